@@ -1,0 +1,66 @@
+// sconce-tour: what this machine has, the device helpers, and a matrix product timed honestly.
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+
+#include "sconce/sconce.hpp"
+
+namespace {
+
+void show_machine() {
+  std::cout << "This machine\n"
+            << "  LibTorch " << TORCH_VERSION << ", " << torch::get_num_threads()
+            << " CPU threads, " << sconce::num_gpus() << " GPUs\n";
+  for (int i = 0; i < sconce::num_gpus(); ++i) {
+    const auto gpu = sconce::cuda::get_device_properties(sconce::gpu(i));
+    std::cout << "  " << sconce::gpu(i) << ": " << gpu.name << ", compute capability " << gpu.major
+              << '.' << gpu.minor << ", " << gpu.total_memory / (1 << 20) << " MiB\n";
+  }
+}
+
+void show_devices() {
+  std::cout << "\nThe device helpers, and what they return here\n"
+            << "  cpu()           " << sconce::cpu() << '\n'
+            << "  gpu(1)          " << sconce::gpu(1)
+            << "   (a name: nobody asks whether it is there)\n"
+            << "  num_gpus()      " << sconce::num_gpus() << '\n'
+            << "  try_gpu()       " << sconce::try_gpu() << '\n'
+            << "  try_gpu(10)     " << sconce::try_gpu(10) << '\n'
+            << "  try_all_gpus()  {";
+  const auto devices = sconce::try_all_gpus();
+  for (size_t i = 0; i < devices.size(); ++i) std::cout << (i > 0 ? ", " : "") << devices[i];
+  std::cout << "}\n";
+}
+
+// Prints the median of several products. A first one is not counted: it pays for memory, threads
+// and the choice of a kernel. The stopwatch waits for the device; without that, a GPU's figure
+// would be the time to ask for the product.
+void time_product(torch::Device device, int64_t n) {
+  const auto a = torch::rand({n, n}, device);
+  const auto b = torch::rand({n, n}, device);
+  torch::mm(a, b);
+  std::vector<double> seconds;
+  for (int run = 0; run < 9; ++run) {
+    const sconce::Stopwatch stopwatch(device);
+    torch::mm(a, b);
+    seconds.push_back(stopwatch.seconds());
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + 4, seconds.end());
+  const double n3 = static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
+  std::printf("  %-8s %9.3f ms   %10.1f GFLOP/s\n", device.str().c_str(), seconds[4] * 1e3,
+              2 * n3 / seconds[4] / 1e9);
+}
+
+}  // namespace
+
+int main() {
+  show_machine();
+  show_devices();
+  std::cout << "\nA product of two 1000x1000 matrices: the median of nine, after a warm-up\n";
+  time_product(sconce::cpu(), 1000);
+  if (sconce::num_gpus() > 0) time_product(sconce::gpu(), 1000);
+  std::cout << "\nTraining LeNet on 1,437 handwritten digits\n" << std::flush;
+}

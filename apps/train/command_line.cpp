@@ -1,0 +1,131 @@
+#include "command_line.hpp"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "models.hpp"
+#include "sconce/devices.hpp"
+
+namespace train {
+
+namespace {
+
+// True if all of `text` is one number of type T that T can hold.
+template <class T>
+bool parse(const std::string& text, T& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+// CLI11's own checks let nan pass and name no flag's meaning; these return what the flag takes.
+CLI::Validator whole_number(uint64_t min, uint64_t max) {
+  const std::string takes =
+      "takes a whole number from " + std::to_string(min) + " to " + std::to_string(max);
+  return CLI::Validator(
+      [=](std::string& text) {
+        uint64_t value = 0;
+        const bool good = parse(text, value) && value >= min && value <= max;
+        return good ? std::string() : takes + ", not '" + text + "'";
+      },
+      "");
+}
+
+CLI::Validator positive_number() {
+  return CLI::Validator(
+      [](std::string& text) {
+        double value = 0;
+        const bool good = parse(text, value) && std::isfinite(value) && value > 0;
+        return good ? std::string() : "takes a number above 0, not '" + text + "'";
+      },
+      "");
+}
+
+CLI::Validator one_of(const std::vector<std::string>& names) {
+  return CLI::Validator(
+      [=](std::string& text) {
+        if (std::find(names.begin(), names.end(), text) != names.end()) return std::string();
+        return "takes " + CLI::detail::join(names, "|") + ", not '" + text + "'";
+      },
+      "");
+}
+
+CLI::Validator device_name() {
+  return CLI::Validator(
+      [](std::string& text) {
+        int index = -1;
+        const bool is_index = text.rfind("cuda:", 0) == 0 && parse(text.substr(5), index);
+        if (text == "auto" || text == "cpu") return std::string();
+        if (is_index && index >= 0 && index < sconce::num_gpus() &&
+            text == "cuda:" + std::to_string(index)) {
+          return std::string();
+        }
+        return "takes auto, cpu or cuda:N with N below the number of GPUs, here " +
+               std::to_string(sconce::num_gpus()) + ", not '" + text + "'";
+      },
+      "");
+}
+
+CLI::Validator data_name() {
+  return CLI::Validator(
+      [](std::string& text) {
+        if (text == "digits" || std::filesystem::is_directory(text)) return std::string();
+        return "takes digits or a folder of IDX files, not '" + text + "'";
+      },
+      "");
+}
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace
+
+torch::Device CommandLine::torch_device() const {
+  return device == "auto" ? sconce::try_gpu() : torch::Device(device);
+}
+
+CommandLine parse_command_line(int argc, const char* const* argv) {
+  constexpr uint64_t int_max = std::numeric_limits<int>::max();
+  CommandLine line;
+  CLI::App app("Trains an image classifier and reports its losses, accuracies and speed.",
+               "sconce-train");
+  app.option_defaults()->always_capture_default();
+  app.add_option("--data", line.data,
+                 "digits, or a folder with MNIST's four IDX files, plain or gzipped")
+      ->check(data_name())
+      ->type_name("digits|DIR");
+  app.add_option("--model", line.model, "the network")
+      ->check(one_of(model_names()))
+      ->type_name(CLI::detail::join(model_names(), "|"));
+  app.add_option("--epochs", line.epochs, "passes over the training data")
+      ->check(whole_number(1, int_max))
+      ->type_name("N");
+  app.add_option("--batch-size", line.batch_size, "examples a step")
+      ->check(whole_number(1, int_max))
+      ->type_name("N");
+  app.add_option("--lr", line.lr, "learning rate of SGD, whose momentum is 0.9")
+      ->check(positive_number())
+      ->type_name("X");
+  app.add_option("--seed", line.seed, "sets the weights at the start and the order of the examples")
+      ->check(whole_number(0, std::numeric_limits<int64_t>::max()))
+      ->type_name("N");
+  app.add_option("--device", line.device, "where to train; auto: the first GPU, else the CPU")
+      ->check(device_name())
+      ->type_name("auto|cpu|cuda:N");
+  app.add_flag("--fast-dev-run", line.fast_dev_run, "one epoch of one batch: does everything run?");
+  app.add_option("--out", line.out, "folder for metrics.csv; without it no file is written")
+      ->type_name("DIR")
+      ->default_str("");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    line.help = app.help();
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(first_line(error.what()) + " (--help lists the flags)");
+  }
+  return line;
+}
+
+}  // namespace train

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <torch/types.h>
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+namespace train {
+
+/// What the command line of sconce-train asks for, checked.
+struct CommandLine {
+  std::string data = "digits";
+  std::string model = "lenet";
+  int epochs = 10;
+  int64_t batch_size = 64;
+  double lr = 0.05;
+  uint64_t seed = 0;
+  std::string device = "auto";  ///< "auto", "cpu" or "cuda:N", N a GPU that is there
+  bool fast_dev_run = false;
+  std::filesystem::path out = {};  ///< empty: no files
+  std::string help = {};           ///< not empty: print it and leave
+
+  /// The device to train on: the first GPU, if there is one, for "auto".
+  torch::Device torch_device() const;
+};
+
+/// A command line that asks for something that cannot be. `what()` is one line that names the flag
+/// and what it takes.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Reads and checks the command line.
+/// @throw UsageError
+CommandLine parse_command_line(int argc, const char* const* argv);
+
+}  // namespace train

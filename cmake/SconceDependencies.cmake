@@ -1,0 +1,300 @@
+# The libraries sconce needs beside LibTorch: sconce_find_dependency(<Name>) offers the target of the table below from
+# the first place that has it: a folder the user names, what is installed, the distribution's package unpacked without
+# root, the sources from their Git host. Who includes this module sets SCONCE_SETUP_DIR, the absolute path of a folder
+# that set-up may fill and that several builds may share.
+include(FetchContent)
+
+set(SCONCE_DEPS_DIR "" CACHE PATH "A folder that holds sconce's dependencies: a prefix, or unpacked Debian packages")
+
+# Name | oldest version that serves | target | Debian package | tag | Git repository
+set(SCONCE_DEPENDENCIES
+  "Catch2 | 3.7 | Catch2::Catch2WithMain | libcatch2-dev | v3.7.1 | https://github.com/catchorg/Catch2.git"
+  "CLI11 | 2.1 | CLI11::CLI11 | libcli11-dev | v2.4.2 | https://github.com/CLIUtils/CLI11.git"
+  "nlohmann_json | 3.10 | nlohmann_json::nlohmann_json | nlohmann-json3-dev | v3.11.3 | https://github.com/nlohmann/json.git"
+  "ZLIB | 1.2.11 | ZLIB::ZLIB | zlib1g-dev | v1.3.1 | https://github.com/madler/zlib.git"
+  "benchmark | 1.6 | benchmark::benchmark | libbenchmark-dev | v1.9.1 | https://github.com/google/benchmark.git")
+
+# Makes the dependency's target visible in every directory and prints one line that says which and from where, or stops
+# with a message that names the ways out. Catch2's modules are put on the caller's CMAKE_MODULE_PATH.
+# The functions below read name, minimum, target, package, tag, repository, content and upper from here. A step that
+# succeeds returns version, origin and place (the folder it was found in); one that fails adds its reason to why_not.
+function(sconce_find_dependency name)
+  set(row ${SCONCE_DEPENDENCIES})
+  list(FILTER row INCLUDE REGEX "^${name} ")
+  string(REPLACE " | " ";" row "${row}")
+  list(POP_FRONT row ignored minimum target package tag repository)
+  string(TOLOWER ${name} content)
+  string(TOUPPER ${name} upper)
+  foreach(result IN ITEMS version origin why_not source_is_here)
+    set(${result} "")  # whatever the caller has under these names
+  endforeach()
+
+  get_property(place GLOBAL PROPERTY sconce_${name}_place)
+  get_property(known GLOBAL PROPERTY sconce_${name}_place SET)
+  if(TARGET ${target} AND NOT known)
+    set(origin "brought by the enclosing project")
+    set(place "${${name}_DIR}")  # of its find_package, else of its add_subdirectory
+    if(NOT place)
+      set(place "${${name}_SOURCE_DIR}")
+    endif()
+  elseif(NOT TARGET ${target})
+    sconce_is_source_here()
+    foreach(step IN ITEMS installed unpacked source)
+      if(NOT origin AND (step STREQUAL "source" OR NOT source_is_here))
+        cmake_language(CALL sconce_find_${step})
+      endif()
+    endforeach()
+    if(NOT origin)
+      list(JOIN why_not "; " why_not)
+      message(FATAL_ERROR  # CMake prints lines that begin with a blank as they are
+        "  sconce: no ${name} ${minimum} or newer: ${why_not}.\n"
+        "  What helps: apt install ${package}, or -DSCONCE_DEPS_DIR=<a folder that holds it>,\n"
+        "  or -DFETCHCONTENT_SOURCE_DIR_${upper}=<a folder with its sources>")
+    endif()
+  endif()
+
+  if(origin)
+    string(STRIP "${name} ${version}" found)
+    message(STATUS "sconce: ${found} (${origin})")
+    set_property(GLOBAL PROPERTY sconce_${name}_place "${place}")
+  endif()
+  if(name STREQUAL "Catch2")
+    list(APPEND CMAKE_MODULE_PATH "${place}" "${place}/extras")  # of a package, of the sources
+    return(PROPAGATE CMAKE_MODULE_PATH)
+  endif()
+endfunction()
+
+# Step 1: the user's SCONCE_DEPS_DIR, then wherever CMake looks by itself.
+function(sconce_find_installed)
+  if(SCONCE_DEPS_DIR)
+    list(PREPEND ${name}_ROOT "${SCONCE_DEPS_DIR}" "${SCONCE_DEPS_DIR}/usr")
+    list(APPEND why_not "not in ${SCONCE_DEPS_DIR}")
+  endif()
+  list(APPEND why_not "not installed")
+  sconce_find_package(KEEP)
+  if(place)
+    set(origin "found in ${place}")
+  endif()
+  return(PROPAGATE version origin place why_not)
+endfunction()
+
+# Step 2: the distribution's package, unpacked below SCONCE_SETUP_DIR. CMAKE_DISABLE_FIND_PACKAGE_<Name> skips it.
+function(sconce_find_unpacked)
+  if(CMAKE_DISABLE_FIND_PACKAGE_${name})
+    return()
+  endif()
+  set(failure "")
+  set(prefix "${SCONCE_SETUP_DIR}/deps/${name}")
+  sconce_unpack("${prefix}")
+  if(NOT failure)
+    set(${name}_ROOT "${prefix}/usr")
+    set(ZLIB_USE_STATIC_LIBS ON)  # the package's libz.so is a link to another package's file
+    sconce_find_package(FORGET)
+    if(place)
+      set(origin "unpacked from the Debian package")
+    else()
+      set(failure "nothing that CMake can use in ${prefix}")
+    endif()
+  endif()
+  list(APPEND why_not ${failure})
+  return(PROPAGATE version origin place why_not)
+endfunction()
+
+# Step 3: the sources, from FETCHCONTENT_SOURCE_DIR_<NAME> or by tag from the Git host, which is asked first since
+# FetchContent answers a missing network with pages. What the sources' project tests, installs or prints is left out.
+function(sconce_find_source)
+  if(FETCHCONTENT_SOURCE_DIR_${upper})
+    set(origin "source in ${FETCHCONTENT_SOURCE_DIR_${upper}}")
+  else()
+    string(REGEX REPLACE "^v" "" version ${tag})
+    set(origin "source from ${repository}")
+  endif()
+  if(source_is_here)
+    set(FETCHCONTENT_FULLY_DISCONNECTED ON)
+  elseif(NOT FETCHCONTENT_FULLY_DISCONNECTED)
+    set(ENV{GIT_TERMINAL_PROMPT} 0)
+    execute_process(COMMAND git ls-remote --exit-code ${repository} refs/tags/${tag}
+                    TIMEOUT 30 RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+    if(failed)
+      list(APPEND why_not "no git, or no answer from ${repository}")
+      return(PROPAGATE why_not)
+    endif()
+  endif()
+
+  foreach(switch IN ITEMS BUILD_TESTING BUILD_SHARED_LIBS CMAKE_COMPILE_WARNING_AS_ERROR CLI11_BUILD_TESTS
+                          CLI11_BUILD_EXAMPLES JSON_BuildTests JSON_Install ZLIB_BUILD_EXAMPLES
+                          BENCHMARK_ENABLE_TESTING BENCHMARK_ENABLE_WERROR BENCHMARK_ENABLE_INSTALL)
+    set(${switch} OFF)
+  endforeach()
+  set(SKIP_INSTALL_ALL ON)  # zlib's
+  set(CMAKE_CXX_CLANG_TIDY "")
+  set(CMAKE_POLICY_DEFAULT_CMP0077 NEW)  # option() takes the values above
+  set(CMAKE_MESSAGE_LOG_LEVEL WARNING)
+  FetchContent_Declare(${content} SYSTEM GIT_REPOSITORY ${repository} GIT_TAG ${tag} GIT_SHALLOW ON GIT_SUBMODULES "")
+  FetchContent_MakeAvailable(${content})
+  set(place "${${content}_SOURCE_DIR}")
+  if(TARGET zlibstatic AND NOT TARGET ZLIB::ZLIB)  # imported, not an alias: so an installed sconce may name it
+    add_library(ZLIB::ZLIB INTERFACE IMPORTED GLOBAL)
+    target_link_libraries(ZLIB::ZLIB INTERFACE zlibstatic)
+    target_include_directories(ZLIB::ZLIB INTERFACE "${place}" "${zlib_BINARY_DIR}")
+  endif()
+  if(NOT TARGET ${target})
+    list(APPEND why_not "no ${target} in the sources in ${place}")
+    return(PROPAGATE why_not)
+  endif()
+  set_property(DIRECTORY "${place}" PROPERTY EXCLUDE_FROM_ALL ON)
+  if(NOT FETCHCONTENT_SOURCE_DIR_${upper})
+    file(WRITE "${FETCHCONTENT_BASE_DIR}/${content}-tag.txt" ${tag})
+  endif()
+  return(PROPAGATE version origin place)
+endfunction()
+
+# Sets source_is_here if the user names the sources or an earlier configure fetched this very tag: then no other step is
+# asked, so that a repeated configure finds the same and touches no network.
+function(sconce_is_source_here)
+  set(stamp "${FETCHCONTENT_BASE_DIR}/${content}-tag.txt")
+  if(EXISTS "${stamp}" AND EXISTS "${FETCHCONTENT_BASE_DIR}/${content}-src/CMakeLists.txt")
+    file(READ "${stamp}" fetched_tag)
+  endif()
+  if(FETCHCONTENT_SOURCE_DIR_${upper} OR "${fetched_tag}" STREQUAL tag)
+    set(source_is_here ON)
+  endif()
+  return(PROPAGATE source_is_here)
+endfunction()
+
+# find_package for steps 1 and 2. Of a search that failed, and of a package whose folder may be gone next time, nothing
+# stays in the cache: ZLIB_LIBRARY-NOTFOUND or a path into a deleted folder would mislead the next search.
+function(sconce_find_package keep)
+  get_cmake_property(before CACHE_VARIABLES)
+  set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)  # else a project that adds sconce as a subdirectory does not see them
+  set(CMAKE_FIND_USE_PACKAGE_ROOT_PATH ON)
+  find_package(${name} ${minimum} QUIET)
+  if(TARGET ${target})
+    if(${name}_CONFIG)
+      cmake_path(GET ${name}_CONFIG PARENT_PATH place)
+      set(version "${${name}_VERSION}")
+    else()  # by FindZLIB
+      set(place "${${name}_INCLUDE_DIRS}")
+      set(version "${${name}_VERSION_STRING}")
+    endif()
+  endif()
+  get_cmake_property(added CACHE_VARIABLES)
+  list(REMOVE_ITEM added ${before})
+  list(FILTER added INCLUDE REGEX "^${name}_")
+  foreach(variable IN LISTS added)
+    if(NOT place OR keep STREQUAL "FORGET")
+      unset(${variable} CACHE)
+    endif()
+  endforeach()
+  return(PROPAGATE version place)
+endfunction()
+
+# Fills prefix with the package's files, or returns the reason in failure. A lock keeps other builds out; the folder is
+# filled under another name and renamed last, and its stamp says what was asked for, so that a finished prefix is never
+# redone and a half-finished one is.
+function(sconce_unpack prefix)
+  file(MAKE_DIRECTORY "${SCONCE_SETUP_DIR}/deps")
+  file(LOCK "${SCONCE_SETUP_DIR}/deps" DIRECTORY GUARD FUNCTION TIMEOUT 600)
+  if(EXISTS "${prefix}/unpacked.txt")
+    file(READ "${prefix}/unpacked.txt" stamp)
+    if(stamp STREQUAL "${package} ${minimum}")
+      return()
+    endif()
+  endif()
+  find_program(apt_get apt-get NO_CACHE)
+  find_program(dpkg_deb dpkg-deb NO_CACHE)
+  if(NOT apt_get OR NOT dpkg_deb)
+    set(failure "no apt-get and dpkg-deb to unpack ${package}")
+    return(PROPAGATE failure)
+  endif()
+  sconce_update_apt("${SCONCE_SETUP_DIR}/apt")
+  set(config -c "${SCONCE_SETUP_DIR}/apt/apt.conf")
+  set(quiet OUTPUT_QUIET ERROR_QUIET)
+
+  execute_process(COMMAND apt-cache ${config} madison ${package} OUTPUT_VARIABLE offers ERROR_QUIET)
+  string(REGEX MATCH "\\| *([^ |]+) \\|" ignored "${offers}")  # the newest comes first
+  set(offer "${CMAKE_MATCH_1}")
+  string(REGEX REPLACE "^([0-9]+:)?([0-9]+(\\.[0-9]+)*).*" "\\2" offered "${offer}")
+  if(offered STREQUAL "")
+    set(failure "no ${package} from apt-get, or no network")
+    return(PROPAGATE failure)
+  elseif(offered VERSION_LESS minimum)
+    set(failure "apt-get's newest ${package} is ${offered}")
+    return(PROPAGATE failure)
+  endif()
+  # A library of the same source, which a -dev package needs in exactly its own version, comes along.
+  set(wanted "${package}=${offer}")
+  execute_process(COMMAND apt-cache ${config} show ${wanted} OUTPUT_VARIABLE entry ERROR_QUIET)
+  string(REGEX MATCH "\nDepends: ([^\n]*)" ignored "${entry}")
+  string(REGEX REPLACE ", *" ";" needs "${CMAKE_MATCH_1}")
+  foreach(need IN LISTS needs)
+    if(need MATCHES "^([^ ]+) \\(= (.*)\\)$" AND CMAKE_MATCH_2 STREQUAL offer)
+      list(APPEND wanted "${CMAKE_MATCH_1}=${offer}")
+    endif()
+  endforeach()
+
+  file(REMOVE_RECURSE "${prefix}" "${prefix}.new")
+  file(MAKE_DIRECTORY "${prefix}.new")
+  execute_process(COMMAND ${apt_get} ${config} download ${wanted} WORKING_DIRECTORY "${prefix}.new" TIMEOUT 300
+                  RESULT_VARIABLE failed ${quiet})
+  file(GLOB archives "${prefix}.new/*.deb")
+  foreach(archive IN LISTS archives)
+    execute_process(COMMAND ${dpkg_deb} -x "${archive}" "${prefix}.new" RESULT_VARIABLE broken ${quiet})
+    if(broken)
+      set(failed ON)
+    endif()
+  endforeach()
+  if(failed)
+    set(failure "${package} could not be downloaded and unpacked")
+    return(PROPAGATE failure)
+  endif()
+  file(REMOVE ${archives})
+  file(WRITE "${prefix}.new/unpacked.txt" "${package} ${minimum}")
+  file(RENAME "${prefix}.new" "${prefix}")
+endfunction()
+
+# Gives apt a state and a list of sources of its own in the folder and fetches the indexes, once a configure; after 45 s
+# the next step gets its turn, and a later configure resumes. Nothing of the system is written: its hooks, and all
+# indexes but the packages', are off. The sources are copies of the system's, so mirrors, options and keys stay
+# (apt-get indextargets does not tell the keys); Debian's also name the backports, Debian 12's only place of a Catch2 3.
+function(sconce_update_apt folder)
+  get_property(updated GLOBAL PROPERTY sconce_apt_updated)
+  if(updated)
+    return()
+  endif()
+  set_property(GLOBAL PROPERTY sconce_apt_updated ON)
+  file(REMOVE_RECURSE "${folder}/sources")
+  file(MAKE_DIRECTORY "${folder}/state" "${folder}/cache" "${folder}/sources")
+  file(CONFIGURE OUTPUT "${folder}/apt.conf" @ONLY CONTENT [[
+#clear Acquire::IndexTargets;
+Acquire::IndexTargets::deb::Packages { ShortDescription "Packages"; Description "$(RELEASE)/$(COMPONENT)";
+  MetaKey "$(COMPONENT)/binary-$(ARCHITECTURE)/Packages"; flatMetaKey "Packages"; };
+#clear Acquire::Languages;
+Acquire { Languages { "none"; }; GzipIndexes "true"; Retries "1"; http::Timeout "10"; https::Timeout "10"; };
+#clear APT::Update;
+APT::Sandbox::User "root";
+Dir { State "@folder@/state"; State::lists "lists/"; Cache "@folder@/cache"; Cache::archives "archives/"; };
+Dir::Cache { pkgcache ""; srcpkgcache ""; };
+Dir::Etc { sourcelist "/dev/null"; sourceparts "@folder@/sources"; };
+]])
+  cmake_host_system_information(RESULT system QUERY DISTRIB_ID)
+  cmake_host_system_information(RESULT suite QUERY DISTRIB_VERSION_CODENAME)
+  execute_process(COMMAND apt-config shell list Dir::Etc::sourcelist/f parts Dir::Etc::sourceparts/d
+                  OUTPUT_VARIABLE paths)
+  execute_process(COMMAND apt-get indextargets --no-release-info --format "$(RELEASE)"
+                  OUTPUT_VARIABLE suites ERROR_QUIET)
+  string(REGEX REPLACE "list='(.*)'\nparts='(.*)/'\n" "\\1;\\2/*.list;\\2/*.sources" paths "${paths}")
+  file(GLOB files ${paths})
+  foreach(file IN LISTS files)
+    file(READ "${file}" text)
+    if(system STREQUAL "debian" AND suite AND NOT suites MATCHES "${suite}-backports")
+      set(text "\n${text}\n")
+      string(REGEX REPLACE "\n(deb[ \t][^\n]*[ \t])${suite}([ \t][^\n]*)" "\\0\n\\1${suite}-backports\\2"
+             text "${text}")
+      string(REGEX REPLACE "(\nSuites:[^\n]*[ \t]${suite})([ \t\n])" "\\1 ${suite}-backports\\2" text "${text}")
+    endif()
+    cmake_path(GET file FILENAME file_name)
+    file(WRITE "${folder}/sources/${file_name}" "${text}")
+  endforeach()
+  execute_process(COMMAND apt-get -c "${folder}/apt.conf" update TIMEOUT 45 OUTPUT_QUIET ERROR_QUIET)
+endfunction()

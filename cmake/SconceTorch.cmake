@@ -1,0 +1,187 @@
+# Finds LibTorch and offers it as one target, sconce::torch. Used by this build and, unchanged, by
+# the installed package. Nothing here needs nvcc or a CUDA toolkit.
+#
+#   sconce_find_torch()   makes sconce::torch; sets SCONCE_TORCH_ROOT, SCONCE_TORCH_IS_CUDA
+#
+# SCONCE_TORCH_VERSION, where set, asks for exactly that version of Python's torch or of the wheel.
+
+include_guard(GLOBAL)
+
+# The one place that names the supported range. The pinned wheel is the newest.
+set(SCONCE_TORCH_OLDEST 2.11.0)
+set(SCONCE_TORCH_NEWEST 2.15.0)
+
+# Stops the configure step with the given lines; the blanks keep CMake from wrapping them.
+function(sconce_stop)
+  list(JOIN ARGN "\n  " text)
+  message(FATAL_ERROR "  sconce: ${text}")
+endfunction()
+
+# Upstream's package looks for a toolkit and enables the CUDA language unless these two targets
+# exist. Their content is not needed: the libraries carry the way to their CUDA libraries.
+function(sconce_skip_toolkit)
+  foreach(target torch::cudart torch::nvtoolsext)
+    if(NOT TARGET ${target})
+      add_library(${target} INTERFACE IMPORTED GLOBAL)
+    endif()
+  endforeach()
+endfunction()
+
+# Where a LibTorch may lie that nobody named: in the site-packages of <python>, found without
+# importing it. Sets <out> to torch's folder or to nothing.
+function(sconce_torch_of_python out python)
+  set(${out} "" PARENT_SCOPE)
+  execute_process(
+    COMMAND ${python} -c "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s and s.submodule_search_locations else '')"
+    OUTPUT_VARIABLE folder OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+  if(NOT failed AND EXISTS "${folder}/share/cmake/Torch/TorchConfig.cmake")
+    file(TO_CMAKE_PATH "${folder}" folder)
+    set(${out} "${folder}" PARENT_SCOPE)
+  endif()
+endfunction()
+
+# The version a LibTorch folder declares, read without loading its package.
+function(sconce_version_of_torch out folder)
+  set(PACKAGE_VERSION "")
+  include("${folder}/share/cmake/Torch/TorchConfigVersion.cmake" OPTIONAL)
+  set(${out} "${PACKAGE_VERSION}" PARENT_SCOPE)
+endfunction()
+
+# Loads Torch's package from <folder>, or from where the user's own variables lead when <folder> is
+# empty. A macro, because the package sets variables that its caller must see.
+macro(sconce_load_torch folder)
+  set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON) # a parent project must see torch's targets too
+  sconce_skip_toolkit()
+  # The package warns that the wheel has no libkineto.a, which nobody links: it lies inside
+  # libtorch_cpu. Any target that exists keeps it from looking.
+  set(kineto_LIBRARY c10)
+  if("${folder}" STREQUAL "")
+    # The system's folders come last (sconce_find_torch), not first.
+    find_package(Torch CONFIG QUIET NO_SYSTEM_ENVIRONMENT_PATH NO_CMAKE_SYSTEM_PATH)
+  else()
+    find_package(Torch CONFIG QUIET PATHS "${folder}" NO_DEFAULT_PATH)
+  endif()
+endmacro()
+
+# Makes sconce::torch. Finds, in this order: what the caller's project found already; what the user
+# names by Torch_DIR or CMAKE_PREFIX_PATH; the active Python's torch; when sconce is the top
+# project, the pinned wheel in a virtual environment; else the system's.
+function(sconce_find_torch)
+  if(TARGET sconce::torch)
+    return()
+  endif()
+  set(found_first FALSE)
+  if(TARGET torch)
+    set(found_first TRUE)
+    set(from "found by the project")
+    find_package(Torch CONFIG QUIET)
+  else()
+    if(DEFINED SCONCE_TORCH_FOLDER_USED AND EXISTS "${SCONCE_TORCH_FOLDER_USED}"
+       AND "${Torch_DIR}" STREQUAL "${SCONCE_TORCH_FOLDER_USED}/share/cmake/Torch")
+      # Found by an earlier configure run of this folder: stay with it.
+      set(folder "${SCONCE_TORCH_FOLDER_USED}")
+      set(from "${SCONCE_TORCH_FROM}")
+    else()
+      sconce_load_torch("")
+      set(folder "")
+      set(from "named by Torch_DIR or CMAKE_PREFIX_PATH")
+      if(NOT Torch_FOUND)
+        sconce_choose_torch(folder from)
+      endif()
+    endif()
+    if(NOT folder STREQUAL "")
+      sconce_load_torch("${folder}")
+      set(SCONCE_TORCH_FOLDER_USED "${folder}" CACHE INTERNAL "The LibTorch that sconce chose")
+      set(SCONCE_TORCH_FROM "${from}" CACHE INTERNAL "Where it was found")
+    endif()
+  endif()
+  if(NOT Torch_FOUND)
+    sconce_stop("LibTorch was found but its package did not load: ${folder}"
+                "Name another one: -DTorch_DIR=<libtorch>/share/cmake/Torch")
+  endif()
+  sconce_check_torch_version("${Torch_VERSION}" "${from}" "${Torch_DIR}")
+  sconce_make_torch_target(${found_first} "${from}")
+  set(SCONCE_TORCH_ROOT "${SCONCE_TORCH_ROOT}" PARENT_SCOPE)
+  set(SCONCE_TORCH_IS_CUDA "${SCONCE_TORCH_IS_CUDA}" PARENT_SCOPE)
+endfunction()
+
+# Chooses a LibTorch that nobody named; sets <folder> to its root and <from> to words about it.
+function(sconce_choose_torch folder from)
+  find_package(Python3 COMPONENTS Interpreter QUIET)
+  set(seen "no Python 3")
+  if(Python3_Interpreter_FOUND)
+    sconce_torch_of_python(root "${Python3_EXECUTABLE}")
+    set(seen "${Python3_EXECUTABLE} has no torch")
+    if(root)
+      sconce_version_of_torch(version "${root}")
+      set(seen "${Python3_EXECUTABLE} has torch ${version}")
+      if(sconce_IS_TOP_LEVEL AND (version VERSION_LESS SCONCE_TORCH_OLDEST
+         OR (DEFINED SCONCE_TORCH_VERSION AND NOT version VERSION_EQUAL SCONCE_TORCH_VERSION)))
+        message(STATUS "sconce: Python's torch ${version} is not the one wanted and is passed over")
+      else()
+        set(${folder} "${root}" PARENT_SCOPE)
+        set(${from} "Python's torch" PARENT_SCOPE)
+        return()
+      endif()
+    endif()
+  endif()
+  if(sconce_IS_TOP_LEVEL)
+    include(SconceVenv)
+    sconce_torch_of_venv(root)
+    set(${folder} "${root}" PARENT_SCOPE)
+    set(${from} "pinned wheel" PARENT_SCOPE)
+    return()
+  endif()
+  find_package(Torch CONFIG QUIET)
+  if(Torch_FOUND)
+    cmake_path(GET Torch_DIR PARENT_PATH root)
+    cmake_path(GET root PARENT_PATH root)
+    cmake_path(GET root PARENT_PATH root)
+    set(${folder} "${root}" PARENT_SCOPE)
+    set(${from} "the system's" PARENT_SCOPE)
+    return()
+  endif()
+  sconce_stop("no LibTorch ${SCONCE_TORCH_OLDEST} to ${SCONCE_TORCH_NEWEST} found"
+              "Looked in: Torch_DIR, CMAKE_PREFIX_PATH, Python (${seen}), the system's folders."
+              "What helps, one of:"
+              "  pip install torch==${SCONCE_TORCH_NEWEST}      in the active Python environment"
+              "  cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...")
+endfunction()
+
+# Refuses a LibTorch that is too old, warns of one that nobody tried yet.
+function(sconce_check_torch_version version from where)
+  if(version VERSION_LESS SCONCE_TORCH_OLDEST)
+    sconce_stop("LibTorch ${version} is too old: ${SCONCE_TORCH_OLDEST} to ${SCONCE_TORCH_NEWEST} are supported"
+                "Found: ${where} (${from})"
+                "sconce calls operators and classes that came with ${SCONCE_TORCH_OLDEST}. What helps, one of:"
+                "  pip install torch==${SCONCE_TORCH_NEWEST}      in the active Python environment"
+                "  cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...")
+  elseif(version VERSION_GREATER SCONCE_TORCH_NEWEST)
+    message(WARNING "sconce: LibTorch ${version} is newer than ${SCONCE_TORCH_NEWEST}, the newest one tested")
+  endif()
+endfunction()
+
+# Makes the target and prints the one line that says what was found.
+function(sconce_make_torch_target found_first from)
+  cmake_path(GET Torch_DIR PARENT_PATH root)
+  cmake_path(GET root PARENT_PATH root)
+  cmake_path(GET root PARENT_PATH root)
+  add_library(sconce::torch INTERFACE IMPORTED GLOBAL)
+  # torch_library, not torch: the wrapper keeps libtorch_cuda although no symbol of it is called.
+  target_link_libraries(sconce::torch INTERFACE torch_library)
+  target_compile_features(sconce::torch INTERFACE cxx_std_20)
+  # Upstream names folders like /lib/intel64 here when MKL lies inside its libraries, and they
+  # would become run paths of every program.
+  if(NOT found_first AND TARGET caffe2::mkl AND NOT MKL_ROOT)
+    set_property(TARGET caffe2::mkl PROPERTY INTERFACE_LINK_DIRECTORIES "")
+  endif()
+  set(is_cuda OFF)
+  set(kind "CPU")
+  if(TARGET torch_cuda)
+    set(is_cuda ON)
+    set(kind "CUDA")
+  endif()
+  message(STATUS "sconce: LibTorch ${Torch_VERSION}, ${kind} (${from}: ${root})")
+  set(SCONCE_TORCH_ROOT "${root}" PARENT_SCOPE)
+  set(SCONCE_TORCH_IS_CUDA "${is_cuda}" PARENT_SCOPE)
+endfunction()

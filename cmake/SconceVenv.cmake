@@ -1,0 +1,56 @@
+# The pinned LibTorch wheel in a virtual environment of the build's own: what a machine gets that
+# has no LibTorch. Everything lies under SCONCE_SETUP_DIR, which the presets share.
+
+include_guard(GLOBAL)
+
+# Runs a set-up command with its output in <log>; stops with the log's last lines if it fails.
+function(sconce_set_up log what)
+  execute_process(COMMAND ${ARGN} OUTPUT_FILE "${log}" ERROR_FILE "${log}" RESULT_VARIABLE failed)
+  if(NOT failed)
+    return()
+  endif()
+  file(STRINGS "${log}" lines)
+  list(FILTER lines INCLUDE REGEX "^ERROR|^Error|ensurepip is not|No module")
+  list(APPEND lines "(no error line in the log)")
+  list(GET lines 0 first)
+  string(SUBSTRING "${first}" 0 160 first)
+  sconce_stop("${what} failed (${log}):"
+              "  ${first}"
+              "Looked before in: Torch_DIR, CMAKE_PREFIX_PATH, the active Python. What helps, one of:"
+              "  apt install python3-venv      if the virtual environment could not be made"
+              "  pip install torch==${version}      with network, in the active Python environment"
+              "  cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...      with a LibTorch at hand")
+endfunction()
+
+# Sets <out> to the torch folder of the environment; makes the environment unless it is complete.
+# Two builds at once wait for one another; a set-up that was cut off is begun again.
+function(sconce_torch_of_venv out)
+  set(version ${SCONCE_TORCH_NEWEST})
+  if(DEFINED SCONCE_TORCH_VERSION)
+    set(version ${SCONCE_TORCH_VERSION})
+  endif()
+  set(venv "${SCONCE_SETUP_DIR}/torch-${version}")
+  set(python "${venv}/bin/python")
+  file(MAKE_DIRECTORY "${SCONCE_SETUP_DIR}")
+  file(LOCK "${SCONCE_SETUP_DIR}/torch.lock" GUARD FUNCTION)
+  if(NOT EXISTS "${venv}/complete")
+    if(NOT Python3_Interpreter_FOUND)
+      sconce_stop("no LibTorch and no Python 3 to install one with"
+                  "Looked in: Torch_DIR, CMAKE_PREFIX_PATH, PATH (python3). What helps, one of:"
+                  "  apt install python3-venv python3-pip"
+                  "  cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...")
+    endif()
+    message(STATUS "sconce: installing LibTorch ${version} into ${venv}"
+                   " (3.0 GB to download, 5.4 GB on disk; progress: ${venv}.log)")
+    file(REMOVE_RECURSE "${venv}")
+    sconce_set_up("${venv}.log" "making a virtual environment with ${Python3_EXECUTABLE}"
+                  "${Python3_EXECUTABLE}" -m venv "${venv}")
+    # numpy: Python's torch, which the tests compare with, warns without it.
+    sconce_set_up("${venv}.log" "installing torch ${version} with pip"
+                  "${python}" -m pip install --disable-pip-version-check --no-input
+                  torch==${version} numpy)
+    file(TOUCH "${venv}/complete")
+  endif()
+  sconce_torch_of_python(root "${python}")
+  set(${out} "${root}" PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,13 @@
+#pragma once
+
+/// Every public header of sconce. Programs that need less include less: most headers are light.
+#include "sconce/cuda/device_properties.hpp"
+#include "sconce/data/batches.hpp"
+#include "sconce/data/dataset.hpp"
+#include "sconce/data/idx.hpp"
+#include "sconce/devices.hpp"
+#include "sconce/fwd.hpp"
+#include "sconce/nn/clip_grad.hpp"
+#include "sconce/stopwatch.hpp"
+#include "sconce/trainer.hpp"
+#include "sconce/version.hpp"

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
+
+#include <functional>
+#include <iosfwd>
+#include <optional>
+#include <type_traits>
+#include <vector>
+
+#include "sconce/data/batches.hpp"
+#include "sconce/devices.hpp"
+
+namespace sconce {
+
+/// What a Trainer does. The first three are d2l's, with its defaults.
+struct TrainerOptions {
+  int max_epochs = 1;            ///< at least 1
+  int num_gpus = 0;              ///< 0 or 1; 1 on a machine without a GPU warns and uses the CPU
+  double gradient_clip_val = 0;  ///< largest norm of all gradients together; 0 clips nothing
+  std::optional<torch::Device> device = {};  ///< a device by name, in the place of num_gpus
+  bool fast_dev_run = false;    ///< one epoch of one batch, also for testing: does the program run?
+  std::ostream* log = nullptr;  ///< takes a line an epoch and two at the end; null: no lines
+};
+
+/// The batches to fit and, where there are any, those to test on after each epoch.
+struct FitData {
+  data::Batches train;
+  std::optional<data::Batches> test = {};
+};
+
+/// What one epoch came to. Accuracies are shares of 1; test_acc is empty without test data.
+struct EpochMetrics {
+  int epoch = 0;                        ///< counted from 1
+  double loss = 0;                      ///< mean cross entropy over the examples
+  double train_acc = 0;                 ///< measured while training, as the parameters changed
+  std::optional<double> test_acc = {};  ///< measured after the epoch
+  int64_t examples = 0;                 ///< examples trained on
+  double seconds = 0;                   ///< training alone, without testing
+};
+
+/// What `Trainer::fit` came to, an entry an epoch.
+struct FitResult {
+  std::vector<EpochMetrics> epochs = {};
+
+  /// Examples trained on per second of training, over all epochs.
+  double examples_per_second() const;
+};
+
+/// Trains a classifier: the loop of d2l's `Trainer`, by cross entropy, on one device.
+/// A model is any module, holder or `std::shared_ptr` of a module whose `forward` takes the data
+/// `(N, ...)` and returns the logits `(N, classes)`; the target is int64 `(N,)`.
+/// The loop reads nothing from the device within an epoch, and twice (once without test data) at
+/// its end.
+class Trainer {
+ public:
+  /// @throw c10::Error if max_epochs is below 1, num_gpus is not 0 or 1, gradient_clip_val is
+  /// negative or not finite, num_gpus and device are both given, or the device is not there.
+  explicit Trainer(TrainerOptions options = {});
+
+  /// The device that models and batches are moved to.
+  torch::Device device() const { return device_; }
+
+  /// Returns the batch on the trainer's device; a batch that is there already is not copied.
+  data::Dataset prepare_batch(const data::Dataset& batch) const;
+
+  /// Moves the model to the trainer's device, in place: an optimizer that was built before keeps
+  /// its parameters.
+  void prepare_model(torch::nn::Module& model) const { model.to(device_); }
+
+  /// Prepares the model, then trains it for max_epochs over `data.train`, whose order is that of
+  /// the epoch's number from 0, and tests after each. Leaves the model on the device, in training
+  /// mode.
+  /// @throw c10::Error if `data.train` or `data.test` has no batches; else what the model throws.
+  template <class M>
+  FitResult fit(M& model, torch::optim::Optimizer& optimizer, const FitData& data) const {
+    return fit_model(as_model(model), optimizer, data);
+  }
+
+  /// Trains the model, which is on the device already, once over the batches, in their order.
+  /// Leaves it in training mode. The result counts epochs from 1 and has no test_acc.
+  template <class M>
+  EpochMetrics fit_epoch(M& model, torch::optim::Optimizer& optimizer,
+                         const data::Batches& batches) const {
+    return train_model(as_model(model), optimizer, batches);
+  }
+
+  /// Returns the share of the batches' examples that the model, which is on the device already,
+  /// classifies rightly. Runs in evaluation mode and restores the mode it found.
+  template <class M>
+  double evaluate(M& model, const data::Batches& batches) const {
+    return test_model(as_model(model), batches);
+  }
+
+ private:
+  // A model as the loop sees it, so that the loop is compiled once and not for every model.
+  struct Model {
+    torch::nn::Module& module;
+    std::function<torch::Tensor(const torch::Tensor&)> forward;
+  };
+
+  template <class M>
+  static Model as_model(M& model) {
+    if constexpr (std::is_base_of_v<torch::nn::Module, M>) {
+      return {model, [&model](const torch::Tensor& x) { return model.forward(x); }};
+    } else {
+      return {*model, [&model](const torch::Tensor& x) { return model->forward(x); }};
+    }
+  }
+
+  FitResult fit_model(const Model& model, torch::optim::Optimizer& optimizer,
+                      const FitData& data) const;
+  EpochMetrics train_model(const Model& model, torch::optim::Optimizer& optimizer,
+                           const data::Batches& batches) const;
+  double test_model(const Model& model, const data::Batches& batches) const;
+
+  TrainerOptions options_;
+  torch::Device device_;
+};
+
+}  // namespace sconce

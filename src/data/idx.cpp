@@ -1,0 +1,279 @@
+#include "sconce/data/idx.hpp"
+
+#include <ATen/ops/empty.h>
+#include <c10/core/ScalarType.h>
+#include <c10/util/ArrayRef.h>
+#include <c10/util/Exception.h>
+#include <c10/util/StringUtil.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace sconce::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kBufferBytes = int64_t{64} * 1024;
+constexpr int64_t kMaxRank = 255;
+constexpr int64_t kMagicBytes = 4;
+constexpr int64_t kDimensionBytes = 4;
+
+// The head of every message; "expected ..., found ..." follows.
+std::string at_field(const fs::path& file, std::string_view field) {
+  return c10::str("sconce::data::read_idx: ", file.string(), ": ", field, ": ");
+}
+
+std::string_view name_of(fs::file_type type) {
+  switch (type) {
+    case fs::file_type::not_found:
+      return "nothing there";
+    case fs::file_type::directory:
+      return "a folder";
+    case fs::file_type::fifo:
+      return "a FIFO";
+    case fs::file_type::character:
+    case fs::file_type::block:
+      return "a device";
+    case fs::file_type::socket:
+      return "a socket";
+    default:
+      return "a file of unknown kind";
+  }
+}
+
+// The bytes inside a file, unpacked if they are gzipped; zlib reads a plain file as it is.
+class Content {
+ public:
+  explicit Content(const fs::path& file) : file_(file) {
+    // Before opening, because opening a FIFO waits for its writer.
+    std::error_code error;
+    const fs::file_type type = fs::status(file, error).type();
+    TORCH_CHECK(type != fs::file_type::none, at_field(file, "file"),
+                "expected a readable file, found ", error.message());
+    TORCH_CHECK(type == fs::file_type::regular, at_field(file, "file"),
+                "expected a regular file, found ", name_of(type));
+    errno = 0;
+    stream_.reset(gzopen(file.string().c_str(), "rb"));
+    // zlib leaves errno alone when it is memory that it lacks.
+    const int reason = errno == 0 ? ENOMEM : errno;
+    TORCH_CHECK(stream_ != nullptr, at_field(file, "file"), "expected a readable file, found ",
+                std::generic_category().message(reason));
+    gzbuffer(stream_.get(), static_cast<unsigned>(kBufferBytes));
+  }
+
+  const fs::path& file() const { return file_; }
+
+  // Reads `count` bytes, or fewer at the end of the content. A gzip stream is at its end only
+  // after its checksum, so reading past the payload proves the payload.
+  int64_t read(void* to, int64_t count) {
+    constexpr int64_t kMostAtOnce = int64_t{1} << 30;  // gzread counts in int
+    int64_t done = 0;
+    while (done < count) {
+      const auto wanted = static_cast<unsigned>(std::min(count - done, kMostAtOnce));
+      const int got = gzread(stream_.get(), static_cast<char*>(to) + done, wanted);
+      if (got < static_cast<int>(wanted)) refuse_stream_error();
+      done += got;
+      if (got < static_cast<int>(wanted)) break;
+    }
+    return done;
+  }
+
+  void seek(int64_t position) {
+    if (gzseek(stream_.get(), static_cast<z_off_t>(position), SEEK_SET) < 0) refuse_stream_error();
+  }
+
+ private:
+  struct Close {
+    void operator()(gzFile stream) const { gzclose_r(stream); }
+  };
+
+  void refuse_stream_error() const {
+    int code = Z_OK;
+    std::string_view text = gzerror(stream_.get(), &code);
+    const std::string prefix = file_.string() + ": ";  // zlib's texts begin with the path
+    if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
+    TORCH_CHECK(code != Z_BUF_ERROR, at_field(file_, "gzip stream"),
+                "expected more data, found it cut short (", text, ")");
+    TORCH_CHECK(code >= 0, at_field(file_, code == Z_ERRNO ? "file" : "gzip stream"),
+                "expected valid data, found ", text);
+  }
+
+  fs::path file_;
+  std::unique_ptr<gzFile_s, Close> stream_;
+};
+
+struct Header {
+  torch::ScalarType type = c10::kByte;
+  std::vector<int64_t> sizes = {};
+  int64_t payload_bytes = 0;
+  int64_t header_bytes = 0;
+};
+
+std::string hex(unsigned value) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  return {'0', 'x', kDigits[value / 16 % 16], kDigits[value % 16]};
+}
+
+torch::ScalarType type_of(const Content& content, uint8_t code) {
+  switch (code) {
+    case 0x08:
+      return c10::kByte;
+    case 0x09:
+      return c10::kChar;
+    case 0x0B:
+      return c10::kShort;
+    case 0x0C:
+      return c10::kInt;
+    case 0x0D:
+      return c10::kFloat;
+    case 0x0E:
+      return c10::kDouble;
+    default:
+      TORCH_CHECK(false, at_field(content.file(), "type"),
+                  "expected one of 0x08, 0x09, 0x0b, 0x0c, 0x0d, 0x0e, found ", hex(code));
+  }
+}
+
+template <class Word>
+Word from_big_endian(const unsigned char* bytes) {
+  Word word = 0;
+  for (size_t i = 0; i < sizeof(Word); ++i) word = static_cast<Word>(word << 8 | bytes[i]);
+  return word;
+}
+
+int64_t payload_bytes(const Content& content, const Header& header) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  auto bytes = static_cast<int64_t>(c10::elementSize(header.type));
+  for (const int64_t size : header.sizes) {
+    // A zero counts as one here: it hides no overflow from the strides of the other dimensions.
+    const int64_t factor = std::max<int64_t>(size, 1);
+    TORCH_CHECK(bytes <= kMost / factor, at_field(content.file(), "dimensions"),
+                "expected at most ", kMost, " bytes of payload, found shape ",
+                at::IntArrayRef(header.sizes), " of ", header.type);
+    bytes *= factor;
+  }
+  const bool empty = std::find(header.sizes.begin(), header.sizes.end(), 0) != header.sizes.end();
+  return empty ? 0 : bytes;
+}
+
+Header read_header(Content& content) {
+  std::array<unsigned char, kMagicBytes> magic{};
+  const int64_t magic_found = content.read(magic.data(), kMagicBytes);
+  TORCH_CHECK(magic_found == kMagicBytes, at_field(content.file(), "magic number"), "expected ",
+              kMagicBytes, " bytes, found ", magic_found);
+  TORCH_CHECK(magic[0] == 0 && magic[1] == 0, at_field(content.file(), "magic number"),
+              "expected 0x00 0x00 first, found ", hex(magic[0]), " ", hex(magic[1]));
+
+  Header header;
+  header.type = type_of(content, magic[2]);
+  const int64_t rank = magic[3];
+  std::array<unsigned char, kMaxRank * kDimensionBytes> dimensions{};
+  const int64_t found = content.read(dimensions.data(), rank * kDimensionBytes);
+  TORCH_CHECK(found == rank * kDimensionBytes, at_field(content.file(), "dimensions"), "expected ",
+              rank * kDimensionBytes, " bytes for rank ", rank, ", found ", found);
+  for (int64_t i = 0; i < rank; ++i) {
+    header.sizes.push_back(from_big_endian<uint32_t>(dimensions.data() + i * kDimensionBytes));
+  }
+  header.payload_bytes = payload_bytes(content, header);
+  header.header_bytes = kMagicBytes + rank * kDimensionBytes;
+  return header;
+}
+
+// Counts what is left of the content, but not much beyond `limit`: a gzip bomb is not unpacked.
+int64_t count_bytes(Content& content, int64_t limit) {
+  std::vector<char> buffer(kBufferBytes);
+  int64_t total = 0;
+  int64_t got = kBufferBytes;
+  while (got == kBufferBytes && total <= limit) {
+    got = content.read(buffer.data(), kBufferBytes);
+    total += got;
+  }
+  return total;
+}
+
+template <class Word>
+void to_native_order(unsigned char* bytes, int64_t count) {
+  for (int64_t i = 0; i < count; ++i, bytes += sizeof(Word)) {
+    const Word word = from_big_endian<Word>(bytes);
+    std::memcpy(bytes, &word, sizeof(Word));
+  }
+}
+
+void to_native_order(torch::Tensor& tensor) {
+  auto* bytes = static_cast<unsigned char*>(tensor.mutable_data_ptr());
+  switch (tensor.element_size()) {
+    case 2:
+      return to_native_order<uint16_t>(bytes, tensor.numel());
+    case 4:
+      return to_native_order<uint32_t>(bytes, tensor.numel());
+    case 8:
+      return to_native_order<uint64_t>(bytes, tensor.numel());
+    default:
+      return;
+  }
+}
+
+void check_labels(const fs::path& file, const torch::Tensor& labels) {
+  TORCH_CHECK(labels.dim() == 1, at_field(file, "rank"), "expected 1 for labels, found ",
+              labels.dim(), " with shape ", labels.sizes(),
+              labels.dim() == 3 ? " (are images and labels swapped?)" : "");
+  TORCH_CHECK(c10::isIntegralType(labels.scalar_type(), /*includeBool=*/false),
+              at_field(file, "type"), "expected an integer type for labels, found ",
+              labels.scalar_type());
+}
+
+void check_not_negative(const fs::path& file, const torch::Tensor& target) {
+  const auto* first = target.const_data_ptr<int64_t>();
+  const auto* last = first + target.numel();
+  const auto* bad = std::find_if(first, last, [](int64_t label) { return label < 0; });
+  TORCH_CHECK(bad == last, at_field(file, "labels"), "expected none below 0, found ", *bad,
+              " at index ", bad - first);
+}
+
+}  // namespace
+
+torch::Tensor read_idx(const fs::path& file) {
+  Content content(file);
+  const Header header = read_header(content);
+  const int64_t found = count_bytes(content, header.payload_bytes);
+  TORCH_CHECK(found == header.payload_bytes, at_field(file, "payload"), "expected ",
+              header.payload_bytes, " bytes for shape ", at::IntArrayRef(header.sizes), " of ",
+              header.type, ", found ",
+              found > header.payload_bytes ? "more" : std::to_string(found));
+
+  torch::Tensor tensor = at::empty(header.sizes, header.type);
+  content.seek(header.header_bytes);
+  const int64_t read = content.read(tensor.mutable_data_ptr(), header.payload_bytes);
+  TORCH_CHECK(read == header.payload_bytes, at_field(file, "payload"), "expected ",
+              header.payload_bytes, " bytes as when it was measured, found ", read);
+  to_native_order(tensor);
+  return tensor;
+}
+
+Dataset read_idx(const fs::path& images, const fs::path& labels) {
+  const torch::Tensor raw = read_idx(labels);
+  check_labels(labels, raw);
+  torch::Tensor target = raw.to(c10::kLong);
+  check_not_negative(labels, target);
+
+  torch::Tensor data = read_idx(images);
+  TORCH_CHECK(data.dim() >= 1, at_field(images, "rank"), "expected 1 or more for images, found 0");
+  TORCH_CHECK(target.size(0) == data.size(0), at_field(labels, "number of labels"), "expected ",
+              data.size(0), " as there are images in ", images.string(), ", found ",
+              target.size(0));
+  return {.data = std::move(data), .target = std::move(target)};
+}
+
+}  // namespace sconce::data

@@ -1,0 +1,56 @@
+#include "sconce/devices.hpp"
+
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/util/Exception.h>
+
+#include <limits>
+
+namespace sconce {
+
+namespace {
+
+constexpr int max_index = std::numeric_limits<c10::DeviceIndex>::max();
+
+}  // namespace
+
+torch::Device cpu() {
+  return torch::Device(c10::kCPU);
+}
+
+torch::Device gpu(int index) {
+  TORCH_CHECK(index >= 0 && index <= max_index, "sconce::gpu: expected an index from 0 to ",
+              max_index, ", got ", index);
+  return torch::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
+}
+
+int num_gpus() noexcept {
+  // The guard of a CUDA LibTorch counts 0 without a driver; a CPU LibTorch has no guard.
+  if (!c10::impl::hasDeviceGuardImpl(c10::kCUDA)) return 0;
+  return c10::impl::getDeviceGuardImpl(c10::kCUDA)->deviceCount();
+}
+
+torch::Device try_gpu(int index) {
+  TORCH_CHECK(index >= 0, "sconce::try_gpu: expected an index of at least 0, got ", index);
+  return index < num_gpus() ? gpu(index) : cpu();
+}
+
+std::vector<torch::Device> try_all_gpus() {
+  const int count = num_gpus();
+  if (count == 0) return {cpu()};
+  std::vector<torch::Device> devices;
+  devices.reserve(static_cast<size_t>(count));
+  for (int index = 0; index < count; ++index) devices.push_back(gpu(index));
+  return devices;
+}
+
+void synchronize(torch::Device device) {
+  if (device.is_cpu()) return;
+  TORCH_CHECK(device.is_cuda(), "sconce::synchronize: expected a CPU or CUDA device, got ", device);
+  const int index = device.has_index() ? device.index() : 0;
+  TORCH_CHECK(index < num_gpus(), "sconce::synchronize: expected one of ", num_gpus(),
+              " GPUs, got ", device);
+  const auto* cuda = c10::impl::getDeviceGuardImpl(c10::kCUDA);
+  cuda->synchronizeDevice(device.has_index() ? device.index() : cuda->getDevice().index());
+}
+
+}  // namespace sconce

@@ -1,0 +1,76 @@
+#include "sconce/nn/clip_grad.hpp"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_clamp_max.h>
+#include <ATen/ops/_foreach_clamp_min.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_norm.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+
+#include <cmath>
+
+namespace sconce::nn {
+
+namespace {
+
+// Foreach kernels take tensors of one device and one type at a time.
+using Groups = std::vector<std::vector<torch::Tensor>>;
+
+Groups group_gradients(const std::vector<torch::Tensor>& parameters) {
+  Groups groups;
+  for (const auto& parameter : parameters) {
+    const auto& grad = parameter.grad();
+    if (!grad.defined()) continue;
+    auto group = groups.begin();
+    while (group != groups.end() && (group->front().device() != grad.device() ||
+                                     group->front().scalar_type() != grad.scalar_type())) {
+      ++group;
+    }
+    if (group == groups.end()) group = groups.insert(groups.end(), std::vector<torch::Tensor>{});
+    group->push_back(grad);
+  }
+  return groups;
+}
+
+torch::Tensor total_norm(const Groups& groups, double norm_type) {
+  std::vector<torch::Tensor> norms;
+  for (const auto& group : groups) {
+    for (auto& norm : at::_foreach_norm(group, norm_type)) {
+      norms.push_back(norm.to(groups.front().front().device()));
+    }
+  }
+  return at::linalg_vector_norm(at::stack(norms), norm_type);
+}
+
+}  // namespace
+
+torch::Tensor clip_grad_norm_(const std::vector<torch::Tensor>& parameters, double max_norm,
+                              ClipOptions options) {
+  const at::NoGradGuard no_grad;
+  const Groups groups = group_gradients(parameters);
+  if (groups.empty()) return at::zeros({});
+  torch::Tensor norm = total_norm(groups, options.norm_type);
+  if (options.error_if_nonfinite) {
+    const double value = norm.item<double>();
+    TORCH_CHECK(std::isfinite(value),
+                "sconce::nn::clip_grad_norm_: expected a finite norm of order ", options.norm_type,
+                " over the gradients, got ", value);
+  }
+  // Always multiplied: asking on the host whether the norm is too large would wait for the device.
+  const torch::Tensor factor = (max_norm / (norm + 1e-6)).clamp_max(1.0);
+  for (const auto& group : groups) at::_foreach_mul_(group, factor.to(group.front().device()));
+  return norm;
+}
+
+void clip_grad_value_(const std::vector<torch::Tensor>& parameters, double clip_value) {
+  const at::NoGradGuard no_grad;
+  for (const auto& group : group_gradients(parameters)) {
+    at::_foreach_clamp_min_(group, -clip_value);
+    at::_foreach_clamp_max_(group, clip_value);
+  }
+}
+
+}  // namespace sconce::nn

@@ -1,0 +1,174 @@
+#include "sconce/trainer.hpp"
+
+#include <c10/util/ScopeExit.h>
+#include <torch/nn/functional/loss.h>
+
+#include <cmath>
+#include <cstdio>
+#include <ostream>
+#include <string>
+
+#include "sconce/nn/clip_grad.hpp"
+#include "sconce/stopwatch.hpp"
+
+namespace sconce {
+
+namespace {
+
+torch::Device choose_device(const TrainerOptions& options) {
+  if (!options.device) {
+    if (options.num_gpus > num_gpus()) {
+      TORCH_WARN("sconce::Trainer: ", options.num_gpus, " GPU wanted, none found: using the CPU");
+    }
+    return options.num_gpus > 0 ? try_gpu() : cpu();
+  }
+  TORCH_CHECK(options.num_gpus == 0, "sconce::Trainer: expected num_gpus or device, got num_gpus ",
+              options.num_gpus, " and device ", *options.device);
+  const int index = options.device->has_index() ? options.device->index() : 0;
+  TORCH_CHECK(options.device->is_cpu() || (options.device->is_cuda() && index < num_gpus()),
+              "sconce::Trainer: expected cpu or one of ", num_gpus(), " GPUs, got device ",
+              *options.device);
+  return *options.device;
+}
+
+// Sums over the batches of an epoch, kept on the device until the epoch's end.
+class Sums {
+ public:
+  explicit Sums(torch::Device device)
+      : sums_(torch::zeros({2}, torch::TensorOptions(torch::kDouble).device(device))) {}
+
+  void add(const torch::Tensor& loss, const torch::Tensor& output, const torch::Tensor& target) {
+    sums_[0] += loss.detach() * target.size(0);
+    add(output, target);
+  }
+  void add(const torch::Tensor& output, const torch::Tensor& target) {
+    sums_[1] += output.detach().argmax(1).eq(target).sum();
+    examples_ += target.size(0);
+  }
+
+  // The means of loss and accuracy: the one read from the device.
+  std::pair<double, double> means() const {
+    const torch::Tensor host = sums_.cpu();
+    const double* sums = host.const_data_ptr<double>();
+    return {sums[0] / static_cast<double>(examples_), sums[1] / static_cast<double>(examples_)};
+  }
+  int64_t examples() const { return examples_; }
+
+ private:
+  torch::Tensor sums_;  // (2,): loss times examples, right answers
+  int64_t examples_ = 0;
+};
+
+// std::format is missing from some of the supported compilers.
+template <class... A>
+std::string format(const char* pattern, A... values) {
+  std::string text(static_cast<size_t>(std::snprintf(nullptr, 0, pattern, values...)), '\0');
+  std::snprintf(text.data(), text.size() + 1, pattern, values...);
+  return text;
+}
+
+// "loss 0.123, train acc 0.987, test acc 0.965", as the book prints it.
+std::string describe(const EpochMetrics& epoch) {
+  std::string text = format("loss %.3f, train acc %.3f", epoch.loss, epoch.train_acc);
+  if (epoch.test_acc) text += format(", test acc %.3f", *epoch.test_acc);
+  return text;
+}
+
+}  // namespace
+
+double FitResult::examples_per_second() const {
+  double examples = 0;
+  double seconds = 0;
+  for (const auto& epoch : epochs) {
+    examples += static_cast<double>(epoch.examples);
+    seconds += epoch.seconds;
+  }
+  return examples / seconds;
+}
+
+Trainer::Trainer(TrainerOptions options) : options_(options), device_(choose_device(options)) {
+  TORCH_CHECK(options.max_epochs >= 1, "sconce::Trainer: expected max_epochs of at least 1, got ",
+              options.max_epochs);
+  TORCH_CHECK(options.num_gpus == 0 || options.num_gpus == 1,
+              "sconce::Trainer: expected num_gpus 0 or 1 (it trains on one device), got ",
+              options.num_gpus);
+  TORCH_CHECK(std::isfinite(options.gradient_clip_val) && options.gradient_clip_val >= 0,
+              "sconce::Trainer: expected a gradient_clip_val of at least 0, got ",
+              options.gradient_clip_val);
+}
+
+data::Dataset Trainer::prepare_batch(const data::Dataset& batch) const {
+  return {batch.data.to(device_, /*non_blocking=*/true),
+          batch.target.to(device_, /*non_blocking=*/true)};
+}
+
+FitResult Trainer::fit_model(const Model& model, torch::optim::Optimizer& optimizer,
+                             const FitData& data) const {
+  TORCH_CHECK(data.train.size() > 0, "sconce::Trainer::fit: expected training data, got no batch");
+  TORCH_CHECK(!data.test || data.test->size() > 0,
+              "sconce::Trainer::fit: expected test data, got no batch");
+  prepare_model(model.module);
+  const int max_epochs = options_.fast_dev_run ? 1 : options_.max_epochs;
+  data::Batches train = data.train;
+  FitResult result;
+  for (int epoch = 0; epoch < max_epochs; ++epoch) {
+    train.set_epoch(epoch);
+    EpochMetrics metrics = train_model(model, optimizer, train);
+    metrics.epoch = epoch + 1;
+    if (data.test) metrics.test_acc = test_model(model, *data.test);
+    if (options_.log != nullptr) {
+      *options_.log << "epoch " << metrics.epoch << '/' << max_epochs << ": " << describe(metrics)
+                    << std::endl;
+    }
+    result.epochs.push_back(metrics);
+  }
+  if (options_.log != nullptr) {
+    *options_.log << describe(result.epochs.back()) << '\n'
+                  << format("%.1f", result.examples_per_second()) << " examples/sec on " << device_
+                  << std::endl;
+  }
+  return result;
+}
+
+EpochMetrics Trainer::train_model(const Model& model, torch::optim::Optimizer& optimizer,
+                                  const data::Batches& batches) const {
+  model.module.train();
+  Sums sums(device_);
+  const Stopwatch stopwatch(device_);
+  for (const auto& batch : batches) {
+    const auto [x, y] = prepare_batch(batch);
+    optimizer.zero_grad();
+    const torch::Tensor output = model.forward(x);  // (N, classes)
+    const torch::Tensor loss = torch::nn::functional::cross_entropy(output, y);
+    loss.backward();
+    if (options_.gradient_clip_val > 0) {
+      nn::clip_grad_norm_(model.module.parameters(), options_.gradient_clip_val);
+    }
+    optimizer.step();
+    sums.add(loss, output, y);
+    if (options_.fast_dev_run) break;
+  }
+  const double seconds = stopwatch.seconds();
+  const auto [loss, accuracy] = sums.means();
+  return {.epoch = 1,
+          .loss = loss,
+          .train_acc = accuracy,
+          .examples = sums.examples(),
+          .seconds = seconds};
+}
+
+double Trainer::test_model(const Model& model, const data::Batches& batches) const {
+  const torch::NoGradGuard no_grad;
+  const bool was_training = model.module.is_training();
+  const auto restore = c10::make_scope_exit([&] { model.module.train(was_training); });
+  model.module.eval();
+  Sums sums(device_);
+  for (const auto& batch : batches) {
+    const auto [x, y] = prepare_batch(batch);
+    sums.add(model.forward(x), y);
+    if (options_.fast_dev_run) break;
+  }
+  return sums.means().second;
+}
+
+}  // namespace sconce

@@ -1,0 +1,202 @@
+// sconce-train as its users meet it: a command line, two streams, an exit code and a file.
+#include <zlib.h>
+
+#include <filesystem>
+#include <regex>
+#include <sstream>
+
+#include "catch.hpp"
+#include "support/run_program.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::Matches;
+using sconce::test::Ran;
+using sconce::test::TempDir;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path digits = SCONCE_DIGITS_DIR;
+
+Ran train(const std::string& arguments) {
+  return sconce::test::run_program(SCONCE_BIN_DIR "/sconce-train " + arguments);
+}
+
+std::string read(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+int lines_of(const std::string& text) {
+  return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+}
+
+// The losses of a metrics file, as written.
+std::vector<std::string> losses_of(const fs::path& csv) {
+  std::istringstream in(read(csv));
+  std::vector<std::string> losses;
+  std::string line;
+  std::getline(in, line);
+  while (std::getline(in, line)) {
+    const auto first = line.find(',') + 1;
+    losses.push_back(line.substr(first, line.find(',', first) - first));
+  }
+  return losses;
+}
+
+// The digits' files in a folder of their own, to be damaged.
+void copy_digits(const TempDir& folder) {
+  for (const auto& entry : fs::directory_iterator(digits)) fs::copy(entry, folder.path());
+}
+
+// A refused command line: exit 2, one line that names the flag, nothing written.
+void check_usage_error(const std::string& arguments, const std::string& flag,
+                       const std::string& takes) {
+  INFO("sconce-train " << arguments);
+  const TempDir folder;
+  const Ran ran = train(arguments + " --out '" + (folder.path() / "out").string() + "'");
+  CHECK(ran.exit_code == 2);
+  CHECK(ran.out.empty());
+  CHECK(lines_of(ran.err) == 1);
+  CHECK_THAT(ran.err, ContainsSubstring("sconce-train: ") && ContainsSubstring(flag) &&
+                          ContainsSubstring(takes));
+  CHECK_FALSE(fs::exists(folder.path() / "out"));
+}
+
+// A failed run: exit 1 and one line that names the file and says what was wrong.
+void check_run_error(const TempDir& folder, const std::string& file, const std::string& what) {
+  const Ran ran = train("--data '" + folder.path().string() + "'");
+  INFO(ran.err);
+  CHECK(ran.exit_code == 1);
+  CHECK(lines_of(ran.err) == 1);
+  CHECK_THAT(ran.err,
+             ContainsSubstring((folder.path() / file).string()) && ContainsSubstring(what));
+}
+
+}  // namespace
+
+TEST_CASE("sconce-train refuses wrong numbers, naming the flag and what it takes") {
+  const std::string whole = "takes a whole number from 1 to";
+  check_usage_error("--epochs -1", "--epochs", whole);
+  check_usage_error("--epochs 0", "--epochs", whole);
+  check_usage_error("--epochs 1.5", "--epochs", whole);
+  check_usage_error("--epochs 99999999999999999999", "--epochs", whole);
+  check_usage_error("--epochs 2147483648", "--epochs", whole);
+  check_usage_error("--batch-size 0", "--batch-size", whole);
+  check_usage_error("--seed -1", "--seed", "takes a whole number from 0");
+  check_usage_error("--lr nan", "--lr", "takes a number above 0");
+  check_usage_error("--lr inf", "--lr", "takes a number above 0");
+  check_usage_error("--lr -1", "--lr", "takes a number above 0");
+  check_usage_error("--lr 1e999", "--lr", "takes a number above 0");
+  check_usage_error("--lr fast", "--lr", "takes a number above 0");
+}
+
+TEST_CASE("sconce-train refuses wrong names, naming the flag and what it takes") {
+  check_usage_error("--device cuda:99", "--device", "takes auto, cpu or cuda:N");
+  check_usage_error("--device cuda:-1", "--device", "takes auto, cpu or cuda:N");
+  check_usage_error("--device gpu", "--device", "takes auto, cpu or cuda:N");
+  check_usage_error("--model alexnet", "--model", "takes linear|mlp|lenet|resnet");
+  check_usage_error("--data nowhere", "--data", "takes digits or a folder of IDX files");
+  check_usage_error("--colour red", "--colour", "--help lists the flags");
+  check_usage_error("--epochs", "--epochs", "--help lists the flags");
+}
+
+TEST_CASE("sconce-train --help lists every flag with its default") {
+  const Ran ran = train("--help");
+  CHECK(ran.exit_code == 0);
+  CHECK(ran.err.empty());
+  for (const char* flag : {"--data", "--model", "--epochs", "--batch-size", "--lr", "--seed",
+                           "--device", "--fast-dev-run", "--out", "--help"}) {
+    CHECK_THAT(ran.out, ContainsSubstring(flag));
+  }
+}
+
+TEST_CASE("sconce-train reaches 0.95 on the digits and prints the book's two lines") {
+  const Ran ran = train("--epochs 15 --device cpu");
+  CHECK(ran.exit_code == 0);
+  CHECK_THAT(ran.out, ContainsSubstring("hardware: ") && ContainsSubstring("training on cpu"));
+  std::smatch found;
+  REQUIRE(std::regex_search(ran.out, found,
+                            std::regex("\nloss \\d\\.\\d{3}, train acc \\d\\.\\d{3}, test acc "
+                                       "(\\d\\.\\d{3})\n\\d+\\.\\d examples/sec on cpu\n$")));
+  CHECK(std::stod(found[1]) >= 0.95);
+}
+
+TEST_CASE("the same seed gives the same losses twice, bit for bit, and another seed others") {
+  const TempDir folder;
+  const auto losses = [&](const std::string& run, const std::string& seed) {
+    const std::string out = (folder.path() / run).string();
+    REQUIRE(
+        train("--model mlp --epochs 3 --device cpu --seed " + seed + " --out " + out).exit_code ==
+        0);
+    return losses_of(fs::path(out) / "metrics.csv");
+  };
+  const auto first = losses("a", "1");
+  CHECK(first.size() == 3);
+  CHECK(first == losses("b", "1"));
+  CHECK(first != losses("c", "2"));
+}
+
+TEST_CASE("every model trains, and a fast run takes one batch of one epoch") {
+  const std::string model = GENERATE("linear", "mlp", "lenet", "resnet");
+  const TempDir folder;
+  const Ran ran = train("--fast-dev-run --epochs 7 --batch-size 8 --model " + model + " --out " +
+                        folder.path().string());
+  CHECK(ran.exit_code == 0);
+  CHECK_THAT(read(folder.path() / "metrics.csv"),
+             Matches("epoch,loss,train_acc,test_acc,examples,seconds\n"
+                     "1,[0-9.e-]+,[0-9.e-]+,[0-9.e-]+,8,[0-9.e-]+\n"));
+}
+
+TEST_CASE("sconce-train reads a folder of gzipped files as it reads plain ones") {
+  const TempDir folder;
+  for (const auto& entry : fs::directory_iterator(digits)) {
+    if (!entry.path().string().ends_with("-ubyte")) continue;
+    const std::string bytes = read(entry);
+    const gzFile file =
+        gzopen((folder.path() / (entry.path().filename().string() + ".gz")).c_str(), "wb");
+    REQUIRE(gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size())) ==
+            static_cast<int>(bytes.size()));
+    gzclose(file);
+  }
+  const auto run = [](const std::string& data) {
+    const TempDir out;
+    REQUIRE(train("--model linear --epochs 2 --device cpu --data " + data + " --out " +
+                  out.path().string())
+                .exit_code == 0);
+    return losses_of(out.path() / "metrics.csv");
+  };
+  CHECK(run(folder.path().string()) == run("digits"));
+}
+
+TEST_CASE("a damaged data set ends the run with one line that names the file") {
+  const TempDir folder;
+  check_run_error(folder, "train-", "expected a regular file, found nothing there");
+  copy_digits(folder);
+  const fs::path images = folder.path() / "t10k-images-idx3-ubyte";
+  fs::resize_file(images, fs::file_size(images) - 1);
+  check_run_error(folder, "t10k-images-idx3-ubyte", "expected");
+  fs::copy(digits / "t10k-labels-idx1-ubyte", images, fs::copy_options::overwrite_existing);
+  check_run_error(folder, "t10k-", "expected");
+}
+
+TEST_CASE("a failed run leaves the metrics of an earlier one as they were, and nothing beside") {
+  const TempDir data;
+  const TempDir out;
+  out.write("metrics.csv", "kept\n");
+  const Ran ran = train("--data " + data.path().string() + " --out " + out.path().string());
+  CHECK(ran.exit_code == 1);
+  CHECK(read(out.path() / "metrics.csv") == "kept\n");
+  CHECK(std::distance(fs::directory_iterator(out.path()), fs::directory_iterator()) == 1);
+}
+
+TEST_CASE("a folder that cannot be made is known before the training") {
+  const TempDir folder;
+  const fs::path file = folder.write("file", "");
+  const Ran ran = train("--out " + (file / "below").string());
+  CHECK(ran.exit_code == 1);
+  CHECK(ran.out.empty());
+  CHECK(lines_of(ran.err) == 1);
+  CHECK_THAT(ran.err, ContainsSubstring("--out") && ContainsSubstring((file / "below").string()));
+}

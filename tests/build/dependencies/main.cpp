@@ -1,0 +1,13 @@
+// One line for each dependency: enough to compile against its headers and to link its library.
+#include <benchmark/benchmark.h>
+#include <zlib.h>
+#include <CLI/CLI.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <nlohmann/json.hpp>
+
+TEST_CASE("every dependency compiles and links") {
+  REQUIRE(CLI::App("check").get_description() == "check");
+  REQUIRE(nlohmann::json::accept("[1]"));
+  REQUIRE(zlibVersion() != nullptr);
+  benchmark::Shutdown();
+}

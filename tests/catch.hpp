@@ -1,0 +1,13 @@
+#pragma once
+
+// The one header through which a test meets LibTorch and Catch2. LibTorch's logging and Catch2 both
+// define CHECK; inside tests the name is Catch2's.
+#include <torch/torch.h>
+
+#undef CHECK
+
+#include <catch2/catch_approx.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>

@@ -1,0 +1,176 @@
+// The habits of this project, tested by reading its sources.
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "catch.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using Names = std::set<std::string>;
+
+const fs::path root = fs::path(SCONCE_TESTS_DIR).parent_path();
+
+std::string read(const fs::path& file) {
+  std::ifstream in(file);
+  REQUIRE(in);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// The files below a folder of the project that end so, relative to that folder.
+Names files_below(const fs::path& folder, const std::string& ending) {
+  Names names;
+  for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+    const std::string name = fs::relative(entry.path(), root / folder).generic_string();
+    if (entry.is_regular_file() && name.ends_with(ending)) names.insert(name);
+  }
+  REQUIRE_FALSE(names.empty());
+  return names;
+}
+
+// What a file includes of sconce, such as "data/idx"; `pattern` may ask for other includes.
+Names includes(const fs::path& file, const char* pattern = "#include \"sconce/([^\"]+)\\.hpp\"") {
+  const std::string text = read(file);
+  const std::regex expression(pattern);
+  Names found;
+  for (std::sregex_iterator it(text.begin(), text.end(), expression), end; it != end; ++it) {
+    found.insert((*it)[1]);
+  }
+  return found;
+}
+
+std::string without(const std::string& name, const std::string& ending) {
+  return name.substr(0, name.size() - ending.size());
+}
+
+// "data/idx" is in the room "data"; "devices" is a room of its own.
+std::string room_of(const std::string& concept_name) {
+  return concept_name.substr(0, concept_name.find('/'));
+}
+
+// Which rooms and headers a room may include besides itself (the design's table).
+bool may_include(const std::string& from, const std::string& to) {
+  static const Names everywhere = {"fwd", "devices", "stopwatch"};
+  static const std::map<std::string, Names> further = {
+      {"trainer", {"amp", "cuda", "data", "distributed", "io", "nn", "optim", "report"}},
+      {"fwd", {}},
+      {"version", {}}};
+  if (from == "sconce" || room_of(from) == room_of(to)) return true;
+  const auto row = further.find(room_of(from));
+  if (row != further.end() && row->second.contains(room_of(to))) return true;
+  if (from == "devices" || from == "stopwatch") return to == "fwd" || to == "devices";
+  return from != "fwd" && from != "version" && everywhere.contains(to);
+}
+
+}  // namespace
+
+TEST_CASE("every include between the rooms is allowed") {
+  for (const fs::path folder : {"include/sconce", "src"}) {
+    for (const auto& name : files_below(folder, folder == "src" ? ".cpp" : ".hpp")) {
+      std::string from = without(name, ".cpp");
+      if (from.starts_with("no_cuda/")) from = from.substr(3);
+      for (const auto& to : includes(root / folder / name)) {
+        INFO(folder << "/" << name << " includes sconce/" << to << ".hpp");
+        CHECK(may_include(from, to));
+      }
+    }
+  }
+}
+
+TEST_CASE("the table of allowed includes refuses what the design forbids") {
+  CHECK_FALSE(may_include("devices", "trainer"));
+  CHECK_FALSE(may_include("data/idx", "nn/clip_grad"));
+  CHECK_FALSE(may_include("nn/clip_grad", "trainer"));
+  CHECK_FALSE(may_include("fwd", "devices"));
+  CHECK(may_include("trainer", "nn/clip_grad"));
+  CHECK(may_include("data/idx", "devices"));
+}
+
+TEST_CASE("every source has a header and a test of the same path") {
+  for (const auto& name : files_below("src", ".cpp")) {
+    if (name.starts_with("no_cuda/")) continue;
+    const std::string path = without(name, ".cpp");
+    INFO("src/" << name);
+    CHECK(fs::exists(root / "include/sconce" / (path + ".hpp")));
+    CHECK(fs::exists(root / "tests" / (path + "_test.cpp")));
+  }
+}
+
+TEST_CASE("every test file belongs to a header, but for this one and those of the programs") {
+  for (const auto& name : files_below("tests", "_test.cpp")) {
+    if (name == "conventions_test.cpp" || name.starts_with("apps/")) continue;
+    INFO("tests/" << name);
+    CHECK(fs::exists(root / "include/sconce" / (without(name, "_test.cpp") + ".hpp")));
+  }
+}
+
+TEST_CASE("src/cuda and src/no_cuda hold the same files") {
+  CHECK(files_below("src/cuda", ".cpp") == files_below("src/no_cuda", ".cpp"));
+}
+
+TEST_CASE("sconce.hpp includes every public header") {
+  Names headers;
+  for (const auto& name : files_below("include/sconce", ".hpp")) {
+    headers.insert(without(name, ".hpp"));
+  }
+  headers.erase("sconce");
+  CHECK(includes(root / "include/sconce/sconce.hpp") == headers);
+}
+
+TEST_CASE("CMakeLists.txt lists every public header") {
+  const std::string text = read(root / "CMakeLists.txt");
+  for (const auto& name : files_below("include/sconce", ".hpp")) {
+    CHECK_THAT(text, Catch::Matchers::ContainsSubstring("include/sconce/" + name));
+  }
+}
+
+TEST_CASE("nobody includes Catch2 but the one test header") {
+  for (const fs::path folder : {"include", "src", "apps", "tests"}) {
+    for (const char* ending : {".hpp", ".cpp"}) {
+      if (folder == "include" && std::string(ending) == ".cpp") continue;
+      if (folder == "src" && std::string(ending) == ".hpp") continue;
+      for (const auto& name : files_below(folder, ending)) {
+        // The project under tests/build/dependencies tries each dependency without sconce.
+        if (folder == "tests" && (name == "catch.hpp" || name.starts_with("build/"))) continue;
+        INFO(folder << "/" << name);
+        CHECK(includes(root / folder / name, "#include <(catch2/[^>]+)>").empty());
+      }
+    }
+  }
+}
+
+TEST_CASE("the library neither prints, nor exits, nor asks by #if") {
+  const std::regex forbidden(
+      "std::cout|std::cerr|\\bprintf\\(|\\bputs\\(|\\bexit\\(|\\babort\\(|#\\s*if");
+  for (const fs::path folder : {"include/sconce", "src"}) {
+    for (const auto& name : files_below(folder, folder == "src" ? ".cpp" : ".hpp")) {
+      std::istringstream lines(read(root / folder / name));
+      for (std::string line; std::getline(lines, line);) {
+        if (line.find("//") != std::string::npos) line.resize(line.find("//"));
+        INFO(folder << "/" << name << ": " << line);
+        CHECK_FALSE(std::regex_search(line, forbidden));
+      }
+    }
+  }
+}
+
+TEST_CASE("a header stays below 250 lines and begins with #pragma once") {
+  for (const auto& name : files_below("include/sconce", ".hpp")) {
+    const std::string text = read(root / "include/sconce" / name);
+    INFO(name);
+    CHECK(std::count(text.begin(), text.end(), '\n') <= 250);
+    CHECK(text.starts_with("#pragma once\n"));
+  }
+}
+
+TEST_CASE("the README names every workflow preset, and no other") {
+  const auto presets = nlohmann::json::parse(read(root / "CMakePresets.json"));
+  Names defined;
+  for (const auto& preset : presets.at("workflowPresets")) defined.insert(preset.at("name"));
+  CHECK(includes(root / "README.md", "cmake --workflow --preset ([a-z-]+)") == defined);
+}

@@ -1,0 +1,38 @@
+#include "sconce/cuda/device_properties.hpp"
+
+#include "catch.hpp"
+#include "sconce/devices.hpp"
+#include "support/require_gpu.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+
+TEST_CASE("get_device_properties refuses what is no GPU of this machine") {
+  CHECK_THROWS_WITH(sconce::cuda::get_device_properties(sconce::cpu()),
+                    ContainsSubstring("sconce::cuda::get_device_properties: expected ") &&
+                        ContainsSubstring("got cpu"));
+  CHECK_THROWS_WITH(sconce::cuda::get_device_properties(sconce::gpu(127)),
+                    ContainsSubstring("got cuda:127"));
+}
+
+TEST_CASE("get_device_properties names a GPU and its memory", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto properties = sconce::cuda::get_device_properties(sconce::gpu());
+  CHECK_FALSE(properties.name.empty());
+  CHECK(properties.major >= 5);
+  CHECK(properties.total_memory > int64_t{1} << 30);
+  CHECK(properties.multi_processor_count > 0);
+}
+
+TEST_CASE("a convolution on the GPU runs in cuDNN and equals the CPU's", "[gpu]") {
+  sconce::test::require_gpu();
+  REQUIRE(torch::cuda::cudnn_is_available());
+  at::globalContext().setAllowTF32CuDNN(false);
+  torch::manual_seed(0);
+  const auto x = torch::rand({2, 3, 32, 32});
+  const auto weight = torch::rand({8, 3, 3, 3});
+  const auto there = torch::cudnn_convolution(
+      x.to(sconce::gpu()), weight.to(sconce::gpu()), {1, 1}, {1, 1}, {1, 1}, /*groups=*/1,
+      /*benchmark=*/false, /*deterministic=*/true, /*allow_tf32=*/false);
+  const auto here = torch::conv2d(x, weight, {}, 1, 1);
+  CHECK(torch::allclose(there.cpu(), here, 1.3e-6, 1e-5));
+}

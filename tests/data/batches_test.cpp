@@ -1,0 +1,257 @@
+#include "sconce/data/batches.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "support/require_gpu.hpp"
+
+namespace {
+
+using Catch::Matchers::StartsWith;
+using sconce::data::Batches;
+using sconce::data::BatchesOptions;
+using sconce::data::Dataset;
+
+static_assert(std::input_iterator<Batches::Iterator>);
+static_assert(std::sentinel_for<std::default_sentinel_t, Batches::Iterator>);
+
+// Row i of data is (2 i, 2 i + 1), row i of target is i.
+Dataset counting(int64_t rows) {
+  return {torch::arange(2 * rows).reshape({rows, 2}), torch::arange(rows)};
+}
+
+std::vector<int64_t> lengths(const Batches& batches) {
+  std::vector<int64_t> result;
+  for (auto [data, target] : batches) {
+    CHECK(data.size(0) == target.size(0));
+    result.push_back(data.size(0));
+  }
+  CHECK(batches.size() == static_cast<int64_t>(result.size()));
+  return result;
+}
+
+// The rows of one epoch in their order, after a check that data and target still belong together.
+std::vector<int64_t> order(const Batches& batches) {
+  std::vector<int64_t> rows;
+  for (auto [data, target] : batches) {
+    CHECK(torch::equal(data.select(1, 0), 2 * target));
+    CHECK(torch::equal(data.select(1, 1), 2 * target + 1));
+    for (int64_t i = 0; i < target.size(0); ++i) rows.push_back(target[i].item<int64_t>());
+  }
+  return rows;
+}
+
+std::vector<int64_t> sorted(std::vector<int64_t> rows) {
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+std::string refusal(const Dataset& dataset, BatchesOptions options = {}) {
+  try {
+    const Batches batches(dataset, options);
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "no error";
+}
+
+// The lines of reference/batches.txt that begin with `kind`, without it.
+std::vector<std::istringstream> reference(const std::string& kind) {
+  std::ifstream file(std::filesystem::path(SCONCE_TESTS_DIR) / "reference/batches.txt");
+  REQUIRE(file.is_open());
+  std::vector<std::istringstream> lines;
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.starts_with(kind + " ")) lines.emplace_back(line.substr(kind.size() + 1));
+  }
+  REQUIRE(!lines.empty());
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("Batches has the defaults of Python's DataLoader") {
+  const BatchesOptions options;
+  std::vector<std::string> names;
+  for (auto& line : reference("default")) {
+    int64_t value = -1;
+    line >> names.emplace_back() >> value;
+    if (names.back() == "batch_size") CHECK(options.batch_size == value);
+    if (names.back() == "shuffle") CHECK(options.shuffle == (value == 1));
+    if (names.back() == "drop_last") CHECK(options.drop_last == (value == 1));
+    if (names.back() == "seed") CHECK(options.seed == static_cast<uint64_t>(value));
+  }
+  CHECK(names == std::vector<std::string>{"batch_size", "shuffle", "drop_last", "seed"});
+}
+
+TEST_CASE("Batches orders rows as Python's DistributedSampler with one replica does") {
+  for (auto& line : reference("order")) {
+    int64_t rows = 0;
+    int64_t epoch = 0;
+    BatchesOptions options{.batch_size = 3, .shuffle = true};
+    line >> rows >> options.seed >> epoch;
+    const std::vector<int64_t> expected{std::istream_iterator<int64_t>(line), {}};
+    CAPTURE(rows, options.seed, epoch);
+    REQUIRE(static_cast<int64_t>(expected.size()) == rows);
+    Batches batches(counting(rows), options);
+    batches.set_epoch(epoch);
+    CHECK(order(batches) == expected);
+  }
+}
+
+TEST_CASE("Batches without shuffle keeps the order of the data set in every epoch") {
+  Batches batches(counting(5), {.batch_size = 2});
+  CHECK(order(batches) == std::vector<int64_t>{0, 1, 2, 3, 4});
+  batches.set_epoch(1);
+  CHECK(order(batches) == std::vector<int64_t>{0, 1, 2, 3, 4});
+}
+
+TEST_CASE("Batches gives the same order for the same seed and epoch, another for others") {
+  Batches batches(counting(50), {.batch_size = 8, .shuffle = true, .seed = 3});
+  Batches twin(counting(50), {.batch_size = 7, .shuffle = true, .seed = 3});
+  const auto first = order(batches);
+  CHECK(order(batches) == first);
+  CHECK(order(twin) == first);
+  batches.set_epoch(1);
+  CHECK(order(batches) != first);
+  batches.set_epoch(0);
+  CHECK(order(batches) == first);
+  CHECK(order(Batches(counting(50), {.shuffle = true, .seed = 4})) != first);
+}
+
+TEST_CASE("Batches gives every row exactly once") {
+  const auto shuffle = GENERATE(false, true);
+  const auto batch_size = GENERATE(1, 2, 7, 20, 21, 100);
+  const Batches batches(counting(20), {.batch_size = batch_size, .shuffle = shuffle});
+  CHECK(sorted(order(batches)) == order(Batches(counting(20))));
+}
+
+TEST_CASE("Batches ends an epoch with a short batch") {
+  CHECK(lengths(Batches(counting(10), {.batch_size = 4})) == std::vector<int64_t>{4, 4, 2});
+  CHECK(lengths(Batches(counting(8), {.batch_size = 4})) == std::vector<int64_t>{4, 4});
+  CHECK(lengths(Batches(counting(3), {.batch_size = 4, .shuffle = true})) ==
+        std::vector<int64_t>{3});
+}
+
+TEST_CASE("Batches leaves the short batch out with drop_last") {
+  BatchesOptions options{.batch_size = 4, .drop_last = true};
+  CHECK(lengths(Batches(counting(10), options)) == std::vector<int64_t>{4, 4});
+  CHECK(lengths(Batches(counting(8), options)) == std::vector<int64_t>{4, 4});
+  CHECK(lengths(Batches(counting(3), options)).empty());
+  options.shuffle = true;
+  const auto all = order(Batches(counting(10), {.batch_size = 4, .shuffle = true}));
+  CHECK(order(Batches(counting(10), options)) ==
+        std::vector<int64_t>(all.begin(), all.begin() + 8));
+}
+
+TEST_CASE("Batches takes a batch_size far beyond the data set") {
+  const auto most = std::numeric_limits<int64_t>::max();
+  CHECK(lengths(Batches(counting(3), {.batch_size = most})) == std::vector<int64_t>{3});
+}
+
+TEST_CASE("Batches of an empty data set has no batches") {
+  CHECK(lengths(Batches(counting(0))).empty());
+  CHECK(lengths(Batches(counting(0), {.batch_size = 4, .shuffle = true})).empty());
+}
+
+TEST_CASE("Batches without shuffle copies nothing") {
+  const Dataset dataset = counting(10);
+  const Batches batches(dataset, {.batch_size = 4});
+  CHECK(batches.dataset().data.is_same(dataset.data));
+  CHECK(batches.dataset().target.is_same(dataset.target));
+  for (auto [data, target] : batches) {
+    CHECK(data.is_alias_of(dataset.data));
+    CHECK(target.is_alias_of(dataset.target));
+  }
+}
+
+TEST_CASE("Batches with shuffle gives batches that may be changed without harm") {
+  const Dataset dataset = counting(10);
+  for (auto [data, target] : Batches(dataset, {.batch_size = 4, .shuffle = true})) data.zero_();
+  CHECK(torch::equal(dataset.data, counting(10).data));
+}
+
+TEST_CASE("Batches leaves the global generator alone") {
+  torch::manual_seed(5);
+  const torch::Tensor expected = torch::rand({4});
+  torch::manual_seed(5);
+  Batches batches(counting(100), {.batch_size = 8, .shuffle = true, .seed = 1});
+  const auto first = order(batches);
+  CHECK(torch::equal(torch::rand({4}), expected));
+  torch::manual_seed(6);
+  CHECK(order(batches) == first);
+}
+
+TEST_CASE("Batches lets a loop that runs keep its order when the epoch changes") {
+  Batches batches(counting(20), {.batch_size = 4, .shuffle = true});
+  const auto expected = order(batches);
+  std::vector<int64_t> rows;
+  for (auto [data, target] : batches) {
+    batches.set_epoch(9);
+    for (int64_t i = 0; i < target.size(0); ++i) rows.push_back(target[i].item<int64_t>());
+  }
+  CHECK(rows == expected);
+}
+
+TEST_CASE("Batches keeps the type and the further dimensions of the rows") {
+  const Dataset dataset{torch::zeros({5, 1, 8, 8}, torch::kByte), torch::zeros({5, 2})};
+  for (auto [data, target] : Batches(dataset, {.batch_size = 2, .shuffle = true})) {
+    CHECK(data.sizes().slice(1) == std::vector<int64_t>{1, 8, 8});
+    CHECK(data.scalar_type() == torch::kByte);
+    CHECK(target.size(1) == 2);
+    CHECK(target.scalar_type() == torch::kFloat);
+  }
+}
+
+TEST_CASE("Batches without shuffle works on any device") {
+  const Dataset dataset{torch::zeros({10, 2}, torch::kMeta), torch::zeros({10}, torch::kMeta)};
+  for (auto [data, target] : Batches(dataset, {.batch_size = 4})) {
+    CHECK(data.is_meta());
+    CHECK(target.is_meta());
+  }
+}
+
+TEST_CASE("Batches of a data set on a GPU stay there, in the order of the CPU", "[gpu]") {
+  sconce::test::require_gpu();
+  const Dataset host = counting(50);
+  const Dataset dataset{host.data.cuda(), host.target.cuda()};
+  const BatchesOptions options{.batch_size = 8, .shuffle = GENERATE(false, true), .seed = 3};
+  const Batches batches(dataset, options);
+  for (auto [data, target] : batches) {
+    CHECK(data.device() == dataset.data.device());
+    CHECK(target.device() == dataset.target.device());
+  }
+  CHECK(order(batches) == order(Batches(host, options)));
+}
+
+TEST_CASE("Batches refuses a data set that does not fit together") {
+  const Dataset good = counting(4);
+  CHECK(refusal({{}, good.target}) ==
+        "sconce::data::Batches: data: expected a tensor, found an undefined one");
+  CHECK(refusal({good.data, {}}) ==
+        "sconce::data::Batches: target: expected a tensor, found an undefined one");
+  CHECK(refusal({torch::tensor(1), good.target}) ==
+        "sconce::data::Batches: data: expected rank 1 or more, found rank 0");
+  CHECK(refusal({good.data, torch::tensor(1)}) ==
+        "sconce::data::Batches: target: expected rank 1 or more, found rank 0");
+  CHECK(refusal({good.data, torch::arange(3)}) ==
+        "sconce::data::Batches: target: expected 4 rows as in data, found 3");
+  CHECK(refusal({good.data, good.target.to(torch::kMeta)}) ==
+        "sconce::data::Batches: target: expected it on cpu as data, found it on meta");
+}
+
+TEST_CASE("Batches refuses a batch_size below 1 and an epoch below 0") {
+  CHECK(refusal(counting(4), {.batch_size = 0}) ==
+        "sconce::data::Batches: batch_size: expected 1 or more, found 0");
+  CHECK_THAT(refusal(counting(4), {.batch_size = -2}), StartsWith("sconce::data::Batches: batch"));
+  Batches batches(counting(4));
+  CHECK_THROWS_AS(batches.set_epoch(-1), c10::Error);
+}

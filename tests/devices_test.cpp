@@ -1,0 +1,81 @@
+#include "sconce/devices.hpp"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include "catch.hpp"
+#include "support/require_gpu.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+
+TEST_CASE("cpu names the CPU") {
+  CHECK(sconce::cpu() == torch::Device("cpu"));
+  CHECK(sconce::cpu().str() == "cpu");
+}
+
+TEST_CASE("gpu names a GPU that need not be there") {
+  CHECK(sconce::gpu() == torch::Device("cuda:0"));
+  CHECK(sconce::gpu(1) == torch::Device("cuda:1"));
+  CHECK(sconce::gpu(127).index() == 127);
+  CHECK(sconce::gpu(127).is_cuda());
+}
+
+TEST_CASE("gpu refuses an index that a device cannot hold, naming it") {
+  // Without the check, Device(kCUDA, 256) is GPU 0 and 300 is GPU 44.
+  const int index = GENERATE(-1, -129, 128, 256, 300);
+  CHECK_THROWS_WITH(sconce::gpu(index),
+                    ContainsSubstring("sconce::gpu: expected an index from 0 to 127, got " +
+                                      std::to_string(index)));
+  CHECK_THROWS_AS(sconce::gpu(index), c10::Error);
+}
+
+TEST_CASE("num_gpus equals LibTorch's own count") {
+  CHECK(sconce::num_gpus() == static_cast<int>(torch::cuda::device_count()));
+  STATIC_CHECK(noexcept(sconce::num_gpus()));
+}
+
+TEST_CASE("try_gpu falls back to the CPU for a GPU that is not there") {
+  CHECK(sconce::try_gpu(sconce::num_gpus()) == sconce::cpu());
+  CHECK(sconce::try_gpu(127) == sconce::cpu());
+  CHECK(sconce::try_gpu(256) == sconce::cpu());
+  if (sconce::num_gpus() == 0) CHECK(sconce::try_gpu() == sconce::cpu());
+}
+
+TEST_CASE("try_gpu refuses a negative index, naming it") {
+  CHECK_THROWS_WITH(sconce::try_gpu(-1),
+                    ContainsSubstring("sconce::try_gpu: expected an index of at least 0, got -1"));
+}
+
+TEST_CASE("try_all_gpus is never empty") {
+  const auto devices = sconce::try_all_gpus();
+  REQUIRE(devices.size() == static_cast<size_t>(std::max(1, sconce::num_gpus())));
+  CHECK(devices.front() == sconce::try_gpu());
+}
+
+TEST_CASE("synchronize returns at once for the CPU and refuses devices that are not there") {
+  CHECK_NOTHROW(sconce::synchronize(sconce::cpu()));
+  CHECK_THROWS_WITH(sconce::synchronize(sconce::gpu(127)),
+                    ContainsSubstring("sconce::synchronize: expected one of ") &&
+                        ContainsSubstring("got cuda:127"));
+  CHECK_THROWS_WITH(sconce::synchronize(torch::Device("meta")),
+                    ContainsSubstring("expected a CPU or CUDA device, got meta"));
+}
+
+TEST_CASE("every GPU of try_all_gpus takes a tensor and gives it back", "[gpu]") {
+  sconce::test::require_gpu();
+  for (const auto& device : sconce::try_all_gpus()) {
+    const auto there = torch::arange(6).to(device);
+    CHECK(there.device() == device);
+    sconce::synchronize(device);
+    CHECK(there.cpu().equal(torch::arange(6)));
+  }
+}
+
+TEST_CASE("synchronize waits for the work queued on a GPU", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto device = sconce::gpu();
+  auto x = torch::rand({4096, 4096}, device);
+  for (int i = 0; i < 20; ++i) x = torch::mm(x, x).div_(4096);
+  sconce::synchronize(device);
+  const c10::impl::VirtualGuardImpl guard(torch::kCUDA);
+  CHECK(guard.queryStream(guard.getStream(device)));
+}

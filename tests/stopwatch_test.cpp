@@ -1,0 +1,42 @@
+#include "sconce/stopwatch.hpp"
+
+#include <thread>
+
+#include "catch.hpp"
+#include "support/require_gpu.hpp"
+
+using std::chrono::milliseconds;
+
+TEST_CASE("a stopwatch counts seconds and runs on") {
+  const sconce::Stopwatch stopwatch;
+  std::this_thread::sleep_for(milliseconds(20));
+  const double first = stopwatch.seconds();
+  CHECK(first >= 0.020);
+  CHECK(first < 20);
+  std::this_thread::sleep_for(milliseconds(5));
+  CHECK(stopwatch.seconds() >= first + 0.005);
+}
+
+TEST_CASE("restart begins anew from zero") {
+  sconce::Stopwatch stopwatch;
+  std::this_thread::sleep_for(milliseconds(50));
+  const double before = stopwatch.seconds();
+  stopwatch.restart();
+  CHECK(stopwatch.seconds() < before);
+}
+
+TEST_CASE("a stopwatch refuses a device that is not there") {
+  CHECK_THROWS_AS(sconce::Stopwatch(sconce::gpu(127)), c10::Error);
+}
+
+TEST_CASE("a stopwatch counts a GPU's work, not the time to ask for it", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto device = sconce::gpu();
+  auto x = torch::rand({4096, 4096}, device);
+  x = torch::mm(x, x);  // the first product loads libraries
+  const sconce::Stopwatch host;
+  const sconce::Stopwatch gpu(device);
+  for (int i = 0; i < 50; ++i) x = torch::mm(x, x).div_(4096);
+  const double asking = host.seconds();
+  CHECK(gpu.seconds() > asking);
+}

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdlib>
+#include <string_view>
+
+#include "catch.hpp"
+#include "sconce/devices.hpp"
+
+namespace sconce::test {
+
+/// Skips the test, visibly, on a machine without a GPU; fails it there where SCONCE_REQUIRE_GPU=1
+/// says that there must be one.
+inline void require_gpu() {
+  if (num_gpus() > 0) return;
+  const char* required = std::getenv("SCONCE_REQUIRE_GPU");
+  if (required != nullptr && std::string_view(required) == "1") {
+    FAIL("SCONCE_REQUIRE_GPU=1, and this process sees no GPU");
+  }
+  SKIP("needs a GPU, and this process sees none");
+}
+
+}  // namespace sconce::test

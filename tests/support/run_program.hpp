@@ -1,0 +1,34 @@
+#pragma once
+
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "support/temp_dir.hpp"
+
+namespace sconce::test {
+
+/// What a program did: its exit code (-1 if it was killed) and what it wrote to each stream.
+struct Ran {
+  int exit_code = -1;
+  std::string out = {};
+  std::string err = {};
+};
+
+/// Runs a command line in the shell, waits for it and returns what it did.
+inline Ran run_program(const std::string& command) {
+  const TempDir folder;
+  const std::string out = (folder.path() / "out").string();
+  const std::string err = (folder.path() / "err").string();
+  const int status = std::system((command + " >" + out + " 2>" + err + " </dev/null").c_str());
+  const auto read = [](const std::string& path) {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(out), read(err)};
+}
+
+}  // namespace sconce::test

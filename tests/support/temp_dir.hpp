@@ -1,0 +1,53 @@
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace sconce::test {
+
+/// A fresh empty folder that is removed, with all that is in it, at the end of its scope.
+class TempDir {
+ public:
+  /// Makes the folder under the system's place for temporary files.
+  TempDir() {
+    std::random_device random;
+    for (int attempt = 0; attempt < 100; ++attempt) {
+      const std::string name = "sconce-" + std::to_string(random()) + std::to_string(random());
+      path_ = std::filesystem::temp_directory_path() / name;
+      if (std::filesystem::create_directory(path_)) return;
+    }
+    throw std::runtime_error("TempDir: no free name under " + path_.parent_path().string());
+  }
+
+  /// Removes the folder; what cannot be removed stays, for a destructor must not throw.
+  ~TempDir() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+
+  /// Returns the folder's path.
+  const std::filesystem::path& path() const { return path_; }
+
+  /// Writes `bytes` to a file of the folder and returns the file's path.
+  std::filesystem::path write(const std::string& name, std::string_view bytes) const {
+    std::filesystem::path file = path_ / name;
+    std::ofstream out(file, std::ios::binary);
+    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    out.close();
+    if (!out) throw std::runtime_error("TempDir: cannot write " + file.string());
+    return file;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace sconce::test

@@ -1,0 +1,223 @@
+#include "sconce/trainer.hpp"
+
+#include <limits>
+#include <sstream>
+
+#include "catch.hpp"
+#include "support/host_reads.hpp"
+#include "support/require_gpu.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::Trainer;
+using sconce::data::Batches;
+
+namespace {
+
+// Two classes that a line divides: points of two dimensions left and right of zero.
+sconce::data::Dataset points(int64_t n) {
+  torch::manual_seed(1);
+  const auto x = torch::randn({n, 2});
+  return {x, x.select(1, 0).gt(0).to(torch::kLong)};
+}
+
+sconce::FitData data(int64_t n = 96, int64_t batch_size = 16) {
+  return {Batches(points(n), {.batch_size = batch_size, .shuffle = true, .seed = 7}),
+          Batches(points(40), {.batch_size = 40})};
+}
+
+torch::nn::Sequential net() {
+  torch::manual_seed(0);
+  return torch::nn::Sequential(torch::nn::Linear(2, 8), torch::nn::ReLU(), torch::nn::Dropout(0.1),
+                               torch::nn::Linear(8, 2));
+}
+
+struct Plain : torch::nn::Module {
+  torch::Tensor forward(const torch::Tensor& x) { return linear->forward(x); }
+  torch::nn::Linear linear = register_module("linear", torch::nn::Linear(2, 2));
+};
+
+}  // namespace
+
+TEST_CASE("the trainer's defaults are d2l's") {
+  const sconce::TrainerOptions options;
+  CHECK(options.num_gpus == 0);
+  CHECK(options.gradient_clip_val == 0);
+  CHECK(Trainer().device() == sconce::cpu());
+}
+
+TEST_CASE("the trainer refuses options that cannot be, naming them") {
+  CHECK_THROWS_WITH(Trainer({.max_epochs = 0}),
+                    ContainsSubstring("expected max_epochs of at least 1, got 0"));
+  CHECK_THROWS_WITH(Trainer({.num_gpus = -1}), ContainsSubstring("expected num_gpus 0 or 1"));
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 2}), ContainsSubstring("got 2"));
+  CHECK_THROWS_WITH(Trainer({.gradient_clip_val = -1}),
+                    ContainsSubstring("expected a gradient_clip_val of at least 0, got -1"));
+  CHECK_THROWS_AS(Trainer({.gradient_clip_val = std::numeric_limits<double>::quiet_NaN()}),
+                  c10::Error);
+  CHECK_THROWS_WITH(Trainer({.device = sconce::gpu(127)}), ContainsSubstring("cuda:127"));
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 1, .device = sconce::cpu()}),
+                    ContainsSubstring("expected num_gpus or device"));
+}
+
+TEST_CASE("fit learns, and reports an entry an epoch") {
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.5);
+  const auto result = Trainer({.max_epochs = 12}).fit(model, optimizer, data());
+  REQUIRE(result.epochs.size() == 12);
+  CHECK(result.epochs.front().epoch == 1);
+  CHECK(result.epochs.back().epoch == 12);
+  CHECK(result.epochs.back().loss < result.epochs.front().loss);
+  CHECK(result.epochs.back().test_acc.value() > 0.9);
+  CHECK(result.epochs.back().examples == 96);
+  CHECK(result.examples_per_second() > 0);
+  CHECK(model->is_training());
+}
+
+TEST_CASE("the same seeds give the same losses, bit for bit") {
+  const auto losses = [] {
+    auto model = net();
+    torch::optim::SGD optimizer(model->parameters(), 0.1);
+    std::vector<double> values;
+    for (const auto& epoch : Trainer({.max_epochs = 4}).fit(model, optimizer, data()).epochs) {
+      values.push_back(epoch.loss);
+    }
+    return values;
+  };
+  CHECK(losses() == losses());
+}
+
+TEST_CASE("an epoch is the loop that a user would write") {
+  auto model = net();
+  auto twin = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  torch::optim::SGD twin_optimizer(twin->parameters(), 0.1);
+  const Batches batches(points(50), {.batch_size = 16});
+
+  torch::manual_seed(5);  // dropout
+  const auto metrics = Trainer().fit_epoch(model, optimizer, batches);
+
+  torch::manual_seed(5);
+  double loss_sum = 0;
+  for (const auto [x, y] : batches) {
+    twin_optimizer.zero_grad();
+    const auto loss = torch::nn::functional::cross_entropy(twin->forward(x), y);
+    loss.backward();
+    twin_optimizer.step();
+    loss_sum += loss.item<double>() * static_cast<double>(x.size(0));
+  }
+  CHECK(metrics.loss == Catch::Approx(loss_sum / 50).epsilon(1e-6));
+  for (size_t i = 0; i < model->parameters().size(); ++i) {
+    CHECK(model->parameters()[i].equal(twin->parameters()[i]));
+  }
+}
+
+TEST_CASE("the number of host reads does not grow with the number of steps") {
+  const auto reads_of = [](int64_t batch_size) {
+    auto model = net();
+    torch::optim::SGD optimizer(model->parameters(), 0.1);
+    const sconce::test::HostReads reads;
+    Trainer({.gradient_clip_val = 1}).fit(model, optimizer, data(96, batch_size));
+    return reads.count();
+  };
+  CHECK(reads_of(48) == reads_of(4));
+}
+
+TEST_CASE("gradient_clip_val bounds the step") {
+  auto model = std::make_shared<Plain>();
+  const auto before = model->linear->weight.detach().clone();
+  torch::optim::SGD optimizer(model->parameters(), 1.0);
+  const Batches one(points(16), {.batch_size = 16});
+  Trainer({.gradient_clip_val = 1e-3}).fit_epoch(model, optimizer, one);
+  const double step = (model->linear->weight.detach() - before).norm().item<double>();
+  CHECK(step > 0);
+  CHECK(step <= 1.001e-3);
+}
+
+TEST_CASE("modules, holders and shared pointers are models") {
+  Plain module;
+  auto pointer = std::make_shared<Plain>();
+  auto holder = net();
+  torch::optim::SGD optimizer(module.parameters(), 0.1);
+  const Trainer trainer;
+  CHECK_NOTHROW(trainer.fit(module, optimizer, data()));
+  CHECK_NOTHROW(trainer.fit(pointer, optimizer, data()));
+  CHECK_NOTHROW(trainer.fit(holder, optimizer, data()));
+}
+
+TEST_CASE("evaluate runs in evaluation mode, records no gradient and restores the mode") {
+  auto model = net();
+  const Batches batches(points(64), {.batch_size = 10});
+  const Trainer trainer;
+  CHECK(trainer.evaluate(model, batches) == trainer.evaluate(model, batches));  // no dropout
+  CHECK(model->is_training());
+  model->eval();
+  trainer.evaluate(model, batches);
+  CHECK_FALSE(model->is_training());
+}
+
+TEST_CASE("the log has a line an epoch and the book's two lines") {
+  std::ostringstream log;
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  Trainer({.max_epochs = 2, .log = &log}).fit(model, optimizer, data());
+  using Catch::Matchers::Matches;
+  CHECK_THAT(
+      log.str(),
+      Matches("epoch 1/2: loss \\d\\.\\d{3}, train acc [01]\\.\\d{3}, test acc [01]\\.\\d{3}\n"
+              "epoch 2/2: loss \\d\\.\\d{3}, train acc [01]\\.\\d{3}, test acc [01]\\.\\d{3}\n"
+              "loss \\d\\.\\d{3}, train acc [01]\\.\\d{3}, test acc [01]\\.\\d{3}\n"
+              "\\d+\\.\\d examples/sec on cpu\n"));
+}
+
+TEST_CASE("without test data there is no test accuracy") {
+  std::ostringstream log;
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  const auto result =
+      Trainer({.log = &log}).fit(model, optimizer, {Batches(points(8), {.batch_size = 4})});
+  CHECK_FALSE(result.epochs[0].test_acc.has_value());
+  CHECK_THAT(log.str(), !ContainsSubstring("test acc"));
+}
+
+TEST_CASE("fast_dev_run takes one batch of one epoch") {
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  const auto result =
+      Trainer({.max_epochs = 9, .fast_dev_run = true}).fit(model, optimizer, data());
+  REQUIRE(result.epochs.size() == 1);
+  CHECK(result.epochs[0].examples == 16);
+}
+
+TEST_CASE("fit refuses data without a batch") {
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  const Batches none(points(0), {});
+  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, {none}),
+                    ContainsSubstring("sconce::Trainer::fit: expected training data"));
+  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, {Batches(points(4)), none}),
+                    ContainsSubstring("expected test data"));
+}
+
+TEST_CASE("a training step on the GPU gives the CPU's numbers", "[gpu]") {
+  sconce::test::require_gpu();
+  at::globalContext().setAllowTF32CuBLAS(false);
+  const auto train = [](torch::Device device) {
+    torch::manual_seed(0);
+    auto model =
+        torch::nn::Sequential(torch::nn::Linear(2, 8), torch::nn::ReLU(), torch::nn::Linear(8, 2));
+    torch::optim::SGD optimizer(model->parameters(), 0.1);  // before the model moves
+    const auto result = Trainer({.max_epochs = 3, .gradient_clip_val = 1, .device = device})
+                            .fit(model, optimizer, data());
+    CHECK(model->parameters()[0].device() == device);
+    return std::pair(result.epochs.back().loss, model->parameters()[0].detach().cpu());
+  };
+  const auto [cpu_loss, cpu_weight] = train(sconce::cpu());
+  const auto [gpu_loss, gpu_weight] = train(sconce::gpu());
+  CHECK(gpu_loss == Catch::Approx(cpu_loss).epsilon(1e-4));
+  CHECK(torch::allclose(gpu_weight, cpu_weight, 1e-4, 1e-5));
+}
+
+TEST_CASE("num_gpus chooses the first GPU", "[gpu]") {
+  sconce::test::require_gpu();
+  CHECK(Trainer({.num_gpus = 1}).device() == sconce::gpu());
+}
