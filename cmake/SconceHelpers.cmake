@@ -11,7 +11,7 @@ endfunction()
 # the first target that asks for it, and the others use that one.
 function(sconce_use_pch target)
   if(NOT TARGET sconce_pch)
-    file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/sconce_pch.cpp" "")
+    file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/sconce_pch.cpp" CONTENT "") # kept if there
     add_library(sconce_pch OBJECT EXCLUDE_FROM_ALL "${CMAKE_CURRENT_BINARY_DIR}/sconce_pch.cpp")
     target_link_libraries(sconce_pch PRIVATE sconce::torch)
     set_target_properties(sconce_pch PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF)
