@@ -1,6 +1,16 @@
-# What every target of this build shares: warnings, the precompiled header, programs and tests.
+# What this build's parts share: the lock on set-up, warnings, the precompiled header, programs.
 
 include_guard(GLOBAL)
+
+# Keeps other builds out of SCONCE_SETUP_DIR until the calling function returns.
+macro(sconce_lock_setup)
+  file(MAKE_DIRECTORY "${SCONCE_SETUP_DIR}")
+  file(LOCK "${SCONCE_SETUP_DIR}/torch.lock" GUARD FUNCTION TIMEOUT 0 RESULT_VARIABLE busy)
+  if(busy)
+    message(STATUS "sconce: another build fills ${SCONCE_SETUP_DIR}; waiting for it")
+    file(LOCK "${SCONCE_SETUP_DIR}/torch.lock" GUARD FUNCTION)
+  endif()
+endmacro()
 
 # Warnings are this build's own matter: private, and errors only where a preset says so.
 function(sconce_set_warnings target)

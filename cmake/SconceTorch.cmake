@@ -2,14 +2,18 @@
 # the installed package. Nothing here needs nvcc or a CUDA toolkit.
 #
 #   sconce_find_torch()   makes sconce::torch; sets SCONCE_TORCH_ROOT, SCONCE_TORCH_IS_CUDA
+#                         and SCONCE_TORCH_BUILT_VERSION
 #
-# SCONCE_TORCH_VERSION, where set, asks for exactly that version of Python's torch or of the wheel.
+# SCONCE_TORCH_VERSION, where set, asks for exactly that version.
 
 include_guard(GLOBAL)
 
 # The one place that names the supported range. The pinned wheel is the newest.
 set(SCONCE_TORCH_OLDEST 2.11.0)
 set(SCONCE_TORCH_NEWEST 2.15.0)
+if(NOT DEFINED SCONCE_TORCH_WANTED_BY)
+  set(SCONCE_TORCH_WANTED_BY "SCONCE_TORCH_VERSION")
+endif()
 
 # Stops the configure step with the given lines; the blanks keep CMake from wrapping them.
 function(sconce_stop)
@@ -70,29 +74,30 @@ function(sconce_find_torch)
   if(TARGET sconce::torch)
     return()
   endif()
-  set(found_first FALSE)
+  set(found_first OFF)
   if(TARGET torch)
-    set(found_first TRUE)
+    set(found_first ON)
     set(from "found by the project")
     find_package(Torch CONFIG QUIET)
   else()
-    if(DEFINED SCONCE_TORCH_FOLDER_USED AND EXISTS "${SCONCE_TORCH_FOLDER_USED}"
-       AND "${Torch_DIR}" STREQUAL "${SCONCE_TORCH_FOLDER_USED}/share/cmake/Torch")
-      # Found by an earlier configure run of this folder: stay with it.
-      set(folder "${SCONCE_TORCH_FOLDER_USED}")
-      set(from "${SCONCE_TORCH_FROM}")
-    else()
+    sconce_recall_torch(folder from)
+    if(NOT folder)
+      if(DEFINED Torch_DIR AND NOT Torch_DIR MATCHES "-NOTFOUND$"
+         AND NOT Torch_DIR STREQUAL "${SCONCE_TORCH_CHOSEN}/share/cmake/Torch"
+         AND NOT EXISTS "${Torch_DIR}/TorchConfig.cmake")
+        sconce_stop("Torch_DIR names no LibTorch: ${Torch_DIR} holds no TorchConfig.cmake"
+                    "It takes the folder <libtorch>/share/cmake/Torch")
+      endif()
       sconce_load_torch("")
-      set(folder "")
       set(from "named by Torch_DIR or CMAKE_PREFIX_PATH")
-      if(NOT Torch_FOUND)
+    endif()
+    if(NOT Torch_FOUND)
+      if(NOT folder)
         sconce_choose_torch(folder from)
       endif()
-    endif()
-    if(NOT folder STREQUAL "")
       sconce_load_torch("${folder}")
-      set(SCONCE_TORCH_FOLDER_USED "${folder}" CACHE INTERNAL "The LibTorch that sconce chose")
-      set(SCONCE_TORCH_FROM "${from}" CACHE INTERNAL "Where it was found")
+      set(SCONCE_TORCH_CHOSEN "${folder}" CACHE INTERNAL "The LibTorch that sconce chose")
+      set(SCONCE_TORCH_CHOSEN_FROM "${from}" CACHE INTERNAL "Where it was found")
     endif()
   endif()
   if(NOT Torch_FOUND)
@@ -103,6 +108,25 @@ function(sconce_find_torch)
   sconce_make_torch_target(${found_first} "${from}")
   set(SCONCE_TORCH_ROOT "${SCONCE_TORCH_ROOT}" PARENT_SCOPE)
   set(SCONCE_TORCH_IS_CUDA "${SCONCE_TORCH_IS_CUDA}" PARENT_SCOPE)
+  set(SCONCE_TORCH_BUILT_VERSION "${Torch_VERSION}" PARENT_SCOPE)
+endfunction()
+
+# Sets <folder> and <from> to the choice of an earlier configure run of this build folder, so that a
+# repeated run asks nobody; to nothing if it is gone, if the user names another one since, or if
+# another version is wanted.
+function(sconce_recall_torch folder from)
+  set(${folder} "" PARENT_SCOPE)
+  if(NOT SCONCE_TORCH_CHOSEN OR NOT "${Torch_DIR}" STREQUAL "${SCONCE_TORCH_CHOSEN}/share/cmake/Torch"
+     OR NOT EXISTS "${Torch_DIR}")
+    return()
+  endif()
+  sconce_version_of_torch(version "${SCONCE_TORCH_CHOSEN}")
+  if(DEFINED SCONCE_TORCH_VERSION AND NOT version VERSION_EQUAL SCONCE_TORCH_VERSION)
+    unset(Torch_DIR CACHE)
+    return()
+  endif()
+  set(${folder} "${SCONCE_TORCH_CHOSEN}" PARENT_SCOPE)
+  set(${from} "${SCONCE_TORCH_CHOSEN_FROM}" PARENT_SCOPE)
 endfunction()
 
 # Chooses a LibTorch that nobody named; sets <folder> to its root and <from> to words about it.
@@ -148,9 +172,13 @@ function(sconce_choose_torch folder from)
               "  cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...")
 endfunction()
 
-# Refuses a LibTorch that is too old, warns of one that nobody tried yet.
+# Refuses a LibTorch that is too old or not the one asked for, warns of one that nobody tried yet.
 function(sconce_check_torch_version version from where)
-  if(version VERSION_LESS SCONCE_TORCH_OLDEST)
+  if(DEFINED SCONCE_TORCH_VERSION AND NOT version VERSION_EQUAL SCONCE_TORCH_VERSION)
+    sconce_stop("LibTorch ${SCONCE_TORCH_VERSION} is wanted (${SCONCE_TORCH_WANTED_BY}), found ${version}"
+                "Found: ${where} (${from}). What helps:"
+                "  name the other LibTorch: cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...")
+  elseif(version VERSION_LESS SCONCE_TORCH_OLDEST)
     sconce_stop("LibTorch ${version} is too old: ${SCONCE_TORCH_OLDEST} to ${SCONCE_TORCH_NEWEST} are supported"
                 "Found: ${where} (${from})"
                 "sconce calls operators and classes that came with ${SCONCE_TORCH_OLDEST}. What helps, one of:"

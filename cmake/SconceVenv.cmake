@@ -31,9 +31,10 @@ function(sconce_torch_of_venv out)
   endif()
   set(venv "${SCONCE_SETUP_DIR}/torch-${version}")
   set(python "${venv}/bin/python")
-  file(MAKE_DIRECTORY "${SCONCE_SETUP_DIR}")
-  file(LOCK "${SCONCE_SETUP_DIR}/torch.lock" GUARD FUNCTION)
-  if(NOT EXISTS "${venv}/complete")
+  sconce_lock_setup()
+  # Asked for its torch, an environment whose Python has gone since answers with nothing.
+  sconce_torch_of_python(root "${python}")
+  if(NOT root OR NOT EXISTS "${venv}/complete")
     if(NOT Python3_Interpreter_FOUND)
       sconce_stop("no LibTorch and no Python 3 to install one with"
                   "Looked in: Torch_DIR, CMAKE_PREFIX_PATH, PATH (python3). What helps, one of:"
@@ -49,8 +50,12 @@ function(sconce_torch_of_venv out)
     sconce_set_up("${venv}.log" "installing torch ${version} with pip"
                   "${python}" -m pip install --disable-pip-version-check --no-input
                   torch==${version} numpy)
+    sconce_torch_of_python(root "${python}")
+    if(NOT root)
+      sconce_stop("pip installed torch ${version}, but ${python} does not find it (${venv}.log)"
+                  "What helps: cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...")
+    endif()
     file(TOUCH "${venv}/complete")
   endif()
-  sconce_torch_of_python(root "${python}")
   set(${out} "${root}" PARENT_SCOPE)
 endfunction()

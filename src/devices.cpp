@@ -5,6 +5,8 @@
 
 #include <limits>
 
+#include "resolve_device.hpp"
+
 namespace sconce {
 
 namespace {
@@ -43,14 +45,20 @@ std::vector<torch::Device> try_all_gpus() {
   return devices;
 }
 
-void synchronize(torch::Device device) {
-  if (device.is_cpu()) return;
-  TORCH_CHECK(device.is_cuda(), "sconce::synchronize: expected a CPU or CUDA device, got ", device);
-  const int index = device.has_index() ? device.index() : 0;
-  TORCH_CHECK(index < num_gpus(), "sconce::synchronize: expected one of ", num_gpus(),
+torch::Device resolve_device(torch::Device device, const char* who) {
+  if (device.is_cpu()) return device;
+  TORCH_CHECK(device.is_cuda(), who, ": expected a CPU or CUDA device, got ", device);
+  const int count = num_gpus();
+  TORCH_CHECK(count > 0 && device.index() < count, who, ": expected the CPU or one of ", count,
               " GPUs, got ", device);
-  const auto* cuda = c10::impl::getDeviceGuardImpl(c10::kCUDA);
-  cuda->synchronizeDevice(device.has_index() ? device.index() : cuda->getDevice().index());
+  return device.has_index() ? device : c10::impl::getDeviceGuardImpl(c10::kCUDA)->getDevice();
+}
+
+void synchronize(torch::Device device) {
+  device = resolve_device(device, "sconce::synchronize");
+  if (device.is_cuda()) {
+    c10::impl::getDeviceGuardImpl(c10::kCUDA)->synchronizeDevice(device.index());
+  }
 }
 
 }  // namespace sconce

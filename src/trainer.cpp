@@ -1,6 +1,5 @@
 #include "sconce/trainer.hpp"
 
-#include <c10/util/ScopeExit.h>
 #include <torch/nn/functional/loss.h>
 
 #include <cmath>
@@ -8,6 +7,7 @@
 #include <ostream>
 #include <string>
 
+#include "resolve_device.hpp"
 #include "sconce/nn/clip_grad.hpp"
 #include "sconce/stopwatch.hpp"
 
@@ -16,20 +16,43 @@ namespace sconce {
 namespace {
 
 torch::Device choose_device(const TrainerOptions& options) {
-  if (!options.device) {
-    if (options.num_gpus > num_gpus()) {
-      TORCH_WARN("sconce::Trainer: ", options.num_gpus, " GPU wanted, none found: using the CPU");
-    }
-    return options.num_gpus > 0 ? try_gpu() : cpu();
+  TORCH_CHECK(options.num_gpus == 0 || options.num_gpus == 1,
+              "sconce::Trainer: expected num_gpus 0 or 1 (it trains on one device), got ",
+              options.num_gpus);
+  if (options.device) {
+    TORCH_CHECK(options.num_gpus == 0,
+                "sconce::Trainer: expected num_gpus or device, got num_gpus ", options.num_gpus,
+                " and device ", *options.device);
+    return resolve_device(*options.device, "sconce::Trainer");
   }
-  TORCH_CHECK(options.num_gpus == 0, "sconce::Trainer: expected num_gpus or device, got num_gpus ",
-              options.num_gpus, " and device ", *options.device);
-  const int index = options.device->has_index() ? options.device->index() : 0;
-  TORCH_CHECK(options.device->is_cpu() || (options.device->is_cuda() && index < num_gpus()),
-              "sconce::Trainer: expected cpu or one of ", num_gpus(), " GPUs, got device ",
-              *options.device);
-  return *options.device;
+  if (options.num_gpus > num_gpus()) {
+    TORCH_WARN("sconce::Trainer: 1 GPU wanted, none found: using the CPU");
+  }
+  return options.num_gpus > 0 ? try_gpu() : cpu();
 }
+
+// The modes of a module and of all in it, put back at the end of the scope.
+class ModeGuard {
+ public:
+  explicit ModeGuard(torch::nn::Module& module) : module_(module), training_(module.is_training()) {
+    // Without itself: a model on the stack has no shared pointer.
+    for (const auto& part : module.modules(/*include_self=*/false)) {
+      parts_.emplace_back(part, part->is_training());
+    }
+  }
+  ~ModeGuard() {
+    module_.train(training_);
+    // A module comes before its parts, so theirs are the last word.
+    for (const auto& [part, training] : parts_) part->train(training);
+  }
+  ModeGuard(const ModeGuard&) = delete;
+  ModeGuard& operator=(const ModeGuard&) = delete;
+
+ private:
+  torch::nn::Module& module_;
+  bool training_;
+  std::vector<std::pair<std::shared_ptr<torch::nn::Module>, bool>> parts_;
+};
 
 // Sums over the batches of an epoch, kept on the device until the epoch's end.
 class Sums {
@@ -58,6 +81,10 @@ class Sums {
   torch::Tensor sums_;  // (2,): loss times examples, right answers
   int64_t examples_ = 0;
 };
+
+void check_batches(const data::Batches& batches, const char* expected) {
+  TORCH_CHECK(batches.size() > 0, expected, ", got no batch");
+}
 
 // std::format is missing from some of the supported compilers.
 template <class... A>
@@ -89,24 +116,21 @@ double FitResult::examples_per_second() const {
 Trainer::Trainer(TrainerOptions options) : options_(options), device_(choose_device(options)) {
   TORCH_CHECK(options.max_epochs >= 1, "sconce::Trainer: expected max_epochs of at least 1, got ",
               options.max_epochs);
-  TORCH_CHECK(options.num_gpus == 0 || options.num_gpus == 1,
-              "sconce::Trainer: expected num_gpus 0 or 1 (it trains on one device), got ",
-              options.num_gpus);
   TORCH_CHECK(std::isfinite(options.gradient_clip_val) && options.gradient_clip_val >= 0,
               "sconce::Trainer: expected a gradient_clip_val of at least 0, got ",
               options.gradient_clip_val);
 }
 
 data::Dataset Trainer::prepare_batch(const data::Dataset& batch) const {
-  return {batch.data.to(device_, /*non_blocking=*/true),
-          batch.target.to(device_, /*non_blocking=*/true)};
+  // Only towards a GPU: a copy to the CPU that nobody waits for is read before it is there.
+  const bool non_blocking = device_.is_cuda();
+  return {batch.data.to(device_, non_blocking), batch.target.to(device_, non_blocking)};
 }
 
 FitResult Trainer::fit_model(const Model& model, torch::optim::Optimizer& optimizer,
                              const FitData& data) const {
-  TORCH_CHECK(data.train.size() > 0, "sconce::Trainer::fit: expected training data, got no batch");
-  TORCH_CHECK(!data.test || data.test->size() > 0,
-              "sconce::Trainer::fit: expected test data, got no batch");
+  check_batches(data.train, "sconce::Trainer::fit: expected training data");
+  if (data.test) check_batches(*data.test, "sconce::Trainer::fit: expected test data");
   prepare_model(model.module);
   const int max_epochs = options_.fast_dev_run ? 1 : options_.max_epochs;
   data::Batches train = data.train;
@@ -132,6 +156,7 @@ FitResult Trainer::fit_model(const Model& model, torch::optim::Optimizer& optimi
 
 EpochMetrics Trainer::train_model(const Model& model, torch::optim::Optimizer& optimizer,
                                   const data::Batches& batches) const {
+  check_batches(batches, "sconce::Trainer::fit_epoch: expected data");
   model.module.train();
   Sums sums(device_);
   const Stopwatch stopwatch(device_);
@@ -158,9 +183,9 @@ EpochMetrics Trainer::train_model(const Model& model, torch::optim::Optimizer& o
 }
 
 double Trainer::test_model(const Model& model, const data::Batches& batches) const {
+  check_batches(batches, "sconce::Trainer::evaluate: expected data");
   const torch::NoGradGuard no_grad;
-  const bool was_training = model.module.is_training();
-  const auto restore = c10::make_scope_exit([&] { model.module.train(was_training); });
+  const ModeGuard restore(model.module);
   model.module.eval();
   Sums sums(device_);
   for (const auto& batch : batches) {

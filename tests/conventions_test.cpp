@@ -146,7 +146,8 @@ TEST_CASE("nobody includes Catch2 but the one test header") {
 
 TEST_CASE("the library neither prints, nor exits, nor asks by #if") {
   const std::regex forbidden(
-      "std::cout|std::cerr|\\bprintf\\(|\\bputs\\(|\\bexit\\(|\\babort\\(|#\\s*if");
+      "std::c(out|err|log)\\b|\\b[fv]*printf\\(|\\bf?puts\\(|\\bperror\\(|"
+      "\\b(_|quick_)?exit\\(|\\b(abort|terminate)\\(|#\\s*if");
   for (const fs::path folder : {"include/sconce", "src"}) {
     for (const auto& name : files_below(folder, folder == "src" ? ".cpp" : ".hpp")) {
       std::istringstream lines(read(root / folder / name));

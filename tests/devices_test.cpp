@@ -54,7 +54,7 @@ TEST_CASE("try_all_gpus is never empty") {
 TEST_CASE("synchronize returns at once for the CPU and refuses devices that are not there") {
   CHECK_NOTHROW(sconce::synchronize(sconce::cpu()));
   CHECK_THROWS_WITH(sconce::synchronize(sconce::gpu(127)),
-                    ContainsSubstring("sconce::synchronize: expected one of ") &&
+                    ContainsSubstring("sconce::synchronize: expected the CPU or one of ") &&
                         ContainsSubstring("got cuda:127"));
   CHECK_THROWS_WITH(sconce::synchronize(torch::Device("meta")),
                     ContainsSubstring("expected a CPU or CUDA device, got meta"));

@@ -14,15 +14,15 @@ using sconce::data::Batches;
 namespace {
 
 // Two classes that a line divides: points of two dimensions left and right of zero.
-sconce::data::Dataset points(int64_t n) {
-  torch::manual_seed(1);
+sconce::data::Dataset points(int64_t n, uint64_t seed = 1) {
+  torch::manual_seed(seed);
   const auto x = torch::randn({n, 2});
   return {x, x.select(1, 0).gt(0).to(torch::kLong)};
 }
 
 sconce::FitData data(int64_t n = 96, int64_t batch_size = 16) {
   return {Batches(points(n), {.batch_size = batch_size, .shuffle = true, .seed = 7}),
-          Batches(points(40), {.batch_size = 40})};
+          Batches(points(40, /*seed=*/2), {.batch_size = 40})};
 }
 
 torch::nn::Sequential net() {
@@ -144,15 +144,39 @@ TEST_CASE("modules, holders and shared pointers are models") {
   CHECK_NOTHROW(trainer.fit(holder, optimizer, data()));
 }
 
-TEST_CASE("evaluate runs in evaluation mode, records no gradient and restores the mode") {
+TEST_CASE("evaluate runs in evaluation mode and records no gradient") {
+  struct Watching : Plain {
+    torch::Tensor forward(const torch::Tensor& x) {
+      CHECK_FALSE(is_training());
+      CHECK_FALSE(torch::GradMode::is_enabled());
+      return Plain::forward(x);
+    }
+  } model;
+  Trainer().evaluate(model, Batches(points(16), {.batch_size = 4}));
+  CHECK(model.is_training());
+}
+
+TEST_CASE("evaluate restores the mode of every module, also when the model throws") {
   auto model = net();
+  model[2]->eval();  // a layer frozen by its user
   const Batches batches(points(64), {.batch_size = 10});
-  const Trainer trainer;
-  CHECK(trainer.evaluate(model, batches) == trainer.evaluate(model, batches));  // no dropout
+  Trainer().evaluate(model, batches);
   CHECK(model->is_training());
-  model->eval();
-  trainer.evaluate(model, batches);
-  CHECK_FALSE(model->is_training());
+  CHECK_FALSE(model[2]->is_training());
+  const Batches too_wide({torch::ones({4, 3}), torch::zeros({4}, torch::kLong)});
+  CHECK_THROWS_AS(Trainer().evaluate(model, too_wide), c10::Error);
+  CHECK(model->is_training());
+}
+
+TEST_CASE("num_gpus = 1 without a GPU warns and trains on the CPU") {
+  if (sconce::num_gpus() > 0) SKIP("this machine has a GPU");
+  struct Recorder : c10::WarningHandler {
+    void process(const c10::Warning& warning) override { text += warning.msg(); }
+    std::string text;
+  } recorder;
+  c10::WarningUtils::WarningHandlerGuard guard(&recorder);
+  CHECK(Trainer({.num_gpus = 1}).device() == sconce::cpu());
+  CHECK_THAT(recorder.text, ContainsSubstring("1 GPU wanted, none found: using the CPU"));
 }
 
 TEST_CASE("the log has a line an epoch and the book's two lines") {
@@ -196,6 +220,10 @@ TEST_CASE("fit refuses data without a batch") {
                     ContainsSubstring("sconce::Trainer::fit: expected training data"));
   CHECK_THROWS_WITH(Trainer().fit(model, optimizer, {Batches(points(4)), none}),
                     ContainsSubstring("expected test data"));
+  CHECK_THROWS_WITH(Trainer().fit_epoch(model, optimizer, none),
+                    ContainsSubstring("sconce::Trainer::fit_epoch: expected data, got no batch"));
+  CHECK_THROWS_WITH(Trainer().evaluate(model, none),
+                    ContainsSubstring("sconce::Trainer::evaluate: expected data, got no batch"));
 }
 
 TEST_CASE("a training step on the GPU gives the CPU's numbers", "[gpu]") {
@@ -220,4 +248,27 @@ TEST_CASE("a training step on the GPU gives the CPU's numbers", "[gpu]") {
 TEST_CASE("num_gpus chooses the first GPU", "[gpu]") {
   sconce::test::require_gpu();
   CHECK(Trainer({.num_gpus = 1}).device() == sconce::gpu());
+}
+
+TEST_CASE("an epoch on the GPU reads the sums once, and the test's once", "[gpu]") {
+  sconce::test::require_gpu();
+  const int64_t batch_size = GENERATE(4, 48);
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  const sconce::test::HostReads reads;
+  Trainer({.num_gpus = 1, .gradient_clip_val = 1}).fit(model, optimizer, data(96, batch_size));
+  CHECK(reads.count() == 2);
+}
+
+TEST_CASE("a batch from a GPU is whole on the CPU when prepare_batch returns", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto there = torch::rand({1 << 24}, sconce::gpu()).add_(1);
+  const auto here = Trainer().prepare_batch({there, there});
+  CHECK(here.data.min().item<float>() >= 1);
+  CHECK(here.target.equal(there.cpu()));
+}
+
+TEST_CASE("a GPU named without an index is the current one", "[gpu]") {
+  sconce::test::require_gpu();
+  CHECK(Trainer({.device = torch::Device("cuda")}).device() == sconce::gpu());
 }

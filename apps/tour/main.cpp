@@ -10,14 +10,22 @@
 
 namespace {
 
+std::string describe(torch::Device device) {
+  try {
+    const auto gpu = sconce::cuda::get_device_properties(device);
+    return gpu.name + ", compute capability " + std::to_string(gpu.major) + '.' +
+           std::to_string(gpu.minor) + ", " + std::to_string(gpu.total_memory / (1 << 20)) + " MiB";
+  } catch (const c10::Error&) {
+    return "no more is known, since sconce was built without CUDA's headers";
+  }
+}
+
 void show_machine() {
   std::cout << "This machine\n"
             << "  LibTorch " << TORCH_VERSION << ", " << torch::get_num_threads()
             << " CPU threads, " << sconce::num_gpus() << " GPUs\n";
   for (int i = 0; i < sconce::num_gpus(); ++i) {
-    const auto gpu = sconce::cuda::get_device_properties(sconce::gpu(i));
-    std::cout << "  " << sconce::gpu(i) << ": " << gpu.name << ", compute capability " << gpu.major
-              << '.' << gpu.minor << ", " << gpu.total_memory / (1 << 20) << " MiB\n";
+    std::cout << "  " << sconce::gpu(i) << ": " << describe(sconce::gpu(i)) << '\n';
   }
 }
 
@@ -57,10 +65,14 @@ void time_product(torch::Device device, int64_t n) {
 }  // namespace
 
 int main() {
-  show_machine();
-  show_devices();
-  std::cout << "\nA product of two 1000x1000 matrices: the median of nine, after a warm-up\n";
-  time_product(sconce::cpu(), 1000);
-  if (sconce::num_gpus() > 0) time_product(sconce::gpu(), 1000);
-  std::cout << "\nTraining LeNet on 1,437 handwritten digits\n" << std::flush;
+  try {
+    show_machine();
+    show_devices();
+    std::cout << "\nA product of two 1000x1000 matrices: the median of nine, after a warm-up\n";
+    time_product(sconce::cpu(), 1000);
+    if (sconce::num_gpus() > 0) time_product(sconce::gpu(), 1000);
+  } catch (const c10::Error& error) {
+    std::cerr << "sconce-tour: " << error.what_without_backtrace() << '\n';
+    return 1;
+  }
 }

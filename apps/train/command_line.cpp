@@ -20,6 +20,7 @@ bool parse(const std::string& text, T& value) {
 }
 
 // CLI11's own checks let nan pass and name no flag's meaning; these return what the flag takes.
+// The number is written anew in plain decimal, since CLI11 would read 010 as octal.
 CLI::Validator whole_number(uint64_t min, uint64_t max) {
   const std::string takes =
       "takes a whole number from " + std::to_string(min) + " to " + std::to_string(max);
@@ -27,7 +28,9 @@ CLI::Validator whole_number(uint64_t min, uint64_t max) {
       [=](std::string& text) {
         uint64_t value = 0;
         const bool good = parse(text, value) && value >= min && value <= max;
-        return good ? std::string() : takes + ", not '" + text + "'";
+        if (!good) return takes + ", not '" + text + "'";
+        text = std::to_string(value);
+        return std::string();
       },
       "");
 }
@@ -100,16 +103,16 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
       ->check(one_of(model_names()))
       ->type_name(CLI::detail::join(model_names(), "|"));
   app.add_option("--epochs", line.epochs, "passes over the training data")
-      ->check(whole_number(1, int_max))
+      ->transform(whole_number(1, int_max))
       ->type_name("N");
   app.add_option("--batch-size", line.batch_size, "examples a step")
-      ->check(whole_number(1, int_max))
+      ->transform(whole_number(1, int_max))
       ->type_name("N");
   app.add_option("--lr", line.lr, "learning rate of SGD, whose momentum is 0.9")
       ->check(positive_number())
       ->type_name("X");
   app.add_option("--seed", line.seed, "sets the weights at the start and the order of the examples")
-      ->check(whole_number(0, std::numeric_limits<int64_t>::max()))
+      ->transform(whole_number(0, std::numeric_limits<int64_t>::max()))
       ->type_name("N");
   app.add_option("--device", line.device, "where to train; auto: the first GPU, else the CPU")
       ->check(device_name())

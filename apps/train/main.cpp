@@ -14,11 +14,20 @@
 
 namespace {
 
+// A sconce built without CUDA's headers knows a GPU by its index only.
+std::string name_of(torch::Device gpu) {
+  try {
+    return sconce::cuda::get_device_properties(gpu).name;
+  } catch (const c10::Error&) {
+    return gpu.str();
+  }
+}
+
 std::string describe_gpus() {
   const int count = sconce::num_gpus();
   std::string text = std::to_string(count) + (count == 1 ? " GPU" : " GPUs");
   for (int i = 0; i < count; ++i) {
-    text += (i == 0 ? " (" : ", ") + sconce::cuda::get_device_properties(sconce::gpu(i)).name;
+    text += (i == 0 ? " (" : ", ") + name_of(sconce::gpu(i));
   }
   return count > 0 ? text + ")" : text;
 }
@@ -60,6 +69,11 @@ void train_classifier(const train::CommandLine& line) {
   if (metrics) metrics->write(result);
 }
 
+int fail(const std::string& message) {
+  std::cerr << "sconce-train: " << message.substr(0, message.find('\n')) << '\n';
+  return 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -74,11 +88,9 @@ int main(int argc, char** argv) {
     std::cerr << "sconce-train: " << error.what() << '\n';
     return 2;
   } catch (const c10::Error& error) {
-    std::cerr << "sconce-train: " << error.what_without_backtrace() << '\n';
-    return 1;
+    return fail(error.what_without_backtrace());
   } catch (const std::exception& error) {
-    std::cerr << "sconce-train: " << error.what() << '\n';
-    return 1;
+    return fail(error.what());
   }
   return 0;
 }

@@ -22,8 +22,6 @@ class MetricsFile {
   /// @throw std::runtime_error naming the file and the cause.
   void write(const sconce::FitResult& result);
 
-  const std::filesystem::path& path() const { return path_; }
-
  private:
   std::filesystem::path path_;
   std::filesystem::path unfinished_;

@@ -14,7 +14,7 @@
 
 namespace sconce {
 
-/// What a Trainer does. The first three are d2l's, with its defaults.
+/// What a Trainer does. The first three are d2l's; those that have a default there have the same.
 struct TrainerOptions {
   int max_epochs = 1;            ///< at least 1
   int num_gpus = 0;              ///< 0 or 1; 1 on a machine without a GPU warns and uses the CPU
@@ -44,15 +44,15 @@ struct EpochMetrics {
 struct FitResult {
   std::vector<EpochMetrics> epochs = {};
 
-  /// Examples trained on per second of training, over all epochs.
+  /// Examples trained on per second of training, over all epochs; nan without an epoch.
   double examples_per_second() const;
 };
 
 /// Trains a classifier: the loop of d2l's `Trainer`, by cross entropy, on one device.
 /// A model is any module, holder or `std::shared_ptr` of a module whose `forward` takes the data
 /// `(N, ...)` and returns the logits `(N, classes)`; the target is int64 `(N,)`.
-/// The loop reads nothing from the device within an epoch, and twice (once without test data) at
-/// its end.
+/// The loop reads nothing from the device within an epoch; at its end it reads the sums, and the
+/// test's sums where there is one.
 class Trainer {
  public:
   /// @throw c10::Error if max_epochs is below 1, num_gpus is not 0 or 1, gradient_clip_val is
@@ -79,7 +79,8 @@ class Trainer {
   }
 
   /// Trains the model, which is on the device already, once over the batches, in their order.
-  /// Leaves it in training mode. The result counts epochs from 1 and has no test_acc.
+  /// Leaves it in training mode. The result is epoch 1 and has no test_acc.
+  /// @throw c10::Error if there are no batches; else what the model throws.
   template <class M>
   EpochMetrics fit_epoch(M& model, torch::optim::Optimizer& optimizer,
                          const data::Batches& batches) const {
@@ -87,7 +88,9 @@ class Trainer {
   }
 
   /// Returns the share of the batches' examples that the model, which is on the device already,
-  /// classifies rightly. Runs in evaluation mode and restores the mode it found.
+  /// classifies rightly. Runs without gradients and in evaluation mode, and restores the mode of
+  /// every module in the model.
+  /// @throw c10::Error if there are no batches; else what the model throws.
   template <class M>
   double evaluate(M& model, const data::Batches& batches) const {
     return test_model(as_model(model), batches);

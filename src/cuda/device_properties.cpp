@@ -3,14 +3,14 @@
 #include <ATen/cuda/CUDAContextLight.h>
 #include <c10/util/Exception.h>
 
-#include "sconce/devices.hpp"
+#include "resolve_device.hpp"
 
 namespace sconce::cuda {
 
 DeviceProperties get_device_properties(torch::Device device) {
-  TORCH_CHECK(device.is_cuda() && (device.has_index() ? device.index() : 0) < num_gpus(),
-              "sconce::cuda::get_device_properties: expected one of ", num_gpus(), " GPUs, got ",
-              device);
+  constexpr auto who = "sconce::cuda::get_device_properties";
+  TORCH_CHECK(device.is_cuda(), who, ": expected a GPU, got ", device);
+  device = resolve_device(device, who);
   const cudaDeviceProp* found = at::cuda::getDeviceProperties(device.index());
   return {.name = found->name,
           .major = found->major,

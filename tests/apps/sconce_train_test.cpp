@@ -92,6 +92,14 @@ TEST_CASE("sconce-train refuses wrong numbers, naming the flag and what it takes
   check_usage_error("--lr fast", "--lr", "takes a number above 0");
 }
 
+TEST_CASE("sconce-train reads numbers as decimal") {
+  const TempDir folder;
+  const Ran ran = train("--model linear --epochs 010 --batch-size 0900 --device cpu --out " +
+                        folder.path().string());
+  CHECK(ran.exit_code == 0);
+  CHECK(losses_of(folder.path() / "metrics.csv").size() == 10);
+}
+
 TEST_CASE("sconce-train refuses wrong names, naming the flag and what it takes") {
   check_usage_error("--device cuda:99", "--device", "takes auto, cpu or cuda:N");
   check_usage_error("--device cuda:-1", "--device", "takes auto, cpu or cuda:N");
@@ -124,6 +132,8 @@ TEST_CASE("sconce-train reaches 0.95 on the digits and prints the book's two lin
 }
 
 TEST_CASE("the same seed gives the same losses twice, bit for bit, and another seed others") {
+  const char* threads = GENERATE("1", "2");
+  ::setenv("OMP_NUM_THREADS", threads, 1);
   const TempDir folder;
   const auto losses = [&](const std::string& run, const std::string& seed) {
     const std::string out = (folder.path() / run).string();

@@ -1,7 +1,12 @@
 # How the configure step meets a LibTorch that is wrong or missing.
-#   cmake -DSOURCE=<sconce> -DWORK=<empty folder> -P torch_test.cmake
+#   cmake -DSOURCE=<sconce> -DWORK=<folder> -DDEPS=<SCONCE_DEPS_DIR with zlib, where not installed>
+#         -P torch_test.cmake
 cmake_minimum_required(VERSION 3.25)
 
+# What the environment may name would be found before the stand-ins.
+foreach(name Torch_DIR Torch_ROOT CMAKE_PREFIX_PATH PYTHONPATH)
+  unset(ENV{${name}})
+endforeach()
 file(REMOVE_RECURSE "${WORK}")
 file(MAKE_DIRECTORY "${WORK}")
 
@@ -10,6 +15,7 @@ macro(configure name)
   execute_process(
     COMMAND "${CMAKE_COMMAND}" -S "${SOURCE}" -B "${WORK}/${name}" -G Ninja
             -DSCONCE_BUILD_APPS=OFF -DSCONCE_BUILD_TESTS=OFF -DSCONCE_SETUP_DIR=${WORK}/${name}-setup
+            -DSCONCE_DEPS_DIR=${DEPS}
             ${ARGN}
     RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
 endmacro()
@@ -65,6 +71,9 @@ if(NOT result EQUAL 0 OR NOT output MATCHES "LibTorch 2.99.0 is newer than 2.15.
   message(FATAL_ERROR "new: expected a warning and no stop\n${output}")
 endif()
 message(STATUS "new: as expected")
+
+configure(misspelt -DTorch_DIR=${WORK}/nowhere)
+expect_stop(misspelt "Torch_DIR names no LibTorch: ${WORK}/nowhere" "<libtorch>/share/cmake/Torch")
 
 make_torch("${WORK}/torch-named" 2.12.0)
 configure(named -DCMAKE_PREFIX_PATH=${WORK}/torch-named)

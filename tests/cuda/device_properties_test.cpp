@@ -16,6 +16,11 @@ TEST_CASE("get_device_properties refuses what is no GPU of this machine") {
 
 TEST_CASE("get_device_properties names a GPU and its memory", "[gpu]") {
   sconce::test::require_gpu();
+  if (!SCONCE_HAS_CUDA_SOURCES) {
+    CHECK_THROWS_WITH(sconce::cuda::get_device_properties(sconce::gpu()),
+                      ContainsSubstring("sconce was built without CUDA"));
+    return;
+  }
   const auto properties = sconce::cuda::get_device_properties(sconce::gpu());
   CHECK_FALSE(properties.name.empty());
   CHECK(properties.major >= 5);
@@ -26,13 +31,13 @@ TEST_CASE("get_device_properties names a GPU and its memory", "[gpu]") {
 TEST_CASE("a convolution on the GPU runs in cuDNN and equals the CPU's", "[gpu]") {
   sconce::test::require_gpu();
   REQUIRE(torch::cuda::cudnn_is_available());
-  at::globalContext().setAllowTF32CuDNN(false);
   torch::manual_seed(0);
-  const auto x = torch::rand({2, 3, 32, 32});
-  const auto weight = torch::rand({8, 3, 3, 3});
+  // Doubles: whatever algorithm cuDNN chooses, the sums agree closely.
+  const auto x = torch::rand({2, 3, 32, 32}, torch::kDouble);
+  const auto weight = torch::rand({8, 3, 3, 3}, torch::kDouble);
   const auto there = torch::cudnn_convolution(
       x.to(sconce::gpu()), weight.to(sconce::gpu()), {1, 1}, {1, 1}, {1, 1}, /*groups=*/1,
       /*benchmark=*/false, /*deterministic=*/true, /*allow_tf32=*/false);
   const auto here = torch::conv2d(x, weight, {}, 1, 1);
-  CHECK(torch::allclose(there.cpu(), here, 1.3e-6, 1e-5));
+  CHECK(torch::allclose(there.cpu(), here, 1e-7, 1e-7));
 }

@@ -4,19 +4,23 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string_view>
 
 namespace sconce::test {
 
-/// Counts how often the host reads a single value of a tensor (`item()` and what calls it) while
-/// this lives, in all threads and on every device, the CPU included.
+/// Counts how often the host reads from a tensor while this lives, in all threads: a single value
+/// (`item()` and what calls it) on every device, the CPU included, and copies from a GPU to the
+/// CPU.
 class HostReads {
  public:
   HostReads() {
     count_ = 0;
-    handle_ = at::addGlobalCallback(at::RecordFunctionCallback([](const at::RecordFunction& call) {
-      if (std::string_view(call.name()) == "aten::_local_scalar_dense") ++count_;
+    const auto callback = [](const at::RecordFunction& call) {
+      const std::string_view name = call.name();
+      if (name == "aten::_local_scalar_dense" || (name == "aten::copy_" && is_read(call))) ++count_;
       return std::unique_ptr<at::ObserverContext>();
-    }));
+    };
+    handle_ = at::addGlobalCallback(at::RecordFunctionCallback(callback).needsInputs(true));
   }
   ~HostReads() { at::removeCallback(handle_); }
   HostReads(const HostReads&) = delete;
@@ -25,6 +29,12 @@ class HostReads {
   int64_t count() const { return count_; }
 
  private:
+  static bool is_read(const at::RecordFunction& copy) {
+    const auto inputs = copy.inputs();
+    return inputs.size() >= 2 && inputs[0].isTensor() && inputs[1].isTensor() &&
+           inputs[0].toTensor().is_cpu() && inputs[1].toTensor().is_cuda();
+  }
+
   inline static std::atomic<int64_t> count_ = 0;
   at::CallbackHandle handle_;
 };

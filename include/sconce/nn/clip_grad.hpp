@@ -16,10 +16,10 @@ struct ClipOptions {
 
 /// Scales the parameters' gradients in place so that their norm, taken as one vector, is at most
 /// `max_norm`, and returns the norm they had: a 0-dim tensor on the first gradient's device.
-/// The host reads nothing back, so it does not wait for the device (LibTorch's own
-/// `torch::nn::utils::clip_grad_norm_` does). Parameters without a gradient are passed over;
-/// without any gradient the norm is 0 on the CPU. Gradients may lie on several devices and be of
-/// several types. Python: `torch.nn.utils.clip_grad_norm_`.
+/// The host reads no value back (LibTorch's own `torch::nn::utils::clip_grad_norm_` does), so where
+/// all gradients lie on GPUs it does not wait for them. Parameters without a gradient are passed
+/// over; without any gradient the norm is 0 on the CPU. Gradients may lie on several devices and be
+/// of several types. Python: `torch.nn.utils.clip_grad_norm_`.
 /// @throw c10::Error if `error_if_nonfinite` is set and the norm is inf or nan; the gradients are
 /// then as they were.
 torch::Tensor clip_grad_norm_(const std::vector<torch::Tensor>& parameters, double max_norm,

@@ -1,0 +1,25 @@
+# Installs the library, its headers and the package that find_package(sconce) reads. The package
+# names LibTorch by version only and finds it anew by SconceTorch.cmake, which is installed with it;
+# no path of this build and nothing of LibTorch goes into it.
+
+include_guard(GLOBAL)
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+function(sconce_install)
+  set(folder "${CMAKE_INSTALL_LIBDIR}/cmake/sconce")
+  install(TARGETS sconce EXPORT sconce-targets
+    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+    LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+    FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+  install(EXPORT sconce-targets NAMESPACE sconce:: DESTINATION "${folder}")
+  configure_package_config_file(cmake/sconce-config.cmake.in
+    "${CMAKE_CURRENT_BINARY_DIR}/sconce-config.cmake" INSTALL_DESTINATION "${folder}")
+  write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/sconce-config-version.cmake"
+    COMPATIBILITY SameMinorVersion)
+  install(FILES
+    "${CMAKE_CURRENT_BINARY_DIR}/sconce-config.cmake"
+    "${CMAKE_CURRENT_BINARY_DIR}/sconce-config-version.cmake"
+    cmake/SconceTorch.cmake
+    DESTINATION "${folder}")
+endfunction()

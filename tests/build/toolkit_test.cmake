@@ -1,0 +1,55 @@
+# Builds the CUDA sources on a machine without a CUDA toolkit, or on one that has it.
+#   cmake -DSOURCE=<sconce> -DWORK=<folder> -DTORCH=<LibTorch> -DSETUP=<SCONCE_SETUP_DIR>
+#         -DTOOLKIT=<hidden|present> -P toolkit_test.cmake
+# hidden: inside a mount namespace of its own, where empty folders lie over every toolkit and over
+# /usr/local/include, which may link to one; without the variables that name toolkits or the
+# driver's stubs.
+cmake_minimum_required(VERSION 3.25)
+
+file(REMOVE_RECURSE "${WORK}")
+find_program(nvcc nvcc NO_CACHE)
+set(run "")
+if(TOOLKIT STREQUAL "hidden")
+  execute_process(COMMAND unshare --mount true RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+  if(failed)
+    message(STATUS "skipped: no right to make a mount namespace")
+    return()
+  endif()
+  set(run unshare --mount sh -c [[
+    # newlines, not semicolons: this text is an item of a list
+    for folder in /usr/local/include /usr/local/cuda*/
+    do mount -t tmpfs none "$folder" || exit 1
+    done
+    if [ -e /usr/local/bin/nvcc ]
+    then mount --bind /dev/null /usr/local/bin/nvcc || exit 1
+    fi
+    unset CUDA_HOME CUDA_PATH LIBRARY_PATH CPATH
+    if command -v nvcc || [ -e /usr/local/include/cuda.h ]
+    then exit 1 # a toolkit is still in sight
+    fi
+    exec "$@"]] sh)
+elseif(NOT nvcc)
+  message(STATUS "skipped: no nvcc on this machine")
+  return()
+endif()
+
+function(run what)
+  execute_process(COMMAND ${run} ${ARGN}
+    RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(failed)
+    message(FATAL_ERROR "${what} failed:\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+run("configuring" "${CMAKE_COMMAND}" -S "${SOURCE}" -B "${WORK}" -G Ninja
+    -DSCONCE_BUILD_APPS=OFF -DSCONCE_BUILD_TESTS=OFF
+    "-DTorch_DIR=${TORCH}/share/cmake/Torch" "-DSCONCE_SETUP_DIR=${SETUP}")
+if(output MATCHES "CMake Warning" OR output MATCHES "nvcc|enable_language"
+   OR NOT output MATCHES "sconce: CUDA [0-9.]+ headers .the wheels beside LibTorch")
+  message(FATAL_ERROR "configuring: expected the wheels' headers and no warning\n${output}")
+endif()
+file(GLOB sources RELATIVE "${SOURCE}" "${SOURCE}/src/cuda/*.cpp")
+list(TRANSFORM sources REPLACE "(.+)" "CMakeFiles/sconce.dir/\\1.o")
+run("building" "${CMAKE_COMMAND}" --build "${WORK}" --target ${sources})
+file(REMOVE_RECURSE "${WORK}")
