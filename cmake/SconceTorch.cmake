@@ -195,6 +195,12 @@ function(sconce_make_torch_target found_first from)
   cmake_path(GET root PARENT_PATH root)
   cmake_path(GET root PARENT_PATH root)
   add_library(sconce::torch INTERFACE IMPORTED GLOBAL)
+  # The C++ library first: LibTorch's libraries export parts of it (all of std::filesystem, in 2.11.0
+  # with calls that lead nowhere), and a program takes a symbol from the first library that has it.
+  if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+    target_link_libraries(sconce::torch INTERFACE
+      "-Wl,--push-state,--no-as-needed,-lstdc++,--pop-state")
+  endif()
   # torch_library, not torch: the wrapper keeps libtorch_cuda although no symbol of it is called.
   target_link_libraries(sconce::torch INTERFACE torch_library)
   target_compile_features(sconce::torch INTERFACE cxx_std_20)

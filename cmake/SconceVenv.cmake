@@ -42,7 +42,7 @@ function(sconce_torch_of_venv out)
                   "  cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...")
     endif()
     message(STATUS "sconce: installing LibTorch ${version} into ${venv}"
-                   " (3.0 GB to download, 5.4 GB on disk; progress: ${venv}.log)")
+                   " (about 3 GB to download, 5 GB on disk; progress: ${venv}.log)")
     file(REMOVE_RECURSE "${venv}")
     sconce_set_up("${venv}.log" "making a virtual environment with ${Python3_EXECUTABLE}"
                   "${Python3_EXECUTABLE}" -m venv "${venv}")

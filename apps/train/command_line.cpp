@@ -73,8 +73,10 @@ CLI::Validator device_name() {
 CLI::Validator data_name() {
   return CLI::Validator(
       [](std::string& text) {
-        if (text == "digits" || std::filesystem::is_directory(text)) return std::string();
-        return "takes digits or a folder of IDX files, not '" + text + "'";
+        if (text == "digits" || text == "fashion-mnist" || std::filesystem::is_directory(text)) {
+          return std::string();
+        }
+        return "takes digits, fashion-mnist or a folder of IDX files, not '" + text + "'";
       },
       "");
 }
@@ -96,9 +98,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
                "sconce-train");
   app.option_defaults()->always_capture_default();
   app.add_option("--data", line.data,
-                 "digits, or a folder with MNIST's four IDX files, plain or gzipped")
+                 "the images; a folder holds MNIST's four IDX files, plain or gzipped")
       ->check(data_name())
-      ->type_name("digits|DIR");
+      ->type_name("digits|fashion-mnist|DIR");
   app.add_option("--model", line.model, "the network")
       ->check(one_of(model_names()))
       ->type_name(CLI::detail::join(model_names(), "|"));

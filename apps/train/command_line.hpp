@@ -10,7 +10,7 @@ namespace train {
 
 /// What the command line of sconce-train asks for, checked.
 struct CommandLine {
-  std::string data = "digits";
+  std::string data = "digits";  ///< "digits", "fashion-mnist" or a folder
   std::string model = "lenet";
   int epochs = 10;
   int64_t batch_size = 64;

@@ -12,6 +12,17 @@ namespace {
 
 using std::filesystem::path;
 
+path find_folder(const std::string& data) {
+  if (data == "digits") return SCONCE_DIGITS_DIR;
+  if (data != "fashion-mnist") return data;
+  const path installed = "/usr/share/datasets/fashion-mnist";
+  TORCH_CHECK(std::filesystem::is_directory(installed), "--data fashion-mnist: not found in ",
+              installed.string(),
+              "; get it by `apt install dataset-fashion-mnist`, or name the "
+              "folder that holds its four files: --data DIR");
+  return installed;
+}
+
 // MNIST is handed out gzipped; many unpack it.
 path find_file(const path& folder, const std::string& name) {
   const path gzipped = folder / (name + ".gz");
@@ -30,8 +41,8 @@ sconce::data::Dataset read_part(const path& folder, const std::string& part) {
 
 }  // namespace
 
-ImageData load_images(const std::string& digits_or_folder) {
-  const path folder = digits_or_folder == "digits" ? SCONCE_DIGITS_DIR : digits_or_folder;
+ImageData load_images(const std::string& data) {
+  const path folder = find_folder(data);
   ImageData images{.train = read_part(folder, "train"), .test = read_part(folder, "t10k")};
   images.classes = images.train.target.max().item<int64_t>() + 1;
   const int64_t highest = images.test.target.max().item<int64_t>();

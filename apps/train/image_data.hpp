@@ -14,9 +14,10 @@ struct ImageData {
   int64_t classes = 0;  ///< one more than the largest class of the training images
 };
 
-/// Reads the digits that sconce brings, or the four IDX files of a folder (MNIST's names, with or
-/// without .gz).
-/// @throw c10::Error if a file is missing or not what it should be, naming it.
-ImageData load_images(const std::string& digits_or_folder);
+/// Reads "digits", which sconce brings; "fashion-mnist", where Debian's package of it is installed;
+/// or the four IDX files of a folder (MNIST's names, with or without .gz).
+/// @throw c10::Error if Fashion-MNIST is not installed, saying how to get it, or if a file is
+/// missing or not what it should be, naming it.
+ImageData load_images(const std::string& data);
 
 }  // namespace train

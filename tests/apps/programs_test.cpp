@@ -36,3 +36,8 @@ TEST_CASE("programs do not need the driver's libcuda, nor do the libraries they 
 TEST_CASE("programs find LibTorch by one run path and no other folder") {
   CHECK_THAT(dynamic_section(program), ContainsSubstring("[" + torch_lib + "]"));
 }
+
+TEST_CASE("programs take the C++ library's symbols from itself, not from LibTorch") {
+  const std::string needs = dynamic_section(program);
+  CHECK(needs.find("[libstdc++.so.6]") < needs.find("[libtorch"));
+}

@@ -105,7 +105,8 @@ TEST_CASE("sconce-train refuses wrong names, naming the flag and what it takes")
   check_usage_error("--device cuda:-1", "--device", "takes auto, cpu or cuda:N");
   check_usage_error("--device gpu", "--device", "takes auto, cpu or cuda:N");
   check_usage_error("--model alexnet", "--model", "takes linear|mlp|lenet|resnet");
-  check_usage_error("--data nowhere", "--data", "takes digits or a folder of IDX files");
+  check_usage_error("--data nowhere", "--data",
+                    "takes digits, fashion-mnist or a folder of IDX files");
   check_usage_error("--colour red", "--colour", "--help lists the flags");
   check_usage_error("--epochs", "--epochs", "--help lists the flags");
 }
@@ -178,6 +179,19 @@ TEST_CASE("sconce-train reads a folder of gzipped files as it reads plain ones")
     return losses_of(out.path() / "metrics.csv");
   };
   CHECK(run(folder.path().string()) == run("digits"));
+}
+
+TEST_CASE("Fashion-MNIST is read where it is installed, else the program says how to get it") {
+  const Ran ran = train("--data fashion-mnist --fast-dev-run --model linear");
+  if (fs::is_directory("/usr/share/datasets/fashion-mnist")) {
+    CHECK(ran.exit_code == 0);
+    CHECK_THAT(ran.out, ContainsSubstring("60000 training and 10000 test images of 28x28"));
+  } else {
+    CHECK(ran.exit_code == 1);
+    CHECK(lines_of(ran.err) == 1);
+    CHECK_THAT(ran.err, ContainsSubstring("apt install dataset-fashion-mnist") &&
+                            ContainsSubstring("--data DIR"));
+  }
 }
 
 TEST_CASE("a damaged data set ends the run with one line that names the file") {

@@ -60,7 +60,10 @@ if(WAY STREQUAL "find_package")
 elseif(WAY STREQUAL "add_subdirectory")
   file(CREATE_LINK "${SOURCE}" "${project}/sconce" SYMBOLIC)
 else()
-  list(APPEND configure "-DFETCHCONTENT_SOURCE_DIR_SCONCE=${SOURCE}")
+  set(clone "${WORK}/die quelle ö")
+  file(COPY "${SOURCE}/CMakeLists.txt" "${SOURCE}/cmake" "${SOURCE}/include" "${SOURCE}/src"
+       DESTINATION "${clone}")
+  list(APPEND configure "-DFETCHCONTENT_SOURCE_DIR_SCONCE=${clone}")
 endif()
 
 run("configuring" ${configure})

@@ -1,5 +1,9 @@
 #include "sconce/cuda/device_properties.hpp"
 
+#include <ATen/detail/CUDAHooksInterface.h>
+
+#include <iostream>
+
 #include "catch.hpp"
 #include "sconce/devices.hpp"
 #include "support/require_gpu.hpp"
@@ -22,6 +26,10 @@ TEST_CASE("get_device_properties names a GPU and its memory", "[gpu]") {
     return;
   }
   const auto properties = sconce::cuda::get_device_properties(sconce::gpu());
+  // The results file of preset gpu keeps this line: what the tests ran on.
+  std::cout << properties.name << ", compute capability " << properties.major << '.'
+            << properties.minor << ", LibTorch " << TORCH_VERSION << ", CUDA "
+            << at::detail::getCUDAHooks().versionCUDART() << '\n';
   CHECK_FALSE(properties.name.empty());
   CHECK(properties.major >= 5);
   CHECK(properties.total_memory > int64_t{1} << 30);
