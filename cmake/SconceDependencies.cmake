@@ -4,7 +4,7 @@
 # that set-up may fill and that several builds may share.
 include(FetchContent)
 
-set(SCONCE_DEPS_DIR "" CACHE PATH "A folder that holds sconce's dependencies: a prefix, or unpacked Debian packages")
+set(SCONCE_DEPS_DIR "" CACHE PATH "A folder that holds sconce's dependencies: a prefix, unpacked Debian packages, or a copy of <set-up>/deps")
 
 # Name | oldest version that serves | target | Debian package | tag | Git repository
 set(SCONCE_DEPENDENCIES
@@ -67,7 +67,7 @@ endfunction()
 # Step 1: the user's SCONCE_DEPS_DIR, then wherever CMake looks by itself.
 function(sconce_find_installed)
   if(SCONCE_DEPS_DIR)
-    list(PREPEND ${name}_ROOT "${SCONCE_DEPS_DIR}" "${SCONCE_DEPS_DIR}/usr")
+    list(PREPEND ${name}_ROOT "${SCONCE_DEPS_DIR}" "${SCONCE_DEPS_DIR}/usr" "${SCONCE_DEPS_DIR}/${name}/usr")
     list(APPEND why_not "not in ${SCONCE_DEPS_DIR}")
   endif()
   list(APPEND why_not "not installed")
