@@ -64,19 +64,13 @@ class Content {
                 "expected a readable file, found ", error.message());
     TORCH_CHECK(type == fs::file_type::regular, at_field(file, "file"),
                 "expected a regular file, found ", name_of(type));
-    errno = 0;
-    stream_.reset(gzopen(file.string().c_str(), "rb"));
-    // zlib leaves errno alone when it is memory that it lacks.
-    const int reason = errno == 0 ? ENOMEM : errno;
-    TORCH_CHECK(stream_ != nullptr, at_field(file, "file"), "expected a readable file, found ",
-                std::generic_category().message(reason));
-    gzbuffer(stream_.get(), static_cast<unsigned>(kBufferBytes));
+    open();
   }
 
   const fs::path& file() const { return file_; }
 
-  // Reads `count` bytes, or fewer at the end of the content. A gzip stream is at its end only
-  // after its checksum, so reading past the payload proves the payload.
+  // Reads `count` bytes, or fewer at the end of the content; then only seek may follow. A gzip
+  // stream is at its end only after its checksum, so reading past the payload proves the payload.
   int64_t read(void* to, int64_t count) {
     constexpr int64_t kMostAtOnce = int64_t{1} << 30;  // gzread counts in int
     int64_t done = 0;
@@ -84,8 +78,13 @@ class Content {
       const auto wanted = static_cast<unsigned>(std::min(count - done, kMostAtOnce));
       const int got = gzread(stream_.get(), static_cast<char*>(to) + done, wanted);
       if (got < static_cast<int>(wanted)) refuse_stream_error();
+      // Some versions of zlib give what precedes an error first and tell the error at the next
+      // read.
+      if (got <= 0) {
+        check_end();
+        break;
+      }
       done += got;
-      if (got < static_cast<int>(wanted)) break;
     }
     return done;
   }
@@ -99,13 +98,34 @@ class Content {
     void operator()(gzFile stream) const { gzclose_r(stream); }
   };
 
+  void open() {
+    errno = 0;
+    stream_.reset(gzopen(file_.string().c_str(), "rb"));
+    // zlib leaves errno alone when it is memory that it lacks.
+    const int reason = errno == 0 ? ENOMEM : errno;
+    TORCH_CHECK(stream_ != nullptr, at_field(file_, "file"), "expected a readable file, found ",
+                std::generic_category().message(reason));
+    gzbuffer(stream_.get(), static_cast<unsigned>(kBufferBytes));
+  }
+
+  // Some versions of zlib tell only on closing that a gzip stream was cut short.
+  void check_end() {
+    const int code = gzclose_r(stream_.release());
+    check_not_cut_short(code);
+    open();
+  }
+
+  void check_not_cut_short(int code) const {
+    TORCH_CHECK(code != Z_BUF_ERROR, at_field(file_, "gzip stream"),
+                "expected more data, found it cut short");
+  }
+
   void refuse_stream_error() const {
     int code = Z_OK;
     std::string_view text = gzerror(stream_.get(), &code);
     const std::string prefix = file_.string() + ": ";  // zlib's texts begin with the path
     if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
-    TORCH_CHECK(code != Z_BUF_ERROR, at_field(file_, "gzip stream"),
-                "expected more data, found it cut short (", text, ")");
+    check_not_cut_short(code);
     TORCH_CHECK(code >= 0, at_field(file_, code == Z_ERRNO ? "file" : "gzip stream"),
                 "expected valid data, found ", text);
   }

@@ -310,10 +310,15 @@ TEST_CASE("read_idx refuses a file that is longer than its header says") {
 TEST_CASE("read_idx refuses a gzip stream that is cut short, wherever it is cut") {
   const TempDir dir;
   const std::string packed = gzip(header(0x08, {200}) + counting_bytes(200));
+  constexpr size_t gzip_header = 10;
   for (size_t length = 2; length < packed.size(); ++length) {
     INFO("cut to " << length << " of " << packed.size() << " bytes");
-    CHECK(refusal(dir.write("cut", packed.substr(0, length))) ==
-          ": gzip stream: expected more data, found it cut short (unexpected end of file)");
+    const std::string message = refusal(dir.write("cut", packed.substr(0, length)));
+    // Less than gzip's own header is plain content to some versions of zlib.
+    CHECK_FALSE(message.empty());
+    if (length >= gzip_header) {
+      CHECK(message == ": gzip stream: expected more data, found it cut short");
+    }
   }
 }
 
