@@ -55,7 +55,7 @@ std::string room_of(const std::string& concept_name) {
 
 // Which rooms and headers a room may include besides itself (the design's table).
 bool may_include(const std::string& from, const std::string& to) {
-  static const Names everywhere = {"fwd", "devices", "stopwatch"};
+  static const Names everywhere = {"fwd", "devices", "stopwatch", "repr"};
   static const std::map<std::string, Names> further = {
       {"trainer", {"amp", "cuda", "data", "distributed", "io", "nn", "optim", "report"}},
       {"fwd", {}},
@@ -63,6 +63,7 @@ bool may_include(const std::string& from, const std::string& to) {
   if (from == "sconce" || room_of(from) == room_of(to)) return true;
   const auto row = further.find(room_of(from));
   if (row != further.end() && row->second.contains(room_of(to))) return true;
+  if (from == "repr") return to == "fwd";
   if (from == "devices" || from == "stopwatch") return to == "fwd" || to == "devices";
   return from != "fwd" && from != "version" && everywhere.contains(to);
 }
@@ -87,6 +88,9 @@ TEST_CASE("the table of allowed includes refuses what the design forbids") {
   CHECK_FALSE(may_include("data/idx", "nn/clip_grad"));
   CHECK_FALSE(may_include("nn/clip_grad", "trainer"));
   CHECK_FALSE(may_include("fwd", "devices"));
+  CHECK_FALSE(may_include("repr", "devices"));
+  CHECK_FALSE(may_include("devices", "repr"));
+  CHECK(may_include("nn/clip_grad", "repr"));
   CHECK(may_include("trainer", "nn/clip_grad"));
   CHECK(may_include("data/idx", "devices"));
 }
