@@ -458,7 +458,7 @@ TEST_CASE("a module can choose its name and text") {
   CHECK(repr(models::Noted("depth=2")) == "Noted(depth=2)");
 }
 
-TEST_CASE("2,400 generated tensors print as Python prints them", "[python]") {
+TEST_CASE("2400 generated tensors print as Python prints them", "[python]") {
   const sconce::test::TempDir folder;
   auto file = ask_python(folder, "tensors");
   const auto dtypes = dtypes_by_name();

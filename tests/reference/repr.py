@@ -44,7 +44,8 @@ def float_values(count, dtype):
     elif kind == 4:
         x = x * 10.0 ** (6 * torch.rand(count, dtype=torch.float64))
     elif kind == 5:
-        x = torch.full((count,), random.choice([0.1, 1e8, 1.1e8, 1e-4, 9e-5, 1e5, -3.0, 1000.0]))
+        kinds = [0.1, 1e8, 1.1e8, 1e-4, 9e-5, 1e5, -3.0, 1000.0]
+        x = torch.full((count,), random.choice(kinds), dtype=torch.float64)
         x[: count // 2] = random.choice([1.0, 0.0, 100.0])
     elif kind == 6:
         x = torch.arange(count, dtype=torch.float64) * random.choice([1, 0.5, 0.1, 0.00005])
