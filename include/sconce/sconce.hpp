@@ -8,6 +8,7 @@
 #include "sconce/devices.hpp"
 #include "sconce/fwd.hpp"
 #include "sconce/nn/clip_grad.hpp"
+#include "sconce/nn/lazy.hpp"
 #include "sconce/repr.hpp"
 #include "sconce/stopwatch.hpp"
 #include "sconce/trainer.hpp"
