@@ -6,12 +6,14 @@
 #include <sstream>
 
 #include "catch.hpp"
+#include "sconce/nn/lazy.hpp"
 #include "support/require_gpu.hpp"
 #include "support/run_program.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using sconce::repr;
 namespace nn = torch::nn;
+namespace lazy = sconce::nn;
 
 // Classes that Python's script has too.
 namespace models {
@@ -43,16 +45,6 @@ struct Noted : nn::Module, sconce::ReprOverride {
   explicit Noted(const std::string& text) : extra(text) {}
   std::optional<std::string> extra_repr() const override { return extra; }
   std::string extra;
-};
-
-// As a lazy layer would: another name until its size is known, the text of the layer it becomes.
-struct LazyLinearImpl : nn::LinearImpl, sconce::ReprOverride {
-  explicit LazyLinearImpl(int64_t out_features) : LinearImpl(1, out_features) {
-    options.in_features(0);
-  }
-  std::optional<std::string> repr_name() const override {
-    return options.in_features() == 0 ? "LazyLinear" : "Linear";
-  }
 };
 
 template <typename... T>
@@ -326,6 +318,16 @@ std::map<std::string, std::string> our_texts() {
       {"nn.NLLLoss()", repr(nn::NLLLoss())},
       {"nn.BCEWithLogitsLoss()", repr(nn::BCEWithLogitsLoss())},
       {"nn.CosineSimilarity()", repr(nn::CosineSimilarity())},
+      {"nn.LazyLinear(1, bias=False)", repr(lazy::LazyLinear(lazy::LazyLinearOptions(1).bias(false)))},
+      {"nn.LazyConv1d(4, 3)", repr(lazy::LazyConv1d(lazy::LazyConv1dOptions(4, 3)))},
+      {"nn.LazyConv2d(64, 3, padding=1)",
+       repr(lazy::LazyConv2d(lazy::LazyConv2dOptions(64, 3).padding(1)))},
+      {"nn.LazyConv3d(4, 3, stride=2, bias=False)",
+       repr(lazy::LazyConv3d(lazy::LazyConv3dOptions(4, 3).stride(2).bias(false)))},
+      {"nn.LazyBatchNorm1d()", repr(lazy::LazyBatchNorm1d())},
+      {"nn.LazyBatchNorm2d(affine=False)",
+       repr(lazy::LazyBatchNorm2d(lazy::LazyBatchNorm2dOptions().affine(false)))},
+      {"nn.Sequential(nn.LazyLinear(1))", repr(nn::Sequential(lazy::LazyLinear(1)))},
       {"nn.Sequential()", repr(nn::Sequential())},
       {"nn.Sequential(nn.Linear(3, 1))", repr(nn::Sequential(nn::Linear(3, 1)))},
       {"nn.Sequential(nn.Flatten(), nn.Linear(4, 2), nn.ReLU(), nn.Dropout(0.5), nn.Linear(2, 2))",
@@ -451,10 +453,10 @@ TEST_CASE("a module prints itself and its children") {
 }
 
 TEST_CASE("a module can choose its name and text") {
-  models::LazyLinearImpl lazy(1);
-  CHECK(repr(lazy) == "LazyLinear(in_features=0, out_features=1, bias=True)");
-  lazy.options.in_features(3);
-  CHECK(repr(lazy) == "Linear(in_features=3, out_features=1, bias=True)");
+  sconce::nn::LazyLinear layer(1);
+  CHECK(repr(layer) == "LazyLinear(in_features=0, out_features=1, bias=True)");
+  layer->forward(torch::ones({2, 3}));
+  CHECK(repr(layer) == "Linear(in_features=3, out_features=1, bias=True)");
   CHECK(repr(models::Noted("depth=2")) == "Noted(depth=2)");
 }
 

@@ -13,6 +13,8 @@
 #include <string>
 #include <utility>
 
+#include "sconce/repr.hpp"
+
 namespace sconce::nn {
 
 /// Gives the tensor of a name such as "weight", or an undefined one.
@@ -25,15 +27,14 @@ using FindTensor = std::function<torch::Tensor(const std::string& name)>;
 /// `to(dtype)` and `requires_grad_(false)`; the real ones have the placeholders' device and type
 /// and draw the numbers that Python's lazy layer draws. Two first forwards at once, in two threads,
 /// are a data race. Python: `torch.nn.modules.lazy.LazyModuleMixin`.
-class LazyLayer {
+class LazyLayer : public ReprOverride {
  public:
-  virtual ~LazyLayer() = default;
-
   /// Whether the layer has its real tensors. BatchNorm without any tensor is never without them.
   virtual bool is_initialized() const = 0;
 
   /// `LazyLinear` before the first forward or load, `Linear` after it. Python: `_get_name()`.
   virtual std::string layer_name() const = 0;
+  std::optional<std::string> repr_name() const final { return layer_name(); }
 
   /// Initializes the layer with copies of the tensors that `find` gives, draws nothing, and returns
   /// true; changes nothing and returns false if one is missing or has a shape that does not fit the
