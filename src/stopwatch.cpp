@@ -1,5 +1,10 @@
 #include "sconce/stopwatch.hpp"
 
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <vector>
+
 namespace sconce {
 
 Stopwatch::Stopwatch(torch::Device device) : device_(device) {
@@ -14,6 +19,19 @@ double Stopwatch::seconds() const {
 void Stopwatch::restart() {
   synchronize(device_);
   start_ = std::chrono::steady_clock::now();
+}
+
+double median_seconds(const std::function<void()>& work, torch::Device device, int runs) {
+  TORCH_CHECK(runs >= 1, "sconce::median_seconds: expected 1 run or more, got ", runs);
+  work();
+  std::vector<double> seconds(runs);
+  for (double& run : seconds) {
+    const Stopwatch stopwatch(device);
+    work();
+    run = stopwatch.seconds();
+  }
+  std::sort(seconds.begin(), seconds.end());
+  return (seconds[(runs - 1) / 2] + seconds[runs / 2]) / 2;
 }
 
 }  // namespace sconce

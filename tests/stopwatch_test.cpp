@@ -30,6 +30,26 @@ TEST_CASE("a stopwatch refuses a device that is not there") {
   CHECK_THROWS_AS(sconce::Stopwatch(sconce::gpu(127)), c10::Error);
 }
 
+TEST_CASE("median_seconds leaves out the first call and slow runs") {
+  for (const int runs : {1, 2, 5}) {
+    int calls = 0;
+    const double seconds = sconce::median_seconds(
+        [&] { std::this_thread::sleep_for(milliseconds(calls++ == 0 ? 300 : 2)); }, sconce::cpu(),
+        runs);
+    CHECK(calls == runs + 1);
+    CHECK(seconds >= 0.002);
+    CHECK(seconds < 0.200);
+  }
+  int calls = 0;  // the even median lies between the two in the middle
+  CHECK(sconce::median_seconds(
+            [&] { std::this_thread::sleep_for(milliseconds(calls++ == 1 ? 200 : 0)); },
+            sconce::cpu(), 2) >= 0.1);
+  CHECK_THROWS_WITH(
+      sconce::median_seconds([] {}, sconce::cpu(), 0),
+      Catch::Matchers::ContainsSubstring("sconce::median_seconds: expected 1 run or more, got 0"));
+  CHECK_THROWS_AS(sconce::median_seconds([] {}, sconce::gpu(127)), c10::Error);
+}
+
 TEST_CASE("a stopwatch counts a GPU's work, not the time to ask for it", "[gpu]") {
   sconce::test::require_gpu();
   const auto device = sconce::gpu();

@@ -2,7 +2,7 @@
 
 #include <torch/torch.h>
 
-#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <iostream>
 
@@ -43,23 +43,15 @@ void show_devices() {
   std::cout << "}\n";
 }
 
-// Prints the median of several products. A first one is not counted: it pays for memory, threads
-// and the choice of a kernel. The stopwatch waits for the device; without that, a GPU's figure
-// would be the time to ask for the product.
+// Prints the median of nine products after a warm-up. The device is waited for at both ends of
+// each; without that, a GPU's figure would be the time to ask for the product.
 void time_product(torch::Device device, int64_t n) {
   const auto a = torch::rand({n, n}, device);
   const auto b = torch::rand({n, n}, device);
-  torch::mm(a, b);
-  std::vector<double> seconds;
-  for (int run = 0; run < 9; ++run) {
-    const sconce::Stopwatch stopwatch(device);
-    torch::mm(a, b);
-    seconds.push_back(stopwatch.seconds());
-  }
-  std::nth_element(seconds.begin(), seconds.begin() + 4, seconds.end());
-  const double n3 = static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
-  std::printf("  %-8s %9.3f ms   %10.1f GFLOP/s\n", device.str().c_str(), seconds[4] * 1e3,
-              2 * n3 / seconds[4] / 1e9);
+  const double seconds = sconce::median_seconds([&] { torch::mm(a, b); }, device);
+  const double flops = 2 * std::pow(static_cast<double>(n), 3);
+  std::printf("  %-8s %9.3f ms   %10.1f GFLOP/s\n", device.str().c_str(), seconds * 1e3,
+              flops / seconds / 1e9);
 }
 
 }  // namespace

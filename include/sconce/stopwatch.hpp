@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 
 #include "sconce/devices.hpp"
 
@@ -25,5 +26,13 @@ class Stopwatch {
   torch::Device device_;
   std::chrono::steady_clock::time_point start_;
 };
+
+/// Returns the median wall time of `runs` calls of `work`, in seconds, after one call that is not
+/// counted: it pays for memory, threads and the choice of kernels. Each run begins and ends with
+/// the device idle. Python: `torch.utils.benchmark.Timer(...).blocked_autorange().median`.
+/// @throw c10::Error if `runs` is below 1, or as `synchronize(device)` does; else what `work`
+/// throws.
+double median_seconds(const std::function<void()>& work, torch::Device device = cpu(),
+                      int runs = 9);
 
 }  // namespace sconce
