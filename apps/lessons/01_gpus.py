@@ -1,0 +1,20 @@
+import subprocess
+
+from helpers import num_gpus
+
+
+def run(command):
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    return done.stdout.splitlines() if done.returncode == 0 else []
+
+
+query = "nvidia-smi --format=csv,noheader --query-gpu="
+gpus = run(query + "index,name,driver_version,memory.total")
+for line in gpus:
+    print(f"GPU {line}")
+for line in run(query + "index,memory.used,utilization.gpu"):
+    print(f"~ GPU {line}")
+if not gpus:
+    print("nvidia-smi shows no GPU on this machine")
+
+print(f"GPUs for this process: {num_gpus()}")

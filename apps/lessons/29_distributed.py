@@ -1,0 +1,54 @@
+import os
+
+import torch
+import torch.distributed as dist
+from helpers import cpu, gpu, num_gpus
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DistributedSampler
+
+
+class SimpleNN(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1 = nn.Linear(3, 10)
+        self.fc2 = nn.Linear(10, 2)
+
+    def forward(self, x):
+        return self.fc2(torch.relu(self.fc1(x)))
+
+
+def all_gather(tensor):
+    tensors = [torch.empty_like(tensor) for _ in range(world_size)]
+    dist.all_gather(tensors, tensor.detach())
+    return tensors
+
+
+rank = int(os.environ["RANK"])
+world_size = int(os.environ["WORLD_SIZE"])
+device = cpu() if num_gpus() < world_size else gpu(rank)
+dist.init_process_group("gloo" if device.type == "cpu" else "nccl")
+torch.manual_seed(0)
+model = DistributedDataParallel(SimpleNN().to(device))
+criterion = nn.CrossEntropyLoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+rows = list(DistributedSampler(range(100), shuffle=False))
+inputs = torch.randn(100, 3)[rows].to(device)
+labels = torch.randint(0, 2, (100,))[rows].to(device)
+
+for epoch in range(5):
+    loss = criterion(model(inputs), labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses = all_gather(loss)
+    if rank == 0:
+        each = " ".join(f"{loss.item():.4f}" for loss in losses)
+        print(f"Epoch [{epoch + 1}/5], Loss of each rank: {each}")
+
+fc1, fc2 = model.module.fc1, model.module.fc2
+sums = all_gather(torch.cat([fc1.weight.flatten(), fc2.bias]).sum())
+for other in range(world_size if rank == 0 else 0):
+    print(f"rank {other} of {world_size}: parameters sum to {sums[other].item():.6f}")
+dist.destroy_process_group()
