@@ -1,0 +1,230 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sconce/optim/lr_scheduler_base.hpp"
+
+/// Python's schedulers for any `torch::optim::Optimizer`. They set the learning rates in the
+/// options of its parameter groups, for the first time when they are constructed. Each keeps a
+/// reference: the optimizer must outlive it and stay where it is. Several may work on one
+/// optimizer; to be used by one thread at a time. Python: `torch.optim.lr_scheduler`.
+///
+/// There is no argument `last_epoch`: it needs the `initial_lr` that Python keeps in the parameter
+/// groups and saves with the optimizer; `load_state_dict` resumes a scheduler. Here an optimizer's
+/// schedulers share it for as long as one of them lives; one that is built when all others are gone
+/// takes the learning rates of that moment. A step before the optimizer's first does not warn.
+namespace sconce::optim::lr_scheduler {
+
+/// The initial learning rate times a function of the epoch. Python: `LambdaLR`.
+class LambdaLR final : public LRScheduler {
+ public:
+  /// A function of the number of steps made so far.
+  using Function = std::function<double(int64_t epoch)>;
+
+  /// @throw c10::Error if a list of functions has not one for each group.
+  LambdaLR(torch::optim::Optimizer& optimizer, const PerGroup<Function>& lr_lambda);
+
+ private:
+  void visit(StateVisitor& state) override;
+  double get_lr(size_t group, double lr, bool is_initial) const override;
+  double restart_lr(size_t group) const override;
+
+  std::vector<Function> lr_lambdas_;
+};
+
+/// Multiplies by gamma every step_size epochs. Python: `StepLR`.
+class StepLR final : public LRScheduler {
+ public:
+  /// @throw c10::Error if step_size is below 1.
+  StepLR(torch::optim::Optimizer& optimizer, int64_t step_size, double gamma = 0.1);
+
+ private:
+  void visit(StateVisitor& state) override;
+  double get_lr(size_t group, double lr, bool is_initial) const override;
+
+  int64_t step_size_;
+  double gamma_;
+};
+
+/// Multiplies by gamma at each epoch of a list in any order, twice where it is listed twice.
+/// Python: `MultiStepLR`.
+class MultiStepLR final : public LRScheduler {
+ public:
+  MultiStepLR(torch::optim::Optimizer& optimizer, std::vector<int64_t> milestones,
+              double gamma = 0.1);
+
+ private:
+  void visit(StateVisitor& state) override;
+  double get_lr(size_t group, double lr, bool is_initial) const override;
+  double restart_lr(size_t group) const override;
+
+  std::vector<int64_t> milestones_;
+  double gamma_;
+};
+
+/// Multiplies by gamma every epoch. Python: `ExponentialLR`.
+class ExponentialLR final : public LRScheduler {
+ public:
+  ExponentialLR(torch::optim::Optimizer& optimizer, double gamma);
+
+ private:
+  void visit(StateVisitor& state) override;
+  double get_lr(size_t group, double lr, bool is_initial) const override;
+
+  double gamma_;
+};
+
+/// Follows half a cosine from the initial learning rate to eta_min in T_max epochs, then back, and
+/// so on. Python: `CosineAnnealingLR`.
+class CosineAnnealingLR final : public LRScheduler {
+ public:
+  /// @throw c10::Error if T_max is below 1.
+  CosineAnnealingLR(torch::optim::Optimizer& optimizer, int64_t T_max, double eta_min = 0.0);
+
+ private:
+  void visit(StateVisitor& state) override;
+  double get_lr(size_t group, double lr, bool is_initial) const override;
+  double restart_lr(size_t group) const override;
+
+  int64_t T_max_;
+  double eta_min_;
+};
+
+/// Options of `LinearLR`, with Python's names and defaults.
+struct LinearLROptions {
+  double start_factor = 1.0 / 3;  ///< of the initial learning rate in epoch 0; above 0, at most 1
+  double end_factor = 1.0;        ///< of it from epoch total_iters on; 0 to 1
+  int64_t total_iters = 5;        ///< epochs from the one to the other
+};
+
+/// Multiplies the initial learning rate by a factor that changes linearly, as in a warm-up.
+/// Python: `LinearLR`.
+class LinearLR final : public LRScheduler {
+ public:
+  /// @throw c10::Error if a factor is out of its range.
+  explicit LinearLR(torch::optim::Optimizer& optimizer, LinearLROptions options = {});
+
+ private:
+  void visit(StateVisitor& state) override;
+  double get_lr(size_t group, double lr, bool is_initial) const override;
+  double restart_lr(size_t group) const override;
+
+  LinearLROptions options_;
+};
+
+/// How `OneCycleLR` goes from one value to the next.
+enum class AnnealStrategy { cos, linear };
+
+/// Options of `OneCycleLR`, with Python's names and defaults. Either total_steps or both of epochs
+/// and steps_per_epoch must be given.
+struct OneCycleLROptions {
+  std::optional<int64_t> total_steps = {};      ///< steps of the cycle
+  std::optional<int64_t> epochs = {};           ///< used without total_steps
+  std::optional<int64_t> steps_per_epoch = {};  ///< used without total_steps
+  double pct_start = 0.3;                       ///< share of the steps that go up to max_lr
+  AnnealStrategy anneal_strategy = AnnealStrategy::cos;  ///< the curve
+  bool cycle_momentum = true;                            ///< whether the momentum goes opposite
+  PerGroup<double> base_momentum = 0.85;                 ///< momentum or beta1 at max_lr
+  PerGroup<double> max_momentum = 0.95;                  ///< momentum or beta1 at both ends
+  double div_factor = 25.0;                              ///< max_lr over the initial learning rate
+  double final_div_factor = 1e4;  ///< the initial learning rate over the last
+  bool three_phase = false;       ///< up, down as long, then to the last
+};
+
+/// One cycle, stepped by batches: up to max_lr, then down to far below the start; momentum goes the
+/// other way. Momentum is that of SGD and RMSprop, and the first beta of Adam and AdamW.
+/// Python: `OneCycleLR`.
+class OneCycleLR final : public LRScheduler {
+ public:
+  /// @throw c10::Error if the number of steps is missing or not positive, pct_start is not in
+  /// [0, 1], a list has not one value for each group, or momentum is to be cycled and the optimizer
+  /// has none.
+  OneCycleLR(torch::optim::Optimizer& optimizer, const PerGroup<double>& max_lr,
+             const OneCycleLROptions& options);
+
+  /// A part of the cycle; the texts name the values at its ends, as in Python's state.
+  struct Phase {
+    double end_step = 0;
+    std::string start_lr = {}, end_lr = {}, start_momentum = {}, end_momentum = {};
+  };
+
+ private:
+  void visit(StateVisitor& state) override;
+  double get_lr(size_t group, double lr, bool is_initial) const override;
+  double restart_lr(size_t group) const override;
+  double anneal(double start, double end, double pct) const;
+
+  int64_t total_steps_;
+  std::vector<Phase> phases_;
+  AnnealStrategy anneal_strategy_;
+  bool cycle_momentum_;
+};
+
+/// Lets schedulers take turns: each begins anew at its milestone. Python: `SequentialLR`.
+class SequentialLR final : public EpochScheduler {
+ public:
+  /// The scheduler at index i > 0 takes over at epoch `milestones[i - 1]`. Nobody else should step
+  /// the schedulers.
+  /// @throw c10::Error if there is none, one is null or of another optimizer, or the milestones are
+  /// not one fewer or not in order.
+  SequentialLR(torch::optim::Optimizer& optimizer,
+               std::vector<std::shared_ptr<LRScheduler>> schedulers,
+               std::vector<int64_t> milestones);
+  void step() override;
+
+ private:
+  void visit(StateVisitor& state) override;
+  size_t active() const;
+
+  std::vector<std::shared_ptr<LRScheduler>> schedulers_;
+  std::vector<int64_t> milestones_;
+};
+
+/// Whether the better metric is the lower or the higher one.
+enum class PlateauMode { min, max };
+/// Whether a threshold is a share of the best metric or a difference from it.
+enum class ThresholdMode { rel, abs };
+
+/// Options of `ReduceLROnPlateau`, with Python's names and defaults.
+struct ReduceLROnPlateauOptions {
+  PlateauMode mode = PlateauMode::min;                ///< which metric is better
+  double factor = 0.1;                                ///< of the reduced learning rate; below 1
+  int64_t patience = 10;                              ///< epochs without improvement that are borne
+  double threshold = 1e-4;                            ///< the least improvement that counts
+  ThresholdMode threshold_mode = ThresholdMode::rel;  ///< what threshold is compared with
+  int64_t cooldown = 0;           ///< epochs after a reduction that do not count
+  PerGroup<double> min_lr = 0.0;  ///< no reduction goes below it
+  double eps = 1e-8;              ///< smaller reductions are not made
+};
+
+/// Multiplies by factor when a metric has not improved for more than patience epochs.
+/// Python: `ReduceLROnPlateau`.
+class ReduceLROnPlateau final : public Scheduler {
+ public:
+  /// @throw c10::Error if factor is 1 or above, or a list of min_lr has not one for each group.
+  explicit ReduceLROnPlateau(torch::optim::Optimizer& optimizer,
+                             const ReduceLROnPlateauOptions& options = {});
+
+  /// Takes an epoch's metric; nan counts as one that has not improved.
+  /// @throw c10::Error if a group was added and min_lr is a list.
+  void step(double metrics);
+
+ private:
+  void visit(StateVisitor& state) override;
+  bool is_better(double metric) const;
+  void reduce();
+
+  ReduceLROnPlateauOptions options_;
+  std::vector<double> min_lrs_;
+  std::optional<double> default_min_lr_ = {};
+  double best_;
+  int64_t cooldown_counter_ = 0;
+  int64_t num_bad_epochs_ = 0;
+};
+
+}  // namespace sconce::optim::lr_scheduler

@@ -1,0 +1,450 @@
+#include "sconce/optim/lr_scheduler.hpp"
+
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/rmsprop.h>
+#include <torch/optim/sgd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "optim/state_visitor.hpp"
+
+namespace sconce::optim::lr_scheduler {
+
+using torch::optim::Optimizer;
+using torch::optim::OptimizerOptions;
+
+// What StateVisitor looks up: an unnamed namespace would hide it.
+static constexpr std::array<const char*, 2> names(AnnealStrategy) {
+  return {"cos", "linear"};
+}
+static constexpr std::array<const char*, 2> names(PlateauMode) {
+  return {"min", "max"};
+}
+static constexpr std::array<const char*, 2> names(ThresholdMode) {
+  return {"rel", "abs"};
+}
+
+static void visit_part(OneCycleLR::Phase& phase, StateVisitor& state) {
+  state("end_step", phase.end_step);
+  state("start_lr", phase.start_lr);
+  state("end_lr", phase.end_lr);
+  state("start_momentum", phase.start_momentum);
+  state("end_momentum", phase.end_momentum);
+}
+
+namespace {
+
+// One value for each of the optimizer's groups.
+template <class T>
+std::vector<T> expand(const PerGroup<T>& values, const Optimizer& optimizer, const char* who,
+                      const char* what) {
+  const size_t groups = optimizer.param_groups().size();
+  if (!values.is_list()) return std::vector<T>(groups, values.values().front());
+  TORCH_CHECK_VALUE(values.values().size() == groups, "sconce::optim::lr_scheduler::", who,
+                    ": expected ", what, " to be one or ", groups,
+                    ", as many as param_groups, got ", values.values().size());
+  return values.values();
+}
+
+bool set_beta1(OptimizerOptions& options, double value) {
+  const auto set = [value](auto* of_class) {
+    if (of_class != nullptr) of_class->betas({value, std::get<1>(of_class->betas())});
+    return of_class != nullptr;
+  };
+  return set(dynamic_cast<torch::optim::AdamOptions*>(&options)) ||
+         set(dynamic_cast<torch::optim::AdamWOptions*>(&options));
+}
+
+bool set_momentum(OptimizerOptions& options, double value) {
+  const auto set = [value](auto* of_class) {
+    if (of_class != nullptr) of_class->momentum(value);
+    return of_class != nullptr;
+  };
+  return set(dynamic_cast<torch::optim::SGDOptions*>(&options)) ||
+         set(dynamic_cast<torch::optim::RMSpropOptions*>(&options)) || set_beta1(options, value);
+}
+
+}  // namespace
+
+LambdaLR::LambdaLR(Optimizer& optimizer, const PerGroup<Function>& lr_lambda)
+    : LRScheduler(optimizer), lr_lambdas_(expand(lr_lambda, optimizer, "LambdaLR", "lr_lambdas")) {
+  for (const auto& function : lr_lambdas_) {
+    TORCH_CHECK_VALUE(function,
+                      "sconce::optim::lr_scheduler::LambdaLR: expected functions, got an "
+                      "empty std::function");
+  }
+  start();
+}
+
+double LambdaLR::get_lr(size_t group, double, bool) const {
+  const double base = base_lr(group);
+  return base * lr_lambdas_[group](last_epoch_);
+}
+
+double LambdaLR::restart_lr(size_t group) const {
+  return get_lr(group, 0, false);
+}
+
+void LambdaLR::visit(StateVisitor& state) {
+  LRScheduler::visit(state);
+  auto none = StateVisitor::list();
+  none.resize(lr_lambdas_.size());
+  state.write_only("lr_lambdas", none);
+}
+
+StepLR::StepLR(Optimizer& optimizer, int64_t step_size, double gamma)
+    : LRScheduler(optimizer), step_size_(step_size), gamma_(gamma) {
+  TORCH_CHECK_VALUE(step_size > 0,
+                    "sconce::optim::lr_scheduler::StepLR: expected step_size of at least 1, got ",
+                    step_size);
+  start();
+}
+
+double StepLR::get_lr(size_t, double lr, bool) const {
+  return last_epoch_ == 0 || last_epoch_ % step_size_ != 0 ? lr : lr * gamma_;
+}
+
+void StepLR::visit(StateVisitor& state) {
+  state("step_size", step_size_);
+  state("gamma", gamma_);
+  LRScheduler::visit(state);
+}
+
+MultiStepLR::MultiStepLR(Optimizer& optimizer, std::vector<int64_t> milestones, double gamma)
+    : LRScheduler(optimizer), milestones_(std::move(milestones)), gamma_(gamma) {
+  start();
+}
+
+double MultiStepLR::get_lr(size_t, double lr, bool) const {
+  const auto times = std::count(milestones_.begin(), milestones_.end(), last_epoch_);
+  return times == 0 ? lr : lr * std::pow(gamma_, times);
+}
+
+double MultiStepLR::restart_lr(size_t group) const {
+  const auto passed = std::count_if(milestones_.begin(), milestones_.end(),
+                                    [](int64_t milestone) { return milestone <= 0; });
+  return base_lr(group) * std::pow(gamma_, passed);
+}
+
+void MultiStepLR::visit(StateVisitor& state) {
+  state("gamma", gamma_);
+  LRScheduler::visit(state);
+}
+
+ExponentialLR::ExponentialLR(Optimizer& optimizer, double gamma)
+    : LRScheduler(optimizer), gamma_(gamma) {
+  start();
+}
+
+double ExponentialLR::get_lr(size_t, double lr, bool is_initial) const {
+  return is_initial ? lr : lr * gamma_;
+}
+
+void ExponentialLR::visit(StateVisitor& state) {
+  state("gamma", gamma_);
+  LRScheduler::visit(state);
+}
+
+CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, int64_t T_max, double eta_min)
+    : LRScheduler(optimizer), T_max_(T_max), eta_min_(eta_min) {
+  TORCH_CHECK_VALUE(
+      T_max > 0,
+      "sconce::optim::lr_scheduler::CosineAnnealingLR: expected T_max of at least 1, got ", T_max);
+  start();
+}
+
+double CosineAnnealingLR::get_lr(size_t group, double lr, bool is_initial) const {
+  constexpr double pi = std::numbers::pi;
+  const auto T_max = static_cast<double>(T_max_);
+  if (is_initial) return lr;
+  if ((last_epoch_ - 1 - T_max_) % (2 * T_max_) == 0) {  // at eta_min, where the ratio is 0 / 0
+    return lr + (base_lr(group) - eta_min_) * (1 - std::cos(pi / T_max)) / 2;
+  }
+  const auto epoch = static_cast<double>(last_epoch_);
+  return (1 + std::cos(pi * epoch / T_max)) / (1 + std::cos(pi * (epoch - 1) / T_max)) *
+             (lr - eta_min_) +
+         eta_min_;
+}
+
+double CosineAnnealingLR::restart_lr(size_t group) const {
+  return eta_min_ + (base_lr(group) - eta_min_);
+}
+
+void CosineAnnealingLR::visit(StateVisitor& state) {
+  state("T_max", T_max_);
+  state("eta_min", eta_min_);
+  LRScheduler::visit(state);
+}
+
+LinearLR::LinearLR(Optimizer& optimizer, LinearLROptions options)
+    : LRScheduler(optimizer), options_(options) {
+  TORCH_CHECK_VALUE(options.start_factor > 0 && options.start_factor <= 1,
+                    "sconce::optim::lr_scheduler::LinearLR: expected start_factor greater than 0 "
+                    "and less or equal to 1, got ",
+                    options.start_factor);
+  TORCH_CHECK_VALUE(options.end_factor >= 0 && options.end_factor <= 1,
+                    "sconce::optim::lr_scheduler::LinearLR: expected end_factor between 0 and 1, "
+                    "got ",
+                    options.end_factor);
+  start();
+}
+
+double LinearLR::get_lr(size_t, double lr, bool is_initial) const {
+  const auto& [start_factor, end_factor, total_iters] = options_;
+  if (last_epoch_ == 0) return lr * start_factor;
+  if (is_initial || last_epoch_ > total_iters) return lr;
+  const double change = end_factor - start_factor;
+  return lr * (1.0 + change / (static_cast<double>(total_iters) * start_factor +
+                               static_cast<double>(last_epoch_ - 1) * change));
+}
+
+double LinearLR::restart_lr(size_t group) const {
+  return base_lr(group) * options_.start_factor;
+}
+
+void LinearLR::visit(StateVisitor& state) {
+  state("start_factor", options_.start_factor);
+  state("end_factor", options_.end_factor);
+  state("total_iters", options_.total_iters);
+  LRScheduler::visit(state);
+}
+
+namespace {
+
+int64_t steps_of(const OneCycleLROptions& options) {
+  const auto positive = [](const std::optional<int64_t>& number, const char* name) {
+    TORCH_CHECK_VALUE(*number > 0, "sconce::optim::lr_scheduler::OneCycleLR: expected positive ",
+                      name, ", got ", *number);
+    return *number;
+  };
+  if (options.total_steps) return positive(options.total_steps, "total_steps");
+  TORCH_CHECK_VALUE(options.epochs && options.steps_per_epoch,
+                    "sconce::optim::lr_scheduler::OneCycleLR: expected either total_steps or both "
+                    "epochs and steps_per_epoch, got neither");
+  return positive(options.epochs, "epochs") * positive(options.steps_per_epoch, "steps_per_epoch");
+}
+
+std::vector<OneCycleLR::Phase> phases_of(const OneCycleLROptions& options) {
+  const auto steps = static_cast<double>(steps_of(options));
+  const double pct_start = options.pct_start;
+  TORCH_CHECK_VALUE(pct_start >= 0 && pct_start <= 1,
+                    "sconce::optim::lr_scheduler::OneCycleLR: expected pct_start between 0 and 1, "
+                    "got ",
+                    pct_start);
+  const OneCycleLR::Phase up = {pct_start * steps - 1, "initial_lr", "max_lr", "max_momentum",
+                                "base_momentum"};
+  if (!options.three_phase) {
+    return {up, {steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum"}};
+  }
+  return {up,
+          {2 * pct_start * steps - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum"},
+          {steps - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum"}};
+}
+
+}  // namespace
+
+OneCycleLR::OneCycleLR(Optimizer& optimizer, const PerGroup<double>& max_lr,
+                       const OneCycleLROptions& options)
+    : LRScheduler(optimizer),
+      total_steps_(steps_of(options)),
+      phases_(phases_of(options)),
+      anneal_strategy_(options.anneal_strategy),
+      cycle_momentum_(options.cycle_momentum) {
+  const auto max_lrs = expand(max_lr, optimizer, "OneCycleLR", "max_lr");
+  const auto base_momenta = expand(options.base_momentum, optimizer, "OneCycleLR", "base_momentum");
+  const auto max_momenta = expand(options.max_momentum, optimizer, "OneCycleLR", "max_momentum");
+  for (size_t i = 0; i < max_lrs.size(); ++i) {
+    TORCH_CHECK_VALUE(
+        !cycle_momentum_ || set_momentum(optimizer.param_groups()[i].options(), max_momenta[i]),
+        "sconce::optim::lr_scheduler::OneCycleLR: expected an optimizer with momentum or betas, "
+        "for cycle_momentum is set");
+    base_lrs_[i] = max_lrs[i] / options.div_factor;
+    auto& group = groups_->at(i);
+    group["initial_lr"] = base_lrs_[i];
+    group["max_lr"] = max_lrs[i];
+    group["min_lr"] = base_lrs_[i] / options.final_div_factor;
+    group["max_momentum"] = max_momenta[i];
+    group["base_momentum"] = base_momenta[i];
+  }
+  start();
+}
+
+double OneCycleLR::anneal(double start, double end, double pct) const {
+  if (anneal_strategy_ == AnnealStrategy::linear) return (end - start) * pct + start;
+  return end + (start - end) / 2.0 * (std::cos(std::numbers::pi * pct) + 1);
+}
+
+double OneCycleLR::get_lr(size_t group, double, bool) const {
+  TORCH_CHECK_VALUE(last_epoch_ <= total_steps_,
+                    "sconce::optim::lr_scheduler::OneCycleLR: expected ", total_steps_,
+                    " steps in all, got step ", last_epoch_);
+  base_lr(group);  // throws for a group that came later
+  const auto& values = groups_->at(group);
+  const auto step = static_cast<double>(last_epoch_);
+  double start_step = 0;
+  auto phase = phases_.begin();
+  for (; phase != phases_.end() - 1 && step > phase->end_step; ++phase) {
+    start_step = phase->end_step;
+  }
+  TORCH_CHECK_VALUE(phase->end_step != start_step,
+                    "sconce::optim::lr_scheduler::OneCycleLR: expected phases of some length, but "
+                    "total_steps and pct_start make one of none at step ",
+                    last_epoch_);
+  const double pct = (step - start_step) / (phase->end_step - start_step);
+  if (cycle_momentum_) {
+    set_momentum(optimizer_.param_groups()[group].options(),
+                 anneal(values.at(phase->start_momentum), values.at(phase->end_momentum), pct));
+  }
+  return anneal(values.at(phase->start_lr), values.at(phase->end_lr), pct);
+}
+
+double OneCycleLR::restart_lr(size_t group) const {
+  return get_lr(group, 0, false);
+}
+
+void OneCycleLR::visit(StateVisitor& state) {
+  state("total_steps", total_steps_);
+  state("_schedule_phases", phases_);
+  state("_anneal_func_type", anneal_strategy_);
+  state("cycle_momentum", cycle_momentum_);
+  LRScheduler::visit(state);
+}
+
+SequentialLR::SequentialLR(Optimizer& optimizer,
+                           std::vector<std::shared_ptr<LRScheduler>> schedulers,
+                           std::vector<int64_t> milestones)
+    : EpochScheduler(optimizer),
+      schedulers_(std::move(schedulers)),
+      milestones_(std::move(milestones)) {
+  constexpr const char* who = "sconce::optim::lr_scheduler::SequentialLR: expected ";
+  TORCH_CHECK_VALUE(!schedulers_.empty(), who, "at least one scheduler, got none");
+  TORCH_CHECK_VALUE(milestones_.size() + 1 == schedulers_.size(), who,
+                    "one milestone fewer than schedulers, got ", milestones_.size(), " for ",
+                    schedulers_.size());
+  TORCH_CHECK_VALUE(std::is_sorted(milestones_.begin(), milestones_.end()), who,
+                    "milestones in order, got ", milestones_);
+  for (size_t i = 0; i < schedulers_.size(); ++i) {
+    TORCH_CHECK_VALUE(schedulers_[i] != nullptr, who, "schedulers, got a null pointer at index ",
+                      i);
+    TORCH_CHECK_VALUE(&schedulers_[i]->optimizer_ == &optimizer, who,
+                      "all schedulers to belong to the same optimizer, got another's at index ", i);
+  }
+  const auto& values = *schedulers_.front()->groups_;
+  for (size_t i = 0; i < values.size(); ++i) {
+    optimizer.param_groups()[i].options().set_lr(values[i].at("initial_lr"));
+  }
+  for (const auto& scheduler : schedulers_) --scheduler->last_epoch_;  // undoes their first steps
+  schedulers_[active()]->start();
+  last_lr_ = schedulers_[active()]->get_last_lr();
+}
+
+size_t SequentialLR::active() const {
+  const auto next = std::upper_bound(milestones_.begin(), milestones_.end(), last_epoch_);
+  return static_cast<size_t>(next - milestones_.begin());
+}
+
+void SequentialLR::step() {
+  ++last_epoch_;
+  const size_t index = active();
+  if (index > 0 && milestones_[index - 1] == last_epoch_) {
+    schedulers_[index]->restart();
+  } else {
+    schedulers_[index]->step();
+  }
+  last_lr_ = schedulers_[index]->get_last_lr();
+}
+
+void SequentialLR::visit(StateVisitor& state) {
+  state("_milestones", milestones_);
+  Scheduler::visit(state);
+  state("_schedulers", schedulers_);
+}
+
+namespace {
+
+double worst(PlateauMode mode) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  return mode == PlateauMode::min ? infinity : -infinity;
+}
+
+}  // namespace
+
+ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const ReduceLROnPlateauOptions& options)
+    : Scheduler(optimizer),
+      options_(options),
+      min_lrs_(expand(options.min_lr, optimizer, "ReduceLROnPlateau", "min_lr")),
+      best_(worst(options.mode)) {
+  TORCH_CHECK_VALUE(options.factor < 1,
+                    "sconce::optim::lr_scheduler::ReduceLROnPlateau: expected factor below 1, got ",
+                    options.factor);
+  if (!options.min_lr.is_list()) default_min_lr_ = min_lrs_.front();
+  last_lr_ = current_lrs();
+}
+
+void ReduceLROnPlateau::step(double metrics) {
+  ++last_epoch_;
+  if (is_better(metrics)) {
+    best_ = metrics;
+    num_bad_epochs_ = 0;
+  } else {
+    ++num_bad_epochs_;
+  }
+  if (cooldown_counter_ > 0) {
+    --cooldown_counter_;
+    num_bad_epochs_ = 0;
+  }
+  if (num_bad_epochs_ > options_.patience) {
+    reduce();
+    cooldown_counter_ = options_.cooldown;
+    num_bad_epochs_ = 0;
+  }
+  last_lr_ = current_lrs();
+}
+
+bool ReduceLROnPlateau::is_better(double metric) const {
+  const double threshold = options_.threshold;
+  const bool is_share = options_.threshold_mode == ThresholdMode::rel;
+  if (options_.mode == PlateauMode::min) {
+    return metric < (is_share ? best_ * (1.0 - threshold) : best_ - threshold);
+  }
+  return metric > (is_share ? best_ * (threshold + 1.0) : best_ + threshold);
+}
+
+void ReduceLROnPlateau::reduce() {
+  auto& groups = optimizer_.param_groups();
+  if (groups.size() != min_lrs_.size()) {
+    TORCH_CHECK(default_min_lr_, "sconce::optim::lr_scheduler::ReduceLROnPlateau: expected the ",
+                min_lrs_.size(), " parameter groups that min_lr lists values for, got ",
+                groups.size());
+    min_lrs_.assign(groups.size(), *default_min_lr_);
+  }
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const double old_lr = groups[i].options().get_lr();
+    const double new_lr = std::max(old_lr * options_.factor, min_lrs_[i]);
+    if (old_lr - new_lr > options_.eps) groups[i].options().set_lr(new_lr);
+  }
+}
+
+void ReduceLROnPlateau::visit(StateVisitor& state) {
+  state("factor", options_.factor);
+  state("default_min_lr", default_min_lr_);
+  state("min_lrs", min_lrs_);
+  state("patience", options_.patience);
+  state("cooldown", options_.cooldown);
+  state("eps", options_.eps);
+  Scheduler::visit(state);
+  state.write_only("mode_worse", worst(options_.mode));
+  state("mode", options_.mode);
+  state("threshold", options_.threshold);
+  state("threshold_mode", options_.threshold_mode);
+  state("best", best_);
+  state("cooldown_counter", cooldown_counter_);
+  state("num_bad_epochs", num_bad_epochs_);
+}
+
+}  // namespace sconce::optim::lr_scheduler

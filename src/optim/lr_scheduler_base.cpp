@@ -1,0 +1,108 @@
+#include "sconce/optim/lr_scheduler_base.hpp"
+
+#include <c10/util/Type.h>
+
+#include <mutex>
+#include <typeinfo>
+
+#include "optim/state_visitor.hpp"
+
+namespace sconce::optim::lr_scheduler {
+
+namespace {
+
+// The values that belong to an optimizer's groups. LibTorch's options have no place for them, so
+// the optimizer's schedulers hold them together; as none outlives the optimizer, an address that
+// still has values is the same optimizer's.
+template <class Values>
+std::shared_ptr<Values> values_of(const torch::optim::Optimizer& optimizer) {
+  static std::mutex mutex;
+  static std::map<const torch::optim::Optimizer*, std::weak_ptr<Values>> all;
+  const std::scoped_lock lock(mutex);
+  std::erase_if(all, [](const auto& entry) { return entry.second.expired(); });
+  auto values = all[&optimizer].lock();
+  if (!values) all[&optimizer] = values = std::make_shared<Values>();
+  return values;
+}
+
+}  // namespace
+
+c10::IValue Scheduler::state_dict() const {
+  StateVisitor state(c10::demangle(typeid(*this).name()));
+  const_cast<Scheduler*>(this)->visit(state);  // one that writes the dict changes no member
+  return state.dict();
+}
+
+void Scheduler::load_state_dict(const c10::IValue& state) {
+  const c10::IValue before = state_dict();
+  const std::string who = c10::demangle(typeid(*this).name());
+  StateVisitor reader(who, state);
+  try {
+    visit(reader);
+  } catch (...) {
+    StateVisitor undo(who, before);
+    visit(undo);
+    throw;
+  }
+}
+
+void Scheduler::visit(StateVisitor& state) {
+  state("last_epoch", last_epoch_);
+  state("_last_lr", last_lr_);
+}
+
+std::vector<double> Scheduler::current_lrs() const {
+  std::vector<double> lrs;
+  for (const auto& group : optimizer_.param_groups()) lrs.push_back(group.options().get_lr());
+  return lrs;
+}
+
+LRScheduler::LRScheduler(torch::optim::Optimizer& optimizer)
+    : EpochScheduler(optimizer), groups_(values_of<std::vector<GroupValues>>(optimizer)) {
+  last_epoch_ = -1;
+  const auto& groups = optimizer.param_groups();
+  groups_->resize(groups.size());
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const auto [initial, is_new] =
+        groups_->at(i).try_emplace("initial_lr", groups[i].options().get_lr());
+    base_lrs_.push_back(initial->second);
+  }
+}
+
+void LRScheduler::start() {
+  step_count_ = 1;
+  ++last_epoch_;
+  set_lrs([this](size_t group, double lr) { return get_lr(group, lr, true); });
+}
+
+void LRScheduler::step() {
+  ++step_count_;
+  ++last_epoch_;
+  set_lrs([this](size_t group, double lr) { return get_lr(group, lr, false); });
+}
+
+void LRScheduler::restart() {
+  last_epoch_ = 0;
+  set_lrs([this](size_t group, double) { return restart_lr(group); });
+}
+
+void LRScheduler::set_lrs(const std::function<double(size_t group, double lr)>& lr_of) {
+  std::vector<double> lrs = current_lrs();
+  for (size_t i = 0; i < lrs.size(); ++i) lrs[i] = lr_of(i, lrs[i]);
+  for (size_t i = 0; i < lrs.size(); ++i) optimizer_.param_groups()[i].options().set_lr(lrs[i]);
+  last_lr_ = std::move(lrs);
+}
+
+double LRScheduler::base_lr(size_t group) const {
+  TORCH_CHECK(group < base_lrs_.size(), c10::demangle(typeid(*this).name()), ": expected the ",
+              base_lrs_.size(), " parameter groups that there were at construction, got more");
+  return base_lrs_[group];
+}
+
+void LRScheduler::visit(StateVisitor& state) {
+  state("base_lrs", base_lrs_);
+  EpochScheduler::visit(state);
+  state("_step_count", step_count_);
+}
+
+}  // namespace sconce::optim::lr_scheduler

@@ -1,0 +1,88 @@
+#include "sconce/optim/lr_scheduler_base.hpp"
+
+#include <optional>
+
+#include "catch.hpp"
+#include "sconce/optim/lr_scheduler.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using namespace sconce::optim::lr_scheduler;
+using torch::optim::SGD;
+using torch::optim::SGDOptions;
+
+namespace {
+
+SGD make_sgd(double lr) {
+  return SGD(std::vector<torch::Tensor>{torch::zeros(1)}, SGDOptions(lr));
+}
+
+double lr_of(SGD& optimizer) {
+  return optimizer.param_groups()[0].options().get_lr();
+}
+
+}  // namespace
+
+TEST_CASE("the schedulers of an optimizer share its initial learning rate while one lives") {
+  auto optimizer = make_sgd(0.8);
+  std::optional<LinearLR> first(std::in_place, optimizer, LinearLROptions{.start_factor = 0.5});
+  CHECK(lr_of(optimizer) == 0.4);
+  std::optional<LambdaLR> second(std::in_place, optimizer, [](int64_t) { return 1.0; });
+  CHECK(lr_of(optimizer) == 0.8);
+  first.reset();
+  optimizer.param_groups()[0].options().set_lr(0.1);
+  const LambdaLR third(optimizer, [](int64_t) { return 0.5; });
+  CHECK(lr_of(optimizer) == 0.4);
+}
+
+TEST_CASE("an optimizer at the address of an earlier one has its own initial learning rate") {
+  std::optional<SGD> optimizer(make_sgd(0.8));
+  { const ExponentialLR scheduler(*optimizer, 0.5); }
+  optimizer.emplace(make_sgd(0.2));
+  const LambdaLR scheduler(*optimizer, [](int64_t) { return 1.0; });
+  CHECK(lr_of(*optimizer) == 0.2);
+}
+
+TEST_CASE("a state brings its options") {
+  auto optimizer = make_sgd(0.8);
+  StepLR scheduler(optimizer, 3, 0.5);
+  scheduler.step();
+  scheduler.step();
+  StepLR fresh(optimizer, 100, 0.9);
+  fresh.load_state_dict(scheduler.state_dict());
+  fresh.step();
+  CHECK(lr_of(optimizer) == 0.4);
+}
+
+TEST_CASE("a state that does not fit is refused, and the scheduler stays as it was") {
+  auto optimizer = make_sgd(0.8);
+  StepLR scheduler(optimizer, 3, 0.5);
+  const auto refused = [&](const char* key, const c10::IValue& value, const std::string& text) {
+    auto state = StepLR(optimizer, 4, 0.25).state_dict().toGenericDict();
+    (void)state.erase(key);
+    if (!value.isNone()) state.insert(key, value);
+    CHECK_THROWS_WITH(
+        scheduler.load_state_dict(state),
+        ContainsSubstring("sconce::optim::lr_scheduler::StepLR::load_state_dict: expected " +
+                          text));
+    CHECK(scheduler.state_dict() == StepLR(optimizer, 3, 0.5).state_dict());
+  };
+  refused("_last_lr", {}, "a state with the key '_last_lr'");
+  refused("_last_lr", 3, "a list of length 1 for '_last_lr', got 3");
+  refused("base_lrs", std::vector<double>{0.1, 0.2}, "a list of length 1 for 'base_lrs'");
+  refused("gamma", "half", "a number for 'gamma', got half");
+  refused("last_epoch", 1.5, "an int for 'last_epoch'");
+  CHECK_THROWS_WITH(scheduler.load_state_dict(3), ContainsSubstring("expected a dict, got 3"));
+}
+
+TEST_CASE(
+    "a group that is added later is scheduled where its initial learning rate is not needed") {
+  auto optimizer = make_sgd(0.8);
+  StepLR step(optimizer, 1, 0.5);
+  LambdaLR lambda(optimizer, [](int64_t) { return 1.0; });
+  optimizer.add_param_group({{torch::zeros(1)}});
+  step.step();
+  CHECK(step.get_last_lr() == std::vector<double>{0.4, 0.4});
+  CHECK_THROWS_WITH(lambda.step(),
+                    ContainsSubstring("sconce::optim::lr_scheduler::LambdaLR: expected the 1 "
+                                      "parameter groups that there were at construction"));
+}

@@ -1,0 +1,522 @@
+#include "sconce/optim/lr_scheduler.hpp"
+
+#include <cmath>
+#include <cstdlib>
+#include <sstream>
+
+#include "catch.hpp"
+#include "support/ask_python.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using namespace sconce::optim::lr_scheduler;
+using sconce::test::TempDir;
+using torch::optim::Optimizer;
+
+namespace {
+
+constexpr int steps = 200;
+constexpr int middle = 100;
+
+using Schedulers = std::vector<std::shared_ptr<Scheduler>>;
+
+// An optimizer and its schedulers, for Python and for us.
+struct Case {
+  std::string python;  // as in reference/lr_scheduler.py
+  std::function<Schedulers(Optimizer&)> make;
+};
+
+std::vector<torch::optim::OptimizerParamGroup> two_groups() {
+  return {{{torch::zeros(1)}}, {{torch::zeros(1)}}};
+}
+
+std::shared_ptr<Optimizer> make_optimizer(const std::string& kind) {
+  using namespace torch::optim;
+  std::shared_ptr<Optimizer> made;
+  if (kind == "SGD") made = std::make_shared<SGD>(two_groups(), SGDOptions(1).momentum(0.9));
+  if (kind == "RMSprop") {
+    made = std::make_shared<RMSprop>(two_groups(), RMSpropOptions().momentum(0.9));
+  }
+  if (kind == "Adam") made = std::make_shared<Adam>(two_groups());
+  if (kind == "AdamW") made = std::make_shared<AdamW>(two_groups());
+  if (kind == "Adagrad") made = std::make_shared<Adagrad>(two_groups());
+  REQUIRE(made);
+  made->param_groups()[0].options().set_lr(0.1);
+  made->param_groups()[1].options().set_lr(0.003);
+  return made;
+}
+
+double momentum(const torch::optim::OptimizerOptions& options) {
+  using namespace torch::optim;
+  if (const auto* sgd = dynamic_cast<const SGDOptions*>(&options)) return sgd->momentum();
+  if (const auto* rms = dynamic_cast<const RMSpropOptions*>(&options)) return rms->momentum();
+  if (const auto* adam = dynamic_cast<const AdamOptions*>(&options)) {
+    return std::get<0>(adam->betas());
+  }
+  if (const auto* adamw = dynamic_cast<const AdamWOptions*>(&options)) {
+    return std::get<0>(adamw->betas());
+  }
+  return 0;
+}
+
+double metric(int i) {
+  return (i * 37 % 101 + 400 / (i + 1)) / 16.0 - 3.0;
+}
+
+void step(const Schedulers& schedulers, int i) {
+  for (const auto& scheduler : schedulers) {
+    if (auto* plateau = dynamic_cast<ReduceLROnPlateau*>(scheduler.get())) plateau->step(metric(i));
+    if (auto* other = dynamic_cast<EpochScheduler*>(scheduler.get())) other->step();
+  }
+}
+
+std::vector<double> numbers(Optimizer& optimizer, const Schedulers& schedulers) {
+  std::vector<double> all;
+  for (auto& group : optimizer.param_groups()) all.push_back(group.options().get_lr());
+  for (auto& group : optimizer.param_groups()) all.push_back(momentum(group.options()));
+  for (const auto& scheduler : schedulers) {
+    for (const double lr : scheduler->get_last_lr()) all.push_back(lr);
+  }
+  return all;
+}
+
+// What the numbers are at each step; shorter where a scheduler throws.
+using Curve = std::vector<std::vector<double>>;
+
+std::string kind_of(const Case& example) {
+  return example.python.substr(0, example.python.find('|'));
+}
+
+// Goes on with fresh schedulers of a fresh optimizer that take the states of the others.
+Schedulers resume(const Case& example, std::shared_ptr<Optimizer>& optimizer,
+                  const std::vector<c10::IValue>& states) {
+  const auto fresh = make_optimizer(kind_of(example));
+  auto schedulers = example.make(*fresh);
+  for (size_t i = 0; i < 2; ++i) {  // as loading the optimizer's state would
+    fresh->param_groups()[i].set_options(optimizer->param_groups()[i].options().clone());
+  }
+  for (size_t i = 0; i < schedulers.size(); ++i) schedulers[i]->load_state_dict(states.at(i));
+  optimizer = fresh;
+  return schedulers;
+}
+
+std::vector<c10::IValue> states_of(const Schedulers& schedulers) {
+  std::vector<c10::IValue> states;
+  for (const auto& scheduler : schedulers) states.push_back(scheduler->state_dict());
+  return states;
+}
+
+enum class Interrupted { no, yes };
+
+Curve curve(const Case& example, Interrupted interrupted) {
+  auto optimizer = make_optimizer(kind_of(example));
+  Curve all;
+  try {
+    auto schedulers = example.make(*optimizer);
+    all.push_back(numbers(*optimizer, schedulers));
+    for (int i = 1; i <= steps; ++i) {
+      step(schedulers, i);
+      all.push_back(numbers(*optimizer, schedulers));
+      if (interrupted == Interrupted::yes && i == middle) {
+        auto old = optimizer;  // outlives its schedulers
+        schedulers = resume(example, optimizer, states_of(schedulers));
+      }
+    }
+  } catch (const c10::ValueError&) {
+  }
+  return all;
+}
+
+// Reads the next case's curve of Python's answer.
+Curve read_curve(std::istream& answer) {
+  Curve all;
+  std::string line;
+  while (answer.peek() != 'c' && std::getline(answer, line) && line != "raised") {
+    std::istringstream words(line);
+    all.emplace_back();
+    for (std::string word; words >> word;) {
+      all.back().push_back(std::strtod(word.c_str(), nullptr));
+    }
+  }
+  std::getline(answer, line);
+  return all;
+}
+
+double relative_difference(double a, double b) {
+  return a == b ? 0 : std::abs(a - b) / std::max(std::abs(a), std::abs(b));
+}
+
+void check_equal(const Curve& ours, const Curve& theirs) {
+  REQUIRE(ours.size() == theirs.size());
+  double largest = 0;
+  for (size_t i = 0; i < ours.size(); ++i) {
+    REQUIRE(ours[i].size() == theirs[i].size());
+    for (size_t j = 0; j < ours[i].size(); ++j) {
+      largest = std::max(largest, relative_difference(ours[i][j], theirs[i][j]));
+    }
+  }
+  CHECK(largest <= 1e-12);
+}
+
+std::string text(double value) {
+  char digits[40];
+  std::snprintf(digits, sizeof digits, "%.17g", value);
+  return digits;
+}
+
+template <class S, class... Args>
+std::shared_ptr<S> make(Optimizer& optimizer, Args&&... args) {
+  return std::make_shared<S>(optimizer, std::forward<Args>(args)...);
+}
+
+std::vector<Case> step_cases() {
+  std::vector<Case> cases = {
+      {"SGD|LambdaLR(o, lambda e: 0.95 ** e)",
+       [](Optimizer& o) {
+         return Schedulers{make<LambdaLR>(o, [](int64_t e) { return std::pow(0.95, e); })};
+       }},
+      {"Adagrad|LambdaLR(o, [lambda e: 1 / (e + 1), lambda e: e // 30])",
+       [](Optimizer& o) {
+         return Schedulers{std::make_shared<LambdaLR>(
+             o, PerGroup<LambdaLR::Function>{
+                    [](int64_t e) { return 1 / (static_cast<double>(e) + 1); },
+                    [](int64_t e) { return static_cast<double>(e / 30); }})};
+       }},
+      {"SGD|StepLR(o, 9)", [](Optimizer& o) { return Schedulers{make<StepLR>(o, 9)}; }},
+      {"SGD|MultiStepLR(o, [8])",
+       [](Optimizer& o) { return Schedulers{make<MultiStepLR>(o, std::vector<int64_t>{8})}; }}};
+  for (const double gamma : {0.5, 0.999, 1.0, 1.01}) {
+    cases.push_back({"SGD|ExponentialLR(o, " + text(gamma) + ")",
+                     [=](Optimizer& o) { return Schedulers{make<ExponentialLR>(o, gamma)}; }});
+    for (const int64_t size : {1, 7, 150}) {
+      cases.push_back({c10::str("Adam|StepLR(o, ", size, ", ", text(gamma), ")"),
+                       [=](Optimizer& o) { return Schedulers{make<StepLR>(o, size, gamma)}; }});
+    }
+    for (const std::vector<int64_t>& milestones :
+         {std::vector<int64_t>{}, {30, 80}, {120, 80, 30, 80}, {0, 0, 5, 300}}) {
+      cases.push_back(
+          {c10::str("SGD|MultiStepLR(o, [", c10::Join(", ", milestones), "], ", text(gamma), ")"),
+           [=](Optimizer& o) { return Schedulers{make<MultiStepLR>(o, milestones, gamma)}; }});
+    }
+  }
+  return cases;
+}
+
+std::vector<Case> smooth_cases() {
+  std::vector<Case> cases = {
+      {"SGD|CosineAnnealingLR(o, 20)",
+       [](Optimizer& o) { return Schedulers{make<CosineAnnealingLR>(o, 20)}; }},
+      {"SGD|LinearLR(o)", [](Optimizer& o) { return Schedulers{make<LinearLR>(o)}; }}};
+  for (const int64_t T_max : {1, 2, 3, 10, 33, 200, 500}) {
+    for (const double eta_min : {0.0, 1e-4, 0.05}) {
+      cases.push_back(
+          {c10::str("AdamW|CosineAnnealingLR(o, ", T_max, ", ", text(eta_min), ")"),
+           [=](Optimizer& o) { return Schedulers{make<CosineAnnealingLR>(o, T_max, eta_min)}; }});
+    }
+  }
+  for (const double start : {0.01, 1.0}) {
+    for (const double end : {0.0, 0.3, 1.0}) {
+      for (const int64_t iters : {0, 1, 30, 150, 1000}) {
+        cases.push_back(
+            {c10::str("RMSprop|LinearLR(o, ", start, ", ", end, ", ", iters, ")"),
+             [=](Optimizer& o) {
+               return Schedulers{make<LinearLR>(
+                   o, LinearLROptions{
+                          .start_factor = start, .end_factor = end, .total_iters = iters})};
+             }});
+      }
+    }
+  }
+  return cases;
+}
+
+std::vector<Case> one_cycle_cases() {
+  std::vector<Case> cases = {
+      {"SGD|OneCycleLR(o, [0.1, 0.2], epochs=30, steps_per_epoch=7, base_momentum=[0.5, 0.6], "
+       "max_momentum=[0.9, 0.8], div_factor=10, final_div_factor=100)",
+       [](Optimizer& o) {
+         return Schedulers{make<OneCycleLR>(o, PerGroup<double>{0.1, 0.2},
+                                            OneCycleLROptions{.epochs = 30,
+                                                              .steps_per_epoch = 7,
+                                                              .base_momentum = {0.5, 0.6},
+                                                              .max_momentum = {0.9, 0.8},
+                                                              .div_factor = 10,
+                                                              .final_div_factor = 100})};
+       }},
+      {"Adagrad|OneCycleLR(o, 0.1, 201, cycle_momentum=False)", [](Optimizer& o) {
+         return Schedulers{make<OneCycleLR>(
+             o, 0.1, OneCycleLROptions{.total_steps = 201, .cycle_momentum = false})};
+       }}};
+  for (const char* kind : {"SGD", "RMSprop", "Adam", "AdamW"}) {
+    for (const auto strategy : {AnnealStrategy::cos, AnnealStrategy::linear}) {
+      for (const bool three_phase : {false, true}) {
+        for (const double pct : {0.0, 0.1, 0.3, 0.45, 1.0}) {
+          for (const int64_t total : {10, 150, 500}) {  // one of them has a phase of no steps
+            cases.push_back(
+                {c10::str(kind, "|OneCycleLR(o, 0.1, ", total, ", pct_start=", text(pct),
+                          pct == 0 || pct == 1 ? ".0" : "", ", anneal_strategy='",
+                          strategy == AnnealStrategy::cos ? "cos" : "linear",
+                          "', three_phase=", three_phase ? "True" : "False", ")"),
+                 [=](Optimizer& o) {
+                   return Schedulers{
+                       make<OneCycleLR>(o, 0.1,
+                                        OneCycleLROptions{.total_steps = total,
+                                                          .pct_start = pct,
+                                                          .anneal_strategy = strategy,
+                                                          .three_phase = three_phase})};
+                 }});
+          }
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+std::vector<Case> plateau_cases() {
+  std::vector<Case> cases = {
+      {"SGD|ReduceLROnPlateau(o)",
+       [](Optimizer& o) { return Schedulers{make<ReduceLROnPlateau>(o)}; }},
+      {"SGD|ReduceLROnPlateau(o, patience=0, factor=0.7, min_lr=[0.01, 0.001], eps=1e-3)",
+       [](Optimizer& o) {
+         return Schedulers{make<ReduceLROnPlateau>(
+             o, ReduceLROnPlateauOptions{
+                    .factor = 0.7, .patience = 0, .min_lr = {0.01, 0.001}, .eps = 1e-3})};
+       }}};
+  for (const auto mode : {PlateauMode::min, PlateauMode::max}) {
+    for (const auto threshold_mode : {ThresholdMode::rel, ThresholdMode::abs}) {
+      for (const double threshold : {0.0, 0.3}) {
+        for (const int64_t patience : {0, 4}) {
+          for (const int64_t cooldown : {0, 6}) {
+            cases.push_back(
+                {c10::str("Adam|ReduceLROnPlateau(o, '", mode == PlateauMode::min ? "min" : "max",
+                          "', 0.9, ", patience, ", ", text(threshold), ", '",
+                          threshold_mode == ThresholdMode::rel ? "rel" : "abs", "', ", cooldown,
+                          ", 1e-4)"),
+                 [=](Optimizer& o) {
+                   return Schedulers{make<ReduceLROnPlateau>(
+                       o, ReduceLROnPlateauOptions{.mode = mode,
+                                                   .factor = 0.9,
+                                                   .patience = patience,
+                                                   .threshold = threshold,
+                                                   .threshold_mode = threshold_mode,
+                                                   .cooldown = cooldown,
+                                                   .min_lr = 1e-4})};
+                 }});
+          }
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+// Several schedulers of one optimizer, one after the other in each step or by turns.
+std::vector<Case> combined_cases() {
+  using List = std::vector<std::shared_ptr<LRScheduler>>;
+  using Numbers = std::vector<int64_t>;
+  const auto by_turns = [](Optimizer& o, List list, const Numbers& milestones) {
+    return Schedulers{make<SequentialLR>(o, std::move(list), milestones)};
+  };
+  const std::string one_cycle = "OneCycleLR(o, 0.2, 130)";
+  const auto make_one_cycle = [](Optimizer& o) {
+    return make<OneCycleLR>(o, 0.2, OneCycleLROptions{.total_steps = 130});
+  };
+  return {{"SGD|LinearLR(o)|ExponentialLR(o, 0.99)",
+           [](Optimizer& o) {
+             return Schedulers{make<LinearLR>(o), make<ExponentialLR>(o, 0.99)};
+           }},
+          {"AdamW|StepLR(o, 30)|CosineAnnealingLR(o, 25, 1e-5)|ReduceLROnPlateau(o)",
+           [](Optimizer& o) {
+             return Schedulers{make<StepLR>(o, 30), make<CosineAnnealingLR>(o, 25, 1e-5),
+                               make<ReduceLROnPlateau>(o)};
+           }},
+          {"SGD|SequentialLR(o, [LinearLR(o), ExponentialLR(o, 0.98)], [20])",
+           [=](Optimizer& o) {
+             return by_turns(o, List{make<LinearLR>(o), make<ExponentialLR>(o, 0.98)}, {20});
+           }},
+          {"Adam|SequentialLR(o, [LinearLR(o, 0.1, 1.0, 10), CosineAnnealingLR(o, 50), "
+           "StepLR(o, 9, 0.9)], [10, 120])",
+           [=](Optimizer& o) {
+             return by_turns(o,
+                             List{make<LinearLR>(o, LinearLROptions{.start_factor = 0.1,
+                                                                    .end_factor = 1.0,
+                                                                    .total_iters = 10}),
+                                  make<CosineAnnealingLR>(o, 50), make<StepLR>(o, 9, 0.9)},
+                             {10, 120});
+           }},
+          {"SGD|SequentialLR(o, [ExponentialLR(o, 0.9), MultiStepLR(o, [0, 40, 70]), LinearLR(o), "
+           "LambdaLR(o, lambda e: 0.99 ** e)], [30, 130, 130])",
+           [=](Optimizer& o) {
+             return by_turns(o,
+                             List{make<ExponentialLR>(o, 0.9),
+                                  make<MultiStepLR>(o, Numbers{0, 40, 70}), make<LinearLR>(o),
+                                  make<LambdaLR>(o, [](int64_t e) { return std::pow(0.99, e); })},
+                             {30, 130, 130});
+           }},
+          {"SGD|SequentialLR(o, [LambdaLR(o, lambda e: 1.0), LinearLR(o, 0.5), " + one_cycle +
+               "], [50, 90])",
+           [=](Optimizer& o) {
+             return by_turns(
+                 o,
+                 List{make<LambdaLR>(o, [](int64_t) { return 1.0; }),
+                      make<LinearLR>(o, LinearLROptions{.start_factor = 0.5}), make_one_cycle(o)},
+                 {50, 90});
+           }},
+          {"SGD|SequentialLR(o, [ExponentialLR(o, 0.9)], [])|StepLR(o, 11)", [=](Optimizer& o) {
+             auto both = by_turns(o, List{make<ExponentialLR>(o, 0.9)}, {});
+             both.push_back(make<StepLR>(o, 11));
+             return both;
+           }}};
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> all;
+  for (const auto& some :
+       {step_cases(), smooth_cases(), one_cycle_cases(), plateau_cases(), combined_cases()}) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+void write_cases(const TempDir& folder, const std::vector<Case>& cases) {
+  std::ofstream file(folder.path() / "cases");
+  for (const auto& example : cases) file << example.python << '\n';
+}
+
+}  // namespace
+
+TEST_CASE("200 steps of every scheduler set what Python's set, also when resumed", "[python]") {
+  const TempDir folder;
+  const auto cases = all_cases();
+  write_cases(folder, cases);
+  auto answer = sconce::test::ask_python(folder, "lr_scheduler.py", "curves");
+  answer.ignore(100, '\n');  // the first "case"
+  for (const auto& example : cases) {
+    INFO(example.python);
+    const Curve theirs = read_curve(answer);
+    check_equal(curve(example, Interrupted::no), theirs);
+    check_equal(curve(example, Interrupted::yes), theirs);
+  }
+}
+
+TEST_CASE("a state goes from C++ to Python's schedulers and from Python's to ours", "[python]") {
+  const TempDir folder;
+  std::vector<Case> cases;
+  std::vector<std::shared_ptr<Optimizer>> optimizers;
+  auto states = c10::impl::GenericList(c10::AnyType::get());
+  for (const auto& example : all_cases()) {
+    if (curve(example, Interrupted::no).size() <= middle) continue;
+    cases.push_back(example);
+    optimizers.push_back(make_optimizer(kind_of(example)));
+    const auto schedulers = example.make(*optimizers.back());
+    for (int i = 1; i <= middle; ++i) step(schedulers, i);
+    auto list = c10::impl::GenericList(c10::AnyType::get());
+    for (const auto& state : states_of(schedulers)) list.push_back(state);
+    states.push_back(list);
+  }
+  write_cases(folder, cases);
+  const auto bytes = torch::pickle_save(states);
+  std::ofstream(folder.path() / "ours", std::ios::binary)
+      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+
+  auto answer = sconce::test::ask_python(folder, "lr_scheduler.py", "states");
+  answer.ignore(100, '\n');  // the first "case"
+  std::ifstream file(folder.path() / "theirs", std::ios::binary);
+  const auto theirs = torch::pickle_load({std::istreambuf_iterator<char>(file), {}});
+  REQUIRE(theirs.toListRef().size() == cases.size());
+  for (size_t i = 0; i < cases.size(); ++i) {
+    INFO(cases[i].python);
+    const Curve expected = curve(cases[i], Interrupted::no);
+    check_equal({expected.begin() + middle, expected.end()}, read_curve(answer));
+
+    const auto schedulers =
+        resume(cases[i], optimizers[i], theirs.toListRef()[i].toListRef().vec());
+    Curve resumed(expected.begin(), expected.begin() + middle + 1);
+    try {
+      for (int j = middle + 1; j <= steps; ++j) {
+        step(schedulers, j);
+        resumed.push_back(numbers(*optimizers[i], schedulers));
+      }
+    } catch (const c10::ValueError&) {
+    }
+    check_equal(resumed, expected);
+  }
+}
+
+TEST_CASE("schedulers refuse wrong arguments for Python's reasons") {
+  const auto optimizer = make_optimizer("SGD");
+  auto& o = *optimizer;
+  const auto refused = [](const auto& construct, const std::string& text) {
+    CHECK_THROWS_WITH(construct(), ContainsSubstring("sconce::optim::lr_scheduler::" + text));
+  };
+  const LambdaLR::Function one = [](int64_t) { return 1.0; };
+  refused([&] { LambdaLR(o, {one, one, one}); }, "LambdaLR: expected lr_lambdas to be one or 2");
+  refused([&] { LambdaLR(o, LambdaLR::Function()); }, "LambdaLR: expected functions");
+  refused([&] { StepLR(o, 0); }, "StepLR: expected step_size of at least 1, got 0");
+  refused([&] { CosineAnnealingLR(o, 0); }, "CosineAnnealingLR: expected T_max of at least 1");
+  for (const double factor : {0.0, -1.0, 1.5}) {
+    refused([&] { LinearLR(o, {.start_factor = factor}); }, "LinearLR: expected start_factor");
+  }
+  for (const double factor : {-0.5, 1.5}) {
+    refused([&] { LinearLR(o, {.end_factor = factor}); }, "LinearLR: expected end_factor");
+  }
+  const std::string cycle = "OneCycleLR: expected ";
+  refused([&] { OneCycleLR(o, 0.1, {}); }, cycle + "either total_steps or both");
+  refused([&] { OneCycleLR(o, 0.1, {.epochs = 3}); }, cycle + "either total_steps or both");
+  refused([&] { OneCycleLR(o, 0.1, {.total_steps = 0}); }, cycle + "positive total_steps");
+  refused([&] { OneCycleLR(o, 0.1, {.epochs = -1, .steps_per_epoch = 2}); },
+          cycle + "positive epochs");
+  refused([&] { OneCycleLR(o, 0.1, {.epochs = 1, .steps_per_epoch = 0}); },
+          cycle + "positive steps_per_epoch");
+  refused([&] { OneCycleLR(o, 0.1, {.total_steps = 9, .pct_start = 1.5}); }, cycle + "pct_start");
+  refused([&] { OneCycleLR(o, {0.1}, {.total_steps = 9}); }, cycle + "max_lr to be one or 2");
+  refused([&] { OneCycleLR(o, 0.1, {.total_steps = 9, .base_momentum = {0.1}}); },
+          cycle + "base_momentum to be one or 2");
+  refused([&] { OneCycleLR(*make_optimizer("Adagrad"), 0.1, {.total_steps = 9}); },
+          cycle + "an optimizer with momentum or betas");
+  const std::string sequence = "SequentialLR: expected ";
+  const auto step_lr = std::make_shared<StepLR>(o, 3);
+  const auto other = make_optimizer("SGD");
+  refused([&] { SequentialLR(o, {}, {}); }, sequence + "at least one scheduler");
+  refused([&] { SequentialLR(o, {step_lr}, {1}); }, sequence + "one milestone fewer");
+  refused(
+      [&] {
+        SequentialLR(o, {step_lr, step_lr, step_lr}, {5, 1});
+      },
+      sequence + "milestones in order");
+  refused([&] { SequentialLR(o, {step_lr, nullptr}, {5}); }, sequence + "schedulers, got a null");
+  refused(
+      [&] {
+        SequentialLR(o, {step_lr, std::make_shared<StepLR>(*other, 3)}, {5});
+      },
+      sequence + "all schedulers to belong to the same optimizer, got another's at index 1");
+  const std::string plateau = "ReduceLROnPlateau: expected ";
+  refused([&] { ReduceLROnPlateau(o, {.factor = 1.0}); }, plateau + "factor below 1, got 1");
+  refused(
+      [&] {
+        ReduceLROnPlateau(o, {.min_lr = {0.1, 0.2, 0.3}});
+      },
+      plateau + "min_lr to be one or 2");
+  CHECK(o.param_groups()[0].options().get_lr() == 0.1);
+}
+
+TEST_CASE("SequentialLR begins with the scheduler of epoch 0") {
+  const auto optimizer = make_optimizer("SGD");
+  const SequentialLR scheduler(*optimizer,
+                               {std::make_shared<ExponentialLR>(*optimizer, 0.5),
+                                std::make_shared<LinearLR>(*optimizer, LinearLROptions{0.25})},
+                               {0});
+  CHECK(scheduler.get_last_lr() == std::vector<double>{0.1 * 0.25, 0.003 * 0.25});
+}
+
+TEST_CASE("ReduceLROnPlateau takes groups that are added later unless min_lr lists the groups") {
+  const auto optimizer = make_optimizer("SGD");
+  ReduceLROnPlateau scheduler(*optimizer, {.patience = 0});
+  ReduceLROnPlateau listed(*optimizer, {.patience = 0, .min_lr = {0.0, 0.0}});
+  optimizer->add_param_group({{torch::zeros(1)}});
+  scheduler.step(1);
+  scheduler.step(1);
+  CHECK(scheduler.get_last_lr() == std::vector<double>{0.1 * 0.1, 0.003 * 0.1, 0.1});
+  listed.step(1);
+  CHECK_THROWS_WITH(listed.step(1), ContainsSubstring("expected the 2 parameter groups"));
+}

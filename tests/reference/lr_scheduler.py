@@ -1,0 +1,101 @@
+"""What Python's schedulers do in the cases of lr_scheduler_test.cpp.
+
+    python lr_scheduler.py curves OUT    or    python lr_scheduler.py states OUT
+
+A line of the file `cases` beside OUT is a case: an optimizer and one or more schedulers of it, such
+as `SGD|LinearLR(o)|StepLR(o, 7, 0.5)`. OUT gets "case", then a line with the numbers as they are
+after each of 200 steps, the first line before them; "raised" ends a case whose scheduler throws.
+
+`states` begins with step 100: fresh schedulers take the states in the file `ours`, written by C++.
+It also writes those of Python at that step to the file `theirs`.
+"""
+
+import pathlib
+import sys
+import warnings
+
+import torch
+from torch.optim.lr_scheduler import *  # noqa: F403, the cases name them
+
+STEPS = 200
+MIDDLE = 100
+warnings.simplefilter("ignore")  # no optimizer steps here
+
+
+def metric(i):
+    return (i * 37 % 101 + 400 // (i + 1)) / 16.0 - 3.0
+
+
+def momentum(group):
+    return group["betas"][0] if "betas" in group else group.get("momentum", 0.0)
+
+
+def make(case):
+    kind, *expressions = case.split("|")
+    options = {"momentum": 0.9} if kind in ("SGD", "RMSprop") else {}
+    groups = [{"params": [torch.zeros(1)], "lr": lr} for lr in (0.1, 0.003)]
+    o = getattr(torch.optim, kind)(groups, **options)
+    return o, [eval(expression, globals(), {"o": o}) for expression in expressions]
+
+
+def numbers(o, schedulers):
+    values = [group["lr"] for group in o.param_groups]
+    values += [momentum(group) for group in o.param_groups]
+    return values + [lr for s in schedulers for lr in s.get_last_lr()]
+
+
+def step(schedulers, i):
+    for s in schedulers:
+        s.step(metric(i)) if isinstance(s, ReduceLROnPlateau) else s.step()
+
+
+def run(case, schedulers, o, steps, out):
+    out.write("case\n")
+    for i in steps:
+        try:
+            if i > steps.start:
+                step(schedulers, i)
+        except (ValueError, ZeroDivisionError):
+            out.write("raised\n")
+            return
+        out.write(" ".join(float(x).hex() for x in numbers(o, schedulers)) + "\n")
+
+
+def plain(state):
+    """The state without the Counter, which C++ has not."""
+    if isinstance(state, list):
+        return [plain(part) for part in state]
+    if isinstance(state, dict):
+        return {key: plain(part) for key, part in state.items() if key != "milestones"}
+    return state
+
+
+what, path = sys.argv[1], pathlib.Path(sys.argv[2])
+cases = (path.parent / "cases").read_text().splitlines()
+with open(path, "w") as out:
+    if what == "curves":
+        for case in cases:
+            try:
+                o, schedulers = make(case)
+            except ZeroDivisionError:
+                out.write("case\nraised\n")
+                continue
+            run(case, schedulers, o, range(STEPS + 1), out)
+    else:
+        ours, theirs = torch.load(path.parent / "ours", weights_only=False), []
+        for case, states in zip(cases, ours, strict=True):
+            o, schedulers = make(case)
+            for i in range(1, MIDDLE + 1):
+                step(schedulers, i)
+            theirs.append([plain(s.state_dict()) for s in schedulers])
+            for s, state in zip(schedulers, states, strict=True):
+                expected = plain(s.state_dict())
+                derived = {"_is_initial", "_get_lr_called_within_step", "use_beta1"}
+                assert expected.keys() - derived == state.keys(), (case, expected, state)
+            fresh = make(case)[1]
+            for group, old in zip(fresh[0].optimizer.param_groups, o.param_groups):
+                group.update({key: old[key] for key in old if key != "params"})
+            for s, state in zip(fresh, states):
+                s.load_state_dict(state)
+            run(case, fresh, fresh[0].optimizer, range(MIDDLE, STEPS + 1), out)
+        torch.save(theirs, path.parent / "theirs")

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "catch.hpp"
+#include "support/run_program.hpp"
+
+namespace sconce::test {
+
+/// Runs reference/<script> with the Python of the LibTorch that this program uses and returns the
+/// file that it writes. The script is given `what` and the file's name. Skips the test, visibly,
+/// where there is no such Python; fails it if the script fails.
+inline std::ifstream ask_python(const TempDir& folder, const std::string& script,
+                                const std::string& what) {
+  const std::string python = SCONCE_PYTHON;
+  if (!std::filesystem::exists(python)) SKIP("needs LibTorch's Python: there is no " + python);
+  const auto file = folder.path() / what;
+  const auto ran = run_program("'" + python + "' '" SCONCE_TESTS_DIR "/reference/" + script + "' " +
+                               what + " " + file.string());
+  INFO(ran.err);
+  REQUIRE(ran.exit_code == 0);
+  return std::ifstream(file, std::ios::binary);
+}
+
+}  // namespace sconce::test
