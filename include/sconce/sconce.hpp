@@ -10,6 +10,7 @@
 #include "sconce/nn/clip_grad.hpp"
 #include "sconce/nn/lazy.hpp"
 #include "sconce/optim/amp_scaling.hpp"
+#include "sconce/optim/ema.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/optim/lr_scheduler_base.hpp"
 #include "sconce/repr.hpp"

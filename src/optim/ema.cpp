@@ -1,0 +1,146 @@
+#include "sconce/optim/ema.hpp"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_copy.h>
+#include <ATen/ops/_foreach_lerp.h>
+#include <ATen/ops/empty.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+
+namespace sconce::optim {
+
+namespace {
+
+// What foreach kernels can do at once: tensors of one device and type.
+struct Group {
+  bool is_copied;
+  std::vector<torch::Tensor> averages = {};
+  std::vector<torch::Tensor> values = {};
+};
+
+void add_to_group(std::vector<Group>& groups, bool is_copied, const torch::Tensor& average,
+                  const torch::Tensor& value) {
+  auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& other) {
+    const auto& first = other.averages.front();
+    return other.is_copied == is_copied && first.device() == average.device() &&
+           first.scalar_type() == average.scalar_type();
+  });
+  if (group == groups.end()) group = groups.insert(groups.end(), Group{is_copied});
+  group->averages.push_back(average);
+  group->values.push_back(value.to(average.device()));
+}
+
+void update_group(const Group& group, double decay) {
+  const auto& first = group.averages.front();
+  if (group.is_copied) {
+    at::_foreach_copy_(group.averages, group.values);
+  } else if (first.is_floating_point() || first.is_complex()) {
+    at::_foreach_lerp_(group.averages, group.values, 1 - decay);
+  } else {
+    for (size_t i = 0; i < group.averages.size(); ++i) {
+      const auto& average = group.averages[i];
+      average.copy_(average * decay + group.values[i] * (1 - decay));
+    }
+  }
+}
+
+}  // namespace
+
+ExponentialMovingAverage::ExponentialMovingAverage(torch::nn::Module& model,
+                                                   const EmaOptions& options)
+    : options_(options) {
+  TORCH_CHECK_VALUE(options.decay >= 0 && options.decay <= 1,
+                    "sconce::optim::ExponentialMovingAverage: expected decay between 0 and 1, got ",
+                    options.decay);
+  for (const auto& item : model.named_parameters()) add(item.key(), item.value(), false);
+  for (const auto& item : model.named_buffers()) {
+    add(item.key(), item.value(), !options.use_buffers);
+  }
+}
+
+void ExponentialMovingAverage::add(const std::string& name, const torch::Tensor& value,
+                                   bool is_copied) {
+  const at::NoGradGuard no_grad;
+  const auto shared = std::find_if(averages_.begin(), averages_.end(),
+                                   [&](const auto& other) { return other.value.is_same(value); });
+  if (shared != averages_.end()) {
+    shared->names.push_back(name);
+    return;
+  }
+  auto average = value.detach().clone();
+  if (options_.device) average = average.to(*options_.device);
+  averages_.push_back({{name}, value, average, is_copied});
+}
+
+void ExponentialMovingAverage::check(const char* what) const {
+  TORCH_CHECK(!is_swapped_, "sconce::optim::ExponentialMovingAverage::", what,
+              ": expected the model to have its own values, got the averages of a SwapGuard that "
+              "still lives");
+  for (const auto& [names, value, average, is_copied] : averages_) {
+    TORCH_CHECK(value.sizes() == average.sizes() && value.scalar_type() == average.scalar_type(),
+                "sconce::optim::ExponentialMovingAverage::", what, ": expected '", names.front(),
+                "' of shape ", average.sizes(), " and type ", average.scalar_type(),
+                ", as at construction, got ", value.sizes(), " and ", value.scalar_type(),
+                "; a lazy layer must be initialized before");
+  }
+}
+
+void ExponentialMovingAverage::update() {
+  const at::NoGradGuard no_grad;
+  check("update");
+  std::vector<Group> groups;
+  for (const auto& [names, value, average, is_copied] : averages_) {
+    add_to_group(groups, is_copied || n_averaged_ == 0, average, value);
+  }
+  for (const auto& group : groups) update_group(group, options_.decay);
+  ++n_averaged_;
+}
+
+ExponentialMovingAverage::SwapGuard::SwapGuard(ExponentialMovingAverage& averages)
+    : averages_(averages) {
+  const at::NoGradGuard no_grad;
+  averages.check("SwapGuard");
+  std::vector<torch::Tensor> there;
+  for (const auto& [names, value, average, is_copied] : averages.averages_) {
+    own_.push_back(value.variable_data());
+    there.push_back(average.to(value.device()));
+  }
+  for (size_t i = 0; i < there.size(); ++i) averages.averages_[i].value.set_data(there[i]);
+  averages.is_swapped_ = true;
+}
+
+ExponentialMovingAverage::SwapGuard::~SwapGuard() {
+  for (size_t i = 0; i < own_.size(); ++i) averages_.averages_[i].value.set_data(own_[i]);
+  averages_.is_swapped_ = false;
+}
+
+torch::OrderedDict<std::string, torch::Tensor> ExponentialMovingAverage::state_dict() const {
+  torch::OrderedDict<std::string, torch::Tensor> state;
+  state.insert("n_averaged", at::empty({}, at::kLong).fill_(n_averaged_));
+  for (const auto& [names, value, average, is_copied] : averages_) {
+    for (const auto& name : names) state.insert("module." + name, average);
+  }
+  return state;
+}
+
+void ExponentialMovingAverage::load_state_dict(
+    const torch::OrderedDict<std::string, torch::Tensor>& state) {
+  constexpr const char* who = "sconce::optim::ExponentialMovingAverage::load_state_dict: expected ";
+  const at::NoGradGuard no_grad;
+  const auto own = state_dict();
+  for (const auto& item : own) {
+    const auto* tensor = state.find(item.key());
+    TORCH_CHECK(tensor != nullptr, who, "a state with the key '", item.key(), "'");
+    TORCH_CHECK(tensor->sizes() == item.value().sizes(), who, "'", item.key(), "' of shape ",
+                item.value().sizes(), ", got ", tensor->sizes());
+  }
+  for (const auto& item : state) {
+    TORCH_CHECK(own.contains(item.key()), who, "no key '", item.key(), "'");
+  }
+  for (const auto& item : own) item.value().copy_(state[item.key()]);
+  n_averaged_ = own["n_averaged"].item<int64_t>();
+}
+
+}  // namespace sconce::optim

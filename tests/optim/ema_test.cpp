@@ -1,0 +1,242 @@
+#include "sconce/optim/ema.hpp"
+
+#include <stdexcept>
+
+#include "catch.hpp"
+#include "sconce/devices.hpp"
+#include "sconce/nn/lazy.hpp"
+#include "support/ask_python.hpp"
+#include "support/host_reads.hpp"
+#include "support/require_gpu.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::optim::ExponentialMovingAverage;
+using sconce::test::TempDir;
+
+namespace {
+
+using State = torch::OrderedDict<std::string, torch::Tensor>;
+
+// The model of reference/ema.py: without a bias, with integers, and with a layer that it has twice.
+struct Net : torch::nn::Module {
+  Net() {
+    register_module("fc", torch::nn::Linear(torch::nn::LinearOptions(37, 5).bias(false)));
+    register_module("norm", torch::nn::BatchNorm1d(5));
+    const torch::nn::Linear shared(5, 5);
+    register_module("first", shared);
+    register_module("second", shared);
+  }
+};
+
+State tensors_of(const torch::nn::Module& module) {
+  State all = module.named_parameters();
+  for (const auto& item : module.named_buffers()) all.insert(item.key(), item.value());
+  return all;
+}
+
+State copy_of(const State& state) {
+  State copy;
+  for (const auto& item : state) copy.insert(item.key(), item.value().detach().clone());
+  return copy;
+}
+
+State state_from(const c10::IValue& dict) {
+  State state;
+  for (const auto& item : dict.toGenericDict()) {
+    state.insert(item.key().toStringRef(), item.value().toTensor());
+  }
+  return state;
+}
+
+void check_equal(const State& ours, const State& theirs) {
+  REQUIRE(ours.size() == theirs.size());
+  for (const auto& item : theirs) {
+    INFO(item.key());
+    REQUIRE(ours.contains(item.key()));
+    CHECK(ours[item.key()].dtype() == item.value().dtype());
+    CHECK(ours[item.key()].equal(item.value()));
+  }
+}
+
+void set_all(const torch::nn::Module& model, double value) {
+  const torch::NoGradGuard no_grad;
+  for (const auto& item : tensors_of(model)) item.value().fill_(value);
+}
+
+// A model whose values are all 2 while its averages are 1.
+struct Averaged {
+  Averaged() {
+    set_all(net, 1);
+    ema.update();
+    set_all(net, 2);
+  }
+
+  void check_all(double value) const {
+    for (const auto& item : tensors_of(net)) CHECK((item.value() == value).all().item<bool>());
+  }
+
+  Net net;
+  ExponentialMovingAverage ema{net};
+};
+
+}  // namespace
+
+TEST_CASE("the averages are bitwise those of Python, also from a state in the middle", "[python]") {
+  const TempDir folder;
+  auto answer = sconce::test::ask_python(folder, "ema.py", "averages");
+  const auto cases = torch::pickle_load({std::istreambuf_iterator<char>(answer), {}});
+  REQUIRE(cases.toListRef().size() == 36);
+  for (const auto& value : cases.toListRef()) {
+    const auto example = value.toGenericDict();
+    const double decay = example.at("decay").toDouble();
+    const bool use_buffers = example.at("use_buffers").toBool();
+    INFO("decay " << decay << ", use_buffers " << use_buffers);
+    const auto models = example.at("model").toListRef();
+    const auto averages = example.at("averaged").toListRef();
+
+    Net net;
+    const State tensors = tensors_of(net);
+    const auto set_model = [&](const c10::IValue& to) {
+      for (const auto& item : state_from(to)) tensors[item.key()].set_data(item.value().clone());
+    };
+    set_model(models[0]);
+    ExponentialMovingAverage ema(net, {.decay = decay, .use_buffers = use_buffers});
+    ExponentialMovingAverage late(net, {.decay = decay, .use_buffers = use_buffers});
+    check_equal(ema.state_dict(), state_from(averages[0]));
+    for (size_t i = 1; i < models.size(); ++i) {
+      set_model(models[i]);
+      ema.update();
+      check_equal(ema.state_dict(), state_from(averages[i]));
+      if (i > 3) late.update();
+      if (i >= 3) check_equal(late.state_dict(), state_from(averages[i]));
+      if (i == 2) late.load_state_dict(state_from(averages[3]));
+    }
+  }
+}
+
+TEST_CASE("a guard puts the averages into the model and its own values back") {
+  Averaged averaged;
+  const State own = copy_of(tensors_of(averaged.net));
+  const auto* address = averaged.net.parameters()[0].const_data_ptr();
+  {
+    const ExponentialMovingAverage::SwapGuard guard(averaged.ema);
+    averaged.check_all(1);
+    CHECK(averaged.net.parameters()[0].requires_grad());
+    CHECK_THROWS_WITH(averaged.ema.update(),
+                      ContainsSubstring("sconce::optim::ExponentialMovingAverage::update: expected "
+                                        "the model to have its own values"));
+    CHECK_THROWS_WITH(ExponentialMovingAverage::SwapGuard(averaged.ema),
+                      ContainsSubstring("ExponentialMovingAverage::SwapGuard: expected the model"));
+    averaged.check_all(1);
+  }
+  check_equal(tensors_of(averaged.net), own);
+  CHECK(averaged.net.parameters()[0].const_data_ptr() == address);
+  averaged.ema.update();
+  CHECK(averaged.ema.n_averaged() == 2);
+}
+
+TEST_CASE("a guard puts the model's own values back where an exception leaves its scope") {
+  Averaged averaged;
+  const auto evaluate = [&] {
+    const ExponentialMovingAverage::SwapGuard guard(averaged.ema);
+    averaged.check_all(1);
+    throw std::runtime_error("evaluation failed");
+  };
+  CHECK_THROWS_AS(evaluate(), std::runtime_error);
+  averaged.check_all(2);
+}
+
+TEST_CASE("an optimizer steps a model's own values between guards") {
+  Averaged averaged;
+  torch::optim::SGD optimizer(averaged.net.parameters(), 1.0);
+  for (int i = 0; i < 2; ++i) {
+    for (const auto& p : averaged.net.parameters()) p.mutable_grad() = torch::ones_like(p);
+    optimizer.step();
+    const ExponentialMovingAverage::SwapGuard guard(averaged.ema);
+  }
+  // The layer that the model has twice is stepped twice.
+  CHECK((averaged.net.named_parameters()["fc.weight"] == 0).all().item<bool>());
+  CHECK((averaged.net.named_parameters()["first.weight"] == -2).all().item<bool>());
+}
+
+TEST_CASE("updates and guards read nothing on the host") {
+  Net net;
+  ExponentialMovingAverage ema(net, {.use_buffers = true});
+  const sconce::test::HostReads reads;
+  for (int i = 0; i < 3; ++i) ema.update();
+  { const ExponentialMovingAverage::SwapGuard guard(ema); }
+  CHECK(reads.count() == 0);
+  net.parameters()[0][0][0].item();
+  CHECK(reads.count() == 1);
+}
+
+TEST_CASE("an average refuses a wrong decay and tensors that have become others") {
+  torch::nn::Sequential model(sconce::nn::LazyLinear(3));
+  for (const double decay : {-0.1, 1.1}) {
+    CHECK_THROWS_WITH(ExponentialMovingAverage(*model, {.decay = decay}),
+                      ContainsSubstring("sconce::optim::ExponentialMovingAverage: expected decay "
+                                        "between 0 and 1"));
+  }
+  ExponentialMovingAverage early(*model);
+  model->forward(torch::ones({2, 4}));
+  CHECK_THROWS_WITH(early.update(), ContainsSubstring("expected '0.weight' of shape [0] and type "
+                                                      "Float, as at construction, got [3, 4]"));
+  CHECK(early.n_averaged() == 0);
+  ExponentialMovingAverage in_time(*model);
+  model->to(torch::kDouble);
+  CHECK_THROWS_WITH(in_time.update(), ContainsSubstring("and type Float, as at construction"));
+  CHECK_THROWS_WITH(ExponentialMovingAverage::SwapGuard(in_time), ContainsSubstring("Double"));
+}
+
+TEST_CASE("an average refuses a state that does not fit and stays as it was") {
+  Averaged averaged;
+  const State before = copy_of(averaged.ema.state_dict());
+  const auto refused = [&](const State& state, const char* text) {
+    CHECK_THROWS_WITH(
+        averaged.ema.load_state_dict(state),
+        ContainsSubstring("sconce::optim::ExponentialMovingAverage::load_state_dict: expected ") &&
+            ContainsSubstring(text));
+    check_equal(averaged.ema.state_dict(), before);
+  };
+  State state = copy_of(before);
+  for (const auto& item : state) item.value().add_(1);
+  state.insert("module.more", torch::ones(1));
+  refused(state, "no key 'module.more'");
+  state.erase("module.more");
+  state["module.first.bias"] = torch::ones(1);
+  refused(state, "'module.first.bias' of shape [5], got [1]");
+  state.erase("module.first.bias");
+  refused(state, "a state with the key 'module.first.bias'");
+}
+
+TEST_CASE("averages lie with the model, or on another device, and reach it on a GPU", "[gpu]") {
+  sconce::test::require_gpu();
+  Averaged averaged;
+  auto& net = averaged.net;
+  net.to(sconce::gpu());
+  ExponentialMovingAverage with_model(net, {.decay = 0.5, .use_buffers = true});
+  ExponentialMovingAverage on_cpu(net, {.decay = 0.5, .use_buffers = true, .device = torch::kCPU});
+  set_all(net, 4);
+  {
+    const sconce::test::HostReads reads;
+    for (int i = 0; i < 2; ++i) with_model.update();
+    set_all(net, 2);
+    with_model.update();
+    { const ExponentialMovingAverage::SwapGuard guard(with_model); }
+    CHECK(reads.count() == 0);
+  }
+  set_all(net, 4);
+  on_cpu.update();
+  set_all(net, 2);
+  on_cpu.update();
+  for (auto* ema : {&with_model, &on_cpu, &averaged.ema}) {
+    if (ema == &averaged.ema) ema->update();  // built before the model moved
+    const bool on_gpu = ema == &with_model;
+    CHECK(ema->state_dict()["module.fc.weight"].device() ==
+          (on_gpu ? sconce::gpu() : sconce::cpu()));
+    const ExponentialMovingAverage::SwapGuard guard(*ema);
+    CHECK(net.parameters()[0].device() == sconce::gpu());
+    if (ema != &averaged.ema) averaged.check_all(3);
+  }
+  averaged.check_all(2);
+}
