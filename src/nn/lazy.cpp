@@ -7,8 +7,6 @@
 
 #include <cmath>
 #include <mutex>
-#include <regex>
-#include <sstream>
 #include <typeinfo>
 
 namespace sconce::nn {
@@ -301,13 +299,7 @@ void LazyModule<Derived, Base, LazyOptions>::load(torch::serialize::InputArchive
 template <class Derived, class Base, class LazyOptions>
 void LazyModule<Derived, Base, LazyOptions>::pretty_print(std::ostream& stream) const {
   if (features_in(this->options) != 0) return Base::pretty_print(stream);
-  std::ostringstream printed;
-  Base::pretty_print(printed);
-  std::string text = printed.str();
-  text.replace(0, text.find('('), layer_name());
-  text = std::regex_replace(text, std::regex("=true"), "=True");
-  text = std::regex_replace(text, std::regex("=false"), "=False");
-  stream << text;
+  stream << repr(*this);
 }
 
 template <class Derived, class Base, class LazyOptions>

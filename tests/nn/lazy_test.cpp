@@ -242,6 +242,14 @@ TEST_CASE("an uninitialized layer has placeholders, and its first forward makes 
   });
 }
 
+TEST_CASE("an uninitialized layer streams what repr gives") {
+  for_each_layer([](auto layer, const Tensor&, auto) {
+    std::ostringstream printed;
+    printed << *layer;
+    CHECK(printed.str() == sconce::repr(*layer));
+  });
+}
+
 TEST_CASE("the accessors throw until the layer is initialized") {
   LazyLinear linear(LazyLinearOptions(1));
   CHECK(error_of([&] { linear->in_features(); }) ==

@@ -140,7 +140,7 @@ class LazyModule : public Base, public LazyLayer {
   /// layer.
   void load(torch::serialize::InputArchive& archive) override;
 
-  /// `LazyLinear(in_features=0, out_features=1, bias=True)`, after initializing what `Base` prints.
+  /// `repr`'s text while the layer is uninitialized, then what `Base` prints.
   void pretty_print(std::ostream& stream) const override;
 
   bool is_initialized() const override;
