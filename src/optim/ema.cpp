@@ -63,24 +63,18 @@ ExponentialMovingAverage::ExponentialMovingAverage(torch::nn::Module& model,
 void ExponentialMovingAverage::add(const std::string& name, const torch::Tensor& value,
                                    bool is_copied) {
   const at::NoGradGuard no_grad;
-  const auto shared = std::find_if(averages_.begin(), averages_.end(),
-                                   [&](const auto& other) { return other.value.is_same(value); });
-  if (shared != averages_.end()) {
-    shared->names.push_back(name);
-    return;
-  }
   auto average = value.detach().clone();
   if (options_.device) average = average.to(*options_.device);
-  averages_.push_back({{name}, value, average, is_copied});
+  averages_.push_back({name, value, average, is_copied});
 }
 
 void ExponentialMovingAverage::check(const char* what) const {
   TORCH_CHECK(!is_swapped_, "sconce::optim::ExponentialMovingAverage::", what,
               ": expected the model to have its own values, got the averages of a SwapGuard that "
               "still lives");
-  for (const auto& [names, value, average, is_copied] : averages_) {
+  for (const auto& [name, value, average, is_copied] : averages_) {
     TORCH_CHECK(value.sizes() == average.sizes() && value.scalar_type() == average.scalar_type(),
-                "sconce::optim::ExponentialMovingAverage::", what, ": expected '", names.front(),
+                "sconce::optim::ExponentialMovingAverage::", what, ": expected '", name,
                 "' of shape ", average.sizes(), " and type ", average.scalar_type(),
                 ", as at construction, got ", value.sizes(), " and ", value.scalar_type(),
                 "; a lazy layer must be initialized before");
@@ -91,7 +85,7 @@ void ExponentialMovingAverage::update() {
   const at::NoGradGuard no_grad;
   check("update");
   std::vector<Group> groups;
-  for (const auto& [names, value, average, is_copied] : averages_) {
+  for (const auto& [name, value, average, is_copied] : averages_) {
     add_to_group(groups, is_copied || n_averaged_ == 0, average, value);
   }
   for (const auto& group : groups) update_group(group, options_.decay);
@@ -103,7 +97,7 @@ ExponentialMovingAverage::SwapGuard::SwapGuard(ExponentialMovingAverage& average
   const at::NoGradGuard no_grad;
   averages.check("SwapGuard");
   std::vector<torch::Tensor> there;
-  for (const auto& [names, value, average, is_copied] : averages.averages_) {
+  for (const auto& [name, value, average, is_copied] : averages.averages_) {
     own_.push_back(value.variable_data());
     there.push_back(average.to(value.device()));
   }
@@ -119,8 +113,8 @@ ExponentialMovingAverage::SwapGuard::~SwapGuard() {
 torch::OrderedDict<std::string, torch::Tensor> ExponentialMovingAverage::state_dict() const {
   torch::OrderedDict<std::string, torch::Tensor> state;
   state.insert("n_averaged", at::empty({}, at::kLong).fill_(n_averaged_));
-  for (const auto& [names, value, average, is_copied] : averages_) {
-    for (const auto& name : names) state.insert("module." + name, average);
+  for (const auto& [name, value, average, is_copied] : averages_) {
+    state.insert("module." + name, average);
   }
   return state;
 }

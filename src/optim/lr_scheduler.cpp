@@ -51,22 +51,20 @@ std::vector<T> expand(const PerGroup<T>& values, const Optimizer& optimizer, con
   return values.values();
 }
 
-bool set_beta1(OptimizerOptions& options, double value) {
-  const auto set = [value](auto* of_class) {
-    if (of_class != nullptr) of_class->betas({value, std::get<1>(of_class->betas())});
-    return of_class != nullptr;
-  };
-  return set(dynamic_cast<torch::optim::AdamOptions*>(&options)) ||
-         set(dynamic_cast<torch::optim::AdamWOptions*>(&options));
-}
-
+// Sets the momentum or the first beta; returns false where the options have neither.
 bool set_momentum(OptimizerOptions& options, double value) {
-  const auto set = [value](auto* of_class) {
+  const auto momentum = [value](auto* of_class) {
     if (of_class != nullptr) of_class->momentum(value);
     return of_class != nullptr;
   };
-  return set(dynamic_cast<torch::optim::SGDOptions*>(&options)) ||
-         set(dynamic_cast<torch::optim::RMSpropOptions*>(&options)) || set_beta1(options, value);
+  const auto beta1 = [value](auto* of_class) {
+    if (of_class != nullptr) of_class->betas({value, std::get<1>(of_class->betas())});
+    return of_class != nullptr;
+  };
+  return momentum(dynamic_cast<torch::optim::SGDOptions*>(&options)) ||
+         momentum(dynamic_cast<torch::optim::RMSpropOptions*>(&options)) ||
+         beta1(dynamic_cast<torch::optim::AdamOptions*>(&options)) ||
+         beta1(dynamic_cast<torch::optim::AdamWOptions*>(&options));
 }
 
 }  // namespace
@@ -284,7 +282,14 @@ double OneCycleLR::get_lr(size_t group, double, bool) const {
                     "sconce::optim::lr_scheduler::OneCycleLR: expected ", total_steps_,
                     " steps in all, got step ", last_epoch_);
   base_lr(group);  // throws for a group that came later
-  const auto& values = groups_->at(group);
+  const auto value = [&](const std::string& name) {
+    const auto found = groups_->at(group).find(name);
+    TORCH_CHECK(found != groups_->at(group).end(),
+                "sconce::optim::lr_scheduler::OneCycleLR: expected a state whose phases go from "
+                "and to values of a group, got '",
+                name, "'");
+    return found->second;
+  };
   const auto step = static_cast<double>(last_epoch_);
   double start_step = 0;
   auto phase = phases_.begin();
@@ -298,9 +303,9 @@ double OneCycleLR::get_lr(size_t group, double, bool) const {
   const double pct = (step - start_step) / (phase->end_step - start_step);
   if (cycle_momentum_) {
     set_momentum(optimizer_.param_groups()[group].options(),
-                 anneal(values.at(phase->start_momentum), values.at(phase->end_momentum), pct));
+                 anneal(value(phase->start_momentum), value(phase->end_momentum), pct));
   }
-  return anneal(values.at(phase->start_lr), values.at(phase->end_lr), pct);
+  return anneal(value(phase->start_lr), value(phase->end_lr), pct);
 }
 
 double OneCycleLR::restart_lr(size_t group) const {

@@ -520,3 +520,12 @@ TEST_CASE("ReduceLROnPlateau takes groups that are added later unless min_lr lis
   listed.step(1);
   CHECK_THROWS_WITH(listed.step(1), ContainsSubstring("expected the 2 parameter groups"));
 }
+
+TEST_CASE("OneCycleLR refuses a state with phases that it does not know") {
+  const auto optimizer = make_optimizer("SGD");
+  OneCycleLR scheduler(*optimizer, 0.1, {.total_steps = 9});
+  const auto state = scheduler.state_dict().toGenericDict();
+  state.at("_schedule_phases").toListRef()[0].toGenericDict().insert_or_assign("end_lr", "top_lr");
+  scheduler.load_state_dict(state);
+  CHECK_THROWS_WITH(scheduler.step(), ContainsSubstring("OneCycleLR: expected a state whose"));
+}

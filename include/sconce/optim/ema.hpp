@@ -70,8 +70,8 @@ class ExponentialMovingAverage {
 
  private:
   struct Average {
-    std::vector<std::string> names;  // several where layers share a tensor
-    torch::Tensor value;             // the model's own
+    std::string name;
+    torch::Tensor value;  // the model's own
     torch::Tensor average;
     bool is_copied;  // at each update, as the buffers are without use_buffers
   };
