@@ -1,0 +1,119 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <torch/optim/optimizer.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sconce/fwd.hpp"
+#include "sconce/optim/amp_scaling.hpp"
+
+namespace sconce::optim {
+
+/// Which kernels an optimizer steps with. Python: the arguments `fused` and `foreach`.
+enum class Mode {
+  automatic,  ///< fused where all parameters allow it, else foreach, else the loop
+  fused,      ///< one kernel does the whole step: `fused=True`
+  foreach,    ///< each operation runs over a list of tensors: `foreach=True`
+  for_loop    ///< each operation runs on each tensor: `foreach=False`, Python's choice on the CPU
+};
+
+/// What LibTorch's option types have no place for; it holds for the whole optimizer.
+struct KernelOptions {
+  Mode mode = Mode::automatic;
+  bool maximize = false;  ///< maximize the objective instead of minimizing it
+
+  /// One element, in the place of every group's lr. Change it, or the groups' options as schedulers
+  /// do, not both: the next step writes into it what is new in the options.
+  std::optional<torch::Tensor> lr = {};
+};
+
+/// What `SGD`, `Adam` and `AdamW` share: the choice of kernels and the state in Python's shape.
+/// Parameters that have no gradient are passed over. A step reads nothing on the host, with two
+/// exceptions: the fused kernels of Adam read each step count that lies on the CPU, and a learning
+/// rate that is a tensor is read, except where fused kernels take it on a GPU.
+class KernelOptimizer : public torch::optim::Optimizer, public AmpScaling {
+ public:
+  /// The kernels in use: never `Mode::automatic`. Sparse gradients, which only SGD takes, go
+  /// through the loop if the mode is foreach or was chosen automatically.
+  Mode mode() const { return mode_; }
+
+  /// Makes one step and returns what `closure`, called with gradients enabled, returned: the loss.
+  /// @throw c10::Error if a gradient is sparse and the kernels take none, or if a parameter group
+  /// that was added since has options or parameters that construction would have refused.
+  torch::Tensor step(LossClosure closure = nullptr) final;
+
+  bool step_supports_amp_scaling() const final { return mode_ == Mode::fused; }
+  void step_with_amp_scaling(const torch::Tensor& grad_scale, const torch::Tensor& found_inf) final;
+
+  /// Returns {"state": {index: {name: tensor}}, "param_groups": [{option: value, "params":
+  /// [index]}]} with the keys of Python's `state_dict()`. The tensors are the optimizer's own, as
+  /// in Python, but for the step counts, which are copies.
+  c10::IValue state_dict() const;
+
+  /// Takes over state and options of a dict in the shape of `state_dict()`, from here or Python.
+  /// Tensors are copied, to the parameters' types and devices. The kernels stay as they are.
+  /// @throw c10::Error if the groups, a size or `maximize` differ from this optimizer's, an option
+  /// is wrong, or a key is missing; the optimizer is then as it was.
+  void load_state_dict(const c10::IValue& state_dict);
+
+ protected:
+  using Options = torch::optim::OptimizerOptions;
+  using ParamGroup = torch::optim::OptimizerParamGroup;
+  using ParamState = torch::optim::OptimizerParamState;
+  using Dict = c10::impl::GenericDict;
+  using Tensors = std::map<std::string, torch::Tensor>;  // by Python's keys
+
+  // The tensors of `step_with_amp_scaling`, both undefined in a step without.
+  struct Amp {
+    torch::Tensor grad_scale = {};
+    torch::Tensor found_inf = {};
+  };
+
+  KernelOptimizer(std::string name, const std::vector<ParamGroup>& groups,
+                  std::unique_ptr<Options> defaults, KernelOptions kernel);
+
+  // Checks the groups that have not been checked yet.
+  void check_new_groups();
+
+  // Runs `read`, which fills `state_` from an archive of LibTorch's, and brings what it read into
+  // the form that the kernels take. Where it throws, the state is as it was.
+  void replace_state(const std::function<void()>& read);
+
+  // Where the learning rate is a tensor, brings it and the groups' options to one value, as whoever
+  // saves them has to: an archive of LibTorch's takes the options only. The host reads the tensor.
+  void sync_lr() const;
+
+  const std::string& name() const { return name_; }
+  const KernelOptions& kernel() const { return kernel_; }
+
+  virtual void check(const Options& options) const = 0;
+  virtual void step_group(size_t index, const Amp& amp) = 0;
+  virtual void state_replaced() = 0;
+  virtual Tensors state_tensors(const ParamState& state) const = 0;
+  virtual std::unique_ptr<ParamState> make_state(const Tensors& tensors,
+                                                 const torch::Tensor& parameter) const = 0;
+  virtual void write_options(const Options& options, Dict& dict) const = 0;
+  virtual void read_options(const Dict& dict, Options& options) const = 0;
+
+ private:
+  void step_all(const Amp& amp);
+  void write_lr();
+  void rewrite_lr();
+  Dict group_dict(const ParamGroup& group) const;
+  void read_group(const Dict& dict, const ParamGroup& group, Options& options) const;
+
+  std::string name_;
+  KernelOptions kernel_;
+  Mode mode_;
+  size_t checked_groups_ = 0;
+  std::vector<double> written_lrs_ = {};  // of the groups, where the lr is a tensor
+};
+
+}  // namespace sconce::optim

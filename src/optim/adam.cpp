@@ -1,0 +1,225 @@
+#include "sconce/optim/adam.hpp"
+
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/serialize/archive.h>
+
+#include <tuple>
+#include <utility>
+
+#include "optim/adam_kernels.hpp"
+#include "optim/conversions.hpp"
+#include "optim/step_plan.hpp"
+
+namespace sconce::optim {
+
+namespace {
+
+using torch::optim::AdamOptions;
+using torch::optim::AdamWOptions;
+
+}  // namespace
+
+struct AdamBase::Plans {
+  std::vector<StepPlan<AdamBucket, AdamParamState>> of_groups = {};
+};
+
+AdamBase::AdamBase(std::string name,
+                   const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
+                   std::unique_ptr<torch::optim::OptimizerOptions> defaults, KernelOptions kernel)
+    : KernelOptimizer(std::move(name), param_groups, std::move(defaults), std::move(kernel)),
+      plans_(std::make_shared<Plans>()) {}
+
+void AdamBase::check_construction() {
+  TORCH_CHECK_VALUE(!(kernel().lr && kernel().mode == Mode::foreach), name(),
+                    ": expected a number as lr with Mode::foreach, got a tensor");
+  check(defaults());
+  check_new_groups();
+}
+
+void AdamBase::check(const Options& options) const {
+  const auto h = hyperparameters(options);
+  TORCH_CHECK_VALUE(h.lr >= 0, name(), ": expected lr >= 0, got ", h.lr);
+  TORCH_CHECK_VALUE(h.eps >= 0, name(), ": expected eps >= 0, got ", h.eps);
+  TORCH_CHECK_VALUE(h.beta1 >= 0 && h.beta1 < 1 && h.beta2 >= 0 && h.beta2 < 1, name(),
+                    ": expected betas in [0, 1), got ", h.beta1, " and ", h.beta2);
+  TORCH_CHECK_VALUE(h.weight_decay >= 0, name(), ": expected weight_decay >= 0, got ",
+                    h.weight_decay);
+}
+
+AdamParamState& AdamBase::state_for(const torch::Tensor& parameter, bool amsgrad) {
+  auto& state = state_[parameter.unsafeGetTensorImpl()];
+  if (!state) {
+    auto fresh = std::make_unique<AdamParamState>();
+    const auto device = mode() == Mode::fused ? parameter.device() : torch::Device(at::kCPU);
+    fresh->step = at::zeros({}, at::TensorOptions(device).dtype(at::kFloat));
+    fresh->exp_avg = at::zeros_like(parameter);
+    fresh->exp_avg_sq = at::zeros_like(parameter);
+    state = std::move(fresh);
+  }
+  auto& typed = static_cast<AdamParamState&>(*state);
+  if (amsgrad && !typed.max_exp_avg_sq.defined()) {
+    typed.max_exp_avg_sq = at::zeros_like(parameter);
+  }
+  return typed;
+}
+
+void AdamBase::step_group(size_t index, const Amp& amp) {
+  plans_->of_groups.resize(param_groups_.size());
+  const auto& group = param_groups_[index];
+  auto h = hyperparameters(group.options());
+  if (kernel().lr && mode() != Mode::fused) h.lr = kernel().lr->item<double>();
+  const auto state_of = [&](const torch::Tensor& parameter) -> AdamParamState& {
+    return state_for(parameter, h.amsgrad);
+  };
+  for (auto& bucket :
+       plans_->of_groups[index].update(group.params(), state_, h.amsgrad, state_of)) {
+    TORCH_CHECK(!has_sparse_grad(bucket), name(), ": expected dense gradients, got a sparse one");
+    bucket.all_steps.add_(1);
+    if (mode() == Mode::fused) {
+      step_fused(bucket, h, kernel(), amp.grad_scale, amp.found_inf);
+    } else {
+      const auto step = mode() == Mode::foreach ? step_foreach : step_for_loop;
+      const auto viewed = viewed_as_real(bucket);
+      step(viewed ? *viewed : bucket, h, kernel().maximize);
+    }
+    bucket.grads.clear();
+  }
+}
+
+void AdamBase::state_replaced() {
+  plans_->of_groups.clear();
+}
+
+AdamBase::Tensors AdamBase::state_tensors(const ParamState& state) const {
+  const auto& s = static_cast<const AdamParamState&>(state);
+  Tensors tensors = {
+      {"step", s.step.clone()}, {"exp_avg", s.exp_avg}, {"exp_avg_sq", s.exp_avg_sq}};
+  if (s.max_exp_avg_sq.defined()) tensors["max_exp_avg_sq"] = s.max_exp_avg_sq;
+  return tensors;
+}
+
+std::unique_ptr<torch::optim::OptimizerParamState> AdamBase::make_state(
+    const Tensors& tensors, const torch::Tensor& parameter) const {
+  for (const char* key : {"step", "exp_avg", "exp_avg_sq"}) {
+    TORCH_CHECK(tensors.contains(key), name(), ": expected the state of a parameter to have ", key);
+  }
+  auto state = std::make_unique<AdamParamState>();
+  const auto device = mode() == Mode::fused ? parameter.device() : torch::Device(at::kCPU);
+  state->step = tensors.at("step").detach().to(device, at::kFloat, false, true).reshape({});
+  state->exp_avg = copy_like(parameter, tensors, "exp_avg", name());
+  state->exp_avg_sq = copy_like(parameter, tensors, "exp_avg_sq", name());
+  state->max_exp_avg_sq = copy_like(parameter, tensors, "max_exp_avg_sq", name());
+  return state;
+}
+
+void AdamBase::write_options(const Options& options, Dict& dict) const {
+  const auto h = hyperparameters(options);
+  dict.insert("lr", h.lr);
+  dict.insert("betas", std::make_tuple(h.beta1, h.beta2));
+  dict.insert("eps", h.eps);
+  dict.insert("weight_decay", h.weight_decay);
+  dict.insert("amsgrad", h.amsgrad);
+  dict.insert("capturable", false);
+  dict.insert("decoupled_weight_decay", h.decoupled_weight_decay);
+}
+
+void AdamBase::read_options(const Dict& dict, Options& options) const {
+  auto h = hyperparameters(options);
+  h.lr = number(dict, "lr", name());
+  h.eps = number(dict, "eps", name());
+  h.weight_decay = number(dict, "weight_decay", name());
+  h.amsgrad = number(dict, "amsgrad", name()) != 0;
+  const auto betas = dict.find("betas");
+  TORCH_CHECK(betas != dict.end(), name(), "::load_state_dict: expected every group to have betas");
+  const bool is_tuple = betas->value().isTuple();
+  const auto pair =
+      is_tuple ? betas->value().toTupleRef().elements().vec() : betas->value().toListRef().vec();
+  TORCH_CHECK(pair.size() == 2, name(), "::load_state_dict: expected 2 betas, got ", pair.size());
+  h.beta1 = number(pair[0]);
+  h.beta2 = number(pair[1]);
+  set_hyperparameters(h, options);
+}
+
+Adam::Adam(const std::vector<torch::optim::OptimizerParamGroup>& param_groups, AdamOptions defaults,
+           KernelOptions kernel)
+    : AdamBase("sconce::optim::Adam", param_groups, std::make_unique<AdamOptions>(defaults),
+               std::move(kernel)) {
+  check_construction();
+}
+
+Adam::Adam(std::vector<torch::Tensor> params, AdamOptions defaults, KernelOptions kernel)
+    : Adam({torch::optim::OptimizerParamGroup(std::move(params))}, std::move(defaults),
+           std::move(kernel)) {}
+
+AdamW::AdamW(const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
+             AdamWOptions defaults, KernelOptions kernel)
+    : AdamBase("sconce::optim::AdamW", param_groups, std::make_unique<AdamWOptions>(defaults),
+               std::move(kernel)) {
+  check_construction();
+}
+
+AdamW::AdamW(std::vector<torch::Tensor> params, AdamWOptions defaults, KernelOptions kernel)
+    : AdamW({torch::optim::OptimizerParamGroup(std::move(params))}, std::move(defaults),
+            std::move(kernel)) {}
+
+AdamHyperparameters Adam::hyperparameters(const Options& options) const {
+  const auto& o = options_as<const AdamOptions>(options, name());
+  return {o.lr(),  std::get<0>(o.betas()), std::get<1>(o.betas()),
+          o.eps(), o.weight_decay(),       o.amsgrad(),
+          false};
+}
+
+AdamHyperparameters AdamW::hyperparameters(const Options& options) const {
+  const auto& o = options_as<const AdamWOptions>(options, name());
+  return {o.lr(),  std::get<0>(o.betas()), std::get<1>(o.betas()),
+          o.eps(), o.weight_decay(),       o.amsgrad(),
+          true};
+}
+
+void Adam::set_hyperparameters(const AdamHyperparameters& h, Options& options) const {
+  auto& o = options_as<AdamOptions>(options, name());
+  o.lr(h.lr).betas({h.beta1, h.beta2}).eps(h.eps).weight_decay(h.weight_decay).amsgrad(h.amsgrad);
+}
+
+void AdamW::set_hyperparameters(const AdamHyperparameters& h, Options& options) const {
+  auto& o = options_as<AdamWOptions>(options, name());
+  o.lr(h.lr).betas({h.beta1, h.beta2}).eps(h.eps).weight_decay(h.weight_decay).amsgrad(h.amsgrad);
+}
+
+void Adam::save(torch::serialize::OutputArchive& archive) const {
+  sync_lr();
+  torch::optim::serialize<AdamParamState, AdamOptions>(archive, *this);
+}
+
+void Adam::load(torch::serialize::InputArchive& archive) {
+  replace_state([&] { torch::optim::serialize<AdamParamState, AdamOptions>(archive, *this); });
+}
+
+void AdamW::save(torch::serialize::OutputArchive& archive) const {
+  sync_lr();
+  torch::optim::serialize<AdamParamState, AdamWOptions>(archive, *this);
+}
+
+void AdamW::load(torch::serialize::InputArchive& archive) {
+  replace_state([&] { torch::optim::serialize<AdamParamState, AdamWOptions>(archive, *this); });
+}
+
+void AdamParamState::serialize(torch::serialize::OutputArchive& archive) const {
+  archive.write("step", c10::IValue(step.item<int64_t>()));
+  write(archive, "exp_avg", exp_avg);
+  write(archive, "exp_avg_sq", exp_avg_sq);
+  write(archive, "max_exp_avg_sq", max_exp_avg_sq);
+}
+
+void AdamParamState::serialize(torch::serialize::InputArchive& archive) {
+  c10::IValue count;
+  archive.read("step", count);
+  step = at::scalar_tensor(count.toInt(), at::kFloat);
+  read(archive, "exp_avg", exp_avg);
+  read(archive, "exp_avg_sq", exp_avg_sq);
+  read(archive, "max_exp_avg_sq", max_exp_avg_sq);
+}
+
+}  // namespace sconce::optim

@@ -1,0 +1,152 @@
+#pragma once
+
+// The three ways in which Adam and AdamW step. For the sources of this room.
+
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_foreach_addcdiv.h>
+#include <ATen/ops/_foreach_addcmul.h>
+#include <ATen/ops/_foreach_div.h>
+#include <ATen/ops/_foreach_lerp.h>
+#include <ATen/ops/_foreach_maximum.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_neg.h>
+#include <ATen/ops/_foreach_sqrt.h>
+#include <ATen/ops/_fused_adam.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/view_as_real.h>
+
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "optim/step_plan.hpp"
+#include "sconce/optim/adam.hpp"
+
+namespace sconce::optim {
+
+/// What one call of a kernel takes.
+struct AdamBucket : Bucket {
+  AdamBucket(const torch::Tensor& parameter, const AdamParamState& state)
+      : Bucket(parameter), amsgrad(state.max_exp_avg_sq.defined()) {}
+
+  bool takes(const AdamParamState& state) const {
+    return state.max_exp_avg_sq.defined() == amsgrad;
+  }
+
+  void add(AdamParamState& state) {
+    states.push_back(&state);
+    exp_avgs.push_back(state.exp_avg);
+    exp_avg_sqs.push_back(state.exp_avg_sq);
+    if (amsgrad) max_exp_avg_sqs.push_back(state.max_exp_avg_sq);
+    steps.push_back(state.step);
+  }
+
+  // Moves the step counts into one tensor, of which each is a view: one addition counts them all.
+  void seal() {
+    all_steps = at::stack(steps);
+    steps = all_steps.unbind();
+    for (size_t i = 0; i < states.size(); ++i) states[i]->step = steps[i];
+  }
+
+  bool amsgrad;
+  std::vector<AdamParamState*> states = {};
+  std::vector<torch::Tensor> exp_avgs = {};
+  std::vector<torch::Tensor> exp_avg_sqs = {};
+  std::vector<torch::Tensor> max_exp_avg_sqs = {};
+  std::vector<torch::Tensor> steps = {};
+  torch::Tensor all_steps = {};
+};
+
+/// Steps with the fused kernel. The step counts are those of this step already.
+inline void step_fused(AdamBucket& b, const AdamHyperparameters& h, const KernelOptions& kernel,
+                       const torch::Tensor& grad_scale_anywhere,
+                       const torch::Tensor& found_inf_anywhere) {
+  match_strides(b);
+  const auto grad_scale = to_device(grad_scale_anywhere, b.device);
+  const auto found_inf = to_device(found_inf_anywhere, b.device);
+  const at::TensorList max_exp_avg_sqs = h.amsgrad ? b.max_exp_avg_sqs : at::TensorList();
+  with_lr(h.lr, kernel.lr, b.device, [&](const auto& lr) {
+    call_fused_kernel(b, [&](const auto& part) {
+      const auto call = [&](auto&& adam) {
+        adam(part(b.params), part(b.grads), part(b.exp_avgs), part(b.exp_avg_sqs),
+             part(max_exp_avg_sqs), part(b.steps), lr, h.beta1, h.beta2, h.weight_decay, h.eps,
+             h.amsgrad, kernel.maximize, grad_scale, found_inf);
+      };
+      if (h.decoupled_weight_decay) {
+        call([](auto&&... arguments) { at::_fused_adamw_(arguments...); });
+      } else {
+        call([](auto&&... arguments) { at::_fused_adam_(arguments...); });
+      }
+    });
+  });
+  if (found_inf) b.all_steps.sub_(*found_inf);  // a skipped step does not count
+}
+
+/// Returns the bucket with real views in the place of its complex tensors, as Adam is defined for a
+/// complex number's two parts; nothing where they are real.
+inline std::optional<AdamBucket> viewed_as_real(const AdamBucket& bucket) {
+  if (!c10::isComplexType(bucket.dtype)) return {};
+  AdamBucket b = bucket;
+  for (auto* list : {&b.params, &b.grads, &b.exp_avgs, &b.exp_avg_sqs, &b.max_exp_avg_sqs}) {
+    for (auto& tensor : *list) tensor = at::view_as_real(tensor);
+  }
+  return b;
+}
+
+/// Steps with an operation at a time over all tensors.
+inline void step_foreach(const AdamBucket& b, const AdamHyperparameters& h, bool maximize) {
+  std::vector<torch::Tensor> grads = maximize ? at::_foreach_neg(b.grads) : b.grads;
+  if (h.weight_decay != 0) {
+    if (h.decoupled_weight_decay) {
+      at::_foreach_mul_(b.params, 1 - h.lr * h.weight_decay);
+    } else {
+      grads = at::_foreach_add(grads, b.params, h.weight_decay);
+    }
+  }
+  at::_foreach_lerp_(b.exp_avgs, grads, 1 - h.beta1);
+  at::_foreach_mul_(b.exp_avg_sqs, h.beta2);
+  at::_foreach_addcmul_(b.exp_avg_sqs, grads, grads, 1 - h.beta2);
+
+  std::vector<at::Scalar> step_sizes;
+  std::vector<at::Scalar> bias_corrections2_sqrt;
+  const float* steps = b.all_steps.const_data_ptr<float>();
+  for (size_t i = 0; i < b.params.size(); ++i) {
+    step_sizes.emplace_back(-(h.lr / (1 - std::pow(h.beta1, steps[i]))));
+    bias_corrections2_sqrt.emplace_back(std::pow(1 - std::pow(h.beta2, steps[i]), 0.5));
+  }
+  if (h.amsgrad) at::_foreach_maximum_(b.max_exp_avg_sqs, b.exp_avg_sqs);
+  auto denominators = at::_foreach_sqrt(h.amsgrad ? b.max_exp_avg_sqs : b.exp_avg_sqs);
+  at::_foreach_div_(denominators, bias_corrections2_sqrt);
+  at::_foreach_add_(denominators, h.eps);
+  at::_foreach_addcdiv_(b.params, b.exp_avgs, denominators, step_sizes);
+}
+
+/// Steps with a tensor at a time.
+inline void step_for_loop(const AdamBucket& b, const AdamHyperparameters& h, bool maximize) {
+  const float* steps = b.all_steps.const_data_ptr<float>();
+  for (size_t i = 0; i < b.params.size(); ++i) {
+    const auto& param = b.params[i];
+    torch::Tensor grad = maximize ? -b.grads[i] : b.grads[i];
+    if (h.weight_decay != 0) {
+      if (h.decoupled_weight_decay) {
+        scale(param, 1 - h.lr * h.weight_decay);
+      } else {
+        grad = grad.add(param, h.weight_decay);
+      }
+    }
+    b.exp_avgs[i].lerp_(grad, 1 - h.beta1);
+    scale(b.exp_avg_sqs[i], h.beta2).addcmul_(grad, grad, 1 - h.beta2);
+    torch::Tensor second_moment = b.exp_avg_sqs[i];
+    if (h.amsgrad) {
+      second_moment = b.max_exp_avg_sqs[i];
+      at::maximum_out(second_moment, second_moment, b.exp_avg_sqs[i]);
+    }
+    const double bias_correction2_sqrt = std::sqrt(1 - std::pow(h.beta2, steps[i]));
+    const auto denominator = (second_moment.sqrt() / bias_correction2_sqrt).add_(h.eps);
+    param.addcdiv_(b.exp_avgs[i], denominator, -(h.lr / (1 - std::pow(h.beta1, steps[i]))));
+  }
+}
+
+}  // namespace sconce::optim

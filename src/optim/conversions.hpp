@@ -1,0 +1,58 @@
+#pragma once
+
+// How the optimizers read what is in a state dict or an archive. For the sources of this room.
+
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/empty_like.h>
+#include <torch/optim/optimizer.h>
+#include <torch/serialize/archive.h>
+
+#include <map>
+#include <string>
+
+namespace sconce::optim {
+
+/// Returns the options as the type that the optimizer has.
+template <class T, class Base>
+T& options_as(Base& options, const std::string& name) {
+  T* typed = dynamic_cast<T*>(&options);
+  TORCH_CHECK(typed != nullptr, name, ": expected every group to have this optimizer's options");
+  return *typed;
+}
+
+/// Returns a number of a group's dict, which may be a tensor of one element.
+inline double number(const c10::IValue& value) {
+  return value.isTensor() ? value.toTensor().item<double>() : value.toScalar().to<double>();
+}
+
+inline double number(const c10::impl::GenericDict& dict, const char* key, const std::string& name) {
+  const auto found = dict.find(key);
+  TORCH_CHECK(found != dict.end(), name, "::load_state_dict: expected every group to have ", key);
+  return number(found->value());
+}
+
+/// Returns a copy of the tensor `key` with the parameter's type, device and strides, or an
+/// undefined one where there is none.
+inline at::Tensor copy_like(const at::Tensor& parameter,
+                            const std::map<std::string, at::Tensor>& tensors, const char* key,
+                            const std::string& name) {
+  const auto found = tensors.find(key);
+  if (found == tensors.end() || !found->second.defined()) return {};
+  TORCH_CHECK_VALUE(found->second.sizes() == parameter.sizes(), name, ": expected ", key,
+                    " of sizes ", parameter.sizes(), ", got ", found->second.sizes());
+  return at::empty_like(parameter.detach()).copy_(found->second.detach());
+}
+
+/// Writes a tensor as LibTorch's own states do: not at all if it is undefined.
+inline void write(torch::serialize::OutputArchive& archive, const char* key,
+                  const at::Tensor& tensor) {
+  if (tensor.defined()) archive.write(key, c10::IValue(tensor));
+}
+
+/// Reads what `write` wrote; a tensor that was not written becomes undefined.
+inline void read(torch::serialize::InputArchive& archive, const char* key, at::Tensor& tensor) {
+  c10::IValue value;
+  tensor = archive.try_read(key, value) ? value.toTensor() : at::Tensor();
+}
+
+}  // namespace sconce::optim

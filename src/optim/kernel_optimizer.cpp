@@ -1,0 +1,257 @@
+#include "sconce/optim/kernel_optimizer.hpp"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/scalar_tensor.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+namespace sconce::optim {
+
+namespace {
+
+using c10::IValue;
+using c10::impl::GenericDict;
+using c10::impl::GenericList;
+
+template <size_t N>
+bool is_one_of(c10::DeviceType type, const std::array<c10::DeviceType, N>& types) {
+  return std::find(types.begin(), types.end(), type) != types.end();
+}
+
+bool fits_fused(const torch::Tensor& parameter) {
+  static constexpr std::array devices = {at::kCPU, at::kCUDA, at::kMPS,        at::kXPU,
+                                         at::kHPU, at::kMTIA, at::kPrivateUse1};
+  static constexpr std::array types = {at::kDouble, at::kFloat, at::kHalf, at::kBFloat16};
+  return is_one_of(parameter.device().type(), devices) && parameter.layout() == at::kStrided &&
+         std::find(types.begin(), types.end(), parameter.scalar_type()) != types.end() &&
+         parameter.is_non_overlapping_and_dense();
+}
+
+bool fits_foreach(const torch::Tensor& parameter) {
+  static constexpr std::array devices = {at::kCPU, at::kCUDA, at::kXPU, at::kMTIA,
+                                         at::kPrivateUse1};
+  return is_one_of(parameter.device().type(), devices) && parameter.layout() == at::kStrided;
+}
+
+Mode choose(const std::vector<torch::optim::OptimizerParamGroup>& groups) {
+  const auto all = [&](bool (*fits)(const torch::Tensor&)) {
+    return std::all_of(groups.begin(), groups.end(), [&](const auto& group) {
+      return std::all_of(group.params().begin(), group.params().end(), fits);
+    });
+  };
+  if (all(fits_fused)) return Mode::fused;
+  return all(fits_foreach) ? Mode::foreach : Mode::for_loop;
+}
+
+GenericDict string_dict() {
+  return GenericDict(c10::StringType::get(), c10::AnyType::get());
+}
+
+IValue require(const GenericDict& dict, const IValue& key, const std::string& where) {
+  const auto found = dict.find(key);
+  TORCH_CHECK(found != dict.end(), where, ": expected the key ", key, ", and it is not there");
+  return found->value();
+}
+
+}  // namespace
+
+KernelOptimizer::KernelOptimizer(std::string name, const std::vector<ParamGroup>& groups,
+                                 std::unique_ptr<Options> defaults, KernelOptions kernel)
+    : torch::optim::Optimizer(groups, std::move(defaults)),
+      name_(std::move(name)),
+      kernel_(std::move(kernel)),
+      mode_(kernel_.mode == Mode::automatic ? choose(param_groups_) : kernel_.mode) {
+  if (!kernel_.lr) return;
+  TORCH_CHECK_VALUE(kernel_.lr->defined() && kernel_.lr->numel() == 1, name_,
+                    ": expected a tensor lr of 1 element");
+  const double lr = kernel_.lr->item<double>();
+  TORCH_CHECK_VALUE(lr >= 0, name_, ": expected lr >= 0, got ", lr);
+  defaults_->set_lr(lr);
+  for (auto& group : param_groups_) group.options().set_lr(lr);
+  written_lrs_.assign(param_groups_.size(), lr);
+}
+
+void KernelOptimizer::write_lr() {
+  if (!kernel_.lr) return;
+  const at::NoGradGuard no_grad;
+  for (size_t index = 0; index < param_groups_.size(); ++index) {
+    const double lr = param_groups_[index].options().get_lr();
+    if (index == written_lrs_.size()) written_lrs_.push_back(lr);
+    if (written_lrs_[index] != lr) kernel_.lr->fill_(lr);
+    written_lrs_[index] = lr;
+  }
+}
+
+void KernelOptimizer::check_new_groups() {
+  for (; checked_groups_ < param_groups_.size(); ++checked_groups_) {
+    const auto& group = param_groups_[checked_groups_];
+    check(group.options());
+    if (mode_ != Mode::fused) continue;
+    for (const auto& parameter : group.params()) {
+      TORCH_CHECK(fits_fused(parameter), name_, ": Mode::fused needs every parameter to be dense, ",
+                  "of float64, float32, float16 or bfloat16, and on a device that has fused ",
+                  "kernels, got one of ", parameter.scalar_type(), ", strides ",
+                  parameter.layout() == at::kStrided ? parameter.strides() : at::IntArrayRef{},
+                  " and layout ", parameter.layout(), " on ", parameter.device());
+    }
+  }
+}
+
+void KernelOptimizer::rewrite_lr() {
+  written_lrs_.assign(param_groups_.size(), std::numeric_limits<double>::quiet_NaN());
+  write_lr();
+}
+
+void KernelOptimizer::sync_lr() const {
+  if (!kernel_.lr) return;
+  auto& self = const_cast<KernelOptimizer&>(*this);  // the numbers stand for the tensor
+  self.write_lr();
+  const double lr = kernel_.lr->item<double>();
+  for (auto& group : self.param_groups_) group.options().set_lr(lr);
+  self.written_lrs_.assign(param_groups_.size(), lr);
+}
+
+torch::Tensor KernelOptimizer::step(LossClosure closure) {
+  torch::Tensor loss;
+  if (closure) {
+    const at::AutoGradMode enable_grad(true);
+    loss = closure();
+  }
+  step_all({});
+  return loss;
+}
+
+void KernelOptimizer::step_with_amp_scaling(const torch::Tensor& grad_scale,
+                                            const torch::Tensor& found_inf) {
+  TORCH_CHECK(mode_ == Mode::fused, name_, "::step_with_amp_scaling: only Mode::fused can do it");
+  const auto one_float = [](const torch::Tensor& tensor) {
+    return tensor.numel() == 1 && tensor.scalar_type() == at::kFloat;
+  };
+  TORCH_CHECK(found_inf.defined() && one_float(found_inf) &&
+                  (!grad_scale.defined() || one_float(grad_scale)),
+              name_, "::step_with_amp_scaling: expected float32 tensors of one element");
+  step_all({grad_scale, found_inf.reshape({})});
+}
+
+void KernelOptimizer::step_all(const Amp& amp) {
+  const at::NoGradGuard no_grad;
+  check_new_groups();
+  write_lr();
+  for (size_t index = 0; index < param_groups_.size(); ++index) step_group(index, amp);
+}
+
+void KernelOptimizer::replace_state(const std::function<void()>& read) {
+  decltype(state_) before;
+  std::swap(before, state_);
+  try {
+    read();
+    for (const auto& group : param_groups_) {
+      for (const auto& parameter : group.params()) {
+        const auto found = state_.find(parameter.unsafeGetTensorImpl());
+        if (found == state_.end()) continue;
+        found->second = make_state(state_tensors(*found->second), parameter);
+      }
+    }
+  } catch (...) {
+    std::swap(before, state_);
+    throw;
+  }
+  state_replaced();
+  rewrite_lr();
+}
+
+KernelOptimizer::Dict KernelOptimizer::group_dict(const ParamGroup& group) const {
+  Dict dict = string_dict();
+  write_options(group.options(), dict);
+  if (kernel_.lr) dict.insert_or_assign("lr", *kernel_.lr);
+  dict.insert("maximize", kernel_.maximize);
+  dict.insert("foreach", mode_ == Mode::fused ? IValue() : IValue(mode_ == Mode::foreach));
+  dict.insert("differentiable", false);
+  dict.insert("fused", mode_ == Mode::fused ? IValue(true) : IValue());
+  return dict;
+}
+
+IValue KernelOptimizer::state_dict() const {
+  sync_lr();
+  GenericDict states(c10::IntType::get(), c10::AnyType::get());
+  GenericList groups(c10::AnyType::get());
+  int64_t index = 0;
+  for (const auto& group : param_groups_) {
+    c10::List<int64_t> indices;
+    for (const auto& parameter : group.params()) {
+      const auto state = state_.find(parameter.unsafeGetTensorImpl());
+      if (state != state_.end()) {
+        GenericDict tensors = string_dict();
+        for (const auto& [key, tensor] : state_tensors(*state->second)) tensors.insert(key, tensor);
+        if (!tensors.empty()) states.insert(index, tensors);
+      }
+      indices.push_back(index++);
+    }
+    Dict dict = group_dict(group);
+    dict.insert("params", indices);
+    groups.push_back(dict);
+  }
+  GenericDict all = string_dict();
+  all.insert("state", states);
+  all.insert("param_groups", groups);
+  return all;
+}
+
+void KernelOptimizer::read_group(const Dict& dict, const ParamGroup& group,
+                                 Options& options) const {
+  const std::string where = name_ + "::load_state_dict";
+  const size_t size = require(dict, "params", where).toListRef().size();
+  TORCH_CHECK_VALUE(size == group.params().size(), where, ": expected a group of ",
+                    group.params().size(), " parameters, got ", size);
+  const bool maximize = require(dict, "maximize", where).toBool();
+  TORCH_CHECK_VALUE(maximize == kernel_.maximize, where, ": expected maximize=", kernel_.maximize,
+                    ", which is this optimizer's, got ", maximize);
+  read_options(dict, options);
+  check(options);
+}
+
+void KernelOptimizer::load_state_dict(const IValue& state_dict) {
+  const std::string where = name_ + "::load_state_dict";
+  TORCH_CHECK(state_dict.isGenericDict(), where, ": expected a dict, got ", state_dict.tagKind());
+  const auto states = require(state_dict.toGenericDict(), "state", where).toGenericDict();
+  const IValue groups = require(state_dict.toGenericDict(), "param_groups", where);
+  TORCH_CHECK_VALUE(groups.toListRef().size() == param_groups_.size(), where, ": expected ",
+                    param_groups_.size(), " parameter groups, got ", groups.toListRef().size());
+
+  std::vector<std::unique_ptr<Options>> new_options;
+  decltype(state_) new_state;
+  for (size_t i = 0; i < param_groups_.size(); ++i) {
+    const auto& group = param_groups_[i];
+    const auto dict = groups.toListRef()[i].toGenericDict();
+    new_options.push_back(group.options().clone());
+    read_group(dict, group, *new_options.back());
+    const IValue indices = require(dict, "params", where);
+    for (size_t k = 0; k < group.params().size(); ++k) {
+      const auto found = states.find(indices.toListRef()[k]);
+      if (found == states.end()) continue;
+      Tensors tensors;
+      for (const auto& entry : found->value().toGenericDict()) {
+        const IValue& value = entry.value();
+        if (value.isTensor()) tensors[entry.key().toStringRef()] = value.toTensor();
+        if (value.isScalar()) {  // the step counts of older Pythons
+          tensors[entry.key().toStringRef()] = at::scalar_tensor(value.toScalar());
+        }
+      }
+      const auto& parameter = group.params()[k];
+      new_state[parameter.unsafeGetTensorImpl()] = make_state(tensors, parameter);
+    }
+  }
+
+  for (size_t i = 0; i < param_groups_.size(); ++i) {
+    param_groups_[i].set_options(std::move(new_options[i]));
+  }
+  rewrite_lr();
+  std::swap(state_, new_state);
+  state_replaced();
+}
+
+}  // namespace sconce::optim

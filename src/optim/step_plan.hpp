@@ -1,0 +1,194 @@
+#pragma once
+
+// How an optimizer's step gathers the tensors that a kernel takes together, without doing again at
+// each step what the last one found out. For the sources of this room.
+
+#include <ATen/Parallel.h>
+#include <ATen/ScalarOps.h>
+#include <ATen/TensorIterator.h>
+#include <ATen/ThreadLocalState.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <torch/optim/optimizer.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace sconce::optim {
+
+/// Tensors of one device and type: what one call of a kernel takes. On the CPU small tensors and
+/// large ones are apart.
+struct Bucket {
+  explicit Bucket(const at::Tensor& parameter)
+      : device(parameter.device()),
+        dtype(parameter.scalar_type()),
+        small_on_cpu(is_small_on_cpu(parameter)) {}
+
+  bool holds(const at::Tensor& parameter) const {
+    return parameter.device() == device && parameter.scalar_type() == dtype &&
+           is_small_on_cpu(parameter) == small_on_cpu;
+  }
+
+  static bool is_small_on_cpu(const at::Tensor& parameter) {
+    return parameter.is_cpu() && parameter.numel() < at::internal::GRAIN_SIZE;
+  }
+
+  c10::Device device;
+  c10::ScalarType dtype;
+  bool small_on_cpu;
+  std::vector<at::Tensor> params = {};
+  std::vector<at::Tensor> grads = {};  // filled for the length of a step
+};
+
+/// The parameters of one group that have a gradient, in buckets that are kept from step to step.
+/// `B` derives from Bucket and has: B(parameter, state); bool takes(parameter, state);
+/// void add(state), called after the parameter was added; void seal(), called after the last.
+template <class B, class State>
+class StepPlan {
+ public:
+  using StateMap = ska::flat_hash_map<void*, std::unique_ptr<torch::optim::OptimizerParamState>>;
+
+  /// Returns the buckets, with the gradients of this step in them. `make_state(parameter)` returns
+  /// a parameter's State&, made where there was none; it is asked only when something changed: the
+  /// parameters, which of them have a gradient, their devices or types, the objects in `states`, or
+  /// `variant`, which stands for the options that decide what a state holds.
+  template <class MakeState>
+  std::vector<B>& update(const std::vector<at::Tensor>& params, const StateMap& states,
+                         bool variant, const MakeState& make_state) {
+    if (variant != variant_ || !gather(params, states)) {
+      build(params, make_state);
+      variant_ = variant;
+    }
+    return buckets_;
+  }
+
+  /// Makes the next step ask again, as after one that changed what the states hold.
+  void forget() { variant_.reset(); }
+
+ private:
+  struct Entry {
+    const c10::TensorImpl* param;
+    const torch::optim::OptimizerParamState* state;
+    size_t bucket;
+  };
+
+  // Returns false, with the buckets half filled, if they are no longer right.
+  bool gather(const std::vector<at::Tensor>& params, const StateMap& states) {
+    for (auto& bucket : buckets_) bucket.grads.clear();
+    size_t next = 0;
+    for (const auto& param : params) {
+      const at::Tensor& grad = param.grad();
+      if (!grad.defined()) continue;
+      if (next == entries_.size()) return false;
+      const Entry& entry = entries_[next++];
+      B& bucket = buckets_[entry.bucket];
+      if (param.unsafeGetTensorImpl() != entry.param || !bucket.holds(param)) return false;
+      const auto state = states.find(param.unsafeGetTensorImpl());
+      if (state == states.end() || state->second.get() != entry.state) return false;
+      bucket.grads.push_back(grad);
+    }
+    return next == entries_.size();
+  }
+
+  template <class MakeState>
+  void build(const std::vector<at::Tensor>& params, const MakeState& make_state) {
+    buckets_.clear();
+    entries_.clear();
+    for (const auto& param : params) {
+      const at::Tensor& grad = param.grad();
+      if (!grad.defined()) continue;
+      State& state = make_state(param);
+      size_t index = 0;
+      while (index < buckets_.size() &&
+             !(buckets_[index].holds(param) && buckets_[index].takes(state))) {
+        ++index;
+      }
+      if (index == buckets_.size()) buckets_.emplace_back(param, state);
+      buckets_[index].params.push_back(param);
+      buckets_[index].grads.push_back(grad);
+      buckets_[index].add(state);
+      entries_.push_back({param.unsafeGetTensorImpl(), &state, index});
+    }
+    for (auto& bucket : buckets_) bucket.seal();
+  }
+
+  std::vector<B> buckets_ = {};
+  std::vector<Entry> entries_ = {};
+  std::optional<bool> variant_ = {};
+};
+
+inline bool has_sparse_grad(const Bucket& bucket) {
+  return std::any_of(bucket.grads.begin(), bucket.grads.end(),
+                     [](const auto& grad) { return grad.is_sparse(); });
+}
+
+/// Gives every gradient the strides of its parameter: the fused kernels on the CPU walk over both
+/// as if they had the same, and would mix up the elements.
+inline void match_strides(Bucket& bucket) {
+  for (size_t i = 0; i < bucket.params.size(); ++i) {
+    auto& grad = bucket.grads[i];
+    if (grad.strides() == bucket.params[i].strides()) continue;
+    grad = at::empty_like(bucket.params[i]).copy_(grad);
+  }
+}
+
+/// Calls `part(begin, end)` for parts of [0, count) that cover it, on LibTorch's threads. It goes
+/// through an iteration over a tensor of that length because `at::parallel_for` is a template whose
+/// OpenMP pragma does nothing here: only LibTorch is compiled with its OpenMP.
+template <class Part>
+void share_among_threads(int64_t count, const Part& part) {
+  const at::Tensor places = at::empty({count}, at::kByte);
+  const auto* first = static_cast<const char*>(places.const_data_ptr());
+  const at::ThreadLocalState state;
+  auto iteration = at::TensorIterator::borrowing_nullary_op(places);
+  const auto loop = [&](char** data, const int64_t*, int64_t size, int64_t) {
+    const at::ThreadLocalStateGuard guard(state);
+    const int64_t begin = *data - first;
+    part(begin, begin + size);
+  };
+  iteration.for_each(loop, /*grain_size=*/1);
+}
+
+/// Calls `kernel(slice)`, where `slice(tensors)` is the part of a list that the call is to take.
+/// The fused kernels on the CPU let the threads share each tensor, which costs more than the work
+/// where tensors are small; there the threads share the list.
+template <class Kernel>
+void call_fused_kernel(const Bucket& bucket, const Kernel& kernel) {
+  const auto part = [&](int64_t begin, int64_t end) {
+    kernel([=](at::TensorList tensors) {
+      return tensors.empty() ? tensors : tensors.slice(begin, end - begin);
+    });
+  };
+  const auto count = static_cast<int64_t>(bucket.params.size());
+  if (bucket.small_on_cpu) return share_among_threads(count, part);
+  part(0, count);
+}
+
+/// Calls `step(lr)` with the learning rate as a fused kernel takes it on the device: a number,
+/// unless it is a tensor on a GPU, which the host is not to read.
+template <class Step>
+void with_lr(double number, const std::optional<at::Tensor>& tensor, c10::Device device,
+             const Step& step) {
+  if (!tensor) return step(number);
+  if (tensor->is_cpu() || device.is_cpu()) return step(tensor->item<double>());
+  step(tensor->to(device, /*non_blocking=*/true));
+}
+
+/// Multiplies in place as Python does: the kernels keep a second operand that is a number in full,
+/// where `mul_(Scalar)`, which makes it the first, rounds it to the tensor's type.
+inline const at::Tensor& scale(const at::Tensor& tensor, double factor) {
+  return tensor.mul_(at::native::wrapped_scalar_tensor(factor));
+}
+
+/// Returns the tensor on the device, or nothing where it is undefined. A copy to the CPU is waited
+/// for, one to a GPU is not.
+inline std::optional<at::Tensor> to_device(const at::Tensor& tensor, c10::Device device) {
+  if (!tensor.defined()) return {};
+  return tensor.to(device, /*non_blocking=*/!device.is_cpu());
+}
+
+}  // namespace sconce::optim

@@ -1,0 +1,242 @@
+#include "sconce/optim/adam.hpp"
+
+#include "catch.hpp"
+#include "optim/training.hpp"
+#include "support/host_reads.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::optim::Adam;
+using sconce::optim::AdamW;
+using sconce::optim::KernelOptions;
+using sconce::optim::Mode;
+using sconce::test::Case;
+using torch::optim::AdamOptions;
+using torch::optim::AdamWOptions;
+using torch::optim::OptimizerParamGroup;
+
+namespace {
+
+const std::vector<torch::ScalarType> dtypes = {torch::kFloat, torch::kDouble, torch::kBFloat16,
+                                               torch::kHalf, torch::kComplexFloat};
+
+struct Choice {
+  torch::ScalarType dtype;
+  Mode mode;
+  bool amsgrad;
+  double weight_decay;
+  bool maximize;
+  bool tensor_lr;
+};
+
+template <class Optimizer, class Options>
+Case make_case(const std::string& python_class, const Choice& choice) {
+  const double lr = 0.02;
+  const double second_lr = choice.tensor_lr ? lr : 0.007;
+  auto options = Options(lr).betas({0.8, 0.95}).weight_decay(choice.weight_decay);
+  options.amsgrad(choice.amsgrad).eps(1e-6);
+  Case c;
+  c.optimizer = python_class;
+  c.dtype = choice.dtype;
+  c.kernel = {.mode = choice.mode, .maximize = choice.maximize};
+  if (choice.tensor_lr) c.kernel.lr = sconce::test::lr_tensor(lr, c.dtype);
+  std::ostringstream arguments;
+  arguments << "lr=" << lr << ", betas=(0.8, 0.95), weight_decay=" << choice.weight_decay
+            << ", eps=1e-6, amsgrad=" << (choice.amsgrad ? "True" : "False");
+  c.arguments = arguments.str();
+  c.of_second = choice.tensor_lr ? "betas=(0.5, 0.75)" : "lr=0.007, betas=(0.5, 0.75)";
+  c.make = [=](const std::vector<torch::Tensor>& p, const KernelOptions& kernel) {
+    auto second = options;
+    second.lr(second_lr).betas({0.5, 0.75});
+    std::vector<OptimizerParamGroup> groups;
+    groups.emplace_back(std::vector<torch::Tensor>(p.begin(), p.begin() + 4));
+    groups.emplace_back(std::vector<torch::Tensor>(p.begin() + 4, p.end()),
+                        std::make_unique<Options>(second));
+    return std::make_unique<Optimizer>(groups, options, kernel);
+  };
+  return c;
+}
+
+template <class Optimizer, class Options>
+std::vector<Case> grid(const std::string& python_class) {
+  std::vector<Case> cases;
+  for (const auto mode : {Mode::fused, Mode::foreach, Mode::for_loop}) {
+    for (const auto dtype : dtypes) {
+      if (mode == Mode::fused && c10::isComplexType(dtype)) continue;
+      for (int bits = 0; bits < 16; ++bits) {
+        const bool tensor_lr = (bits & 8) != 0;
+        if (tensor_lr && mode == Mode::foreach) continue;
+        cases.push_back(make_case<Optimizer, Options>(
+            python_class, {dtype, mode, (bits & 1) != 0, (bits & 2) != 0 ? 0.1 : 0.0,
+                           (bits & 4) != 0, tensor_lr}));
+      }
+    }
+  }
+  for (size_t i = 0; i < cases.size(); ++i) {
+    static const std::array midway = {"", "archive", "dict"};
+    cases[i].name = python_class + std::to_string(i);
+    cases[i].midway = midway[(i / 8 + i) % 3];
+  }
+  return cases;
+}
+
+}  // namespace
+
+TEST_CASE("Adam and AdamW train as Python's with the same kernels", "[python]") {
+  auto cases = grid<Adam, AdamOptions>("Adam");
+  const auto more = grid<AdamW, AdamWOptions>("AdamW");
+  cases.insert(cases.end(), more.begin(), more.end());
+  CHECK(sconce::test::compare_with_python(cases) == 8648);
+}
+
+TEST_CASE("a step of AdamW that is skipped leaves parameters, moments and counts as they were") {
+  for (const bool amsgrad : {false, true}) {
+    const auto c = make_case<AdamW, AdamWOptions>(
+        "AdamW", {torch::kFloat, Mode::fused, amsgrad, 0.1, false, false});
+    auto parameters = sconce::test::make_parameters(torch::kFloat);
+    const auto scaled = c.make(parameters, c.kernel);
+    auto expected = sconce::test::make_parameters(torch::kFloat);
+    const auto plain = c.make(expected, c.kernel);  // it never sees the steps that are skipped
+    for (const int step : {0, 1, 2, 3, 4, 5}) {
+      INFO("step " << step);
+      sconce::test::set_gradients(parameters, step);
+      for (auto& p : parameters) {
+        if (p.grad().defined()) p.mutable_grad().mul_(8);
+      }
+      const auto before = sconce::test::copies(sconce::test::result_of(*scaled, parameters));
+      const bool skipped = step % 2 == 0;
+      scaled->step_with_amp_scaling(torch::full({1}, 8.0), torch::full({1}, skipped ? 1.0 : 0.0));
+      const auto after = sconce::test::result_of(*scaled, parameters).tensors;
+      if (skipped && step > 0) {
+        CHECK(sconce::test::same_bits(before, after));
+      } else if (skipped) {  // the state is there now, and zero
+        for (const auto& [key, tensor] : after) {
+          if (key.starts_with("state.")) CHECK(tensor.eq(0).all().item<bool>());
+        }
+        CHECK(after.at("parameter.0").equal(before.at("parameter.0")));
+      } else {
+        sconce::test::set_gradients(expected, step);
+        plain->step();
+        const auto theirs = sconce::test::result_of(*plain, expected).tensors;
+        for (const auto& [key, tensor] : theirs) CHECK(after.at(key).equal(tensor));
+      }
+    }
+  }
+}
+
+TEST_CASE("AdamW reads a step count a parameter with fused kernels and else nothing") {
+  auto parameters = sconce::test::make_parameters(torch::kFloat);
+  sconce::test::set_gradients(parameters, 0);  // five of six have a gradient
+  for (const auto mode : {Mode::fused, Mode::foreach, Mode::for_loop}) {
+    AdamW optimizer(parameters, AdamWOptions(), {.mode = mode});
+    optimizer.step();
+    const sconce::test::HostReads reads;
+    optimizer.step();
+    CHECK(reads.count() == (mode == Mode::fused ? 5 : 0));
+  }
+  AdamW optimizer(parameters, AdamWOptions());
+  const auto scale = torch::ones({});
+  const auto found_inf = torch::zeros({});
+  const sconce::test::HostReads reads;
+  optimizer.step_with_amp_scaling(scale, found_inf);
+  CHECK(reads.count() == 5);
+  AdamW with_tensor(parameters, AdamWOptions(), {.lr = torch::tensor(0.1F)});
+  const auto at_construction = reads.count();
+  with_tensor.step();
+  CHECK(reads.count() - at_construction == 5 + 1);
+}
+
+TEST_CASE("Adam and AdamW refuse wrong options, as defaults and in every group") {
+  const auto p = [] { return torch::ones({2}).requires_grad_(); };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto check = [&]<class Optimizer, class Options>(const std::string& name) {
+    const std::vector<std::pair<Options, std::string>> wrong = {
+        {Options(-1), "expected lr >= 0, got -1"},
+        {Options(nan), "expected lr >= 0, got nan"},
+        {Options().eps(-1e-3), "expected eps >= 0, got -0.001"},
+        {Options().betas({1.0, 0.9}), "expected betas in [0, 1), got 1 and 0.9"},
+        {Options().betas({0.9, -0.5}), "expected betas in [0, 1), got 0.9 and -0.5"},
+        {Options().betas({nan, 0.5}), "expected betas in [0, 1), got nan and 0.5"},
+        {Options().weight_decay(-2), "expected weight_decay >= 0, got -2"}};
+    for (const auto& [options, message] : wrong) {
+      CHECK_THROWS_WITH(Optimizer({p()}, options),
+                        ContainsSubstring(name + ": ") && ContainsSubstring(message));
+      std::vector<OptimizerParamGroup> groups;
+      groups.emplace_back(std::vector<torch::Tensor>{p()});
+      groups.emplace_back(std::vector<torch::Tensor>{p()}, std::make_unique<Options>(options));
+      CHECK_THROWS_WITH(Optimizer(groups), ContainsSubstring(message));
+    }
+    CHECK_THROWS_WITH(
+        Optimizer({p()}, Options(), {.mode = Mode::foreach, .lr = torch::tensor(0.1)}),
+        ContainsSubstring("expected a number as lr with Mode::foreach, got a tensor"));
+    auto sparse = p();
+    sparse.mutable_grad() = torch::ones({2}).to_sparse();
+    for (const auto mode : {Mode::automatic, Mode::foreach, Mode::for_loop}) {
+      CHECK_THROWS_WITH(Optimizer({sparse}, Options(), {.mode = mode}).step(),
+                        ContainsSubstring("expected dense gradients"));
+    }
+  };
+  check.operator()<Adam, AdamOptions>("sconce::optim::Adam");
+  check.operator()<AdamW, AdamWOptions>("sconce::optim::AdamW");
+}
+
+TEST_CASE("archives of LibTorch's AdamW and of this one load in each other") {
+  auto parameters = sconce::test::make_parameters(torch::kFloat);
+  sconce::test::set_gradients(parameters, 0);
+  AdamW ours(parameters, AdamWOptions(0.01), {.mode = Mode::for_loop});
+  torch::optim::AdamW theirs(parameters, AdamWOptions(0.5));
+  ours.step();
+  ours.step();
+  std::stringstream to_theirs;
+  torch::save(ours, to_theirs);
+  torch::load(theirs, to_theirs);
+  const auto* state = static_cast<const torch::optim::AdamWParamState*>(
+      theirs.state().at(parameters[0].unsafeGetTensorImpl()).get());
+  CHECK(state->step() == 2);
+  CHECK(theirs.param_groups()[0].options().get_lr() == 0.01);
+
+  const auto before = sconce::test::copies(sconce::test::result_of(ours, parameters));
+  std::stringstream to_ours;
+  torch::save(theirs, to_ours);
+  AdamW again(parameters, AdamWOptions());
+  torch::load(again, to_ours);
+  CHECK(sconce::test::same_bits(before, sconce::test::result_of(again, parameters).tensors));
+}
+
+TEST_CASE("a training that changes from C++ to Python and back ends with the same numbers",
+          "[python]") {
+  std::vector<Case> cases;
+  for (const auto mode : {Mode::fused, Mode::foreach}) {
+    for (const bool tensor_lr : {false, true}) {
+      if (tensor_lr && mode == Mode::foreach) continue;
+      cases.push_back(make_case<AdamW, AdamWOptions>(
+          "AdamW", {torch::kBFloat16, mode, true, 0.1, false, tensor_lr}));
+      cases.back().name = "swap" + std::to_string(cases.size());
+      cases.back().midway = "swap";
+    }
+  }
+  const sconce::test::TempDir folder;
+  std::map<std::string, sconce::test::Result> ours;
+  for (const auto& c : cases) ours[c.name] = sconce::test::train(c, folder);
+  int compared = 0;
+  sconce::test::ask_python(folder, cases, [&](const auto& name, const auto& key, const auto& rest) {
+    if (key.starts_with("group.")) return;
+    INFO(name << " " << key);
+    const auto& tensor = ours.at(name).tensors.at(key);
+    CHECK(sconce::test::same_bits(tensor, sconce::test::from_hex(rest, tensor)));
+    ++compared;
+  });
+  CHECK(compared == 3 * (6 + 5 * 4));
+
+  for (const auto& c : cases) {
+    const auto parameters = sconce::test::make_parameters(c.dtype);
+    const auto fresh = c.make(parameters, c.kernel);
+    std::ifstream file(folder.path() / (c.name + ".python.pt"), std::ios::binary);
+    const std::vector<char> bytes(std::istreambuf_iterator<char>(file), {});
+    fresh->load_state_dict(torch::jit::pickle_load(bytes));
+    auto result = sconce::test::result_of(*fresh, parameters);
+    for (const auto& [key, tensor] : ours.at(c.name).tensors) {
+      if (key.starts_with("state.")) CHECK(sconce::test::same_bits(result.tensors.at(key), tensor));
+    }
+    CHECK(result.options == ours.at(c.name).options);
+  }
+}

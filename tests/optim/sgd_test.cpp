@@ -1,0 +1,209 @@
+#include "sconce/optim/sgd.hpp"
+
+#include "catch.hpp"
+#include "optim/training.hpp"
+#include "support/host_reads.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::optim::KernelOptions;
+using sconce::optim::Mode;
+using sconce::optim::SGD;
+using sconce::test::Case;
+using torch::optim::OptimizerParamGroup;
+using torch::optim::SGDOptions;
+
+namespace {
+
+const std::vector<torch::ScalarType> dtypes = {torch::kFloat, torch::kDouble, torch::kBFloat16,
+                                               torch::kHalf, torch::kComplexFloat};
+
+struct Momentum {
+  double momentum;
+  double dampening;
+  bool nesterov;
+};
+
+Case make_case(const SGDOptions& options, torch::ScalarType dtype, Mode mode, bool maximize,
+               bool tensor_lr) {
+  Case c;
+  c.optimizer = "SGD";
+  c.dtype = dtype;
+  c.kernel = {.mode = mode, .maximize = maximize};
+  if (tensor_lr) c.kernel.lr = sconce::test::lr_tensor(0.1, dtype);
+  std::ostringstream arguments;
+  arguments << "lr=0.1, momentum=" << options.momentum() << ", dampening=" << options.dampening()
+            << ", weight_decay=" << options.weight_decay()
+            << ", nesterov=" << (options.nesterov() ? "True" : "False");
+  c.arguments = arguments.str();
+  c.of_second = tensor_lr ? "weight_decay=0.05" : "lr=0.03, weight_decay=0.05";
+  c.make = [options, tensor_lr](const std::vector<torch::Tensor>& p, const KernelOptions& kernel) {
+    auto second = options;
+    second.lr(tensor_lr ? 0.1 : 0.03).weight_decay(0.05);
+    std::vector<OptimizerParamGroup> groups;
+    groups.emplace_back(std::vector<torch::Tensor>(p.begin(), p.begin() + 4));
+    groups.emplace_back(std::vector<torch::Tensor>(p.begin() + 4, p.end()),
+                        std::make_unique<SGDOptions>(second));
+    return std::make_unique<SGD>(groups, options, kernel);
+  };
+  return c;
+}
+
+std::vector<Case> grid() {
+  std::vector<Case> cases;
+  for (const auto mode : {Mode::fused, Mode::foreach, Mode::for_loop}) {
+    for (const auto dtype : dtypes) {
+      if (mode == Mode::fused && c10::isComplexType(dtype)) continue;
+      for (const auto m : {Momentum{0, 0, false}, Momentum{0.9, 0, false},
+                           Momentum{0.9, 0.5, false}, Momentum{0.9, 0, true}}) {
+        for (int bits = 0; bits < 8; ++bits) {
+          auto options = SGDOptions(0.1).momentum(m.momentum).dampening(m.dampening);
+          options.nesterov(m.nesterov).weight_decay((bits & 1) != 0 ? 0.1 : 0);
+          cases.push_back(make_case(options, dtype, mode, (bits & 2) != 0, (bits & 4) != 0));
+        }
+      }
+    }
+  }
+  for (size_t i = 0; i < cases.size(); ++i) {
+    static const std::array midway = {"", "archive", "dict"};
+    cases[i].name = "sgd" + std::to_string(i);
+    cases[i].midway = midway[(i / 8 + i) % 3];
+  }
+  return cases;
+}
+
+}  // namespace
+
+TEST_CASE("SGD trains as Python's with the same kernels", "[python]") {
+  CHECK(sconce::test::compare_with_python(grid()) == 4368);
+}
+
+TEST_CASE("a step of SGD that is skipped leaves everything as it was, also the first") {
+  const auto found = torch::ones({});
+  const auto none = torch::zeros({});
+  for (const auto& m : {Momentum{0, 0, false}, Momentum{0.9, 0, false}, Momentum{0.9, 0.5, false},
+                        Momentum{0.9, 0, true}}) {
+    INFO("momentum " << m.momentum << " dampening " << m.dampening << " nesterov " << m.nesterov);
+    auto options = SGDOptions(0.1).momentum(m.momentum).dampening(m.dampening);
+    options.nesterov(m.nesterov).weight_decay(0.1);
+    const auto c = make_case(options, torch::kFloat, Mode::fused, false, false);
+    auto parameters = sconce::test::make_parameters(torch::kFloat);
+    const auto scaled = c.make(parameters, c.kernel);
+    auto expected = sconce::test::make_parameters(torch::kFloat);
+    const auto plain = c.make(expected, c.kernel);  // it never sees the steps that are skipped
+
+    for (const int step : {0, 1, 2, 3, 4, 5}) {
+      const bool skipped = step == 0 || step == 1 || step == 4;
+      sconce::test::set_gradients(parameters, step);
+      for (auto& p : parameters) {
+        if (p.grad().defined()) p.mutable_grad().mul_(8);
+      }
+      const auto before = sconce::test::copies(sconce::test::result_of(*scaled, parameters));
+      scaled->step_with_amp_scaling(torch::full({}, 8.0), skipped ? found : none);
+      const auto after = sconce::test::result_of(*scaled, parameters).tensors;
+      INFO("step " << step);
+      if (skipped && step > 1) {
+        CHECK(sconce::test::same_bits(before, after));
+      } else if (skipped) {  // the buffers are there now, and zero
+        CHECK(after.at("parameter.0").equal(before.at("parameter.0")));
+        for (const auto& [key, tensor] : after) {
+          if (key.starts_with("state.")) CHECK(tensor.eq(0).all().item<bool>());
+        }
+      } else {
+        sconce::test::set_gradients(expected, step);
+        plain->step();
+        for (const auto& [key, tensor] : sconce::test::result_of(*plain, expected).tensors) {
+          INFO(key);
+          REQUIRE(after.contains(key));
+          CHECK(after.at(key).equal(tensor));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a first step that was skipped is still to come after saving and loading") {
+  const auto options = SGDOptions(0.1).momentum(0.9).dampening(0.5);
+  for (const std::string midway : {"archive", "dict"}) {
+    INFO(midway);
+    auto c = make_case(options, torch::kFloat, Mode::fused, false, false);
+    c.midway = midway;
+    auto parameters = sconce::test::make_parameters(torch::kFloat);
+    std::unique_ptr<sconce::optim::KernelOptimizer> optimizer = c.make(parameters, c.kernel);
+    sconce::test::set_gradients(parameters, 0);
+    optimizer->step_with_amp_scaling({}, torch::ones({}));
+    sconce::test::change_optimizer(c, optimizer, parameters);
+    const auto before = parameters[1].detach().clone();
+    optimizer->step();
+    CHECK(parameters[1].equal(before.add(parameters[1].grad(), -0.1)));
+  }
+}
+
+TEST_CASE("SGD reads nothing on the host, with any kernels") {
+  for (const auto mode : {Mode::fused, Mode::foreach, Mode::for_loop}) {
+    const auto c = make_case(SGDOptions(0.1).momentum(0.9).dampening(0.5).weight_decay(0.1),
+                             torch::kFloat, mode, true, false);
+    auto parameters = sconce::test::make_parameters(torch::kFloat);
+    const auto optimizer = c.make(parameters, c.kernel);
+    sconce::test::set_gradients(parameters, 0);
+    const auto none = torch::zeros({});
+    const sconce::test::HostReads reads;
+    optimizer->step();
+    optimizer->step();
+    if (mode == Mode::fused) optimizer->step_with_amp_scaling(torch::ones({}), none);
+    CHECK(reads.count() == 0);
+    none.item<float>();
+    CHECK(reads.count() == 1);  // so the counter counts
+  }
+}
+
+TEST_CASE("SGD refuses wrong options, as defaults and in every group") {
+  const auto p = [] { return torch::ones({2}).requires_grad_(); };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<std::pair<SGDOptions, std::string>> wrong = {
+      {SGDOptions(-1), "expected lr >= 0, got -1"},
+      {SGDOptions(nan), "expected lr >= 0, got nan"},
+      {SGDOptions(0.1).momentum(-0.5), "expected momentum >= 0, got -0.5"},
+      {SGDOptions(0.1).momentum(nan), "expected momentum >= 0, got nan"},
+      {SGDOptions(0.1).weight_decay(-2), "expected weight_decay >= 0, got -2"},
+      {SGDOptions(0.1).nesterov(true), "got momentum 0 and dampening 0"},
+      {SGDOptions(0.1).nesterov(true).momentum(0.9).dampening(0.5),
+       "got momentum 0.9 and dampening 0.5"}};
+  for (const auto& [options, message] : wrong) {
+    CHECK_THROWS_WITH(SGD({p()}, options),
+                      ContainsSubstring("sconce::optim::SGD: ") && ContainsSubstring(message));
+    std::vector<OptimizerParamGroup> groups;
+    groups.emplace_back(std::vector<torch::Tensor>{p()});
+    groups.emplace_back(std::vector<torch::Tensor>{p()}, std::make_unique<SGDOptions>(options));
+    CHECK_THROWS_WITH(SGD(groups, SGDOptions(0.1)), ContainsSubstring(message));
+  }
+  SGD optimizer({p()}, SGDOptions(0.1));
+  optimizer.param_groups()[0].set_options(std::make_unique<torch::optim::AdamOptions>());
+  CHECK_THROWS_WITH(optimizer.step(), ContainsSubstring("this optimizer's options"));
+  CHECK_THROWS_WITH(SGD({p()}, SGDOptions(0.1), {.lr = torch::ones({2})}),
+                    ContainsSubstring("expected a tensor lr of 1 element"));
+  CHECK_THROWS_WITH(SGD({p()}, SGDOptions(0.1), {.lr = torch::tensor(-1.0)}),
+                    ContainsSubstring("expected lr >= 0, got -1"));
+}
+
+TEST_CASE("SGD takes sparse gradients but with Mode::fused") {
+  const auto dense_grad = torch::tensor({0.0F, 2.0F, 0.0F, 4.0F}).reshape({4, 1});
+  const auto parameter = [&] {
+    auto p = torch::ones({4, 1}).requires_grad_();
+    p.mutable_grad() = dense_grad.to_sparse(1);
+    return p;
+  };
+  for (const auto mode : {Mode::automatic, Mode::foreach, Mode::for_loop}) {
+    const auto p = parameter();
+    SGD optimizer({p}, SGDOptions(0.5).momentum(0.9), {.mode = mode});
+    optimizer.step();
+    optimizer.step();
+    CHECK(torch::allclose(p, 1 - 0.5 * 2.9 * dense_grad));
+  }
+  const auto p = parameter();
+  SGD fused({p}, SGDOptions(0.5), {.mode = Mode::fused});
+  CHECK_THROWS_WITH(fused.step(), ContainsSubstring("the fused kernels take no sparse gradients"));
+  SGD automatic({p}, SGDOptions(0.5));
+  CHECK_THROWS_WITH(automatic.step_with_amp_scaling({}, torch::zeros({})),
+                    ContainsSubstring("the fused kernels take no sparse gradients"));
+  CHECK(p.equal(torch::ones({4, 1})));
+}

@@ -1,0 +1,295 @@
+#pragma once
+
+#include <torch/csrc/jit/serialization/pickle.h>
+
+#include <fstream>
+#include <functional>
+#include <iomanip>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "sconce/optim/kernel_optimizer.hpp"
+#include "support/run_program.hpp"
+#include "support/temp_dir.hpp"
+
+// One small training, here with sconce's optimizers and in tests/reference/optim.py with Python's.
+namespace sconce::test {
+
+constexpr int steps = 20;
+
+/// Returns numbers that Python makes in the same way.
+inline torch::Tensor numbers(int64_t seed, torch::IntArrayRef sizes, torch::ScalarType dtype) {
+  if (c10::isComplexType(dtype)) {
+    return torch::complex(numbers(seed, sizes, torch::kFloat),
+                          numbers(seed + 17, sizes, torch::kFloat));
+  }
+  const auto whole =
+      (torch::arange(c10::multiply_integers(sizes)) * 7919 + seed * 104729).remainder(2003) - 1001;
+  return (whole.to(torch::kDouble) / 1024).to(dtype).reshape(sizes);
+}
+
+/// The parameters of two groups: number 3 never has a gradient, number 5 not always.
+inline std::vector<torch::Tensor> make_parameters(torch::ScalarType dtype) {
+  const std::vector<std::vector<int64_t>> sizes = {{3, 5}, {67}, {}, {4}, {2, 3, 4}, {33}};
+  std::vector<torch::Tensor> parameters;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    parameters.push_back(numbers(1000 + static_cast<int64_t>(i), sizes[i], dtype).requires_grad_());
+  }
+  return parameters;
+}
+
+inline void set_gradients(std::vector<torch::Tensor>& parameters, int step) {
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    auto& p = parameters[i];
+    const bool has_none = i == 3 || (i == 5 && step % 3 == 1);
+    p.mutable_grad() =
+        has_none ? torch::Tensor()
+                 : numbers(100 * step + static_cast<int64_t>(i), p.sizes(), p.scalar_type());
+  }
+}
+
+/// Returns a learning rate of the type that suits the parameters'.
+inline torch::Tensor lr_tensor(double lr, torch::ScalarType dtype) {
+  return torch::tensor(lr, dtype == torch::kDouble ? torch::kDouble : torch::kFloat);
+}
+
+/// What one training is and how Python says it.
+struct Case {
+  std::string name = {};       ///< without blanks
+  std::string optimizer = {};  ///< Python's class
+  torch::ScalarType dtype = torch::kFloat;
+  optim::KernelOptions kernel = {};
+  std::string arguments = {};  ///< Python's, without the kernels
+  std::string of_second = {};  ///< Python's, of the second group
+  std::string midway = {};     ///< what happens after half the steps: "", "archive", "dict", "swap"
+
+  /// Makes the optimizer over the parameters' two groups.
+  std::function<std::unique_ptr<optim::KernelOptimizer>(const std::vector<torch::Tensor>&,
+                                                        const optim::KernelOptions&)>
+      make = {};
+};
+
+/// The tensors and options at the end of a training, by the names that optim.py gives them.
+struct Result {
+  std::map<std::string, torch::Tensor> tensors = {};
+  std::map<std::string, std::string> options = {};
+};
+
+inline std::string option_text(const c10::IValue& value) {
+  if (value.isNone()) return "None";
+  if (value.isBool()) return value.toBool() ? "True" : "False";
+  if (value.isTuple()) {
+    const auto& pair = value.toTupleRef().elements();
+    return option_text(pair[0]) + " " + option_text(pair[1]);
+  }
+  std::ostringstream text;
+  if (value.isList()) {  // the parameters' numbers
+    for (const auto& number : value.toListRef()) {
+      text << (text.tellp() > 0 ? ", " : "[") << number.toInt();
+    }
+    text << "]";
+    return text.str();
+  }
+  text << std::setprecision(17)
+       << (value.isTensor() ? value.toTensor().item<double>() : value.toDouble());
+  return text.str();
+}
+
+inline Result result_of(const optim::KernelOptimizer& optimizer,
+                        const std::vector<torch::Tensor>& parameters) {
+  Result result;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    result.tensors["parameter." + std::to_string(i)] = parameters[i].detach();
+  }
+  const auto all = optimizer.state_dict().toGenericDict();
+  for (const auto& state : all.at("state").toGenericDict()) {
+    for (const auto& entry : state.value().toGenericDict()) {
+      result.tensors["state." + std::to_string(state.key().toInt()) + "." +
+                     entry.key().toStringRef()] = entry.value().toTensor();
+    }
+  }
+  int index = 0;
+  for (const auto& group : all.at("param_groups").toListRef()) {
+    for (const auto& entry : group.toGenericDict()) {
+      result.options["group." + std::to_string(index) + "." + entry.key().toStringRef()] =
+          option_text(entry.value());
+    }
+    ++index;
+  }
+  return result;
+}
+
+inline bool same_bits(const torch::Tensor& a, const torch::Tensor& b) {
+  return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type() &&
+         std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0;
+}
+
+/// Returns copies of the tensors, to compare with later.
+inline std::map<std::string, torch::Tensor> copies(const Result& result) {
+  auto tensors = result.tensors;
+  for (auto& entry : tensors) entry.second = entry.second.clone();
+  return tensors;
+}
+
+/// Whether both have the same names with the same bits.
+inline bool same_bits(const std::map<std::string, torch::Tensor>& a,
+                      const std::map<std::string, torch::Tensor>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.first == y.first && same_bits(x.second, y.second);
+  });
+}
+
+/// Puts another optimizer in the place of this one, which takes over its state.
+inline void change_optimizer(const Case& c, std::unique_ptr<optim::KernelOptimizer>& optimizer,
+                             const std::vector<torch::Tensor>& parameters) {
+  auto other = c.make(parameters, c.kernel);
+  if (c.midway == "archive") {
+    std::stringstream stream;
+    torch::save(*optimizer, stream);
+    torch::load(*other, stream);
+  } else {
+    other->load_state_dict(optimizer->state_dict());
+  }
+  optimizer = std::move(other);
+}
+
+/// Writes what optim.py goes on from.
+inline void write_half(const std::filesystem::path& file, const optim::KernelOptimizer& optimizer,
+                       const std::vector<torch::Tensor>& parameters) {
+  c10::impl::GenericDict half(c10::StringType::get(), c10::AnyType::get());
+  half.insert("optimizer", optimizer.state_dict());
+  half.insert("parameters", c10::List<torch::Tensor>(parameters));
+  const auto bytes = torch::jit::pickle_save(half);
+  std::ofstream(file, std::ios::binary)
+      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+/// Does the training; `folder` takes the files of one that is half Python's.
+inline Result train(const Case& c, const TempDir& folder) {
+  auto parameters = make_parameters(c.dtype);
+  auto optimizer = c.make(parameters, c.kernel);
+  for (int step = 0; step < steps; ++step) {
+    if (step == 5 && c.kernel.lr) {
+      c.kernel.lr->mul_(0.5);
+    } else if (step == 5) {
+      for (auto& group : optimizer->param_groups()) {
+        group.options().set_lr(group.options().get_lr() * 0.5);
+      }
+    }
+    if (step == steps / 2 && (c.midway == "archive" || c.midway == "dict")) {
+      change_optimizer(c, optimizer, parameters);
+    }
+    if (step == steps / 2 && c.midway == "swap") {
+      write_half(folder.path() / (c.name + ".pt"), *optimizer, parameters);
+    }
+    set_gradients(parameters, step);
+    optimizer->step();
+  }
+  return result_of(*optimizer, parameters);
+}
+
+inline std::string python_line(const Case& c) {
+  static const std::map<torch::ScalarType, std::string> dtypes = {
+      {torch::kFloat, "float32"},
+      {torch::kDouble, "float64"},
+      {torch::kHalf, "float16"},
+      {torch::kBFloat16, "bfloat16"},
+      {torch::kComplexFloat, "complex64"}};
+  static const std::map<optim::Mode, std::string> modes = {
+      {optim::Mode::fused, "fused=True"},
+      {optim::Mode::foreach, "foreach=True"},
+      {optim::Mode::for_loop, "foreach=False"}};
+  return c.name + " " + c.optimizer + " " + dtypes.at(c.dtype) + (c.kernel.lr ? " 1 |" : " 0 |") +
+         c.arguments + ", " + modes.at(c.kernel.mode) +
+         ", maximize=" + (c.kernel.maximize ? "True" : "False") + "|" + c.of_second;
+}
+
+inline torch::Tensor from_hex(const std::string& hex, const torch::Tensor& like) {
+  auto tensor = torch::empty_like(like, torch::MemoryFormat::Contiguous);
+  REQUIRE(hex.size() == 2 * tensor.nbytes());
+  auto* bytes = static_cast<uint8_t*>(tensor.data_ptr());
+  for (size_t i = 0; i < tensor.nbytes(); ++i) {
+    bytes[i] = static_cast<uint8_t>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
+  }
+  return tensor;
+}
+
+/// Whether the two are as close as Python's own tests ask of this type.
+inline bool close(const torch::Tensor& a, const torch::Tensor& b) {
+  static const std::map<torch::ScalarType, std::pair<double, double>> tolerances = {
+      {torch::kDouble, {1e-7, 1e-7}},
+      {torch::kHalf, {1e-3, 1e-5}},
+      {torch::kBFloat16, {1.6e-2, 1e-5}}};
+  const auto found = tolerances.find(a.scalar_type());
+  const auto [rtol, atol] = found == tolerances.end() ? std::pair(1.3e-6, 1e-5) : found->second;
+  return a.sizes() == b.sizes() && torch::allclose(a, b, rtol, atol);
+}
+
+/// Runs the cases in one Python process, which reads what `train` has left in the folder, and hands
+/// each line of its results, cut at the first blank, to `check(case name, key, rest)`.
+inline void ask_python(
+    const TempDir& folder, const std::vector<Case>& cases,
+    const std::function<void(const std::string&, const std::string&, const std::string&)>& check) {
+  std::string lines;
+  for (const auto& c : cases) lines += python_line(c) + "\n";
+  folder.write("cases", lines);
+  const auto ran = run_program(SCONCE_PYTHON " " SCONCE_TESTS_DIR "/reference/optim.py " +
+                               folder.path().string());
+  INFO(ran.err);
+  REQUIRE(ran.exit_code == 0);
+  std::ifstream results(folder.path() / "results");
+  std::string name;
+  for (std::string line; std::getline(results, line);) {
+    const auto blank = line.find(' ');
+    if (line.starts_with("= ")) {
+      name = line.substr(2);
+    } else {
+      check(name, line.substr(0, blank), line.substr(blank + 1));
+    }
+  }
+}
+
+/// Trains each case here and in Python and compares: bitwise with fused and foreach, by Python's
+/// tolerances with the loop. Returns how many tensors were compared.
+inline int compare_with_python(const std::vector<Case>& cases) {
+  const TempDir folder;
+  std::map<std::string, Result> ours;
+  std::map<std::string, const Case*> by_name;
+  for (const auto& c : cases) {
+    INFO(python_line(c));
+    by_name[c.name] = &c;
+    ours[c.name] = train(c, folder);
+  }
+  int compared = 0;
+  ask_python(folder, cases, [&](const auto& name, const auto& key, const auto& rest) {
+    INFO(python_line(*by_name.at(name)) << " " << key);
+    auto& result = ours.at(name);
+    if (key.starts_with("group.")) {
+      if (!key.ends_with(".foreach") && !key.ends_with(".fused")) {
+        CHECK(result.options[key] == rest);
+      }
+      result.options.erase(key);
+      return;
+    }
+    REQUIRE(result.tensors.contains(key));
+    const auto expected = from_hex(rest, result.tensors[key]);
+    if (by_name.at(name)->kernel.mode == optim::Mode::for_loop) {
+      CHECK(close(result.tensors[key], expected));
+    } else {
+      CHECK(same_bits(result.tensors[key], expected));
+    }
+    result.tensors.erase(key);
+    ++compared;
+  });
+  for (const auto& [name, left] : ours) {
+    INFO(name);
+    CHECK(left.tensors.empty());
+    CHECK(left.options.empty());
+  }
+  return compared;
+}
+
+}  // namespace sconce::test

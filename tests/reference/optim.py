@@ -1,0 +1,106 @@
+"""Trains with Python's optimizers as tests/optim/training.hpp does with sconce's.
+
+Run: python3 tests/reference/optim.py FOLDER
+
+Reads FOLDER/cases, a line each: "name optimizer dtype tensor_lr | arguments | of the second group",
+the last two as Python's keyword arguments. Writes FOLDER/results: after a line "= name" a line
+"key bytes" for each tensor and "groups text". Where there is FOLDER/name.pt, a training that begins
+in C++, its second half is done here. Leaves its last state dict in FOLDER/name.python.pt then.
+"""
+
+import pathlib
+import sys
+
+import torch
+
+SIZES = [[(3, 5), (67,), (), (4,)], [(2, 3, 4), (33,)]]
+STEPS = 20
+
+
+def numbers(seed, size, dtype):
+    if dtype.is_complex:
+        return torch.complex(numbers(seed, size, torch.float32),
+                             numbers(seed + 17, size, torch.float32))
+    count = torch.Size(size).numel()
+    whole = (torch.arange(count) * 7919 + seed * 104729) % 2003 - 1001
+    return (whole.double() / 1024).to(dtype).reshape(size)
+
+
+def set_gradients(parameters, step):
+    for i, p in enumerate(parameters):
+        has_none = i == 3 or (i == 5 and step % 3 == 1)
+        p.grad = None if has_none else numbers(100 * step + i, p.shape, p.dtype)
+
+
+def halve_rates(optimizer, lr):
+    if lr is not None:
+        lr.mul_(0.5)
+        return
+    for group in optimizer.param_groups:
+        group["lr"] *= 0.5
+
+
+def train(folder, name, kind, dtype, tensor_lr, arguments, of_second):
+    dtype, arguments = getattr(torch, dtype), eval(f"dict({arguments})")
+    lr_dtype = torch.float64 if dtype == torch.float64 else torch.float32
+    lr = torch.tensor(arguments["lr"], dtype=lr_dtype) if tensor_lr == "1" else None
+    if lr is not None:
+        arguments["lr"] = lr
+    groups, index = [], 0
+    for sizes in SIZES:
+        params = [numbers(1000 + index + i, size, dtype) for i, size in enumerate(sizes)]
+        groups.append({"params": [p.requires_grad_() for p in params]})
+        index += len(sizes)
+    groups[1].update(eval(f"dict({of_second})"))
+    optimizer = getattr(torch.optim, kind)(groups, **arguments)
+    parameters = [p for group in groups for p in group["params"]]
+    first = 0
+    if (folder / f"{name}.pt").exists():
+        half = torch.load(folder / f"{name}.pt", weights_only=False)
+        first = STEPS // 2
+        optimizer.load_state_dict(half["optimizer"])
+        with torch.no_grad():
+            for p, value in zip(parameters, half["parameters"]):
+                p.copy_(value)
+    for step in range(first, STEPS):
+        if step == 5:
+            halve_rates(optimizer, lr)
+        set_gradients(parameters, step)
+        optimizer.step()
+    if first:
+        torch.save(optimizer.state_dict(), folder / f"{name}.python.pt")
+    return parameters, optimizer.state_dict()
+
+
+def in_hex(tensor):
+    return bytes(tensor.detach().reshape(-1).view(torch.uint8).tolist()).hex()
+
+
+def option(value):
+    if isinstance(value, bool) or value is None:
+        return str(value)
+    if isinstance(value, tuple):
+        return " ".join(option(v) for v in value)
+    return f"{float(value):.17g}"
+
+
+def main(folder):
+    folder = pathlib.Path(folder)
+    with open(folder / "results", "w") as out:
+        for line in (folder / "cases").read_text().splitlines():
+            words, arguments, of_second = line.split("|")
+            parameters, state = train(folder, *words.split(), arguments, of_second)
+            print("=", words.split()[0], file=out)
+            for i, p in enumerate(parameters):
+                print(f"parameter.{i}", in_hex(p), file=out)
+            for i, tensors in state["state"].items():
+                for key, tensor in tensors.items():
+                    print(f"state.{i}.{key}", in_hex(tensor), file=out)
+            for i, group in enumerate(state["param_groups"]):
+                for key, value in group.items():
+                    text = value if key == "params" else option(value)
+                    print(f"group.{i}.{key}", text, file=out)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
