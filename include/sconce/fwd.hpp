@@ -13,6 +13,7 @@ class Tensor;
 namespace torch {
 using at::Tensor;
 using c10::Device;
+using c10::DeviceType;
 using c10::ScalarType;
 
 namespace nn {

@@ -1,6 +1,8 @@
 #pragma once
 
 /// Every public header of sconce. Programs that need less include less: most headers are light.
+#include "sconce/amp/autocast.hpp"
+#include "sconce/amp/grad_scaler.hpp"
 #include "sconce/cuda/device_properties.hpp"
 #include "sconce/data/batches.hpp"
 #include "sconce/data/dataset.hpp"

@@ -1,0 +1,237 @@
+#include "sconce/amp/grad_scaler.hpp"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
+#include <ATen/ops/_amp_update_scale.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <torch/optim/optimizer.h>
+
+#include <map>
+#include <utility>
+
+#include "sconce/devices.hpp"
+#include "sconce/optim/amp_scaling.hpp"
+
+namespace sconce::amp {
+
+namespace {
+
+enum class Float16Gradients { refused, accepted };
+
+// The kernel takes tensors of one device and one type at a time.
+using Gradients =
+    std::unordered_map<torch::Device, std::map<torch::ScalarType, std::vector<torch::Tensor>>>;
+
+// A copy to the CPU has to arrive before it is used, and there nothing waits for it.
+torch::Tensor on(torch::Device device, const torch::Tensor& tensor) {
+  return tensor.to(device, /*non_blocking=*/!device.is_cpu());
+}
+
+// The values of a sparse gradient, else the gradient.
+torch::Tensor values_of(const torch::Tensor& parameter) {
+  if (!parameter.grad().is_sparse()) return parameter.grad();
+  if (parameter.grad().scalar_type() == c10::kHalf) {
+    // Adding up entries of one index may overflow in float16; the check has to see the sums.
+    parameter.mutable_grad() = parameter.grad().coalesce();
+  }
+  return parameter.grad()._values();
+}
+
+Gradients gradients_of(torch::optim::Optimizer& optimizer, Float16Gradients float16) {
+  const at::NoGradGuard no_grad;
+  Gradients gradients;
+  for (const auto& group : optimizer.param_groups()) {
+    for (const auto& parameter : group.params()) {
+      if (!parameter.grad().defined()) continue;
+      TORCH_CHECK_VALUE(
+          float16 == Float16Gradients::accepted || parameter.grad().scalar_type() != c10::kHalf,
+          "sconce::amp::GradScaler::unscale_: expected gradients of more precision than float16, ",
+          "which dividing by the scale would lose; keep the parameters in float32");
+      const auto values = values_of(parameter);
+      gradients[values.device()][values.scalar_type()].push_back(values);
+    }
+  }
+  return gradients;
+}
+
+// Multiplies the gradients by inv_scale and returns, for each of their devices, whether one is inf
+// or nan.
+std::vector<torch::Tensor> multiply_and_check(const Gradients& gradients,
+                                              const torch::Tensor& inv_scale) {
+  const at::NoGradGuard no_grad;
+  std::vector<torch::Tensor> found_infs;
+  for (const auto& [device, by_type] : gradients) {
+    auto found_inf = at::zeros({}, inv_scale.options().device(device));
+    for (const auto& [type, values] : by_type) {
+      at::_amp_foreach_non_finite_check_and_unscale_(values, found_inf, on(device, inv_scale));
+    }
+    found_infs.push_back(found_inf);
+  }
+  return found_infs;
+}
+
+}  // namespace
+
+GradScaler::GradScaler(GradScalerOptions options) : options_(options) {
+  if (options_.enabled && options_.device == c10::kCUDA && num_gpus() == 0) {
+    TORCH_WARN("sconce::amp::GradScaler: CUDA is not available. Disabling the scaler.");
+    options_.enabled = false;
+  }
+  if (!options_.enabled) return;
+  TORCH_CHECK(options_.growth_factor > 1.0,
+              "sconce::amp::GradScaler: expected growth_factor > 1, got ", options_.growth_factor);
+  TORCH_CHECK(options_.backoff_factor < 1.0,
+              "sconce::amp::GradScaler: expected backoff_factor < 1, got ",
+              options_.backoff_factor);
+}
+
+torch::Tensor GradScaler::scale(const torch::Tensor& outputs) {
+  if (!is_enabled()) return outputs;
+  if (!scale_.defined()) {
+    scale_ =
+        at::full({}, options_.init_scale, at::TensorOptions(outputs.device()).dtype(c10::kFloat));
+    growth_tracker_ = at::full({}, init_growth_tracker_, scale_.options().dtype(c10::kInt));
+  }
+  return outputs * on(outputs.device(), scale_);
+}
+
+std::vector<torch::Tensor> GradScaler::scale(const std::vector<torch::Tensor>& outputs) {
+  std::vector<torch::Tensor> scaled;
+  scaled.reserve(outputs.size());
+  for (const auto& output : outputs) scaled.push_back(scale(output));
+  return scaled;
+}
+
+GradScaler::OptimizerState& GradScaler::state_of(const torch::optim::Optimizer& optimizer,
+                                                 const char* who) {
+  TORCH_CHECK(scale_.defined(), "sconce::amp::GradScaler::", who,
+              ": expected a call of scale(loss) earlier in the iteration");
+  return states_[&optimizer];
+}
+
+void GradScaler::unscale_(torch::optim::Optimizer& optimizer) {
+  if (!is_enabled()) return;
+  auto& state = state_of(optimizer, "unscale_");
+  TORCH_CHECK(state.stage != Stage::unscaled,
+              "sconce::amp::GradScaler::unscale_: expected one call per optimizer between updates; "
+              "unscale_ has already been called for this one");
+  TORCH_CHECK(state.stage != Stage::stepped,
+              "sconce::amp::GradScaler::unscale_: expected a call before step; this optimizer has "
+              "made its step since the last update");
+  unscale(optimizer, state);
+}
+
+void GradScaler::unscale(torch::optim::Optimizer& optimizer, OptimizerState& state) {
+  const auto inv_scale = scale_.to(c10::kDouble).reciprocal().to(c10::kFloat);
+  state.found_infs =
+      multiply_and_check(gradients_of(optimizer, Float16Gradients::refused), inv_scale);
+  state.stage = Stage::unscaled;
+}
+
+torch::Tensor GradScaler::combined(const std::vector<torch::Tensor>& found_infs) const {
+  // The fused kernels skip where found_inf is exactly 1, so over devices not the sum.
+  if (found_infs.empty()) return at::zeros({}, scale_.options());
+  auto found_inf = on(scale_.device(), found_infs.front());
+  for (size_t i = 1; i < found_infs.size(); ++i) {
+    found_inf = at::maximum(found_inf, on(scale_.device(), found_infs[i]));
+  }
+  return found_inf;
+}
+
+torch::Tensor GradScaler::step(torch::optim::Optimizer& optimizer,
+                               std::function<torch::Tensor()> closure) {
+  if (!is_enabled()) return optimizer.step(std::move(closure));
+  TORCH_CHECK(closure == nullptr, "sconce::amp::GradScaler::step: expected no closure, which an ",
+              "enabled scaler does not support");
+  auto& state = state_of(optimizer, "step");
+  TORCH_CHECK(state.stage != Stage::stepped, "sconce::amp::GradScaler::step: expected one call ",
+              "per optimizer between updates; step has already been called for this one");
+  torch::Tensor result;
+  auto* amp_scaling = dynamic_cast<optim::AmpScaling*>(&optimizer);
+  if (amp_scaling != nullptr && amp_scaling->step_supports_amp_scaling()) {
+    step_in_kernels(*amp_scaling, optimizer, state);
+  } else {
+    result = step_from_host(optimizer, state);
+  }
+  state.stage = Stage::stepped;
+  return result;
+}
+
+void GradScaler::step_in_kernels(optim::AmpScaling& amp_scaling, torch::optim::Optimizer& optimizer,
+                                 OptimizerState& state) {
+  const auto gradients = gradients_of(optimizer, Float16Gradients::accepted);
+  torch::Tensor grad_scale;
+  if (state.stage == Stage::ready) {
+    grad_scale = scale_;
+    state.found_infs = multiply_and_check(gradients, at::ones({}, scale_.options()));
+  }
+  TORCH_CHECK(
+      gradients.empty() || !state.found_infs.empty(),
+      "sconce::amp::GradScaler::step: expected gradients checked for inf, but unscale_ was ",
+      "called before there were any");
+  amp_scaling.step_with_amp_scaling(grad_scale, combined(state.found_infs));
+}
+
+torch::Tensor GradScaler::step_from_host(torch::optim::Optimizer& optimizer,
+                                         OptimizerState& state) {
+  if (state.stage == Stage::ready) unscale(optimizer, state);
+  TORCH_CHECK(!state.found_infs.empty(), "sconce::amp::GradScaler::step: expected a gradient to ",
+              "check for inf, but none of the optimizer's parameters has one");
+  return combined(state.found_infs).is_nonzero() ? torch::Tensor() : optimizer.step();
+}
+
+void GradScaler::update(std::optional<double> new_scale) {
+  if (!is_enabled()) return;
+  TORCH_CHECK(scale_.defined(), "sconce::amp::GradScaler::update: expected a call of scale(loss) ",
+              "earlier in the iteration");
+  if (new_scale) {
+    scale_.fill_(*new_scale);
+  } else {
+    std::vector<torch::Tensor> found_infs;
+    for (const auto& [optimizer, state] : states_) {
+      found_infs.insert(found_infs.end(), state.found_infs.begin(), state.found_infs.end());
+    }
+    TORCH_CHECK(!found_infs.empty(), "sconce::amp::GradScaler::update: expected gradients checked ",
+                "for inf since the last update, by unscale_ or step");
+    at::_amp_update_scale_(scale_, growth_tracker_, combined(found_infs), options_.growth_factor,
+                           options_.backoff_factor, options_.growth_interval);
+  }
+  states_.clear();
+}
+
+double GradScaler::get_scale() const {
+  if (!is_enabled()) return 1.0;
+  return scale_.defined() ? scale_.item<double>() : options_.init_scale;
+}
+
+GradScalerState GradScaler::state_dict() const {
+  if (!is_enabled()) return {};
+  return {.scale = get_scale(),
+          .growth_factor = options_.growth_factor,
+          .backoff_factor = options_.backoff_factor,
+          .growth_interval = options_.growth_interval,
+          .growth_tracker =
+              growth_tracker_.defined() ? growth_tracker_.item<int64_t>() : init_growth_tracker_};
+}
+
+void GradScaler::load_state_dict(const GradScalerState& state) {
+  if (!is_enabled()) return;
+  TORCH_CHECK(state != GradScalerState{},
+              "sconce::amp::GradScaler::load_state_dict: expected the state of an enabled scaler, "
+              "got the empty one, which a disabled scaler has");
+  options_.init_scale = state.scale;
+  options_.growth_factor = state.growth_factor;
+  options_.backoff_factor = state.backoff_factor;
+  options_.growth_interval = state.growth_interval;
+  init_growth_tracker_ = state.growth_tracker;
+  if (scale_.defined()) {
+    scale_.fill_(state.scale);
+    growth_tracker_.fill_(state.growth_tracker);
+  }
+}
+
+}  // namespace sconce::amp

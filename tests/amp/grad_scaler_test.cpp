@@ -1,0 +1,362 @@
+#include "sconce/amp/grad_scaler.hpp"
+
+#include <limits>
+#include <map>
+
+#include "amp/grad_scaler_script.hpp"
+#include "catch.hpp"
+#include "sconce/amp/autocast.hpp"
+#include "sconce/devices.hpp"
+#include "sconce/nn/clip_grad.hpp"
+#include "sconce/optim/adam.hpp"
+#include "sconce/optim/amp_scaling.hpp"
+#include "sconce/optim/lr_scheduler.hpp"
+#include "sconce/optim/sgd.hpp"
+#include "support/ask_python.hpp"
+#include "support/host_reads.hpp"
+#include "support/require_gpu.hpp"
+#include "support/warnings.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::amp::AutocastGuard;
+using sconce::amp::GradScaler;
+using sconce::amp::GradScalerOptions;
+using sconce::amp::GradScalerState;
+using sconce::optim::KernelOptions;
+using sconce::optim::Mode;
+using sconce::optim::lr_scheduler::CosineAnnealingLR;
+using sconce::test::HostReads;
+using sconce::test::Tensors;
+using sconce::test::Warnings;
+
+namespace {
+
+constexpr float inf = std::numeric_limits<float>::infinity();
+
+// Plain SGD that notes what the scaler hands to it.
+class NotingSGD : public torch::optim::SGD, public sconce::optim::AmpScaling {
+ public:
+  explicit NotingSGD(std::vector<torch::Tensor> params)
+      : SGD(std::move(params), torch::optim::SGDOptions(0.5)) {}
+
+  bool step_supports_amp_scaling() const override { return supports; }
+
+  void step_with_amp_scaling(const torch::Tensor& scale, const torch::Tensor& found) override {
+    ++amp_steps;
+    grad_scale = scale;
+    found_inf = found;
+  }
+
+  bool supports = true;
+  int amp_steps = 0;
+  torch::Tensor grad_scale, found_inf;
+};
+
+torch::Tensor parameter(const torch::Tensor& value) {
+  return value.clone().requires_grad_();
+}
+
+// Gives p the gradient, of the loss's scale.
+void backward(GradScaler& scaler, const torch::Tensor& p, float gradient) {
+  p.mutable_grad() = torch::Tensor();
+  scaler.scale((p * gradient).sum()).backward();
+}
+
+GradScaler cpu_scaler(GradScalerOptions options = {}) {
+  options.device = torch::kCPU;
+  GradScaler scaler(options);
+  REQUIRE(scaler.is_enabled());
+  return scaler;
+}
+
+// Python's refusals, its spaces as underscores, and ours.
+const std::map<std::string, std::string>& refusals() {
+  static const std::map<std::string, std::string> pairs = {
+      {"Attempted_step", "GradScaler::step: expected a call of scale(loss)"},
+      {"Attempted_unscale_", "GradScaler::unscale_: expected a call of scale(loss)"},
+      {"Attempted_update", "GradScaler::update: expected a call of scale(loss)"},
+      {"Attempting_to_unscale_FP16_gradients",
+       "GradScaler::unscale_: expected gradients of more precision than float16"},
+      {"Closure_use_is_not", "GradScaler::step: expected no closure"},
+      {"No_inf_checks_were_recorded_for", "GradScaler::step: expected a gradient to check"},
+      {"No_inf_checks_were_recorded_prior", "GradScaler::update: expected gradients checked"},
+      {"'int'_object_has_no", "GradScaler::step: expected gradients checked"},
+      {"The_source_state_dict_is_empty",
+       "GradScaler::load_state_dict: expected the state of an enabled scaler"},
+      {"step()_has_already", "GradScaler::step: expected one call per optimizer"},
+      {"unscale_()_has_already", "GradScaler::unscale_: expected one call per optimizer"},
+      {"unscale_()_is_being_called_after", "GradScaler::unscale_: expected a call before step"}};
+  return pairs;
+}
+
+// Whether our refusal is of the kind of Python's; counts the kinds.
+bool same_refusal(const std::string& actual, const std::string& expected,
+                  std::map<std::string, int>& kinds) {
+  for (const auto& [theirs, ours] : refusals()) {
+    if (!expected.starts_with("refused:" + theirs)) continue;
+    ++kinds[theirs];
+    return actual.starts_with("refused:sconce::amp::" + ours);
+  }
+  return false;
+}
+
+// A small network and what it learns from, in float16 under autocast.
+struct Float16Training {
+  torch::nn::Sequential net{torch::nn::Linear(4, 8), torch::nn::ReLU(), torch::nn::Linear(8, 2)};
+  torch::Tensor x = torch::randn({16, 4}), y = torch::randn({16, 2});
+  GradScaler scaler;
+
+  explicit Float16Training(torch::Device device)
+      : scaler({.device = device.type(), .init_scale = 1024}) {
+    net->to(device);
+    x = x.to(device);
+    y = y.to(device);
+    REQUIRE(scaler.is_enabled());
+  }
+
+  // Returns how often the host reads in a whole step, the optimizer's included.
+  int64_t reads_of_step(torch::optim::Optimizer& optimizer) {
+    CosineAnnealingLR scheduler(optimizer, /*T_max=*/10);
+    const HostReads reads;
+    torch::Tensor loss;
+    {
+      const AutocastGuard guard(x.device().type(), {.dtype = torch::kHalf});
+      const auto out = net->forward(x);
+      REQUIRE(out.scalar_type() == torch::kHalf);
+      loss = torch::mse_loss(out, y);
+    }
+    optimizer.zero_grad();
+    scaler.scale(loss).backward();
+    scaler.unscale_(optimizer);
+    sconce::nn::clip_grad_norm_(net->parameters(), 1.0);
+    scaler.step(optimizer);
+    scaler.update();
+    scheduler.step();
+    return reads.count();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a GradScaler's defaults are Python's, and without CUDA it warns and is disabled",
+          "[python]") {
+  const sconce::test::TempDir folder;
+  auto file = sconce::test::ask_python(folder, "grad_scaler.py", "defaults");
+  std::map<std::string, std::string> theirs;
+  for (std::string name, value; file >> name >> value;) theirs[name] = value;
+  const GradScalerOptions ours;
+  CHECK(theirs.at("device") == c10::DeviceTypeName(ours.device, /*lower_case=*/true));
+  CHECK(std::stod(theirs.at("init_scale")) == ours.init_scale);
+  CHECK(std::stod(theirs.at("growth_factor")) == ours.growth_factor);
+  CHECK(std::stod(theirs.at("backoff_factor")) == ours.backoff_factor);
+  CHECK(std::stoll(theirs.at("growth_interval")) == ours.growth_interval);
+  CHECK((theirs.at("enabled") == "True") == ours.enabled);
+  CHECK(theirs.size() == 8);
+
+  const Warnings warnings;
+  GradScaler scaler;
+  CHECK((theirs.at("default_is_enabled") == "True") == scaler.is_enabled());
+  CHECK((theirs.at("default_warns") == "True") == !warnings.messages().empty());
+  CHECK(scaler.is_enabled() == (sconce::num_gpus() > 0));
+}
+
+TEST_CASE("300 scripts of calls lead a GradScaler where they lead Python's", "[python]") {
+  const sconce::test::TempDir folder;
+  auto file = sconce::test::ask_python(folder, "grad_scaler.py", "scripts");
+  sconce::test::Script script;
+  std::map<std::string, int> kinds, facts;
+  Tensors tensors;
+  std::string command, note;
+  for (std::string line; std::getline(file, line);) {
+    INFO(command << "\n" << line);
+    const std::string text = line.substr(2);
+    const auto space = text.find(' ');
+    if (line[0] == '>') {
+      REQUIRE(tensors.empty());  // of the command before
+      command = text;
+      note = script.run(command);
+    } else if (line[0] == '=') {
+      const auto expected = text.substr(0, space);
+      INFO(note);
+      REQUIRE((note == expected || same_refusal(note, expected, kinds)));
+      REQUIRE(script.state() == text.substr(space + 1));
+      if (script.current() != nullptr) tensors = script.current()->tensors();
+    } else if (line[0] == '.') {
+      const auto name = text.substr(0, space);
+      REQUIRE(tensors.contains(name));
+      const auto actual = sconce::test::dump(tensors.at(name));
+      const auto& mode = script.current()->mode;
+      INFO(actual);
+      if (mode == "fused" || mode == "foreach") REQUIRE(actual == text.substr(space + 1));
+      REQUIRE(sconce::test::close(actual, text.substr(space + 1), tensors.at(name).scalar_type()));
+      tensors.erase(name);
+    } else {
+      facts[text.substr(space + 1)] = std::stoi(text);
+    }
+  }
+  // The scripts met what they are for.
+  CHECK(facts["scripts"] == 300);
+  CHECK(facts["stepped"] > 500);
+  CHECK(facts["skipped"] > 300);
+  CHECK(facts["skipped first steps that leave Python's momentum unwritten"] > 5);
+  for (const std::string mode : {"stock", "for_loop", "foreach", "fused"}) {
+    for (const std::string name : {"SGD", "Adam", "AdamW"}) CHECK(facts[mode + " " + name] > 10);
+  }
+  CHECK(kinds.size() == refusals().size());
+}
+
+TEST_CASE("a step in float16 reads nothing on the host but what the optimizer's step reads") {
+  torch::manual_seed(0);
+  Float16Training training(torch::kCPU);
+  const auto params = training.net->parameters();
+  const auto before = params[0].clone();
+  torch::optim::SGD stock(params, torch::optim::SGDOptions(0.1));
+  sconce::optim::SGD fused(params, torch::optim::SGDOptions(0.1), {.mode = Mode::fused});
+  sconce::optim::SGD foreach (params, torch::optim::SGDOptions(0.1), {.mode = Mode::foreach});
+  sconce::optim::AdamW adamw(params, torch::optim::AdamWOptions(0.1), {.mode = Mode::fused});
+  for (int i = 0; i < 2; ++i) {
+    CHECK(training.reads_of_step(fused) == 0);
+    CHECK(training.reads_of_step(stock) == 1);
+    CHECK(training.reads_of_step(foreach) == 1);
+    // On the CPU the fused kernel of Adam itself reads each parameter's step count.
+    const auto with_scaler = training.reads_of_step(adamw);
+    const HostReads reads;
+    adamw.step();
+    CHECK(with_scaler == reads.count());
+    CHECK(with_scaler == static_cast<int64_t>(params.size()));
+  }
+  CHECK_FALSE(params[0].equal(before));
+}
+
+TEST_CASE("an optimizer that can is given the scale, unless unscaled, and whether to skip") {
+  const auto p = parameter(torch::ones({2}));
+  NotingSGD optimizer({p});
+  auto scaler = cpu_scaler({.init_scale = 8});
+  backward(scaler, p, 3);
+  scaler.step(optimizer);
+  CHECK(optimizer.grad_scale.item<float>() == 8);
+  CHECK(optimizer.found_inf.item<float>() == 0);
+  CHECK(p.grad().equal(torch::full({2}, 24.0F)));
+  scaler.update();
+
+  backward(scaler, p, inf);
+  scaler.unscale_(optimizer);
+  scaler.step(optimizer);
+  CHECK_FALSE(optimizer.grad_scale.defined());
+  CHECK(optimizer.found_inf.item<float>() == 1);
+  scaler.update();
+  CHECK(scaler.get_scale() == 4);
+
+  optimizer.supports = false;
+  backward(scaler, p, 3);
+  scaler.step(optimizer);
+  CHECK(optimizer.amp_steps == 2);
+  CHECK(p.detach().equal(torch::full({2}, -0.5F)));
+}
+
+TEST_CASE("a GradScaler skips on inf, halves the scale, and doubles it after good steps") {
+  const auto p = parameter(torch::ones({2}));
+  torch::optim::SGD optimizer({p}, torch::optim::SGDOptions(0.5));
+  auto scaler = cpu_scaler({.init_scale = 8, .growth_interval = 2});
+  const auto step = [&](float gradient) {
+    backward(scaler, p, gradient);
+    scaler.step(optimizer);
+    scaler.update();
+  };
+  step(inf);
+  CHECK(p.detach().equal(torch::ones({2})));
+  CHECK(scaler.get_scale() == 4);
+  step(1);
+  CHECK(scaler.state_dict().growth_tracker == 1);
+  step(1);
+  CHECK(p.detach().equal(torch::zeros({2})));
+  CHECK(scaler.state_dict() == GradScalerState{8, 2, 0.5, 2, 0});
+}
+
+TEST_CASE("a GradScaler scales lists and keeps types, and disabled passes all through") {
+  const std::vector<torch::Tensor> losses = {torch::ones({2}, torch::kHalf), torch::ones({})};
+  auto scaler = cpu_scaler({.init_scale = 8});
+  const auto scaled = scaler.scale(losses);
+  CHECK(scaled[0].equal(torch::full({2}, 8.0, torch::kHalf)));
+  CHECK(scaled[1].equal(torch::full({}, 8.0F)));
+  CHECK(scaler.scale(std::vector<torch::Tensor>{}).empty());
+
+  GradScaler disabled({.device = torch::kCPU, .growth_factor = 0, .enabled = false});
+  const auto p = parameter(torch::ones({2}));
+  torch::optim::SGD optimizer({p}, torch::optim::SGDOptions(0.5));
+  CHECK(disabled.scale(losses)[0].is_same(losses[0]));
+  CHECK(disabled.scale(losses[1]).is_same(losses[1]));
+  CHECK(disabled.get_scale() == 1);
+  CHECK(disabled.state_dict() == GradScalerState{});
+  p.mutable_grad() = torch::ones({2});
+  disabled.unscale_(optimizer);
+  CHECK(disabled.step(optimizer, [] { return torch::full({}, 7.0F); }).item<float>() == 7);
+  disabled.update();
+  CHECK(p.detach().equal(torch::full({2}, 0.5F)));
+}
+
+TEST_CASE("a GradScaler that cannot be, or go on, says what it expected") {
+  CHECK_THROWS_WITH(
+      cpu_scaler({.growth_factor = 1}),
+      ContainsSubstring("sconce::amp::GradScaler: expected growth_factor > 1, got 1"));
+  CHECK_THROWS_WITH(
+      cpu_scaler({.backoff_factor = 1}),
+      ContainsSubstring("sconce::amp::GradScaler: expected backoff_factor < 1, got 1"));
+  const auto p = parameter(torch::ones({2}, torch::kHalf));
+  torch::optim::SGD optimizer({p}, torch::optim::SGDOptions(0.5));
+  auto scaler = cpu_scaler({.init_scale = 8});
+  CHECK_THROWS_WITH(scaler.step(optimizer), ContainsSubstring("expected a call of scale(loss)"));
+  backward(scaler, p, 1);
+  CHECK_THROWS_AS(scaler.unscale_(optimizer), c10::ValueError);
+  CHECK(p.grad().equal(torch::full({2}, 8.0, torch::kHalf)));
+  STATIC_CHECK_FALSE(std::is_copy_constructible_v<GradScaler>);
+}
+
+TEST_CASE("sparse float16 entries of one index that overflow together are found") {
+  const auto p = parameter(torch::ones({3, 1}, torch::kHalf));
+  NotingSGD optimizer({p});
+  auto scaler = cpu_scaler({.init_scale = 1});
+  scaler.scale(torch::ones({}));
+  const auto twice = torch::tensor({{1, 1}}, torch::kLong);
+  p.mutable_grad() = torch::sparse_coo_tensor(twice, torch::full({2, 1}, 40000.0, torch::kHalf),
+                                              {3, 1}, torch::kHalf);
+  scaler.step(optimizer);
+  CHECK(optimizer.found_inf.item<float>() == 1);
+}
+
+TEST_CASE("on a GPU the default scaler is enabled and a float16 step reads nothing on the host",
+          "[gpu]") {
+  sconce::test::require_gpu();
+  CHECK(GradScaler().is_enabled());
+  Float16Training training(sconce::gpu());
+  const auto params = training.net->parameters();
+  const auto before = params[0].clone();
+  sconce::optim::AdamW adamw(params, torch::optim::AdamWOptions(0.1), {.mode = Mode::fused});
+  torch::optim::SGD stock(params, torch::optim::SGDOptions(0.1));
+  for (int i = 0; i < 2; ++i) {
+    CHECK(training.reads_of_step(adamw) == 0);
+    CHECK(training.reads_of_step(stock) == 1);
+  }
+  CHECK_FALSE(params[0].equal(before));
+}
+
+TEST_CASE("infinite gradients on two devices skip one fused step on both", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto on_cpu = parameter(torch::ones({2})), on_gpu = parameter(torch::ones({2}).cuda());
+  sconce::optim::SGD optimizer({on_cpu, on_gpu}, torch::optim::SGDOptions(0.5),
+                               {.mode = Mode::fused});
+  NotingSGD noting({on_cpu, on_gpu});
+  GradScaler scaler({.init_scale = 8});
+  for (const float gradient : {inf, 2.0F}) {
+    backward(scaler, on_gpu, gradient);
+    backward(scaler, on_cpu, gradient);
+    scaler.step(noting);
+    CHECK(noting.found_inf.item<float>() == (gradient == inf ? 1 : 0));
+    scaler.step(optimizer);
+    scaler.update();
+    const auto expected = torch::full({2}, gradient == inf ? 1.0F : 0.0F);
+    CHECK(on_cpu.detach().equal(expected));
+    CHECK(on_gpu.detach().cpu().equal(expected));
+  }
+  CHECK(scaler.get_scale() == 4);
+}
