@@ -1,14 +1,19 @@
 #include "sconce/trainer.hpp"
 
+#include <ATen/Context.h>
 #include <torch/nn/functional/loss.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <ostream>
 #include <string>
 
 #include "resolve_device.hpp"
+#include "sconce/amp/autocast.hpp"
 #include "sconce/nn/clip_grad.hpp"
+#include "sconce/optim/ema.hpp"
+#include "sconce/optim/lr_scheduler_base.hpp"
 #include "sconce/stopwatch.hpp"
 
 namespace sconce {
@@ -29,6 +34,39 @@ torch::Device choose_device(const TrainerOptions& options) {
     TORCH_WARN("sconce::Trainer: 1 GPU wanted, none found: using the CPU");
   }
   return options.num_gpus > 0 ? try_gpu() : cpu();
+}
+
+// LibTorch's precision of float32, which is one for the process, put back at the end of the scope.
+class Tf32Guard {
+ public:
+  explicit Tf32Guard(Precision precision) {
+    if (precision != Precision::tf32) return;
+    auto& context = at::globalContext();
+    before_ = {name_of(context.float32MatmulPrecision()), context.allowTF32CuDNN()};
+    context.setFloat32MatmulPrecision("high");
+    context.setAllowTF32CuDNN(true);
+  }
+  ~Tf32Guard() {
+    if (!before_) return;
+    at::globalContext().setFloat32MatmulPrecision(before_->first);
+    at::globalContext().setAllowTF32CuDNN(before_->second);
+  }
+  Tf32Guard(const Tf32Guard&) = delete;
+  Tf32Guard& operator=(const Tf32Guard&) = delete;
+
+ private:
+  static const char* name_of(at::Float32MatmulPrecision precision) {
+    if (precision == at::Float32MatmulPrecision::HIGHEST) return "highest";
+    return precision == at::Float32MatmulPrecision::HIGH ? "high" : "medium";
+  }
+
+  std::optional<std::pair<const char*, bool>> before_ = {};
+};
+
+amp::AutocastOptions autocast_options(Precision precision) {
+  const bool enabled = precision == Precision::bf16 || precision == Precision::fp16;
+  return {.dtype = precision == Precision::fp16 ? torch::kHalf : torch::kBFloat16,
+          .enabled = enabled};
 }
 
 // The modes of a module and of all in it, put back at the end of the scope.
@@ -113,12 +151,20 @@ double FitResult::examples_per_second() const {
   return examples / seconds;
 }
 
-Trainer::Trainer(TrainerOptions options) : options_(options), device_(choose_device(options)) {
+Trainer::Trainer(TrainerOptions options)
+    : options_(options),
+      device_(choose_device(options)),
+      scaler_({.device = device_.type(), .enabled = options.precision == Precision::fp16}) {
   TORCH_CHECK(options.max_epochs >= 1, "sconce::Trainer: expected max_epochs of at least 1, got ",
               options.max_epochs);
   TORCH_CHECK(std::isfinite(options.gradient_clip_val) && options.gradient_clip_val >= 0,
               "sconce::Trainer: expected a gradient_clip_val of at least 0, got ",
               options.gradient_clip_val);
+  TORCH_CHECK(options.accumulate_grad_batches >= 1,
+              "sconce::Trainer: expected accumulate_grad_batches of at least 1, got ",
+              options.accumulate_grad_batches);
+  TORCH_CHECK(options.precision != Precision::tf32 || device_.is_cuda(),
+              "sconce::Trainer: expected a GPU for Precision::tf32, got ", device_);
 }
 
 data::Dataset Trainer::prepare_batch(const data::Dataset& batch) const {
@@ -128,18 +174,22 @@ data::Dataset Trainer::prepare_batch(const data::Dataset& batch) const {
 }
 
 FitResult Trainer::fit_model(const Model& model, torch::optim::Optimizer& optimizer,
-                             const FitData& data) const {
+                             const FitData& data) {
   check_batches(data.train, "sconce::Trainer::fit: expected training data");
   if (data.test) check_batches(*data.test, "sconce::Trainer::fit: expected test data");
   prepare_model(model.module);
   const int max_epochs = options_.fast_dev_run ? 1 : options_.max_epochs;
-  data::Batches train = data.train;
+  FitData of_epoch = data;
   FitResult result;
   for (int epoch = 0; epoch < max_epochs; ++epoch) {
-    train.set_epoch(epoch);
-    EpochMetrics metrics = train_model(model, optimizer, train);
+    of_epoch.train.set_epoch(epoch);
+    EpochMetrics metrics = train_model(model, optimizer, of_epoch);
     metrics.epoch = epoch + 1;
-    if (data.test) metrics.test_acc = test_model(model, *data.test);
+    if (data.test) {
+      std::optional<optim::ExponentialMovingAverage::SwapGuard> averages;
+      if (data.ema != nullptr) averages.emplace(*data.ema);
+      metrics.test_acc = test_model(model, *data.test);
+    }
     if (options_.log != nullptr) {
       *options_.log << "epoch " << metrics.epoch << '/' << max_epochs << ": " << describe(metrics)
                     << std::endl;
@@ -155,23 +205,32 @@ FitResult Trainer::fit_model(const Model& model, torch::optim::Optimizer& optimi
 }
 
 EpochMetrics Trainer::train_model(const Model& model, torch::optim::Optimizer& optimizer,
-                                  const data::Batches& batches) const {
-  check_batches(batches, "sconce::Trainer::fit_epoch: expected data");
+                                  const FitData& data) {
+  check_batches(data.train, "sconce::Trainer::fit_epoch: expected data");
   model.module.train();
+  const Tf32Guard tf32(options_.precision);
+  const int64_t batches = options_.fast_dev_run ? 1 : data.train.size();
   Sums sums(device_);
   const Stopwatch stopwatch(device_);
-  for (const auto& batch : batches) {
-    const auto [x, y] = prepare_batch(batch);
+  auto batch = data.train.begin();
+  for (int64_t done = 0; done < batches;) {
+    const int64_t of_step = std::min<int64_t>(options_.accumulate_grad_batches, batches - done);
     optimizer.zero_grad();
-    const torch::Tensor output = model.forward(x);  // (N, classes)
-    const torch::Tensor loss = torch::nn::functional::cross_entropy(output, y);
-    loss.backward();
-    if (options_.gradient_clip_val > 0) {
-      nn::clip_grad_norm_(model.module.parameters(), options_.gradient_clip_val);
+    for (int64_t i = 0; i < of_step; ++i, ++batch) {
+      const auto [x, y] = prepare_batch(*batch);
+      const auto [output, loss] = [&] {
+        const amp::AutocastGuard autocast(device_.type(), autocast_options(options_.precision));
+        const torch::Tensor logits = model.forward(x);  // (N, classes)
+        return std::pair(logits, torch::nn::functional::cross_entropy(logits, y));
+      }();
+      scaler_.scale(of_step == 1 ? loss : loss / of_step).backward();
+      sums.add(loss, output, y);
     }
-    optimizer.step();
-    sums.add(loss, output, y);
-    if (options_.fast_dev_run) break;
+    step(model, optimizer, data);
+    done += of_step;
+  }
+  if (data.scheduler != nullptr && data.interval == SchedulerInterval::epoch) {
+    data.scheduler->step();
   }
   const double seconds = stopwatch.seconds();
   const auto [loss, accuracy] = sums.means();
@@ -182,10 +241,25 @@ EpochMetrics Trainer::train_model(const Model& model, torch::optim::Optimizer& o
           .seconds = seconds};
 }
 
+void Trainer::step(const Model& model, torch::optim::Optimizer& optimizer, const FitData& data) {
+  if (options_.gradient_clip_val > 0) {
+    scaler_.unscale_(optimizer);
+    nn::clip_grad_norm_(model.module.parameters(), options_.gradient_clip_val);
+  }
+  scaler_.step(optimizer);
+  scaler_.update();
+  if (data.ema != nullptr) data.ema->update();
+  if (data.scheduler != nullptr && data.interval == SchedulerInterval::step) {
+    data.scheduler->step();
+  }
+}
+
 double Trainer::test_model(const Model& model, const data::Batches& batches) const {
   check_batches(batches, "sconce::Trainer::evaluate: expected data");
   const torch::NoGradGuard no_grad;
   const ModeGuard restore(model.module);
+  const Tf32Guard tf32(options_.precision);
+  const amp::AutocastGuard autocast(device_.type(), autocast_options(options_.precision));
   model.module.eval();
   Sums sums(device_);
   for (const auto& batch : batches) {

@@ -1,13 +1,23 @@
 #include "sconce/trainer.hpp"
 
+#include <ATen/autocast_mode.h>
+
+#include <array>
 #include <limits>
 #include <sstream>
 
 #include "catch.hpp"
+#include "sconce/amp/autocast.hpp"
+#include "sconce/nn/clip_grad.hpp"
+#include "sconce/optim/ema.hpp"
+#include "sconce/optim/lr_scheduler.hpp"
+#include "sconce/optim/sgd.hpp"
 #include "support/host_reads.hpp"
 #include "support/require_gpu.hpp"
 
 using Catch::Matchers::ContainsSubstring;
+using sconce::Precision;
+using sconce::SchedulerInterval;
 using sconce::Trainer;
 using sconce::data::Batches;
 
@@ -54,6 +64,10 @@ TEST_CASE("the trainer refuses options that cannot be, naming them") {
                     ContainsSubstring("expected a gradient_clip_val of at least 0, got -1"));
   CHECK_THROWS_AS(Trainer({.gradient_clip_val = std::numeric_limits<double>::quiet_NaN()}),
                   c10::Error);
+  CHECK_THROWS_WITH(Trainer({.accumulate_grad_batches = 0}),
+                    ContainsSubstring("expected accumulate_grad_batches of at least 1, got 0"));
+  CHECK_THROWS_WITH(Trainer({.precision = Precision::tf32}),
+                    ContainsSubstring("expected a GPU for Precision::tf32, got cpu"));
   CHECK_THROWS_WITH(Trainer({.device = sconce::gpu(127)}), ContainsSubstring("cuda:127"));
   CHECK_THROWS_WITH(Trainer({.num_gpus = 1, .device = sconce::cpu()}),
                     ContainsSubstring("expected num_gpus or device"));
@@ -94,7 +108,7 @@ TEST_CASE("an epoch is the loop that a user would write") {
   const Batches batches(points(50), {.batch_size = 16});
 
   torch::manual_seed(5);  // dropout
-  const auto metrics = Trainer().fit_epoch(model, optimizer, batches);
+  const auto metrics = Trainer().fit_epoch(model, optimizer, {batches});
 
   torch::manual_seed(5);
   double loss_sum = 0;
@@ -109,6 +123,134 @@ TEST_CASE("an epoch is the loop that a user would write") {
   for (size_t i = 0; i < model->parameters().size(); ++i) {
     CHECK(model->parameters()[i].equal(twin->parameters()[i]));
   }
+}
+
+TEST_CASE("accumulated batches make the step of their mean, the epoch's last ones too") {
+  auto model = net();
+  auto twin = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  torch::optim::SGD twin_optimizer(twin->parameters(), 0.1);
+  for (auto* net : {&model, &twin}) (*net)[2]->as<torch::nn::Dropout>()->options.p(0);
+  const auto whole = points(40);
+  // Steps of 3, 3 and 2 batches of 5.
+  Trainer({.accumulate_grad_batches = 3})
+      .fit_epoch(model, optimizer, {Batches(whole, {.batch_size = 5})});
+  Trainer().fit_epoch(twin, twin_optimizer, {Batches(whole, {.batch_size = 15})});
+  for (size_t i = 0; i < model->parameters().size(); ++i) {
+    CHECK(torch::allclose(model->parameters()[i], twin->parameters()[i], 1.3e-6, 1e-5));
+  }
+}
+
+TEST_CASE("the precision is what the forward computes in, in training and testing") {
+  struct Watching : Plain {
+    torch::Tensor forward(const torch::Tensor& x) {
+      auto out = Plain::forward(x);
+      CHECK(out.scalar_type() == expected);
+      return out;
+    }
+    torch::ScalarType expected = torch::kFloat;
+  };
+  const int i = GENERATE(0, 1, 2);
+  const auto precision = std::array{Precision::fp32, Precision::bf16, Precision::fp16}[i];
+  Watching model;
+  model.expected = std::array{torch::kFloat, torch::kBFloat16, torch::kHalf}[i];
+  torch::optim::SGD optimizer(model.parameters(), 0.5);
+  Trainer trainer({.max_epochs = 8, .precision = precision});
+  CHECK(trainer.fit(model, optimizer, data()).epochs[7].train_acc > 0.9);
+  CHECK(model.linear->weight.scalar_type() == torch::kFloat);
+  CHECK(trainer.scaler().is_enabled() == (precision == Precision::fp16));
+  CHECK_FALSE(at::autocast::is_autocast_enabled(torch::kCPU));
+}
+
+TEST_CASE("a float16 epoch is the loop with a scaler that a user would write") {
+  auto model = net();
+  auto twin = net();
+  const auto options = torch::optim::SGDOptions(0.1).momentum(0.9);
+  sconce::optim::SGD optimizer(model->parameters(), options);
+  sconce::optim::SGD twin_optimizer(twin->parameters(), options);
+  const Batches batches(points(64), {.batch_size = 16});
+  Trainer trainer({.gradient_clip_val = 0.5, .precision = Precision::fp16});
+  trainer.scaler().load_state_dict({.scale = 1 << 30,  // too large: some steps are skipped
+                                    .growth_factor = 2,
+                                    .backoff_factor = 1.0 / 64,
+                                    .growth_interval = 1});
+  sconce::amp::GradScaler scaler({.device = torch::kCPU,
+                                  .init_scale = 1 << 30,
+                                  .backoff_factor = 1.0 / 64,
+                                  .growth_interval = 1});
+  REQUIRE(trainer.scaler().is_enabled());
+  REQUIRE(scaler.is_enabled());
+
+  torch::manual_seed(5);
+  trainer.fit_epoch(model, optimizer, {batches});
+
+  torch::manual_seed(5);
+  for (const auto [x, y] : batches) {
+    twin_optimizer.zero_grad();
+    torch::Tensor loss;
+    {
+      const sconce::amp::AutocastGuard autocast(torch::kCPU, {.dtype = torch::kHalf});
+      loss = torch::nn::functional::cross_entropy(twin->forward(x), y);
+    }
+    scaler.scale(loss).backward();
+    scaler.unscale_(twin_optimizer);
+    sconce::nn::clip_grad_norm_(twin->parameters(), 0.5);
+    scaler.step(twin_optimizer);
+    scaler.update();
+  }
+  CHECK(trainer.scaler().state_dict() == scaler.state_dict());
+  CHECK(scaler.get_scale() < 1 << 30);
+  for (size_t i = 0; i < model->parameters().size(); ++i) {
+    CHECK(model->parameters()[i].equal(twin->parameters()[i]));
+    CHECK_FALSE(model->parameters()[i].equal(net()->parameters()[i]));
+  }
+}
+
+TEST_CASE("a scheduler is stepped after each epoch or after each step") {
+  const auto rate_after = [](SchedulerInterval interval, int accumulate) {
+    auto model = net();
+    torch::optim::SGD optimizer(model->parameters(), 1.0);
+    sconce::optim::lr_scheduler::ExponentialLR scheduler(optimizer, 0.5);
+    auto fit = data(96, 16);  // 6 batches
+    fit.scheduler = &scheduler;
+    fit.interval = interval;
+    Trainer({.max_epochs = 2, .accumulate_grad_batches = accumulate}).fit(model, optimizer, fit);
+    return optimizer.param_groups()[0].options().get_lr();
+  };
+  CHECK(rate_after(SchedulerInterval::epoch, 1) == std::pow(0.5, 2));
+  CHECK(rate_after(SchedulerInterval::step, 1) == std::pow(0.5, 12));
+  CHECK(rate_after(SchedulerInterval::step, 4) == std::pow(0.5, 4));
+}
+
+TEST_CASE("averages follow every step and are tested in the model's place") {
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.5);
+  sconce::optim::ExponentialMovingAverage ema(*model, {.decay = 1});  // the first step's values
+  auto fit = data(96, 16);
+  fit.ema = &ema;
+  Trainer trainer({.max_epochs = 3});
+  const auto result = trainer.fit(model, optimizer, fit);
+  CHECK(ema.n_averaged() == 18);
+  CHECK(result.epochs[0].test_acc == result.epochs[2].test_acc);
+  CHECK(trainer.evaluate(model, *fit.test) > 0.9);
+  CHECK(result.epochs[2].test_acc.value() < trainer.evaluate(model, *fit.test));
+}
+
+TEST_CASE("with all that goes along an epoch still reads its sums only") {
+  auto model = net();
+  sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+  sconce::optim::lr_scheduler::ExponentialLR scheduler(optimizer, 0.9);
+  sconce::optim::ExponentialMovingAverage ema(*model);
+  auto fit = data(96, GENERATE(4, 48));
+  fit.scheduler = &scheduler;
+  fit.interval = SchedulerInterval::step;
+  fit.ema = &ema;
+  Trainer trainer(
+      {.gradient_clip_val = 1, .precision = Precision::fp16, .accumulate_grad_batches = 2});
+  REQUIRE(trainer.scaler().is_enabled());
+  const sconce::test::HostReads reads;
+  trainer.fit(model, optimizer, fit);
+  CHECK(reads.count() == 0);  // on the CPU the sums are read where they lie
 }
 
 TEST_CASE("the number of host reads does not grow with the number of steps") {
@@ -127,7 +269,7 @@ TEST_CASE("gradient_clip_val bounds the step") {
   const auto before = model->linear->weight.detach().clone();
   torch::optim::SGD optimizer(model->parameters(), 1.0);
   const Batches one(points(16), {.batch_size = 16});
-  Trainer({.gradient_clip_val = 1e-3}).fit_epoch(model, optimizer, one);
+  Trainer({.gradient_clip_val = 1e-3}).fit_epoch(model, optimizer, {one});
   const double step = (model->linear->weight.detach() - before).norm().item<double>();
   CHECK(step > 0);
   CHECK(step <= 1.001e-3);
@@ -138,7 +280,7 @@ TEST_CASE("modules, holders and shared pointers are models") {
   auto pointer = std::make_shared<Plain>();
   auto holder = net();
   torch::optim::SGD optimizer(module.parameters(), 0.1);
-  const Trainer trainer;
+  Trainer trainer;
   CHECK_NOTHROW(trainer.fit(module, optimizer, data()));
   CHECK_NOTHROW(trainer.fit(pointer, optimizer, data()));
   CHECK_NOTHROW(trainer.fit(holder, optimizer, data()));
@@ -220,7 +362,7 @@ TEST_CASE("fit refuses data without a batch") {
                     ContainsSubstring("sconce::Trainer::fit: expected training data"));
   CHECK_THROWS_WITH(Trainer().fit(model, optimizer, {Batches(points(4)), none}),
                     ContainsSubstring("expected test data"));
-  CHECK_THROWS_WITH(Trainer().fit_epoch(model, optimizer, none),
+  CHECK_THROWS_WITH(Trainer().fit_epoch(model, optimizer, {none}),
                     ContainsSubstring("sconce::Trainer::fit_epoch: expected data, got no batch"));
   CHECK_THROWS_WITH(Trainer().evaluate(model, none),
                     ContainsSubstring("sconce::Trainer::evaluate: expected data, got no batch"));
@@ -258,6 +400,22 @@ TEST_CASE("an epoch on the GPU reads the sums once, and the test's once", "[gpu]
   const sconce::test::HostReads reads;
   Trainer({.num_gpus = 1, .gradient_clip_val = 1}).fit(model, optimizer, data(96, batch_size));
   CHECK(reads.count() == 2);
+}
+
+TEST_CASE("tf32 and fp16 train on the GPU and leave LibTorch's settings as they were", "[gpu]") {
+  sconce::test::require_gpu();
+  at::globalContext().setFloat32MatmulPrecision("highest");
+  at::globalContext().setAllowTF32CuDNN(false);
+  const auto precision = GENERATE(Precision::tf32, Precision::fp16, Precision::bf16);
+  auto model = net();
+  sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.5));
+  Trainer trainer({.max_epochs = 12, .num_gpus = 1, .precision = precision});
+  CHECK(trainer.scaler().is_enabled() == (precision == Precision::fp16));
+  const sconce::test::HostReads reads;
+  CHECK(trainer.fit(model, optimizer, data()).epochs.back().test_acc.value() > 0.9);
+  CHECK(reads.count() == 24);  // an epoch's sums and the test's
+  CHECK(at::globalContext().float32MatmulPrecision() == at::Float32MatmulPrecision::HIGHEST);
+  CHECK_FALSE(at::globalContext().allowTF32CuDNN());
 }
 
 TEST_CASE("a batch from a GPU is whole on the CPU when prepare_batch returns", "[gpu]") {

@@ -4,8 +4,10 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "models.hpp"
+#include "optimization.hpp"
 #include "sconce/devices.hpp"
 
 namespace train {
@@ -35,12 +37,13 @@ CLI::Validator whole_number(uint64_t min, uint64_t max) {
       "");
 }
 
-CLI::Validator positive_number() {
+// Checks a finite number, `what` it takes and whether a value `fits`.
+CLI::Validator number(const std::string& what, bool (*fits)(double)) {
   return CLI::Validator(
-      [](std::string& text) {
+      [=](std::string& text) {
         double value = 0;
-        const bool good = parse(text, value) && std::isfinite(value) && value > 0;
-        return good ? std::string() : "takes a number above 0, not '" + text + "'";
+        const bool good = parse(text, value) && std::isfinite(value) && fits(value);
+        return good ? std::string() : "takes " + what + ", not '" + text + "'";
       },
       "");
 }
@@ -52,6 +55,14 @@ CLI::Validator one_of(const std::vector<std::string>& names) {
         return "takes " + CLI::detail::join(names, "|") + ", not '" + text + "'";
       },
       "");
+}
+
+const std::map<std::string, sconce::Precision>& precisions() {
+  static const std::map<std::string, sconce::Precision> named = {{"fp32", sconce::Precision::fp32},
+                                                                 {"tf32", sconce::Precision::tf32},
+                                                                 {"bf16", sconce::Precision::bf16},
+                                                                 {"fp16", sconce::Precision::fp16}};
+  return named;
 }
 
 CLI::Validator device_name() {
@@ -110,8 +121,32 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   app.add_option("--batch-size", line.batch_size, "examples a step")
       ->transform(whole_number(1, int_max))
       ->type_name("N");
-  app.add_option("--lr", line.lr, "learning rate of SGD, whose momentum is 0.9")
-      ->check(positive_number())
+  app.add_option("--optimizer", line.optimizer, "what steps; sgd has a momentum of 0.9")
+      ->check(one_of(optimizer_names()))
+      ->type_name(CLI::detail::join(optimizer_names(), "|"));
+  app.add_option("--lr", line.lr, "learning rate; without it 0.05 for sgd, 0.001 for the others")
+      ->check(number("a number above 0", [](double value) { return value > 0; }))
+      ->type_name("X");
+  app.add_option("--scheduler", line.scheduler,
+                 "the learning rate: step divides it by 10 after each third of the epochs, cosine "
+                 "lowers it to 0, onecycle raises it to --lr, then lowers it, by steps")
+      ->check(one_of(scheduler_names()))
+      ->type_name(CLI::detail::join(scheduler_names(), "|"));
+  std::string precision = "fp32";
+  app.add_option("--precision", precision,
+                 "what the network computes in; tf32 wants a GPU, fp16 scales the losses")
+      ->check(one_of({"fp32", "tf32", "bf16", "fp16"}))
+      ->type_name("fp32|tf32|bf16|fp16");
+  app.add_option("--clip", line.clip, "largest norm of all gradients together; 0: no clipping")
+      ->check(number("a number of at least 0", [](double value) { return value >= 0; }))
+      ->type_name("X");
+  app.add_option("--accumulate", line.accumulate, "batches whose mean gradient makes a step")
+      ->transform(whole_number(1, int_max))
+      ->type_name("N");
+  app.add_option("--ema", line.ema,
+                 "decay of an average of the weights, which is tested in their place; 0: none")
+      ->check(number("a number from 0 to below 1",
+                     [](double value) { return value >= 0 && value < 1; }))
       ->type_name("X");
   app.add_option("--seed", line.seed, "sets the weights at the start and the order of the examples")
       ->transform(whole_number(0, std::numeric_limits<int64_t>::max()))
@@ -129,6 +164,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     line.help = app.help();
   } catch (const CLI::ParseError& error) {
     throw UsageError(first_line(error.what()) + " (--help lists the flags)");
+  }
+  line.precision = precisions().at(precision);
+  if (line.precision == sconce::Precision::tf32 && !line.torch_device().is_cuda()) {
+    throw UsageError("--precision: tf32 takes a GPU, the device is cpu (--help lists the flags)");
   }
   return line;
 }

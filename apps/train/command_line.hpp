@@ -3,8 +3,11 @@
 #include <torch/types.h>
 
 #include <filesystem>
+#include <optional>
 #include <stdexcept>
 #include <string>
+
+#include "sconce/trainer.hpp"
 
 namespace train {
 
@@ -14,7 +17,13 @@ struct CommandLine {
   std::string model = "lenet";
   int epochs = 10;
   int64_t batch_size = 64;
-  double lr = 0.05;
+  std::string optimizer = "sgd";
+  std::optional<double> lr = {};  ///< empty: `default_lr(optimizer)`
+  std::string scheduler = "none";
+  sconce::Precision precision = sconce::Precision::fp32;
+  double clip = 0;     ///< largest norm of all gradients together; 0: no clipping
+  int accumulate = 1;  ///< batches a step
+  double ema = 0;      ///< decay of the averaged weights; 0: none
   uint64_t seed = 0;
   std::string device = "auto";  ///< "auto", "cpu" or "cuda:N", N a GPU that is there
   bool fast_dev_run = false;

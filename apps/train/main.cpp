@@ -10,6 +10,7 @@
 #include "image_data.hpp"
 #include "metrics_file.hpp"
 #include "models.hpp"
+#include "optimization.hpp"
 #include "sconce/sconce.hpp"
 
 namespace {
@@ -57,15 +58,30 @@ void train_classifier(const train::CommandLine& line) {
             << "model: " << line.model << ", " << parameters << " parameters" << std::endl;
 
   sconce::Trainer trainer({.max_epochs = line.epochs,
+                           .gradient_clip_val = line.clip,
+                           .precision = line.precision,
+                           .accumulate_grad_batches = line.accumulate,
                            .device = device,
                            .fast_dev_run = line.fast_dev_run,
                            .log = &std::cout});
-  torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(line.lr).momentum(0.9));
+  trainer.prepare_model(*model);
   // The images are small: all of them go to the device once, not batch by batch.
   sconce::data::Batches train(trainer.prepare_batch(images.train),
                               {.batch_size = line.batch_size, .shuffle = true, .seed = line.seed});
   sconce::data::Batches test(trainer.prepare_batch(images.test), {.batch_size = 1000});
-  const sconce::FitResult result = trainer.fit(model, optimizer, {train, test});
+
+  const auto optimizer = train::make_optimizer(line.optimizer, model->parameters(),
+                                               line.lr.value_or(train::default_lr(line.optimizer)));
+  const int64_t steps = (train.size() + line.accumulate - 1) / line.accumulate;
+  const auto schedule = train::make_schedule(line.scheduler, *optimizer, line.epochs, steps);
+  std::optional<sconce::optim::ExponentialMovingAverage> ema;
+  if (line.ema > 0) ema.emplace(*model, sconce::optim::EmaOptions{.decay = line.ema});
+  const sconce::FitResult result = trainer.fit(model, *optimizer,
+                                               {.train = train,
+                                                .test = test,
+                                                .scheduler = schedule.scheduler.get(),
+                                                .interval = schedule.interval,
+                                                .ema = ema ? &*ema : nullptr});
   if (metrics) metrics->write(result);
 }
 

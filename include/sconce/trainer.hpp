@@ -9,25 +9,56 @@
 #include <type_traits>
 #include <vector>
 
+#include "sconce/amp/grad_scaler.hpp"
 #include "sconce/data/batches.hpp"
 #include "sconce/devices.hpp"
 
+namespace sconce::optim {
+class ExponentialMovingAverage;
+namespace lr_scheduler {
+class EpochScheduler;
+}  // namespace lr_scheduler
+}  // namespace sconce::optim
+
 namespace sconce {
+
+/// What a model's forward computes in; parameters and their gradients are float32 in each.
+enum class Precision {
+  fp32,  ///< float32, as LibTorch is set: on a GPU its convolutions may round to TF32
+  tf32,  ///< float32, with TF32 in matrix products and convolutions: on GPUs only
+  bf16,  ///< autocast to bfloat16
+  fp16   ///< autocast to float16, with a GradScaler
+};
 
 /// What a Trainer does. The first three are d2l's; those that have a default there have the same.
 struct TrainerOptions {
   int max_epochs = 1;            ///< at least 1
   int num_gpus = 0;              ///< 0 or 1; 1 on a machine without a GPU warns and uses the CPU
   double gradient_clip_val = 0;  ///< largest norm of all gradients together; 0 clips nothing
+  Precision precision = Precision::fp32;
+  int accumulate_grad_batches = 1;  ///< batches whose mean gradient makes one step; at least 1
   std::optional<torch::Device> device = {};  ///< a device by name, in the place of num_gpus
   bool fast_dev_run = false;    ///< one epoch of one batch, also for testing: does the program run?
   std::ostream* log = nullptr;  ///< takes a line an epoch and two at the end; null: no lines
 };
 
-/// The batches to fit and, where there are any, those to test on after each epoch.
+/// When a scheduler is stepped. Python: Lightning's "interval".
+enum class SchedulerInterval {
+  epoch,  ///< after each epoch
+  step    ///< after each of the optimizer's steps
+};
+
+/// The batches to fit and what goes along with the optimizer, which the caller keeps alive.
 struct FitData {
   data::Batches train;
-  std::optional<data::Batches> test = {};
+  std::optional<data::Batches> test = {};  ///< to test on after each epoch
+
+  /// Stepped by itself, also after a step that the scaler skips; null: the learning rates stay.
+  optim::lr_scheduler::EpochScheduler* scheduler = nullptr;
+  SchedulerInterval interval = SchedulerInterval::epoch;
+
+  /// Updated after each of the optimizer's steps, and tested in the model's place; null: neither.
+  optim::ExponentialMovingAverage* ema = nullptr;
 };
 
 /// What one epoch came to. Accuracies are shares of 1; test_acc is empty without test data.
@@ -51,16 +82,21 @@ struct FitResult {
 /// Trains a classifier: the loop of d2l's `Trainer`, by cross entropy, on one device.
 /// A model is any module, holder or `std::shared_ptr` of a module whose `forward` takes the data
 /// `(N, ...)` and returns the logits `(N, classes)`; the target is int64 `(N,)`.
-/// The loop reads nothing from the device within an epoch; at its end it reads the sums, and the
-/// test's sums where there is one.
+/// The loop reads nothing from the device within an epoch (but for an optimizer that is not one of
+/// sconce's in fp16); at its end it reads the sums, and the test's sums where there is one.
 class Trainer {
  public:
-  /// @throw c10::Error if max_epochs is below 1, num_gpus is not 0 or 1, gradient_clip_val is
-  /// negative or not finite, num_gpus and device are both given, or the device is not there.
+  /// @throw c10::Error if max_epochs or accumulate_grad_batches is below 1, num_gpus is not 0 or 1,
+  /// gradient_clip_val is negative or not finite, num_gpus and device are both given, the device is
+  /// not there, or the precision is tf32 and the device no GPU.
   explicit Trainer(TrainerOptions options = {});
 
   /// The device that models and batches are moved to.
   torch::Device device() const { return device_; }
+
+  /// What scales the losses in fp16; disabled in the other precisions. Its state lasts from fit to
+  /// fit.
+  amp::GradScaler& scaler() { return scaler_; }
 
   /// Returns the batch on the trainer's device; a batch that is there already is not copied.
   data::Dataset prepare_batch(const data::Dataset& batch) const;
@@ -70,26 +106,25 @@ class Trainer {
   void prepare_model(torch::nn::Module& model) const { model.to(device_); }
 
   /// Prepares the model, then trains it for max_epochs over `data.train`, whose order is that of
-  /// the epoch's number from 0, and tests after each. Leaves the model on the device, in training
-  /// mode.
+  /// the epoch's number from 0, and tests after each. An epoch's last step may be of fewer batches.
+  /// Leaves the model on the device, in training mode, with its own values and not the averages.
   /// @throw c10::Error if `data.train` or `data.test` has no batches; else what the model throws.
   template <class M>
-  FitResult fit(M& model, torch::optim::Optimizer& optimizer, const FitData& data) const {
+  FitResult fit(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
     return fit_model(as_model(model), optimizer, data);
   }
 
-  /// Trains the model, which is on the device already, once over the batches, in their order.
-  /// Leaves it in training mode. The result is epoch 1 and has no test_acc.
+  /// Trains the model, which is on the device already, once over `data.train`, in its order, with
+  /// what goes along, and does not test. Leaves it in training mode. The result is epoch 1.
   /// @throw c10::Error if there are no batches; else what the model throws.
   template <class M>
-  EpochMetrics fit_epoch(M& model, torch::optim::Optimizer& optimizer,
-                         const data::Batches& batches) const {
-    return train_model(as_model(model), optimizer, batches);
+  EpochMetrics fit_epoch(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
+    return train_model(as_model(model), optimizer, data);
   }
 
   /// Returns the share of the batches' examples that the model, which is on the device already,
-  /// classifies rightly. Runs without gradients and in evaluation mode, and restores the mode of
-  /// every module in the model.
+  /// classifies rightly. Runs in the trainer's precision, without gradients and in evaluation mode,
+  /// and restores the mode of every module in the model.
   /// @throw c10::Error if there are no batches; else what the model throws.
   template <class M>
   double evaluate(M& model, const data::Batches& batches) const {
@@ -112,14 +147,15 @@ class Trainer {
     }
   }
 
-  FitResult fit_model(const Model& model, torch::optim::Optimizer& optimizer,
-                      const FitData& data) const;
+  FitResult fit_model(const Model& model, torch::optim::Optimizer& optimizer, const FitData& data);
   EpochMetrics train_model(const Model& model, torch::optim::Optimizer& optimizer,
-                           const data::Batches& batches) const;
+                           const FitData& data);
+  void step(const Model& model, torch::optim::Optimizer& optimizer, const FitData& data);
   double test_model(const Model& model, const data::Batches& batches) const;
 
   TrainerOptions options_;
   torch::Device device_;
+  amp::GradScaler scaler_;
 };
 
 }  // namespace sconce

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "catch.hpp"
+#include "support/require_gpu.hpp"
 #include "support/run_program.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -43,6 +44,23 @@ std::vector<std::string> losses_of(const fs::path& csv) {
     losses.push_back(line.substr(first, line.find(',', first) - first));
   }
   return losses;
+}
+
+// The test accuracy that the program printed last.
+double test_acc_of(const Ran& ran) {
+  const auto at = ran.out.rfind("test acc ");
+  REQUIRE(at != std::string::npos);
+  return std::stod(ran.out.substr(at + std::string("test acc ").size()));
+}
+
+// The mean over three seeds of the test accuracy on the digits.
+double mean_test_acc(const std::string& flags) {
+  double sum = 0;
+  for (const char* seed : {"0", "1", "2"}) {
+    sum += test_acc_of(
+        train("--epochs 15 --scheduler cosine --seed " + std::string(seed) + " " + flags));
+  }
+  return sum / 3;
 }
 
 // The digits' files in a folder of their own, to be damaged.
@@ -90,6 +108,11 @@ TEST_CASE("sconce-train refuses wrong numbers, naming the flag and what it takes
   check_usage_error("--lr -1", "--lr", "takes a number above 0");
   check_usage_error("--lr 1e999", "--lr", "takes a number above 0");
   check_usage_error("--lr fast", "--lr", "takes a number above 0");
+  check_usage_error("--accumulate 0", "--accumulate", whole);
+  check_usage_error("--clip -1", "--clip", "takes a number of at least 0");
+  check_usage_error("--clip nan", "--clip", "takes a number of at least 0");
+  check_usage_error("--ema 1", "--ema", "takes a number from 0 to below 1");
+  check_usage_error("--ema -0.1", "--ema", "takes a number from 0 to below 1");
 }
 
 TEST_CASE("sconce-train reads numbers as decimal") {
@@ -105,6 +128,10 @@ TEST_CASE("sconce-train refuses wrong names, naming the flag and what it takes")
   check_usage_error("--device cuda:-1", "--device", "takes auto, cpu or cuda:N");
   check_usage_error("--device gpu", "--device", "takes auto, cpu or cuda:N");
   check_usage_error("--model alexnet", "--model", "takes linear|mlp|lenet|resnet");
+  check_usage_error("--optimizer lion", "--optimizer", "takes sgd|adam|adamw");
+  check_usage_error("--scheduler plateau", "--scheduler", "takes none|step|cosine|onecycle");
+  check_usage_error("--precision fp8", "--precision", "takes fp32|tf32|bf16|fp16");
+  check_usage_error("--precision tf32 --device cpu", "--precision", "tf32 takes a GPU");
   check_usage_error("--data nowhere", "--data",
                     "takes digits, fashion-mnist or a folder of IDX files");
   check_usage_error("--colour red", "--colour", "--help lists the flags");
@@ -115,8 +142,9 @@ TEST_CASE("sconce-train --help lists every flag with its default") {
   const Ran ran = train("--help");
   CHECK(ran.exit_code == 0);
   CHECK(ran.err.empty());
-  for (const char* flag : {"--data", "--model", "--epochs", "--batch-size", "--lr", "--seed",
-                           "--device", "--fast-dev-run", "--out", "--help"}) {
+  for (const char* flag : {"--data", "--model", "--epochs", "--batch-size", "--optimizer", "--lr",
+                           "--scheduler", "--precision", "--clip", "--accumulate", "--ema",
+                           "--seed", "--device", "--fast-dev-run", "--out", "--help"}) {
     CHECK_THAT(ran.out, ContainsSubstring(flag));
   }
 }
@@ -125,11 +153,60 @@ TEST_CASE("sconce-train reaches 0.95 on the digits and prints the book's two lin
   const Ran ran = train("--epochs 15 --device cpu");
   CHECK(ran.exit_code == 0);
   CHECK_THAT(ran.out, ContainsSubstring("hardware: ") && ContainsSubstring("training on cpu"));
-  std::smatch found;
-  REQUIRE(std::regex_search(ran.out, found,
-                            std::regex("\nloss \\d\\.\\d{3}, train acc \\d\\.\\d{3}, test acc "
-                                       "(\\d\\.\\d{3})\n\\d+\\.\\d examples/sec on cpu\n$")));
-  CHECK(std::stod(found[1]) >= 0.95);
+  CHECK(
+      std::regex_search(ran.out, std::regex("\nloss \\d\\.\\d{3}, train acc \\d\\.\\d{3}, test acc "
+                                            "\\d\\.\\d{3}\n\\d+\\.\\d examples/sec on cpu\n$")));
+  CHECK(test_acc_of(ran) >= 0.95);
+}
+
+TEST_CASE("in 16 bits the digits are learnt as well as in 32") {
+  const auto check = [](const std::string& model, const std::string& precision) {
+    const double fp32 = mean_test_acc("--device cpu --precision fp32 --model " + model);
+    CHECK(fp32 > 0.96);
+    CHECK(mean_test_acc("--device cpu --precision " + precision + " --model " + model) >=
+          fp32 - 0.01);
+  };
+  check("lenet", "bf16");
+  check("mlp", "fp16");  // its convolutions are slow on CPUs
+}
+
+TEST_CASE("on a GPU the digits are learnt as well in each precision", "[gpu]") {
+  sconce::test::require_gpu();
+  const double fp32 = mean_test_acc("--precision fp32 --device cuda:0");
+  for (const char* precision : {"tf32", "bf16", "fp16"}) {
+    INFO(precision);
+    CHECK(mean_test_acc("--device cuda:0 --precision " + std::string(precision)) >= fp32 - 0.01);
+  }
+}
+
+TEST_CASE("every optimizer and scheduler learns, with all that goes along") {
+  const std::string how =
+      GENERATE("--optimizer adam --lr 0.003 --scheduler step",
+               "--optimizer adamw --scheduler onecycle --lr 0.005",
+               "--scheduler cosine --batch-size 16 --accumulate 2 --clip 1 --ema 0.9");
+  const Ran ran = train(how + " --model mlp --epochs 15 --device cpu");
+  INFO(ran.err);
+  CHECK(ran.exit_code == 0);
+  CHECK(test_acc_of(ran) > 0.95);
+}
+
+TEST_CASE("each of the flags that go along changes the training") {
+  const TempDir folder;
+  const auto last_line = [&](const std::string& flags) {
+    const std::string command = "--model linear --epochs 3 --device cpu --out ";
+    REQUIRE(train(command + folder.path().string() + " " + flags).exit_code == 0);
+    std::string text = read(folder.path() / "metrics.csv");
+    text.resize(text.rfind(','));  // the last epoch's seconds
+    return text.substr(text.rfind('\n'));
+  };
+  const std::string plain = last_line("");
+  CHECK(plain == last_line("--scheduler none --precision fp32 --clip 0 --accumulate 1 --ema 0"));
+  CHECK(plain == last_line("--optimizer sgd --lr 0.05 --clip 1e9"));
+  for (const char* flag : {"--optimizer adam", "--scheduler cosine", "--precision bf16",
+                           "--clip 0.1", "--accumulate 2", "--ema 0.99"}) {
+    INFO(flag);
+    CHECK(plain != last_line(flag));
+  }
 }
 
 TEST_CASE("the same seed gives the same losses twice, bit for bit, and another seed others") {
