@@ -11,6 +11,7 @@
 #include <torch/optim/optimizer.h>
 
 #include <map>
+#include <unordered_set>
 #include <utility>
 
 #include "sconce/devices.hpp"
@@ -41,16 +42,23 @@ torch::Tensor values_of(const torch::Tensor& parameter) {
   return parameter.grad()._values();
 }
 
+// Each gradient once: in C++ `parameters()` names those of a layer as often as the layer occurs.
 Gradients gradients_of(torch::optim::Optimizer& optimizer, Float16Gradients float16) {
   const at::NoGradGuard no_grad;
   Gradients gradients;
+  std::unordered_set<const c10::TensorImpl*> seen;
   for (const auto& group : optimizer.param_groups()) {
     for (const auto& parameter : group.params()) {
-      if (!parameter.grad().defined()) continue;
+      const auto* gradient = parameter.grad().unsafeGetTensorImpl();
+      if (!parameter.grad().defined() || !seen.insert(gradient).second) continue;
       TORCH_CHECK_VALUE(
           float16 == Float16Gradients::accepted || parameter.grad().scalar_type() != c10::kHalf,
           "sconce::amp::GradScaler::unscale_: expected gradients of more precision than float16, ",
           "which dividing by the scale would lose; keep the parameters in float32");
+      TORCH_CHECK_VALUE(!parameter.is_cuda() || parameter.grad().scalar_type() != c10::kBFloat16,
+                        "sconce::amp::GradScaler: expected no bfloat16 gradients on a GPU, for "
+                        "which LibTorch has ",
+                        "no kernel; keep the parameters in float32, or do without a scaler");
       const auto values = values_of(parameter);
       gradients[values.device()][values.scalar_type()].push_back(values);
     }

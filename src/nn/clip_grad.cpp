@@ -11,6 +11,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
+#include <unordered_set>
 
 namespace sconce::nn {
 
@@ -19,11 +20,14 @@ namespace {
 // Foreach kernels take tensors of one device and one type at a time.
 using Groups = std::vector<std::vector<torch::Tensor>>;
 
+// Each gradient once: in C++ `parameters()` names those of a layer as often as the layer occurs.
 Groups group_gradients(const std::vector<torch::Tensor>& parameters) {
   Groups groups;
+  std::unordered_set<const c10::TensorImpl*> seen;
+  seen.reserve(parameters.size());
   for (const auto& parameter : parameters) {
     const auto& grad = parameter.grad();
-    if (!grad.defined()) continue;
+    if (!grad.defined() || !seen.insert(grad.unsafeGetTensorImpl()).second) continue;
     auto group = groups.begin();
     while (group != groups.end() && (group->front().device() != grad.device() ||
                                      group->front().scalar_type() != grad.scalar_type())) {

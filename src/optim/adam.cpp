@@ -49,16 +49,16 @@ void AdamBase::check(const Options& options) const {
 }
 
 AdamParamState& AdamBase::state_for(const torch::Tensor& parameter, bool amsgrad) {
-  auto& state = state_[parameter.unsafeGetTensorImpl()];
-  if (!state) {
+  auto* const key = parameter.unsafeGetTensorImpl();
+  if (state_.find(key) == state_.end()) {
     auto fresh = std::make_unique<AdamParamState>();
     const auto device = mode() == Mode::fused ? parameter.device() : torch::Device(at::kCPU);
     fresh->step = at::zeros({}, at::TensorOptions(device).dtype(at::kFloat));
     fresh->exp_avg = at::zeros_like(parameter);
     fresh->exp_avg_sq = at::zeros_like(parameter);
-    state = std::move(fresh);
+    state_[key] = std::move(fresh);
   }
-  auto& typed = static_cast<AdamParamState&>(*state);
+  auto& typed = static_cast<AdamParamState&>(*state_[key]);
   if (amsgrad && !typed.max_exp_avg_sq.defined()) {
     typed.max_exp_avg_sq = at::zeros_like(parameter);
   }
@@ -75,7 +75,6 @@ void AdamBase::step_group(size_t index, const Amp& amp) {
   };
   for (auto& bucket :
        plans_->of_groups[index].update(group.params(), state_, h.amsgrad, state_of)) {
-    TORCH_CHECK(!has_sparse_grad(bucket), name(), ": expected dense gradients, got a sparse one");
     bucket.all_steps.add_(1);
     if (mode() == Mode::fused) {
       step_fused(bucket, h, kernel(), amp.grad_scale, amp.found_inf);
@@ -130,7 +129,9 @@ void AdamBase::read_options(const Dict& dict, Options& options) const {
   h.lr = number(dict, "lr", name());
   h.eps = number(dict, "eps", name());
   h.weight_decay = number(dict, "weight_decay", name());
-  h.amsgrad = number(dict, "amsgrad", name()) != 0;
+  h.amsgrad = flag(dict, "amsgrad");
+  TORCH_CHECK_VALUE(h.decoupled_weight_decay || !flag(dict, "decoupled_weight_decay"), name(),
+                    "::load_state_dict: expected the state of an Adam, got that of an AdamW");
   const auto betas = dict.find("betas");
   TORCH_CHECK(betas != dict.end(), name(), "::load_state_dict: expected every group to have betas");
   const bool is_tuple = betas->value().isTuple();

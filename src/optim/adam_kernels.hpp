@@ -143,7 +143,7 @@ inline void step_for_loop(const AdamBucket& b, const AdamHyperparameters& h, boo
       second_moment = b.max_exp_avg_sqs[i];
       at::maximum_out(second_moment, second_moment, b.exp_avg_sqs[i]);
     }
-    const double bias_correction2_sqrt = std::sqrt(1 - std::pow(h.beta2, steps[i]));
+    const double bias_correction2_sqrt = std::pow(1 - std::pow(h.beta2, steps[i]), 0.5);
     const auto denominator = (second_moment.sqrt() / bias_correction2_sqrt).add_(h.eps);
     param.addcdiv_(b.exp_avgs[i], denominator, -(h.lr / (1 - std::pow(h.beta1, steps[i]))));
   }

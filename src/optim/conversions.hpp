@@ -31,8 +31,14 @@ inline double number(const c10::impl::GenericDict& dict, const char* key, const 
   return number(found->value());
 }
 
-/// Returns a copy of the tensor `key` with the parameter's type, device and strides, or an
-/// undefined one where there is none.
+/// Returns whether a flag of a group's dict is set; older Pythons lack some.
+inline bool flag(const c10::impl::GenericDict& dict, const char* key) {
+  const auto found = dict.find(key);
+  return found != dict.end() && found->value().toBool();
+}
+
+/// Returns a copy of the tensor `key` with the parameter's type, device and, unless it is sparse,
+/// strides, or an undefined one where there is none.
 inline at::Tensor copy_like(const at::Tensor& parameter,
                             const std::map<std::string, at::Tensor>& tensors, const char* key,
                             const std::string& name) {
@@ -40,7 +46,9 @@ inline at::Tensor copy_like(const at::Tensor& parameter,
   if (found == tensors.end() || !found->second.defined()) return {};
   TORCH_CHECK_VALUE(found->second.sizes() == parameter.sizes(), name, ": expected ", key,
                     " of sizes ", parameter.sizes(), ", got ", found->second.sizes());
-  return at::empty_like(parameter.detach()).copy_(found->second.detach());
+  const auto copy = found->second.detach().to(parameter.device(), parameter.scalar_type(),
+                                              /*non_blocking=*/false, /*copy=*/true);
+  return copy.is_sparse() ? copy : at::empty_like(parameter.detach()).copy_(copy);
 }
 
 /// Writes a tensor as LibTorch's own states do: not at all if it is undefined.

@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <unordered_set>
 #include <utility>
+
+#include "optim/conversions.hpp"
 
 namespace sconce::optim {
 
@@ -86,10 +89,47 @@ void KernelOptimizer::write_lr() {
   }
 }
 
+// Each parameter once: in C++ `parameters()` names those of a layer as often as the layer occurs.
+void KernelOptimizer::drop_repeats(ParamGroup& group) {
+  std::unordered_set<const void*> of_others;
+  for (size_t i = 0; i < checked_groups_; ++i) {
+    for (const auto& p : param_groups_[i].params()) of_others.insert(p.unsafeGetTensorImpl());
+  }
+  std::unordered_set<const void*> seen;
+  std::vector<torch::Tensor> once;
+  for (const auto& parameter : group.params()) {
+    TORCH_CHECK_VALUE(!of_others.contains(parameter.unsafeGetTensorImpl()), name_,
+                      ": expected every parameter in one group, got one in two");
+    if (seen.insert(parameter.unsafeGetTensorImpl()).second) once.push_back(parameter);
+  }
+  group.params() = std::move(once);
+}
+
+// A group that was added may not fit the kernels that were chosen for those before it.
+void KernelOptimizer::choose_again() {
+  if (kernel_.mode != Mode::automatic || mode_ == choose(param_groups_)) return;
+  mode_ = choose(param_groups_);
+  renew_states();
+  state_replaced();
+}
+
+// Brings every state into the form that the kernels take.
+void KernelOptimizer::renew_states() {
+  for (const auto& group : param_groups_) {
+    for (const auto& parameter : group.params()) {
+      const auto found = state_.find(parameter.unsafeGetTensorImpl());
+      if (found == state_.end()) continue;
+      found->second = make_state(state_tensors(*found->second), parameter);
+    }
+  }
+}
+
 void KernelOptimizer::check_new_groups() {
   for (; checked_groups_ < param_groups_.size(); ++checked_groups_) {
-    const auto& group = param_groups_[checked_groups_];
+    auto& group = param_groups_[checked_groups_];
     check(group.options());
+    drop_repeats(group);
+    choose_again();
     if (mode_ != Mode::fused) continue;
     for (const auto& parameter : group.params()) {
       TORCH_CHECK(fits_fused(parameter), name_, ": Mode::fused needs every parameter to be dense, ",
@@ -137,27 +177,42 @@ void KernelOptimizer::step_with_amp_scaling(const torch::Tensor& grad_scale,
   step_all({grad_scale, found_inf.reshape({})});
 }
 
+bool KernelOptimizer::has_sparse_gradient() const {
+  return std::any_of(param_groups_.begin(), param_groups_.end(), [](const auto& group) {
+    return std::any_of(group.params().begin(), group.params().end(), [](const auto& parameter) {
+      return parameter.grad().defined() && parameter.grad().is_sparse();
+    });
+  });
+}
+
+bool KernelOptimizer::step_supports_amp_scaling() const {
+  return mode_ == Mode::fused && (kernel_.mode == Mode::fused || !has_sparse_gradient());
+}
+
 void KernelOptimizer::step_all(const Amp& amp) {
   const at::NoGradGuard no_grad;
   check_new_groups();
+  // Before anything is stepped: half a step could not be made again.
+  const bool takes_sparse = takes_sparse_gradients() && !amp.found_inf.defined();
+  TORCH_CHECK(takes_sparse || !has_sparse_gradient(), name_,
+              ": expected dense gradients, got a sparse one, which these kernels do not take");
   write_lr();
   for (size_t index = 0; index < param_groups_.size(); ++index) step_group(index, amp);
 }
 
 void KernelOptimizer::replace_state(const std::function<void()>& read) {
+  std::vector<std::unique_ptr<Options>> options;
+  for (const auto& group : param_groups_) options.push_back(group.options().clone());
   decltype(state_) before;
   std::swap(before, state_);
   try {
     read();
-    for (const auto& group : param_groups_) {
-      for (const auto& parameter : group.params()) {
-        const auto found = state_.find(parameter.unsafeGetTensorImpl());
-        if (found == state_.end()) continue;
-        found->second = make_state(state_tensors(*found->second), parameter);
-      }
-    }
+    renew_states();
   } catch (...) {
     std::swap(before, state_);
+    for (size_t i = 0; i < options.size(); ++i) {
+      param_groups_[i].set_options(std::move(options[i]));
+    }
     throw;
   }
   state_replaced();
@@ -207,7 +262,7 @@ void KernelOptimizer::read_group(const Dict& dict, const ParamGroup& group,
   const size_t size = require(dict, "params", where).toListRef().size();
   TORCH_CHECK_VALUE(size == group.params().size(), where, ": expected a group of ",
                     group.params().size(), " parameters, got ", size);
-  const bool maximize = require(dict, "maximize", where).toBool();
+  const bool maximize = flag(dict, "maximize");
   TORCH_CHECK_VALUE(maximize == kernel_.maximize, where, ": expected maximize=", kernel_.maximize,
                     ", which is this optimizer's, got ", maximize);
   read_options(dict, options);

@@ -35,7 +35,10 @@ struct SgdBucket : Bucket {
     if (has_buffers) buffers.push_back(state.momentum_buffer);
   }
 
-  void seal() {}
+  // Parameters that are no longer stepped together have first steps of their own.
+  void seal() {
+    if (first_step_pending.defined()) set_first_step_pending(first_step_pending.clone());
+  }
 
   // Gives every parameter its buffer; the plan is to be made again after it.
   void set_buffers(std::vector<torch::Tensor> values) {
@@ -203,16 +206,13 @@ void SGD::step_group(size_t index, const Amp& amp) {
   bool changed = false;
   for (auto& bucket : plan.update(group.params(), state_, s.momentum(), state_of)) {
     const bool sparse = has_sparse_grad(bucket);
-    if (mode() == Mode::fused && !(sparse && kernel().mode == Mode::automatic)) {
-      TORCH_CHECK(!sparse, name(), ": the fused kernels take no sparse gradients");
+    if (mode() == Mode::fused && !sparse) {
       const bool was_pending = bucket.first_step_pending.defined();
       step_fused(bucket, s, amp.grad_scale, amp.found_inf);
       changed |= was_pending != bucket.first_step_pending.defined();
     } else if (mode() == Mode::foreach && !sparse) {
       step_foreach(bucket, s);
     } else {
-      TORCH_CHECK(!amp.found_inf.defined(), name(),
-                  "::step_with_amp_scaling: the fused kernels take no sparse gradients");
       step_for_loop(bucket, s);
     }
     changed |= s.momentum() && !bucket.has_buffers;
@@ -254,7 +254,7 @@ void SGD::read_options(const Dict& dict, Options& options) const {
   o.momentum(number(dict, "momentum", name()));
   o.dampening(number(dict, "dampening", name()));
   o.weight_decay(number(dict, "weight_decay", name()));
-  o.nesterov(number(dict, "nesterov", name()) != 0);
+  o.nesterov(flag(dict, "nesterov"));
 }
 
 void SGD::save(torch::serialize::OutputArchive& archive) const {

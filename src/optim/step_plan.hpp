@@ -60,6 +60,7 @@ class StepPlan {
   std::vector<B>& update(const std::vector<at::Tensor>& params, const StateMap& states,
                          bool variant, const MakeState& make_state) {
     if (variant != variant_ || !gather(params, states)) {
+      forget();  // for a build that throws
       build(params, make_state);
       variant_ = variant;
     }

@@ -324,6 +324,43 @@ TEST_CASE("sparse float16 entries of one index that overflow together are found"
   CHECK(optimizer.found_inf.item<float>() == 1);
 }
 
+TEST_CASE("a gradient that is there twice is divided once") {
+  const auto p = parameter(torch::ones({2}));
+  torch::optim::SGD optimizer({p, p}, torch::optim::SGDOptions(0.5));
+  auto scaler = cpu_scaler({.init_scale = 8});
+  backward(scaler, p, 3);
+  scaler.unscale_(optimizer);
+  CHECK(p.grad().equal(torch::full({2}, 3.0F)));
+}
+
+TEST_CASE("SGD with kernels of its choice trains sparse gradients under a scaler") {
+  const auto p = parameter(torch::ones({3, 1})), dense = parameter(torch::ones({1}));
+  sconce::optim::SGD optimizer({dense, p}, torch::optim::SGDOptions(0.5));
+  auto scaler = cpu_scaler({.init_scale = 8});
+  for (const float gradient : {inf, 2.0F}) {
+    optimizer.zero_grad();
+    const auto rows = torch::embedding(p, torch::tensor({1, 1}, torch::kLong), -1, false, true);
+    scaler.scale((rows * gradient).sum() + dense.sum()).backward();
+    REQUIRE(p.grad().is_sparse());
+    scaler.step(optimizer);
+    scaler.update();
+    const float expected = gradient == inf ? 1.0F : -1.0F;
+    CHECK(p.detach().reshape({-1}).equal(torch::tensor({1.0F, expected, 1.0F})));
+    CHECK(dense.item<float>() == (gradient == inf ? 1.0F : 0.5F));
+  }
+}
+
+TEST_CASE("on a GPU bfloat16 gradients are refused before any is divided", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto p = parameter(torch::ones({2}, sconce::gpu()));
+  const auto q = parameter(torch::ones({2}, sconce::gpu()).to(torch::kBFloat16));
+  torch::optim::SGD optimizer({p, q}, torch::optim::SGDOptions(0.5));
+  GradScaler scaler({.init_scale = 8});
+  scaler.scale(p.sum() + q.sum()).backward();
+  CHECK_THROWS_AS(scaler.unscale_(optimizer), c10::ValueError);
+  CHECK(p.grad().cpu().equal(torch::full({2}, 8.0F)));
+}
+
 TEST_CASE("on a GPU the default scaler is enabled and a float16 step reads nothing on the host",
           "[gpu]") {
   sconce::test::require_gpu();

@@ -82,6 +82,12 @@ TEST_CASE("parameters without a gradient are passed over") {
   CHECK_FALSE(bare.grad().defined());
 }
 
+TEST_CASE("a parameter that is named twice counts once") {
+  const auto p = parameter(torch::tensor({3.0f, 4.0f}));
+  CHECK(clip_grad_norm_({p, p}, 1.0).item<float>() == 5.0f);
+  CHECK(torch::allclose(p.grad(), torch::tensor({0.6f, 0.8f})));
+}
+
 TEST_CASE("clip_grad_norm_ refuses a non-finite norm only where told to") {
   const auto grad = torch::tensor({1.0f, std::numeric_limits<float>::infinity()});
   const std::vector<torch::Tensor> parameters = {parameter(grad)};

@@ -174,9 +174,35 @@ TEST_CASE("Adam and AdamW refuse wrong options, as defaults and in every group")
       CHECK_THROWS_WITH(Optimizer({sparse}, Options(), {.mode = mode}).step(),
                         ContainsSubstring("expected dense gradients"));
     }
+    const auto dense = p();
+    dense.mutable_grad() = torch::ones({2});
+    CHECK_THROWS(Optimizer({dense, sparse}).step());
+    CHECK(dense.equal(torch::ones({2})));  // not half a step
   };
   check.operator()<Adam, AdamOptions>("sconce::optim::Adam");
   check.operator()<AdamW, AdamWOptions>("sconce::optim::AdamW");
+}
+
+TEST_CASE("a dict of an older Python loads, and one of AdamW not in Adam") {
+  const auto p = torch::ones({3}).requires_grad_();
+  p.mutable_grad() = torch::ones({3});
+  Adam source({p});
+  source.step();
+  const auto old = source.state_dict();
+  const auto group = old.toGenericDict().at("param_groups").toListRef()[0].toGenericDict();
+  for (const char* key : {"maximize", "amsgrad", "foreach", "differentiable", "fused", "capturable",
+                          "decoupled_weight_decay"}) {
+    CHECK(group.erase(key) == 1);
+  }
+  old.toGenericDict().at("state").toGenericDict().at(0).toGenericDict().insert_or_assign("step", 7);
+  Adam target({p}, AdamOptions(0.5));
+  target.load_state_dict(old);
+  CHECK(target.param_groups()[0].options().get_lr() == 1e-3);
+  const auto state = target.state_dict().toGenericDict().at("state").toGenericDict().at(0);
+  CHECK(state.toGenericDict().at("step").toTensor().item<float>() == 7);
+
+  CHECK_THROWS_WITH(target.load_state_dict(AdamW({p}).state_dict()),
+                    ContainsSubstring("expected the state of an Adam, got that of an AdamW"));
 }
 
 TEST_CASE("archives of LibTorch's AdamW and of this one load in each other") {

@@ -129,6 +129,10 @@ TEST_CASE("a step follows whatever changed since the last one") {
     static_cast<AdamWOptions&>(o.param_groups()[0].options()).amsgrad(true).lr(0.01);
   });
   change_both([](AdamW& o, const Parameters&) { o.state().clear(); });
+  for (const auto* o : {a.get(), b.get()}) {  // begun anew, so two steps since
+    const auto states = o->state_dict().toGenericDict().at("state").toGenericDict();
+    CHECK(states.at(0).toGenericDict().at("step").toTensor().item<float>() == 2);
+  }
   change_both([](AdamW& o, const Parameters&) {
     auto& params = o.param_groups()[0].params();
     std::swap(params[0], params[2]);
@@ -139,6 +143,63 @@ TEST_CASE("a step follows whatever changed since the last one") {
     scheduler.step();
   });
   CHECK(a->param_groups()[1].options().get_lr() == 0.05);
+}
+
+TEST_CASE("a parameter that is named twice is stepped once, and refused in two groups") {
+  const auto p = torch::ones({2}).requires_grad_();
+  p.mutable_grad() = torch::ones({2});
+  for (const auto mode : {Mode::fused, Mode::foreach, Mode::for_loop}) {
+    SGD optimizer({p, p}, SGDOptions(1.0).momentum(0.5), {.mode = mode});
+    const auto before = p.detach().clone();
+    optimizer.step();
+    CHECK(p.equal(before - 1));
+    CHECK(optimizer.param_groups()[0].params().size() == 1);
+    std::stringstream archive;
+    torch::save(optimizer, archive);
+    CHECK_NOTHROW(torch::load(optimizer, archive));
+    CHECK_THROWS_WITH(
+        SGD({torch::optim::OptimizerParamGroup({p}), torch::optim::OptimizerParamGroup({p})},
+            SGDOptions(1.0), {.mode = mode}),
+        ContainsSubstring("expected every parameter in one group, got one in two"));
+  }
+}
+
+TEST_CASE("kernels that were chosen automatically are chosen again for a group that is added") {
+  torch::manual_seed(0);
+  const std::vector<torch::Tensor> fused = {parameter({5}), parameter({3}, torch::kComplexFloat)};
+  const auto looped = copies(fused);
+  AdamW a({fused[0]});
+  AdamW b({looped[0]}, AdamWOptions(), {.mode = Mode::for_loop});
+  for (int i = 0; i < 4; ++i) {
+    if (i == 2) {
+      CHECK(a.mode() == Mode::fused);
+      a.add_param_group({{fused[1]}});
+      b.add_param_group({{looped[1]}});
+    }
+    a.step();
+    b.step();
+  }
+  CHECK(a.mode() == Mode::foreach);
+  check_equal(fused, looped);
+}
+
+TEST_CASE("an archive that does not fit leaves state and options as they were") {
+  const auto p = parameter({3});
+  Adam optimizer({p}, AdamOptions(0.1));
+  optimizer.step();
+  const auto text = [&] {
+    std::ostringstream out;
+    out << optimizer.state_dict();
+    return out.str();
+  };
+  const auto before = text();
+  Adam other({parameter({4})}, AdamOptions(0.7));
+  other.step();
+  std::stringstream archive;
+  torch::save(other, archive);
+  CHECK_THROWS_WITH(torch::load(optimizer, archive),
+                    ContainsSubstring("expected exp_avg of sizes [3], got [4]"));
+  CHECK(text() == before);
 }
 
 TEST_CASE("a learning rate that is a tensor follows schedulers and loaded states") {

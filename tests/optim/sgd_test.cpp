@@ -201,9 +201,63 @@ TEST_CASE("SGD takes sparse gradients but with Mode::fused") {
   }
   const auto p = parameter();
   SGD fused({p}, SGDOptions(0.5), {.mode = Mode::fused});
-  CHECK_THROWS_WITH(fused.step(), ContainsSubstring("the fused kernels take no sparse gradients"));
+  CHECK_THROWS_WITH(fused.step(), ContainsSubstring("expected dense gradients, got a sparse one"));
   SGD automatic({p}, SGDOptions(0.5));
+  CHECK_FALSE(automatic.step_supports_amp_scaling());
   CHECK_THROWS_WITH(automatic.step_with_amp_scaling({}, torch::zeros({})),
-                    ContainsSubstring("the fused kernels take no sparse gradients"));
+                    ContainsSubstring("expected dense gradients, got a sparse one"));
   CHECK(p.equal(torch::ones({4, 1})));
+}
+
+TEST_CASE("a sparse momentum buffer is saved and loaded, by dict and archive") {
+  const auto p = torch::ones({4, 1}).requires_grad_();
+  p.mutable_grad() = torch::tensor({0.0F, 2.0F, 0.0F, 4.0F}).reshape({4, 1}).to_sparse(1);
+  const auto options = SGDOptions(0.5).momentum(0.9);
+  SGD source({p}, options);
+  source.step();
+  const auto expected = p.detach() - 0.5 * 1.9 * p.grad().to_dense();
+  SGD by_dict({p}, options);
+  by_dict.load_state_dict(source.state_dict());
+  const auto before = p.detach().clone();
+  by_dict.step();
+  CHECK(torch::allclose(p, expected));
+  p.detach().copy_(before);
+  std::stringstream archive;
+  torch::save(source, archive);
+  SGD by_archive({p}, options);
+  torch::load(by_archive, archive);
+  by_archive.step();
+  CHECK(torch::allclose(p, expected));
+}
+
+TEST_CASE("of parameters whose first step was skipped each has its own first step") {
+  const auto options = SGDOptions(1.0).momentum(0.9).dampening(0.5);
+  const std::vector<torch::Tensor> both = {torch::zeros({2}).requires_grad_(),
+                                           torch::zeros({2}).requires_grad_()};
+  SGD optimizer(both, options, {.mode = Mode::fused});
+  const auto step = [&](bool with_second, float found_inf) {
+    both[0].mutable_grad() = torch::ones({2});
+    both[1].mutable_grad() = with_second ? torch::ones({2}) : torch::Tensor();
+    optimizer.step_with_amp_scaling({}, torch::full({}, found_inf));
+  };
+  step(true, 1);
+  step(false, 0);  // the first step of one alone
+  CHECK(both[0].equal(torch::full({2}, -1.0F)));
+  step(true, 0);  // the second of one, the first of the other
+  CHECK(torch::allclose(both[0], torch::full({2}, -1.0F - 0.9F - 0.5F)));
+  CHECK(both[1].equal(torch::full({2}, -1.0F)));
+}
+
+TEST_CASE("an option that has LibTorch's default takes the optimizer's, as with LibTorch's own") {
+  const auto momentum_of = [](auto optimizer) {
+    return static_cast<const SGDOptions&>(optimizer.param_groups()[0].options()).momentum();
+  };
+  const auto groups = [] {
+    std::vector<OptimizerParamGroup> made;
+    made.emplace_back(std::vector<torch::Tensor>{torch::ones({2}).requires_grad_()},
+                      std::make_unique<SGDOptions>(SGDOptions(0.1).momentum(0)));
+    return made;
+  };
+  const auto options = SGDOptions(0.5).momentum(0.9);
+  CHECK(momentum_of(SGD(groups(), options)) == momentum_of(torch::optim::SGD(groups(), options)));
 }

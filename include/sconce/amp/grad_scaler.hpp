@@ -64,7 +64,8 @@ class GradScaler {
   /// Divides the gradients of the optimizer's parameters by the scale, in place, and notes on the
   /// device whether any is inf or nan. To be called once per step, after all of backward.
   /// @throw c10::Error before any `scale`, after `step`, or if called twice before `update`; also
-  /// (as c10::ValueError) if a gradient is float16. The gradients are then as they were.
+  /// (as c10::ValueError) if a gradient is float16, or bfloat16 on a GPU. The gradients are then as
+  /// they were.
   void unscale_(torch::optim::Optimizer& optimizer);
 
   /// Unscales the gradients, if `unscale_` has not, and steps the optimizer unless a gradient is

@@ -48,6 +48,7 @@ class AdamBase : public KernelOptimizer {
   virtual void set_hyperparameters(const AdamHyperparameters& values, Options& options) const = 0;
 
   void check(const Options& options) const override;
+  bool takes_sparse_gradients() const override { return false; }
   void step_group(size_t index, const Amp& amp) override;
   void state_replaced() override;
   Tensors state_tensors(const ParamState& state) const override;

@@ -23,7 +23,8 @@ struct EmaOptions {
 /// of it. It keeps the model's tensors themselves, so an optimizer's steps are seen, but not layers
 /// or parameters that are registered or replaced later. A lazy layer must have made its first
 /// forward, and the model should be on its device, before this is constructed. Reads nothing on the
-/// host. Python: `torch.optim.swa_utils.AveragedModel(model, device, use_buffers=...,
+/// host, unless the averages lie on the CPU and the model does not. Python:
+/// `torch.optim.swa_utils.AveragedModel(model, device, use_buffers=...,
 /// multi_avg_fn=get_ema_multi_avg_fn(decay))`.
 class ExponentialMovingAverage {
  public:
@@ -46,7 +47,7 @@ class ExponentialMovingAverage {
   /// For as long as it lives, the averages are the model's values; then the model has its own
   /// again, bitwise, and where an exception ends the scope too. Nothing is copied if they lie on
   /// one device. What changes the model's values in that time (a forward of BatchNorm in training
-  /// mode) changes the averages instead.
+  /// mode) changes the averages instead, or is lost where these lie on another device.
   class [[nodiscard]] SwapGuard {
    public:
     /// @throw c10::Error as `update` does. The averages must outlive the guard.

@@ -35,9 +35,12 @@ struct KernelOptions {
 };
 
 /// What `SGD`, `Adam` and `AdamW` share: the choice of kernels and the state in Python's shape.
-/// Parameters that have no gradient are passed over. A step reads nothing on the host, with two
-/// exceptions: the fused kernels of Adam read each step count that lies on the CPU, and a learning
-/// rate that is a tensor is read, except where fused kernels take it on a GPU.
+/// Parameters that have no gradient are passed over, and one that a group names twice, as C++'s
+/// `parameters()` does with a layer that occurs twice, counts once. A step reads nothing on the
+/// host, with two exceptions: the fused kernels of Adam read each step count that lies on the CPU,
+/// and a learning rate that is a tensor is read, except where fused kernels take it on a GPU.
+/// As with LibTorch's own optimizers, an option of a group that has the default of LibTorch's
+/// option type takes the optimizer's value; `param_groups()[i].options()` sets it whatever it is.
 class KernelOptimizer : public torch::optim::Optimizer, public AmpScaling {
  public:
   /// The kernels in use: never `Mode::automatic`. Sparse gradients, which only SGD takes, go
@@ -49,7 +52,7 @@ class KernelOptimizer : public torch::optim::Optimizer, public AmpScaling {
   /// that was added since has options or parameters that construction would have refused.
   torch::Tensor step(LossClosure closure = nullptr) final;
 
-  bool step_supports_amp_scaling() const final { return mode_ == Mode::fused; }
+  bool step_supports_amp_scaling() const final;
   void step_with_amp_scaling(const torch::Tensor& grad_scale, const torch::Tensor& found_inf) final;
 
   /// Returns {"state": {index: {name: tensor}}, "param_groups": [{option: value, "params":
@@ -83,7 +86,7 @@ class KernelOptimizer : public torch::optim::Optimizer, public AmpScaling {
   void check_new_groups();
 
   // Runs `read`, which fills `state_` from an archive of LibTorch's, and brings what it read into
-  // the form that the kernels take. Where it throws, the state is as it was.
+  // the form that the kernels take. Where it throws, state and options are as they were.
   void replace_state(const std::function<void()>& read);
 
   // Where the learning rate is a tensor, brings it and the groups' options to one value, as whoever
@@ -94,6 +97,7 @@ class KernelOptimizer : public torch::optim::Optimizer, public AmpScaling {
   const KernelOptions& kernel() const { return kernel_; }
 
   virtual void check(const Options& options) const = 0;
+  virtual bool takes_sparse_gradients() const = 0;
   virtual void step_group(size_t index, const Amp& amp) = 0;
   virtual void state_replaced() = 0;
   virtual Tensors state_tensors(const ParamState& state) const = 0;
@@ -103,6 +107,10 @@ class KernelOptimizer : public torch::optim::Optimizer, public AmpScaling {
   virtual void read_options(const Dict& dict, Options& options) const = 0;
 
  private:
+  void drop_repeats(ParamGroup& group);
+  void choose_again();
+  void renew_states();
+  bool has_sparse_gradient() const;
   void step_all(const Amp& amp);
   void write_lr();
   void rewrite_lr();

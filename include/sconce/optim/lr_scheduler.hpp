@@ -12,8 +12,7 @@
 /// Python's schedulers for any `torch::optim::Optimizer`. They set the learning rates in the
 /// options of its parameter groups, for the first time when they are constructed. Each keeps a
 /// reference: the optimizer must outlive it and stay where it is. Several may work on one
-/// optimizer; to be used by one thread at a time. A learning rate that an optimizer was given as a
-/// tensor is not in the options: fill it with `get_last_lr()`. Python: `torch.optim.lr_scheduler`.
+/// optimizer; to be used by one thread at a time. Python: `torch.optim.lr_scheduler`.
 ///
 /// There is no argument `last_epoch`: it needs the `initial_lr` that Python keeps in the parameter
 /// groups and saves with the optimizer; `load_state_dict` resumes a scheduler. Here an optimizer's

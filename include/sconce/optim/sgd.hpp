@@ -11,7 +11,8 @@ namespace sconce::optim {
 
 /// What SGD keeps of one parameter. It saves and loads as LibTorch's own `SGDParamState`.
 struct SGDParamState : torch::optim::OptimizerCloneableParamState<SGDParamState> {
-  torch::Tensor momentum_buffer = {};  ///< like the parameter; undefined before the first step
+  torch::Tensor momentum_buffer = {};  ///< like the parameter, or like its sparse gradients;
+                                       ///< undefined before the first step
 
   /// 1 while every step so far was skipped, else 0: 0-dim float32 on the parameter's device. Only
   /// where dampening makes the first step another one than those after it; else undefined.
@@ -43,6 +44,7 @@ class SGD : public KernelOptimizer {
 
  protected:
   void check(const Options& options) const override;
+  bool takes_sparse_gradients() const override { return kernel().mode != Mode::fused; }
   void step_group(size_t index, const Amp& amp) override;
   void state_replaced() override;
   Tensors state_tensors(const ParamState& state) const override;
