@@ -26,7 +26,9 @@ int main() {
 
   // note: T2 catches every exception, with a bare except. With one GPU the sum does fail, for Y
   // fell back to the CPU; without any, nothing fails, so a tensor on another kind of device, meta,
-  // is added as well. Its error's own words differ between the two languages: they are not shown.
+  // is added as well. Its error's words are not shown, for they differ. Python: "Tensor on device
+  // meta is not on the expected device cpu!"; C++: "Expected all tensors to be on the same device,
+  // but found at least two devices, meta and cpu!".
   try_to_add(X, Y);
   try_to_add(X, torch::ones({2, 3}, torch::kMeta));
 

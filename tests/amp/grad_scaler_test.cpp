@@ -92,6 +92,10 @@ const std::map<std::string, std::string>& refusals() {
 // Whether our refusal is of the kind of Python's; counts the kinds.
 bool same_refusal(const std::string& actual, const std::string& expected,
                   std::map<std::string, int>& kinds) {
+  // LibTorch's own: 2.11 has no norm of sparse gradients to clip by.
+  if (expected.starts_with("refused:Could_not_run_'aten::linalg_vector_norm'")) {
+    return actual.starts_with("refused:Could not run 'aten::linalg_vector_norm'");
+  }
   for (const auto& [theirs, ours] : refusals()) {
     if (!expected.starts_with("refused:" + theirs)) continue;
     ++kinds[theirs];

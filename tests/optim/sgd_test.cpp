@@ -248,7 +248,7 @@ TEST_CASE("of parameters whose first step was skipped each has its own first ste
   CHECK(both[1].equal(torch::full({2}, -1.0F)));
 }
 
-TEST_CASE("an option that has LibTorch's default takes the optimizer's, as with LibTorch's own") {
+TEST_CASE("a group's options are merged with the optimizer's as LibTorch merges them") {
   const auto momentum_of = [](auto optimizer) {
     return static_cast<const SGDOptions&>(optimizer.param_groups()[0].options()).momentum();
   };

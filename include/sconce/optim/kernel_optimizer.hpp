@@ -39,8 +39,9 @@ struct KernelOptions {
 /// `parameters()` does with a layer that occurs twice, counts once. A step reads nothing on the
 /// host, with two exceptions: the fused kernels of Adam read each step count that lies on the CPU,
 /// and a learning rate that is a tensor is read, except where fused kernels take it on a GPU.
-/// As with LibTorch's own optimizers, an option of a group that has the default of LibTorch's
-/// option type takes the optimizer's value; `param_groups()[i].options()` sets it whatever it is.
+/// A group's options are merged with the optimizer's as the LibTorch in use does it for its own:
+/// 2.15 lets an option that has the default of its type take the optimizer's value, 2.11 does not.
+/// `param_groups()[i].options()` sets it whatever it is.
 class KernelOptimizer : public torch::optim::Optimizer, public AmpScaling {
  public:
   /// The kernels in use: never `Mode::automatic`. Sparse gradients, which only SGD takes, go
