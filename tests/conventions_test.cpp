@@ -55,8 +55,8 @@ std::string room_of(const std::string& concept_name) {
 
 // Which rooms and headers a room may include besides itself: downwards only, and the trainer, which
 // anybody could write with the public headers, is at the top. A stopwatch includes devices because
-// it waits for one; a lazy layer includes repr because it chooses its own name. Of the optimizers the
-// scaler knows but the interface by which it steps those that unscale by themselves.
+// it waits for one; a lazy layer includes repr because it chooses its own name. Of the optimizers
+// the scaler knows but the interface by which it steps those that unscale by themselves.
 bool may_include(const std::string& from, const std::string& to) {
   static const Names everywhere = {"fwd", "devices", "stopwatch", "repr"};
   static const std::map<std::string, Names> further = {
