@@ -204,6 +204,15 @@ FitResult Trainer::fit_model(const Model& model, torch::optim::Optimizer& optimi
   return result;
 }
 
+std::pair<torch::Tensor, torch::Tensor> Trainer::output_and_loss(const Model& model,
+                                                                 const torch::Tensor& x,
+                                                                 const torch::Tensor& y) const {
+  const amp::AutocastGuard autocast(device_.type(), autocast_options(options_.precision));
+  torch::Tensor output = model.forward(x);  // (N, classes)
+  torch::Tensor loss = torch::nn::functional::cross_entropy(output, y);
+  return {std::move(output), std::move(loss)};
+}
+
 EpochMetrics Trainer::train_model(const Model& model, torch::optim::Optimizer& optimizer,
                                   const FitData& data) {
   check_batches(data.train, "sconce::Trainer::fit_epoch: expected data");
@@ -218,11 +227,7 @@ EpochMetrics Trainer::train_model(const Model& model, torch::optim::Optimizer& o
     optimizer.zero_grad();
     for (int64_t i = 0; i < of_step; ++i, ++batch) {
       const auto [x, y] = prepare_batch(*batch);
-      const auto [output, loss] = [&] {
-        const amp::AutocastGuard autocast(device_.type(), autocast_options(options_.precision));
-        const torch::Tensor logits = model.forward(x);  // (N, classes)
-        return std::pair(logits, torch::nn::functional::cross_entropy(logits, y));
-      }();
+      const auto [output, loss] = output_and_loss(model, x, y);
       scaler_.scale(of_step == 1 ? loss : loss / of_step).backward();
       sums.add(loss, output, y);
     }

@@ -150,6 +150,10 @@ class Trainer {
   FitResult fit_model(const Model& model, torch::optim::Optimizer& optimizer, const FitData& data);
   EpochMetrics train_model(const Model& model, torch::optim::Optimizer& optimizer,
                            const FitData& data);
+  // The model's (N, classes) and their loss against y, in the trainer's precision.
+  std::pair<torch::Tensor, torch::Tensor> output_and_loss(const Model& model,
+                                                          const torch::Tensor& x,
+                                                          const torch::Tensor& y) const;
   void step(const Model& model, torch::optim::Optimizer& optimizer, const FitData& data);
   double test_model(const Model& model, const data::Batches& batches) const;
 

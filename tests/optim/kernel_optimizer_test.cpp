@@ -43,6 +43,12 @@ void check_equal(const std::vector<torch::Tensor>& a, const std::vector<torch::T
   }
 }
 
+std::string state_text(const sconce::optim::KernelOptimizer& optimizer) {
+  std::ostringstream out;
+  out << optimizer.state_dict();
+  return out.str();
+}
+
 }  // namespace
 
 TEST_CASE("the kernels are fused where all parameters allow it, then foreach, then the loop") {
@@ -187,19 +193,14 @@ TEST_CASE("an archive that does not fit leaves state and options as they were") 
   const auto p = parameter({3});
   Adam optimizer({p}, AdamOptions(0.1));
   optimizer.step();
-  const auto text = [&] {
-    std::ostringstream out;
-    out << optimizer.state_dict();
-    return out.str();
-  };
-  const auto before = text();
+  const auto before = state_text(optimizer);
   Adam other({parameter({4})}, AdamOptions(0.7));
   other.step();
   std::stringstream archive;
   torch::save(other, archive);
   CHECK_THROWS_WITH(torch::load(optimizer, archive),
                     ContainsSubstring("expected exp_avg of sizes [3], got [4]"));
-  CHECK(text() == before);
+  CHECK(state_text(optimizer) == before);
 }
 
 TEST_CASE("a learning rate that is a tensor follows schedulers and loaded states") {
@@ -252,16 +253,11 @@ TEST_CASE("a state dict that does not fit is refused and changes nothing") {
   const auto p = parameter({3});
   Adam optimizer({p}, AdamOptions(0.1));
   optimizer.step();
-  const auto text = [&] {
-    std::ostringstream out;
-    out << optimizer.state_dict();
-    return out.str();
-  };
-  const auto before = text();
+  const auto before = state_text(optimizer);
   const auto refuse = [&](const c10::IValue& dict, const std::string& message) {
     CHECK_THROWS_WITH(optimizer.load_state_dict(dict),
                       ContainsSubstring("sconce::optim::Adam") && ContainsSubstring(message));
-    CHECK(text() == before);
+    CHECK(state_text(optimizer) == before);
   };
   const auto of = [](auto&& other) {
     other.step();
