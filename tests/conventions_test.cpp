@@ -56,14 +56,21 @@ std::string room_of(const std::string& concept_name) {
 // Which rooms and headers a room may include besides itself: downwards only, and the trainer, which
 // anybody could write with the public headers, is at the top. A stopwatch includes devices because
 // it waits for one; a lazy layer includes repr because it chooses its own name. Of the optimizers
-// the scaler knows but the interface by which it steps those that unscale by themselves.
+// the scaler knows but the interface by which it steps those that unscale by themselves. A process
+// group makes NCCL's backend, whose source needs CUDA's headers; of the group only its header is
+// known to those that train or sample by rank.
 bool may_include(const std::string& from, const std::string& to) {
   static const Names everywhere = {"fwd", "devices", "stopwatch", "repr"};
   static const std::map<std::string, Names> further = {
       {"trainer", {"amp", "cuda", "data", "distributed", "io", "nn", "optim", "report"}},
       {"fwd", {}},
       {"version", {}}};
-  if (from == "amp/grad_scaler" && to == "optim/amp_scaling") return true;
+  static const std::set<std::pair<std::string, std::string>> single = {
+      {"amp/grad_scaler", "optim/amp_scaling"},
+      {"distributed/process_group", "cuda/nccl"},
+      {"nn/distributed_data_parallel", "distributed/process_group"},
+      {"data/distributed_sampler", "distributed/process_group"}};
+  if (single.contains({from, to})) return true;
   if (from == "sconce" || room_of(from) == room_of(to)) return true;
   const auto row = further.find(room_of(from));
   if (row != further.end() && row->second.contains(room_of(to))) return true;
@@ -96,7 +103,10 @@ TEST_CASE("the table of allowed includes refuses what the design forbids") {
   CHECK_FALSE(may_include("devices", "repr"));
   CHECK_FALSE(may_include("amp/grad_scaler", "optim/sgd"));
   CHECK_FALSE(may_include("amp/autocast", "optim/amp_scaling"));
+  CHECK_FALSE(may_include("nn/lazy", "distributed/process_group"));
+  CHECK_FALSE(may_include("distributed/process_group", "nn/lazy"));
   CHECK(may_include("amp/grad_scaler", "optim/amp_scaling"));
+  CHECK(may_include("nn/distributed_data_parallel", "distributed/process_group"));
   CHECK(may_include("nn/clip_grad", "repr"));
   CHECK(may_include("trainer", "nn/clip_grad"));
   CHECK(may_include("data/idx", "devices"));

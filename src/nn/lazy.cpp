@@ -1,13 +1,13 @@
 #include "sconce/nn/lazy.hpp"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/nn/init.h>
 #include <torch/serialize/archive.h>
 
 #include <cmath>
-#include <mutex>
 #include <typeinfo>
+
+#include "nn/keep_generator.hpp"
 
 namespace sconce::nn {
 
@@ -19,26 +19,6 @@ using torch::nn::BatchNormOptions;
 using torch::nn::LinearOptions;
 template <size_t D>
 using ConvOptions = torch::nn::detail::ConvNdOptions<D>;
-
-// Puts the CPU's generator back as it was: the constructors of LibTorch's layers draw numbers,
-// where those of Python's lazy layers draw none.
-class KeepGenerator {
- public:
-  KeepGenerator() {
-    const std::scoped_lock lock(generator_.mutex());
-    state_ = generator_.get_state();
-  }
-  KeepGenerator(const KeepGenerator&) = delete;
-  KeepGenerator& operator=(const KeepGenerator&) = delete;
-  ~KeepGenerator() {
-    const std::scoped_lock lock(generator_.mutex());
-    generator_.set_state(state_);
-  }
-
- private:
-  at::Generator generator_ = at::detail::getDefaultCPUGenerator();
-  torch::Tensor state_;
-};
 
 // The number that a lazy layer takes from its input; 0 while it is uninitialized.
 template <class Options>

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <chrono>
+
+namespace c10d {
+class Backend;
+class Store;
+}  // namespace c10d
+
+namespace sconce::cuda {
+
+/// Whether sconce was built with NCCL. Python: `torch.distributed.is_nccl_available()`.
+bool is_nccl_available() noexcept;
+
+/// The NCCL backend of one rank of `world_size`, for a process group of LibTorch's; the ranks find
+/// each other by the store. `sconce::distributed::ProcessGroup` makes it by itself.
+/// @throw c10::Error without a GPU, or if sconce was built without NCCL.
+c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                                            int world_size, std::chrono::milliseconds timeout);
+
+}  // namespace sconce::cuda

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sconce/fwd.hpp"
+
+namespace c10d {
+class ProcessGroup;
+}  // namespace c10d
+
+namespace sconce::distributed {
+
+/// What a reduction does with the values of all ranks. Python: `torch.distributed.ReduceOp`.
+enum class ReduceOp { sum, product, min, max };
+
+/// The arguments of `torch.distributed.init_process_group`, with Python's names and defaults.
+struct InitOptions {
+  /// What carries the tensors: "gloo" those of CPUs and GPUs, "nccl" those of GPUs only,
+  /// "cpu:gloo,cuda:nccl" each its own. Empty: the last where sconce has NCCL and this machine a
+  /// GPU for every rank on it, else "gloo".
+  std::string backend = {};
+
+  /// How long a rank waits for the others: at most so long in `init`, and in each collective.
+  std::chrono::milliseconds timeout = std::chrono::minutes(30);
+
+  /// Where the ranks meet: "env://", at the launcher's MASTER_ADDR and MASTER_PORT;
+  /// "tcp://host:port", at rank 0, which has that address; "file:///path", in a file that all see
+  /// and that does not exist before.
+  std::string init_method = "env://";
+
+  std::optional<int> rank = {};        ///< none: the launcher's
+  std::optional<int> world_size = {};  ///< none: the launcher's
+};
+
+/// The processes that train together, of which this is one, and what they do in common. Every rank
+/// makes the same calls in the same order. A group of one has no backend and its collectives do
+/// nothing.
+///
+/// A peer that is lost, stopped or late becomes, on every other rank, an exception that names rank
+/// and operation, within the timeout (on GPUs under NCCL, whose errors arrive asynchronously,
+/// LibTorch's watchdog ends the process instead). After it the group is of no more use.
+///
+/// Tensors lie on the CPU or, where the backend has it, on a GPU; there a collective waits as
+/// Python's does: on the current stream. Gradients do not flow through collectives. The last owner
+/// of the group, a DistributedDataParallel may be one, closes its connections; collectives under
+/// way end by their timeouts. Python: `torch.distributed` with its default group.
+class ProcessGroup {
+ public:
+  /// Joins the group that a launcher started, and returns when every rank has come. Rank and size
+  /// are those of the options, else of the environment: torchrun's RANK and WORLD_SIZE (which hands
+  /// also set), else Slurm's SLURM_PROCID, else Open MPI's OMPI_COMM_WORLD_RANK; without any, this
+  /// process is a group of one. A group of one gets a backend only where options name one and a
+  /// launcher, or options, say that it is one.
+  ///
+  /// Slurm and Open MPI name no address; on one machine the ranks then meet at 127.0.0.1 and a port
+  /// made from the job's number. Rank 0 listens on the address named, and no other, and Gloo on
+  /// loopback while all ranks are on one machine; GLOO_SOCKET_IFNAME names other interfaces.
+  /// At most one group that meets by TCP at a time. Python: `init_process_group`.
+  /// @throw c10::Error if the environment is incomplete or wrong, the address cannot be listened
+  /// on, a rank has not come within the timeout, or the backend is unknown or missing.
+  static ProcessGroup init(InitOptions options = {});
+
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
+  ProcessGroup(ProcessGroup&&) noexcept;
+  ProcessGroup& operator=(ProcessGroup&&) noexcept;
+  ~ProcessGroup();
+
+  int rank() const;        ///< 0 to world_size() - 1. Python: `get_rank()`
+  int world_size() const;  ///< the number of processes. Python: `get_world_size()`
+  int local_rank() const;  ///< among the ranks of this machine. Python: `get_node_local_rank()`
+
+  /// "gloo", "nccl" or "cpu:gloo,cuda:nccl"; empty for a group of one without a backend.
+  /// Python: `get_backend_config()`.
+  const std::string& backend() const;
+
+  /// Replaces the tensor's values, in place, by those of all ranks' reduced. Same shape and type on
+  /// every rank. Python: `all_reduce(tensor, op)`.
+  /// @throw c10::Error if a peer fails or is late, or the backend does not serve the tensor.
+  void all_reduce(const torch::Tensor& tensor, ReduceOp op = ReduceOp::sum) const;
+
+  /// Replaces the tensor's values, in place, by those of rank `src`. Python: `broadcast`.
+  /// @throw c10::Error as all_reduce, and if there is no rank `src`.
+  void broadcast(const torch::Tensor& tensor, int src) const;
+
+  /// Returns new tensors with the values of every rank's, in rank order. Python: `all_gather`.
+  /// @throw c10::Error as all_reduce.
+  std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor) const;
+
+  /// Returns a new tensor: the tensors at this rank's index, of all ranks, reduced.
+  /// Python: `reduce_scatter`.
+  /// @throw c10::Error as all_reduce, and if the list has not one tensor for every rank.
+  torch::Tensor reduce_scatter(const std::vector<torch::Tensor>& tensors,
+                               ReduceOp op = ReduceOp::sum) const;
+
+  /// Returns when every rank has called it. Python: `barrier`.
+  /// @throw c10::Error if a peer fails or is late.
+  void barrier() const;
+
+  /// LibTorch's own group, for what else it can do; null without a backend. Needs
+  /// <torch/csrc/distributed/c10d/ProcessGroup.hpp>.
+  c10::intrusive_ptr<c10d::ProcessGroup> c10d() const;
+
+ private:
+  struct Core;
+  explicit ProcessGroup(std::shared_ptr<const Core> core);
+
+  std::shared_ptr<const Core> core_;
+};
+
+}  // namespace sconce::distributed

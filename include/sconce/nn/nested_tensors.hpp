@@ -1,0 +1,120 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace sconce::nn {
+
+/// Where the tensors of a `T` are, for what takes and returns tensors within vectors, tuples,
+/// pairs, maps and optionals, at any depth. Any other type holds none, unless it is specialized:
+/// `any` says whether a `T` can hold tensors, `only` whether it holds nothing else besides keys,
+/// `for_each(value, f)` calls `f` with each tensor of a `T&` or `const T&` in a fixed order, and
+/// `alike(a, b)` says whether two have the same lengths, keys and undefined tensors.
+template <class T>
+struct NestedTensors {
+  static constexpr bool any = false;
+  static constexpr bool only = false;
+  template <class Value, class F>
+  static void for_each(Value&, const F&) {}
+};
+
+template <>
+struct NestedTensors<at::Tensor> {
+  static constexpr bool any = true;
+  static constexpr bool only = true;
+  template <class Value, class F>
+  static void for_each(Value& value, const F& f) {
+    f(value);
+  }
+  static bool alike(const at::Tensor& a, const at::Tensor& b) { return a.defined() == b.defined(); }
+};
+
+template <class T>
+struct NestedTensors<std::vector<T>> {
+  static constexpr bool any = NestedTensors<T>::any;
+  static constexpr bool only = NestedTensors<T>::only;
+  template <class Value, class F>
+  static void for_each(Value& value, const F& f) {
+    if constexpr (any) {
+      for (auto& item : value) NestedTensors<T>::for_each(item, f);
+    }
+  }
+  static bool alike(const std::vector<T>& a, const std::vector<T>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), NestedTensors<T>::alike);
+  }
+};
+
+template <class T>
+struct NestedTensors<std::optional<T>> {
+  static constexpr bool any = NestedTensors<T>::any;
+  static constexpr bool only = NestedTensors<T>::only;
+  template <class Value, class F>
+  static void for_each(Value& value, const F& f) {
+    if (value) NestedTensors<T>::for_each(*value, f);
+  }
+  static bool alike(const std::optional<T>& a, const std::optional<T>& b) {
+    return a && b ? NestedTensors<T>::alike(*a, *b) : a.has_value() == b.has_value();
+  }
+};
+
+template <class Key, class T, class Compare>
+struct NestedTensors<std::map<Key, T, Compare>> {
+  static constexpr bool any = NestedTensors<T>::any;
+  static constexpr bool only = NestedTensors<T>::only;
+  template <class Value, class F>
+  static void for_each(Value& value, const F& f) {
+    for (auto& item : value) NestedTensors<T>::for_each(item.second, f);
+  }
+  static bool alike(const std::map<Key, T, Compare>& a, const std::map<Key, T, Compare>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+      return x.first == y.first && NestedTensors<T>::alike(x.second, y.second);
+    });
+  }
+};
+
+template <class... Ts>
+struct NestedTensors<std::tuple<Ts...>> {
+  static constexpr bool any = (NestedTensors<Ts>::any || ...);
+  static constexpr bool only = (NestedTensors<Ts>::only && ...);
+  template <class Value, class F>
+  static void for_each(Value& value, const F& f) {
+    std::apply([&](auto&... items) { (NestedTensors<Ts>::for_each(items, f), ...); }, value);
+  }
+  static bool alike(const std::tuple<Ts...>& a, const std::tuple<Ts...>& b) {
+    return std::apply(
+        [&](const auto&... x) {
+          return std::apply(
+              [&](const auto&... y) { return (NestedTensors<Ts>::alike(x, y) && ...); }, b);
+        },
+        a);
+  }
+};
+
+template <class A, class B>
+struct NestedTensors<std::pair<A, B>> {
+  static constexpr bool any = NestedTensors<A>::any || NestedTensors<B>::any;
+  static constexpr bool only = NestedTensors<A>::only && NestedTensors<B>::only;
+  template <class Value, class F>
+  static void for_each(Value& value, const F& f) {
+    NestedTensors<A>::for_each(value.first, f);
+    NestedTensors<B>::for_each(value.second, f);
+  }
+  static bool alike(const std::pair<A, B>& a, const std::pair<A, B>& b) {
+    return NestedTensors<A>::alike(a.first, b.first) && NestedTensors<B>::alike(a.second, b.second);
+  }
+};
+
+/// Calls `f` with each tensor in the value, in the order of `NestedTensors`.
+template <class T, class F>
+void for_each_tensor(T& value, const F& f) {
+  NestedTensors<std::remove_const_t<T>>::for_each(value, f);
+}
+
+}  // namespace sconce::nn

@@ -1,0 +1,51 @@
+#include "sconce/data/distributed_sampler.hpp"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Generator.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/randperm.h>
+#include <ATen/ops/remainder.h>
+#include <c10/util/Exception.h>
+
+#include "sconce/distributed/process_group.hpp"
+
+namespace sconce::data {
+
+DistributedSampler::DistributedSampler(int64_t dataset_size, const distributed::ProcessGroup& group,
+                                       DistributedSamplerOptions options)
+    : dataset_size_(dataset_size),
+      num_replicas_(options.num_replicas.value_or(group.world_size())),
+      rank_(options.rank.value_or(group.rank())),
+      options_(options) {
+  TORCH_CHECK(dataset_size_ >= 0, "sconce::data::DistributedSampler: expected a dataset_size of 0 ",
+              "or more, got ", dataset_size_);
+  TORCH_CHECK(num_replicas_ >= 1, "sconce::data::DistributedSampler: expected num_replicas of 1 ",
+              "or more, got ", num_replicas_);
+  TORCH_CHECK(rank_ >= 0 && rank_ < num_replicas_, "sconce::data::DistributedSampler: expected a ",
+              "rank of 0 to ", num_replicas_ - 1, ", got ", rank_);
+}
+
+void DistributedSampler::set_epoch(int64_t epoch) {
+  TORCH_CHECK(epoch >= 0, "sconce::data::DistributedSampler::set_epoch: expected an epoch of 0 or ",
+              "more, got ", epoch);
+  epoch_ = epoch;
+}
+
+int64_t DistributedSampler::size() const {
+  const int64_t whole = dataset_size_ / num_replicas_;
+  return options_.drop_last || dataset_size_ % num_replicas_ == 0 ? whole : whole + 1;
+}
+
+torch::Tensor DistributedSampler::indices() const {
+  if (size() == 0) return at::empty({0}, at::kLong);
+  // What is missing to the last row comes from the front again, as often as need be.
+  const auto places = at::arange(rank_, size() * num_replicas_, num_replicas_, at::kLong);
+  const auto rows = at::remainder(places, dataset_size_);
+  if (!options_.shuffle) return rows;
+  const auto seed = options_.seed + static_cast<uint64_t>(epoch_);
+  const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  return at::randperm(dataset_size_, generator, at::kLong).index_select(0, rows);
+}
+
+}  // namespace sconce::data

@@ -1,0 +1,182 @@
+#pragma once
+
+#include <c10/util/Exception.h>
+
+#include <charconv>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "sconce/distributed/process_group.hpp"
+
+// Who this process is in its group and where the group meets, as the options and the launcher's
+// environment say.
+namespace sconce::distributed {
+
+struct Launch {
+  std::string launcher = {};  // whose variables told rank and size; empty without any
+  int rank = 0;
+  int world_size = 1;
+  int local_rank = 0;
+  int local_world_size = 0;  // 0: not told
+  std::string address = {};  // where the ranks meet by TCP
+  uint16_t port = 0;
+  std::string file = {};          // where they meet by a file
+  bool others_own_store = false;  // torchrun's agent has the store; rank 0 is a client like all
+};
+
+namespace detail {
+
+constexpr auto init_name = "sconce::distributed::ProcessGroup::init: ";
+
+inline std::optional<std::string> variable(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return {};
+  return value;
+}
+
+inline int integer(const std::string& text, const std::string& name, int lowest = 0) {
+  int value = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, value);
+  TORCH_CHECK(parsed.ec == std::errc() && parsed.ptr == end && value >= lowest, init_name,
+              "expected an integer of at least ", lowest, " in ", name, ", got '", text, "'");
+  return value;
+}
+
+inline std::optional<int> integer_variable(const char* name, int lowest = 0) {
+  const auto text = variable(name);
+  if (!text) return {};
+  return integer(*text, name, lowest);
+}
+
+inline uint16_t port_number(const std::string& text, const std::string& name) {
+  const int port = integer(text, name, 1);
+  TORCH_CHECK(port < 65536, init_name, "expected a port of at most 65535 in ", name, ", got ",
+              port);
+  return static_cast<uint16_t>(port);
+}
+
+// How a launcher names what it tells. Of torchrun's variables some may be missing when they were
+// set by hand; the other two launchers set all.
+struct Launcher {
+  const char* name;
+  const char* rank;
+  const char* world_size;
+  const char* local_rank;
+  const char* local_world_size;
+};
+
+constexpr Launcher torchrun = {"torchrun's variables", "RANK", "WORLD_SIZE", "LOCAL_RANK",
+                               "LOCAL_WORLD_SIZE"};
+constexpr Launcher slurm = {"Slurm's variables", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID",
+                            nullptr};
+constexpr Launcher open_mpi = {"Open MPI's variables", "OMPI_COMM_WORLD_RANK",
+                               "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+                               "OMPI_COMM_WORLD_LOCAL_SIZE"};
+
+inline Launch read_launcher(const Launcher& from) {
+  const auto required = [&](const char* name) {
+    const auto value = integer_variable(name);
+    TORCH_CHECK(value, init_name, "expected ", name, " in the environment, since others of ",
+                from.name, " are set");
+    return *value;
+  };
+  Launch launch{.launcher = from.name};
+  launch.rank = required(from.rank);
+  launch.world_size = required(from.world_size);
+  launch.local_rank = integer_variable(from.local_rank).value_or(launch.rank);
+  if (from.local_world_size != nullptr) {
+    launch.local_world_size = integer_variable(from.local_world_size, 1).value_or(0);
+  }
+  return launch;
+}
+
+inline Launch read_launchers() {
+  if (variable(torchrun.rank) || variable(torchrun.world_size)) return read_launcher(torchrun);
+  if (variable(slurm.rank)) {
+    Launch launch = read_launcher(slurm);
+    if (integer_variable("SLURM_NNODES", 1).value_or(1) == 1) {
+      launch.local_world_size = launch.world_size;
+    } else {  // a list such as 4(x2),3
+      launch.local_world_size = std::atoi(variable("SLURM_TASKS_PER_NODE").value_or("0").c_str());
+    }
+    return launch;
+  }
+  if (variable(open_mpi.rank)) return read_launcher(open_mpi);
+  return {};
+}
+
+// The last three digits of the job's number, so that two jobs on one machine do not meet.
+inline int job_number(const std::string& launcher) {
+  const char* name = "SLURM_JOB_ID";
+  if (launcher == open_mpi.name) {
+    name = variable("PMIX_NAMESPACE") ? "PMIX_NAMESPACE" : "OMPI_MCA_ess_base_jobid";
+  }
+  int number = 0;
+  for (const char c : variable(name).value_or("")) {
+    if (c >= '0' && c <= '9') number = (number * 10 + (c - '0')) % 1000;
+  }
+  return number;
+}
+
+inline void read_meeting_point(Launch& launch) {
+  const auto address = variable("MASTER_ADDR");
+  const auto port = variable("MASTER_PORT");
+  const bool numbered = launch.launcher == slurm.name || launch.launcher == open_mpi.name;
+  if (!numbered || launch.local_world_size < launch.world_size) {
+    TORCH_CHECK(address && port, init_name, "expected MASTER_ADDR and MASTER_PORT, the address of ",
+                "rank 0 and a free port there, in the environment beside ", launch.launcher,
+                "; there is no ", address ? "MASTER_PORT" : "MASTER_ADDR");
+  }
+  launch.address = address.value_or("127.0.0.1");
+  launch.port = port ? port_number(*port, "MASTER_PORT")
+                     : static_cast<uint16_t>(29500 + job_number(launch.launcher));
+  launch.others_own_store = variable("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True";
+}
+
+inline void parse_meeting_point(Launch& launch, const std::string& method) {
+  const std::string tcp = "tcp://", file = "file://";
+  if (method.starts_with(file) && method.size() > file.size()) {
+    launch.file = method.substr(file.size());
+    return;
+  }
+  const auto colon = method.rfind(':');
+  TORCH_CHECK(method.starts_with(tcp) && colon > tcp.size(), init_name,
+              "expected init_method env://, tcp://host:port or file:///path, got '", method, "'");
+  launch.address = method.substr(tcp.size(), colon - tcp.size());
+  if (launch.address.starts_with('[') && launch.address.ends_with(']')) {  // [::1]
+    launch.address = launch.address.substr(1, launch.address.size() - 2);
+  }
+  launch.port = port_number(method.substr(colon + 1), "init_method");
+}
+
+}  // namespace detail
+
+inline Launch read_launch(const InitOptions& options) {
+  using detail::init_name;
+  const bool told = options.rank && options.world_size;
+  Launch launch = told ? Launch{.launcher = "the options"} : detail::read_launchers();
+  launch.rank = options.rank.value_or(launch.rank);
+  launch.world_size = options.world_size.value_or(launch.world_size);
+  if (told) {
+    launch.local_rank = detail::integer_variable(detail::torchrun.local_rank).value_or(launch.rank);
+  }
+  const bool by_environment = options.init_method == "env://";
+  TORCH_CHECK(!launch.launcher.empty() || (by_environment && !options.rank && !options.world_size),
+              init_name, "expected rank and world_size, both in the options or both from a ",
+              "launcher, beside init_method '", options.init_method, "'");
+  TORCH_CHECK(launch.world_size >= 1 && launch.rank >= 0 && launch.rank < launch.world_size,
+              init_name, "expected a rank of 0 to world_size - 1, got rank ", launch.rank, " of ",
+              launch.world_size, " from ", launch.launcher);
+  if (!by_environment) {
+    detail::parse_meeting_point(launch, options.init_method);
+  } else if (launch.world_size > 1) {
+    detail::read_meeting_point(launch);
+  }
+  return launch;
+}
+
+}  // namespace sconce::distributed

@@ -1,0 +1,205 @@
+#include "sconce/distributed/process_group.hpp"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
+
+#include <atomic>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include "distributed/gloo.hpp"
+#include "distributed/launch.hpp"
+#include "distributed/rendezvous.hpp"
+#include "sconce/cuda/nccl.hpp"
+#include "sconce/devices.hpp"
+
+namespace sconce::distributed {
+
+struct ProcessGroup::Core {
+  Launch launch = {};
+  std::string backend = {};
+  c10::intrusive_ptr<c10d::ProcessGroup> group = {};  // null without a backend
+};
+
+namespace {
+
+using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
+
+constexpr auto both = "cpu:gloo,cuda:nccl";
+
+// What the options name, or the default for this machine.
+std::string choose_backend(const std::string& named, const Launch& launch) {
+  TORCH_CHECK(named.empty() || named == "gloo" || named == "nccl" || named == both,
+              detail::init_name, "expected backend gloo, nccl or ", both, ", got '", named, "'");
+  TORCH_CHECK(named.empty() || named == "gloo" || cuda::is_nccl_available(), detail::init_name,
+              "expected backend gloo, got '", named, "' but sconce was built without NCCL");
+  if (!named.empty()) return named;
+  const int ranks = launch.local_world_size > 0 ? launch.local_world_size : launch.world_size;
+  const bool gpu_each = num_gpus() > 0 && num_gpus() >= ranks;
+  return cuda::is_nccl_available() && gpu_each ? both : "gloo";
+}
+
+// A prefix of its own in the store for each group that this process joins; torchrun's agent keeps
+// its store over restarts.
+std::string next_prefix() {
+  static std::atomic<int> groups = 0;
+  return "sconce/" + detail::variable("TORCHELASTIC_RESTART_COUNT").value_or("0") + "/" +
+         std::to_string(groups++);
+}
+
+Group make_group(const Store& store, const Launch& launch, const std::string& backend,
+                 Milliseconds timeout) {
+  using c10d::PrefixStore;
+  using Type = c10d::ProcessGroup::BackendType;
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(store, launch.rank, launch.world_size);
+  if (backend != "nccl") {
+    const auto own = c10::make_intrusive<PrefixStore>("gloo", store);
+    const auto gloo = make_gloo(own, launch, timeout);
+    group->setBackend(c10::kCPU, Type::GLOO, gloo);
+    group->setDefaultBackend(Type::GLOO);
+    if (backend == "gloo") group->setBackend(c10::kCUDA, Type::GLOO, gloo);
+  }
+  if (backend != "gloo") {
+    const auto own = c10::make_intrusive<PrefixStore>("nccl", store);
+    group->setBackend(c10::kCUDA, Type::NCCL,
+                      cuda::make_nccl(own, launch.rank, launch.world_size, timeout));
+    if (backend == "nccl") group->setDefaultBackend(Type::NCCL);
+  }
+  group->setGroupName("sconce");
+  return group;
+}
+
+Group join(const Launch& launch, const std::string& backend, Milliseconds timeout) {
+  const std::string who = detail::init_name + std::string("rank ") + std::to_string(launch.rank) +
+                          " of " + std::to_string(launch.world_size) + ": ";
+  const auto deadline = Clock::now() + timeout;
+  const auto work = [=, prefix = next_prefix()] {
+    const Store store = naming(who, [&] {
+      Store opened = c10::make_intrusive<c10d::PrefixStore>(prefix, open_store(launch, deadline));
+      join_all(*opened, launch, deadline);
+      opened->setTimeout(timeout);
+      return opened;
+    });
+    return naming(who + "connecting to the others failed: ",
+                  [&] { return make_group(store, launch, backend, timeout); });
+  };
+  return within(timeout + std::chrono::seconds(1), who + "joining the group", work);
+}
+
+c10d::ReduceOp reduce_op(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+      return c10d::ReduceOp::SUM;
+    case ReduceOp::product:
+      return c10d::ReduceOp::PRODUCT;
+    case ReduceOp::min:
+      return c10d::ReduceOp::MIN;
+    case ReduceOp::max:
+      return c10d::ReduceOp::MAX;
+  }
+  TORCH_CHECK(false, "sconce::distributed::ReduceOp: expected sum, product, min or max");
+}
+
+// Lets a collective change a tensor in place that may be strided and may require grad.
+template <class Collective>
+void in_place(const torch::Tensor& tensor, Collective&& collective) {
+  const at::NoGradGuard no_grad;
+  const auto values = tensor.detach();
+  std::vector<torch::Tensor> dense = {values.contiguous()};
+  collective(dense)->wait();
+  if (!dense[0].is_same(values)) values.copy_(dense[0]);
+}
+
+}  // namespace
+
+ProcessGroup::ProcessGroup(std::shared_ptr<const Core> core) : core_(std::move(core)) {}
+ProcessGroup::ProcessGroup(ProcessGroup&&) noexcept = default;
+ProcessGroup& ProcessGroup::operator=(ProcessGroup&&) noexcept = default;
+ProcessGroup::~ProcessGroup() = default;
+
+ProcessGroup ProcessGroup::init(InitOptions options) {
+  TORCH_CHECK(options.timeout.count() > 0, detail::init_name, "expected a timeout above 0, got ",
+              options.timeout.count(), " ms");
+  const Launch launch = read_launch(options);
+  const bool alone = launch.world_size == 1;
+  const std::string backend = choose_backend(options.backend, launch);
+  if (alone && (launch.launcher.empty() || options.backend.empty())) {
+    return ProcessGroup(std::make_shared<Core>(Core{.launch = launch}));
+  }
+  return ProcessGroup(std::make_shared<Core>(
+      Core{.launch = launch, .backend = backend, .group = join(launch, backend, options.timeout)}));
+}
+
+int ProcessGroup::rank() const {
+  return core_->launch.rank;
+}
+
+int ProcessGroup::world_size() const {
+  return core_->launch.world_size;
+}
+
+int ProcessGroup::local_rank() const {
+  return core_->launch.local_rank;
+}
+
+const std::string& ProcessGroup::backend() const {
+  return core_->backend;
+}
+
+c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroup::c10d() const {
+  return core_->group;
+}
+
+void ProcessGroup::all_reduce(const torch::Tensor& tensor, ReduceOp op) const {
+  if (!core_->group) return;
+  in_place(tensor, [&](auto& tensors) {
+    c10d::AllreduceOptions options;
+    options.reduceOp = reduce_op(op);
+    return core_->group->allreduce(tensors, options);
+  });
+}
+
+void ProcessGroup::broadcast(const torch::Tensor& tensor, int src) const {
+  TORCH_CHECK(src >= 0 && src < world_size(),
+              "sconce::distributed::ProcessGroup::broadcast: ", "expected a src of 0 to ",
+              world_size() - 1, ", got ", src);
+  if (!core_->group) return;
+  in_place(tensor, [&](auto& tensors) {
+    c10d::BroadcastOptions options;
+    options.rootRank = src;
+    return core_->group->broadcast(tensors, options);
+  });
+}
+
+std::vector<torch::Tensor> ProcessGroup::all_gather(const torch::Tensor& tensor) const {
+  const at::NoGradGuard no_grad;
+  std::vector<torch::Tensor> inputs = {tensor.detach().contiguous()};
+  if (!core_->group) return {inputs[0].clone()};
+  std::vector<std::vector<torch::Tensor>> outputs(1);
+  for (int rank = 0; rank < world_size(); ++rank) outputs[0].push_back(at::empty_like(inputs[0]));
+  core_->group->allgather(outputs, inputs)->wait();
+  return outputs[0];
+}
+
+torch::Tensor ProcessGroup::reduce_scatter(const std::vector<torch::Tensor>& tensors,
+                                           ReduceOp op) const {
+  TORCH_CHECK(tensors.size() == static_cast<size_t>(world_size()),
+              "sconce::distributed::ProcessGroup::reduce_scatter: expected ", world_size(),
+              " tensors, one for every rank, got ", tensors.size());
+  const at::NoGradGuard no_grad;
+  std::vector<std::vector<torch::Tensor>> inputs(1);
+  for (const auto& tensor : tensors) inputs[0].push_back(tensor.detach().contiguous());
+  if (!core_->group) return inputs[0][0].clone();
+  std::vector<torch::Tensor> outputs = {at::empty_like(inputs[0][rank()])};
+  c10d::ReduceScatterOptions options;
+  options.reduceOp = reduce_op(op);
+  core_->group->reduce_scatter(outputs, inputs, options)->wait();
+  return outputs[0];
+}
+
+void ProcessGroup::barrier() const {
+  if (!core_->group) return;
+  const bool on_gpu = core_->backend == "nccl";
+  core_->group->getBackend(on_gpu ? c10::kCUDA : c10::kCPU)->barrier()->wait();
+}
+
+}  // namespace sconce::distributed

@@ -1,0 +1,184 @@
+#pragma once
+
+#include <arpa/inet.h>
+#include <c10/util/Exception.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "distributed/launch.hpp"
+
+// How the ranks find each other: a store of LibTorch's that all reach, and the wait until all have.
+namespace sconce::distributed {
+
+using Milliseconds = std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+inline Milliseconds left_until(Clock::time_point deadline) {
+  const auto left = std::chrono::ceil<Milliseconds>(deadline - Clock::now());
+  return std::max(left, Milliseconds(1));  // 0 means for ever to c10d
+}
+
+// Runs a function that may block for ever and gives up at the deadline. A client of a store blocks
+// so while the process that has the store is stopped, and no timeout of LibTorch's reaches it. The
+// thread given up keeps what it works on, ends when its peer does, and holds nobody up.
+template <class F>
+std::invoke_result_t<F> within(Milliseconds limit, const std::string& what, F function) {
+  std::packaged_task<std::invoke_result_t<F>()> task(std::move(function));
+  auto result = task.get_future();
+  std::thread worker(std::move(task));
+  if (result.wait_for(limit) != std::future_status::ready) {
+    worker.detach();
+    TORCH_CHECK(false, what, " did not end within ", limit.count(), " ms");
+  }
+  worker.join();
+  return result.get();
+}
+
+// A TCP address that can be listened on or connected to.
+class Endpoint {
+ public:
+  Endpoint(const std::string& host, uint16_t port) : text_(host + ":" + std::to_string(port)) {
+    addrinfo hints = {};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    const int failed = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+    TORCH_CHECK(failed == 0, "there is no address ", text_, " (", gai_strerror(failed), ")");
+    std::memcpy(&address_, found->ai_addr, found->ai_addrlen);
+    length_ = found->ai_addrlen;
+    freeaddrinfo(found);
+  }
+
+  const std::string& text() const { return text_; }
+  bool is_ipv6() const { return address_.ss_family == AF_INET6; }
+
+  bool is_loopback() const {
+    if (is_ipv6()) {
+      const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&address_);
+      return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+    }
+    const auto* v4 = reinterpret_cast<const sockaddr_in*>(&address_);
+    return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+  }
+
+  // Returns a socket that listens on this address alone.
+  int listen() const {
+    const int fd = open(SOCK_STREAM);
+    const int on = 1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (fd < 0 || ::bind(fd, raw(), length_) != 0 || ::listen(fd, SOMAXCONN) != 0) {
+      const int error = errno;
+      close(fd);
+      TORCH_CHECK(false, "cannot listen on ", text_, " (", std::strerror(error),
+                  "); MASTER_PORT or init_method can name another port");
+    }
+    return fd;
+  }
+
+  // Whether somebody listens there.
+  bool answers(Milliseconds patience) const {
+    const int fd = open(SOCK_STREAM | SOCK_NONBLOCK);
+    bool connected = ::connect(fd, raw(), length_) == 0;
+    if (!connected && errno == EINPROGRESS) {
+      pollfd wait = {.fd = fd, .events = POLLOUT, .revents = 0};
+      int error = 0;
+      socklen_t size = sizeof error;
+      connected = poll(&wait, 1, static_cast<int>(patience.count())) == 1 &&
+                  getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
+    }
+    close(fd);
+    return connected;
+  }
+
+  // The address of this machine's from which that one is reached.
+  std::string own_side() const {
+    const int fd = open(SOCK_DGRAM);  // connecting it sends nothing
+    sockaddr_storage own = {};
+    socklen_t size = sizeof own;
+    char host[NI_MAXHOST] = {};
+    auto* address = reinterpret_cast<sockaddr*>(&own);
+    const bool found =
+        ::connect(fd, raw(), length_) == 0 && getsockname(fd, address, &size) == 0 &&
+        getnameinfo(address, size, host, sizeof host, nullptr, 0, NI_NUMERICHOST) == 0;
+    close(fd);
+    TORCH_CHECK(found, "no interface of this machine leads to ", text_);
+    return host;
+  }
+
+ private:
+  const sockaddr* raw() const { return reinterpret_cast<const sockaddr*>(&address_); }
+  int open(int type) const { return socket(address_.ss_family, type | SOCK_CLOEXEC, 0); }
+
+  std::string text_;
+  sockaddr_storage address_ = {};
+  socklen_t length_ = 0;
+};
+
+using Store = c10::intrusive_ptr<c10d::Store>;
+
+inline Store open_tcp_store(const Launch& launch, Clock::time_point deadline) {
+  const Endpoint endpoint(launch.address, launch.port);
+  c10d::TCPStoreOptions options;
+  options.port = launch.port;
+  options.waitWorkers = false;
+  options.isServer = launch.rank == 0 && !launch.others_own_store;
+  if (options.isServer) {
+    options.masterListenFd = endpoint.listen();
+  } else {
+    while (!endpoint.answers(left_until(deadline))) {
+      TORCH_CHECK(Clock::now() < deadline, "nobody listens on ", endpoint.text(),
+                  ": rank 0 has not come");
+      std::this_thread::sleep_for(Milliseconds(20));
+    }
+  }
+  options.timeout = left_until(deadline);
+  return c10::make_intrusive<c10d::TCPStore>(launch.address, options);
+}
+
+inline Store open_store(const Launch& launch, Clock::time_point deadline) {
+  if (launch.world_size == 1) return c10::make_intrusive<c10d::HashStore>();
+  if (launch.file.empty()) return open_tcp_store(launch, deadline);
+  return c10::make_intrusive<c10d::FileStore>(launch.file, launch.world_size);
+}
+
+// Waits until every rank has come here, and names those that have not.
+inline void join_all(c10d::Store& store, const Launch& launch, Clock::time_point deadline) {
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < launch.world_size; ++rank) {
+    keys.push_back("joined/" + std::to_string(rank));
+  }
+  store.set(keys[launch.rank], std::vector<uint8_t>{1});
+  std::string missing;
+  try {
+    store.wait(keys, left_until(deadline));
+    return;
+  } catch (const std::exception&) {
+  }
+  try {
+    for (int rank = 0; rank < launch.world_size; ++rank) {
+      if (store.check({keys[rank]})) continue;
+      missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+    }
+  } catch (const std::exception&) {  // rank 0 had the store and gave up first
+    TORCH_CHECK(false, "the store where the ranks meet was closed before all had come");
+  }
+  TORCH_CHECK(missing.empty(), "these ranks have not come: ", missing);
+}
+
+}  // namespace sconce::distributed

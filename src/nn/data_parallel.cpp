@@ -1,0 +1,325 @@
+#include "sconce/nn/data_parallel.hpp"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/ThreadLocalState.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/ops/cat.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Type.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <deque>
+#include <exception>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <typeindex>
+#include <typeinfo>
+
+#include "nn/keep_generator.hpp"
+#include "resolve_device.hpp"
+#include "sconce/devices.hpp"
+#include "sconce/nn/lazy.hpp"
+
+namespace sconce::nn {
+
+// A clone of the module, and which layers and tensors of it stand for which of the module's.
+struct DataParallelBase::Replica {
+  template <class T>
+  struct Pair {
+    T original;
+    T copy;
+  };
+
+  std::shared_ptr<torch::nn::Module> module = {};
+  std::vector<Pair<std::shared_ptr<torch::nn::Module>>> layers = {};  // parents before children
+  std::vector<Pair<torch::Tensor>> tensors = {};
+
+  void pair_up(const std::shared_ptr<torch::nn::Module>& original,
+               const std::shared_ptr<torch::nn::Module>& copy);
+  void pair_up_tensors(const torch::OrderedDict<std::string, torch::Tensor>& originals,
+                       const torch::OrderedDict<std::string, torch::Tensor>& copies);
+  void update(torch::Device device, bool with_grad) const;
+};
+
+namespace {
+
+using ModulePtr = std::shared_ptr<torch::nn::Module>;
+
+constexpr auto who = "sconce::nn::DataParallel";
+
+// A copy to the CPU that did not wait would be read before it is there.
+torch::Tensor moved(const torch::Tensor& tensor, torch::Device device, bool copy = false) {
+  return tensor.to(device, /*non_blocking=*/!device.is_cpu(), copy);
+}
+
+std::vector<torch::Device> resolved(std::vector<torch::Device> devices) {
+  if (devices.empty() && num_gpus() > 0) devices = try_all_gpus();
+  for (auto& device : devices) device = resolve_device(device, who);
+  return devices;
+}
+
+std::string class_of(const torch::nn::Module& module) {
+  return c10::demangle(typeid(module).name());
+}
+
+[[noreturn]] void refuse_module(const torch::nn::Module& module, const std::string& reason) {
+  const std::string name = class_of(module);
+  TORCH_CHECK(false, who, ": expected modules that can be cloned, so ", name,
+              " derived from torch::nn::Cloneable<", name, ">, got: ", reason);
+}
+
+ModulePtr clone_of(const torch::nn::Module& module, std::optional<torch::Device> device = {}) {
+  try {
+    return module.clone(device);
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::Error& error) {
+    refuse_module(module, error.what_without_backtrace());
+  }
+}
+
+void append_layers(const ModulePtr& module, std::vector<ModulePtr>& layers) {
+  layers.push_back(module);
+  for (const auto& child : module->children()) append_layers(child, layers);
+}
+
+std::vector<ModulePtr> layers_of(const ModulePtr& module) {
+  std::vector<ModulePtr> layers;
+  append_layers(module, layers);
+  return layers;
+}
+
+// A clone's children are made by its `reset`; those of a class without `clone` then stay as made,
+// and LibTorch says nothing. So each class is tried.
+void check_cloneable(const torch::nn::Module& module, std::set<std::type_index>& tried) {
+  for (const auto& child : module.children()) {
+    const torch::nn::Module& layer = *child;
+    check_cloneable(layer, tried);
+    if (tried.insert(typeid(layer)).second) clone_of(layer);
+  }
+}
+
+// What a new thread needs to compute as the thread that made this.
+class CallerState {
+ public:
+  CallerState() : in_autocast_(at::autocast::increment_nesting() > 1) {
+    at::autocast::decrement_nesting();
+  }
+
+  template <class F>
+  void run(const F& f) const {
+    const at::ThreadLocalStateGuard guard(state_);
+    at::init_num_threads();
+    at::autocast::set_autocast_cache_enabled(cache_enabled_);
+    // Else an autocast scope in the module would be the outermost here and drop the caller's casts.
+    if (in_autocast_) at::autocast::increment_nesting();
+    f();
+  }
+
+ private:
+  at::ThreadLocalState state_;
+  bool cache_enabled_ = at::autocast::is_autocast_cache_enabled();
+  bool in_autocast_;
+};
+
+[[noreturn]] void rethrow(const std::exception_ptr& error, size_t index, torch::Device device) {
+  const std::string where = c10::str(who, ": replica ", index, " on device ", device, ": ");
+  const c10::SourceLocation here = {__func__, __FILE__, static_cast<uint32_t>(__LINE__)};
+  try {
+    std::rethrow_exception(error);
+  } catch (const c10::OutOfMemoryError& e) {
+    std::throw_with_nested(c10::OutOfMemoryError(here, where + e.what_without_backtrace()));
+  } catch (const c10::Error& e) {
+    std::throw_with_nested(c10::Error(here, where + e.what_without_backtrace()));
+  } catch (const std::exception& e) {
+    std::throw_with_nested(std::runtime_error(where + e.what()));
+  } catch (...) {
+    std::throw_with_nested(std::runtime_error(where + "something that is no std::exception"));
+  }
+}
+
+}  // namespace
+
+void DataParallelBase::Replica::pair_up(const ModulePtr& original, const ModulePtr& copy) {
+  if (copy == nullptr || class_of(*copy) != class_of(*original)) {
+    refuse_module(*original, "a clone of " + (copy ? class_of(*copy) : "nothing"));
+  }
+  layers.push_back({original, copy});
+  pair_up_tensors(original->named_parameters(/*recurse=*/false),
+                  copy->named_parameters(/*recurse=*/false));
+  pair_up_tensors(original->named_buffers(/*recurse=*/false),
+                  copy->named_buffers(/*recurse=*/false));
+  const auto children = copy->named_children();
+  for (const auto& child : original->named_children()) {
+    const auto* found = children.find(child.key());
+    pair_up(child.value(), found == nullptr ? nullptr : *found);
+  }
+}
+
+void DataParallelBase::Replica::pair_up_tensors(
+    const torch::OrderedDict<std::string, torch::Tensor>& originals,
+    const torch::OrderedDict<std::string, torch::Tensor>& copies) {
+  for (const auto& item : originals) {
+    if (!item.value().defined()) continue;
+    torch::Tensor copy = copies[item.key()];
+    // It requires gradients by an edge to the original alone, so a forward can take that away.
+    copy.set_requires_grad(false);
+    tensors.push_back({item.value(), copy});
+  }
+}
+
+// Tensors keep their identity, which the members of LibTorch's modules share, and get new values. A
+// gradient edge stays where grad mode is off: an earlier forward's backward may still need it.
+void DataParallelBase::Replica::update(torch::Device device, bool with_grad) const {
+  namespace autograd = torch::autograd::impl;
+  for (const auto& [original, copy] : layers) {
+    if (copy->is_training() != original->is_training()) copy->train(original->is_training());
+  }
+  for (const auto& [original, copy] : tensors) {
+    const auto values = moved(original, device, /*copy=*/true);
+    copy.set_data(values.detach());
+    if (!with_grad) continue;
+    autograd::set_gradient_edge(
+        copy, values.requires_grad() ? autograd::gradient_edge(values) : torch::autograd::Edge());
+  }
+}
+
+DataParallelBase::DataParallelBase(ModulePtr module, const DataParallelOptions& options)
+    : torch::nn::Module("DataParallel"),
+      module_(std::move(module)),
+      device_ids_(resolved(options.device_ids)),
+      output_device_(options.output_device ? resolve_device(*options.output_device, who)
+                     : device_ids_.empty() ? cpu()
+                                           : device_ids_.front()),
+      dim_(options.dim) {
+  TORCH_CHECK(module_ != nullptr, who, ": expected a module, got null");
+  register_module("module", module_);
+  if (device_ids_.size() == 1) module_->to(device_ids_.front());
+  if (device_ids_.size() > 1) make_replicas();
+}
+
+DataParallelBase::~DataParallelBase() = default;
+
+void DataParallelBase::make_replicas() {
+  std::deque<KeepGenerator> generators(1);
+  for (int i = 0; i < num_gpus(); ++i) {
+    generators.emplace_back(at::globalContext().defaultGenerator(gpu(i)));
+  }
+  const c10::InferenceMode trainable(false);
+  std::set<std::type_index> tried;
+  check_cloneable(*module_, tried);
+  layers_.clear();
+  replicas_.clear();
+  for (size_t i = 1; i < device_ids_.size(); ++i) {
+    auto& replica = replicas_.emplace_back();
+    replica.module = clone_of(*module_, device_ids_[i]);
+    replica.pair_up(module_, replica.module);
+  }
+  layers_ = is_uninitialized(*module_) ? Layers() : layers_of(module_);
+}
+
+void DataParallelBase::replicate(size_t count) {
+  if (layers_of(module_) != layers_) {
+    check_initialized(*module_, who);
+    make_replicas();
+  }
+  for (const auto& pair : replicas_.front().tensors) {
+    TORCH_CHECK(pair.original.device() == device_ids_.front(), who,
+                ": expected the module's parameters and buffers on the first device, ",
+                device_ids_.front(), ", got one on ", pair.original.device());
+  }
+  const bool with_grad = at::GradMode::is_enabled();
+  const c10::InferenceMode trainable(false);  // it turns grad mode on, so it comes first
+  const at::AutoGradMode grad_mode(with_grad);
+  for (size_t i = 1; i < count; ++i) replicas_[i - 1].update(device_ids_[i], with_grad);
+}
+
+torch::nn::Module& DataParallelBase::replica(size_t index) const {
+  return index == 0 ? *module_ : *replicas_[index - 1].module;
+}
+
+std::vector<DataParallelBase::Tensors> DataParallelBase::scatter(const Tensors& inputs) const {
+  const size_t devices = device_ids_.size();
+  std::vector<Tensors> chunks;  // of each input
+  std::optional<size_t> count;
+  for (const auto& input : inputs) {
+    auto& of_input = chunks.emplace_back();
+    if (!input.defined()) continue;
+    TORCH_CHECK(devices == 1 || input.dim() > 0, who,
+                ": expected tensors of at least one dimension to cut, got one of none");
+    of_input = devices == 1 ? Tensors{input} : input.chunk(static_cast<int64_t>(devices), dim_);
+    if (!count) count = of_input.size();
+    TORCH_CHECK(count == of_input.size(), who,
+                ": expected tensors with as many chunks as the first,", " which has ", *count,
+                " along dimension ", dim_, " on ", devices, " devices, got one of shape ",
+                input.sizes(), " with ", of_input.size());
+  }
+  std::vector<Tensors> replicas(count.value_or(devices), Tensors(inputs.size()));
+  for (size_t i = 0; i < replicas.size(); ++i) {
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      if (inputs[k].defined()) replicas[i][k] = moved(chunks[k][i], device_ids_[i]);
+    }
+  }
+  return replicas;
+}
+
+void DataParallelBase::run(size_t count, const std::function<void(size_t)>& forward) const {
+  const CallerState caller;
+  std::vector<c10::Stream> streams;
+  for (const auto device : device_ids_) {
+    streams.push_back(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+  }
+  std::vector<std::exception_ptr> errors(count);
+  const auto run_one = [&](size_t i) {
+    try {
+      const c10::StreamGuard on_device(streams[i]);
+      forward(i);
+    } catch (...) {
+      errors[i] = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;  // waits for all, also where one cannot be started
+    threads.reserve(count - 1);
+    for (size_t i = 1; i < count; ++i) {
+      threads.emplace_back([&, i] { caller.run([&] { run_one(i); }); });
+    }
+    run_one(0);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (errors[i]) rethrow(errors[i], i, device_ids_[i]);
+  }
+}
+
+DataParallelBase::Tensors DataParallelBase::gather(const std::vector<Tensors>& outputs) const {
+  Tensors joined(outputs.front().size());
+  for (size_t k = 0; k < joined.size(); ++k) {
+    if (!outputs.front()[k].defined()) continue;
+    Tensors parts;
+    bool numbers = dim_ == 0;
+    for (const auto& of_replica : outputs) {
+      parts.push_back(moved(of_replica[k], output_device_));
+      numbers = numbers && parts.back().dim() == 0;
+    }
+    if (numbers) {
+      TORCH_WARN_ONCE(who,
+                      ": the replicas returned tensors of no dimension, which are joined to a ",
+                      "vector with one entry a replica");
+      for (auto& part : parts) part = part.view(1);
+    }
+    joined[k] = at::cat(parts, dim_);
+  }
+  return joined;
+}
+
+void DataParallelBase::refuse_outputs(size_t index) {
+  TORCH_CHECK(false, who, ": expected outputs with the same lengths, keys and undefined tensors ",
+              "from every replica, got others from replica ", index, " than from replica 0");
+}
+
+}  // namespace sconce::nn

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <mutex>
+#include <utility>
+
+namespace sconce::nn {
+
+// Puts a generator back as it was: the constructors of LibTorch's layers draw numbers where Python
+// draws none.
+class KeepGenerator {
+ public:
+  KeepGenerator() : KeepGenerator(at::detail::getDefaultCPUGenerator()) {}
+  explicit KeepGenerator(at::Generator generator) : generator_(std::move(generator)) {
+    const std::scoped_lock lock(generator_.mutex());
+    state_ = generator_.get_state();
+  }
+  KeepGenerator(const KeepGenerator&) = delete;
+  KeepGenerator& operator=(const KeepGenerator&) = delete;
+  ~KeepGenerator() {
+    const std::scoped_lock lock(generator_.mutex());
+    generator_.set_state(state_);
+  }
+
+ private:
+  at::Generator generator_;
+  at::Tensor state_;
+};
+
+}  // namespace sconce::nn

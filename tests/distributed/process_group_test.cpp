@@ -1,0 +1,402 @@
+#include "sconce/distributed/process_group.hpp"
+
+#include <csignal>
+#include <regex>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include "catch.hpp"
+#include "distributed/launch.hpp"
+#include "support/processes.hpp"
+#include "support/temp_dir.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::distributed::InitOptions;
+using sconce::distributed::ProcessGroup;
+using sconce::distributed::read_launch;
+using sconce::test::free_port;
+using sconce::test::Process;
+using sconce::test::Processes;
+using sconce::test::Seconds;
+using sconce::test::start_ranks;
+using sconce::test::Variables;
+using sconce::test::wait_for;
+
+namespace {
+
+std::vector<std::string> worker(std::vector<std::string> words) {
+  words.insert(words.begin(), SCONCE_WORKER);
+  return words;
+}
+
+// Sets variables of this process's environment while it lives.
+class Environment {
+ public:
+  explicit Environment(Variables variables) : variables_(std::move(variables)) {
+    for (const auto& [name, value] : variables_) setenv(name.c_str(), value.c_str(), 1);
+  }
+  ~Environment() {
+    for (const auto& [name, value] : variables_) unsetenv(name.c_str());
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  Variables variables_;
+};
+
+const Variables slurm = {{"SLURM_PROCID", "1"},
+                         {"SLURM_NTASKS", "2"},
+                         {"SLURM_LOCALID", "1"},
+                         {"SLURM_JOB_ID", "71234"}};
+const Variables open_mpi = {{"OMPI_COMM_WORLD_RANK", "1"},
+                            {"OMPI_COMM_WORLD_SIZE", "2"},
+                            {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                            {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}};
+
+Variables with(Variables variables, const Variables& more) {
+  for (const auto& [name, value] : more) variables[name] = value;
+  return variables;
+}
+
+std::string refusal(const InitOptions& options = {}) {
+  try {
+    ProcessGroup::init(options);
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "no exception";
+}
+
+constexpr double timeout = 3;  // of the workers that meet a fault
+
+std::vector<std::string> faulty(const std::string& what, const std::string& where, int victim) {
+  return worker({"fault", "what=" + what, "where=" + where, "victim=" + std::to_string(victim),
+                 "timeout=3000"});
+}
+
+// Checks that a process ended by an exception, which named rank and operation, and in time.
+void check_survivor(const Process& process, int rank, int size, const std::string& operations,
+                    double seconds) {
+  const std::string err = process.err();
+  INFO(err << "rank " << rank << " ended after " << seconds << " s");
+  CHECK(process.exit_code == 1);
+  CHECK(seconds <= timeout + 2);
+  const std::string who = "rank " + std::to_string(rank) + " of " + std::to_string(size) + ": ";
+  CHECK(std::regex_search(err, std::regex("sconce::[a-zA-Z:]+: " + who + "(" + operations + ")")));
+}
+
+// How long the process took by its own clock, which does not count the loading of its libraries.
+double own_seconds(const Process& process) {
+  const std::string err = process.err();
+  const auto place = err.rfind("seconds: ");
+  return place == std::string::npos ? 1e9 : std::stod(err.substr(place + 9));
+}
+
+void require_success(const Processes& ranks) {
+  for (const auto& rank : ranks) {
+    INFO(rank->err());
+    REQUIRE(rank->exit_code == 0);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("without a launcher there is a group of one whose collectives do nothing") {
+  const auto group = ProcessGroup::init();
+  CHECK(group.rank() == 0);
+  CHECK(group.world_size() == 1);
+  CHECK(group.local_rank() == 0);
+  CHECK(group.backend().empty());
+  CHECK_FALSE(group.c10d());
+
+  const auto tensor = torch::tensor({1.F, 2.F});
+  group.all_reduce(tensor);
+  group.broadcast(tensor, 0);
+  group.barrier();
+  CHECK(torch::equal(tensor, torch::tensor({1.F, 2.F})));
+  const auto gathered = group.all_gather(tensor);
+  REQUIRE(gathered.size() == 1);
+  CHECK(torch::equal(gathered[0], tensor));
+  CHECK_FALSE(gathered[0].is_alias_of(tensor));
+  CHECK(torch::equal(group.reduce_scatter({tensor}), tensor));
+  CHECK_THROWS_WITH(group.broadcast(tensor, 1), ContainsSubstring("src of 0 to 0, got 1"));
+  CHECK_THROWS_WITH(group.reduce_scatter({tensor, tensor}),
+                    ContainsSubstring("expected 1 tensors"));
+}
+
+TEST_CASE("a named backend without a launcher leaves a group of one as it is") {
+  CHECK_FALSE(ProcessGroup::init({.backend = "gloo"}).c10d());
+}
+
+TEST_CASE("a launcher's group of one gets the backend that options name") {
+  const Environment one(Variables{{"RANK", "0"}, {"WORLD_SIZE", "1"}});
+  CHECK_FALSE(ProcessGroup::init().c10d());
+  const auto group = ProcessGroup::init({.backend = "gloo"});
+  CHECK(group.backend() == "gloo");
+  CHECK(group.c10d());
+  const auto tensor = torch::tensor({1.F, 2.F});
+  group.all_reduce(tensor);
+  CHECK(torch::equal(tensor, torch::tensor({1.F, 2.F})));
+}
+
+TEST_CASE("each launcher's variables tell who a process is and where the group meets") {
+  SECTION("torchrun") {
+    const Environment environment(Variables{{"RANK", "5"},
+                                            {"WORLD_SIZE", "8"},
+                                            {"LOCAL_RANK", "1"},
+                                            {"LOCAL_WORLD_SIZE", "4"},
+                                            {"MASTER_ADDR", "node0"},
+                                            {"MASTER_PORT", "1234"},
+                                            {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
+    const auto launch = read_launch({});
+    CHECK(launch.rank == 5);
+    CHECK(launch.world_size == 8);
+    CHECK(launch.local_rank == 1);
+    CHECK(launch.local_world_size == 4);
+    CHECK(launch.address == "node0");
+    CHECK(launch.port == 1234);
+    CHECK(launch.others_own_store);
+  }
+  SECTION("Slurm on one machine") {
+    const Environment environment(slurm);
+    const auto launch = read_launch({});
+    CHECK(launch.rank == 1);
+    CHECK(launch.world_size == 2);
+    CHECK(launch.local_rank == 1);
+    CHECK(launch.local_world_size == 2);
+    CHECK(launch.address == "127.0.0.1");
+    CHECK(launch.port == 29500 + 234);
+    CHECK_FALSE(launch.others_own_store);
+  }
+  SECTION("Slurm on several") {
+    const Environment environment(with(slurm, {{"SLURM_NNODES", "2"},
+                                               {"SLURM_NTASKS", "8"},
+                                               {"SLURM_TASKS_PER_NODE", "4(x2)"},
+                                               {"MASTER_ADDR", "node0"},
+                                               {"MASTER_PORT", "1234"}}));
+    const auto launch = read_launch({});
+    CHECK(launch.local_world_size == 4);
+    CHECK(launch.address == "node0");
+  }
+  SECTION("Open MPI on several") {
+    const Environment environment(
+        with(open_mpi, {{"MASTER_ADDR", "node0"}, {"MASTER_PORT", "1234"}}));
+    const auto launch = read_launch({});
+    CHECK(launch.rank == 1);
+    CHECK(launch.local_rank == 0);
+    CHECK(launch.local_world_size == 1);
+    CHECK(launch.address == "node0");
+  }
+  SECTION("Open MPI on one machine") {
+    const Environment environment(with(
+        open_mpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"OMPI_MCA_ess_base_jobid", "167614877"}}));
+    CHECK(read_launch({}).port == 29500 + 877);
+  }
+  SECTION("torchrun's come first") {
+    const Environment environment(with(slurm, {{"RANK", "0"}, {"WORLD_SIZE", "1"}}));
+    CHECK(read_launch({}).world_size == 1);
+  }
+  SECTION("the options before all") {
+    const Environment environment(slurm);
+    const auto launch = read_launch({.init_method = "tcp://[::1]:77", .rank = 2, .world_size = 3});
+    CHECK(launch.rank == 2);
+    CHECK(launch.world_size == 3);
+    CHECK(launch.address == "::1");
+    CHECK(launch.port == 77);
+  }
+}
+
+TEST_CASE("an environment that does not tell enough is refused by name") {
+  SECTION("rank without size") {
+    const Environment environment(Variables{{"RANK", "0"}});
+    CHECK_THAT(refusal(), ContainsSubstring("expected WORLD_SIZE in the environment"));
+  }
+  SECTION("no address") {
+    const Environment environment(
+        Variables{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "1"}});
+    CHECK_THAT(refusal(), ContainsSubstring("there is no MASTER_ADDR"));
+  }
+  SECTION("several machines under Slurm") {
+    const Environment environment(with(slurm, {{"SLURM_NNODES", "2"}, {"MASTER_ADDR", "node0"}}));
+    CHECK_THAT(refusal(), ContainsSubstring("there is no MASTER_PORT"));
+  }
+  SECTION("several machines under Open MPI") {
+    const Environment environment(open_mpi);
+    CHECK_THAT(refusal(), ContainsSubstring("MASTER_ADDR and MASTER_PORT"));
+  }
+  SECTION("not a number") {
+    const Environment environment(Variables{{"RANK", "one"}, {"WORLD_SIZE", "2"}});
+    CHECK_THAT(refusal(), ContainsSubstring("integer of at least 0 in RANK, got 'one'"));
+  }
+  SECTION("a rank outside") {
+    const Environment environment(Variables{{"RANK", "2"}, {"WORLD_SIZE", "2"}});
+    CHECK_THAT(refusal(), ContainsSubstring("got rank 2 of 2"));
+  }
+  SECTION("a port outside") {
+    const Environment environment(with(slurm, {{"MASTER_PORT", "65536"}}));
+    CHECK_THAT(refusal(), ContainsSubstring("at most 65535 in MASTER_PORT, got 65536"));
+  }
+}
+
+TEST_CASE("options that cannot be are refused") {
+  CHECK_THAT(refusal({.backend = "mpi"}), ContainsSubstring("got 'mpi'"));
+  CHECK_THAT(refusal({.timeout = std::chrono::milliseconds(0)}), ContainsSubstring("got 0 ms"));
+  CHECK_THAT(refusal({.init_method = "tcp://127.0.0.1:1"}), ContainsSubstring("expected rank and"));
+  CHECK_THAT(refusal({.world_size = 2}), ContainsSubstring("expected rank and world_size"));
+  CHECK_THAT(refusal({.init_method = "udp://a:1", .rank = 0, .world_size = 2}),
+             ContainsSubstring("got 'udp://a:1'"));
+  CHECK_THAT(refusal({.init_method = "tcp://127.0.0.1", .rank = 0, .world_size = 2}),
+             ContainsSubstring("tcp://host:port"));
+}
+
+TEST_CASE("collectives of three processes give what Python's give", "[distributed]") {
+  auto ranks = start_ranks(3, worker({"collectives"}));
+  wait_for(ranks, Seconds(60));
+  require_success(ranks);
+  for (int rank = 0; rank < 3; ++rank) {
+    CHECK(ranks[rank]->out() ==
+          "max: 3 10\n"
+          "min: 1 8\n"
+          "product: 6 720\n"
+          "sum: 6 27\n"
+          "column: " +
+              std::vector<std::string>{"1 6 1 1 6 1\n", "2 6 2 2 6 2\n", "3 6 3 3 6 3\n"}[rank] +
+              "broadcast: 3 8\n"
+              "gathered: 3\n"
+              "gathered: 4\n"
+              "gathered: 5\n"
+              "scattered: " +
+              std::vector<std::string>{"6 27\n", "306 327\n", "606 627\n"}[rank]);
+    CHECK(ranks[rank]->err() == "");
+  }
+}
+
+TEST_CASE("store and Gloo listen on loopback alone", "[distributed]") {
+  auto ranks = start_ranks(2, worker({"listeners"}));
+  wait_for(ranks, Seconds(60));
+  require_success(ranks);
+  CHECK(ranks[0]->out() == "127.0.0.1\n127.0.0.1\n");
+  CHECK(ranks[1]->out() == "127.0.0.1\n");
+}
+
+TEST_CASE("two processes meet by each launcher's variables and each init_method", "[distributed]") {
+  const sconce::test::TempDir folder;
+  const std::string port = free_port();
+  Processes ranks;
+  const auto start = [&](const std::vector<std::string>& words, const Variables& variables) {
+    ranks.push_back(std::make_unique<Process>(worker(words), variables));
+  };
+  SECTION("torchrun's") {
+    ranks = start_ranks(2, worker({"launch"}));
+  }
+  SECTION("Slurm's") {
+    for (const char* rank : {"0", "1"}) {
+      start({"launch"}, with(slurm, {{"SLURM_PROCID", rank},
+                                     {"SLURM_LOCALID", rank},
+                                     {"SLURM_JOB_ID", std::to_string(getpid())}}));
+    }
+  }
+  SECTION("Open MPI's") {
+    for (const char* rank : {"0", "1"}) {
+      start({"launch"}, with(open_mpi, {{"OMPI_COMM_WORLD_RANK", rank},
+                                        {"OMPI_COMM_WORLD_LOCAL_RANK", rank},
+                                        {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                                        {"OMPI_MCA_ess_base_jobid", std::to_string(getpid())}}));
+    }
+  }
+  SECTION("tcp://") {
+    for (const char* rank : {"0", "1"}) {
+      start({"launch", "init_method=tcp://localhost:" + port, "world_size=2",
+             "rank=" + std::string(rank)},
+            {});
+    }
+  }
+  SECTION("file://") {
+    for (const char* rank : {"0", "1"}) {
+      start({"launch", "init_method=file://" + (folder.path() / "meet").string(), "world_size=2",
+             "rank=" + std::string(rank)},
+            {});
+    }
+  }
+  wait_for(ranks, Seconds(60));
+  require_success(ranks);
+  for (const int rank : {0, 1}) {
+    const std::string number = std::to_string(rank);
+    CHECK(ranks[rank]->out() ==
+          "rank " + number + " of 2, here " + number + ", backend gloo\nsum: 2\n");
+    CHECK(ranks[rank]->err() == "");
+  }
+}
+
+TEST_CASE("a peer that is lost or stopped ends the others in time", "[distributed]") {
+  const auto [what, where] = GENERATE(table<std::string, std::string>(
+      {{"killed", "joined"}, {"killed", "step"}, {"stopped", "joined"}, {"stopped", "step"}}));
+  const int victim = GENERATE(0, 1);
+  auto ranks = start_ranks(3, faulty(what, where, victim));
+  wait_for(ranks, Seconds(40));
+  REQUIRE((what == "killed" ? ranks[victim]->killed_by == SIGKILL : ranks[victim]->stopped));
+  for (int rank = 0; rank < 3; ++rank) {
+    if (rank == victim) continue;
+    const Seconds seconds = ranks[rank]->changed_at - ranks[victim]->changed_at;
+    INFO(what << " at " << where << ": rank " << victim);
+    // A peer may be lost when it has joined and another is still about to.
+    check_survivor(*ranks[rank], rank, 3,
+                   "(connecting to the others|all_reduce|all_gather|broadcast) failed: .|joining "
+                   "the group did not end within 4000 ms",
+                   seconds.count());
+  }
+}
+
+TEST_CASE("a peer that fails in forward ends the others in time", "[distributed]") {
+  auto ranks = start_ranks(3, faulty("forward", "step", 1));
+  wait_for(ranks, Seconds(40));
+  CHECK(ranks[1]->exit_code == 1);
+  CHECK_THAT(ranks[1]->err(), ContainsSubstring("forward failed"));
+  for (const int rank : {0, 2}) {
+    const Seconds seconds = ranks[rank]->changed_at - ranks[1]->changed_at;
+    check_survivor(*ranks[rank], rank, 3, "all_reduce failed: .", seconds.count());
+  }
+}
+
+TEST_CASE("a peer with another parameter shape ends all with the same words", "[distributed]") {
+  auto ranks = start_ranks(3, faulty("shape", "", 1));
+  wait_for(ranks, Seconds(40));
+  for (int rank = 0; rank < 3; ++rank) {
+    check_survivor(*ranks[rank], rank, 3,
+                   "comparing the modules failed: expected the same on every rank, but rank 1 has "
+                   "parameter 0.weight Float \\[31, 20\\], rank 0 has parameter 0.weight Float "
+                   "\\[30, 20\\]",
+                   own_seconds(*ranks[rank]));
+  }
+}
+
+TEST_CASE("a peer that never starts, or stops before it joins, ends the others in time",
+          "[distributed]") {
+  const int victim = GENERATE(0, 1);
+  const bool stopped = GENERATE(false, true);
+  auto ranks = start_ranks(3, faulty("stopped", stopped ? "start" : "", victim));
+  if (!stopped) ranks[victim].reset(new Process({"true"}, {}));
+  wait_for(ranks, Seconds(40));
+  for (int rank = 0; rank < 3; ++rank) {
+    if (rank == victim) continue;
+    check_survivor(
+        *ranks[rank], rank, 3,
+        victim == 0 ? "nobody listens on .*: rank 0 has not come"
+        : rank == 0
+            ? "these ranks have not come: 1"
+            : "these ranks have not come: 1|the store where the ranks meet was closed before",
+        own_seconds(*ranks[rank]));
+  }
+}
+
+TEST_CASE("a port that is taken ends every rank in time", "[distributed]") {
+  const sconce::test::Listener taken;  // accepts and never answers, as a stopped store does
+  Processes ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    ranks.push_back(std::make_unique<Process>(faulty("nothing", "", 0),
+                                              sconce::test::rank_variables(rank, 2, taken.port())));
+  }
+  wait_for(ranks, Seconds(40));
+  check_survivor(*ranks[0], 0, 2, "cannot listen on 127.0.0.1:", own_seconds(*ranks[0]));
+  check_survivor(*ranks[1], 1, 2, "joining the group did not end within", own_seconds(*ranks[1]));
+}

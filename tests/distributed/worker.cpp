@@ -1,0 +1,164 @@
+// The program that the tests of distributed training start as several processes:
+//   test-distributed-worker MODE [NAME=VALUE...]
+// An error goes to stderr and makes the exit code 1.
+#include <netdb.h>
+#include <sys/socket.h>
+#include <torch/torch.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <string>
+
+#include "distributed/training.hpp"
+#include "sconce/distributed/process_group.hpp"
+#include "sconce/trainer.hpp"
+
+namespace {
+
+using sconce::distributed::ProcessGroup;
+using sconce::distributed::ReduceOp;
+using Words = std::map<std::string, std::string>;
+
+std::string word(const Words& words, const std::string& name, const std::string& otherwise = "") {
+  const auto found = words.find(name);
+  return found == words.end() ? otherwise : found->second;
+}
+
+ProcessGroup join(const Words& words) {
+  sconce::distributed::InitOptions options;
+  options.backend = word(words, "backend");
+  options.init_method = word(words, "init_method", "env://");
+  options.timeout = std::chrono::milliseconds(std::stoi(word(words, "timeout", "30000")));
+  if (words.contains("rank")) options.rank = std::stoi(words.at("rank"));
+  if (words.contains("world_size")) options.world_size = std::stoi(words.at("world_size"));
+  return ProcessGroup::init(options);
+}
+
+void print(const std::string& name, const torch::Tensor& tensor) {
+  std::cout << name << ':';
+  const auto values = tensor.to(torch::kDouble).flatten();
+  for (int64_t i = 0; i < values.size(0); ++i) std::cout << ' ' << values[i].item<double>();
+  std::cout << '\n';
+}
+
+void launch(const Words& words) {
+  const auto group = join(words);
+  std::cout << "rank " << group.rank() << " of " << group.world_size() << ", here "
+            << group.local_rank() << ", backend " << group.backend() << '\n';
+  auto sum = torch::ones({1});
+  group.all_reduce(sum);
+  print("sum", sum);
+}
+
+// Prints the address of every socket of this process that listens.
+void listeners(const Words& words) {
+  const auto group = join(words);
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::stoi(entry.path().filename().string());
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) continue;
+    sockaddr_storage address = {};
+    size = sizeof address;
+    char host[NI_MAXHOST] = {};
+    auto* raw = reinterpret_cast<sockaddr*>(&address);
+    getsockname(fd, raw, &size);
+    getnameinfo(raw, size, host, sizeof host, nullptr, 0, NI_NUMERICHOST);
+    std::cout << host << '\n';
+  }
+  group.barrier();
+}
+
+void collectives(const Words& words) {
+  const auto group = join(words);
+  const int rank = group.rank();
+  const auto mine = torch::tensor({1. + rank, 10. - rank}, torch::kFloat);
+  const std::map<std::string, ReduceOp> ops = {{"sum", ReduceOp::sum},
+                                               {"product", ReduceOp::product},
+                                               {"min", ReduceOp::min},
+                                               {"max", ReduceOp::max}};
+  for (const auto& [name, op] : ops) {
+    auto tensor = mine.clone();
+    group.all_reduce(tensor, op);
+    print(name, tensor);
+  }
+  auto strided = torch::full({2, 3}, rank + 1, torch::kLong);
+  group.all_reduce(strided.t()[1]);
+  print("column", strided);
+  auto leaf = mine.clone().requires_grad_();
+  group.broadcast(leaf, group.world_size() - 1);
+  print("broadcast", leaf.detach());
+  for (const auto& each : group.all_gather(leaf[0] + rank)) print("gathered", each);
+  std::vector<torch::Tensor> parts;
+  for (int part = 0; part < group.world_size(); ++part) parts.push_back(mine + 100 * part);
+  print("scattered", group.reduce_scatter(parts));
+  group.barrier();
+}
+
+void train(const Words& words) {
+  sconce::test::train(word(words, "case"), join(words), std::stoi(word(words, "joined", "1")),
+                      words.at("out"));
+}
+
+// Fits a Trainer's model of which rank `victim` has a batch more than the others.
+void uneven(const Words& words) {
+  const auto group = join(words);
+  const int64_t rows = group.rank() == std::stoi(words.at("victim")) ? 5 : 4;
+  torch::nn::Linear linear(2, 2);
+  sconce::nn::DistributedDataParallel model(linear, group);
+  torch::optim::SGD optimizer(linear->parameters(), 0.1);
+  sconce::Trainer trainer({.process_group = &group});
+  const sconce::data::Dataset data = {torch::ones({rows, 2}), torch::ones({rows}, torch::kLong)};
+  trainer.fit(model, optimizer, {sconce::data::Batches(data)});
+}
+
+// Trains, but rank `victim` fails at `where`: start, joined or step.
+void fault(const Words& words) {
+  const std::string what = words.at("what");
+  const int victim = std::stoi(words.at("victim"));
+  const auto fail_at = [&](const std::string& place, int rank) {
+    if (place != word(words, "where") || rank != victim) return;
+    if (what == "killed") raise(SIGKILL);
+    if (what == "stopped") raise(SIGSTOP);
+    if (what == "forward") throw std::runtime_error("forward failed");
+  };
+  fail_at("start", std::stoi(std::getenv("RANK")));
+  const auto group = join(words);
+  fail_at("joined", group.rank());
+  const auto model = sconce::test::mlp(what == "shape" && group.rank() == victim ? 31 : 30);
+  sconce::nn::DistributedDataParallel ddp(model, group, {.bucket_cap_mb = 0.002});
+  for (int step = 0; step < 1000; ++step) {
+    auto output = ddp(torch::randn({8, 20}));
+    if (step == 5) fail_at("step", group.rank());
+    output.sum().backward();
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::map<std::string, std::function<void(const Words&)>> modes = {
+      {"launch", launch}, {"listeners", listeners}, {"collectives", collectives},
+      {"train", train},   {"uneven", uneven},       {"fault", fault}};
+  try {
+    Words words;
+    for (int i = 2; i < argc; ++i) {
+      const std::string text = argv[i];
+      words[text.substr(0, text.find('='))] = text.substr(text.find('=') + 1);
+    }
+    modes.at(argv[1])(words);
+    return 0;
+  } catch (const c10::Error& error) {
+    std::cerr << error.what_without_backtrace() << '\n';
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << '\n';
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  std::cerr << "seconds: " << seconds.count() << '\n';
+  return 1;
+}

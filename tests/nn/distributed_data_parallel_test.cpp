@@ -1,0 +1,247 @@
+#include "sconce/nn/distributed_data_parallel.hpp"
+
+#include <fstream>
+#include <map>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include "catch.hpp"
+#include "distributed/training.hpp"
+#include "sconce/nn/lazy.hpp"
+#include "support/ask_python.hpp"
+#include "support/processes.hpp"
+#include "support/require_gpu.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::distributed::ProcessGroup;
+using sconce::nn::CommHook;
+using sconce::nn::DistributedDataParallel;
+using sconce::nn::DistributedOptions;
+using sconce::test::ask_python;
+using sconce::test::Processes;
+using sconce::test::require_gpu;
+using sconce::test::Seconds;
+using sconce::test::start_ranks;
+using sconce::test::TempDir;
+using sconce::test::wait_for;
+
+namespace {
+
+std::string contents(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// What so many ranks write of a training; all of them the same parameters.
+std::string train(const std::string& name, int size, const std::string& more = "joined=1") {
+  const TempDir folder;
+  const auto out = [&](int rank) { return folder.path() / std::to_string(rank); };
+  std::string written;
+  Processes ranks;
+  const std::string port = sconce::test::free_port();
+  for (int rank = 0; rank < size; ++rank) {
+    ranks.push_back(std::make_unique<sconce::test::Process>(
+        std::vector<std::string>{SCONCE_WORKER, "train", "case=" + name,
+                                 "out=" + out(rank).string(), more},
+        sconce::test::rank_variables(rank, size, port)));
+  }
+  wait_for(ranks, Seconds(90));
+  for (int rank = 0; rank < size; ++rank) {
+    INFO("rank " << rank << ": " << ranks[rank]->err());
+    REQUIRE(ranks[rank]->exit_code == 0);
+    if (rank == 0) written = contents(out(0));
+    const std::string own = contents(out(rank));
+    REQUIRE(own.size() > 100);
+    CHECK((own == written.substr(0, own.size())));
+  }
+  return written;
+}
+
+// The parameters behind the two lines, and of a model without buffers.
+torch::Tensor parameters(const std::string& written) {
+  const auto start = written.find('\n', written.find('\n') + 1) + 1;
+  const auto bytes = static_cast<int64_t>(written.size() - start);
+  return torch::from_blob(const_cast<char*>(written.data()) + start, {bytes / 4}, torch::kFloat)
+      .clone();
+}
+
+std::string lines(const std::string& written) {
+  return written.substr(0, written.find('\n', written.find('\n') + 1) + 1);
+}
+
+// A group of one with Gloo, so that the Reducer is there.
+ProcessGroup one_with_gloo() {
+  return ProcessGroup::init(
+      {.backend = "gloo", .init_method = "tcp://127.0.0.1:1", .rank = 0, .world_size = 1});
+}
+
+std::string refusal(const std::shared_ptr<torch::nn::Module>& module,
+                    DistributedOptions options = {}) {
+  try {
+    const sconce::nn::detail::DistributedCore core(module, ProcessGroup::init(), options);
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "no exception";
+}
+
+}  // namespace
+
+TEST_CASE("trainings of two and three processes equal those of Python bit by bit",
+          "[distributed][python]") {
+  const std::string name = GENERATE("mlp", "cnn", "unused", "no_sync", "bf16");
+  const TempDir folder;
+  const std::string what = name + "-23";
+  ask_python(folder, "distributed.py", what);
+  for (const int size : {2, 3}) {
+    INFO(name << " in " << size << " processes");
+    const auto expected = contents(folder.path() / (what + "." + std::to_string(size)));
+    const auto written = train(name, size);
+    CHECK(lines(written) == lines(expected));
+    CHECK((written == expected));
+  }
+}
+
+TEST_CASE("further trainings of two processes equal those of Python bit by bit",
+          "[distributed][python]") {
+  const std::string name = GENERATE("wide", "small", "outputs", "static", "sparse", "amp", "fp16");
+  const TempDir folder;
+  ask_python(folder, "distributed.py", name + "-2");
+  const auto expected = contents(folder.path() / (name + "-2.2"));
+  const auto written = train(name, 2);
+  INFO(name);
+  CHECK(lines(written) == lines(expected));
+  CHECK((written == expected));
+}
+
+TEST_CASE("two processes train as one does on the joined batch", "[distributed]") {
+  const std::string name = GENERATE("mlp", "no_sync");
+  const auto apart = parameters(train(name, 2));
+  const auto joined = parameters(train(name, 1, "joined=2"));
+  INFO(name << ": " << (apart - joined).abs().max());
+  CHECK(torch::allclose(apart, joined, 1.3e-6, 5e-5));
+  CHECK_FALSE(torch::allclose(apart, parameters(train(name, 1)), 1.3e-6, 5e-5));
+}
+
+TEST_CASE("ranks with other numbers of batches are refused by the trainer", "[distributed]") {
+  auto ranks = start_ranks(2, {SCONCE_WORKER, "uneven", "victim=1", "timeout=20000"});
+  wait_for(ranks, Seconds(60));
+  for (const auto& rank : ranks) {
+    CHECK(rank->exit_code == 1);
+    CHECK_THAT(rank->err(), ContainsSubstring("sconce::Trainer::fit: expected as many training "
+                                              "batches on every rank, got 4 on rank 0 and 5 on "
+                                              "rank 1"));
+  }
+}
+
+TEST_CASE("in a group of one it is the module") {
+  torch::nn::Linear linear(3, 2);
+  const auto group = ProcessGroup::init();
+  DistributedDataParallel model(linear, group, {.comm_hook = CommHook::bf16_compress});
+  CHECK(model.module() == linear.ptr());
+  CHECK(model.bucket_sizes().empty());
+  const auto x = torch::randn({4, 3});
+  CHECK(torch::equal(model(x), linear(x)));
+  const auto guard = model.no_sync();
+  model.forward(x).sum().backward();
+  CHECK(linear->bias.grad().eq(4).all().item<bool>());
+}
+
+TEST_CASE("a model outlives its group, and the module the model") {
+  torch::nn::Linear linear(3, 2);
+  {
+    std::optional<ProcessGroup> group(one_with_gloo());
+    DistributedDataParallel model(linear, *group);
+    group.reset();
+    model(torch::ones({4, 3})).sum().backward();
+    CHECK(linear->bias.grad().eq(4).all().item<bool>());
+  }
+  linear(torch::ones({4, 3})).sum().backward();
+  CHECK(linear->bias.grad().eq(8).all().item<bool>());
+}
+
+TEST_CASE("gradients come in buckets, which are made again in their order") {
+  const auto group = one_with_gloo();
+  const auto model = sconce::test::mlp(30);
+  DistributedDataParallel small(model, group, {.bucket_cap_mb = 0.002});
+  CHECK(small.bucket_sizes() == std::vector<int64_t>{7480});
+  const auto x = torch::randn({8, 20});
+  small(x).sum().backward();
+  CHECK(small.bucket_sizes() == std::vector<int64_t>{7480});
+  small(x).sum().backward();
+  CHECK(small.bucket_sizes() == std::vector<int64_t>{4960, 2520});
+}
+
+TEST_CASE("a guard of no_sync restores what was before it") {
+  const auto group = one_with_gloo();
+  torch::nn::Linear linear(3, 2);
+  DistributedDataParallel model(linear, group);
+  const auto x = torch::ones({1, 3});
+  {
+    const auto outer = model.no_sync();
+    { const auto inner = model.no_sync(); }
+    model(x).sum().backward();
+    model(x).sum().backward();  // with gradients sent, the Reducer would refuse a third forward
+  }
+  model(x).sum().backward();
+  CHECK(linear->bias.grad().eq(3).all().item<bool>());
+}
+
+TEST_CASE("outputs of every kind reach backward with find_unused_parameters") {
+  using torch::Tensor;
+  using Several = std::tuple<std::vector<Tensor>, std::map<std::string, Tensor>,
+                             std::optional<Tensor>, std::pair<Tensor, int>>;
+  struct Kinds : torch::nn::Module {
+    torch::Tensor weight = register_parameter("weight", torch::ones({5}));
+    torch::Tensor unused = register_parameter("unused", torch::ones({2}));
+    Several forward() {
+      return {{weight[0], weight[1]}, {{"a", weight[2]}}, weight[3], {weight[4], 7}};
+    }
+  };
+  const auto module = std::make_shared<Kinds>();
+  const auto group = one_with_gloo();
+  DistributedDataParallel model(module, group, {.find_unused_parameters = true});
+  for (int step = 0; step < 2; ++step) {
+    auto [list, map, maybe, pair] = model.forward();
+    (list[0] + list[1] * 2 + map.at("a") * 3 + *maybe * 4 + pair.first * 5).backward();
+    CHECK(pair.second == 7);
+  }
+  CHECK(torch::equal(module->weight.grad(), torch::arange(1.F, 6.F) * 2));
+  CHECK_FALSE(module->unused.grad().defined());
+}
+
+TEST_CASE("outputs without tensors are refused with find_unused_parameters") {
+  struct Number : torch::nn::Module {
+    torch::Tensor weight = register_parameter("weight", torch::ones({5}));
+    int forward() { return 1; }
+  };
+  const auto group = one_with_gloo();
+  DistributedDataParallel model(std::make_shared<Number>(), group,
+                                {.find_unused_parameters = true});
+  CHECK_THROWS_WITH(model.forward(), ContainsSubstring("output that is a tensor"));
+}
+
+TEST_CASE("modules that cannot be trained together are refused") {
+  CHECK_THAT(refusal(nullptr), ContainsSubstring("expected a module, got none"));
+  CHECK_THAT(refusal(torch::nn::ReLU().ptr()), ContainsSubstring("parameter that requires grad"));
+  CHECK_THAT(refusal(torch::nn::Linear(2, 2).ptr(), {.bucket_cap_mb = 0}),
+             ContainsSubstring("bucket_cap_mb above 0, got 0"));
+  const sconce::nn::LazyLinear lazy(3);
+  CHECK_THAT(refusal(lazy.ptr()), ContainsSubstring("DistributedDataParallel: expected") &&
+                                      ContainsSubstring("uninitialized"));
+  struct Scattered : torch::nn::Module {
+    torch::Tensor here = register_parameter("here", torch::ones({2}));
+    torch::Tensor there = register_parameter("there", torch::ones({2}, torch::kMeta));
+  };
+  CHECK_THAT(
+      refusal(std::make_shared<Scattered>()),
+      ContainsSubstring("expected all parameters on cpu") && ContainsSubstring("there on meta"));
+}
+
+TEST_CASE("defaults are Python's") {
+  const DistributedOptions options;
+  CHECK(options.broadcast_buffers);
+  CHECK_FALSE(options.bucket_cap_mb);
+  CHECK_FALSE(options.find_unused_parameters);
+  CHECK_FALSE(options.static_graph);
+  CHECK(options.comm_hook == CommHook::none);
+}

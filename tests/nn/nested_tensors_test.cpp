@@ -1,0 +1,87 @@
+#include "sconce/nn/nested_tensors.hpp"
+
+#include <string>
+
+#include "catch.hpp"
+
+using sconce::nn::for_each_tensor;
+using sconce::nn::NestedTensors;
+using torch::Tensor;
+
+namespace {
+
+using Everything =
+    std::tuple<Tensor, std::vector<std::pair<Tensor, int>>, std::map<std::string, Tensor>,
+               std::optional<Tensor>, std::vector<bool>, std::string>;
+
+Everything everything() {
+  const auto one = [](int64_t value) { return torch::tensor(value); };
+  return {one(1), {{one(2), 0}, {one(3), 0}}, {{"b", one(5)}, {"a", one(4)}}, one(6), {true}, "s"};
+}
+
+struct Mine {
+  Tensor tensor;
+};
+
+}  // namespace
+
+template <>
+struct sconce::nn::NestedTensors<Mine> {
+  static constexpr bool any = true;
+  static constexpr bool only = true;
+  template <class Value, class F>
+  static void for_each(Value& value, const F& f) {
+    f(value.tensor);
+  }
+  static bool alike(const Mine&, const Mine&) { return true; }
+};
+
+TEST_CASE("every tensor of a nested value is visited once, in order") {
+  const auto value = everything();
+  std::vector<int64_t> seen;
+  for_each_tensor(value, [&](const Tensor& tensor) { seen.push_back(tensor.item<int64_t>()); });
+  CHECK(seen == std::vector<int64_t>{1, 2, 3, 4, 5, 6});
+}
+
+TEST_CASE("a visited tensor can be replaced") {
+  auto value = everything();
+  for_each_tensor(value, [](Tensor& tensor) { tensor = tensor * 10; });
+  CHECK(std::get<1>(value)[1].first.item<int64_t>() == 30);
+  CHECK(std::get<2>(value)["b"].item<int64_t>() == 50);
+  CHECK(std::get<3>(value)->item<int64_t>() == 60);
+}
+
+TEST_CASE("a type says whether it can hold tensors, and whether it holds nothing else") {
+  STATIC_CHECK(NestedTensors<Tensor>::only);
+  STATIC_CHECK(NestedTensors<std::map<int, std::vector<std::optional<Tensor>>>>::only);
+  STATIC_CHECK(NestedTensors<Everything>::any);
+  STATIC_CHECK_FALSE(NestedTensors<Everything>::only);
+  STATIC_CHECK_FALSE(NestedTensors<std::pair<Tensor, int>>::only);
+  STATIC_CHECK_FALSE(NestedTensors<std::vector<std::tuple<int, std::string>>>::any);
+  STATIC_CHECK(NestedTensors<std::vector<Mine>>::only);
+}
+
+TEST_CASE("a type of a user's own takes part by a specialization") {
+  std::vector<Mine> value = {{torch::ones({2})}, {torch::ones({3})}};
+  int64_t elements = 0;
+  for_each_tensor(value, [&](const Tensor& tensor) { elements += tensor.numel(); });
+  CHECK(elements == 5);
+}
+
+TEST_CASE("values are alike with equal lengths, keys and undefined tensors") {
+  using Value = std::tuple<std::vector<Tensor>, std::map<int, Tensor>, std::optional<Tensor>,
+                           std::pair<Tensor, Tensor>>;
+  const auto t = torch::ones({1});
+  const Value value = {{t, t}, {{1, t}}, t, {t, t}};
+  const auto alike = [&](const Value& other) {
+    CHECK(NestedTensors<Value>::alike(value, other) == NestedTensors<Value>::alike(other, value));
+    return NestedTensors<Value>::alike(value, other);
+  };
+  CHECK(alike({{t + 1, torch::ones({3})}, {{1, t}}, t, {t, t}}));
+  CHECK_FALSE(alike({{t}, {{1, t}}, t, {t, t}}));
+  CHECK_FALSE(alike({{t, {}}, {{1, t}}, t, {t, t}}));
+  CHECK_FALSE(alike({{t, t}, {{2, t}}, t, {t, t}}));
+  CHECK_FALSE(alike({{t, t}, {{1, t}, {2, t}}, t, {t, t}}));
+  CHECK_FALSE(alike({{t, t}, {{1, t}}, {}, {t, t}}));
+  CHECK_FALSE(alike({{t, t}, {{1, t}}, t, {t, {}}}));
+}

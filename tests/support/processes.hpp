@@ -1,0 +1,168 @@
+#pragma once
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <csignal>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/temp_dir.hpp"
+
+namespace sconce::test {
+
+using Variables = std::map<std::string, std::string>;
+using Seconds = std::chrono::duration<double>;
+
+/// A program started beside this one. It is killed, if need be, when its scope or this program
+/// ends.
+class Process {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// Starts it in this environment, less the launchers' variables, with those of `variables` more.
+  Process(const std::vector<std::string>& command, const Variables& variables) {
+    std::vector<char*> arguments;
+    for (const auto& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    const std::string out = (folder_.path() / "out").string();
+    const std::string err = (folder_.path() / "err").string();
+    id_ = fork();
+    if (id_ < 0) throw std::runtime_error("Process: cannot fork");
+    if (id_ > 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "SLURM_PROCID",
+                             "OMPI_COMM_WORLD_RANK", "MASTER_ADDR", "MASTER_PORT"}) {
+      unsetenv(name);
+    }
+    setenv("OMP_NUM_THREADS", "1", 1);
+    for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
+    const int mode = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+    dup2(open(out.c_str(), mode, 0600), STDOUT_FILENO);
+    dup2(open(err.c_str(), mode, 0600), STDERR_FILENO);
+    dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+    execvp(arguments[0], arguments.data());
+    _exit(127);
+  }
+
+  ~Process() {
+    if (ended_) return;
+    kill(id_, SIGKILL);
+    waitpid(id_, nullptr, 0);
+  }
+
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  /// Looks once whether it ended or stopped.
+  void poll() {
+    int status = 0;
+    if (ended_ || waitpid(id_, &status, WNOHANG | WUNTRACED) != id_) return;
+    changed_at = Clock::now();
+    stopped = WIFSTOPPED(status);
+    ended_ = !stopped;
+    if (WIFEXITED(status)) exit_code = WEXITSTATUS(status);
+    if (WIFSIGNALED(status)) killed_by = WTERMSIG(status);
+  }
+
+  /// Sends it a signal, such as SIGKILL.
+  void send(int signal) const { kill(id_, signal); }
+
+  bool ended() const { return ended_; }
+  std::string out() const { return read("out"); }
+  std::string err() const { return read("err"); }
+
+  int exit_code = -1;  ///< while it runs, and if it was killed: -1
+  int killed_by = 0;
+  bool stopped = false;
+  Clock::time_point changed_at = {};  ///< when it was seen to end or stop
+
+ private:
+  std::string read(const char* name) const {
+    std::ifstream file(folder_.path() / name);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  TempDir folder_;
+  pid_t id_ = -1;
+  bool ended_ = false;
+};
+
+using Processes = std::vector<std::unique_ptr<Process>>;
+
+/// Waits until each has ended or stopped, or so long.
+inline void wait_for(Processes& processes, Seconds patience) {
+  const auto deadline = Process::Clock::now() + patience;
+  bool all = false;
+  while (!all && Process::Clock::now() < deadline) {
+    all = true;
+    for (auto& process : processes) {
+      process->poll();
+      all &= process->ended() || process->stopped;
+    }
+    if (!all) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+/// A socket that listens on a free port of loopback while it lives, and never accepts.
+class Listener {
+ public:
+  Listener() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* raw = reinterpret_cast<sockaddr*>(&address);
+    if (bind(fd_, raw, size) != 0 || listen(fd_, 8) != 0 || getsockname(fd_, raw, &size) != 0) {
+      throw std::runtime_error("Listener: no free port");
+    }
+    port_ = ntohs(address.sin_port);
+  }
+  ~Listener() { close(fd_); }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  std::string port() const { return std::to_string(port_); }
+
+ private:
+  int fd_;
+  uint16_t port_ = 0;
+};
+
+/// A port that was free a moment ago.
+inline std::string free_port() {
+  return Listener().port();
+}
+
+/// torchrun's variables, set by hand, of one rank on one machine.
+inline Variables rank_variables(int rank, int world_size, const std::string& port) {
+  return {{"RANK", std::to_string(rank)},
+          {"WORLD_SIZE", std::to_string(world_size)},
+          {"LOCAL_RANK", std::to_string(rank)},
+          {"MASTER_ADDR", "127.0.0.1"},
+          {"MASTER_PORT", port}};
+}
+
+/// Starts the command as so many ranks.
+inline Processes start_ranks(int world_size, const std::vector<std::string>& command) {
+  const std::string port = free_port();
+  Processes ranks;
+  for (int rank = 0; rank < world_size; ++rank) {
+    ranks.push_back(std::make_unique<Process>(command, rank_variables(rank, world_size, port)));
+  }
+  return ranks;
+}
+
+}  // namespace sconce::test
