@@ -11,6 +11,7 @@
 
 #include "resolve_device.hpp"
 #include "sconce/amp/autocast.hpp"
+#include "sconce/distributed/process_group.hpp"
 #include "sconce/nn/clip_grad.hpp"
 #include "sconce/optim/ema.hpp"
 #include "sconce/optim/lr_scheduler_base.hpp"
@@ -107,21 +108,41 @@ class Sums {
     examples_ += target.size(0);
   }
 
-  // The means of loss and accuracy: the one read from the device.
-  std::pair<double, double> means() const {
-    const torch::Tensor host = sums_.cpu();
-    const double* sums = host.const_data_ptr<double>();
-    return {sums[0] / static_cast<double>(examples_), sums[1] / static_cast<double>(examples_)};
+  struct Means {
+    double loss;
+    double accuracy;
+    int64_t examples;
+  };
+
+  // Of this process, or of all in the group: the one read from the device.
+  Means means(const distributed::ProcessGroup* group) const {
+    torch::Tensor sums = torch::cat({sums_, sums_.new_full({1}, examples_)});  // (3,)
+    if (group != nullptr) group->all_reduce(sums);
+    sums = sums.cpu();
+    const double* of_all = sums.const_data_ptr<double>();
+    return {of_all[0] / of_all[2], of_all[1] / of_all[2], static_cast<int64_t>(of_all[2])};
   }
-  int64_t examples() const { return examples_; }
 
  private:
   torch::Tensor sums_;  // (2,): loss times examples, right answers
   int64_t examples_ = 0;
 };
 
-void check_batches(const data::Batches& batches, const char* expected) {
-  TORCH_CHECK(batches.size() > 0, expected, ", got no batch");
+void check_batches(int64_t batches, const char* who, const char* expected) {
+  TORCH_CHECK(batches > 0, who, ": expected ", expected, ", got no batch");
+}
+
+// A rank with more batches than another would wait for it in vain.
+void check_ranks(const distributed::ProcessGroup& group, int64_t batches, torch::Device device,
+                 const char* who) {
+  const auto own = torch::full({1}, batches, torch::TensorOptions(torch::kLong).device(device));
+  const auto of_ranks = torch::cat(group.all_gather(own)).cpu();
+  const auto* each = of_ranks.const_data_ptr<int64_t>();
+  for (int rank = 0; rank < group.world_size(); ++rank) {
+    TORCH_CHECK(each[rank] == each[0], who,
+                ": expected as many training batches on every rank, got ", each[0],
+                " on rank 0 and ", each[rank], " on rank ", rank);
+  }
 }
 
 // std::format is missing from some of the supported compilers.
@@ -173,11 +194,26 @@ data::Dataset Trainer::prepare_batch(const data::Dataset& batch) const {
   return {batch.data.to(device_, non_blocking), batch.target.to(device_, non_blocking)};
 }
 
+void Trainer::check_fit(const Model& model, const FitData& data, const char* who) const {
+  const auto* group = options_.process_group;
+  TORCH_CHECK(group == nullptr || model.no_sync, who, ": expected, beside a process group, a ",
+              "sconce::nn::DistributedDataParallel, got another model");
+  if (model.no_sync) {
+    const auto device = model.module.parameters().front().device();
+    TORCH_CHECK(device == device_, who, ": expected the module of the DistributedDataParallel on ",
+                device_, " from its construction on, got it on ", device);
+  }
+  if (group != nullptr) check_ranks(*group, data.train.size(), device_, who);
+  check_batches(data.train.size(), who, "training data");
+  if (data.test && group == nullptr) check_batches(data.test->size(), who, "test data");
+}
+
 FitResult Trainer::fit_model(const Model& model, torch::optim::Optimizer& optimizer,
                              const FitData& data) {
-  check_batches(data.train, "sconce::Trainer::fit: expected training data");
-  if (data.test) check_batches(*data.test, "sconce::Trainer::fit: expected test data");
+  check_fit(model, data, "sconce::Trainer::fit");
   prepare_model(model.module);
+  std::ostream* log =
+      options_.process_group && options_.process_group->rank() > 0 ? nullptr : options_.log;
   const int max_epochs = options_.fast_dev_run ? 1 : options_.max_epochs;
   FitData of_epoch = data;
   FitResult result;
@@ -190,16 +226,16 @@ FitResult Trainer::fit_model(const Model& model, torch::optim::Optimizer& optimi
       if (data.ema != nullptr) averages.emplace(*data.ema);
       metrics.test_acc = test_model(model, *data.test);
     }
-    if (options_.log != nullptr) {
-      *options_.log << "epoch " << metrics.epoch << '/' << max_epochs << ": " << describe(metrics)
-                    << std::endl;
+    if (log != nullptr) {
+      *log << "epoch " << metrics.epoch << '/' << max_epochs << ": " << describe(metrics)
+           << std::endl;
     }
     result.epochs.push_back(metrics);
   }
-  if (options_.log != nullptr) {
-    *options_.log << describe(result.epochs.back()) << '\n'
-                  << format("%.1f", result.examples_per_second()) << " examples/sec on " << device_
-                  << std::endl;
+  if (log != nullptr) {
+    *log << describe(result.epochs.back()) << '\n'
+         << format("%.1f", result.examples_per_second()) << " examples/sec on " << device_
+         << std::endl;
   }
   return result;
 }
@@ -208,14 +244,13 @@ std::pair<torch::Tensor, torch::Tensor> Trainer::output_and_loss(const Model& mo
                                                                  const torch::Tensor& x,
                                                                  const torch::Tensor& y) const {
   const amp::AutocastGuard autocast(device_.type(), autocast_options(options_.precision));
-  torch::Tensor output = model.forward(x);  // (N, classes)
+  torch::Tensor output = model.train(x);  // (N, classes)
   torch::Tensor loss = torch::nn::functional::cross_entropy(output, y);
   return {std::move(output), std::move(loss)};
 }
 
 EpochMetrics Trainer::train_model(const Model& model, torch::optim::Optimizer& optimizer,
                                   const FitData& data) {
-  check_batches(data.train, "sconce::Trainer::fit_epoch: expected data");
   model.module.train();
   const Tf32Guard tf32(options_.precision);
   const int64_t batches = options_.fast_dev_run ? 1 : data.train.size();
@@ -226,6 +261,8 @@ EpochMetrics Trainer::train_model(const Model& model, torch::optim::Optimizer& o
     const int64_t of_step = std::min<int64_t>(options_.accumulate_grad_batches, batches - done);
     optimizer.zero_grad();
     for (int64_t i = 0; i < of_step; ++i, ++batch) {
+      const bool sync = i + 1 == of_step || !model.no_sync;
+      const std::shared_ptr<void> no_sync = sync ? nullptr : model.no_sync();
       const auto [x, y] = prepare_batch(*batch);
       const auto [output, loss] = output_and_loss(model, x, y);
       scaler_.scale(of_step == 1 ? loss : loss / of_step).backward();
@@ -238,12 +275,9 @@ EpochMetrics Trainer::train_model(const Model& model, torch::optim::Optimizer& o
     data.scheduler->step();
   }
   const double seconds = stopwatch.seconds();
-  const auto [loss, accuracy] = sums.means();
-  return {.epoch = 1,
-          .loss = loss,
-          .train_acc = accuracy,
-          .examples = sums.examples(),
-          .seconds = seconds};
+  const auto [loss, accuracy, examples] = sums.means(options_.process_group);
+  return {
+      .epoch = 1, .loss = loss, .train_acc = accuracy, .examples = examples, .seconds = seconds};
 }
 
 void Trainer::step(const Model& model, torch::optim::Optimizer& optimizer, const FitData& data) {
@@ -260,19 +294,26 @@ void Trainer::step(const Model& model, torch::optim::Optimizer& optimizer, const
 }
 
 double Trainer::test_model(const Model& model, const data::Batches& batches) const {
-  check_batches(batches, "sconce::Trainer::evaluate: expected data");
+  const auto* group = options_.process_group;
+  constexpr auto who = "sconce::Trainer::evaluate";
+  if (group == nullptr) check_batches(batches.size(), who, "data");
   const torch::NoGradGuard no_grad;
   const ModeGuard restore(model.module);
   const Tf32Guard tf32(options_.precision);
   const amp::AutocastGuard autocast(device_.type(), autocast_options(options_.precision));
   model.module.eval();
+  if (group != nullptr) {
+    for (const auto& buffer : model.module.buffers()) group->broadcast(buffer, 0);
+  }
   Sums sums(device_);
   for (const auto& batch : batches) {
     const auto [x, y] = prepare_batch(batch);
-    sums.add(model.forward(x), y);
+    sums.add(model.test(x), y);
     if (options_.fast_dev_run) break;
   }
-  return sums.means().second;
+  const auto means = sums.means(group);
+  check_batches(means.examples, who, "data");
+  return means.accuracy;
 }
 
 }  // namespace sconce

@@ -8,7 +8,10 @@
 
 #include "catch.hpp"
 #include "sconce/amp/autocast.hpp"
+#include "sconce/distributed/process_group.hpp"
 #include "sconce/nn/clip_grad.hpp"
+#include "sconce/nn/data_parallel.hpp"
+#include "sconce/nn/distributed_data_parallel.hpp"
 #include "sconce/optim/ema.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/optim/sgd.hpp"
@@ -362,10 +365,60 @@ TEST_CASE("fit refuses data without a batch") {
                     ContainsSubstring("sconce::Trainer::fit: expected training data"));
   CHECK_THROWS_WITH(Trainer().fit(model, optimizer, {Batches(points(4)), none}),
                     ContainsSubstring("expected test data"));
-  CHECK_THROWS_WITH(Trainer().fit_epoch(model, optimizer, {none}),
-                    ContainsSubstring("sconce::Trainer::fit_epoch: expected data, got no batch"));
+  CHECK_THROWS_WITH(
+      Trainer().fit_epoch(model, optimizer, {none}),
+      ContainsSubstring("sconce::Trainer::fit_epoch: expected training data, got no batch"));
   CHECK_THROWS_WITH(Trainer().evaluate(model, none),
                     ContainsSubstring("sconce::Trainer::evaluate: expected data, got no batch"));
+}
+
+TEST_CASE("two replicas on the CPU train as the module does") {
+  const auto train = [](bool parallel) {
+    torch::manual_seed(0);
+    torch::nn::Sequential model(torch::nn::Linear(2, 8), torch::nn::ReLU(),
+                                torch::nn::Linear(8, 2));
+    torch::optim::SGD optimizer(model->parameters(), 0.1);
+    Trainer trainer({.max_epochs = 3});
+    if (!parallel) return trainer.fit(model, optimizer, data()).epochs.back();
+    sconce::nn::DataParallel replicas(model, {.device_ids = {sconce::cpu(), sconce::cpu()}});
+    return trainer.fit(replicas, optimizer, data()).epochs.back();
+  };
+  CHECK(train(true).loss == Catch::Approx(train(false).loss).epsilon(1e-6));
+  CHECK(train(true).test_acc == train(false).test_acc);
+}
+
+// A group of one that has Gloo, so that gradients and metrics do go through it.
+sconce::distributed::ProcessGroup one_with_gloo() {
+  return sconce::distributed::ProcessGroup::init(
+      {.backend = "gloo", .init_method = "tcp://127.0.0.1:1", .rank = 0, .world_size = 1});
+}
+
+TEST_CASE("a group of one trains as the module does, also over several batches a step") {
+  const auto group = one_with_gloo();
+  const auto train = [&](bool distributed) {
+    auto model = net();
+    torch::optim::SGD optimizer(model->parameters(), 0.1);
+    sconce::TrainerOptions options = {.max_epochs = 3, .accumulate_grad_batches = 2};
+    if (!distributed) return Trainer(options).fit(model, optimizer, data()).epochs.back();
+    sconce::nn::DistributedDataParallel of_rank(model, group);
+    options.process_group = &group;
+    return Trainer(options).fit(of_rank, optimizer, data()).epochs.back();
+  };
+  CHECK(train(true).loss == train(false).loss);
+  CHECK(train(true).train_acc == train(false).train_acc);
+  CHECK(train(true).test_acc == train(false).test_acc);
+  CHECK(train(true).examples == train(false).examples);
+}
+
+TEST_CASE("beside a process group only a module of its ranks is trained") {
+  const auto group = one_with_gloo();
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  Trainer trainer({.process_group = &group});
+  CHECK_THROWS_WITH(trainer.fit(model, optimizer, data()),
+                    ContainsSubstring("sconce::Trainer::fit: expected, beside a process group"));
+  CHECK_THROWS_WITH(trainer.fit_epoch(model, optimizer, data()),
+                    ContainsSubstring("sconce::Trainer::fit_epoch: expected, beside"));
 }
 
 TEST_CASE("a training step on the GPU gives the CPU's numbers", "[gpu]") {

@@ -6,7 +6,7 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <cstdio>
-#include <thread>
+#include <memory>
 #include <utility>
 
 using sconce::median_seconds, sconce::synchronize;
@@ -26,31 +26,33 @@ void both_on_gpus(const torch::Tensor& x, const torch::Tensor& y) {
   synchronize(y.device());
 }
 
-// A thread has its own number of threads within an operator, so each sets it inside itself.
-void both_on_threads(const torch::Tensor& x, const torch::Tensor& y) {
-  const auto multiply = [](const torch::Tensor& matrix) {
-    torch::set_num_threads(1);
-    torch::matmul(matrix, matrix);
-  };
-  std::thread first(multiply, x), second(multiply, y);
-  first.join();
-  second.join();
-}
+// A module that DataParallel can copy.
+struct Square : torch::nn::Cloneable<Square> {
+  void reset() override {}
+  void forward(const torch::Tensor& x) { torch::matmul(x, x); }
+};
 
 int main() {
   // note: the exercise wants two GPUs. With one, two streams share it, and a ratio near 1 is the
-  // right answer for large products, of which one fills the GPU; without any, two threads of the
-  // CPU with one thread each stand against one thread.
+  // right answer for large products, of which one fills the GPU; without any, two replicas on the
+  // CPU, each in a thread with one thread within its product, stand against one thread. On GPUs
+  // DataParallel would copy a matrix in the time that is taken.
   const int gpus = sconce::num_gpus();
   std::printf("%s\n", gpus > 1 ? "two GPUs" : gpus == 1 ? "one GPU, two streams" : "two threads");
   if (gpus == 0) torch::set_num_threads(1);
-  const auto both = gpus > 0 ? both_on_gpus : both_on_threads;
+  sconce::nn::DataParallel<Square> replicas(std::make_shared<Square>(),
+                                            {.device_ids = {sconce::cpu(), sconce::cpu()}});
 
   for (const int64_t n : {64, 1024}) {
     torch::manual_seed(0);
     auto x = torch::rand({n, n}, sconce::try_gpu());
     auto y = torch::rand({n, n}, gpus > 1 ? sconce::gpu(1) : sconce::try_gpu());
-    const double together = median_seconds([&] { both(x, y); }, x.device());
+    auto pair = gpus > 0 ? torch::Tensor() : torch::stack({x, y});  // (2, n, n): one each
+    const auto both = [&] {
+      if (gpus > 0) return both_on_gpus(x, y);
+      replicas.forward(pair);
+    };
+    const double together = median_seconds(both, x.device());
     const double in_turn =
         median_seconds([&] { torch::matmul(x, x), torch::matmul(x, x); }, x.device());
     std::printf("~ n = %lld: at once %.3f ms, one after the other %.3f ms, ratio %.2f\n",

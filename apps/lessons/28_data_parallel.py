@@ -14,9 +14,12 @@ class SimpleNN(nn.Module):
 
 
 device = try_gpu()
-print("one device: DataParallel is the module itself")
+two = num_gpus() > 1
+print("two GPUs" if two else "one device: Python's DataParallel is the module itself")
 torch.manual_seed(0)
-model = nn.DataParallel(SimpleNN(), device_ids=[0] if num_gpus() > 0 else None).to(device)
+model = nn.DataParallel(SimpleNN(), device_ids=[0, 1] if two else None).to(device)
+for name, _ in model.named_parameters():
+    print(name)
 criterion = nn.CrossEntropyLoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 inputs = torch.randn(100, 3).to(device)
@@ -33,5 +36,5 @@ for epoch in range(5):
 outputs = []
 for shard in inputs.chunk(2):
     print(shard.shape)
-    outputs.append(model(shard))
+    outputs.append(model.module(shard))
 print(torch.allclose(torch.cat(outputs), model(inputs)))

@@ -26,7 +26,7 @@ def all_gather(tensor):
 
 rank = int(os.environ["RANK"])
 world_size = int(os.environ["WORLD_SIZE"])
-device = cpu() if num_gpus() < world_size else gpu(rank)
+device = cpu() if num_gpus() < world_size else gpu(int(os.environ["LOCAL_RANK"]))
 dist.init_process_group("gloo" if device.type == "cpu" else "nccl")
 torch.manual_seed(0)
 model = DistributedDataParallel(SimpleNN().to(device))

@@ -98,8 +98,10 @@ std::string first_line(const std::string& text) {
 
 }  // namespace
 
-torch::Device CommandLine::torch_device() const {
-  return device == "auto" ? sconce::try_gpu() : torch::Device(device);
+torch::Device CommandLine::torch_device(int local_rank) const {
+  if (device != "auto") return torch::Device(device);
+  const int gpus = sconce::num_gpus();
+  return gpus > 0 ? sconce::gpu(local_rank % gpus) : sconce::cpu();
 }
 
 CommandLine parse_command_line(int argc, const char* const* argv) {
@@ -118,7 +120,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   app.add_option("--epochs", line.epochs, "passes over the training data")
       ->transform(whole_number(1, int_max))
       ->type_name("N");
-  app.add_option("--batch-size", line.batch_size, "examples a step")
+  app.add_option("--batch-size", line.batch_size, "examples a step, of each process")
       ->transform(whole_number(1, int_max))
       ->type_name("N");
   app.add_option("--optimizer", line.optimizer, "what steps; sgd has a momentum of 0.9")
@@ -154,6 +156,17 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   app.add_option("--device", line.device, "where to train; auto: the first GPU, else the CPU")
       ->check(device_name())
       ->type_name("auto|cpu|cuda:N");
+  app.add_option(
+         "--parallel", line.parallel,
+         "data: one process on every GPU, which share each batch; distributed: every process "
+         "that torchrun, srun or mpirun started, each with batches of its own")
+      ->check(one_of({"none", "data", "distributed"}))
+      ->type_name("none|data|distributed");
+  app.add_option("--timeout", line.timeout,
+                 "seconds after which a lost process ends the others, with --parallel distributed")
+      ->check(number("a number from 0.001 to 1000000",
+                     [](double value) { return value >= 0.001 && value <= 1e6; }))
+      ->type_name("SECONDS");
   app.add_flag("--fast-dev-run", line.fast_dev_run, "one epoch of one batch: does everything run?");
   app.add_option("--out", line.out, "folder for metrics.csv; without it no file is written")
       ->type_name("DIR")
@@ -164,6 +177,14 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     line.help = app.help();
   } catch (const CLI::ParseError& error) {
     throw UsageError(first_line(error.what()) + " (--help lists the flags)");
+  }
+  if (line.parallel == "data" && line.device != "auto") {
+    throw UsageError("--parallel: data takes every GPU, so --device auto, not " + line.device +
+                     " (--help lists the flags)");
+  }
+  if (app.count("--timeout") > 0 && line.parallel != "distributed") {
+    throw UsageError("--timeout: takes --parallel distributed, not " + line.parallel +
+                     " (--help lists the flags)");
   }
   line.precision = precisions().at(precision);
   if (line.precision == sconce::Precision::tf32 && !line.torch_device().is_cuda()) {

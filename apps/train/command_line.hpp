@@ -25,13 +25,15 @@ struct CommandLine {
   int accumulate = 1;  ///< batches a step
   double ema = 0;      ///< decay of the averaged weights; 0: none
   uint64_t seed = 0;
-  std::string device = "auto";  ///< "auto", "cpu" or "cuda:N", N a GPU that is there
+  std::string device = "auto";    ///< "auto", "cpu" or "cuda:N", N a GPU that is there
+  std::string parallel = "none";  ///< "none", "data" or "distributed"
+  double timeout = 1800;          ///< seconds that a rank waits for the others
   bool fast_dev_run = false;
   std::filesystem::path out = {};  ///< empty: no files
   std::string help = {};           ///< not empty: print it and leave
 
-  /// The device to train on: the first GPU, if there is one, for "auto".
-  torch::Device torch_device() const;
+  /// The device to train on: for "auto" a GPU, if there is one, the first or the rank's own.
+  torch::Device torch_device(int local_rank = 0) const;
 };
 
 /// A command line that asks for something that cannot be. `what()` is one line that names the flag

@@ -3,6 +3,8 @@
 
 #include <torch/torch.h>
 
+#include <chrono>
+#include <cmath>
 #include <iostream>
 #include <optional>
 
@@ -33,29 +35,71 @@ std::string describe_gpus() {
   return count > 0 ? text + ")" : text;
 }
 
-void print_hardware(torch::Device device) {
-  std::cout << "hardware: " << torch::get_num_threads() << " CPU threads, " << describe_gpus()
-            << "; training on " << device << std::endl;
+void print_hardware(std::ostream& out, torch::Device device, int processes) {
+  out << "hardware: " << torch::get_num_threads() << " CPU threads, " << describe_gpus()
+      << "; training on " << device;
+  if (processes > 1) out << " in the first of " << processes << " processes";
+  out << std::endl;
   if (device.is_cpu() && sconce::num_gpus() > 0) {
     std::cerr << "sconce-train: warning: a GPU is there but unused (--device auto uses it)\n";
   }
 }
 
+void print_task(std::ostream& out, const train::CommandLine& line, const train::ImageData& images,
+                const torch::nn::Module& model) {
+  int64_t parameters = 0;
+  for (const auto& parameter : model.parameters()) parameters += parameter.numel();
+  out << "data: " << line.data << ", " << images.train.data.size(0) << " training and "
+      << images.test.data.size(0) << " test images of " << images.train.data.size(2) << "x"
+      << images.train.data.size(3) << ", " << images.classes << " classes\n"
+      << "model: " << line.model << ", " << parameters << " parameters" << std::endl;
+}
+
+// The processes that train together; without --parallel distributed this one alone, even where a
+// launcher's variables are set.
+sconce::distributed::ProcessGroup join(const train::CommandLine& line) {
+  using sconce::distributed::ProcessGroup;
+  if (line.parallel != "distributed") return ProcessGroup::init({.rank = 0, .world_size = 1});
+  return ProcessGroup::init(
+      {.timeout = std::chrono::milliseconds(std::llround(line.timeout * 1000))});
+}
+
+// The rows of one rank, of which another may have one more.
+sconce::data::Dataset rows_of_rank(const sconce::data::Dataset& all,
+                                   const sconce::distributed::ProcessGroup& group) {
+  const auto every = [&](const torch::Tensor& tensor) {
+    return tensor.slice(0, group.rank(), tensor.size(0), group.world_size());
+  };
+  return {every(all.data), every(all.target)};
+}
+
+// Calls `fit` with what --parallel makes of the model.
+template <class Fit>
+sconce::FitResult fit_parallel(const std::string& parallel, torch::nn::Sequential& model,
+                               const sconce::distributed::ProcessGroup& group, const Fit& fit) {
+  if (parallel == "data") {
+    sconce::nn::DataParallel replicas(model);
+    return fit(replicas);
+  }
+  if (parallel == "distributed") {
+    sconce::nn::DistributedDataParallel of_rank(model, group);
+    return fit(of_rank);
+  }
+  return fit(model);
+}
+
 void train_classifier(const train::CommandLine& line) {
-  const torch::Device device = line.torch_device();
+  const auto group = join(line);
+  const torch::Device device = line.torch_device(group.local_rank());
+  std::ostream out(group.rank() == 0 ? std::cout.rdbuf() : nullptr);
   std::optional<train::MetricsFile> metrics;
-  if (!line.out.empty()) metrics.emplace(line.out);
+  if (!line.out.empty() && group.rank() == 0) metrics.emplace(line.out);
   const train::ImageData images = train::load_images(line.data);
-  print_hardware(device);
+  print_hardware(out, device, group.world_size());
 
   torch::manual_seed(line.seed);
   auto model = train::make_model(line.model, images.train.data.sizes().slice(1), images.classes);
-  int64_t parameters = 0;
-  for (const auto& parameter : model->parameters()) parameters += parameter.numel();
-  std::cout << "data: " << line.data << ", " << images.train.data.size(0) << " training and "
-            << images.test.data.size(0) << " test images of " << images.train.data.size(2) << "x"
-            << images.train.data.size(3) << ", " << images.classes << " classes\n"
-            << "model: " << line.model << ", " << parameters << " parameters" << std::endl;
+  print_task(out, line, images, *model);
 
   sconce::Trainer trainer({.max_epochs = line.epochs,
                            .gradient_clip_val = line.clip,
@@ -63,12 +107,16 @@ void train_classifier(const train::CommandLine& line) {
                            .accumulate_grad_batches = line.accumulate,
                            .device = device,
                            .fast_dev_run = line.fast_dev_run,
-                           .log = &std::cout});
+                           .log = &out,
+                           .process_group = line.parallel == "distributed" ? &group : nullptr});
   trainer.prepare_model(*model);
   // The images are small: all of them go to the device once, not batch by batch.
-  sconce::data::Batches train(trainer.prepare_batch(images.train),
-                              {.batch_size = line.batch_size, .shuffle = true, .seed = line.seed});
-  sconce::data::Batches test(trainer.prepare_batch(images.test), {.batch_size = 1000});
+  const sconce::data::DistributedSampler sampler(images.train.data.size(0), group,
+                                                 {.seed = line.seed});
+  sconce::data::Batches train(trainer.prepare_batch(images.train), sampler,
+                              {.batch_size = line.batch_size});
+  sconce::data::Batches test(trainer.prepare_batch(rows_of_rank(images.test, group)),
+                             {.batch_size = 1000});
 
   const auto optimizer = train::make_optimizer(line.optimizer, model->parameters(),
                                                line.lr.value_or(train::default_lr(line.optimizer)));
@@ -76,12 +124,14 @@ void train_classifier(const train::CommandLine& line) {
   const auto schedule = train::make_schedule(line.scheduler, *optimizer, line.epochs, steps);
   std::optional<sconce::optim::ExponentialMovingAverage> ema;
   if (line.ema > 0) ema.emplace(*model, sconce::optim::EmaOptions{.decay = line.ema});
-  const sconce::FitResult result = trainer.fit(model, *optimizer,
-                                               {.train = train,
-                                                .test = test,
-                                                .scheduler = schedule.scheduler.get(),
-                                                .interval = schedule.interval,
-                                                .ema = ema ? &*ema : nullptr});
+  const auto result = fit_parallel(line.parallel, model, group, [&](auto& parallel) {
+    return trainer.fit(parallel, *optimizer,
+                       {.train = train,
+                        .test = test,
+                        .scheduler = schedule.scheduler.get(),
+                        .interval = schedule.interval,
+                        .ema = ema ? &*ema : nullptr});
+  });
   if (metrics) metrics->write(result);
 }
 

@@ -5,13 +5,19 @@
 
 #include <functional>
 #include <iosfwd>
+#include <memory>
 #include <optional>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "sconce/amp/grad_scaler.hpp"
 #include "sconce/data/batches.hpp"
 #include "sconce/devices.hpp"
+
+namespace sconce::distributed {
+class ProcessGroup;
+}  // namespace sconce::distributed
 
 namespace sconce::optim {
 class ExponentialMovingAverage;
@@ -40,6 +46,10 @@ struct TrainerOptions {
   std::optional<torch::Device> device = {};  ///< a device by name, in the place of num_gpus
   bool fast_dev_run = false;    ///< one epoch of one batch, also for testing: does the program run?
   std::ostream* log = nullptr;  ///< takes a line an epoch and two at the end; null: no lines
+
+  /// The processes that train together, this one among them: metrics are those of all, and only
+  /// rank 0 logs. Null: this one alone. The caller keeps it alive.
+  const distributed::ProcessGroup* process_group = nullptr;
 };
 
 /// When a scheduler is stepped. Python: Lightning's "interval".
@@ -79,9 +89,12 @@ struct FitResult {
   double examples_per_second() const;
 };
 
-/// Trains a classifier: the loop of d2l's `Trainer`, by cross entropy, on one device.
+/// Trains a classifier: the loop of d2l's `Trainer`, by cross entropy.
 /// A model is any module, holder or `std::shared_ptr` of a module whose `forward` takes the data
-/// `(N, ...)` and returns the logits `(N, classes)`; the target is int64 `(N,)`.
+/// `(N, ...)` and returns the logits `(N, classes)`; the target is int64 `(N,)`. It may be a
+/// `nn::DataParallel` of one, whose first device is the trainer's, or, with a process group, must
+/// be a `nn::DistributedDataParallel` of one: then every rank makes the same calls, each with its
+/// own rows (`data::DistributedSampler`) in as many batches as the others.
 /// The loop reads nothing from the device within an epoch (but for an optimizer that is not one of
 /// sconce's in fp16); at its end it reads the sums, and the test's sums where there is one.
 class Trainer {
@@ -108,7 +121,9 @@ class Trainer {
   /// Prepares the model, then trains it for max_epochs over `data.train`, whose order is that of
   /// the epoch's number from 0, and tests after each. An epoch's last step may be of fewer batches.
   /// Leaves the model on the device, in training mode, with its own values and not the averages.
-  /// @throw c10::Error if `data.train` or `data.test` has no batches; else what the model throws.
+  /// @throw c10::Error if `data.train` or `data.test` has no batches; in a process group if the
+  /// model is no DistributedDataParallel, or one that is not on the trainer's device, or if a rank
+  /// has another number of training batches; else what the model throws.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
     return fit_model(as_model(model), optimizer, data);
@@ -116,15 +131,19 @@ class Trainer {
 
   /// Trains the model, which is on the device already, once over `data.train`, in its order, with
   /// what goes along, and does not test. Leaves it in training mode. The result is epoch 1.
-  /// @throw c10::Error if there are no batches; else what the model throws.
+  /// @throw c10::Error if there are no batches; in a process group as `fit`; else what the model
+  /// throws.
   template <class M>
   EpochMetrics fit_epoch(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
-    return train_model(as_model(model), optimizer, data);
+    const Model checked = as_model(model);
+    check_fit(checked, data, "sconce::Trainer::fit_epoch");
+    return train_model(checked, optimizer, data);
   }
 
   /// Returns the share of the batches' examples that the model, which is on the device already,
   /// classifies rightly. Runs in the trainer's precision, without gradients and in evaluation mode,
-  /// and restores the mode of every module in the model.
+  /// and restores the mode of every module in the model. In a process group the share is that of
+  /// all ranks' batches, of which a rank may have none, and buffers become those of rank 0.
   /// @throw c10::Error if there are no batches; else what the model throws.
   template <class M>
   double evaluate(M& model, const data::Batches& batches) const {
@@ -134,19 +153,32 @@ class Trainer {
  private:
   // A model as the loop sees it, so that the loop is compiled once and not for every model.
   struct Model {
+    using Forward = std::function<torch::Tensor(const torch::Tensor&)>;
+
     torch::nn::Module& module;
-    std::function<torch::Tensor(const torch::Tensor&)> forward;
+    Forward train;
+    Forward test = train;
+    // Keeps gradients from being averaged while what it returns lives; empty without ranks.
+    std::function<std::shared_ptr<void>()> no_sync = {};
   };
 
   template <class M>
   static Model as_model(M& model) {
+    const auto forward_of = [](auto& callee) -> Model::Forward {
+      return [&callee](const torch::Tensor& x) { return callee.forward(x); };
+    };
     if constexpr (std::is_base_of_v<torch::nn::Module, M>) {
-      return {model, [&model](const torch::Tensor& x) { return model.forward(x); }};
+      return {model, forward_of(model)};
+    } else if constexpr (requires { model.no_sync(); }) {  // a DistributedDataParallel
+      // To test, ranks need not have as many batches, so no forward may wait for the others.
+      return {*model.module(), forward_of(model), forward_of(*model.module()),
+              [&model] { return std::shared_ptr<void>(new auto(model.no_sync())); }};
     } else {
-      return {*model, [&model](const torch::Tensor& x) { return model->forward(x); }};
+      return {*model, forward_of(*model)};
     }
   }
 
+  void check_fit(const Model& model, const FitData& data, const char* who) const;
   FitResult fit_model(const Model& model, torch::optim::Optimizer& optimizer, const FitData& data);
   EpochMetrics train_model(const Model& model, torch::optim::Optimizer& optimizer,
                            const FitData& data);

@@ -1,11 +1,13 @@
 // sconce-train as its users meet it: a command line, two streams, an exit code and a file.
 #include <zlib.h>
 
+#include <csignal>
 #include <filesystem>
 #include <regex>
 #include <sstream>
 
 #include "catch.hpp"
+#include "support/processes.hpp"
 #include "support/require_gpu.hpp"
 #include "support/run_program.hpp"
 
@@ -63,6 +65,25 @@ double mean_test_acc(const std::string& flags) {
   return sum / 3;
 }
 
+// One field of the last line of a metrics file.
+double last_field(const fs::path& csv, int field) {
+  const std::string text = read(csv);
+  std::istringstream line(text.substr(text.rfind('\n', text.size() - 2) + 1));
+  std::string value;
+  for (int i = 0; i <= field; ++i) std::getline(line, value, ',');
+  return std::stod(value);
+}
+
+// Checks that a training by two processes came to what one came to on their joined batches, but for
+// the row that comes on both since the digits are an odd number.
+void check_as_one(const fs::path& several, const fs::path& one) {
+  CHECK(last_field(several, 0) == last_field(one, 0));
+  CHECK(last_field(several, 1) == Catch::Approx(last_field(one, 1)).epsilon(5e-3));
+  CHECK(last_field(several, 3) == Catch::Approx(last_field(one, 3)).margin(0.005));
+}
+
+constexpr auto program = SCONCE_BIN_DIR "/sconce-train";
+
 // The digits' files in a folder of their own, to be damaged.
 void copy_digits(const TempDir& folder) {
   for (const auto& entry : fs::directory_iterator(digits)) fs::copy(entry, folder.path());
@@ -113,6 +134,16 @@ TEST_CASE("sconce-train refuses wrong numbers, naming the flag and what it takes
   check_usage_error("--clip nan", "--clip", "takes a number of at least 0");
   check_usage_error("--ema 1", "--ema", "takes a number from 0 to below 1");
   check_usage_error("--ema -0.1", "--ema", "takes a number from 0 to below 1");
+}
+
+TEST_CASE("sconce-train refuses flags of several devices that cannot be together") {
+  check_usage_error("--parallel many", "--parallel", "takes none|data|distributed, not 'many'");
+  check_usage_error("--parallel data --device cpu", "--parallel", "data takes every GPU");
+  check_usage_error("--timeout 3", "--timeout", "takes --parallel distributed, not none");
+  for (const char* value : {"0", "-1", "nan", "2e6"}) {
+    check_usage_error("--parallel distributed --timeout " + std::string(value), "--timeout",
+                      "takes a number from 0.001 to 1000000");
+  }
 }
 
 TEST_CASE("sconce-train reads numbers as decimal") {
@@ -300,4 +331,93 @@ TEST_CASE("a folder that cannot be made is known before the training") {
   CHECK(ran.out.empty());
   CHECK(lines_of(ran.err) == 1);
   CHECK_THAT(ran.err, ContainsSubstring("--out") && ContainsSubstring((file / "below").string()));
+}
+
+TEST_CASE("sconce-train --parallel data and a group of one come to what none does") {
+  const TempDir folder;
+  const auto losses = [&](const std::string& parallel) {
+    const std::string out = (folder.path() / parallel).string();
+    REQUIRE(train("--model mlp --epochs 2 --device auto --parallel " + parallel + " --out " + out)
+                .exit_code == 0);
+    return losses_of(fs::path(out) / "metrics.csv");
+  };
+  const auto none = losses("none");
+  if (sconce::num_gpus() < 2) CHECK(losses("data") == none);
+  CHECK(losses("distributed") == none);
+}
+
+TEST_CASE("two processes train as one with batches twice as large, and only the first writes",
+          "[distributed]") {
+  const std::string more = GENERATE("", "--accumulate 2 --clip 1 --scheduler onecycle --ema 0.9");
+  const TempDir folder;
+  const std::string out = (folder.path() / "two").string();
+  std::vector<std::string> command = {"sh", "-c",
+                                      std::string(program) +
+                                          " --model mlp --epochs 3 --device cpu --parallel "
+                                          "distributed --batch-size 32 " +
+                                          more + " --out " + out};
+  auto ranks = sconce::test::start_ranks(2, command);
+  sconce::test::wait_for(ranks, sconce::test::Seconds(90));
+  for (const auto& rank : ranks) {
+    INFO(rank->err());
+    REQUIRE(rank->exit_code == 0);
+    CHECK(rank->err() == "");
+  }
+  CHECK_THAT(ranks[0]->out(), ContainsSubstring("training on cpu in the first of 2 processes") &&
+                                  ContainsSubstring("epoch 3/3: loss"));
+  CHECK(ranks[1]->out() == "");
+  CHECK(std::distance(fs::directory_iterator(out), fs::directory_iterator()) == 1);
+  const std::string one = (folder.path() / "one").string();
+  REQUIRE(train("--model mlp --epochs 3 --device cpu " + more + " --out " + one).exit_code == 0);
+  check_as_one(fs::path(out) / "metrics.csv", fs::path(one) / "metrics.csv");
+}
+
+TEST_CASE("sconce-train runs under torchrun", "[distributed][python]") {
+  const TempDir folder;
+  const Ran ran = sconce::test::run_program(
+      fs::path(SCONCE_PYTHON).replace_filename("torchrun").string() +
+      " --standalone --nproc-per-node=2 --no-python " + program +
+      " --model mlp --epochs 2 --device cpu --parallel distributed --batch-size 32 --out " +
+      folder.path().string());
+  INFO(ran.err);
+  REQUIRE(ran.exit_code == 0);
+  CHECK_THAT(ran.out, ContainsSubstring("in the first of 2 processes"));
+  const TempDir one;
+  REQUIRE(train("--model mlp --epochs 2 --device cpu --out " + one.path().string()).exit_code == 0);
+  check_as_one(folder.path() / "metrics.csv", one.path() / "metrics.csv");
+}
+
+TEST_CASE("sconce-train runs under mpirun", "[distributed]") {
+  if (sconce::test::run_program("mpirun --version").exit_code != 0) {
+    SKIP("needs Open MPI's mpirun, and there is none in the PATH");
+  }
+  const Ran ran = sconce::test::run_program(
+      std::string("mpirun --allow-run-as-root --oversubscribe -np 2 ") + program +
+      " --model mlp --epochs 2 --device cpu --parallel distributed --batch-size 32");
+  INFO(ran.err);
+  REQUIRE(ran.exit_code == 0);
+  CHECK_THAT(ran.out, ContainsSubstring("in the first of 2 processes"));
+}
+
+TEST_CASE("a process that is killed ends the others with a line and exit code 1", "[distributed]") {
+  const TempDir folder;
+  auto ranks = sconce::test::start_ranks(
+      2, {program, "--model", "mlp", "--epochs", "100000", "--device", "cpu", "--parallel",
+          "distributed", "--timeout", "3", "--out", folder.path().string()});
+  const auto has_begun = [&] { return ranks[0]->out().find("epoch 2/") != std::string::npos; };
+  for (int i = 0; i < 600 && !has_begun(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  REQUIRE(has_begun());
+  ranks[1]->send(SIGKILL);
+  sconce::test::wait_for(ranks, sconce::test::Seconds(40));
+  CHECK(ranks[1]->killed_by == SIGKILL);
+  const sconce::test::Seconds seconds = ranks[0]->changed_at - ranks[1]->changed_at;
+  INFO(ranks[0]->err() << "after " << seconds.count() << " s");
+  CHECK(ranks[0]->exit_code == 1);
+  CHECK(seconds.count() <= 5);
+  CHECK_THAT(ranks[0]->err(),
+             Matches("(.|\n)*sconce-train: sconce::distributed::ProcessGroup: rank "
+                     "0 of 2: (all_reduce|broadcast|all_gather) failed: .*\n"));
+  CHECK(fs::is_empty(folder.path()));
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "sconce/distributed/process_group.hpp"
 #include "support/require_gpu.hpp"
 
 namespace {
@@ -254,4 +255,42 @@ TEST_CASE("Batches refuses a batch_size below 1 and an epoch below 0") {
   CHECK_THAT(refusal(counting(4), {.batch_size = -2}), StartsWith("sconce::data::Batches: batch"));
   Batches batches(counting(4));
   CHECK_THROWS_AS(batches.set_epoch(-1), c10::Error);
+}
+
+TEST_CASE("a sampler's batches hold the rows of its rank in its order") {
+  const auto group = sconce::distributed::ProcessGroup::init();
+  std::vector<int64_t> dealt;
+  for (const int rank : {0, 1}) {
+    sconce::data::DistributedSampler sampler(7, group,
+                                             {.seed = 3, .num_replicas = 2, .rank = rank});
+    Batches batches(counting(7), sampler, {.batch_size = 3});
+    CHECK(lengths(batches) == std::vector<int64_t>{3, 1});  // one row comes on both ranks
+    const auto rows = order(batches);
+    CHECK(torch::equal(torch::tensor(rows), sampler.indices()));
+    batches.set_epoch(5);
+    sampler.set_epoch(5);
+    CHECK(torch::equal(torch::tensor(order(batches)), sampler.indices()));
+    CHECK(order(batches) != rows);
+    dealt.insert(dealt.end(), rows.begin(), rows.end());
+  }
+  dealt = sorted(dealt);
+  dealt.erase(std::unique(dealt.begin(), dealt.end()), dealt.end());
+  CHECK(dealt == std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6});
+}
+
+TEST_CASE("a group of one deals the rows as batches without a sampler do") {
+  const auto group = sconce::distributed::ProcessGroup::init();
+  const sconce::data::DistributedSampler sampler(9, group, {.seed = 4});
+  CHECK(order(Batches(counting(9), sampler, {.batch_size = 2})) ==
+        order(Batches(counting(9), {.batch_size = 2, .shuffle = true, .seed = 4})));
+}
+
+TEST_CASE("a sampler for other rows, or beside shuffle, is refused") {
+  const auto group = sconce::distributed::ProcessGroup::init();
+  const sconce::data::DistributedSampler sampler(9, group);
+  CHECK_THROWS_WITH(Batches(counting(8), sampler),
+                    Catch::Matchers::ContainsSubstring(
+                        "sampler: expected one for 8 rows as in data, found one for 9"));
+  CHECK_THROWS_WITH(Batches(counting(9), sampler, {.shuffle = true}),
+                    Catch::Matchers::ContainsSubstring("shuffle: expected false"));
 }

@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 
 #include "sconce/data/dataset.hpp"
+#include "sconce/data/distributed_sampler.hpp"
 #include "sconce/fwd.hpp"
 
 namespace sconce::data {
@@ -40,6 +42,11 @@ class Batches {
   /// their first dimension or device, or if `batch_size` is below 1.
   explicit Batches(Dataset dataset, BatchesOptions options = {});
 
+  /// The batches of one rank: of the rows that the sampler chooses, in its order. Every rank has as
+  /// many. `set_epoch` is the sampler's. Python: `DataLoader(dataset, sampler=sampler)`.
+  /// @throw c10::Error as above, if the sampler is for another number of rows, or with `shuffle`.
+  Batches(Dataset dataset, const DistributedSampler& sampler, BatchesOptions options = {});
+
   /// Chooses the order of the next `begin()`; a loop that runs keeps its own. The epoch is 0
   /// without a call. Python: `DistributedSampler.set_epoch(epoch)`.
   /// @throw c10::Error if `epoch` is negative.
@@ -59,8 +66,11 @@ class Batches {
   std::default_sentinel_t end() const { return {}; }
 
  private:
+  int64_t rows() const;
+
   Dataset dataset_;
   BatchesOptions options_;
+  std::optional<DistributedSampler> sampler_ = {};
   int64_t epoch_ = 0;
 };
 
@@ -87,7 +97,7 @@ class Batches::Iterator {
   Iterator(const Batches& batches, torch::Tensor order);
 
   const Batches* batches_;
-  torch::Tensor order_;  // undefined without shuffle
+  torch::Tensor order_;  // undefined where the rows come in their own
   int64_t index_ = 0;
 };
 
