@@ -3,6 +3,7 @@
 #include <ATen/autocast_mode.h>
 
 #include <array>
+#include <atomic>
 #include <limits>
 #include <sstream>
 
@@ -408,6 +409,40 @@ TEST_CASE("a group of one trains as the module does, also over several batches a
   CHECK(train(true).train_acc == train(false).train_acc);
   CHECK(train(true).test_acc == train(false).test_acc);
   CHECK(train(true).examples == train(false).examples);
+}
+
+// How often a function of LibTorch's is called in all threads while this lives.
+class Calls {
+ public:
+  explicit Calls(std::string name) {
+    name_ = std::move(name);
+    count_ = 0;
+    handle_ = at::addGlobalCallback(at::RecordFunctionCallback([](const at::RecordFunction& call) {
+      if (call.name() == name_) ++count_;
+      return std::unique_ptr<at::ObserverContext>();
+    }));
+  }
+  ~Calls() { at::removeCallback(handle_); }
+  Calls(const Calls&) = delete;
+  Calls& operator=(const Calls&) = delete;
+
+  int count() const { return count_; }
+
+ private:
+  inline static std::string name_;
+  inline static std::atomic<int> count_ = 0;
+  at::CallbackHandle handle_;
+};
+
+TEST_CASE("gradients travel once a step, and metrics once an epoch") {
+  const auto group = one_with_gloo();
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  sconce::nn::DistributedDataParallel of_rank(model, group);
+  Trainer trainer({.accumulate_grad_batches = 2, .process_group = &group});
+  const Calls sums("c10d::allreduce_");
+  trainer.fit_epoch(of_rank, optimizer, {Batches(points(96), {.batch_size = 16})});
+  CHECK(sums.count() == 3 + 1);  // of six batches
 }
 
 TEST_CASE("beside a process group only a module of its ranks is trained") {

@@ -182,6 +182,11 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     throw UsageError("--parallel: data takes every GPU, so --device auto, not " + line.device +
                      " (--help lists the flags)");
   }
+  if (line.parallel == "distributed" && line.device.starts_with("cuda")) {
+    throw UsageError(
+        "--parallel: distributed takes a GPU for each process, so --device auto, not " +
+        line.device + " (--help lists the flags)");
+  }
   if (app.count("--timeout") > 0 && line.parallel != "distributed") {
     throw UsageError("--timeout: takes --parallel distributed, not " + line.parallel +
                      " (--help lists the flags)");

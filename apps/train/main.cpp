@@ -35,10 +35,13 @@ std::string describe_gpus() {
   return count > 0 ? text + ")" : text;
 }
 
-void print_hardware(std::ostream& out, torch::Device device, int processes) {
+void print_hardware(std::ostream& out, torch::Device device,
+                    const sconce::distributed::ProcessGroup& group) {
   out << "hardware: " << torch::get_num_threads() << " CPU threads, " << describe_gpus()
       << "; training on " << device;
-  if (processes > 1) out << " in the first of " << processes << " processes";
+  if (group.world_size() > 1) {
+    out << " in the first of " << group.world_size() << " processes, by " << group.backend();
+  }
   out << std::endl;
   if (device.is_cpu() && sconce::num_gpus() > 0) {
     std::cerr << "sconce-train: warning: a GPU is there but unused (--device auto uses it)\n";
@@ -90,12 +93,13 @@ sconce::FitResult fit_parallel(const std::string& parallel, torch::nn::Sequentia
 
 void train_classifier(const train::CommandLine& line) {
   const auto group = join(line);
-  const torch::Device device = line.torch_device(group.local_rank());
+  const bool distributed = line.parallel == "distributed";
+  const torch::Device device = line.torch_device(distributed ? group.local_rank() : 0);
   std::ostream out(group.rank() == 0 ? std::cout.rdbuf() : nullptr);
   std::optional<train::MetricsFile> metrics;
   if (!line.out.empty() && group.rank() == 0) metrics.emplace(line.out);
   const train::ImageData images = train::load_images(line.data);
-  print_hardware(out, device, group.world_size());
+  print_hardware(out, device, group);
 
   torch::manual_seed(line.seed);
   auto model = train::make_model(line.model, images.train.data.sizes().slice(1), images.classes);
@@ -108,7 +112,7 @@ void train_classifier(const train::CommandLine& line) {
                            .device = device,
                            .fast_dev_run = line.fast_dev_run,
                            .log = &out,
-                           .process_group = line.parallel == "distributed" ? &group : nullptr});
+                           .process_group = distributed ? &group : nullptr});
   trainer.prepare_model(*model);
   // The images are small: all of them go to the device once, not batch by batch.
   const sconce::data::DistributedSampler sampler(images.train.data.size(0), group,

@@ -14,16 +14,23 @@ nn::Conv2d conv3x3(int64_t in, int64_t out, int64_t stride) {
 }
 
 // (N, in, H, W) to (N, out, H / stride, W / stride): two convolutions beside a short cut.
-struct ResidualImpl : nn::Module {
-  ResidualImpl(int64_t in, int64_t out, int64_t stride)
-      : body(conv3x3(in, out, stride), nn::BatchNorm2d(out), nn::ReLU(), conv3x3(out, out, 1),
-             nn::BatchNorm2d(out)) {
-    register_module("body", body);
+// Cloneable, so that a DataParallel makes replicas of it.
+struct ResidualImpl : nn::Cloneable<ResidualImpl> {
+  ResidualImpl(int64_t channels_in, int64_t channels_out, int64_t step)
+      : in(channels_in), out(channels_out), stride(step) {
+    reset();
+  }
+
+  void reset() override {
+    body = nn::Sequential(conv3x3(in, out, stride), nn::BatchNorm2d(out), nn::ReLU(),
+                          conv3x3(out, out, 1), nn::BatchNorm2d(out));
+    shortcut = nn::Sequential();
     if (stride != 1 || in != out) {
       shortcut =
           nn::Sequential(nn::Conv2d(nn::Conv2dOptions(in, out, 1).stride(stride).bias(false)),
                          nn::BatchNorm2d(out));
     }
+    register_module("body", body);
     register_module("shortcut", shortcut);
   }
 
@@ -31,8 +38,9 @@ struct ResidualImpl : nn::Module {
     return torch::relu(body->forward(x) + (shortcut->is_empty() ? x : shortcut->forward(x)));
   }
 
-  nn::Sequential body;
-  nn::Sequential shortcut;  // empty: the input itself
+  int64_t in, out, stride;
+  nn::Sequential body{nullptr};
+  nn::Sequential shortcut{nullptr};  // empty: the input itself
 };
 TORCH_MODULE(Residual);
 

@@ -25,6 +25,9 @@ struct Launch {
   uint16_t port = 0;
   std::string file = {};          // where they meet by a file
   bool others_own_store = false;  // torchrun's agent has the store; rank 0 is a client like all
+
+  // Whether it is known that not all ranks are on this machine.
+  bool spans_machines() const { return local_world_size > 0 && local_world_size < world_size; }
 };
 
 namespace detail {
@@ -96,6 +99,8 @@ inline Launch read_launcher(const Launcher& from) {
 
 inline Launch read_launchers() {
   if (variable(torchrun.rank) || variable(torchrun.world_size)) return read_launcher(torchrun);
+  // Before Slurm: what mpirun starts within a Slurm job inherits that job's variables.
+  if (variable(open_mpi.rank)) return read_launcher(open_mpi);
   if (variable(slurm.rank)) {
     Launch launch = read_launcher(slurm);
     if (integer_variable("SLURM_NNODES", 1).value_or(1) == 1) {
@@ -105,7 +110,6 @@ inline Launch read_launchers() {
     }
     return launch;
   }
-  if (variable(open_mpi.rank)) return read_launcher(open_mpi);
   return {};
 }
 

@@ -199,7 +199,9 @@ torch::Tensor ProcessGroup::reduce_scatter(const std::vector<torch::Tensor>& ten
 void ProcessGroup::barrier() const {
   if (!core_->group) return;
   const bool on_gpu = core_->backend == "nccl";
-  core_->group->getBackend(on_gpu ? c10::kCUDA : c10::kCPU)->barrier()->wait();
+  c10d::BarrierOptions options;
+  if (on_gpu) options.device_ids = {local_rank() % num_gpus()};  // else guessed from the rank
+  core_->group->getBackend(on_gpu ? c10::kCUDA : c10::kCPU)->barrier(options)->wait();
 }
 
 }  // namespace sconce::distributed

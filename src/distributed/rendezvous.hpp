@@ -130,10 +130,21 @@ class Endpoint {
   socklen_t length_ = 0;
 };
 
+// A machine's own name is often an address of loopback to itself, where no other reaches it. One
+// that is written as such is meant: several launchers on one machine.
+inline void check_reachable(const Launch& launch, const Endpoint& endpoint) {
+  const bool meant = launch.address == "localhost" || launch.address == "::1" ||
+                     launch.address.starts_with("127.");
+  TORCH_CHECK(meant || !launch.spans_machines() || !endpoint.is_loopback(),
+              "expected an address that other machines reach, got ", launch.address,
+              ", which is one of loopback on this machine; name its interface's address");
+}
+
 using Store = c10::intrusive_ptr<c10d::Store>;
 
 inline Store open_tcp_store(const Launch& launch, Clock::time_point deadline) {
   const Endpoint endpoint(launch.address, launch.port);
+  check_reachable(launch, endpoint);
   c10d::TCPStoreOptions options;
   options.port = launch.port;
   options.waitWorkers = false;

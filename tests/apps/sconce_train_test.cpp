@@ -139,6 +139,9 @@ TEST_CASE("sconce-train refuses wrong numbers, naming the flag and what it takes
 TEST_CASE("sconce-train refuses flags of several devices that cannot be together") {
   check_usage_error("--parallel many", "--parallel", "takes none|data|distributed, not 'many'");
   check_usage_error("--parallel data --device cpu", "--parallel", "data takes every GPU");
+  if (sconce::num_gpus() > 0) {
+    check_usage_error("--parallel distributed --device cuda:0", "--parallel", "--device auto");
+  }
   check_usage_error("--timeout 3", "--timeout", "takes --parallel distributed, not none");
   for (const char* value : {"0", "-1", "nan", "2e6"}) {
     check_usage_error("--parallel distributed --timeout " + std::string(value), "--timeout",

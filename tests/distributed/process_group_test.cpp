@@ -1,11 +1,12 @@
 #include "sconce/distributed/process_group.hpp"
 
 #include <csignal>
+#include <fstream>
 #include <regex>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "catch.hpp"
-#include "distributed/launch.hpp"
+#include "distributed/rendezvous.hpp"
 #include "support/processes.hpp"
 #include "support/temp_dir.hpp"
 
@@ -65,6 +66,17 @@ std::string refusal(const InitOptions& options = {}) {
     return error.what_without_backtrace();
   }
   return "no exception";
+}
+
+// The number of a job that Slurm or Open MPI could have, whose port nobody listens on.
+std::string job_with_a_free_port() {
+  for (int job = getpid();; ++job) {
+    try {
+      const sconce::test::Listener free(static_cast<uint16_t>(29500 + job % 1000));
+      return std::to_string(job);
+    } catch (const std::runtime_error&) {
+    }
+  }
 }
 
 constexpr double timeout = 3;  // of the workers that meet a fault
@@ -196,6 +208,13 @@ TEST_CASE("each launcher's variables tell who a process is and where the group m
     const Environment environment(with(slurm, {{"RANK", "0"}, {"WORLD_SIZE", "1"}}));
     CHECK(read_launch({}).world_size == 1);
   }
+  SECTION("Open MPI within a job of Slurm's") {
+    const Environment environment(with(with(slurm, {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}),
+                                       with(open_mpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}})));
+    const auto launch = read_launch({});
+    CHECK(launch.rank == 1);
+    CHECK(launch.world_size == 2);
+  }
   SECTION("the options before all") {
     const Environment environment(slurm);
     const auto launch = read_launch({.init_method = "tcp://[::1]:77", .rank = 2, .world_size = 3});
@@ -249,6 +268,45 @@ TEST_CASE("options that cannot be are refused") {
              ContainsSubstring("tcp://host:port"));
 }
 
+TEST_CASE("an address that other machines cannot reach is refused by those who can tell") {
+  const std::string name = "/proc/sys/kernel/hostname";
+  std::ifstream file(name);
+  std::string host;
+  file >> host;
+  const Environment environment(Variables{{"RANK", "0"},
+                                          {"WORLD_SIZE", "2"},
+                                          {"LOCAL_WORLD_SIZE", "1"},
+                                          {"MASTER_ADDR", host},
+                                          {"MASTER_PORT", free_port()}});
+  const auto launch = read_launch({});
+  CHECK(launch.spans_machines());
+  try {
+    const sconce::distributed::Endpoint endpoint(launch.address, launch.port);
+    if (!endpoint.is_loopback()) SKIP("this machine's name is no address of loopback");
+  } catch (const c10::Error&) {
+    SKIP("this machine's name is no address");
+  }
+  CHECK_THAT(refusal(),
+             ContainsSubstring("expected an address that other machines reach, got " + host));
+}
+
+TEST_CASE("a file does not tell the interface between several machines", "[distributed]") {
+  const sconce::test::TempDir folder;
+  auto variables = sconce::test::rank_variables(0, 2, "1");
+  variables["LOCAL_WORLD_SIZE"] = "1";
+  Processes ranks;
+  for (const char* rank : {"0", "1"}) {
+    variables["RANK"] = rank;
+    ranks.push_back(std::make_unique<Process>(
+        worker({"launch", "init_method=file://" + (folder.path() / "meet").string()}), variables));
+  }
+  wait_for(ranks, Seconds(60));
+  for (const auto& rank : ranks) {
+    CHECK(rank->exit_code == 1);
+    CHECK_THAT(rank->err(), ContainsSubstring("expected GLOO_SOCKET_IFNAME"));
+  }
+}
+
 TEST_CASE("collectives of three processes give what Python's give", "[distributed]") {
   auto ranks = start_ranks(3, worker({"collectives"}));
   wait_for(ranks, Seconds(60));
@@ -282,6 +340,7 @@ TEST_CASE("store and Gloo listen on loopback alone", "[distributed]") {
 TEST_CASE("two processes meet by each launcher's variables and each init_method", "[distributed]") {
   const sconce::test::TempDir folder;
   const std::string port = free_port();
+  const std::string job = job_with_a_free_port();
   Processes ranks;
   const auto start = [&](const std::vector<std::string>& words, const Variables& variables) {
     ranks.push_back(std::make_unique<Process>(worker(words), variables));
@@ -291,9 +350,8 @@ TEST_CASE("two processes meet by each launcher's variables and each init_method"
   }
   SECTION("Slurm's") {
     for (const char* rank : {"0", "1"}) {
-      start({"launch"}, with(slurm, {{"SLURM_PROCID", rank},
-                                     {"SLURM_LOCALID", rank},
-                                     {"SLURM_JOB_ID", std::to_string(getpid())}}));
+      start({"launch"},
+            with(slurm, {{"SLURM_PROCID", rank}, {"SLURM_LOCALID", rank}, {"SLURM_JOB_ID", job}}));
     }
   }
   SECTION("Open MPI's") {
@@ -301,7 +359,7 @@ TEST_CASE("two processes meet by each launcher's variables and each init_method"
       start({"launch"}, with(open_mpi, {{"OMPI_COMM_WORLD_RANK", rank},
                                         {"OMPI_COMM_WORLD_LOCAL_RANK", rank},
                                         {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
-                                        {"OMPI_MCA_ess_base_jobid", std::to_string(getpid())}}));
+                                        {"OMPI_MCA_ess_base_jobid", job}}));
     }
   }
   SECTION("tcp://") {

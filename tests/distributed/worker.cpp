@@ -15,6 +15,7 @@
 
 #include "distributed/training.hpp"
 #include "sconce/distributed/process_group.hpp"
+#include "sconce/optim/ema.hpp"
 #include "sconce/trainer.hpp"
 
 namespace {
@@ -116,6 +117,36 @@ void uneven(const Words& words) {
   trainer.fit(model, optimizer, {sconce::data::Batches(data)});
 }
 
+// Trains a model with BatchNorm on each rank's own rows, and tests it, averaged if `ema` is 1, on
+// three batches that rank 0 has alone. Prints the accuracy, and what rank 0 makes of its batches.
+void evaluate(const Words& words) {
+  const auto group = join(words);
+  torch::manual_seed(group.rank());
+  torch::nn::Sequential net(torch::nn::Linear(2, 8), torch::nn::BatchNorm1d(8), torch::nn::ReLU(),
+                            torch::nn::Linear(8, 2));
+  sconce::nn::DistributedDataParallel model(net, group);
+  torch::optim::SGD optimizer(net->parameters(), 0.1);
+  std::optional<sconce::optim::ExponentialMovingAverage> ema;
+  if (word(words, "ema") == "1") ema.emplace(*net, sconce::optim::EmaOptions{.decay = 0.5});
+  const auto points = [&](int64_t rows) {
+    const auto x = torch::randn({rows, 2}) * (group.rank() + 1) + group.rank();
+    return sconce::data::Dataset{x, x.select(1, 0).gt(0.3).to(torch::kLong)};
+  };
+  const auto test = points(group.rank() == 0 ? 60 : 0);
+  sconce::Trainer trainer({.process_group = &group});
+  const auto result = trainer.fit(model, optimizer,
+                                  {.train = sconce::data::Batches(points(32), {.batch_size = 8}),
+                                   .test = sconce::data::Batches(test, {.batch_size = 20}),
+                                   .ema = ema ? &*ema : nullptr});
+  std::cout << "accuracy: " << result.epochs[0].test_acc.value() << '\n';
+  if (group.rank() > 0) return;
+  std::optional<sconce::optim::ExponentialMovingAverage::SwapGuard> averages;
+  if (ema) averages.emplace(*ema);
+  net->eval();
+  const auto right = net->forward(test.data).argmax(1).eq(test.target);
+  std::cout << "by hand: " << right.to(torch::kDouble).mean().item<double>() << '\n';
+}
+
 // Trains, but rank `victim` fails at `where`: start, joined or step.
 void fault(const Words& words) {
   const std::string what = words.at("what");
@@ -144,7 +175,8 @@ int main(int argc, char** argv) {
   const auto start = std::chrono::steady_clock::now();
   const std::map<std::string, std::function<void(const Words&)>> modes = {
       {"launch", launch}, {"listeners", listeners}, {"collectives", collectives},
-      {"train", train},   {"uneven", uneven},       {"fault", fault}};
+      {"train", train},   {"uneven", uneven},       {"evaluate", evaluate},
+      {"fault", fault}};
   try {
     Words words;
     for (int i = 2; i < argc; ++i) {

@@ -133,6 +133,20 @@ TEST_CASE("ranks with other numbers of batches are refused by the trainer", "[di
   }
 }
 
+TEST_CASE("the trainer tests on batches of which a rank may have none", "[distributed]") {
+  const std::string ema = GENERATE("0", "1");
+  auto ranks = start_ranks(2, {SCONCE_WORKER, "evaluate", "ema=" + ema, "timeout=10000"});
+  wait_for(ranks, Seconds(60));
+  for (const auto& rank : ranks) {
+    INFO(rank->err());
+    REQUIRE(rank->exit_code == 0);
+  }
+  const std::string accuracy = ranks[1]->out();
+  CHECK_THAT(accuracy, ContainsSubstring("accuracy: 0."));
+  CHECK(ranks[0]->out() ==
+        accuracy + "by hand: " + accuracy.substr(std::string("accuracy: ").size()));
+}
+
 TEST_CASE("in a group of one it is the module") {
   torch::nn::Linear linear(3, 2);
   const auto group = ProcessGroup::init();

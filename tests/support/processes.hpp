@@ -116,17 +116,19 @@ inline void wait_for(Processes& processes, Seconds patience) {
   }
 }
 
-/// A socket that listens on a free port of loopback while it lives, and never accepts.
+/// A socket that listens on a port of loopback while it lives, and never accepts; 0: a free port.
 class Listener {
  public:
-  Listener() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit Listener(uint16_t port = 0) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address = {};
     address.sin_family = AF_INET;
+    address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof address;
     auto* raw = reinterpret_cast<sockaddr*>(&address);
     if (bind(fd_, raw, size) != 0 || listen(fd_, 8) != 0 || getsockname(fd_, raw, &size) != 0) {
-      throw std::runtime_error("Listener: no free port");
+      close(fd_);
+      throw std::runtime_error("Listener: the port is not free");
     }
     port_ = ntohs(address.sin_port);
   }

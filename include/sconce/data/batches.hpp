@@ -29,10 +29,11 @@ struct BatchesOptions {
 /// Cuts a data set into batches for a range-for, on whatever device its tensors are:
 /// `for (auto [data, target] : batches)`. Each batch is a `Dataset`, (batch_size, ...) both.
 ///
-/// Without `shuffle` a batch is a view of the data set's memory; with it, a copy of its rows made
-/// on their device. The order is `torch.randperm(n)` of a CPU generator seeded with seed + epoch,
-/// so it is the same on every device, equals Python's, and no other generator is touched.
-/// Python: `torch.utils.data.DataLoader` over a `DistributedSampler` of one replica.
+/// Without `shuffle` or a sampler a batch is a view of the data set's memory; else a copy of its
+/// rows made on their device. With `shuffle` the order is `torch.randperm(n)` of a CPU generator
+/// seeded with seed + epoch, so it is the same on every device, equals Python's, and no other
+/// generator is touched. Python: `torch.utils.data.DataLoader` over a `DistributedSampler` of one
+/// replica.
 class Batches {
  public:
   class Iterator;
@@ -58,8 +59,8 @@ class Batches {
   /// Returns the data set that the batches come from. Python: `loader.dataset`.
   const Dataset& dataset() const { return dataset_; }
 
-  /// Starts an epoch: with `shuffle` it draws the order, once, and moves it to the data's device.
-  /// Python: `iter(loader)`.
+  /// Starts an epoch: with `shuffle` or a sampler it draws the order, once, and moves it to the
+  /// data's device. Python: `iter(loader)`.
   Iterator begin() const;
 
   /// Returns what an iterator equals when its epoch is over.

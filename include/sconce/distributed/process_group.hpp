@@ -54,13 +54,14 @@ class ProcessGroup {
  public:
   /// Joins the group that a launcher started, and returns when every rank has come. Rank and size
   /// are those of the options, else of the environment: torchrun's RANK and WORLD_SIZE (which hands
-  /// also set), else Slurm's SLURM_PROCID, else Open MPI's OMPI_COMM_WORLD_RANK; without any, this
+  /// also set), else Open MPI's OMPI_COMM_WORLD_RANK, else Slurm's SLURM_PROCID; without any, this
   /// process is a group of one. A group of one gets a backend only where options name one and a
   /// launcher, or options, say that it is one.
   ///
   /// Slurm and Open MPI name no address; on one machine the ranks then meet at 127.0.0.1 and a port
   /// made from the job's number. Rank 0 listens on the address named, and no other, and Gloo on
-  /// loopback while all ranks are on one machine; GLOO_SOCKET_IFNAME names other interfaces.
+  /// loopback while all ranks are on one machine; GLOO_SOCKET_IFNAME names other interfaces, and is
+  /// needed where ranks of several machines meet in a file.
   /// At most one group that meets by TCP at a time. Python: `init_process_group`.
   /// @throw c10::Error if the environment is incomplete or wrong, the address cannot be listened
   /// on, a rank has not come within the timeout, or the backend is unknown or missing.

@@ -25,7 +25,9 @@ enum class CommHook {
 
 /// The arguments of `torch.nn.parallel.DistributedDataParallel`, with Python's names and defaults.
 struct DistributedOptions {
-  bool broadcast_buffers = true;  ///< rank 0's buffers go to all before a forward that trains
+  /// Rank 0's buffers go to all in the first forward and in each that follows one with gradients,
+  /// evaluating ones too: what one rank evaluates alone goes through `module()`.
+  bool broadcast_buffers = true;
   std::optional<double> bucket_cap_mb = {};  ///< MiB of gradients sent at once; none: 25, first 1
   bool find_unused_parameters = false;  ///< a forward may leave parameters out, each rank others
   bool static_graph = false;            ///< every step uses the same parameters, equally often
