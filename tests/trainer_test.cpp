@@ -17,6 +17,7 @@
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "support/host_reads.hpp"
+#include "support/one_with_gloo.hpp"
 #include "support/require_gpu.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -24,6 +25,7 @@ using sconce::Precision;
 using sconce::SchedulerInterval;
 using sconce::Trainer;
 using sconce::data::Batches;
+using sconce::test::one_with_gloo;
 
 namespace {
 
@@ -386,12 +388,6 @@ TEST_CASE("two replicas on the CPU train as the module does") {
   };
   CHECK(train(true).loss == Catch::Approx(train(false).loss).epsilon(1e-6));
   CHECK(train(true).test_acc == train(false).test_acc);
-}
-
-// A group of one that has Gloo, so that gradients and metrics do go through it.
-sconce::distributed::ProcessGroup one_with_gloo() {
-  return sconce::distributed::ProcessGroup::init(
-      {.backend = "gloo", .init_method = "tcp://127.0.0.1:1", .rank = 0, .world_size = 1});
 }
 
 TEST_CASE("a group of one trains as the module does, also over several batches a step") {

@@ -92,8 +92,8 @@ CLI::Validator data_name() {
       "");
 }
 
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
+[[noreturn]] void refuse(const std::string& what) {
+  throw UsageError(what.substr(0, what.find('\n')) + " (--help lists the flags)");
 }
 
 }  // namespace
@@ -176,24 +176,21 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   } catch (const CLI::CallForHelp&) {
     line.help = app.help();
   } catch (const CLI::ParseError& error) {
-    throw UsageError(first_line(error.what()) + " (--help lists the flags)");
+    refuse(error.what());
   }
   if (line.parallel == "data" && line.device != "auto") {
-    throw UsageError("--parallel: data takes every GPU, so --device auto, not " + line.device +
-                     " (--help lists the flags)");
+    refuse("--parallel: data takes every GPU, so --device auto, not " + line.device);
   }
   if (line.parallel == "distributed" && line.device.starts_with("cuda")) {
-    throw UsageError(
-        "--parallel: distributed takes a GPU for each process, so --device auto, not " +
-        line.device + " (--help lists the flags)");
+    refuse("--parallel: distributed takes a GPU for each process, so --device auto, not " +
+           line.device);
   }
   if (app.count("--timeout") > 0 && line.parallel != "distributed") {
-    throw UsageError("--timeout: takes --parallel distributed, not " + line.parallel +
-                     " (--help lists the flags)");
+    refuse("--timeout: takes --parallel distributed, not " + line.parallel);
   }
   line.precision = precisions().at(precision);
   if (line.precision == sconce::Precision::tf32 && !line.torch_device().is_cuda()) {
-    throw UsageError("--precision: tf32 takes a GPU, the device is cpu (--help lists the flags)");
+    refuse("--precision: tf32 takes a GPU, the device is cpu");
   }
   return line;
 }

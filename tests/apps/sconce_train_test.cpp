@@ -13,6 +13,7 @@
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::Matches;
+using sconce::test::contents;
 using sconce::test::Ran;
 using sconce::test::TempDir;
 
@@ -26,18 +27,13 @@ Ran train(const std::string& arguments) {
   return sconce::test::run_program(SCONCE_BIN_DIR "/sconce-train " + arguments);
 }
 
-std::string read(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 int lines_of(const std::string& text) {
   return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
 }
 
 // The losses of a metrics file, as written.
 std::vector<std::string> losses_of(const fs::path& csv) {
-  std::istringstream in(read(csv));
+  std::istringstream in(contents(csv));
   std::vector<std::string> losses;
   std::string line;
   std::getline(in, line);
@@ -67,7 +63,7 @@ double mean_test_acc(const std::string& flags) {
 
 // One field of the last line of a metrics file.
 double last_field(const fs::path& csv, int field) {
-  const std::string text = read(csv);
+  const std::string text = contents(csv);
   std::istringstream line(text.substr(text.rfind('\n', text.size() - 2) + 1));
   std::string value;
   for (int i = 0; i <= field; ++i) std::getline(line, value, ',');
@@ -229,7 +225,7 @@ TEST_CASE("each of the flags that go along changes the training") {
   const auto last_line = [&](const std::string& flags) {
     const std::string command = "--model linear --epochs 3 --device cpu --out ";
     REQUIRE(train(command + folder.path().string() + " " + flags).exit_code == 0);
-    std::string text = read(folder.path() / "metrics.csv");
+    std::string text = contents(folder.path() / "metrics.csv");
     text.resize(text.rfind(','));  // the last epoch's seconds
     return text.substr(text.rfind('\n'));
   };
@@ -266,7 +262,7 @@ TEST_CASE("every model trains, and a fast run takes one batch of one epoch") {
   const Ran ran = train("--fast-dev-run --epochs 7 --batch-size 8 --model " + model + " --out " +
                         folder.path().string());
   CHECK(ran.exit_code == 0);
-  CHECK_THAT(read(folder.path() / "metrics.csv"),
+  CHECK_THAT(contents(folder.path() / "metrics.csv"),
              Matches("epoch,loss,train_acc,test_acc,examples,seconds\n"
                      "1,[0-9.e-]+,[0-9.e-]+,[0-9.e-]+,8,[0-9.e-]+\n"));
 }
@@ -275,7 +271,7 @@ TEST_CASE("sconce-train reads a folder of gzipped files as it reads plain ones")
   const TempDir folder;
   for (const auto& entry : fs::directory_iterator(digits)) {
     if (!entry.path().string().ends_with("-ubyte")) continue;
-    const std::string bytes = read(entry);
+    const std::string bytes = contents(entry);
     const gzFile file =
         gzopen((folder.path() / (entry.path().filename().string() + ".gz")).c_str(), "wb");
     REQUIRE(gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size())) ==
@@ -322,7 +318,7 @@ TEST_CASE("a failed run leaves the metrics of an earlier one as they were, and n
   out.write("metrics.csv", "kept\n");
   const Ran ran = train("--data " + data.path().string() + " --out " + out.path().string());
   CHECK(ran.exit_code == 1);
-  CHECK(read(out.path() / "metrics.csv") == "kept\n");
+  CHECK(contents(out.path() / "metrics.csv") == "kept\n");
   CHECK(std::distance(fs::directory_iterator(out.path()), fs::directory_iterator()) == 1);
 }
 

@@ -12,6 +12,7 @@
 
 #include "catch.hpp"
 #include "sconce/distributed/process_group.hpp"
+#include "support/error_of.hpp"
 #include "support/require_gpu.hpp"
 
 namespace {
@@ -56,12 +57,7 @@ std::vector<int64_t> sorted(std::vector<int64_t> rows) {
 }
 
 std::string refusal(const Dataset& dataset, BatchesOptions options = {}) {
-  try {
-    const Batches batches(dataset, options);
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
-  }
-  return "no error";
+  return sconce::test::error_of([&] { const Batches batches(dataset, options); });
 }
 
 // The lines of reference/batches.txt that begin with `kind`, without it.

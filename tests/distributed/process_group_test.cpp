@@ -7,6 +7,7 @@
 
 #include "catch.hpp"
 #include "distributed/rendezvous.hpp"
+#include "support/error_of.hpp"
 #include "support/processes.hpp"
 #include "support/temp_dir.hpp"
 
@@ -60,12 +61,7 @@ Variables with(Variables variables, const Variables& more) {
 }
 
 std::string refusal(const InitOptions& options = {}) {
-  try {
-    ProcessGroup::init(options);
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
-  }
-  return "no exception";
+  return sconce::test::error_of([&] { ProcessGroup::init(options); });
 }
 
 // The number of a job that Slurm or Open MPI could have, whose port nobody listens on.

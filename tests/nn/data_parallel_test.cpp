@@ -21,12 +21,14 @@
 #include "sconce/repr.hpp"
 #include "sconce/trainer.hpp"
 #include "support/ask_python.hpp"
+#include "support/error_of.hpp"
 #include "support/require_gpu.hpp"
 #include "support/warnings.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using sconce::nn::DataParallel;
 using sconce::nn::DataParallelOptions;
+using sconce::test::error_of;
 using sconce::test::Warnings;
 using torch::Tensor;
 namespace nn = torch::nn;
@@ -89,16 +91,6 @@ Tensor joined_chunks(M& module, const Tensor& X, int64_t devices) {
 
 bool close(const Tensor& a, const Tensor& b) {
   return torch::allclose(a, b, 1.3e-6, 1e-5);
-}
-
-template <class F>
-std::string error_of(const F& function) {
-  try {
-    function();
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
-  }
-  return "nothing was thrown";
 }
 
 // A field of /proc/self/status, such as "Threads".

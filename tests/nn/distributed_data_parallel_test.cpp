@@ -8,6 +8,8 @@
 #include "distributed/training.hpp"
 #include "sconce/nn/lazy.hpp"
 #include "support/ask_python.hpp"
+#include "support/error_of.hpp"
+#include "support/one_with_gloo.hpp"
 #include "support/processes.hpp"
 #include "support/require_gpu.hpp"
 
@@ -17,6 +19,8 @@ using sconce::nn::CommHook;
 using sconce::nn::DistributedDataParallel;
 using sconce::nn::DistributedOptions;
 using sconce::test::ask_python;
+using sconce::test::contents;
+using sconce::test::one_with_gloo;
 using sconce::test::Processes;
 using sconce::test::require_gpu;
 using sconce::test::Seconds;
@@ -25,11 +29,6 @@ using sconce::test::TempDir;
 using sconce::test::wait_for;
 
 namespace {
-
-std::string contents(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // What so many ranks write of a training; all of them the same parameters.
 std::string train(const std::string& name, int size, const std::string& more = "joined=1") {
@@ -68,20 +67,11 @@ std::string lines(const std::string& written) {
   return written.substr(0, written.find('\n', written.find('\n') + 1) + 1);
 }
 
-// A group of one with Gloo, so that the Reducer is there.
-ProcessGroup one_with_gloo() {
-  return ProcessGroup::init(
-      {.backend = "gloo", .init_method = "tcp://127.0.0.1:1", .rank = 0, .world_size = 1});
-}
-
 std::string refusal(const std::shared_ptr<torch::nn::Module>& module,
                     DistributedOptions options = {}) {
-  try {
+  return sconce::test::error_of([&] {
     const sconce::nn::detail::DistributedCore core(module, ProcessGroup::init(), options);
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
-  }
-  return "no exception";
+  });
 }
 
 }  // namespace

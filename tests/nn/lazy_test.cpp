@@ -6,10 +6,12 @@
 
 #include "catch.hpp"
 #include "sconce/devices.hpp"
+#include "support/error_of.hpp"
 #include "support/require_gpu.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using namespace sconce::nn;
+using sconce::test::error_of;
 using torch::Tensor;
 
 namespace {
@@ -32,16 +34,6 @@ bool bitwise_equal(const torch::nn::Module& a, const torch::nn::Module& b) {
   };
   return equal(a.named_parameters(), b.named_parameters()) &&
          equal(a.named_buffers(), b.named_buffers());
-}
-
-template <class F>
-std::string error_of(const F& function) {
-  try {
-    function();
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
-  }
-  return "nothing was thrown";
 }
 
 template <class M>

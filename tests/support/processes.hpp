@@ -10,8 +10,6 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -81,8 +79,8 @@ class Process {
   void send(int signal) const { kill(id_, signal); }
 
   bool ended() const { return ended_; }
-  std::string out() const { return read("out"); }
-  std::string err() const { return read("err"); }
+  std::string out() const { return contents(folder_.path() / "out"); }
+  std::string err() const { return contents(folder_.path() / "err"); }
 
   int exit_code = -1;  ///< while it runs, and if it was killed: -1
   int killed_by = 0;
@@ -90,11 +88,6 @@ class Process {
   Clock::time_point changed_at = {};  ///< when it was seen to end or stop
 
  private:
-  std::string read(const char* name) const {
-    std::ifstream file(folder_.path() / name);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-
   TempDir folder_;
   pid_t id_ = -1;
   bool ended_ = false;

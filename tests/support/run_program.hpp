@@ -3,8 +3,6 @@
 #include <sys/wait.h>
 
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "support/temp_dir.hpp"
@@ -24,11 +22,7 @@ inline Ran run_program(const std::string& command) {
   const std::string out = (folder.path() / "out").string();
   const std::string err = (folder.path() / "err").string();
   const int status = std::system((command + " >" + out + " 2>" + err + " </dev/null").c_str());
-  const auto read = [](const std::string& path) {
-    std::ifstream file(path);
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  };
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(out), read(err)};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out), contents(err)};
 }
 
 }  // namespace sconce::test

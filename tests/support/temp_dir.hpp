@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -9,6 +10,12 @@
 #include <system_error>
 
 namespace sconce::test {
+
+/// Returns the bytes of a file; none where it cannot be read.
+inline std::string contents(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
 
 /// A fresh empty folder that is removed, with all that is in it, at the end of its scope.
 class TempDir {

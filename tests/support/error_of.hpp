@@ -1,0 +1,20 @@
+#pragma once
+
+#include <c10/util/Exception.h>
+
+#include <string>
+
+namespace sconce::test {
+
+/// Calls the function and returns the text of LibTorch's error that it throws.
+template <class F>
+std::string error_of(const F& function) {
+  try {
+    function();
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "nothing was thrown";
+}
+
+}  // namespace sconce::test

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "sconce/distributed/process_group.hpp"
+
+namespace sconce::test {
+
+/// A group of one with Gloo, so that gradients and metrics do go through it.
+inline distributed::ProcessGroup one_with_gloo() {
+  return distributed::ProcessGroup::init(
+      {.backend = "gloo", .init_method = "tcp://127.0.0.1:1", .rank = 0, .world_size = 1});
+}
+
+}  // namespace sconce::test
