@@ -4,6 +4,7 @@
 #include <ATen/ops/empty_like.h>
 
 #include <atomic>
+#include <csignal>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "distributed/gloo.hpp"
@@ -68,9 +69,19 @@ Group make_group(const Store& store, const Launch& launch, const std::string& ba
   return group;
 }
 
+// A write to a peer that is gone is then an error that names it, and no silent end of this process.
+// Python's interpreter does the same when it starts.
+void ignore_sigpipe() {
+  struct sigaction action = {};
+  if (sigaction(SIGPIPE, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) return;
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &action, nullptr);
+}
+
 Group join(const Launch& launch, const std::string& backend, Milliseconds timeout) {
   const std::string who = detail::init_name + std::string("rank ") + std::to_string(launch.rank) +
                           " of " + std::to_string(launch.world_size) + ": ";
+  ignore_sigpipe();
   const auto deadline = Clock::now() + timeout;
   const auto work = [=, prefix = next_prefix()] {
     const Store store = naming(who, [&] {

@@ -62,7 +62,8 @@ class ProcessGroup {
   /// made from the job's number. Rank 0 listens on the address named, and no other, and Gloo on
   /// loopback while all ranks are on one machine; GLOO_SOCKET_IFNAME names other interfaces, and is
   /// needed where ranks of several machines meet in a file.
-  /// At most one group that meets by TCP at a time. Python: `init_process_group`.
+  /// At most one group that meets by TCP at a time. Where SIGPIPE would end this process it is
+  /// ignored from then on, as it is in Python. Python: `init_process_group`.
   /// @throw c10::Error if the environment is incomplete or wrong, the address cannot be listened
   /// on, a rank has not come within the timeout, or the backend is unknown or missing.
   static ProcessGroup init(InitOptions options = {});
