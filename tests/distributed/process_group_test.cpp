@@ -8,6 +8,7 @@
 #include "catch.hpp"
 #include "distributed/rendezvous.hpp"
 #include "support/error_of.hpp"
+#include "support/one_with_gloo.hpp"
 #include "support/processes.hpp"
 #include "support/temp_dir.hpp"
 
@@ -145,6 +146,11 @@ TEST_CASE("a launcher's group of one gets the backend that options name") {
   const auto tensor = torch::tensor({1.F, 2.F});
   group.all_reduce(tensor);
   CHECK(torch::equal(tensor, torch::tensor({1.F, 2.F})));
+}
+
+TEST_CASE("a broken pipe does not end a process that is in a group") {
+  const auto group = sconce::test::one_with_gloo();
+  CHECK(raise(SIGPIPE) == 0);
 }
 
 TEST_CASE("each launcher's variables tell who a process is and where the group meets") {
