@@ -34,7 +34,13 @@ function(sconce_torch_of_venv out)
   sconce_lock_setup()
   # Asked for its torch, an environment whose Python has gone since answers with nothing.
   sconce_torch_of_python(root "${python}")
-  if(NOT root OR NOT EXISTS "${venv}/complete")
+  # Beside torch what the tests compare with: Python's safetensors, and numpy, which it wants.
+  set(packages torch==${version} numpy safetensors)
+  set(installed "")
+  if(EXISTS "${venv}/complete")
+    file(READ "${venv}/complete" installed)
+  endif()
+  if(NOT root OR NOT installed STREQUAL packages)
     if(NOT Python3_Interpreter_FOUND)
       sconce_stop("no LibTorch and no Python 3 to install one with"
                   "Looked in: Torch_DIR, CMAKE_PREFIX_PATH, PATH (python3). What helps, one of:"
@@ -43,19 +49,20 @@ function(sconce_torch_of_venv out)
     endif()
     message(STATUS "sconce: installing LibTorch ${version} into ${venv}"
                    " (about 3 GB to download, 5 GB on disk; progress: ${venv}.log)")
-    file(REMOVE_RECURSE "${venv}")
+    if(NOT EXISTS "${venv}/complete")
+      file(REMOVE_RECURSE "${venv}")
+    endif()
     sconce_set_up("${venv}.log" "making a virtual environment with ${Python3_EXECUTABLE}"
                   "${Python3_EXECUTABLE}" -m venv "${venv}")
-    # numpy: Python's torch, which the tests compare with, warns without it.
     sconce_set_up("${venv}.log" "installing torch ${version} with pip"
                   "${python}" -m pip install --disable-pip-version-check --no-input
-                  torch==${version} numpy)
+                  ${packages})
     sconce_torch_of_python(root "${python}")
     if(NOT root)
       sconce_stop("pip installed torch ${version}, but ${python} does not find it (${venv}.log)"
                   "What helps: cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...")
     endif()
-    file(TOUCH "${venv}/complete")
+    file(WRITE "${venv}/complete" "${packages}")
   endif()
   set(${out} "${root}" PARENT_SCOPE)
 endfunction()

@@ -12,6 +12,8 @@
 #include "sconce/devices.hpp"
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/fwd.hpp"
+#include "sconce/io/safetensors.hpp"
+#include "sconce/io/state_dict.hpp"
 #include "sconce/nn/clip_grad.hpp"
 #include "sconce/nn/data_parallel.hpp"
 #include "sconce/nn/distributed_data_parallel.hpp"

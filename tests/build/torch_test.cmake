@@ -1,5 +1,5 @@
 # How the configure step meets a LibTorch that is wrong or missing.
-#   cmake -DSOURCE=<sconce> -DWORK=<folder> -DDEPS=<SCONCE_DEPS_DIR with zlib, where not installed>
+#   cmake -DSOURCE=<sconce> -DWORK=<folder> -DDEPS=<SCONCE_DEPS_DIR for what is not installed>
 #         -P torch_test.cmake
 cmake_minimum_required(VERSION 3.25)
 

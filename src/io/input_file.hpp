@@ -1,0 +1,67 @@
+#pragma once
+
+#include <c10/util/Exception.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace sconce::io {
+
+/// A regular file to read from, with errors that name it.
+class InputFile {
+ public:
+  InputFile(const std::filesystem::path& path, const std::string& who)
+      : name_(who + ": " + path.string() + ": ") {
+    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a FIFO would wait
+    TORCH_CHECK(fd_ >= 0, name_, "cannot open it: ", std::strerror(errno));
+    struct stat status = {};
+    const bool regular = ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
+    if (!regular) ::close(fd_);
+    TORCH_CHECK(regular, name_, "expected a regular file, found something else");
+    size_ = static_cast<uint64_t>(status.st_size);
+  }
+  ~InputFile() { ::close(fd_); }
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  /// "function: path: ", with which messages begin.
+  const std::string& name() const { return name_; }
+  uint64_t size() const { return size_; }
+
+  void read(uint64_t offset, void* data, uint64_t size) const {
+    auto* bytes = static_cast<char*>(data);
+    while (size > 0) {
+      const auto got = ::pread(fd_, bytes, size, static_cast<off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      TORCH_CHECK(got >= 0, name_, "cannot read at byte ", offset, ": ", std::strerror(errno));
+      TORCH_CHECK(got > 0, name_, "expected ", size, " more bytes at byte ", offset, ", got none");
+      bytes += got;
+      offset += static_cast<uint64_t>(got);
+      size -= static_cast<uint64_t>(got);
+    }
+  }
+
+  /// The whole file, mapped; what is written to it stays in memory.
+  std::shared_ptr<char> map() const {
+    if (size_ == 0) return nullptr;
+    void* mapped =
+        ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd_, 0);
+    TORCH_CHECK(mapped != MAP_FAILED, name_, "cannot map it: ", std::strerror(errno));
+    return {static_cast<char*>(mapped), [size = size_](char* start) { ::munmap(start, size); }};
+  }
+
+ private:
+  std::string name_;
+  int fd_ = -1;
+  uint64_t size_ = 0;
+};
+
+}  // namespace sconce::io

@@ -1,0 +1,136 @@
+#include "sconce/io/safetensors.hpp"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "io/input_file.hpp"
+#include "io/safetensors_header.hpp"
+#include "io/whole_file.hpp"
+
+namespace sconce::io {
+
+static_assert(std::endian::native == std::endian::little, "the format's numbers are little-endian");
+
+namespace {
+
+constexpr uint64_t length_size = 8;  // of the number before the header
+
+struct Located {
+  SafetensorsHeader header;
+  uint64_t data = 0;  // where the tensors' bytes begin
+};
+
+Located read_header(const InputFile& file) {
+  TORCH_CHECK(file.size() >= length_size, file.name(), "expected at least ", length_size,
+              " bytes, found ", file.size());
+  uint64_t length = 0;
+  file.read(0, &length, length_size);
+  TORCH_CHECK(length <= max_header_size, file.name(), "expected a header of at most ",
+              max_header_size, " bytes, got a length of ", length);
+  TORCH_CHECK(length <= file.size() - length_size, file.name(), "expected a header of ", length,
+              " bytes, found a file of ", file.size());
+  std::string text(length, '\0');
+  file.read(length_size, text.data(), length);
+  const uint64_t data = length_size + length;
+  return {parse_header(text, file.size() - data, file.name()), data};
+}
+
+torch::Tensor read_tensor(const InputFile& file, const SafetensorsEntry& entry, uint64_t data) {
+  const auto tensor = at::empty(entry.sizes(), entry.type.type);
+  if (tensor.nbytes() > 0) {
+    file.read(data + entry.begin, tensor.mutable_data_ptr(), tensor.nbytes());
+  }
+  return tensor;
+}
+
+// A view of the mapped file, or a copy where its bytes lie so that the type cannot be read there.
+torch::Tensor mapped_tensor(const std::shared_ptr<char>& file, const SafetensorsEntry& entry,
+                            uint64_t data) {
+  if (entry.begin == entry.end) return at::empty(entry.sizes(), entry.type.type);
+  char* start = file.get() + data + entry.begin;
+  if (reinterpret_cast<uintptr_t>(start) % c10::elementSize(entry.type.type) != 0) {
+    const auto copy = at::empty(entry.sizes(), entry.type.type);
+    std::memcpy(copy.mutable_data_ptr(), start, copy.nbytes());
+    return copy;
+  }
+  return at::from_blob(
+      start, entry.sizes(), [file](void*) {}, entry.type.type);
+}
+
+// The tensors of a file in the format's order: from the widest type down, then by name.
+std::vector<std::pair<SafetensorsEntry, torch::Tensor>> in_order(const StateDict& tensors,
+                                                                 const std::string& who) {
+  std::vector<std::pair<SafetensorsEntry, torch::Tensor>> all;
+  for (const auto& item : tensors) {
+    const auto& [name, tensor] = item.pair();
+    const std::string where = who + "'" + name + "': ";
+    TORCH_CHECK(name != "__metadata__", where, "expected another name, which the format keeps");
+    TORCH_CHECK(tensor.defined() && tensor.layout() == c10::kStrided && !tensor.is_meta(), where,
+                "expected a strided tensor with values");
+    const auto* type = find_type(tensor.scalar_type());
+    TORCH_CHECK(type != nullptr, where, "expected a type that the format has, got ",
+                tensor.scalar_type());
+    all.push_back({{.name = name, .type = *type, .shape = tensor.sizes().vec()}, tensor.detach()});
+    if (type->bits < 8) all.back().first.shape.back() *= 2;
+  }
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    const auto* left = find_type(a.first.type.type);
+    const auto* right = find_type(b.first.type.type);
+    return left != right ? left > right : a.first.name < b.first.name;
+  });
+  return all;
+}
+
+}  // namespace
+
+void save_safetensors(const std::filesystem::path& path, const StateDict& tensors,
+                      const Metadata& metadata) {
+  const at::NoGradGuard no_grad;
+  constexpr auto name = "sconce::io::save_safetensors";
+  const std::string who = name + std::string(": ") + path.string() + ": ";
+  auto all = in_order(tensors, who);
+  SafetensorsHeader header = {.metadata = metadata};
+  uint64_t next = 0;
+  for (auto& [entry, tensor] : all) {
+    entry.begin = next;
+    entry.end = next += tensor.nbytes();
+    header.entries.push_back(entry);
+  }
+  const std::string text = header_text(header, who);
+  TORCH_CHECK(text.size() <= max_header_size, who, "expected a header of at most ", max_header_size,
+              " bytes, got ", text.size());
+  WholeFile file(path, name);
+  const uint64_t length = text.size();
+  file.write(&length, length_size);
+  file.write(text.data(), text.size());
+  for (auto& [entry, tensor] : all) {
+    const auto here = tensor.cpu().contiguous();
+    file.write(here.const_data_ptr(), here.nbytes());
+  }
+  file.finish();
+}
+
+StateDict load_safetensors(const std::filesystem::path& path, SafetensorsOptions options) {
+  const InputFile file(path, "sconce::io::load_safetensors");
+  const auto [header, data] = read_header(file);
+  const auto mapped = options.mmap ? file.map() : nullptr;
+  StateDict tensors;
+  tensors.reserve(header.entries.size());
+  for (const auto& entry : header.entries) {
+    const auto here = mapped ? mapped_tensor(mapped, entry, data) : read_tensor(file, entry, data);
+    tensors.insert(entry.name, here.to(options.device));
+  }
+  return tensors;
+}
+
+Metadata load_safetensors_metadata(const std::filesystem::path& path) {
+  return read_header(InputFile(path, "sconce::io::load_safetensors_metadata")).header.metadata;
+}
+
+}  // namespace sconce::io

@@ -1,0 +1,254 @@
+#include "io/safetensors_header.hpp"
+
+#include <c10/util/Exception.h>
+#include <c10/util/safe_numerics.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+
+namespace sconce::io {
+
+namespace {
+
+using Json = nlohmann::json;
+using c10::ScalarType;
+
+// In the order of the format, in which a file's tensors are sorted, from the last.
+constexpr std::array types = {SafetensorsType{"BOOL", ScalarType::Bool, 8},
+                              SafetensorsType{"F4", ScalarType::Float4_e2m1fn_x2, 4},
+                              SafetensorsType{"U8", ScalarType::Byte, 8},
+                              SafetensorsType{"I8", ScalarType::Char, 8},
+                              SafetensorsType{"F8_E5M2", ScalarType::Float8_e5m2, 8},
+                              SafetensorsType{"F8_E4M3", ScalarType::Float8_e4m3fn, 8},
+                              SafetensorsType{"F8_E8M0", ScalarType::Float8_e8m0fnu, 8},
+                              SafetensorsType{"F8_E4M3FNUZ", ScalarType::Float8_e4m3fnuz, 8},
+                              SafetensorsType{"F8_E5M2FNUZ", ScalarType::Float8_e5m2fnuz, 8},
+                              SafetensorsType{"I16", ScalarType::Short, 16},
+                              SafetensorsType{"U16", ScalarType::UInt16, 16},
+                              SafetensorsType{"F16", ScalarType::Half, 16},
+                              SafetensorsType{"BF16", ScalarType::BFloat16, 16},
+                              SafetensorsType{"I32", ScalarType::Int, 32},
+                              SafetensorsType{"U32", ScalarType::UInt32, 32},
+                              SafetensorsType{"F32", ScalarType::Float, 32},
+                              SafetensorsType{"C64", ScalarType::ComplexFloat, 64},
+                              SafetensorsType{"F64", ScalarType::Double, 64},
+                              SafetensorsType{"I64", ScalarType::Long, 64},
+                              SafetensorsType{"U64", ScalarType::UInt64, 64}};
+
+// Takes the JSON piece by piece, so that a header is never held twice, and refuses what has no
+// place where it stands. The functions are those that nlohmann::json's parser calls.
+class HeaderReader : public nlohmann::json_sax<Json> {
+ public:
+  explicit HeaderReader(const std::string& who) : who_(who) {}
+
+  SafetensorsHeader take() { return std::move(header_); }
+
+  bool null() override { return refuse("null"); }
+  bool boolean(bool) override { return refuse("a truth value"); }
+  bool number_integer(number_integer_t value) override { return refuse(std::to_string(value)); }
+  bool number_float(number_float_t, const string_t& text) override { return refuse(text); }
+  bool binary(binary_t&) override { return refuse("binary"); }
+
+  bool number_unsigned(number_unsigned_t value) override {
+    if (place_ != Place::array) return refuse(std::to_string(value));
+    constexpr uint64_t largest = std::numeric_limits<int64_t>::max();
+    TORCH_CHECK(value <= largest, where(), "expected numbers of at most ", largest, ", got ",
+                value);
+    numbers_.push_back(static_cast<int64_t>(value));
+    return true;
+  }
+
+  bool string(string_t& text) override {
+    if (place_ == Place::metadata) {
+      TORCH_CHECK(header_.metadata.emplace(field_, text).second, where(), "the key '", field_,
+                  "' stands twice");
+      return true;
+    }
+    if (place_ != Place::entry || field_ != "dtype") return refuse("'" + text + "'");
+    const auto* type = find_type(text);
+    TORCH_CHECK(type != nullptr, where(), "expected a dtype that LibTorch has, got '", text, "'");
+    entry_.type = *type;
+    return true;
+  }
+
+  bool start_object(size_t) override {
+    if (place_ == Place::outside) {
+      place_ = Place::top;
+    } else if (place_ == Place::top) {
+      place_ = name_ == "__metadata__" ? Place::metadata : Place::entry;
+      entry_ = {.name = name_};
+      fields_.clear();
+    } else {
+      return refuse("an object");
+    }
+    return true;
+  }
+
+  bool key(string_t& name) override {
+    if (place_ == Place::top) {
+      name_ = name;
+      TORCH_CHECK(names_.insert(name).second, where(), "the name stands twice");
+      return true;
+    }
+    field_ = name;
+    if (place_ == Place::metadata) return true;
+    TORCH_CHECK(name == "dtype" || name == "shape" || name == "data_offsets", where(),
+                "expected dtype, shape and data_offsets, got '", name, "'");
+    TORCH_CHECK(fields_.insert(name).second, where(), name, " stands twice");
+    return true;
+  }
+
+  bool start_array(size_t) override {
+    if (place_ != Place::entry || field_ == "dtype") return refuse("a list");
+    place_ = Place::array;
+    numbers_.clear();
+    return true;
+  }
+
+  bool end_array() override {
+    place_ = Place::entry;
+    if (field_ == "shape") {
+      entry_.shape = numbers_;
+      return true;
+    }
+    TORCH_CHECK(numbers_.size() == 2, where(), "expected two data_offsets, got ", numbers_.size());
+    entry_.begin = static_cast<uint64_t>(numbers_[0]);
+    entry_.end = static_cast<uint64_t>(numbers_[1]);
+    return true;
+  }
+
+  bool end_object() override {
+    if (place_ == Place::entry) {
+      TORCH_CHECK(fields_.size() == 3, where(), "expected dtype, shape and data_offsets");
+      header_.entries.push_back(std::move(entry_));
+    }
+    place_ = place_ == Place::top ? Place::outside : Place::top;
+    return true;
+  }
+
+  bool parse_error(size_t position, const std::string&, const Json::exception& error) override {
+    TORCH_CHECK(false, who_, "expected JSON at byte ", position + 7,
+                " of the file: ", error.what());
+  }
+
+ private:
+  enum class Place { outside, top, metadata, entry, array };
+
+  std::string where() const {
+    return name_.empty() && names_.empty() ? who_ : who_ + "'" + name_ + "': ";
+  }
+  bool refuse(const std::string& what) const {
+    static const std::map<Place, const char*> expected = {
+        {Place::outside, "an object"},
+        {Place::top, "an object"},
+        {Place::metadata, "texts"},
+        {Place::entry, "a dtype in quotes, and lists of numbers"},
+        {Place::array, "whole numbers of 0 or more"}};
+    TORCH_CHECK(false, where(), "expected ", expected.at(place_), ", got ", what);
+  }
+
+  const std::string& who_;
+  SafetensorsHeader header_ = {};
+  Place place_ = Place::outside;
+  std::string name_ = {};
+  std::string field_ = {};
+  SafetensorsEntry entry_ = {};
+  std::vector<int64_t> numbers_ = {};
+  std::unordered_set<std::string> names_ = {};
+  std::unordered_set<std::string> fields_ = {};
+};
+
+// The number of bytes that type and shape ask for.
+uint64_t bytes_of(const SafetensorsEntry& entry, const std::string& where) {
+  uint64_t elements = 1;
+  uint64_t strides = 1;  // LibTorch multiplies sizes of 0 as if they were 1
+  bool fits = true;
+  for (const int64_t size : entry.shape) {
+    fits = fits && !c10::mul_overflows(elements, static_cast<uint64_t>(size), &elements);
+    fits = fits && !c10::mul_overflows(strides, static_cast<uint64_t>(std::max<int64_t>(size, 1)),
+                                       &strides);
+  }
+  uint64_t bits = 0;
+  uint64_t limit = 0;
+  fits = fits && !c10::mul_overflows(elements, static_cast<uint64_t>(entry.type.bits), &bits) &&
+         !c10::mul_overflows(strides, uint64_t{64}, &limit);
+  TORCH_CHECK(fits, where, "its shape is too large");
+  const bool whole = entry.type.bits >= 8 || (!entry.shape.empty() && entry.shape.back() % 2 == 0);
+  TORCH_CHECK(whole, where, "expected a last size that is even for ", entry.type.name);
+  return bits / 8;
+}
+
+void check_entries(std::vector<SafetensorsEntry>& entries, uint64_t data_size,
+                   const std::string& who) {
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
+  uint64_t next = 0;
+  for (const auto& entry : entries) {
+    const std::string where = who + "'" + entry.name + "': ";
+    TORCH_CHECK(entry.begin == next && entry.end >= entry.begin, where,
+                "expected data_offsets from ", next, " on, where the tensor before ends, got ",
+                entry.begin, " to ", entry.end);
+    TORCH_CHECK(entry.end <= data_size, where, "expected data_offsets of at most ", data_size,
+                ", the bytes behind the header, got ", entry.end);
+    const uint64_t bytes = bytes_of(entry, where);
+    TORCH_CHECK(entry.end - entry.begin == bytes, where, "expected ", bytes,
+                " bytes for its shape and dtype, got data_offsets of ", entry.end - entry.begin);
+    next = entry.end;
+  }
+  TORCH_CHECK(next == data_size, who, "expected ", next, " bytes behind the header, found ",
+              data_size);
+}
+
+}  // namespace
+
+std::vector<int64_t> SafetensorsEntry::sizes() const {
+  auto sizes = shape;
+  if (type.bits < 8) sizes.back() /= 2;
+  return sizes;
+}
+
+const SafetensorsType* find_type(std::string_view name) {
+  const auto* found =
+      std::find_if(types.begin(), types.end(), [&](const auto& type) { return type.name == name; });
+  return found == types.end() ? nullptr : found;
+}
+
+const SafetensorsType* find_type(c10::ScalarType scalar) {
+  const auto* found = std::find_if(types.begin(), types.end(),
+                                   [&](const auto& type) { return type.type == scalar; });
+  return found == types.end() ? nullptr : found;
+}
+
+SafetensorsHeader parse_header(std::string_view text, uint64_t data_size, const std::string& who) {
+  TORCH_CHECK(!text.empty() && text.front() == '{', who, "expected a header that begins with {");
+  const size_t nul = text.find('\0');  // which the parser would take for the end
+  TORCH_CHECK(nul == text.npos, who, "expected JSON at byte ", nul + 8, " of the file, got a 0");
+  HeaderReader reader(who);
+  Json::sax_parse(text.begin(), text.end(), &reader);
+  SafetensorsHeader header = reader.take();
+  check_entries(header.entries, data_size, who);
+  return header;
+}
+
+std::string header_text(const SafetensorsHeader& header, const std::string& who) {
+  try {
+    nlohmann::ordered_json json = nlohmann::ordered_json::object();
+    if (!header.metadata.empty()) json["__metadata__"] = header.metadata;
+    for (const auto& entry : header.entries) {
+      json[entry.name] = {{"dtype", entry.type.name},
+                          {"shape", entry.shape},
+                          {"data_offsets", {entry.begin, entry.end}}};
+    }
+    std::string text = json.dump();
+    text.resize((text.size() + 7) / 8 * 8, ' ');
+    return text;
+  } catch (const nlohmann::json::exception& error) {
+    TORCH_CHECK(false, who, "expected names and texts in UTF-8: ", error.what());
+  }
+}
+
+}  // namespace sconce::io

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// The header of a safetensors file: names, types, shapes and places of its tensors, as JSON.
+namespace sconce::io {
+
+/// A type of the format, by its name there.
+struct SafetensorsType {
+  const char* name;
+  c10::ScalarType type;
+  int bits;  ///< of an element in the format; a LibTorch element of 4 bits each holds two
+};
+
+/// What the header says of one tensor.
+struct SafetensorsEntry {
+  std::string name = {};
+  SafetensorsType type = {};
+  std::vector<int64_t> shape = {};  ///< in the format's elements
+  uint64_t begin = 0;               ///< of its bytes, behind the header
+  uint64_t end = 0;
+
+  /// The shape that the tensor has in LibTorch.
+  std::vector<int64_t> sizes() const;
+};
+
+struct SafetensorsHeader {
+  std::map<std::string, std::string> metadata = {};
+  std::vector<SafetensorsEntry> entries = {};  ///< in the order of their bytes
+};
+
+/// Longest header that the format allows, in bytes.
+constexpr uint64_t max_header_size = 100'000'000;
+
+/// Returns the type of that name or that LibTorch type, or null: of the format's types LibTorch has
+/// not those of 6 bits, and of LibTorch's the format has not complex128 nor quantized ones.
+const SafetensorsType* find_type(std::string_view name);
+const SafetensorsType* find_type(c10::ScalarType type);
+
+/// Reads a header that stands before `data_size` bytes of tensors, and checks all that the format
+/// asks of it. `who` begins the errors.
+/// @throw c10::Error naming the entry or the byte.
+SafetensorsHeader parse_header(std::string_view text, uint64_t data_size, const std::string& who);
+
+/// Returns the JSON, padded to a multiple of 8 bytes.
+/// @throw c10::Error if a name or text is not UTF-8.
+std::string header_text(const SafetensorsHeader& header, const std::string& who);
+
+}  // namespace sconce::io

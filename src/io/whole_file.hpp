@@ -1,0 +1,114 @@
+#pragma once
+
+#include <c10/util/Exception.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+namespace sconce::io {
+
+/// A file that appears whole under its name or not at all, also where the machine goes down: it is
+/// written beside, synced and renamed. What a killed writer left beside is removed by the next.
+class WholeFile {
+ public:
+  /// Opens the file beside `path`; `who` begins the errors. Behind a symbolic link is the file.
+  WholeFile(const std::filesystem::path& path, std::string who)
+      : who_(std::move(who)), path_(resolved(path)), folder_(path_.parent_path()) {
+    if (folder_.empty()) folder_ = ".";
+    struct stat before = {};
+    const bool exists = ::stat(path_.c_str(), &before) == 0;
+    TORCH_CHECK(!exists || S_ISREG(before.st_mode), who_, ": ", path_.string(),
+                ": expected a regular file to replace, found something else");
+    sweep();
+    create();
+    if (exists && ::fchmod(fd_, before.st_mode & 07777) != 0) fail("keep the permissions of");
+  }
+  ~WholeFile() {
+    if (fd_ < 0) return;
+    ::unlink(part_.c_str());
+    ::close(fd_);
+  }
+  WholeFile(const WholeFile&) = delete;
+  WholeFile& operator=(const WholeFile&) = delete;
+
+  void write(const void* data, size_t size) {
+    const auto* bytes = static_cast<const char*>(data);
+    while (size > 0) {
+      const auto written = ::write(fd_, bytes, size);
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) fail("write");
+      bytes += written;
+      size -= static_cast<size_t>(written);
+    }
+  }
+
+  /// Puts the file in its place. Without this call nothing of it stays.
+  void finish() {
+    if (::fsync(fd_) != 0) fail("sync");
+    if (::rename(part_.c_str(), path_.c_str()) != 0) fail("rename");
+    ::close(std::exchange(fd_, -1));
+    const int folder = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const bool synced = folder >= 0 && ::fsync(folder) == 0;
+    const int error = errno;
+    if (folder >= 0) ::close(folder);
+    TORCH_CHECK(synced, who_, ": ", path_.string(),
+                ": cannot sync its folder: ", std::strerror(error));
+  }
+
+ private:
+  static std::filesystem::path resolved(const std::filesystem::path& path) {
+    std::error_code ignored;
+    return std::filesystem::is_symlink(path, ignored) ? std::filesystem::weakly_canonical(path)
+                                                      : path;
+  }
+
+  [[noreturn]] void fail(const char* doing) const {
+    const int error = errno;
+    TORCH_CHECK(false, who_, ": ", path_.string(), ": cannot ", doing,
+                " it: ", std::strerror(error));
+  }
+
+  std::string prefix() const { return path_.filename().string() + "."; }
+
+  // The lock tells a part that is being written from one that was left.
+  void create() {
+    static std::atomic<int> parts = 0;
+    struct stat now = {};
+    do {  // again where it was swept between the two calls
+      if (fd_ >= 0) ::close(fd_);
+      part_ = folder_ /
+              (prefix() + std::to_string(::getpid()) + "-" + std::to_string(parts++) + ".part");
+      fd_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (fd_ < 0) fail("make");
+      if (::flock(fd_, LOCK_EX) != 0 || ::fstat(fd_, &now) != 0) fail("lock");
+    } while (now.st_nlink == 0);
+  }
+
+  void sweep() const {
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_, ignored)) {
+      const std::string name = entry.path().filename().string();
+      if (!name.starts_with(prefix()) || !name.ends_with(".part")) continue;
+      const int fd = ::open(entry.path().c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+      if (fd < 0) continue;
+      if (::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
+      ::close(fd);
+    }
+  }
+
+  std::string who_;
+  std::filesystem::path path_;
+  std::filesystem::path folder_;
+  std::filesystem::path part_ = {};
+  int fd_ = -1;
+};
+
+}  // namespace sconce::io

@@ -1,0 +1,325 @@
+#include "sconce/io/safetensors.hpp"
+
+#include <sys/stat.h>
+
+#include <torch/nn/functional/loss.h>
+#include <torch/nn/modules.h>
+#include <torch/optim/sgd.h>
+
+#include <numeric>
+
+#include "catch.hpp"
+#include "io/safetensors_header.hpp"
+#include "support/ask_python.hpp"
+#include "support/error_of.hpp"
+#include "support/require_gpu.hpp"
+#include "support/temp_dir.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::io::load_safetensors;
+using sconce::io::load_safetensors_metadata;
+using sconce::io::save_safetensors;
+using sconce::io::StateDict;
+using sconce::test::ask_python;
+using sconce::test::contents;
+using sconce::test::error_of;
+using sconce::test::TempDir;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string with_length(const std::string& header, const std::string& data = "") {
+  const uint64_t length = header.size();
+  return std::string(reinterpret_cast<const char*>(&length), 8) + header + data;
+}
+
+bool same_bytes(const torch::Tensor& a, const torch::Tensor& b) {
+  const auto x = a.contiguous(), y = b.contiguous();
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
+         std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
+}
+
+// Every type of the format that LibTorch has, in shapes of dimension 0, without elements, strided.
+StateDict everything() {
+  StateDict state;
+  for (const char* name :
+       {"BOOL",        "F4",          "U8",  "I8",  "F8_E5M2", "F8_E4M3", "F8_E8M0",
+        "F8_E4M3FNUZ", "F8_E5M2FNUZ", "I16", "U16", "F16",     "BF16",    "I32",
+        "U32",         "F32",         "C64", "F64", "I64",     "U64"}) {
+    const auto* type = sconce::io::find_type(std::string_view(name));
+    REQUIRE(type != nullptr);
+    const auto bytes =
+        torch::randint(0, type->type == torch::kBool ? 2 : 256,
+                       {6, static_cast<int64_t>(c10::elementSize(type->type))}, torch::kByte);
+    const auto tensor = bytes.flatten().view(type->type).reshape({2, 3});
+    const std::string key = std::string("layer.") + name;
+    state.insert(key, tensor);
+    state.insert(key + ".empty", tensor.narrow(0, 0, 0));
+    if (type->bits < 8) continue;
+    state.insert(key + ".number", tensor[1][2]);
+    state.insert(key + ".strided", tensor.t());
+  }
+  return state;
+}
+
+std::string refusal(const TempDir& folder, const std::string& bytes) {
+  const auto file = folder.write("file", bytes);
+  const std::string error = error_of([&] { load_safetensors(file); });
+  CHECK_THAT(error, ContainsSubstring("sconce::io::load_safetensors: " + file.string() + ": "));
+  return error;
+}
+
+std::string entry(const std::string& dtype, const std::string& shape, const std::string& offsets) {
+  return R"({"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}";
+}
+
+}  // namespace
+
+TEST_CASE("what is saved is loaded, bit for bit, mapped and read") {
+  const TempDir folder;
+  const auto file = folder.path() / "file";
+  const auto saved = everything();
+  save_safetensors(file, saved, {{"format", "pt"}, {"say", "\"hé\"\n"}});
+  for (const bool mmap : {true, false}) {
+    const auto loaded = load_safetensors(file, {.mmap = mmap});
+    CHECK(loaded.size() == saved.size());
+    for (const auto& item : saved) {
+      INFO(item.key());
+      REQUIRE(loaded.contains(item.key()));
+      CHECK(same_bytes(loaded[item.key()], item.value()));
+    }
+  }
+  CHECK(load_safetensors_metadata(file) ==
+        sconce::io::Metadata{{"format", "pt"}, {"say", "\"hé\"\n"}});
+}
+
+TEST_CASE("a mapped tensor outlives its file's name and keeps its changes to itself") {
+  const TempDir folder;
+  const auto file = folder.path() / "file";
+  StateDict state;
+  state.insert("x", torch::arange(4.));
+  save_safetensors(file, state);
+  const std::string before = contents(file);
+  auto x = load_safetensors(file)["x"];
+  x.add_(1);
+  CHECK(contents(file) == before);
+  save_safetensors(file, everything());
+  CHECK(torch::equal(x, torch::arange(4.) + 1));
+}
+
+TEST_CASE("a file without tensors, and one of an older writer that is not aligned, are read") {
+  const TempDir folder;
+  CHECK(load_safetensors(folder.write("none", with_length("{}"))).is_empty());
+  const std::string header =
+      R"({"b":)" + entry("U8", "[1]", "[0,1]") + R"(,"a":)" + entry("F32", "[1]", "[1,5]") + "}";
+  const float value = 1.5F;
+  const auto file = folder.write(
+      "odd", with_length(header, "\7" + std::string(reinterpret_cast<const char*>(&value), 4)));
+  const auto loaded = load_safetensors(file);
+  CHECK(loaded["b"].item<int>() == 7);
+  CHECK(loaded["a"].item<float>() == 1.5F);
+}
+
+TEST_CASE("what breaks the format's rules is refused by name") {
+  const TempDir folder;
+  const auto with = [&](const std::string& header, const std::string& data = "") {
+    return refusal(folder, with_length(header, data));
+  };
+  const std::string four(4, '\0');
+  const std::string good = R"("a":)" + entry("F32", "[1]", "[0,4]");
+  CHECK_THAT(refusal(folder, ""), ContainsSubstring("expected at least 8 bytes, found 0"));
+  CHECK_THAT(refusal(folder, "1234567"), ContainsSubstring("found 7"));
+  CHECK_THAT(refusal(folder, std::string(8, '\xff')), ContainsSubstring("at most 100000000"));
+  CHECK_THAT(refusal(folder, with_length("{}").substr(0, 9)), ContainsSubstring("a file of 9"));
+  CHECK_THAT(with(""), ContainsSubstring("begins with {"));
+  CHECK_THAT(with(" {}"), ContainsSubstring("begins with {"));
+  CHECK_THAT(with("{"), ContainsSubstring("expected JSON at byte"));
+  CHECK_THAT(with("{}x"), ContainsSubstring("expected JSON at byte"));
+  CHECK_THAT(with("{\"\xff\":1}"), ContainsSubstring("expected JSON at byte"));
+  CHECK_THAT(with("{\"a\":1}"), ContainsSubstring("'a': expected an object, got 1"));
+  CHECK_THAT(with("{\"a\":{}}"), ContainsSubstring("'a': expected dtype, shape and data_offsets"));
+  CHECK_THAT(with("{" + good + "," + good + "}", four),
+             ContainsSubstring("'a': the name stands twice"));
+  CHECK_THAT(with(R"({"a":{"dtype":"F32","dtype":"F32"}})"),
+             ContainsSubstring("dtype stands twice"));
+  CHECK_THAT(with(R"({"a":{"more":1}})"), ContainsSubstring("got 'more'"));
+  CHECK_THAT(with(R"({"__metadata__":{"a":1}})"), ContainsSubstring("expected texts, got 1"));
+  CHECK_THAT(with(R"({"__metadata__":{"a":"1","a":"2"}})"),
+             ContainsSubstring("key 'a' stands twice"));
+  for (const char* number : {"-1", "1.0", "1e2", "true", "null", "\"1\"", "[1]", "{}",
+                             "9223372036854775808", "99999999999999999999"}) {
+    INFO(number);
+    std::string shape = "[";
+    shape.append(number).append("]");
+    CHECK_THAT(with("{\"a\":" + entry("F32", shape, "[0,4]") + "}", four),
+               ContainsSubstring("'a': expected "));
+  }
+  CHECK_THAT(with("{\"a\":" + entry("F6_E2M3", "[4]", "[0,3]") + "}", "abc"),
+             ContainsSubstring("'a': expected a dtype that LibTorch has, got 'F6_E2M3'"));
+  CHECK_THAT(with("{\"a\":" + entry("F4", "[3]", "[0,1]") + "}", "a"), ContainsSubstring("even"));
+  CHECK_THAT(with("{\"a\":" + entry("F32", "[1]", "[0]") + "}", four),
+             ContainsSubstring("two data_offsets"));
+  CHECK_THAT(with("{\"a\":" + entry("F32", "[1]", "[4,0]") + "}", four),
+             ContainsSubstring("'a': expected data_offsets"));
+  CHECK_THAT(with("{\"a\":" + entry("F32", "[1]", "[1,5]") + "}", four + "x"),
+             ContainsSubstring("'a': expected data_offsets from 0 on"));
+  CHECK_THAT(with("{" + good + ",\"b\":" + entry("F32", "[1]", "[2,6]") + "}", four + "xx"),
+             ContainsSubstring("'b': expected data_offsets from 4 on"));
+  CHECK_THAT(with("{" + good + "}", four + "x"),
+             ContainsSubstring("expected 4 bytes behind the header, found 5"));
+  CHECK_THAT(with("{" + good + "}", "abc"),
+             ContainsSubstring("'a': expected data_offsets of at most 3"));
+  CHECK_THAT(with("{\"a\":" + entry("F32", "[2]", "[0,4]") + "}", four),
+             ContainsSubstring("'a': expected 8 bytes"));
+  for (const char* shape : {"[4611686018427387904,4]", "[4294967296,4294967296]",
+                            "[0,9223372036854775807,9223372036854775807]"}) {
+    CHECK_THAT(with("{\"a\":" + entry("F32", shape, "[0,0]") + "}"),
+               ContainsSubstring("too large"));
+  }
+}
+
+TEST_CASE("what is no regular file is refused at once") {
+  const TempDir folder;
+  const auto fifo = folder.path() / "fifo";
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  CHECK_THROWS_WITH(load_safetensors(fifo), ContainsSubstring("expected a regular file"));
+  CHECK_THROWS_WITH(load_safetensors(folder.path()), ContainsSubstring("expected a regular file"));
+  CHECK_THROWS_WITH(load_safetensors(folder.path() / "none"), ContainsSubstring("No such file"));
+}
+
+TEST_CASE(
+    "every shorter file is refused, every flipped bit of the header too or as Python reads it",
+    "[python]") {
+  const TempDir folder;
+  const auto file = folder.path() / "file";
+  StateDict state;
+  state.insert("fc.weight", torch::arange(6.F).reshape({2, 3}));
+  state.insert("fc.bias", torch::arange(2));
+  save_safetensors(file, state);
+  const std::string good = contents(file);
+  for (size_t size = 0; size < good.size(); ++size) {
+    refusal(folder, good.substr(0, size));
+  }
+  const size_t header = good.size() - 6 * 4 - 2 * 8;
+  const auto flips = folder.path() / "flips";
+  fs::create_directory(flips);
+  int read = 0;
+  for (size_t bit = 0; bit < header * 8; ++bit) {
+    std::string bad = good;
+    bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << (bit % 8)));
+    const auto flipped = folder.write("flips/" + std::to_string(bit), bad);
+    try {
+      save_safetensors(flipped.string() + ".again", load_safetensors(flipped));
+      ++read;
+    } catch (const c10::Error&) {
+    }
+  }
+  REQUIRE(read > 100);  // other names and types are files too
+  std::string line;
+  std::getline(ask_python(folder, "safetensors_files.py", "flipped"), line);
+  CHECK(line == std::to_string(read) + " equal");
+}
+
+TEST_CASE("what the format cannot hold is not saved, and an earlier file stays") {
+  const TempDir folder;
+  const auto file = folder.write("file", "kept");
+  const auto refuse = [&](const std::string& name, const torch::Tensor& tensor) -> std::string {
+    StateDict state;
+    state.insert(name, tensor);
+    return error_of([&] { save_safetensors(file, state); });
+  };
+  CHECK_THAT(refuse("a", torch::ones({2}, torch::kComplexDouble)),
+             ContainsSubstring("'a': expected a type that the format has, got ComplexDouble"));
+  CHECK_THAT(refuse("a", torch::eye(2).to_sparse()), ContainsSubstring("strided"));
+  CHECK_THAT(refuse("a", torch::Tensor()), ContainsSubstring("strided"));
+  CHECK_THAT(refuse("a", torch::ones({2}, torch::kMeta)), ContainsSubstring("strided"));
+  CHECK_THAT(refuse("__metadata__", torch::ones({2})), ContainsSubstring("another name"));
+  CHECK_THAT(refuse("\xff", torch::ones({2})), ContainsSubstring("UTF-8"));
+  CHECK(contents(file) == "kept");
+  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
+}
+
+TEST_CASE("500 files of Python's are loaded and saved bit for bit, and views as Python's are",
+          "[python]") {
+  const TempDir folder;
+  ask_python(folder, "safetensors_files.py", "made");
+  fs::create_directory(folder.path() / "again");
+  fs::create_directory(folder.path() / "more");
+  for (int i = 0; i < 500; ++i) {
+    const std::string name = std::to_string(i);
+    const auto made = folder.path() / "made" / name;
+    auto state = load_safetensors(made, {.mmap = i % 2 == 0});
+    const auto metadata = load_safetensors_metadata(made);
+    save_safetensors(folder.path() / "again" / name, state, metadata);
+    for (const auto& item : StateDict(state)) {
+      state.insert(item.key() + " twice", item.value());
+      if (item.value().dim() > 1) {
+        std::vector<int64_t> reversed(static_cast<size_t>(item.value().dim()));
+        std::iota(reversed.rbegin(), reversed.rend(), 0);
+        state.insert(item.key() + " turned", item.value().permute(reversed));
+      }
+    }
+    save_safetensors(folder.path() / "more" / name, state, metadata);
+  }
+  std::string line;
+  std::getline(ask_python(folder, "safetensors_files.py", "compared"), line);
+  CHECK(line == "500 equal");
+}
+
+namespace {
+
+torch::nn::Sequential small_model() {
+  namespace nn = torch::nn;
+  return nn::Sequential(nn::Conv2d(1, 4, 3), nn::BatchNorm2d(4), nn::ReLU(), nn::Flatten(),
+                        nn::Linear(144, 10));
+}
+
+}  // namespace
+
+TEST_CASE("a model that Python trained gives the same outputs here", "[python]") {
+  const TempDir folder;
+  ask_python(folder, "safetensors_files.py", "trained");
+  const auto state = load_safetensors(folder.path() / "trained");
+  auto net = small_model();
+  const auto report = sconce::io::load_state_dict(*net, state, {.strict = false});
+  CHECK(report.missing.empty());
+  CHECK(report.unexpected.size() == 2);  // x and y
+  net->eval();
+  const torch::NoGradGuard no_grad;
+  CHECK(torch::equal(net->forward(state["x"]), state["y"]));
+}
+
+TEST_CASE("a model that was trained here gives the same outputs in Python", "[python]") {
+  const TempDir folder;
+  torch::manual_seed(2);
+  auto net = small_model();
+  const auto x = torch::randn({32, 1, 8, 8});
+  const auto y = torch::randint(10, {32});
+  torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+  for (int step = 0; step < 5; ++step) {
+    optimizer.zero_grad();
+    torch::nn::functional::cross_entropy(net->forward(x), y).backward();
+    optimizer.step();
+  }
+  net->eval();
+  auto state = sconce::io::state_dict(*net);
+  state.insert("x", x);
+  state.insert("y", net->forward(x));
+  save_safetensors(folder.path() / "from_cpp", state);
+  std::string line;
+  std::getline(ask_python(folder, "safetensors_files.py", "answered"), line);
+  CHECK(line == "1 equal");
+}
+
+TEST_CASE("tensors of a GPU are saved, and loaded onto it", "[gpu]") {
+  sconce::test::require_gpu();
+  const TempDir folder;
+  const auto file = folder.path() / "file";
+  StateDict state;
+  state.insert("x", torch::arange(12.F, torch::kCUDA).reshape({3, 4}).t());
+  save_safetensors(file, state);
+  const auto loaded = load_safetensors(file, {.device = torch::Device("cuda:0")})["x"];
+  CHECK(loaded.device() == torch::Device("cuda:0"));
+  CHECK(torch::equal(loaded, state["x"]));
+}

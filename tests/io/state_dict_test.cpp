@@ -1,0 +1,119 @@
+#include "sconce/io/state_dict.hpp"
+
+#include "catch.hpp"
+#include "sconce/nn/lazy.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::io::load_state_dict;
+using sconce::io::LoadReport;
+using sconce::io::state_dict;
+using sconce::io::StateDict;
+namespace nn = torch::nn;
+
+namespace {
+
+nn::Sequential net() {
+  nn::Sequential net;
+  net->push_back("fc1", nn::Linear(3, 4));
+  net->push_back("norm", nn::BatchNorm1d(4));
+  net->push_back("fc2", nn::Linear(4, 2));
+  return net;
+}
+
+void check_equal(const nn::Module& a, const nn::Module& b) {
+  const auto x = state_dict(a), y = state_dict(b);
+  REQUIRE(x.keys() == y.keys());
+  for (const auto& item : x) CHECK(torch::equal(item.value(), y[item.key()]));
+}
+
+struct Tied : nn::Module {
+  nn::Linear first = register_module("first", nn::Linear(3, 3));
+  nn::Linear second = register_module("second", first);
+};
+
+}  // namespace
+
+TEST_CASE("a state dict has Python's names in Python's order") {
+  const auto model = net();
+  CHECK(state_dict(*model).keys() ==
+        std::vector<std::string>{"fc1.weight", "fc1.bias", "norm.weight", "norm.bias",
+                                 "norm.running_mean", "norm.running_var",
+                                 "norm.num_batches_tracked", "fc2.weight", "fc2.bias"});
+  CHECK(state_dict(*model)["fc1.weight"].is_alias_of(model->parameters()[0]));
+  CHECK_FALSE(state_dict(*model)["fc1.weight"].requires_grad());
+}
+
+TEST_CASE("a state dict is loaded in place") {
+  auto from = net(), to = net();
+  const auto weight = to->parameters()[0];
+  const auto report = load_state_dict(*to, state_dict(*from));
+  CHECK(report.missing.empty());
+  check_equal(*to, *from);
+  CHECK(weight.is_same(to->parameters()[0]));
+}
+
+TEST_CASE("a strict load that does not fit names everything and changes nothing") {
+  auto model = net();
+  const auto before = state_dict(*net());
+  load_state_dict(*model, before);
+  StateDict state;
+  for (const auto& item : state_dict(*net())) {
+    if (item.key() == "fc1.bias") continue;
+    state.insert(item.key(), item.key() == "fc2.weight" ? torch::ones({4, 4}) : item.value());
+  }
+  state.insert("fc3.bias", torch::ones({1}));
+  CHECK_THROWS_WITH(load_state_dict(*model, state),
+                    ContainsSubstring("missing: fc1.bias; unexpected: fc3.bias; mismatched: "
+                                      "fc2.weight of [4, 4] for [2, 4]"));
+  for (const auto& item : state_dict(*model)) CHECK(torch::equal(item.value(), before[item.key()]));
+
+  const auto report = load_state_dict(*model, state, {.strict = false});
+  CHECK(report.missing == std::vector<std::string>{"fc1.bias"});
+  CHECK(report.unexpected == std::vector<std::string>{"fc3.bias"});
+  CHECK(report.mismatched.size() == 1);
+  CHECK(torch::equal(state_dict(*model)["fc1.weight"], state["fc1.weight"]));
+  CHECK(torch::equal(state_dict(*model)["fc1.bias"], before["fc1.bias"]));
+}
+
+TEST_CASE("a shared tensor is there once, and any of its names loads it") {
+  Tied model;
+  CHECK(state_dict(model).keys() == std::vector<std::string>{"first.weight", "first.bias"});
+  StateDict state;
+  state.insert("second.weight", torch::ones({3, 3}));
+  state.insert("second.bias", torch::ones({3}));
+  load_state_dict(model, state);
+  CHECK(torch::equal(model.first->weight, torch::ones({3, 3})));
+}
+
+TEST_CASE("names are mapped, and an empty one leaves the entry out") {
+  auto from = net(), to = net();
+  StateDict state;
+  for (const auto& item : state_dict(*from)) state.insert("module." + item.key(), item.value());
+  state.insert("epoch", torch::ones({1}));
+  load_state_dict(*to, state, {.rename = [](const std::string& name) {
+    return name == "epoch" ? "" : name.substr(std::string("module.").size());
+  }});
+  check_equal(*to, *from);
+  CHECK_THROWS_WITH(
+      load_state_dict(*to, state, {.rename = [](const std::string&) { return "same"; }}),
+      ContainsSubstring("which another entry has"));
+}
+
+TEST_CASE("uninitialized lazy layers become what the state says, or stay as they are") {
+  nn::Sequential lazy;
+  lazy->push_back("fc1", sconce::nn::LazyLinear(4));
+  lazy->push_back("norm", sconce::nn::LazyBatchNorm1d());
+  lazy->push_back("fc2", sconce::nn::LazyLinear(2));
+  StateDict wrong;
+  for (const auto& item : state_dict(*net())) {
+    wrong.insert(item.key(), item.key() == "fc2.bias" ? torch::ones({7}) : item.value());
+  }
+  CHECK_THROWS_WITH(load_state_dict(*lazy, wrong), ContainsSubstring("mismatched: fc2.weight") &&
+                                                       ContainsSubstring("fc2.bias of [7]"));
+  CHECK(sconce::nn::is_uninitialized(*lazy));
+  CHECK_FALSE(lazy->named_parameters()["fc1.weight"].numel() > 0);
+  const auto from = net();
+  load_state_dict(*lazy, state_dict(*from));
+  CHECK_FALSE(sconce::nn::is_uninitialized(*lazy));
+  check_equal(*lazy, *from);
+}
