@@ -14,6 +14,7 @@
 #include "sconce/fwd.hpp"
 #include "sconce/io/safetensors.hpp"
 #include "sconce/io/state_dict.hpp"
+#include "sconce/io/torch_file.hpp"
 #include "sconce/nn/clip_grad.hpp"
 #include "sconce/nn/data_parallel.hpp"
 #include "sconce/nn/distributed_data_parallel.hpp"

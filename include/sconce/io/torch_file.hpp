@@ -1,0 +1,41 @@
+#pragma once
+
+#include <ATen/core/ivalue.h>
+
+#include <filesystem>
+
+#include "sconce/io/state_dict.hpp"
+
+namespace sconce::io {
+
+/// How `load_torch` reads.
+struct TorchFileOptions {
+  torch::Device device = c10::kCPU;  ///< where tensors are to be, wherever they were saved from
+};
+
+/// Reads what Python's `torch.save` wrote of state dicts: None, bool, int, float, str, lists,
+/// tuples (torch.Size too), dicts with keys of str or int (OrderedDict and Counter too, without
+/// their attributes) and strided tensors (Parameters too), which share memory as they did. Any
+/// other type is refused, and no code of the file ever runs. Every byte's checksum is compared.
+/// Python: `torch.load(path, map_location=device, weights_only=True)`.
+/// @throw c10::Error naming the path and the record or byte: if it is no such archive (TorchScript
+/// and files of before torch 1.6 are not), or is damaged; if a type is none of these; if containers
+/// nest deeper than 1000 or hold themselves, or tensors have more than 64 dimensions.
+c10::IValue load_torch(const std::filesystem::path& path, TorchFileOptions options = {});
+
+/// Writes a file that Python's `torch.load(path, weights_only=True)` opens, of the types that
+/// `load_torch` reads. Tensors of any device are saved as of the CPU, with the whole of the memory
+/// that they view; those that share it share it there. The file is whole or not there.
+/// Python: `torch.save(value, path)`.
+/// @throw c10::Error naming the path and, as in `['state'][0]`, the place of a value that cannot be
+/// saved, before the file is touched; if writing fails.
+void save_torch(const std::filesystem::path& path, const c10::IValue& value);
+
+/// Returns the tensors of a dict such as `torch.save(module.state_dict(), path)` leaves in a file.
+/// @throw c10::Error if it is no dict, or naming the key that is not a str or has no tensor.
+StateDict as_state_dict(const c10::IValue& value);
+
+/// Returns a dict of the tensors, for `save_torch`.
+c10::IValue as_ivalue(const StateDict& state);
+
+}  // namespace sconce::io

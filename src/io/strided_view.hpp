@@ -1,0 +1,36 @@
+#pragma once
+
+#include <c10/util/ArrayRef.h>
+#include <c10/util/safe_numerics.h>
+
+#include <cstdint>
+#include <limits>
+
+namespace sconce::io {
+
+/// Whether all elements of a tensor lie in a storage of that many. False too where a number is
+/// negative, where they are not as many sizes as strides, or where the count of bytes would
+/// overflow.
+inline bool lies_inside(int64_t offset, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                        uint64_t elements) {
+  constexpr uint64_t widest = 64;  // more bytes than any element has
+  constexpr uint64_t most = std::numeric_limits<int64_t>::max();
+  if (offset < 0 || sizes.size() != strides.size()) return false;
+  uint64_t count = widest, last = static_cast<uint64_t>(offset);
+  bool empty = false;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] < 0 || strides[i] < 0) return false;
+    const auto size = static_cast<uint64_t>(sizes[i]), stride = static_cast<uint64_t>(strides[i]);
+    empty = empty || size == 0;
+    if (size == 0) continue;
+    uint64_t reach = 0;
+    if (c10::mul_overflows(count, size, &count)) return false;
+    if (c10::mul_overflows(size - 1, stride, &reach)) return false;
+    if (c10::add_overflows(last, reach, &last)) return false;
+  }
+  if (count > most) return false;
+  // A view without elements may begin anywhere: so does the imaginary part of an empty tensor.
+  return empty ? static_cast<uint64_t>(offset) <= most / widest : last < elements;
+}
+
+}  // namespace sconce::io

@@ -1,0 +1,166 @@
+#include "sconce/io/torch_file.hpp"
+
+#include <ATen/core/Dict.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/core/jit_type.h>
+#include <ATen/ops/empty.h>
+#include <caffe2/serialize/inline_container.h>
+
+#include <exception>
+#include <map>
+
+#include "io/pickle_reader.hpp"
+#include "io/pickle_writer.hpp"
+#include "io/whole_file.hpp"
+#include "io/zip_reader.hpp"
+
+namespace sconce::io {
+
+namespace {
+
+// Says what a file is that is no zip archive, where that is known.
+void check_begin(const InputFile& file) {
+  std::string begin(std::min<uint64_t>(file.size(), 4), '\0');
+  file.read(0, begin.data(), begin.size());
+  TORCH_CHECK(
+      !begin.starts_with('\x80'), file.name(), "expected a zip archive, got a bare pickle, ",
+      "such as torch.save made before torch 1.6 or without _use_new_zipfile_serialization: ",
+      "save it again with Python");
+  TORCH_CHECK(begin == "PK\3\4", file.name(),
+              "expected a zip archive of torch.save, got a file of ", file.size(),
+              " bytes that begins otherwise");
+}
+
+std::string read_text(ZipReader& zip, ZipRecord& record) {
+  std::string text(record.size, '\0');
+  zip.read(record, text.data());
+  return text;
+}
+
+// Returns the folder in which all records lie, with its slash.
+std::string folder_of(ZipReader& zip, const std::string& who) {
+  const std::string first = zip.records().empty() ? "" : zip.records().front().name;
+  const std::string folder = first.substr(0, first.find('/') + 1);
+  bool is_script = zip.find(folder + "constants.pkl") != nullptr;
+  for (const auto& record : zip.records()) {
+    is_script = is_script || record.name.starts_with(folder + "code/");
+  }
+  TORCH_CHECK(!is_script, who, "expected an archive of Python's torch.save, got a TorchScript ",
+              "archive, of torch.jit.save or C++'s torch::save");
+  TORCH_CHECK(!folder.empty() && zip.find(folder + "data.pkl") != nullptr, who,
+              "expected an archive of torch.save with a record '", folder, "data.pkl', got a zip ",
+              "archive that begins with '", first, "'");
+  return folder;
+}
+
+// Archives of torch 1.x have no such record: they came from little-endian machines.
+void check_byte_order(ZipReader& zip, const std::string& folder, const std::string& who) {
+  auto* record = zip.find(folder + "byteorder");
+  if (record == nullptr) return;
+  const std::string order = record->size <= 16 ? read_text(zip, *record) : "something longer";
+  TORCH_CHECK(order == "little", who, "'", record->name, "': expected 'little', got '", order, "'");
+}
+
+c10::Storage read_storage(ZipReader& zip, const std::string& name, torch::Device device,
+                          const std::string& who) {
+  auto* record = zip.find(name);
+  TORCH_CHECK(record != nullptr, who, "expected a record '", name, "' of a storage, found none");
+  const auto bytes = at::empty({static_cast<int64_t>(record->size)}, c10::kByte);
+  zip.read(*record, bytes.mutable_data_ptr());
+  return bytes.to(device).storage();
+}
+
+// Writes the records of an archive, first the one that says all.
+void write_archive(const Pickled& pickled, caffe2::serialize::PyTorchStreamWriter& archive,
+                   const std::function<void()>& check) {
+  const auto write = [&](const std::string& name, const void* data, size_t size) {
+    archive.writeRecord(name, data, size);
+    check();
+  };
+  const auto write_text = [&](const std::string& name, const std::string& text) {
+    write(name, text.data(), text.size());
+  };
+  write_text("data.pkl", pickled.text);
+  write_text(".format_version", "1");
+  write_text(".storage_alignment", "64");
+  write_text("byteorder", "little");
+  for (size_t i = 0; i < pickled.storages.size(); ++i) {
+    const auto& storage = pickled.storages[i];
+    const auto size = static_cast<int64_t>(storage.nbytes());
+    const auto options = at::TensorOptions(c10::kByte).device(storage.device());
+    const auto bytes = at::empty({0}, options).set_(storage, 0, {size}, {1}).cpu();
+    write("data/" + std::to_string(i), bytes.const_data_ptr(), bytes.nbytes());
+  }
+  archive.writeEndOfFile();
+}
+
+}  // namespace
+
+c10::IValue load_torch(const std::filesystem::path& path, TorchFileOptions options) {
+  const at::NoGradGuard no_grad;
+  const InputFile file(path, "sconce::io::load_torch");
+  check_begin(file);
+  ZipReader zip(file);
+  const std::string folder = folder_of(zip, file.name());
+  check_byte_order(zip, folder, file.name());
+  std::map<std::string, c10::Storage> storages;
+  const auto load = [&](const std::string& key) {
+    const auto [place, is_new] = storages.try_emplace(key);
+    if (is_new) {
+      place->second = read_storage(zip, folder + "data/" + key, options.device, file.name());
+    }
+    return place->second;
+  };
+  auto& pickle = *zip.find(folder + "data.pkl");
+  const auto value =
+      read_pickle(read_text(zip, pickle), load, file.name() + "'" + pickle.name + "': ");
+  zip.check_others();
+  return value;
+}
+
+void save_torch(const std::filesystem::path& path, const c10::IValue& value) {
+  const at::NoGradGuard no_grad;
+  constexpr auto name = "sconce::io::save_torch";
+  const Pickled pickled = write_pickle(value, name + std::string(": ") + path.string() + ": ");
+  WholeFile file(path, name);
+  std::exception_ptr failure;
+  {
+    // An archive's destructor writes its end, so an error must not leave the function it calls.
+    caffe2::serialize::PyTorchStreamWriter archive([&](const void* data, size_t size) {
+      if (failure) return size;
+      try {
+        file.write(data, size);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      return size;
+    });
+    write_archive(pickled, archive, [&] {
+      if (failure) std::rethrow_exception(failure);
+    });
+  }
+  if (failure) std::rethrow_exception(failure);
+  file.finish();
+}
+
+StateDict as_state_dict(const c10::IValue& value) {
+  constexpr auto who = "sconce::io::as_state_dict: ";
+  TORCH_CHECK(value.isGenericDict(), who, "expected a dict of tensors, got ", value.tagKind());
+  StateDict state;
+  for (const auto& item : value.toGenericDict()) {
+    TORCH_CHECK(item.key().isString(), who, "expected keys of str, got ", item.key());
+    const auto& key = item.key().toStringRef();
+    TORCH_CHECK(item.value().isTensor(), who, "['", key, "']: expected a tensor, got ",
+                item.value().tagKind());
+    state.insert(key, item.value().toTensor());
+  }
+  return state;
+}
+
+c10::IValue as_ivalue(const StateDict& state) {
+  c10::impl::GenericDict dict(c10::AnyType::get(), c10::AnyType::get());
+  for (const auto& item : state) dict.insert(item.key(), item.value());
+  return dict;
+}
+
+}  // namespace sconce::io

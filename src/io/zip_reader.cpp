@@ -1,0 +1,244 @@
+#include "io/zip_reader.hpp"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+
+namespace sconce::io {
+
+static_assert(std::endian::native == std::endian::little, "the format's numbers are little-endian");
+
+namespace {
+
+constexpr uint64_t end_size = 22, end64_size = 56, locator_size = 20;
+constexpr uint64_t entry_size = 46, local_size = 30;  // without the name and what follows it
+constexpr uint32_t unknown32 = std::numeric_limits<uint32_t>::max();  // see the zip64 field
+constexpr uint16_t unknown16 = std::numeric_limits<uint16_t>::max();
+constexpr uint16_t sizes_follow = 1 << 3, utf8_names = 1 << 11;  // the flags that torch.save sets
+
+template <class T>
+T number(const char* bytes) {
+  T value;
+  std::memcpy(&value, bytes, sizeof(T));
+  return value;
+}
+
+bool has_signature(const char* bytes, char third, char fourth) {
+  return bytes[0] == 'P' && bytes[1] == 'K' && bytes[2] == third && bytes[3] == fourth;
+}
+
+// Where the list of records lies.
+struct Directory {
+  uint64_t entries = 0;
+  uint64_t begin = 0;
+  uint64_t size = 0;
+  uint64_t end = 0;  // where the next part of the file begins
+};
+
+// The zip64 form of the end record, where the file has one before the usual one.
+bool read_end64(const InputFile& file, Directory& directory) {
+  if (file.size() < end64_size + locator_size + end_size) return false;
+  std::array<char, locator_size> locator = {};
+  file.read(file.size() - end_size - locator_size, locator.data(), locator_size);
+  if (!has_signature(locator.data(), 6, 7)) return false;
+  const uint64_t at = file.size() - end_size - locator_size - end64_size;
+  TORCH_CHECK(number<uint64_t>(&locator[8]) == at && number<uint32_t>(&locator[4]) == 0 &&
+                  number<uint32_t>(&locator[16]) == 1,
+              file.name(), "expected a zip64 end record of one file at byte ", at, ", got one at ",
+              number<uint64_t>(&locator[8]));
+  std::array<char, end64_size> end = {};
+  file.read(at, end.data(), end64_size);
+  TORCH_CHECK(has_signature(end.data(), 6, 6) && number<uint64_t>(&end[4]) == end64_size - 12 &&
+                  number<uint64_t>(&end[16]) == 0 &&
+                  number<uint64_t>(&end[24]) == number<uint64_t>(&end[32]),
+              file.name(), "expected a zip64 end record of one file at byte ", at);
+  directory = {number<uint64_t>(&end[32]), number<uint64_t>(&end[48]), number<uint64_t>(&end[40]),
+               at};
+  return true;
+}
+
+Directory read_end(const InputFile& file) {
+  std::array<char, end_size> end = {};
+  if (file.size() >= end_size) file.read(file.size() - end_size, end.data(), end_size);
+  TORCH_CHECK(has_signature(end.data(), 5, 6) && number<uint32_t>(&end[4]) == 0 &&
+                  number<uint16_t>(&end[8]) == number<uint16_t>(&end[10]) &&
+                  number<uint16_t>(&end[20]) == 0,
+              file.name(), "expected the end record of a zip archive in its last ", end_size,
+              " bytes: the file is cut short or damaged");
+  const uint64_t entries = number<uint16_t>(&end[10]);
+  const uint64_t size = number<uint32_t>(&end[12]), begin = number<uint32_t>(&end[16]);
+  Directory directory = {entries, begin, size, file.size() - end_size};
+  const bool is64 = read_end64(file, directory);
+  const auto agrees = [is64](uint64_t here, uint64_t there, uint64_t unknown) {
+    return here == there || (is64 && here == unknown);
+  };
+  TORCH_CHECK(agrees(entries, directory.entries, unknown16) &&
+                  agrees(size, directory.size, unknown32) &&
+                  agrees(begin, directory.begin, unknown32),
+              file.name(), "the zip archive's two end records disagree");
+  TORCH_CHECK(
+      directory.size <= directory.end && directory.begin == directory.end - directory.size &&
+          directory.entries <= directory.size / entry_size,
+      file.name(), "expected a zip directory that ends at byte ", directory.end, ", got ",
+      directory.entries, " records in ", directory.size, " bytes at byte ", directory.begin);
+  return directory;
+}
+
+// A record as the directory describes it, and what its local header must agree with.
+struct Entry {
+  ZipRecord record;
+  uint64_t header = 0;  // where its local header begins
+  uint64_t unpacked = 0;
+  uint16_t flags = 0;
+};
+
+// Puts numbers that did not fit where they belong from the zip64 field, which holds those only.
+bool read_zip64(const char* extra, size_t size, std::initializer_list<uint64_t*> numbers) {
+  const auto is_missing = [](const uint64_t* value) { return *value == unknown32; };
+  if (std::none_of(numbers.begin(), numbers.end(), is_missing)) return true;
+  for (size_t i = 0; i + 4 <= size;) {
+    const size_t length = number<uint16_t>(extra + i + 2);
+    const bool is_it = number<uint16_t>(extra + i) == 1;
+    i += 4;
+    if (length > size - i) return false;
+    if (!is_it) {
+      i += length;
+      continue;
+    }
+    const size_t end = i + length;
+    for (uint64_t* value : numbers) {
+      if (!is_missing(value)) continue;
+      if (end - i < sizeof(uint64_t)) return false;
+      *value = number<uint64_t>(extra + i);
+      i += sizeof(uint64_t);
+    }
+    return true;
+  }
+  return false;
+}
+
+// Reads the entry at `bytes`, which has `left` of them, and returns its size.
+size_t parse_entry(const char* bytes, size_t left, const std::string& where, Entry& entry) {
+  TORCH_CHECK(left >= entry_size && has_signature(bytes, 1, 2), where,
+              "expected a record of the zip directory");
+  const size_t name = number<uint16_t>(bytes + 28), extra = number<uint16_t>(bytes + 30);
+  const size_t size = entry_size + name + extra + number<uint16_t>(bytes + 32);
+  TORCH_CHECK(size <= left, where, "expected ", size, " bytes of the zip directory, found ", left);
+  entry.flags = number<uint16_t>(bytes + 8);
+  entry.record.method = number<uint16_t>(bytes + 10);
+  entry.record.crc = number<uint32_t>(bytes + 16);
+  entry.record.size = number<uint32_t>(bytes + 20);
+  entry.unpacked = number<uint32_t>(bytes + 24);
+  entry.header = number<uint32_t>(bytes + 42);
+  entry.record.name.assign(bytes + entry_size, name);
+  const std::string of = where + "'" + entry.record.name + "': ";
+  TORCH_CHECK(read_zip64(bytes + entry_size + name, extra,
+                         {&entry.unpacked, &entry.record.size, &entry.header}),
+              of, "expected a zip64 field with its sizes");
+  TORCH_CHECK(number<uint16_t>(bytes + 34) == 0, of, "expected a zip archive of one file");
+  TORCH_CHECK((entry.flags & 1) == 0, of, "expected a record that is not encrypted");
+  TORCH_CHECK((entry.flags & ~(sizes_follow | utf8_names)) == 0, of, "expected no flags but ",
+              sizes_follow, " and ", utf8_names, ", got ", entry.flags);
+  TORCH_CHECK(entry.record.method != 0 || entry.unpacked == entry.record.size, of, "expected ",
+              entry.unpacked, " bytes, got ", entry.record.size);
+  return size;
+}
+
+std::vector<Entry> read_entries(const InputFile& file, const Directory& directory) {
+  std::string bytes(directory.size, '\0');
+  file.read(directory.begin, bytes.data(), bytes.size());
+  std::vector<Entry> entries(directory.entries);
+  size_t at = 0;
+  for (auto& entry : entries) {
+    const std::string where = file.name() + "byte " + std::to_string(directory.begin + at) + ": ";
+    at += parse_entry(bytes.data() + at, bytes.size() - at, where, entry);
+  }
+  TORCH_CHECK(at == bytes.size(), file.name(), "expected a zip directory of ", at, " bytes, got ",
+              bytes.size());
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const Entry& a, const Entry& b) { return a.header < b.header; });
+  return entries;
+}
+
+// Finds the record's bytes behind its local header, which must lie between `from` and `to`.
+void locate(const InputFile& file, Entry& entry, uint64_t from, uint64_t to) {
+  auto& record = entry.record;
+  const std::string where = file.name() + "'" + record.name + "': ";
+  const uint64_t room = entry.header >= from && entry.header <= to ? to - entry.header : 0;
+  TORCH_CHECK(local_size + record.name.size() <= room, where, "expected a header at a byte from ",
+              from, " to ", to, ", got one at ", entry.header);
+  std::string bytes(local_size + record.name.size(), '\0');
+  file.read(entry.header, bytes.data(), bytes.size());
+  const size_t extra_size = number<uint16_t>(&bytes[28]);
+  TORCH_CHECK(has_signature(bytes.data(), 3, 4) && number<uint16_t>(&bytes[6]) == entry.flags &&
+                  number<uint16_t>(&bytes[8]) == record.method &&
+                  number<uint16_t>(&bytes[26]) == record.name.size() &&
+                  std::string_view(bytes).substr(local_size) == record.name,
+              where, "its header at byte ", entry.header, " and the zip directory disagree");
+  TORCH_CHECK(extra_size <= room - bytes.size() && record.size <= room - bytes.size() - extra_size,
+              where, "expected ", record.size, " bytes between byte ", entry.header, " and byte ",
+              to);
+  record.begin = entry.header + bytes.size() + extra_size;
+  if ((entry.flags & sizes_follow) != 0) return;
+  uint64_t size = number<uint32_t>(&bytes[18]), unpacked = number<uint32_t>(&bytes[22]);
+  std::string extra(extra_size, '\0');
+  file.read(entry.header + bytes.size(), extra.data(), extra_size);
+  TORCH_CHECK(read_zip64(extra.data(), extra_size, {&unpacked, &size}) && size == record.size &&
+                  unpacked == entry.unpacked && number<uint32_t>(&bytes[14]) == record.crc,
+              where, "its header at byte ", entry.header,
+              " and the zip directory disagree about size or checksum");
+}
+
+constexpr size_t chunk_size = size_t{1} << 18;  // stays in the cache between the read and the sum
+
+}  // namespace
+
+ZipReader::ZipReader(const InputFile& file) : file_(file) {
+  const Directory directory = read_end(file);
+  auto entries = read_entries(file, directory);
+  records_.reserve(entries.size());
+  uint64_t from = 0;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const uint64_t to = i + 1 < entries.size() ? entries[i + 1].header : directory.begin;
+    locate(file, entries[i], from, std::min(to, directory.begin));
+    from = entries[i].record.begin + entries[i].record.size;
+    records_.push_back(std::move(entries[i].record));
+    const auto& name = records_.back().name;
+    TORCH_CHECK(places_.emplace(name, i).second, file.name(), "'", name,
+                "': the zip archive has two records of this name");
+  }
+}
+
+ZipRecord* ZipReader::find(const std::string& name) {
+  const auto place = places_.find(name);
+  return place == places_.end() ? nullptr : &records_[place->second];
+}
+
+void ZipReader::read(ZipRecord& record, void* data) const {
+  TORCH_CHECK(record.method == 0, file_.name(), "'", record.name,
+              "': expected a record that is not compressed, got method ", record.method);
+  std::vector<char> own(data == nullptr ? std::min<uint64_t>(record.size, chunk_size) : 0);
+  uLong crc = 0;
+  for (uint64_t done = 0; done < record.size;) {
+    const auto size = static_cast<size_t>(std::min<uint64_t>(record.size - done, chunk_size));
+    char* to = data == nullptr ? own.data() : static_cast<char*>(data) + done;
+    file_.read(record.begin + done, to, size);
+    crc = ::crc32(crc, reinterpret_cast<const Bytef*>(to), static_cast<uInt>(size));
+    done += size;
+  }
+  TORCH_CHECK(crc == record.crc, file_.name(), "'", record.name, "': expected bytes with checksum ",
+              record.crc, ", got ", crc, ": the file is damaged",
+              record.crc == 0 ? " or was written without checksums" : "");
+  record.read = true;
+}
+
+void ZipReader::check_others() {
+  for (auto& record : records_) {
+    if (!record.read) read(record, nullptr);
+  }
+}
+
+}  // namespace sconce::io

@@ -1,0 +1,301 @@
+#include "sconce/io/torch_file.hpp"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+
+#include "catch.hpp"
+#include "sconce/devices.hpp"
+#include "support/ask_python.hpp"
+#include "support/error_of.hpp"
+#include "support/peak_memory.hpp"
+#include "support/require_gpu.hpp"
+#include "support/temp_dir.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::io::as_ivalue;
+using sconce::io::as_state_dict;
+using sconce::io::load_torch;
+using sconce::io::save_torch;
+using sconce::io::StateDict;
+using sconce::test::contents;
+using sconce::test::error_of;
+using sconce::test::TempDir;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using Dict = c10::impl::GenericDict;
+using List = c10::impl::GenericList;
+
+Dict dict() {
+  return Dict(c10::AnyType::get(), c10::AnyType::get());
+}
+
+List list() {
+  return List(c10::AnyType::get());
+}
+
+c10::IValue entry(const c10::IValue& dict, const c10::IValue& key) {
+  return dict.toGenericDict().at(key);
+}
+
+// Small, so that all its bits can be flipped, and with something of each kind.
+c10::IValue something() {
+  const auto shared = torch::arange(6.F).reshape({2, 3});
+  Dict state = dict();
+  state.insert("weight", shared);
+  state.insert("row", shared[1].set_requires_grad(true));
+  state.insert("count", torch::tensor(7));
+  List items = list();
+  items.push_back(c10::IValue());
+  items.push_back(true);
+  items.push_back(-2.5);
+  Dict all = dict();
+  all.insert("state", state);
+  all.insert(3, items);
+  all.insert("pair", c10::ivalue::Tuple::create({int64_t{1} << 40, "text"}));
+  return all;
+}
+
+bool same(const c10::IValue& a, const c10::IValue& b);
+
+bool same_tensors(const torch::Tensor& a, const torch::Tensor& b) {
+  return a.dtype() == b.dtype() && a.sizes() == b.sizes() && a.strides() == b.strides() &&
+         a.requires_grad() == b.requires_grad() && torch::equal(a, b);
+}
+
+bool same_items(c10::ArrayRef<c10::IValue> a, c10::ArrayRef<c10::IValue> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
+}
+
+bool same(const c10::IValue& a, const c10::IValue& b) {
+  if (a.tagKind() != b.tagKind()) return false;
+  if (a.isTensor()) return same_tensors(a.toTensor(), b.toTensor());
+  if (a.isTuple()) return same_items(a.toTupleRef().elements(), b.toTupleRef().elements());
+  if (a.isList()) return same_items(a.toListRef(), b.toListRef());
+  if (!a.isGenericDict()) return a == b;
+  const auto x = a.toGenericDict(), y = b.toGenericDict();
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const auto& i, const auto& j) {
+    return i.key() == j.key() && same(i.value(), j.value());
+  });
+}
+
+std::string refusal(const fs::path& file) {
+  return error_of([&] { load_torch(file); });
+}
+
+}  // namespace
+
+TEST_CASE("Python's state dicts are loaded, and what is saved of them is the same to Python",
+          "[python]") {
+  const TempDir folder;
+  int cases = 0;
+  sconce::test::ask_python(folder, "torch_file.py", "generate") >> cases;
+  REQUIRE(cases == 500);
+  for (int i = 0; i < cases; ++i) {
+    const auto file = folder.path() / "generate.d" / std::to_string(i);
+    INFO(file);
+    save_torch(file.string() + ".back.pt", load_torch(file.string() + ".pt"));
+  }
+  std::stringstream differing;
+  differing << sconce::test::ask_python(folder, "torch_file.py", "compare").rdbuf();
+  CHECK(differing.str() == "");
+}
+
+TEST_CASE("what is no archive of a state dict is refused by name, and no code is run", "[python]") {
+  const TempDir folder;
+  auto lines = sconce::test::ask_python(folder, "torch_file.py", "refusals");
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    const auto name = line.substr(0, line.find('\t'));
+    const auto file = folder.path() / "refusals.d" / name;
+    INFO(name);
+    CHECK_THAT(refusal(file), ContainsSubstring(line.substr(line.find('\t') + 1)));
+    if (!name.starts_with("good"))
+      CHECK_THAT(refusal(file), ContainsSubstring(file.string() + ": "));
+  }
+  CHECK(count > 80);
+  CHECK_FALSE(fs::exists("ran"));
+}
+
+TEST_CASE("a torch file that is no regular file is refused at once") {
+  const TempDir folder;
+  const auto fifo = folder.path() / "fifo";
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  CHECK_THAT(refusal(fifo), ContainsSubstring("expected a regular file"));
+  CHECK_THAT(refusal(folder.path()), ContainsSubstring("expected a regular file"));
+  CHECK_THAT(refusal(folder.path() / "none"), ContainsSubstring("No such file"));
+}
+
+TEST_CASE("values and tensors come back as they were saved, sharing what they shared") {
+  const TempDir folder;
+  const auto file = folder.path() / "file";
+  save_torch(file, something());
+  const auto loaded = load_torch(file);
+  CHECK(same(loaded, something()));
+  const auto weight = entry(entry(loaded, "state"), "weight").toTensor();
+  CHECK(entry(entry(loaded, "state"), "row").toTensor().is_alias_of(weight));
+  CHECK(entry(entry(loaded, "state"), "row").toTensor().storage_offset() == 3);
+}
+
+TEST_CASE("a state dict of a module is saved and loaded") {
+  const TempDir folder;
+  const torch::nn::Linear from(3, 2);
+  torch::nn::Linear to(3, 2);
+  save_torch(folder.path() / "file", as_ivalue(sconce::io::state_dict(*from)));
+  sconce::io::load_state_dict(*to, as_state_dict(load_torch(folder.path() / "file")));
+  CHECK(torch::equal(from->weight, to->weight));
+  CHECK_THAT(error_of([] { as_state_dict(something()); }),
+             ContainsSubstring("as_state_dict: ['state']: expected a tensor, got GenericDict"));
+  CHECK_THAT(error_of([] { as_state_dict(3); }), ContainsSubstring("expected a dict of tensors"));
+  Dict numbered = dict();
+  numbered.insert(3, torch::ones({1}));
+  CHECK_THAT(error_of([&] { as_state_dict(numbered); }), ContainsSubstring("keys of str, got 3"));
+}
+
+TEST_CASE("memory that tensors share, or that stands twice, is saved once") {
+  const TempDir folder;
+  const auto big = torch::zeros({1000, 100});
+  List views = list();
+  for (int i = 0; i < 5; ++i) views.push_back(big[i]);
+  views.push_back(big);
+  views.push_back(big);
+  save_torch(folder.path() / "file", views);
+  CHECK(fs::file_size(folder.path() / "file") < 410'000);
+  const auto loaded = load_torch(folder.path() / "file").toListRef().vec();
+  loaded[0].toTensor().fill_(1);
+  CHECK(loaded[5].toTensor().sum().item<int>() == 100);
+  CHECK(loaded[5].toTensor().is_same(loaded[6].toTensor()));
+}
+
+TEST_CASE("containers that stand in many places stay small in the file and in memory") {
+  const TempDir folder;
+  c10::IValue value = list();
+  for (int i = 0; i < 60; ++i) {  // 2 to the 60 if each place were a copy
+    List twice = list();
+    twice.push_back(value);
+    twice.push_back(value);
+    value = twice;
+  }
+  save_torch(folder.path() / "file", value);
+  const auto loaded = load_torch(folder.path() / "file").toListRef().vec();
+  CHECK(loaded[0].is(loaded[1]));
+}
+
+TEST_CASE("what Python could not load is not saved, and an earlier file stays") {
+  const TempDir folder;
+  const auto file = folder.write("file", "kept");
+  const auto refuse = [&](const c10::IValue& value) {
+    List items = list();
+    items.push_back(value);
+    Dict state = dict();
+    state.insert("state", items);
+    return error_of([&] { save_torch(file, state); });
+  };
+  const auto place = "sconce::io::save_torch: " + file.string() + ": ['state'][0]: expected ";
+  const auto dense = "a strided tensor with memory";
+  CHECK_THAT(refuse(torch::eye(2).to_sparse()), ContainsSubstring(place + dense));
+  CHECK_THAT(refuse(torch::ones({2}, torch::kMeta)), ContainsSubstring(place + dense));
+  CHECK_THAT(refuse(torch::_efficientzerotensor({2})), ContainsSubstring(place + dense));
+  CHECK_THAT(refuse(torch::Tensor()), ContainsSubstring(place + "a tensor, got an undefined one"));
+  CHECK_THAT(refuse(torch::quantize_per_tensor(torch::ones({2}), 1, 0, torch::kQInt8)),
+             ContainsSubstring(place + "a type of tensors that torch.save knows, got QInt8"));
+  CHECK_THAT(refuse(c10::IValue(c10::complex<double>(1, 2))), ContainsSubstring("got Complex"));
+  CHECK_THAT(refuse("\xff"), ContainsSubstring(place + "a str in UTF-8"));
+  const auto freed = torch::ones({2});
+  freed.storage().unsafeGetStorageImpl()->set_nbytes(0);
+  CHECK_THAT(refuse(freed), ContainsSubstring(place + "a tensor inside its storage"));
+  c10::Dict<double, int64_t> by_float;
+  by_float.insert(0.5, 1);
+  CHECK_THAT(refuse(by_float),
+             ContainsSubstring(place + "a dict with keys of str or int, got Dou"));
+  const auto number = torch::ones({2});
+  CHECK_THAT(refuse(c10::ivalue::Tuple::create({number, number.view(torch::kInt)})),
+             ContainsSubstring("[1]: expected one type of tensors that share memory"));
+  List own = list();
+  own.push_back(own);
+  CHECK_THAT(refuse(own), ContainsSubstring("[0]: expected no container that holds itself"));
+  own.clear();
+  c10::IValue deep = list();
+  for (int i = 0; i < 1000; ++i) deep = c10::ivalue::Tuple::create({deep});
+  CHECK_THAT(refuse(deep), ContainsSubstring("containers at most 1000 deep"));
+  CHECK(contents(file) == "kept");
+  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
+}
+
+TEST_CASE("a save that the disk refuses names path and cause, and the earlier file stays") {
+  const TempDir folder;
+  const auto file = folder.write("file", "kept");
+  List items = list();
+  for (int i = 0; i < 5; ++i) items.push_back(torch::zeros({1000}));
+  rlimit before = {};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto limit_files_to = [&](rlim_t size) {
+    const rlimit limit = {size, before.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  };
+  ::signal(SIGXFSZ, SIG_IGN);
+  for (const rlim_t size : {0, 100, 5000, 15000, 21000, 22000}) {
+    limit_files_to(size);
+    const auto error = error_of([&] { save_torch(file, items); });
+    limit_files_to(before.rlim_cur);
+    INFO(size);
+    CHECK_THAT(error, ContainsSubstring("save_torch: " + file.string() +
+                                        ": cannot write it: File "
+                                        "too large"));
+    CHECK(contents(file) == "kept");
+  }
+  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
+}
+
+TEST_CASE("every shorter file throws, and every flipped bit throws or changes nothing") {
+  const TempDir folder;
+  const auto file = folder.path() / "file";
+  save_torch(file, something());
+  const std::string good = contents(file);
+  load_torch(file);
+  const double memory = sconce::test::peak_memory();
+  for (size_t size = 0; size < good.size(); ++size) {
+    folder.write("file", good.substr(0, size));
+    REQUIRE(refusal(file) != "nothing was thrown");
+  }
+  const auto expected = something();
+  int harmless = 0;
+  folder.write("file", good);
+  std::fstream bytes(file, std::ios::binary | std::ios::in | std::ios::out);
+  const auto put = [&](size_t at, int byte) {
+    bytes.seekp(static_cast<std::streamoff>(at)).put(static_cast<char>(byte)).flush();
+  };
+  for (size_t bit = 0; bit < good.size() * 8; ++bit) {
+    put(bit / 8, good[bit / 8] ^ (1 << (bit % 8)));
+    try {
+      const auto loaded = load_torch(file);
+      ++harmless;
+      INFO("bit " << bit % 8 << " of byte " << bit / 8);
+      REQUIRE(same(loaded, expected));
+    } catch (const c10::Error&) {
+    }
+    put(bit / 8, good[bit / 8]);
+  }
+  CHECK(harmless > 0);  // padding is not looked at
+  CHECK(sconce::test::peak_memory() - memory < 64);
+  CHECK(same(load_torch(file), expected));
+}
+
+TEST_CASE("tensors of a GPU are saved, and loaded to it, sharing what they shared", "[gpu]") {
+  sconce::test::require_gpu();
+  const TempDir folder;
+  const auto weight = torch::arange(6.F, torch::kCUDA).reshape({2, 3});
+  List items = list();
+  items.push_back(weight.t());
+  items.push_back(weight[1]);
+  save_torch(folder.path() / "file", items);
+  const auto here = load_torch(folder.path() / "file").toListRef().vec();
+  CHECK(same_tensors(here[0].toTensor(), weight.cpu().t()));
+  const auto there = load_torch(folder.path() / "file", {.device = torch::kCUDA}).toListRef().vec();
+  CHECK(same_tensors(there[0].toTensor(), weight.t()));
+  CHECK(there[1].toTensor().is_alias_of(there[0].toTensor()));
+}
