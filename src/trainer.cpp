@@ -9,11 +9,14 @@
 #include <ostream>
 #include <string>
 
+#include "fit_progress.hpp"
 #include "resolve_device.hpp"
 #include "sconce/amp/autocast.hpp"
 #include "sconce/distributed/process_group.hpp"
+#include "sconce/io/checkpoint.hpp"
 #include "sconce/nn/clip_grad.hpp"
 #include "sconce/optim/ema.hpp"
+#include "sconce/optim/kernel_optimizer.hpp"
 #include "sconce/optim/lr_scheduler_base.hpp"
 #include "sconce/stopwatch.hpp"
 
@@ -99,6 +102,13 @@ class Sums {
   explicit Sums(torch::Device device)
       : sums_(torch::zeros({2}, torch::TensorOptions(torch::kDouble).device(device))) {}
 
+  // This process' sums and examples (3,), on the device, and back.
+  torch::Tensor state() const { return torch::cat({sums_, sums_.new_full({1}, examples_)}); }
+  void load(const torch::Tensor& state) {
+    sums_.copy_(state.narrow(0, 0, 2));
+    examples_ = static_cast<int64_t>(state[2].item<double>());
+  }
+
   void add(const torch::Tensor& loss, const torch::Tensor& output, const torch::Tensor& target) {
     sums_[0] += loss.detach() * target.size(0);
     add(output, target);
@@ -116,7 +126,7 @@ class Sums {
 
   // Of this process, or of all in the group: the one read from the device.
   Means means(const distributed::ProcessGroup* group) const {
-    torch::Tensor sums = torch::cat({sums_, sums_.new_full({1}, examples_)});  // (3,)
+    torch::Tensor sums = state();
     if (group != nullptr) group->all_reduce(sums);
     sums = sums.cpu();
     const double* of_all = sums.const_data_ptr<double>();
@@ -172,6 +182,97 @@ double FitResult::examples_per_second() const {
   return examples / seconds;
 }
 
+struct Trainer::Epoch {
+  explicit Epoch(torch::Device device) : sums(device), stopwatch(device) {}
+  double seconds() const { return seconds_before + stopwatch.seconds(); }
+
+  int64_t batch = 0;  // batches done
+  Sums sums;
+  double seconds_before = 0;  // in earlier processes
+  Stopwatch stopwatch;
+};
+
+class Trainer::Saver {
+ public:
+  Saver(Trainer& trainer, const Model& model, torch::optim::Optimizer& optimizer,
+        const FitData& data)
+      : trainer_(trainer), data_(data), group_(trainer.options_.process_group) {
+    auto* kernel_optimizer = dynamic_cast<optim::KernelOptimizer*>(&optimizer);
+    parts_ = {&model.module, kernel_optimizer, data.scheduler, &trainer.scaler_, data.ema};
+    TORCH_CHECK(data.save_every >= 0, who, "expected save_every of at least 0, got ",
+                data.save_every);
+    if (data.checkpoint == nullptr) {
+      TORCH_CHECK(data.save_every == 0 && !data.should_stop, who, "expected a checkpoint beside ",
+                  "save_every or should_stop");
+      return;
+    }
+    TORCH_CHECK(kernel_optimizer != nullptr, who, "expected, beside a checkpoint, one of ",
+                "sconce's optimizers, got another");
+    TORCH_CHECK(!trainer.options_.fast_dev_run, who, "expected no checkpoint beside fast_dev_run");
+  }
+
+  // Goes on where the checkpoint was, if there is one.
+  void load(FitResult& result, Epoch& epoch) {
+    if (data_.checkpoint == nullptr) return;
+    const auto saved = data_.checkpoint->load(parts_);
+    if (!saved) return;
+    const FitProgress progress = as_fit_progress(saved->extra);
+    TORCH_CHECK(progress.batches == data_.train.size(), who, "expected ", progress.batches,
+                " training batches, as the checkpoint was saved with, got ", data_.train.size());
+    result.epochs = progress.epochs;
+    epoch.batch = saved->batch;
+    epoch.sums.load(progress.sums[group_ == nullptr ? 0 : group_->rank()]);
+    epoch.seconds_before = progress.seconds;
+  }
+
+  // After a step within an epoch: saves where it is time to, and says whether to stop.
+  bool save_step(const FitResult& result, const Epoch& epoch) {
+    if (data_.checkpoint == nullptr) return false;
+    const int64_t accumulate = trainer_.options_.accumulate_grad_batches;
+    const bool is_time = data_.save_every > 0 && epoch.batch / accumulate % data_.save_every == 0;
+    if (group_ != nullptr && !is_time) return false;
+    const bool stop = should_stop();
+    if (is_time || stop) save(result, epoch, {});
+    return stop;
+  }
+
+  // After an epoch and its test.
+  bool save_epoch(const FitResult& result) {
+    if (data_.checkpoint == nullptr) return false;
+    const bool stop = should_stop();
+    save(result, Epoch(trainer_.device_), result.epochs.back().test_acc);
+    return stop;
+  }
+
+ private:
+  static constexpr auto who = "sconce::Trainer::fit: ";
+
+  // Whether any rank is to stop.
+  bool should_stop() const {
+    if (!data_.should_stop) return false;
+    const bool stop = data_.should_stop();
+    if (group_ == nullptr) return stop;
+    const auto flag =
+        torch::full({1}, stop ? 1 : 0, torch::dtype(torch::kInt).device(trainer_.device_));
+    group_->all_reduce(flag, distributed::ReduceOp::max);
+    return flag.item<int>() > 0;
+  }
+
+  void save(const FitResult& result, const Epoch& epoch, std::optional<double> metric) {
+    const auto own = epoch.sums.state();
+    const auto sums =
+        group_ == nullptr ? own.unsqueeze(0) : torch::stack(group_->all_gather(own));  // (ranks, 3)
+    const FitProgress progress = {data_.train.size(), result.epochs, sums, epoch.seconds()};
+    const auto epochs = static_cast<int64_t>(result.epochs.size());
+    data_.checkpoint->save(parts_, {epochs, epoch.batch, as_ivalue(progress)}, metric);
+  }
+
+  Trainer& trainer_;
+  const FitData& data_;
+  const distributed::ProcessGroup* group_;
+  io::RunParts parts_ = {};
+};
+
 Trainer::Trainer(TrainerOptions options)
     : options_(options),
       device_(choose_device(options)),
@@ -216,21 +317,30 @@ FitResult Trainer::fit_model(const Model& model, torch::optim::Optimizer& optimi
       options_.process_group && options_.process_group->rank() > 0 ? nullptr : options_.log;
   const int max_epochs = options_.fast_dev_run ? 1 : options_.max_epochs;
   FitData of_epoch = data;
+  Saver saver(*this, model, optimizer, data);
   FitResult result;
-  for (int epoch = 0; epoch < max_epochs; ++epoch) {
-    of_epoch.train.set_epoch(epoch);
-    EpochMetrics metrics = train_model(model, optimizer, of_epoch);
-    metrics.epoch = epoch + 1;
+  Epoch epoch(device_);
+  saver.load(result, epoch);
+  for (int i = static_cast<int>(result.epochs.size()); i < max_epochs;
+       ++i, epoch = Epoch(device_)) {
+    of_epoch.train.set_epoch(i);
+    const auto metrics = train_model(model, optimizer, of_epoch, epoch,
+                                     [&] { return saver.save_step(result, epoch); });
+    result.stopped = !metrics;
+    if (result.stopped) return result;
+    result.epochs.push_back(*metrics);
+    result.epochs.back().epoch = i + 1;
     if (data.test) {
       std::optional<optim::ExponentialMovingAverage::SwapGuard> averages;
       if (data.ema != nullptr) averages.emplace(*data.ema);
-      metrics.test_acc = test_model(model, *data.test);
+      result.epochs.back().test_acc = test_model(model, *data.test);
     }
     if (log != nullptr) {
-      *log << "epoch " << metrics.epoch << '/' << max_epochs << ": " << describe(metrics)
+      *log << "epoch " << i + 1 << '/' << max_epochs << ": " << describe(result.epochs.back())
            << std::endl;
     }
-    result.epochs.push_back(metrics);
+    result.stopped = saver.save_epoch(result) && i + 1 < max_epochs;
+    if (result.stopped) return result;
   }
   if (log != nullptr) {
     *log << describe(result.epochs.back()) << '\n'
@@ -249,16 +359,28 @@ std::pair<torch::Tensor, torch::Tensor> Trainer::output_and_loss(const Model& mo
   return {std::move(output), std::move(loss)};
 }
 
-EpochMetrics Trainer::train_model(const Model& model, torch::optim::Optimizer& optimizer,
+EpochMetrics Trainer::train_epoch(const Model& model, torch::optim::Optimizer& optimizer,
                                   const FitData& data) {
+  TORCH_CHECK(data.checkpoint == nullptr && !data.should_stop,
+              "sconce::Trainer::fit_epoch: expected neither checkpoint nor should_stop, which fit "
+              "takes");
+  Epoch epoch(device_);
+  return *train_model(model, optimizer, data, epoch, {});
+}
+
+std::optional<EpochMetrics> Trainer::train_model(const Model& model,
+                                                 torch::optim::Optimizer& optimizer,
+                                                 const FitData& data, Epoch& epoch,
+                                                 const std::function<bool()>& after_step) {
   model.module.train();
+  epoch.stopwatch.restart();
   const Tf32Guard tf32(options_.precision);
   const int64_t batches = options_.fast_dev_run ? 1 : data.train.size();
-  Sums sums(device_);
-  const Stopwatch stopwatch(device_);
   auto batch = data.train.begin();
-  for (int64_t done = 0; done < batches;) {
-    const int64_t of_step = std::min<int64_t>(options_.accumulate_grad_batches, batches - done);
+  for (int64_t i = 0; i < epoch.batch; ++i) ++batch;
+  while (epoch.batch < batches) {
+    const int64_t of_step =
+        std::min<int64_t>(options_.accumulate_grad_batches, batches - epoch.batch);
     optimizer.zero_grad();
     for (int64_t i = 0; i < of_step; ++i, ++batch) {
       const bool sync = i + 1 == of_step || !model.no_sync;
@@ -266,17 +388,18 @@ EpochMetrics Trainer::train_model(const Model& model, torch::optim::Optimizer& o
       const auto [x, y] = prepare_batch(*batch);
       const auto [output, loss] = output_and_loss(model, x, y);
       scaler_.scale(of_step == 1 ? loss : loss / of_step).backward();
-      sums.add(loss, output, y);
+      epoch.sums.add(loss, output, y);
     }
     step(model, optimizer, data);
-    done += of_step;
+    epoch.batch += of_step;
+    if (after_step && epoch.batch < batches && after_step()) return {};
   }
   if (data.scheduler != nullptr && data.interval == SchedulerInterval::epoch) {
     data.scheduler->step();
   }
-  const double seconds = stopwatch.seconds();
-  const auto [loss, accuracy, examples] = sums.means(options_.process_group);
-  return {
+  const double seconds = epoch.seconds();
+  const auto [loss, accuracy, examples] = epoch.sums.means(options_.process_group);
+  return EpochMetrics{
       .epoch = 1, .loss = loss, .train_acc = accuracy, .examples = examples, .seconds = seconds};
 }
 

@@ -168,7 +168,17 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
                      [](double value) { return value >= 0.001 && value <= 1e6; }))
       ->type_name("SECONDS");
   app.add_flag("--fast-dev-run", line.fast_dev_run, "one epoch of one batch: does everything run?");
-  app.add_option("--out", line.out, "folder for metrics.csv; without it no file is written")
+  app.add_option("--checkpoint", line.checkpoint,
+                 "folder in which the run is saved after each epoch, and when SIGTERM ends it")
+      ->type_name("DIR")
+      ->default_str("");
+  app.add_option("--save-every", line.save_every, "steps between saves within an epoch; 0: none")
+      ->transform(whole_number(0, int_max))
+      ->type_name("N");
+  app.add_flag("--resume", line.resume,
+               "go on with what the --checkpoint folder holds; begin where it holds nothing");
+  app.add_option("--out", line.out,
+                 "folder for metrics.csv and model.safetensors; without it neither is written")
       ->type_name("DIR")
       ->default_str("");
   try {
@@ -187,6 +197,14 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   }
   if (app.count("--timeout") > 0 && line.parallel != "distributed") {
     refuse("--timeout: takes --parallel distributed, not " + line.parallel);
+  }
+  for (const char* flag : {"--save-every", "--resume"}) {
+    if (app.count(flag) > 0 && line.checkpoint.empty()) {
+      refuse(std::string(flag) + ": takes a --checkpoint folder");
+    }
+  }
+  if (line.fast_dev_run && !line.checkpoint.empty()) {
+    refuse("--checkpoint: takes a whole run, not --fast-dev-run");
   }
   line.precision = precisions().at(precision);
   if (line.precision == sconce::Precision::tf32 && !line.torch_device().is_cuda()) {

@@ -29,7 +29,10 @@ struct CommandLine {
   std::string parallel = "none";  ///< "none", "data" or "distributed"
   double timeout = 1800;          ///< seconds that a rank waits for the others
   bool fast_dev_run = false;
-  std::filesystem::path out = {};  ///< empty: no files
+  std::filesystem::path checkpoint = {};  ///< folder; empty: no checkpoints
+  int64_t save_every = 0;                 ///< steps between saves within an epoch; 0: none
+  bool resume = false;
+  std::filesystem::path out = {};  ///< folder of the results; empty: no files
   std::string help = {};           ///< not empty: print it and leave
 
   /// The device to train on: for "auto" a GPU, if there is one, the first or the rank's own.

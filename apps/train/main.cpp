@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <cmath>
+#include <csignal>
+#include <functional>
 #include <iostream>
 #include <optional>
 
@@ -91,7 +93,38 @@ sconce::FitResult fit_parallel(const std::string& parallel, torch::nn::Sequentia
   return fit(model);
 }
 
-void train_classifier(const train::CommandLine& line) {
+// Whether SIGTERM came; a launcher or a queue sends it some time before it kills.
+volatile std::sig_atomic_t terminated = 0;
+
+// The checkpoints of the run, if it is to have any; SIGTERM then ends it at a step's end.
+std::optional<sconce::io::Checkpoint> open_checkpoint(
+    const train::CommandLine& line, const sconce::distributed::ProcessGroup& group,
+    std::ostream& out) {
+  if (line.checkpoint.empty()) return {};
+  std::optional<sconce::io::Checkpoint> checkpoint;
+  checkpoint.emplace(line.checkpoint,
+                     sconce::io::CheckpointOptions{.resume = line.resume, .process_group = &group});
+  const auto latest = checkpoint->latest();
+  if (!latest.empty()) out << "resuming from " << latest.string() << std::endl;
+  std::signal(SIGTERM, [](int) { terminated = 1; });
+  return checkpoint;
+}
+
+// Writes what the run came to: the weights that were tested, and the metrics.
+void write_results(const train::CommandLine& line, const torch::nn::Sequential& model,
+                   sconce::optim::ExponentialMovingAverage* ema, train::MetricsFile& metrics,
+                   const sconce::FitResult& result) {
+  {
+    std::optional<sconce::optim::ExponentialMovingAverage::SwapGuard> averages;
+    if (ema != nullptr) averages.emplace(*ema);
+    sconce::io::save_safetensors(line.out / "model.safetensors", sconce::io::state_dict(*model),
+                                 {{"format", "pt"}});
+  }
+  metrics.write(result);
+}
+
+// Returns whether the training came to its end, or else was stopped by SIGTERM.
+bool train_classifier(const train::CommandLine& line) {
   const auto group = join(line);
   const bool distributed = line.parallel == "distributed";
   const torch::Device device = line.torch_device(distributed ? group.local_rank() : 0);
@@ -128,15 +161,23 @@ void train_classifier(const train::CommandLine& line) {
   const auto schedule = train::make_schedule(line.scheduler, *optimizer, line.epochs, steps);
   std::optional<sconce::optim::ExponentialMovingAverage> ema;
   if (line.ema > 0) ema.emplace(*model, sconce::optim::EmaOptions{.decay = line.ema});
+  auto checkpoint = open_checkpoint(line, group, out);
+  std::function<bool()> should_stop;
+  if (checkpoint) should_stop = [] { return terminated != 0; };
   const auto result = fit_parallel(line.parallel, model, group, [&](auto& parallel) {
     return trainer.fit(parallel, *optimizer,
                        {.train = train,
                         .test = test,
                         .scheduler = schedule.scheduler.get(),
                         .interval = schedule.interval,
-                        .ema = ema ? &*ema : nullptr});
+                        .ema = ema ? &*ema : nullptr,
+                        .checkpoint = checkpoint ? &*checkpoint : nullptr,
+                        .save_every = line.save_every,
+                        .should_stop = should_stop});
   });
-  if (metrics) metrics->write(result);
+  if (result.stopped) return false;
+  if (metrics) write_results(line, model, ema ? &*ema : nullptr, *metrics, result);
+  return true;
 }
 
 int fail(const std::string& message) {
@@ -153,7 +194,11 @@ int main(int argc, char** argv) {
       std::cout << line.help;
       return 0;
     }
-    train_classifier(line);
+    if (!train_classifier(line)) {
+      std::cerr << "sconce-train: stopped by SIGTERM; --resume goes on from "
+                << line.checkpoint.string() << '\n';
+      return 128 + SIGTERM;  // what a shell makes of the signal: the run is not over
+    }
   } catch (const train::UsageError& error) {
     std::cerr << "sconce-train: " << error.what() << '\n';
     return 2;

@@ -12,6 +12,7 @@
 #include "sconce/devices.hpp"
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/fwd.hpp"
+#include "sconce/io/checkpoint.hpp"
 #include "sconce/io/safetensors.hpp"
 #include "sconce/io/state_dict.hpp"
 #include "sconce/io/torch_file.hpp"

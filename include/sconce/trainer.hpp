@@ -19,6 +19,10 @@ namespace sconce::distributed {
 class ProcessGroup;
 }  // namespace sconce::distributed
 
+namespace sconce::io {
+class Checkpoint;
+}  // namespace sconce::io
+
 namespace sconce::optim {
 class ExponentialMovingAverage;
 namespace lr_scheduler {
@@ -69,6 +73,15 @@ struct FitData {
 
   /// Updated after each of the optimizer's steps, and tested in the model's place; null: neither.
   optim::ExponentialMovingAverage* ema = nullptr;
+
+  /// Where the fit goes on, if the checkpoint resumes, and where it is saved after each epoch, with
+  /// test_acc for its metric. Null: neither.
+  io::Checkpoint* checkpoint = nullptr;
+  int64_t save_every = 0;  ///< saves within an epoch too, after so many steps each; 0: not
+
+  /// Asked after each step, in a process group only before each save, since all ranks must stop at
+  /// one step: whether to save and to end the fit. Empty: never.
+  std::function<bool()> should_stop = {};
 };
 
 /// What one epoch came to. Accuracies are shares of 1; test_acc is empty without test data.
@@ -83,7 +96,8 @@ struct EpochMetrics {
 
 /// What `Trainer::fit` came to, an entry an epoch.
 struct FitResult {
-  std::vector<EpochMetrics> epochs = {};
+  std::vector<EpochMetrics> epochs = {};  ///< those before a resumed fit's checkpoint too
+  bool stopped = false;                   ///< by should_stop, before the last epoch was over
 
   /// Examples trained on per second of training, over all epochs; nan without an epoch.
   double examples_per_second() const;
@@ -121,9 +135,13 @@ class Trainer {
   /// Prepares the model, then trains it for max_epochs over `data.train`, whose order is that of
   /// the epoch's number from 0, and tests after each. An epoch's last step may be of fewer batches.
   /// Leaves the model on the device, in training mode, with its own values and not the averages.
-  /// @throw c10::Error if `data.train` or `data.test` has no batches; in a process group if the
-  /// model is no DistributedDataParallel, or one that is not on the trainer's device, or if a rank
-  /// has another number of training batches; else what the model throws.
+  /// With a checkpoint the result is, bit for bit on the CPU, the same however often the fit was
+  /// stopped, killed and resumed, with the same data, options and number of threads.
+  /// @throw c10::Error if `data.train` or `data.test` has no batches; with a checkpoint if the
+  /// optimizer is none of sconce's or the data has another number of batches than when it was
+  /// saved, and what Checkpoint throws; in a process group if the model is no
+  /// DistributedDataParallel, or one that is not on the trainer's device, or if a rank has another
+  /// number of training batches; else what the model throws.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
     return fit_model(as_model(model), optimizer, data);
@@ -131,13 +149,13 @@ class Trainer {
 
   /// Trains the model, which is on the device already, once over `data.train`, in its order, with
   /// what goes along, and does not test. Leaves it in training mode. The result is epoch 1.
-  /// @throw c10::Error if there are no batches; in a process group as `fit`; else what the model
-  /// throws.
+  /// @throw c10::Error if there are no batches, or a checkpoint or should_stop, which are `fit`'s;
+  /// in a process group as `fit`; else what the model throws.
   template <class M>
   EpochMetrics fit_epoch(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
     const Model checked = as_model(model);
     check_fit(checked, data, "sconce::Trainer::fit_epoch");
-    return train_model(checked, optimizer, data);
+    return train_epoch(checked, optimizer, data);
   }
 
   /// Returns the share of the batches' examples that the model, which is on the device already,
@@ -162,6 +180,9 @@ class Trainer {
     std::function<std::shared_ptr<void>()> no_sync = {};
   };
 
+  struct Epoch;  // how far an epoch is
+  class Saver;   // saves a fit and resumes it
+
   template <class M>
   static Model as_model(M& model) {
     const auto forward_of = [](auto& callee) -> Model::Forward {
@@ -180,8 +201,12 @@ class Trainer {
 
   void check_fit(const Model& model, const FitData& data, const char* who) const;
   FitResult fit_model(const Model& model, torch::optim::Optimizer& optimizer, const FitData& data);
-  EpochMetrics train_model(const Model& model, torch::optim::Optimizer& optimizer,
+  EpochMetrics train_epoch(const Model& model, torch::optim::Optimizer& optimizer,
                            const FitData& data);
+  // What is left of the epoch; `after_step` says whether to stop, which leaves no metrics.
+  std::optional<EpochMetrics> train_model(const Model& model, torch::optim::Optimizer& optimizer,
+                                          const FitData& data, Epoch& epoch,
+                                          const std::function<bool()>& after_step);
   // The model's (N, classes) and their loss against y, in the trainer's precision.
   std::pair<torch::Tensor, torch::Tensor> output_and_loss(const Model& model,
                                                           const torch::Tensor& x,

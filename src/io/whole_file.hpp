@@ -15,6 +15,20 @@
 
 namespace sconce::io {
 
+/// Removes what killed writers left in the folder of files whose names begin so; a part that is
+/// being written is locked, and stays.
+inline void sweep_parts(const std::filesystem::path& folder, const std::string& prefix) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(prefix) || !name.ends_with(".part")) continue;
+    const int fd = ::open(entry.path().c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) continue;
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
+    ::close(fd);
+  }
+}
+
 /// A file that appears whole under its name or not at all, also where the machine goes down: it is
 /// written beside, synced and renamed. What a killed writer left beside is removed by the next.
 class WholeFile {
@@ -27,7 +41,7 @@ class WholeFile {
     const bool exists = ::stat(path_.c_str(), &before) == 0;
     TORCH_CHECK(!exists || S_ISREG(before.st_mode), who_, ": ", path_.string(),
                 ": expected a regular file to replace, found something else");
-    sweep();
+    sweep_parts(folder_, prefix());
     create();
     if (exists && ::fchmod(fd_, before.st_mode & 07777) != 0) fail("keep the permissions of");
   }
@@ -90,18 +104,6 @@ class WholeFile {
       if (fd_ < 0) fail("make");
       if (::flock(fd_, LOCK_EX) != 0 || ::fstat(fd_, &now) != 0) fail("lock");
     } while (now.st_nlink == 0);
-  }
-
-  void sweep() const {
-    std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_, ignored)) {
-      const std::string name = entry.path().filename().string();
-      if (!name.starts_with(prefix()) || !name.ends_with(".part")) continue;
-      const int fd = ::open(entry.path().c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-      if (fd < 0) continue;
-      if (::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
-      ::close(fd);
-    }
   }
 
   std::string who_;

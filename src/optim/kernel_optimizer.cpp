@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "optim/conversions.hpp"
+#include "state_values.hpp"
 
 namespace sconce::optim {
 
@@ -48,16 +49,6 @@ Mode choose(const std::vector<torch::optim::OptimizerParamGroup>& groups) {
   };
   if (all(fits_fused)) return Mode::fused;
   return all(fits_foreach) ? Mode::foreach : Mode::for_loop;
-}
-
-GenericDict string_dict() {
-  return GenericDict(c10::StringType::get(), c10::AnyType::get());
-}
-
-IValue require(const GenericDict& dict, const IValue& key, const std::string& where) {
-  const auto found = dict.find(key);
-  TORCH_CHECK(found != dict.end(), where, ": expected the key ", key, ", and it is not there");
-  return found->value();
 }
 
 }  // namespace
@@ -259,7 +250,7 @@ IValue KernelOptimizer::state_dict() const {
 void KernelOptimizer::read_group(const Dict& dict, const ParamGroup& group,
                                  Options& options) const {
   const std::string where = name_ + "::load_state_dict";
-  const size_t size = require(dict, "params", where).toListRef().size();
+  const size_t size = require_list(dict, "params", where).size();
   TORCH_CHECK_VALUE(size == group.params().size(), where, ": expected a group of ",
                     group.params().size(), " parameters, got ", size);
   const bool maximize = flag(dict, "maximize");
@@ -271,22 +262,21 @@ void KernelOptimizer::read_group(const Dict& dict, const ParamGroup& group,
 
 void KernelOptimizer::load_state_dict(const IValue& state_dict) {
   const std::string where = name_ + "::load_state_dict";
-  TORCH_CHECK(state_dict.isGenericDict(), where, ": expected a dict, got ", state_dict.tagKind());
-  const auto states = require(state_dict.toGenericDict(), "state", where).toGenericDict();
-  const IValue groups = require(state_dict.toGenericDict(), "param_groups", where);
-  TORCH_CHECK_VALUE(groups.toListRef().size() == param_groups_.size(), where, ": expected ",
-                    param_groups_.size(), " parameter groups, got ", groups.toListRef().size());
+  const auto states = require(state_dict, "state", where).toGenericDict();
+  const auto groups = require_list(state_dict, "param_groups", where);
+  TORCH_CHECK_VALUE(groups.size() == param_groups_.size(), where, ": expected ",
+                    param_groups_.size(), " parameter groups, got ", groups.size());
 
   std::vector<std::unique_ptr<Options>> new_options;
   decltype(state_) new_state;
   for (size_t i = 0; i < param_groups_.size(); ++i) {
     const auto& group = param_groups_[i];
-    const auto dict = groups.toListRef()[i].toGenericDict();
+    const auto dict = groups[i].toGenericDict();
     new_options.push_back(group.options().clone());
     read_group(dict, group, *new_options.back());
-    const IValue indices = require(dict, "params", where);
+    const auto indices = require_list(dict, "params", where);
     for (size_t k = 0; k < group.params().size(); ++k) {
-      const auto found = states.find(indices.toListRef()[k]);
+      const auto found = states.find(indices[k]);
       if (found == states.end()) continue;
       Tensors tensors;
       for (const auto& entry : found->value().toGenericDict()) {

@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <regex>
 #include <sstream>
 
@@ -143,6 +144,13 @@ TEST_CASE("sconce-train refuses flags of several devices that cannot be together
     check_usage_error("--parallel distributed --timeout " + std::string(value), "--timeout",
                       "takes a number from 0.001 to 1000000");
   }
+}
+
+TEST_CASE("sconce-train refuses flags of checkpoints without a folder for them") {
+  check_usage_error("--resume", "--resume", "takes a --checkpoint folder");
+  check_usage_error("--save-every 5", "--save-every", "takes a --checkpoint folder");
+  check_usage_error("--checkpoint x --save-every -1", "--save-every", "takes a whole number");
+  check_usage_error("--checkpoint x --fast-dev-run", "--checkpoint", "not --fast-dev-run");
 }
 
 TEST_CASE("sconce-train reads numbers as decimal") {
@@ -384,6 +392,127 @@ TEST_CASE("sconce-train runs under torchrun", "[distributed][python]") {
   const TempDir one;
   REQUIRE(train("--model mlp --epochs 2 --device cpu --out " + one.path().string()).exit_code == 0);
   check_as_one(folder.path() / "metrics.csv", one.path() / "metrics.csv");
+}
+
+namespace {
+
+bool holds_checkpoint(const fs::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.path().extension() == ".pt") return true;
+  }
+  return false;
+}
+
+void wait_until(const std::function<bool()>& holds) {
+  for (int i = 0; i < 6000 && !holds(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  REQUIRE(holds());
+}
+
+// The ids of the processes that have the text in their command line and in their environment.
+std::vector<int> processes_with(const std::string& argument, const std::string& variable) {
+  std::vector<int> found;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string command = contents(entry.path() / "cmdline");
+    const std::string variables = '\0' + contents(entry.path() / "environ");
+    if (command.starts_with(program) && command.find(argument) != command.npos &&
+        variables.find('\0' + variable + '\0') != variables.npos) {
+      found.push_back(std::stoi(entry.path().filename().string()));
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("SIGTERM saves the run and ends it, and resumed it comes to what it would have",
+          "[distributed]") {
+  const TempDir folder;
+  const std::string run = (folder.path() / "run").string();
+  const std::vector<std::string> command = {
+      program, "--model",     "lenet", "--epochs",     "3",        "--device",
+      "cpu",   "--optimizer", "adamw", "--scheduler",  "onecycle", "--precision",
+      "fp16",  "--ema",       "0.9",   "--accumulate", "2"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), command.begin(), command.end());
+    return std::make_unique<sconce::test::Process>(more, sconce::test::Variables{});
+  };
+  sconce::test::Processes stopped;
+  stopped.push_back(with({"--checkpoint", run, "--save-every", "5", "--out", run}));
+  wait_until([&] { return holds_checkpoint(run); });
+  stopped[0]->send(SIGTERM);
+  wait_for(stopped, sconce::test::Seconds(30));
+  CHECK(stopped[0]->exit_code == 143);
+  CHECK(stopped[0]->err() ==
+        "sconce-train: stopped by SIGTERM; --resume goes on from " + run + "\n");
+  CHECK_FALSE(fs::exists(fs::path(run) / "model.safetensors"));
+
+  const std::string whole = (folder.path() / "whole").string();
+  sconce::test::Processes others;
+  others.push_back(with({"--checkpoint", run, "--resume", "--out", run}));
+  others.push_back(with({"--out", whole}));
+  wait_for(others, sconce::test::Seconds(60));
+  CHECK(others[0]->exit_code == 0);
+  CHECK_THAT(others[0]->out(), ContainsSubstring("resuming from " + run + "/checkpoint-00000"));
+  REQUIRE(others[1]->exit_code == 0);
+  CHECK(contents(fs::path(run) / "model.safetensors") ==
+        contents(fs::path(whole) / "model.safetensors"));
+  CHECK(losses_of(fs::path(run) / "metrics.csv") == losses_of(fs::path(whole) / "metrics.csv"));
+
+  const auto again = train("--model lenet --device cpu --checkpoint " + run);
+  CHECK(again.exit_code == 1);
+  CHECK_THAT(again.err, ContainsSubstring("expected a folder without checkpoints, or resume"));
+}
+
+TEST_CASE("under torchrun with restarts a killed rank leaves the result as it is",
+          "[distributed][python]") {
+  const TempDir folder;
+  const auto start = [&](const std::string& name) {
+    const std::string run = (folder.path() / name).string();
+    return std::make_unique<sconce::test::Process>(
+        std::vector<std::string>{fs::path(SCONCE_PYTHON).replace_filename("torchrun").string(),
+                                 "--standalone",
+                                 "--nproc-per-node=2",
+                                 "--max-restarts=1",
+                                 "--no-python",
+                                 program,
+                                 "--model",
+                                 "lenet",
+                                 "--epochs",
+                                 "3",
+                                 "--device",
+                                 "cpu",
+                                 "--parallel",
+                                 "distributed",
+                                 "--timeout",
+                                 "20",
+                                 "--checkpoint",
+                                 run,
+                                 "--save-every",
+                                 "3",
+                                 "--resume",
+                                 "--out",
+                                 run},
+        sconce::test::Variables{});
+  };
+  sconce::test::Processes runs;
+  runs.push_back(start("killed"));
+  const auto killed = folder.path() / "killed", whole = folder.path() / "whole";
+  wait_until([&] { return holds_checkpoint(killed); });
+  const auto ranks = processes_with(killed.string(), "RANK=1");
+  REQUIRE(ranks.size() == 1);
+  kill(ranks[0], SIGKILL);
+  wait_for(runs, sconce::test::Seconds(100));
+  INFO(runs[0]->err());
+  REQUIRE(runs[0]->exit_code == 0);
+  CHECK_THAT(runs[0]->out(), ContainsSubstring("resuming from " + killed.string()));
+  runs.push_back(start("whole"));
+  wait_for(runs, sconce::test::Seconds(100));
+  REQUIRE(runs[1]->exit_code == 0);
+  CHECK(contents(killed / "model.safetensors") == contents(whole / "model.safetensors"));
+  CHECK(losses_of(killed / "metrics.csv") == losses_of(whole / "metrics.csv"));
 }
 
 TEST_CASE("sconce-train runs under mpirun", "[distributed]") {

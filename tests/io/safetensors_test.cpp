@@ -12,6 +12,7 @@
 #include "io/safetensors_header.hpp"
 #include "support/ask_python.hpp"
 #include "support/error_of.hpp"
+#include "support/peak_memory.hpp"
 #include "support/require_gpu.hpp"
 #include "support/temp_dir.hpp"
 
@@ -186,6 +187,24 @@ TEST_CASE("what is no regular file is refused at once") {
   CHECK_THROWS_WITH(load_safetensors(fifo), ContainsSubstring("expected a regular file"));
   CHECK_THROWS_WITH(load_safetensors(folder.path()), ContainsSubstring("expected a regular file"));
   CHECK_THROWS_WITH(load_safetensors(folder.path() / "none"), ContainsSubstring("No such file"));
+}
+
+TEST_CASE("a refused file takes no memory, whatever it says of itself") {
+  const TempDir folder;
+  const std::string bytes(1 << 20, ' ');
+  load_safetensors(folder.write("good", with_length("{}" + bytes)));
+  const double before = sconce::test::peak_memory();
+  for (const char* shape : {"[4294967296,1024]", "[1099511627776]", "[1048576,1048576,4]"}) {
+    for (const char* offsets : {"[0,4398046511104]", "[0,4]", "[4398046511104,4398046511108]"}) {
+      refusal(folder, with_length("{\"a\":" + entry("F32", shape, offsets) + "}", bytes));
+    }
+  }
+  for (const uint64_t length : {uint64_t{99'999'999}, uint64_t{1} << 40, ~uint64_t{0}}) {
+    refusal(folder, std::string(reinterpret_cast<const char*>(&length), 8) + bytes);
+  }
+  refusal(folder, with_length(std::string(1 << 20, '{')));
+  refusal(folder, with_length("{\"a\":" + std::string(1 << 20, '[')));
+  CHECK(sconce::test::peak_memory() - before < 64);
 }
 
 TEST_CASE(

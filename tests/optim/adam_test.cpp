@@ -2,6 +2,7 @@
 
 #include "catch.hpp"
 #include "optim/training.hpp"
+#include "sconce/io/torch_file.hpp"
 #include "support/host_reads.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -256,9 +257,7 @@ TEST_CASE("a training that changes from C++ to Python and back ends with the sam
   for (const auto& c : cases) {
     const auto parameters = sconce::test::make_parameters(c.dtype);
     const auto fresh = c.make(parameters, c.kernel);
-    std::ifstream file(folder.path() / (c.name + ".python.pt"), std::ios::binary);
-    const std::vector<char> bytes(std::istreambuf_iterator<char>(file), {});
-    fresh->load_state_dict(torch::jit::pickle_load(bytes));
+    fresh->load_state_dict(sconce::io::load_torch(folder.path() / (c.name + ".python.pt")));
     auto result = sconce::test::result_of(*fresh, parameters);
     for (const auto& [key, tensor] : ours.at(c.name).tensors) {
       if (key.starts_with("state.")) CHECK(sconce::test::same_bits(result.tensors.at(key), tensor));

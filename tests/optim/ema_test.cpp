@@ -4,6 +4,7 @@
 
 #include "catch.hpp"
 #include "sconce/devices.hpp"
+#include "sconce/io/torch_file.hpp"
 #include "sconce/nn/lazy.hpp"
 #include "support/ask_python.hpp"
 #include "support/host_reads.hpp"
@@ -83,8 +84,8 @@ struct Averaged {
 
 TEST_CASE("the averages are bitwise those of Python, also from a state in the middle", "[python]") {
   const TempDir folder;
-  auto answer = sconce::test::ask_python(folder, "ema.py", "averages");
-  const auto cases = torch::pickle_load({std::istreambuf_iterator<char>(answer), {}});
+  sconce::test::ask_python(folder, "ema.py", "averages");
+  const auto cases = sconce::io::load_torch(folder.path() / "averages");
   REQUIRE(cases.toListRef().size() == 36);
   for (const auto& value : cases.toListRef()) {
     const auto example = value.toGenericDict();

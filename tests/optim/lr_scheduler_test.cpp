@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "catch.hpp"
+#include "sconce/io/torch_file.hpp"
 #include "support/ask_python.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -415,14 +416,11 @@ TEST_CASE("a state goes from C++ to Python's schedulers and from Python's to our
     states.push_back(list);
   }
   write_cases(folder, cases);
-  const auto bytes = torch::pickle_save(states);
-  std::ofstream(folder.path() / "ours", std::ios::binary)
-      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  sconce::io::save_torch(folder.path() / "ours", states);
 
   auto answer = sconce::test::ask_python(folder, "lr_scheduler.py", "states");
   answer.ignore(100, '\n');  // the first "case"
-  std::ifstream file(folder.path() / "theirs", std::ios::binary);
-  const auto theirs = torch::pickle_load({std::istreambuf_iterator<char>(file), {}});
+  const auto theirs = sconce::io::load_torch(folder.path() / "theirs");
   REQUIRE(theirs.toListRef().size() == cases.size());
   for (size_t i = 0; i < cases.size(); ++i) {
     INFO(cases[i].python);

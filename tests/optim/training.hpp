@@ -1,6 +1,5 @@
 #pragma once
 
-#include <torch/csrc/jit/serialization/pickle.h>
 #include <torch/version.h>
 
 #include <fstream>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "sconce/io/torch_file.hpp"
 #include "sconce/optim/kernel_optimizer.hpp"
 #include "support/run_program.hpp"
 #include "support/temp_dir.hpp"
@@ -163,9 +163,7 @@ inline void write_half(const std::filesystem::path& file, const optim::KernelOpt
   c10::impl::GenericDict half(c10::StringType::get(), c10::AnyType::get());
   half.insert("optimizer", optimizer.state_dict());
   half.insert("parameters", c10::List<torch::Tensor>(parameters));
-  const auto bytes = torch::jit::pickle_save(half);
-  std::ofstream(file, std::ios::binary)
-      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  io::save_torch(file, half);
 }
 
 /// Does the training; `folder` takes the files of one that is half Python's.

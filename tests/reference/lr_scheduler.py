@@ -82,7 +82,7 @@ with open(path, "w") as out:
                 continue
             run(case, schedulers, o, range(STEPS + 1), out)
     else:
-        ours, theirs = torch.load(path.parent / "ours", weights_only=False), []
+        ours, theirs = torch.load(path.parent / "ours", weights_only=True), []
         for case, states in zip(cases, ours, strict=True):
             o, schedulers = make(case)
             for i in range(1, MIDDLE + 1):

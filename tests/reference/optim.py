@@ -56,7 +56,7 @@ def train(folder, name, kind, dtype, tensor_lr, arguments, of_second):
     parameters = [p for group in groups for p in group["params"]]
     first = 0
     if (folder / f"{name}.pt").exists():
-        half = torch.load(folder / f"{name}.pt", weights_only=False)
+        half = torch.load(folder / f"{name}.pt", weights_only=True)
         first = STEPS // 2
         optimizer.load_state_dict(half["optimizer"])
         with torch.no_grad():

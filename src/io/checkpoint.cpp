@@ -1,0 +1,285 @@
+#include "sconce/io/checkpoint.hpp"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "io/whole_file.hpp"
+#include "sconce/amp/grad_scaler.hpp"
+#include "sconce/devices.hpp"
+#include "sconce/distributed/process_group.hpp"
+#include "sconce/io/state_dict.hpp"
+#include "sconce/io/torch_file.hpp"
+#include "sconce/optim/ema.hpp"
+#include "sconce/optim/kernel_optimizer.hpp"
+#include "sconce/optim/lr_scheduler_base.hpp"
+#include "state_values.hpp"
+
+namespace sconce::io {
+
+namespace {
+
+namespace fs = std::filesystem;
+using c10::IValue;
+
+constexpr auto who = "sconce::io::Checkpoint: ";
+constexpr auto prefix = "checkpoint-";
+constexpr auto best_link = "best.pt";
+
+// Where a tensor must lie for the group's collectives.
+torch::Device device_of(const distributed::ProcessGroup* group) {
+  return group != nullptr && group->backend() == "nccl" ? gpu(group->local_rank()) : cpu();
+}
+
+bool writes(const CheckpointOptions& options) {
+  return options.process_group == nullptr || options.process_group->rank() == 0;
+}
+
+std::vector<at::Generator> generators() {
+  std::vector<at::Generator> all = {at::detail::getDefaultCPUGenerator()};
+  for (int i = 0; i < num_gpus(); ++i) {
+    all.push_back(at::globalContext().defaultGenerator(gpu(i)));
+  }
+  return all;
+}
+
+torch::Tensor random_state() {
+  std::vector<torch::Tensor> states;
+  for (auto generator : generators()) {
+    const std::scoped_lock lock(generator.mutex());
+    states.push_back(generator.get_state());
+  }
+  return at::cat(states);
+}
+
+// On a machine with other GPUs the generators of those that are missing keep their state.
+void set_random_state(const torch::Tensor& state) {
+  int64_t next = 0;
+  for (auto generator : generators()) {
+    const std::scoped_lock lock(generator.mutex());
+    const int64_t size = generator.get_state().numel();
+    if (next + size > state.numel()) return;
+    generator.set_state(state.narrow(0, next, size).clone());
+    next += size;
+  }
+}
+
+// Each rank's, in rank order; machines may have different numbers of GPUs.
+c10::List<IValue> random_states(const distributed::ProcessGroup* group) {
+  const auto own = random_state();
+  c10::List<IValue> states(c10::AnyType::get());
+  if (group == nullptr) {
+    states.push_back(own);
+    return states;
+  }
+  const auto device = device_of(group);
+  const auto size = at::empty({1}, at::TensorOptions(at::kLong).device(device)).fill_(own.numel());
+  const auto sizes = at::cat(group->all_gather(size)).cpu();
+  auto padded = at::zeros({sizes.max().item<int64_t>()}, own.options());
+  padded.narrow(0, 0, own.numel()).copy_(own);
+  const auto all = group->all_gather(padded.to(device));
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    states.push_back(all[rank].cpu().narrow(0, 0, sizes.const_data_ptr<int64_t>()[rank]).clone());
+  }
+  return states;
+}
+
+// What of the run is in the file, None for what the run has not.
+c10::impl::GenericDict states_of(const RunParts& parts) {
+  auto states = string_dict();
+  const auto insert = [&](const char* key, const auto* part, const auto& state_of) {
+    states.insert(key, part == nullptr ? IValue() : IValue(state_of(*part)));
+  };
+  insert("model", parts.model, [](const auto& part) { return as_ivalue(state_dict(part)); });
+  insert("optimizer", parts.optimizer, [](const auto& part) { return part.state_dict(); });
+  insert("scheduler", parts.scheduler, [](const auto& part) { return part.state_dict(); });
+  insert("scaler", parts.scaler, [](const auto& part) { return as_ivalue(part.state_dict()); });
+  insert("ema", parts.ema, [](const auto& part) { return as_ivalue(part.state_dict()); });
+  return states;
+}
+
+void check_parts(const IValue& saved, const RunParts& parts, const std::string& where) {
+  const auto check = [&](const char* key, const void* part) {
+    const bool is_saved = !require(saved, key, where).isNone();
+    TORCH_CHECK(is_saved == (part != nullptr), where, ": expected a run ",
+                is_saved ? "with" : "without", " '", key, "', as it was saved");
+  };
+  check("model", parts.model);
+  check("optimizer", parts.optimizer);
+  check("scheduler", parts.scheduler);
+  check("scaler", parts.scaler);
+  check("ema", parts.ema);
+}
+
+void load_parts(const IValue& saved, const RunParts& parts, const std::string& where) {
+  const auto state = [&](const char* key) { return require(saved, key, where); };
+  if (parts.model != nullptr) load_state_dict(*parts.model, as_state_dict(state("model")));
+  if (parts.optimizer != nullptr) parts.optimizer->load_state_dict(state("optimizer"));
+  if (parts.scheduler != nullptr) parts.scheduler->load_state_dict(state("scheduler"));
+  if (parts.scaler != nullptr && parts.scaler->is_enabled()) {
+    parts.scaler->load_state_dict(as_grad_scaler_state(state("scaler")));
+  }
+  if (parts.ema != nullptr) parts.ema->load_state_dict(as_state_dict(state("ema")));
+}
+
+std::string file_name(const RunProgress& progress) {
+  char name[64];
+  std::snprintf(name, sizeof name, "%s%06lld-%08lld.pt", prefix,
+                static_cast<long long>(progress.epoch), static_cast<long long>(progress.batch));
+  return name;
+}
+
+}  // namespace
+
+Checkpoint::Checkpoint(fs::path folder, const CheckpointOptions& options)
+    : folder_(std::move(folder)), options_(options) {
+  TORCH_CHECK(options.keep_last >= 1, who, "expected keep_last of at least 1, got ",
+              options.keep_last);
+  if (!writes(options)) return;
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  TORCH_CHECK(!error, who, folder_.string(), ": cannot make the folder: ", error.message());
+  TORCH_CHECK(options.resume || files().empty(), who, folder_.string(),
+              ": expected a folder without checkpoints, or resume; found ", latest().string());
+}
+
+void Checkpoint::save(const RunParts& parts, const RunProgress& progress,
+                      std::optional<double> metric) {
+  TORCH_CHECK(progress.epoch >= 0 && progress.batch >= 0, who, "expected progress of 0 or more, ",
+              "got epoch ", progress.epoch, " and batch ", progress.batch);
+  auto state = states_of(parts);
+  state.insert("generators", random_states(options_.process_group));
+  if (!writes(options_)) return;
+  const std::string name = file_name(progress);
+  state.insert("epoch", progress.epoch);
+  state.insert("batch", progress.batch);
+  state.insert("extra", progress.extra);
+  auto best = best_;
+  if (metric && (!best || *metric > best->metric)) best = {*metric, name};
+  IValue best_state;
+  if (best) {
+    auto dict = string_dict();
+    dict.insert("metric", best->metric);
+    dict.insert("file", best->file);
+    best_state = dict;
+  }
+  state.insert("best", best_state);
+  save_torch(folder_ / name, state);
+  best_ = best;
+  link_best();
+  prune();
+}
+
+std::optional<RunProgress> Checkpoint::load(const RunParts& parts) {
+  const std::string name = options_.resume ? agreed_latest() : "";
+  if (name.empty()) return {};
+  const std::string where = who + (folder_ / name).string();
+  const IValue saved = load_torch(folder_ / name);
+  const RunProgress progress = {require_count(saved, "epoch", where),
+                                require_count(saved, "batch", where),
+                                require(saved, "extra", where)};
+  const auto states = require_list(saved, "generators", where);
+  const auto* group = options_.process_group;
+  const size_t ranks = group == nullptr ? 1 : static_cast<size_t>(group->world_size());
+  TORCH_CHECK(states.size() == ranks, where, ": expected a run of ", states.size(),
+              " processes, as it was saved, got ", ranks);
+  const IValue& own = states[group == nullptr ? 0 : static_cast<size_t>(group->rank())];
+  TORCH_CHECK(own.isTensor() && own.toTensor().scalar_type() == at::kByte, where,
+              ": expected tensors of bytes for 'generators'");
+  check_parts(saved, parts, where);
+  const IValue best = require(saved, "best", where);
+  std::optional<Best> new_best;
+  if (!best.isNone()) {
+    const IValue file = require(best, "file", where);
+    TORCH_CHECK(file.isString(), where, ": expected a text for 'file', got ", file.tagKind());
+    new_best = {require_number(best, "metric", where), file.toStringRef()};
+  }
+  load_parts(saved, parts, where);
+  set_random_state(own.toTensor());
+  best_ = new_best;
+  return progress;
+}
+
+fs::path Checkpoint::latest() const {
+  const auto all = files();
+  return all.empty() ? fs::path() : folder_ / all.back();
+}
+
+fs::path Checkpoint::best() const {
+  return best_ ? folder_ / best_->file : fs::path();
+}
+
+// The names of the checkpoints, from the earliest to the latest.
+std::vector<std::string> Checkpoint::files() const {
+  static const std::regex pattern(prefix + std::string("[0-9]{6,}-[0-9]{8,}\\.pt"));
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder_, error)) {
+    const std::string name = entry.path().filename().string();
+    if (std::regex_match(name, pattern)) names.push_back(name);
+  }
+  TORCH_CHECK(!error, who, folder_.string(), ": cannot read the folder: ", error.message());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// The name of the latest on which all ranks agree, for another machine may not see it yet.
+std::string Checkpoint::agreed_latest() const {
+  const auto* group = options_.process_group;
+  std::string name = writes(options_) ? latest().filename().string() : "";
+  if (group == nullptr) return name;
+  auto text = at::zeros({256}, at::kByte);
+  std::copy(name.begin(), name.end(), text.data_ptr<uint8_t>());
+  text = text.to(device_of(group));
+  group->broadcast(text, 0);
+  return reinterpret_cast<const char*>(text.cpu().const_data_ptr<uint8_t>());
+}
+
+void Checkpoint::link_best() const {
+  if (!best_) return;
+  const fs::path beside = folder_ / (std::string(best_link) + ".part");
+  std::error_code error;
+  fs::remove(beside, error);
+  fs::create_symlink(best_->file, beside, error);
+  if (!error) fs::rename(beside, folder_ / best_link, error);
+  TORCH_CHECK(!error, who, (folder_ / best_link).string(), ": cannot link it: ", error.message());
+}
+
+void Checkpoint::prune() const {
+  auto names = files();
+  names.resize(names.size() - std::min(names.size(), static_cast<size_t>(options_.keep_last)));
+  for (const auto& name : names) {
+    std::error_code ignored;  // the next save tries again
+    if (!options_.keep_best || !best_ || name != best_->file) fs::remove(folder_ / name, ignored);
+  }
+  sweep_parts(folder_, prefix);
+}
+
+c10::IValue as_ivalue(const amp::GradScalerState& state) {
+  auto dict = string_dict();
+  if (state == amp::GradScalerState{}) return dict;  // of a disabled one, as Python's
+  dict.insert("scale", state.scale);
+  dict.insert("growth_factor", state.growth_factor);
+  dict.insert("backoff_factor", state.backoff_factor);
+  dict.insert("growth_interval", state.growth_interval);
+  dict.insert("_growth_tracker", state.growth_tracker);
+  return dict;
+}
+
+amp::GradScalerState as_grad_scaler_state(const c10::IValue& state) {
+  const std::string where = "sconce::io::as_grad_scaler_state";
+  if (state.isGenericDict() && state.toGenericDict().empty()) return {};
+  return {.scale = require_number(state, "scale", where),
+          .growth_factor = require_number(state, "growth_factor", where),
+          .backoff_factor = require_number(state, "backoff_factor", where),
+          .growth_interval = require_count(state, "growth_interval", where),
+          .growth_tracker = require_count(state, "_growth_tracker", where)};
+}
+
+}  // namespace sconce::io

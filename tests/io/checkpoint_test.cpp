@@ -1,0 +1,327 @@
+#include "sconce/io/checkpoint.hpp"
+
+#include <torch/nn/modules.h>
+#include <torch/nn/modules/container/sequential.h>
+
+#include <csignal>
+#include <random>
+
+#include "catch.hpp"
+#include "sconce/amp/grad_scaler.hpp"
+#include "sconce/io/safetensors.hpp"
+#include "sconce/io/state_dict.hpp"
+#include "sconce/io/torch_file.hpp"
+#include "sconce/optim/ema.hpp"
+#include "sconce/optim/lr_scheduler.hpp"
+#include "sconce/optim/sgd.hpp"
+#include "support/ask_python.hpp"
+#include "support/error_of.hpp"
+#include "support/processes.hpp"
+#include "support/require_gpu.hpp"
+#include "support/temp_dir.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::io::Checkpoint;
+using sconce::io::CheckpointOptions;
+using sconce::io::RunProgress;
+using sconce::test::contents;
+using sconce::test::error_of;
+using sconce::test::TempDir;
+
+namespace {
+
+namespace fs = std::filesystem;
+namespace lr_scheduler = sconce::optim::lr_scheduler;
+using Names = std::vector<std::string>;
+
+// A run with one of each part; two of them differ in their values.
+struct Run {
+  explicit Run(uint64_t seed, torch::Device device = torch::kCPU) {
+    torch::manual_seed(seed);
+    net->to(device);
+    for (int i = 0; i < 3; ++i) step();
+  }
+
+  torch::Tensor step() {
+    const auto x = torch::randn({5, 4}, net->parameters()[0].device());
+    optimizer.zero_grad();
+    const auto loss = net->forward(x).square().mean();
+    scaler.scale(loss).backward();
+    scaler.step(optimizer);
+    scaler.update();
+    ema.update();
+    scheduler.step();
+    return loss.detach();
+  }
+
+  sconce::io::RunParts parts() { return {&*net, &optimizer, &scheduler, &scaler, &ema}; }
+
+  torch::nn::Sequential net{torch::nn::Linear(4, 3), torch::nn::BatchNorm1d(3),
+                            torch::nn::Dropout(0.5), torch::nn::Linear(3, 2)};
+  sconce::optim::SGD optimizer{net->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9)};
+  lr_scheduler::StepLR scheduler{optimizer, /*step_size=*/2};
+  sconce::amp::GradScaler scaler{{.device = torch::kCPU, .growth_interval = 2}};
+  sconce::optim::ExponentialMovingAverage ema{*net, {.decay = 0.9}};
+};
+
+Names names_in(const fs::path& folder) {
+  Names names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("a run goes on from its checkpoint as if nothing had happened") {
+  const TempDir folder;
+  Run first(1);
+  Checkpoint saved(folder.path());
+  saved.save(first.parts(), {.epoch = 2, .batch = 7, .extra = std::string("more")});
+  std::vector<torch::Tensor> losses;
+  for (int i = 0; i < 5; ++i) losses.push_back(first.step());
+
+  Run second(2);
+  Checkpoint checkpoint(folder.path(), {.resume = true});
+  const auto progress = checkpoint.load(second.parts());
+  REQUIRE(progress);
+  CHECK(progress->epoch == 2);
+  CHECK(progress->batch == 7);
+  CHECK(progress->extra == c10::IValue("more"));
+  for (const auto& loss : losses) CHECK(torch::equal(second.step(), loss));
+  for (size_t i = 0; i < first.net->parameters().size(); ++i) {
+    CHECK(torch::equal(first.net->parameters()[i], second.net->parameters()[i]));
+  }
+  CHECK(first.scaler.state_dict() == second.scaler.state_dict());
+  CHECK(first.scheduler.get_last_lr() == second.scheduler.get_last_lr());
+  CHECK(torch::equal(first.ema.state_dict()["module.3.weight"],
+                     second.ema.state_dict()["module.3.weight"]));
+}
+
+TEST_CASE("resuming where nothing is changes nothing, and a folder with checkpoints is not taken") {
+  const TempDir folder;
+  const auto inner = folder.path() / "a" / "b";
+  Run run(1);
+  const auto before = torch::rand({1});
+  torch::manual_seed(5);
+  Checkpoint checkpoint(inner, {.resume = true});
+  CHECK_FALSE(checkpoint.load(run.parts()));
+  const auto drawn = torch::rand({1});
+  torch::manual_seed(5);
+  CHECK(torch::equal(torch::rand({1}), drawn));
+  CHECK(checkpoint.latest().empty());
+  checkpoint.save(run.parts(), {.epoch = 1});
+  CHECK(checkpoint.latest() == inner / "checkpoint-000001-00000000.pt");
+  CHECK_THROWS_WITH(Checkpoint(inner),
+                    ContainsSubstring("expected a folder without checkpoints, or resume; found ") &&
+                        ContainsSubstring("checkpoint-000001-00000000.pt"));
+}
+
+TEST_CASE("the last few and the best are kept, and a resumed run knows the best") {
+  const TempDir folder;
+  Checkpoint checkpoint(folder.path(), {.keep_last = 2});
+  const auto save = [](Checkpoint& to, int64_t epoch, std::optional<double> metric) {
+    to.save({}, {.epoch = epoch}, metric);
+  };
+  folder.write("checkpoint-000000-00000003.pt.4711-0.part", "left by a killed writer");
+  folder.write("other", "not ours");
+  save(checkpoint, 1, 0.5);
+  save(checkpoint, 2, 0.75);
+  save(checkpoint, 3, 0.75);
+  save(checkpoint, 4, {});
+  save(checkpoint, 5, 0.25);
+  CHECK(names_in(folder.path()) == Names{"best.pt", "checkpoint-000002-00000000.pt",
+                                         "checkpoint-000004-00000000.pt",
+                                         "checkpoint-000005-00000000.pt", "other"});
+  CHECK(fs::read_symlink(folder.path() / "best.pt") == "checkpoint-000002-00000000.pt");
+
+  Checkpoint resumed(folder.path(), {.resume = true, .keep_last = 1});
+  CHECK(resumed.load({})->epoch == 5);
+  CHECK(resumed.best() == folder.path() / "checkpoint-000002-00000000.pt");
+  save(resumed, 6, 0.7);
+  CHECK(names_in(folder.path()) == Names{"best.pt", "checkpoint-000002-00000000.pt",
+                                         "checkpoint-000006-00000000.pt", "other"});
+  save(resumed, 7, 0.8);
+  CHECK(names_in(folder.path()) == Names{"best.pt", "checkpoint-000007-00000000.pt", "other"});
+  CHECK_THROWS_WITH(Checkpoint(folder.path(), {.keep_last = 0}), ContainsSubstring("keep_last"));
+}
+
+TEST_CASE("a checkpoint of other parts is refused before anything is changed") {
+  const TempDir folder;
+  Run run(1);
+  Checkpoint(folder.path()).save(run.parts(), {});
+  Run other(2);
+  const auto weight = other.net->parameters()[0].detach().clone();
+  Checkpoint checkpoint(folder.path(), {.resume = true});
+  auto parts = other.parts();
+  parts.ema = nullptr;
+  CHECK_THROWS_WITH(checkpoint.load(parts), ContainsSubstring(checkpoint.latest().string()) &&
+                                                ContainsSubstring("expected a run with 'ema'"));
+  CHECK(torch::equal(other.net->parameters()[0], weight));
+  torch::nn::Linear another(4, 3);
+  parts = other.parts();
+  parts.model = &*another;
+  CHECK_THROWS_WITH(checkpoint.load(parts), ContainsSubstring("unexpected: 0.weight"));
+}
+
+TEST_CASE("shorter checkpoints, and 2,000 flipped bits of one's values, are refused") {
+  const TempDir folder;
+  Run run(1);
+  const auto extra = torch::rand({1000});
+  Checkpoint(folder.path()).save(run.parts(), {.extra = extra});
+  Checkpoint checkpoint(folder.path(), {.resume = true});
+  const auto file = checkpoint.latest();
+  const std::string good = contents(file);
+  const auto error_with = [&](const std::string& bytes) {
+    folder.write(file.filename().string(), bytes);
+    return error_of([&] { checkpoint.load(run.parts()); });
+  };
+  REQUIRE(error_with(good) == "nothing was thrown");
+  const auto weight = run.net->parameters()[0].detach().clone();
+  for (size_t size = 0; size < good.size(); size += 1 + size / 64) {
+    CHECK_THAT(error_with(good.substr(0, size)), ContainsSubstring(file.string()));
+  }
+  const size_t values = good.find(std::string(static_cast<const char*>(extra.data_ptr()), 4000));
+  REQUIRE(values != std::string::npos);
+  std::mt19937 random(1);
+  int refused = 0;
+  for (int i = 0; i < 2000; ++i) {
+    std::string bad = good;
+    char& byte = bad[values + random() % 4000];
+    byte = static_cast<char>(byte ^ (1 << (random() % 8)));
+    refused += error_with(bad).find("the file is damaged") != std::string::npos;
+  }
+  CHECK(refused == 2000);
+  CHECK(torch::equal(run.net->parameters()[0], weight));
+}
+
+TEST_CASE("Python opens a checkpoint and goes on with the run", "[python]") {
+  const TempDir folder;
+  Run run(1);
+  Checkpoint checkpoint(folder.path());
+  checkpoint.save(run.parts(), {.epoch = 2, .batch = 7}, 0.5);
+  const auto x = torch::randn({5, 4});
+  sconce::io::StateDict after;
+  run.net->eval();  // no dropout
+  for (int i = 0; i < 4; ++i) {
+    run.optimizer.zero_grad();
+    run.scaler.scale(run.net->forward(x).square().mean()).backward();
+    run.scaler.step(run.optimizer);
+    run.scaler.update();
+    run.scheduler.step();
+  }
+  after = sconce::io::state_dict(*run.net);
+  after.insert("x", x);
+  sconce::io::save_safetensors(folder.path() / "after", after);
+  std::string line;
+  std::getline(sconce::test::ask_python(folder, "checkpoint.py", "answer"), line);
+  CHECK(line == "epoch 2 batch 7 best 0.5 equal True");
+}
+
+TEST_CASE("a run on a GPU goes on from its checkpoint", "[gpu]") {
+  sconce::test::require_gpu();
+  const TempDir folder;
+  const torch::Device gpu(torch::kCUDA, 0);
+  Run first(1, gpu);
+  Checkpoint(folder.path()).save(first.parts(), {});
+  std::vector<torch::Tensor> losses;
+  for (int i = 0; i < 5; ++i) losses.push_back(first.step());
+  Run second(2, gpu);
+  REQUIRE(Checkpoint(folder.path(), {.resume = true}).load(second.parts()));
+  for (const auto& loss : losses) CHECK(torch::equal(second.step(), loss));
+}
+
+namespace {
+
+// Runs the worker's fit as so many processes and returns what they wrote to stderr.
+std::string run_fit(int ranks, const std::string& folder, const fs::path& out, int stop_after) {
+  std::vector<std::string> command = {SCONCE_WORKER, "fit", folder, out.string()};
+  if (stop_after > 0) command.push_back(std::to_string(stop_after));
+  sconce::test::Processes processes;
+  if (ranks == 1) {
+    processes.push_back(
+        std::make_unique<sconce::test::Process>(command, sconce::test::Variables{}));
+  } else {
+    processes = sconce::test::start_ranks(ranks, command);
+  }
+  wait_for(processes, std::chrono::seconds(60));
+  std::string errors;
+  for (const auto& process : processes) {
+    errors += process->err();
+    if (process->exit_code != 0) errors += "exit code " + std::to_string(process->exit_code);
+  }
+  return errors;
+}
+
+}  // namespace
+
+TEST_CASE("a fit that is stopped after any step and resumed equals one that was not, bit for bit",
+          "[distributed]") {
+  const int ranks = GENERATE(1, 2);
+  const TempDir folder;
+  const auto whole = folder.path() / "whole";
+  REQUIRE(run_fit(ranks, "-", whole, 0) == "");
+  for (const int steps : {1, 3, 5, 7}) {
+    INFO(ranks << " ranks, stopped after " << steps << " steps");
+    const auto checkpoints = (folder.path() / std::to_string(steps)).string();
+    const auto out = folder.path() / ("resumed " + std::to_string(steps));
+    REQUIRE(run_fit(ranks, checkpoints, out, steps) == "");
+    REQUIRE_FALSE(fs::exists(out));
+    REQUIRE(run_fit(ranks, checkpoints, out, 0) == "");
+    CHECK(contents(out) == contents(whole));
+  }
+  CHECK_THAT(run_fit(3 - ranks, (folder.path() / "3").string(), folder.path() / "other", 0),
+             ContainsSubstring("expected a run of " + std::to_string(ranks) + " processes"));
+}
+
+namespace {
+
+// The version of a tensor that the worker saved; -1 if it is a mixture.
+int64_t version_of(const torch::Tensor& x) {
+  const auto first = x[0].item<int64_t>();
+  return x.numel() == 50'000 && x.eq(first).all().item<bool>() ? first : -1;
+}
+
+// Kills a writer so many times at moments of which none is like another.
+void kill_writers(int rounds) {
+  const TempDir folder;
+  std::mt19937 random(std::random_device{}());
+  for (int round = 0; round < rounds; ++round) {
+    int64_t last = 0;
+    {
+      sconce::test::Process writer({SCONCE_WORKER, "save", folder.path().string()}, {});
+      while (writer.out().empty() && !writer.ended()) writer.poll();
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
+      writer.send(SIGKILL);
+      while (!writer.ended()) writer.poll();
+      std::istringstream lines(writer.out());
+      for (int64_t version = 0; lines >> version;) last = version;
+    }
+    INFO("round " << round << ", killed after version " << last);
+    REQUIRE(last > 0);
+    const auto safetensors = sconce::io::load_safetensors(folder.path() / "file.safetensors");
+    const auto torch_file = sconce::io::load_torch(folder.path() / "file.pt");
+    const auto progress = Checkpoint(folder.path() / "checkpoints", {.resume = true}).load({});
+    for (const auto& state : {safetensors, sconce::io::as_state_dict(torch_file),
+                              sconce::io::as_state_dict(progress->extra)}) {
+      const auto version = version_of(state["x"]);
+      CHECK((version == last || version == last + 1));
+    }
+    // A new writer begins with version 1.
+    fs::remove_all(folder.path() / "checkpoints");
+  }
+  const auto left = names_in(folder.path());
+  CHECK(left.size() <= 4);  // the two files, and of each what the last killed writer left
+}
+
+}  // namespace
+
+TEST_CASE("a writer killed at 20 random moments leaves complete files", "[distributed]") {
+  kill_writers(20);
+}
+
+TEST_CASE("a writer killed at 300 random moments leaves complete files", "[.][kills]") {
+  kill_writers(300);
+}

@@ -1,0 +1,106 @@
+// The program that the tests of files start, to be stopped, killed and resumed:
+//   test-io-worker fit FOLDER OUT [STEPS]   fits two epochs of five steps each, saved in FOLDER
+//   after
+//                                           each step, stops after STEPS of its own, or else writes
+//                                           what came of it to OUT; with FOLDER "-" saves nothing
+//   test-io-worker save FOLDER              saves one version after the other, until it is killed
+// A launcher's variables make several processes one fit. An error makes the exit code 1.
+#include <torch/torch.h>
+
+#include <iostream>
+#include <string>
+
+#include "sconce/sconce.hpp"
+
+namespace {
+
+namespace io = sconce::io;
+using sconce::optim::lr_scheduler::OneCycleLR;
+
+void fit(const std::string& folder, const std::string& out, int steps) {
+  const auto group = sconce::distributed::ProcessGroup::init();
+  const bool alone = group.world_size() == 1;
+  const bool saves = folder != "-";
+  torch::manual_seed(1);
+  const sconce::data::Dataset rows = {torch::randn({40, 6}), torch::randint(3, {40})};
+  const sconce::data::DistributedSampler sampler(40, group, {.seed = 3});
+  const sconce::data::Batches batches(rows, sampler, {.batch_size = 4 / group.world_size()});
+  namespace nn = torch::nn;
+  nn::Sequential net(nn::Linear(6, 16), nn::BatchNorm1d(16), nn::ReLU(), nn::Dropout(0.3),
+                     nn::Linear(16, 3));
+  torch::manual_seed(10 + group.rank());  // each rank drops others
+  sconce::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+  OneCycleLR scheduler(optimizer, 0.2, {.total_steps = 10});
+  sconce::optim::ExponentialMovingAverage ema(*net, {.decay = 0.9});
+  sconce::Trainer trainer({.max_epochs = 2,
+                           .gradient_clip_val = 1,
+                           .precision = sconce::Precision::fp16,
+                           .accumulate_grad_batches = 2,
+                           .process_group = alone ? nullptr : &group});
+  std::optional<io::Checkpoint> checkpoint;
+  if (saves) {
+    checkpoint.emplace(
+        folder, io::CheckpointOptions{.resume = true, .process_group = alone ? nullptr : &group});
+  }
+  const sconce::FitData data = {
+      .train = batches,
+      .test = sconce::data::Batches(rows, {.batch_size = 40}),
+      .scheduler = &scheduler,
+      .interval = sconce::SchedulerInterval::step,
+      .ema = &ema,
+      .checkpoint = saves ? &*checkpoint : nullptr,
+      .save_every = saves ? 1 : 0,
+      .should_stop = saves ? [&steps] { return --steps == 0; } : std::function<bool()>()};
+  sconce::FitResult result;
+  if (alone) {
+    result = trainer.fit(net, optimizer, data);
+  } else {
+    sconce::nn::DistributedDataParallel model(net, group);
+    result = trainer.fit(model, optimizer, data);
+  }
+  if (result.stopped || group.rank() > 0) return;
+  auto all = c10::impl::GenericDict(c10::AnyType::get(), c10::AnyType::get());
+  all.insert("model", io::as_ivalue(io::state_dict(*net)));
+  all.insert("optimizer", optimizer.state_dict());
+  all.insert("scheduler", scheduler.state_dict());
+  all.insert("scaler", io::as_ivalue(trainer.scaler().state_dict()));
+  all.insert("ema", io::as_ivalue(ema.state_dict()));
+  all.insert("random", torch::rand({3}));
+  c10::impl::GenericList losses(c10::AnyType::get());
+  for (const auto& epoch : result.epochs) {
+    losses.push_back(epoch.loss);
+    losses.push_back(epoch.train_acc);
+    losses.push_back(*epoch.test_acc);
+  }
+  all.insert("losses", losses);
+  io::save_torch(out, all);
+}
+
+// Each file holds a tensor whose elements are all the version's number. Says which one is complete.
+[[noreturn]] void save(const std::string& folder) {
+  for (int64_t version = 1;; ++version) {
+    io::StateDict state;
+    state.insert("x", torch::full({50'000}, version));
+    io::save_safetensors(folder + "/file.safetensors", state);
+    io::save_torch(folder + "/file.pt", io::as_ivalue(state));
+    io::Checkpoint checkpoint(folder + "/checkpoints", {.resume = true, .keep_last = 2});
+    checkpoint.save({}, {.epoch = version, .extra = io::as_ivalue(state)});
+    std::cout << version << std::endl;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const std::string mode = argv[1];
+    if (mode == "save") save(argv[2]);
+    fit(argv[2], argv[3], argc > 4 ? std::stoi(argv[4]) : 0);
+    return 0;
+  } catch (const c10::Error& error) {
+    std::cerr << error.what_without_backtrace() << '\n';
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << '\n';
+  }
+  return 1;
+}

@@ -1,0 +1,47 @@
+"""Goes on in Python with the run that tests/io/checkpoint_test.cpp saved.
+
+Run: python3 tests/reference/checkpoint.py answer FOLDER/answer
+
+Makes four steps from FOLDER/best.pt on, compares the model with FOLDER/after, which C++ wrote after
+its own four, and writes a line to FOLDER/answer. Exits with 77 where Python has no safetensors.
+"""
+
+import pathlib
+import sys
+
+import torch
+
+try:
+    from safetensors.torch import load_file
+except ImportError:
+    print("needs the Python package safetensors", file=sys.stderr)
+    sys.exit(77)
+
+torch.set_num_threads(1)
+answer = pathlib.Path(sys.argv[2])
+saved = torch.load(answer.parent / "best.pt", weights_only=True)
+after = load_file(answer.parent / "after")
+x = after.pop("x")
+
+net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3), torch.nn.Dropout(0.5),
+                          torch.nn.Linear(3, 2))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2)
+scaler = torch.amp.GradScaler("cpu")
+average = torch.optim.swa_utils.AveragedModel(
+    net, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.9))
+net.load_state_dict(saved["model"])
+optimizer.load_state_dict(saved["optimizer"])
+scheduler.load_state_dict(saved["scheduler"])
+scaler.load_state_dict(saved["scaler"])
+average.load_state_dict(saved["ema"])
+net.eval()
+for _ in range(4):
+    optimizer.zero_grad()
+    scaler.scale(net(x).square().mean()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    scheduler.step()
+equal = all(torch.equal(value, after[name]) for name, value in net.state_dict().items())
+answer.write_text(f"epoch {saved['epoch']} batch {saved['batch']} best {saved['best']['metric']} "
+                  f"equal {equal}\n", encoding="utf-8")
