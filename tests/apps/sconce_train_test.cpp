@@ -373,7 +373,9 @@ TEST_CASE("two processes train as one with batches twice as large, and only the 
   CHECK_THAT(ranks[0]->out(), ContainsSubstring("training on cpu in the first of 2 processes") &&
                                   ContainsSubstring("epoch 3/3: loss"));
   CHECK(ranks[1]->out() == "");
-  CHECK(std::distance(fs::directory_iterator(out), fs::directory_iterator()) == 1);
+  CHECK(std::distance(fs::directory_iterator(out), fs::directory_iterator()) == 2);
+  CHECK(fs::exists(fs::path(out) / "metrics.csv"));
+  CHECK(fs::exists(fs::path(out) / "model.safetensors"));
   const std::string one = (folder.path() / "one").string();
   REQUIRE(train("--model mlp --epochs 3 --device cpu " + more + " --out " + one).exit_code == 0);
   check_as_one(fs::path(out) / "metrics.csv", fs::path(one) / "metrics.csv");

@@ -77,7 +77,7 @@ std::string entry(const std::string& dtype, const std::string& shape, const std:
 
 }  // namespace
 
-TEST_CASE("what is saved is loaded, bit for bit, mapped and read") {
+TEST_CASE("what is saved is loaded, bit for bit, mapped and read", "[quick]") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   const auto saved = everything();
@@ -95,7 +95,7 @@ TEST_CASE("what is saved is loaded, bit for bit, mapped and read") {
         sconce::io::Metadata{{"format", "pt"}, {"say", "\"hé\"\n"}});
 }
 
-TEST_CASE("a mapped tensor outlives its file's name and keeps its changes to itself") {
+TEST_CASE("a mapped tensor outlives its file's name and keeps its changes to itself", "[quick]") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   StateDict state;
@@ -109,7 +109,8 @@ TEST_CASE("a mapped tensor outlives its file's name and keeps its changes to its
   CHECK(torch::equal(x, torch::arange(4.) + 1));
 }
 
-TEST_CASE("a file without tensors, and one of an older writer that is not aligned, are read") {
+TEST_CASE("a file without tensors, and one of an older writer that is not aligned, are read",
+          "[quick]") {
   const TempDir folder;
   CHECK(load_safetensors(folder.write("none", with_length("{}"))).is_empty());
   const std::string header =
@@ -122,7 +123,7 @@ TEST_CASE("a file without tensors, and one of an older writer that is not aligne
   CHECK(loaded["a"].item<float>() == 1.5F);
 }
 
-TEST_CASE("what breaks the format's rules is refused by name") {
+TEST_CASE("what breaks the format's rules is refused by name", "[quick]") {
   const TempDir folder;
   const auto with = [&](const std::string& header, const std::string& data = "") {
     return refusal(folder, with_length(header, data));
@@ -180,7 +181,7 @@ TEST_CASE("what breaks the format's rules is refused by name") {
   }
 }
 
-TEST_CASE("what is no regular file is refused at once") {
+TEST_CASE("what is no regular file is refused at once", "[quick]") {
   const TempDir folder;
   const auto fifo = folder.path() / "fifo";
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
@@ -240,7 +241,7 @@ TEST_CASE(
   CHECK(line == std::to_string(read) + " equal");
 }
 
-TEST_CASE("what the format cannot hold is not saved, and an earlier file stays") {
+TEST_CASE("what the format cannot hold is not saved, and an earlier file stays", "[quick]") {
   const TempDir folder;
   const auto file = folder.write("file", "kept");
   const auto refuse = [&](const std::string& name, const torch::Tensor& tensor) -> std::string {

@@ -70,7 +70,7 @@ std::ptrdiff_t count(const TempDir& folder) {
 
 }  // namespace
 
-TEST_CASE("a file that is not finished leaves the earlier one and nothing beside") {
+TEST_CASE("a file that is not finished leaves the earlier one and nothing beside", "[quick]") {
   const TempDir folder;
   const auto file = folder.write("file", "before");
   {
@@ -86,7 +86,7 @@ TEST_CASE("a file that is not finished leaves the earlier one and nothing beside
   CHECK(count(folder) == 1);
 }
 
-TEST_CASE("a file that is replaced keeps its permissions, and a link stays one") {
+TEST_CASE("a file that is replaced keeps its permissions, and a link stays one", "[quick]") {
   const TempDir folder;
   const auto file = folder.write("file", "before");
   fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
@@ -97,7 +97,8 @@ TEST_CASE("a file that is replaced keeps its permissions, and a link stays one")
   CHECK(fs::status(file).permissions() == (fs::perms::owner_read | fs::perms::owner_write));
 }
 
-TEST_CASE("what a killed writer left is removed by the next, and what another writes is not") {
+TEST_CASE("what a killed writer left is removed by the next, and what another writes is not",
+          "[quick]") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   folder.write("file.4711-0.part", "left");
@@ -210,7 +211,7 @@ TEST_CASE("a full disk leaves the earlier file and names the cause") {
   CHECK(files == 1);
 }
 
-TEST_CASE("errors name the path and the cause") {
+TEST_CASE("errors name the path and the cause", "[quick]") {
   const TempDir folder;
   CHECK_THROWS_WITH(save(folder.path() / "none" / "file", ""),
                     ContainsSubstring("save: ") && ContainsSubstring("No such file"));

@@ -131,12 +131,12 @@ TEST_CASE("the gradients are those of the module on the whole batch") {
   DataParallel net(module, cpus(devices));
   net.forward(X).pow(2).mean().backward();
   twin->forward(twin_X).pow(2).mean().backward();
-  CHECK(torch::allclose(X.grad(), twin_X.grad(), 1e-6, 1e-7));
+  CHECK(torch::allclose(X.grad(), twin_X.grad(), 1.3e-6, 1e-5));
   for (size_t i = 0; i < module->parameters().size(); ++i) {
     const auto grad = module->parameters()[i].grad();
     REQUIRE(grad.defined());
     CHECK(grad.abs().sum().item<double>() > 0);
-    CHECK(torch::allclose(grad, twin->parameters()[i].grad(), 1e-6, 1e-7));
+    CHECK(torch::allclose(grad, twin->parameters()[i].grad(), 1.3e-6, 1e-5));
   }
 }
 

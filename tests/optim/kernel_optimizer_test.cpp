@@ -265,7 +265,7 @@ TEST_CASE("a state dict that does not fit is refused and changes nothing") {
   };
   refuse(c10::IValue(3), "expected a dict, got Int");
   refuse(c10::impl::GenericDict(c10::StringType::get(), c10::AnyType::get()),
-         "expected the key state");
+         "expected a dict with the key 'state'");
   refuse(of(Adam({parameter({3}), parameter({3})})), "expected a group of 1 parameters, got 2");
   refuse(of(Adam({parameter({4})})), "expected exp_avg of sizes [3], got [4]");
   refuse(of(Adam({parameter({3})}, AdamOptions(), {.maximize = true})), "expected maximize=0");
