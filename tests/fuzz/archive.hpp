@@ -1,0 +1,30 @@
+#pragma once
+
+#include <caffe2/serialize/inline_container.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sconce::test {
+
+/// Returns an archive as torch.save writes it, so that checksums do not stop a changed pickle.
+inline std::string archive_of(std::string_view pickle, const std::vector<std::string>& storages) {
+  std::string bytes;
+  {
+    caffe2::serialize::PyTorchStreamWriter archive([&](const void* data, size_t size) {
+      bytes.append(static_cast<const char*>(data), size);
+      return size;
+    });
+    const auto write = [&](const std::string& name, std::string_view record) {
+      archive.writeRecord(name, record.data(), record.size());
+    };
+    write("data.pkl", pickle);
+    write("byteorder", "little");
+    for (size_t i = 0; i < storages.size(); ++i) write("data/" + std::to_string(i), storages[i]);
+    archive.writeEndOfFile();  // with the version
+  }
+  return bytes;
+}
+
+}  // namespace sconce::test

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <ATen/Parallel.h>
+#include <c10/util/Logging.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "support/temp_dir.hpp"
+
+// Entry points for libFuzzer, one a reader of files; README.md says how to run them. Without
+// SCONCE_FUZZER they are functions, to which test-fuzz-corpus gives the inputs kept in corpus/.
+#ifdef SCONCE_FUZZER
+#define SCONCE_FUZZ_TARGET(name) extern "C" int LLVMFuzzerTestOneInput
+#else
+#define SCONCE_FUZZ_TARGET(name) int sconce::test::fuzz_##name
+#endif
+
+namespace sconce::test {
+
+int fuzz_safetensors(const uint8_t* data, size_t size);
+int fuzz_torch_file(const uint8_t* data, size_t size);
+int fuzz_checkpoint(const uint8_t* data, size_t size);
+
+/// Ends the run, for targets catch the errors of LibTorch alone, and those only of the first read.
+inline void expect(bool holds, const char* what) {
+  if (!holds) throw std::logic_error(what);
+}
+
+/// A folder for the target's files.
+inline const TempDir& folder() {
+  static const TempDir folder = [] {
+    at::set_num_threads(1);
+    c10::SetStackTraceFetcher([] { return std::string(); });  // else most of the time goes there
+    return TempDir();
+  }();
+  return folder;
+}
+
+inline std::string_view text(const uint8_t* data, size_t size) {
+  return {reinterpret_cast<const char*>(data), size};
+}
+
+}  // namespace sconce::test
