@@ -10,6 +10,8 @@
 #include <ATen/ops/zeros.h>
 #include <torch/optim/optimizer.h>
 
+#include <cmath>
+#include <limits>
 #include <map>
 #include <unordered_set>
 #include <utility>
@@ -231,6 +233,13 @@ void GradScaler::load_state_dict(const GradScalerState& state) {
   TORCH_CHECK(state != GradScalerState{},
               "sconce::amp::GradScaler::load_state_dict: expected the state of an enabled scaler, "
               "got the empty one, which a disabled scaler has");
+  constexpr int64_t most_steps = std::numeric_limits<int32_t>::max();
+  TORCH_CHECK_VALUE(
+      std::abs(state.scale) <= std::numeric_limits<float>::max() && state.growth_tracker >= 0 &&
+          state.growth_tracker <= most_steps,
+      "sconce::amp::GradScaler::load_state_dict: expected a scale that is a float32 and a growth "
+      "tracker from 0 to ",
+      most_steps, ", got ", state.scale, " and ", state.growth_tracker);
   options_.init_scale = state.scale;
   options_.growth_factor = state.growth_factor;
   options_.backoff_factor = state.backoff_factor;

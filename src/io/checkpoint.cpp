@@ -8,6 +8,8 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <regex>
 
 #include "io/whole_file.hpp"
@@ -56,6 +58,18 @@ torch::Tensor random_state() {
     states.push_back(generator.get_state());
   }
   return at::cat(states);
+}
+
+// LibTorch takes a state of the CPU's whose next number lies behind its 624, and reads there.
+void check_random_state(const torch::Tensor& state, const std::string& where) {
+  auto trial = at::detail::createCPUGenerator();
+  const int64_t size = trial.get_state().numel();
+  TORCH_CHECK(state.scalar_type() == at::kByte && state.dim() == 1 && state.numel() >= size, where,
+              ": expected a random state of at least ", size, " bytes");
+  trial.set_state(state.narrow(0, 0, size).clone());
+  const auto engine = at::check_generator<at::CPUGeneratorImpl>(trial)->engine().data();
+  TORCH_CHECK(engine.left_ + static_cast<int64_t>(engine.next_) <= at::MERSENNE_STATE_N + 1, where,
+              ": expected the state of a random generator, got one that is damaged");
 }
 
 // On a machine with other GPUs the generators of those that are missing keep their state.
@@ -135,6 +149,16 @@ std::string file_name(const RunProgress& progress) {
   return name;
 }
 
+using Place = std::pair<int64_t, int64_t>;  // epoch and batch
+
+// What a checkpoint's name tells; nothing for another name.
+std::optional<Place> place_of(const std::string& name) {
+  static const std::regex pattern(prefix + std::string("([0-9]{6,18})-([0-9]{8,18})\\.pt"));
+  std::smatch numbers;
+  if (!std::regex_match(name, numbers, pattern)) return {};
+  return Place(std::stoll(numbers[1]), std::stoll(numbers[2]));
+}
+
 }  // namespace
 
 Checkpoint::Checkpoint(fs::path folder, const CheckpointOptions& options)
@@ -161,7 +185,7 @@ void Checkpoint::save(const RunParts& parts, const RunProgress& progress,
   state.insert("batch", progress.batch);
   state.insert("extra", progress.extra);
   auto best = best_;
-  if (metric && (!best || *metric > best->metric)) best = {*metric, name};
+  if (metric && !std::isnan(*metric) && (!best || *metric > best->metric)) best = {*metric, name};
   IValue best_state;
   if (best) {
     auto dict = string_dict();
@@ -190,15 +214,18 @@ std::optional<RunProgress> Checkpoint::load(const RunParts& parts) {
   TORCH_CHECK(states.size() == ranks, where, ": expected a run of ", states.size(),
               " processes, as it was saved, got ", ranks);
   const IValue& own = states[group == nullptr ? 0 : static_cast<size_t>(group->rank())];
-  TORCH_CHECK(own.isTensor() && own.toTensor().scalar_type() == at::kByte, where,
-              ": expected tensors of bytes for 'generators'");
+  TORCH_CHECK(own.isTensor(), where, ": expected tensors for 'generators', got ", own.tagKind());
+  check_random_state(own.toTensor(), where);
   check_parts(saved, parts, where);
   const IValue best = require(saved, "best", where);
   std::optional<Best> new_best;
   if (!best.isNone()) {
     const IValue file = require(best, "file", where);
-    TORCH_CHECK(file.isString(), where, ": expected a text for 'file', got ", file.tagKind());
-    new_best = {require_number(best, "metric", where), file.toStringRef()};
+    TORCH_CHECK(file.isString() && place_of(file.toStringRef()), where,
+                ": expected the name of a checkpoint for 'file' of 'best'");
+    const double metric = require_number(best, "metric", where);
+    TORCH_CHECK(!std::isnan(metric), where, ": expected a number for 'metric', got nan");
+    new_best = {metric, file.toStringRef()};
   }
   load_parts(saved, parts, where);
   set_random_state(own.toTensor());
@@ -217,16 +244,16 @@ fs::path Checkpoint::best() const {
 
 // The names of the checkpoints, from the earliest to the latest.
 std::vector<std::string> Checkpoint::files() const {
-  static const std::regex pattern(prefix + std::string("[0-9]{6,}-[0-9]{8,}\\.pt"));
-  std::vector<std::string> names;
+  std::map<Place, std::string> names;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder_, error)) {
     const std::string name = entry.path().filename().string();
-    if (std::regex_match(name, pattern)) names.push_back(name);
+    if (const auto place = place_of(name)) names[*place] = name;
   }
   TORCH_CHECK(!error, who, folder_.string(), ": cannot read the folder: ", error.message());
-  std::sort(names.begin(), names.end());
-  return names;
+  std::vector<std::string> sorted;
+  for (const auto& [place, name] : names) sorted.push_back(name);
+  return sorted;
 }
 
 // The name of the latest on which all ranks agree, for another machine may not see it yet.

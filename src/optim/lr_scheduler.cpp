@@ -109,6 +109,7 @@ double StepLR::get_lr(size_t, double lr, bool) const {
 
 void StepLR::visit(StateVisitor& state) {
   state("step_size", step_size_);
+  state.check(step_size_ >= 1, "of at least 1");
   state("gamma", gamma_);
   LRScheduler::visit(state);
 }
@@ -175,6 +176,7 @@ double CosineAnnealingLR::restart_lr(size_t group) const {
 
 void CosineAnnealingLR::visit(StateVisitor& state) {
   state("T_max", T_max_);
+  state.check(T_max_ >= 1 && T_max_ <= most_steps, "from 1 to 2^53");
   state("eta_min", eta_min_);
   LRScheduler::visit(state);
 }

@@ -48,6 +48,7 @@ void Scheduler::load_state_dict(const c10::IValue& state) {
 
 void Scheduler::visit(StateVisitor& state) {
   state("last_epoch", last_epoch_);
+  state.check(last_epoch_ >= -1 && last_epoch_ <= most_steps, "from -1 to 2^53");
   state("_last_lr", last_lr_);
 }
 
@@ -103,6 +104,7 @@ void LRScheduler::visit(StateVisitor& state) {
   state("base_lrs", base_lrs_);
   EpochScheduler::visit(state);
   state("_step_count", step_count_);
+  state.check(step_count_ >= 0 && step_count_ <= most_steps, "from 0 to 2^53");
 }
 
 }  // namespace sconce::optim::lr_scheduler

@@ -15,6 +15,10 @@
 
 namespace sconce::optim::lr_scheduler {
 
+/// The most steps that a state may count: a double tells them apart, and a few more do not
+/// overflow.
+constexpr int64_t most_steps = int64_t{1} << 53;
+
 /// Writes members to a dict under their keys, or reads them from one: a scheduler lists them once,
 /// and what is written is what is read. Lists and dicts are those of `Any`, which pickle as
 /// Python's own.
@@ -39,6 +43,12 @@ class StateVisitor {
     TORCH_CHECK(found != dict_.end(), who_, "::load_state_dict: expected a state with the key '",
                 key, "'");
     read(found->value(), member);
+  }
+
+  /// When reading, refuses the value that was read last unless it holds.
+  void check(bool holds, const char* range) const {
+    TORCH_CHECK_VALUE(holds || !reads_, who_, "::load_state_dict: expected a value ", range,
+                      " for '", key_, "', got another");
   }
 
   /// Writes what has no member here; when reading, does nothing.
@@ -122,7 +132,7 @@ class StateVisitor {
 
   void expect(bool fits, const std::string& what, const c10::IValue& got) const {
     TORCH_CHECK(fits, who_, "::load_state_dict: expected ", what,
-                key_.empty() ? "" : " for '" + key_ + "'", ", got ", got);
+                key_.empty() ? "" : " for '" + key_ + "'", ", got ", got.tagKind());
   }
 
   std::string who_;

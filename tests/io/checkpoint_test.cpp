@@ -3,6 +3,7 @@
 #include <torch/nn/modules.h>
 #include <torch/nn/modules/container/sequential.h>
 
+#include <cmath>
 #include <csignal>
 #include <random>
 
@@ -146,6 +147,24 @@ TEST_CASE("the last few and the best are kept, and a resumed run knows the best"
   save(resumed, 7, 0.8);
   CHECK(names_in(folder.path()) == Names{"best.pt", "checkpoint-000007-00000000.pt", "other"});
   CHECK_THROWS_WITH(Checkpoint(folder.path(), {.keep_last = 0}), ContainsSubstring("keep_last"));
+  save(resumed, 999'999, std::nan(""));
+  save(resumed, 1'000'000, {});
+  CHECK(resumed.latest() == folder.path() / "checkpoint-1000000-00000000.pt");
+  CHECK(resumed.best() == folder.path() / "checkpoint-000007-00000000.pt");
+}
+
+TEST_CASE("what a checkpoint says of the best is no path out of its folder") {
+  const TempDir folder;
+  Checkpoint checkpoint(folder.path());
+  checkpoint.save({}, {.epoch = 1}, 0.5);
+  const auto saved = sconce::io::load_torch(checkpoint.latest());
+  auto best = saved.toGenericDict().at("best").toGenericDict();
+  for (const char* name : {"", "../other", "/etc/passwd", "checkpoint-000001-00000000.pt/../x"}) {
+    best.insert_or_assign("file", name);
+    sconce::io::save_torch(checkpoint.latest(), saved);
+    CHECK_THROWS_WITH(Checkpoint(folder.path(), {.resume = true}).load({}),
+                      ContainsSubstring("expected the name of a checkpoint"));
+  }
 }
 
 TEST_CASE("a checkpoint of other parts is refused before anything is changed") {

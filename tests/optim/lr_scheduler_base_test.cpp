@@ -67,11 +67,13 @@ TEST_CASE("a state that does not fit is refused, and the scheduler stays as it w
     CHECK(scheduler.state_dict() == StepLR(optimizer, 3, 0.5).state_dict());
   };
   refused("_last_lr", {}, "a state with the key '_last_lr'");
-  refused("_last_lr", 3, "a list of length 1 for '_last_lr', got 3");
+  refused("_last_lr", 3, "a list of length 1 for '_last_lr', got Int");
   refused("base_lrs", std::vector<double>{0.1, 0.2}, "a list of length 1 for 'base_lrs'");
-  refused("gamma", "half", "a number for 'gamma', got half");
+  refused("step_size", 0, "a value of at least 1 for 'step_size'");
+  refused("last_epoch", int64_t{1} << 60, "a value from -1 to 2^53 for 'last_epoch'");
+  refused("gamma", "half", "a number for 'gamma', got String");
   refused("last_epoch", 1.5, "an int for 'last_epoch'");
-  CHECK_THROWS_WITH(scheduler.load_state_dict(3), ContainsSubstring("expected a dict, got 3"));
+  CHECK_THROWS_WITH(scheduler.load_state_dict(3), ContainsSubstring("expected a dict, got Int"));
 }
 
 TEST_CASE(
