@@ -15,6 +15,7 @@
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/io/checkpoint.hpp"
 #include "sconce/nn/clip_grad.hpp"
+#include "sconce/nn/data_parallel.hpp"
 #include "sconce/optim/ema.hpp"
 #include "sconce/optim/kernel_optimizer.hpp"
 #include "sconce/optim/lr_scheduler_base.hpp"
@@ -198,7 +199,9 @@ class Trainer::Saver {
         const FitData& data)
       : trainer_(trainer), data_(data), group_(trainer.options_.process_group) {
     auto* kernel_optimizer = dynamic_cast<optim::KernelOptimizer*>(&optimizer);
-    parts_ = {&model.module, kernel_optimizer, data.scheduler, &trainer.scaler_, data.ema};
+    auto* replicas = dynamic_cast<nn::DataParallelBase*>(&model.module);
+    auto* module = replicas ? replicas->children().front().get() : &model.module;
+    parts_ = {module, kernel_optimizer, data.scheduler, &trainer.scaler_, data.ema};
     TORCH_CHECK(data.save_every >= 0, who, "expected save_every of at least 0, got ",
                 data.save_every);
     if (data.checkpoint == nullptr) {
@@ -208,6 +211,8 @@ class Trainer::Saver {
     }
     TORCH_CHECK(kernel_optimizer != nullptr, who, "expected, beside a checkpoint, one of ",
                 "sconce's optimizers, got another");
+    TORCH_CHECK(group_ == nullptr || group_ == data.checkpoint->process_group(), who,
+                "expected a checkpoint of the trainer's process group, got one of another");
     TORCH_CHECK(!trainer.options_.fast_dev_run, who, "expected no checkpoint beside fast_dev_run");
   }
 

@@ -10,6 +10,8 @@
 #include "catch.hpp"
 #include "sconce/amp/autocast.hpp"
 #include "sconce/distributed/process_group.hpp"
+#include "sconce/io/checkpoint.hpp"
+#include "sconce/io/torch_file.hpp"
 #include "sconce/nn/clip_grad.hpp"
 #include "sconce/nn/data_parallel.hpp"
 #include "sconce/nn/distributed_data_parallel.hpp"
@@ -19,6 +21,7 @@
 #include "support/host_reads.hpp"
 #include "support/one_with_gloo.hpp"
 #include "support/require_gpu.hpp"
+#include "support/temp_dir.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using sconce::Precision;
@@ -469,6 +472,85 @@ TEST_CASE("a training step on the GPU gives the CPU's numbers", "[gpu]") {
   const auto [gpu_loss, gpu_weight] = train(sconce::gpu());
   CHECK(gpu_loss == Catch::Approx(cpu_loss).epsilon(1e-4));
   CHECK(torch::allclose(gpu_weight, cpu_weight, 1e-4, 1e-5));
+}
+
+namespace {
+
+// The parameters after three epochs of six steps; with a folder the fit is stopped after each four.
+template <class Wrap>
+std::vector<torch::Tensor> fit_in_parts(torch::Device device, const std::string& folder,
+                                        const Wrap& wrap) {
+  for (;;) {
+    auto model = net();
+    sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.5).momentum(0.9));
+    sconce::optim::lr_scheduler::StepLR scheduler(optimizer, /*step_size=*/1);
+    std::optional<sconce::io::Checkpoint> checkpoint;
+    auto fit_data = data();
+    fit_data.scheduler = &scheduler;
+    int steps = 0;
+    if (!folder.empty()) {
+      checkpoint.emplace(folder, sconce::io::CheckpointOptions{.resume = true});
+      fit_data.checkpoint = &*checkpoint;
+      fit_data.should_stop = [&steps] { return ++steps == 4; };
+    }
+    auto wrapped = wrap(model);
+    Trainer trainer({.max_epochs = 3, .device = device});
+    if (trainer.fit(wrapped, optimizer, fit_data).stopped) continue;
+    if (checkpoint) {  // with the names of the model, whatever wraps it
+      const auto saved = sconce::io::load_torch(checkpoint->latest()).toGenericDict();
+      CHECK(saved.at("model").toGenericDict().contains("0.weight"));
+    }
+    return model->parameters();
+  }
+}
+
+template <class Wrap>
+void check_parts(torch::Device device, const Wrap& wrap) {
+  const sconce::test::TempDir folder;
+  const auto whole = fit_in_parts(device, "", wrap);
+  const auto parts = fit_in_parts(device, folder.path().string(), wrap);
+  for (size_t i = 0; i < whole.size(); ++i) {
+    CHECK(torch::allclose(parts[i], whole[i], 0, device.is_cpu() ? 0 : 1e-6));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a fit that is stopped and resumed often comes to what it would have come to") {
+  check_parts(torch::kCPU, [](auto& model) { return model; });
+  check_parts(torch::kCPU, [](auto& model) {
+    return sconce::nn::DataParallel(model, {.device_ids = {torch::kCPU, torch::kCPU}});
+  });
+}
+
+TEST_CASE("a fit on a GPU goes on from its checkpoint", "[gpu]") {
+  sconce::test::require_gpu();
+  check_parts(sconce::gpu(), [](auto& model) { return model; });
+}
+
+TEST_CASE("what goes along with a checkpoint is checked before the training") {
+  const sconce::test::TempDir folder;
+  auto model = net();
+  torch::optim::SGD libtorchs(model->parameters(), 0.1);
+  sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1));
+  sconce::io::Checkpoint checkpoint(folder.path(), {.resume = true});
+  auto with = data();
+  with.checkpoint = &checkpoint;
+  CHECK_THROWS_WITH(Trainer().fit(model, libtorchs, with),
+                    ContainsSubstring("one of sconce's optimizers"));
+  CHECK_THROWS_WITH(Trainer({.fast_dev_run = true}).fit(model, optimizer, with),
+                    ContainsSubstring("fast_dev_run"));
+  CHECK_THROWS_WITH(Trainer().fit_epoch(model, optimizer, with), ContainsSubstring("fit_epoch"));
+  Trainer().fit(model, optimizer, with);
+  auto other = data(96, /*batch_size=*/8);
+  other.checkpoint = &checkpoint;
+  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, other),
+                    ContainsSubstring("expected 6 training batches"));
+  auto without = data();
+  without.save_every = 1;
+  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, without), ContainsSubstring("a checkpoint"));
+  with.save_every = -1;
+  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, with), ContainsSubstring("save_every"));
 }
 
 TEST_CASE("num_gpus chooses the first GPU", "[gpu]") {

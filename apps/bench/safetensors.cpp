@@ -1,5 +1,5 @@
 // Loading a safetensors file, mapped, with a sum over every tensor, and saving its tensors, for
-// safetensors.py, which runs this in turn with Python:
+// safetensors_file.py, which runs this in turn with Python:
 //   bench-safetensors FILE COPY
 // Prints a line "name seconds" each; the sync, which Python does not make, is apart.
 #include <dlfcn.h>

@@ -104,9 +104,13 @@ std::optional<sconce::io::Checkpoint> open_checkpoint(
   std::optional<sconce::io::Checkpoint> checkpoint;
   checkpoint.emplace(line.checkpoint,
                      sconce::io::CheckpointOptions{.resume = line.resume, .process_group = &group});
-  const auto latest = checkpoint->latest();
-  if (!latest.empty()) out << "resuming from " << latest.string() << std::endl;
-  std::signal(SIGTERM, [](int) { terminated = 1; });
+  if (group.rank() == 0 && !checkpoint->latest().empty()) {
+    out << "resuming from " << checkpoint->latest().string() << std::endl;
+  }
+  std::signal(SIGTERM, [](int signal) {
+    terminated = 1;
+    std::signal(signal, SIG_DFL);  // a second one ends what waits for a lost process
+  });
   return checkpoint;
 }
 

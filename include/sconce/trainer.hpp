@@ -91,7 +91,7 @@ struct EpochMetrics {
   double train_acc = 0;                 ///< measured while training, as the parameters changed
   std::optional<double> test_acc = {};  ///< measured after the epoch
   int64_t examples = 0;                 ///< examples trained on
-  double seconds = 0;                   ///< training alone, without testing
+  double seconds = 0;                   ///< training, and saves within the epoch, without testing
 };
 
 /// What `Trainer::fit` came to, an entry an epoch.
@@ -110,7 +110,8 @@ struct FitResult {
 /// be a `nn::DistributedDataParallel` of one: then every rank makes the same calls, each with its
 /// own rows (`data::DistributedSampler`) in as many batches as the others.
 /// The loop reads nothing from the device within an epoch (but for an optimizer that is not one of
-/// sconce's in fp16); at its end it reads the sums, and the test's sums where there is one.
+/// sconce's in fp16, and saves); at its end it reads the sums, and the test's sums where there is
+/// one.
 class Trainer {
  public:
   /// @throw c10::Error if max_epochs or accumulate_grad_batches is below 1, num_gpus is not 0 or 1,
@@ -136,12 +137,14 @@ class Trainer {
   /// the epoch's number from 0, and tests after each. An epoch's last step may be of fewer batches.
   /// Leaves the model on the device, in training mode, with its own values and not the averages.
   /// With a checkpoint the result is, bit for bit on the CPU, the same however often the fit was
-  /// stopped, killed and resumed, with the same data, options and number of threads.
+  /// stopped, killed and resumed, with the same data, options and number of threads; from three
+  /// ranks on the first step after it may add their gradients in another order.
   /// @throw c10::Error if `data.train` or `data.test` has no batches; with a checkpoint if the
-  /// optimizer is none of sconce's or the data has another number of batches than when it was
-  /// saved, and what Checkpoint throws; in a process group if the model is no
-  /// DistributedDataParallel, or one that is not on the trainer's device, or if a rank has another
-  /// number of training batches; else what the model throws.
+  /// optimizer is none of sconce's, its group is not the trainer's, fast_dev_run is set or the data
+  /// has another number of batches than when it was saved, and what Checkpoint throws; if
+  /// save_every is negative, or it or should_stop is without a checkpoint; in a process group if
+  /// the model is no DistributedDataParallel, or one that is not on the trainer's device, or if a
+  /// rank has another number of training batches; else what the model throws.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
     return fit_model(as_model(model), optimizer, data);

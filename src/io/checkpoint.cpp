@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <map>
 #include <regex>
 
@@ -41,6 +42,30 @@ torch::Device device_of(const distributed::ProcessGroup* group) {
 
 bool writes(const CheckpointOptions& options) {
   return options.process_group == nullptr || options.process_group->rank() == 0;
+}
+
+// Runs it on this rank, and throws on every rank if it throws on one: none is to wait for another
+// that will not come.
+template <class F>
+void together(const distributed::ProcessGroup* group, const F& work) {
+  std::exception_ptr error;
+  try {
+    work();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  if (group != nullptr && group->world_size() > 1) {
+    const auto options = at::TensorOptions(at::kInt).device(device_of(group));
+    const auto failed = at::zeros({1}, options).fill_(error ? 1 : 0);
+    try {
+      group->all_reduce(failed, distributed::ReduceOp::max);
+    } catch (...) {
+      if (!error) throw;
+    }
+    TORCH_CHECK(error || failed.item<int>() == 0, who,
+                "expected what another rank could not do: ", "its error names the cause");
+  }
+  if (error) std::rethrow_exception(error);
 }
 
 std::vector<at::Generator> generators() {
@@ -165,49 +190,65 @@ Checkpoint::Checkpoint(fs::path folder, const CheckpointOptions& options)
     : folder_(std::move(folder)), options_(options) {
   TORCH_CHECK(options.keep_last >= 1, who, "expected keep_last of at least 1, got ",
               options.keep_last);
-  if (!writes(options)) return;
-  std::error_code error;
-  fs::create_directories(folder_, error);
-  TORCH_CHECK(!error, who, folder_.string(), ": cannot make the folder: ", error.message());
-  TORCH_CHECK(options.resume || files().empty(), who, folder_.string(),
-              ": expected a folder without checkpoints, or resume; found ", latest().string());
+  together(options.process_group, [&] {
+    if (!writes(options)) return;
+    std::error_code error;
+    if (fs::create_directories(folder_, error)) sync_folder(folder_.parent_path());
+    TORCH_CHECK(!error, who, folder_.string(), ": cannot make the folder: ", error.message());
+    TORCH_CHECK(options.resume || files().empty(), who, folder_.string(),
+                ": expected a folder without checkpoints, or resume; found ", latest().string());
+  });
 }
 
 void Checkpoint::save(const RunParts& parts, const RunProgress& progress,
                       std::optional<double> metric) {
   TORCH_CHECK(progress.epoch >= 0 && progress.batch >= 0, who, "expected progress of 0 or more, ",
               "got epoch ", progress.epoch, " and batch ", progress.batch);
-  auto state = states_of(parts);
-  state.insert("generators", random_states(options_.process_group));
-  if (!writes(options_)) return;
-  const std::string name = file_name(progress);
-  state.insert("epoch", progress.epoch);
-  state.insert("batch", progress.batch);
-  state.insert("extra", progress.extra);
+  const auto random = random_states(options_.process_group);
   auto best = best_;
-  if (metric && !std::isnan(*metric) && (!best || *metric > best->metric)) best = {*metric, name};
-  IValue best_state;
-  if (best) {
-    auto dict = string_dict();
-    dict.insert("metric", best->metric);
-    dict.insert("file", best->file);
-    best_state = dict;
+  if (options_.keep_best && metric && !std::isnan(*metric) && (!best || *metric > best->metric)) {
+    best = {*metric, file_name(progress)};
   }
-  state.insert("best", best_state);
-  save_torch(folder_ / name, state);
+  together(options_.process_group, [&] {
+    if (!writes(options_)) return;
+    TORCH_CHECK(!is_fresh_ || files().empty(), who, folder_.string(),
+                ": expected load before save, as it holds checkpoints");
+    auto state = states_of(parts);
+    state.insert("generators", random);
+    state.insert("epoch", progress.epoch);
+    state.insert("batch", progress.batch);
+    state.insert("extra", progress.extra);
+    IValue best_state;
+    if (best) {
+      auto dict = string_dict();
+      dict.insert("metric", best->metric);
+      dict.insert("file", best->file);
+      best_state = dict;
+    }
+    state.insert("best", best_state);
+    save_torch(folder_ / file_name(progress), state);
+    best_ = best;
+    link_best();
+    prune();
+  });
   best_ = best;
-  link_best();
-  prune();
+  is_fresh_ = false;
 }
 
 std::optional<RunProgress> Checkpoint::load(const RunParts& parts) {
   const std::string name = options_.resume ? agreed_latest() : "";
+  is_fresh_ = false;
   if (name.empty()) return {};
+  RunProgress progress;
+  together(options_.process_group, [&] { progress = read(name, parts); });
+  return progress;
+}
+
+RunProgress Checkpoint::read(const std::string& name, const RunParts& parts) {
   const std::string where = who + (folder_ / name).string();
   const IValue saved = load_torch(folder_ / name);
-  const RunProgress progress = {require_count(saved, "epoch", where),
-                                require_count(saved, "batch", where),
-                                require(saved, "extra", where)};
+  RunProgress progress = {require_count(saved, "epoch", where),
+                          require_count(saved, "batch", where), require(saved, "extra", where)};
   const auto states = require_list(saved, "generators", where);
   const auto* group = options_.process_group;
   const size_t ranks = group == nullptr ? 1 : static_cast<size_t>(group->world_size());
@@ -229,7 +270,7 @@ std::optional<RunProgress> Checkpoint::load(const RunParts& parts) {
   }
   load_parts(saved, parts, where);
   set_random_state(own.toTensor());
-  best_ = new_best;
+  best_ = options_.keep_best ? new_best : std::nullopt;
   return progress;
 }
 
@@ -246,11 +287,13 @@ fs::path Checkpoint::best() const {
 std::vector<std::string> Checkpoint::files() const {
   std::map<Place, std::string> names;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder_, error)) {
-    const std::string name = entry.path().filename().string();
+  fs::directory_iterator entry(folder_, error), end;
+  for (; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
     if (const auto place = place_of(name)) names[*place] = name;
   }
-  TORCH_CHECK(!error, who, folder_.string(), ": cannot read the folder: ", error.message());
+  TORCH_CHECK(!error || error == std::errc::no_such_file_or_directory, who, folder_.string(),
+              ": cannot read the folder: ", error.message());
   std::vector<std::string> sorted;
   for (const auto& [place, name] : names) sorted.push_back(name);
   return sorted;
@@ -259,7 +302,10 @@ std::vector<std::string> Checkpoint::files() const {
 // The name of the latest on which all ranks agree, for another machine may not see it yet.
 std::string Checkpoint::agreed_latest() const {
   const auto* group = options_.process_group;
-  std::string name = writes(options_) ? latest().filename().string() : "";
+  std::string name;
+  together(group, [&] {
+    if (writes(options_)) name = latest().filename().string();
+  });
   if (group == nullptr) return name;
   auto text = at::zeros({256}, at::kByte);
   std::copy(name.begin(), name.end(), text.data_ptr<uint8_t>());
@@ -283,7 +329,7 @@ void Checkpoint::prune() const {
   names.resize(names.size() - std::min(names.size(), static_cast<size_t>(options_.keep_last)));
   for (const auto& name : names) {
     std::error_code ignored;  // the next save tries again
-    if (!options_.keep_best || !best_ || name != best_->file) fs::remove(folder_ / name, ignored);
+    if (!best_ || name != best_->file) fs::remove(folder_ / name, ignored);
   }
   sweep_parts(folder_, prefix);
 }

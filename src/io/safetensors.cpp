@@ -110,7 +110,7 @@ void save_safetensors(const std::filesystem::path& path, const StateDict& tensor
   file.write(&length, length_size);
   file.write(text.data(), text.size());
   for (auto& [entry, tensor] : all) {
-    const auto here = tensor.cpu().contiguous();
+    const auto here = tensor.cpu().resolve_conj().resolve_neg().contiguous();
     file.write(here.const_data_ptr(), here.nbytes());
   }
   file.finish();

@@ -127,6 +127,8 @@ LoadReport load_state_dict(torch::nn::Module& module, const StateDict& given,
       const auto* from = state.find(name);
       if (from == nullptr) continue;
       found = true;
+      TORCH_CHECK(from->defined() && from->layout() == c10::kStrided && !from->is_meta(), who,
+                  "expected a strided tensor with values for '", name, "'");
       const auto fit = lazy.find(name);
       if (fit == lazy.end() ? from->sizes() == tensor.sizes() : fit->second) {
         copies.push_back({name, *from});

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -18,15 +19,24 @@ namespace sconce::io {
 /// Removes what killed writers left in the folder of files whose names begin so; a part that is
 /// being written is locked, and stays.
 inline void sweep_parts(const std::filesystem::path& folder, const std::string& prefix) {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error), end;
+  for (; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
     if (!name.starts_with(prefix) || !name.ends_with(".part")) continue;
-    const int fd = ::open(entry.path().c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    const int fd = ::open(entry->path().c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) continue;
-    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(entry->path().c_str());
     ::close(fd);
   }
+}
+
+/// Makes what was renamed or made in the folder survive the machine. Returns an errno, 0 if it did.
+inline int sync_folder(const std::filesystem::path& folder) {
+  const int fd = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int error = fd >= 0 && ::fsync(fd) == 0 ? 0 : errno;
+  if (fd >= 0) ::close(fd);
+  return error;
 }
 
 /// A file that appears whole under its name or not at all, also where the machine goes down: it is
@@ -38,12 +48,13 @@ class WholeFile {
       : who_(std::move(who)), path_(resolved(path)), folder_(path_.parent_path()) {
     if (folder_.empty()) folder_ = ".";
     struct stat before = {};
-    const bool exists = ::stat(path_.c_str(), &before) == 0;
-    TORCH_CHECK(!exists || S_ISREG(before.st_mode), who_, ": ", path_.string(),
-                ": expected a regular file to replace, found something else");
+    if (::stat(path_.c_str(), &before) == 0) {
+      TORCH_CHECK(S_ISREG(before.st_mode), who_, ": ", path_.string(),
+                  ": expected a regular file to replace, found something else");
+      permissions_ = before.st_mode & 07777;
+    }
     sweep_parts(folder_, prefix());
     create();
-    if (exists && ::fchmod(fd_, before.st_mode & 07777) != 0) fail("keep the permissions of");
   }
   ~WholeFile() {
     if (fd_ < 0) return;
@@ -66,22 +77,21 @@ class WholeFile {
 
   /// Puts the file in its place. Without this call nothing of it stays.
   void finish() {
+    if (permissions_ && ::fchmod(fd_, *permissions_) != 0) fail("keep the permissions of");
     if (::fsync(fd_) != 0) fail("sync");
     if (::rename(part_.c_str(), path_.c_str()) != 0) fail("rename");
     ::close(std::exchange(fd_, -1));
-    const int folder = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const bool synced = folder >= 0 && ::fsync(folder) == 0;
-    const int error = errno;
-    if (folder >= 0) ::close(folder);
-    TORCH_CHECK(synced, who_, ": ", path_.string(),
+    const int error = sync_folder(folder_);
+    TORCH_CHECK(error == 0, who_, ": ", path_.string(),
                 ": cannot sync its folder: ", std::strerror(error));
   }
 
  private:
   static std::filesystem::path resolved(const std::filesystem::path& path) {
-    std::error_code ignored;
-    return std::filesystem::is_symlink(path, ignored) ? std::filesystem::weakly_canonical(path)
-                                                      : path;
+    std::error_code error;
+    if (!std::filesystem::is_symlink(path, error)) return path;
+    const auto behind = std::filesystem::weakly_canonical(path, error);
+    return error ? path : behind;
   }
 
   [[noreturn]] void fail(const char* doing) const {
@@ -101,8 +111,12 @@ class WholeFile {
       part_ = folder_ /
               (prefix() + std::to_string(::getpid()) + "-" + std::to_string(parts++) + ".part");
       fd_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (fd_ < 0 && errno == EEXIST) continue;  // left by a process that had this one's number
       if (fd_ < 0) fail("make");
-      if (::flock(fd_, LOCK_EX) != 0 || ::fstat(fd_, &now) != 0) fail("lock");
+      // Some file systems have no locks; nothing is swept there.
+      const bool locked =
+          ::flock(fd_, LOCK_EX) == 0 || errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP;
+      if (!locked || ::fstat(fd_, &now) != 0) fail("lock");
     } while (now.st_nlink == 0);
   }
 
@@ -110,6 +124,7 @@ class WholeFile {
   std::filesystem::path path_;
   std::filesystem::path folder_;
   std::filesystem::path part_ = {};
+  std::optional<mode_t> permissions_ = {};  // of the file that was there
   int fd_ = -1;
 };
 

@@ -434,7 +434,7 @@ TEST_CASE("SIGTERM saves the run and ends it, and resumed it comes to what it wo
   const TempDir folder;
   const std::string run = (folder.path() / "run").string();
   const std::vector<std::string> command = {
-      program, "--model",     "lenet", "--epochs",     "3",        "--device",
+      program, "--model",     "lenet", "--epochs",     "6",        "--device",
       "cpu",   "--optimizer", "adamw", "--scheduler",  "onecycle", "--precision",
       "fp16",  "--ema",       "0.9",   "--accumulate", "2"};
   const auto with = [&](std::vector<std::string> more) {
@@ -483,7 +483,7 @@ TEST_CASE("under torchrun with restarts a killed rank leaves the result as it is
                                  "--model",
                                  "lenet",
                                  "--epochs",
-                                 "3",
+                                 "6",
                                  "--device",
                                  "cpu",
                                  "--parallel",
@@ -496,7 +496,7 @@ TEST_CASE("under torchrun with restarts a killed rank leaves the result as it is
                                  "3",
                                  "--resume",
                                  "--out",
-                                 run},
+                                 run + "-out"},
         sconce::test::Variables{});
   };
   sconce::test::Processes runs;
@@ -513,8 +513,10 @@ TEST_CASE("under torchrun with restarts a killed rank leaves the result as it is
   runs.push_back(start("whole"));
   wait_for(runs, sconce::test::Seconds(100));
   REQUIRE(runs[1]->exit_code == 0);
-  CHECK(contents(killed / "model.safetensors") == contents(whole / "model.safetensors"));
-  CHECK(losses_of(killed / "metrics.csv") == losses_of(whole / "metrics.csv"));
+  CHECK(contents(killed.string() + "-out/model.safetensors") ==
+        contents(whole.string() + "-out/model.safetensors"));
+  CHECK(losses_of(killed.string() + "-out/metrics.csv") ==
+        losses_of(whole.string() + "-out/metrics.csv"));
 }
 
 TEST_CASE("sconce-train runs under mpirun", "[distributed]") {

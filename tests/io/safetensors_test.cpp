@@ -95,6 +95,18 @@ TEST_CASE("what is saved is loaded, bit for bit, mapped and read", "[quick]") {
         sconce::io::Metadata{{"format", "pt"}, {"say", "\"hé\"\n"}});
 }
 
+TEST_CASE("a conjugate or negative view is saved with its own values", "[quick]") {
+  const TempDir folder;
+  const auto x = torch::randn({3, 2}, torch::kComplexFloat);
+  StateDict state;
+  state.insert("conj", x.conj());
+  state.insert("neg", torch::imag(x.conj()));
+  save_safetensors(folder.path() / "file", state);
+  const auto loaded = load_safetensors(folder.path() / "file");
+  CHECK(torch::equal(loaded["conj"], state["conj"].resolve_conj()));
+  CHECK(torch::equal(loaded["neg"], state["neg"].resolve_neg()));
+}
+
 TEST_CASE("a mapped tensor outlives its file's name and keeps its changes to itself", "[quick]") {
   const TempDir folder;
   const auto file = folder.path() / "file";

@@ -67,6 +67,12 @@ TEST_CASE("a strict load that does not fit names everything and changes nothing"
                                       "fc2.weight of [4, 4] for [2, 4]"));
   for (const auto& item : state_dict(*model)) CHECK(torch::equal(item.value(), before[item.key()]));
 
+  auto without_values = before;
+  without_values["fc2.bias"] = before["fc2.bias"].to(torch::kMeta);
+  CHECK_THROWS_WITH(load_state_dict(*model, without_values),
+                    ContainsSubstring("expected a strided tensor with values for 'fc2.bias'"));
+  for (const auto& item : state_dict(*model)) CHECK(torch::equal(item.value(), before[item.key()]));
+
   const auto report = load_state_dict(*model, state, {.strict = false});
   CHECK(report.missing == std::vector<std::string>{"fc1.bias"});
   CHECK(report.unexpected == std::vector<std::string>{"fc3.bias"});

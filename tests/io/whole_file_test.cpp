@@ -145,6 +145,7 @@ const std::map<std::string, Way> ways = {
     {"checkpoint",
      {[](const fs::path& folder, int64_t version) {
         sconce::io::Checkpoint checkpoint(folder, {.resume = true});
+        checkpoint.load({});
         checkpoint.save({}, {.epoch = version}, static_cast<double>(version));
       },
       [](const fs::path& folder) {
@@ -154,7 +155,9 @@ const std::map<std::string, Way> ways = {
 }  // namespace
 
 TEST_CASE("where any write, sync or rename fails, the file is the earlier or the later one") {
-  for (const auto& [name, way] : ways) {
+  for (const auto& item : ways) {
+    const auto& name = item.first;
+    const Way& way = item.second;
     const TempDir folder;
     int failures = 0;
     for (bool done = false; !done; ++failures) {

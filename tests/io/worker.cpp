@@ -1,9 +1,11 @@
-// The program that the tests of files start, to be stopped, killed and resumed:
-//   test-io-worker fit FOLDER OUT [STEPS]   fits two epochs of five steps each, saved in FOLDER
-//   after
-//                                           each step, stops after STEPS of its own, or else writes
-//                                           what came of it to OUT; with FOLDER "-" saves nothing
-//   test-io-worker save FOLDER              saves one version after the other, until it is killed
+// The program that the tests of files start, to be stopped, killed and resumed.
+//
+// test-io-worker fit FOLDER OUT [STEPS]: fits two epochs of five steps each, saved in FOLDER after
+// each step; stops after STEPS of its own, or else writes what came of it to OUT. With FOLDER "-"
+// it saves nothing.
+//
+// test-io-worker save FOLDER: saves one version after the other, until it is killed.
+//
 // A launcher's variables make several processes one fit. An error makes the exit code 1.
 #include <torch/torch.h>
 
@@ -84,6 +86,7 @@ void fit(const std::string& folder, const std::string& out, int steps) {
     io::save_safetensors(folder + "/file.safetensors", state);
     io::save_torch(folder + "/file.pt", io::as_ivalue(state));
     io::Checkpoint checkpoint(folder + "/checkpoints", {.resume = true, .keep_last = 2});
+    checkpoint.load({});
     checkpoint.save({}, {.epoch = version, .extra = io::as_ivalue(state)});
     std::cout << version << std::endl;
   }

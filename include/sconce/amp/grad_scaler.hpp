@@ -100,8 +100,8 @@ class GradScaler {
   GradScalerState state_dict() const;
 
   /// Goes on from a state; does nothing if disabled.
-  /// @throw c10::Error if the state is empty, which a disabled scaler's is, or its numbers are not
-  /// those that a scaler can have; the scaler is then as it was.
+  /// @throw c10::Error if the state is empty, which a disabled scaler's is, or its scale or growth
+  /// tracker is none that a scaler can have; the scaler is then as it was.
   void load_state_dict(const GradScalerState& state);
 
  private:

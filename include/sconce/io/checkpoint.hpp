@@ -52,8 +52,9 @@ struct CheckpointOptions {
   int keep_last = 1;      ///< so many of the latest; at least 1
   bool keep_best = true;  ///< the one saved with the highest metric too
 
-  /// The processes that train together: every rank calls `save` and `load`, rank 0 writes, every
-  /// rank reads and gets its own random state. Null: this one alone. The caller keeps it alive.
+  /// The processes that train together: every rank constructs, saves and loads, rank 0 writes,
+  /// every rank reads and gets its own random state; what throws on one throws on all. Null: this
+  /// one alone. The caller keeps it alive.
   const distributed::ProcessGroup* process_group = nullptr;
 };
 
@@ -74,19 +75,25 @@ class Checkpoint {
   /// Writes `checkpoint-<epoch>-<batch>.pt`, then removes the checkpoints that are not to be kept
   /// and what killed writers left. Where this or an earlier metric is the best, the link `best.pt`
   /// names its file. The parts stay as they are; reads them from their devices.
-  /// @throw c10::Error naming the file and the cause if it cannot be written: earlier ones stay.
+  /// On every rank it returns when the file is there.
+  /// @throw c10::Error naming the file and the cause if it cannot be written: earlier ones stay; if
+  /// the folder holds checkpoints and `load` was not called.
   void save(const RunParts& parts, const RunProgress& progress, std::optional<double> metric = {});
 
   /// Brings the parts, and the random generators, to where the latest checkpoint was, and returns
   /// how far that is; without one, or without `resume`, changes nothing and returns nothing.
   /// @throw c10::Error naming the file if it is damaged, has other parts than the run, or was
   /// written by another number of processes, before anything is changed; if a part does not fit
-  /// its state, which leaves those before it changed: model, optimizer, scheduler, scaler, ema.
+  /// its state, which leaves those before it changed: model, optimizer, scheduler, scaler, ema and
+  /// the generators of GPUs.
   std::optional<RunProgress> load(const RunParts& parts);
 
   /// The latest checkpoint's file, and the best's; empty where there is none.
   std::filesystem::path latest() const;
   std::filesystem::path best() const;
+
+  /// Those of the options.
+  const distributed::ProcessGroup* process_group() const { return options_.process_group; }
 
  private:
   struct Best {
@@ -97,11 +104,13 @@ class Checkpoint {
   std::vector<std::string> files() const;
   std::string agreed_latest() const;
   void link_best() const;
+  RunProgress read(const std::string& name, const RunParts& parts);
   void prune() const;
 
   std::filesystem::path folder_;
   CheckpointOptions options_;
   std::optional<Best> best_ = {};
+  bool is_fresh_ = true;  // neither saved nor loaded yet
 };
 
 /// The state of a scaler as a dict with Python's keys, which `save_torch` writes, and back.
