@@ -1,7 +1,8 @@
 """Loading and saving a safetensors file of 1 GiB: sconce against Python.
 
 Runs the program and its Python peer in turn, whole processes with the same number of threads, each
-on a file that is in the page cache, and prints the median times and ratios. The Python to compare
+on a file that is in the page cache, and prints the median times and ratios. The files lie in the
+folder that it is started in; in /dev/shm the disk's moods stay out of it. The Python to compare
 with is the one that runs this script; it needs the package safetensors:
     build/setup/torch-2.15.0/bin/python apps/bench/safetensors_file.py build/default/bin/bench-safetensors
 """
@@ -43,12 +44,16 @@ def times(command, copy):
     return {name: float(value) for name, value in map(str.split, out.splitlines())}
 
 
-def main(program, runs=9):
+def main(program, runs=16):
     with tempfile.TemporaryDirectory(dir=".") as folder:
         file, copy = pathlib.Path(folder, "file"), pathlib.Path(folder, "copy")
         subprocess.run([sys.executable, __file__, "--make", file], check=True)
         commands = [program, file], [sys.executable, __file__, "--peer", file]
-        pairs = [times(commands[0], copy) | times(commands[1], copy) for _ in range(runs + 1)][1:]
+        pairs = [{} for _ in range(runs + 1)]
+        for i, pair in enumerate(pairs):
+            for command in commands[::-1 if i % 2 else 1]:  # each is first in half of the pairs
+                pair |= times(command, copy)
+        del pairs[0]
     if any(abs(pair["sconce-sum"] / pair["python-sum"] - 1) > 1e-6 for pair in pairs):
         sys.exit("the sums differ")
     for name in ("sconce-load", "python-load", "sconce-save", "python-save", "sconce-sync"):
