@@ -101,7 +101,8 @@ TEST_CASE("a run goes on from its checkpoint as if nothing had happened") {
                      second.ema.state_dict()["module.3.weight"]));
 }
 
-TEST_CASE("resuming where nothing is changes nothing, and a folder with checkpoints is not taken") {
+TEST_CASE("resuming where nothing is changes nothing, and a folder with checkpoints is not taken",
+          "[quick]") {
   const TempDir folder;
   const auto inner = folder.path() / "a" / "b";
   Run run(1);
@@ -120,7 +121,7 @@ TEST_CASE("resuming where nothing is changes nothing, and a folder with checkpoi
                         ContainsSubstring("checkpoint-000001-00000000.pt"));
 }
 
-TEST_CASE("the last few and the best are kept, and a resumed run knows the best") {
+TEST_CASE("the last few and the best are kept, and a resumed run knows the best", "[quick]") {
   const TempDir folder;
   Checkpoint checkpoint(folder.path(), {.keep_last = 2});
   const auto save = [](Checkpoint& to, int64_t epoch, std::optional<double> metric) {
@@ -165,7 +166,7 @@ TEST_CASE("without keep_best there is no best, and what is there is loaded befor
   CHECK(names_in(folder.path()) == Names{"checkpoint-000002-00000000.pt"});
 }
 
-TEST_CASE("what a checkpoint says of the best is no path out of its folder") {
+TEST_CASE("what a checkpoint says of the best is no path out of its folder", "[quick]") {
   const TempDir folder;
   Checkpoint checkpoint(folder.path());
   checkpoint.save({}, {.epoch = 1}, 0.5);
@@ -179,7 +180,7 @@ TEST_CASE("what a checkpoint says of the best is no path out of its folder") {
   }
 }
 
-TEST_CASE("a checkpoint of other parts is refused before anything is changed") {
+TEST_CASE("a checkpoint of other parts is refused before anything is changed", "[quick]") {
   const TempDir folder;
   Run run(1);
   Checkpoint(folder.path()).save(run.parts(), {});
