@@ -7,11 +7,11 @@
 #include <csignal>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include "distributed/gather_bytes.hpp"
 #include "distributed/gloo.hpp"
 #include "distributed/launch.hpp"
 #include "distributed/rendezvous.hpp"
 #include "sconce/cuda/nccl.hpp"
-#include "sconce/devices.hpp"
 
 namespace sconce::distributed {
 
@@ -209,10 +209,10 @@ torch::Tensor ProcessGroup::reduce_scatter(const std::vector<torch::Tensor>& ten
 
 void ProcessGroup::barrier() const {
   if (!core_->group) return;
-  const bool on_gpu = core_->backend == "nccl";
+  const auto device = device_for(*this);
   c10d::BarrierOptions options;
-  if (on_gpu) options.device_ids = {local_rank() % num_gpus()};  // else guessed from the rank
-  core_->group->getBackend(on_gpu ? c10::kCUDA : c10::kCPU)->barrier(options)->wait();
+  if (device.is_cuda()) options.device_ids = {device.index()};  // else guessed from the rank
+  core_->group->getBackend(device.type())->barrier(options)->wait();
 }
 
 }  // namespace sconce::distributed

@@ -13,6 +13,7 @@
 #include <map>
 #include <regex>
 
+#include "distributed/gather_bytes.hpp"
 #include "io/whole_file.hpp"
 #include "sconce/amp/grad_scaler.hpp"
 #include "sconce/devices.hpp"
@@ -32,13 +33,8 @@ namespace fs = std::filesystem;
 using c10::IValue;
 
 constexpr auto who = "sconce::io::Checkpoint: ";
-constexpr auto prefix = "checkpoint-";
+constexpr auto file_prefix = "checkpoint-";
 constexpr auto best_link = "best.pt";
-
-// Where a tensor must lie for the group's collectives.
-torch::Device device_of(const distributed::ProcessGroup* group) {
-  return group != nullptr && group->backend() == "nccl" ? gpu(group->local_rank()) : cpu();
-}
 
 bool writes(const CheckpointOptions& options) {
   return options.process_group == nullptr || options.process_group->rank() == 0;
@@ -55,7 +51,7 @@ void together(const distributed::ProcessGroup* group, const F& work) {
     error = std::current_exception();
   }
   if (group != nullptr && group->world_size() > 1) {
-    const auto options = at::TensorOptions(at::kInt).device(device_of(group));
+    const auto options = at::TensorOptions(at::kInt).device(distributed::device_for(*group));
     const auto failed = at::zeros({1}, options).fill_(error ? 1 : 0);
     try {
       group->all_reduce(failed, distributed::ReduceOp::max);
@@ -117,14 +113,9 @@ c10::List<IValue> random_states(const distributed::ProcessGroup* group) {
     states.push_back(own);
     return states;
   }
-  const auto device = device_of(group);
-  const auto size = at::empty({1}, at::TensorOptions(at::kLong).device(device)).fill_(own.numel());
-  const auto sizes = at::cat(group->all_gather(size)).cpu();
-  auto padded = at::zeros({sizes.max().item<int64_t>()}, own.options());
-  padded.narrow(0, 0, own.numel()).copy_(own);
-  const auto all = group->all_gather(padded.to(device));
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    states.push_back(all[rank].cpu().narrow(0, 0, sizes.const_data_ptr<int64_t>()[rank]).clone());
+  for (const auto& state :
+       distributed::gather_bytes(*group, own, distributed::device_for(*group))) {
+    states.push_back(state.clone());  // a file holds all of the memory that a tensor views
   }
   return states;
 }
@@ -169,7 +160,7 @@ void load_parts(const IValue& saved, const RunParts& parts, const std::string& w
 
 std::string file_name(const RunProgress& progress) {
   char name[64];
-  std::snprintf(name, sizeof name, "%s%06lld-%08lld.pt", prefix,
+  std::snprintf(name, sizeof name, "%s%06lld-%08lld.pt", file_prefix,
                 static_cast<long long>(progress.epoch), static_cast<long long>(progress.batch));
   return name;
 }
@@ -178,7 +169,7 @@ using Place = std::pair<int64_t, int64_t>;  // epoch and batch
 
 // What a checkpoint's name tells; nothing for another name.
 std::optional<Place> place_of(const std::string& name) {
-  static const std::regex pattern(prefix + std::string("([0-9]{6,18})-([0-9]{8,18})\\.pt"));
+  static const std::regex pattern(file_prefix + std::string("([0-9]{6,18})-([0-9]{8,18})\\.pt"));
   std::smatch numbers;
   if (!std::regex_match(name, numbers, pattern)) return {};
   return Place(std::stoll(numbers[1]), std::stoll(numbers[2]));
@@ -210,28 +201,23 @@ void Checkpoint::save(const RunParts& parts, const RunProgress& progress,
     best = {*metric, file_name(progress)};
   }
   together(options_.process_group, [&] {
-    if (!writes(options_)) return;
-    TORCH_CHECK(!is_fresh_ || files().empty(), who, folder_.string(),
-                ": expected load before save, as it holds checkpoints");
-    auto state = states_of(parts);
-    state.insert("generators", random);
-    state.insert("epoch", progress.epoch);
-    state.insert("batch", progress.batch);
-    state.insert("extra", progress.extra);
-    IValue best_state;
-    if (best) {
-      auto dict = string_dict();
-      dict.insert("metric", best->metric);
-      dict.insert("file", best->file);
-      best_state = dict;
+    if (writes(options_)) {
+      TORCH_CHECK(!is_fresh_ || files().empty(), who, folder_.string(),
+                  ": expected load before save, as it holds checkpoints");
+      auto state = states_of(parts);
+      state.insert("generators", random);
+      state.insert("epoch", progress.epoch);
+      state.insert("batch", progress.batch);
+      state.insert("extra", progress.extra);
+      state.insert("best", best ? dict_of(*best) : IValue());
+      save_torch(folder_ / file_name(progress), state);
     }
-    state.insert("best", best_state);
-    save_torch(folder_ / file_name(progress), state);
     best_ = best;
-    link_best();
-    prune();
+    if (writes(options_)) {
+      link_best();
+      prune();
+    }
   });
-  best_ = best;
   is_fresh_ = false;
 }
 
@@ -299,6 +285,13 @@ std::vector<std::string> Checkpoint::files() const {
   return sorted;
 }
 
+c10::impl::GenericDict Checkpoint::dict_of(const Best& best) {
+  auto dict = string_dict();
+  dict.insert("metric", best.metric);
+  dict.insert("file", best.file);
+  return dict;
+}
+
 // The name of the latest on which all ranks agree, for another machine may not see it yet.
 std::string Checkpoint::agreed_latest() const {
   const auto* group = options_.process_group;
@@ -309,7 +302,7 @@ std::string Checkpoint::agreed_latest() const {
   if (group == nullptr) return name;
   auto text = at::zeros({256}, at::kByte);
   std::copy(name.begin(), name.end(), text.data_ptr<uint8_t>());
-  text = text.to(device_of(group));
+  text = text.to(distributed::device_for(*group));
   group->broadcast(text, 0);
   return reinterpret_cast<const char*>(text.cpu().const_data_ptr<uint8_t>());
 }
@@ -331,7 +324,7 @@ void Checkpoint::prune() const {
     std::error_code ignored;  // the next save tries again
     if (!best_ || name != best_->file) fs::remove(folder_ / name, ignored);
   }
-  sweep_parts(folder_, prefix);
+  sweep_parts(folder_, file_prefix);
 }
 
 c10::IValue as_ivalue(const amp::GradScalerState& state) {

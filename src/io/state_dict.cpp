@@ -13,7 +13,7 @@ namespace sconce::io {
 
 namespace {
 
-constexpr auto who = "sconce::io::load_state_dict: ";
+constexpr auto loader = "sconce::io::load_state_dict: ";
 
 // Every name of a tensor in the module, in Python's order.
 void append_names(const torch::nn::Module& module, const std::string& prefix,
@@ -55,7 +55,7 @@ StateDict renamed(const StateDict& state, const LoadOptions& options) {
   for (const auto& item : state) {
     const std::string name = options.rename(item.key());
     if (name.empty()) continue;
-    TORCH_CHECK(!result.contains(name), who, "rename: expected a name of its own for '", item.key(),
+    TORCH_CHECK(!result.contains(name), loader, "rename: expected a name of its own for '", item.key(),
                 "', got '", name, "', which another entry has");
     result.insert(name, item.value());
   }
@@ -98,7 +98,7 @@ std::string text(const LoadReport& report) {
 }
 
 struct Copy {
-  std::string name;  // of the module's tensor
+  torch::Tensor to;
   torch::Tensor from;
 };
 
@@ -127,11 +127,11 @@ LoadReport load_state_dict(torch::nn::Module& module, const StateDict& given,
       const auto* from = state.find(name);
       if (from == nullptr) continue;
       found = true;
-      TORCH_CHECK(from->defined() && from->layout() == c10::kStrided && !from->is_meta(), who,
+      TORCH_CHECK(from->defined() && from->layout() == c10::kStrided && !from->is_meta(), loader,
                   "expected a strided tensor with values for '", name, "'");
       const auto fit = lazy.find(name);
       if (fit == lazy.end() ? from->sizes() == tensor.sizes() : fit->second) {
-        copies.push_back({name, *from});
+        copies.push_back({tensor, *from});
         continue;
       }
       std::ostringstream sizes;
@@ -145,14 +145,10 @@ LoadReport load_state_dict(torch::nn::Module& module, const StateDict& given,
     if (!known.contains(item.key())) report.unexpected.push_back(item.key());
   }
   const std::string faults = text(report);
-  TORCH_CHECK(!options.strict || faults.empty(), who,
+  TORCH_CHECK(!options.strict || faults.empty(), loader,
               "expected a state with the module's names and sizes", faults);
-  nn::materialize_from(module, state);
-  StateDict own;
-  std::vector<std::pair<std::string, torch::Tensor>> names;
-  append_names(module, "", names);
-  for (const auto& [name, tensor] : names) own.insert(name, tensor);
-  for (const auto& [name, from] : copies) own[name].copy_(from);
+  nn::materialize_from(module, state);  // by set_data, so the tensors are the same
+  for (const auto& [to, from] : copies) to.copy_(from);
   return report;
 }
 

@@ -13,6 +13,7 @@
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 #include <unordered_set>
 
+#include "distributed/gather_bytes.hpp"
 #include "sconce/nn/lazy.hpp"
 
 namespace sconce::nn {
@@ -91,16 +92,11 @@ std::string first_difference(const std::string& ours, const std::string& theirs)
 
 std::vector<std::string> all_gather(const distributed::ProcessGroup& group, std::string text,
                                     torch::Device device) {
-  const auto options = torch::TensorOptions(device).dtype(torch::kLong);
-  const auto length = torch::full({1}, static_cast<int64_t>(text.size()), options);
-  const auto lengths = torch::cat(group.all_gather(length)).cpu();
-  text.resize(lengths.max().item<int64_t>());
   const auto bytes = torch::from_blob(text.data(), static_cast<int64_t>(text.size()), torch::kByte);
   std::vector<std::string> texts;
-  for (const auto& each : group.all_gather(bytes.to(device))) {
-    const auto here = each.cpu();
-    const auto own = lengths[static_cast<int64_t>(texts.size())].item<int64_t>();
-    texts.emplace_back(here.const_data_ptr<uint8_t>(), here.const_data_ptr<uint8_t>() + own);
+  for (const auto& each : distributed::gather_bytes(group, bytes, device)) {
+    const auto* begin = each.const_data_ptr<uint8_t>();
+    texts.emplace_back(begin, begin + each.numel());
   }
   return texts;
 }

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "state_values.hpp"
+
 namespace sconce::optim::lr_scheduler {
 
 /// The most steps that a state may count: a double tells them apart, and a few more do not
@@ -138,7 +140,7 @@ class StateVisitor {
   std::string who_;
   std::string key_ = {};
   bool reads_;
-  c10::impl::GenericDict dict_{c10::StringType::get(), c10::AnyType::get()};
+  c10::impl::GenericDict dict_ = string_dict();
 };
 
 }  // namespace sconce::optim::lr_scheduler

@@ -103,6 +103,7 @@ class Checkpoint {
 
   std::vector<std::string> files() const;
   std::string agreed_latest() const;
+  static c10::impl::GenericDict dict_of(const Best& best);
   void link_best() const;
   RunProgress read(const std::string& name, const RunParts& parts);
   void prune() const;
