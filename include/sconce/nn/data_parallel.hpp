@@ -87,6 +87,10 @@ class DataParallelBase : public torch::nn::Module {
 /// buffers and the training modes to them, and nothing else: set other members of a module before.
 /// Replicas run with the caller's grad mode, autocast, number of intra-op threads and current
 /// streams. Their backward on GPUs is parallel, that on CPUs is not. One forward at a time.
+///
+/// Replicas on CPUs share the one CPU generator, as threads in Python do. What a random layer such
+/// as Dropout draws is right in each replica, but which replica draws first is chance, so the same
+/// seed need not give the same outputs twice. GPUs have a generator each.
 /// Python: `torch.nn.DataParallel`.
 template <class M>
 class DataParallel : public DataParallelBase {
