@@ -15,31 +15,33 @@ endmacro()
 # Warnings are this build's own matter: private, and errors only where a preset says so.
 function(sconce_set_warnings target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
+  if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # It takes the sources for headers, in which types of unnamed namespaces would be a mistake.
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
 endfunction()
 
 # Lets <target> use the precompiled header of all of torch. It is compiled once a build folder, by
-# the first target that asks for it, and the others use that one.
+# the first target that asks for it, and the others use that one. It pays where there are many small
+# programs; a few large sources, as of the library, compile faster without it.
 function(sconce_use_pch target)
   if(NOT TARGET sconce_pch)
     file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/sconce_pch.cpp" CONTENT "") # kept if there
     add_library(sconce_pch OBJECT EXCLUDE_FROM_ALL "${CMAKE_CURRENT_BINARY_DIR}/sconce_pch.cpp")
     target_link_libraries(sconce_pch PRIVATE sconce::torch)
-    set_target_properties(sconce_pch PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF)
+    set_target_properties(sconce_pch PROPERTIES CXX_EXTENSIONS OFF UNITY_BUILD OFF)
     sconce_set_warnings(sconce_pch)
     target_precompile_headers(sconce_pch PRIVATE <torch/torch.h>)
   endif()
   target_precompile_headers(${target} REUSE_FROM sconce_pch)
 endfunction()
 
-# Adds a program of this build that links sconce.
+# Adds a program of this build that links sconce. In a unity build all of its sources compile
+# together.
 function(sconce_add_program name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE sconce::sconce)
-  # The precompiled header is made for the library too, so for -fPIC; CMake would give a program
-  # -fPIE, with which the header is not used.
-  target_compile_options(${name} PRIVATE -fPIC)
-  set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF
+  set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF UNITY_BUILD_BATCH_SIZE 0
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
   sconce_set_warnings(${name})
-  sconce_use_pch(${name})
 endfunction()

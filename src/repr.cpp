@@ -17,7 +17,7 @@ namespace sconce {
 namespace {
 
 // Python's default print options.
-constexpr int precision = 4;
+constexpr int shown_digits = 4;
 constexpr int64_t threshold = 1000;
 constexpr int64_t edge = 3;
 constexpr int64_t line_width = 80;
@@ -48,8 +48,8 @@ struct FloatStyle {
   }
 
   std::string operator()(double value) const {
-    if (scientific) return format(value, std::chars_format::scientific, precision);
-    if (!whole) return format(value, std::chars_format::fixed, precision);
+    if (scientific) return format(value, std::chars_format::scientific, shown_digits);
+    if (!whole) return format(value, std::chars_format::fixed, shown_digits);
     return format(value, std::chars_format::fixed, 0) + (std::isfinite(value) ? "." : "");
   }
 };

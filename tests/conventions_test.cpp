@@ -88,7 +88,7 @@ bool may_include(const std::string& from, const std::string& to) {
 
 }  // namespace
 
-TEST_CASE("every include between the rooms is allowed", "[quick]") {
+TEST_CASE("every include between the rooms is allowed") {
   for (const fs::path folder : {"include/sconce", "src"}) {
     for (const auto& name : files_below(folder, folder == "src" ? ".cpp" : ".hpp")) {
       std::string from = without(name, ".cpp");
@@ -101,7 +101,7 @@ TEST_CASE("every include between the rooms is allowed", "[quick]") {
   }
 }
 
-TEST_CASE("the table of allowed includes refuses what the design forbids", "[quick]") {
+TEST_CASE("the table of allowed includes refuses what the design forbids") {
   CHECK_FALSE(may_include("devices", "trainer"));
   CHECK_FALSE(may_include("data/idx", "nn/clip_grad"));
   CHECK_FALSE(may_include("nn/clip_grad", "trainer"));
@@ -120,8 +120,7 @@ TEST_CASE("the table of allowed includes refuses what the design forbids", "[qui
   CHECK(may_include("data/idx", "devices"));
 }
 
-TEST_CASE("every source has a header and a test of the same path, if its header is not private",
-          "[quick]") {
+TEST_CASE("every source has a header and a test of the same path, if its header is not private") {
   for (const auto& name : files_below("src", ".cpp")) {
     const std::string path = without(name, ".cpp");
     if (name.starts_with("no_cuda/") || fs::exists(root / "src" / (path + ".hpp"))) continue;
@@ -131,8 +130,7 @@ TEST_CASE("every source has a header and a test of the same path, if its header 
   }
 }
 
-TEST_CASE("every test file belongs to a header, but for this one and those of the programs",
-          "[quick]") {
+TEST_CASE("every test file belongs to a header, but for this one and those of the programs") {
   for (const auto& name : files_below("tests", "_test.cpp")) {
     if (name == "conventions_test.cpp" || name.starts_with("apps/")) continue;
     INFO("tests/" << name);
@@ -141,11 +139,11 @@ TEST_CASE("every test file belongs to a header, but for this one and those of th
   }
 }
 
-TEST_CASE("src/cuda and src/no_cuda hold the same files", "[quick]") {
+TEST_CASE("src/cuda and src/no_cuda hold the same files") {
   CHECK(files_below("src/cuda", ".cpp") == files_below("src/no_cuda", ".cpp"));
 }
 
-TEST_CASE("sconce.hpp includes every public header", "[quick]") {
+TEST_CASE("sconce.hpp includes every public header") {
   Names headers;
   for (const auto& name : files_below("include/sconce", ".hpp")) {
     headers.insert(without(name, ".hpp"));
@@ -154,14 +152,14 @@ TEST_CASE("sconce.hpp includes every public header", "[quick]") {
   CHECK(includes(root / "include/sconce/sconce.hpp") == headers);
 }
 
-TEST_CASE("CMakeLists.txt lists every public header", "[quick]") {
+TEST_CASE("CMakeLists.txt lists every public header") {
   const std::string text = read(root / "CMakeLists.txt");
   for (const auto& name : files_below("include/sconce", ".hpp")) {
     CHECK_THAT(text, Catch::Matchers::ContainsSubstring("include/sconce/" + name));
   }
 }
 
-TEST_CASE("nobody includes Catch2 but the one test header", "[quick]") {
+TEST_CASE("nobody includes Catch2 but the one test header") {
   for (const fs::path folder : {"include", "src", "apps", "tests"}) {
     for (const char* ending : {".hpp", ".cpp"}) {
       if (folder == "include" && std::string(ending) == ".cpp") continue;
@@ -176,7 +174,7 @@ TEST_CASE("nobody includes Catch2 but the one test header", "[quick]") {
   }
 }
 
-TEST_CASE("the library neither prints, nor exits, nor asks by #if", "[quick]") {
+TEST_CASE("the library neither prints, nor exits, nor asks by #if") {
   const std::regex forbidden(
       "std::c(out|err|log)\\b|\\b[fv]*printf\\(|\\bf?puts\\(|\\bperror\\(|"
       "\\b(_|quick_)?exit\\(|\\b(abort|terminate)\\(|#\\s*if");
@@ -192,7 +190,7 @@ TEST_CASE("the library neither prints, nor exits, nor asks by #if", "[quick]") {
   }
 }
 
-TEST_CASE("a header stays below 250 lines and begins with #pragma once", "[quick]") {
+TEST_CASE("a header stays below 250 lines and begins with #pragma once") {
   for (const auto& name : files_below("include/sconce", ".hpp")) {
     const std::string text = read(root / "include/sconce" / name);
     INFO(name);
@@ -201,7 +199,7 @@ TEST_CASE("a header stays below 250 lines and begins with #pragma once", "[quick
   }
 }
 
-TEST_CASE("the README names every workflow preset, and no other", "[quick]") {
+TEST_CASE("the README names every workflow preset, and no other") {
   const auto presets = nlohmann::json::parse(read(root / "CMakePresets.json"));
   Names defined;
   for (const auto& preset : presets.at("workflowPresets")) defined.insert(preset.at("name"));

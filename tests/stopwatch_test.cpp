@@ -30,7 +30,7 @@ TEST_CASE("a stopwatch refuses a device that is not there") {
   CHECK_THROWS_AS(sconce::Stopwatch(sconce::gpu(127)), c10::Error);
 }
 
-TEST_CASE("median_seconds leaves out the first call and slow runs") {
+TEST_CASE("median_seconds leaves out the first call and slow runs", "[alone]") {
   for (const int runs : {1, 2, 5}) {
     int calls = 0;
     const double seconds = sconce::median_seconds(

@@ -1,12 +1,17 @@
 // sconce-tour: what this machine has, the device helpers, and a matrix product timed honestly.
 
-#include <torch/torch.h>
+#include <ATen/Parallel.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/rand.h>
+#include <torch/version.h>
 
 #include <cmath>
 #include <cstdio>
 #include <iostream>
 
-#include "sconce/sconce.hpp"
+#include "sconce/cuda/device_properties.hpp"
+#include "sconce/devices.hpp"
+#include "sconce/stopwatch.hpp"
 
 namespace {
 
@@ -22,8 +27,8 @@ std::string describe(torch::Device device) {
 
 void show_machine() {
   std::cout << "This machine\n"
-            << "  LibTorch " << TORCH_VERSION << ", " << torch::get_num_threads()
-            << " CPU threads, " << sconce::num_gpus() << " GPUs\n";
+            << "  LibTorch " << TORCH_VERSION << ", " << at::get_num_threads() << " CPU threads, "
+            << sconce::num_gpus() << " GPUs\n";
   for (int i = 0; i < sconce::num_gpus(); ++i) {
     std::cout << "  " << sconce::gpu(i) << ": " << describe(sconce::gpu(i)) << '\n';
   }
@@ -46,9 +51,9 @@ void show_devices() {
 // Prints the median of nine products after a warm-up. The device is waited for at both ends of
 // each; without that, a GPU's figure would be the time to ask for the product.
 void time_product(torch::Device device, int64_t n) {
-  const auto a = torch::rand({n, n}, device);
-  const auto b = torch::rand({n, n}, device);
-  const double seconds = sconce::median_seconds([&] { torch::mm(a, b); }, device);
+  const auto a = at::rand({n, n}, device);
+  const auto b = at::rand({n, n}, device);
+  const double seconds = sconce::median_seconds([&] { at::mm(a, b); }, device);
   const double flops = 2 * std::pow(static_cast<double>(n), 3);
   std::printf("  %-8s %9.3f ms   %10.1f GFLOP/s\n", device.str().c_str(), seconds * 1e3,
               flops / seconds / 1e9);

@@ -55,8 +55,8 @@ StateDict renamed(const StateDict& state, const LoadOptions& options) {
   for (const auto& item : state) {
     const std::string name = options.rename(item.key());
     if (name.empty()) continue;
-    TORCH_CHECK(!result.contains(name), loader, "rename: expected a name of its own for '", item.key(),
-                "', got '", name, "', which another entry has");
+    TORCH_CHECK(!result.contains(name), loader, "rename: expected a name of its own for '",
+                item.key(), "', got '", name, "', which another entry has");
     result.insert(name, item.value());
   }
   return result;

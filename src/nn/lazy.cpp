@@ -148,9 +148,9 @@ bool is_uninitialized_layer(const torch::nn::Module& module) {
   return layer != nullptr && !layer->is_initialized();
 }
 
-[[noreturn]] void refuse(const std::string& who, const std::string& path,
+[[noreturn]] void refuse(const std::string& caller, const std::string& path,
                          const torch::nn::Module& layer) {
-  TORCH_CHECK(false, who, ": expected an initialized layer, but ",
+  TORCH_CHECK(false, caller, ": expected an initialized layer, but ",
               path.empty() ? "" : "'" + path + "', ", layer,
               " is uninitialized; its first forward or a load of a full state initializes it");
 }
@@ -318,9 +318,9 @@ bool is_uninitialized(const torch::nn::Module& module) {
   return found;
 }
 
-void check_initialized(const torch::nn::Module& module, const char* who) {
+void check_initialized(const torch::nn::Module& module, const char* caller) {
   module.apply([&](const std::string& path, const torch::nn::Module& part) {
-    if (is_uninitialized_layer(part)) refuse(who, path, part);
+    if (is_uninitialized_layer(part)) refuse(caller, path, part);
   });
 }
 

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 const fs::path digits = SCONCE_DIGITS_DIR;
 
-Ran train(const std::string& arguments) {
+Ran run_train(const std::string& arguments) {
   return sconce::test::run_program(SCONCE_BIN_DIR "/sconce-train " + arguments);
 }
 
@@ -57,7 +57,7 @@ double mean_test_acc(const std::string& flags) {
   double sum = 0;
   for (const char* seed : {"0", "1", "2"}) {
     sum += test_acc_of(
-        train("--epochs 15 --scheduler cosine --seed " + std::string(seed) + " " + flags));
+        run_train("--epochs 15 --scheduler cosine --seed " + std::string(seed) + " " + flags));
   }
   return sum / 3;
 }
@@ -79,7 +79,7 @@ void check_as_one(const fs::path& several, const fs::path& one) {
   CHECK(last_field(several, 3) == Catch::Approx(last_field(one, 3)).margin(0.005));
 }
 
-constexpr auto program = SCONCE_BIN_DIR "/sconce-train";
+constexpr auto train_program = SCONCE_BIN_DIR "/sconce-train";
 
 // The digits' files in a folder of their own, to be damaged.
 void copy_digits(const TempDir& folder) {
@@ -91,7 +91,7 @@ void check_usage_error(const std::string& arguments, const std::string& flag,
                        const std::string& takes) {
   INFO("sconce-train " << arguments);
   const TempDir folder;
-  const Ran ran = train(arguments + " --out '" + (folder.path() / "out").string() + "'");
+  const Ran ran = run_train(arguments + " --out '" + (folder.path() / "out").string() + "'");
   CHECK(ran.exit_code == 2);
   CHECK(ran.out.empty());
   CHECK(lines_of(ran.err) == 1);
@@ -102,7 +102,7 @@ void check_usage_error(const std::string& arguments, const std::string& flag,
 
 // A failed run: exit 1 and one line that names the file and says what was wrong.
 void check_run_error(const TempDir& folder, const std::string& file, const std::string& what) {
-  const Ran ran = train("--data '" + folder.path().string() + "'");
+  const Ran ran = run_train("--data '" + folder.path().string() + "'");
   INFO(ran.err);
   CHECK(ran.exit_code == 1);
   CHECK(lines_of(ran.err) == 1);
@@ -112,7 +112,7 @@ void check_run_error(const TempDir& folder, const std::string& file, const std::
 
 }  // namespace
 
-TEST_CASE("sconce-train refuses wrong numbers, naming the flag and what it takes") {
+TEST_CASE("sconce-train refuses wrong numbers, naming the flag and what it takes", "[alone]") {
   const std::string whole = "takes a whole number from 1 to";
   check_usage_error("--epochs -1", "--epochs", whole);
   check_usage_error("--epochs 0", "--epochs", whole);
@@ -133,7 +133,7 @@ TEST_CASE("sconce-train refuses wrong numbers, naming the flag and what it takes
   check_usage_error("--ema -0.1", "--ema", "takes a number from 0 to below 1");
 }
 
-TEST_CASE("sconce-train refuses flags of several devices that cannot be together") {
+TEST_CASE("sconce-train refuses flags of several devices that cannot be together", "[alone]") {
   check_usage_error("--parallel many", "--parallel", "takes none|data|distributed, not 'many'");
   check_usage_error("--parallel data --device cpu", "--parallel", "data takes every GPU");
   if (sconce::num_gpus() > 0) {
@@ -146,7 +146,7 @@ TEST_CASE("sconce-train refuses flags of several devices that cannot be together
   }
 }
 
-TEST_CASE("sconce-train refuses flags of checkpoints without a folder for them") {
+TEST_CASE("sconce-train refuses flags of checkpoints without a folder for them", "[alone]") {
   check_usage_error("--resume", "--resume", "takes a --checkpoint folder");
   check_usage_error("--save-every 5", "--save-every", "takes a --checkpoint folder");
   check_usage_error("--checkpoint x --save-every -1", "--save-every", "takes a whole number");
@@ -155,13 +155,13 @@ TEST_CASE("sconce-train refuses flags of checkpoints without a folder for them")
 
 TEST_CASE("sconce-train reads numbers as decimal") {
   const TempDir folder;
-  const Ran ran = train("--model linear --epochs 010 --batch-size 0900 --device cpu --out " +
-                        folder.path().string());
+  const Ran ran = run_train("--model linear --epochs 010 --batch-size 0900 --device cpu --out " +
+                            folder.path().string());
   CHECK(ran.exit_code == 0);
   CHECK(losses_of(folder.path() / "metrics.csv").size() == 10);
 }
 
-TEST_CASE("sconce-train refuses wrong names, naming the flag and what it takes") {
+TEST_CASE("sconce-train refuses wrong names, naming the flag and what it takes", "[alone]") {
   check_usage_error("--device cuda:99", "--device", "takes auto, cpu or cuda:N");
   check_usage_error("--device cuda:-1", "--device", "takes auto, cpu or cuda:N");
   check_usage_error("--device gpu", "--device", "takes auto, cpu or cuda:N");
@@ -177,7 +177,7 @@ TEST_CASE("sconce-train refuses wrong names, naming the flag and what it takes")
 }
 
 TEST_CASE("sconce-train --help lists every flag with its default") {
-  const Ran ran = train("--help");
+  const Ran ran = run_train("--help");
   CHECK(ran.exit_code == 0);
   CHECK(ran.err.empty());
   for (const char* flag : {"--data", "--model", "--epochs", "--batch-size", "--optimizer", "--lr",
@@ -187,8 +187,8 @@ TEST_CASE("sconce-train --help lists every flag with its default") {
   }
 }
 
-TEST_CASE("sconce-train reaches 0.95 on the digits and prints the book's two lines") {
-  const Ran ran = train("--epochs 15 --device cpu");
+TEST_CASE("sconce-train reaches 0.95 on the digits and prints the book's two lines", "[alone]") {
+  const Ran ran = run_train("--epochs 15 --device cpu");
   CHECK(ran.exit_code == 0);
   CHECK_THAT(ran.out, ContainsSubstring("hardware: ") && ContainsSubstring("training on cpu"));
   CHECK(
@@ -197,7 +197,7 @@ TEST_CASE("sconce-train reaches 0.95 on the digits and prints the book's two lin
   CHECK(test_acc_of(ran) >= 0.95);
 }
 
-TEST_CASE("in 16 bits the digits are learnt as well as in 32") {
+TEST_CASE("in 16 bits the digits are learnt as well as in 32", "[alone]") {
   const auto check = [](const std::string& model, const std::string& precision) {
     const double fp32 = mean_test_acc("--device cpu --precision fp32 --model " + model);
     CHECK(fp32 > 0.96);
@@ -217,22 +217,22 @@ TEST_CASE("on a GPU the digits are learnt as well in each precision", "[gpu]") {
   }
 }
 
-TEST_CASE("every optimizer and scheduler learns, with all that goes along") {
+TEST_CASE("every optimizer and scheduler learns, with all that goes along", "[alone]") {
   const std::string how =
       GENERATE("--optimizer adam --lr 0.003 --scheduler step",
                "--optimizer adamw --scheduler onecycle --lr 0.005",
                "--scheduler cosine --batch-size 16 --accumulate 2 --clip 1 --ema 0.9");
-  const Ran ran = train(how + " --model mlp --epochs 15 --device cpu");
+  const Ran ran = run_train(how + " --model mlp --epochs 15 --device cpu");
   INFO(ran.err);
   CHECK(ran.exit_code == 0);
   CHECK(test_acc_of(ran) > 0.95);
 }
 
-TEST_CASE("each of the flags that go along changes the training") {
+TEST_CASE("each of the flags that go along changes the training", "[alone]") {
   const TempDir folder;
   const auto last_line = [&](const std::string& flags) {
     const std::string command = "--model linear --epochs 3 --device cpu --out ";
-    REQUIRE(train(command + folder.path().string() + " " + flags).exit_code == 0);
+    REQUIRE(run_train(command + folder.path().string() + " " + flags).exit_code == 0);
     std::string text = contents(folder.path() / "metrics.csv");
     text.resize(text.rfind(','));  // the last epoch's seconds
     return text.substr(text.rfind('\n'));
@@ -247,15 +247,15 @@ TEST_CASE("each of the flags that go along changes the training") {
   }
 }
 
-TEST_CASE("the same seed gives the same losses twice, bit for bit, and another seed others") {
+TEST_CASE("the same seed gives the same losses twice, bit for bit, and another seed others",
+          "[alone]") {
   const char* threads = GENERATE("1", "2");
   ::setenv("OMP_NUM_THREADS", threads, 1);
   const TempDir folder;
   const auto losses = [&](const std::string& run, const std::string& seed) {
     const std::string out = (folder.path() / run).string();
-    REQUIRE(
-        train("--model mlp --epochs 3 --device cpu --seed " + seed + " --out " + out).exit_code ==
-        0);
+    REQUIRE(run_train("--model mlp --epochs 3 --device cpu --seed " + seed + " --out " + out)
+                .exit_code == 0);
     return losses_of(fs::path(out) / "metrics.csv");
   };
   const auto first = losses("a", "1");
@@ -264,18 +264,18 @@ TEST_CASE("the same seed gives the same losses twice, bit for bit, and another s
   CHECK(first != losses("c", "2"));
 }
 
-TEST_CASE("every model trains, and a fast run takes one batch of one epoch") {
+TEST_CASE("every model trains, and a fast run takes one batch of one epoch", "[alone]") {
   const std::string model = GENERATE("linear", "mlp", "lenet", "resnet");
   const TempDir folder;
-  const Ran ran = train("--fast-dev-run --epochs 7 --batch-size 8 --model " + model + " --out " +
-                        folder.path().string());
+  const Ran ran = run_train("--fast-dev-run --epochs 7 --batch-size 8 --model " + model +
+                            " --out " + folder.path().string());
   CHECK(ran.exit_code == 0);
   CHECK_THAT(contents(folder.path() / "metrics.csv"),
              Matches("epoch,loss,train_acc,test_acc,examples,seconds\n"
                      "1,[0-9.e-]+,[0-9.e-]+,[0-9.e-]+,8,[0-9.e-]+\n"));
 }
 
-TEST_CASE("sconce-train reads a folder of gzipped files as it reads plain ones") {
+TEST_CASE("sconce-train reads a folder of gzipped files as it reads plain ones", "[alone]") {
   const TempDir folder;
   for (const auto& entry : fs::directory_iterator(digits)) {
     if (!entry.path().string().ends_with("-ubyte")) continue;
@@ -288,16 +288,17 @@ TEST_CASE("sconce-train reads a folder of gzipped files as it reads plain ones")
   }
   const auto run = [](const std::string& data) {
     const TempDir out;
-    REQUIRE(train("--model linear --epochs 2 --device cpu --data " + data + " --out " +
-                  out.path().string())
+    REQUIRE(run_train("--model linear --epochs 2 --device cpu --data " + data + " --out " +
+                      out.path().string())
                 .exit_code == 0);
     return losses_of(out.path() / "metrics.csv");
   };
   CHECK(run(folder.path().string()) == run("digits"));
 }
 
-TEST_CASE("Fashion-MNIST is read where it is installed, else the program says how to get it") {
-  const Ran ran = train("--data fashion-mnist --fast-dev-run --model linear");
+TEST_CASE("Fashion-MNIST is read where it is installed, else the program says how to get it",
+          "[alone]") {
+  const Ran ran = run_train("--data fashion-mnist --fast-dev-run --model linear");
   if (fs::is_directory("/usr/share/datasets/fashion-mnist")) {
     CHECK(ran.exit_code == 0);
     CHECK_THAT(ran.out, ContainsSubstring("60000 training and 10000 test images of 28x28"));
@@ -309,7 +310,7 @@ TEST_CASE("Fashion-MNIST is read where it is installed, else the program says ho
   }
 }
 
-TEST_CASE("a damaged data set ends the run with one line that names the file") {
+TEST_CASE("a damaged data set ends the run with one line that names the file", "[alone]") {
   const TempDir folder;
   check_run_error(folder, "train-", "expected a regular file, found nothing there");
   copy_digits(folder);
@@ -320,32 +321,34 @@ TEST_CASE("a damaged data set ends the run with one line that names the file") {
   check_run_error(folder, "t10k-", "expected");
 }
 
-TEST_CASE("a failed run leaves the metrics of an earlier one as they were, and nothing beside") {
+TEST_CASE("a failed run leaves the metrics of an earlier one as they were, and nothing beside",
+          "[alone]") {
   const TempDir data;
   const TempDir out;
   out.write("metrics.csv", "kept\n");
-  const Ran ran = train("--data " + data.path().string() + " --out " + out.path().string());
+  const Ran ran = run_train("--data " + data.path().string() + " --out " + out.path().string());
   CHECK(ran.exit_code == 1);
   CHECK(contents(out.path() / "metrics.csv") == "kept\n");
   CHECK(std::distance(fs::directory_iterator(out.path()), fs::directory_iterator()) == 1);
 }
 
-TEST_CASE("a folder that cannot be made is known before the training") {
+TEST_CASE("a folder that cannot be made is known before the training", "[alone]") {
   const TempDir folder;
   const fs::path file = folder.write("file", "");
-  const Ran ran = train("--out " + (file / "below").string());
+  const Ran ran = run_train("--out " + (file / "below").string());
   CHECK(ran.exit_code == 1);
   CHECK(ran.out.empty());
   CHECK(lines_of(ran.err) == 1);
   CHECK_THAT(ran.err, ContainsSubstring("--out") && ContainsSubstring((file / "below").string()));
 }
 
-TEST_CASE("sconce-train --parallel data and a group of one come to what none does") {
+TEST_CASE("sconce-train --parallel data and a group of one come to what none does", "[alone]") {
   const TempDir folder;
   const auto losses = [&](const std::string& parallel) {
     const std::string out = (folder.path() / parallel).string();
-    REQUIRE(train("--model mlp --epochs 2 --device auto --parallel " + parallel + " --out " + out)
-                .exit_code == 0);
+    REQUIRE(
+        run_train("--model mlp --epochs 2 --device auto --parallel " + parallel + " --out " + out)
+            .exit_code == 0);
     return losses_of(fs::path(out) / "metrics.csv");
   };
   const auto none = losses("none");
@@ -359,7 +362,7 @@ TEST_CASE("two processes train as one with batches twice as large, and only the 
   const TempDir folder;
   const std::string out = (folder.path() / "two").string();
   std::vector<std::string> command = {"sh", "-c",
-                                      std::string(program) +
+                                      std::string(train_program) +
                                           " --model mlp --epochs 3 --device cpu --parallel "
                                           "distributed --batch-size 32 " +
                                           more + " --out " + out};
@@ -377,7 +380,8 @@ TEST_CASE("two processes train as one with batches twice as large, and only the 
   CHECK(fs::exists(fs::path(out) / "metrics.csv"));
   CHECK(fs::exists(fs::path(out) / "model.safetensors"));
   const std::string one = (folder.path() / "one").string();
-  REQUIRE(train("--model mlp --epochs 3 --device cpu " + more + " --out " + one).exit_code == 0);
+  REQUIRE(run_train("--model mlp --epochs 3 --device cpu " + more + " --out " + one).exit_code ==
+          0);
   check_as_one(fs::path(out) / "metrics.csv", fs::path(one) / "metrics.csv");
 }
 
@@ -385,14 +389,15 @@ TEST_CASE("sconce-train runs under torchrun", "[distributed][python]") {
   const TempDir folder;
   const Ran ran = sconce::test::run_program(
       fs::path(SCONCE_PYTHON).replace_filename("torchrun").string() +
-      " --standalone --nproc-per-node=2 --no-python " + program +
+      " --standalone --nproc-per-node=2 --no-python " + train_program +
       " --model mlp --epochs 2 --device cpu --parallel distributed --batch-size 32 --out " +
       folder.path().string());
   INFO(ran.err);
   REQUIRE(ran.exit_code == 0);
   CHECK_THAT(ran.out, ContainsSubstring("in the first of 2 processes"));
   const TempDir one;
-  REQUIRE(train("--model mlp --epochs 2 --device cpu --out " + one.path().string()).exit_code == 0);
+  REQUIRE(run_train("--model mlp --epochs 2 --device cpu --out " + one.path().string()).exit_code ==
+          0);
   check_as_one(folder.path() / "metrics.csv", one.path() / "metrics.csv");
 }
 
@@ -419,7 +424,7 @@ std::vector<int> processes_with(const std::string& argument, const std::string& 
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const std::string command = contents(entry.path() / "cmdline");
     const std::string variables = '\0' + contents(entry.path() / "environ");
-    if (command.starts_with(program) && command.find(argument) != command.npos &&
+    if (command.starts_with(train_program) && command.find(argument) != command.npos &&
         variables.find('\0' + variable + '\0') != variables.npos) {
       found.push_back(std::stoi(entry.path().filename().string()));
     }
@@ -434,9 +439,9 @@ TEST_CASE("SIGTERM saves the run and ends it, and resumed it comes to what it wo
   const TempDir folder;
   const std::string run = (folder.path() / "run").string();
   const std::vector<std::string> command = {
-      program, "--model",     "lenet", "--epochs",     "6",        "--device",
-      "cpu",   "--optimizer", "adamw", "--scheduler",  "onecycle", "--precision",
-      "fp16",  "--ema",       "0.9",   "--accumulate", "2"};
+      train_program, "--model",     "lenet", "--epochs",     "6",        "--device",
+      "cpu",         "--optimizer", "adamw", "--scheduler",  "onecycle", "--precision",
+      "fp16",        "--ema",       "0.9",   "--accumulate", "2"};
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.begin(), command.begin(), command.end());
     return std::make_unique<sconce::test::Process>(more, sconce::test::Variables{});
@@ -463,7 +468,7 @@ TEST_CASE("SIGTERM saves the run and ends it, and resumed it comes to what it wo
         contents(fs::path(whole) / "model.safetensors"));
   CHECK(losses_of(fs::path(run) / "metrics.csv") == losses_of(fs::path(whole) / "metrics.csv"));
 
-  const auto again = train("--model lenet --device cpu --checkpoint " + run);
+  const auto again = run_train("--model lenet --device cpu --checkpoint " + run);
   CHECK(again.exit_code == 1);
   CHECK_THAT(again.err, ContainsSubstring("expected a folder without checkpoints, or resume"));
 }
@@ -479,7 +484,7 @@ TEST_CASE("under torchrun with restarts a killed rank leaves the result as it is
                                  "--nproc-per-node=2",
                                  "--max-restarts=1",
                                  "--no-python",
-                                 program,
+                                 train_program,
                                  "--model",
                                  "lenet",
                                  "--epochs",
@@ -524,7 +529,7 @@ TEST_CASE("sconce-train runs under mpirun", "[distributed]") {
     SKIP("needs Open MPI's mpirun, and there is none in the PATH");
   }
   const Ran ran = sconce::test::run_program(
-      std::string("mpirun --allow-run-as-root --oversubscribe -np 2 ") + program +
+      std::string("mpirun --allow-run-as-root --oversubscribe -np 2 ") + train_program +
       " --model mlp --epochs 2 --device cpu --parallel distributed --batch-size 32");
   INFO(ran.err);
   REQUIRE(ran.exit_code == 0);
@@ -534,7 +539,7 @@ TEST_CASE("sconce-train runs under mpirun", "[distributed]") {
 TEST_CASE("a process that is killed ends the others with a line and exit code 1", "[distributed]") {
   const TempDir folder;
   auto ranks = sconce::test::start_ranks(
-      2, {program, "--model", "mlp", "--epochs", "100000", "--device", "cpu", "--parallel",
+      2, {train_program, "--model", "mlp", "--epochs", "100000", "--device", "cpu", "--parallel",
           "distributed", "--timeout", "3", "--out", folder.path().string()});
   const auto has_begun = [&] { return ranks[0]->out().find("epoch 2/") != std::string::npos; };
   for (int i = 0; i < 600 && !has_begun(); ++i) {

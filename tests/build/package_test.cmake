@@ -1,8 +1,9 @@
 # The README's C++ example as a project of its own, by each of the README's CMake blocks.
 #   cmake -DSOURCE=<sconce> -DWORK=<folder> -DWAY=<find_package|add_subdirectory|FetchContent>
 #         -DPYTHON=<a Python that has torch> [-DBUILD=<the build folder to install from>]
-#         [-DOPTIONS=<arguments of cmake>] -P package_test.cmake
+#         [-DOPTIONS=<arguments of cmake, between blanks>] -P package_test.cmake
 cmake_minimum_required(VERSION 3.25)
+separate_arguments(OPTIONS UNIX_COMMAND "${OPTIONS}")
 
 set(project "${WORK}/mein projekt ä") # blanks and a letter that is not ASCII
 file(REMOVE_RECURSE "${WORK}")

@@ -3,12 +3,14 @@
 #         -DTOOLKIT=<hidden|present> -P toolkit_test.cmake
 # hidden: inside a mount namespace of its own, where empty folders lie over every toolkit and over
 # /usr/local/include, which may link to one; without the variables that name toolkits or the
-# driver's stubs.
+# driver's stubs. The sources are compiled.
+# present: the sources are preprocessed, and no header of theirs comes from the toolkit.
 cmake_minimum_required(VERSION 3.25)
 
 file(REMOVE_RECURSE "${WORK}")
 find_program(nvcc nvcc NO_CACHE)
 set(run "")
+set(preprocess "")
 if(TOOLKIT STREQUAL "hidden")
   execute_process(COMMAND unshare --mount true RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
   if(failed)
@@ -31,6 +33,8 @@ if(TOOLKIT STREQUAL "hidden")
 elseif(NOT nvcc)
   message(STATUS "skipped: no nvcc on this machine")
   return()
+else()
+  set(preprocess -DCMAKE_BUILD_TYPE=Preprocess -DCMAKE_CXX_FLAGS_PREPROCESS=-E)
 endif()
 
 function(run what)
@@ -43,7 +47,7 @@ function(run what)
 endfunction()
 
 run("configuring" "${CMAKE_COMMAND}" -S "${SOURCE}" -B "${WORK}" -G Ninja
-    -DSCONCE_BUILD_APPS=OFF -DSCONCE_BUILD_TESTS=OFF
+    -DSCONCE_BUILD_APPS=OFF -DSCONCE_BUILD_TESTS=OFF ${preprocess}
     "-DTorch_DIR=${TORCH}/share/cmake/Torch" "-DSCONCE_SETUP_DIR=${SETUP}")
 if(output MATCHES "CMake Warning" OR output MATCHES "nvcc|enable_language"
    OR NOT output MATCHES "sconce: CUDA [0-9.]+ headers .the wheels beside LibTorch")
@@ -52,4 +56,13 @@ endif()
 file(GLOB sources RELATIVE "${SOURCE}" "${SOURCE}/src/cuda/*.cpp")
 list(TRANSFORM sources REPLACE "(.+)" "CMakeFiles/sconce.dir/\\1.o")
 run("building" "${CMAKE_COMMAND}" --build "${WORK}" --target ${sources})
+if(TOOLKIT STREQUAL "present")
+  file(REAL_PATH "${nvcc}" nvcc)
+  cmake_path(GET nvcc PARENT_PATH toolkit)
+  cmake_path(GET toolkit PARENT_PATH toolkit)
+  run("listing the headers" ninja -C "${WORK}" -t deps ${sources})
+  if(NOT output MATCHES "/cuda_runtime_api.h" OR output MATCHES "(${toolkit}|/usr/local/cuda[^/]*|/usr/local/include)/")
+    message(FATAL_ERROR "headers: expected all of CUDA's from the wheels\n${output}")
+  endif()
+endif()
 file(REMOVE_RECURSE "${WORK}")

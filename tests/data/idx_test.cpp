@@ -347,14 +347,14 @@ TEST_CASE("read_idx refuses a header that claims 2 to the 62 bytes") {
   CHECK(refusal(dir.write("packed", gzip(bytes))) == message);
 }
 
-TEST_CASE("read_idx takes no memory for a header that claims 8 GiB") {
+TEST_CASE("read_idx takes no memory for a header that claims 8 GiB", "[alone]") {
   const TempDir dir;
   const std::string bytes = header(0x08, {kTwoTo31, 4}) + "few";
   check_refused_without_memory(dir.write("plain", bytes));
   check_refused_without_memory(dir.write("packed", gzip(bytes)));
 }
 
-TEST_CASE("read_idx takes no memory for the surplus of a gzip bomb") {
+TEST_CASE("read_idx takes no memory for the surplus of a gzip bomb", "[alone]") {
   const TempDir dir;
   const fs::path bomb = dir.path() / "bomb";
   write_gzip_bomb(bomb, header(0x08, {10}), 256 * kMiB);
@@ -373,7 +373,7 @@ TEST_CASE("read_idx stops at the first surplus bytes of a gzip bomb") {
   CHECK_THAT(refusal(bomb), ContainsSubstring("found more"));
 }
 
-TEST_CASE("read_idx holds the content once, not twice") {
+TEST_CASE("read_idx holds the content once, not twice", "[alone]") {
   const TempDir dir;
   const uint32_t size = 256 * kMiB;
   const fs::path file = dir.write("large", header(0x08, {size}));

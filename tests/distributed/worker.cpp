@@ -11,6 +11,7 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <sstream>
 #include <string>
 
 #include "distributed/training.hpp"
@@ -100,9 +101,16 @@ void collectives(const Words& words) {
   group.barrier();
 }
 
+// Trains one case after the other in one group.
 void train(const Words& words) {
-  sconce::test::train(word(words, "case"), join(words), std::stoi(word(words, "joined", "1")),
-                      words.at("out"));
+  const auto group = join(words);
+  std::istringstream cases(words.at("cases"));
+  for (std::string name; std::getline(cases, name, ',');) {
+    std::cerr << name << ": ";
+    sconce::test::train(name, group, std::stoi(word(words, "joined", "1")),
+                        words.at("out") + "." + name);
+    std::cerr << "done\n";
+  }
 }
 
 // Fits a Trainer's model of which rank `victim` has a batch more than the others.

@@ -101,8 +101,7 @@ TEST_CASE("a run goes on from its checkpoint as if nothing had happened") {
                      second.ema.state_dict()["module.3.weight"]));
 }
 
-TEST_CASE("resuming where nothing is changes nothing, and a folder with checkpoints is not taken",
-          "[quick]") {
+TEST_CASE("resuming where nothing is changes nothing, and a folder with checkpoints is not taken") {
   const TempDir folder;
   const auto inner = folder.path() / "a" / "b";
   Run run(1);
@@ -121,7 +120,7 @@ TEST_CASE("resuming where nothing is changes nothing, and a folder with checkpoi
                         ContainsSubstring("checkpoint-000001-00000000.pt"));
 }
 
-TEST_CASE("the last few and the best are kept, and a resumed run knows the best", "[quick]") {
+TEST_CASE("the last few and the best are kept, and a resumed run knows the best") {
   const TempDir folder;
   Checkpoint checkpoint(folder.path(), {.keep_last = 2});
   const auto save = [](Checkpoint& to, int64_t epoch, std::optional<double> metric) {
@@ -166,7 +165,7 @@ TEST_CASE("without keep_best there is no best, and what is there is loaded befor
   CHECK(names_in(folder.path()) == Names{"checkpoint-000002-00000000.pt"});
 }
 
-TEST_CASE("what a checkpoint says of the best is no path out of its folder", "[quick]") {
+TEST_CASE("what a checkpoint says of the best is no path out of its folder") {
   const TempDir folder;
   Checkpoint checkpoint(folder.path());
   checkpoint.save({}, {.epoch = 1}, 0.5);
@@ -180,7 +179,7 @@ TEST_CASE("what a checkpoint says of the best is no path out of its folder", "[q
   }
 }
 
-TEST_CASE("a checkpoint of other parts is refused before anything is changed", "[quick]") {
+TEST_CASE("a checkpoint of other parts is refused before anything is changed") {
   const TempDir folder;
   Run run(1);
   Checkpoint(folder.path()).save(run.parts(), {});
@@ -198,7 +197,7 @@ TEST_CASE("a checkpoint of other parts is refused before anything is changed", "
   CHECK_THROWS_WITH(checkpoint.load(parts), ContainsSubstring("unexpected: 0.weight"));
 }
 
-TEST_CASE("shorter checkpoints, and 2,000 flipped bits of one's values, are refused") {
+TEST_CASE("shorter checkpoints, and 2,000 flipped bits of one's values, are refused", "[alone]") {
   const TempDir folder;
   Run run(1);
   const auto extra = torch::rand({1000});

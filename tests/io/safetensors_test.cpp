@@ -77,7 +77,7 @@ std::string entry(const std::string& dtype, const std::string& shape, const std:
 
 }  // namespace
 
-TEST_CASE("what is saved is loaded, bit for bit, mapped and read", "[quick]") {
+TEST_CASE("what is saved is loaded, bit for bit, mapped and read") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   const auto saved = everything();
@@ -95,7 +95,7 @@ TEST_CASE("what is saved is loaded, bit for bit, mapped and read", "[quick]") {
         sconce::io::Metadata{{"format", "pt"}, {"say", "\"hé\"\n"}});
 }
 
-TEST_CASE("a conjugate or negative view is saved with its own values", "[quick]") {
+TEST_CASE("a conjugate or negative view is saved with its own values") {
   const TempDir folder;
   const auto x = torch::randn({3, 2}, torch::kComplexFloat);
   StateDict state;
@@ -107,7 +107,7 @@ TEST_CASE("a conjugate or negative view is saved with its own values", "[quick]"
   CHECK(torch::equal(loaded["neg"], state["neg"].resolve_neg()));
 }
 
-TEST_CASE("a mapped tensor outlives its file's name and keeps its changes to itself", "[quick]") {
+TEST_CASE("a mapped tensor outlives its file's name and keeps its changes to itself") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   StateDict state;
@@ -121,8 +121,7 @@ TEST_CASE("a mapped tensor outlives its file's name and keeps its changes to its
   CHECK(torch::equal(x, torch::arange(4.) + 1));
 }
 
-TEST_CASE("a file without tensors, and one of an older writer that is not aligned, are read",
-          "[quick]") {
+TEST_CASE("a file without tensors, and one of an older writer that is not aligned, are read") {
   const TempDir folder;
   CHECK(load_safetensors(folder.write("none", with_length("{}"))).is_empty());
   const std::string header =
@@ -135,7 +134,7 @@ TEST_CASE("a file without tensors, and one of an older writer that is not aligne
   CHECK(loaded["a"].item<float>() == 1.5F);
 }
 
-TEST_CASE("what breaks the format's rules is refused by name", "[quick]") {
+TEST_CASE("what breaks the format's rules is refused by name") {
   const TempDir folder;
   const auto with = [&](const std::string& header, const std::string& data = "") {
     return refusal(folder, with_length(header, data));
@@ -193,7 +192,7 @@ TEST_CASE("what breaks the format's rules is refused by name", "[quick]") {
   }
 }
 
-TEST_CASE("what is no regular file is refused at once", "[quick]") {
+TEST_CASE("what is no regular file is refused at once") {
   const TempDir folder;
   const auto fifo = folder.path() / "fifo";
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
@@ -202,7 +201,7 @@ TEST_CASE("what is no regular file is refused at once", "[quick]") {
   CHECK_THROWS_WITH(load_safetensors(folder.path() / "none"), ContainsSubstring("No such file"));
 }
 
-TEST_CASE("a refused file takes no memory, whatever it says of itself") {
+TEST_CASE("a refused file takes no memory, whatever it says of itself", "[alone]") {
   const TempDir folder;
   const std::string bytes(1 << 20, ' ');
   load_safetensors(folder.write("good", with_length("{}" + bytes)));
@@ -253,7 +252,7 @@ TEST_CASE(
   CHECK(line == std::to_string(read) + " equal");
 }
 
-TEST_CASE("what the format cannot hold is not saved, and an earlier file stays", "[quick]") {
+TEST_CASE("what the format cannot hold is not saved, and an earlier file stays") {
   const TempDir folder;
   const auto file = folder.write("file", "kept");
   const auto refuse = [&](const std::string& name, const torch::Tensor& tensor) -> std::string {

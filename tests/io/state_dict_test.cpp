@@ -33,7 +33,7 @@ struct Tied : nn::Module {
 
 }  // namespace
 
-TEST_CASE("a state dict has Python's names in Python's order", "[quick]") {
+TEST_CASE("a state dict has Python's names in Python's order") {
   const auto model = net();
   CHECK(state_dict(*model).keys() ==
         std::vector<std::string>{"fc1.weight", "fc1.bias", "norm.weight", "norm.bias",
@@ -43,7 +43,7 @@ TEST_CASE("a state dict has Python's names in Python's order", "[quick]") {
   CHECK_FALSE(state_dict(*model)["fc1.weight"].requires_grad());
 }
 
-TEST_CASE("a state dict is loaded in place", "[quick]") {
+TEST_CASE("a state dict is loaded in place") {
   auto from = net(), to = net();
   const auto weight = to->parameters()[0];
   const auto report = load_state_dict(*to, state_dict(*from));
@@ -52,7 +52,7 @@ TEST_CASE("a state dict is loaded in place", "[quick]") {
   CHECK(weight.is_same(to->parameters()[0]));
 }
 
-TEST_CASE("a strict load that does not fit names everything and changes nothing", "[quick]") {
+TEST_CASE("a strict load that does not fit names everything and changes nothing") {
   auto model = net();
   const auto before = state_dict(*net());
   load_state_dict(*model, before);
@@ -81,7 +81,7 @@ TEST_CASE("a strict load that does not fit names everything and changes nothing"
   CHECK(torch::equal(state_dict(*model)["fc1.bias"], before["fc1.bias"]));
 }
 
-TEST_CASE("a shared tensor is there once, and any of its names loads it", "[quick]") {
+TEST_CASE("a shared tensor is there once, and any of its names loads it") {
   Tied model;
   CHECK(state_dict(model).keys() == std::vector<std::string>{"first.weight", "first.bias"});
   StateDict state;
@@ -91,7 +91,7 @@ TEST_CASE("a shared tensor is there once, and any of its names loads it", "[quic
   CHECK(torch::equal(model.first->weight, torch::ones({3, 3})));
 }
 
-TEST_CASE("names are mapped, and an empty one leaves the entry out", "[quick]") {
+TEST_CASE("names are mapped, and an empty one leaves the entry out") {
   auto from = net(), to = net();
   StateDict state;
   for (const auto& item : state_dict(*from)) state.insert("module." + item.key(), item.value());
@@ -105,7 +105,7 @@ TEST_CASE("names are mapped, and an empty one leaves the entry out", "[quick]") 
       ContainsSubstring("which another entry has"));
 }
 
-TEST_CASE("uninitialized lazy layers become what the state says, or stay as they are", "[quick]") {
+TEST_CASE("uninitialized lazy layers become what the state says, or stay as they are") {
   nn::Sequential lazy;
   lazy->push_back("fc1", sconce::nn::LazyLinear(4));
   lazy->push_back("norm", sconce::nn::LazyBatchNorm1d());

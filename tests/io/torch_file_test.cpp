@@ -226,7 +226,8 @@ TEST_CASE("what Python could not load is not saved, and an earlier file stays") 
   CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
 }
 
-TEST_CASE("a save that the disk refuses names path and cause, and the earlier file stays") {
+TEST_CASE("a save that the disk refuses names path and cause, and the earlier file stays",
+          "[alone]") {
   const TempDir folder;
   const auto file = folder.write("file", "kept");
   List items = list();
@@ -251,7 +252,7 @@ TEST_CASE("a save that the disk refuses names path and cause, and the earlier fi
   CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
 }
 
-TEST_CASE("every shorter file throws, and every flipped bit throws or changes nothing") {
+TEST_CASE("every shorter file throws, and every flipped bit throws or changes nothing", "[alone]") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   save_torch(file, something());

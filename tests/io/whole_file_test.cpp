@@ -70,7 +70,7 @@ std::ptrdiff_t count(const TempDir& folder) {
 
 }  // namespace
 
-TEST_CASE("a file that is not finished leaves the earlier one and nothing beside", "[quick]") {
+TEST_CASE("a file that is not finished leaves the earlier one and nothing beside") {
   const TempDir folder;
   const auto file = folder.write("file", "before");
   {
@@ -86,7 +86,7 @@ TEST_CASE("a file that is not finished leaves the earlier one and nothing beside
   CHECK(count(folder) == 1);
 }
 
-TEST_CASE("a file that is replaced keeps its permissions, and a link stays one", "[quick]") {
+TEST_CASE("a file that is replaced keeps its permissions, and a link stays one") {
   const TempDir folder;
   const auto file = folder.write("file", "before");
   fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
@@ -97,8 +97,7 @@ TEST_CASE("a file that is replaced keeps its permissions, and a link stays one",
   CHECK(fs::status(file).permissions() == (fs::perms::owner_read | fs::perms::owner_write));
 }
 
-TEST_CASE("what a killed writer left is removed by the next, and what another writes is not",
-          "[quick]") {
+TEST_CASE("what a killed writer left is removed by the next, and what another writes is not") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   folder.write("file.4711-0.part", "left");
@@ -154,7 +153,8 @@ const std::map<std::string, Way> ways = {
 
 }  // namespace
 
-TEST_CASE("where any write, sync or rename fails, the file is the earlier or the later one") {
+TEST_CASE("where any write, sync or rename fails, the file is the earlier or the later one",
+          "[alone]") {
   for (const auto& item : ways) {
     const auto& name = item.first;
     const Way& way = item.second;
@@ -182,7 +182,7 @@ TEST_CASE("where any write, sync or rename fails, the file is the earlier or the
   }
 }
 
-TEST_CASE("a limit on the size of files leaves the earlier file and names the cause") {
+TEST_CASE("a limit on the size of files leaves the earlier file and names the cause", "[alone]") {
   const TempDir folder;
   const auto file = folder.write("file", "before");
   struct rlimit limit = {};
@@ -198,7 +198,7 @@ TEST_CASE("a limit on the size of files leaves the earlier file and names the ca
   CHECK(count(folder) == 1);
 }
 
-TEST_CASE("a full disk leaves the earlier file and names the cause") {
+TEST_CASE("a full disk leaves the earlier file and names the cause", "[alone]") {
   const TempDir folder;
   if (mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=64k") != 0) {
     SKIP("needs the right to mount a file system: " << std::strerror(errno));
@@ -214,7 +214,7 @@ TEST_CASE("a full disk leaves the earlier file and names the cause") {
   CHECK(files == 1);
 }
 
-TEST_CASE("errors name the path and the cause", "[quick]") {
+TEST_CASE("errors name the path and the cause") {
   const TempDir folder;
   CHECK_THROWS_WITH(save(folder.path() / "none" / "file", ""),
                     ContainsSubstring("save: ") && ContainsSubstring("No such file"));

@@ -282,7 +282,7 @@ TEST_CASE("every replica has a thread of its own") {
   CHECK(calls[std::this_thread::get_id()] == 1);
 }
 
-TEST_CASE("1,000 calls leave neither memory nor a thread behind") {
+TEST_CASE("1,000 calls leave neither memory nor a thread behind", "[alone]") {
   auto module = nn::Sequential(nn::Linear(256, 256), nn::BatchNorm1d(256), nn::Linear(256, 256));
   DataParallel net(module, cpus(3));
   const auto X = torch::ones({6, 256});
@@ -402,7 +402,7 @@ TEST_CASE("inputs are cut and outputs joined along another dimension") {
   CHECK(net.forward(torch::ones({2, 3})).equal(torch::tensor({{2., 2., 1.}, {2., 2., 1.}})));
 }
 
-TEST_CASE("numbers from the replicas make a vector, with a warning") {
+TEST_CASE("numbers from the replicas make a vector, with a warning", "[alone]") {
   const Warnings warnings;
   DataParallel net(calling([](auto& self, const Tensor& x) { return self.linear(x).sum(); }),
                    cpus(2));

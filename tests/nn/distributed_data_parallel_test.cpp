@@ -30,27 +30,38 @@ using sconce::test::wait_for;
 
 namespace {
 
-// What so many ranks write of a training; all of them the same parameters.
-std::string train(const std::string& name, int size, const std::string& more = "joined=1") {
+std::vector<std::string> words(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> found;
+  for (std::string word; std::getline(in, word, ',');) found.push_back(word);
+  return found;
+}
+
+// What so many ranks write of each training; all of them the same parameters. The cases are names
+// between commas, and the ranks stay up for all of them.
+std::map<std::string, std::string> train(const std::string& cases, int size,
+                                         const std::string& more = "joined=1") {
   const TempDir folder;
-  const auto out = [&](int rank) { return folder.path() / std::to_string(rank); };
-  std::string written;
+  const auto out = [&](int rank) { return (folder.path() / std::to_string(rank)).string(); };
   Processes ranks;
   const std::string port = sconce::test::free_port();
   for (int rank = 0; rank < size; ++rank) {
     ranks.push_back(std::make_unique<sconce::test::Process>(
-        std::vector<std::string>{SCONCE_WORKER, "train", "case=" + name,
-                                 "out=" + out(rank).string(), more},
+        std::vector<std::string>{SCONCE_WORKER, "train", "cases=" + cases, "out=" + out(rank),
+                                 more},
         sconce::test::rank_variables(rank, size, port)));
   }
   wait_for(ranks, Seconds(90));
+  std::map<std::string, std::string> written;
   for (int rank = 0; rank < size; ++rank) {
     INFO("rank " << rank << ": " << ranks[rank]->err());
     REQUIRE(ranks[rank]->exit_code == 0);
-    if (rank == 0) written = contents(out(0));
-    const std::string own = contents(out(rank));
-    REQUIRE(own.size() > 100);
-    CHECK((own == written.substr(0, own.size())));
+    for (const auto& name : words(cases)) {
+      const std::string own = contents(out(rank) + "." + name);
+      if (rank == 0) written[name] = own;
+      REQUIRE(own.size() > 100);
+      CHECK((own == written[name].substr(0, own.size())));
+    }
   }
   return written;
 }
@@ -67,6 +78,21 @@ std::string lines(const std::string& written) {
   return written.substr(0, written.find('\n', written.find('\n') + 1) + 1);
 }
 
+// Trains the cases by as many processes as each digit of `sizes` says, here and in Python.
+void check_against_python(const std::string& cases, const std::string& sizes) {
+  const TempDir folder;
+  const std::string what = cases + "-" + sizes;
+  ask_python(folder, "distributed.py", what);
+  for (const char size : sizes) {
+    for (const auto& [name, written] : train(cases, size - '0')) {
+      INFO(name << " in " << size << " processes");
+      const auto expected = contents(folder.path() / (what + "." + name + "." + size));
+      CHECK(lines(written) == lines(expected));
+      CHECK((written == expected));
+    }
+  }
+}
+
 std::string refusal(const std::shared_ptr<torch::nn::Module>& module,
                     DistributedOptions options = {}) {
   return sconce::test::error_of([&] {
@@ -78,38 +104,24 @@ std::string refusal(const std::shared_ptr<torch::nn::Module>& module,
 
 TEST_CASE("trainings of two and three processes equal those of Python bit by bit",
           "[distributed][python]") {
-  const std::string name = GENERATE("mlp", "cnn", "unused", "no_sync", "bf16");
-  const TempDir folder;
-  const std::string what = name + "-23";
-  ask_python(folder, "distributed.py", what);
-  for (const int size : {2, 3}) {
-    INFO(name << " in " << size << " processes");
-    const auto expected = contents(folder.path() / (what + "." + std::to_string(size)));
-    const auto written = train(name, size);
-    CHECK(lines(written) == lines(expected));
-    CHECK((written == expected));
-  }
+  check_against_python("mlp,cnn,unused,no_sync,bf16", "23");
 }
 
 TEST_CASE("further trainings of two processes equal those of Python bit by bit",
           "[distributed][python]") {
-  const std::string name = GENERATE("wide", "small", "outputs", "static", "sparse", "amp", "fp16");
-  const TempDir folder;
-  ask_python(folder, "distributed.py", name + "-2");
-  const auto expected = contents(folder.path() / (name + "-2.2"));
-  const auto written = train(name, 2);
-  INFO(name);
-  CHECK(lines(written) == lines(expected));
-  CHECK((written == expected));
+  check_against_python("wide,small,outputs,static,sparse,amp,fp16", "2");
 }
 
 TEST_CASE("two processes train as one does on the joined batch", "[distributed]") {
-  const std::string name = GENERATE("mlp", "no_sync");
-  const auto apart = parameters(train(name, 2));
-  const auto joined = parameters(train(name, 1, "joined=2"));
-  INFO(name << ": " << (apart - joined).abs().max());
-  CHECK(torch::allclose(apart, joined, 1.3e-6, 5e-5));
-  CHECK_FALSE(torch::allclose(apart, parameters(train(name, 1)), 1.3e-6, 5e-5));
+  auto two = train("mlp,no_sync", 2);
+  auto joined = train("mlp,no_sync", 1, "joined=2");
+  auto one = train("mlp,no_sync", 1);
+  for (const std::string name : {"mlp", "no_sync"}) {
+    const auto apart = parameters(two[name]), together = parameters(joined[name]);
+    INFO(name << ": " << (apart - together).abs().max());
+    CHECK(torch::allclose(apart, together, 1.3e-6, 5e-5));
+    CHECK_FALSE(torch::allclose(apart, parameters(one[name]), 1.3e-6, 5e-5));
+  }
 }
 
 TEST_CASE("ranks with other numbers of batches are refused by the trainer", "[distributed]") {

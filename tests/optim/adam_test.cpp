@@ -11,14 +11,12 @@ using sconce::optim::AdamW;
 using sconce::optim::KernelOptions;
 using sconce::optim::Mode;
 using sconce::test::Case;
+using sconce::test::dtypes;
 using torch::optim::AdamOptions;
 using torch::optim::AdamWOptions;
 using torch::optim::OptimizerParamGroup;
 
 namespace {
-
-const std::vector<torch::ScalarType> dtypes = {torch::kFloat, torch::kDouble, torch::kBFloat16,
-                                               torch::kHalf, torch::kComplexFloat};
 
 struct Choice {
   torch::ScalarType dtype;

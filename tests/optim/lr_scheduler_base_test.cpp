@@ -7,16 +7,15 @@
 
 using Catch::Matchers::ContainsSubstring;
 using namespace sconce::optim::lr_scheduler;
-using torch::optim::SGD;
 using torch::optim::SGDOptions;
 
 namespace {
 
-SGD make_sgd(double lr) {
-  return SGD(std::vector<torch::Tensor>{torch::zeros(1)}, SGDOptions(lr));
+torch::optim::SGD make_sgd(double lr) {
+  return torch::optim::SGD(std::vector<torch::Tensor>{torch::zeros(1)}, SGDOptions(lr));
 }
 
-double lr_of(SGD& optimizer) {
+double lr_of(torch::optim::SGD& optimizer) {
   return optimizer.param_groups()[0].options().get_lr();
 }
 
@@ -35,7 +34,7 @@ TEST_CASE("the schedulers of an optimizer share its initial learning rate while 
 }
 
 TEST_CASE("an optimizer at the address of an earlier one has its own initial learning rate") {
-  std::optional<SGD> optimizer(make_sgd(0.8));
+  std::optional<torch::optim::SGD> optimizer(make_sgd(0.8));
   { const ExponentialLR scheduler(*optimizer, 0.5); }
   optimizer.emplace(make_sgd(0.2));
   const LambdaLR scheduler(*optimizer, [](int64_t) { return 1.0; });

@@ -21,7 +21,7 @@ constexpr int middle = 100;
 using Schedulers = std::vector<std::shared_ptr<Scheduler>>;
 
 // An optimizer and its schedulers, for Python and for us.
-struct Case {
+struct Example {
   std::string python;  // as in reference/lr_scheduler.py
   std::function<Schedulers(Optimizer&)> make;
 };
@@ -33,13 +33,14 @@ std::vector<torch::optim::OptimizerParamGroup> two_groups() {
 std::shared_ptr<Optimizer> make_optimizer(const std::string& kind) {
   using namespace torch::optim;
   std::shared_ptr<Optimizer> made;
-  if (kind == "SGD") made = std::make_shared<SGD>(two_groups(), SGDOptions(1).momentum(0.9));
+  if (kind == "SGD")
+    made = std::make_shared<torch::optim::SGD>(two_groups(), SGDOptions(1).momentum(0.9));
   if (kind == "RMSprop") {
-    made = std::make_shared<RMSprop>(two_groups(), RMSpropOptions().momentum(0.9));
+    made = std::make_shared<torch::optim::RMSprop>(two_groups(), RMSpropOptions().momentum(0.9));
   }
-  if (kind == "Adam") made = std::make_shared<Adam>(two_groups());
-  if (kind == "AdamW") made = std::make_shared<AdamW>(two_groups());
-  if (kind == "Adagrad") made = std::make_shared<Adagrad>(two_groups());
+  if (kind == "Adam") made = std::make_shared<torch::optim::Adam>(two_groups());
+  if (kind == "AdamW") made = std::make_shared<torch::optim::AdamW>(two_groups());
+  if (kind == "Adagrad") made = std::make_shared<torch::optim::Adagrad>(two_groups());
   REQUIRE(made);
   made->param_groups()[0].options().set_lr(0.1);
   made->param_groups()[1].options().set_lr(0.003);
@@ -83,12 +84,12 @@ std::vector<double> numbers(Optimizer& optimizer, const Schedulers& schedulers) 
 // What the numbers are at each step; shorter where a scheduler throws.
 using Curve = std::vector<std::vector<double>>;
 
-std::string kind_of(const Case& example) {
+std::string kind_of(const Example& example) {
   return example.python.substr(0, example.python.find('|'));
 }
 
 // Goes on with fresh schedulers of a fresh optimizer that take the states of the others.
-Schedulers resume(const Case& example, std::shared_ptr<Optimizer>& optimizer,
+Schedulers resume(const Example& example, std::shared_ptr<Optimizer>& optimizer,
                   const std::vector<c10::IValue>& states) {
   const auto fresh = make_optimizer(kind_of(example));
   auto schedulers = example.make(*fresh);
@@ -108,7 +109,7 @@ std::vector<c10::IValue> states_of(const Schedulers& schedulers) {
 
 enum class Interrupted { no, yes };
 
-Curve curve(const Case& example, Interrupted interrupted) {
+Curve curve(const Example& example, Interrupted interrupted) {
   auto optimizer = make_optimizer(kind_of(example));
   Curve all;
   try {
@@ -169,8 +170,8 @@ std::shared_ptr<S> make(Optimizer& optimizer, Args&&... args) {
   return std::make_shared<S>(optimizer, std::forward<Args>(args)...);
 }
 
-std::vector<Case> step_cases() {
-  std::vector<Case> cases = {
+std::vector<Example> step_cases() {
+  std::vector<Example> cases = {
       {"SGD|LambdaLR(o, lambda e: 0.95 ** e)",
        [](Optimizer& o) {
          return Schedulers{make<LambdaLR>(o, [](int64_t e) { return std::pow(0.95, e); })};
@@ -202,8 +203,8 @@ std::vector<Case> step_cases() {
   return cases;
 }
 
-std::vector<Case> smooth_cases() {
-  std::vector<Case> cases = {
+std::vector<Example> smooth_cases() {
+  std::vector<Example> cases = {
       {"SGD|CosineAnnealingLR(o, 20)",
        [](Optimizer& o) { return Schedulers{make<CosineAnnealingLR>(o, 20)}; }},
       {"SGD|LinearLR(o)", [](Optimizer& o) { return Schedulers{make<LinearLR>(o)}; }}};
@@ -230,8 +231,8 @@ std::vector<Case> smooth_cases() {
   return cases;
 }
 
-std::vector<Case> one_cycle_cases() {
-  std::vector<Case> cases = {
+std::vector<Example> one_cycle_cases() {
+  std::vector<Example> cases = {
       {"SGD|OneCycleLR(o, [0.1, 0.2], epochs=30, steps_per_epoch=7, base_momentum=[0.5, 0.6], "
        "max_momentum=[0.9, 0.8], div_factor=10, final_div_factor=100)",
        [](Optimizer& o) {
@@ -273,8 +274,8 @@ std::vector<Case> one_cycle_cases() {
   return cases;
 }
 
-std::vector<Case> plateau_cases() {
-  std::vector<Case> cases = {
+std::vector<Example> plateau_cases() {
+  std::vector<Example> cases = {
       {"SGD|ReduceLROnPlateau(o)",
        [](Optimizer& o) { return Schedulers{make<ReduceLROnPlateau>(o)}; }},
       {"SGD|ReduceLROnPlateau(o, patience=0, factor=0.7, min_lr=[0.01, 0.001], eps=1e-3)",
@@ -312,7 +313,7 @@ std::vector<Case> plateau_cases() {
 }
 
 // Several schedulers of one optimizer, one after the other in each step or by turns.
-std::vector<Case> combined_cases() {
+std::vector<Example> combined_cases() {
   using List = std::vector<std::shared_ptr<LRScheduler>>;
   using Numbers = std::vector<int64_t>;
   const auto by_turns = [](Optimizer& o, List list, const Numbers& milestones) {
@@ -370,8 +371,8 @@ std::vector<Case> combined_cases() {
            }}};
 }
 
-std::vector<Case> all_cases() {
-  std::vector<Case> all;
+std::vector<Example> all_cases() {
+  std::vector<Example> all;
   for (const auto& some :
        {step_cases(), smooth_cases(), one_cycle_cases(), plateau_cases(), combined_cases()}) {
     all.insert(all.end(), some.begin(), some.end());
@@ -379,7 +380,7 @@ std::vector<Case> all_cases() {
   return all;
 }
 
-void write_cases(const TempDir& folder, const std::vector<Case>& cases) {
+void write_cases(const TempDir& folder, const std::vector<Example>& cases) {
   std::ofstream file(folder.path() / "cases");
   for (const auto& example : cases) file << example.python << '\n';
 }
@@ -402,7 +403,7 @@ TEST_CASE("200 steps of every scheduler set what Python's set, also when resumed
 
 TEST_CASE("a state goes from C++ to Python's schedulers and from Python's to ours", "[python]") {
   const TempDir folder;
-  std::vector<Case> cases;
+  std::vector<Example> cases;
   std::vector<std::shared_ptr<Optimizer>> optimizers;
   auto states = c10::impl::GenericList(c10::AnyType::get());
   for (const auto& example : all_cases()) {

@@ -9,13 +9,11 @@ using sconce::optim::KernelOptions;
 using sconce::optim::Mode;
 using sconce::optim::SGD;
 using sconce::test::Case;
+using sconce::test::dtypes;
 using torch::optim::OptimizerParamGroup;
 using torch::optim::SGDOptions;
 
 namespace {
-
-const std::vector<torch::ScalarType> dtypes = {torch::kFloat, torch::kDouble, torch::kBFloat16,
-                                               torch::kHalf, torch::kComplexFloat};
 
 struct Momentum {
   double momentum;
@@ -48,7 +46,7 @@ Case make_case(const SGDOptions& options, torch::ScalarType dtype, Mode mode, bo
   return c;
 }
 
-std::vector<Case> grid() {
+std::vector<Case> sgd_grid() {
   std::vector<Case> cases;
   for (const auto mode : {Mode::fused, Mode::foreach, Mode::for_loop}) {
     for (const auto dtype : dtypes) {
@@ -74,7 +72,7 @@ std::vector<Case> grid() {
 }  // namespace
 
 TEST_CASE("SGD trains as Python's with the same kernels", "[python]") {
-  CHECK(sconce::test::compare_with_python(grid()) == 4368);
+  CHECK(sconce::test::compare_with_python(sgd_grid()) == 4368);
 }
 
 TEST_CASE("a step of SGD that is skipped leaves everything as it was, also the first") {

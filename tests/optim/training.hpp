@@ -19,6 +19,10 @@
 // One small training, here with sconce's optimizers and in tests/reference/optim.py with Python's.
 namespace sconce::test {
 
+// Those that an optimizer is trained in.
+inline const std::vector<torch::ScalarType> dtypes = {
+    torch::kFloat, torch::kDouble, torch::kBFloat16, torch::kHalf, torch::kComplexFloat};
+
 constexpr int steps = 20;
 
 /// Returns numbers that Python makes in the same way.
@@ -191,7 +195,7 @@ inline Result train(const Case& c, const TempDir& folder) {
 }
 
 inline std::string python_line(const Case& c) {
-  static const std::map<torch::ScalarType, std::string> dtypes = {
+  static const std::map<torch::ScalarType, std::string> names = {
       {torch::kFloat, "float32"},
       {torch::kDouble, "float64"},
       {torch::kHalf, "float16"},
@@ -201,7 +205,7 @@ inline std::string python_line(const Case& c) {
       {optim::Mode::fused, "fused=True"},
       {optim::Mode::foreach, "foreach=True"},
       {optim::Mode::for_loop, "foreach=False"}};
-  return c.name + " " + c.optimizer + " " + dtypes.at(c.dtype) + (c.kernel.lr ? " 1 |" : " 0 |") +
+  return c.name + " " + c.optimizer + " " + names.at(c.dtype) + (c.kernel.lr ? " 1 |" : " 0 |") +
          c.arguments + ", " + modes.at(c.kernel.mode) +
          ", maximize=" + (c.kernel.maximize ? "True" : "False") + "|" + c.of_second;
 }

@@ -1,10 +1,10 @@
 """Trains with Python's DistributedDataParallel over Gloo, for tests/nn/distributed_data_parallel_test.cpp,
 which runs this with its own LibTorch and trains the same in C++ (tests/distributed/training.hpp).
 
-Run: python3 tests/reference/distributed.py CASE-SIZES FILE     (such as mlp-23 FILE)
+Run: python3 tests/reference/distributed.py CASES-SIZES FILE     (such as mlp,cnn-23 FILE)
 
-For each digit of SIZES so many processes train CASE. FILE.SIZE then holds two lines, the bytes of
-each bucket as first made and as made again, and after them the bytes of all parameters and buffers.
+For each digit of SIZES so many processes train each case. FILE.CASE.SIZE then holds two lines, the bytes
+of each bucket as first made and as made again, and after them the bytes of all parameters and buffers.
 """
 
 import multiprocessing
@@ -132,8 +132,14 @@ def train(case, rank, ddp):
         optimizer.zero_grad()
 
 
-def run(case, rank, size, meeting, file):
+def run(cases, rank, size, meeting, file):
     dist.init_process_group("gloo", f"file://{meeting}", rank=rank, world_size=size)
+    for case in cases.split(","):
+        run_case(case, rank, f"{file}.{case}.{size}")
+    dist.destroy_process_group()
+
+
+def run_case(case, rank, file):
     torch.manual_seed(rank)
     model = MODELS.get(case, lambda: mlp(30))()
     ddp = DistributedDataParallel(model, **OPTIONS.get(case, {}))
@@ -148,21 +154,17 @@ def run(case, rank, size, meeting, file):
                 out.write(" ".join(sizes.replace(",", " ").split()).encode() + b"\n")
             for tensor in [*model.parameters(), *model.buffers()]:
                 out.write(tensor.detach().numpy().tobytes())
-    dist.destroy_process_group()
 
 
 def main():
-    case, sizes = sys.argv[1].split("-")
+    cases, sizes = sys.argv[1].split("-")
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     torch.set_num_threads(1)
     fork = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as folder:
         for size in map(int, sizes):
             ranks = [
-                fork.Process(
-                    target=run,
-                    args=(case, rank, size, f"{folder}/{size}", f"{sys.argv[2]}.{size}"),
-                )
+                fork.Process(target=run, args=(cases, rank, size, f"{folder}/{size}", sys.argv[2]))
                 for rank in range(size)
             ]
             for process in ranks:

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
@@ -136,9 +137,32 @@ class Listener {
   uint16_t port_ = 0;
 };
 
-/// A port that was free a moment ago.
+/// A free port of at least `first` that no other test is given before this program ends. Ports
+/// below 32768 are none that the kernel gives to a socket which asks for any. What keeps the other
+/// tests away is an abstract Unix socket, which ends with its process.
+inline uint16_t reserve_port(uint16_t first, uint16_t count) {
+  for (int i = 0; i < count; ++i) {
+    const auto port = static_cast<uint16_t>(first + (getpid() + i) % count);
+    const std::string name = "sconce-test-port-" + std::to_string(port);
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    name.copy(address.sun_path + 1, name.size());
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    try {
+      if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+        const Listener free(port);
+        return port;
+      }
+    } catch (const std::runtime_error&) {
+    }
+    close(fd);
+  }
+  throw std::runtime_error("reserve_port: no port is free");
+}
+
+/// A port for the ranks of one group.
 inline std::string free_port() {
-  return Listener().port();
+  return std::to_string(reserve_port(20000, 9000));
 }
 
 /// torchrun's variables, set by hand, of one rank on one machine.

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Runs tests again and again in random order on an overloaded machine: no test may fail by chance.
+
+Beside the tests a busy loop runs on each core; order and number of jobs are those of the test preset
+"soak". A run can be cut off and go on later, since each round stands alone:
+
+  soak.py                           every test of build/default, 30 rounds, without the slow ones
+  soak.py --rounds 5 --minutes 60   for an hour at most
+  soak.py --part 2/4                the second quarter of the tests
+  soak.py --name '^lesson-'         the tests whose names match
+  soak.py --since REVISION          the tests that the changes since REVISION touch
+
+Prints a line a round and each failure with its output; the exit code is 1 if a test failed.
+"""
+import argparse
+import ctypes
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as xml
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+TESTS = ROOT / "tests"
+BUILD = ROOT / "build/default"
+AT_ONCE = 24  # tests of one call of ctest, between which the clock is looked at
+
+
+def changed_files(since):
+    names = subprocess.run(["git", "diff", "--name-only", since], cwd=ROOT, check=True, text=True,
+                           capture_output=True).stdout
+    return [pathlib.PurePosixPath(name) for name in names.splitlines()]
+
+
+def source_of_cases(program):
+    """Returns the source, relative to tests/, of each case of a Catch2 program."""
+    listed = subprocess.run([program, "--list-tests", "--reporter", "xml"], check=True, text=True,
+                            capture_output=True).stdout
+    listed = listed[listed.index("<?xml"):]
+    return {case.findtext("Name"): pathlib.Path(case.findtext("SourceInfo/File")).relative_to(TESTS)
+            for case in xml.fromstring(listed).iter("TestCase")}
+
+
+def read_tests():
+    """Returns of each test its number, as `ctest -I` takes it, its name, labels and sources."""
+    listed = subprocess.run(["ctest", "--test-dir", BUILD, "--show-only=json-v1"], check=True, text=True,
+                            capture_output=True).stdout
+    programs, tests = {}, []
+    for number, test in enumerate(json.loads(listed)["tests"], start=1):
+        properties = {entry["name"]: entry["value"] for entry in test.get("properties", [])}
+        program = test["command"][0]
+        if pathlib.Path(program).name.startswith("test-"):
+            if program not in programs:
+                programs[program] = source_of_cases(program)
+            of_case = programs[program]
+            sources = [of_case[test["name"]]] if test["name"] in of_case else set(of_case.values())
+        else:
+            sources = []
+        tests.append({"number": number, "name": test["name"], "labels": properties.get("LABELS", []),
+                      "is_fixture": "FIXTURES_SETUP" in properties or "FIXTURES_CLEANUP" in properties,
+                      "sources": list(sources)})
+    return tests
+
+
+def touches(file, test):
+    """Whether a change of the file touches the test, by the paths that headers, sources and tests share."""
+    top, *rest = file.parts
+    if top in ("src", "include"):
+        room = file.relative_to("src" if top == "src" else "include/sconce").parent
+        return any(source.parent == pathlib.Path(room) for source in test["sources"])
+    if top == "apps" and rest[0] == "lessons":
+        return test["name"] == f"lesson-{file.stem}" or (
+            file.name == "helpers.py" and test["name"].startswith("lesson-"))
+    if top == "apps":
+        return any(source.parts[0] == "apps" for source in test["sources"])
+    if top == "cmake" or file.is_relative_to("tests/build"):
+        return test["name"].startswith("build-")
+    if top == "tests" and len(rest) > 1 or file.name.endswith("_test.cpp"):
+        of_tests = pathlib.Path(*rest)
+        if file.name.endswith("_test.cpp"):
+            return of_tests in test["sources"]
+        return any(source.parent == of_tests.parent or file.name in (TESTS / source).read_text()
+                   for source in test["sources"])
+    return False
+
+
+def choose(arguments):
+    tests = [test for test in read_tests()
+             if not test["is_fixture"] and not {"slow", "package"} & set(test["labels"])]
+    if arguments.since:
+        changed = changed_files(arguments.since)
+        tests = [test for test in tests if any(touches(file, test) for file in changed)]
+    if arguments.name:
+        tests = [test for test in tests if re.search(arguments.name, test["name"])]
+    part, parts = map(int, arguments.part.split("/"))
+    return tests[part - 1::parts]
+
+
+class Load:
+    """A busy loop on each core while it lives, which ends with this process however that ends."""
+
+    def __enter__(self):
+        die_with_parent = lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+        self.loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"],
+                                       preexec_fn=die_with_parent) for _ in range(os.cpu_count())]
+
+    def __exit__(self, *_):
+        for loop in self.loops:
+            loop.kill()
+            loop.wait()
+
+
+def run(tests):
+    """Runs the tests once; returns the output if one failed, else nothing."""
+    numbers = ",".join(str(test["number"]) for test in tests)
+    # The first three are start, end and stride of a range: none.
+    done = subprocess.run(["ctest", "--preset", "soak", "--repeat", "until-fail:1", "-I", f"0,0,0,{numbers}"],
+                          cwd=ROOT, text=True, capture_output=True)
+    return done.stdout + done.stderr if done.returncode != 0 else ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=30, help="how often each test runs")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="when to begin no more")
+    parser.add_argument("--part", default="1/1", metavar="K/N", help="the K-th of N parts of the tests")
+    parser.add_argument("--name", metavar="REGEX", help="only the tests whose names match")
+    parser.add_argument("--since", metavar="REVISION", help="only what the changes since then touch")
+    arguments = parser.parse_args()
+    tests, start = choose(arguments), time.monotonic()
+    failed = runs = 0
+    print(f"{len(tests)} tests, {arguments.rounds} rounds", flush=True)
+    with Load():
+        for round_number in range(1, arguments.rounds + 1):
+            random.shuffle(tests)
+            for first in range(0, len(tests), AT_ONCE):
+                if time.monotonic() - start > 60 * arguments.minutes:
+                    print(f"time is up after {runs} runs in {round_number - 1} whole rounds, {failed} failed")
+                    return 1 if failed else 0
+                some = tests[first:first + AT_ONCE]
+                output = run(some)
+                runs += len(some)
+                if output:
+                    failed += 1
+                    print(output, flush=True)
+            print(f"round {round_number}: {runs} runs so far, {failed} failed, "
+                  f"{time.monotonic() - start:.0f} s", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
