@@ -59,6 +59,10 @@ macro(sconce_load_torch folder)
   # The package warns that the wheel has no libkineto.a, which nobody links: it lies inside
   # libtorch_cpu. Any target that exists keeps it from looking.
   set(kineto_LIBRARY c10)
+  # The package keeps in the cache where its parts lie: those of the LibTorch before would be taken.
+  foreach(part Caffe2_DIR TORCH_LIBRARY c10_LIBRARY C10_CUDA_LIBRARY)
+    unset(${part} CACHE)
+  endforeach()
   if("${folder}" STREQUAL "")
     # The system's folders come last (sconce_find_torch), not first.
     find_package(Torch CONFIG QUIET NO_SYSTEM_ENVIRONMENT_PATH NO_CMAKE_SYSTEM_PATH)
