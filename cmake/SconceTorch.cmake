@@ -4,7 +4,8 @@
 #   sconce_find_torch()   makes sconce::torch; sets SCONCE_TORCH_ROOT, SCONCE_TORCH_IS_CUDA
 #                         and SCONCE_TORCH_BUILT_VERSION
 #
-# SCONCE_TORCH_VERSION, where set, asks for exactly that version.
+# SCONCE_TORCH_VERSION, where set, asks for exactly that version. SCONCE_TORCH_VARIANT, cpu or cuda,
+# chooses among those that nobody named; one that the user names is taken whatever it is.
 
 include_guard(GLOBAL)
 
@@ -51,6 +52,40 @@ function(sconce_version_of_torch out folder)
   set(${out} "${PACKAGE_VERSION}" PARENT_SCOPE)
 endfunction()
 
+# The variant of a LibTorch folder, cpu or cuda, as its Python package tells it.
+function(sconce_variant_of_torch out folder)
+  set(cuda "")
+  if(EXISTS "${folder}/version.py")
+    file(STRINGS "${folder}/version.py" cuda REGEX "^cuda.*= *'")
+  endif()
+  set(${out} cpu PARENT_SCOPE)
+  if(cuda)
+    set(${out} cuda PARENT_SCOPE)
+  endif()
+endfunction()
+
+# The version that pip is asked for: "2.15.0", or "2.15.0+cpu", as PyTorch labels its CPU wheels.
+function(sconce_wanted_wheel out)
+  set(version ${SCONCE_TORCH_NEWEST})
+  if(DEFINED SCONCE_TORCH_VERSION)
+    set(version ${SCONCE_TORCH_VERSION})
+  endif()
+  if("${SCONCE_TORCH_VARIANT}" STREQUAL "cpu")
+    string(APPEND version "+cpu")
+  endif()
+  set(${out} "${version}" PARENT_SCOPE)
+endfunction()
+
+# Refuses a variant that there is not: a slip of the pen must not cost a download of 3 GB.
+function(sconce_check_torch_variant)
+  if(NOT "${SCONCE_TORCH_VARIANT}" MATCHES "^(cpu|cuda)?$")
+    sconce_stop("SCONCE_TORCH_VARIANT is '${SCONCE_TORCH_VARIANT}', and it takes one of:"
+                "  cpu       LibTorch without CUDA"
+                "  cuda      LibTorch with CUDA"
+                "  nothing   the first that is found; what is installed where none is has CUDA")
+  endif()
+endfunction()
+
 # Loads Torch's package from <folder>, or from where the user's own variables lead when <folder> is
 # empty. A macro, because the package sets variables that its caller must see.
 macro(sconce_load_torch folder)
@@ -59,6 +94,10 @@ macro(sconce_load_torch folder)
   # The package warns that the wheel has no libkineto.a, which nobody links: it lies inside
   # libtorch_cpu. Any target that exists keeps it from looking.
   set(kineto_LIBRARY c10)
+  # The package keeps in the cache where its parts lie: those of the LibTorch before would be taken.
+  foreach(part Caffe2_DIR TORCH_LIBRARY c10_LIBRARY C10_CUDA_LIBRARY)
+    unset(${part} CACHE)
+  endforeach()
   if("${folder}" STREQUAL "")
     # The system's folders come last (sconce_find_torch), not first.
     find_package(Torch CONFIG QUIET NO_SYSTEM_ENVIRONMENT_PATH NO_CMAKE_SYSTEM_PATH)
@@ -74,6 +113,7 @@ function(sconce_find_torch)
   if(TARGET sconce::torch)
     return()
   endif()
+  sconce_check_torch_variant()
   set(found_first OFF)
   if(TARGET torch)
     set(found_first ON)
@@ -98,6 +138,8 @@ function(sconce_find_torch)
       sconce_load_torch("${folder}")
       set(SCONCE_TORCH_CHOSEN "${folder}" CACHE INTERNAL "The LibTorch that sconce chose")
       set(SCONCE_TORCH_CHOSEN_FROM "${from}" CACHE INTERNAL "Where it was found")
+      set(SCONCE_TORCH_CHOSEN_VARIANT "${SCONCE_TORCH_VARIANT}"
+          CACHE INTERNAL "The variant that it was chosen for")
     endif()
   endif()
   if(NOT Torch_FOUND)
@@ -113,7 +155,7 @@ endfunction()
 
 # Sets <folder> and <from> to the choice of an earlier configure run of this build folder, so that a
 # repeated run asks nobody; to nothing if it is gone, if the user names another one since, or if
-# another version is wanted.
+# another version or variant is wanted.
 function(sconce_recall_torch folder from)
   set(${folder} "" PARENT_SCOPE)
   if(NOT SCONCE_TORCH_CHOSEN OR NOT "${Torch_DIR}" STREQUAL "${SCONCE_TORCH_CHOSEN}/share/cmake/Torch"
@@ -121,7 +163,8 @@ function(sconce_recall_torch folder from)
     return()
   endif()
   sconce_version_of_torch(version "${SCONCE_TORCH_CHOSEN}")
-  if(DEFINED SCONCE_TORCH_VERSION AND NOT version VERSION_EQUAL SCONCE_TORCH_VERSION)
+  if((DEFINED SCONCE_TORCH_VERSION AND NOT version VERSION_EQUAL SCONCE_TORCH_VERSION)
+     OR NOT "${SCONCE_TORCH_CHOSEN_VARIANT}" STREQUAL "${SCONCE_TORCH_VARIANT}")
     unset(Torch_DIR CACHE)
     return()
   endif()
@@ -138,10 +181,18 @@ function(sconce_choose_torch folder from)
     set(seen "${Python3_EXECUTABLE} has no torch")
     if(root)
       sconce_version_of_torch(version "${root}")
-      set(seen "${Python3_EXECUTABLE} has torch ${version}")
-      if(sconce_IS_TOP_LEVEL AND (version VERSION_LESS SCONCE_TORCH_OLDEST
+      sconce_variant_of_torch(variant "${root}")
+      set(seen "${Python3_EXECUTABLE} has torch ${version} for ${variant}")
+      set(wanted ON)
+      if(SCONCE_TORCH_VARIANT AND NOT variant STREQUAL SCONCE_TORCH_VARIANT)
+        set(wanted OFF)
+      elseif(sconce_IS_TOP_LEVEL AND (version VERSION_LESS SCONCE_TORCH_OLDEST
          OR (DEFINED SCONCE_TORCH_VERSION AND NOT version VERSION_EQUAL SCONCE_TORCH_VERSION)))
-        message(STATUS "sconce: Python's torch ${version} is not the one wanted and is passed over")
+        set(wanted OFF)
+      endif()
+      if(NOT wanted)
+        message(STATUS "sconce: Python's torch ${version} for ${variant} is not the one wanted"
+                       " and is passed over")
       else()
         set(${folder} "${root}" PARENT_SCOPE)
         set(${from} "Python's torch" PARENT_SCOPE)
@@ -165,10 +216,11 @@ function(sconce_choose_torch folder from)
     set(${from} "the system's" PARENT_SCOPE)
     return()
   endif()
+  sconce_wanted_wheel(wheel)
   sconce_stop("no LibTorch ${SCONCE_TORCH_OLDEST} to ${SCONCE_TORCH_NEWEST} found"
               "Looked in: Torch_DIR, CMAKE_PREFIX_PATH, Python (${seen}), the system's folders."
               "What helps, one of:"
-              "  pip install torch==${SCONCE_TORCH_NEWEST}      in the active Python environment"
+              "  pip install torch==${wheel}      in the active Python environment"
               "  cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...")
 endfunction()
 

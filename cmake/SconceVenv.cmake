@@ -14,22 +14,33 @@ function(sconce_set_up log what)
   list(APPEND lines "(no error line in the log)")
   list(GET lines 0 first)
   string(SUBSTRING "${first}" 0 160 first)
+  set(looked "")
+  if("pip" IN_LIST ARGN)
+    # pip names its indexes, with passwords hidden, unless it is just the one it knows by itself.
+    file(STRINGS "${log}" looked LIMIT_COUNT 1 REGEX "^(Looking in|Ignoring) indexes: ")
+    if(NOT looked)
+      set(looked "Looking in indexes: pip's own, if its settings allow one")
+    endif()
+  endif()
+  set(helps "pip install torch==${version}      with network, in the active Python environment")
+  if(SCONCE_TORCH_VARIANT STREQUAL "cpu")
+    set(helps "cmake -DSCONCE_TORCH_INDEX_URL=<index> ...      with an index that has CPU wheels")
+  endif()
   sconce_stop("${what} failed (${log}):"
               "  ${first}"
+              ${looked}
               "Looked before in: Torch_DIR, CMAKE_PREFIX_PATH, the active Python. What helps, one of:"
               "  apt install python3-venv      if the virtual environment could not be made"
-              "  pip install torch==${version}      with network, in the active Python environment"
+              "  ${helps}"
               "  cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...      with a LibTorch at hand")
 endfunction()
 
 # Sets <out> to the torch folder of the environment; makes the environment unless it is complete.
 # Two builds at once wait for one another; a set-up that was cut off is begun again.
 function(sconce_torch_of_venv out)
-  set(version ${SCONCE_TORCH_NEWEST})
-  if(DEFINED SCONCE_TORCH_VERSION)
-    set(version ${SCONCE_TORCH_VERSION})
-  endif()
-  set(venv "${SCONCE_SETUP_DIR}/torch-${version}")
+  sconce_wanted_wheel(version)
+  string(REPLACE "+" "-" folder "torch-${version}")
+  set(venv "${SCONCE_SETUP_DIR}/${folder}")
   set(python "${venv}/bin/python")
   sconce_lock_setup()
   # Asked for its torch, an environment whose Python has gone since answers with nothing.
@@ -47,22 +58,45 @@ function(sconce_torch_of_venv out)
                   "  apt install python3-venv python3-pip"
                   "  cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...")
     endif()
+    set(size "about 3 GB to download, 5 GB on disk")
+    if(SCONCE_TORCH_VARIANT STREQUAL "cpu")
+      set(size "about 0.2 GB to download, 0.9 GB on disk")
+    elseif(SCONCE_TORCH_INDEX_URL)
+      sconce_stop("SCONCE_TORCH_INDEX_URL is for CPU wheels, and SCONCE_TORCH_VARIANT is not cpu"
+                  "What helps, one of:"
+                  "  cmake -DSCONCE_TORCH_VARIANT=cpu ...      for LibTorch without CUDA"
+                  "  cmake -USCONCE_TORCH_INDEX_URL ...      for LibTorch with CUDA, ${size}")
+    endif()
     message(STATUS "sconce: installing LibTorch ${version} into ${venv}"
-                   " (about 3 GB to download, 5 GB on disk; progress: ${venv}.log)")
+                   " (${size}; progress: ${venv}.log)")
     if(NOT EXISTS "${venv}/complete")
       file(REMOVE_RECURSE "${venv}")
     endif()
     sconce_set_up("${venv}.log" "making a virtual environment with ${Python3_EXECUTABLE}"
                   "${Python3_EXECUTABLE}" -m venv "${venv}")
-    sconce_set_up("${venv}.log" "installing torch ${version} with pip"
-                  "${python}" -m pip install --disable-pip-version-check --no-input
-                  ${packages})
+    set(pip_install "${python}" -m pip install --disable-pip-version-check --no-input)
+    # A run of its own for torch alone: an index of CPU wheels may lack the other packages, and of
+    # two indexes in one run (--extra-index-url) pip takes each package from either.
+    if(SCONCE_TORCH_INDEX_URL)
+      sconce_set_up("${venv}.log" "installing torch ${version} from SCONCE_TORCH_INDEX_URL"
+                    ${pip_install} --no-deps --index-url "${SCONCE_TORCH_INDEX_URL}"
+                    torch==${version})
+    endif()
+    sconce_set_up("${venv}.log" "installing torch ${version} with pip" ${pip_install} ${packages})
     sconce_torch_of_python(root "${python}")
     if(NOT root)
       sconce_stop("pip installed torch ${version}, but ${python} does not find it (${venv}.log)"
                   "What helps: cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...")
     endif()
     file(WRITE "${venv}/complete" "${packages}")
+  endif()
+  # A version without the label +cpu says nothing of CUDA: pip's index may have CPU wheels alone.
+  sconce_variant_of_torch(variant "${root}")
+  if(SCONCE_TORCH_VARIANT AND NOT variant STREQUAL SCONCE_TORCH_VARIANT)
+    sconce_stop("pip gave a torch ${version} for ${variant}, not for ${SCONCE_TORCH_VARIANT}"
+                "Found: ${root}. What helps, one of:"
+                "  rm -r ${venv}      and another index in pip's settings (pip config list)"
+                "  cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...      with a LibTorch at hand")
   endif()
   set(${out} "${root}" PARENT_SCOPE)
 endfunction()

@@ -1,0 +1,69 @@
+# What the tests of the configure step share: sconce configured in a folder of WORK, and what must
+# have come of it.
+
+# What the environment may name would be found before the stand-ins.
+foreach(name Torch_DIR Torch_ROOT CMAKE_PREFIX_PATH PYTHONPATH)
+  unset(ENV{${name}})
+endforeach()
+file(REMOVE_RECURSE "${WORK}")
+file(MAKE_DIRECTORY "${WORK}")
+
+# Configures sconce in a folder of its own; the rest are arguments of cmake. Sets result and output.
+macro(configure name)
+  execute_process(
+    COMMAND "${CMAKE_COMMAND}" -S "${SOURCE}" -B "${WORK}/${name}" -G Ninja
+            -DSCONCE_BUILD_APPS=OFF -DSCONCE_BUILD_TESTS=OFF -DSCONCE_SETUP_DIR=${WORK}/${name}-setup
+            -DSCONCE_DEPS_DIR=${DEPS}
+            ${ARGN}
+    RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+endmacro()
+
+# Fails unless the configure run stopped with sconce's own message of at most eight lines, in which
+# each of the given texts stands.
+macro(expect_stop name)
+  if(result EQUAL 0)
+    message(FATAL_ERROR "${name}: configured, expected a stop\n${output}")
+  endif()
+  if(NOT output MATCHES "\n *sconce: ([^\n]*(\n[^\n]+)*)")
+    message(FATAL_ERROR "${name}: no message of sconce's\n${output}")
+  endif()
+  set(text "${CMAKE_MATCH_1}")
+  string(REGEX REPLACE "Call Stack.*" "" text "${text}")
+  string(REGEX MATCHALL "\n" breaks "${text}")
+  list(LENGTH breaks count)
+  if(count GREATER_EQUAL 8)
+    message(FATAL_ERROR "${name}: a message of more than eight lines\n${text}")
+  endif()
+  foreach(part ${ARGN})
+    string(FIND "${text}" "${part}" place)
+    if(place EQUAL -1)
+      message(FATAL_ERROR "${name}: '${part}' is not in the message:\n${text}")
+    endif()
+  endforeach()
+  message(STATUS "${name}: as expected")
+endmacro()
+
+# Fails unless the configure run went through and printed each of the given texts.
+macro(expect_configured name)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "${name}: stopped, expected it to configure\n${output}")
+  endif()
+  foreach(part ${ARGN})
+    string(FIND "${output}" "${part}" place)
+    if(place EQUAL -1)
+      message(FATAL_ERROR "${name}: '${part}' is not in the output:\n${output}")
+    endif()
+  endforeach()
+  message(STATUS "${name}: as expected")
+endmacro()
+
+# The Python itself: a version manager's shim before it takes longer than the Python.
+find_program(python3 python3 REQUIRED)
+execute_process(COMMAND "${python3}" -c "import sys; print(sys.executable)"
+                OUTPUT_VARIABLE python3 OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+
+# A Python that sees no packages, so no torch; <body> is shell that may act before it.
+function(make_python file body)
+  file(WRITE "${file}" "#!/bin/sh\n${body}\nexec '${python3}' -S \"$@\"\n")
+  file(CHMOD "${file}" PERMISSIONS OWNER_READ OWNER_EXECUTE OWNER_WRITE)
+endfunction()

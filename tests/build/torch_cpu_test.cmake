@@ -1,0 +1,165 @@
+# How the configure step takes PyTorch's CPU wheel: from local indexes of small stand-in wheels.
+#   cmake -DSOURCE=<sconce> -DWORK=<folder> -DDEPS=<SCONCE_DEPS_DIR for what is not installed>
+#         -P torch_cpu_test.cmake
+cmake_minimum_required(VERSION 3.25)
+
+include("${CMAKE_CURRENT_LIST_DIR}/configure.cmake")
+
+# Fails if the last configure run printed one of the given texts.
+macro(expect_silence name)
+  foreach(part ${ARGN})
+    string(FIND "${output}" "${part}" place)
+    if(NOT place EQUAL -1)
+      message(FATAL_ERROR "${name}: '${part}' is in the output:\n${output}")
+    endif()
+  endforeach()
+endmacro()
+
+# Writes a stand-in for torch's Python package, whose LibTorch leads by way of Caffe2, as upstream's.
+function(write_torch folder variant)
+  set(cuda "None")
+  set(target "")
+  if(variant STREQUAL "cuda")
+    set(cuda "'13.2'")
+    set(target "add_library(torch_cuda INTERFACE IMPORTED)\n")
+  endif()
+  file(WRITE "${folder}/__init__.py" "")
+  file(WRITE "${folder}/version.py" "cuda: Optional[str] = ${cuda}\n")
+  file(WRITE "${folder}/share/cmake/Torch/TorchConfigVersion.cmake"
+       "set(PACKAGE_VERSION 2.15.0)\nset(PACKAGE_VERSION_COMPATIBLE TRUE)\n")
+  file(WRITE "${folder}/share/cmake/Torch/TorchConfig.cmake"
+       "include(CMakeFindDependencyMacro)\n"
+       "find_dependency(Caffe2 PATHS \${CMAKE_CURRENT_LIST_DIR}/../Caffe2)\nset(Torch_FOUND TRUE)\n")
+  file(WRITE "${folder}/share/cmake/Caffe2/Caffe2Config.cmake"
+       "add_library(torch_library INTERFACE IMPORTED)\n${target}")
+endfunction()
+
+# Adds a wheel of the package <name>, which lies in <content>, to an index; the rest are lines of its
+# metadata.
+function(add_wheel index name version content)
+  set(info "${name}-${version}.dist-info")
+  set(wheel "${name}-${version}-py3-none-any.whl")
+  file(WRITE "${content}/${name}/__init__.py" "")
+  list(JOIN ARGN "\n" lines)
+  file(WRITE "${content}/${info}/METADATA"
+       "Metadata-Version: 2.1\nName: ${name}\nVersion: ${version}\n${lines}\n")
+  file(WRITE "${content}/${info}/WHEEL"
+       "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+  file(GLOB_RECURSE files RELATIVE "${content}" "${content}/*")
+  list(TRANSFORM files APPEND ",,\n")
+  list(JOIN files "" record)
+  file(WRITE "${content}/${info}/RECORD" "${record}${info}/RECORD,,\n")
+  file(MAKE_DIRECTORY "${index}/${name}")
+  execute_process(
+    COMMAND "${CMAKE_COMMAND}" -E tar cf "${index}/${name}/${wheel}" --format=zip ${name} ${info}
+    WORKING_DIRECTORY "${content}" COMMAND_ERROR_IS_FATAL ANY)
+  string(REPLACE "+" "%2B" link "${wheel}") # as PyTorch's index has it
+  file(APPEND "${index}/${name}/index.html" "<a href=\"${link}\">${wheel}</a>\n")
+endfunction()
+
+# pip's own index has no CPU wheel of torch; PyTorch's lacks safetensors and what torch wants, and
+# has a numpy that must not be taken.
+write_torch("${WORK}/content/cuda/torch" cuda)
+write_torch("${WORK}/content/cpu/torch" cpu)
+add_wheel("${WORK}/pip-index" torch 2.15.0 "${WORK}/content/cuda" "Requires-Dist: filelock")
+add_wheel("${WORK}/torch-index" torch 2.15.0+cpu "${WORK}/content/cpu" "Requires-Dist: filelock")
+foreach(name filelock numpy safetensors)
+  add_wheel("${WORK}/pip-index" ${name} 1.0 "${WORK}/content/${name}")
+endforeach()
+add_wheel("${WORK}/torch-index" numpy 99.0 "${WORK}/content/other-numpy")
+foreach(name PIP_NO_INDEX PIP_EXTRA_INDEX_URL PIP_QUIET)
+  unset(ENV{${name}})
+endforeach()
+set(ENV{PIP_CONFIG_FILE} /dev/null)
+set(ENV{PIP_FIND_LINKS} "")
+set(ENV{PIP_INDEX_URL} "file://${WORK}/pip-index")
+
+# It takes seconds to make a virtual environment: one is made, and copied for each that is wanted.
+execute_process(COMMAND "${python3}" -m venv "${WORK}/venv" COMMAND_ERROR_IS_FATAL ANY)
+set(make_venv "case \"$*\" in '-m venv '*) exec cp -al '${WORK}/venv' \"$3\";; esac")
+make_python("${WORK}/python" "${make_venv}")
+make_python("${WORK}/python-with-cuda" "${make_venv}\nexport PYTHONPATH='${WORK}/content/cuda'")
+make_python("${WORK}/python-with-cpu" "${make_venv}\nexport PYTHONPATH='${WORK}/content/cpu'")
+
+set(setup "${WORK}/setup")
+set(main -DPython3_EXECUTABLE=${WORK}/python -DSCONCE_SETUP_DIR=${setup})
+set(index "-DSCONCE_TORCH_INDEX_URL=file://${WORK}/torch-index")
+set(cpu_line "-- sconce: LibTorch 2.15.0, CPU (pinned wheel: ${setup}/torch-2.15.0-cpu/")
+set(cuda_line "-- sconce: LibTorch 2.15.0, CUDA (pinned wheel: ${setup}/torch-2.15.0/")
+
+configure(main ${main} -DSCONCE_TORCH_VARIANT=gpu)
+expect_stop(unknown-variant "SCONCE_TORCH_VARIANT is 'gpu'" "cpu " "cuda ")
+if(EXISTS "${setup}")
+  message(FATAL_ERROR "unknown-variant: set-up began before the stop")
+endif()
+
+configure(main ${main} ${index} -DSCONCE_TORCH_VARIANT=)
+expect_stop(index-without-variant "SCONCE_TORCH_VARIANT is not cpu" "-DSCONCE_TORCH_VARIANT=cpu"
+            "-USCONCE_TORCH_INDEX_URL")
+
+configure(main ${main} -DSCONCE_TORCH_VARIANT=cpu -DSCONCE_TORCH_INDEX_URL=)
+expect_stop(not-in-pips-index "installing torch 2.15.0+cpu with pip failed" "torch==2.15.0+cpu"
+            "Looking in indexes: file://${WORK}/pip-index" "-DSCONCE_TORCH_INDEX_URL=<index>")
+
+configure(main ${main} -DSCONCE_TORCH_VARIANT=cpu
+          "-DSCONCE_TORCH_INDEX_URL=file://${WORK}/other-index")
+expect_stop(not-in-the-index "installing torch 2.15.0+cpu from SCONCE_TORCH_INDEX_URL failed"
+            "torch==2.15.0+cpu" "Looking in indexes: file://${WORK}/other-index")
+file(GLOB taken "${setup}/torch-*/complete")
+if(taken)
+  message(FATAL_ERROR "not-in-the-index: an environment that was not finished counts as complete")
+endif()
+
+configure(main ${main} ${index} -DSCONCE_TORCH_VARIANT=cpu)
+expect_configured(cpu "installing LibTorch 2.15.0+cpu into ${setup}/torch-2.15.0-cpu " "${cpu_line}")
+expect_silence(cpu "CUDA")
+file(GLOB installed "${setup}/torch-*/lib/python*/site-packages/*.dist-info")
+list(TRANSFORM installed REPLACE ".*/" "")
+list(FILTER installed EXCLUDE REGEX "^(pip|setuptools)-")
+set(expected filelock-1.0 numpy-1.0 safetensors-1.0 torch-2.15.0+cpu)
+list(TRANSFORM expected APPEND ".dist-info")
+if(NOT installed STREQUAL expected)
+  message(FATAL_ERROR "cpu: torch alone is to come from its index, installed: ${installed}")
+endif()
+
+configure(main ${main} -DSCONCE_TORCH_VARIANT= -DSCONCE_TORCH_INDEX_URL=)
+expect_configured(switched-to-none "installing LibTorch 2.15.0 into ${setup}/torch-2.15.0 " "${cuda_line}")
+
+# From here on whatever asks an index fails.
+file(RENAME "${WORK}/torch-index" "${WORK}/torch-index-away")
+file(RENAME "${WORK}/pip-index" "${WORK}/pip-index-away")
+file(GLOB_RECURSE before "${setup}/*")
+
+configure(main ${main})
+expect_configured(repeated "${cuda_line}")
+configure(main ${main} ${index} -DSCONCE_TORCH_VARIANT=cpu)
+expect_configured(switched-to-cpu "${cpu_line}")
+expect_silence(switched-to-cpu "CUDA" "installing")
+configure(main ${main})
+expect_configured(repeated-with-cpu "${cpu_line}")
+expect_silence(repeated-with-cpu "CUDA" "installing")
+configure(main ${main} -DSCONCE_TORCH_VARIANT=cuda)
+expect_configured(switched-to-cuda "${cuda_line}")
+
+# Python's torch is taken where it is of the variant, one that the user names in any case.
+set(other -DPython3_EXECUTABLE=${WORK}/python-with-cuda -DSCONCE_SETUP_DIR=${setup})
+configure(other ${other} -DSCONCE_TORCH_VARIANT=cpu)
+expect_configured(passed-over "Python's torch 2.15.0 for cuda is not the one wanted" "${cpu_line}")
+configure(other ${other} -DSCONCE_TORCH_VARIANT=cuda)
+expect_configured(pythons "LibTorch 2.15.0, CUDA (Python's torch: ${WORK}/content/cuda/torch)")
+configure(other ${other} -DPython3_EXECUTABLE=${WORK}/python-with-cpu -DSCONCE_TORCH_VARIANT=cpu)
+expect_configured(pythons "LibTorch 2.15.0, CPU (Python's torch: ${WORK}/content/cpu/torch)")
+configure(other ${other} -DTorch_DIR=${WORK}/content/cuda/torch/share/cmake/Torch)
+expect_configured(named "CUDA (named by Torch_DIR or CMAKE_PREFIX_PATH: ${WORK}/content/cuda/torch)")
+
+file(GLOB_RECURSE after "${setup}/*")
+if(NOT before STREQUAL after)
+  message(FATAL_ERROR "a configure run that had all it needs changed ${setup}")
+endif()
+
+# Where pip's own index has CPU wheels alone, what it gives for "cuda" is refused.
+file(GLOB file "${setup}/torch-2.15.0/lib/python*/site-packages/torch/version.py")
+file(WRITE "${file}" "cuda: Optional[str] = None\n")
+configure(main ${main} -UTorch_DIR -DSCONCE_TORCH_VARIANT=cuda)
+expect_stop(not-for-cuda "pip gave a torch 2.15.0 for cpu, not for cuda")
+file(REMOVE_RECURSE "${WORK}")
