@@ -10,17 +10,21 @@ SCRIPT = pathlib.Path(__file__).with_name("compare_lessons.py")
 
 
 class CompareLessons(unittest.TestCase):
-    def compare(self, cpp, twin, exit_code=0):
+    def compare(self, cpp, twin, *options, exit_code=0, nonsense=None, shown=None):
         """Runs the comparison of a lesson that prints `cpp` with a twin that prints `twin`."""
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             (folder / "01_fake.cpp").write_text("// Fake: a lesson.\n// Covers: T0.fake\n")
             (folder / "01_fake.py").write_text(f"print({twin!r})\n")
+            (folder / "README.md").write_text(f'<a name="output-01_fake"></a>\n```text\n{shown}\n```\n')
             program = folder / "01_fake"
-            program.write_text(f"#!{sys.executable}\nprint({cpp!r})\nraise SystemExit({exit_code})\n")
+            program.write_text(f"#!{sys.executable}\nimport os\n"
+                               "is_empty = os.environ['CUDA_VISIBLE_DEVICES'] == ''\n"
+                               f"print({cpp!r} if is_empty else {nonsense or cpp!r})\n"
+                               f"raise SystemExit({exit_code})\n")
             program.chmod(0o755)
-            return subprocess.run([sys.executable, SCRIPT, "twins", "--bin", folder, "--lessons", folder,
-                                   "--python", sys.executable], capture_output=True, text=True)
+            options = [*options, "--bin", folder, "--lessons", folder, "--python", sys.executable]
+            return subprocess.run([sys.executable, SCRIPT, "twins", *options], capture_output=True, text=True)
 
     def test_equal_text_passes(self):
         self.assertEqual(self.compare("loss 0.1234\n~ 3 ms", "loss 0.1234\n~ 3 ms").returncode, 0)
@@ -43,6 +47,18 @@ class CompareLessons(unittest.TestCase):
 
     def test_an_exit_code_fails(self):
         self.assertIn("exit code 3", self.compare("same", "same", exit_code=3).stderr)
+
+    def test_another_text_with_nonsense_for_the_gpus_fails(self):
+        done = self.compare("cpu", "cpu", nonsense="cuda")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("--- empty\n+++ nonsense", done.stdout)
+
+    def test_the_page_may_differ_by_figures_alone_and_counts_only_where_it_is_asked_for(self):
+        self.assertEqual(self.compare("loss 0.12", "loss 0.12", "--page", shown="loss 0.34").returncode, 0)
+        done = self.compare("loss 0.12", "loss 0.12", "--page", shown="cost 0.12")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("--- page\n+++ C++", done.stdout)
+        self.assertEqual(self.compare("loss 0.12", "loss 0.12", shown="cost 0.12").returncode, 0)
 
 
 if __name__ == "__main__":
