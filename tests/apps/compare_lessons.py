@@ -4,10 +4,10 @@
 Of a line that begins with "~" the figures are left out, in both. Fails where one exits with another
 code than 0, and shows where the two differ.
 
-  twins   on the CPU, with the GPUs out of sight
+  twins   on the CPU, with the GPUs out of sight; the lessons print the same with CUDA_VISIBLE_DEVICES
+          empty and with nonsense in it, and with --page what the page shows, but for figures
   gpu     with the GPUs; skipped (77) where there is none, failed if SCONCE_REQUIRE_GPU=1
-  hidden  the lessons alone, with CUDA_VISIBLE_DEVICES empty and with nonsense in it: both print the
-          same, and what the page shows but for figures
+  serve   starts a server, which runs the twins of one process for `twins` until who started both ends
 """
 import argparse
 import ctypes
@@ -23,6 +23,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "apps/lessons"))
 import page  # noqa: E402
+import twin_server  # noqa: E402
+
+# What the twins import, and torch._dynamo, which takes as long again and comes with any optimizer.
+MODULES = ["torch", "torch._dynamo", "torch.utils.benchmark"]
 
 
 def without_figures(line):
@@ -43,10 +47,16 @@ def has_gpu():
     return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
 
 
-def run(command, bin_dir, **environment):
-    variables = dict(os.environ, PATH=f"{bin_dir}{os.pathsep}{os.environ['PATH']}",
-                     PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1", **environment)
-    done = subprocess.run(command, env=variables, capture_output=True, text=True)
+def variables(arguments, **more):
+    path = f"{arguments.python.parent}{os.pathsep}{os.environ['PATH']}"
+    return dict(os.environ, PATH=path, PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1", **more)
+
+
+def run(command, environment):
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+
+def output(command, done):
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
@@ -59,37 +69,72 @@ def compare(name, expected, got, sides):
     return not difference
 
 
-def compare_twins(lesson, arguments, **environment):
-    tools = arguments.python.parent
-    cpp = run(lesson.command(arguments.bin), tools, **environment)
-    twin = [str(arguments.lessons / f"{lesson.name}.py")]
+def run_lesson(lesson, arguments, **more):
+    command = lesson.command(arguments.bin)
+    return output(command, run(command, variables(arguments, **more)))
+
+
+def run_twin(lesson, arguments, **more):
+    environment = variables(arguments, **more)
+    script = str(arguments.lessons / f"{lesson.name}.py")
+    command = [str(arguments.python), script]
     if lesson.processes > 1:
-        twin = ["torchrun", "--standalone", f"--nproc-per-node={lesson.processes}", *twin]
-    else:
-        twin = [str(arguments.python), *twin]
-    return compare(lesson.name, normal(run(twin, tools, **environment)), normal(cpp), ("Python", "C++"))
+        command = ["torchrun", "--standalone", f"--nproc-per-node={lesson.processes}", script]
+    elif arguments.server and arguments.how == "twins":
+        done = twin_server.run(server(arguments), script, environment)
+        if done:
+            return output(command, done)
+        print(f"nobody serves at {server(arguments)}: the twin runs in a process of its own")
+    return output(command, run(command, environment))
 
 
-def compare_hidden(lesson, arguments):
-    tools = arguments.python.parent
-    empty = run(lesson.command(arguments.bin), tools, CUDA_VISIBLE_DEVICES="")
-    nonsense = run(lesson.command(arguments.bin), tools, CUDA_VISIBLE_DEVICES="nonsense")
-    equal = compare(lesson.name, normal(empty), normal(nonsense), ("empty", "nonsense"))
-    shown = page.outputs(page.PAGE.read_text()).get(lesson.name, "").splitlines()
+def server(arguments):
+    """Whoever starts these processes, ctest say, has a server of its own, with its environment."""
+    return f"{arguments.server}-{os.getppid()}"
+
+
+def serve(arguments):
+    # By this variable torch counts the GPUs without CUDA, which would not work in forks after that.
+    environment = variables(arguments, CUDA_VISIBLE_DEVICES="", PYTORCH_NVML_BASED_CUDA_CHECK="1")
+    command = [str(arguments.python), twin_server.__file__, server(arguments), *arguments.preload]
+    os.execve(command[0], command, environment)
+
+
+def compare_with_page(lesson, arguments, cpp):
     if shutil.which("nvidia-smi") and lesson.name == "01_gpus":
-        return equal  # it shows the machine's GPUs, which the process does not see
-    return equal & compare(lesson.name, [without_figures(line) for line in shown],
-                           [without_figures(line) for line in empty.splitlines()], ("page", "C++"))
+        return True  # it shows the machine's GPUs, which the process does not see
+    shown = page.outputs((arguments.lessons / page.PAGE.name).read_text()).get(lesson.name, "").splitlines()
+    return compare(lesson.name, [without_figures(line) for line in shown],
+                   [without_figures(line) for line in cpp.splitlines()], ("page", "C++"))
+
+
+def compare_on_cpu(lesson, arguments):
+    empty = run_lesson(lesson, arguments, CUDA_VISIBLE_DEVICES="")
+    nonsense = run_lesson(lesson, arguments, CUDA_VISIBLE_DEVICES="nonsense")
+    twin = run_twin(lesson, arguments, CUDA_VISIBLE_DEVICES="")
+    equal = compare(lesson.name, normal(twin), normal(empty), ("Python", "C++"))
+    equal &= compare(lesson.name, normal(empty), normal(nonsense), ("empty", "nonsense"))
+    return equal & (not arguments.page or compare_with_page(lesson, arguments, empty))
+
+
+def compare_on_gpu(lesson, arguments):
+    return compare(lesson.name, normal(run_twin(lesson, arguments)), normal(run_lesson(lesson, arguments)),
+                   ("Python", "C++"))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("how", choices=["twins", "gpu", "hidden"])
+    parser.add_argument("how", choices=["twins", "gpu", "serve"])
     parser.add_argument("names", nargs="*", help="all, if none is named")
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="where the programs are")
     parser.add_argument("--python", type=pathlib.Path, required=True, help="of the same LibTorch")
     parser.add_argument("--lessons", type=pathlib.Path, default=page.HERE, help="where the twins are")
+    parser.add_argument("--page", action="store_true", help="compare with the page, too")
+    parser.add_argument("--server", type=pathlib.Path, help="where its socket is, but for a number")
+    parser.add_argument("--preload", nargs="+", default=MODULES, help="what the server imports")
     arguments = parser.parse_intermixed_args()
+    if arguments.how == "serve":
+        serve(arguments)
     chosen = [lesson for lesson in page.lessons(arguments.lessons)
               if lesson.name in (arguments.names or [lesson.name])]
     if not chosen:
@@ -97,12 +142,8 @@ def main():
     if arguments.how == "gpu" and not has_gpu():
         print("needs a GPU, and this process sees none")
         return 1 if os.environ.get("SCONCE_REQUIRE_GPU") == "1" else 77
-    if arguments.how == "hidden":
-        equal = [compare_hidden(lesson, arguments) for lesson in chosen]
-    elif arguments.how == "gpu":
-        equal = [compare_twins(lesson, arguments) for lesson in chosen]
-    else:
-        equal = [compare_twins(lesson, arguments, CUDA_VISIBLE_DEVICES="") for lesson in chosen]
+    compared = compare_on_gpu if arguments.how == "gpu" else compare_on_cpu
+    equal = [compared(lesson, arguments) for lesson in chosen]
     print(f"{sum(equal)} of {len(equal)} lessons print what they should")
     return 0 if all(equal) else 1
 
