@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs tests again and again in random order on an overloaded machine: no test may fail by chance.
 
-Beside the tests a busy loop runs on each core; order and number of jobs are those of the test preset
-"soak". A run can be cut off and go on later, since each round stands alone:
+As the test preset "soak" does, but with a busy loop on each core beside the tests, and in parts: each
+round stands alone.
 
   soak.py                           every test of build/default, 30 rounds, without the slow ones
   soak.py --rounds 5 --minutes 60   for an hour at most
@@ -59,34 +59,41 @@ def read_tests():
                 programs[program] = source_of_cases(program)
             of_case = programs[program]
             sources = [of_case[test["name"]]] if test["name"] in of_case else set(of_case.values())
-        else:
-            sources = []
+        else:  # the scripts that it runs
+            paths = [pathlib.Path(word) for word in test["command"]]
+            sources = [path.relative_to(TESTS) for path in paths if path.is_relative_to(TESTS)]
         tests.append({"number": number, "name": test["name"], "labels": properties.get("LABELS", []),
                       "is_fixture": "FIXTURES_SETUP" in properties or "FIXTURES_CLEANUP" in properties,
                       "sources": list(sources)})
     return tests
 
 
+def mentions(source, file):
+    text = (TESTS / source).read_text() if (TESTS / source).is_file() else ""
+    return file.name in text or f"import {file.stem}" in text
+
+
 def touches(file, test):
     """Whether a change of the file touches the test, by the paths that headers, sources and tests share."""
     top, *rest = file.parts
+    sources, is_lesson = test["sources"], test["name"].startswith("lesson")
     if top in ("src", "include"):
         room = file.relative_to("src" if top == "src" else "include/sconce").parent
-        return any(source.parent == pathlib.Path(room) for source in test["sources"])
-    if top == "apps" and rest[0] == "lessons":
-        return test["name"] == f"lesson-{file.stem}" or (
-            file.name == "helpers.py" and test["name"].startswith("lesson-"))
+        return any(source.parent == pathlib.Path(room) for source in sources)
+    if file.is_relative_to("apps/lessons"):
+        return test["name"] == f"lesson-{file.stem}" or (file.name == "helpers.py" and is_lesson)
     if top == "apps":
-        return any(source.parts[0] == "apps" for source in test["sources"])
-    if top == "cmake" or file.is_relative_to("tests/build"):
+        return not is_lesson and any(source.parts[0] == "apps" for source in sources)
+    if top == "cmake":
         return test["name"].startswith("build-")
-    if top == "tests" and len(rest) > 1 or file.name.endswith("_test.cpp"):
-        of_tests = pathlib.Path(*rest)
-        if file.name.endswith("_test.cpp"):
-            return of_tests in test["sources"]
-        return any(source.parent == of_tests.parent or file.name in (TESTS / source).read_text()
-                   for source in test["sources"])
-    return False
+    if top != "tests" or file.name == "CMakeLists.txt":
+        return False
+    own = pathlib.Path(*rest)
+    if own in sources or own.stem.endswith("_test"):
+        return own in sources
+    if file.suffix == ".cpp":  # a program that the tests of its room start
+        return any(source.parent == own.parent for source in sources)
+    return any(mentions(source, file) for source in sources)
 
 
 def choose(arguments):
@@ -116,12 +123,15 @@ class Load:
 
 
 def run(tests):
-    """Runs the tests once; returns the output if one failed, else nothing."""
+    """Runs the tests once; returns how many failed, and their output."""
     numbers = ",".join(str(test["number"]) for test in tests)
     # The first three are start, end and stride of a range: none.
-    done = subprocess.run(["ctest", "--preset", "soak", "--repeat", "until-fail:1", "-I", f"0,0,0,{numbers}"],
-                          cwd=ROOT, text=True, capture_output=True)
-    return done.stdout + done.stderr if done.returncode != 0 else ""
+    done = subprocess.run(["ctest", "--test-dir", BUILD, "-j4", "--schedule-random", "--output-on-failure",
+                           "-I", f"0,0,0,{numbers}"], text=True, capture_output=True)
+    if done.returncode == 0:
+        return 0, ""
+    counted = re.search(r"(\d+) tests? failed", done.stdout)
+    return int(counted[1]) if counted else 1, done.stdout + done.stderr
 
 
 def main():
@@ -143,10 +153,10 @@ def main():
                     print(f"time is up after {runs} runs in {round_number - 1} whole rounds, {failed} failed")
                     return 1 if failed else 0
                 some = tests[first:first + AT_ONCE]
-                output = run(some)
+                failures, output = run(some)
                 runs += len(some)
-                if output:
-                    failed += 1
+                failed += failures
+                if failures:
                     print(output, flush=True)
             print(f"round {round_number}: {runs} runs so far, {failed} failed, "
                   f"{time.monotonic() - start:.0f} s", flush=True)
