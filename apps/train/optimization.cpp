@@ -1,6 +1,8 @@
 #include "optimization.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 
 #include "sconce/optim/adam.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
@@ -40,7 +42,12 @@ Schedule make_schedule(const std::string& name, torch::optim::Optimizer& optimiz
     return {std::make_unique<lr_scheduler::StepLR>(optimizer, std::max(epochs / 3, 1), 0.1)};
   }
   if (name == "cosine") {
-    return {std::make_unique<lr_scheduler::CosineAnnealingLR>(optimizer, epochs)};
+    // CosineAnnealingLR, as a function of the epoch: its T_max would come back with a checkpoint,
+    // and the rate would rise again where a run is resumed for more epochs than it had.
+    const auto share = [epochs](int64_t epoch) {
+      return (1 + std::cos(std::numbers::pi * static_cast<double>(epoch) / epochs)) / 2;
+    };
+    return {std::make_unique<lr_scheduler::LambdaLR>(optimizer, share)};
   }
   if (name == "onecycle") {
     const double lr = optimizer.param_groups().front().options().get_lr();
