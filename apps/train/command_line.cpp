@@ -130,8 +130,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
       ->check(number("a number above 0", [](double value) { return value > 0; }))
       ->type_name("X");
   app.add_option("--scheduler", line.scheduler,
-                 "the learning rate: step divides it by 10 after each third of the epochs, cosine "
-                 "lowers it to 0, onecycle raises it to --lr, then lowers it, by steps")
+                 "the learning rate: none keeps it, step divides it by 10 after each third of the "
+                 "epochs, cosine lowers it to 0, onecycle raises it to --lr, then lowers it, by "
+                 "steps")
       ->check(one_of(scheduler_names()))
       ->type_name(CLI::detail::join(scheduler_names(), "|"));
   std::string precision = "fp32";

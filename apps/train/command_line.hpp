@@ -19,7 +19,7 @@ struct CommandLine {
   int64_t batch_size = 64;
   std::string optimizer = "sgd";
   std::optional<double> lr = {};  ///< empty: `default_lr(optimizer)`
-  std::string scheduler = "none";
+  std::string scheduler = "cosine";
   sconce::Precision precision = sconce::Precision::fp32;
   double clip = 0;     ///< largest norm of all gradients together; 0: no clipping
   int accumulate = 1;  ///< batches a step

@@ -56,8 +56,7 @@ double test_acc_of(const Ran& ran) {
 double mean_test_acc(const std::string& flags) {
   double sum = 0;
   for (const char* seed : {"0", "1", "2"}) {
-    sum += test_acc_of(
-        run_train("--epochs 15 --scheduler cosine --seed " + std::string(seed) + " " + flags));
+    sum += test_acc_of(run_train("--epochs 15 --seed " + std::string(seed) + " " + flags));
   }
   return sum / 3;
 }
@@ -185,6 +184,8 @@ TEST_CASE("sconce-train --help lists every flag with its default") {
                            "--seed", "--device", "--fast-dev-run", "--out", "--help"}) {
     CHECK_THAT(ran.out, ContainsSubstring(flag));
   }
+  // CLI11 writes "onecycle=cosine" or, from 2.4 on, "onecycle [cosine]".
+  CHECK(std::regex_search(ran.out, std::regex("onecycle( \\[|=)cosine")));
 }
 
 TEST_CASE("sconce-train reaches 0.95 on the digits and prints the book's two lines", "[alone]") {
@@ -195,6 +196,8 @@ TEST_CASE("sconce-train reaches 0.95 on the digits and prints the book's two lin
       std::regex_search(ran.out, std::regex("\nloss \\d\\.\\d{3}, train acc \\d\\.\\d{3}, test acc "
                                             "\\d\\.\\d{3}\n\\d+\\.\\d examples/sec on cpu\n$")));
   CHECK(test_acc_of(ran) >= 0.95);
+  // With a rate that stays as it is, this seed came to 0.911 where the test was written.
+  CHECK(test_acc_of(run_train("--epochs 15 --device cpu --seed 34")) >= 0.95);
 }
 
 TEST_CASE("in 16 bits the digits are learnt as well as in 32", "[alone]") {
@@ -238,9 +241,9 @@ TEST_CASE("each of the flags that go along changes the training", "[alone]") {
     return text.substr(text.rfind('\n'));
   };
   const std::string plain = last_line("");
-  CHECK(plain == last_line("--scheduler none --precision fp32 --clip 0 --accumulate 1 --ema 0"));
+  CHECK(plain == last_line("--scheduler cosine --precision fp32 --clip 0 --accumulate 1 --ema 0"));
   CHECK(plain == last_line("--optimizer sgd --lr 0.05 --clip 1e9"));
-  for (const char* flag : {"--optimizer adam", "--scheduler cosine", "--precision bf16",
+  for (const char* flag : {"--optimizer adam", "--lr 0.01", "--scheduler none", "--precision bf16",
                            "--clip 0.1", "--accumulate 2", "--ema 0.99"}) {
     INFO(flag);
     CHECK(plain != last_line(flag));
