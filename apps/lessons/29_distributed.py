@@ -2,6 +2,7 @@ import os
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn  # later, its functions would keep the group alive: it is their default
 from helpers import cpu, gpu, num_gpus
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -51,4 +52,5 @@ fc1, fc2 = model.module.fc1, model.module.fc2
 sums = all_gather(torch.cat([fc1.weight.flatten(), fc2.bias]).sum())
 for other in range(world_size if rank == 0 else 0):
     print(f"rank {other} of {world_size}: parameters sum to {sums[other].item():.6f}")
+del model  # it holds the group, whose threads must end before the process
 dist.destroy_process_group()
