@@ -198,7 +198,8 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';
   }
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  std::cerr << "seconds: " << seconds.count() << '\n';
+  const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
+  const std::chrono::duration<double> began = start.time_since_epoch();
+  std::cerr << std::fixed << "began: " << began.count() << " ended: " << now.count() << '\n';
   return 1;
 }
