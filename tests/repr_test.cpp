@@ -7,8 +7,8 @@
 
 #include "catch.hpp"
 #include "sconce/nn/lazy.hpp"
+#include "support/ask_python.hpp"
 #include "support/require_gpu.hpp"
-#include "support/run_program.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using sconce::repr;
@@ -56,18 +56,6 @@ namespace {
 
 torch::Tensor X() {
   return torch::ones({2, 3}, torch::requires_grad());
-}
-
-// Runs reference/repr.py with the Python of the LibTorch that this program uses.
-std::ifstream ask_python(const sconce::test::TempDir& folder, const std::string& what) {
-  const std::string python = SCONCE_PYTHON;
-  if (!std::filesystem::exists(python)) SKIP("needs LibTorch's Python: there is no " + python);
-  const auto file = folder.path() / what;
-  const auto ran = sconce::test::run_program(
-      "'" + python + "' '" SCONCE_TESTS_DIR "/reference/repr.py' " + what + " " + file.string());
-  INFO(ran.err);
-  REQUIRE(ran.exit_code == 0);
-  return std::ifstream(file, std::ios::binary);
 }
 
 std::map<std::string, torch::ScalarType> dtypes_by_name() {
@@ -462,7 +450,7 @@ TEST_CASE("a module can choose its name and text") {
 
 TEST_CASE("2400 generated tensors print as Python prints them", "[python]") {
   const sconce::test::TempDir folder;
-  auto file = ask_python(folder, "tensors");
+  auto file = sconce::test::ask_python(folder, "repr.py", "tensors");
   const auto dtypes = dtypes_by_name();
   int count = 0;
   for (std::string line; std::getline(file, line); ++count) {
@@ -490,7 +478,7 @@ TEST_CASE("2400 generated tensors print as Python prints them", "[python]") {
 
 TEST_CASE("every other text is Python's too", "[python]") {
   const sconce::test::TempDir folder;
-  auto file = ask_python(folder, "texts");
+  auto file = sconce::test::ask_python(folder, "repr.py", "texts");
   std::map<std::string, std::string> theirs;
   std::string* text = nullptr;
   for (std::string line; std::getline(file, line);) {

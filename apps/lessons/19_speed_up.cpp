@@ -35,9 +35,10 @@ int main() {
   const double launch = show(name, "first run, not waited for", launch_seconds(on_device));
   std::printf("~ the tutorial's speed-up: %.2f\n", cpu_launch / launch);
 
-  const double cpu_median = show("cpu", "median after a warm-up", sconce::median_seconds(on_cpu));
-  const double median =
-      show(name, "median after a warm-up, synchronized", sconce::median_seconds(on_device, device));
+  const double cpu_median =
+      show("cpu", "median after a warm-up", sconce::median_seconds(on_cpu, sconce::cpu(), 3));
+  const double median = show(name, "median after a warm-up, synchronized",
+                             sconce::median_seconds(on_device, device, 3));
   std::printf("~ the honest speed-up: %.2f\n", cpu_median / median);
   if (device.is_cpu()) std::printf("There is no GPU here: both are the CPU.\n");
 }

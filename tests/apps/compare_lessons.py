@@ -7,7 +7,6 @@ code than 0, and shows where the two differ.
   twins   on the CPU, with the GPUs out of sight; the lessons print the same with CUDA_VISIBLE_DEVICES
           empty and with nonsense in it, and with --page what the page shows, but for figures
   gpu     with the GPUs; skipped (77) where there is none, failed if SCONCE_REQUIRE_GPU=1
-  serve   starts a server, which runs the twins of one process for `twins` until who started both ends
 """
 import argparse
 import ctypes
@@ -21,12 +20,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "apps/lessons"))
+sys.path[:0] = [str(ROOT / "apps/lessons"), str(ROOT / "tests/support")]
 import page  # noqa: E402
-import twin_server  # noqa: E402
-
-# What the twins import, and torch._dynamo, which takes as long again and comes with any optimizer.
-MODULES = ["torch", "torch._dynamo", "torch.utils.benchmark"]
+import python_server  # noqa: E402
 
 
 def without_figures(line):
@@ -81,23 +77,13 @@ def run_twin(lesson, arguments, **more):
     if lesson.processes > 1:
         command = ["torchrun", "--standalone", f"--nproc-per-node={lesson.processes}", script]
     elif arguments.server and arguments.how == "twins":
-        done = twin_server.run(server(arguments), script, environment)
+        # Whoever starts these processes, ctest say, has a server of its own, with its environment.
+        socket = f"{arguments.server}-{os.getppid()}"
+        done = python_server.run(socket, [script], environment)
         if done:
             return output(command, done)
-        print(f"nobody serves at {server(arguments)}: the twin runs in a process of its own")
+        print(f"nobody serves at {socket}: the twin runs in a process of its own")
     return output(command, run(command, environment))
-
-
-def server(arguments):
-    """Whoever starts these processes, ctest say, has a server of its own, with its environment."""
-    return f"{arguments.server}-{os.getppid()}"
-
-
-def serve(arguments):
-    # By this variable torch counts the GPUs without CUDA, which would not work in forks after that.
-    environment = variables(arguments, CUDA_VISIBLE_DEVICES="", PYTORCH_NVML_BASED_CUDA_CHECK="1")
-    command = [str(arguments.python), twin_server.__file__, server(arguments), *arguments.preload]
-    os.execve(command[0], command, environment)
 
 
 def compare_with_page(lesson, arguments, cpp):
@@ -124,17 +110,14 @@ def compare_on_gpu(lesson, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("how", choices=["twins", "gpu", "serve"])
+    parser.add_argument("how", choices=["twins", "gpu"])
     parser.add_argument("names", nargs="*", help="all, if none is named")
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="where the programs are")
     parser.add_argument("--python", type=pathlib.Path, required=True, help="of the same LibTorch")
     parser.add_argument("--lessons", type=pathlib.Path, default=page.HERE, help="where the twins are")
     parser.add_argument("--page", action="store_true", help="compare with the page, too")
-    parser.add_argument("--server", type=pathlib.Path, help="where its socket is, but for a number")
-    parser.add_argument("--preload", nargs="+", default=MODULES, help="what the server imports")
+    parser.add_argument("--server", type=pathlib.Path, help="the prefix of python_server.py")
     arguments = parser.parse_intermixed_args()
-    if arguments.how == "serve":
-        serve(arguments)
     chosen = [lesson for lesson in page.lessons(arguments.lessons)
               if lesson.name in (arguments.names or [lesson.name])]
     if not chosen:

@@ -13,6 +13,7 @@
 #include "catch.hpp"
 #include "sconce/io/torch_file.hpp"
 #include "sconce/optim/kernel_optimizer.hpp"
+#include "support/ask_python.hpp"
 #include "support/run_program.hpp"
 #include "support/temp_dir.hpp"
 
@@ -239,7 +240,7 @@ inline void ask_python(
   std::string lines;
   for (const auto& c : cases) lines += python_line(c) + "\n";
   folder.write("cases", lines);
-  const auto ran = run_program(SCONCE_PYTHON " " SCONCE_TESTS_DIR "/reference/optim.py " +
+  const auto ran = run_program(python_command() + "'" SCONCE_TESTS_DIR "/reference/optim.py' " +
                                folder.path().string());
   INFO(ran.err);
   REQUIRE(ran.exit_code == 0);

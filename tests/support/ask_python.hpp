@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -9,17 +11,26 @@
 
 namespace sconce::test {
 
-/// Runs reference/<script> with the Python of the LibTorch that this program uses and returns the
-/// file that it writes. The script is given `what` and the file's name. Skips the test, visibly,
-/// where there is no such Python, or where it lacks a package, which the script says by exit code
-/// 77; fails it if the script fails.
+/// The beginning of a command line that runs a Python script with the Python of the LibTorch that this
+/// program uses: in a fork of the server that ctest has started, else in a process of its own. The
+/// server sees no GPU, so it runs nothing where this program sees one.
+inline std::string python_command() {
+  const std::string python = "'" SCONCE_PYTHON "' ";
+  if (torch::cuda::is_available()) return python;
+  return python + "'" SCONCE_TESTS_DIR "/support/python_server.py' run '" SCONCE_PYTHON_SERVER "-" +
+         std::to_string(getppid()) + "' ";
+}
+
+/// Runs reference/<script> by `python_command` and returns the file that it writes. The script is
+/// given `what` and the file's name. Skips the test, visibly, where there is no such Python, or where
+/// it lacks a package, which the script says by exit code 77; fails it if the script fails.
 inline std::ifstream ask_python(const TempDir& folder, const std::string& script,
                                 const std::string& what) {
   const std::string python = SCONCE_PYTHON;
   if (!std::filesystem::exists(python)) SKIP("needs LibTorch's Python: there is no " + python);
   const auto file = folder.path() / what;
-  const auto ran = run_program("'" + python + "' '" SCONCE_TESTS_DIR "/reference/" + script + "' " +
-                               what + " " + file.string());
+  const auto ran = run_program(python_command() + "'" SCONCE_TESTS_DIR "/reference/" + script +
+                               "' " + what + " " + file.string());
   INFO(ran.err);
   if (ran.exit_code == 77) SKIP(ran.err);
   REQUIRE(ran.exit_code == 0);

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Runs twins of lessons in forks of one process that has imported torch, which takes seconds.
+"""Runs Python scripts in forks of one process that has imported torch, which takes seconds.
 
-  twin_server.py SOCKET MODULE...   imports the modules, then serves at SOCKET, in the background, until
-                                    the process that started it ends
+  python_server.py serve PREFIX MODULE...          imports the modules, then serves at the socket PREFIX-N
+                                                   in the background until its parent, process N, ends
+  python_server.py run SOCKET SCRIPT ARGUMENT...   runs a script there, or in a process of its own where
+                                                   nobody serves
 
 A fork has one thread, and cannot use a GPU that its parent has used. So the parent does nothing but
 import, and refuses to serve (77) where that left it with a second thread or where it might see a GPU.
@@ -47,23 +49,44 @@ def connect(path):
     return connection
 
 
-def run(path, script, variables):
-    """Returns what `python script` does in this environment, or None where nobody serves."""
+def ask(path, arguments, variables, streams):
+    """Returns the exit code of a script that writes to these streams, or None where nobody serves; "" if
+    the server was killed before it answered."""
     connection = connect(path)
     if connection is None:
         return None
-    request = json.dumps({"script": script, "folder": os.getcwd(), "variables": variables})
-    with connection, tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+    request = json.dumps({"arguments": arguments, "folder": os.getcwd(), "variables": variables})
+    with connection:
         try:
-            socket.send_fds(connection, [request.encode()], [out.fileno(), err.fileno()])
-            exit_code = connection.recv(LONGEST_MESSAGE)
+            socket.send_fds(connection, [request.encode()], streams)
+            return connection.recv(LONGEST_MESSAGE).decode()
         except ConnectionError:
             return None  # the server was killed before it read the request
+
+
+def run(path, arguments, variables):
+    """Returns what `python SCRIPT ARGUMENT...` does in this environment, or None where nobody serves."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        exit_code = ask(path, arguments, variables, [out.fileno(), err.fileno()])
+        if exit_code is None:
+            return None
         out.seek(0)
         err.seek(0)
         if not exit_code:
-            sys.exit(f"{script}: the server of twins was killed before it ended\n{out.read()}{err.read()}")
-        return subprocess.CompletedProcess([script], int(exit_code), out.read(), err.read())
+            sys.exit(f"{arguments[0]}: the server was killed before it ended\n{out.read()}{err.read()}")
+        return subprocess.CompletedProcess(arguments, int(exit_code), out.read(), err.read())
+
+
+def become_client(path, *arguments):
+    """Writes what the script writes and ends as it ends."""
+    exit_code = ask(path, arguments, dict(os.environ), [1, 2])
+    if exit_code is None:
+        os.execv(sys.executable, [sys.executable, *arguments])
+    if not exit_code:
+        sys.exit(f"{arguments[0]}: the server was killed before it ended")
+    if int(exit_code) < 0:
+        os.kill(os.getpid(), -int(exit_code))
+    sys.exit(int(exit_code))
 
 
 def reason_to_refuse():
@@ -110,30 +133,30 @@ def become(request, streams):
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["variables"])
-    sys.argv = [request["script"]]
-    sys.path[0] = os.path.dirname(os.path.realpath(request["script"]))
-    runpy.run_path(request["script"], run_name="__main__")
+    sys.argv = request["arguments"]
+    sys.path[0] = os.path.dirname(os.path.realpath(sys.argv[0]))
+    runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def answer(connection):
-    """Runs the twin that a client asks for, unless it only looked whether there is a server."""
+    """Runs the script that a client asks for, unless it only looked whether there is a server."""
     message, streams, *_ = socket.recv_fds(connection, LONGEST_MESSAGE, 2)
     if not message:
         return
     # Such a process flushes and waits for its threads, and spends no second on freeing what it has. So
     # it calls nothing that was registered for the end.
     context = multiprocessing.get_context("fork")
-    twin = context.Process(target=become, args=[json.loads(message), streams])
-    twin.start()
-    client_left = connection in select.select([connection, twin.sentinel], [], [])[0]
+    script = context.Process(target=become, args=[json.loads(message), streams])
+    script.start()
+    client_left = connection in select.select([connection, script.sentinel], [], [])[0]
     if client_left:
-        twin.kill()
-    twin.join()
+        script.kill()
+    script.join()
     if not client_left:
-        connection.send(str(twin.exitcode).encode())
+        connection.send(str(script.exitcode).encode())
 
 
-def serve(listener, owner):
+def accept(listener, owner):
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # leaves no zombies of those who answered
     while not has_ended(owner):
         if not select.select([listener], [], [], 1)[0]:
@@ -147,8 +170,9 @@ def serve(listener, owner):
         connection.close()
 
 
-def main(path, *modules):
+def serve(prefix, *modules):
     owner = os.getppid()
+    path = f"{prefix}-{owner}"
     connection = connect(path)
     if connection:
         connection.close()
@@ -158,16 +182,16 @@ def main(path, *modules):
         importlib.import_module(module)
     reason = reason_to_refuse()
     if reason:
-        print(f"twin_server.py: {reason}", file=sys.stderr)
+        print(f"python_server.py: {reason}", file=sys.stderr)
         sys.exit(77)
     listener = listen(path)
     sys.stdout.flush()
     if os.fork() != 0:
         return
     go_to_the_background()
-    serve(listener, owner)
+    accept(listener, owner)
     pathlib.Path(path).unlink(missing_ok=True)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    {"serve": serve, "run": become_client}[sys.argv[1]](*sys.argv[2:])
