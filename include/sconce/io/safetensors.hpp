@@ -26,8 +26,8 @@ struct SafetensorsOptions {
 /// that was there keeps its permissions. Tensors that share memory are written each. Python:
 /// `safetensors.torch.save_file(tensors, path, metadata)`.
 /// @throw c10::Error naming the path and the entry or cause: if a tensor is undefined, not strided
-/// or of a type that the format has not (complex128, quantized); if a name is not UTF-8 or is
-/// "__metadata__"; if writing fails.
+/// or of a type that the format has not (complex128, quantized); if one of 4-bit pairs has no
+/// dimension; if a name is not UTF-8 or is "__metadata__"; if writing fails.
 void save_safetensors(const std::filesystem::path& path, const StateDict& tensors,
                       const Metadata& metadata = {});
 
