@@ -36,6 +36,9 @@ bool fails() {
   return true;
 }
 
+// Whether the file system has symbolic links.
+bool has_links = true;
+
 template <class F>
 F* next(const char* name) {
   return reinterpret_cast<F*>(dlsym(RTLD_NEXT, name));
@@ -54,6 +57,11 @@ extern "C" int fsync(int fd) {
 }
 extern "C" int rename(const char* from, const char* to) noexcept {
   return fails() ? -1 : next<decltype(rename)>("rename")(from, to);
+}
+extern "C" int symlink(const char* target, const char* link) noexcept {
+  if (has_links) return next<decltype(symlink)>("symlink")(target, link);
+  errno = EPERM;
+  return -1;
 }
 
 namespace {
@@ -270,6 +278,32 @@ TEST_CASE("where any write, sync or rename fails, the file is the earlier or the
     }
     CHECK(failures - 1 > 3 + 3);  // a few short writes; a sync, a rename, a sync of the folder
   }
+}
+
+TEST_CASE("where there are no links best.pt is a copy of the best checkpoint") {
+  const TempDir folder;
+  const auto best = folder.path() / "best.pt";
+  sconce::io::Checkpoint checkpoint(folder.path());
+  has_links = false;
+  const std::string error = error_of([&] {
+    checkpoint.save({}, {.epoch = 1}, 0.5);
+    checkpoint.save({}, {.epoch = 2}, 0.25);
+  });
+  const std::string first = contents(best);
+  const std::string error_of_better = error_of([&] { checkpoint.save({}, {.epoch = 3}, 0.75); });
+  has_links = true;
+  CHECK(error == "nothing was thrown");
+  CHECK(error_of_better == "nothing was thrown");
+  CHECK_FALSE(fs::is_symlink(best));
+  CHECK_FALSE(first.empty());
+  CHECK(first != contents(best));
+  CHECK(contents(best) == contents(checkpoint.latest()));
+  CHECK(sconce::io::load_torch(best).toGenericDict().at("epoch").toInt() == 3);
+  for (const auto& entry : fs::directory_iterator(folder.path())) {
+    CHECK(entry.path().extension() != ".part");
+  }
+  checkpoint.save({}, {.epoch = 4}, 0.875);
+  CHECK(fs::read_symlink(best) == checkpoint.latest().filename());
 }
 
 TEST_CASE("a limit on the size of files leaves the earlier file and names the cause", "[alone]") {
