@@ -345,6 +345,15 @@ TEST_CASE("a folder that cannot be made is known before the training", "[alone]"
   CHECK_THAT(ran.err, ContainsSubstring("--out") && ContainsSubstring((file / "below").string()));
 }
 
+TEST_CASE("a loss that is no number has no sign in the log and in metrics.csv") {
+  const TempDir folder;
+  const Ran ran = run_train("--model linear --epochs 1 --device cpu --lr 1e300 --out " +
+                            folder.path().string());
+  CHECK(ran.exit_code == 0);
+  CHECK_THAT(ran.out, ContainsSubstring("loss nan") && !ContainsSubstring("-nan"));
+  CHECK(losses_of(folder.path() / "metrics.csv") == std::vector<std::string>{"nan"});
+}
+
 TEST_CASE("sconce-train --parallel data and a group of one come to what none does", "[alone]") {
   const TempDir folder;
   const auto losses = [&](const std::string& parallel) {
