@@ -6,15 +6,17 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <exception>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <optional>
 
 #include "command_line.hpp"
 #include "image_data.hpp"
-#include "metrics_file.hpp"
 #include "models.hpp"
 #include "optimization.hpp"
+#include "results.hpp"
 #include "sconce/sconce.hpp"
 
 namespace {
@@ -114,17 +116,24 @@ std::optional<sconce::io::Checkpoint> open_checkpoint(
   return checkpoint;
 }
 
-// Writes what the run came to: the weights that were tested, and the metrics.
+constexpr auto metrics_name = "metrics.csv";
+constexpr auto weights_name = "model.safetensors";
+
+// Writes what the run came to: the metrics, which have room where the weights have none, and the
+// weights that were tested. Where one fails the other is written all the same.
 void write_results(const train::CommandLine& line, const torch::nn::Sequential& model,
-                   sconce::optim::ExponentialMovingAverage* ema, train::MetricsFile& metrics,
-                   const sconce::FitResult& result) {
-  {
-    std::optional<sconce::optim::ExponentialMovingAverage::SwapGuard> averages;
-    if (ema != nullptr) averages.emplace(*ema);
-    sconce::io::save_safetensors(line.out / "model.safetensors", sconce::io::state_dict(*model),
-                                 {{"format", "pt"}});
+                   sconce::optim::ExponentialMovingAverage* ema, const sconce::FitResult& result) {
+  std::exception_ptr error;
+  try {
+    train::write_metrics(line.out / metrics_name, result);
+  } catch (...) {
+    error = std::current_exception();
   }
-  metrics.write(result);
+  std::optional<sconce::optim::ExponentialMovingAverage::SwapGuard> averages;
+  if (ema != nullptr) averages.emplace(*ema);
+  sconce::io::save_safetensors(line.out / weights_name, sconce::io::state_dict(*model),
+                               {{"format", "pt"}});
+  if (error) std::rethrow_exception(error);
 }
 
 // Returns whether the training came to its end, or else was stopped by SIGTERM.
@@ -133,8 +142,12 @@ bool train_classifier(const train::CommandLine& line) {
   const bool distributed = line.parallel == "distributed";
   const torch::Device device = line.torch_device(distributed ? group.local_rank() : 0);
   std::ostream out(group.rank() == 0 ? std::cout.rdbuf() : nullptr);
-  std::optional<train::MetricsFile> metrics;
-  if (!line.out.empty() && group.rank() == 0) metrics.emplace(line.out);
+  const bool has_results = !line.out.empty() && group.rank() == 0;
+  if (has_results) {
+    for (const auto* name : {metrics_name, weights_name}) {
+      train::check_writable(line.out / name, "--out");
+    }
+  }
   const train::ImageData images = train::load_images(line.data);
   print_hardware(out, device, group);
 
@@ -180,7 +193,7 @@ bool train_classifier(const train::CommandLine& line) {
                         .should_stop = should_stop});
   });
   if (result.stopped) return false;
-  if (metrics) write_results(line, model, ema ? &*ema : nullptr, *metrics, result);
+  if (has_results) write_results(line, model, ema ? &*ema : nullptr, result);
   return true;
 }
 
