@@ -18,6 +18,7 @@
 #include "optimization.hpp"
 #include "results.hpp"
 #include "sconce/sconce.hpp"
+#include "standard_output.hpp"
 
 namespace {
 
@@ -209,13 +210,12 @@ int main(int argc, char** argv) {
     const train::CommandLine line = train::parse_command_line(argc, argv);
     if (!line.help.empty()) {
       std::cout << line.help;
-      return 0;
-    }
-    if (!train_classifier(line)) {
+    } else if (!train_classifier(line)) {
       std::cerr << "sconce-train: stopped by SIGTERM; --resume goes on from "
                 << line.checkpoint.string() << '\n';
       return 128 + SIGTERM;  // what a shell makes of the signal: the run is not over
     }
+    apps::check_standard_output();
   } catch (const train::UsageError& error) {
     std::cerr << "sconce-train: " << error.what() << '\n';
     return 2;
