@@ -11,12 +11,14 @@
 #include <functional>
 #include <iostream>
 #include <optional>
+#include <utility>
 
 #include "command_line.hpp"
 #include "image_data.hpp"
 #include "models.hpp"
 #include "optimization.hpp"
 #include "results.hpp"
+#include "run_flags.hpp"
 #include "sconce/sconce.hpp"
 #include "standard_output.hpp"
 
@@ -107,7 +109,9 @@ std::optional<sconce::io::Checkpoint> open_checkpoint(
   std::optional<sconce::io::Checkpoint> checkpoint;
   checkpoint.emplace(line.checkpoint,
                      sconce::io::CheckpointOptions{.resume = line.resume, .process_group = &group});
-  if (group.rank() == 0 && !checkpoint->latest().empty()) {
+  if (group.rank() == 0) train::check_writable(train::run_flags_file(line), "--checkpoint");
+  if (!checkpoint->latest().empty()) {
+    train::check_run_flags(line);
     out << "resuming from " << checkpoint->latest().string() << std::endl;
   }
   std::signal(SIGTERM, [](int signal) {
@@ -181,7 +185,13 @@ bool train_classifier(const train::CommandLine& line) {
   if (line.ema > 0) ema.emplace(*model, sconce::optim::EmaOptions{.decay = line.ema});
   auto checkpoint = open_checkpoint(line, group, out);
   std::function<bool()> should_stop;
-  if (checkpoint) should_stop = [] { return terminated != 0; };
+  if (checkpoint) {
+    // Asked before each save: from here on the folder is this run's.
+    should_stop = [&line, is_written = group.rank() > 0]() mutable {
+      if (!std::exchange(is_written, true)) train::write_run_flags(line);
+      return terminated != 0;
+    };
+  }
   const auto result = fit_parallel(line.parallel, model, group, [&](auto& parallel) {
     return trainer.fit(parallel, *optimizer,
                        {.train = train,

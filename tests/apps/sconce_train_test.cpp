@@ -359,6 +359,15 @@ TEST_CASE("results that cannot be written are known before the training") {
   }
 }
 
+TEST_CASE("checkpoints that cannot be written are known before the training") {
+  const Ran ran = run_train("--model linear --epochs 1 --checkpoint /proc");
+  INFO(ran.err);
+  CHECK(ran.exit_code == 1);
+  CHECK_THAT(ran.out, !ContainsSubstring("epoch 1/1"));
+  CHECK(lines_of(ran.err) == 1);
+  CHECK_THAT(ran.err, ContainsSubstring("--checkpoint: /proc/"));
+}
+
 TEST_CASE("where the weights find no room the metrics are there") {
   const TempDir folder;
   const std::string command = " --model mlp --epochs 2 --device cpu --out ";
@@ -379,6 +388,33 @@ TEST_CASE("a loss that is no number has no sign in the log and in metrics.csv") 
   CHECK(ran.exit_code == 0);
   CHECK_THAT(ran.out, ContainsSubstring("loss nan") && !ContainsSubstring("-nan"));
   CHECK(losses_of(folder.path() / "metrics.csv") == std::vector<std::string>{"nan"});
+}
+
+TEST_CASE("a run is resumed by the flags that it was begun with, and another is named", "[alone]") {
+  const TempDir folder;
+  const auto run = [&](const std::string& name, const std::string& flags) {
+    return run_train("--model linear --checkpoint " + (folder.path() / name).string() + " " +
+                     flags);
+  };
+  REQUIRE(run("one", "--scheduler onecycle --epochs 1").exit_code == 0);
+  const auto refuse = [&](const std::string& flags, const std::string& error) {
+    const Ran ran = run("one", "--resume --scheduler onecycle " + flags);
+    INFO(flags << ": " << ran.err);
+    CHECK(ran.exit_code == 2);
+    CHECK(lines_of(ran.err) == 1);
+    CHECK_THAT(ran.err, ContainsSubstring("sconce-train: " + error));
+  };
+  const std::string has = ": the run in " + (folder.path() / "one").string() + " has ";
+  refuse("--epochs 1 --optimizer adam", "--optimizer" + has + "sgd, not adam");
+  refuse("--epochs 1 --lr 0.1", "--lr" + has + "0.05, not 0.1");
+  refuse("--epochs 1 --accumulate 2", "--accumulate" + has + "1, not 2");
+  refuse("--epochs 2", "--epochs" + has + "1, not 2");
+  CHECK(run("one", "--resume --scheduler onecycle --epochs 1 --lr 5e-2").exit_code == 0);
+
+  REQUIRE(run("two", "--epochs 1").exit_code == 0);
+  const Ran more = run("two", "--resume --epochs 2 --save-every 5");
+  CHECK(more.exit_code == 0);
+  CHECK_THAT(more.out, ContainsSubstring("resuming from ") && ContainsSubstring("epoch 2/2"));
 }
 
 TEST_CASE("sconce-train --parallel data and a group of one come to what none does", "[alone]") {
