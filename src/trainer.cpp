@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <ostream>
 #include <string>
 
@@ -131,7 +132,10 @@ class Sums {
     if (group != nullptr) group->all_reduce(sums);
     sums = sums.cpu();
     const double* of_all = sums.const_data_ptr<double>();
-    return {of_all[0] / of_all[2], of_all[1] / of_all[2], static_cast<int64_t>(of_all[2])};
+    const double loss = of_all[0] / of_all[2];
+    // A nan may have a sign, which it would be printed with.
+    return {std::isnan(loss) ? std::abs(loss) : loss, of_all[1] / of_all[2],
+            static_cast<int64_t>(of_all[2])};
   }
 
  private:
@@ -174,6 +178,7 @@ std::string describe(const EpochMetrics& epoch) {
 }  // namespace
 
 double FitResult::examples_per_second() const {
+  if (epochs.empty()) return std::numeric_limits<double>::quiet_NaN();
   double examples = 0;
   double seconds = 0;
   for (const auto& epoch : epochs) {

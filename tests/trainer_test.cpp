@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <limits>
 #include <sstream>
 
@@ -348,6 +349,23 @@ TEST_CASE("the log has a line an epoch and the book's two lines") {
               "epoch 2/2: loss \\d\\.\\d{3}, train acc [01]\\.\\d{3}, test acc [01]\\.\\d{3}\n"
               "loss \\d\\.\\d{3}, train acc [01]\\.\\d{3}, test acc [01]\\.\\d{3}\n"
               "\\d+\\.\\d examples/sec on cpu\n"));
+}
+
+TEST_CASE("a loss that is no number is logged without a sign") {
+  for (const double sign : {1., -1.}) {
+    std::ostringstream log;
+    auto model = net();
+    torch::optim::SGD optimizer(model->parameters(), 0.1);
+    auto nans = points(8);
+    nans.data.fill_(std::copysign(std::numeric_limits<double>::quiet_NaN(), sign));
+    const auto result =
+        Trainer({.log = &log}).fit(model, optimizer, {Batches(nans, {.batch_size = 4})});
+    CHECK(std::isnan(result.epochs[0].loss));
+    CHECK_FALSE(std::signbit(result.epochs[0].loss));
+    CHECK_THAT(log.str(), ContainsSubstring("loss nan") && !ContainsSubstring("-nan"));
+  }
+  CHECK(std::isnan(sconce::FitResult{}.examples_per_second()));
+  CHECK_FALSE(std::signbit(sconce::FitResult{}.examples_per_second()));
 }
 
 TEST_CASE("without test data there is no test accuracy") {

@@ -12,6 +12,7 @@
 #include "sconce/cuda/device_properties.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/stopwatch.hpp"
+#include "standard_output.hpp"
 
 namespace {
 
@@ -68,8 +69,12 @@ int main() {
     std::cout << "\nA product of two 1000x1000 matrices: the median of nine, after a warm-up\n";
     time_product(sconce::cpu(), 1000);
     if (sconce::num_gpus() > 0) time_product(sconce::gpu(), 1000);
+    apps::check_standard_output();
   } catch (const c10::Error& error) {
     std::cerr << "sconce-tour: " << error.what_without_backtrace() << '\n';
+    return 1;
+  } catch (const std::exception& error) {
+    std::cerr << "sconce-tour: " << error.what() << '\n';
     return 1;
   }
 }

@@ -135,8 +135,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
                  "steps")
       ->check(one_of(scheduler_names()))
       ->type_name(CLI::detail::join(scheduler_names(), "|"));
-  std::string precision = "fp32";
-  app.add_option("--precision", precision,
+  app.add_option("--precision", line.precision_name,
                  "what the network computes in; tf32 wants a GPU, fp16 scales the losses")
       ->check(one_of({"fp32", "tf32", "bf16", "fp16"}))
       ->type_name("fp32|tf32|bf16|fp16");
@@ -207,7 +206,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (line.fast_dev_run && !line.checkpoint.empty()) {
     refuse("--checkpoint: takes a whole run, not --fast-dev-run");
   }
-  line.precision = precisions().at(precision);
+  line.precision = precisions().at(line.precision_name);
   if (line.precision == sconce::Precision::tf32 && !line.torch_device().is_cuda()) {
     refuse("--precision: tf32 takes a GPU, the device is cpu");
   }

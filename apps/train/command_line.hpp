@@ -21,6 +21,7 @@ struct CommandLine {
   std::optional<double> lr = {};  ///< empty: `default_lr(optimizer)`
   std::string scheduler = "cosine";
   sconce::Precision precision = sconce::Precision::fp32;
+  std::string precision_name = "fp32";
   double clip = 0;     ///< largest norm of all gradients together; 0: no clipping
   int accumulate = 1;  ///< batches a step
   double ema = 0;      ///< decay of the averaged weights; 0: none

@@ -6,16 +6,21 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <exception>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <optional>
+#include <utility>
 
 #include "command_line.hpp"
 #include "image_data.hpp"
-#include "metrics_file.hpp"
 #include "models.hpp"
 #include "optimization.hpp"
+#include "results.hpp"
+#include "run_flags.hpp"
 #include "sconce/sconce.hpp"
+#include "standard_output.hpp"
 
 namespace {
 
@@ -104,7 +109,9 @@ std::optional<sconce::io::Checkpoint> open_checkpoint(
   std::optional<sconce::io::Checkpoint> checkpoint;
   checkpoint.emplace(line.checkpoint,
                      sconce::io::CheckpointOptions{.resume = line.resume, .process_group = &group});
-  if (group.rank() == 0 && !checkpoint->latest().empty()) {
+  if (group.rank() == 0) train::check_writable(train::run_flags_file(line), "--checkpoint");
+  if (!checkpoint->latest().empty()) {
+    train::check_run_flags(line);
     out << "resuming from " << checkpoint->latest().string() << std::endl;
   }
   std::signal(SIGTERM, [](int signal) {
@@ -114,17 +121,24 @@ std::optional<sconce::io::Checkpoint> open_checkpoint(
   return checkpoint;
 }
 
-// Writes what the run came to: the weights that were tested, and the metrics.
+constexpr auto metrics_name = "metrics.csv";
+constexpr auto weights_name = "model.safetensors";
+
+// Writes what the run came to: the metrics, which have room where the weights have none, and the
+// weights that were tested. Where one fails the other is written all the same.
 void write_results(const train::CommandLine& line, const torch::nn::Sequential& model,
-                   sconce::optim::ExponentialMovingAverage* ema, train::MetricsFile& metrics,
-                   const sconce::FitResult& result) {
-  {
-    std::optional<sconce::optim::ExponentialMovingAverage::SwapGuard> averages;
-    if (ema != nullptr) averages.emplace(*ema);
-    sconce::io::save_safetensors(line.out / "model.safetensors", sconce::io::state_dict(*model),
-                                 {{"format", "pt"}});
+                   sconce::optim::ExponentialMovingAverage* ema, const sconce::FitResult& result) {
+  std::exception_ptr error;
+  try {
+    train::write_metrics(line.out / metrics_name, result);
+  } catch (...) {
+    error = std::current_exception();
   }
-  metrics.write(result);
+  std::optional<sconce::optim::ExponentialMovingAverage::SwapGuard> averages;
+  if (ema != nullptr) averages.emplace(*ema);
+  sconce::io::save_safetensors(line.out / weights_name, sconce::io::state_dict(*model),
+                               {{"format", "pt"}});
+  if (error) std::rethrow_exception(error);
 }
 
 // Returns whether the training came to its end, or else was stopped by SIGTERM.
@@ -133,8 +147,12 @@ bool train_classifier(const train::CommandLine& line) {
   const bool distributed = line.parallel == "distributed";
   const torch::Device device = line.torch_device(distributed ? group.local_rank() : 0);
   std::ostream out(group.rank() == 0 ? std::cout.rdbuf() : nullptr);
-  std::optional<train::MetricsFile> metrics;
-  if (!line.out.empty() && group.rank() == 0) metrics.emplace(line.out);
+  const bool has_results = !line.out.empty() && group.rank() == 0;
+  if (has_results) {
+    for (const auto* name : {metrics_name, weights_name}) {
+      train::check_writable(line.out / name, "--out");
+    }
+  }
   const train::ImageData images = train::load_images(line.data);
   print_hardware(out, device, group);
 
@@ -167,7 +185,13 @@ bool train_classifier(const train::CommandLine& line) {
   if (line.ema > 0) ema.emplace(*model, sconce::optim::EmaOptions{.decay = line.ema});
   auto checkpoint = open_checkpoint(line, group, out);
   std::function<bool()> should_stop;
-  if (checkpoint) should_stop = [] { return terminated != 0; };
+  if (checkpoint) {
+    // Asked before each save: from here on the folder is this run's.
+    should_stop = [&line, is_written = group.rank() > 0]() mutable {
+      if (!std::exchange(is_written, true)) train::write_run_flags(line);
+      return terminated != 0;
+    };
+  }
   const auto result = fit_parallel(line.parallel, model, group, [&](auto& parallel) {
     return trainer.fit(parallel, *optimizer,
                        {.train = train,
@@ -180,7 +204,7 @@ bool train_classifier(const train::CommandLine& line) {
                         .should_stop = should_stop});
   });
   if (result.stopped) return false;
-  if (metrics) write_results(line, model, ema ? &*ema : nullptr, *metrics, result);
+  if (has_results) write_results(line, model, ema ? &*ema : nullptr, result);
   return true;
 }
 
@@ -196,13 +220,12 @@ int main(int argc, char** argv) {
     const train::CommandLine line = train::parse_command_line(argc, argv);
     if (!line.help.empty()) {
       std::cout << line.help;
-      return 0;
-    }
-    if (!train_classifier(line)) {
+    } else if (!train_classifier(line)) {
       std::cerr << "sconce-train: stopped by SIGTERM; --resume goes on from "
                 << line.checkpoint.string() << '\n';
       return 128 + SIGTERM;  // what a shell makes of the signal: the run is not over
     }
+    apps::check_standard_output();
   } catch (const train::UsageError& error) {
     std::cerr << "sconce-train: " << error.what() << '\n';
     return 2;

@@ -14,6 +14,7 @@
 #include <regex>
 
 #include "distributed/gather_bytes.hpp"
+#include "io/input_file.hpp"
 #include "io/whole_file.hpp"
 #include "sconce/amp/grad_scaler.hpp"
 #include "sconce/devices.hpp"
@@ -165,6 +166,18 @@ std::string file_name(const RunProgress& progress) {
   return name;
 }
 
+void copy_whole(const fs::path& from, const fs::path& to) {
+  const InputFile in(from, "sconce::io::Checkpoint");
+  WholeFile out(to, "sconce::io::Checkpoint");
+  std::vector<char> bytes;
+  for (uint64_t done = 0; done < in.size(); done += bytes.size()) {
+    bytes.resize(std::min<uint64_t>(in.size() - done, 1 << 20));
+    in.read(done, bytes.data(), bytes.size());
+    out.write(bytes.data(), bytes.size());
+  }
+  out.finish();
+}
+
 using Place = std::pair<int64_t, int64_t>;  // epoch and batch
 
 // What a checkpoint's name tells; nothing for another name.
@@ -313,7 +326,8 @@ void Checkpoint::link_best() const {
   std::error_code error;
   fs::remove(beside, error);
   fs::create_symlink(best_->file, beside, error);
-  if (!error) fs::rename(beside, folder_ / best_link, error);
+  if (error) copy_whole(folder_ / best_->file, beside);  // some file systems have no links
+  fs::rename(beside, folder_ / best_link, error);
   TORCH_CHECK(!error, who, (folder_ / best_link).string(), ": cannot link it: ", error.message());
 }
 

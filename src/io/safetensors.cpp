@@ -76,6 +76,8 @@ std::vector<std::pair<SafetensorsEntry, torch::Tensor>> in_order(const StateDict
     const auto* type = find_type(tensor.scalar_type());
     TORCH_CHECK(type != nullptr, where, "expected a type that the format has, got ",
                 tensor.scalar_type());
+    TORCH_CHECK(type->bits >= 8 || tensor.dim() > 0, where,
+                "expected at least one dimension for pairs of 4 bits, which are two in its last");
     all.push_back({{.name = name, .type = *type, .shape = tensor.sizes().vec()}, tensor.detach()});
     if (type->bits < 8) all.back().first.shape.back() *= 2;
   }

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <unordered_map>
 
+#include "can_copy.hpp"
 #include "sconce/nn/lazy.hpp"
 
 namespace sconce::io {
@@ -47,6 +48,20 @@ std::vector<Target> targets_of(const torch::nn::Module& module) {
     targets[place->second].names.push_back(name);
   }
   return targets;
+}
+
+// A copy that fails midway would leave the tensors before it changed.
+void check_values(const std::vector<Target>& targets, const StateDict& state) {
+  for (const auto& [tensor, names] : targets) {
+    for (const auto& name : names) {
+      const auto* from = state.find(name);
+      if (from == nullptr) continue;
+      TORCH_CHECK(from->defined() && from->layout() == c10::kStrided && !from->is_meta(), loader,
+                  "expected a strided tensor with values for '", name, "'");
+      TORCH_CHECK(can_copy(tensor, *from), loader, "expected values that become ",
+                  tensor.scalar_type(), " for '", name, "', got a ", from->toString());
+    }
+  }
 }
 
 StateDict renamed(const StateDict& state, const LoadOptions& options) {
@@ -116,19 +131,19 @@ LoadReport load_state_dict(torch::nn::Module& module, const StateDict& given,
                            const LoadOptions& options) {
   const at::NoGradGuard no_grad;
   const StateDict state = renamed(given, options);
+  const auto targets = targets_of(module);
+  check_values(targets, state);
   const auto lazy = fits_of_lazy_layers(module, state);
   LoadReport report;
   std::vector<Copy> copies;
   std::unordered_map<std::string, bool> known;
-  for (const auto& [tensor, names] : targets_of(module)) {
+  for (const auto& [tensor, names] : targets) {
     bool found = false;
     for (const auto& name : names) {
       known[name] = true;
       const auto* from = state.find(name);
       if (from == nullptr) continue;
       found = true;
-      TORCH_CHECK(from->defined() && from->layout() == c10::kStrided && !from->is_meta(), loader,
-                  "expected a strided tensor with values for '", name, "'");
       const auto fit = lazy.find(name);
       if (fit == lazy.end() ? from->sizes() == tensor.sizes() : fit->second) {
         copies.push_back({tensor, *from});

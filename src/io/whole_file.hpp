@@ -16,14 +16,20 @@
 
 namespace sconce::io {
 
+/// Whether a `WholeFile` named its part so: <prefix>...<process>-<number>.part
+inline bool is_part(const std::string& name, const std::string& prefix) {
+  const std::string number = std::filesystem::path(name).stem().extension().string();
+  return name.starts_with(prefix) && name.ends_with(".part") && number.size() > 1 &&
+         number.find_first_not_of("0123456789-", 1) == number.npos;
+}
+
 /// Removes what killed writers left in the folder of files whose names begin so; a part that is
 /// being written is locked, and stays.
 inline void sweep_parts(const std::filesystem::path& folder, const std::string& prefix) {
   std::error_code error;
   std::filesystem::directory_iterator entry(folder, error), end;
   for (; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (!name.starts_with(prefix) || !name.ends_with(".part")) continue;
+    if (!is_part(entry->path().filename().string(), prefix)) continue;
     const int fd = ::open(entry->path().c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) continue;
     if (::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(entry->path().c_str());
@@ -43,16 +49,12 @@ inline int sync_folder(const std::filesystem::path& folder) {
 /// written beside, synced and renamed. What a killed writer left beside is removed by the next.
 class WholeFile {
  public:
-  /// Opens the file beside `path`; `who` begins the errors. Behind a symbolic link is the file.
+  /// Opens the file beside `path`; `who` begins the errors. Behind a symbolic link is the file, be
+  /// it there or not.
   WholeFile(const std::filesystem::path& path, std::string who)
       : who_(std::move(who)), path_(resolved(path)), folder_(path_.parent_path()) {
     if (folder_.empty()) folder_ = ".";
-    struct stat before = {};
-    if (::stat(path_.c_str(), &before) == 0) {
-      TORCH_CHECK(S_ISREG(before.st_mode), who_, ": ", path_.string(),
-                  ": expected a regular file to replace, found something else");
-      permissions_ = before.st_mode & 07777;
-    }
+    check_before();
     sweep_parts(folder_, prefix());
     create();
   }
@@ -77,7 +79,7 @@ class WholeFile {
 
   /// Puts the file in its place. Without this call nothing of it stays.
   void finish() {
-    if (permissions_ && ::fchmod(fd_, *permissions_) != 0) fail("keep the permissions of");
+    if (before_) keep_access();
     if (::fsync(fd_) != 0) fail("sync");
     if (::rename(part_.c_str(), path_.c_str()) != 0) fail("rename");
     ::close(std::exchange(fd_, -1));
@@ -87,11 +89,43 @@ class WholeFile {
   }
 
  private:
-  static std::filesystem::path resolved(const std::filesystem::path& path) {
+  // What the path leads to over its links, of which a loop ends somewhere.
+  static std::filesystem::path resolved(std::filesystem::path path) {
     std::error_code error;
-    if (!std::filesystem::is_symlink(path, error)) return path;
-    const auto behind = std::filesystem::weakly_canonical(path, error);
-    return error ? path : behind;
+    for (int i = 0; i < 40 && std::filesystem::is_symlink(path, error); ++i) {
+      const auto target = std::filesystem::read_symlink(path, error);
+      if (error) break;
+      path = path.parent_path() / target;
+    }
+    return path;
+  }
+
+  // To rename over a file only its folder must be writable.
+  void check_before() {
+    struct stat before = {};
+    if (::stat(path_.c_str(), &before) != 0) {
+      TORCH_CHECK(errno != ELOOP, who_, ": ", path_.string(),
+                  ": expected a link to a file, found a loop of links");
+      return;
+    }
+    TORCH_CHECK(S_ISREG(before.st_mode), who_, ": ", path_.string(),
+                ": expected a regular file to replace, found something else");
+    if (::faccessat(AT_FDCWD, path_.c_str(), W_OK, AT_EACCESS) != 0) fail("write");
+    before_ = before;
+  }
+
+  // Owner and group first, as a change of them takes permissions away. Without root's rights the
+  // file becomes the writer's; where it cannot keep its group either, that one's rights end.
+  void keep_access() {
+    struct stat part = {};
+    if (::fstat(fd_, &part) != 0) fail("look at");
+    const bool keeps_group = part.st_gid == before_->st_gid;
+    const bool is_kept = (keeps_group && part.st_uid == before_->st_uid) ||
+                         ::fchown(fd_, before_->st_uid, before_->st_gid) == 0 || keeps_group ||
+                         ::fchown(fd_, part.st_uid, before_->st_gid) == 0;
+    if (::fchmod(fd_, before_->st_mode & (is_kept ? 07777 : 0707)) != 0) {
+      fail("keep the permissions of");
+    }
   }
 
   [[noreturn]] void fail(const char* doing) const {
@@ -100,7 +134,8 @@ class WholeFile {
                 " it: ", std::strerror(error));
   }
 
-  std::string prefix() const { return path_.filename().string() + "."; }
+  // A part's name is longer than the file's, and file systems take 255 bytes, some 143.
+  std::string prefix() const { return path_.filename().string().substr(0, 100) + "."; }
 
   // The lock tells a part that is being written from one that was left.
   void create() {
@@ -124,7 +159,7 @@ class WholeFile {
   std::filesystem::path path_;
   std::filesystem::path folder_;
   std::filesystem::path part_ = {};
-  std::optional<mode_t> permissions_ = {};  // of the file that was there
+  std::optional<struct stat> before_ = {};  // the file that was there
   int fd_ = -1;
 };
 

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+#include "can_copy.hpp"
+
 namespace sconce::optim {
 
 namespace {
@@ -129,6 +131,8 @@ void ExponentialMovingAverage::load_state_dict(
     TORCH_CHECK(tensor != nullptr, who, "a state with the key '", item.key(), "'");
     TORCH_CHECK(tensor->sizes() == item.value().sizes(), who, "'", item.key(), "' of shape ",
                 item.value().sizes(), ", got ", tensor->sizes());
+    TORCH_CHECK(can_copy(item.value(), *tensor), who, "values that become ",
+                item.value().scalar_type(), " for '", item.key(), "', got a ", tensor->toString());
   }
   for (const auto& item : state) {
     TORCH_CHECK(own.contains(item.key()), who, "no key '", item.key(), "'");

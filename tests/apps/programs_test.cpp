@@ -1,4 +1,4 @@
-// What the built programs need, read from their files.
+// What the built programs need, read from their files, and what all of them do alike.
 #include <filesystem>
 
 #include "catch.hpp"
@@ -6,6 +6,7 @@
 
 using Catch::Matchers::ContainsSubstring;
 using sconce::test::run_program;
+using sconce::test::TempDir;
 
 namespace {
 
@@ -40,4 +41,18 @@ TEST_CASE("programs find LibTorch by one run path and no other folder") {
 TEST_CASE("programs take the C++ library's symbols from itself, not from LibTorch") {
   const std::string needs = dynamic_section(program);
   CHECK(needs.find("[libstdc++.so.6]") < needs.find("[libtorch"));
+}
+
+TEST_CASE("a program whose output is not taken ends with exit code 1 and says so") {
+  const TempDir folder;
+  const std::string train =
+      program + " --model linear --fast-dev-run --device cpu --out " + folder.path().string();
+  for (const std::string& command :
+       {train, program + " --help", std::string(SCONCE_BIN_DIR "/sconce-tour")}) {
+    const auto ran = run_program("(" + command + " >/dev/full)");
+    INFO(command << ": " << ran.err);
+    CHECK(ran.exit_code == 1);
+    CHECK_THAT(ran.err, ContainsSubstring(": cannot write to standard output"));
+  }
+  CHECK(std::filesystem::exists(folder.path() / "model.safetensors"));
 }

@@ -345,6 +345,78 @@ TEST_CASE("a folder that cannot be made is known before the training", "[alone]"
   CHECK_THAT(ran.err, ContainsSubstring("--out") && ContainsSubstring((file / "below").string()));
 }
 
+TEST_CASE("results that cannot be written are known before the training") {
+  for (const char* name : {"metrics.csv", "model.safetensors"}) {
+    const TempDir folder;
+    fs::create_directory(folder.path() / name);
+    const Ran ran = run_train("--fast-dev-run --model linear --out " + folder.path().string());
+    INFO(ran.err);
+    CHECK(ran.exit_code == 1);
+    CHECK(ran.out.empty());
+    CHECK(lines_of(ran.err) == 1);
+    CHECK_THAT(ran.err, ContainsSubstring("--out: " + (folder.path() / name).string()));
+    CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
+  }
+}
+
+TEST_CASE("checkpoints that cannot be written are known before the training") {
+  const Ran ran = run_train("--model linear --epochs 1 --checkpoint /proc");
+  INFO(ran.err);
+  CHECK(ran.exit_code == 1);
+  CHECK_THAT(ran.out, !ContainsSubstring("epoch 1/1"));
+  CHECK(lines_of(ran.err) == 1);
+  CHECK_THAT(ran.err, ContainsSubstring("--checkpoint: /proc/"));
+}
+
+TEST_CASE("where the weights find no room the metrics are there") {
+  const TempDir folder;
+  const std::string command = " --model mlp --epochs 2 --device cpu --out ";
+  const Ran ran =
+      sconce::test::run_program("(trap '' XFSZ; ulimit -f 16; exec " +
+                                (train_program + command + folder.path().string()) + ")");
+  INFO(ran.err);
+  CHECK(ran.exit_code == 1);
+  CHECK_THAT(ran.err, ContainsSubstring("model.safetensors: cannot write it: File too large"));
+  CHECK(losses_of(folder.path() / "metrics.csv").size() == 2);
+  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
+}
+
+TEST_CASE("a loss that is no number has no sign in the log and in metrics.csv") {
+  const TempDir folder;
+  const Ran ran = run_train("--model linear --epochs 1 --device cpu --lr 1e300 --out " +
+                            folder.path().string());
+  CHECK(ran.exit_code == 0);
+  CHECK_THAT(ran.out, ContainsSubstring("loss nan") && !ContainsSubstring("-nan"));
+  CHECK(losses_of(folder.path() / "metrics.csv") == std::vector<std::string>{"nan"});
+}
+
+TEST_CASE("a run is resumed by the flags that it was begun with, and another is named", "[alone]") {
+  const TempDir folder;
+  const auto run = [&](const std::string& name, const std::string& flags) {
+    return run_train("--model linear --checkpoint " + (folder.path() / name).string() + " " +
+                     flags);
+  };
+  REQUIRE(run("one", "--scheduler onecycle --epochs 1").exit_code == 0);
+  const auto refuse = [&](const std::string& flags, const std::string& error) {
+    const Ran ran = run("one", "--resume --scheduler onecycle " + flags);
+    INFO(flags << ": " << ran.err);
+    CHECK(ran.exit_code == 2);
+    CHECK(lines_of(ran.err) == 1);
+    CHECK_THAT(ran.err, ContainsSubstring("sconce-train: " + error));
+  };
+  const std::string has = ": the run in " + (folder.path() / "one").string() + " has ";
+  refuse("--epochs 1 --optimizer adam", "--optimizer" + has + "sgd, not adam");
+  refuse("--epochs 1 --lr 0.1", "--lr" + has + "0.05, not 0.1");
+  refuse("--epochs 1 --accumulate 2", "--accumulate" + has + "1, not 2");
+  refuse("--epochs 2", "--epochs" + has + "1, not 2");
+  CHECK(run("one", "--resume --scheduler onecycle --epochs 1 --lr 5e-2").exit_code == 0);
+
+  REQUIRE(run("two", "--epochs 1").exit_code == 0);
+  const Ran more = run("two", "--resume --epochs 2 --save-every 5");
+  CHECK(more.exit_code == 0);
+  CHECK_THAT(more.out, ContainsSubstring("resuming from ") && ContainsSubstring("epoch 2/2"));
+}
+
 TEST_CASE("sconce-train --parallel data and a group of one come to what none does", "[alone]") {
   const TempDir folder;
   const auto losses = [&](const std::string& parallel) {
@@ -474,6 +546,23 @@ TEST_CASE("SIGTERM saves the run and ends it, and resumed it comes to what it wo
   const auto again = run_train("--model lenet --device cpu --checkpoint " + run);
   CHECK(again.exit_code == 1);
   CHECK_THAT(again.err, ContainsSubstring("expected a folder without checkpoints, or resume"));
+}
+
+TEST_CASE("a run that a signal ends leaves nothing in the folder of its results", "[alone]") {
+  const TempDir folder;
+  sconce::test::Processes runs;
+  for (const int signal : {SIGINT, SIGTERM}) {
+    std::signal(signal, SIG_DFL);  // it may be ignored here, as in the background
+    runs.push_back(std::make_unique<sconce::test::Process>(
+        std::vector<std::string>{train_program, "--model", "linear", "--epochs", "1000000",
+                                 "--device", "cpu", "--out", folder.path().string()},
+        sconce::test::Variables{}));
+    wait_until([&] { return runs.back()->out().find("epoch 2/") != std::string::npos; });
+    runs.back()->send(signal);
+    wait_for(runs, sconce::test::Seconds(60));
+    CHECK(runs.back()->killed_by == signal);
+    CHECK(fs::is_empty(folder.path()));
+  }
 }
 
 TEST_CASE("under torchrun with restarts a killed rank leaves the result as it is",

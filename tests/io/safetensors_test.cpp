@@ -265,6 +265,8 @@ TEST_CASE("what the format cannot hold is not saved, and an earlier file stays")
   CHECK_THAT(refuse("a", torch::eye(2).to_sparse()), ContainsSubstring("strided"));
   CHECK_THAT(refuse("a", torch::Tensor()), ContainsSubstring("strided"));
   CHECK_THAT(refuse("a", torch::ones({2}, torch::kMeta)), ContainsSubstring("strided"));
+  CHECK_THAT(refuse("a", torch::zeros({1}, torch::kByte).view(c10::kFloat4_e2m1fn_x2)[0]),
+             ContainsSubstring("'a': expected at least one dimension for pairs of 4 bits"));
   CHECK_THAT(refuse("__metadata__", torch::ones({2})), ContainsSubstring("another name"));
   CHECK_THAT(refuse("\xff", torch::ones({2})), ContainsSubstring("UTF-8"));
   CHECK(contents(file) == "kept");

@@ -81,6 +81,37 @@ TEST_CASE("a strict load that does not fit names everything and changes nothing"
   CHECK(torch::equal(state_dict(*model)["fc1.bias"], before["fc1.bias"]));
 }
 
+TEST_CASE("an entry whose type cannot be converted is refused before anything is changed") {
+  auto model = net();
+  StateDict before, state;
+  for (const auto& item : state_dict(*model)) before.insert(item.key(), item.value().clone());
+  for (const auto& item : state_dict(*net())) state.insert(item.key(), item.value());
+  const auto refuse = [&](const torch::Tensor& bias, const std::string& type) {
+    state["fc2.bias"] = bias;
+    CHECK_THROWS_WITH(
+        load_state_dict(*model, state),
+        ContainsSubstring("expected values that become Float for 'fc2.bias', got a " + type));
+    for (const auto& item : state_dict(*model)) {
+      INFO(item.key());
+      CHECK(torch::equal(item.value(), before[item.key()]));
+    }
+  };
+  refuse(torch::zeros({2}, torch::kByte).view(c10::kFloat4_e2m1fn_x2), "CPUFloat4_e2m1fn_x2Type");
+  refuse(torch::quantize_per_tensor(torch::ones({2}), 0.1, 0, torch::kQInt8),
+         "QuantizedCPUQInt8Type");
+
+  sconce::nn::LazyLinear lazy(2);
+  StateDict of_lazy;
+  of_lazy.insert("weight", torch::ones({2, 3}));
+  of_lazy.insert("bias", torch::zeros({2}, torch::kByte).view(c10::kFloat4_e2m1fn_x2));
+  CHECK_THROWS_WITH(load_state_dict(*lazy, of_lazy), ContainsSubstring("Float for 'bias', got"));
+  CHECK(sconce::nn::is_uninitialized(*lazy));
+
+  state["fc2.bias"] = torch::ones({2}, torch::kChar);
+  load_state_dict(*model, state);
+  CHECK(torch::equal(state_dict(*model)["fc2.bias"], torch::ones({2})));
+}
+
 TEST_CASE("a shared tensor is there once, and any of its names loads it") {
   Tied model;
   CHECK(state_dict(model).keys() == std::vector<std::string>{"first.weight", "first.bias"});

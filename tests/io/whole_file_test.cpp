@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <functional>
@@ -34,6 +36,9 @@ bool fails() {
   return true;
 }
 
+// Whether the file system has symbolic links.
+bool has_links = true;
+
 template <class F>
 F* next(const char* name) {
   return reinterpret_cast<F*>(dlsym(RTLD_NEXT, name));
@@ -53,6 +58,11 @@ extern "C" int fsync(int fd) {
 extern "C" int rename(const char* from, const char* to) noexcept {
   return fails() ? -1 : next<decltype(rename)>("rename")(from, to);
 }
+extern "C" int symlink(const char* target, const char* link) noexcept {
+  if (has_links) return next<decltype(symlink)>("symlink")(target, link);
+  errno = EPERM;
+  return -1;
+}
 
 namespace {
 
@@ -63,6 +73,30 @@ void save(const fs::path& file, const std::string& text) {
   whole.write(text.data(), text.size());
   whole.finish();
 }
+
+// Without root's rights while it lives; skips the test where they cannot be given up.
+class AsNobody {
+ public:
+  AsNobody() {
+    if (::getuid() != 0) return;
+    if (::setegid(nobody) == 0 && ::seteuid(nobody) == 0) return;
+    const int error = errno;
+    become_root();
+    SKIP("needs the right to become another user: " << std::strerror(error));
+  }
+  ~AsNobody() {
+    if (::getuid() == 0) become_root();
+  }
+  AsNobody(const AsNobody&) = delete;
+  AsNobody& operator=(const AsNobody&) = delete;
+
+  static constexpr uid_t nobody = 65534;
+
+ private:
+  static void become_root() {
+    if (::seteuid(0) != 0 || ::setegid(0) != 0) std::abort();
+  }
+};
 
 std::ptrdiff_t count(const TempDir& folder) {
   return std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator());
@@ -97,11 +131,74 @@ TEST_CASE("a file that is replaced keeps its permissions, and a link stays one")
   CHECK(fs::status(file).permissions() == (fs::perms::owner_read | fs::perms::owner_write));
 }
 
+TEST_CASE("a link to what is not there yet stays one, and the file comes where it leads") {
+  const TempDir folder;
+  const auto& path = folder.path();
+  fs::create_directory(path / "inner");
+  fs::create_symlink("inner/second", path / "first");
+  fs::create_symlink("../file", path / "inner" / "second");
+  save(path / "first", "new");
+  CHECK(fs::is_symlink(path / "first"));
+  CHECK(fs::is_symlink(path / "inner" / "second"));
+  CHECK(contents(path / "file") == "new");
+  CHECK(count(folder) == 3);
+  fs::create_symlink("loop", path / "loop");
+  CHECK_THROWS_WITH(save(path / "loop", "new"),
+                    ContainsSubstring("loop: expected a link to a file"));
+  CHECK(fs::is_symlink(path / "loop"));
+}
+
+TEST_CASE("a file that its user may not write is refused and stays", "[alone]") {
+  const TempDir folder;
+  const auto file = folder.write("file", "before");
+  fs::permissions(file, fs::perms::owner_read | fs::perms::others_read);
+  fs::permissions(folder.path(), fs::perms::all);
+  const AsNobody nobody;
+  CHECK_THROWS_WITH(save(file, "after"),
+                    ContainsSubstring(file.string() + ": cannot write it: Permission denied"));
+  CHECK(contents(file) == "before");
+  CHECK(count(folder) == 1);
+  save(folder.path() / "other", "new");
+  CHECK(contents(folder.path() / "other") == "new");
+}
+
+TEST_CASE("a file of another user's stays that user's when root replaces it", "[alone]") {
+  const TempDir folder;
+  const auto file = folder.write("file", "before");
+  if (::chown(file.c_str(), AsNobody::nobody, AsNobody::nobody) != 0 ||
+      ::chmod(file.c_str(), 04640) != 0) {
+    SKIP("needs the right to give a file away: " << std::strerror(errno));
+  }
+  save(file, "after");
+  struct stat now = {};
+  REQUIRE(::stat(file.c_str(), &now) == 0);
+  CHECK(contents(file) == "after");
+  CHECK(now.st_uid == AsNobody::nobody);
+  CHECK(now.st_gid == AsNobody::nobody);
+  CHECK((now.st_mode & 07777) == 04640);
+}
+
+TEST_CASE("a name may be as long as the file system takes") {
+  const TempDir folder;
+  const std::string common(254, 'x');
+  folder.write(std::string(100, 'x') + ".4711-0.part", "left by a killed writer");
+  WholeFile one(folder.path() / (common + "1"), "save");
+  WholeFile two(folder.path() / (common + "2"), "save");
+  one.write("one", 3);
+  two.write("two", 3);
+  one.finish();
+  two.finish();
+  CHECK(contents(folder.path() / (common + "1")) == "one");
+  CHECK(contents(folder.path() / (common + "2")) == "two");
+  CHECK(count(folder) == 2);
+}
+
 TEST_CASE("what a killed writer left is removed by the next, and what another writes is not") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   folder.write("file.4711-0.part", "left");
   folder.write("other.4711-0.part", "not ours");
+  folder.write("file.old.part", "no writer's");
   WholeFile one(file, "save");
   WholeFile two(file, "save");
   CHECK_FALSE(fs::exists(folder.path() / "file.4711-0.part"));
@@ -111,7 +208,8 @@ TEST_CASE("what a killed writer left is removed by the next, and what another wr
   one.finish();
   two.finish();
   CHECK(contents(file) == "two");
-  CHECK(count(folder) == 2);
+  CHECK(fs::exists(folder.path() / "file.old.part"));
+  CHECK(count(folder) == 3);
 }
 
 namespace {
@@ -180,6 +278,32 @@ TEST_CASE("where any write, sync or rename fails, the file is the earlier or the
     }
     CHECK(failures - 1 > 3 + 3);  // a few short writes; a sync, a rename, a sync of the folder
   }
+}
+
+TEST_CASE("where there are no links best.pt is a copy of the best checkpoint") {
+  const TempDir folder;
+  const auto best = folder.path() / "best.pt";
+  sconce::io::Checkpoint checkpoint(folder.path());
+  has_links = false;
+  const std::string error = error_of([&] {
+    checkpoint.save({}, {.epoch = 1}, 0.5);
+    checkpoint.save({}, {.epoch = 2}, 0.25);
+  });
+  const std::string first = contents(best);
+  const std::string error_of_better = error_of([&] { checkpoint.save({}, {.epoch = 3}, 0.75); });
+  has_links = true;
+  CHECK(error == "nothing was thrown");
+  CHECK(error_of_better == "nothing was thrown");
+  CHECK_FALSE(fs::is_symlink(best));
+  CHECK_FALSE(first.empty());
+  CHECK(first != contents(best));
+  CHECK(contents(best) == contents(checkpoint.latest()));
+  CHECK(sconce::io::load_torch(best).toGenericDict().at("epoch").toInt() == 3);
+  for (const auto& entry : fs::directory_iterator(folder.path())) {
+    CHECK(entry.path().extension() != ".part");
+  }
+  checkpoint.save({}, {.epoch = 4}, 0.875);
+  CHECK(fs::read_symlink(best) == checkpoint.latest().filename());
 }
 
 TEST_CASE("a limit on the size of files leaves the earlier file and names the cause", "[alone]") {

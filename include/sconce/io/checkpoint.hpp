@@ -74,8 +74,8 @@ class Checkpoint {
 
   /// Writes `checkpoint-<epoch>-<batch>.pt`, then removes the checkpoints that are not to be kept
   /// and what killed writers left. Where this or an earlier metric is the best, the link `best.pt`
-  /// names its file. The parts stay as they are; reads them from their devices.
-  /// On every rank it returns when the file is there.
+  /// names its file; on a file system without links it is a copy. The parts stay as they are; reads
+  /// them from their devices. On every rank it returns when the file is there.
   /// @throw c10::Error naming the file and the cause if it cannot be written: earlier ones stay; if
   /// the folder holds checkpoints and `load` was not called.
   void save(const RunParts& parts, const RunProgress& progress, std::optional<double> metric = {});

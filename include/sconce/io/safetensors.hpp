@@ -23,11 +23,13 @@ struct SafetensorsOptions {
 
 /// Writes tensors of any device and strides, in the bytes that Python's `save_file` writes of them
 /// contiguous. The file is whole or not there: it is written beside, synced and renamed; a file
-/// that was there keeps its permissions. Tensors that share memory are written each. Python:
-/// `safetensors.torch.save_file(tensors, path, metadata)`.
+/// that was there keeps its permissions, and owner and group as far as this user may give them, and
+/// a link stays one, also to what is not there yet. Tensors that share memory are written each.
+/// Python: `safetensors.torch.save_file(tensors, path, metadata)`.
 /// @throw c10::Error naming the path and the entry or cause: if a tensor is undefined, not strided
-/// or of a type that the format has not (complex128, quantized); if a name is not UTF-8 or is
-/// "__metadata__"; if writing fails.
+/// or of a type that the format has not (complex128, quantized); if one of 4-bit pairs has no
+/// dimension; if a name is not UTF-8 or is "__metadata__"; if this user may not write the file that
+/// is there; if writing fails.
 void save_safetensors(const std::filesystem::path& path, const StateDict& tensors,
                       const Metadata& metadata = {});
 

@@ -41,7 +41,8 @@ StateDict state_dict(const torch::nn::Module& module);
 /// checked before anything is written, so a load that throws changes nothing. Of several names of
 /// one tensor the state needs one. Python: `module.load_state_dict(state, strict)`.
 /// @throw c10::Error naming every missing, unexpected and mismatched entry, if strict; if two of
-/// the state's names become one of the module's, or an entry has no values to copy.
+/// the state's names become one of the module's, or an entry has no values to copy, or
+/// values of a type that LibTorch does not convert to the module's.
 LoadReport load_state_dict(torch::nn::Module& module, const StateDict& state,
                            const LoadOptions& options = {});
 

@@ -25,8 +25,8 @@ c10::IValue load_torch(const std::filesystem::path& path, TorchFileOptions optio
 
 /// Writes a file that Python's `torch.load(path, weights_only=True)` opens, of the types that
 /// `load_torch` reads. Tensors of any device are saved as of the CPU, with the whole of the memory
-/// that they view; those that share it share it there. The file is whole or not there.
-/// Python: `torch.save(value, path)`.
+/// that they view; those that share it share it there. The file is whole or not there, and
+/// one that was there is replaced as `save_safetensors` does it. Python: `torch.save(value, path)`.
 /// @throw c10::Error naming the path and, as in `['state'][0]`, the place of a value that cannot be
 /// saved, before the file is touched; if writing fails.
 void save_torch(const std::filesystem::path& path, const c10::IValue& value);

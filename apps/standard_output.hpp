@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+namespace apps {
+
+/// Checks, at a program's end, that all it printed has arrived: a disk may be full, a pipe closed.
+/// @throw std::runtime_error if not, with the cause where it is known.
+inline void check_standard_output() {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  const std::string cause = errno != 0 ? std::string(": ") + std::strerror(errno) : "";
+  throw std::runtime_error("cannot write to standard output" + cause);
+}
+
+}  // namespace apps

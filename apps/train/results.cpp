@@ -1,0 +1,32 @@
+#include "results.hpp"
+
+#include <limits>
+#include <sstream>
+
+#include "io/whole_file.hpp"
+
+namespace train {
+
+void check_writable(const std::filesystem::path& file, const std::string& flag) {
+  std::error_code error;
+  std::filesystem::create_directories(file.parent_path(), error);
+  TORCH_CHECK(!error, flag, ": ", file.parent_path().string(),
+              ": cannot make the folder: ", error.message());
+  const sconce::io::WholeFile removed_at_once(file, flag);
+}
+
+void write_metrics(const std::filesystem::path& file, const sconce::FitResult& result) {
+  std::ostringstream lines;
+  lines.precision(std::numeric_limits<double>::max_digits10);
+  lines << "epoch,loss,train_acc,test_acc,examples,seconds\n";
+  for (const auto& epoch : result.epochs) {
+    lines << epoch.epoch << ',' << epoch.loss << ',' << epoch.train_acc << ','
+          << epoch.test_acc.value() << ',' << epoch.examples << ',' << epoch.seconds << '\n';
+  }
+  const std::string text = lines.str();
+  sconce::io::WholeFile whole(file, "--out");
+  whole.write(text.data(), text.size());
+  whole.finish();
+}
+
+}  // namespace train

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "sconce/trainer.hpp"
+
+namespace train {
+
+/// Makes the file's folder, and finds out before the training whether the file can be written at
+/// its end; one that is there stays as it is, and nothing is left beside.
+/// @throw c10::Error that begins with the flag and names the file and the cause.
+void check_writable(const std::filesystem::path& file, const std::string& flag);
+
+/// Writes the metrics of a run, a line an epoch. The file is whole or not there, and until it is
+/// one of an earlier run stays as it was.
+/// @throw c10::Error naming the file and the cause.
+void write_metrics(const std::filesystem::path& file, const sconce::FitResult& result);
+
+}  // namespace train

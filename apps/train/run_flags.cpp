@@ -1,0 +1,65 @@
+#include "run_flags.hpp"
+
+#include <charconv>
+#include <fstream>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/whole_file.hpp"
+#include "optimization.hpp"
+
+namespace train {
+
+namespace {
+
+// The shortest text that reads as the same number.
+std::string text_of(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+std::vector<std::pair<std::string, std::string>> run_flags(const CommandLine& line) {
+  std::vector<std::pair<std::string, std::string>> flags = {
+      {"--model", line.model},
+      {"--batch-size", std::to_string(line.batch_size)},
+      {"--optimizer", line.optimizer},
+      {"--lr", text_of(line.lr.value_or(default_lr(line.optimizer)))},
+      {"--scheduler", line.scheduler},
+      {"--precision", line.precision_name},
+      {"--clip", text_of(line.clip)},
+      {"--accumulate", std::to_string(line.accumulate)},
+      {"--ema", text_of(line.ema)},
+      {"--seed", std::to_string(line.seed)}};
+  if (line.scheduler == "onecycle") flags.emplace_back("--epochs", std::to_string(line.epochs));
+  return flags;
+}
+
+}  // namespace
+
+std::filesystem::path run_flags_file(const CommandLine& line) {
+  return line.checkpoint / "flags.txt";
+}
+
+void write_run_flags(const CommandLine& line) {
+  std::string text;
+  for (const auto& [flag, value] : run_flags(line)) text += flag + ' ' + value + '\n';
+  sconce::io::WholeFile whole(run_flags_file(line), "--checkpoint");
+  whole.write(text.data(), text.size());
+  whole.finish();
+}
+
+void check_run_flags(const CommandLine& line) {
+  std::ifstream file(run_flags_file(line));
+  std::map<std::string, std::string> saved;
+  for (std::string flag, value; file >> flag >> value;) saved[flag] = value;
+  for (const auto& [flag, value] : run_flags(line)) {
+    const auto found = saved.find(flag);
+    if (found == saved.end() || found->second == value) continue;
+    throw UsageError(flag + ": the run in " + line.checkpoint.string() + " has " + found->second +
+                     ", not " + value);
+  }
+}
+
+}  // namespace train

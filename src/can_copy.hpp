@@ -1,0 +1,28 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+
+namespace sconce {
+
+/// Whether `to.copy_(from)` finds values that it can convert. LibTorch has no list of what it
+/// converts (not quantized values, nor pairs of 4 bits), so the first few values are tried.
+inline bool can_copy(const at::Tensor& to, const at::Tensor& from) {
+  if (!from.defined() || from.layout() != c10::kStrided || from.is_meta()) return false;
+  if (to.scalar_type() == from.scalar_type()) return true;
+  try {
+    at::Tensor few = from;
+    for (int64_t i = 0; i < few.dim(); ++i) {
+      few = few.narrow(i, 0, std::min<int64_t>(few.size(i), 2));
+    }
+    at::empty(few.sizes(), to.options()).copy_(few);
+    return true;
+  } catch (const c10::Error&) {
+    return false;
+  }
+}
+
+}  // namespace sconce
