@@ -12,6 +12,8 @@
 #include <torch/csrc/autograd/variable.h>
 #include <torch/nn/modules/container/moduledict.h>
 #include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/container/parameterdict.h>
+#include <torch/nn/modules/container/parameterlist.h>
 #include <torch/nn/modules/container/sequential.h>
 
 #include <algorithm>
@@ -84,6 +86,10 @@ bool is_one_of(const torch::nn::Module& module) {
 
 [[noreturn]] void refuse_module(const torch::nn::Module& module, const std::string& reason) {
   const std::string name = class_of(module);
+  TORCH_CHECK((!is_one_of<torch::nn::ParameterListImpl, torch::nn::ParameterDictImpl>(module)), who,
+              ": expected modules that can be cloned, got ", name, ", of which LibTorch's clone ",
+              "loses the parameters: give them to register_parameter in the reset() of the module ",
+              "around it");
   TORCH_CHECK(false, who, ": expected modules that can be cloned, so ", name,
               " derived from torch::nn::Cloneable<", name, ">, got: ", reason);
 }

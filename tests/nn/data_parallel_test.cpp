@@ -715,6 +715,35 @@ TEST_CASE("a member that is another layer's tensor is refused where nobody can s
   CHECK(fine.forward(torch::ones({4, 3})).size(0) == 4);
 }
 
+TEST_CASE("a ParameterList or ParameterDict is refused, saying where its parameters may be") {
+  struct Around : nn::Cloneable<Around> {
+    void reset() override {
+      list = register_module("list", nn::ParameterList(torch::ones({3})));
+      dict = register_module("dict", nn::ParameterDict());
+    }
+    Tensor forward(const Tensor& x) { return x * list->parameters()[0]; }
+    nn::ParameterList list = nullptr;
+    nn::ParameterDict dict = nullptr;
+  };
+  const auto module = std::make_shared<Around>();
+  module->reset();
+  const auto error = [&] { return error_of([&] { DataParallel net(module, cpus()); }); };
+  CHECK_THAT(error(), ContainsSubstring("sconce::nn::DataParallel: expected modules that can be "
+                                        "cloned, got torch::nn::ParameterListImpl") &&
+                          ContainsSubstring("register_parameter") &&
+                          !ContainsSubstring("derived from"));
+  module->list = module->replace_module("list", nn::ParameterList());
+  module->dict->insert("a", torch::ones({3}));
+  CHECK_THAT(error(), ContainsSubstring("got torch::nn::ParameterDictImpl"));
+  module->dict->clear();
+  DataParallel empty(module, cpus());
+  module->list->append(torch::ones({3}));
+  CHECK_THAT(error_of([&] {
+               empty.forward(torch::ones({4, 3}));
+             }),
+             ContainsSubstring("got torch::nn::ParameterListImpl"));
+}
+
 TEST_CASE("devices that are not there are refused") {
   const auto refused = [](DataParallelOptions options) {
     return error_of([&] { DataParallel net(nn::Linear(3, 2), options); });
