@@ -1,5 +1,6 @@
 #include "sconce/repr.hpp"
 
+#include <c10/util/Type.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/types.h>
 
@@ -8,6 +9,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <typeinfo>
 #include <vector>
 
 #include "extra_repr.hpp"
@@ -188,6 +190,15 @@ std::string class_name(std::string name) {
   return name;
 }
 
+// A module that was given no name says its class; one that was given the very same cannot be told.
+std::string shown_name(const torch::nn::Module& module) {
+  const std::string of_class = c10::demangle(typeid(module).name());
+  // To its attention LibTorch itself gives a name.
+  const bool is_given = module.name() != of_class &&
+                        dynamic_cast<const torch::nn::MultiheadAttentionImpl*>(&module) == nullptr;
+  return is_given ? module.name() : class_name(of_class);
+}
+
 // Moves all lines but the first to the right; empty ones stay empty.
 std::string indented(const std::string& text) {
   std::string moved;
@@ -301,7 +312,7 @@ std::string repr(const torch::nn::Module& module) {
   const auto* own = dynamic_cast<const ReprOverride*>(&module);
   const auto own_name = own != nullptr ? own->repr_name() : std::nullopt;
   const auto own_extra = own != nullptr ? own->extra_repr() : std::nullopt;
-  const std::string name = own_name ? *own_name : class_name(module.name());
+  const std::string name = own_name ? *own_name : shown_name(module);
   const std::string extra = own_extra ? *own_extra : extra_repr::of_any(module);
 
   const auto children = child_lines(module);

@@ -41,6 +41,11 @@ struct Wide : nn::LinearImpl {
   using nn::LinearImpl::LinearImpl;
 };
 
+struct Named : nn::Module {
+  using nn::Module::Module;
+  torch::Tensor forward(const torch::Tensor& x) { return x; }
+};
+
 struct Noted : nn::Module, sconce::ReprOverride {
   explicit Noted(const std::string& text) : extra(text) {}
   std::optional<std::string> extra_repr() const override { return extra; }
@@ -433,11 +438,19 @@ TEST_CASE("a module prints itself and its children") {
         "  (1): ReLU()\n"
         ")");
   CHECK(repr(models::Generic<models::Generic<int>, models::Wide>()) == "Generic()");
-  CHECK(repr(nn::Module("given::Name")) == "Name()");
   struct InFunction : nn::Module {};
   CHECK(repr(InFunction()) == "InFunction()");
   CHECK_THROWS_WITH(repr(nn::Linear(nullptr)), ContainsSubstring("empty ModuleHolder"));
   CHECK_THROWS_WITH(repr(nn::ParameterList()), ContainsSubstring("ParameterListImpl"));
+}
+
+TEST_CASE("a name given to the constructor of Module prints as it is") {
+  for (const std::string name :
+       {"EncoderImpl", "my::net", "gate->", "pair<a, b>", "::", "Impl", ""}) {
+    CHECK(repr(nn::Module(name)) == name + "()");
+    CHECK(repr(nn::Sequential(std::make_shared<models::Named>(name))) ==
+          "Sequential(\n  (0): " + name + "()\n)");
+  }
 }
 
 TEST_CASE("a module can choose its name and text") {

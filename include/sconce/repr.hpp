@@ -44,8 +44,9 @@ std::string repr(double value);
 /// Returns the module with its options and, indented below it, its children.
 /// A module of torch::nn prints its name of there. Where Python keeps whether one number or a tuple
 /// was given, which C++ does not (`MaxPool2d`'s kernel), equal numbers print as one. Any other
-/// module prints its class without namespaces and without `Impl` or, if the name was given to
-/// `torch::nn::Module`'s constructor, that name. A module can choose both by `ReprOverride`.
+/// module prints its class without namespaces and without `Impl` or, if a name other than the full
+/// one of its class was given to `torch::nn::Module`'s constructor, that name as it is. A module
+/// can choose both by `ReprOverride`.
 /// Python: `repr(module)`.
 /// @throw c10::Error if one of the modules is a ParameterList or a ParameterDict.
 std::string repr(const torch::nn::Module& module);

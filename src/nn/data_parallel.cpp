@@ -10,7 +10,13 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Type.h>
 #include <torch/csrc/autograd/variable.h>
+#include <torch/nn/modules/container/moduledict.h>
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/container/parameterdict.h>
+#include <torch/nn/modules/container/parameterlist.h>
+#include <torch/nn/modules/container/sequential.h>
 
+#include <algorithm>
 #include <deque>
 #include <exception>
 #include <set>
@@ -21,6 +27,7 @@
 #include <typeinfo>
 
 #include "nn/keep_generator.hpp"
+#include "nn/tensor_members.hpp"
 #include "resolve_device.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/nn/lazy.hpp"
@@ -35,15 +42,20 @@ struct DataParallelBase::Replica {
     T copy;
   };
 
+  torch::Device device;
   std::shared_ptr<torch::nn::Module> module = {};
   std::vector<Pair<std::shared_ptr<torch::nn::Module>>> layers = {};  // parents before children
   std::vector<Pair<torch::Tensor>> tensors = {};
 
   void pair_up(const std::shared_ptr<torch::nn::Module>& original,
                const std::shared_ptr<torch::nn::Module>& copy);
-  void pair_up_tensors(const torch::OrderedDict<std::string, torch::Tensor>& originals,
+  void pair_up_tensors(torch::nn::Module& layer,
+                       const torch::OrderedDict<std::string, torch::Tensor>& originals,
                        const torch::OrderedDict<std::string, torch::Tensor>& copies);
-  void update(torch::Device device, bool with_grad) const;
+  torch::Tensor copy_of(const torch::Tensor& original);
+  void set_members();
+  void check_members() const;
+  void update(bool with_grad) const;
 };
 
 namespace {
@@ -67,8 +79,17 @@ std::string class_of(const torch::nn::Module& module) {
   return c10::demangle(typeid(module).name());
 }
 
+template <class... Classes>
+bool is_one_of(const torch::nn::Module& module) {
+  return ((dynamic_cast<const Classes*>(&module) != nullptr) || ...);
+}
+
 [[noreturn]] void refuse_module(const torch::nn::Module& module, const std::string& reason) {
   const std::string name = class_of(module);
+  TORCH_CHECK((!is_one_of<torch::nn::ParameterListImpl, torch::nn::ParameterDictImpl>(module)), who,
+              ": expected modules that can be cloned, got ", name, ", of which LibTorch's clone ",
+              "loses the parameters: give them to register_parameter in the reset() of the module ",
+              "around it");
   TORCH_CHECK(false, who, ": expected modules that can be cloned, so ", name,
               " derived from torch::nn::Cloneable<", name, ">, got: ", reason);
 }
@@ -103,6 +124,41 @@ void check_cloneable(const torch::nn::Module& module, std::set<std::type_index>&
     if (tried.insert(typeid(layer)).second) clone_of(layer);
   }
 }
+
+// Each tensor that a layer registered is one member's, and no other is.
+std::vector<size_t> usual_counts(const torch::nn::Module& layer,
+                                 const std::vector<torch::Tensor>& tensors) {
+  auto own = layer.parameters(/*recurse=*/false);
+  for (const auto& buffer : layer.buffers(/*recurse=*/false)) own.push_back(buffer);
+  std::vector<size_t> counts;
+  for (const auto& tensor : tensors) {
+    counts.push_back(std::any_of(own.begin(), own.end(),
+                                 [&](const auto& other) { return other.is_same(tensor); }));
+  }
+  return counts;
+}
+
+// LibTorch's clone sets the data of an original that registers again what it was given as an
+// option, as `Embedding::from_pretrained` does.
+class KeepData {
+ public:
+  explicit KeepData(const torch::nn::Module& module) : tensors_(module.parameters()) {
+    for (const auto& buffer : module.buffers()) tensors_.push_back(buffer);
+    for (const auto& tensor : tensors_) values_.push_back(tensor.detach());
+  }
+  ~KeepData() {
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      if (!tensors_[i].has_storage() || tensors_[i].is_alias_of(values_[i])) continue;
+      tensors_[i].set_data(values_[i]);
+    }
+  }
+  KeepData(const KeepData&) = delete;
+  KeepData& operator=(const KeepData&) = delete;
+
+ private:
+  std::vector<torch::Tensor> tensors_;
+  std::vector<torch::Tensor> values_;
+};
 
 // What a new thread needs to compute as the thread that made this.
 class CallerState {
@@ -150,9 +206,9 @@ void DataParallelBase::Replica::pair_up(const ModulePtr& original, const ModuleP
     refuse_module(*original, "a clone of " + (copy ? class_of(*copy) : "nothing"));
   }
   layers.push_back({original, copy});
-  pair_up_tensors(original->named_parameters(/*recurse=*/false),
+  pair_up_tensors(*original, original->named_parameters(/*recurse=*/false),
                   copy->named_parameters(/*recurse=*/false));
-  pair_up_tensors(original->named_buffers(/*recurse=*/false),
+  pair_up_tensors(*original, original->named_buffers(/*recurse=*/false),
                   copy->named_buffers(/*recurse=*/false));
   const auto children = copy->named_children();
   for (const auto& child : original->named_children()) {
@@ -162,20 +218,67 @@ void DataParallelBase::Replica::pair_up(const ModulePtr& original, const ModuleP
 }
 
 void DataParallelBase::Replica::pair_up_tensors(
-    const torch::OrderedDict<std::string, torch::Tensor>& originals,
+    torch::nn::Module& layer, const torch::OrderedDict<std::string, torch::Tensor>& originals,
     const torch::OrderedDict<std::string, torch::Tensor>& copies) {
   for (const auto& item : originals) {
     if (!item.value().defined()) continue;
     torch::Tensor copy = copies[item.key()];
+    if (copy.is_same(item.value())) {
+      // An Embedding's and a loss' weights that were given as an option; the members are set later.
+      TORCH_CHECK(!tensor_members(layer).empty(), who, ": expected a reset() of ", class_of(layer),
+                  " that registers a tensor of its own for '", item.key(), "', got one that ",
+                  "registers in a clone what the original has");
+      copy = moved(copy.detach(), device, /*copy=*/true);
+    }
     // It requires gradients by an edge to the original alone, so a forward can take that away.
     copy.set_requires_grad(false);
     tensors.push_back({item.value(), copy});
   }
 }
 
+torch::Tensor DataParallelBase::Replica::copy_of(const torch::Tensor& original) {
+  if (!original.defined()) return {};
+  for (const auto& pair : tensors) {
+    if (pair.original.is_same(original)) return pair.copy;
+  }
+  return tensors
+      .emplace_back(Pair<torch::Tensor>{original, moved(original.detach(), device, /*copy=*/true)})
+      .copy;
+}
+
+// What a layer computes with need not be what it registered: a user may have set a member to
+// another layer's tensor, or to none that is registered.
+void DataParallelBase::Replica::set_members() {
+  for (const auto& [original, copy] : layers) {
+    const auto from = tensor_members(*original);
+    const auto to = tensor_members(*copy);
+    for (size_t i = 0; i < from.size(); ++i) *to[i] = copy_of(*from[i]);
+  }
+}
+
+// The members of other classes cannot be set, so they have to be where `reset` sets them.
+void DataParallelBase::Replica::check_members() const {
+  namespace nn = torch::nn;
+  std::vector<torch::Tensor> originals, copies;
+  for (const auto& pair : tensors) {
+    originals.push_back(pair.original);
+    copies.push_back(pair.copy);
+  }
+  for (const auto& [original, copy] : layers) {
+    if (is_one_of<nn::SequentialImpl, nn::ModuleListImpl, nn::ModuleDictImpl>(*original)) continue;
+    if (!tensor_members(*original).empty()) continue;
+    const auto counts = count_members(*original, originals);
+    TORCH_CHECK(
+        counts == usual_counts(*original, originals) || counts == count_members(*copy, copies), who,
+        ": expected of ", class_of(*original), " members that are tensors of its own, as its ",
+        "reset() sets them, got one that was set to another, which a replica cannot follow; only ",
+        "those of LibTorch's usual layers, such as Linear and Embedding, may be");
+  }
+}
+
 // Tensors keep their identity, which the members of LibTorch's modules share, and get new values. A
 // gradient edge stays where grad mode is off: an earlier forward's backward may still need it.
-void DataParallelBase::Replica::update(torch::Device device, bool with_grad) const {
+void DataParallelBase::Replica::update(bool with_grad) const {
   namespace autograd = torch::autograd::impl;
   for (const auto& [original, copy] : layers) {
     if (copy->is_training() != original->is_training()) copy->train(original->is_training());
@@ -211,20 +314,46 @@ void DataParallelBase::make_replicas() {
     generators.emplace_back(at::globalContext().defaultGenerator(gpu(i)));
   }
   const c10::InferenceMode trainable(false);
+  const KeepData data(*module_);
   std::set<std::type_index> tried;
   check_cloneable(*module_, tried);
   layers_.clear();
+  members_.clear();
   replicas_.clear();
   for (size_t i = 1; i < device_ids_.size(); ++i) {
-    auto& replica = replicas_.emplace_back();
-    replica.module = clone_of(*module_, device_ids_[i]);
+    auto& replica = replicas_.emplace_back(Replica{.device = device_ids_[i]});
+    replica.module = clone_of(*module_, replica.device);
     replica.pair_up(module_, replica.module);
+    replica.set_members();
   }
-  layers_ = is_uninitialized(*module_) ? Layers() : layers_of(module_);
+  replicas_.front().check_members();
+  if (is_uninitialized(*module_)) return;
+  layers_ = layers_of(module_);
+  for (const auto& layer : layers_) {
+    for (auto* member : tensor_members(*layer)) members_.push_back(member);
+  }
+  tensors_ = current_tensors();
+}
+
+DataParallelBase::Tensors DataParallelBase::current_tensors() const {
+  Tensors tensors;
+  for (const auto& layer : layers_) {
+    for (const auto& parameter : layer->parameters(/*recurse=*/false)) tensors.push_back(parameter);
+    for (const auto& buffer : layer->buffers(/*recurse=*/false)) tensors.push_back(buffer);
+  }
+  for (const auto* member : members_) tensors.push_back(*member);
+  return tensors;
+}
+
+bool DataParallelBase::is_changed() const {
+  if (layers_of(module_) != layers_) return true;
+  const auto now = current_tensors();
+  return !std::equal(now.begin(), now.end(), tensors_.begin(), tensors_.end(),
+                     [](const auto& a, const auto& b) { return a.is_same(b); });
 }
 
 void DataParallelBase::replicate(size_t count) {
-  if (layers_of(module_) != layers_) {
+  if (is_changed()) {
     check_initialized(*module_, who);
     make_replicas();
   }
@@ -236,7 +365,7 @@ void DataParallelBase::replicate(size_t count) {
   const bool with_grad = at::GradMode::is_enabled();
   const c10::InferenceMode trainable(false);  // it turns grad mode on, so it comes first
   const at::AutoGradMode grad_mode(with_grad);
-  for (size_t i = 1; i < count; ++i) replicas_[i - 1].update(device_ids_[i], with_grad);
+  for (size_t i = 1; i < count; ++i) replicas_[i - 1].update(with_grad);
 }
 
 torch::nn::Module& DataParallelBase::replica(size_t index) const {

@@ -547,6 +547,203 @@ TEST_CASE("a module that cannot be cloned is refused, naming its class") {
                     ContainsSubstring("expected a module, got null"));
 }
 
+TEST_CASE("weights that are tied by a layer's member stay tied in the replicas") {
+  struct Tied : nn::Cloneable<Tied> {
+    explicit Tied(bool turned) : transposed(turned) { reset(); }
+    void reset() override {
+      words = register_module("words", nn::Embedding(7, 3));
+      hidden = register_module("hidden", nn::Linear(3, 3));
+      again = register_module("again", nn::Linear(3, 3));
+      scores = register_module("scores", nn::Linear(nn::LinearOptions(3, 7).bias(true)));
+      scores->weight = words->weight;
+      again->weight = transposed ? hidden->weight.t() : hidden->weight;
+      again->bias = Tensor();
+    }
+    Tensor forward(const Tensor& x) { return scores(again(torch::tanh(hidden(words(x))))); }
+    bool transposed;
+    nn::Embedding words = nullptr;
+    nn::Linear hidden = nullptr, again = nullptr, scores = nullptr;
+  };
+  torch::manual_seed(11);
+  const bool transposed = GENERATE(false, true);
+  const auto module = std::make_shared<Tied>(transposed);
+  const auto X = torch::randint(7, {6});
+  DataParallel net(module, cpus(3));
+  torch::optim::SGD optimizer(net.parameters(), 0.5);
+  for (int step = 0; step < 3; ++step) {
+    CHECK(net.forward(X).equal(joined_chunks(module, X, 3)));
+    optimizer.zero_grad();
+    joined_chunks(module, X, 3).square().sum().backward();
+    const auto words = module->words->weight.grad().clone();
+    const auto hidden = module->hidden->weight.grad().clone();
+    optimizer.zero_grad();
+    net.forward(X).square().sum().backward();
+    CHECK(torch::allclose(module->words->weight.grad(), words, 1e-5, 1e-5));
+    CHECK(torch::allclose(module->hidden->weight.grad(), hidden, 1e-5, 1e-5));
+    optimizer.step();
+  }
+}
+
+TEST_CASE(
+    "weights that a layer was given as an option are copied to the replicas and stay trainable") {
+  torch::manual_seed(14);
+  const auto words = torch::randn({5, 3});
+  nn::Sequential module(
+      nn::Embedding::from_pretrained(words, nn::EmbeddingFromPretrainedOptions().freeze(false)),
+      nn::Linear(3, 2));
+  const auto weight = module->parameters()[0];
+  const auto* data = weight.data_ptr();
+  const auto X = torch::tensor({0, 1, 2, 3, 4, 4});
+  DataParallel net(module, cpus(3));
+  CHECK(net.forward(X).equal(joined_chunks(module, X, 3)));
+  CHECK(weight.data_ptr() == data);
+  REQUIRE(weight.requires_grad());
+  net.forward(X).square().sum().backward();
+  const auto grad = weight.grad().clone();
+  module->zero_grad();
+  joined_chunks(module, X, 3).square().sum().backward();
+  CHECK(close(grad, weight.grad()));
+}
+
+TEST_CASE("a layer that is in a module twice is as one in the replicas") {
+  torch::manual_seed(12);
+  nn::Linear layer(3, 3);
+  nn::Sequential module(layer, nn::Tanh(), layer);
+  const auto X = torch::randn({6, 3});
+  DataParallel net(module, cpus());
+  net.forward(X).sum().backward();
+  const auto grad = layer->weight.grad().clone();
+  layer->zero_grad();
+  const auto expected = joined_chunks(module, X, 2);
+  expected.sum().backward();
+  CHECK(close(grad, layer->weight.grad()));
+  CHECK(net.forward(X).equal(expected));
+}
+
+namespace {
+
+// A layer of one's own: nobody else knows its members.
+struct ScaleImpl : nn::Cloneable<ScaleImpl> {
+  ScaleImpl() { reset(); }
+  void reset() override {
+    weight = register_parameter("weight", torch::randn({3}));
+    shift = register_buffer("shift", torch::randn({3}));
+  }
+  void exchange(const Tensor& value) { weight = parameters_["weight"] = value; }
+  Tensor forward(const Tensor& x) { return x * weight + shift; }
+  Tensor weight, shift;
+};
+TORCH_MODULE(Scale);
+
+}  // namespace
+
+TEST_CASE("a parameter that was exchanged after the construction is seen by the replicas") {
+  torch::manual_seed(13);
+  nn::Linear linear(3, 3);
+  nn::BatchNorm1d norm(3);
+  Scale scale;
+  nn::Sequential module(linear, norm, scale);
+  module->eval();
+  const auto X = torch::randn({6, 3});
+  DataParallel net(module, cpus());
+  const auto check = [&](const Tensor& changed) {
+    CHECK(net.forward(X).equal(joined_chunks(module, X, 2)));
+    changed.mutable_grad() = Tensor();
+    net.forward(X).square().sum().backward();
+    const auto grad = changed.grad().clone();
+    changed.mutable_grad() = Tensor();
+    joined_chunks(module, X, 2).square().sum().backward();
+    CHECK(torch::allclose(changed.grad(), grad, 1e-5, 1e-5));
+  };
+  linear->weight = torch::randn({3, 3}, torch::requires_grad());
+  check(linear->weight);
+  norm->running_mean = torch::randn({3});
+  check(linear->weight);
+  linear->bias = Tensor();
+  check(linear->weight);
+  scale->exchange(torch::randn({3}, torch::requires_grad()));
+  check(scale->weight);
+  linear->register_parameter("more", torch::zeros({1}));
+  CHECK_THAT(error_of([&] { net.forward(X); }), ContainsSubstring("torch::nn::LinearImpl"));
+}
+
+TEST_CASE("a member that is another layer's tensor is refused where nobody can set it anew") {
+  struct TiesOwn : nn::Cloneable<TiesOwn> {
+    TiesOwn() { reset(); }
+    void reset() override {
+      first = register_module("first", Scale());
+      second = register_module("second", Scale());
+      second->weight = first->weight;
+    }
+    Tensor forward(const Tensor& x) { return second(first(x)); }
+    Scale first = nullptr, second = nullptr;
+  };
+  struct Keeps : nn::Cloneable<Keeps> {
+    Keeps() { reset(); }
+    void reset() override {
+      linear = register_module("linear", nn::Linear(3, 3));
+      weight = linear->weight;
+    }
+    Tensor forward(const Tensor& x) { return linear(x).matmul(weight); }
+    nn::Linear linear = nullptr;
+    Tensor weight;
+  };
+  const auto refused = [](auto module, const std::string& name) {
+    const torch::optim::SGD holds_them_too(module->parameters(), 0.1);
+    const auto before = cpu_generator().get_state();
+    const auto error = error_of([&] { DataParallel net(module, cpus()); });
+    INFO(error);
+    CHECK_THAT(error, ContainsSubstring("sconce::nn::DataParallel: expected ") &&
+                          ContainsSubstring("members that are tensors of its own") &&
+                          ContainsSubstring(name));
+    CHECK(cpu_generator().get_state().equal(before));
+  };
+  refused(std::make_shared<TiesOwn>(), "ScaleImpl");
+  refused(std::make_shared<Keeps>(), "Keeps");
+  nn::RNNCell cell(3, 3), other(3, 3);
+  other->weight_hh = cell->weight_hh;
+  refused(nn::Sequential(cell, other), "RNNCellImpl");
+  struct Given : nn::Cloneable<Given> {
+    explicit Given(const Tensor& value) : scale(value) { reset(); }
+    void reset() override { register_buffer("scale", scale); }
+    Tensor forward(const Tensor& x) { return x * scale; }
+    Tensor scale;
+  };
+  CHECK_THAT(error_of([&] { DataParallel net(std::make_shared<Given>(torch::ones(3)), cpus()); }),
+             ContainsSubstring("Given that registers a tensor of its own for 'scale'"));
+  DataParallel fine(nn::Sequential(Scale(), Scale(), nn::RNNCell(3, 3)), cpus());
+  CHECK(fine.forward(torch::ones({4, 3})).size(0) == 4);
+}
+
+TEST_CASE("a ParameterList or ParameterDict is refused, saying where its parameters may be") {
+  struct Around : nn::Cloneable<Around> {
+    void reset() override {
+      list = register_module("list", nn::ParameterList(torch::ones({3})));
+      dict = register_module("dict", nn::ParameterDict());
+    }
+    Tensor forward(const Tensor& x) { return x * list->parameters()[0]; }
+    nn::ParameterList list = nullptr;
+    nn::ParameterDict dict = nullptr;
+  };
+  const auto module = std::make_shared<Around>();
+  module->reset();
+  const auto error = [&] { return error_of([&] { DataParallel net(module, cpus()); }); };
+  CHECK_THAT(error(), ContainsSubstring("sconce::nn::DataParallel: expected modules that can be "
+                                        "cloned, got torch::nn::ParameterListImpl") &&
+                          ContainsSubstring("register_parameter") &&
+                          !ContainsSubstring("derived from"));
+  module->list = module->replace_module("list", nn::ParameterList());
+  module->dict->insert("a", torch::ones({3}));
+  CHECK_THAT(error(), ContainsSubstring("got torch::nn::ParameterDictImpl"));
+  module->dict->clear();
+  DataParallel empty(module, cpus());
+  module->list->append(torch::ones({3}));
+  CHECK_THAT(error_of([&] {
+               empty.forward(torch::ones({4, 3}));
+             }),
+             ContainsSubstring("got torch::nn::ParameterListImpl"));
+}
+
 TEST_CASE("devices that are not there are refused") {
   const auto refused = [](DataParallelOptions options) {
     return error_of([&] { DataParallel net(nn::Linear(3, 2), options); });

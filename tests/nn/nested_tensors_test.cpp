@@ -1,9 +1,16 @@
 #include "sconce/nn/nested_tensors.hpp"
 
+#include <ATen/core/List.h>
+
+#include <array>
+#include <deque>
+#include <filesystem>
 #include <string>
+#include <unordered_map>
 
 #include "catch.hpp"
 
+using sconce::nn::ContainerOfTensors;
 using sconce::nn::for_each_tensor;
 using sconce::nn::NestedTensors;
 using torch::Tensor;
@@ -84,4 +91,20 @@ TEST_CASE("values are alike with equal lengths, keys and undefined tensors") {
   CHECK_FALSE(alike({{t, t}, {{1, t}, {2, t}}, t, {t, t}}));
   CHECK_FALSE(alike({{t, t}, {{1, t}}, {}, {t, t}}));
   CHECK_FALSE(alike({{t, t}, {{1, t}}, t, {t, {}}}));
+}
+
+TEST_CASE(
+    "a container of tensors is told from other types, at any depth, to be refused if unknown") {
+  STATIC_CHECK(ContainerOfTensors<std::array<Tensor, 2>>);
+  STATIC_CHECK(ContainerOfTensors<std::unordered_map<std::string, Tensor>>);
+  STATIC_CHECK(ContainerOfTensors<at::TensorList>);
+  STATIC_CHECK(ContainerOfTensors<c10::List<Tensor>>);
+  STATIC_CHECK(ContainerOfTensors<Tensor[2][3]>);
+  STATIC_CHECK(ContainerOfTensors<std::deque<std::pair<int, std::vector<Mine>>>>);
+  STATIC_CHECK_FALSE(ContainerOfTensors<std::array<int, 2>>);
+  STATIC_CHECK_FALSE(ContainerOfTensors<std::unordered_map<std::string, int>>);
+  STATIC_CHECK_FALSE(ContainerOfTensors<at::IntArrayRef>);
+  STATIC_CHECK_FALSE(ContainerOfTensors<char[5]>);
+  STATIC_CHECK_FALSE(ContainerOfTensors<std::filesystem::path>);
+  STATIC_CHECK_FALSE(ContainerOfTensors<Tensor>);
 }

@@ -20,15 +20,15 @@ inline std::string contents(const std::filesystem::path& file) {
 /// A fresh empty folder that is removed, with all that is in it, at the end of its scope.
 class TempDir {
  public:
-  /// Makes the folder under the system's place for temporary files.
-  TempDir() {
+  /// Makes the folder under `parent`, by default the system's place for temporary files.
+  explicit TempDir(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
     std::random_device random;
     for (int attempt = 0; attempt < 100; ++attempt) {
       const std::string name = "sconce-" + std::to_string(random()) + std::to_string(random());
-      path_ = std::filesystem::temp_directory_path() / name;
+      path_ = parent / name;
       if (std::filesystem::create_directory(path_)) return;
     }
-    throw std::runtime_error("TempDir: no free name under " + path_.parent_path().string());
+    throw std::runtime_error("TempDir: no free name under " + parent.string());
   }
 
   /// Removes the folder; what cannot be removed stays, for a destructor must not throw.

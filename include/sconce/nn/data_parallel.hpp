@@ -60,13 +60,17 @@ class DataParallelBase : public torch::nn::Module {
   using Layers = std::vector<std::shared_ptr<torch::nn::Module>>;
 
   void make_replicas();
+  Tensors current_tensors() const;
+  bool is_changed() const;
 
   std::shared_ptr<torch::nn::Module> module_;
   std::vector<torch::Device> device_ids_;
   torch::Device output_device_;
   int64_t dim_;
   Layers layers_;  // those that the replicas copied; empty where they have to be copied again
-  std::vector<Replica> replicas_;  // all but the module itself
+  std::vector<torch::Tensor*> members_;  // of the layers
+  Tensors tensors_;                      // of the layers, and their members' values
+  std::vector<Replica> replicas_;        // all but the module itself
 };
 
 /// Runs a module on several devices at once: cuts the batch into a chunk a device, runs a replica
@@ -83,8 +87,11 @@ class DataParallelBase : public torch::nn::Module {
 ///
 /// Replica 0 is the module itself, in the caller's thread, so its buffers (BatchNorm's statistics)
 /// change as by the first chunk alone; changes in other replicas are lost. The replicas are made at
-/// construction, and again when a layer was exchanged; each forward copies the parameters, the
-/// buffers and the training modes to them, and nothing else: set other members of a module before.
+/// construction, and again when a layer, a parameter or a buffer was exchanged; each forward copies
+/// the parameters, the buffers and the training modes to them, and nothing else: set other members
+/// of a module before. Members of LibTorch's usual layers may be set to any tensor, such as another
+/// layer's weight, which ties the two; those of other classes have to be as `reset` sets them,
+/// which is checked when replicas are made.
 /// Replicas run with the caller's grad mode, autocast, number of intra-op threads and current
 /// streams. Their backward on GPUs is parallel, that on CPUs is not. One forward at a time.
 ///
@@ -99,7 +106,8 @@ class DataParallel : public DataParallelBase {
   /// any GPU. A module that holds an uninitialized lazy layer may be given, but not run before it
   /// is initialized.
   /// @throw c10::Error if the module is null or, with several devices, cannot be cloned: all in it
-  /// must derive from `torch::nn::Cloneable`; also if a device is not there.
+  /// must derive from `torch::nn::Cloneable`, with members as said above; also if a device is not
+  /// there.
   explicit DataParallel(std::shared_ptr<M> module, DataParallelOptions options = {})
       : DataParallelBase(std::move(module), options) {}
 

@@ -12,13 +12,29 @@
 
 namespace sconce::nn {
 
+template <class T>
+struct NestedTensors;
+
+/// A container of tensors, at any depth: `NestedTensors` knows some of them.
+template <class T>
+concept ContainerOfTensors = (requires { typename T::value_type; } &&
+                              NestedTensors<typename T::value_type>::any) ||
+                             (std::is_array_v<T> &&
+                              NestedTensors<std::remove_all_extents_t<T>>::any);
+
 /// Where the tensors of a `T` are, for what takes and returns tensors within vectors, tuples,
-/// pairs, maps and optionals, at any depth. Any other type holds none, unless it is specialized:
+/// pairs, maps and optionals, at any depth. Another container of tensors, such as `std::array`,
+/// `std::unordered_map` and `at::TensorList`, does not compile: its tensors would be passed over.
+/// Any other type holds none. A type that is specialized can hold some or, whatever it is, none:
 /// `any` says whether a `T` can hold tensors, `only` whether it holds nothing else besides keys,
 /// `for_each(value, f)` calls `f` with each tensor of a `T&` or `const T&` in a fixed order, and
 /// `alike(a, b)` says whether two have the same lengths, keys and undefined tensors.
 template <class T>
 struct NestedTensors {
+  static_assert(!ContainerOfTensors<T>,
+                "sconce::nn::NestedTensors: the tensors in a container of this type would be "
+                "passed over: use std::vector, tuple, pair, map or optional of them, or specialize "
+                "NestedTensors");
   static constexpr bool any = false;
   static constexpr bool only = false;
   template <class Value, class F>
