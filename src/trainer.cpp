@@ -156,6 +156,15 @@ void check_ranks(const distributed::ProcessGroup& group, int64_t batches, torch:
   }
 }
 
+// Those of all groups; `Optimizer::parameters` knows the first only.
+std::vector<torch::Tensor> parameters_of(const torch::optim::Optimizer& optimizer) {
+  std::vector<torch::Tensor> all;
+  for (const auto& group : optimizer.param_groups()) {
+    all.insert(all.end(), group.params().begin(), group.params().end());
+  }
+  return all;
+}
+
 // std::format is missing from some of the supported compilers.
 template <class... A>
 std::string format(const char* pattern, A... values) {
@@ -395,7 +404,7 @@ std::optional<EpochMetrics> Trainer::train_model(const Model& model,
       scaler_.scale(of_step == 1 ? loss : loss / of_step).backward();
       epoch.sums.add(loss, output, y);
     }
-    step(model, optimizer, data);
+    step(optimizer, data);
     epoch.batch += of_step;
     if (after_step && epoch.batch < batches && after_step()) return {};
   }
@@ -408,10 +417,11 @@ std::optional<EpochMetrics> Trainer::train_model(const Model& model,
       .epoch = 1, .loss = loss, .train_acc = accuracy, .examples = examples, .seconds = seconds};
 }
 
-void Trainer::step(const Model& model, torch::optim::Optimizer& optimizer, const FitData& data) {
+void Trainer::step(torch::optim::Optimizer& optimizer, const FitData& data) {
   if (options_.gradient_clip_val > 0) {
     scaler_.unscale_(optimizer);
-    nn::clip_grad_norm_(model.module.parameters(), options_.gradient_clip_val);
+    // Not the model's: gradients of what is not stepped are neither zeroed nor unscaled.
+    nn::clip_grad_norm_(parameters_of(optimizer), options_.gradient_clip_val);
   }
   scaler_.step(optimizer);
   scaler_.update();

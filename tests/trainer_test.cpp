@@ -290,6 +290,53 @@ TEST_CASE("gradient_clip_val bounds the step") {
   CHECK(step <= 1.001e-3);
 }
 
+TEST_CASE("gradients are clipped over what the optimizer steps and no others") {
+  const auto precision = GENERATE(Precision::fp32, Precision::fp16);
+  const bool is_frozen = GENERATE(false, true);  // or trained on, without an optimizer
+  auto model = net_without_dropout(), twin = net_without_dropout();
+  for (auto& parameter : model[0]->parameters()) {
+    parameter.set_requires_grad(!is_frozen);
+    parameter.mutable_grad() = torch::full_like(parameter, 1e30);  // of an earlier fit
+  }
+  const torch::optim::SGDOptions options(0.1);
+  sconce::optim::SGD optimizer(model[2]->parameters(), options);
+  sconce::optim::SGD twin_optimizer(twin[2]->parameters(), options);
+  const Batches batches(points(64), {.batch_size = 16});
+  Trainer trainer({.gradient_clip_val = 0.5, .precision = precision});
+  sconce::amp::GradScaler scaler({.device = torch::kCPU, .enabled = precision == Precision::fp16});
+  trainer.fit_epoch(model, optimizer, {batches});
+  for (const auto [x, y] : batches) {
+    twin->zero_grad();
+    torch::Tensor loss;
+    {
+      const sconce::amp::AutocastGuard autocast(
+          torch::kCPU, {.dtype = torch::kHalf, .enabled = precision == Precision::fp16});
+      loss = torch::nn::functional::cross_entropy(twin->forward(x), y);
+    }
+    scaler.scale(loss).backward();
+    scaler.unscale_(twin_optimizer);
+    sconce::nn::clip_grad_norm_(twin[2]->parameters(), 0.5);
+    scaler.step(twin_optimizer);
+    scaler.update();
+  }
+  CHECK(model[2]->parameters()[0].equal(twin[2]->parameters()[0]));
+  CHECK_FALSE(model[2]->parameters()[0].equal(net_without_dropout()[2]->parameters()[0]));
+}
+
+TEST_CASE("gradients are clipped over all groups of the optimizer together") {
+  auto model = net_without_dropout();
+  torch::optim::SGD optimizer({torch::optim::OptimizerParamGroup(model[0]->parameters()),
+                               torch::optim::OptimizerParamGroup(model[2]->parameters())},
+                              torch::optim::SGDOptions(1.0));
+  const Batches one(points(16), {.batch_size = 16});
+  Trainer({.gradient_clip_val = 1e-3}).fit_epoch(model, optimizer, {one});
+  double squares = 0;
+  for (const auto& parameter : model->parameters()) {
+    squares += parameter.grad().square().sum().item<double>();
+  }
+  CHECK(std::sqrt(squares) == Catch::Approx(1e-3).epsilon(1e-4));
+}
+
 TEST_CASE("modules, holders and shared pointers are models") {
   Plain module;
   auto pointer = std::make_shared<Plain>();

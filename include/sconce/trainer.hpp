@@ -44,7 +44,8 @@ enum class Precision {
 struct TrainerOptions {
   int max_epochs = 1;            ///< at least 1
   int num_gpus = 0;              ///< 0 or 1; 1 on a machine without a GPU warns and uses the CPU
-  double gradient_clip_val = 0;  ///< largest norm of all gradients together; 0 clips nothing
+  double gradient_clip_val = 0;  ///< largest norm of all gradients that the optimizer steps, taken
+                                 ///< together; 0 clips nothing
   Precision precision = Precision::fp32;
   int accumulate_grad_batches = 1;  ///< batches whose mean gradient makes one step; at least 1
   std::optional<torch::Device> device = {};  ///< a device by name, in the place of num_gpus
@@ -214,7 +215,7 @@ class Trainer {
   std::pair<torch::Tensor, torch::Tensor> output_and_loss(const Model& model,
                                                           const torch::Tensor& x,
                                                           const torch::Tensor& y) const;
-  void step(const Model& model, torch::optim::Optimizer& optimizer, const FitData& data);
+  void step(torch::optim::Optimizer& optimizer, const FitData& data);
   double test_model(const Model& model, const data::Batches& batches) const;
 
   TrainerOptions options_;
