@@ -1,6 +1,7 @@
 #include "sconce/trainer.hpp"
 
 #include <ATen/Context.h>
+#include <c10/util/accumulate.h>
 #include <torch/nn/functional/loss.h>
 
 #include <algorithm>
@@ -115,7 +116,12 @@ class Sums {
     add(output, target);
   }
   void add(const torch::Tensor& output, const torch::Tensor& target) {
-    sums_[1] += output.detach().argmax(1).eq(target).sum();
+    const auto classes = output.detach().argmax(1);
+    TORCH_CHECK(classes.sizes() == target.sizes(), "sconce::Trainer: expected a target of sizes ",
+                classes.sizes(), ", got ", target.sizes(), ": a class for each of the logits ",
+                output.sizes());
+    const auto answers = c10::multiply_integers(target.sizes().slice(1));  // of an example
+    sums_[1] += classes.eq(target).sum(torch::kDouble) / answers;
     examples_ += target.size(0);
   }
 
@@ -135,7 +141,7 @@ class Sums {
   }
 
  private:
-  torch::Tensor sums_;  // (2,): loss times examples, right answers
+  torch::Tensor sums_;  // (2,): loss times examples, and shares of right answers, one an example
   int64_t examples_ = 0;
 };
 

@@ -348,6 +348,39 @@ TEST_CASE("modules, holders and shared pointers are models") {
   CHECK_NOTHROW(trainer.fit(holder, optimizer, data()));
 }
 
+// Logits of two classes for each element of its data.
+struct SignOfEach : torch::nn::Module {
+  torch::Tensor forward(const torch::Tensor& x) { return torch::stack({-x, x}, 1) * scale; }
+  torch::Tensor scale = register_parameter("scale", torch::ones({1}));
+};
+
+TEST_CASE("of logits for each pixel the accuracy is the share of the pixels") {
+  SignOfEach model;
+  torch::manual_seed(1);
+  const auto x = torch::randn({10, 4, 5});
+  auto y = x.gt(0).to(torch::kLong);  // (10, 4, 5)
+  y.select(1, 0).mul_(-1).add_(1);    // a quarter of them is wrong
+  const Batches batches({x, y}, {.batch_size = 4});
+  CHECK(Trainer().evaluate(model, batches) == Catch::Approx(0.75));
+  torch::optim::SGD optimizer(model.parameters(), 0.0);
+  const auto metrics = Trainer().fit_epoch(model, optimizer, {batches});
+  CHECK(metrics.train_acc == Catch::Approx(0.75));
+  CHECK(metrics.examples == 10);
+}
+
+TEST_CASE("a target that is no class for each of the logits is refused with both sizes") {
+  Plain model;
+  torch::optim::SGD optimizer(model.parameters(), 0.1);
+  const auto x = torch::randn({2, 2});
+  const Batches probabilities({x, torch::full({2, 2}, 0.5)}, {.batch_size = 2});
+  CHECK_THROWS_WITH(
+      Trainer().fit_epoch(model, optimizer, {probabilities}),
+      ContainsSubstring("sconce::Trainer: expected a target of sizes [2], got [2, 2]"));
+  const Batches column({x, torch::zeros({2, 1}, torch::kLong)}, {.batch_size = 2});
+  CHECK_THROWS_WITH(Trainer().evaluate(model, column),
+                    ContainsSubstring("expected a target of sizes [2], got [2, 1]"));
+}
+
 TEST_CASE("evaluate runs in evaluation mode and records no gradient") {
   struct Watching : Plain {
     torch::Tensor forward(const torch::Tensor& x) {

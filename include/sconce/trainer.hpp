@@ -85,7 +85,8 @@ struct FitData {
   std::function<bool()> should_stop = {};
 };
 
-/// What one epoch came to. Accuracies are shares of 1; test_acc is empty without test data.
+/// What one epoch came to. Accuracies are shares of 1 of all answers, of which an example may have
+/// several; test_acc is empty without test data.
 struct EpochMetrics {
   int epoch = 0;                        ///< counted from 1
   double loss = 0;                      ///< mean cross entropy over the examples
@@ -106,14 +107,16 @@ struct FitResult {
 
 /// Trains a classifier: the loop of d2l's `Trainer`, by cross entropy.
 /// A model is any module, holder or `std::shared_ptr` of a module whose `forward` takes the data
-/// `(N, ...)` and returns the logits `(N, classes)`; the target is int64 `(N,)`. It may be a
-/// `nn::DataParallel` of one, whose first device is the trainer's, or, with a process group, must
-/// be a `nn::DistributedDataParallel` of one: then every rank makes the same calls, each with its
-/// own rows (`data::DistributedSampler`) in as many batches as the others.
-/// The loop reads nothing from the device within an epoch (but for an optimizer that is not one of
-/// sconce's in fp16, and saves); at its end it reads the sums, and the test's sums where there is
-/// one.
+/// `(N, ...)` and returns the logits `(N, classes, ...)`; the target is int64 `(N, ...)`, a class
+/// for each of them: `(N,)`, or `(N, H, W)` for a class a pixel. It may be a `nn::DataParallel` of
+/// one, whose first device is the trainer's, or, with a process group, must be a
+/// `nn::DistributedDataParallel` of one: then every rank makes the same calls, each with its own
+/// rows (`data::DistributedSampler`) in as many batches as the others. The loop reads nothing from
+/// the device within an epoch (but for an optimizer that is not one of sconce's in fp16, and
+/// saves); at its end it reads the sums, and the test's sums where there is one.
 class Trainer {
+  struct None {};
+
  public:
   /// @throw c10::Error if max_epochs or accumulate_grad_batches is below 1, num_gpus is not 0 or 1,
   /// gradient_clip_val is negative or not finite, num_gpus and device are both given, the device is
@@ -140,7 +143,8 @@ class Trainer {
   /// With a checkpoint the result is, bit for bit on the CPU, the same however often the fit was
   /// stopped, killed and resumed, with the same data, options and number of threads; from three
   /// ranks on the first step after it may add their gradients in another order.
-  /// @throw c10::Error if `data.train` or `data.test` has no batches; with a checkpoint if the
+  /// @throw c10::Error if `data.train` or `data.test` has no batches; if a target is no class for
+  /// each of the logits; with a checkpoint if the
   /// optimizer is none of sconce's, its group is not the trainer's, fast_dev_run is set or the data
   /// has another number of batches than when it was saved, and what Checkpoint throws; if
   /// save_every is negative, or it or should_stop is without a checkpoint; in a process group if
@@ -153,8 +157,9 @@ class Trainer {
 
   /// Trains the model, which is on the device already, once over `data.train`, in its order, with
   /// what goes along, and does not test. Leaves it in training mode. The result is epoch 1.
-  /// @throw c10::Error if there are no batches, or a checkpoint or should_stop, which are `fit`'s;
-  /// in a process group as `fit`; else what the model throws.
+  /// @throw c10::Error if there are no batches, if a target is no class for each of the logits, or
+  /// with a checkpoint, save_every or should_stop, which are `fit`'s; in a process group as `fit`;
+  /// else what the model throws.
   template <class M>
   EpochMetrics fit_epoch(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
     const Model checked = as_model(model);
@@ -166,7 +171,8 @@ class Trainer {
   /// classifies rightly. Runs in the trainer's precision, without gradients and in evaluation mode,
   /// and restores the mode of every module in the model. In a process group the share is that of
   /// all ranks' batches, of which a rank may have none, and buffers become those of rank 0.
-  /// @throw c10::Error if there are no batches; else what the model throws.
+  /// @throw c10::Error if there are no batches or a target is no class for each of the logits; else
+  /// what the model throws.
   template <class M>
   double evaluate(M& model, const data::Batches& batches) const {
     return test_model(as_model(model), batches);
