@@ -381,9 +381,9 @@ std::pair<torch::Tensor, torch::Tensor> Trainer::output_and_loss(const Model& mo
 
 EpochMetrics Trainer::train_epoch(const Model& model, torch::optim::Optimizer& optimizer,
                                   const FitData& data) {
-  TORCH_CHECK(data.checkpoint == nullptr && !data.should_stop,
-              "sconce::Trainer::fit_epoch: expected neither checkpoint nor should_stop, which fit "
-              "takes");
+  TORCH_CHECK(data.checkpoint == nullptr && data.save_every == 0 && !data.should_stop,
+              "sconce::Trainer::fit_epoch: expected no checkpoint, save_every or should_stop, ",
+              "which fit takes");
   Epoch epoch(device_);
   return *train_model(model, optimizer, data, epoch, {});
 }

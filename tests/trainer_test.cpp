@@ -627,6 +627,10 @@ TEST_CASE("what goes along with a checkpoint is checked before the training") {
   CHECK_THROWS_WITH(Trainer({.fast_dev_run = true}).fit(model, optimizer, with),
                     ContainsSubstring("fast_dev_run"));
   CHECK_THROWS_WITH(Trainer().fit_epoch(model, optimizer, with), ContainsSubstring("fit_epoch"));
+  auto only_save_every = data();
+  only_save_every.save_every = 1;
+  CHECK_THROWS_WITH(Trainer().fit_epoch(model, optimizer, only_save_every),
+                    ContainsSubstring("save_every"));
   Trainer().fit(model, optimizer, with);
   auto other = data(96, /*batch_size=*/8);
   other.checkpoint = &checkpoint;
