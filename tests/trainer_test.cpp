@@ -68,6 +68,7 @@ TEST_CASE("the trainer's defaults are d2l's") {
   CHECK(options.num_gpus == 0);
   CHECK(options.gradient_clip_val == 0);
   CHECK(Trainer().device() == sconce::cpu());
+  CHECK(Trainer({}).device() == sconce::cpu());
 }
 
 TEST_CASE("the trainer refuses options that cannot be, naming them") {

@@ -4,6 +4,7 @@
 #include <torch/optim/optimizer.h>
 
 #include <functional>
+#include <initializer_list>
 #include <iosfwd>
 #include <memory>
 #include <optional>
@@ -122,6 +123,8 @@ class Trainer {
   /// gradient_clip_val is negative or not finite, num_gpus and device are both given, the device is
   /// not there, or the precision is tf32 and the device no GPU.
   explicit Trainer(TrainerOptions options = {});
+  /// `Trainer({})`, which could else be a copy too: without options.
+  explicit Trainer(std::initializer_list<None>) : Trainer() {}
 
   /// The device that models and batches are moved to.
   torch::Device device() const { return device_; }
