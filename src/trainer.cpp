@@ -234,6 +234,7 @@ class Trainer::Saver {
   // Goes on where the checkpoint was, if there is one.
   void load(FitResult& result, Epoch& epoch) {
     if (data_.checkpoint == nullptr) return;
+    data_.checkpoint->lock();
     const auto saved = data_.checkpoint->load(parts_);
     if (!saved) return;
     const FitProgress progress = as_fit_progress(saved->extra);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <filesystem>
 #include <limits>
 #include <sstream>
 
@@ -642,6 +643,56 @@ TEST_CASE("what goes along with a checkpoint is checked before the training") {
   CHECK_THROWS_WITH(Trainer().fit(model, optimizer, without), ContainsSubstring("a checkpoint"));
   with.save_every = -1;
   CHECK_THROWS_WITH(Trainer().fit(model, optimizer, with), ContainsSubstring("save_every"));
+}
+
+namespace {
+
+// A model of its own, an optimizer, and what else a fit with a checkpoint takes.
+struct Fitting {
+  explicit Fitting(sconce::io::Checkpoint& checkpoint, double lr = 0.1) : optimizer(parts(), lr) {
+    with = data();
+    with.checkpoint = &checkpoint;
+  }
+  std::vector<torch::Tensor> parts() { return model->parameters(); }
+  sconce::FitResult run(sconce::TrainerOptions options = {}) {
+    return Trainer(options).fit(model, optimizer, with);
+  }
+
+  torch::nn::Sequential model = net();
+  sconce::optim::SGD optimizer;
+  sconce::FitData with = data();
+};
+
+torch::Tensor saved_weight(const std::filesystem::path& file) {
+  const auto saved = sconce::io::load_torch(file).toGenericDict();
+  return saved.at("model").toGenericDict().at("0.weight").toTensor();
+}
+
+}  // namespace
+
+TEST_CASE("a second fit with the same checkpoint is saved as the first was") {
+  const sconce::test::TempDir folder;
+  sconce::io::Checkpoint checkpoint(folder.path());
+  Fitting first(checkpoint), second(checkpoint, /*lr=*/0.3);
+  first.run({.max_epochs = 3});
+  CHECK(saved_weight(checkpoint.latest()).equal(first.parts()[0]));
+  CHECK(second.run({.max_epochs = 2}).epochs.size() == 2);
+  CHECK(saved_weight(checkpoint.latest()).equal(second.parts()[0]));
+}
+
+TEST_CASE("a fit whose checkpoints' folder another one writes is refused before its first step") {
+  const sconce::test::TempDir folder;
+  const std::string name = folder.path().string();
+  std::optional<sconce::io::Checkpoint> other(folder.path());
+  sconce::io::Checkpoint checkpoint(folder.path());
+  Fitting fitting(checkpoint), fits(*other);
+  fits.run();
+  CHECK_THROWS_WITH(fitting.run(),
+                    ContainsSubstring(name + ": expected a folder in which nobody else saves"));
+  other.reset();
+  CHECK_THROWS_WITH(fitting.run(),
+                    ContainsSubstring(name + ": expected a folder without checkpoints, or resume"));
+  CHECK(fitting.parts()[0].equal(net()->parameters()[0]));
 }
 
 TEST_CASE("num_gpus chooses the first GPU", "[gpu]") {

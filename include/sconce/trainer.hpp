@@ -143,7 +143,8 @@ class Trainer {
   /// Prepares the model, then trains it for max_epochs over `data.train`, whose order is that of
   /// the epoch's number from 0, and tests after each. An epoch's last step may be of fewer batches.
   /// Leaves the model on the device, in training mode, with its own values and not the averages.
-  /// With a checkpoint the result is, bit for bit on the CPU, the same however often the fit was
+  /// With a checkpoint, whose folder it keeps from before the first step to the Checkpoint's end,
+  /// the result is, bit for bit on the CPU, the same however often the fit was
   /// stopped, killed and resumed, with the same data, options and number of threads; from three
   /// ranks on the first step after it may add their gradients in another order.
   /// @throw c10::Error if `data.train` or `data.test` has no batches; if a target is no class for
