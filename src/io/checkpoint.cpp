@@ -5,6 +5,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/Type.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <torch/nn/module.h>
@@ -18,6 +19,7 @@
 #include <exception>
 #include <map>
 #include <regex>
+#include <typeinfo>
 
 #include "distributed/gather_bytes.hpp"
 #include "io/whole_file.hpp"
@@ -140,6 +142,28 @@ c10::impl::GenericDict states_of(const RunParts& parts) {
   return states;
 }
 
+// An optimizer takes the state of another class with the same keys, and so does a scheduler.
+c10::impl::GenericDict classes_of(const RunParts& parts) {
+  auto names = string_dict();
+  const auto insert = [&](const char* key, const auto* part) {
+    if (part != nullptr) names.insert(key, c10::demangle(typeid(*part).name()));
+  };
+  insert("optimizer", parts.optimizer);
+  insert("scheduler", parts.scheduler);
+  return names;
+}
+
+void check_classes(const IValue& saved, const RunParts& parts, const std::string& where) {
+  for (const auto& entry : classes_of(parts)) {
+    const std::string key = entry.key().toStringRef();
+    const IValue name = require(saved, key.c_str(), where);
+    TORCH_CHECK(name.isString(), where, ": expected a name for '", key, "' of 'classes'");
+    TORCH_CHECK(name.toStringRef() == entry.value().toStringRef(), where, ": expected for '", key,
+                "' a ", name.toStringRef(), ", as it was saved, got a ",
+                entry.value().toStringRef());
+  }
+}
+
 void check_parts(const IValue& saved, const RunParts& parts, const std::string& where) {
   const auto check = [&](const char* key, const void* part) {
     const bool is_saved = !require(saved, key, where).isNone();
@@ -151,6 +175,9 @@ void check_parts(const IValue& saved, const RunParts& parts, const std::string& 
   check("scheduler", parts.scheduler);
   check("scaler", parts.scaler);
   check("ema", parts.ema);
+  if (saved.toGenericDict().contains("classes")) {  // else it is of another writer
+    check_classes(saved.toGenericDict().at("classes"), parts, where);
+  }
 }
 
 void load_parts(const IValue& saved, const RunParts& parts, const std::string& where) {
@@ -227,6 +254,7 @@ void Checkpoint::save(const RunParts& parts, const RunProgress& progress,
     take_folder();
     check_own("load before save");
     auto state = states_of(parts);
+    state.insert("classes", classes_of(parts));
     state.insert("generators", random);
     state.insert("epoch", progress.epoch);
     state.insert("batch", progress.batch);

@@ -18,6 +18,7 @@
 #include "sconce/io/safetensors.hpp"
 #include "sconce/io/state_dict.hpp"
 #include "sconce/io/torch_file.hpp"
+#include "sconce/optim/adam.hpp"
 #include "sconce/optim/ema.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/optim/sgd.hpp"
@@ -316,6 +317,29 @@ TEST_CASE("a checkpoint of other parts is refused before anything is changed") {
   parts = other.parts();
   parts.model = &*another;
   CHECK_THROWS_WITH(checkpoint.load(parts), ContainsSubstring("unexpected: 0.weight"));
+}
+
+TEST_CASE("a checkpoint of another optimizer or scheduler is refused before anything is changed") {
+  const TempDir folder;
+  torch::nn::Linear net(2, 1);
+  const auto weight = net->weight.detach().clone();
+  sconce::optim::Adam adam(net->parameters());
+  lr_scheduler::StepLR steps(adam, 2);
+  Checkpoint(folder.path()).save({.model = &*net, .optimizer = &adam, .scheduler = &steps}, {});
+  torch::NoGradGuard no_grad;
+  net->weight.add_(1);
+  Checkpoint resumed(folder.path(), {.resume = true});
+  sconce::optim::AdamW adamw(net->parameters());  // Python's takes the state of an Adam
+  lr_scheduler::ExponentialLR shrinks(adam, 0.5);
+  CHECK_THROWS_WITH(resumed.load({.model = &*net, .optimizer = &adamw, .scheduler = &steps}),
+                    ContainsSubstring("'optimizer' a sconce::optim::Adam, as it was saved, got a "
+                                      "sconce::optim::AdamW"));
+  CHECK_THROWS_WITH(
+      resumed.load({.model = &*net, .optimizer = &adam, .scheduler = &shrinks}),
+      ContainsSubstring("'scheduler' a sconce::optim::lr_scheduler::StepLR, as it was saved"));
+  CHECK(torch::equal(net->weight, weight + 1));
+  CHECK(resumed.load({.model = &*net, .optimizer = &adam, .scheduler = &steps}));
+  CHECK(torch::equal(net->weight, weight));
 }
 
 TEST_CASE("shorter checkpoints, and 2,000 flipped bits of one's values, are refused", "[alone]") {

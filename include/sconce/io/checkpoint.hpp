@@ -64,8 +64,8 @@ struct CheckpointOptions {
 /// if nothing had happened, the states of the random generators (the CPU's and each GPU's)
 /// included. A file is whole or not there, whatever stops the process or the machine, and its
 /// checksums are checked when it is read. `torch.load(path, weights_only=True)` opens it: a dict of
-/// "model", "optimizer", "scheduler", "scaler", "ema" (Python's state dicts, or None), "generators"
-/// (a tensor of bytes a rank: the CPU's
+/// "model", "optimizer", "scheduler", "scaler", "ema" (Python's state dicts, or None), "classes"
+/// (the names of optimizer's and scheduler's), "generators" (a tensor of bytes a rank: the CPU's
 /// state, then the GPUs'), "epoch", "batch", "extra", "best". One Checkpoint at a time writes in a
 /// folder, of this process or another; any number may read. Python: `ModelCheckpoint` of Lightning.
 class Checkpoint {
@@ -94,8 +94,11 @@ class Checkpoint {
   void save(const RunParts& parts, const RunProgress& progress, std::optional<double> metric = {});
 
   /// Brings the parts, and the random generators, to where the latest checkpoint was, and returns
-  /// how far that is; without one, or without `resume`, changes nothing and returns nothing.
-  /// @throw c10::Error naming the file if it is damaged, has other parts than the run, or was written by another number of processes, before
+  /// how far that is; without one, or without `resume`, changes nothing and returns nothing. The
+  /// options of optimizer and scheduler become those of the file, the learning rates too, as with
+  /// Python's `load_state_dict`.
+  /// @throw c10::Error naming the file if it is damaged, has other parts than the run or an
+  /// optimizer or scheduler of another class, or was written by another number of processes, before
   /// anything is changed; if a part does not fit its state, which leaves those before it changed:
   /// model, optimizer, scheduler, scaler, ema and the generators of GPUs; without `resume` if the
   /// folder holds checkpoints that this object did not write.
