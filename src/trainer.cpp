@@ -19,8 +19,9 @@
 #include "sconce/nn/data_parallel.hpp"
 #include "sconce/optim/ema.hpp"
 #include "sconce/optim/kernel_optimizer.hpp"
-#include "sconce/optim/lr_scheduler_base.hpp"
+#include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/stopwatch.hpp"
+#include "state_values.hpp"
 
 namespace sconce {
 
@@ -235,11 +236,19 @@ class Trainer::Saver {
   void load(FitResult& result, Epoch& epoch) {
     if (data_.checkpoint == nullptr) return;
     data_.checkpoint->lock();
+    const Settings given = settings();
     const auto saved = data_.checkpoint->load(parts_);
     if (!saved) return;
     const FitProgress progress = as_fit_progress(saved->extra);
     TORCH_CHECK(progress.batches == data_.train.size(), who, "expected ", progress.batches,
                 " training batches, as the checkpoint was saved with, got ", data_.train.size());
+    const int64_t accumulate = trainer_.options_.accumulate_grad_batches;
+    TORCH_CHECK(progress.accumulate == accumulate, who, "expected accumulate_grad_batches ",
+                progress.accumulate, ", as the checkpoint was saved with, got ", accumulate);
+    const std::string changes = describe_changes(given, settings());
+    if (!changes.empty() && (group_ == nullptr || group_->rank() == 0)) {
+      TORCH_WARN(who, "goes on with what the checkpoint was saved with: ", changes);
+    }
     result.epochs = progress.epochs;
     epoch.batch = saved->batch;
     epoch.sums.load(progress.sums[group_ == nullptr ? 0 : group_->rank()]);
@@ -268,6 +277,11 @@ class Trainer::Saver {
  private:
   static constexpr auto who = "sconce::Trainer::fit: ";
 
+  Settings settings() const {
+    return settings_of(parts_.optimizer->state_dict(),
+                       data_.scheduler ? data_.scheduler->state_dict() : c10::IValue());
+  }
+
   // Whether any rank is to stop.
   bool should_stop() const {
     if (!data_.should_stop) return false;
@@ -283,7 +297,8 @@ class Trainer::Saver {
     const auto own = epoch.sums.state();
     const auto sums =
         group_ == nullptr ? own.unsqueeze(0) : torch::stack(group_->all_gather(own));  // (ranks, 3)
-    const FitProgress progress = {data_.train.size(), result.epochs, sums, epoch.seconds()};
+    const FitProgress progress = {data_.train.size(), trainer_.options_.accumulate_grad_batches,
+                                  result.epochs, sums, epoch.seconds()};
     const auto epochs = static_cast<int64_t>(result.epochs.size());
     data_.checkpoint->save(parts_, {epochs, epoch.batch, as_ivalue(progress)}, metric);
   }
@@ -330,6 +345,27 @@ void Trainer::check_fit(const Model& model, const FitData& data, const char* who
   if (data.test && group == nullptr) check_batches(data.test->size(), who, "test data");
 }
 
+// The step after a OneCycleLR's last throws, and would do so late.
+void Trainer::check_schedule(const FitData& data, int epochs_done, int64_t batches_done) const {
+  const auto* schedule = dynamic_cast<const optim::lr_scheduler::OneCycleLR*>(data.scheduler);
+  if (schedule == nullptr) return;
+  const auto steps_of = [&](int64_t batches) {
+    const int64_t accumulate = options_.accumulate_grad_batches;
+    return (batches + accumulate - 1) / accumulate;
+  };
+  const bool by_steps = data.interval == SchedulerInterval::step;
+  const int64_t of_epoch = by_steps ? steps_of(options_.fast_dev_run ? 1 : data.train.size()) : 1;
+  const int64_t max_epochs = options_.fast_dev_run ? 1 : options_.max_epochs;
+  const int64_t left =
+      (max_epochs - epochs_done) * of_epoch - (by_steps ? steps_of(batches_done) : 0);
+  const std::string who = "sconce::Trainer::fit";
+  const int64_t done = require_count(schedule->state_dict(), "last_epoch", who);
+  const int64_t total = require_count(schedule->state_dict(), "total_steps", who);
+  TORCH_CHECK(left <= 0 || done + left <= total, who, ": expected a OneCycleLR of at least ",
+              done + left, " steps, for ", max_epochs, " epochs, got one of ", total,
+              "; from a checkpoint comes one of as many as it was saved with");
+}
+
 FitResult Trainer::fit_model(const Model& model, torch::optim::Optimizer& optimizer,
                              const FitData& data) {
   check_fit(model, data, "sconce::Trainer::fit");
@@ -342,6 +378,7 @@ FitResult Trainer::fit_model(const Model& model, torch::optim::Optimizer& optimi
   FitResult result;
   Epoch epoch(device_);
   saver.load(result, epoch);
+  check_schedule(data, static_cast<int>(result.epochs.size()), epoch.batch);
   for (int i = static_cast<int>(result.epochs.size()); i < max_epochs;
        ++i, epoch = Epoch(device_)) {
     of_epoch.train.set_epoch(i);

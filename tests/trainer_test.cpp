@@ -23,6 +23,7 @@
 #include "support/one_with_gloo.hpp"
 #include "support/require_gpu.hpp"
 #include "support/temp_dir.hpp"
+#include "support/warnings.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using sconce::Precision;
@@ -693,6 +694,67 @@ TEST_CASE("a fit whose checkpoints' folder another one writes is refused before 
   CHECK_THROWS_WITH(fitting.run(),
                     ContainsSubstring(name + ": expected a folder without checkpoints, or resume"));
   CHECK(fitting.parts()[0].equal(net()->parameters()[0]));
+}
+
+TEST_CASE("a fit is resumed with as many batches a step as it was saved with") {
+  const sconce::test::TempDir folder;
+  sconce::io::Checkpoint checkpoint(folder.path(), {.resume = true});
+  Fitting fitting(checkpoint);
+  fitting.run({.accumulate_grad_batches = 2});
+  CHECK_THROWS_WITH(
+      fitting.run({.max_epochs = 2, .accumulate_grad_batches = 3}),
+      ContainsSubstring("expected accumulate_grad_batches 2, as the checkpoint was saved with, "
+                        "got 3"));
+}
+
+TEST_CASE("a resumed fit warns of options that its checkpoint replaces, and only then") {
+  const sconce::test::TempDir folder;
+  const bool is_scheduled = GENERATE(false, true);
+  const auto warnings_with = [&](double lr, double gamma, int epochs) {
+    sconce::io::Checkpoint checkpoint(folder.path(), {.resume = true});
+    Fitting fitting(checkpoint, lr);
+    std::optional<sconce::optim::lr_scheduler::ExponentialLR> scheduler;
+    if (is_scheduled) fitting.with.scheduler = &scheduler.emplace(fitting.optimizer, gamma);
+    const sconce::test::Warnings warnings;
+    fitting.run({.max_epochs = epochs});
+    return warnings.messages();
+  };
+  CHECK(warnings_with(0.5, 0.5, 1).empty());
+  CHECK(warnings_with(0.5, 0.5, 2).empty());
+  const auto messages = warnings_with(0.25, 0.125, 3);
+  REQUIRE(messages.size() == 1);
+  CHECK_THAT(messages[0], ContainsSubstring("sconce::Trainer::fit: goes on with what the "
+                                            "checkpoint was saved with: "));
+  if (is_scheduled) {
+    CHECK_THAT(messages[0], ContainsSubstring("scheduler.base_lrs[0] 0.5 in the place of 0.25") &&
+                                ContainsSubstring("scheduler.gamma 0.5 in the place of 0.125") &&
+                                !ContainsSubstring("].lr"));
+  } else {
+    CHECK_THAT(messages[0], ContainsSubstring("param_groups[0].lr 0.5 in the place of 0.25"));
+  }
+}
+
+TEST_CASE("a OneCycleLR that would end before the fit is refused before the first step") {
+  const sconce::test::TempDir folder;
+  const auto run = [&](int epochs, SchedulerInterval interval, int64_t total_steps) {
+    sconce::io::Checkpoint checkpoint(folder.path(), {.resume = true});
+    Fitting fitting(checkpoint);
+    sconce::optim::lr_scheduler::OneCycleLR scheduler(fitting.optimizer, 0.1,
+                                                      {.total_steps = total_steps});
+    fitting.with.scheduler = &scheduler;
+    fitting.with.interval = interval;
+    return fitting.run({.max_epochs = epochs, .accumulate_grad_batches = 4}).epochs.size();
+  };
+  // Six batches are two steps.
+  CHECK_THROWS_WITH(run(3, SchedulerInterval::step, 5),
+                    ContainsSubstring("expected a OneCycleLR of at least 6 steps, for 3 epochs, "
+                                      "got one of 5"));
+  CHECK_THROWS_WITH(run(3, SchedulerInterval::epoch, 2), ContainsSubstring("at least 3 steps"));
+  CHECK(std::filesystem::is_empty(folder.path()));
+  CHECK(run(3, SchedulerInterval::step, 6) == 3);
+  CHECK(run(3, SchedulerInterval::step, 6) == 3);
+  const sconce::test::Warnings of_the_resumed;
+  CHECK_THROWS_WITH(run(4, SchedulerInterval::step, 8), ContainsSubstring("at least 8 steps"));
 }
 
 TEST_CASE("num_gpus chooses the first GPU", "[gpu]") {

@@ -144,16 +144,17 @@ class Trainer {
   /// the epoch's number from 0, and tests after each. An epoch's last step may be of fewer batches.
   /// Leaves the model on the device, in training mode, with its own values and not the averages.
   /// With a checkpoint, whose folder it keeps from before the first step to the Checkpoint's end,
-  /// the result is, bit for bit on the CPU, the same however often the fit was
-  /// stopped, killed and resumed, with the same data, options and number of threads; from three
-  /// ranks on the first step after it may add their gradients in another order.
+  /// the result is, bit for bit on the CPU, the same however often the fit was stopped, killed and
+  /// resumed, with the same data, options and number of threads; from three ranks on the first step
+  /// after it may add their gradients in another order. A resumed fit has the learning rates and
+  /// the other options of optimizer and scheduler from the file, and warns where these were others.
   /// @throw c10::Error if `data.train` or `data.test` has no batches; if a target is no class for
-  /// each of the logits; with a checkpoint if the
-  /// optimizer is none of sconce's, its group is not the trainer's, fast_dev_run is set or the data
-  /// has another number of batches than when it was saved, and what Checkpoint throws; if
-  /// save_every is negative, or it or should_stop is without a checkpoint; in a process group if
-  /// the model is no DistributedDataParallel, or one that is not on the trainer's device, or if a
-  /// rank has another number of training batches; else what the model throws.
+  /// each of the logits; with a checkpoint if the optimizer is none of sconce's, its group is not
+  /// the trainer's, fast_dev_run is set or the data has another number of batches, or a step other
+  /// ones, than when it was saved, and what Checkpoint throws; if a OneCycleLR has fewer steps than
+  /// the fit; if save_every is negative, or it or should_stop is without a checkpoint; in a process
+  /// group if the model is no DistributedDataParallel, or one that is not on the trainer's device,
+  /// or if a rank has another number of training batches; else what the model throws.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
     return fit_model(as_model(model), optimizer, data);
@@ -214,6 +215,7 @@ class Trainer {
   }
 
   void check_fit(const Model& model, const FitData& data, const char* who) const;
+  void check_schedule(const FitData& data, int epochs_done, int64_t batches_done) const;
   FitResult fit_model(const Model& model, torch::optim::Optimizer& optimizer, const FitData& data);
   EpochMetrics train_epoch(const Model& model, torch::optim::Optimizer& optimizer,
                            const FitData& data);
