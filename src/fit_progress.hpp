@@ -4,6 +4,8 @@
 #include <ATen/core/ivalue.h>
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "sconce/trainer.hpp"
@@ -13,6 +15,7 @@ namespace sconce {
 /// What a Trainer's checkpoint holds beside the run's parts.
 struct FitProgress {
   int64_t batches = 0;                    ///< of a rank's epoch
+  int64_t accumulate = 1;                 ///< batches of a step
   std::vector<EpochMetrics> epochs = {};  ///< those that are over
   torch::Tensor sums = {};                ///< (ranks, 3), each rank's over the epoch under way
   double seconds = 0;                     ///< of that epoch
@@ -22,5 +25,15 @@ c10::IValue as_ivalue(const FitProgress& progress);
 
 /// @throw c10::Error if the value is not one of `as_ivalue`.
 FitProgress as_fit_progress(const c10::IValue& value);
+
+/// Values by the names that they have in state dicts, as text.
+using Settings = std::map<std::string, std::string>;
+
+/// What an optimizer and its scheduler were given, of their state dicts, without what changes as
+/// they step; `scheduler` is None where there is none.
+Settings settings_of(const c10::IValue& optimizer, const c10::IValue& scheduler);
+
+/// Names each that is another in `now`, with both values; empty if none is.
+std::string describe_changes(const Settings& given, const Settings& now);
 
 }  // namespace sconce

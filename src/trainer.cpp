@@ -1,6 +1,7 @@
 #include "sconce/trainer.hpp"
 
 #include <ATen/Context.h>
+#include <c10/util/accumulate.h>
 #include <torch/nn/functional/loss.h>
 
 #include <algorithm>
@@ -19,8 +20,9 @@
 #include "sconce/nn/data_parallel.hpp"
 #include "sconce/optim/ema.hpp"
 #include "sconce/optim/kernel_optimizer.hpp"
-#include "sconce/optim/lr_scheduler_base.hpp"
+#include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/stopwatch.hpp"
+#include "state_values.hpp"
 
 namespace sconce {
 
@@ -116,7 +118,12 @@ class Sums {
     add(output, target);
   }
   void add(const torch::Tensor& output, const torch::Tensor& target) {
-    sums_[1] += output.detach().argmax(1).eq(target).sum();
+    const auto classes = output.detach().argmax(1);
+    TORCH_CHECK(classes.sizes() == target.sizes(), "sconce::Trainer: expected a target of sizes ",
+                classes.sizes(), ", got ", target.sizes(), ": a class for each of the logits ",
+                output.sizes());
+    const auto answers = c10::multiply_integers(target.sizes().slice(1));  // of an example
+    sums_[1] += classes.eq(target).sum(torch::kDouble) / answers;
     examples_ += target.size(0);
   }
 
@@ -139,7 +146,7 @@ class Sums {
   }
 
  private:
-  torch::Tensor sums_;  // (2,): loss times examples, right answers
+  torch::Tensor sums_;  // (2,): loss times examples, and shares of right answers, one an example
   int64_t examples_ = 0;
 };
 
@@ -158,6 +165,15 @@ void check_ranks(const distributed::ProcessGroup& group, int64_t batches, torch:
                 ": expected as many training batches on every rank, got ", each[0],
                 " on rank 0 and ", each[rank], " on rank ", rank);
   }
+}
+
+// Those of all groups; `Optimizer::parameters` knows the first only.
+std::vector<torch::Tensor> parameters_of(const torch::optim::Optimizer& optimizer) {
+  std::vector<torch::Tensor> all;
+  for (const auto& group : optimizer.param_groups()) {
+    all.insert(all.end(), group.params().begin(), group.params().end());
+  }
+  return all;
 }
 
 // std::format is missing from some of the supported compilers.
@@ -224,11 +240,20 @@ class Trainer::Saver {
   // Goes on where the checkpoint was, if there is one.
   void load(FitResult& result, Epoch& epoch) {
     if (data_.checkpoint == nullptr) return;
+    data_.checkpoint->lock();
+    const Settings given = settings();
     const auto saved = data_.checkpoint->load(parts_);
     if (!saved) return;
     const FitProgress progress = as_fit_progress(saved->extra);
     TORCH_CHECK(progress.batches == data_.train.size(), who, "expected ", progress.batches,
                 " training batches, as the checkpoint was saved with, got ", data_.train.size());
+    const int64_t accumulate = trainer_.options_.accumulate_grad_batches;
+    TORCH_CHECK(progress.accumulate == accumulate, who, "expected accumulate_grad_batches ",
+                progress.accumulate, ", as the checkpoint was saved with, got ", accumulate);
+    const std::string changes = describe_changes(given, settings());
+    if (!changes.empty() && (group_ == nullptr || group_->rank() == 0)) {
+      TORCH_WARN(who, "goes on with what the checkpoint was saved with: ", changes);
+    }
     result.epochs = progress.epochs;
     epoch.batch = saved->batch;
     epoch.sums.load(progress.sums[group_ == nullptr ? 0 : group_->rank()]);
@@ -257,6 +282,11 @@ class Trainer::Saver {
  private:
   static constexpr auto who = "sconce::Trainer::fit: ";
 
+  Settings settings() const {
+    return settings_of(parts_.optimizer->state_dict(),
+                       data_.scheduler ? data_.scheduler->state_dict() : c10::IValue());
+  }
+
   // Whether any rank is to stop.
   bool should_stop() const {
     if (!data_.should_stop) return false;
@@ -272,7 +302,8 @@ class Trainer::Saver {
     const auto own = epoch.sums.state();
     const auto sums =
         group_ == nullptr ? own.unsqueeze(0) : torch::stack(group_->all_gather(own));  // (ranks, 3)
-    const FitProgress progress = {data_.train.size(), result.epochs, sums, epoch.seconds()};
+    const FitProgress progress = {data_.train.size(), trainer_.options_.accumulate_grad_batches,
+                                  result.epochs, sums, epoch.seconds()};
     const auto epochs = static_cast<int64_t>(result.epochs.size());
     data_.checkpoint->save(parts_, {epochs, epoch.batch, as_ivalue(progress)}, metric);
   }
@@ -319,6 +350,27 @@ void Trainer::check_fit(const Model& model, const FitData& data, const char* who
   if (data.test && group == nullptr) check_batches(data.test->size(), who, "test data");
 }
 
+// The step after a OneCycleLR's last throws, and would do so late.
+void Trainer::check_schedule(const FitData& data, int epochs_done, int64_t batches_done) const {
+  const auto* schedule = dynamic_cast<const optim::lr_scheduler::OneCycleLR*>(data.scheduler);
+  if (schedule == nullptr) return;
+  const auto steps_of = [&](int64_t batches) {
+    const int64_t accumulate = options_.accumulate_grad_batches;
+    return (batches + accumulate - 1) / accumulate;
+  };
+  const bool by_steps = data.interval == SchedulerInterval::step;
+  const int64_t of_epoch = by_steps ? steps_of(options_.fast_dev_run ? 1 : data.train.size()) : 1;
+  const int64_t max_epochs = options_.fast_dev_run ? 1 : options_.max_epochs;
+  const int64_t left =
+      (max_epochs - epochs_done) * of_epoch - (by_steps ? steps_of(batches_done) : 0);
+  const std::string who = "sconce::Trainer::fit";
+  const int64_t done = require_count(schedule->state_dict(), "last_epoch", who);
+  const int64_t total = require_count(schedule->state_dict(), "total_steps", who);
+  TORCH_CHECK(left <= 0 || done + left <= total, who, ": expected a OneCycleLR of at least ",
+              done + left, " steps, for ", max_epochs, " epochs, got one of ", total,
+              "; from a checkpoint comes one of as many as it was saved with");
+}
+
 FitResult Trainer::fit_model(const Model& model, torch::optim::Optimizer& optimizer,
                              const FitData& data) {
   check_fit(model, data, "sconce::Trainer::fit");
@@ -331,6 +383,7 @@ FitResult Trainer::fit_model(const Model& model, torch::optim::Optimizer& optimi
   FitResult result;
   Epoch epoch(device_);
   saver.load(result, epoch);
+  check_schedule(data, static_cast<int>(result.epochs.size()), epoch.batch);
   for (int i = static_cast<int>(result.epochs.size()); i < max_epochs;
        ++i, epoch = Epoch(device_)) {
     of_epoch.train.set_epoch(i);
@@ -371,9 +424,9 @@ std::pair<torch::Tensor, torch::Tensor> Trainer::output_and_loss(const Model& mo
 
 EpochMetrics Trainer::train_epoch(const Model& model, torch::optim::Optimizer& optimizer,
                                   const FitData& data) {
-  TORCH_CHECK(data.checkpoint == nullptr && !data.should_stop,
-              "sconce::Trainer::fit_epoch: expected neither checkpoint nor should_stop, which fit "
-              "takes");
+  TORCH_CHECK(data.checkpoint == nullptr && data.save_every == 0 && !data.should_stop,
+              "sconce::Trainer::fit_epoch: expected no checkpoint, save_every or should_stop, ",
+              "which fit takes");
   Epoch epoch(device_);
   return *train_model(model, optimizer, data, epoch, {});
 }
@@ -400,7 +453,7 @@ std::optional<EpochMetrics> Trainer::train_model(const Model& model,
       scaler_.scale(of_step == 1 ? loss : loss / of_step).backward();
       epoch.sums.add(loss, output, y);
     }
-    step(model, optimizer, data);
+    step(optimizer, data);
     epoch.batch += of_step;
     if (after_step && epoch.batch < batches && after_step()) return {};
   }
@@ -413,10 +466,11 @@ std::optional<EpochMetrics> Trainer::train_model(const Model& model,
       .epoch = 1, .loss = loss, .train_acc = accuracy, .examples = examples, .seconds = seconds};
 }
 
-void Trainer::step(const Model& model, torch::optim::Optimizer& optimizer, const FitData& data) {
+void Trainer::step(torch::optim::Optimizer& optimizer, const FitData& data) {
   if (options_.gradient_clip_val > 0) {
     scaler_.unscale_(optimizer);
-    nn::clip_grad_norm_(model.module.parameters(), options_.gradient_clip_val);
+    // Not the model's: gradients of what is not stepped are neither zeroed nor unscaled.
+    nn::clip_grad_norm_(parameters_of(optimizer), options_.gradient_clip_val);
   }
   scaler_.step(optimizer);
   scaler_.update();

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <sstream>
 
@@ -23,6 +24,7 @@
 #include "support/one_with_gloo.hpp"
 #include "support/require_gpu.hpp"
 #include "support/temp_dir.hpp"
+#include "support/warnings.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using sconce::Precision;
@@ -69,6 +71,7 @@ TEST_CASE("the trainer's defaults are d2l's") {
   CHECK(options.num_gpus == 0);
   CHECK(options.gradient_clip_val == 0);
   CHECK(Trainer().device() == sconce::cpu());
+  CHECK(Trainer({}).device() == sconce::cpu());
 }
 
 TEST_CASE("the trainer refuses options that cannot be, naming them") {
@@ -291,6 +294,53 @@ TEST_CASE("gradient_clip_val bounds the step") {
   CHECK(step <= 1.001e-3);
 }
 
+TEST_CASE("gradients are clipped over what the optimizer steps and no others") {
+  const auto precision = GENERATE(Precision::fp32, Precision::fp16);
+  const bool is_frozen = GENERATE(false, true);  // or trained on, without an optimizer
+  auto model = net_without_dropout(), twin = net_without_dropout();
+  for (auto& parameter : model[0]->parameters()) {
+    parameter.set_requires_grad(!is_frozen);
+    parameter.mutable_grad() = torch::full_like(parameter, 1e30);  // of an earlier fit
+  }
+  const torch::optim::SGDOptions options(0.1);
+  sconce::optim::SGD optimizer(model[2]->parameters(), options);
+  sconce::optim::SGD twin_optimizer(twin[2]->parameters(), options);
+  const Batches batches(points(64), {.batch_size = 16});
+  Trainer trainer({.gradient_clip_val = 0.5, .precision = precision});
+  sconce::amp::GradScaler scaler({.device = torch::kCPU, .enabled = precision == Precision::fp16});
+  trainer.fit_epoch(model, optimizer, {batches});
+  for (const auto [x, y] : batches) {
+    twin->zero_grad();
+    torch::Tensor loss;
+    {
+      const sconce::amp::AutocastGuard autocast(
+          torch::kCPU, {.dtype = torch::kHalf, .enabled = precision == Precision::fp16});
+      loss = torch::nn::functional::cross_entropy(twin->forward(x), y);
+    }
+    scaler.scale(loss).backward();
+    scaler.unscale_(twin_optimizer);
+    sconce::nn::clip_grad_norm_(twin[2]->parameters(), 0.5);
+    scaler.step(twin_optimizer);
+    scaler.update();
+  }
+  CHECK(model[2]->parameters()[0].equal(twin[2]->parameters()[0]));
+  CHECK_FALSE(model[2]->parameters()[0].equal(net_without_dropout()[2]->parameters()[0]));
+}
+
+TEST_CASE("gradients are clipped over all groups of the optimizer together") {
+  auto model = net_without_dropout();
+  torch::optim::SGD optimizer({torch::optim::OptimizerParamGroup(model[0]->parameters()),
+                               torch::optim::OptimizerParamGroup(model[2]->parameters())},
+                              torch::optim::SGDOptions(1.0));
+  const Batches one(points(16), {.batch_size = 16});
+  Trainer({.gradient_clip_val = 1e-3}).fit_epoch(model, optimizer, {one});
+  double squares = 0;
+  for (const auto& parameter : model->parameters()) {
+    squares += parameter.grad().square().sum().item<double>();
+  }
+  CHECK(std::sqrt(squares) == Catch::Approx(1e-3).epsilon(1e-4));
+}
+
 TEST_CASE("modules, holders and shared pointers are models") {
   Plain module;
   auto pointer = std::make_shared<Plain>();
@@ -300,6 +350,39 @@ TEST_CASE("modules, holders and shared pointers are models") {
   CHECK_NOTHROW(trainer.fit(module, optimizer, data()));
   CHECK_NOTHROW(trainer.fit(pointer, optimizer, data()));
   CHECK_NOTHROW(trainer.fit(holder, optimizer, data()));
+}
+
+// Logits of two classes for each element of its data.
+struct SignOfEach : torch::nn::Module {
+  torch::Tensor forward(const torch::Tensor& x) { return torch::stack({-x, x}, 1) * scale; }
+  torch::Tensor scale = register_parameter("scale", torch::ones({1}));
+};
+
+TEST_CASE("of logits for each pixel the accuracy is the share of the pixels") {
+  SignOfEach model;
+  torch::manual_seed(1);
+  const auto x = torch::randn({10, 4, 5});
+  auto y = x.gt(0).to(torch::kLong);  // (10, 4, 5)
+  y.select(1, 0).mul_(-1).add_(1);    // a quarter of them is wrong
+  const Batches batches({x, y}, {.batch_size = 4});
+  CHECK(Trainer().evaluate(model, batches) == Catch::Approx(0.75));
+  torch::optim::SGD optimizer(model.parameters(), 0.0);
+  const auto metrics = Trainer().fit_epoch(model, optimizer, {batches});
+  CHECK(metrics.train_acc == Catch::Approx(0.75));
+  CHECK(metrics.examples == 10);
+}
+
+TEST_CASE("a target that is no class for each of the logits is refused with both sizes") {
+  Plain model;
+  torch::optim::SGD optimizer(model.parameters(), 0.1);
+  const auto x = torch::randn({2, 2});
+  const Batches probabilities({x, torch::full({2, 2}, 0.5)}, {.batch_size = 2});
+  CHECK_THROWS_WITH(
+      Trainer().fit_epoch(model, optimizer, {probabilities}),
+      ContainsSubstring("sconce::Trainer: expected a target of sizes [2], got [2, 2]"));
+  const Batches column({x, torch::zeros({2, 1}, torch::kLong)}, {.batch_size = 2});
+  CHECK_THROWS_WITH(Trainer().evaluate(model, column),
+                    ContainsSubstring("expected a target of sizes [2], got [2, 1]"));
 }
 
 TEST_CASE("evaluate runs in evaluation mode and records no gradient") {
@@ -565,6 +648,10 @@ TEST_CASE("what goes along with a checkpoint is checked before the training") {
   CHECK_THROWS_WITH(Trainer({.fast_dev_run = true}).fit(model, optimizer, with),
                     ContainsSubstring("fast_dev_run"));
   CHECK_THROWS_WITH(Trainer().fit_epoch(model, optimizer, with), ContainsSubstring("fit_epoch"));
+  auto only_save_every = data();
+  only_save_every.save_every = 1;
+  CHECK_THROWS_WITH(Trainer().fit_epoch(model, optimizer, only_save_every),
+                    ContainsSubstring("save_every"));
   Trainer().fit(model, optimizer, with);
   auto other = data(96, /*batch_size=*/8);
   other.checkpoint = &checkpoint;
@@ -575,6 +662,117 @@ TEST_CASE("what goes along with a checkpoint is checked before the training") {
   CHECK_THROWS_WITH(Trainer().fit(model, optimizer, without), ContainsSubstring("a checkpoint"));
   with.save_every = -1;
   CHECK_THROWS_WITH(Trainer().fit(model, optimizer, with), ContainsSubstring("save_every"));
+}
+
+namespace {
+
+// A model of its own, an optimizer, and what else a fit with a checkpoint takes.
+struct Fitting {
+  explicit Fitting(sconce::io::Checkpoint& checkpoint, double lr = 0.1) : optimizer(parts(), lr) {
+    with = data();
+    with.checkpoint = &checkpoint;
+  }
+  std::vector<torch::Tensor> parts() { return model->parameters(); }
+  sconce::FitResult run(sconce::TrainerOptions options = {}) {
+    return Trainer(options).fit(model, optimizer, with);
+  }
+
+  torch::nn::Sequential model = net();
+  sconce::optim::SGD optimizer;
+  sconce::FitData with = data();
+};
+
+torch::Tensor saved_weight(const std::filesystem::path& file) {
+  const auto saved = sconce::io::load_torch(file).toGenericDict();
+  return saved.at("model").toGenericDict().at("0.weight").toTensor();
+}
+
+}  // namespace
+
+TEST_CASE("a second fit with the same checkpoint is saved as the first was") {
+  const sconce::test::TempDir folder;
+  sconce::io::Checkpoint checkpoint(folder.path());
+  Fitting first(checkpoint), second(checkpoint, /*lr=*/0.3);
+  first.run({.max_epochs = 3});
+  CHECK(saved_weight(checkpoint.latest()).equal(first.parts()[0]));
+  CHECK(second.run({.max_epochs = 2}).epochs.size() == 2);
+  CHECK(saved_weight(checkpoint.latest()).equal(second.parts()[0]));
+}
+
+TEST_CASE("a fit whose checkpoints' folder another one writes is refused before its first step") {
+  const sconce::test::TempDir folder;
+  const std::string name = folder.path().string();
+  std::optional<sconce::io::Checkpoint> other(folder.path());
+  sconce::io::Checkpoint checkpoint(folder.path());
+  Fitting fitting(checkpoint), fits(*other);
+  fits.run();
+  CHECK_THROWS_WITH(fitting.run(),
+                    ContainsSubstring(name + ": expected a folder in which nobody else saves"));
+  other.reset();
+  CHECK_THROWS_WITH(fitting.run(),
+                    ContainsSubstring(name + ": expected a folder without checkpoints, or resume"));
+  CHECK(fitting.parts()[0].equal(net()->parameters()[0]));
+}
+
+TEST_CASE("a fit is resumed with as many batches a step as it was saved with") {
+  const sconce::test::TempDir folder;
+  sconce::io::Checkpoint checkpoint(folder.path(), {.resume = true});
+  Fitting fitting(checkpoint);
+  fitting.run({.accumulate_grad_batches = 2});
+  CHECK_THROWS_WITH(
+      fitting.run({.max_epochs = 2, .accumulate_grad_batches = 3}),
+      ContainsSubstring("expected accumulate_grad_batches 2, as the checkpoint was saved with, "
+                        "got 3"));
+}
+
+TEST_CASE("a resumed fit warns of options that its checkpoint replaces, and only then") {
+  const sconce::test::TempDir folder;
+  const bool is_scheduled = GENERATE(false, true);
+  const auto warnings_with = [&](double lr, double gamma, int epochs) {
+    sconce::io::Checkpoint checkpoint(folder.path(), {.resume = true});
+    Fitting fitting(checkpoint, lr);
+    std::optional<sconce::optim::lr_scheduler::ExponentialLR> scheduler;
+    if (is_scheduled) fitting.with.scheduler = &scheduler.emplace(fitting.optimizer, gamma);
+    const sconce::test::Warnings warnings;
+    fitting.run({.max_epochs = epochs});
+    return warnings.messages();
+  };
+  CHECK(warnings_with(0.5, 0.5, 1).empty());
+  CHECK(warnings_with(0.5, 0.5, 2).empty());
+  const auto messages = warnings_with(0.25, 0.125, 3);
+  REQUIRE(messages.size() == 1);
+  CHECK_THAT(messages[0], ContainsSubstring("sconce::Trainer::fit: goes on with what the "
+                                            "checkpoint was saved with: "));
+  if (is_scheduled) {
+    CHECK_THAT(messages[0], ContainsSubstring("scheduler.base_lrs[0] 0.5 in the place of 0.25") &&
+                                ContainsSubstring("scheduler.gamma 0.5 in the place of 0.125") &&
+                                !ContainsSubstring("].lr"));
+  } else {
+    CHECK_THAT(messages[0], ContainsSubstring("param_groups[0].lr 0.5 in the place of 0.25"));
+  }
+}
+
+TEST_CASE("a OneCycleLR that would end before the fit is refused before the first step") {
+  const sconce::test::TempDir folder;
+  const auto run = [&](int epochs, SchedulerInterval interval, int64_t total_steps) {
+    sconce::io::Checkpoint checkpoint(folder.path(), {.resume = true});
+    Fitting fitting(checkpoint);
+    sconce::optim::lr_scheduler::OneCycleLR scheduler(fitting.optimizer, 0.1,
+                                                      {.total_steps = total_steps});
+    fitting.with.scheduler = &scheduler;
+    fitting.with.interval = interval;
+    return fitting.run({.max_epochs = epochs, .accumulate_grad_batches = 4}).epochs.size();
+  };
+  // Six batches are two steps.
+  CHECK_THROWS_WITH(run(3, SchedulerInterval::step, 5),
+                    ContainsSubstring("expected a OneCycleLR of at least 6 steps, for 3 epochs, "
+                                      "got one of 5"));
+  CHECK_THROWS_WITH(run(3, SchedulerInterval::epoch, 2), ContainsSubstring("at least 3 steps"));
+  CHECK(std::filesystem::is_empty(folder.path()));
+  CHECK(run(3, SchedulerInterval::step, 6) == 3);
+  CHECK(run(3, SchedulerInterval::step, 6) == 3);
+  const sconce::test::Warnings of_the_resumed;
+  CHECK_THROWS_WITH(run(4, SchedulerInterval::step, 8), ContainsSubstring("at least 8 steps"));
 }
 
 TEST_CASE("num_gpus chooses the first GPU", "[gpu]") {

@@ -4,6 +4,7 @@
 #include <torch/optim/optimizer.h>
 
 #include <functional>
+#include <initializer_list>
 #include <iosfwd>
 #include <memory>
 #include <optional>
@@ -44,7 +45,8 @@ enum class Precision {
 struct TrainerOptions {
   int max_epochs = 1;            ///< at least 1
   int num_gpus = 0;              ///< 0 or 1; 1 on a machine without a GPU warns and uses the CPU
-  double gradient_clip_val = 0;  ///< largest norm of all gradients together; 0 clips nothing
+  double gradient_clip_val = 0;  ///< largest norm of all gradients that the optimizer steps, taken
+                                 ///< together; 0 clips nothing
   Precision precision = Precision::fp32;
   int accumulate_grad_batches = 1;  ///< batches whose mean gradient makes one step; at least 1
   std::optional<torch::Device> device = {};  ///< a device by name, in the place of num_gpus
@@ -84,7 +86,8 @@ struct FitData {
   std::function<bool()> should_stop = {};
 };
 
-/// What one epoch came to. Accuracies are shares of 1; test_acc is empty without test data.
+/// What one epoch came to. Accuracies are shares of 1 of all answers, of which an example may have
+/// several; test_acc is empty without test data.
 struct EpochMetrics {
   int epoch = 0;                        ///< counted from 1
   double loss = 0;                      ///< mean cross entropy over the examples
@@ -105,19 +108,23 @@ struct FitResult {
 
 /// Trains a classifier: the loop of d2l's `Trainer`, by cross entropy.
 /// A model is any module, holder or `std::shared_ptr` of a module whose `forward` takes the data
-/// `(N, ...)` and returns the logits `(N, classes)`; the target is int64 `(N,)`. It may be a
-/// `nn::DataParallel` of one, whose first device is the trainer's, or, with a process group, must
-/// be a `nn::DistributedDataParallel` of one: then every rank makes the same calls, each with its
-/// own rows (`data::DistributedSampler`) in as many batches as the others.
-/// The loop reads nothing from the device within an epoch (but for an optimizer that is not one of
-/// sconce's in fp16, and saves); at its end it reads the sums, and the test's sums where there is
-/// one.
+/// `(N, ...)` and returns the logits `(N, classes, ...)`; the target is int64 `(N, ...)`, a class
+/// for each of them: `(N,)`, or `(N, H, W)` for a class a pixel. It may be a `nn::DataParallel` of
+/// one, whose first device is the trainer's, or, with a process group, must be a
+/// `nn::DistributedDataParallel` of one: then every rank makes the same calls, each with its own
+/// rows (`data::DistributedSampler`) in as many batches as the others. The loop reads nothing from
+/// the device within an epoch (but for an optimizer that is not one of sconce's in fp16, and
+/// saves); at its end it reads the sums, and the test's sums where there is one.
 class Trainer {
+  struct None {};
+
  public:
   /// @throw c10::Error if max_epochs or accumulate_grad_batches is below 1, num_gpus is not 0 or 1,
   /// gradient_clip_val is negative or not finite, num_gpus and device are both given, the device is
   /// not there, or the precision is tf32 and the device no GPU.
   explicit Trainer(TrainerOptions options = {});
+  /// `Trainer({})`, which could else be a copy too: without options.
+  explicit Trainer(std::initializer_list<None>) : Trainer() {}
 
   /// The device that models and batches are moved to.
   torch::Device device() const { return device_; }
@@ -136,15 +143,18 @@ class Trainer {
   /// Prepares the model, then trains it for max_epochs over `data.train`, whose order is that of
   /// the epoch's number from 0, and tests after each. An epoch's last step may be of fewer batches.
   /// Leaves the model on the device, in training mode, with its own values and not the averages.
-  /// With a checkpoint the result is, bit for bit on the CPU, the same however often the fit was
-  /// stopped, killed and resumed, with the same data, options and number of threads; from three
-  /// ranks on the first step after it may add their gradients in another order.
-  /// @throw c10::Error if `data.train` or `data.test` has no batches; with a checkpoint if the
-  /// optimizer is none of sconce's, its group is not the trainer's, fast_dev_run is set or the data
-  /// has another number of batches than when it was saved, and what Checkpoint throws; if
-  /// save_every is negative, or it or should_stop is without a checkpoint; in a process group if
-  /// the model is no DistributedDataParallel, or one that is not on the trainer's device, or if a
-  /// rank has another number of training batches; else what the model throws.
+  /// With a checkpoint, whose folder it keeps from before the first step to the Checkpoint's end,
+  /// the result is, bit for bit on the CPU, the same however often the fit was stopped, killed and
+  /// resumed, with the same data, options and number of threads; from three ranks on the first step
+  /// after it may add their gradients in another order. A resumed fit has the learning rates and
+  /// the other options of optimizer and scheduler from the file, and warns where these were others.
+  /// @throw c10::Error if `data.train` or `data.test` has no batches; if a target is no class for
+  /// each of the logits; with a checkpoint if the optimizer is none of sconce's, its group is not
+  /// the trainer's, fast_dev_run is set or the data has another number of batches, or a step other
+  /// ones, than when it was saved, and what Checkpoint throws; if a OneCycleLR has fewer steps than
+  /// the fit; if save_every is negative, or it or should_stop is without a checkpoint; in a process
+  /// group if the model is no DistributedDataParallel, or one that is not on the trainer's device,
+  /// or if a rank has another number of training batches; else what the model throws.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
     return fit_model(as_model(model), optimizer, data);
@@ -152,8 +162,9 @@ class Trainer {
 
   /// Trains the model, which is on the device already, once over `data.train`, in its order, with
   /// what goes along, and does not test. Leaves it in training mode. The result is epoch 1.
-  /// @throw c10::Error if there are no batches, or a checkpoint or should_stop, which are `fit`'s;
-  /// in a process group as `fit`; else what the model throws.
+  /// @throw c10::Error if there are no batches, if a target is no class for each of the logits, or
+  /// with a checkpoint, save_every or should_stop, which are `fit`'s; in a process group as `fit`;
+  /// else what the model throws.
   template <class M>
   EpochMetrics fit_epoch(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
     const Model checked = as_model(model);
@@ -165,7 +176,8 @@ class Trainer {
   /// classifies rightly. Runs in the trainer's precision, without gradients and in evaluation mode,
   /// and restores the mode of every module in the model. In a process group the share is that of
   /// all ranks' batches, of which a rank may have none, and buffers become those of rank 0.
-  /// @throw c10::Error if there are no batches; else what the model throws.
+  /// @throw c10::Error if there are no batches or a target is no class for each of the logits; else
+  /// what the model throws.
   template <class M>
   double evaluate(M& model, const data::Batches& batches) const {
     return test_model(as_model(model), batches);
@@ -203,6 +215,7 @@ class Trainer {
   }
 
   void check_fit(const Model& model, const FitData& data, const char* who) const;
+  void check_schedule(const FitData& data, int epochs_done, int64_t batches_done) const;
   FitResult fit_model(const Model& model, torch::optim::Optimizer& optimizer, const FitData& data);
   EpochMetrics train_epoch(const Model& model, torch::optim::Optimizer& optimizer,
                            const FitData& data);
@@ -214,7 +227,7 @@ class Trainer {
   std::pair<torch::Tensor, torch::Tensor> output_and_loss(const Model& model,
                                                           const torch::Tensor& x,
                                                           const torch::Tensor& y) const;
-  void step(const Model& model, torch::optim::Optimizer& optimizer, const FitData& data);
+  void step(torch::optim::Optimizer& optimizer, const FitData& data);
   double test_model(const Model& model, const data::Batches& batches) const;
 
   TrainerOptions options_;

@@ -5,13 +5,21 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/Type.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <torch/nn/module.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstdio>
+#include <cstring>
 #include <exception>
 #include <map>
 #include <regex>
+#include <typeinfo>
 
 #include "distributed/gather_bytes.hpp"
 #include "io/input_file.hpp"
@@ -135,6 +143,28 @@ c10::impl::GenericDict states_of(const RunParts& parts) {
   return states;
 }
 
+// An optimizer takes the state of another class with the same keys, and so does a scheduler.
+c10::impl::GenericDict classes_of(const RunParts& parts) {
+  auto names = string_dict();
+  const auto insert = [&](const char* key, const auto* part) {
+    if (part != nullptr) names.insert(key, c10::demangle(typeid(*part).name()));
+  };
+  insert("optimizer", parts.optimizer);
+  insert("scheduler", parts.scheduler);
+  return names;
+}
+
+void check_classes(const IValue& saved, const RunParts& parts, const std::string& where) {
+  for (const auto& entry : classes_of(parts)) {
+    const std::string key = entry.key().toStringRef();
+    const IValue name = require(saved, key.c_str(), where);
+    TORCH_CHECK(name.isString(), where, ": expected a name for '", key, "' of 'classes'");
+    TORCH_CHECK(name.toStringRef() == entry.value().toStringRef(), where, ": expected for '", key,
+                "' a ", name.toStringRef(), ", as it was saved, got a ",
+                entry.value().toStringRef());
+  }
+}
+
 void check_parts(const IValue& saved, const RunParts& parts, const std::string& where) {
   const auto check = [&](const char* key, const void* part) {
     const bool is_saved = !require(saved, key, where).isNone();
@@ -146,6 +176,9 @@ void check_parts(const IValue& saved, const RunParts& parts, const std::string& 
   check("scheduler", parts.scheduler);
   check("scaler", parts.scaler);
   check("ema", parts.ema);
+  if (saved.toGenericDict().contains("classes")) {  // else it is of another writer
+    check_classes(saved.toGenericDict().at("classes"), parts, where);
+  }
 }
 
 void load_parts(const IValue& saved, const RunParts& parts, const std::string& where) {
@@ -157,13 +190,6 @@ void load_parts(const IValue& saved, const RunParts& parts, const std::string& w
     parts.scaler->load_state_dict(as_grad_scaler_state(state("scaler")));
   }
   if (parts.ema != nullptr) parts.ema->load_state_dict(as_state_dict(state("ema")));
-}
-
-std::string file_name(const RunProgress& progress) {
-  char name[64];
-  std::snprintf(name, sizeof name, "%s%06lld-%08lld.pt", file_prefix,
-                static_cast<long long>(progress.epoch), static_cast<long long>(progress.batch));
-  return name;
 }
 
 void copy_whole(const fs::path& from, const fs::path& to) {
@@ -178,14 +204,20 @@ void copy_whole(const fs::path& from, const fs::path& to) {
   out.finish();
 }
 
-using Place = std::pair<int64_t, int64_t>;  // epoch and batch
-
-// What a checkpoint's name tells; nothing for another name.
-std::optional<Place> place_of(const std::string& name) {
-  static const std::regex pattern(file_prefix + std::string("([0-9]{6,18})-([0-9]{8,18})\\.pt"));
-  std::smatch numbers;
-  if (!std::regex_match(name, numbers, pattern)) return {};
-  return Place(std::stoll(numbers[1]), std::stoll(numbers[2]));
+// A lock that ends with the last pointer to it, and with the process.
+std::shared_ptr<const int> lock_folder(const fs::path& folder) {
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  TORCH_CHECK(fd >= 0, who, folder.string(), ": cannot open the folder: ", std::strerror(errno));
+  std::shared_ptr<const int> lock(new int(fd), [](const int* open) {
+    ::close(*open);
+    delete open;
+  });
+  // Any other failure is that of a file system without locks, or, on NFS, without those of folders.
+  const bool is_taken = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  TORCH_CHECK(!is_taken, who, folder.string(),
+              ": expected a folder in which nobody else saves, found that another Checkpoint, of ",
+              "this process or another, does");
+  return lock;
 }
 
 }  // namespace
@@ -199,47 +231,72 @@ Checkpoint::Checkpoint(fs::path folder, const CheckpointOptions& options)
     std::error_code error;
     if (fs::create_directories(folder_, error)) sync_folder(folder_.parent_path());
     TORCH_CHECK(!error, who, folder_.string(), ": cannot make the folder: ", error.message());
-    TORCH_CHECK(options.resume || files().empty(), who, folder_.string(),
-                ": expected a folder without checkpoints, or resume; found ", latest().string());
+    if (!options.resume) check_own("a folder without checkpoints, or resume");
   });
+}
+
+void Checkpoint::lock() {
+  together(options_.process_group, [&] { take_folder(); });
+}
+
+void Checkpoint::take_folder() {
+  if (!lock_ && writes(options_)) lock_ = lock_folder(folder_);
+}
+
+// What is later than this object's is of another run, and to save would remove it.
+void Checkpoint::check_own(const char* expected) const {
+  const auto all = files();
+  TORCH_CHECK(all.empty() || place_of(all.back()) <= last_, who, folder_.string(), ": expected ",
+              expected, "; found ", all.back());
 }
 
 void Checkpoint::save(const RunParts& parts, const RunProgress& progress,
                       std::optional<double> metric) {
   TORCH_CHECK(progress.epoch >= 0 && progress.batch >= 0, who, "expected progress of 0 or more, ",
               "got epoch ", progress.epoch, " and batch ", progress.batch);
+  Place place = {last_ ? last_->front() : 1, progress.epoch, progress.batch};
+  if (place <= last_) ++place.front();
+  const std::string name = file_name(place);
   const auto random = random_states(options_.process_group);
   auto best = best_;
   if (options_.keep_best && metric && !std::isnan(*metric) && (!best || *metric > best->metric)) {
-    best = {*metric, file_name(progress)};
+    best = {*metric, name};
   }
   together(options_.process_group, [&] {
-    if (writes(options_)) {
-      TORCH_CHECK(!is_fresh_ || files().empty(), who, folder_.string(),
-                  ": expected load before save, as it holds checkpoints");
-      auto state = states_of(parts);
-      state.insert("generators", random);
-      state.insert("epoch", progress.epoch);
-      state.insert("batch", progress.batch);
-      state.insert("extra", progress.extra);
-      state.insert("best", best ? dict_of(*best) : IValue());
-      save_torch(folder_ / file_name(progress), state);
-    }
-    best_ = best;
-    if (writes(options_)) {
-      link_best();
-      prune();
-    }
+    if (!writes(options_)) return;
+    take_folder();
+    check_own("load before save");
+    auto state = states_of(parts);
+    state.insert("classes", classes_of(parts));
+    state.insert("generators", random);
+    state.insert("epoch", progress.epoch);
+    state.insert("batch", progress.batch);
+    state.insert("extra", progress.extra);
+    state.insert("best", best ? dict_of(*best) : IValue());
+    save_torch(folder_ / name, state);
   });
-  is_fresh_ = false;
+  last_ = place;
+  best_ = best;
+  together(options_.process_group, [&] {
+    if (!writes(options_)) return;
+    link_best();
+    prune();
+  });
 }
 
 std::optional<RunProgress> Checkpoint::load(const RunParts& parts) {
-  const std::string name = options_.resume ? agreed_latest() : "";
-  is_fresh_ = false;
+  const auto* group = options_.process_group;
+  if (!options_.resume) {
+    together(group, [&] {
+      if (writes(options_)) check_own("a folder without checkpoints, or resume");
+    });
+    return {};
+  }
+  const std::string name = agreed_latest();
   if (name.empty()) return {};
   RunProgress progress;
-  together(options_.process_group, [&] { progress = read(name, parts); });
+  together(group, [&] { progress = read(name, parts); });
+  last_ = place_of(name);
   return progress;
 }
 
@@ -282,6 +339,24 @@ fs::path Checkpoint::best() const {
   return best_ ? folder_ / best_->file : fs::path();
 }
 
+std::string Checkpoint::file_name(const Place& place) {
+  const auto [round, epoch, batch] = place;
+  char name[64];
+  std::snprintf(name, sizeof name, "%s%06lld-%08lld", file_prefix, static_cast<long long>(epoch),
+                static_cast<long long>(batch));
+  return name + (round > 1 ? "-" + std::to_string(round) : "") + ".pt";
+}
+
+// What a checkpoint's name tells; nothing for another name.
+std::optional<Checkpoint::Place> Checkpoint::place_of(const std::string& name) {
+  static const std::regex pattern(
+      file_prefix + std::string("([0-9]{6,18})-([0-9]{8,18})(-([2-9]|[1-9][0-9]{1,17}))?\\.pt"));
+  std::smatch numbers;
+  if (!std::regex_match(name, numbers, pattern)) return {};
+  return Place{numbers[4].matched ? std::stoll(numbers[4]) : 1, std::stoll(numbers[1]),
+               std::stoll(numbers[2])};
+}
+
 // The names of the checkpoints, from the earliest to the latest.
 std::vector<std::string> Checkpoint::files() const {
   std::map<Place, std::string> names;
@@ -321,9 +396,12 @@ std::string Checkpoint::agreed_latest() const {
 }
 
 void Checkpoint::link_best() const {
-  if (!best_) return;
-  const fs::path beside = folder_ / (std::string(best_link) + ".part");
   std::error_code error;
+  if (!best_) {  // what one that is there names is not kept
+    fs::remove(folder_ / best_link, error);
+    return;
+  }
+  const fs::path beside = folder_ / (std::string(best_link) + ".part");
   fs::remove(beside, error);
   fs::create_symlink(best_->file, beside, error);
   if (error) copy_whole(folder_ / best_->file, beside);  // some file systems have no links

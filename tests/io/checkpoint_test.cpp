@@ -1,8 +1,14 @@
 #include "sconce/io/checkpoint.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
 #include <torch/nn/modules.h>
 #include <torch/nn/modules/container/sequential.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <cmath>
 #include <csignal>
 #include <random>
@@ -12,6 +18,7 @@
 #include "sconce/io/safetensors.hpp"
 #include "sconce/io/state_dict.hpp"
 #include "sconce/io/torch_file.hpp"
+#include "sconce/optim/adam.hpp"
 #include "sconce/optim/ema.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/optim/sgd.hpp"
@@ -34,6 +41,8 @@ namespace {
 namespace fs = std::filesystem;
 namespace lr_scheduler = sconce::optim::lr_scheduler;
 using Names = std::vector<std::string>;
+
+std::atomic<int> errno_of_flock = 0;  // 0: it does what it does
 
 // A run with one of each part; two of them differ in their values.
 struct Run {
@@ -75,6 +84,13 @@ Names names_in(const fs::path& folder) {
 }
 
 }  // namespace
+
+// In the C library's place.
+extern "C" int flock(int fd, int operation) noexcept {
+  if (errno_of_flock == 0) return static_cast<int>(syscall(SYS_flock, fd, operation));
+  errno = errno_of_flock;
+  return -1;
+}
 
 TEST_CASE("a run goes on from its checkpoint as if nothing had happened") {
   const TempDir folder;
@@ -122,17 +138,19 @@ TEST_CASE("resuming where nothing is changes nothing, and a folder with checkpoi
 
 TEST_CASE("the last few and the best are kept, and a resumed run knows the best") {
   const TempDir folder;
-  Checkpoint checkpoint(folder.path(), {.keep_last = 2});
   const auto save = [](Checkpoint& to, int64_t epoch, std::optional<double> metric) {
     to.save({}, {.epoch = epoch}, metric);
   };
   folder.write("checkpoint-000000-00000003.pt.4711-0.part", "left by a killed writer");
   folder.write("other", "not ours");
-  save(checkpoint, 1, 0.5);
-  save(checkpoint, 2, 0.75);
-  save(checkpoint, 3, 0.75);
-  save(checkpoint, 4, {});
-  save(checkpoint, 5, 0.25);
+  {
+    Checkpoint checkpoint(folder.path(), {.keep_last = 2});
+    save(checkpoint, 1, 0.5);
+    save(checkpoint, 2, 0.75);
+    save(checkpoint, 3, 0.75);
+    save(checkpoint, 4, {});
+    save(checkpoint, 5, 0.25);
+  }
   CHECK(names_in(folder.path()) == Names{"best.pt", "checkpoint-000002-00000000.pt",
                                          "checkpoint-000004-00000000.pt",
                                          "checkpoint-000005-00000000.pt", "other"});
@@ -155,14 +173,118 @@ TEST_CASE("the last few and the best are kept, and a resumed run knows the best"
 
 TEST_CASE("without keep_best there is no best, and what is there is loaded before more is saved") {
   const TempDir folder;
-  Checkpoint checkpoint(folder.path(), {.keep_best = false});
-  checkpoint.save({}, {.epoch = 1}, 0.5);
-  checkpoint.save({}, {.epoch = 2}, 0.25);
-  CHECK(checkpoint.best().empty());
+  {
+    Checkpoint checkpoint(folder.path(), {.keep_best = false});
+    checkpoint.save({}, {.epoch = 1}, 0.5);
+    checkpoint.save({}, {.epoch = 2}, 0.25);
+    CHECK(checkpoint.best().empty());
+  }
   CHECK(names_in(folder.path()) == Names{"checkpoint-000002-00000000.pt"});
   Checkpoint resumed(folder.path(), {.resume = true});
   CHECK_THROWS_WITH(resumed.save({}, {.epoch = 1}), ContainsSubstring("expected load before save"));
   CHECK(names_in(folder.path()) == Names{"checkpoint-000002-00000000.pt"});
+}
+
+TEST_CASE("without keep_best a resumed run leaves no link to a best that it does not keep") {
+  const TempDir folder;
+  Checkpoint(folder.path()).save({}, {.epoch = 1}, 0.5);
+  Checkpoint resumed(folder.path(), {.resume = true, .keep_best = false});
+  resumed.load({});
+  resumed.save({}, {.epoch = 2}, 0.25);
+  CHECK(names_in(folder.path()) == Names{"checkpoint-000002-00000000.pt"});
+}
+
+TEST_CASE("the latest checkpoint is the one written last, also for the next to open the folder") {
+  const TempDir folder;
+  const auto save = [](Checkpoint& to, int64_t epoch) {
+    to.save({}, {.epoch = epoch});
+    CHECK(fs::exists(to.latest()));
+    CHECK(sconce::io::load_torch(to.latest()).toGenericDict().at("epoch") == epoch);
+  };
+  {
+    Checkpoint checkpoint(folder.path(), {.keep_last = 2});
+    for (const int epoch : {3, 1, 2, 2}) save(checkpoint, epoch);
+    CHECK(names_in(folder.path()) ==
+          Names{"checkpoint-000002-00000000-2.pt", "checkpoint-000002-00000000-3.pt"});
+    save(checkpoint, 1);
+  }
+  Checkpoint resumed(folder.path(), {.resume = true});
+  CHECK(resumed.latest() == folder.path() / "checkpoint-000001-00000000-4.pt");
+  CHECK(resumed.load({})->epoch == 1);
+  save(resumed, 2);
+  CHECK(names_in(folder.path()) == Names{"checkpoint-000002-00000000-4.pt"});
+}
+
+TEST_CASE("the best keeps its weights where the same progress is saved again with a worse metric") {
+  const TempDir folder;
+  Checkpoint checkpoint(folder.path());
+  for (const double metric : {0.9, 0.5}) checkpoint.save({}, {.epoch = 2, .extra = metric}, metric);
+  const auto extra_of = [](const fs::path& file) {
+    return sconce::io::load_torch(file).toGenericDict().at("extra").toDouble();
+  };
+  CHECK(extra_of(folder.path() / "best.pt") == 0.9);
+  CHECK(extra_of(checkpoint.best()) == 0.9);
+  CHECK(extra_of(checkpoint.latest()) == 0.5);
+}
+
+TEST_CASE("a folder has one writer, which may follow another, and any number of readers") {
+  const TempDir folder;
+  std::optional<Checkpoint> first(folder.path());
+  Checkpoint begun(folder.path());
+  first->save({}, {.epoch = 1}, 0.5);
+  Checkpoint second(folder.path(), {.resume = true});
+  CHECK(second.load({})->epoch == 1);
+  const std::string refusal =
+      folder.path().string() + ": expected a folder in which nobody else saves";
+  CHECK_THROWS_WITH(second.lock(), ContainsSubstring(refusal));
+  CHECK_THROWS_WITH(second.save({}, {.epoch = 2}), ContainsSubstring(refusal));
+  CHECK(names_in(folder.path()) == Names{"best.pt", "checkpoint-000001-00000000.pt"});
+  Checkpoint moved = std::move(*first);
+  first.reset();
+  CHECK_THROWS_WITH(second.lock(), ContainsSubstring(refusal));
+  { const Checkpoint ends = std::move(moved); }
+  second.lock();
+  second.save({}, {.epoch = 2});
+  CHECK(second.best() == folder.path() / "checkpoint-000001-00000000.pt");
+  CHECK_THROWS_WITH(begun.load({}), ContainsSubstring(folder.path().string()) &&
+                                        ContainsSubstring("expected a folder without checkpoints"));
+  CHECK_FALSE(second.load({}) == std::nullopt);
+}
+
+TEST_CASE("what was saved after a load is not taken for what was loaded") {
+  const TempDir folder;
+  Checkpoint late(folder.path(), {.resume = true});
+  CHECK_FALSE(late.load({}));
+  Checkpoint(folder.path()).save({}, {.epoch = 5});
+  CHECK_THROWS_WITH(late.save({}, {.epoch = 1}), ContainsSubstring("expected load before save"));
+  CHECK(late.load({})->epoch == 5);
+  late.save({}, {.epoch = 6});
+  CHECK(names_in(folder.path()) == Names{"checkpoint-000006-00000000.pt"});
+}
+
+TEST_CASE("the lock on a folder is not handed on to the programs that its process starts") {
+  const TempDir folder;
+  Checkpoint checkpoint(folder.path());
+  checkpoint.lock();
+  int locks = 0;
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+    std::error_code ignored;
+    if (fs::read_symlink(entry, ignored) != fs::canonical(folder.path())) continue;
+    ++locks;
+    CHECK(fcntl(std::stoi(entry.path().filename().string()), F_GETFD) == FD_CLOEXEC);
+  }
+  CHECK(locks == 1);
+}
+
+TEST_CASE("on a file system without locks checkpoints are saved without one", "[alone]") {
+  errno_of_flock = GENERATE(ENOSYS, ENOLCK, EOPNOTSUPP, EBADF);
+  const TempDir folder;
+  Checkpoint first(folder.path()), second(folder.path());
+  first.lock();
+  second.lock();
+  errno_of_flock = 0;
+  first.save({}, {.epoch = 1});
+  CHECK_THROWS_WITH(second.save({}, {.epoch = 1}), ContainsSubstring("expected load before save"));
 }
 
 TEST_CASE("what a checkpoint says of the best is no path out of its folder") {
@@ -195,6 +317,29 @@ TEST_CASE("a checkpoint of other parts is refused before anything is changed") {
   parts = other.parts();
   parts.model = &*another;
   CHECK_THROWS_WITH(checkpoint.load(parts), ContainsSubstring("unexpected: 0.weight"));
+}
+
+TEST_CASE("a checkpoint of another optimizer or scheduler is refused before anything is changed") {
+  const TempDir folder;
+  torch::nn::Linear net(2, 1);
+  const auto weight = net->weight.detach().clone();
+  sconce::optim::Adam adam(net->parameters());
+  lr_scheduler::StepLR steps(adam, 2);
+  Checkpoint(folder.path()).save({.model = &*net, .optimizer = &adam, .scheduler = &steps}, {});
+  torch::NoGradGuard no_grad;
+  net->weight.add_(1);
+  Checkpoint resumed(folder.path(), {.resume = true});
+  sconce::optim::AdamW adamw(net->parameters());  // Python's takes the state of an Adam
+  lr_scheduler::ExponentialLR shrinks(adam, 0.5);
+  CHECK_THROWS_WITH(resumed.load({.model = &*net, .optimizer = &adamw, .scheduler = &steps}),
+                    ContainsSubstring("'optimizer' a sconce::optim::Adam, as it was saved, got a "
+                                      "sconce::optim::AdamW"));
+  CHECK_THROWS_WITH(
+      resumed.load({.model = &*net, .optimizer = &adam, .scheduler = &shrinks}),
+      ContainsSubstring("'scheduler' a sconce::optim::lr_scheduler::StepLR, as it was saved"));
+  CHECK(torch::equal(net->weight, weight + 1));
+  CHECK(resumed.load({.model = &*net, .optimizer = &adam, .scheduler = &steps}));
+  CHECK(torch::equal(net->weight, weight));
 }
 
 TEST_CASE("shorter checkpoints, and 2,000 flipped bits of one's values, are refused", "[alone]") {
@@ -345,7 +490,9 @@ void kill_writers(int rounds) {
     REQUIRE(last > 0);
     const auto safetensors = sconce::io::load_safetensors(folder.path() / "file.safetensors");
     const auto torch_file = sconce::io::load_torch(folder.path() / "file.pt");
-    const auto progress = Checkpoint(folder.path() / "checkpoints", {.resume = true}).load({});
+    Checkpoint checkpoint(folder.path() / "checkpoints", {.resume = true});
+    checkpoint.lock();  // the killed one's is gone
+    const auto progress = checkpoint.load({});
     for (const auto& state : {safetensors, sconce::io::as_state_dict(torch_file),
                               sconce::io::as_state_dict(progress->extra)}) {
       const auto version = version_of(state["x"]);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -49,9 +50,13 @@ struct GradScalerState {
 /// skip. Without CUDA a scaler for GPUs warns and is disabled: it then passes tensors through, and
 /// `step` only steps the optimizer. Python: `torch.amp.GradScaler`.
 class GradScaler {
+  struct None {};
+
  public:
   /// @throw c10::Error if enabled with growth_factor <= 1 or backoff_factor >= 1.
   explicit GradScaler(GradScalerOptions options = {});
+  /// `GradScaler({})`, which could else be a copy too: without options.
+  explicit GradScaler(std::initializer_list<None>) : GradScaler() {}
   GradScaler(const GradScaler&) = delete;
   GradScaler& operator=(const GradScaler&) = delete;
   GradScaler(GradScaler&&) = default;

@@ -2,8 +2,10 @@
 
 #include <ATen/core/ivalue.h>
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,7 +51,7 @@ struct RunProgress {
 /// What a `Checkpoint` keeps.
 struct CheckpointOptions {
   bool resume = false;    ///< goes on with what the folder holds; else it must hold no checkpoint
-  int keep_last = 1;      ///< so many of the latest; at least 1
+  int keep_last = 1;      ///< so many of those written last; at least 1
   bool keep_best = true;  ///< the one saved with the highest metric too
 
   /// The processes that train together: every rank constructs, saves and loads, rank 0 writes,
@@ -62,33 +64,47 @@ struct CheckpointOptions {
 /// if nothing had happened, the states of the random generators (the CPU's and each GPU's)
 /// included. A file is whole or not there, whatever stops the process or the machine, and its
 /// checksums are checked when it is read. `torch.load(path, weights_only=True)` opens it: a dict of
-/// "model", "optimizer", "scheduler", "scaler", "ema" (Python's state dicts, or None), "generators"
-/// (a tensor of bytes a rank: the CPU's state, then the GPUs'), "epoch", "batch", "extra", "best".
-/// Python: `ModelCheckpoint` of Lightning.
+/// "model", "optimizer", "scheduler", "scaler", "ema" (Python's state dicts, or None), "classes"
+/// (the names of optimizer's and scheduler's), "generators" (a tensor of bytes a rank: the CPU's
+/// state, then the GPUs'), "epoch", "batch", "extra", "best". One Checkpoint at a time writes in a
+/// folder, of this process or another; any number may read. Python: `ModelCheckpoint` of Lightning.
 class Checkpoint {
  public:
   /// Makes the folder, on rank 0.
   /// @throw c10::Error if it cannot be made or read, if it holds checkpoints and `resume` is not
   /// set, or if keep_last is below 1.
   explicit Checkpoint(std::filesystem::path folder, const CheckpointOptions& options = {});
+  Checkpoint(Checkpoint&&) = default;
+  Checkpoint& operator=(Checkpoint&&) = default;
+
+  /// Keeps the folder for what this object writes, until its end or that of rank 0's process. To be
+  /// called before a run's first step, or else `save` does it. A file system that has no such locks
+  /// lets all go on, and so does NFS.
+  /// @throw c10::Error naming the folder if another object keeps it, or if it cannot be opened.
+  void lock();
 
   /// Writes `checkpoint-<epoch>-<batch>.pt`, then removes the checkpoints that are not to be kept
-  /// and what killed writers left. Where this or an earlier metric is the best, the link `best.pt`
-  /// names its file; on a file system without links it is a copy. The parts stay as they are; reads
-  /// them from their devices. On every rank it returns when the file is there.
+  /// and what killed writers left. A run that does not go on from the progress saved before, such
+  /// as a second fit, writes `checkpoint-<epoch>-<batch>-2.pt`, the next `-3`: what is there is
+  /// never overwritten. Where this or an earlier metric is the best, the link `best.pt` names its
+  /// file; on a file system without links it is a copy. The parts stay as they are; reads them from
+  /// their devices. On every rank it returns when the file is there.
   /// @throw c10::Error naming the file and the cause if it cannot be written: earlier ones stay; if
-  /// the folder holds checkpoints and `load` was not called.
+  /// the folder holds a later checkpoint than this object wrote or loaded; and as `lock`.
   void save(const RunParts& parts, const RunProgress& progress, std::optional<double> metric = {});
 
   /// Brings the parts, and the random generators, to where the latest checkpoint was, and returns
-  /// how far that is; without one, or without `resume`, changes nothing and returns nothing.
-  /// @throw c10::Error naming the file if it is damaged, has other parts than the run, or was
-  /// written by another number of processes, before anything is changed; if a part does not fit
-  /// its state, which leaves those before it changed: model, optimizer, scheduler, scaler, ema and
-  /// the generators of GPUs.
+  /// how far that is; without one, or without `resume`, changes nothing and returns nothing. The
+  /// options of optimizer and scheduler become those of the file, the learning rates too, as with
+  /// Python's `load_state_dict`.
+  /// @throw c10::Error naming the file if it is damaged, has other parts than the run or an
+  /// optimizer or scheduler of another class, or was written by another number of processes, before
+  /// anything is changed; if a part does not fit its state, which leaves those before it changed:
+  /// model, optimizer, scheduler, scaler, ema and the generators of GPUs; without `resume` if the
+  /// folder holds checkpoints that this object did not write.
   std::optional<RunProgress> load(const RunParts& parts);
 
-  /// The latest checkpoint's file, and the best's; empty where there is none.
+  /// The file of the checkpoint that was written last, and the best's; empty where there is none.
   std::filesystem::path latest() const;
   std::filesystem::path best() const;
 
@@ -101,7 +117,14 @@ class Checkpoint {
     std::string file = {};
   };
 
+  // Sorts files as they were written: the how many-th course of a run it is of, epoch and batch.
+  using Place = std::array<int64_t, 3>;
+
+  static std::string file_name(const Place& place);
+  static std::optional<Place> place_of(const std::string& name);
   std::vector<std::string> files() const;
+  void check_own(const char* expected) const;
+  void take_folder();
   std::string agreed_latest() const;
   static c10::impl::GenericDict dict_of(const Best& best);
   void link_best() const;
@@ -111,7 +134,8 @@ class Checkpoint {
   std::filesystem::path folder_;
   CheckpointOptions options_;
   std::optional<Best> best_ = {};
-  bool is_fresh_ = true;  // neither saved nor loaded yet
+  std::optional<Place> last_ = {};        // what was saved or loaded last
+  std::shared_ptr<const int> lock_ = {};  // on the folder
 };
 
 /// The state of a scaler as a dict with Python's keys, which `save_torch` writes, and back.
