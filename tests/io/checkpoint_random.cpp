@@ -2,7 +2,6 @@
 // itself. A seed decides everything in a case, and is in each of its messages.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <fstream>
 #include <limits>
 #include <random>
@@ -307,9 +306,7 @@ struct Kept {
   using Best = std::optional<std::pair<double, File>>;
 
   // Another object, or the same once more, reads what the folder holds.
-  void open(const CheckpointOptions& options) {
-    if (!files.empty()) best = options.keep_best ? saved_best : Best();
-  }
+  void open(const CheckpointOptions& options) { best = options.keep_best ? saved_best : Best(); }
   void save(const Place& place, const CheckpointOptions& options, std::optional<double> metric) {
     files.push_back({place, ++saves});
     if (options.keep_best && metric && !std::isnan(*metric) && (!best || *metric > best->first)) {
@@ -398,8 +395,11 @@ class StoppedFit {
                   .keep_best = settings_.seed % 4 != 0};
       checkpoint_.emplace(folder_, options_);
     }
-    if (!options_.resume) done_ = 0;
-    if (options_.resume) kept_.open(options_);
+    done_ = 0;
+    if (!options_.resume || kept_.files.empty()) return;
+    kept_.open(options_);
+    const auto [epoch, batch] = kept_.files.back().place;
+    done_ = epoch * settings_.steps_per_epoch + batch / settings_.options.accumulate_grad_batches;
   }
 
   // The first part of a fit, and what is not saved when it is killed, are done again alike.
