@@ -364,6 +364,16 @@ std::vector<Example> combined_cases() {
                       make<LinearLR>(o, LinearLROptions{.start_factor = 0.5}), make_one_cycle(o)},
                  {50, 90});
            }},
+          {"SGD|SequentialLR(o, [OneCycleLR(o, 0.2, 130, base_momentum=0.5, max_momentum=0.7), "
+           "OneCycleLR(o, 0.1, 90, cycle_momentum=False)], [120])",
+           [=](Optimizer& o) {
+             const auto first = make<OneCycleLR>(
+                 o, 0.2,
+                 OneCycleLROptions{.total_steps = 130, .base_momentum = 0.5, .max_momentum = 0.7});
+             const auto second = make<OneCycleLR>(
+                 o, 0.1, OneCycleLROptions{.total_steps = 90, .cycle_momentum = false});
+             return by_turns(o, List{first, second}, {120});
+           }},
           {"SGD|SequentialLR(o, [ExponentialLR(o, 0.9)], [])|StepLR(o, 11)", [=](Optimizer& o) {
              auto both = by_turns(o, List{make<ExponentialLR>(o, 0.9)}, {});
              both.push_back(make<StepLR>(o, 11));
@@ -497,6 +507,29 @@ TEST_CASE("schedulers refuse wrong arguments for Python's reasons") {
       },
       plateau + "min_lr to be one or 2");
   CHECK(o.param_groups()[0].options().get_lr() == 0.1);
+}
+
+TEST_CASE("OneCycleLR without cycle_momentum leaves the momenta of another schedule alone") {
+  const auto momenta = [](bool with_second) {
+    const auto optimizer = make_optimizer("SGD");
+    std::vector<std::shared_ptr<LRScheduler>> turns = {std::make_shared<OneCycleLR>(
+        *optimizer, 0.2,
+        OneCycleLROptions{.total_steps = 50, .base_momentum = 0.5, .max_momentum = 0.7})};
+    if (with_second) {  // its lists of momenta are not even looked at, as in Python
+      turns.push_back(std::make_shared<OneCycleLR>(
+          *optimizer, 0.1,
+          OneCycleLROptions{.total_steps = 90, .cycle_momentum = false, .base_momentum = {0.1}}));
+    }
+    SequentialLR scheduler(*optimizer, turns,
+                           with_second ? std::vector<int64_t>{50} : std::vector<int64_t>{});
+    std::vector<double> all;
+    for (int i = 0; i < 49; ++i) {
+      scheduler.step();
+      all.push_back(momentum(optimizer->param_groups()[0].options()));
+    }
+    return all;
+  };
+  CHECK(momenta(true) == momenta(false));
 }
 
 TEST_CASE("SequentialLR begins with the scheduler of epoch 0") {

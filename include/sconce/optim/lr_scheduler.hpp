@@ -128,12 +128,12 @@ struct OneCycleLROptions {
   std::optional<int64_t> steps_per_epoch = {};  ///< used without total_steps
   double pct_start = 0.3;                       ///< share of the steps that go up to max_lr
   AnnealStrategy anneal_strategy = AnnealStrategy::cos;  ///< the curve
-  bool cycle_momentum = true;                            ///< whether the momentum goes opposite
-  PerGroup<double> base_momentum = 0.85;                 ///< momentum or beta1 at max_lr
-  PerGroup<double> max_momentum = 0.95;                  ///< momentum or beta1 at both ends
-  double div_factor = 25.0;                              ///< max_lr over the initial learning rate
-  double final_div_factor = 1e4;  ///< the initial learning rate over the last
-  bool three_phase = false;       ///< up, down as long, then to the last
+  bool cycle_momentum = true;  ///< whether the momentum goes opposite; if not, it is left alone
+  PerGroup<double> base_momentum = 0.85;  ///< momentum or beta1 at max_lr
+  PerGroup<double> max_momentum = 0.95;   ///< momentum or beta1 at both ends
+  double div_factor = 25.0;               ///< max_lr over the initial learning rate
+  double final_div_factor = 1e4;          ///< the initial learning rate over the last
+  bool three_phase = false;               ///< up, down as long, then to the last
 };
 
 /// One cycle, stepped by batches: up to max_lr, then down to far below the start; momentum goes the
@@ -157,6 +157,7 @@ class OneCycleLR final : public LRScheduler {
   void visit(StateVisitor& state) override;
   double get_lr(size_t group, double lr, bool is_initial) const override;
   double restart_lr(size_t group) const override;
+  void begin_momenta(const OneCycleLROptions& options);
   double anneal(double start, double end, double pct) const;
 
   int64_t total_steps_;
