@@ -122,14 +122,50 @@ void KernelOptimizer::check_new_groups() {
     drop_repeats(group);
     choose_again();
     if (mode_ != Mode::fused) continue;
-    for (const auto& parameter : group.params()) {
-      TORCH_CHECK(fits_fused(parameter), name_, ": Mode::fused needs every parameter to be dense, ",
-                  "of float64, float32, float16 or bfloat16, and on a device that has fused ",
-                  "kernels, got one of ", parameter.scalar_type(), ", strides ",
-                  parameter.layout() == at::kStrided ? parameter.strides() : at::IntArrayRef{},
-                  " and layout ", parameter.layout(), " on ", parameter.device());
-    }
+    for (const auto& parameter : group.params()) check_fused(parameter);
   }
+}
+
+void KernelOptimizer::check_fused(const torch::Tensor& parameter) const {
+  TORCH_CHECK(fits_fused(parameter), name_, ": Mode::fused needs every parameter to be dense, ",
+              "of float64, float32, float16 or bfloat16, and on a device that has fused ",
+              "kernels, got one of ", parameter.scalar_type(), ", strides ",
+              parameter.layout() == at::kStrided ? parameter.strides() : at::IntArrayRef{},
+              " and layout ", parameter.layout(), " on ", parameter.device());
+}
+
+bool KernelOptimizer::state_fits(size_t group, size_t index, const torch::Tensor& state) const {
+  const auto& parameter = param_groups_[group].params()[index];
+  TORCH_CHECK_VALUE(parameter.grad().sizes() == parameter.sizes(), name_,
+                    "::step: expected the gradient of parameter ", index, " of group ", group,
+                    " to have its parameter's sizes, ", parameter.sizes(), ", got ",
+                    parameter.grad().sizes());
+  if (mode_ == Mode::fused) check_fused(parameter);
+  if (!state.defined()) return true;
+  TORCH_CHECK_VALUE(state.sizes() == parameter.sizes(), name_, "::step: expected parameter ", index,
+                    " of group ", group, " to have the sizes of its state, ", state.sizes(),
+                    ", got ", parameter.sizes());
+  if (state.device() != parameter.device() || state.scalar_type() != parameter.scalar_type()) {
+    return false;
+  }
+  return state.is_sparse() || mode_ != Mode::fused || state.strides() == parameter.strides();
+}
+
+torch::Tensor KernelOptimizer::like_parameter(const torch::Tensor& parameter,
+                                              const torch::Tensor& tensor) const {
+  const auto copy = tensor.detach().to(parameter.device(), parameter.scalar_type(),
+                                       /*non_blocking=*/false, /*copy=*/true);
+  if (copy.is_sparse()) return copy;
+  return at::empty_like(parameter.detach()).copy_(copy);
+}
+
+torch::Tensor KernelOptimizer::copy_for(const torch::Tensor& parameter, const Tensors& tensors,
+                                        const char* key) const {
+  const auto found = tensors.find(key);
+  if (found == tensors.end() || !found->second.defined()) return {};
+  TORCH_CHECK_VALUE(found->second.sizes() == parameter.sizes(), name_, ": expected ", key,
+                    " of sizes ", parameter.sizes(), ", got ", found->second.sizes());
+  return like_parameter(parameter, found->second);
 }
 
 void KernelOptimizer::rewrite_lr() {
@@ -185,7 +221,9 @@ void KernelOptimizer::step_all(const Amp& amp) {
   check_new_groups();
   // Before anything is stepped: half a step could not be made again.
   const bool takes_sparse = takes_sparse_gradients() && !amp.found_inf.defined();
-  TORCH_CHECK(takes_sparse || !has_sparse_gradient(), name_,
+  bool is_sparse = false;
+  for (size_t index = 0; index < param_groups_.size(); ++index) is_sparse |= prepare_group(index);
+  TORCH_CHECK(takes_sparse || !is_sparse, name_,
               ": expected dense gradients, got a sparse one, which these kernels do not take");
   write_lr();
   for (size_t index = 0; index < param_groups_.size(); ++index) step_group(index, amp);

@@ -193,19 +193,39 @@ void SGD::check(const Options& options) const {
                     o.momentum(), " and dampening ", o.dampening());
 }
 
-void SGD::step_group(size_t index, const Amp& amp) {
+SGDParamState& SGD::state_for(size_t group, size_t index) {
+  const auto& parameter = param_groups_[group].params()[index];
+  const auto found = state_.find(parameter.unsafeGetTensorImpl());
+  auto* state = found == state_.end() ? nullptr : static_cast<SGDParamState*>(found->second.get());
+  const bool fits = state_fits(group, index, state ? state->momentum_buffer : torch::Tensor());
+  if (!state) {
+    auto fresh = std::make_unique<SGDParamState>();
+    state = fresh.get();
+    state_[parameter.unsafeGetTensorImpl()] = std::move(fresh);
+  } else if (!fits) {
+    state->momentum_buffer = like_parameter(parameter, state->momentum_buffer);
+    if (state->first_step_pending.defined()) {
+      state->first_step_pending = state->first_step_pending.to(parameter.device());
+    }
+  }
+  return *state;
+}
+
+bool SGD::prepare_group(size_t index) {
   plans_->of_groups.resize(param_groups_.size());
   const auto& group = param_groups_[index];
-  const Settings s = {options_as<const SGDOptions>(group.options(), name()), kernel()};
+  const bool momentum = options_as<const SGDOptions>(group.options(), name()).momentum() != 0;
+  const auto state_of = [&](size_t i) -> SGDParamState& { return state_for(index, i); };
+  return plans_->of_groups[index].update(group.params(), state_, momentum, state_of);
+}
+
+void SGD::step_group(size_t index, const Amp& amp) {
+  const auto& options = param_groups_[index].options();
+  const Settings s = {options_as<const SGDOptions>(options, name()), kernel()};
   auto& plan = plans_->of_groups[index];
-  const auto state_of = [this](const torch::Tensor& parameter) -> SGDParamState& {
-    auto& state = state_[parameter.unsafeGetTensorImpl()];
-    if (!state) state = std::make_unique<SGDParamState>();
-    return static_cast<SGDParamState&>(*state);
-  };
   bool changed = false;
-  for (auto& bucket : plan.update(group.params(), state_, s.momentum(), state_of)) {
-    const bool sparse = has_sparse_grad(bucket);
+  for (auto& bucket : plan.buckets()) {
+    const bool sparse = bucket.has_sparse_grad;
     if (mode() == Mode::fused && !sparse) {
       const bool was_pending = bucket.first_step_pending.defined();
       step_fused(bucket, s, amp.grad_scale, amp.found_inf);
@@ -216,7 +236,7 @@ void SGD::step_group(size_t index, const Amp& amp) {
       step_for_loop(bucket, s);
     }
     changed |= s.momentum() && !bucket.has_buffers;
-    bucket.grads.clear();
+    bucket.clear_grads();
   }
   if (changed) plan.forget();
 }
@@ -235,7 +255,7 @@ SGD::Tensors SGD::state_tensors(const ParamState& state) const {
 std::unique_ptr<torch::optim::OptimizerParamState> SGD::make_state(
     const Tensors& tensors, const torch::Tensor& parameter) const {
   auto state = std::make_unique<SGDParamState>();
-  state->momentum_buffer = copy_like(parameter, tensors, "momentum_buffer", name());
+  state->momentum_buffer = copy_for(parameter, tensors, "momentum_buffer");
   return state;
 }
 

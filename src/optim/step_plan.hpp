@@ -15,8 +15,9 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
+
+#include "optim/geometry.hpp"
 
 namespace sconce::optim {
 
@@ -33,6 +34,21 @@ struct Bucket {
            is_small_on_cpu(parameter) == small_on_cpu;
   }
 
+  void clear_grads() {
+    grads.clear();
+    has_sparse_grad = false;
+    strides_match = true;
+  }
+
+  void add_grad(const at::Tensor& grad, const at::Tensor& parameter) {
+    grads.push_back(grad);
+    if (grad.is_sparse() || parameter.layout() != at::kStrided) {
+      has_sparse_grad |= grad.is_sparse();
+    } else {
+      strides_match = strides_match && grad.strides() == parameter.strides();
+    }
+  }
+
   static bool is_small_on_cpu(const at::Tensor& parameter) {
     return parameter.is_cpu() && parameter.numel() < at::internal::GRAIN_SIZE;
   }
@@ -42,6 +58,8 @@ struct Bucket {
   bool small_on_cpu;
   std::vector<at::Tensor> params = {};
   std::vector<at::Tensor> grads = {};  // filled for the length of a step
+  bool has_sparse_grad = false;
+  bool strides_match = true;  // those of all gradients and their parameters
 };
 
 /// The parameters of one group that have a gradient, in buckets that are kept from step to step.
@@ -52,20 +70,25 @@ class StepPlan {
  public:
   using StateMap = ska::flat_hash_map<void*, std::unique_ptr<torch::optim::OptimizerParamState>>;
 
-  /// Returns the buckets, with the gradients of this step in them. `make_state(parameter)` returns
-  /// a parameter's State&, made where there was none; it is asked only when something changed: the
-  /// parameters, which of them have a gradient, their devices or types, the objects in `states`, or
-  /// `variant`, which stands for the options that decide what a state holds.
+  /// Puts the gradients of this step into the buckets and returns whether one is sparse.
+  /// `make_state(index)` returns the State& of a parameter that has a gradient, made or brought to
+  /// how the parameter lies where it has to be, or throws. It is asked only when something changed:
+  /// the parameters, which of them have a gradient, their devices, types, sizes or strides,
+  /// the objects in `states`, or `variant`, which stands for the options that decide what a state
+  /// holds; and where a gradient has not its parameter's sizes.
   template <class MakeState>
-  std::vector<B>& update(const std::vector<at::Tensor>& params, const StateMap& states,
-                         bool variant, const MakeState& make_state) {
+  bool update(const std::vector<at::Tensor>& params, const StateMap& states, bool variant,
+              const MakeState& make_state) {
     if (variant != variant_ || !gather(params, states)) {
       forget();  // for a build that throws
       build(params, make_state);
       variant_ = variant;
     }
-    return buckets_;
+    return std::any_of(buckets_.begin(), buckets_.end(),
+                       [](const B& bucket) { return bucket.has_sparse_grad; });
   }
+
+  std::vector<B>& buckets() { return buckets_; }
 
   /// Makes the next step ask again, as after one that changed what the states hold.
   void forget() { variant_.reset(); }
@@ -79,8 +102,9 @@ class StepPlan {
 
   // Returns false, with the buckets half filled, if they are no longer right.
   bool gather(const std::vector<at::Tensor>& params, const StateMap& states) {
-    for (auto& bucket : buckets_) bucket.grads.clear();
+    for (auto& bucket : buckets_) bucket.clear_grads();
     size_t next = 0;
+    const int64_t* next_geometry = geometries_.begin();
     for (const auto& param : params) {
       const at::Tensor& grad = param.grad();
       if (!grad.defined()) continue;
@@ -88,9 +112,10 @@ class StepPlan {
       const Entry& entry = entries_[next++];
       B& bucket = buckets_[entry.bucket];
       if (param.unsafeGetTensorImpl() != entry.param || !bucket.holds(param)) return false;
+      if (!Geometries::matches(next_geometry, param, grad)) return false;
       const auto state = states.find(param.unsafeGetTensorImpl());
       if (state == states.end() || state->second.get() != entry.state) return false;
-      bucket.grads.push_back(grad);
+      bucket.add_grad(grad, param);
     }
     return next == entries_.size();
   }
@@ -99,10 +124,11 @@ class StepPlan {
   void build(const std::vector<at::Tensor>& params, const MakeState& make_state) {
     buckets_.clear();
     entries_.clear();
-    for (const auto& param : params) {
-      const at::Tensor& grad = param.grad();
-      if (!grad.defined()) continue;
-      State& state = make_state(param);
+    geometries_.clear();
+    for (size_t i = 0; i < params.size(); ++i) {
+      const auto& param = params[i];
+      if (!param.grad().defined()) continue;
+      State& state = make_state(i);
       size_t index = 0;
       while (index < buckets_.size() &&
              !(buckets_[index].holds(param) && buckets_[index].takes(state))) {
@@ -110,26 +136,24 @@ class StepPlan {
       }
       if (index == buckets_.size()) buckets_.emplace_back(param, state);
       buckets_[index].params.push_back(param);
-      buckets_[index].grads.push_back(grad);
+      buckets_[index].add_grad(param.grad(), param);
       buckets_[index].add(state);
       entries_.push_back({param.unsafeGetTensorImpl(), &state, index});
+      geometries_.add(param);
     }
     for (auto& bucket : buckets_) bucket.seal();
   }
 
   std::vector<B> buckets_ = {};
   std::vector<Entry> entries_ = {};
+  Geometries geometries_ = {};
   std::optional<bool> variant_ = {};
 };
-
-inline bool has_sparse_grad(const Bucket& bucket) {
-  return std::any_of(bucket.grads.begin(), bucket.grads.end(),
-                     [](const auto& grad) { return grad.is_sparse(); });
-}
 
 /// Gives every gradient the strides of its parameter: the fused kernels on the CPU walk over both
 /// as if they had the same, and would mix up the elements.
 inline void match_strides(Bucket& bucket) {
+  if (bucket.strides_match) return;
   for (size_t i = 0; i < bucket.params.size(); ++i) {
     auto& grad = bucket.grads[i];
     if (grad.strides() == bucket.params[i].strides()) continue;

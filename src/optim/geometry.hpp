@@ -1,0 +1,51 @@
+#pragma once
+
+// Where and how parameters lie, which their owners may change between two steps. For the sources of
+// this room.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace sconce::optim {
+
+/// Where and how parameters lie, one after the other in one list, for it is compared at each step.
+class Geometries {
+ public:
+  void clear() { numbers_.clear(); }
+
+  void add(const at::Tensor& tensor) {
+    numbers_.push_back(tensor.dim());
+    for (const auto list : {tensor.sizes(), strides_of(tensor)}) {
+      numbers_.insert(numbers_.end(), list.begin(), list.end());
+    }
+  }
+
+  const int64_t* begin() const { return numbers_.data(); }
+
+  /// Whether the tensor lies as the one did whose numbers begin at `next`, which goes on to those
+  /// of the one after it, and `grad` has its sizes.
+  static bool matches(const int64_t*& next, const at::Tensor& tensor, const at::Tensor& grad) {
+    const int64_t dim = tensor.dim();
+    if (*next++ != dim || grad.dim() != dim) return false;
+    const auto sizes = tensor.sizes();
+    const auto of_grad = grad.sizes();
+    for (int64_t i = 0; i < dim; ++i, ++next) {
+      if (sizes[i] != *next || of_grad[i] != *next) return false;
+    }
+    for (const int64_t stride : strides_of(tensor)) {
+      if (stride != *next++) return false;
+    }
+    return true;
+  }
+
+ private:
+  static at::IntArrayRef strides_of(const at::Tensor& tensor) {
+    return tensor.layout() == at::kStrided ? tensor.strides() : at::IntArrayRef();
+  }
+
+  std::vector<int64_t> numbers_ = {};
+};
+
+}  // namespace sconce::optim
