@@ -5,10 +5,25 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace sconce::optim {
+
+/// Whether two of the tensors share memory. Of those with gaps it looks at a part.
+inline bool share_memory(const std::vector<at::Tensor>& tensors) {
+  std::vector<std::pair<const char*, const char*>> ranges;
+  for (const auto& tensor : tensors) {
+    if (tensor.layout() != at::kStrided) continue;
+    const auto* begin = static_cast<const char*>(tensor.const_data_ptr());
+    ranges.emplace_back(begin, begin + tensor.nbytes());
+  }
+  std::sort(ranges.begin(), ranges.end());
+  const auto overlap = [](const auto& a, const auto& b) { return a.second > b.first; };
+  return std::adjacent_find(ranges.begin(), ranges.end(), overlap) != ranges.end();
+}
 
 /// Where and how parameters lie, one after the other in one list, for it is compared at each step.
 class Geometries {
@@ -16,6 +31,7 @@ class Geometries {
   void clear() { numbers_.clear(); }
 
   void add(const at::Tensor& tensor) {
+    numbers_.push_back(reinterpret_cast<intptr_t>(storage_of(tensor)));
     numbers_.push_back(tensor.dim());
     for (const auto list : {tensor.sizes(), strides_of(tensor)}) {
       numbers_.insert(numbers_.end(), list.begin(), list.end());
@@ -28,7 +44,9 @@ class Geometries {
   /// of the one after it, and `grad` has its sizes.
   static bool matches(const int64_t*& next, const at::Tensor& tensor, const at::Tensor& grad) {
     const int64_t dim = tensor.dim();
-    if (*next++ != dim || grad.dim() != dim) return false;
+    if (next[0] != reinterpret_cast<intptr_t>(storage_of(tensor))) return false;
+    if (next[1] != dim || grad.dim() != dim) return false;
+    next += 2;
     const auto sizes = tensor.sizes();
     const auto of_grad = grad.sizes();
     for (int64_t i = 0; i < dim; ++i, ++next) {
@@ -41,6 +59,9 @@ class Geometries {
   }
 
  private:
+  static const void* storage_of(const at::Tensor& tensor) {
+    return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
+  }
   static at::IntArrayRef strides_of(const at::Tensor& tensor) {
     return tensor.layout() == at::kStrided ? tensor.strides() : at::IntArrayRef();
   }

@@ -56,6 +56,7 @@ struct Bucket {
   c10::Device device;
   c10::ScalarType dtype;
   bool small_on_cpu;
+  bool overlaps = false;  // whether two of the parameters share memory
   std::vector<at::Tensor> params = {};
   std::vector<at::Tensor> grads = {};  // filled for the length of a step
   bool has_sparse_grad = false;
@@ -73,7 +74,7 @@ class StepPlan {
   /// Puts the gradients of this step into the buckets and returns whether one is sparse.
   /// `make_state(index)` returns the State& of a parameter that has a gradient, made or brought to
   /// how the parameter lies where it has to be, or throws. It is asked only when something changed:
-  /// the parameters, which of them have a gradient, their devices, types, sizes or strides,
+  /// the parameters, which of them have a gradient, their devices, types, memory, sizes or strides,
   /// the objects in `states`, or `variant`, which stands for the options that decide what a state
   /// holds; and where a gradient has not its parameter's sizes.
   template <class MakeState>
@@ -141,7 +142,10 @@ class StepPlan {
       entries_.push_back({param.unsafeGetTensorImpl(), &state, index});
       geometries_.add(param);
     }
-    for (auto& bucket : buckets_) bucket.seal();
+    for (auto& bucket : buckets_) {
+      bucket.overlaps = bucket.small_on_cpu && share_memory(bucket.params);
+      bucket.seal();
+    }
   }
 
   std::vector<B> buckets_ = {};
@@ -180,7 +184,8 @@ void share_among_threads(int64_t count, const Part& part) {
 
 /// Calls `kernel(slice)`, where `slice(tensors)` is the part of a list that the call is to take.
 /// The fused kernels on the CPU let the threads share each tensor, which costs more than the work
-/// where tensors are small; there the threads share the list.
+/// where tensors are small; there the threads share the list, unless two of its tensors share
+/// memory, which are stepped one after the other.
 template <class Kernel>
 void call_fused_kernel(const Bucket& bucket, const Kernel& kernel) {
   const auto part = [&](int64_t begin, int64_t end) {
@@ -189,7 +194,7 @@ void call_fused_kernel(const Bucket& bucket, const Kernel& kernel) {
     });
   };
   const auto count = static_cast<int64_t>(bucket.params.size());
-  if (bucket.small_on_cpu) return share_among_threads(count, part);
+  if (bucket.small_on_cpu && !bucket.overlaps) return share_among_threads(count, part);
   part(0, count);
 }
 

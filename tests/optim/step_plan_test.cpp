@@ -200,3 +200,27 @@ TEST_CASE("fused kernels refuse a parameter that became one with gaps or overlap
     CHECK(p.equal(torch::ones({4})));
   }
 }
+
+TEST_CASE("parameters that overlap in memory are stepped one after the other") {
+  const int threads = at::get_num_threads();
+  at::set_num_threads(4);
+  constexpr int count = 500;
+  constexpr int size = 8192;
+  const auto memory = torch::zeros({size});
+  const auto separate = torch::zeros({count, size});
+  const auto gradient = torch::ones({size});
+  Parameters parameters;
+  for (int i = 0; i < count; ++i) {
+    parameters.push_back(separate[i].detach().requires_grad_());
+    parameters.back().mutable_grad() = gradient;
+  }
+  SGD optimizer(parameters, SGDOptions(1.0), {.mode = Mode::fused});
+  optimizer.step();
+  CHECK(separate.equal(torch::full({count, size}, -1.0F)));
+  for (auto& p : parameters) p.set_data(memory.detach());  // tied after the first step
+  for (int step = 1; step <= 20; ++step) {
+    optimizer.step();
+    CHECK(memory.equal(torch::full({size}, -1.0F * count * step)));
+  }
+  at::set_num_threads(threads);
+}
