@@ -151,11 +151,13 @@ bool KernelOptimizer::state_fits(size_t group, size_t index, const torch::Tensor
   return state.is_sparse() || mode_ != Mode::fused || state.strides() == parameter.strides();
 }
 
+// Fused kernels walk over a state as if it had the strides of its parameter. Of the others a state
+// keeps its own, as in Python: kernels round numbers of 16 bits in ways that depend on strides.
 torch::Tensor KernelOptimizer::like_parameter(const torch::Tensor& parameter,
                                               const torch::Tensor& tensor) const {
   const auto copy = tensor.detach().to(parameter.device(), parameter.scalar_type(),
                                        /*non_blocking=*/false, /*copy=*/true);
-  if (copy.is_sparse()) return copy;
+  if (copy.is_sparse() || mode_ != Mode::fused) return copy;
   return at::empty_like(parameter.detach()).copy_(copy);
 }
 
