@@ -81,15 +81,20 @@ bool AdamBase::prepare_group(size_t index) {
 
 void AdamBase::step_group(size_t index, const Amp& amp) {
   auto h = hyperparameters(param_groups_[index].options());
-  if (kernel().lr && mode() != Mode::fused) h.lr = kernel().lr->item<double>();
+  LoopLr lr = {h.lr, {}};
+  if (kernel().lr && mode() != Mode::fused) {
+    lr.tensor = kernel().lr->detach().cpu().reshape({});
+    h.lr = lr.tensor->item<double>();
+  }
   for (auto& bucket : plans_->of_groups[index].buckets()) {
     bucket.all_steps.add_(1);
     if (mode() == Mode::fused) {
       step_fused(bucket, h, kernel(), amp.grad_scale, amp.found_inf);
-    } else {
-      const auto step = mode() == Mode::foreach ? step_foreach : step_for_loop;
+    } else if (mode() == Mode::foreach) {
       const auto viewed = viewed_as_real(bucket);
-      step(viewed ? *viewed : bucket, h, kernel().maximize);
+      step_foreach(viewed ? *viewed : bucket, h, kernel().maximize);
+    } else {
+      step_for_loop(bucket, h, lr, kernel().maximize);
     }
     bucket.clear_grads();
   }
