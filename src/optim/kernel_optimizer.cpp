@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <unordered_set>
 #include <utility>
@@ -232,6 +233,7 @@ void KernelOptimizer::step_all(const Amp& amp) {
 }
 
 void KernelOptimizer::replace_state(const std::function<void()>& read) {
+  check_new_groups();  // before they get options that they were not added with
   std::vector<std::unique_ptr<Options>> options;
   for (const auto& group : param_groups_) options.push_back(group.options().clone());
   decltype(state_) before;
@@ -297,10 +299,15 @@ void KernelOptimizer::read_group(const Dict& dict, const ParamGroup& group,
   TORCH_CHECK_VALUE(maximize == kernel_.maximize, where, ": expected maximize=", kernel_.maximize,
                     ", which is this optimizer's, got ", maximize);
   read_options(dict, options);
+  // LinearLR, for one, may end a rounding below 0: of a loaded rate only NaN is refused.
+  const double lr = options.get_lr();
+  options.set_lr(std::abs(lr));
   check(options);
+  options.set_lr(lr);
 }
 
 void KernelOptimizer::load_state_dict(const IValue& state_dict) {
+  check_new_groups();  // before they get options that they were not added with
   const std::string where = name_ + "::load_state_dict";
   const auto states = require(state_dict, "state", where).toGenericDict();
   const auto groups = require_list(state_dict, "param_groups", where);

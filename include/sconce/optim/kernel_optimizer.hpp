@@ -67,7 +67,8 @@ class KernelOptimizer : public torch::optim::Optimizer, public AmpScaling {
   c10::IValue state_dict() const;
 
   /// Takes over state and options of a dict in the shape of `state_dict()`, from here or Python.
-  /// Tensors are copied, to the parameters' types and devices. The kernels stay as they are.
+  /// Tensors are copied, to the parameters' types and devices. The kernels stay as they are. A
+  /// learning rate may be any number, as a schedule may have come to one below 0.
   /// @throw c10::Error if the groups, a size or `maximize` differ from this optimizer's, an option
   /// is wrong, or a key is missing; the optimizer is then as it was.
   void load_state_dict(const c10::IValue& state_dict);
