@@ -59,7 +59,8 @@ KernelOptimizer::KernelOptimizer(std::string name, const std::vector<ParamGroup>
     : torch::optim::Optimizer(groups, std::move(defaults)),
       name_(std::move(name)),
       kernel_(std::move(kernel)),
-      mode_(kernel_.mode == Mode::automatic ? choose(param_groups_) : kernel_.mode) {
+      mode_(kernel_.mode == Mode::automatic ? choose(param_groups_) : kernel_.mode),
+      group_values_(std::make_shared<std::vector<GroupValues>>()) {
   if (!kernel_.lr) return;
   TORCH_CHECK_VALUE(kernel_.lr->defined() && kernel_.lr->numel() == 1, name_,
                     ": expected a tensor lr of 1 element");
@@ -252,14 +253,17 @@ void KernelOptimizer::replace_state(const std::function<void()>& read) {
   rewrite_lr();
 }
 
-KernelOptimizer::Dict KernelOptimizer::group_dict(const ParamGroup& group) const {
+KernelOptimizer::Dict KernelOptimizer::group_dict(size_t index) const {
   Dict dict = string_dict();
-  write_options(group.options(), dict);
+  write_options(param_groups_[index].options(), dict);
   if (kernel_.lr) dict.insert_or_assign("lr", *kernel_.lr);
   dict.insert("maximize", kernel_.maximize);
   dict.insert("foreach", mode_ == Mode::fused ? IValue() : IValue(mode_ == Mode::foreach));
   dict.insert("differentiable", false);
   dict.insert("fused", mode_ == Mode::fused ? IValue(true) : IValue());
+  if (index < group_values_->size()) {
+    for (const auto& [key, value] : group_values_->at(index)) dict.insert(key, value);
+  }
   return dict;
 }
 
@@ -268,9 +272,9 @@ IValue KernelOptimizer::state_dict() const {
   GenericDict states(c10::IntType::get(), c10::AnyType::get());
   GenericList groups(c10::AnyType::get());
   int64_t index = 0;
-  for (const auto& group : param_groups_) {
+  for (size_t i = 0; i < param_groups_.size(); ++i) {
     c10::List<int64_t> indices;
-    for (const auto& parameter : group.params()) {
+    for (const auto& parameter : param_groups_[i].params()) {
       const auto state = state_.find(parameter.unsafeGetTensorImpl());
       if (state != state_.end()) {
         GenericDict tensors = string_dict();
@@ -279,7 +283,7 @@ IValue KernelOptimizer::state_dict() const {
       }
       indices.push_back(index++);
     }
-    Dict dict = group_dict(group);
+    Dict dict = group_dict(i);
     dict.insert("params", indices);
     groups.push_back(dict);
   }
@@ -306,6 +310,19 @@ void KernelOptimizer::read_group(const Dict& dict, const ParamGroup& group,
   options.set_lr(lr);
 }
 
+KernelOptimizer::GroupValues KernelOptimizer::read_values(const Dict& dict, size_t index) const {
+  auto values = index < group_values_->size() ? group_values_->at(index) : GroupValues();
+  for (const char* key : {"initial_lr", "max_lr", "min_lr", "max_momentum", "base_momentum"}) {
+    const auto found = dict.find(key);
+    if (found == dict.end()) continue;
+    TORCH_CHECK(found->value().isScalar() || found->value().isTensor(), name_,
+                "::load_state_dict: expected a number for '", key, "', got ",
+                found->value().tagKind());
+    values[key] = number(found->value());
+  }
+  return values;
+}
+
 void KernelOptimizer::load_state_dict(const IValue& state_dict) {
   check_new_groups();  // before they get options that they were not added with
   const std::string where = name_ + "::load_state_dict";
@@ -315,12 +332,14 @@ void KernelOptimizer::load_state_dict(const IValue& state_dict) {
                     param_groups_.size(), " parameter groups, got ", groups.size());
 
   std::vector<std::unique_ptr<Options>> new_options;
+  std::vector<GroupValues> new_values;
   decltype(state_) new_state;
   for (size_t i = 0; i < param_groups_.size(); ++i) {
     const auto& group = param_groups_[i];
     const auto dict = groups[i].toGenericDict();
     new_options.push_back(group.options().clone());
     read_group(dict, group, *new_options.back());
+    new_values.push_back(read_values(dict, i));
     const auto indices = require_list(dict, "params", where);
     for (size_t k = 0; k < group.params().size(); ++k) {
       const auto found = states.find(indices[k]);
@@ -342,6 +361,7 @@ void KernelOptimizer::load_state_dict(const IValue& state_dict) {
     param_groups_[i].set_options(std::move(new_options[i]));
   }
   rewrite_lr();
+  *group_values_ = std::move(new_values);
   std::swap(state_, new_state);
   state_replaced();
 }

@@ -284,6 +284,7 @@ TEST_CASE("a state dict that does not fit is refused and changes nothing") {
   };
   refuse_option("lr", std::nan(""), "expected lr >= 0, got nan");
   refuse_option("weight_decay", -1.0, "expected weight_decay >= 0, got -1");
+  refuse_option("max_lr", "high", "expected a number for 'max_lr', got String");
   auto half = optimizer.state_dict();
   CHECK(half.toGenericDict().at("state").toGenericDict().at(0).toGenericDict().erase("exp_avg") ==
         1);

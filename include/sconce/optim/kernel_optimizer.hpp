@@ -61,14 +61,22 @@ class KernelOptimizer : public torch::optim::Optimizer, public AmpScaling {
   bool step_supports_amp_scaling() const final;
   void step_with_amp_scaling(const torch::Tensor& grad_scale, const torch::Tensor& found_inf) final;
 
+  /// What schedulers keep of a parameter group, by Python's names, such as `initial_lr`.
+  using GroupValues = std::map<std::string, double>;
+
+  /// The values of the groups, which this optimizer's schedulers share. They are in `state_dict`,
+  /// as in Python; an archive, which is LibTorch's, has no place for them.
+  const std::shared_ptr<std::vector<GroupValues>>& group_values() const { return group_values_; }
+
   /// Returns {"state": {index: {name: tensor}}, "param_groups": [{option: value, "params":
   /// [index]}]} with the keys of Python's `state_dict()`. The tensors are the optimizer's own, as
   /// in Python, but for the step counts, which are copies.
   c10::IValue state_dict() const;
 
   /// Takes over state and options of a dict in the shape of `state_dict()`, from here or Python.
-  /// Tensors are copied, to the parameters' types and devices. The kernels stay as they are. A
-  /// learning rate may be any number, as a schedule may have come to one below 0.
+  /// Tensors are copied, to the parameters' types and devices. The kernels stay as they are, and so
+  /// do values of schedulers that are not in the dict. A learning rate may be any number, as a
+  /// schedule may have come to one below 0.
   /// @throw c10::Error if the groups, a size or `maximize` differ from this optimizer's, an option
   /// is wrong, or a key is missing; the optimizer is then as it was.
   void load_state_dict(const c10::IValue& state_dict);
@@ -140,14 +148,16 @@ class KernelOptimizer : public torch::optim::Optimizer, public AmpScaling {
   void step_all(const Amp& amp);
   void write_lr();
   void rewrite_lr();
-  Dict group_dict(const ParamGroup& group) const;
+  Dict group_dict(size_t index) const;
   void read_group(const Dict& dict, const ParamGroup& group, Options& options) const;
+  GroupValues read_values(const Dict& dict, size_t index) const;
 
   std::string name_;
   KernelOptions kernel_;
   Mode mode_;
   size_t checked_groups_ = 0;
   std::vector<double> written_lrs_ = {};  // of the groups, where the lr is a tensor
+  std::shared_ptr<std::vector<GroupValues>> group_values_;  // may be shorter than the groups
 };
 
 }  // namespace sconce::optim

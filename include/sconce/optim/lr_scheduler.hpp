@@ -14,10 +14,12 @@
 /// reference: the optimizer must outlive it and stay where it is. Several may work on one
 /// optimizer; to be used by one thread at a time. Python: `torch.optim.lr_scheduler`.
 ///
-/// There is no argument `last_epoch`: it needs the `initial_lr` that Python keeps in the parameter
-/// groups and saves with the optimizer; `load_state_dict` resumes a scheduler. Here an optimizer's
-/// schedulers share it for as long as one of them lives; one that is built when all others are gone
-/// takes the learning rates of that moment. A step before the optimizer's first does not warn.
+/// There is no argument `last_epoch`: `load_state_dict` resumes a scheduler. The `initial_lr`, and
+/// OneCycleLR's other values, belong to the parameter groups, as in Python: sconce's optimizers
+/// keep them and have them in their `state_dict`, so both states are to be saved. LibTorch's
+/// optimizers have no place for them: there an optimizer's schedulers share them for as long as one
+/// of them lives, and one that is built when all others are gone takes the learning rates of that
+/// moment. A step before the optimizer's first does not warn.
 namespace sconce::optim::lr_scheduler {
 
 /// The initial learning rate times a function of the epoch. Python: `LambdaLR`.
