@@ -41,19 +41,24 @@ class Geometries {
   const int64_t* begin() const { return numbers_.data(); }
 
   /// Whether the tensor lies as the one did whose numbers begin at `next`, which goes on to those
-  /// of the one after it, and `grad` has its sizes.
-  static bool matches(const int64_t*& next, const at::Tensor& tensor, const at::Tensor& grad) {
-    const int64_t dim = tensor.dim();
-    if (next[0] != reinterpret_cast<intptr_t>(storage_of(tensor))) return false;
-    if (next[1] != dim || grad.dim() != dim) return false;
-    next += 2;
+  /// of the one after it, and `grad` has its sizes. Clears `strides_match` if the strides of
+  /// `grad`, where it has any, are others.
+  static bool matches(const int64_t*& next, const at::Tensor& tensor, const at::Tensor& grad,
+                      bool& strides_match) {
     const auto sizes = tensor.sizes();
-    const auto of_grad = grad.sizes();
-    for (int64_t i = 0; i < dim; ++i, ++next) {
-      if (sizes[i] != *next || of_grad[i] != *next) return false;
+    const auto grad_sizes = grad.sizes();
+    const size_t dim = sizes.size();
+    if (next[0] != reinterpret_cast<intptr_t>(storage_of(tensor))) return false;
+    if (next[1] != static_cast<int64_t>(dim) || grad_sizes.size() != dim) return false;
+    next += 2;
+    for (size_t i = 0; i < dim; ++i, ++next) {
+      if (sizes[i] != *next || grad_sizes[i] != *next) return false;
     }
-    for (const int64_t stride : strides_of(tensor)) {
-      if (stride != *next++) return false;
+    const auto strides = strides_of(tensor);
+    const auto grad_strides = strides_of(grad);
+    for (size_t i = 0; i < strides.size(); ++i, ++next) {
+      if (strides[i] != *next) return false;
+      if (i < grad_strides.size() && grad_strides[i] != *next) strides_match = false;
     }
     return true;
   }

@@ -29,24 +29,23 @@ struct Bucket {
         dtype(parameter.scalar_type()),
         small_on_cpu(is_small_on_cpu(parameter)) {}
 
+  bool is_of_kind(const at::Tensor& parameter) const {
+    return parameter.device() == device && parameter.scalar_type() == dtype;
+  }
+
   bool holds(const at::Tensor& parameter) const {
-    return parameter.device() == device && parameter.scalar_type() == dtype &&
-           is_small_on_cpu(parameter) == small_on_cpu;
+    return is_of_kind(parameter) && is_small_on_cpu(parameter) == small_on_cpu;
   }
 
   void clear_grads() {
     grads.clear();
     has_sparse_grad = false;
-    strides_match = true;
+    strides_match = true;  // until one is found that does not
   }
 
-  void add_grad(const at::Tensor& grad, const at::Tensor& parameter) {
+  void add_grad(const at::Tensor& grad) {
     grads.push_back(grad);
-    if (grad.is_sparse() || parameter.layout() != at::kStrided) {
-      has_sparse_grad |= grad.is_sparse();
-    } else {
-      strides_match = strides_match && grad.strides() == parameter.strides();
-    }
+    if (grad.layout() != at::kStrided) has_sparse_grad |= grad.is_sparse();
   }
 
   static bool is_small_on_cpu(const at::Tensor& parameter) {
@@ -60,7 +59,7 @@ struct Bucket {
   std::vector<at::Tensor> params = {};
   std::vector<at::Tensor> grads = {};  // filled for the length of a step
   bool has_sparse_grad = false;
-  bool strides_match = true;  // those of all gradients and their parameters
+  bool strides_match = false;  // those of all gradients and their parameters
 };
 
 /// The parameters of one group that have a gradient, in buckets that are kept from step to step.
@@ -112,11 +111,11 @@ class StepPlan {
       if (next == entries_.size()) return false;
       const Entry& entry = entries_[next++];
       B& bucket = buckets_[entry.bucket];
-      if (param.unsafeGetTensorImpl() != entry.param || !bucket.holds(param)) return false;
-      if (!Geometries::matches(next_geometry, param, grad)) return false;
+      if (param.unsafeGetTensorImpl() != entry.param || !bucket.is_of_kind(param)) return false;
+      if (!Geometries::matches(next_geometry, param, grad, bucket.strides_match)) return false;
       const auto state = states.find(param.unsafeGetTensorImpl());
       if (state == states.end() || state->second.get() != entry.state) return false;
-      bucket.add_grad(grad, param);
+      bucket.add_grad(grad);
     }
     return next == entries_.size();
   }
@@ -137,7 +136,7 @@ class StepPlan {
       }
       if (index == buckets_.size()) buckets_.emplace_back(param, state);
       buckets_[index].params.push_back(param);
-      buckets_[index].add_grad(param.grad(), param);
+      buckets_[index].add_grad(param.grad());
       buckets_[index].add(state);
       entries_.push_back({param.unsafeGetTensorImpl(), &state, index});
       geometries_.add(param);
