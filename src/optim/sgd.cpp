@@ -8,6 +8,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/serialize/archive.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "optim/conversions.hpp"
@@ -122,14 +123,20 @@ void step_fused(SgdBucket& bucket, const Settings& s, const torch::Tensor& grad_
   }
 }
 
-void step_foreach(SgdBucket& bucket, const Settings& s) {
+// Where one of Python's parameters has no momentum yet it steps the momenta a tensor at a time,
+// which rounds numbers of 16 bits otherwise: `one_by_one`.
+void step_foreach(SgdBucket& bucket, const Settings& s, bool one_by_one) {
   std::vector<torch::Tensor> updates = bucket.grads;
   if (s.kernel.maximize) updates = at::_foreach_neg(updates);
   if (s.options.weight_decay() != 0) {
     updates = at::_foreach_add(updates, bucket.params, s.options.weight_decay());
   }
   if (s.momentum()) {
-    if (bucket.has_buffers) {
+    if (bucket.has_buffers && one_by_one) {
+      for (size_t i = 0; i < updates.size(); ++i) {
+        scale(bucket.buffers[i], s.options.momentum()).add_(updates[i], 1 - s.options.dampening());
+      }
+    } else if (bucket.has_buffers) {
       at::_foreach_mul_(bucket.buffers, s.options.momentum());
       at::_foreach_add_(bucket.buffers, updates, 1 - s.options.dampening());
     } else {
@@ -231,7 +238,10 @@ void SGD::step_group(size_t index, const Amp& amp) {
       step_fused(bucket, s, amp.grad_scale, amp.found_inf);
       changed |= was_pending != bucket.first_step_pending.defined();
     } else if (mode() == Mode::foreach && !sparse) {
-      step_foreach(bucket, s);
+      const auto begins = [&](const SgdBucket& other) {
+        return !other.has_buffers && other.device == bucket.device && other.dtype == bucket.dtype;
+      };
+      step_foreach(bucket, s, std::any_of(plan.buckets().begin(), plan.buckets().end(), begins));
     } else {
       step_for_loop(bucket, s);
     }
