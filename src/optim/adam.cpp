@@ -48,9 +48,15 @@ void AdamBase::check(const Options& options) const {
                     h.weight_decay);
 }
 
-AdamParamState& AdamBase::state_for(const torch::Tensor& parameter, bool amsgrad) {
+AdamParamState& AdamBase::state_for(size_t group, size_t index, bool amsgrad) {
+  const auto& parameter = param_groups_[group].params()[index];
   auto* const key = parameter.unsafeGetTensorImpl();
-  if (state_.find(key) == state_.end()) {
+  const auto found = state_.find(key);
+  const auto* old =
+      found == state_.end() ? nullptr : static_cast<const AdamParamState*>(found->second.get());
+  const bool fits = state_fits(group, index, old ? old->exp_avg : torch::Tensor());
+  if (old && !fits) found->second = make_state(state_tensors(*old), parameter);
+  if (!old) {
     auto fresh = std::make_unique<AdamParamState>();
     const auto device = mode() == Mode::fused ? parameter.device() : torch::Device(at::kCPU);
     fresh->step = at::zeros({}, at::TensorOptions(device).dtype(at::kFloat));
@@ -65,25 +71,32 @@ AdamParamState& AdamBase::state_for(const torch::Tensor& parameter, bool amsgrad
   return typed;
 }
 
-void AdamBase::step_group(size_t index, const Amp& amp) {
+bool AdamBase::prepare_group(size_t index) {
   plans_->of_groups.resize(param_groups_.size());
   const auto& group = param_groups_[index];
-  auto h = hyperparameters(group.options());
-  if (kernel().lr && mode() != Mode::fused) h.lr = kernel().lr->item<double>();
-  const auto state_of = [&](const torch::Tensor& parameter) -> AdamParamState& {
-    return state_for(parameter, h.amsgrad);
-  };
-  for (auto& bucket :
-       plans_->of_groups[index].update(group.params(), state_, h.amsgrad, state_of)) {
+  const bool amsgrad = hyperparameters(group.options()).amsgrad;
+  const auto state_of = [&](size_t i) -> AdamParamState& { return state_for(index, i, amsgrad); };
+  return plans_->of_groups[index].update(group.params(), state_, amsgrad, state_of);
+}
+
+void AdamBase::step_group(size_t index, const Amp& amp) {
+  auto h = hyperparameters(param_groups_[index].options());
+  LoopLr lr = {h.lr, {}};
+  if (kernel().lr && mode() != Mode::fused) {
+    lr.tensor = kernel().lr->detach().cpu().reshape({});
+    h.lr = lr.tensor->item<double>();
+  }
+  for (auto& bucket : plans_->of_groups[index].buckets()) {
     bucket.all_steps.add_(1);
     if (mode() == Mode::fused) {
       step_fused(bucket, h, kernel(), amp.grad_scale, amp.found_inf);
-    } else {
-      const auto step = mode() == Mode::foreach ? step_foreach : step_for_loop;
+    } else if (mode() == Mode::foreach) {
       const auto viewed = viewed_as_real(bucket);
-      step(viewed ? *viewed : bucket, h, kernel().maximize);
+      step_foreach(viewed ? *viewed : bucket, h, kernel().maximize);
+    } else {
+      step_for_loop(bucket, h, lr, kernel().maximize);
     }
-    bucket.grads.clear();
+    bucket.clear_grads();
   }
 }
 
@@ -107,9 +120,9 @@ std::unique_ptr<torch::optim::OptimizerParamState> AdamBase::make_state(
   auto state = std::make_unique<AdamParamState>();
   const auto device = mode() == Mode::fused ? parameter.device() : torch::Device(at::kCPU);
   state->step = tensors.at("step").detach().to(device, at::kFloat, false, true).reshape({});
-  state->exp_avg = copy_like(parameter, tensors, "exp_avg", name());
-  state->exp_avg_sq = copy_like(parameter, tensors, "exp_avg_sq", name());
-  state->max_exp_avg_sq = copy_like(parameter, tensors, "max_exp_avg_sq", name());
+  state->exp_avg = copy_for(parameter, tensors, "exp_avg");
+  state->exp_avg_sq = copy_for(parameter, tensors, "exp_avg_sq");
+  state->max_exp_avg_sq = copy_for(parameter, tensors, "max_exp_avg_sq");
   return state;
 }
 

@@ -14,6 +14,7 @@
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/maximum.h>
+#include <ATen/ops/rsub.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/view_as_real.h>
 
@@ -123,29 +124,57 @@ inline void step_foreach(const AdamBucket& b, const AdamHyperparameters& h, bool
   at::_foreach_addcdiv_(b.params, b.exp_avgs, denominators, step_sizes);
 }
 
-/// Steps with a tensor at a time.
-inline void step_for_loop(const AdamBucket& b, const AdamHyperparameters& h, bool maximize) {
+/// The learning rate of the loop, in which a tensor rounds to its own type at each operation, as in
+/// Python. It lies on the CPU.
+struct LoopLr {
+  double number;
+  std::optional<torch::Tensor> tensor;
+
+  void decay(const torch::Tensor& param, double weight_decay) const {
+    if (tensor) {
+      param.mul_(at::rsub(tensor->mul(at::native::wrapped_scalar_tensor(weight_decay)), 1));
+    } else {
+      scale(param, 1 - number * weight_decay);
+    }
+  }
+
+  double step_size(double bias_correction) const {
+    if (!tensor) return number / bias_correction;
+    return tensor->div(at::native::wrapped_scalar_tensor(bias_correction)).item<double>();
+  }
+};
+
+/// Steps with a tensor at a time. The weights decay before complex tensors are viewed as real ones:
+/// complex arithmetic may round otherwise.
+inline void step_for_loop(const AdamBucket& b, const AdamHyperparameters& h, const LoopLr& lr,
+                          bool maximize) {
+  const auto as_real = [](const torch::Tensor& tensor) {
+    return tensor.is_complex() ? at::view_as_real(tensor) : tensor;
+  };
   const float* steps = b.all_steps.const_data_ptr<float>();
   for (size_t i = 0; i < b.params.size(); ++i) {
-    const auto& param = b.params[i];
     torch::Tensor grad = maximize ? -b.grads[i] : b.grads[i];
     if (h.weight_decay != 0) {
       if (h.decoupled_weight_decay) {
-        scale(param, 1 - h.lr * h.weight_decay);
+        lr.decay(b.params[i], h.weight_decay);
       } else {
-        grad = grad.add(param, h.weight_decay);
+        grad = grad.add(b.params[i], h.weight_decay);
       }
     }
-    b.exp_avgs[i].lerp_(grad, 1 - h.beta1);
-    scale(b.exp_avg_sqs[i], h.beta2).addcmul_(grad, grad, 1 - h.beta2);
-    torch::Tensor second_moment = b.exp_avg_sqs[i];
+    grad = as_real(grad);
+    const auto exp_avg = as_real(b.exp_avgs[i]);
+    const auto exp_avg_sq = as_real(b.exp_avg_sqs[i]);
+    exp_avg.lerp_(grad, 1 - h.beta1);
+    scale(exp_avg_sq, h.beta2).addcmul_(grad, grad, 1 - h.beta2);
+    torch::Tensor second_moment = exp_avg_sq;
     if (h.amsgrad) {
-      second_moment = b.max_exp_avg_sqs[i];
-      at::maximum_out(second_moment, second_moment, b.exp_avg_sqs[i]);
+      second_moment = as_real(b.max_exp_avg_sqs[i]);
+      at::maximum_out(second_moment, second_moment, exp_avg_sq);
     }
     const double bias_correction2_sqrt = std::pow(1 - std::pow(h.beta2, steps[i]), 0.5);
     const auto denominator = (second_moment.sqrt() / bias_correction2_sqrt).add_(h.eps);
-    param.addcdiv_(b.exp_avgs[i], denominator, -(h.lr / (1 - std::pow(h.beta1, steps[i]))));
+    as_real(b.params[i])
+        .addcdiv_(exp_avg, denominator, -lr.step_size(1 - std::pow(h.beta1, steps[i])));
   }
 }
 

@@ -3,11 +3,9 @@
 // How the optimizers read what is in a state dict or an archive. For the sources of this room.
 
 #include <ATen/core/ivalue.h>
-#include <ATen/ops/empty_like.h>
 #include <torch/optim/optimizer.h>
 #include <torch/serialize/archive.h>
 
-#include <map>
 #include <string>
 
 namespace sconce::optim {
@@ -35,20 +33,6 @@ inline double number(const c10::impl::GenericDict& dict, const char* key, const 
 inline bool flag(const c10::impl::GenericDict& dict, const char* key) {
   const auto found = dict.find(key);
   return found != dict.end() && found->value().toBool();
-}
-
-/// Returns a copy of the tensor `key` with the parameter's type, device and, unless it is sparse,
-/// strides, or an undefined one where there is none.
-inline at::Tensor copy_like(const at::Tensor& parameter,
-                            const std::map<std::string, at::Tensor>& tensors, const char* key,
-                            const std::string& name) {
-  const auto found = tensors.find(key);
-  if (found == tensors.end() || !found->second.defined()) return {};
-  TORCH_CHECK_VALUE(found->second.sizes() == parameter.sizes(), name, ": expected ", key,
-                    " of sizes ", parameter.sizes(), ", got ", found->second.sizes());
-  const auto copy = found->second.detach().to(parameter.device(), parameter.scalar_type(),
-                                              /*non_blocking=*/false, /*copy=*/true);
-  return copy.is_sparse() ? copy : at::empty_like(parameter.detach()).copy_(copy);
 }
 
 /// Writes a tensor as LibTorch's own states do: not at all if it is undefined.

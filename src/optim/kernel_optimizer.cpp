@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <unordered_set>
 #include <utility>
@@ -58,7 +59,8 @@ KernelOptimizer::KernelOptimizer(std::string name, const std::vector<ParamGroup>
     : torch::optim::Optimizer(groups, std::move(defaults)),
       name_(std::move(name)),
       kernel_(std::move(kernel)),
-      mode_(kernel_.mode == Mode::automatic ? choose(param_groups_) : kernel_.mode) {
+      mode_(kernel_.mode == Mode::automatic ? choose(param_groups_) : kernel_.mode),
+      group_values_(std::make_shared<std::vector<GroupValues>>()) {
   if (!kernel_.lr) return;
   TORCH_CHECK_VALUE(kernel_.lr->defined() && kernel_.lr->numel() == 1, name_,
                     ": expected a tensor lr of 1 element");
@@ -122,14 +124,52 @@ void KernelOptimizer::check_new_groups() {
     drop_repeats(group);
     choose_again();
     if (mode_ != Mode::fused) continue;
-    for (const auto& parameter : group.params()) {
-      TORCH_CHECK(fits_fused(parameter), name_, ": Mode::fused needs every parameter to be dense, ",
-                  "of float64, float32, float16 or bfloat16, and on a device that has fused ",
-                  "kernels, got one of ", parameter.scalar_type(), ", strides ",
-                  parameter.layout() == at::kStrided ? parameter.strides() : at::IntArrayRef{},
-                  " and layout ", parameter.layout(), " on ", parameter.device());
-    }
+    for (const auto& parameter : group.params()) check_fused(parameter);
   }
+}
+
+void KernelOptimizer::check_fused(const torch::Tensor& parameter) const {
+  TORCH_CHECK(fits_fused(parameter), name_, ": Mode::fused needs every parameter to be dense, ",
+              "of float64, float32, float16 or bfloat16, and on a device that has fused ",
+              "kernels, got one of ", parameter.scalar_type(), ", strides ",
+              parameter.layout() == at::kStrided ? parameter.strides() : at::IntArrayRef{},
+              " and layout ", parameter.layout(), " on ", parameter.device());
+}
+
+bool KernelOptimizer::state_fits(size_t group, size_t index, const torch::Tensor& state) const {
+  const auto& parameter = param_groups_[group].params()[index];
+  TORCH_CHECK_VALUE(parameter.grad().sizes() == parameter.sizes(), name_,
+                    "::step: expected the gradient of parameter ", index, " of group ", group,
+                    " to have its parameter's sizes, ", parameter.sizes(), ", got ",
+                    parameter.grad().sizes());
+  if (mode_ == Mode::fused) check_fused(parameter);
+  if (!state.defined()) return true;
+  TORCH_CHECK_VALUE(state.sizes() == parameter.sizes(), name_, "::step: expected parameter ", index,
+                    " of group ", group, " to have the sizes of its state, ", state.sizes(),
+                    ", got ", parameter.sizes());
+  if (state.device() != parameter.device() || state.scalar_type() != parameter.scalar_type()) {
+    return false;
+  }
+  return state.is_sparse() || mode_ != Mode::fused || state.strides() == parameter.strides();
+}
+
+// Fused kernels walk over a state as if it had the strides of its parameter. Of the others a state
+// keeps its own, as in Python: kernels round numbers of 16 bits in ways that depend on strides.
+torch::Tensor KernelOptimizer::like_parameter(const torch::Tensor& parameter,
+                                              const torch::Tensor& tensor) const {
+  const auto copy = tensor.detach().to(parameter.device(), parameter.scalar_type(),
+                                       /*non_blocking=*/false, /*copy=*/true);
+  if (copy.is_sparse() || mode_ != Mode::fused) return copy;
+  return at::empty_like(parameter.detach()).copy_(copy);
+}
+
+torch::Tensor KernelOptimizer::copy_for(const torch::Tensor& parameter, const Tensors& tensors,
+                                        const char* key) const {
+  const auto found = tensors.find(key);
+  if (found == tensors.end() || !found->second.defined()) return {};
+  TORCH_CHECK_VALUE(found->second.sizes() == parameter.sizes(), name_, ": expected ", key,
+                    " of sizes ", parameter.sizes(), ", got ", found->second.sizes());
+  return like_parameter(parameter, found->second);
 }
 
 void KernelOptimizer::rewrite_lr() {
@@ -185,13 +225,16 @@ void KernelOptimizer::step_all(const Amp& amp) {
   check_new_groups();
   // Before anything is stepped: half a step could not be made again.
   const bool takes_sparse = takes_sparse_gradients() && !amp.found_inf.defined();
-  TORCH_CHECK(takes_sparse || !has_sparse_gradient(), name_,
+  bool is_sparse = false;
+  for (size_t index = 0; index < param_groups_.size(); ++index) is_sparse |= prepare_group(index);
+  TORCH_CHECK(takes_sparse || !is_sparse, name_,
               ": expected dense gradients, got a sparse one, which these kernels do not take");
   write_lr();
   for (size_t index = 0; index < param_groups_.size(); ++index) step_group(index, amp);
 }
 
 void KernelOptimizer::replace_state(const std::function<void()>& read) {
+  check_new_groups();  // before they get options that they were not added with
   std::vector<std::unique_ptr<Options>> options;
   for (const auto& group : param_groups_) options.push_back(group.options().clone());
   decltype(state_) before;
@@ -210,14 +253,17 @@ void KernelOptimizer::replace_state(const std::function<void()>& read) {
   rewrite_lr();
 }
 
-KernelOptimizer::Dict KernelOptimizer::group_dict(const ParamGroup& group) const {
+KernelOptimizer::Dict KernelOptimizer::group_dict(size_t index) const {
   Dict dict = string_dict();
-  write_options(group.options(), dict);
+  write_options(param_groups_[index].options(), dict);
   if (kernel_.lr) dict.insert_or_assign("lr", *kernel_.lr);
   dict.insert("maximize", kernel_.maximize);
   dict.insert("foreach", mode_ == Mode::fused ? IValue() : IValue(mode_ == Mode::foreach));
   dict.insert("differentiable", false);
   dict.insert("fused", mode_ == Mode::fused ? IValue(true) : IValue());
+  if (index < group_values_->size()) {
+    for (const auto& [key, value] : group_values_->at(index)) dict.insert(key, value);
+  }
   return dict;
 }
 
@@ -226,9 +272,9 @@ IValue KernelOptimizer::state_dict() const {
   GenericDict states(c10::IntType::get(), c10::AnyType::get());
   GenericList groups(c10::AnyType::get());
   int64_t index = 0;
-  for (const auto& group : param_groups_) {
+  for (size_t i = 0; i < param_groups_.size(); ++i) {
     c10::List<int64_t> indices;
-    for (const auto& parameter : group.params()) {
+    for (const auto& parameter : param_groups_[i].params()) {
       const auto state = state_.find(parameter.unsafeGetTensorImpl());
       if (state != state_.end()) {
         GenericDict tensors = string_dict();
@@ -237,7 +283,7 @@ IValue KernelOptimizer::state_dict() const {
       }
       indices.push_back(index++);
     }
-    Dict dict = group_dict(group);
+    Dict dict = group_dict(i);
     dict.insert("params", indices);
     groups.push_back(dict);
   }
@@ -257,10 +303,28 @@ void KernelOptimizer::read_group(const Dict& dict, const ParamGroup& group,
   TORCH_CHECK_VALUE(maximize == kernel_.maximize, where, ": expected maximize=", kernel_.maximize,
                     ", which is this optimizer's, got ", maximize);
   read_options(dict, options);
+  // LinearLR, for one, may end a rounding below 0: of a loaded rate only NaN is refused.
+  const double lr = options.get_lr();
+  options.set_lr(std::abs(lr));
   check(options);
+  options.set_lr(lr);
+}
+
+KernelOptimizer::GroupValues KernelOptimizer::read_values(const Dict& dict, size_t index) const {
+  auto values = index < group_values_->size() ? group_values_->at(index) : GroupValues();
+  for (const char* key : {"initial_lr", "max_lr", "min_lr", "max_momentum", "base_momentum"}) {
+    const auto found = dict.find(key);
+    if (found == dict.end()) continue;
+    TORCH_CHECK(found->value().isScalar() || found->value().isTensor(), name_,
+                "::load_state_dict: expected a number for '", key, "', got ",
+                found->value().tagKind());
+    values[key] = number(found->value());
+  }
+  return values;
 }
 
 void KernelOptimizer::load_state_dict(const IValue& state_dict) {
+  check_new_groups();  // before they get options that they were not added with
   const std::string where = name_ + "::load_state_dict";
   const auto states = require(state_dict, "state", where).toGenericDict();
   const auto groups = require_list(state_dict, "param_groups", where);
@@ -268,12 +332,14 @@ void KernelOptimizer::load_state_dict(const IValue& state_dict) {
                     param_groups_.size(), " parameter groups, got ", groups.size());
 
   std::vector<std::unique_ptr<Options>> new_options;
+  std::vector<GroupValues> new_values;
   decltype(state_) new_state;
   for (size_t i = 0; i < param_groups_.size(); ++i) {
     const auto& group = param_groups_[i];
     const auto dict = groups[i].toGenericDict();
     new_options.push_back(group.options().clone());
     read_group(dict, group, *new_options.back());
+    new_values.push_back(read_values(dict, i));
     const auto indices = require_list(dict, "params", where);
     for (size_t k = 0; k < group.params().size(); ++k) {
       const auto found = states.find(indices[k]);
@@ -295,6 +361,7 @@ void KernelOptimizer::load_state_dict(const IValue& state_dict) {
     param_groups_[i].set_options(std::move(new_options[i]));
   }
   rewrite_lr();
+  *group_values_ = std::move(new_values);
   std::swap(state_, new_state);
   state_replaced();
 }

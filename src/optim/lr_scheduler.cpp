@@ -256,22 +256,29 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, const PerGroup<double>& max_lr,
       anneal_strategy_(options.anneal_strategy),
       cycle_momentum_(options.cycle_momentum) {
   const auto max_lrs = expand(max_lr, optimizer, "OneCycleLR", "max_lr");
-  const auto base_momenta = expand(options.base_momentum, optimizer, "OneCycleLR", "base_momentum");
-  const auto max_momenta = expand(options.max_momentum, optimizer, "OneCycleLR", "max_momentum");
+  if (cycle_momentum_) begin_momenta(options);
   for (size_t i = 0; i < max_lrs.size(); ++i) {
-    TORCH_CHECK_VALUE(
-        !cycle_momentum_ || set_momentum(optimizer.param_groups()[i].options(), max_momenta[i]),
-        "sconce::optim::lr_scheduler::OneCycleLR: expected an optimizer with momentum or betas, "
-        "for cycle_momentum is set");
     base_lrs_[i] = max_lrs[i] / options.div_factor;
     auto& group = groups_->at(i);
     group["initial_lr"] = base_lrs_[i];
     group["max_lr"] = max_lrs[i];
     group["min_lr"] = base_lrs_[i] / options.final_div_factor;
-    group["max_momentum"] = max_momenta[i];
-    group["base_momentum"] = base_momenta[i];
   }
   start();
+}
+
+void OneCycleLR::begin_momenta(const OneCycleLROptions& options) {
+  const auto base_momenta =
+      expand(options.base_momentum, optimizer_, "OneCycleLR", "base_momentum");
+  const auto max_momenta = expand(options.max_momentum, optimizer_, "OneCycleLR", "max_momentum");
+  for (size_t i = 0; i < max_momenta.size(); ++i) {
+    TORCH_CHECK_VALUE(
+        set_momentum(optimizer_.param_groups()[i].options(), max_momenta[i]),
+        "sconce::optim::lr_scheduler::OneCycleLR: expected an optimizer with momentum or betas, "
+        "for cycle_momentum is set");
+    groups_->at(i)["max_momentum"] = max_momenta[i];
+    groups_->at(i)["base_momentum"] = base_momenta[i];
+  }
 }
 
 double OneCycleLR::anneal(double start, double end, double pct) const {

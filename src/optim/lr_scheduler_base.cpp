@@ -2,6 +2,7 @@
 
 #include <c10/util/Type.h>
 
+#include <map>
 #include <mutex>
 #include <typeinfo>
 
@@ -11,11 +12,15 @@ namespace sconce::optim::lr_scheduler {
 
 namespace {
 
-// The values that belong to an optimizer's groups. LibTorch's options have no place for them, so
+// The values that belong to an optimizer's groups. LibTorch's optimizers have no place for them, so
 // the optimizer's schedulers hold them together; as none outlives the optimizer, an address that
 // still has values is the same optimizer's.
-template <class Values>
-std::shared_ptr<Values> values_of(const torch::optim::Optimizer& optimizer) {
+std::shared_ptr<std::vector<KernelOptimizer::GroupValues>> values_of(
+    const torch::optim::Optimizer& optimizer) {
+  using Values = std::vector<KernelOptimizer::GroupValues>;
+  if (const auto* ours = dynamic_cast<const KernelOptimizer*>(&optimizer)) {
+    return ours->group_values();
+  }
   static std::mutex mutex;
   static std::map<const torch::optim::Optimizer*, std::weak_ptr<Values>> all;
   const std::scoped_lock lock(mutex);
@@ -59,7 +64,7 @@ std::vector<double> Scheduler::current_lrs() const {
 }
 
 LRScheduler::LRScheduler(torch::optim::Optimizer& optimizer)
-    : EpochScheduler(optimizer), groups_(values_of<std::vector<GroupValues>>(optimizer)) {
+    : EpochScheduler(optimizer), groups_(values_of(optimizer)) {
   last_epoch_ = -1;
   const auto& groups = optimizer.param_groups();
   groups_->resize(groups.size());

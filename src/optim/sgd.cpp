@@ -8,6 +8,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/serialize/archive.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "optim/conversions.hpp"
@@ -122,14 +123,20 @@ void step_fused(SgdBucket& bucket, const Settings& s, const torch::Tensor& grad_
   }
 }
 
-void step_foreach(SgdBucket& bucket, const Settings& s) {
+// Where one of Python's parameters has no momentum yet it steps the momenta a tensor at a time,
+// which rounds numbers of 16 bits otherwise: `one_by_one`.
+void step_foreach(SgdBucket& bucket, const Settings& s, bool one_by_one) {
   std::vector<torch::Tensor> updates = bucket.grads;
   if (s.kernel.maximize) updates = at::_foreach_neg(updates);
   if (s.options.weight_decay() != 0) {
     updates = at::_foreach_add(updates, bucket.params, s.options.weight_decay());
   }
   if (s.momentum()) {
-    if (bucket.has_buffers) {
+    if (bucket.has_buffers && one_by_one) {
+      for (size_t i = 0; i < updates.size(); ++i) {
+        scale(bucket.buffers[i], s.options.momentum()).add_(updates[i], 1 - s.options.dampening());
+      }
+    } else if (bucket.has_buffers) {
       at::_foreach_mul_(bucket.buffers, s.options.momentum());
       at::_foreach_add_(bucket.buffers, updates, 1 - s.options.dampening());
     } else {
@@ -193,30 +200,53 @@ void SGD::check(const Options& options) const {
                     o.momentum(), " and dampening ", o.dampening());
 }
 
-void SGD::step_group(size_t index, const Amp& amp) {
+SGDParamState& SGD::state_for(size_t group, size_t index) {
+  const auto& parameter = param_groups_[group].params()[index];
+  const auto found = state_.find(parameter.unsafeGetTensorImpl());
+  auto* state = found == state_.end() ? nullptr : static_cast<SGDParamState*>(found->second.get());
+  const bool fits = state_fits(group, index, state ? state->momentum_buffer : torch::Tensor());
+  if (!state) {
+    auto fresh = std::make_unique<SGDParamState>();
+    state = fresh.get();
+    state_[parameter.unsafeGetTensorImpl()] = std::move(fresh);
+  } else if (!fits) {
+    state->momentum_buffer = like_parameter(parameter, state->momentum_buffer);
+    if (state->first_step_pending.defined()) {
+      state->first_step_pending = state->first_step_pending.to(parameter.device());
+    }
+  }
+  return *state;
+}
+
+bool SGD::prepare_group(size_t index) {
   plans_->of_groups.resize(param_groups_.size());
   const auto& group = param_groups_[index];
-  const Settings s = {options_as<const SGDOptions>(group.options(), name()), kernel()};
+  const bool momentum = options_as<const SGDOptions>(group.options(), name()).momentum() != 0;
+  const auto state_of = [&](size_t i) -> SGDParamState& { return state_for(index, i); };
+  return plans_->of_groups[index].update(group.params(), state_, momentum, state_of);
+}
+
+void SGD::step_group(size_t index, const Amp& amp) {
+  const auto& options = param_groups_[index].options();
+  const Settings s = {options_as<const SGDOptions>(options, name()), kernel()};
   auto& plan = plans_->of_groups[index];
-  const auto state_of = [this](const torch::Tensor& parameter) -> SGDParamState& {
-    auto& state = state_[parameter.unsafeGetTensorImpl()];
-    if (!state) state = std::make_unique<SGDParamState>();
-    return static_cast<SGDParamState&>(*state);
-  };
   bool changed = false;
-  for (auto& bucket : plan.update(group.params(), state_, s.momentum(), state_of)) {
-    const bool sparse = has_sparse_grad(bucket);
+  for (auto& bucket : plan.buckets()) {
+    const bool sparse = bucket.has_sparse_grad;
     if (mode() == Mode::fused && !sparse) {
       const bool was_pending = bucket.first_step_pending.defined();
       step_fused(bucket, s, amp.grad_scale, amp.found_inf);
       changed |= was_pending != bucket.first_step_pending.defined();
     } else if (mode() == Mode::foreach && !sparse) {
-      step_foreach(bucket, s);
+      const auto begins = [&](const SgdBucket& other) {
+        return !other.has_buffers && other.device == bucket.device && other.dtype == bucket.dtype;
+      };
+      step_foreach(bucket, s, std::any_of(plan.buckets().begin(), plan.buckets().end(), begins));
     } else {
       step_for_loop(bucket, s);
     }
     changed |= s.momentum() && !bucket.has_buffers;
-    bucket.grads.clear();
+    bucket.clear_grads();
   }
   if (changed) plan.forget();
 }
@@ -235,7 +265,7 @@ SGD::Tensors SGD::state_tensors(const ParamState& state) const {
 std::unique_ptr<torch::optim::OptimizerParamState> SGD::make_state(
     const Tensors& tensors, const torch::Tensor& parameter) const {
   auto state = std::make_unique<SGDParamState>();
-  state->momentum_buffer = copy_like(parameter, tensors, "momentum_buffer", name());
+  state->momentum_buffer = copy_for(parameter, tensors, "momentum_buffer");
   return state;
 }
 

@@ -15,8 +15,9 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
+
+#include "optim/geometry.hpp"
 
 namespace sconce::optim {
 
@@ -28,9 +29,23 @@ struct Bucket {
         dtype(parameter.scalar_type()),
         small_on_cpu(is_small_on_cpu(parameter)) {}
 
+  bool is_of_kind(const at::Tensor& parameter) const {
+    return parameter.device() == device && parameter.scalar_type() == dtype;
+  }
+
   bool holds(const at::Tensor& parameter) const {
-    return parameter.device() == device && parameter.scalar_type() == dtype &&
-           is_small_on_cpu(parameter) == small_on_cpu;
+    return is_of_kind(parameter) && is_small_on_cpu(parameter) == small_on_cpu;
+  }
+
+  void clear_grads() {
+    grads.clear();
+    has_sparse_grad = false;
+    strides_match = true;  // until one is found that does not
+  }
+
+  void add_grad(const at::Tensor& grad) {
+    grads.push_back(grad);
+    if (grad.layout() != at::kStrided) has_sparse_grad |= grad.is_sparse();
   }
 
   static bool is_small_on_cpu(const at::Tensor& parameter) {
@@ -40,8 +55,11 @@ struct Bucket {
   c10::Device device;
   c10::ScalarType dtype;
   bool small_on_cpu;
+  bool overlaps = false;  // whether two of the parameters share memory
   std::vector<at::Tensor> params = {};
   std::vector<at::Tensor> grads = {};  // filled for the length of a step
+  bool has_sparse_grad = false;
+  bool strides_match = false;  // those of all gradients and their parameters
 };
 
 /// The parameters of one group that have a gradient, in buckets that are kept from step to step.
@@ -52,20 +70,25 @@ class StepPlan {
  public:
   using StateMap = ska::flat_hash_map<void*, std::unique_ptr<torch::optim::OptimizerParamState>>;
 
-  /// Returns the buckets, with the gradients of this step in them. `make_state(parameter)` returns
-  /// a parameter's State&, made where there was none; it is asked only when something changed: the
-  /// parameters, which of them have a gradient, their devices or types, the objects in `states`, or
-  /// `variant`, which stands for the options that decide what a state holds.
+  /// Puts the gradients of this step into the buckets and returns whether one is sparse.
+  /// `make_state(index)` returns the State& of a parameter that has a gradient, made or brought to
+  /// how the parameter lies where it has to be, or throws. It is asked only when something changed:
+  /// the parameters, which of them have a gradient, their devices, types, memory, sizes or strides,
+  /// the objects in `states`, or `variant`, which stands for the options that decide what a state
+  /// holds; and where a gradient has not its parameter's sizes.
   template <class MakeState>
-  std::vector<B>& update(const std::vector<at::Tensor>& params, const StateMap& states,
-                         bool variant, const MakeState& make_state) {
+  bool update(const std::vector<at::Tensor>& params, const StateMap& states, bool variant,
+              const MakeState& make_state) {
     if (variant != variant_ || !gather(params, states)) {
       forget();  // for a build that throws
       build(params, make_state);
       variant_ = variant;
     }
-    return buckets_;
+    return std::any_of(buckets_.begin(), buckets_.end(),
+                       [](const B& bucket) { return bucket.has_sparse_grad; });
   }
+
+  std::vector<B>& buckets() { return buckets_; }
 
   /// Makes the next step ask again, as after one that changed what the states hold.
   void forget() { variant_.reset(); }
@@ -79,18 +102,20 @@ class StepPlan {
 
   // Returns false, with the buckets half filled, if they are no longer right.
   bool gather(const std::vector<at::Tensor>& params, const StateMap& states) {
-    for (auto& bucket : buckets_) bucket.grads.clear();
+    for (auto& bucket : buckets_) bucket.clear_grads();
     size_t next = 0;
+    const int64_t* next_geometry = geometries_.begin();
     for (const auto& param : params) {
       const at::Tensor& grad = param.grad();
       if (!grad.defined()) continue;
       if (next == entries_.size()) return false;
       const Entry& entry = entries_[next++];
       B& bucket = buckets_[entry.bucket];
-      if (param.unsafeGetTensorImpl() != entry.param || !bucket.holds(param)) return false;
+      if (param.unsafeGetTensorImpl() != entry.param || !bucket.is_of_kind(param)) return false;
+      if (!Geometries::matches(next_geometry, param, grad, bucket.strides_match)) return false;
       const auto state = states.find(param.unsafeGetTensorImpl());
       if (state == states.end() || state->second.get() != entry.state) return false;
-      bucket.grads.push_back(grad);
+      bucket.add_grad(grad);
     }
     return next == entries_.size();
   }
@@ -99,10 +124,11 @@ class StepPlan {
   void build(const std::vector<at::Tensor>& params, const MakeState& make_state) {
     buckets_.clear();
     entries_.clear();
-    for (const auto& param : params) {
-      const at::Tensor& grad = param.grad();
-      if (!grad.defined()) continue;
-      State& state = make_state(param);
+    geometries_.clear();
+    for (size_t i = 0; i < params.size(); ++i) {
+      const auto& param = params[i];
+      if (!param.grad().defined()) continue;
+      State& state = make_state(i);
       size_t index = 0;
       while (index < buckets_.size() &&
              !(buckets_[index].holds(param) && buckets_[index].takes(state))) {
@@ -110,26 +136,27 @@ class StepPlan {
       }
       if (index == buckets_.size()) buckets_.emplace_back(param, state);
       buckets_[index].params.push_back(param);
-      buckets_[index].grads.push_back(grad);
+      buckets_[index].add_grad(param.grad());
       buckets_[index].add(state);
       entries_.push_back({param.unsafeGetTensorImpl(), &state, index});
+      geometries_.add(param);
     }
-    for (auto& bucket : buckets_) bucket.seal();
+    for (auto& bucket : buckets_) {
+      bucket.overlaps = bucket.small_on_cpu && share_memory(bucket.params);
+      bucket.seal();
+    }
   }
 
   std::vector<B> buckets_ = {};
   std::vector<Entry> entries_ = {};
+  Geometries geometries_ = {};
   std::optional<bool> variant_ = {};
 };
-
-inline bool has_sparse_grad(const Bucket& bucket) {
-  return std::any_of(bucket.grads.begin(), bucket.grads.end(),
-                     [](const auto& grad) { return grad.is_sparse(); });
-}
 
 /// Gives every gradient the strides of its parameter: the fused kernels on the CPU walk over both
 /// as if they had the same, and would mix up the elements.
 inline void match_strides(Bucket& bucket) {
+  if (bucket.strides_match) return;
   for (size_t i = 0; i < bucket.params.size(); ++i) {
     auto& grad = bucket.grads[i];
     if (grad.strides() == bucket.params[i].strides()) continue;
@@ -156,7 +183,8 @@ void share_among_threads(int64_t count, const Part& part) {
 
 /// Calls `kernel(slice)`, where `slice(tensors)` is the part of a list that the call is to take.
 /// The fused kernels on the CPU let the threads share each tensor, which costs more than the work
-/// where tensors are small; there the threads share the list.
+/// where tensors are small; there the threads share the list, unless two of its tensors share
+/// memory, which are stepped one after the other.
 template <class Kernel>
 void call_fused_kernel(const Bucket& bucket, const Kernel& kernel) {
   const auto part = [&](int64_t begin, int64_t end) {
@@ -165,7 +193,7 @@ void call_fused_kernel(const Bucket& bucket, const Kernel& kernel) {
     });
   };
   const auto count = static_cast<int64_t>(bucket.params.size());
-  if (bucket.small_on_cpu) return share_among_threads(count, part);
+  if (bucket.small_on_cpu && !bucket.overlaps) return share_among_threads(count, part);
   part(0, count);
 }
 

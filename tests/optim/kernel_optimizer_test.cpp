@@ -1,5 +1,7 @@
 #include "sconce/optim/kernel_optimizer.hpp"
 
+#include <cmath>
+
 #include "catch.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/optim/adam.hpp"
@@ -273,17 +275,70 @@ TEST_CASE("a state dict that does not fit is refused and changes nothing") {
   Adam two_groups({parameter({3})});
   two_groups.add_param_group({{parameter({3})}});
   refuse(two_groups.state_dict(), "expected 1 parameter groups, got 2");
-  auto negative = optimizer.state_dict();
-  negative.toGenericDict()
-      .at("param_groups")
-      .toListRef()[0]
-      .toGenericDict()
-      .insert_or_assign("lr", -1.0);
-  refuse(negative, "expected lr >= 0, got -1");
+  const auto refuse_option = [&](const char* key, const c10::IValue& value,
+                                 const std::string& message) {
+    const auto wrong = optimizer.state_dict();
+    const auto groups = wrong.toGenericDict().at("param_groups").toListRef().vec();
+    groups[0].toGenericDict().insert_or_assign(key, value);
+    refuse(wrong, message);
+  };
+  refuse_option("lr", std::nan(""), "expected lr >= 0, got nan");
+  refuse_option("weight_decay", -1.0, "expected weight_decay >= 0, got -1");
+  refuse_option("max_lr", "high", "expected a number for 'max_lr', got String");
   auto half = optimizer.state_dict();
   CHECK(half.toGenericDict().at("state").toGenericDict().at(0).toGenericDict().erase("exp_avg") ==
         1);
   refuse(half, "expected the state of a parameter to have exp_avg");
+}
+
+TEST_CASE("a run whose rate a schedule took below 0 by a rounding is resumed") {
+  using sconce::optim::lr_scheduler::LinearLR;
+  const auto lr_of = [](Adam& optimizer) { return optimizer.param_groups()[0].options().get_lr(); };
+  int below = 0;
+  for (const double lr : {0.1, 0.8, 0.003}) {
+    for (int64_t length = 1; length <= 30; ++length) {
+      INFO(lr << " to 0 in " << length);
+      const auto p = parameter({3});
+      Adam run({p}, AdamOptions(lr));
+      LinearLR schedule(run, {.end_factor = 0, .total_iters = length});
+      for (int64_t i = 0; i < length; ++i) schedule.step();
+      const double reached = lr_of(run);
+      below += static_cast<int>(reached < 0);
+      Adam by_dict({p});
+      by_dict.load_state_dict(run.state_dict());
+      CHECK(lr_of(by_dict) == reached);
+      std::stringstream stream;
+      torch::save(run, stream);
+      Adam by_archive({p});
+      torch::load(by_archive, stream);
+      CHECK(lr_of(by_archive) == reached);
+      Adam with_tensor({p}, AdamOptions(), {.lr = torch::tensor(1.0, torch::kDouble)});
+      with_tensor.load_state_dict(run.state_dict());
+      CHECK(lr_of(with_tensor) == reached);
+      for (Adam* resumed : {&by_dict, &by_archive, &with_tensor}) CHECK_NOTHROW(resumed->step());
+    }
+  }
+  CHECK(below > 0);
+}
+
+TEST_CASE("a group that is added before loading takes what is loaded as it takes it later") {
+  const std::vector<torch::Tensor> p = {parameter({3}), parameter({2})};
+  Adam run({torch::optim::OptimizerParamGroup({p[0]}), torch::optim::OptimizerParamGroup({p[1]})});
+  run.step();
+  run.param_groups()[1].options().set_lr(-1.85e-18);  // where a schedule has left it
+  std::stringstream stream;
+  torch::save(run, stream);
+  for (const bool by_archive : {false, true}) {
+    Adam resumed({p[0]});
+    resumed.add_param_group({{p[1], p[1]}});  // which counts once
+    if (by_archive) {
+      torch::load(resumed, stream);
+    } else {
+      resumed.load_state_dict(run.state_dict());
+    }
+    CHECK(resumed.param_groups()[1].options().get_lr() == -1.85e-18);
+    CHECK_NOTHROW(resumed.step());
+  }
 }
 
 TEST_CASE("a loaded state is a copy, of the parameters' type") {

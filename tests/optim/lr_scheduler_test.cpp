@@ -6,6 +6,8 @@
 
 #include "catch.hpp"
 #include "sconce/io/torch_file.hpp"
+#include "sconce/optim/adam.hpp"
+#include "sconce/optim/sgd.hpp"
 #include "support/ask_python.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -364,11 +366,64 @@ std::vector<Example> combined_cases() {
                       make<LinearLR>(o, LinearLROptions{.start_factor = 0.5}), make_one_cycle(o)},
                  {50, 90});
            }},
+          {"SGD|SequentialLR(o, [OneCycleLR(o, 0.2, 130, base_momentum=0.5, max_momentum=0.7), "
+           "OneCycleLR(o, 0.1, 90, cycle_momentum=False)], [120])",
+           [=](Optimizer& o) {
+             const auto first = make<OneCycleLR>(
+                 o, 0.2,
+                 OneCycleLROptions{.total_steps = 130, .base_momentum = 0.5, .max_momentum = 0.7});
+             const auto second = make<OneCycleLR>(
+                 o, 0.1, OneCycleLROptions{.total_steps = 90, .cycle_momentum = false});
+             return by_turns(o, List{first, second}, {120});
+           }},
           {"SGD|SequentialLR(o, [ExponentialLR(o, 0.9)], [])|StepLR(o, 11)", [=](Optimizer& o) {
              auto both = by_turns(o, List{make<ExponentialLR>(o, 0.9)}, {});
              both.push_back(make<StepLR>(o, 11));
              return both;
            }}};
+}
+
+std::shared_ptr<sconce::optim::KernelOptimizer> make_ours(const std::string& kind) {
+  using namespace torch::optim;
+  std::shared_ptr<sconce::optim::KernelOptimizer> made;
+  if (kind == "SGD") {
+    made = std::make_shared<sconce::optim::SGD>(two_groups(), SGDOptions(1).momentum(0.9));
+  }
+  if (kind == "Adam") made = std::make_shared<sconce::optim::Adam>(two_groups());
+  if (kind == "AdamW") made = std::make_shared<sconce::optim::AdamW>(two_groups());
+  REQUIRE(made);
+  made->param_groups()[0].options().set_lr(0.1);
+  made->param_groups()[1].options().set_lr(0.003);
+  return made;
+}
+
+// Cycles, each with one of the same length and other values that takes its place.
+std::vector<std::pair<Example, Example>> pairs_of_cycles() {
+  std::vector<std::pair<Example, Example>> all;
+  for (const char* kind : {"SGD", "Adam", "AdamW"}) {
+    for (const bool three_phase : {false, true}) {
+      for (const bool momentum : {false, true}) {
+        const auto words = c10::str(", 250, three_phase=", three_phase ? "True" : "False",
+                                    ", cycle_momentum=", momentum ? "True" : "False");
+        const OneCycleLROptions options = {
+            .total_steps = 250, .cycle_momentum = momentum, .three_phase = three_phase};
+        auto others = options;
+        others.base_momentum = 0.3;
+        others.max_momentum = {0.6, 0.7};
+        others.div_factor = 3;
+        others.final_div_factor = 7;
+        all.push_back(
+            {{c10::str(kind, "|OneCycleLR(o, [0.1, 0.2]", words, ")"),
+              [=](Optimizer& o) {
+                return Schedulers{make<OneCycleLR>(o, PerGroup<double>{0.1, 0.2}, options)};
+              }},
+             {c10::str(kind, "|OneCycleLR(o, 5.0", words, ", base_momentum=0.3, ",
+                       "max_momentum=[0.6, 0.7], div_factor=3, final_div_factor=7)"),
+              [=](Optimizer& o) { return Schedulers{make<OneCycleLR>(o, 5.0, others)}; }}});
+      }
+    }
+  }
+  return all;
 }
 
 std::vector<Example> all_cases() {
@@ -442,6 +497,96 @@ TEST_CASE("a state goes from C++ to Python's schedulers and from Python's to our
   }
 }
 
+TEST_CASE("a run under OneCycleLR goes from C++ to Python and back, whatever the new schedule says",
+          "[python]") {
+  const TempDir folder;
+  const auto cases = pairs_of_cycles();
+  std::vector<Example> lines;
+  for (const auto& [begun, other] : cases) {
+    lines.push_back({begun.python + other.python.substr(other.python.find('|')), {}});
+  }
+  write_cases(folder, lines);
+  auto states = c10::impl::GenericList(c10::AnyType::get());
+  for (const auto& [begun, other] : cases) {
+    const auto optimizer = make_ours(kind_of(begun));
+    const auto schedulers = begun.make(*optimizer);
+    for (int i = 1; i <= middle; ++i) step(schedulers, i);
+    auto both = c10::impl::GenericList(c10::AnyType::get());
+    both.push_back(optimizer->state_dict());
+    both.push_back(schedulers[0]->state_dict());
+    states.push_back(both);
+  }
+  sconce::io::save_torch(folder.path() / "ours", states);
+
+  auto answer = sconce::test::ask_python(folder, "lr_scheduler.py", "cycles");
+  answer.ignore(100, '\n');  // the first "case"
+  const auto theirs = sconce::io::load_torch(folder.path() / "theirs");
+  REQUIRE(theirs.toListRef().size() == cases.size());
+  for (size_t i = 0; i < cases.size(); ++i) {
+    INFO(lines[i].python);
+    const auto& [begun, other] = cases[i];
+    const Curve whole = curve(begun, Interrupted::no);
+    const Curve expected(whole.begin() + middle, whole.end());
+    check_equal(expected, read_curve(answer));
+
+    const auto optimizer = make_ours(kind_of(other));
+    const auto schedulers = other.make(*optimizer);
+    const auto both = theirs.toListRef()[i].toListRef();
+    optimizer->load_state_dict(both[0]);
+    schedulers[0]->load_state_dict(both[1]);
+    Curve resumed = {numbers(*optimizer, schedulers)};
+    for (int j = middle + 1; j <= steps; ++j) {
+      step(schedulers, j);
+      resumed.push_back(numbers(*optimizer, schedulers));
+    }
+    check_equal(resumed, expected);
+  }
+}
+
+TEST_CASE("OneCycleLR's values are in the optimizer's state and are taken from there") {
+  for (const auto& [begun, other] : pairs_of_cycles()) {
+    INFO(begun.python << " into " << other.python);
+    const auto run = make_ours(kind_of(begun));
+    const auto schedulers = begun.make(*run);
+    for (int i = 1; i <= middle; ++i) step(schedulers, i);
+    const auto resumed = make_ours(kind_of(other));
+    const auto fresh = other.make(*resumed);
+    resumed->load_state_dict(run->state_dict());
+    fresh[0]->load_state_dict(schedulers[0]->state_dict());
+    for (int i = middle; i <= steps; ++i) {
+      CHECK(numbers(*resumed, fresh) == numbers(*run, schedulers));
+      step(schedulers, i);
+      step(fresh, i);
+    }
+    const auto dict = run->state_dict().toGenericDict().at("param_groups").toListRef()[1];
+    CHECK(dict.toGenericDict().at("max_lr").toDouble() == 0.2);
+    const bool cycles = begun.python.find("cycle_momentum=True") != std::string::npos;
+    CHECK(dict.toGenericDict().contains("base_momentum") == cycles);
+  }
+}
+
+TEST_CASE("an optimizer's state without a schedule's values leaves them as they are") {
+  const auto optimizer = make_ours("SGD");
+  const auto without = optimizer->state_dict();
+  OneCycleLR scheduler(*optimizer, 0.1, {.total_steps = 9});
+  const auto expected = *optimizer->group_values();
+  CHECK(expected[1].at("max_lr") == 0.1);
+  optimizer->load_state_dict(without);
+  CHECK(*optimizer->group_values() == expected);
+  CHECK_NOTHROW(scheduler.step());
+}
+
+TEST_CASE("the initial learning rate is the one that an optimizer was loaded with, as in Python") {
+  const auto run = make_ours("SGD");
+  ExponentialLR schedule(*run, 0.5);
+  schedule.step();
+  const auto resumed = make_ours("SGD");
+  resumed->load_state_dict(run->state_dict());
+  CHECK(resumed->param_groups()[0].options().get_lr() == 0.05);
+  const LambdaLR again(*resumed, [](int64_t) { return 1.0; });
+  CHECK(resumed->param_groups()[0].options().get_lr() == 0.1);
+}
+
 TEST_CASE("schedulers refuse wrong arguments for Python's reasons") {
   const auto optimizer = make_optimizer("SGD");
   auto& o = *optimizer;
@@ -497,6 +642,29 @@ TEST_CASE("schedulers refuse wrong arguments for Python's reasons") {
       },
       plateau + "min_lr to be one or 2");
   CHECK(o.param_groups()[0].options().get_lr() == 0.1);
+}
+
+TEST_CASE("OneCycleLR without cycle_momentum leaves the momenta of another schedule alone") {
+  const auto momenta = [](bool with_second) {
+    const auto optimizer = make_optimizer("SGD");
+    std::vector<std::shared_ptr<LRScheduler>> turns = {std::make_shared<OneCycleLR>(
+        *optimizer, 0.2,
+        OneCycleLROptions{.total_steps = 50, .base_momentum = 0.5, .max_momentum = 0.7})};
+    if (with_second) {  // its lists of momenta are not even looked at, as in Python
+      turns.push_back(std::make_shared<OneCycleLR>(
+          *optimizer, 0.1,
+          OneCycleLROptions{.total_steps = 90, .cycle_momentum = false, .base_momentum = {0.1}}));
+    }
+    SequentialLR scheduler(*optimizer, turns,
+                           with_second ? std::vector<int64_t>{50} : std::vector<int64_t>{});
+    std::vector<double> all;
+    for (int i = 0; i < 49; ++i) {
+      scheduler.step();
+      all.push_back(momentum(optimizer->param_groups()[0].options()));
+    }
+    return all;
+  };
+  CHECK(momenta(true) == momenta(false));
 }
 
 TEST_CASE("SequentialLR begins with the scheduler of epoch 0") {

@@ -2,6 +2,7 @@
 
 #include "catch.hpp"
 #include "optim/training.hpp"
+#include "sconce/io/torch_file.hpp"
 #include "support/host_reads.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -226,6 +227,45 @@ TEST_CASE("a sparse momentum buffer is saved and loaded, by dict and archive") {
   torch::load(by_archive, archive);
   by_archive.step();
   CHECK(torch::allclose(p, expected));
+}
+
+TEST_CASE("a momentum that lies otherwise than its parameter is resumed to the bit") {
+  const auto options = SGDOptions(0.1).momentum(0.9).dampening(0.25).weight_decay(0.1);
+  for (const auto mode : {Mode::fused, Mode::foreach, Mode::for_loop}) {
+    for (const auto dtype : {torch::kHalf, torch::kBFloat16, torch::kFloat}) {
+      for (const std::string midway : {"dict", "archive", "file"}) {
+        INFO("mode " << static_cast<int>(mode) << " " << dtype << " by " << midway);
+        auto whole = sconce::test::numbers(1, {7, 33}, dtype).requires_grad_();
+        auto resumed = whole.detach().clone().requires_grad_();
+        SGD a({whole}, options, {.mode = mode});
+        auto b = std::make_unique<SGD>(std::vector<torch::Tensor>{resumed}, options,
+                                       KernelOptions{.mode = mode});
+        for (int step = 0; step < 10; ++step) {
+          whole.mutable_grad() = sconce::test::numbers(10 + step, {33, 7}, dtype).t();
+          resumed.mutable_grad() = whole.grad();
+          if (step == 5) {
+            auto other = std::make_unique<SGD>(std::vector<torch::Tensor>{resumed}, options,
+                                               KernelOptions{.mode = mode});
+            const sconce::test::TempDir folder;
+            std::stringstream archive;
+            if (midway == "archive") {
+              torch::save(*b, archive);
+              torch::load(*other, archive);
+            } else if (midway == "file") {
+              sconce::io::save_torch(folder.path() / "b", b->state_dict());
+              other->load_state_dict(sconce::io::load_torch(folder.path() / "b"));
+            } else {
+              other->load_state_dict(b->state_dict());
+            }
+            b = std::move(other);
+          }
+          a.step();
+          b->step();
+        }
+        CHECK(sconce::test::same_bits(whole.detach(), resumed.detach()));
+      }
+    }
+  }
 }
 
 TEST_CASE("of parameters whose first step was skipped each has its own first step") {

@@ -265,8 +265,8 @@ inline bool is_unsure(const Case& c, const std::string& key) {
          key.ends_with("momentum_buffer");
 }
 
-/// Trains each case here and in Python and compares: bitwise with fused and foreach, by Python's
-/// tolerances with the loop. Returns how many tensors were compared.
+/// Trains each case here and in Python and compares: bitwise, but by Python's tolerances with the
+/// loop of a LibTorch before 2.15. Returns how many tensors were compared.
 inline int compare_with_python(const std::vector<Case>& cases) {
   const TempDir folder;
   std::map<std::string, Result> ours;
@@ -291,7 +291,7 @@ inline int compare_with_python(const std::vector<Case>& cases) {
     const auto expected = from_hex(rest, result.tensors[key]);
     if (is_unsure(*by_name.at(name), key)) {
       CHECK(result.tensors[key].sizes() == expected.sizes());
-    } else if (by_name.at(name)->kernel.mode == optim::Mode::for_loop) {
+    } else if (by_name.at(name)->kernel.mode == optim::Mode::for_loop && TORCH_VERSION_MINOR < 15) {
       CHECK(close(result.tensors[key], expected));
     } else {
       CHECK(same_bits(result.tensors[key], expected));

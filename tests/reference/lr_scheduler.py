@@ -1,6 +1,6 @@
 """What Python's schedulers do in the cases of lr_scheduler_test.cpp.
 
-    python lr_scheduler.py curves OUT    or    python lr_scheduler.py states OUT
+    python lr_scheduler.py curves|states|cycles OUT
 
 A line of the file `cases` beside OUT is a case: an optimizer and one or more schedulers of it, such
 as `SGD|LinearLR(o)|StepLR(o, 7, 0.5)`. OUT gets "case", then a line with the numbers as they are
@@ -8,6 +8,9 @@ after each of 200 steps, the first line before them; "raised" ends a case whose 
 
 `states` begins with step 100: fresh schedulers take the states in the file `ours`, written by C++.
 It also writes those of Python at that step to the file `theirs`.
+
+`cycles` does the same with the states of optimizer and scheduler, in cases of two schedulers: the
+first is what a run began with, the second what takes over its states.
 """
 
 import pathlib
@@ -81,6 +84,19 @@ with open(path, "w") as out:
                 out.write("case\nraised\n")
                 continue
             run(case, schedulers, o, range(STEPS + 1), out)
+    elif what == "cycles":
+        ours, theirs = torch.load(path.parent / "ours", weights_only=True), []
+        for case, states in zip(cases, ours, strict=True):
+            kind, begun, other = case.split("|")
+            o, schedulers = make(f"{kind}|{begun}")
+            for i in range(1, MIDDLE + 1):
+                step(schedulers, i)
+            theirs.append([o.state_dict(), schedulers[0].state_dict()])
+            o, schedulers = make(f"{kind}|{other}")
+            o.load_state_dict(states[0])
+            schedulers[0].load_state_dict(states[1])
+            run(case, schedulers, o, range(MIDDLE, STEPS + 1), out)
+        torch.save(theirs, path.parent / "theirs")
     else:
         ours, theirs = torch.load(path.parent / "ours", weights_only=True), []
         for case, states in zip(cases, ours, strict=True):

@@ -84,22 +84,26 @@ def option(value):
     return f"{float(value):.17g}"
 
 
+def write_results(name, parameters, state, out):
+    print("=", name, file=out)
+    for i, p in enumerate(parameters):
+        print(f"parameter.{i}", in_hex(p), file=out)
+    for i, tensors in state["state"].items():
+        for key, tensor in tensors.items():
+            print(f"state.{i}.{key}", in_hex(tensor), file=out)
+    for i, group in enumerate(state["param_groups"]):
+        for key, value in group.items():
+            text = value if key == "params" else option(value)
+            print(f"group.{i}.{key}", text, file=out)
+
+
 def main(folder):
     folder = pathlib.Path(folder)
     with open(folder / "results", "w") as out:
         for line in (folder / "cases").read_text().splitlines():
             words, arguments, of_second = line.split("|")
             parameters, state = train(folder, *words.split(), arguments, of_second)
-            print("=", words.split()[0], file=out)
-            for i, p in enumerate(parameters):
-                print(f"parameter.{i}", in_hex(p), file=out)
-            for i, tensors in state["state"].items():
-                for key, tensor in tensors.items():
-                    print(f"state.{i}.{key}", in_hex(tensor), file=out)
-            for i, group in enumerate(state["param_groups"]):
-                for key, value in group.items():
-                    text = value if key == "params" else option(value)
-                    print(f"group.{i}.{key}", text, file=out)
+            write_results(words.split()[0], parameters, state, out)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,7 @@ class AdamBase : public KernelOptimizer {
 
   void check(const Options& options) const override;
   bool takes_sparse_gradients() const override { return false; }
+  bool prepare_group(size_t index) override;
   void step_group(size_t index, const Amp& amp) override;
   void state_replaced() override;
   Tensors state_tensors(const ParamState& state) const override;
@@ -59,7 +60,7 @@ class AdamBase : public KernelOptimizer {
 
  private:
   struct Plans;
-  AdamParamState& state_for(const torch::Tensor& parameter, bool amsgrad);
+  AdamParamState& state_for(size_t group, size_t index, bool amsgrad);
 
   std::shared_ptr<Plans> plans_;  // owned alone; a shared_ptr needs no complete type here
 };

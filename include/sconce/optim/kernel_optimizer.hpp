@@ -49,12 +49,24 @@ class KernelOptimizer : public torch::optim::Optimizer, public AmpScaling {
   Mode mode() const { return mode_; }
 
   /// Makes one step and returns what `closure`, called with gradients enabled, returned: the loss.
-  /// @throw c10::Error if a gradient is sparse and the kernels take none, or if a parameter group
-  /// that was added since has options or parameters that construction would have refused.
+  /// The state of a parameter that has moved, to other strides, another type or another device,
+  /// moves with it.
+  /// @throw c10::Error, before anything is stepped, if a gradient is sparse and the kernels take
+  /// none, if a gradient or a parameter's state has not the parameter's sizes (to drop that state
+  /// is `state().erase(p.unsafeGetTensorImpl())`), if fused kernels are in use and a parameter is
+  /// no longer one that they take, or if a parameter group that was added since has options or
+  /// parameters that construction would have refused.
   torch::Tensor step(LossClosure closure = nullptr) final;
 
   bool step_supports_amp_scaling() const final;
   void step_with_amp_scaling(const torch::Tensor& grad_scale, const torch::Tensor& found_inf) final;
+
+  /// What schedulers keep of a parameter group, by Python's names, such as `initial_lr`.
+  using GroupValues = std::map<std::string, double>;
+
+  /// The values of the groups, which this optimizer's schedulers share. They are in `state_dict`,
+  /// as in Python; an archive, which is LibTorch's, has no place for them.
+  const std::shared_ptr<std::vector<GroupValues>>& group_values() const { return group_values_; }
 
   /// Returns {"state": {index: {name: tensor}}, "param_groups": [{option: value, "params":
   /// [index]}]} with the keys of Python's `state_dict()`. The tensors are the optimizer's own, as
@@ -62,7 +74,9 @@ class KernelOptimizer : public torch::optim::Optimizer, public AmpScaling {
   c10::IValue state_dict() const;
 
   /// Takes over state and options of a dict in the shape of `state_dict()`, from here or Python.
-  /// Tensors are copied, to the parameters' types and devices. The kernels stay as they are.
+  /// Tensors are copied, to the parameters' types and devices. The kernels stay as they are, and so
+  /// do values of schedulers that are not in the dict. A learning rate may be any number, as a
+  /// schedule may have come to one below 0.
   /// @throw c10::Error if the groups, a size or `maximize` differ from this optimizer's, an option
   /// is wrong, or a key is missing; the optimizer is then as it was.
   void load_state_dict(const c10::IValue& state_dict);
@@ -94,11 +108,29 @@ class KernelOptimizer : public torch::optim::Optimizer, public AmpScaling {
   // saves them has to: an archive of LibTorch's takes the options only. The host reads the tensor.
   void sync_lr() const;
 
+  // Whether the kernels can step a parameter that has a gradient with `state`, a tensor of its
+  // state that may be undefined, or want it brought to the parameter's device, type and strides
+  // first. Throws if the gradient or the state has other sizes, or the kernels do not take the
+  // parameter.
+  bool state_fits(size_t group, size_t index, const torch::Tensor& state) const;
+
+  // A copy of a tensor of the parameter's state, with its device, its type and the strides that the
+  // kernels want.
+  torch::Tensor like_parameter(const torch::Tensor& parameter, const torch::Tensor& tensor) const;
+
+  // The same of the tensor `key`, or an undefined one where there is none. Throws if its sizes are
+  // not the parameter's.
+  torch::Tensor copy_for(const torch::Tensor& parameter, const Tensors& tensors,
+                         const char* key) const;
+
   const std::string& name() const { return name_; }
   const KernelOptions& kernel() const { return kernel_; }
 
   virtual void check(const Options& options) const = 0;
   virtual bool takes_sparse_gradients() const = 0;
+  // Takes up the group's gradients, or throws what a step of it would; returns whether one of them
+  // is sparse.
+  virtual bool prepare_group(size_t index) = 0;
   virtual void step_group(size_t index, const Amp& amp) = 0;
   virtual void state_replaced() = 0;
   virtual Tensors state_tensors(const ParamState& state) const = 0;
@@ -111,18 +143,21 @@ class KernelOptimizer : public torch::optim::Optimizer, public AmpScaling {
   void drop_repeats(ParamGroup& group);
   void choose_again();
   void renew_states();
+  void check_fused(const torch::Tensor& parameter) const;
   bool has_sparse_gradient() const;
   void step_all(const Amp& amp);
   void write_lr();
   void rewrite_lr();
-  Dict group_dict(const ParamGroup& group) const;
+  Dict group_dict(size_t index) const;
   void read_group(const Dict& dict, const ParamGroup& group, Options& options) const;
+  GroupValues read_values(const Dict& dict, size_t index) const;
 
   std::string name_;
   KernelOptions kernel_;
   Mode mode_;
   size_t checked_groups_ = 0;
   std::vector<double> written_lrs_ = {};  // of the groups, where the lr is a tensor
+  std::shared_ptr<std::vector<GroupValues>> group_values_;  // may be shorter than the groups
 };
 
 }  // namespace sconce::optim

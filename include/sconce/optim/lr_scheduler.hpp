@@ -14,10 +14,12 @@
 /// reference: the optimizer must outlive it and stay where it is. Several may work on one
 /// optimizer; to be used by one thread at a time. Python: `torch.optim.lr_scheduler`.
 ///
-/// There is no argument `last_epoch`: it needs the `initial_lr` that Python keeps in the parameter
-/// groups and saves with the optimizer; `load_state_dict` resumes a scheduler. Here an optimizer's
-/// schedulers share it for as long as one of them lives; one that is built when all others are gone
-/// takes the learning rates of that moment. A step before the optimizer's first does not warn.
+/// There is no argument `last_epoch`: `load_state_dict` resumes a scheduler. The `initial_lr`, and
+/// OneCycleLR's other values, belong to the parameter groups, as in Python: sconce's optimizers
+/// keep them and have them in their `state_dict`, so both states are to be saved. LibTorch's
+/// optimizers have no place for them: there an optimizer's schedulers share them for as long as one
+/// of them lives, and one that is built when all others are gone takes the learning rates of that
+/// moment. A step before the optimizer's first does not warn.
 namespace sconce::optim::lr_scheduler {
 
 /// The initial learning rate times a function of the epoch. Python: `LambdaLR`.
@@ -128,12 +130,12 @@ struct OneCycleLROptions {
   std::optional<int64_t> steps_per_epoch = {};  ///< used without total_steps
   double pct_start = 0.3;                       ///< share of the steps that go up to max_lr
   AnnealStrategy anneal_strategy = AnnealStrategy::cos;  ///< the curve
-  bool cycle_momentum = true;                            ///< whether the momentum goes opposite
-  PerGroup<double> base_momentum = 0.85;                 ///< momentum or beta1 at max_lr
-  PerGroup<double> max_momentum = 0.95;                  ///< momentum or beta1 at both ends
-  double div_factor = 25.0;                              ///< max_lr over the initial learning rate
-  double final_div_factor = 1e4;  ///< the initial learning rate over the last
-  bool three_phase = false;       ///< up, down as long, then to the last
+  bool cycle_momentum = true;  ///< whether the momentum goes opposite; if not, it is left alone
+  PerGroup<double> base_momentum = 0.85;  ///< momentum or beta1 at max_lr
+  PerGroup<double> max_momentum = 0.95;   ///< momentum or beta1 at both ends
+  double div_factor = 25.0;               ///< max_lr over the initial learning rate
+  double final_div_factor = 1e4;          ///< the initial learning rate over the last
+  bool three_phase = false;               ///< up, down as long, then to the last
 };
 
 /// One cycle, stepped by batches: up to max_lr, then down to far below the start; momentum goes the
@@ -157,6 +159,7 @@ class OneCycleLR final : public LRScheduler {
   void visit(StateVisitor& state) override;
   double get_lr(size_t group, double lr, bool is_initial) const override;
   double restart_lr(size_t group) const override;
+  void begin_momenta(const OneCycleLROptions& options);
   double anneal(double start, double end, double pct) const;
 
   int64_t total_steps_;

@@ -7,11 +7,12 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "sconce/optim/kernel_optimizer.hpp"
 
 namespace sconce::optim::lr_scheduler {
 
@@ -89,8 +90,7 @@ class LRScheduler : public EpochScheduler {
   void step() override;
 
  protected:
-  /// What Python's schedulers put into a parameter group, such as `initial_lr`.
-  using GroupValues = std::map<std::string, double>;
+  using GroupValues = KernelOptimizer::GroupValues;
 
   explicit LRScheduler(torch::optim::Optimizer& optimizer);
   void visit(StateVisitor& state) override;

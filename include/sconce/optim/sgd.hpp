@@ -45,6 +45,7 @@ class SGD : public KernelOptimizer {
  protected:
   void check(const Options& options) const override;
   bool takes_sparse_gradients() const override { return kernel().mode != Mode::fused; }
+  bool prepare_group(size_t index) override;
   void step_group(size_t index, const Amp& amp) override;
   void state_replaced() override;
   Tensors state_tensors(const ParamState& state) const override;
@@ -55,6 +56,8 @@ class SGD : public KernelOptimizer {
 
  private:
   struct Plans;
+  SGDParamState& state_for(size_t group, size_t index);
+
   std::shared_ptr<Plans> plans_;  // owned alone; a shared_ptr needs no complete type here
 };
 

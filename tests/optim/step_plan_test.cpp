@@ -1,0 +1,226 @@
+#include "catch.hpp"
+#include "optim/training.hpp"
+#include "sconce/optim/adam.hpp"
+#include "sconce/optim/sgd.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::optim::Adam;
+using sconce::optim::AdamW;
+using sconce::optim::KernelOptimizer;
+using sconce::optim::KernelOptions;
+using sconce::optim::Mode;
+using sconce::optim::SGD;
+using torch::optim::AdamOptions;
+using torch::optim::AdamWOptions;
+using torch::optim::SGDOptions;
+
+namespace {
+
+using Parameters = std::vector<torch::Tensor>;
+
+// Each optimizer in each mode, over a group for each parameter.
+struct Kind {
+  std::string name;
+  Mode mode;
+
+  std::unique_ptr<KernelOptimizer> make(const Parameters& parameters) const {
+    const KernelOptions kernel = {.mode = mode};
+    std::vector<torch::optim::OptimizerParamGroup> groups;
+    for (const auto& p : parameters) groups.emplace_back(Parameters{p});
+    if (name == "SGD") {
+      return std::make_unique<SGD>(groups, SGDOptions(0.1).momentum(0.9).weight_decay(0.1), kernel);
+    }
+    if (name == "Adam") {
+      return std::make_unique<Adam>(groups, AdamOptions(0.1).amsgrad(true), kernel);
+    }
+    return std::make_unique<AdamW>(groups, AdamWOptions(0.1), kernel);
+  }
+};
+
+std::vector<Kind> kinds() {
+  std::vector<Kind> all;
+  for (const char* name : {"SGD", "Adam", "AdamW"}) {
+    for (const auto mode : {Mode::automatic, Mode::fused, Mode::foreach, Mode::for_loop}) {
+      all.push_back({name, mode});
+    }
+  }
+  return all;
+}
+
+torch::Tensor ones_with_gradient(torch::IntArrayRef sizes) {
+  auto p = torch::ones(sizes).requires_grad_();
+  p.mutable_grad() = torch::ones(sizes);
+  return p;
+}
+
+void become(torch::Tensor& parameter, const torch::Tensor& data) {
+  parameter.set_data(data);
+  parameter.mutable_grad() = torch::ones_like(data);
+}
+
+torch::Tensor channels_last(const torch::Tensor& tensor) {
+  return tensor.detach().contiguous(torch::MemoryFormat::ChannelsLast);
+}
+
+}  // namespace
+
+TEST_CASE("a parameter whose size has changed is refused by name before anything is stepped") {
+  const std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>> changes = {
+      {{4, 3}, {2, 3}}, {{4}, {1}}, {{}, {2}}, {{100}, {4}}, {{4}, {100}}};
+  for (const auto& kind : kinds()) {
+    for (const auto& [before, after] : changes) {
+      INFO(kind.name << " in mode " << static_cast<int>(kind.mode) << " from " << before << " to "
+                     << after);
+      const auto first = ones_with_gradient({3});
+      auto second = ones_with_gradient(before);
+      const auto optimizer = kind.make({first, second});
+      optimizer->step();
+      become(second, torch::ones(after));
+      const auto first_before = first.detach().clone();
+      CHECK_THROWS_WITH(optimizer->step(),
+                        ContainsSubstring(c10::str(
+                            "sconce::optim::", kind.name,
+                            "::step: expected parameter 0 of group 1 to have the sizes of "
+                            "its state, ",
+                            torch::IntArrayRef(before), ", got ", torch::IntArrayRef(after))));
+      CHECK(first.equal(first_before));
+      CHECK(second.equal(torch::ones(after)));
+
+      optimizer->state().erase(second.unsafeGetTensorImpl());  // it begins anew
+      optimizer->step();
+      CHECK_FALSE(first.equal(first_before));
+      CHECK(second.lt(1).all().item<bool>());
+    }
+  }
+}
+
+TEST_CASE("a parameter without a state may change its size") {
+  auto p = ones_with_gradient({4});
+  SGD optimizer({p}, SGDOptions(0.5));
+  optimizer.step();
+  become(p, torch::ones({2, 50}));
+  optimizer.step();
+  CHECK(p.equal(torch::full({2, 50}, 0.5)));
+}
+
+TEST_CASE("a gradient of another size than its parameter is refused by name, in every step") {
+  for (const auto& kind : kinds()) {
+    for (const int steps_before : {0, 1}) {
+      INFO(kind.name << " in mode " << static_cast<int>(kind.mode) << " after " << steps_before);
+      const auto first = ones_with_gradient({3});
+      auto second = ones_with_gradient({4});
+      const auto optimizer = kind.make({first, second});
+      for (int i = 0; i < steps_before; ++i) optimizer->step();
+      const auto first_before = first.detach().clone();
+      const auto second_before = second.detach().clone();
+      for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{100}, {1}, {2, 2}, {}}) {
+        second.mutable_grad() = torch::ones(sizes);
+        CHECK_THROWS_WITH(
+            optimizer->step(),
+            ContainsSubstring(c10::str("sconce::optim::", kind.name,
+                                       "::step: expected the gradient of parameter 0 of group 1 to "
+                                       "have its parameter's sizes, [4], got ",
+                                       torch::IntArrayRef(sizes))));
+        CHECK(first.equal(first_before));
+        CHECK(second.equal(second_before));
+      }
+      second.mutable_grad() = torch::ones({4});
+      optimizer->step();
+      CHECK(second.lt(second_before).all().item<bool>());
+    }
+  }
+}
+
+TEST_CASE("a weight that moves to channels-last and back is stepped by its own numbers") {
+  for (const auto& kind : kinds()) {
+    for (const bool gradient_moves : {false, true}) {
+      auto moving = sconce::test::numbers(1, {2, 3, 4, 5}, torch::kFloat).requires_grad_();
+      auto staying = moving.detach().clone().requires_grad_();
+      const auto a = kind.make({moving});
+      const auto b = kind.make({staying});
+      for (int step = 0; step < 8; ++step) {
+        INFO(kind.name << " in mode " << static_cast<int>(kind.mode) << " at step " << step);
+        if (step == 2) moving.set_data(channels_last(moving));
+        if (step == 5) moving.set_data(moving.detach().contiguous());
+        staying.mutable_grad() = sconce::test::numbers(10 + step, moving.sizes(), torch::kFloat);
+        moving.mutable_grad() =
+            gradient_moves ? channels_last(staying.grad()) : staying.grad().clone();
+        a->step();
+        b->step();
+        CHECK(sconce::test::close(moving, staying));
+        const auto states = sconce::test::result_of(*a, {moving}).tensors;
+        for (const auto& [key, tensor] : sconce::test::result_of(*b, {staying}).tensors) {
+          INFO(key);
+          CHECK(sconce::test::close(states.at(key), tensor));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a weight that moves to channels-last gets the numbers that one works out by hand") {
+  for (const auto mode : {Mode::fused, Mode::foreach, Mode::for_loop}) {
+    auto p = torch::zeros({1, 2, 2, 2}).requires_grad_();
+    p.mutable_grad() = torch::arange(8.0F).reshape({1, 2, 2, 2});
+    SGD optimizer({p}, SGDOptions(1.0).momentum(0.5), {.mode = mode});
+    optimizer.step();
+    p.set_data(channels_last(p));
+    optimizer.step();
+    CHECK(p.equal(p.grad() * -2.5));  // the gradient once, then it and half of it
+  }
+}
+
+TEST_CASE("a state follows its parameter to another type") {
+  for (const auto& kind : kinds()) {
+    INFO(kind.name << " in mode " << static_cast<int>(kind.mode));
+    auto p = ones_with_gradient({4});
+    auto expected = ones_with_gradient({4});
+    const auto optimizer = kind.make({p});
+    const auto plain = kind.make({expected});
+    for (int step = 0; step < 4; ++step) {
+      if (step == 2) become(p, p.detach().to(torch::kDouble));
+      optimizer->step();
+      plain->step();
+    }
+    CHECK(sconce::test::close(p.to(torch::kFloat), expected));
+    for (const auto& [key, tensor] : sconce::test::result_of(*optimizer, {p}).tensors) {
+      if (!key.ends_with("step")) CHECK(tensor.scalar_type() == torch::kDouble);
+    }
+  }
+}
+
+TEST_CASE("fused kernels refuse a parameter that became one with gaps or overlaps itself") {
+  for (const auto& data : {torch::ones({4, 4}).select(1, 0), torch::ones({1}).expand({4})}) {
+    auto p = ones_with_gradient({4});
+    AdamW optimizer({p});
+    optimizer.step();
+    become(p, data);
+    CHECK_THROWS_WITH(optimizer.step(),
+                      ContainsSubstring("sconce::optim::AdamW: Mode::fused needs every parameter"));
+    CHECK(p.equal(torch::ones({4})));
+  }
+}
+
+TEST_CASE("parameters that overlap in memory are stepped one after the other") {
+  const int threads = at::get_num_threads();
+  at::set_num_threads(4);
+  constexpr int count = 500;
+  constexpr int size = 8192;
+  const auto memory = torch::zeros({size});
+  const auto separate = torch::zeros({count, size});
+  const auto gradient = torch::ones({size});
+  Parameters parameters;
+  for (int i = 0; i < count; ++i) {
+    parameters.push_back(separate[i].detach().requires_grad_());
+    parameters.back().mutable_grad() = gradient;
+  }
+  SGD optimizer(parameters, SGDOptions(1.0), {.mode = Mode::fused});
+  optimizer.step();
+  CHECK(separate.equal(torch::full({count, size}, -1.0F)));
+  for (auto& p : parameters) p.set_data(memory.detach());  // tied after the first step
+  for (int step = 1; step <= 20; ++step) {
+    optimizer.step();
+    CHECK(memory.equal(torch::full({size}, -1.0F * count * step)));
+  }
+  at::set_num_threads(threads);
+}
