@@ -30,9 +30,6 @@ function(sconce_use_pch target)
     add_library(sconce_pch OBJECT EXCLUDE_FROM_ALL "${CMAKE_CURRENT_BINARY_DIR}/sconce_pch.cpp")
     target_link_libraries(sconce_pch PRIVATE sconce::torch)
     set_target_properties(sconce_pch PROPERTIES CXX_EXTENSIONS OFF UNITY_BUILD OFF)
-    # Nobody uses its object, and with the header an empty source takes half as long as a lesson.
-    set_source_files_properties("${CMAKE_CURRENT_BINARY_DIR}/sconce_pch.cpp" PROPERTIES
-      SKIP_PRECOMPILE_HEADERS ON)
     sconce_set_warnings(sconce_pch)
     target_precompile_headers(sconce_pch PRIVATE <torch/torch.h>)
   endif()
