@@ -128,14 +128,16 @@ void check_reference(M layer, const std::string& name, bool on, int bits, const 
   layer->to(input.scalar_type());
   const auto output = layer->forward(input);
   const auto next = torch::rand(1);
+  const auto parameters = layer->named_parameters();
+  const auto buffers = layer->named_buffers();
   int lines = 0;
   for (const auto& line : reference()) {
     if (line.layer != name || line.on != on || line.bits != bits) continue;
     INFO(name << ' ' << on << ' ' << bits << ' ' << line.key);
     ++lines;
     Tensor ours = line.key == "output" ? output : next;
-    if (const auto* found = layer->named_parameters().find(line.key)) ours = *found;
-    if (const auto* found = layer->named_buffers().find(line.key)) ours = *found;
+    if (const auto* found = parameters.find(line.key)) ours = *found;
+    if (const auto* found = buffers.find(line.key)) ours = *found;
     std::ostringstream sizes;
     for (const auto size : ours.sizes()) sizes << (sizes.tellp() ? "," : "") << size;
     CHECK((ours.dim() ? sizes.str() : "-") == line.sizes);
