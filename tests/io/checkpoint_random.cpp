@@ -22,6 +22,7 @@ namespace checkpoint_random {
 
 using sconce::io::Checkpoint;
 using sconce::io::CheckpointOptions;
+using sconce::test::names_in;
 
 namespace {
 
@@ -339,15 +340,6 @@ void check_folder(const Checkpoint& checkpoint, const fs::path& folder, const Ke
   if (kept.best) CHECK(place_in(checkpoint.best()) == kept.best->second.place);
   REQUIRE(has_link == kept.saved_best.has_value());
   if (has_link) CHECK(place_in(folder / "best.pt") == kept.saved_best->second.place);
-}
-
-Names names_in(const fs::path& folder) {
-  Names names;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 struct Killed {};

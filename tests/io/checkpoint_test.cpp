@@ -34,6 +34,7 @@ using sconce::io::CheckpointOptions;
 using sconce::io::RunProgress;
 using sconce::test::contents;
 using sconce::test::error_of;
+using sconce::test::names_in;
 using sconce::test::TempDir;
 
 namespace {
@@ -73,15 +74,6 @@ struct Run {
   sconce::amp::GradScaler scaler{{.device = torch::kCPU, .growth_interval = 2}};
   sconce::optim::ExponentialMovingAverage ema{*net, {.decay = 0.9}};
 };
-
-Names names_in(const fs::path& folder) {
-  Names names;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 }  // namespace
 
