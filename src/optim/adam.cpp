@@ -96,7 +96,7 @@ void AdamBase::step_group(size_t index, const Amp& amp) {
     } else {
       step_for_loop(bucket, h, lr, kernel().maximize);
     }
-    bucket.clear_grads();
+    bucket.grads.clear();
   }
 }
 

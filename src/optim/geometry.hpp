@@ -25,50 +25,55 @@ inline bool share_memory(const std::vector<at::Tensor>& tensors) {
   return std::adjacent_find(ranges.begin(), ranges.end(), overlap) != ranges.end();
 }
 
-/// Where and how parameters lie, one after the other in one list, for it is compared at each step.
+/// How the tensors of a list lie, in one row of numbers: it is compared at each step.
 class Geometries {
  public:
-  void clear() { numbers_.clear(); }
-
   void add(const at::Tensor& tensor) {
-    numbers_.push_back(reinterpret_cast<intptr_t>(storage_of(tensor)));
-    numbers_.push_back(tensor.dim());
-    for (const auto list : {tensor.sizes(), strides_of(tensor)}) {
-      numbers_.insert(numbers_.end(), list.begin(), list.end());
-    }
+    const at::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+    const auto sizes = impl.sizes();
+    const auto strides = strides_of(impl);
+    numbers_.push_back(storage_of(impl));
+    numbers_.push_back(static_cast<int64_t>(sizes.size()));
+    numbers_.insert(numbers_.end(), sizes.begin(), sizes.end());
+    numbers_.insert(numbers_.end(), strides.begin(), strides.end());
   }
 
-  const int64_t* begin() const { return numbers_.data(); }
-
-  /// Whether the tensor lies as the one did whose numbers begin at `next`, which goes on to those
-  /// of the one after it, and `grad` has its sizes. Clears `strides_match` if the strides of
-  /// `grad`, where it has any, are others.
-  static bool matches(const int64_t*& next, const at::Tensor& tensor, const at::Tensor& grad,
-                      bool& strides_match) {
-    const auto sizes = tensor.sizes();
-    const auto grad_sizes = grad.sizes();
-    const size_t dim = sizes.size();
-    if (next[0] != reinterpret_cast<intptr_t>(storage_of(tensor))) return false;
-    if (next[1] != static_cast<int64_t>(dim) || grad_sizes.size() != dim) return false;
-    next += 2;
-    for (size_t i = 0; i < dim; ++i, ++next) {
-      if (sizes[i] != *next || grad_sizes[i] != *next) return false;
-    }
-    const auto strides = strides_of(tensor);
-    const auto grad_strides = strides_of(grad);
-    for (size_t i = 0; i < strides.size(); ++i, ++next) {
-      if (strides[i] != *next) return false;
-      if (i < grad_strides.size() && grad_strides[i] != *next) strides_match = false;
+  /// Whether the tensors lie as those did that were added, and `grads` have their sizes. Clears
+  /// `strides_match` where a gradient has other strides, or none.
+  bool match(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& grads,
+             bool& strides_match) const {
+    const int64_t* next = numbers_.data();
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const at::TensorImpl& impl = *tensors[i].unsafeGetTensorImpl();
+      const at::TensorImpl& grad = *grads[i].unsafeGetTensorImpl();
+      const auto sizes = impl.sizes();
+      const auto strides = strides_of(impl);
+      if (*next++ != storage_of(impl)) return false;
+      if (*next++ != static_cast<int64_t>(sizes.size())) return false;
+      if (!equal(sizes, next) || !equal(grad.sizes(), sizes)) return false;
+      next += sizes.size();
+      if (!equal(strides, next)) return false;
+      next += strides.size();
+      strides_match &= grad.layout() == at::kStrided && equal(grad.strides(), strides);
     }
     return true;
   }
 
  private:
-  static const void* storage_of(const at::Tensor& tensor) {
-    return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
+  static int64_t storage_of(const at::TensorImpl& impl) {
+    return reinterpret_cast<intptr_t>(impl.unsafe_storage().unsafeGetStorageImpl());
   }
-  static at::IntArrayRef strides_of(const at::Tensor& tensor) {
-    return tensor.layout() == at::kStrided ? tensor.strides() : at::IntArrayRef();
+  static at::IntArrayRef strides_of(const at::TensorImpl& impl) {
+    return impl.layout() == at::kStrided ? impl.strides() : at::IntArrayRef();
+  }
+  static bool equal(at::IntArrayRef list, const int64_t* numbers) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (list[i] != numbers[i]) return false;
+    }
+    return true;
+  }
+  static bool equal(at::IntArrayRef a, at::IntArrayRef b) {
+    return a.size() == b.size() && equal(a, b.data());
   }
 
   std::vector<int64_t> numbers_ = {};

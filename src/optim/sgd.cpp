@@ -246,7 +246,7 @@ void SGD::step_group(size_t index, const Amp& amp) {
       step_for_loop(bucket, s);
     }
     changed |= s.momentum() && !bucket.has_buffers;
-    bucket.clear_grads();
+    bucket.grads.clear();
   }
   if (changed) plan.forget();
 }

@@ -37,15 +37,15 @@ struct Bucket {
     return is_of_kind(parameter) && is_small_on_cpu(parameter) == small_on_cpu;
   }
 
-  void clear_grads() {
-    grads.clear();
-    has_sparse_grad = false;
-    strides_match = true;  // until one is found that does not
-  }
-
-  void add_grad(const at::Tensor& grad) {
-    grads.push_back(grad);
-    if (grad.layout() != at::kStrided) has_sparse_grad |= grad.is_sparse();
+  /// Whether the parameters lie as they did when the plan was made and every gradient has its
+  /// parameter's sizes; sets `has_sparse_grad` and `strides_match`. This is a pass of its own since
+  /// beside the counting of references, which is atomic, the processor waits for each tensor.
+  bool lies_as_planned() {
+    strides_match = true;
+    if (!geometries.match(params, grads, strides_match)) return false;
+    const auto is_sparse = [](const at::Tensor& grad) { return grad.is_sparse(); };
+    has_sparse_grad = !strides_match && std::any_of(grads.begin(), grads.end(), is_sparse);
+    return true;
   }
 
   static bool is_small_on_cpu(const at::Tensor& parameter) {
@@ -58,6 +58,7 @@ struct Bucket {
   bool overlaps = false;  // whether two of the parameters share memory
   std::vector<at::Tensor> params = {};
   std::vector<at::Tensor> grads = {};  // filled for the length of a step
+  Geometries geometries = {};          // of the parameters
   bool has_sparse_grad = false;
   bool strides_match = false;  // those of all gradients and their parameters
 };
@@ -100,11 +101,11 @@ class StepPlan {
     size_t bucket;
   };
 
-  // Returns false, with the buckets half filled, if they are no longer right.
-  bool gather(const std::vector<at::Tensor>& params, const StateMap& states) {
-    for (auto& bucket : buckets_) bucket.clear_grads();
+  // Returns false, with the buckets half filled, if they are no longer right. Runs for every
+  // parameter at each step, where calls that are not inlined show.
+  [[gnu::flatten]] bool gather(const std::vector<at::Tensor>& params, const StateMap& states) {
+    for (auto& bucket : buckets_) bucket.grads.clear();
     size_t next = 0;
-    const int64_t* next_geometry = geometries_.begin();
     for (const auto& param : params) {
       const at::Tensor& grad = param.grad();
       if (!grad.defined()) continue;
@@ -112,19 +113,19 @@ class StepPlan {
       const Entry& entry = entries_[next++];
       B& bucket = buckets_[entry.bucket];
       if (param.unsafeGetTensorImpl() != entry.param || !bucket.is_of_kind(param)) return false;
-      if (!Geometries::matches(next_geometry, param, grad, bucket.strides_match)) return false;
       const auto state = states.find(param.unsafeGetTensorImpl());
       if (state == states.end() || state->second.get() != entry.state) return false;
-      bucket.add_grad(grad);
+      bucket.grads.push_back(grad);
     }
-    return next == entries_.size();
+    return next == entries_.size() && std::all_of(buckets_.begin(), buckets_.end(), [](B& bucket) {
+             return bucket.lies_as_planned();
+           });
   }
 
   template <class MakeState>
   void build(const std::vector<at::Tensor>& params, const MakeState& make_state) {
     buckets_.clear();
     entries_.clear();
-    geometries_.clear();
     for (size_t i = 0; i < params.size(); ++i) {
       const auto& param = params[i];
       if (!param.grad().defined()) continue;
@@ -136,20 +137,20 @@ class StepPlan {
       }
       if (index == buckets_.size()) buckets_.emplace_back(param, state);
       buckets_[index].params.push_back(param);
-      buckets_[index].add_grad(param.grad());
+      buckets_[index].grads.push_back(param.grad());
+      buckets_[index].geometries.add(param);
       buckets_[index].add(state);
       entries_.push_back({param.unsafeGetTensorImpl(), &state, index});
-      geometries_.add(param);
     }
     for (auto& bucket : buckets_) {
       bucket.overlaps = bucket.small_on_cpu && share_memory(bucket.params);
       bucket.seal();
+      bucket.lies_as_planned();
     }
   }
 
   std::vector<B> buckets_ = {};
   std::vector<Entry> entries_ = {};
-  Geometries geometries_ = {};
   std::optional<bool> variant_ = {};
 };
 
