@@ -63,7 +63,8 @@ std::string room_of(const std::string& concept_name) {
 bool may_include(const std::string& from, const std::string& to) {
   static const Names everywhere = {"fwd", "devices", "stopwatch", "repr"};
   static const std::map<std::string, Names> further = {
-      {"trainer", {"amp", "cuda", "data", "distributed", "io", "nn", "optim", "report"}},
+      {"trainer",
+       {"amp", "cuda", "data", "distributed", "io", "metrics", "nn", "optim", "report"}},
       {"fwd", {}},
       {"version", {}}};
   static const std::set<std::pair<std::string, std::string>> single = {
@@ -105,6 +106,7 @@ TEST_CASE("the table of allowed includes refuses what the design forbids") {
   CHECK_FALSE(may_include("devices", "trainer"));
   CHECK_FALSE(may_include("data/idx", "nn/clip_grad"));
   CHECK_FALSE(may_include("nn/clip_grad", "trainer"));
+  CHECK_FALSE(may_include("metrics/metric", "trainer"));
   CHECK_FALSE(may_include("fwd", "devices"));
   CHECK_FALSE(may_include("repr", "devices"));
   CHECK_FALSE(may_include("devices", "repr"));
