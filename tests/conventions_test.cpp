@@ -58,8 +58,7 @@ std::string room_of(const std::string& concept_name) {
 // it waits for one; a lazy layer includes repr because it chooses its own name. Of the optimizers
 // the scaler knows but the interface by which it steps those that unscale by themselves. A process
 // group makes NCCL's backend, whose source needs CUDA's headers; of the group only its header is
-// known to those that train or sample by rank. A state dict is loaded into lazy layers too. A
-// checkpoint knows the parts that have a state.
+// known to those that train or sample by rank. A checkpoint knows the parts that have a state.
 bool may_include(const std::string& from, const std::string& to) {
   static const Names everywhere = {"fwd", "devices", "stopwatch", "repr"};
   static const std::map<std::string, Names> further = {
@@ -73,10 +72,10 @@ bool may_include(const std::string& from, const std::string& to) {
       {"data/distributed_sampler", "distributed/process_group"},
       {"io/checkpoint", "amp/grad_scaler"},
       {"io/checkpoint", "distributed/process_group"},
+      {"io/checkpoint", "nn/state_dict"},
       {"io/checkpoint", "optim/ema"},
       {"io/checkpoint", "optim/kernel_optimizer"},
-      {"io/checkpoint", "optim/lr_scheduler_base"},
-      {"io/state_dict", "nn/lazy"}};
+      {"io/checkpoint", "optim/lr_scheduler_base"}};
   if (single.contains({from, to})) return true;
   if (from == "sconce" || room_of(from) == room_of(to)) return true;
   const auto row = further.find(room_of(from));

@@ -136,7 +136,7 @@ void write_results(const train::CommandLine& line, const torch::nn::Sequential& 
   }
   std::optional<sconce::optim::ExponentialMovingAverage::SwapGuard> averages;
   if (ema != nullptr) averages.emplace(*ema);
-  sconce::io::save_safetensors(line.out / weights_name, sconce::io::state_dict(*model),
+  sconce::io::save_safetensors(line.out / weights_name, sconce::nn::state_dict(*model),
                                {{"format", "pt"}});
   if (error) std::rethrow_exception(error);
 }

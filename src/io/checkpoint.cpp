@@ -27,8 +27,8 @@
 #include "sconce/amp/grad_scaler.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/distributed/process_group.hpp"
-#include "sconce/io/state_dict.hpp"
 #include "sconce/io/torch_file.hpp"
+#include "sconce/nn/state_dict.hpp"
 #include "sconce/optim/ema.hpp"
 #include "sconce/optim/kernel_optimizer.hpp"
 #include "sconce/optim/lr_scheduler_base.hpp"
@@ -135,7 +135,7 @@ c10::impl::GenericDict states_of(const RunParts& parts) {
   const auto insert = [&](const char* key, const auto* part, const auto& state_of) {
     states.insert(key, part == nullptr ? IValue() : IValue(state_of(*part)));
   };
-  insert("model", parts.model, [](const auto& part) { return as_ivalue(state_dict(part)); });
+  insert("model", parts.model, [](const auto& part) { return as_ivalue(nn::state_dict(part)); });
   insert("optimizer", parts.optimizer, [](const auto& part) { return part.state_dict(); });
   insert("scheduler", parts.scheduler, [](const auto& part) { return part.state_dict(); });
   insert("scaler", parts.scaler, [](const auto& part) { return as_ivalue(part.state_dict()); });
@@ -183,7 +183,7 @@ void check_parts(const IValue& saved, const RunParts& parts, const std::string& 
 
 void load_parts(const IValue& saved, const RunParts& parts, const std::string& where) {
   const auto state = [&](const char* key) { return require(saved, key, where); };
-  if (parts.model != nullptr) load_state_dict(*parts.model, as_state_dict(state("model")));
+  if (parts.model != nullptr) nn::load_state_dict(*parts.model, as_state_dict(state("model")));
   if (parts.optimizer != nullptr) parts.optimizer->load_state_dict(state("optimizer"));
   if (parts.scheduler != nullptr) parts.scheduler->load_state_dict(state("scheduler"));
   if (parts.scaler != nullptr && parts.scaler->is_enabled()) {
@@ -302,7 +302,7 @@ std::optional<RunProgress> Checkpoint::load(const RunParts& parts) {
 
 RunProgress Checkpoint::read(const std::string& name, const RunParts& parts) {
   const std::string where = who + (folder_ / name).string();
-  const IValue saved = load_torch(folder_ / name);
+  const IValue saved = load_torch(folder_ / name, {.require_checksums = true});
   RunProgress progress = {require_count(saved, "epoch", where),
                           require_count(saved, "batch", where), require(saved, "extra", where)};
   const auto states = require_list(saved, "generators", where);

@@ -8,8 +8,8 @@
 
 #include "catch.hpp"
 #include "sconce/io/checkpoint.hpp"
-#include "sconce/io/state_dict.hpp"
 #include "sconce/io/torch_file.hpp"
+#include "sconce/nn/state_dict.hpp"
 #include "sconce/optim/adam.hpp"
 #include "sconce/optim/ema.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
@@ -175,7 +175,7 @@ class Run {
   // The bytes of all that the fit came to, with the numbers that would be drawn next.
   std::string outcome(const sconce::FitResult& result, const fs::path& file) {
     auto all = c10::impl::GenericDict(c10::AnyType::get(), c10::AnyType::get());
-    all.insert("model", io::as_ivalue(io::state_dict(*net)));
+    all.insert("model", io::as_ivalue(sconce::nn::state_dict(*net)));
     all.insert("optimizer", optimizer->state_dict());
     if (scheduler != nullptr) all.insert("scheduler", scheduler->state_dict());
     all.insert("scaler", io::as_ivalue(trainer.scaler().state_dict()));
@@ -452,7 +452,7 @@ class StoppedFit {
     if (!kept_.best) return;
     Run judge(settings_, 1);
     const auto file = checkpoint_->best();
-    io::load_state_dict(*judge.net, io::as_state_dict(in_file(file, "model")));
+    sconce::nn::load_state_dict(*judge.net, io::as_state_dict(in_file(file, "model")));
     std::optional<optim::ExponentialMovingAverage::SwapGuard> averages;
     if (judge.ema) {
       judge.ema->load_state_dict(io::as_state_dict(in_file(file, "ema")));

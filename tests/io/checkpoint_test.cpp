@@ -14,10 +14,11 @@
 #include <random>
 
 #include "catch.hpp"
+#include "fuzz/archive.hpp"
 #include "sconce/amp/grad_scaler.hpp"
 #include "sconce/io/safetensors.hpp"
-#include "sconce/io/state_dict.hpp"
 #include "sconce/io/torch_file.hpp"
+#include "sconce/nn/state_dict.hpp"
 #include "sconce/optim/adam.hpp"
 #include "sconce/optim/ema.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
@@ -293,6 +294,16 @@ TEST_CASE("what a checkpoint says of the best is no path out of its folder") {
   }
 }
 
+TEST_CASE("a checkpoint that was written without checksums is refused") {
+  const TempDir folder;
+  Checkpoint checkpoint(folder.path());
+  checkpoint.save({}, {.epoch = 1});
+  const auto file = checkpoint.latest();
+  folder.write(file.filename(), sconce::test::without_checksums(file));
+  CHECK_THROWS_WITH(Checkpoint(folder.path(), {.resume = true}).load({}),
+                    ContainsSubstring("expected an archive with checksums"));
+}
+
 TEST_CASE("a checkpoint of other parts is refused before anything is changed") {
   const TempDir folder;
   Run run(1);
@@ -371,7 +382,7 @@ TEST_CASE("Python opens a checkpoint and goes on with the run", "[python]") {
   Checkpoint checkpoint(folder.path());
   checkpoint.save(run.parts(), {.epoch = 2, .batch = 7}, 0.5);
   const auto x = torch::randn({5, 4});
-  sconce::io::StateDict after;
+  sconce::StateDict after;
   run.net->eval();  // no dropout
   for (int i = 0; i < 4; ++i) {
     run.optimizer.zero_grad();
@@ -380,7 +391,7 @@ TEST_CASE("Python opens a checkpoint and goes on with the run", "[python]") {
     run.scaler.update();
     run.scheduler.step();
   }
-  after = sconce::io::state_dict(*run.net);
+  after = sconce::nn::state_dict(*run.net);
   after.insert("x", x);
   sconce::io::save_safetensors(folder.path() / "after", after);
   std::string line;

@@ -214,8 +214,8 @@ TEST_CASE("what a killed writer left is removed by the next, and what another wr
 
 namespace {
 
-sconce::io::StateDict state_of(int64_t version) {
-  sconce::io::StateDict state;
+sconce::StateDict state_of(int64_t version) {
+  sconce::StateDict state;
   state.insert("x", torch::full({10}, version));
   return state;
 }

@@ -62,7 +62,7 @@ void fit(const std::string& folder, const std::string& out, int steps) {
   }
   if (result.stopped || group.rank() > 0) return;
   auto all = c10::impl::GenericDict(c10::AnyType::get(), c10::AnyType::get());
-  all.insert("model", io::as_ivalue(io::state_dict(*net)));
+  all.insert("model", io::as_ivalue(sconce::nn::state_dict(*net)));
   all.insert("optimizer", optimizer.state_dict());
   all.insert("scheduler", scheduler.state_dict());
   all.insert("scaler", io::as_ivalue(trainer.scaler().state_dict()));
@@ -81,7 +81,7 @@ void fit(const std::string& folder, const std::string& out, int steps) {
 // Each file holds a tensor whose elements are all the version's number. Says which one is complete.
 [[noreturn]] void save(const std::string& folder) {
   for (int64_t version = 1;; ++version) {
-    io::StateDict state;
+    sconce::StateDict state;
     state.insert("x", torch::full({50'000}, version));
     io::save_safetensors(folder + "/file.safetensors", state);
     io::save_torch(folder + "/file.pt", io::as_ivalue(state));

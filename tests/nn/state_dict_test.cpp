@@ -1,18 +1,18 @@
-#include "sconce/io/state_dict.hpp"
+#include "sconce/nn/state_dict.hpp"
 
 #include "catch.hpp"
 #include "sconce/nn/lazy.hpp"
 
 using Catch::Matchers::ContainsSubstring;
-using sconce::io::load_state_dict;
-using sconce::io::LoadReport;
-using sconce::io::state_dict;
-using sconce::io::StateDict;
+using sconce::StateDict;
+using sconce::nn::load_state_dict;
+using sconce::nn::LoadReport;
+using sconce::nn::state_dict;
 namespace nn = torch::nn;
 
 namespace {
 
-nn::Sequential net() {
+nn::Sequential three_layers() {
   nn::Sequential net;
   net->push_back("fc1", nn::Linear(3, 4));
   net->push_back("norm", nn::BatchNorm1d(4));
@@ -34,7 +34,7 @@ struct Tied : nn::Module {
 }  // namespace
 
 TEST_CASE("a state dict has Python's names in Python's order") {
-  const auto model = net();
+  const auto model = three_layers();
   CHECK(state_dict(*model).keys() ==
         std::vector<std::string>{"fc1.weight", "fc1.bias", "norm.weight", "norm.bias",
                                  "norm.running_mean", "norm.running_var",
@@ -44,7 +44,7 @@ TEST_CASE("a state dict has Python's names in Python's order") {
 }
 
 TEST_CASE("a state dict is loaded in place") {
-  auto from = net(), to = net();
+  auto from = three_layers(), to = three_layers();
   const auto weight = to->parameters()[0];
   const auto report = load_state_dict(*to, state_dict(*from));
   CHECK(report.missing.empty());
@@ -53,11 +53,11 @@ TEST_CASE("a state dict is loaded in place") {
 }
 
 TEST_CASE("a strict load that does not fit names everything and changes nothing") {
-  auto model = net();
-  const auto before = state_dict(*net());
+  auto model = three_layers();
+  const auto before = state_dict(*three_layers());
   load_state_dict(*model, before);
   StateDict state;
-  for (const auto& item : state_dict(*net())) {
+  for (const auto& item : state_dict(*three_layers())) {
     if (item.key() == "fc1.bias") continue;
     state.insert(item.key(), item.key() == "fc2.weight" ? torch::ones({4, 4}) : item.value());
   }
@@ -76,16 +76,19 @@ TEST_CASE("a strict load that does not fit names everything and changes nothing"
   const auto report = load_state_dict(*model, state, {.strict = false});
   CHECK(report.missing == std::vector<std::string>{"fc1.bias"});
   CHECK(report.unexpected == std::vector<std::string>{"fc3.bias"});
-  CHECK(report.mismatched.size() == 1);
+  REQUIRE(report.mismatched.size() == 1);
+  CHECK(report.mismatched[0].name == "fc2.weight");
+  CHECK(report.mismatched[0].expected == std::vector<int64_t>{2, 4});
+  CHECK(report.mismatched[0].found == std::vector<int64_t>{4, 4});
   CHECK(torch::equal(state_dict(*model)["fc1.weight"], state["fc1.weight"]));
   CHECK(torch::equal(state_dict(*model)["fc1.bias"], before["fc1.bias"]));
 }
 
 TEST_CASE("an entry whose type cannot be converted is refused before anything is changed") {
-  auto model = net();
+  auto model = three_layers();
   StateDict before, state;
   for (const auto& item : state_dict(*model)) before.insert(item.key(), item.value().clone());
-  for (const auto& item : state_dict(*net())) state.insert(item.key(), item.value());
+  for (const auto& item : state_dict(*three_layers())) state.insert(item.key(), item.value());
   const auto refuse = [&](const torch::Tensor& bias, const std::string& type) {
     state["fc2.bias"] = bias;
     CHECK_THROWS_WITH(
@@ -123,7 +126,7 @@ TEST_CASE("a shared tensor is there once, and any of its names loads it") {
 }
 
 TEST_CASE("names are mapped, and an empty one leaves the entry out") {
-  auto from = net(), to = net();
+  auto from = three_layers(), to = three_layers();
   StateDict state;
   for (const auto& item : state_dict(*from)) state.insert("module." + item.key(), item.value());
   state.insert("epoch", torch::ones({1}));
@@ -142,15 +145,27 @@ TEST_CASE("uninitialized lazy layers become what the state says, or stay as they
   lazy->push_back("norm", sconce::nn::LazyBatchNorm1d());
   lazy->push_back("fc2", sconce::nn::LazyLinear(2));
   StateDict wrong;
-  for (const auto& item : state_dict(*net())) {
+  for (const auto& item : state_dict(*three_layers())) {
     wrong.insert(item.key(), item.key() == "fc2.bias" ? torch::ones({7}) : item.value());
   }
   CHECK_THROWS_WITH(load_state_dict(*lazy, wrong), ContainsSubstring("mismatched: fc2.weight") &&
                                                        ContainsSubstring("fc2.bias of [7]"));
   CHECK(sconce::nn::is_uninitialized(*lazy));
   CHECK_FALSE(lazy->named_parameters()["fc1.weight"].numel() > 0);
-  const auto from = net();
+  const auto from = three_layers();
   load_state_dict(*lazy, state_dict(*from));
   CHECK_FALSE(sconce::nn::is_uninitialized(*lazy));
   check_equal(*lazy, *from);
+}
+
+TEST_CASE("what does not fit an uninitialized lazy layer is reported without expected sizes") {
+  sconce::nn::LazyLinear lazy(2);
+  StateDict wrong;
+  wrong.insert("weight", torch::ones({3, 4}));
+  wrong.insert("bias", torch::ones({3}));
+  const auto report = load_state_dict(*lazy, wrong, {.strict = false});
+  REQUIRE(report.mismatched.size() == 2);
+  CHECK(report.mismatched[0].name == "weight");
+  CHECK_FALSE(report.mismatched[0].expected);
+  CHECK(report.mismatched[0].found == std::vector<int64_t>{3, 4});
 }

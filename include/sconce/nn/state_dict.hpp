@@ -4,22 +4,27 @@
 #include <torch/ordered_dict.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sconce/fwd.hpp"
 
-namespace sconce::io {
+namespace sconce::nn {
 
-/// Tensors by name, in order. Python: what `module.state_dict()` returns.
-using StateDict = torch::OrderedDict<std::string, torch::Tensor>;
+/// An entry whose sizes in a state are not those that the module has.
+struct SizeMismatch {
+  std::string name = {};
+  std::optional<std::vector<int64_t>> expected = {};  ///< none: an uninitialized lazy layer's
+  std::vector<int64_t> found = {};                    ///< in the state
+};
 
 /// What `load_state_dict` found, by full dotted names in their order. Python: what
 /// `module.load_state_dict` returns.
 struct LoadReport {
-  std::vector<std::string> missing = {};     ///< in the module, and not in the state
-  std::vector<std::string> unexpected = {};  ///< in the state, and not in the module
-  std::vector<std::string> mismatched = {};  ///< in both, with other sizes, which are named
+  std::vector<std::string> missing = {};      ///< in the module, and not in the state
+  std::vector<std::string> unexpected = {};   ///< in the state, and not in the module
+  std::vector<SizeMismatch> mismatched = {};  ///< in both, with other sizes
 };
 
 /// How `load_state_dict` takes a state.
@@ -46,4 +51,4 @@ StateDict state_dict(const torch::nn::Module& module);
 LoadReport load_state_dict(torch::nn::Module& module, const StateDict& state,
                            const LoadOptions& options = {});
 
-}  // namespace sconce::io
+}  // namespace sconce::nn

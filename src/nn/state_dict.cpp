@@ -1,4 +1,4 @@
-#include "sconce/io/state_dict.hpp"
+#include "sconce/nn/state_dict.hpp"
 
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
@@ -10,11 +10,11 @@
 #include "can_copy.hpp"
 #include "sconce/nn/lazy.hpp"
 
-namespace sconce::io {
+namespace sconce::nn {
 
 namespace {
 
-constexpr auto loader = "sconce::io::load_state_dict: ";
+constexpr auto loader = "sconce::nn::load_state_dict: ";
 
 // Every name of a tensor in the module, in Python's order.
 void append_names(const torch::nn::Module& module, const std::string& prefix,
@@ -81,12 +81,12 @@ StateDict renamed(const StateDict& state, const LoadOptions& options) {
 std::map<std::string, bool> fits_of_lazy_layers(torch::nn::Module& module, const StateDict& state) {
   std::map<std::string, bool> fits;
   module.apply([&](const std::string& path, torch::nn::Module& part) {
-    const auto* layer = dynamic_cast<const nn::LazyLayer*>(&part);
+    const auto* layer = dynamic_cast<const LazyLayer*>(&part);
     if (layer == nullptr || layer->is_initialized()) return;
     const std::string prefix = path.empty() ? "" : path + ".";
     const auto trial = part.clone();
     const bool fit =
-        dynamic_cast<nn::LazyLayer&>(*trial).materialize_from([&](const std::string& name) {
+        dynamic_cast<LazyLayer&>(*trial).materialize_from([&](const std::string& name) {
           const auto* tensor = state.find(prefix + name);
           return tensor == nullptr ? torch::Tensor() : *tensor;
         });
@@ -99,16 +99,24 @@ std::map<std::string, bool> fits_of_lazy_layers(torch::nn::Module& module, const
   return fits;
 }
 
+std::ostream& operator<<(std::ostream& out, const SizeMismatch& entry) {
+  out << entry.name << " of " << c10::IntArrayRef(entry.found) << " for ";
+  return entry.expected ? out << c10::IntArrayRef(*entry.expected)
+                        : out << "an uninitialized layer";
+}
+
 std::string text(const LoadReport& report) {
   std::ostringstream out;
-  const auto add = [&](const char* what, const std::vector<std::string>& names) {
-    if (names.empty()) return;
-    out << "; " << what << ": ";
-    for (size_t i = 0; i < names.size(); ++i) out << (i > 0 ? ", " : "") << names[i];
+  const auto add = [&](const char* what, const auto& entries) {
+    const char* before = "; ";
+    for (const auto& entry : entries) {
+      out << before << (before[0] == ';' ? what : "") << entry;
+      before = ", ";
+    }
   };
-  add("missing", report.missing);
-  add("unexpected", report.unexpected);
-  add("mismatched", report.mismatched);
+  add("missing: ", report.missing);
+  add("unexpected: ", report.unexpected);
+  add("mismatched: ", report.mismatched);
   return out.str();
 }
 
@@ -149,10 +157,8 @@ LoadReport load_state_dict(torch::nn::Module& module, const StateDict& given,
         copies.push_back({tensor, *from});
         continue;
       }
-      std::ostringstream sizes;
-      sizes << name << " of " << from->sizes() << " for ";
-      fit == lazy.end() ? sizes << tensor.sizes() : sizes << "an uninitialized layer";
-      report.mismatched.push_back(sizes.str());
+      report.mismatched.push_back({.name = name, .found = from->sizes().vec()});
+      if (fit == lazy.end()) report.mismatched.back().expected = tensor.sizes().vec();
     }
     if (!found) report.missing.push_back(names.front());
   }
@@ -162,9 +168,9 @@ LoadReport load_state_dict(torch::nn::Module& module, const StateDict& given,
   const std::string faults = text(report);
   TORCH_CHECK(!options.strict || faults.empty(), loader,
               "expected a state with the module's names and sizes", faults);
-  nn::materialize_from(module, state);  // by set_data, so the tensors are the same
+  materialize_from(module, state);  // by set_data, so the tensors are the same
   for (const auto& [to, from] : copies) to.copy_(from);
   return report;
 }
 
-}  // namespace sconce::io
+}  // namespace sconce::nn
