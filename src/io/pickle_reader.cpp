@@ -4,8 +4,10 @@
 #include <ATen/core/List.h>
 #include <ATen/core/jit_type.h>
 
+#include <array>
 #include <bit>
 #include <cstring>
+#include <unordered_map>
 
 #include "io/pickle_calls.hpp"
 #include "io/pickle_values.hpp"
@@ -16,6 +18,10 @@ namespace sconce::io {
 static_assert(std::endian::native == std::endian::little, "the format's numbers are little-endian");
 
 namespace {
+
+c10::TypePtr any() {
+  return c10::AnyType::get();
+}
 
 using LoadStorage = std::function<c10::Storage(const std::string& key)>;
 
@@ -86,8 +92,10 @@ class PickleReader {
     return items;
   }
 
+  void push_container(c10::IValue container) { push(containers_.keep(std::move(container), at_)); }
+
   void push_tuple(std::vector<c10::IValue> items) {
-    push(containers_.keep(c10::ivalue::Tuple::create(std::move(items)), at_));
+    push_container(c10::ivalue::Tuple::create(std::move(items)));
   }
 
   void push_tuple_of(size_t size) {
@@ -143,19 +151,15 @@ class PickleReader {
   }
 
   void get(size_t index) {
-    check(index < memo_.size() && is_memoized_[index], "expected a value kept under ", index);
-    push(memo_[index]);
+    const auto kept = memo_.find(index);
+    check(kept != memo_.end(), "expected a value kept under ", index);
+    push(kept->second);
   }
 
   void put(size_t index) {
     check(index < pickle_.size(), "expected to keep a value under a number below ", pickle_.size(),
           ", got ", index);
-    if (index >= memo_.size()) {
-      memo_.resize(index + 1);
-      is_memoized_.resize(index + 1);
-    }
     memo_[index] = top();
-    is_memoized_[index] = true;
   }
 
   void call() {
@@ -190,7 +194,6 @@ class PickleReader {
   }
 
   bool step();
-  void step_other(unsigned char operation);
 
   std::string_view pickle_;
   const LoadStorage& load_;
@@ -200,122 +203,54 @@ class PickleReader {
   Containers containers_;  // it frees last
   std::vector<c10::IValue> stack_ = {};
   std::vector<size_t> marks_ = {};
-  std::vector<c10::IValue> memo_ = {};
-  std::vector<bool> is_memoized_ = {};
+  std::unordered_map<size_t, c10::IValue> memo_ = {};
 };
 
 // Does the next operation; false at the last. The letters are the format's.
 bool PickleReader::step() {
+  using Reader = PickleReader;
+  static const auto operations = [] {
+    std::array<void (*)(Reader&), 256> all = {};
+    all[0x80] = [](Reader& r) { r.take<uint8_t>(); };  // the protocol, which the others tell
+    all['('] = [](Reader& r) { r.marks_.push_back(r.stack_.size()); };
+    all['N'] = [](Reader& r) { r.push({}); };
+    all[0x88] = [](Reader& r) { r.push(true); };
+    all[0x89] = [](Reader& r) { r.push(false); };
+    all['K'] = [](Reader& r) { r.push(int64_t{r.take<uint8_t>()}); };
+    all['M'] = [](Reader& r) { r.push(int64_t{r.take<uint16_t>()}); };
+    all['J'] = [](Reader& r) { r.push(int64_t{r.take<int32_t>()}); };
+    all[0x8a] = [](Reader& r) { r.push_long(); };
+    all['G'] = [](Reader& r) { r.push_real(); };
+    all['U'] = [](Reader& r) { r.push_text(r.take(r.take<uint8_t>())); };
+    all['X'] = [](Reader& r) { r.push_text(r.take(r.take<uint32_t>())); };
+    all[']'] = [](Reader& r) { r.push_container(c10::impl::GenericList(any())); };
+    all['}'] = [](Reader& r) { r.push_container(c10::impl::GenericDict(any(), any())); };
+    all[')'] = [](Reader& r) { r.push_tuple({}); };
+    all[0x85] = [](Reader& r) { r.push_tuple_of(1); };
+    all[0x86] = [](Reader& r) { r.push_tuple_of(2); };
+    all[0x87] = [](Reader& r) { r.push_tuple_of(3); };
+    all['t'] = [](Reader& r) { r.push_tuple(r.pop_to_mark()); };
+    all['a'] = [](Reader& r) { r.append({r.pop()}); };
+    all['e'] = [](Reader& r) { r.append(r.pop_to_mark()); };
+    all['s'] = [](Reader& r) { r.insert_pair(); };
+    all['u'] = [](Reader& r) { r.insert(r.pop_to_mark()); };
+    all['h'] = [](Reader& r) { r.get(r.take<uint8_t>()); };
+    all['j'] = [](Reader& r) { r.get(r.take<uint32_t>()); };
+    all['q'] = [](Reader& r) { r.put(r.take<uint8_t>()); };
+    all['r'] = [](Reader& r) { r.put(r.take<uint32_t>()); };
+    all['c'] = [](Reader& r) { r.push_global(); };
+    all['R'] = [](Reader& r) { r.call(); };
+    all['b'] = [](Reader& r) { r.drop_attributes(); };
+    all['Q'] = [](Reader& r) { r.load_storage(); };
+    return all;
+  }();
   at_ = next_;
   const auto operation = take<unsigned char>();
-  switch (operation) {
-    case '.':
-      return false;
-    case '(':
-      marks_.push_back(stack_.size());
-      break;
-    case 'N':
-      push({});
-      break;
-    case 0x88:
-      push(true);
-      break;
-    case 0x89:
-      push(false);
-      break;
-    case 'K':
-      push(int64_t{take<uint8_t>()});
-      break;
-    case 'M':
-      push(int64_t{take<uint16_t>()});
-      break;
-    case 'J':
-      push(int64_t{take<int32_t>()});
-      break;
-    case 0x8a:
-      push_long();
-      break;
-    case 'G':
-      push_real();
-      break;
-    case 'U':
-      push_text(take(take<uint8_t>()));
-      break;
-    case 'X':
-      push_text(take(take<uint32_t>()));
-      break;
-    case ']':
-      push(containers_.keep(c10::impl::GenericList(c10::AnyType::get()), at_));
-      break;
-    case '}':
-      push(containers_.keep(c10::impl::GenericDict(c10::AnyType::get(), c10::AnyType::get()), at_));
-      break;
-    case ')':
-      push_tuple({});
-      break;
-    case 0x85:
-      push_tuple_of(1);
-      break;
-    case 0x86:
-      push_tuple_of(2);
-      break;
-    case 0x87:
-      push_tuple_of(3);
-      break;
-    case 't':
-      push_tuple(pop_to_mark());
-      break;
-    case 'a':
-      append({pop()});
-      break;
-    case 'e':
-      append(pop_to_mark());
-      break;
-    case 's':
-      insert_pair();
-      break;
-    case 'u':
-      insert(pop_to_mark());
-      break;
-    default:
-      step_other(operation);
-  }
+  if (operation == '.') return false;
+  check(operations[operation] != nullptr,
+        "expected an operation that torch.save writes of state dicts, got number ", int{operation});
+  operations[operation](*this);
   return true;
-}
-
-void PickleReader::step_other(unsigned char operation) {
-  switch (operation) {
-    case 0x80:
-      take<uint8_t>();
-      break;  // the protocol: what it allows, the operations tell
-    case 'h':
-      get(take<uint8_t>());
-      break;
-    case 'j':
-      get(take<uint32_t>());
-      break;
-    case 'q':
-      put(take<uint8_t>());
-      break;
-    case 'r':
-      put(take<uint32_t>());
-      break;
-    case 'c':
-      push_global();
-      break;
-    case 'R':
-      call();
-      break;
-    case 'b':
-      drop_attributes();
-      break;
-    case 'Q':
-      load_storage();
-      break;
-    default:
-      check(false, "expected an operation that torch.save writes of state dicts, got number ",
-            int{operation});
-  }
 }
 
 }  // namespace
