@@ -29,7 +29,7 @@ using LoadStorage = std::function<c10::Storage(const std::string& key)>;
 class PickleReader {
  public:
   PickleReader(std::string_view pickle, const LoadStorage& load, const std::string& who)
-      : pickle_(pickle), load_(load), who_(who), containers_(who, pickle.size()) {}
+      : pickle_(pickle), load_(load), who_(who), containers_(who) {}
 
   c10::IValue read() {
     while (step()) {
@@ -140,9 +140,7 @@ class PickleReader {
   void insert(const std::vector<c10::IValue>& items) {
     check(top().isGenericDict(), "expected a dict to add to, got ", kind_of(top()));
     check(items.size() % 2 == 0, "expected a value for each key of a dict");
-    for (size_t i = 0; i < items.size(); i += 2) {
-      containers_.insert(top(), items[i], items[i + 1], place());
-    }
+    containers_.insert(top().toGenericDict(), items, place());
   }
 
   void insert_pair() {

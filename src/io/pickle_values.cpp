@@ -39,10 +39,10 @@ void* BoundedMemory::do_allocate(size_t size, size_t alignment) {
   return arena_.allocate(size, alignment);
 }
 
-// Keys that happen to lie close together may cost some memory, but all dicts together not much. The
-// others need 171 bytes for each of the three that an item takes in a pickle at least.
-Containers::Containers(const std::string& who, size_t pickle_size)
-    : who_(who), memory_((size_t{1} << 24) + 256 * pickle_size) {}
+// Keys that happen to lie close together may cost some memory, but all dicts together not much.
+Containers::Containers(const std::string& who) : who_(who) {
+  memory_.allow(size_t{1} << 24);
+}
 
 Containers::~Containers() {
   for (const auto& container : made_) {
@@ -64,19 +64,33 @@ bool Containers::is_ordered_dict(const c10::IValue& value) const {
   return is_container(value) && records_.at(value.internalToPointer()).is_ordered_dict;
 }
 
-void Containers::insert(const c10::IValue& dict, const c10::IValue& key, const c10::IValue& value,
-                        const Place& place) {
-  TORCH_CHECK(key.isString() || key.isInt(), place, "expected a dict with keys of str or int, got ",
-              kind_of(key));
+void Containers::try_key(Keys& keys, const c10::IValue& key, const Place& place) {
+  const Key own = {c10::detail::DictKeyHash()(key), key.isString(),
+                   key.isString() ? key.toStringView() : std::string_view()};
   try {
-    auto& keys = keys_.try_emplace(dict.internalToPointer(), &memory_).first->second;
-    keys.emplace(Key{c10::detail::DictKeyHash()(key), key.isString(),
-                     key.isString() ? key.toStringView() : std::string_view()},
-                 '\0');
+    if (keys.emplace(own, '\0').second) memory_.allow(768);  // what its table takes, while it grows
   } catch (const std::bad_alloc&) {
     TORCH_CHECK(false, place, "expected a dict with keys that differ in their hashes");
   }
-  dict.toGenericDict().insert_or_assign(key, value);
+}
+
+void Containers::insert(c10::impl::GenericDict dict, const std::vector<c10::IValue>& items,
+                        const Place& place) {
+  constexpr size_t harmless = 8;  // so few keys take at most some hundred places in a table
+  for (size_t i = 0; i < items.size(); i += 2) {
+    const auto& key = items[i];
+    TORCH_CHECK(key.isString() || key.isInt(), place,
+                "expected a dict with keys of str or int, got ", kind_of(key));
+    if (dict.size() >= harmless) {
+      const auto [keys, is_new] =
+          keys_.try_emplace(c10::IValue(dict).internalToPointer(), &memory_);
+      if (is_new) {
+        for (const auto& item : dict) try_key(keys->second, item.key(), place);
+      }
+      try_key(keys->second, key, place);
+    }
+    dict.insert_or_assign(key, items[i + 1]);
+  }
 }
 
 size_t Containers::height(const c10::IValue& value, size_t depth, size_t inside) {

@@ -64,17 +64,17 @@ inline const Named* named(const c10::IValue& value) {
 /// Python's name of a value's kind, with its article.
 const char* kind_of(const c10::IValue& value);
 
-/// Memory of at most so many bytes, which is freed as a whole.
+/// Memory of as many bytes as were allowed, which is freed as a whole.
 class BoundedMemory final : public std::pmr::memory_resource {
  public:
-  explicit BoundedMemory(size_t most) : left_(most) {}
+  void allow(size_t size) { left_ += size; }
 
  private:
   void* do_allocate(size_t size, size_t alignment) override;
   void do_deallocate(void*, size_t, size_t) override {}
   bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
 
-  size_t left_;
+  size_t left_ = 0;
   std::pmr::monotonic_buffer_resource arena_ = {};
 };
 
@@ -82,7 +82,7 @@ class BoundedMemory final : public std::pmr::memory_resource {
 /// themselves, and those that lie in each other deeper than the stack, which IValues do not.
 class Containers {
  public:
-  Containers(const std::string& who, size_t pickle_size);
+  explicit Containers(const std::string& who);
   ~Containers();
   Containers(const Containers&) = delete;
   Containers& operator=(const Containers&) = delete;
@@ -93,9 +93,9 @@ class Containers {
   /// Whether it is of the only type of which torch.save saves attributes.
   bool is_ordered_dict(const c10::IValue& value) const;
 
-  /// Puts an item into a dict.
-  /// @throw c10::Error if the key is neither str nor int, or the keys' hashes are too much alike.
-  void insert(const c10::IValue& dict, const c10::IValue& key, const c10::IValue& value,
+  /// Puts keys and values, which alternate, into a dict.
+  /// @throw c10::Error if a key is neither str nor int, or the keys' hashes are too much alike.
+  void insert(c10::impl::GenericDict dict, const std::vector<c10::IValue>& items,
               const Place& place);
 
   /// Looks at everything in the pickle's result, once.
@@ -128,12 +128,13 @@ class Containers {
   using Keys = ska_ordered::order_preserving_flat_hash_map<Key, char, KeyHash, std::equal_to<>,
                                                            std::pmr::polymorphic_allocator<char>>;
 
+  void try_key(Keys& keys, const c10::IValue& key, const Place& place);
   size_t height(const c10::IValue& value, size_t depth, size_t inside);
 
   const std::string& who_;
   std::vector<c10::IValue> made_ = {};
   std::unordered_map<const void*, Record> records_ = {};
-  BoundedMemory memory_;
+  BoundedMemory memory_ = {};
   std::unordered_map<const void*, Keys> keys_ = {};
 };
 
