@@ -14,7 +14,6 @@
 #include "fit_progress.hpp"
 #include "resolve_device.hpp"
 #include "sconce/amp/autocast.hpp"
-#include "sconce/distributed/process_group.hpp"
 #include "sconce/io/checkpoint.hpp"
 #include "sconce/nn/clip_grad.hpp"
 #include "sconce/nn/data_parallel.hpp"
@@ -133,10 +132,10 @@ class Sums {
     int64_t examples;
   };
 
-  // Of this process, or of all in the group: the one read from the device.
-  Means means(const distributed::ProcessGroup* group) const {
+  // Of all in the group: the one read from the device.
+  Means means(const distributed::ProcessGroup& group) const {
     torch::Tensor sums = state();
-    if (group != nullptr) group->all_reduce(sums);
+    group.all_reduce(sums);
     sums = sums.cpu();
     const double* of_all = sums.const_data_ptr<double>();
     const double loss = of_all[0] / of_all[2];
@@ -232,7 +231,7 @@ class Trainer::Saver {
     }
     TORCH_CHECK(kernel_optimizer != nullptr, who, "expected, beside a checkpoint, one of ",
                 "sconce's optimizers, got another");
-    TORCH_CHECK(group_ == nullptr || group_ == data.checkpoint->process_group(), who,
+    TORCH_CHECK(group_.world_size() == 1 || group_ == data.checkpoint->process_group(), who,
                 "expected a checkpoint of the trainer's process group, got one of another");
     TORCH_CHECK(!trainer.options_.fast_dev_run, who, "expected no checkpoint beside fast_dev_run");
   }
@@ -251,12 +250,12 @@ class Trainer::Saver {
     TORCH_CHECK(progress.accumulate == accumulate, who, "expected accumulate_grad_batches ",
                 progress.accumulate, ", as the checkpoint was saved with, got ", accumulate);
     const std::string changes = describe_changes(given, settings());
-    if (!changes.empty() && (group_ == nullptr || group_->rank() == 0)) {
+    if (!changes.empty() && group_.rank() == 0) {
       TORCH_WARN(who, "goes on with what the checkpoint was saved with: ", changes);
     }
     result.epochs = progress.epochs;
     epoch.batch = saved->batch;
-    epoch.sums.load(progress.sums[group_ == nullptr ? 0 : group_->rank()]);
+    epoch.sums.load(progress.sums[group_.rank()]);
     epoch.seconds_before = progress.seconds;
   }
 
@@ -265,7 +264,7 @@ class Trainer::Saver {
     if (data_.checkpoint == nullptr) return false;
     const int64_t accumulate = trainer_.options_.accumulate_grad_batches;
     const bool is_time = data_.save_every > 0 && epoch.batch / accumulate % data_.save_every == 0;
-    if (group_ != nullptr && !is_time) return false;
+    if (group_.world_size() > 1 && !is_time) return false;
     const bool stop = should_stop();
     if (is_time || stop) save(result, epoch, {});
     return stop;
@@ -291,17 +290,15 @@ class Trainer::Saver {
   bool should_stop() const {
     if (!data_.should_stop) return false;
     const bool stop = data_.should_stop();
-    if (group_ == nullptr) return stop;
+    if (group_.world_size() == 1) return stop;  // asked after each step: no read from the device
     const auto flag =
         torch::full({1}, stop ? 1 : 0, torch::dtype(torch::kInt).device(trainer_.device_));
-    group_->all_reduce(flag, distributed::ReduceOp::max);
+    group_.all_reduce(flag, distributed::ReduceOp::max);
     return flag.item<int>() > 0;
   }
 
   void save(const FitResult& result, const Epoch& epoch, std::optional<double> metric) {
-    const auto own = epoch.sums.state();
-    const auto sums =
-        group_ == nullptr ? own.unsqueeze(0) : torch::stack(group_->all_gather(own));  // (ranks, 3)
+    const auto sums = torch::stack(group_.all_gather(epoch.sums.state()));  // (ranks, 3)
     const FitProgress progress = {data_.train.size(), trainer_.options_.accumulate_grad_batches,
                                   result.epochs, sums, epoch.seconds()};
     const auto epochs = static_cast<int64_t>(result.epochs.size());
@@ -310,7 +307,7 @@ class Trainer::Saver {
 
   Trainer& trainer_;
   const FitData& data_;
-  const distributed::ProcessGroup* group_;
+  const distributed::ProcessGroup& group_;
   io::RunParts parts_ = {};
 };
 
@@ -337,17 +334,18 @@ data::Dataset Trainer::prepare_batch(const data::Dataset& batch) const {
 }
 
 void Trainer::check_fit(const Model& model, const FitData& data, const char* who) const {
-  const auto* group = options_.process_group;
-  TORCH_CHECK(group == nullptr || model.no_sync, who, ": expected, beside a process group, a ",
+  const auto& group = options_.process_group;
+  const bool alone = group.world_size() == 1;
+  TORCH_CHECK(alone || model.no_sync, who, ": expected, in a process group of several, a ",
               "sconce::nn::DistributedDataParallel, got another model");
   if (model.no_sync) {
     const auto device = model.module.parameters().front().device();
     TORCH_CHECK(device == device_, who, ": expected the module of the DistributedDataParallel on ",
                 device_, " from its construction on, got it on ", device);
   }
-  if (group != nullptr) check_ranks(*group, data.train.size(), device_, who);
+  if (!alone) check_ranks(group, data.train.size(), device_, who);
   check_batches(data.train.size(), who, "training data");
-  if (data.test && group == nullptr) check_batches(data.test->size(), who, "test data");
+  if (data.test && alone) check_batches(data.test->size(), who, "test data");
 }
 
 // The step after a OneCycleLR's last throws, and would do so late.
@@ -375,8 +373,7 @@ FitResult Trainer::fit_model(const Model& model, torch::optim::Optimizer& optimi
                              const FitData& data) {
   check_fit(model, data, "sconce::Trainer::fit");
   prepare_model(model.module);
-  std::ostream* log =
-      options_.process_group && options_.process_group->rank() > 0 ? nullptr : options_.log;
+  std::ostream* log = options_.process_group.rank() > 0 ? nullptr : options_.log;
   const int max_epochs = options_.fast_dev_run ? 1 : options_.max_epochs;
   FitData of_epoch = data;
   Saver saver(*this, model, optimizer, data);
@@ -481,17 +478,13 @@ void Trainer::step(torch::optim::Optimizer& optimizer, const FitData& data) {
 }
 
 double Trainer::test_model(const Model& model, const data::Batches& batches) const {
-  const auto* group = options_.process_group;
-  constexpr auto who = "sconce::Trainer::evaluate";
-  if (group == nullptr) check_batches(batches.size(), who, "data");
+  const auto& group = options_.process_group;
   const torch::NoGradGuard no_grad;
   const ModeGuard restore(model.module);
   const Tf32Guard tf32(options_.precision);
   const amp::AutocastGuard autocast(device_.type(), autocast_options(options_.precision));
   model.module.eval();
-  if (group != nullptr) {
-    for (const auto& buffer : model.module.buffers()) group->broadcast(buffer, 0);
-  }
+  for (const auto& buffer : model.module.buffers()) group.broadcast(buffer, 0);
   Sums sums(device_);
   for (const auto& batch : batches) {
     const auto [x, y] = prepare_batch(batch);
@@ -499,7 +492,7 @@ double Trainer::test_model(const Model& model, const data::Batches& batches) con
     if (options_.fast_dev_run) break;
   }
   const auto means = sums.means(group);
-  check_batches(means.examples, who, "data");
+  check_batches(means.examples, "sconce::Trainer::evaluate", "data");
   return means.accuracy;
 }
 

@@ -501,20 +501,24 @@ TEST_CASE("two replicas on the CPU train as the module does") {
 }
 
 TEST_CASE("a group of one trains as the module does, also over several batches a step") {
-  const auto group = one_with_gloo();
-  const auto train = [&](bool distributed) {
+  const auto train = [](const sconce::distributed::ProcessGroup& group, bool wrapped) {
     auto model = net();
     torch::optim::SGD optimizer(model->parameters(), 0.1);
-    sconce::TrainerOptions options = {.max_epochs = 3, .accumulate_grad_batches = 2};
-    if (!distributed) return Trainer(options).fit(model, optimizer, data()).epochs.back();
+    Trainer trainer({.max_epochs = 3, .accumulate_grad_batches = 2, .process_group = group});
+    if (!wrapped) return trainer.fit(model, optimizer, data()).epochs.back();
     sconce::nn::DistributedDataParallel of_rank(model, group);
-    options.process_group = &group;
-    return Trainer(options).fit(of_rank, optimizer, data()).epochs.back();
+    return trainer.fit(of_rank, optimizer, data()).epochs.back();
   };
-  CHECK(train(true).loss == train(false).loss);
-  CHECK(train(true).train_acc == train(false).train_acc);
-  CHECK(train(true).test_acc == train(false).test_acc);
-  CHECK(train(true).examples == train(false).examples);
+  const auto alone = train({}, false);
+  for (const auto& group : {sconce::distributed::ProcessGroup(), one_with_gloo()}) {
+    for (const bool wrapped : {false, true}) {
+      const auto epoch = train(group, wrapped);
+      CHECK(epoch.loss == alone.loss);
+      CHECK(epoch.train_acc == alone.train_acc);
+      CHECK(epoch.test_acc == alone.test_acc);
+      CHECK(epoch.examples == alone.examples);
+    }
+  }
 }
 
 // How often a function of LibTorch's is called in all threads while this lives.
@@ -545,21 +549,10 @@ TEST_CASE("gradients travel once a step, and metrics once an epoch") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   sconce::nn::DistributedDataParallel of_rank(model, group);
-  Trainer trainer({.accumulate_grad_batches = 2, .process_group = &group});
+  Trainer trainer({.accumulate_grad_batches = 2, .process_group = group});
   const Calls sums("c10d::allreduce_");
   trainer.fit_epoch(of_rank, optimizer, {Batches(points(96), {.batch_size = 16})});
   CHECK(sums.count() == 3 + 1);  // of six batches
-}
-
-TEST_CASE("beside a process group only a module of its ranks is trained") {
-  const auto group = one_with_gloo();
-  auto model = net();
-  torch::optim::SGD optimizer(model->parameters(), 0.1);
-  Trainer trainer({.process_group = &group});
-  CHECK_THROWS_WITH(trainer.fit(model, optimizer, data()),
-                    ContainsSubstring("sconce::Trainer::fit: expected, beside a process group"));
-  CHECK_THROWS_WITH(trainer.fit_epoch(model, optimizer, data()),
-                    ContainsSubstring("sconce::Trainer::fit_epoch: expected, beside"));
 }
 
 TEST_CASE("a training step on the GPU gives the CPU's numbers", "[gpu]") {

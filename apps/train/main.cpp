@@ -69,7 +69,7 @@ void print_task(std::ostream& out, const train::CommandLine& line, const train::
 // launcher's variables are set.
 sconce::distributed::ProcessGroup join(const train::CommandLine& line) {
   using sconce::distributed::ProcessGroup;
-  if (line.parallel != "distributed") return ProcessGroup::init({.rank = 0, .world_size = 1});
+  if (line.parallel != "distributed") return {};
   return ProcessGroup::init(
       {.timeout = std::chrono::milliseconds(std::llround(line.timeout * 1000))});
 }
@@ -108,7 +108,7 @@ std::optional<sconce::io::Checkpoint> open_checkpoint(
   if (line.checkpoint.empty()) return {};
   std::optional<sconce::io::Checkpoint> checkpoint;
   checkpoint.emplace(line.checkpoint,
-                     sconce::io::CheckpointOptions{.resume = line.resume, .process_group = &group});
+                     sconce::io::CheckpointOptions{.resume = line.resume, .process_group = group});
   if (group.rank() == 0) train::check_writable(train::run_flags_file(line), "--checkpoint");
   if (!checkpoint->latest().empty()) {
     train::check_run_flags(line);
@@ -144,8 +144,7 @@ void write_results(const train::CommandLine& line, const torch::nn::Sequential& 
 // Returns whether the training came to its end, or else was stopped by SIGTERM.
 bool train_classifier(const train::CommandLine& line) {
   const auto group = join(line);
-  const bool distributed = line.parallel == "distributed";
-  const torch::Device device = line.torch_device(distributed ? group.local_rank() : 0);
+  const torch::Device device = line.torch_device(group);
   std::ostream out(group.rank() == 0 ? std::cout.rdbuf() : nullptr);
   const bool has_results = !line.out.empty() && group.rank() == 0;
   if (has_results) {
@@ -167,7 +166,7 @@ bool train_classifier(const train::CommandLine& line) {
                            .device = device,
                            .fast_dev_run = line.fast_dev_run,
                            .log = &out,
-                           .process_group = distributed ? &group : nullptr});
+                           .process_group = group});
   trainer.prepare_model(*model);
   // The images are small: all of them go to the device once, not batch by batch.
   const sconce::data::DistributedSampler sampler(images.train.data.size(0), group,

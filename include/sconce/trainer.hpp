@@ -15,10 +15,7 @@
 #include "sconce/amp/grad_scaler.hpp"
 #include "sconce/data/batches.hpp"
 #include "sconce/devices.hpp"
-
-namespace sconce::distributed {
-class ProcessGroup;
-}  // namespace sconce::distributed
+#include "sconce/distributed/process_group.hpp"
 
 namespace sconce::io {
 class Checkpoint;
@@ -54,8 +51,8 @@ struct TrainerOptions {
   std::ostream* log = nullptr;  ///< takes a line an epoch and two at the end; null: no lines
 
   /// The processes that train together, this one among them: metrics are those of all, and only
-  /// rank 0 logs. Null: this one alone. The caller keeps it alive.
-  const distributed::ProcessGroup* process_group = nullptr;
+  /// rank 0 logs.
+  distributed::ProcessGroup process_group = {};
 };
 
 /// When a scheduler is stepped. Python: Lightning's "interval".
@@ -81,8 +78,8 @@ struct FitData {
   io::Checkpoint* checkpoint = nullptr;
   int64_t save_every = 0;  ///< saves within an epoch too, after so many steps each; 0: not
 
-  /// Asked after each step, in a process group only before each save, since all ranks must stop at
-  /// one step: whether to save and to end the fit. Empty: never.
+  /// Asked after each step, with several ranks only before each save, since all must stop at one
+  /// step: whether to save and to end the fit. Empty: never.
   std::function<bool()> should_stop = {};
 };
 
@@ -110,8 +107,8 @@ struct FitResult {
 /// A model is any module, holder or `std::shared_ptr` of a module whose `forward` takes the data
 /// `(N, ...)` and returns the logits `(N, classes, ...)`; the target is int64 `(N, ...)`, a class
 /// for each of them: `(N,)`, or `(N, H, W)` for a class a pixel. It may be a `nn::DataParallel` of
-/// one, whose first device is the trainer's, or, with a process group, must be a
-/// `nn::DistributedDataParallel` of one: then every rank makes the same calls, each with its own
+/// one, whose first device is the trainer's, and in a process group of several must be a
+/// `nn::DistributedDataParallel` of one: there every rank makes the same calls, each with its own
 /// rows (`data::DistributedSampler`) in as many batches as the others. The loop reads nothing from
 /// the device within an epoch (but for an optimizer that is not one of sconce's in fp16, and
 /// saves); at its end it reads the sums, and the test's sums where there is one.
@@ -152,9 +149,9 @@ class Trainer {
   /// each of the logits; with a checkpoint if the optimizer is none of sconce's, its group is not
   /// the trainer's, fast_dev_run is set or the data has another number of batches, or a step other
   /// ones, than when it was saved, and what Checkpoint throws; if a OneCycleLR has fewer steps than
-  /// the fit; if save_every is negative, or it or should_stop is without a checkpoint; in a process
-  /// group if the model is no DistributedDataParallel, or one that is not on the trainer's device,
-  /// or if a rank has another number of training batches; else what the model throws.
+  /// the fit; if save_every is negative, or it or should_stop is without a checkpoint; if the model
+  /// is a DistributedDataParallel that is not on the trainer's device, or none in a process group
+  /// of several; if a rank has another number of training batches; else what the model throws.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
     return fit_model(as_model(model), optimizer, data);

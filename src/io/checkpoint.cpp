@@ -26,7 +26,6 @@
 #include "io/whole_file.hpp"
 #include "sconce/amp/grad_scaler.hpp"
 #include "sconce/devices.hpp"
-#include "sconce/distributed/process_group.hpp"
 #include "sconce/io/state_dict.hpp"
 #include "sconce/io/torch_file.hpp"
 #include "sconce/optim/ema.hpp"
@@ -46,31 +45,29 @@ constexpr auto file_prefix = "checkpoint-";
 constexpr auto best_link = "best.pt";
 
 bool writes(const CheckpointOptions& options) {
-  return options.process_group == nullptr || options.process_group->rank() == 0;
+  return options.process_group.rank() == 0;
 }
 
 // Runs it on this rank, and throws on every rank if it throws on one: none is to wait for another
 // that will not come.
 template <class F>
-void together(const distributed::ProcessGroup* group, const F& work) {
+void together(const distributed::ProcessGroup& group, const F& work) {
   std::exception_ptr error;
   try {
     work();
   } catch (...) {
     error = std::current_exception();
   }
-  if (group != nullptr && group->world_size() > 1) {
-    const auto options = at::TensorOptions(at::kInt).device(distributed::device_for(*group));
-    const auto failed = at::zeros({1}, options).fill_(error ? 1 : 0);
-    try {
-      group->all_reduce(failed, distributed::ReduceOp::max);
-    } catch (...) {
-      if (!error) throw;
-    }
-    TORCH_CHECK(error || failed.item<int>() == 0, who,
-                "expected what another rank could not do: ", "its error names the cause");
+  const auto options = at::TensorOptions(at::kInt).device(distributed::device_for(group));
+  const auto failed = at::zeros({1}, options).fill_(error ? 1 : 0);
+  try {
+    group.all_reduce(failed, distributed::ReduceOp::max);
+  } catch (...) {
+    if (!error) throw;
   }
   if (error) std::rethrow_exception(error);
+  TORCH_CHECK(failed.item<int>() == 0, who,
+              "expected what another rank could not do: ", "its error names the cause");
 }
 
 std::vector<at::Generator> generators() {
@@ -115,15 +112,10 @@ void set_random_state(const torch::Tensor& state) {
 }
 
 // Each rank's, in rank order; machines may have different numbers of GPUs.
-c10::List<IValue> random_states(const distributed::ProcessGroup* group) {
-  const auto own = random_state();
+c10::List<IValue> random_states(const distributed::ProcessGroup& group) {
   c10::List<IValue> states(c10::AnyType::get());
-  if (group == nullptr) {
-    states.push_back(own);
-    return states;
-  }
   for (const auto& state :
-       distributed::gather_bytes(*group, own, distributed::device_for(*group))) {
+       distributed::gather_bytes(group, random_state(), distributed::device_for(group))) {
     states.push_back(state.clone());  // a file holds all of the memory that a tensor views
   }
   return states;
@@ -285,7 +277,7 @@ void Checkpoint::save(const RunParts& parts, const RunProgress& progress,
 }
 
 std::optional<RunProgress> Checkpoint::load(const RunParts& parts) {
-  const auto* group = options_.process_group;
+  const auto& group = options_.process_group;
   if (!options_.resume) {
     together(group, [&] {
       if (writes(options_)) check_own("a folder without checkpoints, or resume");
@@ -306,11 +298,11 @@ RunProgress Checkpoint::read(const std::string& name, const RunParts& parts) {
   RunProgress progress = {require_count(saved, "epoch", where),
                           require_count(saved, "batch", where), require(saved, "extra", where)};
   const auto states = require_list(saved, "generators", where);
-  const auto* group = options_.process_group;
-  const size_t ranks = group == nullptr ? 1 : static_cast<size_t>(group->world_size());
+  const auto& group = options_.process_group;
+  const auto ranks = static_cast<size_t>(group.world_size());
   TORCH_CHECK(states.size() == ranks, where, ": expected a run of ", states.size(),
               " processes, as it was saved, got ", ranks);
-  const IValue& own = states[group == nullptr ? 0 : static_cast<size_t>(group->rank())];
+  const IValue& own = states[static_cast<size_t>(group.rank())];
   TORCH_CHECK(own.isTensor(), where, ": expected tensors for 'generators', got ", own.tagKind());
   check_random_state(own.toTensor(), where);
   check_parts(saved, parts, where);
@@ -382,16 +374,15 @@ c10::impl::GenericDict Checkpoint::dict_of(const Best& best) {
 
 // The name of the latest on which all ranks agree, for another machine may not see it yet.
 std::string Checkpoint::agreed_latest() const {
-  const auto* group = options_.process_group;
+  const auto& group = options_.process_group;
   std::string name;
   together(group, [&] {
     if (writes(options_)) name = latest().filename().string();
   });
-  if (group == nullptr) return name;
   auto text = at::zeros({256}, at::kByte);
   std::copy(name.begin(), name.end(), text.data_ptr<uint8_t>());
-  text = text.to(distributed::device_for(*group));
-  group->broadcast(text, 0);
+  text = text.to(distributed::device_for(group));
+  group.broadcast(text, 0);
   return reinterpret_cast<const char*>(text.cpu().const_data_ptr<uint8_t>());
 }
 

@@ -52,7 +52,8 @@ void launch(const Words& words) {
   std::cout << "rank " << group.rank() << " of " << group.world_size() << ", here "
             << group.local_rank() << ", backend " << group.backend() << '\n';
   auto sum = torch::ones({1});
-  group.all_reduce(sum);
+  const ProcessGroup copy = group;
+  copy.all_reduce(sum);
   print("sum", sum);
 }
 
@@ -120,9 +121,18 @@ void uneven(const Words& words) {
   torch::nn::Linear linear(2, 2);
   sconce::nn::DistributedDataParallel model(linear, group);
   torch::optim::SGD optimizer(linear->parameters(), 0.1);
-  sconce::Trainer trainer({.process_group = &group});
+  sconce::Trainer trainer({.process_group = group});
   const sconce::data::Dataset data = {torch::ones({rows, 2}), torch::ones({rows}, torch::kLong)};
   trainer.fit(model, optimizer, {sconce::data::Batches(data)});
+}
+
+// Fits a model that averages no gradients.
+void unwrapped(const Words& words) {
+  torch::nn::Linear linear(2, 2);
+  torch::optim::SGD optimizer(linear->parameters(), 0.1);
+  sconce::Trainer trainer({.process_group = join(words)});
+  const sconce::data::Dataset data = {torch::ones({4, 2}), torch::ones({4}, torch::kLong)};
+  trainer.fit(linear, optimizer, {sconce::data::Batches(data)});
 }
 
 // Trains a model with BatchNorm on each rank's own rows, and tests it, averaged if `ema` is 1, on
@@ -141,7 +151,7 @@ void evaluate(const Words& words) {
     return sconce::data::Dataset{x, x.select(1, 0).gt(0.3).to(torch::kLong)};
   };
   const auto test = points(group.rank() == 0 ? 60 : 0);
-  sconce::Trainer trainer({.process_group = &group});
+  sconce::Trainer trainer({.process_group = group});
   const auto result = trainer.fit(model, optimizer,
                                   {.train = sconce::data::Batches(points(32), {.batch_size = 8}),
                                    .test = sconce::data::Batches(test, {.batch_size = 20}),
@@ -182,9 +192,8 @@ void fault(const Words& words) {
 int main(int argc, char** argv) {
   const auto start = std::chrono::steady_clock::now();
   const std::map<std::string, std::function<void(const Words&)>> modes = {
-      {"launch", launch}, {"listeners", listeners}, {"collectives", collectives},
-      {"train", train},   {"uneven", uneven},       {"evaluate", evaluate},
-      {"fault", fault}};
+      {"launch", launch}, {"listeners", listeners}, {"collectives", collectives}, {"train", train},
+      {"uneven", uneven}, {"unwrapped", unwrapped}, {"evaluate", evaluate},       {"fault", fault}};
   try {
     Words words;
     for (int i = 2; i < argc; ++i) {

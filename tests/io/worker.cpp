@@ -38,11 +38,10 @@ void fit(const std::string& folder, const std::string& out, int steps) {
                            .gradient_clip_val = 1,
                            .precision = sconce::Precision::fp16,
                            .accumulate_grad_batches = 2,
-                           .process_group = alone ? nullptr : &group});
+                           .process_group = group});
   std::optional<io::Checkpoint> checkpoint;
   if (saves) {
-    checkpoint.emplace(
-        folder, io::CheckpointOptions{.resume = true, .process_group = alone ? nullptr : &group});
+    checkpoint.emplace(folder, io::CheckpointOptions{.resume = true, .process_group = group});
   }
   const sconce::FitData data = {
       .train = batches,

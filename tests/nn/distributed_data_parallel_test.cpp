@@ -135,6 +135,16 @@ TEST_CASE("ranks with other numbers of batches are refused by the trainer", "[di
   }
 }
 
+TEST_CASE("in a group of several the trainer takes a module of its ranks alone", "[distributed]") {
+  auto ranks = start_ranks(2, {SCONCE_WORKER, "unwrapped", "timeout=20000"});
+  wait_for(ranks, Seconds(60));
+  for (const auto& rank : ranks) {
+    CHECK(rank->exit_code == 1);
+    CHECK_THAT(rank->err(), ContainsSubstring("sconce::Trainer::fit: expected, in a process group "
+                                              "of several, a sconce::nn::DistributedDataParallel"));
+  }
+}
+
 TEST_CASE("the trainer tests on batches of which a rank may have none", "[distributed]") {
   const std::string ema = GENERATE("0", "1");
   auto ranks = start_ranks(2, {SCONCE_WORKER, "evaluate", "ema=" + ema, "timeout=10000"});

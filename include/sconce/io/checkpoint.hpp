@@ -10,16 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "sconce/distributed/process_group.hpp"
 #include "sconce/fwd.hpp"
 
 namespace sconce::amp {
 class GradScaler;
 struct GradScalerState;
 }  // namespace sconce::amp
-
-namespace sconce::distributed {
-class ProcessGroup;
-}  // namespace sconce::distributed
 
 namespace sconce::optim {
 class ExponentialMovingAverage;
@@ -55,9 +52,8 @@ struct CheckpointOptions {
   bool keep_best = true;  ///< the one saved with the highest metric too
 
   /// The processes that train together: every rank constructs, saves and loads, rank 0 writes,
-  /// every rank reads and gets its own random state; what throws on one throws on all. Null: this
-  /// one alone. The caller keeps it alive.
-  const distributed::ProcessGroup* process_group = nullptr;
+  /// every rank reads and gets its own random state; what throws on one throws on all.
+  distributed::ProcessGroup process_group = {};
 };
 
 /// The checkpoints of a run, a file each, in a folder of their own: all that is needed to go on as
@@ -109,7 +105,7 @@ class Checkpoint {
   std::filesystem::path best() const;
 
   /// Those of the options.
-  const distributed::ProcessGroup* process_group() const { return options_.process_group; }
+  const distributed::ProcessGroup& process_group() const { return options_.process_group; }
 
  private:
   struct Best {
