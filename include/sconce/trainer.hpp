@@ -131,7 +131,7 @@ class Trainer {
   amp::GradScaler& scaler() { return scaler_; }
 
   /// Returns the batch on the trainer's device; a batch that is there already is not copied.
-  data::Dataset prepare_batch(const data::Dataset& batch) const;
+  [[nodiscard]] data::Dataset prepare_batch(const data::Dataset& batch) const;
 
   /// Moves the model to the trainer's device, in place: an optimizer that was built before keeps
   /// its parameters.

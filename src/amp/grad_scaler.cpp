@@ -16,6 +16,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "devices/to_device.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/optim/amp_scaling.hpp"
 
@@ -28,11 +29,6 @@ enum class Float16Gradients { refused, accepted };
 // The kernel takes tensors of one device and one type at a time.
 using Gradients =
     std::unordered_map<torch::Device, std::map<torch::ScalarType, std::vector<torch::Tensor>>>;
-
-// A copy to the CPU has to arrive before it is used, and there nothing waits for it.
-torch::Tensor on(torch::Device device, const torch::Tensor& tensor) {
-  return tensor.to(device, /*non_blocking=*/!device.is_cpu());
-}
 
 // The values of a sparse gradient, else the gradient.
 torch::Tensor values_of(const torch::Tensor& parameter) {
@@ -77,7 +73,8 @@ std::vector<torch::Tensor> multiply_and_check(const Gradients& gradients,
   for (const auto& [device, by_type] : gradients) {
     auto found_inf = at::zeros({}, inv_scale.options().device(device));
     for (const auto& [type, values] : by_type) {
-      at::_amp_foreach_non_finite_check_and_unscale_(values, found_inf, on(device, inv_scale));
+      at::_amp_foreach_non_finite_check_and_unscale_(values, found_inf,
+                                                     to_device(inv_scale, device));
     }
     found_infs.push_back(found_inf);
   }
@@ -106,7 +103,7 @@ torch::Tensor GradScaler::scale(const torch::Tensor& outputs) {
         at::full({}, options_.init_scale, at::TensorOptions(outputs.device()).dtype(c10::kFloat));
     growth_tracker_ = at::full({}, init_growth_tracker_, scale_.options().dtype(c10::kInt));
   }
-  return outputs * on(outputs.device(), scale_);
+  return outputs * to_device(scale_, outputs.device());
 }
 
 std::vector<torch::Tensor> GradScaler::scale(const std::vector<torch::Tensor>& outputs) {
@@ -145,9 +142,9 @@ void GradScaler::unscale(torch::optim::Optimizer& optimizer, OptimizerState& sta
 torch::Tensor GradScaler::combined(const std::vector<torch::Tensor>& found_infs) const {
   // The fused kernels skip where found_inf is exactly 1, so over devices not the sum.
   if (found_infs.empty()) return at::zeros({}, scale_.options());
-  auto found_inf = on(scale_.device(), found_infs.front());
+  auto found_inf = to_device(found_infs.front(), scale_.device());
   for (size_t i = 1; i < found_infs.size(); ++i) {
-    found_inf = at::maximum(found_inf, on(scale_.device(), found_infs[i]));
+    found_inf = at::maximum(found_inf, to_device(found_infs[i], scale_.device()));
   }
   return found_inf;
 }

@@ -238,7 +238,7 @@ void Checkpoint::take_folder() {
 // What is later than this object's is of another run, and to save would remove it.
 void Checkpoint::check_own(const char* expected) const {
   const auto all = files();
-  TORCH_CHECK(all.empty() || place_of(all.back()) <= last_, who, folder_.string(), ": expected ",
+  TORCH_CHECK(all.empty() || position_of(all.back()) <= last_, who, folder_.string(), ": expected ",
               expected, "; found ", all.back());
 }
 
@@ -246,9 +246,9 @@ void Checkpoint::save(const RunParts& parts, const RunProgress& progress,
                       std::optional<double> metric) {
   TORCH_CHECK(progress.epoch >= 0 && progress.batch >= 0, who, "expected progress of 0 or more, ",
               "got epoch ", progress.epoch, " and batch ", progress.batch);
-  Place place = {last_ ? last_->front() : 1, progress.epoch, progress.batch};
-  if (place <= last_) ++place.front();
-  const std::string name = file_name(place);
+  Position position = {last_ ? last_->front() : 1, progress.epoch, progress.batch};
+  if (position <= last_) ++position.front();
+  const std::string name = file_name(position);
   const auto random = random_states(options_.process_group);
   auto best = best_;
   if (options_.keep_best && metric && !std::isnan(*metric) && (!best || *metric > best->metric)) {
@@ -267,7 +267,7 @@ void Checkpoint::save(const RunParts& parts, const RunProgress& progress,
     state.insert("best", best ? dict_of(*best) : IValue());
     save_torch(folder_ / name, state);
   });
-  last_ = place;
+  last_ = position;
   best_ = best;
   together(options_.process_group, [&] {
     if (!writes(options_)) return;
@@ -288,7 +288,7 @@ std::optional<RunProgress> Checkpoint::load(const RunParts& parts) {
   if (name.empty()) return {};
   RunProgress progress;
   together(group, [&] { progress = read(name, parts); });
-  last_ = place_of(name);
+  last_ = position_of(name);
   return progress;
 }
 
@@ -310,7 +310,7 @@ RunProgress Checkpoint::read(const std::string& name, const RunParts& parts) {
   std::optional<Best> new_best;
   if (!best.isNone()) {
     const IValue file = require(best, "file", where);
-    TORCH_CHECK(file.isString() && place_of(file.toStringRef()), where,
+    TORCH_CHECK(file.isString() && position_of(file.toStringRef()), where,
                 ": expected the name of a checkpoint for 'file' of 'best'");
     const double metric = require_number(best, "metric", where);
     TORCH_CHECK(!std::isnan(metric), where, ": expected a number for 'metric', got nan");
@@ -331,8 +331,8 @@ fs::path Checkpoint::best() const {
   return best_ ? folder_ / best_->file : fs::path();
 }
 
-std::string Checkpoint::file_name(const Place& place) {
-  const auto [round, epoch, batch] = place;
+std::string Checkpoint::file_name(const Position& position) {
+  const auto [round, epoch, batch] = position;
   char name[64];
   std::snprintf(name, sizeof name, "%s%06lld-%08lld", file_prefix, static_cast<long long>(epoch),
                 static_cast<long long>(batch));
@@ -340,28 +340,28 @@ std::string Checkpoint::file_name(const Place& place) {
 }
 
 // What a checkpoint's name tells; nothing for another name.
-std::optional<Checkpoint::Place> Checkpoint::place_of(const std::string& name) {
+std::optional<Checkpoint::Position> Checkpoint::position_of(const std::string& name) {
   static const std::regex pattern(
       file_prefix + std::string("([0-9]{6,18})-([0-9]{8,18})(-([2-9]|[1-9][0-9]{1,17}))?\\.pt"));
   std::smatch numbers;
   if (!std::regex_match(name, numbers, pattern)) return {};
-  return Place{numbers[4].matched ? std::stoll(numbers[4]) : 1, std::stoll(numbers[1]),
-               std::stoll(numbers[2])};
+  return Position{numbers[4].matched ? std::stoll(numbers[4]) : 1, std::stoll(numbers[1]),
+                  std::stoll(numbers[2])};
 }
 
 // The names of the checkpoints, from the earliest to the latest.
 std::vector<std::string> Checkpoint::files() const {
-  std::map<Place, std::string> names;
+  std::map<Position, std::string> names;
   std::error_code error;
   fs::directory_iterator entry(folder_, error), end;
   for (; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (const auto place = place_of(name)) names[*place] = name;
+    if (const auto position = position_of(name)) names[*position] = name;
   }
   TORCH_CHECK(!error || error == std::errc::no_such_file_or_directory, who, folder_.string(),
               ": cannot read the folder: ", error.message());
   std::vector<std::string> sorted;
-  for (const auto& [place, name] : names) sorted.push_back(name);
+  for (const auto& [position, name] : names) sorted.push_back(name);
   return sorted;
 }
 

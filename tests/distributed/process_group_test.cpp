@@ -65,7 +65,7 @@ Variables with(Variables variables, const Variables& more) {
 }
 
 std::string refusal(const InitOptions& options = {}) {
-  return sconce::test::error_of([&] { ProcessGroup::init(options); });
+  return sconce::test::error_of([&] { return ProcessGroup::init(options); });
 }
 
 // The number of a job that Slurm or Open MPI could have, whose port nobody listens on.

@@ -134,8 +134,8 @@ inline std::string text(const std::vector<int64_t>& numbers) {
   return out.str();
 }
 
-inline nn::DistributedOptions options_of(const std::string& name) {
-  nn::DistributedOptions options;
+inline nn::DistributedDataParallelOptions options_of(const std::string& name) {
+  nn::DistributedDataParallelOptions options;
   if (name == "outputs" || name == "unused") options.find_unused_parameters = true;
   if (name == "small" || name == "unused") options.bucket_cap_mb = 0.002;
   if (name == "static") options.static_graph = true;

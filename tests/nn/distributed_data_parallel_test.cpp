@@ -17,7 +17,7 @@ using Catch::Matchers::ContainsSubstring;
 using sconce::distributed::ProcessGroup;
 using sconce::nn::CommHook;
 using sconce::nn::DistributedDataParallel;
-using sconce::nn::DistributedOptions;
+using sconce::nn::DistributedDataParallelOptions;
 using sconce::test::ask_python;
 using sconce::test::contents;
 using sconce::test::one_with_gloo;
@@ -94,7 +94,7 @@ void check_against_python(const std::string& cases, const std::string& sizes) {
 }
 
 std::string refusal(const std::shared_ptr<torch::nn::Module>& module,
-                    DistributedOptions options = {}) {
+                    DistributedDataParallelOptions options = {}) {
   return sconce::test::error_of([&] {
     const sconce::nn::detail::DistributedCore core(module, ProcessGroup::init(), options);
   });
@@ -264,7 +264,7 @@ TEST_CASE("modules that cannot be trained together are refused") {
 }
 
 TEST_CASE("defaults are Python's") {
-  const DistributedOptions options;
+  const DistributedDataParallelOptions options;
   CHECK(options.broadcast_buffers);
   CHECK_FALSE(options.bucket_cap_mb);
   CHECK_FALSE(options.find_unused_parameters);

@@ -63,8 +63,8 @@ class GradScaler {
   GradScaler& operator=(GradScaler&&) = default;
 
   /// Returns the tensor, of any shape and on any device, times the scale.
-  torch::Tensor scale(const torch::Tensor& outputs);
-  std::vector<torch::Tensor> scale(const std::vector<torch::Tensor>& outputs);
+  [[nodiscard]] torch::Tensor scale(const torch::Tensor& outputs);
+  [[nodiscard]] std::vector<torch::Tensor> scale(const std::vector<torch::Tensor>& outputs);
 
   /// Divides the gradients of the optimizer's parameters by the scale, in place, and notes on the
   /// device whether any is inf or nan. To be called once per step, after all of backward.
@@ -102,7 +102,7 @@ class GradScaler {
 
   /// Returns what `load_state_dict` takes, to be called after `update`; the host reads two values.
   /// A disabled scaler's is empty: `GradScalerState{}`.
-  GradScalerState state_dict() const;
+  [[nodiscard]] GradScalerState state_dict() const;
 
   /// Goes on from a state; does nothing if disabled.
   /// @throw c10::Error if the state is empty, which a disabled scaler's is, or its scale or growth

@@ -66,7 +66,7 @@ class ProcessGroup {
   /// ignored from then on, as it is in Python. Python: `init_process_group`.
   /// @throw c10::Error if the environment is incomplete or wrong, the address cannot be listened
   /// on, a rank has not come within the timeout, or the backend is unknown or missing.
-  static ProcessGroup init(InitOptions options = {});
+  [[nodiscard]] static ProcessGroup init(InitOptions options = {});
 
   /// This process alone, whatever launched it: a group of one without a backend.
   ProcessGroup();
@@ -102,13 +102,13 @@ class ProcessGroup {
 
   /// Returns new tensors with the values of every rank's, in rank order. Python: `all_gather`.
   /// @throw c10::Error as all_reduce.
-  std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor) const;
+  [[nodiscard]] std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor) const;
 
   /// Returns a new tensor: the tensors at this rank's index, of all ranks, reduced.
   /// Python: `reduce_scatter`.
   /// @throw c10::Error as all_reduce, and if the list has not one tensor for every rank.
-  torch::Tensor reduce_scatter(const std::vector<torch::Tensor>& tensors,
-                               ReduceOp op = ReduceOp::sum) const;
+  [[nodiscard]] torch::Tensor reduce_scatter(const std::vector<torch::Tensor>& tensors,
+                                             ReduceOp op = ReduceOp::sum) const;
 
   /// Returns when every rank has called it. Python: `barrier`.
   /// @throw c10::Error if a peer fails or is late.

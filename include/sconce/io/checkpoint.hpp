@@ -114,10 +114,10 @@ class Checkpoint {
   };
 
   // Sorts files as they were written: the how many-th course of a run it is of, epoch and batch.
-  using Place = std::array<int64_t, 3>;
+  using Position = std::array<int64_t, 3>;
 
-  static std::string file_name(const Place& place);
-  static std::optional<Place> place_of(const std::string& name);
+  static std::string file_name(const Position& position);
+  static std::optional<Position> position_of(const std::string& name);
   std::vector<std::string> files() const;
   void check_own(const char* expected) const;
   void take_folder();
@@ -130,7 +130,7 @@ class Checkpoint {
   std::filesystem::path folder_;
   CheckpointOptions options_;
   std::optional<Best> best_ = {};
-  std::optional<Place> last_ = {};        // what was saved or loaded last
+  std::optional<Position> last_ = {};     // what was saved or loaded last
   std::shared_ptr<const int> lock_ = {};  // on the folder
 };
 

@@ -34,7 +34,7 @@ struct LoadOptions {
 /// their memory, a layer's parameters before its buffers and both before its children's. A tensor
 /// that stands under several names is there under the first alone.
 /// Python: `module.state_dict()`, which names such a tensor each time.
-StateDict state_dict(const torch::nn::Module& module);
+[[nodiscard]] StateDict state_dict(const torch::nn::Module& module);
 
 /// Copies the state's values into the module's parameters and buffers, on whatever devices and of
 /// whatever types they are; uninitialized lazy layers become what the state says. Everything is

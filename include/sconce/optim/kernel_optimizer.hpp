@@ -71,7 +71,7 @@ class KernelOptimizer : public torch::optim::Optimizer, public AmpScaling {
   /// Returns {"state": {index: {name: tensor}}, "param_groups": [{option: value, "params":
   /// [index]}]} with the keys of Python's `state_dict()`. The tensors are the optimizer's own, as
   /// in Python, but for the step counts, which are copies.
-  c10::IValue state_dict() const;
+  [[nodiscard]] c10::IValue state_dict() const;
 
   /// Takes over state and options of a dict in the shape of `state_dict()`, from here or Python.
   /// Tensors are copied, to the parameters' types and devices. The kernels stay as they are, and so

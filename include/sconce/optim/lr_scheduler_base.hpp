@@ -51,7 +51,7 @@ class Scheduler {
   /// the constructor's arguments and cannot be told by these: MultiStepLR's `milestones`,
   /// OneCycleLR's `use_beta1`, and the flags that are set only during a step. LambdaLR's functions
   /// are None.
-  c10::IValue state_dict() const;
+  [[nodiscard]] c10::IValue state_dict() const;
 
   /// Takes such a dict, or Python's: the progress and the options that are in it. The optimizer
   /// stays as it is, for its learning rates are its own state.
