@@ -3,49 +3,25 @@
 #include <set>
 
 #include "sconce/repr.hpp"
-#include "state_values.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce {
 
-c10::IValue as_ivalue(const FitProgress& progress) {
-  c10::impl::GenericList epochs(c10::AnyType::get());
-  for (const auto& epoch : progress.epochs) {
-    auto dict = string_dict();
-    dict.insert("epoch", static_cast<int64_t>(epoch.epoch));
-    dict.insert("loss", epoch.loss);
-    dict.insert("train_acc", epoch.train_acc);
-    dict.insert("test_acc", epoch.test_acc);
-    dict.insert("examples", epoch.examples);
-    dict.insert("seconds", epoch.seconds);
-    epochs.push_back(dict);
-  }
-  auto dict = string_dict();
-  dict.insert("batches", progress.batches);
-  dict.insert("accumulate", progress.accumulate);
-  dict.insert("epochs", epochs);
-  dict.insert("sums", progress.sums);
-  dict.insert("seconds", progress.seconds);
-  return dict;
+void visit_state(EpochMetrics& epoch, StateVisitor& state) {
+  state.count("epoch", epoch.epoch);
+  state("loss", epoch.loss);
+  state("train_acc", epoch.train_acc);
+  state("test_acc", epoch.test_acc);
+  state.count("examples", epoch.examples);
+  state("seconds", epoch.seconds);
 }
 
-FitProgress as_fit_progress(const c10::IValue& value) {
-  const std::string where = "sconce::Trainer::fit: a checkpoint's 'extra'";
-  FitProgress progress = {.batches = require_count(value, "batches", where),
-                          .accumulate = require_count(value, "accumulate", where),
-                          .sums = require_tensor(value, "sums", where),
-                          .seconds = require_number(value, "seconds", where)};
-  for (const auto& epoch : require_list(value, "epochs", where)) {
-    EpochMetrics metrics = {.epoch = static_cast<int>(require_count(epoch, "epoch", where)),
-                            .loss = require_number(epoch, "loss", where),
-                            .train_acc = require_number(epoch, "train_acc", where),
-                            .examples = require_count(epoch, "examples", where),
-                            .seconds = require_number(epoch, "seconds", where)};
-    if (!require(epoch, "test_acc", where).isNone()) {
-      metrics.test_acc = require_number(epoch, "test_acc", where);
-    }
-    progress.epochs.push_back(metrics);
-  }
-  return progress;
+void visit_state(FitProgress& progress, StateVisitor& state) {
+  state.count("batches", progress.batches);
+  state.count("accumulate", progress.accumulate);
+  state.any_length("epochs", progress.epochs);
+  state("sums", progress.sums);
+  state("seconds", progress.seconds);
 }
 
 namespace {
@@ -73,7 +49,7 @@ void add_settings(const std::string& name, const c10::IValue& value,
 Settings settings_of(const c10::IValue& optimizer, const c10::IValue& scheduler) {
   Settings settings;
   const bool is_scheduled = !scheduler.isNone();
-  const auto groups = require(optimizer, "param_groups", "sconce::Trainer::fit");
+  const auto groups = optimizer.toGenericDict().at("param_groups");
   const std::set<std::string> scheduled = {"lr", "momentum", "betas"};
   add_settings("param_groups", groups, is_scheduled ? scheduled : std::set<std::string>(),
                settings);

@@ -12,6 +12,8 @@
 
 namespace sconce {
 
+class StateVisitor;
+
 /// What a Trainer's checkpoint holds beside the run's parts.
 struct FitProgress {
   int64_t batches = 0;                    ///< of a rank's epoch
@@ -21,10 +23,8 @@ struct FitProgress {
   double seconds = 0;                     ///< of that epoch
 };
 
-c10::IValue as_ivalue(const FitProgress& progress);
-
-/// @throw c10::Error if the value is not one of `as_ivalue`.
-FitProgress as_fit_progress(const c10::IValue& value);
+void visit_state(EpochMetrics& epoch, StateVisitor& state);
+void visit_state(FitProgress& progress, StateVisitor& state);
 
 /// Values by the names that they have in state dicts, as text.
 using Settings = std::map<std::string, std::string>;

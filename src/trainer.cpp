@@ -22,7 +22,7 @@
 #include "sconce/optim/kernel_optimizer.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/stopwatch.hpp"
-#include "state_values.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce {
 
@@ -244,7 +244,8 @@ class Trainer::Saver {
     const Settings given = settings();
     const auto saved = data_.checkpoint->load(parts_);
     if (!saved) return;
-    const FitProgress progress = as_fit_progress(saved->extra);
+    const auto progress = from_state<FitProgress>(
+        saved->extra, "sconce::Trainer::fit: a checkpoint's 'extra'");
     TORCH_CHECK(progress.batches == data_.train.size(), who, "expected ", progress.batches,
                 " training batches, as the checkpoint was saved with, got ", data_.train.size());
     const int64_t accumulate = trainer_.options_.accumulate_grad_batches;
@@ -305,7 +306,7 @@ class Trainer::Saver {
     const FitProgress progress = {data_.train.size(), trainer_.options_.accumulate_grad_batches,
                                   result.epochs, sums, epoch.seconds()};
     const auto epochs = static_cast<int64_t>(result.epochs.size());
-    data_.checkpoint->save(parts_, {epochs, epoch.batch, as_ivalue(progress)}, metric);
+    data_.checkpoint->save(parts_, {epochs, epoch.batch, as_state(progress)}, metric);
   }
 
   Trainer& trainer_;
@@ -364,8 +365,10 @@ void Trainer::check_schedule(const FitData& data, int epochs_done, int64_t batch
   const int64_t left =
       (max_epochs - epochs_done) * of_epoch - (by_steps ? steps_of(batches_done) : 0);
   const std::string who = "sconce::Trainer::fit";
-  const int64_t done = require_count(schedule->state_dict(), "last_epoch", who);
-  const int64_t total = require_count(schedule->state_dict(), "total_steps", who);
+  StateVisitor state(schedule->state_dict(), who);
+  int64_t done = 0, total = 0;
+  state("last_epoch", done);
+  state("total_steps", total);
   TORCH_CHECK(left <= 0 || done + left <= total, who, ": expected a OneCycleLR of at least ",
               done + left, " steps, for ", max_epochs, " epochs, got one of ", total,
               "; from a checkpoint comes one of as many as it was saved with");

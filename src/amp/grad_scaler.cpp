@@ -13,15 +13,34 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <string>
 #include <unordered_set>
 #include <utility>
 
 #include "sconce/devices.hpp"
 #include "sconce/optim/amp_scaling.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce::amp {
 
 namespace {
+
+// What a state dict holds; `init_scale` of the options is the scale.
+struct ScalerState {
+  GradScalerOptions options = {};
+  int64_t growth_tracker = 0;
+};
+
+void visit_state(ScalerState& scaler, StateVisitor& state) {
+  state("scale", scaler.options.init_scale);
+  state.check(std::abs(scaler.options.init_scale) <= std::numeric_limits<float>::max(),
+              "that is a float32");
+  state("growth_factor", scaler.options.growth_factor);
+  state("backoff_factor", scaler.options.backoff_factor);
+  state.count("growth_interval", scaler.options.growth_interval);
+  state.count("_growth_tracker", scaler.growth_tracker);
+  state.check(std::in_range<int32_t>(scaler.growth_tracker), "below 2^31");
+}
 
 enum class Float16Gradients { refused, accepted };
 
@@ -218,36 +237,26 @@ double GradScaler::get_scale() const {
   return scale_.defined() ? scale_.item<double>() : options_.init_scale;
 }
 
-GradScalerState GradScaler::state_dict() const {
-  if (!is_enabled()) return {};
-  return {.scale = get_scale(),
-          .growth_factor = options_.growth_factor,
-          .backoff_factor = options_.backoff_factor,
-          .growth_interval = options_.growth_interval,
-          .growth_tracker =
-              growth_tracker_.defined() ? growth_tracker_.item<int64_t>() : init_growth_tracker_};
+c10::IValue GradScaler::state_dict() const {
+  if (!is_enabled()) return string_dict();
+  ScalerState state = {options_, growth_tracker_.defined() ? growth_tracker_.item<int64_t>()
+                                                           : init_growth_tracker_};
+  state.options.init_scale = get_scale();
+  return as_state(state);
 }
 
-void GradScaler::load_state_dict(const GradScalerState& state) {
+void GradScaler::load_state_dict(const c10::IValue& state) {
   if (!is_enabled()) return;
-  TORCH_CHECK(state != GradScalerState{},
-              "sconce::amp::GradScaler::load_state_dict: expected the state of an enabled scaler, "
-              "got the empty one, which a disabled scaler has");
-  constexpr int64_t most_steps = std::numeric_limits<int32_t>::max();
-  TORCH_CHECK_VALUE(
-      std::abs(state.scale) <= std::numeric_limits<float>::max() && state.growth_tracker >= 0 &&
-          state.growth_tracker <= most_steps,
-      "sconce::amp::GradScaler::load_state_dict: expected a scale that is a float32 and a growth "
-      "tracker from 0 to ",
-      most_steps, ", got ", state.scale, " and ", state.growth_tracker);
-  options_.init_scale = state.scale;
-  options_.growth_factor = state.growth_factor;
-  options_.backoff_factor = state.backoff_factor;
-  options_.growth_interval = state.growth_interval;
-  init_growth_tracker_ = state.growth_tracker;
+  const std::string where = "sconce::amp::GradScaler::load_state_dict";
+  TORCH_CHECK(!state.isGenericDict() || !state.toGenericDict().empty(), where,
+              ": expected the state of an enabled scaler, got the empty one, which a disabled ",
+              "scaler has");
+  const auto loaded = from_state<ScalerState>(state, where, {options_, 0});
+  options_ = loaded.options;
+  init_growth_tracker_ = loaded.growth_tracker;
   if (scale_.defined()) {
-    scale_.fill_(state.scale);
-    growth_tracker_.fill_(state.growth_tracker);
+    scale_.fill_(options_.init_scale);
+    growth_tracker_.fill_(init_growth_tracker_);
   }
 }
 

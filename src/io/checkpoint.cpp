@@ -32,7 +32,7 @@
 #include "sconce/optim/ema.hpp"
 #include "sconce/optim/kernel_optimizer.hpp"
 #include "sconce/optim/lr_scheduler_base.hpp"
-#include "state_values.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce::io {
 
@@ -115,13 +115,10 @@ void set_random_state(const torch::Tensor& state) {
 }
 
 // Each rank's, in rank order; machines may have different numbers of GPUs.
-c10::List<IValue> random_states(const distributed::ProcessGroup* group) {
+std::vector<torch::Tensor> random_states(const distributed::ProcessGroup* group) {
   const auto own = random_state();
-  c10::List<IValue> states(c10::AnyType::get());
-  if (group == nullptr) {
-    states.push_back(own);
-    return states;
-  }
+  if (group == nullptr) return {own};
+  std::vector<torch::Tensor> states;
   for (const auto& state :
        distributed::gather_bytes(*group, own, distributed::device_for(*group))) {
     states.push_back(state.clone());  // a file holds all of the memory that a tensor views
@@ -138,7 +135,7 @@ c10::impl::GenericDict states_of(const RunParts& parts) {
   insert("model", parts.model, [](const auto& part) { return as_ivalue(state_dict(part)); });
   insert("optimizer", parts.optimizer, [](const auto& part) { return part.state_dict(); });
   insert("scheduler", parts.scheduler, [](const auto& part) { return part.state_dict(); });
-  insert("scaler", parts.scaler, [](const auto& part) { return as_ivalue(part.state_dict()); });
+  insert("scaler", parts.scaler, [](const auto& part) { return part.state_dict(); });
   insert("ema", parts.ema, [](const auto& part) { return as_ivalue(part.state_dict()); });
   return states;
 }
@@ -155,19 +152,20 @@ c10::impl::GenericDict classes_of(const RunParts& parts) {
 }
 
 void check_classes(const IValue& saved, const RunParts& parts, const std::string& where) {
+  StateVisitor classes(saved, where);
   for (const auto& entry : classes_of(parts)) {
     const std::string key = entry.key().toStringRef();
-    const IValue name = require(saved, key.c_str(), where);
-    TORCH_CHECK(name.isString(), where, ": expected a name for '", key, "' of 'classes'");
-    TORCH_CHECK(name.toStringRef() == entry.value().toStringRef(), where, ": expected for '", key,
-                "' a ", name.toStringRef(), ", as it was saved, got a ",
-                entry.value().toStringRef());
+    const std::string own = entry.value().toStringRef();
+    std::string name;
+    classes(key.c_str(), name);
+    TORCH_CHECK(name == own, where, ": expected for '", key, "' a ", name,
+                ", as it was saved, got a ", own);
   }
 }
 
-void check_parts(const IValue& saved, const RunParts& parts, const std::string& where) {
+void check_parts(const StateVisitor& saved, const RunParts& parts, const std::string& where) {
   const auto check = [&](const char* key, const void* part) {
-    const bool is_saved = !require(saved, key, where).isNone();
+    const bool is_saved = !saved.value(key).isNone();
     TORCH_CHECK(is_saved == (part != nullptr), where, ": expected a run ",
                 is_saved ? "with" : "without", " '", key, "', as it was saved");
   };
@@ -176,19 +174,17 @@ void check_parts(const IValue& saved, const RunParts& parts, const std::string& 
   check("scheduler", parts.scheduler);
   check("scaler", parts.scaler);
   check("ema", parts.ema);
-  if (saved.toGenericDict().contains("classes")) {  // else it is of another writer
-    check_classes(saved.toGenericDict().at("classes"), parts, where);
+  if (saved.dict().contains("classes")) {  // else it is of another writer
+    check_classes(saved.value("classes"), parts, where);
   }
 }
 
-void load_parts(const IValue& saved, const RunParts& parts, const std::string& where) {
-  const auto state = [&](const char* key) { return require(saved, key, where); };
+void load_parts(const StateVisitor& saved, const RunParts& parts) {
+  const auto state = [&](const char* key) { return saved.value(key); };
   if (parts.model != nullptr) load_state_dict(*parts.model, as_state_dict(state("model")));
   if (parts.optimizer != nullptr) parts.optimizer->load_state_dict(state("optimizer"));
   if (parts.scheduler != nullptr) parts.scheduler->load_state_dict(state("scheduler"));
-  if (parts.scaler != nullptr && parts.scaler->is_enabled()) {
-    parts.scaler->load_state_dict(as_grad_scaler_state(state("scaler")));
-  }
+  if (parts.scaler != nullptr) parts.scaler->load_state_dict(state("scaler"));
   if (parts.ema != nullptr) parts.ema->load_state_dict(as_state_dict(state("ema")));
 }
 
@@ -221,6 +217,28 @@ std::shared_ptr<const int> lock_folder(const fs::path& folder) {
 }
 
 }  // namespace
+
+// What a file holds beside the parts of the run.
+struct Checkpoint::RunState {
+  std::vector<torch::Tensor> generators = {};
+  RunProgress progress = {};
+  std::optional<Best> best = {};
+};
+
+void visit_state(Checkpoint::Best& best, StateVisitor& state) {
+  state("metric", best.metric);
+  state.check(!std::isnan(best.metric), "other than nan");
+  state("file", best.file);
+  state.check(Checkpoint::place_of(best.file).has_value(), "that is the name of a checkpoint");
+}
+
+void visit_state(Checkpoint::RunState& run, StateVisitor& state) {
+  state.any_length("generators", run.generators);
+  state.count("epoch", run.progress.epoch);
+  state.count("batch", run.progress.batch);
+  state("extra", run.progress.extra);
+  state("best", run.best);
+}
 
 Checkpoint::Checkpoint(fs::path folder, const CheckpointOptions& options)
     : folder_(std::move(folder)), options_(options) {
@@ -268,11 +286,9 @@ void Checkpoint::save(const RunParts& parts, const RunProgress& progress,
     check_own("load before save");
     auto state = states_of(parts);
     state.insert("classes", classes_of(parts));
-    state.insert("generators", random);
-    state.insert("epoch", progress.epoch);
-    state.insert("batch", progress.batch);
-    state.insert("extra", progress.extra);
-    state.insert("best", best ? dict_of(*best) : IValue());
+    for (const auto& entry : as_state(RunState{random, progress, best}).toGenericDict()) {
+      state.insert(entry.key(), entry.value());
+    }
     save_torch(folder_ / name, state);
   });
   last_ = place;
@@ -302,32 +318,20 @@ std::optional<RunProgress> Checkpoint::load(const RunParts& parts) {
 
 RunProgress Checkpoint::read(const std::string& name, const RunParts& parts) {
   const std::string where = who + (folder_ / name).string();
-  const IValue saved = load_torch(folder_ / name);
-  RunProgress progress = {require_count(saved, "epoch", where),
-                          require_count(saved, "batch", where), require(saved, "extra", where)};
-  const auto states = require_list(saved, "generators", where);
+  StateVisitor saved(load_torch(folder_ / name), where);
+  RunState run;
+  visit_state(run, saved);
   const auto* group = options_.process_group;
   const size_t ranks = group == nullptr ? 1 : static_cast<size_t>(group->world_size());
-  TORCH_CHECK(states.size() == ranks, where, ": expected a run of ", states.size(),
+  TORCH_CHECK(run.generators.size() == ranks, where, ": expected a run of ", run.generators.size(),
               " processes, as it was saved, got ", ranks);
-  const IValue& own = states[group == nullptr ? 0 : static_cast<size_t>(group->rank())];
-  TORCH_CHECK(own.isTensor(), where, ": expected tensors for 'generators', got ", own.tagKind());
-  check_random_state(own.toTensor(), where);
+  const auto& own = run.generators[group == nullptr ? 0 : static_cast<size_t>(group->rank())];
+  check_random_state(own, where);
   check_parts(saved, parts, where);
-  const IValue best = require(saved, "best", where);
-  std::optional<Best> new_best;
-  if (!best.isNone()) {
-    const IValue file = require(best, "file", where);
-    TORCH_CHECK(file.isString() && place_of(file.toStringRef()), where,
-                ": expected the name of a checkpoint for 'file' of 'best'");
-    const double metric = require_number(best, "metric", where);
-    TORCH_CHECK(!std::isnan(metric), where, ": expected a number for 'metric', got nan");
-    new_best = {metric, file.toStringRef()};
-  }
-  load_parts(saved, parts, where);
-  set_random_state(own.toTensor());
-  best_ = options_.keep_best ? new_best : std::nullopt;
-  return progress;
+  load_parts(saved, parts);
+  set_random_state(own);
+  best_ = options_.keep_best ? run.best : std::nullopt;
+  return run.progress;
 }
 
 fs::path Checkpoint::latest() const {
@@ -373,13 +377,6 @@ std::vector<std::string> Checkpoint::files() const {
   return sorted;
 }
 
-c10::impl::GenericDict Checkpoint::dict_of(const Best& best) {
-  auto dict = string_dict();
-  dict.insert("metric", best.metric);
-  dict.insert("file", best.file);
-  return dict;
-}
-
 // The name of the latest on which all ranks agree, for another machine may not see it yet.
 std::string Checkpoint::agreed_latest() const {
   const auto* group = options_.process_group;
@@ -417,27 +414,6 @@ void Checkpoint::prune() const {
     if (!best_ || name != best_->file) fs::remove(folder_ / name, ignored);
   }
   sweep_parts(folder_, file_prefix);
-}
-
-c10::IValue as_ivalue(const amp::GradScalerState& state) {
-  auto dict = string_dict();
-  if (state == amp::GradScalerState{}) return dict;  // of a disabled one, as Python's
-  dict.insert("scale", state.scale);
-  dict.insert("growth_factor", state.growth_factor);
-  dict.insert("backoff_factor", state.backoff_factor);
-  dict.insert("growth_interval", state.growth_interval);
-  dict.insert("_growth_tracker", state.growth_tracker);
-  return dict;
-}
-
-amp::GradScalerState as_grad_scaler_state(const c10::IValue& state) {
-  const std::string where = "sconce::io::as_grad_scaler_state";
-  if (state.isGenericDict() && state.toGenericDict().empty()) return {};
-  return {.scale = require_number(state, "scale", where),
-          .growth_factor = require_number(state, "growth_factor", where),
-          .backoff_factor = require_number(state, "backoff_factor", where),
-          .growth_interval = require_count(state, "growth_interval", where),
-          .growth_tracker = require_count(state, "_growth_tracker", where)};
 }
 
 }  // namespace sconce::io

@@ -11,6 +11,7 @@
 #include "optim/adam_kernels.hpp"
 #include "optim/conversions.hpp"
 #include "optim/step_plan.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce::optim {
 
@@ -18,6 +19,19 @@ namespace {
 
 using torch::optim::AdamOptions;
 using torch::optim::AdamWOptions;
+
+// Returns whether the weights decay by themselves, which states of older Pythons do not say.
+template <class T>
+bool visit_each(T& options, bool decoupled_weight_decay, StateVisitor& state) {
+  state("lr", options.lr());
+  state("betas", options.betas());
+  state("eps", options.eps());
+  state("weight_decay", options.weight_decay());
+  state("amsgrad", options.amsgrad(), false);
+  state.write_only("capturable", false);
+  state("decoupled_weight_decay", decoupled_weight_decay, false);
+  return decoupled_weight_decay;
+}
 
 }  // namespace
 
@@ -126,36 +140,6 @@ std::unique_ptr<torch::optim::OptimizerParamState> AdamBase::make_state(
   return state;
 }
 
-void AdamBase::write_options(const Options& options, Dict& dict) const {
-  const auto h = hyperparameters(options);
-  dict.insert("lr", h.lr);
-  dict.insert("betas", std::make_tuple(h.beta1, h.beta2));
-  dict.insert("eps", h.eps);
-  dict.insert("weight_decay", h.weight_decay);
-  dict.insert("amsgrad", h.amsgrad);
-  dict.insert("capturable", false);
-  dict.insert("decoupled_weight_decay", h.decoupled_weight_decay);
-}
-
-void AdamBase::read_options(const Dict& dict, Options& options) const {
-  auto h = hyperparameters(options);
-  h.lr = number(dict, "lr", name());
-  h.eps = number(dict, "eps", name());
-  h.weight_decay = number(dict, "weight_decay", name());
-  h.amsgrad = flag(dict, "amsgrad");
-  TORCH_CHECK_VALUE(h.decoupled_weight_decay || !flag(dict, "decoupled_weight_decay"), name(),
-                    "::load_state_dict: expected the state of an Adam, got that of an AdamW");
-  const auto betas = dict.find("betas");
-  TORCH_CHECK(betas != dict.end(), name(), "::load_state_dict: expected every group to have betas");
-  const bool is_tuple = betas->value().isTuple();
-  const auto pair =
-      is_tuple ? betas->value().toTupleRef().elements().vec() : betas->value().toListRef().vec();
-  TORCH_CHECK(pair.size() == 2, name(), "::load_state_dict: expected 2 betas, got ", pair.size());
-  h.beta1 = number(pair[0]);
-  h.beta2 = number(pair[1]);
-  set_hyperparameters(h, options);
-}
-
 Adam::Adam(const std::vector<torch::optim::OptimizerParamGroup>& param_groups, AdamOptions defaults,
            KernelOptions kernel)
     : AdamBase("sconce::optim::Adam", param_groups, std::make_unique<AdamOptions>(defaults),
@@ -192,14 +176,14 @@ AdamHyperparameters AdamW::hyperparameters(const Options& options) const {
           true};
 }
 
-void Adam::set_hyperparameters(const AdamHyperparameters& h, Options& options) const {
-  auto& o = options_as<AdamOptions>(options, name());
-  o.lr(h.lr).betas({h.beta1, h.beta2}).eps(h.eps).weight_decay(h.weight_decay).amsgrad(h.amsgrad);
+void Adam::visit_options(Options& options, StateVisitor& state) const {
+  const bool is_adamw = visit_each(options_as<AdamOptions>(options, name()), false, state);
+  TORCH_CHECK_VALUE(!is_adamw, name(), "::load_state_dict: expected the state of an Adam, ",
+                    "got that of an AdamW");
 }
 
-void AdamW::set_hyperparameters(const AdamHyperparameters& h, Options& options) const {
-  auto& o = options_as<AdamWOptions>(options, name());
-  o.lr(h.lr).betas({h.beta1, h.beta2}).eps(h.eps).weight_decay(h.weight_decay).amsgrad(h.amsgrad);
+void AdamW::visit_options(Options& options, StateVisitor& state) const {
+  visit_each(options_as<AdamWOptions>(options, name()), true, state);
 }
 
 void Adam::save(torch::serialize::OutputArchive& archive) const {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "optim/conversions.hpp"
-#include "state_values.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce::optim {
 
@@ -20,7 +20,6 @@ namespace {
 
 using c10::IValue;
 using c10::impl::GenericDict;
-using c10::impl::GenericList;
 
 template <size_t N>
 bool is_one_of(c10::DeviceType type, const std::array<c10::DeviceType, N>& types) {
@@ -253,27 +252,40 @@ void KernelOptimizer::replace_state(const std::function<void()>& read) {
   rewrite_lr();
 }
 
-KernelOptimizer::Dict KernelOptimizer::group_dict(size_t index) const {
-  Dict dict = string_dict();
-  write_options(param_groups_[index].options(), dict);
-  if (kernel_.lr) dict.insert_or_assign("lr", *kernel_.lr);
-  dict.insert("maximize", kernel_.maximize);
-  dict.insert("foreach", mode_ == Mode::fused ? IValue() : IValue(mode_ == Mode::foreach));
-  dict.insert("differentiable", false);
-  dict.insert("fused", mode_ == Mode::fused ? IValue(true) : IValue());
-  if (index < group_values_->size()) {
-    for (const auto& [key, value] : group_values_->at(index)) dict.insert(key, value);
+KernelOptimizer::GroupState KernelOptimizer::state_of_group(size_t index) const {
+  GroupState group = {.options = param_groups_[index].options().clone()};
+  if (index < group_values_->size()) group.values = group_values_->at(index);
+  return group;
+}
+
+void KernelOptimizer::visit_group(GroupState& group, StateVisitor& state) const {
+  visit_options(*group.options, state);
+  if (kernel_.lr) state.write_only("lr", *kernel_.lr);
+  bool maximize = kernel_.maximize;
+  state("maximize", maximize, false);
+  TORCH_CHECK_VALUE(maximize == kernel_.maximize, name_, "::load_state_dict: expected maximize=",
+                    kernel_.maximize, ", which is this optimizer's, got ", maximize);
+  state.write_only("foreach", mode_ == Mode::fused ? IValue() : IValue(mode_ == Mode::foreach));
+  state.write_only("differentiable", false);
+  state.write_only("fused", mode_ == Mode::fused ? IValue(true) : IValue());
+  for (const char* key : {"base_momentum", "initial_lr", "max_lr", "max_momentum", "min_lr"}) {
+    std::optional<double> value;
+    if (const auto found = group.values.find(key); found != group.values.end()) {
+      value = found->second;
+    }
+    state.where_there(key, value);
+    if (value) group.values[key] = *value;
   }
-  return dict;
+  state.any_length("params", group.params);
 }
 
 IValue KernelOptimizer::state_dict() const {
   sync_lr();
   GenericDict states(c10::IntType::get(), c10::AnyType::get());
-  GenericList groups(c10::AnyType::get());
+  auto groups = StateVisitor::list();
   int64_t index = 0;
   for (size_t i = 0; i < param_groups_.size(); ++i) {
-    c10::List<int64_t> indices;
+    GroupState group = state_of_group(i);
     for (const auto& parameter : param_groups_[i].params()) {
       const auto state = state_.find(parameter.unsafeGetTensorImpl());
       if (state != state_.end()) {
@@ -281,11 +293,11 @@ IValue KernelOptimizer::state_dict() const {
         for (const auto& [key, tensor] : state_tensors(*state->second)) tensors.insert(key, tensor);
         if (!tensors.empty()) states.insert(index, tensors);
       }
-      indices.push_back(index++);
+      group.params.push_back(index++);
     }
-    Dict dict = group_dict(i);
-    dict.insert("params", indices);
-    groups.push_back(dict);
+    StateVisitor dict;
+    visit_group(group, dict);
+    groups.push_back(dict.dict());
   }
   GenericDict all = string_dict();
   all.insert("state", states);
@@ -293,16 +305,7 @@ IValue KernelOptimizer::state_dict() const {
   return all;
 }
 
-void KernelOptimizer::read_group(const Dict& dict, const ParamGroup& group,
-                                 Options& options) const {
-  const std::string where = name_ + "::load_state_dict";
-  const size_t size = require_list(dict, "params", where).size();
-  TORCH_CHECK_VALUE(size == group.params().size(), where, ": expected a group of ",
-                    group.params().size(), " parameters, got ", size);
-  const bool maximize = flag(dict, "maximize");
-  TORCH_CHECK_VALUE(maximize == kernel_.maximize, where, ": expected maximize=", kernel_.maximize,
-                    ", which is this optimizer's, got ", maximize);
-  read_options(dict, options);
+void KernelOptimizer::check_loaded(Options& options) const {
   // LinearLR, for one, may end a rounding below 0: of a loaded rate only NaN is refused.
   const double lr = options.get_lr();
   options.set_lr(std::abs(lr));
@@ -310,39 +313,29 @@ void KernelOptimizer::read_group(const Dict& dict, const ParamGroup& group,
   options.set_lr(lr);
 }
 
-KernelOptimizer::GroupValues KernelOptimizer::read_values(const Dict& dict, size_t index) const {
-  auto values = index < group_values_->size() ? group_values_->at(index) : GroupValues();
-  for (const char* key : {"initial_lr", "max_lr", "min_lr", "max_momentum", "base_momentum"}) {
-    const auto found = dict.find(key);
-    if (found == dict.end()) continue;
-    TORCH_CHECK(found->value().isScalar() || found->value().isTensor(), name_,
-                "::load_state_dict: expected a number for '", key, "', got ",
-                found->value().tagKind());
-    values[key] = number(found->value());
-  }
-  return values;
-}
-
 void KernelOptimizer::load_state_dict(const IValue& state_dict) {
   check_new_groups();  // before they get options that they were not added with
   const std::string where = name_ + "::load_state_dict";
-  const auto states = require(state_dict, "state", where).toGenericDict();
-  const auto groups = require_list(state_dict, "param_groups", where);
-  TORCH_CHECK_VALUE(groups.size() == param_groups_.size(), where, ": expected ",
-                    param_groups_.size(), " parameter groups, got ", groups.size());
+  StateVisitor reader(state_dict, where);
+  GenericDict states = string_dict();
+  std::vector<IValue> dicts;
+  reader("state", states);
+  reader.any_length("param_groups", dicts);
+  TORCH_CHECK_VALUE(dicts.size() == param_groups_.size(), where, ": expected ",
+                    param_groups_.size(), " parameter groups, got ", dicts.size());
 
-  std::vector<std::unique_ptr<Options>> new_options;
-  std::vector<GroupValues> new_values;
+  std::vector<GroupState> groups;
   decltype(state_) new_state;
   for (size_t i = 0; i < param_groups_.size(); ++i) {
-    const auto& group = param_groups_[i];
-    const auto dict = groups[i].toGenericDict();
-    new_options.push_back(group.options().clone());
-    read_group(dict, group, *new_options.back());
-    new_values.push_back(read_values(dict, i));
-    const auto indices = require_list(dict, "params", where);
-    for (size_t k = 0; k < group.params().size(); ++k) {
-      const auto found = states.find(indices[k]);
+    const auto& params = param_groups_[i].params();
+    auto& group = groups.emplace_back(state_of_group(i));
+    StateVisitor group_reader(dicts[i], where);
+    visit_group(group, group_reader);
+    TORCH_CHECK_VALUE(group.params.size() == params.size(), where, ": expected a group of ",
+                      params.size(), " parameters, got ", group.params.size());
+    check_loaded(*group.options);
+    for (size_t k = 0; k < params.size(); ++k) {
+      const auto found = states.find(group.params[k]);
       if (found == states.end()) continue;
       Tensors tensors;
       for (const auto& entry : found->value().toGenericDict()) {
@@ -352,16 +345,16 @@ void KernelOptimizer::load_state_dict(const IValue& state_dict) {
           tensors[entry.key().toStringRef()] = at::scalar_tensor(value.toScalar());
         }
       }
-      const auto& parameter = group.params()[k];
-      new_state[parameter.unsafeGetTensorImpl()] = make_state(tensors, parameter);
+      new_state[params[k].unsafeGetTensorImpl()] = make_state(tensors, params[k]);
     }
   }
 
-  for (size_t i = 0; i < param_groups_.size(); ++i) {
-    param_groups_[i].set_options(std::move(new_options[i]));
+  group_values_->resize(groups.size());
+  for (size_t i = 0; i < groups.size(); ++i) {
+    param_groups_[i].set_options(std::move(groups[i].options));
+    group_values_->at(i) = std::move(groups[i].values);
   }
   rewrite_lr();
-  *group_values_ = std::move(new_values);
   std::swap(state_, new_state);
   state_replaced();
 }

@@ -11,7 +11,7 @@
 #include <limits>
 #include <numbers>
 
-#include "optim/state_visitor.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce::optim::lr_scheduler {
 
@@ -29,7 +29,7 @@ static constexpr std::array<const char*, 2> names(ThresholdMode) {
   return {"rel", "abs"};
 }
 
-static void visit_part(OneCycleLR::Phase& phase, StateVisitor& state) {
+static void visit_state(OneCycleLR::Phase& phase, StateVisitor& state) {
   state("end_step", phase.end_step);
   state("start_lr", phase.start_lr);
   state("end_lr", phase.end_lr);

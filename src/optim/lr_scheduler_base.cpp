@@ -6,7 +6,7 @@
 #include <mutex>
 #include <typeinfo>
 
-#include "optim/state_visitor.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce::optim::lr_scheduler {
 
@@ -33,19 +33,19 @@ std::shared_ptr<std::vector<KernelOptimizer::GroupValues>> values_of(
 }  // namespace
 
 c10::IValue Scheduler::state_dict() const {
-  StateVisitor state(c10::demangle(typeid(*this).name()));
+  StateVisitor state;
   const_cast<Scheduler*>(this)->visit(state);  // one that writes the dict changes no member
   return state.dict();
 }
 
 void Scheduler::load_state_dict(const c10::IValue& state) {
   const c10::IValue before = state_dict();
-  const std::string who = c10::demangle(typeid(*this).name());
-  StateVisitor reader(who, state);
+  const std::string where = c10::demangle(typeid(*this).name()) + "::load_state_dict";
+  StateVisitor reader(state, where);
   try {
     visit(reader);
   } catch (...) {
-    StateVisitor undo(who, before);
+    StateVisitor undo(before, where);
     visit(undo);
     throw;
   }

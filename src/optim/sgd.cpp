@@ -13,6 +13,7 @@
 
 #include "optim/conversions.hpp"
 #include "optim/step_plan.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce::optim {
 
@@ -269,22 +270,13 @@ std::unique_ptr<torch::optim::OptimizerParamState> SGD::make_state(
   return state;
 }
 
-void SGD::write_options(const Options& options, Dict& dict) const {
-  const auto& o = options_as<const SGDOptions>(options, name());
-  dict.insert("lr", o.lr());
-  dict.insert("momentum", o.momentum());
-  dict.insert("dampening", o.dampening());
-  dict.insert("weight_decay", o.weight_decay());
-  dict.insert("nesterov", o.nesterov());
-}
-
-void SGD::read_options(const Dict& dict, Options& options) const {
+void SGD::visit_options(Options& options, StateVisitor& state) const {
   auto& o = options_as<SGDOptions>(options, name());
-  o.lr(number(dict, "lr", name()));
-  o.momentum(number(dict, "momentum", name()));
-  o.dampening(number(dict, "dampening", name()));
-  o.weight_decay(number(dict, "weight_decay", name()));
-  o.nesterov(flag(dict, "nesterov"));
+  state("lr", o.lr());
+  state("momentum", o.momentum());
+  state("dampening", o.dampening());
+  state("weight_decay", o.weight_decay());
+  state("nesterov", o.nesterov(), false);
 }
 
 void SGD::save(torch::serialize::OutputArchive& archive) const {

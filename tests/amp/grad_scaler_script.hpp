@@ -23,7 +23,6 @@ namespace sconce::test {
 
 using amp::GradScaler;
 using amp::GradScalerOptions;
-using amp::GradScalerState;
 
 inline std::string hex(double value) {
   char text[17];
@@ -208,11 +207,13 @@ class Script {
   // The text of the scaler after the note.
   std::string state() const {
     std::ostringstream text;
-    const auto state = scaler_->state_dict();
+    const auto state = scaler_->state_dict().toGenericDict();
+    const auto number = [&](const char* key) { return hex(state.at(key).toDouble()); };
     text << scaler_->is_enabled() << " " << hex(scaler_->get_scale()) << " ";
-    if (state == GradScalerState{}) return text.str() + "empty";
-    text << hex(state.scale) << " " << hex(state.growth_factor) << " " << hex(state.backoff_factor)
-         << " " << state.growth_interval << " " << state.growth_tracker;
+    if (state.empty()) return text.str() + "empty";
+    text << number("scale") << " " << number("growth_factor") << " " << number("backoff_factor")
+         << " " << state.at("growth_interval").toInt() << " "
+         << state.at("_growth_tracker").toInt();
     return text.str();
   }
 
@@ -242,7 +243,8 @@ class Script {
     } else if (name == "load") {
       scaler_->load_state_dict(saved_);
     } else if (name == "load_empty") {
-      scaler_->load_state_dict({});
+      scaler_->load_state_dict(
+          c10::impl::GenericDict(c10::StringType::get(), c10::AnyType::get()));
     } else {
       return call_with_optimizer(name, arguments);
     }
@@ -314,7 +316,7 @@ class Script {
 
   std::optional<GradScaler> scaler_;
   std::vector<std::unique_ptr<ScriptOptimizer>> optimizers_;
-  GradScalerState saved_;
+  c10::IValue saved_;
   const ScriptOptimizer* current_ = nullptr;
 };
 

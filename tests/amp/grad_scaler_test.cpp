@@ -1,5 +1,6 @@
 #include "sconce/amp/grad_scaler.hpp"
 
+#include <cmath>
 #include <limits>
 #include <map>
 
@@ -21,7 +22,6 @@ using Catch::Matchers::ContainsSubstring;
 using sconce::amp::AutocastGuard;
 using sconce::amp::GradScaler;
 using sconce::amp::GradScalerOptions;
-using sconce::amp::GradScalerState;
 using sconce::optim::KernelOptions;
 using sconce::optim::Mode;
 using sconce::optim::lr_scheduler::CosineAnnealingLR;
@@ -272,10 +272,11 @@ TEST_CASE("a GradScaler skips on inf, halves the scale, and doubles it after goo
   CHECK(p.detach().equal(torch::ones({2})));
   CHECK(scaler.get_scale() == 4);
   step(1);
-  CHECK(scaler.state_dict().growth_tracker == 1);
+  CHECK(scaler.state_dict().toGenericDict().at("_growth_tracker") == 1);
   step(1);
   CHECK(p.detach().equal(torch::zeros({2})));
-  CHECK(scaler.state_dict() == GradScalerState{8, 2, 0.5, 2, 0});
+  CHECK(scaler.get_scale() == 8);
+  CHECK(scaler.state_dict().toGenericDict().at("_growth_tracker") == 0);
 }
 
 TEST_CASE("a GradScaler scales lists and keeps types, and disabled passes all through") {
@@ -292,7 +293,8 @@ TEST_CASE("a GradScaler scales lists and keeps types, and disabled passes all th
   CHECK(disabled.scale(losses)[0].is_same(losses[0]));
   CHECK(disabled.scale(losses[1]).is_same(losses[1]));
   CHECK(disabled.get_scale() == 1);
-  CHECK(disabled.state_dict() == GradScalerState{});
+  CHECK(disabled.state_dict().toGenericDict().empty());
+  disabled.load_state_dict(3);  // as Python's, it looks at none
   p.mutable_grad() = torch::ones({2});
   disabled.unscale_(optimizer);
   CHECK(disabled.step(optimizer, [] { return torch::full({}, 7.0F); }).item<float>() == 7);
@@ -315,6 +317,37 @@ TEST_CASE("a GradScaler that cannot be, or go on, says what it expected") {
   CHECK_THROWS_AS(scaler.unscale_(optimizer), c10::ValueError);
   CHECK(p.grad().equal(torch::full({2}, 8.0, torch::kHalf)));
   STATIC_CHECK_FALSE(std::is_copy_constructible_v<GradScaler>);
+}
+
+TEST_CASE("a GradScaler's state that does not fit is refused, and the scaler stays as it was") {
+  const auto p = parameter(torch::ones({2}));
+  auto scaler = cpu_scaler({.init_scale = 8, .growth_interval = 2});
+  backward(scaler, p, 1);
+  const auto before = scaler.state_dict();
+  const auto refused = [&](const c10::IValue& state, const std::string& text) {
+    CHECK_THROWS_WITH(scaler.load_state_dict(state),
+                      ContainsSubstring("sconce::amp::GradScaler::load_state_dict: expected " +
+                                        text));
+    CHECK(scaler.state_dict() == before);
+  };
+  refused(3, "a dict, got Int");
+  refused(cpu_scaler({}).state_dict().toGenericDict().at("scale"), "a dict, got Double");
+  const auto refused_value = [&](const char* key, const c10::IValue& value,
+                                 const std::string& text) {
+    const auto state = cpu_scaler({}).state_dict().toGenericDict();
+    state.insert_or_assign(key, value);
+    refused(state, text);
+  };
+  refused_value("scale", 1e300, "a value that is a float32 for 'scale'");
+  refused_value("scale", std::nan(""), "a value that is a float32 for 'scale'");
+  refused_value("scale", "much", "a number for 'scale', got String");
+  refused_value("growth_interval", -1, "a value of 0 or more for 'growth_interval'");
+  refused_value("growth_interval", 2.5, "an int for 'growth_interval', got Double");
+  refused_value("_growth_tracker", -1, "a value of 0 or more for '_growth_tracker'");
+  refused_value("_growth_tracker", int64_t{1} << 31, "a value below 2^31 for '_growth_tracker'");
+  auto lacking = cpu_scaler({}).state_dict().toGenericDict();
+  CHECK(lacking.erase("backoff_factor") == 1);
+  refused(lacking, "a dict with the key 'backoff_factor'");
 }
 
 TEST_CASE("sparse float16 entries of one index that overflow together are found") {

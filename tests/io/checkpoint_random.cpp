@@ -178,7 +178,7 @@ class Run {
     all.insert("model", io::as_ivalue(io::state_dict(*net)));
     all.insert("optimizer", optimizer->state_dict());
     if (scheduler != nullptr) all.insert("scheduler", scheduler->state_dict());
-    all.insert("scaler", io::as_ivalue(trainer.scaler().state_dict()));
+    all.insert("scaler", trainer.scaler().state_dict());
     if (ema) all.insert("ema", io::as_ivalue(ema->state_dict()));
     all.insert("random", torch::rand({3}));
     c10::impl::GenericList metrics(c10::AnyType::get());

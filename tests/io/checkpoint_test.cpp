@@ -289,7 +289,7 @@ TEST_CASE("what a checkpoint says of the best is no path out of its folder") {
     best.insert_or_assign("file", name);
     sconce::io::save_torch(checkpoint.latest(), saved);
     CHECK_THROWS_WITH(Checkpoint(folder.path(), {.resume = true}).load({}),
-                      ContainsSubstring("expected the name of a checkpoint"));
+                      ContainsSubstring("that is the name of a checkpoint"));
   }
 }
 

@@ -65,7 +65,7 @@ void fit(const std::string& folder, const std::string& out, int steps) {
   all.insert("model", io::as_ivalue(io::state_dict(*net)));
   all.insert("optimizer", optimizer.state_dict());
   all.insert("scheduler", scheduler.state_dict());
-  all.insert("scaler", io::as_ivalue(trainer.scaler().state_dict()));
+  all.insert("scaler", trainer.scaler().state_dict());
   all.insert("ema", io::as_ivalue(ema.state_dict()));
   all.insert("random", torch::rand({3}));
   c10::impl::GenericList losses(c10::AnyType::get());

@@ -12,9 +12,12 @@
 
 #include "sconce/fwd.hpp"
 
+namespace sconce {
+class StateVisitor;  // writes and reads states, in src/
+}  // namespace sconce
+
 namespace sconce::amp {
 class GradScaler;
-struct GradScalerState;
 }  // namespace sconce::amp
 
 namespace sconce::distributed {
@@ -116,6 +119,10 @@ class Checkpoint {
     double metric = 0;
     std::string file = {};
   };
+  struct RunState;
+
+  friend void visit_state(Best& best, StateVisitor& state);
+  friend void visit_state(RunState& run, StateVisitor& state);
 
   // Sorts files as they were written: the how many-th course of a run it is of, epoch and batch.
   using Place = std::array<int64_t, 3>;
@@ -126,7 +133,6 @@ class Checkpoint {
   void check_own(const char* expected) const;
   void take_folder();
   std::string agreed_latest() const;
-  static c10::impl::GenericDict dict_of(const Best& best);
   void link_best() const;
   RunProgress read(const std::string& name, const RunParts& parts);
   void prune() const;
@@ -137,10 +143,5 @@ class Checkpoint {
   std::optional<Place> last_ = {};        // what was saved or loaded last
   std::shared_ptr<const int> lock_ = {};  // on the folder
 };
-
-/// The state of a scaler as a dict with Python's keys, which `save_torch` writes, and back.
-/// @throw c10::Error naming a key that is missing or of another type.
-c10::IValue as_ivalue(const amp::GradScalerState& state);
-amp::GradScalerState as_grad_scaler_state(const c10::IValue& state);
 
 }  // namespace sconce::io

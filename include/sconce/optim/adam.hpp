@@ -45,7 +45,6 @@ class AdamBase : public KernelOptimizer {
   void check_construction();
 
   virtual AdamHyperparameters hyperparameters(const Options& options) const = 0;
-  virtual void set_hyperparameters(const AdamHyperparameters& values, Options& options) const = 0;
 
   void check(const Options& options) const override;
   bool takes_sparse_gradients() const override { return false; }
@@ -55,8 +54,6 @@ class AdamBase : public KernelOptimizer {
   Tensors state_tensors(const ParamState& state) const override;
   std::unique_ptr<ParamState> make_state(const Tensors& tensors,
                                          const torch::Tensor& parameter) const override;
-  void write_options(const Options& options, Dict& dict) const override;
-  void read_options(const Dict& dict, Options& options) const override;
 
  private:
   struct Plans;
@@ -85,7 +82,7 @@ class Adam : public AdamBase {
 
  protected:
   AdamHyperparameters hyperparameters(const Options& options) const override;
-  void set_hyperparameters(const AdamHyperparameters& values, Options& options) const override;
+  void visit_options(Options& options, StateVisitor& state) const override;
 };
 
 /// Adam whose weights decay by themselves, not through the gradient; the archives are those of
@@ -105,7 +102,7 @@ class AdamW : public AdamBase {
 
  protected:
   AdamHyperparameters hyperparameters(const Options& options) const override;
-  void set_hyperparameters(const AdamHyperparameters& values, Options& options) const override;
+  void visit_options(Options& options, StateVisitor& state) const override;
 };
 
 }  // namespace sconce::optim

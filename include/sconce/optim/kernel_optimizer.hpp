@@ -4,6 +4,7 @@
 #include <ATen/core/ivalue.h>
 #include <torch/optim/optimizer.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,6 +14,10 @@
 
 #include "sconce/fwd.hpp"
 #include "sconce/optim/amp_scaling.hpp"
+
+namespace sconce {
+class StateVisitor;  // writes and reads states, in src/
+}  // namespace sconce
 
 namespace sconce::optim {
 
@@ -85,7 +90,6 @@ class KernelOptimizer : public torch::optim::Optimizer, public AmpScaling {
   using Options = torch::optim::OptimizerOptions;
   using ParamGroup = torch::optim::OptimizerParamGroup;
   using ParamState = torch::optim::OptimizerParamState;
-  using Dict = c10::impl::GenericDict;
   using Tensors = std::map<std::string, torch::Tensor>;  // by Python's keys
 
   // The tensors of `step_with_amp_scaling`, both undefined in a step without.
@@ -136,10 +140,17 @@ class KernelOptimizer : public torch::optim::Optimizer, public AmpScaling {
   virtual Tensors state_tensors(const ParamState& state) const = 0;
   virtual std::unique_ptr<ParamState> make_state(const Tensors& tensors,
                                                  const torch::Tensor& parameter) const = 0;
-  virtual void write_options(const Options& options, Dict& dict) const = 0;
-  virtual void read_options(const Dict& dict, Options& options) const = 0;
+  // Shows the visitor each option that belongs to the state, with its key.
+  virtual void visit_options(Options& options, StateVisitor& state) const = 0;
 
  private:
+  // What a state dict says of a group.
+  struct GroupState {
+    std::unique_ptr<Options> options;
+    GroupValues values = {};
+    std::vector<int64_t> params = {};
+  };
+
   void drop_repeats(ParamGroup& group);
   void choose_again();
   void renew_states();
@@ -148,9 +159,9 @@ class KernelOptimizer : public torch::optim::Optimizer, public AmpScaling {
   void step_all(const Amp& amp);
   void write_lr();
   void rewrite_lr();
-  Dict group_dict(size_t index) const;
-  void read_group(const Dict& dict, const ParamGroup& group, Options& options) const;
-  GroupValues read_values(const Dict& dict, size_t index) const;
+  GroupState state_of_group(size_t index) const;
+  void check_loaded(Options& options) const;
+  void visit_group(GroupState& group, StateVisitor& state) const;
 
   std::string name_;
   KernelOptions kernel_;

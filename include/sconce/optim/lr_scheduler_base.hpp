@@ -14,9 +14,11 @@
 
 #include "sconce/optim/kernel_optimizer.hpp"
 
-namespace sconce::optim::lr_scheduler {
-
+namespace sconce {
 class StateVisitor;  // writes and reads states, in src/
+}  // namespace sconce
+
+namespace sconce::optim::lr_scheduler {
 
 /// One value for all parameter groups, or a list with one for each. Python: a value or a list.
 template <class T>

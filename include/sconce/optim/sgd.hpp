@@ -51,8 +51,7 @@ class SGD : public KernelOptimizer {
   Tensors state_tensors(const ParamState& state) const override;
   std::unique_ptr<ParamState> make_state(const Tensors& tensors,
                                          const torch::Tensor& parameter) const override;
-  void write_options(const Options& options, Dict& dict) const override;
-  void read_options(const Dict& dict, Options& options) const override;
+  void visit_options(Options& options, StateVisitor& state) const override;
 
  private:
   struct Plans;
