@@ -244,8 +244,8 @@ class Trainer::Saver {
     const Settings given = settings();
     const auto saved = data_.checkpoint->load(parts_);
     if (!saved) return;
-    const auto progress = from_state<FitProgress>(
-        saved->extra, "sconce::Trainer::fit: a checkpoint's 'extra'");
+    const auto progress =
+        from_state<FitProgress>(saved->extra, "sconce::Trainer::fit: a checkpoint's 'extra'");
     TORCH_CHECK(progress.batches == data_.train.size(), who, "expected ", progress.batches,
                 " training batches, as the checkpoint was saved with, got ", data_.train.size());
     const int64_t accumulate = trainer_.options_.accumulate_grad_batches;

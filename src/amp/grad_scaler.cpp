@@ -239,8 +239,8 @@ double GradScaler::get_scale() const {
 
 c10::IValue GradScaler::state_dict() const {
   if (!is_enabled()) return string_dict();
-  ScalerState state = {options_, growth_tracker_.defined() ? growth_tracker_.item<int64_t>()
-                                                           : init_growth_tracker_};
+  ScalerState state = {
+      options_, growth_tracker_.defined() ? growth_tracker_.item<int64_t>() : init_growth_tracker_};
   state.options.init_scale = get_scale();
   return as_state(state);
 }

@@ -263,8 +263,9 @@ void KernelOptimizer::visit_group(GroupState& group, StateVisitor& state) const 
   if (kernel_.lr) state.write_only("lr", *kernel_.lr);
   bool maximize = kernel_.maximize;
   state("maximize", maximize, false);
-  TORCH_CHECK_VALUE(maximize == kernel_.maximize, name_, "::load_state_dict: expected maximize=",
-                    kernel_.maximize, ", which is this optimizer's, got ", maximize);
+  TORCH_CHECK_VALUE(maximize == kernel_.maximize, name_,
+                    "::load_state_dict: expected maximize=", kernel_.maximize,
+                    ", which is this optimizer's, got ", maximize);
   state.write_only("foreach", mode_ == Mode::fused ? IValue() : IValue(mode_ == Mode::foreach));
   state.write_only("differentiable", false);
   state.write_only("fused", mode_ == Mode::fused ? IValue(true) : IValue());

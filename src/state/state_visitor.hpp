@@ -158,8 +158,8 @@ class StateVisitor {
 
   // Python keeps what it is given: an int or a bool, or the tensor that a learning rate may be.
   void read(const c10::IValue& from, double& value) {
-    const bool one = from.isTensor() && from.toTensor().defined() &&
-                     from.toTensor().numel() == 1 && !from.toTensor().is_complex();
+    const bool one = from.isTensor() && from.toTensor().defined() && from.toTensor().numel() == 1 &&
+                     !from.toTensor().is_complex();
     expect(one || from.isDouble() || from.isInt() || from.isBool(), "a number", from);
     value = one ? from.toTensor().item<double>() : from.toScalar().toDouble();
   }
@@ -199,7 +199,7 @@ class StateVisitor {
     if (from.isNone()) {
       value.reset();
     } else {
-      read(from, value.emplace());
+      read(from, value.emplace(T{}));  // a nested T may not be complete for the optional
     }
   }
   template <class T>

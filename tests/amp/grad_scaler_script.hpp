@@ -243,8 +243,7 @@ class Script {
     } else if (name == "load") {
       scaler_->load_state_dict(saved_);
     } else if (name == "load_empty") {
-      scaler_->load_state_dict(
-          c10::impl::GenericDict(c10::StringType::get(), c10::AnyType::get()));
+      scaler_->load_state_dict(c10::impl::GenericDict(c10::StringType::get(), c10::AnyType::get()));
     } else {
       return call_with_optimizer(name, arguments);
     }

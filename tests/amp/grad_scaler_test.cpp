@@ -325,9 +325,9 @@ TEST_CASE("a GradScaler's state that does not fit is refused, and the scaler sta
   backward(scaler, p, 1);
   const auto before = scaler.state_dict();
   const auto refused = [&](const c10::IValue& state, const std::string& text) {
-    CHECK_THROWS_WITH(scaler.load_state_dict(state),
-                      ContainsSubstring("sconce::amp::GradScaler::load_state_dict: expected " +
-                                        text));
+    CHECK_THROWS_WITH(
+        scaler.load_state_dict(state),
+        ContainsSubstring("sconce::amp::GradScaler::load_state_dict: expected " + text));
     CHECK(scaler.state_dict() == before);
   };
   refused(3, "a dict, got Int");

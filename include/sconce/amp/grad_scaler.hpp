@@ -90,8 +90,8 @@ class GradScaler {
   void set_growth_interval(int64_t new_interval) { options_.growth_interval = new_interval; }
 
   /// Returns a dict with Python's keys, to be called after `update`: "scale", "growth_factor",
-  /// "backoff_factor", "growth_interval" and "_growth_tracker", the updates without inf or nan since
-  /// the scale last changed. The host reads two values. A disabled scaler's is empty.
+  /// "backoff_factor", "growth_interval" and "_growth_tracker", the updates without inf or nan
+  /// since the scale last changed. The host reads two values. A disabled scaler's is empty.
   c10::IValue state_dict() const;
 
   /// Goes on from such a dict, or Python's; does nothing if disabled.
