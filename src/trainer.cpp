@@ -19,8 +19,8 @@
 #include "sconce/nn/clip_grad.hpp"
 #include "sconce/nn/data_parallel.hpp"
 #include "sconce/optim/ema.hpp"
-#include "sconce/optim/kernel_optimizer.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
+#include "sconce/optim/optimizer.hpp"
 #include "sconce/stopwatch.hpp"
 #include "state/state_visitor.hpp"
 
@@ -219,10 +219,10 @@ class Trainer::Saver {
   Saver(Trainer& trainer, const Model& model, torch::optim::Optimizer& optimizer,
         const FitData& data)
       : trainer_(trainer), data_(data), group_(trainer.options_.process_group) {
-    auto* kernel_optimizer = dynamic_cast<optim::KernelOptimizer*>(&optimizer);
+    auto* our_optimizer = dynamic_cast<optim::Optimizer*>(&optimizer);
     auto* replicas = dynamic_cast<nn::DataParallelBase*>(&model.module);
     auto* module = replicas ? replicas->children().front().get() : &model.module;
-    parts_ = {module, kernel_optimizer, data.scheduler, &trainer.scaler_, data.ema};
+    parts_ = {module, our_optimizer, data.scheduler, &trainer.scaler_, data.ema};
     TORCH_CHECK(data.save_every >= 0, who, "expected save_every of at least 0, got ",
                 data.save_every);
     if (data.checkpoint == nullptr) {
@@ -230,7 +230,7 @@ class Trainer::Saver {
                   "save_every or should_stop");
       return;
     }
-    TORCH_CHECK(kernel_optimizer != nullptr, who, "expected, beside a checkpoint, one of ",
+    TORCH_CHECK(our_optimizer != nullptr, who, "expected, beside a checkpoint, one of ",
                 "sconce's optimizers, got another");
     TORCH_CHECK(group_ == nullptr || group_ == data.checkpoint->process_group(), who,
                 "expected a checkpoint of the trainer's process group, got one of another");

@@ -74,7 +74,7 @@ bool may_include(const std::string& from, const std::string& to) {
       {"io/checkpoint", "amp/grad_scaler"},
       {"io/checkpoint", "distributed/process_group"},
       {"io/checkpoint", "optim/ema"},
-      {"io/checkpoint", "optim/kernel_optimizer"},
+      {"io/checkpoint", "optim/optimizer"},
       {"io/checkpoint", "optim/lr_scheduler_base"},
       {"io/state_dict", "nn/lazy"}};
   if (single.contains({from, to})) return true;

@@ -27,7 +27,7 @@ class Checkpoint;
 namespace sconce::optim {
 class ExponentialMovingAverage;
 namespace lr_scheduler {
-class EpochScheduler;
+class LRScheduler;
 }  // namespace lr_scheduler
 }  // namespace sconce::optim
 
@@ -70,7 +70,7 @@ struct FitData {
   std::optional<data::Batches> test = {};  ///< to test on after each epoch
 
   /// Stepped by itself, also after a step that the scaler skips; null: the learning rates stay.
-  optim::lr_scheduler::EpochScheduler* scheduler = nullptr;
+  optim::lr_scheduler::LRScheduler* scheduler = nullptr;
   SchedulerInterval interval = SchedulerInterval::epoch;
 
   /// Updated after each of the optimizer's steps, and tested in the model's place; null: neither.

@@ -30,8 +30,8 @@
 #include "sconce/io/state_dict.hpp"
 #include "sconce/io/torch_file.hpp"
 #include "sconce/optim/ema.hpp"
-#include "sconce/optim/kernel_optimizer.hpp"
 #include "sconce/optim/lr_scheduler_base.hpp"
+#include "sconce/optim/optimizer.hpp"
 #include "state/state_visitor.hpp"
 
 namespace sconce::io {

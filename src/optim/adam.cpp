@@ -41,13 +41,13 @@ struct AdamBase::Plans {
 
 AdamBase::AdamBase(std::string name,
                    const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
-                   std::unique_ptr<torch::optim::OptimizerOptions> defaults, KernelOptions kernel)
-    : KernelOptimizer(std::move(name), param_groups, std::move(defaults), std::move(kernel)),
+                   std::unique_ptr<torch::optim::OptimizerOptions> defaults, ExtraOptions extra)
+    : Optimizer(std::move(name), param_groups, std::move(defaults), std::move(extra)),
       plans_(std::make_shared<Plans>()) {}
 
 void AdamBase::check_construction() {
-  TORCH_CHECK_VALUE(!(kernel().lr && kernel().mode == Mode::foreach), name(),
-                    ": expected a number as lr with Mode::foreach, got a tensor");
+  TORCH_CHECK_VALUE(!(extra().lr && extra().kernels == Kernels::foreach), name(),
+                    ": expected a number as lr with Kernels::foreach, got a tensor");
   check(defaults());
   check_new_groups();
 }
@@ -72,7 +72,7 @@ AdamParamState& AdamBase::state_for(size_t group, size_t index, bool amsgrad) {
   if (old && !fits) found->second = make_state(state_tensors(*old), parameter);
   if (!old) {
     auto fresh = std::make_unique<AdamParamState>();
-    const auto device = mode() == Mode::fused ? parameter.device() : torch::Device(at::kCPU);
+    const auto device = kernels() == Kernels::fused ? parameter.device() : torch::Device(at::kCPU);
     fresh->step = at::zeros({}, at::TensorOptions(device).dtype(at::kFloat));
     fresh->exp_avg = at::zeros_like(parameter);
     fresh->exp_avg_sq = at::zeros_like(parameter);
@@ -96,19 +96,19 @@ bool AdamBase::prepare_group(size_t index) {
 void AdamBase::step_group(size_t index, const Amp& amp) {
   auto h = hyperparameters(param_groups_[index].options());
   LoopLr lr = {h.lr, {}};
-  if (kernel().lr && mode() != Mode::fused) {
-    lr.tensor = kernel().lr->detach().cpu().reshape({});
+  if (extra().lr && kernels() != Kernels::fused) {
+    lr.tensor = extra().lr->detach().cpu().reshape({});
     h.lr = lr.tensor->item<double>();
   }
   for (auto& bucket : plans_->of_groups[index].buckets()) {
     bucket.all_steps.add_(1);
-    if (mode() == Mode::fused) {
-      step_fused(bucket, h, kernel(), amp.grad_scale, amp.found_inf);
-    } else if (mode() == Mode::foreach) {
+    if (kernels() == Kernels::fused) {
+      step_fused(bucket, h, extra(), amp.grad_scale, amp.found_inf);
+    } else if (kernels() == Kernels::foreach) {
       const auto viewed = viewed_as_real(bucket);
-      step_foreach(viewed ? *viewed : bucket, h, kernel().maximize);
+      step_foreach(viewed ? *viewed : bucket, h, extra().maximize);
     } else {
-      step_for_loop(bucket, h, lr, kernel().maximize);
+      step_for_loop(bucket, h, lr, extra().maximize);
     }
     bucket.grads.clear();
   }
@@ -132,7 +132,7 @@ std::unique_ptr<torch::optim::OptimizerParamState> AdamBase::make_state(
     TORCH_CHECK(tensors.contains(key), name(), ": expected the state of a parameter to have ", key);
   }
   auto state = std::make_unique<AdamParamState>();
-  const auto device = mode() == Mode::fused ? parameter.device() : torch::Device(at::kCPU);
+  const auto device = kernels() == Kernels::fused ? parameter.device() : torch::Device(at::kCPU);
   state->step = tensors.at("step").detach().to(device, at::kFloat, false, true).reshape({});
   state->exp_avg = copy_for(parameter, tensors, "exp_avg");
   state->exp_avg_sq = copy_for(parameter, tensors, "exp_avg_sq");
@@ -141,26 +141,26 @@ std::unique_ptr<torch::optim::OptimizerParamState> AdamBase::make_state(
 }
 
 Adam::Adam(const std::vector<torch::optim::OptimizerParamGroup>& param_groups, AdamOptions defaults,
-           KernelOptions kernel)
+           ExtraOptions extra)
     : AdamBase("sconce::optim::Adam", param_groups, std::make_unique<AdamOptions>(defaults),
-               std::move(kernel)) {
+               std::move(extra)) {
   check_construction();
 }
 
-Adam::Adam(std::vector<torch::Tensor> params, AdamOptions defaults, KernelOptions kernel)
+Adam::Adam(std::vector<torch::Tensor> params, AdamOptions defaults, ExtraOptions extra)
     : Adam({torch::optim::OptimizerParamGroup(std::move(params))}, std::move(defaults),
-           std::move(kernel)) {}
+           std::move(extra)) {}
 
 AdamW::AdamW(const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
-             AdamWOptions defaults, KernelOptions kernel)
+             AdamWOptions defaults, ExtraOptions extra)
     : AdamBase("sconce::optim::AdamW", param_groups, std::make_unique<AdamWOptions>(defaults),
-               std::move(kernel)) {
+               std::move(extra)) {
   check_construction();
 }
 
-AdamW::AdamW(std::vector<torch::Tensor> params, AdamWOptions defaults, KernelOptions kernel)
+AdamW::AdamW(std::vector<torch::Tensor> params, AdamWOptions defaults, ExtraOptions extra)
     : AdamW({torch::optim::OptimizerParamGroup(std::move(params))}, std::move(defaults),
-            std::move(kernel)) {}
+            std::move(extra)) {}
 
 AdamHyperparameters Adam::hyperparameters(const Options& options) const {
   const auto& o = options_as<const AdamOptions>(options, name());

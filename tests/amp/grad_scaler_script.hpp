@@ -82,7 +82,7 @@ class ScriptOptimizer {
     std::string name, dtype;
     double lr = 0, momentum = 0, dampening = 0, decay = 0;
     bool nesterov = false, amsgrad = false;
-    arguments >> name >> mode >> lr >> momentum >> dampening >> decay >> nesterov >> amsgrad >>
+    arguments >> name >> kernels >> lr >> momentum >> dampening >> decay >> nesterov >> amsgrad >>
         maximize_ >> dtype >> sparse_;
     for (int64_t size = 0; arguments >> size;) {
       const auto values = torch::arange(size, torch::kFloat) / 4 - 1;
@@ -137,7 +137,7 @@ class ScriptOptimizer {
                        [](const auto& p) { return p.grad().defined(); });
   }
 
-  std::string mode;
+  std::string kernels;
   std::vector<torch::Tensor> params;
   std::unique_ptr<torch::optim::Optimizer> optimizer;
   std::function<Tensors()> state;  // of the optimizer, by Python's keys and the parameter's number
@@ -145,15 +145,16 @@ class ScriptOptimizer {
  private:
   template <class Stock, class StockState, class Ours, class Options>
   void make(const Options& options) {
-    using optim::Mode;
-    static const std::map<std::string, Mode> modes = {
-        {"for_loop", Mode::for_loop}, {"foreach", Mode::foreach}, {"fused", Mode::fused}};
-    if (mode == "stock") {
+    using optim::Kernels;
+    static const std::map<std::string, Kernels> modes = {
+        {"for_loop", Kernels::for_loop}, {"foreach", Kernels::foreach}, {"fused", Kernels::fused}};
+    if (kernels == "stock") {
       optimizer = std::make_unique<Stock>(params, options);
       state = [this] { return state_of_stock<StockState>(); };
     } else {
       auto made = std::make_unique<Ours>(
-          params, options, optim::KernelOptions{.mode = modes.at(mode), .maximize = maximize_});
+          params, options,
+          optim::ExtraOptions{.kernels = modes.at(kernels), .maximize = maximize_});
       state = [&ours = *made] { return state_of(ours); };
       optimizer = std::move(made);
     }
@@ -172,7 +173,7 @@ class ScriptOptimizer {
     return all;
   }
 
-  static Tensors state_of(const optim::KernelOptimizer& ours) {
+  static Tensors state_of(const optim::Optimizer& ours) {
     Tensors all;
     const auto states = ours.state_dict().toGenericDict().at("state").toGenericDict();
     for (const auto& of_parameter : states) {

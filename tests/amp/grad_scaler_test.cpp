@@ -22,8 +22,8 @@ using Catch::Matchers::ContainsSubstring;
 using sconce::amp::AutocastGuard;
 using sconce::amp::GradScaler;
 using sconce::amp::GradScalerOptions;
-using sconce::optim::KernelOptions;
-using sconce::optim::Mode;
+using sconce::optim::ExtraOptions;
+using sconce::optim::Kernels;
 using sconce::optim::lr_scheduler::CosineAnnealingLR;
 using sconce::test::HostReads;
 using sconce::test::Tensors;
@@ -190,9 +190,9 @@ TEST_CASE("300 scripts of calls lead a GradScaler where they lead Python's", "[p
       const auto name = text.substr(0, space);
       REQUIRE(tensors.contains(name));
       const auto actual = sconce::test::dump(tensors.at(name));
-      const auto& mode = script.current()->mode;
+      const auto& kernels = script.current()->kernels;
       INFO(actual);
-      if (mode == "fused" || mode == "foreach") REQUIRE(actual == text.substr(space + 1));
+      if (kernels == "fused" || kernels == "foreach") REQUIRE(actual == text.substr(space + 1));
       REQUIRE(sconce::test::close(actual, text.substr(space + 1), tensors.at(name).scalar_type()));
       tensors.erase(name);
     } else {
@@ -204,8 +204,8 @@ TEST_CASE("300 scripts of calls lead a GradScaler where they lead Python's", "[p
   CHECK(facts["stepped"] > 500);
   CHECK(facts["skipped"] > 300);
   CHECK(facts["skipped first steps that leave Python's momentum unwritten"] > 5);
-  for (const std::string mode : {"stock", "for_loop", "foreach", "fused"}) {
-    for (const std::string name : {"SGD", "Adam", "AdamW"}) CHECK(facts[mode + " " + name] > 10);
+  for (const std::string kernels : {"stock", "for_loop", "foreach", "fused"}) {
+    for (const std::string name : {"SGD", "Adam", "AdamW"}) CHECK(facts[kernels + " " + name] > 10);
   }
   CHECK(kinds.size() == refusals().size());
 }
@@ -216,9 +216,9 @@ TEST_CASE("a step in float16 reads nothing on the host but what the optimizer's 
   const auto params = training.net->parameters();
   const auto before = params[0].clone();
   torch::optim::SGD stock(params, torch::optim::SGDOptions(0.1));
-  sconce::optim::SGD fused(params, torch::optim::SGDOptions(0.1), {.mode = Mode::fused});
-  sconce::optim::SGD foreach (params, torch::optim::SGDOptions(0.1), {.mode = Mode::foreach});
-  sconce::optim::AdamW adamw(params, torch::optim::AdamWOptions(0.1), {.mode = Mode::fused});
+  sconce::optim::SGD fused(params, torch::optim::SGDOptions(0.1), {.kernels = Kernels::fused});
+  sconce::optim::SGD foreach (params, torch::optim::SGDOptions(0.1), {.kernels = Kernels::foreach});
+  sconce::optim::AdamW adamw(params, torch::optim::AdamWOptions(0.1), {.kernels = Kernels::fused});
   for (int i = 0; i < 2; ++i) {
     CHECK(training.reads_of_step(fused) == 0);
     CHECK(training.reads_of_step(stock) == 1);
@@ -406,7 +406,7 @@ TEST_CASE("on a GPU the default scaler is enabled and a float16 step reads nothi
   Float16Training training(sconce::gpu());
   const auto params = training.net->parameters();
   const auto before = params[0].clone();
-  sconce::optim::AdamW adamw(params, torch::optim::AdamWOptions(0.1), {.mode = Mode::fused});
+  sconce::optim::AdamW adamw(params, torch::optim::AdamWOptions(0.1), {.kernels = Kernels::fused});
   torch::optim::SGD stock(params, torch::optim::SGDOptions(0.1));
   for (int i = 0; i < 2; ++i) {
     CHECK(training.reads_of_step(adamw) == 0);
@@ -419,7 +419,7 @@ TEST_CASE("infinite gradients on two devices skip one fused step on both", "[gpu
   sconce::test::require_gpu();
   const auto on_cpu = parameter(torch::ones({2})), on_gpu = parameter(torch::ones({2}).cuda());
   sconce::optim::SGD optimizer({on_cpu, on_gpu}, torch::optim::SGDOptions(0.5),
-                               {.mode = Mode::fused});
+                               {.kernels = Kernels::fused});
   NotingSGD noting({on_cpu, on_gpu});
   GradScaler scaler({.init_scale = 8});
   for (const float gradient : {inf, 2.0F}) {

@@ -100,8 +100,9 @@ void train_steps(const std::string& name, nn::DistributedDataParallel<M>& model,
   std::unique_ptr<torch::optim::Optimizer> optimizer;
   const auto parameters = model.module()->parameters();
   if (amp) {
-    optimizer = std::make_unique<optim::AdamW>(parameters, torch::optim::AdamWOptions(0.01),
-                                               optim::KernelOptions{.mode = optim::Mode::fused});
+    optimizer =
+        std::make_unique<optim::AdamW>(parameters, torch::optim::AdamWOptions(0.01),
+                                       optim::ExtraOptions{.kernels = optim::Kernels::fused});
   } else {
     optimizer = std::make_unique<torch::optim::SGD>(
         parameters, torch::optim::SGDOptions(0.05).momentum(name == "sparse" ? 0 : 0.9));

@@ -121,8 +121,8 @@ struct Settings {
   int64_t average = random.number(0, 3);  // none twice, of the parameters, of the buffers too
   int64_t save_every = random.number(0, 3);
   double end_factor = random.one_of({1.0, 0.1, 0.0});
-  optim::Mode mode = random.one_of(
-      {optim::Mode::automatic, optim::Mode::fused, optim::Mode::foreach, optim::Mode::for_loop});
+  optim::Kernels kernels = random.one_of({optim::Kernels::automatic, optim::Kernels::fused,
+                                          optim::Kernels::foreach, optim::Kernels::for_loop});
   bool momentum = random.one_in(2);
   sconce::TrainerOptions options = {};
   int64_t batches_per_epoch = 0;
@@ -197,8 +197,8 @@ class Run {
   const Settings& settings;
   sconce::Trainer trainer;
   nn::Sequential net;
-  std::unique_ptr<optim::KernelOptimizer> optimizer;
-  std::shared_ptr<lr_scheduler::EpochScheduler> scheduler;
+  std::unique_ptr<optim::Optimizer> optimizer;
+  std::shared_ptr<lr_scheduler::LRScheduler> scheduler;
   std::optional<optim::ExponentialMovingAverage> ema;
 
  private:
@@ -223,25 +223,24 @@ class Run {
   void make_optimizer() {
     const auto parameters =
         settings.trained == 2 ? net[net->size() - 1]->parameters() : net->parameters();
-    const optim::KernelOptions kernel = {.mode = settings.mode};
+    const optim::ExtraOptions extra = {.kernels = settings.kernels};
     const double momentum = settings.momentum ? 0.9 : 0;
     switch (settings.optimizer) {
       case 0:
         optimizer =
-            std::make_unique<optim::Adam>(parameters, torch::optim::AdamOptions(0.02), kernel);
+            std::make_unique<optim::Adam>(parameters, torch::optim::AdamOptions(0.02), extra);
         break;
       case 1:
         optimizer = std::make_unique<optim::AdamW>(
-            parameters, torch::optim::AdamWOptions(0.02).amsgrad(settings.momentum), kernel);
+            parameters, torch::optim::AdamWOptions(0.02).amsgrad(settings.momentum), extra);
         break;
       default:
         optimizer = std::make_unique<optim::SGD>(
-            parameters, torch::optim::SGDOptions(0.1).momentum(momentum).weight_decay(0.01),
-            kernel);
+            parameters, torch::optim::SGDOptions(0.1).momentum(momentum).weight_decay(0.01), extra);
     }
   }
 
-  std::shared_ptr<lr_scheduler::EpochScheduler> make_scheduler() {
+  std::shared_ptr<lr_scheduler::LRScheduler> make_scheduler() {
     using namespace lr_scheduler;
     auto& of = *optimizer;
     const int64_t steps =
@@ -266,7 +265,7 @@ class Run {
         return std::make_shared<LambdaLR>(
             of, [](int64_t epoch) { return 1 / (1 + 0.3 * static_cast<double>(epoch)); });
       case 7: {
-        std::vector<std::shared_ptr<LRScheduler>> two;
+        std::vector<std::shared_ptr<GroupLRScheduler>> two;
         two.push_back(std::make_shared<LinearLR>(of, linear));
         two.push_back(std::make_shared<CosineAnnealingLR>(of, steps));
         return std::make_shared<SequentialLR>(of, two, std::vector<int64_t>{2});

@@ -26,7 +26,7 @@ class ProcessGroup;
 
 namespace sconce::optim {
 class ExponentialMovingAverage;
-class KernelOptimizer;
+class Optimizer;
 namespace lr_scheduler {
 class Scheduler;
 }  // namespace lr_scheduler
@@ -37,8 +37,8 @@ namespace sconce::io {
 /// The parts of a run, which the caller keeps alive; null: the run has no such part.
 struct RunParts {
   torch::nn::Module* model = nullptr;
-  optim::KernelOptimizer* optimizer = nullptr;  ///< one of sconce's: those of LibTorch have no
-                                                ///< state that Python reads
+  optim::Optimizer* optimizer = nullptr;  ///< one of sconce's: those of LibTorch have no
+                                          ///< state that Python reads
   optim::lr_scheduler::Scheduler* scheduler = nullptr;
   amp::GradScaler* scaler = nullptr;
   optim::ExponentialMovingAverage* ema = nullptr;

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "sconce/optim/kernel_optimizer.hpp"
+#include "sconce/optim/optimizer.hpp"
 
 namespace sconce {
 class StateVisitor;  // writes and reads states, in src/
@@ -73,8 +73,8 @@ class Scheduler {
   std::vector<double> last_lr_ = {};
 };
 
-/// A scheduler that needs no more than to be told of each step.
-class EpochScheduler : public Scheduler {
+/// A scheduler that needs no more than to be told of each step. Python: `LRScheduler`.
+class LRScheduler : public Scheduler {
  public:
   /// Sets the learning rates of the next epoch, or of the next batch where it is stepped by
   /// batches. To be called after the optimizer's `step`.
@@ -86,15 +86,14 @@ class EpochScheduler : public Scheduler {
 };
 
 /// A scheduler that computes each group's learning rate from its present or its initial one.
-/// Python: `LRScheduler`.
-class LRScheduler : public EpochScheduler {
+class GroupLRScheduler : public LRScheduler {
  public:
   void step() override;
 
  protected:
-  using GroupValues = KernelOptimizer::GroupValues;
+  using GroupValues = Optimizer::GroupValues;
 
-  explicit LRScheduler(torch::optim::Optimizer& optimizer);
+  explicit GroupLRScheduler(torch::optim::Optimizer& optimizer);
   void visit(StateVisitor& state) override;
   /// Sets the learning rates of epoch 0; every constructor ends with it. Python: `_initial_step`.
   void start();

@@ -22,7 +22,7 @@ class StateVisitor;  // writes and reads states, in src/
 namespace sconce::optim {
 
 /// Which kernels an optimizer steps with. Python: the arguments `fused` and `foreach`.
-enum class Mode {
+enum class Kernels {
   automatic,  ///< fused where all parameters allow it, else foreach, else the loop
   fused,      ///< one kernel does the whole step: `fused=True`
   foreach,    ///< each operation runs over a list of tensors: `foreach=True`
@@ -30,8 +30,8 @@ enum class Mode {
 };
 
 /// What LibTorch's option types have no place for; it holds for the whole optimizer.
-struct KernelOptions {
-  Mode mode = Mode::automatic;
+struct ExtraOptions {
+  Kernels kernels = Kernels::automatic;
   bool maximize = false;  ///< maximize the objective instead of minimizing it
 
   /// One element, in the place of every group's lr. Change it, or the groups' options as schedulers
@@ -47,11 +47,11 @@ struct KernelOptions {
 /// A group's options are merged with the optimizer's as the LibTorch in use does it for its own:
 /// 2.15 lets an option that has the default of its type take the optimizer's value, 2.11 does not.
 /// `param_groups()[i].options()` sets it whatever it is.
-class KernelOptimizer : public torch::optim::Optimizer, public AmpScaling {
+class Optimizer : public torch::optim::Optimizer, public AmpScaling {
  public:
-  /// The kernels in use: never `Mode::automatic`. Sparse gradients, which only SGD takes, go
-  /// through the loop if the mode is foreach or was chosen automatically.
-  Mode mode() const { return mode_; }
+  /// The kernels in use: never `Kernels::automatic`. Sparse gradients, which only SGD takes, go
+  /// through the loop if these are foreach or were chosen automatically.
+  Kernels kernels() const { return kernels_; }
 
   /// Makes one step and returns what `closure`, called with gradients enabled, returned: the loss.
   /// The state of a parameter that has moved, to other strides, another type or another device,
@@ -98,8 +98,8 @@ class KernelOptimizer : public torch::optim::Optimizer, public AmpScaling {
     torch::Tensor found_inf = {};
   };
 
-  KernelOptimizer(std::string name, const std::vector<ParamGroup>& groups,
-                  std::unique_ptr<Options> defaults, KernelOptions kernel);
+  Optimizer(std::string name, const std::vector<ParamGroup>& groups,
+            std::unique_ptr<Options> defaults, ExtraOptions extra);
 
   // Checks the groups that have not been checked yet.
   void check_new_groups();
@@ -128,7 +128,7 @@ class KernelOptimizer : public torch::optim::Optimizer, public AmpScaling {
                          const char* key) const;
 
   const std::string& name() const { return name_; }
-  const KernelOptions& kernel() const { return kernel_; }
+  const ExtraOptions& extra() const { return extra_; }
 
   virtual void check(const Options& options) const = 0;
   virtual bool takes_sparse_gradients() const = 0;
@@ -164,8 +164,8 @@ class KernelOptimizer : public torch::optim::Optimizer, public AmpScaling {
   void visit_group(GroupState& group, StateVisitor& state) const;
 
   std::string name_;
-  KernelOptions kernel_;
-  Mode mode_;
+  ExtraOptions extra_;
+  Kernels kernels_;
   size_t checked_groups_ = 0;
   std::vector<double> written_lrs_ = {};  // of the groups, where the lr is a tensor
   std::shared_ptr<std::vector<GroupValues>> group_values_;  // may be shorter than the groups

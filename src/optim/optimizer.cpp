@@ -1,4 +1,4 @@
-#include "sconce/optim/kernel_optimizer.hpp"
+#include "sconce/optim/optimizer.hpp"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
@@ -41,48 +41,48 @@ bool fits_foreach(const torch::Tensor& parameter) {
   return is_one_of(parameter.device().type(), devices) && parameter.layout() == at::kStrided;
 }
 
-Mode choose(const std::vector<torch::optim::OptimizerParamGroup>& groups) {
+Kernels choose(const std::vector<torch::optim::OptimizerParamGroup>& groups) {
   const auto all = [&](bool (*fits)(const torch::Tensor&)) {
     return std::all_of(groups.begin(), groups.end(), [&](const auto& group) {
       return std::all_of(group.params().begin(), group.params().end(), fits);
     });
   };
-  if (all(fits_fused)) return Mode::fused;
-  return all(fits_foreach) ? Mode::foreach : Mode::for_loop;
+  if (all(fits_fused)) return Kernels::fused;
+  return all(fits_foreach) ? Kernels::foreach : Kernels::for_loop;
 }
 
 }  // namespace
 
-KernelOptimizer::KernelOptimizer(std::string name, const std::vector<ParamGroup>& groups,
-                                 std::unique_ptr<Options> defaults, KernelOptions kernel)
+Optimizer::Optimizer(std::string name, const std::vector<ParamGroup>& groups,
+                     std::unique_ptr<Options> defaults, ExtraOptions extra)
     : torch::optim::Optimizer(groups, std::move(defaults)),
       name_(std::move(name)),
-      kernel_(std::move(kernel)),
-      mode_(kernel_.mode == Mode::automatic ? choose(param_groups_) : kernel_.mode),
+      extra_(std::move(extra)),
+      kernels_(extra_.kernels == Kernels::automatic ? choose(param_groups_) : extra_.kernels),
       group_values_(std::make_shared<std::vector<GroupValues>>()) {
-  if (!kernel_.lr) return;
-  TORCH_CHECK_VALUE(kernel_.lr->defined() && kernel_.lr->numel() == 1, name_,
+  if (!extra_.lr) return;
+  TORCH_CHECK_VALUE(extra_.lr->defined() && extra_.lr->numel() == 1, name_,
                     ": expected a tensor lr of 1 element");
-  const double lr = kernel_.lr->item<double>();
+  const double lr = extra_.lr->item<double>();
   TORCH_CHECK_VALUE(lr >= 0, name_, ": expected lr >= 0, got ", lr);
   defaults_->set_lr(lr);
   for (auto& group : param_groups_) group.options().set_lr(lr);
   written_lrs_.assign(param_groups_.size(), lr);
 }
 
-void KernelOptimizer::write_lr() {
-  if (!kernel_.lr) return;
+void Optimizer::write_lr() {
+  if (!extra_.lr) return;
   const at::NoGradGuard no_grad;
   for (size_t index = 0; index < param_groups_.size(); ++index) {
     const double lr = param_groups_[index].options().get_lr();
     if (index == written_lrs_.size()) written_lrs_.push_back(lr);
-    if (written_lrs_[index] != lr) kernel_.lr->fill_(lr);
+    if (written_lrs_[index] != lr) extra_.lr->fill_(lr);
     written_lrs_[index] = lr;
   }
 }
 
 // Each parameter once: in C++ `parameters()` names those of a layer as often as the layer occurs.
-void KernelOptimizer::drop_repeats(ParamGroup& group) {
+void Optimizer::drop_repeats(ParamGroup& group) {
   std::unordered_set<const void*> of_others;
   for (size_t i = 0; i < checked_groups_; ++i) {
     for (const auto& p : param_groups_[i].params()) of_others.insert(p.unsafeGetTensorImpl());
@@ -98,15 +98,15 @@ void KernelOptimizer::drop_repeats(ParamGroup& group) {
 }
 
 // A group that was added may not fit the kernels that were chosen for those before it.
-void KernelOptimizer::choose_again() {
-  if (kernel_.mode != Mode::automatic || mode_ == choose(param_groups_)) return;
-  mode_ = choose(param_groups_);
+void Optimizer::choose_again() {
+  if (extra_.kernels != Kernels::automatic || kernels_ == choose(param_groups_)) return;
+  kernels_ = choose(param_groups_);
   renew_states();
   state_replaced();
 }
 
 // Brings every state into the form that the kernels take.
-void KernelOptimizer::renew_states() {
+void Optimizer::renew_states() {
   for (const auto& group : param_groups_) {
     for (const auto& parameter : group.params()) {
       const auto found = state_.find(parameter.unsafeGetTensorImpl());
@@ -116,32 +116,32 @@ void KernelOptimizer::renew_states() {
   }
 }
 
-void KernelOptimizer::check_new_groups() {
+void Optimizer::check_new_groups() {
   for (; checked_groups_ < param_groups_.size(); ++checked_groups_) {
     auto& group = param_groups_[checked_groups_];
     check(group.options());
     drop_repeats(group);
     choose_again();
-    if (mode_ != Mode::fused) continue;
+    if (kernels_ != Kernels::fused) continue;
     for (const auto& parameter : group.params()) check_fused(parameter);
   }
 }
 
-void KernelOptimizer::check_fused(const torch::Tensor& parameter) const {
-  TORCH_CHECK(fits_fused(parameter), name_, ": Mode::fused needs every parameter to be dense, ",
+void Optimizer::check_fused(const torch::Tensor& parameter) const {
+  TORCH_CHECK(fits_fused(parameter), name_, ": Kernels::fused needs every parameter to be dense, ",
               "of float64, float32, float16 or bfloat16, and on a device that has fused ",
               "kernels, got one of ", parameter.scalar_type(), ", strides ",
               parameter.layout() == at::kStrided ? parameter.strides() : at::IntArrayRef{},
               " and layout ", parameter.layout(), " on ", parameter.device());
 }
 
-bool KernelOptimizer::state_fits(size_t group, size_t index, const torch::Tensor& state) const {
+bool Optimizer::state_fits(size_t group, size_t index, const torch::Tensor& state) const {
   const auto& parameter = param_groups_[group].params()[index];
   TORCH_CHECK_VALUE(parameter.grad().sizes() == parameter.sizes(), name_,
                     "::step: expected the gradient of parameter ", index, " of group ", group,
                     " to have its parameter's sizes, ", parameter.sizes(), ", got ",
                     parameter.grad().sizes());
-  if (mode_ == Mode::fused) check_fused(parameter);
+  if (kernels_ == Kernels::fused) check_fused(parameter);
   if (!state.defined()) return true;
   TORCH_CHECK_VALUE(state.sizes() == parameter.sizes(), name_, "::step: expected parameter ", index,
                     " of group ", group, " to have the sizes of its state, ", state.sizes(),
@@ -149,21 +149,21 @@ bool KernelOptimizer::state_fits(size_t group, size_t index, const torch::Tensor
   if (state.device() != parameter.device() || state.scalar_type() != parameter.scalar_type()) {
     return false;
   }
-  return state.is_sparse() || mode_ != Mode::fused || state.strides() == parameter.strides();
+  return state.is_sparse() || kernels_ != Kernels::fused || state.strides() == parameter.strides();
 }
 
 // Fused kernels walk over a state as if it had the strides of its parameter. Of the others a state
 // keeps its own, as in Python: kernels round numbers of 16 bits in ways that depend on strides.
-torch::Tensor KernelOptimizer::like_parameter(const torch::Tensor& parameter,
-                                              const torch::Tensor& tensor) const {
+torch::Tensor Optimizer::like_parameter(const torch::Tensor& parameter,
+                                        const torch::Tensor& tensor) const {
   const auto copy = tensor.detach().to(parameter.device(), parameter.scalar_type(),
                                        /*non_blocking=*/false, /*copy=*/true);
-  if (copy.is_sparse() || mode_ != Mode::fused) return copy;
+  if (copy.is_sparse() || kernels_ != Kernels::fused) return copy;
   return at::empty_like(parameter.detach()).copy_(copy);
 }
 
-torch::Tensor KernelOptimizer::copy_for(const torch::Tensor& parameter, const Tensors& tensors,
-                                        const char* key) const {
+torch::Tensor Optimizer::copy_for(const torch::Tensor& parameter, const Tensors& tensors,
+                                  const char* key) const {
   const auto found = tensors.find(key);
   if (found == tensors.end() || !found->second.defined()) return {};
   TORCH_CHECK_VALUE(found->second.sizes() == parameter.sizes(), name_, ": expected ", key,
@@ -171,21 +171,21 @@ torch::Tensor KernelOptimizer::copy_for(const torch::Tensor& parameter, const Te
   return like_parameter(parameter, found->second);
 }
 
-void KernelOptimizer::rewrite_lr() {
+void Optimizer::rewrite_lr() {
   written_lrs_.assign(param_groups_.size(), std::numeric_limits<double>::quiet_NaN());
   write_lr();
 }
 
-void KernelOptimizer::sync_lr() const {
-  if (!kernel_.lr) return;
-  auto& self = const_cast<KernelOptimizer&>(*this);  // the numbers stand for the tensor
+void Optimizer::sync_lr() const {
+  if (!extra_.lr) return;
+  auto& self = const_cast<Optimizer&>(*this);  // the numbers stand for the tensor
   self.write_lr();
-  const double lr = kernel_.lr->item<double>();
+  const double lr = extra_.lr->item<double>();
   for (auto& group : self.param_groups_) group.options().set_lr(lr);
   self.written_lrs_.assign(param_groups_.size(), lr);
 }
 
-torch::Tensor KernelOptimizer::step(LossClosure closure) {
+torch::Tensor Optimizer::step(LossClosure closure) {
   torch::Tensor loss;
   if (closure) {
     const at::AutoGradMode enable_grad(true);
@@ -195,9 +195,10 @@ torch::Tensor KernelOptimizer::step(LossClosure closure) {
   return loss;
 }
 
-void KernelOptimizer::step_with_amp_scaling(const torch::Tensor& grad_scale,
-                                            const torch::Tensor& found_inf) {
-  TORCH_CHECK(mode_ == Mode::fused, name_, "::step_with_amp_scaling: only Mode::fused can do it");
+void Optimizer::step_with_amp_scaling(const torch::Tensor& grad_scale,
+                                      const torch::Tensor& found_inf) {
+  TORCH_CHECK(kernels_ == Kernels::fused, name_,
+              "::step_with_amp_scaling: only Kernels::fused can do it");
   const auto one_float = [](const torch::Tensor& tensor) {
     return tensor.numel() == 1 && tensor.scalar_type() == at::kFloat;
   };
@@ -207,7 +208,7 @@ void KernelOptimizer::step_with_amp_scaling(const torch::Tensor& grad_scale,
   step_all({grad_scale, found_inf.reshape({})});
 }
 
-bool KernelOptimizer::has_sparse_gradient() const {
+bool Optimizer::has_sparse_gradient() const {
   return std::any_of(param_groups_.begin(), param_groups_.end(), [](const auto& group) {
     return std::any_of(group.params().begin(), group.params().end(), [](const auto& parameter) {
       return parameter.grad().defined() && parameter.grad().is_sparse();
@@ -215,11 +216,11 @@ bool KernelOptimizer::has_sparse_gradient() const {
   });
 }
 
-bool KernelOptimizer::step_supports_amp_scaling() const {
-  return mode_ == Mode::fused && (kernel_.mode == Mode::fused || !has_sparse_gradient());
+bool Optimizer::step_supports_amp_scaling() const {
+  return kernels_ == Kernels::fused && (extra_.kernels == Kernels::fused || !has_sparse_gradient());
 }
 
-void KernelOptimizer::step_all(const Amp& amp) {
+void Optimizer::step_all(const Amp& amp) {
   const at::NoGradGuard no_grad;
   check_new_groups();
   // Before anything is stepped: half a step could not be made again.
@@ -232,7 +233,7 @@ void KernelOptimizer::step_all(const Amp& amp) {
   for (size_t index = 0; index < param_groups_.size(); ++index) step_group(index, amp);
 }
 
-void KernelOptimizer::replace_state(const std::function<void()>& read) {
+void Optimizer::replace_state(const std::function<void()>& read) {
   check_new_groups();  // before they get options that they were not added with
   std::vector<std::unique_ptr<Options>> options;
   for (const auto& group : param_groups_) options.push_back(group.options().clone());
@@ -252,23 +253,24 @@ void KernelOptimizer::replace_state(const std::function<void()>& read) {
   rewrite_lr();
 }
 
-KernelOptimizer::GroupState KernelOptimizer::state_of_group(size_t index) const {
+Optimizer::GroupState Optimizer::state_of_group(size_t index) const {
   GroupState group = {.options = param_groups_[index].options().clone()};
   if (index < group_values_->size()) group.values = group_values_->at(index);
   return group;
 }
 
-void KernelOptimizer::visit_group(GroupState& group, StateVisitor& state) const {
+void Optimizer::visit_group(GroupState& group, StateVisitor& state) const {
   visit_options(*group.options, state);
-  if (kernel_.lr) state.write_only("lr", *kernel_.lr);
-  bool maximize = kernel_.maximize;
+  if (extra_.lr) state.write_only("lr", *extra_.lr);
+  bool maximize = extra_.maximize;
   state("maximize", maximize, false);
-  TORCH_CHECK_VALUE(maximize == kernel_.maximize, name_,
-                    "::load_state_dict: expected maximize=", kernel_.maximize,
+  TORCH_CHECK_VALUE(maximize == extra_.maximize, name_,
+                    "::load_state_dict: expected maximize=", extra_.maximize,
                     ", which is this optimizer's, got ", maximize);
-  state.write_only("foreach", mode_ == Mode::fused ? IValue() : IValue(mode_ == Mode::foreach));
+  state.write_only("foreach",
+                   kernels_ == Kernels::fused ? IValue() : IValue(kernels_ == Kernels::foreach));
   state.write_only("differentiable", false);
-  state.write_only("fused", mode_ == Mode::fused ? IValue(true) : IValue());
+  state.write_only("fused", kernels_ == Kernels::fused ? IValue(true) : IValue());
   for (const char* key : {"base_momentum", "initial_lr", "max_lr", "max_momentum", "min_lr"}) {
     std::optional<double> value;
     if (const auto found = group.values.find(key); found != group.values.end()) {
@@ -280,7 +282,7 @@ void KernelOptimizer::visit_group(GroupState& group, StateVisitor& state) const 
   state.any_length("params", group.params);
 }
 
-IValue KernelOptimizer::state_dict() const {
+IValue Optimizer::state_dict() const {
   sync_lr();
   GenericDict states(c10::IntType::get(), c10::AnyType::get());
   auto groups = StateVisitor::list();
@@ -306,7 +308,7 @@ IValue KernelOptimizer::state_dict() const {
   return all;
 }
 
-void KernelOptimizer::check_loaded(Options& options) const {
+void Optimizer::check_loaded(Options& options) const {
   // LinearLR, for one, may end a rounding below 0: of a loaded rate only NaN is refused.
   const double lr = options.get_lr();
   options.set_lr(std::abs(lr));
@@ -314,7 +316,7 @@ void KernelOptimizer::check_loaded(Options& options) const {
   options.set_lr(lr);
 }
 
-void KernelOptimizer::load_state_dict(const IValue& state_dict) {
+void Optimizer::load_state_dict(const IValue& state_dict) {
   check_new_groups();  // before they get options that they were not added with
   const std::string where = name_ + "::load_state_dict";
   StateVisitor reader(state_dict, where);

@@ -1,4 +1,4 @@
-#include "sconce/optim/kernel_optimizer.hpp"
+#include "sconce/optim/optimizer.hpp"
 
 #include <cmath>
 
@@ -13,8 +13,8 @@
 using Catch::Matchers::ContainsSubstring;
 using sconce::optim::Adam;
 using sconce::optim::AdamW;
-using sconce::optim::KernelOptions;
-using sconce::optim::Mode;
+using sconce::optim::ExtraOptions;
+using sconce::optim::Kernels;
 using sconce::optim::SGD;
 using torch::optim::AdamOptions;
 using torch::optim::AdamWOptions;
@@ -45,7 +45,7 @@ void check_equal(const std::vector<torch::Tensor>& a, const std::vector<torch::T
   }
 }
 
-std::string state_text(const sconce::optim::KernelOptimizer& optimizer) {
+std::string state_text(const sconce::optim::Optimizer& optimizer) {
   std::ostringstream out;
   out << optimizer.state_dict();
   return out.str();
@@ -59,27 +59,29 @@ TEST_CASE("the kernels are fused where all parameters allow it, then foreach, th
   const auto complex = torch::ones({2}, torch::kComplexFloat).requires_grad_();
   const auto gaps = torch::ones({4, 4}).select(1, 0).detach().requires_grad_();
   const auto meta = torch::ones({2}, torch::kMeta).requires_grad_();
-  CHECK(SGD({floats, halves}, SGDOptions(0.1)).mode() == Mode::fused);
-  CHECK(Adam(std::vector<torch::Tensor>{floats.t().detach().requires_grad_()}).mode() ==
-        Mode::fused);
-  CHECK(AdamW({floats, complex}).mode() == Mode::foreach);
-  CHECK(AdamW({floats, gaps}).mode() == Mode::foreach);
-  CHECK(AdamW({floats, meta}).mode() == Mode::for_loop);
-  CHECK(AdamW({floats}, AdamWOptions(), {.mode = Mode::for_loop}).mode() == Mode::for_loop);
+  CHECK(SGD({floats, halves}, SGDOptions(0.1)).kernels() == Kernels::fused);
+  CHECK(Adam(std::vector<torch::Tensor>{floats.t().detach().requires_grad_()}).kernels() ==
+        Kernels::fused);
+  CHECK(AdamW({floats, complex}).kernels() == Kernels::foreach);
+  CHECK(AdamW({floats, gaps}).kernels() == Kernels::foreach);
+  CHECK(AdamW({floats, meta}).kernels() == Kernels::for_loop);
+  CHECK(AdamW({floats}, AdamWOptions(), {.kernels = Kernels::for_loop}).kernels() ==
+        Kernels::for_loop);
   CHECK(SGD({floats}, SGDOptions(0.1)).step_supports_amp_scaling());
   CHECK_FALSE(SGD({floats, complex}, SGDOptions(0.1)).step_supports_amp_scaling());
 }
 
-TEST_CASE("Mode::fused is refused where the kernels would fail or mix up elements") {
-  const KernelOptions fused = {.mode = Mode::fused};
+TEST_CASE("Kernels::fused is refused where the kernels would fail or mix up elements") {
+  const ExtraOptions fused = {.kernels = Kernels::fused};
   for (const auto& p : {torch::ones({2}, torch::kComplexFloat).requires_grad_(),
                         torch::ones({4, 4}).select(1, 0).detach().requires_grad_(),
                         torch::ones({2}, torch::kMeta).requires_grad_(),
                         torch::ones({2}).to(torch::kFloat8_e4m3fn).requires_grad_()}) {
-    CHECK_THROWS_WITH(SGD({p}, SGDOptions(0.1), fused),
-                      ContainsSubstring("sconce::optim::SGD: Mode::fused needs every parameter"));
+    CHECK_THROWS_WITH(
+        SGD({p}, SGDOptions(0.1), fused),
+        ContainsSubstring("sconce::optim::SGD: Kernels::fused needs every parameter"));
     CHECK_THROWS_WITH(AdamW({p}, AdamWOptions(), fused),
-                      ContainsSubstring("sconce::optim::AdamW: Mode::fused needs every"));
+                      ContainsSubstring("sconce::optim::AdamW: Kernels::fused needs every"));
   }
   SGD optimizer({parameter({2})}, SGDOptions(0.1), fused);
   optimizer.add_param_group(
@@ -89,9 +91,9 @@ TEST_CASE("Mode::fused is refused where the kernels would fail or mix up element
 
 TEST_CASE("a step with scaling is refused where it cannot be done") {
   const auto none = torch::zeros({});
-  AdamW loop({parameter({2})}, AdamWOptions(), {.mode = Mode::foreach});
+  AdamW loop({parameter({2})}, AdamWOptions(), {.kernels = Kernels::foreach});
   CHECK_THROWS_WITH(loop.step_with_amp_scaling(none, none),
-                    ContainsSubstring("only Mode::fused can do it"));
+                    ContainsSubstring("only Kernels::fused can do it"));
   AdamW fused({parameter({2})});
   const auto expected = ContainsSubstring("expected float32 tensors of one element");
   CHECK_THROWS_WITH(fused.step_with_amp_scaling({}, {}), expected);
@@ -100,10 +102,10 @@ TEST_CASE("a step with scaling is refused where it cannot be done") {
 }
 
 TEST_CASE("gradients with other strides than their parameter's step the right elements") {
-  for (const auto mode : {Mode::fused, Mode::foreach, Mode::for_loop}) {
+  for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
     auto p = torch::zeros({2, 3}).requires_grad_();
     p.mutable_grad() = torch::arange(6.0).reshape({3, 2}).t();
-    SGD({p}, SGDOptions(1.0), {.mode = mode}).step();
+    SGD({p}, SGDOptions(1.0), {.kernels = kernels}).step();
     CHECK(p.equal(-p.grad()));
   }
 }
@@ -113,12 +115,12 @@ TEST_CASE("a step follows whatever changed since the last one") {
   const std::vector<torch::Tensor> fused = {parameter({5}), parameter({7, 3}), parameter({40000}),
                                             parameter({2, 2})};
   const auto looped = copies(fused);
-  const auto make = [](const std::vector<torch::Tensor>& p, Mode mode) {
+  const auto make = [](const std::vector<torch::Tensor>& p, Kernels kernels) {
     return std::make_unique<AdamW>(std::vector<torch::Tensor>{p[0], p[1], p[2]}, AdamWOptions(0.1),
-                                   KernelOptions{.mode = mode});
+                                   ExtraOptions{.kernels = kernels});
   };
-  const auto a = make(fused, Mode::fused);
-  const auto b = make(looped, Mode::for_loop);
+  const auto a = make(fused, Kernels::fused);
+  const auto b = make(looped, Kernels::for_loop);
   const auto change_both = [&](const auto& change) {
     change(*a, fused);
     change(*b, looped);
@@ -156,8 +158,8 @@ TEST_CASE("a step follows whatever changed since the last one") {
 TEST_CASE("a parameter that is named twice is stepped once, and refused in two groups") {
   const auto p = torch::ones({2}).requires_grad_();
   p.mutable_grad() = torch::ones({2});
-  for (const auto mode : {Mode::fused, Mode::foreach, Mode::for_loop}) {
-    SGD optimizer({p, p}, SGDOptions(1.0).momentum(0.5), {.mode = mode});
+  for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
+    SGD optimizer({p, p}, SGDOptions(1.0).momentum(0.5), {.kernels = kernels});
     const auto before = p.detach().clone();
     optimizer.step();
     CHECK(p.equal(before - 1));
@@ -167,7 +169,7 @@ TEST_CASE("a parameter that is named twice is stepped once, and refused in two g
     CHECK_NOTHROW(torch::load(optimizer, archive));
     CHECK_THROWS_WITH(
         SGD({torch::optim::OptimizerParamGroup({p}), torch::optim::OptimizerParamGroup({p})},
-            SGDOptions(1.0), {.mode = mode}),
+            SGDOptions(1.0), {.kernels = kernels}),
         ContainsSubstring("expected every parameter in one group, got one in two"));
   }
 }
@@ -177,17 +179,17 @@ TEST_CASE("kernels that were chosen automatically are chosen again for a group t
   const std::vector<torch::Tensor> fused = {parameter({5}), parameter({3}, torch::kComplexFloat)};
   const auto looped = copies(fused);
   AdamW a({fused[0]});
-  AdamW b({looped[0]}, AdamWOptions(), {.mode = Mode::for_loop});
+  AdamW b({looped[0]}, AdamWOptions(), {.kernels = Kernels::for_loop});
   for (int i = 0; i < 4; ++i) {
     if (i == 2) {
-      CHECK(a.mode() == Mode::fused);
+      CHECK(a.kernels() == Kernels::fused);
       a.add_param_group({{fused[1]}});
       b.add_param_group({{looped[1]}});
     }
     a.step();
     b.step();
   }
-  CHECK(a.mode() == Mode::foreach);
+  CHECK(a.kernels() == Kernels::foreach);
   check_equal(fused, looped);
 }
 
@@ -369,25 +371,25 @@ TEST_CASE("a step on a GPU gives the CPU's numbers and reads nothing on the host
   sconce::test::require_gpu();
   torch::manual_seed(0);
   const std::vector<torch::Tensor> on_cpu = {parameter({5}), parameter({300, 300})};
-  for (const auto mode : {Mode::fused, Mode::foreach, Mode::for_loop}) {
+  for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
     const auto expected = copies(on_cpu);
     std::vector<torch::Tensor> on_gpu;
     for (const auto& p : on_cpu) {
       on_gpu.push_back(p.detach().to(sconce::gpu()).requires_grad_());
       on_gpu.back().mutable_grad() = p.grad().to(sconce::gpu());
     }
-    AdamW theirs(expected, AdamWOptions(0.1), {.mode = mode});
-    AdamW ours(on_gpu, AdamWOptions(0.1), {.mode = mode});
+    AdamW theirs(expected, AdamWOptions(0.1), {.kernels = kernels});
+    AdamW ours(on_gpu, AdamWOptions(0.1), {.kernels = kernels});
     const auto sgd_options = SGDOptions(0.1).momentum(0.9).dampening(0.5);
-    SGD their_sgd(expected, sgd_options, {.mode = mode});
-    SGD our_sgd(on_gpu, sgd_options, {.mode = mode});
+    SGD their_sgd(expected, sgd_options, {.kernels = kernels});
+    SGD our_sgd(on_gpu, sgd_options, {.kernels = kernels});
     theirs.step();
     their_sgd.step();
     theirs.step();
     their_sgd.step();
     const auto scale = torch::ones({}, sconce::gpu());
     const sconce::test::HostReads reads;
-    if (mode == Mode::fused) {
+    if (kernels == Kernels::fused) {
       ours.step_with_amp_scaling(scale, scale);  // found_inf is 1: both are skipped
       our_sgd.step_with_amp_scaling(scale, scale);
     }
