@@ -1,28 +1,23 @@
 #include "sconce/trainer.hpp"
 
-#include <ATen/Context.h>
-#include <c10/util/accumulate.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
 #include <torch/nn/functional/loss.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <limits>
-#include <ostream>
-#include <string>
+#include <exception>
+#include <set>
 
-#include "fit_progress.hpp"
 #include "resolve_device.hpp"
-#include "sconce/amp/autocast.hpp"
-#include "sconce/distributed/process_group.hpp"
-#include "sconce/io/checkpoint.hpp"
+#include "sconce/metrics/classification.hpp"
 #include "sconce/nn/clip_grad.hpp"
-#include "sconce/nn/data_parallel.hpp"
-#include "sconce/optim/ema.hpp"
-#include "sconce/optim/kernel_optimizer.hpp"
-#include "sconce/optim/lr_scheduler.hpp"
+#include "sconce/optim/optimizer.hpp"
 #include "sconce/stopwatch.hpp"
-#include "state_values.hpp"
+#include "state/state_visitor.hpp"
+#include "training/fit_progress.hpp"
 
 namespace sconce {
 
@@ -44,37 +39,14 @@ torch::Device choose_device(const TrainerOptions& options) {
   return options.num_gpus > 0 ? try_gpu() : cpu();
 }
 
-// LibTorch's precision of float32, which is one for the process, put back at the end of the scope.
-class Tf32Guard {
- public:
-  explicit Tf32Guard(Precision precision) {
-    if (precision != Precision::tf32) return;
-    auto& context = at::globalContext();
-    before_ = {name_of(context.float32MatmulPrecision()), context.allowTF32CuDNN()};
-    context.setFloat32MatmulPrecision("high");
-    context.setAllowTF32CuDNN(true);
-  }
-  ~Tf32Guard() {
-    if (!before_) return;
-    at::globalContext().setFloat32MatmulPrecision(before_->first);
-    at::globalContext().setAllowTF32CuDNN(before_->second);
-  }
-  Tf32Guard(const Tf32Guard&) = delete;
-  Tf32Guard& operator=(const Tf32Guard&) = delete;
+torch::Tensor cross_entropy(const torch::Tensor& output, const torch::Tensor& target) {
+  return torch::nn::functional::cross_entropy(output, target);
+}
 
- private:
-  static const char* name_of(at::Float32MatmulPrecision precision) {
-    if (precision == at::Float32MatmulPrecision::HIGHEST) return "highest";
-    return precision == at::Float32MatmulPrecision::HIGH ? "high" : "medium";
-  }
-
-  std::optional<std::pair<const char*, bool>> before_ = {};
-};
-
-amp::AutocastOptions autocast_options(Precision precision) {
-  const bool enabled = precision == Precision::bf16 || precision == Precision::fp16;
-  return {.dtype = precision == Precision::fp16 ? torch::kHalf : torch::kBFloat16,
-          .enabled = enabled};
+Metrics choose_metrics(const TrainerOptions& options) {
+  if (options.metrics) return *options.metrics;
+  if (options.loss) return {};
+  return {{"acc", std::make_shared<metrics::Accuracy>()}};
 }
 
 // The modes of a module and of all in it, put back at the end of the scope.
@@ -88,7 +60,6 @@ class ModeGuard {
   }
   ~ModeGuard() {
     module_.train(training_);
-    // A module comes before its parts, so theirs are the last word.
     for (const auto& [part, training] : parts_) part->train(training);
   }
   ModeGuard(const ModeGuard&) = delete;
@@ -100,55 +71,56 @@ class ModeGuard {
   std::vector<std::pair<std::shared_ptr<torch::nn::Module>, bool>> parts_;
 };
 
-// Sums over the batches of an epoch, kept on the device until the epoch's end.
-class Sums {
+// A verb of callbacks that opens a scope, for each in the order given, and the one that closes it,
+// in reverse: at the end of the scope, for those that were opened. What closing throws while
+// another exception is under way is lost.
+class CallbackScope {
  public:
-  explicit Sums(torch::Device device)
-      : sums_(torch::zeros({2}, torch::TensorOptions(torch::kDouble).device(device))) {}
+  using Verb = void (TrainerCallback::*)(Fit&);
 
-  // This process' sums and examples (3,), on the device, and back.
-  torch::Tensor state() const { return torch::cat({sums_, sums_.new_full({1}, examples_)}); }
-  void load(const torch::Tensor& state) {
-    sums_.copy_(state.narrow(0, 0, 2));
-    examples_ = static_cast<int64_t>(state[2].item<double>());
+  CallbackScope(const std::vector<TrainerCallback*>& callbacks, Fit& fit, Verb opening,
+                Verb closing)
+      : fit_(fit), closing_(closing) {
+    for (auto* callback : callbacks) {
+      try {
+        (callback->*opening)(fit);
+      } catch (...) {
+        close_quietly();
+        throw;
+      }
+      opened_.push_back(callback);
+    }
   }
+  ~CallbackScope() { close_quietly(); }
+  CallbackScope(const CallbackScope&) = delete;
+  CallbackScope& operator=(const CallbackScope&) = delete;
 
-  void add(const torch::Tensor& loss, const torch::Tensor& output, const torch::Tensor& target) {
-    sums_[0] += loss.detach() * target.size(0);
-    add(output, target);
-  }
-  void add(const torch::Tensor& output, const torch::Tensor& target) {
-    const auto classes = output.detach().argmax(1);
-    TORCH_CHECK(classes.sizes() == target.sizes(), "sconce::Trainer: expected a target of sizes ",
-                classes.sizes(), ", got ", target.sizes(), ": a class for each of the logits ",
-                output.sizes());
-    const auto answers = c10::multiply_integers(target.sizes().slice(1));  // of an example
-    sums_[1] += classes.eq(target).sum(torch::kDouble) / answers;
-    examples_ += target.size(0);
-  }
-
-  struct Means {
-    double loss;
-    double accuracy;
-    int64_t examples;
-  };
-
-  // Of this process, or of all in the group: the one read from the device.
-  Means means(const distributed::ProcessGroup* group) const {
-    torch::Tensor sums = state();
-    if (group != nullptr) group->all_reduce(sums);
-    sums = sums.cpu();
-    const double* of_all = sums.const_data_ptr<double>();
-    const double loss = of_all[0] / of_all[2];
-    // A nan may have a sign, which it would be printed with.
-    return {std::isnan(loss) ? std::abs(loss) : loss, of_all[1] / of_all[2],
-            static_cast<int64_t>(of_all[2])};
+  void close() {
+    while (!opened_.empty()) {
+      auto* callback = opened_.back();
+      opened_.pop_back();
+      (callback->*closing_)(fit_);
+    }
   }
 
  private:
-  torch::Tensor sums_;  // (2,): loss times examples, and shares of right answers, one an example
-  int64_t examples_ = 0;
+  void close_quietly() {
+    while (!opened_.empty()) {
+      try {
+        close();
+      } catch (...) {  // the first error is the one to tell
+      }
+    }
+  }
+
+  Fit& fit_;
+  Verb closing_;
+  std::vector<TrainerCallback*> opened_ = {};
 };
+
+void call_all(const std::vector<TrainerCallback*>& callbacks, Fit& fit, CallbackScope::Verb verb) {
+  for (auto* callback : callbacks) (callback->*verb)(fit);
+}
 
 void check_batches(int64_t batches, const char* who, const char* expected) {
   TORCH_CHECK(batches > 0, who, ": expected ", expected, ", got no batch");
@@ -157,8 +129,8 @@ void check_batches(int64_t batches, const char* who, const char* expected) {
 // A rank with more batches than another would wait for it in vain.
 void check_ranks(const distributed::ProcessGroup& group, int64_t batches, torch::Device device,
                  const char* who) {
-  const auto own = torch::full({1}, batches, torch::TensorOptions(torch::kLong).device(device));
-  const auto of_ranks = torch::cat(group.all_gather(own)).cpu();
+  const auto own = at::full({1}, batches, at::TensorOptions(at::kLong).device(device));
+  const auto of_ranks = at::cat(group.all_gather(own)).cpu();
   const auto* each = of_ranks.const_data_ptr<int64_t>();
   for (int rank = 0; rank < group.world_size(); ++rank) {
     TORCH_CHECK(each[rank] == each[0], who,
@@ -176,331 +148,355 @@ std::vector<torch::Tensor> parameters_of(const torch::optim::Optimizer& optimize
   return all;
 }
 
-// std::format is missing from some of the supported compilers.
-template <class... A>
-std::string format(const char* pattern, A... values) {
-  std::string text(static_cast<size_t>(std::snprintf(nullptr, 0, pattern, values...)), '\0');
-  std::snprintf(text.data(), text.size() + 1, pattern, values...);
-  return text;
+optim::Optimizer& with_state(torch::optim::Optimizer& optimizer) {
+  auto* of_sconce = dynamic_cast<optim::Optimizer*>(&optimizer);
+  TORCH_CHECK(of_sconce != nullptr, "sconce::Trainer::fit: expected, beside a checkpoint, one of ",
+              "sconce's optimizers, got another");
+  return *of_sconce;
 }
 
-// "loss 0.123, train acc 0.987, test acc 0.965", as the book prints it.
-std::string describe(const EpochMetrics& epoch) {
-  std::string text = format("loss %.3f, train acc %.3f", epoch.loss, epoch.train_acc);
-  if (epoch.test_acc) text += format(", test acc %.3f", *epoch.test_acc);
-  return text;
+Stateful state_of(torch::optim::Optimizer& optimizer) {
+  return {[&] { return with_state(optimizer).state_dict(); },
+          [&](const c10::IValue& state) { with_state(optimizer).load_state_dict(state); },
+          c10::demangle(typeid(optimizer).name())};
+}
+
+NamedStates states_of(const ModelSteps& model, torch::optim::Optimizer& optimizer,
+                      amp::GradScaler& scaler, const std::vector<TrainerCallback*>& callbacks) {
+  NamedStates states = {
+      {"model", model.saved}, {"optimizer", state_of(optimizer)}, {"scaler", scaler}};
+  std::set<std::string> names;
+  for (auto* callback : callbacks) {
+    auto state = callback->state();
+    if (!state) continue;
+    TORCH_CHECK(names.insert(callback->name()).second, "sconce::Trainer::fit: expected callbacks ",
+                "with a state to have different names, got two called '", callback->name(), "'");
+    states.emplace_back(callback->name(), std::move(*state));
+  }
+  return states;
 }
 
 }  // namespace
 
-double FitResult::examples_per_second() const {
-  if (epochs.empty()) return std::numeric_limits<double>::quiet_NaN();
-  double examples = 0;
-  double seconds = 0;
-  for (const auto& epoch : epochs) {
-    examples += static_cast<double>(epoch.examples);
-    seconds += epoch.seconds;
-  }
-  return examples / seconds;
-}
-
-struct Trainer::Epoch {
-  explicit Epoch(torch::Device device) : sums(device), stopwatch(device) {}
-  double seconds() const { return seconds_before + stopwatch.seconds(); }
-
-  int64_t batch = 0;  // batches done
-  Sums sums;
-  double seconds_before = 0;  // in earlier processes
-  Stopwatch stopwatch;
-};
-
-class Trainer::Saver {
+// The sums of the loss and of the metrics over the batches done of an epoch, on the device until
+// its end.
+class Trainer::Epoch {
  public:
-  Saver(Trainer& trainer, const Model& model, torch::optim::Optimizer& optimizer,
-        const FitData& data)
-      : trainer_(trainer), data_(data), group_(trainer.options_.process_group) {
-    auto* kernel_optimizer = dynamic_cast<optim::KernelOptimizer*>(&optimizer);
-    auto* replicas = dynamic_cast<nn::DataParallelBase*>(&model.module);
-    auto* module = replicas ? replicas->children().front().get() : &model.module;
-    parts_ = {module, kernel_optimizer, data.scheduler, &trainer.scaler_, data.ema};
-    TORCH_CHECK(data.save_every >= 0, who, "expected save_every of at least 0, got ",
-                data.save_every);
-    if (data.checkpoint == nullptr) {
-      TORCH_CHECK(data.save_every == 0 && !data.should_stop, who, "expected a checkpoint beside ",
-                  "save_every or should_stop");
-      return;
+  Epoch(torch::Device device, const Metrics& metrics)
+      : loss_(at::zeros({1}, at::TensorOptions(at::kDouble).device(device))),
+        metrics_(metrics),
+        stopwatch_(device) {}
+
+  // Begins anew, unless it goes on from `batch`.
+  void begin(int64_t batch = 0) {
+    stopwatch_.restart();
+    if (batch > 0) return;
+    loss_.zero_();
+    examples_ = 0;
+    seconds_before_ = 0;
+    for (const auto& [name, metric] : metrics_) metric->reset();
+  }
+
+  double seconds() const { return seconds_before_ + stopwatch_.seconds(); }
+  int64_t examples() const { return examples_; }
+
+  void add(const StepOutput& step, int64_t examples) {
+    loss_ += step.loss.detach() * examples;
+    examples_ += examples;
+    TORCH_CHECK(
+        step.output.defined() || metrics_.empty(),
+        "sconce::Trainer: expected a training_step that returns a StepOutput with what the ",
+        "metrics are to get, or no metrics");
+    if (metrics_.empty()) return;
+    const auto output = step.output.detach();
+    for (const auto& [name, metric] : metrics_) metric->update(output, step.target);
+  }
+
+  // How far the fit is, with every rank's sums of the epoch under way, in rank order.
+  c10::IValue progress(const Fit& fit) const {
+    const auto ranks = fit.process_group.all_gather(fit.batch > 0 ? sums() : loss_.new_empty({0}));
+    return as_state(FitProgress{.batches = fit.batches,
+                                .accumulate = fit.accumulate,
+                                .epochs = fit.epochs,
+                                .sums = at::stack(ranks),
+                                .seconds = fit.batch > 0 ? seconds() : 0});
+  }
+
+  void load_progress(Fit& fit, const c10::IValue& state) {
+    constexpr auto who = "sconce::Trainer::fit: expected ";
+    auto saved = from_state<FitProgress>(state, "sconce::Trainer::fit: a checkpoint's 'extra'");
+    TORCH_CHECK(saved.batches == fit.batches, who, saved.batches,
+                " training batches, as the checkpoint was saved with, got ", fit.batches);
+    TORCH_CHECK(saved.accumulate == fit.accumulate, who, "accumulate_grad_batches ",
+                saved.accumulate, ", as the checkpoint was saved with, got ", fit.accumulate);
+    fit.epochs = std::move(saved.epochs);
+    if (fit.batch == 0) return;
+    const int64_t size = sums().numel();
+    TORCH_CHECK(
+        saved.sums.dim() == 2 && saved.sums.size(0) > fit.process_group.rank() &&
+            saved.sums.size(1) == size,
+        who,
+        "the metrics that the checkpoint was saved with within an epoch, of sums of the sizes ",
+        saved.sums.sizes(), ", got others, of ", size,
+        " sums; one that an earlier sconce saved within an epoch cannot be resumed");
+    const auto row = saved.sums[fit.process_group.rank()];
+    const auto own = row.to(at::kCPU, at::kDouble).contiguous();
+    loss_.copy_(own.narrow(0, 0, 1));
+    set_examples_and_metrics(own);
+    seconds_before_ = saved.seconds;
+  }
+
+  struct Values {
+    double loss;
+    MetricValues metrics;
+  };
+
+  // The loss and the metrics that are one number, of all ranks: the one read from the device. The
+  // metrics then hold the sums of all.
+  Values values(const distributed::ProcessGroup& group, const std::string& prefix) {
+    torch::Tensor all = sums();
+    group.all_reduce(all);
+    all = all.cpu();
+    set_examples_and_metrics(all);
+    const double loss = all.const_data_ptr<double>()[0] / static_cast<double>(examples_);
+    // A nan may have a sign, which it would be printed with.
+    Values values = {std::isnan(loss) ? std::abs(loss) : loss, {}};
+    for (const auto& [name, metric] : metrics_) {
+      const auto value = metric->compute().to(at::kCPU, at::kDouble);
+      if (value.numel() == 1) values.metrics.insert(prefix + name, *value.const_data_ptr<double>());
     }
-    TORCH_CHECK(kernel_optimizer != nullptr, who, "expected, beside a checkpoint, one of ",
-                "sconce's optimizers, got another");
-    TORCH_CHECK(group_ == nullptr || group_ == data.checkpoint->process_group(), who,
-                "expected a checkpoint of the trainer's process group, got one of another");
-    TORCH_CHECK(!trainer.options_.fast_dev_run, who, "expected no checkpoint beside fast_dev_run");
-  }
-
-  // Goes on where the checkpoint was, if there is one.
-  void load(FitResult& result, Epoch& epoch) {
-    if (data_.checkpoint == nullptr) return;
-    data_.checkpoint->lock();
-    const Settings given = settings();
-    const auto saved = data_.checkpoint->load(parts_);
-    if (!saved) return;
-    const FitProgress progress = as_fit_progress(saved->extra);
-    TORCH_CHECK(progress.batches == data_.train.size(), who, "expected ", progress.batches,
-                " training batches, as the checkpoint was saved with, got ", data_.train.size());
-    const int64_t accumulate = trainer_.options_.accumulate_grad_batches;
-    TORCH_CHECK(progress.accumulate == accumulate, who, "expected accumulate_grad_batches ",
-                progress.accumulate, ", as the checkpoint was saved with, got ", accumulate);
-    const std::string changes = describe_changes(given, settings());
-    if (!changes.empty() && (group_ == nullptr || group_->rank() == 0)) {
-      TORCH_WARN(who, "goes on with what the checkpoint was saved with: ", changes);
-    }
-    result.epochs = progress.epochs;
-    epoch.batch = saved->batch;
-    epoch.sums.load(progress.sums[group_ == nullptr ? 0 : group_->rank()]);
-    epoch.seconds_before = progress.seconds;
-  }
-
-  // After a step within an epoch: saves where it is time to, and says whether to stop.
-  bool save_step(const FitResult& result, const Epoch& epoch) {
-    if (data_.checkpoint == nullptr) return false;
-    const int64_t accumulate = trainer_.options_.accumulate_grad_batches;
-    const bool is_time = data_.save_every > 0 && epoch.batch / accumulate % data_.save_every == 0;
-    if (group_ != nullptr && !is_time) return false;
-    const bool stop = should_stop();
-    if (is_time || stop) save(result, epoch, {});
-    return stop;
-  }
-
-  // After an epoch and its test.
-  bool save_epoch(const FitResult& result) {
-    if (data_.checkpoint == nullptr) return false;
-    const bool stop = should_stop();
-    save(result, Epoch(trainer_.device_), result.epochs.back().test_acc);
-    return stop;
+    return values;
   }
 
  private:
-  static constexpr auto who = "sconce::Trainer::fit: ";
-
-  Settings settings() const {
-    return settings_of(parts_.optimizer->state_dict(),
-                       data_.scheduler ? data_.scheduler->state_dict() : c10::IValue());
+  // This process' sums, on the device: loss, examples, then the metrics'.
+  torch::Tensor sums() const {
+    std::vector<torch::Tensor> all = {loss_, at::full({1}, examples_, loss_.options())};
+    for (const auto& [name, metric] : metrics_) all.push_back(metric->sums().to(loss_.device()));
+    return at::cat(all);
   }
 
-  // Whether any rank is to stop.
-  bool should_stop() const {
-    if (!data_.should_stop) return false;
-    const bool stop = data_.should_stop();
-    if (group_ == nullptr) return stop;
-    const auto flag =
-        torch::full({1}, stop ? 1 : 0, torch::dtype(torch::kInt).device(trainer_.device_));
-    group_->all_reduce(flag, distributed::ReduceOp::max);
-    return flag.item<int>() > 0;
+  // From sums on the CPU.
+  void set_examples_and_metrics(const torch::Tensor& sums) {
+    examples_ = static_cast<int64_t>(sums.const_data_ptr<double>()[1]);
+    int64_t next = 2;
+    for (const auto& [name, metric] : metrics_) {
+      const int64_t size = metric->sums().numel();
+      metric->set_sums(sums.narrow(0, next, size));
+      next += size;
+    }
   }
 
-  void save(const FitResult& result, const Epoch& epoch, std::optional<double> metric) {
-    const auto own = epoch.sums.state();
-    const auto sums =
-        group_ == nullptr ? own.unsqueeze(0) : torch::stack(group_->all_gather(own));  // (ranks, 3)
-    const FitProgress progress = {data_.train.size(), trainer_.options_.accumulate_grad_batches,
-                                  result.epochs, sums, epoch.seconds()};
-    const auto epochs = static_cast<int64_t>(result.epochs.size());
-    data_.checkpoint->save(parts_, {epochs, epoch.batch, as_ivalue(progress)}, metric);
-  }
-
-  Trainer& trainer_;
-  const FitData& data_;
-  const distributed::ProcessGroup* group_;
-  io::RunParts parts_ = {};
+  torch::Tensor loss_;  // (1,): loss times examples
+  int64_t examples_ = 0;
+  const Metrics& metrics_;
+  double seconds_before_ = 0;  // in earlier processes
+  Stopwatch stopwatch_;
 };
 
 Trainer::Trainer(TrainerOptions options)
-    : options_(options),
-      device_(choose_device(options)),
-      scaler_({.device = device_.type(), .enabled = options.precision == Precision::fp16}) {
-  TORCH_CHECK(options.max_epochs >= 1, "sconce::Trainer: expected max_epochs of at least 1, got ",
-              options.max_epochs);
-  TORCH_CHECK(std::isfinite(options.gradient_clip_val) && options.gradient_clip_val >= 0,
+    : options_(std::move(options)),
+      device_(choose_device(options_)),
+      precision_(options_.precision, device_),
+      loss_(options_.loss ? options_.loss : Loss(cross_entropy)),
+      metrics_(choose_metrics(options_)) {
+  TORCH_CHECK(options_.max_epochs >= 1, "sconce::Trainer: expected max_epochs of at least 1, got ",
+              options_.max_epochs);
+  TORCH_CHECK(std::isfinite(options_.gradient_clip_val) && options_.gradient_clip_val >= 0,
               "sconce::Trainer: expected a gradient_clip_val of at least 0, got ",
-              options.gradient_clip_val);
-  TORCH_CHECK(options.accumulate_grad_batches >= 1,
+              options_.gradient_clip_val);
+  TORCH_CHECK(options_.accumulate_grad_batches >= 1,
               "sconce::Trainer: expected accumulate_grad_batches of at least 1, got ",
-              options.accumulate_grad_batches);
-  TORCH_CHECK(options.precision != Precision::tf32 || device_.is_cuda(),
-              "sconce::Trainer: expected a GPU for Precision::tf32, got ", device_);
+              options_.accumulate_grad_batches);
+  TORCH_CHECK(options_.save_every >= 0, "sconce::Trainer: expected save_every of at least 0, got ",
+              options_.save_every);
+  for (const auto& [name, metric] : metrics_) {
+    TORCH_CHECK(metric, "sconce::Trainer: expected a metric for '", name, "', got null");
+  }
 }
 
-data::Dataset Trainer::prepare_batch(const data::Dataset& batch) const {
+torch::Tensor Trainer::to_device(const torch::Tensor& tensor) const {
   // Only towards a GPU: a copy to the CPU that nobody waits for is read before it is there.
-  const bool non_blocking = device_.is_cuda();
-  return {batch.data.to(device_, non_blocking), batch.target.to(device_, non_blocking)};
+  return tensor.defined() ? tensor.to(device_, /*non_blocking=*/device_.is_cuda()) : tensor;
 }
 
-void Trainer::check_fit(const Model& model, const FitData& data, const char* who) const {
-  const auto* group = options_.process_group;
-  TORCH_CHECK(group == nullptr || model.no_sync, who, ": expected, beside a process group, a ",
+void Trainer::check_fit(const ModelSteps& model, const BatchLoader& train, const char* who) const {
+  const auto& group = options_.process_group;
+  const bool is_alone = group.world_size() == 1;
+  TORCH_CHECK(is_alone || model.no_sync, who, ": expected, in a process group of several, a ",
               "sconce::nn::DistributedDataParallel, got another model");
   if (model.no_sync) {
     const auto device = model.module.parameters().front().device();
     TORCH_CHECK(device == device_, who, ": expected the module of the DistributedDataParallel on ",
                 device_, " from its construction on, got it on ", device);
   }
-  if (group != nullptr) check_ranks(*group, data.train.size(), device_, who);
-  check_batches(data.train.size(), who, "training data");
-  if (data.test && group == nullptr) check_batches(data.test->size(), who, "test data");
+  if (!is_alone) check_ranks(group, train.size(), device_, who);
+  check_batches(train.size(), who, "training data");
 }
 
-// The step after a OneCycleLR's last throws, and would do so late.
-void Trainer::check_schedule(const FitData& data, int epochs_done, int64_t batches_done) const {
-  const auto* schedule = dynamic_cast<const optim::lr_scheduler::OneCycleLR*>(data.scheduler);
-  if (schedule == nullptr) return;
-  const auto steps_of = [&](int64_t batches) {
-    const int64_t accumulate = options_.accumulate_grad_batches;
-    return (batches + accumulate - 1) / accumulate;
-  };
-  const bool by_steps = data.interval == SchedulerInterval::step;
-  const int64_t of_epoch = by_steps ? steps_of(options_.fast_dev_run ? 1 : data.train.size()) : 1;
-  const int64_t max_epochs = options_.fast_dev_run ? 1 : options_.max_epochs;
-  const int64_t left =
-      (max_epochs - epochs_done) * of_epoch - (by_steps ? steps_of(batches_done) : 0);
-  const std::string who = "sconce::Trainer::fit";
-  const int64_t done = require_count(schedule->state_dict(), "last_epoch", who);
-  const int64_t total = require_count(schedule->state_dict(), "total_steps", who);
-  TORCH_CHECK(left <= 0 || done + left <= total, who, ": expected a OneCycleLR of at least ",
-              done + left, " steps, for ", max_epochs, " epochs, got one of ", total,
-              "; from a checkpoint comes one of as many as it was saved with");
+Fit Trainer::fit_of(const ModelSteps& model, torch::optim::Optimizer& optimizer,
+                    const BatchLoader& train) {
+  return {.model = model.saved,
+          .optimizer = optimizer,
+          .scaler = scaler(),
+          .device = device_,
+          .process_group = options_.process_group,
+          .max_epochs = options_.fast_dev_run ? 1 : options_.max_epochs,
+          .batches = options_.fast_dev_run ? 1 : train.size(),
+          .accumulate = options_.accumulate_grad_batches,
+          .progress = {}};
 }
 
-FitResult Trainer::fit_model(const Model& model, torch::optim::Optimizer& optimizer,
+FitResult Trainer::fit_model(const ModelSteps& model, torch::optim::Optimizer& optimizer,
                              const FitData& data) {
-  check_fit(model, data, "sconce::Trainer::fit");
+  check_fit(model, data.train, "sconce::Trainer::fit");
+  if (data.test && options_.process_group.world_size() == 1) {
+    check_batches(data.test->size(), "sconce::Trainer::fit", "test data");
+  }
   prepare_model(model.module);
-  std::ostream* log =
-      options_.process_group && options_.process_group->rank() > 0 ? nullptr : options_.log;
-  const int max_epochs = options_.fast_dev_run ? 1 : options_.max_epochs;
-  FitData of_epoch = data;
-  Saver saver(*this, model, optimizer, data);
-  FitResult result;
-  Epoch epoch(device_);
-  saver.load(result, epoch);
-  check_schedule(data, static_cast<int>(result.epochs.size()), epoch.batch);
-  for (int i = static_cast<int>(result.epochs.size()); i < max_epochs;
-       ++i, epoch = Epoch(device_)) {
-    of_epoch.train.set_epoch(i);
-    const auto metrics = train_model(model, optimizer, of_epoch, epoch,
-                                     [&] { return saver.save_step(result, epoch); });
-    result.stopped = !metrics;
-    if (result.stopped) return result;
-    result.epochs.push_back(*metrics);
-    result.epochs.back().epoch = i + 1;
-    if (data.test) {
-      std::optional<optim::ExponentialMovingAverage::SwapGuard> averages;
-      if (data.ema != nullptr) averages.emplace(*data.ema);
-      result.epochs.back().test_acc = test_model(model, *data.test);
-    }
-    if (log != nullptr) {
-      *log << "epoch " << i + 1 << '/' << max_epochs << ": " << describe(result.epochs.back())
-           << std::endl;
-    }
-    result.stopped = saver.save_epoch(result) && i + 1 < max_epochs;
-    if (result.stopped) return result;
+  Epoch epoch(device_, metrics_);
+  Fit fit = fit_of(model, optimizer, data.train);
+  fit.states = states_of(model, optimizer, scaler(), data.callbacks);
+  fit.progress = {[&] { return epoch.progress(fit); },
+                  [&](const c10::IValue& state) { epoch.load_progress(fit, state); }};
+  if (!options_.fast_dev_run) call_all(data.callbacks, fit, &TrainerCallback::load);
+  CallbackScope scope(data.callbacks, fit, &TrainerCallback::on_fit_begin,
+                      &TrainerCallback::on_fit_end);
+  BatchLoader train = data.train;
+  bool stopped = agree_to_stop(fit);
+  while (!stopped && std::ssize(fit.epochs) < fit.max_epochs) {
+    train.set_epoch(std::ssize(fit.epochs));
+    stopped = !train_epoch(model, fit, train.begin(fit.batch), data.callbacks, epoch);
+    if (stopped) break;
+    if (data.test) test_epoch(model, fit, data);
+    call_all(data.callbacks, fit, &TrainerCallback::on_epoch_end);
+    stopped =
+        pause(fit, data.callbacks, /*is_time=*/true) && std::ssize(fit.epochs) < fit.max_epochs;
   }
-  if (log != nullptr) {
-    *log << describe(result.epochs.back()) << '\n'
-         << format("%.1f", result.examples_per_second()) << " examples/sec on " << device_
-         << std::endl;
+  scope.close();
+  return {std::move(fit.epochs), stopped};
+}
+
+EpochMetrics Trainer::fit_model_epoch(const ModelSteps& model, torch::optim::Optimizer& optimizer,
+                                      const BatchLoader& train) {
+  check_fit(model, train, "sconce::Trainer::fit_epoch");
+  Epoch epoch(device_, metrics_);
+  Fit fit = fit_of(model, optimizer, train);
+  train_epoch(model, fit, train.begin(), {}, epoch);
+  return std::move(fit.epochs.front());
+}
+
+// Whether any rank is to stop, so that all stop at the same step.
+bool Trainer::agree_to_stop(Fit& fit) const {
+  if (fit.process_group.world_size() > 1) {
+    const auto options = at::TensorOptions(at::kInt).device(device_);
+    const auto flag = at::full({1}, fit.should_stop ? 1 : 0, options);
+    fit.process_group.all_reduce(flag, distributed::ReduceOp::max);
+    fit.should_stop = flag.item<int>() > 0;
   }
-  return result;
+  return fit.should_stop;
 }
 
-std::pair<torch::Tensor, torch::Tensor> Trainer::output_and_loss(const Model& model,
-                                                                 const torch::Tensor& x,
-                                                                 const torch::Tensor& y) const {
-  const amp::AutocastGuard autocast(device_.type(), autocast_options(options_.precision));
-  torch::Tensor output = model.train(x);  // (N, classes)
-  torch::Tensor loss = torch::nn::functional::cross_entropy(output, y);
-  return {std::move(output), std::move(loss)};
+// Where a fit is saved, if it is time to, and stopped. Ranks agree about it here and nowhere else.
+bool Trainer::pause(Fit& fit, const Callbacks& callbacks, bool is_time) const {
+  const bool is_alone = fit.process_group.world_size() == 1;
+  if (!is_time && !is_alone) return false;
+  const bool stops = agree_to_stop(fit);
+  if ((is_time || stops) && !options_.fast_dev_run) {
+    call_all(callbacks, fit, &TrainerCallback::save);
+  }
+  return stops;
 }
 
-EpochMetrics Trainer::train_epoch(const Model& model, torch::optim::Optimizer& optimizer,
-                                  const FitData& data) {
-  TORCH_CHECK(data.checkpoint == nullptr && data.save_every == 0 && !data.should_stop,
-              "sconce::Trainer::fit_epoch: expected no checkpoint, save_every or should_stop, ",
-              "which fit takes");
-  Epoch epoch(device_);
-  return *train_model(model, optimizer, data, epoch, {});
-}
-
-std::optional<EpochMetrics> Trainer::train_model(const Model& model,
-                                                 torch::optim::Optimizer& optimizer,
-                                                 const FitData& data, Epoch& epoch,
-                                                 const std::function<bool()>& after_step) {
+// What is left of the epoch; returns whether it came to its end.
+bool Trainer::train_epoch(const ModelSteps& model, Fit& fit, const BatchLoader::Next& next,
+                          const Callbacks& callbacks, Epoch& epoch) {
   model.module.train();
-  epoch.stopwatch.restart();
-  const Tf32Guard tf32(options_.precision);
-  const int64_t batches = options_.fast_dev_run ? 1 : data.train.size();
-  auto batch = data.train.begin();
-  for (int64_t i = 0; i < epoch.batch; ++i) ++batch;
-  while (epoch.batch < batches) {
-    const int64_t of_step =
-        std::min<int64_t>(options_.accumulate_grad_batches, batches - epoch.batch);
-    optimizer.zero_grad();
-    for (int64_t i = 0; i < of_step; ++i, ++batch) {
-      const bool sync = i + 1 == of_step || !model.no_sync;
+  epoch.begin(fit.batch);
+  const auto settings = precision_.settings();
+  while (fit.batch < fit.batches) {
+    const int64_t of_step = std::min(fit.accumulate, fit.batches - fit.batch);
+    fit.optimizer.zero_grad();
+    for (int64_t i = 1; i <= of_step; ++i) {
+      const bool sync = i == of_step || !model.no_sync;
       const std::shared_ptr<void> no_sync = sync ? nullptr : model.no_sync();
-      const auto [x, y] = prepare_batch(*batch);
-      const auto [output, loss] = output_and_loss(model, x, y);
-      scaler_.scale(of_step == 1 ? loss : loss / of_step).backward();
-      epoch.sums.add(loss, output, y);
+      Batch batch = next();
+      batch.to(device_);
+      epoch.add(backward(model, batch, of_step), batch.size());
     }
-    step(optimizer, data);
-    epoch.batch += of_step;
-    if (after_step && epoch.batch < batches && after_step()) return {};
-  }
-  if (data.scheduler != nullptr && data.interval == SchedulerInterval::epoch) {
-    data.scheduler->step();
+    call_all(callbacks, fit, &TrainerCallback::on_before_step);
+    step(fit.optimizer);
+    fit.batch += of_step;
+    call_all(callbacks, fit, &TrainerCallback::on_after_step);
+    const bool is_time =
+        options_.save_every > 0 && fit.batch / fit.accumulate % options_.save_every == 0;
+    if (fit.batch < fit.batches && pause(fit, callbacks, is_time)) return false;
   }
   const double seconds = epoch.seconds();
-  const auto [loss, accuracy, examples] = epoch.sums.means(options_.process_group);
-  return EpochMetrics{
-      .epoch = 1, .loss = loss, .train_acc = accuracy, .examples = examples, .seconds = seconds};
+  auto [loss, metrics] = epoch.values(options_.process_group, "train_");
+  fit.epochs.push_back({.epoch = static_cast<int>(fit.epochs.size()) + 1,
+                        .loss = loss,
+                        .metrics = std::move(metrics),
+                        .examples = epoch.examples(),
+                        .seconds = seconds});
+  fit.batch = 0;
+  return true;
 }
 
-void Trainer::step(torch::optim::Optimizer& optimizer, const FitData& data) {
+// Adds the gradients of one batch of a step, and returns what the batch came to.
+StepOutput Trainer::backward(const ModelSteps& model, const Batch& batch, int64_t of_step) {
+  StepOutput output;
+  {
+    const auto autocast = precision_.autocast();
+    output = model.train(batch);
+  }
+  precision_.scale(of_step == 1 ? output.loss : output.loss / of_step).backward();
+  return output;
+}
+
+void Trainer::step(torch::optim::Optimizer& optimizer) {
   if (options_.gradient_clip_val > 0) {
-    scaler_.unscale_(optimizer);
+    precision_.unscale_(optimizer);
     // Not the model's: gradients of what is not stepped are neither zeroed nor unscaled.
     nn::clip_grad_norm_(parameters_of(optimizer), options_.gradient_clip_val);
   }
-  scaler_.step(optimizer);
-  scaler_.update();
-  if (data.ema != nullptr) data.ema->update();
-  if (data.scheduler != nullptr && data.interval == SchedulerInterval::step) {
-    data.scheduler->step();
-  }
+  precision_.step(optimizer);
 }
 
-double Trainer::test_model(const Model& model, const data::Batches& batches) const {
-  const auto* group = options_.process_group;
+void Trainer::test_epoch(const ModelSteps& model, Fit& fit, const FitData& data) {
+  CallbackScope scope(data.callbacks, fit, &TrainerCallback::on_test_begin,
+                      &TrainerCallback::on_test_end);
+  for (const auto& [name, value] : test_model(model, *data.test)) {
+    fit.epochs.back().metrics.insert("test_" + name, value);
+  }
+  scope.close();
+}
+
+MetricValues Trainer::test_model(const ModelSteps& model, const BatchLoader& batches) {
+  const auto& group = options_.process_group;
   constexpr auto who = "sconce::Trainer::evaluate";
-  if (group == nullptr) check_batches(batches.size(), who, "data");
-  const torch::NoGradGuard no_grad;
+  if (group.world_size() == 1) check_batches(batches.size(), who, "data");
+  const at::NoGradGuard no_grad;
   const ModeGuard restore(model.module);
-  const Tf32Guard tf32(options_.precision);
-  const amp::AutocastGuard autocast(device_.type(), autocast_options(options_.precision));
+  const auto settings = precision_.settings();
+  const auto autocast = precision_.autocast();
   model.module.eval();
-  if (group != nullptr) {
-    for (const auto& buffer : model.module.buffers()) group->broadcast(buffer, 0);
+  for (const auto& buffer : model.module.buffers()) group.broadcast(buffer, 0);
+  Epoch epoch(device_, metrics_);
+  epoch.begin();
+  const int64_t count =
+      options_.fast_dev_run ? std::min<int64_t>(batches.size(), 1) : batches.size();
+  const auto next = batches.begin();
+  for (int64_t i = 0; i < count; ++i) {
+    Batch batch = next();
+    batch.to(device_);
+    epoch.add(model.test(batch), batch.size());
   }
-  Sums sums(device_);
-  for (const auto& batch : batches) {
-    const auto [x, y] = prepare_batch(batch);
-    sums.add(model.test(x), y);
-    if (options_.fast_dev_run) break;
-  }
-  const auto means = sums.means(group);
-  check_batches(means.examples, who, "data");
-  return means.accuracy;
+  auto [loss, metrics] = epoch.values(group, "");
+  check_batches(epoch.examples(), who, "data");
+  MetricValues values = {{"loss", loss}};
+  for (const auto& [name, value] : metrics) values.insert(name, value);
+  return values;
 }
 
 }  // namespace sconce

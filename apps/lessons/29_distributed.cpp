@@ -15,12 +15,11 @@ TORCH_MODULE(SimpleNN);
 
 int main() {
   // note: T4 starts no processes, names no rank and no device for each, cuts no data between them
-  // and never ends the group. torchrun starts them; with fewer GPUs than ranks all are on the CPU.
-  // The group ends with its scope.
+  // and never ends the group. torchrun starts them; with fewer GPUs than ranks they share them. The
+  // group ends with its scope.
   const auto group = sconce::distributed::ProcessGroup::init();
   const int world_size = group.world_size();
-  const auto device =
-      sconce::num_gpus() < world_size ? sconce::cpu() : sconce::gpu(group.local_rank());
+  const auto device = group.device();
   torch::manual_seed(0);
   SimpleNN module;
   module->to(device);

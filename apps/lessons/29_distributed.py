@@ -27,8 +27,8 @@ def all_gather(tensor):
 
 rank = int(os.environ["RANK"])
 world_size = int(os.environ["WORLD_SIZE"])
-device = cpu() if num_gpus() < world_size else gpu(int(os.environ["LOCAL_RANK"]))
-dist.init_process_group("gloo" if device.type == "cpu" else "nccl")
+device = gpu(int(os.environ["LOCAL_RANK"]) % num_gpus()) if num_gpus() > 0 else cpu()
+dist.init_process_group("gloo" if num_gpus() < world_size else "nccl")
 torch.manual_seed(0)
 model = DistributedDataParallel(SimpleNN().to(device))
 criterion = nn.CrossEntropyLoss()

@@ -98,10 +98,8 @@ CLI::Validator data_name() {
 
 }  // namespace
 
-torch::Device CommandLine::torch_device(int local_rank) const {
-  if (device != "auto") return torch::Device(device);
-  const int gpus = sconce::num_gpus();
-  return gpus > 0 ? sconce::gpu(local_rank % gpus) : sconce::cpu();
+torch::Device CommandLine::torch_device(const sconce::distributed::ProcessGroup& group) const {
+  return device == "auto" ? group.device() : torch::Device(device);
 }
 
 CommandLine parse_command_line(int argc, const char* const* argv) {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "sconce/distributed/process_group.hpp"
 #include "sconce/trainer.hpp"
 
 namespace train {
@@ -36,8 +37,8 @@ struct CommandLine {
   std::filesystem::path out = {};  ///< folder of the results; empty: no files
   std::string help = {};           ///< not empty: print it and leave
 
-  /// The device to train on: for "auto" a GPU, if there is one, the first or the rank's own.
-  torch::Device torch_device(int local_rank = 0) const;
+  /// The device to train on: for "auto" the group's.
+  torch::Device torch_device(const sconce::distributed::ProcessGroup& group = {}) const;
 };
 
 /// A command line that asks for something that cannot be. `what()` is one line that names the flag

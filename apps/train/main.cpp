@@ -8,10 +8,8 @@
 #include <csignal>
 #include <exception>
 #include <filesystem>
-#include <functional>
 #include <iostream>
 #include <optional>
-#include <utility>
 
 #include "command_line.hpp"
 #include "image_data.hpp"
@@ -69,7 +67,7 @@ void print_task(std::ostream& out, const train::CommandLine& line, const train::
 // launcher's variables are set.
 sconce::distributed::ProcessGroup join(const train::CommandLine& line) {
   using sconce::distributed::ProcessGroup;
-  if (line.parallel != "distributed") return ProcessGroup::init({.rank = 0, .world_size = 1});
+  if (line.parallel != "distributed") return {};
   return ProcessGroup::init(
       {.timeout = std::chrono::milliseconds(std::llround(line.timeout * 1000))});
 }
@@ -101,14 +99,28 @@ sconce::FitResult fit_parallel(const std::string& parallel, torch::nn::Sequentia
 // Whether SIGTERM came; a launcher or a queue sends it some time before it kills.
 volatile std::sig_atomic_t terminated = 0;
 
+// Goes along with a run that has checkpoints: from its begin on their folder is this run's, and it
+// stops where SIGTERM came.
+class SavedRun : public sconce::TrainerCallback {
+ public:
+  explicit SavedRun(const train::CommandLine& line) : line_(line) {}
+  void on_fit_begin(sconce::Fit& fit) override {
+    if (fit.process_group.rank() == 0) train::write_run_flags(line_);
+  }
+  void on_after_step(sconce::Fit& fit) override { fit.should_stop = terminated != 0; }
+
+ private:
+  const train::CommandLine& line_;
+};
+
 // The checkpoints of the run, if it is to have any; SIGTERM then ends it at a step's end.
-std::optional<sconce::io::Checkpoint> open_checkpoint(
-    const train::CommandLine& line, const sconce::distributed::ProcessGroup& group,
-    std::ostream& out) {
+std::optional<sconce::Checkpoint> open_checkpoint(const train::CommandLine& line,
+                                                  const sconce::distributed::ProcessGroup& group,
+                                                  std::ostream& out) {
   if (line.checkpoint.empty()) return {};
-  std::optional<sconce::io::Checkpoint> checkpoint;
+  std::optional<sconce::Checkpoint> checkpoint;
   checkpoint.emplace(line.checkpoint,
-                     sconce::io::CheckpointOptions{.resume = line.resume, .process_group = &group});
+                     sconce::CheckpointOptions{.resume = line.resume, .process_group = group});
   if (group.rank() == 0) train::check_writable(train::run_flags_file(line), "--checkpoint");
   if (!checkpoint->latest().empty()) {
     train::check_run_flags(line);
@@ -136,7 +148,7 @@ void write_results(const train::CommandLine& line, const torch::nn::Sequential& 
   }
   std::optional<sconce::optim::ExponentialMovingAverage::SwapGuard> averages;
   if (ema != nullptr) averages.emplace(*ema);
-  sconce::io::save_safetensors(line.out / weights_name, sconce::io::state_dict(*model),
+  sconce::io::save_safetensors(line.out / weights_name, sconce::nn::state_dict(*model),
                                {{"format", "pt"}});
   if (error) std::rethrow_exception(error);
 }
@@ -144,8 +156,7 @@ void write_results(const train::CommandLine& line, const torch::nn::Sequential& 
 // Returns whether the training came to its end, or else was stopped by SIGTERM.
 bool train_classifier(const train::CommandLine& line) {
   const auto group = join(line);
-  const bool distributed = line.parallel == "distributed";
-  const torch::Device device = line.torch_device(distributed ? group.local_rank() : 0);
+  const torch::Device device = line.torch_device(group);
   std::ostream out(group.rank() == 0 ? std::cout.rdbuf() : nullptr);
   const bool has_results = !line.out.empty() && group.rank() == 0;
   if (has_results) {
@@ -166,8 +177,8 @@ bool train_classifier(const train::CommandLine& line) {
                            .accumulate_grad_batches = line.accumulate,
                            .device = device,
                            .fast_dev_run = line.fast_dev_run,
-                           .log = &out,
-                           .process_group = distributed ? &group : nullptr});
+                           .save_every = line.save_every,
+                           .process_group = group});
   trainer.prepare_model(*model);
   // The images are small: all of them go to the device once, not batch by batch.
   const sconce::data::DistributedSampler sampler(images.train.data.size(0), group,
@@ -184,24 +195,24 @@ bool train_classifier(const train::CommandLine& line) {
   std::optional<sconce::optim::ExponentialMovingAverage> ema;
   if (line.ema > 0) ema.emplace(*model, sconce::optim::EmaOptions{.decay = line.ema});
   auto checkpoint = open_checkpoint(line, group, out);
-  std::function<bool()> should_stop;
+
+  sconce::FitData data = {.train = train, .test = test};
+  sconce::EpochLines lines(out);
+  data.callbacks.push_back(&lines);
+  std::optional<sconce::LRScheduling> scheduling;
+  if (schedule.scheduler) {
+    data.callbacks.push_back(&scheduling.emplace(*schedule.scheduler, schedule.interval));
+  }
+  std::optional<sconce::WeightAveraging> averaging;
+  if (ema) data.callbacks.push_back(&averaging.emplace(*ema));
+  std::optional<sconce::ModelCheckpoint> saving;
+  std::optional<SavedRun> saved_run;
   if (checkpoint) {
-    // Asked before each save: from here on the folder is this run's.
-    should_stop = [&line, is_written = group.rank() > 0]() mutable {
-      if (!std::exchange(is_written, true)) train::write_run_flags(line);
-      return terminated != 0;
-    };
+    data.callbacks.push_back(&saving.emplace(*checkpoint));
+    data.callbacks.push_back(&saved_run.emplace(line));
   }
   const auto result = fit_parallel(line.parallel, model, group, [&](auto& parallel) {
-    return trainer.fit(parallel, *optimizer,
-                       {.train = train,
-                        .test = test,
-                        .scheduler = schedule.scheduler.get(),
-                        .interval = schedule.interval,
-                        .ema = ema ? &*ema : nullptr,
-                        .checkpoint = checkpoint ? &*checkpoint : nullptr,
-                        .save_every = line.save_every,
-                        .should_stop = should_stop});
+    return trainer.fit(parallel, *optimizer, data);
   });
   if (result.stopped) return false;
   if (has_results) write_results(line, model, ema ? &*ema : nullptr, result);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sconce/optim/lr_scheduler_base.hpp"
-#include "sconce/trainer.hpp"
+#include "sconce/training/lr_scheduling.hpp"
 
 namespace train {
 
@@ -25,7 +25,7 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
 
 /// A scheduler and when to step it; "none" has none.
 struct Schedule {
-  std::unique_ptr<sconce::optim::lr_scheduler::EpochScheduler> scheduler = {};
+  std::unique_ptr<sconce::optim::lr_scheduler::LRScheduler> scheduler = {};
   sconce::SchedulerInterval interval = sconce::SchedulerInterval::epoch;
 };
 

@@ -20,8 +20,8 @@ void write_metrics(const std::filesystem::path& file, const sconce::FitResult& r
   lines.precision(std::numeric_limits<double>::max_digits10);
   lines << "epoch,loss,train_acc,test_acc,examples,seconds\n";
   for (const auto& epoch : result.epochs) {
-    lines << epoch.epoch << ',' << epoch.loss << ',' << epoch.train_acc << ','
-          << epoch.test_acc.value() << ',' << epoch.examples << ',' << epoch.seconds << '\n';
+    lines << epoch.epoch << ',' << epoch.loss << ',' << epoch.at("train_acc") << ','
+          << epoch.at("test_acc") << ',' << epoch.examples << ',' << epoch.seconds << '\n';
   }
   const std::string text = lines.str();
   sconce::io::WholeFile whole(file, "--out");

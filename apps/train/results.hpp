@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "sconce/trainer.hpp"
+#include "sconce/training/fit_result.hpp"
 
 namespace train {
 

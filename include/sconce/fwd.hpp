@@ -3,6 +3,8 @@
 #include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
+#include <string>
+
 // The names that light headers need, without the weight of <torch/torch.h>. A header that holds a
 // tensor by value also includes <ATen/core/Tensor.h>.
 
@@ -16,6 +18,9 @@ using c10::Device;
 using c10::DeviceType;
 using c10::ScalarType;
 
+template <typename Key, typename Value>
+class OrderedDict;  // <torch/ordered_dict.h>
+
 namespace nn {
 class Module;
 }  // namespace nn
@@ -24,3 +29,10 @@ namespace optim {
 class Optimizer;
 }  // namespace optim
 }  // namespace torch
+
+namespace sconce {
+
+/// Tensors by name, in order. Python: what `module.state_dict()` returns.
+using StateDict = torch::OrderedDict<std::string, torch::Tensor>;
+
+}  // namespace sconce

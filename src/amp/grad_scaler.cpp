@@ -13,26 +13,41 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <string>
 #include <unordered_set>
 #include <utility>
 
+#include "devices/to_device.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/optim/amp_scaling.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce::amp {
 
 namespace {
+
+// What a state dict holds; `init_scale` of the options is the scale.
+struct ScalerState {
+  GradScalerOptions options = {};
+  int64_t growth_tracker = 0;
+};
+
+void visit_state(ScalerState& scaler, StateVisitor& state) {
+  state("scale", scaler.options.init_scale);
+  state.check(std::abs(scaler.options.init_scale) <= std::numeric_limits<float>::max(),
+              "that is a float32");
+  state("growth_factor", scaler.options.growth_factor);
+  state("backoff_factor", scaler.options.backoff_factor);
+  state.count("growth_interval", scaler.options.growth_interval);
+  state.count("_growth_tracker", scaler.growth_tracker);
+  state.check(std::in_range<int32_t>(scaler.growth_tracker), "below 2^31");
+}
 
 enum class Float16Gradients { refused, accepted };
 
 // The kernel takes tensors of one device and one type at a time.
 using Gradients =
     std::unordered_map<torch::Device, std::map<torch::ScalarType, std::vector<torch::Tensor>>>;
-
-// A copy to the CPU has to arrive before it is used, and there nothing waits for it.
-torch::Tensor on(torch::Device device, const torch::Tensor& tensor) {
-  return tensor.to(device, /*non_blocking=*/!device.is_cpu());
-}
 
 // The values of a sparse gradient, else the gradient.
 torch::Tensor values_of(const torch::Tensor& parameter) {
@@ -77,7 +92,8 @@ std::vector<torch::Tensor> multiply_and_check(const Gradients& gradients,
   for (const auto& [device, by_type] : gradients) {
     auto found_inf = at::zeros({}, inv_scale.options().device(device));
     for (const auto& [type, values] : by_type) {
-      at::_amp_foreach_non_finite_check_and_unscale_(values, found_inf, on(device, inv_scale));
+      at::_amp_foreach_non_finite_check_and_unscale_(values, found_inf,
+                                                     to_device(inv_scale, device));
     }
     found_infs.push_back(found_inf);
   }
@@ -106,7 +122,7 @@ torch::Tensor GradScaler::scale(const torch::Tensor& outputs) {
         at::full({}, options_.init_scale, at::TensorOptions(outputs.device()).dtype(c10::kFloat));
     growth_tracker_ = at::full({}, init_growth_tracker_, scale_.options().dtype(c10::kInt));
   }
-  return outputs * on(outputs.device(), scale_);
+  return outputs * to_device(scale_, outputs.device());
 }
 
 std::vector<torch::Tensor> GradScaler::scale(const std::vector<torch::Tensor>& outputs) {
@@ -145,9 +161,9 @@ void GradScaler::unscale(torch::optim::Optimizer& optimizer, OptimizerState& sta
 torch::Tensor GradScaler::combined(const std::vector<torch::Tensor>& found_infs) const {
   // The fused kernels skip where found_inf is exactly 1, so over devices not the sum.
   if (found_infs.empty()) return at::zeros({}, scale_.options());
-  auto found_inf = on(scale_.device(), found_infs.front());
+  auto found_inf = to_device(found_infs.front(), scale_.device());
   for (size_t i = 1; i < found_infs.size(); ++i) {
-    found_inf = at::maximum(found_inf, on(scale_.device(), found_infs[i]));
+    found_inf = at::maximum(found_inf, to_device(found_infs[i], scale_.device()));
   }
   return found_inf;
 }
@@ -218,36 +234,26 @@ double GradScaler::get_scale() const {
   return scale_.defined() ? scale_.item<double>() : options_.init_scale;
 }
 
-GradScalerState GradScaler::state_dict() const {
-  if (!is_enabled()) return {};
-  return {.scale = get_scale(),
-          .growth_factor = options_.growth_factor,
-          .backoff_factor = options_.backoff_factor,
-          .growth_interval = options_.growth_interval,
-          .growth_tracker =
-              growth_tracker_.defined() ? growth_tracker_.item<int64_t>() : init_growth_tracker_};
+c10::IValue GradScaler::state_dict() const {
+  if (!is_enabled()) return string_dict();
+  ScalerState state = {
+      options_, growth_tracker_.defined() ? growth_tracker_.item<int64_t>() : init_growth_tracker_};
+  state.options.init_scale = get_scale();
+  return as_state(state);
 }
 
-void GradScaler::load_state_dict(const GradScalerState& state) {
+void GradScaler::load_state_dict(const c10::IValue& state) {
   if (!is_enabled()) return;
-  TORCH_CHECK(state != GradScalerState{},
-              "sconce::amp::GradScaler::load_state_dict: expected the state of an enabled scaler, "
-              "got the empty one, which a disabled scaler has");
-  constexpr int64_t most_steps = std::numeric_limits<int32_t>::max();
-  TORCH_CHECK_VALUE(
-      std::abs(state.scale) <= std::numeric_limits<float>::max() && state.growth_tracker >= 0 &&
-          state.growth_tracker <= most_steps,
-      "sconce::amp::GradScaler::load_state_dict: expected a scale that is a float32 and a growth "
-      "tracker from 0 to ",
-      most_steps, ", got ", state.scale, " and ", state.growth_tracker);
-  options_.init_scale = state.scale;
-  options_.growth_factor = state.growth_factor;
-  options_.backoff_factor = state.backoff_factor;
-  options_.growth_interval = state.growth_interval;
-  init_growth_tracker_ = state.growth_tracker;
+  const std::string where = "sconce::amp::GradScaler::load_state_dict";
+  TORCH_CHECK(!state.isGenericDict() || !state.toGenericDict().empty(), where,
+              ": expected the state of an enabled scaler, got the empty one, which a disabled ",
+              "scaler has");
+  const auto loaded = from_state<ScalerState>(state, where, {options_, 0});
+  options_ = loaded.options;
+  init_growth_tracker_ = loaded.growth_tracker;
   if (scale_.defined()) {
-    scale_.fill_(state.scale);
-    growth_tracker_.fill_(state.growth_tracker);
+    scale_.fill_(options_.init_scale);
+    growth_tracker_.fill_(init_growth_tracker_);
   }
 }
 

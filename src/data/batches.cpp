@@ -31,43 +31,41 @@ Batches::Batches(Dataset dataset, BatchesOptions options)
               data.device(), " as data, found it on ", target.device());
   TORCH_CHECK(options_.batch_size >= 1,
               "sconce::data::Batches: batch_size: expected 1 or more, found ", options_.batch_size);
+  rows_ = data.size(0);
+  if (!options_.shuffle) return;
+  order_ = [rows = rows_, seed = options_.seed](std::optional<int64_t> epoch) {
+    const auto of_epoch = seed + static_cast<uint64_t>(epoch.value_or(0));
+    return at::randperm(rows, at::make_generator<at::CPUGeneratorImpl>(of_epoch), at::kLong);
+  };
 }
 
-Batches::Batches(Dataset dataset, const DistributedSampler& sampler, BatchesOptions options)
+Batches::Batches(Dataset dataset, BatchesOptions options, int64_t dataset_size, int64_t rows,
+                 Order order)
     : Batches(std::move(dataset), options) {
   TORCH_CHECK(!options_.shuffle,
               "sconce::data::Batches: shuffle: expected false beside a sampler, ",
               "which has the order, found true");
-  TORCH_CHECK(sampler.dataset_size() == dataset_.data.size(0),
-              "sconce::data::Batches: sampler: expected one for ", dataset_.data.size(0),
-              " rows as in data, found one for ", sampler.dataset_size());
-  sampler_ = sampler;
+  TORCH_CHECK(dataset_size == rows_, "sconce::data::Batches: sampler: expected one for ", rows_,
+              " rows as in data, found one for ", dataset_size);
+  rows_ = rows;
+  order_ = std::move(order);
 }
 
 void Batches::set_epoch(int64_t epoch) {
   TORCH_CHECK(epoch >= 0, "sconce::data::Batches::set_epoch: epoch: expected 0 or more, found ",
               epoch);
   epoch_ = epoch;
-  if (sampler_) sampler_->set_epoch(epoch);
-}
-
-int64_t Batches::rows() const {
-  return sampler_ ? sampler_->size() : dataset_.data.size(0);
 }
 
 int64_t Batches::size() const {
-  const int64_t whole = rows() / options_.batch_size;
-  const bool has_short_one = rows() % options_.batch_size != 0;
+  const int64_t whole = rows_ / options_.batch_size;
+  const bool has_short_one = rows_ % options_.batch_size != 0;
   return has_short_one && !options_.drop_last ? whole + 1 : whole;
 }
 
 Batches::Iterator Batches::begin() const {
-  if (sampler_) return Iterator(*this, sampler_->indices().to(dataset_.data.device()));
-  if (!options_.shuffle) return Iterator(*this, {});
-  const auto seed = options_.seed + static_cast<uint64_t>(epoch_);
-  const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
-  const torch::Tensor order = at::randperm(dataset_.data.size(0), generator, at::kLong);
-  return Iterator(*this, order.to(dataset_.data.device()));
+  if (!order_) return Iterator(*this, {});
+  return Iterator(*this, order_(epoch_).to(dataset_.data.device()));
 }
 
 Batches::Iterator::Iterator(const Batches& batches, torch::Tensor order)
@@ -82,7 +80,7 @@ Dataset Batches::Iterator::operator*() const {
   const auto& [data, target] = batches_->dataset_;
   const int64_t batch_size = batches_->options_.batch_size;
   const int64_t start = index_ * batch_size;
-  const int64_t length = std::min(batch_size, batches_->rows() - start);
+  const int64_t length = std::min(batch_size, batches_->rows_ - start);
   if (!order_.defined()) return {data.narrow(0, start, length), target.narrow(0, start, length)};
   const torch::Tensor rows = order_.narrow(0, start, length);
   return {data.index_select(0, rows), target.index_select(0, rows)};

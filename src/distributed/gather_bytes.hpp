@@ -12,9 +12,9 @@
 
 namespace sconce::distributed {
 
-/// Where a tensor must lie that the group's collectives take: NCCL serves this process's GPU alone.
+/// Where to put bytes of the CPU for the group's collectives: NCCL alone takes none that lie there.
 inline torch::Device device_for(const ProcessGroup& group) {
-  return group.backend() == "nccl" ? gpu(group.local_rank() % num_gpus()) : cpu();
+  return group.backend() == "nccl" ? group.device() : cpu();
 }
 
 /// Returns every rank's bytes, in rank order and on the CPU. `bytes` is a uint8 `(n,)` of the CPU,

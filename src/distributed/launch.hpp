@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "sconce/devices.hpp"
 #include "sconce/distributed/process_group.hpp"
 
 // Who this process is in its group and where the group meets, as the options and the launcher's
@@ -29,6 +30,12 @@ struct Launch {
   // Whether it is known that not all ranks are on this machine.
   bool spans_machines() const { return local_world_size > 0 && local_world_size < world_size; }
 };
+
+// The GPU of a rank where this process sees so many: all of the machine's, or one that the launcher
+// shows each rank alone.
+inline torch::Device device_of(int local_rank, int gpus) {
+  return gpus > 0 ? gpu(local_rank % gpus) : cpu();
+}
 
 namespace detail {
 

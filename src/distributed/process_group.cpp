@@ -18,6 +18,7 @@ namespace sconce::distributed {
 struct ProcessGroup::Core {
   Launch launch = {};
   std::string backend = {};
+  bool on_cpu = false;                                // whether gloo was asked for
   c10::intrusive_ptr<c10d::ProcessGroup> group = {};  // null without a backend
 };
 
@@ -123,9 +124,7 @@ void in_place(const torch::Tensor& tensor, Collective&& collective) {
 }  // namespace
 
 ProcessGroup::ProcessGroup(std::shared_ptr<const Core> core) : core_(std::move(core)) {}
-ProcessGroup::ProcessGroup(ProcessGroup&&) noexcept = default;
-ProcessGroup& ProcessGroup::operator=(ProcessGroup&&) noexcept = default;
-ProcessGroup::~ProcessGroup() = default;
+ProcessGroup::ProcessGroup() : core_(std::make_shared<Core>()) {}
 
 ProcessGroup ProcessGroup::init(InitOptions options) {
   TORCH_CHECK(options.timeout.count() > 0, detail::init_name, "expected a timeout above 0, got ",
@@ -133,11 +132,12 @@ ProcessGroup ProcessGroup::init(InitOptions options) {
   const Launch launch = read_launch(options);
   const bool alone = launch.world_size == 1;
   const std::string backend = choose_backend(options.backend, launch);
-  if (alone && (launch.launcher.empty() || options.backend.empty())) {
-    return ProcessGroup(std::make_shared<Core>(Core{.launch = launch}));
+  Core core{.launch = launch, .on_cpu = options.backend == "gloo"};
+  if (!alone || (!launch.launcher.empty() && !options.backend.empty())) {
+    core.backend = backend;
+    core.group = join(launch, backend, options.timeout);
   }
-  return ProcessGroup(std::make_shared<Core>(
-      Core{.launch = launch, .backend = backend, .group = join(launch, backend, options.timeout)}));
+  return ProcessGroup(std::make_shared<Core>(std::move(core)));
 }
 
 int ProcessGroup::rank() const {
@@ -150,6 +150,10 @@ int ProcessGroup::world_size() const {
 
 int ProcessGroup::local_rank() const {
   return core_->launch.local_rank;
+}
+
+torch::Device ProcessGroup::device() const {
+  return device_of(local_rank(), core_->on_cpu ? 0 : num_gpus());
 }
 
 const std::string& ProcessGroup::backend() const {

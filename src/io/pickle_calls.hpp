@@ -9,15 +9,16 @@ namespace sconce::io {
 
 /// Returns what the pickle names.
 /// @throw c10::Error naming it, if it is not on the list.
-Value find_global(std::string_view module, std::string_view name, const Place& place);
+c10::IValue find_global(std::string_view module, std::string_view name, const Place& place);
 
 /// Returns what Python makes of calling a global with a tuple.
 /// @throw c10::Error if the global is not one to call, if the arguments are not those that
 /// torch.save writes, if a tensor reaches beyond its storage.
-Value call_global(const Value& global, const Value& arguments, Values& values, const Place& place);
+c10::IValue call_global(const c10::IValue& global, const c10::IValue& arguments,
+                        Containers& containers, const Place& place);
 
 /// Returns the type of the elements, if the global is a class of storages.
 /// @throw c10::Error if it is something else.
-c10::ScalarType storage_type(const Value& global, const Place& place);
+c10::ScalarType storage_type(const c10::IValue& global, const Place& place);
 
 }  // namespace sconce::io

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "io/pickle_result.hpp"
+#include "io/pickle_values.hpp"
 #include "io/strided_view.hpp"
 #include "io/torch_types.hpp"
 #include "io/utf8.hpp"

@@ -53,7 +53,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   bool binary(binary_t&) override { return refuse("binary"); }
 
   bool number_unsigned(number_unsigned_t value) override {
-    if (place_ != Place::array) return refuse(std::to_string(value));
+    if (level_ != Level::array) return refuse(std::to_string(value));
     constexpr uint64_t largest = std::numeric_limits<int64_t>::max();
     TORCH_CHECK(value <= largest, where(), "expected numbers of at most ", largest, ", got ",
                 value);
@@ -62,12 +62,12 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   }
 
   bool string(string_t& text) override {
-    if (place_ == Place::metadata) {
+    if (level_ == Level::metadata) {
       TORCH_CHECK(header_.metadata.emplace(field_, text).second, where(), "the key '", field_,
                   "' stands twice");
       return true;
     }
-    if (place_ != Place::entry || field_ != "dtype") return refuse("'" + text + "'");
+    if (level_ != Level::entry || field_ != "dtype") return refuse("'" + text + "'");
     const auto* type = find_type(text);
     TORCH_CHECK(type != nullptr, where(), "expected a dtype that LibTorch has, got '", text, "'");
     entry_.type = *type;
@@ -75,10 +75,10 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   }
 
   bool start_object(size_t) override {
-    if (place_ == Place::outside) {
-      place_ = Place::top;
-    } else if (place_ == Place::top) {
-      place_ = name_ == "__metadata__" ? Place::metadata : Place::entry;
+    if (level_ == Level::outside) {
+      level_ = Level::top;
+    } else if (level_ == Level::top) {
+      level_ = name_ == "__metadata__" ? Level::metadata : Level::entry;
       entry_ = {.name = name_};
       fields_.clear();
     } else {
@@ -88,13 +88,13 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   }
 
   bool key(string_t& name) override {
-    if (place_ == Place::top) {
+    if (level_ == Level::top) {
       name_ = name;
       TORCH_CHECK(names_.insert(name).second, where(), "the name stands twice");
       return true;
     }
     field_ = name;
-    if (place_ == Place::metadata) return true;
+    if (level_ == Level::metadata) return true;
     TORCH_CHECK(name == "dtype" || name == "shape" || name == "data_offsets", where(),
                 "expected dtype, shape and data_offsets, got '", name, "'");
     TORCH_CHECK(fields_.insert(name).second, where(), name, " stands twice");
@@ -102,14 +102,14 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   }
 
   bool start_array(size_t) override {
-    if (place_ != Place::entry || field_ == "dtype") return refuse("a list");
-    place_ = Place::array;
+    if (level_ != Level::entry || field_ == "dtype") return refuse("a list");
+    level_ = Level::array;
     numbers_.clear();
     return true;
   }
 
   bool end_array() override {
-    place_ = Place::entry;
+    level_ = Level::entry;
     if (field_ == "shape") {
       entry_.shape = numbers_;
       return true;
@@ -121,11 +121,11 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   }
 
   bool end_object() override {
-    if (place_ == Place::entry) {
+    if (level_ == Level::entry) {
       TORCH_CHECK(fields_.size() == 3, where(), "expected dtype, shape and data_offsets");
       header_.entries.push_back(std::move(entry_));
     }
-    place_ = place_ == Place::top ? Place::outside : Place::top;
+    level_ = level_ == Level::top ? Level::outside : Level::top;
     return true;
   }
 
@@ -135,24 +135,24 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   }
 
  private:
-  enum class Place { outside, top, metadata, entry, array };
+  enum class Level { outside, top, metadata, entry, array };
 
   std::string where() const {
     return name_.empty() && names_.empty() ? who_ : who_ + "'" + name_ + "': ";
   }
   bool refuse(const std::string& what) const {
-    static const std::map<Place, const char*> expected = {
-        {Place::outside, "an object"},
-        {Place::top, "an object"},
-        {Place::metadata, "texts"},
-        {Place::entry, "a dtype in quotes, and lists of numbers"},
-        {Place::array, "whole numbers of 0 or more"}};
-    TORCH_CHECK(false, where(), "expected ", expected.at(place_), ", got ", what);
+    static const std::map<Level, const char*> expected = {
+        {Level::outside, "an object"},
+        {Level::top, "an object"},
+        {Level::metadata, "texts"},
+        {Level::entry, "a dtype in quotes, and lists of numbers"},
+        {Level::array, "whole numbers of 0 or more"}};
+    TORCH_CHECK(false, where(), "expected ", expected.at(level_), ", got ", what);
   }
 
   const std::string& who_;
   SafetensorsHeader header_ = {};
-  Place place_ = Place::outside;
+  Level level_ = Level::outside;
   std::string name_ = {};
   std::string field_ = {};
   SafetensorsEntry entry_ = {};

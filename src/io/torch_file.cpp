@@ -94,13 +94,12 @@ void write_archive(const Pickled& pickled, caffe2::serialize::PyTorchStreamWrite
   archive.writeEndOfFile();
 }
 
-}  // namespace
-
-c10::IValue load_torch(const std::filesystem::path& path, TorchFileOptions options) {
+c10::IValue read_value(const InputFile& file, const TorchFileOptions& options) {
   const at::NoGradGuard no_grad;
-  const InputFile file(path, "sconce::io::load_torch");
   check_begin(file);
   ZipReader zip(file);
+  TORCH_CHECK(zip.has_checksums() || !options.require_checksums, file.name(),
+              "expected an archive with checksums, got one that was written without");
   const std::string folder = folder_of(zip, file.name());
   check_byte_order(zip, folder, file.name());
   std::map<std::string, c10::Storage> storages;
@@ -116,6 +115,30 @@ c10::IValue load_torch(const std::filesystem::path& path, TorchFileOptions optio
       read_pickle(read_text(zip, pickle), load, file.name() + "'" + pickle.name + "': ");
   zip.check_others();
   return value;
+}
+
+StateDict state_dict_of(const c10::IValue& value, const std::string& who) {
+  TORCH_CHECK(value.isGenericDict(), who, "expected a dict of tensors, got ", value.tagKind());
+  StateDict state;
+  for (const auto& item : value.toGenericDict()) {
+    TORCH_CHECK(item.key().isString(), who, "expected keys of str, got ", item.key());
+    const auto& key = item.key().toStringRef();
+    TORCH_CHECK(item.value().isTensor(), who, "['", key, "']: expected a tensor, got ",
+                item.value().tagKind());
+    state.insert(key, item.value().toTensor());
+  }
+  return state;
+}
+
+}  // namespace
+
+c10::IValue load_torch(const std::filesystem::path& path, TorchFileOptions options) {
+  return read_value(InputFile(path, "sconce::io::load_torch"), options);
+}
+
+StateDict load_torch_state_dict(const std::filesystem::path& path, TorchFileOptions options) {
+  const InputFile file(path, "sconce::io::load_torch_state_dict");
+  return state_dict_of(read_value(file, options), file.name());
 }
 
 void save_torch(const std::filesystem::path& path, const c10::IValue& value) {
@@ -143,18 +166,12 @@ void save_torch(const std::filesystem::path& path, const c10::IValue& value) {
   file.finish();
 }
 
+void save_torch(const std::filesystem::path& path, const StateDict& state) {
+  save_torch(path, as_ivalue(state));
+}
+
 StateDict as_state_dict(const c10::IValue& value) {
-  constexpr auto who = "sconce::io::as_state_dict: ";
-  TORCH_CHECK(value.isGenericDict(), who, "expected a dict of tensors, got ", value.tagKind());
-  StateDict state;
-  for (const auto& item : value.toGenericDict()) {
-    TORCH_CHECK(item.key().isString(), who, "expected keys of str, got ", item.key());
-    const auto& key = item.key().toStringRef();
-    TORCH_CHECK(item.value().isTensor(), who, "['", key, "']: expected a tensor, got ",
-                item.value().tagKind());
-    state.insert(key, item.value().toTensor());
-  }
-  return state;
+  return state_dict_of(value, "sconce::io::as_state_dict: ");
 }
 
 c10::IValue as_ivalue(const StateDict& state) {

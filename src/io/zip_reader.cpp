@@ -206,6 +206,7 @@ ZipReader::ZipReader(const InputFile& file) : file_(file) {
     locate(file, entries[i], from, std::min(to, directory.begin));
     from = entries[i].record.begin + entries[i].record.size;
     records_.push_back(std::move(entries[i].record));
+    has_checksums_ = has_checksums_ || records_.back().crc != 0;
     const auto& name = records_.back().name;
     TORCH_CHECK(places_.emplace(name, i).second, file.name(), "'", name,
                 "': the zip archive has two records of this name");
@@ -229,9 +230,9 @@ void ZipReader::read(ZipRecord& record, void* data) const {
     crc = ::crc32(crc, reinterpret_cast<const Bytef*>(to), static_cast<uInt>(size));
     done += size;
   }
-  TORCH_CHECK(crc == record.crc, file_.name(), "'", record.name, "': expected bytes with checksum ",
-              record.crc, ", got ", crc, ": the file is damaged",
-              record.crc == 0 ? " or was written without checksums" : "");
+  TORCH_CHECK(!has_checksums_ || crc == record.crc, file_.name(), "'", record.name,
+              "': expected bytes with checksum ", record.crc, ", got ", crc,
+              ": the file is damaged");
   record.read = true;
 }
 

@@ -7,7 +7,9 @@
 
 #include "io/input_file.hpp"
 
-// LibTorch's PyTorchStreamReader compares no checksums, so a flipped bit of a weight would pass.
+// LibTorch's PyTorchStreamReader compares no checksums and names none, so a flipped bit of a weight
+// would pass. It also opens archives in which two records have one name or lie over each other, a
+// record's header has another name than the directory, or 100 MB are packed into 100 kB.
 namespace sconce::io {
 
 /// A record of a zip archive.
@@ -31,11 +33,14 @@ class ZipReader {
   /// In the order of their bytes.
   const std::vector<ZipRecord>& records() const { return records_; }
 
+  /// False for an archive whose checksums are all 0: its writer made none.
+  bool has_checksums() const { return has_checksums_; }
+
   /// Returns the record of that name, or null.
   ZipRecord* find(const std::string& name);
 
   /// Reads a record into memory that has room for it; given null, for its checksum alone.
-  /// @throw c10::Error if it is compressed or its checksum is wrong.
+  /// @throw c10::Error if it is compressed, or if there are checksums and its own is wrong.
   void read(ZipRecord& record, void* data) const;
 
   /// Reads the records that were not read yet, for their checksums, and keeps nothing.
@@ -44,6 +49,7 @@ class ZipReader {
  private:
   const InputFile& file_;
   std::vector<ZipRecord> records_ = {};
+  bool has_checksums_ = false;
   std::map<std::string, size_t> places_ = {};  // in records_; names cannot be made to collide
 };
 

@@ -26,6 +26,7 @@
 #include <typeindex>
 #include <typeinfo>
 
+#include "devices/to_device.hpp"
 #include "nn/keep_generator.hpp"
 #include "nn/tensor_members.hpp"
 #include "resolve_device.hpp"
@@ -63,11 +64,6 @@ namespace {
 using ModulePtr = std::shared_ptr<torch::nn::Module>;
 
 constexpr auto who = "sconce::nn::DataParallel";
-
-// A copy to the CPU that did not wait would be read before it is there.
-torch::Tensor moved(const torch::Tensor& tensor, torch::Device device, bool copy = false) {
-  return tensor.to(device, /*non_blocking=*/!device.is_cpu(), copy);
-}
 
 std::vector<torch::Device> resolved(std::vector<torch::Device> devices) {
   if (devices.empty() && num_gpus() > 0) devices = try_all_gpus();
@@ -228,7 +224,7 @@ void DataParallelBase::Replica::pair_up_tensors(
       TORCH_CHECK(!tensor_members(layer).empty(), who, ": expected a reset() of ", class_of(layer),
                   " that registers a tensor of its own for '", item.key(), "', got one that ",
                   "registers in a clone what the original has");
-      copy = moved(copy.detach(), device, /*copy=*/true);
+      copy = to_device(copy.detach(), device, /*copy=*/true);
     }
     // It requires gradients by an edge to the original alone, so a forward can take that away.
     copy.set_requires_grad(false);
@@ -242,7 +238,8 @@ torch::Tensor DataParallelBase::Replica::copy_of(const torch::Tensor& original) 
     if (pair.original.is_same(original)) return pair.copy;
   }
   return tensors
-      .emplace_back(Pair<torch::Tensor>{original, moved(original.detach(), device, /*copy=*/true)})
+      .emplace_back(
+          Pair<torch::Tensor>{original, to_device(original.detach(), device, /*copy=*/true)})
       .copy;
 }
 
@@ -284,7 +281,7 @@ void DataParallelBase::Replica::update(bool with_grad) const {
     if (copy->is_training() != original->is_training()) copy->train(original->is_training());
   }
   for (const auto& [original, copy] : tensors) {
-    const auto values = moved(original, device, /*copy=*/true);
+    const auto values = to_device(original, device, /*copy=*/true);
     copy.set_data(values.detach());
     if (!with_grad) continue;
     autograd::set_gradient_edge(
@@ -391,7 +388,7 @@ std::vector<DataParallelBase::Tensors> DataParallelBase::scatter(const Tensors& 
   std::vector<Tensors> replicas(count.value_or(devices), Tensors(inputs.size()));
   for (size_t i = 0; i < replicas.size(); ++i) {
     for (size_t k = 0; k < inputs.size(); ++k) {
-      if (inputs[k].defined()) replicas[i][k] = moved(chunks[k][i], device_ids_[i]);
+      if (inputs[k].defined()) replicas[i][k] = to_device(chunks[k][i], device_ids_[i]);
     }
   }
   return replicas;
@@ -432,7 +429,7 @@ DataParallelBase::Tensors DataParallelBase::gather(const std::vector<Tensors>& o
     Tensors parts;
     bool numbers = dim_ == 0;
     for (const auto& of_replica : outputs) {
-      parts.push_back(moved(of_replica[k], output_device_));
+      parts.push_back(to_device(of_replica[k], output_device_));
       numbers = numbers && parts.back().dim() == 0;
     }
     if (numbers) {

@@ -171,7 +171,8 @@ struct Sink : torch::autograd::Function<Sink> {
   }
 };
 
-std::vector<size_t> bucket_limits(const DistributedOptions& options, int64_t first, int64_t cap) {
+std::vector<size_t> bucket_limits(const DistributedDataParallelOptions& options, int64_t first,
+                                  int64_t cap) {
   // Buckets of the first step do not overlap with backward, unless they are never made again.
   if (options.static_graph || !options.find_unused_parameters) {
     return {static_cast<size_t>(std::numeric_limits<int64_t>::max())};
@@ -181,7 +182,7 @@ std::vector<size_t> bucket_limits(const DistributedOptions& options, int64_t fir
 }
 
 std::shared_ptr<c10d::Reducer> make_reducer(const Parameters& parameters, const Group& group,
-                                            const DistributedOptions& options) {
+                                            const DistributedDataParallelOptions& options) {
   constexpr double mebibyte = 1024 * 1024;
   const auto cap = options.bucket_cap_mb ? static_cast<int64_t>(*options.bucket_cap_mb * mebibyte)
                                          : static_cast<int64_t>(c10d::kDefaultBucketBytesCap);
@@ -203,7 +204,7 @@ namespace detail {
 struct DistributedCore::Engine {
   std::shared_ptr<torch::nn::Module> module;
   Group group;
-  DistributedOptions options;
+  DistributedDataParallelOptions options;
   bool has_buffers = false;
   std::shared_ptr<c10d::Reducer> reducer = {};
   std::shared_ptr<c10d::Logger> logger = {};  // the Reducer holds it weakly and asks it
@@ -276,7 +277,7 @@ struct DistributedCore::Engine {
 
 DistributedCore::DistributedCore(std::shared_ptr<torch::nn::Module> module,
                                  const distributed::ProcessGroup& group,
-                                 const DistributedOptions& options) {
+                                 const DistributedDataParallelOptions& options) {
   TORCH_CHECK(module != nullptr, name, ": expected a module, got none");
   TORCH_CHECK(options.bucket_cap_mb.value_or(1) > 0, name,
               ": expected a bucket_cap_mb above 0, got ", *options.bucket_cap_mb);

@@ -13,7 +13,6 @@ namespace sconce::nn {
 
 namespace {
 
-using Tensors = torch::OrderedDict<std::string, torch::Tensor>;
 using Shape = std::vector<int64_t>;
 using torch::nn::BatchNormOptions;
 using torch::nn::LinearOptions;
@@ -115,7 +114,7 @@ int64_t features_of(const torch::Tensor& tensor, const Options& options) {
 
 // The same draws in the same order as the constructors of Linear and of the convolutions.
 template <class Options>
-void initialize(const Options&, Tensors& tensors) {
+void initialize(const Options&, StateDict& tensors) {
   torch::nn::init::kaiming_uniform_(tensors["weight"], std::sqrt(5));
   if (!tensors.contains("bias")) return;
   const auto fan_in =
@@ -124,15 +123,15 @@ void initialize(const Options&, Tensors& tensors) {
   torch::nn::init::uniform_(tensors["bias"], -bound, bound);
 }
 
-void initialize(const BatchNormOptions&, Tensors& tensors) {
+void initialize(const BatchNormOptions&, StateDict& tensors) {
   for (auto& item : tensors) {
     item.value().fill_(item.key() == "weight" || item.key() == "running_var" ? 1 : 0);
   }
 }
 
 // The tensors that wait for their shape.
-Tensors placeholders(const torch::nn::Module& module) {
-  Tensors found;
+StateDict placeholders(const torch::nn::Module& module) {
+  StateDict found;
   for (const auto& all : {module.named_parameters(false), module.named_buffers(false)}) {
     for (const auto& item : all) {
       if (item.value().defined() && item.value().sizes() == at::IntArrayRef{0}) {
@@ -205,8 +204,8 @@ void LazyModule<Derived, Base, LazyOptions>::materialize(int64_t features, const
               ": expected an input with at least one feature, got none");
   const c10::InferenceMode trainable(false);  // it turns grad mode on, so it comes first
   const torch::NoGradGuard no_grad;
-  const Tensors empty = placeholders(*this);
-  Tensors real;
+  const StateDict empty = placeholders(*this);
+  StateDict real;
   for (const auto& item : empty) {
     const Shape shape = shape_of(item.key(), this->options, features);
     auto& tensor = real.insert(item.key(), torch::empty(shape, item.value().options()));
@@ -220,7 +219,7 @@ void LazyModule<Derived, Base, LazyOptions>::materialize(int64_t features, const
 template <class Derived, class Base, class LazyOptions>
 bool LazyModule<Derived, Base, LazyOptions>::materialize_from(const FindTensor& find) {
   if (is_initialized()) return true;
-  const Tensors empty = placeholders(*this);
+  const StateDict empty = placeholders(*this);
   const int64_t features = features_of(find(empty.front().key()), this->options);
   if (features == 0) return false;
   for (const auto& item : empty) {
@@ -242,7 +241,7 @@ std::shared_ptr<torch::nn::Module> LazyModule<Derived, Base, LazyOptions>::clone
     const std::optional<torch::Device>& device) const {
   const torch::NoGradGuard no_grad;
   const std::shared_ptr<Derived> copy(new Derived(this->options));
-  const auto fill = [&](Tensors to, const Tensors& from) {
+  const auto fill = [&](StateDict to, const StateDict& from) {
     for (const auto& item : from) {
       const auto& tensor = item.value();
       if (!tensor.defined()) continue;
@@ -324,7 +323,7 @@ void check_initialized(const torch::nn::Module& module, const char* caller) {
   });
 }
 
-void materialize_from(torch::nn::Module& module, const Tensors& state) {
+void materialize_from(torch::nn::Module& module, const StateDict& state) {
   module.apply([&](const std::string& path, torch::nn::Module& part) {
     auto* layer = dynamic_cast<LazyLayer*>(&part);
     if (layer == nullptr) return;

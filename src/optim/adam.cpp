@@ -11,6 +11,7 @@
 #include "optim/adam_kernels.hpp"
 #include "optim/conversions.hpp"
 #include "optim/step_plan.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce::optim {
 
@@ -18,6 +19,19 @@ namespace {
 
 using torch::optim::AdamOptions;
 using torch::optim::AdamWOptions;
+
+// Returns whether the weights decay by themselves, which states of older Pythons do not say.
+template <class T>
+bool visit_each(T& options, bool decoupled_weight_decay, StateVisitor& state) {
+  state("lr", options.lr());
+  state("betas", options.betas());
+  state("eps", options.eps());
+  state("weight_decay", options.weight_decay());
+  state("amsgrad", options.amsgrad(), false);
+  state.write_only("capturable", false);
+  state("decoupled_weight_decay", decoupled_weight_decay, false);
+  return decoupled_weight_decay;
+}
 
 }  // namespace
 
@@ -27,13 +41,13 @@ struct AdamBase::Plans {
 
 AdamBase::AdamBase(std::string name,
                    const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
-                   std::unique_ptr<torch::optim::OptimizerOptions> defaults, KernelOptions kernel)
-    : KernelOptimizer(std::move(name), param_groups, std::move(defaults), std::move(kernel)),
+                   std::unique_ptr<torch::optim::OptimizerOptions> defaults, ExtraOptions extra)
+    : Optimizer(std::move(name), param_groups, std::move(defaults), std::move(extra)),
       plans_(std::make_shared<Plans>()) {}
 
 void AdamBase::check_construction() {
-  TORCH_CHECK_VALUE(!(kernel().lr && kernel().mode == Mode::foreach), name(),
-                    ": expected a number as lr with Mode::foreach, got a tensor");
+  TORCH_CHECK_VALUE(!(extra().lr && extra().kernels == Kernels::foreach), name(),
+                    ": expected a number as lr with Kernels::foreach, got a tensor");
   check(defaults());
   check_new_groups();
 }
@@ -58,7 +72,7 @@ AdamParamState& AdamBase::state_for(size_t group, size_t index, bool amsgrad) {
   if (old && !fits) found->second = make_state(state_tensors(*old), parameter);
   if (!old) {
     auto fresh = std::make_unique<AdamParamState>();
-    const auto device = mode() == Mode::fused ? parameter.device() : torch::Device(at::kCPU);
+    const auto device = kernels() == Kernels::fused ? parameter.device() : torch::Device(at::kCPU);
     fresh->step = at::zeros({}, at::TensorOptions(device).dtype(at::kFloat));
     fresh->exp_avg = at::zeros_like(parameter);
     fresh->exp_avg_sq = at::zeros_like(parameter);
@@ -82,19 +96,19 @@ bool AdamBase::prepare_group(size_t index) {
 void AdamBase::step_group(size_t index, const Amp& amp) {
   auto h = hyperparameters(param_groups_[index].options());
   LoopLr lr = {h.lr, {}};
-  if (kernel().lr && mode() != Mode::fused) {
-    lr.tensor = kernel().lr->detach().cpu().reshape({});
+  if (extra().lr && kernels() != Kernels::fused) {
+    lr.tensor = extra().lr->detach().cpu().reshape({});
     h.lr = lr.tensor->item<double>();
   }
   for (auto& bucket : plans_->of_groups[index].buckets()) {
     bucket.all_steps.add_(1);
-    if (mode() == Mode::fused) {
-      step_fused(bucket, h, kernel(), amp.grad_scale, amp.found_inf);
-    } else if (mode() == Mode::foreach) {
+    if (kernels() == Kernels::fused) {
+      step_fused(bucket, h, extra(), amp.grad_scale, amp.found_inf);
+    } else if (kernels() == Kernels::foreach) {
       const auto viewed = viewed_as_real(bucket);
-      step_foreach(viewed ? *viewed : bucket, h, kernel().maximize);
+      step_foreach(viewed ? *viewed : bucket, h, extra().maximize);
     } else {
-      step_for_loop(bucket, h, lr, kernel().maximize);
+      step_for_loop(bucket, h, lr, extra().maximize);
     }
     bucket.grads.clear();
   }
@@ -118,7 +132,7 @@ std::unique_ptr<torch::optim::OptimizerParamState> AdamBase::make_state(
     TORCH_CHECK(tensors.contains(key), name(), ": expected the state of a parameter to have ", key);
   }
   auto state = std::make_unique<AdamParamState>();
-  const auto device = mode() == Mode::fused ? parameter.device() : torch::Device(at::kCPU);
+  const auto device = kernels() == Kernels::fused ? parameter.device() : torch::Device(at::kCPU);
   state->step = tensors.at("step").detach().to(device, at::kFloat, false, true).reshape({});
   state->exp_avg = copy_for(parameter, tensors, "exp_avg");
   state->exp_avg_sq = copy_for(parameter, tensors, "exp_avg_sq");
@@ -126,57 +140,27 @@ std::unique_ptr<torch::optim::OptimizerParamState> AdamBase::make_state(
   return state;
 }
 
-void AdamBase::write_options(const Options& options, Dict& dict) const {
-  const auto h = hyperparameters(options);
-  dict.insert("lr", h.lr);
-  dict.insert("betas", std::make_tuple(h.beta1, h.beta2));
-  dict.insert("eps", h.eps);
-  dict.insert("weight_decay", h.weight_decay);
-  dict.insert("amsgrad", h.amsgrad);
-  dict.insert("capturable", false);
-  dict.insert("decoupled_weight_decay", h.decoupled_weight_decay);
-}
-
-void AdamBase::read_options(const Dict& dict, Options& options) const {
-  auto h = hyperparameters(options);
-  h.lr = number(dict, "lr", name());
-  h.eps = number(dict, "eps", name());
-  h.weight_decay = number(dict, "weight_decay", name());
-  h.amsgrad = flag(dict, "amsgrad");
-  TORCH_CHECK_VALUE(h.decoupled_weight_decay || !flag(dict, "decoupled_weight_decay"), name(),
-                    "::load_state_dict: expected the state of an Adam, got that of an AdamW");
-  const auto betas = dict.find("betas");
-  TORCH_CHECK(betas != dict.end(), name(), "::load_state_dict: expected every group to have betas");
-  const bool is_tuple = betas->value().isTuple();
-  const auto pair =
-      is_tuple ? betas->value().toTupleRef().elements().vec() : betas->value().toListRef().vec();
-  TORCH_CHECK(pair.size() == 2, name(), "::load_state_dict: expected 2 betas, got ", pair.size());
-  h.beta1 = number(pair[0]);
-  h.beta2 = number(pair[1]);
-  set_hyperparameters(h, options);
-}
-
 Adam::Adam(const std::vector<torch::optim::OptimizerParamGroup>& param_groups, AdamOptions defaults,
-           KernelOptions kernel)
+           ExtraOptions extra)
     : AdamBase("sconce::optim::Adam", param_groups, std::make_unique<AdamOptions>(defaults),
-               std::move(kernel)) {
+               std::move(extra)) {
   check_construction();
 }
 
-Adam::Adam(std::vector<torch::Tensor> params, AdamOptions defaults, KernelOptions kernel)
+Adam::Adam(std::vector<torch::Tensor> params, AdamOptions defaults, ExtraOptions extra)
     : Adam({torch::optim::OptimizerParamGroup(std::move(params))}, std::move(defaults),
-           std::move(kernel)) {}
+           std::move(extra)) {}
 
 AdamW::AdamW(const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
-             AdamWOptions defaults, KernelOptions kernel)
+             AdamWOptions defaults, ExtraOptions extra)
     : AdamBase("sconce::optim::AdamW", param_groups, std::make_unique<AdamWOptions>(defaults),
-               std::move(kernel)) {
+               std::move(extra)) {
   check_construction();
 }
 
-AdamW::AdamW(std::vector<torch::Tensor> params, AdamWOptions defaults, KernelOptions kernel)
+AdamW::AdamW(std::vector<torch::Tensor> params, AdamWOptions defaults, ExtraOptions extra)
     : AdamW({torch::optim::OptimizerParamGroup(std::move(params))}, std::move(defaults),
-            std::move(kernel)) {}
+            std::move(extra)) {}
 
 AdamHyperparameters Adam::hyperparameters(const Options& options) const {
   const auto& o = options_as<const AdamOptions>(options, name());
@@ -192,14 +176,14 @@ AdamHyperparameters AdamW::hyperparameters(const Options& options) const {
           true};
 }
 
-void Adam::set_hyperparameters(const AdamHyperparameters& h, Options& options) const {
-  auto& o = options_as<AdamOptions>(options, name());
-  o.lr(h.lr).betas({h.beta1, h.beta2}).eps(h.eps).weight_decay(h.weight_decay).amsgrad(h.amsgrad);
+void Adam::visit_options(Options& options, StateVisitor& state) const {
+  const bool is_adamw = visit_each(options_as<AdamOptions>(options, name()), false, state);
+  TORCH_CHECK_VALUE(!is_adamw, name(), "::load_state_dict: expected the state of an Adam, ",
+                    "got that of an AdamW");
 }
 
-void AdamW::set_hyperparameters(const AdamHyperparameters& h, Options& options) const {
-  auto& o = options_as<AdamWOptions>(options, name());
-  o.lr(h.lr).betas({h.beta1, h.beta2}).eps(h.eps).weight_decay(h.weight_decay).amsgrad(h.amsgrad);
+void AdamW::visit_options(Options& options, StateVisitor& state) const {
+  visit_each(options_as<AdamWOptions>(options, name()), true, state);
 }
 
 void Adam::save(torch::serialize::OutputArchive& archive) const {

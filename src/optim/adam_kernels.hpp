@@ -61,19 +61,19 @@ struct AdamBucket : Bucket {
 };
 
 /// Steps with the fused kernel. The step counts are those of this step already.
-inline void step_fused(AdamBucket& b, const AdamHyperparameters& h, const KernelOptions& kernel,
+inline void step_fused(AdamBucket& b, const AdamHyperparameters& h, const ExtraOptions& extra,
                        const torch::Tensor& grad_scale_anywhere,
                        const torch::Tensor& found_inf_anywhere) {
   match_strides(b);
   const auto grad_scale = to_device(grad_scale_anywhere, b.device);
   const auto found_inf = to_device(found_inf_anywhere, b.device);
   const at::TensorList max_exp_avg_sqs = h.amsgrad ? b.max_exp_avg_sqs : at::TensorList();
-  with_lr(h.lr, kernel.lr, b.device, [&](const auto& lr) {
+  with_lr(h.lr, extra.lr, b.device, [&](const auto& lr) {
     call_fused_kernel(b, [&](const auto& part) {
       const auto call = [&](auto&& adam) {
         adam(part(b.params), part(b.grads), part(b.exp_avgs), part(b.exp_avg_sqs),
              part(max_exp_avg_sqs), part(b.steps), lr, h.beta1, h.beta2, h.weight_decay, h.eps,
-             h.amsgrad, kernel.maximize, grad_scale, found_inf);
+             h.amsgrad, extra.maximize, grad_scale, found_inf);
       };
       if (h.decoupled_weight_decay) {
         call([](auto&&... arguments) { at::_fused_adamw_(arguments...); });

@@ -18,23 +18,6 @@ T& options_as(Base& options, const std::string& name) {
   return *typed;
 }
 
-/// Returns a number of a group's dict, which may be a tensor of one element.
-inline double number(const c10::IValue& value) {
-  return value.isTensor() ? value.toTensor().item<double>() : value.toScalar().to<double>();
-}
-
-inline double number(const c10::impl::GenericDict& dict, const char* key, const std::string& name) {
-  const auto found = dict.find(key);
-  TORCH_CHECK(found != dict.end(), name, "::load_state_dict: expected every group to have ", key);
-  return number(found->value());
-}
-
-/// Returns whether a flag of a group's dict is set; older Pythons lack some.
-inline bool flag(const c10::impl::GenericDict& dict, const char* key) {
-  const auto found = dict.find(key);
-  return found != dict.end() && found->value().toBool();
-}
-
 /// Writes a tensor as LibTorch's own states do: not at all if it is undefined.
 inline void write(torch::serialize::OutputArchive& archive, const char* key,
                   const at::Tensor& tensor) {

@@ -11,11 +11,10 @@
 #include <limits>
 #include <numbers>
 
-#include "optim/state_visitor.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce::optim::lr_scheduler {
 
-using torch::optim::Optimizer;
 using torch::optim::OptimizerOptions;
 
 // What StateVisitor looks up: an unnamed namespace would hide it.
@@ -29,7 +28,7 @@ static constexpr std::array<const char*, 2> names(ThresholdMode) {
   return {"rel", "abs"};
 }
 
-static void visit_part(OneCycleLR::Phase& phase, StateVisitor& state) {
+static void visit_state(OneCycleLR::Phase& phase, StateVisitor& state) {
   state("end_step", phase.end_step);
   state("start_lr", phase.start_lr);
   state("end_lr", phase.end_lr);
@@ -41,8 +40,8 @@ namespace {
 
 // One value for each of the optimizer's groups.
 template <class T>
-std::vector<T> expand(const PerGroup<T>& values, const Optimizer& optimizer, const char* who,
-                      const char* what) {
+std::vector<T> expand(const PerGroup<T>& values, const torch::optim::Optimizer& optimizer,
+                      const char* who, const char* what) {
   const size_t groups = optimizer.param_groups().size();
   if (!values.is_list()) return std::vector<T>(groups, values.values().front());
   TORCH_CHECK_VALUE(values.values().size() == groups, "sconce::optim::lr_scheduler::", who,
@@ -69,8 +68,9 @@ bool set_momentum(OptimizerOptions& options, double value) {
 
 }  // namespace
 
-LambdaLR::LambdaLR(Optimizer& optimizer, const PerGroup<Function>& lr_lambda)
-    : LRScheduler(optimizer), lr_lambdas_(expand(lr_lambda, optimizer, "LambdaLR", "lr_lambdas")) {
+LambdaLR::LambdaLR(torch::optim::Optimizer& optimizer, const PerGroup<Function>& lr_lambda)
+    : GroupLRScheduler(optimizer),
+      lr_lambdas_(expand(lr_lambda, optimizer, "LambdaLR", "lr_lambdas")) {
   for (const auto& function : lr_lambdas_) {
     TORCH_CHECK_VALUE(function,
                       "sconce::optim::lr_scheduler::LambdaLR: expected functions, got an "
@@ -89,14 +89,14 @@ double LambdaLR::restart_lr(size_t group) const {
 }
 
 void LambdaLR::visit(StateVisitor& state) {
-  LRScheduler::visit(state);
+  GroupLRScheduler::visit(state);
   auto none = StateVisitor::list();
   none.resize(lr_lambdas_.size());
   state.write_only("lr_lambdas", none);
 }
 
-StepLR::StepLR(Optimizer& optimizer, int64_t step_size, double gamma)
-    : LRScheduler(optimizer), step_size_(step_size), gamma_(gamma) {
+StepLR::StepLR(torch::optim::Optimizer& optimizer, int64_t step_size, double gamma)
+    : GroupLRScheduler(optimizer), step_size_(step_size), gamma_(gamma) {
   TORCH_CHECK_VALUE(step_size > 0,
                     "sconce::optim::lr_scheduler::StepLR: expected step_size of at least 1, got ",
                     step_size);
@@ -111,11 +111,12 @@ void StepLR::visit(StateVisitor& state) {
   state("step_size", step_size_);
   state.check(step_size_ >= 1, "of at least 1");
   state("gamma", gamma_);
-  LRScheduler::visit(state);
+  GroupLRScheduler::visit(state);
 }
 
-MultiStepLR::MultiStepLR(Optimizer& optimizer, std::vector<int64_t> milestones, double gamma)
-    : LRScheduler(optimizer), milestones_(std::move(milestones)), gamma_(gamma) {
+MultiStepLR::MultiStepLR(torch::optim::Optimizer& optimizer, std::vector<int64_t> milestones,
+                         double gamma)
+    : GroupLRScheduler(optimizer), milestones_(std::move(milestones)), gamma_(gamma) {
   start();
 }
 
@@ -132,11 +133,11 @@ double MultiStepLR::restart_lr(size_t group) const {
 
 void MultiStepLR::visit(StateVisitor& state) {
   state("gamma", gamma_);
-  LRScheduler::visit(state);
+  GroupLRScheduler::visit(state);
 }
 
-ExponentialLR::ExponentialLR(Optimizer& optimizer, double gamma)
-    : LRScheduler(optimizer), gamma_(gamma) {
+ExponentialLR::ExponentialLR(torch::optim::Optimizer& optimizer, double gamma)
+    : GroupLRScheduler(optimizer), gamma_(gamma) {
   start();
 }
 
@@ -146,11 +147,12 @@ double ExponentialLR::get_lr(size_t, double lr, bool is_initial) const {
 
 void ExponentialLR::visit(StateVisitor& state) {
   state("gamma", gamma_);
-  LRScheduler::visit(state);
+  GroupLRScheduler::visit(state);
 }
 
-CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, int64_t T_max, double eta_min)
-    : LRScheduler(optimizer), T_max_(T_max), eta_min_(eta_min) {
+CosineAnnealingLR::CosineAnnealingLR(torch::optim::Optimizer& optimizer, int64_t T_max,
+                                     double eta_min)
+    : GroupLRScheduler(optimizer), T_max_(T_max), eta_min_(eta_min) {
   TORCH_CHECK_VALUE(
       T_max > 0,
       "sconce::optim::lr_scheduler::CosineAnnealingLR: expected T_max of at least 1, got ", T_max);
@@ -178,11 +180,11 @@ void CosineAnnealingLR::visit(StateVisitor& state) {
   state("T_max", T_max_);
   state.check(T_max_ >= 1 && T_max_ <= most_steps, "from 1 to 2^53");
   state("eta_min", eta_min_);
-  LRScheduler::visit(state);
+  GroupLRScheduler::visit(state);
 }
 
-LinearLR::LinearLR(Optimizer& optimizer, LinearLROptions options)
-    : LRScheduler(optimizer), options_(options) {
+LinearLR::LinearLR(torch::optim::Optimizer& optimizer, LinearLROptions options)
+    : GroupLRScheduler(optimizer), options_(options) {
   TORCH_CHECK_VALUE(options.start_factor > 0 && options.start_factor <= 1,
                     "sconce::optim::lr_scheduler::LinearLR: expected start_factor greater than 0 "
                     "and less or equal to 1, got ",
@@ -211,7 +213,7 @@ void LinearLR::visit(StateVisitor& state) {
   state("start_factor", options_.start_factor);
   state("end_factor", options_.end_factor);
   state("total_iters", options_.total_iters);
-  LRScheduler::visit(state);
+  GroupLRScheduler::visit(state);
 }
 
 namespace {
@@ -248,9 +250,9 @@ std::vector<OneCycleLR::Phase> phases_of(const OneCycleLROptions& options) {
 
 }  // namespace
 
-OneCycleLR::OneCycleLR(Optimizer& optimizer, const PerGroup<double>& max_lr,
+OneCycleLR::OneCycleLR(torch::optim::Optimizer& optimizer, const PerGroup<double>& max_lr,
                        const OneCycleLROptions& options)
-    : LRScheduler(optimizer),
+    : GroupLRScheduler(optimizer),
       total_steps_(steps_of(options)),
       phases_(phases_of(options)),
       anneal_strategy_(options.anneal_strategy),
@@ -326,13 +328,13 @@ void OneCycleLR::visit(StateVisitor& state) {
   state("_schedule_phases", phases_);
   state("_anneal_func_type", anneal_strategy_);
   state("cycle_momentum", cycle_momentum_);
-  LRScheduler::visit(state);
+  GroupLRScheduler::visit(state);
 }
 
-SequentialLR::SequentialLR(Optimizer& optimizer,
-                           std::vector<std::shared_ptr<LRScheduler>> schedulers,
+SequentialLR::SequentialLR(torch::optim::Optimizer& optimizer,
+                           std::vector<std::shared_ptr<GroupLRScheduler>> schedulers,
                            std::vector<int64_t> milestones)
-    : EpochScheduler(optimizer),
+    : LRScheduler(optimizer),
       schedulers_(std::move(schedulers)),
       milestones_(std::move(milestones)) {
   constexpr const char* who = "sconce::optim::lr_scheduler::SequentialLR: expected ";
@@ -388,7 +390,8 @@ double worst(PlateauMode mode) {
 
 }  // namespace
 
-ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const ReduceLROnPlateauOptions& options)
+ReduceLROnPlateau::ReduceLROnPlateau(torch::optim::Optimizer& optimizer,
+                                     const ReduceLROnPlateauOptions& options)
     : Scheduler(optimizer),
       options_(options),
       min_lrs_(expand(options.min_lr, optimizer, "ReduceLROnPlateau", "min_lr")),

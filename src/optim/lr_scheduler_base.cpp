@@ -6,7 +6,7 @@
 #include <mutex>
 #include <typeinfo>
 
-#include "optim/state_visitor.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce::optim::lr_scheduler {
 
@@ -15,10 +15,10 @@ namespace {
 // The values that belong to an optimizer's groups. LibTorch's optimizers have no place for them, so
 // the optimizer's schedulers hold them together; as none outlives the optimizer, an address that
 // still has values is the same optimizer's.
-std::shared_ptr<std::vector<KernelOptimizer::GroupValues>> values_of(
+std::shared_ptr<std::vector<Optimizer::GroupValues>> values_of(
     const torch::optim::Optimizer& optimizer) {
-  using Values = std::vector<KernelOptimizer::GroupValues>;
-  if (const auto* ours = dynamic_cast<const KernelOptimizer*>(&optimizer)) {
+  using Values = std::vector<Optimizer::GroupValues>;
+  if (const auto* ours = dynamic_cast<const Optimizer*>(&optimizer)) {
     return ours->group_values();
   }
   static std::mutex mutex;
@@ -33,19 +33,19 @@ std::shared_ptr<std::vector<KernelOptimizer::GroupValues>> values_of(
 }  // namespace
 
 c10::IValue Scheduler::state_dict() const {
-  StateVisitor state(c10::demangle(typeid(*this).name()));
+  StateVisitor state;
   const_cast<Scheduler*>(this)->visit(state);  // one that writes the dict changes no member
   return state.dict();
 }
 
 void Scheduler::load_state_dict(const c10::IValue& state) {
   const c10::IValue before = state_dict();
-  const std::string who = c10::demangle(typeid(*this).name());
-  StateVisitor reader(who, state);
+  const std::string where = c10::demangle(typeid(*this).name()) + "::load_state_dict";
+  StateVisitor reader(state, where);
   try {
     visit(reader);
   } catch (...) {
-    StateVisitor undo(who, before);
+    StateVisitor undo(before, where);
     visit(undo);
     throw;
   }
@@ -63,8 +63,8 @@ std::vector<double> Scheduler::current_lrs() const {
   return lrs;
 }
 
-LRScheduler::LRScheduler(torch::optim::Optimizer& optimizer)
-    : EpochScheduler(optimizer), groups_(values_of(optimizer)) {
+GroupLRScheduler::GroupLRScheduler(torch::optim::Optimizer& optimizer)
+    : LRScheduler(optimizer), groups_(values_of(optimizer)) {
   last_epoch_ = -1;
   const auto& groups = optimizer.param_groups();
   groups_->resize(groups.size());
@@ -75,39 +75,39 @@ LRScheduler::LRScheduler(torch::optim::Optimizer& optimizer)
   }
 }
 
-void LRScheduler::start() {
+void GroupLRScheduler::start() {
   step_count_ = 1;
   ++last_epoch_;
   set_lrs([this](size_t group, double lr) { return get_lr(group, lr, true); });
 }
 
-void LRScheduler::step() {
+void GroupLRScheduler::step() {
   ++step_count_;
   ++last_epoch_;
   set_lrs([this](size_t group, double lr) { return get_lr(group, lr, false); });
 }
 
-void LRScheduler::restart() {
+void GroupLRScheduler::restart() {
   last_epoch_ = 0;
   set_lrs([this](size_t group, double) { return restart_lr(group); });
 }
 
-void LRScheduler::set_lrs(const std::function<double(size_t group, double lr)>& lr_of) {
+void GroupLRScheduler::set_lrs(const std::function<double(size_t group, double lr)>& lr_of) {
   std::vector<double> lrs = current_lrs();
   for (size_t i = 0; i < lrs.size(); ++i) lrs[i] = lr_of(i, lrs[i]);
   for (size_t i = 0; i < lrs.size(); ++i) optimizer_.param_groups()[i].options().set_lr(lrs[i]);
   last_lr_ = std::move(lrs);
 }
 
-double LRScheduler::base_lr(size_t group) const {
+double GroupLRScheduler::base_lr(size_t group) const {
   TORCH_CHECK(group < base_lrs_.size(), c10::demangle(typeid(*this).name()), ": expected the ",
               base_lrs_.size(), " parameter groups that there were at construction, got more");
   return base_lrs_[group];
 }
 
-void LRScheduler::visit(StateVisitor& state) {
+void GroupLRScheduler::visit(StateVisitor& state) {
   state("base_lrs", base_lrs_);
-  EpochScheduler::visit(state);
+  LRScheduler::visit(state);
   state("_step_count", step_count_);
   state.check(step_count_ >= 0 && step_count_ <= most_steps, "from 0 to 2^53");
 }

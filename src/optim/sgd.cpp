@@ -13,6 +13,7 @@
 
 #include "optim/conversions.hpp"
 #include "optim/step_plan.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce::optim {
 
@@ -61,25 +62,24 @@ struct SgdBucket : Bucket {
 // What a step of one group is made with.
 struct Settings {
   const SGDOptions& options;
-  const KernelOptions& kernel;
+  const ExtraOptions& extra;
 
   bool momentum() const { return options.momentum() != 0; }
 };
 
 double host_lr(const Settings& s) {
-  return s.kernel.lr ? s.kernel.lr->item<double>() : s.options.lr();
+  return s.extra.lr ? s.extra.lr->item<double>() : s.options.lr();
 }
 
 void call_fused(SgdBucket& bucket, const Settings& s, bool is_first_step,
                 const std::optional<torch::Tensor>& grad_scale,
                 const std::optional<torch::Tensor>& found_inf) {
   const at::TensorList buffers = s.momentum() ? bucket.buffers : at::TensorList();
-  with_lr(s.options.lr(), s.kernel.lr, bucket.device, [&](const auto& lr) {
+  with_lr(s.options.lr(), s.extra.lr, bucket.device, [&](const auto& lr) {
     call_fused_kernel(bucket, [&](const auto& part) {
       at::_fused_sgd_(part(bucket.params), part(bucket.grads), part(buffers),
                       s.options.weight_decay(), s.options.momentum(), lr, s.options.dampening(),
-                      s.options.nesterov(), s.kernel.maximize, is_first_step, grad_scale,
-                      found_inf);
+                      s.options.nesterov(), s.extra.maximize, is_first_step, grad_scale, found_inf);
     });
   });
 }
@@ -127,7 +127,7 @@ void step_fused(SgdBucket& bucket, const Settings& s, const torch::Tensor& grad_
 // which rounds numbers of 16 bits otherwise: `one_by_one`.
 void step_foreach(SgdBucket& bucket, const Settings& s, bool one_by_one) {
   std::vector<torch::Tensor> updates = bucket.grads;
-  if (s.kernel.maximize) updates = at::_foreach_neg(updates);
+  if (s.extra.maximize) updates = at::_foreach_neg(updates);
   if (s.options.weight_decay() != 0) {
     updates = at::_foreach_add(updates, bucket.params, s.options.weight_decay());
   }
@@ -155,7 +155,7 @@ void step_for_loop(SgdBucket& bucket, const Settings& s) {
   std::vector<torch::Tensor> buffers = bucket.buffers;
   for (size_t i = 0; i < bucket.params.size(); ++i) {
     const auto& param = bucket.params[i];
-    torch::Tensor update = s.kernel.maximize ? -bucket.grads[i] : bucket.grads[i];
+    torch::Tensor update = s.extra.maximize ? -bucket.grads[i] : bucket.grads[i];
     if (s.options.weight_decay() != 0) update = update.add(param, s.options.weight_decay());
     if (s.momentum()) {
       if (bucket.has_buffers) {
@@ -177,17 +177,17 @@ struct SGD::Plans {
 };
 
 SGD::SGD(const std::vector<torch::optim::OptimizerParamGroup>& param_groups, SGDOptions defaults,
-         KernelOptions kernel)
-    : KernelOptimizer("sconce::optim::SGD", param_groups, std::make_unique<SGDOptions>(defaults),
-                      std::move(kernel)),
+         ExtraOptions extra)
+    : Optimizer("sconce::optim::SGD", param_groups, std::make_unique<SGDOptions>(defaults),
+                std::move(extra)),
       plans_(std::make_shared<Plans>()) {
   SGD::check(this->defaults());
   check_new_groups();
 }
 
-SGD::SGD(std::vector<torch::Tensor> params, SGDOptions defaults, KernelOptions kernel)
+SGD::SGD(std::vector<torch::Tensor> params, SGDOptions defaults, ExtraOptions extra)
     : SGD({torch::optim::OptimizerParamGroup(std::move(params))}, std::move(defaults),
-          std::move(kernel)) {}
+          std::move(extra)) {}
 
 void SGD::check(const Options& options) const {
   const auto& o = options_as<const SGDOptions>(options, name());
@@ -228,16 +228,16 @@ bool SGD::prepare_group(size_t index) {
 
 void SGD::step_group(size_t index, const Amp& amp) {
   const auto& options = param_groups_[index].options();
-  const Settings s = {options_as<const SGDOptions>(options, name()), kernel()};
+  const Settings s = {options_as<const SGDOptions>(options, name()), extra()};
   auto& plan = plans_->of_groups[index];
   bool changed = false;
   for (auto& bucket : plan.buckets()) {
     const bool sparse = bucket.has_sparse_grad;
-    if (mode() == Mode::fused && !sparse) {
+    if (kernels() == Kernels::fused && !sparse) {
       const bool was_pending = bucket.first_step_pending.defined();
       step_fused(bucket, s, amp.grad_scale, amp.found_inf);
       changed |= was_pending != bucket.first_step_pending.defined();
-    } else if (mode() == Mode::foreach && !sparse) {
+    } else if (kernels() == Kernels::foreach && !sparse) {
       const auto begins = [&](const SgdBucket& other) {
         return !other.has_buffers && other.device == bucket.device && other.dtype == bucket.dtype;
       };
@@ -269,22 +269,13 @@ std::unique_ptr<torch::optim::OptimizerParamState> SGD::make_state(
   return state;
 }
 
-void SGD::write_options(const Options& options, Dict& dict) const {
-  const auto& o = options_as<const SGDOptions>(options, name());
-  dict.insert("lr", o.lr());
-  dict.insert("momentum", o.momentum());
-  dict.insert("dampening", o.dampening());
-  dict.insert("weight_decay", o.weight_decay());
-  dict.insert("nesterov", o.nesterov());
-}
-
-void SGD::read_options(const Dict& dict, Options& options) const {
+void SGD::visit_options(Options& options, StateVisitor& state) const {
   auto& o = options_as<SGDOptions>(options, name());
-  o.lr(number(dict, "lr", name()));
-  o.momentum(number(dict, "momentum", name()));
-  o.dampening(number(dict, "dampening", name()));
-  o.weight_decay(number(dict, "weight_decay", name()));
-  o.nesterov(flag(dict, "nesterov"));
+  state("lr", o.lr());
+  state("momentum", o.momentum());
+  state("dampening", o.dampening());
+  state("weight_decay", o.weight_decay());
+  state("nesterov", o.nesterov(), false);
 }
 
 void SGD::save(torch::serialize::OutputArchive& archive) const {

@@ -17,6 +17,7 @@
 #include <optional>
 #include <vector>
 
+#include "devices/to_device.hpp"
 #include "optim/geometry.hpp"
 
 namespace sconce::optim {
@@ -214,11 +215,10 @@ inline const at::Tensor& scale(const at::Tensor& tensor, double factor) {
   return tensor.mul_(at::native::wrapped_scalar_tensor(factor));
 }
 
-/// Returns the tensor on the device, or nothing where it is undefined. A copy to the CPU is waited
-/// for, one to a GPU is not.
+/// As sconce::to_device; nothing where the tensor is undefined.
 inline std::optional<at::Tensor> to_device(const at::Tensor& tensor, c10::Device device) {
   if (!tensor.defined()) return {};
-  return tensor.to(device, /*non_blocking=*/!device.is_cpu());
+  return sconce::to_device(tensor, device);
 }
 
 }  // namespace sconce::optim

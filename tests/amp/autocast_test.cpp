@@ -23,7 +23,7 @@ namespace autocast = at::autocast;
 namespace {
 
 // The text after "= " in reference/autocast.py, without its note.
-std::string state() {
+std::string autocast_state() {
   std::ostringstream text;
   for (const auto device : {torch::kCPU, torch::kCUDA}) {
     text << " " << autocast::is_autocast_enabled(device) << " "
@@ -197,7 +197,7 @@ TEST_CASE("an operation computes in the dtype that Python's autocast gives it", 
 TEST_CASE("after each enter and exit of 200 scripts the state is Python's", "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "autocast.py", "scopes");
-  const std::string before = state();
+  const std::string before = autocast_state();
   const auto dtype = autocast::get_autocast_dtype(torch::kCPU);
   int lines = 0;
   Scopes scopes;
@@ -205,17 +205,17 @@ TEST_CASE("after each enter and exit of 200 scripts the state is Python's", "[py
        ++lines) {
     INFO(lines << " " << command);
     const auto note = run(std::istringstream(command.substr(2)), scopes);
-    REQUIRE("= " + note + state() == expected);
+    REQUIRE("= " + note + autocast_state() == expected);
   }
   CHECK(lines > 2000);
   CHECK(scopes.empty());
   autocast::set_autocast_dtype(torch::kCPU, dtype);
   autocast::set_autocast_cache_enabled(true);
-  CHECK(state() == before);
+  CHECK(autocast_state() == before);
 }
 
 TEST_CASE("an autocast scope ends by an exception as by its end") {
-  const std::string before = state();
+  const std::string before = autocast_state();
   const auto weight = torch::ones({3, 3}, torch::requires_grad());
   try {
     const AutocastGuard outer(torch::kCPU);
@@ -224,7 +224,7 @@ TEST_CASE("an autocast scope ends by an exception as by its end") {
     throw std::runtime_error("in the scope");
   } catch (const std::runtime_error&) {
   }
-  CHECK(state() == before);
+  CHECK(autocast_state() == before);
   CHECK(torch::mm(weight, weight).scalar_type() == torch::kFloat);
 }
 
@@ -242,12 +242,12 @@ TEST_CASE("a disabled scope in an autocast scope computes as outside") {
 TEST_CASE("an autocast scope is its thread's own and cannot be copied") {
   STATIC_CHECK_FALSE(std::is_copy_constructible_v<AutocastGuard>);
   STATIC_CHECK_FALSE(std::is_copy_assignable_v<AutocastGuard>);
-  const std::string before = state();
+  const std::string before = autocast_state();
   const AutocastGuard guard(torch::kCPU, {.dtype = torch::kHalf, .cache_enabled = false});
   std::string in_thread;
-  std::thread([&] { in_thread = state(); }).join();
+  std::thread([&] { in_thread = autocast_state(); }).join();
   CHECK(in_thread == before);
-  CHECK(state() != before);
+  CHECK(autocast_state() != before);
 }
 
 TEST_CASE("a parameter's cast is kept within the outermost autocast scope and no longer") {

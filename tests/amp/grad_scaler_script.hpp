@@ -23,7 +23,6 @@ namespace sconce::test {
 
 using amp::GradScaler;
 using amp::GradScalerOptions;
-using amp::GradScalerState;
 
 inline std::string hex(double value) {
   char text[17];
@@ -83,7 +82,7 @@ class ScriptOptimizer {
     std::string name, dtype;
     double lr = 0, momentum = 0, dampening = 0, decay = 0;
     bool nesterov = false, amsgrad = false;
-    arguments >> name >> mode >> lr >> momentum >> dampening >> decay >> nesterov >> amsgrad >>
+    arguments >> name >> kernels >> lr >> momentum >> dampening >> decay >> nesterov >> amsgrad >>
         maximize_ >> dtype >> sparse_;
     for (int64_t size = 0; arguments >> size;) {
       const auto values = torch::arange(size, torch::kFloat) / 4 - 1;
@@ -138,7 +137,7 @@ class ScriptOptimizer {
                        [](const auto& p) { return p.grad().defined(); });
   }
 
-  std::string mode;
+  std::string kernels;
   std::vector<torch::Tensor> params;
   std::unique_ptr<torch::optim::Optimizer> optimizer;
   std::function<Tensors()> state;  // of the optimizer, by Python's keys and the parameter's number
@@ -146,15 +145,16 @@ class ScriptOptimizer {
  private:
   template <class Stock, class StockState, class Ours, class Options>
   void make(const Options& options) {
-    using optim::Mode;
-    static const std::map<std::string, Mode> modes = {
-        {"for_loop", Mode::for_loop}, {"foreach", Mode::foreach}, {"fused", Mode::fused}};
-    if (mode == "stock") {
+    using optim::Kernels;
+    static const std::map<std::string, Kernels> modes = {
+        {"for_loop", Kernels::for_loop}, {"foreach", Kernels::foreach}, {"fused", Kernels::fused}};
+    if (kernels == "stock") {
       optimizer = std::make_unique<Stock>(params, options);
       state = [this] { return state_of_stock<StockState>(); };
     } else {
       auto made = std::make_unique<Ours>(
-          params, options, optim::KernelOptions{.mode = modes.at(mode), .maximize = maximize_});
+          params, options,
+          optim::ExtraOptions{.kernels = modes.at(kernels), .maximize = maximize_});
       state = [&ours = *made] { return state_of(ours); };
       optimizer = std::move(made);
     }
@@ -173,7 +173,7 @@ class ScriptOptimizer {
     return all;
   }
 
-  static Tensors state_of(const optim::KernelOptimizer& ours) {
+  static Tensors state_of(const optim::Optimizer& ours) {
     Tensors all;
     const auto states = ours.state_dict().toGenericDict().at("state").toGenericDict();
     for (const auto& of_parameter : states) {
@@ -208,11 +208,13 @@ class Script {
   // The text of the scaler after the note.
   std::string state() const {
     std::ostringstream text;
-    const auto state = scaler_->state_dict();
+    const auto state = scaler_->state_dict().toGenericDict();
+    const auto number = [&](const char* key) { return hex(state.at(key).toDouble()); };
     text << scaler_->is_enabled() << " " << hex(scaler_->get_scale()) << " ";
-    if (state == GradScalerState{}) return text.str() + "empty";
-    text << hex(state.scale) << " " << hex(state.growth_factor) << " " << hex(state.backoff_factor)
-         << " " << state.growth_interval << " " << state.growth_tracker;
+    if (state.empty()) return text.str() + "empty";
+    text << number("scale") << " " << number("growth_factor") << " " << number("backoff_factor")
+         << " " << state.at("growth_interval").toInt() << " "
+         << state.at("_growth_tracker").toInt();
     return text.str();
   }
 
@@ -242,7 +244,7 @@ class Script {
     } else if (name == "load") {
       scaler_->load_state_dict(saved_);
     } else if (name == "load_empty") {
-      scaler_->load_state_dict({});
+      scaler_->load_state_dict(c10::impl::GenericDict(c10::StringType::get(), c10::AnyType::get()));
     } else {
       return call_with_optimizer(name, arguments);
     }
@@ -314,7 +316,7 @@ class Script {
 
   std::optional<GradScaler> scaler_;
   std::vector<std::unique_ptr<ScriptOptimizer>> optimizers_;
-  GradScalerState saved_;
+  c10::IValue saved_;
   const ScriptOptimizer* current_ = nullptr;
 };
 

@@ -1,5 +1,6 @@
 #include "sconce/amp/grad_scaler.hpp"
 
+#include <cmath>
 #include <limits>
 #include <map>
 
@@ -21,9 +22,8 @@ using Catch::Matchers::ContainsSubstring;
 using sconce::amp::AutocastGuard;
 using sconce::amp::GradScaler;
 using sconce::amp::GradScalerOptions;
-using sconce::amp::GradScalerState;
-using sconce::optim::KernelOptions;
-using sconce::optim::Mode;
+using sconce::optim::ExtraOptions;
+using sconce::optim::Kernels;
 using sconce::optim::lr_scheduler::CosineAnnealingLR;
 using sconce::test::HostReads;
 using sconce::test::Tensors;
@@ -52,7 +52,7 @@ class NotingSGD : public torch::optim::SGD, public sconce::optim::AmpScaling {
   torch::Tensor grad_scale, found_inf;
 };
 
-torch::Tensor parameter(const torch::Tensor& value) {
+torch::Tensor parameter_of(const torch::Tensor& value) {
   return value.clone().requires_grad_();
 }
 
@@ -190,9 +190,9 @@ TEST_CASE("300 scripts of calls lead a GradScaler where they lead Python's", "[p
       const auto name = text.substr(0, space);
       REQUIRE(tensors.contains(name));
       const auto actual = sconce::test::dump(tensors.at(name));
-      const auto& mode = script.current()->mode;
+      const auto& kernels = script.current()->kernels;
       INFO(actual);
-      if (mode == "fused" || mode == "foreach") REQUIRE(actual == text.substr(space + 1));
+      if (kernels == "fused" || kernels == "foreach") REQUIRE(actual == text.substr(space + 1));
       REQUIRE(sconce::test::close(actual, text.substr(space + 1), tensors.at(name).scalar_type()));
       tensors.erase(name);
     } else {
@@ -204,8 +204,8 @@ TEST_CASE("300 scripts of calls lead a GradScaler where they lead Python's", "[p
   CHECK(facts["stepped"] > 500);
   CHECK(facts["skipped"] > 300);
   CHECK(facts["skipped first steps that leave Python's momentum unwritten"] > 5);
-  for (const std::string mode : {"stock", "for_loop", "foreach", "fused"}) {
-    for (const std::string name : {"SGD", "Adam", "AdamW"}) CHECK(facts[mode + " " + name] > 10);
+  for (const std::string kernels : {"stock", "for_loop", "foreach", "fused"}) {
+    for (const std::string name : {"SGD", "Adam", "AdamW"}) CHECK(facts[kernels + " " + name] > 10);
   }
   CHECK(kinds.size() == refusals().size());
 }
@@ -216,9 +216,9 @@ TEST_CASE("a step in float16 reads nothing on the host but what the optimizer's 
   const auto params = training.net->parameters();
   const auto before = params[0].clone();
   torch::optim::SGD stock(params, torch::optim::SGDOptions(0.1));
-  sconce::optim::SGD fused(params, torch::optim::SGDOptions(0.1), {.mode = Mode::fused});
-  sconce::optim::SGD foreach (params, torch::optim::SGDOptions(0.1), {.mode = Mode::foreach});
-  sconce::optim::AdamW adamw(params, torch::optim::AdamWOptions(0.1), {.mode = Mode::fused});
+  sconce::optim::SGD fused(params, torch::optim::SGDOptions(0.1), {.kernels = Kernels::fused});
+  sconce::optim::SGD foreach (params, torch::optim::SGDOptions(0.1), {.kernels = Kernels::foreach});
+  sconce::optim::AdamW adamw(params, torch::optim::AdamWOptions(0.1), {.kernels = Kernels::fused});
   for (int i = 0; i < 2; ++i) {
     CHECK(training.reads_of_step(fused) == 0);
     CHECK(training.reads_of_step(stock) == 1);
@@ -234,7 +234,7 @@ TEST_CASE("a step in float16 reads nothing on the host but what the optimizer's 
 }
 
 TEST_CASE("an optimizer that can is given the scale, unless unscaled, and whether to skip") {
-  const auto p = parameter(torch::ones({2}));
+  const auto p = parameter_of(torch::ones({2}));
   NotingSGD optimizer({p});
   auto scaler = cpu_scaler({.init_scale = 8});
   backward(scaler, p, 3);
@@ -260,7 +260,7 @@ TEST_CASE("an optimizer that can is given the scale, unless unscaled, and whethe
 }
 
 TEST_CASE("a GradScaler skips on inf, halves the scale, and doubles it after good steps") {
-  const auto p = parameter(torch::ones({2}));
+  const auto p = parameter_of(torch::ones({2}));
   torch::optim::SGD optimizer({p}, torch::optim::SGDOptions(0.5));
   auto scaler = cpu_scaler({.init_scale = 8, .growth_interval = 2});
   const auto step = [&](float gradient) {
@@ -272,10 +272,11 @@ TEST_CASE("a GradScaler skips on inf, halves the scale, and doubles it after goo
   CHECK(p.detach().equal(torch::ones({2})));
   CHECK(scaler.get_scale() == 4);
   step(1);
-  CHECK(scaler.state_dict().growth_tracker == 1);
+  CHECK(scaler.state_dict().toGenericDict().at("_growth_tracker") == 1);
   step(1);
   CHECK(p.detach().equal(torch::zeros({2})));
-  CHECK(scaler.state_dict() == GradScalerState{8, 2, 0.5, 2, 0});
+  CHECK(scaler.get_scale() == 8);
+  CHECK(scaler.state_dict().toGenericDict().at("_growth_tracker") == 0);
 }
 
 TEST_CASE("a GradScaler scales lists and keeps types, and disabled passes all through") {
@@ -287,12 +288,13 @@ TEST_CASE("a GradScaler scales lists and keeps types, and disabled passes all th
   CHECK(scaler.scale(std::vector<torch::Tensor>{}).empty());
 
   GradScaler disabled({.device = torch::kCPU, .growth_factor = 0, .enabled = false});
-  const auto p = parameter(torch::ones({2}));
+  const auto p = parameter_of(torch::ones({2}));
   torch::optim::SGD optimizer({p}, torch::optim::SGDOptions(0.5));
   CHECK(disabled.scale(losses)[0].is_same(losses[0]));
   CHECK(disabled.scale(losses[1]).is_same(losses[1]));
   CHECK(disabled.get_scale() == 1);
-  CHECK(disabled.state_dict() == GradScalerState{});
+  CHECK(disabled.state_dict().toGenericDict().empty());
+  disabled.load_state_dict(3);  // as Python's, it looks at none
   p.mutable_grad() = torch::ones({2});
   disabled.unscale_(optimizer);
   CHECK(disabled.step(optimizer, [] { return torch::full({}, 7.0F); }).item<float>() == 7);
@@ -307,7 +309,7 @@ TEST_CASE("a GradScaler that cannot be, or go on, says what it expected") {
   CHECK_THROWS_WITH(
       cpu_scaler({.backoff_factor = 1}),
       ContainsSubstring("sconce::amp::GradScaler: expected backoff_factor < 1, got 1"));
-  const auto p = parameter(torch::ones({2}, torch::kHalf));
+  const auto p = parameter_of(torch::ones({2}, torch::kHalf));
   torch::optim::SGD optimizer({p}, torch::optim::SGDOptions(0.5));
   auto scaler = cpu_scaler({.init_scale = 8});
   CHECK_THROWS_WITH(scaler.step(optimizer), ContainsSubstring("expected a call of scale(loss)"));
@@ -317,11 +319,42 @@ TEST_CASE("a GradScaler that cannot be, or go on, says what it expected") {
   STATIC_CHECK_FALSE(std::is_copy_constructible_v<GradScaler>);
 }
 
+TEST_CASE("a GradScaler's state that does not fit is refused, and the scaler stays as it was") {
+  const auto p = parameter_of(torch::ones({2}));
+  auto scaler = cpu_scaler({.init_scale = 8, .growth_interval = 2});
+  backward(scaler, p, 1);
+  const auto before = scaler.state_dict();
+  const auto refused = [&](const c10::IValue& state, const std::string& text) {
+    CHECK_THROWS_WITH(
+        scaler.load_state_dict(state),
+        ContainsSubstring("sconce::amp::GradScaler::load_state_dict: expected " + text));
+    CHECK(scaler.state_dict() == before);
+  };
+  refused(3, "a dict, got Int");
+  refused(cpu_scaler({}).state_dict().toGenericDict().at("scale"), "a dict, got Double");
+  const auto refused_value = [&](const char* key, const c10::IValue& value,
+                                 const std::string& text) {
+    const auto state = cpu_scaler({}).state_dict().toGenericDict();
+    state.insert_or_assign(key, value);
+    refused(state, text);
+  };
+  refused_value("scale", 1e300, "a value that is a float32 for 'scale'");
+  refused_value("scale", std::nan(""), "a value that is a float32 for 'scale'");
+  refused_value("scale", "much", "a number for 'scale', got String");
+  refused_value("growth_interval", -1, "a value of 0 or more for 'growth_interval'");
+  refused_value("growth_interval", 2.5, "an int for 'growth_interval', got Double");
+  refused_value("_growth_tracker", -1, "a value of 0 or more for '_growth_tracker'");
+  refused_value("_growth_tracker", int64_t{1} << 31, "a value below 2^31 for '_growth_tracker'");
+  auto lacking = cpu_scaler({}).state_dict().toGenericDict();
+  CHECK(lacking.erase("backoff_factor") == 1);
+  refused(lacking, "a dict with the key 'backoff_factor'");
+}
+
 TEST_CASE("sparse float16 entries of one index that overflow together are found") {
-  const auto p = parameter(torch::ones({3, 1}, torch::kHalf));
+  const auto p = parameter_of(torch::ones({3, 1}, torch::kHalf));
   NotingSGD optimizer({p});
   auto scaler = cpu_scaler({.init_scale = 1});
-  scaler.scale(torch::ones({}));
+  static_cast<void>(scaler.scale(torch::ones({})));  // makes the scale
   const auto twice = torch::tensor({{1, 1}}, torch::kLong);
   p.mutable_grad() = torch::sparse_coo_tensor(twice, torch::full({2, 1}, 40000.0, torch::kHalf),
                                               {3, 1}, torch::kHalf);
@@ -330,7 +363,7 @@ TEST_CASE("sparse float16 entries of one index that overflow together are found"
 }
 
 TEST_CASE("a gradient that is there twice is divided once") {
-  const auto p = parameter(torch::ones({2}));
+  const auto p = parameter_of(torch::ones({2}));
   torch::optim::SGD optimizer({p, p}, torch::optim::SGDOptions(0.5));
   auto scaler = cpu_scaler({.init_scale = 8});
   backward(scaler, p, 3);
@@ -339,7 +372,7 @@ TEST_CASE("a gradient that is there twice is divided once") {
 }
 
 TEST_CASE("SGD with kernels of its choice trains sparse gradients under a scaler") {
-  const auto p = parameter(torch::ones({3, 1})), dense = parameter(torch::ones({1}));
+  const auto p = parameter_of(torch::ones({3, 1})), dense = parameter_of(torch::ones({1}));
   sconce::optim::SGD optimizer({dense, p}, torch::optim::SGDOptions(0.5));
   auto scaler = cpu_scaler({.init_scale = 8});
   for (const float gradient : {inf, 2.0F}) {
@@ -357,8 +390,8 @@ TEST_CASE("SGD with kernels of its choice trains sparse gradients under a scaler
 
 TEST_CASE("on a GPU bfloat16 gradients are refused before any is divided", "[gpu]") {
   sconce::test::require_gpu();
-  const auto p = parameter(torch::ones({2}, sconce::gpu()));
-  const auto q = parameter(torch::ones({2}, sconce::gpu()).to(torch::kBFloat16));
+  const auto p = parameter_of(torch::ones({2}, sconce::gpu()));
+  const auto q = parameter_of(torch::ones({2}, sconce::gpu()).to(torch::kBFloat16));
   torch::optim::SGD optimizer({p, q}, torch::optim::SGDOptions(0.5));
   GradScaler scaler({.init_scale = 8});
   scaler.scale(p.sum() + q.sum()).backward();
@@ -373,7 +406,7 @@ TEST_CASE("on a GPU the default scaler is enabled and a float16 step reads nothi
   Float16Training training(sconce::gpu());
   const auto params = training.net->parameters();
   const auto before = params[0].clone();
-  sconce::optim::AdamW adamw(params, torch::optim::AdamWOptions(0.1), {.mode = Mode::fused});
+  sconce::optim::AdamW adamw(params, torch::optim::AdamWOptions(0.1), {.kernels = Kernels::fused});
   torch::optim::SGD stock(params, torch::optim::SGDOptions(0.1));
   for (int i = 0; i < 2; ++i) {
     CHECK(training.reads_of_step(adamw) == 0);
@@ -384,9 +417,10 @@ TEST_CASE("on a GPU the default scaler is enabled and a float16 step reads nothi
 
 TEST_CASE("infinite gradients on two devices skip one fused step on both", "[gpu]") {
   sconce::test::require_gpu();
-  const auto on_cpu = parameter(torch::ones({2})), on_gpu = parameter(torch::ones({2}).cuda());
+  const auto on_cpu = parameter_of(torch::ones({2})),
+             on_gpu = parameter_of(torch::ones({2}).cuda());
   sconce::optim::SGD optimizer({on_cpu, on_gpu}, torch::optim::SGDOptions(0.5),
-                               {.mode = Mode::fused});
+                               {.kernels = Kernels::fused});
   NotingSGD noting({on_cpu, on_gpu});
   GradScaler scaler({.init_scale = 8});
   for (const float gradient : {inf, 2.0F}) {

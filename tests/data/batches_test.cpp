@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "sconce/data/distributed_sampler.hpp"
 #include "sconce/distributed/process_group.hpp"
 #include "support/error_of.hpp"
 #include "support/require_gpu.hpp"
@@ -279,6 +280,24 @@ TEST_CASE("a group of one deals the rows as batches without a sampler do") {
   const sconce::data::DistributedSampler sampler(9, group, {.seed = 4});
   CHECK(order(Batches(counting(9), sampler, {.batch_size = 2})) ==
         order(Batches(counting(9), {.batch_size = 2, .shuffle = true, .seed = 4})));
+}
+
+// The rows from the last to the first, each epoch from another one on.
+struct Backwards {
+  int64_t epoch = 0;
+  void set_epoch(int64_t to) { epoch = to; }
+  int64_t dataset_size() const { return 4; }
+  int64_t size() const { return 4; }
+  torch::Tensor indices() const { return (torch::arange(4) + epoch).remainder(4).flip(0); }
+};
+
+TEST_CASE("batches come in the order of a sampler of one's own, from its epoch on") {
+  Batches batches(counting(4), Backwards{.epoch = 1}, {.batch_size = 2});
+  CHECK(order(batches) == std::vector<int64_t>{0, 3, 2, 1});
+  Batches copy = batches;
+  copy.set_epoch(0);
+  CHECK(order(copy) == std::vector<int64_t>{3, 2, 1, 0});
+  CHECK(order(batches) == std::vector<int64_t>{0, 3, 2, 1});
 }
 
 TEST_CASE("a sampler for other rows, or beside shuffle, is refused") {

@@ -3,10 +3,12 @@
 #include <cmath>
 #include <csignal>
 #include <fstream>
+#include <optional>
 #include <regex>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "catch.hpp"
+#include "distributed/launch.hpp"
 #include "distributed/rendezvous.hpp"
 #include "support/error_of.hpp"
 #include "support/one_with_gloo.hpp"
@@ -63,7 +65,7 @@ Variables with(Variables variables, const Variables& more) {
 }
 
 std::string refusal(const InitOptions& options = {}) {
-  return sconce::test::error_of([&] { ProcessGroup::init(options); });
+  return sconce::test::error_of([&] { return ProcessGroup::init(options); });
 }
 
 // The number of a job that Slurm or Open MPI could have, whose port nobody listens on.
@@ -101,7 +103,6 @@ double own_seconds(const Process& process) {
   return when(process, "ended") - when(process, "began");
 }
 
-
 void require_success(const Processes& ranks) {
   for (const auto& rank : ranks) {
     INFO(rank->err());
@@ -112,10 +113,11 @@ void require_success(const Processes& ranks) {
 }  // namespace
 
 TEST_CASE("without a launcher there is a group of one whose collectives do nothing") {
-  const auto group = ProcessGroup::init();
+  const auto group = GENERATE(ProcessGroup(), ProcessGroup::init());
   CHECK(group.rank() == 0);
   CHECK(group.world_size() == 1);
   CHECK(group.local_rank() == 0);
+  CHECK(group.device() == sconce::try_gpu());
   CHECK(group.backend().empty());
   CHECK_FALSE(group.c10d());
 
@@ -132,6 +134,36 @@ TEST_CASE("without a launcher there is a group of one whose collectives do nothi
   CHECK_THROWS_WITH(group.broadcast(tensor, 1), ContainsSubstring("src of 0 to 0, got 1"));
   CHECK_THROWS_WITH(group.reduce_scatter({tensor, tensor}),
                     ContainsSubstring("expected 1 tensors"));
+}
+
+TEST_CASE("copies of a process group are the same group, and last as long as the last of them") {
+  std::optional<ProcessGroup> group(sconce::test::one_with_gloo());
+  ProcessGroup copy;
+  CHECK_FALSE(copy == *group);
+  CHECK_FALSE(copy == ProcessGroup());
+  copy = std::move(*group);
+  CHECK(copy == *group);
+  group.reset();
+  CHECK(copy.backend() == "gloo");
+  const auto tensor = torch::ones({1});
+  copy.all_reduce(tensor);
+  CHECK(tensor.item<float>() == 1);
+}
+
+TEST_CASE("ranks share the GPUs that they see, and one that each sees alone is its own") {
+  using sconce::distributed::device_of;
+  CHECK(device_of(3, 0) == sconce::cpu());
+  CHECK(device_of(3, 4) == sconce::gpu(3));
+  CHECK(device_of(3, 2) == sconce::gpu(1));
+  CHECK(device_of(3, 1) == sconce::gpu(0));
+}
+
+TEST_CASE("a rank's device follows from its number on the machine, or is the CPU for gloo") {
+  const Environment third(Variables{{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_RANK", "3"}});
+  const int gpus = sconce::num_gpus();
+  CHECK(ProcessGroup::init().device() == sconce::distributed::device_of(3, gpus));
+  CHECK(ProcessGroup::init({.backend = "gloo"}).device() == sconce::cpu());
+  CHECK(ProcessGroup().device() == sconce::try_gpu());
 }
 
 TEST_CASE("a named backend without a launcher leaves a group of one as it is") {

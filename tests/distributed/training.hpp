@@ -100,8 +100,9 @@ void train_steps(const std::string& name, nn::DistributedDataParallel<M>& model,
   std::unique_ptr<torch::optim::Optimizer> optimizer;
   const auto parameters = model.module()->parameters();
   if (amp) {
-    optimizer = std::make_unique<optim::AdamW>(parameters, torch::optim::AdamWOptions(0.01),
-                                               optim::KernelOptions{.mode = optim::Mode::fused});
+    optimizer =
+        std::make_unique<optim::AdamW>(parameters, torch::optim::AdamWOptions(0.01),
+                                       optim::ExtraOptions{.kernels = optim::Kernels::fused});
   } else {
     optimizer = std::make_unique<torch::optim::SGD>(
         parameters, torch::optim::SGDOptions(0.05).momentum(name == "sparse" ? 0 : 0.9));
@@ -134,8 +135,8 @@ inline std::string text(const std::vector<int64_t>& numbers) {
   return out.str();
 }
 
-inline nn::DistributedOptions options_of(const std::string& name) {
-  nn::DistributedOptions options;
+inline nn::DistributedDataParallelOptions options_of(const std::string& name) {
+  nn::DistributedDataParallelOptions options;
   if (name == "outputs" || name == "unused") options.find_unused_parameters = true;
   if (name == "small" || name == "unused") options.bucket_cap_mb = 0.002;
   if (name == "static") options.static_graph = true;

@@ -18,6 +18,8 @@
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/optim/ema.hpp"
 #include "sconce/trainer.hpp"
+#include "sconce/training/weight_averaging.hpp"
+#include "support/stop_when.hpp"
 
 namespace {
 
@@ -52,7 +54,8 @@ void launch(const Words& words) {
   std::cout << "rank " << group.rank() << " of " << group.world_size() << ", here "
             << group.local_rank() << ", backend " << group.backend() << '\n';
   auto sum = torch::ones({1});
-  group.all_reduce(sum);
+  const ProcessGroup copy = group;
+  copy.all_reduce(sum);
   print("sum", sum);
 }
 
@@ -120,9 +123,18 @@ void uneven(const Words& words) {
   torch::nn::Linear linear(2, 2);
   sconce::nn::DistributedDataParallel model(linear, group);
   torch::optim::SGD optimizer(linear->parameters(), 0.1);
-  sconce::Trainer trainer({.process_group = &group});
+  sconce::Trainer trainer({.process_group = group});
   const sconce::data::Dataset data = {torch::ones({rows, 2}), torch::ones({rows}, torch::kLong)};
   trainer.fit(model, optimizer, {sconce::data::Batches(data)});
+}
+
+// Fits a model that averages no gradients.
+void unwrapped(const Words& words) {
+  torch::nn::Linear linear(2, 2);
+  torch::optim::SGD optimizer(linear->parameters(), 0.1);
+  sconce::Trainer trainer({.process_group = join(words)});
+  const sconce::data::Dataset data = {torch::ones({4, 2}), torch::ones({4}, torch::kLong)};
+  trainer.fit(linear, optimizer, {sconce::data::Batches(data)});
 }
 
 // Trains a model with BatchNorm on each rank's own rows, and tests it, averaged if `ema` is 1, on
@@ -141,18 +153,60 @@ void evaluate(const Words& words) {
     return sconce::data::Dataset{x, x.select(1, 0).gt(0.3).to(torch::kLong)};
   };
   const auto test = points(group.rank() == 0 ? 60 : 0);
-  sconce::Trainer trainer({.process_group = &group});
-  const auto result = trainer.fit(model, optimizer,
-                                  {.train = sconce::data::Batches(points(32), {.batch_size = 8}),
-                                   .test = sconce::data::Batches(test, {.batch_size = 20}),
-                                   .ema = ema ? &*ema : nullptr});
-  std::cout << "accuracy: " << result.epochs[0].test_acc.value() << '\n';
+  sconce::Trainer trainer({.process_group = group});
+  sconce::FitData data = {.train = sconce::data::Batches(points(32), {.batch_size = 8}),
+                          .test = sconce::data::Batches(test, {.batch_size = 20})};
+  std::optional<sconce::WeightAveraging> averaging;
+  if (ema) data.callbacks.push_back(&averaging.emplace(*ema));
+  const auto result = trainer.fit(model, optimizer, data);
+  std::cout << "accuracy: " << result.epochs[0].at("test_acc") << '\n';
   if (group.rank() > 0) return;
   std::optional<sconce::optim::ExponentialMovingAverage::SwapGuard> averages;
   if (ema) averages.emplace(*ema);
   net->eval();
   const auto right = net->forward(test.data).argmax(1).eq(test.target);
   std::cout << "by hand: " << right.to(torch::kDouble).mean().item<double>() << '\n';
+}
+
+struct OwnStep : torch::nn::Module {
+  sconce::StepOutput training_step(const sconce::data::Dataset& batch) {
+    const auto output = linear->forward(batch.data);
+    return {torch::nn::functional::cross_entropy(output, batch.target), output, batch.target};
+  }
+  torch::nn::Linear linear = register_module("linear", torch::nn::Linear(2, 2));
+};
+
+// Trains a model by its own step, each rank on its share of every batch, and stops rank 1 after
+// `stop` steps, which all notice where they save. Prints what came of it.
+void own_step(const Words& words) {
+  const auto group = join(words);
+  torch::manual_seed(1);
+  const auto model = std::make_shared<OwnStep>();
+  const auto x = torch::randn({32, 2});
+  const auto own = [&](const torch::Tensor& all) {
+    return all.slice(0, group.rank(), all.size(0), group.world_size()).contiguous();
+  };
+  const sconce::data::Dataset rows = {own(x), own(x.select(1, 0).gt(0).to(torch::kLong))};
+  const sconce::data::Batches batches(rows, {.batch_size = 8 / group.world_size()});
+  sconce::nn::DistributedDataParallel of_rank(model, group);
+  torch::optim::SGD optimizer(model->parameters(), 0.5);
+  int64_t steps = 0;
+  sconce::test::StopWhen stopping([&] {
+    return group.rank() + 1 == group.world_size() && ++steps == std::stoi(word(words, "stop", "0"));
+  });
+  sconce::Trainer trainer({.max_epochs = 3, .save_every = 2, .process_group = group});
+  const auto result = trainer.fit(of_rank, optimizer,
+                                  {.train = batches, .test = batches, .callbacks = {&stopping}});
+  std::cout << "epochs: " << result.epochs.size() << '\n';
+  if (!result.epochs.empty()) {
+    const auto& last = result.epochs.back();
+    std::cout << last.loss << ' ' << last.at("test_loss") << ' ' << last.at("test_acc") << ' ';
+  }
+  for (const auto& parameter : model->parameters()) {
+    for (int64_t i = 0; i < parameter.numel(); ++i) {
+      std::cout << parameter.flatten()[i].item<float>() << ' ';
+    }
+  }
 }
 
 // Trains, but rank `victim` fails at `where`: start, joined or step.
@@ -182,9 +236,9 @@ void fault(const Words& words) {
 int main(int argc, char** argv) {
   const auto start = std::chrono::steady_clock::now();
   const std::map<std::string, std::function<void(const Words&)>> modes = {
-      {"launch", launch}, {"listeners", listeners}, {"collectives", collectives},
-      {"train", train},   {"uneven", uneven},       {"evaluate", evaluate},
-      {"fault", fault}};
+      {"launch", launch},     {"listeners", listeners}, {"collectives", collectives},
+      {"train", train},       {"uneven", uneven},       {"unwrapped", unwrapped},
+      {"evaluate", evaluate}, {"fault", fault},         {"own_step", own_step}};
   try {
     Words words;
     for (int i = 2; i < argc; ++i) {

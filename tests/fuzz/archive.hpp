@@ -27,4 +27,23 @@ inline std::string archive_of(std::string_view pickle, const std::vector<std::st
   return bytes;
 }
 
+/// Returns the archive as torch.save writes it after set_crc32_options(False).
+inline std::string without_checksums(const std::string& file) {
+  std::string bytes;
+  caffe2::serialize::PyTorchStreamReader from(file);
+  caffe2::serialize::PyTorchStreamWriter to(
+      [&](const void* data, size_t size) {
+        bytes.append(static_cast<const char*>(data), size);
+        return size;
+      },
+      /*compute_crc32=*/false);
+  for (const auto& name : from.getAllRecords()) {
+    if (name.starts_with(".data/")) continue;  // the writer's own
+    const auto [data, size] = from.getRecord(name);
+    to.writeRecord(name, data.get(), size);
+  }
+  to.writeEndOfFile();
+  return bytes;
+}
+
 }  // namespace sconce::test

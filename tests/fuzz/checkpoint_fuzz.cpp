@@ -7,19 +7,25 @@
 #include "fuzz/archive.hpp"
 #include "fuzz/target.hpp"
 #include "sconce/amp/grad_scaler.hpp"
-#include "sconce/io/checkpoint.hpp"
 #include "sconce/optim/ema.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/optim/sgd.hpp"
+#include "sconce/training/checkpoint.hpp"
 
-using sconce::io::Checkpoint;
+using sconce::Checkpoint;
 using sconce::test::expect;
 using sconce::test::folder;
 
 namespace {
 
 struct Run {
-  sconce::io::RunParts parts() { return {&*model, &optimizer, &scheduler, &scaler, &ema}; }
+  sconce::NamedStates parts() {
+    return {{"model", *model},
+            {"optimizer", optimizer},
+            {"scheduler", scheduler},
+            {"scaler", scaler},
+            {"ema", ema}};
+  }
 
   void step() {
     optimizer.zero_grad();
@@ -66,7 +72,7 @@ SCONCE_FUZZ_TARGET(checkpoint)(const uint8_t* data, size_t size) {
   folder().write("run/checkpoint-000000-00000000.pt",
                  sconce::test::archive_of(sconce::test::text(data + begin, size - begin), all));
   Run run, other;
-  sconce::io::RunProgress progress;
+  sconce::RunProgress progress;
   try {
     progress = *Checkpoint(path, {.resume = true}).load(run.parts());
   } catch (const c10::Error&) {

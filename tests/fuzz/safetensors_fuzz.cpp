@@ -6,7 +6,7 @@
 using sconce::io::load_safetensors;
 using sconce::io::load_safetensors_metadata;
 using sconce::io::save_safetensors;
-using sconce::io::StateDict;
+using sconce::StateDict;
 using sconce::test::expect;
 using sconce::test::folder;
 

@@ -17,10 +17,10 @@
 #include "support/temp_dir.hpp"
 
 using Catch::Matchers::ContainsSubstring;
+using sconce::StateDict;
 using sconce::io::load_safetensors;
 using sconce::io::load_safetensors_metadata;
 using sconce::io::save_safetensors;
-using sconce::io::StateDict;
 using sconce::test::ask_python;
 using sconce::test::contents;
 using sconce::test::error_of;
@@ -315,7 +315,7 @@ TEST_CASE("a model that Python trained gives the same outputs here", "[python]")
   ask_python(folder, "safetensors_files.py", "trained");
   const auto state = load_safetensors(folder.path() / "trained");
   auto net = small_model();
-  const auto report = sconce::io::load_state_dict(*net, state, {.strict = false});
+  const auto report = sconce::nn::load_state_dict(*net, state, {.strict = false});
   CHECK(report.missing.empty());
   CHECK(report.unexpected.size() == 2);  // x and y
   net->eval();
@@ -336,7 +336,7 @@ TEST_CASE("a model that was trained here gives the same outputs in Python", "[py
     optimizer.step();
   }
   net->eval();
-  auto state = sconce::io::state_dict(*net);
+  auto state = sconce::nn::state_dict(*net);
   state.insert("x", x);
   state.insert("y", net->forward(x));
   save_safetensors(folder.path() / "from_cpp", state);

@@ -6,7 +6,9 @@
 #include <csignal>
 
 #include "catch.hpp"
+#include "fuzz/archive.hpp"
 #include "sconce/devices.hpp"
+#include "sconce/nn/state_dict.hpp"
 #include "support/ask_python.hpp"
 #include "support/error_of.hpp"
 #include "support/peak_memory.hpp"
@@ -14,11 +16,12 @@
 #include "support/temp_dir.hpp"
 
 using Catch::Matchers::ContainsSubstring;
+using sconce::StateDict;
 using sconce::io::as_ivalue;
 using sconce::io::as_state_dict;
 using sconce::io::load_torch;
+using sconce::io::load_torch_state_dict;
 using sconce::io::save_torch;
-using sconce::io::StateDict;
 using sconce::test::contents;
 using sconce::test::error_of;
 using sconce::test::TempDir;
@@ -98,7 +101,13 @@ TEST_CASE("Python's state dicts are loaded, and what is saved of them is the sam
   for (int i = 0; i < cases; ++i) {
     const auto file = folder.path() / "generate.d" / std::to_string(i);
     INFO(file);
-    save_torch(file.string() + ".back.pt", load_torch(file.string() + ".pt"));
+    const auto loaded = load_torch(file.string() + ".pt");
+    save_torch(file.string() + ".back.pt", loaded);
+    if (i % 10 > 0) continue;
+    const auto state = loaded.toGenericDict().at("scaler");
+    sconce::amp::GradScaler scaler({.device = torch::kCPU, .init_scale = 1});
+    scaler.load_state_dict(state);
+    CHECK(c10::str(scaler.state_dict()) == c10::str(state));
   }
   std::stringstream differing;
   differing << sconce::test::ask_python(folder, "torch_file.py", "compare").rdbuf();
@@ -145,9 +154,15 @@ TEST_CASE("a state dict of a module is saved and loaded") {
   const TempDir folder;
   const torch::nn::Linear from(3, 2);
   torch::nn::Linear to(3, 2);
-  save_torch(folder.path() / "file", as_ivalue(sconce::io::state_dict(*from)));
-  sconce::io::load_state_dict(*to, as_state_dict(load_torch(folder.path() / "file")));
+  const auto file = folder.path() / "file";
+  save_torch(file, sconce::nn::state_dict(*from));
+  sconce::nn::load_state_dict(*to, load_torch_state_dict(file));
   CHECK(torch::equal(from->weight, to->weight));
+  CHECK(same(as_ivalue(as_state_dict(load_torch(file))), load_torch(file)));
+  save_torch(file, something());
+  CHECK_THAT(error_of([&] { load_torch_state_dict(file); }),
+             ContainsSubstring("load_torch_state_dict: " + file.string() +
+                               ": ['state']: expected a tensor, got GenericDict"));
   CHECK_THAT(error_of([] { as_state_dict(something()); }),
              ContainsSubstring("as_state_dict: ['state']: expected a tensor, got GenericDict"));
   CHECK_THAT(error_of([] { as_state_dict(3); }), ContainsSubstring("expected a dict of tensors"));
@@ -284,6 +299,68 @@ TEST_CASE("every shorter file throws, and every flipped bit throws or changes no
   CHECK(harmless > 0);  // padding is not looked at
   CHECK(sconce::test::peak_memory() - memory < 64);
   CHECK(same(load_torch(file), expected));
+}
+
+TEST_CASE("2,000 flipped bits in the numbers of a file all throw") {
+  const TempDir folder;
+  const auto file = folder.path() / "file";
+  const auto numbers = torch::arange(5000.F);
+  save_torch(file, numbers);
+  std::string bytes = contents(file);
+  const std::string own(static_cast<const char*>(numbers.const_data_ptr()), numbers.nbytes());
+  const size_t begin = bytes.find(own);
+  REQUIRE(begin != std::string::npos);
+  torch::manual_seed(0);
+  const auto bits = torch::randint(static_cast<int64_t>(own.size()) * 8, {2000}, torch::kLong);
+  for (int64_t i = 0; i < bits.numel(); ++i) {
+    const auto bit = static_cast<size_t>(bits[i].item<int64_t>());
+    auto flipped = bytes;
+    flipped[begin + bit / 8] = static_cast<char>(flipped[begin + bit / 8] ^ (1 << (bit % 8)));
+    folder.write("file", flipped);
+    INFO("bit " << bit);
+    REQUIRE_THAT(refusal(file), ContainsSubstring("/data/0': expected bytes with checksum"));
+  }
+}
+
+TEST_CASE("a file without checksums is read, but not where they are required") {
+  const TempDir folder;
+  const auto file = folder.path() / "file";
+  save_torch(file, something());
+  folder.write("file", sconce::test::without_checksums(file));
+  CHECK(same(load_torch(file), something()));
+  CHECK_THAT(error_of([&] { load_torch(file, {.require_checksums = true}); }),
+             ContainsSubstring(file.string() + ": expected an archive with checksums"));
+}
+
+TEST_CASE("what a pickle holds beside its result is freed, also what holds itself or is very deep",
+          "[alone]") {
+  using namespace std::string_literals;
+  const TempDir folder;
+  const std::string text = "X\xa0\x86\1\0"s + std::string(100'000, 'x');
+  const std::string list_of_itself = "]q\0(h\0"s + text + "e",
+                    dict_of_itself = "}q\0K\1h\0sK\2"s + text + "s";
+  const std::string deep = ")" + std::string(100'000, '\x85');
+  const auto read = [&](const std::string& pickle) {
+    folder.write("file", sconce::test::archive_of("\x80\2" + pickle + ".", {}));
+    return refusal(folder.path() / "file");
+  };
+  const auto beside = [](const std::string& attribute) {
+    return "ccollections\nOrderedDict\n)R}K\1" + attribute + "sb";
+  };
+  double before = 0;
+  for (int i = 0; i < 1000; ++i) {
+    if (i == 10) before = sconce::test::peak_memory();
+    REQUIRE_THAT(read(list_of_itself),
+                 ContainsSubstring("no container that holds itself, got a list"));
+    REQUIRE_THAT(read(dict_of_itself),
+                 ContainsSubstring("no container that holds itself, got a dict"));
+    REQUIRE(read(beside(list_of_itself)) == "nothing was thrown");
+    if (i % 100 == 0) {
+      REQUIRE(read(beside(deep)) == "nothing was thrown");
+      REQUIRE_THAT(read(deep), ContainsSubstring("at most 1000 deep"));
+    }
+  }
+  CHECK(sconce::test::peak_memory() - before < 64);
 }
 
 TEST_CASE("tensors of a GPU are saved, and loaded to it, sharing what they shared", "[gpu]") {

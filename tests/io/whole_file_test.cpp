@@ -11,9 +11,9 @@
 #include <map>
 
 #include "catch.hpp"
-#include "sconce/io/checkpoint.hpp"
 #include "sconce/io/safetensors.hpp"
 #include "sconce/io/torch_file.hpp"
+#include "sconce/training/checkpoint.hpp"
 #include "support/error_of.hpp"
 #include "support/temp_dir.hpp"
 
@@ -214,8 +214,8 @@ TEST_CASE("what a killed writer left is removed by the next, and what another wr
 
 namespace {
 
-sconce::io::StateDict state_of(int64_t version) {
-  sconce::io::StateDict state;
+sconce::StateDict state_of(int64_t version) {
+  sconce::StateDict state;
   state.insert("x", torch::full({10}, version));
   return state;
 }
@@ -241,12 +241,12 @@ const std::map<std::string, Way> ways = {
       [](const fs::path& folder) { return sconce::io::load_torch(folder / "file").toInt(); }}},
     {"checkpoint",
      {[](const fs::path& folder, int64_t version) {
-        sconce::io::Checkpoint checkpoint(folder, {.resume = true});
+        sconce::Checkpoint checkpoint(folder, {.resume = true});
         checkpoint.load({});
         checkpoint.save({}, {.epoch = version}, static_cast<double>(version));
       },
       [](const fs::path& folder) {
-        return sconce::io::Checkpoint(folder, {.resume = true}).load({})->epoch;
+        return sconce::Checkpoint(folder, {.resume = true}).load({})->epoch;
       }}}};
 
 }  // namespace
@@ -283,7 +283,7 @@ TEST_CASE("where any write, sync or rename fails, the file is the earlier or the
 TEST_CASE("where there are no links best.pt is a copy of the best checkpoint") {
   const TempDir folder;
   const auto best = folder.path() / "best.pt";
-  sconce::io::Checkpoint checkpoint(folder.path());
+  sconce::Checkpoint checkpoint(folder.path());
   has_links = false;
   const std::string error = error_of([&] {
     checkpoint.save({}, {.epoch = 1}, 0.5);

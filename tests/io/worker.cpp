@@ -13,6 +13,7 @@
 #include <string>
 
 #include "sconce/sconce.hpp"
+#include "support/stop_when.hpp"
 
 namespace {
 
@@ -38,21 +39,20 @@ void fit(const std::string& folder, const std::string& out, int steps) {
                            .gradient_clip_val = 1,
                            .precision = sconce::Precision::fp16,
                            .accumulate_grad_batches = 2,
-                           .process_group = alone ? nullptr : &group});
-  std::optional<io::Checkpoint> checkpoint;
+                           .save_every = saves ? 1 : 0,
+                           .process_group = group});
+  std::optional<sconce::Checkpoint> checkpoint;
   if (saves) {
-    checkpoint.emplace(
-        folder, io::CheckpointOptions{.resume = true, .process_group = alone ? nullptr : &group});
+    checkpoint.emplace(folder, sconce::CheckpointOptions{.resume = true, .process_group = group});
   }
-  const sconce::FitData data = {
-      .train = batches,
-      .test = sconce::data::Batches(rows, {.batch_size = 40}),
-      .scheduler = &scheduler,
-      .interval = sconce::SchedulerInterval::step,
-      .ema = &ema,
-      .checkpoint = saves ? &*checkpoint : nullptr,
-      .save_every = saves ? 1 : 0,
-      .should_stop = saves ? [&steps] { return --steps == 0; } : std::function<bool()>()};
+  sconce::LRScheduling scheduling(scheduler, sconce::SchedulerInterval::step);
+  sconce::WeightAveraging averaging(ema);
+  sconce::test::StopWhen stopping([&steps] { return --steps == 0; });
+  sconce::FitData data = {.train = batches,
+                          .test = sconce::data::Batches(rows, {.batch_size = 40}),
+                          .callbacks = {&scheduling, &averaging, &stopping}};
+  std::optional<sconce::ModelCheckpoint> saving;
+  if (saves) data.callbacks.push_back(&saving.emplace(*checkpoint));
   sconce::FitResult result;
   if (alone) {
     result = trainer.fit(net, optimizer, data);
@@ -62,17 +62,17 @@ void fit(const std::string& folder, const std::string& out, int steps) {
   }
   if (result.stopped || group.rank() > 0) return;
   auto all = c10::impl::GenericDict(c10::AnyType::get(), c10::AnyType::get());
-  all.insert("model", io::as_ivalue(io::state_dict(*net)));
+  all.insert("model", io::as_ivalue(sconce::nn::state_dict(*net)));
   all.insert("optimizer", optimizer.state_dict());
   all.insert("scheduler", scheduler.state_dict());
-  all.insert("scaler", io::as_ivalue(trainer.scaler().state_dict()));
+  all.insert("scaler", trainer.scaler().state_dict());
   all.insert("ema", io::as_ivalue(ema.state_dict()));
   all.insert("random", torch::rand({3}));
   c10::impl::GenericList losses(c10::AnyType::get());
   for (const auto& epoch : result.epochs) {
     losses.push_back(epoch.loss);
-    losses.push_back(epoch.train_acc);
-    losses.push_back(*epoch.test_acc);
+    losses.push_back(epoch.at("train_acc"));
+    losses.push_back(epoch.at("test_acc"));
   }
   all.insert("losses", losses);
   io::save_torch(out, all);
@@ -81,11 +81,11 @@ void fit(const std::string& folder, const std::string& out, int steps) {
 // Each file holds a tensor whose elements are all the version's number. Says which one is complete.
 [[noreturn]] void save(const std::string& folder) {
   for (int64_t version = 1;; ++version) {
-    io::StateDict state;
+    sconce::StateDict state;
     state.insert("x", torch::full({50'000}, version));
     io::save_safetensors(folder + "/file.safetensors", state);
     io::save_torch(folder + "/file.pt", io::as_ivalue(state));
-    io::Checkpoint checkpoint(folder + "/checkpoints", {.resume = true, .keep_last = 2});
+    sconce::Checkpoint checkpoint(folder + "/checkpoints", {.resume = true, .keep_last = 2});
     checkpoint.load({});
     checkpoint.save({}, {.epoch = version, .extra = io::as_ivalue(state)});
     std::cout << version << std::endl;

@@ -17,7 +17,7 @@ using Catch::Matchers::ContainsSubstring;
 using sconce::distributed::ProcessGroup;
 using sconce::nn::CommHook;
 using sconce::nn::DistributedDataParallel;
-using sconce::nn::DistributedOptions;
+using sconce::nn::DistributedDataParallelOptions;
 using sconce::test::ask_python;
 using sconce::test::contents;
 using sconce::test::one_with_gloo;
@@ -94,7 +94,7 @@ void check_against_python(const std::string& cases, const std::string& sizes) {
 }
 
 std::string refusal(const std::shared_ptr<torch::nn::Module>& module,
-                    DistributedOptions options = {}) {
+                    DistributedDataParallelOptions options = {}) {
   return sconce::test::error_of([&] {
     const sconce::nn::detail::DistributedCore core(module, ProcessGroup::init(), options);
   });
@@ -133,6 +133,54 @@ TEST_CASE("ranks with other numbers of batches are refused by the trainer", "[di
                                               "batches on every rank, got 4 on rank 0 and 5 on "
                                               "rank 1"));
   }
+}
+
+TEST_CASE("in a group of several the trainer takes a module of its ranks alone", "[distributed]") {
+  auto ranks = start_ranks(2, {SCONCE_WORKER, "unwrapped", "timeout=20000"});
+  wait_for(ranks, Seconds(60));
+  for (const auto& rank : ranks) {
+    CHECK(rank->exit_code == 1);
+    CHECK_THAT(rank->err(), ContainsSubstring("sconce::Trainer::fit: expected, in a process group "
+                                              "of several, a sconce::nn::DistributedDataParallel"));
+  }
+}
+
+namespace {
+
+// What the ranks of such a group print of a training by the model's own step: the same on each.
+std::string train_own_step(int ranks, const std::string& stop) {
+  auto all = start_ranks(ranks, {SCONCE_WORKER, "own_step", "stop=" + stop, "timeout=20000"});
+  wait_for(all, Seconds(60));
+  for (const auto& rank : all) {
+    INFO(rank->err());
+    REQUIRE(rank->exit_code == 0);
+    CHECK(rank->out() == all[0]->out());
+  }
+  return all[0]->out();
+}
+
+}  // namespace
+
+TEST_CASE("two processes train a model by its own step as one does", "[distributed]") {
+  std::istringstream two(train_own_step(2, "0")), one(train_own_step(1, "0"));
+  std::string line, expected_line;
+  std::getline(two, line);
+  std::getline(one, expected_line);
+  CHECK(line == "epochs: 3");
+  CHECK(expected_line == line);
+  int count = 0;
+  for (double value = 0, expected = 0; two >> value && one >> expected; ++count) {
+    CHECK(value == Catch::Approx(expected).epsilon(1e-4));
+  }
+  CHECK(count == 3 + 6);
+}
+
+TEST_CASE("ranks stop together at a step at which they save, if one of them is to",
+          "[distributed]") {
+  // Of four steps an epoch the fourth is the epoch's end, and the second is saved.
+  CHECK_THAT(train_own_step(2, "1"), ContainsSubstring("epochs: 0\n"));
+  CHECK_THAT(train_own_step(2, "3"), ContainsSubstring("epochs: 1\n"));
+  CHECK_THAT(train_own_step(2, "5"), ContainsSubstring("epochs: 1\n"));
 }
 
 TEST_CASE("the trainer tests on batches of which a rank may have none", "[distributed]") {
@@ -254,7 +302,7 @@ TEST_CASE("modules that cannot be trained together are refused") {
 }
 
 TEST_CASE("defaults are Python's") {
-  const DistributedOptions options;
+  const DistributedDataParallelOptions options;
   CHECK(options.broadcast_buffers);
   CHECK_FALSE(options.bucket_cap_mb);
   CHECK_FALSE(options.find_unused_parameters);

@@ -16,14 +16,14 @@ using torch::Tensor;
 
 namespace {
 
-using Tensors = torch::OrderedDict<std::string, Tensor>;
+using NamedTensors = torch::OrderedDict<std::string, Tensor>;
 
 Tensor ramp(at::IntArrayRef shape, torch::Dtype dtype = torch::kFloat) {
   return torch::linspace(-1, 1, c10::multiply_integers(shape), dtype).reshape(shape);
 }
 
 bool bitwise_equal(const torch::nn::Module& a, const torch::nn::Module& b) {
-  const auto equal = [](const Tensors& x, const Tensors& y) {
+  const auto equal = [](const NamedTensors& x, const NamedTensors& y) {
     bool same = x.size() == y.size();
     for (const auto& item : x) {
       const auto* other = y.find(item.key());
@@ -483,7 +483,7 @@ TEST_CASE("an uninitialized layer is not saved, and an archive that does not fit
 TEST_CASE("materialize_from takes from a state what fits") {
   Net from;
   from(ramp({4, 3}));
-  Tensors state = from->named_parameters();
+  NamedTensors state = from->named_parameters();
   for (const auto& item : from->named_buffers()) state.insert(item.key(), item.value());
   Net to;
   to->to(torch::kDouble);

@@ -8,8 +8,8 @@
 using Catch::Matchers::ContainsSubstring;
 using sconce::optim::Adam;
 using sconce::optim::AdamW;
-using sconce::optim::KernelOptions;
-using sconce::optim::Mode;
+using sconce::optim::ExtraOptions;
+using sconce::optim::Kernels;
 using sconce::test::Case;
 using sconce::test::dtypes;
 using torch::optim::AdamOptions;
@@ -20,7 +20,7 @@ namespace {
 
 struct Choice {
   torch::ScalarType dtype;
-  Mode mode;
+  Kernels kernels;
   bool amsgrad;
   double weight_decay;
   bool maximize;
@@ -36,21 +36,21 @@ Case make_case(const std::string& python_class, const Choice& choice) {
   Case c;
   c.optimizer = python_class;
   c.dtype = choice.dtype;
-  c.kernel = {.mode = choice.mode, .maximize = choice.maximize};
-  if (choice.tensor_lr) c.kernel.lr = sconce::test::lr_tensor(lr, c.dtype);
+  c.extra = {.kernels = choice.kernels, .maximize = choice.maximize};
+  if (choice.tensor_lr) c.extra.lr = sconce::test::lr_tensor(lr, c.dtype);
   std::ostringstream arguments;
   arguments << "lr=" << lr << ", betas=(0.8, 0.95), weight_decay=" << choice.weight_decay
             << ", eps=1e-6, amsgrad=" << (choice.amsgrad ? "True" : "False");
   c.arguments = arguments.str();
   c.of_second = choice.tensor_lr ? "betas=(0.5, 0.75)" : "lr=0.007, betas=(0.5, 0.75)";
-  c.make = [=](const std::vector<torch::Tensor>& p, const KernelOptions& kernel) {
+  c.make = [=](const std::vector<torch::Tensor>& p, const ExtraOptions& extra) {
     auto second = options;
     second.lr(second_lr).betas({0.5, 0.75});
     std::vector<OptimizerParamGroup> groups;
     groups.emplace_back(std::vector<torch::Tensor>(p.begin(), p.begin() + 4));
     groups.emplace_back(std::vector<torch::Tensor>(p.begin() + 4, p.end()),
                         std::make_unique<Options>(second));
-    return std::make_unique<Optimizer>(groups, options, kernel);
+    return std::make_unique<Optimizer>(groups, options, extra);
   };
   return c;
 }
@@ -58,14 +58,14 @@ Case make_case(const std::string& python_class, const Choice& choice) {
 template <class Optimizer, class Options>
 std::vector<Case> grid(const std::string& python_class) {
   std::vector<Case> cases;
-  for (const auto mode : {Mode::fused, Mode::foreach, Mode::for_loop}) {
+  for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
     for (const auto dtype : dtypes) {
-      if (mode == Mode::fused && c10::isComplexType(dtype)) continue;
+      if (kernels == Kernels::fused && c10::isComplexType(dtype)) continue;
       for (int bits = 0; bits < 16; ++bits) {
         const bool tensor_lr = (bits & 8) != 0;
-        if (tensor_lr && mode == Mode::foreach) continue;
+        if (tensor_lr && kernels == Kernels::foreach) continue;
         cases.push_back(make_case<Optimizer, Options>(
-            python_class, {dtype, mode, (bits & 1) != 0, (bits & 2) != 0 ? 0.1 : 0.0,
+            python_class, {dtype, kernels, (bits & 1) != 0, (bits & 2) != 0 ? 0.1 : 0.0,
                            (bits & 4) != 0, tensor_lr}));
       }
     }
@@ -90,11 +90,11 @@ TEST_CASE("Adam and AdamW train as Python's with the same kernels", "[python]") 
 TEST_CASE("a step of AdamW that is skipped leaves parameters, moments and counts as they were") {
   for (const bool amsgrad : {false, true}) {
     const auto c = make_case<AdamW, AdamWOptions>(
-        "AdamW", {torch::kFloat, Mode::fused, amsgrad, 0.1, false, false});
+        "AdamW", {torch::kFloat, Kernels::fused, amsgrad, 0.1, false, false});
     auto parameters = sconce::test::make_parameters(torch::kFloat);
-    const auto scaled = c.make(parameters, c.kernel);
+    const auto scaled = c.make(parameters, c.extra);
     auto expected = sconce::test::make_parameters(torch::kFloat);
-    const auto plain = c.make(expected, c.kernel);  // it never sees the steps that are skipped
+    const auto plain = c.make(expected, c.extra);  // it never sees the steps that are skipped
     for (const int step : {0, 1, 2, 3, 4, 5}) {
       INFO("step " << step);
       sconce::test::set_gradients(parameters, step);
@@ -125,12 +125,12 @@ TEST_CASE("a step of AdamW that is skipped leaves parameters, moments and counts
 TEST_CASE("AdamW reads a step count a parameter with fused kernels and else nothing") {
   auto parameters = sconce::test::make_parameters(torch::kFloat);
   sconce::test::set_gradients(parameters, 0);  // five of six have a gradient
-  for (const auto mode : {Mode::fused, Mode::foreach, Mode::for_loop}) {
-    AdamW optimizer(parameters, AdamWOptions(), {.mode = mode});
+  for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
+    AdamW optimizer(parameters, AdamWOptions(), {.kernels = kernels});
     optimizer.step();
     const sconce::test::HostReads reads;
     optimizer.step();
-    CHECK(reads.count() == (mode == Mode::fused ? 5 : 0));
+    CHECK(reads.count() == (kernels == Kernels::fused ? 5 : 0));
   }
   AdamW optimizer(parameters, AdamWOptions());
   const auto scale = torch::ones({});
@@ -165,12 +165,12 @@ TEST_CASE("Adam and AdamW refuse wrong options, as defaults and in every group")
       CHECK_THROWS_WITH(Optimizer(groups), ContainsSubstring(message));
     }
     CHECK_THROWS_WITH(
-        Optimizer({p()}, Options(), {.mode = Mode::foreach, .lr = torch::tensor(0.1)}),
-        ContainsSubstring("expected a number as lr with Mode::foreach, got a tensor"));
+        Optimizer({p()}, Options(), {.kernels = Kernels::foreach, .lr = torch::tensor(0.1)}),
+        ContainsSubstring("expected a number as lr with Kernels::foreach, got a tensor"));
     auto sparse = p();
     sparse.mutable_grad() = torch::ones({2}).to_sparse();
-    for (const auto mode : {Mode::automatic, Mode::foreach, Mode::for_loop}) {
-      CHECK_THROWS_WITH(Optimizer({sparse}, Options(), {.mode = mode}).step(),
+    for (const auto kernels : {Kernels::automatic, Kernels::foreach, Kernels::for_loop}) {
+      CHECK_THROWS_WITH(Optimizer({sparse}, Options(), {.kernels = kernels}).step(),
                         ContainsSubstring("expected dense gradients"));
     }
     const auto dense = p();
@@ -207,7 +207,7 @@ TEST_CASE("a dict of an older Python loads, and one of AdamW not in Adam") {
 TEST_CASE("archives of LibTorch's AdamW and of this one load in each other") {
   auto parameters = sconce::test::make_parameters(torch::kFloat);
   sconce::test::set_gradients(parameters, 0);
-  AdamW ours(parameters, AdamWOptions(0.01), {.mode = Mode::for_loop});
+  AdamW ours(parameters, AdamWOptions(0.01), {.kernels = Kernels::for_loop});
   torch::optim::AdamW theirs(parameters, AdamWOptions(0.5));
   ours.step();
   ours.step();
@@ -230,11 +230,11 @@ TEST_CASE("archives of LibTorch's AdamW and of this one load in each other") {
 TEST_CASE("a training that changes from C++ to Python and back ends with the same numbers",
           "[python]") {
   std::vector<Case> cases;
-  for (const auto mode : {Mode::fused, Mode::foreach}) {
+  for (const auto kernels : {Kernels::fused, Kernels::foreach}) {
     for (const bool tensor_lr : {false, true}) {
-      if (tensor_lr && mode == Mode::foreach) continue;
+      if (tensor_lr && kernels == Kernels::foreach) continue;
       cases.push_back(make_case<AdamW, AdamWOptions>(
-          "AdamW", {torch::kBFloat16, mode, true, 0.1, false, tensor_lr}));
+          "AdamW", {torch::kBFloat16, kernels, true, 0.1, false, tensor_lr}));
       cases.back().name = "swap" + std::to_string(cases.size());
       cases.back().midway = "swap";
     }
@@ -254,7 +254,7 @@ TEST_CASE("a training that changes from C++ to Python and back ends with the sam
 
   for (const auto& c : cases) {
     const auto parameters = sconce::test::make_parameters(c.dtype);
-    const auto fresh = c.make(parameters, c.kernel);
+    const auto fresh = c.make(parameters, c.extra);
     fresh->load_state_dict(sconce::io::load_torch(folder.path() / (c.name + ".python.pt")));
     auto result = sconce::test::result_of(*fresh, parameters);
     for (const auto& [key, tensor] : ours.at(c.name).tensors) {

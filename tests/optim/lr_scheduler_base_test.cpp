@@ -65,7 +65,7 @@ TEST_CASE("a state that does not fit is refused, and the scheduler stays as it w
                           text));
     CHECK(scheduler.state_dict() == StepLR(optimizer, 3, 0.5).state_dict());
   };
-  refused("_last_lr", {}, "a state with the key '_last_lr'");
+  refused("_last_lr", {}, "a dict with the key '_last_lr'");
   refused("_last_lr", 3, "a list of length 1 for '_last_lr', got Int");
   refused("base_lrs", std::vector<double>{0.1, 0.2}, "a list of length 1 for 'base_lrs'");
   refused("step_size", 0, "a value of at least 1 for 'step_size'");
@@ -73,6 +73,19 @@ TEST_CASE("a state that does not fit is refused, and the scheduler stays as it w
   refused("gamma", "half", "a number for 'gamma', got String");
   refused("last_epoch", 1.5, "an int for 'last_epoch'");
   CHECK_THROWS_WITH(scheduler.load_state_dict(3), ContainsSubstring("expected a dict, got Int"));
+}
+
+TEST_CASE("a state of Python's whose learning rates are tensors is taken") {
+  auto optimizer = make_sgd(0.8);
+  StepLR scheduler(optimizer, 3, 0.5);
+  const auto state = scheduler.state_dict().toGenericDict();
+  for (const char* key : {"_last_lr", "base_lrs"}) {
+    c10::impl::GenericList tensors(c10::AnyType::get());
+    tensors.push_back(torch::full({}, 0.25));
+    state.insert_or_assign(key, tensors);
+  }
+  scheduler.load_state_dict(state);
+  CHECK(scheduler.get_last_lr() == std::vector<double>{0.25});
 }
 
 TEST_CASE(

@@ -69,7 +69,7 @@ double metric(int i) {
 void step(const Schedulers& schedulers, int i) {
   for (const auto& scheduler : schedulers) {
     if (auto* plateau = dynamic_cast<ReduceLROnPlateau*>(scheduler.get())) plateau->step(metric(i));
-    if (auto* other = dynamic_cast<EpochScheduler*>(scheduler.get())) other->step();
+    if (auto* other = dynamic_cast<LRScheduler*>(scheduler.get())) other->step();
   }
 }
 
@@ -316,7 +316,7 @@ std::vector<Example> plateau_cases() {
 
 // Several schedulers of one optimizer, one after the other in each step or by turns.
 std::vector<Example> combined_cases() {
-  using List = std::vector<std::shared_ptr<LRScheduler>>;
+  using List = std::vector<std::shared_ptr<GroupLRScheduler>>;
   using Numbers = std::vector<int64_t>;
   const auto by_turns = [](Optimizer& o, List list, const Numbers& milestones) {
     return Schedulers{make<SequentialLR>(o, std::move(list), milestones)};
@@ -383,9 +383,9 @@ std::vector<Example> combined_cases() {
            }}};
 }
 
-std::shared_ptr<sconce::optim::KernelOptimizer> make_ours(const std::string& kind) {
+std::shared_ptr<sconce::optim::Optimizer> make_ours(const std::string& kind) {
   using namespace torch::optim;
-  std::shared_ptr<sconce::optim::KernelOptimizer> made;
+  std::shared_ptr<sconce::optim::Optimizer> made;
   if (kind == "SGD") {
     made = std::make_shared<sconce::optim::SGD>(two_groups(), SGDOptions(1).momentum(0.9));
   }
@@ -647,7 +647,7 @@ TEST_CASE("schedulers refuse wrong arguments for Python's reasons") {
 TEST_CASE("OneCycleLR without cycle_momentum leaves the momenta of another schedule alone") {
   const auto momenta = [](bool with_second) {
     const auto optimizer = make_optimizer("SGD");
-    std::vector<std::shared_ptr<LRScheduler>> turns = {std::make_shared<OneCycleLR>(
+    std::vector<std::shared_ptr<GroupLRScheduler>> turns = {std::make_shared<OneCycleLR>(
         *optimizer, 0.2,
         OneCycleLROptions{.total_steps = 50, .base_momentum = 0.5, .max_momentum = 0.7})};
     if (with_second) {  // its lists of momenta are not even looked at, as in Python

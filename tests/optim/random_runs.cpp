@@ -7,8 +7,7 @@
 #include "sconce/optim/sgd.hpp"
 #include "support/ask_python.hpp"
 
-using sconce::optim::KernelOptimizer;
-using sconce::optim::Mode;
+using sconce::optim::Kernels;
 using sconce::test::Result;
 using sconce::test::TempDir;
 
@@ -25,9 +24,9 @@ struct Plan {
   std::string kind = {};
   torch::ScalarType dtype = torch::kFloat;
   std::string dtype_name = {};
-  Mode mode = Mode::fused;
+  Kernels kernels = Kernels::fused;
   bool maximize = false;
-  bool flag = false;  // SGD's nesterov, Adam's amsgrad
+  bool flag = false;                                           // SGD's nesterov, Adam's amsgrad
   double lr = 0.1, weight_decay = 0, first = 0.9, second = 0;  // momentum, dampening or the betas
   int schedule = 0;
   std::vector<std::string> events = {};
@@ -60,14 +59,28 @@ std::vector<std::string> draw_events(Dice& dice, bool has_schedule) {
     const int size = dice.below(static_cast<int>(random_sizes.size()));
     const int seed = 3000 + 100 * i;
     switch (dice.below(18)) {
-      case 0: events.push_back(c10::str("freeze ", which)); break;
-      case 1: events.push_back(c10::str("thaw ", which)); break;
-      case 2: events.push_back(c10::str("resize ", which, " ", size, " ", seed)); break;
+      case 0:
+        events.push_back(c10::str("freeze ", which));
+        break;
+      case 1:
+        events.push_back(c10::str("thaw ", which));
+        break;
+      case 2:
+        events.push_back(c10::str("resize ", which, " ", size, " ", seed));
+        break;
       case 3:
-      case 4: events.push_back(c10::str("turn ", which)); break;
-      case 5: events.push_back("save"); break;
-      case 6: events.push_back(c10::str("to_python ", files++)); break;
-      case 7: events.push_back(c10::str("to_cpp ", files++)); break;
+      case 4:
+        events.push_back(c10::str("turn ", which));
+        break;
+      case 5:
+        events.push_back("save");
+        break;
+      case 6:
+        events.push_back(c10::str("to_python ", files++));
+        break;
+      case 7:
+        events.push_back(c10::str("to_cpp ", files++));
+        break;
       case 8:
       case 9:
         if (has_schedule) {  // Python's schedules know the groups that there were at first
@@ -79,7 +92,8 @@ std::vector<std::string> draw_events(Dice& dice, bool has_schedule) {
           ++parameters;
         }
         break;
-      default: events.push_back(c10::str("step ", seed));
+      default:
+        events.push_back(c10::str("step ", seed));
     }
   }
   return events;
@@ -90,8 +104,8 @@ Plan draw(uint32_t seed) {
   Plan plan;
   plan.name = "run" + std::to_string(seed);
   plan.kind = std::array{"SGD", "Adam", "AdamW"}[static_cast<size_t>(dice.below(3))];
-  plan.mode = std::array{Mode::fused, Mode::foreach, Mode::for_loop}[
-      static_cast<size_t>(dice.below(3))];
+  plan.kernels = std::array{Kernels::fused, Kernels::foreach,
+                            Kernels::for_loop}[static_cast<size_t>(dice.below(3))];
   const std::vector<std::pair<torch::ScalarType, std::string>> types = {
       {torch::kFloat, "float32"},
       {torch::kDouble, "float64"},
@@ -99,7 +113,7 @@ Plan draw(uint32_t seed) {
       {torch::kHalf, "float16"},
       {torch::kComplexFloat, "complex64"}};
   // With LibTorch 2.11 the fused SGD's buffers of 16 bits may differ from Python's.
-  const int count = TORCH_VERSION_MINOR < 15 ? 2 : plan.mode == Mode::fused ? 4 : 5;
+  const int count = TORCH_VERSION_MINOR < 15 ? 2 : plan.kernels == Kernels::fused ? 4 : 5;
   std::tie(plan.dtype, plan.dtype_name) = types[static_cast<size_t>(dice.below(count))];
   plan.maximize = dice.one_of(3);
   plan.flag = dice.one_of(3);
@@ -114,13 +128,13 @@ Plan draw(uint32_t seed) {
 }
 
 std::string line_of(const Plan& plan) {
-  static const std::map<Mode, std::string> modes = {{Mode::fused, "fused=True"},
-                                                    {Mode::foreach, "foreach=True"},
-                                                    {Mode::for_loop, "foreach=False"}};
+  static const std::map<Kernels, std::string> modes = {{Kernels::fused, "fused=True"},
+                                                       {Kernels::foreach, "foreach=True"},
+                                                       {Kernels::for_loop, "foreach=False"}};
   std::ostringstream line;
   line << plan.name << "|" << plan.kind << "|" << plan.dtype_name << "|lr=" << plan.lr
-       << ", weight_decay=" << plan.weight_decay << ", maximize="
-       << (plan.maximize ? "True" : "False") << ", " << modes.at(plan.mode);
+       << ", weight_decay=" << plan.weight_decay
+       << ", maximize=" << (plan.maximize ? "True" : "False") << ", " << modes.at(plan.kernels);
   const char* flag = plan.flag ? "True" : "False";
   if (plan.kind == "SGD") {
     line << ", momentum=" << plan.first << ", dampening=" << plan.second << ", nesterov=" << flag;
@@ -161,7 +175,8 @@ class RandomRun {
     using namespace torch::optim;
     std::vector<OptimizerParamGroup> groups;
     for (const auto& group : groups_) groups.emplace_back(group);
-    const sconce::optim::KernelOptions kernel = {.mode = plan_.mode, .maximize = plan_.maximize};
+    const sconce::optim::ExtraOptions extra = {.kernels = plan_.kernels,
+                                               .maximize = plan_.maximize};
     const auto with_betas = [&](auto options) {
       return options.betas({plan_.first, plan_.second})
           .eps(1e-6)
@@ -172,13 +187,13 @@ class RandomRun {
     if (plan_.kind == "SGD") {
       auto options = SGDOptions(plan_.lr).momentum(plan_.first).dampening(plan_.second);
       options.weight_decay(plan_.weight_decay).nesterov(plan_.flag);
-      optimizer_ = std::make_unique<sconce::optim::SGD>(groups, options, kernel);
+      optimizer_ = std::make_unique<sconce::optim::SGD>(groups, options, extra);
     } else if (plan_.kind == "Adam") {
-      optimizer_ = std::make_unique<sconce::optim::Adam>(groups, with_betas(AdamOptions(plan_.lr)),
-                                                         kernel);
+      optimizer_ =
+          std::make_unique<sconce::optim::Adam>(groups, with_betas(AdamOptions(plan_.lr)), extra);
     } else {
-      optimizer_ = std::make_unique<sconce::optim::AdamW>(
-          groups, with_betas(AdamWOptions(plan_.lr)), kernel);
+      optimizer_ =
+          std::make_unique<sconce::optim::AdamW>(groups, with_betas(AdamWOptions(plan_.lr)), extra);
     }
     make_schedule();
   }
@@ -187,15 +202,24 @@ class RandomRun {
     using namespace sconce::optim::lr_scheduler;
     auto& o = *optimizer_;
     switch (plan_.schedule) {
-      case 1: schedule_ = std::make_unique<StepLR>(o, 3, 0.5); break;
-      case 2: schedule_ = std::make_unique<ExponentialLR>(o, 0.875); break;
-      case 3: schedule_ = std::make_unique<LinearLR>(o, LinearLROptions{.end_factor = 0}); break;
-      case 4: schedule_ = std::make_unique<CosineAnnealingLR>(o, 7, 0.001); break;
+      case 1:
+        schedule_ = std::make_unique<StepLR>(o, 3, 0.5);
+        break;
+      case 2:
+        schedule_ = std::make_unique<ExponentialLR>(o, 0.875);
+        break;
+      case 3:
+        schedule_ = std::make_unique<LinearLR>(o, LinearLROptions{.end_factor = 0});
+        break;
+      case 4:
+        schedule_ = std::make_unique<CosineAnnealingLR>(o, 7, 0.001);
+        break;
       case 5:
         schedule_ = std::make_unique<OneCycleLR>(
             o, 0.05, OneCycleLROptions{.total_steps = 90, .pct_start = 0.4});
         break;
-      default: break;
+      default:
+        break;
     }
   }
 
@@ -234,9 +258,9 @@ class RandomRun {
     auto all = parameters();
     for (size_t i = 0; i < all.size(); ++i) {
       all[i].mutable_grad() =
-          frozen_.contains(i) ? torch::Tensor()
-                              : sconce::test::numbers(seed + static_cast<int64_t>(i),
-                                                      all[i].sizes(), plan_.dtype);
+          frozen_.contains(i)
+              ? torch::Tensor()
+              : sconce::test::numbers(seed + static_cast<int64_t>(i), all[i].sizes(), plan_.dtype);
     }
     optimizer_->step();
   }
@@ -285,8 +309,8 @@ class RandomRun {
   bool from_python_;  // goes on from the files that Python has left
   std::vector<std::vector<torch::Tensor>> groups_;
   std::set<size_t> frozen_ = {};
-  std::unique_ptr<KernelOptimizer> optimizer_ = {};
-  std::unique_ptr<sconce::optim::lr_scheduler::EpochScheduler> schedule_ = {};
+  std::unique_ptr<sconce::optim::Optimizer> optimizer_ = {};
+  std::unique_ptr<sconce::optim::lr_scheduler::LRScheduler> schedule_ = {};
 };
 
 // Compares a line of Python's answer with what a run here has come to.

@@ -6,8 +6,8 @@
 #include "support/host_reads.hpp"
 
 using Catch::Matchers::ContainsSubstring;
-using sconce::optim::KernelOptions;
-using sconce::optim::Mode;
+using sconce::optim::ExtraOptions;
+using sconce::optim::Kernels;
 using sconce::optim::SGD;
 using sconce::test::Case;
 using sconce::test::dtypes;
@@ -22,42 +22,42 @@ struct Momentum {
   bool nesterov;
 };
 
-Case make_case(const SGDOptions& options, torch::ScalarType dtype, Mode mode, bool maximize,
+Case make_case(const SGDOptions& options, torch::ScalarType dtype, Kernels kernels, bool maximize,
                bool tensor_lr) {
   Case c;
   c.optimizer = "SGD";
   c.dtype = dtype;
-  c.kernel = {.mode = mode, .maximize = maximize};
-  if (tensor_lr) c.kernel.lr = sconce::test::lr_tensor(0.1, dtype);
+  c.extra = {.kernels = kernels, .maximize = maximize};
+  if (tensor_lr) c.extra.lr = sconce::test::lr_tensor(0.1, dtype);
   std::ostringstream arguments;
   arguments << "lr=0.1, momentum=" << options.momentum() << ", dampening=" << options.dampening()
             << ", weight_decay=" << options.weight_decay()
             << ", nesterov=" << (options.nesterov() ? "True" : "False");
   c.arguments = arguments.str();
   c.of_second = tensor_lr ? "weight_decay=0.05" : "lr=0.03, weight_decay=0.05";
-  c.make = [options, tensor_lr](const std::vector<torch::Tensor>& p, const KernelOptions& kernel) {
+  c.make = [options, tensor_lr](const std::vector<torch::Tensor>& p, const ExtraOptions& extra) {
     auto second = options;
     second.lr(tensor_lr ? 0.1 : 0.03).weight_decay(0.05);
     std::vector<OptimizerParamGroup> groups;
     groups.emplace_back(std::vector<torch::Tensor>(p.begin(), p.begin() + 4));
     groups.emplace_back(std::vector<torch::Tensor>(p.begin() + 4, p.end()),
                         std::make_unique<SGDOptions>(second));
-    return std::make_unique<SGD>(groups, options, kernel);
+    return std::make_unique<SGD>(groups, options, extra);
   };
   return c;
 }
 
 std::vector<Case> sgd_grid() {
   std::vector<Case> cases;
-  for (const auto mode : {Mode::fused, Mode::foreach, Mode::for_loop}) {
+  for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
     for (const auto dtype : dtypes) {
-      if (mode == Mode::fused && c10::isComplexType(dtype)) continue;
+      if (kernels == Kernels::fused && c10::isComplexType(dtype)) continue;
       for (const auto m : {Momentum{0, 0, false}, Momentum{0.9, 0, false},
                            Momentum{0.9, 0.5, false}, Momentum{0.9, 0, true}}) {
         for (int bits = 0; bits < 8; ++bits) {
           auto options = SGDOptions(0.1).momentum(m.momentum).dampening(m.dampening);
           options.nesterov(m.nesterov).weight_decay((bits & 1) != 0 ? 0.1 : 0);
-          cases.push_back(make_case(options, dtype, mode, (bits & 2) != 0, (bits & 4) != 0));
+          cases.push_back(make_case(options, dtype, kernels, (bits & 2) != 0, (bits & 4) != 0));
         }
       }
     }
@@ -84,11 +84,11 @@ TEST_CASE("a step of SGD that is skipped leaves everything as it was, also the f
     INFO("momentum " << m.momentum << " dampening " << m.dampening << " nesterov " << m.nesterov);
     auto options = SGDOptions(0.1).momentum(m.momentum).dampening(m.dampening);
     options.nesterov(m.nesterov).weight_decay(0.1);
-    const auto c = make_case(options, torch::kFloat, Mode::fused, false, false);
+    const auto c = make_case(options, torch::kFloat, Kernels::fused, false, false);
     auto parameters = sconce::test::make_parameters(torch::kFloat);
-    const auto scaled = c.make(parameters, c.kernel);
+    const auto scaled = c.make(parameters, c.extra);
     auto expected = sconce::test::make_parameters(torch::kFloat);
-    const auto plain = c.make(expected, c.kernel);  // it never sees the steps that are skipped
+    const auto plain = c.make(expected, c.extra);  // it never sees the steps that are skipped
 
     for (const int step : {0, 1, 2, 3, 4, 5}) {
       const bool skipped = step == 0 || step == 1 || step == 4;
@@ -124,10 +124,10 @@ TEST_CASE("a first step that was skipped is still to come after saving and loadi
   const auto options = SGDOptions(0.1).momentum(0.9).dampening(0.5);
   for (const std::string midway : {"archive", "dict"}) {
     INFO(midway);
-    auto c = make_case(options, torch::kFloat, Mode::fused, false, false);
+    auto c = make_case(options, torch::kFloat, Kernels::fused, false, false);
     c.midway = midway;
     auto parameters = sconce::test::make_parameters(torch::kFloat);
-    std::unique_ptr<sconce::optim::KernelOptimizer> optimizer = c.make(parameters, c.kernel);
+    std::unique_ptr<sconce::optim::Optimizer> optimizer = c.make(parameters, c.extra);
     sconce::test::set_gradients(parameters, 0);
     optimizer->step_with_amp_scaling({}, torch::ones({}));
     sconce::test::change_optimizer(c, optimizer, parameters);
@@ -138,17 +138,17 @@ TEST_CASE("a first step that was skipped is still to come after saving and loadi
 }
 
 TEST_CASE("SGD reads nothing on the host, with any kernels") {
-  for (const auto mode : {Mode::fused, Mode::foreach, Mode::for_loop}) {
+  for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
     const auto c = make_case(SGDOptions(0.1).momentum(0.9).dampening(0.5).weight_decay(0.1),
-                             torch::kFloat, mode, true, false);
+                             torch::kFloat, kernels, true, false);
     auto parameters = sconce::test::make_parameters(torch::kFloat);
-    const auto optimizer = c.make(parameters, c.kernel);
+    const auto optimizer = c.make(parameters, c.extra);
     sconce::test::set_gradients(parameters, 0);
     const auto none = torch::zeros({});
     const sconce::test::HostReads reads;
     optimizer->step();
     optimizer->step();
-    if (mode == Mode::fused) optimizer->step_with_amp_scaling(torch::ones({}), none);
+    if (kernels == Kernels::fused) optimizer->step_with_amp_scaling(torch::ones({}), none);
     CHECK(reads.count() == 0);
     none.item<float>();
     CHECK(reads.count() == 1);  // so the counter counts
@@ -184,22 +184,22 @@ TEST_CASE("SGD refuses wrong options, as defaults and in every group") {
                     ContainsSubstring("expected lr >= 0, got -1"));
 }
 
-TEST_CASE("SGD takes sparse gradients but with Mode::fused") {
+TEST_CASE("SGD takes sparse gradients but with Kernels::fused") {
   const auto dense_grad = torch::tensor({0.0F, 2.0F, 0.0F, 4.0F}).reshape({4, 1});
   const auto parameter = [&] {
     auto p = torch::ones({4, 1}).requires_grad_();
     p.mutable_grad() = dense_grad.to_sparse(1);
     return p;
   };
-  for (const auto mode : {Mode::automatic, Mode::foreach, Mode::for_loop}) {
+  for (const auto kernels : {Kernels::automatic, Kernels::foreach, Kernels::for_loop}) {
     const auto p = parameter();
-    SGD optimizer({p}, SGDOptions(0.5).momentum(0.9), {.mode = mode});
+    SGD optimizer({p}, SGDOptions(0.5).momentum(0.9), {.kernels = kernels});
     optimizer.step();
     optimizer.step();
     CHECK(torch::allclose(p, 1 - 0.5 * 2.9 * dense_grad));
   }
   const auto p = parameter();
-  SGD fused({p}, SGDOptions(0.5), {.mode = Mode::fused});
+  SGD fused({p}, SGDOptions(0.5), {.kernels = Kernels::fused});
   CHECK_THROWS_WITH(fused.step(), ContainsSubstring("expected dense gradients, got a sparse one"));
   SGD automatic({p}, SGDOptions(0.5));
   CHECK_FALSE(automatic.step_supports_amp_scaling());
@@ -231,21 +231,21 @@ TEST_CASE("a sparse momentum buffer is saved and loaded, by dict and archive") {
 
 TEST_CASE("a momentum that lies otherwise than its parameter is resumed to the bit") {
   const auto options = SGDOptions(0.1).momentum(0.9).dampening(0.25).weight_decay(0.1);
-  for (const auto mode : {Mode::fused, Mode::foreach, Mode::for_loop}) {
+  for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
     for (const auto dtype : {torch::kHalf, torch::kBFloat16, torch::kFloat}) {
       for (const std::string midway : {"dict", "archive", "file"}) {
-        INFO("mode " << static_cast<int>(mode) << " " << dtype << " by " << midway);
+        INFO("kernels " << static_cast<int>(kernels) << " " << dtype << " by " << midway);
         auto whole = sconce::test::numbers(1, {7, 33}, dtype).requires_grad_();
         auto resumed = whole.detach().clone().requires_grad_();
-        SGD a({whole}, options, {.mode = mode});
+        SGD a({whole}, options, {.kernels = kernels});
         auto b = std::make_unique<SGD>(std::vector<torch::Tensor>{resumed}, options,
-                                       KernelOptions{.mode = mode});
+                                       ExtraOptions{.kernels = kernels});
         for (int step = 0; step < 10; ++step) {
           whole.mutable_grad() = sconce::test::numbers(10 + step, {33, 7}, dtype).t();
           resumed.mutable_grad() = whole.grad();
           if (step == 5) {
             auto other = std::make_unique<SGD>(std::vector<torch::Tensor>{resumed}, options,
-                                               KernelOptions{.mode = mode});
+                                               ExtraOptions{.kernels = kernels});
             const sconce::test::TempDir folder;
             std::stringstream archive;
             if (midway == "archive") {
@@ -272,7 +272,7 @@ TEST_CASE("of parameters whose first step was skipped each has its own first ste
   const auto options = SGDOptions(1.0).momentum(0.9).dampening(0.5);
   const std::vector<torch::Tensor> both = {torch::zeros({2}).requires_grad_(),
                                            torch::zeros({2}).requires_grad_()};
-  SGD optimizer(both, options, {.mode = Mode::fused});
+  SGD optimizer(both, options, {.kernels = Kernels::fused});
   const auto step = [&](bool with_second, float found_inf) {
     both[0].mutable_grad() = torch::ones({2});
     both[1].mutable_grad() = with_second ? torch::ones({2}) : torch::Tensor();

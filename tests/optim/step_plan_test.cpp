@@ -6,9 +6,8 @@
 using Catch::Matchers::ContainsSubstring;
 using sconce::optim::Adam;
 using sconce::optim::AdamW;
-using sconce::optim::KernelOptimizer;
-using sconce::optim::KernelOptions;
-using sconce::optim::Mode;
+using sconce::optim::ExtraOptions;
+using sconce::optim::Kernels;
 using sconce::optim::SGD;
 using torch::optim::AdamOptions;
 using torch::optim::AdamWOptions;
@@ -21,27 +20,28 @@ using Parameters = std::vector<torch::Tensor>;
 // Each optimizer in each mode, over a group for each parameter.
 struct Kind {
   std::string name;
-  Mode mode;
+  Kernels kernels;
 
-  std::unique_ptr<KernelOptimizer> make(const Parameters& parameters) const {
-    const KernelOptions kernel = {.mode = mode};
+  std::unique_ptr<sconce::optim::Optimizer> make(const Parameters& parameters) const {
+    const ExtraOptions extra = {.kernels = kernels};
     std::vector<torch::optim::OptimizerParamGroup> groups;
     for (const auto& p : parameters) groups.emplace_back(Parameters{p});
     if (name == "SGD") {
-      return std::make_unique<SGD>(groups, SGDOptions(0.1).momentum(0.9).weight_decay(0.1), kernel);
+      return std::make_unique<SGD>(groups, SGDOptions(0.1).momentum(0.9).weight_decay(0.1), extra);
     }
     if (name == "Adam") {
-      return std::make_unique<Adam>(groups, AdamOptions(0.1).amsgrad(true), kernel);
+      return std::make_unique<Adam>(groups, AdamOptions(0.1).amsgrad(true), extra);
     }
-    return std::make_unique<AdamW>(groups, AdamWOptions(0.1), kernel);
+    return std::make_unique<AdamW>(groups, AdamWOptions(0.1), extra);
   }
 };
 
 std::vector<Kind> kinds() {
   std::vector<Kind> all;
   for (const char* name : {"SGD", "Adam", "AdamW"}) {
-    for (const auto mode : {Mode::automatic, Mode::fused, Mode::foreach, Mode::for_loop}) {
-      all.push_back({name, mode});
+    for (const auto kernels :
+         {Kernels::automatic, Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
+      all.push_back({name, kernels});
     }
   }
   return all;
@@ -69,8 +69,8 @@ TEST_CASE("a parameter whose size has changed is refused by name before anything
       {{4, 3}, {2, 3}}, {{4}, {1}}, {{}, {2}}, {{100}, {4}}, {{4}, {100}}};
   for (const auto& kind : kinds()) {
     for (const auto& [before, after] : changes) {
-      INFO(kind.name << " in mode " << static_cast<int>(kind.mode) << " from " << before << " to "
-                     << after);
+      INFO(kind.name << " with kernels " << static_cast<int>(kind.kernels) << " from " << before
+                     << " to " << after);
       const auto first = ones_with_gradient({3});
       auto second = ones_with_gradient(before);
       const auto optimizer = kind.make({first, second});
@@ -106,7 +106,8 @@ TEST_CASE("a parameter without a state may change its size") {
 TEST_CASE("a gradient of another size than its parameter is refused by name, in every step") {
   for (const auto& kind : kinds()) {
     for (const int steps_before : {0, 1}) {
-      INFO(kind.name << " in mode " << static_cast<int>(kind.mode) << " after " << steps_before);
+      INFO(kind.name << " with kernels " << static_cast<int>(kind.kernels) << " after "
+                     << steps_before);
       const auto first = ones_with_gradient({3});
       auto second = ones_with_gradient({4});
       const auto optimizer = kind.make({first, second});
@@ -139,7 +140,8 @@ TEST_CASE("a weight that moves to channels-last and back is stepped by its own n
       const auto a = kind.make({moving});
       const auto b = kind.make({staying});
       for (int step = 0; step < 8; ++step) {
-        INFO(kind.name << " in mode " << static_cast<int>(kind.mode) << " at step " << step);
+        INFO(kind.name << " with kernels " << static_cast<int>(kind.kernels) << " at step "
+                       << step);
         if (step == 2) moving.set_data(channels_last(moving));
         if (step == 5) moving.set_data(moving.detach().contiguous());
         staying.mutable_grad() = sconce::test::numbers(10 + step, moving.sizes(), torch::kFloat);
@@ -159,10 +161,10 @@ TEST_CASE("a weight that moves to channels-last and back is stepped by its own n
 }
 
 TEST_CASE("a weight that moves to channels-last gets the numbers that one works out by hand") {
-  for (const auto mode : {Mode::fused, Mode::foreach, Mode::for_loop}) {
+  for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
     auto p = torch::zeros({1, 2, 2, 2}).requires_grad_();
     p.mutable_grad() = torch::arange(8.0F).reshape({1, 2, 2, 2});
-    SGD optimizer({p}, SGDOptions(1.0).momentum(0.5), {.mode = mode});
+    SGD optimizer({p}, SGDOptions(1.0).momentum(0.5), {.kernels = kernels});
     optimizer.step();
     p.set_data(channels_last(p));
     optimizer.step();
@@ -172,7 +174,7 @@ TEST_CASE("a weight that moves to channels-last gets the numbers that one works 
 
 TEST_CASE("a state follows its parameter to another type") {
   for (const auto& kind : kinds()) {
-    INFO(kind.name << " in mode " << static_cast<int>(kind.mode));
+    INFO(kind.name << " with kernels " << static_cast<int>(kind.kernels));
     auto p = ones_with_gradient({4});
     auto expected = ones_with_gradient({4});
     const auto optimizer = kind.make({p});
@@ -195,8 +197,9 @@ TEST_CASE("fused kernels refuse a parameter that became one with gaps or overlap
     AdamW optimizer({p});
     optimizer.step();
     become(p, data);
-    CHECK_THROWS_WITH(optimizer.step(),
-                      ContainsSubstring("sconce::optim::AdamW: Mode::fused needs every parameter"));
+    CHECK_THROWS_WITH(
+        optimizer.step(),
+        ContainsSubstring("sconce::optim::AdamW: Kernels::fused needs every parameter"));
     CHECK(p.equal(torch::ones({4})));
   }
 }
@@ -214,7 +217,7 @@ TEST_CASE("parameters that overlap in memory are stepped one after the other") {
     parameters.push_back(separate[i].detach().requires_grad_());
     parameters.back().mutable_grad() = gradient;
   }
-  SGD optimizer(parameters, SGDOptions(1.0), {.mode = Mode::fused});
+  SGD optimizer(parameters, SGDOptions(1.0), {.kernels = Kernels::fused});
   optimizer.step();
   CHECK(separate.equal(torch::full({count, size}, -1.0F)));
   for (auto& p : parameters) p.set_data(memory.detach());  // tied after the first step

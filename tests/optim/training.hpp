@@ -12,7 +12,7 @@
 
 #include "catch.hpp"
 #include "sconce/io/torch_file.hpp"
-#include "sconce/optim/kernel_optimizer.hpp"
+#include "sconce/optim/optimizer.hpp"
 #include "support/ask_python.hpp"
 #include "support/run_program.hpp"
 #include "support/temp_dir.hpp"
@@ -67,14 +67,14 @@ struct Case {
   std::string name = {};       ///< without blanks
   std::string optimizer = {};  ///< Python's class
   torch::ScalarType dtype = torch::kFloat;
-  optim::KernelOptions kernel = {};
+  optim::ExtraOptions extra = {};
   std::string arguments = {};  ///< Python's, without the kernels
   std::string of_second = {};  ///< Python's, of the second group
   std::string midway = {};     ///< what happens after half the steps: "", "archive", "dict", "swap"
 
   /// Makes the optimizer over the parameters' two groups.
-  std::function<std::unique_ptr<optim::KernelOptimizer>(const std::vector<torch::Tensor>&,
-                                                        const optim::KernelOptions&)>
+  std::function<std::unique_ptr<optim::Optimizer>(const std::vector<torch::Tensor>&,
+                                                  const optim::ExtraOptions&)>
       make = {};
 };
 
@@ -104,7 +104,7 @@ inline std::string option_text(const c10::IValue& value) {
   return text.str();
 }
 
-inline Result result_of(const optim::KernelOptimizer& optimizer,
+inline Result result_of(const optim::Optimizer& optimizer,
                         const std::vector<torch::Tensor>& parameters) {
   Result result;
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -149,9 +149,9 @@ inline bool same_bits(const std::map<std::string, torch::Tensor>& a,
 }
 
 /// Puts another optimizer in the place of this one, which takes over its state.
-inline void change_optimizer(const Case& c, std::unique_ptr<optim::KernelOptimizer>& optimizer,
+inline void change_optimizer(const Case& c, std::unique_ptr<optim::Optimizer>& optimizer,
                              const std::vector<torch::Tensor>& parameters) {
-  auto other = c.make(parameters, c.kernel);
+  auto other = c.make(parameters, c.extra);
   if (c.midway == "archive") {
     std::stringstream stream;
     torch::save(*optimizer, stream);
@@ -163,7 +163,7 @@ inline void change_optimizer(const Case& c, std::unique_ptr<optim::KernelOptimiz
 }
 
 /// Writes what optim.py goes on from.
-inline void write_half(const std::filesystem::path& file, const optim::KernelOptimizer& optimizer,
+inline void write_half(const std::filesystem::path& file, const optim::Optimizer& optimizer,
                        const std::vector<torch::Tensor>& parameters) {
   c10::impl::GenericDict half(c10::StringType::get(), c10::AnyType::get());
   half.insert("optimizer", optimizer.state_dict());
@@ -174,10 +174,10 @@ inline void write_half(const std::filesystem::path& file, const optim::KernelOpt
 /// Does the training; `folder` takes the files of one that is half Python's.
 inline Result train(const Case& c, const TempDir& folder) {
   auto parameters = make_parameters(c.dtype);
-  auto optimizer = c.make(parameters, c.kernel);
+  auto optimizer = c.make(parameters, c.extra);
   for (int step = 0; step < steps; ++step) {
-    if (step == 5 && c.kernel.lr) {
-      c.kernel.lr->mul_(0.5);
+    if (step == 5 && c.extra.lr) {
+      c.extra.lr->mul_(0.5);
     } else if (step == 5) {
       for (auto& group : optimizer->param_groups()) {
         group.options().set_lr(group.options().get_lr() * 0.5);
@@ -202,13 +202,13 @@ inline std::string python_line(const Case& c) {
       {torch::kHalf, "float16"},
       {torch::kBFloat16, "bfloat16"},
       {torch::kComplexFloat, "complex64"}};
-  static const std::map<optim::Mode, std::string> modes = {
-      {optim::Mode::fused, "fused=True"},
-      {optim::Mode::foreach, "foreach=True"},
-      {optim::Mode::for_loop, "foreach=False"}};
-  return c.name + " " + c.optimizer + " " + names.at(c.dtype) + (c.kernel.lr ? " 1 |" : " 0 |") +
-         c.arguments + ", " + modes.at(c.kernel.mode) +
-         ", maximize=" + (c.kernel.maximize ? "True" : "False") + "|" + c.of_second;
+  static const std::map<optim::Kernels, std::string> modes = {
+      {optim::Kernels::fused, "fused=True"},
+      {optim::Kernels::foreach, "foreach=True"},
+      {optim::Kernels::for_loop, "foreach=False"}};
+  return c.name + " " + c.optimizer + " " + names.at(c.dtype) + (c.extra.lr ? " 1 |" : " 0 |") +
+         c.arguments + ", " + modes.at(c.extra.kernels) +
+         ", maximize=" + (c.extra.maximize ? "True" : "False") + "|" + c.of_second;
 }
 
 inline torch::Tensor from_hex(const std::string& hex, const torch::Tensor& like) {
@@ -261,7 +261,7 @@ inline void ask_python(
 /// it with equal parameters and gradients and its parameters are equal. With 2.15 it does not.
 inline bool is_unsure(const Case& c, const std::string& key) {
   const bool is_16_bits = c.dtype == torch::kHalf || c.dtype == torch::kBFloat16;
-  return TORCH_VERSION_MINOR < 15 && c.kernel.mode == optim::Mode::fused && is_16_bits &&
+  return TORCH_VERSION_MINOR < 15 && c.extra.kernels == optim::Kernels::fused && is_16_bits &&
          key.ends_with("momentum_buffer");
 }
 
@@ -291,7 +291,8 @@ inline int compare_with_python(const std::vector<Case>& cases) {
     const auto expected = from_hex(rest, result.tensors[key]);
     if (is_unsure(*by_name.at(name), key)) {
       CHECK(result.tensors[key].sizes() == expected.sizes());
-    } else if (by_name.at(name)->kernel.mode == optim::Mode::for_loop && TORCH_VERSION_MINOR < 15) {
+    } else if (by_name.at(name)->extra.kernels == optim::Kernels::for_loop &&
+               TORCH_VERSION_MINOR < 15) {
       CHECK(close(result.tensors[key], expected));
     } else {
       CHECK(same_bits(result.tensors[key], expected));

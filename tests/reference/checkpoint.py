@@ -1,4 +1,4 @@
-"""Goes on in Python with the run that tests/io/checkpoint_test.cpp saved.
+"""Goes on in Python with the run that tests/training/checkpoint_test.cpp saved.
 
 Run: python3 tests/reference/checkpoint.py answer FOLDER/answer
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
 
 #include <cstdint>
 #include <functional>
@@ -27,18 +28,6 @@ struct GradScalerOptions {
   bool enabled = true;             ///< false: losses and gradients stay as they are
 };
 
-/// What Python's `GradScaler.state_dict()` holds, under the same names (there the last is
-/// `_growth_tracker`). All zero, as made, it is the empty state of a disabled scaler.
-struct GradScalerState {
-  double scale = 0;
-  double growth_factor = 0;
-  double backoff_factor = 0;
-  int64_t growth_interval = 0;
-  int64_t growth_tracker = 0;  ///< updates without inf or nan since the scale last changed
-
-  bool operator==(const GradScalerState&) const = default;
-};
-
 /// Keeps small gradients of float16 from becoming 0: multiplies the loss by a scale, divides the
 /// gradients by it, skips steps whose gradients hold inf or nan, and adapts the scale. In a step:
 /// `scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update();`, with
@@ -63,8 +52,8 @@ class GradScaler {
   GradScaler& operator=(GradScaler&&) = default;
 
   /// Returns the tensor, of any shape and on any device, times the scale.
-  torch::Tensor scale(const torch::Tensor& outputs);
-  std::vector<torch::Tensor> scale(const std::vector<torch::Tensor>& outputs);
+  [[nodiscard]] torch::Tensor scale(const torch::Tensor& outputs);
+  [[nodiscard]] std::vector<torch::Tensor> scale(const std::vector<torch::Tensor>& outputs);
 
   /// Divides the gradients of the optimizer's parameters by the scale, in place, and notes on the
   /// device whether any is inf or nan. To be called once per step, after all of backward.
@@ -100,14 +89,15 @@ class GradScaler {
   int64_t get_growth_interval() const { return options_.growth_interval; }
   void set_growth_interval(int64_t new_interval) { options_.growth_interval = new_interval; }
 
-  /// Returns what `load_state_dict` takes, to be called after `update`; the host reads two values.
-  /// A disabled scaler's is empty: `GradScalerState{}`.
-  GradScalerState state_dict() const;
+  /// Returns a dict with Python's keys, to be called after `update`: "scale", "growth_factor",
+  /// "backoff_factor", "growth_interval" and "_growth_tracker", the updates without inf or nan
+  /// since the scale last changed. The host reads two values. A disabled scaler's is empty.
+  [[nodiscard]] c10::IValue state_dict() const;
 
-  /// Goes on from a state; does nothing if disabled.
-  /// @throw c10::Error if the state is empty, which a disabled scaler's is, or its scale or growth
-  /// tracker is none that a scaler can have; the scaler is then as it was.
-  void load_state_dict(const GradScalerState& state);
+  /// Goes on from such a dict, or Python's; does nothing if disabled.
+  /// @throw c10::Error if the dict is empty, which a disabled scaler's is, lacks a key, or has a
+  /// value that is none that a scaler can have; the scaler is then as it was.
+  void load_state_dict(const c10::IValue& state);
 
  private:
   enum class Stage { ready, unscaled, stepped };

@@ -1,12 +1,14 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include "sconce/data/dataset.hpp"
-#include "sconce/data/distributed_sampler.hpp"
 #include "sconce/fwd.hpp"
 
 namespace sconce::data {
@@ -26,6 +28,17 @@ struct BatchesOptions {
   uint64_t seed = 0;
 };
 
+/// What chooses the rows of a data set that an epoch takes, and their order: `indices()` returns
+/// them, int64 `(size(),)`, of the epoch that `set_epoch` named. `DistributedSampler` is one.
+/// Python: `torch.utils.data.Sampler`.
+template <class S>
+concept Sampler = std::copyable<S> && requires(S sampler, const S& read, int64_t epoch) {
+  sampler.set_epoch(epoch);
+  { read.dataset_size() } -> std::convertible_to<int64_t>;
+  { read.size() } -> std::convertible_to<int64_t>;
+  { read.indices() } -> std::convertible_to<torch::Tensor>;
+};
+
 /// Cuts a data set into batches for a range-for, on whatever device its tensors are:
 /// `for (auto [data, target] : batches)`. Each batch is a `Dataset`, (batch_size, ...) both.
 ///
@@ -43,13 +56,20 @@ class Batches {
   /// their first dimension or device, or if `batch_size` is below 1.
   explicit Batches(Dataset dataset, BatchesOptions options = {});
 
-  /// The batches of one rank: of the rows that the sampler chooses, in its order. Every rank has as
-  /// many. `set_epoch` is the sampler's. Python: `DataLoader(dataset, sampler=sampler)`.
+  /// The batches of the rows that the sampler, of which it keeps a copy, chooses, in its order. Of
+  /// a `DistributedSampler` every rank has as many. Python: `DataLoader(dataset, sampler=sampler)`.
   /// @throw c10::Error as above, if the sampler is for another number of rows, or with `shuffle`.
-  Batches(Dataset dataset, const DistributedSampler& sampler, BatchesOptions options = {});
+  template <Sampler S>
+  Batches(Dataset dataset, const S& sampler, BatchesOptions options = {})
+      : Batches(std::move(dataset), options, sampler.dataset_size(), sampler.size(),
+                [sampler](std::optional<int64_t> epoch) {
+                  S of_epoch = sampler;
+                  if (epoch) of_epoch.set_epoch(*epoch);
+                  return of_epoch.indices();
+                }) {}
 
-  /// Chooses the order of the next `begin()`; a loop that runs keeps its own. The epoch is 0
-  /// without a call. Python: `DistributedSampler.set_epoch(epoch)`.
+  /// Chooses the order of the next `begin()`; a loop that runs keeps its own. The epoch is 0, or
+  /// the sampler's, without a call. Python: `DistributedSampler.set_epoch(epoch)`.
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch);
 
@@ -67,12 +87,14 @@ class Batches {
   std::default_sentinel_t end() const { return {}; }
 
  private:
-  int64_t rows() const;
+  using Order = std::function<torch::Tensor(std::optional<int64_t> epoch)>;
+  Batches(Dataset dataset, BatchesOptions options, int64_t dataset_size, int64_t rows, Order order);
 
   Dataset dataset_;
   BatchesOptions options_;
-  std::optional<DistributedSampler> sampler_ = {};
-  int64_t epoch_ = 0;
+  int64_t rows_ = 0;  // of an epoch
+  Order order_ = {};  // empty: as they lie
+  std::optional<int64_t> epoch_ = {};
 };
 
 /// The place of one loop in its epoch: a C++20 input iterator, good for as long as its `Batches`.

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "sconce/fwd.hpp"
+#include "sconce/nn/nested_tensors.hpp"
 
 namespace sconce::data {
 
@@ -17,3 +18,17 @@ struct Dataset {
 };
 
 }  // namespace sconce::data
+
+template <>
+struct sconce::nn::NestedTensors<sconce::data::Dataset> {
+  static constexpr bool any = true;
+  static constexpr bool only = true;
+  template <class Value, class F>
+  static void for_each(Value& value, const F& f) {
+    f(value.data);
+    f(value.target);
+  }
+  static bool alike(const data::Dataset& a, const data::Dataset& b) {
+    return a.data.defined() == b.data.defined() && a.target.defined() == b.target.defined();
+  }
+};

@@ -39,8 +39,8 @@ struct InitOptions {
 };
 
 /// The processes that train together, of which this is one, and what they do in common. Every rank
-/// makes the same calls in the same order. A group of one has no backend and its collectives do
-/// nothing.
+/// makes the same calls in the same order. A value: copies are the same group. A group of one has
+/// no backend, and its collectives do nothing.
 ///
 /// A peer that is lost, stopped or late becomes, on every other rank, an exception that names rank
 /// and operation, within the timeout (on GPUs under NCCL, whose errors arrive asynchronously,
@@ -48,8 +48,8 @@ struct InitOptions {
 ///
 /// Tensors lie on the CPU or, where the backend has it, on a GPU; there a collective waits as
 /// Python's does: on the current stream. Gradients do not flow through collectives. The last owner
-/// of the group, a DistributedDataParallel may be one, closes its connections; collectives under
-/// way end by their timeouts. Python: `torch.distributed` with its default group.
+/// of the group, a copy or a DistributedDataParallel, closes its connections; collectives under way
+/// end by their timeouts. Python: `torch.distributed` with its default group.
 class ProcessGroup {
  public:
   /// Joins the group that a launcher started, and returns when every rank has come. Rank and size
@@ -66,17 +66,26 @@ class ProcessGroup {
   /// ignored from then on, as it is in Python. Python: `init_process_group`.
   /// @throw c10::Error if the environment is incomplete or wrong, the address cannot be listened
   /// on, a rank has not come within the timeout, or the backend is unknown or missing.
-  static ProcessGroup init(InitOptions options = {});
+  [[nodiscard]] static ProcessGroup init(InitOptions options = {});
 
-  ProcessGroup(const ProcessGroup&) = delete;
-  ProcessGroup& operator=(const ProcessGroup&) = delete;
-  ProcessGroup(ProcessGroup&&) noexcept;
-  ProcessGroup& operator=(ProcessGroup&&) noexcept;
-  ~ProcessGroup();
+  /// This process alone, whatever launched it: a group of one without a backend.
+  ProcessGroup();
+  ProcessGroup(const ProcessGroup&) = default;  // no move, which would leave no group behind
+  ProcessGroup& operator=(const ProcessGroup&) = default;
+
+  /// Whether both are copies of one group.
+  bool operator==(const ProcessGroup&) const = default;
 
   int rank() const;        ///< 0 to world_size() - 1. Python: `get_rank()`
   int world_size() const;  ///< the number of processes. Python: `get_world_size()`
   int local_rank() const;  ///< among the ranks of this machine. Python: `get_node_local_rank()`
+
+  /// Where this rank trains: `gpu(local_rank() % num_gpus())`, so on its own GPU where the machine
+  /// has one for each rank or the launcher shows each rank one, else on one that it shares; on the
+  /// CPU where there is no GPU or `init` was given the backend "gloo", which as in Python stands
+  /// for CPUs, though its collectives take tensors of GPUs too. Python: `torch.device("cuda",
+  /// local_rank)`.
+  torch::Device device() const;
 
   /// "gloo", "nccl" or "cpu:gloo,cuda:nccl"; empty for a group of one without a backend.
   /// Python: `get_backend_config()`.
@@ -93,13 +102,13 @@ class ProcessGroup {
 
   /// Returns new tensors with the values of every rank's, in rank order. Python: `all_gather`.
   /// @throw c10::Error as all_reduce.
-  std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor) const;
+  [[nodiscard]] std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor) const;
 
   /// Returns a new tensor: the tensors at this rank's index, of all ranks, reduced.
   /// Python: `reduce_scatter`.
   /// @throw c10::Error as all_reduce, and if the list has not one tensor for every rank.
-  torch::Tensor reduce_scatter(const std::vector<torch::Tensor>& tensors,
-                               ReduceOp op = ReduceOp::sum) const;
+  [[nodiscard]] torch::Tensor reduce_scatter(const std::vector<torch::Tensor>& tensors,
+                                             ReduceOp op = ReduceOp::sum) const;
 
   /// Returns when every rank has called it. Python: `barrier`.
   /// @throw c10::Error if a peer fails or is late.

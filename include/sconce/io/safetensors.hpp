@@ -1,10 +1,13 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+#include <torch/ordered_dict.h>
+
 #include <filesystem>
 #include <map>
 #include <string>
 
-#include "sconce/io/state_dict.hpp"
+#include "sconce/fwd.hpp"
 
 namespace sconce::io {
 

@@ -1,22 +1,27 @@
 #pragma once
 
 #include <ATen/core/ivalue.h>
+#include <torch/ordered_dict.h>
 
 #include <filesystem>
 
-#include "sconce/io/state_dict.hpp"
+#include "sconce/fwd.hpp"
 
 namespace sconce::io {
 
-/// How `load_torch` reads.
+/// How `load_torch` and `load_torch_state_dict` read.
 struct TorchFileOptions {
   torch::Device device = c10::kCPU;  ///< where tensors are to be, wherever they were saved from
+
+  /// Refuses a file that was written without checksums, of which nobody can say if it is damaged.
+  bool require_checksums = false;
 };
 
 /// Reads what Python's `torch.save` wrote of state dicts: None, bool, int, float, str, lists,
 /// tuples (torch.Size too), dicts with keys of str or int (OrderedDict and Counter too, without
 /// their attributes) and strided tensors (Parameters too), which share memory as they did. Any
-/// other type is refused, and no code of the file ever runs. Every byte's checksum is compared.
+/// other type is refused, and no code of the file ever runs. The checksum of every
+/// record is compared, unless they are all 0, as after `set_crc32_options(False)`.
 /// Python: `torch.load(path, map_location=device, weights_only=True)`.
 /// @throw c10::Error naming the path and the record or byte: if it is no such archive (TorchScript
 /// and files of before torch 1.6 are not), or is damaged; if a type is none of these; if containers
@@ -31,11 +36,19 @@ c10::IValue load_torch(const std::filesystem::path& path, TorchFileOptions optio
 /// saved, before the file is touched; if writing fails.
 void save_torch(const std::filesystem::path& path, const c10::IValue& value);
 
-/// Returns the tensors of a dict such as `torch.save(module.state_dict(), path)` leaves in a file.
+/// Reads what Python's `torch.save(module.state_dict(), path)` wrote, for `nn::load_state_dict`.
+/// Python: `torch.load(path, map_location=device, weights_only=True)`.
+/// @throw c10::Error as `load_torch`, and naming the key that is not a str or has no tensor.
+StateDict load_torch_state_dict(const std::filesystem::path& path, TorchFileOptions options = {});
+
+/// Writes a state dict as `save_torch` writes a dict. Python: `torch.save(state, path)`.
+void save_torch(const std::filesystem::path& path, const StateDict& state);
+
+/// Returns the tensors of a dict that stands in a larger value.
 /// @throw c10::Error if it is no dict, or naming the key that is not a str or has no tensor.
 StateDict as_state_dict(const c10::IValue& value);
 
-/// Returns a dict of the tensors, for `save_torch`.
+/// Returns a dict of the tensors, for a larger value.
 c10::IValue as_ivalue(const StateDict& state);
 
 }  // namespace sconce::io

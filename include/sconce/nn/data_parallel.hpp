@@ -124,18 +124,29 @@ class DataParallel : public DataParallelBase {
   /// have different lengths or keys.
   template <class... A>
   auto forward(A&&... inputs) {
-    if (device_ids().empty()) return module()->forward(std::forward<A>(inputs)...);
+    const auto forward = [](M& module, auto&&... parts) {
+      return module.forward(std::forward<decltype(parts)>(parts)...);
+    };
+    return call(forward, std::forward<A>(inputs)...);
+  }
+
+  /// The same for another method than forward: `step(module, inputs...)` runs in each replica.
+  /// @throw c10::Error as forward.
+  template <class Step, class... A>
+  auto call(const Step& step, A&&... inputs) {
+    if (device_ids().empty()) return step(*module(), std::forward<A>(inputs)...);
     auto chunks = scattered<A...>(inputs...);
-    if (device_ids().size() == 1) return call<A...>(*module(), chunks[0]);
+    if (device_ids().size() == 1) return call_with<A...>(step, *module(), chunks[0]);
 
     replicate(chunks.size());
-    using Output = decltype(call<A...>(*module(), chunks[0]));
+    using Output = decltype(call_with<A...>(step, *module(), chunks[0]));
     if constexpr (std::is_void_v<Output>) {
-      run(chunks.size(), [&](size_t i) { call<A...>(static_cast<M&>(replica(i)), chunks[i]); });
+      run(chunks.size(),
+          [&](size_t i) { call_with<A...>(step, static_cast<M&>(replica(i)), chunks[i]); });
     } else {
       std::vector<std::optional<Output>> outputs(chunks.size());
       run(chunks.size(), [&](size_t i) {
-        outputs[i].emplace(call<A...>(static_cast<M&>(replica(i)), chunks[i]));
+        outputs[i].emplace(call_with<A...>(step, static_cast<M&>(replica(i)), chunks[i]));
       });
       return gathered(outputs);
     }
@@ -183,9 +194,9 @@ class DataParallel : public DataParallelBase {
     }
   }
 
-  template <class... A>
-  static auto call(M& module, std::tuple<Part<A>...>& chunk) {
-    return std::apply([&](auto&... parts) { return module.forward(pass<A>(parts)...); }, chunk);
+  template <class... A, class Step>
+  static auto call_with(const Step& step, M& module, std::tuple<Part<A>...>& chunk) {
+    return std::apply([&](auto&... parts) { return step(module, pass<A>(parts)...); }, chunk);
   }
 
   template <class Output>

@@ -24,7 +24,7 @@ enum class CommHook {
 };
 
 /// The arguments of `torch.nn.parallel.DistributedDataParallel`, with Python's names and defaults.
-struct DistributedOptions {
+struct DistributedDataParallelOptions {
   /// Rank 0's buffers go to all in the first forward and in each that follows one with gradients,
   /// evaluating ones too: what one rank evaluates alone goes through `module()`.
   bool broadcast_buffers = true;
@@ -40,7 +40,7 @@ namespace detail {
 class DistributedCore {
  public:
   DistributedCore(std::shared_ptr<torch::nn::Module> module, const distributed::ProcessGroup& group,
-                  const DistributedOptions& options);
+                  const DistributedDataParallelOptions& options);
   ~DistributedCore();
   DistributedCore(const DistributedCore&) = delete;
   DistributedCore& operator=(const DistributedCore&) = delete;
@@ -97,10 +97,11 @@ class DistributedDataParallel {
   /// grad, or parameters on several devices; if names, shapes or types are not those of rank 0; if
   /// a peer fails or is late.
   DistributedDataParallel(std::shared_ptr<M> module, const distributed::ProcessGroup& group,
-                          DistributedOptions options = {})
+                          DistributedDataParallelOptions options = {})
       : module_(std::move(module)), core_(module_, group, options) {}
   DistributedDataParallel(const torch::nn::ModuleHolder<M>& holder,
-                          const distributed::ProcessGroup& group, DistributedOptions options = {})
+                          const distributed::ProcessGroup& group,
+                          DistributedDataParallelOptions options = {})
       : DistributedDataParallel(holder.ptr(), group, options) {}
 
   /// Calls the module's forward and, with grad mode on, prepares the backward that follows. With
@@ -109,8 +110,16 @@ class DistributedDataParallel {
   /// @throw c10::Error if a peer fails or is late, or the backward before left gradients unsent.
   template <class... Args>
   auto forward(Args&&... args) {
+    return call([&](M& module) { return module.forward(std::forward<Args>(args)...); });
+  }
+
+  /// The same for another method than forward: returns `step(module)`, whose tensors are those that
+  /// backward begins with. So a step that computes its own loss is averaged like any other.
+  /// @throw c10::Error as forward.
+  template <class Step>
+  auto call(const Step& step) {
     core_.before_forward();
-    auto output = module_->forward(std::forward<Args>(args)...);
+    auto output = step(*module_);
     std::vector<torch::Tensor*> tensors;
     for_each_tensor(output, [&](torch::Tensor& tensor) { tensors.push_back(&tensor); });
     core_.after_forward(tensors);
@@ -128,7 +137,7 @@ class DistributedDataParallel {
 
   /// Steps under the guard add up gradients on each rank; the first forward and backward after it
   /// averages the sums. Python: `no_sync()`.
-  NoSyncGuard no_sync() { return NoSyncGuard(*this); }
+  [[nodiscard]] NoSyncGuard no_sync() { return NoSyncGuard(*this); }
 
   /// Bytes of each bucket, in the order of sending: as made, and from the second forward on as made
   /// again in the order in which gradients came. Empty in a group of one. Python: bucket_sizes and

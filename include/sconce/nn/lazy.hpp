@@ -54,8 +54,7 @@ void check_initialized(const torch::nn::Module& module, const char* who);
 /// Initializes the lazy layers in the module for which the state, with keys such as "net.0.weight",
 /// has all tensors in shapes that fit, and leaves the others as they are. Python:
 /// `load_state_dict` on a lazy module.
-void materialize_from(torch::nn::Module& module,
-                      const torch::OrderedDict<std::string, torch::Tensor>& state);
+void materialize_from(torch::nn::Module& module, const StateDict& state);
 
 /// Options of `LazyLinear`: those of `torch::nn::Linear` without in_features.
 struct LazyLinearOptions {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sconce/optim/kernel_optimizer.hpp"
+#include "sconce/optim/optimizer.hpp"
 
 namespace sconce::optim {
 
@@ -36,16 +36,15 @@ struct AdamHyperparameters {
 };
 
 /// What Adam and AdamW share: all but the types of their options and how the weights decay.
-class AdamBase : public KernelOptimizer {
+class AdamBase : public Optimizer {
  protected:
   AdamBase(std::string name, const std::vector<torch::optim::OptimizerParamGroup>& groups,
-           std::unique_ptr<torch::optim::OptimizerOptions> defaults, KernelOptions kernel);
+           std::unique_ptr<torch::optim::OptimizerOptions> defaults, ExtraOptions extra);
 
   // Called by the constructors of Adam and AdamW, which alone can read their options.
   void check_construction();
 
   virtual AdamHyperparameters hyperparameters(const Options& options) const = 0;
-  virtual void set_hyperparameters(const AdamHyperparameters& values, Options& options) const = 0;
 
   void check(const Options& options) const override;
   bool takes_sparse_gradients() const override { return false; }
@@ -55,8 +54,6 @@ class AdamBase : public KernelOptimizer {
   Tensors state_tensors(const ParamState& state) const override;
   std::unique_ptr<ParamState> make_state(const Tensors& tensors,
                                          const torch::Tensor& parameter) const override;
-  void write_options(const Options& options, Dict& dict) const override;
-  void read_options(const Dict& dict, Options& options) const override;
 
  private:
   struct Plans;
@@ -71,21 +68,21 @@ class AdamBase : public KernelOptimizer {
 class Adam : public AdamBase {
  public:
   /// @throw c10::Error if an option of `defaults` or of a group is not one that Python takes, if
-  /// `Mode::fused` is asked for and a parameter is not dense, of a native floating type, and on a
-  /// device that has fused kernels, or if `Mode::foreach` is asked for with a tensor lr.
+  /// `Kernels::fused` is asked for and a parameter is not dense, of a native floating type, and on
+  /// a device that has fused kernels, or if `Kernels::foreach` is asked for with a tensor lr.
   explicit Adam(const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
-                torch::optim::AdamOptions defaults = {}, KernelOptions kernel = {});
+                torch::optim::AdamOptions defaults = {}, ExtraOptions extra = {});
 
   /// The same with one group of parameters.
   explicit Adam(std::vector<torch::Tensor> params, torch::optim::AdamOptions defaults = {},
-                KernelOptions kernel = {});
+                ExtraOptions extra = {});
 
   void save(torch::serialize::OutputArchive& archive) const override;
   void load(torch::serialize::InputArchive& archive) override;
 
  protected:
   AdamHyperparameters hyperparameters(const Options& options) const override;
-  void set_hyperparameters(const AdamHyperparameters& values, Options& options) const override;
+  void visit_options(Options& options, StateVisitor& state) const override;
 };
 
 /// Adam whose weights decay by themselves, not through the gradient; the archives are those of
@@ -94,18 +91,18 @@ class AdamW : public AdamBase {
  public:
   /// @throw c10::Error where `Adam` would.
   explicit AdamW(const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
-                 torch::optim::AdamWOptions defaults = {}, KernelOptions kernel = {});
+                 torch::optim::AdamWOptions defaults = {}, ExtraOptions extra = {});
 
   /// The same with one group of parameters.
   explicit AdamW(std::vector<torch::Tensor> params, torch::optim::AdamWOptions defaults = {},
-                 KernelOptions kernel = {});
+                 ExtraOptions extra = {});
 
   void save(torch::serialize::OutputArchive& archive) const override;
   void load(torch::serialize::InputArchive& archive) override;
 
  protected:
   AdamHyperparameters hyperparameters(const Options& options) const override;
-  void set_hyperparameters(const AdamHyperparameters& values, Options& options) const override;
+  void visit_options(Options& options, StateVisitor& state) const override;
 };
 
 }  // namespace sconce::optim

@@ -63,7 +63,7 @@ class ExponentialMovingAverage {
 
   /// The averages, not copies of them, and their number with Python's keys: "n_averaged" (0-dim,
   /// int64, on the CPU) and "module.<name>" for each parameter and buffer.
-  torch::OrderedDict<std::string, torch::Tensor> state_dict() const;
+  [[nodiscard]] torch::OrderedDict<std::string, torch::Tensor> state_dict() const;
 
   /// Copies such a state's values, or Python's.
   /// @throw c10::Error if a key is missing, unknown or has another shape; nothing has then changed.

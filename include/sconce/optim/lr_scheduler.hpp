@@ -23,7 +23,7 @@
 namespace sconce::optim::lr_scheduler {
 
 /// The initial learning rate times a function of the epoch. Python: `LambdaLR`.
-class LambdaLR final : public LRScheduler {
+class LambdaLR final : public GroupLRScheduler {
  public:
   /// A function of the number of steps made so far.
   using Function = std::function<double(int64_t epoch)>;
@@ -40,7 +40,7 @@ class LambdaLR final : public LRScheduler {
 };
 
 /// Multiplies by gamma every step_size epochs. Python: `StepLR`.
-class StepLR final : public LRScheduler {
+class StepLR final : public GroupLRScheduler {
  public:
   /// @throw c10::Error if step_size is below 1.
   StepLR(torch::optim::Optimizer& optimizer, int64_t step_size, double gamma = 0.1);
@@ -55,7 +55,7 @@ class StepLR final : public LRScheduler {
 
 /// Multiplies by gamma at each epoch of a list in any order, twice where it is listed twice.
 /// Python: `MultiStepLR`.
-class MultiStepLR final : public LRScheduler {
+class MultiStepLR final : public GroupLRScheduler {
  public:
   MultiStepLR(torch::optim::Optimizer& optimizer, std::vector<int64_t> milestones,
               double gamma = 0.1);
@@ -70,7 +70,7 @@ class MultiStepLR final : public LRScheduler {
 };
 
 /// Multiplies by gamma every epoch. Python: `ExponentialLR`.
-class ExponentialLR final : public LRScheduler {
+class ExponentialLR final : public GroupLRScheduler {
  public:
   ExponentialLR(torch::optim::Optimizer& optimizer, double gamma);
 
@@ -83,7 +83,7 @@ class ExponentialLR final : public LRScheduler {
 
 /// Follows half a cosine from the initial learning rate to eta_min in T_max epochs, then back, and
 /// so on. Python: `CosineAnnealingLR`.
-class CosineAnnealingLR final : public LRScheduler {
+class CosineAnnealingLR final : public GroupLRScheduler {
  public:
   /// @throw c10::Error if T_max is below 1.
   CosineAnnealingLR(torch::optim::Optimizer& optimizer, int64_t T_max, double eta_min = 0.0);
@@ -106,7 +106,7 @@ struct LinearLROptions {
 
 /// Multiplies the initial learning rate by a factor that changes linearly, as in a warm-up.
 /// Python: `LinearLR`.
-class LinearLR final : public LRScheduler {
+class LinearLR final : public GroupLRScheduler {
  public:
   /// @throw c10::Error if a factor is out of its range.
   explicit LinearLR(torch::optim::Optimizer& optimizer, LinearLROptions options = {});
@@ -141,7 +141,7 @@ struct OneCycleLROptions {
 /// One cycle, stepped by batches: up to max_lr, then down to far below the start; momentum goes the
 /// other way. Momentum is that of SGD and RMSprop, and the first beta of Adam and AdamW.
 /// Python: `OneCycleLR`.
-class OneCycleLR final : public LRScheduler {
+class OneCycleLR final : public GroupLRScheduler {
  public:
   /// @throw c10::Error if the number of steps is missing or not positive, pct_start is not in
   /// [0, 1], a list has not one value for each group, or momentum is to be cycled and the optimizer
@@ -169,14 +169,14 @@ class OneCycleLR final : public LRScheduler {
 };
 
 /// Lets schedulers take turns: each begins anew at its milestone. Python: `SequentialLR`.
-class SequentialLR final : public EpochScheduler {
+class SequentialLR final : public LRScheduler {
  public:
   /// The scheduler at index i > 0 takes over at epoch `milestones[i - 1]`. Nobody else should step
   /// the schedulers.
   /// @throw c10::Error if there is none, one is null or of another optimizer, or the milestones are
   /// not one fewer or not in order.
   SequentialLR(torch::optim::Optimizer& optimizer,
-               std::vector<std::shared_ptr<LRScheduler>> schedulers,
+               std::vector<std::shared_ptr<GroupLRScheduler>> schedulers,
                std::vector<int64_t> milestones);
   void step() override;
 
@@ -184,7 +184,7 @@ class SequentialLR final : public EpochScheduler {
   void visit(StateVisitor& state) override;
   size_t active() const;
 
-  std::vector<std::shared_ptr<LRScheduler>> schedulers_;
+  std::vector<std::shared_ptr<GroupLRScheduler>> schedulers_;
   std::vector<int64_t> milestones_;
 };
 

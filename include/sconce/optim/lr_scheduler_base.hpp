@@ -12,11 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "sconce/optim/kernel_optimizer.hpp"
+#include "sconce/optim/optimizer.hpp"
+
+namespace sconce {
+class StateVisitor;  // writes and reads states, in src/
+}  // namespace sconce
 
 namespace sconce::optim::lr_scheduler {
-
-class StateVisitor;  // writes and reads states, in src/
 
 /// One value for all parameter groups, or a list with one for each. Python: a value or a list.
 template <class T>
@@ -51,7 +53,7 @@ class Scheduler {
   /// the constructor's arguments and cannot be told by these: MultiStepLR's `milestones`,
   /// OneCycleLR's `use_beta1`, and the flags that are set only during a step. LambdaLR's functions
   /// are None.
-  c10::IValue state_dict() const;
+  [[nodiscard]] c10::IValue state_dict() const;
 
   /// Takes such a dict, or Python's: the progress and the options that are in it. The optimizer
   /// stays as it is, for its learning rates are its own state.
@@ -71,8 +73,8 @@ class Scheduler {
   std::vector<double> last_lr_ = {};
 };
 
-/// A scheduler that needs no more than to be told of each step.
-class EpochScheduler : public Scheduler {
+/// A scheduler that needs no more than to be told of each step. Python: `LRScheduler`.
+class LRScheduler : public Scheduler {
  public:
   /// Sets the learning rates of the next epoch, or of the next batch where it is stepped by
   /// batches. To be called after the optimizer's `step`.
@@ -84,15 +86,14 @@ class EpochScheduler : public Scheduler {
 };
 
 /// A scheduler that computes each group's learning rate from its present or its initial one.
-/// Python: `LRScheduler`.
-class LRScheduler : public EpochScheduler {
+class GroupLRScheduler : public LRScheduler {
  public:
   void step() override;
 
  protected:
-  using GroupValues = KernelOptimizer::GroupValues;
+  using GroupValues = Optimizer::GroupValues;
 
-  explicit LRScheduler(torch::optim::Optimizer& optimizer);
+  explicit GroupLRScheduler(torch::optim::Optimizer& optimizer);
   void visit(StateVisitor& state) override;
   /// Sets the learning rates of epoch 0; every constructor ends with it. Python: `_initial_step`.
   void start();

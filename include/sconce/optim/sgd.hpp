@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "sconce/optim/kernel_optimizer.hpp"
+#include "sconce/optim/optimizer.hpp"
 
 namespace sconce::optim {
 
@@ -27,32 +27,31 @@ struct SGDParamState : torch::optim::OptimizerCloneableParamState<SGDParamState>
 /// `torch::load` take it; the archives are those of `torch::optim::SGD`.
 /// A first step that is skipped leaves a momentum buffer of zeros, and the next one counts as the
 /// first. Python: `torch.optim.SGD`.
-class SGD : public KernelOptimizer {
+class SGD : public Optimizer {
  public:
   /// @throw c10::Error if an option of `defaults` or of a group is not one that Python takes, or if
-  /// `Mode::fused` is asked for and a parameter is not dense, of a native floating type, and on a
-  /// device that has fused kernels.
+  /// `Kernels::fused` is asked for and a parameter is not dense, of a native floating type, and on
+  /// a device that has fused kernels.
   SGD(const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
-      torch::optim::SGDOptions defaults, KernelOptions kernel = {});
+      torch::optim::SGDOptions defaults, ExtraOptions extra = {});
 
   /// The same with one group of parameters.
   SGD(std::vector<torch::Tensor> params, torch::optim::SGDOptions defaults,
-      KernelOptions kernel = {});
+      ExtraOptions extra = {});
 
   void save(torch::serialize::OutputArchive& archive) const override;
   void load(torch::serialize::InputArchive& archive) override;
 
  protected:
   void check(const Options& options) const override;
-  bool takes_sparse_gradients() const override { return kernel().mode != Mode::fused; }
+  bool takes_sparse_gradients() const override { return extra().kernels != Kernels::fused; }
   bool prepare_group(size_t index) override;
   void step_group(size_t index, const Amp& amp) override;
   void state_replaced() override;
   Tensors state_tensors(const ParamState& state) const override;
   std::unique_ptr<ParamState> make_state(const Tensors& tensors,
                                          const torch::Tensor& parameter) const override;
-  void write_options(const Options& options, Dict& dict) const override;
-  void read_options(const Dict& dict, Options& options) const override;
+  void visit_options(Options& options, StateVisitor& state) const override;
 
  private:
   struct Plans;

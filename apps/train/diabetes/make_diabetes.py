@@ -1,0 +1,14 @@
+"""Writes scikit-learn's diabetes data, not scaled, as diabetes.csv beside this script.
+
+Run with a Python that has scikit-learn: python3 apps/train/diabetes/make_diabetes.py
+"""
+
+import pathlib
+
+from sklearn.datasets import load_diabetes
+
+data = load_diabetes(scaled=False)
+lines = [",".join([*data.feature_names, "progression"])]
+for row, target in zip(data.data, data.target):
+    lines.append(",".join(f"{value:.6g}" for value in [*row, target]))
+pathlib.Path(__file__).with_name("diabetes.csv").write_text("\n".join(lines) + "\n")

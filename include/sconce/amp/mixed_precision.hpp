@@ -1,0 +1,80 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/optim/optimizer.h>
+
+#include <optional>
+#include <utility>
+
+#include "sconce/amp/autocast.hpp"
+#include "sconce/amp/grad_scaler.hpp"
+#include "sconce/fwd.hpp"
+
+namespace sconce {
+
+/// What a model's forward computes in; parameters and their gradients are float32 in each.
+enum class Precision {
+  fp32,  ///< float32, as LibTorch is set: on a GPU its convolutions may round to TF32
+  tf32,  ///< float32, with TF32 in matrix products and convolutions: on GPUs only
+  bf16,  ///< autocast to bfloat16
+  fp16   ///< autocast to float16, with a GradScaler
+};
+
+namespace amp {
+
+/// Everything that a training loop does because of its precision:
+///
+///     MixedPrecision precision(Precision::fp16, device);
+///     const auto settings = precision.settings();
+///     for (...) {
+///       optimizer.zero_grad();
+///       torch::Tensor loss;
+///       { const auto autocast = precision.autocast(); loss = ...; }
+///       precision.scale(loss).backward();
+///       precision.unscale_(optimizer);  // only where gradients are looked at, as clipping does
+///       precision.step(optimizer);
+///     }
+///
+/// Python: `MixedPrecision` of Lightning.
+class MixedPrecision {
+ public:
+  /// Sets LibTorch's precision of float32, which is one for the process, and puts back what was.
+  class [[nodiscard]] SettingsGuard {
+   public:
+    explicit SettingsGuard(bool tf32);
+    ~SettingsGuard();
+    SettingsGuard(const SettingsGuard&) = delete;
+    SettingsGuard& operator=(const SettingsGuard&) = delete;
+
+   private:
+    std::optional<std::pair<const char*, bool>> before_ = {};
+  };
+
+  /// @throw c10::Error if the precision is tf32 and the device no GPU.
+  MixedPrecision(Precision precision, torch::Device device);
+
+  /// The scope of a whole loop, backward passes included.
+  SettingsGuard settings() const { return SettingsGuard(precision_ == Precision::tf32); }
+
+  /// The scope of a forward and its loss; disabled in fp32 and tf32.
+  AutocastGuard autocast() const;
+
+  /// As the scaler does, which is disabled in all precisions but fp16.
+  torch::Tensor scale(const torch::Tensor& loss) { return scaler_.scale(loss); }
+  void unscale_(torch::optim::Optimizer& optimizer) { scaler_.unscale_(optimizer); }
+
+  /// Steps the optimizer, unless the scaler found gradients that are not finite, and updates the
+  /// scale.
+  void step(torch::optim::Optimizer& optimizer);
+
+  Precision precision() const { return precision_; }
+  GradScaler& scaler() { return scaler_; }
+
+ private:
+  Precision precision_;
+  torch::Device device_;
+  GradScaler scaler_;
+};
+
+}  // namespace amp
+}  // namespace sconce

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <string>
+
+#include "sconce/optim/lr_scheduler.hpp"
+#include "sconce/training/trainer_callback.hpp"
+
+namespace sconce {
+
+/// When a scheduler is stepped. Python: Lightning's "interval".
+enum class SchedulerInterval {
+  epoch,  ///< after each epoch
+  step    ///< after each of the optimizer's steps, also after one that the scaler skips
+};
+
+/// Steps a scheduler of the fit's optimizer. Python: what `configure_optimizers` of Lightning
+/// returns as "lr_scheduler".
+class LRScheduling : public TrainerCallback {
+ public:
+  /// The scheduler must outlive this.
+  explicit LRScheduling(optim::lr_scheduler::LRScheduler& scheduler,
+                        SchedulerInterval interval = SchedulerInterval::epoch)
+      : scheduler_(scheduler), interval_(interval) {}
+
+  /// @throw c10::Error if a OneCycleLR has fewer steps than the fit.
+  void on_fit_begin(Fit& fit) override;
+  void on_after_step(Fit& fit) override;
+  void on_epoch_end(Fit& fit) override;
+  std::string name() const override { return "scheduler"; }
+  std::optional<Stateful> state() override { return Stateful(scheduler_); }
+
+ private:
+  optim::lr_scheduler::LRScheduler& scheduler_;
+  SchedulerInterval interval_;
+};
+
+/// Steps a `ReduceLROnPlateau` after each epoch, with one of its metrics.
+class PlateauScheduling : public TrainerCallback {
+ public:
+  /// `monitor` is "loss" or a name of `EpochMetrics::metrics`. The scheduler must outlive this.
+  explicit PlateauScheduling(optim::lr_scheduler::ReduceLROnPlateau& scheduler,
+                             std::string monitor = "test_loss")
+      : scheduler_(scheduler), monitor_(std::move(monitor)) {}
+
+  /// @throw c10::Error naming the metrics that are there if that one is not.
+  void on_epoch_end(Fit& fit) override { scheduler_.step(fit.epochs.back().at(monitor_)); }
+  std::string name() const override { return "scheduler"; }
+  std::optional<Stateful> state() override { return Stateful(scheduler_); }
+
+ private:
+  optim::lr_scheduler::ReduceLROnPlateau& scheduler_;
+  std::string monitor_;
+};
+
+}  // namespace sconce

@@ -1,0 +1,220 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "sconce/nn/nested_tensors.hpp"
+#include "sconce/training/batch.hpp"
+
+namespace sconce {
+
+/// What a model came to on one batch.
+struct StepOutput {
+  torch::Tensor loss = {};    ///< 0-dim: the mean over the batch's examples
+  torch::Tensor output = {};  ///< what metrics get, beside `target`; undefined: they get nothing
+  torch::Tensor target = {};
+};
+
+}  // namespace sconce
+
+template <>
+struct sconce::nn::NestedTensors<sconce::StepOutput> {
+  static constexpr bool any = true;
+  static constexpr bool only = true;
+  template <class Value, class F>
+  static void for_each(Value& value, const F& f) {
+    f(value.loss);
+    f(value.output);
+    f(value.target);
+  }
+  static bool alike(const StepOutput& a, const StepOutput& b) {
+    return a.output.defined() == b.output.defined() && a.target.defined() == b.target.defined();
+  }
+};
+
+namespace sconce {
+
+/// The loss of outputs and targets: 0-dim, the mean over the examples.
+using Loss = std::function<torch::Tensor(const torch::Tensor& output, const torch::Tensor& target)>;
+
+/// A model as the Trainer's loop sees it, so that the loop is compiled once and not for every
+/// model: its steps on a batch, and the modules that they are made of.
+struct ModelSteps {
+  using Step = std::function<StepOutput(const Batch&)>;
+
+  torch::nn::Module& module;  ///< whose parameters are trained
+  torch::nn::Module& saved;   ///< whose names a checkpoint has: without a DataParallel around it
+  Step train;
+  Step test;
+  /// Keeps gradients from being averaged while what it returns lives; empty without ranks.
+  std::function<std::shared_ptr<void>()> no_sync = {};
+};
+
+namespace detail {
+
+// What a method `R step(A)` takes.
+template <class Method>
+struct ArgumentOf;
+template <class R, class C, class A>
+struct ArgumentOf<R (C::*)(A)> {
+  using type = std::remove_cvref_t<A>;
+};
+template <class R, class C, class A>
+struct ArgumentOf<R (C::*)(A) const> : ArgumentOf<R (C::*)(A)> {};
+
+template <class M>
+concept HasTrainingStep = requires {
+  &M::training_step;
+};
+template <class M>
+concept HasValidationStep = requires {
+  &M::validation_step;
+};
+
+// Also of one that is a template or has overloads, whose batches' type cannot be told.
+template <class M>
+concept CanTrainingStep = requires(M& module, const data::Dataset& batch) {
+  module.training_step(batch);
+}
+|| requires(M& module, const torch::Tensor& batch) {
+  module.training_step(batch);
+};
+
+inline StepOutput as_step_output(StepOutput output) {
+  return output;
+}
+inline StepOutput as_step_output(torch::Tensor loss) {
+  return {std::move(loss)};
+}
+
+// A method of the model that makes a step of a batch: `Test` is its validation_step, if it has one.
+template <class M, bool Test>
+struct OwnStep {
+  static auto method() {
+    if constexpr (Test && HasValidationStep<M>) {
+      return &M::validation_step;
+    } else {
+      return &M::training_step;
+    }
+  }
+  using BatchType = typename ArgumentOf<decltype(method())>::type;
+  static StepOutput call(M& module, const BatchType& batch) {
+    return as_step_output((module.*method())(batch));
+  }
+};
+
+// Calls forward with as many tensors, if the module `M`, which may stand within `callee`, can.
+template <class M, class Callee>
+torch::Tensor call_forward(Callee& callee, const std::vector<torch::Tensor>& in) {
+  constexpr auto takes = []<class... Ts>(std::type_identity<std::tuple<Ts...>>) {
+    return requires(M & module, Ts... tensors) {
+      { module.forward(tensors...) } -> std::convertible_to<torch::Tensor>;
+    };
+  };
+  using T = torch::Tensor;
+  if constexpr (takes(std::type_identity<std::tuple<T>>())) {
+    if (in.size() == 1) return callee.forward(in[0]);
+  }
+  if constexpr (takes(std::type_identity<std::tuple<T, T>>())) {
+    if (in.size() == 2) return callee.forward(in[0], in[1]);
+  }
+  if constexpr (takes(std::type_identity<std::tuple<T, T, T>>())) {
+    if (in.size() == 3) return callee.forward(in[0], in[1], in[2]);
+  }
+  if constexpr (takes(std::type_identity<std::tuple<T, T, T, T>>())) {
+    if (in.size() == 4) return callee.forward(in[0], in[1], in[2], in[3]);
+  }
+  TORCH_CHECK(!in.empty(), "sconce::Trainer: expected a model with training_step, for batches ",
+              "that are not cut into inputs and a target by themselves");
+  TORCH_CHECK(false, "sconce::Trainer: expected a model whose forward takes ", in.size(),
+              " tensors and returns one, or one with training_step");
+}
+
+// The loop's own step, of a model without one: the loss of what forward returns.
+template <class M, class Callee>
+ModelSteps::Step forward_step(Callee& callee, const Loss& loss) {
+  static_assert(!CanTrainingStep<M>,
+                "sconce::Trainer: expected one training_step that names the type of its batches, "
+                "not a template or several");
+  return [&callee, loss](const Batch& batch) -> StepOutput {
+    auto [inputs, target] = batch.inputs_and_target();
+    auto output = call_forward<M>(callee, inputs);
+    auto value = loss(output, target);
+    return {std::move(value), std::move(output), std::move(target)};
+  };
+}
+
+// Of replicas: each makes the step of its part, and their losses count as their examples.
+template <class M, bool Test, class Replicas>
+StepOutput step_of_replicas(Replicas& replicas, const Batch& batch) {
+  using Own = OwnStep<M, Test>;
+  const auto part = [](M& module, const typename Own::BatchType& rows) {
+    StepOutput step = Own::call(module, rows);
+    const auto count = torch::full({1}, Batch(rows).size(), step.loss.detach().options());
+    step.loss = step.loss.unsqueeze(0);
+    return std::pair(std::move(step), count);
+  };
+  auto [step, counts] = replicas.call(part, batch.as<typename Own::BatchType>());
+  step.loss = (step.loss * counts).sum() / counts.sum();
+  return step;
+}
+
+}  // namespace detail
+
+/// Returns the steps of a module, of a holder or pointer to one, or of a `nn::DataParallel` or
+/// `nn::DistributedDataParallel` around one: those of its `training_step(batch)`, which returns the
+/// loss or a `StepOutput`, and `validation_step(batch)`, or else `loss(forward(inputs...),
+/// target)`. The model is to outlive them.
+template <class M>
+ModelSteps steps_of(M& model, const Loss& loss) {
+  constexpr bool is_module = std::is_base_of_v<torch::nn::Module, M>;
+  if constexpr (!is_module && !requires { model.no_sync(); }) {
+    return steps_of(*model, loss);  // a holder or a pointer
+  } else if constexpr (requires { model.module(); }) {
+    using Inner = std::remove_cvref_t<decltype(*model.module())>;
+    auto& inner = *model.module();
+    if constexpr (is_module) {  // a DataParallel
+      if constexpr (detail::HasTrainingStep<Inner>) {
+        return {model, inner,
+                [&](const Batch& b) { return detail::step_of_replicas<Inner, false>(model, b); },
+                [&](const Batch& b) { return detail::step_of_replicas<Inner, true>(model, b); }};
+      } else {
+        const auto step = detail::forward_step<Inner>(model, loss);
+        return {model, inner, step, step};
+      }
+    } else {  // a DistributedDataParallel
+      const auto no_sync = [&model] { return std::shared_ptr<void>(new auto(model.no_sync())); };
+      // To test, ranks need not have as many batches, so no forward may wait for the others.
+      ModelSteps alone = steps_of(inner, loss);
+      if constexpr (detail::HasTrainingStep<Inner>) {
+        using Own = detail::OwnStep<Inner, false>;
+        const auto train = [&model](const Batch& batch) {
+          const auto& rows = batch.as<typename Own::BatchType>();
+          return model.call([&](Inner& module) { return Own::call(module, rows); });
+        };
+        return {inner, inner, train, alone.test, no_sync};
+      } else {
+        return {inner, inner, detail::forward_step<Inner>(model, loss), alone.test, no_sync};
+      }
+    }
+  } else if constexpr (detail::HasTrainingStep<M>) {
+    const auto step = [&model]<bool Test>(const Batch& batch, std::bool_constant<Test>) {
+      using Own = detail::OwnStep<M, Test>;
+      return Own::call(model, batch.as<typename Own::BatchType>());
+    };
+    return {model, model, [step](const Batch& batch) { return step(batch, std::false_type()); },
+            [step](const Batch& batch) { return step(batch, std::true_type()); }};
+  } else {
+    const auto step = detail::forward_step<M>(model, loss);
+    return {model, model, step, step};
+  }
+}
+
+}  // namespace sconce

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <ATen/core/ivalue.h>
+#include <c10/util/Type.h>
+
+#include <concepts>
+#include <functional>
+#include <string>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+#include "sconce/fwd.hpp"
+
+namespace sconce::optim {
+class ExponentialMovingAverage;
+}  // namespace sconce::optim
+
+namespace sconce {
+
+/// An object with a state that a checkpoint keeps. The caller keeps the object alive.
+/// Python: `torch.distributed.checkpoint.stateful.Stateful`.
+class Stateful {
+ public:
+  /// Of nothing: the state is None, and loading does nothing.
+  Stateful() : Stateful([] { return c10::IValue(); }, [](const c10::IValue&) {}) {}
+
+  /// Of an optimizer or scheduler of sconce's, a scaler, and of a class of one's own: what its
+  /// `state_dict` returns.
+  template <class T>
+  requires requires(T& object, const c10::IValue& state) {
+    { std::as_const(object).state_dict() } -> std::convertible_to<c10::IValue>;
+    object.load_state_dict(state);
+  }
+  Stateful(T& object)
+      : state_dict_([&object] { return c10::IValue(std::as_const(object).state_dict()); }),
+        load_state_dict_([&object](const c10::IValue& state) { object.load_state_dict(state); }),
+        type_(c10::demangle(typeid(object).name())) {}
+
+  /// Of a module: a dict of its tensors with Python's names.
+  Stateful(torch::nn::Module& module);
+  Stateful(optim::ExponentialMovingAverage& averages);
+
+  /// From functions; `type` is empty or a name that is to be the same when the state is loaded.
+  Stateful(std::function<c10::IValue()> state_dict,
+           std::function<void(const c10::IValue&)> load_state_dict, std::string type = {})
+      : state_dict_(std::move(state_dict)),
+        load_state_dict_(std::move(load_state_dict)),
+        type_(std::move(type)) {}
+
+  c10::IValue state_dict() const { return state_dict_(); }
+  void load_state_dict(const c10::IValue& state) const { load_state_dict_(state); }
+
+  /// The object's class, since optimizers and schedulers of another take the same state; empty for
+  /// a module.
+  const std::string& type() const { return type_; }
+
+ private:
+  std::function<c10::IValue()> state_dict_;
+  std::function<void(const c10::IValue&)> load_state_dict_;
+  std::string type_ = {};
+};
+
+/// The parts of a run by name, in the order in which they are loaded.
+using NamedStates = std::vector<std::pair<std::string, Stateful>>;
+
+}  // namespace sconce

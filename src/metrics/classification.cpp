@@ -1,0 +1,76 @@
+#include "sconce/metrics/classification.hpp"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/IListRef.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/stack.h>
+#include <c10/util/Exception.h>
+
+#include "metrics/labels.hpp"
+
+namespace sconce::metrics {
+
+namespace {
+
+// To average micro is to have one class, which is in every answer and target.
+int64_t scores(const ClassificationOptions& options) {
+  return options.average == Average::micro ? 1 : *options.num_classes;
+}
+
+torch::Tensor share(const torch::Tensor& sums, const torch::Tensor& divisor) {
+  return (sums / divisor).masked_fill(divisor.eq(0), 0);
+}
+
+ClassificationOptions checked(const ClassificationOptions& options, const char* who) {
+  check_options(options, who);
+  return options;
+}
+
+}  // namespace
+
+ClassScore::ClassScore(const char* name, Divisor divisor, ClassificationOptions options)
+    : Metric(3 * scores(checked(options, name))),
+      name_(name),
+      divisor_(divisor),
+      options_(options) {}
+
+void ClassScore::update(const torch::Tensor& preds, const torch::Tensor& target) {
+  const at::NoGradGuard no_grad;
+  auto [answers, right, ignored] = labels_of(preds, target, options_, name_);
+  if (options_.average == Average::micro) {
+    auto hits = answers.eq(right);
+    if (ignored.defined()) hits.masked_fill_(ignored, false);
+    const auto hit = hits.sum(at::kDouble);
+    auto all = at::full_like(hit, right.numel());
+    if (ignored.defined()) all -= ignored.sum(at::kDouble);
+    add(at::stack({hit, all, all}));
+    return;
+  }
+  if (ignored.defined()) {
+    answers = answers.masked_fill(ignored, -1);
+    right = right.masked_fill(ignored, -1);
+  }
+  const auto hits = right.masked_fill(answers.ne(right), -1);
+  const int64_t classes = *options_.num_classes;
+  add(at::cat({count(hits, classes), count(answers, classes), count(right, classes)}));
+}
+
+torch::Tensor ClassScore::compute(const torch::Tensor& sums) const {
+  const auto parts = sums.view({3, scores(options_)}).unbind();
+  const auto &hits = parts[0], &answers = parts[1], &targets = parts[2];
+  const auto both = answers + targets;
+  const auto score = divisor_ == Divisor::answers   ? share(hits, answers)
+                     : divisor_ == Divisor::targets ? share(hits, targets)
+                                                    : share(2 * hits, both);
+  if (options_.average == Average::none) return score;
+  // torchmetrics leaves a class without targets out of the mean of a top_k above 1, but for F1.
+  const bool by_targets = options_.average == Average::weighted ||
+                          (options_.top_k > 1 && divisor_ != Divisor::mean_of_both);
+  auto weight = by_targets ? targets : both;
+  if (options_.average != Average::weighted) weight = weight.ne(0).to(at::kDouble);
+  return share((score * weight).sum(), weight.sum());
+}
+
+}  // namespace sconce::metrics

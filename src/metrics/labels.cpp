@@ -1,0 +1,84 @@
+#include "metrics/labels.hpp"
+
+#include <ATen/ops/ones.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
+
+namespace sconce::metrics {
+
+namespace {
+
+void check_labels(const torch::Tensor& preds, const torch::Tensor& target,
+                  const ClassificationOptions& options, const char* who) {
+  const bool logits = preds.dim() == target.dim() + 1;
+  const auto rest = preds.sizes().slice(logits ? 2 : 1);
+  TORCH_CHECK(preds.size(0) == target.size(0) && rest == target.sizes().slice(1), who,
+              ": expected logits (N, C, ...) or classes (N, ...) for a target (N, ...), got ",
+              preds.sizes(), " for ", target.sizes());
+  TORCH_CHECK(logits ? preds.is_floating_point()
+                     : at::isIntegralType(preds.scalar_type(), /*includeBool=*/true),
+              who, ": expected logits (N, C, ...) to be floating point and classes (N, ...) to be ",
+              "integers, got preds ", preds.sizes(), " of ", preds.scalar_type(), " for a target ",
+              target.sizes());
+  if (!logits) {
+    TORCH_CHECK(options.top_k == 1, who, ": expected logits (N, C, ...) for a top_k of ",
+                options.top_k, ", got classes ", preds.sizes());
+    return;
+  }
+  TORCH_CHECK(preds.size(1) == options.num_classes.value_or(preds.size(1)), who,
+              ": expected logits of ", *options.num_classes, " classes, got ", preds.sizes());
+  TORCH_CHECK(preds.size(1) >= options.top_k, who, ": expected logits of ", options.top_k,
+              " classes or more, the top_k, got ", preds.sizes());
+}
+
+}  // namespace
+
+void check_options(const ClassificationOptions& options, const char* who) {
+  const auto classes = options.num_classes;
+  TORCH_CHECK(classes || options.average == Average::micro, who,
+              ": expected num_classes, which only the micro average does without");
+  TORCH_CHECK(classes.value_or(2) >= 2, who, ": expected num_classes of 2 or more, got ", *classes);
+  TORCH_CHECK(options.top_k >= 1 && options.top_k <= classes.value_or(options.top_k), who,
+              ": expected a top_k of 1 to num_classes, got ", options.top_k);
+}
+
+Labels labels_of(const torch::Tensor& preds, const torch::Tensor& target,
+                 const ClassificationOptions& options, const char* who) {
+  TORCH_CHECK(preds.defined() && target.defined(), who,
+              ": expected preds and target, got an undefined tensor");
+  TORCH_CHECK(target.dim() > 0 && at::isIntegralType(target.scalar_type(), /*includeBool=*/true),
+              who, ": expected a target of classes, integers (N, ...), got ", target.sizes(),
+              " of ", target.scalar_type());
+  TORCH_CHECK(preds.dim() == target.dim() || preds.dim() == target.dim() + 1, who,
+              ": expected logits (N, C, ...) or classes (N, ...) for a target (N, ...), got ",
+              preds.sizes(), " for ", target.sizes());
+  TORCH_CHECK(preds.device() == target.device(), who,
+              ": expected preds and target on one device, got ", preds.device(), " and ",
+              target.device());
+  check_labels(preds, target, options, who);
+
+  const torch::Tensor right = target.flatten().to(at::kLong);
+  torch::Tensor answers = preds;
+  if (options.top_k > 1) {
+    const auto largest = std::get<1>(preds.topk(options.top_k, 1));
+    const auto found = largest.eq(target.unsqueeze(1)).any(1);
+    answers = at::where(found, target, largest.select(1, 0));
+  } else if (preds.dim() > target.dim()) {
+    answers = preds.argmax(1);
+  }
+  return {.preds = answers.flatten().to(at::kLong),
+          .target = right,
+          .ignored = options.ignore_index ? right.eq(*options.ignore_index) : torch::Tensor()};
+}
+
+torch::Tensor count(const torch::Tensor& labels, int64_t classes) {
+  const auto no_class = labels.lt(0).logical_or_(labels.ge(classes));
+  const auto bins = labels.masked_fill(no_class, classes);
+  const auto one = at::ones({1}, labels.options().dtype(at::kDouble));
+  return at::zeros({classes + 1}, one.options())
+      .scatter_add_(0, bins, one.expand(bins.sizes()))
+      .narrow(0, 0, classes);
+}
+
+}  // namespace sconce::metrics

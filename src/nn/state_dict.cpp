@@ -1,0 +1,176 @@
+#include "sconce/nn/state_dict.hpp"
+
+#include <ATen/core/grad_mode.h>
+#include <torch/nn/module.h>
+
+#include <map>
+#include <sstream>
+#include <unordered_map>
+
+#include "can_copy.hpp"
+#include "sconce/nn/lazy.hpp"
+
+namespace sconce::nn {
+
+namespace {
+
+constexpr auto loader = "sconce::nn::load_state_dict: ";
+
+// Every name of a tensor in the module, in Python's order.
+void append_names(const torch::nn::Module& module, const std::string& prefix,
+                  std::vector<std::pair<std::string, torch::Tensor>>& found) {
+  const auto append = [&](const StateDict& own) {
+    for (const auto& item : own) {
+      if (item.value().defined()) found.emplace_back(prefix + item.key(), item.value());
+    }
+  };
+  append(module.named_parameters(/*recurse=*/false));
+  append(module.named_buffers(/*recurse=*/false));
+  for (const auto& child : module.named_children()) {
+    append_names(*child.value(), prefix + child.key() + ".", found);
+  }
+}
+
+// The module's tensors, each with all its names.
+struct Target {
+  torch::Tensor tensor;
+  std::vector<std::string> names = {};
+};
+
+std::vector<Target> targets_of(const torch::nn::Module& module) {
+  std::vector<std::pair<std::string, torch::Tensor>> names;
+  append_names(module, "", names);
+  std::vector<Target> targets;
+  std::unordered_map<const c10::TensorImpl*, size_t> places;
+  for (const auto& [name, tensor] : names) {
+    const auto [place, is_new] = places.emplace(tensor.unsafeGetTensorImpl(), targets.size());
+    if (is_new) targets.push_back({tensor});
+    targets[place->second].names.push_back(name);
+  }
+  return targets;
+}
+
+// A copy that fails midway would leave the tensors before it changed.
+void check_values(const std::vector<Target>& targets, const StateDict& state) {
+  for (const auto& [tensor, names] : targets) {
+    for (const auto& name : names) {
+      const auto* from = state.find(name);
+      if (from == nullptr) continue;
+      TORCH_CHECK(from->defined() && from->layout() == c10::kStrided && !from->is_meta(), loader,
+                  "expected a strided tensor with values for '", name, "'");
+      TORCH_CHECK(can_copy(tensor, *from), loader, "expected values that become ",
+                  tensor.scalar_type(), " for '", name, "', got a ", from->toString());
+    }
+  }
+}
+
+StateDict renamed(const StateDict& state, const LoadOptions& options) {
+  if (!options.rename) return state;
+  StateDict result;
+  for (const auto& item : state) {
+    const std::string name = options.rename(item.key());
+    if (name.empty()) continue;
+    TORCH_CHECK(!result.contains(name), loader, "rename: expected a name of its own for '",
+                item.key(), "', got '", name, "', which another entry has");
+    result.insert(name, item.value());
+  }
+  return result;
+}
+
+// The names of the tensors that uninitialized lazy layers would get from the state.
+std::map<std::string, bool> fits_of_lazy_layers(torch::nn::Module& module, const StateDict& state) {
+  std::map<std::string, bool> fits;
+  module.apply([&](const std::string& path, torch::nn::Module& part) {
+    const auto* layer = dynamic_cast<const LazyLayer*>(&part);
+    if (layer == nullptr || layer->is_initialized()) return;
+    const std::string prefix = path.empty() ? "" : path + ".";
+    const auto trial = part.clone();
+    const bool fit =
+        dynamic_cast<LazyLayer&>(*trial).materialize_from([&](const std::string& name) {
+          const auto* tensor = state.find(prefix + name);
+          return tensor == nullptr ? torch::Tensor() : *tensor;
+        });
+    for (const auto& item : part.named_parameters(/*recurse=*/false))
+      fits[prefix + item.key()] = fit;
+    for (const auto& item : part.named_buffers(/*recurse=*/false)) {
+      if (item.key() != "num_batches_tracked") fits[prefix + item.key()] = fit;
+    }
+  });
+  return fits;
+}
+
+std::ostream& operator<<(std::ostream& out, const SizeMismatch& entry) {
+  out << entry.name << " of " << c10::IntArrayRef(entry.found) << " for ";
+  return entry.expected ? out << c10::IntArrayRef(*entry.expected)
+                        : out << "an uninitialized layer";
+}
+
+std::string text(const LoadReport& report) {
+  std::ostringstream out;
+  const auto add = [&](const char* what, const auto& entries) {
+    const char* before = "; ";
+    for (const auto& entry : entries) {
+      out << before << (before[0] == ';' ? what : "") << entry;
+      before = ", ";
+    }
+  };
+  add("missing: ", report.missing);
+  add("unexpected: ", report.unexpected);
+  add("mismatched: ", report.mismatched);
+  return out.str();
+}
+
+struct Copy {
+  torch::Tensor to;
+  torch::Tensor from;
+};
+
+}  // namespace
+
+StateDict state_dict(const torch::nn::Module& module) {
+  StateDict state;
+  for (const auto& target : targets_of(module)) {
+    state.insert(target.names.front(), target.tensor.detach());
+  }
+  return state;
+}
+
+LoadReport load_state_dict(torch::nn::Module& module, const StateDict& given,
+                           const LoadOptions& options) {
+  const at::NoGradGuard no_grad;
+  const StateDict state = renamed(given, options);
+  const auto targets = targets_of(module);
+  check_values(targets, state);
+  const auto lazy = fits_of_lazy_layers(module, state);
+  LoadReport report;
+  std::vector<Copy> copies;
+  std::unordered_map<std::string, bool> known;
+  for (const auto& [tensor, names] : targets) {
+    bool found = false;
+    for (const auto& name : names) {
+      known[name] = true;
+      const auto* from = state.find(name);
+      if (from == nullptr) continue;
+      found = true;
+      const auto fit = lazy.find(name);
+      if (fit == lazy.end() ? from->sizes() == tensor.sizes() : fit->second) {
+        copies.push_back({tensor, *from});
+        continue;
+      }
+      report.mismatched.push_back({.name = name, .found = from->sizes().vec()});
+      if (fit == lazy.end()) report.mismatched.back().expected = tensor.sizes().vec();
+    }
+    if (!found) report.missing.push_back(names.front());
+  }
+  for (const auto& item : state) {
+    if (!known.contains(item.key())) report.unexpected.push_back(item.key());
+  }
+  const std::string faults = text(report);
+  TORCH_CHECK(!options.strict || faults.empty(), loader,
+              "expected a state with the module's names and sizes", faults);
+  materialize_from(module, state);  // by set_data, so the tensors are the same
+  for (const auto& [to, from] : copies) to.copy_(from);
+  return report;
+}
+
+}  // namespace sconce::nn

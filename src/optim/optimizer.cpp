@@ -1,0 +1,365 @@
+#include "sconce/optim/optimizer.hpp"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/scalar_tensor.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <unordered_set>
+#include <utility>
+
+#include "optim/conversions.hpp"
+#include "state/state_visitor.hpp"
+
+namespace sconce::optim {
+
+namespace {
+
+using c10::IValue;
+using c10::impl::GenericDict;
+
+template <size_t N>
+bool is_one_of(c10::DeviceType type, const std::array<c10::DeviceType, N>& types) {
+  return std::find(types.begin(), types.end(), type) != types.end();
+}
+
+bool fits_fused(const torch::Tensor& parameter) {
+  static constexpr std::array devices = {at::kCPU, at::kCUDA, at::kMPS,        at::kXPU,
+                                         at::kHPU, at::kMTIA, at::kPrivateUse1};
+  static constexpr std::array types = {at::kDouble, at::kFloat, at::kHalf, at::kBFloat16};
+  return is_one_of(parameter.device().type(), devices) && parameter.layout() == at::kStrided &&
+         std::find(types.begin(), types.end(), parameter.scalar_type()) != types.end() &&
+         parameter.is_non_overlapping_and_dense();
+}
+
+bool fits_foreach(const torch::Tensor& parameter) {
+  static constexpr std::array devices = {at::kCPU, at::kCUDA, at::kXPU, at::kMTIA,
+                                         at::kPrivateUse1};
+  return is_one_of(parameter.device().type(), devices) && parameter.layout() == at::kStrided;
+}
+
+Kernels choose(const std::vector<torch::optim::OptimizerParamGroup>& groups) {
+  const auto all = [&](bool (*fits)(const torch::Tensor&)) {
+    return std::all_of(groups.begin(), groups.end(), [&](const auto& group) {
+      return std::all_of(group.params().begin(), group.params().end(), fits);
+    });
+  };
+  if (all(fits_fused)) return Kernels::fused;
+  return all(fits_foreach) ? Kernels::foreach : Kernels::for_loop;
+}
+
+}  // namespace
+
+Optimizer::Optimizer(std::string name, const std::vector<ParamGroup>& groups,
+                     std::unique_ptr<Options> defaults, ExtraOptions extra)
+    : torch::optim::Optimizer(groups, std::move(defaults)),
+      name_(std::move(name)),
+      extra_(std::move(extra)),
+      kernels_(extra_.kernels == Kernels::automatic ? choose(param_groups_) : extra_.kernels),
+      group_values_(std::make_shared<std::vector<GroupValues>>()) {
+  if (!extra_.lr) return;
+  TORCH_CHECK_VALUE(extra_.lr->defined() && extra_.lr->numel() == 1, name_,
+                    ": expected a tensor lr of 1 element");
+  const double lr = extra_.lr->item<double>();
+  TORCH_CHECK_VALUE(lr >= 0, name_, ": expected lr >= 0, got ", lr);
+  defaults_->set_lr(lr);
+  for (auto& group : param_groups_) group.options().set_lr(lr);
+  written_lrs_.assign(param_groups_.size(), lr);
+}
+
+void Optimizer::write_lr() {
+  if (!extra_.lr) return;
+  const at::NoGradGuard no_grad;
+  for (size_t index = 0; index < param_groups_.size(); ++index) {
+    const double lr = param_groups_[index].options().get_lr();
+    if (index == written_lrs_.size()) written_lrs_.push_back(lr);
+    if (written_lrs_[index] != lr) extra_.lr->fill_(lr);
+    written_lrs_[index] = lr;
+  }
+}
+
+// Each parameter once: in C++ `parameters()` names those of a layer as often as the layer occurs.
+void Optimizer::drop_repeats(ParamGroup& group) {
+  std::unordered_set<const void*> of_others;
+  for (size_t i = 0; i < checked_groups_; ++i) {
+    for (const auto& p : param_groups_[i].params()) of_others.insert(p.unsafeGetTensorImpl());
+  }
+  std::unordered_set<const void*> seen;
+  std::vector<torch::Tensor> once;
+  for (const auto& parameter : group.params()) {
+    TORCH_CHECK_VALUE(!of_others.contains(parameter.unsafeGetTensorImpl()), name_,
+                      ": expected every parameter in one group, got one in two");
+    if (seen.insert(parameter.unsafeGetTensorImpl()).second) once.push_back(parameter);
+  }
+  group.params() = std::move(once);
+}
+
+// A group that was added may not fit the kernels that were chosen for those before it.
+void Optimizer::choose_again() {
+  if (extra_.kernels != Kernels::automatic || kernels_ == choose(param_groups_)) return;
+  kernels_ = choose(param_groups_);
+  renew_states();
+  state_replaced();
+}
+
+// Brings every state into the form that the kernels take.
+void Optimizer::renew_states() {
+  for (const auto& group : param_groups_) {
+    for (const auto& parameter : group.params()) {
+      const auto found = state_.find(parameter.unsafeGetTensorImpl());
+      if (found == state_.end()) continue;
+      found->second = make_state(state_tensors(*found->second), parameter);
+    }
+  }
+}
+
+void Optimizer::check_new_groups() {
+  for (; checked_groups_ < param_groups_.size(); ++checked_groups_) {
+    auto& group = param_groups_[checked_groups_];
+    check(group.options());
+    drop_repeats(group);
+    choose_again();
+    if (kernels_ != Kernels::fused) continue;
+    for (const auto& parameter : group.params()) check_fused(parameter);
+  }
+}
+
+void Optimizer::check_fused(const torch::Tensor& parameter) const {
+  TORCH_CHECK(fits_fused(parameter), name_, ": Kernels::fused needs every parameter to be dense, ",
+              "of float64, float32, float16 or bfloat16, and on a device that has fused ",
+              "kernels, got one of ", parameter.scalar_type(), ", strides ",
+              parameter.layout() == at::kStrided ? parameter.strides() : at::IntArrayRef{},
+              " and layout ", parameter.layout(), " on ", parameter.device());
+}
+
+bool Optimizer::state_fits(size_t group, size_t index, const torch::Tensor& state) const {
+  const auto& parameter = param_groups_[group].params()[index];
+  TORCH_CHECK_VALUE(parameter.grad().sizes() == parameter.sizes(), name_,
+                    "::step: expected the gradient of parameter ", index, " of group ", group,
+                    " to have its parameter's sizes, ", parameter.sizes(), ", got ",
+                    parameter.grad().sizes());
+  if (kernels_ == Kernels::fused) check_fused(parameter);
+  if (!state.defined()) return true;
+  TORCH_CHECK_VALUE(state.sizes() == parameter.sizes(), name_, "::step: expected parameter ", index,
+                    " of group ", group, " to have the sizes of its state, ", state.sizes(),
+                    ", got ", parameter.sizes());
+  if (state.device() != parameter.device() || state.scalar_type() != parameter.scalar_type()) {
+    return false;
+  }
+  return state.is_sparse() || kernels_ != Kernels::fused || state.strides() == parameter.strides();
+}
+
+// Fused kernels walk over a state as if it had the strides of its parameter. Of the others a state
+// keeps its own, as in Python: kernels round numbers of 16 bits in ways that depend on strides.
+torch::Tensor Optimizer::like_parameter(const torch::Tensor& parameter,
+                                        const torch::Tensor& tensor) const {
+  const auto copy = tensor.detach().to(parameter.device(), parameter.scalar_type(),
+                                       /*non_blocking=*/false, /*copy=*/true);
+  if (copy.is_sparse() || kernels_ != Kernels::fused) return copy;
+  return at::empty_like(parameter.detach()).copy_(copy);
+}
+
+torch::Tensor Optimizer::copy_for(const torch::Tensor& parameter, const Tensors& tensors,
+                                  const char* key) const {
+  const auto found = tensors.find(key);
+  if (found == tensors.end() || !found->second.defined()) return {};
+  TORCH_CHECK_VALUE(found->second.sizes() == parameter.sizes(), name_, ": expected ", key,
+                    " of sizes ", parameter.sizes(), ", got ", found->second.sizes());
+  return like_parameter(parameter, found->second);
+}
+
+void Optimizer::rewrite_lr() {
+  written_lrs_.assign(param_groups_.size(), std::numeric_limits<double>::quiet_NaN());
+  write_lr();
+}
+
+void Optimizer::sync_lr() const {
+  if (!extra_.lr) return;
+  auto& self = const_cast<Optimizer&>(*this);  // the numbers stand for the tensor
+  self.write_lr();
+  const double lr = extra_.lr->item<double>();
+  for (auto& group : self.param_groups_) group.options().set_lr(lr);
+  self.written_lrs_.assign(param_groups_.size(), lr);
+}
+
+torch::Tensor Optimizer::step(LossClosure closure) {
+  torch::Tensor loss;
+  if (closure) {
+    const at::AutoGradMode enable_grad(true);
+    loss = closure();
+  }
+  step_all({});
+  return loss;
+}
+
+void Optimizer::step_with_amp_scaling(const torch::Tensor& grad_scale,
+                                      const torch::Tensor& found_inf) {
+  TORCH_CHECK(kernels_ == Kernels::fused, name_,
+              "::step_with_amp_scaling: only Kernels::fused can do it");
+  const auto one_float = [](const torch::Tensor& tensor) {
+    return tensor.numel() == 1 && tensor.scalar_type() == at::kFloat;
+  };
+  TORCH_CHECK(found_inf.defined() && one_float(found_inf) &&
+                  (!grad_scale.defined() || one_float(grad_scale)),
+              name_, "::step_with_amp_scaling: expected float32 tensors of one element");
+  step_all({grad_scale, found_inf.reshape({})});
+}
+
+bool Optimizer::has_sparse_gradient() const {
+  return std::any_of(param_groups_.begin(), param_groups_.end(), [](const auto& group) {
+    return std::any_of(group.params().begin(), group.params().end(), [](const auto& parameter) {
+      return parameter.grad().defined() && parameter.grad().is_sparse();
+    });
+  });
+}
+
+bool Optimizer::step_supports_amp_scaling() const {
+  return kernels_ == Kernels::fused && (extra_.kernels == Kernels::fused || !has_sparse_gradient());
+}
+
+void Optimizer::step_all(const Amp& amp) {
+  const at::NoGradGuard no_grad;
+  check_new_groups();
+  // Before anything is stepped: half a step could not be made again.
+  const bool takes_sparse = takes_sparse_gradients() && !amp.found_inf.defined();
+  bool is_sparse = false;
+  for (size_t index = 0; index < param_groups_.size(); ++index) is_sparse |= prepare_group(index);
+  TORCH_CHECK(takes_sparse || !is_sparse, name_,
+              ": expected dense gradients, got a sparse one, which these kernels do not take");
+  write_lr();
+  for (size_t index = 0; index < param_groups_.size(); ++index) step_group(index, amp);
+}
+
+void Optimizer::replace_state(const std::function<void()>& read) {
+  check_new_groups();  // before they get options that they were not added with
+  std::vector<std::unique_ptr<Options>> options;
+  for (const auto& group : param_groups_) options.push_back(group.options().clone());
+  decltype(state_) before;
+  std::swap(before, state_);
+  try {
+    read();
+    renew_states();
+  } catch (...) {
+    std::swap(before, state_);
+    for (size_t i = 0; i < options.size(); ++i) {
+      param_groups_[i].set_options(std::move(options[i]));
+    }
+    throw;
+  }
+  state_replaced();
+  rewrite_lr();
+}
+
+Optimizer::GroupState Optimizer::state_of_group(size_t index) const {
+  GroupState group = {.options = param_groups_[index].options().clone()};
+  if (index < group_values_->size()) group.values = group_values_->at(index);
+  return group;
+}
+
+void Optimizer::visit_group(GroupState& group, StateVisitor& state) const {
+  visit_options(*group.options, state);
+  if (extra_.lr) state.write_only("lr", *extra_.lr);
+  bool maximize = extra_.maximize;
+  state("maximize", maximize, false);
+  TORCH_CHECK_VALUE(maximize == extra_.maximize, name_,
+                    "::load_state_dict: expected maximize=", extra_.maximize,
+                    ", which is this optimizer's, got ", maximize);
+  state.write_only("foreach",
+                   kernels_ == Kernels::fused ? IValue() : IValue(kernels_ == Kernels::foreach));
+  state.write_only("differentiable", false);
+  state.write_only("fused", kernels_ == Kernels::fused ? IValue(true) : IValue());
+  for (const char* key : {"base_momentum", "initial_lr", "max_lr", "max_momentum", "min_lr"}) {
+    std::optional<double> value;
+    if (const auto found = group.values.find(key); found != group.values.end()) {
+      value = found->second;
+    }
+    state.where_there(key, value);
+    if (value) group.values[key] = *value;
+  }
+  state.any_length("params", group.params);
+}
+
+IValue Optimizer::state_dict() const {
+  sync_lr();
+  GenericDict states(c10::IntType::get(), c10::AnyType::get());
+  auto groups = StateVisitor::list();
+  int64_t index = 0;
+  for (size_t i = 0; i < param_groups_.size(); ++i) {
+    GroupState group = state_of_group(i);
+    for (const auto& parameter : param_groups_[i].params()) {
+      const auto state = state_.find(parameter.unsafeGetTensorImpl());
+      if (state != state_.end()) {
+        GenericDict tensors = string_dict();
+        for (const auto& [key, tensor] : state_tensors(*state->second)) tensors.insert(key, tensor);
+        if (!tensors.empty()) states.insert(index, tensors);
+      }
+      group.params.push_back(index++);
+    }
+    StateVisitor dict;
+    visit_group(group, dict);
+    groups.push_back(dict.dict());
+  }
+  GenericDict all = string_dict();
+  all.insert("state", states);
+  all.insert("param_groups", groups);
+  return all;
+}
+
+void Optimizer::check_loaded(Options& options) const {
+  // LinearLR, for one, may end a rounding below 0: of a loaded rate only NaN is refused.
+  const double lr = options.get_lr();
+  options.set_lr(std::abs(lr));
+  check(options);
+  options.set_lr(lr);
+}
+
+void Optimizer::load_state_dict(const IValue& state_dict) {
+  check_new_groups();  // before they get options that they were not added with
+  const std::string where = name_ + "::load_state_dict";
+  StateVisitor reader(state_dict, where);
+  GenericDict states = string_dict();
+  std::vector<IValue> dicts;
+  reader("state", states);
+  reader.any_length("param_groups", dicts);
+  TORCH_CHECK_VALUE(dicts.size() == param_groups_.size(), where, ": expected ",
+                    param_groups_.size(), " parameter groups, got ", dicts.size());
+
+  std::vector<GroupState> groups;
+  decltype(state_) new_state;
+  for (size_t i = 0; i < param_groups_.size(); ++i) {
+    const auto& params = param_groups_[i].params();
+    auto& group = groups.emplace_back(state_of_group(i));
+    StateVisitor group_reader(dicts[i], where);
+    visit_group(group, group_reader);
+    TORCH_CHECK_VALUE(group.params.size() == params.size(), where, ": expected a group of ",
+                      params.size(), " parameters, got ", group.params.size());
+    check_loaded(*group.options);
+    for (size_t k = 0; k < params.size(); ++k) {
+      const auto found = states.find(group.params[k]);
+      if (found == states.end()) continue;
+      Tensors tensors;
+      for (const auto& entry : found->value().toGenericDict()) {
+        const IValue& value = entry.value();
+        if (value.isTensor()) tensors[entry.key().toStringRef()] = value.toTensor();
+        if (value.isScalar()) {  // the step counts of older Pythons
+          tensors[entry.key().toStringRef()] = at::scalar_tensor(value.toScalar());
+        }
+      }
+      new_state[params[k].unsafeGetTensorImpl()] = make_state(tensors, params[k]);
+    }
+  }
+
+  group_values_->resize(groups.size());
+  for (size_t i = 0; i < groups.size(); ++i) {
+    param_groups_[i].set_options(std::move(groups[i].options));
+    group_values_->at(i) = std::move(groups[i].values);
+  }
+  rewrite_lr();
+  std::swap(state_, new_state);
+  state_replaced();
+}
+
+}  // namespace sconce::optim

@@ -1,0 +1,237 @@
+#pragma once
+
+#include <ATen/core/Dict.h>
+#include <ATen/core/List.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/core/jit_type.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace sconce {
+
+/// The most steps that a state may count: a double tells them apart, and a few more do not
+/// overflow.
+constexpr int64_t most_steps = int64_t{1} << 53;
+
+/// An empty dict of values by name, as Python's state dicts are.
+inline c10::impl::GenericDict string_dict() {
+  return c10::impl::GenericDict(c10::StringType::get(), c10::AnyType::get());
+}
+
+/// Writes members to a dict under their keys, or reads them from one: whoever has a state lists its
+/// members once, and what is written is what is read. A member is a number, a bool, a string, a
+/// tensor, an IValue, an enum that has `names`, a pointer to what has a state dict, a struct that
+/// has a `visit_state(T&, StateVisitor&)` (both looked up beside the type), or a vector or an
+/// optional of these. Lists and dicts are those of `Any`, which pickle as Python's own.
+class StateVisitor {
+ public:
+  /// One that writes.
+  StateVisitor() : reads_(false) {}
+
+  /// One that reads; `where` begins its errors.
+  /// @throw c10::Error if the state is no dict, as every call does for what it cannot read.
+  StateVisitor(const c10::IValue& state, std::string where)
+      : where_(std::move(where)), reads_(true) {
+    expect(state.isGenericDict(), "a dict", state);
+    dict_ = state.toGenericDict();
+  }
+
+  const c10::impl::GenericDict& dict() const { return dict_; }
+
+  /// A list has the length of the member.
+  template <class T>
+  void operator()(const char* key, T& member) {
+    key_ = key;
+    if (reads_) {
+      read(value(key), member);
+    } else {
+      dict_.insert(key, write(member));
+    }
+  }
+
+  /// The same where states of older writers lack the key, and mean `otherwise`.
+  template <class T>
+  void operator()(const char* key, T& member, const T& otherwise) {
+    if (reads_ && !dict_.contains(key)) {
+      member = otherwise;
+    } else {
+      (*this)(key, member);
+    }
+  }
+
+  /// The same of what a state may lack: a member without a value is not written, and one that is
+  /// not in the dict stays as it is.
+  template <class T>
+  void where_there(const char* key, std::optional<T>& member) {
+    if (reads_ ? dict_.contains(key) : member.has_value()) {
+      (*this)(key, member ? *member : member.emplace());
+    }
+  }
+
+  /// The same of a list that may have another length than the member.
+  template <class T>
+  void any_length(const char* key, std::vector<T>& member) {
+    if (reads_ && value(key).isList()) member.resize(value(key).toListRef().size());
+    (*this)(key, member);
+  }
+
+  /// The same of an integer of 0 or more.
+  template <class T>
+  void count(const char* key, T& member) {
+    (*this)(key, member);
+    check(member >= 0, "of 0 or more");
+  }
+
+  /// When reading, refuses the value that was read last unless it holds.
+  void check(bool holds, const char* range) const {
+    TORCH_CHECK_VALUE(holds || !reads_, where_, ": expected a value ", range, " for '", key_,
+                      "', got another");
+  }
+
+  /// Writes what has no member here; when reading, does nothing.
+  void write_only(const char* key, const c10::IValue& value) {
+    if (!reads_) dict_.insert_or_assign(key, value);
+  }
+
+  /// The value of the key, in the dict that is read.
+  c10::IValue value(const char* key) const {
+    const auto found = dict_.find(key);
+    TORCH_CHECK(found != dict_.end(), where_, ": expected a dict with the key '", key, "'");
+    return found->value();
+  }
+
+  /// An empty list of `Any`.
+  static c10::impl::GenericList list() { return c10::impl::GenericList(c10::AnyType::get()); }
+
+ private:
+  template <class T>
+  c10::IValue write(T& value) {
+    if constexpr (std::is_enum_v<T>) {
+      return std::string(names(value)[static_cast<size_t>(value)]);
+    } else if constexpr (requires { value->state_dict(); }) {
+      return value->state_dict();
+    } else if constexpr (requires { visit_state(value, *this); }) {
+      StateVisitor part;
+      visit_state(value, part);
+      return part.dict();
+    } else {
+      return value;
+    }
+  }
+
+  template <class T>
+  c10::IValue write(std::vector<T>& values) {
+    auto all = list();
+    for (T& value : values) all.push_back(write(value));
+    return all;
+  }
+
+  template <class T>
+  c10::IValue write(std::optional<T>& value) {
+    return value ? write(*value) : c10::IValue();
+  }
+
+  template <class T>
+  void read(const c10::IValue& from, T& value) {
+    if constexpr (std::is_enum_v<T>) {
+      const auto words = names(value);
+      const auto found = from.isString()
+                             ? std::find(words.begin(), words.end(), from.toStringView())
+                             : words.end();
+      expect(found != words.end(), c10::str("'", words[0], "' or '", words[1], "'"), from);
+      value = static_cast<T>(found - words.begin());
+    } else if constexpr (requires { value->state_dict(); }) {
+      value->load_state_dict(from);
+    } else {
+      StateVisitor part(from, where_);
+      visit_state(value, part);
+    }
+  }
+
+  // Python keeps what it is given: an int or a bool, or the tensor that a learning rate may be.
+  void read(const c10::IValue& from, double& value) {
+    const bool one = from.isTensor() && from.toTensor().defined() && from.toTensor().numel() == 1 &&
+                     !from.toTensor().is_complex();
+    expect(one || from.isDouble() || from.isInt() || from.isBool(), "a number", from);
+    value = one ? from.toTensor().item<double>() : from.toScalar().toDouble();
+  }
+  void read(const c10::IValue& from, int64_t& value) {
+    expect(from.isInt(), "an int", from);
+    value = from.toInt();
+  }
+  void read(const c10::IValue& from, int& value) {
+    expect(from.isInt() && std::in_range<int>(from.toInt()), "an int of 32 bits", from);
+    value = static_cast<int>(from.toInt());
+  }
+  void read(const c10::IValue& from, bool& value) {
+    expect(from.isBool(), "a bool", from);
+    value = from.toBool();
+  }
+  void read(const c10::IValue& from, std::string& value) {
+    expect(from.isString(), "a string", from);
+    value = from.toStringRef();
+  }
+  void read(const c10::IValue& from, at::Tensor& value) {
+    expect(from.isTensor(), "a tensor", from);
+    value = from.toTensor();
+  }
+  void read(const c10::IValue& from, c10::IValue& value) { value = from; }
+  void read(const c10::IValue& from, c10::impl::GenericDict& value) {
+    expect(from.isGenericDict(), "a dict", from);
+    value = from.toGenericDict();
+  }
+  void read(const c10::IValue& from, std::tuple<double, double>& value) {
+    const bool is_tuple = from.isTuple() && from.toTupleRef().elements().size() == 2;
+    expect(is_tuple || (from.isList() && from.toListRef().size() == 2), "2 numbers", from);
+    read(is_tuple ? from.toTupleRef().elements()[0] : from.toListRef()[0], std::get<0>(value));
+    read(is_tuple ? from.toTupleRef().elements()[1] : from.toListRef()[1], std::get<1>(value));
+  }
+  template <class T>
+  void read(const c10::IValue& from, std::optional<T>& value) {
+    if (from.isNone()) {
+      value.reset();
+    } else {
+      read(from, value.emplace(T{}));  // a nested T may not be complete for the optional
+    }
+  }
+  template <class T>
+  void read(const c10::IValue& from, std::vector<T>& values) {
+    expect(from.isList() && from.toListRef().size() == values.size(),
+           c10::str("a list of length ", values.size()), from);
+    for (size_t i = 0; i < values.size(); ++i) read(from.toListRef()[i], values[i]);
+  }
+
+  void expect(bool fits, const std::string& what, const c10::IValue& got) const {
+    TORCH_CHECK(fits, where_, ": expected ", what, key_.empty() ? "" : " for '" + key_ + "'",
+                ", got ", got.tagKind());
+  }
+
+  std::string where_ = {};
+  std::string key_ = {};
+  bool reads_;
+  c10::impl::GenericDict dict_ = string_dict();
+};
+
+/// The state of what has a `visit_state`, as a dict, and back: `value` with what the state says.
+template <class T>
+c10::IValue as_state(T value) {
+  StateVisitor state;
+  visit_state(value, state);
+  return state.dict();
+}
+template <class T>
+T from_state(const c10::IValue& state, std::string where, T value = {}) {
+  StateVisitor reader(state, std::move(where));
+  visit_state(value, reader);
+  return value;
+}
+
+}  // namespace sconce

@@ -1,0 +1,388 @@
+#include "sconce/training/checkpoint.hpp"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "distributed/gather_bytes.hpp"
+#include "io/input_file.hpp"
+#include "io/whole_file.hpp"
+#include "sconce/devices.hpp"
+#include "sconce/io/torch_file.hpp"
+#include "state/state_visitor.hpp"
+
+namespace sconce {
+
+namespace {
+
+namespace fs = std::filesystem;
+using c10::IValue;
+
+constexpr auto who = "sconce::Checkpoint: ";
+constexpr auto file_prefix = "checkpoint-";
+constexpr auto best_link = "best.pt";
+
+bool writes(const CheckpointOptions& options) {
+  return options.process_group.rank() == 0;
+}
+
+// Runs it on this rank, and throws on every rank if it throws on one: none is to wait for another
+// that will not come.
+template <class F>
+void together(const distributed::ProcessGroup& group, const F& work) {
+  std::exception_ptr error;
+  try {
+    work();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  const auto options = at::TensorOptions(at::kInt).device(distributed::device_for(group));
+  const auto failed = at::zeros({1}, options).fill_(error ? 1 : 0);
+  try {
+    group.all_reduce(failed, distributed::ReduceOp::max);
+  } catch (...) {
+    if (!error) throw;
+  }
+  if (error) std::rethrow_exception(error);
+  TORCH_CHECK(failed.item<int>() == 0, who,
+              "expected what another rank could not do: ", "its error names the cause");
+}
+
+std::vector<at::Generator> generators() {
+  std::vector<at::Generator> all = {at::detail::getDefaultCPUGenerator()};
+  for (int i = 0; i < num_gpus(); ++i) {
+    all.push_back(at::globalContext().defaultGenerator(gpu(i)));
+  }
+  return all;
+}
+
+torch::Tensor random_state() {
+  std::vector<torch::Tensor> states;
+  for (auto generator : generators()) {
+    const std::scoped_lock lock(generator.mutex());
+    states.push_back(generator.get_state());
+  }
+  return at::cat(states);
+}
+
+// LibTorch takes a state of the CPU's whose next number lies behind its 624, and reads there.
+void check_random_state(const torch::Tensor& state, const std::string& where) {
+  auto trial = at::detail::createCPUGenerator();
+  const int64_t size = trial.get_state().numel();
+  TORCH_CHECK(state.scalar_type() == at::kByte && state.dim() == 1 && state.numel() >= size, where,
+              ": expected a random state of at least ", size, " bytes");
+  trial.set_state(state.narrow(0, 0, size).clone());
+  const auto engine = at::check_generator<at::CPUGeneratorImpl>(trial)->engine().data();
+  TORCH_CHECK(engine.left_ + static_cast<int64_t>(engine.next_) <= at::MERSENNE_STATE_N + 1, where,
+              ": expected the state of a random generator, got one that is damaged");
+}
+
+// On a machine with other GPUs the generators of those that are missing keep their state.
+void set_random_state(const torch::Tensor& state) {
+  int64_t next = 0;
+  for (auto generator : generators()) {
+    const std::scoped_lock lock(generator.mutex());
+    const int64_t size = generator.get_state().numel();
+    if (next + size > state.numel()) return;
+    generator.set_state(state.narrow(0, next, size).clone());
+    next += size;
+  }
+}
+
+// Each rank's, in rank order; machines may have different numbers of GPUs.
+std::vector<torch::Tensor> random_states(const distributed::ProcessGroup& group) {
+  std::vector<torch::Tensor> states;
+  for (const auto& state :
+       distributed::gather_bytes(group, random_state(), distributed::device_for(group))) {
+    states.push_back(state.clone());  // a file holds all of the memory that a tensor views
+  }
+  return states;
+}
+
+// The names in a file that are not those of parts.
+const std::set<std::string> other_keys = {"classes", "generators", "epoch",
+                                          "batch",   "extra",      "best"};
+
+c10::impl::GenericDict states_of(const NamedStates& parts) {
+  auto states = string_dict();
+  auto classes = string_dict();
+  for (const auto& [name, part] : parts) {
+    TORCH_CHECK(!states.contains(name) && !other_keys.contains(name), who,
+                "expected parts of different names, and none called 'epoch' or so, got '", name,
+                "'");
+    states.insert(name, part.state_dict());
+    if (!part.type().empty()) classes.insert(name, part.type());
+  }
+  states.insert("classes", classes);
+  return states;
+}
+
+// An optimizer takes the state of another class with the same keys, and so does a scheduler.
+void check_classes(const StateVisitor& saved, const NamedStates& parts, const std::string& where) {
+  if (!saved.dict().contains("classes")) return;  // it is of another writer
+  StateVisitor classes(saved.value("classes"), where);
+  for (const auto& [name, part] : parts) {
+    if (part.type().empty() || !classes.dict().contains(name)) continue;
+    std::string type;
+    classes(name.c_str(), type);
+    TORCH_CHECK(type == part.type(), where, ": expected for '", name, "' a ", type,
+                ", as it was saved, got a ", part.type());
+  }
+}
+
+void check_parts(const StateVisitor& saved, const NamedStates& parts, const std::string& where) {
+  std::set<std::string> left;
+  for (const auto& entry : saved.dict()) {
+    const std::string& name = entry.key().toStringRef();
+    if (!other_keys.contains(name) && !entry.value().isNone()) left.insert(name);
+  }
+  for (const auto& [name, part] : parts) {
+    TORCH_CHECK(left.erase(name) > 0, where, ": expected a run without '", name,
+                "', as it was saved");
+  }
+  TORCH_CHECK(left.empty(), where, ": expected a run with '", *left.begin(), "', as it was saved");
+  check_classes(saved, parts, where);
+}
+
+void copy_whole(const fs::path& from, const fs::path& to) {
+  const io::InputFile in(from, "sconce::Checkpoint");
+  io::WholeFile out(to, "sconce::Checkpoint");
+  std::vector<char> bytes;
+  for (uint64_t done = 0; done < in.size(); done += bytes.size()) {
+    bytes.resize(std::min<uint64_t>(in.size() - done, 1 << 20));
+    in.read(done, bytes.data(), bytes.size());
+    out.write(bytes.data(), bytes.size());
+  }
+  out.finish();
+}
+
+// A lock that ends with the last pointer to it, and with the process.
+std::shared_ptr<const int> lock_folder(const fs::path& folder) {
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  TORCH_CHECK(fd >= 0, who, folder.string(), ": cannot open the folder: ", std::strerror(errno));
+  std::shared_ptr<const int> lock(new int(fd), [](const int* open) {
+    ::close(*open);
+    delete open;
+  });
+  // Any other failure is that of a file system without locks, or, on NFS, without those of folders.
+  const bool is_taken = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  TORCH_CHECK(!is_taken, who, folder.string(),
+              ": expected a folder in which nobody else saves, found that another Checkpoint, of ",
+              "this process or another, does");
+  return lock;
+}
+
+}  // namespace
+
+// What a file holds beside the parts of the run.
+struct Checkpoint::RunState {
+  std::vector<torch::Tensor> generators = {};
+  RunProgress progress = {};
+  std::optional<Best> best = {};
+};
+
+void visit_state(Checkpoint::Best& best, StateVisitor& state) {
+  state("metric", best.metric);
+  state.check(!std::isnan(best.metric), "other than nan");
+  state("file", best.file);
+  state.check(Checkpoint::position_of(best.file).has_value(), "that is the name of a checkpoint");
+}
+
+void visit_state(Checkpoint::RunState& run, StateVisitor& state) {
+  state.any_length("generators", run.generators);
+  state.count("epoch", run.progress.epoch);
+  state.count("batch", run.progress.batch);
+  state("extra", run.progress.extra);
+  state("best", run.best);
+}
+
+Checkpoint::Checkpoint(fs::path folder, const CheckpointOptions& options)
+    : folder_(std::move(folder)), options_(options) {
+  TORCH_CHECK(options.keep_last >= 1, who, "expected keep_last of at least 1, got ",
+              options.keep_last);
+  together(options.process_group, [&] {
+    if (!writes(options)) return;
+    std::error_code error;
+    if (fs::create_directories(folder_, error)) io::sync_folder(folder_.parent_path());
+    TORCH_CHECK(!error, who, folder_.string(), ": cannot make the folder: ", error.message());
+    if (!options.resume) check_own("a folder without checkpoints, or resume");
+  });
+}
+
+void Checkpoint::lock() {
+  together(options_.process_group, [&] { take_folder(); });
+}
+
+void Checkpoint::take_folder() {
+  if (!lock_ && writes(options_)) lock_ = lock_folder(folder_);
+}
+
+// What is later than this object's is of another run, and to save would remove it.
+void Checkpoint::check_own(const char* expected) const {
+  const auto all = files();
+  TORCH_CHECK(all.empty() || position_of(all.back()) <= last_, who, folder_.string(), ": expected ",
+              expected, "; found ", all.back());
+}
+
+void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
+                      std::optional<double> metric) {
+  TORCH_CHECK(progress.epoch >= 0 && progress.batch >= 0, who, "expected progress of 0 or more, ",
+              "got epoch ", progress.epoch, " and batch ", progress.batch);
+  Position position = {last_ ? last_->front() : 1, progress.epoch, progress.batch};
+  if (position <= last_) ++position.front();
+  const std::string name = file_name(position);
+  const auto random = random_states(options_.process_group);
+  auto best = best_;
+  if (options_.keep_best && metric && !std::isnan(*metric) && (!best || *metric > best->metric)) {
+    best = {*metric, name};
+  }
+  together(options_.process_group, [&] {
+    if (!writes(options_)) return;
+    take_folder();
+    check_own("load before save");
+    auto state = states_of(parts);
+    for (const auto& entry : as_state(RunState{random, progress, best}).toGenericDict()) {
+      state.insert(entry.key(), entry.value());
+    }
+    io::save_torch(folder_ / name, state);
+  });
+  last_ = position;
+  best_ = best;
+  together(options_.process_group, [&] {
+    if (!writes(options_)) return;
+    link_best();
+    prune();
+  });
+}
+
+std::optional<RunProgress> Checkpoint::load(const NamedStates& parts) {
+  const auto& group = options_.process_group;
+  if (!options_.resume) {
+    together(group, [&] {
+      if (writes(options_)) check_own("a folder without checkpoints, or resume");
+    });
+    return {};
+  }
+  const std::string name = agreed_latest();
+  if (name.empty()) return {};
+  RunProgress progress;
+  together(group, [&] { progress = read(name, parts); });
+  last_ = position_of(name);
+  return progress;
+}
+
+RunProgress Checkpoint::read(const std::string& name, const NamedStates& parts) {
+  const std::string where = who + (folder_ / name).string();
+  StateVisitor saved(io::load_torch(folder_ / name, {.require_checksums = true}), where);
+  RunState run;
+  visit_state(run, saved);
+  const auto& group = options_.process_group;
+  const auto ranks = static_cast<size_t>(group.world_size());
+  TORCH_CHECK(run.generators.size() == ranks, where, ": expected a run of ", run.generators.size(),
+              " processes, as it was saved, got ", ranks);
+  const auto& own = run.generators[static_cast<size_t>(group.rank())];
+  check_random_state(own, where);
+  check_parts(saved, parts, where);
+  for (const auto& [part_name, part] : parts) part.load_state_dict(saved.value(part_name.c_str()));
+  set_random_state(own);
+  best_ = options_.keep_best ? run.best : std::nullopt;
+  return run.progress;
+}
+
+fs::path Checkpoint::latest() const {
+  const auto all = files();
+  return all.empty() ? fs::path() : folder_ / all.back();
+}
+
+fs::path Checkpoint::best() const {
+  return best_ ? folder_ / best_->file : fs::path();
+}
+
+std::string Checkpoint::file_name(const Position& position) {
+  const auto [round, epoch, batch] = position;
+  char name[64];
+  std::snprintf(name, sizeof name, "%s%06lld-%08lld", file_prefix, static_cast<long long>(epoch),
+                static_cast<long long>(batch));
+  return name + (round > 1 ? "-" + std::to_string(round) : "") + ".pt";
+}
+
+// What a checkpoint's name tells; nothing for another name.
+std::optional<Checkpoint::Position> Checkpoint::position_of(const std::string& name) {
+  static const std::regex pattern(
+      file_prefix + std::string("([0-9]{6,18})-([0-9]{8,18})(-([2-9]|[1-9][0-9]{1,17}))?\\.pt"));
+  std::smatch numbers;
+  if (!std::regex_match(name, numbers, pattern)) return {};
+  return Position{numbers[4].matched ? std::stoll(numbers[4]) : 1, std::stoll(numbers[1]),
+                  std::stoll(numbers[2])};
+}
+
+// The names of the checkpoints, from the earliest to the latest.
+std::vector<std::string> Checkpoint::files() const {
+  std::map<Position, std::string> names;
+  std::error_code error;
+  fs::directory_iterator entry(folder_, error), end;
+  for (; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (const auto position = position_of(name)) names[*position] = name;
+  }
+  TORCH_CHECK(!error || error == std::errc::no_such_file_or_directory, who, folder_.string(),
+              ": cannot read the folder: ", error.message());
+  std::vector<std::string> sorted;
+  for (const auto& [position, name] : names) sorted.push_back(name);
+  return sorted;
+}
+
+// The name of the latest on which all ranks agree, for another machine may not see it yet.
+std::string Checkpoint::agreed_latest() const {
+  const auto& group = options_.process_group;
+  std::string name;
+  together(group, [&] {
+    if (writes(options_)) name = latest().filename().string();
+  });
+  auto text = at::zeros({256}, at::kByte);
+  std::copy(name.begin(), name.end(), text.data_ptr<uint8_t>());
+  text = text.to(distributed::device_for(group));
+  group.broadcast(text, 0);
+  return reinterpret_cast<const char*>(text.cpu().const_data_ptr<uint8_t>());
+}
+
+void Checkpoint::link_best() const {
+  std::error_code error;
+  if (!best_) {  // what one that is there names is not kept
+    fs::remove(folder_ / best_link, error);
+    return;
+  }
+  const fs::path beside = folder_ / (std::string(best_link) + ".part");
+  fs::remove(beside, error);
+  fs::create_symlink(best_->file, beside, error);
+  if (error) copy_whole(folder_ / best_->file, beside);  // some file systems have no links
+  fs::rename(beside, folder_ / best_link, error);
+  TORCH_CHECK(!error, who, (folder_ / best_link).string(), ": cannot link it: ", error.message());
+}
+
+void Checkpoint::prune() const {
+  auto names = files();
+  names.resize(names.size() - std::min(names.size(), static_cast<size_t>(options_.keep_last)));
+  for (const auto& name : names) {
+    std::error_code ignored;  // the next save tries again
+    if (!best_ || name != best_->file) fs::remove(folder_ / name, ignored);
+  }
+  io::sweep_parts(folder_, file_prefix);
+}
+
+}  // namespace sconce

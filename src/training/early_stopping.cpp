@@ -1,0 +1,49 @@
+#include "sconce/training/early_stopping.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "state/state_visitor.hpp"
+
+namespace sconce {
+
+EarlyStopping::EarlyStopping(std::string monitor, EarlyStoppingOptions options)
+    : monitor_(std::move(monitor)), options_(options) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  state_.best_score = options.mode == MonitorMode::min ? infinity : -infinity;
+  TORCH_CHECK_VALUE(options.min_delta >= 0, "sconce::EarlyStopping: expected min_delta >= 0, got ",
+                    options.min_delta);
+  TORCH_CHECK_VALUE(options.patience >= 0, "sconce::EarlyStopping: expected patience >= 0, got ",
+                    options.patience);
+}
+
+void EarlyStopping::on_fit_begin(Fit& fit) {
+  fit.should_stop |= state_.has_stopped;
+}
+
+void EarlyStopping::on_epoch_end(Fit& fit) {
+  const double score = fit.epochs.back().at(monitor_);
+  const double sign = options_.mode == MonitorMode::min ? -1 : 1;
+  const bool is_better = sign * score > sign * state_.best_score + options_.min_delta;
+  state_.wait_count = is_better ? 0 : state_.wait_count + 1;
+  if (is_better) state_.best_score = score;
+  state_.has_stopped =
+      !std::isfinite(score) || (!is_better && state_.wait_count >= options_.patience);
+  fit.should_stop |= state_.has_stopped;
+}
+
+void visit_state(EarlyStopping::State& state, StateVisitor& visitor) {
+  visitor.count("wait_count", state.wait_count);
+  visitor("best_score", state.best_score);
+  visitor("has_stopped", state.has_stopped);
+}
+
+c10::IValue EarlyStopping::state_dict() const {
+  return as_state(state_);
+}
+
+void EarlyStopping::load_state_dict(const c10::IValue& state) {
+  state_ = from_state<State>(state, "sconce::EarlyStopping::load_state_dict");
+}
+
+}  // namespace sconce

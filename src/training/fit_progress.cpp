@@ -1,0 +1,32 @@
+#include "training/fit_progress.hpp"
+
+#include "state/state_visitor.hpp"
+
+namespace sconce {
+
+// Metrics stand beside the others under their own names, None for one without a value.
+void visit_state(EpochMetrics& epoch, StateVisitor& state) {
+  state.count("epoch", epoch.epoch);
+  state("loss", epoch.loss);
+  state.count("examples", epoch.examples);
+  state("seconds", epoch.seconds);
+  for (const auto& [name, value] : epoch.metrics) state.write_only(name.c_str(), value);
+  for (const auto& entry : state.dict()) {
+    const std::string& name = entry.key().toStringRef();
+    const bool is_other = name == "epoch" || name == "examples" || name == "seconds";
+    if (is_other || epoch.contains(name) || entry.value().isNone()) continue;
+    double value = 0;
+    state(name.c_str(), value);
+    epoch.metrics.insert(name, value);
+  }
+}
+
+void visit_state(FitProgress& progress, StateVisitor& state) {
+  state.count("batches", progress.batches);
+  state.count("accumulate", progress.accumulate);
+  state.any_length("epochs", progress.epochs);
+  state("sums", progress.sums);
+  state("seconds", progress.seconds);
+}
+
+}  // namespace sconce

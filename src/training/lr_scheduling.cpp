@@ -1,0 +1,36 @@
+#include "sconce/training/lr_scheduling.hpp"
+
+#include "state/state_visitor.hpp"
+
+namespace sconce {
+
+// The step after a OneCycleLR's last throws, and would do so late.
+void LRScheduling::on_fit_begin(Fit& fit) {
+  const auto* schedule = dynamic_cast<const optim::lr_scheduler::OneCycleLR*>(&scheduler_);
+  if (schedule == nullptr) return;
+  const auto steps_of = [&](int64_t batches) {
+    return (batches + fit.accumulate - 1) / fit.accumulate;
+  };
+  const bool by_steps = interval_ == SchedulerInterval::step;
+  const int64_t epochs_left = fit.max_epochs - std::ssize(fit.epochs);
+  const int64_t left =
+      by_steps ? epochs_left * steps_of(fit.batches) - steps_of(fit.batch) : epochs_left;
+  const std::string who = "sconce::LRScheduling";
+  StateVisitor state(schedule->state_dict(), who);
+  int64_t done = 0, total = 0;
+  state("last_epoch", done);
+  state("total_steps", total);
+  TORCH_CHECK(left <= 0 || done + left <= total, who, ": expected a OneCycleLR of at least ",
+              done + left, " steps, for ", fit.max_epochs, " epochs, got one of ", total,
+              "; from a checkpoint comes one of as many as it was saved with");
+}
+
+void LRScheduling::on_after_step(Fit&) {
+  if (interval_ == SchedulerInterval::step) scheduler_.step();
+}
+
+void LRScheduling::on_epoch_end(Fit&) {
+  if (interval_ == SchedulerInterval::epoch) scheduler_.step();
+}
+
+}  // namespace sconce

@@ -1,0 +1,23 @@
+#include "sconce/training/stateful.hpp"
+
+#include <torch/nn/module.h>
+
+#include "sconce/io/torch_file.hpp"
+#include "sconce/nn/state_dict.hpp"
+#include "sconce/optim/ema.hpp"
+
+namespace sconce {
+
+Stateful::Stateful(torch::nn::Module& module)
+    : Stateful([&module] { return io::as_ivalue(nn::state_dict(module)); },
+               [&module](const c10::IValue& state) {
+                 nn::load_state_dict(module, io::as_state_dict(state));
+               }) {}
+
+Stateful::Stateful(optim::ExponentialMovingAverage& averages)
+    : Stateful([&averages] { return io::as_ivalue(averages.state_dict()); },
+               [&averages](const c10::IValue& state) {
+                 averages.load_state_dict(io::as_state_dict(state));
+               }) {}
+
+}  // namespace sconce

@@ -1,0 +1,121 @@
+#include "sconce/metrics/classification.hpp"
+
+#include "catch.hpp"
+#include "metrics/random_cases.hpp"
+#include "support/error_of.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::metrics::Accuracy;
+using sconce::metrics::Average;
+using sconce::metrics::Recall;
+using sconce::test::error_of;
+
+TEST_CASE("metrics have torchmetrics' values in 1,000 random cases") {
+  const auto expected = sconce::test::metric_values();
+  REQUIRE(expected.size() == 1000);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const auto value = sconce::test::metric_of_case(i).to(torch::kDouble).flatten();
+    INFO("case " << i << " of tests/reference/metrics.py: expected " << expected[i] << ", got "
+                 << value);
+    REQUIRE(value.sizes() == expected[i].sizes());
+    CHECK(value.allclose(expected[i], 1.3e-6, 1e-7, /*equal_nan=*/true));
+  }
+}
+
+TEST_CASE("accuracy of logits (N, C, d1, ...) counts positions, not rows") {
+  // 3 of 4 pixels of the first image are right, 1 of the second.
+  const auto target = torch::tensor({0, 1, 1, 0, 0, 0, 0, 0}).view({2, 2, 2});
+  const auto answers = torch::tensor({0, 1, 1, 1, 0, 1, 1, 1}).view({2, 2, 2});
+  const auto logits = torch::one_hot(answers, 2).movedim(-1, 1).to(torch::kFloat);
+  Accuracy accuracy;
+  accuracy.update(logits, target);
+  CHECK(accuracy.compute().item<double>() == 0.5);
+  CHECK(accuracy.compute().dim() == 0);
+  accuracy.update(answers.narrow(0, 0, 1), target.narrow(0, 0, 1));
+  CHECK(accuracy.compute().item<double>() == 7.0 / 12);
+}
+
+TEST_CASE("a target among the k largest logits is right for a top_k of k") {
+  const auto logits = torch::tensor({{0.1, 0.5, 0.4}, {0.6, 0.1, 0.3}, {0.2, 0.3, 0.5}});
+  Accuracy accuracy({.top_k = 2});
+  accuracy.update(logits, torch::tensor({2, 1, 2}));
+  CHECK(accuracy.compute().item<double>() == 2.0 / 3);
+}
+
+TEST_CASE("a metric of classes without a batch, or of empty ones, is 0") {
+  Accuracy accuracy;
+  CHECK(accuracy.compute().item<double>() == 0);
+  accuracy.update(torch::zeros({0, 3}), torch::zeros({0}, torch::kLong));
+  CHECK(accuracy.compute().item<double>() == 0);
+  Recall recall({.num_classes = 3, .average = Average::none, .top_k = 2});
+  recall.update(torch::zeros({0, 3, 2}), torch::zeros({0, 2}, torch::kLong));
+  CHECK(recall.compute().equal(torch::zeros({3}, torch::kDouble)));
+}
+
+TEST_CASE("a label that is no class is a wrong answer") {
+  const auto preds = torch::tensor({0, 1, 5, -3});
+  const auto target = torch::tensor({0, 7, 1, 1});
+  Accuracy accuracy({.num_classes = 2});
+  accuracy.update(preds, target);
+  CHECK(accuracy.compute().item<double>() == 0.25);
+  sconce::metrics::Precision precision({.num_classes = 2, .average = Average::none});
+  precision.update(preds, target);
+  CHECK(precision.compute().equal(torch::tensor({1.0, 0.0}, torch::kDouble)));
+  Recall recall({.num_classes = 2, .average = Average::none});
+  recall.update(preds, target);
+  CHECK(recall.compute().equal(torch::tensor({1.0, 0.0}, torch::kDouble)));
+}
+
+TEST_CASE("labels may be of any integers, and of bool") {
+  for (const auto type : {torch::kByte, torch::kInt, torch::kBool}) {
+    Accuracy accuracy({.num_classes = 2, .average = Average::macro});
+    accuracy.update(torch::tensor({0, 1, 1, 0}).to(type), torch::tensor({0, 1, 0, 0}).to(type));
+    CHECK(accuracy.compute().item<double>() == Catch::Approx((2.0 / 3 + 1) / 2));
+  }
+}
+
+TEST_CASE("metrics of classes refuse options that make no sense, by name") {
+  CHECK_THAT(error_of([] { Recall recall({.average = Average::macro}); }),
+             ContainsSubstring("sconce::metrics::Recall: expected num_classes, which only the "
+                               "micro average does without"));
+  CHECK_THAT(error_of([] { Recall recall({.num_classes = 1}); }),
+             ContainsSubstring("expected num_classes of 2 or more, got 1"));
+  CHECK_THAT(error_of([] { Accuracy accuracy({.num_classes = 3, .top_k = 4}); }),
+             ContainsSubstring("sconce::metrics::Accuracy: expected a top_k of 1 to num_classes, "
+                               "got 4"));
+  CHECK_THAT(error_of([] { Accuracy accuracy({.top_k = 0}); }), ContainsSubstring("got 0"));
+}
+
+TEST_CASE("metrics of classes refuse other sizes and types before any work, by name") {
+  const auto message = [](const torch::Tensor& preds, const torch::Tensor& target,
+                          int64_t top_k = 1) {
+    Accuracy accuracy({.num_classes = 3, .top_k = top_k});
+    const auto error = error_of([&] { accuracy.update(preds, target); });
+    CHECK_THAT(error, ContainsSubstring("sconce::metrics::Accuracy: expected "));
+    CHECK(accuracy.sums().equal(torch::zeros({3}, torch::kDouble)));
+    return error;
+  };
+  const auto target = torch::zeros({4}, torch::kLong);
+  CHECK_THAT(message(torch::zeros({5, 3}), target), ContainsSubstring("got [5, 3] for [4]"));
+  CHECK_THAT(message(torch::zeros({4, 3, 2}), target), ContainsSubstring("got [4, 3, 2] for [4]"));
+  CHECK_THAT(message(torch::zeros({4, 3, 2}), torch::zeros({4, 5}, torch::kLong)),
+             ContainsSubstring("got [4, 3, 2] for [4, 5]"));
+  CHECK_THAT(message(torch::zeros({4, 2}), target),
+             ContainsSubstring("logits of 3 classes, got [4, 2]"));
+  CHECK_THAT(message(torch::zeros({4}), target), ContainsSubstring("got preds [4] of Float"));
+  CHECK_THAT(message(torch::zeros({4, 3}, torch::kLong), target),
+             ContainsSubstring("got preds [4, 3] of Long"));
+  CHECK_THAT(message(torch::zeros({4, 3}), torch::zeros({4, 3})),
+             ContainsSubstring("a target of classes, integers (N, ...), got [4, 3] of Float"));
+  CHECK_THAT(message(torch::zeros({3}), torch::zeros({}, torch::kLong)),
+             ContainsSubstring("integers (N, ...), got [] of Long"));
+  CHECK_THAT(message(target, target, 2),
+             ContainsSubstring("logits (N, C, ...) for a top_k of 2, got classes [4]"));
+  CHECK_THAT(message({}, target), ContainsSubstring("an undefined tensor"));
+  CHECK_THAT(message(torch::zeros({4}, torch::dtype(torch::kLong).device(torch::kMeta)), target),
+             ContainsSubstring("on one device, got meta and cpu"));
+  CHECK_THAT(error_of([&] {
+               Accuracy({.top_k = 4}).update(torch::zeros({4, 3}), target);
+             }),
+             ContainsSubstring("logits of 4 classes or more, the top_k, got [4, 3]"));
+}

@@ -1,0 +1,33 @@
+#include "sconce/metrics/confusion_matrix.hpp"
+
+#include "catch.hpp"
+#include "support/error_of.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::metrics::ConfusionMatrix;
+
+TEST_CASE("a confusion matrix has a row for each target and a column for each answer") {
+  ConfusionMatrix matrix({.num_classes = 3, .ignore_index = -1});
+  const auto target = torch::tensor({0, 1, 2, 2, -1});
+  matrix.update(torch::tensor({0, 2, 2, 1, 0}), target);
+  matrix.update(torch::one_hot(torch::tensor({0, 2, 2, 1, 0}), 3).to(torch::kFloat), target);
+  CHECK(matrix.compute().equal(torch::tensor({{2, 0, 0}, {0, 0, 2}, {0, 2, 2}})));
+}
+
+TEST_CASE("a position whose answer or target is no class is in no cell") {
+  ConfusionMatrix matrix({.num_classes = 2});
+  // Without a check (0, 2) would be the cell (1, 0), and (2, -1) the cell (1, 1).
+  matrix.update(torch::tensor({2, -1, -1, 1, 0}), torch::tensor({0, 1, 2, -1, 2}));
+  CHECK(matrix.compute().equal(torch::zeros({2, 2}, torch::kLong)));
+}
+
+TEST_CASE("a confusion matrix refuses what other metrics of classes refuse, by name") {
+  CHECK_THAT(sconce::test::error_of([] { ConfusionMatrix matrix({.num_classes = 1}); }),
+             ContainsSubstring("sconce::metrics::ConfusionMatrix: expected num_classes of 2 or "
+                               "more, got 1"));
+  ConfusionMatrix matrix({.num_classes = 3});
+  CHECK_THAT(sconce::test::error_of([&] {
+               matrix.update(torch::zeros({4, 2}), torch::zeros({4}, torch::kLong));
+             }),
+             ContainsSubstring("sconce::metrics::ConfusionMatrix: expected logits of 3 classes"));
+}

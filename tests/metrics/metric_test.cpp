@@ -1,0 +1,196 @@
+#include "sconce/metrics/metric.hpp"
+
+#include <memory>
+#include <vector>
+
+#include "catch.hpp"
+#include "sconce/amp/autocast.hpp"
+#include "sconce/metrics/classification.hpp"
+#include "sconce/metrics/confusion_matrix.hpp"
+#include "sconce/metrics/mean_metric.hpp"
+#include "sconce/metrics/regression.hpp"
+#include "support/error_of.hpp"
+#include "support/host_reads.hpp"
+#include "support/require_gpu.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::test::error_of;
+
+namespace {
+
+// As a user would write it: the mean over batches of the largest error in each.
+class MeanLargestError : public sconce::metrics::Metric {
+ public:
+  MeanLargestError() : Metric(2) {}
+  void update(const torch::Tensor& preds, const torch::Tensor& target) override {
+    const auto largest = (preds - target).abs().max();
+    add(torch::stack({largest, torch::ones_like(largest)}));
+  }
+  torch::Tensor compute(const torch::Tensor& sums) const override { return sums[0] / sums[1]; }
+  using Metric::compute;
+
+  void add_too_many() { add(torch::ones({3})); }
+};
+
+using Metrics = std::vector<std::unique_ptr<sconce::metrics::Metric>>;
+
+// One of each kind for logits of 3 classes.
+Metrics metrics_of_classes() {
+  using sconce::metrics::Average;
+  Metrics metrics;
+  for (const auto average : {Average::micro, Average::none}) {
+    for (const int64_t top_k : {1, 2}) {
+      metrics.push_back(
+          std::make_unique<sconce::metrics::Accuracy>(sconce::metrics::ClassificationOptions{
+              .num_classes = 3, .average = average, .top_k = top_k, .ignore_index = -1}));
+    }
+  }
+  metrics.push_back(std::make_unique<sconce::metrics::ConfusionMatrix>(
+      sconce::metrics::ConfusionMatrixOptions{.num_classes = 3, .ignore_index = -1}));
+  return metrics;
+}
+
+Metrics metrics_of_numbers() {
+  Metrics metrics;
+  metrics.push_back(std::make_unique<sconce::metrics::MeanSquaredError>());
+  metrics.push_back(std::make_unique<sconce::metrics::MeanAbsoluteError>());
+  metrics.push_back(std::make_unique<sconce::metrics::MeanMetric>());
+  return metrics;
+}
+
+void update_without_reads(torch::Device device) {
+  const auto logits = torch::randn({10, 3, 4}).to(device);
+  const auto classes = torch::randint(3, {10, 4}, torch::kLong).to(device);
+  const auto numbers = torch::rand({10, 4}).to(device);
+  const auto loss = numbers.mean();
+  const auto all = metrics_of_classes();
+  const auto regression = metrics_of_numbers();
+  sconce::metrics::MeanMetric mean;
+  {
+    const sconce::test::HostReads reads;
+    for (const auto& metric : all) {
+      for (int batch = 0; batch < 2; ++batch) metric->update(logits, classes);
+      metric->compute();
+    }
+    for (const auto& metric : regression) {
+      metric->update(numbers, numbers.square());
+      metric->compute();
+    }
+    mean.update(loss, 10);
+    CHECK(reads.count() == 0);
+  }
+  for (const auto& metric : all) CHECK(metric->sums().device() == logits.device());
+}
+
+}  // namespace
+
+TEST_CASE("a metric of one's own says what a batch adds and what the sums come to") {
+  MeanLargestError metric;
+  metric.update(torch::tensor({1.0, 2.0}), torch::tensor({1.5, 2.0}));
+  metric.update(torch::tensor({1.0f}), torch::tensor({3.0f}));
+  CHECK(metric.compute().item<double>() == 1.25);
+  CHECK(metric.sums().scalar_type() == torch::kDouble);
+  metric.reset();
+  CHECK(metric.sums().equal(torch::zeros({2}, torch::kDouble)));
+}
+
+TEST_CASE("the sums of ranks, added, have the value of all their batches") {
+  sconce::metrics::F1Score first({.num_classes = 3, .average = sconce::metrics::Average::macro});
+  auto second = first;
+  auto all = first;
+  torch::manual_seed(0);
+  for (auto* metric : {&first, &second}) {
+    const auto logits = torch::randn({7, 3});
+    const auto target = torch::randint(3, {7}, torch::kLong);
+    metric->update(logits, target);
+    all.update(logits, target);
+  }
+  CHECK(all.compute().equal(first.compute(first.sums() + second.sums())));
+}
+
+TEST_CASE("a copy of a metric and what sums() returned do not change with it") {
+  sconce::metrics::Accuracy metric;
+  const auto batch = torch::tensor({0, 1, 2, 2});
+  metric.update(batch, torch::tensor({0, 1, 0, 0}));
+  const auto copy = metric;
+  const auto sums = metric.sums();
+  metric.update(batch, batch);
+  CHECK(metric.compute().item<double>() == 0.75);
+  CHECK(copy.compute().item<double>() == 0.5);
+  CHECK(sums.equal(copy.sums()));
+}
+
+TEST_CASE("a metric goes on from sums that were kept, of another type too") {
+  sconce::metrics::MeanMetric metric;
+  const auto kept = torch::tensor({6.0f, 2.0f});
+  metric.set_sums(kept);
+  kept.zero_();
+  CHECK(metric.compute().item<double>() == 3);
+  metric.update(torch::tensor(6.0));
+  CHECK(metric.compute().item<double>() == 4);
+}
+
+TEST_CASE("sums of another number are refused by name") {
+  MeanLargestError metric;
+  CHECK_THAT(error_of([&] { metric.set_sums(torch::ones({3})); }),
+             ContainsSubstring("sconce::metrics::Metric::set_sums: expected 2 sums, got a tensor "
+                               "of sizes [3]"));
+  CHECK_THAT(error_of([&] { metric.set_sums({}); }), ContainsSubstring("an undefined tensor"));
+  CHECK_THAT(error_of([&] { metric.add_too_many(); }),
+             ContainsSubstring("sconce::metrics::Metric::add: expected 2 sums"));
+}
+
+TEST_CASE("a metric keeps no graph of what it is given") {
+  const auto preds = torch::ones({4}).requires_grad_();
+  MeanLargestError metric;
+  metric.update(preds * 2, torch::ones({4}));
+  CHECK_FALSE(metric.sums().requires_grad());
+  for (const auto& regression : metrics_of_numbers()) {
+    regression->update(preds * 2, torch::ones({4}));
+    CHECK_FALSE(regression->compute().requires_grad());
+  }
+  sconce::metrics::MeanMetric mean;
+  mean.update((preds * 2).sum(), 4);
+  CHECK_FALSE(mean.sums().requires_grad());
+}
+
+TEST_CASE("a metric takes batches in inference mode and after it") {
+  sconce::metrics::Accuracy metric;
+  const auto batch = torch::tensor({0, 1});
+  {
+    const c10::InferenceMode inference;
+    metric.update(batch, batch);
+  }
+  metric.update(batch, batch);
+  CHECK(metric.compute().item<double>() == 1);
+}
+
+TEST_CASE("metrics read nothing on the host before their value is read") {
+  update_without_reads(torch::kCPU);
+}
+
+TEST_CASE("on a GPU metrics stay there and read nothing on the host", "[gpu]") {
+  sconce::test::require_gpu();
+  update_without_reads(torch::kCUDA);
+}
+
+TEST_CASE("metrics of autocast's bfloat16 have the value of the same numbers in float64") {
+  torch::manual_seed(0);
+  const auto logits = torch::randn({50, 3, 4}).to(torch::kBFloat16);
+  const auto classes = torch::randint(-1, 3, {50, 4}, torch::kLong);
+  const auto numbers = torch::randn({50, 4}).to(torch::kBFloat16);
+  const auto expect_equal = [](const Metrics& half, const Metrics& whole,
+                               const torch::Tensor& preds, const torch::Tensor& target) {
+    for (size_t i = 0; i < half.size(); ++i) {
+      {
+        const sconce::amp::AutocastGuard autocast(torch::kCPU);
+        half[i]->update(preds, target);
+      }
+      whole[i]->update(preds.to(torch::kDouble), target);
+      CHECK(half[i]->sums().scalar_type() == torch::kDouble);
+      CHECK(half[i]->compute().allclose(whole[i]->compute(), 1e-6));
+    }
+  };
+  expect_equal(metrics_of_classes(), metrics_of_classes(), logits, classes);
+  expect_equal(metrics_of_numbers(), metrics_of_numbers(), numbers, torch::rand({50, 4}));
+}

@@ -1,0 +1,417 @@
+#include "sconce/optim/optimizer.hpp"
+
+#include <cmath>
+
+#include "catch.hpp"
+#include "sconce/devices.hpp"
+#include "sconce/optim/adam.hpp"
+#include "sconce/optim/lr_scheduler.hpp"
+#include "sconce/optim/sgd.hpp"
+#include "support/host_reads.hpp"
+#include "support/require_gpu.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::optim::Adam;
+using sconce::optim::AdamW;
+using sconce::optim::ExtraOptions;
+using sconce::optim::Kernels;
+using sconce::optim::SGD;
+using torch::optim::AdamOptions;
+using torch::optim::AdamWOptions;
+using torch::optim::SGDOptions;
+
+namespace {
+
+torch::Tensor parameter(torch::IntArrayRef sizes, torch::TensorOptions options = {}) {
+  auto p = torch::randn(sizes, options).requires_grad_();
+  p.mutable_grad() = torch::randn(sizes, options);
+  return p;
+}
+
+std::vector<torch::Tensor> copies(const std::vector<torch::Tensor>& parameters) {
+  std::vector<torch::Tensor> copied;
+  for (const auto& p : parameters) {
+    copied.push_back(p.detach().clone().requires_grad_());
+    if (p.grad().defined()) copied.back().mutable_grad() = p.grad().clone();
+  }
+  return copied;
+}
+
+void check_equal(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b) {
+  REQUIRE(a.size() == b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    INFO("parameter " << i);
+    CHECK(torch::allclose(a[i], b[i].to(a[i].device()), 1.3e-6, 1e-5));
+  }
+}
+
+std::string state_text(const sconce::optim::Optimizer& optimizer) {
+  std::ostringstream out;
+  out << optimizer.state_dict();
+  return out.str();
+}
+
+}  // namespace
+
+TEST_CASE("the kernels are fused where all parameters allow it, then foreach, then the loop") {
+  const auto floats = parameter({2, 3});
+  const auto halves = parameter({2}, torch::kBFloat16);
+  const auto complex = torch::ones({2}, torch::kComplexFloat).requires_grad_();
+  const auto gaps = torch::ones({4, 4}).select(1, 0).detach().requires_grad_();
+  const auto meta = torch::ones({2}, torch::kMeta).requires_grad_();
+  CHECK(SGD({floats, halves}, SGDOptions(0.1)).kernels() == Kernels::fused);
+  CHECK(Adam(std::vector<torch::Tensor>{floats.t().detach().requires_grad_()}).kernels() ==
+        Kernels::fused);
+  CHECK(AdamW({floats, complex}).kernels() == Kernels::foreach);
+  CHECK(AdamW({floats, gaps}).kernels() == Kernels::foreach);
+  CHECK(AdamW({floats, meta}).kernels() == Kernels::for_loop);
+  CHECK(AdamW({floats}, AdamWOptions(), {.kernels = Kernels::for_loop}).kernels() ==
+        Kernels::for_loop);
+  CHECK(SGD({floats}, SGDOptions(0.1)).step_supports_amp_scaling());
+  CHECK_FALSE(SGD({floats, complex}, SGDOptions(0.1)).step_supports_amp_scaling());
+}
+
+TEST_CASE("Kernels::fused is refused where the kernels would fail or mix up elements") {
+  const ExtraOptions fused = {.kernels = Kernels::fused};
+  for (const auto& p : {torch::ones({2}, torch::kComplexFloat).requires_grad_(),
+                        torch::ones({4, 4}).select(1, 0).detach().requires_grad_(),
+                        torch::ones({2}, torch::kMeta).requires_grad_(),
+                        torch::ones({2}).to(torch::kFloat8_e4m3fn).requires_grad_()}) {
+    CHECK_THROWS_WITH(
+        SGD({p}, SGDOptions(0.1), fused),
+        ContainsSubstring("sconce::optim::SGD: Kernels::fused needs every parameter"));
+    CHECK_THROWS_WITH(AdamW({p}, AdamWOptions(), fused),
+                      ContainsSubstring("sconce::optim::AdamW: Kernels::fused needs every"));
+  }
+  SGD optimizer({parameter({2})}, SGDOptions(0.1), fused);
+  optimizer.add_param_group(
+      torch::optim::OptimizerParamGroup({torch::ones({2}, torch::kComplexFloat).requires_grad_()}));
+  CHECK_THROWS_WITH(optimizer.step(), ContainsSubstring("got one of ComplexFloat"));
+}
+
+TEST_CASE("a step with scaling is refused where it cannot be done") {
+  const auto none = torch::zeros({});
+  AdamW loop({parameter({2})}, AdamWOptions(), {.kernels = Kernels::foreach});
+  CHECK_THROWS_WITH(loop.step_with_amp_scaling(none, none),
+                    ContainsSubstring("only Kernels::fused can do it"));
+  AdamW fused({parameter({2})});
+  const auto expected = ContainsSubstring("expected float32 tensors of one element");
+  CHECK_THROWS_WITH(fused.step_with_amp_scaling({}, {}), expected);
+  CHECK_THROWS_WITH(fused.step_with_amp_scaling({}, torch::zeros({2})), expected);
+  CHECK_THROWS_WITH(fused.step_with_amp_scaling(none.to(torch::kDouble), none), expected);
+}
+
+TEST_CASE("gradients with other strides than their parameter's step the right elements") {
+  for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
+    auto p = torch::zeros({2, 3}).requires_grad_();
+    p.mutable_grad() = torch::arange(6.0).reshape({3, 2}).t();
+    SGD({p}, SGDOptions(1.0), {.kernels = kernels}).step();
+    CHECK(p.equal(-p.grad()));
+  }
+}
+
+TEST_CASE("a step follows whatever changed since the last one") {
+  torch::manual_seed(0);
+  const std::vector<torch::Tensor> fused = {parameter({5}), parameter({7, 3}), parameter({40000}),
+                                            parameter({2, 2})};
+  const auto looped = copies(fused);
+  const auto make = [](const std::vector<torch::Tensor>& p, Kernels kernels) {
+    return std::make_unique<AdamW>(std::vector<torch::Tensor>{p[0], p[1], p[2]}, AdamWOptions(0.1),
+                                   ExtraOptions{.kernels = kernels});
+  };
+  const auto a = make(fused, Kernels::fused);
+  const auto b = make(looped, Kernels::for_loop);
+  const auto change_both = [&](const auto& change) {
+    change(*a, fused);
+    change(*b, looped);
+    for (int i = 0; i < 2; ++i) {
+      a->step();
+      b->step();
+    }
+    check_equal(fused, looped);
+  };
+  using Parameters = std::vector<torch::Tensor>;
+  change_both([](AdamW&, const Parameters&) {});
+  change_both([](AdamW&, const Parameters& p) { p[1].mutable_grad() = torch::Tensor(); });
+  change_both([](AdamW&, const Parameters& p) { p[1].mutable_grad() = torch::ones({7, 3}); });
+  change_both([](AdamW& o, const Parameters& p) { o.add_param_group({{p[3]}}); });
+  change_both([](AdamW& o, const Parameters&) {
+    static_cast<AdamWOptions&>(o.param_groups()[0].options()).amsgrad(true).lr(0.01);
+  });
+  change_both([](AdamW& o, const Parameters&) { o.state().clear(); });
+  for (const auto* o : {a.get(), b.get()}) {  // begun anew, so two steps since
+    const auto states = o->state_dict().toGenericDict().at("state").toGenericDict();
+    CHECK(states.at(0).toGenericDict().at("step").toTensor().item<float>() == 2);
+  }
+  change_both([](AdamW& o, const Parameters&) {
+    auto& params = o.param_groups()[0].params();
+    std::swap(params[0], params[2]);
+  });
+  change_both([](AdamW& o, const Parameters&) {
+    torch::optim::StepLR scheduler(o, 1, 0.5);  // LibTorch's schedulers set the groups' options
+    scheduler.step();
+    scheduler.step();
+  });
+  CHECK(a->param_groups()[1].options().get_lr() == 0.05);
+}
+
+TEST_CASE("a parameter that is named twice is stepped once, and refused in two groups") {
+  const auto p = torch::ones({2}).requires_grad_();
+  p.mutable_grad() = torch::ones({2});
+  for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
+    SGD optimizer({p, p}, SGDOptions(1.0).momentum(0.5), {.kernels = kernels});
+    const auto before = p.detach().clone();
+    optimizer.step();
+    CHECK(p.equal(before - 1));
+    CHECK(optimizer.param_groups()[0].params().size() == 1);
+    std::stringstream archive;
+    torch::save(optimizer, archive);
+    CHECK_NOTHROW(torch::load(optimizer, archive));
+    CHECK_THROWS_WITH(
+        SGD({torch::optim::OptimizerParamGroup({p}), torch::optim::OptimizerParamGroup({p})},
+            SGDOptions(1.0), {.kernels = kernels}),
+        ContainsSubstring("expected every parameter in one group, got one in two"));
+  }
+}
+
+TEST_CASE("kernels that were chosen automatically are chosen again for a group that is added") {
+  torch::manual_seed(0);
+  const std::vector<torch::Tensor> fused = {parameter({5}), parameter({3}, torch::kComplexFloat)};
+  const auto looped = copies(fused);
+  AdamW a({fused[0]});
+  AdamW b({looped[0]}, AdamWOptions(), {.kernels = Kernels::for_loop});
+  for (int i = 0; i < 4; ++i) {
+    if (i == 2) {
+      CHECK(a.kernels() == Kernels::fused);
+      a.add_param_group({{fused[1]}});
+      b.add_param_group({{looped[1]}});
+    }
+    a.step();
+    b.step();
+  }
+  CHECK(a.kernels() == Kernels::foreach);
+  check_equal(fused, looped);
+}
+
+TEST_CASE("an archive that does not fit leaves state and options as they were") {
+  const auto p = parameter({3});
+  Adam optimizer({p}, AdamOptions(0.1));
+  optimizer.step();
+  const auto before = state_text(optimizer);
+  Adam other({parameter({4})}, AdamOptions(0.7));
+  other.step();
+  std::stringstream archive;
+  torch::save(other, archive);
+  CHECK_THROWS_WITH(torch::load(optimizer, archive),
+                    ContainsSubstring("expected exp_avg of sizes [3], got [4]"));
+  CHECK(state_text(optimizer) == before);
+}
+
+TEST_CASE("a learning rate that is a tensor follows schedulers and loaded states") {
+  using sconce::optim::lr_scheduler::ExponentialLR;
+  const auto lr = torch::tensor(0.5F);
+  AdamW optimizer({parameter({3})}, AdamWOptions(), {.lr = lr});
+  CHECK(optimizer.param_groups()[0].options().get_lr() == 0.5);
+  ExponentialLR scheduler(optimizer, 0.5);
+  optimizer.step();
+  CHECK(lr.item<float>() == 0.5F);
+  scheduler.step();
+  optimizer.step();
+  CHECK(lr.item<float>() == 0.25F);
+  lr.fill_(2);
+  optimizer.step();
+  CHECK(lr.item<float>() == 2);  // nobody changed the options
+  const auto changed = optimizer.state_dict();
+  AdamW other({parameter({3})}, AdamWOptions(), {.lr = torch::tensor(0.1F)});
+  other.load_state_dict(changed);
+  CHECK(other.param_groups()[0].options().get_lr() == 2);
+
+  torch::optim::StepLR stock(other, 1, 0.5);  // LibTorch's schedulers set the options too
+  stock.step();
+  stock.step();
+  other.step();
+  CHECK(other.state_dict()
+            .toGenericDict()
+            .at("param_groups")
+            .toListRef()[0]
+            .toGenericDict()
+            .at("lr")
+            .toTensor()
+            .item<float>() == 1);
+}
+
+TEST_CASE("the closure runs with gradients and its loss is returned") {
+  const auto p = torch::ones({2}).requires_grad_();
+  SGD optimizer({p}, SGDOptions(0.5));
+  const torch::NoGradGuard no_grad;
+  const auto loss = optimizer.step([&] {
+    const auto sum = (p * 3).sum();
+    sum.backward();
+    return sum;
+  });
+  CHECK(loss.item<float>() == 6);
+  CHECK(p.equal(torch::full({2}, -0.5)));
+}
+
+TEST_CASE("a state dict that does not fit is refused and changes nothing") {
+  const auto p = parameter({3});
+  Adam optimizer({p}, AdamOptions(0.1));
+  optimizer.step();
+  const auto before = state_text(optimizer);
+  const auto refuse = [&](const c10::IValue& dict, const std::string& message) {
+    CHECK_THROWS_WITH(optimizer.load_state_dict(dict),
+                      ContainsSubstring("sconce::optim::Adam") && ContainsSubstring(message));
+    CHECK(state_text(optimizer) == before);
+  };
+  const auto of = [](auto&& other) {
+    other.step();
+    return other.state_dict();
+  };
+  refuse(c10::IValue(3), "expected a dict, got Int");
+  refuse(c10::impl::GenericDict(c10::StringType::get(), c10::AnyType::get()),
+         "expected a dict with the key 'state'");
+  refuse(of(Adam({parameter({3}), parameter({3})})), "expected a group of 1 parameters, got 2");
+  refuse(of(Adam({parameter({4})})), "expected exp_avg of sizes [3], got [4]");
+  refuse(of(Adam({parameter({3})}, AdamOptions(), {.maximize = true})), "expected maximize=0");
+  refuse(of(SGD({parameter({3})}, SGDOptions(0.1))), "expected a dict with the key 'betas'");
+  Adam two_groups({parameter({3})});
+  two_groups.add_param_group({{parameter({3})}});
+  refuse(two_groups.state_dict(), "expected 1 parameter groups, got 2");
+  const auto refuse_option = [&](const char* key, const c10::IValue& value,
+                                 const std::string& message) {
+    const auto wrong = optimizer.state_dict();
+    const auto groups = wrong.toGenericDict().at("param_groups").toListRef().vec();
+    groups[0].toGenericDict().insert_or_assign(key, value);
+    refuse(wrong, message);
+  };
+  refuse_option("lr", std::nan(""), "expected lr >= 0, got nan");
+  refuse_option("weight_decay", -1.0, "expected weight_decay >= 0, got -1");
+  refuse_option("max_lr", "high", "expected a number for 'max_lr', got String");
+  auto half = optimizer.state_dict();
+  CHECK(half.toGenericDict().at("state").toGenericDict().at(0).toGenericDict().erase("exp_avg") ==
+        1);
+  refuse(half, "expected the state of a parameter to have exp_avg");
+}
+
+TEST_CASE("a run whose rate a schedule took below 0 by a rounding is resumed") {
+  using sconce::optim::lr_scheduler::LinearLR;
+  const auto lr_of = [](Adam& optimizer) { return optimizer.param_groups()[0].options().get_lr(); };
+  int below = 0;
+  for (const double lr : {0.1, 0.8, 0.003}) {
+    for (int64_t length = 1; length <= 30; ++length) {
+      INFO(lr << " to 0 in " << length);
+      const auto p = parameter({3});
+      Adam run({p}, AdamOptions(lr));
+      LinearLR schedule(run, {.end_factor = 0, .total_iters = length});
+      for (int64_t i = 0; i < length; ++i) schedule.step();
+      const double reached = lr_of(run);
+      below += static_cast<int>(reached < 0);
+      Adam by_dict({p});
+      by_dict.load_state_dict(run.state_dict());
+      CHECK(lr_of(by_dict) == reached);
+      std::stringstream stream;
+      torch::save(run, stream);
+      Adam by_archive({p});
+      torch::load(by_archive, stream);
+      CHECK(lr_of(by_archive) == reached);
+      Adam with_tensor({p}, AdamOptions(), {.lr = torch::tensor(1.0, torch::kDouble)});
+      with_tensor.load_state_dict(run.state_dict());
+      CHECK(lr_of(with_tensor) == reached);
+      for (Adam* resumed : {&by_dict, &by_archive, &with_tensor}) CHECK_NOTHROW(resumed->step());
+    }
+  }
+  CHECK(below > 0);
+}
+
+TEST_CASE("a group that is added before loading takes what is loaded as it takes it later") {
+  const std::vector<torch::Tensor> p = {parameter({3}), parameter({2})};
+  Adam run({torch::optim::OptimizerParamGroup({p[0]}), torch::optim::OptimizerParamGroup({p[1]})});
+  run.step();
+  run.param_groups()[1].options().set_lr(-1.85e-18);  // where a schedule has left it
+  std::stringstream stream;
+  torch::save(run, stream);
+  for (const bool by_archive : {false, true}) {
+    Adam resumed({p[0]});
+    resumed.add_param_group({{p[1], p[1]}});  // which counts once
+    if (by_archive) {
+      torch::load(resumed, stream);
+    } else {
+      resumed.load_state_dict(run.state_dict());
+    }
+    CHECK(resumed.param_groups()[1].options().get_lr() == -1.85e-18);
+    CHECK_NOTHROW(resumed.step());
+  }
+}
+
+TEST_CASE("a loaded state is a copy, of the parameters' type") {
+  const auto p = parameter({3});
+  Adam source({p}, AdamOptions(0.1));
+  source.step();
+  const auto q = parameter({3}, torch::kDouble);
+  Adam target({q});
+  target.load_state_dict(source.state_dict());
+  const auto exp_avg = [](const Adam& optimizer) {
+    return optimizer.state_dict()
+        .toGenericDict()
+        .at("state")
+        .toGenericDict()
+        .at(0)
+        .toGenericDict()
+        .at("exp_avg")
+        .toTensor();
+  };
+  CHECK(exp_avg(target).scalar_type() == torch::kDouble);
+  const auto before = exp_avg(target).clone();
+  source.step();
+  CHECK(exp_avg(target).equal(before));
+  CHECK(target.param_groups()[0].options().get_lr() == 0.1);
+}
+
+TEST_CASE("a step on a GPU gives the CPU's numbers and reads nothing on the host", "[gpu]") {
+  sconce::test::require_gpu();
+  torch::manual_seed(0);
+  const std::vector<torch::Tensor> on_cpu = {parameter({5}), parameter({300, 300})};
+  for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
+    const auto expected = copies(on_cpu);
+    std::vector<torch::Tensor> on_gpu;
+    for (const auto& p : on_cpu) {
+      on_gpu.push_back(p.detach().to(sconce::gpu()).requires_grad_());
+      on_gpu.back().mutable_grad() = p.grad().to(sconce::gpu());
+    }
+    AdamW theirs(expected, AdamWOptions(0.1), {.kernels = kernels});
+    AdamW ours(on_gpu, AdamWOptions(0.1), {.kernels = kernels});
+    const auto sgd_options = SGDOptions(0.1).momentum(0.9).dampening(0.5);
+    SGD their_sgd(expected, sgd_options, {.kernels = kernels});
+    SGD our_sgd(on_gpu, sgd_options, {.kernels = kernels});
+    theirs.step();
+    their_sgd.step();
+    theirs.step();
+    their_sgd.step();
+    const auto scale = torch::ones({}, sconce::gpu());
+    const sconce::test::HostReads reads;
+    if (kernels == Kernels::fused) {
+      ours.step_with_amp_scaling(scale, scale);  // found_inf is 1: both are skipped
+      our_sgd.step_with_amp_scaling(scale, scale);
+    }
+    for (int i = 0; i < 2; ++i) {
+      ours.step();
+      our_sgd.step();
+    }
+    CHECK(reads.count() == 0);
+    check_equal(expected, on_gpu);
+  }
+}
+
+TEST_CASE("parameters on the CPU and on a GPU are skipped and stepped together", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto here = torch::ones({2}).requires_grad_();
+  const auto there = torch::ones({2}, sconce::gpu()).requires_grad_();
+  for (const auto& p : {here, there}) p.mutable_grad() = torch::ones_like(p);
+  SGD optimizer({here, there}, SGDOptions(0.5), {.lr = torch::tensor(0.5F, sconce::gpu())});
+  optimizer.step_with_amp_scaling(torch::ones({}, sconce::gpu()), torch::ones({}, sconce::gpu()));
+  CHECK(here.equal(torch::ones({2})));
+  CHECK(there.cpu().equal(torch::ones({2})));
+  optimizer.step_with_amp_scaling(torch::ones({}, sconce::gpu()), torch::zeros({}, sconce::gpu()));
+  CHECK(here.equal(torch::full({2}, 0.5)));
+  CHECK(there.cpu().equal(torch::full({2}, 0.5)));
+}

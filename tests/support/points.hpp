@@ -1,0 +1,35 @@
+#pragma once
+
+// A task that is learnt in an instant, for what is tested about training.
+
+#include <torch/torch.h>
+
+#include "sconce/trainer.hpp"
+
+namespace sconce::test {
+
+// Two classes that a line divides: points of two dimensions left and right of zero.
+inline data::Dataset points(int64_t n, uint64_t seed = 1) {
+  torch::manual_seed(seed);
+  const auto x = torch::randn({n, 2});
+  return {x, x.select(1, 0).gt(0).to(torch::kLong)};
+}
+
+inline FitData data(int64_t n = 96, int64_t batch_size = 16) {
+  return {data::Batches(points(n), {.batch_size = batch_size, .shuffle = true, .seed = 7}),
+          data::Batches(points(40, /*seed=*/2), {.batch_size = 40})};
+}
+
+inline torch::nn::Sequential net() {
+  torch::manual_seed(0);
+  return torch::nn::Sequential(torch::nn::Linear(2, 8), torch::nn::ReLU(), torch::nn::Dropout(0.1),
+                               torch::nn::Linear(8, 2));
+}
+
+// Replicas on the CPU draw from one generator at once: which of them gets which numbers is chance.
+inline torch::nn::Sequential net_without_dropout() {
+  torch::manual_seed(0);
+  return torch::nn::Sequential(torch::nn::Linear(2, 8), torch::nn::ReLU(), torch::nn::Linear(8, 2));
+}
+
+}  // namespace sconce::test

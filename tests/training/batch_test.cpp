@@ -1,0 +1,71 @@
+#include "sconce/training/batch.hpp"
+
+#include <torch/torch.h>
+
+#include <map>
+#include <tuple>
+
+#include "catch.hpp"
+#include "sconce/data/batches.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::Batch;
+using sconce::BatchLoader;
+using torch::Tensor;
+
+TEST_CASE("the last part of a batch is its target, and a single tensor is both") {
+  const auto a = torch::ones({2}), b = torch::zeros({2, 3}), c = torch::ones({2, 4});
+  const auto check = [](const Batch& batch, const std::vector<Tensor>& inputs,
+                        const Tensor& target) {
+    const auto cut = batch.inputs_and_target();
+    REQUIRE(cut.inputs.size() == inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) CHECK(cut.inputs[i].is_same(inputs[i]));
+    CHECK(cut.target.is_same(target));
+    CHECK(batch.size() == 2);
+  };
+  check(a, {a}, a);
+  check(sconce::data::Dataset{a, b}, {a}, b);
+  check(std::pair(a, b), {a}, b);
+  check(std::tuple(a, b, c), {a, b}, c);
+  check(std::vector{a, b, c}, {a, b}, c);
+  check(std::vector{a}, {a}, a);
+  const Batch named = std::map<std::string, Tensor>{{"x", a}};
+  CHECK(named.inputs_and_target().inputs.empty());
+  CHECK(named.size() == 2);
+  CHECK(named.as<std::map<std::string, Tensor>>().at("x").is_same(a));
+}
+
+TEST_CASE("a batch is what it was given, and no other type") {
+  const Batch batch = torch::ones({2});
+  CHECK(batch.type() == typeid(Tensor));
+  CHECK_THROWS_WITH(batch.as<sconce::data::Dataset>(),
+                    ContainsSubstring("expected batches of type sconce::data::Dataset, got "
+                                      "at::Tensor"));
+  CHECK_THROWS_WITH(Batch(torch::ones({})).size(), ContainsSubstring("one dimension or more"));
+  CHECK_THROWS_WITH(Batch(std::vector<Tensor>()).size(), ContainsSubstring("a first tensor"));
+}
+
+TEST_CASE("a batch is moved to a device, undefined tensors stay") {
+  Batch batch = std::tuple(torch::ones({2}), Tensor());
+  batch.to(torch::kMeta);
+  const auto& [x, undefined] = batch.as<std::tuple<Tensor, Tensor>>();
+  CHECK(x.device() == torch::kMeta);
+  CHECK_FALSE(undefined.defined());
+}
+
+TEST_CASE("a loader gives the batches of its source from any of them on") {
+  const auto x = torch::arange(10).unsqueeze(1);
+  sconce::data::Batches batches({x, x}, {.batch_size = 3, .shuffle = true, .seed = 4});
+  BatchLoader loader = batches;
+  CHECK(loader.size() == 4);
+  loader.set_epoch(1);
+  batches.set_epoch(1);
+  std::vector<Tensor> expected;
+  for (const auto& batch : batches) expected.push_back(batch.data);
+  for (const int64_t from : {0, 2}) {
+    const auto next = loader.begin(from);
+    for (int64_t i = from; i < 4; ++i) {
+      CHECK(next().as<sconce::data::Dataset>().data.equal(expected[static_cast<size_t>(i)]));
+    }
+  }
+}

@@ -1,0 +1,537 @@
+#include "sconce/training/checkpoint.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <torch/nn/modules.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <random>
+
+#include "catch.hpp"
+#include "fuzz/archive.hpp"
+#include "sconce/amp/grad_scaler.hpp"
+#include "sconce/io/safetensors.hpp"
+#include "sconce/io/torch_file.hpp"
+#include "sconce/nn/state_dict.hpp"
+#include "sconce/optim/adam.hpp"
+#include "sconce/optim/ema.hpp"
+#include "sconce/optim/lr_scheduler.hpp"
+#include "sconce/optim/sgd.hpp"
+#include "support/ask_python.hpp"
+#include "support/error_of.hpp"
+#include "support/processes.hpp"
+#include "support/require_gpu.hpp"
+#include "support/temp_dir.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::Checkpoint;
+using sconce::CheckpointOptions;
+using sconce::RunProgress;
+using sconce::test::contents;
+using sconce::test::error_of;
+using sconce::test::names_in;
+using sconce::test::TempDir;
+
+namespace {
+
+namespace fs = std::filesystem;
+namespace lr_scheduler = sconce::optim::lr_scheduler;
+using Names = std::vector<std::string>;
+
+std::atomic<int> errno_of_flock = 0;  // 0: it does what it does
+
+// A run with one of each part; two of them differ in their values.
+struct Run {
+  explicit Run(uint64_t seed, torch::Device device = torch::kCPU) {
+    torch::manual_seed(seed);
+    net->to(device);
+    for (int i = 0; i < 3; ++i) step();
+  }
+
+  torch::Tensor step() {
+    const auto x = torch::randn({5, 4}, net->parameters()[0].device());
+    optimizer.zero_grad();
+    const auto loss = net->forward(x).square().mean();
+    scaler.scale(loss).backward();
+    scaler.step(optimizer);
+    scaler.update();
+    ema.update();
+    scheduler.step();
+    return loss.detach();
+  }
+
+  sconce::NamedStates parts() {
+    return {{"model", *net},
+            {"optimizer", optimizer},
+            {"scheduler", scheduler},
+            {"scaler", scaler},
+            {"ema", ema}};
+  }
+
+  torch::nn::Sequential net{torch::nn::Linear(4, 3), torch::nn::BatchNorm1d(3),
+                            torch::nn::Dropout(0.5), torch::nn::Linear(3, 2)};
+  sconce::optim::SGD optimizer{net->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9)};
+  lr_scheduler::StepLR scheduler{optimizer, /*step_size=*/2};
+  sconce::amp::GradScaler scaler{{.device = torch::kCPU, .growth_interval = 2}};
+  sconce::optim::ExponentialMovingAverage ema{*net, {.decay = 0.9}};
+};
+
+}  // namespace
+
+// In the C library's place.
+extern "C" int flock(int fd, int operation) noexcept {
+  if (errno_of_flock == 0) return static_cast<int>(syscall(SYS_flock, fd, operation));
+  errno = errno_of_flock;
+  return -1;
+}
+
+TEST_CASE("a run goes on from its checkpoint as if nothing had happened") {
+  const TempDir folder;
+  Run first(1);
+  Checkpoint saved(folder.path());
+  saved.save(first.parts(), {.epoch = 2, .batch = 7, .extra = std::string("more")});
+  std::vector<torch::Tensor> losses;
+  for (int i = 0; i < 5; ++i) losses.push_back(first.step());
+
+  Run second(2);
+  Checkpoint checkpoint(folder.path(), {.resume = true});
+  const auto progress = checkpoint.load(second.parts());
+  REQUIRE(progress);
+  CHECK(progress->epoch == 2);
+  CHECK(progress->batch == 7);
+  CHECK(progress->extra == c10::IValue("more"));
+  for (const auto& loss : losses) CHECK(torch::equal(second.step(), loss));
+  for (size_t i = 0; i < first.net->parameters().size(); ++i) {
+    CHECK(torch::equal(first.net->parameters()[i], second.net->parameters()[i]));
+  }
+  CHECK(first.scaler.state_dict() == second.scaler.state_dict());
+  CHECK(first.scheduler.get_last_lr() == second.scheduler.get_last_lr());
+  CHECK(torch::equal(first.ema.state_dict()["module.3.weight"],
+                     second.ema.state_dict()["module.3.weight"]));
+}
+
+TEST_CASE("resuming where nothing is changes nothing, and a folder with checkpoints is not taken") {
+  const TempDir folder;
+  const auto inner = folder.path() / "a" / "b";
+  Run run(1);
+  const auto before = torch::rand({1});
+  torch::manual_seed(5);
+  Checkpoint checkpoint(inner, {.resume = true});
+  CHECK_FALSE(checkpoint.load(run.parts()));
+  const auto drawn = torch::rand({1});
+  torch::manual_seed(5);
+  CHECK(torch::equal(torch::rand({1}), drawn));
+  CHECK(checkpoint.latest().empty());
+  checkpoint.save(run.parts(), {.epoch = 1});
+  CHECK(checkpoint.latest() == inner / "checkpoint-000001-00000000.pt");
+  CHECK_THROWS_WITH(Checkpoint(inner),
+                    ContainsSubstring("expected a folder without checkpoints, or resume; found ") &&
+                        ContainsSubstring("checkpoint-000001-00000000.pt"));
+}
+
+TEST_CASE("the last few and the best are kept, and a resumed run knows the best") {
+  const TempDir folder;
+  const auto save = [](Checkpoint& to, int64_t epoch, std::optional<double> metric) {
+    to.save({}, {.epoch = epoch}, metric);
+  };
+  folder.write("checkpoint-000000-00000003.pt.4711-0.part", "left by a killed writer");
+  folder.write("other", "not ours");
+  {
+    Checkpoint checkpoint(folder.path(), {.keep_last = 2});
+    save(checkpoint, 1, 0.5);
+    save(checkpoint, 2, 0.75);
+    save(checkpoint, 3, 0.75);
+    save(checkpoint, 4, {});
+    save(checkpoint, 5, 0.25);
+  }
+  CHECK(names_in(folder.path()) == Names{"best.pt", "checkpoint-000002-00000000.pt",
+                                         "checkpoint-000004-00000000.pt",
+                                         "checkpoint-000005-00000000.pt", "other"});
+  CHECK(fs::read_symlink(folder.path() / "best.pt") == "checkpoint-000002-00000000.pt");
+
+  Checkpoint resumed(folder.path(), {.resume = true, .keep_last = 1});
+  CHECK(resumed.load({})->epoch == 5);
+  CHECK(resumed.best() == folder.path() / "checkpoint-000002-00000000.pt");
+  save(resumed, 6, 0.7);
+  CHECK(names_in(folder.path()) == Names{"best.pt", "checkpoint-000002-00000000.pt",
+                                         "checkpoint-000006-00000000.pt", "other"});
+  save(resumed, 7, 0.8);
+  CHECK(names_in(folder.path()) == Names{"best.pt", "checkpoint-000007-00000000.pt", "other"});
+  CHECK_THROWS_WITH(Checkpoint(folder.path(), {.keep_last = 0}), ContainsSubstring("keep_last"));
+  save(resumed, 999'999, std::nan(""));
+  save(resumed, 1'000'000, {});
+  CHECK(resumed.latest() == folder.path() / "checkpoint-1000000-00000000.pt");
+  CHECK(resumed.best() == folder.path() / "checkpoint-000007-00000000.pt");
+}
+
+TEST_CASE("without keep_best there is no best, and what is there is loaded before more is saved") {
+  const TempDir folder;
+  {
+    Checkpoint checkpoint(folder.path(), {.keep_best = false});
+    checkpoint.save({}, {.epoch = 1}, 0.5);
+    checkpoint.save({}, {.epoch = 2}, 0.25);
+    CHECK(checkpoint.best().empty());
+  }
+  CHECK(names_in(folder.path()) == Names{"checkpoint-000002-00000000.pt"});
+  Checkpoint resumed(folder.path(), {.resume = true});
+  CHECK_THROWS_WITH(resumed.save({}, {.epoch = 1}), ContainsSubstring("expected load before save"));
+  CHECK(names_in(folder.path()) == Names{"checkpoint-000002-00000000.pt"});
+}
+
+TEST_CASE("without keep_best a resumed run leaves no link to a best that it does not keep") {
+  const TempDir folder;
+  Checkpoint(folder.path()).save({}, {.epoch = 1}, 0.5);
+  Checkpoint resumed(folder.path(), {.resume = true, .keep_best = false});
+  resumed.load({});
+  resumed.save({}, {.epoch = 2}, 0.25);
+  CHECK(names_in(folder.path()) == Names{"checkpoint-000002-00000000.pt"});
+}
+
+TEST_CASE("the latest checkpoint is the one written last, also for the next to open the folder") {
+  const TempDir folder;
+  const auto save = [](Checkpoint& to, int64_t epoch) {
+    to.save({}, {.epoch = epoch});
+    CHECK(fs::exists(to.latest()));
+    CHECK(sconce::io::load_torch(to.latest()).toGenericDict().at("epoch") == epoch);
+  };
+  {
+    Checkpoint checkpoint(folder.path(), {.keep_last = 2});
+    for (const int epoch : {3, 1, 2, 2}) save(checkpoint, epoch);
+    CHECK(names_in(folder.path()) ==
+          Names{"checkpoint-000002-00000000-2.pt", "checkpoint-000002-00000000-3.pt"});
+    save(checkpoint, 1);
+  }
+  Checkpoint resumed(folder.path(), {.resume = true});
+  CHECK(resumed.latest() == folder.path() / "checkpoint-000001-00000000-4.pt");
+  CHECK(resumed.load({})->epoch == 1);
+  save(resumed, 2);
+  CHECK(names_in(folder.path()) == Names{"checkpoint-000002-00000000-4.pt"});
+}
+
+TEST_CASE("the best keeps its weights where the same progress is saved again with a worse metric") {
+  const TempDir folder;
+  Checkpoint checkpoint(folder.path());
+  for (const double metric : {0.9, 0.5}) checkpoint.save({}, {.epoch = 2, .extra = metric}, metric);
+  const auto extra_of = [](const fs::path& file) {
+    return sconce::io::load_torch(file).toGenericDict().at("extra").toDouble();
+  };
+  CHECK(extra_of(folder.path() / "best.pt") == 0.9);
+  CHECK(extra_of(checkpoint.best()) == 0.9);
+  CHECK(extra_of(checkpoint.latest()) == 0.5);
+}
+
+TEST_CASE("a folder has one writer, which may follow another, and any number of readers") {
+  const TempDir folder;
+  std::optional<Checkpoint> first(folder.path());
+  Checkpoint begun(folder.path());
+  first->save({}, {.epoch = 1}, 0.5);
+  Checkpoint second(folder.path(), {.resume = true});
+  CHECK(second.load({})->epoch == 1);
+  const std::string refusal =
+      folder.path().string() + ": expected a folder in which nobody else saves";
+  CHECK_THROWS_WITH(second.lock(), ContainsSubstring(refusal));
+  CHECK_THROWS_WITH(second.save({}, {.epoch = 2}), ContainsSubstring(refusal));
+  CHECK(names_in(folder.path()) == Names{"best.pt", "checkpoint-000001-00000000.pt"});
+  Checkpoint moved = std::move(*first);
+  first.reset();
+  CHECK_THROWS_WITH(second.lock(), ContainsSubstring(refusal));
+  { const Checkpoint ends = std::move(moved); }
+  second.lock();
+  second.save({}, {.epoch = 2});
+  CHECK(second.best() == folder.path() / "checkpoint-000001-00000000.pt");
+  CHECK_THROWS_WITH(begun.load({}), ContainsSubstring(folder.path().string()) &&
+                                        ContainsSubstring("expected a folder without checkpoints"));
+  CHECK_FALSE(second.load({}) == std::nullopt);
+}
+
+TEST_CASE("what was saved after a load is not taken for what was loaded") {
+  const TempDir folder;
+  Checkpoint late(folder.path(), {.resume = true});
+  CHECK_FALSE(late.load({}));
+  Checkpoint(folder.path()).save({}, {.epoch = 5});
+  CHECK_THROWS_WITH(late.save({}, {.epoch = 1}), ContainsSubstring("expected load before save"));
+  CHECK(late.load({})->epoch == 5);
+  late.save({}, {.epoch = 6});
+  CHECK(names_in(folder.path()) == Names{"checkpoint-000006-00000000.pt"});
+}
+
+TEST_CASE("the lock on a folder is not handed on to the programs that its process starts") {
+  const TempDir folder;
+  Checkpoint checkpoint(folder.path());
+  checkpoint.lock();
+  int locks = 0;
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+    std::error_code ignored;
+    if (fs::read_symlink(entry, ignored) != fs::canonical(folder.path())) continue;
+    ++locks;
+    CHECK(fcntl(std::stoi(entry.path().filename().string()), F_GETFD) == FD_CLOEXEC);
+  }
+  CHECK(locks == 1);
+}
+
+TEST_CASE("on a file system without locks checkpoints are saved without one", "[alone]") {
+  errno_of_flock = GENERATE(ENOSYS, ENOLCK, EOPNOTSUPP, EBADF);
+  const TempDir folder;
+  Checkpoint first(folder.path()), second(folder.path());
+  first.lock();
+  second.lock();
+  errno_of_flock = 0;
+  first.save({}, {.epoch = 1});
+  CHECK_THROWS_WITH(second.save({}, {.epoch = 1}), ContainsSubstring("expected load before save"));
+}
+
+TEST_CASE("what a checkpoint says of the best is no path out of its folder") {
+  const TempDir folder;
+  Checkpoint checkpoint(folder.path());
+  checkpoint.save({}, {.epoch = 1}, 0.5);
+  const auto saved = sconce::io::load_torch(checkpoint.latest());
+  auto best = saved.toGenericDict().at("best").toGenericDict();
+  for (const char* name : {"", "../other", "/etc/passwd", "checkpoint-000001-00000000.pt/../x"}) {
+    best.insert_or_assign("file", name);
+    sconce::io::save_torch(checkpoint.latest(), saved);
+    CHECK_THROWS_WITH(Checkpoint(folder.path(), {.resume = true}).load({}),
+                      ContainsSubstring("that is the name of a checkpoint"));
+  }
+}
+
+TEST_CASE("a checkpoint that was written without checksums is refused") {
+  const TempDir folder;
+  Checkpoint checkpoint(folder.path());
+  checkpoint.save({}, {.epoch = 1});
+  const auto file = checkpoint.latest();
+  folder.write(file.filename(), sconce::test::without_checksums(file));
+  CHECK_THROWS_WITH(Checkpoint(folder.path(), {.resume = true}).load({}),
+                    ContainsSubstring("expected an archive with checksums"));
+}
+
+TEST_CASE("a checkpoint of other parts is refused before anything is changed") {
+  const TempDir folder;
+  Run run(1);
+  Checkpoint(folder.path()).save(run.parts(), {});
+  Run other(2);
+  const auto weight = other.net->parameters()[0].detach().clone();
+  Checkpoint checkpoint(folder.path(), {.resume = true});
+  auto parts = other.parts();
+  parts.pop_back();
+  CHECK_THROWS_WITH(checkpoint.load(parts), ContainsSubstring(checkpoint.latest().string()) &&
+                                                ContainsSubstring("expected a run with 'ema'"));
+  CHECK(torch::equal(other.net->parameters()[0], weight));
+  torch::nn::Linear another(4, 3);
+  parts = other.parts();
+  parts[0].second = sconce::Stateful(*another);
+  CHECK_THROWS_WITH(checkpoint.load(parts), ContainsSubstring("unexpected: 0.weight"));
+}
+
+TEST_CASE("parts have names of their own, and a checkpoint has the class of each") {
+  const TempDir folder;
+  torch::nn::Linear net(2, 1);
+  Checkpoint checkpoint(folder.path());
+  CHECK_THROWS_WITH(checkpoint.save({{"a", *net}, {"a", *net}}, {}), ContainsSubstring("got 'a'"));
+  CHECK_THROWS_WITH(checkpoint.save({{"epoch", *net}}, {}), ContainsSubstring("got 'epoch'"));
+  CHECK(names_in(folder.path()).empty());
+}
+
+TEST_CASE("a checkpoint of another optimizer or scheduler is refused before anything is changed") {
+  const TempDir folder;
+  torch::nn::Linear net(2, 1);
+  const auto weight = net->weight.detach().clone();
+  sconce::optim::Adam adam(net->parameters());
+  lr_scheduler::StepLR steps(adam, 2);
+  const auto parts = [&](auto& optimizer, auto& scheduler) {
+    return sconce::NamedStates{{"model", *net}, {"optimizer", optimizer}, {"scheduler", scheduler}};
+  };
+  Checkpoint(folder.path()).save(parts(adam, steps), {});
+  torch::NoGradGuard no_grad;
+  net->weight.add_(1);
+  Checkpoint resumed(folder.path(), {.resume = true});
+  sconce::optim::AdamW adamw(net->parameters());  // Python's takes the state of an Adam
+  lr_scheduler::ExponentialLR shrinks(adam, 0.5);
+  CHECK_THROWS_WITH(resumed.load(parts(adamw, steps)),
+                    ContainsSubstring("'optimizer' a sconce::optim::Adam, as it was saved, got a "
+                                      "sconce::optim::AdamW"));
+  CHECK_THROWS_WITH(
+      resumed.load(parts(adam, shrinks)),
+      ContainsSubstring("'scheduler' a sconce::optim::lr_scheduler::StepLR, as it was saved"));
+  CHECK(torch::equal(net->weight, weight + 1));
+  CHECK(resumed.load(parts(adam, steps)));
+  CHECK(torch::equal(net->weight, weight));
+}
+
+TEST_CASE("shorter checkpoints, and 2,000 flipped bits of one's values, are refused", "[alone]") {
+  const TempDir folder;
+  Run run(1);
+  const auto extra = torch::rand({1000});
+  Checkpoint(folder.path()).save(run.parts(), {.extra = extra});
+  Checkpoint checkpoint(folder.path(), {.resume = true});
+  const auto file = checkpoint.latest();
+  const std::string good = contents(file);
+  const auto error_with = [&](const std::string& bytes) {
+    folder.write(file.filename().string(), bytes);
+    return error_of([&] { checkpoint.load(run.parts()); });
+  };
+  REQUIRE(error_with(good) == "nothing was thrown");
+  const auto weight = run.net->parameters()[0].detach().clone();
+  for (size_t size = 0; size < good.size(); ++size) {
+    CHECK_THAT(error_with(good.substr(0, size)), ContainsSubstring(file.string()));
+  }
+  const size_t values = good.find(std::string(static_cast<const char*>(extra.data_ptr()), 4000));
+  REQUIRE(values != std::string::npos);
+  std::mt19937 random(1);
+  int refused = 0;
+  for (int i = 0; i < 2000; ++i) {
+    std::string bad = good;
+    char& byte = bad[values + random() % 4000];
+    byte = static_cast<char>(byte ^ (1 << (random() % 8)));
+    refused += error_with(bad).find("the file is damaged") != std::string::npos;
+  }
+  CHECK(refused == 2000);
+  CHECK(torch::equal(run.net->parameters()[0], weight));
+}
+
+TEST_CASE("Python opens a checkpoint and goes on with the run", "[python]") {
+  const TempDir folder;
+  Run run(1);
+  Checkpoint checkpoint(folder.path());
+  checkpoint.save(run.parts(), {.epoch = 2, .batch = 7}, 0.5);
+  const auto x = torch::randn({5, 4});
+  sconce::StateDict after;
+  run.net->eval();  // no dropout
+  for (int i = 0; i < 4; ++i) {
+    run.optimizer.zero_grad();
+    run.scaler.scale(run.net->forward(x).square().mean()).backward();
+    run.scaler.step(run.optimizer);
+    run.scaler.update();
+    run.scheduler.step();
+  }
+  after = sconce::nn::state_dict(*run.net);
+  after.insert("x", x);
+  sconce::io::save_safetensors(folder.path() / "after", after);
+  std::string line;
+  std::getline(sconce::test::ask_python(folder, "checkpoint.py", "answer"), line);
+  CHECK(line == "epoch 2 batch 7 best 0.5 equal True");
+}
+
+TEST_CASE("a run on a GPU goes on from its checkpoint", "[gpu]") {
+  sconce::test::require_gpu();
+  const TempDir folder;
+  const torch::Device gpu(torch::kCUDA, 0);
+  Run first(1, gpu);
+  Checkpoint(folder.path()).save(first.parts(), {});
+  std::vector<torch::Tensor> losses;
+  for (int i = 0; i < 5; ++i) losses.push_back(first.step());
+  Run second(2, gpu);
+  REQUIRE(Checkpoint(folder.path(), {.resume = true}).load(second.parts()));
+  for (const auto& loss : losses) CHECK(torch::equal(second.step(), loss));
+}
+
+namespace {
+
+// Runs the worker's fit as so many processes and returns what they wrote to stderr.
+std::string run_fit(int ranks, const std::string& folder, const fs::path& out, int stop_after) {
+  std::vector<std::string> command = {SCONCE_WORKER, "fit", folder, out.string()};
+  if (stop_after > 0) command.push_back(std::to_string(stop_after));
+  sconce::test::Processes processes;
+  if (ranks == 1) {
+    processes.push_back(
+        std::make_unique<sconce::test::Process>(command, sconce::test::Variables{}));
+  } else {
+    processes = sconce::test::start_ranks(ranks, command);
+  }
+  wait_for(processes, std::chrono::seconds(60));
+  std::string errors;
+  for (const auto& process : processes) {
+    errors += process->err();
+    if (process->exit_code != 0) errors += "exit code " + std::to_string(process->exit_code);
+  }
+  return errors;
+}
+
+// Compares fits that were stopped after some step and resumed with one that was not.
+void check_resumed_fits(int ranks) {
+  const TempDir folder;
+  const auto whole = folder.path() / "whole";
+  REQUIRE(run_fit(ranks, "-", whole, 0) == "");
+  for (const int steps : {1, 3, 5, 7}) {
+    INFO(ranks << " ranks, stopped after " << steps << " steps");
+    const auto checkpoints = (folder.path() / std::to_string(steps)).string();
+    const auto out = folder.path() / ("resumed " + std::to_string(steps));
+    REQUIRE(run_fit(ranks, checkpoints, out, steps) == "");
+    REQUIRE_FALSE(fs::exists(out));
+    REQUIRE(run_fit(ranks, checkpoints, out, 0) == "");
+    CHECK(contents(out) == contents(whole));
+  }
+  CHECK_THAT(run_fit(3 - ranks, (folder.path() / "3").string(), folder.path() / "other", 0),
+             ContainsSubstring("expected a run of " + std::to_string(ranks) + " processes"));
+}
+
+}  // namespace
+
+TEST_CASE("a fit that is stopped after any step and resumed equals one that was not, bit for bit",
+          "[distributed]") {
+  check_resumed_fits(1);
+}
+
+TEST_CASE("a fit of two processes that is stopped and resumed equals one that was not, bit for bit",
+          "[distributed]") {
+  check_resumed_fits(2);
+}
+
+namespace {
+
+// The version of a tensor that the worker saved; -1 if it is a mixture.
+int64_t version_of(const torch::Tensor& x) {
+  const auto first = x[0].item<int64_t>();
+  return x.numel() == 50'000 && x.eq(first).all().item<bool>() ? first : -1;
+}
+
+// Kills a writer so many times at moments of which none is like another.
+void kill_writers(int rounds) {
+  const TempDir folder;
+  const auto seed = std::random_device{}();
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < rounds; ++round) {
+    int64_t last = 0;
+    {
+      sconce::test::Process writer({SCONCE_WORKER, "save", folder.path().string()}, {});
+      while (writer.out().empty() && !writer.ended()) writer.poll();
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
+      writer.send(SIGKILL);
+      while (!writer.ended()) writer.poll();
+      std::istringstream lines(writer.out());
+      for (int64_t version = 0; lines >> version;) last = version;
+    }
+    INFO("round " << round << ", killed after version " << last);
+    REQUIRE(last > 0);
+    const auto safetensors = sconce::io::load_safetensors(folder.path() / "file.safetensors");
+    const auto torch_file = sconce::io::load_torch(folder.path() / "file.pt");
+    Checkpoint checkpoint(folder.path() / "checkpoints", {.resume = true});
+    checkpoint.lock();  // the killed one's is gone
+    const auto progress = checkpoint.load({});
+    for (const auto& state : {safetensors, sconce::io::as_state_dict(torch_file),
+                              sconce::io::as_state_dict(progress->extra)}) {
+      const auto version = version_of(state["x"]);
+      CHECK((version == last || version == last + 1));
+    }
+    // A new writer begins with version 1.
+    fs::remove_all(folder.path() / "checkpoints");
+  }
+  const auto left = names_in(folder.path());
+  CHECK(left.size() <= 4);  // the two files, and of each what the last killed writer left
+}
+
+}  // namespace
+
+TEST_CASE("a writer killed at 20 random moments leaves complete files", "[distributed]") {
+  kill_writers(20);
+}
+
+TEST_CASE("a writer killed at 300 random moments leaves complete files", "[.][kills]") {
+  kill_writers(300);
+}

@@ -1,0 +1,95 @@
+#include "sconce/training/early_stopping.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "catch.hpp"
+#include "sconce/optim/sgd.hpp"
+#include "sconce/trainer.hpp"
+#include "sconce/training/model_checkpoint.hpp"
+#include "support/points.hpp"
+#include "support/temp_dir.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::EarlyStopping;
+using sconce::MonitorMode;
+using sconce::Trainer;
+using sconce::test::data;
+using sconce::test::net;
+
+namespace {
+
+// Gives a fit such values of "loss", whatever it came to.
+struct Losses : sconce::TrainerCallback {
+  explicit Losses(std::vector<double> given) : values(std::move(given)) {}
+  void on_epoch_end(sconce::Fit& fit) override {
+    fit.epochs.back().loss = values.at(fit.epochs.size() - 1);
+  }
+  std::vector<double> values;
+};
+
+// How many epochs a fit of at most as many takes.
+size_t epochs_of(const std::vector<double>& values, const sconce::EarlyStoppingOptions& options) {
+  Losses losses(values);
+  EarlyStopping stopping("loss", options);
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  auto with = data(16, 16);
+  with.test.reset();
+  with.callbacks = {&losses, &stopping};
+  const auto result =
+      Trainer({.max_epochs = static_cast<int>(values.size())}).fit(model, optimizer, with);
+  CHECK(result.stopped == (result.epochs.size() < values.size()));
+  return result.epochs.size();
+}
+
+}  // namespace
+
+TEST_CASE("a fit stops after `patience` epochs in a row without a better value") {
+  CHECK(epochs_of({3, 2, 2, 2, 2, 1}, {}) == 5);
+  CHECK(epochs_of({3, 2, 2, 2, 1, 1}, {}) == 6);
+  CHECK(epochs_of({3, 4, 2, 3, 1, 5}, {.patience = 1}) == 2);
+  CHECK(epochs_of({3, 2.9, 2.8, 2.7}, {.min_delta = 0.15, .patience = 1}) == 2);
+  CHECK(epochs_of({1, 2, 3, 2, 1}, {.patience = 1, .mode = MonitorMode::max}) == 4);
+  CHECK(epochs_of({2, 2, 2}, {.patience = 0}) == 2);
+  CHECK(epochs_of({2, 1, 0}, {.patience = 0}) == 3);
+}
+
+TEST_CASE("a fit whose metric is not finite stops") {
+  CHECK(epochs_of({3, std::nan(""), 1, 1}, {}) == 2);
+  CHECK(epochs_of({std::numeric_limits<double>::infinity(), 1, 1}, {}) == 1);
+}
+
+TEST_CASE("early stopping refuses options and names that cannot be") {
+  CHECK_THROWS_WITH(EarlyStopping("loss", {.min_delta = -1}), ContainsSubstring("min_delta"));
+  CHECK_THROWS_WITH(EarlyStopping("loss", {.min_delta = std::nan("")}),
+                    ContainsSubstring("min_delta"));
+  CHECK_THROWS_WITH(EarlyStopping("loss", {.patience = -1}), ContainsSubstring("patience"));
+  EarlyStopping stopping("val_loss");
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  auto with = data();
+  with.callbacks = {&stopping};
+  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, with), ContainsSubstring("got val_loss"));
+}
+
+TEST_CASE(
+    "a fit that stopped early stays so when it is resumed, and one that waits goes on waiting") {
+  const sconce::test::TempDir folder;
+  const auto run = [&](int patience, int max_epochs) {
+    sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
+    sconce::ModelCheckpoint saving(checkpoint);
+    Losses losses({2, 2, 2, 2, 2, 2});
+    EarlyStopping stopping("loss", {.patience = patience});
+    auto model = net();
+    sconce::optim::SGD optimizer(model->parameters(), 0.1);
+    auto with = data(16, 16);
+    with.callbacks = {&losses, &stopping, &saving};
+    return Trainer({.max_epochs = max_epochs}).fit(model, optimizer, with);
+  };
+  CHECK_FALSE(run(3, 2).stopped);  // one of three
+  CHECK(run(3, 6).epochs.size() == 4);
+  const auto again = run(3, 6);
+  CHECK(again.stopped);
+  CHECK(again.epochs.size() == 4);
+}

@@ -1,0 +1,75 @@
+#include "sconce/training/epoch_lines.hpp"
+
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+#include "catch.hpp"
+#include "sconce/trainer.hpp"
+#include "support/points.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::Matches;
+using sconce::EpochLines;
+using sconce::Trainer;
+using sconce::data::Batches;
+using sconce::test::data;
+using sconce::test::net;
+using sconce::test::points;
+
+TEST_CASE("there is a line an epoch and at the end the book's two") {
+  std::ostringstream log;
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  EpochLines lines(log);
+  auto with = data();
+  with.callbacks = {&lines};
+  Trainer({.max_epochs = 2}).fit(model, optimizer, with);
+  using Catch::Matchers::Matches;
+  CHECK_THAT(
+      log.str(),
+      Matches("epoch 1/2: loss \\d\\.\\d{3}, train acc [01]\\.\\d{3}, test acc [01]\\.\\d{3}\n"
+              "epoch 2/2: loss \\d\\.\\d{3}, train acc [01]\\.\\d{3}, test acc [01]\\.\\d{3}\n"
+              "loss \\d\\.\\d{3}, train acc [01]\\.\\d{3}, test acc [01]\\.\\d{3}\n"
+              "\\d+\\.\\d examples/sec on cpu\n"));
+}
+
+TEST_CASE("a loss that is no number is logged without a sign") {
+  for (const double sign : {1., -1.}) {
+    std::ostringstream log;
+    auto model = net();
+    torch::optim::SGD optimizer(model->parameters(), 0.1);
+    auto nans = points(8);
+    nans.data.fill_(std::copysign(std::numeric_limits<double>::quiet_NaN(), sign));
+    EpochLines lines(log);
+    const auto result = Trainer().fit(
+        model, optimizer, {.train = Batches(nans, {.batch_size = 4}), .callbacks = {&lines}});
+    CHECK(std::isnan(result.epochs[0].loss));
+    CHECK_FALSE(std::signbit(result.epochs[0].loss));
+    CHECK_THAT(log.str(), ContainsSubstring("loss nan") && !ContainsSubstring("-nan"));
+  }
+  CHECK(std::isnan(sconce::FitResult{}.examples_per_second()));
+  CHECK_FALSE(std::signbit(sconce::FitResult{}.examples_per_second()));
+}
+
+TEST_CASE("without test data there is no test accuracy") {
+  std::ostringstream log;
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  EpochLines lines(log);
+  const auto result = Trainer().fit(
+      model, optimizer, {.train = Batches(points(8), {.batch_size = 4}), .callbacks = {&lines}});
+  CHECK_FALSE(result.epochs[0].contains("test_acc"));
+  CHECK_THAT(log.str(), !ContainsSubstring("test acc"));
+}
+
+TEST_CASE("the line of a model without metrics has the test's loss") {
+  std::ostringstream log;
+  EpochLines lines(log);
+  torch::nn::Linear model(2, 2);
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  auto with = data();
+  with.callbacks = {&lines};
+  Trainer({.metrics = sconce::Metrics{}}).fit(model, optimizer, with);
+  CHECK_THAT(log.str(), Matches("epoch 1/1: loss \\d\\.\\d{3}, test loss \\d\\.\\d{3}\n[^]*"));
+}

@@ -1,0 +1,86 @@
+#include "sconce/training/lr_scheduling.hpp"
+
+#include <cmath>
+#include <filesystem>
+
+#include "catch.hpp"
+#include "sconce/optim/sgd.hpp"
+#include "sconce/trainer.hpp"
+#include "sconce/training/model_checkpoint.hpp"
+#include "support/points.hpp"
+#include "support/temp_dir.hpp"
+#include "support/warnings.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::Checkpoint;
+using sconce::LRScheduling;
+using sconce::SchedulerInterval;
+using sconce::Trainer;
+using sconce::test::data;
+using sconce::test::net;
+namespace lr_scheduler = sconce::optim::lr_scheduler;
+
+TEST_CASE("a scheduler is stepped after each epoch or after each step") {
+  const auto rate_after = [](SchedulerInterval interval, int accumulate) {
+    auto model = net();
+    torch::optim::SGD optimizer(model->parameters(), 1.0);
+    lr_scheduler::ExponentialLR scheduler(optimizer, 0.5);
+    LRScheduling scheduling(scheduler, interval);
+    auto fit = data(96, 16);  // 6 batches
+    fit.callbacks = {&scheduling};
+    Trainer({.max_epochs = 2, .accumulate_grad_batches = accumulate}).fit(model, optimizer, fit);
+    return optimizer.param_groups()[0].options().get_lr();
+  };
+  CHECK(rate_after(SchedulerInterval::epoch, 1) == std::pow(0.5, 2));
+  CHECK(rate_after(SchedulerInterval::step, 1) == std::pow(0.5, 12));
+  CHECK(rate_after(SchedulerInterval::step, 4) == std::pow(0.5, 4));
+}
+
+TEST_CASE("a OneCycleLR that would end before the fit is refused before the first step") {
+  const sconce::test::TempDir folder;
+  const auto run = [&](int epochs, SchedulerInterval interval, int64_t total_steps) {
+    Checkpoint checkpoint(folder.path(), {.resume = true});
+    sconce::ModelCheckpoint saving(checkpoint);
+    auto model = net();
+    sconce::optim::SGD optimizer(model->parameters(), 0.1);
+    lr_scheduler::OneCycleLR scheduler(optimizer, 0.1, {.total_steps = total_steps});
+    LRScheduling scheduling(scheduler, interval);
+    auto with = data();
+    with.callbacks = {&saving, &scheduling};
+    Trainer trainer({.max_epochs = epochs, .accumulate_grad_batches = 4});
+    return trainer.fit(model, optimizer, with).epochs.size();
+  };
+  // Six batches are two steps.
+  CHECK_THROWS_WITH(run(3, SchedulerInterval::step, 5),
+                    ContainsSubstring("expected a OneCycleLR of at least 6 steps, for 3 epochs, "
+                                      "got one of 5"));
+  CHECK_THROWS_WITH(run(3, SchedulerInterval::epoch, 2), ContainsSubstring("at least 3 steps"));
+  CHECK(std::filesystem::is_empty(folder.path()));
+  CHECK(run(3, SchedulerInterval::step, 6) == 3);
+  CHECK(run(3, SchedulerInterval::step, 6) == 3);
+  const sconce::test::Warnings of_the_resumed;
+  CHECK_THROWS_WITH(run(4, SchedulerInterval::step, 8), ContainsSubstring("at least 8 steps"));
+}
+
+TEST_CASE("a ReduceLROnPlateau is stepped with the metric that it is given") {
+  const auto rate_with = [](const std::string& monitor, lr_scheduler::PlateauMode mode) {
+    auto model = net();
+    torch::optim::SGD optimizer(model->parameters(), 1.0);
+    lr_scheduler::ReduceLROnPlateau scheduler(optimizer, {.mode = mode, .patience = 0});
+    sconce::PlateauScheduling scheduling(scheduler, monitor);
+    auto with = data();
+    with.callbacks = {&scheduling};
+    const auto result = Trainer({.max_epochs = 4}).fit(model, optimizer, with);
+    lr_scheduler::ReduceLROnPlateau twin(optimizer, {.mode = mode, .patience = 0});
+    for (auto& group : optimizer.param_groups()) group.options().set_lr(1.0);
+    const auto rates = scheduler.get_last_lr();
+    for (const auto& epoch : result.epochs) twin.step(epoch.at(monitor));
+    CHECK(rates == twin.get_last_lr());
+    return rates[0];
+  };
+  CHECK(rate_with("test_loss", lr_scheduler::PlateauMode::max) < 1);
+  rate_with("loss", lr_scheduler::PlateauMode::min);
+  CHECK_THROWS_WITH(rate_with("val_loss", lr_scheduler::PlateauMode::min),
+                    ContainsSubstring("expected one of [train_acc, test_loss, test_acc], got "
+                                      "val_loss"));
+}

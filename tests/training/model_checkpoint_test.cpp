@@ -1,0 +1,254 @@
+#include "sconce/training/model_checkpoint.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "catch.hpp"
+#include "sconce/io/torch_file.hpp"
+#include "sconce/metrics/classification.hpp"
+#include "sconce/nn/data_parallel.hpp"
+#include "sconce/optim/lr_scheduler.hpp"
+#include "sconce/optim/sgd.hpp"
+#include "sconce/trainer.hpp"
+#include "sconce/training/lr_scheduling.hpp"
+#include "support/points.hpp"
+#include "support/require_gpu.hpp"
+#include "support/stop_when.hpp"
+#include "support/temp_dir.hpp"
+#include "support/warnings.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::Checkpoint;
+using sconce::ModelCheckpoint;
+using sconce::SchedulerInterval;
+using sconce::Trainer;
+using sconce::test::data;
+using sconce::test::net;
+using sconce::test::net_without_dropout;
+
+namespace {
+
+// The parameters after three epochs of six steps; with a folder the fit is stopped after each four.
+template <class Make, class Wrap>
+std::vector<torch::Tensor> fit_in_parts(torch::Device device, const std::string& folder,
+                                        const Make& make, const Wrap& wrap) {
+  for (;;) {
+    auto model = make();
+    sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.5).momentum(0.9));
+    sconce::optim::lr_scheduler::StepLR scheduler(optimizer, /*step_size=*/1);
+    std::optional<Checkpoint> checkpoint;
+    std::optional<ModelCheckpoint> saving;
+    sconce::LRScheduling scheduling(scheduler);
+    int steps = 0;
+    sconce::test::StopWhen stopping([&steps] { return ++steps == 4; });
+    auto fit_data = data();
+    fit_data.callbacks = {&scheduling};
+    if (!folder.empty()) {
+      checkpoint.emplace(folder, sconce::CheckpointOptions{.resume = true});
+      fit_data.callbacks.push_back(&saving.emplace(*checkpoint));
+      fit_data.callbacks.push_back(&stopping);
+    }
+    auto wrapped = wrap(model);
+    Trainer trainer({.max_epochs = 3, .device = device});
+    if (trainer.fit(wrapped, optimizer, fit_data).stopped) continue;
+    if (checkpoint) {  // with the names of the model, whatever wraps it
+      const auto saved = sconce::io::load_torch(checkpoint->latest()).toGenericDict();
+      CHECK(saved.at("model").toGenericDict().contains("0.weight"));
+    }
+    return model->parameters();
+  }
+}
+
+template <class Make, class Wrap>
+void check_parts(torch::Device device, const Make& make, const Wrap& wrap) {
+  const sconce::test::TempDir folder;
+  const auto whole = fit_in_parts(device, "", make, wrap);
+  const auto parts = fit_in_parts(device, folder.path().string(), make, wrap);
+  for (size_t i = 0; i < whole.size(); ++i) {
+    CHECK(torch::allclose(parts[i], whole[i], 0, device.is_cpu() ? 0 : 1e-6));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a fit that is stopped and resumed often comes to what it would have come to") {
+  check_parts(torch::kCPU, net, [](auto& model) { return model; });
+  check_parts(torch::kCPU, net_without_dropout, [](auto& model) {
+    return sconce::nn::DataParallel(model, {.device_ids = {torch::kCPU, torch::kCPU}});
+  });
+}
+
+TEST_CASE("a fit on a GPU goes on from its checkpoint", "[gpu]") {
+  sconce::test::require_gpu();
+  check_parts(sconce::gpu(), net, [](auto& model) { return model; });
+}
+
+TEST_CASE("what goes along with a checkpoint is checked before the training") {
+  const sconce::test::TempDir folder;
+  auto model = net();
+  torch::optim::SGD libtorchs(model->parameters(), 0.1);
+  sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1));
+  Checkpoint checkpoint(folder.path(), {.resume = true});
+  ModelCheckpoint saving(checkpoint);
+  auto with = data();
+  with.callbacks = {&saving};
+  CHECK_THROWS_WITH(Trainer().fit(model, libtorchs, with),
+                    ContainsSubstring("one of sconce's optimizers"));
+  Trainer().fit(model, optimizer, with);
+  auto other = data(96, /*batch_size=*/8);
+  other.callbacks = {&saving};
+  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, other),
+                    ContainsSubstring("expected 6 training batches"));
+}
+
+TEST_CASE("a checkpoint is saved after all others had their turn, wherever it stands") {
+  struct Counting : sconce::TrainerCallback {
+    void on_epoch_end(sconce::Fit&) override { ++epochs; }
+    std::string name() const override { return "counting"; }
+    std::optional<sconce::Stateful> state() override { return sconce::Stateful(*this); }
+    c10::IValue state_dict() const { return epochs; }
+    void load_state_dict(const c10::IValue& state) { epochs = state.toInt(); }
+    int64_t epochs = 0;
+  };
+  const sconce::test::TempDir folder;
+  for (const int64_t epochs : {2, 3}) {
+    Checkpoint checkpoint(folder.path(), {.resume = true});
+    ModelCheckpoint saving(checkpoint);
+    Counting counting;
+    auto model = net();
+    sconce::optim::SGD optimizer(model->parameters(), 0.1);
+    auto with = data();
+    with.callbacks = {&saving, &counting};
+    Trainer({.max_epochs = static_cast<int>(epochs)}).fit(model, optimizer, with);
+    CHECK(counting.epochs == epochs);
+    CHECK(sconce::io::load_torch(checkpoint.latest()).toGenericDict().at("counting") == epochs);
+  }
+}
+
+TEST_CASE("sums of metrics that an epoch under way has are kept, and those of others refused") {
+  const sconce::test::TempDir folder;
+  const auto fit = [&](const sconce::Metrics& metrics, int64_t stop_after) {
+    Checkpoint checkpoint(folder.path(), {.resume = true});
+    ModelCheckpoint saving(checkpoint);
+    auto model = net();
+    sconce::optim::SGD optimizer(model->parameters(), 0.1);
+    int64_t steps = 0;
+    sconce::test::StopWhen stopping([&] { return ++steps == stop_after; });
+    auto with = data();
+    with.callbacks = {&saving, &stopping};
+    return Trainer({.metrics = metrics}).fit(model, optimizer, with);
+  };
+  const sconce::Metrics accuracy = {{"acc", std::make_shared<sconce::metrics::Accuracy>()}};
+  CHECK(fit(accuracy, 3).stopped);
+  CHECK_THROWS_WITH(fit({}, 0), ContainsSubstring("expected the metrics that the checkpoint was"));
+  CHECK(fit(accuracy, 0).epochs[0].examples == 96);
+}
+
+TEST_CASE("the metric that is monitored decides which checkpoint is the best") {
+  const sconce::test::TempDir folder;
+  Checkpoint checkpoint(folder.path());
+  ModelCheckpoint saving(checkpoint, {.monitor = "test_loss", .mode = sconce::MonitorMode::min});
+  auto model = net();
+  sconce::optim::SGD optimizer(model->parameters(), 3.0);  // too large: losses go up and down
+  auto with = data();
+  with.callbacks = {&saving};
+  const auto epochs = Trainer({.max_epochs = 6}).fit(model, optimizer, with).epochs;
+  const auto less = [](const auto& a, const auto& b) {
+    return a.at("test_loss") < b.at("test_loss");
+  };
+  const auto best = std::min_element(epochs.begin(), epochs.end(), less);
+  CHECK(sconce::io::load_torch(checkpoint.best()).toGenericDict().at("epoch") == best->epoch);
+}
+
+namespace {
+
+// A model of its own, an optimizer, and what else a fit with a checkpoint takes.
+struct Fitting {
+  explicit Fitting(Checkpoint& checkpoint, double lr = 0.1)
+      : optimizer(parts(), lr), saving(checkpoint) {
+    with.callbacks = {&saving};
+  }
+  std::vector<torch::Tensor> parts() { return model->parameters(); }
+  sconce::FitResult run(sconce::TrainerOptions options = {}) {
+    return Trainer(options).fit(model, optimizer, with);
+  }
+
+  torch::nn::Sequential model = net();
+  sconce::optim::SGD optimizer;
+  ModelCheckpoint saving;
+  sconce::FitData with = data();
+};
+
+torch::Tensor saved_weight(const std::filesystem::path& file) {
+  const auto saved = sconce::io::load_torch(file).toGenericDict();
+  return saved.at("model").toGenericDict().at("0.weight").toTensor();
+}
+
+}  // namespace
+
+TEST_CASE("a second fit with the same checkpoint is saved as the first was") {
+  const sconce::test::TempDir folder;
+  Checkpoint checkpoint(folder.path());
+  Fitting first(checkpoint), second(checkpoint, /*lr=*/0.3);
+  first.run({.max_epochs = 3});
+  CHECK(saved_weight(checkpoint.latest()).equal(first.parts()[0]));
+  CHECK(second.run({.max_epochs = 2}).epochs.size() == 2);
+  CHECK(saved_weight(checkpoint.latest()).equal(second.parts()[0]));
+}
+
+TEST_CASE("a fit whose checkpoints' folder another one writes is refused before its first step") {
+  const sconce::test::TempDir folder;
+  const std::string name = folder.path().string();
+  std::optional<Checkpoint> other(folder.path());
+  Checkpoint checkpoint(folder.path());
+  Fitting fitting(checkpoint), fits(*other);
+  fits.run();
+  CHECK_THROWS_WITH(fitting.run(),
+                    ContainsSubstring(name + ": expected a folder in which nobody else saves"));
+  other.reset();
+  CHECK_THROWS_WITH(fitting.run(),
+                    ContainsSubstring(name + ": expected a folder without checkpoints, or resume"));
+  CHECK(fitting.parts()[0].equal(net()->parameters()[0]));
+}
+
+TEST_CASE("a fit is resumed with as many batches a step as it was saved with") {
+  const sconce::test::TempDir folder;
+  Checkpoint checkpoint(folder.path(), {.resume = true});
+  Fitting fitting(checkpoint);
+  fitting.run({.accumulate_grad_batches = 2});
+  CHECK_THROWS_WITH(
+      fitting.run({.max_epochs = 2, .accumulate_grad_batches = 3}),
+      ContainsSubstring("expected accumulate_grad_batches 2, as the checkpoint was saved with, "
+                        "got 3"));
+}
+
+TEST_CASE("a resumed fit warns of options that its checkpoint replaces, and only then") {
+  const sconce::test::TempDir folder;
+  const bool is_scheduled = GENERATE(false, true);
+  const auto warnings_with = [&](double lr, double gamma, int epochs) {
+    Checkpoint checkpoint(folder.path(), {.resume = true});
+    Fitting fitting(checkpoint, lr);
+    std::optional<sconce::optim::lr_scheduler::ExponentialLR> scheduler;
+    std::optional<sconce::LRScheduling> scheduling;
+    if (is_scheduled) {
+      scheduler.emplace(fitting.optimizer, gamma);
+      fitting.with.callbacks.push_back(&scheduling.emplace(*scheduler));
+    }
+    const sconce::test::Warnings warnings;
+    fitting.run({.max_epochs = epochs});
+    return warnings.messages();
+  };
+  CHECK(warnings_with(0.5, 0.5, 1).empty());
+  CHECK(warnings_with(0.5, 0.5, 2).empty());
+  const auto messages = warnings_with(0.25, 0.125, 3);
+  REQUIRE(messages.size() == 1);
+  CHECK_THAT(messages[0], ContainsSubstring("sconce::ModelCheckpoint: goes on with what the "
+                                            "checkpoint was saved with: "));
+  if (is_scheduled) {
+    CHECK_THAT(messages[0], ContainsSubstring("scheduler.base_lrs[0] 0.5 in the place of 0.25") &&
+                                ContainsSubstring("scheduler.gamma 0.5 in the place of 0.125") &&
+                                !ContainsSubstring("].lr"));
+  } else {
+    CHECK_THAT(messages[0], ContainsSubstring("param_groups[0].lr 0.5 in the place of 0.25"));
+  }
+}
