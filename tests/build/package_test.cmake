@@ -92,7 +92,7 @@ if(WAY STREQUAL "find_package") # once is enough
   file(WRITE "${project}/main.cpp" "${program}")
   run("building the README's weights" "${CMAKE_COMMAND}" --build "${project}/build")
   run("running the README's weights" "${CMAKE_COMMAND}" -E chdir "${WORK}" "${project}/build/mine")
-  if(NOT output MATCHES "2.weight of .2, 4. for .5, 4." OR NOT EXISTS "${WORK}/net.safetensors")
+  if(NOT output MATCHES "2.weight .2, 4.\n2.bias .2.\n" OR NOT EXISTS "${WORK}/net.safetensors")
     message(FATAL_ERROR "running: expected two mismatched entries and a file\n${output}")
   endif()
   readme_block(program cpp "public sconce::metrics::Metric")
