@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <ostream>
 #include <string>
 
@@ -32,14 +33,22 @@ std::string describe(const EpochMetrics& epoch) {
 
 }  // namespace
 
+void EpochLines::on_fit_begin(Fit& fit) {
+  if (std::ssize(fit.epochs) >= fit.max_epochs) write_end(fit);
+}
+
 void EpochLines::on_epoch_end(Fit& fit) {
   if (fit.process_group.rank() > 0) return;
-  const auto count = static_cast<int>(fit.epochs.size());
-  const std::string text = describe(fit.epochs.back());
-  out_ << "epoch " << count << '/' << fit.max_epochs << ": " << text << std::endl;
-  if (count < fit.max_epochs) return;
+  const auto count = std::ssize(fit.epochs);
+  out_ << "epoch " << count << '/' << fit.max_epochs << ": " << describe(fit.epochs.back())
+       << std::endl;
+  if (count >= fit.max_epochs) write_end(fit);
+}
+
+void EpochLines::write_end(const Fit& fit) {
+  if (fit.process_group.rank() > 0) return;
   const double per_second = FitResult{fit.epochs}.examples_per_second();
-  out_ << text << '\n'
+  out_ << describe(fit.epochs.back()) << '\n'
        << format("%.1f", per_second) << " examples/sec on " << fit.device << std::endl;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "catch.hpp"
 #include "sconce/io/torch_file.hpp"
@@ -10,6 +11,7 @@
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "sconce/trainer.hpp"
+#include "sconce/training/epoch_lines.hpp"
 #include "sconce/training/lr_scheduling.hpp"
 #include "support/points.hpp"
 #include "support/require_gpu.hpp"
@@ -185,6 +187,22 @@ torch::Tensor saved_weight(const std::filesystem::path& file) {
 }
 
 }  // namespace
+
+TEST_CASE("of a fit that is over the lines of its end are written when it is resumed") {
+  const sconce::test::TempDir folder;
+  std::vector<std::string> logs;
+  for (int i = 0; i < 2; ++i) {
+    std::ostringstream log;
+    Checkpoint checkpoint(folder.path(), {.resume = true});
+    Fitting fitting(checkpoint);
+    sconce::EpochLines lines(log);
+    fitting.with.callbacks.push_back(&lines);
+    fitting.run({.max_epochs = 2});
+    logs.push_back(log.str());
+  }
+  CHECK_THAT(logs[1], Catch::Matchers::StartsWith("loss "));
+  CHECK(logs[0].substr(logs[0].rfind("loss ")) == logs[1]);
+}
 
 TEST_CASE("a second fit with the same checkpoint is saved as the first was") {
   const sconce::test::TempDir folder;

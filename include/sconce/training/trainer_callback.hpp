@@ -60,7 +60,7 @@ class TrainerCallback {
   virtual void on_after_step(Fit&) {}
   /// After an epoch and its test; `fit.epochs` has what they came to.
   virtual void on_epoch_end(Fit&) {}
-  /// Around a test, in evaluation mode and without gradients.
+  /// Around a test.
   virtual void on_test_begin(Fit&) {}
   virtual void on_test_end(Fit&) {}
   /// After all callbacks had their turn: after each epoch, after each `save_every` steps, and
