@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <set>
 
 #include "resolve_device.hpp"
@@ -313,11 +312,6 @@ Trainer::Trainer(TrainerOptions options)
   for (const auto& [name, metric] : metrics_) {
     TORCH_CHECK(metric, "sconce::Trainer: expected a metric for '", name, "', got null");
   }
-}
-
-torch::Tensor Trainer::to_device(const torch::Tensor& tensor) const {
-  // Only towards a GPU: a copy to the CPU that nobody waits for is read before it is there.
-  return tensor.defined() ? tensor.to(device_, /*non_blocking=*/device_.is_cuda()) : tensor;
 }
 
 void Trainer::check_fit(const ModelSteps& model, const BatchLoader& train, const char* who) const {

@@ -90,8 +90,9 @@ class Trainer {
   /// Returns the batch on the trainer's device; a tensor that is there already is not copied.
   template <class T = data::Dataset>
   [[nodiscard]] T prepare_batch(T batch) const {
-    nn::for_each_tensor(batch, [this](torch::Tensor& tensor) { tensor = to_device(tensor); });
-    return batch;
+    Batch moved = std::move(batch);
+    moved.to(device_);
+    return moved.as<T>();
   }
 
   /// Moves the model to the trainer's device, in place: an optimizer that was built before keeps
@@ -132,7 +133,6 @@ class Trainer {
  private:
   class Epoch;  // what an epoch has come to so far
 
-  torch::Tensor to_device(const torch::Tensor& tensor) const;
   using Callbacks = std::vector<TrainerCallback*>;
 
   void check_fit(const ModelSteps& model, const BatchLoader& train, const char* who) const;

@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <unordered_map>
 
 #include "io/pickle_calls.hpp"
@@ -86,7 +87,8 @@ class PickleReader {
   std::vector<c10::IValue> pop_to_mark() {
     check(!marks_.empty(), "expected a mark on the stack");
     const auto begin = stack_.begin() + static_cast<ptrdiff_t>(marks_.back());
-    std::vector<c10::IValue> items(begin, stack_.end());
+    std::vector<c10::IValue> items(std::make_move_iterator(begin),
+                                   std::make_move_iterator(stack_.end()));
     stack_.erase(begin, stack_.end());
     marks_.pop_back();
     return items;

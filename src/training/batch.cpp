@@ -1,5 +1,7 @@
 #include "sconce/training/batch.hpp"
 
+#include "devices/to_device.hpp"
+
 namespace sconce {
 
 InputsAndTarget inputs_and_target(const std::vector<torch::Tensor>& batch) {
@@ -9,10 +11,8 @@ InputsAndTarget inputs_and_target(const std::vector<torch::Tensor>& batch) {
 }
 
 void Batch::to(torch::Device device) {
-  // Only towards a GPU: a copy to the CPU that nobody waits for is read before it is there.
-  const bool non_blocking = device.is_cuda();
   held_->for_each([&](torch::Tensor& tensor) {
-    if (tensor.defined()) tensor = tensor.to(device, non_blocking);
+    if (tensor.defined()) tensor = to_device(tensor, device);
   });
 }
 

@@ -108,6 +108,9 @@ struct OwnStep {
   static StepOutput call(M& module, const BatchType& batch) {
     return as_step_output((module.*method())(batch));
   }
+  static ModelSteps::Step of(M& module) {
+    return [&module](const Batch& batch) { return call(module, batch.as<BatchType>()); };
+  }
 };
 
 // Calls forward with as many tensors, if the module `M`, which may stand within `callee`, can.
@@ -205,12 +208,8 @@ ModelSteps steps_of(M& model, const Loss& loss) {
       }
     }
   } else if constexpr (detail::HasTrainingStep<M>) {
-    const auto step = [&model]<bool Test>(const Batch& batch, std::bool_constant<Test>) {
-      using Own = detail::OwnStep<M, Test>;
-      return Own::call(model, batch.as<typename Own::BatchType>());
-    };
-    return {model, model, [step](const Batch& batch) { return step(batch, std::false_type()); },
-            [step](const Batch& batch) { return step(batch, std::true_type()); }};
+    return {model, model, detail::OwnStep<M, false>::of(model),
+            detail::OwnStep<M, true>::of(model)};
   } else {
     const auto step = detail::forward_step<M>(model, loss);
     return {model, model, step, step};
