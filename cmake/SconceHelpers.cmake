@@ -21,6 +21,37 @@ function(sconce_set_warnings target)
   endif()
 endfunction()
 
+# Adds the library sconce_<layer>, for users sconce::<layer>:
+#   sconce_add_layer(<layer> HEADERS <header>... GROUP <name> <source>... [GROUP <name> <source>...])
+# In a project that adds sconce as a folder, only what is linked is built.
+function(sconce_add_layer layer)
+  set(target sconce_${layer})
+  add_library(${target})
+  add_library(sconce::${layer} ALIAS ${target})
+  set(kind "")
+  foreach(argument IN LISTS ARGN)
+    if(argument MATCHES "^(HEADERS|GROUP)$")
+      set(kind ${argument})
+      set(group "")
+    elseif(kind STREQUAL "HEADERS")
+      target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS include FILES
+                     "include/sconce/${argument}")
+    elseif(NOT group)
+      set(group ${argument})
+    else()
+      target_sources(${target} PRIVATE "src/${argument}")
+      set_source_files_properties("src/${argument}" PROPERTIES UNITY_GROUP ${group})
+    endif()
+  endforeach()
+  target_include_directories(${target} PRIVATE src)
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${layer} UNITY_BUILD_MODE GROUP
+    POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF)
+  if(NOT sconce_IS_TOP_LEVEL AND NOT SCONCE_INSTALL)
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
+  sconce_set_warnings(${target})
+endfunction()
+
 # Lets <target> use the precompiled header of all of torch. It is compiled once a build folder, by
 # the first target that asks for it, and the others use that one. It pays where there are many small
 # programs; a few large sources, as of the library, compile faster without it.

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "resolve_device.hpp"
+#include "devices/resolve_device.hpp"
 
 namespace sconce {
 

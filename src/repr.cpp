@@ -12,7 +12,7 @@
 #include <typeinfo>
 #include <vector>
 
-#include "extra_repr.hpp"
+#include "repr/extra_repr.hpp"
 
 namespace sconce {
 

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <set>
 
-#include "resolve_device.hpp"
+#include "devices/resolve_device.hpp"
 #include "sconce/metrics/classification.hpp"
 #include "sconce/nn/clip_grad.hpp"
 #include "sconce/optim/optimizer.hpp"

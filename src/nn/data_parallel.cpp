@@ -26,10 +26,10 @@
 #include <typeindex>
 #include <typeinfo>
 
+#include "devices/resolve_device.hpp"
 #include "devices/to_device.hpp"
 #include "nn/keep_generator.hpp"
 #include "nn/tensor_members.hpp"
-#include "resolve_device.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/nn/lazy.hpp"
 
@@ -100,15 +100,11 @@ ModulePtr clone_of(const torch::nn::Module& module, std::optional<torch::Device>
   }
 }
 
-void append_layers(const ModulePtr& module, std::vector<ModulePtr>& layers) {
-  layers.push_back(module);
-  for (const auto& child : module->children()) append_layers(child, layers);
-}
-
-std::vector<ModulePtr> layers_of(const ModulePtr& module) {
-  std::vector<ModulePtr> layers;
-  append_layers(module, layers);
-  return layers;
+// The parameters and buffers of a module, or of one layer alone.
+std::vector<torch::Tensor> tensors_of(const torch::nn::Module& module, bool recurse = true) {
+  auto tensors = module.parameters(recurse);
+  for (const auto& buffer : module.buffers(recurse)) tensors.push_back(buffer);
+  return tensors;
 }
 
 // A clone's children are made by its `reset`; those of a class without `clone` then stay as made,
@@ -124,8 +120,7 @@ void check_cloneable(const torch::nn::Module& module, std::set<std::type_index>&
 // Each tensor that a layer registered is one member's, and no other is.
 std::vector<size_t> usual_counts(const torch::nn::Module& layer,
                                  const std::vector<torch::Tensor>& tensors) {
-  auto own = layer.parameters(/*recurse=*/false);
-  for (const auto& buffer : layer.buffers(/*recurse=*/false)) own.push_back(buffer);
+  const auto own = tensors_of(layer, /*recurse=*/false);
   std::vector<size_t> counts;
   for (const auto& tensor : tensors) {
     counts.push_back(std::any_of(own.begin(), own.end(),
@@ -138,8 +133,7 @@ std::vector<size_t> usual_counts(const torch::nn::Module& layer,
 // option, as `Embedding::from_pretrained` does.
 class KeepData {
  public:
-  explicit KeepData(const torch::nn::Module& module) : tensors_(module.parameters()) {
-    for (const auto& buffer : module.buffers()) tensors_.push_back(buffer);
+  explicit KeepData(const torch::nn::Module& module) : tensors_(tensors_of(module)) {
     for (const auto& tensor : tensors_) values_.push_back(tensor.detach());
   }
   ~KeepData() {
@@ -325,7 +319,7 @@ void DataParallelBase::make_replicas() {
   }
   replicas_.front().check_members();
   if (is_uninitialized(*module_)) return;
-  layers_ = layers_of(module_);
+  layers_ = module_->modules();
   for (const auto& layer : layers_) {
     for (auto* member : tensor_members(*layer)) members_.push_back(member);
   }
@@ -333,17 +327,13 @@ void DataParallelBase::make_replicas() {
 }
 
 DataParallelBase::Tensors DataParallelBase::current_tensors() const {
-  Tensors tensors;
-  for (const auto& layer : layers_) {
-    for (const auto& parameter : layer->parameters(/*recurse=*/false)) tensors.push_back(parameter);
-    for (const auto& buffer : layer->buffers(/*recurse=*/false)) tensors.push_back(buffer);
-  }
+  Tensors tensors = tensors_of(*module_);
   for (const auto* member : members_) tensors.push_back(*member);
   return tensors;
 }
 
 bool DataParallelBase::is_changed() const {
-  if (layers_of(module_) != layers_) return true;
+  if (module_->modules() != layers_) return true;
   const auto now = current_tensors();
   return !std::equal(now.begin(), now.end(), tensors_.begin(), tensors_.end(),
                      [](const auto& a, const auto& b) { return a.is_same(b); });

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <unordered_map>
 
-#include "can_copy.hpp"
+#include "nn/can_copy.hpp"
 #include "sconce/nn/lazy.hpp"
 
 namespace sconce::nn {

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "can_copy.hpp"
+#include "nn/can_copy.hpp"
 
 namespace sconce::optim {
 

@@ -97,6 +97,9 @@ inline std::string inplace(bool value) {
   return unless(false, "inplace", value);
 }
 
+template <typename M, typename... Modules>
+concept OneOf = (std::same_as<M, Modules> || ...);
+
 // The layers with weights.
 
 inline std::string of(const nn::LinearImpl& m) {
@@ -148,16 +151,10 @@ inline std::string of(const nn::GroupNormImpl& m) {
                norms_show_bias ? named("bias", m.bias.defined()) : ""});
 }
 
-template <typename Options>
-std::string local_norm(const Options& o) {
-  return list(
-      {text(o.size()), named("alpha", o.alpha()), named("beta", o.beta()), named("k", o.k())});
-}
-inline std::string of(const nn::LocalResponseNormImpl& m) {
-  return local_norm(m.options);
-}
-inline std::string of(const nn::CrossMapLRN2dImpl& m) {
-  return local_norm(m.options);
+template <OneOf<nn::LocalResponseNormImpl, nn::CrossMapLRN2dImpl> M>
+std::string of(const M& m) {
+  return list({text(m.options.size()), named("alpha", m.options.alpha()),
+               named("beta", m.options.beta()), named("k", m.options.k())});
 }
 
 inline std::string of(const nn::EmbeddingImpl& m) {
@@ -240,16 +237,11 @@ std::string of(const nn::AdaptiveMaxPoolImpl<D, Size, Derived>& m) {
   return named("output_size", number(m.options.output_size()));
 }
 
-template <size_t D, typename Derived>
-std::string of(const nn::ReflectionPadImpl<D, Derived>& m) {
-  return text(m.options.padding());
-}
-template <size_t D, typename Derived>
-std::string of(const nn::ReplicationPadImpl<D, Derived>& m) {
-  return text(m.options.padding());
-}
-template <size_t D, typename Derived>
-std::string of(const nn::ZeroPadImpl<D, Derived>& m) {
+template <OneOf<nn::ReflectionPad1dImpl, nn::ReflectionPad2dImpl, nn::ReflectionPad3dImpl,
+                nn::ReplicationPad1dImpl, nn::ReplicationPad2dImpl, nn::ReplicationPad3dImpl,
+                nn::ZeroPad1dImpl, nn::ZeroPad2dImpl, nn::ZeroPad3dImpl>
+              M>
+std::string of(const M& m) {
   return text(m.options.padding());
 }
 template <size_t D, typename Derived>
@@ -265,16 +257,13 @@ inline std::string of(const nn::UnflattenImpl& m) {
                named("unflattened_size", c10::IntArrayRef(m.options.sizes()))});
 }
 
-inline std::string of(const nn::FoldImpl& m) {
+template <OneOf<nn::FoldImpl, nn::UnfoldImpl> M>
+std::string of(const M& m) {
   const auto& o = m.options;
-  return list({named("output_size", number(o.output_size())),
-               named("kernel_size", number(o.kernel_size())),
-               named("dilation", number(o.dilation())), named("padding", number(o.padding())),
-               named("stride", number(o.stride()))});
-}
-inline std::string of(const nn::UnfoldImpl& m) {
-  const auto& o = m.options;
-  return list({named("kernel_size", number(o.kernel_size())),
+  std::string output_size;
+  if constexpr (requires { o.output_size(); })
+    output_size = named("output_size", number(o.output_size()));
+  return list({output_size, named("kernel_size", number(o.kernel_size())),
                named("dilation", number(o.dilation())), named("padding", number(o.padding())),
                named("stride", number(o.stride()))});
 }
@@ -300,24 +289,20 @@ std::string of(const nn::detail::_DropoutNd<Derived>& m) {
   return list({named("p", m.options.p()), named("inplace", m.options.inplace())});
 }
 
-template <typename M>
-requires(std::same_as<M, nn::ReLUImpl> || std::same_as<M, nn::ReLU6Impl> ||
-         std::same_as<M, nn::SELUImpl>) std::string of(const M& m) {
+template <OneOf<nn::ReLUImpl, nn::ReLU6Impl, nn::SELUImpl> M>
+std::string of(const M& m) {
   return inplace(m.options.inplace());
 }
-template <typename M>
-requires(std::same_as<M, nn::ELUImpl> || std::same_as<M, nn::CELUImpl>) std::string of(const M& m) {
+template <OneOf<nn::ELUImpl, nn::CELUImpl> M>
+std::string of(const M& m) {
   return list({named("alpha", m.options.alpha()), inplace(m.options.inplace())});
 }
-template <typename M>
-requires(std::same_as<M, nn::SoftmaxImpl> || std::same_as<M, nn::LogSoftmaxImpl> ||
-         std::same_as<M, nn::SoftminImpl> || std::same_as<M, nn::GLUImpl>) std::string
-    of(const M& m) {
+template <OneOf<nn::SoftmaxImpl, nn::LogSoftmaxImpl, nn::SoftminImpl, nn::GLUImpl> M>
+std::string of(const M& m) {
   return named("dim", m.options.dim());
 }
-template <typename M>
-requires(std::same_as<M, nn::HardshrinkImpl> || std::same_as<M, nn::SoftshrinkImpl>) std::string
-    of(const M& m) {
+template <OneOf<nn::HardshrinkImpl, nn::SoftshrinkImpl> M>
+std::string of(const M& m) {
   return text(m.options.lambda());
 }
 inline std::string of(const nn::LeakyReLUImpl& m) {
