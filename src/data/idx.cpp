@@ -64,41 +64,6 @@ class Content {
                 "expected a readable file, found ", error.message());
     TORCH_CHECK(type == fs::file_type::regular, at_field(file, "file"),
                 "expected a regular file, found ", name_of(type));
-    open();
-  }
-
-  const fs::path& file() const { return file_; }
-
-  // Reads `count` bytes, or fewer at the end of the content; then only seek may follow. A gzip
-  // stream is at its end only after its checksum, so reading past the payload proves the payload.
-  int64_t read(void* to, int64_t count) {
-    constexpr int64_t kMostAtOnce = int64_t{1} << 30;  // gzread counts in int
-    int64_t done = 0;
-    while (done < count) {
-      const auto wanted = static_cast<unsigned>(std::min(count - done, kMostAtOnce));
-      const int got = gzread(stream_.get(), static_cast<char*>(to) + done, wanted);
-      if (got < static_cast<int>(wanted)) refuse_stream_error();
-      // Some versions of zlib give what precedes an error first and tell the error at the next
-      // read.
-      if (got <= 0) {
-        check_end();
-        break;
-      }
-      done += got;
-    }
-    return done;
-  }
-
-  void seek(int64_t position) {
-    if (gzseek(stream_.get(), static_cast<z_off_t>(position), SEEK_SET) < 0) refuse_stream_error();
-  }
-
- private:
-  struct Close {
-    void operator()(gzFile stream) const { gzclose_r(stream); }
-  };
-
-  void open() {
     errno = 0;
     stream_.reset(gzopen(file_.string().c_str(), "rb"));
     // zlib leaves errno alone when it is memory that it lacks.
@@ -108,12 +73,33 @@ class Content {
     gzbuffer(stream_.get(), static_cast<unsigned>(kBufferBytes));
   }
 
-  // Some versions of zlib tell only on closing that a gzip stream was cut short.
-  void check_end() {
-    const int code = gzclose_r(stream_.release());
-    check_not_cut_short(code);
-    open();
+  const fs::path& file() const { return file_; }
+
+  // Reads `count` bytes, or fewer at the end of the content, after which nothing may be read. A
+  // gzip stream is at its end only after its checksum, so reading past the payload proves the
+  // payload.
+  int64_t read(void* to, int64_t count) {
+    constexpr int64_t kMostAtOnce = int64_t{1} << 30;  // gzread counts in int
+    int64_t done = 0;
+    while (done < count) {
+      const auto wanted = static_cast<unsigned>(std::min(count - done, kMostAtOnce));
+      const int got = gzread(stream_.get(), static_cast<char*>(to) + done, wanted);
+      if (got < static_cast<int>(wanted)) refuse_stream_error();
+      // Some versions of zlib give what precedes an error first and tell the error at the next
+      // read, and some tell only on closing that a gzip stream was cut short.
+      if (got <= 0) {
+        check_not_cut_short(gzclose_r(stream_.release()));
+        break;
+      }
+      done += got;
+    }
+    return done;
   }
+
+ private:
+  struct Close {
+    void operator()(gzFile stream) const { gzclose_r(stream); }
+  };
 
   void check_not_cut_short(int code) const {
     TORCH_CHECK(code != Z_BUF_ERROR, at_field(file_, "gzip stream"),
@@ -138,7 +124,6 @@ struct Header {
   torch::ScalarType type = c10::kByte;
   std::vector<int64_t> sizes = {};
   int64_t payload_bytes = 0;
-  int64_t header_bytes = 0;
 };
 
 std::string hex(unsigned value) {
@@ -207,20 +192,7 @@ Header read_header(Content& content) {
     header.sizes.push_back(from_big_endian<uint32_t>(dimensions.data() + i * kDimensionBytes));
   }
   header.payload_bytes = payload_bytes(content, header);
-  header.header_bytes = kMagicBytes + rank * kDimensionBytes;
   return header;
-}
-
-// Counts what is left of the content, but not much beyond `limit`: a gzip bomb is not unpacked.
-int64_t count_bytes(Content& content, int64_t limit) {
-  std::vector<char> buffer(kBufferBytes);
-  int64_t total = 0;
-  int64_t got = kBufferBytes;
-  while (got == kBufferBytes && total <= limit) {
-    got = content.read(buffer.data(), kBufferBytes);
-    total += got;
-  }
-  return total;
 }
 
 template <class Word>
@@ -267,17 +239,21 @@ void check_not_negative(const fs::path& file, const torch::Tensor& target) {
 torch::Tensor read_idx(const fs::path& file) {
   Content content(file);
   const Header header = read_header(content);
-  const int64_t found = count_bytes(content, header.payload_bytes);
-  TORCH_CHECK(found == header.payload_bytes, at_field(file, "payload"), "expected ",
-              header.payload_bytes, " bytes for shape ", at::IntArrayRef(header.sizes), " of ",
-              header.type, ", found ",
-              found > header.payload_bytes ? "more" : std::to_string(found));
+  const auto expect = [&](bool fits, const std::string& found) {
+    TORCH_CHECK(fits, at_field(file, "payload"), "expected ", header.payload_bytes,
+                " bytes for shape ", at::IntArrayRef(header.sizes), " of ", header.type, ", found ",
+                found);
+  };
+  // No byte of a gzip stream unpacks to more: a header that claims more takes no memory.
+  constexpr int64_t kMostOfByte = 1032;
+  const auto file_bytes = static_cast<int64_t>(fs::file_size(file));
+  expect(header.payload_bytes / kMostOfByte <= file_bytes, "a file too small to hold them");
 
   torch::Tensor tensor = at::empty(header.sizes, header.type);
-  content.seek(header.header_bytes);
-  const int64_t read = content.read(tensor.mutable_data_ptr(), header.payload_bytes);
-  TORCH_CHECK(read == header.payload_bytes, at_field(file, "payload"), "expected ",
-              header.payload_bytes, " bytes as when it was measured, found ", read);
+  const int64_t found = content.read(tensor.mutable_data_ptr(), header.payload_bytes);
+  expect(found == header.payload_bytes, std::to_string(found));
+  char surplus = 0;
+  expect(content.read(&surplus, 1) == 0, "more");
   to_native_order(tensor);
   return tensor;
 }

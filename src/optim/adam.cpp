@@ -6,6 +6,7 @@
 #include <torch/serialize/archive.h>
 
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "optim/adam_kernels.hpp"
@@ -17,21 +18,8 @@ namespace sconce::optim {
 
 namespace {
 
-using torch::optim::AdamOptions;
-using torch::optim::AdamWOptions;
-
-// Returns whether the weights decay by themselves, which states of older Pythons do not say.
-template <class T>
-bool visit_each(T& options, bool decoupled_weight_decay, StateVisitor& state) {
-  state("lr", options.lr());
-  state("betas", options.betas());
-  state("eps", options.eps());
-  state("weight_decay", options.weight_decay());
-  state("amsgrad", options.amsgrad(), false);
-  state.write_only("capturable", false);
-  state("decoupled_weight_decay", decoupled_weight_decay, false);
-  return decoupled_weight_decay;
-}
+template <class AdamOptions>
+constexpr bool is_adamw = std::is_same_v<AdamOptions, torch::optim::AdamWOptions>;
 
 }  // namespace
 
@@ -140,69 +128,55 @@ std::unique_ptr<torch::optim::OptimizerParamState> AdamBase::make_state(
   return state;
 }
 
-Adam::Adam(const std::vector<torch::optim::OptimizerParamGroup>& param_groups, AdamOptions defaults,
-           ExtraOptions extra)
-    : AdamBase("sconce::optim::Adam", param_groups, std::make_unique<AdamOptions>(defaults),
-               std::move(extra)) {
+template <class AdamOptions>
+AdamOf<AdamOptions>::AdamOf(const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
+                            AdamOptions defaults, ExtraOptions extra)
+    : AdamBase(is_adamw<AdamOptions> ? "sconce::optim::AdamW" : "sconce::optim::Adam", param_groups,
+               std::make_unique<AdamOptions>(defaults), std::move(extra)) {
   check_construction();
 }
 
-Adam::Adam(std::vector<torch::Tensor> params, AdamOptions defaults, ExtraOptions extra)
-    : Adam({torch::optim::OptimizerParamGroup(std::move(params))}, std::move(defaults),
-           std::move(extra)) {}
+template <class AdamOptions>
+AdamOf<AdamOptions>::AdamOf(std::vector<torch::Tensor> params, AdamOptions defaults,
+                            ExtraOptions extra)
+    : AdamOf({torch::optim::OptimizerParamGroup(std::move(params))}, std::move(defaults),
+             std::move(extra)) {}
 
-AdamW::AdamW(const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
-             AdamWOptions defaults, ExtraOptions extra)
-    : AdamBase("sconce::optim::AdamW", param_groups, std::make_unique<AdamWOptions>(defaults),
-               std::move(extra)) {
-  check_construction();
-}
-
-AdamW::AdamW(std::vector<torch::Tensor> params, AdamWOptions defaults, ExtraOptions extra)
-    : AdamW({torch::optim::OptimizerParamGroup(std::move(params))}, std::move(defaults),
-            std::move(extra)) {}
-
-AdamHyperparameters Adam::hyperparameters(const Options& options) const {
+template <class AdamOptions>
+AdamHyperparameters AdamOf<AdamOptions>::hyperparameters(const Options& options) const {
   const auto& o = options_as<const AdamOptions>(options, name());
-  return {o.lr(),  std::get<0>(o.betas()), std::get<1>(o.betas()),
-          o.eps(), o.weight_decay(),       o.amsgrad(),
-          false};
+  const auto [beta1, beta2] = o.betas();
+  return {o.lr(), beta1, beta2, o.eps(), o.weight_decay(), o.amsgrad(), is_adamw<AdamOptions>};
 }
 
-AdamHyperparameters AdamW::hyperparameters(const Options& options) const {
-  const auto& o = options_as<const AdamWOptions>(options, name());
-  return {o.lr(),  std::get<0>(o.betas()), std::get<1>(o.betas()),
-          o.eps(), o.weight_decay(),       o.amsgrad(),
-          true};
+template <class AdamOptions>
+void AdamOf<AdamOptions>::visit_options(Options& options, StateVisitor& state) const {
+  auto& o = options_as<AdamOptions>(options, name());
+  state("lr", o.lr());
+  state("betas", o.betas());
+  state("eps", o.eps());
+  state("weight_decay", o.weight_decay());
+  state("amsgrad", o.amsgrad(), false);
+  state.write_only("capturable", false);
+  bool decoupled = is_adamw<AdamOptions>;  // which states of older Pythons do not say
+  state("decoupled_weight_decay", decoupled, is_adamw<AdamOptions>);
+  TORCH_CHECK_VALUE(is_adamw<AdamOptions> || !decoupled, name(),
+                    "::load_state_dict: expected the state of an Adam, got that of an AdamW");
 }
 
-void Adam::visit_options(Options& options, StateVisitor& state) const {
-  const bool is_adamw = visit_each(options_as<AdamOptions>(options, name()), false, state);
-  TORCH_CHECK_VALUE(!is_adamw, name(), "::load_state_dict: expected the state of an Adam, ",
-                    "got that of an AdamW");
-}
-
-void AdamW::visit_options(Options& options, StateVisitor& state) const {
-  visit_each(options_as<AdamWOptions>(options, name()), true, state);
-}
-
-void Adam::save(torch::serialize::OutputArchive& archive) const {
+template <class AdamOptions>
+void AdamOf<AdamOptions>::save(torch::serialize::OutputArchive& archive) const {
   sync_lr();
   torch::optim::serialize<AdamParamState, AdamOptions>(archive, *this);
 }
 
-void Adam::load(torch::serialize::InputArchive& archive) {
+template <class AdamOptions>
+void AdamOf<AdamOptions>::load(torch::serialize::InputArchive& archive) {
   replace_state([&] { torch::optim::serialize<AdamParamState, AdamOptions>(archive, *this); });
 }
 
-void AdamW::save(torch::serialize::OutputArchive& archive) const {
-  sync_lr();
-  torch::optim::serialize<AdamParamState, AdamWOptions>(archive, *this);
-}
-
-void AdamW::load(torch::serialize::InputArchive& archive) {
-  replace_state([&] { torch::optim::serialize<AdamParamState, AdamWOptions>(archive, *this); });
-}
+template class AdamOf<torch::optim::AdamOptions>;
+template class AdamOf<torch::optim::AdamWOptions>;
 
 void AdamParamState::serialize(torch::serialize::OutputArchive& archive) const {
   archive.write("step", c10::IValue(step.item<int64_t>()));

@@ -38,15 +38,19 @@ static void visit_state(OneCycleLR::Phase& phase, StateVisitor& state) {
 
 namespace {
 
+template <class... Parts>
+void expect(bool fits, const char* who, const Parts&... parts) {
+  TORCH_CHECK_VALUE(fits, "sconce::optim::lr_scheduler::", who, ": expected ", parts...);
+}
+
 // One value for each of the optimizer's groups.
 template <class T>
 std::vector<T> expand(const PerGroup<T>& values, const torch::optim::Optimizer& optimizer,
                       const char* who, const char* what) {
   const size_t groups = optimizer.param_groups().size();
   if (!values.is_list()) return std::vector<T>(groups, values.values().front());
-  TORCH_CHECK_VALUE(values.values().size() == groups, "sconce::optim::lr_scheduler::", who,
-                    ": expected ", what, " to be one or ", groups,
-                    ", as many as param_groups, got ", values.values().size());
+  expect(values.values().size() == groups, who, what, " to be one or ", groups,
+         ", as many as param_groups, got ", values.values().size());
   return values.values();
 }
 
@@ -72,9 +76,7 @@ LambdaLR::LambdaLR(torch::optim::Optimizer& optimizer, const PerGroup<Function>&
     : GroupLRScheduler(optimizer),
       lr_lambdas_(expand(lr_lambda, optimizer, "LambdaLR", "lr_lambdas")) {
   for (const auto& function : lr_lambdas_) {
-    TORCH_CHECK_VALUE(function,
-                      "sconce::optim::lr_scheduler::LambdaLR: expected functions, got an "
-                      "empty std::function");
+    expect(function != nullptr, "LambdaLR", "functions, got an empty std::function");
   }
   start();
 }
@@ -97,9 +99,7 @@ void LambdaLR::visit(StateVisitor& state) {
 
 StepLR::StepLR(torch::optim::Optimizer& optimizer, int64_t step_size, double gamma)
     : GroupLRScheduler(optimizer), step_size_(step_size), gamma_(gamma) {
-  TORCH_CHECK_VALUE(step_size > 0,
-                    "sconce::optim::lr_scheduler::StepLR: expected step_size of at least 1, got ",
-                    step_size);
+  expect(step_size > 0, "StepLR", "step_size of at least 1, got ", step_size);
   start();
 }
 
@@ -153,9 +153,7 @@ void ExponentialLR::visit(StateVisitor& state) {
 CosineAnnealingLR::CosineAnnealingLR(torch::optim::Optimizer& optimizer, int64_t T_max,
                                      double eta_min)
     : GroupLRScheduler(optimizer), T_max_(T_max), eta_min_(eta_min) {
-  TORCH_CHECK_VALUE(
-      T_max > 0,
-      "sconce::optim::lr_scheduler::CosineAnnealingLR: expected T_max of at least 1, got ", T_max);
+  expect(T_max > 0, "CosineAnnealingLR", "T_max of at least 1, got ", T_max);
   start();
 }
 
@@ -185,14 +183,10 @@ void CosineAnnealingLR::visit(StateVisitor& state) {
 
 LinearLR::LinearLR(torch::optim::Optimizer& optimizer, LinearLROptions options)
     : GroupLRScheduler(optimizer), options_(options) {
-  TORCH_CHECK_VALUE(options.start_factor > 0 && options.start_factor <= 1,
-                    "sconce::optim::lr_scheduler::LinearLR: expected start_factor greater than 0 "
-                    "and less or equal to 1, got ",
-                    options.start_factor);
-  TORCH_CHECK_VALUE(options.end_factor >= 0 && options.end_factor <= 1,
-                    "sconce::optim::lr_scheduler::LinearLR: expected end_factor between 0 and 1, "
-                    "got ",
-                    options.end_factor);
+  expect(options.start_factor > 0 && options.start_factor <= 1, "LinearLR",
+         "start_factor greater than 0 and less or equal to 1, got ", options.start_factor);
+  expect(options.end_factor >= 0 && options.end_factor <= 1, "LinearLR",
+         "end_factor between 0 and 1, got ", options.end_factor);
   start();
 }
 
@@ -220,24 +214,20 @@ namespace {
 
 int64_t steps_of(const OneCycleLROptions& options) {
   const auto positive = [](const std::optional<int64_t>& number, const char* name) {
-    TORCH_CHECK_VALUE(*number > 0, "sconce::optim::lr_scheduler::OneCycleLR: expected positive ",
-                      name, ", got ", *number);
+    expect(*number > 0, "OneCycleLR", "positive ", name, ", got ", *number);
     return *number;
   };
   if (options.total_steps) return positive(options.total_steps, "total_steps");
-  TORCH_CHECK_VALUE(options.epochs && options.steps_per_epoch,
-                    "sconce::optim::lr_scheduler::OneCycleLR: expected either total_steps or both "
-                    "epochs and steps_per_epoch, got neither");
+  expect(options.epochs && options.steps_per_epoch, "OneCycleLR",
+         "either total_steps or both epochs and steps_per_epoch, got neither");
   return positive(options.epochs, "epochs") * positive(options.steps_per_epoch, "steps_per_epoch");
 }
 
 std::vector<OneCycleLR::Phase> phases_of(const OneCycleLROptions& options) {
   const auto steps = static_cast<double>(steps_of(options));
   const double pct_start = options.pct_start;
-  TORCH_CHECK_VALUE(pct_start >= 0 && pct_start <= 1,
-                    "sconce::optim::lr_scheduler::OneCycleLR: expected pct_start between 0 and 1, "
-                    "got ",
-                    pct_start);
+  expect(pct_start >= 0 && pct_start <= 1, "OneCycleLR", "pct_start between 0 and 1, got ",
+         pct_start);
   const OneCycleLR::Phase up = {pct_start * steps - 1, "initial_lr", "max_lr", "max_momentum",
                                 "base_momentum"};
   if (!options.three_phase) {
@@ -274,10 +264,8 @@ void OneCycleLR::begin_momenta(const OneCycleLROptions& options) {
       expand(options.base_momentum, optimizer_, "OneCycleLR", "base_momentum");
   const auto max_momenta = expand(options.max_momentum, optimizer_, "OneCycleLR", "max_momentum");
   for (size_t i = 0; i < max_momenta.size(); ++i) {
-    TORCH_CHECK_VALUE(
-        set_momentum(optimizer_.param_groups()[i].options(), max_momenta[i]),
-        "sconce::optim::lr_scheduler::OneCycleLR: expected an optimizer with momentum or betas, "
-        "for cycle_momentum is set");
+    expect(set_momentum(optimizer_.param_groups()[i].options(), max_momenta[i]), "OneCycleLR",
+           "an optimizer with momentum or betas, for cycle_momentum is set");
     groups_->at(i)["max_momentum"] = max_momenta[i];
     groups_->at(i)["base_momentum"] = base_momenta[i];
   }
@@ -289,9 +277,8 @@ double OneCycleLR::anneal(double start, double end, double pct) const {
 }
 
 double OneCycleLR::get_lr(size_t group, double, bool) const {
-  TORCH_CHECK_VALUE(last_epoch_ <= total_steps_,
-                    "sconce::optim::lr_scheduler::OneCycleLR: expected ", total_steps_,
-                    " steps in all, got step ", last_epoch_);
+  expect(last_epoch_ <= total_steps_, "OneCycleLR", total_steps_, " steps in all, got step ",
+         last_epoch_);
   base_lr(group);  // throws for a group that came later
   const auto value = [&](const std::string& name) {
     const auto found = groups_->at(group).find(name);
@@ -307,10 +294,9 @@ double OneCycleLR::get_lr(size_t group, double, bool) const {
   for (; phase != phases_.end() - 1 && step > phase->end_step; ++phase) {
     start_step = phase->end_step;
   }
-  TORCH_CHECK_VALUE(phase->end_step != start_step,
-                    "sconce::optim::lr_scheduler::OneCycleLR: expected phases of some length, but "
-                    "total_steps and pct_start make one of none at step ",
-                    last_epoch_);
+  expect(phase->end_step != start_step, "OneCycleLR",
+         "phases of some length, but total_steps and pct_start make one of none at step ",
+         last_epoch_);
   const double pct = (step - start_step) / (phase->end_step - start_step);
   if (cycle_momentum_) {
     set_momentum(optimizer_.param_groups()[group].options(),
@@ -337,18 +323,17 @@ SequentialLR::SequentialLR(torch::optim::Optimizer& optimizer,
     : LRScheduler(optimizer),
       schedulers_(std::move(schedulers)),
       milestones_(std::move(milestones)) {
-  constexpr const char* who = "sconce::optim::lr_scheduler::SequentialLR: expected ";
-  TORCH_CHECK_VALUE(!schedulers_.empty(), who, "at least one scheduler, got none");
-  TORCH_CHECK_VALUE(milestones_.size() + 1 == schedulers_.size(), who,
-                    "one milestone fewer than schedulers, got ", milestones_.size(), " for ",
-                    schedulers_.size());
-  TORCH_CHECK_VALUE(std::is_sorted(milestones_.begin(), milestones_.end()), who,
-                    "milestones in order, got ", milestones_);
+  constexpr const char* who = "SequentialLR";
+  expect(!schedulers_.empty(), who, "at least one scheduler, got none");
+  expect(milestones_.size() + 1 == schedulers_.size(), who,
+         "one milestone fewer than schedulers, got ", milestones_.size(), " for ",
+         schedulers_.size());
+  expect(std::is_sorted(milestones_.begin(), milestones_.end()), who, "milestones in order, got ",
+         milestones_);
   for (size_t i = 0; i < schedulers_.size(); ++i) {
-    TORCH_CHECK_VALUE(schedulers_[i] != nullptr, who, "schedulers, got a null pointer at index ",
-                      i);
-    TORCH_CHECK_VALUE(&schedulers_[i]->optimizer_ == &optimizer, who,
-                      "all schedulers to belong to the same optimizer, got another's at index ", i);
+    expect(schedulers_[i] != nullptr, who, "schedulers, got a null pointer at index ", i);
+    expect(&schedulers_[i]->optimizer_ == &optimizer, who,
+           "all schedulers to belong to the same optimizer, got another's at index ", i);
   }
   const auto& values = *schedulers_.front()->groups_;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -396,9 +381,7 @@ ReduceLROnPlateau::ReduceLROnPlateau(torch::optim::Optimizer& optimizer,
       options_(options),
       min_lrs_(expand(options.min_lr, optimizer, "ReduceLROnPlateau", "min_lr")),
       best_(worst(options.mode)) {
-  TORCH_CHECK_VALUE(options.factor < 1,
-                    "sconce::optim::lr_scheduler::ReduceLROnPlateau: expected factor below 1, got ",
-                    options.factor);
+  expect(options.factor < 1, "ReduceLROnPlateau", "factor below 1, got ", options.factor);
   if (!options.min_lr.is_list()) default_min_lr_ = min_lrs_.front();
   last_lr_ = current_lrs();
 }

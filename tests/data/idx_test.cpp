@@ -342,7 +342,7 @@ TEST_CASE("read_idx refuses a header that claims 2 to the 62 bytes") {
   const std::string bytes = header(0x08, {kTwoTo31, kTwoTo31}) + "few";
   const std::string message =
       ": payload: expected 4611686018427387904 bytes for shape [2147483648, 2147483648] of Byte, "
-      "found 3";
+      "found a file too small to hold them";
   CHECK(refusal(dir.write("plain", bytes)) == message);
   CHECK(refusal(dir.write("packed", gzip(bytes))) == message);
 }

@@ -11,9 +11,7 @@ namespace sconce::data {
 /// into a contiguous CPU tensor of the file's shape and type: any rank from 0 to 255; uint8, int8,
 /// int16, int32, float32 or float64.
 ///
-/// The content is measured in a first pass, in pieces of 64 KiB, and memory for the tensor is taken
-/// only when it has exactly the length its header says. So a damaged or hostile header costs no
-/// memory; the price is that the file is read, and unpacked, twice.
+/// A header that claims more than a file of that size can hold costs no memory.
 /// Python: `torchvision.datasets.mnist.read_sn3_pascalvincent_tensor(path)`.
 /// @throw c10::Error, naming the file, the field, what was expected and what was found, if `file`
 /// is missing, unreadable or no regular file, if its header is cut short, is not IDX or names a

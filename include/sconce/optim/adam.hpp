@@ -41,7 +41,7 @@ class AdamBase : public Optimizer {
   AdamBase(std::string name, const std::vector<torch::optim::OptimizerParamGroup>& groups,
            std::unique_ptr<torch::optim::OptimizerOptions> defaults, ExtraOptions extra);
 
-  // Called by the constructors of Adam and AdamW, which alone can read their options.
+  // Called by the constructors of AdamOf, which alone can read its options.
   void check_construction();
 
   virtual AdamHyperparameters hyperparameters(const Options& options) const = 0;
@@ -62,20 +62,22 @@ class AdamBase : public Optimizer {
   std::shared_ptr<Plans> plans_;  // owned alone; a shared_ptr needs no complete type here
 };
 
-/// Adam by LibTorch's options and groups and by the kernels that Python has. `torch::save` and
-/// `torch::load` take it; the archives are those of `torch::optim::Adam`.
-/// Python: `torch.optim.Adam`.
-class Adam : public AdamBase {
+/// What Adam is, whose weights decay through the gradient, and AdamW, whose weights decay by
+/// themselves: optimizers by LibTorch's options and groups and by the kernels that Python has.
+/// `torch::save` and `torch::load` take them; the archives are those of `torch::optim::Adam` and
+/// `torch::optim::AdamW`.
+template <class AdamOptions>
+class AdamOf : public AdamBase {
  public:
   /// @throw c10::Error if an option of `defaults` or of a group is not one that Python takes, if
   /// `Kernels::fused` is asked for and a parameter is not dense, of a native floating type, and on
   /// a device that has fused kernels, or if `Kernels::foreach` is asked for with a tensor lr.
-  explicit Adam(const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
-                torch::optim::AdamOptions defaults = {}, ExtraOptions extra = {});
+  explicit AdamOf(const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
+                  AdamOptions defaults = {}, ExtraOptions extra = {});
 
   /// The same with one group of parameters.
-  explicit Adam(std::vector<torch::Tensor> params, torch::optim::AdamOptions defaults = {},
-                ExtraOptions extra = {});
+  explicit AdamOf(std::vector<torch::Tensor> params, AdamOptions defaults = {},
+                  ExtraOptions extra = {});
 
   void save(torch::serialize::OutputArchive& archive) const override;
   void load(torch::serialize::InputArchive& archive) override;
@@ -85,24 +87,19 @@ class Adam : public AdamBase {
   void visit_options(Options& options, StateVisitor& state) const override;
 };
 
-/// Adam whose weights decay by themselves, not through the gradient; the archives are those of
-/// `torch::optim::AdamW`. Python: `torch.optim.AdamW`.
-class AdamW : public AdamBase {
+extern template class AdamOf<torch::optim::AdamOptions>;
+extern template class AdamOf<torch::optim::AdamWOptions>;
+
+/// Python: `torch.optim.Adam`.
+class Adam : public AdamOf<torch::optim::AdamOptions> {
  public:
-  /// @throw c10::Error where `Adam` would.
-  explicit AdamW(const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
-                 torch::optim::AdamWOptions defaults = {}, ExtraOptions extra = {});
+  using AdamOf::AdamOf;
+};
 
-  /// The same with one group of parameters.
-  explicit AdamW(std::vector<torch::Tensor> params, torch::optim::AdamWOptions defaults = {},
-                 ExtraOptions extra = {});
-
-  void save(torch::serialize::OutputArchive& archive) const override;
-  void load(torch::serialize::InputArchive& archive) override;
-
- protected:
-  AdamHyperparameters hyperparameters(const Options& options) const override;
-  void visit_options(Options& options, StateVisitor& state) const override;
+/// Python: `torch.optim.AdamW`.
+class AdamW : public AdamOf<torch::optim::AdamWOptions> {
+ public:
+  using AdamOf::AdamOf;
 };
 
 }  // namespace sconce::optim
