@@ -30,6 +30,16 @@ struct Mine {
   Tensor tensor;
 };
 
+struct OfMembers {
+  Tensor a;
+  std::vector<Tensor> b;
+};
+
+struct WithNumbers {
+  Tensor a;
+  std::pair<Tensor, int> b;
+};
+
 }  // namespace
 
 template <>
@@ -42,6 +52,12 @@ struct sconce::nn::NestedTensors<Mine> {
   }
   static bool alike(const Mine&, const Mine&) { return true; }
 };
+template <>
+struct sconce::nn::NestedTensors<OfMembers>
+    : sconce::nn::TensorMembers<&OfMembers::a, &OfMembers::b> {};
+template <>
+struct sconce::nn::NestedTensors<WithNumbers>
+    : sconce::nn::TensorMembers<&WithNumbers::a, &WithNumbers::b> {};
 
 TEST_CASE("every tensor of a nested value is visited once, in order") {
   const auto value = everything();
@@ -73,6 +89,26 @@ TEST_CASE("a type of a user's own takes part by a specialization") {
   int64_t elements = 0;
   for_each_tensor(value, [&](const Tensor& tensor) { elements += tensor.numel(); });
   CHECK(elements == 5);
+}
+
+TEST_CASE("a class takes part by the names of its members") {
+  const auto t = torch::ones({1});
+  std::vector<OfMembers> value = {{t, {t, t}}, {t, {}}};
+  for_each_tensor(value, [](Tensor& tensor) { tensor = tensor * 2; });
+  int64_t count = 0;
+  for_each_tensor(std::as_const(value), [&](const Tensor& tensor) {
+    CHECK(tensor.item<float>() == 2);
+    ++count;
+  });
+  CHECK(count == 4);
+  STATIC_CHECK(NestedTensors<OfMembers>::any);
+  STATIC_CHECK(NestedTensors<OfMembers>::only);
+  STATIC_CHECK(NestedTensors<WithNumbers>::any);
+  STATIC_CHECK_FALSE(NestedTensors<WithNumbers>::only);
+  using Value = std::vector<OfMembers>;
+  CHECK(NestedTensors<Value>::alike({{t, {t}}}, {{t + 1, {t}}}));
+  CHECK_FALSE(NestedTensors<Value>::alike({{t, {t}}}, {{{}, {t}}}));
+  CHECK_FALSE(NestedTensors<Value>::alike({{t, {t}}}, {{t, {t, t}}}));
 }
 
 TEST_CASE("values are alike with equal lengths, keys and undefined tensors") {

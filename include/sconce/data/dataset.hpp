@@ -20,15 +20,5 @@ struct Dataset {
 }  // namespace sconce::data
 
 template <>
-struct sconce::nn::NestedTensors<sconce::data::Dataset> {
-  static constexpr bool any = true;
-  static constexpr bool only = true;
-  template <class Value, class F>
-  static void for_each(Value& value, const F& f) {
-    f(value.data);
-    f(value.target);
-  }
-  static bool alike(const data::Dataset& a, const data::Dataset& b) {
-    return a.data.defined() == b.data.defined() && a.target.defined() == b.target.defined();
-  }
-};
+struct sconce::nn::NestedTensors<sconce::data::Dataset>
+    : sconce::nn::TensorMembers<&sconce::data::Dataset::data, &sconce::data::Dataset::target> {};

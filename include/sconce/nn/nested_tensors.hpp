@@ -25,10 +25,11 @@ concept ContainerOfTensors = (requires { typename T::value_type; } &&
 /// Where the tensors of a `T` are, for what takes and returns tensors within vectors, tuples,
 /// pairs, maps and optionals, at any depth. Another container of tensors, such as `std::array`,
 /// `std::unordered_map` and `at::TensorList`, does not compile: its tensors would be passed over.
-/// Any other type holds none. A type that is specialized can hold some or, whatever it is, none:
-/// `any` says whether a `T` can hold tensors, `only` whether it holds nothing else besides keys,
-/// `for_each(value, f)` calls `f` with each tensor of a `T&` or `const T&` in a fixed order, and
-/// `alike(a, b)` says whether two have the same lengths, keys and undefined tensors.
+/// Any other type holds none. A type that is specialized, a class by `TensorMembers`, can hold some
+/// or, whatever it is, none: `any` says whether a `T` can hold tensors, `only` whether it holds
+/// nothing else besides keys, `for_each(value, f)` calls `f` with each tensor of a `T&` or `const
+/// T&` in a fixed order, and `alike(a, b)` says whether two have the same lengths, keys and
+/// undefined tensors.
 template <class T>
 struct NestedTensors {
   static_assert(!ContainerOfTensors<T>,
@@ -132,5 +133,31 @@ template <class T, class F>
 void for_each_tensor(T& value, const F& f) {
   NestedTensors<std::remove_const_t<T>>::for_each(value, f);
 }
+
+/// What `NestedTensors` is to say of a class that holds its tensors in these members, and nothing
+/// else:
+///
+///     struct Sentences { torch::Tensor tokens, mask; };
+///     template <>
+///     struct sconce::nn::NestedTensors<Sentences>
+///         : sconce::nn::TensorMembers<&Sentences::tokens, &Sentences::mask> {};
+template <auto... members>
+struct TensorMembers {
+ private:
+  template <class C, class T>
+  static T type_of(T C::*);
+  using Types = std::tuple<decltype(type_of(members))...>;
+
+ public:
+  static constexpr bool any = NestedTensors<Types>::any;
+  static constexpr bool only = NestedTensors<Types>::only;
+  template <class Value, class F>
+  static void for_each(Value& value, const F& f) {
+    (for_each_tensor(value.*members, f), ...);
+  }
+  static constexpr auto alike = [](const auto& a, const auto& b) {
+    return (NestedTensors<decltype(type_of(members))>::alike(a.*members, b.*members) && ...);
+  };
+};
 
 }  // namespace sconce::nn

@@ -25,19 +25,9 @@ struct StepOutput {
 }  // namespace sconce
 
 template <>
-struct sconce::nn::NestedTensors<sconce::StepOutput> {
-  static constexpr bool any = true;
-  static constexpr bool only = true;
-  template <class Value, class F>
-  static void for_each(Value& value, const F& f) {
-    f(value.loss);
-    f(value.output);
-    f(value.target);
-  }
-  static bool alike(const StepOutput& a, const StepOutput& b) {
-    return a.output.defined() == b.output.defined() && a.target.defined() == b.target.defined();
-  }
-};
+struct sconce::nn::NestedTensors<sconce::StepOutput>
+    : sconce::nn::TensorMembers<&sconce::StepOutput::loss, &sconce::StepOutput::output,
+                                &sconce::StepOutput::target> {};
 
 namespace sconce {
 
