@@ -1,4 +1,4 @@
-# Builds the lessons with the oldest supported LibTorch and compares each with its twin there.
+# Builds lessons and examples with the oldest supported LibTorch and compares each with its twin there.
 #   cmake -DSOURCE=... -DSETUP=... -DWORK=... -P oldest_lessons.cmake
 
 function(run)
@@ -15,3 +15,5 @@ load_cache("${WORK}" READ_WITH_PREFIX "" SCONCE_TORCH_CHOSEN)
 cmake_path(SET python NORMALIZE "${SCONCE_TORCH_CHOSEN}/../../../../bin/python")
 run("${python}" "${SOURCE}/tests/apps/compare_lessons.py" twins
     --python "${python}" --bin "${WORK}/bin/lessons")
+run("${python}" "${SOURCE}/tests/apps/compare_examples.py"
+    --python "${python}" --bin "${WORK}/bin/examples")

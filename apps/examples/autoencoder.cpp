@@ -1,0 +1,24 @@
+// An autoencoder of digits: a batch is one tensor, both input and target of the given loss.
+#include <torch/torch.h>
+#include <cstdio>
+#include <sconce/sconce.hpp>
+
+struct Autoencoder : torch::nn::Module {
+  torch::Tensor forward(const torch::Tensor& x) { return decode(torch::relu(encode(x))); }
+  torch::nn::Linear encode = register_module("encode", torch::nn::Linear(64, 16));
+  torch::nn::Linear decode = register_module("decode", torch::nn::Linear(16, 64));
+};
+
+int main() {
+  const auto images = sconce::data::read_idx(SCONCE_DIGITS_DIR "/train-images-idx3-ubyte");
+  const auto batches = (images.flatten(1) / 16.0).split(64);
+  torch::manual_seed(0);
+  Autoencoder model;
+  sconce::optim::Adam adam(model.parameters(), torch::optim::AdamOptions(/*lr=*/0.01));
+  const auto mae = std::make_shared<sconce::metrics::MeanAbsoluteError>();
+  sconce::Trainer trainer(
+      {.max_epochs = 5, .loss = torch::nn::MSELoss(), .metrics = sconce::Metrics{{"mae", mae}}});
+  for (const auto& epoch : trainer.fit(model, adam, {batches}).epochs) {
+    std::printf("epoch %d: loss %.6f, mae %.6f\n", epoch.epoch, epoch.loss, epoch.at("train_mae"));
+  }
+}

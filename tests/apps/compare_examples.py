@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Runs examples and their twins in Python on the CPU, and compares what they print, byte for byte.
+
+Fails where they differ, where one exits with another code than 0, and where an example has more
+lines than an example is to have.
+"""
+import argparse
+import pathlib
+import sys
+
+sys.dont_write_bytecode = True
+import compare_lessons  # noqa: E402
+
+MOST_LINES = 30
+
+
+class Example:
+    """A program and its twin: what the comparison asks of a lesson."""
+
+    processes = 1
+
+    def __init__(self, source):
+        self.name = source.stem
+        self.lines = len(source.read_text().splitlines())
+
+    def command(self, folder):
+        return [str(folder / self.name)]
+
+
+def is_short(example):
+    if example.lines > MOST_LINES:
+        print(f"{example.name}.cpp: expected at most {MOST_LINES} lines, got {example.lines}")
+    return example.lines <= MOST_LINES
+
+
+def prints_the_same(example, arguments):
+    twin = compare_lessons.run_twin(example, arguments, CUDA_VISIBLE_DEVICES="")
+    cpp = compare_lessons.run_lesson(example, arguments, CUDA_VISIBLE_DEVICES="")
+    return compare_lessons.compare(example.name, twin.splitlines(), cpp.splitlines(), ("Python", "C++"))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("names", nargs="*", help="all, if none is named")
+    parser.add_argument("--bin", type=pathlib.Path, required=True, help="where the programs are")
+    parser.add_argument("--python", type=pathlib.Path, required=True, help="of the same LibTorch")
+    parser.add_argument("--examples", type=pathlib.Path, dest="lessons", help="where the twins are",
+                        default=compare_lessons.ROOT / "apps/examples")
+    parser.add_argument("--server", type=pathlib.Path, help="the prefix of python_server.py")
+    parser.set_defaults(how="twins")
+    arguments = parser.parse_intermixed_args()
+    everyone = [Example(source) for source in sorted(arguments.lessons.glob("*.cpp"))]
+    chosen = [example for example in everyone if example.name in (arguments.names or [example.name])]
+    if not chosen:
+        sys.exit(f"no example of these names: {' '.join(arguments.names)}")
+    right = [is_short(example) & prints_the_same(example, arguments) for example in chosen]
+    print(f"{sum(right)} of {len(right)} examples print what they should")
+    return 0 if all(right) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
