@@ -2,6 +2,7 @@
 // Covers: T0.import T0.build T1.build
 // note: T0 imports four frameworks into the same names, and later cells branch on a variable that
 // nothing defines. Here the includes are LibTorch's, sconce's and the standard library's.
+// T0.import
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 
@@ -11,8 +12,10 @@
 using sconce::repr;
 
 int main() {
-  // note: the install line that T0 names here belongs to another framework. LibTorch comes with
-  // the wheel of torch, CUDA's libraries with it; no toolkit is needed.
+  // T0.build, T1.build
+  // note: T1's line to install with, in its PyTorch tab, names a package that does not exist under
+  // that name. LibTorch comes with the wheel of torch, CUDA's libraries with it; no toolkit is
+  // needed.
   const bool is_built = c10::impl::hasDeviceGuardImpl(torch::kCUDA);
   const bool is_available = torch::cuda::is_available();
   std::cout << "built for CUDA: " << repr(is_built) << '\n';

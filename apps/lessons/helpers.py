@@ -1,6 +1,9 @@
 """What the twins share: the Python of sconce's device helpers and of its honest clock."""
+import statistics
+import time
+
 import torch
-from torch.utils.benchmark import Timer
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
 def cpu():
@@ -24,11 +27,45 @@ def try_all_gpus():
 
 
 def synchronize(device):
+    synchronize.count += 1
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
-def median_seconds(work):
-    """Warms up, waits for the device at both ends of a run, and takes the median of the runs."""
-    timer = Timer("work()", globals={"work": work}, num_threads=torch.get_num_threads())
-    return timer.blocked_autorange(min_run_time=0.1).median
+synchronize.count = 0
+
+
+def median_seconds(work, device=None, runs=9):
+    """Calls the work once for warming up; then each run begins and ends with the device idle."""
+    device = device or try_gpu()
+
+    def seconds():
+        synchronize(device)
+        start = time.perf_counter()
+        work()
+        synchronize(device)
+        return time.perf_counter() - start
+
+    work()
+    return statistics.median(seconds() for _ in range(runs))
+
+
+def waits_of(work):
+    """Counts how often the work waits for the device, or would if there were one."""
+    before = synchronize.count
+    work()
+    return synchronize.count - before
+
+
+def calls_of(name, work):
+    """Counts how often the work calls the operator."""
+    class Calls(TorchDispatchMode):
+        count = 0
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.count += func.name().split(".")[0] == name
+            return func(*args, **(kwargs or {}))
+
+    with Calls() as calls:
+        work()
+    return calls.count

@@ -29,7 +29,8 @@ class Stopwatch {
 
 /// Returns the median wall time of `runs` calls of `work`, in seconds, after one call that is not
 /// counted: it pays for memory, threads and the choice of kernels. Each run begins and ends with
-/// the device idle. Python: `torch.utils.benchmark.Timer(...).blocked_autorange().median`.
+/// the device idle. Python: no such function; `torch.utils.benchmark.Timer` waits at both ends of a
+/// block of calls.
 /// @throw c10::Error if `runs` is below 1, or as `synchronize(device)` does; else what `work`
 /// throws.
 double median_seconds(const std::function<void()>& work, torch::Device device = cpu(),
