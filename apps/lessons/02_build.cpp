@@ -1,8 +1,8 @@
 // What LibTorch was built for: with CUDA or without, and whether a GPU can be used here.
 // Covers: T0.import T0.build T1.build
+// T0.import
 // note: T0 imports four frameworks into the same names, and later cells branch on a variable that
 // nothing defines. Here the includes are LibTorch's, sconce's and the standard library's.
-// T0.import
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

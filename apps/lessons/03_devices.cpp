@@ -10,7 +10,8 @@
 
 using sconce::repr;
 
-// T2.3: a device is a name; nobody asks yet whether the machine has it.
+// A device is a name: nobody asks yet whether the machine has it.
+// T2.3
 torch::Device cpu() {
   return torch::Device("cpu");
 }
@@ -36,7 +37,8 @@ std::vector<torch::Device> try_all_gpus() {
   return devices;
 }
 
-// T1.try: this one keeps the promise.
+// This one keeps the promise.
+// T1.try
 std::vector<torch::Device> try_all_gpus_or_cpu() {
   return num_gpus() > 0 ? try_all_gpus() : std::vector<torch::Device>{cpu()};
 }

@@ -54,7 +54,8 @@ int main() {
   if (sconce::num_gpus() > 1) std::cout << "Y + Z = " << repr(result) << '\n';
   std::cout << repr(Y + Z) << '\n';  // T1.YZ, T2.19
 
-  // T1.is, T2.22: what is there already is not copied; `to` returns the same tensor.
+  // T1.is, T2.22
+  // What is there already is not copied: `to` returns the same tensor.
   std::cout << repr(Z.to(try_gpu(1)).is_same(Z)) << '\n';
 
   // note: of tensors on cpu and meta the error's words are not shown, for they differ. Python:

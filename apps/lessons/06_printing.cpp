@@ -52,10 +52,9 @@ int main() {
   std::cout << '\n' << repr(X.cpu().equal(torch::ones({2, 3}))) << '\n';
 
   std::cout << "Beyond the cells:\n";
-  const auto tell = [&](const char* what, const std::function<void()>& work) {
-    std::printf("%s: host reads %d, copies %d, values %lld on %s\n", what,
-                calls_of("aten::_local_scalar_dense", work), calls_of("aten::_to_copy", work),
-                static_cast<long long>(X.numel()), X.device().str().c_str());
+  const auto tell = [](const char* what, const std::function<void()>& work) {
+    std::printf("%s: host reads %d, copies %d\n", what, calls_of("aten::_local_scalar_dense", work),
+                calls_of("aten::_to_copy", work));
   };
   tell("item() of each", [&] {
     for (int i = 0; i < 6; ++i) X[i / 3][i % 3].item<double>();

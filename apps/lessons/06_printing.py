@@ -18,7 +18,7 @@ print("Beyond the cells:")
 
 def tell(what, work):
     reads, copies = calls_of("aten::_local_scalar_dense", work), calls_of("aten::_to_copy", work)
-    print(f"{what}: host reads {reads}, copies {copies}, values {X.numel()} on {X.device}")
+    print(f"{what}: host reads {reads}, copies {copies}")
 
 
 tell("item() of each", lambda: [X[i // 3][i % 3].item() for i in range(6)])

@@ -11,7 +11,8 @@ int main() {
   torch::manual_seed(0);
   auto X = torch::ones({2, 3}, try_gpu());
 
-  // T0.net, T2.44: a lazy layer learns its number of inputs from the first call.
+  // T0.net, T2.44
+  // A lazy layer learns its number of inputs from the first call.
   // note: `net->to(device)` without an assignment moves a module, in Python too; a tensor's `to`
   // returns the copy and leaves the tensor where it is.
   torch::nn::Sequential net(sconce::nn::LazyLinear(1));

@@ -10,14 +10,14 @@
 
 // note: in the book the methods are patched into a class that is there already, which C++ cannot.
 struct Trainer {
-  int max_epochs;
-  double gradient_clip_val;  // note: these cells do not use it
+  int max_epochs_;
+  double gradient_clip_val_;  // note: the book's three methods do not use it; sconce clips.
   std::vector<torch::Device> gpus = {};
 
   // T2.47a
   // note: the book caps num_gpus silently at what is there, and uses the first GPU only.
   explicit Trainer(int max_epochs, int num_gpus = 0, double gradient_clip_val = 0)
-      : max_epochs(max_epochs), gradient_clip_val(gradient_clip_val) {
+      : max_epochs_(max_epochs), gradient_clip_val_(gradient_clip_val) {
     const int count = std::min(num_gpus, sconce::num_gpus());
     for (int i = 0; i < count; ++i) gpus.push_back(sconce::gpu(i));
   }
@@ -63,11 +63,12 @@ int main() {
   std::cout << net->parameters()[0].device() << '\n';
 
   // note: sconce's Trainer has both as plain methods, warns of a GPU that is missing, refuses more
-  // than one until it uses more than one, and clips. The optimizer and the data are arguments of
-  // fit, the rows keep their order, the loss is the cross entropy.
+  // than one until it uses more than one. The optimizer and the data are arguments of fit, the
+  // rows keep their order, the loss is the cross entropy.
   std::cout << "Beyond the cells:\n";
-  sconce::Trainer own(
-      {.max_epochs = 5, .num_gpus = std::min(1, sconce::num_gpus()), .gradient_clip_val = 1});
+  sconce::Trainer own({.max_epochs = trainer.max_epochs_,
+                       .num_gpus = std::min(1, sconce::num_gpus()),
+                       .gradient_clip_val = trainer.gradient_clip_val_});
   const auto own_batch = own.prepare_batch({X, y});
   own.prepare_model(*net);
   std::cout << own_batch.data.device() << ' ' << net->parameters()[0].device() << '\n';

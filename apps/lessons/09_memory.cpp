@@ -20,7 +20,7 @@ std::pair<int64_t, int64_t> memory(torch::Device device) {
 
 // Is told of each block on the device as a profiler of memory is: the bytes, negative when freed.
 struct Blocks : c10::MemoryReportingInfoBase {
-  explicit Blocks(torch::Device device) : device(device) {}
+  explicit Blocks(torch::Device on) : device(on) {}
   bool memoryProfilingEnabled() const override { return true; }
   void reportMemoryUsage(void*, int64_t bytes, size_t, size_t, torch::Device where) override {
     if (where.type() == device.type()) sizes.push_back(bytes);
@@ -68,6 +68,6 @@ int main() {
     std::printf(" %+lld", static_cast<long long>(bytes));
     peak = std::max(peak, in_use += bytes);
   }
-  std::printf("\npeak: %lld bytes, at the end: %lld\n", static_cast<long long>(peak),
-              static_cast<long long>(in_use));
+  std::printf("\nblocks: %zu, peak: %lld bytes, at the end: %lld\n", blocks->sizes.size() / 2,
+              static_cast<long long>(peak), static_cast<long long>(in_use));
 }

@@ -32,4 +32,4 @@ sizes = [event.nbytes() for event in events
 print("Beyond the cells:")
 print(f"blocks taken (+) and freed (-) on {device.type}:", *[f"{size:+}" for size in sizes])
 peak = max(sum(sizes[:count]) for count in range(len(sizes) + 1))
-print(f"peak: {peak} bytes, at the end: {sum(sizes)}")
+print(f"blocks: {len(sizes) // 2}, peak: {peak} bytes, at the end: {sum(sizes)}")

@@ -38,7 +38,8 @@ int main() {
   auto a = torch::randint(10, {1000, 1000}, torch::kFloat).to(device);
   auto b = torch::randint(10, {1000, 1000}, torch::kFloat).to(device);
 
-  // T0.batch, T1.small: a thousand additions of a thousand numbers, or one of a million.
+  // T0.batch, T1.small
+  // A thousand additions of a thousand numbers, or one of a million.
   const auto add = [&] { return a + b; };
   const auto add_rows = [&] {
     std::vector<torch::Tensor> rows(1000);

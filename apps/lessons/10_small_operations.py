@@ -16,7 +16,8 @@ def add_rows():
     return [a[i] + b[i] for i in range(1000)]
 
 
-print(f"equal sums: {torch.stack(add_rows()).equal(add())}, in all {add().double().sum().item()} on {add().device}")
+print(f"equal sums: {torch.stack(add_rows()).equal(add())}, "
+      f"in all {add().double().sum().item()} on {add().device}")
 print(f"additions: {calls_of('aten::add', add_rows)} small, {calls_of('aten::add', add)} large")
 
 
@@ -32,8 +33,10 @@ def copy_rows():
     return [copy(a[i]) for i in range(1000)]
 
 
-print(f"equal copies: {torch.stack(copy_rows()).equal(copy_all())}, in all {copy_all().double().sum().item()}")
-print(f"copies: {calls_of('aten::_to_copy', copy_rows)} small, {calls_of('aten::_to_copy', copy_all)} large")
+print(f"equal copies: {torch.stack(copy_rows()).equal(copy_all())}, "
+      f"in all {copy_all().double().sum().item()}")
+print(f"copies: {calls_of('aten::_to_copy', copy_rows)} small, "
+      f"{calls_of('aten::_to_copy', copy_all)} large")
 
 
 def time():

@@ -36,15 +36,16 @@ int main() {
 
   torch::set_num_threads(1);
   auto with_one = multiply();
-  const double one = sconce::median_seconds(multiply);
+  const double seconds_of_one = sconce::median_seconds(multiply);
   torch::set_num_threads(threads);
   auto with_all = multiply();
-  const double all = sconce::median_seconds(multiply);
+  const double seconds_of_all = sconce::median_seconds(multiply);
 
   const int64_t operations = 2 * x.size(0) * x.size(1) * y.size(1);
   const double rate = static_cast<double>(operations) / 1e9;  // GFLOP, of each product
   std::printf("~ with one thread: %.3f ms, %.1f GFLOP/s; with all: %.3f ms, %.1f GFLOP/s\n",
-              one * 1e3, rate / one, all * 1e3, rate / all);
+              seconds_of_one * 1e3, rate / seconds_of_one, seconds_of_all * 1e3,
+              rate / seconds_of_all);
   if (threads == 1) std::cout << "All are one here: both products were made by the same thread.\n";
   std::cout << "equal products: " << repr(with_one.equal(with_all)) << ", in all "
             << repr(with_all.sum(torch::kDouble).item<double>()) << '\n';

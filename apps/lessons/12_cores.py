@@ -16,15 +16,15 @@ def multiply():
 
 torch.set_num_threads(1)
 with_one = multiply()
-one = median_seconds(multiply, cpu())
+seconds_of_one = median_seconds(multiply, cpu())
 torch.set_num_threads(threads)
 with_all = multiply()
-all_ = median_seconds(multiply, cpu())
+seconds_of_all = median_seconds(multiply, cpu())
 
 operations = 2 * x.size(0) * x.size(1) * y.size(1)
 rate = operations / 1e9
-print(f"~ with one thread: {one * 1e3:.3f} ms, {rate / one:.1f} GFLOP/s; "
-      f"with all: {all_ * 1e3:.3f} ms, {rate / all_:.1f} GFLOP/s")
+print(f"~ with one thread: {seconds_of_one * 1e3:.3f} ms, {rate / seconds_of_one:.1f} GFLOP/s; "
+      f"with all: {seconds_of_all * 1e3:.3f} ms, {rate / seconds_of_all:.1f} GFLOP/s")
 if threads == 1:
     print("All are one here: both products were made by the same thread.")
 print(f"equal products: {with_one.equal(with_all)}, in all {with_all.double().sum().item()}")

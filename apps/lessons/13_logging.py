@@ -40,7 +40,8 @@ copied = log.cpu()
 print(f"copies of the log, from {log.device} to {copied.device}: {copies}")
 
 print("Beyond the cells:")
-print(f"equal logs: {copied.equal(read)}, the last loss below the first: {(copied[99] < copied[0]).item()}")
+print(f"equal logs: {copied.equal(read)}, "
+      f"the last loss below the first: {(copied[99] < copied[0]).item()}")
 with_graph = torch.zeros(100, device=device)
 keep_in(with_graph, lambda loss: loss)()
 print(f"a log keeps the graphs: {log.requires_grad}, without detach() {with_graph.requires_grad}")
