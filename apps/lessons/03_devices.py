@@ -39,8 +39,9 @@ def refuses(name):
 
 
 # T0.cpu-gpu, T1.devices
-print([torch.device("cpu"), torch.device("cuda"), torch.device("cuda:1")])
-print([cpu(), gpu(), gpu(1)])  # T2.3
+cuda = torch.device("cuda")
+print((torch.device("cpu"), cuda, torch.device("cuda:1")))
+print((cpu(), gpu(), gpu(1)))  # T2.3
 print(f"Number of available GPUs: {num_gpus()}")  # T0.num_gpus, T1.count, T2.6
 print(f"First GPU: {try_gpu()}")  # T0.try, T1.try, T2.8
 if try_gpu().type == "cpu":
@@ -56,7 +57,7 @@ print("Beyond the cells:")
 print(cpu(), gpu(), gpu(1))
 print("cuda1 is refused:", refuses("cuda1"))
 print("gpu is refused:", refuses("gpu"))
-print("cuda is cuda:0:", torch.device("cuda") == torch.device("cuda:0"))
+print("cuda is cuda:0:", cuda == gpu(0))
 print("a context manager is a device:", issubclass(torch.cuda.device, torch.device))
 are_equal = (gpu(1) == helpers.gpu(1) and num_gpus() == helpers.num_gpus()
              and try_gpu(10) == helpers.try_gpu(10) and try_gpu() == helpers.try_gpu()

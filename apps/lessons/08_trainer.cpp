@@ -31,7 +31,7 @@ struct Trainer {
 
   // T2.47c
   // note: the cell also sets model.board.xlim. A plain nn.Module has no board, and C++ refuses:
-  // error: 'class torch::nn::SequentialImpl' has no member named 'board'
+  // error: 'class torch::nn::Module' has no member named 'board'
   void prepare_model(torch::nn::Module& model) const {
     if (!gpus.empty()) model.to(gpus[0]);
   }
