@@ -24,7 +24,8 @@ int main() {
   if (!is_built) {
     std::cout << "This is a CPU build: no driver and no GPU will change that.\n";
   } else if (!is_available) {
-    std::cout << "This is a CUDA build on a machine, or in a process, without a usable GPU.\n";
+    std::cout
+        << "This is a CUDA build on a machine, or in a process, without a usable GPU.\n";
   } else {
     std::cout << "This is a CUDA build, and it can use a GPU.\n";
   }

@@ -19,13 +19,15 @@ int main() {
   // says.
   auto X = torch::ones({2, 3}, try_gpu());
   std::cout << "Tensor X created on GPU: " << repr(X) << '\n';
-  if (X.is_cpu()) std::cout << "There is no GPU: X was created on " << X.device() << ".\n";
+  if (X.is_cpu())
+    std::cout << "There is no GPU: X was created on " << X.device() << ".\n";
 
   // T0.Y, T2.12
   // On the second GPU, if there is one.
   auto Y = torch::rand({2, 3}, try_gpu(1));
   std::cout << "Tensor Y created on second GPU: " << repr(Y) << '\n';
-  if (Y.is_cpu()) std::cout << "There is no second GPU: Y was created on " << Y.device() << ".\n";
+  if (Y.is_cpu())
+    std::cout << "There is no second GPU: Y was created on " << Y.device() << ".\n";
 
   // T1.Y
   // note: T0 and T2 draw from [0, 1), T1 from the normal distribution; both are shown.

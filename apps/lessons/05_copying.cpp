@@ -14,7 +14,8 @@ std::string try_to_add(const torch::Tensor& X, const torch::Tensor& Y) {
     std::cout << "The sum works: both tensors are in " << X.device() << '\n';
     return "";
   } catch (const c10::Error& error) {
-    std::cout << "Tensor in " << X.device() << " cannot add with tensor in " << Y.device() << '\n';
+    std::cout << "Tensor in " << X.device() << " cannot add with tensor in " << Y.device()
+              << '\n';
     const std::string message = error.what_without_backtrace();
     return message.substr(0, message.find('\n')) + '\n';
   }

@@ -24,8 +24,10 @@ int calls_of(std::string_view name, const std::function<void()>& work) {
   counted = name;
   calls = 0;
   const bool is_operator = name.starts_with("aten::");
-  const auto scope = is_operator ? at::RecordScope::FUNCTION : at::RecordScope::USER_SCOPE;
-  const auto handle = at::addGlobalCallback(at::RecordFunctionCallback(count_call).scopes({scope}));
+  const auto scope =
+      is_operator ? at::RecordScope::FUNCTION : at::RecordScope::USER_SCOPE;
+  const auto handle =
+      at::addGlobalCallback(at::RecordFunctionCallback(count_call).scopes({scope}));
   work();
   at::removeCallback(handle);
   return calls;
@@ -53,7 +55,8 @@ int main() {
 
   std::cout << "Beyond the cells:\n";
   const auto tell = [](const char* what, const std::function<void()>& work) {
-    std::printf("%s: host reads %d, copies %d\n", what, calls_of("aten::_local_scalar_dense", work),
+    std::printf("%s: host reads %d, copies %d\n", what,
+                calls_of("aten::_local_scalar_dense", work),
                 calls_of("aten::_to_copy", work));
   };
   tell("item() of each", [&] {
@@ -62,11 +65,12 @@ int main() {
   tell("tolist()", [&] { tolist(X); });
   tell("cpu()", [&] { X.cpu(); });
   const auto time = [&] {
-    std::printf("~ print(X) %.1f us, print(X.cpu()) %.1f us, item() %.1f us, cpu() %.1f us\n",
-                median_seconds([&] { repr(X); }, device) * 1e6,
-                median_seconds([&] { repr(X.cpu()); }, device) * 1e6,
-                median_seconds([&] { X[0][0].item<double>(); }, device) * 1e6,
-                median_seconds([&] { X.cpu(); }, device) * 1e6);
+    std::printf(
+        "~ print(X) %.1f us, print(X.cpu()) %.1f us, item() %.1f us, cpu() %.1f us\n",
+        median_seconds([&] { repr(X); }, device) * 1e6,
+        median_seconds([&] { repr(X.cpu()); }, device) * 1e6,
+        median_seconds([&] { X[0][0].item<double>(); }, device) * 1e6,
+        median_seconds([&] { X.cpu(); }, device) * 1e6);
   };
   std::printf("waits of the clock: %d\n", calls_of("sconce::synchronize", time));
 }

@@ -38,7 +38,9 @@ int main() {
 
   // The lazy layer has the real number now, and the name Linear.
   std::cout << "Beyond the cells:\n" << repr(lazy) << '\n';
-  for (const auto& parameter : net->parameters()) std::cout << repr(parameter.sizes()) << '\n';
+  for (const auto& parameter : net->parameters())
+    std::cout << repr(parameter.sizes()) << '\n';
   std::cout << "two equal rows: " << repr(output[0].equal(output[1])) << '\n';
-  std::cout << "the same numbers, lazy or not: " << repr(output.equal(net->forward(X))) << '\n';
+  std::cout << "the same numbers, lazy or not: " << repr(output.equal(net->forward(X)))
+            << '\n';
 }

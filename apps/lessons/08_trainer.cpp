@@ -11,7 +11,8 @@
 // note: in the book the methods are patched into a class that is there already, which C++ cannot.
 struct Trainer {
   int max_epochs_;
-  double gradient_clip_val_;  // note: the book's three methods do not use it; sconce clips.
+  double
+      gradient_clip_val_;  // note: the book's three methods do not use it; sconce clips.
   std::vector<torch::Device> gpus = {};
 
   // T2.47a
@@ -58,7 +59,8 @@ int main() {
   std::cout << "GPUs of 10: " << trainer.gpus.size() << '\n';
   const auto batch = trainer.prepare_batch({X, y});
   std::cout << batch[0].device() << ' ' << batch[1].device() << '\n';
-  std::cout << "the model has a board: " << sconce::repr(has_board<decltype(*net)>) << '\n';
+  std::cout << "the model has a board: " << sconce::repr(has_board<decltype(*net)>)
+            << '\n';
   trainer.prepare_model(*net);
   std::cout << net->parameters()[0].device() << '\n';
 
@@ -73,7 +75,8 @@ int main() {
   own.prepare_model(*net);
   std::cout << own_batch.data.device() << ' ' << net->parameters()[0].device() << '\n';
   torch::optim::SGD sgd(net->parameters(), 0.5);
-  const auto result = own.fit(net, sgd, {sconce::data::Batches({X, y}, {.batch_size = 32})});
+  const auto result =
+      own.fit(net, sgd, {sconce::data::Batches({X, y}, {.batch_size = 32})});
   for (const auto& epoch : result.epochs) {
     std::printf("epoch %d: loss %.4f\n", epoch.epoch, epoch.loss);
   }

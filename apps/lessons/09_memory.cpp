@@ -18,11 +18,12 @@ std::pair<int64_t, int64_t> memory(torch::Device device) {
   return {stats.allocated_bytes[0].current, stats.reserved_bytes[0].current};
 }
 
-// Is told of each block on the device as a profiler of memory is: the bytes, negative when freed.
+// Is told of each block on the device, as a profiler is: its bytes, negative when freed.
 struct Blocks : c10::MemoryReportingInfoBase {
   explicit Blocks(torch::Device on) : device(on) {}
   bool memoryProfilingEnabled() const override { return true; }
-  void reportMemoryUsage(void*, int64_t bytes, size_t, size_t, torch::Device where) override {
+  void reportMemoryUsage(void*, int64_t bytes, size_t, size_t,
+                         torch::Device where) override {
     if (where.type() == device.type()) sizes.push_back(bytes);
   }
   torch::Device device;
@@ -62,12 +63,14 @@ int main() {
 
   // note: the figures above know the GPU only. What a profiler of memory is told is counted on the
   // CPU too, where a block has the size of its tensor; the GPU's are rounded up to 512 bytes.
-  std::cout << "Beyond the cells:\nblocks taken (+) and freed (-) on " << device.type() << ":";
+  std::cout << "Beyond the cells:\nblocks taken (+) and freed (-) on " << device.type()
+            << ":";
   int64_t in_use = 0, peak = 0;
   for (const int64_t bytes : blocks->sizes) {
     std::printf(" %+lld", static_cast<long long>(bytes));
     peak = std::max(peak, in_use += bytes);
   }
-  std::printf("\nblocks: %zu, peak: %lld bytes, at the end: %lld\n", blocks->sizes.size() / 2,
-              static_cast<long long>(peak), static_cast<long long>(in_use));
+  std::printf("\nblocks: %zu, peak: %lld bytes, at the end: %lld\n",
+              blocks->sizes.size() / 2, static_cast<long long>(peak),
+              static_cast<long long>(in_use));
 }

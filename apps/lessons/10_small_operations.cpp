@@ -24,8 +24,10 @@ int calls_of(std::string_view name, const std::function<void()>& work) {
   counted = name;
   calls = 0;
   const bool is_operator = name.starts_with("aten::");
-  const auto scope = is_operator ? at::RecordScope::FUNCTION : at::RecordScope::USER_SCOPE;
-  const auto handle = at::addGlobalCallback(at::RecordFunctionCallback(count_call).scopes({scope}));
+  const auto scope =
+      is_operator ? at::RecordScope::FUNCTION : at::RecordScope::USER_SCOPE;
+  const auto handle =
+      at::addGlobalCallback(at::RecordFunctionCallback(count_call).scopes({scope}));
   work();
   at::removeCallback(handle);
   return calls;
@@ -46,8 +48,9 @@ int main() {
     for (int i = 0; i < 1000; ++i) rows[i] = a[i] + b[i];
     return rows;
   };
-  std::cout << "equal sums: " << repr(torch::stack(add_rows()).equal(add())) << ", in all "
-            << repr(add().sum(torch::kDouble).item<double>()) << " on " << add().device() << '\n';
+  std::cout << "equal sums: " << repr(torch::stack(add_rows()).equal(add()))
+            << ", in all " << repr(add().sum(torch::kDouble).item<double>()) << " on "
+            << add().device() << '\n';
   std::printf("additions: %d small, %d large\n", calls_of("aten::add", add_rows),
               calls_of("aten::add", add));
 
@@ -61,16 +64,18 @@ int main() {
     for (int i = 0; i < 1000; ++i) rows[i] = copy(a[i]);
     return rows;
   };
-  std::cout << "equal copies: " << repr(torch::stack(copy_rows()).equal(copy_all())) << ", in all "
-            << repr(copy_all().sum(torch::kDouble).item<double>()) << '\n';
+  std::cout << "equal copies: " << repr(torch::stack(copy_rows()).equal(copy_all()))
+            << ", in all " << repr(copy_all().sum(torch::kDouble).item<double>()) << '\n';
   std::printf("copies: %d small, %d large\n", calls_of("aten::_to_copy", copy_rows),
               calls_of("aten::_to_copy", copy_all));
 
   const auto time = [&] {
     std::printf("~ additions: 1000 small %.3f ms, one large %.3f ms; ",
-                median_seconds(add_rows, device) * 1e3, median_seconds(add, device) * 1e3);
+                median_seconds(add_rows, device) * 1e3,
+                median_seconds(add, device) * 1e3);
     std::printf("copies: 1000 small %.3f ms, one large %.3f ms\n",
-                median_seconds(copy_rows, device) * 1e3, median_seconds(copy_all, device) * 1e3);
+                median_seconds(copy_rows, device) * 1e3,
+                median_seconds(copy_all, device) * 1e3);
   };
   std::printf("waits of the clock: %d\n", calls_of("sconce::synchronize", time));
 }

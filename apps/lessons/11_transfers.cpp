@@ -11,7 +11,7 @@ using sconce::median_seconds, sconce::repr;
 
 int waits = 0;
 
-// A profile shows each wait by this name; on the CPU, where nothing is queued, it takes no time.
+// A profile shows each wait by this name; on the CPU, with nothing queued, it takes no time.
 std::unique_ptr<at::ObserverContext> count_wait(const at::RecordFunction& call) {
   if (std::string_view(call.name()) == "sconce::synchronize") ++waits;
   return nullptr;
@@ -34,8 +34,8 @@ int main() {
   // Whole numbers, so that the product's sum is exact in any order.
   const auto multiply = [&] { return torch::matmul(on_device, on_device.t()); };
   auto product = multiply();
-  std::cout << "product: " << repr(product.sizes()) << " on " << product.device() << ", in all "
-            << repr(product.sum(torch::kDouble).item<double>()) << '\n';
+  std::cout << "product: " << repr(product.sizes()) << " on " << product.device()
+            << ", in all " << repr(product.sum(torch::kDouble).item<double>()) << '\n';
 
   at::addGlobalCallback(
       at::RecordFunctionCallback(count_wait).scopes({at::RecordScope::USER_SCOPE}));
@@ -51,10 +51,12 @@ int main() {
     copy(on_device, torch::kCPU);
     sconce::synchronize(device);
   });
-  std::printf("~ to the device %.2f GB/s, back to the CPU %.2f GB/s, the product %.3f ms\n", there,
-              back, median_seconds(multiply, device) * 1e3);
+  std::printf(
+      "~ to the device %.2f GB/s, back to the CPU %.2f GB/s, the product %.3f ms\n",
+      there, back, median_seconds(multiply, device) * 1e3);
   if (device.is_cpu()) {
-    std::cout << "Without a GPU nothing is transferred: these are copies within the memory.\n";
+    std::cout
+        << "Without a GPU nothing is transferred: these are copies within the memory.\n";
   } else {
     auto pinned = x.pin_memory();
     const double from_pinned = gigabytes([&] { copy(pinned, device); });

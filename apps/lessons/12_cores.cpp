@@ -24,9 +24,9 @@ int main() {
   const int threads = torch::get_num_threads();
   std::printf("threads: %d\n", threads);
 
-  // The number is set for the operators of this thread; where products are small, a second thread
-  // can cost more than it brings, and where another program runs beside, too. The numbers are
-  // whole, so that each product is exact, however its sums are shared out.
+  // The number is set for the operators of this thread; where products are small, a second
+  // thread can cost more than it brings, and where another program runs beside, too. The
+  // matrices hold whole numbers, so that each product is exact, however its sums are shared.
   torch::manual_seed(0);
   auto x = torch::randint(2, {1000, 800}, torch::kFloat);
   auto y = torch::randint(2, {800, 1000}, torch::kFloat);
@@ -43,10 +43,12 @@ int main() {
 
   const int64_t operations = 2 * x.size(0) * x.size(1) * y.size(1);
   const double rate = static_cast<double>(operations) / 1e9;  // GFLOP, of each product
-  std::printf("~ with one thread: %.3f ms, %.1f GFLOP/s; with all: %.3f ms, %.1f GFLOP/s\n",
-              seconds_of_one * 1e3, rate / seconds_of_one, seconds_of_all * 1e3,
-              rate / seconds_of_all);
-  if (threads == 1) std::cout << "All are one here: both products were made by the same thread.\n";
+  std::printf(
+      "~ with one thread: %.3f ms, %.1f GFLOP/s; with all: %.3f ms, %.1f GFLOP/s\n",
+      seconds_of_one * 1e3, rate / seconds_of_one, seconds_of_all * 1e3,
+      rate / seconds_of_all);
+  if (threads == 1)
+    std::cout << "All are one here: both products were made by the same thread.\n";
   std::cout << "equal products: " << repr(with_one.equal(with_all)) << ", in all "
             << repr(with_all.sum(torch::kDouble).item<double>()) << '\n';
   std::cout << "floating-point operations of each: " << operations << '\n';

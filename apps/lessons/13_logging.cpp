@@ -28,7 +28,8 @@ int calls_of(std::string_view name, const std::function<void()>& work) {
 }
 
 // Makes 100 steps of a linear regression; log_loss(i, loss) keeps the loss of step i.
-void train(torch::Device device, const std::function<void(int, const torch::Tensor&)>& log_loss) {
+void train(torch::Device device,
+           const std::function<void(int, const torch::Tensor&)>& log_loss) {
   torch::manual_seed(0);
   auto X = torch::randn({64, 3}, device);
   auto y = X.sum(1, /*keepdim=*/true);
@@ -47,13 +48,15 @@ void train(torch::Device device, const std::function<void(int, const torch::Tens
 int main() {
   const auto device = sconce::try_gpu();
   const char* read_of_one = "aten::_local_scalar_dense";  // what item() calls
-  const char* copy_elsewhere = "aten::_to_copy";          // what cpu() calls, where it has to copy
+  const char* copy_elsewhere =
+      "aten::_to_copy";  // what cpu() calls, where it has to copy
 
   // T1.log
   // note: a read does not stall all GPUs, as the text has it: the host waits for one stream.
   auto read = torch::zeros({100});
   const auto read_losses = [&] {
-    train(device, [&](int i, const torch::Tensor& loss) { read[i] = loss.item<float>(); });
+    train(device,
+          [&](int i, const torch::Tensor& loss) { read[i] = loss.item<float>(); });
   };
   std::cout << "host reads with item(): " << calls_of(read_of_one, read_losses) << '\n';
 
@@ -62,19 +65,19 @@ int main() {
   const auto keep_losses = [&] {
     train(device, [&](int i, const torch::Tensor& loss) { log[i] = loss.detach(); });
   };
-  std::cout << "host reads with a log on the device: " << calls_of(read_of_one, keep_losses)
-            << '\n';
+  std::cout << "host reads with a log on the device: "
+            << calls_of(read_of_one, keep_losses) << '\n';
   torch::Tensor copied;
   const int copies = calls_of(copy_elsewhere, [&] { copied = log.cpu(); });
-  std::cout << "copies of the log, from " << log.device() << " to " << copied.device() << ": "
-            << copies << '\n';
+  std::cout << "copies of the log, from " << log.device() << " to " << copied.device()
+            << ": " << copies << '\n';
 
   std::cout << "Beyond the cells:\n";
   std::cout << "equal logs: " << repr(copied.equal(read))
-            << ", the last loss below the first: " << repr((copied[99] < copied[0]).item<bool>())
-            << '\n';
+            << ", the last loss below the first: "
+            << repr((copied[99] < copied[0]).item<bool>()) << '\n';
   auto with_graph = torch::zeros({100}, device);
   train(device, [&](int i, const torch::Tensor& loss) { with_graph[i] = loss; });
-  std::cout << "a log keeps the graphs: " << repr(log.requires_grad()) << ", without detach() "
-            << repr(with_graph.requires_grad()) << '\n';
+  std::cout << "a log keeps the graphs: " << repr(log.requires_grad())
+            << ", without detach() " << repr(with_graph.requires_grad()) << '\n';
 }

@@ -1,9 +1,10 @@
 """What the twins share: the Python of sconce's device helpers and of its honest clock."""
-import statistics
 import time
+from statistics import median
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
 
 
 def cpu():
@@ -35,23 +36,37 @@ def synchronize(device):
 synchronize.count = 0
 
 
+class Stopwatch:
+    def __init__(self, device=cpu()):
+        self.device = device
+        synchronize(device)
+        self.start = time.perf_counter()
+
+    def seconds(self):
+        synchronize(self.device)
+        return time.perf_counter() - self.start
+
+
 def median_seconds(work, device=None, runs=9):
-    """Calls the work once for warming up; then each run begins and ends with the device idle."""
-    device = device or try_gpu()
-
-    def seconds():
-        synchronize(device)
-        start = time.perf_counter()
-        work()
-        synchronize(device)
-        return time.perf_counter() - start
-
+    """Waits for the device (the first, if none is named) before and after each call but the first."""
     work()
-    return statistics.median(seconds() for _ in range(runs))
+    seconds = []
+    for _ in range(runs):
+        stopwatch = Stopwatch(device or try_gpu())
+        work()
+        seconds.append(stopwatch.seconds())
+    return median(seconds)
+
+
+def count_flops(work):
+    """Returns what the work returns, and the floating-point operations of its products."""
+    with FlopCounterMode(display=False) as counter:
+        result = work()
+    return result, counter.get_total_flops()
 
 
 def waits_of(work):
-    """Counts how often the work waits for the device, or would if there were one."""
+    """Counts how often the work waits for the device, the CPU among them."""
     before = synchronize.count
     work()
     return synchronize.count - before
