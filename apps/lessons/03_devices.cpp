@@ -55,18 +55,17 @@ int main() {
   std::cout << '(' << joined({torch::Device("cpu"), cuda, torch::Device("cuda:1")})
             << ")\n";
   std::cout << '(' << joined({cpu(), gpu(), gpu(1)}) << ")\n";  // T2.3
-  std::cout << "Number of available GPUs: " << num_gpus()
-            << '\n';                                // T0.num_gpus, T1.count, T2.6
-  std::cout << "First GPU: " << try_gpu() << '\n';  // T0.try, T1.try, T2.8
+  // T0.num_gpus, T1.count, T2.6
+  std::cout << "Number of available GPUs: " << num_gpus() << '\n';
+  // T0.try, T2.8
+  std::cout << "First GPU: " << try_gpu() << '\n';
   if (try_gpu().is_cpu()) std::cout << "That is no GPU: there is none.\n";
   std::cout << "Tenth GPU (falls back to CPU): " << try_gpu(10) << '\n';
-  std::cout << "Index " << int{gpu(10).index()}
-            << " is the eleventh GPU, not the tenth.\n";
+  std::cout << "Index " << int{gpu(10).index()} << " is the eleventh GPU.\n";
   std::cout << "All GPUs: [" << joined(try_all_gpus()) << "]\n";
-  if (try_all_gpus().empty())
-    std::cout << "That is no device at all, where a CPU was promised.\n";
-  std::cout << "All GPUs, or the CPU: [" << joined(try_all_gpus_or_cpu())
-            << "]\n";  // T1.try
+  if (try_all_gpus().empty()) std::cout << "No device, where the CPU was promised.\n";
+  // T1.try
+  std::cout << "All GPUs, or the CPU: [" << joined(try_all_gpus_or_cpu()) << "]\n";
 
   // note: T1's text writes f'cuda{i}' without the colon, and calls gpu:0 equivalent to gpu: both
   // names are refused. cuda without a number is whichever GPU is current, so it is not cuda:0. And

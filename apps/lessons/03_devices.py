@@ -34,16 +34,19 @@ def try_all_gpus_or_cpu():
 cuda = torch.device("cuda")
 print((torch.device("cpu"), cuda, torch.device("cuda:1")))
 print((cpu(), gpu(), gpu(1)))  # T2.3
-print(f"Number of available GPUs: {num_gpus()}")  # T0.num_gpus, T1.count, T2.6
-print(f"First GPU: {try_gpu()}")  # T0.try, T1.try, T2.8
+# T0.num_gpus, T1.count, T2.6
+print(f"Number of available GPUs: {num_gpus()}")
+# T0.try, T2.8
+print(f"First GPU: {try_gpu()}")
 if try_gpu().type == "cpu":
     print("That is no GPU: there is none.")
 print(f"Tenth GPU (falls back to CPU): {try_gpu(10)}")
-print(f"Index {gpu(10).index} is the eleventh GPU, not the tenth.")
+print(f"Index {gpu(10).index} is the eleventh GPU.")
 print(f"All GPUs: {try_all_gpus()}")
 if not try_all_gpus():
-    print("That is no device at all, where a CPU was promised.")
-print(f"All GPUs, or the CPU: {try_all_gpus_or_cpu()}")  # T1.try
+    print("No device, where the CPU was promised.")
+# T1.try
+print(f"All GPUs, or the CPU: {try_all_gpus_or_cpu()}")
 
 print("Beyond the cells:")
 print(cpu(), gpu(), gpu(1))

@@ -11,7 +11,7 @@ using sconce::median_seconds, sconce::repr;
 
 int waits = 0;
 
-// A profile shows each wait by this name; on the CPU, with nothing queued, it takes no time.
+// A profile shows each wait by this name; the CPU's take no time.
 std::unique_ptr<at::ObserverContext> count_wait(const at::RecordFunction& call) {
   if (std::string_view(call.name()) == "sconce::synchronize") ++waits;
   return nullptr;

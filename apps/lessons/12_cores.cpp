@@ -24,9 +24,9 @@ int main() {
   const int threads = torch::get_num_threads();
   std::printf("threads: %d\n", threads);
 
-  // The number is set for the operators of this thread; where products are small, a second
-  // thread can cost more than it brings, and where another program runs beside, too. The
-  // matrices hold whole numbers, so that each product is exact, however its sums are shared.
+  // The number is set for the operators of this thread. A second thread can cost more
+  // than it brings: where products are small, or another program runs beside. The numbers
+  // are whole, so that each product is exact, however its sums are shared out.
   torch::manual_seed(0);
   auto x = torch::randint(2, {1000, 800}, torch::kFloat);
   auto y = torch::randint(2, {800, 1000}, torch::kFloat);
