@@ -1,6 +1,9 @@
 """What the twins share: the Python of sconce's device helpers and of its honest clock."""
+import time
+from statistics import median
+
 import torch
-from torch.utils.benchmark import Timer
+from torch.utils.flop_counter import FlopCounterMode
 
 
 def cpu():
@@ -28,7 +31,30 @@ def synchronize(device):
         torch.cuda.synchronize(device)
 
 
-def median_seconds(work):
-    """Warms up, waits for the device at both ends of a run, and takes the median of the runs."""
-    timer = Timer("work()", globals={"work": work}, num_threads=torch.get_num_threads())
-    return timer.blocked_autorange(min_run_time=0.1).median
+class Stopwatch:
+    def __init__(self, device=cpu()):
+        self.device = device
+        synchronize(device)
+        self.start = time.perf_counter()
+
+    def seconds(self):
+        synchronize(self.device)
+        return time.perf_counter() - self.start
+
+
+def median_seconds(work, device=None, runs=9):
+    """Waits for the device (the first, if none is named) before and after each call but the first."""
+    work()
+    seconds = []
+    for _ in range(runs):
+        stopwatch = Stopwatch(device or try_gpu())
+        work()
+        seconds.append(stopwatch.seconds())
+    return median(seconds)
+
+
+def count_flops(work):
+    """Returns what the work returns, and the floating-point operations of its products."""
+    with FlopCounterMode(display=False) as counter:
+        result = work()
+    return result, counter.get_total_flops()
