@@ -18,8 +18,7 @@ double seconds_since(clock_type::time_point start) {
 // Waits for the device and counts that it did: on the CPU too, where nothing is queued.
 int waits = 0;
 void wait(torch::Device device) {
-  sconce::synchronize(device);
-  ++waits;
+  sconce::synchronize(device), ++waits;
 }
 
 // Adds up the floating-point operations of the products that run.
