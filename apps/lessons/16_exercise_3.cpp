@@ -22,6 +22,7 @@ int main() {
   torch::manual_seed(0);
   auto a = torch::rand({1000, 100, 100}, device), b = torch::rand({1000, 100, 100}, device);
 
+  // T0.E3, T1.E3
   const auto one_by_one = [&] {
     auto log = torch::zeros({1000});
     for (int i = 0; i < 1000; ++i) log[i] = torch::matmul(a[i], b[i]).norm().item<float>();
@@ -55,4 +56,6 @@ int main() {
   // is transferred and nobody waits.
   if (device.is_cpu())
     std::cout << "Without a GPU nothing is transferred: there keeping the log saves nothing.\n";
+  std::cout << "Each value read makes the host wait before it asks for the next product; a log on "
+               "the device is read once.\n";
 }
