@@ -52,5 +52,5 @@ print(f"~ kept on the device: {fast * 1e3:.2f} ms, ratio {slow / fast:.2f}")
 print(f"~ batched: {median_seconds(batched, device, 3) * 1e3:.2f} ms")
 if device.type == "cpu":
     print("Without a GPU nothing is transferred: there keeping the log saves nothing.")
-print("Each value read makes the host wait before it asks for the next product; a log on the device "
-      "is read once.")
+print("Each value read makes the host wait before it asks for the next product; a log on the "
+      "device is read once.")

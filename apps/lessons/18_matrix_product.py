@@ -30,4 +30,5 @@ for precision in ["highest", "high"]:
     print("  allclose:", torch.allclose(z_cpu, other))
     print(f"  largest difference: {(z_cpu - other).abs().max().item():.1e}")
     for atol in [1e-3, tf32]:
-        print(f"  allclose with atol {atol:.3f}:", torch.allclose(z_cpu, other, rtol=1e-5, atol=atol))
+        close = torch.allclose(z_cpu, other, rtol=1e-5, atol=atol)
+        print(f"  allclose with atol {atol:.3f}:", close)

@@ -38,9 +38,10 @@ int main() {
 
   // A number in a tensor of no dimensions is added from anywhere; other tensors are not.
   std::cout << repr((tensor1 + torch::tensor(3.f))[0]) << '\n';
-  // note: without a GPU nothing can be left behind; a meta tensor, which has no data, stands for it.
-  // Its error reads "Expected all tensors to be on the same device, but found at least two devices,
-  // meta and cpu!" in C++ and "Tensor on device meta is not on the expected device cpu!" in Python.
+  // note: without a GPU nothing can be left behind; a meta tensor, which has no data, stands for
+  // it. Its error reads "Expected all tensors to be on the same device, but found at least two
+  // devices, meta and cpu!" in C++ and "Tensor on device meta is not on the expected device cpu!"
+  // in Python.
   auto left_behind = torch::ones({5, 5}, device.is_cpu() ? torch::kMeta : torch::kCPU);
   try {
     tensor1 + left_behind;
