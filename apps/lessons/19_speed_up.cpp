@@ -30,8 +30,8 @@ std::unique_ptr<at::ObserverContext> count_flops(const at::RecordFunction& call)
 }
 
 // The median of three products after a warm-up, each waited for, and each the cell's.
-double median_of_products(const char* name, const torch::Tensor& x, const torch::Tensor& y,
-                          const torch::Tensor& of_cell) {
+double measure(const char* name, const torch::Tensor& x, const torch::Tensor& y,
+               const torch::Tensor& of_cell) {
   waits = flops = 0;
   const auto handle =
       at::addGlobalCallback(at::RecordFunctionCallback(count_flops).needsInputs(true));
@@ -84,8 +84,7 @@ int main() {
     std::printf("GPU not available, computations performed on CPU only.\n");
   }
   std::printf("Beyond the cells:\nwaits in the cell: %d\n", waits);
-  const double cpu = median_of_products("CPU", x, y, z_cpu);
+  const double cpu = measure("CPU", x, y, z_cpu);
   if (z_gpu.defined())
-    std::printf("~ the honest speed-up: %.2f\n",
-                cpu / median_of_products("GPU", x_gpu, y_gpu, z_gpu));
+    std::printf("~ the honest speed-up: %.2f\n", cpu / measure("GPU", x_gpu, y_gpu, z_gpu));
 }

@@ -10,7 +10,7 @@ def wait(device):
     wait.count += 1
 
 
-def median_of_products(name, x, y, of_cell):
+def measure(name, x, y, of_cell):
     wait.count = 0
     z, flops = count_flops(lambda: torch.matmul(x, y))
     wait(x.device)
@@ -55,7 +55,7 @@ else:
     print("GPU not available, computations performed on CPU only.")
 print("Beyond the cells:")
 print("waits in the cell:", wait.count)
-cpu = median_of_products("CPU", x, y, z_cpu)
+cpu = measure("CPU", x, y, z_cpu)
 if torch.cuda.is_available():
-    gpu = median_of_products("GPU", x_gpu, y_gpu, z_gpu)
+    gpu = measure("GPU", x_gpu, y_gpu, z_gpu)
     print(f"~ the honest speed-up: {cpu / gpu:.2f}")
