@@ -42,7 +42,6 @@ int main() {
   torch::Tensor loaded;
   torch::load(loaded, file, torch::kCPU);
   std::cout << repr(loaded) << '\n';
-  std::cout
-      << "Reading copies a parameter to the CPU; writing, without a gradient, leaves it where "
-         "it is.\n";
+  std::cout << "The calls are those for the CPU: reading copies to it, writing without a gradient "
+               "keeps the parameter where it lies.\n";
 }

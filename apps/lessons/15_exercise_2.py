@@ -29,4 +29,5 @@ torch.save(net.weight.data, file)
 file.seek(0)
 loaded = torch.load(file, map_location="cpu")
 print(loaded)
-print("Reading copies a parameter to the CPU; writing, without a gradient, leaves it where it is.")
+print("The calls are those for the CPU: reading copies to it, writing without a gradient keeps the "
+      "parameter where it lies.")
