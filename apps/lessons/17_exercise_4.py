@@ -67,6 +67,8 @@ for n in [64, 1024]:  # T0.E4, T1.E4
     print(f"n = {n}, {how}")
     x, y = (torch.randn(n, n, device=try_gpu()) for _ in range(2))
     there = y.to(gpu(1) if gpus > 1 else x.device)
+    synchronize(x.device)
+    synchronize(there.device)
     first, together = measure("at once", at_once, x, there)
     second, alone = measure("one after the other", in_turn, x, y)
     for z, w in [first, second]:
