@@ -24,6 +24,8 @@ LEAST_EXACT = 0.9  # of all printed lines; the others begin with ~
 
 
 def write(made, everyone, folder, outputs):
+    if not all(made):
+        sys.exit("page.py: with which LibTorch and CPU these outputs were made is not known")
     (folder / "pages").mkdir(exist_ok=True)
     for file, text in pages.everything(made, everyone, folder, outputs).items():
         file.write_text(text)

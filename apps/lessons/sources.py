@@ -12,6 +12,7 @@ IDS = rf"{ID}(?:, {ID})*"
 # A note is the comment from "note:" to the end of its lines, or to a line that begins something else.
 BEGINNING = rf"note:|Covers:|Processes:|{IDS}(?::|\s*\n)"
 NOTE = re.compile(rf"([ \t]*)// note: (.*\n(?:[ \t]*// (?!{BEGINNING}).*\n)*)")
+HEAD = re.compile(r"// ([^:]+): (.+)\n// Covers: (.+)\n(?:// Processes: (\d+)\n)?")
 STRING = r'"(?:[^"\\\n]|\\.)*"'
 CPP_TOKEN = re.compile(rf"//[^\n]*|'(?:[^'\\\n]|\\[^'\n]+)'|({STRING}(?:\s*{STRING})*)")
 
@@ -23,7 +24,7 @@ class Lesson:
         self.name = source.stem
         self.cpp = source.read_text()
         self.python = source.with_suffix(".py").read_text()
-        head = re.match(r"// ([^:]+): (.+)\n// Covers: (.+)\n(?:// Processes: (\d+)\n)?", self.cpp)
+        head = HEAD.match(self.cpp)
         if not head:
             sys.exit(f"{source.name}: expected the lines '// Title: sentence' and '// Covers: ids'")
         self.title, self.sentence, ids, processes = head.groups()
@@ -40,9 +41,9 @@ class Lesson:
         return [re.sub(r"^[a-z]+(?= )", lambda word: word[0].capitalize(), text) for text in texts]
 
     def listing(self):
-        """Returns the C++ with each note's number in its place."""
+        """Returns the C++ without its head, and with each note's number in its place."""
         number = itertools.count(1)
-        return NOTE.sub(lambda note: f"{note[1]}// note {next(number)}\n", self.cpp)
+        return NOTE.sub(lambda note: f"{note[1]}// note {next(number)}\n", HEAD.sub("", self.cpp, count=1))
 
     def digest(self):
         """Tells this state of the sources from an earlier one."""
