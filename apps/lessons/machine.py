@@ -43,8 +43,14 @@ def torch_version(bin_folder):
     return (root / "build-version").read_text().strip() if (root / "build-version").exists() else None
 
 
-def environment(python_folder=None, **more):
-    """Returns the variables that a lesson runs with: one thread, and that Python's torchrun in the PATH."""
-    path = [str(python_folder)] if python_folder else []
+def python_folder(bin_folder):
+    """Returns where the Python and torchrun of the build's LibTorch are, or None if it has none."""
+    root = torch_root(bin_folder)
+    return root.parents[3] / "bin" if root and (root / "version.py").exists() else None
+
+
+def environment(folder=None, **more):
+    """Returns the variables that a lesson runs with: one thread, and the folder's torchrun in the PATH."""
+    path = [str(folder)] if folder else []
     return dict(os.environ, PATH=os.pathsep.join([*path, os.environ["PATH"]]),
                 PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1", **more)

@@ -32,9 +32,7 @@ def write(made, everyone, folder, outputs):
 
 
 def run(lesson, bin_folder):
-    root = machine.torch_root(bin_folder)
-    python_folder = root and root.parents[3] / "bin"
-    environment = machine.environment(python_folder, CUDA_VISIBLE_DEVICES="")
+    environment = machine.environment(machine.python_folder(bin_folder), CUDA_VISIBLE_DEVICES="")
     return subprocess.run(lesson.command(bin_folder), env=environment, check=True, text=True,
                           stdout=subprocess.PIPE).stdout
 
@@ -84,8 +82,9 @@ def wrong_exactness(everyone, outputs):
 
 
 def wrong_marks(everyone):
-    return [f"{lesson.name}.{ending}: no comment with {id} at what retells it" for lesson in everyone
-            for id, ending in lesson.unmarked_ids()]
+    unmarked = {f"{lesson.name}.{ending}": lesson.unmarked_ids(ending) for lesson in everyone
+                for ending in ["cpp", "py"]}
+    return [f"{file}: no comment at what retells {', '.join(ids)}" for file, ids in unmarked.items() if ids]
 
 
 def absent_labels(everyone, folder, outputs):

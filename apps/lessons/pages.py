@@ -35,10 +35,15 @@ def records(folder):
     return sorted((record for record in found if record["gpus"]), key=lambda record: record["date"], reverse=True)
 
 
+def is_current(record, lesson):
+    """Tells whether the record has the lesson, and ran it as its sources are now."""
+    entry = record["lessons"].get(lesson.name)
+    return bool(entry) and entry["sources"] == lesson.digest()
+
+
 def recorded(lesson, folder):
-    """Returns (record, its entry) of each that shows this lesson as its sources are now."""
-    entries = [(record, record["lessons"].get(lesson.name)) for record in records(folder)]
-    return [(record, entry) for record, entry in entries if entry and entry["sources"] == lesson.digest()]
+    """Returns (record, its entry) of each record that has the lesson as it is now."""
+    return [(record, record["lessons"][lesson.name]) for record in records(folder) if is_current(record, lesson)]
 
 
 def block(language, text):
@@ -70,11 +75,17 @@ def lesson_page(lesson, everyone, folder, shown):
     return "\n\n".join(parts) + "\n"
 
 
+def on_this_gpu(record, everyone):
+    """Returns the index's sentence on a record; lessons that have changed since do not count."""
+    current = [record["lessons"][lesson.name] for lesson in everyone if is_current(record, lesson)]
+    changed = len(everyone) - len(current)
+    return (f"On {machine.gpu_names(record['gpus'])}, with LibTorch `{record['torch']}` on {record['date']}, "
+            f"{sum(entry['equal'] for entry in current)} of {len(current)} lessons printed what Python printed"
+            f"{f'; {changed} have changed since' if changed else ''}.\n")
+
+
 def status(made, everyone, folder):
-    gpu = "".join(
-        f"On {machine.gpu_names(record['gpus'])}, with LibTorch `{record['torch']}` on {record['date']}, "
-        f"{sum(entry['equal'] for entry in record['lessons'].values())} of {len(record['lessons'])} lessons "
-        "printed what Python printed.\n" for record in records(folder))
+    gpu = "".join(on_this_gpu(record, everyone) for record in records(folder))
     gpu = gpu or ("No lesson has run on a GPU so far: each page shows what was printed without one, and what the\n"
                   "sources say of GPUs was not seen on one.\n")
     return f"""{gpu}

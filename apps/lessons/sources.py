@@ -49,12 +49,11 @@ class Lesson:
         """Tells this state of the sources from an earlier one."""
         return hashlib.sha256((self.cpp + self.python).encode()).hexdigest()[:16]
 
-    def unmarked_ids(self):
-        """Returns (id, ending) of each cell that no comment in that source stands beside."""
-        marked = {"cpp": re.findall(rf"(?:^|\s)// ({IDS})", self.cpp),
-                  "py": re.findall(rf"(?:^|\s)# ({IDS})", self.python)}
-        return [(id, ending) for ending, comments in marked.items() for id in self.ids
-                if id not in ", ".join(comments).split(", ")]
+    def unmarked_ids(self, ending):
+        """Returns the cells that no comment stands beside in the source that ends so."""
+        text, begins = {"cpp": (self.cpp, "//"), "py": (self.python, "#")}[ending]
+        marked = ", ".join(re.findall(rf"(?:^|\s){begins} ({IDS})", text)).split(", ")
+        return [id for id in self.ids if id not in marked]
 
     def literals(self):
         """Returns the texts in the C++ source; those that follow one another are one, as in C++."""

@@ -7,6 +7,7 @@ import unittest
 
 from made_up_lessons import Project
 
+import labels
 import page
 import pages
 import sources
@@ -53,10 +54,11 @@ class Sources(unittest.TestCase):
         self.assertEqual(self.lesson().computed(output), ["one two x1"])
 
     def test_a_cell_without_a_comment_in_either_language_is_told(self):
-        self.assertEqual(self.lesson().unmarked_ids(), [])
-        self.assertEqual(self.lesson(python="# T0.fake and\n# no T1.fake\n").unmarked_ids(), [("T1.fake", "py")])
-        self.assertEqual(self.lesson(cpp=CPP.replace("  // T0.fake, T1.fake\n", "")).unmarked_ids(),
-                         [("T0.fake", "cpp"), ("T1.fake", "cpp")])
+        lesson = self.lesson()
+        self.assertEqual(lesson.unmarked_ids("cpp") + lesson.unmarked_ids("py"), [])
+        self.assertEqual(self.lesson(python="# T0.fake and\n# no T1.fake\n").unmarked_ids("py"), ["T1.fake"])
+        bare = self.lesson(cpp=CPP.replace("  // T0.fake, T1.fake\n", ""))
+        self.assertEqual(bare.unmarked_ids("cpp"), ["T0.fake", "T1.fake"])
 
 
 class Pages(unittest.TestCase):
@@ -65,7 +67,7 @@ class Pages(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.project = Project(folder.name)
         self.project.add("01_fake", "unused", "unused")
-        self.project.show("01_fake", "loss 0.1\n~ 3 ms")
+        self.project.show("01_fake", "loss 0.1\n" * 9 + "~ 3 ms")
         self.rewrite()
 
     def everything(self):
@@ -86,12 +88,12 @@ class Pages(unittest.TestCase):
         wrong, counts = page.check(self.project.lessons)
         self.assertEqual(wrong, [])
         self.assertEqual(counts[:2], ["1 of 1 ids are covered by 1 lessons",
-                                      "1 of 2 lines are compared exactly, 1 of them no text of their source"])
+                                      "9 of 10 lines are compared exactly, 9 of them no text of their source"])
 
     def test_the_page_has_the_sources_and_the_output_and_the_index_has_the_page(self):
         text = self.read("pages/01_fake.md")
-        for part in ["# 01 Fake\n", "```cpp\n// line 0\n", "```python\nprint('unused')\n",
-                     "without a GPU\n\n```text\nloss 0.1\n~ 3 ms\n```\n"]:
+        for part in ["# 01 Fake\n", "```cpp\n// line 0\n", "```python\n# T0.fake\nprint('unused')\n",
+                     "without a GPU\n\n```text\nloss 0.1\n", "\n~ 3 ms\n```\n"]:
             self.assertIn(part, text)
         self.assertIn("| cell | `T0.fake` | what it shows | [01 Fake](pages/01_fake.md) |\n", self.read("README.md"))
         self.assertIn("No lesson has run on a GPU so far", self.read("README.md"))
@@ -123,9 +125,9 @@ class Pages(unittest.TestCase):
 
     def test_too_few_exact_lines_fail(self):
         lessons, outputs = self.everything()
-        self.assertIn("expected at least 90% exact lines, got 1 of 2", page.wrong_exactness(lessons, outputs))
-        self.assertEqual(page.wrong_exactness(lessons, {"01_fake": "loss 0.1\n" * 9 + "~ 3 ms\n"}), [])
-        self.assertEqual(len(page.wrong_exactness(lessons, {"01_fake": "loss 0.1\n" * 8 + "~ 3 ms\n"})), 1)
+        self.assertEqual(page.wrong_exactness(lessons, outputs), [])
+        self.assertEqual(page.wrong_exactness(lessons, {"01_fake": "loss 0.1\n" * 8 + "~ 3 ms\n"}),
+                         ["expected at least 90% exact lines, got 8 of 9"])
 
     def test_a_lesson_that_prints_only_texts_of_its_source_fails(self):
         self.project.write("apps/lessons/01_fake.cpp", CPP)
@@ -134,8 +136,9 @@ class Pages(unittest.TestCase):
                          ["01_fake: prints no exact line that is not a text of its source"])
 
     def test_a_cell_without_a_comment_fails(self):
-        lessons, _ = self.everything()
-        self.assertEqual(len(page.wrong_marks(lessons)), 2)
+        self.assertEqual(page.wrong_marks(self.everything()[0]), [])
+        self.project.write("apps/lessons/01_fake.py", "print('unused')\n")
+        self.assertEqual(page.wrong_marks(self.everything()[0]), ["01_fake.py: no comment at what retells T0.fake"])
 
     def record(self, gpus=2, **changes):
         lesson = self.everything()[0][0]
@@ -152,12 +155,14 @@ class Pages(unittest.TestCase):
         self.assertIn("On 2 x Fake GPU, with LibTorch `2.15.0` on 2026-01-02, 1 of 1 lessons printed",
                       self.read("README.md"))
         self.assertNotIn("No lesson has run on a GPU", self.read("README.md"))
-        self.assertEqual(pages.output(self.project.lessons, "01_fake"), "loss 0.1\n~ 3 ms\n")
+        self.assertEqual(pages.output(self.project.lessons, "01_fake"), "loss 0.1\n" * 9 + "~ 3 ms\n")
 
     def test_a_record_of_older_sources_or_without_a_gpu_is_not_shown(self):
         for changes in [{"sources": "older"}, {"gpus": 0}]:
             self.record(**changes)
             self.assertNotIn("loss 0.2", self.read("pages/01_fake.md"))
+            self.assertEqual("0 of 0 lessons printed what Python printed; 1 have changed since" in self.read("README.md"),
+                             "sources" in changes)
 
     def test_a_record_tells_where_python_printed_something_else(self):
         self.record(equal=False)
@@ -165,10 +170,21 @@ class Pages(unittest.TestCase):
 
     def test_labels_are_looked_for_in_what_is_shown_by_the_number_of_gpus(self):
         self.project.write("apps/lessons/labels.txt", "T0.fake always loss …\nT0.fake gpu GPU …\n")
-        self.assertEqual(page.absent_labels(*self.everything()[:1], self.project.lessons, self.everything()[1]), [])
+        lessons, outputs = self.everything()
+        self.assertEqual(page.absent_labels(lessons, self.project.lessons, outputs), [])
         self.record()
-        self.assertEqual(page.absent_labels(*self.everything()[:1], self.project.lessons, self.everything()[1]),
+        self.assertEqual(page.absent_labels(lessons, self.project.lessons, outputs),
                          ["01_fake, with GPUs 2: T0.fake prints, missing or out of order: GPU …"])
+
+
+class Labels(unittest.TestCase):
+    def test_a_label_applies_by_its_cell_and_the_number_of_gpus(self):
+        listed = [labels.Label("T0.fake", condition, condition) for condition in labels.CONDITIONS]
+        for gpus, expected in [(0, ["always", "no-gpu"]), (1, ["always", "gpu"]),
+                               (2, ["always", "gpu", "two-gpus"])]:
+            found = labels.applying(listed, ["T0.fake", "T0.other"], gpus)
+            self.assertEqual([label.text for label in found], expected)
+            self.assertEqual(labels.applying(listed, ["T0.other"], gpus), [])
 
 
 class Record(unittest.TestCase):

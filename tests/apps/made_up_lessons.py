@@ -32,9 +32,9 @@ class Project:
 
     def add(self, name, cpp, twin, ids="T0.fake", exit_code=0, nonsense=None):
         """Adds a lesson that prints `cpp` with a twin that prints `twin`."""
-        body = "".join(f"// line {i}\n" for i in range(30))
-        self.write(f"apps/lessons/{name}.cpp", f"// Fake: a lesson.\n// Covers: {ids}\n{body}")
-        self.write(f"apps/lessons/{name}.py", f"print({twin!r})\n")
+        mark, body = ids.replace(" ", ", "), "".join(f"// line {i}\n" for i in range(30))
+        self.write(f"apps/lessons/{name}.cpp", f"// Fake: a lesson.\n// Covers: {ids}\n{body}// {mark}\n")
+        self.write(f"apps/lessons/{name}.py", f"# {mark}\nprint({twin!r})\n")
         program = self.bin / name
         program.write_text(f"#!{sys.executable}\nimport os\n"
                            "is_nonsense = os.environ.get('CUDA_VISIBLE_DEVICES') == 'nonsense'\n"
