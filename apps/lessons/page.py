@@ -4,8 +4,9 @@
   page.py --run BIN_DIR   runs the lessons in BIN_DIR without a GPU (two processes where one says so)
                           and writes the pages
   page.py --write         writes them anew with the outputs that they show
-  page.py --check         fails where a page is not what the sources say, or an id of snippets.txt
-                          has no lesson; prints how many have, and how many lines are exact
+  page.py --check         fails where a page is not what the sources say, an id of snippets.txt has no
+                          lesson or no comment there, a label of labels.txt is not printed, or too
+                          little is compared exactly; prints the counts
 """
 import argparse
 import difflib
@@ -119,7 +120,9 @@ def check(folder):
     everyone = sources.lessons(folder)
     outputs = {lesson.name: pages.output(folder, lesson.name) for lesson in everyone}
     wrong = wrong_ids(everyone, folder) + wrong_lengths(everyone) + wrong_pages(everyone, folder, outputs)
+    wrong += wrong_marks(everyone) + wrong_exactness(everyone, outputs)
     wrong += labels.differences(labels.read(folder), labels.material(folder))
+    wrong += absent_labels(everyone, folder, outputs)
     return wrong, counts(everyone, folder, outputs)
 
 

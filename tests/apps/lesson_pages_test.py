@@ -140,6 +140,13 @@ class Pages(unittest.TestCase):
         self.project.write("apps/lessons/01_fake.py", "print('unused')\n")
         self.assertEqual(page.wrong_marks(self.everything()[0]), ["01_fake.py: no comment at what retells T0.fake"])
 
+    def test_the_check_asks_for_all_of_these(self):
+        self.project.write("apps/lessons/labels.txt", "T0.fake always cost …\n")
+        self.project.write("apps/lessons/01_fake.py", "print('unused')\n")
+        self.project.show("01_fake", "~ 3 ms")
+        for text in ["01_fake.py: no comment", "01_fake: prints no exact line", "expected at least 90%", "cost …"]:
+            self.assertIn(text, self.wrong())
+
     def record(self, gpus=2, **changes):
         lesson = self.everything()[0][0]
         entry = {"sources": lesson.digest(), "equal": True, "output": "loss 0.2\n", **changes}
