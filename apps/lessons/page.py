@@ -5,8 +5,8 @@
                           and writes the pages
   page.py --write         writes them anew with the outputs that they show
   page.py --check         fails where a page is not what the sources say, an id of snippets.txt has no
-                          lesson or no comment there, a label of labels.txt is not printed, or too
-                          little is compared exactly; prints the counts
+                          lesson or no comment there, a label of labels.txt is not printed, too
+                          little is compared exactly, or C++ is too wide; prints the counts
 """
 import argparse
 import difflib
@@ -22,6 +22,7 @@ import pages  # noqa: E402
 import sources  # noqa: E402
 
 LEAST_EXACT = 0.9  # of all printed lines; the others begin with ~
+WIDEST = 90  # columns of C++ that a forge shows at 900 pixels without scrolling
 
 
 def write(made, everyone, folder, outputs):
@@ -55,6 +56,11 @@ def wrong_lengths(everyone):
     lengths = {lesson.name: lesson.cpp.count("\n") for lesson in everyone}
     return [f"{name}.cpp: expected 25 to 90 lines, got {lines}" for name, lines in lengths.items()
             if not 25 <= lines <= 90]
+
+
+def wrong_widths(everyone):
+    return [f"{lesson.name}.cpp: expected at most {WIDEST} columns, got {len(line)}: {line.strip()}"
+            for lesson in everyone for line in lesson.listing().splitlines() if len(line) > WIDEST]
 
 
 def wrong_pages(everyone, folder, outputs):
@@ -120,7 +126,7 @@ def check(folder):
     everyone = sources.lessons(folder)
     outputs = {lesson.name: pages.output(folder, lesson.name) for lesson in everyone}
     wrong = wrong_ids(everyone, folder) + wrong_lengths(everyone) + wrong_pages(everyone, folder, outputs)
-    wrong += wrong_marks(everyone) + wrong_exactness(everyone, outputs)
+    wrong += wrong_widths(everyone) + wrong_marks(everyone) + wrong_exactness(everyone, outputs)
     wrong += labels.differences(labels.read(folder), labels.material(folder))
     wrong += absent_labels(everyone, folder, outputs)
     return wrong, counts(everyone, folder, outputs)

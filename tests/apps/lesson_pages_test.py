@@ -140,6 +140,13 @@ class Pages(unittest.TestCase):
         self.project.write("apps/lessons/01_fake.py", "print('unused')\n")
         self.assertEqual(page.wrong_marks(self.everything()[0]), ["01_fake.py: no comment at what retells T0.fake"])
 
+    def test_cpp_that_is_too_wide_fails_but_not_a_head_or_a_note(self):
+        wide = "x" * 90
+        self.project.write("apps/lessons/01_fake.cpp", CPP.replace("the first", wide).replace("a lesson", wide))
+        self.assertEqual(page.wrong_widths(self.everything()[0]), [])
+        self.project.write("apps/lessons/01_fake.cpp", CPP.replace("one ", f"one {wide}"))
+        self.assertEqual(len(page.wrong_widths(self.everything()[0])), 1)
+
     def test_the_check_asks_for_all_of_these(self):
         self.project.write("apps/lessons/labels.txt", "T0.fake always cost …\n")
         self.project.write("apps/lessons/01_fake.py", "print('unused')\n")
