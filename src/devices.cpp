@@ -1,5 +1,6 @@
 #include "sconce/devices.hpp"
 
+#include <ATen/record_function.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/util/Exception.h>
 
@@ -56,6 +57,7 @@ torch::Device resolve_device(torch::Device device, const char* who) {
 
 void synchronize(torch::Device device) {
   device = resolve_device(device, "sconce::synchronize");
+  RECORD_USER_SCOPE("sconce::synchronize");
   if (device.is_cuda()) {
     c10::impl::getDeviceGuardImpl(c10::kCUDA)->synchronizeDevice(device.index());
   }

@@ -1,6 +1,9 @@
 #include "sconce/devices.hpp"
 
+#include <ATen/record_function.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <string_view>
 
 #include "catch.hpp"
 #include "support/require_gpu.hpp"
@@ -58,6 +61,20 @@ TEST_CASE("synchronize returns at once for the CPU and refuses devices that are 
                         ContainsSubstring("got cuda:127"));
   CHECK_THROWS_WITH(sconce::synchronize(torch::Device("meta")),
                     ContainsSubstring("expected a CPU or CUDA device, got meta"));
+}
+
+TEST_CASE("a profile shows every wait, those for the CPU too") {
+  static int waits;
+  waits = 0;
+  const auto count = [](const at::RecordFunction& call) {
+    if (std::string_view(call.name()) == "sconce::synchronize") ++waits;
+    return std::unique_ptr<at::ObserverContext>();
+  };
+  const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(count));
+  sconce::synchronize(sconce::try_gpu());
+  sconce::synchronize(sconce::cpu());
+  at::removeCallback(handle);
+  CHECK(waits == 2);
 }
 
 TEST_CASE("every GPU of try_all_gpus takes a tensor and gives it back", "[gpu]") {

@@ -1,11 +1,37 @@
 #include "sconce/stopwatch.hpp"
 
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
+#include <string>
 #include <thread>
 
 #include "catch.hpp"
 #include "support/require_gpu.hpp"
 
 using std::chrono::milliseconds;
+
+namespace {
+
+// Stands in for the GPUs while it lives: for one, which writes down each wait for it.
+class WritingGpu : public c10::impl::NoOpDeviceGuardImpl<c10::kCUDA> {
+ public:
+  explicit WritingGpu(std::string& events) : events_(events), previous_(slot().exchange(this)) {}
+  ~WritingGpu() { slot() = previous_; }
+  WritingGpu(const WritingGpu&) = delete;
+  WritingGpu& operator=(const WritingGpu&) = delete;
+
+  void synchronizeDevice(const c10::DeviceIndex) const override { events_ += " wait"; }
+
+ private:
+  static std::atomic<const c10::impl::DeviceGuardImplInterface*>& slot() {
+    return c10::impl::device_guard_impl_registry[static_cast<size_t>(c10::kCUDA)];
+  }
+
+  std::string& events_;
+  const c10::impl::DeviceGuardImplInterface* previous_;
+};
+
+}  // namespace
 
 TEST_CASE("a stopwatch counts seconds and runs on") {
   const sconce::Stopwatch stopwatch;
@@ -48,6 +74,20 @@ TEST_CASE("median_seconds leaves out the first call and slow runs", "[alone]") {
       sconce::median_seconds([] {}, sconce::cpu(), 0),
       Catch::Matchers::ContainsSubstring("sconce::median_seconds: expected 1 run or more, got 0"));
   CHECK_THROWS_AS(sconce::median_seconds([] {}, sconce::gpu(127)), c10::Error);
+}
+
+TEST_CASE("the clocks wait for a GPU before and after each call, but not the first", "[alone]") {
+  std::string events;
+  const WritingGpu gpu(events);
+  sconce::Stopwatch stopwatch(sconce::gpu());
+  events += " work";
+  CHECK(stopwatch.seconds() >= 0);
+  stopwatch.restart();
+  CHECK(events == " wait work wait wait");
+
+  events.clear();
+  sconce::median_seconds([&] { events += " work"; }, sconce::gpu(), 3);
+  CHECK(events == " work wait work wait wait work wait wait work wait");
 }
 
 TEST_CASE("a stopwatch counts a GPU's work, not the time to ask for it", "[gpu]") {

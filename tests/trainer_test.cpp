@@ -549,6 +549,16 @@ TEST_CASE("a batch of one tensor is input and target, of several the last one is
   CHECK_FALSE(result.epochs[0].contains("train_acc"));
 }
 
+TEST_CASE("a model that has a method called module is trained as any other") {
+  struct Wrapper : Plain {
+    torch::nn::Linear module() const { return linear; }
+  } model;
+  torch::optim::SGD optimizer(model.parameters(), 0.1);
+  const auto before = model.linear->weight.detach().clone();
+  Trainer().fit_epoch(model, optimizer, Batches(points(8), {.batch_size = 4}));
+  CHECK_FALSE(model.linear->weight.equal(before));
+}
+
 TEST_CASE("batches that the model cannot take are refused with both types or numbers") {
   auto model = made<OwnStep>();
   torch::optim::SGD optimizer(model->parameters(), 0.1);

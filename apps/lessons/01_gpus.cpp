@@ -18,6 +18,7 @@ std::vector<std::string> run(const std::string& command) {
 }
 
 int main() {
+  // T0.smi, T1.smi, T2.1
   // note: the tutorials print nvidia-smi's whole table. Its "CUDA Version" is the newest that the
   // driver could serve, not the one in use, so the lesson asks for single columns.
   const std::string query = "nvidia-smi --format=csv,noheader --query-gpu=";
@@ -30,5 +31,7 @@ int main() {
 
   // note: the tool's number i is cuda:i only with CUDA_DEVICE_ORDER=PCI_BUS_ID, and it shows GPUs
   // that CUDA_VISIBLE_DEVICES hides from this process; so the process counts for itself.
+  std::cout << "Beyond the cells:\n";
+  std::cout << "GPUs of the machine: " << gpus.size() << '\n';
   std::cout << "GPUs for this process: " << sconce::num_gpus() << '\n';
 }

@@ -8,6 +8,7 @@ def run(command):
     return done.stdout.splitlines() if done.returncode == 0 else []
 
 
+# T0.smi, T1.smi, T2.1
 query = "nvidia-smi --format=csv,noheader --query-gpu="
 gpus = run(query + "index,name,driver_version,memory.total")
 for line in gpus:
@@ -17,4 +18,6 @@ for line in run(query + "index,memory.used,utilization.gpu"):
 if not gpus:
     print("nvidia-smi shows no GPU on this machine")
 
+print("Beyond the cells:")
+print(f"GPUs of the machine: {len(gpus)}")
 print(f"GPUs for this process: {num_gpus()}")

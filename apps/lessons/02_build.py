@@ -1,5 +1,6 @@
-import torch
+import torch  # T0.import
 
+# T0.build, T1.build
 is_built = torch.backends.cuda.is_built()
 is_available = torch.cuda.is_available()
 print("built for CUDA:", is_built)

@@ -1,9 +1,10 @@
 import torch
-from helpers import median_seconds, try_gpu
+from helpers import calls_of, median_seconds, try_gpu, waits_of
 
 device = try_gpu()
 X = torch.ones(2, 3, device=device)
 
+# T0.sync, T1.print, T3.auto
 print(X)
 print(X.cpu())
 print(X.sum().item())
@@ -12,13 +13,24 @@ for value in X.flatten().tolist():
 print()
 print(X.cpu().equal(torch.ones(2, 3)))
 
-
-def time(what, work):
-    print(f"~ {what}: {median_seconds(work) * 1e6:.1f} us")
+print("Beyond the cells:")
 
 
-time("print(X)", lambda: repr(X))
-time("print(X.cpu())", lambda: repr(X.cpu()))
-time("item()", lambda: X[0][0].item())
-time("tolist()", lambda: X.tolist())
-time("cpu()", lambda: X.cpu())
+def tell(what, work):
+    reads, copies = calls_of("aten::_local_scalar_dense", work), calls_of("aten::_to_copy", work)
+    print(f"{what}: host reads {reads}, copies {copies}")
+
+
+tell("item() of each", lambda: [X[i // 3][i % 3].item() for i in range(6)])
+tell("tolist()", lambda: X.tolist())
+tell("cpu()", lambda: X.cpu())
+
+
+def time():
+    print(f"~ print(X) {median_seconds(lambda: repr(X)) * 1e6:.1f} us, "
+          f"print(X.cpu()) {median_seconds(lambda: repr(X.cpu())) * 1e6:.1f} us, "
+          f"item() {median_seconds(lambda: X[0][0].item()) * 1e6:.1f} us, "
+          f"cpu() {median_seconds(lambda: X.cpu()) * 1e6:.1f} us")
+
+
+print("waits of the clock:", waits_of(time))

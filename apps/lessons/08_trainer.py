@@ -4,14 +4,17 @@ from torch import nn
 
 
 class Trainer:
+    # T2.47a
     def __init__(self, max_epochs, num_gpus=0, gradient_clip_val=0):
         self.max_epochs = max_epochs
-        self.gpus = [gpu(i) for i in range(num_gpus)]
+        self.gpus = [gpu(i) for i in range(min(num_gpus, torch.cuda.device_count()))]
         self.gradient_clip_val = gradient_clip_val
 
+    # T2.47b
     def prepare_batch(self, batch):
-        return [tensor.to(self.gpus[0]) for tensor in batch] if self.gpus else batch
+        return [a.to(self.gpus[0]) for a in batch] if self.gpus else batch
 
+    # T2.47c
     def prepare_model(self, model):
         if self.gpus:
             model.to(self.gpus[0])
@@ -37,14 +40,20 @@ X = torch.randn(96, 2)
 y = (X[:, 0] > X[:, 1]).long()
 net = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2))
 
-trainer = Trainer(max_epochs=5, num_gpus=min(1, num_gpus()), gradient_clip_val=1)
-
-data, target = trainer.prepare_batch([X, y])
-print(data.device, target.device)
+trainer = Trainer(5, num_gpus=10, gradient_clip_val=1)
+print("GPUs of 10:", len(trainer.gpus))
+batch = trainer.prepare_batch([X, y])
+print(batch[0].device, batch[1].device)
+print("the model has a board:", hasattr(net, "board"))
 trainer.prepare_model(net)
 print(next(net.parameters()).device)
 
+print("Beyond the cells:")
+own = Trainer(5, num_gpus=min(1, num_gpus()), gradient_clip_val=1)
+own_batch = own.prepare_batch([X, y])
+own.prepare_model(net)
+print(own_batch[0].device, next(net.parameters()).device)
 sgd = torch.optim.SGD(net.parameters(), lr=0.5)
-result = trainer.fit(net, sgd, list(zip(X.split(32), y.split(32))))
+result = own.fit(net, sgd, list(zip(X.split(32), y.split(32))))
 for epoch, loss in enumerate(result, 1):
     print(f"epoch {epoch}: loss {loss:.4f}")

@@ -1,29 +1,49 @@
 import torch
-from helpers import median_seconds, try_gpu
+from helpers import calls_of, median_seconds, try_gpu, waits_of
 
 device = try_gpu()
 torch.manual_seed(0)
-a = torch.rand(1000, 1000, device=device)
-b = torch.rand(1000, 1000, device=device)
+a = torch.randint(10, (1000, 1000), dtype=torch.float).to(device)
+b = torch.randint(10, (1000, 1000), dtype=torch.float).to(device)
+
+
+# T0.batch, T1.small
+def add():
+    return a + b
 
 
 def add_rows():
     return [a[i] + b[i] for i in range(1000)]
 
 
-print("equal sums:", torch.stack(add_rows()).equal(a + b))
-print(f"~ 1000 small additions: {median_seconds(add_rows) * 1e3:.3f} ms")
-print(f"~ one large addition: {median_seconds(lambda: a + b) * 1e3:.3f} ms")
+print(f"equal sums: {torch.stack(add_rows()).equal(add())}, "
+      f"in all {add().double().sum().item()} on {add().device}")
+print(f"additions: {calls_of('aten::add', add_rows)} small, {calls_of('aten::add', add)} large")
 
 
 def copy(x):
     return x.to("cpu", copy=True)
 
 
+def copy_all():
+    return copy(a)
+
+
 def copy_rows():
     return [copy(a[i]) for i in range(1000)]
 
 
-print("equal copies:", torch.stack(copy_rows()).equal(copy(a)))
-print(f"~ 1000 small copies: {median_seconds(copy_rows) * 1e3:.3f} ms")
-print(f"~ one large copy: {median_seconds(lambda: copy(a)) * 1e3:.3f} ms")
+print(f"equal copies: {torch.stack(copy_rows()).equal(copy_all())}, "
+      f"in all {copy_all().double().sum().item()}")
+print(f"copies: {calls_of('aten::_to_copy', copy_rows)} small, "
+      f"{calls_of('aten::_to_copy', copy_all)} large")
+
+
+def time():
+    print(f"~ additions: 1000 small {median_seconds(add_rows) * 1e3:.3f} ms, "
+          f"one large {median_seconds(add) * 1e3:.3f} ms; "
+          f"copies: 1000 small {median_seconds(copy_rows) * 1e3:.3f} ms, "
+          f"one large {median_seconds(copy_all) * 1e3:.3f} ms")
+
+
+print("waits of the clock:", waits_of(time))

@@ -1,15 +1,6 @@
 import torch
-from helpers import try_gpu
+from helpers import calls_of, try_gpu
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
-
-
-class HostReads(TorchDispatchMode):
-    count = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.count += func is torch.ops.aten._local_scalar_dense.default
-        return func(*args, **(kwargs or {}))
 
 
 def train(device, log_loss):
@@ -26,16 +17,31 @@ def train(device, log_loss):
         log_loss(i, loss)
 
 
-device = try_gpu()
+def keep_in(log, value_of):
+    def keep(i, loss):
+        log[i] = value_of(loss)
+    return lambda: train(device, keep)
 
+
+device = try_gpu()
+read_of_one = "aten::_local_scalar_dense"
+copy_elsewhere = "aten::_to_copy"
+
+# T1.log
 read = torch.zeros(100)
-with HostReads() as host_reads:
-    train(device, lambda i, loss: read[i].fill_(loss.item()))
-print(f"host reads with item(): {host_reads.count}")
+read_losses = keep_in(read, lambda loss: loss.item())
+print("host reads with item():", calls_of(read_of_one, read_losses))
 
 log = torch.zeros(100, device=device)
-with HostReads() as host_reads:
-    train(device, lambda i, loss: log[i].copy_(loss.detach()))
-    copied = log.cpu()
-print(f"host reads with a log on the device: {host_reads.count}, and one copy")
-print("equal logs:", copied.equal(read))
+keep_losses = keep_in(log, lambda loss: loss.detach())
+print("host reads with a log on the device:", calls_of(read_of_one, keep_losses))
+copies = calls_of(copy_elsewhere, lambda: log.cpu())
+copied = log.cpu()
+print(f"copies of the log, from {log.device} to {copied.device}: {copies}")
+
+print("Beyond the cells:")
+print(f"equal logs: {copied.equal(read)}, "
+      f"the last loss below the first: {(copied[99] < copied[0]).item()}")
+with_graph = torch.zeros(100, device=device)
+keep_in(with_graph, lambda loss: loss)()
+print(f"a log keeps the graphs: {log.requires_grad}, without detach() {with_graph.requires_grad}")

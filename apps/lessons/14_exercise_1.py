@@ -1,40 +1,60 @@
 from collections import namedtuple
+from statistics import median
 
 import torch
-from helpers import median_seconds, try_gpu
+from helpers import Stopwatch, count_flops, cpu, synchronize, try_gpu
 
-Row = namedtuple("Row", "device n seconds seconds_with_transfers rate")
+Row = namedtuple("Row", "seconds seconds_with_transfers rate")
+
+
+def wait(device):
+    synchronize(device)
+    wait.count += 1
 
 
 def measure(device, n):
     torch.manual_seed(0)
-    a, b = torch.rand(n, n), torch.rand(n, n)
-    c, d = a.to(device), b.to(device)
-    seconds = median_seconds(lambda: torch.matmul(c, d))
-    with_transfers = median_seconds(lambda: torch.matmul(a.to(device), b.to(device)).cpu())
-    return Row(device, n, seconds, max(seconds, with_transfers), 2 * n**3 / seconds)
+    a, b = torch.randn(n, n), torch.randn(n, n)
+    wait.count = 0
+    _, flops = count_flops(lambda: torch.matmul(a.to(device), b.to(device)).cpu())
+
+    within, product, whole = True, [], []
+    for _ in range(9):
+        around = Stopwatch()
+        c, d = a.to(device), b.to(device)
+        wait(device)
+        inside = Stopwatch()
+        z = torch.matmul(c, d)
+        wait(device)
+        product.append(inside.seconds())
+        z.cpu()
+        whole.append(around.seconds())
+        within &= product[-1] <= whole[-1]
+    print(f"n = {n}, {z.device}")
+    print(f"  the product's time lies within that with transfers: {within}")
+    print(f"  waits {wait.count}, floating-point operations {flops}")
+    print(f"  checksum {z.cpu().cumsum(0, dtype=torch.float64).sum().item():.4e}")
+    print(f"~ {median(product) * 1e3:.3f} ms, {flops / median(product) / 1e9:.2f} GFLOP/s, "
+          f"transfers {1 - median(product) / median(whole):.2f} of the whole")
+    return Row(median(product), median(whole), flops / median(product))
 
 
 device = try_gpu()
-cpu_rows, gpu_rows = [], []
-for n in [4, 16, 64, 256, 512, 1024]:
-    cpu_rows.append(measure(torch.device("cpu"), n))
-    if device.type != "cpu":
-        gpu_rows.append(measure(device, n))
-
-for rows in [cpu_rows, gpu_rows]:
-    best = max((row.rate for row in rows), default=0)
-    for row in rows:
-        print(f"~ {'cpu' if row.device.type == 'cpu' else 'gpu'}, n = {row.n}: "
-              f"{row.seconds * 1e3:.3f} ms, {row.rate / 1e9:.2f} GFLOP/s, "
-              f"{100 * row.rate / best:.0f} % of the best, "
-              f"transfers {100 * (1 - row.seconds / row.seconds_with_transfers):.0f} %")
-
 wins = 0
-for cpu_row, gpu_row in reversed(list(zip(cpu_rows, gpu_rows))):
-    if gpu_row.seconds_with_transfers > cpu_row.seconds:
-        break
-    wins = gpu_row.n
-print(f"~ the GPU wins from n = {wins} (0: never)")
+best_on_cpu, best_on_gpu = 0, 0
+for n in [4, 64, 256, 1024]:  # T0.E1, T1.E1
+    on_cpu = measure(cpu(), n)
+    best_on_cpu = max(best_on_cpu, on_cpu.rate)
+    if device.type == "cpu":
+        continue
+    on_gpu = measure(device, n)
+    best_on_gpu = max(best_on_gpu, on_gpu.rate)
+    wins = 0 if on_gpu.seconds_with_transfers > on_cpu.seconds else wins or n
+
+print("A small product takes the time of its call, a large one that of its work.")
+print(f"~ the best on the CPU: {best_on_cpu / 1e9:.2f} GFLOP/s")
 if device.type == "cpu":
     print("There is no GPU here to compare with.")
+else:
+    print(f"~ the best on the GPU: {best_on_gpu / 1e9:.2f} GFLOP/s")
+    print(f"~ the GPU wins from n = {wins} (0: never)")

@@ -13,6 +13,7 @@ int main() {
   torch::nn::Linear net(3, 2);
   net->to(try_gpu());
 
+  // T0.E2, T1.E2
   std::cout << repr(net->weight.data()) << '\n';
   std::cout << repr(net->weight.data()[0][1].item<double>()) << '\n';
 
@@ -41,4 +42,7 @@ int main() {
   torch::Tensor loaded;
   torch::load(loaded, file, torch::kCPU);
   std::cout << repr(loaded) << '\n';
+  std::cout << "The calls are those for the CPU: reading copies to it, writing without a "
+               "gradient "
+               "keeps the parameter where it lies.\n";
 }

@@ -7,6 +7,7 @@ from torch import nn
 torch.manual_seed(0)
 net = nn.Linear(3, 2).to(try_gpu())
 
+# T0.E2, T1.E2
 print(net.weight.data)
 print(net.weight.data[0, 1].item())
 
@@ -28,3 +29,5 @@ torch.save(net.weight.data, file)
 file.seek(0)
 loaded = torch.load(file, map_location="cpu")
 print(loaded)
+print("The calls are those for the CPU: reading copies to it, writing without a gradient keeps the "
+      "parameter where it lies.")

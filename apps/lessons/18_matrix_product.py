@@ -1,20 +1,34 @@
 import torch
 from helpers import try_gpu
 
-device = try_gpu()
 torch.manual_seed(0)
-A, B = torch.randn(1000, 1000), torch.randn(1000, 1000)
-on_cpu = torch.matmul(A, B)
+# T3.1
+matrix_size = 1000
+x = torch.randn(matrix_size, matrix_size)
+y = torch.randn(matrix_size, matrix_size)
+z_cpu = torch.matmul(x, y)
+device = try_gpu()
+if torch.cuda.is_available():
+    x_gpu, y_gpu = x.to(device), y.to(device)
+    z_gpu = torch.matmul(x_gpu, y_gpu)
+    z_cpu_from_gpu = z_gpu.cpu()
+    print(torch.allclose(z_cpu, z_cpu_from_gpu))
+else:
+    print("GPU not available, computations performed on CPU only.")
+print("Beyond the cells:")
 print("float32 against float64" if device.type == "cpu" else "CPU against GPU")
 
+tf32 = 5 * (2 * matrix_size) ** 0.5 * 2**-11
 for precision in ["highest", "high"]:
     torch.set_float32_matmul_precision(precision)
     if device.type == "cpu":
-        other = torch.matmul(A.double(), B.double())
+        other = torch.matmul(x.double(), y.double())
     else:
-        other = torch.matmul(A.to(device), B.to(device))
-    other = other.to(on_cpu)
+        other = torch.matmul(x.to(device), y.to(device))
+    other = other.to(z_cpu)
     print(f"precision {precision}")
-    print("  allclose:", torch.allclose(on_cpu, other))
-    print(f"  largest difference: {(on_cpu - other).abs().max().item():.1e}")
-    print("  allclose with atol 1e-3:", torch.allclose(on_cpu, other, rtol=1e-5, atol=1e-3))
+    print("  allclose:", torch.allclose(z_cpu, other))
+    print(f"  largest difference: {(z_cpu - other).abs().max().item():.1e}")
+    for atol in [1e-3, tf32]:
+        close = torch.allclose(z_cpu, other, rtol=1e-5, atol=atol)
+        print(f"  allclose with atol {atol:.3f}:", close)

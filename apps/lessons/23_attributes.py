@@ -3,15 +3,22 @@ from helpers import try_gpu
 
 torch.manual_seed(0)
 
-A = torch.randn(1000, 500).to(try_gpu())
-B = torch.randn(500, 200).to(try_gpu())
-C = torch.matmul(A, B)
+# T3.8
+x = torch.randn(1000, 500).to(try_gpu())
+y = torch.randn(500, 200).to(try_gpu())
+result = torch.matmul(x, y)
 
-print("Shape: ", C.shape)
-print("Data type: ", C.dtype)
-print("Requires gradient: ", C.requires_grad)
-print("Is leaf: ", C.is_leaf)
-print("Device: ", C.device)
-print("Size: ", C.size())
-print("Type: ", C.dtype)
-print("Data: ", C.data)
+print("Shape of the Tensor: ", result.shape)
+print("Data Type: ", result.dtype)
+print("Type: ", result.dtype)
+print("requires_grad: ", result.requires_grad)
+print("Is Leaf: ", result.is_leaf)
+print("Device: ", result.device)
+print("Size: ", result.size())
+print("Result: ", result.data)
+
+print("Beyond the cells:")
+x.requires_grad_()
+with_gradient = torch.matmul(x, y)
+print("of an x that asks for a gradient: requires_grad "
+      f"{with_gradient.requires_grad}, leaf {with_gradient.is_leaf}")

@@ -9,38 +9,46 @@ using sconce::repr;
 
 int main() {
   torch::manual_seed(0);
+  // T4.tensor
   torch::Device device(torch::cuda::is_available() ? torch::kCUDA : torch::kCPU);
   auto tensor = torch::randn({5, 5}).to(device);
-  std::cout << repr(tensor) << '\n';
 
+  // T4.check
+  if (torch::cuda::is_available()) {
+    device = torch::Device("cuda");
+  } else {
+    device = torch::Device("cpu");
+  }
+
+  // T4.same
+  auto tensor1 = torch::randn({5, 5}).to(device);
+  auto tensor2 = torch::randn({5, 5}).to(device);
+  auto result = tensor1 + tensor2;
+
+  std::cout << "Beyond the cells:\n";
+  std::cout << repr(tensor) << '\n';
   // note: "cuda" names the current GPU and "cuda:0" the first, and the two are not equal.
-  std::cout << tensor.device() << ' ' << device << ' ' << repr(tensor.device() == device) << '\n';
+  std::cout << tensor.device() << ' ' << device << ' ' << repr(tensor.device() == device)
+            << '\n';
+  std::cout << repr(result) << '\n';
 
   // A `to` whose result is thrown away leaves the tensor where it was.
   auto stays = torch::ones({2});
   stays.to(device);
   std::cout << stays.device() << '\n';
 
-  // The same choice by if and else.
-  if (torch::cuda::is_available()) {
-    device = torch::Device("cuda");
-  } else {
-    device = torch::Device("cpu");
-  }
-  std::cout << device << '\n';
-
-  // Two tensors on one device are added; so is a number in a tensor of no dimensions, from
-  // anywhere.
-  auto a = torch::ones({2}, device), b = torch::full({2}, 2.f, device);
-  std::cout << repr(a + b) << '\n';
-  std::cout << repr(a + torch::tensor(3.f)) << '\n';
-
-  // One that is left behind on the CPU is not.
+  // A number in a tensor of no dimensions is added from anywhere; other tensors are not.
+  std::cout << repr((tensor1 + torch::tensor(3.f))[0]) << '\n';
+  // note: without a GPU nothing can be left behind; a meta tensor, which has no data, stands for
+  // it. Its error reads "Expected all tensors to be on the same device, but found at least two
+  // devices, meta and cpu!" in C++ and "Tensor on device meta is not on the expected device cpu!"
+  // in Python.
+  auto left_behind = torch::ones({5, 5}, device.is_cpu() ? torch::kMeta : torch::kCPU);
   try {
-    a + torch::ones({2});
-    std::cout << "both are on " << a.device() << ": nothing was left behind\n";
+    tensor1 + left_behind;
   } catch (const c10::Error& error) {
+    std::cout << tensor1.device() << " and " << left_behind.device() << " do not add\n";
     const std::string message = error.what_without_backtrace();
-    std::cout << message.substr(0, message.find('\n')) << '\n';
+    if (!device.is_cpu()) std::cout << message.substr(0, message.find('\n')) << '\n';
   }
 }

@@ -7,6 +7,7 @@
 
 using sconce::repr;
 
+// T4.SimpleNN
 struct SimpleNNImpl : torch::nn::Module {
   torch::nn::Linear fc1 = register_module("fc1", torch::nn::Linear(3, 10));
   torch::nn::Linear fc2 = register_module("fc2", torch::nn::Linear(10, 2));
@@ -15,13 +16,22 @@ struct SimpleNNImpl : torch::nn::Module {
 TORCH_MODULE(SimpleNN);
 
 int main() {
-  // note: T4 makes a SimpleNN before the cell that defines it.
   const auto device = sconce::try_gpu();
   torch::manual_seed(0);
+  // T4.model
+  // note: T4 makes a SimpleNN before the cell that defines it. In that order the compiler says
+  // "error: 'SimpleNN' was not declared in this scope".
   SimpleNN model;
   model->to(device);
-  std::cout << repr(model) << '\n';
 
+  // T4.batch
+  // note: T4 moves inputs and labels that it never defines, and says "at once" of two copies.
+  auto inputs = torch::randn({4, 3});
+  auto labels = torch::randint(0, 2, {4});
+  inputs = inputs.to(device), labels = labels.to(device);
+
+  std::cout << "Beyond the cells:\n";
+  std::cout << repr(model) << '\n';
   int64_t count = 0;
   for (const auto& parameter : model->parameters()) count += parameter.numel();
   std::cout << count << " parameters on " << model->fc1->weight.device() << '\n';
@@ -32,11 +42,6 @@ int main() {
   for (const auto& buffer : norm->named_buffers()) {
     std::cout << buffer.key() << ' ' << buffer->device() << '\n';
   }
-
-  // note: T4 moves inputs and labels that it never defines, and says "at once" of two copies.
-  auto inputs = torch::randn({4, 3});
-  auto labels = torch::randint(0, 2, {4});
-  inputs = inputs.to(device), labels = labels.to(device);
   std::cout << inputs.device() << ' ' << labels.device() << '\n';
-  std::cout << repr(model(inputs).sizes()) << '\n';
+  std::cout << repr(model(inputs).detach()) << '\n';
 }

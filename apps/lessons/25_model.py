@@ -3,6 +3,7 @@ from helpers import try_gpu
 from torch import nn
 
 
+# T4.SimpleNN
 class SimpleNN(nn.Module):
     def __init__(self):
         super().__init__()
@@ -15,18 +16,21 @@ class SimpleNN(nn.Module):
 
 device = try_gpu()
 torch.manual_seed(0)
+# T4.model
 model = SimpleNN().to(device)
-print(model)
 
+# T4.batch
+inputs = torch.randn(4, 3)
+labels = torch.randint(0, 2, (4,))
+inputs, labels = inputs.to(device), labels.to(device)
+
+print("Beyond the cells:")
+print(model)
 count = sum(parameter.numel() for parameter in model.parameters())
 print(f"{count} parameters on {model.fc1.weight.device}")
 
 norm = nn.BatchNorm1d(3).to(device)
 for name, buffer in norm.named_buffers():
     print(name, buffer.device)
-
-inputs = torch.randn(4, 3)
-labels = torch.randint(0, 2, (4,))
-inputs, labels = inputs.to(device), labels.to(device)
 print(inputs.device, labels.device)
-print(model(inputs).shape)
+print(model(inputs).detach())

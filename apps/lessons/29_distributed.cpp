@@ -15,8 +15,17 @@ TORCH_MODULE(SimpleNN);
 
 int main() {
   // note: T4 starts no processes, names no rank and no device for each, cuts no data between them
-  // and never ends the group. torchrun starts them; with fewer GPUs than ranks they share them. The
-  // group ends with its scope.
+  // and never ends the group. torchrun starts them; with fewer GPUs than ranks they share them, by
+  // Gloo, for NCCL is for a GPU a rank. The group ends with its scope.
+  bool refused = false;
+  if (sconce::num_gpus() == 0) {
+    try {  // T4.ddp, as told
+      const auto group = sconce::distributed::ProcessGroup::init({.backend = "nccl"});
+    } catch (const c10::Error&) {
+      refused = true;
+    }
+  }
+  // T4.ddp
   const auto group = sconce::distributed::ProcessGroup::init();
   const int world_size = group.world_size();
   const auto device = group.device();
@@ -31,9 +40,12 @@ int main() {
   auto inputs = torch::randn({100, 3}).index_select(0, rows).to(device);
   auto labels = torch::randint(0, 2, {100}).index_select(0, rows).to(device);
 
+  if (group.rank() == 0) std::printf("Beyond the cells:\n");
+  if (group.rank() == 0 && refused) std::printf("NCCL is refused without a GPU\n");
   for (int epoch = 0; epoch < 5; ++epoch) {
-    auto loss = criterion(model(inputs), labels);
     optimizer.zero_grad();
+    auto outputs = model(inputs);
+    auto loss = criterion(outputs, labels);
     loss.backward();
     optimizer.step();
     auto losses = group.all_gather(loss);
@@ -43,8 +55,8 @@ int main() {
     std::printf("\n");
   }
 
-  auto sums =
-      group.all_gather(torch::cat({module->fc1->weight.flatten(), module->fc2->bias}).sum());
+  auto sums = group.all_gather(
+      torch::cat({module->fc1->weight.flatten(), module->fc2->bias}).sum());
   for (int other = 0; group.rank() == 0 && other < world_size; ++other) {
     std::printf("rank %d of %d: parameters sum to %.6f\n", other, world_size,
                 sums[other].item<double>());

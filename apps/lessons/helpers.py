@@ -1,6 +1,10 @@
 """What the twins share: the Python of sconce's device helpers and of its honest clock."""
+import time
+from statistics import median
+
 import torch
-from torch.utils.benchmark import Timer
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
 
 
 def cpu():
@@ -24,11 +28,59 @@ def try_all_gpus():
 
 
 def synchronize(device):
+    synchronize.count += 1
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
-def median_seconds(work):
-    """Warms up, waits for the device at both ends of a run, and takes the median of the runs."""
-    timer = Timer("work()", globals={"work": work}, num_threads=torch.get_num_threads())
-    return timer.blocked_autorange(min_run_time=0.1).median
+synchronize.count = 0
+
+
+class Stopwatch:
+    def __init__(self, device=cpu()):
+        self.device = device
+        synchronize(device)
+        self.start = time.perf_counter()
+
+    def seconds(self):
+        synchronize(self.device)
+        return time.perf_counter() - self.start
+
+
+def median_seconds(work, device=None, runs=9):
+    """Waits for the device (the first, if none is named) before and after each call but the first."""
+    work()
+    seconds = []
+    for _ in range(runs):
+        stopwatch = Stopwatch(device or try_gpu())
+        work()
+        seconds.append(stopwatch.seconds())
+    return median(seconds)
+
+
+def count_flops(work):
+    """Returns what the work returns, and the floating-point operations of its products."""
+    with FlopCounterMode(display=False) as counter:
+        result = work()
+    return result, counter.get_total_flops()
+
+
+def waits_of(work):
+    """Counts how often the work waits for the device, the CPU among them."""
+    before = synchronize.count
+    work()
+    return synchronize.count - before
+
+
+def calls_of(name, work):
+    """Counts how often the work calls the operator."""
+    class Calls(TorchDispatchMode):
+        count = 0
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.count += func.name().split(".")[0] == name
+            return func(*args, **(kwargs or {}))
+
+    with Calls() as calls:
+        work()
+    return calls.count

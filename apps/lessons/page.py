@@ -1,182 +1,159 @@
 #!/usr/bin/env python3
-"""Writes the page README.md from the lessons: both languages side by side, and the output.
+"""Writes the lessons' pages: the index in README.md, and pages/NN_name.md of each lesson.
 
-  page.py --run BIN_DIR   runs the lessons in BIN_DIR (two processes where one says so) and writes
-                          the page; torchrun must be in the PATH
-  page.py --check         fails where the page is not what the sources say, or where an id of
-                          snippets.txt has no lesson; prints how many have
+  page.py --run BIN_DIR   runs the lessons in BIN_DIR without a GPU (two processes where one says so)
+                          and writes the pages
+  page.py --write         writes them anew with the outputs that they show
+  page.py --check         fails where a page is not what the sources say, an id of snippets.txt has no
+                          lesson or no comment there, a label of labels.txt is not printed, too
+                          little is compared exactly, or C++ is too wide; prints the counts
 """
 import argparse
 import difflib
-import os
 import pathlib
 import re
 import subprocess
 import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
-PAGE = HERE / "README.md"
-MATERIAL = HERE.parents[2] / "shared/snippets.md"  # the tutorials' cells by id, where it is at hand
-TUTORIALS = {
-    "T0": 'the guide "Using GPUs for Deep Learning", its PyTorch branches',
-    "T1": 'the chapter "GPUs" of the d2l book, its PyTorch tabs',
-    "T2": "a notebook of that chapter",
-    "T3": 'the notebook "GPU acceleration in PyTorch"',
-    "T4": 'the guide "GPU Acceleration in PyTorch"',
-}
+sys.dont_write_bytecode = True
+import labels  # noqa: E402
+import machine  # noqa: E402
+import pages  # noqa: E402
+import sources  # noqa: E402
+
+LEAST_EXACT = 0.9  # of all printed lines; the others begin with ~
+WIDEST = 90  # columns of C++ that a forge shows at 900 pixels without scrolling
 
 
-class Lesson:
-    """What the head and the notes of NN_name.cpp say."""
-
-    def __init__(self, source):
-        self.name = source.stem
-        self.cpp = source.read_text()
-        self.python = source.with_suffix(".py").read_text()
-        head = re.match(r"// ([^:]+): (.+)\n// Covers: (.+)\n(?:// Processes: (\d+)\n)?", self.cpp)
-        if not head:
-            sys.exit(f"page.py: {source.name}: expected the lines '// Title: sentence' and '// Covers: ids'")
-        self.title, self.sentence, ids, processes = head.groups()
-        self.ids, self.processes = ids.split(), int(processes or 1)
-        # A note is the comment from "note:" to the end of its lines, or to the next note.
-        notes = re.findall(r"// note: (.*\n(?:\s*// (?!note:|Covers:).*\n)*)", self.cpp)
-        notes = [" ".join(re.sub(r"\s*// ", " ", note).split()) for note in notes]
-        self.notes = [re.sub(r"^[a-z]+(?= )", lambda word: word[0].capitalize(), note) for note in notes]
-
-    def command(self, folder):
-        program = [str(folder / self.name)]
-        if self.processes == 1:
-            return program
-        return ["torchrun", "--standalone", f"--nproc-per-node={self.processes}", "--no-python", *program]
-
-    def anchor(self):
-        return re.sub(r"[^\w\- ]", "", f"{self.name[:2]} {self.title}").lower().replace(" ", "-")
+def write(made, everyone, folder, outputs):
+    if not all(made):
+        sys.exit("page.py: with which LibTorch and CPU these outputs were made is not known")
+    (folder / "pages").mkdir(exist_ok=True)
+    for file, text in pages.everything(made, everyone, folder, outputs).items():
+        file.write_text(text)
 
 
-def lessons(folder=HERE):
-    """Returns all lessons in reading order."""
-    return [Lesson(source) for source in sorted(folder.glob("[0-9]*.cpp"))]
+def run(lesson, bin_folder):
+    environment = machine.environment(machine.python_folder(bin_folder), CUDA_VISIBLE_DEVICES="")
+    return subprocess.run(lesson.command(bin_folder), env=environment, check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
 
 
-def outputs(page):
-    """Returns the output that the page shows of each lesson."""
-    return dict(re.findall(r'<a name="output-(\w+)"></a>\n```text\n(.*?)```', page, re.DOTALL))
-
-
-def run(lesson, folder):
-    environment = dict(os.environ, CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="2")
-    done = subprocess.run(lesson.command(folder), env=environment, check=True, text=True,
-                          stdout=subprocess.PIPE)
-    return done.stdout
-
-
-def table(all_lessons):
-    rows = [f"| lesson | {' | '.join(TUTORIALS)} |", "| --- |" + " --- |" * len(TUTORIALS)]
-    for lesson in all_lessons:
-        cells = [", ".join(id[3:] for id in lesson.ids if id.startswith(t)) for t in TUTORIALS]
-        rows.append(f"| [{lesson.name[:2]} {lesson.title}](#{lesson.anchor()}) | {' | '.join(cells)} |")
-    return "\n".join(rows)
-
-
-def section(lesson, output):
-    notes = "\n".join(f"- {note}" for note in lesson.notes)
-    differs = f"What differs from the original, and why:\n\n{notes}\n\n" if notes else ""
-    return f"""## {lesson.name[:2]} {lesson.title}
-
-{lesson.sentence[0].upper() + lesson.sentence[1:]} Covers {", ".join(f"`{id}`" for id in lesson.ids)}.
-
-<table><tr><th>C++</th><th>Python</th></tr><tr><td>
-
-```cpp
-{lesson.cpp}```
-
-</td><td>
-
-```python
-{lesson.python}```
-
-</td></tr></table>
-
-{differs}It prints:
-
-<a name="output-{lesson.name}"></a>
-```text
-{output}```
-"""
-
-
-def page(all_lessons, shown):
-    legend = "\n".join(f"- {key} is {what}." for key, what in TUTORIALS.items())
-    count = sum(len(lesson.ids) for lesson in all_lessons)
-    twin = all_lessons[2].name
-    sections = "\n".join(section(lesson, shown.get(lesson.name, "")) for lesson in all_lessons)
-    return f"""# The lessons
-
-Every PyTorch snippet of five tutorials on GPUs, in C++, printing what Python prints: {count} cells and claims in
-{len(all_lessons)} lessons, by the name that each cell has in [snippets.txt](snippets.txt).
-
-{table(all_lessons)}
-
-{legend}
-
-A lesson is a program and its twin in Python. The tests run both with the same LibTorch and compare what they print, byte
-for byte; of a line that begins with `~` they compare all but the figures, which are times. Each runs with and without a
-GPU. The output below is that of a machine with two cores and without a GPU.
-
-```sh
-cmake --build --preset default
-build/default/bin/lessons/{twin}
-python apps/lessons/{twin}.py
-```
-
-The twins share one file, the Python of sconce's own helpers:
-
-```python
-{(HERE / "helpers.py").read_text()}```
-
-{sections}"""
-
-
-def check(all_lessons):
-    """Returns what is wrong, a line each."""
-    listed = [line.split() for line in (HERE / "snippets.txt").read_text().splitlines()]
-    covered = [[id, lesson.name] for lesson in all_lessons for id in lesson.ids]
-    wrong = [f"snippets.txt and the lessons differ: {' '.join(row)}"
-             for row in listed + covered if (row in listed) != (row in covered) or covered.count(row) > 1]
-    if MATERIAL.exists():
-        rows = re.findall(r"^\| ((?:T\d\.\S+ ?)+)\|", MATERIAL.read_text(), re.MULTILINE)
+def wrong_ids(everyone, folder):
+    listed = [id for id, _, _ in pages.snippets(folder)]
+    covered = [id for lesson in everyone for id in lesson.ids]
+    wrong = [f"{id}: {listed.count(id)} times in snippets.txt, {covered.count(id)} times in the lessons"
+             for id in sorted({*listed, *covered}) if listed.count(id) != 1 or covered.count(id) != 1]
+    material = folder.parents[2] / "shared/snippets.md"  # the list's origin, where it is at hand
+    if material.exists():
+        rows = re.findall(r"^\| ((?:T\d\.\S+ ?)+)\|", material.read_text(), re.MULTILINE)
         ids = {id for row in rows for id in row.split()}
-        wrong += [f"snippets.txt and {MATERIAL.name} differ: {id}" for id in sorted(ids ^ {row[0] for row in listed})]
-    for lesson in all_lessons:
-        lines = lesson.cpp.count("\n")
-        if not 25 <= lines <= 90:
-            wrong.append(f"{lesson.name}.cpp: expected 25 to 90 lines, got {lines}")
-    now = PAGE.read_text()
-    shown = outputs(now)
-    wrong += [f"README.md: no output of {lesson.name}" for lesson in all_lessons if not shown.get(lesson.name)]
-    expected = page(all_lessons, shown)
-    wrong += list(difflib.unified_diff(now.splitlines(), expected.splitlines(), "README.md", "the sources",
-                                       lineterm="", n=0))[:20]
+        wrong += [f"snippets.txt and {material.name} differ: {id}" for id in sorted(ids ^ set(listed))]
     return wrong
+
+
+def wrong_lengths(everyone):
+    lengths = {lesson.name: lesson.cpp.count("\n") for lesson in everyone}
+    return [f"{name}.cpp: expected 25 to 90 lines, got {lines}" for name, lines in lengths.items()
+            if not 25 <= lines <= 90]
+
+
+def wrong_widths(everyone):
+    return [f"{lesson.name}.cpp: expected at most {WIDEST} columns, got {len(line)}: {line.strip()}"
+            for lesson in everyone for line in lesson.listing().splitlines() if len(line) > WIDEST]
+
+
+def wrong_pages(everyone, folder, outputs):
+    made = pages.made_with(folder)
+    expected = pages.everything(made, everyone, folder, outputs)
+    wrong = [] if all(made) else ["README.md: it does not say what the outputs were made with"]
+    wrong += [f"pages/{lesson.name}.md: no output" for lesson in everyone if not outputs[lesson.name]]
+    wrong += [f"{file.name}: a page of no lesson" for file in sorted((folder / "pages").glob("*"))
+              if file not in expected]
+    for file, text in expected.items():
+        now = file.read_text() if file.exists() else ""
+        wrong += list(difflib.unified_diff(now.splitlines(), text.splitlines(), file.name, "the sources",
+                                           lineterm="", n=0))[:20]
+    return wrong
+
+
+def wrong_exactness(everyone, outputs):
+    """Each lesson is compared in something that was computed, and nearly all that is printed."""
+    wrong = [f"{lesson.name}: prints no exact line that is not a text of its source" for lesson in everyone
+             if not lesson.computed(outputs[lesson.name])]
+    printed = [line for text in outputs.values() for line in text.splitlines()]
+    exact = [line for text in outputs.values() for line in sources.exact(text)]
+    if len(exact) < LEAST_EXACT * len(printed):
+        wrong.append(f"expected at least {LEAST_EXACT:.0%} exact lines, got {len(exact)} of {len(printed)}")
+    return wrong
+
+
+def wrong_marks(everyone):
+    unmarked = {f"{lesson.name}.{ending}": lesson.unmarked_ids(ending) for lesson in everyone
+                for ending in ["cpp", "py"]}
+    return [f"{file}: no comment at what retells {', '.join(ids)}" for file, ids in unmarked.items() if ids]
+
+
+def absent_labels(everyone, folder, outputs):
+    """Returns the labels that the pages lack: in the outputs without a GPU, and in the recorded ones."""
+    listed = labels.read(folder)
+    shown = [(lesson, outputs[lesson.name], 0) for lesson in everyone]
+    shown += [(lesson, entry["output"], len(record["gpus"])) for lesson in everyone
+              for record, entry in pages.recorded(lesson, folder)]
+    return [f"{lesson.name}, with GPUs {gpus}: {label.id} prints, missing or out of order: {label.text}"
+            for lesson, text, gpus in shown
+            for label in labels.missing(labels.applying(listed, lesson.ids, gpus), text)]
+
+
+def counts(everyone, folder, outputs):
+    """Returns what the pages cover, a line each."""
+    ids = [id for lesson in everyone for id in lesson.ids]
+    printed = sum(len(text.splitlines()) for text in outputs.values())
+    exact = sum(len(sources.exact(text)) for text in outputs.values())
+    computed = sum(len(lesson.computed(outputs[lesson.name])) for lesson in everyone)
+    listed = labels.read(folder)
+    wanted = {lesson.name: labels.applying(listed, lesson.ids, gpus=0) for lesson in everyone}
+    absent = sum(len(labels.missing(wanted[name], text)) for name, text in outputs.items())
+    total = sum(map(len, wanted.values()))
+    return [f"{len(ids)} of {len(pages.snippets(folder))} ids are covered by {len(everyone)} lessons",
+            f"{exact} of {printed} lines are compared exactly, {computed} of them no text of their source",
+            f"{total - absent} of {total} labels that a machine without a GPU prints, of {len(listed)} listed",
+            f"{len(pages.records(folder))} recorded outputs of GPUs"]
+
+
+def check(folder):
+    """Returns what is wrong, a line each, and what was counted."""
+    everyone = sources.lessons(folder)
+    outputs = {lesson.name: pages.output(folder, lesson.name) for lesson in everyone}
+    wrong = wrong_ids(everyone, folder) + wrong_lengths(everyone) + wrong_pages(everyone, folder, outputs)
+    wrong += wrong_widths(everyone) + wrong_marks(everyone) + wrong_exactness(everyone, outputs)
+    wrong += labels.differences(labels.read(folder), labels.material(folder))
+    wrong += absent_labels(everyone, folder, outputs)
+    return wrong, counts(everyone, folder, outputs)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     choice = parser.add_mutually_exclusive_group(required=True)
     choice.add_argument("--run", type=pathlib.Path, metavar="BIN_DIR")
+    choice.add_argument("--write", action="store_true")
     choice.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
-    all_lessons = lessons()
+    folder = sources.HERE
+    everyone = sources.lessons(folder)
     if arguments.run:
-        shown = {lesson.name: run(lesson, arguments.run) for lesson in all_lessons}
-        PAGE.write_text(page(all_lessons, shown))
-        return 0
-    wrong = check(all_lessons)
-    print("\n".join(wrong), file=sys.stderr)
-    count = sum(len(lesson.ids) for lesson in all_lessons)
-    print(f"{count} of {len((HERE / 'snippets.txt').read_text().splitlines())} ids are covered by "
-          f"{len(all_lessons)} lessons")
-    return 1 if wrong else 0
+        bin_folder = arguments.run.resolve()
+        made = (machine.torch_version(bin_folder), machine.cpu())
+        write(made, everyone, folder, {lesson.name: run(lesson, bin_folder) for lesson in everyone})
+    if arguments.write:
+        outputs = {lesson.name: pages.output(folder, lesson.name) for lesson in everyone}
+        write(pages.made_with(folder), everyone, folder, outputs)
+    if arguments.check:
+        wrong, counted = check(folder)
+        print(*wrong, sep="\n", file=sys.stderr)
+        print(*counted, sep="\n")
+        return 1 if wrong else 0
+    return 0
 
 
 if __name__ == "__main__":

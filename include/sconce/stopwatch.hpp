@@ -28,8 +28,10 @@ class Stopwatch {
 };
 
 /// Returns the median wall time of `runs` calls of `work`, in seconds, after one call that is not
-/// counted: it pays for memory, threads and the choice of kernels. Each run begins and ends with
-/// the device idle. Python: `torch.utils.benchmark.Timer(...).blocked_autorange().median`.
+/// counted: it pays for memory, threads and the choice of kernels. Each call is waited for: the time
+/// is that of asking for the work, doing it and hearing of its end. For work of microseconds that is
+/// more than it takes in a row of calls. Python's `torch.utils.benchmark.Timer` waits once for a
+/// block of calls, as many as hide the cost of the clock, and divides.
 /// @throw c10::Error if `runs` is below 1, or as `synchronize(device)` does; else what `work`
 /// throws.
 double median_seconds(const std::function<void()>& work, torch::Device device = cpu(),

@@ -5,8 +5,10 @@ Of a line that begins with "~" the figures are left out, in both. Fails where on
 code than 0, and shows where the two differ.
 
   twins   on the CPU, with the GPUs out of sight; the lessons print the same with CUDA_VISIBLE_DEVICES
-          empty and with nonsense in it, and with --page what the page shows, but for figures
+          empty and with nonsense in it, and with --page what their pages show
   gpu     with the GPUs; skipped (77) where there is none, failed if SCONCE_REQUIRE_GPU=1
+
+With --labels the output must hold the labels that the cells print on such a machine.
 """
 import argparse
 import ctypes
@@ -21,31 +23,41 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(ROOT / "apps/lessons"), str(ROOT / "tests/support")]
-import page  # noqa: E402
+import labels  # noqa: E402
+import machine  # noqa: E402
+import pages  # noqa: E402
 import python_server  # noqa: E402
+import sources  # noqa: E402
+
+
+class Failed(Exception):
+    """A lesson or its twin ended with another code than 0."""
 
 
 def without_figures(line):
     return re.sub(r"-?(\d+\.?\d*(e[+-]?\d+)?|\b(inf|nan)\b)", "#", line)
 
 
+def words(text):
+    return [without_figures(line) for line in text.splitlines()]
+
+
 def normal(text):
     return [without_figures(line) if line.startswith("~") else line for line in text.splitlines()]
 
 
-def has_gpu():
+def gpu_count():
     """Asks the driver, which heeds CUDA_VISIBLE_DEVICES; torch would take two seconds."""
     count = ctypes.c_int(0)
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
-        return False
-    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+        return 0
+    return count.value if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 else 0
 
 
 def variables(arguments, **more):
-    path = f"{arguments.python.parent}{os.pathsep}{os.environ['PATH']}"
-    return dict(os.environ, PATH=path, PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1", **more)
+    return machine.environment(arguments.python.parent, **more)
 
 
 def run(command, environment):
@@ -54,7 +66,7 @@ def run(command, environment):
 
 def output(command, done):
     if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+        raise Failed(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
 
 
@@ -87,11 +99,31 @@ def run_twin(lesson, arguments, **more):
 
 
 def compare_with_page(lesson, arguments, cpp):
+    """Compares exactly where LibTorch and CPU are those of the page."""
     if shutil.which("nvidia-smi") and lesson.name == "01_gpus":
         return True  # it shows the machine's GPUs, which the process does not see
-    shown = page.outputs((arguments.lessons / page.PAGE.name).read_text()).get(lesson.name, "").splitlines()
-    return compare(lesson.name, [without_figures(line) for line in shown],
-                   [without_figures(line) for line in cpp.splitlines()], ("page", "C++"))
+    torch, cpu = pages.made_with(arguments.lessons)
+    if torch != machine.torch_version(arguments.bin):
+        print(f"{lesson.name}: the page is of LibTorch {torch}: not compared")
+        return True
+    keep = normal
+    if cpu != machine.cpu():
+        print(f"{lesson.name}: the page is of a CPU with {cpu}: its figures are not compared")
+        keep = words
+    return compare(lesson.name, keep(pages.output(arguments.lessons, lesson.name)), keep(cpp), ("page", "C++"))
+
+
+def has_labels(lesson, arguments, cpp, gpus):
+    if not arguments.labels:
+        return True
+    listed = labels.read(arguments.lessons)
+    wanted = labels.applying(listed, lesson.ids, gpus)
+    absent = labels.missing(wanted, cpp)
+    for label in absent:
+        print(f"{lesson.name}: {label.id} prints, missing or out of order: {label.text}")
+    wrong = labels.differences(listed, labels.material(arguments.lessons))
+    print(*wrong, f"{lesson.name}: {len(wanted) - len(absent)} of {len(wanted)} labels", sep="\n")
+    return not absent and not wrong
 
 
 def compare_on_cpu(lesson, arguments):
@@ -100,12 +132,14 @@ def compare_on_cpu(lesson, arguments):
     twin = run_twin(lesson, arguments, CUDA_VISIBLE_DEVICES="")
     equal = compare(lesson.name, normal(twin), normal(empty), ("Python", "C++"))
     equal &= compare(lesson.name, normal(empty), normal(nonsense), ("empty", "nonsense"))
+    equal &= has_labels(lesson, arguments, empty, gpus=0)
     return equal & (not arguments.page or compare_with_page(lesson, arguments, empty))
 
 
 def compare_on_gpu(lesson, arguments):
-    return compare(lesson.name, normal(run_twin(lesson, arguments)), normal(run_lesson(lesson, arguments)),
-                   ("Python", "C++"))
+    cpp = run_lesson(lesson, arguments)
+    equal = compare(lesson.name, normal(run_twin(lesson, arguments)), normal(cpp), ("Python", "C++"))
+    return equal & has_labels(lesson, arguments, cpp, gpu_count())
 
 
 def main():
@@ -114,19 +148,23 @@ def main():
     parser.add_argument("names", nargs="*", help="all, if none is named")
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="where the programs are")
     parser.add_argument("--python", type=pathlib.Path, required=True, help="of the same LibTorch")
-    parser.add_argument("--lessons", type=pathlib.Path, default=page.HERE, help="where the twins are")
+    parser.add_argument("--lessons", type=pathlib.Path, default=sources.HERE, help="where the twins are")
     parser.add_argument("--page", action="store_true", help="compare with the page, too")
+    parser.add_argument("--labels", action="store_true", help="look for the cells' labels, too")
     parser.add_argument("--server", type=pathlib.Path, help="the prefix of python_server.py")
     arguments = parser.parse_intermixed_args()
-    chosen = [lesson for lesson in page.lessons(arguments.lessons)
+    chosen = [lesson for lesson in sources.lessons(arguments.lessons)
               if lesson.name in (arguments.names or [lesson.name])]
     if not chosen:
         sys.exit(f"no lesson of these names: {' '.join(arguments.names)}")
-    if arguments.how == "gpu" and not has_gpu():
+    if arguments.how == "gpu" and gpu_count() == 0:
         print("needs a GPU, and this process sees none")
         return 1 if os.environ.get("SCONCE_REQUIRE_GPU") == "1" else 77
     compared = compare_on_gpu if arguments.how == "gpu" else compare_on_cpu
-    equal = [compared(lesson, arguments) for lesson in chosen]
+    try:
+        equal = [compared(lesson, arguments) for lesson in chosen]
+    except Failed as failure:
+        sys.exit(str(failure))
     print(f"{sum(equal)} of {len(equal)} lessons print what they should")
     return 0 if all(equal) else 1
 

@@ -13,6 +13,10 @@
 #include "sconce/nn/nested_tensors.hpp"
 #include "sconce/training/batch.hpp"
 
+namespace sconce::nn {
+class DataParallelBase;
+}  // namespace sconce::nn
+
 namespace sconce {
 
 /// What a model came to on one batch.
@@ -167,42 +171,43 @@ StepOutput step_of_replicas(Replicas& replicas, const Batch& batch) {
 /// target)`. The model is to outlive them.
 template <class M>
 ModelSteps steps_of(M& model, const Loss& loss) {
-  constexpr bool is_module = std::is_base_of_v<torch::nn::Module, M>;
-  if constexpr (!is_module && !requires { model.no_sync(); }) {
-    return steps_of(*model, loss);  // a holder or a pointer
-  } else if constexpr (requires { model.module(); }) {
+  if constexpr (std::is_base_of_v<nn::DataParallelBase, M>) {
     using Inner = std::remove_cvref_t<decltype(*model.module())>;
     auto& inner = *model.module();
-    if constexpr (is_module) {  // a DataParallel
-      if constexpr (detail::HasTrainingStep<Inner>) {
-        return {model, inner,
-                [&](const Batch& b) { return detail::step_of_replicas<Inner, false>(model, b); },
-                [&](const Batch& b) { return detail::step_of_replicas<Inner, true>(model, b); }};
-      } else {
-        const auto step = detail::forward_step<Inner>(model, loss);
-        return {model, inner, step, step};
-      }
-    } else {  // a DistributedDataParallel
-      const auto no_sync = [&model] { return std::shared_ptr<void>(new auto(model.no_sync())); };
-      // To test, ranks need not have as many batches, so no forward may wait for the others.
-      ModelSteps alone = steps_of(inner, loss);
-      if constexpr (detail::HasTrainingStep<Inner>) {
-        using Own = detail::OwnStep<Inner, false>;
-        const auto train = [&model](const Batch& batch) {
-          const auto& rows = batch.as<typename Own::BatchType>();
-          return model.call([&](Inner& module) { return Own::call(module, rows); });
-        };
-        return {inner, inner, train, alone.test, no_sync};
-      } else {
-        return {inner, inner, detail::forward_step<Inner>(model, loss), alone.test, no_sync};
-      }
+    if constexpr (detail::HasTrainingStep<Inner>) {
+      return {model, inner,
+              [&](const Batch& b) { return detail::step_of_replicas<Inner, false>(model, b); },
+              [&](const Batch& b) { return detail::step_of_replicas<Inner, true>(model, b); }};
+    } else {
+      const auto step = detail::forward_step<Inner>(model, loss);
+      return {model, inner, step, step};
     }
-  } else if constexpr (detail::HasTrainingStep<M>) {
-    return {model, model, detail::OwnStep<M, false>::of(model),
-            detail::OwnStep<M, true>::of(model)};
+  } else if constexpr (std::is_base_of_v<torch::nn::Module, M>) {
+    if constexpr (detail::HasTrainingStep<M>) {
+      return {model, model, detail::OwnStep<M, false>::of(model),
+              detail::OwnStep<M, true>::of(model)};
+    } else {
+      const auto step = detail::forward_step<M>(model, loss);
+      return {model, model, step, step};
+    }
+  } else if constexpr (requires { model.no_sync(); }) {  // a DistributedDataParallel
+    using Inner = std::remove_cvref_t<decltype(*model.module())>;
+    auto& inner = *model.module();
+    const auto no_sync = [&model] { return std::shared_ptr<void>(new auto(model.no_sync())); };
+    // To test, ranks need not have as many batches, so no forward may wait for the others.
+    ModelSteps alone = steps_of(inner, loss);
+    if constexpr (detail::HasTrainingStep<Inner>) {
+      using Own = detail::OwnStep<Inner, false>;
+      const auto train = [&model](const Batch& batch) {
+        const auto& rows = batch.as<typename Own::BatchType>();
+        return model.call([&](Inner& module) { return Own::call(module, rows); });
+      };
+      return {inner, inner, train, alone.test, no_sync};
+    } else {
+      return {inner, inner, detail::forward_step<Inner>(model, loss), alone.test, no_sync};
+    }
   } else {
-    const auto step = detail::forward_step<M>(model, loss);
-    return {model, model, step, step};
+    return steps_of(*model, loss);  // a holder or a pointer
   }
 }
 

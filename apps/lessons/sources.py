@@ -1,0 +1,76 @@
+"""What a lesson's sources say: its head, its notes, the cells that it retells, the texts in it."""
+import ast
+import hashlib
+import itertools
+import pathlib
+import re
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ID = r"T\d\.[\w-]+"
+IDS = rf"{ID}(?:, {ID})*"
+# A note is the comment from "note:" to the end of its lines, or to a line that begins something else.
+BEGINNING = rf"note:|Covers:|Processes:|{IDS}(?::|\s*\n)"
+NOTE = re.compile(rf"([ \t]*)// note: (.*\n(?:[ \t]*// (?!{BEGINNING}).*\n)*)")
+HEAD = re.compile(r"// ([^:]+): (.+)\n// Covers: (.+)\n(?:// Processes: (\d+)\n)?")
+STRING = r'"(?:[^"\\\n]|\\.)*"'
+CPP_TOKEN = re.compile(rf"//[^\n]*|'(?:[^'\\\n]|\\[^'\n]+)'|({STRING}(?:\s*{STRING})*)")
+
+
+class Lesson:
+    """NN_name.cpp and its twin NN_name.py."""
+
+    def __init__(self, source):
+        self.name = source.stem
+        self.cpp = source.read_text()
+        self.python = source.with_suffix(".py").read_text()
+        head = HEAD.match(self.cpp)
+        if not head:
+            sys.exit(f"{source.name}: expected the lines '// Title: sentence' and '// Covers: ids'")
+        self.title, self.sentence, ids, processes = head.groups()
+        self.ids, self.processes = ids.split(), int(processes or 1)
+
+    def command(self, folder):
+        program = [str(folder / self.name)]
+        if self.processes == 1:
+            return program
+        return ["torchrun", "--standalone", f"--nproc-per-node={self.processes}", "--no-python", *program]
+
+    def notes(self):
+        texts = [" ".join(re.sub(r"\s*// ", " ", text).split()) for _, text in NOTE.findall(self.cpp)]
+        return [re.sub(r"^[a-z]+(?= )", lambda word: word[0].capitalize(), text) for text in texts]
+
+    def listing(self):
+        """Returns the C++ without its head, and with each note's number in its place."""
+        number = itertools.count(1)
+        return NOTE.sub(lambda note: f"{note[1]}// note {next(number)}\n", HEAD.sub("", self.cpp, count=1))
+
+    def digest(self):
+        """Tells this state of the sources from an earlier one."""
+        return hashlib.sha256((self.cpp + self.python).encode()).hexdigest()[:16]
+
+    def unmarked_ids(self, ending):
+        """Returns the cells that no comment stands beside in the source that ends so."""
+        text, begins = {"cpp": (self.cpp, "//"), "py": (self.python, "#")}[ending]
+        marked = ", ".join(re.findall(rf"(?:^|\s){begins} ({IDS})", text)).split(", ")
+        return [id for id in self.ids if id not in marked]
+
+    def literals(self):
+        """Returns the texts in the C++ source; those that follow one another are one, as in C++."""
+        found = (token[1] for token in CPP_TOKEN.finditer(self.cpp))
+        return [ast.literal_eval(f"({text})") for text in found if text]
+
+    def computed(self, output):
+        """Returns the exact lines of the output that no text in the source holds as a whole."""
+        literals = self.literals()
+        return [line for line in exact(output) if not any(line.strip() in text for text in literals)]
+
+
+def lessons(folder=HERE):
+    """Returns all lessons in reading order."""
+    return [Lesson(source) for source in sorted(folder.glob("[0-9]*.cpp"))]
+
+
+def exact(output):
+    """Returns the lines that must be the same in every run: those with a time begin with ~."""
+    return [line for line in output.splitlines() if not line.startswith("~")]
