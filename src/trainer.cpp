@@ -226,7 +226,8 @@ class Trainer::Epoch {
     auto saved = from_state<FitProgress>(state, "sconce::Trainer::fit: a checkpoint's 'extra'");
     TORCH_CHECK(saved.batches == fit.batches, who, saved.batches,
                 " training batches, as the checkpoint was saved with, got ", fit.batches);
-    TORCH_CHECK(saved.accumulate == fit.accumulate, who, "accumulate_grad_batches ",
+    const bool is_known = saved.accumulate != 0;
+    TORCH_CHECK(!is_known || saved.accumulate == fit.accumulate, who, "accumulate_grad_batches ",
                 saved.accumulate, ", as the checkpoint was saved with, got ", fit.accumulate);
     fit.epochs = std::move(saved.epochs);
     if (fit.batch == 0) return;

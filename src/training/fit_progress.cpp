@@ -23,7 +23,7 @@ void visit_state(EpochMetrics& epoch, StateVisitor& state) {
 
 void visit_state(FitProgress& progress, StateVisitor& state) {
   state.count("batches", progress.batches);
-  state.count("accumulate", progress.accumulate);
+  state("accumulate", progress.accumulate, int64_t{0});
   state.any_length("epochs", progress.epochs);
   state("sums", progress.sums);
   state("seconds", progress.seconds);

@@ -240,6 +240,23 @@ TEST_CASE("a fit is resumed with as many batches a step as it was saved with") {
                         "got 3"));
 }
 
+TEST_CASE("a checkpoint of before it said how many batches a step has is resumed") {
+  const sconce::test::TempDir folder, other;
+  Checkpoint checkpoint(folder.path(), {.resume = true}), of_whole(other.path());
+  Fitting whole(of_whole);
+  whole.run({.max_epochs = 2, .accumulate_grad_batches = 2});
+
+  Fitting first(checkpoint);
+  first.run({.accumulate_grad_batches = 2});
+  const auto file = checkpoint.latest();
+  auto saved = sconce::io::load_torch(file).toGenericDict();
+  REQUIRE(saved.at("extra").toGenericDict().erase("accumulate") == 1);
+  sconce::io::save_torch(file, saved);
+  Fitting resumed(checkpoint);
+  CHECK(resumed.run({.max_epochs = 2, .accumulate_grad_batches = 2}).epochs.size() == 2);
+  CHECK(resumed.parts()[0].equal(whole.parts()[0]));
+}
+
 TEST_CASE("a resumed fit warns of options that its checkpoint replaces, and only then") {
   const sconce::test::TempDir folder;
   const bool is_scheduled = GENERATE(false, true);
