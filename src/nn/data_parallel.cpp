@@ -327,7 +327,11 @@ void DataParallelBase::make_replicas() {
 }
 
 DataParallelBase::Tensors DataParallelBase::current_tensors() const {
-  Tensors tensors = tensors_of(*module_);
+  // Runs at each forward: to ask the module for all of them at once would make all their names.
+  Tensors tensors;
+  for (const auto& layer : layers_) {
+    for (auto& tensor : tensors_of(*layer, /*recurse=*/false)) tensors.push_back(std::move(tensor));
+  }
   for (const auto* member : members_) tensors.push_back(*member);
   return tensors;
 }
