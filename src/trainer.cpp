@@ -200,7 +200,7 @@ class Trainer::Epoch {
   int64_t examples() const { return examples_; }
 
   void add(const StepOutput& step, int64_t examples) {
-    loss_ += step.loss.detach() * examples;
+    loss_.add_(step.loss.detach(), /*alpha=*/examples);
     examples_ += examples;
     TORCH_CHECK(
         step.output.defined() || metrics_.empty(),

@@ -4,8 +4,8 @@
 #include <ATen/core/IListRef.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/full_like.h>
-#include <ATen/ops/stack.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/sum.h>
 #include <c10/util/Exception.h>
 
 #include "metrics/labels.hpp"
@@ -42,10 +42,12 @@ void ClassScore::update(const torch::Tensor& preds, const torch::Tensor& target)
   if (options_.average == Average::micro) {
     auto hits = answers.eq(right);
     if (ignored.defined()) hits.masked_fill_(ignored, false);
-    const auto hit = hits.sum(at::kDouble);
-    auto all = at::full_like(hit, right.numel());
+    // Summed into its place, which spares the step of a small model a few calls.
+    auto all = at::full({3}, right.numel(), hits.options().dtype(at::kDouble));
     if (ignored.defined()) all -= ignored.sum(at::kDouble);
-    add(at::stack({hit, all, all}));
+    auto hit = all.select(0, 0);
+    at::sum_out(hit, hits, at::IntArrayRef(), /*keepdim=*/false, at::kDouble);
+    add(all);
     return;
   }
   if (ignored.defined()) {

@@ -32,6 +32,12 @@ void check_labels(const torch::Tensor& preds, const torch::Tensor& target,
               " classes or more, the top_k, got ", preds.sizes());
 }
 
+// A row of int64. Asked first, since calls that change nothing cost a small model's step too.
+torch::Tensor as_row(const torch::Tensor& labels) {
+  const torch::Tensor row = labels.dim() == 1 ? labels : labels.flatten();
+  return row.scalar_type() == at::kLong ? row : row.to(at::kLong);
+}
+
 }  // namespace
 
 void check_options(const ClassificationOptions& options, const char* who) {
@@ -58,7 +64,7 @@ Labels labels_of(const torch::Tensor& preds, const torch::Tensor& target,
               target.device());
   check_labels(preds, target, options, who);
 
-  const torch::Tensor right = target.flatten().to(at::kLong);
+  const torch::Tensor right = as_row(target);
   torch::Tensor answers = preds;
   if (options.top_k > 1) {
     const auto largest = std::get<1>(preds.topk(options.top_k, 1));
@@ -67,7 +73,7 @@ Labels labels_of(const torch::Tensor& preds, const torch::Tensor& target,
   } else if (preds.dim() > target.dim()) {
     answers = preds.argmax(1);
   }
-  return {.preds = answers.flatten().to(at::kLong),
+  return {.preds = as_row(answers),
           .target = right,
           .ignored = options.ignore_index ? right.eq(*options.ignore_index) : torch::Tensor()};
 }

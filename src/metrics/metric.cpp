@@ -36,7 +36,8 @@ void Metric::add(const torch::Tensor& batch_sums) {
   check_sums(batch_sums, sums_.numel(), "sconce::metrics::Metric::add");
   const at::NoGradGuard no_grad;
   // Not in place, so that copies and whoever holds sums() keep theirs.
-  sums_ = sums_.to(batch_sums.device()) + batch_sums.flatten();
+  if (sums_.device() != batch_sums.device()) sums_ = sums_.to(batch_sums.device());
+  sums_ = sums_ + (batch_sums.dim() == 1 ? batch_sums : batch_sums.flatten());
 }
 
 }  // namespace sconce::metrics
