@@ -9,6 +9,7 @@
 
 #include "catch.hpp"
 #include "sconce/amp/autocast.hpp"
+#include "sconce/data/loader.hpp"
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/nn/clip_grad.hpp"
 #include "sconce/nn/data_parallel.hpp"
@@ -142,6 +143,27 @@ TEST_CASE("the same seeds give the same losses, bit for bit") {
     return values;
   };
   CHECK(losses() == losses());
+}
+
+TEST_CASE("batches that workers make of items train as those cut from tensors do") {
+  struct Points {
+    sconce::data::Dataset all = points(96);
+    int64_t size() const { return all.data.size(0); }
+    sconce::data::Dataset get(int64_t i) const { return {all.data[i], all.target[i]}; }
+  };
+  const auto losses = [](const sconce::FitData& fit_data) {
+    auto model = net();
+    torch::optim::SGD optimizer(model->parameters(), 0.1);
+    torch::manual_seed(5);  // dropout
+    std::vector<double> values;
+    for (const auto& epoch : Trainer({.max_epochs = 3}).fit(model, optimizer, fit_data).epochs) {
+      values.insert(values.end(), {epoch.loss, epoch.at("test_acc")});
+    }
+    return values;
+  };
+  const sconce::data::Loader loader(
+      Points(), {.batch_size = 16, .shuffle = true, .seed = 7, .num_workers = 2});
+  CHECK(losses({loader, data().test}) == losses(data()));
 }
 
 TEST_CASE("an epoch is the loop that a user would write") {

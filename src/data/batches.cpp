@@ -1,12 +1,12 @@
 #include "sconce/data/batches.hpp"
 
-#include <ATen/CPUGeneratorImpl.h>
-#include <ATen/core/Generator.h>
-#include <ATen/ops/randperm.h>
+#include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <utility>
+
+#include "data/batch_count.hpp"
 
 namespace sconce::data {
 namespace {
@@ -32,23 +32,18 @@ Batches::Batches(Dataset dataset, BatchesOptions options)
   TORCH_CHECK(options_.batch_size >= 1,
               "sconce::data::Batches: batch_size: expected 1 or more, found ", options_.batch_size);
   rows_ = data.size(0);
-  if (!options_.shuffle) return;
-  order_ = [rows = rows_, seed = options_.seed](std::optional<int64_t> epoch) {
-    const auto of_epoch = seed + static_cast<uint64_t>(epoch.value_or(0));
-    return at::randperm(rows, at::make_generator<at::CPUGeneratorImpl>(of_epoch), at::kLong);
-  };
+  if (options_.shuffle) sampler_ = RandomSampler(rows_, options_.seed);
 }
 
-Batches::Batches(Dataset dataset, BatchesOptions options, int64_t dataset_size, int64_t rows,
-                 Order order)
+Batches::Batches(AnySampler sampler, Dataset dataset, BatchesOptions options)
     : Batches(std::move(dataset), options) {
   TORCH_CHECK(!options_.shuffle,
               "sconce::data::Batches: shuffle: expected false beside a sampler, ",
               "which has the order, found true");
-  TORCH_CHECK(dataset_size == rows_, "sconce::data::Batches: sampler: expected one for ", rows_,
-              " rows as in data, found one for ", dataset_size);
-  rows_ = rows;
-  order_ = std::move(order);
+  TORCH_CHECK(sampler.dataset_size() == rows_, "sconce::data::Batches: sampler: expected one for ",
+              rows_, " rows as in data, found one for ", sampler.dataset_size());
+  rows_ = sampler.size();
+  sampler_ = std::move(sampler);
 }
 
 void Batches::set_epoch(int64_t epoch) {
@@ -58,18 +53,17 @@ void Batches::set_epoch(int64_t epoch) {
 }
 
 int64_t Batches::size() const {
-  const int64_t whole = rows_ / options_.batch_size;
-  const bool has_short_one = rows_ % options_.batch_size != 0;
-  return has_short_one && !options_.drop_last ? whole + 1 : whole;
+  return batch_count(rows_, options_.batch_size, options_.drop_last);
 }
 
-Batches::Iterator Batches::begin() const {
-  if (!order_) return Iterator(*this, {});
-  return Iterator(*this, order_(epoch_).to(dataset_.data.device()));
+Batches::Iterator Batches::begin(int64_t batch) const {
+  check_first_batch(batch, size(), "sconce::data::Batches::begin");
+  if (!sampler_) return Iterator(*this, {}, batch);
+  return Iterator(*this, sampler_.indices(epoch_).to(dataset_.data.device()), batch);
 }
 
-Batches::Iterator::Iterator(const Batches& batches, torch::Tensor order)
-    : batches_(&batches), order_(std::move(order)) {}
+Batches::Iterator::Iterator(const Batches& batches, torch::Tensor order, int64_t index)
+    : batches_(&batches), order_(std::move(order)), index_(index) {}
 
 Batches::Iterator& Batches::Iterator::operator++() {
   ++index_;

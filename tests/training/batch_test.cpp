@@ -7,6 +7,7 @@
 
 #include "catch.hpp"
 #include "sconce/data/batches.hpp"
+#include "sconce/data/loader.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using sconce::Batch;
@@ -26,6 +27,7 @@ TEST_CASE("the last part of a batch is its target, and a single tensor is both")
   check(a, {a}, a);
   check(sconce::data::Dataset{a, b}, {a}, b);
   check(std::pair(a, b), {a}, b);
+  check(torch::data::Example<>(a, b), {a}, b);
   check(std::tuple(a, b, c), {a, b}, c);
   check(std::vector{a, b, c}, {a, b}, c);
   check(std::vector{a}, {a}, a);
@@ -68,4 +70,25 @@ TEST_CASE("a loader gives the batches of its source from any of them on") {
       CHECK(next().as<sconce::data::Dataset>().data.equal(expected[static_cast<size_t>(i)]));
     }
   }
+}
+
+namespace {
+
+// Fails for items of batches that are passed over.
+struct FromFour {
+  int64_t size() const { return 8; }
+  Tensor get(int64_t i) const {
+    TORCH_CHECK(i >= 4, "read item ", i);
+    return torch::tensor(i);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a source that can begin at a batch reads none before it") {
+  const BatchLoader loader = sconce::data::Loader(FromFour(), {.batch_size = 2});
+  const auto next = loader.begin(2);
+  CHECK(next().as<Tensor>().equal(torch::tensor({4, 5})));
+  CHECK(next().as<Tensor>().equal(torch::tensor({6, 7})));
+  CHECK_THROWS_WITH(loader.begin(1)(), Catch::Matchers::ContainsSubstring("read item 2"));
 }

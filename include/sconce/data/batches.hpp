@@ -1,14 +1,13 @@
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <iterator>
 #include <optional>
 #include <utility>
 
 #include "sconce/data/dataset.hpp"
+#include "sconce/data/sampler.hpp"
 #include "sconce/fwd.hpp"
 
 namespace sconce::data {
@@ -26,17 +25,6 @@ struct BatchesOptions {
 
   /// With the epoch, what the random order depends on: the same two give the same order.
   uint64_t seed = 0;
-};
-
-/// What chooses the rows of a data set that an epoch takes, and their order: `indices()` returns
-/// them, int64 `(size(),)`, of the epoch that `set_epoch` named. `DistributedSampler` is one.
-/// Python: `torch.utils.data.Sampler`.
-template <class S>
-concept Sampler = std::copyable<S> && requires(S sampler, const S& read, int64_t epoch) {
-  sampler.set_epoch(epoch);
-  { read.dataset_size() } -> std::convertible_to<int64_t>;
-  { read.size() } -> std::convertible_to<int64_t>;
-  { read.indices() } -> std::convertible_to<torch::Tensor>;
 };
 
 /// Cuts a data set into batches for a range-for, on whatever device its tensors are:
@@ -61,12 +49,7 @@ class Batches {
   /// @throw c10::Error as above, if the sampler is for another number of rows, or with `shuffle`.
   template <Sampler S>
   Batches(Dataset dataset, const S& sampler, BatchesOptions options = {})
-      : Batches(std::move(dataset), options, sampler.dataset_size(), sampler.size(),
-                [sampler](std::optional<int64_t> epoch) {
-                  S of_epoch = sampler;
-                  if (epoch) of_epoch.set_epoch(*epoch);
-                  return of_epoch.indices();
-                }) {}
+      : Batches(AnySampler(sampler), std::move(dataset), options) {}
 
   /// Chooses the order of the next `begin()`; a loop that runs keeps its own. The epoch is 0, or
   /// the sampler's, without a call. Python: `DistributedSampler.set_epoch(epoch)`.
@@ -79,21 +62,20 @@ class Batches {
   /// Returns the data set that the batches come from. Python: `loader.dataset`.
   const Dataset& dataset() const { return dataset_; }
 
-  /// Starts an epoch: with `shuffle` or a sampler it draws the order, once, and moves it to the
-  /// data's device. Python: `iter(loader)`.
-  Iterator begin() const;
+  /// Starts an epoch, at its batch of that index: with `shuffle` or a sampler it draws the order,
+  /// once, and moves it to the data's device. Python: `iter(loader)`.
+  Iterator begin(int64_t batch = 0) const;
 
   /// Returns what an iterator equals when its epoch is over.
   std::default_sentinel_t end() const { return {}; }
 
  private:
-  using Order = std::function<torch::Tensor(std::optional<int64_t> epoch)>;
-  Batches(Dataset dataset, BatchesOptions options, int64_t dataset_size, int64_t rows, Order order);
+  Batches(AnySampler sampler, Dataset dataset, BatchesOptions options);
 
   Dataset dataset_;
   BatchesOptions options_;
-  int64_t rows_ = 0;  // of an epoch
-  Order order_ = {};  // empty: as they lie
+  AnySampler sampler_ = {};  // none: the rows as they lie
+  int64_t rows_ = 0;         // of an epoch
   std::optional<int64_t> epoch_ = {};
 };
 
@@ -117,11 +99,11 @@ class Batches::Iterator {
 
  private:
   friend class Batches;
-  Iterator(const Batches& batches, torch::Tensor order);
+  Iterator(const Batches& batches, torch::Tensor order, int64_t index);
 
   const Batches* batches_;
   torch::Tensor order_;  // undefined where the rows come in their own
-  int64_t index_ = 0;
+  int64_t index_;
 };
 
 }  // namespace sconce::data

@@ -27,12 +27,18 @@ struct InputsAndTarget {
 };
 
 /// Cuts a batch as the book does: the last part is the target, those before it are the inputs. A
-/// single tensor is both, as an autoencoder wants it. A type that is neither a tensor, nor a
-/// `data::Dataset`, nor a pair, tuple or vector of tensors has no inputs.
+/// single tensor is both, as an autoencoder wants it. A type that is neither a tensor, nor has the
+/// tensors `data` and `target`, as `data::Dataset` and `torch::data::Example`, nor is a pair, tuple
+/// or vector of tensors has no inputs.
 inline InputsAndTarget inputs_and_target(const torch::Tensor& batch) {
   return {{batch}, batch};
 }
-inline InputsAndTarget inputs_and_target(const data::Dataset& batch) {
+template <class T>
+requires requires(const T& batch) {
+  { batch.data } -> std::same_as<const torch::Tensor&>;
+  { batch.target } -> std::same_as<const torch::Tensor&>;
+}
+InputsAndTarget inputs_and_target(const T& batch) {
   return {{batch.data}, batch.target};
 }
 InputsAndTarget inputs_and_target(const std::vector<torch::Tensor>& batch);
@@ -137,6 +143,18 @@ class BatchLoader {
   Next begin(int64_t batch = 0) const { return begin_(batch); }
 
  private:
+  // Passes over what comes before where the source cannot begin there.
+  template <class Source>
+  static auto begin_at(const Source& source, int64_t batch) {
+    if constexpr (requires { source.begin(batch); }) {
+      return source.begin(batch);
+    } else {
+      auto place = source.begin();
+      for (; batch > 0; --batch) ++place;
+      return place;
+    }
+  }
+
   template <class Source>
   explicit BatchLoader(const std::shared_ptr<Source>& source)
       : size_([source] { return static_cast<int64_t>(source->size()); }),
@@ -144,8 +162,7 @@ class BatchLoader {
           if constexpr (requires { source->set_epoch(epoch); }) source->set_epoch(epoch);
         }),
         begin_([source](int64_t batch) -> Next {
-          auto place = std::as_const(*source).begin();
-          for (; batch > 0; --batch) ++place;
+          auto place = begin_at(*source, batch);
           return [source, place, is_first = true]() mutable -> Batch {
             if (!std::exchange(is_first, false)) ++place;
             return *place;

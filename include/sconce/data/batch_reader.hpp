@@ -1,0 +1,85 @@
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+#include <atomic>
+#include <cstdint>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "sconce/data/item_source.hpp"
+#include "sconce/fwd.hpp"
+
+/// The parts of a `Loader` that read the items of a batch. Programs have no use for them.
+namespace sconce::data::detail {
+
+// The items of one epoch in their order, cut into batches.
+struct EpochItems {
+  std::vector<int64_t> of(int64_t batch) const;
+
+  torch::Tensor order;  // int64 (items,) on the CPU; undefined: as they come
+  int64_t items;
+  int64_t batch_size;
+  uint64_t seed;
+  uint64_t epoch;
+};
+
+// The generator of an item, the same whichever thread reads it.
+at::Generator item_generator(const EpochItems& epoch, int64_t item);
+
+// Tells of an item's exception, while it is handled, at which item it came.
+[[noreturn]] void rethrow_with_item(int64_t item);
+
+// Reads the items of a batch, in one thread.
+template <class Source, class Collate>
+class BatchReader {
+ public:
+  BatchReader(const Source& source, const Collate& collate, std::atomic<int64_t>& failed_item)
+      : source_(source), collate_(collate), failed_item_(failed_item) {}
+
+  auto read(const EpochItems& epoch, int64_t batch, const std::stop_token& stop) {
+    const std::vector<int64_t> indices = epoch.of(batch);
+    if constexpr (requires { source_.get(0); } || DrawsItem<Source>) {
+      std::vector<std::remove_cvref_t<decltype(get(epoch, 0))>> items;
+      items.reserve(indices.size());
+      for (const int64_t index : indices) {
+        if (stop.stop_requested()) throw Stopped();
+        try {
+          items.push_back(get(epoch, index));
+        } catch (...) {
+          failed_item_ = index;
+          rethrow_with_item(index);
+        }
+      }
+      return collate_(std::move(items));
+    } else {
+      auto items = source_.get_batch(std::vector<size_t>(indices.begin(), indices.end()));
+      if constexpr (requires { collate_(std::move(items)); }) {
+        return collate_(std::move(items));
+      } else {
+        return items;  // which the source has made a batch of
+      }
+    }
+  }
+
+  struct Stopped {};
+
+ private:
+  auto get(const EpochItems& epoch, int64_t index) {
+    if constexpr (DrawsItem<Source>) {
+      return source_.get(index, item_generator(epoch, index));
+    } else {
+      return source_.get(index);
+    }
+  }
+
+  // One of torch::data is read by a function that is not const, so every thread has its own.
+  std::conditional_t<ItemSource<Source>, const Source&, Source> source_;
+  const Collate& collate_;
+  std::atomic<int64_t>& failed_item_;
+};
+
+}  // namespace sconce::data::detail

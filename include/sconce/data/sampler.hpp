@@ -1,0 +1,81 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "sconce/fwd.hpp"
+
+namespace sconce::data {
+
+/// Chooses the rows of a data set that an epoch takes, and their order: `indices()` returns them,
+/// int64 `(size(),)` on the CPU, of the epoch that `set_epoch` named. `RandomSampler`,
+/// `WeightedRandomSampler` and `DistributedSampler` are samplers.
+/// Python: `torch.utils.data.Sampler`.
+template <class S>
+concept Sampler = std::copyable<S> && requires(S sampler, const S& read, int64_t epoch) {
+  sampler.set_epoch(epoch);
+  { read.dataset_size() } -> std::convertible_to<int64_t>;
+  { read.size() } -> std::convertible_to<int64_t>;
+  { read.indices() } -> std::convertible_to<torch::Tensor>;
+};
+
+/// All rows in a random order: `torch.randperm(n)` of a CPU generator seeded with seed + epoch. So
+/// the order is the same on every device and equals Python's, and no other generator is touched.
+/// Python: `DistributedSampler(dataset, num_replicas=1, rank=0, seed=seed)`.
+class RandomSampler {
+ public:
+  /// @throw c10::Error if the data set's size is negative.
+  explicit RandomSampler(int64_t dataset_size, uint64_t seed = 0);
+
+  /// Chooses the order of the next `indices()`; 0 without a call.
+  /// @throw c10::Error if `epoch` is negative.
+  void set_epoch(int64_t epoch);
+
+  int64_t dataset_size() const { return dataset_size_; }  ///< number of rows of the data set
+  int64_t size() const { return dataset_size_; }          ///< number of rows of an epoch
+
+  /// The rows of this epoch: int64 `(size(),)` on the CPU.
+  torch::Tensor indices() const;
+
+ private:
+  int64_t dataset_size_;
+  uint64_t seed_;
+  int64_t epoch_ = 0;
+};
+
+/// A copy of any sampler, or none.
+class AnySampler {
+ public:
+  AnySampler() = default;
+
+  /// Takes the sampler.
+  template <Sampler S>
+  requires(!std::same_as<S, AnySampler>) AnySampler(S sampler)
+      : dataset_size_(sampler.dataset_size()),
+        size_(sampler.size()),
+        indices_([sampler](std::optional<int64_t> epoch) -> torch::Tensor {
+          S of_epoch = sampler;
+          if (epoch) of_epoch.set_epoch(*epoch);
+          return of_epoch.indices();
+        }) {}
+
+  /// Whether there is one.
+  explicit operator bool() const { return static_cast<bool>(indices_); }
+
+  int64_t dataset_size() const { return dataset_size_; }  ///< number of rows of the data set
+  int64_t size() const { return size_; }                  ///< number of rows of an epoch
+
+  /// The rows of that epoch, without one of the sampler's own.
+  torch::Tensor indices(std::optional<int64_t> epoch) const { return indices_(epoch); }
+
+ private:
+  int64_t dataset_size_ = 0;
+  int64_t size_ = 0;
+  std::function<torch::Tensor(std::optional<int64_t> epoch)> indices_ = {};
+};
+
+}  // namespace sconce::data

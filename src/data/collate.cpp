@@ -1,0 +1,32 @@
+#include "sconce/data/collate.hpp"
+
+#include <ATen/ops/pad_sequence.h>
+#include <ATen/ops/stack.h>
+#include <c10/util/Exception.h>
+
+namespace sconce::data {
+
+torch::Tensor Stack::tensors(const std::vector<torch::Tensor>& tensors) {
+  for (size_t i = 1; i < tensors.size(); ++i) {
+    TORCH_CHECK(tensors[i].sizes() == tensors[0].sizes(),
+                "sconce::data::Stack: expected tensors of one size, got ", tensors[0].sizes(),
+                " in item 0 of the batch and ", tensors[i].sizes(), " in item ", i,
+                "; sconce::data::PadSequence pads the shorter ones");
+  }
+  return at::stack(tensors);
+}
+
+torch::Tensor PadSequence::tensors(const std::vector<torch::Tensor>& tensors) const {
+  if (tensors[0].dim() == 0) return Stack::tensors(tensors);
+  for (size_t i = 1; i < tensors.size(); ++i) {
+    TORCH_CHECK(tensors[i].dim() == tensors[0].dim() &&
+                    tensors[i].sizes().slice(1) == tensors[0].sizes().slice(1),
+                "sconce::data::PadSequence: expected tensors that differ in their first dimension "
+                "alone, got ",
+                tensors[0].sizes(), " in item 0 of the batch and ", tensors[i].sizes(), " in item ",
+                i);
+  }
+  return at::pad_sequence(tensors, /*batch_first=*/true, padding_value);
+}
+
+}  // namespace sconce::data

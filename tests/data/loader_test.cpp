@@ -1,0 +1,501 @@
+#include "sconce/data/loader.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "catch.hpp"
+#include "sconce/data/batches.hpp"
+#include "sconce/data/distributed_sampler.hpp"
+#include "sconce/distributed/process_group.hpp"
+#include "sconce/training/batch.hpp"
+#include "support/ask_python.hpp"
+#include "support/error_of.hpp"
+#include "support/require_gpu.hpp"
+
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::data::Batches;
+using sconce::data::Dataset;
+using sconce::data::Loader;
+using sconce::data::LoaderOptions;
+
+// Row i of data is (2 i, 2 i + 1), row i of target is i.
+Dataset numbered(int64_t rows) {
+  return {torch::arange(2 * rows).reshape({rows, 2}), torch::arange(rows)};
+}
+
+struct Rows {
+  Dataset all;
+  int64_t size() const { return all.data.size(0); }
+  Dataset get(int64_t i) const { return {all.data[i], all.target[i]}; }
+};
+
+// Draws as many numbers as its index says, so that a generator shared by items would show.
+struct Noise {
+  int64_t rows;
+  int64_t size() const { return rows; }
+  torch::Tensor get(int64_t i, at::Generator generator) const {
+    return torch::randn({i + 1}, generator).narrow(0, i, 1) + 100 * i;
+  }
+};
+
+template <class T>
+std::vector<torch::Tensor> tensors(const T& batches) {
+  std::vector<torch::Tensor> all;
+  for (const auto& batch : batches) {
+    sconce::nn::for_each_tensor(batch, [&](const torch::Tensor& tensor) { all.push_back(tensor); });
+  }
+  return all;
+}
+
+bool same(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const auto& x, const auto& y) { return torch::equal(x, y); });
+}
+
+int64_t threads() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return std::distance(begin(tasks), end(tasks));
+}
+
+}  // namespace
+
+TEST_CASE("a loader's batches are those of Batches, for any number of workers") {
+  const auto workers = GENERATE(0, 1, 4);
+  const auto shuffle = GENERATE(false, true);
+  const auto drop_last = GENERATE(false, true);
+  Batches expected(numbered(23), {.batch_size = 4, .shuffle = shuffle, .drop_last = drop_last});
+  Loader loader(Rows{numbered(23)}, {.batch_size = 4,
+                                     .shuffle = shuffle,
+                                     .drop_last = drop_last,
+                                     .num_workers = workers});
+  CHECK(loader.size() == expected.size());
+  CHECK(same(tensors(loader), tensors(expected)));
+  for (const int64_t epoch : {1, 0, 7}) {
+    loader.set_epoch(epoch);
+    expected.set_epoch(epoch);
+    CHECK(same(tensors(loader), tensors(expected)));
+  }
+}
+
+TEST_CASE("each rank loads the rows of its sampler, for any number of workers") {
+  const auto workers = GENERATE(0, 1, 4);
+  const auto group = sconce::distributed::ProcessGroup::init();
+  for (const int rank : {0, 1}) {
+    const sconce::data::DistributedSampler sampler(
+        11, group, {.seed = 3, .num_replicas = 2, .rank = rank});
+    Batches expected(numbered(11), sampler, {.batch_size = 4});
+    Loader loader(Rows{numbered(11)},
+                  {.batch_size = 4, .sampler = sampler, .num_workers = workers});
+    for (const int64_t epoch : {0, 1}) {
+      loader.set_epoch(epoch);
+      expected.set_epoch(epoch);
+      CHECK(same(tensors(loader), tensors(expected)));
+    }
+  }
+}
+
+TEST_CASE("a loader gives the batches of Python's with the same sampler", "[python]") {
+  const auto group = sconce::distributed::ProcessGroup::init();
+  const sconce::test::TempDir folder;
+  auto file = sconce::test::ask_python(folder, "loader.py", "batches");
+  int compared = 0;
+  for (std::string line; std::getline(file, line); ++compared) {
+    std::istringstream words(line);
+    int64_t rows = 0, epoch = 0;
+    int replicas = 0, rank = 0;
+    LoaderOptions options{.num_workers = compared % 3};
+    sconce::data::DistributedSamplerOptions sampling;
+    words >> rows >> replicas >> rank >> sampling.shuffle >> sampling.seed >> epoch >>
+        options.batch_size >> options.drop_last;
+    sampling.num_replicas = replicas;
+    sampling.rank = rank;
+    std::string expected;
+    std::getline(words, expected);
+    options.sampler = sconce::data::DistributedSampler(rows, group, sampling);
+    Loader loader(Rows{numbered(rows)}, options);
+    loader.set_epoch(epoch);
+    std::ostringstream got;
+    for (const auto& [data, target] : loader) {
+      for (int64_t i = 0; i < target.size(0); ++i) got << ' ' << target[i].item<int64_t>();
+      got << " |";
+    }
+    INFO(line);
+    CHECK(got.str() == expected);
+  }
+  CHECK(compared == 64);
+}
+
+TEST_CASE("what a source draws depends on seed, epoch and item alone") {
+  const auto numbers = [](LoaderOptions options, int64_t epoch) {
+    options.batch_size = 3;
+    Loader loader(Noise{20}, options);
+    loader.set_epoch(epoch);
+    return std::get<0>(torch::cat(tensors(loader)).sort(0));
+  };
+  const auto expected = numbers({.seed = 5}, 2);
+  torch::manual_seed(1);
+  const auto next = torch::rand({4});
+  torch::manual_seed(1);
+  CHECK(torch::equal(numbers({.seed = 5, .num_workers = 1}, 2), expected));
+  CHECK(torch::equal(numbers({.seed = 5, .num_workers = 4}, 2), expected));
+  CHECK(torch::equal(numbers({.shuffle = true, .seed = 5, .num_workers = 2}, 2), expected));
+  CHECK_FALSE(numbers({.seed = 6}, 2).eq(expected).any().item<bool>());
+  CHECK_FALSE(numbers({.seed = 5}, 3).eq(expected).any().item<bool>());
+  CHECK(torch::equal(torch::rand({4}), next));
+}
+
+TEST_CASE("an epoch begun at a later batch goes on from there") {
+  const auto workers = GENERATE(0, 2);
+  Loader loader(Noise{20}, {.batch_size = 3, .shuffle = true, .num_workers = workers});
+  const auto all = tensors(loader);
+  int64_t index = 4;
+  for (auto place = loader.begin(4); place != loader.end(); ++place, ++index) {
+    CHECK(torch::equal(*place, all.at(static_cast<size_t>(index))));
+  }
+  CHECK(index == 7);
+  CHECK(loader.begin(7) == loader.end());
+  CHECK_THROWS_WITH(loader.begin(8), ContainsSubstring("expected a batch of 0 to 7, got 8"));
+  CHECK_THROWS_WITH(loader.begin(-1), ContainsSubstring("got -1"));
+  CHECK_THROWS_WITH(Batches(numbered(3)).begin(4), ContainsSubstring("of 0 to 3, got 4"));
+}
+
+TEST_CASE("leaving a loop early ends its threads, and the next loop begins anew") {
+  const auto workers = GENERATE(0, 1, 4);
+  const Loader loader(Rows{numbered(1000)}, {.batch_size = 2, .num_workers = workers});
+  const auto before = threads();
+  for (int turn = 0; turn < 3; ++turn) {
+    int64_t count = 0;
+    for (const auto& [data, target] : loader) {
+      CHECK(target[0].item<int64_t>() == 2 * count);
+      CHECK(threads() == before + workers);
+      if (++count == 3) break;
+    }
+    CHECK(threads() == before);
+  }
+  const auto unread = loader.begin();
+  CHECK(threads() == before + workers);
+}
+
+TEST_CASE("batches that the loop passes over unread are not given later") {
+  const auto workers = GENERATE(0, 2);
+  const Loader loader(Rows{numbered(10)}, {.num_workers = workers});
+  auto place = loader.begin();
+  ++place;
+  place++;
+  CHECK((*place).target.item<int64_t>() == 2);
+  const auto copy = place;
+  ++place;
+  CHECK((*copy).target.item<int64_t>() == 3);  // copies share their place
+}
+
+namespace {
+
+struct Strange {
+  int code;
+};
+
+struct Broken {
+  std::string kind;
+  int64_t size() const { return 12; }
+  torch::Tensor get(int64_t i) const {
+    if (i == 7) {
+      if (kind == "c10") TORCH_CHECK(false, "no picture");
+      if (kind == "std") throw std::out_of_range("no such row");
+      throw Strange{.code = 42};
+    }
+    return torch::tensor(i);
+  }
+};
+
+// Takes all batches, and then throws what the loader throws; returns how many came before that.
+template <class L>
+std::pair<int, std::exception_ptr> until_error(const L& loader) {
+  int count = 0;
+  try {
+    for (const auto& batch : loader) {
+      CHECK(batch[0].template item<int64_t>() == 2 * count);
+      ++count;
+    }
+  } catch (...) {
+    return {count, std::current_exception()};
+  }
+  return {count, nullptr};
+}
+
+}  // namespace
+
+TEST_CASE("an exception of an item reaches the loop with its type, its text and the item") {
+  const auto workers = GENERATE(0, 1, 4);
+  const LoaderOptions options{.batch_size = 2, .num_workers = workers};
+  const Loader torch_error(Broken{"c10"}, options);
+  CHECK(torch_error.failed_item() == std::nullopt);
+  auto [count, error] = until_error(torch_error);
+  CHECK(count == 3);
+  const auto text = sconce::test::error_of([&] { std::rethrow_exception(error); });
+  CHECK_THAT(text, ContainsSubstring("no picture") &&
+                       ContainsSubstring("sconce::data::Loader: in item 7"));
+  CHECK(torch_error.failed_item() == 7);
+
+  const Loader standard(Broken{"std"}, options);
+  error = until_error(standard).second;
+  CHECK_THROWS_AS(std::rethrow_exception(error), std::out_of_range);
+  CHECK_THROWS_WITH(std::rethrow_exception(error), "no such row");
+  const Loader copy = standard;
+  CHECK(copy.failed_item() == 7);
+
+  const Loader any(Broken{"any"}, options);
+  try {
+    std::rethrow_exception(until_error(any).second);
+  } catch (const Strange& strange) {
+    CHECK(strange.code == 42);
+  }
+}
+
+TEST_CASE("an exception ends the epoch") {
+  const auto workers = GENERATE(0, 2);
+  const Loader loader(Broken{"std"}, {.batch_size = 4, .num_workers = workers});
+  auto place = loader.begin();
+  ++place;
+  CHECK_THROWS_AS(*place, std::out_of_range);
+  CHECK(place == loader.end());
+}
+
+TEST_CASE("loops within one another, at once, and of a loader that is gone do not mix") {
+  const auto workers = GENERATE(0, 2);
+  auto loader = std::make_unique<Loader<Rows>>(
+      Rows{numbered(12)}, LoaderOptions{.batch_size = 3, .shuffle = true, .num_workers = workers});
+  const auto expected = tensors(*loader);
+  size_t outer = 0;
+  for (const auto& batch : *loader) {
+    CHECK(torch::equal(batch.target, expected[2 * outer++ + 1]));
+    CHECK(same(tensors(*loader), expected));
+  }
+  std::vector<std::vector<torch::Tensor>> of_threads(2);
+  std::vector<std::thread> loops;
+  for (auto& got : of_threads) loops.emplace_back([&] { got = tensors(*loader); });
+  for (auto& loop : loops) loop.join();
+  CHECK(same(of_threads[0], expected));
+  CHECK(same(of_threads[1], expected));
+
+  auto place = loader->begin();
+  loader->set_epoch(5);
+  Loader moved = std::move(*loader);
+  loader.reset();
+  for (size_t i = 0; place != moved.end(); ++place, i += 2) {
+    CHECK(torch::equal((*place).data, expected[i]));
+  }
+  CHECK_FALSE(same(tensors(moved), expected));
+}
+
+namespace {
+
+// Checks that no batch is begun that is too far ahead of those that the loop has asked for.
+struct Ahead {
+  std::shared_ptr<std::atomic<int64_t>> asked = std::make_shared<std::atomic<int64_t>>(0);
+  int64_t most = 0;
+  int64_t size() const { return 400; }
+  torch::Tensor get(int64_t i) const {
+    return torch::tensor(i / 2 < *asked + most);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("no more batches are made ahead than asked for") {
+  const auto workers = GENERATE(1, 3);
+  const Ahead source{.most = workers * 2};
+  const Loader loader(
+      source, {.batch_size = 2, .num_workers = workers, .prefetch_factor = 2});
+  for (auto place = loader.begin(); place != loader.end(); ++place) {
+    ++*source.asked;
+    CHECK((*place).all().item<bool>());
+  }
+  CHECK(*source.asked == 200);
+}
+
+namespace {
+
+struct WithState {
+  int64_t size() const { return 4; }
+  std::pair<torch::Tensor, torch::Tensor> get(int64_t) const {
+    const auto weight = torch::ones({1}, torch::requires_grad());
+    return {torch::tensor((weight * 2).requires_grad()), torch::tensor(at::get_num_threads())};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("workers have the state of the loop's thread, and one of LibTorch's threads") {
+  const auto threads = at::get_num_threads();
+  const auto workers = GENERATE(1, 3);
+  const Loader loader(WithState{}, {.num_workers = workers});
+  for (const auto& [grad, count] : loader) {
+    CHECK(grad.item<bool>());
+    CHECK(count.item<int64_t>() == 1);
+  }
+  const torch::NoGradGuard no_grad;
+  for (const auto& [grad, count] : loader) CHECK_FALSE(grad.item<bool>());
+  CHECK(at::get_num_threads() == threads);
+}
+
+TEST_CASE("a function of one's own makes the batches, of a type of its own") {
+  struct Words {
+    int64_t size() const { return 5; }
+    std::pair<torch::Tensor, torch::Tensor> get(int64_t i) const {
+      return {torch::full({i + 1}, i), torch::tensor(i)};
+    }
+  };
+  const auto sum = [](const std::vector<std::pair<torch::Tensor, torch::Tensor>>& items) {
+    torch::Tensor total = torch::zeros({}, torch::kLong);
+    for (const auto& item : items) total += item.first.sum();
+    return total;
+  };
+  const Loader sums(Words{}, {.batch_size = 3, .num_workers = 2}, sum);
+  CHECK(same(tensors(sums), {torch::tensor(0 + 2 + 6), torch::tensor(12 + 20)}));
+
+  const Loader padded(Words{}, {.batch_size = 2}, sconce::data::PadSequence{.padding_value = -1});
+  const auto [words, lengths] = *padded.begin(1);
+  CHECK(torch::equal(words, torch::tensor({{2, 2, 2, -1}, {3, 3, 3, 3}})));
+  CHECK(torch::equal(lengths, torch::tensor({2, 3})));
+}
+
+namespace {
+
+struct TorchRows : torch::data::Dataset<TorchRows> {
+  torch::data::Example<> get(size_t i) override {
+    ++calls;  // of this copy
+    return {torch::full({2}, static_cast<int64_t>(i)), torch::tensor(static_cast<int64_t>(10 * i))};
+  }
+  std::optional<size_t> size() const override { return 7; }
+  int calls = 0;
+};
+
+struct Endless : TorchRows {
+  std::optional<size_t> size() const override { return std::nullopt; }
+};
+
+}  // namespace
+
+TEST_CASE("datasets of torch::data are sources, mapped or not") {
+  const auto workers = GENERATE(0, 3);
+  const LoaderOptions options{.batch_size = 4, .num_workers = workers};
+  const std::vector<torch::Tensor> expected = {
+      torch::tensor({{0, 0}, {1, 1}, {2, 2}, {3, 3}}), torch::tensor({0, 10, 20, 30}),
+      torch::tensor({{4, 4}, {5, 5}, {6, 6}}), torch::tensor({40, 50, 60})};
+  CHECK(same(tensors(Loader(TorchRows(), options)), expected));
+  const auto twice = [](torch::data::Example<> example) {
+    return torch::data::Example<>(example.data, 2 * example.target);
+  };
+  auto mapped = TorchRows().map(torch::data::transforms::Lambda<torch::data::Example<>>(twice));
+  auto got = tensors(Loader(mapped, options));
+  CHECK(torch::equal(got.at(3), torch::tensor({80, 100, 120})));
+  auto stacked = std::move(mapped).map(torch::data::transforms::Stack<>());
+  CHECK(same(tensors(Loader(stacked, options)), got));
+  CHECK_THROWS_WITH(Loader(Endless(), options), ContainsSubstring("expected a dataset that has a"));
+}
+
+namespace {
+
+struct Stateful : torch::data::datasets::BatchDataset<Stateful, std::optional<std::vector<int>>> {
+  std::optional<std::vector<int>> get_batch(c10::ArrayRef<size_t>) override { return {}; }
+  std::optional<size_t> size() const override { return {}; }
+};
+struct NotConst {
+  int64_t size() const { return 0; }
+  torch::Tensor get(int64_t) { return {}; }
+};
+struct NoTensors {
+  int64_t size() const { return 0; }
+  int get(int64_t) const { return 0; }
+};
+static_assert(sconce::data::ItemSource<Rows> && sconce::data::ItemSource<Noise>);
+static_assert(!sconce::data::ItemSource<NotConst> && !sconce::data::ItemSource<NoTensors>);
+static_assert(!sconce::data::ItemSource<TorchRows> && sconce::data::TorchDataset<TorchRows>);
+static_assert(sconce::data::StatefulTorchDataset<Stateful>);
+static_assert(!sconce::data::StatefulTorchDataset<TorchRows>);
+static_assert(!sconce::data::StatefulTorchDataset<Rows>);
+static_assert(std::input_iterator<Loader<Rows>::Iterator>);
+static_assert(sconce::BatchSource<Loader<Rows>>);
+
+struct Wrong {
+  int64_t epoch = 0;
+  torch::Tensor rows;
+  void set_epoch(int64_t to) { epoch = to; }
+  int64_t dataset_size() const { return 4; }
+  int64_t size() const { return 3; }
+  torch::Tensor indices() const { return rows; }
+};
+
+}  // namespace
+
+TEST_CASE("options that do not fit are refused before anything is read") {
+  const auto refusal = [](LoaderOptions options) {
+    return sconce::test::error_of([&] { const Loader loader(Broken{"any"}, options); });
+  };
+  const std::string who = "sconce::data::Loader: expected ";
+  CHECK(refusal({.batch_size = 0}) == who + "a batch_size of 1 or more, got 0");
+  CHECK(refusal({.num_workers = -1}) == who + "num_workers of 0 or more, got -1");
+  CHECK(refusal({.prefetch_factor = 0}) == who + "a prefetch_factor of 1 or more, got 0");
+  CHECK_THAT(refusal({.shuffle = true, .sampler = sconce::data::RandomSampler(12)}),
+             ContainsSubstring("expected either shuffle or a sampler"));
+  CHECK_THAT(refusal({.sampler = sconce::data::RandomSampler(9)}),
+             ContainsSubstring("expected a sampler for 12 items as in the source, got one for 9"));
+  Loader loader(Broken{"any"});
+  CHECK_THROWS_WITH(loader.set_epoch(-1), ContainsSubstring("an epoch of 0 or more, got -1"));
+}
+
+TEST_CASE("a sampler that chooses other items than it says is refused when the epoch begins") {
+  const auto refusal = [](const torch::Tensor& rows) {
+    return sconce::test::error_of([&] {
+      Loader(Rows{numbered(4)}, {.sampler = Wrong{.epoch = 0, .rows = rows}}).begin();
+    });
+  };
+  CHECK_THAT(refusal(torch::tensor({0, 1, 4})), ContainsSubstring("items below 4, got 4"));
+  CHECK_THAT(refusal(torch::tensor({0, 1, -1})), ContainsSubstring("items below 4, got -1"));
+  CHECK_THAT(refusal(torch::tensor({0, 1})), ContainsSubstring("3 items of the sampler, its size"));
+  const Loader loader(Rows{numbered(4)},
+                      {.batch_size = 3,
+                       .sampler = Wrong{.epoch = 0, .rows = torch::tensor({2, 0, 2}, torch::kInt)}});
+  CHECK(torch::equal((*loader.begin()).target, torch::tensor({2, 0, 2})));
+}
+
+TEST_CASE("a source without items has no batches") {
+  const auto workers = GENERATE(0, 2);
+  Loader loader(Rows{numbered(0)}, {.batch_size = 4, .shuffle = true, .num_workers = workers});
+  CHECK(loader.size() == 0);
+  CHECK(tensors(loader).empty());
+}
+
+TEST_CASE("batches are copied to the device that was asked for") {
+  const Loader loader(Rows{numbered(4)},
+                      {.batch_size = 4, .num_workers = 1, .device = torch::Device(torch::kMeta)});
+  CHECK((*loader.begin()).data.is_meta());
+}
+
+TEST_CASE("batches reach the GPU by a stream of their own, whole", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto workers = GENERATE(0, 2);
+  const Dataset host{torch::rand({200, 10000}), torch::arange(200)};
+  const Loader loader(Rows{host},
+                      {.batch_size = 20, .num_workers = workers, .device = sconce::gpu()});
+  int64_t start = 0;
+  for (const auto& [data, target] : loader) {
+    CHECK(data.device() == sconce::gpu());
+    CHECK(torch::equal(data.cpu(), host.data.narrow(0, start, 20)));
+    CHECK(torch::equal(target.cpu(), host.target.narrow(0, start, 20)));
+    start += 20;
+  }
+  CHECK(start == 200);
+}

@@ -1,0 +1,41 @@
+#include "sconce/data/sampler.hpp"
+
+#include "catch.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::data::AnySampler;
+using sconce::data::RandomSampler;
+
+// That its rows are Python's is shown by "Batches orders rows as Python's DistributedSampler ...".
+TEST_CASE("a random sampler draws another order of all rows in each epoch") {
+  RandomSampler sampler(20, 3);
+  CHECK(sampler.dataset_size() == 20);
+  CHECK(sampler.size() == 20);
+  const auto first = sampler.indices();
+  CHECK(torch::equal(std::get<0>(first.sort()), torch::arange(20)));
+  CHECK(torch::equal(sampler.indices(), first));
+  sampler.set_epoch(1);
+  CHECK_FALSE(torch::equal(sampler.indices(), first));
+  CHECK(torch::equal(sampler.indices(), RandomSampler(20, 4).indices()));  // seed + epoch
+  CHECK(RandomSampler(0).indices().numel() == 0);
+}
+
+TEST_CASE("any sampler is a copy of one, or none") {
+  RandomSampler sampler(9, 2);
+  sampler.set_epoch(4);
+  const AnySampler any = sampler;
+  const auto own = sampler.indices();
+  sampler.set_epoch(5);
+  CHECK(any.size() == 9);
+  CHECK(any.dataset_size() == 9);
+  CHECK(torch::equal(any.indices({}), own));
+  CHECK(torch::equal(any.indices(5), sampler.indices()));
+  CHECK(torch::equal(any.indices({}), own));
+  CHECK(any);
+  CHECK_FALSE(AnySampler());
+}
+
+TEST_CASE("a random sampler refuses numbers below 0") {
+  CHECK_THROWS_WITH(RandomSampler(-1), ContainsSubstring("a dataset_size of 0 or more, got -1"));
+  CHECK_THROWS_WITH(RandomSampler(3).set_epoch(-2), ContainsSubstring("0 or more, got -2"));
+}
