@@ -1,23 +1,30 @@
 #include "sconce/data/collate.hpp"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/pad_sequence.h>
 #include <ATen/ops/stack.h>
 #include <c10/util/Exception.h>
 
+#include <iterator>
+
 namespace sconce::data {
 
-torch::Tensor Stack::tensors(const std::vector<torch::Tensor>& tensors) {
+torch::Tensor Stack::tensors(const std::vector<torch::Tensor>& tensors) const {
   for (size_t i = 1; i < tensors.size(); ++i) {
     TORCH_CHECK(tensors[i].sizes() == tensors[0].sizes(),
                 "sconce::data::Stack: expected tensors of one size, got ", tensors[0].sizes(),
                 " in item 0 of the batch and ", tensors[i].sizes(), " in item ", i,
                 "; sconce::data::PadSequence pads the shorter ones");
   }
-  return at::stack(tensors);
+  if (!pin_memory || !tensors[0].is_cpu()) return at::stack(tensors);
+  std::vector<int64_t> sizes = tensors[0].sizes().vec();
+  sizes.insert(sizes.begin(), std::ssize(tensors));
+  torch::Tensor batch = at::empty(sizes, tensors[0].options().pinned_memory(true));
+  return at::stack_out(batch, tensors);
 }
 
 torch::Tensor PadSequence::tensors(const std::vector<torch::Tensor>& tensors) const {
-  if (tensors[0].dim() == 0) return Stack::tensors(tensors);
+  if (tensors[0].dim() == 0) return Stack().tensors(tensors);
   for (size_t i = 1; i < tensors.size(); ++i) {
     TORCH_CHECK(tensors[i].dim() == tensors[0].dim() &&
                     tensors[i].sizes().slice(1) == tensors[0].sizes().slice(1),

@@ -498,4 +498,5 @@ TEST_CASE("batches reach the GPU by a stream of their own, whole", "[gpu]") {
     start += 20;
   }
   CHECK(start == 200);
+  CHECK(sconce::data::Stack{.pin_memory = true}.tensors({host.data[0]}).is_pinned());
 }

@@ -48,15 +48,19 @@ Item join_items(std::vector<Item> items, const Join& join) {
 /// front, whose row i is the tensor of item i. Python:
 /// `torch.utils.data.default_collate`.
 struct Stack {
+  bool pin_memory = false;  ///< stacks tensors of the CPU in pinned memory, which needs a GPU
+
   /// Returns the batch, of the items' own type.
   /// @throw c10::Error if the items' tensors differ in their sizes or number.
   template <class Item>
   Item operator()(std::vector<Item> items) const {
-    return detail::join_items(std::move(items), tensors);
+    return detail::join_items(std::move(items), [this](const std::vector<torch::Tensor>& column) {
+      return tensors(column);
+    });
   }
 
   /// Stacks tensors of one size. Python: `torch.stack`.
-  static torch::Tensor tensors(const std::vector<torch::Tensor>& tensors);
+  torch::Tensor tensors(const std::vector<torch::Tensor>& tensors) const;
 };
 
 /// Makes a batch of items as `Stack` does, after each tensor `(L, ...)` was padded at the end of its

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -99,7 +100,12 @@ class Loader : public detail::LoaderBase {
   /// sampler is for another number of items or beside `shuffle`, or the source has no size.
   explicit Loader(Source source, LoaderOptions options = {}, Collate collate = {})
       : LoaderBase(std::move(options), source.size()),
-        parts_(std::make_shared<Parts>(std::move(source), std::move(collate))) {}
+        parts_(std::make_shared<Parts>(std::move(source), std::move(collate))) {
+    // From there a copy to the GPU needs no other before it.
+    if constexpr (std::is_same_v<Collate, Stack>) {
+      parts_->collate.pin_memory = this->options().device && this->options().device->is_cuda();
+    }
+  }
 
   class Iterator;
 
