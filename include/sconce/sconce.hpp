@@ -10,6 +10,7 @@
 #include "sconce/data/dataset.hpp"
 #include "sconce/data/distributed_sampler.hpp"
 #include "sconce/data/idx.hpp"
+#include "sconce/data/seed.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/fwd.hpp"

@@ -1,0 +1,21 @@
+#include "sconce/data/seed.hpp"
+
+namespace sconce::data {
+namespace {
+
+// The function of the generator SplitMix64: one to one, and each bit of x changes about half of the
+// result's.
+uint64_t split_mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+uint64_t mix_seeds(uint64_t seed, uint64_t epoch, uint64_t index) {
+  return split_mix(split_mix(split_mix(seed) + epoch) + index);
+}
+
+}  // namespace sconce::data
