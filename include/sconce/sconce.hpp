@@ -11,6 +11,7 @@
 #include "sconce/data/distributed_sampler.hpp"
 #include "sconce/data/idx.hpp"
 #include "sconce/data/seed.hpp"
+#include "sconce/data/transformed_batches.hpp"
 #include "sconce/data/transforms.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/distributed/process_group.hpp"
