@@ -13,6 +13,7 @@
 #include "sconce/data/seed.hpp"
 #include "sconce/data/transformed_batches.hpp"
 #include "sconce/data/transforms.hpp"
+#include "sconce/data/weighted_random_sampler.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/fwd.hpp"
