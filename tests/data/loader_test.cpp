@@ -31,7 +31,7 @@ using sconce::data::Loader;
 using sconce::data::LoaderOptions;
 
 // Row i of data is (2 i, 2 i + 1), row i of target is i.
-Dataset numbered(int64_t rows) {
+Dataset table(int64_t rows) {
   return {torch::arange(2 * rows).reshape({rows, 2}), torch::arange(rows)};
 }
 
@@ -75,8 +75,8 @@ TEST_CASE("a loader's batches are those of Batches, for any number of workers") 
   const auto workers = GENERATE(0, 1, 4);
   const auto shuffle = GENERATE(false, true);
   const auto drop_last = GENERATE(false, true);
-  Batches expected(numbered(23), {.batch_size = 4, .shuffle = shuffle, .drop_last = drop_last});
-  Loader loader(Rows{numbered(23)}, {.batch_size = 4,
+  Batches expected(table(23), {.batch_size = 4, .shuffle = shuffle, .drop_last = drop_last});
+  Loader loader(Rows{table(23)}, {.batch_size = 4,
                                      .shuffle = shuffle,
                                      .drop_last = drop_last,
                                      .num_workers = workers});
@@ -95,8 +95,8 @@ TEST_CASE("each rank loads the rows of its sampler, for any number of workers") 
   for (const int rank : {0, 1}) {
     const sconce::data::DistributedSampler sampler(
         11, group, {.seed = 3, .num_replicas = 2, .rank = rank});
-    Batches expected(numbered(11), sampler, {.batch_size = 4});
-    Loader loader(Rows{numbered(11)},
+    Batches expected(table(11), sampler, {.batch_size = 4});
+    Loader loader(Rows{table(11)},
                   {.batch_size = 4, .sampler = sampler, .num_workers = workers});
     for (const int64_t epoch : {0, 1}) {
       loader.set_epoch(epoch);
@@ -124,7 +124,7 @@ TEST_CASE("a loader gives the batches of Python's with the same sampler", "[pyth
     std::string expected;
     std::getline(words, expected);
     options.sampler = sconce::data::DistributedSampler(rows, group, sampling);
-    Loader loader(Rows{numbered(rows)}, options);
+    Loader loader(Rows{table(rows)}, options);
     loader.set_epoch(epoch);
     std::ostringstream got;
     for (const auto& [data, target] : loader) {
@@ -168,12 +168,12 @@ TEST_CASE("an epoch begun at a later batch goes on from there") {
   CHECK(loader.begin(7) == loader.end());
   CHECK_THROWS_WITH(loader.begin(8), ContainsSubstring("expected a batch of 0 to 7, got 8"));
   CHECK_THROWS_WITH(loader.begin(-1), ContainsSubstring("got -1"));
-  CHECK_THROWS_WITH(Batches(numbered(3)).begin(4), ContainsSubstring("of 0 to 3, got 4"));
+  CHECK_THROWS_WITH(Batches(table(3)).begin(4), ContainsSubstring("of 0 to 3, got 4"));
 }
 
 TEST_CASE("leaving a loop early ends its threads, and the next loop begins anew") {
   const auto workers = GENERATE(0, 1, 4);
-  const Loader loader(Rows{numbered(1000)}, {.batch_size = 2, .num_workers = workers});
+  const Loader loader(Rows{table(1000)}, {.batch_size = 2, .num_workers = workers});
   const auto before = threads();
   for (int turn = 0; turn < 3; ++turn) {
     int64_t count = 0;
@@ -190,7 +190,7 @@ TEST_CASE("leaving a loop early ends its threads, and the next loop begins anew"
 
 TEST_CASE("batches that the loop passes over unread are not given later") {
   const auto workers = GENERATE(0, 2);
-  const Loader loader(Rows{numbered(10)}, {.num_workers = workers});
+  const Loader loader(Rows{table(10)}, {.num_workers = workers});
   auto place = loader.begin();
   ++place;
   place++;
@@ -275,7 +275,7 @@ TEST_CASE("an exception ends the epoch") {
 TEST_CASE("loops within one another, at once, and of a loader that is gone do not mix") {
   const auto workers = GENERATE(0, 2);
   auto loader = std::make_unique<Loader<Rows>>(
-      Rows{numbered(12)}, LoaderOptions{.batch_size = 3, .shuffle = true, .num_workers = workers});
+      Rows{table(12)}, LoaderOptions{.batch_size = 3, .shuffle = true, .num_workers = workers});
   const auto expected = tensors(*loader);
   size_t outer = 0;
   for (const auto& batch : *loader) {
@@ -459,13 +459,13 @@ TEST_CASE("options that do not fit are refused before anything is read") {
 TEST_CASE("a sampler that chooses other items than it says is refused when the epoch begins") {
   const auto refusal = [](const torch::Tensor& rows) {
     return sconce::test::error_of([&] {
-      Loader(Rows{numbered(4)}, {.sampler = Wrong{.epoch = 0, .rows = rows}}).begin();
+      Loader(Rows{table(4)}, {.sampler = Wrong{.epoch = 0, .rows = rows}}).begin();
     });
   };
   CHECK_THAT(refusal(torch::tensor({0, 1, 4})), ContainsSubstring("items below 4, got 4"));
   CHECK_THAT(refusal(torch::tensor({0, 1, -1})), ContainsSubstring("items below 4, got -1"));
   CHECK_THAT(refusal(torch::tensor({0, 1})), ContainsSubstring("3 items of the sampler, its size"));
-  const Loader loader(Rows{numbered(4)},
+  const Loader loader(Rows{table(4)},
                       {.batch_size = 3,
                        .sampler = Wrong{.epoch = 0, .rows = torch::tensor({2, 0, 2}, torch::kInt)}});
   CHECK(torch::equal((*loader.begin()).target, torch::tensor({2, 0, 2})));
@@ -473,13 +473,13 @@ TEST_CASE("a sampler that chooses other items than it says is refused when the e
 
 TEST_CASE("a source without items has no batches") {
   const auto workers = GENERATE(0, 2);
-  Loader loader(Rows{numbered(0)}, {.batch_size = 4, .shuffle = true, .num_workers = workers});
+  Loader loader(Rows{table(0)}, {.batch_size = 4, .shuffle = true, .num_workers = workers});
   CHECK(loader.size() == 0);
   CHECK(tensors(loader).empty());
 }
 
 TEST_CASE("batches are copied to the device that was asked for") {
-  const Loader loader(Rows{numbered(4)},
+  const Loader loader(Rows{table(4)},
                       {.batch_size = 4, .num_workers = 1, .device = torch::Device(torch::kMeta)});
   CHECK((*loader.begin()).data.is_meta());
 }

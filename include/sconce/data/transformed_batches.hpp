@@ -1,0 +1,128 @@
+#pragma once
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Generator.h>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <type_traits>
+#include <utility>
+
+#include "sconce/data/seed.hpp"
+
+namespace sconce::data {
+
+/// The options of `TransformedBatches`.
+struct TransformedBatchesOptions {
+  uint64_t seed = 0;  ///< with the epoch and the batch's index, what a batch's generator depends on
+};
+
+/// Gives each batch of a source, such as `Batches`, as a function returns it:
+/// `TransformedBatches train(batches, [](Dataset batch, const at::Generator& generator) { ... });`
+/// It is a source itself, which the Trainer takes.
+///
+/// The function takes the batch, or the batch and an `at::Generator` of the CPU, seeded anew for
+/// each batch by `mix_seeds(seed, epoch, index)`: a batch is the same wherever a loop begins. It
+/// is called when a batch is read, in the thread that reads. Python: `map` over a DataLoader.
+template <class Source, class Function>
+class TransformedBatches {
+  using SourceIterator = decltype(std::declval<const Source&>().begin());
+  using SourceBatch = decltype(*std::declval<const SourceIterator&>());
+  static constexpr bool takes_generator =
+      std::invocable<const Function&, SourceBatch, const at::Generator&>;
+  static_assert(takes_generator || std::invocable<const Function&, SourceBatch>,
+                "sconce::data::TransformedBatches: expected a function, callable when const, of "
+                "the source's batch, or of it and an at::Generator");
+
+ public:
+  class Iterator;
+
+  /// Takes the source and the function.
+  TransformedBatches(Source source, Function function, TransformedBatchesOptions options = {})
+      : source_(std::move(source)), function_(std::move(function)), options_(options) {}
+
+  /// Returns the number of batches in an epoch, the source's.
+  int64_t size() const { return source_.size(); }
+
+  /// Chooses the epoch of the next `begin()`, also the source's where it has epochs; a loop that
+  /// runs keeps its own. The epoch is 0 without a call.
+  /// @throw c10::Error as the source does.
+  void set_epoch(int64_t epoch) {
+    if constexpr (requires { source_.set_epoch(epoch); }) source_.set_epoch(epoch);
+    epoch_ = static_cast<uint64_t>(epoch);
+  }
+
+  /// Starts an epoch, at that batch.
+  Iterator begin(int64_t first_batch = 0) const { return Iterator(*this, first_batch); }
+
+  /// Returns what an iterator equals when its epoch is over.
+  std::default_sentinel_t end() const { return {}; }
+
+ private:
+  SourceIterator source_begin(int64_t first_batch) const {
+    if constexpr (requires { source_.begin(first_batch); }) {
+      return source_.begin(first_batch);
+    } else {
+      auto place = source_.begin();
+      for (; first_batch > 0; --first_batch) ++place;
+      return place;
+    }
+  }
+
+  auto batch(const SourceIterator& place, int64_t index, uint64_t epoch) const {
+    if constexpr (takes_generator) {
+      const auto seed = mix_seeds(options_.seed, epoch, static_cast<uint64_t>(index));
+      return function_(*place, at::make_generator<at::CPUGeneratorImpl>(seed));
+    } else {
+      return function_(*place);
+    }
+  }
+
+  Source source_;
+  Function function_;
+  TransformedBatchesOptions options_;
+  uint64_t epoch_ = 0;
+};
+
+/// The place of one loop in its epoch: an input iterator, good for as long as its
+/// `TransformedBatches`.
+template <class Source, class Function>
+class TransformedBatches<Source, Function>::Iterator {
+ public:
+  using value_type = decltype(std::declval<const TransformedBatches&>().batch(
+      std::declval<const SourceIterator&>(), 0, 0));
+  using difference_type = std::ptrdiff_t;
+
+  /// Takes the source's batch and calls the function; two calls at one place do so twice.
+  value_type operator*() const { return batches_->batch(place_, index_, epoch_); }
+
+  /// Goes to the next batch.
+  Iterator& operator++() {
+    ++place_;
+    ++index_;
+    return *this;
+  }
+
+  /// As above; an input iterator has no earlier place to give back.
+  void operator++(int) { ++*this; }
+
+  /// Whether the epoch is over.
+  bool operator==(std::default_sentinel_t) const { return index_ >= batches_->size(); }
+
+ private:
+  friend class TransformedBatches;
+  Iterator(const TransformedBatches& batches, int64_t first_batch)
+      : batches_(&batches),
+        place_(batches.source_begin(first_batch)),
+        index_(first_batch),
+        epoch_(batches.epoch_) {}
+
+  const TransformedBatches* batches_;
+  SourceIterator place_;
+  int64_t index_;
+  uint64_t epoch_;
+};
+
+}  // namespace sconce::data

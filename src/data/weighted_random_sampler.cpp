@@ -1,0 +1,57 @@
+#include "sconce/data/weighted_random_sampler.hpp"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Generator.h>
+#include <ATen/ops/multinomial.h>
+#include <c10/util/Exception.h>
+
+#include <limits>
+
+namespace sconce::data {
+namespace {
+
+// The weights on the CPU in float64, after all checks of them alone.
+torch::Tensor checked(const torch::Tensor& weights) {
+  const char* name = "sconce::data::WeightedRandomSampler: expected ";
+  TORCH_CHECK(weights.defined(), name, "weights, got an undefined tensor");
+  TORCH_CHECK(weights.dim() == 1, name, "weights of shape (dataset_size,), got shape ",
+              weights.sizes());
+  TORCH_CHECK(weights.size(0) >= 1 && weights.size(0) <= 1 << 24, name, "1 to 2^24 weights, got ",
+              weights.size(0));
+  TORCH_CHECK(!weights.is_complex(), name, "real weights, got ", weights.scalar_type());
+  const auto copy = weights.detach().to(at::kCPU, at::kDouble, /*non_blocking=*/false, true);
+  const double least = copy.min().item<double>();  // nan if a weight is
+  const double sum = copy.sum().item<double>();
+  TORCH_CHECK(least >= 0, name, "weights of 0 or more, got ", least);
+  TORCH_CHECK(sum > 0 && sum <= std::numeric_limits<double>::max(), name,
+              "weights with a finite sum above 0, got ", sum);
+  return copy;
+}
+
+}  // namespace
+
+WeightedRandomSampler::WeightedRandomSampler(const torch::Tensor& weights, int64_t num_samples,
+                                             WeightedRandomSamplerOptions options)
+    : weights_(checked(weights)), num_samples_(num_samples), options_(options) {
+  TORCH_CHECK(num_samples_ >= 1, "sconce::data::WeightedRandomSampler: expected a num_samples of ",
+              "1 or more, got ", num_samples_);
+  if (options_.replacement) return;
+  const auto most = weights_.count_nonzero().item<int64_t>();
+  TORCH_CHECK(num_samples_ <= most, "sconce::data::WeightedRandomSampler: expected a num_samples ",
+              "of ", most, " or less, as many weights are not 0, without replacement, got ",
+              num_samples_);
+}
+
+void WeightedRandomSampler::set_epoch(int64_t epoch) {
+  TORCH_CHECK(epoch >= 0, "sconce::data::WeightedRandomSampler::set_epoch: expected an epoch of 0 ",
+              "or more, got ", epoch);
+  epoch_ = epoch;
+}
+
+torch::Tensor WeightedRandomSampler::indices() const {
+  const auto seed = options_.seed + static_cast<uint64_t>(epoch_);
+  const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  return at::multinomial(weights_, num_samples_, options_.replacement, generator);
+}
+
+}  // namespace sconce::data

@@ -1,0 +1,369 @@
+#include "sconce/data/transforms.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "support/error_of.hpp"
+#include "support/host_reads.hpp"
+#include "support/require_gpu.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::data::Compose;
+using sconce::data::Normalize;
+using sconce::data::RandomCrop;
+using sconce::data::RandomHorizontalFlip;
+using sconce::data::Resize;
+using sconce::test::error_of;
+
+namespace {
+
+at::Generator seeded(uint64_t seed) {
+  return at::make_generator<at::CPUGeneratorImpl>(seed);
+}
+
+const std::map<std::string, torch::ScalarType> type_names = {{"uint8", torch::kByte},
+                                                             {"int16", torch::kShort},
+                                                             {"float16", torch::kHalf},
+                                                             {"float32", torch::kFloat},
+                                                             {"float64", torch::kDouble}};
+
+// The images of reference/transforms.py.
+torch::Tensor sample_images(torch::ScalarType type, at::IntArrayRef shape) {
+  const auto values =
+      torch::arange(c10::multiply_integers(shape)).mul(73).remainder(251).reshape(shape).to(type);
+  return values.is_floating_point() ? values / 256 : values;
+}
+
+// One line of reference/transforms.txt, cut into words. The lines that tell a default have no type.
+struct Case {
+  torch::Tensor images;
+  std::vector<double> options;
+  std::vector<double> expected;
+};
+
+std::vector<Case> cases(const std::string& kind) {
+  std::ifstream file(std::filesystem::path(SCONCE_TESTS_DIR) / "reference/transforms.txt");
+  REQUIRE(file.is_open());
+  std::vector<Case> found;
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(kind + " ")) continue;
+    const auto colon = line.find(" : ");
+    REQUIRE(colon != std::string::npos);
+    std::istringstream words(line.substr(kind.size() + 1, colon - kind.size() - 1));
+    std::istringstream values(line.substr(colon + 3));
+    std::string type;
+    std::vector<int64_t> shape(4);
+    words >> type >> shape[0] >> shape[1] >> shape[2] >> shape[3];
+    auto& one = found.emplace_back();
+    one.images = sample_images(type_names.at(type), shape);
+    one.options.assign(std::istream_iterator<double>(words), {});
+    one.expected.assign(std::istream_iterator<double>(values), {});
+  }
+  REQUIRE(!found.empty());
+  return found;
+}
+
+int64_t integer(double value) {
+  return static_cast<int64_t>(value);
+}
+
+void check_near(const torch::Tensor& result, const std::vector<double>& expected, double rtol,
+                double atol) {
+  const auto values = torch::tensor(expected, torch::kDouble).view_as(result);
+  CHECK(torch::allclose(result.to(torch::kDouble), values, rtol, atol));
+}
+
+// Exact for uint8; other integers within 1, since a half may be rounded either way; floats as
+// Python's torch.testing compares them.
+void check_as_expected(const torch::Tensor& result, const std::vector<double>& expected) {
+  REQUIRE(result.numel() == static_cast<int64_t>(expected.size()));
+  switch (result.scalar_type()) {
+    case torch::kByte:
+      return check_near(result, expected, 0, 0);
+    case torch::kShort:
+      return check_near(result, expected, 0, 1);
+    case torch::kHalf:
+      return check_near(result, expected, 1e-3, 1e-5);
+    case torch::kDouble:
+      return check_near(result, expected, 1e-7, 1e-7);
+    default:
+      return check_near(result, expected, 1.3e-6, 1e-5);
+  }
+}
+
+const std::vector<double> channel_mean = {0.5, 0.25, 0.125};
+const std::vector<double> channel_std = {0.2, 0.3, 0.7};
+
+}  // namespace
+
+TEST_CASE("Resize gives torchvision's images") {
+  for (const auto& [input, options, expected] : cases("resize")) {
+    CAPTURE(input.scalar_type(), input.sizes(), options);
+    const auto copy = input.clone();
+    const auto result = Resize({integer(options[0]), integer(options[1])})(input);
+    CHECK(result.scalar_type() == input.scalar_type());
+    check_as_expected(result, expected);
+    CHECK(torch::equal(input, copy));
+  }
+}
+
+TEST_CASE("Resize rounds integers where it computes in floats") {
+  const auto input = sample_images(torch::kShort, {2, 3, 9, 8});
+  const Resize resize({5, 11});
+  CHECK(torch::equal(resize(input), resize(input.to(torch::kFloat)).round().to(torch::kShort)));
+}
+
+TEST_CASE("Resize keeps images of the size, and takes a batch without images") {
+  const auto input = sample_images(torch::kByte, {2, 1, 4, 5});
+  CHECK(Resize({4, 5})(input).is_same(input));
+  for (const auto type : {torch::kByte, torch::kFloat, torch::kHalf}) {
+    const auto none = Resize({4, 6})(torch::empty({0, 3, 8, 8}, type));
+    CHECK(none.sizes() == std::vector<int64_t>{0, 3, 4, 6});
+    CHECK(none.scalar_type() == type);
+  }
+}
+
+TEST_CASE("Resize takes images in another memory order") {
+  const auto input = sample_images(torch::kByte, {2, 3, 9, 8});
+  const Resize resize({4, 5});
+  CHECK(torch::equal(resize(input.contiguous(at::MemoryFormat::ChannelsLast)), resize(input)));
+  CHECK(torch::equal(resize(input.transpose(2, 3)), resize(input.transpose(2, 3).contiguous())));
+}
+
+TEST_CASE("Resize refuses a size below 1 and images that it cannot scale") {
+  CHECK(error_of([] {
+          Resize({0, 4});
+        }) == "sconce::data::Resize: expected a height and width of 1 or more, got 0 and 4");
+  const Resize resize({4, 4});
+  CHECK(error_of([&] { resize({}); }) ==
+        "sconce::data::Resize: expected images, got an undefined tensor");
+  CHECK(error_of([&] {
+          resize(torch::zeros({3, 8, 8}));
+        }) == "sconce::data::Resize: expected images of shape (N, C, H, W), got shape [3, 8, 8]");
+  CHECK_THAT(error_of([&] {
+               resize(torch::zeros({1, 1, 0, 8}));
+             }),
+             ContainsSubstring("of one pixel or more, got shape [1, 1, 0, 8]"));
+  CHECK_THAT(error_of([&] {
+               resize(torch::zeros({1, 1, 8, 8}, torch::kBool));
+             }),
+             ContainsSubstring("a floating or an integer type, got Bool"));
+}
+
+TEST_CASE("Normalize gives torchvision's images") {
+  for (const auto& [input, options, expected] : cases("normalize")) {
+    CAPTURE(input.scalar_type(), input.sizes());
+    const auto copy = input.clone();
+    const auto channels = input.size(1);
+    const auto result = Normalize({channel_mean.begin(), channel_mean.begin() + channels},
+                                  {channel_std.begin(), channel_std.begin() + channels})(input);
+    CHECK(result.scalar_type() == input.scalar_type());
+    check_as_expected(result, expected);
+    CHECK(torch::equal(input, copy));
+  }
+}
+
+TEST_CASE("Normalize refuses what does not fit together") {
+  CHECK(error_of([] { Normalize({}, {}); }) ==
+        "sconce::data::Normalize: expected as many values of mean as of std, and one or more, got "
+        "0 and 0");
+  CHECK_THAT(error_of([] { Normalize({0, 0}, {1}); }), ContainsSubstring("got 2 and 1"));
+  CHECK_THAT(error_of([] {
+               Normalize({0, 0}, {1, 0});
+             }),
+             ContainsSubstring("expected no std of 0"));
+  const Normalize normalize({0, 0, 0}, {1, 1, 1});
+  CHECK_THAT(error_of([&] { normalize({}); }), ContainsSubstring("undefined"));
+  CHECK_THAT(error_of([&] {
+               normalize(torch::zeros({3, 2, 2}));
+             }),
+             ContainsSubstring("got shape [3, 2, 2]"));
+  CHECK(error_of([&] {
+          normalize(torch::zeros({1, 3, 2, 2}, torch::kByte));
+        }) == "sconce::data::Normalize: expected images of a floating type, got Byte");
+  CHECK(error_of([&] {
+          normalize(torch::zeros({1, 1, 2, 2}));
+        }) == "sconce::data::Normalize: expected images of 3 channels, as mean has values, got 1");
+}
+
+TEST_CASE("RandomCrop cuts what torchvision's pad and crop cut at those places") {
+  for (const auto& [input, options, expected] : cases("crop")) {
+    CAPTURE(input.sizes(), options);
+    const RandomCrop crop(
+        {integer(options[0]), integer(options[1])},
+        {integer(options[2]), integer(options[3]), integer(options[4]), integer(options[5])});
+    const auto seed = static_cast<uint64_t>(options[6]);
+    const auto result = crop(input, seeded(seed));
+    check_as_expected(result, expected);
+    CHECK(torch::equal(crop(input, seeded(seed)), result));
+  }
+}
+
+TEST_CASE("RandomCrop gives each image a place of its own, and reaches every place") {
+  // Every pixel is its own place, so that a crop of one pixel tells which it took.
+  const auto input = torch::arange(12).reshape({1, 1, 3, 4}).expand({1000, 1, 3, 4});
+  const auto places = RandomCrop({1, 1})(input, seeded(0)).flatten();
+  CHECK(std::get<0>(torch::_unique2(places)).equal(torch::arange(12)));
+  const auto counts = places.bincount();
+  CHECK(counts.min().item<int64_t>() > 40);  // of 83 on average; the seed is fixed
+}
+
+TEST_CASE("RandomCrop takes one number as the padding of all sides, and a batch without images") {
+  const auto input = sample_images(torch::kFloat, {6, 2, 4, 4});
+  CHECK(torch::equal(RandomCrop({4, 4}, 2)(input, seeded(5)),
+                     RandomCrop({4, 4}, {2, 2, 2, 2})(input, seeded(5))));
+  const auto none = RandomCrop({3, 2}, 1)(input.narrow(0, 0, 0), seeded(5));
+  CHECK(none.sizes() == std::vector<int64_t>{0, 2, 3, 2});
+}
+
+TEST_CASE("RandomCrop gives memory of its own, also where there is one place alone") {
+  const auto input = sample_images(torch::kFloat, {3, 1, 4, 4});
+  const auto result = RandomCrop({4, 4})(input, seeded(1));
+  CHECK(torch::equal(result, input));
+  CHECK_FALSE(result.is_alias_of(input));
+}
+
+TEST_CASE("RandomCrop refuses sizes that do not fit and a generator of another device") {
+  CHECK(error_of([] {
+          RandomCrop({4, -1});
+        }) == "sconce::data::RandomCrop: expected a height and width of 1 or more, got 4 and -1");
+  CHECK(error_of([] {
+          RandomCrop({4, 4}, {0, 1, -2, 0});
+        }) == "sconce::data::RandomCrop: expected a padding of 0 or more, got [0, 1, -2, 0]");
+  const RandomCrop crop({5, 4}, {0, 1, 0, 0});
+  const auto input = torch::zeros({2, 1, 3, 4});
+  CHECK(error_of([&] { crop(input, seeded(0)); }) ==
+        "sconce::data::RandomCrop: expected images of 5 x 4 pixels or more with the padding, got "
+        "4 x 4");
+  CHECK_THAT(error_of([&] {
+               crop(torch::zeros({2, 1, 4, 3}), seeded(0));
+             }),
+             ContainsSubstring("got 5 x 3"));
+  CHECK_THAT(error_of([&] { crop({}, seeded(0)); }), ContainsSubstring("undefined tensor"));
+  CHECK_THAT(error_of([&] {
+               crop(torch::zeros({5, 5}), seeded(0));
+             }),
+             ContainsSubstring("got shape [5, 5]"));
+  CHECK(error_of([&] {
+          crop(torch::zeros({2, 1, 4, 4}), {});
+        }) == "sconce::data::RandomCrop: expected a CPU generator, got an undefined one");
+}
+
+TEST_CASE("RandomHorizontalFlip gives the images that torchvision gives one after the other") {
+  for (const auto& [input, options, expected] : cases("flip")) {
+    CAPTURE(options);
+    const auto copy = input.clone();
+    const RandomHorizontalFlip flip(options[0]);
+    const auto result = flip(input, seeded(static_cast<uint64_t>(options[1])));
+    check_as_expected(result, expected);
+    CHECK(torch::equal(input, copy));
+    CHECK_FALSE(result.is_alias_of(input));
+  }
+  const auto input = sample_images(torch::kFloat, {40, 1, 2, 3});
+  CHECK(torch::equal(RandomHorizontalFlip()(input, seeded(3)),
+                     RandomHorizontalFlip(0.5)(input, seeded(3))));  // torchvision's default
+}
+
+TEST_CASE("RandomHorizontalFlip refuses a probability beyond 0 to 1") {
+  for (const double p : {-0.1, 1.1, std::numeric_limits<double>::quiet_NaN()}) {
+    CHECK_THAT(error_of([&] { RandomHorizontalFlip{p}; }),
+               ContainsSubstring("sconce::data::RandomHorizontalFlip: expected p in 0 to 1, got "));
+  }
+  const RandomHorizontalFlip flip;
+  CHECK_THAT(error_of([&] { flip({}, seeded(0)); }), ContainsSubstring("undefined tensor"));
+  CHECK_THAT(error_of([&] {
+               flip(torch::zeros({2, 2}), seeded(0));
+             }),
+             ContainsSubstring("got shape [2, 2]"));
+  CHECK_THAT(error_of([&] {
+               flip(torch::zeros({1, 1, 2, 2}), {});
+             }),
+             ContainsSubstring("expected a CPU generator"));
+}
+
+TEST_CASE("Compose gives torchvision's images") {
+  for (const auto& [input, options, expected] : cases("compose")) {
+    check_as_expected(Compose(Resize({5, 4}), Normalize(channel_mean, channel_std))(input),
+                      expected);
+  }
+}
+
+TEST_CASE("Compose shares the generator among those that take it, in their order") {
+  const auto input = sample_images(torch::kByte, {8, 1, 6, 6});
+  const auto to_float = [](const torch::Tensor& given) { return given.to(torch::kFloat) / 255; };
+  const auto noise = [](torch::Tensor given, at::Generator draws) {
+    return given + torch::rand(given.sizes(), draws);
+  };
+  Compose augment(RandomCrop({4, 4}, 1), to_float, RandomHorizontalFlip(), noise);
+  const auto draws = seeded(4);
+  auto expected = to_float(RandomCrop({4, 4}, 1)(input, draws));
+  expected = noise(RandomHorizontalFlip()(expected, draws), draws);
+  CHECK(torch::equal(augment(input, seeded(4)), expected));
+  CHECK_FALSE(torch::equal(augment(input, seeded(5)), expected));
+
+  augment.push_back(Normalize({0.5}, {0.5}));
+  CHECK(torch::equal(augment(input, seeded(4)), Normalize({0.5}, {0.5})(expected)));
+  const Compose within(augment, Resize({2, 2}));
+  CHECK(torch::equal(within(input, seeded(4)), Resize({2, 2})(augment(input, seeded(4)))));
+  CHECK_THAT(error_of([&] { augment(input); }), ContainsSubstring("expected a CPU generator"));
+}
+
+TEST_CASE("Compose of no transforms gives its images, and takes more at run time") {
+  Compose compose;
+  const auto input = sample_images(torch::kByte, {2, 1, 4, 4});
+  CHECK(compose(input).is_same(input));
+  compose.push_back(Resize({2, 2}));
+  CHECK(torch::equal(compose(input), Resize({2, 2})(input)));
+}
+
+TEST_CASE("the transforms touch no global generator and read nothing on the host") {
+  const Compose augment(RandomCrop({5, 5}, 1), RandomHorizontalFlip(), Resize({4, 4}),
+                        Normalize({0.5}, {0.5}));
+  const auto input = sample_images(torch::kFloat, {8, 1, 6, 6});
+  const auto draws = seeded(1);
+  torch::manual_seed(5);
+  const auto next = torch::rand({4});
+  torch::manual_seed(5);
+  const sconce::test::HostReads reads;
+  augment(input, draws);
+  CHECK(reads.count() == 0);
+  CHECK(torch::equal(torch::rand({4}), next));
+}
+
+TEST_CASE("the transforms work on the device of the images") {
+  // LibTorch's flip is none of those that run on meta.
+  const Compose augment(RandomCrop({5, 5}, 1), Resize({4, 4}), Normalize({0.5}, {0.5}));
+  const auto result = augment(torch::empty({2, 1, 6, 6}, torch::kMeta), seeded(0));
+  CHECK(result.is_meta());
+  CHECK(result.sizes() == std::vector<int64_t>{2, 1, 4, 4});
+}
+
+TEST_CASE("the transforms make on a GPU the choices that they make on the CPU", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto bytes = sample_images(torch::kByte, {16, 3, 12, 10});
+  const Compose augment(RandomCrop({9, 9}, {1, 2, 0, 1}), RandomHorizontalFlip());
+  const auto on_gpu = bytes.cuda();
+  torch::Tensor result;
+  {
+    const sconce::test::HostReads reads;
+    result = augment(on_gpu, seeded(6));
+    CHECK(reads.count() == 0);
+  }
+  CHECK(result.is_cuda());
+  const auto expected = augment(bytes, seeded(6));
+  CHECK(torch::equal(result.cpu(), expected));
+
+  const auto differences =
+      Resize({5, 14})(result).cpu().to(torch::kShort) - Resize({5, 14})(expected).to(torch::kShort);
+  CHECK(differences.abs().max().item<int64_t>() <= 1);
+  const Compose scale(Resize({5, 14}), Normalize(channel_mean, channel_std));
+  const auto floats = expected.to(torch::kFloat) / 255;
+  CHECK(torch::allclose(scale(floats.cuda()).cpu(), scale(floats), 1.3e-6, 1e-5));
+}
