@@ -339,6 +339,7 @@ struct WithState {
 
 TEST_CASE("workers have the state of the loop's thread, and one of LibTorch's threads") {
   const auto threads = at::get_num_threads();
+  at::set_num_threads(3);
   const auto workers = GENERATE(1, 3);
   const Loader loader(WithState{}, {.num_workers = workers});
   for (const auto& [grad, count] : loader) {
@@ -347,7 +348,8 @@ TEST_CASE("workers have the state of the loop's thread, and one of LibTorch's th
   }
   const torch::NoGradGuard no_grad;
   for (const auto& [grad, count] : loader) CHECK_FALSE(grad.item<bool>());
-  CHECK(at::get_num_threads() == threads);
+  CHECK(at::get_num_threads() == 3);
+  at::set_num_threads(threads);
 }
 
 TEST_CASE("a function of one's own makes the batches, of a type of its own") {
@@ -469,6 +471,20 @@ TEST_CASE("a sampler that chooses other items than it says is refused when the e
                       {.batch_size = 3,
                        .sampler = Wrong{.epoch = 0, .rows = torch::tensor({2, 0, 2}, torch::kInt)}});
   CHECK(torch::equal((*loader.begin()).target, torch::tensor({2, 0, 2})));
+}
+
+namespace {
+
+struct Racy {
+  std::shared_ptr<int64_t> calls = std::make_shared<int64_t>(0);
+  int64_t size() const { return 2000; }
+  torch::Tensor get(int64_t) const { return torch::tensor(++*calls); }
+};
+
+}  // namespace
+
+TEST_CASE("a source that may not be read by several threads is read by them", "[.planted-race]") {
+  CHECK(tensors(Loader(Racy(), {.batch_size = 4, .num_workers = 4})).size() == 500);
 }
 
 TEST_CASE("a source without items has no batches") {
