@@ -308,7 +308,9 @@ TEST_CASE("Compose shares the generator among those that take it, in their order
   CHECK(torch::equal(augment(input, seeded(4)), expected));
   CHECK_FALSE(torch::equal(augment(input, seeded(5)), expected));
 
+  const Compose copy(augment);
   augment.push_back(Normalize({0.5}, {0.5}));
+  CHECK(torch::equal(copy(input, seeded(4)), expected));
   CHECK(torch::equal(augment(input, seeded(4)), Normalize({0.5}, {0.5})(expected)));
   const Compose within(augment, Resize({2, 2}));
   CHECK(torch::equal(within(input, seeded(4)), Resize({2, 2})(augment(input, seeded(4)))));
