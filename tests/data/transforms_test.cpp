@@ -215,12 +215,27 @@ TEST_CASE("RandomCrop gives each image a place of its own, and reaches every pla
   CHECK(counts.min().item<int64_t>() > 40);  // of 83 on average; the seed is fixed
 }
 
-TEST_CASE("RandomCrop takes one number as the padding of all sides, and a batch without images") {
+TEST_CASE("RandomCrop takes one number as the padding of all sides, and empty batches") {
   const auto input = sample_images(torch::kFloat, {6, 2, 4, 4});
   CHECK(torch::equal(RandomCrop({4, 4}, 2)(input, seeded(5)),
                      RandomCrop({4, 4}, {2, 2, 2, 2})(input, seeded(5))));
   const auto none = RandomCrop({3, 2}, 1)(input.narrow(0, 0, 0), seeded(5));
   CHECK(none.sizes() == std::vector<int64_t>{0, 2, 3, 2});
+  const auto no_channel = RandomCrop({3, 2}, 1)(input.narrow(1, 0, 0), seeded(5));
+  CHECK(no_channel.sizes() == std::vector<int64_t>{6, 0, 3, 2});
+}
+
+TEST_CASE("RandomCrop takes a part of a batch, and images in another memory order") {
+  const auto input = sample_images(torch::kFloat, {9, 3, 6, 5});
+  for (const int64_t padding : {0, 1}) {
+    const RandomCrop crop({4, 3}, padding);
+    CHECK(torch::equal(crop(input.narrow(0, 4, 3), seeded(2)),
+                       crop(input.narrow(0, 4, 3).clone(), seeded(2))));
+    CHECK(torch::equal(crop(input.contiguous(at::MemoryFormat::ChannelsLast), seeded(2)),
+                       crop(input, seeded(2))));
+    CHECK(torch::equal(crop(input.transpose(2, 3), seeded(2)),
+                       crop(input.transpose(2, 3).contiguous(), seeded(2))));
+  }
 }
 
 TEST_CASE("RandomCrop gives memory of its own, also where there is one place alone") {
@@ -308,7 +323,9 @@ TEST_CASE("Compose shares the generator among those that take it, in their order
   CHECK(torch::equal(augment(input, seeded(4)), expected));
   CHECK_FALSE(torch::equal(augment(input, seeded(5)), expected));
 
+  const Compose copy(augment);
   augment.push_back(Normalize({0.5}, {0.5}));
+  CHECK(torch::equal(copy(input, seeded(4)), expected));
   CHECK(torch::equal(augment(input, seeded(4)), Normalize({0.5}, {0.5})(expected)));
   const Compose within(augment, Resize({2, 2}));
   CHECK(torch::equal(within(input, seeded(4)), Resize({2, 2})(augment(input, seeded(4)))));
@@ -337,10 +354,9 @@ TEST_CASE("the transforms touch no global generator and read nothing on the host
   CHECK(torch::equal(torch::rand({4}), next));
 }
 
-TEST_CASE("the transforms work on the device of the images") {
-  // LibTorch's flip is none of those that run on meta.
-  const Compose augment(RandomCrop({5, 5}, 1), Resize({4, 4}), Normalize({0.5}, {0.5}));
-  const auto result = augment(torch::empty({2, 1, 6, 6}, torch::kMeta), seeded(0));
+TEST_CASE("the transforms that are not random work on any device") {
+  const Compose scale(Resize({4, 4}), Normalize({0.5}, {0.5}));
+  const auto result = scale(torch::empty({2, 1, 6, 6}, torch::kMeta));
   CHECK(result.is_meta());
   CHECK(result.sizes() == std::vector<int64_t>{2, 1, 4, 4});
 }

@@ -1,5 +1,6 @@
 #include "sconce/data/weighted_random_sampler.hpp"
 
+#include <cmath>
 #include <iterator>
 #include <limits>
 #include <sstream>
@@ -68,6 +69,12 @@ TEST_CASE("rows are drawn anew in each epoch, and none of weight 0") {
   CHECK(counts[2].item<int64_t>() == 0);
   CHECK(std::abs(counts[3].item<double>() - 750) < 60);  // more than 4 sigma; the seed is fixed
   CHECK(torch::equal(torch::rand({4}), next));
+}
+
+TEST_CASE("weights may be too small for float32") {
+  const auto weights = torch::tensor({1., 3., 2.}, torch::kDouble);
+  CHECK(torch::equal(WeightedRandomSampler(weights * std::ldexp(1., -200), 20).indices(),
+                     WeightedRandomSampler(weights, 20).indices()));
 }
 
 TEST_CASE("without replacement a row comes once") {

@@ -80,9 +80,9 @@ class RandomCrop {
   torch::ExpandingArray<4> padding_;
 };
 
-/// Mirrors each image, left to right, with a probability. The same images as in Python:
-/// `torchvision.transforms.v2.RandomHorizontalFlip(p)` on one image after the other; of a batch
-/// it mirrors all or none.
+/// Mirrors each image, left to right, with a probability. Python:
+/// `torchvision.transforms.v2.RandomHorizontalFlip(p)`, which for the same seed mirrors the same
+/// images if it is given one after the other: of a batch it mirrors all or none.
 class RandomHorizontalFlip {
  public:
   /// @throw c10::Error if `p` is not in 0 to 1.
@@ -97,13 +97,15 @@ class RandomHorizontalFlip {
   double p_;
 };
 
-/// What takes a batch of images, or one and a generator, and returns one: the classes above, a
-/// function of one's own, a `Compose`.
+/// What takes a batch of images and a generator and returns a batch: a class above, a `Compose`, a
+/// function of one's own.
 template <class T>
 concept RandomTransform = requires(const T& transform, const torch::Tensor& images,
                                    const at::Generator& generator) {
   { transform(images, generator) } -> std::convertible_to<torch::Tensor>;
 };
+
+/// The same, or what takes a batch of images alone.
 template <class T>
 concept Transform = RandomTransform<T> ||
     requires(const T& transform, const torch::Tensor& images) {
