@@ -286,6 +286,20 @@ TEST_CASE("every source has a header and a test of the same path, if its header 
   }
 }
 
+// Then a compilation of each source alone, as of a package test, proves that these headers stand alone,
+// and .ci/run compiles the others.
+TEST_CASE("a source includes its public header first") {
+  for (const auto& name : files_below("src", ".cpp")) {
+    std::string header = without(name, ".cpp") + ".hpp";
+    if (header.starts_with("no_cuda/")) header.erase(0, 3);
+    if (!fs::exists(root / "include/sconce" / header)) continue;
+    const std::string text = read(root / "src" / name);
+    const auto first = text.find("#include ");
+    INFO("src/" << name);
+    CHECK(text.substr(first).starts_with("#include \"sconce/" + header + "\"\n"));
+  }
+}
+
 TEST_CASE("every test file belongs to a header, but for this one and those of the programs") {
   for (const auto& name : files_below("tests", "_test.cpp")) {
     if (name == "conventions_test.cpp" || name.starts_with("apps/")) continue;

@@ -1,6 +1,7 @@
 # The README's C++ example as a project of its own, by each of the README's CMake blocks.
 #   cmake -DSOURCE=<sconce> -DWORK=<folder> -DWAY=<find_package|add_subdirectory|FetchContent>
 #         -DPYTHON=<a Python that has torch> [-DBUILD=<the build folder to install from>]
+#         [-DPCH=<that build's precompiled header of torch/torch.h>]
 #         [-DOPTIONS=<arguments of cmake, between blanks>] -P package_test.cmake
 cmake_minimum_required(VERSION 3.25)
 separate_arguments(OPTIONS UNIX_COMMAND "${OPTIONS}")
@@ -39,13 +40,30 @@ function(run what)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
-readme_block(program cpp "int main")
+# Writes the README's first program that holds <text> into <name>.cpp.
+function(write_program name text)
+  readme_block(program cpp "${text}")
+  foreach(header IN ITEMS sconce/sconce.hpp torch/torch.h)
+    string(FIND "${program}" "#include <${header}>\n" place)
+    if(place EQUAL -1)
+      message(FATAL_ERROR "the README's ${name} does not include <${header}>")
+    endif()
+  endforeach()
+  file(WRITE "${project}/${name}.cpp" "${program}")
+endfunction()
+
+# The same as a further executable <name> of the project, which links <target>.
+function(add_program name text target)
+  write_program(${name} "${text}")
+  file(APPEND "${project}/CMakeLists.txt"
+       "add_executable(${name} ${name}.cpp)\ntarget_link_libraries(${name} PRIVATE ${target})\n")
+endfunction()
+
 readme_block(lists cmake "${WAY}")
-file(WRITE "${project}/main.cpp" "${program}")
 file(WRITE "${project}/CMakeLists.txt" "${lists}")
-set(configure "${CMAKE_COMMAND}" -S "${project}" -B "${project}/build" -G Ninja
-    -DCMAKE_BUILD_TYPE=Release ${OPTIONS})
-if(WAY STREQUAL "find_package")
+write_program(main "int main")
+set(configure "${CMAKE_COMMAND}" -S "${project}" -B "${project}/build" -G Ninja ${OPTIONS})
+if(WAY STREQUAL "find_package") # which alone has all of the README's programs: once is enough
   run("installing" "${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/prefix")
   file(GLOB_RECURSE exported "${WORK}/prefix/lib*/cmake/sconce-*.cmake")
   foreach(file IN LISTS exported)
@@ -58,8 +76,22 @@ if(WAY STREQUAL "find_package")
     endforeach()
   endforeach()
   list(APPEND configure "-DCMAKE_PREFIX_PATH=${WORK}/prefix")
+  if(EXISTS "${PCH}.gch")
+    # Half of a program's time goes into torch/torch.h. Each includes it itself, so that the header made
+    # ahead hides no missing include; the first program is compiled without it by the other two ways.
+    file(WRITE "${WORK}/pch.cmake" "set(CMAKE_CXX_EXTENSIONS OFF)
+add_compile_options(-Winvalid-pch [[SHELL:-include \"${PCH}\"]])\n")
+    list(APPEND configure "-DCMAKE_PROJECT_mine_INCLUDE=${WORK}/pch.cmake")
+  endif()
+  add_program(mixed_precision "GradScaler" sconce::sconce)
+  add_program(weights "save_safetensors" sconce::sconce)
+  add_program(metrics "public sconce::metrics::Metric" sconce::sconce)
+  add_program(own_step "training_step" sconce::sconce)
+  add_program(checkpoints "Checkpoint" sconce::sconce)
+  add_program(several_processes "ProcessGroup" sconce::sconce)
 elseif(WAY STREQUAL "add_subdirectory")
   file(CREATE_LINK "${SOURCE}" "${project}/sconce" SYMBOLIC)
+  add_program(core "GradScaler" sconce::core)
 else()
   set(clone "${WORK}/die quelle ö")
   file(COPY "${SOURCE}/CMakeLists.txt" "${SOURCE}/cmake" "${SOURCE}/include" "${SOURCE}/src"
@@ -72,10 +104,6 @@ if(output MATCHES "CMake Warning|CMake Error" OR NOT output MATCHES "sconce: Lib
   message(FATAL_ERROR "configuring: expected no warning, and LibTorch from Python\n${output}")
 endif()
 if(WAY STREQUAL "add_subdirectory") # each source alone: who links the core compiles no other part
-  readme_block(program cpp "GradScaler")
-  file(WRITE "${project}/core.cpp" "${program}")
-  file(APPEND "${project}/CMakeLists.txt"
-       "add_executable(core core.cpp)\ntarget_link_libraries(core PRIVATE sconce::core)\n")
   run("building with the core alone" "${CMAKE_COMMAND}" --build "${project}/build" --target core)
   string(REGEX MATCHALL "Building CXX object sconce/[^\n]*" compiled "${output}")
   list(LENGTH compiled count)
@@ -98,41 +126,29 @@ if(NOT output MATCHES "epoch 3/3: loss [0-9.]+, train acc [0-9.]+\n")
   message(FATAL_ERROR "running: expected three epochs\n${output}")
 endif()
 
-# Builds the README's program that holds <text>, in the place of the one before.
-function(build_readme_program name text)
-  readme_block(program cpp "${text}")
-  file(WRITE "${project}/main.cpp" "${program}")
-  run("building the README's ${name}" "${CMAKE_COMMAND}" --build "${project}/build")
-endfunction()
-
-if(WAY STREQUAL "find_package") # once is enough
-  build_readme_program("mixed precision" "GradScaler")
-  run("running the README's mixed precision" "${project}/build/mine")
-  build_readme_program("weights" "save_safetensors")
-  run("running the README's weights" "${CMAKE_COMMAND}" -E chdir "${WORK}" "${project}/build/mine")
+if(WAY STREQUAL "find_package")
+  run("running the README's mixed precision" "${project}/build/mixed_precision")
+  run("running the README's weights" "${CMAKE_COMMAND}" -E chdir "${WORK}" "${project}/build/weights")
   if(NOT output MATCHES "2.weight .2, 4.\n2.bias .2.\n" OR NOT EXISTS "${WORK}/net.safetensors")
     message(FATAL_ERROR "running: expected two mismatched entries and a file\n${output}")
   endif()
-  build_readme_program("metrics" "public sconce::metrics::Metric")
-  run("running the README's metrics" "${project}/build/mine")
+  run("running the README's metrics" "${project}/build/metrics")
   if(NOT output MATCHES "accuracy 0[.][0-9]+, F1 0[.][0-9]+, bias -0[.][0-9]+\n")
     message(FATAL_ERROR "running: expected the values of three metrics\n${output}")
   endif()
-  build_readme_program("own step" "training_step")
-  run("running the README's own step" "${project}/build/mine")
+  run("running the README's own step" "${project}/build/own_step")
   if(NOT output MATCHES "epoch 20/20: loss [0-9.]+\n")
     message(FATAL_ERROR "running: expected 20 epochs\n${output}")
   endif()
-  build_readme_program("checkpoints" "Checkpoint")
   foreach(turn IN ITEMS first second)
-    run("running the README's checkpoints" "${CMAKE_COMMAND}" -E chdir "${WORK}" "${project}/build/mine")
+    run("running the README's checkpoints" "${CMAKE_COMMAND}" -E chdir "${WORK}"
+        "${project}/build/checkpoints")
   endforeach()
   if(output MATCHES "epoch 3/3" OR NOT output MATCHES "loss [0-9.]+, train acc [0-9.]+\n")
     message(FATAL_ERROR "running again: expected the metrics of a run that is over\n${output}")
   endif()
-  build_readme_program("several processes" "ProcessGroup")
   foreach(launcher IN ITEMS "" "torchrun;--standalone;--nproc-per-node=2;--no-python")
-    run("running the README's several processes" ${launcher} "${project}/build/mine")
+    run("running the README's several processes" ${launcher} "${project}/build/several_processes")
     if(NOT output MATCHES "epoch 3/3: loss [0-9.]+, train acc [0-9.]+\n")
       message(FATAL_ERROR "running: expected three epochs\n${output}")
     endif()
@@ -140,7 +156,8 @@ if(WAY STREQUAL "find_package") # once is enough
 
   readme_block(lists cmake "COMPONENTS core")
   file(WRITE "${project}/CMakeLists.txt" "${lists}")
-  build_readme_program("mixed precision with the core alone" "GradScaler")
+  write_program(main "GradScaler")
+  run("building with the core alone" "${CMAKE_COMMAND}" --build "${project}/build")
   run("running with the core alone" "${project}/build/mine")
   string(REPLACE "COMPONENTS core" "COMPONENTS cores" lists "${lists}")
   file(WRITE "${project}/CMakeLists.txt" "${lists}")

@@ -500,7 +500,10 @@ void kill_writers(int rounds) {
     int64_t last = 0;
     {
       sconce::test::Process writer({SCONCE_WORKER, "save", folder.path().string()}, {});
-      while (writer.out().empty() && !writer.ended()) writer.poll();
+      while (writer.out().empty() && !writer.ended()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));  // leaves the core to it
+        writer.poll();
+      }
       std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
       writer.send(SIGKILL);
       while (!writer.ended()) writer.poll();
