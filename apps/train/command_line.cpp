@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 
+#include "image_data.hpp"
 #include "models.hpp"
 #include "optimization.hpp"
 #include "sconce/devices.hpp"
@@ -87,13 +88,53 @@ CLI::Validator data_name() {
         if (text == "digits" || text == "fashion-mnist" || std::filesystem::is_directory(text)) {
           return std::string();
         }
-        return "takes digits, fashion-mnist or a folder of IDX files, not '" + text + "'";
+        return "takes digits, fashion-mnist or a folder of IDX files or pictures, not '" + text +
+               "'";
       },
       "");
 }
 
 [[noreturn]] void refuse(const std::string& what) {
   throw UsageError(what.substr(0, what.find('\n')) + " (--help lists the flags)");
+}
+
+// The flags of a folder of pictures.
+void add_picture_flags(CLI::App& app, CommandLine& line) {
+  app.add_option("--image-size", line.image_size, "height and width that pictures are resized to")
+      ->transform(whole_number(1, 1024))
+      ->type_name("N");
+  app.add_flag("--grey", line.grey, "make the pictures grey");
+  app.add_option("--test-fraction", line.test_fraction,
+                 "pictures of each class to test on, chosen by --seed")
+      ->check(number("a number above 0 and below 1",
+                     [](double value) { return value > 0 && value < 1; }))
+      ->type_name("X");
+  app.add_flag("--augment", line.augment,
+               "train on pictures shifted by up to an eighth, and mirrored, at random");
+  app.add_flag("--skip-bad", line.skip_bad, "leave out what is no picture or damaged");
+  app.add_option("--workers", line.workers, "threads that read pictures ahead")
+      ->transform(whole_number(0, 1024))
+      ->type_name("N");
+}
+
+void check_picture_flags(const CLI::App& app, const CommandLine& line) {
+  if (is_picture_folder(line.data)) return;
+  for (const char* flag :
+       {"--image-size", "--grey", "--test-fraction", "--augment", "--skip-bad", "--workers"}) {
+    if (app.count(flag) > 0) {
+      refuse(std::string(flag) + ": takes a folder of pictures as --data, not " + line.data);
+    }
+  }
+}
+
+CLI::App* add_predict(CLI::App& app, PredictLine& predict) {
+  CLI::App* command =
+      app.add_subcommand("predict", "Prints the classes of pictures, by the weights of a training");
+  command->add_option("--weights", predict.weights, "the model.safetensors that --out wrote")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("PICTURE", predict.pictures, "PNG or JPEG files")->required()->type_name("");
+  return command;
 }
 
 }  // namespace
@@ -109,9 +150,11 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
                "sconce-train");
   app.option_defaults()->always_capture_default();
   app.add_option("--data", line.data,
-                 "the images; a folder holds MNIST's four IDX files, plain or gzipped")
+                 "the images; a folder holds MNIST's four IDX files, plain or gzipped, or a folder "
+                 "of PNG and JPEG pictures for each class")
       ->check(data_name())
       ->type_name("digits|fashion-mnist|DIR");
+  add_picture_flags(app, line);
   app.add_option("--model", line.model, "the network")
       ->check(one_of(model_names()))
       ->type_name(CLI::detail::join(model_names(), "|"));
@@ -179,13 +222,23 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
                  "folder for metrics.csv and model.safetensors; without it neither is written")
       ->type_name("DIR")
       ->default_str("");
+  PredictLine predict;
+  const CLI::App* command = add_predict(app, predict);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    line.help = app.help();
+    line.help = (command->parsed() ? command : &app)->help();
   } catch (const CLI::ParseError& error) {
     refuse(error.what());
   }
+  if (command->parsed()) {
+    for (const CLI::Option* option : app.get_options()) {
+      if (option->count() > 0) refuse(option->get_name() + ": not beside predict");
+    }
+    line.predict = predict;
+    return line;
+  }
+  check_picture_flags(app, line);
   if (line.parallel == "data" && line.device != "auto") {
     refuse("--parallel: data takes every GPU, so --device auto, not " + line.device);
   }

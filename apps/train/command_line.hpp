@@ -6,15 +6,28 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/trainer.hpp"
 
 namespace train {
 
+/// What `sconce-train predict` asks for.
+struct PredictLine {
+  std::filesystem::path weights = {};
+  std::vector<std::filesystem::path> pictures = {};
+};
+
 /// What the command line of sconce-train asks for, checked.
 struct CommandLine {
   std::string data = "digits";  ///< "digits", "fashion-mnist" or a folder
+  int64_t image_size = 32;      ///< height and width that pictures are resized to
+  bool grey = false;            ///< pictures become grey
+  double test_fraction = 0.2;   ///< of the pictures of each class
+  bool augment = false;         ///< shifts and mirrors the pictures to train on
+  bool skip_bad = false;        ///< leaves out what is no picture, or damaged
+  int workers = 0;              ///< threads that read pictures ahead
   std::string model = "lenet";
   int epochs = 10;
   int64_t batch_size = 64;
@@ -34,8 +47,9 @@ struct CommandLine {
   std::filesystem::path checkpoint = {};  ///< folder; empty: no checkpoints
   int64_t save_every = 0;                 ///< steps between saves within an epoch; 0: none
   bool resume = false;
-  std::filesystem::path out = {};  ///< folder of the results; empty: no files
-  std::string help = {};           ///< not empty: print it and leave
+  std::filesystem::path out = {};           ///< folder of the results; empty: no files
+  std::optional<PredictLine> predict = {};  ///< if there, nothing is trained
+  std::string help = {};                    ///< not empty: print it and leave
 
   /// The device to train on: for "auto" the group's.
   torch::Device torch_device(const sconce::distributed::ProcessGroup& group = {}) const;

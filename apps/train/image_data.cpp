@@ -4,13 +4,23 @@
 
 #include <filesystem>
 
+#include "picture_folder.hpp"
+#include "sconce/data/batches.hpp"
+#include "sconce/data/distributed_sampler.hpp"
 #include "sconce/data/idx.hpp"
+#include "sconce/data/loader.hpp"
+#include "sconce/data/transformed_batches.hpp"
+#include "sconce/data/transforms.hpp"
 
 namespace train {
 
 namespace {
 
+using sconce::data::Dataset;
+using sconce::distributed::ProcessGroup;
 using std::filesystem::path;
+
+constexpr int64_t test_batch_size = 1000;
 
 path find_folder(const std::string& data) {
   if (data == "digits") return SCONCE_DIGITS_DIR;
@@ -29,34 +39,123 @@ path find_file(const path& folder, const std::string& name) {
   return std::filesystem::exists(gzipped) ? gzipped : folder / name;
 }
 
-sconce::data::Dataset read_part(const path& folder, const std::string& part) {
+Dataset read_part(const path& folder, const std::string& part) {
   const path images = find_file(folder, part + "-images-idx3-ubyte");
   const path labels = find_file(folder, part + "-labels-idx1-ubyte");
-  sconce::data::Dataset read = sconce::data::read_idx(images, labels);
+  Dataset read = sconce::data::read_idx(images, labels);
   TORCH_CHECK(read.data.dim() == 3 && read.data.numel() > 0, images.string(),
               ": expected images (N, H, W) with N of at least 1, found a shape of ",
               read.data.sizes());
   return {read.data.unsqueeze(1).to(torch::kFloat), read.target};
 }
 
+// The rows of one rank, of which another may have one more.
+Dataset rows_of_rank(const Dataset& all, const ProcessGroup& group) {
+  const auto every = [&](const torch::Tensor& tensor) {
+    return tensor.slice(0, group.rank(), tensor.size(0), group.world_size());
+  };
+  return {every(all.data), every(all.target)};
+}
+
+Dataset to_device(const Dataset& all, torch::Device device) {
+  return {all.data.to(device), all.target.to(device)};
+}
+
+// The images are small: all of them go to the device once, not batch by batch.
+ImageData open_idx(const CommandLine& line, const ProcessGroup& group) {
+  const path folder = find_folder(line.data);
+  Dataset train = read_part(folder, "train");
+  Dataset test = read_part(folder, "t10k");
+  Images images{.shape = train.data.sizes().slice(1).vec()};
+  const int64_t classes = train.target.max().item<int64_t>() + 1;
+  const int64_t highest = test.target.max().item<int64_t>();
+  TORCH_CHECK(highest < classes, folder.string(),
+              ": expected test labels below the training labels' ", classes, ", found ", highest);
+  TORCH_CHECK(test.data.sizes().slice(1) == images.shape, folder.string(),
+              ": expected test images of ", train.data.sizes().slice(1),
+              " like the training images, found ", test.data.sizes().slice(1));
+  for (int64_t i = 0; i < classes; ++i) images.classes.push_back(std::to_string(i));
+  // A constant image set has no deviation to divide by.
+  const torch::Tensor mean = train.data.mean();
+  const torch::Tensor deviation = train.data.std().clamp_min(1e-6);
+  for (auto* part : {&train, &test}) part->data.sub_(mean).div_(deviation);
+  images.mean = {mean.item<double>()};
+  images.std = {deviation.item<double>()};
+
+  const torch::Device device = line.torch_device(group);
+  const int64_t train_size = train.data.size(0);
+  const sconce::data::DistributedSampler sampler(train_size, group, {.seed = line.seed});
+  return {.images = images,
+          .train = sconce::data::Batches(to_device(train, device), sampler,
+                                         {.batch_size = line.batch_size}),
+          .test = sconce::data::Batches(to_device(rows_of_rank(test, group), device),
+                                        {.batch_size = test_batch_size}),
+          .train_size = train_size,
+          .test_size = test.data.size(0)};
+}
+
+// Bytes become floats with the training pictures' mean 0 and deviation 1, after `augment`.
+sconce::BatchLoader normalised(sconce::data::Loader<PictureItems> loader, const Images& images,
+                               sconce::data::Compose augment, uint64_t seed) {
+  const sconce::data::Normalize normalize(images.mean, images.std);
+  return sconce::data::TransformedBatches(
+      std::move(loader),
+      [augment, normalize](const Dataset& batch, const at::Generator& generator) {
+        return Dataset{normalize(augment(batch.data, generator).to(torch::kFloat)), batch.target};
+      },
+      {.seed = seed});
+}
+
+// Each picture at another place, by up to an eighth of its size, and every second one mirrored.
+sconce::data::Compose augmentation(const CommandLine& line) {
+  sconce::data::Compose augment;
+  if (!line.augment) return augment;
+  const int64_t size = line.image_size;
+  augment.push_back(sconce::data::RandomCrop({size, size}, size / 8));
+  augment.push_back(sconce::data::RandomHorizontalFlip());
+  return augment;
+}
+
+ImageData open_pictures(const CommandLine& line, const ProcessGroup& group) {
+  PictureFolder folder = list_pictures(line.data);
+  const int64_t left_out = line.skip_bad ? leave_out_bad(folder, line.workers) : 0;
+  if (!line.skip_bad) check_headers(folder);
+  const PictureSplit split = split_pictures(folder, line.test_fraction, line.seed);
+  Images images{.shape = {line.grey ? 1 : 3, line.image_size, line.image_size},
+                .classes = folder.classes};
+  measure_channels(images, split.train, line.seed, line.workers);
+
+  const auto train_size = static_cast<int64_t>(split.train.size());
+  const auto test_size = static_cast<int64_t>(split.test.size());
+  std::vector<PictureFile> tests;
+  for (int64_t i = group.rank(); i < test_size; i += group.world_size()) {
+    tests.push_back(split.test[i]);
+  }
+  sconce::data::LoaderOptions options{.batch_size = line.batch_size, .num_workers = line.workers};
+  const torch::Device device = line.torch_device(group);
+  if (!device.is_cpu()) options.device = device;
+  sconce::data::Loader test(PictureItems(tests, images.shape), options);
+  options.sampler = sconce::data::DistributedSampler(train_size, group, {.seed = line.seed});
+  sconce::data::Loader train(PictureItems(split.train, images.shape), options);
+  const uint64_t seed = sconce::data::mix_seeds(line.seed, 0, group.rank());
+  return {.images = images,
+          .train = normalised(std::move(train), images, augmentation(line), seed),
+          .test = normalised(std::move(test), images, sconce::data::Compose(), 0),
+          .train_size = train_size,
+          .test_size = test_size,
+          .left_out = left_out};
+}
+
 }  // namespace
 
-ImageData load_images(const std::string& data) {
-  const path folder = find_folder(data);
-  ImageData images{.train = read_part(folder, "train"), .test = read_part(folder, "t10k")};
-  images.classes = images.train.target.max().item<int64_t>() + 1;
-  const int64_t highest = images.test.target.max().item<int64_t>();
-  TORCH_CHECK(highest < images.classes, folder.string(),
-              ": expected test labels below the training labels' ", images.classes, ", found ",
-              highest);
-  TORCH_CHECK(images.test.data.sizes().slice(1) == images.train.data.sizes().slice(1),
-              folder.string(), ": expected test images of ", images.train.data.sizes().slice(1),
-              " like the training images, found ", images.test.data.sizes().slice(1));
-  // A constant image set has no deviation to divide by.
-  const torch::Tensor mean = images.train.data.mean();
-  const torch::Tensor deviation = images.train.data.std().clamp_min(1e-6);
-  for (auto* part : {&images.train, &images.test}) part->data.sub_(mean).div_(deviation);
-  return images;
+bool is_picture_folder(const std::string& data) {
+  return data != "digits" && data != "fashion-mnist" && !has_idx_files(data);
+}
+
+ImageData open_images(const CommandLine& line, const ProcessGroup& group) {
+  // A folder with both is refused as one of pictures.
+  if (is_picture_folder(line.data)) return open_pictures(line, group);
+  return open_idx(line, group);
 }
 
 }  // namespace train

@@ -1,4 +1,4 @@
-// sconce-train: trains an image classifier on real images.
+// sconce-train: trains an image classifier on real images, and classifies pictures by it.
 //   build/default/bin/sconce-train --model lenet --epochs 10
 
 #include <torch/torch.h>
@@ -13,8 +13,10 @@
 
 #include "command_line.hpp"
 #include "image_data.hpp"
+#include "model_file.hpp"
 #include "models.hpp"
 #include "optimization.hpp"
+#include "predict.hpp"
 #include "results.hpp"
 #include "run_flags.hpp"
 #include "sconce/sconce.hpp"
@@ -53,14 +55,15 @@ void print_hardware(std::ostream& out, torch::Device device,
   }
 }
 
-void print_task(std::ostream& out, const train::CommandLine& line, const train::ImageData& images,
+void print_task(std::ostream& out, const train::CommandLine& line, const train::ImageData& data,
                 const torch::nn::Module& model) {
   int64_t parameters = 0;
   for (const auto& parameter : model.parameters()) parameters += parameter.numel();
-  out << "data: " << line.data << ", " << images.train.data.size(0) << " training and "
-      << images.test.data.size(0) << " test images of " << images.train.data.size(2) << "x"
-      << images.train.data.size(3) << ", " << images.classes << " classes\n"
-      << "model: " << line.model << ", " << parameters << " parameters" << std::endl;
+  out << "data: " << line.data << ", " << data.train_size << " training and " << data.test_size
+      << " test images of " << data.images.shape[1] << "x" << data.images.shape[2] << ", "
+      << data.images.classes.size() << " classes";
+  if (line.skip_bad) out << "; " << data.left_out << " bad pictures left out";
+  out << "\nmodel: " << line.model << ", " << parameters << " parameters" << std::endl;
 }
 
 // The processes that train together; without --parallel distributed this one alone, even where a
@@ -70,15 +73,6 @@ sconce::distributed::ProcessGroup join(const train::CommandLine& line) {
   if (line.parallel != "distributed") return {};
   return ProcessGroup::init(
       {.timeout = std::chrono::milliseconds(std::llround(line.timeout * 1000))});
-}
-
-// The rows of one rank, of which another may have one more.
-sconce::data::Dataset rows_of_rank(const sconce::data::Dataset& all,
-                                   const sconce::distributed::ProcessGroup& group) {
-  const auto every = [&](const torch::Tensor& tensor) {
-    return tensor.slice(0, group.rank(), tensor.size(0), group.world_size());
-  };
-  return {every(all.data), every(all.target)};
 }
 
 // Calls `fit` with what --parallel makes of the model.
@@ -138,7 +132,7 @@ constexpr auto weights_name = "model.safetensors";
 
 // Writes what the run came to: the metrics, which have room where the weights have none, and the
 // weights that were tested. Where one fails the other is written all the same.
-void write_results(const train::CommandLine& line, const torch::nn::Sequential& model,
+void write_results(const train::CommandLine& line, const train::TrainedModel& model,
                    sconce::optim::ExponentialMovingAverage* ema, const sconce::FitResult& result) {
   std::exception_ptr error;
   try {
@@ -148,8 +142,8 @@ void write_results(const train::CommandLine& line, const torch::nn::Sequential& 
   }
   std::optional<sconce::optim::ExponentialMovingAverage::SwapGuard> averages;
   if (ema != nullptr) averages.emplace(*ema);
-  sconce::io::save_safetensors(line.out / weights_name, sconce::nn::state_dict(*model),
-                               {{"format", "pt"}});
+  sconce::io::save_safetensors(line.out / weights_name, sconce::nn::state_dict(*model.network),
+                               train::model_metadata(model.name, model.images));
   if (error) std::rethrow_exception(error);
 }
 
@@ -164,12 +158,13 @@ bool train_classifier(const train::CommandLine& line) {
       train::check_writable(line.out / name, "--out");
     }
   }
-  const train::ImageData images = train::load_images(line.data);
+  const train::ImageData data = train::open_images(line, group);
   print_hardware(out, device, group);
 
   torch::manual_seed(line.seed);
-  auto model = train::make_model(line.model, images.train.data.sizes().slice(1), images.classes);
-  print_task(out, line, images, *model);
+  auto model = train::make_model(line.model, data.images.shape,
+                                 static_cast<int64_t>(data.images.classes.size()));
+  print_task(out, line, data, *model);
 
   sconce::Trainer trainer({.max_epochs = line.epochs,
                            .gradient_clip_val = line.clip,
@@ -180,42 +175,36 @@ bool train_classifier(const train::CommandLine& line) {
                            .save_every = line.save_every,
                            .process_group = group});
   trainer.prepare_model(*model);
-  // The images are small: all of them go to the device once, not batch by batch.
-  const sconce::data::DistributedSampler sampler(images.train.data.size(0), group,
-                                                 {.seed = line.seed});
-  sconce::data::Batches train(trainer.prepare_batch(images.train), sampler,
-                              {.batch_size = line.batch_size});
-  sconce::data::Batches test(trainer.prepare_batch(rows_of_rank(images.test, group)),
-                             {.batch_size = 1000});
 
   const auto optimizer = train::make_optimizer(line.optimizer, model->parameters(),
                                                line.lr.value_or(train::default_lr(line.optimizer)));
-  const int64_t steps = (train.size() + line.accumulate - 1) / line.accumulate;
+  const int64_t steps = (data.train.size() + line.accumulate - 1) / line.accumulate;
   const auto schedule = train::make_schedule(line.scheduler, *optimizer, line.epochs, steps);
   std::optional<sconce::optim::ExponentialMovingAverage> ema;
   if (line.ema > 0) ema.emplace(*model, sconce::optim::EmaOptions{.decay = line.ema});
   auto checkpoint = open_checkpoint(line, group, out);
 
-  sconce::FitData data = {.train = train, .test = test};
+  sconce::FitData fit_data = {.train = data.train, .test = data.test};
   sconce::EpochLines lines(out);
-  data.callbacks.push_back(&lines);
+  fit_data.callbacks.push_back(&lines);
   std::optional<sconce::LRScheduling> scheduling;
   if (schedule.scheduler) {
-    data.callbacks.push_back(&scheduling.emplace(*schedule.scheduler, schedule.interval));
+    fit_data.callbacks.push_back(&scheduling.emplace(*schedule.scheduler, schedule.interval));
   }
   std::optional<sconce::WeightAveraging> averaging;
-  if (ema) data.callbacks.push_back(&averaging.emplace(*ema));
+  if (ema) fit_data.callbacks.push_back(&averaging.emplace(*ema));
   std::optional<sconce::ModelCheckpoint> saving;
   std::optional<SavedRun> saved_run;
   if (checkpoint) {
-    data.callbacks.push_back(&saving.emplace(*checkpoint));
-    data.callbacks.push_back(&saved_run.emplace(line));
+    fit_data.callbacks.push_back(&saving.emplace(*checkpoint));
+    fit_data.callbacks.push_back(&saved_run.emplace(line));
   }
   const auto result = fit_parallel(line.parallel, model, group, [&](auto& parallel) {
-    return trainer.fit(parallel, *optimizer, data);
+    return trainer.fit(parallel, *optimizer, fit_data);
   });
   if (result.stopped) return false;
-  if (has_results) write_results(line, model, ema ? &*ema : nullptr, result);
+  if (has_results)
+    write_results(line, {line.model, data.images, model}, ema ? &*ema : nullptr, result);
   return true;
 }
 
@@ -231,6 +220,8 @@ int main(int argc, char** argv) {
     const train::CommandLine line = train::parse_command_line(argc, argv);
     if (!line.help.empty()) {
       std::cout << line.help;
+    } else if (line.predict) {
+      train::predict(*line.predict, std::cout);
     } else if (!train_classifier(line)) {
       std::cerr << "sconce-train: stopped by SIGTERM; --resume goes on from "
                 << line.checkpoint.string() << '\n';

@@ -22,6 +22,11 @@ std::string text_of(double value) {
 
 std::vector<std::pair<std::string, std::string>> run_flags(const CommandLine& line) {
   std::vector<std::pair<std::string, std::string>> flags = {
+      {"--image-size", std::to_string(line.image_size)},
+      {"--grey", line.grey ? "yes" : "no"},
+      {"--test-fraction", text_of(line.test_fraction)},
+      {"--augment", line.augment ? "yes" : "no"},
+      {"--skip-bad", line.skip_bad ? "yes" : "no"},
       {"--model", line.model},
       {"--batch-size", std::to_string(line.batch_size)},
       {"--optimizer", line.optimizer},

@@ -167,6 +167,32 @@ TEST_CASE("sconce-train refuses flags of several devices that cannot be together
   }
 }
 
+TEST_CASE("sconce-train refuses flags of pictures beside other images, and wrong ones") {
+  for (const char* flag : {"--image-size 8", "--grey", "--test-fraction 0.5", "--augment",
+                           "--skip-bad", "--workers 0"}) {
+    const std::string name = std::string(flag).substr(0, std::string(flag).find(' '));
+    for (const std::string data : {"digits", "fashion-mnist", SCONCE_DIGITS_DIR}) {
+      check_usage_error("--data " + data + " " + flag, name,
+                        "takes a folder of pictures as --data");
+    }
+    check_usage_error(flag, name, "takes a folder of pictures as --data, not digits");
+  }
+  const std::string pictures = "--data / ";
+  check_usage_error(pictures + "--image-size 0", "--image-size", "whole number from 1 to 1024");
+  check_usage_error(pictures + "--image-size 1025", "--image-size", "whole number from 1 to 1024");
+  check_usage_error(pictures + "--test-fraction 0", "--test-fraction", "above 0 and below 1");
+  check_usage_error(pictures + "--test-fraction 1", "--test-fraction", "above 0 and below 1");
+  check_usage_error(pictures + "--workers -1", "--workers", "whole number from 0");
+}
+
+TEST_CASE("sconce-train predict takes weights and pictures, and no flag of a training") {
+  check_usage_error("predict", "--weights", "is required");
+  check_usage_error("predict --weights a", "PICTURE", "is required");
+  check_usage_error("predict a.png", "--weights", "is required");
+  check_usage_error("--epochs 3 predict --weights a b.png", "--epochs", "not beside predict");
+  check_usage_error("predict --weights a b.png --epochs 3", "--epochs", "--help lists the flags");
+}
+
 TEST_CASE("sconce-train refuses flags of checkpoints without a folder for them") {
   check_usage_error("--resume", "--resume", "takes a --checkpoint folder");
   check_usage_error("--save-every 5", "--save-every", "takes a --checkpoint folder");
@@ -201,9 +227,11 @@ TEST_CASE("sconce-train --help lists every flag with its default") {
   const Ran ran = run_train("--help");
   CHECK(ran.exit_code == 0);
   CHECK(ran.err.empty());
-  for (const char* flag : {"--data", "--model", "--epochs", "--batch-size", "--optimizer", "--lr",
-                           "--scheduler", "--precision", "--clip", "--accumulate", "--ema",
-                           "--seed", "--device", "--fast-dev-run", "--out", "--help"}) {
+  for (const char* flag :
+       {"--data",          "--model",        "--epochs",   "--batch-size", "--optimizer",  "--lr",
+        "--scheduler",     "--precision",    "--clip",     "--accumulate", "--ema",        "--seed",
+        "--device",        "--fast-dev-run", "--out",      "--help",       "--image-size", "--grey",
+        "--test-fraction", "--augment",      "--skip-bad", "--workers",    "predict"}) {
     CHECK_THAT(ran.out, ContainsSubstring(flag));
   }
   // CLI11 writes "onecycle=cosine" or, from 2.4 on, "onecycle [cosine]".
@@ -337,9 +365,11 @@ TEST_CASE("Fashion-MNIST is read where it is installed, else the program says ho
 
 TEST_CASE("a damaged data set ends the run with one line that names the file", "[alone]") {
   const TempDir folder;
-  check_run_error(folder, "train-", "expected a regular file, found nothing there");
   copy_digits(folder);
   const fs::path images = folder.path() / "t10k-images-idx3-ubyte";
+  fs::remove(folder.path() / "train-images-idx3-ubyte");
+  check_run_error(folder, "train-", "expected a regular file, found nothing there");
+  fs::copy(digits / "train-images-idx3-ubyte", folder.path());
   fs::resize_file(images, fs::file_size(images) - 1);
   check_run_error(folder, "t10k-images-idx3-ubyte", "expected");
   fs::copy(digits / "t10k-labels-idx1-ubyte", images, fs::copy_options::overwrite_existing);

@@ -53,8 +53,8 @@ class AnySampler {
   AnySampler() = default;
 
   /// Takes the sampler.
-  template <Sampler S>
-  requires(!std::same_as<S, AnySampler>) AnySampler(S sampler)
+  template <class S>
+  requires(!std::same_as<S, AnySampler> && Sampler<S>) AnySampler(S sampler)
       : dataset_size_(sampler.dataset_size()),
         size_(sampler.size()),
         indices_([sampler](std::optional<int64_t> epoch) -> torch::Tensor {

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <torch/nn/modules/container/sequential.h>
+
+#include <filesystem>
+#include <string>
+
+#include "images.hpp"
+#include "sconce/io/safetensors.hpp"
+
+namespace train {
+
+/// A trained network, and what it takes and answers.
+struct TrainedModel {
+  std::string name = {};  ///< as `make_model` knows it
+  Images images = {};
+  torch::nn::Sequential network{nullptr};
+};
+
+/// Returns the texts of a weights' file by which `load_model` makes the network again.
+sconce::io::Metadata model_metadata(const std::string& name, const Images& images);
+
+/// Reads a weights' file that a training wrote, and puts the network into evaluation mode.
+/// @throw c10::Error naming the file if it cannot be read, was not written by a training, or its
+/// texts are damaged or not of its tensors.
+TrainedModel load_model(const std::filesystem::path& file);
+
+}  // namespace train

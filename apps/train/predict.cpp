@@ -1,0 +1,51 @@
+#include "predict.hpp"
+
+#include <torch/torch.h>
+
+#include <iomanip>
+
+#include "model_file.hpp"
+#include "picture_folder.hpp"
+#include "sconce/data/loader.hpp"
+#include "sconce/data/transforms.hpp"
+
+namespace train {
+
+namespace {
+
+constexpr int64_t shown_classes = 5;
+
+void print_picture(std::ostream& out, const std::filesystem::path& picture,
+                   const torch::Tensor& probabilities, const std::vector<std::string>& classes) {
+  const auto shown = std::min(shown_classes, probabilities.size(0));
+  const auto [values, indices] = probabilities.topk(shown);
+  out << picture.string();
+  for (int64_t i = 0; i < shown; ++i) {
+    out << (i == 0 ? ": " : ", ") << classes[indices[i].item<int64_t>()] << ' '
+        << values[i].item<double>();
+  }
+  out << '\n';
+}
+
+}  // namespace
+
+void predict(const PredictLine& line, std::ostream& out) {
+  const torch::NoGradGuard no_grad;
+  TrainedModel model = load_model(line.weights);
+  const sconce::data::Normalize normalize(model.images.mean, model.images.std);
+  std::vector<PictureFile> files;
+  for (const auto& picture : line.pictures) files.push_back({picture});
+  std::vector<torch::Tensor> probabilities;
+  for (const auto& batch :
+       sconce::data::Loader(PictureItems(files, model.images.shape), {.batch_size = 64})) {
+    const auto answer = model.network->forward(normalize(batch.data.to(torch::kFloat)));
+    probabilities.push_back(answer.softmax(1));
+  }
+  const torch::Tensor all = torch::cat(probabilities);
+  out << std::fixed << std::setprecision(2);
+  for (size_t i = 0; i < files.size(); ++i) {
+    print_picture(out, files[i].path, all[static_cast<int64_t>(i)], model.images.classes);
+  }
+}
+
+}  // namespace train

@@ -1,0 +1,431 @@
+// A folder of pictures: what is taken, what is refused, and how sconce-train learns from it.
+#include "train/picture_folder.hpp"
+
+#include <fstream>
+#include <functional>
+#include <set>
+
+#include "catch.hpp"
+#include "sconce/data/idx.hpp"
+#include "sconce/data/loader.hpp"
+#include "sconce/io/safetensors.hpp"
+#include "sconce/nn/state_dict.hpp"
+#include "support/error_of.hpp"
+#include "support/png.hpp"
+#include "support/run_program.hpp"
+#include "train/model_file.hpp"
+#include "train/models.hpp"
+#include "train/picture.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
+using sconce::test::big_endian;
+using sconce::test::contents;
+using sconce::test::png_of;
+using sconce::test::Ran;
+using sconce::test::TempDir;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+Ran sconce_train(const std::string& arguments) {
+  return sconce::test::run_program(SCONCE_BIN_DIR "/sconce-train " + arguments);
+}
+
+void write_file(const fs::path& file, const std::string& bytes) {
+  fs::create_directories(file.parent_path());
+  std::ofstream(file, std::ios::binary) << bytes;
+}
+
+// A picture that is mostly of one channel's colour.
+torch::Tensor colored(int64_t channel, int64_t number, int64_t height = 12, int64_t width = 10) {
+  auto picture = torch::arange(height * width).add(7 * number).remainder(90);
+  picture = picture.view({1, height, width}).repeat({3, 1, 1});
+  picture[channel] += 150;
+  return picture.to(torch::kByte);
+}
+
+// A folder of ten pictures of each of two classes, "blue" and "red".
+void write_colors(const fs::path& folder) {
+  for (int64_t i = 0; i < 10; ++i) {
+    const std::string name = std::to_string(i) + ".png";
+    write_file(folder / "red" / name, png_of(colored(0, i)));
+    write_file(folder / "blue" / name, png_of(colored(2, i, 9 + i, 20)));
+  }
+}
+
+std::string what_of(const std::function<void()>& function) {
+  try {
+    function();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+std::set<std::string> names_of(const std::vector<train::PictureFile>& files) {
+  std::set<std::string> names;
+  for (const auto& file : files) names.insert(file.path.string());
+  return names;
+}
+
+std::string last_line(const std::string& text) {
+  const auto end = text.find_last_not_of('\n');
+  return text.substr(text.rfind('\n', end) + 1);
+}
+
+// What the epochs came to, but for their seconds.
+std::vector<std::string> epochs_of(const fs::path& csv) {
+  std::ifstream in(csv);
+  std::vector<std::string> epochs;
+  for (std::string line; std::getline(in, line);) epochs.push_back(line.substr(0, line.rfind(',')));
+  return epochs;
+}
+
+void check_refused(const fs::path& folder, const fs::path& named, const std::string& why) {
+  const std::string error = what_of([&] { train::list_pictures(folder); });
+  CHECK_THAT(error, StartsWith(named.string() + ": ") && ContainsSubstring(why));
+}
+
+}  // namespace
+
+TEST_CASE("a folder's classes and pictures come sorted by their bytes") {
+  const TempDir folder;
+  for (const char* name : {"b/2.png", "b/10.PNG", "b/x.JpEg", "b/notes.txt", "b/.hidden.png",
+                           "B/a.jpg", "\xc3\xa4/\xff\xfe.png", ".git/a.png", "README.png"}) {
+    write_file(folder.path() / name, "");
+  }
+  const auto list = train::list_pictures(folder.path());
+  CHECK(list.classes == std::vector<std::string>{"B", "b", "\xc3\xa4"});
+  std::vector<std::string> names;
+  for (const auto& file : list.files) {
+    names.push_back(std::to_string(file.target) + file.path.filename().string());
+  }
+  CHECK(names ==
+        std::vector<std::string>{"0a.jpg", "110.PNG", "12.png", "1x.JpEg", "2\xff\xfe.png"});
+}
+
+TEST_CASE("a folder that is not one of pictures is refused by name") {
+  const TempDir temporary;
+  const fs::path folder = temporary.path() / "data";
+  fs::create_directory(folder);
+  const auto add = [&](const char* name) { write_file(folder / name, ""); };
+  check_refused(folder / "nowhere", folder / "nowhere", "cannot read the folder");
+  check_refused(folder, folder, "found neither");
+  add("a.png");
+  check_refused(folder, folder, "found neither");
+  add("cat/a.png");
+  check_refused(folder, folder, "expected two classes or more, found one folder, cat");
+  fs::create_directory(folder / "dog");
+  check_refused(folder, folder / "dog", "expected a class's pictures (.png, .jpg, .jpeg)");
+  fs::create_directory(folder / "dog/x.png");
+  check_refused(folder, folder / "dog/x.png", "got a folder");
+  fs::remove(folder / "dog/x.png");
+  add("dog/a.png");
+  CHECK(train::list_pictures(folder).files.size() == 2);
+  add("train-labels-idx1-ubyte.gz");
+  check_refused(folder, folder, "expected IDX files or folders of pictures, found both");
+}
+
+TEST_CASE("links in a folder of pictures: a class may be one, a circle is refused by name") {
+  const TempDir temporary;
+  const fs::path folder = temporary.path() / "data";
+  const auto refuse = [&](const char* name, const fs::path& target, const std::string& why) {
+    fs::create_symlink(target, folder / name);
+    check_refused(folder, folder / name, why);
+    fs::remove(folder / name);
+  };
+  write_file(folder / "cat/a.png", "");
+  write_file(temporary.path() / "elsewhere/b.png", "");
+  fs::create_symlink(temporary.path() / "elsewhere", folder / "dog");
+  CHECK(train::list_pictures(folder).classes == std::vector<std::string>{"cat", "dog"});
+  refuse("here", ".", "got a link in a circle");
+  refuse("above", temporary.path(), "got a link in a circle");
+  refuse("self", "self", "symbolic links");
+  refuse("nothing", "nowhere", "No such file");
+  refuse("cat/above", "..", "got a folder");
+  refuse("cat/self", "self", "symbolic links");
+}
+
+TEST_CASE("a class's name is UTF-8 without control characters") {
+  const TempDir temporary;
+  const auto list_with = [&](const std::string& name) {
+    const fs::path folder = temporary.path() / std::to_string(name.size());
+    write_file(folder / "a/a.png", "");
+    write_file(folder / name / "a.png", "");
+    const std::string error = what_of([&] { train::list_pictures(folder); });
+    fs::remove_all(folder);
+    return error;
+  };
+  for (const char* good : {"b", "\x7e", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x90\xb1", "b c"}) {
+    CHECK(list_with(good) == "nothing was thrown");
+  }
+  for (const char* bad :
+       {"\xff", "\xc3", "\xc3(", "\xe2\x82", "\xc0\xaf", "\xed\xa0\x80", "b\nc", "\xf5\x80\x80\x80",
+        "\xf4\x90\x80\x80", "\xe0\x80\x80", "\x7f", "\xc2\x85", "\x80"}) {
+    CHECK_THAT(list_with(bad), ContainsSubstring(bad) && ContainsSubstring("name in UTF-8"));
+  }
+}
+
+TEST_CASE("a split takes its fraction of each class, by the seed") {
+  train::PictureFolder folder{.classes = {"a", "b", "c"}};
+  const auto add = [&](int64_t target, int count) {
+    for (int i = 0; i < count; ++i) {
+      folder.files.push_back({folder.classes[target] + std::to_string(i), target});
+    }
+  };
+  add(0, 100);
+  add(1, 11);
+  add(2, 1);
+  const auto split = train::split_pictures(folder, 0.25, 7);
+  const auto of_class = [](const std::vector<train::PictureFile>& files, int64_t target) {
+    return std::count_if(files.begin(), files.end(),
+                         [&](const auto& file) { return file.target == target; });
+  };
+  CHECK(of_class(split.test, 0) == 25);
+  CHECK(of_class(split.test, 1) == 3);
+  CHECK(of_class(split.test, 2) == 0);
+  auto all = names_of(split.train);
+  all.merge(names_of(split.test));
+  CHECK(all == names_of(folder.files));
+  CHECK(split.train.size() + split.test.size() == 112);
+  CHECK(names_of(train::split_pictures(folder, 0.25, 7).test) == names_of(split.test));
+  CHECK(names_of(train::split_pictures(folder, 0.25, 8).test) != names_of(split.test));
+  const std::string error = what_of([&] { train::split_pictures(folder, 0.001, 7); });
+  CHECK_THAT(error, ContainsSubstring("--test-fraction"));
+}
+
+TEST_CASE("pictures are left out where they are none or damaged, and counted") {
+  if (!train::has_libpng()) SKIP("built without libpng");
+  const TempDir folder;
+  write_colors(folder.path());
+  const std::string whole = png_of(colored(0, 3));
+  write_file(folder.path() / "red/3.png", whole.substr(0, whole.size() / 2));
+  write_file(folder.path() / "blue/4.png", "<html>404</html>");
+  auto list = train::list_pictures(folder.path());
+  CHECK_THAT(what_of([&] { train::check_headers(list); }),
+             StartsWith((folder.path() / "blue/4.png").string()));
+  const auto before = list;
+  for (const int workers : {0, 2}) {
+    list = before;
+    CHECK(train::leave_out_bad(list, workers) == 2);
+    CHECK(list.files.size() == 18);
+    CHECK_FALSE(names_of(list.files).contains((folder.path() / "red/3.png").string()));
+    CHECK_FALSE(names_of(list.files).contains((folder.path() / "blue/4.png").string()));
+  }
+  for (const auto& file : list.files) {
+    if (file.target == 1) write_file(file.path, "");
+  }
+  CHECK_THAT(what_of([&] { train::leave_out_bad(list, 0); }), ContainsSubstring("none is left of"));
+}
+
+TEST_CASE("the channels' mean and deviation are those of all pictures together") {
+  if (!train::has_libpng()) SKIP("built without libpng");
+  const TempDir folder;
+  write_colors(folder.path());
+  const auto files = train::list_pictures(folder.path()).files;
+  for (const int64_t channels : {1, 3}) {
+    train::Images images{.shape = {channels, 6, 8}};
+    train::measure_channels(images, files, 0, 0);
+    const train::PictureItems items(files, images.shape);
+    std::vector<torch::Tensor> all;
+    for (int64_t i = 0; i < items.size(); ++i) all.push_back(items.get(i).data);
+    const auto pixels = torch::stack(all).to(torch::kDouble);
+    const auto values = [](const std::vector<double>& v) {
+      return torch::tensor(v, torch::kDouble);
+    };
+    CHECK(torch::allclose(values(images.mean), pixels.mean({0, 2, 3}), 1e-6));
+    CHECK(torch::allclose(values(images.std), pixels.std({0, 2, 3}), 1e-6));
+  }
+}
+
+TEST_CASE("a network comes back from its weights' file with what it takes and answers") {
+  const TempDir folder;
+  const fs::path file = folder.path() / "model.safetensors";
+  const train::Images images{.shape = {3, 8, 12},
+                             .mean = {0.1, -2, 1e30},
+                             .std = {1, 0.3, 1e-6},
+                             .classes = {"a b", "\xc3\xa9", "c"}};
+  auto network = train::make_model("lenet", images.shape, 3);
+  const auto state = sconce::nn::state_dict(*network);
+  auto metadata = train::model_metadata("lenet", images);
+  CHECK(metadata.at("format") == "pt");
+  sconce::io::save_safetensors(file, state, metadata);
+  const auto model = train::load_model(file);
+  CHECK(model.name == "lenet");
+  CHECK(model.images.shape == images.shape);
+  CHECK(model.images.mean == images.mean);
+  CHECK(model.images.std == images.std);
+  CHECK(model.images.classes == images.classes);
+  CHECK_FALSE(model.network->is_training());
+  const auto x = torch::ones({1, 3, 8, 12});
+  auto loaded = model.network;
+  CHECK(loaded->forward(x).equal(network->forward(x)));
+
+  const auto refuse = [&](const std::string& key, const std::string& text) {
+    auto damaged = metadata;
+    damaged[key] = text;
+    sconce::io::save_safetensors(file, state, damaged);
+    const std::string error = sconce::test::error_of([&] { train::load_model(file); });
+    INFO(key << " " << text);
+    CHECK_THAT(error, StartsWith(file.string() + ": expected"));
+  };
+  for (const char* name : {"", "alexnet", "mlp", "resnet"}) refuse("sconce.model", name);
+  for (const char* shape : {"", "3\n8", "3\n8\n12\n1", "2\n8\n12", "3\n0\n12", "3\n8\n1e9",
+                            "3\n8\n99999999", "1\n8\n12", "3\n16\n12", "3\n3\n3", "3x8x12"}) {
+    refuse("sconce.shape", shape);
+  }
+  for (const char* mean : {"", "1\n2", "1\n2\nnan", "1\n2\n3\n", "a\nb\nc"}) {
+    refuse("sconce.mean", mean);
+  }
+  for (const char* std : {"1\n2\n0", "1\n2\n-1", "1\n2\ninf"}) refuse("sconce.std", std);
+  for (const char* classes : {"", "a", "a\nb\nc\nd"}) refuse("sconce.classes", classes);
+  for (const auto& [key, text] : metadata) {
+    auto damaged = metadata;
+    damaged.erase(key);
+    sconce::io::save_safetensors(file, state, damaged);
+    const std::string error = sconce::test::error_of([&] { train::load_model(file); });
+    const bool is_whole = key == "format";
+    CHECK_THAT(error, ContainsSubstring(is_whole ? "nothing was thrown" : "found no " + key));
+  }
+}
+
+TEST_CASE("the digits as pictures are learnt bit for bit as from IDX files", "[alone]") {
+  if (!train::has_libpng()) SKIP("built without libpng");
+  const TempDir folder;
+  const fs::path pictures = folder.path() / "pictures";
+  const fs::path idx = folder.path() / "idx";
+  fs::create_directory(idx);
+  const fs::path source = SCONCE_DIGITS_DIR;
+  int64_t written = 0;
+  for (const std::string part : {"train", "t10k"}) {
+    const auto read = sconce::data::read_idx(source / (part + "-images-idx3-ubyte"),
+                                             source / (part + "-labels-idx1-ubyte"));
+    for (int64_t i = 0; i < read.data.size(0); ++i) {
+      const auto name =
+          std::to_string(read.target[i].item<int64_t>()) + "/" + std::to_string(written++) + ".png";
+      write_file(pictures / name, png_of(read.data[i].unsqueeze(0)));
+    }
+  }
+  const auto split = train::split_pictures(train::list_pictures(pictures), 0.2, 3);
+  const auto write_idx = [&](const std::string& part,
+                             const std::vector<train::PictureFile>& files) {
+    const auto count = big_endian(static_cast<int64_t>(files.size()));
+    std::string images = std::string("\0\0\x8\3", 4) + count + big_endian(8) + big_endian(8);
+    std::string labels = std::string("\0\0\x8\1", 4) + count;
+    for (const auto& file : files) {
+      const auto pixels = train::load_picture(file.path, {1, 8, 8});
+      images.append(static_cast<const char*>(pixels.const_data_ptr()), 64);
+      labels += static_cast<char>(file.target);
+    }
+    write_file(idx / (part + "-images-idx3-ubyte"), images);
+    write_file(idx / (part + "-labels-idx1-ubyte"), labels);
+  };
+  write_idx("train", split.train);
+  write_idx("t10k", split.test);
+
+  const auto train = [&](const fs::path& data, const std::string& flags) {
+    const fs::path out = folder.path() / "out";
+    const Ran ran = sconce_train("--epochs 15 --device cpu --seed 3 --data " + data.string() +
+                                 " --out " + out.string() + flags);
+    INFO(ran.err);
+    REQUIRE(ran.exit_code == 0);
+    return epochs_of(out / "metrics.csv");
+  };
+  const std::string as_digits = " --grey --image-size 8 --test-fraction 0.2";
+  const auto from_idx = train(idx, "");
+  REQUIRE(from_idx.size() == 16);
+  CHECK(from_idx == train(pictures, as_digits));
+  CHECK(from_idx == train(pictures, as_digits + " --workers 2 --skip-bad"));
+  CHECK(from_idx != train(pictures, as_digits + " --augment"));
+}
+
+TEST_CASE("sconce-train learns the classes of a folder and predicts them", "[alone]") {
+  if (!train::has_libpng()) SKIP("built without libpng");
+  const TempDir folder;
+  const fs::path data = folder.path() / "colors";
+  const fs::path out = folder.path() / "run";
+  write_colors(data);
+  const Ran ran =
+      sconce_train("--data " + data.string() + " --out " + out.string() +
+                   " --image-size 16 --epochs 10 --batch-size 4 --device cpu --workers 1 "
+                   "--augment --skip-bad");
+  INFO(ran.err);
+  REQUIRE(ran.exit_code == 0);
+  CHECK_THAT(ran.out, ContainsSubstring("16 training and 4 test images of 16x16, 2 classes; 0 bad "
+                                        "pictures left out"));
+  CHECK_THAT(ran.out, ContainsSubstring("test acc 1.000\n"));
+
+  const std::string predict = "predict --weights " + (out / "model.safetensors").string() + " ";
+  const fs::path red = folder.write("r.png", png_of(colored(0, 33, 40, 30)));
+  const fs::path blue = folder.write("b.png", png_of(colored(2, 44, 5, 5)));
+  const Ran predicted = sconce_train(predict + red.string() + " " + blue.string());
+  INFO(predicted.err);
+  CHECK(predicted.exit_code == 0);
+  CHECK_THAT(predicted.out, Catch::Matchers::Matches(red.string() +
+                                                     ": red [01]\\.\\d\\d, blue [01]"
+                                                     "\\.\\d\\d\n" +
+                                                     blue.string() + ": blue .*, red .*\n"));
+
+  const fs::path wrong = folder.write("wrong.png", "no picture");
+  const Ran refused = sconce_train(predict + red.string() + " " + wrong.string());
+  CHECK(refused.exit_code == 1);
+  CHECK(refused.out.empty());
+  CHECK_THAT(refused.err,
+             StartsWith("sconce-train: " + wrong.string() + ": expected a PNG or JPEG"));
+  CHECK(last_line(refused.err) == refused.err);
+}
+
+TEST_CASE("a bad picture ends the training by name, one that is none before it begins", "[alone]") {
+  if (!train::has_libpng()) SKIP("built without libpng");
+  const TempDir folder;
+  write_colors(folder.path());
+  const fs::path bad = folder.path() / "red/5.png";
+  std::string bytes = contents(bad);
+  const std::string flags =
+      "--model linear --epochs 1 --device cpu --data " + folder.path().string();
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 16);
+  write_file(bad, bytes);
+  for (const char* workers : {" --workers 0", " --workers 2"}) {
+    const Ran damaged = sconce_train(flags + workers);
+    CHECK(damaged.exit_code == 1);
+    CHECK(last_line(damaged.err) == damaged.err);
+    CHECK_THAT(damaged.err, StartsWith("sconce-train: " + bad.string() + ": damaged PNG: "));
+  }
+  write_file(bad, sconce::test::png_header(1, 60000, 60000) + std::string(4, '\0') + "IDAT");
+  const Ran large = sconce_train(flags);
+  CHECK(large.exit_code == 1);
+  CHECK(large.out.empty());
+  CHECK_THAT(large.err, StartsWith("sconce-train: " + bad.string() + ": 60000 x 60000 pixels"));
+  const Ran skipped = sconce_train(flags + " --skip-bad");
+  CHECK(skipped.exit_code == 0);
+  CHECK_THAT(skipped.out, ContainsSubstring("15 training and 4 test images of 32x32, 2 classes; 1 "
+                                            "bad pictures left out"));
+}
+
+TEST_CASE("weights that were trained on IDX files predict pictures, made grey", "[alone]") {
+  if (!train::has_libpng()) SKIP("built without libpng");
+  const TempDir folder;
+  REQUIRE(sconce_train("--epochs 5 --device cpu --out " + folder.path().string()).exit_code == 0);
+  const fs::path source = SCONCE_DIGITS_DIR;
+  const auto test =
+      sconce::data::read_idx(source / "t10k-images-idx3-ubyte", source / "t10k-labels-idx1-ubyte");
+  const fs::path file = folder.path() / "model.safetensors";
+  auto model = train::load_model(file);
+  const auto x =
+      (test.data.unsqueeze(1).to(torch::kFloat) - model.images.mean[0]) / model.images.std[0];
+  const auto classes = model.network->forward(x).argmax(1);
+  std::string pictures;
+  std::string expected;
+  for (int64_t i = 0; i < 3; ++i) {
+    const auto rgb = test.data[i].unsqueeze(0).repeat({3, 1, 1});
+    pictures += ' ' + folder.write(std::to_string(i) + ".png", png_of(rgb)).string();
+    expected += ".*: " + std::to_string(classes[i].item<int64_t>()) + " .*\n";
+  }
+  const Ran ran = sconce_train("predict --weights " + file.string() + pictures);
+  INFO(ran.err);
+  CHECK(ran.exit_code == 0);
+  CHECK_THAT(ran.out, Catch::Matchers::Matches(expected));
+  CHECK(std::count(ran.out.begin(), ran.out.end(), ',') == 3 * 4);
+}
