@@ -1,13 +1,14 @@
 #include "picture.hpp"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/_upsample_bilinear2d_aa.h>
 #include <ATen/ops/empty.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+
+#include "sconce/data/transforms.hpp"
 
 namespace train {
 
@@ -93,10 +94,8 @@ at::Tensor rgb_to_grey(const at::Tensor& picture) {
 }
 
 at::Tensor resize_picture(const at::Tensor& picture, at::IntArrayRef size) {
-  if (picture.sizes().slice(1) == size) return picture.contiguous();
-  return at::_upsample_bilinear2d_aa(picture.unsqueeze(0), size, /*align_corners=*/false)
-      .squeeze(0)
-      .contiguous();
+  const sconce::data::Resize resize({size[0], size[1]});
+  return resize(picture.unsqueeze(0)).squeeze(0).contiguous();
 }
 
 }  // namespace train

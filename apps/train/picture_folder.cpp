@@ -8,6 +8,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "io/utf8.hpp"
 #include "picture.hpp"
 #include "sconce/data/loader.hpp"
 
@@ -52,32 +53,14 @@ bool has_picture_suffix(const fs::path& path) {
   return suffix == ".png" || suffix == ".jpg" || suffix == ".jpeg";
 }
 
-// Number of bytes that follow the first one of a character in UTF-8; -1: it begins none.
-int following_bytes(unsigned char first) {
-  if (first < 0x80) return 0;
-  if (first >= 0xc2 && first < 0xe0) return 1;
-  if (first >= 0xe0 && first < 0xf0) return 2;
-  return first >= 0xf0 && first < 0xf5 ? 3 : -1;
-}
-
-// Whether a name can be shown in a line: UTF-8 without control characters.
+// Whether a name can be shown in a line: UTF-8 without control characters, of which those from
+// U+0080 to U+009F are two bytes.
 bool is_printable(const std::string& name) {
-  for (size_t i = 0; i < name.size();) {
-    const auto first = static_cast<unsigned char>(name[i]);
-    const int more = following_bytes(first);
-    if (more < 0 || first < 0x20 || first == 0x7f || i + more >= name.size()) return false;
-    uint32_t code = more == 0 ? first : first & (0x3f >> more);
-    for (int k = 1; k <= more; ++k) {
-      const auto byte = static_cast<unsigned char>(name[i + k]);
-      if (byte >> 6 != 2) return false;
-      code = code << 6 | (byte & 0x3f);
-    }
-    const bool is_overlong = (more == 2 && code < 0x800) || (more == 3 && code < 0x10000);
-    const bool is_surrogate = code >= 0xd800 && code < 0xe000;
-    if (is_overlong || is_surrogate || code > 0x10ffff || (code >= 0x80 && code < 0xa0)) {
-      return false;
-    }
-    i += more + 1;
+  if (!sconce::io::is_utf8(name)) return false;
+  for (size_t i = 0; i < name.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(name[i]);
+    const bool is_long = byte == 0xc2 && static_cast<unsigned char>(name[i + 1]) < 0xa0;
+    if (byte < 0x20 || byte == 0x7f || is_long) return false;
   }
   return true;
 }

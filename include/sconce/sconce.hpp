@@ -8,6 +8,7 @@
 #include "sconce/cuda/nccl.hpp"
 #include "sconce/data/batch_reader.hpp"
 #include "sconce/data/batches.hpp"
+#include "sconce/data/begin_at.hpp"
 #include "sconce/data/collate.hpp"
 #include "sconce/data/copy_stream.hpp"
 #include "sconce/data/dataset.hpp"

@@ -5,6 +5,7 @@
 #include <functional>
 #include <set>
 
+#include "apps/run_train.hpp"
 #include "catch.hpp"
 #include "sconce/data/idx.hpp"
 #include "sconce/data/loader.hpp"
@@ -12,7 +13,6 @@
 #include "sconce/nn/state_dict.hpp"
 #include "support/error_of.hpp"
 #include "support/png.hpp"
-#include "support/run_program.hpp"
 #include "train/model_file.hpp"
 #include "train/models.hpp"
 #include "train/picture.hpp"
@@ -23,15 +23,12 @@ using sconce::test::big_endian;
 using sconce::test::contents;
 using sconce::test::png_of;
 using sconce::test::Ran;
+using sconce::test::run_train;
 using sconce::test::TempDir;
 
 namespace {
 
 namespace fs = std::filesystem;
-
-Ran sconce_train(const std::string& arguments) {
-  return sconce::test::run_program(SCONCE_BIN_DIR "/sconce-train " + arguments);
-}
 
 void write_file(const fs::path& file, const std::string& bytes) {
   fs::create_directories(file.parent_path());
@@ -327,7 +324,7 @@ TEST_CASE("the digits as pictures are learnt bit for bit as from IDX files", "[a
 
   const auto train = [&](const fs::path& data, const std::string& flags) {
     const fs::path out = folder.path() / "out";
-    const Ran ran = sconce_train("--epochs 15 --device cpu --seed 3 --data " + data.string() +
+    const Ran ran = run_train("--epochs 15 --device cpu --seed 3 --data " + data.string() +
                                  " --out " + out.string() + flags);
     INFO(ran.err);
     REQUIRE(ran.exit_code == 0);
@@ -348,7 +345,7 @@ TEST_CASE("sconce-train learns the classes of a folder and predicts them", "[alo
   const fs::path out = folder.path() / "run";
   write_colors(data);
   const Ran ran =
-      sconce_train("--data " + data.string() + " --out " + out.string() +
+      run_train("--data " + data.string() + " --out " + out.string() +
                    " --image-size 16 --epochs 10 --batch-size 4 --device cpu --workers 1 "
                    "--augment --skip-bad");
   INFO(ran.err);
@@ -360,7 +357,7 @@ TEST_CASE("sconce-train learns the classes of a folder and predicts them", "[alo
   const std::string predict = "predict --weights " + (out / "model.safetensors").string() + " ";
   const fs::path red = folder.write("r.png", png_of(colored(0, 33, 40, 30)));
   const fs::path blue = folder.write("b.png", png_of(colored(2, 44, 5, 5)));
-  const Ran predicted = sconce_train(predict + red.string() + " " + blue.string());
+  const Ran predicted = run_train(predict + red.string() + " " + blue.string());
   INFO(predicted.err);
   CHECK(predicted.exit_code == 0);
   CHECK_THAT(predicted.out, Catch::Matchers::Matches(red.string() +
@@ -369,7 +366,7 @@ TEST_CASE("sconce-train learns the classes of a folder and predicts them", "[alo
                                                      blue.string() + ": blue .*, red .*\n"));
 
   const fs::path wrong = folder.write("wrong.png", "no picture");
-  const Ran refused = sconce_train(predict + red.string() + " " + wrong.string());
+  const Ran refused = run_train(predict + red.string() + " " + wrong.string());
   CHECK(refused.exit_code == 1);
   CHECK(refused.out.empty());
   CHECK_THAT(refused.err,
@@ -388,17 +385,17 @@ TEST_CASE("a bad picture ends the training by name, one that is none before it b
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 16);
   write_file(bad, bytes);
   for (const char* workers : {" --workers 0", " --workers 2"}) {
-    const Ran damaged = sconce_train(flags + workers);
+    const Ran damaged = run_train(flags + workers);
     CHECK(damaged.exit_code == 1);
     CHECK(last_line(damaged.err) == damaged.err);
     CHECK_THAT(damaged.err, StartsWith("sconce-train: " + bad.string() + ": damaged PNG: "));
   }
   write_file(bad, sconce::test::png_header(1, 60000, 60000) + std::string(4, '\0') + "IDAT");
-  const Ran large = sconce_train(flags);
+  const Ran large = run_train(flags);
   CHECK(large.exit_code == 1);
   CHECK(large.out.empty());
   CHECK_THAT(large.err, StartsWith("sconce-train: " + bad.string() + ": 60000 x 60000 pixels"));
-  const Ran skipped = sconce_train(flags + " --skip-bad");
+  const Ran skipped = run_train(flags + " --skip-bad");
   CHECK(skipped.exit_code == 0);
   CHECK_THAT(skipped.out, ContainsSubstring("15 training and 4 test images of 32x32, 2 classes; 1 "
                                             "bad pictures left out"));
@@ -407,7 +404,7 @@ TEST_CASE("a bad picture ends the training by name, one that is none before it b
 TEST_CASE("weights that were trained on IDX files predict pictures, made grey", "[alone]") {
   if (!train::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
-  REQUIRE(sconce_train("--epochs 5 --device cpu --out " + folder.path().string()).exit_code == 0);
+  REQUIRE(run_train("--epochs 5 --device cpu --out " + folder.path().string()).exit_code == 0);
   const fs::path source = SCONCE_DIGITS_DIR;
   const auto test =
       sconce::data::read_idx(source / "t10k-images-idx3-ubyte", source / "t10k-labels-idx1-ubyte");
@@ -423,7 +420,7 @@ TEST_CASE("weights that were trained on IDX files predict pictures, made grey", 
     pictures += ' ' + folder.write(std::to_string(i) + ".png", png_of(rgb)).string();
     expected += ".*: " + std::to_string(classes[i].item<int64_t>()) + " .*\n";
   }
-  const Ran ran = sconce_train("predict --weights " + file.string() + pictures);
+  const Ran ran = run_train("predict --weights " + file.string() + pictures);
   INFO(ran.err);
   CHECK(ran.exit_code == 0);
   CHECK_THAT(ran.out, Catch::Matchers::Matches(expected));

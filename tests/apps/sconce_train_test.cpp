@@ -8,6 +8,7 @@
 #include <regex>
 #include <sstream>
 
+#include "apps/run_train.hpp"
 #include "catch.hpp"
 #include "support/processes.hpp"
 #include "support/require_gpu.hpp"
@@ -18,6 +19,7 @@ using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::Matches;
 using sconce::test::contents;
 using sconce::test::Ran;
+using sconce::test::run_train;
 using sconce::test::TempDir;
 
 namespace {
@@ -25,10 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path digits = SCONCE_DIGITS_DIR;
-
-Ran run_train(const std::string& arguments) {
-  return sconce::test::run_program(SCONCE_BIN_DIR "/sconce-train " + arguments);
-}
 
 int lines_of(const std::string& text) {
   return static_cast<int>(std::count(text.begin(), text.end(), '\n'));

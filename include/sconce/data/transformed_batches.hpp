@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "sconce/data/begin_at.hpp"
 #include "sconce/data/seed.hpp"
 
 namespace sconce::data {
@@ -61,16 +62,6 @@ class TransformedBatches {
   std::default_sentinel_t end() const { return {}; }
 
  private:
-  SourceIterator source_begin(int64_t first_batch) const {
-    if constexpr (requires { source_.begin(first_batch); }) {
-      return source_.begin(first_batch);
-    } else {
-      auto place = source_.begin();
-      for (; first_batch > 0; --first_batch) ++place;
-      return place;
-    }
-  }
-
   auto batch(const SourceIterator& place, int64_t index, uint64_t epoch) const {
     if constexpr (takes_generator) {
       const auto seed = mix_seeds(options_.seed, epoch, static_cast<uint64_t>(index));
@@ -115,7 +106,7 @@ class TransformedBatches<Source, Function>::Iterator {
   friend class TransformedBatches;
   Iterator(const TransformedBatches& batches, int64_t first_batch)
       : batches_(&batches),
-        place_(batches.source_begin(first_batch)),
+        place_(begin_at(batches.source_, first_batch)),
         index_(first_batch),
         epoch_(batches.epoch_) {}
 

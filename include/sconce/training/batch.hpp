@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "sconce/data/begin_at.hpp"
 #include "sconce/data/dataset.hpp"
 #include "sconce/fwd.hpp"
 #include "sconce/nn/nested_tensors.hpp"
@@ -143,18 +144,6 @@ class BatchLoader {
   Next begin(int64_t batch = 0) const { return begin_(batch); }
 
  private:
-  // Passes over what comes before where the source cannot begin there.
-  template <class Source>
-  static auto begin_at(const Source& source, int64_t batch) {
-    if constexpr (requires { source.begin(batch); }) {
-      return source.begin(batch);
-    } else {
-      auto place = source.begin();
-      for (; batch > 0; --batch) ++place;
-      return place;
-    }
-  }
-
   template <class Source>
   explicit BatchLoader(const std::shared_ptr<Source>& source)
       : size_([source] { return static_cast<int64_t>(source->size()); }),
@@ -162,7 +151,7 @@ class BatchLoader {
           if constexpr (requires { source->set_epoch(epoch); }) source->set_epoch(epoch);
         }),
         begin_([source](int64_t batch) -> Next {
-          auto place = begin_at(*source, batch);
+          auto place = data::begin_at(*source, batch);
           return [source, place, is_first = true]() mutable -> Batch {
             if (!std::exchange(is_first, false)) ++place;
             return *place;
