@@ -8,7 +8,8 @@ include(GNUInstallDirs)
 
 function(sconce_install)
   set(folder "${CMAKE_INSTALL_LIBDIR}/cmake/sconce")
-  install(TARGETS sconce sconce_core sconce_data sconce_distributed sconce_io sconce_training
+  install(TARGETS sconce sconce_core sconce_data sconce_distributed sconce_io sconce_report
+          sconce_training
     EXPORT sconce-targets
     ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
     LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"

@@ -4,6 +4,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/record_function.h>
 #include <torch/nn/functional/loss.h>
 
 #include <algorithm>
@@ -119,6 +120,13 @@ class CallbackScope {
 
 void call_all(const std::vector<TrainerCallback*>& callbacks, Fit& fit, CallbackScope::Verb verb) {
   for (auto* callback : callbacks) (callback->*verb)(fit);
+}
+
+Batch next_batch(const BatchLoader::Next& next, torch::Device device) {
+  RECORD_USER_SCOPE("data");
+  Batch batch = next();
+  batch.to(device);
+  return batch;
 }
 
 void check_batches(int64_t batches, const char* who, const char* expected) {
@@ -410,14 +418,16 @@ bool Trainer::train_epoch(const ModelSteps& model, Fit& fit, const BatchLoader::
   epoch.begin(fit.batch);
   const auto settings = precision_.settings();
   while (fit.batch < fit.batches) {
+    RECORD_USER_SCOPE("step");
     const int64_t of_step = std::min(fit.accumulate, fit.batches - fit.batch);
     fit.optimizer.zero_grad();
     for (int64_t i = 1; i <= of_step; ++i) {
       const bool sync = i == of_step || !model.no_sync;
       const std::shared_ptr<void> no_sync = sync ? nullptr : model.no_sync();
-      Batch batch = next();
-      batch.to(device_);
-      epoch.add(backward(model, batch, of_step), batch.size());
+      const Batch batch = next_batch(next, device_);
+      const StepOutput output = backward(model, batch, of_step);
+      epoch.add(output, batch.size());
+      fit.loss = output.loss.detach();
     }
     call_all(callbacks, fit, &TrainerCallback::on_before_step);
     step(fit.optimizer);
@@ -442,14 +452,17 @@ bool Trainer::train_epoch(const ModelSteps& model, Fit& fit, const BatchLoader::
 StepOutput Trainer::backward(const ModelSteps& model, const Batch& batch, int64_t of_step) {
   StepOutput output;
   {
+    RECORD_USER_SCOPE("forward");
     const auto autocast = precision_.autocast();
     output = model.train(batch);
   }
+  RECORD_USER_SCOPE("backward");
   precision_.scale(of_step == 1 ? output.loss : output.loss / of_step).backward();
   return output;
 }
 
 void Trainer::step(torch::optim::Optimizer& optimizer) {
+  RECORD_USER_SCOPE("optimizer");
   if (options_.gradient_clip_val > 0) {
     precision_.unscale_(optimizer);
     // Not the model's: gradients of what is not stepped are neither zeroed nor unscaled.
@@ -468,6 +481,7 @@ void Trainer::test_epoch(const ModelSteps& model, Fit& fit, const FitData& data)
 }
 
 MetricValues Trainer::test_model(const ModelSteps& model, const BatchLoader& batches) {
+  RECORD_USER_SCOPE("test");
   const auto& group = options_.process_group;
   constexpr auto who = "sconce::Trainer::evaluate";
   if (group.world_size() == 1) check_batches(batches.size(), who, "data");
@@ -483,8 +497,7 @@ MetricValues Trainer::test_model(const ModelSteps& model, const BatchLoader& bat
       options_.fast_dev_run ? std::min<int64_t>(batches.size(), 1) : batches.size();
   const auto next = batches.begin();
   for (int64_t i = 0; i < count; ++i) {
-    Batch batch = next();
-    batch.to(device_);
+    const Batch batch = next_batch(next, device_);
     epoch.add(model.test(batch), batch.size());
   }
   auto [loss, metrics] = epoch.values(group, "");

@@ -80,6 +80,9 @@ bool may_include(const std::string& from, const std::string& to) {
   static const std::map<std::string, Names> further = {
       {"amp", {"state"}},
       {"optim", {"state"}},
+      {"report",
+       {"amp", "cuda", "data", "distributed", "io", "metrics", "nn", "optim", "trainer",
+        "training"}},
       {"trainer", {"amp", "data", "distributed", "metrics", "state"}},
       {"training", {"amp", "cuda", "data", "distributed", "io", "metrics", "nn", "optim", "state"}},
       {"fwd", {}},
@@ -201,7 +204,7 @@ struct Layer {
   Names files;  // public headers and sources, as "include/sconce/devices.hpp"
 };
 
-// The five layers as CMakeLists.txt lists them, from left to right.
+// The six layers as CMakeLists.txt lists them, from left to right.
 std::vector<Layer> layers() {
   const std::string text = read(root / "CMakeLists.txt");
   const std::regex call("sconce_add_layer\\((\\w+)([^)]*)\\)");
@@ -234,7 +237,7 @@ Names with_includes(const Layer& layer) {
 
 TEST_CASE("a layer includes no public header of another but of those to its left") {
   const auto all = layers();
-  REQUIRE(all.size() == 5);
+  REQUIRE(all.size() == 6);
   const std::set<std::pair<std::string, std::string>> apart = {{"distributed", "data"},
                                                                {"io", "distributed"}};
   for (size_t i = 0; i < all.size(); ++i) {

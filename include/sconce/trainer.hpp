@@ -65,6 +65,9 @@ struct FitData {
 /// several, must be a `nn::DistributedDataParallel` of one: then every rank makes the same calls,
 /// each with its own rows (`data::DistributedSampler`) in as many batches as the others.
 ///
+/// In a profile each step is a range "step", with "data", "forward", "backward" and "optimizer" in
+/// it, and a test a range "test".
+///
 /// All else is done by callbacks. The loop reads nothing from the device within an epoch (but for
 /// an optimizer that is not one of sconce's in fp16, and saves); at its end it reads the sums of
 /// loss and metrics, and those of the test where there is one.
