@@ -418,20 +418,7 @@ bool Trainer::train_epoch(const ModelSteps& model, Fit& fit, const BatchLoader::
   epoch.begin(fit.batch);
   const auto settings = precision_.settings();
   while (fit.batch < fit.batches) {
-    RECORD_USER_SCOPE("step");
-    const int64_t of_step = std::min(fit.accumulate, fit.batches - fit.batch);
-    fit.optimizer.zero_grad();
-    for (int64_t i = 1; i <= of_step; ++i) {
-      const bool sync = i == of_step || !model.no_sync;
-      const std::shared_ptr<void> no_sync = sync ? nullptr : model.no_sync();
-      const Batch batch = next_batch(next, device_);
-      const StepOutput output = backward(model, batch, of_step);
-      epoch.add(output, batch.size());
-      fit.loss = output.loss.detach();
-    }
-    call_all(callbacks, fit, &TrainerCallback::on_before_step);
-    step(fit.optimizer);
-    fit.batch += of_step;
+    train_step(model, fit, next, callbacks, epoch);
     call_all(callbacks, fit, &TrainerCallback::on_after_step);
     const bool is_time =
         options_.save_every > 0 && fit.batch / fit.accumulate % options_.save_every == 0;
@@ -446,6 +433,26 @@ bool Trainer::train_epoch(const ModelSteps& model, Fit& fit, const BatchLoader::
                         .seconds = seconds});
   fit.batch = 0;
   return true;
+}
+
+// A step, of as many batches as it has. In a profile it is over before callbacks hear of its end, who
+// may begin or end a profile then.
+void Trainer::train_step(const ModelSteps& model, Fit& fit, const BatchLoader::Next& next,
+                         const Callbacks& callbacks, Epoch& epoch) {
+  RECORD_USER_SCOPE("step");
+  const int64_t of_step = std::min(fit.accumulate, fit.batches - fit.batch);
+  fit.optimizer.zero_grad();
+  for (int64_t i = 1; i <= of_step; ++i) {
+    const bool sync = i == of_step || !model.no_sync;
+    const std::shared_ptr<void> no_sync = sync ? nullptr : model.no_sync();
+    const Batch batch = next_batch(next, device_);
+    const StepOutput output = backward(model, batch, of_step);
+    epoch.add(output, batch.size());
+    fit.loss = output.loss.detach();
+  }
+  call_all(callbacks, fit, &TrainerCallback::on_before_step);
+  step(fit.optimizer);
+  fit.batch += of_step;
 }
 
 // Adds the gradients of one batch of a step, and returns what the batch came to.

@@ -312,8 +312,15 @@ TEST_CASE("every test file belongs to a header, but for this one and those of th
   }
 }
 
-TEST_CASE("src/cuda and src/no_cuda hold the same files") {
-  CHECK(files_below("src/cuda", ".cpp") == files_below("src/no_cuda", ".cpp"));
+TEST_CASE("src/no_cuda has each source of src/cuda that needs CUDA's headers, and no other") {
+  Names needing;
+  for (const auto& name : files_below("src/cuda", ".cpp")) {
+    const auto found = includes(root / "src/cuda" / name, "#include <((?:cuda|nccl|ATen/cuda/|"
+                                                          "c10/cuda/|torch/csrc/cuda/|"
+                                                          "torch/csrc/distributed/)[^>]*)>");
+    if (!found.empty()) needing.insert(name);
+  }
+  CHECK(needing == files_below("src/no_cuda", ".cpp"));
 }
 
 TEST_CASE("sconce.hpp includes every public header") {

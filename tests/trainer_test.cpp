@@ -68,6 +68,38 @@ struct Recorder : sconce::TrainerCallback {
   int64_t stops_after = -1;
 };
 
+// The loop's named ranges while this lives, as "step(data() forward())"; without waits for a device.
+class Ranges {
+ public:
+  Ranges() {
+    text_.clear();
+    const auto open = [](const at::RecordFunction& range) {
+      if (is_wait(range)) return std::unique_ptr<at::ObserverContext>();
+      if (!text_.empty() && text_.back() != '(') text_ += ' ';
+      text_ += std::string(range.name()) + "(";
+      return std::unique_ptr<at::ObserverContext>();
+    };
+    const auto close = [](const at::RecordFunction& range, at::ObserverContext*) {
+      if (!is_wait(range)) text_ += ')';
+    };
+    handle_ = at::addThreadLocalCallback(
+        at::RecordFunctionCallback(open, close).scopes({at::RecordScope::USER_SCOPE}));
+  }
+  ~Ranges() { at::removeCallback(handle_); }
+  Ranges(const Ranges&) = delete;
+  Ranges& operator=(const Ranges&) = delete;
+
+  const std::string& text() const { return text_; }
+
+ private:
+  static bool is_wait(const at::RecordFunction& range) {
+    return std::string(range.name()) == "sconce::synchronize";
+  }
+
+  inline static thread_local std::string text_ = {};
+  at::CallbackHandle handle_;
+};
+
 // A model with its own loss, and its own step: what the loop does for `Plain` by itself.
 struct OwnStep : torch::nn::Cloneable<OwnStep> {
   OwnStep() { reset(); }
@@ -411,6 +443,40 @@ TEST_CASE("a target that is no class for each of the logits is refused") {
       ContainsSubstring("sconce::metrics::Accuracy: expected a target of classes, integers"));
   const Batches column({x, torch::zeros({2, 1}, torch::kLong)}, {.batch_size = 2});
   CHECK_THROWS_AS(Trainer().evaluate(model, column), c10::Error);
+}
+
+TEST_CASE("in a profile each step has its ranges, one in the other") {
+  const Ranges ranges;
+  Plain model;
+  torch::optim::SGD sgd(model.parameters(), 0.1);
+  Trainer({.accumulate_grad_batches = 2})
+      .fit(model, sgd,
+           {.train = Batches(points(6), {.batch_size = 2}), .test = Batches(points(2), {})});
+  CHECK(ranges.text() ==
+        "step(data() forward() backward() data() forward() backward() optimizer()) "
+        "step(data() forward() backward() optimizer()) test(data() data())");
+}
+
+TEST_CASE("a fit has the last batch's loss, on the device and without a gradient") {
+  struct Losses : sconce::TrainerCallback {
+    void on_fit_begin(sconce::Fit& fit) override { CHECK_FALSE(fit.loss.defined()); }
+    void on_after_step(sconce::Fit& fit) override {
+      CHECK_FALSE(fit.loss.requires_grad());
+      all.push_back(fit.loss);
+    }
+    std::vector<torch::Tensor> all;
+  } losses;
+  Plain model;
+  torch::optim::SGD sgd(model.parameters(), 0.0);
+  const auto data = points(4);
+  const auto fit = Trainer({}).fit(
+      model, sgd, {.train = Batches(data, {.batch_size = 2}), .callbacks = {&losses}});
+  REQUIRE(losses.all.size() == 2);
+  for (int64_t i = 0; i < 2; ++i) {
+    const auto expected = torch::nn::functional::cross_entropy(
+        model.forward(data.data.narrow(0, 2 * i, 2)), data.target.narrow(0, 2 * i, 2));
+    CHECK(torch::equal(losses.all[static_cast<size_t>(i)], expected));
+  }
 }
 
 TEST_CASE("callbacks are called in their order, and what opens a scope closes it in reverse") {

@@ -3,20 +3,11 @@
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 
-#include <ATen/DeviceAccelerator.h>
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <cstdio>
 #include <iostream>
 #include <vector>
-
-// note: LibTorch's own figures, asked for directly; they wait for sconce::cuda::memory_stats.
-// Without a GPU there is no such allocator, and both figures are 0, as Python's are.
-std::pair<int64_t, int64_t> memory(torch::Device device) {
-  if (device.is_cpu()) return {0, 0};
-  const auto stats = at::accelerator::getDeviceStats(device.index());
-  return {stats.allocated_bytes[0].current, stats.reserved_bytes[0].current};
-}
 
 // Is told of each block on the device, as a profiler is: its bytes, negative when freed.
 struct Blocks : c10::MemoryReportingInfoBase {
@@ -32,10 +23,12 @@ struct Blocks : c10::MemoryReportingInfoBase {
 
 int main() {
   const auto device = sconce::try_gpu();
-  const auto show = [device](const char* when) {
-    const auto [allocated, reserved] = memory(device);
+  // note: without a GPU there is nothing of one to count, and both are 0, as Python's are.
+  const auto show = [](const char* when) {
+    const auto stats = sconce::cuda::memory_stats(sconce::gpu());
     std::printf("%s: %lld bytes of tensors, %lld reserved\n", when,
-                static_cast<long long>(allocated), static_cast<long long>(reserved));
+                static_cast<long long>(stats.allocated),
+                static_cast<long long>(stats.reserved));
   };
   const auto blocks = std::make_shared<Blocks>(device);
   {
@@ -52,7 +45,7 @@ int main() {
     X = torch::Tensor();
     big = torch::Tensor();
     show("without them");
-    if (!device.is_cpu()) at::accelerator::emptyCache();
+    sconce::cuda::empty_cache();
     show("with an empty cache");
     try {
       torch::empty({int64_t{1} << 50}, torch::TensorOptions(torch::kByte).device(device));

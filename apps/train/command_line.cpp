@@ -222,6 +222,13 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
                  "folder for metrics.csv and model.safetensors; without it neither is written")
       ->type_name("DIR")
       ->default_str("");
+  app.add_option("--profile", line.profile,
+                 "steps whose course is written to trace.json in the --out folder, for "
+                 "chrome://tracing or Perfetto; 0: none")
+      ->transform(whole_number(0, int_max))
+      ->type_name("N");
+  app.add_flag("--memory", line.memory,
+               "print the most memory that data, forward, backward, optimizer and test took");
   PredictLine predict;
   const CLI::App* command = add_predict(app, predict);
   try {
@@ -254,6 +261,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
       refuse(std::string(flag) + ": takes a --checkpoint folder");
     }
   }
+  if (line.profile > 0 && line.out.empty()) refuse("--profile: takes an --out folder");
   if (line.fast_dev_run && !line.checkpoint.empty()) {
     refuse("--checkpoint: takes a whole run, not --fast-dev-run");
   }

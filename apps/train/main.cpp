@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <iostream>
@@ -129,6 +130,7 @@ std::optional<sconce::Checkpoint> open_checkpoint(const train::CommandLine& line
 
 constexpr auto metrics_name = "metrics.csv";
 constexpr auto weights_name = "model.safetensors";
+constexpr auto trace_name = "trace.json";
 
 // Writes what the run came to: the metrics, which have room where the weights have none, and the
 // weights that were tested. Where one fails the other is written all the same.
@@ -157,6 +159,7 @@ bool train_classifier(const train::CommandLine& line) {
     for (const auto* name : {metrics_name, weights_name}) {
       train::check_writable(line.out / name, "--out");
     }
+    if (line.profile > 0) train::check_writable(line.out / trace_name, "--profile");
   }
   const train::ImageData data = train::open_images(line, group);
   print_hardware(out, device, group);
@@ -199,6 +202,12 @@ bool train_classifier(const train::CommandLine& line) {
     fit_data.callbacks.push_back(&saving.emplace(*checkpoint));
     fit_data.callbacks.push_back(&saved_run.emplace(line));
   }
+  std::optional<sconce::StepTrace> trace;
+  if (line.profile > 0) {
+    fit_data.callbacks.push_back(&trace.emplace(line.out / trace_name, line.profile));
+  }
+  sconce::MemoryPeaks memory(out);
+  if (line.memory) fit_data.callbacks.push_back(&memory);
   const auto result = fit_parallel(line.parallel, model, group, [&](auto& parallel) {
     return trainer.fit(parallel, *optimizer, fit_data);
   });
@@ -206,6 +215,11 @@ bool train_classifier(const train::CommandLine& line) {
   if (has_results)
     write_results(line, {line.model, data.images, model}, ema ? &*ema : nullptr, result);
   return true;
+}
+
+// LibTorch's profiler writes lines of its own to standard error, unless the user says which.
+void quiet_profiler() {
+  ::setenv("KINETO_LOG_LEVEL", "7", /*overwrite=*/0);
 }
 
 int fail(const std::string& message) {
@@ -222,7 +236,7 @@ int main(int argc, char** argv) {
       std::cout << line.help;
     } else if (line.predict) {
       train::predict(*line.predict, std::cout);
-    } else if (!train_classifier(line)) {
+    } else if (quiet_profiler(); !train_classifier(line)) {
       std::cerr << "sconce-train: stopped by SIGTERM; --resume goes on from "
                 << line.checkpoint.string() << '\n';
       return 128 + SIGTERM;  // what a shell makes of the signal: the run is not over

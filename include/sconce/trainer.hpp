@@ -148,6 +148,8 @@ class Trainer {
   bool pause(Fit& fit, const Callbacks& callbacks, bool is_time) const;
   bool train_epoch(const ModelSteps& model, Fit& fit, const BatchLoader::Next& next,
                    const Callbacks& callbacks, Epoch& epoch);
+  void train_step(const ModelSteps& model, Fit& fit, const BatchLoader::Next& next,
+                  const Callbacks& callbacks, Epoch& epoch);
   StepOutput backward(const ModelSteps& model, const Batch& batch, int64_t of_step);
   void step(torch::optim::Optimizer& optimizer);
   void test_epoch(const ModelSteps& model, Fit& fit, const FitData& data);

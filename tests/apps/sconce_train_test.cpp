@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
 
@@ -407,6 +408,29 @@ TEST_CASE("results that cannot be written are known before the training") {
     CHECK_THAT(ran.err, ContainsSubstring("--out: " + (folder.path() / name).string()));
     CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
   }
+}
+
+TEST_CASE("a trace and the peaks of memory leave the training as it is", "[alone]") {
+  const TempDir folder;
+  const auto plain = folder.path() / "plain";
+  const auto traced = folder.path() / "traced";
+  const std::string flags = "--model linear --epochs 2 --device cpu --out ";
+  REQUIRE(run_train(flags + plain.string()).exit_code == 0);
+  const Ran ran = run_train(flags + traced.string() + " --profile 3 --memory");
+  INFO(ran.err);
+  CHECK(ran.exit_code == 0);
+  CHECK(ran.err.empty());
+  CHECK_THAT(ran.out, ContainsSubstring("\npeak memory on cpu: data "));
+  CHECK(losses_of(traced / "metrics.csv") == losses_of(plain / "metrics.csv"));
+  const auto trace = nlohmann::json::parse(contents(traced / "trace.json"));
+  const auto& events = trace.at("traceEvents");
+  CHECK(std::count_if(events.begin(), events.end(), [](const auto& event) {
+          return event.value("cat", "") == "user_annotation" && event.at("name") == "step";
+        }) == 3);
+
+  const Ran refused = run_train("--profile 3");
+  CHECK(refused.exit_code == 2);
+  CHECK_THAT(refused.err, ContainsSubstring("--profile: takes an --out folder"));
 }
 
 TEST_CASE("checkpoints that cannot be written are known before the training") {

@@ -28,8 +28,8 @@ struct Fit {
 
   std::vector<EpochMetrics> epochs = {};  ///< those that are over
   int64_t batch = 0;                      ///< batches done of the one after them
-  torch::Tensor loss = {};  ///< 0-dim, of the last batch, on the device: to read it waits for the
-                            ///< device; undefined before the first
+  torch::Tensor loss = {};  ///< 0-dim, of the last batch, on the device, where to read it waits;
+                            ///< undefined before the first
 
   /// A callback sets it to end the fit. It ends after this step; in a process group at the next
   /// step, or end of an epoch, at which it can be saved, where all ranks stop if one is to.

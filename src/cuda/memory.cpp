@@ -1,0 +1,79 @@
+#include "sconce/cuda/memory.hpp"
+
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "devices/resolve_device.hpp"
+
+namespace sconce::cuda {
+
+namespace {
+
+// LibTorch's allocator for GPUs; null before the first tensor on one, when it refuses questions.
+c10::DeviceAllocator* gpu_allocator() {
+  if (!c10::impl::hasDeviceGuardImpl(c10::kCUDA)) return nullptr;
+  auto* allocator = at::getDeviceAllocator(c10::kCUDA);
+  return allocator->initialized() ? allocator : nullptr;
+}
+
+void check_type(torch::Device device, const char* who) {
+  TORCH_CHECK(device.is_cpu() || device.is_cuda(), who, ": expected a CPU or CUDA device, got ",
+              device);
+}
+
+// A figure of the process in bytes, such as that of "VmRSS".
+int64_t process_memory(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  std::string line;
+  while (std::getline(status, line)) {
+    if (!line.starts_with(name + ":")) continue;
+    std::istringstream figure(line.substr(name.size() + 1));
+    int64_t kibibytes = 0;
+    if (figure >> kibibytes) return kibibytes * 1024;
+  }
+  TORCH_CHECK(false, "sconce::cuda::memory_stats: expected '", name,
+              "' in /proc/self/status, found none");
+}
+
+}  // namespace
+
+MemoryStats memory_stats(torch::Device device) {
+  constexpr auto who = "sconce::cuda::memory_stats";
+  check_type(device, who);
+  if (device.is_cpu()) {
+    const int64_t now = process_memory("VmRSS");
+    const int64_t peak = std::max(process_memory("VmHWM"), now);
+    return {now, peak, now, peak};
+  }
+  auto* allocator = gpu_allocator();
+  if (allocator == nullptr) return {};
+  const auto stats = allocator->getDeviceStats(resolve_device(device, who).index());
+  const auto& allocated = stats.allocated_bytes[0];  // of all pools
+  const auto& reserved = stats.reserved_bytes[0];
+  return {allocated.current, allocated.peak, reserved.current, reserved.peak};
+}
+
+void reset_peak_memory_stats(torch::Device device) {
+  constexpr auto who = "sconce::cuda::reset_peak_memory_stats";
+  check_type(device, who);
+  if (device.is_cpu()) {
+    std::ofstream file("/proc/self/clear_refs");
+    file << 5 << std::flush;  // of all that may be written there, this resets the peak alone
+    TORCH_CHECK(file, who, ": expected to reset the process' peak by /proc/self/clear_refs, which ",
+                "cannot be written");
+  } else if (auto* allocator = gpu_allocator()) {
+    allocator->resetPeakStats(resolve_device(device, who).index());
+  }
+}
+
+void empty_cache() {
+  if (auto* allocator = gpu_allocator()) allocator->emptyCache();
+}
+
+}  // namespace sconce::cuda

@@ -1,0 +1,102 @@
+#include "sconce/report/profile.hpp"
+
+#include <c10/util/Exception.h>
+#include <torch/csrc/autograd/profiler_kineto.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "io/whole_file.hpp"
+#include "report/best_effort.hpp"
+#include "sconce/devices.hpp"
+
+namespace sconce {
+
+namespace profiler {
+
+namespace {
+
+namespace impl = torch::profiler::impl;
+
+// What LibTorch saves, which it does in place and without telling of a full disk.
+std::string saved(torch::autograd::profiler::ProfilerResult& result) {
+  const auto folder = std::filesystem::temp_directory_path();
+  const auto file = folder / ("sconce-trace-" + std::to_string(::getpid()) + ".json");
+  result.save(file.string());
+  std::ifstream in(file, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  in.close();
+  std::error_code error;
+  std::filesystem::remove(file, error);
+  const auto end = text.find_last_not_of(" \n");
+  TORCH_CHECK(end != text.npos && text[end] == '}',
+              "sconce::profiler::Profile::export_chrome_trace: expected room for the trace in ",
+              folder.string(), ", got less");
+  return text;
+}
+
+}  // namespace
+
+Profile::Profile() {
+  TORCH_CHECK(!impl::profilerEnabled(),
+              "sconce::profiler::Profile: expected no other profile under way, got one");
+  const impl::ProfilerConfig config(impl::ProfilerState::KINETO);
+  std::set<impl::ActivityType> activities = {impl::ActivityType::CPU};
+  if (num_gpus() > 0) activities.insert(impl::ActivityType::CUDA);
+  torch::autograd::profiler::prepareProfiler(config, activities);
+  torch::autograd::profiler::enableProfiler(config, activities);
+}
+
+Profile::~Profile() {
+  try {
+    if (is_under_way_) torch::autograd::profiler::disableProfiler();
+  } catch (...) {  // the records were to be lost anyway
+  }
+}
+
+void Profile::export_chrome_trace(const std::filesystem::path& file) {
+  constexpr auto who = "sconce::profiler::Profile::export_chrome_trace";
+  TORCH_CHECK(is_under_way_, who, ": expected a profile under way, got one that is over");
+  if (num_gpus() > 0) synchronize(c10::Device(c10::kCUDA));
+  is_under_way_ = false;
+  const std::string text = saved(*torch::autograd::profiler::disableProfiler());
+  io::WholeFile whole(file, who);
+  whole.write(text.data(), text.size());
+  whole.finish();
+}
+
+}  // namespace profiler
+
+StepTrace::StepTrace(std::filesystem::path file, int64_t steps)
+    : file_(std::move(file)), steps_(steps) {
+  TORCH_CHECK(steps >= 1, "sconce::StepTrace: expected at least 1 step, got ", steps);
+}
+
+void StepTrace::on_after_step(Fit& fit) {
+  if (is_over_ || fit.process_group.rank() > 0) return;
+  if (!profile_) {
+    profile_.emplace();
+  } else if (++recorded_ == steps_) {
+    write();
+  }
+}
+
+void StepTrace::on_fit_end(Fit& fit) {
+  if (is_over_ || fit.process_group.rank() > 0) return;
+  if (recorded_ > 0) return write();
+  profile_.reset();
+  TORCH_WARN("sconce::StepTrace: expected a fit of at least 2 steps, of which the first is left ",
+             "out, got fewer: no trace was written");
+}
+
+void StepTrace::write() {
+  is_over_ = true;
+  BestEffort("sconce::StepTrace").run([&] { profile_->export_chrome_trace(file_); });
+  profile_.reset();
+}
+
+}  // namespace sconce

@@ -1,0 +1,76 @@
+#include "sconce/cuda/memory.hpp"
+
+#include "catch.hpp"
+#include "sconce/devices.hpp"
+#include "support/error_of.hpp"
+#include "support/require_gpu.hpp"
+
+using Catch::Matchers::StartsWith;
+using sconce::cuda::memory_stats;
+using sconce::cuda::reset_peak_memory_stats;
+using sconce::test::error_of;
+
+namespace {
+
+constexpr int64_t MiB = 1 << 20;
+
+}  // namespace
+
+TEST_CASE("the CPU's memory is that of the process, with a peak that can be reset", "[alone]") {
+  const auto before = memory_stats(sconce::cpu());
+  CHECK(before.allocated > 10 * MiB);
+  CHECK(before.max_allocated >= before.allocated);
+  CHECK(before.reserved == before.allocated);
+
+  // Far above what malloc keeps for itself: freed, it is the system's again.
+  auto large = torch::ones({256 * MiB}, torch::kByte);
+  const auto with = memory_stats(sconce::cpu());
+  CHECK(with.allocated - before.allocated > 240 * MiB);
+  large = torch::Tensor();
+  const auto after = memory_stats(sconce::cpu());
+  CHECK(with.allocated - after.allocated > 240 * MiB);
+  CHECK(after.max_allocated >= with.allocated - MiB);
+
+  reset_peak_memory_stats(sconce::cpu());
+  const auto reset = memory_stats(sconce::cpu());
+  CHECK(after.max_allocated - reset.max_allocated > 240 * MiB);
+  CHECK(reset.max_reserved == reset.max_allocated);
+}
+
+TEST_CASE("a GPU that no tensor has been on has no memory of this process") {
+  if (sconce::num_gpus() > 0) SKIP("another case may have used the GPU");
+  const auto stats = memory_stats(sconce::gpu());
+  CHECK(stats.allocated == 0);
+  CHECK(stats.max_allocated == 0);
+  CHECK(stats.reserved == 0);
+  CHECK(stats.max_reserved == 0);
+  reset_peak_memory_stats(sconce::gpu());
+  sconce::cuda::empty_cache();
+}
+
+TEST_CASE("memory of what is neither CPU nor GPU is refused") {
+  CHECK_THAT(error_of([] { memory_stats(torch::kMeta); }),
+             StartsWith("sconce::cuda::memory_stats: expected a CPU or CUDA device, got meta"));
+  CHECK_THAT(error_of([] { reset_peak_memory_stats(torch::kMeta); }),
+             StartsWith("sconce::cuda::reset_peak_memory_stats: expected a CPU or CUDA device"));
+}
+
+TEST_CASE("a GPU's memory counts tensors, the cache and their peaks", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto device = sconce::gpu();
+  sconce::cuda::empty_cache();
+  const auto before = memory_stats(device);
+  auto large = torch::empty({64 * MiB}, torch::device(device).dtype(torch::kByte));
+  const auto with = memory_stats(device);
+  CHECK(with.allocated - before.allocated == 64 * MiB);
+  CHECK(with.reserved >= with.allocated);
+  large = torch::Tensor();
+  const auto cached = memory_stats(device);
+  CHECK(cached.allocated == before.allocated);
+  CHECK(cached.reserved == with.reserved);
+  CHECK(cached.max_allocated >= with.allocated);
+  reset_peak_memory_stats(device);
+  CHECK(memory_stats(device).max_allocated == before.allocated);
+  sconce::cuda::empty_cache();
+  CHECK(memory_stats(device).reserved < with.reserved);
+}
