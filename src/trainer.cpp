@@ -435,8 +435,8 @@ bool Trainer::train_epoch(const ModelSteps& model, Fit& fit, const BatchLoader::
   return true;
 }
 
-// A step, of as many batches as it has. In a profile it is over before callbacks hear of its end, who
-// may begin or end a profile then.
+// A step, of as many batches as it has. In a profile it is over before callbacks hear of its end,
+// who may begin or end a profile then.
 void Trainer::train_step(const ModelSteps& model, Fit& fit, const BatchLoader::Next& next,
                          const Callbacks& callbacks, Epoch& epoch) {
   RECORD_USER_SCOPE("step");

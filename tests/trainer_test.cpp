@@ -68,7 +68,8 @@ struct Recorder : sconce::TrainerCallback {
   int64_t stops_after = -1;
 };
 
-// The loop's named ranges while this lives, as "step(data() forward())"; without waits for a device.
+// The loop's named ranges while this lives, as "step(data() forward())"; without waits for a
+// device.
 class Ranges {
  public:
   Ranges() {

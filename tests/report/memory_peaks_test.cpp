@@ -58,8 +58,7 @@ void check_peaks(torch::Device device) {
   CHECK_FALSE(out.str().empty());
   // After the fit nobody listens any more.
   const auto before = peaks.peaks();
-  Trainer({.device = device})
-      .fit(model, sgd, {.train = Batches(points(40), {.batch_size = 40})});
+  Trainer({.device = device}).fit(model, sgd, {.train = Batches(points(40), {.batch_size = 40})});
   CHECK(peaks.peaks() == before);
 }
 

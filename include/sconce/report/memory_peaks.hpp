@@ -12,9 +12,9 @@ namespace sconce {
 
 /// Measures the most memory that a fit has on its device in each phase: "data", "forward",
 /// "backward", "optimizer" and "test", the Trainer's named ranges; a GPU's in tensors, on the CPU
-/// that of the process (see `cuda::memory_stats`). Resets the device's peak at the beginning of each
-/// phase, waits for nothing, and writes a line at the end of the fit, on rank 0. Where the system
-/// does not tell, it warns and measures nothing.
+/// that of the process (see `cuda::memory_stats`). Resets the device's peak at the beginning of
+/// each phase, waits for nothing, and writes a line at the end of the fit, on rank 0. Where the
+/// system does not tell, it warns and measures nothing.
 class MemoryPeaks : public TrainerCallback {
  public:
   /// The stream must outlive this.

@@ -37,10 +37,10 @@ class Profile {
 }  // namespace profiler
 
 /// Writes a trace of some of a fit's steps, with a range "step" for each and in it "data",
-/// "forward", "backward" and "optimizer"; on rank 0. The first step is left out, for it sets up what
-/// later ones have. A fit of fewer steps gives those that it has. Warns where there are none, and
-/// where the file cannot be written; the fit goes on. Of several fits it traces the first. Python:
-/// `PyTorchProfiler` of Lightning.
+/// "forward", "backward" and "optimizer"; on rank 0. The first step is left out, for it sets up
+/// what later ones have. A fit of fewer steps gives those that it has. Warns where there are none,
+/// and where the file cannot be written; the fit goes on. Of several fits it traces the first.
+/// Python: `PyTorchProfiler` of Lightning.
 class StepTrace : public TrainerCallback {
  public:
   /// @throw c10::Error if `steps` is below 1.
