@@ -28,7 +28,7 @@ import xml.etree.ElementTree as xml
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TESTS = ROOT / "tests"
 BUILD = ROOT / "build/default"
-AT_ONCE = 24  # tests of one call of ctest, between which the clock is looked at
+AT_ONCE = 8  # tests of one call of ctest, between which the clock is looked at
 
 
 def changed_files(since):
