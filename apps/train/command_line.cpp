@@ -223,12 +223,12 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
       ->type_name("DIR")
       ->default_str("");
   app.add_option("--profile", line.profile,
-                 "steps whose course is written to trace.json in the --out folder, for "
+                 "number of steps to record in trace.json in the --out folder, for "
                  "chrome://tracing or Perfetto; 0: none")
       ->transform(whole_number(0, int_max))
       ->type_name("N");
   app.add_flag("--memory", line.memory,
-               "print the most memory that data, forward, backward, optimizer and test took");
+               "print the peak memory of loading data, forward, backward, optimizer and test");
   PredictLine predict;
   const CLI::App* command = add_predict(app, predict);
   try {

@@ -47,7 +47,7 @@ struct CommandLine {
   std::filesystem::path checkpoint = {};  ///< folder; empty: no checkpoints
   int64_t save_every = 0;                 ///< steps between saves within an epoch; 0: none
   bool resume = false;
-  int64_t profile = 0;                      ///< steps of the trace in `out`; 0: none
+  int64_t profile = 0;                      ///< steps to record in a trace; 0: none
   bool memory = false;                      ///< prints the peaks of memory
   std::filesystem::path out = {};           ///< folder of the results; empty: no files
   std::optional<PredictLine> predict = {};  ///< if there, nothing is trained

@@ -2,17 +2,18 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 
 namespace sconce {
 
-/// Runs what writes a report of a training, which is not to be lost for it: of the first failure it
-/// warns, and goes on.
+/// Runs functions that write a report of a training. A report that fails must not end the training:
+/// the first failure is a warning, later ones are silent.
 class BestEffort {
  public:
   /// `who` begins the warning, such as "sconce::ScalarLog".
   explicit BestEffort(std::string who) : who_(std::move(who)) {}
 
-  /// Returns whether `write` came to its end; what it throws is warned of, but once.
+  /// Returns whether `write` succeeded, that is, threw nothing.
   bool run(const std::function<void()>& write);
 
  private:

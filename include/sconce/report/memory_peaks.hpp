@@ -10,11 +10,10 @@
 
 namespace sconce {
 
-/// Measures the most memory that a fit has on its device in each phase: "data", "forward",
-/// "backward", "optimizer" and "test", the Trainer's named ranges; a GPU's in tensors, on the CPU
-/// that of the process (see `cuda::memory_stats`). Resets the device's peak at the beginning of
-/// each phase, waits for nothing, and writes a line at the end of the fit, on rank 0. Where the
-/// system does not tell, it warns and measures nothing.
+/// Measures the peak memory of each phase of a fit: "data", "forward", "backward", "optimizer" and
+/// "test". The figure is `max_allocated` of `cuda::memory_stats`, which this resets at the
+/// beginning of each phase. It writes one line at the end of the fit, on rank 0. If the figures
+/// cannot be read, it warns and measures nothing.
 class MemoryPeaks : public TrainerCallback {
  public:
   /// The stream must outlive this.
@@ -23,14 +22,14 @@ class MemoryPeaks : public TrainerCallback {
   MemoryPeaks(const MemoryPeaks&) = delete;
   MemoryPeaks& operator=(const MemoryPeaks&) = delete;
 
-  /// Bytes by phase, in the order in which they came first, of all fits so far.
+  /// The peak of each phase in bytes, over all fits so far, in the order of the phases.
   const std::vector<std::pair<std::string, int64_t>>& peaks() const { return peaks_; }
 
   void on_fit_begin(Fit& fit) override;
   void on_fit_end(Fit& fit) override;
 
  private:
-  class Watch;  // hears of the ranges of this thread
+  class Watch;  // is called at the ends of the named ranges of this thread
 
   void stop();
 

@@ -10,24 +10,23 @@ namespace sconce {
 
 namespace profiler {
 
-/// Records from its construction on the operators and the named ranges (`RECORD_USER_SCOPE`) of
-/// this thread and of the backward passes that it begins, and where there is a GPU its kernels and
-/// copies. LibTorch's profiler may write lines of its own to standard error, as it does in Python;
-/// fewer with `KINETO_LOG_LEVEL=7` among the environment's variables. Python:
-/// `torch.profiler.profile`.
+/// Records the operators and the named ranges (`RECORD_USER_SCOPE`) that this thread runs while the
+/// object lives, its backward passes included, and the kernels and copies of a GPU. LibTorch's
+/// profiler writes log lines to standard error, as it does in Python, unless the environment has
+/// `KINETO_LOG_LEVEL=7`. Python: `torch.profiler.profile`.
 class Profile {
  public:
-  /// @throw c10::Error if another profile of this thread is under way.
+  /// @throw c10::Error if this thread is being profiled already.
   Profile();
 
-  /// Ends the profile, whose records are lost if they were not exported.
+  /// Stops recording. Records that were not exported are lost.
   ~Profile();
   Profile(const Profile&) = delete;
   Profile& operator=(const Profile&) = delete;
 
-  /// Waits for the GPU, ends the profile and writes the records as JSON, which chrome://tracing and
-  /// Perfetto show. The file is whole or not there. Called once.
-  /// @throw c10::Error if the profile is over, or naming the file and the cause.
+  /// Waits for the GPU, stops recording, and writes the records as JSON for chrome://tracing and
+  /// Perfetto. The file is whole or not there.
+  /// @throw c10::Error if it was called before, or if the file cannot be written.
   void export_chrome_trace(const std::filesystem::path& file);
 
  private:
@@ -36,13 +35,13 @@ class Profile {
 
 }  // namespace profiler
 
-/// Writes a trace of some of a fit's steps, with a range "step" for each and in it "data",
-/// "forward", "backward" and "optimizer"; on rank 0. The first step is left out, for it sets up
-/// what later ones have. A fit of fewer steps gives those that it has. Warns where there are none,
-/// and where the file cannot be written; the fit goes on. Of several fits it traces the first.
-/// Python: `PyTorchProfiler` of Lightning.
+/// Writes a trace of the first steps of a fit, on rank 0. Each step is a range "step" with the
+/// ranges "data", "forward", "backward" and "optimizer". The very first step is left out, because
+/// it also initializes buffers and caches. If the file cannot be written, or the fit has only one
+/// step, this warns and the fit goes on. Python: `PyTorchProfiler` of Lightning.
 class StepTrace : public TrainerCallback {
  public:
+  /// A fit that is shorter gives a trace of fewer `steps`; of several fits the first is traced.
   /// @throw c10::Error if `steps` is below 1.
   StepTrace(std::filesystem::path file, int64_t steps);
 
