@@ -81,7 +81,7 @@ bool may_include(const std::string& from, const std::string& to) {
       {"amp", {"state"}},
       {"optim", {"state"}},
       {"report",
-       {"amp", "cuda", "data", "distributed", "io", "metrics", "nn", "optim", "trainer",
+       {"amp", "cuda", "data", "distributed", "io", "metrics", "nn", "optim", "state", "trainer",
         "training"}},
       {"trainer", {"amp", "data", "distributed", "metrics", "state"}},
       {"training", {"amp", "cuda", "data", "distributed", "io", "metrics", "nn", "optim", "state"}},

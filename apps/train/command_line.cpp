@@ -219,7 +219,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   app.add_flag("--resume", line.resume,
                "go on with what the --checkpoint folder holds; begin where it holds nothing");
   app.add_option("--out", line.out,
-                 "folder for metrics.csv and model.safetensors; without it neither is written")
+                 "folder for metrics.csv, model.safetensors and the charts training.svg and "
+                 "confusion.svg; without it none is written")
       ->type_name("DIR")
       ->default_str("");
   app.add_option("--profile", line.profile,

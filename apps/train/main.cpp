@@ -12,6 +12,7 @@
 #include <iostream>
 #include <optional>
 
+#include "charts.hpp"
 #include "command_line.hpp"
 #include "image_data.hpp"
 #include "model_file.hpp"
@@ -169,6 +170,7 @@ bool train_classifier(const train::CommandLine& line) {
                                  static_cast<int64_t>(data.images.classes.size()));
   print_task(out, line, data, *model);
 
+  train::Charts charts(line, data.images);
   sconce::Trainer trainer({.max_epochs = line.epochs,
                            .gradient_clip_val = line.clip,
                            .precision = line.precision,
@@ -176,6 +178,7 @@ bool train_classifier(const train::CommandLine& line) {
                            .device = device,
                            .fast_dev_run = line.fast_dev_run,
                            .save_every = line.save_every,
+                           .metrics = charts.metrics(),
                            .process_group = group});
   trainer.prepare_model(*model);
 
@@ -190,6 +193,7 @@ bool train_classifier(const train::CommandLine& line) {
   sconce::FitData fit_data = {.train = data.train, .test = data.test};
   sconce::EpochLines lines(out);
   fit_data.callbacks.push_back(&lines);
+  charts.add_to(fit_data.callbacks);
   std::optional<sconce::LRScheduling> scheduling;
   if (schedule.scheduler) {
     fit_data.callbacks.push_back(&scheduling.emplace(*schedule.scheduler, schedule.interval));

@@ -14,11 +14,13 @@
 #include "support/processes.hpp"
 #include "support/require_gpu.hpp"
 #include "support/run_program.hpp"
+#include "support/xml.hpp"
 #include "train/command_line.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::Matches;
 using sconce::test::contents;
+using sconce::test::names_in;
 using sconce::test::Ran;
 using sconce::test::run_train;
 using sconce::test::TempDir;
@@ -44,6 +46,14 @@ std::vector<std::string> losses_of(const fs::path& csv) {
     losses.push_back(line.substr(first, line.find(',', first) - first));
   }
   return losses;
+}
+
+// Of a run that came to no end there are the charts of its epochs, one of them maybe as a part.
+void check_charts_alone(const fs::path& folder) {
+  for (const auto& name : names_in(folder)) {
+    INFO(name);
+    CHECK((name.starts_with("training.svg") || name.starts_with("confusion.svg")));
+  }
 }
 
 // The test accuracy that the program printed last.
@@ -452,7 +462,66 @@ TEST_CASE("where the weights find no room the metrics are there") {
   CHECK(ran.exit_code == 1);
   CHECK_THAT(ran.err, ContainsSubstring("model.safetensors: cannot write it: File too large"));
   CHECK(losses_of(folder.path() / "metrics.csv").size() == 2);
-  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
+  CHECK_FALSE(fs::exists(folder.path() / "model.safetensors"));
+}
+
+TEST_CASE("a run with --out draws its training and its confusion matrix") {
+  const TempDir folder;
+  REQUIRE(run_train("--model linear --epochs 2 --device cpu --out " + folder.path().string())
+              .exit_code == 0);
+  CHECK(names_in(folder.path()) == std::vector<std::string>{"confusion.svg", "metrics.csv",
+                                                            "model.safetensors", "training.svg"});
+  const std::string training = contents(folder.path() / "training.svg");
+  CHECK(sconce::test::xml_problem(training) == "");
+  for (const char* part : {">linear on digits<", ">loss<", ">acc<", ">learning rate<", ">2<"}) {
+    CHECK_THAT(training, ContainsSubstring(part));
+  }
+  const std::string confusion = contents(folder.path() / "confusion.svg");
+  CHECK(sconce::test::xml_problem(confusion) == "");
+  CHECK_THAT(confusion, ContainsSubstring(">Confusion matrix, epoch 2<"));
+}
+
+TEST_CASE("charts that cannot be written cost a run nothing but them") {
+  const TempDir folder;
+  const std::string arguments = " --model linear --epochs 3 --device cpu --out ";
+  const fs::path full = folder.path() / "full", taken = folder.path() / "taken";
+  for (const char* name : {"training.svg", "confusion.svg"}) {
+    fs::create_directories(taken / name);
+  }
+  // The metrics and the weights have room, the charts have none.
+  const Ran runs[] = {sconce::test::run_program("(trap '' XFSZ; ulimit -f 7; exec " +
+                                                (train_program + arguments + full.string()) + ")"),
+                      run_train(arguments + taken.string())};
+  for (const auto& ran : runs) {
+    INFO(ran.err);
+    CHECK(ran.exit_code == 0);
+    CHECK_THAT(ran.out, ContainsSubstring("epoch 3/3"));
+    CHECK(lines_of(ran.err) == 2);
+    CHECK_THAT(ran.err, ContainsSubstring("sconce::TrainingCurve: the training goes on") &&
+                            ContainsSubstring("sconce::ConfusionChart: the training goes on"));
+  }
+  CHECK(names_in(full) == std::vector<std::string>{"metrics.csv", "model.safetensors"});
+  CHECK(losses_of(full / "metrics.csv") == losses_of(taken / "metrics.csv"));
+}
+
+TEST_CASE("a run goes on with and without --out, and draws the epochs before", "[alone]") {
+  const TempDir folder;
+  const std::string out = " --out " + (folder.path() / "out").string();
+  const auto run = [&](const std::string& flags) {
+    return run_train("--model linear --device cpu --resume --checkpoint " +
+                     (folder.path() / "run").string() + flags);
+  };
+  REQUIRE(run(" --epochs 1").exit_code == 0);
+  REQUIRE(run(" --epochs 2" + out).exit_code == 0);
+  const Ran last = run(" --epochs 3");
+  INFO(last.err);
+  CHECK(last.exit_code == 0);
+  // Of two epochs, each with a learning rate: the panel's line has two markers.
+  const std::string training = contents(folder.path() / "out" / "training.svg");
+  const auto rates = training.rfind("<path class=\"m0\"");
+  REQUIRE(rates != training.npos);
+  const std::string markers = training.substr(rates, training.find("/>", rates) - rates);
+  CHECK(std::count(markers.begin(), markers.end(), 'M') == 2);
 }
 
 TEST_CASE("a loss that is no number has no sign in the log and in metrics.csv") {
@@ -525,9 +594,8 @@ TEST_CASE("two processes train as one with batches twice as large, and only the 
   CHECK_THAT(ranks[0]->out(), ContainsSubstring("training on cpu in the first of 2 processes") &&
                                   ContainsSubstring("epoch 3/3: loss"));
   CHECK(ranks[1]->out() == "");
-  CHECK(std::distance(fs::directory_iterator(out), fs::directory_iterator()) == 2);
-  CHECK(fs::exists(fs::path(out) / "metrics.csv"));
-  CHECK(fs::exists(fs::path(out) / "model.safetensors"));
+  CHECK(names_in(out) == std::vector<std::string>{"confusion.svg", "metrics.csv",
+                                                  "model.safetensors", "training.svg"});
   const std::string one = (folder.path() / "one").string();
   REQUIRE(run_train("--model mlp --epochs 3 --device cpu " + more + " --out " + one).exit_code ==
           0);
@@ -622,7 +690,7 @@ TEST_CASE("SIGTERM saves the run and ends it, and resumed it comes to what it wo
   CHECK_THAT(again.err, ContainsSubstring("expected a folder without checkpoints, or resume"));
 }
 
-TEST_CASE("a run that a signal ends leaves nothing in the folder of its results", "[alone]") {
+TEST_CASE("a run that a signal ends leaves no results, but the charts of its epochs", "[alone]") {
   const TempDir folder;
   sconce::test::Processes runs;
   for (const int signal : {SIGINT, SIGTERM}) {
@@ -635,7 +703,7 @@ TEST_CASE("a run that a signal ends leaves nothing in the folder of its results"
     runs.back()->send(signal);
     wait_for(runs, sconce::test::Seconds(60));
     CHECK(runs.back()->killed_by == signal);
-    CHECK(fs::is_empty(folder.path()));
+    check_charts_alone(folder.path());
   }
 }
 
@@ -722,5 +790,5 @@ TEST_CASE("a process that is killed ends the others with a line and exit code 1"
   CHECK_THAT(ranks[0]->err(),
              Matches("(.|\n)*sconce-train: sconce::distributed::ProcessGroup: rank "
                      "0 of 2: (all_reduce|broadcast|all_gather) failed: .*\n"));
-  CHECK(fs::is_empty(folder.path()));
+  check_charts_alone(folder.path());
 }

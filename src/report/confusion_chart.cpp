@@ -1,0 +1,254 @@
+#include "sconce/report/confusion_chart.hpp"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/isfinite.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "report/best_effort.hpp"
+#include "report/svg.hpp"
+
+namespace sconce {
+
+namespace {
+
+using svg::number;
+
+constexpr int levels = 40;          // of colour
+constexpr double matrix_top = 44;   // of the matrix
+constexpr double beside = 84;       // right of it, for the scale
+constexpr double most_label = 130;  // pixels of a class' name
+constexpr double line_height = 14;
+
+constexpr auto matrix_style =
+    ".cell{fill:#08306b;shape-rendering:crispEdges}.frame{fill:none;stroke:#8c959f}"
+    ".on{fill:#fff}"
+    "@media(prefers-color-scheme:dark){.cell{fill:#9ecbff}.frame{stroke:#6e7681}"
+    ".on{fill:#0d1117}}";
+constexpr double on_dark = 0.58;  // from this opacity on a number has the other colour
+
+void check_classes(int64_t classes, size_t names, const char* who) {
+  TORCH_CHECK(classes >= 2 && classes <= 100, who, ": expected 2 to 100 classes, got ", classes);
+  TORCH_CHECK(names == 0 || std::cmp_equal(names, classes), who, ": expected ", classes,
+              " class names, or none, got ", names);
+}
+
+torch::Tensor checked_counts(const ConfusionMatrixChart& chart) {
+  constexpr auto who = "sconce::ConfusionMatrixChart";
+  TORCH_CHECK(chart.counts.defined() && chart.counts.dim() == 2 &&
+                  chart.counts.size(0) == chart.counts.size(1),
+              who, ": expected counts (C, C), got ",
+              chart.counts.defined() ? c10::str(chart.counts.sizes()) : "an undefined tensor");
+  check_classes(chart.counts.size(0), chart.class_names.size(), who);
+  const auto counts = chart.counts.detach().to(at::kCPU, at::kDouble).contiguous();
+  TORCH_CHECK(at::isfinite(counts).logical_and(counts.ge(0)).all().item<bool>(), who,
+              ": expected counts of 0 or more, got others");
+  return counts;
+}
+
+// The opacity of a part of a row; a small one can be told from none.
+double opacity_of(int level) {
+  return 0.06 + 0.94 * level / levels;
+}
+
+// As a path.
+std::string rectangle(double x, double y, double width, double height) {
+  std::string path = "M";
+  path.append(number(x)).append(" ").append(number(y)).append("h").append(number(width));
+  return path.append("v").append(number(height)).append("h-").append(number(width)).append("z");
+}
+
+class Drawing {
+ public:
+  explicit Drawing(const ConfusionMatrixChart& chart)
+      : title_(chart.title),
+        counts_(checked_counts(chart)),
+        classes_(counts_.size(0)),
+        names_(chart.class_names) {
+    for (int64_t i = 0; std::ssize(names_) < classes_; ++i) names_.push_back(std::to_string(i));
+    for (const auto& name : names_) label_ = std::max(label_, svg::text_width(name));
+    label_ = std::min(label_, most_label);
+    const double room = svg::chart_width - beside - 16 - line_height - label_ - 18;
+    cell_ = std::min(std::floor(room / static_cast<double>(classes_)), 110.);
+    left_ = svg::chart_width - beside - room / 2 - side() / 2;
+  }
+
+  std::string svg() const {
+    std::string body = draw_colours() + draw_scale();
+    for (const auto& [left, width] : {std::pair(left_, side()), std::pair(scale(), 14.)}) {
+      body += "<rect class=\"frame\" x=\"" + number(left) + "\" y=\"" + number(matrix_top) +
+              "\" width=\"" + number(width) + "\" height=\"" + number(side()) + "\"/>\n";
+    }
+    if (has_numbers()) body += draw_numbers();
+    body += draw_names();
+    return svg::document({.height = matrix_top + side() + below() + 36,
+                          .title = title_,
+                          .style = matrix_style,
+                          .body = body});
+  }
+
+ private:
+  double side() const { return cell_ * static_cast<double>(classes_); }
+  double scale() const { return left_ + side() + 18; }
+  double at(int64_t i) const { return cell_ * static_cast<double>(i); }
+  bool is_level() const { return label_ + 6 <= cell_; }  // of the names below
+  double below() const { return is_level() ? line_height + 6 : label_ + 10; }
+
+  double count(int64_t row, int64_t column) const {
+    return counts_.const_data_ptr<double>()[row * classes_ + column];
+  }
+
+  int level_of(int64_t row, int64_t column) const {
+    double sum = 0;
+    for (int64_t i = 0; i < classes_; ++i) sum += count(row, i);
+    return static_cast<int>(std::lround(count(row, column) / sum * levels));
+  }
+
+  // Elements for each cell would make a far larger file.
+  void add_cells(std::array<std::string, levels + 1>& paths) const {
+    for (int64_t row = 0; row < classes_; ++row) {
+      for (int64_t column = 0; column < classes_; ++column) {
+        if (count(row, column) == 0) continue;
+        paths.at(static_cast<size_t>(level_of(row, column))) +=
+            rectangle(left_ + at(column), matrix_top + at(row), cell_, cell_);
+      }
+    }
+  }
+
+  // The cells and the scale, a path for each level of colour.
+  std::string draw_colours() const {
+    std::array<std::string, levels + 1> paths;
+    add_cells(paths);
+    std::string drawn;
+    // To whole pixels, so that there is no seam between two.
+    const auto height = [&](int level) { return std::round(side() * level / (levels + 1)); };
+    for (int level = 0; level <= levels; ++level) {
+      auto& path = paths.at(static_cast<size_t>(level));
+      path += rectangle(scale(), matrix_top + side() - height(level + 1), 14,
+                        height(level + 1) - height(level));
+      const int percent = static_cast<int>(std::lround(opacity_of(level) * 100));
+      const std::string opacity =
+          percent == 100 ? "1" : (percent < 10 ? ".0" : ".") + std::to_string(percent);
+      drawn += "<path class=\"cell\" fill-opacity=\"" + opacity + "\" d=\"" + path + "\"/>\n";
+    }
+    return drawn;
+  }
+
+  std::string draw_scale() const {
+    const double x = scale() + 20;
+    return svg::text(x, matrix_top + 10, "100%", {.attributes = "class=\"muted\""}) +
+           svg::text(x, matrix_top + side() / 2 + 4, "50%", {.attributes = "class=\"muted\""}) +
+           svg::text(x, matrix_top + side(), "0%", {.attributes = "class=\"muted\""}) +
+           svg::text(
+               0, 0, "part of the row",
+               {.attributes = "class=\"muted\" text-anchor=\"middle\" transform=\"translate(" +
+                              number(x + 10) + ' ' + number(matrix_top + side() / 4 + 2) +
+                              ")rotate(-90)\""});
+  }
+
+  static std::string text_of(double count) {
+    char text[32];
+    return {text, std::to_chars(text, std::end(text), count, std::chars_format::general, 6).ptr};
+  }
+
+  bool has_numbers() const {
+    double widest = 0;
+    for (int64_t i = 0; i < counts_.numel(); ++i) {
+      widest = std::max(widest, svg::text_width(text_of(count(0, i))));
+    }
+    return cell_ >= 18 && widest + 4 <= cell_;
+  }
+
+  std::string draw_numbers() const {
+    std::string drawn;
+    for (int64_t row = 0; row < classes_; ++row) {
+      for (int64_t column = 0; column < classes_; ++column) {
+        const bool is_none = count(row, column) == 0;
+        const bool is_on_dark = !is_none && opacity_of(level_of(row, column)) >= on_dark;
+        const char* kind = is_none ? " class=\"muted\"" : is_on_dark ? " class=\"on\"" : "";
+        drawn += svg::text(left_ + at(column) + cell_ / 2, matrix_top + at(row) + cell_ / 2 + 4,
+                           text_of(count(row, column)),
+                           {.attributes = std::string("text-anchor=\"middle\"") + kind});
+      }
+    }
+    return drawn;
+  }
+
+  // Of many classes every second, fifth and so on, as there is room.
+  int64_t names_every() const {
+    for (const int64_t every : {1, 2, 5}) {
+      if (static_cast<double>(every) * cell_ >= line_height) return every;
+    }
+    return 10;
+  }
+
+  std::string draw_names() const {
+    std::string drawn;
+    const double bottom = matrix_top + side();
+    for (int64_t i = 0; i < classes_; i += names_every()) {
+      const std::string& name = names_[static_cast<size_t>(i)];
+      const double middle = at(i) + cell_ / 2;
+      drawn += svg::text(left_ - 6, matrix_top + middle + 4, name,
+                         {.room = label_, .attributes = "text-anchor=\"end\""});
+      const std::string x = number(left_ + middle + (is_level() ? 0 : 4));
+      const std::string place = is_level() ? "text-anchor=\"middle\" transform=\"translate(" + x +
+                                                 ' ' + number(bottom + 16) + ")\""
+                                           : "text-anchor=\"end\" transform=\"translate(" + x +
+                                                 ' ' + number(bottom + 6) + ")rotate(-90)\"";
+      drawn += svg::text(0, 0, name, {.room = label_, .attributes = place});
+    }
+    drawn += svg::text(left_ + side() / 2, bottom + below() + 18, "predicted class",
+                       {.attributes = "text-anchor=\"middle\""});
+    return drawn + svg::text(0, 0, "true class",
+                             {.attributes = "text-anchor=\"middle\" transform=\"translate(" +
+                                            number(left_ - label_ - 16) + ' ' +
+                                            number(matrix_top + side() / 2) + ")rotate(-90)\""});
+  }
+
+  std::string title_;
+  torch::Tensor counts_;
+  int64_t classes_;
+  std::vector<std::string> names_;
+  double label_ = 0;  // width of the names, in pixels
+  double cell_ = 0;
+  double left_ = 0;
+};
+
+}  // namespace
+
+std::string ConfusionMatrixChart::svg() const {
+  return Drawing(*this).svg();
+}
+
+void ConfusionMatrixChart::save(const std::filesystem::path& file) const {
+  svg::save(file, svg(), "sconce::ConfusionMatrixChart::save");
+}
+
+ConfusionChart::ConfusionChart(std::filesystem::path file,
+                               std::shared_ptr<metrics::ConfusionMatrix> matrix,
+                               std::vector<std::string> class_names)
+    : file_(std::move(file)),
+      matrix_(std::move(matrix)),
+      class_names_(std::move(class_names)),
+      effort_(std::make_shared<BestEffort>("sconce::ConfusionChart")) {
+  TORCH_CHECK(matrix_, "sconce::ConfusionChart: expected a matrix, got null");
+  check_classes(matrix_->compute().size(0), class_names_.size(), "sconce::ConfusionChart");
+}
+
+void ConfusionChart::on_epoch_end(Fit& fit) {
+  const auto& epoch = fit.epochs.back();
+  if (fit.process_group.rank() > 0 || !epoch.contains("test_loss")) return;
+  effort_->run([&] {
+    ConfusionMatrixChart({.title = c10::str("Confusion matrix, epoch ", epoch.epoch),
+                          .counts = matrix_->compute(),
+                          .class_names = class_names_})
+        .save(file_);
+  });
+}
+
+}  // namespace sconce

@@ -1,0 +1,134 @@
+#include "report/svg.hpp"
+
+#include <cmath>
+#include <cstdlib>
+#include <vector>
+
+#include "io/utf8.hpp"
+#include "io/whole_file.hpp"
+
+namespace sconce::svg {
+
+namespace {
+
+constexpr auto no_character = "\xEF\xBF\xBD";  // U+FFFD
+
+// The first character of the text, and in `length` the bytes that it takes.
+std::string first_character(std::string_view text, size_t& length) {
+  length = 1;
+  while (length < 4 && !io::is_utf8(text.substr(0, length))) ++length;
+  const std::string character(text.substr(0, length));
+  if (!io::is_utf8(character)) {
+    length = 1;
+    return no_character;
+  }
+  if (character == "\t" || character == "\n" || character == "\r") return " ";
+  const bool is_control = length == 1 && (character[0] < ' ' || character[0] == '\x7F');
+  const bool is_none = character == "\xEF\xBF\xBE" || character == "\xEF\xBF\xBF";
+  return is_control || is_none ? no_character : character;
+}
+
+std::vector<std::string> characters(std::string_view text) {
+  std::vector<std::string> all;
+  for (size_t length = 0; !text.empty(); text.remove_prefix(length)) {
+    all.push_back(first_character(text, length));
+  }
+  return all;
+}
+
+std::string escape_character(const std::string& character) {
+  if (character == "&") return "&amp;";
+  if (character == "<") return "&lt;";
+  if (character == ">") return "&gt;";
+  if (character == "\"") return "&quot;";
+  return character;
+}
+
+// Of the widest of the usual fonts; Chinese and emoji are as wide as they are high, and more.
+double character_width(const std::string& character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (first >= 0xF0) return 17;
+  if (first >= 0x80) return first >= 0xE1 ? 12.5 : 9.5;
+  if (std::string_view(" !'(),./:;I[]fijlrt|").find(character[0]) != std::string_view::npos) {
+    return 5;
+  }
+  if (std::string_view("%@MWmw").find(character[0]) != std::string_view::npos) return 12;
+  return first >= 'A' && first <= 'Z' ? 9.5 : 7.7;
+}
+
+// As much of the text as the room takes, with an ellipsis if that is not all.
+std::string cut(std::string_view whole, double room) {
+  std::string fitting;
+  double used = character_width("\xE2\x80\xA6");
+  for (const auto& character : characters(whole)) {
+    used += character_width(character);
+    if (used > room) break;
+    fitting += character;
+  }
+  return fitting + "\xE2\x80\xA6";
+}
+
+constexpr auto common_style =
+    "text{font:12px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1f2328}"
+    ".background{fill:#fff}.muted{fill:#59636e}"
+    "@media(prefers-color-scheme:dark){"
+    "text{fill:#e6edf3}.background{fill:#0d1117}.muted{fill:#9198a1}}";
+
+}  // namespace
+
+std::string escape(std::string_view text) {
+  std::string escaped;
+  for (const auto& character : characters(text)) escaped += escape_character(character);
+  return escaped;
+}
+
+std::string tenths(int64_t value) {
+  const int64_t whole = std::abs(value) / 10, rest = std::abs(value) % 10;
+  std::string text = value < 0 ? "-" : "";
+  if (whole > 0 || rest == 0) text += std::to_string(whole);
+  return rest > 0 ? text + '.' + std::to_string(rest) : text;
+}
+
+std::string number(double pixels) {
+  return tenths(std::llround(pixels * 10));
+}
+
+double text_width(std::string_view text) {
+  double width = 0;
+  for (const auto& character : characters(text)) width += character_width(character);
+  return width;
+}
+
+std::string text(double x, double y, std::string_view text, const TextOptions& options) {
+  const double room = options.room * 12 / options.size;
+  const bool fits = text_width(text) <= room;
+  const std::string head = "<text x=\"" + number(x) + "\" y=\"" + number(y) + '"' +
+                           (options.attributes.empty() ? "" : ' ' + options.attributes) + '>';
+  if (fits) return head + escape(text) + "</text>\n";
+  return head + "<title>" + escape(text) + "</title>" + escape(cut(text, room)) + "</text>\n";
+}
+
+std::string document(const Document& document) {
+  const std::string height = number(document.height), wide = number(chart_width);
+  const std::string name = escape(document.title);
+  return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" +
+         wide + "\" height=\"" + height + "\" viewBox=\"0 0 " + wide + ' ' + height +
+         "\" role=\"img\" aria-label=\"" + name + "\">\n<title>" + name + "</title>\n<style>" +
+         common_style + document.style + "</style>\n<rect class=\"background\" width=\"" + wide +
+         "\" height=\"" + height + "\"/>\n" +
+         // The letters of a title are bold, and so wider.
+         text(16, 26, document.title,
+              {.room = chart_width - 32,
+               .size = 18,
+               .attributes = "style=\"font-size:16px;font-weight:600\""}) +
+         document.body + "</svg>\n";
+}
+
+void save(const std::filesystem::path& file, const std::string& text, const char* who) {
+  io::WholeFile whole(file, who);
+  whole.write(text.data(), text.size());
+  whole.finish();
+}
+
+}  // namespace sconce::svg

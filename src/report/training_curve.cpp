@@ -1,0 +1,123 @@
+#include "sconce/report/training_curve.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "report/best_effort.hpp"
+#include "state/state_visitor.hpp"
+
+namespace sconce {
+
+namespace {
+
+constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+// A metric's panel and, in it, its series: "test_acc" is "test" in "acc".
+std::pair<std::string, std::string> place_of(const std::string& name) {
+  for (const std::string part : {"train", "test"}) {
+    if (name.starts_with(part + "_")) return {name.substr(part.size() + 1), part};
+  }
+  return {name, name};
+}
+
+ChartPanel& panel_of(LineChart& chart, const std::string& label) {
+  for (auto& panel : chart.panels) {
+    if (panel.y_label == label) return panel;
+  }
+  return chart.panels.emplace_back(ChartPanel{.y_label = label});
+}
+
+ChartSeries& series_of(ChartPanel& panel, const std::string& name) {
+  for (auto& series : panel.series) {
+    if (series.name == name) return series;
+  }
+  return panel.series.emplace_back(ChartSeries{.name = name});
+}
+
+void add_by_epoch(LineChart& chart, const std::string& label, const TrainingHistory& history,
+                  const std::vector<double>& values) {
+  const bool is_known =
+      std::any_of(values.begin(), values.end(), [](double value) { return !std::isnan(value); });
+  if (!is_known) return;
+  ChartSeries series{.name = label};
+  for (size_t i = 0; i < std::min(history.epochs.size(), values.size()); ++i) {
+    series.x.push_back(history.epochs[i].epoch);
+    series.y.push_back(values[i]);
+  }
+  chart.panels.push_back({.y_label = label, .series = {std::move(series)}});
+}
+
+}  // namespace
+
+LineChart training_chart(const TrainingHistory& history, std::string title) {
+  LineChart chart{.title = std::move(title),
+                  .x_label = "epoch",
+                  .panels = {{.y_label = "loss", .series = {{.name = "train"}}}}};
+  const auto add = [&](const auto& epoch, const std::string& label, const std::string& name,
+                       double value) {
+    auto& series = series_of(panel_of(chart, label), name);
+    series.x.push_back(epoch.epoch);
+    series.y.push_back(value);
+  };
+  for (const auto& epoch : history.epochs) {
+    add(epoch, "loss", "train", epoch.loss);
+    for (const auto& [metric, value] : epoch.metrics) {
+      const auto [label, name] = place_of(metric);
+      add(epoch, label, name, value);
+    }
+  }
+  add_by_epoch(chart, "learning rate", history, history.learning_rates);
+  add_by_epoch(chart, "scale", history, history.scales);
+  return chart;
+}
+
+TrainingCurve::TrainingCurve(std::filesystem::path file, std::string title)
+    : file_(std::move(file)),
+      title_(std::move(title)),
+      effort_(std::make_shared<BestEffort>("sconce::TrainingCurve")) {}
+
+void TrainingCurve::on_fit_begin(Fit& fit) {
+  cut_to(fit.epochs.size());
+  if (!fit.epochs.empty()) draw(fit);
+}
+
+// A schedule changes the rate after the step, or at the epoch's end, before or after this callback.
+void TrainingCurve::on_before_step(Fit& fit) {
+  learning_rate_ = fit.optimizer.param_groups().front().options().get_lr();
+}
+
+void TrainingCurve::on_epoch_end(Fit& fit) {
+  cut_to(fit.epochs.size() - 1);
+  state_.learning_rates.push_back(learning_rate_);
+  state_.scales.push_back(fit.scaler.is_enabled() ? fit.scaler.get_scale() : unknown);
+  draw(fit);
+}
+
+void TrainingCurve::cut_to(size_t epochs) {
+  state_.learning_rates.resize(epochs, unknown);
+  state_.scales.resize(epochs, unknown);
+}
+
+void TrainingCurve::draw(const Fit& fit) {
+  if (file_.empty() || fit.process_group.rank() > 0) return;
+  effort_->run([&] {
+    training_chart({fit.epochs, state_.learning_rates, state_.scales}, title_).save(file_);
+  });
+}
+
+void visit_state(TrainingCurve::State& state, StateVisitor& visitor) {
+  visitor.any_length("learning_rates", state.learning_rates);
+  visitor.any_length("scales", state.scales);
+}
+
+c10::IValue TrainingCurve::state_dict() const {
+  return as_state(state_);
+}
+
+void TrainingCurve::load_state_dict(const c10::IValue& state) {
+  state_ = from_state<State>(state, "sconce::TrainingCurve::load_state_dict");
+}
+
+}  // namespace sconce

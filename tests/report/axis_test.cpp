@@ -1,0 +1,81 @@
+#include "report/axis.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "catch.hpp"
+
+using sconce::axis_of;
+using Labels = std::vector<std::string>;
+
+TEST_CASE("an axis has round numbers, as many as it is to have") {
+  CHECK(axis_of(0, 1, {.most_ticks = 5}).labels == Labels{"0", "0.2", "0.4", "0.6", "0.8", "1.0"});
+  CHECK(axis_of(0, 1, {.most_ticks = 4}).labels == Labels{"0", "0.5", "1.0"});
+  CHECK(axis_of(1, 1000, {.most_ticks = 5}).labels == Labels{"200", "400", "600", "800", "1000"});
+  CHECK(axis_of(-3, 7, {.most_ticks = 2}).labels == Labels{"0", "5"});
+  CHECK(axis_of(0.9132, 0.9871, {.most_ticks = 4}).labels ==
+        Labels{"0.92", "0.94", "0.96", "0.98"});
+}
+
+TEST_CASE("large and small numbers are written by exponents") {
+  CHECK(axis_of(1e-5, 4e-5, {.most_ticks = 3}).labels == Labels{"1e-5", "2e-5", "3e-5", "4e-5"});
+  CHECK(axis_of(0, 2e6, {.most_ticks = 4}).labels == Labels{"0", "5e5", "1.0e6", "1.5e6", "2.0e6"});
+  CHECK(axis_of(0, 65536, {.most_ticks = 4}).labels == Labels{"0", "20000", "40000", "60000"});
+}
+
+TEST_CASE("a constant lies in the middle of its axis") {
+  for (const double value : {1., 0.05, -3., 1e-12, 1e200, 0.}) {
+    const auto axis = axis_of(value, value, {});
+    CHECK(axis.low < value);
+    CHECK(axis.high > value);
+    CHECK(std::abs((axis.low + axis.high) / 2 - value) <= 1e-9 * std::abs(value));
+  }
+  const auto epoch = axis_of(1, 1, {.whole = true});
+  CHECK(epoch.labels == Labels{"1"});
+}
+
+TEST_CASE("an axis has room at its ends, but below nothing there is nothing") {
+  const auto axis = axis_of(0.1, 1.1, {.pad = 0.2});
+  CHECK(axis.low == 0);
+  CHECK(std::abs(axis.high - 1.3) < 1e-12);
+  CHECK(axis_of(-1, 1, {.pad = 0.1}).low < -1);
+}
+
+TEST_CASE("of whole numbers the ticks are whole") {
+  CHECK(axis_of(1, 3, {.most_ticks = 10, .whole = true}).labels == Labels{"1", "2", "3"});
+}
+
+TEST_CASE("what cannot be drawn is known") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const double value : {std::nan(""), infinity, -infinity, 1e301, -1e301}) {
+    CHECK_FALSE(sconce::is_drawn(value));
+  }
+  for (const double value : {0., -1e300, 1e300, 5e-324}) CHECK(sconce::is_drawn(value));
+}
+
+TEST_CASE("any two values make an axis with a few ticks on it, each with a label of its own") {
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> mantissa(-10, 10);
+  std::uniform_int_distribution<int> exponent(-320, 299), near(-12, 2);
+  for (int i = 0; i < 20000; ++i) {
+    const double one = mantissa(random) * std::pow(10, exponent(random));
+    const double other = i % 2 == 0 ? one * (1 + mantissa(random) * std::pow(10, near(random)))
+                                    : mantissa(random) * std::pow(10, exponent(random));
+    const double low = std::min(one, other), high = std::max(one, other);
+    if (!sconce::is_drawn(low) || !sconce::is_drawn(high)) continue;
+    const auto axis = axis_of(low, high, {.pad = 0.06});
+    INFO(low << " to " << high);
+    REQUIRE((std::isfinite(axis.low) && std::isfinite(axis.high) && axis.low < axis.high));
+    REQUIRE((axis.low <= low && high <= axis.high));
+    REQUIRE((!axis.ticks.empty() && axis.ticks.size() <= 8));
+    REQUIRE(axis.labels.size() == axis.ticks.size());
+    REQUIRE(std::adjacent_find(axis.labels.begin(), axis.labels.end()) == axis.labels.end());
+    for (const auto& label : axis.labels) REQUIRE(label.size() <= 24);
+    for (const double tick : axis.ticks) {
+      const double slack = (axis.high - axis.low) * 1e-6;
+      REQUIRE((tick >= axis.low - slack && tick <= axis.high + slack));
+    }
+  }
+}

@@ -1,0 +1,168 @@
+#include "sconce/report/confusion_chart.hpp"
+
+#include <torch/torch.h>
+
+#include <regex>
+
+#include "catch.hpp"
+#include "sconce/trainer.hpp"
+#include "support/error_of.hpp"
+#include "support/points.hpp"
+#include "support/require_gpu.hpp"
+#include "support/temp_dir.hpp"
+#include "support/warnings.hpp"
+#include "support/xml.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::ConfusionChart;
+using sconce::ConfusionMatrixChart;
+using sconce::metrics::ConfusionMatrix;
+using sconce::test::contents;
+using sconce::test::error_of;
+using sconce::test::xml_problem;
+
+namespace {
+
+// The texts of a chart, in its order.
+std::vector<std::string> texts_of(const std::string& svg) {
+  const std::regex text("<text[^>]*>(?:<title>[^<]*</title>)?([^<]*)</text>");
+  std::vector<std::string> found;
+  for (std::sregex_iterator it(svg.begin(), svg.end(), text), end; it != end; ++it) {
+    found.push_back((*it)[1]);
+  }
+  return found;
+}
+
+// A fit of two epochs with a matrix among its metrics.
+void fit_with(const std::filesystem::path& file, bool with_test = true) {
+  const auto matrix =
+      std::make_shared<ConfusionMatrix>(sconce::metrics::ConfusionMatrixOptions{.num_classes = 2});
+  ConfusionChart chart(file, matrix, {"left", "right"});
+  auto model = sconce::test::net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  auto data = sconce::test::data();
+  if (!with_test) data.test.reset();
+  data.callbacks = {&chart};
+  const auto result =
+      sconce::Trainer({.max_epochs = 2, .metrics = sconce::Metrics{{"confusion", matrix}}})
+          .fit(model, optimizer, data);
+  CHECK(result.epochs.size() == 2);
+}
+
+}  // namespace
+
+TEST_CASE("a confusion matrix has its numbers, its names and a scale") {
+  const auto counts = torch::tensor({{8, 2, 0}, {1, 9, 0}, {0, 0, 0}}, torch::kLong);
+  const auto svg = ConfusionMatrixChart{.counts = counts, .class_names = {"a", "b", "c"}}.svg();
+  CHECK(xml_problem(svg) == "");
+  const auto texts = texts_of(svg);
+  REQUIRE(texts.size() == 22);
+  using Texts = std::vector<std::string>;
+  CHECK(Texts(texts.begin(), texts.begin() + 5) ==
+        Texts{"Confusion matrix", "100%", "50%", "0%", "part of the row"});
+  CHECK(Texts(texts.begin() + 5, texts.begin() + 14) ==
+        Texts{"8", "2", "0", "1", "9", "0", "0", "0", "0"});
+  CHECK(Texts(texts.begin() + 14, texts.end()) ==
+        Texts{"a", "a", "b", "b", "c", "c", "predicted class", "true class"});
+}
+
+TEST_CASE("without names the classes are numbers, and counts may be of any type") {
+  for (const auto type : {torch::kLong, torch::kInt, torch::kFloat, torch::kDouble}) {
+    const auto svg = ConfusionMatrixChart{.counts = torch::ones({2, 2}, type)}.svg();
+    CHECK_THAT(svg, ContainsSubstring(">0</text>") && ContainsSubstring(">1</text>"));
+  }
+  const auto svg =
+      ConfusionMatrixChart{.counts = torch::ones({4, 4}).t().slice(0, 1, 3).slice(1, 1, 3)}.svg();
+  CHECK(xml_problem(svg) == "");
+}
+
+TEST_CASE("on a GPU a confusion matrix is drawn as on the CPU", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto counts = torch::randint(50, {10, 10});
+  CHECK(ConfusionMatrixChart{.counts = counts}.svg() ==
+        ConfusionMatrixChart{.counts = counts.to(torch::kCUDA)}.svg());
+}
+
+TEST_CASE("every number of classes from 2 to 100 is drawn, in a file of bounded size") {
+  torch::manual_seed(1);
+  for (int64_t classes = 2; classes <= 100; ++classes) {
+    const auto counts = torch::randint(1000, {classes, classes});
+    const auto svg = ConfusionMatrixChart{.counts = counts}.svg();
+    INFO(classes);
+    CHECK(xml_problem(svg) == "");
+    CHECK(svg.size() < 6'000 + 100 * static_cast<size_t>(classes * classes));
+    CHECK(svg.size() < 300'000);
+  }
+}
+
+TEST_CASE("numbers stand in the cells only where there is room for all") {
+  const auto texts = [](int64_t classes, int64_t count) {
+    return texts_of(ConfusionMatrixChart{.counts = torch::full({classes, classes}, count)}.svg());
+  };
+  CHECK(std::ssize(texts(10, 10000)) > 100);
+  CHECK(std::ssize(texts(10, 12345678)) < 40);
+  CHECK(std::ssize(texts(100, 1)) < 50);
+}
+
+TEST_CASE("names may be long, of any bytes, and are escaped") {
+  const std::string wide(300, 'W');
+  const auto svg =
+      ConfusionMatrixChart{
+          .title = "<&>", .counts = torch::ones({3, 3}), .class_names = {wide, "a<b>&\x01\xFF", ""}}
+          .svg();
+  CHECK(xml_problem(svg) == "");
+  CHECK_THAT(svg, ContainsSubstring("<title>" + wide + "</title>W"));
+  CHECK_THAT(svg, ContainsSubstring("a&lt;b&gt;&amp;\xEF\xBF\xBD\xEF\xBF\xBD</text>"));
+}
+
+TEST_CASE("what is no confusion matrix is refused") {
+  const auto error = [](const torch::Tensor& counts, std::vector<std::string> names = {}) {
+    return error_of([&] { ConfusionMatrixChart{.counts = counts, .class_names = names}.svg(); });
+  };
+  CHECK_THAT(error({}), ContainsSubstring("expected counts (C, C), got an undefined tensor"));
+  CHECK_THAT(error(torch::ones({2, 3})), ContainsSubstring("expected counts (C, C), got [2, 3]"));
+  CHECK_THAT(error(torch::ones({4})), ContainsSubstring("expected counts (C, C), got [4]"));
+  CHECK_THAT(error(torch::ones({1, 1})), ContainsSubstring("expected 2 to 100 classes, got 1"));
+  CHECK_THAT(error(torch::ones({101, 101})), ContainsSubstring("100 classes, got 101"));
+  CHECK_THAT(error(torch::ones({2, 2}), {"a"}), ContainsSubstring("expected 2 class names, or "));
+  CHECK_THAT(error(-torch::ones({2, 2})), ContainsSubstring("expected counts of 0 or more"));
+  CHECK_THAT(error(torch::full({2, 2}, NAN)), ContainsSubstring("expected counts of 0 or more"));
+  CHECK_THAT(error_of([] { ConfusionChart chart("x.svg", nullptr); }),
+             ContainsSubstring("sconce::ConfusionChart: expected a matrix, got null"));
+  const auto matrix =
+      std::make_shared<ConfusionMatrix>(sconce::metrics::ConfusionMatrixOptions{.num_classes = 2});
+  CHECK_THAT(error_of([&] {
+               ConfusionChart chart("x.svg", matrix, {"a", "b", "c"});
+             }),
+             ContainsSubstring("sconce::ConfusionChart: expected 2 class names, or none, got 3"));
+}
+
+TEST_CASE("after each test its confusion matrix is drawn, and nothing of the training's") {
+  const sconce::test::TempDir folder;
+  const auto file = folder.path() / "confusion.svg";
+  fit_with(file);
+  const auto svg = contents(file);
+  CHECK(xml_problem(svg) == "");
+  const auto texts = texts_of(svg);
+  REQUIRE(texts.size() == 15);
+  CHECK(texts.front() == "Confusion matrix, epoch 2");
+  // The test has 40 rows, the training 96.
+  CHECK(std::stoi(texts[5]) + std::stoi(texts[6]) + std::stoi(texts[7]) + std::stoi(texts[8]) ==
+        40);
+}
+
+TEST_CASE("without a test there is no confusion matrix") {
+  const sconce::test::TempDir folder;
+  fit_with(folder.path() / "confusion.svg", /*with_test=*/false);
+  CHECK(sconce::test::names_in(folder.path()).empty());
+}
+
+TEST_CASE("where the confusion matrix cannot be written there is one warning") {
+  const sconce::test::TempDir folder;
+  const auto file = folder.write("file", "") / "confusion.svg";  // below a file
+  const sconce::test::Warnings warnings;
+  fit_with(file);
+  REQUIRE(warnings.messages().size() == 1);
+  CHECK_THAT(warnings.messages().front(),
+             ContainsSubstring("sconce::ConfusionChart: ") && ContainsSubstring(file.string()));
+}

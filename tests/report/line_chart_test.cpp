@@ -1,0 +1,168 @@
+#include "sconce/report/line_chart.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <regex>
+
+#include "catch.hpp"
+#include "support/error_of.hpp"
+#include "support/temp_dir.hpp"
+#include "support/xml.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::ChartPanel;
+using sconce::ChartSeries;
+using sconce::LineChart;
+using sconce::test::error_of;
+using sconce::test::xml_problem;
+
+namespace {
+
+constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+ChartSeries by_epoch(const std::string& name, const std::vector<double>& y) {
+  ChartSeries series{.name = name, .y = y};
+  for (size_t i = 1; i <= y.size(); ++i) series.x.push_back(static_cast<double>(i));
+  return series;
+}
+
+LineChart chart_of(const std::vector<double>& y) {
+  return {.title = "Training",
+          .x_label = "epoch",
+          .panels = {{.y_label = "loss", .series = {by_epoch("train", y)}}}};
+}
+
+// The paths of a line (class "line s0 d0") or of markers (class "m0"), but for the legend's.
+std::string path_of(const std::string& svg, const std::string& kind) {
+  const std::regex path("<path class=\"" + kind + "\" d=\"([^\"]*)\"/>");
+  std::vector<std::string> found;
+  for (std::sregex_iterator it(svg.begin(), svg.end(), path), end; it != end; ++it) {
+    found.push_back((*it)[1]);
+  }
+  return found.size() < 2 ? "" : found.at(1);
+}
+
+auto count(const std::string& text, char letter) {
+  return std::count(text.begin(), text.end(), letter);
+}
+
+}  // namespace
+
+TEST_CASE("a chart has its title, its labels, round numbers and a legend") {
+  const auto svg = chart_of({2.3, 1.1, 0.7}).svg();
+  CHECK(xml_problem(svg) == "");
+  for (const char* part : {">Training</text>", ">epoch</text>", ">loss</text>", ">train</text>",
+                           ">1</text>", ">2</text>", ">3</text>", ">1.5</text>", ">2.0</text>",
+                           "prefers-color-scheme:dark", "width=\"600\""}) {
+    INFO(part);
+    CHECK_THAT(svg, ContainsSubstring(part));
+  }
+  CHECK(svg.find("http", svg.find("xmlns") + 20) == svg.npos);  // it needs no other file
+}
+
+TEST_CASE("a series that is named as its axis needs no legend") {
+  LineChart chart = chart_of({2, 1});
+  chart.panels[0].series[0].name = "loss";
+  const auto svg = chart.svg();
+  CHECK(svg.find(">loss</text>") == svg.rfind(">loss</text>"));
+}
+
+TEST_CASE("a line of few points has a marker at each, one of many has none") {
+  CHECK(count(path_of(chart_of({3, 2, 1}).svg(), "m0"), 'M') == 3);
+  const auto many = chart_of(std::vector<double>(1000, 0.5)).svg();
+  CHECK(path_of(many, "m0").empty());
+  CHECK_FALSE(path_of(many, "line s0 d0").empty());
+}
+
+TEST_CASE("one epoch is a marker") {
+  const auto svg = chart_of({0.5}).svg();
+  CHECK(xml_problem(svg) == "");
+  CHECK(path_of(svg, "line s0 d0").empty());
+  CHECK(count(path_of(svg, "m0"), 'M') == 1);
+}
+
+TEST_CASE("what is no finite number is a gap in the line, and a point alone is a marker") {
+  const auto svg = chart_of({3, 2, no_number, 2, infinity, -infinity, 1e305, 1, 1}).svg();
+  CHECK(xml_problem(svg) == "");
+  CHECK(count(path_of(svg, "line s0 d0"), 'M') == 2);
+  CHECK(count(path_of(svg, "m0"), 'M') == 5);
+  std::vector<double> many(1000, 0.5);
+  for (const size_t i : {498, 499, 500, 502, 503, 504}) many[i] = no_number;  // 502 is alone
+  const auto of_many = chart_of(many).svg();
+  CHECK(count(path_of(of_many, "line s0 d0"), 'M') == 2);
+  CHECK(count(path_of(of_many, "m0"), 'M') == 1);
+}
+
+TEST_CASE("where no value is finite the chart says so") {
+  for (const auto& values : {std::vector<double>(), {no_number}, {no_number, infinity}}) {
+    const auto svg = chart_of(values).svg();
+    CHECK(xml_problem(svg) == "");
+    CHECK_THAT(svg, ContainsSubstring(">no finite value</text>"));
+    CHECK_THAT(svg, !ContainsSubstring("nan") && !ContainsSubstring("inf\""));
+  }
+}
+
+TEST_CASE("the file stays small however many points there are") {
+  std::vector<double> noise;
+  for (int i = 0; i < 100'000; ++i) noise.push_back(std::sin(i * i));
+  CHECK(chart_of({noise.begin(), noise.begin() + 1000}).svg().size() < 12'000);
+  CHECK(chart_of(noise).svg().size() < 30'000);
+  for (size_t i = 0; i < noise.size(); i += 2) noise[i] = no_number;
+  CHECK(chart_of(noise).svg().size() < 30'000);
+}
+
+TEST_CASE("of many points the highest and the lowest are drawn") {
+  std::vector<double> values(100'000, 1);
+  values[50'001] = 3;
+  values[70'001] = -1;
+  const auto line = path_of(chart_of(values).svg(), "line s0 d0");
+  CHECK(count(line, '-') >= 2);  // up to the one, and back from the other
+  CHECK(line != path_of(chart_of(std::vector<double>(100'000, 1)).svg(), "line s0 d0"));
+}
+
+TEST_CASE("no two of the first twelve series look alike") {
+  ChartPanel panel{.y_label = "loss"};
+  for (int i = 0; i < 12; ++i) panel.series.push_back(by_epoch(std::to_string(i), {1.0 * i, 2}));
+  const auto svg = LineChart{.panels = {panel}}.svg();
+  CHECK(xml_problem(svg) == "");
+  const std::regex line("class=\"(line s\\d d\\d)\"");
+  std::vector<std::string> kinds;
+  for (std::sregex_iterator it(svg.begin(), svg.end(), line), end; it != end; ++it) {
+    kinds.push_back((*it)[1]);
+  }
+  CHECK(kinds.size() == 24);
+  std::sort(kinds.begin(), kinds.end());
+  CHECK(std::unique(kinds.begin(), kinds.end()) - kinds.begin() == 12);
+}
+
+TEST_CASE("every panel has an axis of its own, and the last the epochs") {
+  LineChart chart = chart_of({2, 1, 0.5});
+  chart.panels.push_back(
+      {.y_label = "learning rate", .series = {by_epoch("", {1e-5, 4e-5, 2e-5})}});
+  const auto svg = chart.svg();
+  CHECK(xml_problem(svg) == "");
+  CHECK_THAT(svg, ContainsSubstring(">2e-5</text>") && ContainsSubstring(">1.5</text>"));
+  CHECK(svg.find(">3</text>") == svg.rfind(">3</text>"));
+}
+
+TEST_CASE("a chart without panels, and a series with too few y, are refused") {
+  CHECK_THAT(error_of([] { LineChart().svg(); }),
+             ContainsSubstring("sconce::LineChart: expected at least one panel, got none"));
+  LineChart chart = chart_of({1, 2});
+  chart.panels[0].series[0].x.push_back(3);
+  CHECK_THAT(error_of([&] { chart.svg(); }),
+             ContainsSubstring("expected as many y as 3 x in the series 'train', got 2"));
+}
+
+TEST_CASE("a chart is saved whole") {
+  const sconce::test::TempDir folder;
+  const auto chart = chart_of({2, 1});
+  chart.save(folder.path() / "x.svg");
+  chart.save(folder.path() / "x.svg");
+  CHECK(sconce::test::contents(folder.path() / "x.svg") == chart.svg());
+  CHECK(sconce::test::names_in(folder.path()) == std::vector<std::string>{"x.svg"});
+  CHECK_THAT(error_of([&] { chart.save(folder.path()); }),
+             ContainsSubstring("sconce::LineChart::save: " + folder.path().string()));
+}

@@ -1,0 +1,83 @@
+#include "report/svg.hpp"
+
+#include <c10/util/Exception.h>
+
+#include <random>
+
+#include "catch.hpp"
+#include "support/error_of.hpp"
+#include "support/temp_dir.hpp"
+#include "support/xml.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+namespace svg = sconce::svg;
+using sconce::test::xml_problem;
+
+namespace {
+
+const std::string no_character = "\xEF\xBF\xBD";
+
+std::string document_of(const std::string& name) {
+  return svg::document({.height = 100, .title = name, .body = svg::text(1, 2, name)});
+}
+
+}  // namespace
+
+TEST_CASE("the check of XML finds what is wrong") {
+  const std::string head = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+  CHECK(xml_problem(head + "<a b=\"1\" c=\"&amp;\"><d/>&lt;</a>\n") == "");
+  for (const char* wrong :
+       {"", "<a>", "<a></b>", "<a b=1/>", "<a b=\"1\" b=\"2\"/>", "<a>&</a>", "<a>&nbsp;</a>",
+        "<a b=\"<\"/>", "<a/><b/>", "<a>\x01</a>", "<a>\xFF</a>", "<a>\xEF\xBF\xBF</a>"}) {
+    INFO(wrong);
+    CHECK(xml_problem(head + wrong) != "");
+  }
+}
+
+TEST_CASE("a text becomes one that XML takes") {
+  CHECK(svg::escape("a < b & \"c\" > 'd'") == "a &lt; b &amp; &quot;c&quot; &gt; 'd'");
+  CHECK(svg::escape("two\nlines\tand\r") == "two lines and ");
+  CHECK(svg::escape(std::string("a\0b\x01", 4)) == "a" + no_character + "b" + no_character);
+  CHECK(svg::escape("na\xC3\xAFve \xF0\x9F\x90\x88") == "na\xC3\xAFve \xF0\x9F\x90\x88");
+  CHECK(svg::escape("\xC3(\xFF\xED\xA0\x80") ==
+        no_character + "(" + no_character + no_character + no_character + no_character);
+  CHECK(svg::escape("\xEF\xBF\xBE\xEF\xBF\xBF") == no_character + no_character);
+}
+
+TEST_CASE("whatever the bytes of a name, the document is well-formed") {
+  std::mt19937 random(1);
+  std::uniform_int_distribution<int> byte(0, 255), length(0, 60), kind(0, 3);
+  for (int i = 0; i < 5000; ++i) {
+    std::string name;
+    for (int k = length(random); k > 0; --k) {
+      const int drawn = byte(random);
+      name += kind(random) == 0 ? "<>&\"'\xEF\xBF\xC3]"[drawn % 9] : static_cast<char>(drawn);
+    }
+    REQUIRE(xml_problem(document_of(name)) == "");
+  }
+}
+
+TEST_CASE("a text that has no room is cut, and is whole in its tooltip") {
+  const std::string name = "a class with a very long name & more";
+  const auto cut = svg::text(1, 2, name, {.room = 60});
+  CHECK_THAT(cut, ContainsSubstring("<title>a class with a very long name &amp; more</title>a c"));
+  CHECK_THAT(cut, ContainsSubstring("\xE2\x80\xA6</text>"));
+  CHECK(svg::text(1, 2.25, "short", {.room = 60}) == "<text x=\"1\" y=\"2.3\">short</text>\n");
+  CHECK(svg::text_width("WWWW") > svg::text_width("iiii"));
+}
+
+TEST_CASE("numbers are short, and the same under every locale") {
+  CHECK(svg::tenths(125) == "12.5");
+  CHECK(svg::tenths(-5) == "-.5");
+  CHECK(svg::tenths(-40) == "-4");
+  CHECK(svg::tenths(0) == "0");
+  CHECK(svg::number(-0.01) == "0");
+  CHECK(svg::number(99.96) == "100");
+}
+
+TEST_CASE("a file that cannot be written is named") {
+  const sconce::test::TempDir folder;
+  const auto file = folder.path() / "none" / "x.svg";
+  CHECK_THAT(sconce::test::error_of([&] { svg::save(file, "<svg/>", "sconce::Chart"); }),
+             ContainsSubstring("sconce::Chart: " + file.string() + ": cannot make it"));
+}

@@ -1,0 +1,193 @@
+#include "sconce/report/training_curve.hpp"
+
+#include <cmath>
+
+#include "catch.hpp"
+#include "sconce/optim/sgd.hpp"
+#include "sconce/trainer.hpp"
+#include "sconce/training/lr_scheduling.hpp"
+#include "sconce/training/model_checkpoint.hpp"
+#include "support/error_of.hpp"
+#include "support/host_reads.hpp"
+#include "support/points.hpp"
+#include "support/temp_dir.hpp"
+#include "support/warnings.hpp"
+#include "support/xml.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::EpochMetrics;
+using sconce::Trainer;
+using sconce::TrainingCurve;
+using sconce::test::contents;
+using sconce::test::TempDir;
+using sconce::test::xml_problem;
+
+namespace {
+
+std::vector<double> values_of(const c10::IValue& state, const char* key) {
+  std::vector<double> values;
+  for (const auto& value : state.toGenericDict().at(key).toListRef()) {
+    values.push_back(value.toDouble());
+  }
+  return values;
+}
+
+std::vector<std::string> labels_of(const sconce::LineChart& chart) {
+  std::vector<std::string> labels;
+  for (const auto& panel : chart.panels) {
+    labels.push_back(panel.y_label + ":");
+    for (const auto& series : panel.series) labels.back() += " " + series.name;
+  }
+  return labels;
+}
+
+// Fits for so many epochs, at rates that are halved after each, with the curve before or after the
+// schedule, and goes on from a checkpoint if there is one.
+sconce::FitResult fit(TrainingCurve& curve, int epochs, const std::filesystem::path& saved = {},
+                      bool is_first = false) {
+  auto model = sconce::test::net();
+  sconce::optim::SGD optimizer(model->parameters(), 0.4);
+  sconce::optim::lr_scheduler::StepLR schedule(optimizer, 1, 0.5);
+  sconce::LRScheduling scheduling(schedule);
+  auto data = sconce::test::data();
+  data.callbacks = {&scheduling, &curve};
+  if (is_first) std::swap(data.callbacks[0], data.callbacks[1]);
+  std::optional<sconce::Checkpoint> checkpoint;
+  std::optional<sconce::ModelCheckpoint> saving;
+  if (!saved.empty()) {
+    checkpoint.emplace(saved, sconce::CheckpointOptions{.resume = true});
+    data.callbacks.push_back(&saving.emplace(*checkpoint));
+  }
+  return Trainer({.max_epochs = epochs}).fit(model, optimizer, data);
+}
+
+}  // namespace
+
+TEST_CASE("the chart of a training has a panel for the loss and one for each metric") {
+  const sconce::TrainingHistory history{
+      .epochs = {{.epoch = 1, .loss = 2, .metrics = {{"train_acc", 0.5}, {"test_loss", 3}}},
+                 {.epoch = 2,
+                  .loss = 1,
+                  .metrics = {{"train_acc", 0.6}, {"test_loss", 2}, {"test_acc", 0.7}, {"f1", 0}}}},
+      .learning_rates = {0.1, 0.05},
+      .scales = {65536}};
+  const auto chart = sconce::training_chart(history, "My run");
+  CHECK(labels_of(chart) == std::vector<std::string>{"loss: train test", "acc: train test",
+                                                     "f1: f1", "learning rate: learning rate",
+                                                     "scale: scale"});
+  CHECK(chart.title == "My run");
+  CHECK(chart.panels[1].series[1].x == std::vector<double>{2});  // test_acc came in epoch 2
+  CHECK(chart.panels[1].series[1].y == std::vector<double>{0.7});
+  CHECK(chart.panels[3].series[0].y == std::vector<double>{0.1, 0.05});
+  CHECK(xml_problem(chart.svg()) == "");
+}
+
+TEST_CASE("rates and scales that nobody knows have no panel, and no epoch is a chart too") {
+  const auto chart = sconce::training_chart({.scales = {std::nan(""), std::nan("")}});
+  CHECK(labels_of(chart) == std::vector<std::string>{"loss: train"});
+  CHECK(xml_problem(chart.svg()) == "");
+}
+
+TEST_CASE("the curve of a fit is drawn after each epoch") {
+  const TempDir folder;
+  const auto file = folder.path() / "training.svg";
+  struct Watch : sconce::TrainerCallback {
+    explicit Watch(std::filesystem::path f) : file(std::move(f)) {}
+    void on_epoch_end(sconce::Fit&) override { drawn.push_back(contents(file)); }
+    std::filesystem::path file;
+    std::vector<std::string> drawn = {};
+  } watch(file);
+  TrainingCurve curve(file, "Points");
+  auto model = sconce::test::net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  auto data = sconce::test::data();
+  data.callbacks = {&curve, &watch};
+  Trainer({.max_epochs = 2}).fit(model, optimizer, data);
+  REQUIRE(watch.drawn.size() == 2);
+  CHECK(watch.drawn[0] != watch.drawn[1]);
+  for (const auto& svg : watch.drawn) {
+    CHECK(xml_problem(svg) == "");
+    CHECK_THAT(svg, ContainsSubstring(">Points</text>") && ContainsSubstring(">acc</text>") &&
+                        ContainsSubstring(">learning rate</text>") &&
+                        !ContainsSubstring(">scale</text>"));
+  }
+  CHECK(sconce::test::names_in(folder.path()) == std::vector<std::string>{"training.svg"});
+}
+
+TEST_CASE("the learning rate of an epoch is that of its steps, wherever the curve stands") {
+  for (const bool is_first : {false, true}) {
+    TrainingCurve curve("");
+    fit(curve, 3, {}, is_first);
+    CHECK(values_of(curve.state_dict(), "learning_rates") == std::vector<double>{0.4, 0.2, 0.1});
+  }
+}
+
+TEST_CASE("the scale of an enabled scaler is drawn too") {
+  const TempDir folder;
+  TrainingCurve curve(folder.path() / "training.svg");
+  auto model = sconce::test::net();
+  sconce::optim::SGD optimizer(model->parameters(), 0.1);
+  auto data = sconce::test::data();
+  data.callbacks = {&curve};
+  Trainer({.max_epochs = 2, .precision = sconce::Precision::fp16}).fit(model, optimizer, data);
+  const auto scales = values_of(curve.state_dict(), "scales");
+  REQUIRE(scales.size() == 2);
+  CHECK(scales[0] >= 1);
+  CHECK_THAT(contents(folder.path() / "training.svg"), ContainsSubstring(">scale</text>"));
+}
+
+TEST_CASE("a resumed fit draws the epochs before it, with their learning rates") {
+  const TempDir folder;
+  const auto saved = folder.path() / "run";
+  {
+    TrainingCurve curve("");  // the run before had no chart
+    fit(curve, 2, saved);
+  }
+  TrainingCurve curve(folder.path() / "training.svg");
+  CHECK(fit(curve, 4, saved).epochs.size() == 4);
+  const auto rates = values_of(curve.state_dict(), "learning_rates");
+  CHECK(rates == std::vector<double>{0.4, 0.2, 0.1, 0.05});
+  const auto drawn = contents(folder.path() / "training.svg");
+  CHECK_THAT(drawn, ContainsSubstring(">4</text>"));
+  TrainingCurve again(folder.path() / "again.svg");  // of a fit that is over
+  fit(again, 4, saved);
+  CHECK(contents(folder.path() / "again.svg") == drawn);
+}
+
+TEST_CASE("a second fit begins anew") {
+  TrainingCurve curve("");
+  fit(curve, 3);
+  fit(curve, 2);
+  CHECK(values_of(curve.state_dict(), "learning_rates") == std::vector<double>{0.4, 0.2});
+}
+
+TEST_CASE("a state of another kind is refused") {
+  TrainingCurve curve("");
+  CHECK_THAT(sconce::test::error_of([&] { curve.load_state_dict(c10::IValue(1)); }),
+             ContainsSubstring("sconce::TrainingCurve::load_state_dict: expected a dict"));
+}
+
+TEST_CASE("where the curve cannot be written there is one warning, and the fit goes on") {
+  const TempDir folder;
+  const auto file = folder.write("file", "") / "training.svg";  // below a file
+  const sconce::test::Warnings warnings;
+  TrainingCurve curve(file);
+  CHECK(fit(curve, 3).epochs.size() == 3);
+  REQUIRE(warnings.messages().size() == 1);
+  CHECK_THAT(warnings.messages().front(),
+             ContainsSubstring("sconce::TrainingCurve: ") && ContainsSubstring(file.string()));
+}
+
+TEST_CASE("a curve adds no host read to a step") {
+  const auto reads = [](std::vector<sconce::TrainerCallback*> callbacks) {
+    auto model = sconce::test::net();
+    torch::optim::SGD optimizer(model->parameters(), 0.1);
+    auto data = sconce::test::data();
+    data.callbacks = std::move(callbacks);
+    const sconce::test::HostReads counted;
+    Trainer({.max_epochs = 2}).fit(model, optimizer, data);
+    return counted.count();
+  };
+  TrainingCurve curve("");
+  CHECK(reads({&curve}) == reads({}));
+}
