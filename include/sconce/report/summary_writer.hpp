@@ -48,7 +48,7 @@ class SummaryWriter {
  private:
   std::filesystem::path log_dir_;
   std::string pending_ = {};  // whole records
-  std::unique_ptr<AppendFile> file_ = {};
+  std::unique_ptr<AppendFile> file_;
 };
 
 }  // namespace sconce::utils::tensorboard
