@@ -470,9 +470,10 @@ TEST_CASE("--log writes a run's scalars, and a resumed run goes on with them") {
 TEST_CASE("where the scalars find no room the run warns once and comes to its end") {
   const TempDir folder;
   const std::string log = (folder.path() / "log").string();
-  const std::string command = " --model linear --epochs 20 --device cpu --log ";
-  const Ran full = sconce::test::run_program("(trap '' XFSZ; ulimit -f 8; exec " + train_program +
-                                             command + log + ")");
+  const std::string command =
+      std::string(train_program) + " --model linear --epochs 20 --device cpu --log ";
+  const Ran full =
+      sconce::test::run_program("(trap '' XFSZ; ulimit -f 8; exec " + command + log + ")");
   INFO(full.err);
   CHECK(full.exit_code == 0);
   CHECK(lines_of(full.err) == 1);
@@ -484,7 +485,7 @@ TEST_CASE("where the scalars find no room the run warns once and comes to its en
     CHECK(lines_of(text) > 7);
     CHECK(text.ends_with('\n'));
   }
-  const Ran none = run_train(command + "/proc/no/such");
+  const Ran none = sconce::test::run_program(command + "/proc/no/such");
   INFO(none.err);
   CHECK(none.exit_code == 0);
   CHECK(lines_of(none.err) == 1);
