@@ -218,6 +218,14 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
       ->type_name("N");
   app.add_flag("--resume", line.resume,
                "go on with what the --checkpoint folder holds; begin where it holds nothing");
+  app.add_option("--log", line.log,
+                 "folder for TensorBoard's event files, scalars.csv and scalars.jsonl")
+      ->type_name("DIR")
+      ->default_str("");
+  app.add_option("--log-every", line.log_every,
+                 "steps between losses of single steps in the --log folder; 0: epochs alone")
+      ->transform(whole_number(0, int_max))
+      ->type_name("N");
   app.add_option("--out", line.out,
                  "folder for metrics.csv, model.safetensors and the charts training.svg and "
                  "confusion.svg; without it none is written")
@@ -263,8 +271,13 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     }
   }
   if (line.profile > 0 && line.out.empty()) refuse("--profile: takes an --out folder");
-  if (line.fast_dev_run && !line.checkpoint.empty()) {
-    refuse("--checkpoint: takes a whole run, not --fast-dev-run");
+  if (app.count("--log-every") > 0 && line.log.empty()) {
+    refuse("--log-every: takes a --log folder");
+  }
+  for (const char* flag : {"--checkpoint", "--log"}) {
+    if (line.fast_dev_run && app.count(flag) > 0) {
+      refuse(std::string(flag) + ": takes a whole run, not --fast-dev-run");
+    }
   }
   line.precision = precisions().at(line.precision_name);
   if (line.precision == sconce::Precision::tf32 && !line.torch_device().is_cuda()) {

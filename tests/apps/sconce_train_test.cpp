@@ -207,6 +207,9 @@ TEST_CASE("sconce-train refuses flags of checkpoints without a folder for them")
   check_usage_error("--save-every 5", "--save-every", "takes a --checkpoint folder");
   check_usage_error("--checkpoint x --save-every -1", "--save-every", "takes a whole number");
   check_usage_error("--checkpoint x --fast-dev-run", "--checkpoint", "not --fast-dev-run");
+  check_usage_error("--log x --fast-dev-run", "--log", "not --fast-dev-run");
+  check_usage_error("--log-every 5", "--log-every", "takes a --log folder");
+  check_usage_error("--log x --log-every -1", "--log-every", "takes a whole number");
 }
 
 TEST_CASE("sconce-train reads numbers as decimal") {
@@ -237,10 +240,11 @@ TEST_CASE("sconce-train --help lists every flag with its default") {
   CHECK(ran.exit_code == 0);
   CHECK(ran.err.empty());
   for (const char* flag :
-       {"--data",          "--model",        "--epochs",   "--batch-size", "--optimizer",  "--lr",
-        "--scheduler",     "--precision",    "--clip",     "--accumulate", "--ema",        "--seed",
-        "--device",        "--fast-dev-run", "--out",      "--help",       "--image-size", "--grey",
-        "--test-fraction", "--augment",      "--skip-bad", "--workers",    "predict"}) {
+       {"--data",     "--model",      "--epochs",    "--batch-size",    "--optimizer",
+        "--lr",       "--scheduler",  "--precision", "--clip",          "--accumulate",
+        "--ema",      "--seed",       "--device",    "--fast-dev-run",  "--out",
+        "--help",     "--image-size", "--grey",      "--test-fraction", "--augment",
+        "--skip-bad", "--workers",    "--log",       "predict"}) {
     CHECK_THAT(ran.out, ContainsSubstring(flag));
   }
   // CLI11 writes "onecycle=cosine" or, from 2.4 on, "onecycle [cosine]".
@@ -522,6 +526,63 @@ TEST_CASE("a run goes on with and without --out, and draws the epochs before", "
   REQUIRE(rates != training.npos);
   const std::string markers = training.substr(rates, training.find("/>", rates) - rates);
   CHECK(std::count(markers.begin(), markers.end(), 'M') == 2);
+}
+
+TEST_CASE("--log writes a run's scalars, and a resumed run goes on with them") {
+  const TempDir folder;
+  const std::string checkpoint = " --checkpoint " + (folder.path() / "checkpoint").string();
+  const auto run = [&](const std::string& log, const std::string& flags) {
+    return run_train("--model linear --scheduler step --device cpu --log-every 10 --log " +
+                     (folder.path() / log).string() + flags);
+  };
+  // Without the two that a clock decides, and without the times.
+  const auto learnt = [&](const std::string& log) {
+    const std::string csv = contents(folder.path() / log / "scalars.csv");
+    const std::string lines =
+        std::regex_replace(csv, std::regex("[^\n]*,[^\n]*second[^\n]*\n"), "");
+    return std::regex_replace(lines, std::regex(",[^,\n]*\n"), "\n");
+  };
+  REQUIRE(run("whole", " --epochs 3").exit_code == 0);
+  REQUIRE(run("parts", " --epochs 3 --resume" + checkpoint).exit_code == 0);
+  const std::string whole = learnt("whole");
+  CHECK_THAT(whole, Catch::Matchers::StartsWith("step,epoch,tag,value\n10,1,loss_step,"));
+  CHECK_THAT(whole, ContainsSubstring("test_acc"));
+  CHECK(learnt("parts") == whole);
+  REQUIRE(run("parts", " --epochs 4 --resume" + checkpoint).exit_code == 0);
+  CHECK_THAT(learnt("parts"),
+             Catch::Matchers::StartsWith(whole) && ContainsSubstring(",4,test_acc,"));
+
+  const Ran again = run("whole", " --epochs 3");
+  CHECK(again.exit_code == 1);
+  CHECK(lines_of(again.err) == 1);
+  CHECK_THAT(again.err, ContainsSubstring("expected a folder without scalars"));
+  CHECK_THAT(again.out, !ContainsSubstring("epoch 1/3"));
+  CHECK(learnt("whole") == whole);
+}
+
+TEST_CASE("where the scalars find no room the run warns once and comes to its end") {
+  const TempDir folder;
+  const std::string log = (folder.path() / "log").string();
+  const std::string command =
+      std::string(train_program) + " --model linear --epochs 20 --device cpu --log ";
+  const Ran full =
+      sconce::test::run_program("(trap '' XFSZ; ulimit -f 8; exec " + command + log + ")");
+  INFO(full.err);
+  CHECK(full.exit_code == 0);
+  CHECK(lines_of(full.err) == 1);
+  CHECK_THAT(full.err, ContainsSubstring("Warning: sconce::ScalarLog: ") &&
+                           ContainsSubstring("cannot write it: File too large"));
+  CHECK_THAT(full.out, ContainsSubstring("epoch 20/20"));
+  for (const char* name : {"scalars.csv", "scalars.jsonl"}) {
+    const std::string text = contents(folder.path() / "log" / name);
+    CHECK(lines_of(text) > 7);
+    CHECK(text.ends_with('\n'));
+  }
+  const Ran none = sconce::test::run_program(command + "/proc/no/such");
+  INFO(none.err);
+  CHECK(none.exit_code == 0);
+  CHECK(lines_of(none.err) == 1);
+  CHECK_THAT(none.err, ContainsSubstring("/proc/no/such"));
 }
 
 TEST_CASE("a loss that is no number has no sign in the log and in metrics.csv") {

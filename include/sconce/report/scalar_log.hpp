@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+#include "sconce/training/trainer_callback.hpp"
+
+namespace sconce {
+
+/// How often a `ScalarLog` writes, and what it goes on with.
+struct ScalarLogOptions {
+  int64_t every_n_steps = 0;  ///< "loss_step" and "lr_step" after each so many; 0: none
+  bool resume = false;        ///< goes on with what the folder holds; else it must hold no scalars
+};
+
+/// Writes a fit's scalars into a folder's `ScalarFiles`, on rank 0. After each epoch: "loss", each
+/// metric, "lr" (of the further parameter groups "lr-1" and so on; that of the epoch's last step),
+/// "scale" where the scaler is enabled, "examples_per_second" and "seconds". "loss_step" is of the
+/// step's last batch on rank 0. The step is the number of calls of the optimizer since the run's
+/// begin, those that the scaler skips included. Values of steps stay on the device until the next
+/// flush, which reads them at once: after an epoch, at a save and at the fit's end.
+///
+/// A resumed fit goes on where its checkpoint was: what was written of later steps is dropped. So
+/// this stands before a ModelCheckpoint among the callbacks, lest a checkpoint is there before the
+/// scalars of its steps. Where the files cannot be written it warns once, and the fit goes on;
+/// values wait for the disk to have room. Python: `TensorBoardLogger` and `CSVLogger` of Lightning,
+/// with `LearningRateMonitor`.
+class ScalarLog : public TrainerCallback {
+ public:
+  /// @throw c10::Error if every_n_steps is below 0.
+  explicit ScalarLog(std::filesystem::path folder, ScalarLogOptions options = {});
+  ~ScalarLog() override;
+
+  /// @throw c10::Error as the constructor of `ScalarFiles`, before the first step.
+  void on_fit_begin(Fit& fit) override;
+  void on_fit_end(Fit& fit) override;
+  void on_before_step(Fit& fit) override;
+  void on_after_step(Fit& fit) override;
+  void on_epoch_end(Fit& fit) override;
+  void save(Fit& fit) override;
+
+ private:
+  class Writing;  // of one fit
+
+  std::filesystem::path folder_;
+  ScalarLogOptions options_;
+  std::unique_ptr<Writing> writing_;  // on rank 0, while a fit is under way
+};
+
+}  // namespace sconce

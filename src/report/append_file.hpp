@@ -1,0 +1,67 @@
+#pragma once
+
+#include <c10/util/Exception.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace sconce {
+
+/// A file that grows by whole pieces: of one that finds no room nothing stays.
+class AppendFile {
+ public:
+  /// `who` begins the errors. The file is opened, or made, by the first `append`.
+  AppendFile(std::filesystem::path path, std::string who)
+      : path_(std::move(path)), who_(std::move(who)) {}
+  ~AppendFile() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  AppendFile(const AppendFile&) = delete;
+  AppendFile& operator=(const AppendFile&) = delete;
+
+  /// Writes the piece by one call, if the system takes it all at once.
+  void append(std::string_view piece) {
+    open();
+    struct stat before = {};
+    if (::fstat(fd_, &before) != 0) fail("look at", errno);
+    while (!piece.empty()) {
+      const auto written = ::write(fd_, piece.data(), piece.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) {
+        const int error = errno;
+        // Only a file that was cut at its right place is written again.
+        if (::ftruncate(fd_, before.st_size) != 0) ::close(std::exchange(fd_, broken));
+        fail("write", error);
+      }
+      piece.remove_prefix(static_cast<size_t>(written));
+    }
+  }
+
+ private:
+  static constexpr int broken = -2;
+
+  void open() {
+    TORCH_CHECK(fd_ != broken, who_, ": ", path_.string(), ": an earlier write was cut off");
+    if (fd_ >= 0) return;
+    fd_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    if (fd_ < 0) fail("open", errno);
+  }
+
+  [[noreturn]] void fail(const char* doing, int error) const {
+    TORCH_CHECK(false, who_, ": ", path_.string(), ": cannot ", doing,
+                " it: ", std::strerror(error));
+  }
+
+  std::filesystem::path path_;
+  std::string who_;
+  int fd_ = -1;
+};
+
+}  // namespace sconce

@@ -1,0 +1,215 @@
+#include "sconce/report/scalar_files.hpp"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <exception>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "io/utf8.hpp"
+#include "io/whole_file.hpp"
+#include "report/append_file.hpp"
+
+namespace sconce {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string csv_header = "step,epoch,tag,value,wall_time\n";
+
+// The shortest text that reads as the same number. A nan may have a sign, which says nothing.
+std::string shortest_text(double value) {
+  if (std::isnan(value)) return "nan";
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+std::string csv_line(const Scalar& scalar) {
+  std::string tag = scalar.tag;
+  if (tag.find_first_of(",\"") != tag.npos) {
+    for (size_t i = 0; (i = tag.find('"', i)) != tag.npos; i += 2) tag.insert(i, 1, '"');
+    tag = '"' + tag + '"';
+  }
+  return std::to_string(scalar.step) + ',' + std::to_string(scalar.epoch) + ',' + tag + ',' +
+         shortest_text(scalar.value) + ',' + shortest_text(scalar.wall_time) + '\n';
+}
+
+std::string json_line(const Scalar& scalar) {
+  nlohmann::ordered_json line = {{"step", scalar.step},
+                                 {"epoch", scalar.epoch},
+                                 {"tag", scalar.tag},
+                                 {"value", scalar.value},
+                                 {"wall_time", scalar.wall_time}};
+  if (!std::isfinite(scalar.value)) line["value"] = shortest_text(scalar.value);
+  return line.dump() + '\n';
+}
+
+// The step and the epoch of a line; nothing if it is none of ours.
+using Place = std::optional<std::pair<int64_t, int64_t>>;
+
+Place csv_place(const std::string& line) {
+  int64_t step = 0;
+  int64_t epoch = 0;
+  const char* end = line.data() + line.size();
+  const auto first = std::from_chars(line.data(), end, step);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != ',') return {};
+  const auto second = std::from_chars(first.ptr + 1, end, epoch);
+  if (second.ec != std::errc() || second.ptr == end || *second.ptr != ',') return {};
+  return {{step, epoch}};
+}
+
+Place json_place(const std::string& line) {
+  const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("step") || !json.contains("epoch") ||
+      !json["step"].is_number_integer() || !json["epoch"].is_number_integer()) {
+    return {};
+  }
+  return {{json["step"].get<int64_t>(), json["epoch"].get<int64_t>()}};
+}
+
+// The name of a file of an earlier run; empty if there is none.
+std::string earlier_file(const fs::path& folder) {
+  std::error_code error;
+  fs::directory_iterator entry(folder, error), end;
+  for (; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name == "scalars.csv" || name == "scalars.jsonl" ||
+        name.starts_with("events.out.tfevents.")) {
+      return name;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+// One of the two files of lines.
+class ScalarFiles::Lines {
+ public:
+  static constexpr auto who = "sconce::ScalarFiles";
+
+  Lines(const fs::path& path, std::string header) : path_(path), file_(path, who), header_(header) {
+    pending_ = std::move(header);
+  }
+
+  // Takes over what the file has up to a step.
+  void resume(int64_t last_step, Place (*place_of)(const std::string&)) {
+    std::error_code error;
+    if (!fs::exists(path_, error)) return;
+    const std::string text = read();
+    if (header_.starts_with(text)) {  // cut off at its begin
+      kept_ = std::string();
+      return;
+    }
+    TORCH_CHECK(text.starts_with(header_), who, ": ", path_.string(),
+                ": expected a file that begins with ", header_.substr(0, header_.size() - 1),
+                ", got another");
+    pending_.clear();
+    std::string kept = header_;
+    int64_t number = header_.empty() ? 0 : 1;
+    for (size_t begin = header_.size(), end; (end = text.find('\n', begin)) != text.npos;
+         begin = end + 1) {
+      const std::string line = text.substr(begin, end - begin);
+      const Place place = place_of(line);
+      ++number;
+      TORCH_CHECK(place, who, ": ", path_.string(), ":", number,
+                  ": expected a line of a scalar, got another");
+      TORCH_CHECK(last_step > 0 || place->second <= 1, who, ": ", path_.string(),
+                  ": expected the scalars of a run that begins again, got those of one in its "
+                  "epoch ",
+                  place->second, ": name another folder, or remove it");
+      if (place->first <= last_step) kept += line + '\n';
+    }
+    if (kept != text) kept_ = std::move(kept);
+  }
+
+  void add(const std::string& line) { pending_ += line; }
+
+  void flush() {
+    if (kept_) {
+      io::WholeFile whole(path_, who);
+      whole.write(kept_->data(), kept_->size());
+      whole.finish();
+      kept_.reset();
+    }
+    if (pending_.empty()) return;
+    file_.append(pending_);
+    pending_.clear();
+  }
+
+ private:
+  std::string read() const {
+    std::error_code error;
+    std::ifstream in(path_, std::ios::binary);
+    TORCH_CHECK(in && fs::is_regular_file(path_, error), who, ": ", path_.string(),
+                ": expected a regular file that can be read, got something else");
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  fs::path path_;
+  AppendFile file_;
+  std::string header_;
+  std::optional<std::string> kept_ = {};  // what the file is to be before it grows
+  std::string pending_;
+};
+
+ScalarFiles::ScalarFiles(fs::path folder, const ScalarFilesOptions& options)
+    : folder_(std::move(folder)),
+      csv_(std::make_unique<Lines>(folder_ / "scalars.csv", csv_header)),
+      jsonl_(std::make_unique<Lines>(folder_ / "scalars.jsonl", "")),
+      events_(folder_, {.purge_step = options.resume_step ? std::optional(*options.resume_step + 1)
+                                                          : std::nullopt}) {
+  if (options.resume_step) {
+    csv_->resume(*options.resume_step, csv_place);
+    jsonl_->resume(*options.resume_step, json_place);
+    return;
+  }
+  const std::string earlier = earlier_file(folder_);
+  TORCH_CHECK(earlier.empty(), Lines::who, ": ", folder_.string(),
+              ": expected a folder without scalars for a new run, got one with ", earlier,
+              ": name another folder, or resume that run");
+}
+
+ScalarFiles::~ScalarFiles() {
+  try {
+    flush();
+  } catch (const std::exception&) {  // a destructor must not throw
+  }
+}
+
+void ScalarFiles::add(const Scalar& scalar) {
+  const auto is_control = [](unsigned char byte) { return byte < 32 || byte == 127; };
+  TORCH_CHECK(
+      io::is_utf8(scalar.tag) && std::none_of(scalar.tag.begin(), scalar.tag.end(), is_control),
+      Lines::who, "::add: expected a tag in UTF-8 without control characters, got another");
+  csv_->add(csv_line(scalar));
+  jsonl_->add(json_line(scalar));
+  events_.add_scalar(scalar.tag, scalar.value, scalar.step, {.walltime = scalar.wall_time});
+}
+
+void ScalarFiles::flush() {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  TORCH_CHECK(!error, Lines::who, ": ", folder_.string(),
+              ": cannot make the folder: ", error.message());
+  std::exception_ptr first;
+  const auto attempt = [&first](auto& file) {
+    try {
+      file.flush();
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  };
+  attempt(*csv_);
+  attempt(*jsonl_);
+  attempt(events_);
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace sconce

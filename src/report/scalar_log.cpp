@@ -1,0 +1,169 @@
+#include "sconce/report/scalar_log.hpp"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/stack.h>
+#include <c10/util/Exception.h>
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "report/best_effort.hpp"
+#include "sconce/report/scalar_files.hpp"
+
+namespace sconce {
+
+namespace {
+
+// Steps that are done; the last of an epoch may have fewer batches.
+int64_t scalar_step(const Fit& fit) {
+  const auto steps = [&](int64_t batches) {
+    return (batches + fit.accumulate - 1) / fit.accumulate;
+  };
+  return std::ssize(fit.epochs) * steps(fit.batches) + steps(fit.batch);
+}
+
+}  // namespace
+
+class ScalarLog::Writing {
+ public:
+  Writing(const std::filesystem::path& folder, std::optional<int64_t> resume_step)
+      : files_(folder, {.resume_step = resume_step}) {}
+
+  // A scheduler changes the rates after the step that they were for.
+  void note_lrs(const torch::optim::Optimizer& optimizer) {
+    lrs_.clear();
+    for (const auto& group : optimizer.param_groups()) lrs_.push_back(group.options().get_lr());
+  }
+
+  void add_step(const Fit& fit) {
+    begin(scalar_step(fit), std::ssize(fit.epochs) + 1);
+    add("loss_step", fit.loss);
+    add_lrs("_step");
+  }
+
+  void add_epoch(Fit& fit) {
+    const EpochMetrics& epoch = fit.epochs.back();
+    begin(scalar_step(fit), epoch.epoch);
+    add("loss", epoch.loss);
+    for (const auto& [name, value] : epoch.metrics) add(name, value);
+    add_lrs("");
+    if (fit.scaler.is_enabled()) {  // get_scale() would be a read of its own
+      add("scale", fit.scaler.scale(at::ones({}, at::TensorOptions().device(fit.device))));
+    }
+    add("examples_per_second", static_cast<double>(epoch.examples) / epoch.seconds);
+    add("seconds", epoch.seconds);
+  }
+
+  void flush() {
+    read_device();
+    for (const auto& scalar : std::exchange(scalars_, {})) {
+      attempt([&] { files_.add(scalar); });
+    }
+    files_.flush();
+  }
+
+  void attempt(const std::function<void()>& write) { effort_.run(write); }
+
+ private:
+  using seconds = std::chrono::duration<double>;
+  static constexpr size_t gathered = 1024;  // values on the device that become one tensor
+
+  void begin(int64_t step, int64_t epoch) {
+    step_ = step;
+    epoch_ = epoch;
+    wall_time_ = seconds(std::chrono::system_clock::now().time_since_epoch()).count();
+  }
+
+  void add(std::string tag, double value) {
+    scalars_.push_back({std::move(tag), value, step_, epoch_, wall_time_});
+  }
+
+  // A copy, since a loop may write its next loss over this one.
+  void add(std::string tag, const torch::Tensor& value) {
+    on_device_.push_back(value.detach().to(at::kDouble, /*non_blocking=*/false, /*copy=*/true));
+    from_device_.push_back(scalars_.size());
+    add(std::move(tag), 0.);
+    if (on_device_.size() == gathered) gather();
+  }
+
+  void add_lrs(const std::string& suffix) {
+    for (size_t i = 0; i < lrs_.size(); ++i) {
+      add((i == 0 ? "lr" : "lr-" + std::to_string(i)) + suffix, lrs_[i]);
+    }
+  }
+
+  // On the device, where each tensor takes half a KiB: nothing is read.
+  void gather() {
+    blocks_.push_back(at::stack(on_device_));
+    on_device_.clear();
+  }
+
+  void read_device() {
+    const auto rows = std::exchange(from_device_, {});
+    if (rows.empty()) return;
+    if (!on_device_.empty()) gather();
+    const torch::Tensor values = at::cat(std::exchange(blocks_, {})).cpu();
+    for (size_t i = 0; i < rows.size(); ++i) {
+      scalars_[rows[i]].value = values.const_data_ptr<double>()[i];
+    }
+  }
+
+  ScalarFiles files_;
+  BestEffort effort_{"sconce::ScalarLog"};
+  std::vector<double> lrs_ = {};
+  int64_t step_ = 0;
+  int64_t epoch_ = 0;
+  double wall_time_ = 0;
+  std::vector<Scalar> scalars_ = {};
+  std::vector<size_t> from_device_ = {};       // of `scalars_`: values that are not read yet
+  std::vector<torch::Tensor> on_device_ = {};  // those, after the ones in `blocks_`
+  std::vector<torch::Tensor> blocks_ = {};
+};
+
+ScalarLog::ScalarLog(std::filesystem::path folder, ScalarLogOptions options)
+    : folder_(std::move(folder)), options_(options) {
+  TORCH_CHECK(options_.every_n_steps >= 0,
+              "sconce::ScalarLog: expected every_n_steps of at least 0, got ",
+              options_.every_n_steps);
+}
+
+ScalarLog::~ScalarLog() = default;
+
+void ScalarLog::on_fit_begin(Fit& fit) {
+  if (fit.process_group.rank() > 0) return;
+  std::optional<int64_t> resume_step;
+  if (options_.resume) resume_step = scalar_step(fit);
+  writing_ = std::make_unique<Writing>(folder_, resume_step);
+  save(fit);
+}
+
+void ScalarLog::on_fit_end(Fit& fit) {
+  save(fit);
+  writing_.reset();
+}
+
+void ScalarLog::on_before_step(Fit& fit) {
+  if (writing_) writing_->attempt([&] { writing_->note_lrs(fit.optimizer); });
+}
+
+void ScalarLog::on_after_step(Fit& fit) {
+  const bool is_time = options_.every_n_steps > 0 && scalar_step(fit) % options_.every_n_steps == 0;
+  if (writing_ && is_time) writing_->attempt([&] { writing_->add_step(fit); });
+}
+
+void ScalarLog::on_epoch_end(Fit& fit) {
+  if (!writing_) return;
+  writing_->attempt([&] { writing_->add_epoch(fit); });
+  save(fit);
+}
+
+void ScalarLog::save(Fit&) {
+  if (writing_) writing_->attempt([&] { writing_->flush(); });
+}
+
+}  // namespace sconce

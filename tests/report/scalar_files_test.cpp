@@ -1,0 +1,166 @@
+#include "sconce/report/scalar_files.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "catch.hpp"
+#include "support/error_of.hpp"
+#include "support/event_file.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::ScalarFiles;
+using sconce::test::contents;
+using sconce::test::error_of;
+using sconce::test::names_in;
+using sconce::test::shown_scalars;
+using sconce::test::TempDir;
+
+namespace {
+
+// Step 1 of epoch 1 to step 4 of epoch 2, two steps an epoch.
+void write_run(const std::filesystem::path& folder, int64_t from = 1, int64_t to = 4,
+               std::optional<int64_t> resume_step = {}) {
+  ScalarFiles files(folder, {.resume_step = resume_step});
+  for (int64_t step = from; step <= to; ++step) {
+    files.add({.tag = "loss",
+               .value = 1. / static_cast<double>(step),
+               .step = step,
+               .epoch = (step + 1) / 2,
+               .wall_time = 0.5});
+  }
+  files.flush();
+}
+
+std::string error_of_resuming(const TempDir& folder, int64_t step) {
+  return error_of([&] { ScalarFiles(folder.path(), {.resume_step = step}); });
+}
+
+}  // namespace
+
+TEST_CASE("a scalar is a line in two files, and an event in the third") {
+  const TempDir folder;
+  const auto run = folder.path() / "new" / "run";
+  ScalarFiles files(run);
+  files.add({"loss", 1 / 3., 4, 2, 1763766138.25});
+  CHECK_FALSE(std::filesystem::exists(run));
+  files.flush();
+  files.add({"odd, \"tag\"", std::nan(""), 5, 2, 0.5});
+  files.add({"größe", -std::numeric_limits<double>::infinity(), 6, 3, 0.5});
+  files.flush();
+  CHECK(contents(run / "scalars.csv") ==
+        "step,epoch,tag,value,wall_time\n"
+        "4,2,loss,0.3333333333333333,1763766138.25\n"
+        "5,2,\"odd, \"\"tag\"\"\",nan,0.5\n"
+        "6,3,größe,-inf,0.5\n");
+  CHECK(
+      contents(run / "scalars.jsonl") ==
+      "{\"step\":4,\"epoch\":2,\"tag\":\"loss\",\"value\":0.3333333333333333,"
+      "\"wall_time\":1763766138.25}\n"
+      "{\"step\":5,\"epoch\":2,\"tag\":\"odd, \\\"tag\\\"\",\"value\":\"nan\",\"wall_time\":0.5}\n"
+      "{\"step\":6,\"epoch\":3,\"tag\":\"größe\",\"value\":\"-inf\",\"wall_time\":0.5}\n");
+  const auto shown = shown_scalars(run);
+  REQUIRE(shown.size() == 3);
+  CHECK(shown[0].tag == "loss");
+  CHECK(shown[0].value == 1 / 3.F);
+  CHECK(shown[0].step == 4);
+  CHECK(shown[0].wall_time == 1763766138.25);
+  CHECK_THROWS_WITH(files.add({.tag = "two\nlines"}), ContainsSubstring("ScalarFiles::add"));
+  CHECK_THROWS_WITH(files.add({.tag = "\xff"}), ContainsSubstring("ScalarFiles::add"));
+  CHECK(names_in(run).size() == 3);
+}
+
+TEST_CASE("a resumed run drops what is beyond its step, wherever its files were cut off") {
+  const TempDir whole;
+  write_run(whole.path(), 1, 4);
+  const auto csv = contents(whole.path() / "scalars.csv");
+  const auto jsonl = contents(whole.path() / "scalars.jsonl");
+  const auto lines_up_to_2 = [](const std::string& text, size_t header) {
+    size_t end = 0;
+    for (size_t i = 0; i < header + 2; ++i) end = text.find('\n', end) + 1;
+    return end;
+  };
+  for (size_t cut = lines_up_to_2(csv, 1); cut <= csv.size(); ++cut) {
+    const TempDir folder;
+    write_run(folder.path(), 1, 4);
+    folder.write("scalars.csv", csv.substr(0, cut));
+    folder.write("scalars.jsonl",
+                 jsonl.substr(0, std::min(lines_up_to_2(jsonl, 0) + cut, jsonl.size())));
+    write_run(folder.path(), 3, 4, /*resume_step=*/2);
+    CHECK(contents(folder.path() / "scalars.csv") == csv);
+    CHECK(contents(folder.path() / "scalars.jsonl") == jsonl);
+    const auto shown = shown_scalars(folder.path());
+    REQUIRE(shown.size() == 4);
+    for (int64_t i = 0; i < 4; ++i) CHECK(shown[i].step == i + 1);
+  }
+}
+
+TEST_CASE("a run that was killed before its first save begins again, wherever it was cut off") {
+  const TempDir whole;
+  write_run(whole.path(), 1, 2);
+  for (const char* name : {"scalars.csv", "scalars.jsonl"}) {
+    const auto bytes = contents(whole.path() / name);
+    for (size_t cut = 0; cut <= bytes.size(); ++cut) {
+      const TempDir folder;
+      folder.write(name, bytes.substr(0, cut));
+      write_run(folder.path(), 1, 2, /*resume_step=*/0);
+      CHECK(contents(folder.path() / name) == bytes);
+      CHECK(shown_scalars(folder.path()).size() == 2);
+    }
+  }
+}
+
+TEST_CASE("a new run does not write into the folder of another") {
+  const TempDir folder;
+  folder.write("notes.txt", "mine");
+  write_run(folder.path());
+  const auto before = contents(folder.path() / "scalars.csv");
+  for (const auto& name : names_in(folder.path())) {
+    if (name == "notes.txt") continue;
+    const TempDir other;
+    other.write(name, contents(folder.path() / name));
+    CHECK_THAT(error_of([&] { ScalarFiles{other.path()}; }),
+               ContainsSubstring("sconce::ScalarFiles: " + other.path().string()) &&
+                   ContainsSubstring("got one with " + name));
+  }
+  CHECK_THAT(error_of_resuming(folder, 0), ContainsSubstring("one in its epoch 2"));
+  CHECK(contents(folder.path() / "scalars.csv") == before);
+}
+
+TEST_CASE("files of others and damaged ones are named, and stay as they are") {
+  const auto refuses = [](const std::string& name, const std::string& bytes,
+                          const std::string& error) {
+    const TempDir folder;
+    const auto path = folder.write(name, bytes);
+    CHECK_THAT(
+        error_of_resuming(folder, 2),
+        ContainsSubstring("sconce::ScalarFiles: " + path.string()) && ContainsSubstring(error));
+    CHECK(contents(path) == bytes);
+  };
+  refuses("scalars.csv", "a,b\n1,2\n", "begins with step,epoch,tag,value,wall_time, got another");
+  const std::string header = "step,epoch,tag,value,wall_time\n";
+  refuses("scalars.csv", header + "1,1,loss,0.5,0.5\nx,1,loss,0.5,0.5\n", "scalars.csv:3: ");
+  refuses("scalars.csv", header + "1\n", "scalars.csv:2: ");
+  refuses("scalars.csv", header + "1,2\n", "scalars.csv:2: ");
+  refuses("scalars.jsonl", "{\"step\":1,\"epoch\":1}\nnonsense\n", "scalars.jsonl:2: ");
+  refuses("scalars.jsonl", "[1]\n", "scalars.jsonl:1: ");
+  refuses("scalars.jsonl", "{\"step\":\"x\",\"epoch\":1}\n", "scalars.jsonl:1: ");
+  const TempDir folder;
+  std::filesystem::create_directory(folder.path() / "scalars.csv");
+  CHECK_THAT(error_of_resuming(folder, 2), ContainsSubstring("expected a regular file"));
+}
+
+TEST_CASE("where one file cannot be written the others are, and it follows when it can") {
+  const TempDir folder;
+  ScalarFiles files(folder.path());
+  files.add({.tag = "loss", .value = 1, .step = 1, .epoch = 1});
+  std::filesystem::create_directory(folder.path() / "scalars.csv");
+  CHECK_THAT(error_of([&] { files.flush(); }), ContainsSubstring("scalars.csv: cannot open it"));
+  CHECK(shown_scalars(folder.path()).size() == 1);
+  std::filesystem::remove(folder.path() / "scalars.csv");
+  files.add({.tag = "loss", .value = 2, .step = 2, .epoch = 1});
+  files.flush();
+  CHECK(contents(folder.path() / "scalars.csv") ==
+        "step,epoch,tag,value,wall_time\n1,1,loss,1,0\n2,1,loss,2,0\n");
+  CHECK(shown_scalars(folder.path()).size() == 2);
+}

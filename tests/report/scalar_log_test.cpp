@@ -1,0 +1,301 @@
+#include "sconce/report/scalar_log.hpp"
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "catch.hpp"
+#include "sconce/optim/lr_scheduler.hpp"
+#include "sconce/optim/sgd.hpp"
+#include "sconce/training/lr_scheduling.hpp"
+#include "sconce/training/model_checkpoint.hpp"
+#include "support/error_of.hpp"
+#include "support/event_file.hpp"
+#include "support/host_reads.hpp"
+#include "support/points.hpp"
+#include "support/require_gpu.hpp"
+#include "support/stop_when.hpp"
+#include "support/warnings.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::ScalarLog;
+using sconce::ScalarLogOptions;
+using sconce::Trainer;
+using sconce::test::data;
+using sconce::test::net;
+using sconce::test::shown_scalars;
+using sconce::test::TempDir;
+
+namespace {
+
+struct ScalarRow {
+  int64_t step = 0;
+  int64_t epoch = 0;
+  std::string tag = {};
+  double value = 0;
+  bool operator==(const ScalarRow&) const = default;
+};
+
+std::ostream& operator<<(std::ostream& out, const ScalarRow& row) {
+  return out << row.step << ' ' << row.epoch << ' ' << row.tag << ' ' << row.value;
+}
+
+std::vector<ScalarRow> scalars_of(const std::filesystem::path& folder) {
+  std::ifstream file(folder / "scalars.jsonl");
+  std::vector<ScalarRow> rows;
+  for (std::string line; std::getline(file, line);) {
+    const auto json = nlohmann::json::parse(line);
+    rows.push_back({json["step"], json["epoch"], json["tag"], json["value"]});
+  }
+  return rows;
+}
+
+// Without those that a clock decides.
+std::vector<ScalarRow> learnt(const std::filesystem::path& folder) {
+  auto rows = scalars_of(folder);
+  std::erase_if(rows, [](const ScalarRow& row) {
+    return row.tag == "seconds" || row.tag == "examples_per_second";
+  });
+  return rows;
+}
+
+void check_same_in_all_files(const std::filesystem::path& folder) {
+  const auto rows = scalars_of(folder);
+  const auto shown = shown_scalars(folder);
+  REQUIRE(shown.size() == rows.size());
+  std::ifstream csv(folder / "scalars.csv");
+  std::string line;
+  std::getline(csv, line);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    REQUIRE(std::getline(csv, line));
+    CHECK_THAT(
+        line, Catch::Matchers::StartsWith(std::to_string(rows[i].step) + ',' +
+                                          std::to_string(rows[i].epoch) + ',' + rows[i].tag + ','));
+    CHECK(shown[i].step == rows[i].step);
+    CHECK(shown[i].tag == rows[i].tag);
+    CHECK(shown[i].value == static_cast<float>(rows[i].value));
+  }
+  CHECK_FALSE(std::getline(csv, line));
+}
+
+// A fit of three epochs, of six batches in four steps each, and what it came to.
+struct ScalarRun {
+  torch::nn::Sequential model = net();
+  sconce::optim::SGD optimizer{model->parameters(), torch::optim::SGDOptions(0.5).momentum(0.9)};
+
+  sconce::FitResult fit(const std::vector<sconce::TrainerCallback*>& callbacks,
+                        sconce::TrainerOptions options = {}) {
+    options.max_epochs = 3;
+    options.accumulate_grad_batches = 2;
+    auto with = data(/*n=*/112);
+    with.callbacks = callbacks;
+    return Trainer(options).fit(model, optimizer, with);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("each epoch's scalars are in all files, at the step that it ended with") {
+  const TempDir folder;
+  ScalarLog log(folder.path());
+  ScalarRun run;
+  const auto result = run.fit({&log});
+  const auto rows = scalars_of(folder.path());
+  const std::vector<std::string> tags = {"loss", "train_acc",           "test_loss", "test_acc",
+                                         "lr",   "examples_per_second", "seconds"};
+  REQUIRE(rows.size() == 3 * tags.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto& epoch = result.epochs[i / tags.size()];
+    const auto& tag = tags[i % tags.size()];
+    INFO(tag);
+    CHECK(rows[i].tag == tag);
+    CHECK(rows[i].epoch == epoch.epoch);
+    CHECK(rows[i].step == 4 * epoch.epoch);
+    if (epoch.contains(tag)) CHECK(rows[i].value == epoch.at(tag));
+    if (tag == "lr") CHECK(rows[i].value == 0.5);
+    if (tag == "seconds") CHECK(rows[i].value == epoch.seconds);
+    if (tag == "examples_per_second") CHECK(rows[i].value == 112 / epoch.seconds);
+  }
+  check_same_in_all_files(folder.path());
+}
+
+TEST_CASE("the loss of each n-th step is that of its last batch, and no step reads it") {
+  struct Losses : sconce::TrainerCallback {
+    void on_after_step(sconce::Fit& fit) override { losses.push_back(fit.loss.clone()); }
+    std::vector<torch::Tensor> losses;
+  };
+  const auto reads_of = [](const std::vector<sconce::TrainerCallback*>& callbacks) {
+    ScalarRun run;
+    const sconce::test::HostReads reads;
+    run.fit(callbacks);
+    return reads.count();
+  };
+  const TempDir folder;
+  ScalarLog log(folder.path(), {.every_n_steps = 3});
+  Losses losses;
+  CHECK(reads_of({&log, &losses}) == reads_of({}));
+  std::vector<ScalarRow> steps;
+  for (const auto& row : scalars_of(folder.path())) {
+    if (row.tag == "loss_step") steps.push_back(row);
+  }
+  REQUIRE(steps.size() == 4);
+  for (int64_t i = 0; i < 4; ++i) {
+    CHECK(steps[i].step == 3 * (i + 1));
+    CHECK(steps[i].epoch == (3 * (i + 1) + 3) / 4);
+    CHECK(steps[i].value == losses.losses[steps[i].step - 1].item<double>());
+  }
+  check_same_in_all_files(folder.path());
+}
+
+TEST_CASE("on a GPU each flush reads all values of its steps at once", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto reads_of = [](const std::vector<sconce::TrainerCallback*>& callbacks) {
+    ScalarRun run;
+    const sconce::test::HostReads reads;
+    run.fit(callbacks, {.precision = sconce::Precision::fp16, .device = sconce::gpu()});
+    return reads.count();
+  };
+  const TempDir folder;
+  ScalarLog log(folder.path(), {.every_n_steps = 1});
+  CHECK(reads_of({&log}) == reads_of({}) + 3);  // epochs
+  check_same_in_all_files(folder.path());
+}
+
+TEST_CASE("more values than are gathered at once keep their order") {
+  const TempDir folder;
+  ScalarLog log(folder.path(), {.every_n_steps = 1});
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.);
+  auto with = data(/*n=*/2100, /*batch_size=*/1);
+  with.callbacks = {&log};
+  Trainer().fit(model, optimizer, with);
+  int64_t steps = 0;
+  double sum = 0;
+  for (const auto& row : scalars_of(folder.path())) {
+    if (row.tag == "loss_step") CHECK(row.step == ++steps);
+    if (row.tag == "loss_step") sum += row.value;
+    if (row.tag == "loss") CHECK(row.value == Catch::Approx(sum / 2100).epsilon(1e-6));
+  }
+  CHECK(steps == 2100);
+}
+
+TEST_CASE("the learning rates are those that the step was made with, of each parameter group") {
+  for (const bool log_first : {true, false}) {
+    const TempDir folder;
+    auto model = net();
+    using Group = torch::optim::OptimizerParamGroup;
+    sconce::optim::SGD optimizer(
+        std::vector<Group>{
+            Group(model[0]->parameters()),
+            Group(model[3]->parameters(), std::make_unique<torch::optim::SGDOptions>(0.25))},
+        torch::optim::SGDOptions(0.5));
+    sconce::optim::lr_scheduler::StepLR scheduler(optimizer, /*step_size=*/2, 0.5);
+    sconce::LRScheduling scheduling(scheduler, sconce::SchedulerInterval::step);
+    ScalarLog log(folder.path(), {.every_n_steps = 1});
+    auto with = data();
+    with.callbacks = {&log, &scheduling};
+    if (!log_first) std::swap(with.callbacks[0], with.callbacks[1]);
+    Trainer().fit(model, optimizer, with);
+    std::map<std::string, std::vector<double>> lrs;
+    for (const auto& row : scalars_of(folder.path())) lrs[row.tag].push_back(row.value);
+    CHECK(lrs["lr_step"] == std::vector<double>{0.5, 0.5, 0.25, 0.25, 0.125, 0.125});
+    CHECK(lrs["lr-1_step"] == std::vector<double>{0.25, 0.25, 0.125, 0.125, 0.0625, 0.0625});
+    CHECK(lrs["lr"] == std::vector<double>{0.125});
+    CHECK(lrs["lr-1"] == std::vector<double>{0.0625});
+  }
+}
+
+TEST_CASE("the scale of an enabled scaler is logged, also in a loop of one's own") {
+  const TempDir folder;
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  sconce::amp::GradScaler scaler({.device = torch::kCPU, .init_scale = 1024});
+  const sconce::distributed::ProcessGroup group;
+  sconce::Fit fit = {.model = *model,
+                     .optimizer = optimizer,
+                     .scaler = scaler,
+                     .device = torch::kCPU,
+                     .process_group = group,
+                     .max_epochs = 1,
+                     .batches = 1,
+                     .accumulate = 1,
+                     .progress = {}};
+  ScalarLog log(folder.path());
+  log.on_fit_begin(fit);
+  fit.epochs.push_back({.epoch = 1, .loss = 2, .examples = 8, .seconds = 0.5});
+  const sconce::test::HostReads reads;
+  log.on_epoch_end(fit);
+  CHECK(reads.count() == 0);
+  const std::vector<ScalarRow> rows = {{1, 1, "loss", 2},
+                                       {1, 1, "scale", 1024},
+                                       {1, 1, "examples_per_second", 16},
+                                       {1, 1, "seconds", 0.5}};
+  CHECK(scalars_of(folder.path()) == rows);
+  log.on_fit_end(fit);
+}
+
+TEST_CASE("a fit that is stopped or fails anywhere, and is resumed, logs each step once") {
+  const TempDir whole;
+  ScalarLog whole_log(whole.path(), {.every_n_steps = 1});
+  ScalarRun().fit({&whole_log});
+  const auto expected = learnt(whole.path());
+  REQUIRE(expected.size() == 12 * 2 + 3 * 5);
+  for (const int64_t save_every : {0, 3}) {
+    for (const bool fails : {true, false}) {
+      for (int every = 5; every <= 7; ++every) {
+        const TempDir folder;
+        const auto run = folder.path() / "run";
+        for (int tries = 0;; ++tries) {
+          REQUIRE(tries < 20);
+          sconce::Checkpoint checkpoint(folder.path() / "checkpoints", {.resume = true});
+          sconce::ModelCheckpoint saving(checkpoint);
+          ScalarLog log(run, {.every_n_steps = 1, .resume = true});
+          int steps = 0;
+          sconce::test::StopWhen stopping([&] {
+            if (++steps == every && fails) throw std::runtime_error("killed");
+            return steps == every;
+          });
+          ScalarRun part;
+          try {
+            if (!part.fit({&log, &saving, &stopping}, {.save_every = save_every}).stopped) break;
+          } catch (const std::runtime_error&) {
+          }
+        }
+        INFO("save_every " << save_every << ", fails " << fails << ", every " << every);
+        CHECK(learnt(run) == expected);
+        check_same_in_all_files(run);
+      }
+    }
+  }
+}
+
+TEST_CASE("a fit that is not resumed leaves another's files alone, and does not begin") {
+  const TempDir folder;
+  ScalarLog log(folder.path());
+  ScalarRun().fit({&log});
+  const auto before = sconce::test::contents(folder.path() / "scalars.csv");
+  ScalarRun second;
+  const auto parameters = second.model->parameters()[0].clone();
+  CHECK_THROWS_WITH(second.fit({&log}), ContainsSubstring("expected a folder without scalars"));
+  CHECK(torch::equal(second.model->parameters()[0], parameters));
+  ScalarLog resuming(folder.path(), {.resume = true});
+  CHECK_THROWS_WITH(second.fit({&resuming}), ContainsSubstring("that begins again"));
+  CHECK(sconce::test::contents(folder.path() / "scalars.csv") == before);
+  CHECK_THROWS_WITH(ScalarLog(folder.path(), {.every_n_steps = -1}),
+                    ContainsSubstring("sconce::ScalarLog: expected every_n_steps of at least 0"));
+}
+
+TEST_CASE("where the log cannot be written the fit warns once, and comes to the same") {
+  ScalarRun plain;
+  const auto expected = plain.fit({});
+  const sconce::test::Warnings warnings;
+  ScalarLog log("/proc/no/such", {.every_n_steps = 1});
+  ScalarRun run;
+  const auto result = run.fit({&log});
+  REQUIRE(warnings.messages().size() == 1);
+  CHECK_THAT(warnings.messages()[0],
+             ContainsSubstring("sconce::ScalarLog: ") && ContainsSubstring("/proc/no/such"));
+  REQUIRE(result.epochs.size() == 3);
+  CHECK(result.epochs[2].loss == expected.epochs[2].loss);
+}
