@@ -80,4 +80,10 @@ int main() {
   for (const auto& epoch : result.epochs) {
     std::printf("epoch %d: loss %.4f\n", epoch.epoch, epoch.loss);
   }
+  // note: the book's board is sconce's TrainingCurve, which fit takes as a callback and which
+  // draws an SVG after each epoch. Its chart is this one; board.save("board.svg") writes it.
+  const auto board = sconce::training_chart({.epochs = result.epochs});
+  const auto& line = board.panels[0].series[0];
+  std::printf("board: %s loss of %zu points, %.4f to %.4f\n", line.name.c_str(),
+              line.x.size(), line.y.front(), line.y.back());
 }

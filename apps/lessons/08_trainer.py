@@ -57,3 +57,5 @@ sgd = torch.optim.SGD(net.parameters(), lr=0.5)
 result = own.fit(net, sgd, list(zip(X.split(32), y.split(32))))
 for epoch, loss in enumerate(result, 1):
     print(f"epoch {epoch}: loss {loss:.4f}")
+board = {"label": "train loss", "x": [*range(1, 6)], "y": result}
+print(f"board: {board['label']} of {len(board['x'])} points, {result[0]:.4f} to {result[-1]:.4f}")

@@ -160,8 +160,8 @@ std::string draw_runs(const std::vector<Run>& runs, size_t series) {
 
 // A legend says nothing where the axis already does.
 bool has_legend(const ChartPanel& panel) {
-  return panel.series.size() > 1 ||
-         (panel.series.size() == 1 && panel.series[0].name != panel.y_label);
+  return panel.series.size() > 1 || (panel.series.size() == 1 && !panel.series[0].name.empty() &&
+                                     panel.series[0].name != panel.y_label);
 }
 
 // Draws the legend from `top` on, and moves it below.

@@ -48,6 +48,18 @@ std::vector<std::string> losses_of(const fs::path& csv) {
   return losses;
 }
 
+// The sum of the numbers in the cells of a confusion matrix.
+int examples_in(const fs::path& chart) {
+  const std::string svg = contents(chart);
+  const std::regex cell(
+      "<text x=[0-9.\"]+ y=[0-9.\"]+ text-anchor=\"middle\"(?: class=\"\\w+\")?>(\\d+)</text>");
+  int sum = 0;
+  for (std::sregex_iterator it(svg.begin(), svg.end(), cell), end; it != end; ++it) {
+    sum += std::stoi((*it)[1]);
+  }
+  return sum;
+}
+
 // Of a run that came to no end there are the charts of its epochs, one of them maybe as a part.
 void check_charts_alone(const fs::path& folder) {
   for (const auto& name : names_in(folder)) {
@@ -483,6 +495,7 @@ TEST_CASE("a run with --out draws its training and its confusion matrix") {
   const std::string confusion = contents(folder.path() / "confusion.svg");
   CHECK(sconce::test::xml_problem(confusion) == "");
   CHECK_THAT(confusion, ContainsSubstring(">Confusion matrix, epoch 2<"));
+  CHECK(examples_in(folder.path() / "confusion.svg") == 360);
 }
 
 TEST_CASE("charts that cannot be written cost a run nothing but them") {
@@ -657,6 +670,7 @@ TEST_CASE("two processes train as one with batches twice as large, and only the 
   CHECK(ranks[1]->out() == "");
   CHECK(names_in(out) == std::vector<std::string>{"confusion.svg", "metrics.csv",
                                                   "model.safetensors", "training.svg"});
+  CHECK(examples_in(fs::path(out) / "confusion.svg") == 360);  // of both
   const std::string one = (folder.path() / "one").string();
   REQUIRE(run_train("--model mlp --epochs 3 --device cpu " + more + " --out " + one).exit_code ==
           0);
