@@ -47,8 +47,8 @@ struct CommandLine {
   std::filesystem::path checkpoint = {};  ///< folder; empty: no checkpoints
   int64_t save_every = 0;                 ///< steps between saves within an epoch; 0: none
   bool resume = false;
-  std::filesystem::path log = {};           ///< folder of the scalars; empty: no files
-  int64_t log_every = 0;                    ///< steps between logged losses; 0: epochs alone
+  std::filesystem::path scalars = {};       ///< folder of the scalars; empty: no files
+  int64_t scalars_every = 0;                ///< steps between logged losses; 0: epochs alone
   std::filesystem::path out = {};           ///< folder of the results; empty: no files
   std::optional<PredictLine> predict = {};  ///< if there, nothing is trained
   std::string help = {};                    ///< not empty: print it and leave
