@@ -218,12 +218,12 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
       ->type_name("N");
   app.add_flag("--resume", line.resume,
                "go on with what the --checkpoint folder holds; begin where it holds nothing");
-  app.add_option("--log", line.log,
+  app.add_option("--scalars", line.scalars,
                  "folder for TensorBoard's event files, scalars.csv and scalars.jsonl")
       ->type_name("DIR")
       ->default_str("");
-  app.add_option("--log-every", line.log_every,
-                 "steps between losses of single steps in the --log folder; 0: epochs alone")
+  app.add_option("--scalars-every", line.scalars_every,
+                 "steps between losses of single steps in the --scalars folder; 0: epochs alone")
       ->transform(whole_number(0, int_max))
       ->type_name("N");
   app.add_option("--out", line.out,
@@ -271,10 +271,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     }
   }
   if (line.profile > 0 && line.out.empty()) refuse("--profile: takes an --out folder");
-  if (app.count("--log-every") > 0 && line.log.empty()) {
-    refuse("--log-every: takes a --log folder");
+  if (app.count("--scalars-every") > 0 && line.scalars.empty()) {
+    refuse("--scalars-every: takes a --scalars folder");
   }
-  for (const char* flag : {"--checkpoint", "--log"}) {
+  for (const char* flag : {"--checkpoint", "--scalars"}) {
     if (line.fast_dev_run && app.count(flag) > 0) {
       refuse(std::string(flag) + ": takes a whole run, not --fast-dev-run");
     }

@@ -49,8 +49,8 @@ struct CommandLine {
   bool resume = false;
   int64_t profile = 0;                      ///< steps to record in a trace; 0: none
   bool memory = false;                      ///< prints the peaks of memory
-  std::filesystem::path log = {};           ///< folder of the scalars; empty: no files
-  int64_t log_every = 0;                    ///< steps between logged losses; 0: epochs alone
+  std::filesystem::path scalars = {};       ///< folder of the scalars; empty: no files
+  int64_t scalars_every = 0;                ///< steps between logged losses; 0: epochs alone
   std::filesystem::path out = {};           ///< folder of the results; empty: no files
   std::optional<PredictLine> predict = {};  ///< if there, nothing is trained
   std::string help = {};                    ///< not empty: print it and leave

@@ -201,10 +201,10 @@ bool train_classifier(const train::CommandLine& line) {
   std::optional<sconce::WeightAveraging> averaging;
   if (ema) fit_data.callbacks.push_back(&averaging.emplace(*ema));
   std::optional<sconce::ScalarLog> log;
-  if (!line.log.empty()) {  // before the checkpoint, which is not to be ahead of it
+  if (!line.scalars.empty()) {  // before the checkpoint, which is not to be ahead of it
     fit_data.callbacks.push_back(&log.emplace(
-        line.log,
-        sconce::ScalarLogOptions{.every_n_steps = line.log_every, .resume = line.resume}));
+        line.scalars,
+        sconce::ScalarLogOptions{.every_n_steps = line.scalars_every, .resume = line.resume}));
   }
   std::optional<sconce::ModelCheckpoint> saving;
   std::optional<SavedRun> saved_run;

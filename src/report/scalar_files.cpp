@@ -7,6 +7,7 @@
 #include <cmath>
 #include <exception>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -30,7 +31,7 @@ std::string shortest_text(double value) {
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
-std::string csv_line(const Scalar& scalar) {
+std::string csv_line(const ScalarEvent& scalar) {
   std::string tag = scalar.tag;
   if (tag.find_first_of(",\"") != tag.npos) {
     for (size_t i = 0; (i = tag.find('"', i)) != tag.npos; i += 2) tag.insert(i, 1, '"');
@@ -40,7 +41,7 @@ std::string csv_line(const Scalar& scalar) {
          shortest_text(scalar.value) + ',' + shortest_text(scalar.wall_time) + '\n';
 }
 
-std::string json_line(const Scalar& scalar) {
+std::string json_line(const ScalarEvent& scalar) {
   nlohmann::ordered_json line = {{"step", scalar.step},
                                  {"epoch", scalar.epoch},
                                  {"tag", scalar.tag},
@@ -91,6 +92,8 @@ std::string earlier_file(const fs::path& folder) {
 
 // One of the two files of lines.
 class ScalarFiles::Lines {
+  using PlaceOf = std::function<Place(const std::string&)>;
+
  public:
   static constexpr auto who = "sconce::ScalarFiles";
 
@@ -99,7 +102,7 @@ class ScalarFiles::Lines {
   }
 
   // Takes over what the file has up to a step.
-  void resume(int64_t last_step, Place (*place_of)(const std::string&)) {
+  void resume(int64_t last_step, const PlaceOf& place_of) {
     std::error_code error;
     if (!fs::exists(path_, error)) return;
     const std::string text = read();
@@ -111,21 +114,7 @@ class ScalarFiles::Lines {
                 ": expected a file that begins with ", header_.substr(0, header_.size() - 1),
                 ", got another");
     pending_.clear();
-    std::string kept = header_;
-    int64_t number = header_.empty() ? 0 : 1;
-    for (size_t begin = header_.size(), end; (end = text.find('\n', begin)) != text.npos;
-         begin = end + 1) {
-      const std::string line = text.substr(begin, end - begin);
-      const Place place = place_of(line);
-      ++number;
-      TORCH_CHECK(place, who, ": ", path_.string(), ":", number,
-                  ": expected a line of a scalar, got another");
-      TORCH_CHECK(last_step > 0 || place->second <= 1, who, ": ", path_.string(),
-                  ": expected the scalars of a run that begins again, got those of one in its "
-                  "epoch ",
-                  place->second, ": name another folder, or remove it");
-      if (place->first <= last_step) kept += line + '\n';
-    }
+    std::string kept = kept_lines(text, last_step, place_of);
     if (kept != text) kept_ = std::move(kept);
   }
 
@@ -150,6 +139,27 @@ class ScalarFiles::Lines {
     TORCH_CHECK(in && fs::is_regular_file(path_, error), who, ": ", path_.string(),
                 ": expected a regular file that can be read, got something else");
     return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  // A cut last line is not among them.
+  std::string kept_lines(const std::string& text, int64_t last_step,
+                         const PlaceOf& place_of) const {
+    std::string kept = header_;
+    int64_t number = header_.empty() ? 0 : 1;
+    size_t begin = header_.size();
+    for (size_t end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
+      const std::string line = text.substr(begin, end - begin);
+      const Place place = place_of(line);
+      ++number;
+      TORCH_CHECK(place, who, ": ", path_.string(), ":", number,
+                  ": expected a line of a scalar, got another");
+      const auto [step, epoch] = *place;
+      TORCH_CHECK(last_step > 0 || epoch <= 1, who, ": ", path_.string(),
+                  ": expected scalars of epoch 1 at most, as the run begins again, got those of ",
+                  "epoch ", epoch, ": name another folder, or remove it");
+      if (step <= last_step) kept += line + '\n';
+    }
+    return kept;
   }
 
   fs::path path_;
@@ -183,7 +193,7 @@ ScalarFiles::~ScalarFiles() {
   }
 }
 
-void ScalarFiles::add(const Scalar& scalar) {
+void ScalarFiles::add(const ScalarEvent& scalar) {
   const auto is_control = [](unsigned char byte) { return byte < 32 || byte == 127; };
   TORCH_CHECK(
       io::is_utf8(scalar.tag) && std::none_of(scalar.tag.begin(), scalar.tag.end(), is_control),

@@ -119,7 +119,7 @@ class ScalarLog::Writing {
   int64_t step_ = 0;
   int64_t epoch_ = 0;
   double wall_time_ = 0;
-  std::vector<Scalar> scalars_ = {};
+  std::vector<ScalarEvent> scalars_ = {};
   std::vector<size_t> from_device_ = {};       // of `scalars_`: values that are not read yet
   std::vector<torch::Tensor> on_device_ = {};  // those, after the ones in `blocks_`
   std::vector<torch::Tensor> blocks_ = {};

@@ -68,6 +68,14 @@ void check_charts_alone(const fs::path& folder) {
   }
 }
 
+// The lines of scalars.csv without the two scalars that a clock decides, and without the times.
+std::string learnt_in(const fs::path& scalars) {
+  const std::string csv = contents(scalars / "scalars.csv");
+  const std::string lines =
+      std::regex_replace(csv, std::regex("[^\\n]*,[^\\n]*second[^\\n]*\\n"), "");
+  return std::regex_replace(lines, std::regex(",[^,\\n]*\\n"), "\n");
+}
+
 // The test accuracy that the program printed last.
 double test_acc_of(const Ran& ran) {
   const auto at = ran.out.rfind("test acc ");
@@ -219,9 +227,9 @@ TEST_CASE("sconce-train refuses flags of checkpoints without a folder for them")
   check_usage_error("--save-every 5", "--save-every", "takes a --checkpoint folder");
   check_usage_error("--checkpoint x --save-every -1", "--save-every", "takes a whole number");
   check_usage_error("--checkpoint x --fast-dev-run", "--checkpoint", "not --fast-dev-run");
-  check_usage_error("--log x --fast-dev-run", "--log", "not --fast-dev-run");
-  check_usage_error("--log-every 5", "--log-every", "takes a --log folder");
-  check_usage_error("--log x --log-every -1", "--log-every", "takes a whole number");
+  check_usage_error("--scalars x --fast-dev-run", "--scalars", "not --fast-dev-run");
+  check_usage_error("--scalars-every 5", "--scalars-every", "takes a --scalars folder");
+  check_usage_error("--scalars x --scalars-every -1", "--scalars-every", "takes a whole number");
 }
 
 TEST_CASE("sconce-train reads numbers as decimal") {
@@ -256,7 +264,7 @@ TEST_CASE("sconce-train --help lists every flag with its default") {
         "--lr",       "--scheduler",  "--precision", "--clip",          "--accumulate",
         "--ema",      "--seed",       "--device",    "--fast-dev-run",  "--out",
         "--help",     "--image-size", "--grey",      "--test-fraction", "--augment",
-        "--skip-bad", "--workers",    "--log",       "predict"}) {
+        "--skip-bad", "--workers",    "--scalars",   "predict"}) {
     CHECK_THAT(ran.out, ContainsSubstring(flag));
   }
   // CLI11 writes "onecycle=cosine" or, from 2.4 on, "onecycle [cosine]".
@@ -541,20 +549,14 @@ TEST_CASE("a run goes on with and without --out, and draws the epochs before", "
   CHECK(std::count(markers.begin(), markers.end(), 'M') == 2);
 }
 
-TEST_CASE("--log writes a run's scalars, and a resumed run goes on with them") {
+TEST_CASE("--scalars writes a run's scalars, and a resumed run goes on with them") {
   const TempDir folder;
   const std::string checkpoint = " --checkpoint " + (folder.path() / "checkpoint").string();
   const auto run = [&](const std::string& log, const std::string& flags) {
-    return run_train("--model linear --scheduler step --device cpu --log-every 10 --log " +
+    return run_train("--model linear --scheduler step --device cpu --scalars-every 10 --scalars " +
                      (folder.path() / log).string() + flags);
   };
-  // Without the two that a clock decides, and without the times.
-  const auto learnt = [&](const std::string& log) {
-    const std::string csv = contents(folder.path() / log / "scalars.csv");
-    const std::string lines =
-        std::regex_replace(csv, std::regex("[^\n]*,[^\n]*second[^\n]*\n"), "");
-    return std::regex_replace(lines, std::regex(",[^,\n]*\n"), "\n");
-  };
+  const auto learnt = [&](const std::string& name) { return learnt_in(folder.path() / name); };
   REQUIRE(run("whole", " --epochs 3").exit_code == 0);
   REQUIRE(run("parts", " --epochs 3 --resume" + checkpoint).exit_code == 0);
   const std::string whole = learnt("whole");
@@ -577,7 +579,7 @@ TEST_CASE("where the scalars find no room the run warns once and comes to its en
   const TempDir folder;
   const std::string log = (folder.path() / "log").string();
   const std::string command =
-      std::string(train_program) + " --model linear --epochs 20 --device cpu --log ";
+      std::string(train_program) + " --model linear --epochs 20 --device cpu --scalars ";
   const Ran full =
       sconce::test::run_program("(trap '' XFSZ; ulimit -f 8; exec " + command + log + ")");
   INFO(full.err);
@@ -809,6 +811,10 @@ TEST_CASE("under torchrun with restarts a killed rank leaves the result as it is
                                  "--save-every",
                                  "3",
                                  "--resume",
+                                 "--scalars",
+                                 run + "-scalars",
+                                 "--scalars-every",
+                                 "2",
                                  "--out",
                                  run + "-out"},
         sconce::test::Variables{});
@@ -831,6 +837,8 @@ TEST_CASE("under torchrun with restarts a killed rank leaves the result as it is
         contents(whole.string() + "-out/model.safetensors"));
   CHECK(losses_of(killed.string() + "-out/metrics.csv") ==
         losses_of(whole.string() + "-out/metrics.csv"));
+  CHECK_THAT(learnt_in(whole.string() + "-scalars"), ContainsSubstring(",6,test_acc,"));
+  CHECK(learnt_in(killed.string() + "-scalars") == learnt_in(whole.string() + "-scalars"));
 }
 
 TEST_CASE("sconce-train runs under mpirun", "[distributed]") {

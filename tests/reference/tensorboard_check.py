@@ -19,12 +19,12 @@ import time
 import numpy as np
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-FLAGS = "--model mlp --epochs 6 --device cpu --batch-size 4 --log-every 7".split()
+FLAGS = "--model mlp --epochs 6 --device cpu --batch-size 4 --scalars-every 7".split()
 
 
 def command(folder, program):
     saves = ["--checkpoint", folder / "checkpoint", "--save-every", "50", "--resume"]
-    return [program, *FLAGS, "--log", folder / "log", *saves]
+    return [program, *FLAGS, "--scalars", folder / "log", *saves]
 
 
 def read_lines(log):

@@ -123,7 +123,8 @@ TEST_CASE("a new run does not write into the folder of another") {
                ContainsSubstring("sconce::ScalarFiles: " + other.path().string()) &&
                    ContainsSubstring("got one with " + name));
   }
-  CHECK_THAT(error_of_resuming(folder, 0), ContainsSubstring("one in its epoch 2"));
+  CHECK_THAT(error_of_resuming(folder, 0),
+             ContainsSubstring("as the run begins again, got those of epoch 2"));
   CHECK(contents(folder.path() / "scalars.csv") == before);
 }
 

@@ -280,7 +280,7 @@ TEST_CASE("a fit that is not resumed leaves another's files alone, and does not 
   CHECK_THROWS_WITH(second.fit({&log}), ContainsSubstring("expected a folder without scalars"));
   CHECK(torch::equal(second.model->parameters()[0], parameters));
   ScalarLog resuming(folder.path(), {.resume = true});
-  CHECK_THROWS_WITH(second.fit({&resuming}), ContainsSubstring("that begins again"));
+  CHECK_THROWS_WITH(second.fit({&resuming}), ContainsSubstring("as the run begins again"));
   CHECK(sconce::test::contents(folder.path() / "scalars.csv") == before);
   CHECK_THROWS_WITH(ScalarLog(folder.path(), {.every_n_steps = -1}),
                     ContainsSubstring("sconce::ScalarLog: expected every_n_steps of at least 0"));

@@ -10,8 +10,8 @@
 
 namespace sconce {
 
-/// One value of a run at one of its steps.
-struct Scalar {
+/// One value of a run at one of its steps. Python: `ScalarEvent` of TensorBoard.
+struct ScalarEvent {
   std::string tag = {};  ///< its name, such as "loss"
   double value = 0;
   int64_t step = 0;      ///< of the optimizer, counted from 1 over all epochs
@@ -46,7 +46,7 @@ class ScalarFiles {
 
   /// Keeps a scalar for the next flush.
   /// @throw c10::Error if the tag is not UTF-8, or has control characters.
-  void add(const Scalar& scalar);
+  void add(const ScalarEvent& scalar);
 
   /// Writes all scalars since the last flush, in one piece for each file; the first makes the
   /// folder and the files.
