@@ -82,7 +82,7 @@ bool may_include(const std::string& from, const std::string& to) {
       {"optim", {"state"}},
       {"report",
        {"amp", "cuda", "data", "distributed", "io", "metrics", "nn", "optim", "state", "trainer",
-        "training"}},
+        "training", "version"}},
       {"trainer", {"amp", "data", "distributed", "metrics", "state"}},
       {"training", {"amp", "cuda", "data", "distributed", "io", "metrics", "nn", "optim", "state"}},
       {"fwd", {}},

@@ -2,34 +2,32 @@
 // Covers: T0.smi T1.smi T2.1
 #include <sconce/sconce.hpp>
 
-#include <cstdio>
 #include <iostream>
+#include <optional>
 #include <string>
-#include <vector>
 
-// Returns the lines that the command prints, or none if it fails.
-std::vector<std::string> run(const std::string& command) {
-  std::vector<std::string> lines;
-  FILE* pipe = popen((command + " 2>/dev/null").c_str(), "r");
-  char line[512];
-  while (pipe != nullptr && std::fgets(line, sizeof line, pipe) != nullptr)
-    lines.emplace_back(line);
-  return pipe != nullptr && pclose(pipe) == 0 ? lines : std::vector<std::string>{};
+std::string mebibytes(std::optional<int64_t> bytes) {
+  return bytes ? std::to_string(*bytes / (1 << 20)) + " MiB" : "[N/A]";
 }
 
 int main() {
   // T0.smi, T1.smi, T2.1
-  // note: the tutorials print nvidia-smi's whole table. Its "CUDA Version" is the newest that the
-  // driver could serve, not the one in use, so the lesson asks for single columns.
-  const std::string query = "nvidia-smi --format=csv,noheader --query-gpu=";
-  const auto gpus = run(query + "index,name,driver_version,memory.total");
-  for (const auto& line : gpus) std::cout << "GPU " << line;
-  for (const auto& line : run(query + "index,memory.used,utilization.gpu")) {
-    std::cout << "~ GPU " << line;
+  // note: the tutorials print nvidia-smi's table. The facts come from the same library of the
+  // driver, NVML, without starting a program; std::cout << environment() prints them all.
+  const auto driver = sconce::environment().driver;
+  const auto& gpus = driver.gpus;
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    std::cout << "GPU " << i << ", " << gpus[i].name << ", " << driver.version << ", "
+              << mebibytes(gpus[i].memory_total) << '\n';
+  }
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    const auto busy = gpus[i].utilization;
+    std::cout << "~ GPU " << i << ", " << mebibytes(gpus[i].memory_used) << ", "
+              << (busy ? std::to_string(*busy) + " %" : "[N/A]") << '\n';
   }
   if (gpus.empty()) std::cout << "nvidia-smi shows no GPU on this machine\n";
 
-  // note: the tool's number i is cuda:i only with CUDA_DEVICE_ORDER=PCI_BUS_ID, and it shows GPUs
+  // note: the driver's number i is cuda:i only with CUDA_DEVICE_ORDER=PCI_BUS_ID, and it lists GPUs
   // that CUDA_VISIBLE_DEVICES hides from this process; so the process counts for itself.
   std::cout << "Beyond the cells:\n";
   std::cout << "GPUs of the machine: " << gpus.size() << '\n';

@@ -1,38 +1,25 @@
 // sconce-tour: what this machine has, the device helpers, and a matrix product timed honestly.
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/rand.h>
-#include <torch/version.h>
 
 #include <cmath>
 #include <cstdio>
 #include <iostream>
 
-#include "sconce/cuda/device_properties.hpp"
 #include "sconce/devices.hpp"
+#include "sconce/report/environment.hpp"
 #include "sconce/stopwatch.hpp"
 #include "standard_output.hpp"
 
 namespace {
 
-std::string describe(torch::Device device) {
-  try {
-    const auto gpu = sconce::cuda::get_device_properties(device);
-    return gpu.name + ", compute capability " + std::to_string(gpu.major) + '.' +
-           std::to_string(gpu.minor) + ", " + std::to_string(gpu.total_memory / (1 << 20)) + " MiB";
-  } catch (const c10::Error&) {
-    return "no more is known, since sconce was built without CUDA's headers";
-  }
-}
-
 void show_machine() {
-  std::cout << "This machine\n"
-            << "  LibTorch " << TORCH_VERSION << ", " << at::get_num_threads() << " CPU threads, "
-            << sconce::num_gpus() << " GPUs\n";
-  for (int i = 0; i < sconce::num_gpus(); ++i) {
-    std::cout << "  " << sconce::gpu(i) << ": " << describe(sconce::gpu(i)) << '\n';
-  }
+  const auto facts = sconce::environment();
+  std::cout << "This machine (sconce-info tells more)\n"
+            << "  LibTorch " << facts.torch.version << ", " << facts.torch.num_threads
+            << " CPU threads, " << facts.torch.num_gpus << " GPUs\n"
+            << "  " << sconce::gpu_verdict_text(facts) << '\n';
 }
 
 void show_devices() {

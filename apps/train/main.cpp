@@ -26,27 +26,10 @@
 
 namespace {
 
-// A sconce built without CUDA's headers knows a GPU by its index only.
-std::string name_of(torch::Device gpu) {
-  try {
-    return sconce::cuda::get_device_properties(gpu).name;
-  } catch (const c10::Error&) {
-    return gpu.str();
-  }
-}
-
-std::string describe_gpus() {
-  const int count = sconce::num_gpus();
-  std::string text = std::to_string(count) + (count == 1 ? " GPU" : " GPUs");
-  for (int i = 0; i < count; ++i) {
-    text += (i == 0 ? " (" : ", ") + name_of(sconce::gpu(i));
-  }
-  return count > 0 ? text + ")" : text;
-}
-
 void print_hardware(std::ostream& out, torch::Device device,
                     const sconce::distributed::ProcessGroup& group) {
-  out << "hardware: " << torch::get_num_threads() << " CPU threads, " << describe_gpus()
+  const auto facts = sconce::environment();
+  out << "hardware: " << facts.torch.num_threads << " CPU threads, " << sconce::gpu_names(facts)
       << "; training on " << device;
   if (group.world_size() > 1) {
     out << " in the first of " << group.world_size() << " processes, by " << group.backend();

@@ -47,6 +47,7 @@
 #include "sconce/optim/optimizer.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "sconce/report/confusion_chart.hpp"
+#include "sconce/report/environment.hpp"
 #include "sconce/report/line_chart.hpp"
 #include "sconce/report/memory_peaks.hpp"
 #include "sconce/report/profile.hpp"

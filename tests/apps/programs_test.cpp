@@ -1,7 +1,9 @@
 // What the built programs need, read from their files, and what all of them do alike.
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "catch.hpp"
+#include "sconce/devices.hpp"
 #include "support/run_program.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -11,6 +13,7 @@ using sconce::test::TempDir;
 namespace {
 
 const std::string program = SCONCE_BIN_DIR "/sconce-train";
+const std::string info = SCONCE_BIN_DIR "/sconce-info";
 const std::string torch_lib = SCONCE_TORCH_ROOT "/lib";
 
 std::string dynamic_section(const std::string& file) {
@@ -47,12 +50,68 @@ TEST_CASE("a program whose output is not taken ends with exit code 1 and says so
   const TempDir folder;
   const std::string train =
       program + " --model linear --fast-dev-run --device cpu --out " + folder.path().string();
-  for (const std::string& command :
-       {train, program + " --help", std::string(SCONCE_BIN_DIR "/sconce-tour")}) {
+  for (const std::string& command : {train, program + " --help", info, info + " --json",
+                                     std::string(SCONCE_BIN_DIR "/sconce-tour")}) {
     const auto ran = run_program("(" + command + " >/dev/full)");
     INFO(command << ": " << ran.err);
     CHECK(ran.exit_code == 1);
     CHECK_THAT(ran.err, ContainsSubstring(": cannot write to standard output"));
   }
   CHECK(std::filesystem::exists(folder.path() / "model.safetensors"));
+}
+
+namespace {
+
+// The JSON of sconce-info under these settings of the shell.
+nlohmann::json info_json(const std::string& settings) {
+  const auto ran = run_program(settings + " " + info + " --json");
+  INFO(ran.err);
+  REQUIRE(ran.exit_code == 0);
+  return nlohmann::json::parse(ran.out);
+}
+
+}  // namespace
+
+TEST_CASE("sconce-info tells what LibTorch has here, in a table and in JSON") {
+  const auto json = info_json("OMP_NUM_THREADS=1");
+  CHECK(json.at("libtorch").at("num_gpus") == sconce::num_gpus());
+  CHECK(json.at("libtorch").at("num_threads") == 1);
+  CHECK((json.at("verdict").at("name") == "usable") == (sconce::num_gpus() > 0));
+  CHECK(json.at("variables").at("OMP_NUM_THREADS") == "1");
+  const auto ran = run_program(info);
+  CHECK(ran.exit_code == 0);
+  CHECK_THAT(ran.out, Catch::Matchers::StartsWith("sconce  "));
+  CHECK_THAT(ran.out,
+             Catch::Matchers::EndsWith(json.at("verdict").at("text").get<std::string>() + "\n"));
+}
+
+TEST_CASE("sconce-info finds the driver's library, and writes JSON whatever its bytes") {
+  const std::string stand_in =
+      "LD_LIBRARY_PATH='" SCONCE_NVML_DIR "'${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} ";
+  const auto old = info_json(stand_in + "CUDA_VISIBLE_DEVICES=-1");
+  const bool has_cuda = old.at("libtorch").at("built_with_cuda");
+  CHECK(old.at("driver").at("gpus").size() == 2);
+  CHECK(old.at("verdict").at("name") == (has_cuda ? "driver_too_old" : "cpu_build"));
+  const auto hidden =
+      info_json(stand_in + "STAND_IN_CUDA=99000 CUDA_VISIBLE_DEVICES=\"$(printf '\\377')\"");
+  CHECK(hidden.at("verdict").at("name") == (has_cuda ? "hidden" : "cpu_build"));
+  CHECK(hidden.at("variables").at("CUDA_VISIBLE_DEVICES") == "\xef\xbf\xbd");
+}
+
+TEST_CASE("sconce-info --require-gpu ends with 1 and one line where no GPU can be used") {
+  const auto ran = run_program("CUDA_VISIBLE_DEVICES= " + info + " --require-gpu");
+  CHECK(ran.exit_code == 1);
+  CHECK_THAT(ran.err, Catch::Matchers::StartsWith("sconce-info: no GPU can be used: "));
+  CHECK(ran.err.find('\n') == ran.err.size() - 1);
+  CHECK(run_program(info + " --require-gpu").exit_code == (sconce::num_gpus() > 0 ? 0 : 1));
+}
+
+TEST_CASE("sconce-info ends with 2 and one line for a wrong flag") {
+  for (const char* flag : {" --jsn", " extra"}) {
+    const auto ran = run_program(info + flag);
+    CHECK(ran.exit_code == 2);
+    CHECK(ran.out.empty());
+    CHECK_THAT(ran.err, Catch::Matchers::StartsWith("sconce-info: "));
+    CHECK(ran.err.find('\n') == ran.err.size() - 1);
+  }
 }
