@@ -4,9 +4,10 @@
 
 namespace train {
 
-Charts::Charts(const CommandLine& line, const Images& images)
-    : curve_(line.out.empty() ? line.out : line.out / "training.svg",
-             line.model + " on " + line.data) {
+Charts::Charts(const CommandLine& line, const Images& images) {
+  if (!line.out.empty()) {
+    curve_.emplace(line.out / "training.svg", line.model + " on " + line.data);
+  }
   const auto classes = static_cast<int64_t>(images.classes.size());
   if (classes < 2 || classes > 100) return;
   matrix_ = std::make_shared<sconce::metrics::ConfusionMatrix>(
@@ -21,7 +22,7 @@ sconce::Metrics Charts::metrics() const {
 }
 
 void Charts::add_to(std::vector<sconce::TrainerCallback*>& callbacks) {
-  callbacks.push_back(&curve_);
+  if (curve_) callbacks.push_back(&*curve_);
   if (confusion_) callbacks.push_back(&*confusion_);
 }
 

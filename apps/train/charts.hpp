@@ -11,9 +11,9 @@
 
 namespace train {
 
-/// What a run measures, and the charts that one with `--out` draws of it after each epoch:
-/// training.svg, and for 2 to 100 classes confusion.svg. A run without `--out` measures the same
-/// and draws nothing, since the checkpoints of either are to resume the other.
+/// What a run measures, and the charts that one with `--out` draws after each epoch: training.svg,
+/// and for 2 to 100 classes confusion.svg. A run without `--out` measures the same and draws
+/// nothing, since the checkpoints of either are to resume the other.
 class Charts {
  public:
   Charts(const CommandLine& line, const Images& images);
@@ -25,7 +25,7 @@ class Charts {
 
  private:
   std::shared_ptr<sconce::metrics::ConfusionMatrix> matrix_ = {};
-  sconce::TrainingCurve curve_;
+  std::optional<sconce::TrainingCurve> curve_ = {};
   std::optional<sconce::ConfusionChart> confusion_ = {};
 };
 

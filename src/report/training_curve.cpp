@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "report/best_effort.hpp"
-#include "state/state_visitor.hpp"
 
 namespace sconce {
 
@@ -79,7 +78,8 @@ TrainingCurve::TrainingCurve(std::filesystem::path file, std::string title)
       effort_(std::make_shared<BestEffort>("sconce::TrainingCurve")) {}
 
 void TrainingCurve::on_fit_begin(Fit& fit) {
-  cut_to(fit.epochs.size());
+  const std::vector<double> before(fit.epochs.size(), unknown);
+  history_ = {fit.epochs, before, before};
   if (!fit.epochs.empty()) draw(fit);
 }
 
@@ -89,35 +89,15 @@ void TrainingCurve::on_before_step(Fit& fit) {
 }
 
 void TrainingCurve::on_epoch_end(Fit& fit) {
-  cut_to(fit.epochs.size() - 1);
-  state_.learning_rates.push_back(learning_rate_);
-  state_.scales.push_back(fit.scaler.is_enabled() ? fit.scaler.get_scale() : unknown);
+  history_.epochs.push_back(fit.epochs.back());
+  history_.learning_rates.push_back(learning_rate_);
+  history_.scales.push_back(fit.scaler.is_enabled() ? fit.scaler.get_scale() : unknown);
   draw(fit);
 }
 
-void TrainingCurve::cut_to(size_t epochs) {
-  state_.learning_rates.resize(epochs, unknown);
-  state_.scales.resize(epochs, unknown);
-}
-
 void TrainingCurve::draw(const Fit& fit) {
-  if (file_.empty() || fit.process_group.rank() > 0) return;
-  effort_->run([&] {
-    training_chart({fit.epochs, state_.learning_rates, state_.scales}, title_).save(file_);
-  });
-}
-
-void visit_state(TrainingCurve::State& state, StateVisitor& visitor) {
-  visitor.any_length("learning_rates", state.learning_rates);
-  visitor.any_length("scales", state.scales);
-}
-
-c10::IValue TrainingCurve::state_dict() const {
-  return as_state(state_);
-}
-
-void TrainingCurve::load_state_dict(const c10::IValue& state) {
-  state_ = from_state<State>(state, "sconce::TrainingCurve::load_state_dict");
+  if (fit.process_group.rank() > 0) return;
+  effort_->run([&] { training_chart(history_, title_).save(file_); });
 }
 
 }  // namespace sconce

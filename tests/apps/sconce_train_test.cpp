@@ -541,11 +541,11 @@ TEST_CASE("a run goes on with and without --out, and draws the epochs before", "
   const Ran last = run(" --epochs 3");
   INFO(last.err);
   CHECK(last.exit_code == 0);
-  // Of two epochs, each with a learning rate: the panel's line has two markers.
+  // The line of the training's loss has a marker for each of two epochs.
   const std::string training = contents(folder.path() / "out" / "training.svg");
-  const auto rates = training.rfind("<path class=\"m0\"");
-  REQUIRE(rates != training.npos);
-  const std::string markers = training.substr(rates, training.find("/>", rates) - rates);
+  const auto loss = training.find("<path class=\"m0\"");
+  REQUIRE(loss != training.npos);
+  const std::string markers = training.substr(loss, training.find("/>", loss) - loss);
   CHECK(std::count(markers.begin(), markers.end(), 'M') == 2);
 }
 

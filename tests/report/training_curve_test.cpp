@@ -7,7 +7,6 @@
 #include "sconce/trainer.hpp"
 #include "sconce/training/lr_scheduling.hpp"
 #include "sconce/training/model_checkpoint.hpp"
-#include "support/error_of.hpp"
 #include "support/host_reads.hpp"
 #include "support/points.hpp"
 #include "support/temp_dir.hpp"
@@ -24,14 +23,6 @@ using sconce::test::xml_problem;
 
 namespace {
 
-std::vector<double> values_of(const c10::IValue& state, const char* key) {
-  std::vector<double> values;
-  for (const auto& value : state.toGenericDict().at(key).toListRef()) {
-    values.push_back(value.toDouble());
-  }
-  return values;
-}
-
 std::vector<std::string> labels_of(const sconce::LineChart& chart) {
   std::vector<std::string> labels;
   for (const auto& panel : chart.panels) {
@@ -41,10 +32,10 @@ std::vector<std::string> labels_of(const sconce::LineChart& chart) {
   return labels;
 }
 
-// Fits for so many epochs, at rates that are halved after each, with the curve before or after the
-// schedule, and goes on from a checkpoint if there is one.
-sconce::FitResult fit(TrainingCurve& curve, int epochs, const std::filesystem::path& saved = {},
-                      bool is_first = false) {
+// Fits for a number of epochs, at rates that are halved after each, with the curve before or after
+// the schedule, and goes on from a checkpoint if there is one.
+sconce::FitResult fit(sconce::TrainerCallback& curve, int epochs,
+                      const std::filesystem::path& saved = {}, bool is_first = false) {
   auto model = sconce::test::net();
   sconce::optim::SGD optimizer(model->parameters(), 0.4);
   sconce::optim::lr_scheduler::StepLR schedule(optimizer, 1, 0.5);
@@ -115,10 +106,11 @@ TEST_CASE("the curve of a fit is drawn after each epoch") {
 }
 
 TEST_CASE("the learning rate of an epoch is that of its steps, wherever the curve stands") {
+  const TempDir folder;
   for (const bool is_first : {false, true}) {
-    TrainingCurve curve("");
+    TrainingCurve curve(folder.path() / "training.svg");
     fit(curve, 3, {}, is_first);
-    CHECK(values_of(curve.state_dict(), "learning_rates") == std::vector<double>{0.4, 0.2, 0.1});
+    CHECK(curve.history().learning_rates == std::vector<double>{0.4, 0.2, 0.1});
   }
 }
 
@@ -130,41 +122,41 @@ TEST_CASE("the scale of an enabled scaler is drawn too") {
   auto data = sconce::test::data();
   data.callbacks = {&curve};
   Trainer({.max_epochs = 2, .precision = sconce::Precision::fp16}).fit(model, optimizer, data);
-  const auto scales = values_of(curve.state_dict(), "scales");
+  const auto& scales = curve.history().scales;
   REQUIRE(scales.size() == 2);
   CHECK(scales[0] >= 1);
   CHECK_THAT(contents(folder.path() / "training.svg"), ContainsSubstring(">scale</text>"));
 }
 
-TEST_CASE("a resumed fit draws the epochs before it, with their learning rates") {
+TEST_CASE("a resumed fit draws the epochs before it, also of a run that had no chart") {
   const TempDir folder;
   const auto saved = folder.path() / "run";
   {
-    TrainingCurve curve("");  // the run before had no chart
-    fit(curve, 2, saved);
+    sconce::TrainerCallback none;
+    fit(none, 2, saved);
   }
   TrainingCurve curve(folder.path() / "training.svg");
   CHECK(fit(curve, 4, saved).epochs.size() == 4);
-  const auto rates = values_of(curve.state_dict(), "learning_rates");
-  CHECK(rates == std::vector<double>{0.4, 0.2, 0.1, 0.05});
-  const auto drawn = contents(folder.path() / "training.svg");
-  CHECK_THAT(drawn, ContainsSubstring(">4</text>"));
+  const auto& rates = curve.history().learning_rates;
+  REQUIRE(rates.size() == 4);
+  CHECK(std::isnan(rates[0]));
+  CHECK(std::isnan(rates[1]));
+  CHECK(rates[2] == 0.1);
+  CHECK(rates[3] == 0.05);
+  CHECK_THAT(contents(folder.path() / "training.svg"), ContainsSubstring(">4</text>"));
   TrainingCurve again(folder.path() / "again.svg");  // of a fit that is over
   fit(again, 4, saved);
-  CHECK(contents(folder.path() / "again.svg") == drawn);
+  CHECK(again.history().epochs.size() == 4);
+  CHECK(xml_problem(contents(folder.path() / "again.svg")) == "");
 }
 
 TEST_CASE("a second fit begins anew") {
-  TrainingCurve curve("");
+  const TempDir folder;
+  TrainingCurve curve(folder.path() / "training.svg");
   fit(curve, 3);
   fit(curve, 2);
-  CHECK(values_of(curve.state_dict(), "learning_rates") == std::vector<double>{0.4, 0.2});
-}
-
-TEST_CASE("a state of another kind is refused") {
-  TrainingCurve curve("");
-  CHECK_THAT(sconce::test::error_of([&] { curve.load_state_dict(c10::IValue(1)); }),
-             ContainsSubstring("sconce::TrainingCurve::load_state_dict: expected a dict"));
+  CHECK(curve.history().learning_rates == std::vector<double>{0.4, 0.2});
+  CHECK(curve.history().epochs.size() == 2);
 }
 
 TEST_CASE("where the curve cannot be written there is one warning, and the fit goes on") {
@@ -188,6 +180,7 @@ TEST_CASE("a curve adds no host read to a step") {
     Trainer({.max_epochs = 2}).fit(model, optimizer, data);
     return counted.count();
   };
-  TrainingCurve curve("");
+  const TempDir folder;
+  TrainingCurve curve(folder.path() / "training.svg");
   CHECK(reads({&curve}) == reads({}));
 }
