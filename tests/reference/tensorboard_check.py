@@ -67,7 +67,7 @@ def main(program, wanted):
         while True:
             process = subprocess.Popen(command(folder, program), stdout=subprocess.DEVNULL)
             try:
-                code = process.wait(random.uniform(0.3, 1.2) * seconds)
+                code = process.wait(random.uniform(0.2, 0.8) * seconds)
                 assert code == 0, code
                 break
             except subprocess.TimeoutExpired:
