@@ -119,7 +119,8 @@ std::string pair_of(int64_t x, int64_t y) {
 std::string path_of(const Run& run) {
   std::string path = "M" + pair_of(run[0].x, run[0].y);
   for (size_t i = 1; i < run.size(); ++i) {
-    path += (i == 1 ? "l" : " ") + pair_of(run[i].x - run[i - 1].x, run[i].y - run[i - 1].y);
+    path += i == 1 ? 'l' : ' ';
+    path += pair_of(run[i].x - run[i - 1].x, run[i].y - run[i - 1].y);
   }
   return path;
 }
