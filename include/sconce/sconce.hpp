@@ -45,6 +45,8 @@
 #include "sconce/optim/lr_scheduler_base.hpp"
 #include "sconce/optim/optimizer.hpp"
 #include "sconce/optim/sgd.hpp"
+#include "sconce/report/progress_bar.hpp"
+#include "sconce/report/summary.hpp"
 #include "sconce/repr.hpp"
 #include "sconce/stopwatch.hpp"
 #include "sconce/trainer.hpp"
