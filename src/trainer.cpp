@@ -18,6 +18,7 @@
 #include "sconce/stopwatch.hpp"
 #include "state/state_visitor.hpp"
 #include "training/fit_progress.hpp"
+#include "training/mode_guard.hpp"
 
 namespace sconce {
 
@@ -48,28 +49,6 @@ Metrics choose_metrics(const TrainerOptions& options) {
   if (options.loss) return {};
   return {{"acc", std::make_shared<metrics::Accuracy>()}};
 }
-
-// The modes of a module and of all in it, put back at the end of the scope.
-class ModeGuard {
- public:
-  explicit ModeGuard(torch::nn::Module& module) : module_(module), training_(module.is_training()) {
-    // Without itself: a model on the stack has no shared pointer.
-    for (const auto& part : module.modules(/*include_self=*/false)) {
-      parts_.emplace_back(part, part->is_training());
-    }
-  }
-  ~ModeGuard() {
-    module_.train(training_);
-    for (const auto& [part, training] : parts_) part->train(training);
-  }
-  ModeGuard(const ModeGuard&) = delete;
-  ModeGuard& operator=(const ModeGuard&) = delete;
-
- private:
-  torch::nn::Module& module_;
-  bool training_;
-  std::vector<std::pair<std::shared_ptr<torch::nn::Module>, bool>> parts_;
-};
 
 // A verb of callbacks that opens a scope, for each in the order given, and the one that closes it,
 // in reverse: at the end of the scope, for those that were opened. What closing throws while

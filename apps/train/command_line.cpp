@@ -209,6 +209,11 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
                      [](double value) { return value >= 0.001 && value <= 1e6; }))
       ->type_name("SECONDS");
   app.add_flag("--fast-dev-run", line.fast_dev_run, "one epoch of one batch: does everything run?");
+  app.add_flag(
+      "--summary", line.summary,
+      "print the model's layers, output shapes, parameters and memory before the training");
+  app.add_flag("--live-loss", line.live_loss,
+               "show the loss of the last batch too, on a terminal, read at most twice a second");
   app.add_option("--checkpoint", line.checkpoint,
                  "folder in which the run is saved after each epoch, and when SIGTERM ends it")
       ->type_name("DIR")

@@ -44,6 +44,8 @@ struct CommandLine {
   std::string parallel = "none";  ///< "none", "data" or "distributed"
   double timeout = 1800;          ///< seconds that a rank waits for the others
   bool fast_dev_run = false;
+  bool summary = false;                   ///< prints the model's layers before the training
+  bool live_loss = false;                 ///< the bar shows the last batch's loss too
   std::filesystem::path checkpoint = {};  ///< folder; empty: no checkpoints
   int64_t save_every = 0;                 ///< steps between saves within an epoch; 0: none
   bool resume = false;

@@ -51,6 +51,14 @@ void print_task(std::ostream& out, const train::CommandLine& line, const train::
   out << "\nmodel: " << line.model << ", " << parameters << " parameters" << std::endl;
 }
 
+// What the model comes to for a batch of the data's shape.
+void print_summary(std::ostream& out, const train::CommandLine& line, const train::Images& images,
+                   torch::nn::Sequential& model, torch::Device device) {
+  std::vector<int64_t> shape = {line.batch_size};
+  shape.insert(shape.end(), images.shape.begin(), images.shape.end());
+  out << sconce::summary(model, torch::zeros(shape, device)) << std::flush;
+}
+
 // The processes that train together; without --parallel distributed this one alone, even where a
 // launcher's variables are set.
 sconce::distributed::ProcessGroup join(const train::CommandLine& line) {
@@ -164,6 +172,7 @@ bool train_classifier(const train::CommandLine& line) {
                            .metrics = charts.metrics(),
                            .process_group = group});
   trainer.prepare_model(*model);
+  if (line.summary && group.rank() == 0) print_summary(out, line, data.images, model, device);
 
   const auto optimizer = train::make_optimizer(line.optimizer, model->parameters(),
                                                line.lr.value_or(train::default_lr(line.optimizer)));
@@ -174,9 +183,8 @@ bool train_classifier(const train::CommandLine& line) {
   auto checkpoint = open_checkpoint(line, group, out);
 
   sconce::FitData fit_data = {.train = data.train, .test = data.test};
-  sconce::EpochLines lines(out);
-  fit_data.callbacks.push_back(&lines);
-  charts.add_to(fit_data.callbacks);
+  sconce::ProgressBar bar(out, {.live_loss = line.live_loss});
+  fit_data.callbacks.push_back(&bar);
   std::optional<sconce::LRScheduling> scheduling;
   if (schedule.scheduler) {
     fit_data.callbacks.push_back(&scheduling.emplace(*schedule.scheduler, schedule.interval));

@@ -1,37 +1,11 @@
 #include "sconce/training/epoch_lines.hpp"
 
-#include <algorithm>
-#include <cstdio>
 #include <iterator>
 #include <ostream>
-#include <string>
+
+#include "training/describe_epoch.hpp"
 
 namespace sconce {
-
-namespace {
-
-// std::format is missing from some of the supported compilers.
-template <class... A>
-std::string format(const char* pattern, A... values) {
-  std::string text(static_cast<size_t>(std::snprintf(nullptr, 0, pattern, values...)), '\0');
-  std::snprintf(text.data(), text.size() + 1, pattern, values...);
-  return text;
-}
-
-std::string describe(const EpochMetrics& epoch) {
-  std::string text = format("loss %.3f", epoch.loss);
-  const auto& metrics = epoch.metrics;
-  const bool has_others = std::any_of(metrics.begin(), metrics.end(),
-                                      [](const auto& value) { return value.first != "test_loss"; });
-  for (auto [name, value] : metrics) {
-    if (has_others && name == "test_loss") continue;
-    std::replace(name.begin(), name.end(), '_', ' ');
-    text += format(", %s %.3f", name.c_str(), value);
-  }
-  return text;
-}
-
-}  // namespace
 
 void EpochLines::on_fit_begin(Fit& fit) {
   if (std::ssize(fit.epochs) >= fit.max_epochs) write_end(fit);

@@ -22,6 +22,7 @@ using Catch::Matchers::Matches;
 using sconce::test::contents;
 using sconce::test::names_in;
 using sconce::test::Ran;
+using sconce::test::run_program;
 using sconce::test::run_train;
 using sconce::test::TempDir;
 
@@ -264,7 +265,8 @@ TEST_CASE("sconce-train --help lists every flag with its default") {
         "--lr",       "--scheduler",  "--precision", "--clip",          "--accumulate",
         "--ema",      "--seed",       "--device",    "--fast-dev-run",  "--out",
         "--help",     "--image-size", "--grey",      "--test-fraction", "--augment",
-        "--skip-bad", "--workers",    "--scalars",   "predict"}) {
+        "--skip-bad", "--workers",    "--scalars",   "--summary",       "--live-loss",
+        "--profile",  "--memory",     "predict"}) {
     CHECK_THAT(ran.out, ContainsSubstring(flag));
   }
   // CLI11 writes "onecycle=cosine" or, from 2.4 on, "onecycle [cosine]".
@@ -312,6 +314,38 @@ TEST_CASE("every optimizer and scheduler learns, with all that goes along", "[al
   INFO(ran.err);
   CHECK(ran.exit_code == 0);
   CHECK(test_acc_of(ran) > 0.95);
+}
+
+TEST_CASE("--summary prints the model and changes nothing of the training", "[alone]") {
+  const TempDir folder;
+  const auto run = [&](const std::string& name, const std::string& flags) {
+    const Ran ran = run_train("--model lenet --epochs 2 --device cpu " + flags + " --out " +
+                              (folder.path() / name).string());
+    REQUIRE(ran.exit_code == 0);
+    return ran.out;
+  };
+  const std::string plain = run("plain", "");
+  const std::string with = run("with", "--summary --live-loss");
+  CHECK_THAT(plain, !ContainsSubstring("Output shape"));
+  CHECK_THAT(with, ContainsSubstring("Output shape") && ContainsSubstring("Conv2d (0)"));
+  CHECK_THAT(with, !ContainsSubstring("\x1b"));
+  const auto losses = losses_of(folder.path() / "plain" / "metrics.csv");
+  CHECK(losses.size() == 2);
+  CHECK(losses == losses_of(folder.path() / "with" / "metrics.csv"));
+}
+
+TEST_CASE("sconce-train draws a bar on a terminal, and then its lines alone are left", "[alone]") {
+  // util-linux's script runs it on a pseudo terminal.
+  if (std::system("command -v script >/dev/null 2>&1") != 0) SKIP("needs script of util-linux");
+  const auto shown = [](const std::string& term) {
+    const Ran ran = run_program("TERM=" + term +
+                                " script -qec '" SCONCE_BIN_DIR
+                                "/sconce-train --model linear --epochs 1 --device cpu' /dev/null");
+    CHECK(ran.exit_code == 0);
+    return ran.out;
+  };
+  CHECK_THAT(shown("xterm"), ContainsSubstring("\repoch 1/1 ") && ContainsSubstring("\x1b[K"));
+  CHECK_THAT(shown("dumb"), ContainsSubstring("epoch 1/1: ") && !ContainsSubstring("\x1b[K"));
 }
 
 TEST_CASE("each of the flags that go along changes the training", "[alone]") {

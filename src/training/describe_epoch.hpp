@@ -1,0 +1,33 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+#include "sconce/training/fit_result.hpp"
+
+namespace sconce {
+
+// std::format is missing from some of the supported compilers.
+template <class... A>
+std::string format(const char* pattern, A... values) {
+  std::string text(static_cast<size_t>(std::snprintf(nullptr, 0, pattern, values...)), '\0');
+  std::snprintf(text.data(), text.size() + 1, pattern, values...);
+  return text;
+}
+
+// What an epoch came to, such as "loss 0.693, train acc 0.500".
+inline std::string describe(const EpochMetrics& epoch) {
+  std::string text = format("loss %.3f", epoch.loss);
+  const auto& metrics = epoch.metrics;
+  const bool has_others = std::any_of(metrics.begin(), metrics.end(),
+                                      [](const auto& value) { return value.first != "test_loss"; });
+  for (auto [name, value] : metrics) {
+    if (has_others && name == "test_loss") continue;
+    std::replace(name.begin(), name.end(), '_', ' ');
+    text += format(", %s %.3f", name.c_str(), value);
+  }
+  return text;
+}
+
+}  // namespace sconce

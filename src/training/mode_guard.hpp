@@ -1,0 +1,33 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace sconce {
+
+// The modes of a module and of all in it, put back at the end of the scope.
+class ModeGuard {
+ public:
+  explicit ModeGuard(torch::nn::Module& module) : module_(module), training_(module.is_training()) {
+    // Without itself: a model on the stack has no shared pointer.
+    for (const auto& part : module.modules(/*include_self=*/false)) {
+      parts_.emplace_back(part, part->is_training());
+    }
+  }
+  ~ModeGuard() {
+    module_.train(training_);
+    for (const auto& [part, training] : parts_) part->train(training);
+  }
+  ModeGuard(const ModeGuard&) = delete;
+  ModeGuard& operator=(const ModeGuard&) = delete;
+
+ private:
+  torch::nn::Module& module_;
+  bool training_;
+  std::vector<std::pair<std::shared_ptr<torch::nn::Module>, bool>> parts_;
+};
+
+}  // namespace sconce

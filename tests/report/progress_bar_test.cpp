@@ -1,0 +1,347 @@
+#include "sconce/report/progress_bar.hpp"
+
+#include <pty.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "catch.hpp"
+#include "sconce/trainer.hpp"
+#include "support/host_reads.hpp"
+#include "support/points.hpp"
+#include "support/temp_dir.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::Matches;
+using Catch::Matchers::StartsWith;
+using sconce::ProgressBar;
+using sconce::TerminalBar;
+using std::chrono::milliseconds;
+
+namespace {
+
+// A variable of the environment, put back at the end of the scope.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    value != nullptr ? ::setenv(name, value, 1) : ::unsetenv(name);
+  }
+  ~Variable() { old_ ? ::setenv(name_, old_->c_str(), 1) : ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_ = {};
+};
+
+// A pseudo terminal, whose reader gets each byte as it was written.
+class Terminal {
+ public:
+  explicit Terminal(int columns) {
+    termios raw = {};
+    ::cfmakeraw(&raw);
+    winsize size = {24, static_cast<unsigned short>(columns), 0, 0};
+    REQUIRE(::openpty(&reader_, &writer_, nullptr, &raw, &size) == 0);
+    out_.open(::ttyname(writer_));
+    REQUIRE(out_.good());
+  }
+  ~Terminal() {
+    out_.close();
+    ::close(writer_);
+    ::close(reader_);
+  }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  std::ostream& out() { return out_; }
+  int file_descriptor() const { return writer_; }
+  void resize(int columns) {
+    winsize size = {24, static_cast<unsigned short>(columns), 0, 0};
+    REQUIRE(::ioctl(writer_, TIOCSWINSZ, &size) == 0);
+  }
+
+  // What was written since the last call.
+  std::string read() {
+    out_ << '\x04' << std::flush;
+    std::string text;
+    char c = 0;
+    while (::read(reader_, &c, 1) == 1 && c != '\x04') text += c;
+    return text;
+  }
+
+ private:
+  int reader_ = -1;
+  int writer_ = -1;
+  std::ofstream out_;
+};
+
+// The lines that a terminal shows of a text.
+std::vector<std::string> screen(const std::string& text) {
+  std::vector<std::string> lines(1);
+  size_t column = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\r') {
+      column = 0;
+    } else if (text[i] == '\n') {
+      lines.emplace_back();
+      column = 0;
+    } else if (text.substr(i, 3) == "\x1b[K") {
+      lines.back().resize(column);
+      i += 2;
+    } else {
+      lines.back().resize(std::max(lines.back().size(), column + 1), ' ');
+      lines.back()[column++] = text[i];
+    }
+  }
+  for (auto& line : lines) line.resize(line.find_last_not_of(' ') + 1);
+  return lines;
+}
+
+// A clock that goes as it is told.
+struct Clock {
+  std::chrono::steady_clock::time_point now = {};
+  auto reader() {
+    return [this] { return now; };
+  }
+};
+
+// A fit under way without a trainer.
+struct ByHand {
+  torch::nn::Sequential model = sconce::test::net();
+  torch::optim::SGD optimizer{model->parameters(), 0.1};
+  sconce::amp::GradScaler scaler{{.enabled = false}};
+  sconce::distributed::ProcessGroup group = {};
+  sconce::Fit fit{.model = *model,
+                  .optimizer = optimizer,
+                  .scaler = scaler,
+                  .device = torch::kCPU,
+                  .process_group = group,
+                  .max_epochs = 3,
+                  .batches = 10,
+                  .accumulate = 1,
+                  .progress = {}};
+  explicit ByHand(sconce::distributed::ProcessGroup of = {}) : group(std::move(of)) {}
+
+  void step(sconce::TrainerCallback& callback) {
+    ++fit.batch;
+    fit.loss = torch::tensor(0.25);
+    callback.on_after_step(fit);
+  }
+  void end_epoch(sconce::TrainerCallback& callback) {
+    fit.batch = 0;
+    fit.epochs.push_back({.epoch = static_cast<int>(fit.epochs.size()) + 1,
+                          .loss = 0.5,
+                          .metrics = {{"train_acc", 0.75}},
+                          .examples = 20,
+                          .seconds = 2});
+    callback.on_epoch_end(fit);
+  }
+  void run(sconce::TrainerCallback& callback) {
+    callback.on_fit_begin(fit);
+    while (static_cast<int>(fit.epochs.size()) < fit.max_epochs) {
+      for (int i = 0; i < fit.batches; ++i) step(callback);
+      end_epoch(callback);
+    }
+    callback.on_fit_end(fit);
+  }
+};
+
+std::string plain_lines() {
+  std::ostringstream out;
+  sconce::EpochLines lines(out);
+  ByHand().run(lines);
+  return out.str();
+}
+
+}  // namespace
+
+TEST_CASE("the bar shows epoch, batches, rate, time left and the last epoch") {
+  const Variable term("TERM", "xterm");
+  Terminal terminal(120);
+  Clock clock;
+  ProgressBar bar(terminal.out(), {.bar = {.file_descriptor = terminal.file_descriptor(),
+                                           .clock = clock.reader()}});
+  ByHand by;
+  bar.on_fit_begin(by.fit);
+  by.end_epoch(bar);
+  clock.now += milliseconds(500);
+  by.step(bar);
+  const auto lines = screen(terminal.read());
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0] == "epoch 1/3: loss 0.500, train acc 0.750");
+  CHECK_THAT(lines[1], Matches("epoch 2/3 \\[####\\.{36}\\] 1/10 2\\.0/s 0:05 left "
+                               "loss 0\\.500, train acc 0\\.750"));
+  bar.on_fit_end(by.fit);
+  CHECK(screen(terminal.read()).back().empty());
+}
+
+TEST_CASE("the bar keeps within the terminal's width, also of one that is resized") {
+  const Variable term("TERM", "xterm");
+  const Variable columns("COLUMNS", "30");
+  Terminal terminal(20);
+  Clock clock;
+  TerminalBar bar(terminal.out(),
+                  {.file_descriptor = terminal.file_descriptor(), .clock = clock.reader()});
+  REQUIRE(bar.is_drawn());
+  bar.begin("epoch 1/3", 1000);
+  size_t shorter = 0;
+  for (const int width : {1, 2, 8, 12, 20, 40, 80, 200, 20, 0}) {
+    terminal.resize(width);
+    clock.now += milliseconds(1000);
+    bar.update(10, "loss 0.500, train acc 0.750, test acc 0.250");
+    const auto lines = screen(terminal.read());
+    INFO(width << ": " << lines.back());
+    CHECK(lines.size() == 1);
+    CHECK(lines.back().size() < static_cast<size_t>(width > 0 ? width : 30));
+    if (width >= 20) CHECK_THAT(lines.back(), ContainsSubstring("10/1000"));
+    if (width >= 20 && width <= 80) {
+      CHECK((width == 20 || lines.back().size() > shorter));
+      shorter = lines.back().size();
+    }
+    if (width == 200) CHECK_THAT(lines.back(), ContainsSubstring("test acc 0.250"));
+  }
+}
+
+TEST_CASE("the bar is drawn ten times a second at most") {
+  const Variable term("TERM", "xterm");
+  Terminal terminal(80);
+  Clock clock;
+  TerminalBar bar(terminal.out(),
+                  {.file_descriptor = terminal.file_descriptor(), .clock = clock.reader()});
+  bar.begin("steps", 2000);
+  int texts = 0;
+  for (int i = 0; i < 2000; ++i, clock.now += milliseconds(1)) {
+    bar.update(i, [&texts] { return std::to_string(++texts); });
+  }
+  CHECK(texts == 20);
+}
+
+TEST_CASE("where no bar can be drawn there are the plain lines alone") {
+  Terminal terminal(80);
+  const std::string plain = plain_lines();
+  const auto lines_with = [&](const char* term, int file_descriptor) {
+    const Variable variable("TERM", term);
+    ProgressBar bar(terminal.out(), {.bar = {.file_descriptor = file_descriptor}});
+    ByHand().run(bar);
+    return terminal.read();
+  };
+  CHECK(lines_with("dumb", terminal.file_descriptor()) == plain);
+  CHECK(lines_with("", terminal.file_descriptor()) == plain);
+  CHECK(lines_with(nullptr, terminal.file_descriptor()) == plain);
+  CHECK(lines_with("xterm", -1) == plain);
+  CHECK(lines_with("xterm", terminal.file_descriptor()) != plain);
+
+  const Variable variable("TERM", "xterm");
+  std::ostringstream out;
+  ProgressBar to_text(out);
+  ByHand().run(to_text);
+  CHECK(out.str() == plain);
+  std::ostringstream no_terminal;
+  auto* const buffer = std::cout.rdbuf(no_terminal.rdbuf());
+  const bool is_drawn = TerminalBar(std::cout).is_drawn();
+  std::cout.rdbuf(buffer);
+  CHECK_FALSE(is_drawn);
+  CHECK(TerminalBar(std::cout).is_drawn() == (::isatty(STDOUT_FILENO) == 1));
+  CHECK(TerminalBar(std::cerr).is_drawn() == (::isatty(STDERR_FILENO) == 1));
+}
+
+TEST_CASE("on a terminal the plain lines stay, and the bar goes") {
+  const Variable term("TERM", "xterm");
+  Terminal terminal(80);
+  ProgressBar bar(terminal.out(), {.bar = {.file_descriptor = terminal.file_descriptor()}});
+  ByHand().run(bar);
+  std::string shown;
+  for (const auto& line : screen(terminal.read())) shown += line + '\n';
+  CHECK(shown == plain_lines() + '\n');
+}
+
+TEST_CASE("the bar goes where the fit throws, and what others write begins at its place") {
+  const Variable term("TERM", "xterm");
+  Terminal terminal(80);
+  ProgressBar bar(terminal.out(), {.bar = {.file_descriptor = terminal.file_descriptor()}});
+  struct Thrower : sconce::TrainerCallback {
+    void on_after_step(sconce::Fit&) override { throw std::runtime_error("enough"); }
+  } thrower;
+  auto model = sconce::test::net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  auto with = sconce::test::data();
+  with.callbacks = {&bar, &thrower};
+  CHECK_THROWS_WITH(sconce::Trainer().fit(model, optimizer, with), ContainsSubstring("enough"));
+  CHECK(screen(terminal.read()).back().empty());
+
+  TerminalBar steps(terminal.out(), {.file_descriptor = terminal.file_descriptor()});
+  steps.begin("steps", 10);
+  steps.update(1);
+  terminal.out() << "Warning: it is warm\n";
+  CHECK_THAT(screen(terminal.read())[0], StartsWith("Warning: it is warm"));
+}
+
+TEST_CASE("the bar reads the loss twice a second at most, and else never") {
+  const Variable term("TERM", "xterm");
+  const bool live_loss = GENERATE(false, true);
+  Terminal terminal(80);
+  Clock clock;
+  ProgressBar bar(terminal.out(), {.live_loss = live_loss,
+                                   .bar = {.file_descriptor = terminal.file_descriptor(),
+                                           .clock = clock.reader()}});
+  ByHand by;
+  by.fit.batches = 3000;
+  bar.on_fit_begin(by.fit);
+  by.fit.loss = torch::tensor(0.25);
+  const sconce::test::HostReads reads;
+  std::string text;
+  for (int i = 0; i < 3000; ++i, clock.now += milliseconds(1)) {
+    ++by.fit.batch;
+    bar.on_after_step(by.fit);
+    if (i % 100 == 0) text += terminal.read();
+  }
+  CHECK(reads.count() == (live_loss ? 6 : 0));
+  CHECK((text.find("batch loss 0.250") != std::string::npos) == live_loss);
+}
+
+TEST_CASE("of two ranks the first alone draws and writes") {
+  const Variable term("TERM", "xterm");
+  Terminal terminal(80);
+  const sconce::test::TempDir folder;
+  const auto init = [&](int rank) {
+    return sconce::distributed::ProcessGroup::init(
+        {.backend = "gloo",
+         .init_method = "file://" + (folder.path() / "meet").string(),
+         .rank = rank,
+         .world_size = 2});
+  };
+  std::optional<sconce::distributed::ProcessGroup> first;
+  std::optional<sconce::distributed::ProcessGroup> second;
+  std::thread other([&] { second.emplace(init(1)); });
+  first.emplace(init(0));
+  other.join();
+  const auto run = [&](const sconce::distributed::ProcessGroup& group) {
+    ProgressBar bar(terminal.out(), {.bar = {.file_descriptor = terminal.file_descriptor()}});
+    ByHand(group).run(bar);
+    return terminal.read();
+  };
+  CHECK(run(*second).empty());
+  CHECK_THAT(run(*first), ContainsSubstring("epoch 1/3 ["));
+}
+
+TEST_CASE("a resumed epoch's rate is that of the batches since") {
+  const Variable term("TERM", "xterm");
+  Terminal terminal(80);
+  Clock clock;
+  TerminalBar bar(terminal.out(),
+                  {.file_descriptor = terminal.file_descriptor(), .clock = clock.reader()});
+  bar.begin("epoch 2/3", 100, 50);
+  clock.now += milliseconds(1000);
+  bar.update(60);
+  CHECK_THAT(screen(terminal.read())[0], ContainsSubstring("60/100 10.0/s 0:04 left"));
+}
