@@ -12,13 +12,13 @@
 #include <iostream>
 #include <optional>
 
-#include "charts.hpp"
 #include "command_line.hpp"
 #include "image_data.hpp"
 #include "model_file.hpp"
 #include "models.hpp"
 #include "optimization.hpp"
 #include "predict.hpp"
+#include "reports.hpp"
 #include "results.hpp"
 #include "run_flags.hpp"
 #include "sconce/sconce.hpp"
@@ -122,7 +122,13 @@ std::optional<sconce::Checkpoint> open_checkpoint(const train::CommandLine& line
 
 constexpr auto metrics_name = "metrics.csv";
 constexpr auto weights_name = "model.safetensors";
-constexpr auto trace_name = "trace.json";
+
+void check_results_writable(const train::CommandLine& line) {
+  for (const auto* name : {metrics_name, weights_name}) {
+    train::check_writable(line.out / name, "--out");
+  }
+  if (line.profile > 0) train::check_writable(line.out / train::trace_name, "--profile");
+}
 
 // Writes what the run came to: the metrics, which have room where the weights have none, and the
 // weights that were tested. Where one fails the other is written all the same.
@@ -147,12 +153,7 @@ bool train_classifier(const train::CommandLine& line) {
   const torch::Device device = line.torch_device(group);
   std::ostream out(group.rank() == 0 ? std::cout.rdbuf() : nullptr);
   const bool has_results = !line.out.empty() && group.rank() == 0;
-  if (has_results) {
-    for (const auto* name : {metrics_name, weights_name}) {
-      train::check_writable(line.out / name, "--out");
-    }
-    if (line.profile > 0) train::check_writable(line.out / trace_name, "--profile");
-  }
+  if (has_results) check_results_writable(line);
   const train::ImageData data = train::open_images(line, group);
   print_hardware(out, device, group);
 
@@ -161,7 +162,7 @@ bool train_classifier(const train::CommandLine& line) {
                                  static_cast<int64_t>(data.images.classes.size()));
   print_task(out, line, data, *model);
 
-  train::Charts charts(line, data.images);
+  train::Reports reports(line, data.images, out);
   sconce::Trainer trainer({.max_epochs = line.epochs,
                            .gradient_clip_val = line.clip,
                            .precision = line.precision,
@@ -169,7 +170,7 @@ bool train_classifier(const train::CommandLine& line) {
                            .device = device,
                            .fast_dev_run = line.fast_dev_run,
                            .save_every = line.save_every,
-                           .metrics = charts.metrics(),
+                           .metrics = reports.metrics(),
                            .process_group = group});
   trainer.prepare_model(*model);
   if (line.summary && group.rank() == 0) print_summary(out, line, data.images, model, device);
@@ -182,39 +183,27 @@ bool train_classifier(const train::CommandLine& line) {
   if (line.ema > 0) ema.emplace(*model, sconce::optim::EmaOptions{.decay = line.ema});
   auto checkpoint = open_checkpoint(line, group, out);
 
-  sconce::FitData fit_data = {.train = data.train, .test = data.test};
-  sconce::ProgressBar bar(out, {.live_loss = line.live_loss});
-  fit_data.callbacks.push_back(&bar);
+  sconce::FitData fit_data = {
+      .train = data.train, .test = data.test, .callbacks = reports.callbacks()};
   std::optional<sconce::LRScheduling> scheduling;
   if (schedule.scheduler) {
     fit_data.callbacks.push_back(&scheduling.emplace(*schedule.scheduler, schedule.interval));
   }
   std::optional<sconce::WeightAveraging> averaging;
   if (ema) fit_data.callbacks.push_back(&averaging.emplace(*ema));
-  std::optional<sconce::ScalarLog> log;
-  if (!line.scalars.empty()) {  // before the checkpoint, which is not to be ahead of it
-    fit_data.callbacks.push_back(&log.emplace(
-        line.scalars,
-        sconce::ScalarLogOptions{.every_n_steps = line.scalars_every, .resume = line.resume}));
-  }
   std::optional<sconce::ModelCheckpoint> saving;
   std::optional<SavedRun> saved_run;
   if (checkpoint) {
     fit_data.callbacks.push_back(&saving.emplace(*checkpoint));
     fit_data.callbacks.push_back(&saved_run.emplace(line));
   }
-  std::optional<sconce::StepTrace> trace;
-  if (line.profile > 0) {
-    fit_data.callbacks.push_back(&trace.emplace(line.out / trace_name, line.profile));
-  }
-  sconce::MemoryPeaks memory(out);
-  if (line.memory) fit_data.callbacks.push_back(&memory);
   const auto result = fit_parallel(line.parallel, model, group, [&](auto& parallel) {
     return trainer.fit(parallel, *optimizer, fit_data);
   });
   if (result.stopped) return false;
-  if (has_results)
+  if (has_results) {
     write_results(line, {line.model, data.images, model}, ema ? &*ema : nullptr, result);
+  }
   return true;
 }
 

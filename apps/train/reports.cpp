@@ -1,0 +1,48 @@
+#include "reports.hpp"
+
+#include "sconce/metrics/classification.hpp"
+
+namespace train {
+
+Reports::Reports(const CommandLine& line, const Images& images, std::ostream& out)
+    : bar_(out, {.live_loss = line.live_loss}) {
+  const auto classes = static_cast<int64_t>(images.classes.size());
+  if (classes >= 2 && classes <= 100) {
+    matrix_ = std::make_shared<sconce::metrics::ConfusionMatrix>(
+        sconce::metrics::ConfusionMatrixOptions{.num_classes = classes});
+  }
+  if (!line.out.empty()) add_charts(line, images);
+  if (!line.scalars.empty()) {
+    scalars_.emplace(line.scalars, sconce::ScalarLogOptions{.every_n_steps = line.scalars_every,
+                                                            .resume = line.resume});
+  }
+  if (line.profile > 0) trace_.emplace(line.out / trace_name, line.profile);
+  if (line.memory) memory_.emplace(out);
+}
+
+void Reports::add_charts(const CommandLine& line, const Images& images) {
+  curve_.emplace(line.out / "training.svg", line.model + " on " + line.data);
+  if (matrix_) confusion_.emplace(line.out / "confusion.svg", matrix_, images.classes);
+}
+
+sconce::Metrics Reports::metrics() const {
+  sconce::Metrics all = {{"acc", std::make_shared<sconce::metrics::Accuracy>()}};
+  if (matrix_) all.emplace_back("confusion", matrix_);
+  return all;
+}
+
+std::vector<sconce::TrainerCallback*> Reports::callbacks() {
+  std::vector<sconce::TrainerCallback*> all;
+  const auto add = [&all](auto& report) {
+    if (report) all.push_back(&*report);
+  };
+  add(memory_);  // its line comes when the bar, which ends before it, is cleared
+  all.push_back(&bar_);
+  add(curve_);
+  add(confusion_);
+  add(scalars_);
+  add(trace_);
+  return all;
+}
+
+}  // namespace train
