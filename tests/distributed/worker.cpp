@@ -1,6 +1,7 @@
 // The program that the tests of distributed training start as several processes:
 //   test-distributed-worker MODE [NAME=VALUE...]
 // An error goes to stderr and makes the exit code 1.
+#include <fcntl.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <torch/torch.h>
@@ -17,6 +18,7 @@
 #include "distributed/training.hpp"
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/optim/ema.hpp"
+#include "sconce/report/progress_bar.hpp"
 #include "sconce/trainer.hpp"
 #include "sconce/training/weight_averaging.hpp"
 #include "support/stop_when.hpp"
@@ -231,14 +233,29 @@ void fault(const Words& words) {
   }
 }
 
+// A short fit whose bar takes the standard output for a terminal.
+void bar(const Words& words) {
+  const auto group = join(words);
+  sconce::ProgressBar bar(std::cout, {.bar = {.file_descriptor = posix_openpt(O_RDWR | O_NOCTTY)}});
+  torch::nn::Linear model(2, 2);
+  sconce::nn::DistributedDataParallel ddp(model, group);
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  const sconce::data::Batches data({torch::ones({8, 2}), torch::ones({8}, torch::kLong)},
+                                   {.batch_size = 4});
+  sconce::Trainer({.max_epochs = 1, .process_group = group})
+      .fit(ddp, optimizer, {.train = data, .callbacks = {&bar}});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const auto start = std::chrono::steady_clock::now();
   const std::map<std::string, std::function<void(const Words&)>> modes = {
-      {"launch", launch},     {"listeners", listeners}, {"collectives", collectives},
-      {"train", train},       {"uneven", uneven},       {"unwrapped", unwrapped},
-      {"evaluate", evaluate}, {"fault", fault},         {"own_step", own_step}};
+      {"launch", launch},           {"listeners", listeners},
+      {"collectives", collectives}, {"train", train},
+      {"uneven", uneven},           {"unwrapped", unwrapped},
+      {"evaluate", evaluate},       {"fault", fault},
+      {"own_step", own_step},       {"bar", bar}};
   try {
     Words words;
     for (int i = 2; i < argc; ++i) {

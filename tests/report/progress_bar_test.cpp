@@ -10,14 +10,13 @@
 #include <optional>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "catch.hpp"
 #include "sconce/trainer.hpp"
 #include "support/host_reads.hpp"
 #include "support/points.hpp"
-#include "support/temp_dir.hpp"
+#include "support/processes.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::Matches;
@@ -309,29 +308,16 @@ TEST_CASE("the bar reads the loss twice a second at most, and else never") {
   CHECK((text.find("batch loss 0.250") != std::string::npos) == live_loss);
 }
 
-TEST_CASE("of two ranks the first alone draws and writes") {
+TEST_CASE("of two ranks the first alone draws and writes", "[distributed]") {
   const Variable term("TERM", "xterm");
-  Terminal terminal(80);
-  const sconce::test::TempDir folder;
-  const auto init = [&](int rank) {
-    return sconce::distributed::ProcessGroup::init(
-        {.backend = "gloo",
-         .init_method = "file://" + (folder.path() / "meet").string(),
-         .rank = rank,
-         .world_size = 2});
-  };
-  std::optional<sconce::distributed::ProcessGroup> first;
-  std::optional<sconce::distributed::ProcessGroup> second;
-  std::thread other([&] { second.emplace(init(1)); });
-  first.emplace(init(0));
-  other.join();
-  const auto run = [&](const sconce::distributed::ProcessGroup& group) {
-    ProgressBar bar(terminal.out(), {.bar = {.file_descriptor = terminal.file_descriptor()}});
-    ByHand(group).run(bar);
-    return terminal.read();
-  };
-  CHECK(run(*second).empty());
-  CHECK_THAT(run(*first), ContainsSubstring("epoch 1/3 ["));
+  auto ranks = sconce::test::start_ranks(2, {SCONCE_WORKER, "bar", "backend=gloo"});
+  wait_for(ranks, sconce::test::Seconds(60));
+  for (const auto& rank : ranks) {
+    INFO(rank->err());
+    REQUIRE(rank->exit_code == 0);
+  }
+  CHECK(ranks[1]->out().empty());
+  CHECK_THAT(ranks[0]->out(), ContainsSubstring("\repoch 1/1 [") && ContainsSubstring("\nloss "));
 }
 
 TEST_CASE("a resumed epoch's rate is that of the batches since") {
