@@ -316,7 +316,8 @@ TEST_CASE("every optimizer and scheduler learns, with all that goes along", "[al
   CHECK(test_acc_of(ran) > 0.95);
 }
 
-TEST_CASE("--summary prints the model and changes nothing of the training", "[alone]") {
+TEST_CASE("sconce-train --summary prints the model and changes nothing of the training",
+          "[alone]") {
   const TempDir folder;
   const auto run = [&](const std::string& name, const std::string& flags) {
     const Ran ran = run_train("--model lenet --epochs 2 --device cpu " + flags + " --out " +
@@ -575,15 +576,16 @@ TEST_CASE("a run goes on with and without --out, and draws the epochs before", "
   const Ran last = run(" --epochs 3");
   INFO(last.err);
   CHECK(last.exit_code == 0);
-  // The line of the training's loss has a marker for each of two epochs.
+  // The line of the training's loss, after its mark in the legend, has a marker for each epoch.
   const std::string training = contents(folder.path() / "out" / "training.svg");
-  const auto loss = training.find("<path class=\"m0\"");
+  const auto legend = training.find("<path class=\"m0\"");
+  const auto loss = training.find("<path class=\"m0\"", legend + 1);
   REQUIRE(loss != training.npos);
   const std::string markers = training.substr(loss, training.find("/>", loss) - loss);
   CHECK(std::count(markers.begin(), markers.end(), 'M') == 2);
 }
 
-TEST_CASE("--scalars writes a run's scalars, and a resumed run goes on with them") {
+TEST_CASE("sconce-train --scalars writes a run's scalars, and a resumed run goes on with them") {
   const TempDir folder;
   const std::string checkpoint = " --checkpoint " + (folder.path() / "checkpoint").string();
   const auto run = [&](const std::string& log, const std::string& flags) {
