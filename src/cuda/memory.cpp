@@ -31,14 +31,15 @@ void check_type(torch::Device device, const char* who) {
 int64_t process_memory(const std::string& name) {
   std::ifstream status("/proc/self/status");
   std::string line;
-  while (std::getline(status, line)) {
+  int64_t kibibytes = -1;
+  while (kibibytes < 0 && std::getline(status, line)) {
     if (!line.starts_with(name + ":")) continue;
     std::istringstream figure(line.substr(name.size() + 1));
-    int64_t kibibytes = 0;
-    if (figure >> kibibytes) return kibibytes * 1024;
+    if (!(figure >> kibibytes)) break;
   }
-  TORCH_CHECK(false, "sconce::cuda::memory_stats: expected '", name,
+  TORCH_CHECK(kibibytes > 0, "sconce::cuda::memory_stats: expected '", name,
               "' in /proc/self/status, found none");
+  return kibibytes * 1024;
 }
 
 }  // namespace
