@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+/// What is timed, made anew in each process. Its peer in Python is the function of the same name
+/// in the file of the same name.
+struct Workload {
+  std::function<void()> call;      ///< one step, epoch or operator call
+  std::vector<double> check = {};  ///< numbers that both languages must come to, before any call
+};
+
+/// Makes a workload of a size: rows, parameters or whatever it grows by; 0: its usual size.
+using MakeWorkload = std::function<Workload(int64_t size)>;
+
+/// Workloads by name, such as "add".
+using Workloads = std::map<std::string, MakeWorkload>;
+
+Workloads ops();    ///< ops.cpp and ops.py
+Workloads steps();  ///< steps.cpp and steps.py
+
+}  // namespace bench
