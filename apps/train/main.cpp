@@ -149,6 +149,7 @@ void write_results(const train::CommandLine& line, const train::TrainedModel& mo
 
 // Returns whether the training came to its end, or else was stopped by SIGTERM.
 bool train_classifier(const train::CommandLine& line) {
+  sconce::keep_freed_memory();
   const auto group = join(line);
   const torch::Device device = line.torch_device(group);
   std::ostream out(group.rank() == 0 ? std::cout.rdbuf() : nullptr);

@@ -25,6 +25,7 @@
 #include "sconce/data/weighted_random_sampler.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/distributed/process_group.hpp"
+#include "sconce/freed_memory.hpp"
 #include "sconce/fwd.hpp"
 #include "sconce/io/safetensors.hpp"
 #include "sconce/io/torch_file.hpp"
