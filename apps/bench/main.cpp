@@ -7,6 +7,7 @@
 #include <iostream>
 #include <string>
 
+#include "sconce/freed_memory.hpp"
 #include "sconce/stopwatch.hpp"
 #include "workload.hpp"
 
@@ -32,6 +33,7 @@ int main(int argc, char** argv) {
     std::cerr << "usage: sconce-bench FILE.NAME [SIZE]\n";
     return 2;
   }
+  sconce::keep_freed_memory();
   try {
     const auto workload = make_workload(argv[1], argc == 3 ? std::stoll(argv[2]) : 0);
     std::cout << std::setprecision(17) << "[";
