@@ -379,3 +379,32 @@ TEST_CASE("the page on installation names every workflow preset, and no other") 
   for (const auto& preset : presets.at("workflowPresets")) defined.insert(preset.at("name"));
   CHECK(includes(root / "docs/installation.md", "cmake --workflow --preset ([a-z-]+)") == defined);
 }
+
+namespace {
+
+// The pages for users, relative to the project.
+Names pages() {
+  Names names = {"README.md", "CONTRIBUTING.md"};
+  for (const auto& name : files_below("docs", ".md")) names.insert("docs/" + name);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("every link of a page within the project leads to a file") {
+  for (const auto& page : pages()) {
+    for (const auto& link : includes(root / page, "\\]\\((?!https?:)([^)#]+)[^)]*\\)")) {
+      INFO(page << ": " << link);
+      CHECK(fs::exists((root / page).parent_path() / link));
+    }
+  }
+}
+
+TEST_CASE("the README has at most 150 lines and names every page") {
+  const std::string text = read(root / "README.md");
+  CHECK(std::count(text.begin(), text.end(), '\n') <= 150);
+  for (const auto& page : pages()) {
+    INFO(page);
+    CHECK((page == "README.md" || text.find("(" + page) != std::string::npos));
+  }
+}
