@@ -10,6 +10,7 @@
 #include <cmath>
 #include <utility>
 
+#include "io/whole_file.hpp"
 #include "report/best_effort.hpp"
 #include "report/svg.hpp"
 
@@ -226,7 +227,7 @@ std::string ConfusionMatrixChart::svg() const {
 }
 
 void ConfusionMatrixChart::save(const std::filesystem::path& file) const {
-  svg::save(file, svg(), "sconce::ConfusionMatrixChart::save");
+  io::write_whole(file, svg(), "sconce::ConfusionMatrixChart::save");
 }
 
 ConfusionChart::ConfusionChart(std::filesystem::path file,
