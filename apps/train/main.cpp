@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "command_line.hpp"
+#include "fail.hpp"
 #include "image_data.hpp"
 #include "model_file.hpp"
 #include "models.hpp"
@@ -213,11 +214,6 @@ void quiet_profiler() {
   ::setenv("KINETO_LOG_LEVEL", "7", /*overwrite=*/0);
 }
 
-int fail(const std::string& message) {
-  std::cerr << "sconce-train: " << message.substr(0, message.find('\n')) << '\n';
-  return 1;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -234,12 +230,9 @@ int main(int argc, char** argv) {
     }
     apps::check_standard_output();
   } catch (const train::UsageError& error) {
-    std::cerr << "sconce-train: " << error.what() << '\n';
-    return 2;
-  } catch (const c10::Error& error) {
-    return fail(error.what_without_backtrace());
+    return apps::fail("sconce-train", error.what(), 2);
   } catch (const std::exception& error) {
-    return fail(error.what());
+    return apps::fail("sconce-train", error.what());
   }
   return 0;
 }
