@@ -27,10 +27,28 @@
 
 namespace {
 
+// Empty where sconce was built without CUDA's headers.
+std::string name_of(torch::Device gpu) {
+  try {
+    return sconce::cuda::get_device_properties(gpu).name;
+  } catch (const c10::Error&) {
+    return {};
+  }
+}
+
+// As CUDA has them: `sconce::environment()` would load the driver's NVML, and ask it for more.
+std::string gpu_names() {
+  sconce::Environment facts;
+  facts.torch.num_gpus = sconce::num_gpus();
+  for (int i = 0; i < facts.torch.num_gpus; ++i) {
+    facts.driver.gpus.push_back({.index = i, .name = name_of(sconce::gpu(i))});
+  }
+  return sconce::gpu_names(facts);
+}
+
 void print_hardware(std::ostream& out, torch::Device device,
                     const sconce::distributed::ProcessGroup& group) {
-  const auto facts = sconce::environment();
-  out << "hardware: " << facts.torch.num_threads << " CPU threads, " << sconce::gpu_names(facts)
+  out << "hardware: " << at::get_num_threads() << " CPU threads, " << gpu_names()
       << "; training on " << device;
   if (group.world_size() > 1) {
     out << " in the first of " << group.world_size() << " processes, by " << group.backend();
