@@ -11,8 +11,7 @@ set(SCONCE_DEPENDENCIES
   "Catch2 | 3.7 | Catch2::Catch2WithMain | libcatch2-dev | v3.7.1 | https://github.com/catchorg/Catch2.git"
   "CLI11 | 2.1 | CLI11::CLI11 | libcli11-dev | v2.4.2 | https://github.com/CLIUtils/CLI11.git"
   "nlohmann_json | 3.10 | nlohmann_json::nlohmann_json | nlohmann-json3-dev | v3.11.3 | https://github.com/nlohmann/json.git"
-  "ZLIB | 1.2.11 | ZLIB::ZLIB | zlib1g-dev | v1.3.1 | https://github.com/madler/zlib.git"
-  "benchmark | 1.6 | benchmark::benchmark | libbenchmark-dev | v1.9.1 | https://github.com/google/benchmark.git")
+  "ZLIB | 1.2.11 | ZLIB::ZLIB | zlib1g-dev | v1.3.1 | https://github.com/madler/zlib.git")
 
 # Makes the dependency's target visible in every directory and prints one line that says which and from where, or stops
 # with a message that names the ways out. Catch2's modules are put on the caller's CMAKE_MODULE_PATH.
@@ -122,8 +121,7 @@ function(sconce_find_source)
   endif()
 
   foreach(switch IN ITEMS BUILD_TESTING BUILD_SHARED_LIBS CMAKE_COMPILE_WARNING_AS_ERROR CLI11_BUILD_TESTS
-                          CLI11_BUILD_EXAMPLES JSON_BuildTests JSON_Install ZLIB_BUILD_EXAMPLES
-                          BENCHMARK_ENABLE_TESTING BENCHMARK_ENABLE_WERROR BENCHMARK_ENABLE_INSTALL)
+                          CLI11_BUILD_EXAMPLES JSON_BuildTests JSON_Install ZLIB_BUILD_EXAMPLES)
     set(${switch} OFF)
   endforeach()
   set(SKIP_INSTALL_ALL ON)  # zlib's

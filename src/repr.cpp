@@ -1,6 +1,5 @@
 #include "sconce/repr.hpp"
 
-#include <c10/util/Type.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/types.h>
 
@@ -9,10 +8,10 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <typeinfo>
 #include <vector>
 
 #include "repr/extra_repr.hpp"
+#include "repr/module_name.hpp"
 
 namespace sconce {
 
@@ -174,31 +173,6 @@ void check_supported(const torch::Tensor& tensor) {
               dtype);
 }
 
-// The class without namespaces, template arguments and Impl.
-std::string class_name(std::string name) {
-  if (name.ends_with('>')) {
-    auto start = name.size();
-    int depth = 0;
-    do {
-      --start;
-      depth += name[start] == '>' ? 1 : name[start] == '<' ? -1 : 0;
-    } while (depth > 0 && start > 0);
-    name.resize(start);
-  }
-  if (const auto colons = name.rfind("::"); colons != std::string::npos) name.erase(0, colons + 2);
-  if (name.size() > 4 && name.ends_with("Impl")) name.resize(name.size() - 4);
-  return name;
-}
-
-// A module that was given no name says its class; one that was given the very same cannot be told.
-std::string shown_name(const torch::nn::Module& module) {
-  const std::string of_class = c10::demangle(typeid(module).name());
-  // To its attention LibTorch itself gives a name.
-  const bool is_given = module.name() != of_class &&
-                        dynamic_cast<const torch::nn::MultiheadAttentionImpl*>(&module) == nullptr;
-  return is_given ? module.name() : class_name(of_class);
-}
-
 // Moves all lines but the first to the right; empty ones stay empty.
 std::string indented(const std::string& text) {
   std::string moved;
@@ -310,9 +284,8 @@ std::string repr(const torch::nn::Module& module) {
               "sconce::repr: expected a module other than ParameterList and ParameterDict, got ",
               module.name());
   const auto* own = dynamic_cast<const ReprOverride*>(&module);
-  const auto own_name = own != nullptr ? own->repr_name() : std::nullopt;
   const auto own_extra = own != nullptr ? own->extra_repr() : std::nullopt;
-  const std::string name = own_name ? *own_name : shown_name(module);
+  const std::string name = module_name(module);
   const std::string extra = own_extra ? *own_extra : extra_repr::of_any(module);
 
   const auto children = child_lines(module);

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "fail.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/report/environment.hpp"
 #include "sconce/stopwatch.hpp"
@@ -57,11 +58,7 @@ int main() {
     time_product(sconce::cpu(), 1000);
     if (sconce::num_gpus() > 0) time_product(sconce::gpu(), 1000);
     apps::check_standard_output();
-  } catch (const c10::Error& error) {
-    std::cerr << "sconce-tour: " << error.what_without_backtrace() << '\n';
-    return 1;
   } catch (const std::exception& error) {
-    std::cerr << "sconce-tour: " << error.what() << '\n';
-    return 1;
+    return apps::fail("sconce-tour", error.what());
   }
 }

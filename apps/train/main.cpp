@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "command_line.hpp"
+#include "fail.hpp"
 #include "image_data.hpp"
 #include "model_file.hpp"
 #include "models.hpp"
@@ -26,10 +27,28 @@
 
 namespace {
 
+// Empty where sconce was built without CUDA's headers.
+std::string name_of(torch::Device gpu) {
+  try {
+    return sconce::cuda::get_device_properties(gpu).name;
+  } catch (const c10::Error&) {
+    return {};
+  }
+}
+
+// As CUDA has them: `sconce::environment()` would load the driver's NVML, and ask it for more.
+std::string gpu_names() {
+  sconce::Environment facts;
+  facts.torch.num_gpus = sconce::num_gpus();
+  for (int i = 0; i < facts.torch.num_gpus; ++i) {
+    facts.driver.gpus.push_back({.index = i, .name = name_of(sconce::gpu(i))});
+  }
+  return sconce::gpu_names(facts);
+}
+
 void print_hardware(std::ostream& out, torch::Device device,
                     const sconce::distributed::ProcessGroup& group) {
-  const auto facts = sconce::environment();
-  out << "hardware: " << facts.torch.num_threads << " CPU threads, " << sconce::gpu_names(facts)
+  out << "hardware: " << at::get_num_threads() << " CPU threads, " << gpu_names()
       << "; training on " << device;
   if (group.world_size() > 1) {
     out << " in the first of " << group.world_size() << " processes, by " << group.backend();
@@ -213,11 +232,6 @@ void quiet_profiler() {
   ::setenv("KINETO_LOG_LEVEL", "7", /*overwrite=*/0);
 }
 
-int fail(const std::string& message) {
-  std::cerr << "sconce-train: " << message.substr(0, message.find('\n')) << '\n';
-  return 1;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -234,12 +248,9 @@ int main(int argc, char** argv) {
     }
     apps::check_standard_output();
   } catch (const train::UsageError& error) {
-    std::cerr << "sconce-train: " << error.what() << '\n';
-    return 2;
-  } catch (const c10::Error& error) {
-    return fail(error.what_without_backtrace());
+    return apps::fail("sconce-train", error.what(), 2);
   } catch (const std::exception& error) {
-    return fail(error.what());
+    return apps::fail("sconce-train", error.what());
   }
   return 0;
 }

@@ -23,10 +23,7 @@ void write_metrics(const std::filesystem::path& file, const sconce::FitResult& r
     lines << epoch.epoch << ',' << epoch.loss << ',' << epoch.at("train_acc") << ','
           << epoch.at("test_acc") << ',' << epoch.examples << ',' << epoch.seconds << '\n';
   }
-  const std::string text = lines.str();
-  sconce::io::WholeFile whole(file, "--out");
-  whole.write(text.data(), text.size());
-  whole.finish();
+  sconce::io::write_whole(file, lines.str(), "--out");
 }
 
 }  // namespace train

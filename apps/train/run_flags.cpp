@@ -50,9 +50,7 @@ std::filesystem::path run_flags_file(const CommandLine& line) {
 void write_run_flags(const CommandLine& line) {
   std::string text;
   for (const auto& [flag, value] : run_flags(line)) text += flag + ' ' + value + '\n';
-  sconce::io::WholeFile whole(run_flags_file(line), "--checkpoint");
-  whole.write(text.data(), text.size());
-  whole.finish();
+  sconce::io::write_whole(run_flags_file(line), text, "--checkpoint");
 }
 
 void check_run_flags(const CommandLine& line) {

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace sconce::io {
@@ -162,5 +163,12 @@ class WholeFile {
   std::optional<struct stat> before_ = {};  // the file that was there
   int fd_ = -1;
 };
+
+/// Writes a file of this text, which appears whole or not at all; `who` begins the errors.
+inline void write_whole(const std::filesystem::path& path, std::string_view text, std::string who) {
+  WholeFile file(path, std::move(who));
+  file.write(text.data(), text.size());
+  file.finish();
+}
 
 }  // namespace sconce::io

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <utility>
 
+#include "io/whole_file.hpp"
 #include "report/best_effort.hpp"
 #include "report/svg.hpp"
 
@@ -69,6 +70,7 @@ class Drawing {
       : title_(chart.title),
         counts_(checked_counts(chart)),
         classes_(counts_.size(0)),
+        row_sums_(counts_.sum(1)),
         names_(chart.class_names) {
     for (int64_t i = 0; std::ssize(names_) < classes_; ++i) names_.push_back(std::to_string(i));
     for (const auto& name : names_) label_ = std::max(label_, svg::text_width(name));
@@ -104,8 +106,7 @@ class Drawing {
   }
 
   int level_of(int64_t row, int64_t column) const {
-    double sum = 0;
-    for (int64_t i = 0; i < classes_; ++i) sum += count(row, i);
+    const double sum = row_sums_.const_data_ptr<double>()[row];
     return static_cast<int>(std::lround(count(row, column) / sum * levels));
   }
 
@@ -213,6 +214,7 @@ class Drawing {
   std::string title_;
   torch::Tensor counts_;
   int64_t classes_;
+  torch::Tensor row_sums_;
   std::vector<std::string> names_;
   double label_ = 0;  // width of the names, in pixels
   double cell_ = 0;
@@ -226,7 +228,7 @@ std::string ConfusionMatrixChart::svg() const {
 }
 
 void ConfusionMatrixChart::save(const std::filesystem::path& file) const {
-  svg::save(file, svg(), "sconce::ConfusionMatrixChart::save");
+  io::write_whole(file, svg(), "sconce::ConfusionMatrixChart::save");
 }
 
 ConfusionChart::ConfusionChart(std::filesystem::path file,

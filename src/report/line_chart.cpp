@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "io/whole_file.hpp"
 #include "report/axis.hpp"
 #include "report/svg.hpp"
 
@@ -312,7 +313,7 @@ std::string LineChart::svg() const {
 }
 
 void LineChart::save(const std::filesystem::path& file) const {
-  svg::save(file, svg(), "sconce::LineChart::save");
+  io::write_whole(file, svg(), "sconce::LineChart::save");
 }
 
 }  // namespace sconce

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <memory>
 #include <ostream>
 #include <string_view>
 
 #include "report/best_effort.hpp"
+#include "repr/format.hpp"
 #include "sconce/cuda/memory.hpp"
 
 namespace sconce {
@@ -78,10 +78,8 @@ void MemoryPeaks::on_fit_end(Fit& fit) {
   if (peaks_.empty() || fit.process_group.rank() > 0) return;
   out_ << "peak memory on " << device_;
   for (const auto& [phase, bytes] : peaks_) {
-    std::array<char, 32> mebibytes = {};
-    std::snprintf(mebibytes.data(), mebibytes.size(), " %.1f MiB",
-                  static_cast<double>(bytes) / (1 << 20));
-    out_ << (phase == peaks_.front().first ? ": " : ", ") << phase << mebibytes.data();
+    out_ << (phase == peaks_.front().first ? ": " : ", ") << phase
+         << format(" %.1f MiB", static_cast<double>(bytes) / (1 << 20));
   }
   out_ << std::endl;
 }

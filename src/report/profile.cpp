@@ -63,10 +63,7 @@ void Profile::export_chrome_trace(const std::filesystem::path& file) {
   TORCH_CHECK(is_under_way_, who, ": expected a profile under way, got one that is over");
   if (num_gpus() > 0) synchronize(c10::Device(c10::kCUDA));
   is_under_way_ = false;
-  const std::string text = saved(*torch::autograd::profiler::disableProfiler());
-  io::WholeFile whole(file, who);
-  whole.write(text.data(), text.size());
-  whole.finish();
+  io::write_whole(file, saved(*torch::autograd::profiler::disableProfiler()), who);
 }
 
 }  // namespace profiler

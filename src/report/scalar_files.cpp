@@ -122,9 +122,7 @@ class ScalarFiles::Lines {
 
   void flush() {
     if (kept_) {
-      io::WholeFile whole(path_, who);
-      whole.write(kept_->data(), kept_->size());
-      whole.finish();
+      io::write_whole(path_, *kept_, who);
       kept_.reset();
     }
     if (pending_.empty()) return;

@@ -28,6 +28,10 @@ int64_t scalar_step(const Fit& fit) {
   return std::ssize(fit.epochs) * steps(fit.batches) + steps(fit.batch);
 }
 
+bool is_logged(int64_t step, const ScalarLogOptions& options) {
+  return options.every_n_steps > 0 && step % options.every_n_steps == 0;
+}
+
 }  // namespace
 
 class ScalarLog::Writing {
@@ -149,12 +153,14 @@ void ScalarLog::on_fit_end(Fit& fit) {
 }
 
 void ScalarLog::on_before_step(Fit& fit) {
-  if (writing_) writing_->attempt([&] { writing_->note_lrs(fit.optimizer); });
+  const bool ends_epoch = fit.batch + fit.accumulate >= fit.batches;
+  if (!writing_ || !(ends_epoch || is_logged(scalar_step(fit) + 1, options_))) return;
+  writing_->attempt([&] { writing_->note_lrs(fit.optimizer); });
 }
 
 void ScalarLog::on_after_step(Fit& fit) {
-  const bool is_time = options_.every_n_steps > 0 && scalar_step(fit) % options_.every_n_steps == 0;
-  if (writing_ && is_time) writing_->attempt([&] { writing_->add_step(fit); });
+  if (!writing_ || !is_logged(scalar_step(fit), options_)) return;
+  writing_->attempt([&] { writing_->add_step(fit); });
 }
 
 void ScalarLog::on_epoch_end(Fit& fit) {

@@ -14,7 +14,7 @@
 #include <typeinfo>
 
 #include "nn/keep_generator.hpp"
-#include "sconce/repr.hpp"
+#include "repr/module_name.hpp"
 #include "training/mode_guard.hpp"
 
 namespace sconce {
@@ -84,16 +84,6 @@ void check_devices(const torch::nn::Module& model, const Tensors& inputs) {
   }
 }
 
-std::string class_of(const torch::nn::Module& module) {
-  const auto* own = dynamic_cast<const ReprOverride*>(&module);
-  if (const auto name = own != nullptr ? own->repr_name() : std::nullopt) return *name;
-  std::string name = module.name();
-  const auto colons = name.substr(0, name.find('<')).rfind("::");
-  if (colons != std::string::npos) name.erase(0, colons + 2);
-  if (name.ends_with("Impl")) name.resize(name.size() - 4);
-  return name;
-}
-
 // Adds a row for the module and for each in it.
 class Rows {
  public:
@@ -102,7 +92,7 @@ class Rows {
 
   void add(const torch::nn::Module& module, const std::string& name, int depth) {
     const auto children = module.named_children();
-    SummaryRow row{.name = name, .class_name = class_of(module), .depth = depth};
+    SummaryRow row{.name = name, .class_name = module_name(module), .depth = depth};
     row.has_children = !children.is_empty();
     row.is_repeated = !seen_.insert(&module).second;
     for (const auto& tensor : module.parameters(/*recurse=*/false)) count(tensor, row);

@@ -9,11 +9,11 @@
 #include <bit>
 #include <charconv>
 #include <chrono>
-#include <cstdio>
 #include <string_view>
 
 #include "io/utf8.hpp"
 #include "report/append_file.hpp"
+#include "repr/format.hpp"
 
 namespace sconce::utils::tensorboard {
 
@@ -119,10 +119,8 @@ int64_t seconds_for_name(const std::filesystem::path& folder) {
 
 std::filesystem::path new_file(const std::filesystem::path& folder) {
   static std::atomic<int> files = 0;
-  std::array<char, 32> seconds = {};
-  std::snprintf(seconds.data(), seconds.size(), "%010lld",
-                static_cast<long long>(seconds_for_name(folder)));
-  return folder / (std::string(prefix) + seconds.data() + "." + host_name() + "." +
+  const auto seconds = format("%010lld", static_cast<long long>(seconds_for_name(folder)));
+  return folder / (std::string(prefix) + seconds + "." + host_name() + "." +
                    std::to_string(::getpid()) + "." + std::to_string(files++));
 }
 

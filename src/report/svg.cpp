@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "io/utf8.hpp"
-#include "io/whole_file.hpp"
 
 namespace sconce::svg {
 
@@ -123,12 +122,6 @@ std::string document(const Document& document) {
                .size = 18,
                .attributes = "style=\"font-size:16px;font-weight:600\""}) +
          document.body + "</svg>\n";
-}
-
-void save(const std::filesystem::path& file, const std::string& text, const char* who) {
-  io::WholeFile whole(file, who);
-  whole.write(text.data(), text.size());
-  whole.finish();
 }
 
 }  // namespace sconce::svg

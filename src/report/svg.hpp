@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -44,9 +43,5 @@ struct Document {
 
 /// Returns the whole file.
 std::string document(const Document& document);
-
-/// Writes the file, which is whole or not there.
-/// @throw c10::Error that begins with `who` and names the file and the cause.
-void save(const std::filesystem::path& file, const std::string& text, const char* who);
 
 }  // namespace sconce::svg

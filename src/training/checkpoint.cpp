@@ -22,6 +22,7 @@
 #include "distributed/gather_bytes.hpp"
 #include "io/input_file.hpp"
 #include "io/whole_file.hpp"
+#include "repr/format.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/io/torch_file.hpp"
 #include "state/state_visitor.hpp"
@@ -315,9 +316,8 @@ fs::path Checkpoint::best() const {
 
 std::string Checkpoint::file_name(const Position& position) {
   const auto [round, epoch, batch] = position;
-  char name[64];
-  std::snprintf(name, sizeof name, "%s%06lld-%08lld", file_prefix, static_cast<long long>(epoch),
-                static_cast<long long>(batch));
+  const std::string name = format("%s%06lld-%08lld", file_prefix, static_cast<long long>(epoch),
+                                  static_cast<long long>(batch));
   return name + (round > 1 ? "-" + std::to_string(round) : "") + ".pt";
 }
 

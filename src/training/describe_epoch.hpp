@@ -1,20 +1,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 
+#include "repr/format.hpp"
 #include "sconce/training/fit_result.hpp"
 
 namespace sconce {
-
-// std::format is missing from some of the supported compilers.
-template <class... A>
-std::string format(const char* pattern, A... values) {
-  std::string text(static_cast<size_t>(std::snprintf(nullptr, 0, pattern, values...)), '\0');
-  std::snprintf(text.data(), text.size() + 1, pattern, values...);
-  return text;
-}
 
 // What an epoch came to, such as "loss 0.693, train acc 0.500".
 inline std::string describe(const EpochMetrics& epoch) {

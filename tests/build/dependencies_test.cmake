@@ -9,7 +9,7 @@ if(NOT PARTS)
 endif()
 get_filename_component(SOURCE "${SOURCE}" ABSOLUTE)
 get_filename_component(WORK "${WORK}" ABSOLUTE)
-set(names Catch2 CLI11 nlohmann_json ZLIB benchmark)
+set(names Catch2 CLI11 nlohmann_json ZLIB)
 set(room "${WORK}/a b ä")  # what is found and built has blanks and a letter that is not ASCII in its path
 file(REMOVE_RECURSE "${room}" "${WORK}/path-with-apt")
 file(MAKE_DIRECTORY "${room}")
@@ -102,11 +102,9 @@ function(write_headers name folder)
   elseif(name STREQUAL "nlohmann_json")
     file(WRITE "${folder}/nlohmann/json.hpp"
          "namespace nlohmann { struct json { static bool accept(const char*) { return true; } }; }\n")
-  elseif(name STREQUAL "ZLIB")
+  else()
     file(WRITE "${folder}/zlib.h" "#define ZLIB_VERSION \"9.9.0\"\n"
          "inline const char* zlibVersion() { return ZLIB_VERSION; }\n")
-  else()
-    file(WRITE "${folder}/benchmark/benchmark.h" "namespace benchmark { inline void Shutdown() {} }\n")
   endif()
 endfunction()
 
@@ -114,7 +112,6 @@ set(target_of_Catch2 Catch2::Catch2WithMain)
 set(target_of_CLI11 CLI11::CLI11)
 set(target_of_nlohmann_json nlohmann_json::nlohmann_json)
 set(target_of_ZLIB ZLIB::ZLIB)
-set(target_of_benchmark benchmark::benchmark)
 set(stub_of_catch_module
     "function(catch_discover_tests target)\n  add_test(NAME stub COMMAND \${target})\nendfunction()\n")
 
@@ -141,8 +138,7 @@ function(write_sources name folder)
   write_headers(${name} "${folder}")
   set(text "cmake_minimum_required(VERSION 3.10)\nproject(${name} VERSION 9.9 LANGUAGES NONE)\n"
            "message(STATUS \"the stub talks\")\n")
-  foreach(switch IN ITEMS BUILD_TESTING CLI11_BUILD_TESTS JSON_BuildTests BENCHMARK_ENABLE_TESTING
-                          BENCHMARK_ENABLE_INSTALL)
+  foreach(switch IN ITEMS BUILD_TESTING CLI11_BUILD_TESTS JSON_BuildTests)
     string(APPEND text "option(${switch} \"\" ON)\n" "if(${switch})\n  message(FATAL_ERROR \"${switch} is on\")\nendif()\n")
   endforeach()
   if(name STREQUAL "ZLIB")

@@ -19,6 +19,7 @@
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/optim/ema.hpp"
 #include "sconce/report/progress_bar.hpp"
+#include "sconce/report/scalar_log.hpp"
 #include "sconce/trainer.hpp"
 #include "sconce/training/weight_averaging.hpp"
 #include "support/stop_when.hpp"
@@ -233,9 +234,11 @@ void fault(const Words& words) {
   }
 }
 
-// A short fit whose bar takes the standard output for a terminal.
-void bar(const Words& words) {
+// A short fit whose bar takes the standard output for a terminal, and whose log has a folder for
+// each rank.
+void report(const Words& words) {
   const auto group = join(words);
+  sconce::ScalarLog log(words.at("out") + "/" + std::to_string(group.rank()));
   sconce::ProgressBar bar(std::cout, {.bar = {.file_descriptor = posix_openpt(O_RDWR | O_NOCTTY)}});
   torch::nn::Linear model(2, 2);
   sconce::nn::DistributedDataParallel ddp(model, group);
@@ -243,7 +246,7 @@ void bar(const Words& words) {
   const sconce::data::Batches data({torch::ones({8, 2}), torch::ones({8}, torch::kLong)},
                                    {.batch_size = 4});
   sconce::Trainer({.max_epochs = 1, .process_group = group})
-      .fit(ddp, optimizer, {.train = data, .callbacks = {&bar}});
+      .fit(ddp, optimizer, {.train = data, .callbacks = {&bar, &log}});
 }
 
 }  // namespace
@@ -251,11 +254,10 @@ void bar(const Words& words) {
 int main(int argc, char** argv) {
   const auto start = std::chrono::steady_clock::now();
   const std::map<std::string, std::function<void(const Words&)>> modes = {
-      {"launch", launch},           {"listeners", listeners},
-      {"collectives", collectives}, {"train", train},
-      {"uneven", uneven},           {"unwrapped", unwrapped},
-      {"evaluate", evaluate},       {"fault", fault},
-      {"own_step", own_step},       {"bar", bar}};
+      {"launch", launch},     {"listeners", listeners}, {"collectives", collectives},
+      {"train", train},       {"uneven", uneven},       {"unwrapped", unwrapped},
+      {"evaluate", evaluate}, {"fault", fault},         {"own_step", own_step},
+      {"report", report}};
   try {
     Words words;
     for (int i = 2; i < argc; ++i) {

@@ -69,9 +69,7 @@ namespace {
 namespace fs = std::filesystem;
 
 void save(const fs::path& file, const std::string& text) {
-  WholeFile whole(file, "save");
-  whole.write(text.data(), text.size());
-  whole.finish();
+  sconce::io::write_whole(file, text, "save");
 }
 
 // Without root's rights while it lives; skips the test where they cannot be given up.

@@ -134,7 +134,7 @@ TEST_CASE("the names of GPUs stand in CUDA's order") {
   CHECK(gpu_names(Environment{}) == "0 GPUs");
 }
 
-TEST_CASE("the facts of this process are asked for without a context of CUDA") {
+TEST_CASE("the facts of this process are those of its build and machine") {
   const auto facts = sconce::environment();
   CHECK(facts.sconce == "0.1.0");
   CHECK(facts.standard.starts_with("C++2"));

@@ -308,9 +308,11 @@ TEST_CASE("the bar reads the loss twice a second at most, and else never") {
   CHECK((text.find("batch loss 0.250") != std::string::npos) == live_loss);
 }
 
-TEST_CASE("of two ranks the first alone draws and writes", "[distributed]") {
+TEST_CASE("of two ranks the first alone draws, writes and logs", "[distributed]") {
   const Variable term("TERM", "xterm");
-  auto ranks = sconce::test::start_ranks(2, {SCONCE_WORKER, "bar", "backend=gloo"});
+  const sconce::test::TempDir folder;
+  auto ranks = sconce::test::start_ranks(
+      2, {SCONCE_WORKER, "report", "backend=gloo", "out=" + folder.path().string()});
   wait_for(ranks, sconce::test::Seconds(60));
   for (const auto& rank : ranks) {
     INFO(rank->err());
@@ -318,6 +320,8 @@ TEST_CASE("of two ranks the first alone draws and writes", "[distributed]") {
   }
   CHECK(ranks[1]->out().empty());
   CHECK_THAT(ranks[0]->out(), ContainsSubstring("\repoch 1/1 [") && ContainsSubstring("\nloss "));
+  CHECK(std::filesystem::exists(folder.path() / "0/scalars.csv"));
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "1"));
 }
 
 TEST_CASE("a resumed epoch's rate is that of the batches since") {

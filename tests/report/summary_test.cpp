@@ -7,6 +7,7 @@
 
 #include "catch.hpp"
 #include "sconce/nn/lazy.hpp"
+#include "sconce/repr.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using sconce::summary;
@@ -63,6 +64,11 @@ struct PairImpl : nn::Module {
   }
 };
 TORCH_MODULE(Pair);
+
+template <class T>
+struct NamedImpl : nn::Module {
+  torch::Tensor forward(const torch::Tensor& x) { return x; }
+};
 
 std::string text_of(const sconce::Summary& of) {
   std::ostringstream out;
@@ -143,6 +149,13 @@ TEST_CASE("a module of one's own has its output, and those in it none") {
   CHECK(within.rows[3].depth == 2);
   CHECK(within.rows[3].output_shapes.empty());
   CHECK(within.rows[4].output_shapes == Shapes{{3, 4}});
+}
+
+TEST_CASE("a module is called as its text calls it") {
+  nn::Sequential model(NamedImpl<nn::Linear>{}, Block());
+  const auto of = summary(model, torch::zeros({3, 4}));
+  CHECK(of.rows[1].class_name == "Named");
+  CHECK(of.rows[2].class_name + "(" == sconce::repr(*model[1]).substr(0, 6));
 }
 
 TEST_CASE("several inputs and outputs are summarized") {

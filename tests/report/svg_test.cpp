@@ -1,12 +1,8 @@
 #include "report/svg.hpp"
 
-#include <c10/util/Exception.h>
-
 #include <random>
 
 #include "catch.hpp"
-#include "support/error_of.hpp"
-#include "support/temp_dir.hpp"
 #include "support/xml.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -73,11 +69,4 @@ TEST_CASE("numbers are short") {
   CHECK(svg::tenths(0) == "0");
   CHECK(svg::number(-0.01) == "0");
   CHECK(svg::number(99.96) == "100");
-}
-
-TEST_CASE("a file that cannot be written is named") {
-  const sconce::test::TempDir folder;
-  const auto file = folder.path() / "none" / "x.svg";
-  CHECK_THAT(sconce::test::error_of([&] { svg::save(file, "<svg/>", "sconce::Chart"); }),
-             ContainsSubstring("sconce::Chart: " + file.string() + ": cannot make it"));
 }

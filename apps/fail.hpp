@@ -1,0 +1,15 @@
+#pragma once
+
+#include <iostream>
+#include <string>
+
+namespace apps {
+
+/// Prints the first line of an error to standard error, after the program's name; LibTorch's errors
+/// go on with where they come from. Returns the exit code: 2 for a wrong command line, else 1.
+inline int fail(const std::string& program, const std::string& error, int code = 1) {
+  std::cerr << program << ": " << error.substr(0, error.find('\n')) << '\n';
+  return code;
+}
+
+}  // namespace apps
