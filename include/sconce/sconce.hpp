@@ -4,6 +4,7 @@
 #include "sconce/amp/autocast.hpp"
 #include "sconce/amp/grad_scaler.hpp"
 #include "sconce/amp/mixed_precision.hpp"
+#include "sconce/cuda/captured_step.hpp"
 #include "sconce/cuda/device_properties.hpp"
 #include "sconce/cuda/memory.hpp"
 #include "sconce/cuda/nccl.hpp"
