@@ -99,6 +99,7 @@ bool may_include(const std::string& from, const std::string& to) {
       {"data/collate", "nn/nested_tensors"},
       {"data/loader", "nn/nested_tensors"},
       {"optim/ema", "nn/can_copy"},
+      {"trainer", "cuda/captured_step"},
       {"trainer", "nn/clip_grad"},
       {"trainer", "optim/optimizer"},
       {"trainer", "training/batch"},
