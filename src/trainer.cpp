@@ -12,6 +12,7 @@
 #include <set>
 
 #include "devices/resolve_device.hpp"
+#include "sconce/cuda/captured_step.hpp"
 #include "sconce/metrics/classification.hpp"
 #include "sconce/nn/clip_grad.hpp"
 #include "sconce/optim/optimizer.hpp"
@@ -281,6 +282,27 @@ class Trainer::Epoch {
   Stopwatch stopwatch_;
 };
 
+// The step as a CUDA graph, of which `batch_` is the batch under way.
+class Trainer::GraphStep {
+ public:
+  GraphStep(torch::Device device, const std::function<StepOutput(const Batch&)>& step)
+      : captured_(device, [this, step](const std::vector<torch::Tensor>& tensors) {
+          batch_->set_tensors(tensors);
+          const StepOutput output = step(*batch_);
+          return std::vector<torch::Tensor>{output.loss, output.output, output.target};
+        }) {}
+
+  StepOutput operator()(Batch& batch) {
+    batch_ = &batch;
+    const auto outputs = captured_(batch.tensors());
+    return {outputs[0], outputs[1], outputs[2]};
+  }
+
+ private:
+  Batch* batch_ = nullptr;
+  cuda::CapturedStep captured_;
+};
+
 Trainer::Trainer(TrainerOptions options)
     : options_(std::move(options)),
       device_(choose_device(options_)),
@@ -295,6 +317,12 @@ Trainer::Trainer(TrainerOptions options)
   TORCH_CHECK(options_.accumulate_grad_batches >= 1,
               "sconce::Trainer: expected accumulate_grad_batches of at least 1, got ",
               options_.accumulate_grad_batches);
+  TORCH_CHECK(!options_.graph || options_.accumulate_grad_batches == 1,
+              "sconce::Trainer: expected accumulate_grad_batches 1 with graph, got ",
+              options_.accumulate_grad_batches);
+  TORCH_CHECK(!options_.graph || options_.process_group.world_size() == 1,
+              "sconce::Trainer: expected a process group of one with graph, got one of ",
+              options_.process_group.world_size());
   TORCH_CHECK(options_.save_every >= 0, "sconce::Trainer: expected save_every of at least 0, got ",
               options_.save_every);
   for (const auto& [name, metric] : metrics_) {
@@ -344,11 +372,13 @@ FitResult Trainer::fit_model(const ModelSteps& model, torch::optim::Optimizer& o
   if (!options_.fast_dev_run) call_all(data.callbacks, fit, &TrainerCallback::load);
   CallbackScope scope(data.callbacks, fit, &TrainerCallback::on_fit_begin,
                       &TrainerCallback::on_fit_end);
+  const auto step = step_of(model, fit, data.callbacks, epoch);
   BatchLoader train = data.train;
   bool stopped = agree_to_stop(fit);
   while (!stopped && std::ssize(fit.epochs) < fit.max_epochs) {
     train.set_epoch(std::ssize(fit.epochs));
-    stopped = !train_epoch(model, fit, train.begin(fit.batch), data.callbacks, epoch);
+    model.module.train();
+    stopped = !train_epoch(step, fit, train.begin(fit.batch), data.callbacks, epoch);
     if (stopped) break;
     if (data.test) test_epoch(model, fit, data);
     call_all(data.callbacks, fit, &TrainerCallback::on_epoch_end);
@@ -364,7 +394,8 @@ EpochMetrics Trainer::fit_model_epoch(const ModelSteps& model, torch::optim::Opt
   check_fit(model, train, "sconce::Trainer::fit_epoch");
   Epoch epoch(device_, metrics_);
   Fit fit = fit_of(model, optimizer, train);
-  train_epoch(model, fit, train.begin(), {}, epoch);
+  model.module.train();
+  train_epoch(step_of(model, fit, {}, epoch), fit, train.begin(), {}, epoch);
   return std::move(fit.epochs.front());
 }
 
@@ -391,13 +422,12 @@ bool Trainer::pause(Fit& fit, const Callbacks& callbacks, bool is_time) const {
 }
 
 // What is left of the epoch; returns whether it came to its end.
-bool Trainer::train_epoch(const ModelSteps& model, Fit& fit, const BatchLoader::Next& next,
+bool Trainer::train_epoch(const TrainStep& one_step, Fit& fit, const BatchLoader::Next& next,
                           const Callbacks& callbacks, Epoch& epoch) {
-  model.module.train();
   epoch.begin(fit.batch);
   const auto settings = precision_.settings();
   while (fit.batch < fit.batches) {
-    train_step(model, fit, next, callbacks, epoch);
+    one_step(next);
     call_all(callbacks, fit, &TrainerCallback::on_after_step);
     const bool is_time =
         options_.save_every > 0 && fit.batch / fit.accumulate % options_.save_every == 0;
@@ -412,6 +442,43 @@ bool Trainer::train_epoch(const ModelSteps& model, Fit& fit, const BatchLoader::
                         .seconds = seconds});
   fit.batch = 0;
   return true;
+}
+
+Trainer::TrainStep Trainer::step_of(const ModelSteps& model, Fit& fit, const Callbacks& callbacks,
+                                    Epoch& epoch) {
+  if (!options_.graph) {
+    return [&, this](const BatchLoader::Next& next) {
+      train_step(model, fit, next, callbacks, epoch);
+    };
+  }
+  const auto* ours = dynamic_cast<optim::Optimizer*>(&fit.optimizer);
+  TORCH_CHECK(device_.is_cpu() || (ours != nullptr && ours->is_capturable()),
+              "sconce::Trainer: expected with graph one of sconce's optimizers with fused kernels ",
+              "and a learning rate that is a tensor on ", device_,
+              " (ExtraOptions::lr), got another");
+  const auto whole_step = [&, this](const Batch& batch) {
+    fit.optimizer.zero_grad();
+    StepOutput output = backward(model, batch, /*of_step=*/1);
+    step(fit.optimizer);
+    return output;
+  };
+  const auto graph = std::make_shared<GraphStep>(device_, whole_step);
+  return [&, this, graph](const BatchLoader::Next& next) {
+    graph_step(*graph, fit, next, callbacks, epoch);
+  };
+}
+
+// As train_step, with forward, backward and the optimizer's step in one. The next replay overwrites
+// what this one returned.
+void Trainer::graph_step(GraphStep& graph, Fit& fit, const BatchLoader::Next& next,
+                         const Callbacks& callbacks, Epoch& epoch) {
+  RECORD_USER_SCOPE("step");
+  Batch batch = next_batch(next, device_);
+  const StepOutput output = graph(batch);
+  epoch.add(output, batch.size());
+  fit.loss = output.loss.clone();
+  call_all(callbacks, fit, &TrainerCallback::on_before_step);
+  ++fit.batch;
 }
 
 // A step, of as many batches as it has. In a profile it is over before callbacks hear of its end,

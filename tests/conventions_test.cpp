@@ -89,6 +89,7 @@ bool may_include(const std::string& from, const std::string& to) {
       {"version", {}}};
   static const std::set<std::pair<std::string, std::string>> single = {
       {"amp/grad_scaler", "optim/amp_scaling"},
+      {"amp/mixed_precision", "backends"},
       {"distributed/process_group", "cuda/nccl"},
       {"nn/distributed_data_parallel", "distributed/process_group"},
       {"nn/distributed_data_parallel", "distributed/gather_bytes"},
@@ -98,6 +99,7 @@ bool may_include(const std::string& from, const std::string& to) {
       {"data/collate", "nn/nested_tensors"},
       {"data/loader", "nn/nested_tensors"},
       {"optim/ema", "nn/can_copy"},
+      {"trainer", "cuda/captured_step"},
       {"trainer", "nn/clip_grad"},
       {"trainer", "optim/optimizer"},
       {"trainer", "training/batch"},

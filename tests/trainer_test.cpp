@@ -151,6 +151,81 @@ TEST_CASE("the trainer refuses options that cannot be, naming them") {
                     ContainsSubstring("expected num_gpus or device"));
 }
 
+TEST_CASE("a graph is refused beside what takes more than one batch or process a step") {
+  CHECK_THROWS_WITH(Trainer({.accumulate_grad_batches = 2, .graph = true}),
+                    ContainsSubstring("sconce::Trainer: expected accumulate_grad_batches 1 with "
+                                      "graph, got 2"));
+}
+
+namespace {
+
+// The losses, accuracies and parameters that a fit with or without a graph comes to, of batches of
+// 16 of which each epoch's last has 2.
+std::vector<double> fit_with_graph(bool graph, Precision precision) {
+  const auto device = sconce::try_gpu();
+  auto model = net();
+  model->to(device);
+  sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9),
+                               {.lr = torch::full({}, 0.1, device)});
+  sconce::optim::lr_scheduler::StepLR schedule(optimizer, 2, 0.5);
+  sconce::LRScheduling scheduling(schedule);
+  auto fit_data = data(98);
+  fit_data.callbacks = {&scheduling};
+  torch::manual_seed(5);  // dropout
+  Trainer trainer({.max_epochs = 5,
+                   .gradient_clip_val = 0.5,
+                   .precision = precision,
+                   .device = device,
+                   .graph = graph});
+  std::vector<double> values;
+  for (const auto& epoch : trainer.fit(model, optimizer, fit_data).epochs) {
+    values.insert(values.end(), {epoch.loss, epoch.at("train_acc"), epoch.at("test_acc")});
+  }
+  for (const auto& parameter : model->parameters()) {
+    values.push_back(parameter.sum().item<double>());
+  }
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("a fit with graph is the fit without, bit for bit, schedule and overflows included") {
+  const auto precision = GENERATE(Precision::fp32, Precision::bf16, Precision::fp16);
+  CHECK(fit_with_graph(true, precision) == fit_with_graph(false, precision));
+}
+
+TEST_CASE("with graph callbacks hear of a step when it is done, and a loss stays theirs") {
+  struct Losses : sconce::TrainerCallback {
+    void on_before_step(sconce::Fit& fit) override { before.push_back(fit.loss); }
+    void on_after_step(sconce::Fit& fit) override { after.push_back(fit.loss); }
+    std::vector<torch::Tensor> before, after;
+  } losses;
+  auto model = net();
+  sconce::optim::SGD optimizer(model->parameters(), 0.1,
+                               {.lr = torch::full({}, 0.1, sconce::try_gpu())});
+  auto fit_data = data();
+  fit_data.callbacks = {&losses};
+  const auto epoch = Trainer({.num_gpus = std::min(sconce::num_gpus(), 1), .graph = true})
+                         .fit(model, optimizer, fit_data)
+                         .epochs.front();
+  REQUIRE(losses.before.size() == 6);
+  for (size_t i = 0; i < 6; ++i) CHECK(losses.before[i].is_same(losses.after[i]));
+  const double mean = torch::stack(losses.after).mean().item<double>();
+  CHECK(mean == Catch::Approx(epoch.loss).epsilon(1e-6));
+}
+
+TEST_CASE("on a GPU a graph is refused with an optimizer that cannot be captured", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto expected = ContainsSubstring("sconce::Trainer: expected with graph one of sconce's");
+  auto model = net();
+  Trainer trainer({.num_gpus = 1, .graph = true});
+  trainer.prepare_model(*model);
+  torch::optim::SGD plain(model->parameters(), 0.1);
+  CHECK_THROWS_WITH(trainer.fit(model, plain, data()), expected);
+  sconce::optim::SGD number(model->parameters(), 0.1);
+  CHECK_THROWS_WITH(trainer.fit(model, number, data()), expected);
+}
+
 TEST_CASE("fit learns, and reports an entry an epoch") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.5);

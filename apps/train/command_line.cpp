@@ -208,6 +208,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
       ->check(number("a number from 0.001 to 1000000",
                      [](double value) { return value >= 0.001 && value <= 1e6; }))
       ->type_name("SECONDS");
+  app.add_flag("--graph", line.graph, "on a GPU, make each step a replay of a CUDA graph");
   app.add_flag("--fast-dev-run", line.fast_dev_run, "one epoch of one batch: does everything run?");
   app.add_flag(
       "--summary", line.summary,
@@ -269,6 +270,17 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   }
   if (app.count("--timeout") > 0 && line.parallel != "distributed") {
     refuse("--timeout: takes --parallel distributed, not " + line.parallel);
+  }
+  if (line.graph && line.parallel != "none") {
+    refuse("--graph: takes --parallel none, not " + line.parallel);
+  }
+  if (line.graph && line.accumulate > 1) {
+    refuse("--graph: takes --accumulate 1, not " + std::to_string(line.accumulate));
+  }
+  if (line.graph && line.scheduler == "onecycle") {
+    refuse(
+        "--graph: takes a scheduler of the learning rate alone, not onecycle, which changes the "
+        "momentum too");
   }
   for (const char* flag : {"--save-every", "--resume"}) {
     if (app.count(flag) > 0 && line.checkpoint.empty()) {

@@ -43,6 +43,7 @@ struct CommandLine {
   std::string device = "auto";    ///< "auto", "cpu" or "cuda:N", N a GPU that is there
   std::string parallel = "none";  ///< "none", "data" or "distributed"
   double timeout = 1800;          ///< seconds that a rank waits for the others
+  bool graph = false;             ///< steps are replays of a CUDA graph, on a GPU
   bool fast_dev_run = false;
   bool summary = false;                   ///< prints the model's layers before the training
   bool live_loss = false;                 ///< the bar shows the last batch's loss too

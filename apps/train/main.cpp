@@ -188,6 +188,7 @@ bool train_classifier(const train::CommandLine& line) {
                            .precision = line.precision,
                            .accumulate_grad_batches = line.accumulate,
                            .device = device,
+                           .graph = line.graph,
                            .fast_dev_run = line.fast_dev_run,
                            .save_every = line.save_every,
                            .metrics = reports.metrics(),
@@ -195,8 +196,10 @@ bool train_classifier(const train::CommandLine& line) {
   trainer.prepare_model(*model);
   if (line.summary && group.rank() == 0) print_summary(out, line, data.images, model, device);
 
-  const auto optimizer = train::make_optimizer(line.optimizer, model->parameters(),
-                                               line.lr.value_or(train::default_lr(line.optimizer)));
+  const double lr = line.lr.value_or(train::default_lr(line.optimizer));
+  sconce::optim::ExtraOptions extra;
+  if (line.graph && device.is_cuda()) extra.lr = torch::full({}, lr, device);
+  const auto optimizer = train::make_optimizer(line.optimizer, model->parameters(), lr, extra);
   const int64_t steps = (data.train.size() + line.accumulate - 1) / line.accumulate;
   const auto schedule = train::make_schedule(line.scheduler, *optimizer, line.epochs, steps);
   std::optional<sconce::optim::ExponentialMovingAverage> ema;

@@ -23,12 +23,14 @@ double default_lr(const std::string& optimizer) {
 
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
                                                         const std::vector<torch::Tensor>& params,
-                                                        double lr) {
+                                                        double lr,
+                                                        const sconce::optim::ExtraOptions& extra) {
   using namespace torch::optim;
-  if (name == "adam") return std::make_unique<sconce::optim::Adam>(params, AdamOptions(lr));
-  if (name == "adamw") return std::make_unique<sconce::optim::AdamW>(params, AdamWOptions(lr));
+  if (name == "adam") return std::make_unique<sconce::optim::Adam>(params, AdamOptions(lr), extra);
+  if (name == "adamw")
+    return std::make_unique<sconce::optim::AdamW>(params, AdamWOptions(lr), extra);
   TORCH_CHECK(name == "sgd", "make_optimizer: unknown optimizer ", name);
-  return std::make_unique<sconce::optim::SGD>(params, SGDOptions(lr).momentum(0.9));
+  return std::make_unique<sconce::optim::SGD>(params, SGDOptions(lr).momentum(0.9), extra);
 }
 
 const std::vector<std::string>& scheduler_names() {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sconce/optim/lr_scheduler_base.hpp"
+#include "sconce/optim/optimizer.hpp"
 #include "sconce/training/lr_scheduling.hpp"
 
 namespace train {
@@ -17,11 +18,12 @@ const std::vector<std::string>& optimizer_names();
 /// The learning rate that an optimizer starts with where none is given.
 double default_lr(const std::string& optimizer);
 
-/// Returns one of sconce's optimizers over the parameters; SGD's momentum is 0.9.
+/// Returns one of sconce's optimizers over the parameters; SGD's momentum is 0.9. Where `extra` has
+/// a learning rate, a tensor, it is the one.
 /// @throw c10::Error if there is none of that name.
-std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
-                                                        const std::vector<torch::Tensor>& params,
-                                                        double lr);
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(
+    const std::string& name, const std::vector<torch::Tensor>& params, double lr,
+    const sconce::optim::ExtraOptions& extra = {});
 
 /// A scheduler and when to step it; "none" has none.
 struct Schedule {

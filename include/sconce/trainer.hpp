@@ -3,6 +3,7 @@
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -34,6 +35,12 @@ struct TrainerOptions {
   Precision precision = Precision::fp32;
   int accumulate_grad_batches = 1;  ///< batches whose mean gradient makes one step; at least 1
   std::optional<torch::Device> device = {};  ///< a device by name, in the place of num_gpus
+  /// Makes each step of a fit a replay of a CUDA graph, where `device` is a GPU; see
+  /// `cuda::CapturedStep`. The optimizer's `is_capturable()` is to be true. Batches of another
+  /// shape than the first, such as a smaller last one, run without the graph. Callbacks hear of
+  /// `on_before_step` after the step. Schedules of the learning rate take effect, those of the
+  /// momentum do not.
+  bool graph = false;
   bool fast_dev_run = false;  ///< one epoch of one batch, also for testing: does the program run?
   int64_t save_every = 0;  ///< steps within an epoch after which callbacks save; 0: they do after
                            ///< each epoch only
@@ -77,8 +84,8 @@ class Trainer {
  public:
   /// @throw c10::Error if max_epochs or accumulate_grad_batches is below 1, num_gpus is not 0 or 1,
   /// gradient_clip_val is negative or not finite, save_every is negative, num_gpus and device are
-  /// both given, the device is not there, a metric is null, or the precision is tf32 and the device
-  /// no GPU.
+  /// both given, the device is not there, a metric is null, the precision is tf32 and the device no
+  /// GPU, or `graph` is set beside accumulate_grad_batches or a process group of several.
   explicit Trainer(TrainerOptions options = {});
   /// `Trainer({})`, which could else be a copy too: without options.
   explicit Trainer(std::initializer_list<None>) : Trainer() {}
@@ -107,8 +114,9 @@ class Trainer {
   /// Leaves the model on the device, in training mode.
   /// @throw c10::Error if `data.train` or `data.test` has no batches; if two callbacks have the
   /// same name; in a process group of several if the model is no DistributedDataParallel, or one
-  /// that is not on the trainer's device, or if a rank has another number of training batches; else
-  /// what the model, the loss, the metrics and the callbacks throw.
+  /// that is not on the trainer's device, or if a rank has another number of training batches; with
+  /// `graph` on a GPU if the optimizer is not capturable, or the step cannot be captured; else what
+  /// the model, the loss, the metrics and the callbacks throw.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
     return fit_model(steps_of(model, loss_), optimizer, data);
@@ -134,9 +142,11 @@ class Trainer {
   }
 
  private:
-  class Epoch;  // what an epoch has come to so far
+  class Epoch;      // what an epoch has come to so far
+  class GraphStep;  // a step of batches of any type as a CUDA graph
 
   using Callbacks = std::vector<TrainerCallback*>;
+  using TrainStep = std::function<void(const BatchLoader::Next&)>;
 
   void check_fit(const ModelSteps& model, const BatchLoader& train, const char* who) const;
   Fit fit_of(const ModelSteps& model, torch::optim::Optimizer& optimizer, const BatchLoader& train);
@@ -146,8 +156,11 @@ class Trainer {
                                const BatchLoader& train);
   bool agree_to_stop(Fit& fit) const;
   bool pause(Fit& fit, const Callbacks& callbacks, bool is_time) const;
-  bool train_epoch(const ModelSteps& model, Fit& fit, const BatchLoader::Next& next,
+  bool train_epoch(const TrainStep& one_step, Fit& fit, const BatchLoader::Next& next,
                    const Callbacks& callbacks, Epoch& epoch);
+  TrainStep step_of(const ModelSteps& model, Fit& fit, const Callbacks& callbacks, Epoch& epoch);
+  void graph_step(GraphStep& graph, Fit& fit, const BatchLoader::Next& next,
+                  const Callbacks& callbacks, Epoch& epoch);
   void train_step(const ModelSteps& model, Fit& fit, const BatchLoader::Next& next,
                   const Callbacks& callbacks, Epoch& epoch);
   StepOutput backward(const ModelSteps& model, const Batch& batch, int64_t of_step);

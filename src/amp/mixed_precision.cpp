@@ -1,31 +1,8 @@
 #include "sconce/amp/mixed_precision.hpp"
 
-#include <ATen/Context.h>
+#include <c10/util/Exception.h>
 
 namespace sconce::amp {
-
-namespace {
-
-const char* name_of(at::Float32MatmulPrecision precision) {
-  if (precision == at::Float32MatmulPrecision::HIGHEST) return "highest";
-  return precision == at::Float32MatmulPrecision::HIGH ? "high" : "medium";
-}
-
-}  // namespace
-
-MixedPrecision::SettingsGuard::SettingsGuard(bool tf32) {
-  if (!tf32) return;
-  auto& context = at::globalContext();
-  before_ = {name_of(context.float32MatmulPrecision()), context.allowTF32CuDNN()};
-  context.setFloat32MatmulPrecision("high");
-  context.setAllowTF32CuDNN(true);
-}
-
-MixedPrecision::SettingsGuard::~SettingsGuard() {
-  if (!before_) return;
-  at::globalContext().setFloat32MatmulPrecision(before_->first);
-  at::globalContext().setAllowTF32CuDNN(before_->second);
-}
 
 MixedPrecision::MixedPrecision(Precision precision, torch::Device device)
     : precision_(precision),
@@ -33,6 +10,11 @@ MixedPrecision::MixedPrecision(Precision precision, torch::Device device)
       scaler_({.device = device.type(), .enabled = precision == Precision::fp16}) {
   TORCH_CHECK(precision != Precision::tf32 || device.is_cuda(),
               "sconce::amp::MixedPrecision: expected a GPU for Precision::tf32, got ", device);
+}
+
+backends::FlagsGuard MixedPrecision::settings() const {
+  if (precision_ != Precision::tf32) return backends::FlagsGuard({});
+  return backends::FlagsGuard({.float32_matmul_precision = "high", .cudnn_allow_tf32 = true});
 }
 
 AutocastGuard MixedPrecision::autocast() const {

@@ -428,6 +428,7 @@ void ReduceLROnPlateau::reduce() {
     const double new_lr = std::max(old_lr * options_.factor, min_lrs_[i]);
     if (old_lr - new_lr > options_.eps) groups[i].options().set_lr(new_lr);
   }
+  write_lrs();
 }
 
 void ReduceLROnPlateau::visit(StateVisitor& state) {

@@ -63,6 +63,10 @@ std::vector<double> Scheduler::current_lrs() const {
   return lrs;
 }
 
+void Scheduler::write_lrs() const {
+  if (auto* ours = dynamic_cast<Optimizer*>(&optimizer_)) ours->write_lr();
+}
+
 GroupLRScheduler::GroupLRScheduler(torch::optim::Optimizer& optimizer)
     : LRScheduler(optimizer), groups_(values_of(optimizer)) {
   last_epoch_ = -1;
@@ -96,6 +100,7 @@ void GroupLRScheduler::set_lrs(const std::function<double(size_t group, double l
   std::vector<double> lrs = current_lrs();
   for (size_t i = 0; i < lrs.size(); ++i) lrs[i] = lr_of(i, lrs[i]);
   for (size_t i = 0; i < lrs.size(); ++i) optimizer_.param_groups()[i].options().set_lr(lrs[i]);
+  write_lrs();
   last_lr_ = std::move(lrs);
 }
 

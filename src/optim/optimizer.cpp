@@ -81,6 +81,14 @@ void Optimizer::write_lr() {
   }
 }
 
+bool Optimizer::is_capturable() const {
+  const auto on_gpu = [](const torch::Tensor& tensor) { return tensor.is_cuda(); };
+  return kernels_ == Kernels::fused && extra_.lr && extra_.lr->is_cuda() &&
+         std::all_of(param_groups_.begin(), param_groups_.end(), [&](const auto& group) {
+           return std::all_of(group.params().begin(), group.params().end(), on_gpu);
+         });
+}
+
 // Each parameter once: in C++ `parameters()` names those of a layer as often as the layer occurs.
 void Optimizer::drop_repeats(ParamGroup& group) {
   std::unordered_set<const void*> of_others;

@@ -16,6 +16,19 @@ void Batch::to(torch::Device device) {
   });
 }
 
+std::vector<torch::Tensor> Batch::tensors() const {
+  std::vector<torch::Tensor> all;
+  held_->for_each([&](torch::Tensor& tensor) { all.push_back(tensor); });
+  return all;
+}
+
+void Batch::set_tensors(const std::vector<torch::Tensor>& tensors) {
+  TORCH_CHECK(tensors.size() == this->tensors().size(), "sconce::Batch::set_tensors: expected ",
+              this->tensors().size(), " tensors, got ", tensors.size());
+  size_t next = 0;
+  held_->for_each([&](torch::Tensor& tensor) { tensor = tensors[next++]; });
+}
+
 int64_t Batch::size() const {
   torch::Tensor first;
   held_->for_each([&](torch::Tensor& tensor) {

@@ -252,6 +252,9 @@ TEST_CASE("sconce-train refuses wrong names, naming the flag and what it takes")
   check_usage_error("--precision tf32 --device cpu", "--precision", "tf32 takes a GPU");
   check_usage_error("--data nowhere", "--data",
                     "takes digits, fashion-mnist or a folder of IDX files");
+  check_usage_error("--graph --parallel data", "--graph", "takes --parallel none, not data");
+  check_usage_error("--graph --accumulate 2", "--graph", "takes --accumulate 1, not 2");
+  check_usage_error("--graph --scheduler onecycle", "--graph", "learning rate alone, not onecycle");
   check_usage_error("--colour red", "--colour", "--help lists the flags");
   check_usage_error("--epochs", "--epochs", "--help lists the flags");
 }
@@ -266,7 +269,7 @@ TEST_CASE("sconce-train --help lists every flag with its default") {
         "--ema",      "--seed",       "--device",    "--fast-dev-run",  "--out",
         "--help",     "--image-size", "--grey",      "--test-fraction", "--augment",
         "--skip-bad", "--workers",    "--scalars",   "--summary",       "--live-loss",
-        "--profile",  "--memory",     "predict"}) {
+        "--profile",  "--memory",     "--graph",     "predict"}) {
     CHECK_THAT(ran.out, ContainsSubstring(flag));
   }
   // CLI11 writes "onecycle=cosine" or, from 2.4 on, "onecycle [cosine]".
@@ -283,6 +286,25 @@ TEST_CASE("sconce-train reaches 0.95 on the digits and prints the book's two lin
   CHECK(test_acc_of(ran) >= 0.95);
   // With a rate that stays as it is, this seed came to 0.911 where the test was written.
   CHECK(test_acc_of(run_train("--epochs 15 --device cpu --seed 34")) >= 0.95);
+}
+
+TEST_CASE("on the CPU --graph changes nothing", "[alone]") {
+  const std::string flags = "--model mlp --epochs 2 --device cpu --clip 1 ";
+  const Ran plain = run_train(flags);
+  const Ran graph = run_train(flags + "--graph");
+  CHECK(graph.exit_code == 0);
+  CHECK(test_acc_of(graph) == test_acc_of(plain));
+}
+
+TEST_CASE("on a GPU --graph learns the digits with each optimizer and precision", "[gpu]") {
+  sconce::test::require_gpu();
+  for (const char* flags : {"--precision fp32", "--precision fp16 --clip 1 --ema 0.9",
+                            "--precision bf16 --optimizer adamw --lr 0.003"}) {
+    const Ran ran = run_train(std::string("--epochs 15 --graph ") + flags);
+    INFO(flags << ": " << ran.err);
+    CHECK(ran.exit_code == 0);
+    CHECK(test_acc_of(ran) >= 0.95);
+  }
 }
 
 TEST_CASE("in 16 bits the digits are learnt as well as in 32", "[alone]") {

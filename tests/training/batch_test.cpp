@@ -55,6 +55,21 @@ TEST_CASE("a batch is moved to a device, undefined tensors stay") {
   CHECK_FALSE(undefined.defined());
 }
 
+TEST_CASE("the tensors of a batch can be looked at and replaced, whatever its type") {
+  const auto x = torch::ones({2, 3});
+  const auto y = torch::zeros({2});
+  sconce::Batch batch = std::pair(x, std::vector<Tensor>{y, x});
+  const auto tensors = batch.tensors();
+  REQUIRE(tensors.size() == 3);
+  CHECK(tensors[0].is_same(x));
+  CHECK(tensors[1].is_same(y));
+  batch.set_tensors({y, x, y});
+  CHECK(batch.as<std::pair<Tensor, std::vector<Tensor>>>().second[0].is_same(x));
+  CHECK_THROWS_WITH(
+      batch.set_tensors({x}),
+      Catch::Matchers::ContainsSubstring("sconce::Batch::set_tensors: expected 3 tensors, got 1"));
+}
+
 TEST_CASE("a loader gives the batches of its source from any of them on") {
   const auto x = torch::arange(10).unsqueeze(1);
   sconce::data::Batches batches({x, x}, {.batch_size = 3, .shuffle = true, .seed = 4});

@@ -3,11 +3,9 @@
 #include <ATen/core/Tensor.h>
 #include <torch/optim/optimizer.h>
 
-#include <optional>
-#include <utility>
-
 #include "sconce/amp/autocast.hpp"
 #include "sconce/amp/grad_scaler.hpp"
+#include "sconce/backends.hpp"
 #include "sconce/fwd.hpp"
 
 namespace sconce {
@@ -38,23 +36,11 @@ namespace amp {
 /// Python: `MixedPrecision` of Lightning.
 class MixedPrecision {
  public:
-  /// Sets LibTorch's precision of float32, which is one for the process, and puts back what was.
-  class [[nodiscard]] SettingsGuard {
-   public:
-    explicit SettingsGuard(bool tf32);
-    ~SettingsGuard();
-    SettingsGuard(const SettingsGuard&) = delete;
-    SettingsGuard& operator=(const SettingsGuard&) = delete;
-
-   private:
-    std::optional<std::pair<const char*, bool>> before_ = {};
-  };
-
   /// @throw c10::Error if the precision is tf32 and the device no GPU.
   MixedPrecision(Precision precision, torch::Device device);
 
-  /// The scope of a whole loop, backward passes included.
-  SettingsGuard settings() const { return SettingsGuard(precision_ == Precision::tf32); }
+  /// The scope of a whole loop, backward passes included: sets LibTorch's precision of float32.
+  backends::FlagsGuard settings() const;
 
   /// The scope of a forward and its loss; disabled in fp32 and tf32.
   AutocastGuard autocast() const;

@@ -67,6 +67,7 @@ class Scheduler {
   virtual void visit(StateVisitor& state);
   /// The groups' learning rates as they are now.
   std::vector<double> current_lrs() const;
+  void write_lrs() const;  // where the learning rate is a tensor, which a graph of the step reads
 
   torch::optim::Optimizer& optimizer_;
   int64_t last_epoch_ = 0;

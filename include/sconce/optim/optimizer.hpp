@@ -66,6 +66,16 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   bool step_supports_amp_scaling() const final;
   void step_with_amp_scaling(const torch::Tensor& grad_scale, const torch::Tensor& found_inf) final;
 
+  /// Whether a CUDA graph of a step makes the same step again, with the learning rate of that time:
+  /// fused kernels, parameters on GPUs, and a learning rate that is a tensor on one. Of the groups'
+  /// other options the graph keeps the values. Python: the argument `capturable`.
+  bool is_capturable() const;
+
+  /// Writes into a learning rate that is a tensor what is new in the groups' options. Each step
+  /// does it, and so does each of a scheduler; who sets the options alone calls it before a graph
+  /// of the step is replayed. Nothing is read on the host.
+  void write_lr();
+
   /// What schedulers keep of a parameter group, by Python's names, such as `initial_lr`.
   using GroupValues = std::map<std::string, double>;
 
@@ -157,7 +167,6 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   void check_fused(const torch::Tensor& parameter) const;
   bool has_sparse_gradient() const;
   void step_all(const Amp& amp);
-  void write_lr();
   void rewrite_lr();
   GroupState state_of_group(size_t index) const;
   void check_loaded(Options& options) const;

@@ -83,6 +83,12 @@ class Batch {
   /// Moves its tensors to the device, those that are elsewhere: to a GPU without waiting.
   void to(torch::Device device);
 
+  /// Its tensors, in the order of `nn::NestedTensors`.
+  std::vector<torch::Tensor> tensors() const;
+
+  /// Puts these in the place of its tensors, of which there are as many.
+  void set_tensors(const std::vector<torch::Tensor>& tensors);
+
   /// See above.
   InputsAndTarget inputs_and_target() const { return held_->inputs_and_target(); }
 

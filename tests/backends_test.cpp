@@ -1,0 +1,63 @@
+#include "sconce/backends.hpp"
+
+#include <ATen/Context.h>
+
+#include "catch.hpp"
+#include "support/error_of.hpp"
+
+using Catch::Matchers::StartsWith;
+using sconce::backends::Flags;
+using sconce::backends::FlagsGuard;
+using sconce::backends::set_flags;
+using sconce::test::error_of;
+
+TEST_CASE("the flags are LibTorch's, within the guard's scope alone") {
+  auto& now = at::globalContext();
+  const bool tf32 = now.allowTF32CuDNN();
+  const bool benchmark = now.benchmarkCuDNN();
+  const bool deterministic = now.deterministicCuDNN();
+  {
+    const FlagsGuard guard({.float32_matmul_precision = "medium",
+                            .cudnn_allow_tf32 = !tf32,
+                            .cudnn_benchmark = !benchmark,
+                            .cudnn_deterministic = !deterministic,
+                            .deterministic_algorithms = true});
+    CHECK(now.float32MatmulPrecision() == at::Float32MatmulPrecision::MEDIUM);
+    CHECK(now.allowTF32CuDNN() == !tf32);
+    CHECK(now.benchmarkCuDNN() == !benchmark);
+    CHECK(now.deterministicCuDNN() == !deterministic);
+    CHECK(now.deterministicAlgorithms());
+    CHECK_FALSE(now.deterministicAlgorithmsWarnOnly());
+  }
+  CHECK(now.float32MatmulPrecision() == at::Float32MatmulPrecision::HIGHEST);
+  CHECK(now.allowTF32CuDNN() == tf32);
+  CHECK(now.benchmarkCuDNN() == benchmark);
+  CHECK(now.deterministicCuDNN() == deterministic);
+  CHECK_FALSE(now.deterministicAlgorithms());
+}
+
+TEST_CASE("flags that are not given stay as they are, and those of a guard come back") {
+  auto& now = at::globalContext();
+  now.setDeterministicAlgorithms(true, /*warn_only=*/true);
+  {
+    const FlagsGuard nothing({});
+    CHECK(now.deterministicAlgorithmsWarnOnly());
+    const FlagsGuard guard({.deterministic_algorithms = false});
+    CHECK_FALSE(now.deterministicAlgorithms());
+  }
+  CHECK(now.deterministicAlgorithms());
+  CHECK(now.deterministicAlgorithmsWarnOnly());
+  set_flags({.deterministic_algorithms = false});
+  CHECK_FALSE(now.deterministicAlgorithms());
+}
+
+TEST_CASE("a precision that LibTorch has no word for is refused before anything is set") {
+  const bool benchmark = at::globalContext().benchmarkCuDNN();
+  const Flags wrong = {.float32_matmul_precision = "tf32", .cudnn_benchmark = !benchmark};
+  const auto expected = StartsWith(
+      "sconce::backends::set_flags: expected a float32_matmul_precision of highest, high or "
+      "medium, got 'tf32'");
+  CHECK_THAT(error_of([&] { set_flags(wrong); }), expected);
+  CHECK_THAT(error_of([&] { const FlagsGuard guard(wrong); }), expected);
+  CHECK(at::globalContext().benchmarkCuDNN() == benchmark);
+}
