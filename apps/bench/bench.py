@@ -6,7 +6,12 @@ The Python to compare with is the one that runs this script. The sides of a work
 that live side by side with one thread each. They first show that they compute the same numbers;
 then they take turns, A B C C B A, in rounds of about 0.2 s, so that whatever else runs on the
 machine slows all of them alike. A ratio is another side's time over that of sconce, its interval
-the 95 % interval of the median over the pairs.
+the 95 % interval of the median over the pairs. A whole process is measured from its start to its
+check, and by its peak memory.
+
+The limit is a side too: the same work by loops that only multiply and add in registers, or only
+read and write the same memory, on the same core in the same turns. Its ratio is the share of the
+limit that the workload reaches. A share above 1 is a mistake of measurement and ends the run.
 """
 
 import argparse
@@ -16,6 +21,8 @@ import platform
 import statistics
 import subprocess
 import sys
+import time
+from importlib.metadata import version
 from math import comb
 from pathlib import Path
 
@@ -30,11 +37,11 @@ class Side:
 
     def __init__(self, name, command):
         self.name = name
-        self.seconds = []  # a call, by round
+        self.values = []  # the seconds of a call, by round
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
         self.process = subprocess.Popen(command, env=environment, text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.check = json.loads(self.read())
+        self.check = json.loads(self.read().replace("nan", "NaN"))
 
     def read(self):
         line = self.process.stdout.readline()
@@ -48,29 +55,58 @@ class Side:
         return float(self.read()) / calls
 
     def close(self):
+        """Ends the process and returns its peak memory in bytes."""
         self.process.stdin.close()
-        self.process.wait()
+        _, status, usage = os.wait4(self.process.pid, 0)
+        self.process.returncode = os.waitstatus_to_exitcode(status)
+        return 1024 * usage.ru_maxrss
+
+
+class WholeProcess:
+    """A side that is a new process in each round, measured from its start to its check."""
+
+    def __init__(self, name, command, measure):
+        self.name, self.command, self.measure = name, command, measure
+        self.values = []  # seconds or bytes, by round
+        self.run(1)  # reads the libraries from the disk
+
+    def run(self, _):
+        start = time.perf_counter()
+        side = Side(self.name, self.command)
+        seconds = time.perf_counter() - start
+        self.check = side.check
+        peak = side.close()  # this script stays small, as a child's peak begins with its parent's
+        return seconds if self.measure == "start" else peak
+
+    def close(self):
+        pass
+
+
+def commands(workload, program):
+    """The command of each side, sconce first."""
+    name = workload.name.partition(":")[0]
+    size = [str(workload.size)] if workload.size else []
+    made = {"sconce": [program, name, *size]}
+    for side in ("libtorch", "limit"):
+        if getattr(workload, side):
+            made[side] = [program, getattr(workload, side), *size]
+    for variant in workload.floors:
+        made.setdefault(variant, [sys.executable, str(HERE / "worker.py"), name, variant, *size])
+    return made
 
 
 def start_sides(workload, program):
-    """The sides of a workload, sconce first."""
-    worker = [sys.executable, str(HERE / "worker.py"), workload.name]
-    size = [str(workload.size)] if workload.size else []
-    sides = [Side("sconce", [program, workload.name, *size])]
-    if workload.libtorch:
-        sides.append(Side("libtorch", [program, workload.libtorch, *size]))
-    for variant in workload.floors:
-        if variant != "libtorch":
-            sides.append(Side(variant, [*worker, variant, *size]))
-    return sides
+    if workload.measure == "calls":
+        return [Side(*side) for side in commands(workload, program).items()]
+    return [WholeProcess(*side, workload.measure) for side in commands(workload, program).items()]
 
 
 def different(checks, tolerance):
     """Whether the numbers of one side are not those of the first."""
     first = checks[0]
     return any(len(check) != len(first)
-               or any(abs(a - b) > tolerance * max(1, abs(a)) for a, b in zip(first, check))
-               for check in checks[1:])
+               or any(not abs(a - b) <= tolerance * max(1, abs(a)) for a, b in zip(first, check))
+               for check in checks)
 
 
 def calls_of_a_round(sides):
@@ -83,11 +119,10 @@ def calls_of_a_round(sides):
         calls *= 2 if slowest > ROUND_SECONDS / 20 else 10
 
 
-def take_turns(sides, pairs):
-    calls = calls_of_a_round(sides)
+def take_turns(sides, pairs, calls):
     for pair in range(pairs):
         for side in sides if pair % 2 == 0 else reversed(sides):
-            side.seconds.append(side.run(calls))
+            side.values.append(side.run(calls))
 
 
 def interval(values):
@@ -109,36 +144,54 @@ def ratio(times, ours):
     return {"median": statistics.median(ratios), "interval": interval(ratios)}
 
 
+def ratios_of(workload, sides):
+    made = {side.name: ratio(side.values, sides[0].values) for side in sides[1:]}
+    share = made.get("limit", {"median": 0})["median"]
+    if share > 1:
+        sys.exit(f"bench: {workload.title}: expected at most the limit of the machine, "
+                 f"got {share:.3f} times as much")
+    return made
+
+
 def run_workload(workload, program, pairs):
     sides = start_sides(workload, program)
     try:
-        checks = [side.check for side in sides]
+        checks = [side.check for side in sides if side.name != "limit"]
         if different(checks, workload.tolerance):
-            sys.exit(f"bench: {workload.name}: expected the same numbers of all sides, got "
+            sys.exit(f"bench: {workload.title}: expected the same numbers of all sides, got "
                      + ", ".join(f"{side.name} {side.check}" for side in sides))
-        take_turns(sides, pairs)
+        take_turns(sides, pairs, calls_of_a_round(sides) if workload.measure == "calls" else 1)
     finally:
         for side in sides:
             side.close()
-    ours = sides[0].seconds
-    return {"name": workload.name, "size": workload.size,
-            "seconds": {side.name: side.seconds for side in sides},
-            "ratios": {side.name: ratio(side.seconds, ours) for side in sides[1:]}}
+    return {"name": workload.name, "title": workload.title, "size": workload.size,
+            "unit": "bytes" if workload.measure == "memory" else "seconds",
+            "values": {side.name: side.values for side in sides},
+            "ratios": ratios_of(workload, sides)}
+
+
+def readable(value, unit):
+    if unit == "bytes":
+        return f"{value / 1e6:.0f} MB"
+    scale, name = (1, "s") if value >= 1 else (1e3, "ms") if value >= 1e-3 else (1e6, "µs")
+    return f"{value * scale:.3g} {name}"
 
 
 def rows(workload, result):
     """A line for each other side: its ratio beside the least one that is asked for."""
+    ours = readable(statistics.median(result["values"]["sconce"]), result["unit"])
     for name, of_side in result["ratios"].items():
         low, high = of_side["interval"]
         floor = workload.floors.get(name)
-        holds = floor is not None and floor <= of_side["median"] <= workload.most
-        verdict = "" if floor is None else "holds" if holds else "does not hold"
-        yield [workload.title, name, f"{1e6 * statistics.median(result['seconds']['sconce']):.4g}",
-               f"{of_side['median']:.2f}", f"{low:.2f} to {high:.2f}",
-               "" if floor is None else f"{floor:g}", verdict]
+        verdict = ""
+        if floor is not None:
+            holds = floor <= of_side["median"] <= workload.most and low >= workload.lower_end
+            verdict = "holds" if holds else "does not hold"
+        yield [workload.title, name, ours, f"{of_side['median']:.2f}", f"{low:.2f} to {high:.2f}",
+               "" if floor is None else f"{floor:.3g}", verdict]
 
 
-HEADER = ["workload", "beside", "sconce, µs", "ratio", "95 % interval", "at least", ""]
+HEADER = ["workload", "beside", "sconce", "ratio", "95 % interval", "at least", ""]
 
 
 def table(lines):
@@ -146,27 +199,47 @@ def table(lines):
     return "".join(f"| {' | '.join(line)} |\n" for line in [HEADER, rule, *lines])
 
 
-def machine():
-    import torch
-
+def machine(program):
     model = [line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
              if line.startswith("model name")]
     return {"cpu": model[0] if model else platform.machine(), "cores": os.cpu_count(),
-            "torch": torch.__version__, "python": platform.python_version()}
+            "load": os.getloadavg()[0], "torch": version("torch"),
+            "python": platform.python_version(), "program_bytes": os.path.getsize(program)}
 
 
-def main():
+def refuse_below(least, results):
+    """Ends the run where sconce is less than so many times as fast as Python."""
+    for result in results:
+        for variant in ("default", "best"):
+            median = result["ratios"].get(variant, {"median": least})["median"]
+            if median < least:
+                sys.exit(f"bench: {result['title']}: expected a ratio of at least {least:g} "
+                         f"beside Python's {variant}, got {median:.2f}")
+
+
+def parse(arguments=None):
     parser = argparse.ArgumentParser(description="Times sconce beside Python.")
     parser.add_argument("program", help="sconce-bench")
     parser.add_argument("names", nargs="*", help="workloads such as ops.add; all without any")
     parser.add_argument("--pairs", type=int, default=15, help="rounds of each side")
     parser.add_argument("--json", type=Path, help="a file for all times")
     parser.add_argument("--table", type=Path, help="a file for the table")
-    arguments = parser.parse_args()
+    parser.add_argument("--least", type=float, default=0, help="fails below this ratio to Python")
+    parsed = parser.parse_args(arguments)
     known = {workload.name for workload in WORKLOADS}
-    unknown = set(arguments.names) - known
+    unknown = set(parsed.names) - known
     if unknown:
         parser.error(f"expected workloads of {', '.join(sorted(known))}, got {', '.join(unknown)}")
+    if not os.access(parsed.program, os.X_OK):
+        parser.error(f"expected a program, got {parsed.program}")
+    if parsed.pairs < 1:
+        parser.error(f"expected at least one pair, got {parsed.pairs}")
+    parsed.program = os.path.abspath(parsed.program)
+    return parsed
+
+
+def main():
+    arguments = parse()
     results, lines = [], []
     for workload in WORKLOADS:
         if arguments.names and workload.name not in arguments.names:
@@ -176,9 +249,11 @@ def main():
             lines.append(line)
             print("  ".join(cell for cell in line if cell), flush=True)
     if arguments.json:
-        arguments.json.write_text(json.dumps({"machine": machine(), "results": results}) + "\n")
+        made = {"machine": machine(arguments.program), "results": results}
+        arguments.json.write_text(json.dumps(made) + "\n")
     if arguments.table:
         arguments.table.write_text(table(lines))
+    refuse_below(arguments.least, results)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,12 @@ Workload relu(int64_t) {
   return {[a] { torch::relu(a); }, {value(torch::relu(a))}};
 }
 
+// A copy of `size` numbers.
+Workload copy(int64_t size) {
+  const auto from = torch::ones(size), to = torch::zeros(size);
+  return {[from, to] { to.copy_(from); }, {value(from)}};
+}
+
 // Of two square matrices with `size` rows.
 Workload product(int64_t size) {
   torch::manual_seed(0);
@@ -36,7 +42,7 @@ Workload product(int64_t size) {
 }
 
 // 1,000 products of 100 x 100 matrices whose norms are logged: each read at once,
-// kept and read together at the end, or all products and norms in one call each.
+// kept in a list or written to a tensor and read together, or all products and norms in one call.
 Workload norms_read(int64_t) {
   torch::manual_seed(0);
   const auto a = torch::randn({100, 100});
@@ -59,6 +65,17 @@ Workload norms_kept(int64_t) {
   return {[log] { log(); }, {log()}};
 }
 
+Workload norms_written(int64_t) {
+  torch::manual_seed(0);
+  const auto a = torch::randn({100, 100});
+  const auto log = [a] {
+    auto norms = torch::zeros(1000);
+    for (int i = 0; i < 1000; ++i) norms[i] = torch::mm(a, a).norm();
+    return norms[999].item<double>();
+  };
+  return {[log] { log(); }, {log()}};
+}
+
 Workload norms_batched(int64_t) {
   torch::manual_seed(0);
   const auto a = torch::randn({100, 100}).expand({1000, 100, 100});
@@ -72,9 +89,11 @@ Workloads ops() {
   return {{"add", add},
           {"mul", mul},
           {"relu", relu},
+          {"copy", copy},
           {"product", product},
           {"norms_read", norms_read},
           {"norms_kept", norms_kept},
+          {"norms_written", norms_written},
           {"norms_batched", norms_batched}};
 }
 

@@ -19,6 +19,11 @@ def relu(variant, size):
     return [torch.relu(a).sum().item()], lambda: torch.relu(a)
 
 
+def copy(variant, size):
+    source, target = torch.ones(size), torch.zeros(size)
+    return [source.sum().item()], lambda: target.copy_(source)
+
+
 def product(variant, size):
     torch.manual_seed(0)
     a, b = torch.randn(size, size), torch.randn(size, size)
@@ -43,6 +48,19 @@ def norms_kept(variant, size):
 
     def log():
         return torch.stack([torch.mm(a, a).norm() for _ in range(1000)])[999].item()
+
+    return [log()], log
+
+
+def norms_written(variant, size):
+    torch.manual_seed(0)
+    a = torch.randn(100, 100)
+
+    def log():
+        norms = torch.zeros(1000)
+        for i in range(1000):
+            norms[i] = torch.mm(a, a).norm()
+        return norms[999].item()
 
     return [log()], log
 

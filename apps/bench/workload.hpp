@@ -23,6 +23,7 @@ using Workloads = std::map<std::string, MakeWorkload>;
 
 Workloads epochs();      ///< epochs.cpp and epochs.py
 Workloads feeding();     ///< feeding.cpp and feeding.py
+Workloads limits();      ///< limits.cpp: of the machine, for others' share of it
 Workloads ops();         ///< ops.cpp and ops.py
 Workloads optimizers();  ///< optimizers.cpp and optimizers.py
 Workloads steps();       ///< steps.cpp and steps.py

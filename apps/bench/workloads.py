@@ -1,28 +1,42 @@
 """The workloads that bench.py runs, each with its sides and the least ratio that is asked for."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass
 class Workload:
-    name: str  # FILE.NAME
+    name: str  # FILE.NAME; for a whole process its measure comes after a colon
     title: str
     floors: dict  # by side, "default" and "best" of Python and "libtorch": the least ratio, or None
     libtorch: str = ""  # the workload of plain LibTorch, if sconce adds to it
+    limit: str = ""  # the workload of limits.cpp that takes the least time for the same work
+    measure: str = "calls"  # or of a whole process up to its check: "start", "memory"
     size: int = 0  # rows, parameters or whatever the workload grows by
     most: float = float("inf")  # of the same kernels alone, above which the measurement is wrong
+    lower_end: float = 0  # the least lower end of the interval
     tolerance: float = 1e-6  # of the numbers that the sides must agree in
 
 
 WORKLOADS = [
+    Workload("steps.sgd:start", "process start to first training step",
+             {"default": 6, "best": 6}, measure="start"),
+    Workload("steps.sgd:memory", "peak memory of that process",
+             {"default": 1 / 0.65, "best": 1 / 0.65}, measure="memory"),
     Workload("ops.add", "add, 4 x 4", {"default": 2.0}),
     Workload("ops.mul", "mul, 4 x 4", {"default": 2.0}),
     Workload("ops.relu", "relu, 4 x 4", {"default": 2.0}),
     Workload("ops.product", "product of 4 x 4", {"default": 1.7}, size=4),
-    Workload("ops.product", "product of 512 x 512", {"default": 0.97}, size=512, most=1.03),
-    Workload("ops.product", "product of 1024 x 1024", {"default": 0.97}, size=1024, most=1.03),
+    Workload("ops.product", "product of 512 x 512", {"default": 0.97}, size=512, most=1.03,
+             limit="limits.product"),
+    Workload("ops.product", "product of 1024 x 1024", {"default": 0.97}, size=1024, most=1.03,
+             limit="limits.product"),
+    Workload("ops.product", "product of 2048 x 2048", {"default": 0.97}, size=2048, most=1.03,
+             limit="limits.product"),
+    Workload("ops.copy", "copy of 25 M numbers", {"default": None}, size=25_000_000,
+             limit="limits.copy"),
     Workload("ops.norms_read", "1,000 products, norms read at once", {"default": None}),
     Workload("ops.norms_kept", "1,000 products, norms read at the end", {"default": None}),
+    Workload("ops.norms_written", "1,000 products, norms written to a tensor", {"default": None}),
     Workload("ops.norms_batched", "1,000 products and norms in one call", {"default": None}),
     Workload("steps.sgd", "SimpleNN step, SGD", {"libtorch": 0.98, "default": 2.3, "best": 2.0},
              libtorch="steps.sgd_libtorch"),
@@ -36,12 +50,12 @@ WORKLOADS = [
              {"libtorch": 30, "default": None, "best": 8}, size=1000,
              libtorch="optimizers.adamw_small_libtorch"),
     Workload("optimizers.adamw_large", "AdamW, one parameter of 25 M",
-             {"default": None, "best": 0.98}, size=25_000_000),
+             {"default": None, "best": 0.98}, size=25_000_000, limit="limits.adamw"),
     Workload("optimizers.clip_small", "clipping of 1,000 gradients of 64",
              {"default": None, "best": 1.2}, size=1000),
     Workload("epochs.mlp", "MLP epoch, 6,144 pictures", {"default": 1.45, "best": 1.08}, size=6144),
     Workload("epochs.lenet", "LeNet epoch, 6,144 pictures", {"default": 1.0, "best": 1.0},
-             size=6144),
+             size=6144, lower_end=0.97),
     Workload("feeding.batches", "60,000 pictures in batches of 256",
              {"default": None, "best": None}, size=60_000),
 ]

@@ -1,0 +1,90 @@
+// What the machine allows at most for the work of another workload: its share of the limit is the
+// time here over the time there.
+
+#include <torch/torch.h>
+
+#include <cstring>
+
+#include "workload.hpp"
+
+namespace bench {
+
+namespace {
+
+using Floats4 = float __attribute__((vector_size(16)));
+using Floats8 = float __attribute__((vector_size(32)));
+using Floats16 = float __attribute__((vector_size(64)));
+
+// Multiplications and additions in registers alone, so that nothing but the core's arithmetic
+// limits them. The chains are enough for two units with a latency of four cycles.
+template <class Vector>
+__attribute__((always_inline)) inline float multiply_add(int64_t count) {
+  constexpr int chains = 12, of_a_round = chains * sizeof(Vector) / sizeof(float);
+  Vector sums[chains] = {}, factor = Vector{} + 0.5F, term = Vector{} + 1.0F;
+  asm("" : "+m"(factor), "+m"(term));  // unknown to the compiler, which could add up ahead
+  for (int64_t i = 0; i < count; i += of_a_round) {
+#pragma GCC unroll 12
+    for (int chain = 0; chain < chains; ++chain) sums[chain] = sums[chain] * factor + term;
+  }
+  for (const auto& sum : sums) factor += sum;
+  return factor[0];
+}
+
+float multiply_add_baseline(int64_t count) {
+  return multiply_add<Floats4>(count);
+}
+#ifdef __x86_64__
+__attribute__((target("avx2,fma"))) float multiply_add_avx2(int64_t count) {
+  return multiply_add<Floats8>(count);
+}
+__attribute__((target("avx512f"))) float multiply_add_avx512(int64_t count) {
+  return multiply_add<Floats16>(count);
+}
+#endif
+
+float widest_multiply_add(int64_t count) {
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx512f")) return multiply_add_avx512(count);
+  if (__builtin_cpu_supports("fma")) return multiply_add_avx2(count);
+#endif
+  return multiply_add_baseline(count);
+}
+
+// The multiplications and additions of a product of square matrices with `size` rows.
+Workload product_limit(int64_t size) {
+  return {[size] {
+    volatile float used = widest_multiply_add(size * size * size);
+    (void)used;
+  }};
+}
+
+Workload copy_limit(int64_t size) {
+  const auto from = torch::ones(size), to = torch::zeros(size);
+  return {[from, to] { std::memcpy(to.mutable_data_ptr(), from.const_data_ptr(), from.nbytes()); }};
+}
+
+// The memory that AdamW reads and writes: of the parameter and two averages both, of the gradient
+// only the first; with one addition an element.
+Workload adamw_limit(int64_t size) {
+  std::vector<torch::Tensor> tensors;
+  for (int i = 0; i < 4; ++i) tensors.push_back(torch::zeros(size));
+  return {[tensors, size] {
+    auto* __restrict a = tensors[0].mutable_data_ptr<float>();
+    auto* __restrict b = tensors[1].mutable_data_ptr<float>();
+    auto* __restrict c = tensors[2].mutable_data_ptr<float>();
+    const auto* gradient = tensors[3].const_data_ptr<float>();
+    for (int64_t i = 0; i < size; ++i) {
+      a[i] += gradient[i];
+      b[i] += gradient[i];
+      c[i] += gradient[i];
+    }
+  }};
+}
+
+}  // namespace
+
+Workloads limits() {
+  return {{"product", product_limit}, {"copy", copy_limit}, {"adamw", adamw_limit}};
+}
+
+}  // namespace bench
