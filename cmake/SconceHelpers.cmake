@@ -44,6 +44,8 @@ function(sconce_add_layer layer)
     endif()
   endforeach()
   target_include_directories(${target} PRIVATE src)
+  # Else every use of an operator brings the declarations of all, 3 to 4 s a source.
+  target_compile_definitions(${target} PRIVATE AT_PER_OPERATOR_HEADERS)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${layer} UNITY_BUILD_MODE GROUP
     POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF)
   if(NOT sconce_IS_TOP_LEVEL AND NOT SCONCE_INSTALL)

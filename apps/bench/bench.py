@@ -131,7 +131,8 @@ def rows(workload, result):
     for name, of_side in result["ratios"].items():
         low, high = of_side["interval"]
         floor = workload.floors.get(name)
-        verdict = "" if floor is None else "holds" if of_side["median"] >= floor else "does not hold"
+        holds = floor is not None and floor <= of_side["median"] <= workload.most
+        verdict = "" if floor is None else "holds" if holds else "does not hold"
         yield [workload.title, name, f"{1e6 * statistics.median(result['seconds']['sconce']):.4g}",
                f"{of_side['median']:.2f}", f"{low:.2f} to {high:.2f}",
                "" if floor is None else f"{floor:g}", verdict]
@@ -162,14 +163,16 @@ def main():
     parser.add_argument("--json", type=Path, help="a file for all times")
     parser.add_argument("--table", type=Path, help="a file for the table")
     arguments = parser.parse_args()
-    known = {workload.name: workload for workload in WORKLOADS}
-    unknown = set(arguments.names) - set(known)
+    known = {workload.name for workload in WORKLOADS}
+    unknown = set(arguments.names) - known
     if unknown:
-        parser.error(f"expected workloads of {', '.join(known)}, got {', '.join(unknown)}")
+        parser.error(f"expected workloads of {', '.join(sorted(known))}, got {', '.join(unknown)}")
     results, lines = [], []
-    for name in arguments.names or known:
-        results.append(run_workload(known[name], arguments.program, arguments.pairs))
-        for line in rows(known[name], results[-1]):
+    for workload in WORKLOADS:
+        if arguments.names and workload.name not in arguments.names:
+            continue
+        results.append(run_workload(workload, arguments.program, arguments.pairs))
+        for line in rows(workload, results[-1]):
             lines.append(line)
             print("  ".join(cell for cell in line if cell), flush=True)
     if arguments.json:

@@ -20,7 +20,10 @@ double seconds_of(const std::function<void()>& call, int64_t calls) {
 }
 
 bench::Workload make_workload(const std::string& name, int64_t size) {
-  const std::map<std::string, bench::Workloads> files = {{"ops", bench::ops()},
+  const std::map<std::string, bench::Workloads> files = {{"epochs", bench::epochs()},
+                                                         {"feeding", bench::feeding()},
+                                                         {"ops", bench::ops()},
+                                                         {"optimizers", bench::optimizers()},
                                                          {"steps", bench::steps()}};
   const auto dot = name.find('.');
   return files.at(name.substr(0, dot)).at(name.substr(dot + 1))(size);

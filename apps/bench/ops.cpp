@@ -1,4 +1,5 @@
-// Operators on small tensors: what calling them costs.
+// Operators: small ones, whose time is that of calling them, and products, whose time is that of
+// the kernel.
 
 #include <torch/torch.h>
 
@@ -8,15 +9,73 @@ namespace bench {
 
 namespace {
 
+double value(const torch::Tensor& tensor) {
+  return tensor.sum().item<double>();
+}
+
 Workload add(int64_t) {
   const auto a = torch::ones({4, 4});
-  return {.call = [a] { a + a; }, .check = {(a + a).sum().item<double>()}};
+  return {[a] { a + a; }, {value(a + a)}};
+}
+
+Workload mul(int64_t) {
+  const auto a = torch::ones({4, 4});
+  return {[a] { a* a; }, {value(a * a)}};
+}
+
+Workload relu(int64_t) {
+  const auto a = torch::ones({4, 4});
+  return {[a] { torch::relu(a); }, {value(torch::relu(a))}};
+}
+
+// Of two square matrices with `size` rows.
+Workload product(int64_t size) {
+  torch::manual_seed(0);
+  const auto a = torch::randn({size, size}), b = torch::randn({size, size});
+  return {[a, b] { torch::mm(a, b); }, {value(torch::mm(a, b))}};
+}
+
+// 1,000 products of 100 x 100 matrices whose norms are logged: each read at once,
+// kept and read together at the end, or all products and norms in one call each.
+Workload norms_read(int64_t) {
+  torch::manual_seed(0);
+  const auto a = torch::randn({100, 100});
+  const auto log = [a] {
+    double last = 0;
+    for (int i = 0; i < 1000; ++i) last = torch::mm(a, a).norm().item<double>();
+    return last;
+  };
+  return {[log] { log(); }, {log()}};
+}
+
+Workload norms_kept(int64_t) {
+  torch::manual_seed(0);
+  const auto a = torch::randn({100, 100});
+  const auto log = [a] {
+    std::vector<torch::Tensor> norms;
+    for (int i = 0; i < 1000; ++i) norms.push_back(torch::mm(a, a).norm());
+    return torch::stack(norms)[999].item<double>();
+  };
+  return {[log] { log(); }, {log()}};
+}
+
+Workload norms_batched(int64_t) {
+  torch::manual_seed(0);
+  const auto a = torch::randn({100, 100}).expand({1000, 100, 100});
+  const auto log = [a] { return torch::bmm(a, a).flatten(1).norm(2, 1)[999].item<double>(); };
+  return {[log] { log(); }, {log()}};
 }
 
 }  // namespace
 
 Workloads ops() {
-  return {{"add", add}};
+  return {{"add", add},
+          {"mul", mul},
+          {"relu", relu},
+          {"product", product},
+          {"norms_read", norms_read},
+          {"norms_kept", norms_kept},
+          {"norms_batched", norms_batched}};
 }
 
 }  // namespace bench

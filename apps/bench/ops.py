@@ -1,4 +1,5 @@
-"""Operators on small tensors: what calling them costs."""
+"""Operators: small ones, whose time is that of calling them, and products, whose time is that of
+the kernel."""
 
 import torch
 
@@ -6,3 +7,51 @@ import torch
 def add(variant, size):
     a = torch.ones(4, 4)
     return [(a + a).sum().item()], lambda: a + a
+
+
+def mul(variant, size):
+    a = torch.ones(4, 4)
+    return [(a * a).sum().item()], lambda: a * a
+
+
+def relu(variant, size):
+    a = torch.ones(4, 4)
+    return [torch.relu(a).sum().item()], lambda: torch.relu(a)
+
+
+def product(variant, size):
+    torch.manual_seed(0)
+    a, b = torch.randn(size, size), torch.randn(size, size)
+    return [torch.mm(a, b).sum().item()], lambda: torch.mm(a, b)
+
+
+def norms_read(variant, size):
+    torch.manual_seed(0)
+    a = torch.randn(100, 100)
+
+    def log():
+        for _ in range(1000):
+            last = torch.mm(a, a).norm().item()
+        return last
+
+    return [log()], log
+
+
+def norms_kept(variant, size):
+    torch.manual_seed(0)
+    a = torch.randn(100, 100)
+
+    def log():
+        return torch.stack([torch.mm(a, a).norm() for _ in range(1000)])[999].item()
+
+    return [log()], log
+
+
+def norms_batched(variant, size):
+    torch.manual_seed(0)
+    a = torch.randn(100, 100).expand(1000, 100, 100)
+
+    def log():
+        return torch.bmm(a, a).flatten(1).norm(2, 1)[999].item()
+
+    return [log()], log

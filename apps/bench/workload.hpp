@@ -21,7 +21,10 @@ using MakeWorkload = std::function<Workload(int64_t size)>;
 /// Workloads by name, such as "add".
 using Workloads = std::map<std::string, MakeWorkload>;
 
-Workloads ops();    ///< ops.cpp and ops.py
-Workloads steps();  ///< steps.cpp and steps.py
+Workloads epochs();      ///< epochs.cpp and epochs.py
+Workloads feeding();     ///< feeding.cpp and feeding.py
+Workloads ops();         ///< ops.cpp and ops.py
+Workloads optimizers();  ///< optimizers.cpp and optimizers.py
+Workloads steps();       ///< steps.cpp and steps.py
 
 }  // namespace bench

@@ -9,10 +9,39 @@ class Workload:
     title: str
     floors: dict  # by side, "default" and "best" of Python and "libtorch": the least ratio, or None
     libtorch: str = ""  # the workload of plain LibTorch, if sconce adds to it
-    size: int = 0  # 0: the usual one
+    size: int = 0  # rows, parameters or whatever the workload grows by
+    most: float = float("inf")  # of the same kernels alone, above which the measurement is wrong
     tolerance: float = 1e-6  # of the numbers that the sides must agree in
 
 
 WORKLOADS = [
     Workload("ops.add", "add, 4 x 4", {"default": 2.0}),
+    Workload("ops.mul", "mul, 4 x 4", {"default": 2.0}),
+    Workload("ops.relu", "relu, 4 x 4", {"default": 2.0}),
+    Workload("ops.product", "product of 4 x 4", {"default": 1.7}, size=4),
+    Workload("ops.product", "product of 512 x 512", {"default": 0.97}, size=512, most=1.03),
+    Workload("ops.product", "product of 1024 x 1024", {"default": 0.97}, size=1024, most=1.03),
+    Workload("ops.norms_read", "1,000 products, norms read at once", {"default": None}),
+    Workload("ops.norms_kept", "1,000 products, norms read at the end", {"default": None}),
+    Workload("ops.norms_batched", "1,000 products and norms in one call", {"default": None}),
+    Workload("steps.sgd", "SimpleNN step, SGD", {"libtorch": 0.98, "default": 2.3, "best": 2.0},
+             libtorch="steps.sgd_libtorch"),
+    Workload("steps.adam", "SimpleNN step, Adam", {"libtorch": 0.98, "default": 3.0, "best": 2.2},
+             libtorch="steps.adam_libtorch"),
+    Workload("steps.amp", "bf16 step, scaler and clipping, 64 units",
+             {"default": 1.8, "best": 2.0}, size=64, tolerance=1e-5),
+    Workload("steps.amp", "bf16 step, scaler and clipping, 1024 units",
+             {"default": None, "best": None}, size=1024, tolerance=1e-5),
+    Workload("optimizers.adamw_small", "AdamW, 1,000 parameters of 64",
+             {"libtorch": 30, "default": None, "best": 8}, size=1000,
+             libtorch="optimizers.adamw_small_libtorch"),
+    Workload("optimizers.adamw_large", "AdamW, one parameter of 25 M",
+             {"default": None, "best": 0.98}, size=25_000_000),
+    Workload("optimizers.clip_small", "clipping of 1,000 gradients of 64",
+             {"default": None, "best": 1.2}, size=1000),
+    Workload("epochs.mlp", "MLP epoch, 6,144 pictures", {"default": 1.45, "best": 1.08}, size=6144),
+    Workload("epochs.lenet", "LeNet epoch, 6,144 pictures", {"default": 1.0, "best": 1.0},
+             size=6144),
+    Workload("feeding.batches", "60,000 pictures in batches of 256",
+             {"default": None, "best": None}, size=60_000),
 ]

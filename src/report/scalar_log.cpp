@@ -4,6 +4,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/stack.h>
 #include <c10/util/Exception.h>
+#include <torch/optim/optimizer.h>
 
 #include <chrono>
 #include <functional>

@@ -1,5 +1,7 @@
 #include "sconce/report/training_curve.hpp"
 
+#include <torch/optim/optimizer.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <torch/nn/module.h>
-#include <torch/optim/optimizer.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -1,0 +1,77 @@
+// Epochs over made-up pictures of 28 x 28 in memory, in shuffled batches of 256.
+
+#include <torch/torch.h>
+
+#include <memory>
+
+#include "sconce/data/batches.hpp"
+#include "sconce/optim/sgd.hpp"
+#include "sconce/trainer.hpp"
+#include "workload.hpp"
+
+namespace bench {
+
+namespace {
+
+using torch::nn::Conv2d, torch::nn::Conv2dOptions, torch::nn::Linear;
+
+// One statement a layer with parameters: C++ leaves open in which order arguments are made, and
+// with it which random numbers they get.
+torch::nn::Sequential mlp() {
+  torch::nn::Sequential net;
+  net->push_back(torch::nn::Flatten());
+  net->push_back(Linear(784, 256));
+  net->push_back(torch::nn::ReLU());
+  net->push_back(Linear(256, 10));
+  return net;
+}
+
+torch::nn::Sequential lenet() {
+  torch::nn::Sequential net;
+  net->push_back(Conv2d(Conv2dOptions(1, 6, 5).padding(2)));
+  net->push_back(torch::nn::ReLU());
+  net->push_back(torch::nn::MaxPool2d(2));
+  net->push_back(Conv2d(Conv2dOptions(6, 16, 5)));
+  net->push_back(torch::nn::ReLU());
+  net->push_back(torch::nn::MaxPool2d(2));
+  net->push_back(torch::nn::Flatten());
+  net->push_back(Linear(400, 120));
+  net->push_back(torch::nn::ReLU());
+  net->push_back(Linear(120, 84));
+  net->push_back(torch::nn::ReLU());
+  net->push_back(Linear(84, 10));
+  return net;
+}
+
+// The check is the loss of the first batch, unshuffled, before any step.
+Workload epoch(torch::nn::Sequential net, int64_t pictures) {
+  const auto data = torch::randn({pictures, 1, 28, 28});
+  const auto target = torch::arange(pictures).remainder(10);
+  const auto loss = torch::nn::functional::cross_entropy(net->forward(data.slice(0, 0, 256)),
+                                                         target.slice(0, 0, 256));
+  auto optimizer =
+      std::make_shared<sconce::optim::SGD>(net->parameters(), torch::optim::SGDOptions(0.01));
+  auto trainer = std::make_shared<sconce::Trainer>(sconce::TrainerOptions{});
+  auto batches = std::make_shared<sconce::data::Batches>(
+      sconce::data::Dataset{data, target},
+      sconce::data::BatchesOptions{.batch_size = 256, .shuffle = true});
+  return {[=]() mutable { trainer->fit_epoch(net, *optimizer, *batches); }, {loss.item<double>()}};
+}
+
+Workload mlp_epoch(int64_t pictures) {
+  torch::manual_seed(0);
+  return epoch(mlp(), pictures);
+}
+
+Workload lenet_epoch(int64_t pictures) {
+  torch::manual_seed(0);
+  return epoch(lenet(), pictures);
+}
+
+}  // namespace
+
+Workloads epochs() {
+  return {{"mlp", mlp_epoch}, {"lenet", lenet_epoch}};
+}
+
+}  // namespace bench
