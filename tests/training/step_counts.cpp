@@ -1,0 +1,230 @@
+// What a training step asks of LibTorch beyond the same forward and backward pass written with
+// LibTorch alone: upper bounds, which hold on a busy machine too and with every LibTorch. They are
+// what is counted now; a change that lowers one writes down the lower one.
+
+#include <array>
+
+#include "catch.hpp"
+#include "sconce/amp/autocast.hpp"
+#include "sconce/amp/grad_scaler.hpp"
+#include "sconce/data/batches.hpp"
+#include "sconce/nn/clip_grad.hpp"
+#include "sconce/nn/distributed_data_parallel.hpp"
+#include "sconce/optim/adam.hpp"
+#include "sconce/optim/sgd.hpp"
+#include "sconce/trainer.hpp"
+#include "support/one_with_gloo.hpp"
+#include "support/step_counts.hpp"
+
+using sconce::test::Counting;
+using sconce::test::Counts;
+using sconce::test::counts_of;
+using torch::nn::functional::cross_entropy;
+
+namespace {
+
+#define CHECK_AT_MOST(counted, bound) \
+  do {                                \
+    INFO("counted " << (counted));    \
+    CHECK((counted) <= (bound));      \
+  } while (false)
+
+constexpr int64_t rows = 8;
+
+torch::nn::Sequential simple_nn() {
+  return torch::nn::Sequential(torch::nn::Linear(64, 16), torch::nn::ReLU(),
+                               torch::nn::Linear(16, 10));
+}
+
+torch::nn::Sequential mlp() {
+  return torch::nn::Sequential(torch::nn::Flatten(), torch::nn::Linear(784, 32), torch::nn::ReLU(),
+                               torch::nn::Linear(32, 10));
+}
+
+torch::nn::Sequential lenet() {
+  using torch::nn::Conv2dOptions;
+  return torch::nn::Sequential(
+      torch::nn::Conv2d(Conv2dOptions(1, 6, 5).padding(2)), torch::nn::ReLU(),
+      torch::nn::MaxPool2d(2), torch::nn::Conv2d(Conv2dOptions(6, 16, 5)), torch::nn::ReLU(),
+      torch::nn::MaxPool2d(2), torch::nn::Flatten(), torch::nn::Linear(400, 120), torch::nn::ReLU(),
+      torch::nn::Linear(120, 84), torch::nn::ReLU(), torch::nn::Linear(84, 10));
+}
+
+sconce::data::Dataset pictures(int64_t n, torch::IntArrayRef sizes) {
+  std::vector<int64_t> shape = {n};
+  shape.insert(shape.end(), sizes.begin(), sizes.end());
+  return {torch::rand(shape), torch::randint(10, {n}, torch::kLong)};
+}
+
+void forget_gradients(const std::vector<torch::Tensor>& parameters) {
+  for (const auto& parameter : parameters) parameter.mutable_grad().reset();
+}
+
+// The pass of which every step here consists, by LibTorch alone.
+template <class Model>
+void pass(Model& model, const sconce::data::Dataset& batch, bool bf16 = false) {
+  torch::Tensor loss;
+  {
+    const sconce::amp::AutocastGuard autocast(torch::kCPU, {.enabled = bf16});
+    loss = cross_entropy(model->forward(batch.data), batch.target);
+  }
+  loss.backward();
+}
+
+Counts counts_of_pass(torch::nn::Sequential& model, const sconce::data::Dataset& batch,
+                      bool bf16 = false) {
+  const auto parameters = model->parameters();
+  const auto counts = counts_of([&] {
+    forget_gradients(parameters);
+    pass(model, batch, bf16);
+  });
+  REQUIRE(counts.operators > 10);
+  REQUIRE(counts.allocations > 5);
+  return counts;
+}
+
+Counts extra_of_step(torch::optim::Optimizer& optimizer, torch::nn::Sequential& model) {
+  const auto batch = pictures(rows, {64});
+  const auto step = counts_of([&] {
+    optimizer.zero_grad();
+    pass(model, batch);
+    optimizer.step();
+  });
+  return step - counts_of_pass(model, batch);
+}
+
+// Keeps what was counted up to the end of each step.
+struct CountSteps : sconce::TrainerCallback {
+  explicit CountSteps(const Counting& of) : counting(of) {}
+  void on_after_step(sconce::Fit&) override { after.push_back(counting.counts()); }
+  const Counting& counting;
+  std::vector<Counts> after = {};
+};
+
+// A warm step of the Trainer less the same by hand: batch, pass and optimizer.
+Counts extra_of_trainer(torch::nn::Sequential model, const sconce::TrainerOptions& options) {
+  const sconce::data::Batches batches(pictures(6 * rows, {1, 28, 28}),
+                                      {.batch_size = rows, .shuffle = true});
+  sconce::optim::SGD optimizer(model->parameters(), 0.01);
+  const auto by_hand = counts_of([&, next = batches.begin()]() mutable {
+    const auto batch = *next;
+    ++next;
+    optimizer.zero_grad();
+    pass(model, batch);
+    optimizer.step();
+  });
+  const Counting counting;
+  CountSteps steps(counting);
+  sconce::Trainer(options).fit(model, optimizer, {.train = batches, .callbacks = {&steps}});
+  REQUIRE(steps.after.size() == 6);
+  return steps.after[4] - steps.after[3] - by_hand;
+}
+
+}  // namespace
+
+TEST_CASE("SGD adds one kernel to a step") {
+  auto model = simple_nn();
+  sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
+  // zero_grad: two calls for each of four parameters; an empty tensor, over which the threads share
+  // the parameters; the kernel.
+  CHECK_AT_MOST(extra_of_step(optimizer, model), (Counts{.operators = 10, .allocations = 1}));
+}
+
+TEST_CASE("Adam adds one kernel to a step, which on the CPU reads each step count") {
+  auto model = simple_nn();
+  sconce::optim::Adam optimizer(model->parameters(), 0.001);
+  // As SGD, and: six calls add 1 to all step counts, which makes a tensor of the number and casts
+  // it; LibTorch's kernel makes two for each count that it reads.
+  CHECK_AT_MOST(
+      extra_of_step(optimizer, model),
+      (Counts{.operators = 10 + 6 + 2 * 4, .host_reads = 4, .allocations = 3, .copies = 1}));
+}
+
+TEST_CASE("an optimizer's step takes few operator calls beside that of torch::optim") {
+  std::vector<torch::Tensor> parameters;
+  for (int i = 0; i < 100; ++i) {
+    parameters.push_back(torch::ones({4}).requires_grad_());
+    parameters.back().mutable_grad() = torch::ones({4});
+  }
+  const auto calls = [](torch::optim::Optimizer&& optimizer) {
+    return counts_of([&] { optimizer.step(); }).operators;
+  };
+  const auto momentum = torch::optim::SGDOptions(0.01).momentum(0.9);
+  CHECK(50 * calls(sconce::optim::SGD(parameters, momentum)) <
+        calls(torch::optim::SGD(parameters, momentum)));
+  CHECK(4 * calls(sconce::optim::Adam(parameters, 0.01)) <
+        calls(torch::optim::Adam(parameters, 0.01)));
+}
+
+TEST_CASE("what scaling and clipping add to a step of mixed precision is bounded") {
+  auto model = simple_nn();
+  const auto parameters = model->parameters();
+  const auto batch = pictures(rows, {64});
+  sconce::optim::SGD optimizer(parameters, 0.01);
+  sconce::amp::GradScaler scaler({.device = torch::kCPU});
+  const auto step = counts_of([&] {
+    optimizer.zero_grad();
+    torch::Tensor loss;
+    {
+      const sconce::amp::AutocastGuard autocast(torch::kCPU);
+      loss = cross_entropy(model->forward(batch.data), batch.target);
+    }
+    scaler.scale(loss).backward();
+    scaler.unscale_(optimizer);
+    sconce::nn::clip_grad_norm_(parameters, 1.0);
+    scaler.step(optimizer);
+    scaler.update();
+  });
+  // SGD's 10; of the other calls clip_grad_norm_ makes 44, nearly all in the foreach kernels, which
+  // on the CPU go from tensor to tensor. Nothing is read.
+  CHECK_AT_MOST(step - counts_of_pass(model, batch, /*bf16=*/true),
+                (Counts{.operators = 79, .allocations = 21, .copies = 4}));
+}
+
+TEST_CASE("what the Trainer adds to a step by hand does not depend on the model") {
+  for (const auto& model : {mlp(), lenet()}) {
+    // Two for a batch that is on its device already; two for each of two detached losses; five to
+    // add the loss, a float, to a sum of doubles.
+    Counts bound = {.operators = 2 + 4 + 5, .allocations = 1, .copies = 1};
+    CHECK_AT_MOST(extra_of_trainer(model, {.metrics = sconce::Metrics{}}), bound);
+    // The accuracy: two to detach the outputs, two of argmax, one to compare, three to fill three
+    // sums, two to choose the first, seven to count the hits in it, one to add them.
+    bound.operators += 2 + 2 + 1 + 3 + 2 + 7 + 1;
+    bound.allocations += 5;
+    bound.copies += 1;
+    CHECK_AT_MOST(extra_of_trainer(model, {}), bound);
+  }
+}
+
+TEST_CASE("a shuffled batch is copied once, and one in order not at all") {
+  const auto dataset = pictures(6 * rows, {64});
+  const auto count = [&](bool shuffle) {
+    const sconce::data::Batches batches(dataset, {.batch_size = rows, .shuffle = shuffle});
+    return counts_of([next = batches.begin()]() mutable {
+      *next;
+      ++next;
+    });
+  };
+  // Three of narrow for each of two tensors.
+  CHECK_AT_MOST(count(false), (Counts{.operators = 6}));
+  // Three for the rows' numbers, and eight in the two index_select, of two allocations each.
+  CHECK_AT_MOST(count(true), (Counts{.operators = 11, .allocations = 4}));
+}
+
+TEST_CASE("what DistributedDataParallel adds to the module's step is bounded") {
+  const auto group = sconce::test::one_with_gloo();
+  auto model = simple_nn();
+  sconce::nn::DistributedDataParallel parallel(model, group);
+  sconce::optim::SGD optimizer(model->parameters(), 0.01);
+  const auto batch = pictures(rows, {64});
+  const auto step = counts_of([&] {
+    optimizer.zero_grad();
+    auto* callee = &parallel;
+    pass(callee, batch);
+    optimizer.step();
+  });
+  // SGD's 10; LibTorch's Reducer copies each of four gradients into its bucket and back, in nine
+  // calls, and reduces the bucket.
+  CHECK_AT_MOST(step - counts_of_pass(model, batch),
+                (Counts{.operators = 47, .allocations = 9, .copies = 8}));
+}
