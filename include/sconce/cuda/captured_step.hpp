@@ -89,7 +89,7 @@ class CapturedStep {
   std::optional<Tensors> inputs_ = {};    // on the device, like the first batch
   int warmed_up_ = 0;                     // steps
   Tensors outputs_ = {};                  // of the graph
-  std::unique_ptr<StepGraph> graph_ = {};
+  std::unique_ptr<StepGraph> graph_;
 };
 
 }  // namespace sconce::cuda
