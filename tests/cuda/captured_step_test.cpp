@@ -27,11 +27,11 @@ using sconce::cuda::CapturedStep;
 using sconce::cuda::OtherShape;
 using sconce::optim::lr_scheduler::StepLR;
 using sconce::test::error_of;
-using Tensors = CapturedStep::Tensors;
+using StepTensors = CapturedStep::Tensors;
 
 namespace {
 
-constexpr float inf = std::numeric_limits<float>::infinity();
+constexpr float too_large = std::numeric_limits<float>::infinity();
 
 // A net with everything that goes into a step.
 struct Training {
@@ -45,7 +45,7 @@ struct Training {
         net->parameters(), torch::optim::AdamWOptions(), sconce::optim::ExtraOptions{.lr = lr});
   }
 
-  Tensors step(const Tensors& batch) {
+  StepTensors step(const StepTensors& batch) {
     optimizer->zero_grad();
     torch::Tensor loss;
     {
@@ -61,7 +61,7 @@ struct Training {
   }
 
   CapturedStep::Step function() {
-    return [this](const Tensors& batch) { return step(batch); };
+    return [this](const StepTensors& batch) { return step(batch); };
   }
 
   torch::Device device;
@@ -72,9 +72,9 @@ struct Training {
       sconce::amp::GradScaler({.device = device.type(), .init_scale = 1024, .growth_interval = 3});
 };
 
-std::vector<Tensors> some_batches(torch::Device device, int count, int64_t rows = 8) {
+std::vector<StepTensors> some_batches(torch::Device device, int count, int64_t rows = 8) {
   torch::manual_seed(1);
-  std::vector<Tensors> batches;
+  std::vector<StepTensors> batches;
   for (int i = 0; i < count; ++i) {
     batches.push_back({torch::randn({rows, 6}).to(device), torch::randint(3, {rows}).to(device)});
   }
@@ -84,7 +84,7 @@ std::vector<Tensors> some_batches(torch::Device device, int count, int64_t rows 
 // Makes the steps of a plain loop and of a CapturedStep, and expects the same losses and
 // parameters. What `between` does before a step it does for both.
 template <class F>
-void check_like_plain_loop(const std::vector<Tensors>& batches, torch::Device device,
+void check_like_plain_loop(const std::vector<StepTensors>& batches, torch::Device device,
                            const F& between) {
   Training plain(device);
   Training captured(device);
@@ -114,9 +114,9 @@ TEST_CASE("on the CPU a captured step is the plain loop") {
 TEST_CASE("on the CPU a captured step takes the tensors of the caller, and returns no graph") {
   const auto x = torch::ones({2}, torch::requires_grad());
   torch::Tensor seen;
-  CapturedStep step(torch::kCPU, [&](const Tensors& batch) {
+  CapturedStep step(torch::kCPU, [&](const StepTensors& batch) {
     seen = batch[0];
-    return Tensors{batch[0] * 2, torch::Tensor()};
+    return StepTensors{batch[0] * 2, torch::Tensor()};
   });
   const auto outputs = step({x});
   CHECK(seen.is_same(x));
@@ -128,7 +128,7 @@ TEST_CASE("on the CPU a captured step takes the tensors of the caller, and retur
 TEST_CASE("autocast keeps no casts within a captured step, and what was set comes back") {
   for (const bool enabled : {true, false}) {
     at::autocast::set_autocast_cache_enabled(enabled);
-    CapturedStep step(torch::kCPU, [](const Tensors& batch) {
+    CapturedStep step(torch::kCPU, [](const StepTensors& batch) {
       CHECK_FALSE(at::autocast::is_autocast_cache_enabled());
       const sconce::amp::AutocastGuard autocast(torch::kCPU);
       CHECK_FALSE(at::autocast::is_autocast_cache_enabled());
@@ -145,7 +145,7 @@ TEST_CASE("autocast keeps no casts within a captured step, and what was set come
 
 TEST_CASE("a batch of another shape runs as it is, or is refused") {
   const auto device = sconce::try_gpu();
-  const auto sum = [](const Tensors& batch) { return Tensors{batch[0].sum()}; };
+  const auto sum = [](const StepTensors& batch) { return StepTensors{batch[0].sum()}; };
   CapturedStep either(device, sum);
   for (const int64_t rows : {4, 2, 4, 4, 3, 4, 4, 5, 4}) {
     CHECK(either({torch::ones({rows}, device)})[0].item<int64_t>() == rows);
@@ -171,7 +171,7 @@ TEST_CASE("a batch of another shape runs as it is, or is refused") {
 }
 
 TEST_CASE("a captured step is refused what it cannot have") {
-  const auto same = [](const Tensors& batch) { return batch; };
+  const auto same = [](const StepTensors& batch) { return batch; };
   CHECK_THAT(error_of([] { CapturedStep(torch::kCPU, nullptr); }),
              StartsWith("sconce::cuda::CapturedStep: expected a step, got an empty function"));
   CHECK_THAT(error_of([&] { CapturedStep(torch::kCPU, same, {.warmup = 0}); }),
@@ -216,7 +216,8 @@ TEST_CASE("on a GPU a captured step takes batches of the CPU, pinned or not", "[
   sconce::test::require_gpu();
   auto batches = some_batches(torch::kCPU, 8);
   for (size_t i = 0; i < batches.size(); i += 2) batches[i][0] = batches[i][0].pin_memory();
-  CapturedStep step(sconce::gpu(), [](const Tensors& batch) { return Tensors{batch[0] * 2}; });
+  CapturedStep step(sconce::gpu(),
+                    [](const StepTensors& batch) { return StepTensors{batch[0] * 2}; });
   for (const auto& batch : batches) CHECK(step(batch)[0].cpu().equal(batch[0] * 2));
 }
 
@@ -232,8 +233,8 @@ TEST_CASE("a rate that changes after the capture changes the replays as it does 
 TEST_CASE("a replay with an overflow skips the step and backs off, as the plain loop", "[gpu]") {
   sconce::test::require_gpu();
   auto batches = some_batches(sconce::gpu(), 10);
-  batches[0][0][0][0] = inf;
-  batches[6][0][0][0] = inf;
+  batches[0][0][0][0] = too_large;
+  batches[6][0][0][0] = too_large;
   Training training(sconce::gpu());
   CapturedStep step(sconce::gpu(), training.function());
   for (size_t i = 0; i < batches.size(); ++i) {
@@ -248,8 +249,8 @@ TEST_CASE("a replay with an overflow skips the step and backs off, as the plain 
 
 TEST_CASE("dropout draws other numbers in each replay, and those of the plain loop", "[gpu]") {
   sconce::test::require_gpu();
-  const auto drop = [](const Tensors& batch) {
-    return Tensors{torch::dropout(batch[0], 0.5, true)};
+  const auto drop = [](const StepTensors& batch) {
+    return StepTensors{torch::dropout(batch[0], 0.5, true)};
   };
   const auto x = torch::ones({1000}, sconce::gpu());
   torch::manual_seed(5);
@@ -266,7 +267,7 @@ TEST_CASE("a generator of one's own is drawn from in a captured step", "[gpu]") 
   auto generator = at::globalContext().defaultGenerator(sconce::gpu()).clone();
   CapturedStep step(
       sconce::gpu(),
-      [&](const Tensors& batch) { return Tensors{at::rand_like(batch[0], generator)}; },
+      [&](const StepTensors& batch) { return StepTensors{at::rand_like(batch[0], generator)}; },
       {.generators = {generator}});
   std::vector<torch::Tensor> drawn;
   for (int i = 0; i < 6; ++i) drawn.push_back(step({torch::ones({9}, sconce::gpu())})[0].clone());
@@ -287,10 +288,10 @@ TEST_CASE("a step that reads on the host is not captured, and the device stays u
   const auto device = sconce::gpu();
   const auto x = torch::ones({4}, device);
   bool reads = true;
-  CapturedStep step(device, [&](const Tensors& batch) {
+  CapturedStep step(device, [&](const StepTensors& batch) {
     const auto y = torch::dropout(batch[0] * 2, 0.5, true);
     if (reads) y.sum().item<float>();
-    return Tensors{batch[0] * 2};
+    return StepTensors{batch[0] * 2};
   });
   for (int i = 0; i < 3; ++i) step({x});
   for (int i = 0; i < 2; ++i) {
@@ -310,9 +311,9 @@ TEST_CASE("a step that throws in the capture ends it, and the device stays usabl
   sconce::test::require_gpu();
   const auto x = torch::ones({4}, sconce::gpu());
   int calls = 0;
-  CapturedStep step(sconce::gpu(), [&](const Tensors& batch) {
+  CapturedStep step(sconce::gpu(), [&](const StepTensors& batch) {
     if (++calls == 4) throw std::runtime_error("no more");
-    return Tensors{batch[0] + 1};
+    return StepTensors{batch[0] + 1};
   });
   for (int i = 0; i < 3; ++i) step({x});
   CHECK_THAT(error_of([&] { step({x}); }),
@@ -327,7 +328,7 @@ TEST_CASE("a replay reads nothing on the host and calls nothing of the step", "[
   const auto batches = some_batches(sconce::gpu(), 8);
   Training training(sconce::gpu());
   int calls = 0;
-  CapturedStep step(sconce::gpu(), [&](const Tensors& batch) {
+  CapturedStep step(sconce::gpu(), [&](const StepTensors& batch) {
     ++calls;
     return training.step(batch);
   });
@@ -341,8 +342,9 @@ TEST_CASE("a captured step does what the caller's stream has queued, and is done
   sconce::test::require_gpu();
   const c10::impl::VirtualGuardImpl guard(torch::kCUDA);
   const c10::StreamGuard stream(guard.getStreamFromGlobalPool(sconce::gpu()));
-  CapturedStep step(sconce::gpu(),
-                    [](const Tensors& batch) { return Tensors{batch[0].matmul(batch[0])}; });
+  CapturedStep step(sconce::gpu(), [](const StepTensors& batch) {
+    return StepTensors{batch[0].matmul(batch[0])};
+  });
   auto x = torch::eye(512, sconce::gpu());
   for (int i = 0; i < 8; ++i) {
     x = x * 2;  // queued, not waited for
