@@ -28,7 +28,8 @@ import xml.etree.ElementTree as xml
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TESTS = ROOT / "tests"
 BUILD = ROOT / "build/default"
-AT_ONCE = 8  # tests of one call of ctest, between which the clock is looked at
+# Tests of one call of ctest, which starts the Python server anew; the clock is looked at between them.
+AT_ONCE = 12
 
 
 def changed_files(since):

@@ -18,6 +18,17 @@ macro(configure name)
     RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
 endmacro()
 
+# Fails unless each of the given texts stands in what was printed.
+function(expect_parts name printed)
+  foreach(part ${ARGN})
+    string(FIND "${printed}" "${part}" place)
+    if(place EQUAL -1)
+      message(FATAL_ERROR "${name}: '${part}' is not in:\n${printed}")
+    endif()
+  endforeach()
+  message(STATUS "${name}: as expected")
+endfunction()
+
 # Fails unless the configure run stopped with sconce's own message of at most eight lines, in which
 # each of the given texts stands.
 macro(expect_stop name)
@@ -34,13 +45,7 @@ macro(expect_stop name)
   if(count GREATER_EQUAL 8)
     message(FATAL_ERROR "${name}: a message of more than eight lines\n${text}")
   endif()
-  foreach(part ${ARGN})
-    string(FIND "${text}" "${part}" place)
-    if(place EQUAL -1)
-      message(FATAL_ERROR "${name}: '${part}' is not in the message:\n${text}")
-    endif()
-  endforeach()
-  message(STATUS "${name}: as expected")
+  expect_parts(${name} "${text}" ${ARGN})
 endmacro()
 
 # Fails unless the configure run went through and printed each of the given texts.
@@ -48,13 +53,7 @@ macro(expect_configured name)
   if(NOT result EQUAL 0)
     message(FATAL_ERROR "${name}: stopped, expected it to configure\n${output}")
   endif()
-  foreach(part ${ARGN})
-    string(FIND "${output}" "${part}" place)
-    if(place EQUAL -1)
-      message(FATAL_ERROR "${name}: '${part}' is not in the output:\n${output}")
-    endif()
-  endforeach()
-  message(STATUS "${name}: as expected")
+  expect_parts(${name} "${output}" ${ARGN})
 endmacro()
 
 # The Python itself: a version manager's shim before it takes longer than the Python.
