@@ -1,6 +1,5 @@
 #include "run_flags.hpp"
 
-#include <charconv>
 #include <fstream>
 #include <map>
 #include <string>
@@ -9,33 +8,28 @@
 
 #include "io/whole_file.hpp"
 #include "optimization.hpp"
+#include "repr/format.hpp"
 
 namespace train {
 
 namespace {
 
-// The shortest text that reads as the same number.
-std::string text_of(double value) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
-}
-
 std::vector<std::pair<std::string, std::string>> run_flags(const CommandLine& line) {
   std::vector<std::pair<std::string, std::string>> flags = {
       {"--image-size", std::to_string(line.image_size)},
       {"--grey", line.grey ? "yes" : "no"},
-      {"--test-fraction", text_of(line.test_fraction)},
+      {"--test-fraction", sconce::shortest_text(line.test_fraction)},
       {"--augment", line.augment ? "yes" : "no"},
       {"--skip-bad", line.skip_bad ? "yes" : "no"},
       {"--model", line.model},
       {"--batch-size", std::to_string(line.batch_size)},
       {"--optimizer", line.optimizer},
-      {"--lr", text_of(line.lr.value_or(default_lr(line.optimizer)))},
+      {"--lr", sconce::shortest_text(line.lr.value_or(default_lr(line.optimizer)))},
       {"--scheduler", line.scheduler},
       {"--precision", line.precision_name},
-      {"--clip", text_of(line.clip)},
+      {"--clip", sconce::shortest_text(line.clip)},
       {"--accumulate", std::to_string(line.accumulate)},
-      {"--ema", text_of(line.ema)},
+      {"--ema", sconce::shortest_text(line.ema)},
       {"--seed", std::to_string(line.seed)}};
   if (line.scheduler == "onecycle") flags.emplace_back("--epochs", std::to_string(line.epochs));
   return flags;

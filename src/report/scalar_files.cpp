@@ -15,6 +15,7 @@
 #include "io/utf8.hpp"
 #include "io/whole_file.hpp"
 #include "report/append_file.hpp"
+#include "repr/format.hpp"
 
 namespace sconce {
 
@@ -23,13 +24,6 @@ namespace fs = std::filesystem;
 namespace {
 
 const std::string csv_header = "step,epoch,tag,value,wall_time\n";
-
-// The shortest text that reads as the same number. A nan may have a sign, which says nothing.
-std::string shortest_text(double value) {
-  if (std::isnan(value)) return "nan";
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
-}
 
 std::string csv_line(const ScalarEvent& scalar) {
   std::string tag = scalar.tag;
