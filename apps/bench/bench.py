@@ -120,7 +120,7 @@ def calls_of_a_round(sides):
 
 
 def take_turns(sides, pairs, calls):
-    for pair in range(pairs):
+    for pair in pairs:
         for side in sides if pair % 2 == 0 else reversed(sides):
             side.values.append(side.run(calls))
 
@@ -153,20 +153,30 @@ def ratios_of(workload, sides):
     return made
 
 
+def refuse_different(workload, sides):
+    checks = [side.check for side in sides if side.name != "limit"]
+    if different(checks, workload.tolerance):
+        sys.exit(f"bench: {workload.title}: expected the same numbers of all sides, got "
+                 + ", ".join(f"{side.name} {side.check}" for side in sides))
+
+
 def run_workload(workload, program, pairs):
-    sides = start_sides(workload, program)
-    try:
-        checks = [side.check for side in sides if side.name != "limit"]
-        if different(checks, workload.tolerance):
-            sys.exit(f"bench: {workload.title}: expected the same numbers of all sides, got "
-                     + ", ".join(f"{side.name} {side.check}" for side in sides))
-        take_turns(sides, pairs, calls_of_a_round(sides) if workload.measure == "calls" else 1)
-    finally:
-        for side in sides:
-            side.close()
+    values = {}
+    starts = min(workload.starts, pairs)
+    for start in range(starts):
+        sides = start_sides(workload, program)
+        try:
+            refuse_different(workload, sides)
+            for side in sides:
+                side.values = values.setdefault(side.name, [])
+            calls = calls_of_a_round(sides) if workload.measure == "calls" else 1
+            take_turns(sides, range(start, pairs, starts), calls)
+        finally:
+            for side in sides:
+                side.close()
     return {"name": workload.name, "title": workload.title, "size": workload.size,
             "unit": "bytes" if workload.measure == "memory" else "seconds",
-            "values": {side.name: side.values for side in sides},
+            "values": values,
             "ratios": ratios_of(workload, sides)}
 
 

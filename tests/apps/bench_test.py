@@ -46,7 +46,7 @@ class Figures(unittest.TestCase):
 
     def test_each_pair_reverses_the_order(self):
         log = []
-        bench.take_turns([FakeSide(name, log=log) for name in "abc"], 3, 5)
+        bench.take_turns([FakeSide(name, log=log) for name in "abc"], range(3), 5)
         self.assertEqual("".join(name for name, _ in log), "abccbaabc")
         self.assertEqual({calls for _, calls in log}, {5})
 
@@ -131,6 +131,10 @@ class Runs(unittest.TestCase):
         result = json.loads(done.stdout)
         self.assertEqual(result["values"], {"sconce": [1, 1], "libtorch": [1, 1]})
         self.assertEqual(result["ratios"]["libtorch"]["median"], 1)
+
+    def test_sides_that_begin_anew_share_the_pairs(self):
+        done = self.run_with("[2.5]", "Workload('a.b', 'a', {}, libtorch='a.c', starts=5)")
+        self.assertEqual(json.loads(done.stdout)["values"]["libtorch"], [1, 1])
 
     def test_the_peak_memory_of_a_whole_process_is_in_bytes(self):
         done = self.run_with("[2.5]", "Workload('a.b:memory', 'a', {}, measure='memory')")
