@@ -74,12 +74,12 @@ class Refusals(unittest.TestCase):
         self.assertTrue(bench.different([[float("nan")], [float("nan")]], 1e-6))
 
     def test_a_share_above_the_limit_ends_the_run(self):
-        ours, limit = side_of("sconce", [1.0] * 3), side_of("limit", [0.9, 1.1, 1.2])
+        ours, limit = side_of("sconce", [1.0] * 3), side_of("limit", [1.2, 1.1, 1.3])
         with self.assertRaisesRegex(SystemExit, "at most the limit.*got 1.100"):
             bench.ratios_of(WORKLOADS[0], [ours, limit])
 
     def test_a_share_up_to_the_limit_is_a_figure(self):
-        ours, limit = side_of("sconce", [1.0] * 3), side_of("limit", [0.9, 1.0, 1.2])
+        ours, limit = side_of("sconce", [1.0] * 3), side_of("limit", [1.1, 1.0, 1.2])
         self.assertEqual(bench.ratios_of(WORKLOADS[0], [ours, limit])["limit"]["median"], 1)
 
     def test_a_ratio_below_the_least_one_ends_the_run(self):
