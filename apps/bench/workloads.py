@@ -11,6 +11,7 @@ class Workload:
     libtorch: str = ""  # the workload of plain LibTorch, if sconce adds to it
     limit: str = ""  # the workload of limits.cpp that takes the least time for the same work
     measure: str = "calls"  # or of a whole process up to its check: "start", "memory"
+    starts: int = 1  # of the processes: where large memory lies changes its speed, and is chance
     size: int = 0  # rows, parameters or whatever the workload grows by
     most: float = float("inf")  # of the same kernels alone, above which the measurement is wrong
     lower_end: float = 0  # the least lower end of the interval
@@ -27,13 +28,13 @@ WORKLOADS = [
     Workload("ops.relu", "relu, 4 x 4", {"default": 2.0}),
     Workload("ops.product", "product of 4 x 4", {"default": 1.7}, size=4),
     Workload("ops.product", "product of 512 x 512", {"default": 0.97}, size=512, most=1.03,
-             limit="limits.product"),
+             limit="limits.product", starts=5),
     Workload("ops.product", "product of 1024 x 1024", {"default": 0.97}, size=1024, most=1.03,
-             limit="limits.product"),
+             limit="limits.product", starts=5),
     Workload("ops.product", "product of 2048 x 2048", {"default": 0.97}, size=2048, most=1.03,
-             limit="limits.product"),
+             limit="limits.product", starts=5),
     Workload("ops.copy", "copy of 25 M numbers", {"default": None}, size=25_000_000,
-             limit="limits.copy"),
+             limit="limits.copy", starts=5),
     Workload("ops.norms_read", "1,000 products, norms read at once", {"default": None}),
     Workload("ops.norms_kept", "1,000 products, norms read at the end", {"default": None}),
     Workload("ops.norms_written", "1,000 products, norms written to a tensor", {"default": None}),
@@ -50,7 +51,8 @@ WORKLOADS = [
              {"libtorch": 30, "default": None, "best": 8}, size=1000,
              libtorch="optimizers.adamw_small_libtorch"),
     Workload("optimizers.adamw_large", "AdamW, one parameter of 25 M",
-             {"default": None, "best": 0.98}, size=25_000_000, limit="limits.adamw"),
+             {"default": None, "best": 0.98}, size=25_000_000, limit="limits.adamw",
+             starts=5),
     Workload("optimizers.clip_small", "clipping of 1,000 gradients of 64",
              {"default": None, "best": 1.2}, size=1000),
     Workload("epochs.mlp", "MLP epoch, 6,144 pictures", {"default": 1.45, "best": 1.08}, size=6144),

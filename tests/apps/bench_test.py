@@ -46,7 +46,7 @@ class Figures(unittest.TestCase):
 
     def test_each_pair_reverses_the_order(self):
         log = []
-        bench.take_turns([FakeSide(name, log=log) for name in "abc"], 3, 5)
+        bench.take_turns([FakeSide(name, log=log) for name in "abc"], range(3), 5)
         self.assertEqual("".join(name for name, _ in log), "abccbaabc")
         self.assertEqual({calls for _, calls in log}, {5})
 
@@ -74,12 +74,12 @@ class Refusals(unittest.TestCase):
         self.assertTrue(bench.different([[float("nan")], [float("nan")]], 1e-6))
 
     def test_a_share_above_the_limit_ends_the_run(self):
-        ours, limit = side_of("sconce", [1.0] * 3), side_of("limit", [0.9, 1.1, 1.2])
+        ours, limit = side_of("sconce", [1.0] * 3), side_of("limit", [1.2, 1.1, 1.3])
         with self.assertRaisesRegex(SystemExit, "at most the limit.*got 1.100"):
             bench.ratios_of(WORKLOADS[0], [ours, limit])
 
     def test_a_share_up_to_the_limit_is_a_figure(self):
-        ours, limit = side_of("sconce", [1.0] * 3), side_of("limit", [0.9, 1.0, 1.2])
+        ours, limit = side_of("sconce", [1.0] * 3), side_of("limit", [1.1, 1.0, 1.2])
         self.assertEqual(bench.ratios_of(WORKLOADS[0], [ours, limit])["limit"]["median"], 1)
 
     def test_a_ratio_below_the_least_one_ends_the_run(self):
@@ -131,6 +131,10 @@ class Runs(unittest.TestCase):
         result = json.loads(done.stdout)
         self.assertEqual(result["values"], {"sconce": [1, 1], "libtorch": [1, 1]})
         self.assertEqual(result["ratios"]["libtorch"]["median"], 1)
+
+    def test_sides_that_begin_anew_share_the_pairs(self):
+        done = self.run_with("[2.5]", "Workload('a.b', 'a', {}, libtorch='a.c', starts=5)")
+        self.assertEqual(json.loads(done.stdout)["values"]["libtorch"], [1, 1])
 
     def test_the_peak_memory_of_a_whole_process_is_in_bytes(self):
         done = self.run_with("[2.5]", "Workload('a.b:memory', 'a', {}, measure='memory')")
