@@ -111,8 +111,8 @@ bool may_include(const std::string& from, const std::string& to) {
   if (single.contains({from, to})) return true;
   if (from == "sconce") return true;
   // Of the rooms of the core these are in the layer above.
-  static const Names above = {"data/distributed_sampler", "nn/distributed_data_parallel",
-                              "cuda/nccl"};
+  static const Names above = {"data/distributed_sampler", "nn/data_parallel",
+                              "nn/distributed_data_parallel", "cuda/captured_step", "cuda/nccl"};
   if (room_of(from) == room_of(to)) return from == to || !above.contains(to);
   const auto row = further.find(room_of(from));
   if (row != further.end() && row->second.contains(room_of(to))) return true;

@@ -21,11 +21,15 @@ using MakeWorkload = std::function<Workload(int64_t size)>;
 /// Workloads by name, such as "add".
 using Workloads = std::map<std::string, MakeWorkload>;
 
-Workloads epochs();      ///< epochs.cpp and epochs.py
-Workloads feeding();     ///< feeding.cpp and feeding.py
-Workloads limits();      ///< limits.cpp: of the machine, for others' share of it
-Workloads ops();         ///< ops.cpp and ops.py
-Workloads optimizers();  ///< optimizers.cpp and optimizers.py
-Workloads steps();       ///< steps.cpp and steps.py
+Workloads conv();           ///< conv.cpp and conv.py
+Workloads data_parallel();  ///< data_parallel.cpp; Python's knows GPUs only
+Workloads ddp();            ///< ddp.cpp and ddp.py
+Workloads epochs();         ///< epochs.cpp and epochs.py
+Workloads feeding();        ///< feeding.cpp and feeding.py
+Workloads limits();         ///< limits.cpp: of the machine, for others' share of it
+Workloads ops();            ///< ops.cpp and ops.py
+Workloads optimizers();     ///< optimizers.cpp and optimizers.py
+Workloads race();           ///< race.cpp and race.py
+Workloads steps();          ///< steps.cpp and steps.py
 
 }  // namespace bench

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <malloc.h>
+
+#include <limits>
+
 namespace sconce {
 
 /// Has this process keep the CPU memory that it frees, for its next tensors. Otherwise glibc's
@@ -10,6 +14,10 @@ namespace sconce {
 /// affected, since LibTorch's own allocator keeps it. Returns whether the process' `malloc` accepts
 /// this, which another library's may not. Python: the environment variables
 /// `MALLOC_TRIM_THRESHOLD_` and `MALLOC_MMAP_THRESHOLD_`, set before the interpreter starts.
-bool keep_freed_memory();
+inline bool keep_freed_memory() {
+  constexpr int largest_block = 32 << 20;  // the highest that glibc accepts on 64 bits
+  return mallopt(M_MMAP_THRESHOLD, largest_block) == 1 &&
+         mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max()) == 1;
+}
 
 }  // namespace sconce

@@ -1,0 +1,77 @@
+// Convolutions in both layouts of memory: NCHW, LibTorch's usual one, and NHWC, channels_last.
+
+#include <torch/torch.h>
+
+#include <memory>
+
+#include "sconce/optim/sgd.hpp"
+#include "workload.hpp"
+
+namespace bench {
+
+namespace {
+
+using torch::MemoryFormat;
+
+// Those of four dimensions; the values stay.
+void lay_out(torch::nn::Module& module, MemoryFormat format) {
+  for (auto& parameter : module.parameters()) {
+    if (parameter.dim() == 4) parameter.set_data(parameter.detach().contiguous(format));
+  }
+}
+
+// One 3 x 3 convolution of `size` pictures of 28 x 28, from 32 channels to 64, without gradients.
+template <MemoryFormat format>
+Workload layer(int64_t size) {
+  torch::manual_seed(0);
+  torch::nn::Conv2d conv(torch::nn::Conv2dOptions(32, 64, 3).padding(1));
+  lay_out(*conv, format);
+  const auto x = torch::randn({size, 32, 28, 28}).contiguous(format);
+  const auto call = [=]() mutable {
+    const torch::NoGradGuard no_grad;
+    return conv(x);
+  };
+  return {call, {torch::nn::Conv2d(conv)(x).square().mean().item<double>()}};
+}
+
+// A training step on `size` pictures; the check is the loss after 3 steps.
+template <MemoryFormat format>
+Workload cnn(int64_t size) {
+  torch::manual_seed(0);
+  torch::nn::Sequential net;  // arguments of a constructor may be made in any order
+  net->push_back(torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 32, 3).padding(1)));
+  net->push_back(torch::nn::BatchNorm2d(32));
+  net->push_back(torch::nn::ReLU());
+  net->push_back(torch::nn::MaxPool2d(2));
+  net->push_back(torch::nn::Conv2d(torch::nn::Conv2dOptions(32, 64, 3).padding(1)));
+  net->push_back(torch::nn::BatchNorm2d(64));
+  net->push_back(torch::nn::ReLU());
+  net->push_back(torch::nn::AdaptiveAvgPool2d(1));
+  net->push_back(torch::nn::Flatten());
+  net->push_back(torch::nn::Linear(64, 10));
+  lay_out(*net, format);
+  auto optimizer = std::make_shared<sconce::optim::SGD>(net->parameters(), 0.01);
+  const auto x = torch::randn({size, 3, 32, 32}).contiguous(format);
+  const auto target = torch::arange(size).remainder(10);
+  const auto step = [=]() mutable {
+    optimizer->zero_grad();
+    const auto loss = torch::nn::functional::cross_entropy(net->forward(x), target);
+    loss.backward();
+    optimizer->step();
+    return loss;
+  };
+  auto warm = step;
+  for (int i = 0; i < 2; ++i) warm();
+  return {step, {warm().template item<double>()}};
+}
+
+}  // namespace
+
+Workloads conv() {
+  return {{"layer", layer<MemoryFormat::Contiguous>},
+          {"layer_nhwc", layer<MemoryFormat::ChannelsLast>},
+          {"cnn", cnn<MemoryFormat::Contiguous>},
+          {"cnn_nhwc", cnn<MemoryFormat::ChannelsLast>}};
+}
+
+}  // namespace bench

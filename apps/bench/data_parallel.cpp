@@ -1,0 +1,63 @@
+// A step of a perceptron on `size` rows: two replicas on the CPU, and the module alone. Python's
+// DataParallel knows GPUs only.
+
+#include "sconce/nn/data_parallel.hpp"
+
+#include <torch/torch.h>
+
+#include <memory>
+
+#include "sconce/optim/sgd.hpp"
+#include "workload.hpp"
+
+namespace bench {
+
+namespace {
+
+torch::nn::Sequential wide_mlp() {
+  torch::manual_seed(0);
+  torch::nn::Sequential model;  // arguments of a constructor may be made in any order
+  model->push_back(torch::nn::Linear(256, 1024));
+  model->push_back(torch::nn::ReLU());
+  model->push_back(torch::nn::Linear(1024, 10));
+  return model;
+}
+
+// The check is the loss after 3 steps.
+template <class Forward>
+Workload replica_steps(const torch::nn::Sequential& model, int64_t size, const Forward& forward) {
+  auto optimizer = std::make_shared<sconce::optim::SGD>(model->parameters(), 0.01);
+  const auto x = torch::randn({size, 256});
+  const auto target = torch::arange(size).remainder(10);
+  const auto step = [=] {
+    optimizer->zero_grad();
+    const auto loss = torch::nn::functional::cross_entropy(forward(x), target);
+    loss.backward();
+    optimizer->step();
+    return loss;
+  };
+  for (int i = 0; i < 2; ++i) step();
+  return {step, {step().template item<double>()}};
+}
+
+Workload replicas(int64_t size) {
+  const auto model = wide_mlp();
+  const auto model_of_two = std::make_shared<sconce::nn::DataParallel<torch::nn::SequentialImpl>>(
+      model, sconce::nn::DataParallelOptions{.device_ids = {torch::kCPU, torch::kCPU}});
+  return replica_steps(model, size,
+                       [=](const torch::Tensor& x) { return model_of_two->forward(x); });
+}
+
+Workload no_replicas(int64_t size) {
+  const auto model = wide_mlp();
+  return replica_steps(model, size,
+                       [net = model.ptr()](const torch::Tensor& x) { return net->forward(x); });
+}
+
+}  // namespace
+
+Workloads data_parallel() {
+  return {{"step", replicas}, {"bare", no_replicas}};
+}
+
+}  // namespace bench

@@ -1,0 +1,52 @@
+"""A step of 50 linear layers of 64 under DistributedDataParallel, on as many ranks with Gloo as the
+size says. Rank 0 is the worker; the others are copies of its process that step whenever it does."""
+
+import os
+import tempfile
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+def steps_of_rank(variant, meeting, rank, ranks):
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=ranks)
+    torch.manual_seed(0)
+    layers = nn.Sequential(*(nn.Linear(64, 64) for _ in range(50)))
+    best = variant == "best"
+    model = nn.parallel.DistributedDataParallel(layers, gradient_as_bucket_view=best)
+    optimizer = torch.optim.SGD(layers.parameters(), lr=0.01, fused=best)
+    x = torch.randn(16, 64)
+
+    def step():
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    for _ in range(2):
+        step()
+    return [step().item()], step
+
+
+def follow(variant, meeting, rank, ranks):
+    """Steps until rank 0 has gone, which ends the reduction of gradients by an exception."""
+    try:
+        _, step = steps_of_rank(variant, meeting, rank, ranks)
+        while True:
+            step()
+    finally:
+        os._exit(0)
+
+
+def step(variant, ranks):
+    meeting = os.path.join(tempfile.gettempdir(), f"sconce-bench-{os.getpid()}")
+    for rank in range(1, ranks):
+        if os.fork() == 0:
+            follow(variant, meeting, rank, ranks)
+    made = steps_of_rank(variant, meeting, 0, ranks)
+    if os.path.exists(meeting):
+        os.remove(meeting)
+    return made
