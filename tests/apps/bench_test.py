@@ -162,8 +162,10 @@ class Table(unittest.TestCase):
 
     def test_each_workload_has_its_peer_in_python(self):
         for workload in WORKLOADS:
+            if workload.floors.keys() <= {"libtorch"}:
+                continue
             file, function = workload.name.partition(":")[0].split(".")
-            self.assertIn(f"\ndef {function}(variant, size):", (BENCH / f"{file}.py").read_text())
+            self.assertRegex((BENCH / f"{file}.py").read_text(), rf"\ndef {function}\(variant, \w+\):")
 
 
 if __name__ == "__main__":
