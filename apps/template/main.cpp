@@ -1,0 +1,21 @@
+#include <sconce/sconce.hpp>
+#include <torch/torch.h>
+
+#include <iostream>
+
+int main() {
+  sconce::seed_everything(0);
+  const auto device = sconce::try_gpu();
+
+  // Two classes of points in the plane: inside and outside of a circle.
+  const auto X = torch::randn({1000, 2});
+  const auto y = (X.square().sum(1) > 1.4).to(torch::kLong);
+  sconce::data::Batches train({X.to(device), y.to(device)}, {.batch_size = 50, .shuffle = true});
+
+  torch::nn::Sequential net(torch::nn::Linear(2, 32), torch::nn::ReLU(), torch::nn::Linear(32, 2));
+  net->to(device);
+  sconce::optim::AdamW optimizer(net->parameters(), torch::optim::AdamWOptions(0.01));
+  sconce::EpochLines lines(std::cout);
+  sconce::Trainer trainer({.max_epochs = 10, .device = device});
+  trainer.fit(net, optimizer, {.train = train, .callbacks = {&lines}});
+}

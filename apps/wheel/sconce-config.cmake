@@ -1,0 +1,16 @@
+# find_package(sconce) by the wheel: the sources are compiled in the project's own build, against the
+# LibTorch that is found there. Only the layers that are linked are built.
+if(NOT TARGET sconce::sconce)
+  add_subdirectory("${CMAKE_CURRENT_LIST_DIR}/../source" "${CMAKE_BINARY_DIR}/sconce"
+                   EXCLUDE_FROM_ALL SYSTEM)
+endif()
+set(sconce_FOUND ON)
+foreach(component IN LISTS sconce_FIND_COMPONENTS)
+  if(TARGET sconce::${component})
+    set(sconce_${component}_FOUND ON)
+  elseif(sconce_FIND_REQUIRED_${component})
+    set(sconce_FOUND OFF)
+    set(sconce_NOT_FOUND_MESSAGE
+        "no component '${component}': there are core, data, distributed, io, report and training")
+  endif()
+endforeach()
