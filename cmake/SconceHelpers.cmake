@@ -14,7 +14,8 @@ endmacro()
 
 # Warnings are this build's own matter: private, and errors only where a preset says so.
 function(sconce_set_warnings target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor ${ARGN})
   if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # It takes the sources for headers, in which types of unnamed namespaces would be a mistake.
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
@@ -51,7 +52,7 @@ function(sconce_add_layer layer)
   if(NOT sconce_IS_TOP_LEVEL AND NOT SCONCE_INSTALL)
     set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
   endif()
-  sconce_set_warnings(${target})
+  sconce_set_warnings(${target} -Wconversion)
 endfunction()
 
 # Lets <target> use the precompiled header of all of torch. It is compiled once a build folder, by

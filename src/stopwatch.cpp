@@ -24,14 +24,14 @@ void Stopwatch::restart() {
 double median_seconds(const std::function<void()>& work, torch::Device device, int runs) {
   TORCH_CHECK(runs >= 1, "sconce::median_seconds: expected 1 run or more, got ", runs);
   work();
-  std::vector<double> seconds(runs);
+  std::vector<double> seconds(static_cast<size_t>(runs));
   for (double& run : seconds) {
     const Stopwatch stopwatch(device);
     work();
     run = stopwatch.seconds();
   }
   std::sort(seconds.begin(), seconds.end());
-  return (seconds[(runs - 1) / 2] + seconds[runs / 2]) / 2;
+  return (seconds[(seconds.size() - 1) / 2] + seconds[seconds.size() / 2]) / 2;
 }
 
 }  // namespace sconce

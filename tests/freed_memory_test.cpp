@@ -25,6 +25,9 @@ void make_and_free() {
 }  // namespace
 
 TEST_CASE("memory that was freed is used again without asking the system for pages") {
+#ifdef __SANITIZE_THREAD__
+  SKIP("malloc is ThreadSanitizer's");
+#endif
   if (!sconce::keep_freed_memory()) SKIP("malloc is not glibc's");
   make_and_free();
   const long before = pages();

@@ -204,7 +204,7 @@ torch::Tensor ProcessGroup::reduce_scatter(const std::vector<torch::Tensor>& ten
   std::vector<std::vector<torch::Tensor>> inputs(1);
   for (const auto& tensor : tensors) inputs[0].push_back(tensor.detach().contiguous());
   if (!core_->group) return inputs[0][0].clone();
-  std::vector<torch::Tensor> outputs = {at::empty_like(inputs[0][rank()])};
+  std::vector<torch::Tensor> outputs = {at::empty_like(inputs[0][static_cast<size_t>(rank())])};
   c10d::ReduceScatterOptions options;
   options.reduceOp = reduce_op(op);
   core_->group->reduce_scatter(outputs, inputs, options)->wait();

@@ -170,11 +170,10 @@ inline Store open_store(const Launch& launch, Clock::time_point deadline) {
 
 // Waits until every rank has come here, and names those that have not.
 inline void join_all(c10d::Store& store, const Launch& launch, Clock::time_point deadline) {
+  const auto key_of = [](int rank) { return "joined/" + std::to_string(rank); };
   std::vector<std::string> keys;
-  for (int rank = 0; rank < launch.world_size; ++rank) {
-    keys.push_back("joined/" + std::to_string(rank));
-  }
-  store.set(keys[launch.rank], std::vector<uint8_t>{1});
+  for (int rank = 0; rank < launch.world_size; ++rank) keys.push_back(key_of(rank));
+  store.set(key_of(launch.rank), std::vector<uint8_t>{1});
   std::string missing;
   try {
     store.wait(keys, left_until(deadline));
@@ -183,7 +182,7 @@ inline void join_all(c10d::Store& store, const Launch& launch, Clock::time_point
   }
   try {
     for (int rank = 0; rank < launch.world_size; ++rank) {
-      if (store.check({keys[rank]})) continue;
+      if (store.check({key_of(rank)})) continue;
       missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
     }
   } catch (const std::exception&) {  // rank 0 had the store and gave up first

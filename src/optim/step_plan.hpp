@@ -191,7 +191,8 @@ template <class Kernel>
 void call_fused_kernel(const Bucket& bucket, const Kernel& kernel) {
   const auto part = [&](int64_t begin, int64_t end) {
     kernel([=](at::TensorList tensors) {
-      return tensors.empty() ? tensors : tensors.slice(begin, end - begin);
+      if (tensors.empty()) return tensors;
+      return tensors.slice(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
     });
   };
   const auto count = static_cast<int64_t>(bucket.params.size());

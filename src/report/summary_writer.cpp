@@ -59,19 +59,19 @@ std::string varint(uint64_t value) {
   return text + static_cast<char>(value);
 }
 
-std::string varint_field(int number, uint64_t value) {
+std::string varint_field(uint64_t number, uint64_t value) {
   return varint(number << 3) + varint(value);
 }
 
-std::string double_field(int number, double value) {
+std::string double_field(uint64_t number, double value) {
   return varint(number << 3 | 1) + fixed(std::bit_cast<uint64_t>(value), 8);
 }
 
-std::string bytes_field(int number, const std::string& bytes) {
+std::string bytes_field(uint64_t number, const std::string& bytes) {
   return varint(number << 3 | 2) + varint(bytes.size()) + bytes;
 }
 
-std::string float_field(int number, float value) {
+std::string float_field(uint64_t number, float value) {
   return varint(number << 3 | 5) + fixed(std::bit_cast<uint32_t>(value), 4);
 }
 

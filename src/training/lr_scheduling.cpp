@@ -15,12 +15,12 @@ void LRScheduling::on_fit_begin(Fit& fit) {
   const int64_t epochs_left = fit.max_epochs - std::ssize(fit.epochs);
   const int64_t left =
       by_steps ? epochs_left * steps_of(fit.batches) - steps_of(fit.batch) : epochs_left;
-  const std::string who = "sconce::LRScheduling";
-  StateVisitor state(schedule->state_dict(), who);
+  const std::string name = "sconce::LRScheduling";
+  StateVisitor state(schedule->state_dict(), name);
   int64_t done = 0, total = 0;
   state("last_epoch", done);
   state("total_steps", total);
-  TORCH_CHECK(left <= 0 || done + left <= total, who, ": expected a OneCycleLR of at least ",
+  TORCH_CHECK(left <= 0 || done + left <= total, name, ": expected a OneCycleLR of at least ",
               done + left, " steps, for ", fit.max_epochs, " epochs, got one of ", total,
               "; from a checkpoint comes one of as many as it was saved with");
 }

@@ -5,10 +5,10 @@
 namespace sconce {
 
 void ModelCheckpoint::load(Fit& fit) {
-  constexpr auto who = "sconce::ModelCheckpoint: ";
+  constexpr auto name = "sconce::ModelCheckpoint: ";
   const auto& group = fit.process_group;
   const int ranks = checkpoint_.process_group().world_size();
-  TORCH_CHECK(ranks == group.world_size(), who, "expected a checkpoint of ", group.world_size(),
+  TORCH_CHECK(ranks == group.world_size(), name, "expected a checkpoint of ", group.world_size(),
               " processes, as the fit, got one of ", ranks);
   const Settings given = settings_of(fit.states);
   checkpoint_.lock();
@@ -18,7 +18,7 @@ void ModelCheckpoint::load(Fit& fit) {
   fit.progress.load_state_dict(saved->extra);
   const std::string changes = describe_changes(given, settings_of(fit.states));
   if (!changes.empty() && group.rank() == 0) {
-    TORCH_WARN(who, "goes on with what the checkpoint was saved with: ", changes);
+    TORCH_WARN(name, "goes on with what the checkpoint was saved with: ", changes);
   }
 }
 

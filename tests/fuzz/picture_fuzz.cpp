@@ -1,11 +1,13 @@
-// The decoders of sconce-train, without LibTorch. What they read is compared with nothing: that is
-// done in tests/apps/picture_test.cpp.
+// The decoders of sconce-train. What they read is compared with nothing: that is done in
+// tests/apps/picture_test.cpp.
+#include "train/picture_decoder.hpp"
+
 #include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <vector>
 
-#include "picture_decoder.hpp"
+#include "fuzz/target.hpp"
 
 namespace {
 
@@ -29,7 +31,7 @@ void read(std::unique_ptr<train::PictureDecoder> (*make)(std::FILE*), const uint
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SCONCE_FUZZ_TARGET(picture)(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   read(data[0] == 0x89 ? train::make_png_decoder : train::make_jpeg_decoder, data, size);
   return 0;

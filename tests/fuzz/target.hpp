@@ -10,8 +10,8 @@
 
 #include "support/temp_dir.hpp"
 
-// Entry points for libFuzzer, one a reader of files; README.md says how to run them. Without
-// SCONCE_FUZZER they are functions, to which test-fuzz-corpus gives the inputs kept in corpus/.
+// Entry points for libFuzzer, which README.md tells how to run. Without SCONCE_FUZZER they are
+// functions, to which tests give the inputs kept in corpus/.
 #ifdef SCONCE_FUZZER
 #define SCONCE_FUZZ_TARGET(name) extern "C" int LLVMFuzzerTestOneInput
 #else
@@ -23,6 +23,8 @@ namespace sconce::test {
 int fuzz_safetensors(const uint8_t* data, size_t size);
 int fuzz_torch_file(const uint8_t* data, size_t size);
 int fuzz_checkpoint(const uint8_t* data, size_t size);
+int fuzz_command_line(const uint8_t* data, size_t size);
+int fuzz_picture(const uint8_t* data, size_t size);
 
 /// Ends the run, for targets catch the errors of LibTorch alone, and those only of the first read.
 inline void expect(bool holds, const char* what) {

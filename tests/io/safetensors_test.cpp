@@ -38,7 +38,7 @@ std::string with_length(const std::string& header, const std::string& data = "")
 bool same_bytes(const torch::Tensor& a, const torch::Tensor& b) {
   const auto x = a.contiguous(), y = b.contiguous();
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
-         std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
+         (x.nbytes() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0);
 }
 
 // Every type of the format that LibTorch has, in shapes of dimension 0, without elements, strided.

@@ -106,7 +106,7 @@ TEST_CASE("where no value is finite the chart says so") {
 
 TEST_CASE("the file stays small however many points there are") {
   std::vector<double> noise;
-  for (int i = 0; i < 100'000; ++i) noise.push_back(std::sin(i * i));
+  for (double i = 0; i < 100'000; ++i) noise.push_back(std::sin(i * i));
   CHECK(chart_of({noise.begin(), noise.begin() + 1000}).svg().size() < 12'000);
   CHECK(chart_of(noise).svg().size() < 30'000);
   for (size_t i = 0; i < noise.size(); i += 2) noise[i] = no_number;

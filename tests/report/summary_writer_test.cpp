@@ -25,7 +25,7 @@ std::string after_time(const Event& event) {
 }  // namespace
 
 TEST_CASE("an event file has the bytes of Python's") {
-  constexpr auto infinity = std::numeric_limits<double>::infinity();
+  constexpr auto inf = std::numeric_limits<double>::infinity();
   const TempDir folder;
   {
     SummaryWriter writer(folder.path(), {.purge_step = 7});
@@ -33,8 +33,8 @@ TEST_CASE("an event file has the bytes of Python's") {
     writer.add_scalar("train_acc", 1 / 3., 2, {.walltime = 1763766138.123456});
     writer.add_scalar("größe", -0., 0, {.walltime = 2});
     writer.add_scalar("lr", std::nan(""), 127, {.walltime = 3});
-    writer.add_scalar("lr", infinity, 128, {.walltime = 4});
-    writer.add_scalar("lr", -infinity, int64_t{1} << 40, {.walltime = 5});
+    writer.add_scalar("lr", inf, 128, {.walltime = 4});
+    writer.add_scalar("lr", -inf, int64_t{1} << 40, {.walltime = 5});
     writer.add_scalar(std::string(200, 'x'), 1e-40, 300, {.walltime = 6});
     writer.add_scalar("before", 1, -1, {.walltime = 7});
   }

@@ -1,0 +1,123 @@
+// The headers in src/gloo_stand_in against Gloo's code in the LibTorch that is linked: a version of
+// LibTorch with other virtual functions fails here.
+#include <dlfcn.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/device.h>
+#include <link.h>
+
+#include <bit>
+#include <chrono>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "support/run_program.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
+using gloo::rendezvous::Store;
+using sconce::test::run_program;
+
+namespace {
+
+constexpr auto process_group_table = "_ZTVN4c10d16ProcessGroupGlooE";
+
+// A table of virtual functions in LibTorch.
+struct Table {
+  std::string file;                // the library that holds it
+  size_t bytes = 0;                // with its two entries before the functions
+  std::vector<std::string> names;  // its functions, by the names that the library exports
+};
+
+Table library_table(const char* symbol) {
+  void* const start = dlsym(RTLD_DEFAULT, symbol);
+  INFO("expected LibTorch to export " << symbol);
+  REQUIRE(start != nullptr);
+  Dl_info found = {};
+  ElfW(Sym)* entry = nullptr;
+  REQUIRE(dladdr1(start, &found, reinterpret_cast<void**>(&entry), RTLD_DL_SYMENT) != 0);
+  Table table = {.file = found.dli_fname, .bytes = entry->st_size, .names = {}};
+  void* const* const functions = static_cast<void**>(start) + 2;
+  for (size_t i = 0; i < table.bytes / sizeof(void*) - 2; ++i) {
+    Dl_info function = {};
+    const bool named = dladdr(functions[i], &function) != 0 && function.dli_sname != nullptr;
+    table.names.emplace_back(named ? function.dli_sname : "");
+  }
+  return table;
+}
+
+// Returns the place of a virtual function in its table. The Itanium ABI keeps the function's offset
+// in a pointer to it, one more on x86-64.
+template <class Function>
+size_t slot_of(Function Store::* function) {
+  struct Pointer {
+    ptrdiff_t offset;
+    ptrdiff_t adjustment;
+  };
+  const auto offset = static_cast<size_t>(std::bit_cast<Pointer>(function).offset);
+  return offset / sizeof(void*);
+}
+
+struct Symbol {
+  std::string name;
+  size_t bytes = 0;
+};
+
+// The tables that this program defines.
+std::vector<Symbol> own_tables() {
+  const auto self = std::filesystem::read_symlink("/proc/self/exe").string();
+  const auto ran = run_program("readelf -sW '" + self + "'");
+  REQUIRE(ran.exit_code == 0);
+  std::vector<Symbol> tables;
+  std::istringstream lines(ran.out);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string number, value, bytes, type, binding, visibility, section, name;
+    words >> number >> value >> bytes >> type >> binding >> visibility >> section >> name;
+    if (name.starts_with("_ZTV") && section != "UND") {
+      tables.push_back({.name = name, .bytes = std::stoul(bytes, nullptr, 0)});
+    }
+  }
+  return tables;
+}
+
+}  // namespace
+
+TEST_CASE("the stand-in for Gloo's store has the library's virtual functions in its order") {
+  using Keys = const std::vector<std::string>&;
+  const auto table = library_table("_ZTVN4gloo10rendezvous11PrefixStoreE");
+  CHECK_THAT(table.file, ContainsSubstring("libtorch_cpu"));
+  const auto at = [&](size_t slot) { return table.names.at(slot); };
+  CHECK_THAT(at(slot_of(&Store::set)), StartsWith("_ZN4gloo10rendezvous11PrefixStore3setE"));
+  CHECK_THAT(at(slot_of(&Store::get)), StartsWith("_ZN4gloo10rendezvous11PrefixStore3getE"));
+  const auto wait = slot_of(static_cast<void (Store::*)(Keys)>(&Store::wait));
+  const auto wait_for = slot_of(
+      static_cast<void (Store::*)(Keys, const std::chrono::milliseconds&)>(&Store::wait));
+  CHECK(at(wait) == "");  // an inline function: LibTorch does not export it
+  CHECK_THAT(at(wait_for), StartsWith("_ZN4gloo10rendezvous11PrefixStore4waitE") &&
+                               ContainsSubstring("chrono"));
+}
+
+TEST_CASE("the stand-in for Gloo's buffers begins with the library's destructors") {
+  const auto table = library_table("_ZTVN4gloo9transport3tcp13UnboundBufferE");
+  CHECK_THAT(table.names.at(0), StartsWith("_ZN4gloo9transport3tcp13UnboundBufferD"));
+  CHECK_THAT(table.names.at(1), StartsWith("_ZN4gloo9transport3tcp13UnboundBufferD"));
+}
+
+TEST_CASE("the process group over Gloo has as many virtual functions as the library's") {
+  size_t bytes = 0;
+  for (const auto& table : own_tables()) {
+    if (table.name == "_ZTVN6sconce11distributed4GlooE") bytes = table.bytes;
+  }
+  CHECK(bytes == library_table(process_group_table).bytes);
+}
+
+TEST_CASE("no program defines a table of Gloo's own classes or of LibTorch's store over it") {
+  const auto tables = own_tables();
+  CHECK(tables.size() > 1);
+  for (const auto& [name, bytes] : tables) {
+    CHECK_THAT(name, !StartsWith("_ZTVN4gloo") && !StartsWith("_ZTVN4c10d16ProcessGroupGloo"));
+  }
+}

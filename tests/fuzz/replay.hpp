@@ -1,0 +1,24 @@
+#pragma once
+
+#include <filesystem>
+
+#include "catch.hpp"
+#include "fuzz/target.hpp"
+
+namespace sconce::test {
+
+/// Gives a target each file of a folder below tests/, as a fuzzer does.
+inline void replay(const std::string& folder, int (*target)(const uint8_t*, size_t)) {
+  int inputs = 0;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(SCONCE_TESTS_DIR "/" + folder)) {
+    if (!entry.is_regular_file()) continue;
+    const std::string bytes = contents(entry.path());
+    INFO(entry.path().string());
+    CHECK_NOTHROW(target(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()));
+    ++inputs;
+  }
+  CHECK(inputs > 0);
+}
+
+}  // namespace sconce::test

@@ -1,0 +1,12 @@
+// Gives sconce-train's command line and decoders what a fuzzer is begun with.
+#include "fuzz/replay.hpp"
+
+using sconce::test::replay;
+
+TEST_CASE("every input of the corpus of command lines is taken or refused in one line") {
+  replay("fuzz/corpus/command_line", sconce::test::fuzz_command_line);
+}
+
+TEST_CASE("every picture kept for tests is read or refused, without a crash") {
+  replay("reference/pictures", sconce::test::fuzz_picture);
+}

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Runs the fuzzers of build/fuzz together, two at once, and keeps what they find.
+
+  run.py                       each for two minutes
+  run.py --minutes 30          all together for half an hour
+  run.py torch_file picture    these two
+
+A fuzzer begins with the inputs kept for the tests; new ones go to build/fuzz/new/NAME, and an input
+that ends it to build/fuzz/found. The exit code is 1 if there was one.
+"""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build/fuzz"
+NAMES = ["checkpoint", "command_line", "picture", "safetensors", "torch_file"]
+
+
+def begin_with(name):
+    return ROOT / ("tests/reference/pictures" if name == "picture" else f"tests/fuzz/corpus/{name}")
+
+
+def fuzz(name, seconds):
+    """Runs one fuzzer; returns its number of runs, and whether it ended by itself."""
+    new, found = BUILD / "new" / name, BUILD / "found"
+    new.mkdir(parents=True, exist_ok=True)
+    found.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        ran = subprocess.run(
+            [BUILD / f"bin/fuzz-{name}", "-max_len=4096", "-rss_limit_mb=4096", "-timeout=10",
+             f"-max_total_time={seconds}", "-print_final_stats=1", f"-artifact_prefix={found}/{name}-",
+             new, begin_with(name)],
+            env={**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": folder}, text=True,
+            errors="replace", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    runs = re.findall(r"number_of_executed_units: (\d+)", ran.stderr)
+    if ran.returncode != 0:
+        print(ran.stderr[-4000:])
+    print(f"{name}: {runs[-1] if runs else 'no'} runs in {seconds} s, exit code {ran.returncode}", flush=True)
+    return ran.returncode == 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument("--minutes", type=float, help="time for all of them together")
+    args = parser.parse_args()
+    names = args.names or NAMES
+    if unknown := set(names) - set(NAMES):
+        parser.error(f"expected names of {', '.join(NAMES)}, got {', '.join(sorted(unknown))}")
+    at_once = 2
+    seconds = int(60 * args.minutes * at_once / len(names)) if args.minutes else 120
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        sys.exit(not all(list(pool.map(lambda name: fuzz(name, seconds), names))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Checks the C++ sources with clang-format or clang-tidy, by the settings beside the README.
+
+  lint.py format                        the layout of every source
+  lint.py format --fix                  writes the layout instead
+  lint.py tidy --build DIR              mistakes, in every source of DIR's compile_commands.json
+  lint.py tidy --build DIR --since REVISION --minutes 2
+                                        in the sources changed since, for that long at most
+
+The versions are pinned, since each version lays out and finds other things. They come with pip into a
+folder of their own (--setup). The exit code is 1 if a source has a finding.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+import venv
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PACKAGES = ["clang-format==19.1.7", "clang-tidy==19.1.0"]
+
+
+def tool(name, setup):
+    """Returns the path of a tool of the pinned version; installs it first if need be."""
+    folder = setup / "lint"
+    complete = folder / "complete"
+    if not complete.exists() or complete.read_text() != "\n".join(PACKAGES):
+        venv.create(folder, with_pip=True, clear=True)
+        subprocess.run([folder / "bin/python", "-m", "pip", "install", "--quiet", "--no-input",
+                        "--disable-pip-version-check", *PACKAGES], check=True)
+        complete.write_text("\n".join(PACKAGES))
+    return folder / "bin" / name
+
+
+def sources(since):
+    """Returns the committed C++ files, or those that changed since a revision."""
+    command = ["git", "ls-files"] if since is None else ["git", "diff", "--name-only", since]
+    names = subprocess.run([*command, "--", "*.hpp", "*.cpp"], cwd=ROOT, check=True, text=True,
+                           capture_output=True).stdout.splitlines()
+    return [ROOT / name for name in names if (ROOT / name).exists()]
+
+
+def check_layout(args):
+    clang_format, chosen = tool("clang-format", args.setup), sources(args.since)
+    if args.fix:
+        return not chosen or subprocess.run([clang_format, "-i", *chosen]).returncode == 0
+    other = [path for path in chosen if subprocess.run([clang_format, path], check=True, text=True,
+                                                       capture_output=True).stdout != path.read_text()]
+    for path in other:
+        print(f"{path.relative_to(ROOT)}: expected another layout: tests/lint.py format --fix")
+    return not other
+
+
+def check_mistakes(args):
+    """Runs clang-tidy on one source after the other on each core, those changed last first."""
+    database = json.loads((args.build / "compile_commands.json").read_text())
+    compiled = {os.path.normpath(entry["file"]) for entry in database}
+    chosen = [path for path in sources(args.since) if str(path) in compiled]
+    clang_tidy = tool("clang-tidy", args.setup)
+    end = time.monotonic() + 60 * args.minutes
+
+    def check(path):
+        if time.monotonic() > end:
+            return None
+        # GCC's own warnings are refused where GCC compiles.
+        ran = subprocess.run([clang_tidy, "--quiet", "-p", args.build, "--extra-arg=-Wno-unknown-warning-option",
+                              path], text=True, capture_output=True)
+        if ran.returncode != 0:
+            print(ran.stdout, ran.stderr, sep="", flush=True)
+        return ran.returncode
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        codes = list(pool.map(check, chosen))
+    print(f"clang-tidy: {sum(code is not None for code in codes)} of {len(chosen)} sources, "
+          f"{sum(bool(code) for code in codes)} with findings")
+    return not any(codes)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("check", choices=["format", "tidy"])
+    parser.add_argument("--since", metavar="REVISION", help="only the sources changed since")
+    parser.add_argument("--fix", action="store_true", help="write the layout instead of checking it")
+    parser.add_argument("--build", type=pathlib.Path, help="a build folder with compile_commands.json")
+    parser.add_argument("--minutes", type=float, default=24 * 60.0, help="start no source after that")
+    parser.add_argument("--setup", type=pathlib.Path, default=ROOT / "build/setup",
+                        help="the folder of the pinned versions")
+    args = parser.parse_args()
+    if args.check == "tidy" and args.build is None:
+        parser.error("tidy needs --build")
+    sys.exit(not (check_layout if args.check == "format" else check_mistakes)(args))
+
+
+if __name__ == "__main__":
+    main()
