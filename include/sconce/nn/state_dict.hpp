@@ -15,7 +15,7 @@ namespace sconce::nn {
 /// An entry whose shape in the state differs from its shape in the module.
 struct SizeMismatch {
   std::string name = {};
-  std::optional<std::vector<int64_t>> expected = {};  ///< none: an uninitialized layer
+  std::optional<std::vector<int64_t>> expected = {};  ///< in the module; none: uninitialized
   std::vector<int64_t> found = {};                    ///< shape in the state
 };
 
