@@ -50,7 +50,7 @@ std::vector<Target> targets_of(const torch::nn::Module& module) {
   return targets;
 }
 
-// A copy that fails midway would leave the tensors before it changed.
+// Checked first, because a copy that fails midway would leave some tensors changed.
 void check_values(const std::vector<Target>& targets, const StateDict& state) {
   for (const auto& [tensor, names] : targets) {
     for (const auto& name : names) {
@@ -77,7 +77,7 @@ StateDict renamed(const StateDict& state, const LoadOptions& options) {
   return result;
 }
 
-// The names of the tensors that uninitialized lazy layers would get from the state.
+// For each tensor of an uninitialized lazy layer, whether the tensors in the state fit the layer.
 std::map<std::string, bool> fits_of_lazy_layers(torch::nn::Module& module, const StateDict& state) {
   std::map<std::string, bool> fits;
   module.apply([&](const std::string& path, torch::nn::Module& part) {
@@ -168,7 +168,7 @@ LoadReport load_state_dict(torch::nn::Module& module, const StateDict& given,
   const std::string faults = text(report);
   TORCH_CHECK(!options.strict || faults.empty(), loader,
               "expected a state with the module's names and sizes", faults);
-  materialize_from(module, state);  // by set_data, so the tensors are the same
+  materialize_from(module, state);  // uses set_data, so `copies` holds the same tensors
   for (const auto& [to, from] : copies) to.copy_(from);
   return report;
 }
