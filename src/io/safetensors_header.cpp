@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::json;
 using c10::ScalarType;
 
-// In the order of the format, in which a file's tensors are sorted, from the last.
+// The types in the order of the format. Tensors in a file are sorted by it, from the last.
 constexpr std::array types = {SafetensorsType{"BOOL", ScalarType::Bool, 8},
                               SafetensorsType{"F4", ScalarType::Float4_e2m1fn_x2, 4},
                               SafetensorsType{"U8", ScalarType::Byte, 8},
@@ -38,8 +38,8 @@ constexpr std::array types = {SafetensorsType{"BOOL", ScalarType::Bool, 8},
                               SafetensorsType{"I64", ScalarType::Long, 64},
                               SafetensorsType{"U64", ScalarType::UInt64, 64}};
 
-// Takes the JSON piece by piece, so that a header is never held twice, and refuses what has no
-// place where it stands. The functions are those that nlohmann::json's parser calls.
+// Reads the JSON piece by piece, so that a header is never held twice, and refuses values that are
+// not allowed at their place. nlohmann::json's parser calls these functions.
 class HeaderReader : public nlohmann::json_sax<Json> {
  public:
   explicit HeaderReader(const std::string& who) : who_(who) {}
@@ -161,7 +161,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   std::unordered_set<std::string> fields_ = {};
 };
 
-// The number of bytes that type and shape ask for.
+// Returns the number of bytes for the type and shape.
 uint64_t bytes_of(const SafetensorsEntry& entry, const std::string& where) {
   uint64_t elements = 1;
   uint64_t strides = 1;  // LibTorch multiplies sizes of 0 as if they were 1
@@ -225,7 +225,7 @@ const SafetensorsType* find_type(c10::ScalarType scalar) {
 
 SafetensorsHeader parse_header(std::string_view text, uint64_t data_size, const std::string& who) {
   TORCH_CHECK(!text.empty() && text.front() == '{', who, "expected a header that begins with {");
-  const size_t nul = text.find('\0');  // which the parser would take for the end
+  const size_t nul = text.find('\0');  // the parser would treat it as the end
   TORCH_CHECK(nul == text.npos, who, "expected JSON at byte ", nul + 8, " of the file, got a 0");
   HeaderReader reader(who);
   Json::sax_parse(text.begin(), text.end(), &reader);
