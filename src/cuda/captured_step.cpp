@@ -93,15 +93,15 @@ CapturedStep::Tensors CapturedStep::operator()(const Tensors& batch) {
 bool CapturedStep::is_like_first(const Tensors& batch) const {
   bool is_like = batch.size() == inputs_->size();
   TORCH_CHECK(is_like || options_.other_shape == OtherShape::run_eagerly, class_name,
-              ": expected batches of ", inputs_->size(), " tensors, as the first, got one of ",
+              ": expected a batch of ", inputs_->size(), " tensors, as the first, got ",
               batch.size());
   for (size_t i = 0; is_like && i < batch.size(); ++i) {
     const auto& first = (*inputs_)[i];
     is_like = batch[i].sizes() == first.sizes() && batch[i].scalar_type() == first.scalar_type();
     TORCH_CHECK(is_like || options_.other_shape == OtherShape::run_eagerly, class_name,
-                ": expected tensor ", i, " of a batch to be as the first batch's, ",
-                first.scalar_type(), " of sizes ", first.sizes(), ", got ", batch[i].scalar_type(),
-                " of sizes ", batch[i].sizes());
+                ": expected tensor ", i, " of the batch to be ", first.scalar_type(), " of sizes ",
+                first.sizes(), ", as in the first, got ", batch[i].scalar_type(), " of sizes ",
+                batch[i].sizes());
   }
   return is_like;
 }

@@ -67,8 +67,9 @@ void reset_peak_memory_stats(torch::Device device) {
   if (device.is_cpu()) {
     std::ofstream file("/proc/self/clear_refs");
     file << 5 << std::flush;  // 5 resets only the peak
-    TORCH_CHECK(file, who, ": expected to reset the process' peak by /proc/self/clear_refs, which ",
-                "cannot be written");
+    TORCH_CHECK(file, who,
+                ": expected /proc/self/clear_refs, which resets the peak, to be writable, ",
+                "got an error");
   } else if (auto* allocator = gpu_allocator()) {
     allocator->resetPeakStats(resolve_device(device, who).index());
   }

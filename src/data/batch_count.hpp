@@ -14,8 +14,8 @@ inline int64_t batch_count(int64_t rows, int64_t batch_size, bool drop_last) {
 
 // Checks that a loop begins at an existing batch, or at the end, where it has nothing to do.
 inline void check_first_batch(int64_t batch, int64_t batches, const char* who) {
-  TORCH_CHECK(batch >= 0 && batch <= batches, who, ": expected a batch of 0 to ", batches, ", got ",
-              batch);
+  TORCH_CHECK(batch >= 0 && batch <= batches, who, ": expected a batch index from 0 to ", batches,
+              ", got ", batch);
 }
 
 }  // namespace sconce::data

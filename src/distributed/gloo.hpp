@@ -108,8 +108,8 @@ inline std::vector<std::shared_ptr<::gloo::transport::Device>> gloo_devices(cons
     return devices;
   }
   TORCH_CHECK(!launch.spans_machines() || !launch.address.empty(),
-              "expected GLOO_SOCKET_IFNAME, the interface to the other machines, which a file:// ",
-              "does not tell");
+              "expected GLOO_SOCKET_IFNAME to name the interface to the other machines, since ",
+              "init_method file:// names no address, got none");
   std::string address = "127.0.0.1";
   if (launch.local_world_size != launch.world_size && !launch.address.empty()) {
     const Endpoint master(launch.address, launch.port);

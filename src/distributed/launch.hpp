@@ -179,7 +179,7 @@ inline Launch read_launch(const InitOptions& options) {
   const bool by_environment = options.init_method == "env://";
   TORCH_CHECK(!launch.launcher.empty() || (by_environment && !options.rank && !options.world_size),
               init_name, "expected rank and world_size, both in the options or both from a ",
-              "launcher, beside init_method '", options.init_method, "'");
+              "launcher, with init_method '", options.init_method, "'");
   TORCH_CHECK(launch.world_size >= 1 && launch.rank >= 0 && launch.rank < launch.world_size,
               init_name, "expected a rank of 0 to world_size - 1, got rank ", launch.rank, " of ",
               launch.world_size, " from ", launch.launcher);

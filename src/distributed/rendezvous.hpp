@@ -60,7 +60,8 @@ class Endpoint {
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
     const int failed = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
-    TORCH_CHECK(failed == 0, "there is no address ", text_, " (", gai_strerror(failed), ")");
+    TORCH_CHECK(failed == 0, "expected an address that resolves, got ", text_, " (",
+                gai_strerror(failed), ")");
     std::memcpy(&address_, found->ai_addr, found->ai_addrlen);
     length_ = found->ai_addrlen;
     freeaddrinfo(found);
@@ -138,7 +139,7 @@ inline void check_reachable(const Launch& launch, const Endpoint& endpoint) {
                      launch.address.starts_with("127.");
   TORCH_CHECK(meant || !launch.spans_machines() || !endpoint.is_loopback(),
               "expected an address that other machines reach, got ", launch.address,
-              ", which is one of loopback on this machine; name its interface's address");
+              ", which is a loopback address here; use the address of a network interface");
 }
 
 using Store = c10::intrusive_ptr<c10d::Store>;
@@ -155,7 +156,7 @@ inline Store open_tcp_store(const Launch& launch, Clock::time_point deadline) {
   } else {
     while (!endpoint.answers(left_until(deadline))) {
       TORCH_CHECK(Clock::now() < deadline, "nobody listens on ", endpoint.text(),
-                  ": rank 0 has not come");
+                  ": rank 0 has not joined");
       std::this_thread::sleep_for(Milliseconds(20));
     }
   }
@@ -188,9 +189,9 @@ inline void join_all(c10d::Store& store, const Launch& launch, Clock::time_point
       missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
     }
   } catch (const std::exception&) {  // rank 0 owned the store and gave up first
-    TORCH_CHECK(false, "the store where the ranks meet was closed before all had come");
+    TORCH_CHECK(false, "the store where the ranks meet was closed before all had joined");
   }
-  TORCH_CHECK(missing.empty(), "these ranks have not come: ", missing);
+  TORCH_CHECK(missing.empty(), "these ranks have not joined: ", missing);
 }
 
 }  // namespace sconce::distributed

@@ -70,7 +70,8 @@ void Containers::try_key(Keys& keys, const c10::IValue& key, const Place& place)
   try {
     if (keys.emplace(own, '\0').second) memory_.allow(768);  // memory of its table while it grows
   } catch (const std::bad_alloc&) {
-    TORCH_CHECK(false, place, "expected a dict with keys that differ in their hashes");
+    TORCH_CHECK(false, place, "expected a dict with keys that differ in their hashes, got too ",
+                "many similar ones");
   }
 }
 
@@ -104,7 +105,7 @@ size_t Containers::height(const c10::IValue& value, size_t depth, size_t inside)
   TORCH_CHECK(!record.is_open, place, "expected no container that holds itself, got ",
               kind_of(value), " that does");
   TORCH_CHECK(depth + std::max<size_t>(record.height, 1) <= max_depth, place,
-              "expected containers at most ", max_depth, " deep in each other, got more");
+              "expected containers at most ", max_depth, " deep, got deeper ones");
   if (record.height > 0) return record.height;
   record.is_open = true;
   size_t most = 0;

@@ -120,7 +120,7 @@ class PickleWriter {
     if (kept != objects_.end()) return repeat(kept->second);
     check(open_.insert(address).second, "expected no container that holds itself, got one");
     check(open_.size() <= max_depth, "expected containers at most ", max_depth,
-          " deep in each other, got more");
+          " deep, got deeper ones");
     if (value.isTuple()) {
       write_tuple(value.toTupleRef().elements());
     } else if (value.isList()) {

@@ -70,14 +70,15 @@ std::vector<std::pair<SafetensorsEntry, torch::Tensor>> in_order(const StateDict
   for (const auto& item : tensors) {
     const auto& [name, tensor] = item.pair();
     const std::string where = who + "'" + name + "': ";
-    TORCH_CHECK(name != "__metadata__", where, "expected another name, which the format keeps");
+    TORCH_CHECK(name != "__metadata__", where,
+                "expected another name, got the one that the format ", "uses for metadata");
     TORCH_CHECK(tensor.defined() && tensor.layout() == c10::kStrided && !tensor.is_meta(), where,
                 "expected a strided tensor with values");
     const auto* type = find_type(tensor.scalar_type());
     TORCH_CHECK(type != nullptr, where, "expected a type that the format has, got ",
                 tensor.scalar_type());
     TORCH_CHECK(type->bits >= 8 || tensor.dim() > 0, where,
-                "expected at least one dimension for pairs of 4 bits, which are two in its last");
+                "expected at least one dimension for a type of 4-bit pairs, got a 0-dim tensor");
     all.push_back({{.name = name, .type = *type, .shape = tensor.sizes().vec()}, tensor.detach()});
     if (type->bits < 8) all.back().first.shape.back() *= 2;
   }

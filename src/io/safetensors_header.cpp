@@ -63,8 +63,8 @@ class HeaderReader : public nlohmann::json_sax<Json> {
 
   bool string(string_t& text) override {
     if (level_ == Level::metadata) {
-      TORCH_CHECK(header_.metadata.emplace(field_, text).second, where(), "the key '", field_,
-                  "' stands twice");
+      TORCH_CHECK(header_.metadata.emplace(field_, text).second, where(), "expected the key '",
+                  field_, "' once, got it twice");
       return true;
     }
     if (level_ != Level::entry || field_ != "dtype") return refuse("'" + text + "'");
@@ -90,14 +90,14 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   bool key(string_t& name) override {
     if (level_ == Level::top) {
       name_ = name;
-      TORCH_CHECK(names_.insert(name).second, where(), "the name stands twice");
+      TORCH_CHECK(names_.insert(name).second, where(), "expected the name once, got it twice");
       return true;
     }
     field_ = name;
     if (level_ == Level::metadata) return true;
     TORCH_CHECK(name == "dtype" || name == "shape" || name == "data_offsets", where(),
                 "expected dtype, shape and data_offsets, got '", name, "'");
-    TORCH_CHECK(fields_.insert(name).second, where(), name, " stands twice");
+    TORCH_CHECK(fields_.insert(name).second, where(), "expected ", name, " once, got it twice");
     return true;
   }
 
@@ -122,7 +122,8 @@ class HeaderReader : public nlohmann::json_sax<Json> {
 
   bool end_object() override {
     if (level_ == Level::entry) {
-      TORCH_CHECK(fields_.size() == 3, where(), "expected dtype, shape and data_offsets");
+      TORCH_CHECK(fields_.size() == 3, where(), "expected dtype, shape and data_offsets, got ",
+                  fields_.size(), " of them");
       header_.entries.push_back(std::move(entry_));
     }
     level_ = level_ == Level::top ? Level::outside : Level::top;
@@ -175,7 +176,7 @@ uint64_t bytes_of(const SafetensorsEntry& entry, const std::string& where) {
   uint64_t limit = 0;
   fits = fits && !c10::mul_overflows(elements, static_cast<uint64_t>(entry.type.bits), &bits) &&
          !c10::mul_overflows(strides, uint64_t{64}, &limit);
-  TORCH_CHECK(fits, where, "its shape is too large");
+  TORCH_CHECK(fits, where, "expected a shape whose size fits in 64 bits, got a larger one");
   const bool whole = entry.type.bits >= 8 || (!entry.shape.empty() && entry.shape.back() % 2 == 0);
   TORCH_CHECK(whole, where, "expected a last size that is even for ", entry.type.name);
   return bits / 8;

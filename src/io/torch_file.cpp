@@ -28,7 +28,7 @@ void check_begin(const InputFile& file) {
       "save it again with Python");
   TORCH_CHECK(begin == "PK\3\4", file.name(),
               "expected a zip archive of torch.save, got a file of ", file.size(),
-              " bytes that begins otherwise");
+              " bytes that does not begin like one");
 }
 
 std::string read_text(ZipReader& zip, ZipRecord& record) {

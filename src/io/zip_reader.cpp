@@ -78,7 +78,7 @@ Directory read_end(const InputFile& file) {
   TORCH_CHECK(agrees(entries, directory.entries, unknown16) &&
                   agrees(size, directory.size, unknown32) &&
                   agrees(begin, directory.begin, unknown32),
-              file.name(), "the zip archive's two end records disagree");
+              file.name(), "expected two end records that agree, got different ones");
   TORCH_CHECK(
       directory.size <= directory.end && directory.begin == directory.end - directory.size &&
           directory.entries <= directory.size / entry_size,

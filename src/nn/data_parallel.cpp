@@ -188,7 +188,7 @@ class CallerState {
   } catch (const std::exception& e) {
     std::throw_with_nested(std::runtime_error(where + e.what()));
   } catch (...) {
-    std::throw_with_nested(std::runtime_error(where + "something that is no std::exception"));
+    std::throw_with_nested(std::runtime_error(where + "an exception that is no std::exception"));
   }
 }
 
@@ -219,8 +219,8 @@ void DataParallelBase::Replica::pair_up_tensors(
     if (copy.is_same(item.value())) {
       // The weight of an Embedding or of a loss, given as an option. The members are set later.
       TORCH_CHECK(!tensor_members(layer).empty(), who, ": expected a reset() of ", class_of(layer),
-                  " that registers a tensor of its own for '", item.key(), "', got one that ",
-                  "registers in a clone what the original has");
+                  " that registers a new tensor for '", item.key(), "', got one that registers ",
+                  "the tensor of the original in a clone");
       copy = to_device(copy.detach(), device, /*copy=*/true);
     }
     // Its gradient comes only through an edge to the original, so a forward can remove it.
@@ -264,9 +264,10 @@ void DataParallelBase::Replica::check_members() const {
     const auto counts = count_members(*original, originals);
     TORCH_CHECK(
         counts == usual_counts(*original, originals) || counts == count_members(*copy, copies), who,
-        ": expected of ", class_of(*original), " members that are tensors of its own, as its ",
-        "reset() sets them, got one that was set to another, which a replica cannot follow; only ",
-        "those of LibTorch's usual layers, such as Linear and Embedding, may be");
+        ": expected ", class_of(*original),
+        " to have the tensor members that its reset() sets, got ",
+        "one set to another tensor, which a replica cannot copy; only LibTorch's usual layers, ",
+        "such as Linear and Embedding, may have such members");
   }
 }
 
@@ -376,7 +377,7 @@ std::vector<DataParallelBase::Tensors> DataParallelBase::scatter(const Tensors& 
     auto& of_input = chunks.emplace_back();
     if (!input.defined()) continue;
     TORCH_CHECK(devices == 1 || input.dim() > 0, who,
-                ": expected tensors of at least one dimension to cut, got one of none");
+                ": expected tensors of at least one dimension, got a 0-dim tensor");
     of_input = devices == 1 ? Tensors{input} : input.chunk(static_cast<int64_t>(devices), dim_);
     if (!count) count = of_input.size();
     TORCH_CHECK(count == of_input.size(), who,
@@ -432,9 +433,8 @@ DataParallelBase::Tensors DataParallelBase::gather(const std::vector<Tensors>& o
       numbers = numbers && parts.back().dim() == 0;
     }
     if (numbers) {
-      TORCH_WARN_ONCE(who,
-                      ": the replicas returned tensors of no dimension, which are joined to a ",
-                      "vector with one entry a replica");
+      TORCH_WARN_ONCE(who, ": the replicas returned 0-dim tensors, which are joined to a ",
+                      "vector with one entry per replica");
       for (auto& part : parts) part = part.view(1);
     }
     joined[k] = at::cat(parts, dim_);
@@ -444,7 +444,7 @@ DataParallelBase::Tensors DataParallelBase::gather(const std::vector<Tensors>& o
 
 void DataParallelBase::refuse_outputs(size_t index) {
   TORCH_CHECK(false, who, ": expected outputs with the same lengths, keys and undefined tensors ",
-              "from every replica, got others from replica ", index, " than from replica 0");
+              "from every replica, got different ones from replicas 0 and ", index);
 }
 
 }  // namespace sconce::nn

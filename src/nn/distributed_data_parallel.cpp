@@ -240,8 +240,8 @@ struct DistributedCore::Engine {
   void prepare_for_backward(const std::vector<torch::Tensor*>& outputs) const {
     std::vector<torch::Tensor> tensors;
     if (options.find_unused_parameters && !options.static_graph) {
-      TORCH_CHECK(!outputs.empty(), name, "::forward: expected, with find_unused_parameters, an ",
-                  "output that is a tensor, or tuples and containers of tensors");
+      TORCH_CHECK(!outputs.empty(), name, "::forward: expected an output with tensors, which ",
+                  "find_unused_parameters needs, got one without");
       for (const auto* output : outputs) tensors.push_back(*output);
     }
     reducer->prepare_for_backward(tensors);

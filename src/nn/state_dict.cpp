@@ -58,7 +58,7 @@ void check_values(const std::vector<Target>& targets, const StateDict& state) {
       if (from == nullptr) continue;
       TORCH_CHECK(from->defined() && from->layout() == c10::kStrided && !from->is_meta(), loader,
                   "expected a strided tensor with values for '", name, "'");
-      TORCH_CHECK(can_copy(tensor, *from), loader, "expected values that become ",
+      TORCH_CHECK(can_copy(tensor, *from), loader, "expected values that convert to ",
                   tensor.scalar_type(), " for '", name, "', got a ", from->toString());
     }
   }
@@ -70,7 +70,7 @@ StateDict renamed(const StateDict& state, const LoadOptions& options) {
   for (const auto& item : state) {
     const std::string name = options.rename(item.key());
     if (name.empty()) continue;
-    TORCH_CHECK(!result.contains(name), loader, "rename: expected a name of its own for '",
+    TORCH_CHECK(!result.contains(name), loader, "rename: expected a different name for '",
                 item.key(), "', got '", name, "', which another entry has");
     result.insert(name, item.value());
   }
