@@ -25,6 +25,7 @@ enum class OtherShape {
 /// Options of a CapturedStep.
 struct CapturedStepOptions {
   int warmup = 3;  ///< number of eager steps before the capture, at least 1
+  /// What to do with a batch unlike the first.
   OtherShape other_shape = OtherShape::run_eagerly;
   /// Generators that the step draws from, besides the default generator of the device.
   std::vector<at::Generator> generators = {};

@@ -108,6 +108,7 @@ class DistributedDataParallel {
   DistributedDataParallel(std::shared_ptr<M> module, const distributed::ProcessGroup& group,
                           DistributedDataParallelOptions options = {})
       : module_(std::move(module)), core_(module_, group, options) {}
+  /// Takes the module of a holder, such as `torch::nn::Linear`.
   DistributedDataParallel(const torch::nn::ModuleHolder<M>& holder,
                           const distributed::ProcessGroup& group,
                           DistributedDataParallelOptions options = {})
