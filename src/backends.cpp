@@ -20,8 +20,8 @@ void check(const Flags& flags) {
               "or medium, got '", precision, "'");
 }
 
-// What is set now, of those that `flags` is to change: LibTorch refuses to tell some that were set
-// by other interfaces.
+// Reads only the settings that `flags` changes: LibTorch refuses to return some that were set
+// through other interfaces.
 Flags read_those_of(const Flags& flags) {
   auto& now = at::globalContext();
   Flags read;

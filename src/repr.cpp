@@ -31,7 +31,7 @@ std::string format(double value, std::chars_format style, int digits) {
   return {text.begin(), end};
 }
 
-// How floats are written: it depends on all those shown.
+// Style of the floats, which depends on all those shown.
 struct FloatStyle {
   bool whole = true;
   bool scientific = false;
@@ -80,7 +80,7 @@ Cells make_cells(const torch::Tensor& tensor) {
     const FloatStyle style(values);
     for (const double value : values) {
       cells.texts.push_back(style(value));
-      // The others may stick out: a tensor of zeros alone has the width 1 but cells like "0.".
+      // Other texts may be wider: a tensor of only zeros has the width 1, but cells like "0.".
       if (std::isfinite(value) && value != 0) {
         cells.width = std::max(cells.width, cells.texts.back().size());
       }
@@ -105,7 +105,7 @@ Cells make_cells(const torch::Tensor& tensor) {
 class Body {
  public:
   explicit Body(torch::Tensor tensor) {
-    // A large tensor shows the edges of its long dimensions, so no more than those are read.
+    // A large tensor shows only the edges of its long dimensions, so only those are read.
     const bool summarize = tensor.numel() > threshold;
     for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
       cut_.push_back(summarize && tensor.size(dim) > 2 * edge);
@@ -173,7 +173,7 @@ void check_supported(const torch::Tensor& tensor) {
               dtype);
 }
 
-// Moves all lines but the first to the right; empty ones stay empty.
+// Indents all lines except the first and empty ones.
 std::string indented(const std::string& text) {
   std::string moved;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -183,7 +183,7 @@ std::string indented(const std::string& text) {
   return moved;
 }
 
-// The children's lines; those of a ModuleList that follow each other with equal texts share one.
+// The lines of the children. Consecutive children of a ModuleList with equal texts share a line.
 std::vector<std::string> child_lines(const torch::nn::Module& module) {
   const bool merge = dynamic_cast<const torch::nn::ModuleListImpl*>(&module) != nullptr;
   // Python's attention holds a Linear of another name.
@@ -216,7 +216,7 @@ std::string repr(const torch::Tensor& tensor) {
   if (tensor.is_meta() || (shows_none && tensor.dim() != 1)) {
     suffixes.push_back("size=" + extra_repr::text(tensor.sizes()));
   }
-  // Elements tell int64 and bool from the default type; without them the type is named.
+  // The elements show int64 and bool, so these types are named only if there are no elements.
   const auto dtype = tensor.scalar_type();
   const bool evident = !shows_none && (dtype == torch::kInt64 || dtype == torch::kBool);
   if (dtype != torch::get_default_dtype_as_scalartype() && !evident) {
@@ -235,7 +235,8 @@ std::string repr(const torch::Tensor& tensor) {
   } else {
     text += shows_none ? "[]" : Body(tensor.detach().resolve_neg()).text(indent);
   }
-  // As in Python: the count begins one above the line's length, and two above it in the first line.
+  // As in Python, the count begins one above the length of the line, and two above it in the first
+  // line.
   const auto line_start = text.rfind('\n');
   auto column = static_cast<int64_t>(text.size()) + 1 -
                 (line_start == std::string::npos ? -1 : static_cast<int64_t>(line_start));

@@ -5,34 +5,37 @@
 
 namespace sconce::backends {
 
-/// How LibTorch computes on GPUs, and on CPUs that know bfloat16: settings of the whole process.
-/// What is empty is left as it is.
+/// How LibTorch computes on GPUs, and on CPUs that support bfloat16. These are settings of the
+/// whole process. An empty field leaves its setting unchanged.
 struct Flags {
-  /// "highest", "high" or "medium": what products of float32 may round their factors to.
+  /// Precision of float32 matrix products: "highest", "high" or "medium". The last two may round
+  /// the factors to a smaller type.
   /// Python: `torch.set_float32_matmul_precision`.
   std::optional<std::string> float32_matmul_precision = {};
-  /// TF32 in convolutions. Python: `torch.backends.cudnn.allow_tf32`.
+  /// Whether convolutions may use TF32. Python: `torch.backends.cudnn.allow_tf32`.
   std::optional<bool> cudnn_allow_tf32 = {};
-  /// Tries the algorithms of a convolution where its shapes are new, and keeps the fastest.
+  /// Whether to try all algorithms of a convolution at each new shape and keep the fastest.
   /// Python: `torch.backends.cudnn.benchmark`.
   std::optional<bool> cudnn_benchmark = {};
-  /// Algorithms of convolutions that repeat bit for bit. Python:
-  /// `torch.backends.cudnn.deterministic`.
+  /// Whether convolutions use only algorithms that give bit-for-bit the same results each time.
+  /// Python: `torch.backends.cudnn.deterministic`.
   std::optional<bool> cudnn_deterministic = {};
-  /// An operation without an algorithm that repeats throws; CUDA's products want the environment
-  /// variable CUBLAS_WORKSPACE_CONFIG=:4096:8 too. Python: `torch.use_deterministic_algorithms`.
+  /// Whether an operation without a deterministic algorithm throws. CUDA's matrix products also
+  /// need the environment variable CUBLAS_WORKSPACE_CONFIG=:4096:8. Python:
+  /// `torch.use_deterministic_algorithms`.
   std::optional<bool> deterministic_algorithms = {};
 };
 
-/// Sets them for good.
-/// @throw c10::Error, before anything is set, if `float32_matmul_precision` is none of the three.
+/// Applies the flags, for the rest of the process.
+/// @throw c10::Error if `float32_matmul_precision` is not one of the three names; nothing is set
+/// then.
 void set_flags(const Flags& flags);
 
-/// Sets them for its scope, and puts back what they were. Other threads see them too.
-/// Python: `torch.backends.cudnn.flags`.
+/// Applies the flags while it lives, then restores the previous settings. Other threads see the
+/// change too. Python: `torch.backends.cudnn.flags`.
 class [[nodiscard]] FlagsGuard {
  public:
-  /// @throw c10::Error as `set_flags`.
+  /// @throw c10::Error under the same conditions as `set_flags`.
   explicit FlagsGuard(const Flags& flags);
   ~FlagsGuard();
   FlagsGuard(const FlagsGuard&) = delete;
@@ -40,7 +43,7 @@ class [[nodiscard]] FlagsGuard {
 
  private:
   Flags before_;
-  bool warn_only_before_;  // of the deterministic algorithms
+  bool warn_only_before_;  // of deterministic_algorithms
 };
 
 }  // namespace sconce::backends

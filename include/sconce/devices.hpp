@@ -6,32 +6,32 @@
 
 namespace sconce {
 
-/// Names the CPU. Python: `torch.device('cpu')`, d2l's `cpu()`.
+/// Returns the CPU device. Python: `torch.device('cpu')`, d2l's `cpu()`.
 torch::Device cpu();
 
-/// Names the GPU with the given index, whether the machine has it or not; never touches CUDA.
-/// Python: `torch.device(f'cuda:{index}')`, d2l's `gpu(i)`.
-/// @throw c10::Error if `index` is not in 0 to 127 (LibTorch keeps an index in eight bits, and
-/// `torch::Device(torch::kCUDA, 256)` would be GPU 0).
+/// Returns the device of the GPU with this index. Does not check that the GPU exists and never
+/// touches CUDA. Python: `torch.device(f'cuda:{index}')`, d2l's `gpu(i)`.
+/// @throw c10::Error if `index` is not in 0 to 127. LibTorch keeps an index in eight bits, so that
+/// `torch::Device(torch::kCUDA, 256)` would be GPU 0.
 torch::Device gpu(int index = 0);
 
-/// Counts the GPUs that this process can use: 0 without CUDA, a driver or a visible GPU.
-/// Never throws. Python: `torch.cuda.device_count()`, d2l's `num_gpus()`.
+/// Returns the number of GPUs that this process can use. It is 0 without CUDA, without a driver and
+/// without a visible GPU. Never throws. Python: `torch.cuda.device_count()`, d2l's `num_gpus()`.
 int num_gpus() noexcept;
 
 /// Returns `gpu(index)` if this process can use that GPU, else `cpu()`. Python: d2l's `try_gpu(i)`.
 /// @throw c10::Error if `index` is negative.
 torch::Device try_gpu(int index = 0);
 
-/// Returns every GPU that this process can use, or `{cpu()}`: the list is never empty.
-/// Python: d2l's `try_all_gpus()`.
+/// Returns all GPUs that this process can use, or `{cpu()}` if there are none. The list is never
+/// empty. Python: d2l's `try_all_gpus()`.
 std::vector<torch::Device> try_all_gpus();
 
-/// Waits until the device has done all work queued on it; returns at once for the CPU, where
-/// nothing is queued. A profile shows each wait as `sconce::synchronize`, those for the CPU too.
+/// Waits until the device has finished all work that is queued on it. Returns at once for the CPU,
+/// which has no queue. A profile shows each call as `sconce::synchronize`, also for the CPU.
 /// Python: `torch.cuda.synchronize(device)`.
-/// @throw c10::Error if `device` is a GPU that this process cannot use, or of a type that is
-/// neither CPU nor CUDA.
+/// @throw c10::Error if `device` is a GPU that this process cannot use, or is neither a CPU nor a
+/// CUDA device.
 void synchronize(torch::Device device);
 
 }  // namespace sconce

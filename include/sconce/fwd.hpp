@@ -5,7 +5,7 @@
 
 #include <string>
 
-// The names that light headers need, without the weight of <torch/torch.h>. A header that holds a
+// Forward declarations, which keep <torch/torch.h> out of light headers. A header that holds a
 // tensor by value also includes <ATen/core/Tensor.h>.
 
 namespace at {
@@ -32,7 +32,7 @@ class Optimizer;
 
 namespace sconce {
 
-/// Tensors by name, in order. Python: what `module.state_dict()` returns.
+/// Tensors by name, in order. Python: the return type of `module.state_dict()`.
 using StateDict = torch::OrderedDict<std::string, torch::Tensor>;
 
 }  // namespace sconce

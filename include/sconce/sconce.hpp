@@ -1,6 +1,7 @@
 #pragma once
 
-/// Every public header of sconce. Programs that need less include less: most headers are light.
+/// Includes every public header of sconce. Include single headers for faster builds: most of them
+/// are light.
 #include "sconce/amp/autocast.hpp"
 #include "sconce/amp/grad_scaler.hpp"
 #include "sconce/amp/mixed_precision.hpp"

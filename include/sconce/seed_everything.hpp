@@ -4,10 +4,9 @@
 
 namespace sconce {
 
-/// Seeds the default generators of LibTorch, on the CPU and on every GPU, and that of `std::rand`,
-/// and returns the seed, as what has a seed of its own takes it (`data::LoaderOptions`, for one).
-/// Every rank of a process group calls it with the same seed. Python: `seed_everything` of
-/// Lightning.
+/// Seeds LibTorch's default generators on the CPU and on every GPU, and `std::rand`. Returns the
+/// seed, so that it can be passed on, for example to `data::LoaderOptions`. In a process group,
+/// call it with the same seed on every rank. Python: `seed_everything` of Lightning.
 uint64_t seed_everything(uint64_t seed);
 
 }  // namespace sconce

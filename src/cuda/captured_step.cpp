@@ -89,25 +89,25 @@ CapturedStep::Tensors CapturedStep::operator()(const Tensors& batch) {
   return outputs_;
 }
 
-// Whether the graph can take the batch; throws if the caller wants no other.
+// Returns whether the graph can take the batch. Throws if it cannot and `other_shape` is `refuse`.
 bool CapturedStep::is_like_first(const Tensors& batch) const {
   bool is_like = batch.size() == inputs_->size();
   TORCH_CHECK(is_like || options_.other_shape == OtherShape::run_eagerly, class_name,
-              ": expected batches of ", inputs_->size(), " tensors, as the first, got one of ",
+              ": expected a batch of ", inputs_->size(), " tensors, as the first, got ",
               batch.size());
   for (size_t i = 0; is_like && i < batch.size(); ++i) {
     const auto& first = (*inputs_)[i];
     is_like = batch[i].sizes() == first.sizes() && batch[i].scalar_type() == first.scalar_type();
     TORCH_CHECK(is_like || options_.other_shape == OtherShape::run_eagerly, class_name,
-                ": expected tensor ", i, " of a batch to be as the first batch's, ",
-                first.scalar_type(), " of sizes ", first.sizes(), ", got ", batch[i].scalar_type(),
-                " of sizes ", batch[i].sizes());
+                ": expected tensor ", i, " of the batch to be ", first.scalar_type(), " of sizes ",
+                first.sizes(), ", as in the first, got ", batch[i].scalar_type(), " of sizes ",
+                batch[i].sizes());
   }
   return is_like;
 }
 
-// What is returned holds no graph: it would keep the nodes that add up the gradients, which stay on
-// the stream that they were made on.
+// The outputs are detached. An autograd graph would keep the nodes that accumulate gradients, which
+// stay on the stream that they were made on.
 CapturedStep::Tensors CapturedStep::run(const Tensors& batch) const {
   const NoAutocastCache no_cache;
   Tensors outputs = step_(batch);
@@ -134,7 +134,7 @@ CapturedStep::Tensors CapturedStep::run_aside(const Tensors& batch) const {
 
 void CapturedStep::capture() {
   synchronize(device_);
-  empty_cache();  // the graph's memory is its own, and takes none of what is cached
+  empty_cache();  // the graph allocates its own memory and cannot use the cache
   const c10::StreamGuard guard(*side_);
   std::string error;
   try {

@@ -15,7 +15,8 @@ namespace sconce::cuda {
 
 namespace {
 
-// LibTorch's allocator for GPUs; null before the first tensor on one, when it refuses questions.
+// Returns LibTorch's GPU allocator, or null before the first tensor on a GPU, when it refuses
+// queries.
 c10::DeviceAllocator* gpu_allocator() {
   if (!c10::impl::hasDeviceGuardImpl(c10::kCUDA)) return nullptr;
   auto* allocator = at::getDeviceAllocator(c10::kCUDA);
@@ -27,7 +28,7 @@ void check_type(torch::Device device, const char* who) {
               device);
 }
 
-// A figure of the process in bytes, such as that of "VmRSS".
+// Returns a figure of the process in bytes, by a name such as "VmRSS".
 int64_t process_memory(const std::string& name) {
   std::ifstream status("/proc/self/status");
   std::string line;
@@ -65,9 +66,10 @@ void reset_peak_memory_stats(torch::Device device) {
   check_type(device, who);
   if (device.is_cpu()) {
     std::ofstream file("/proc/self/clear_refs");
-    file << 5 << std::flush;  // of all that may be written there, this resets the peak alone
-    TORCH_CHECK(file, who, ": expected to reset the process' peak by /proc/self/clear_refs, which ",
-                "cannot be written");
+    file << 5 << std::flush;  // 5 resets only the peak
+    TORCH_CHECK(file, who,
+                ": expected /proc/self/clear_refs, which resets the peak, to be writable, ",
+                "got an error");
   } else if (auto* allocator = gpu_allocator()) {
     allocator->resetPeakStats(resolve_device(device, who).index());
   }

@@ -8,8 +8,8 @@
 namespace sconce::cuda {
 namespace {
 
-// Ends its communicators before it goes, as Python's destroy_process_group does; else they would be
-// aborted, with a warning.
+// Shuts its communicators down before it goes, as Python's destroy_process_group does; otherwise
+// they would be aborted with a warning.
 class Nccl : public c10d::ProcessGroupNCCL {
  public:
   using ProcessGroupNCCL::ProcessGroupNCCL;

@@ -10,7 +10,7 @@ namespace sconce::cuda {
 
 namespace {
 
-// LibTorch 2.15 registers a generator where it is first drawn from; 2.11 has to be told.
+// LibTorch 2.15 registers a generator when it is first drawn from; in 2.11 this must be done here.
 template <class Graph>
 void register_generator(Graph& graph, const at::Generator& generator) {
   if constexpr (requires { graph.register_generator_state(generator); }) {
@@ -18,8 +18,8 @@ void register_generator(Graph& graph, const at::Generator& generator) {
   }
 }
 
-// Where a generator notes that it is captured, as in LibTorch 2.11, an interrupted capture leaves
-// it so, and it would refuse to draw: its state goes on in a copy, which is not captured.
+// In LibTorch 2.11 a generator records that it is being captured. After an interrupted capture the
+// record stays, and the generator would refuse to draw. A clone of its state has no such record.
 template <class Impl>
 void release_generator(at::Generator generator) {
   if constexpr (requires(Impl & impl, at::cuda::CUDAGraph * graph) {
@@ -29,13 +29,13 @@ void release_generator(at::Generator generator) {
   }
 }
 
-// Of the clean-up after an error each part is tried: which ones are still to do depends on where
-// the capture stopped, and LibTorch throws for those that are not.
+// Runs one part of the clean-up after an error. Which parts are needed depends on where the capture
+// stopped, and LibTorch throws for the others.
 template <class F>
 void attempt(const F& clean_up) noexcept {
   try {
     clean_up();
-  } catch (...) {  // the error that ended the capture is the one to tell
+  } catch (...) {  // only the error that ended the capture is reported
   }
 }
 
@@ -48,7 +48,8 @@ class CudaGraph final : public StepGraph {
     generators_.push_back(at::cuda::detail::getDefaultCUDAGenerator(device_));
     for (const auto& generator : generators_) register_generator(graph_, generator);
     try {
-      // The other modes forbid other threads, such as those that read batches ahead, to pin memory.
+      // The other modes forbid pinning memory in other threads, such as those that read batches
+      // ahead.
       graph_.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
     } catch (...) {
       abandon();
@@ -68,8 +69,8 @@ class CudaGraph final : public StepGraph {
   void replay() override { graph_.replay(); }
 
  private:
-  // An error on the way makes the end of the capture fail too, before LibTorch has told its
-  // allocators and generators that it is over.
+  // After an error in the step, the end of the capture fails too, before LibTorch tells its
+  // allocators and generators that the capture is over.
   void abandon() noexcept {
     try {
       return graph_.capture_end();

@@ -7,12 +7,12 @@
 
 namespace sconce::cuda {
 
-/// A CUDA graph of what is queued on the current stream between its beginning and `end`. Where it
-/// goes without an `end` the capture ends too, and the stream, the allocators and the generators
-/// are usable again; that has to be while the stream is current.
+/// A CUDA graph of the work queued on the current stream between `begin` and `end`. If it is
+/// destroyed without `end`, the capture stops, and the stream, the allocators and the generators
+/// are usable again. The stream must be current then.
 class StepGraph {
  public:
-  /// Begins to capture on the current stream, which is none of the default ones.
+  /// Begins to capture on the current stream, which must not be a default stream.
   /// @throw c10::Error if sconce was built without CUDA.
   static std::unique_ptr<StepGraph> begin(const std::vector<at::Generator>& generators);
   virtual ~StepGraph() = default;
@@ -20,7 +20,7 @@ class StepGraph {
   /// Ends the capture.
   virtual void end() = 0;
 
-  /// Queues what was captured on the current stream.
+  /// Queues the captured work on the current stream.
   virtual void replay() = 0;
 };
 

@@ -37,9 +37,8 @@ Batches::Batches(Dataset dataset, BatchesOptions options)
 
 Batches::Batches(AnySampler sampler, Dataset dataset, BatchesOptions options)
     : Batches(std::move(dataset), options) {
-  TORCH_CHECK(!options_.shuffle,
-              "sconce::data::Batches: shuffle: expected false beside a sampler, ",
-              "which has the order, found true");
+  TORCH_CHECK(!options_.shuffle, "sconce::data::Batches: shuffle: expected false with a sampler, ",
+              "which sets the order, found true");
   TORCH_CHECK(sampler.dataset_size() == rows_, "sconce::data::Batches: sampler: expected one for ",
               rows_, " rows as in data, found one for ", sampler.dataset_size());
   rows_ = sampler.size();

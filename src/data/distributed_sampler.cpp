@@ -39,7 +39,7 @@ int64_t DistributedSampler::size() const {
 
 torch::Tensor DistributedSampler::indices() const {
   if (size() == 0) return at::empty({0}, at::kLong);
-  // What is missing to the last row comes from the front again, as often as need be.
+  // If rows are missing at the end, the first rows are repeated, as often as needed.
   const auto places = at::arange(rank_, size() * num_replicas_, num_replicas_, at::kLong);
   const auto rows = at::remainder(places, dataset_size_);
   if (!options_.shuffle) return rows;

@@ -30,7 +30,7 @@ constexpr int64_t kMaxRank = 255;
 constexpr int64_t kMagicBytes = 4;
 constexpr int64_t kDimensionBytes = 4;
 
-// The head of every message; "expected ..., found ..." follows.
+// The beginning of each message; "expected ..., found ..." follows.
 std::string at_field(const fs::path& file, std::string_view field) {
   return c10::str("sconce::data::read_idx: ", file.string(), ": ", field, ": ");
 }
@@ -53,11 +53,11 @@ std::string_view name_of(fs::file_type type) {
   }
 }
 
-// The bytes inside a file, unpacked if they are gzipped; zlib reads a plain file as it is.
+// The content of a file, unpacked if it is gzipped; zlib reads a plain file unchanged.
 class Content {
  public:
   explicit Content(const fs::path& file) : file_(file) {
-    // Before opening, because opening a FIFO waits for its writer.
+    // Checked before opening, because opening a FIFO waits for its writer.
     std::error_code error;
     const fs::file_type type = fs::status(file, error).type();
     TORCH_CHECK(type != fs::file_type::none, at_field(file, "file"),
@@ -66,7 +66,7 @@ class Content {
                 "expected a regular file, found ", name_of(type));
     errno = 0;
     stream_.reset(gzopen(file_.string().c_str(), "rb"));
-    // zlib leaves errno alone when it is memory that it lacks.
+    // zlib does not set errno if it runs out of memory.
     const int reason = errno == 0 ? ENOMEM : errno;
     TORCH_CHECK(stream_ != nullptr, at_field(file_, "file"), "expected a readable file, found ",
                 std::generic_category().message(reason));
@@ -75,9 +75,8 @@ class Content {
 
   const fs::path& file() const { return file_; }
 
-  // Reads `count` bytes, or fewer at the end of the content, after which nothing may be read. A
-  // gzip stream is at its end only after its checksum, so reading past the payload proves the
-  // payload.
+  // Reads `count` bytes, or fewer at the end of the content; after that nothing may be read. A gzip
+  // stream ends only after its checksum, so reading past the payload verifies the payload.
   int64_t read(void* to, int64_t count) {
     constexpr int64_t kMostAtOnce = int64_t{1} << 30;  // gzread counts in int
     int64_t done = 0;
@@ -85,8 +84,8 @@ class Content {
       const auto wanted = static_cast<unsigned>(std::min(count - done, kMostAtOnce));
       const int got = gzread(stream_.get(), static_cast<char*>(to) + done, wanted);
       if (got < static_cast<int>(wanted)) refuse_stream_error();
-      // Some versions of zlib give what precedes an error first and tell the error at the next
-      // read, and some tell only on closing that a gzip stream was cut short.
+      // Some versions of zlib return the data before an error first and report the error at the
+      // next read. Some report only on closing that a gzip stream was cut short.
       if (got <= 0) {
         check_not_cut_short(gzclose_r(stream_.release()));
         break;
@@ -162,7 +161,8 @@ int64_t payload_bytes(const Content& content, const Header& header) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   auto bytes = static_cast<int64_t>(c10::elementSize(header.type));
   for (const int64_t size : header.sizes) {
-    // A zero counts as one here: it hides no overflow from the strides of the other dimensions.
+    // A size of zero counts as one here, so that the strides of the other dimensions cannot
+    // overflow.
     const int64_t factor = std::max<int64_t>(size, 1);
     TORCH_CHECK(bytes <= kMost / factor, at_field(content.file(), "dimensions"),
                 "expected at most ", kMost, " bytes of payload, found shape ",
@@ -244,7 +244,7 @@ torch::Tensor read_idx(const fs::path& file) {
                 " bytes for shape ", at::IntArrayRef(header.sizes), " of ", header.type, ", found ",
                 found);
   };
-  // No byte of a gzip stream unpacks to more: a header that claims more takes no memory.
+  // No byte of a gzip stream unpacks to more than this, so a false header allocates no memory.
   constexpr int64_t kMostOfByte = 1032;
   const auto file_bytes = static_cast<int64_t>(fs::file_size(file));
   expect(header.payload_bytes / kMostOfByte <= file_bytes, "a file too small to hold them");

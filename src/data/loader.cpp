@@ -22,7 +22,7 @@ LoaderBase::LoaderBase(LoaderOptions options, std::optional<int64_t> source_size
   TORCH_CHECK(options_.prefetch_factor >= 1, who, "expected a prefetch_factor of 1 or more, got ",
               options_.prefetch_factor);
   TORCH_CHECK(!options_.shuffle || !options_.sampler, who,
-              "expected either shuffle or a sampler, which has the order, got both");
+              "expected either shuffle or a sampler, which sets the order, got both");
   TORCH_CHECK(!options_.sampler || options_.sampler.dataset_size() == source_size_, who,
               "expected a sampler for ", source_size_, " items as in the source, got one for ",
               options_.sampler.dataset_size());
@@ -51,12 +51,13 @@ EpochItems LoaderBase::epoch_items(int64_t first_batch) const {
   items.order = options_.sampler.indices(epoch_).to(at::kCPU, at::kLong).contiguous();
   items.items = items.order.numel();
   TORCH_CHECK(items.items == options_.sampler.size(), "sconce::data::Loader::begin: expected ",
-              options_.sampler.size(), " items of the sampler, its size, got ", items.items);
+              options_.sampler.size(), " items from the sampler, as its size() says, got ",
+              items.items);
   const auto* begin = items.order.const_data_ptr<int64_t>();
   const auto outside = [this](int64_t item) { return item < 0 || item >= source_size_; };
   const auto* found = std::find_if(begin, begin + items.items, outside);
-  TORCH_CHECK(found == begin + items.items, "sconce::data::Loader::begin: expected a sampler of ",
-              "items below ", source_size_, ", got ", *found);
+  TORCH_CHECK(found == begin + items.items, "sconce::data::Loader::begin: expected items ",
+              "of at least 0 and below ", source_size_, " from the sampler, got ", *found);
   return items;
 }
 

@@ -5,11 +5,11 @@
 
 namespace sconce::data {
 
-// Lets LibTorch's parallel loops that begin in the calling thread run in it alone.
-// at::set_num_threads would set MKL's threads too, which are those of the whole process, so OpenMP
-// is asked by itself: that of LibTorch, whose headers and name are not known here.
+// Makes LibTorch's parallel loops that start in the calling thread run in this thread alone.
+// at::set_num_threads would also set the threads of MKL for the whole process. So this calls
+// LibTorch's OpenMP directly, by name, because its headers and library name are not known here.
 inline void use_one_thread() {
-  at::get_num_threads();  // sets the thread's number when it is called first
+  at::get_num_threads();  // sets the number of threads at its first call in a thread
   using SetNumThreads = void (*)(int);
   const auto set = reinterpret_cast<SetNumThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
   if (set != nullptr) set(1);

@@ -33,7 +33,7 @@ void check_size(const std::array<int64_t, 2>& size, const char* name) {
               ": expected a height and width of 1 or more, got ", size[0], " and ", size[1]);
 }
 
-// One value a channel, to be broadcast over the images.
+// Returns one value per channel, in a shape that broadcasts over the images.
 at::Tensor per_channel(const std::vector<double>& values, const torch::Tensor& images) {
   const auto on_host = at::tensor(values, at::kDouble).to(images.scalar_type()).reshape({-1, 1, 1});
   return to_device(on_host, images.device());
@@ -74,7 +74,7 @@ torch::Tensor Resize::operator()(const torch::Tensor& images) const {
               "sconce::data::Resize: expected images of one pixel or more, got shape ",
               images.sizes());
   if (images.sizes().slice(2).equals(size_)) return images;
-  // The kernel for uint8 takes no batch without images.
+  // The kernel for uint8 does not accept an empty batch.
   if (images.size(0) == 0) return images.new_empty({0, images.size(1), size_[0], size_[1]});
   const bool has_kernel =
       type == at::kFloat || type == at::kDouble || (type == at::kByte && images.is_cpu());
@@ -111,8 +111,8 @@ torch::Tensor RandomCrop::operator()(const torch::Tensor& images,
   const bool is_padded = std::any_of(padding_->begin(), padding_->end(), [](auto p) { return p; });
   const auto padded =
       (is_padded ? at::constant_pad_nd(images, {left, right, top, bottom}) : images).contiguous();
-  // A view of the crops that begin at every pixel, of which each image takes one. Its rows are
-  // copied whole; at::index, which copies pixel by pixel, took up to ten times as long.
+  // A view of all crops, one beginning at each pixel; each image selects one of them. Its rows are
+  // copied whole. at::index copies pixel by pixel and took up to ten times as long.
   const int64_t row = padded.size(3);
   const int64_t plane = padded.size(2) * row;
   const int64_t last = (channels - 1) * plane + (height - 1) * row + width - 1;

@@ -10,7 +10,7 @@
 namespace sconce::data {
 namespace {
 
-// The weights on the CPU in float64, after all checks of them alone.
+// Checks the weights and returns a copy on the CPU in float64.
 torch::Tensor checked(const torch::Tensor& weights) {
   const char* name = "sconce::data::WeightedRandomSampler: expected ";
   TORCH_CHECK(weights.defined(), name, "weights, got an undefined tensor");

@@ -4,10 +4,10 @@
 
 namespace sconce {
 
-/// Returns the device with its index: of a GPU named without one, the current GPU's. In
+/// Returns the device with an index. A GPU without one becomes the current GPU. Defined in
 /// devices.cpp.
-/// @throw c10::Error, whose message begins with `who`, if `device` is a GPU that this process
-/// cannot use, or of a type that is neither CPU nor CUDA.
+/// @throw c10::Error, beginning with `who`, if `device` is a GPU that this process cannot use, or
+/// is neither a CPU nor a CUDA device.
 torch::Device resolve_device(torch::Device device, const char* who);
 
 }  // namespace sconce

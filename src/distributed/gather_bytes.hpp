@@ -12,13 +12,13 @@
 
 namespace sconce::distributed {
 
-/// Where to put bytes of the CPU for the group's collectives: NCCL alone takes none that lie there.
+/// Returns the device for the bytes of a collective: NCCL alone does not accept CPU tensors.
 inline torch::Device device_for(const ProcessGroup& group) {
   return group.backend() == "nccl" ? group.device() : cpu();
 }
 
-/// Returns every rank's bytes, in rank order and on the CPU. `bytes` is a uint8 `(n,)` of the CPU,
-/// of which each rank may have another number.
+/// Returns the bytes of every rank, in rank order and on the CPU. `bytes` is a uint8 `(n,)` tensor
+/// on the CPU, and `n` may differ between ranks.
 inline std::vector<torch::Tensor> gather_bytes(const ProcessGroup& group,
                                                const torch::Tensor& bytes, torch::Device device) {
   const auto options = at::TensorOptions(at::kLong).device(device);

@@ -11,11 +11,11 @@
 
 #include "distributed/rendezvous.hpp"
 
-// LibTorch's Gloo backend, whose errors name neither rank nor operation, with both named; the
-// Reducer of DistributedDataParallel meets the same names.
+// LibTorch's Gloo backend, with errors that name the rank and the operation, which LibTorch's do
+// not. The Reducer of DistributedDataParallel gets the same texts.
 namespace sconce::distributed {
 
-// Runs a function and throws what it throws again, with the words before it.
+// Runs a function. If it throws, throws the error again with `words` before its text.
 template <class F>
 auto naming(const std::string& words, F&& function) {
   try {
@@ -27,7 +27,7 @@ auto naming(const std::string& words, F&& function) {
   }
 }
 
-// A collective under way that knows its name.
+// A running collective that adds its name to errors.
 class NamedWork : public c10d::Work {
  public:
   NamedWork(c10::intrusive_ptr<c10d::Work> work, std::string words)
@@ -96,7 +96,7 @@ class Gloo : public c10d::ProcessGroupGloo {
   std::string words_;
 };
 
-// The interfaces that Gloo listens on and connects from.
+// Returns the interfaces that Gloo listens on and connects from.
 inline std::vector<std::shared_ptr<::gloo::transport::Device>> gloo_devices(const Launch& launch) {
   using c10d::ProcessGroupGloo;
   if (const auto names = detail::variable("GLOO_SOCKET_IFNAME")) {
@@ -108,8 +108,8 @@ inline std::vector<std::shared_ptr<::gloo::transport::Device>> gloo_devices(cons
     return devices;
   }
   TORCH_CHECK(!launch.spans_machines() || !launch.address.empty(),
-              "expected GLOO_SOCKET_IFNAME, the interface to the other machines, which a file:// ",
-              "does not tell");
+              "expected GLOO_SOCKET_IFNAME to name the interface to the other machines, since ",
+              "init_method file:// names no address, got none");
   std::string address = "127.0.0.1";
   if (launch.local_world_size != launch.world_size && !launch.address.empty()) {
     const Endpoint master(launch.address, launch.port);

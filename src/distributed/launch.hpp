@@ -12,27 +12,27 @@
 #include "sconce/devices.hpp"
 #include "sconce/distributed/process_group.hpp"
 
-// Who this process is in its group and where the group meets, as the options and the launcher's
-// environment say.
+// The place of this process in its group, and where the group meets, as read from the options and
+// the environment of the launcher.
 namespace sconce::distributed {
 
 struct Launch {
-  std::string launcher = {};  // whose variables told rank and size; empty without any
+  std::string launcher = {};  // source of rank and size; empty without any
   int rank = 0;
   int world_size = 1;
   int local_rank = 0;
-  int local_world_size = 0;  // 0: not told
+  int local_world_size = 0;  // 0: unknown
   std::string address = {};  // where the ranks meet by TCP
   uint16_t port = 0;
   std::string file = {};          // where they meet by a file
-  bool others_own_store = false;  // torchrun's agent has the store; rank 0 is a client like all
+  bool others_own_store = false;  // torchrun's agent has the store, and rank 0 is a client
 
-  // Whether it is known that not all ranks are on this machine.
+  // Returns whether some ranks are known to be on other machines.
   bool spans_machines() const { return local_world_size > 0 && local_world_size < world_size; }
 };
 
-// The GPU of a rank where this process sees so many: all of the machine's, or one that the launcher
-// shows each rank alone.
+// Returns the GPU of a rank. `gpus` is the number that this process sees: all of the machine, or a
+// single one that the launcher shows this rank.
 inline torch::Device device_of(int local_rank, int gpus) {
   return gpus > 0 ? gpu(local_rank % gpus) : cpu();
 }
@@ -69,8 +69,8 @@ inline uint16_t port_number(const std::string& text, const std::string& name) {
   return static_cast<uint16_t>(port);
 }
 
-// How a launcher names what it tells. Of torchrun's variables some may be missing when they were
-// set by hand; the other two launchers set all.
+// Names of a launcher's variables. Some of torchrun's may be missing if they were set by hand; the
+// other two launchers set all of them.
 struct Launcher {
   const char* name;
   const char* rank;
@@ -106,7 +106,8 @@ inline Launch read_launcher(const Launcher& from) {
 
 inline Launch read_launchers() {
   if (variable(torchrun.rank) || variable(torchrun.world_size)) return read_launcher(torchrun);
-  // Before Slurm: what mpirun starts within a Slurm job inherits that job's variables.
+  // Checked before Slurm, because processes of mpirun inherit the variables of a surrounding Slurm
+  // job.
   if (variable(open_mpi.rank)) return read_launcher(open_mpi);
   if (variable(slurm.rank)) {
     Launch launch = read_launcher(slurm);
@@ -120,7 +121,7 @@ inline Launch read_launchers() {
   return {};
 }
 
-// The last three digits of the job's number, so that two jobs on one machine do not meet.
+// Returns the last three digits of the job number, so that two jobs on one machine do not meet.
 inline int job_number(const std::string& launcher) {
   const char* name = "SLURM_JOB_ID";
   if (launcher == open_mpi.name) {
@@ -178,7 +179,7 @@ inline Launch read_launch(const InitOptions& options) {
   const bool by_environment = options.init_method == "env://";
   TORCH_CHECK(!launch.launcher.empty() || (by_environment && !options.rank && !options.world_size),
               init_name, "expected rank and world_size, both in the options or both from a ",
-              "launcher, beside init_method '", options.init_method, "'");
+              "launcher, with init_method '", options.init_method, "'");
   TORCH_CHECK(launch.world_size >= 1 && launch.rank >= 0 && launch.rank < launch.world_size,
               init_name, "expected a rank of 0 to world_size - 1, got rank ", launch.rank, " of ",
               launch.world_size, " from ", launch.launcher);

@@ -28,7 +28,7 @@ using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
 
 constexpr auto both = "cpu:gloo,cuda:nccl";
 
-// What the options name, or the default for this machine.
+// Returns the backend of the options, or the default for this machine.
 std::string choose_backend(const std::string& named, const Launch& launch) {
   TORCH_CHECK(named.empty() || named == "gloo" || named == "nccl" || named == both,
               detail::init_name, "expected backend gloo, nccl or ", both, ", got '", named, "'");
@@ -40,8 +40,8 @@ std::string choose_backend(const std::string& named, const Launch& launch) {
   return cuda::is_nccl_available() && gpu_each ? both : "gloo";
 }
 
-// A prefix of its own in the store for each group that this process joins; torchrun's agent keeps
-// its store over restarts.
+// Returns a separate prefix in the store for each group that this process joins. It includes the
+// restart count, because torchrun's agent keeps its store over restarts.
 std::string next_prefix() {
   static std::atomic<int> groups = 0;
   return "sconce/" + detail::variable("TORCHELASTIC_RESTART_COUNT").value_or("0") + "/" +
@@ -70,8 +70,8 @@ Group make_group(const Store& store, const Launch& launch, const std::string& ba
   return group;
 }
 
-// A write to a peer that is gone is then an error that names it, and no silent end of this process.
-// Python's interpreter does the same when it starts.
+// A write to a lost peer is then an error that names it; otherwise it would end this process
+// without a message. Python's interpreter does the same when it starts.
 void ignore_sigpipe() {
   struct sigaction action = {};
   if (sigaction(SIGPIPE, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) return;
@@ -111,7 +111,7 @@ c10d::ReduceOp reduce_op(ReduceOp op) {
   TORCH_CHECK(false, "sconce::distributed::ReduceOp: expected sum, product, min or max");
 }
 
-// Lets a collective change a tensor in place that may be strided and may require grad.
+// Runs a collective that changes a tensor in place. The tensor may be strided and may require grad.
 template <class Collective>
 void in_place(const torch::Tensor& tensor, Collective&& collective) {
   const at::NoGradGuard no_grad;

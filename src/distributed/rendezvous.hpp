@@ -24,7 +24,8 @@
 
 #include "distributed/launch.hpp"
 
-// How the ranks find each other: a store of LibTorch's that all reach, and the wait until all have.
+// How the ranks find each other: through a store of LibTorch that all can reach, and by waiting
+// until all have joined.
 namespace sconce::distributed {
 
 using Milliseconds = std::chrono::milliseconds;
@@ -32,12 +33,12 @@ using Clock = std::chrono::steady_clock;
 
 inline Milliseconds left_until(Clock::time_point deadline) {
   const auto left = std::chrono::ceil<Milliseconds>(deadline - Clock::now());
-  return std::max(left, Milliseconds(1));  // 0 means for ever to c10d
+  return std::max(left, Milliseconds(1));  // c10d takes 0 as no limit
 }
 
-// Runs a function that may block for ever and gives up at the deadline. A client of a store blocks
-// so while the process that has the store is stopped, and no timeout of LibTorch's reaches it. The
-// thread given up keeps what it works on, ends when its peer does, and holds nobody up.
+// Runs a function that may block forever, and gives up after the limit. A store client blocks like
+// this while the process with the store is stopped, and no timeout of LibTorch applies. The
+// abandoned thread owns what it uses, ends when its peer does, and blocks nobody.
 template <class F>
 std::invoke_result_t<F> within(Milliseconds limit, const std::string& what, F function) {
   std::packaged_task<std::invoke_result_t<F>()> task(std::move(function));
@@ -51,7 +52,7 @@ std::invoke_result_t<F> within(Milliseconds limit, const std::string& what, F fu
   return result.get();
 }
 
-// A TCP address that can be listened on or connected to.
+// A TCP address to listen on or connect to.
 class Endpoint {
  public:
   Endpoint(const std::string& host, uint16_t port) : text_(host + ":" + std::to_string(port)) {
@@ -59,7 +60,8 @@ class Endpoint {
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
     const int failed = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
-    TORCH_CHECK(failed == 0, "there is no address ", text_, " (", gai_strerror(failed), ")");
+    TORCH_CHECK(failed == 0, "expected an address that resolves, got ", text_, " (",
+                gai_strerror(failed), ")");
     std::memcpy(&address_, found->ai_addr, found->ai_addrlen);
     length_ = found->ai_addrlen;
     freeaddrinfo(found);
@@ -77,7 +79,7 @@ class Endpoint {
     return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
   }
 
-  // Returns a socket that listens on this address alone.
+  // Returns a socket that listens only on this address.
   int listen() const {
     const int fd = open(SOCK_STREAM);
     const int on = 1;
@@ -91,7 +93,7 @@ class Endpoint {
     return fd;
   }
 
-  // Whether somebody listens there.
+  // Returns whether something listens at the address.
   bool answers(Milliseconds patience) const {
     const int fd = open(SOCK_STREAM | SOCK_NONBLOCK);
     bool connected = ::connect(fd, raw(), length_) == 0;
@@ -106,7 +108,7 @@ class Endpoint {
     return connected;
   }
 
-  // The address of this machine's from which that one is reached.
+  // Returns the address of this machine from which the other one is reached.
   std::string own_side() const {
     const int fd = open(SOCK_DGRAM);  // connecting it sends nothing
     sockaddr_storage own = {};
@@ -130,14 +132,14 @@ class Endpoint {
   socklen_t length_ = 0;
 };
 
-// A machine's own name is often an address of loopback to itself, where no other reaches it. One
-// that is written as such is meant: several launchers on one machine.
+// A machine's own name often resolves to a loopback address, which other machines cannot reach. A
+// literal loopback address is intended: several launchers on one machine.
 inline void check_reachable(const Launch& launch, const Endpoint& endpoint) {
   const bool meant = launch.address == "localhost" || launch.address == "::1" ||
                      launch.address.starts_with("127.");
   TORCH_CHECK(meant || !launch.spans_machines() || !endpoint.is_loopback(),
               "expected an address that other machines reach, got ", launch.address,
-              ", which is one of loopback on this machine; name its interface's address");
+              ", which is a loopback address here; use the address of a network interface");
 }
 
 using Store = c10::intrusive_ptr<c10d::Store>;
@@ -154,7 +156,7 @@ inline Store open_tcp_store(const Launch& launch, Clock::time_point deadline) {
   } else {
     while (!endpoint.answers(left_until(deadline))) {
       TORCH_CHECK(Clock::now() < deadline, "nobody listens on ", endpoint.text(),
-                  ": rank 0 has not come");
+                  ": rank 0 has not joined");
       std::this_thread::sleep_for(Milliseconds(20));
     }
   }
@@ -168,7 +170,7 @@ inline Store open_store(const Launch& launch, Clock::time_point deadline) {
   return c10::make_intrusive<c10d::FileStore>(launch.file, launch.world_size);
 }
 
-// Waits until every rank has come here, and names those that have not.
+// Waits until every rank has joined, and names those that have not.
 inline void join_all(c10d::Store& store, const Launch& launch, Clock::time_point deadline) {
   const auto key_of = [](int rank) { return "joined/" + std::to_string(rank); };
   std::vector<std::string> keys;
@@ -185,10 +187,10 @@ inline void join_all(c10d::Store& store, const Launch& launch, Clock::time_point
       if (store.check({key_of(rank)})) continue;
       missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
     }
-  } catch (const std::exception&) {  // rank 0 had the store and gave up first
-    TORCH_CHECK(false, "the store where the ranks meet was closed before all had come");
+  } catch (const std::exception&) {  // rank 0 owned the store and gave up first
+    TORCH_CHECK(false, "the store where the ranks meet was closed before all had joined");
   }
-  TORCH_CHECK(missing.empty(), "these ranks have not come: ", missing);
+  TORCH_CHECK(missing.empty(), "these ranks have not joined: ", missing);
 }
 
 }  // namespace sconce::distributed

@@ -15,12 +15,12 @@
 
 namespace sconce::io {
 
-/// A regular file to read from, with errors that name it.
+/// A regular file for reading. Its errors name it.
 class InputFile {
  public:
   InputFile(const std::filesystem::path& path, const std::string& who)
       : name_(who + ": " + path.string() + ": ") {
-    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a FIFO would wait
+    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // otherwise a FIFO would block
     TORCH_CHECK(fd_ >= 0, name_, "cannot open it: ", std::strerror(errno));
     struct stat status = {};
     const bool regular = ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
@@ -32,7 +32,7 @@ class InputFile {
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
-  /// "function: path: ", with which messages begin.
+  /// Returns "function: path: ", the beginning of messages.
   const std::string& name() const { return name_; }
   uint64_t size() const { return size_; }
 
@@ -49,7 +49,7 @@ class InputFile {
     }
   }
 
-  /// The whole file, mapped; what is written to it stays in memory.
+  /// Maps the whole file. Changes to the memory are not written to the file.
   std::shared_ptr<char> map() const {
     if (size_ == 0) return nullptr;
     void* mapped =

@@ -26,7 +26,7 @@ constexpr std::array callables = {
     Callable{"torch._utils", "_rebuild_tensor_v3", Global::tensor_v3},
     Callable{"torch._utils", "_rebuild_parameter", Global::parameter}};
 
-// Hands out the arguments of a call one by one.
+// Returns the arguments of a call one by one.
 class Arguments {
  public:
   Arguments(const c10::IValue& tuple, const Place& place) : place_(place) {
@@ -51,7 +51,7 @@ class Arguments {
   }
 
   std::vector<int64_t> next_integers(const char* what) {
-    constexpr size_t most = 64;  // as LibTorch's own loops; a pickle may name one tuple very often
+    constexpr size_t most = 64;  // LibTorch's own limit; a pickle may repeat one tuple
     const auto items = next(&c10::IValue::isTuple, what).toTupleRef().elements().asArrayRef();
     TORCH_CHECK(items.size() <= most, place_, "expected ", what, " of at most ", most,
                 " dimensions, got ", items.size());
@@ -86,7 +86,7 @@ void set_requires_grad(const at::Tensor& tensor, bool requires_grad, const Place
   tensor.set_requires_grad(requires_grad);
 }
 
-// Sets the bits that say that the numbers are to be read conjugated or negated.
+// Sets the bits that mark the numbers of a tensor as conjugated or negated.
 void set_bits(const at::Tensor& tensor, const c10::impl::GenericDict& bits, const Place& place) {
   TORCH_CHECK(bits.size() <= 2, place, "expected only 'conj' and 'neg' of a tensor, got ",
               bits.size(), " names");
@@ -116,7 +116,7 @@ at::Tensor view_of(const c10::Storage& storage, c10::ScalarType type, int64_t of
   return at::empty({0}, options).set_(storage, offset, sizes, strides);
 }
 
-// _rebuild_tensor_v2, and _rebuild_tensor_v3 for types that have no class of storages.
+// _rebuild_tensor_v2, and _rebuild_tensor_v3 for types without a storage class.
 at::Tensor rebuild_tensor(Arguments arguments, bool has_dtype, const Place& place) {
   const auto& from = arguments.next_named(Global::storage, "a storage");
   const int64_t offset = arguments.next(&c10::IValue::isInt, "an offset").toInt();
@@ -147,7 +147,7 @@ at::Tensor rebuild_parameter(Arguments arguments, const Place& place) {
 
 c10::IValue new_dict(Arguments arguments, Global global, Containers& containers,
                      const Place& place) {
-  if (global == Global::counter && arguments.left() > 0) {  // the dict is nobody else's
+  if (global == Global::counter && arguments.left() > 0) {  // nothing else refers to the dict
     const auto& dict = arguments.next(&c10::IValue::isGenericDict, "a dict of counts");
     arguments.finish();
     return dict;

@@ -26,7 +26,7 @@ c10::TypePtr any() {
 
 using LoadStorage = std::function<c10::Storage(const std::string& key)>;
 
-// The machine that Python's Lib/pickle.py describes: a stack of values, marks in it, and a memo.
+// The machine described in Python's Lib/pickle.py: a stack of values, marks in it, and a memo.
 class PickleReader {
  public:
   PickleReader(std::string_view pickle, const LoadStorage& load, const std::string& who)
@@ -121,7 +121,7 @@ class PickleReader {
     push(number);
   }
 
-  void push_real() {  // the one number that is big-endian
+  void push_real() {  // the only big-endian number of the format
     uint64_t bits = 0;
     for (const char byte : take(8)) bits = bits << 8 | static_cast<unsigned char>(byte);
     push(std::bit_cast<double>(bits));
@@ -167,7 +167,7 @@ class PickleReader {
     push(call_global(global, arguments, containers_, place()));
   }
 
-  // Attributes, such as the _metadata of a state dict, have no place in LibTorch's dicts.
+  // Attributes, such as the _metadata of a state dict, cannot be stored in LibTorch's dicts.
   void drop_attributes() {
     const auto attributes = pop();
     check(attributes.isGenericDict() && containers_.is_ordered_dict(top()),
@@ -198,20 +198,20 @@ class PickleReader {
   std::string_view pickle_;
   const LoadStorage& load_;
   const std::string& who_;
-  size_t next_ = 0;        // byte to read
-  size_t at_ = 0;          // byte of the operation
-  Containers containers_;  // it frees last
+  size_t next_ = 0;        // next byte to read
+  size_t at_ = 0;          // first byte of the operation
+  Containers containers_;  // destroyed after the members below
   std::vector<c10::IValue> stack_ = {};
   std::vector<size_t> marks_ = {};
   std::unordered_map<size_t, c10::IValue> memo_ = {};
 };
 
-// Does the next operation; false at the last. The letters are the format's.
+// Runs the next operation; returns false at the end. The letters are the opcodes of the format.
 bool PickleReader::step() {
   using Reader = PickleReader;
   static const auto operations = [] {
     std::array<void (*)(Reader&), 256> all = {};
-    all[0x80] = [](Reader& r) { r.take<uint8_t>(); };  // the protocol, which the others tell
+    all[0x80] = [](Reader& r) { r.take<uint8_t>(); };  // the protocol number is not needed
     all['('] = [](Reader& r) { r.marks_.push_back(r.stack_.size()); };
     all['N'] = [](Reader& r) { r.push({}); };
     all[0x88] = [](Reader& r) { r.push(true); };

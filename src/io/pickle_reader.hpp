@@ -9,10 +9,10 @@
 
 namespace sconce::io {
 
-/// Reads what torch.save pickles of state dicts, by Python's pickle protocol 2: the operations that
-/// its weights_only loader knows, but for those that make objects of classes. Nothing is called but
-/// what a closed list names. `load` returns the storage of a key, whole and on the device where it
-/// is to be; it is asked each time that the pickle names one. `who` begins the errors.
+/// Reads a pickle of a state dict written by torch.save, in Python's pickle protocol 2. Supports
+/// the operations of torch.load with weights_only, except those that make objects of classes. Calls
+/// only functions on a closed list. `load` returns the whole storage of a key, on its final device;
+/// it is called each time the pickle names a storage. `who` begins the errors.
 /// @throw c10::Error naming the byte.
 c10::IValue read_pickle(std::string_view pickle,
                         const std::function<c10::Storage(const std::string& key)>& load,

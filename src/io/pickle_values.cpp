@@ -39,7 +39,7 @@ void* BoundedMemory::do_allocate(size_t size, size_t alignment) {
   return arena_.allocate(size, alignment);
 }
 
-// Keys that happen to lie close together may cost some memory, but all dicts together not much.
+// Keys that collide by chance may use some memory, but not much in all dicts together.
 Containers::Containers(const std::string& who) : who_(who) {
   memory_.allow(size_t{1} << 24);
 }
@@ -47,11 +47,11 @@ Containers::Containers(const std::string& who) : who_(who) {
 Containers::~Containers() {
   for (const auto& container : made_) {
     if (records_[container.internalToPointer()].height > 0)
-      continue;  // it is no more than it seems
+      continue;  // checked: no cycle, not too deep
     if (container.isList()) container.toList().clear();
     if (container.isGenericDict()) container.toGenericDict().clear();
   }
-  while (!made_.empty()) made_.pop_back();  // a tuple before those in it, which were made earlier
+  while (!made_.empty()) made_.pop_back();  // a tuple before its items, which were made earlier
 }
 
 c10::IValue Containers::keep(c10::IValue container, size_t byte, bool is_ordered_dict) {
@@ -68,15 +68,16 @@ void Containers::try_key(Keys& keys, const c10::IValue& key, const Place& place)
   const Key own = {c10::detail::DictKeyHash()(key), key.isString(),
                    key.isString() ? key.toStringView() : std::string_view()};
   try {
-    if (keys.emplace(own, '\0').second) memory_.allow(768);  // what its table takes, while it grows
+    if (keys.emplace(own, '\0').second) memory_.allow(768);  // memory of its table while it grows
   } catch (const std::bad_alloc&) {
-    TORCH_CHECK(false, place, "expected a dict with keys that differ in their hashes");
+    TORCH_CHECK(false, place, "expected a dict with keys that differ in their hashes, got too ",
+                "many similar ones");
   }
 }
 
 void Containers::insert(c10::impl::GenericDict dict, const std::vector<c10::IValue>& items,
                         const Place& place) {
-  constexpr size_t harmless = 8;  // so few keys take at most some hundred places in a table
+  constexpr size_t harmless = 8;  // so few keys need at most a few hundred places
   for (size_t i = 0; i < items.size(); i += 2) {
     const auto& key = items[i];
     TORCH_CHECK(key.isString() || key.isInt(), place,
@@ -104,7 +105,7 @@ size_t Containers::height(const c10::IValue& value, size_t depth, size_t inside)
   TORCH_CHECK(!record.is_open, place, "expected no container that holds itself, got ",
               kind_of(value), " that does");
   TORCH_CHECK(depth + std::max<size_t>(record.height, 1) <= max_depth, place,
-              "expected containers at most ", max_depth, " deep in each other, got more");
+              "expected containers at most ", max_depth, " deep, got deeper ones");
   if (record.height > 0) return record.height;
   record.is_open = true;
   size_t most = 0;

@@ -12,13 +12,14 @@
 #include <unordered_map>
 #include <vector>
 
-// What a pickle makes while it is read: LibTorch's values, and what only a pickle holds.
+// The values that exist while a pickle is read: those of LibTorch, and those that only pickles
+// have.
 namespace sconce::io {
 
-/// How deep containers may lie in each other: who walks them uses the stack.
+/// Limit of the nesting of containers, because walking them recurses on the stack.
 constexpr size_t max_depth = 1000;
 
-/// Where in a file the pickle is at; begins errors.
+/// Position in the pickle; begins errors.
 struct Place {
   const std::string& who;
   size_t byte;
@@ -40,31 +41,31 @@ enum class Global : uint8_t {
   storage
 };
 
-/// What stands in a pickle but is no value of a file: what it names, or a storage. As a capsule it
-/// is an IValue, of a kind that no pickle can make.
+/// A value that occurs only inside a pickle: a named object or a storage. It is held as a capsule,
+/// a kind of IValue that no pickle can make.
 struct Named : torch::CustomClassHolder {
   explicit Named(Global what, c10::ScalarType of = c10::kByte, c10::Storage bytes = {})
       : global(what), type(of), storage(std::move(bytes)) {}
 
   Global global;
-  c10::ScalarType type;  ///< of a dtype, a class of storages, or a storage
-  c10::Storage storage;  ///< others may name the same one with another type
+  c10::ScalarType type;  ///< type of a dtype, a storage class or a storage
+  c10::Storage storage;  ///< may be shared by others with a different type
 };
 
-/// Returns it as a value.
+/// Wraps such a value as an IValue.
 inline c10::IValue capsule(Global what, c10::ScalarType of = c10::kByte, c10::Storage bytes = {}) {
   return c10::IValue::make_capsule(c10::make_intrusive<Named>(what, of, std::move(bytes)));
 }
 
-/// Returns what the value names, or null.
+/// Returns the named object of a capsule, or null.
 inline const Named* named(const c10::IValue& value) {
   return value.isCapsule() ? static_cast<const Named*>(value.toCapsule().get()) : nullptr;
 }
 
-/// Python's name of a value's kind, with its article.
+/// Returns Python's name of the kind of a value, with its article.
 const char* kind_of(const c10::IValue& value);
 
-/// Memory of as many bytes as were allowed, which is freed as a whole.
+/// Memory limited to the bytes that were allowed. It is freed as a whole.
 class BoundedMemory final : public std::pmr::memory_resource {
  public:
   void allow(size_t size) { left_ += size; }
@@ -78,8 +79,8 @@ class BoundedMemory final : public std::pmr::memory_resource {
   std::pmr::monotonic_buffer_resource arena_ = {};
 };
 
-/// The containers of one pickle, in the order in which they were made. It frees those that hold
-/// themselves, and those that lie in each other deeper than the stack, which IValues do not.
+/// The containers of one pickle, in the order in which they were made. Frees containers that
+/// contain themselves, or are nested too deeply for the stack, which IValue cannot do.
 class Containers {
  public:
   explicit Containers(const std::string& who);
@@ -87,44 +88,45 @@ class Containers {
   Containers(const Containers&) = delete;
   Containers& operator=(const Containers&) = delete;
 
-  /// Keeps a container that is made at that byte, and returns it.
+  /// Keeps a container that is made at this byte, and returns it.
   c10::IValue keep(c10::IValue container, size_t byte, bool is_ordered_dict = false);
 
-  /// Whether it is of the only type of which torch.save saves attributes.
+  /// Returns whether it is an OrderedDict, the only type whose attributes torch.save saves.
   bool is_ordered_dict(const c10::IValue& value) const;
 
-  /// Puts keys and values, which alternate, into a dict.
-  /// @throw c10::Error if a key is neither str nor int, or the keys' hashes are too much alike.
+  /// Inserts alternating keys and values into a dict.
+  /// @throw c10::Error if a key is neither a str nor an int, or if the hashes of the keys collide
+  /// too much.
   void insert(c10::impl::GenericDict dict, const std::vector<c10::IValue>& items,
               const Place& place);
 
-  /// Looks at everything in the pickle's result, once.
-  /// @throw c10::Error naming the byte of a container that holds itself, a type or a storage, or
-  /// lies too deep.
+  /// Checks the whole result of the pickle once.
+  /// @throw c10::Error, naming the byte, if a container contains itself, a type or a storage, or is
+  /// nested too deeply.
   void check(const c10::IValue& result) { height(result, 0, 0); }
 
  private:
   struct Record {
     size_t made_at = 0;
     bool is_ordered_dict = false;
-    bool is_open = false;  // what lies in it is being looked at
-    size_t height = 0;     // containers in each other, with this one; 0 until it is looked at
+    bool is_open = false;  // its content is being checked
+    size_t height = 0;     // nesting depth, itself included; 0: not checked yet
   };
 
-  // A key as LibTorch's Dict tells it from others, without its memory.
+  // A key with the parts by which LibTorch's Dict compares keys, without a copy of its text.
   struct Key {
     size_t hash = 0;
     bool is_text = false;
-    std::string_view text = {};  // the dict holds it
+    std::string_view text = {};  // owned by the dict
 
     bool operator==(const Key&) const = default;
   };
   struct KeyHash {
     size_t operator()(const Key& key) const { return key.hash; }
   };
-  // LibTorch's Dict doubles its table until no key lies far from where its hash puts it. Whoever
-  // writes a file can choose keys that stay together: 60 of them made it take all memory there is.
-  // So the same table is tried first, in memory that has an end.
+  // LibTorch's Dict doubles its table until every key lies close to the place of its hash. An
+  // attacker can choose keys that stay together: 60 of them made it use all memory. So the same
+  // table is first filled in limited memory.
   using Keys = ska_ordered::order_preserving_flat_hash_map<Key, char, KeyHash, std::equal_to<>,
                                                            std::pmr::polymorphic_allocator<char>>;
 

@@ -43,7 +43,7 @@ class PickleWriter {
     put({reinterpret_cast<const char*>(&number), sizeof(T)});
   }
 
-  // Keeps what was just written, so that it is named when it comes again.
+  // Adds the value just written to the memo, so that it can be referred to later.
   uint32_t keep() {
     put("r");
     put_number(kept_);
@@ -120,7 +120,7 @@ class PickleWriter {
     if (kept != objects_.end()) return repeat(kept->second);
     check(open_.insert(address).second, "expected no container that holds itself, got one");
     check(open_.size() <= max_depth, "expected containers at most ", max_depth,
-          " deep in each other, got more");
+          " deep, got deeper ones");
     if (value.isTuple()) {
       write_tuple(value.toTupleRef().elements());
     } else if (value.isList()) {
@@ -132,7 +132,7 @@ class PickleWriter {
     open_.erase(address);
   }
 
-  // Writes what lies inside, whose place is `[index]` or `['key']`.
+  // Writes a value inside a container; `place` is `[index]` or `['key']`.
   void write_inside(const c10::IValue& value, const std::string& place) {
     const size_t size = where_.size();
     where_ += place;
@@ -186,7 +186,7 @@ class PickleWriter {
     write_integers(tensor.sizes());
     write_integers(tensor.strides());
     put(tensor.requires_grad() ? "\x88" : "\x89");
-    write_global("collections", "OrderedDict");  // the hooks, which are code and stay behind
+    write_global("collections", "OrderedDict");  // no hooks: they are code
     put(")R");
     if (!type->storage) write_global("torch", type->name);
     if (tensor.is_conj() || tensor.is_neg()) write_bits(tensor);
@@ -212,7 +212,7 @@ class PickleWriter {
     const auto [place, is_new] =
         storages_.emplace(storage.unsafeGetStorageImpl(), std::pair(next, &type));
     if (is_new) pickled_.storages.push_back(storage);
-    // As torch.save, for some versions of torch.load would take the first type for both.
+    // As in torch.save: some versions of torch.load would use the first type for both.
     check(place->second.second == &type, "expected one type of tensors that share memory, got ",
           type.type, " and ", place->second.second->type);
     put("(");
@@ -239,12 +239,12 @@ class PickleWriter {
     put("u");
   }
 
-  std::string where_;  // the errors' beginning, then the place of the value being written
+  std::string where_;  // beginning of errors and place of the current value
   Pickled pickled_ = {};
   uint32_t kept_ = 0;
   std::unordered_map<std::string, uint32_t> texts_ = {};
   std::unordered_map<std::string, uint32_t> globals_ = {};
-  std::unordered_map<const void*, uint32_t> objects_ = {};  // written, by address
+  std::unordered_map<const void*, uint32_t> objects_ = {};  // already written, by address
   std::unordered_set<const void*> open_ = {};               // containers being written
   std::unordered_map<const void*, std::pair<size_t, const TorchType*>> storages_ = {};
 };

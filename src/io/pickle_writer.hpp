@@ -8,14 +8,15 @@
 
 namespace sconce::io {
 
-/// A pickle and what it names beside itself.
+/// A pickle and its storages.
 struct Pickled {
   std::string text = {};
-  std::vector<c10::Storage> storages = {};  ///< that of key "0", "1" and so on, of any device
+  std::vector<c10::Storage> storages = {};  ///< storages of the keys "0", "1"..., on any device
 };
 
-/// Writes a value as torch.save does, in Python's pickle protocol 2. LibTorch's Pickler knows no
-/// types without a class of storages, such as uint16, and would write what no loader accepts.
+/// Writes a value as torch.save does, in Python's pickle protocol 2. LibTorch's Pickler does not
+/// support types without a storage class, such as uint16, and would write a file that no loader
+/// accepts.
 /// @throw c10::Error, beginning with `who` and naming the place of a value that cannot be saved.
 Pickled write_pickle(const c10::IValue& value, const std::string& who);
 

@@ -19,7 +19,7 @@ static_assert(std::endian::native == std::endian::little, "the format's numbers 
 
 namespace {
 
-constexpr uint64_t length_size = 8;  // of the number before the header
+constexpr uint64_t length_size = 8;  // bytes of the number before the header
 
 struct Located {
   SafetensorsHeader header;
@@ -49,7 +49,7 @@ torch::Tensor read_tensor(const InputFile& file, const SafetensorsEntry& entry, 
   return tensor;
 }
 
-// A view of the mapped file, or a copy where its bytes lie so that the type cannot be read there.
+// Returns a view of the mapped file, or a copy if its bytes are not aligned for the type.
 torch::Tensor mapped_tensor(const std::shared_ptr<char>& file, const SafetensorsEntry& entry,
                             uint64_t data) {
   if (entry.begin == entry.end) return at::empty(entry.sizes(), entry.type.type);
@@ -63,21 +63,22 @@ torch::Tensor mapped_tensor(const std::shared_ptr<char>& file, const Safetensors
       start, entry.sizes(), [file](void*) {}, entry.type.type);
 }
 
-// The tensors of a file in the format's order: from the widest type down, then by name.
+// Returns the tensors in the order of the format: from the widest type down, then by name.
 std::vector<std::pair<SafetensorsEntry, torch::Tensor>> in_order(const StateDict& tensors,
                                                                  const std::string& who) {
   std::vector<std::pair<SafetensorsEntry, torch::Tensor>> all;
   for (const auto& item : tensors) {
     const auto& [name, tensor] = item.pair();
     const std::string where = who + "'" + name + "': ";
-    TORCH_CHECK(name != "__metadata__", where, "expected another name, which the format keeps");
+    TORCH_CHECK(name != "__metadata__", where,
+                "expected another name, got the one that the format ", "uses for metadata");
     TORCH_CHECK(tensor.defined() && tensor.layout() == c10::kStrided && !tensor.is_meta(), where,
                 "expected a strided tensor with values");
     const auto* type = find_type(tensor.scalar_type());
     TORCH_CHECK(type != nullptr, where, "expected a type that the format has, got ",
                 tensor.scalar_type());
     TORCH_CHECK(type->bits >= 8 || tensor.dim() > 0, where,
-                "expected at least one dimension for pairs of 4 bits, which are two in its last");
+                "expected at least one dimension for a type of 4-bit pairs, got a 0-dim tensor");
     all.push_back({{.name = name, .type = *type, .shape = tensor.sizes().vec()}, tensor.detach()});
     if (type->bits < 8) all.back().first.shape.back() *= 2;
   }

@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::json;
 using c10::ScalarType;
 
-// In the order of the format, in which a file's tensors are sorted, from the last.
+// The types in the order of the format. Tensors in a file are sorted by it, from the last.
 constexpr std::array types = {SafetensorsType{"BOOL", ScalarType::Bool, 8},
                               SafetensorsType{"F4", ScalarType::Float4_e2m1fn_x2, 4},
                               SafetensorsType{"U8", ScalarType::Byte, 8},
@@ -38,8 +38,8 @@ constexpr std::array types = {SafetensorsType{"BOOL", ScalarType::Bool, 8},
                               SafetensorsType{"I64", ScalarType::Long, 64},
                               SafetensorsType{"U64", ScalarType::UInt64, 64}};
 
-// Takes the JSON piece by piece, so that a header is never held twice, and refuses what has no
-// place where it stands. The functions are those that nlohmann::json's parser calls.
+// Reads the JSON piece by piece, so that a header is never held twice, and refuses values that are
+// not allowed at their place. nlohmann::json's parser calls these functions.
 class HeaderReader : public nlohmann::json_sax<Json> {
  public:
   explicit HeaderReader(const std::string& who) : who_(who) {}
@@ -63,8 +63,8 @@ class HeaderReader : public nlohmann::json_sax<Json> {
 
   bool string(string_t& text) override {
     if (level_ == Level::metadata) {
-      TORCH_CHECK(header_.metadata.emplace(field_, text).second, where(), "the key '", field_,
-                  "' stands twice");
+      TORCH_CHECK(header_.metadata.emplace(field_, text).second, where(), "expected the key '",
+                  field_, "' once, got it twice");
       return true;
     }
     if (level_ != Level::entry || field_ != "dtype") return refuse("'" + text + "'");
@@ -90,14 +90,14 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   bool key(string_t& name) override {
     if (level_ == Level::top) {
       name_ = name;
-      TORCH_CHECK(names_.insert(name).second, where(), "the name stands twice");
+      TORCH_CHECK(names_.insert(name).second, where(), "expected the name once, got it twice");
       return true;
     }
     field_ = name;
     if (level_ == Level::metadata) return true;
     TORCH_CHECK(name == "dtype" || name == "shape" || name == "data_offsets", where(),
                 "expected dtype, shape and data_offsets, got '", name, "'");
-    TORCH_CHECK(fields_.insert(name).second, where(), name, " stands twice");
+    TORCH_CHECK(fields_.insert(name).second, where(), "expected ", name, " once, got it twice");
     return true;
   }
 
@@ -122,7 +122,8 @@ class HeaderReader : public nlohmann::json_sax<Json> {
 
   bool end_object() override {
     if (level_ == Level::entry) {
-      TORCH_CHECK(fields_.size() == 3, where(), "expected dtype, shape and data_offsets");
+      TORCH_CHECK(fields_.size() == 3, where(), "expected dtype, shape and data_offsets, got ",
+                  fields_.size(), " of them");
       header_.entries.push_back(std::move(entry_));
     }
     level_ = level_ == Level::top ? Level::outside : Level::top;
@@ -161,7 +162,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   std::unordered_set<std::string> fields_ = {};
 };
 
-// The number of bytes that type and shape ask for.
+// Returns the number of bytes for the type and shape.
 uint64_t bytes_of(const SafetensorsEntry& entry, const std::string& where) {
   uint64_t elements = 1;
   uint64_t strides = 1;  // LibTorch multiplies sizes of 0 as if they were 1
@@ -175,7 +176,7 @@ uint64_t bytes_of(const SafetensorsEntry& entry, const std::string& where) {
   uint64_t limit = 0;
   fits = fits && !c10::mul_overflows(elements, static_cast<uint64_t>(entry.type.bits), &bits) &&
          !c10::mul_overflows(strides, uint64_t{64}, &limit);
-  TORCH_CHECK(fits, where, "its shape is too large");
+  TORCH_CHECK(fits, where, "expected a shape whose size fits in 64 bits, got a larger one");
   const bool whole = entry.type.bits >= 8 || (!entry.shape.empty() && entry.shape.back() % 2 == 0);
   TORCH_CHECK(whole, where, "expected a last size that is even for ", entry.type.name);
   return bits / 8;
@@ -225,7 +226,7 @@ const SafetensorsType* find_type(c10::ScalarType scalar) {
 
 SafetensorsHeader parse_header(std::string_view text, uint64_t data_size, const std::string& who) {
   TORCH_CHECK(!text.empty() && text.front() == '{', who, "expected a header that begins with {");
-  const size_t nul = text.find('\0');  // which the parser would take for the end
+  const size_t nul = text.find('\0');  // the parser would treat it as the end
   TORCH_CHECK(nul == text.npos, who, "expected JSON at byte ", nul + 8, " of the file, got a 0");
   HeaderReader reader(who);
   Json::sax_parse(text.begin(), text.end(), &reader);

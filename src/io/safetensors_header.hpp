@@ -15,18 +15,18 @@ namespace sconce::io {
 struct SafetensorsType {
   const char* name;
   c10::ScalarType type;
-  int bits;  ///< of an element in the format; a LibTorch element of 4 bits each holds two
+  int bits;  ///< bits per element of the format; LibTorch packs two 4-bit elements in one
 };
 
 /// What the header says of one tensor.
 struct SafetensorsEntry {
   std::string name = {};
   SafetensorsType type = {};
-  std::vector<int64_t> shape = {};  ///< in the format's elements
-  uint64_t begin = 0;               ///< of its bytes, behind the header
+  std::vector<int64_t> shape = {};  ///< counted in elements of the format
+  uint64_t begin = 0;               ///< first byte, counted from the end of the header
   uint64_t end = 0;
 
-  /// The shape that the tensor has in LibTorch.
+  /// Returns the shape of the tensor in LibTorch.
   std::vector<int64_t> sizes() const;
 };
 
@@ -38,13 +38,13 @@ struct SafetensorsHeader {
 /// Longest header that the format allows, in bytes.
 constexpr uint64_t max_header_size = 100'000'000;
 
-/// Returns the type of that name or that LibTorch type, or null: of the format's types LibTorch has
-/// not those of 6 bits, and of LibTorch's the format has not complex128 nor quantized ones.
+/// Returns the type with this name or LibTorch type, or null. LibTorch lacks the 6-bit types of the
+/// format, and the format lacks complex128 and quantized types.
 const SafetensorsType* find_type(std::string_view name);
 const SafetensorsType* find_type(c10::ScalarType type);
 
-/// Reads a header that stands before `data_size` bytes of tensors, and checks all that the format
-/// asks of it. `who` begins the errors.
+/// Parses a header that is followed by `data_size` bytes of tensors, and checks all rules of the
+/// format. `who` begins the errors.
 /// @throw c10::Error naming the entry or the byte.
 SafetensorsHeader parse_header(std::string_view text, uint64_t data_size, const std::string& who);
 

@@ -8,9 +8,9 @@
 
 namespace sconce::io {
 
-/// Whether all elements of a tensor lie in a storage of that many. False too where a number is
-/// negative, where they are not as many sizes as strides, or where the count of bytes would
-/// overflow.
+/// Returns whether all elements of a tensor lie in a storage with `elements` elements. Also false
+/// if a number is negative, if the numbers of sizes and strides differ, or if the count of bytes
+/// would overflow.
 inline bool lies_inside(int64_t offset, c10::IntArrayRef sizes, c10::IntArrayRef strides,
                         uint64_t elements) {
   constexpr uint64_t widest = 64;  // more bytes than any element has

@@ -18,7 +18,7 @@ namespace sconce::io {
 
 namespace {
 
-// Says what a file is that is no zip archive, where that is known.
+// Checks that the file is a zip archive, and says what it is otherwise if that is known.
 void check_begin(const InputFile& file) {
   std::string begin(std::min<uint64_t>(file.size(), 4), '\0');
   file.read(0, begin.data(), begin.size());
@@ -28,7 +28,7 @@ void check_begin(const InputFile& file) {
       "save it again with Python");
   TORCH_CHECK(begin == "PK\3\4", file.name(),
               "expected a zip archive of torch.save, got a file of ", file.size(),
-              " bytes that begins otherwise");
+              " bytes that does not begin like one");
 }
 
 std::string read_text(ZipReader& zip, ZipRecord& record) {
@@ -37,7 +37,7 @@ std::string read_text(ZipReader& zip, ZipRecord& record) {
   return text;
 }
 
-// Returns the folder in which all records lie, with its slash.
+// Returns the folder of all records, with its slash.
 std::string folder_of(ZipReader& zip, const std::string& who) {
   const std::string first = zip.records().empty() ? "" : zip.records().front().name;
   const std::string folder = first.substr(0, first.find('/') + 1);
@@ -53,7 +53,7 @@ std::string folder_of(ZipReader& zip, const std::string& who) {
   return folder;
 }
 
-// Archives of torch 1.x have no such record: they came from little-endian machines.
+// Archives of torch 1.x lack this record; they came from little-endian machines.
 void check_byte_order(ZipReader& zip, const std::string& folder, const std::string& who) {
   auto* record = zip.find(folder + "byteorder");
   if (record == nullptr) return;
@@ -70,7 +70,7 @@ c10::Storage read_storage(ZipReader& zip, const std::string& name, torch::Device
   return bytes.to(device).storage();
 }
 
-// Writes the records of an archive, first the one that says all.
+// Writes the records of an archive, beginning with the pickle.
 void write_archive(const Pickled& pickled, caffe2::serialize::PyTorchStreamWriter& archive,
                    const std::function<void()>& check) {
   const auto write = [&](const std::string& name, const void* data, size_t size) {
@@ -148,7 +148,7 @@ void save_torch(const std::filesystem::path& path, const c10::IValue& value) {
   WholeFile file(path, name);
   std::exception_ptr failure;
   {
-    // An archive's destructor writes its end, so an error must not leave the function it calls.
+    // The destructor of the archive also writes, so no exception may leave this function.
     caffe2::serialize::PyTorchStreamWriter archive([&](const void* data, size_t size) {
       if (failure) return size;
       try {

@@ -7,11 +7,11 @@
 
 namespace sconce::io {
 
-/// A type of tensors in files of torch.save.
+/// A tensor type in files of torch.save.
 struct TorchType {
   c10::ScalarType type;
-  const char* name;     ///< Python's, in the module torch
-  const char* storage;  ///< class of storages, also in torch; null where storages are untyped
+  const char* name;     ///< Python's name in the module torch
+  const char* storage;  ///< storage class in torch; null if storages are untyped
 };
 
 inline constexpr std::array torch_types = {
@@ -38,7 +38,7 @@ inline constexpr std::array torch_types = {
     TorchType{c10::kFloat8_e8m0fnu, "float8_e8m0fnu", nullptr},
     TorchType{c10::kFloat4_e2m1fn_x2, "float4_e2m1fn_x2", nullptr}};
 
-/// Returns the first type of which the function is true, or null.
+/// Returns the first type for which the function returns true, or null.
 template <class F>
 const TorchType* find_torch_type(const F& is_it) {
   const auto* found = std::find_if(torch_types.begin(), torch_types.end(), is_it);

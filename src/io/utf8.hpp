@@ -5,7 +5,8 @@
 
 namespace sconce::io {
 
-/// Whether the text is valid UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF.
+/// Returns whether the text is valid UTF-8: no overlong forms, no surrogates, nothing above
+/// U+10FFFF.
 inline bool is_utf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const auto first = static_cast<unsigned char>(text[i]);

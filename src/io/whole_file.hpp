@@ -17,15 +17,16 @@
 
 namespace sconce::io {
 
-/// Whether a `WholeFile` named its part so: <prefix>...<process>-<number>.part
+/// Returns whether a `WholeFile` with this prefix named the file:
+/// <prefix>...<process>-<number>.part
 inline bool is_part(const std::string& name, const std::string& prefix) {
   const std::string number = std::filesystem::path(name).stem().extension().string();
   return name.starts_with(prefix) && name.ends_with(".part") && number.size() > 1 &&
          number.find_first_not_of("0123456789-", 1) == number.npos;
 }
 
-/// Removes what killed writers left in the folder of files whose names begin so; a part that is
-/// being written is locked, and stays.
+/// Removes the parts that killed writers left in the folder, for files with this prefix. Parts
+/// still being written are locked and stay.
 inline void sweep_parts(const std::filesystem::path& folder, const std::string& prefix) {
   std::error_code error;
   std::filesystem::directory_iterator entry(folder, error), end;
@@ -38,7 +39,8 @@ inline void sweep_parts(const std::filesystem::path& folder, const std::string& 
   }
 }
 
-/// Makes what was renamed or made in the folder survive the machine. Returns an errno, 0 if it did.
+/// Makes renamed and new files of the folder survive a crash of the machine. Returns an errno, 0
+/// for success.
 inline int sync_folder(const std::filesystem::path& folder) {
   const int fd = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const int error = fd >= 0 && ::fsync(fd) == 0 ? 0 : errno;
@@ -46,12 +48,12 @@ inline int sync_folder(const std::filesystem::path& folder) {
   return error;
 }
 
-/// A file that appears whole under its name or not at all, also where the machine goes down: it is
-/// written beside, synced and renamed. What a killed writer left beside is removed by the next.
+/// A file that appears complete under its name or not at all, even if the machine crashes: it is
+/// written beside, synced and renamed. Parts left by a killed writer are removed by the next one.
 class WholeFile {
  public:
-  /// Opens the file beside `path`; `who` begins the errors. Behind a symbolic link is the file, be
-  /// it there or not.
+  /// Opens a part beside `path`; `who` begins the errors. A symbolic link is followed, even if its
+  /// target does not exist.
   WholeFile(const std::filesystem::path& path, std::string who)
       : who_(std::move(who)), path_(resolved(path)), folder_(path_.parent_path()) {
     if (folder_.empty()) folder_ = ".";
@@ -78,7 +80,7 @@ class WholeFile {
     }
   }
 
-  /// Puts the file in its place. Without this call nothing of it stays.
+  /// Renames the part to its final name. Without this call the part is removed.
   void finish() {
     if (before_) keep_access();
     if (::fsync(fd_) != 0) fail("sync");
@@ -90,7 +92,7 @@ class WholeFile {
   }
 
  private:
-  // What the path leads to over its links, of which a loop ends somewhere.
+  // Follows the links of the path; the limit ends a loop of links.
   static std::filesystem::path resolved(std::filesystem::path path) {
     std::error_code error;
     for (int i = 0; i < 40 && std::filesystem::is_symlink(path, error); ++i) {
@@ -101,7 +103,7 @@ class WholeFile {
     return path;
   }
 
-  // To rename over a file only its folder must be writable.
+  // Checked here, because a rename only needs write permission for the folder.
   void check_before() {
     struct stat before = {};
     if (::stat(path_.c_str(), &before) != 0) {
@@ -115,8 +117,9 @@ class WholeFile {
     before_ = before;
   }
 
-  // Owner and group first, as a change of them takes permissions away. Without root's rights the
-  // file becomes the writer's; where it cannot keep its group either, that one's rights end.
+  // Owner and group come first, because changing them removes permissions. Without root's rights
+  // the file belongs to the writer. If its group cannot be kept either, the permissions of the
+  // group are removed.
   void keep_access() {
     struct stat part = {};
     if (::fstat(fd_, &part) != 0) fail("look at");
@@ -135,21 +138,22 @@ class WholeFile {
                 " it: ", std::strerror(error));
   }
 
-  // A part's name is longer than the file's, and file systems take 255 bytes, some 143.
+  // The name of a part is longer than that of the file, and file systems allow 255 bytes, some only
+  // 143.
   std::string prefix() const { return path_.filename().string().substr(0, 100) + "."; }
 
-  // The lock tells a part that is being written from one that was left.
+  // The lock distinguishes a part being written from an abandoned one.
   void create() {
     static std::atomic<int> parts = 0;
     struct stat now = {};
-    do {  // again where it was swept between the two calls
+    do {  // repeat if it was swept between the two calls
       if (fd_ >= 0) ::close(fd_);
       part_ = folder_ /
               (prefix() + std::to_string(::getpid()) + "-" + std::to_string(parts++) + ".part");
       fd_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-      if (fd_ < 0 && errno == EEXIST) continue;  // left by a process that had this one's number
+      if (fd_ < 0 && errno == EEXIST) continue;  // left by an earlier process with the same number
       if (fd_ < 0) fail("make");
-      // Some file systems have no locks; nothing is swept there.
+      // Some file systems have no locks; no parts are removed there.
       const bool locked =
           ::flock(fd_, LOCK_EX) == 0 || errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP;
       if (!locked || ::fstat(fd_, &now) != 0) fail("lock");
@@ -164,7 +168,7 @@ class WholeFile {
   int fd_ = -1;
 };
 
-/// Writes a file of this text, which appears whole or not at all; `who` begins the errors.
+/// Writes a file with this text, which appears complete or not at all; `who` begins the errors.
 inline void write_whole(const std::filesystem::path& path, std::string_view text, std::string who) {
   WholeFile file(path, std::move(who));
   file.write(text.data(), text.size());

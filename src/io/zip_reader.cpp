@@ -14,7 +14,7 @@ static_assert(std::endian::native == std::endian::little, "the format's numbers 
 namespace {
 
 constexpr uint64_t end_size = 22, end64_size = 56, locator_size = 20;
-constexpr uint64_t entry_size = 46, local_size = 30;  // without the name and what follows it
+constexpr uint64_t entry_size = 46, local_size = 30;  // without the name and the fields after it
 constexpr uint32_t unknown32 = std::numeric_limits<uint32_t>::max();  // see the zip64 field
 constexpr uint16_t unknown16 = std::numeric_limits<uint16_t>::max();
 constexpr uint16_t sizes_follow = 1 << 3, utf8_names = 1 << 11;  // the flags that torch.save sets
@@ -30,7 +30,7 @@ bool has_signature(const char* bytes, char third, char fourth) {
   return bytes[0] == 'P' && bytes[1] == 'K' && bytes[2] == third && bytes[3] == fourth;
 }
 
-// Where the list of records lies.
+// Place of the list of records.
 struct Directory {
   uint64_t entries = 0;
   uint64_t begin = 0;
@@ -38,7 +38,7 @@ struct Directory {
   uint64_t end = 0;  // where the next part of the file begins
 };
 
-// The zip64 form of the end record, where the file has one before the usual one.
+// Reads the zip64 end record, if the file has one before the usual one.
 bool read_end64(const InputFile& file, Directory& directory) {
   if (file.size() < end64_size + locator_size + end_size) return false;
   std::array<char, locator_size> locator = {};
@@ -78,7 +78,7 @@ Directory read_end(const InputFile& file) {
   TORCH_CHECK(agrees(entries, directory.entries, unknown16) &&
                   agrees(size, directory.size, unknown32) &&
                   agrees(begin, directory.begin, unknown32),
-              file.name(), "the zip archive's two end records disagree");
+              file.name(), "expected two end records that agree, got different ones");
   TORCH_CHECK(
       directory.size <= directory.end && directory.begin == directory.end - directory.size &&
           directory.entries <= directory.size / entry_size,
@@ -87,7 +87,7 @@ Directory read_end(const InputFile& file) {
   return directory;
 }
 
-// A record as the directory describes it, and what its local header must agree with.
+// A record of the directory. Its local header must agree with it.
 struct Entry {
   ZipRecord record;
   uint64_t header = 0;  // where its local header begins
@@ -95,7 +95,7 @@ struct Entry {
   uint16_t flags = 0;
 };
 
-// Puts numbers that did not fit where they belong from the zip64 field, which holds those only.
+// Reads numbers that did not fit into their fields from the zip64 field, which holds only those.
 bool read_zip64(const char* extra, size_t size, std::initializer_list<uint64_t*> numbers) {
   const auto is_missing = [](const uint64_t* value) { return *value == unknown32; };
   if (std::none_of(numbers.begin(), numbers.end(), is_missing)) return true;
@@ -120,7 +120,7 @@ bool read_zip64(const char* extra, size_t size, std::initializer_list<uint64_t*>
   return false;
 }
 
-// Reads the entry at `bytes`, which has `left` of them, and returns its size.
+// Reads the entry at `bytes`, of which `left` are left, and returns its size.
 size_t parse_entry(const char* bytes, size_t left, const std::string& where, Entry& entry) {
   TORCH_CHECK(left >= entry_size && has_signature(bytes, 1, 2), where,
               "expected a record of the zip directory");
@@ -163,7 +163,7 @@ std::vector<Entry> read_entries(const InputFile& file, const Directory& director
   return entries;
 }
 
-// Finds the record's bytes behind its local header, which must lie between `from` and `to`.
+// Finds the bytes of the record after its local header, which must lie between `from` and `to`.
 void locate(const InputFile& file, Entry& entry, uint64_t from, uint64_t to) {
   auto& record = entry.record;
   const std::string where = file.name() + "'" + record.name + "': ";
@@ -192,7 +192,7 @@ void locate(const InputFile& file, Entry& entry, uint64_t from, uint64_t to) {
               " and the zip directory disagree about size or checksum");
 }
 
-constexpr size_t chunk_size = size_t{1} << 18;  // stays in the cache between the read and the sum
+constexpr size_t chunk_size = size_t{1} << 18;  // stays in the cache between reading and checksum
 
 }  // namespace
 

@@ -7,50 +7,52 @@
 
 #include "io/input_file.hpp"
 
-// LibTorch's PyTorchStreamReader compares no checksums and names none, so a flipped bit of a weight
-// would pass. It also opens archives in which two records have one name or lie over each other, a
-// record's header has another name than the directory, or 100 MB are packed into 100 kB.
+// LibTorch's PyTorchStreamReader does not check checksums, so a flipped bit in a weight would pass.
+// It also opens archives with two records of one name, with overlapping records, with a record
+// header that differs from the directory, or with 100 MB packed into 100 kB.
 namespace sconce::io {
 
 /// A record of a zip archive.
 struct ZipRecord {
   std::string name = {};
-  uint64_t begin = 0;   ///< of its bytes in the file
-  uint64_t size = 0;    ///< in the file
-  uint32_t crc = 0;     ///< CRC-32 of its bytes, as the directory says
-  uint16_t method = 0;  ///< of compression; 0 is none
-  bool read = false;    ///< and its checksum was right
+  uint64_t begin = 0;   ///< first byte in the file
+  uint64_t size = 0;    ///< bytes in the file
+  uint32_t crc = 0;     ///< CRC-32 of its bytes, from the directory
+  uint16_t method = 0;  ///< compression method; 0 is none
+  bool read = false;    ///< whether it was read with a correct checksum
 };
 
-/// A zip archive, also a zip64 one, in one file, with records that are not encrypted, lie nowhere
-/// over each other, and are read only where they are not compressed.
+/// A zip or zip64 archive in one file. Its records are not encrypted and do not overlap, and only
+/// uncompressed records can be read.
 class ZipReader {
  public:
   /// Reads the directory.
   /// @throw c10::Error naming the file and the record or byte that breaks the format.
   explicit ZipReader(const InputFile& file);
 
-  /// In the order of their bytes.
+  /// Returns the records in the order of their bytes.
   const std::vector<ZipRecord>& records() const { return records_; }
 
-  /// False for an archive whose checksums are all 0: its writer made none.
+  /// Returns false if all checksums of the archive are 0, which means that its writer made none.
   bool has_checksums() const { return has_checksums_; }
 
-  /// Returns the record of that name, or null.
+  /// Returns the record with this name, or null.
   ZipRecord* find(const std::string& name);
 
-  /// Reads a record into memory that has room for it; given null, for its checksum alone.
-  /// @throw c10::Error if it is compressed, or if there are checksums and its own is wrong.
+  /// Reads a record into memory that has room for it, or, if `data` is null, only checks its
+  /// checksum.
+  /// @throw c10::Error if it is compressed, or if the archive has checksums and that of the record
+  /// is wrong.
   void read(ZipRecord& record, void* data) const;
 
-  /// Reads the records that were not read yet, for their checksums, and keeps nothing.
+  /// Checks the checksums of the records that were not read yet.
   void check_others();
 
  private:
   const InputFile& file_;
   std::vector<ZipRecord> records_ = {};
   bool has_checksums_ = false;
-  std::map<std::string, size_t> places_ = {};  // in records_; names cannot be made to collide
+  std::map<std::string, size_t> places_ = {};  // in records_; not hashed, so no collisions
 };
 
 }  // namespace sconce::io

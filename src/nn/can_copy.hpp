@@ -8,8 +8,9 @@
 
 namespace sconce {
 
-/// Whether `to.copy_(from)` finds values that it can convert. LibTorch has no list of what it
-/// converts (not quantized values, nor pairs of 4 bits), so the first few values are tried.
+/// Returns whether `to.copy_(from)` can convert the values. LibTorch has no list of the conversions
+/// that it supports (not those of quantized values or pairs of 4 bits), so the first few values are
+/// tried.
 inline bool can_copy(const at::Tensor& to, const at::Tensor& from) {
   if (!from.defined() || from.layout() != c10::kStrided || from.is_meta()) return false;
   if (to.scalar_type() == from.scalar_type()) return true;

@@ -17,10 +17,11 @@ namespace sconce::nn {
 
 namespace {
 
-// Foreach kernels take tensors of one device and one type at a time.
+// A foreach kernel takes only tensors of one device and one type.
 using Groups = std::vector<std::vector<torch::Tensor>>;
 
-// Each gradient once: in C++ `parameters()` names those of a layer as often as the layer occurs.
+// Each gradient counts once, but in C++ `parameters()` lists those of a layer each time the layer
+// occurs.
 Groups group_gradients(const std::vector<torch::Tensor>& parameters) {
   Groups groups;
   std::unordered_set<const c10::TensorImpl*> seen;
@@ -63,8 +64,9 @@ torch::Tensor clip_grad_norm_(const std::vector<torch::Tensor>& parameters, doub
                 "sconce::nn::clip_grad_norm_: expected a finite norm of order ", options.norm_type,
                 " over the gradients, got ", value);
   }
-  // Always multiplied: asking on the host whether the norm is too large would wait for the device.
-  // Python divides a number by a tensor in these two steps, which rounds otherwise than a division.
+  // Always multiplies, because checking on the host whether the norm is too large would wait for
+  // the device. Python divides a number by a tensor in these two steps, which rounds differently
+  // from a division.
   const torch::Tensor factor = ((norm + 1e-6).reciprocal() * max_norm).clamp_max(1.0);
   for (const auto& group : groups) at::_foreach_mul_(group, factor.to(group.front().device()));
   return norm;

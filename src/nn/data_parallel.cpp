@@ -35,7 +35,8 @@
 
 namespace sconce::nn {
 
-// A clone of the module, and which layers and tensors of it stand for which of the module's.
+// A clone of the module, with pairs that map layers and tensors of the module to those of the
+// clone.
 struct DataParallelBase::Replica {
   template <class T>
   struct Pair {
@@ -100,15 +101,15 @@ ModulePtr clone_of(const torch::nn::Module& module, std::optional<torch::Device>
   }
 }
 
-// The parameters and buffers of a module, or of one layer alone.
+// Returns the parameters and buffers of a module, or of one layer alone.
 std::vector<torch::Tensor> tensors_of(const torch::nn::Module& module, bool recurse = true) {
   auto tensors = module.parameters(recurse);
   for (const auto& buffer : module.buffers(recurse)) tensors.push_back(buffer);
   return tensors;
 }
 
-// A clone's children are made by its `reset`; those of a class without `clone` then stay as made,
-// and LibTorch says nothing. So each class is tried.
+// The children of a clone are made by its `reset`. Children of a class without `clone` then keep
+// their initial values, and LibTorch does not report it. So each class is tried.
 void check_cloneable(const torch::nn::Module& module, std::set<std::type_index>& tried) {
   for (const auto& child : module.children()) {
     const torch::nn::Module& layer = *child;
@@ -117,7 +118,8 @@ void check_cloneable(const torch::nn::Module& module, std::set<std::type_index>&
   }
 }
 
-// Each tensor that a layer registered is one member's, and no other is.
+// The usual counts: each tensor that the layer registered is held by one member, other tensors by
+// none.
 std::vector<size_t> usual_counts(const torch::nn::Module& layer,
                                  const std::vector<torch::Tensor>& tensors) {
   const auto own = tensors_of(layer, /*recurse=*/false);
@@ -129,8 +131,8 @@ std::vector<size_t> usual_counts(const torch::nn::Module& layer,
   return counts;
 }
 
-// LibTorch's clone sets the data of an original that registers again what it was given as an
-// option, as `Embedding::from_pretrained` does.
+// Restores the data of the original's tensors. LibTorch's clone changes it if `reset` registers a
+// tensor that was given as an option, as in `Embedding::from_pretrained`.
 class KeepData {
  public:
   explicit KeepData(const torch::nn::Module& module) : tensors_(tensors_of(module)) {
@@ -150,7 +152,7 @@ class KeepData {
   std::vector<torch::Tensor> values_;
 };
 
-// What a new thread needs to compute as the thread that made this.
+// The state that a new thread needs to compute like the thread that made this object.
 class CallerState {
  public:
   CallerState() : in_autocast_(at::autocast::increment_nesting() > 1) {
@@ -162,7 +164,8 @@ class CallerState {
     const at::ThreadLocalStateGuard guard(state_);
     at::init_num_threads();
     at::autocast::set_autocast_cache_enabled(cache_enabled_);
-    // Else an autocast scope in the module would be the outermost here and drop the caller's casts.
+    // Otherwise an autocast scope in the module would be the outermost here and drop the caller's
+    // casts.
     if (in_autocast_) at::autocast::increment_nesting();
     f();
   }
@@ -185,7 +188,7 @@ class CallerState {
   } catch (const std::exception& e) {
     std::throw_with_nested(std::runtime_error(where + e.what()));
   } catch (...) {
-    std::throw_with_nested(std::runtime_error(where + "something that is no std::exception"));
+    std::throw_with_nested(std::runtime_error(where + "an exception that is no std::exception"));
   }
 }
 
@@ -214,13 +217,13 @@ void DataParallelBase::Replica::pair_up_tensors(
     if (!item.value().defined()) continue;
     torch::Tensor copy = copies[item.key()];
     if (copy.is_same(item.value())) {
-      // An Embedding's and a loss' weights that were given as an option; the members are set later.
+      // The weight of an Embedding or of a loss, given as an option. The members are set later.
       TORCH_CHECK(!tensor_members(layer).empty(), who, ": expected a reset() of ", class_of(layer),
-                  " that registers a tensor of its own for '", item.key(), "', got one that ",
-                  "registers in a clone what the original has");
+                  " that registers a new tensor for '", item.key(), "', got one that registers ",
+                  "the tensor of the original in a clone");
       copy = to_device(copy.detach(), device, /*copy=*/true);
     }
-    // It requires gradients by an edge to the original alone, so a forward can take that away.
+    // Its gradient comes only through an edge to the original, so a forward can remove it.
     copy.set_requires_grad(false);
     tensors.push_back({item.value(), copy});
   }
@@ -237,8 +240,8 @@ torch::Tensor DataParallelBase::Replica::copy_of(const torch::Tensor& original) 
       .copy;
 }
 
-// What a layer computes with need not be what it registered: a user may have set a member to
-// another layer's tensor, or to none that is registered.
+// A layer may compute with other tensors than it registered: a user may have set a member to a
+// tensor of another layer, or to one that is not registered.
 void DataParallelBase::Replica::set_members() {
   for (const auto& [original, copy] : layers) {
     const auto from = tensor_members(*original);
@@ -247,7 +250,7 @@ void DataParallelBase::Replica::set_members() {
   }
 }
 
-// The members of other classes cannot be set, so they have to be where `reset` sets them.
+// Members of other classes cannot be set here, so they must be as `reset` sets them.
 void DataParallelBase::Replica::check_members() const {
   namespace nn = torch::nn;
   std::vector<torch::Tensor> originals, copies;
@@ -261,14 +264,16 @@ void DataParallelBase::Replica::check_members() const {
     const auto counts = count_members(*original, originals);
     TORCH_CHECK(
         counts == usual_counts(*original, originals) || counts == count_members(*copy, copies), who,
-        ": expected of ", class_of(*original), " members that are tensors of its own, as its ",
-        "reset() sets them, got one that was set to another, which a replica cannot follow; only ",
-        "those of LibTorch's usual layers, such as Linear and Embedding, may be");
+        ": expected ", class_of(*original),
+        " to have the tensor members that its reset() sets, got ",
+        "one set to another tensor, which a replica cannot copy; only LibTorch's usual layers, ",
+        "such as Linear and Embedding, may have such members");
   }
 }
 
-// Tensors keep their identity, which the members of LibTorch's modules share, and get new values. A
-// gradient edge stays where grad mode is off: an earlier forward's backward may still need it.
+// The tensors get new values but keep their identity, which the members of LibTorch's modules rely
+// on. With grad mode off a gradient edge stays, because the backward of an earlier forward may
+// still need it.
 void DataParallelBase::Replica::update(bool with_grad) const {
   namespace autograd = torch::autograd::impl;
   for (const auto& [original, copy] : layers) {
@@ -327,7 +332,8 @@ void DataParallelBase::make_replicas() {
 }
 
 DataParallelBase::Tensors DataParallelBase::current_tensors() const {
-  // Runs at each forward: to ask the module for all of them at once would make all their names.
+  // This runs at each forward, and asking the module for all tensors at once would also build their
+  // names.
   Tensors tensors;
   for (const auto& layer : layers_) {
     for (auto& tensor : tensors_of(*layer, /*recurse=*/false)) tensors.push_back(std::move(tensor));
@@ -365,13 +371,13 @@ torch::nn::Module& DataParallelBase::replica(size_t index) const {
 
 std::vector<DataParallelBase::Tensors> DataParallelBase::scatter(const Tensors& inputs) const {
   const size_t devices = device_ids_.size();
-  std::vector<Tensors> chunks;  // of each input
+  std::vector<Tensors> chunks;  // one entry per input
   std::optional<size_t> count;
   for (const auto& input : inputs) {
     auto& of_input = chunks.emplace_back();
     if (!input.defined()) continue;
     TORCH_CHECK(devices == 1 || input.dim() > 0, who,
-                ": expected tensors of at least one dimension to cut, got one of none");
+                ": expected tensors of at least one dimension, got a 0-dim tensor");
     of_input = devices == 1 ? Tensors{input} : input.chunk(static_cast<int64_t>(devices), dim_);
     if (!count) count = of_input.size();
     TORCH_CHECK(count == of_input.size(), who,
@@ -404,7 +410,7 @@ void DataParallelBase::run(size_t count, const std::function<void(size_t)>& forw
     }
   };
   {
-    std::vector<std::jthread> threads;  // waits for all, also where one cannot be started
+    std::vector<std::jthread> threads;  // joins all, also if one cannot be started
     threads.reserve(count - 1);
     for (size_t i = 1; i < count; ++i) {
       threads.emplace_back([&, i] { caller.run([&] { run_one(i); }); });
@@ -427,9 +433,8 @@ DataParallelBase::Tensors DataParallelBase::gather(const std::vector<Tensors>& o
       numbers = numbers && parts.back().dim() == 0;
     }
     if (numbers) {
-      TORCH_WARN_ONCE(who,
-                      ": the replicas returned tensors of no dimension, which are joined to a ",
-                      "vector with one entry a replica");
+      TORCH_WARN_ONCE(who, ": the replicas returned 0-dim tensors, which are joined to a ",
+                      "vector with one entry per replica");
       for (auto& part : parts) part = part.view(1);
     }
     joined[k] = at::cat(parts, dim_);
@@ -439,7 +444,7 @@ DataParallelBase::Tensors DataParallelBase::gather(const std::vector<Tensors>& o
 
 void DataParallelBase::refuse_outputs(size_t index) {
   TORCH_CHECK(false, who, ": expected outputs with the same lengths, keys and undefined tensors ",
-              "from every replica, got others from replica ", index, " than from replica 0");
+              "from every replica, got different ones from replicas 0 and ", index);
 }
 
 }  // namespace sconce::nn

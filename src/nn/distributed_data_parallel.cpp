@@ -20,14 +20,14 @@ namespace sconce::nn {
 namespace {
 
 constexpr auto name = "sconce::nn::DistributedDataParallel";
-constexpr size_t broadcast_bytes = 250 * 1024 * 1024;  // at once, as Python
+constexpr size_t broadcast_bytes = 250 * 1024 * 1024;  // per broadcast, as in Python
 
 using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
 
-// The parameters that the Reducer serves, each once.
+// The parameters that the Reducer handles, each once.
 struct Parameters {
   std::vector<torch::Tensor> tensors;
-  std::vector<bool> sparse;  // whether the gradient is
+  std::vector<bool> sparse;  // whether the gradient is sparse
   std::unordered_map<size_t, std::string> names;
 };
 
@@ -65,7 +65,7 @@ void check(const torch::nn::Module& module, const Parameters& parameters) {
   }
 }
 
-// One line for each tensor that has to be alike on all ranks.
+// One line for each tensor that must be the same on all ranks.
 std::string description(const torch::nn::Module& module) {
   std::ostringstream lines;
   const auto add = [&](const char* kind, const auto& tensors) {
@@ -101,7 +101,7 @@ std::vector<std::string> all_gather(const distributed::ProcessGroup& group, std:
   return texts;
 }
 
-// All ranks throw, and with the same words, or none.
+// Either all ranks throw, with the same text, or none.
 void check_same_everywhere(const torch::nn::Module& module, const distributed::ProcessGroup& group,
                            torch::Device device) {
   const std::string own = description(module);
@@ -124,7 +124,7 @@ std::vector<torch::Tensor> detached(const std::vector<torch::Tensor>& tensors) {
   return all;
 }
 
-// Sums gradients in a smaller type. LibTorch has it for float16 alone.
+// Sums gradients in a smaller type. LibTorch's own hook supports only float16.
 class Compress : public c10d::CppCommHookInterface<Group> {
  public:
   Compress(const Group& group, torch::ScalarType type) : CppCommHookInterface(group), type_(type) {}
@@ -133,7 +133,7 @@ class Compress : public c10d::CppCommHookInterface<Group> {
     const auto buffer = bucket.getBuffer();
     std::vector<torch::Tensor> small = {buffer.to(type_).div_(state_->getSize())};
     const auto decompress = [buffer, small](c10::ivalue::Future& sum) -> c10::IValue {
-      sum.value();  // throws what the sum did
+      sum.value();  // throws if the sum failed
       return torch::Tensor(buffer).copy_(small[0]);
     };
     return state_->allreduce(small)->getFuture()->then(decompress, c10::TensorType::get());
@@ -149,8 +149,8 @@ struct OnBackward : torch::CustomClassHolder {
   std::function<void()> call;
 };
 
-// Hands all outputs on together: of an output that the loss leaves out, backward still visits the
-// parameters, with no gradient, so that the Reducer knows them to be done.
+// Passes all outputs on together. If the loss leaves one out, backward still visits its parameters,
+// without a gradient, so the Reducer knows that they are done.
 struct Sink : torch::autograd::Function<Sink> {
   static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context,
                                                 at::TensorList outputs,
@@ -166,14 +166,15 @@ struct Sink : torch::autograd::Function<Sink> {
                                                  torch::autograd::variable_list gradients) {
     const auto capsule = context->saved_data["on_backward"].toCapsule();
     c10::static_intrusive_pointer_cast<OnBackward>(capsule)->call();
-    gradients.emplace_back();  // of on_backward
+    gradients.emplace_back();  // gradient of on_backward
     return gradients;
   }
 };
 
 std::vector<size_t> bucket_limits(const DistributedDataParallelOptions& options, int64_t first,
                                   int64_t cap) {
-  // Buckets of the first step do not overlap with backward, unless they are never made again.
+  // In the first step one bucket is enough, since its buckets are rebuilt before the second. Only
+  // with find_unused_parameters and without static_graph are they never rebuilt.
   if (options.static_graph || !options.find_unused_parameters) {
     return {static_cast<size_t>(std::numeric_limits<int64_t>::max())};
   }
@@ -189,7 +190,7 @@ std::shared_ptr<c10d::Reducer> make_reducer(const Parameters& parameters, const 
   const auto first = options.bucket_cap_mb ? cap : c10d::kDefaultFirstBucketBytes;
   auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
       parameters.tensors, bucket_limits(options, first, cap), parameters.sparse);
-  std::reverse(buckets.begin(), buckets.end());  // about the order in which gradients come
+  std::reverse(buckets.begin(), buckets.end());  // roughly the order in which gradients arrive
   return std::make_shared<c10d::Reducer>(
       parameters.tensors, std::move(buckets), group, parameters.sparse, cap,
       options.find_unused_parameters, /*gradient_as_bucket_view=*/false, parameters.names, first,
@@ -207,9 +208,9 @@ struct DistributedCore::Engine {
   DistributedDataParallelOptions options;
   bool has_buffers = false;
   std::shared_ptr<c10d::Reducer> reducer = {};
-  std::shared_ptr<c10d::Logger> logger = {};  // the Reducer holds it weakly and asks it
+  std::shared_ptr<c10d::Logger> logger = {};  // the Reducer uses it but holds it weakly
   bool sync_buffers = true;
-  std::shared_ptr<bool> graph_is_known = std::make_shared<bool>(false);  // a static one
+  std::shared_ptr<bool> graph_is_known = std::make_shared<bool>(false);  // for a static graph
 
   void synchronize_values() {
     auto tensors = detached(module->parameters());
@@ -239,14 +240,14 @@ struct DistributedCore::Engine {
   void prepare_for_backward(const std::vector<torch::Tensor*>& outputs) const {
     std::vector<torch::Tensor> tensors;
     if (options.find_unused_parameters && !options.static_graph) {
-      TORCH_CHECK(!outputs.empty(), name, "::forward: expected, with find_unused_parameters, an ",
-                  "output that is a tensor, or tuples and containers of tensors");
+      TORCH_CHECK(!outputs.empty(), name, "::forward: expected an output with tensors, which ",
+                  "find_unused_parameters needs, got one without");
       for (const auto* output : outputs) tensors.push_back(*output);
     }
     reducer->prepare_for_backward(tensors);
   }
 
-  // Whether backward has to begin with a visit to the outputs.
+  // Whether backward must visit all outputs first.
   bool needs_sink() const {
     return options.static_graph ? !*graph_is_known : options.find_unused_parameters;
   }
@@ -264,7 +265,7 @@ struct DistributedCore::Engine {
     for (size_t i = 0; i < copies.size(); ++i) *with_graph[i] = copies[i];
   }
 
-  // In its first backward a static graph is watched, and everything is sent at the end.
+  // The first backward of a static graph is only recorded; all gradients are sent at its end.
   c10::intrusive_ptr<OnBackward> on_backward() const {
     if (!options.static_graph) return c10::make_intrusive<OnBackward>([] {});
     return c10::make_intrusive<OnBackward>([reducer = reducer, known = graph_is_known] {

@@ -19,7 +19,7 @@ using torch::nn::LinearOptions;
 template <size_t D>
 using ConvOptions = torch::nn::detail::ConvNdOptions<D>;
 
-// The number that a lazy layer takes from its input; 0 while it is uninitialized.
+// The number of features that a lazy layer reads from its input; 0 while it is uninitialized.
 template <class Options>
 auto& features_in(Options& options) {
   if constexpr (requires { options.in_features(); }) {
@@ -31,8 +31,8 @@ auto& features_in(Options& options) {
   }
 }
 
-// What to construct the real layer with until it is known how it will be: small, and right for
-// whatever the constructor computes once (a convolution's padding).
+// Options for constructing the real layer before its size is known. They make it small, and keep
+// the options from which the constructor computes something once (the padding of a convolution).
 LinearOptions blank(const LinearOptions& options, const KeepGenerator& = {}) {
   TORCH_CHECK(options.out_features() >= 0,
               "sconce::nn::LazyLinear: expected out_features of at least 0, got ",
@@ -58,7 +58,8 @@ BatchNormOptions blank(const BatchNormOptions& options, const KeepGenerator& = {
   return BatchNormOptions(options).num_features(0);
 }
 
-// The features of an input, once its number of dimensions is right; in the real layers' words.
+// Returns the number of features of an input after checking its dimensions, with the error texts of
+// the real layers.
 int64_t features_of(const LinearOptions&, const torch::Tensor& input) {
   TORCH_CHECK(input.dim() > 0,
               "both arguments to matmul need to be at least 1D, but they are 0D and 2D");
@@ -100,19 +101,20 @@ template <class Options>
 Shape shape_of(const std::string& name, Options options, int64_t features) {
   features_in(options) = features;
   const Shape shape = weight_shape(options);
-  return name == "weight" ? shape : Shape{shape.front()};  // all others have one entry an output
+  return name == "weight" ? shape : Shape{shape.front()};  // all others have one entry per output
 }
 
-// The features of a layer with such a tensor; 0 if it cannot be of such a layer.
+// Returns the number of features of a layer that has this tensor; 0 if the tensor does not fit the
+// layer.
 template <class Options>
 int64_t features_of(const torch::Tensor& tensor, const Options& options) {
   const auto dim = static_cast<int64_t>(weight_shape(options).size());
   if (!tensor.defined() || tensor.dim() != dim) return 0;
   if constexpr (requires { options.groups(); }) return tensor.size(1) * options.groups();
-  return tensor.size(dim - 1);  // of (out, in), or of the one dimension
+  return tensor.size(dim - 1);  // the last of (out, in), or the only one
 }
 
-// The same draws in the same order as the constructors of Linear and of the convolutions.
+// Draws the same numbers in the same order as the constructors of Linear and of the convolutions.
 template <class Options>
 void initialize(const Options&, StateDict& tensors) {
   torch::nn::init::kaiming_uniform_(tensors["weight"], std::sqrt(5));
@@ -129,7 +131,7 @@ void initialize(const BatchNormOptions&, StateDict& tensors) {
   }
 }
 
-// The tensors that wait for their shape.
+// Returns the tensors that do not have their shape yet.
 StateDict placeholders(const torch::nn::Module& module) {
   StateDict found;
   for (const auto& all : {module.named_parameters(false), module.named_buffers(false)}) {
@@ -176,7 +178,7 @@ LazyBatchNormOptions::operator BatchNormOptions() const {
       track_running_stats_);
 }
 
-// The generator's keeper is a temporary of this initializer, so it outlives Base's constructor.
+// The KeepGenerator is a temporary of this initializer, so it outlives the constructor of Base.
 template <class Derived, class Base, class LazyOptions>
 LazyModule<Derived, Base, LazyOptions>::LazyModule(const Options& real_options)
     : Base(blank(real_options)) {

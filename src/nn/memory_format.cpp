@@ -22,8 +22,10 @@ void convert(at::Tensor tensor, c10::MemoryFormat format) {
 }  // namespace
 
 void to_memory_format(torch::nn::Module& module, c10::MemoryFormat format) {
-  TORCH_CHECK(format != c10::MemoryFormat::Preserve,
-              "sconce::nn::to_memory_format: expected the format to change to, got ", format);
+  TORCH_CHECK(
+      format != c10::MemoryFormat::Preserve,
+      "sconce::nn::to_memory_format: expected Contiguous, ChannelsLast or ChannelsLast3d, got ",
+      format);
   const at::NoGradGuard no_grad;
   for (const auto& parameter : module.parameters()) {
     convert(parameter, format);

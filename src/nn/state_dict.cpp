@@ -50,7 +50,7 @@ std::vector<Target> targets_of(const torch::nn::Module& module) {
   return targets;
 }
 
-// A copy that fails midway would leave the tensors before it changed.
+// Checked first, because a copy that fails midway would leave some tensors changed.
 void check_values(const std::vector<Target>& targets, const StateDict& state) {
   for (const auto& [tensor, names] : targets) {
     for (const auto& name : names) {
@@ -58,7 +58,7 @@ void check_values(const std::vector<Target>& targets, const StateDict& state) {
       if (from == nullptr) continue;
       TORCH_CHECK(from->defined() && from->layout() == c10::kStrided && !from->is_meta(), loader,
                   "expected a strided tensor with values for '", name, "'");
-      TORCH_CHECK(can_copy(tensor, *from), loader, "expected values that become ",
+      TORCH_CHECK(can_copy(tensor, *from), loader, "expected values that convert to ",
                   tensor.scalar_type(), " for '", name, "', got a ", from->toString());
     }
   }
@@ -70,14 +70,14 @@ StateDict renamed(const StateDict& state, const LoadOptions& options) {
   for (const auto& item : state) {
     const std::string name = options.rename(item.key());
     if (name.empty()) continue;
-    TORCH_CHECK(!result.contains(name), loader, "rename: expected a name of its own for '",
+    TORCH_CHECK(!result.contains(name), loader, "rename: expected a different name for '",
                 item.key(), "', got '", name, "', which another entry has");
     result.insert(name, item.value());
   }
   return result;
 }
 
-// The names of the tensors that uninitialized lazy layers would get from the state.
+// For each tensor of an uninitialized lazy layer, whether the tensors in the state fit the layer.
 std::map<std::string, bool> fits_of_lazy_layers(torch::nn::Module& module, const StateDict& state) {
   std::map<std::string, bool> fits;
   module.apply([&](const std::string& path, torch::nn::Module& part) {
@@ -168,7 +168,7 @@ LoadReport load_state_dict(torch::nn::Module& module, const StateDict& given,
   const std::string faults = text(report);
   TORCH_CHECK(!options.strict || faults.empty(), loader,
               "expected a state with the module's names and sizes", faults);
-  materialize_from(module, state);  // by set_data, so the tensors are the same
+  materialize_from(module, state);  // uses set_data, so `copies` holds the same tensors
   for (const auto& [to, from] : copies) to.copy_(from);
   return report;
 }

@@ -70,8 +70,8 @@ std::vector<torch::Tensor*> tensor_members(torch::nn::Module& layer) {
                            CrossEntropyLossImpl, BCEWithLogitsLossImpl>(layer);
 }
 
-// LibTorch's clone first copies the members, and then lets `reset` set them anew, which begins with
-// making a tensor: at that operation the tensors are held by the copied members too.
+// LibTorch's clone first copies the members. Then `reset` sets them anew, which begins with making
+// a tensor. So at that operation the copied members hold the tensors too.
 std::vector<size_t> count_members(const torch::nn::Module& layer,
                                   const std::vector<torch::Tensor>& tensors) {
   std::vector<size_t> counts(tensors.size());

@@ -10,7 +10,7 @@ bool is_nccl_available() noexcept {
 
 c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>&, int, int,
                                             std::chrono::milliseconds) {
-  TORCH_CHECK(false, "sconce::cuda::make_nccl: expected NCCL, but sconce was built without");
+  TORCH_CHECK(false, "sconce::cuda::make_nccl: expected NCCL, but sconce was built without it");
 }
 
 }  // namespace sconce::cuda

@@ -18,7 +18,7 @@ namespace sconce::extra_repr {
 
 namespace nn = torch::nn;
 
-// Since LibTorch 2.12, Python's normalisation layers say whether they have a bias.
+// Since LibTorch 2.12, Python's normalization layers show whether they have a bias.
 constexpr bool norms_show_bias = TORCH_VERSION_MAJOR > 2 ||
                                  (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 12);
 
@@ -53,7 +53,7 @@ std::string text(const torch::ExpandingArray<D, T>& values) {
   return text(c10::ArrayRef<T>(*values));
 }
 
-// Python keeps a single number where one was given; C++ does not know, so equal ones are one.
+// Python keeps a single number if one was given. C++ does not know, so equal numbers print as one.
 template <typename T>
 std::string number(c10::ArrayRef<T> values) {
   const bool equal = std::equal(values.begin() + 1, values.end(), values.begin());
@@ -84,7 +84,7 @@ std::string unless(const T& usual, const char* name, const T& value) {
   return value == usual ? "" : named(name, value);
 }
 
-// Joins the parts that are not empty.
+// Joins the parts, skipping empty ones.
 inline std::string list(std::initializer_list<std::string> parts) {
   std::string all;
   for (const auto& part : parts) {
@@ -207,7 +207,7 @@ std::string of(const nn::MaxPoolImpl<D, Derived>& m) {
 
 template <size_t D, typename Derived>
 std::string of(const nn::AvgPoolImpl<D, Derived>& m) {
-  // Python turns a number into a tuple in one dimension alone.
+  // Python turns a number into a tuple only for one-dimensional layers.
   const auto sizes = [](const auto& value) { return D == 1 ? text(value) : number(value); };
   const auto& o = m.options;
   return list({named("kernel_size", sizes(o.kernel_size())), named("stride", sizes(o.stride())),
@@ -341,7 +341,8 @@ std::string of_first(const nn::Module& module) {
   return extra;
 }
 
-// Returns what Python shows of the module besides its children; nothing for all other modules.
+// Returns the text that Python shows for the module besides its children; nothing for all other
+// modules.
 inline std::string of_any(const nn::Module& module) {
   return of_first<
       nn::LinearImpl, nn::BilinearImpl, nn::Conv1dImpl, nn::Conv2dImpl, nn::Conv3dImpl,

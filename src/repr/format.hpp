@@ -7,8 +7,7 @@
 
 namespace sconce {
 
-/// Returns the text that `printf` makes of the pattern; std::format is missing from some of the
-/// supported compilers.
+/// Formats values with a `printf` pattern. Some of the supported compilers lack std::format.
 template <class... A>
 std::string format(const char* pattern, A... values) {
   std::string text(static_cast<size_t>(std::snprintf(nullptr, 0, pattern, values...)), '\0');
@@ -16,8 +15,8 @@ std::string format(const char* pattern, A... values) {
   return text;
 }
 
-/// Returns the shortest text that reads as the same number, such as "2", "0.1" and "1e-05". A nan
-/// may have a sign, which says nothing.
+/// Returns the shortest text that reads back as the same number, such as "2", "0.1" and "1e-05".
+/// The sign of a nan is dropped.
 inline std::string shortest_text(double value) {
   if (std::isnan(value)) return "nan";
   char text[32];

@@ -29,12 +29,13 @@ std::string class_name(std::string name) {
 
 }  // namespace
 
-// A module that was given no name says its class; one that was given the very same cannot be told.
+// A module without a given name returns its class; one that was given exactly that name looks the
+// same.
 std::string module_name(const torch::nn::Module& module) {
   const auto* own = dynamic_cast<const ReprOverride*>(&module);
   if (const auto name = own != nullptr ? own->repr_name() : std::nullopt) return *name;
   const std::string of_class = c10::demangle(typeid(module).name());
-  // To its attention LibTorch itself gives a name.
+  // LibTorch itself names its attention module.
   const bool is_given = module.name() != of_class &&
                         dynamic_cast<const torch::nn::MultiheadAttentionImpl*>(&module) == nullptr;
   return is_given ? module.name() : class_name(of_class);

@@ -6,7 +6,7 @@
 
 namespace sconce {
 
-/// Returns the name that `repr` shows of a module: its own choice, or the one that it was given, or
+/// Returns the name that `repr` shows for the module: its own choice, or the name it was given, or
 /// its class without namespaces, template arguments and `Impl`. Python: `Module._get_name`.
 std::string module_name(const torch::nn::Module& module);
 

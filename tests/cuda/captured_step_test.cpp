@@ -158,15 +158,15 @@ TEST_CASE("a batch of another shape runs as it is, or is refused") {
   CHECK_THAT(error_of([&] {
                one({torch::ones({3, 2})});
              }),
-             StartsWith("sconce::cuda::CapturedStep: expected tensor 0 of a batch to be as the "
-                        "first batch's, Float of sizes [4, 2], got Float of sizes [3, 2]"));
+             StartsWith("sconce::cuda::CapturedStep: expected tensor 0 of the batch to be Float "
+                        "of sizes [4, 2], as in the first, got Float of sizes [3, 2]"));
   CHECK_THAT(error_of([&] {
                one({torch::ones({4, 2}, torch::kLong)});
              }),
              ContainsSubstring("got Long of sizes [4, 2]"));
   CHECK_THAT(error_of([&] { one({}); }),
-             StartsWith("sconce::cuda::CapturedStep: expected batches of 1 tensors, as the first, "
-                        "got one of 0"));
+             StartsWith("sconce::cuda::CapturedStep: expected a batch of 1 tensors, as the "
+                        "first, got 0"));
   CHECK(one({torch::ones({4, 2})})[0].item<int>() == 8);
 }
 

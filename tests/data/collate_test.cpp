@@ -54,5 +54,6 @@ TEST_CASE("items that do not fit together are refused, by their place in the bat
              ContainsSubstring("in their first dimension alone"));
   using Lists = std::vector<std::vector<torch::Tensor>>;
   CHECK_THAT(refusal(Stack(), Lists{{two}, {two, two}}),
-             ContainsSubstring("as many tensors each") && ContainsSubstring("item 1"));
+             ContainsSubstring("the same lengths, keys and undefined tensors") &&
+                 ContainsSubstring("item 1"));
 }

@@ -166,7 +166,7 @@ TEST_CASE("an epoch begun at a later batch goes on from there") {
   }
   CHECK(index == 7);
   CHECK(loader.begin(7) == loader.end());
-  CHECK_THROWS_WITH(loader.begin(8), ContainsSubstring("expected a batch of 0 to 7, got 8"));
+  CHECK_THROWS_WITH(loader.begin(8), ContainsSubstring("a batch index from 0 to 7, got 8"));
   CHECK_THROWS_WITH(loader.begin(-1), ContainsSubstring("got -1"));
   CHECK_THROWS_WITH(Batches(table(3)).begin(4), ContainsSubstring("of 0 to 3, got 4"));
 }
@@ -464,9 +464,11 @@ TEST_CASE("a sampler that chooses other items than it says is refused when the e
       Loader(Rows{table(4)}, {.sampler = Wrong{.epoch = 0, .rows = rows}}).begin();
     });
   };
-  CHECK_THAT(refusal(torch::tensor({0, 1, 4})), ContainsSubstring("items below 4, got 4"));
-  CHECK_THAT(refusal(torch::tensor({0, 1, -1})), ContainsSubstring("items below 4, got -1"));
-  CHECK_THAT(refusal(torch::tensor({0, 1})), ContainsSubstring("3 items of the sampler, its size"));
+  CHECK_THAT(refusal(torch::tensor({0, 1, 4})),
+             ContainsSubstring("below 4 from the sampler, got 4"));
+  CHECK_THAT(refusal(torch::tensor({0, 1, -1})),
+             ContainsSubstring("below 4 from the sampler, got -1"));
+  CHECK_THAT(refusal(torch::tensor({0, 1})), ContainsSubstring("3 items from the sampler, as its"));
   const Loader loader(Rows{table(4)},
                       {.batch_size = 3,
                        .sampler = Wrong{.epoch = 0, .rows = torch::tensor({2, 0, 2}, torch::kInt)}});

@@ -474,10 +474,10 @@ TEST_CASE("a peer that never starts, or stops before it joins, ends the others i
     if (rank == victim) continue;
     check_survivor(
         *ranks[rank], rank, 3,
-        victim == 0 ? "nobody listens on .*: rank 0 has not come"
+        victim == 0 ? "nobody listens on .*: rank 0 has not joined"
         : rank == 0
-            ? "these ranks have not come: 1"
-            : "these ranks have not come: 1|the store where the ranks meet was closed before",
+            ? "these ranks have not joined: 1"
+            : "these ranks have not joined: 1|the store where the ranks meet was closed before",
         own_seconds(*ranks[rank]));
   }
 }

@@ -415,7 +415,7 @@ TEST_CASE("numbers from the replicas make a vector, with a warning", "[alone]") 
   net.forward(X);
   REQUIRE(warnings.messages().size() == 1);
   CHECK_THAT(warnings.messages()[0], ContainsSubstring("sconce::nn::DataParallel: the replicas "
-                                                       "returned tensors of no dimension"));
+                                                       "returned 0-dim tensors"));
 }
 
 TEST_CASE("on one device, and on none, the module itself runs") {
@@ -511,7 +511,7 @@ TEST_CASE(
              ContainsSubstring("as many chunks as the first, which has 2 along dimension 0 on 2 "
                                "devices, got one of shape [1] with 1"));
   CHECK_THAT(error_of([&] { net.forward(two, torch::ones({})); }),
-             ContainsSubstring("expected tensors of at least one dimension to cut"));
+             ContainsSubstring("of at least one dimension, got a 0-dim tensor"));
 }
 
 TEST_CASE("a module that cannot be cloned is refused, naming its class") {
@@ -694,7 +694,7 @@ TEST_CASE("a member that is another layer's tensor is refused where nobody can s
     const auto error = error_of([&] { DataParallel net(module, cpus()); });
     INFO(error);
     CHECK_THAT(error, ContainsSubstring("sconce::nn::DataParallel: expected ") &&
-                          ContainsSubstring("members that are tensors of its own") &&
+                          ContainsSubstring("tensor members that its reset() sets") &&
                           ContainsSubstring(name));
     CHECK(cpu_generator().get_state().equal(before));
   };
@@ -710,7 +710,7 @@ TEST_CASE("a member that is another layer's tensor is refused where nobody can s
     Tensor scale;
   };
   CHECK_THAT(error_of([&] { DataParallel net(std::make_shared<Given>(torch::ones(3)), cpus()); }),
-             ContainsSubstring("Given that registers a tensor of its own for 'scale'"));
+             ContainsSubstring("Given that registers a new tensor for 'scale'"));
   DataParallel fine(nn::Sequential(Scale(), Scale(), nn::RNNCell(3, 3)), cpus());
   CHECK(fine.forward(torch::ones({4, 3})).size(0) == 4);
 }

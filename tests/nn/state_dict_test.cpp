@@ -93,7 +93,7 @@ TEST_CASE("an entry whose type cannot be converted is refused before anything is
     state["fc2.bias"] = bias;
     CHECK_THROWS_WITH(
         load_state_dict(*model, state),
-        ContainsSubstring("expected values that become Float for 'fc2.bias', got a " + type));
+        ContainsSubstring("expected values that convert to Float for 'fc2.bias', got a " + type));
     for (const auto& item : state_dict(*model)) {
       INFO(item.key());
       CHECK(torch::equal(item.value(), before[item.key()]));

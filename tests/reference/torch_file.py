@@ -332,7 +332,7 @@ def refusals(folder):
         zip_file.writestr("folder/hello.txt", "hello")
     expect("plain-zip", "expected an archive of torch.save with a record 'folder/data.pkl'")
     zipfile.ZipFile(folder / "empty-zip", "w").close()
-    expect("empty-zip", "a file of 22 bytes that begins otherwise")
+    expect("empty-zip", "a file of 22 bytes that does not begin like one")
     good = tensor_pickle()
     archive(folder / "good", good, data)
     expect("good", "nothing was thrown")
@@ -345,7 +345,7 @@ def refusals(folder):
     archive(folder / "same-name", good, data + data)
     expect("same-name", "'archive/data/0': the zip archive has two records of this name")
     (folder / "empty").write_bytes(b"")
-    expect("empty", "a file of 0 bytes that begins otherwise")
+    expect("empty", "a file of 0 bytes that does not begin like one")
     damages = {
         "damaged-version": (b"3\nPK", b"4\nPK", "version': expected bytes with checksum"),
         "damaged-name": (b"name/version", b"name/Version", "and the zip directory disagree")}

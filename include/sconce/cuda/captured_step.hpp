@@ -16,21 +16,23 @@ namespace sconce::cuda {
 
 class StepGraph;  // in src/
 
-/// What a CapturedStep does with a batch of another shape or type than the first.
+/// What a CapturedStep does with a batch whose shapes or types differ from the first batch's.
 enum class OtherShape {
-  run_eagerly,  ///< makes the step without the graph
-  refuse        ///< throws
+  run_eagerly,  ///< run the step without the graph
+  refuse        ///< throw c10::Error
 };
 
-/// How a CapturedStep captures.
+/// Options of a CapturedStep.
 struct CapturedStepOptions {
-  int warmup = 3;  ///< steps before the capture, at least 1
+  int warmup = 3;  ///< number of eager steps before the capture, at least 1
+  /// What to do with a batch unlike the first.
   OtherShape other_shape = OtherShape::run_eagerly;
-  /// What the step draws random numbers from, besides the device's default generator.
+  /// Generators that the step draws from, besides the default generator of the device.
   std::vector<at::Generator> generators = {};
 };
 
-/// A training step, or any function of tensors, as a CUDA graph: one launch for all its kernels.
+/// Runs a training step, or any other function of tensors, as a CUDA graph, with one launch for all
+/// its kernels.
 ///
 ///     CapturedStep step(gpu(), [&](const std::vector<torch::Tensor>& batch) {
 ///       optimizer.zero_grad();
@@ -41,39 +43,43 @@ struct CapturedStepOptions {
 ///     });
 ///     for (const auto& batch : batches) sum += step({batch.data, batch.target})[0];
 ///
-/// Each call makes one step. On a GPU the first `warmup` calls run eagerly on a side stream; the
-/// next is captured and replayed, and so is each later one, after its batch was copied to where the
-/// graph reads it. Only batches like the first count. The current stream waits for the side stream
-/// and the reverse. On the CPU each call runs the function as it is.
+/// Each call runs one step. On a GPU the first `warmup` calls run eagerly on a side stream. The
+/// next call captures the step and replays it. Each later call copies its batch to where the graph
+/// reads it and replays the graph. Only batches like the first count for the warm-up. The current
+/// stream and the side stream wait for each other. On the CPU each call just runs the function.
 ///
-/// The function obeys the rules of CUDA graphs: it reads nothing on the host, has no synchronous
-/// copy, and does the same each time, for its code on the host is not run in a replay. It calls
-/// `zero_grad` itself, so that the gradients lie in the graph's memory. sconce's optimizers belong
-/// in it where `is_capturable()`, with a learning rate that is a tensor on the GPU: a schedule then
-/// takes effect. `clip_grad_norm_`, a GradScaler and AutocastGuards belong in it too. No loss of an
-/// earlier step may still hold the graph of the parameters' gradients.
+/// The function must obey the rules of CUDA graphs: it reads no values on the host, makes no
+/// synchronous copy and does the same work each time, since a replay does not run its host code. It
+/// calls `zero_grad` itself, so that the gradients lie in the memory of the graph. It may call
+/// sconce optimizers that return true from `is_capturable()`; a learning rate schedule takes effect
+/// if the learning rate is a tensor on the GPU. It may also call `clip_grad_norm_`, a GradScaler
+/// and AutocastGuards. No loss of an earlier step may still hold the autograd graph of the
+/// parameters.
 ///
-/// During a call autocast keeps no casts, whose weights would be those of the capture.
-/// Python: `torch.cuda.graph` with the warm-up that PyTorch's notes on CUDA graphs show.
+/// During a call autocast does not cache casts, because a replay would reuse the weights of the
+/// capture.
+/// Python: `torch.cuda.graph`, with the warm-up shown in PyTorch's notes on CUDA graphs.
 class CapturedStep {
  public:
   using Tensors = std::vector<torch::Tensor>;
   using Step = std::function<Tensors(const Tensors& batch)>;
 
-  /// @throw c10::Error if `device` is not there, `step` is empty, or `warmup` is below 1.
+  /// @throw c10::Error if `device` is not available, `step` is empty, or `warmup` is below 1.
   CapturedStep(torch::Device device, Step step, CapturedStepOptions options = {});
   ~CapturedStep();
   CapturedStep(const CapturedStep&) = delete;
   CapturedStep& operator=(const CapturedStep&) = delete;
 
-  /// Makes a step with the batch, which is moved to the device if it lies elsewhere, and returns
-  /// what the function returned, detached. A replay returns the same tensors each time: the next
-  /// call overwrites them.
-  /// @throw c10::Error if the batch is not like the first and `other_shape` refuses it; or if the
-  /// step cannot be captured, when nothing of it was done on the device, which stays usable.
+  /// Runs one step and returns the outputs of the function, detached. A batch on another device is
+  /// copied to the device first. Each replay returns the same tensors, so the next call overwrites
+  /// their values.
+  /// @throw c10::Error if:
+  /// - the batch contains an undefined tensor (checked in the first call);
+  /// - the batch differs from the first and `other_shape` is `refuse`;
+  /// - the step cannot be captured. The device stays usable, and none of the step was run on it.
   Tensors operator()(const Tensors& batch);
 
-  /// Whether there is a graph: never on the CPU.
+  /// Returns whether the step has been captured. Always false on the CPU.
   bool is_captured() const { return graph_ != nullptr; }
 
  private:
@@ -85,10 +91,10 @@ class CapturedStep {
   torch::Device device_;
   Step step_;
   CapturedStepOptions options_;
-  std::optional<c10::Stream> side_ = {};  // of a GPU
-  std::optional<Tensors> inputs_ = {};    // on the device, like the first batch
-  int warmed_up_ = 0;                     // steps
-  Tensors outputs_ = {};                  // of the graph
+  std::optional<c10::Stream> side_ = {};  // for a GPU
+  std::optional<Tensors> inputs_ = {};    // on the device, of the first batch's shapes
+  int warmed_up_ = 0;                     // number of steps done
+  Tensors outputs_ = {};                  // written by the graph
   std::unique_ptr<StepGraph> graph_;
 };
 

@@ -7,13 +7,13 @@
 
 namespace sconce::cuda {
 
-/// What a GPU is. The members have the names of Python's `torch.cuda.get_device_properties`.
+/// Properties of a GPU. The members are named as in Python's `torch.cuda.get_device_properties`.
 struct DeviceProperties {
-  std::string name = {};          ///< as the driver tells it, such as "NVIDIA H100 80GB HBM3"
-  int major = 0;                  ///< compute capability, before the point
-  int minor = 0;                  ///< compute capability, after the point
-  int64_t total_memory = 0;       ///< bytes
-  int multi_processor_count = 0;  ///< streaming multiprocessors
+  std::string name = {};          ///< reported by the driver, such as "NVIDIA H100 80GB HBM3"
+  int major = 0;                  ///< major number of the compute capability
+  int minor = 0;                  ///< minor number of the compute capability
+  int64_t total_memory = 0;       ///< memory of the GPU in bytes
+  int multi_processor_count = 0;  ///< number of streaming multiprocessors
 };
 
 /// Returns the properties of one GPU. Python: `torch.cuda.get_device_properties(device)`.

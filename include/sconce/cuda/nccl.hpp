@@ -11,12 +11,12 @@ class Store;
 
 namespace sconce::cuda {
 
-/// Whether sconce was built with NCCL. Python: `torch.distributed.is_nccl_available()`.
+/// Returns whether sconce was built with NCCL. Python: `torch.distributed.is_nccl_available()`.
 bool is_nccl_available() noexcept;
 
-/// The NCCL backend of one rank of `world_size`, for a process group of LibTorch's; the ranks find
-/// each other by the store. `sconce::distributed::ProcessGroup` makes it by itself.
-/// @throw c10::Error without a GPU, or if sconce was built without NCCL.
+/// Makes the NCCL backend of one rank of `world_size`, for a process group of LibTorch. The ranks
+/// find each other through the store. `sconce::distributed::ProcessGroup` calls this itself.
+/// @throw c10::Error if there is no GPU, or if sconce was built without NCCL.
 c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store, int rank,
                                             int world_size, std::chrono::milliseconds timeout);
 

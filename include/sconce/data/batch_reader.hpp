@@ -13,27 +13,27 @@
 #include "sconce/data/item_source.hpp"
 #include "sconce/fwd.hpp"
 
-/// The parts of a `Loader` that read the items of a batch. Programs have no use for them.
+/// The parts of a `Loader` that read the items of a batch. Not for direct use.
 namespace sconce::data::detail {
 
-// The items of one epoch in their order, cut into batches.
+// The items of one epoch in order, split into batches.
 struct EpochItems {
   std::vector<int64_t> of(int64_t batch) const;
 
-  torch::Tensor order;  // int64 (items,) on the CPU; undefined: as they come
+  torch::Tensor order;  // int64 (items,) on the CPU; undefined: 0, 1, 2...
   int64_t items;
   int64_t batch_size;
   uint64_t seed;
   uint64_t epoch;
 };
 
-// The generator of an item, the same whichever thread reads it.
+// Returns the generator of an item, which is the same in whichever thread reads the item.
 at::Generator item_generator(const EpochItems& epoch, int64_t item);
 
-// Tells of an item's exception, while it is handled, at which item it came.
+// Throws the exception being handled again and, for a c10::Error, adds the item to its text.
 [[noreturn]] void rethrow_with_item(int64_t item);
 
-// Reads the items of a batch, in one thread.
+// Reads the items of a batch in one thread.
 template <class Source, class Collate>
 class BatchReader {
  public:
@@ -60,7 +60,7 @@ class BatchReader {
       if constexpr (requires { collate_(std::move(items)); }) {
         return collate_(std::move(items));
       } else {
-        return items;  // which the source has made a batch of
+        return items;  // already a batch made by the source
       }
     }
   }
@@ -76,7 +76,8 @@ class BatchReader {
     }
   }
 
-  // One of torch::data is read by a function that is not const, so every thread has its own.
+  // Each thread has its own copy of a torch::data dataset, because the functions that read it are
+  // not const.
   std::conditional_t<ItemSource<Source>, const Source&, Source> source_;
   const Collate& collate_;
   std::atomic<int64_t>& failed_item_;

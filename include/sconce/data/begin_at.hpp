@@ -4,8 +4,8 @@
 
 namespace sconce::data {
 
-/// Returns an iterator at a batch of a source: its own `begin(batch)` where it has one, as `Batches`
-/// and `Loader` do, else its `begin()` after passing over the batches before.
+/// Returns an iterator at a batch of a source. Calls `begin(batch)` if the source has it, as
+/// `Batches` and `Loader` do. Otherwise calls `begin()` and skips the batches before.
 template <class Source>
 auto begin_at(const Source& source, int64_t batch) {
   if constexpr (requires { source.begin(batch); }) {

@@ -13,8 +13,8 @@ namespace sconce::data {
 
 namespace detail {
 
-// Makes of items, each of which holds as many tensors, one: its k-th tensor is what `join` returns
-// of their k-th tensors.
+// Joins items with the same number of tensors to one batch. The k-th tensor of the batch is `join`
+// of the k-th tensors of the items.
 template <class Item, class Join>
 Item join_items(std::vector<Item> items, const Join& join) {
   static_assert(nn::NestedTensors<Item>::only,
@@ -27,8 +27,8 @@ Item join_items(std::vector<Item> items, const Join& join) {
   });
   for (size_t i = 1; i < items.size(); ++i) {
     TORCH_CHECK(nn::NestedTensors<Item>::alike(items[i], items.front()),
-                "sconce::data: expected items with as many tensors each, got another number in "
-                "item ", i, " of the batch than in item 0");
+                "sconce::data: expected items with the same lengths, keys and undefined tensors as "
+                "item 0 of the batch, got others in item ", i);
     size_t k = 0;
     nn::for_each_tensor(items[i],
                         [&](torch::Tensor& tensor) { columns[k++].push_back(std::move(tensor)); });
@@ -44,14 +44,13 @@ Item join_items(std::vector<Item> items, const Join& join) {
 
 }  // namespace detail
 
-/// Makes a batch of items by stacking them: each tensor of the batch has one more dimension in
-/// front, whose row i is the tensor of item i. Python:
-/// `torch.utils.data.default_collate`.
+/// Makes a batch by stacking items. Each tensor of the batch has a new first dimension; its row i
+/// is the tensor of item i. Python: `torch.utils.data.default_collate`.
 struct Stack {
-  bool pin_memory = false;  ///< stacks tensors of the CPU in pinned memory, which needs a GPU
+  bool pin_memory = false;  ///< stack CPU tensors in pinned memory, which needs a GPU
 
-  /// Returns the batch, of the items' own type.
-  /// @throw c10::Error if the items' tensors differ in their sizes or number.
+  /// Returns the batch, which has the type of the items.
+  /// @throw c10::Error if the tensors of the items differ in shape or number.
   template <class Item>
   Item operator()(std::vector<Item> items) const {
     return detail::join_items(std::move(items), [this](const std::vector<torch::Tensor>& column) {
@@ -59,18 +58,20 @@ struct Stack {
     });
   }
 
-  /// Stacks tensors of one size. Python: `torch.stack`.
+  /// Stacks tensors of the same shape. Python: `torch.stack`.
+  /// @throw c10::Error if the shapes differ.
   torch::Tensor tensors(const std::vector<torch::Tensor>& tensors) const;
 };
 
-/// Makes a batch of items as `Stack` does, after each tensor `(L, ...)` was padded at the end of its
-/// first dimension to the longest of the batch. Tensors without a dimension, as labels, are stacked.
+/// Makes a batch as `Stack` does, but first pads each tensor `(L, ...)` at the end of its first
+/// dimension to the longest in the batch. Tensors without a dimension, such as labels, are stacked.
 /// Python: `torch.nn.utils.rnn.pad_sequence(..., batch_first=True)`.
 struct PadSequence {
-  double padding_value = 0;  ///< fills the places behind the shorter ones
+  double padding_value = 0;  ///< value of the padding
 
-  /// Returns the batch, of the items' own type.
-  /// @throw c10::Error if the items' tensors differ in their number or in another dimension.
+  /// Returns the batch, which has the type of the items.
+  /// @throw c10::Error if the tensors of the items differ in number or in a dimension other than
+  /// the first.
   template <class Item>
   Item operator()(std::vector<Item> items) const {
     return detail::join_items(std::move(items), [this](const std::vector<torch::Tensor>& column) {
@@ -79,6 +80,7 @@ struct PadSequence {
   }
 
   /// Pads and stacks tensors.
+  /// @throw c10::Error if they differ in a dimension other than the first.
   torch::Tensor tensors(const std::vector<torch::Tensor>& tensors) const;
 };
 

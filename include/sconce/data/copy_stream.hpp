@@ -11,25 +11,27 @@
 
 namespace sconce::data {
 
-/// Copies batches to a device while the loop works on an earlier one: to a GPU from pinned memory,
-/// on a stream of its own. To any other device it copies at once.
+/// Copies batches to a device while the loop works on an earlier batch. Copies to a GPU go through
+/// pinned memory on a separate stream. Copies to any other device are made at once.
 class CopyStream {
  public:
-  /// Lets the current stream of the thread that calls it wait for the copies, and their memory be
-  /// used again only after that stream's work. Empty where there is nothing to wait for.
+  /// Function that makes the current stream of the calling thread wait for the copies. It also
+  /// keeps their memory from being reused before the work of that stream is done. Empty if there is
+  /// nothing to wait for.
   using Wait = std::function<void()>;
 
-  /// Takes one of LibTorch's streams of that device.
+  /// Takes one of LibTorch's streams of the device.
   explicit CopyStream(torch::Device device);
 
-  /// Puts copies on the device in the place of these tensors, those that are elsewhere; they may be
-  /// used after a call of what it returns. Python: `tensor.pin_memory().to(device,
-  /// non_blocking=True)` under `torch.cuda.stream`, then `wait_stream` and `record_stream`.
+  /// Replaces the tensors that are on another device by copies on this device. The copies may be
+  /// used after a call of the returned function. Python:
+  /// `tensor.pin_memory().to(device, non_blocking=True)` under `torch.cuda.stream`, then
+  /// `wait_stream` and `record_stream`.
   Wait copy(const std::vector<torch::Tensor*>& tensors) const;
 
  private:
   torch::Device device_;
-  std::optional<c10::Stream> stream_ = {};  // of a GPU
+  std::optional<c10::Stream> stream_ = {};  // for a GPU
 };
 
 }  // namespace sconce::data

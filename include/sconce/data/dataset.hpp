@@ -7,13 +7,13 @@
 
 namespace sconce::data {
 
-/// A data set held whole in two tensors, or one batch of it: row i of `data` belongs to row i of
+/// A data set held in two tensors, or one batch of it. Row i of `data` belongs to row i of
 /// `target`. Python: `torch.utils.data.TensorDataset(data, target)`.
 struct Dataset {
-  /// The inputs, (N, ...), of any type and on any device.
+  /// Inputs `(N, ...)`, of any type and on any device.
   torch::Tensor data = {};
 
-  /// What the model should answer, (N, ...), on the device of `data`; classes are (N,) int64.
+  /// Expected outputs `(N, ...)`, on the device of `data`. Class labels are int64 `(N,)`.
   torch::Tensor target = {};
 };
 

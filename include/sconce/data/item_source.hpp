@@ -44,11 +44,11 @@ struct ItemOf<S> {
 
 }  // namespace detail
 
-/// Gives the items of a data set one by one: `size()` is their number, and `get(index)` or, for one
-/// that draws random numbers, `get(index, generator)` returns one. Both are const and are called
-/// from several threads at once. An item is of any type in which `nn::NestedTensors` finds tensors:
-/// a tensor, a pair or tuple of them, a `Dataset` with one row's `data` and `target`, a struct of
-/// one's own. Python: `torch.utils.data.Dataset`, with `__len__` and `__getitem__`.
+/// A data set that is read item by item. `size()` is the number of items, and `get(index)` returns
+/// one; a source that draws random numbers has `get(index, generator)` instead. Both are const and
+/// are called from several threads at once. An item has any type in which `nn::NestedTensors` finds
+/// tensors: a tensor, a pair or tuple of tensors, a `Dataset` with the `data` and `target` of one
+/// row, or a user's struct. Python: `torch.utils.data.Dataset`, with `__len__` and `__getitem__`.
 template <class S>
 concept ItemSource = requires(const S& source) {
   { source.size() } -> std::convertible_to<int64_t>;
@@ -56,7 +56,7 @@ concept ItemSource = requires(const S& source) {
 } && nn::NestedTensors<typename detail::ItemOf<S>::type>::any;
 
 /// A dataset of `torch::data` whose `get_batch` takes indices. Its `get` and `get_batch` are not
-/// const, so each thread that reads it has a copy.
+/// const, so each reading thread has its own copy.
 template <class S>
 concept TorchDataset = std::copyable<S> && requires(S& source, c10::ArrayRef<size_t> indices) {
   typename S::BatchType;
@@ -64,8 +64,9 @@ concept TorchDataset = std::copyable<S> && requires(S& source, c10::ArrayRef<siz
   source.get_batch(indices);
 };
 
-/// A `TorchDataset` that goes on from where it was, as `torch::data::datasets::ChunkDataset`; a
-/// loader, which asks for any row at any time, refuses it.
+/// A `TorchDataset` that continues from where it stopped, such as
+/// `torch::data::datasets::ChunkDataset`. A loader refuses it, because it reads any row at any
+/// time.
 template <class S>
 concept StatefulTorchDataset = requires { requires bool(S::is_stateful); };
 

@@ -25,35 +25,35 @@
 
 namespace sconce::data {
 
-/// How a `Loader` makes batches; names and defaults are those of `torch.utils.data.DataLoader`.
+/// Options of a `Loader`. Names and defaults are those of `torch.utils.data.DataLoader`.
 struct LoaderOptions {
-  int64_t batch_size = 1;   ///< items a batch, 1 or more; the last of an epoch may be shorter
-  bool shuffle = false;     ///< items in the order of `RandomSampler(size, seed)`
-  AnySampler sampler = {};  ///< chooses the items and their order; none: all as they come
-  bool drop_last = false;   ///< leaves out a last batch that is shorter than `batch_size`
-  uint64_t seed = 0;        ///< of `shuffle`, and of what sources draw
-  int num_workers = 0;      ///< threads that read ahead; 0: the loop reads each batch itself
-  int prefetch_factor = 2;  ///< batches, made or in the making, a worker is ahead of the loop
+  int64_t batch_size = 1;   ///< items per batch, at least 1; the last batch may be shorter
+  bool shuffle = false;     ///< whether to use the order of `RandomSampler(size, seed)`
+  AnySampler sampler = {};  ///< chooses items and order; none: all items in their own order
+  bool drop_last = false;   ///< whether to drop a last batch shorter than `batch_size`
+  uint64_t seed = 0;        ///< seed of `shuffle` and of the generators of items
+  int num_workers = 0;      ///< number of reading threads; 0: the loop reads each batch itself
+  int prefetch_factor = 2;  ///< batches per worker that are made ahead of the loop
 
-  /// Where batches are copied to: to a GPU through pinned memory, on a stream of its own that the
-  /// loop's stream waits for. None: they stay where their items are.
+  /// Device to copy batches to. Copies to a GPU use pinned memory and a separate stream, which the
+  /// loop's stream waits for. None: batches stay on the device of their items.
   std::optional<torch::Device> device = {};
 };
 
 namespace detail {
 
-// What a Loader is whatever its source.
+// The part of a Loader that does not depend on its source.
 class LoaderBase {
  public:
-  /// Chooses the order of the next `begin()`, and what its items draw; a loop that runs keeps its
-  /// own. The epoch is 0, or the sampler's, without a call.
+  /// Sets the epoch of the next `begin()`, which determines the order and the generators of the
+  /// items. A running loop keeps its own. Without a call the epoch is 0, or that of the sampler.
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch);
 
   /// Returns the number of batches in an epoch. Python: `len(loader)`.
   int64_t size() const;
 
-  /// Returns what an iterator equals when its epoch is over.
+  /// Returns the sentinel that an iterator equals at the end of its epoch.
   std::default_sentinel_t end() const { return {}; }
 
  protected:
@@ -70,15 +70,15 @@ class LoaderBase {
 }  // namespace detail
 
 /// Makes batches of the items of a source, for a range-for: `for (auto [data, target] : loader)`.
-/// With workers, threads read ahead of the loop; the batches are the same for any number of them,
-/// in the same order, also where the source draws random numbers: each item has a generator of its
-/// own, seeded from seed, epoch and index. At most `num_workers * prefetch_factor` batches wait.
+/// Worker threads read ahead of the loop. The batches and their order are the same for any number
+/// of workers, even if the source draws random numbers: each item has its own generator, seeded
+/// from the seed, the epoch and its index. At most `num_workers * prefetch_factor` batches wait.
 ///
-/// Each `begin()` has threads of its own, so loops may run within one another or in several
-/// threads, and a loader that is copied, moved or gone leaves them alone. Leaving a loop ends its
-/// threads after the item that each is at. An exception of an item ends the epoch and reaches the
-/// loop as it was thrown, at the batch that the item is in; `failed_item()` tells the item, and the
-/// text of a c10::Error does. Python: `torch.utils.data.DataLoader`.
+/// Each `begin()` has its own threads, so loops may be nested or run in several threads, and are
+/// not affected if the loader is copied, moved or destroyed. Leaving a loop stops each thread after
+/// its current item. An exception of an item ends the epoch. The loop gets it at the batch of that
+/// item, as it was thrown; `failed_item()` returns the item, and the text of a c10::Error names it.
+/// Python: `torch.utils.data.DataLoader`.
 template <class Source, class Collate = Stack>
 class Loader : public detail::LoaderBase {
   static_assert(ItemSource<Source> || TorchDataset<Source>,
@@ -91,17 +91,19 @@ class Loader : public detail::LoaderBase {
   using Reader = detail::BatchReader<Source, Collate>;
 
  public:
-  /// The type of a batch: what `collate` returns.
+  /// Type of a batch: the return type of `collate`.
   using Batch = decltype(std::declval<Reader&>().read(std::declval<detail::EpochItems>(), 0, {}));
 
-  /// Takes the source and, in the place of stacking, a function that makes a batch of a
-  /// `std::vector` of items; it is called by all workers at once.
-  /// @throw c10::Error if `batch_size` or `prefetch_factor` is below 1, `num_workers` below 0, the
-  /// sampler is for another number of items or beside `shuffle`, or the source has no size.
+  /// Takes the source and a function that makes a batch of a `std::vector` of items, by default by
+  /// stacking. All workers call this function at once.
+  /// @throw c10::Error if:
+  /// - `batch_size` or `prefetch_factor` is below 1, or `num_workers` is below 0;
+  /// - the sampler is for a different number of items, or is used with `shuffle`;
+  /// - the source has no size.
   explicit Loader(Source source, LoaderOptions options = {}, Collate collate = {})
       : LoaderBase(std::move(options), source.size()),
         parts_(std::make_shared<Parts>(std::move(source), std::move(collate))) {
-    // From there a copy to the GPU needs no other before it.
+    // Stacking into pinned memory saves a second copy before the copy to the GPU.
     if constexpr (std::is_same_v<Collate, Stack>) {
       parts_->collate.pin_memory = this->options().device && this->options().device->is_cuda();
     }
@@ -109,22 +111,23 @@ class Loader : public detail::LoaderBase {
 
   class Iterator;
 
-  /// Starts an epoch, at its batch of that index: draws the order and starts the workers.
-  /// @throw c10::Error if there is no such batch, or the sampler chooses an item that the source
-  /// has not.
+  /// Starts an epoch at the batch with this index: draws the order and starts the workers.
+  /// @throw c10::Error if there is no such batch, or if the sampler chooses an item outside the
+  /// source.
   Iterator begin(int64_t batch = 0) const;
 
   /// Returns the source that the items come from. Python: `loader.dataset`.
   const Source& source() const { return parts_->source; }
 
-  /// Returns the item whose `get` threw last, in any loop of this loader or its copies.
+  /// Returns the item whose `get` threw last, in any loop of this loader or its copies. None: no
+  /// `get` threw.
   std::optional<int64_t> failed_item() const {
     const int64_t item = parts_->failed_item;
     return item < 0 ? std::nullopt : std::optional(item);
   }
 
  private:
-  // Loops share it, so that they may outlive the loader.
+  // Shared with the loops, because they may outlive the loader.
   struct Parts {
     Parts(Source s, Collate c) : source(std::move(s)), collate(std::move(c)) {}
     Source source;
@@ -135,27 +138,27 @@ class Loader : public detail::LoaderBase {
   std::shared_ptr<Parts> parts_;
 };
 
-/// The place of one loop in its epoch: a C++20 input iterator, whose copies share that place.
+/// Position of one loop in its epoch: a C++20 input iterator, whose copies share the position.
 template <class Source, class Collate>
 class Loader<Source, Collate>::Iterator {
  public:
   using value_type = Batch;
   using difference_type = std::ptrdiff_t;
 
-  /// Returns the batch, after waiting for it.
-  /// @throw what an item or the collate function threw; the epoch is over then.
+  /// Waits for the batch and returns it.
+  /// @throw the exception of an item or of the collate function; the epoch is over then.
   const Batch& operator*() const { return loop_->batch(); }
 
-  /// Goes to the next batch, and lets go of this one.
+  /// Goes to the next batch and releases this one.
   Iterator& operator++() {
     loop_->advance();
     return *this;
   }
 
-  /// As above; an input iterator has no earlier place to give back.
+  /// Goes to the next batch; returns nothing, because an input iterator cannot go back.
   void operator++(int) { ++*this; }
 
-  /// Whether the epoch is over.
+  /// Returns whether the epoch is over.
   bool operator==(std::default_sentinel_t) const { return loop_->index == loop_->last; }
 
  private:
@@ -166,7 +169,7 @@ class Loader<Source, Collate>::Iterator {
     CopyStream::Wait wait;
   };
 
-  // Of several that share a place, the last one gone ends the threads.
+  // Shared by copies of an iterator; the last copy to go ends the threads.
   struct Loop {
     const Batch& batch() {
       if (!current) {
@@ -182,7 +185,7 @@ class Loader<Source, Collate>::Iterator {
     }
 
     void advance() {
-      if (!current) batch();  // which are taken in their order
+      if (!current) batch();  // batches are taken in order
       current.reset();
       ++index;
     }

@@ -12,28 +12,28 @@
 
 namespace sconce::data {
 
-/// Makes batches in threads, ahead of the loop that takes them, and gives them in their order. It is
-/// the part of `Loader` that knows nothing of items, and may be used without it. Its owner takes
-/// batches in one thread; each worker runs with the thread state (gradients, autocast) of the
-/// thread that made this object, and with one thread of LibTorch's, since the workers share the
-/// cores already. The destructor ends all threads; it waits for calls of `Make` that run.
+/// Makes batches in threads, ahead of the loop that takes them, and returns them in order. This is
+/// the part of `Loader` that does not depend on items; it can also be used alone. The owner takes
+/// batches in one thread. Each worker runs with the thread state (gradients, autocast) of the
+/// thread that made this object, and with a single LibTorch thread, since the workers already share
+/// the cores. The destructor ends all threads and waits for running calls of `Make`.
 class ReadAhead {
  public:
-  /// Makes the batch of that index, of whatever type. Asked to stop, it may return null or throw at
-  /// once.
+  /// Function that makes the batch with this index, of any type. After a stop request it may return
+  /// null or throw at once.
   using Make = std::function<std::shared_ptr<void>(int64_t index, const std::stop_token& stop)>;
 
-  /// Starts a thread for each of `workers`, of which none makes a batch that is `ahead` or more
-  /// beyond the next to be taken. The batches are those from index `first` to `last - 1`.
-  /// @throw c10::Error if `workers` is empty, or `ahead` below 1.
+  /// Starts a thread for each of `workers`. They make the batches from index `first` to `last - 1`,
+  /// but none that is `ahead` or more batches after the next one to be taken.
+  /// @throw c10::Error if `workers` is empty or `ahead` is below 1.
   ReadAhead(std::vector<Make> workers, int64_t ahead, int64_t first, int64_t last);
 
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
   ~ReadAhead();
 
-  /// Waits for the next batch and returns it, null after the last.
-  /// @throw what making it threw; no batch comes after that one.
+  /// Waits for the next batch and returns it, or null after the last.
+  /// @throw the exception that making the batch threw; no batch comes after it.
   std::shared_ptr<void> next();
 
  private:
@@ -46,10 +46,10 @@ class ReadAhead {
   void work(const Make& make, const std::stop_token& stop);
   Place& place_of(int64_t index);
 
-  std::mutex mutex_;  // guards all that follows but the threads
+  std::mutex mutex_;  // guards the members below, except the threads
   std::condition_variable_any made_;
   std::condition_variable_any taken_;
-  std::vector<Place> places_;  // a ring: of the batches from to_take_ on
+  std::vector<Place> places_;  // ring buffer of the batches from to_take_ on
   int64_t to_make_;
   int64_t to_take_;
   int64_t last_;

@@ -11,8 +11,8 @@
 
 namespace sconce::data {
 
-/// Chooses the rows of a data set that an epoch takes, and their order: `indices()` returns them,
-/// int64 `(size(),)` on the CPU, of the epoch that `set_epoch` named. `RandomSampler`,
+/// Chooses the rows of a data set for an epoch, and their order. `indices()` returns them for the
+/// epoch given to `set_epoch`, as int64 `(size(),)` on the CPU. `RandomSampler`,
 /// `WeightedRandomSampler` and `DistributedSampler` are samplers.
 /// Python: `torch.utils.data.Sampler`.
 template <class S>
@@ -23,22 +23,22 @@ concept Sampler = std::copyable<S> && requires(S sampler, const S& read, int64_t
   { read.indices() } -> std::convertible_to<torch::Tensor>;
 };
 
-/// All rows in a random order: `torch.randperm(n)` of a CPU generator seeded with seed + epoch. So
-/// the order is the same on every device and equals Python's, and no other generator is touched.
+/// Takes all rows in a random order: `torch.randperm(n)` of a CPU generator seeded with seed +
+/// epoch. So the order is the same on every device and in Python, and no other generator is used.
 /// Python: `DistributedSampler(dataset, num_replicas=1, rank=0, seed=seed)`.
 class RandomSampler {
  public:
-  /// @throw c10::Error if the data set's size is negative.
+  /// @throw c10::Error if `dataset_size` is negative.
   explicit RandomSampler(int64_t dataset_size, uint64_t seed = 0);
 
-  /// Chooses the order of the next `indices()`; 0 without a call.
+  /// Sets the epoch of the next `indices()`, 0 without a call.
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch);
 
   int64_t dataset_size() const { return dataset_size_; }  ///< number of rows of the data set
   int64_t size() const { return dataset_size_; }          ///< number of rows of an epoch
 
-  /// The rows of this epoch: int64 `(size(),)` on the CPU.
+  /// Returns the rows of this epoch: int64 `(size(),)` on the CPU.
   torch::Tensor indices() const;
 
  private:
@@ -47,12 +47,12 @@ class RandomSampler {
   int64_t epoch_ = 0;
 };
 
-/// A copy of any sampler, or none.
+/// Holds a copy of any sampler, or none.
 class AnySampler {
  public:
   AnySampler() = default;
 
-  /// Takes the sampler.
+  /// Copies the sampler.
   template <class S>
   requires(!std::same_as<S, AnySampler> && Sampler<S>) AnySampler(S sampler)
       : dataset_size_(sampler.dataset_size()),
@@ -63,13 +63,13 @@ class AnySampler {
           return of_epoch.indices();
         }) {}
 
-  /// Whether there is one.
+  /// Returns whether it holds a sampler.
   explicit operator bool() const { return static_cast<bool>(indices_); }
 
   int64_t dataset_size() const { return dataset_size_; }  ///< number of rows of the data set
   int64_t size() const { return size_; }                  ///< number of rows of an epoch
 
-  /// The rows of that epoch, without one of the sampler's own.
+  /// Returns the rows of this epoch. Without an epoch, uses the one set in the sampler.
   torch::Tensor indices(std::optional<int64_t> epoch) const { return indices_(epoch); }
 
  private:

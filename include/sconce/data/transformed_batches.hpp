@@ -17,16 +17,17 @@ namespace sconce::data {
 
 /// The options of `TransformedBatches`.
 struct TransformedBatchesOptions {
-  uint64_t seed = 0;  ///< with the epoch and the batch's index, what a batch's generator depends on
+  uint64_t seed = 0;  ///< seed of the generators, together with epoch and batch index
 };
 
-/// Gives each batch of a source, such as `Batches`, as a function returns it:
+/// Applies a function to each batch of a source, such as `Batches`:
 /// `TransformedBatches train(batches, [](Dataset batch, const at::Generator& generator) { ... });`
-/// It is a source itself, which the Trainer takes.
+/// The result is again a source, which the Trainer accepts.
 ///
-/// The function takes the batch, or the batch and an `at::Generator` of the CPU, seeded anew for
-/// each batch by `mix_seeds(seed, epoch, index)`: a batch is the same wherever a loop begins. It
-/// is called when a batch is read, in the thread that reads. Python: `map` over a DataLoader.
+/// The function takes the batch, or the batch and a CPU `at::Generator`. The generator is seeded
+/// for each batch by `mix_seeds(seed, epoch, index)`, so a batch is the same wherever a loop
+/// begins. The function is called when a batch is read, in the reading thread. Python: `map` over a
+/// DataLoader.
 template <class Source, class Function>
 class TransformedBatches {
   using SourceIterator = decltype(std::declval<const Source&>().begin());
@@ -44,21 +45,21 @@ class TransformedBatches {
   TransformedBatches(Source source, Function function, TransformedBatchesOptions options = {})
       : source_(std::move(source)), function_(std::move(function)), options_(options) {}
 
-  /// Returns the number of batches in an epoch, the source's.
+  /// Returns the number of batches in an epoch, which is that of the source.
   int64_t size() const { return source_.size(); }
 
-  /// Chooses the epoch of the next `begin()`, also the source's where it has epochs; a loop that
-  /// runs keeps its own. The epoch is 0 without a call.
-  /// @throw c10::Error as the source does.
+  /// Sets the epoch of the next `begin()`, also in the source if it has epochs. A running loop
+  /// keeps its own. Without a call the epoch is 0.
+  /// @throw c10::Error under the same conditions as the source.
   void set_epoch(int64_t epoch) {
     if constexpr (requires { source_.set_epoch(epoch); }) source_.set_epoch(epoch);
     epoch_ = static_cast<uint64_t>(epoch);
   }
 
-  /// Starts an epoch, at that batch.
+  /// Starts an epoch at the batch with this index.
   Iterator begin(int64_t first_batch = 0) const { return Iterator(*this, first_batch); }
 
-  /// Returns what an iterator equals when its epoch is over.
+  /// Returns the sentinel that an iterator equals at the end of its epoch.
   std::default_sentinel_t end() const { return {}; }
 
  private:
@@ -77,8 +78,7 @@ class TransformedBatches {
   uint64_t epoch_ = 0;
 };
 
-/// The place of one loop in its epoch: an input iterator, good for as long as its
-/// `TransformedBatches`.
+/// Position of one loop in its epoch: an input iterator, valid as long as its `TransformedBatches`.
 template <class Source, class Function>
 class TransformedBatches<Source, Function>::Iterator {
  public:
@@ -86,7 +86,7 @@ class TransformedBatches<Source, Function>::Iterator {
       std::declval<const SourceIterator&>(), 0, 0));
   using difference_type = std::ptrdiff_t;
 
-  /// Takes the source's batch and calls the function; two calls at one place do so twice.
+  /// Reads the batch of the source and calls the function. Each call does both again.
   value_type operator*() const { return batches_->batch(place_, index_, epoch_); }
 
   /// Goes to the next batch.
@@ -96,10 +96,10 @@ class TransformedBatches<Source, Function>::Iterator {
     return *this;
   }
 
-  /// As above; an input iterator has no earlier place to give back.
+  /// Goes to the next batch; returns nothing, because an input iterator cannot go back.
   void operator++(int) { ++*this; }
 
-  /// Whether the epoch is over.
+  /// Returns whether the epoch is over.
   bool operator==(std::default_sentinel_t) const { return index_ >= batches_->size(); }
 
  private:

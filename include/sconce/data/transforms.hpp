@@ -13,26 +13,26 @@
 
 #include "sconce/fwd.hpp"
 
-/// Transforms of whole batches of images, (N, C, H, W), on the device where the batch is, with the
-/// names and arguments of `torchvision.transforms.v2`. They change no image that they are given,
-/// keep no state, so that several threads may share one, and read nothing from a GPU.
+/// Transforms of whole batches of images `(N, C, H, W)`, on the device of the batch, with the names
+/// and arguments of `torchvision.transforms.v2`. They do not change the given images, have no state
+/// (so several threads may share one) and read nothing back from a GPU.
 ///
-/// What is random is drawn by the CPU generator that the call is given, so one seed gives the same
-/// choices on every device; no other generator is touched.
+/// Random choices are drawn from the CPU generator given to the call, so the same seed gives the
+/// same choices on every device. No other generator is used.
 namespace sconce::data {
 
-/// Brings each channel to (image - mean) / std.
+/// Normalizes each channel: (image - mean) / std.
 /// Python: `torchvision.transforms.v2.Normalize(mean, std)`.
 class Normalize {
  public:
-  /// Takes a value for each channel.
-  /// @throw c10::Error if there is no channel, if `mean` and `std` are not of one length, or if a
+  /// Takes one value of `mean` and `std` per channel.
+  /// @throw c10::Error if there is no channel, if `mean` and `std` have different lengths, or if a
   /// value of `std` is 0.
   Normalize(std::vector<double> mean, std::vector<double> std);
 
-  /// Returns the images in their own type, which is a floating one.
-  /// @throw c10::Error if `images` is undefined, not (N, C, H, W), not of a floating type, or has
-  /// other than as many channels as `mean`.
+  /// Returns the normalized images in their own floating-point type.
+  /// @throw c10::Error if `images` is undefined, not `(N, C, H, W)`, not of a floating-point type,
+  /// or has a different number of channels than `mean`.
   torch::Tensor operator()(const torch::Tensor& images) const;
 
  private:
@@ -40,39 +40,39 @@ class Normalize {
   std::vector<double> std_;
 };
 
-/// Scales images to one size, bilinearly and with antialiasing.
+/// Resizes images to one size, with bilinear interpolation and antialiasing.
 /// Python: `torchvision.transforms.v2.Resize([height, width])`.
 class Resize {
  public:
   /// Takes height and width in pixels.
-  /// @throw c10::Error if one is below 1.
+  /// @throw c10::Error if height or width is below 1.
   explicit Resize(std::array<int64_t, 2> size);
 
-  /// Returns (N, C, height, width) in the type of the images, rounded to the nearest where that is
-  /// an integer type. Images of that size already come back as they are, the same tensor. As in
-  /// torchvision the CPU computes uint8 in integers and a GPU does in floats: they may differ by 1.
-  /// @throw c10::Error if `images` is undefined, not (N, C, H, W), without a pixel to an image, or
-  /// neither of a floating nor of an integer type.
+  /// Returns `(N, C, height, width)` in the type of the images; values of integer types are rounded
+  /// to nearest. If the images already have that size, returns the same tensor. As in torchvision,
+  /// uint8 is computed in integers on the CPU and in floats on a GPU, so results may differ by 1.
+  /// @throw c10::Error if `images` is undefined, not `(N, C, H, W)`, has images without pixels, or
+  /// has neither a floating-point nor an integer type.
   torch::Tensor operator()(const torch::Tensor& images) const;
 
  private:
   std::array<int64_t, 2> size_;
 };
 
-/// Cuts a part of one size out of each image, at a place of its own. Python:
-/// `torchvision.transforms.v2.RandomCrop(size, padding)`, which is given images one at a time: of a
-/// batch it cuts all at one place.
+/// Crops each image to one size, at a random place for each image. Python:
+/// `torchvision.transforms.v2.RandomCrop(size, padding)`, called for one image at a time: in a
+/// batch it crops all images at the same place.
 class RandomCrop {
  public:
-  /// Takes height and width in pixels, and by how many pixels of 0 the images are enlarged before,
-  /// on all sides or at the left, top, right and bottom.
-  /// @throw c10::Error if one of the size is below 1, or of the padding below 0.
+  /// Takes height and width in pixels, and the number of zero pixels to pad first: one number for
+  /// all sides, or left, top, right and bottom.
+  /// @throw c10::Error if a value of `size` is below 1, or one of `padding` is below 0.
   explicit RandomCrop(std::array<int64_t, 2> size, torch::ExpandingArray<4> padding = 0);
 
-  /// Returns (N, C, height, width). It draws N upper edges and then N left ones, each by one
-  /// `torch.randint`.
-  /// @throw c10::Error if `images` is undefined, not (N, C, H, W) or with the padding smaller than
-  /// the size, or if `generator` is none of the CPU.
+  /// Returns `(N, C, height, width)`. Draws the N top edges, then the N left edges, with one
+  /// `torch.randint` each.
+  /// @throw c10::Error if `images` is undefined, not `(N, C, H, W)` or, with the padding, smaller
+  /// than the size, or if `generator` is not a CPU generator.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator) const;
 
  private:
@@ -80,32 +80,32 @@ class RandomCrop {
   torch::ExpandingArray<4> padding_;
 };
 
-/// Mirrors each image, left to right, with a probability. Python:
-/// `torchvision.transforms.v2.RandomHorizontalFlip(p)`, which for the same seed mirrors the same
-/// images if it is given one after the other: of a batch it mirrors all or none.
+/// Flips each image horizontally with a given probability. Python:
+/// `torchvision.transforms.v2.RandomHorizontalFlip(p)`, called for one image at a time: in a batch
+/// it flips all images or none. With the same seed both flip the same images.
 class RandomHorizontalFlip {
  public:
   /// @throw c10::Error if `p` is not in 0 to 1.
   explicit RandomHorizontalFlip(double p = 0.5);
 
-  /// Returns a new batch. It draws by one `torch.rand(N)`.
-  /// @throw c10::Error if `images` is undefined or not (N, C, H, W), or if `generator` is none of
-  /// the CPU.
+  /// Returns a new batch. Draws with one `torch.rand(N)`.
+  /// @throw c10::Error if `images` is undefined or not `(N, C, H, W)`, or if `generator` is not a
+  /// CPU generator.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator) const;
 
  private:
   double p_;
 };
 
-/// What takes a batch of images and a generator and returns a batch: a class above, a `Compose`, a
-/// function of one's own.
+/// A function of a batch of images and a generator that returns a batch: one of the random classes
+/// above, a `Compose` or a user's function.
 template <class T>
 concept RandomTransform = requires(const T& transform, const torch::Tensor& images,
                                    const at::Generator& generator) {
   { transform(images, generator) } -> std::convertible_to<torch::Tensor>;
 };
 
-/// The same, or what takes a batch of images alone.
+/// A RandomTransform, or a function of a batch of images alone that returns a batch.
 template <class T>
 concept Transform = RandomTransform<T> ||
     requires(const T& transform, const torch::Tensor& images) {
@@ -117,13 +117,13 @@ concept Transform = RandomTransform<T> ||
 /// Python: `torchvision.transforms.v2.Compose`.
 class Compose {
  public:
-  /// Takes copies of the transforms; of none it makes what returns its images.
+  /// Copies the transforms. Without any, the images are returned unchanged.
   template <Transform... Ts>
   explicit Compose(Ts... transforms) {
     (push_back(std::move(transforms)), ...);
   }
 
-  /// Adds one behind the others. Python: `compose.transforms.append(transform)`.
+  /// Appends a transform. Python: `compose.transforms.append(transform)`.
   template <Transform T>
   void push_back(T transform) {
     if constexpr (RandomTransform<T>) {
@@ -137,9 +137,9 @@ class Compose {
     }
   }
 
-  /// Returns what the last transform does. Those that take a generator share the one given, which
-  /// is needed if there are any.
-  /// @throw c10::Error as the transforms do.
+  /// Returns the result of the last transform. All random transforms share `generator`, which is
+  /// required if there is one.
+  /// @throw c10::Error under the same conditions as the transforms.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator = {}) const;
 
  private:

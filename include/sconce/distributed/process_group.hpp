@@ -16,105 +16,114 @@ class ProcessGroup;
 
 namespace sconce::distributed {
 
-/// What a reduction does with the values of all ranks. Python: `torch.distributed.ReduceOp`.
+/// How a reduction combines the values of all ranks. Python: `torch.distributed.ReduceOp`.
 enum class ReduceOp { sum, product, min, max };
 
 /// The arguments of `torch.distributed.init_process_group`, with Python's names and defaults.
 struct InitOptions {
-  /// What carries the tensors: "gloo" those of CPUs and GPUs, "nccl" those of GPUs only,
-  /// "cpu:gloo,cuda:nccl" each its own. Empty: the last where sconce has NCCL and this machine a
-  /// GPU for every rank on it, else "gloo".
+  /// Backend of the collectives: "gloo" for tensors on CPUs and GPUs, "nccl" for tensors on GPUs
+  /// only, "cpu:gloo,cuda:nccl" for one backend per device type. Empty: "cpu:gloo,cuda:nccl" if
+  /// sconce has NCCL and this machine has a GPU for each rank on it, else "gloo".
   std::string backend = {};
 
-  /// How long a rank waits for the others: at most so long in `init`, and in each collective.
+  /// Longest time that a rank waits for the others, in `init` and in each collective.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
 
-  /// Where the ranks meet: "env://", at the launcher's MASTER_ADDR and MASTER_PORT;
-  /// "tcp://host:port", at rank 0, which has that address; "file:///path", in a file that all see
-  /// and that does not exist before.
+  /// Where the ranks meet:
+  /// - "env://": at MASTER_ADDR and MASTER_PORT from the launcher;
+  /// - "tcp://host:port": at this address, which belongs to rank 0;
+  /// - "file:///path": in a file that all ranks can access and that does not exist yet.
   std::string init_method = "env://";
 
-  std::optional<int> rank = {};        ///< none: the launcher's
-  std::optional<int> world_size = {};  ///< none: the launcher's
+  std::optional<int> rank = {};        ///< none: taken from the launcher
+  std::optional<int> world_size = {};  ///< none: taken from the launcher
 };
 
-/// The processes that train together, of which this is one, and what they do in common. Every rank
-/// makes the same calls in the same order. A value: copies are the same group. A group of one has
-/// no backend, and its collectives do nothing.
+/// A group of processes that train together, including this one, with their collectives. Every rank
+/// must make the same calls in the same order. It is a value: copies are the same group. A group of
+/// one has no backend unless one was asked for; without a backend collectives do nothing.
 ///
-/// A peer that is lost, stopped or late becomes, on every other rank, an exception that names rank
-/// and operation, within the timeout (on GPUs under NCCL, whose errors arrive asynchronously,
-/// LibTorch's watchdog ends the process instead). After it the group is of no more use.
+/// If a rank is lost, stopped or late, every other rank throws an exception within the timeout,
+/// which names its own rank and the operation. The group cannot be used afterwards. NCCL on GPUs is
+/// different: its errors arrive asynchronously, and LibTorch's watchdog ends the process.
 ///
-/// Tensors lie on the CPU or, where the backend has it, on a GPU; there a collective waits as
-/// Python's does: on the current stream. Gradients do not flow through collectives. The last owner
-/// of the group, a copy or a DistributedDataParallel, closes its connections; collectives under way
-/// end by their timeouts. Python: `torch.distributed` with its default group.
+/// Tensors may be on the CPU or, if the backend supports it, on a GPU. On a GPU a collective waits
+/// as in Python: on the current stream. Gradients do not flow through collectives. The connections
+/// close when the last owner goes, which is a copy of the group or a DistributedDataParallel;
+/// collectives still running end by their timeouts. Python: `torch.distributed` with its default
+/// group.
 class ProcessGroup {
  public:
-  /// Joins the group that a launcher started, and returns when every rank has come. Rank and size
-  /// are those of the options, else of the environment: torchrun's RANK and WORLD_SIZE (which hands
-  /// also set), else Open MPI's OMPI_COMM_WORLD_RANK, else Slurm's SLURM_PROCID; without any, this
-  /// process is a group of one. A group of one gets a backend only where options name one and a
-  /// launcher, or options, say that it is one.
+  /// Joins the group that a launcher started, and returns when all ranks have joined. Rank and size
+  /// come from the options, else from torchrun's RANK and WORLD_SIZE (which may also be set by
+  /// hand), else from Open MPI's OMPI_COMM_WORLD_RANK, else from Slurm's SLURM_PROCID. Without any
+  /// of them this process is a group of one. A group of one gets a backend only if the options name
+  /// one and its size comes from the options or a launcher.
   ///
-  /// Slurm and Open MPI name no address; on one machine the ranks then meet at 127.0.0.1 and a port
-  /// made from the job's number. Rank 0 listens on the address named, and no other, and Gloo on
-  /// loopback while all ranks are on one machine; GLOO_SOCKET_IFNAME names other interfaces, and is
-  /// needed where ranks of several machines meet in a file.
-  /// At most one group that meets by TCP at a time. Where SIGPIPE would end this process it is
-  /// ignored from then on, as it is in Python. Python: `init_process_group`.
-  /// @throw c10::Error if the environment is incomplete or wrong, the address cannot be listened
-  /// on, a rank has not come within the timeout, or the backend is unknown or missing.
+  /// Slurm and Open MPI name no address. On one machine the ranks then meet at 127.0.0.1, at a port
+  /// derived from the job number. Rank 0 listens on the named address only. Gloo uses loopback if
+  /// all ranks are on one machine; GLOO_SOCKET_IFNAME selects other interfaces, and is required if
+  /// ranks of several machines meet in a file.
+  /// Only one group that meets by TCP may exist at a time. If SIGPIPE would end this process, it is
+  /// ignored from then on, as in Python. Python: `init_process_group`.
+  /// @throw c10::Error if:
+  /// - the environment is incomplete or wrong, or the options contradict each other;
+  /// - rank 0 cannot listen on the address;
+  /// - a rank has not joined within the timeout;
+  /// - the backend is unknown or not available.
   [[nodiscard]] static ProcessGroup init(InitOptions options = {});
 
-  /// This process alone, whatever launched it: a group of one without a backend.
+  /// Makes a group of this process alone, without a backend, even under a launcher.
   ProcessGroup();
-  ProcessGroup(const ProcessGroup&) = default;  // no move, which would leave no group behind
+  ProcessGroup(const ProcessGroup&) = default;  // no move: it would leave an empty object
   ProcessGroup& operator=(const ProcessGroup&) = default;
 
-  /// Whether both are copies of one group.
+  /// Returns whether both are copies of one group.
   bool operator==(const ProcessGroup&) const = default;
 
   int rank() const;        ///< 0 to world_size() - 1. Python: `get_rank()`
-  int world_size() const;  ///< the number of processes. Python: `get_world_size()`
-  int local_rank() const;  ///< among the ranks of this machine. Python: `get_node_local_rank()`
+  int world_size() const;  ///< number of processes. Python: `get_world_size()`
+  int local_rank() const;  ///< rank on this machine. Python: `get_node_local_rank()`
 
-  /// Where this rank trains: `gpu(local_rank() % num_gpus())`, so on its own GPU where the machine
-  /// has one for each rank or the launcher shows each rank one, else on one that it shares; on the
-  /// CPU where there is no GPU or `init` was given the backend "gloo", which as in Python stands
-  /// for CPUs, though its collectives take tensors of GPUs too. Python: `torch.device("cuda",
-  /// local_rank)`.
+  /// Returns the device on which this rank should train: `gpu(local_rank() % num_gpus())`. Each
+  /// rank has its own GPU if the machine has enough or the launcher shows each rank a different
+  /// one; otherwise ranks share GPUs. It is the CPU if there is no GPU, or if `init` was given the
+  /// backend "gloo": as in Python that stands for CPUs, although its collectives also accept
+  /// tensors on GPUs. Python: `torch.device("cuda", local_rank)`.
   torch::Device device() const;
 
-  /// "gloo", "nccl" or "cpu:gloo,cuda:nccl"; empty for a group of one without a backend.
+  /// Returns "gloo", "nccl" or "cpu:gloo,cuda:nccl", or an empty string for a group without a
+  /// backend.
   /// Python: `get_backend_config()`.
   const std::string& backend() const;
 
-  /// Replaces the tensor's values, in place, by those of all ranks' reduced. Same shape and type on
-  /// every rank. Python: `all_reduce(tensor, op)`.
-  /// @throw c10::Error if a peer fails or is late, or the backend does not serve the tensor.
+  /// Reduces the tensor over all ranks, in place. Shape and type must be the same on every rank.
+  /// Python: `all_reduce(tensor, op)`.
+  /// @throw c10::Error if a peer fails or is late, or if the backend does not support the tensor.
   void all_reduce(const torch::Tensor& tensor, ReduceOp op = ReduceOp::sum) const;
 
-  /// Replaces the tensor's values, in place, by those of rank `src`. Python: `broadcast`.
-  /// @throw c10::Error as all_reduce, and if there is no rank `src`.
+  /// Replaces the values of the tensor, in place, by those of rank `src`. Python: `broadcast`.
+  /// @throw c10::Error if there is no rank `src`, or under the same conditions as all_reduce.
   void broadcast(const torch::Tensor& tensor, int src) const;
 
-  /// Returns new tensors with the values of every rank's, in rank order. Python: `all_gather`.
-  /// @throw c10::Error as all_reduce.
+  /// Returns new tensors with the values of each rank's tensor, in rank order. Python:
+  /// `all_gather`.
+  /// @throw c10::Error under the same conditions as all_reduce.
   [[nodiscard]] std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor) const;
 
-  /// Returns a new tensor: the tensors at this rank's index, of all ranks, reduced.
+  /// Reduces each tensor of the list over all ranks and returns, as a new tensor, the result at the
+  /// index of this rank.
   /// Python: `reduce_scatter`.
-  /// @throw c10::Error as all_reduce, and if the list has not one tensor for every rank.
+  /// @throw c10::Error if the list does not have one tensor for each rank, or under the same
+  /// conditions as all_reduce.
   [[nodiscard]] torch::Tensor reduce_scatter(const std::vector<torch::Tensor>& tensors,
                                              ReduceOp op = ReduceOp::sum) const;
 
-  /// Returns when every rank has called it. Python: `barrier`.
+  /// Waits until every rank has called it. Python: `barrier`.
   /// @throw c10::Error if a peer fails or is late.
   void barrier() const;
 
-  /// LibTorch's own group, for what else it can do; null without a backend. Needs
+  /// Returns LibTorch's own group, for its other functions. Null without a backend. Requires
   /// <torch/csrc/distributed/c10d/ProcessGroup.hpp>.
   c10::intrusive_ptr<c10d::ProcessGroup> c10d() const;
 

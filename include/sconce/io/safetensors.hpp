@@ -11,40 +11,43 @@
 
 namespace sconce::io {
 
-/// The texts that a safetensors file holds beside its tensors, such as `{"format": "pt"}`.
+/// Texts stored in a safetensors file beside its tensors, such as `{"format": "pt"}`.
 using Metadata = std::map<std::string, std::string>;
 
-/// How `load_safetensors` reads.
+/// Options of `load_safetensors`.
 struct SafetensorsOptions {
-  torch::Device device = c10::kCPU;  ///< where the tensors are to be
+  torch::Device device = c10::kCPU;  ///< device of the loaded tensors
 
-  /// Maps the file instead of reading it: a tensor on the CPU is a view of the file's pages, which
-  /// come when it is first touched. Changes to it stay in memory. The file must not be shortened
-  /// while such a tensor lives; replacing it, as `save_safetensors` does, is safe.
+  /// Whether to map the file instead of reading it. A tensor on the CPU is then a view of the pages
+  /// of the file, which are read when first touched. Changes to it stay in memory. The file must
+  /// not be shortened while such a tensor lives. Replacing it, as `save_safetensors` does, is safe.
   bool mmap = true;
 };
 
-/// Writes tensors of any device and strides, in the bytes that Python's `save_file` writes of them
-/// contiguous. The file is whole or not there: it is written beside, synced and renamed; a file
-/// that was there keeps its permissions, and owner and group as far as this user may give them, and
-/// a link stays one, also to what is not there yet. Tensors that share memory are written each.
+/// Writes tensors of any device and strides. The bytes are those that Python's `save_file` writes
+/// for the same tensors made contiguous. Tensors that share memory are each written in full.
+/// The file appears complete or not at all: it is written beside the path, synced and renamed. An
+/// existing file keeps its permissions, and its owner and group as far as this user may set them. A
+/// symbolic link stays a link, even if its target does not exist yet.
 /// Python: `safetensors.torch.save_file(tensors, path, metadata)`.
-/// @throw c10::Error naming the path and the entry or cause: if a tensor is undefined, not strided
-/// or of a type that the format has not (complex128, quantized); if one of 4-bit pairs has no
-/// dimension; if a name is not UTF-8 or is "__metadata__"; if this user may not write the file that
-/// is there; if writing fails.
+/// @throw c10::Error, naming the path and the entry or cause, if:
+/// - a tensor is undefined, not strided or of a type that the format lacks (complex128, quantized);
+/// - a tensor of 4-bit pairs has no dimension;
+/// - a name or metadata text is not UTF-8, or a name is "__metadata__";
+/// - this user may not write the existing file, or writing fails.
 void save_safetensors(const std::filesystem::path& path, const StateDict& tensors,
                       const Metadata& metadata = {});
 
-/// Reads the tensors of a file, in the order in which they lie in it.
+/// Reads the tensors of a file, in the order of their bytes.
 /// Python: `safetensors.torch.load_file(path, device)`.
-/// @throw c10::Error naming the path and the entry or offset if the file breaks any rule of the
-/// format, before any memory is taken for tensors; if it has a type that LibTorch has not (F6).
+/// @throw c10::Error, naming the path and the entry or offset, if the file breaks a rule of the
+/// format or has a type that LibTorch lacks (F6). This is checked before memory is allocated for
+/// tensors.
 StateDict load_safetensors(const std::filesystem::path& path, SafetensorsOptions options = {});
 
-/// Reads the texts of a file and none of its tensors; empty where there are none.
+/// Reads only the texts of a file. Returns an empty map if there are none.
 /// Python: `safe_open(path, "pt").metadata()`.
-/// @throw c10::Error as load_safetensors.
+/// @throw c10::Error under the same conditions as load_safetensors.
 Metadata load_safetensors_metadata(const std::filesystem::path& path);
 
 }  // namespace sconce::io

@@ -17,24 +17,25 @@ namespace sconce::nn {
 
 /// The arguments of `torch.nn.DataParallel` besides the module, with Python's names and defaults.
 struct DataParallelOptions {
-  /// Where the replicas are, the module itself first; a device may be there more than once, and
-  /// CPUs and GPUs together. Empty: all GPUs; without a GPU the module runs as it is.
+  /// Devices of the replicas; the module itself is on the first. A device may be listed more than
+  /// once, and CPUs and GPUs may be mixed. Empty: all GPUs; without a GPU the module runs where it
+  /// is.
   std::vector<torch::Device> device_ids = {};
-  std::optional<torch::Device> output_device = {};  ///< of the joined outputs; empty: the first
-  int64_t dim = 0;  ///< along which inputs are cut and outputs joined
+  std::optional<torch::Device> output_device = {};  ///< of the joined outputs; none: the first
+  int64_t dim = 0;  ///< dimension along which inputs are split and outputs joined
 };
 
-/// What `DataParallel` does whatever the type of the module; not for use by itself.
+/// The part of `DataParallel` that does not depend on the type of the module. Not for direct use.
 class DataParallelBase : public torch::nn::Module {
  public:
   ~DataParallelBase() override;
   DataParallelBase(const DataParallelBase&) = delete;
   DataParallelBase& operator=(const DataParallelBase&) = delete;
 
-  /// The devices of the options, or all GPUs; empty without a GPU.
+  /// Returns the devices of the options, or all GPUs. Empty without a GPU.
   const std::vector<torch::Device>& device_ids() const { return device_ids_; }
 
-  /// Where joined outputs are; without a device, the CPU.
+  /// Returns the device of the joined outputs. It is the CPU if there is no device.
   torch::Device output_device() const { return output_device_; }
 
  protected:
@@ -44,14 +45,14 @@ class DataParallelBase : public torch::nn::Module {
 
   const std::shared_ptr<torch::nn::Module>& original() const { return module_; }
 
-  // The inputs of each replica, on its device.
+  // Returns the inputs of each replica, on its device.
   std::vector<Tensors> scatter(const Tensors& inputs) const;
-  // Brings the first `count` replicas up to date with the module, which is replica 0.
+  // Updates the first `count` replicas from the module, which is replica 0.
   void replicate(size_t count);
   torch::nn::Module& replica(size_t index) const;
-  // Calls `forward` with 0 to count - 1, each in a thread with the caller's state.
+  // Calls `forward` with 0 to count - 1, each in its own thread with the state of the caller.
   void run(size_t count, const std::function<void(size_t)>& forward) const;
-  // The replicas' outputs, joined.
+  // Returns the joined outputs of the replicas.
   Tensors gather(const std::vector<Tensors>& outputs) const;
   [[noreturn]] static void refuse_outputs(size_t index);
 
@@ -67,61 +68,62 @@ class DataParallelBase : public torch::nn::Module {
   std::vector<torch::Device> device_ids_;
   torch::Device output_device_;
   int64_t dim_;
-  Layers layers_;  // those that the replicas copied; empty where they have to be copied again
+  Layers layers_;                        // the copied layers; empty if they must be copied again
   std::vector<torch::Tensor*> members_;  // of the layers
-  Tensors tensors_;                      // of the layers, and their members' values
-  std::vector<Replica> replicas_;        // all but the module itself
+  Tensors tensors_;                      // tensors of the layers and values of their members
+  std::vector<Replica> replicas_;        // without the module itself
 };
 
-/// Runs a module on several devices at once: cuts the batch into a chunk a device, runs a replica
-/// on each, every one in a thread of its own, and joins the outputs. Gradients of all replicas add
-/// up in the module's parameters. A module as any other, with the parameters of its one child
-/// "module".
+/// Runs a module on several devices at once. It splits the batch into one chunk per device, runs a
+/// replica on each device in its own thread, and joins the outputs. The gradients of all replicas
+/// add up in the parameters of the module. It is itself a module, with one child named "module".
 ///
-/// Tensors in the arguments, also those in vectors, tuples, pairs, maps and optionals, are cut by
-/// `torch::chunk` along `dim` and moved; with fewer chunks than devices fewer replicas run. All
-/// else, and undefined tensors, goes to every replica as it is. Outputs are tensors, or those
-/// holding nothing but tensors, and are joined along `dim` on `output_device`; numbers of
-/// dimension 0 make a vector, with a warning. With one device the module is moved there, gets the
-/// whole batch there and returns what it returns; with none it runs as it is.
+/// Tensors in the arguments are split by `torch::chunk` along `dim` and moved to the devices, also
+/// those inside vectors, tuples, pairs, maps and optionals. If there are fewer chunks than devices,
+/// fewer replicas run. All other values, and undefined tensors, go to every replica unchanged.
+/// Outputs must be tensors or such containers of tensors. They are joined along `dim` on
+/// `output_device`; 0-dim tensors are joined to a vector, with a warning. With one device the
+/// module is moved there, gets the whole batch there, and its outputs are returned unchanged.
+/// Without a device it runs where it is.
 ///
-/// Replica 0 is the module itself, in the caller's thread, so its buffers (BatchNorm's statistics)
-/// change as by the first chunk alone; changes in other replicas are lost. The replicas are made at
-/// construction, and again when a layer, a parameter or a buffer was exchanged; each forward copies
-/// the parameters, the buffers and the training modes to them, and nothing else: set other members
-/// of a module before. Members of LibTorch's usual layers may be set to any tensor, such as another
-/// layer's weight, which ties the two; those of other classes have to be as `reset` sets them,
-/// which is checked when replicas are made.
-/// Replicas run with the caller's grad mode, autocast, number of intra-op threads and current
-/// streams. Their backward on GPUs is parallel, that on CPUs is not. One forward at a time.
+/// Replica 0 is the module itself and runs in the caller's thread. So its buffers, such as the
+/// statistics of BatchNorm, change only by the first chunk, and changes in the other replicas are
+/// lost. The replicas are made at construction, and again after a layer, a parameter or a buffer
+/// was replaced. Each forward copies only parameters, buffers and training modes to them: set any
+/// other member of a module before construction. Tensor members of LibTorch's usual layers may be
+/// set to any tensor, such as the weight of another layer to tie the two. Members of other classes
+/// must be as `reset` sets them; this is checked when replicas are made.
+/// Replicas run with the caller's grad mode, autocast state, number of intra-op threads and current
+/// streams. Their backward runs in parallel on GPUs but not on CPUs. Run one forward at a time.
 ///
-/// Replicas on CPUs share the one CPU generator, as threads in Python do. What a random layer such
-/// as Dropout draws is right in each replica, but which replica draws first is chance, so the same
-/// seed need not give the same outputs twice. GPUs have a generator each.
+/// Replicas on CPUs share the one CPU generator, as threads in Python do. Random layers such as
+/// Dropout draw correct numbers in each replica, but the order of the replicas is not fixed, so the
+/// same seed may give different outputs. Each GPU has its own generator.
 /// Python: `torch.nn.DataParallel`.
 template <class M>
 class DataParallel : public DataParallelBase {
  public:
-  /// Clones the module once for each further device; no generator's state changes, of the CPU or of
-  /// any GPU. A module that holds an uninitialized lazy layer may be given, but not run before it
-  /// is initialized.
-  /// @throw c10::Error if the module is null or, with several devices, cannot be cloned: all in it
-  /// must derive from `torch::nn::Cloneable`, with members as said above; also if a device is not
-  /// there.
+  /// Clones the module once for each further device. The state of all generators, on the CPU and on
+  /// GPUs, stays the same. The module may contain uninitialized lazy layers, but must be
+  /// initialized before forward.
+  /// @throw c10::Error if the module is null, if a device is not available, or if with several
+  /// devices the module cannot be cloned: each of its modules must derive from
+  /// `torch::nn::Cloneable`, with members as described above.
   explicit DataParallel(std::shared_ptr<M> module, DataParallelOptions options = {})
       : DataParallelBase(std::move(module), options) {}
 
-  /// The same with the module of a holder, such as `torch::nn::Linear`.
+  /// Takes the module of a holder, such as `torch::nn::Linear`.
   explicit DataParallel(const torch::nn::ModuleHolder<M>& module, DataParallelOptions options = {})
       : DataParallel(module.ptr(), std::move(options)) {}
 
-  /// Returns the joined outputs of the replicas' forward. What they throw is thrown again after all
-  /// have ended, of several errors the one of the first replica: its text names replica and device,
-  /// and it holds the original (`std::rethrow_if_nested`). What was a c10::Error is one, all else a
-  /// std::runtime_error.
-  /// @throw c10::Error if a parameter or buffer is not on the first device, a layer is
-  /// uninitialized, the tensors of the arguments give different numbers of chunks, or the outputs
-  /// have different lengths or keys.
+  /// Runs forward in the replicas and returns the joined outputs. An exception of a replica is
+  /// thrown again after all replicas have ended; of several, that of the first replica. Its text
+  /// names the replica and the device, and it nests the original (`std::rethrow_if_nested`). A
+  /// c10::Error stays a c10::Error, everything else becomes a std::runtime_error.
+  /// @throw c10::Error if:
+  /// - a parameter or buffer is not on the first device, or a layer is uninitialized;
+  /// - the tensors in the arguments give different numbers of chunks;
+  /// - the outputs of the replicas have different lengths or keys.
   template <class... A>
   auto forward(A&&... inputs) {
     const auto forward = [](M& module, auto&&... parts) {
@@ -130,8 +132,8 @@ class DataParallel : public DataParallelBase {
     return call(forward, std::forward<A>(inputs)...);
   }
 
-  /// The same for another method than forward: `step(module, inputs...)` runs in each replica.
-  /// @throw c10::Error as forward.
+  /// Runs `step(module, inputs...)` in each replica, for methods other than forward.
+  /// @throw c10::Error under the same conditions as forward.
   template <class Step, class... A>
   auto call(const Step& step, A&&... inputs) {
     if (device_ids().empty()) return step(*module(), std::forward<A>(inputs)...);
@@ -152,11 +154,12 @@ class DataParallel : public DataParallelBase {
     }
   }
 
-  /// The module that was given, which is replica 0.
+  /// Returns the module that was given, which is replica 0.
   std::shared_ptr<M> module() const { return std::static_pointer_cast<M>(original()); }
 
  private:
-  // What a replica gets of an argument: tensors of its own, or the very object that all get.
+  // The type of an argument in a replica: a copy with its own tensors, or a reference to the object
+  // that all replicas share.
   template <class A>
   using Part = std::conditional_t<NestedTensors<std::remove_cvref_t<A>>::any,
                                   std::remove_cvref_t<A>, std::remove_reference_t<A>&>;
@@ -184,7 +187,7 @@ class DataParallel : public DataParallelBase {
     if constexpr (NestedTensors<std::remove_const_t<P>>::any) for_each_tensor(part, take);
   }
 
-  // Passes temporaries on as such, if they are the replica's own.
+  // Moves an argument that was a temporary, if the replica has its own copy.
   template <class A, class P>
   static decltype(auto) pass(P& part) {
     if constexpr (std::is_lvalue_reference_v<A> || std::is_lvalue_reference_v<Part<A>>) {

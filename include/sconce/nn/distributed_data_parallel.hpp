@@ -15,7 +15,7 @@
 
 namespace sconce::nn {
 
-/// How gradients travel between the ranks. Python: the hooks of
+/// How gradients are sent between the ranks. Python: the hooks of
 /// `torch.distributed.algorithms.ddp_comm_hooks.default_hooks`, given to `register_comm_hook`.
 enum class CommHook {
   none,           ///< in their own type
@@ -25,18 +25,21 @@ enum class CommHook {
 
 /// The arguments of `torch.nn.parallel.DistributedDataParallel`, with Python's names and defaults.
 struct DistributedDataParallelOptions {
-  /// Rank 0's buffers go to all in the first forward and in each that follows one with gradients,
-  /// evaluating ones too: what one rank evaluates alone goes through `module()`.
+  /// Whether rank 0 sends its buffers to all ranks, in the first forward and in each forward that
+  /// follows one with synchronized gradients. This includes forwards for evaluation: if only one
+  /// rank evaluates, it must call `module()`.
   bool broadcast_buffers = true;
-  std::optional<double> bucket_cap_mb = {};  ///< MiB of gradients sent at once; none: 25, first 1
-  bool find_unused_parameters = false;  ///< a forward may leave parameters out, each rank others
-  bool static_graph = false;            ///< every step uses the same parameters, equally often
+  std::optional<double> bucket_cap_mb = {};  ///< MiB per bucket; none: 25, first one 1
+  /// Whether a forward may leave out parameters. Ranks may leave out different ones.
+  bool find_unused_parameters = false;
+  /// Whether every step uses the same parameters, each the same number of times.
+  bool static_graph = false;
   CommHook comm_hook = CommHook::none;
 };
 
 namespace detail {
 
-/// What of DistributedDataParallel does not depend on the module's type.
+/// The part of DistributedDataParallel that does not depend on the type of the module.
 class DistributedCore {
  public:
   DistributedCore(std::shared_ptr<torch::nn::Module> module, const distributed::ProcessGroup& group,
@@ -61,9 +64,10 @@ class DistributedCore {
 template <class M>
 class DistributedDataParallel;
 
-/// Keeps gradients from being averaged while it lives, of forwards and backwards both under it;
-/// then restores what was. In a loop: `std::optional<NoSyncGuard> guard; if (...)
-/// guard.emplace(model);`. Python: `with model.no_sync()`.
+/// Turns off averaging of gradients while it lives, then restores the previous setting. Both
+/// forward and backward must run while it lives. In a loop:
+/// `std::optional<NoSyncGuard> guard; if (...) guard.emplace(model);`. Python:
+/// `with model.no_sync()`.
 class [[nodiscard]] NoSyncGuard {
  public:
   template <class M>
@@ -78,44 +82,51 @@ class [[nodiscard]] NoSyncGuard {
   bool before_;
 };
 
-/// Trains one module in several processes, each on its own batches: `loss.backward()` leaves in
-/// every rank the mean of all ranks' gradients, so equal parameters stay equal. LibTorch's Reducer
-/// sends the gradients in buckets, while the rest of backward runs. In a group of one it is the
-/// module, and nothing else.
+/// Trains one module in several processes, each on its own batches. After `loss.backward()` every
+/// rank has the mean of all ranks' gradients, so equal parameters stay equal. LibTorch's Reducer
+/// sends the gradients in buckets while backward is still running. In a group of one it only calls
+/// the module.
 ///
-/// The module is on its device, CPU or one GPU, before; inputs are put there by the caller. Give
-/// its own parameters to optimizers, save and load by it, and add or take away none of its
-/// parameters while this lives. All ranks call constructor, forward and backward alike. Of the
-/// buffers, rank 0's are everybody's before the next forward. An error of a peer reaches the others
-/// in forward or in `loss.backward()`, as `distributed::ProcessGroup` says.
+/// Move the module to its device, the CPU or one GPU, before construction, and move the inputs to
+/// the same device. Give the module's own parameters to optimizers, save and load through the
+/// module, and do not add or remove parameters while this object lives. All ranks call the
+/// constructor, forward and backward in the same order. Before a forward all ranks get the buffers
+/// of rank 0. An error of a peer reaches the other ranks in forward or in `loss.backward()`, as
+/// described in `distributed::ProcessGroup`.
 /// Python: `torch.nn.parallel.DistributedDataParallel`.
 template <class M>
 class DistributedDataParallel {
  public:
-  /// Compares the parameters and buffers with the other ranks', then sets all to rank 0's values.
-  /// @throw c10::Error if a module has uninitialized lazy layers, or no parameter that requires
-  /// grad, or parameters on several devices; if names, shapes or types are not those of rank 0; if
-  /// a peer fails or is late.
+  /// Compares parameters and buffers with those of the other ranks, then sets all of them to the
+  /// values of rank 0. Buffers keep their values if `broadcast_buffers` is false.
+  /// @throw c10::Error if:
+  /// - the module is null, has uninitialized lazy layers or has no parameter that requires grad;
+  /// - the parameters that require grad are on several devices, or on the CPU with backend "nccl";
+  /// - `bucket_cap_mb` is not above 0;
+  /// - names, shapes, types or `requires_grad` differ from those of rank 0;
+  /// - a peer fails or is late.
   DistributedDataParallel(std::shared_ptr<M> module, const distributed::ProcessGroup& group,
                           DistributedDataParallelOptions options = {})
       : module_(std::move(module)), core_(module_, group, options) {}
+  /// Takes the module of a holder, such as `torch::nn::Linear`.
   DistributedDataParallel(const torch::nn::ModuleHolder<M>& holder,
                           const distributed::ProcessGroup& group,
                           DistributedDataParallelOptions options = {})
       : DistributedDataParallel(holder.ptr(), group, options) {}
 
-  /// Calls the module's forward and, with grad mode on, prepares the backward that follows. With
-  /// find_unused_parameters or static_graph the output's tensors are those that NestedTensors
-  /// finds, and those that require grad are copies.
-  /// @throw c10::Error if a peer fails or is late, or the backward before left gradients unsent.
+  /// Calls the forward of the module and, with grad mode on, prepares the backward that follows.
+  /// With find_unused_parameters or static_graph, NestedTensors finds the tensors of the output,
+  /// and those that require grad are replaced by copies.
+  /// @throw c10::Error if a peer fails or is late, or if the previous backward left gradients
+  /// unsent.
   template <class... Args>
   auto forward(Args&&... args) {
     return call([&](M& module) { return module.forward(std::forward<Args>(args)...); });
   }
 
-  /// The same for another method than forward: returns `step(module)`, whose tensors are those that
-  /// backward begins with. So a step that computes its own loss is averaged like any other.
-  /// @throw c10::Error as forward.
+  /// Calls `step(module)` instead of forward. Backward must begin at the tensors that it returns.
+  /// So a step that computes its own loss is averaged like any other.
+  /// @throw c10::Error under the same conditions as forward.
   template <class Step>
   auto call(const Step& step) {
     core_.before_forward();
@@ -126,22 +137,22 @@ class DistributedDataParallel {
     return output;
   }
 
-  /// The same as forward.
+  /// Calls forward.
   template <class... Args>
   auto operator()(Args&&... args) {
     return forward(std::forward<Args>(args)...);
   }
 
-  /// The module itself. Python: `module`.
+  /// Returns the module. Python: `module`.
   const std::shared_ptr<M>& module() const { return module_; }
 
-  /// Steps under the guard add up gradients on each rank; the first forward and backward after it
-  /// averages the sums. Python: `no_sync()`.
+  /// Turns off averaging while the returned guard lives: each rank adds up its own gradients. The
+  /// first forward and backward after it averages the sums. Python: `no_sync()`.
   [[nodiscard]] NoSyncGuard no_sync() { return NoSyncGuard(*this); }
 
-  /// Bytes of each bucket, in the order of sending: as made, and from the second forward on as made
-  /// again in the order in which gradients came. Empty in a group of one. Python: bucket_sizes and
-  /// rebuilt_bucket_sizes of `_get_ddp_logging_data()`.
+  /// Returns the bytes of each bucket, in the order of sending. From the second forward on, these
+  /// are the buckets rebuilt in the order in which the gradients arrived. Empty in a group of one.
+  /// Python: bucket_sizes and rebuilt_bucket_sizes of `_get_ddp_logging_data()`.
   std::vector<int64_t> bucket_sizes() const { return core_.bucket_sizes(); }
 
  private:

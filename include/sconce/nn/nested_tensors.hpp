@@ -15,21 +15,23 @@ namespace sconce::nn {
 template <class T>
 struct NestedTensors;
 
-/// A container of tensors, at any depth: `NestedTensors` knows some of them.
+/// A container of tensors at any depth. `NestedTensors` supports some of these types.
 template <class T>
 concept ContainerOfTensors = (requires { typename T::value_type; } &&
                               NestedTensors<typename T::value_type>::any) ||
                              (std::is_array_v<T> &&
                               NestedTensors<std::remove_all_extents_t<T>>::any);
 
-/// Where the tensors of a `T` are, for what takes and returns tensors within vectors, tuples,
-/// pairs, maps and optionals, at any depth. Another container of tensors, such as `std::array`,
-/// `std::unordered_map` and `at::TensorList`, does not compile: its tensors would be passed over.
-/// Any other type holds none. A type that is specialized, a class by `TensorMembers`, can hold some
-/// or, whatever it is, none: `any` says whether a `T` can hold tensors, `only` whether it holds
-/// nothing else besides keys, `for_each(value, f)` calls `f` with each tensor of a `T&` or `const
-/// T&` in a fixed order, and `alike(a, b)` says whether two have the same lengths, keys and
-/// undefined tensors.
+/// Finds the tensors in a `T`. Functions of sconce that take or return nested tensors use it for
+/// vectors, tuples, pairs, maps and optionals, at any depth. Other containers of tensors, such as
+/// `std::array`, `std::unordered_map` and `at::TensorList`, do not compile, because their tensors
+/// would be ignored. Any other type has no tensors.
+/// Specialize it for further types, a class with the help of `TensorMembers`. A specialization has
+/// these members; one for a type without tensors needs only the first three:
+/// - `any`: whether a `T` can hold tensors;
+/// - `only`: whether it holds nothing but tensors and keys;
+/// - `for_each(value, f)`: calls `f` with each tensor of a `T&` or `const T&`, in a fixed order;
+/// - `alike(a, b)`: whether two values have the same lengths, keys and undefined tensors.
 template <class T>
 struct NestedTensors {
   static_assert(!ContainerOfTensors<T>,
@@ -134,8 +136,8 @@ void for_each_tensor(T& value, const F& f) {
   NestedTensors<std::remove_const_t<T>>::for_each(value, f);
 }
 
-/// What `NestedTensors` is to say of a class that holds its tensors in these members, and nothing
-/// else:
+/// Base class of a `NestedTensors` specialization, for a class whose tensors are all in these
+/// members:
 ///
 ///     struct Sentences { torch::Tensor tokens, mask; };
 ///     template <>

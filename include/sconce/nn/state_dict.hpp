@@ -12,42 +12,48 @@
 
 namespace sconce::nn {
 
-/// An entry whose sizes in a state are not those that the module has.
+/// An entry whose shape in the state differs from its shape in the module.
 struct SizeMismatch {
   std::string name = {};
-  std::optional<std::vector<int64_t>> expected = {};  ///< none: an uninitialized lazy layer's
-  std::vector<int64_t> found = {};                    ///< in the state
+  std::optional<std::vector<int64_t>> expected = {};  ///< in the module; none: uninitialized
+  std::vector<int64_t> found = {};                    ///< shape in the state
 };
 
-/// What `load_state_dict` found, by full dotted names in their order. Python: what
-/// `module.load_state_dict` returns.
+/// What `load_state_dict` found. Entries have full dotted names and come in order. Python: the
+/// return value of `module.load_state_dict`.
 struct LoadReport {
-  std::vector<std::string> missing = {};      ///< in the module, and not in the state
-  std::vector<std::string> unexpected = {};   ///< in the state, and not in the module
-  std::vector<SizeMismatch> mismatched = {};  ///< in both, with other sizes
+  std::vector<std::string> missing = {};      ///< in the module but not in the state
+  std::vector<std::string> unexpected = {};   ///< in the state but not in the module
+  std::vector<SizeMismatch> mismatched = {};  ///< in both, with different shapes
 };
 
-/// How `load_state_dict` takes a state.
+/// Options of `load_state_dict`.
 struct LoadOptions {
-  bool strict = true;  ///< throws where the report is not empty; else the rest is loaded
+  bool strict = true;  ///< throw if the report is not empty; if false, load the other entries
 
-  /// The module's name of each of the state's; an empty one leaves the entry out. None: the same.
+  /// Function that maps a name in the state to a name in the module. An empty result skips the
+  /// entry. None: the names are the same.
   std::function<std::string(const std::string&)> rename = {};
 };
 
-/// Returns the module's parameters and buffers by dotted names (`fc1.weight`), detached and sharing
-/// their memory, a layer's parameters before its buffers and both before its children's. A tensor
-/// that stands under several names is there under the first alone.
-/// Python: `module.state_dict()`, which names such a tensor each time.
+/// Returns the parameters and buffers of the module by dotted name (`fc1.weight`). They are
+/// detached and share the module's memory. The parameters of a layer come before its buffers, and
+/// both come before those of its children. A tensor with several names is listed once, under its
+/// first name.
+/// Python: `module.state_dict()`, which lists such a tensor under each name.
 [[nodiscard]] StateDict state_dict(const torch::nn::Module& module);
 
-/// Copies the state's values into the module's parameters and buffers, on whatever devices and of
-/// whatever types they are; uninitialized lazy layers become what the state says. Everything is
-/// checked before anything is written, so a load that throws changes nothing. Of several names of
-/// one tensor the state needs one. Python: `module.load_state_dict(state, strict)`.
-/// @throw c10::Error naming every missing, unexpected and mismatched entry, if strict; if two of
-/// the state's names become one of the module's, or an entry has no values to copy, or
-/// values of a type that LibTorch does not convert to the module's.
+/// Copies the values of the state into the parameters and buffers of the module. Devices and types
+/// may differ: values are converted. Uninitialized lazy layers are initialized from the state. If a
+/// tensor has several names in the module, the state needs only one of them. Everything is checked
+/// before anything is written, so a load that throws changes nothing. Python:
+/// `module.load_state_dict(state, strict)`.
+/// @throw c10::Error if:
+/// - `strict` is set and an entry is missing, unexpected or mismatched; the text names all of them;
+/// - `rename` maps two names of the state to one name of the module;
+/// - an entry has no values to copy, such as one that is undefined, not strided or on the meta
+///   device;
+/// - LibTorch cannot convert the values of an entry to the type of the module's tensor.
 LoadReport load_state_dict(torch::nn::Module& module, const StateDict& state,
                            const LoadOptions& options = {});
 
