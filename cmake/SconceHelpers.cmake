@@ -12,13 +12,18 @@ macro(sconce_lock_setup)
   endif()
 endmacro()
 
-# Warnings are this build's own matter: private, and errors only where a preset says so.
+# Warnings are this build's own matter: private, and errors only where a preset says so. Further
+# arguments are further flags.
 function(sconce_set_warnings target)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor ${ARGN})
   if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # It takes the sources for headers, in which types of unnamed namespaces would be a mistake.
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+    # A false alarm about the std::vector<bool> in LibTorch's torch::autograd::Function.
+    target_compile_options(${target} PRIVATE -Wno-array-bounds)
   endif()
 endfunction()
 

@@ -168,7 +168,7 @@ TEST_CASE("an epoch begun at a later batch goes on from there") {
   CHECK(loader.begin(7) == loader.end());
   CHECK_THROWS_WITH(loader.begin(8), ContainsSubstring("a batch index from 0 to 7, got 8"));
   CHECK_THROWS_WITH(loader.begin(-1), ContainsSubstring("got -1"));
-  CHECK_THROWS_WITH(Batches(table(3)).begin(4), ContainsSubstring("of 0 to 3, got 4"));
+  CHECK_THROWS_WITH(Batches(table(3)).begin(4), ContainsSubstring("from 0 to 3, got 4"));
 }
 
 TEST_CASE("leaving a loop early ends its threads, and the next loop begins anew") {
