@@ -13,7 +13,7 @@ import shutil
 import sys
 import xml.etree.ElementTree as ElementTree
 
-PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "apps/**/*.md"]
+PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md", "apps/**/*.md"]
 
 # Page of the reference: its title, what it is about, and its headers, or folders of them.
 ROOMS = {
