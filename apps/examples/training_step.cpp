@@ -1,4 +1,4 @@
-// A step that says itself what to train on, here digits behind noise, in each of three precisions.
+// A training step of the model's own, here on digits behind noise, in each of three precisions.
 #include <torch/torch.h>
 #include <cstdio>
 #include <sconce/sconce.hpp>

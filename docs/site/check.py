@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Checks the site: check.py XML HTML
+
+Each public name that Doxygen found stands in the reference once, each link within the site leads to a page and to a
+place on it, and the search knows the names.
+"""
+
+import collections
+import html.parser
+import pathlib
+import sys
+import urllib.parse
+import xml.etree.ElementTree as ElementTree
+
+
+class Page(html.parser.HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.places, self.names = [], set(), []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        if "id" in attributes:
+            self.places.add(attributes["id"])
+        if tag == "dt" and "sig-object" in attributes.get("class", "") and "id" in attributes:
+            self.names.append(attributes["id"])
+        for name in ("href", "src"):
+            if attributes.get(name):
+                self.links.append(attributes[name])
+
+
+def wrong_links(pages, folder):
+    for file, page in pages.items():
+        for link in page.links:
+            url = urllib.parse.urlsplit(link)
+            if url.scheme or url.netloc:
+                continue
+            to = (file.parent / urllib.parse.unquote(url.path)).resolve() if url.path else file
+            if not to.exists():
+                yield f"{file.relative_to(folder)}: {link} leads to no file"
+            elif url.fragment and to in pages and urllib.parse.unquote(url.fragment) not in pages[to].places:
+                yield f"{file.relative_to(folder)}: {link} leads to no place of that page"
+
+
+def public_names(xml):
+    """The classes by name, and the public members by Doxygen's id, which Breathe makes a place of the page."""
+    for file in sorted(xml.glob("*.xml")):
+        for compound in ElementTree.parse(file).getroot().iter("compounddef"):
+            kind, prot = compound.get("kind"), compound.get("prot")
+            if kind in ("class", "struct") and prot != "private":
+                yield compound.get("id"), compound.findtext("compoundname")
+            if kind in ("class", "struct", "namespace") and prot != "private":
+                for member in compound.iter("memberdef"):
+                    if member.get("prot") == "public" and member.get("kind") != "friend":
+                        yield member.get("id"), member.findtext("qualifiedname") or member.findtext("name")
+
+
+def main(xml, folder):
+    pages = {file: Page(file.read_text()) for file in sorted(folder.rglob("*.html"))}
+    problems = list(wrong_links(pages, folder))
+    places = collections.Counter(place for page in pages.values() for place in page.places)
+    names = dict(public_names(xml))
+    for place, name in names.items():
+        if places[place] != 1:
+            problems.append(f"{name} stands in the reference {places[place]} times, not once")
+    search = (folder / "searchindex.js").read_text()
+    for word in ("GradScaler", "DistributedDataParallel"):
+        if word not in search:
+            problems.append(f"the search does not know {word}")
+    if problems:
+        sys.exit("\n".join(["check.py found:", *problems]))
+    print(f"{len(pages)} pages, {len(names)} public names, {sum(len(p.links) for p in pages.values())} links")
+
+
+if __name__ == "__main__":
+    main(*(pathlib.Path(argument).resolve() for argument in sys.argv[1:]))

@@ -1,0 +1,26 @@
+"""Settings of the site. docs/site/CMakeLists.txt runs Sphinx on the pages that assemble.py put together."""
+
+import os
+
+project = "sconce"
+author = "The sconce authors"
+copyright = "The sconce authors"
+version = release = os.environ["SCONCE_VERSION"]
+
+extensions = ["myst_parser", "breathe"]
+exclude_patterns = ["README.md"]  # index.md includes it
+suppress_warnings = []
+
+myst_heading_anchors = 4
+breathe_projects = {"sconce": os.environ["SCONCE_DOXYGEN_XML"]}
+breathe_default_project = "sconce"
+breathe_default_members = ("members",)
+primary_domain = "cpp"
+highlight_language = "cpp"
+
+html_theme = "furo"
+html_title = "sconce"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sphinx = False
