@@ -87,7 +87,7 @@ class Trainer {
   /// both given, the device is not there, a metric is null, the precision is tf32 and the device no
   /// GPU, or `graph` is set beside accumulate_grad_batches or a process group of several.
   explicit Trainer(TrainerOptions options = {});
-  /// `Trainer({})`, which could else be a copy too: without options.
+  /// Makes `Trainer({})` a trainer without options. It would be ambiguous with a copy otherwise.
   explicit Trainer(std::initializer_list<None>) : Trainer() {}
 
   /// The device that models and batches are moved to.

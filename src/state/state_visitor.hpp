@@ -220,13 +220,14 @@ class StateVisitor {
   c10::impl::GenericDict dict_ = string_dict();
 };
 
-/// The state of what has a `visit_state`, as a dict, and back: `value` with what the state says.
+/// Returns the state of a value that has a `visit_state`, as a dict.
 template <class T>
 c10::IValue as_state(T value) {
   StateVisitor state;
   visit_state(value, state);
   return state.dict();
 }
+/// Returns `value` with its state read from a dict.
 template <class T>
 T from_state(const c10::IValue& state, std::string where, T value = {}) {
   StateVisitor reader(state, std::move(where));

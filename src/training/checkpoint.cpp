@@ -61,7 +61,7 @@ void together(const distributed::ProcessGroup& group, const F& work) {
   }
   if (error) std::rethrow_exception(error);
   TORCH_CHECK(failed.item<int>() == 0, who,
-              "expected what another rank could not do: ", "its error names the cause");
+              "another rank failed; its error names the cause");
 }
 
 std::vector<at::Generator> generators() {

@@ -44,7 +44,7 @@ class GradScaler {
  public:
   /// @throw c10::Error if enabled with growth_factor <= 1 or backoff_factor >= 1.
   explicit GradScaler(GradScalerOptions options = {});
-  /// `GradScaler({})`, which could else be a copy too: without options.
+  /// Makes `GradScaler({})` a scaler without options. It would be ambiguous with a copy otherwise.
   explicit GradScaler(std::initializer_list<None>) : GradScaler() {}
   GradScaler(const GradScaler&) = delete;
   GradScaler& operator=(const GradScaler&) = delete;

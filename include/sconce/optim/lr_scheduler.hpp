@@ -195,14 +195,14 @@ enum class ThresholdMode { rel, abs };
 
 /// Options of `ReduceLROnPlateau`, with Python's names and defaults.
 struct ReduceLROnPlateauOptions {
-  PlateauMode mode = PlateauMode::min;                ///< which metric is better
-  double factor = 0.1;                                ///< of the reduced learning rate; below 1
-  int64_t patience = 10;                              ///< epochs without improvement that are borne
-  double threshold = 1e-4;                            ///< the least improvement that counts
-  ThresholdMode threshold_mode = ThresholdMode::rel;  ///< what threshold is compared with
-  int64_t cooldown = 0;           ///< epochs after a reduction that do not count
-  PerGroup<double> min_lr = 0.0;  ///< no reduction goes below it
-  double eps = 1e-8;              ///< smaller reductions are not made
+  PlateauMode mode = PlateauMode::min;  ///< whether a lower or a higher metric is better
+  double factor = 0.1;                  ///< factor of a reduction, below 1
+  int64_t patience = 10;                ///< number of epochs without improvement before a reduction
+  double threshold = 1e-4;              ///< smallest change that counts as an improvement
+  ThresholdMode threshold_mode = ThresholdMode::rel;  ///< how the threshold is measured
+  int64_t cooldown = 0;           ///< number of epochs to ignore after a reduction
+  PerGroup<double> min_lr = 0.0;  ///< lower bound of the learning rate
+  double eps = 1e-8;              ///< smallest change of a learning rate that is made
 };
 
 /// Multiplies by factor when a metric has not improved for more than patience epochs.

@@ -27,7 +27,7 @@ struct SummaryRow {
   bool is_repeated = false;  ///< is above already: the totals count its parameters once
 };
 
-/// The modules of a model and what they come to. Buffers are no parameters.
+/// The modules of a model and their totals. Buffers are not counted as parameters.
 struct Summary {
   std::vector<SummaryRow> rows = {};  ///< the model, then what is in it, parents before children
   int64_t parameters = 0;             ///< numbers, each tensor's once

@@ -86,7 +86,7 @@ class Batch {
   /// Its tensors, in the order of `nn::NestedTensors`.
   std::vector<torch::Tensor> tensors() const;
 
-  /// Puts these in the place of its tensors, of which there are as many.
+  /// Replaces its tensors by the same number of others, in the order of `tensors()`.
   void set_tensors(const std::vector<torch::Tensor>& tensors);
 
   /// See above.

@@ -98,7 +98,7 @@ class Checkpoint {
   friend void visit_state(Best& best, StateVisitor& state);
   friend void visit_state(RunState& run, StateVisitor& state);
 
-  // Sorts files as they were written: the how many-th course of a run it is of, epoch and batch.
+  // Sorts files as they were written: the number of the course of the run, epoch and batch.
   using Position = std::array<int64_t, 3>;
 
   static std::string file_name(const Position& position);
