@@ -20,17 +20,17 @@
 
 namespace sconce {
 
-/// A batch cut into what the model takes and what it should answer. `inputs` is empty where the
-/// batch's type does not tell them apart.
+/// A batch divided into the inputs of a model and the target. `inputs` is empty if the type of the
+/// batch does not tell which is which.
 struct InputsAndTarget {
   std::vector<torch::Tensor> inputs = {};
   torch::Tensor target = {};
 };
 
-/// Cuts a batch as the book does: the last part is the target, those before it are the inputs. A
-/// single tensor is both, as an autoencoder wants it. A type that is neither a tensor, nor has the
-/// tensors `data` and `target`, as `data::Dataset` and `torch::data::Example`, nor is a pair, tuple
-/// or vector of tensors has no inputs.
+/// Divides a batch as d2l does: the last part is the target, and the parts before it are the
+/// inputs. A single tensor is both, as an autoencoder needs it. The types that can be divided are a
+/// tensor, a pair, tuple or vector of tensors, and types with the tensors `data` and `target`, such
+/// as `data::Dataset` and `torch::data::Example`. Any other type gives no inputs.
 inline InputsAndTarget inputs_and_target(const torch::Tensor& batch) {
   return {{batch}, batch};
 }
@@ -57,11 +57,11 @@ InputsAndTarget inputs_and_target(const T&) {
   return {};
 }
 
-/// A batch of any type in which `nn::NestedTensors` finds tensors, as the Trainer passes it on
-/// without knowing that type. Row i of every tensor is of one example.
+/// Holds a batch of any type in which `nn::NestedTensors` finds tensors, so that the Trainer need
+/// not know that type. Row i of every tensor belongs to example i.
 class Batch {
  public:
-  /// Takes the batch; its tensors are shared.
+  /// Takes the batch. The tensors are not copied.
   template <class T>
   requires(!std::same_as<std::remove_cvref_t<T>, Batch>) Batch(T&& batch)
       : held_(std::make_unique<Holder<std::remove_cvref_t<T>>>(std::forward<T>(batch))) {
@@ -70,8 +70,8 @@ class Batch {
         "sconce::Batch: expected a type in which sconce::nn::NestedTensors finds tensors");
   }
 
-  /// The batch as it was given.
-  /// @throw c10::Error naming both types if it is of another.
+  /// Returns the batch with its own type.
+  /// @throw c10::Error naming both types if the batch has another type.
   template <class T>
   const T& as() const {
     const auto* held = dynamic_cast<const Holder<T>*>(held_.get());
@@ -80,23 +80,23 @@ class Batch {
     return held->value;
   }
 
-  /// Moves its tensors to the device, those that are elsewhere: to a GPU without waiting.
+  /// Moves the tensors to the device, without waiting if it is a GPU.
   void to(torch::Device device);
 
-  /// Its tensors, in the order of `nn::NestedTensors`.
+  /// Returns the tensors in the order of `nn::NestedTensors`.
   std::vector<torch::Tensor> tensors() const;
 
-  /// Replaces its tensors by the same number of others, in the order of `tensors()`.
+  /// Replaces the tensors by the same number of others, in the order of `tensors()`.
   void set_tensors(const std::vector<torch::Tensor>& tensors);
 
-  /// See above.
+  /// Divides the batch, as the function of the same name.
   InputsAndTarget inputs_and_target() const { return held_->inputs_and_target(); }
 
-  /// Number of examples: rows of its first tensor.
-  /// @throw c10::Error if it holds no tensor, or its first has no dimension.
+  /// Returns the number of examples, which are the rows of the first tensor.
+  /// @throw c10::Error if the batch has no tensor, or its first tensor has no dimension.
   int64_t size() const;
 
-  /// The type that was given.
+  /// Returns the type of the batch.
   const std::type_info& type() const { return held_->type(); }
 
  private:
@@ -121,7 +121,7 @@ class Batch {
   std::unique_ptr<HolderBase> held_;
 };
 
-/// What has a number of batches and gives them in a loop, as `data::Batches` does.
+/// A type with a number of batches, `size()`, and a loop over them, such as `data::Batches`.
 template <class T>
 concept BatchSource = requires(const T& source) {
   { source.size() } -> std::convertible_to<int64_t>;
@@ -129,24 +129,25 @@ concept BatchSource = requires(const T& source) {
   ++(*std::declval<decltype(source.begin())*>());
 };
 
-/// The batches to train or test on, from a copy of any `BatchSource`; `set_epoch`, where it has
-/// one, chooses its order.
+/// Holds a copy of any `BatchSource`, so that the Trainer need not know its type. Its `set_epoch`,
+/// if it has one, chooses the order of the batches.
 class BatchLoader {
  public:
-  /// Gives the batches of one epoch, one after the other.
+  /// Returns the next batch of an epoch.
   using Next = std::function<Batch()>;
 
   template <BatchSource Source>
   requires(!std::same_as<Source, BatchLoader>) BatchLoader(Source source)
       : BatchLoader(std::make_shared<Source>(std::move(source))) {}
 
-  /// Number of batches.
+  /// Returns the number of batches.
   int64_t size() const { return size_(); }
 
-  /// Chooses the order of the next `begin`.
+  /// Chooses the order of the batches from the next `begin` on.
   void set_epoch(int64_t epoch) { set_epoch_(epoch); }
 
-  /// Begins an epoch at that batch; to be called as often as there are batches from there on.
+  /// Begins an epoch at a batch. The function that it returns must be called once for each batch
+  /// from there on.
   Next begin(int64_t batch = 0) const { return begin_(batch); }
 
  private:

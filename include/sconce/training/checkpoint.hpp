@@ -18,74 +18,79 @@ namespace sconce {
 
 class StateVisitor;  // writes and reads states, in src/
 
-/// How far a run is.
+/// The position of a run.
 struct RunProgress {
-  int64_t epoch = 0;       ///< epochs that are over
-  int64_t batch = 0;       ///< batches done of the epoch after them
-  c10::IValue extra = {};  ///< what else the run needs: anything that `io::save_torch` takes
+  int64_t epoch = 0;       ///< number of finished epochs
+  int64_t batch = 0;       ///< number of finished batches of the epoch after them
+  c10::IValue extra = {};  ///< further values of the run, of the types that `io::save_torch` takes
 };
 
-/// What a `Checkpoint` keeps.
+/// Options of `Checkpoint`.
 struct CheckpointOptions {
-  bool resume = false;    ///< goes on with what the folder holds; else it must hold no checkpoint
-  int keep_last = 1;      ///< so many of those written last; at least 1
-  bool keep_best = true;  ///< the one saved with the highest metric too
+  bool resume = false;    ///< continues from the folder's checkpoints; otherwise it must have none
+  int keep_last = 1;      ///< number of latest checkpoints to keep, at least 1
+  bool keep_best = true;  ///< keeps the checkpoint with the highest metric too
 
-  /// The processes that train together: every rank constructs, saves and loads, rank 0 writes,
-  /// every rank reads and gets its own random state; what throws on one throws on all.
+  /// The processes that train together. Every rank constructs, saves and loads. Rank 0 writes;
+  /// every rank reads, and gets its own random state. If one rank throws, all ranks throw.
   distributed::ProcessGroup process_group = {};
 };
 
-/// The checkpoints of a run, a file each, in a folder of their own: all that is needed to go on as
-/// if nothing had happened, the states of the random generators (the CPU's and each GPU's)
-/// included. A file is whole or not there, whatever stops the process or the machine, and its
-/// checksums are checked when it is read. `torch.load(path, weights_only=True)` opens it: a dict of
-/// the parts' states by their names, and "classes" (the parts' by name), "generators" (a tensor of
-/// bytes a rank: the CPU's state, then the GPUs'), "epoch", "batch", "extra", "best". One
-/// Checkpoint at a time writes in a folder, of this process or another; any number may read.
+/// The checkpoints of a run, one file each, in a folder of their own. A resumed run equals one that
+/// was never stopped: a file holds the states of the random generators of the CPU and each GPU too.
+/// A file is complete or does not exist, even if the process or the machine stops, and its checksums
+/// are verified when it is read. `torch.load(path, weights_only=True)` opens it: it is a dict of the
+/// parts' states by name, with "classes" (the parts' classes by name), "generators" (for each rank a
+/// tensor of bytes with the states of the CPU and the GPUs), "epoch", "batch", "extra" and "best".
+/// Only one Checkpoint of any process writes in a folder at a time; any number may read.
 /// Python: `ModelCheckpoint` of Lightning.
 class Checkpoint {
  public:
-  /// Makes the folder, on rank 0.
-  /// @throw c10::Error if it cannot be made or read, if it holds checkpoints and `resume` is not
-  /// set, or if keep_last is below 1.
+  /// Creates the folder, on rank 0.
+  /// @throw c10::Error if:
+  /// - the folder cannot be created or read;
+  /// - it holds checkpoints and `resume` is not set;
+  /// - keep_last is below 1.
   explicit Checkpoint(std::filesystem::path folder, const CheckpointOptions& options = {});
   Checkpoint(Checkpoint&&) = default;
   Checkpoint& operator=(Checkpoint&&) = default;
 
-  /// Keeps the folder for what this object writes, until its end or that of rank 0's process. To be
-  /// called before a run's first step, or else `save` does it. A file system that has no such locks
-  /// lets all go on, and so does NFS.
-  /// @throw c10::Error naming the folder if another object keeps it, or if it cannot be opened.
+  /// Locks the folder against other writers until this object or the process of rank 0 ends. Call
+  /// it before the first step of a run; otherwise `save` does it. NFS and file systems without locks
+  /// keep no writer out.
+  /// @throw c10::Error naming the folder if another object has locked it, or if it cannot be opened.
   void lock();
 
-  /// Writes `checkpoint-<epoch>-<batch>.pt`, then removes the checkpoints that are not to be kept
-  /// and what killed writers left. A run that does not go on from the progress saved before, such
-  /// as a second fit, writes `checkpoint-<epoch>-<batch>-2.pt`, the next `-3`: what is there is
-  /// never overwritten. Where this or an earlier metric is the best, the link `best.pt` names its
-  /// file; on a file system without links it is a copy. The parts stay as they are; reads them from
-  /// their devices. On every rank it returns when the file is there.
-  /// @throw c10::Error naming the file and the cause if it cannot be written: earlier ones stay; if
-  /// two parts have one name, or one of those above; if the folder holds a later checkpoint than
-  /// this object wrote or loaded; and as `lock`.
+  /// Writes `checkpoint-<epoch>-<batch>.pt`. Then removes the checkpoints that need not be kept, and
+  /// files that killed writers left behind. A run that does not continue from the progress that was
+  /// saved before, such as a second fit, writes `checkpoint-<epoch>-<batch>-2.pt`, the next one
+  /// `-3`, so that no file is overwritten. If there was a metric, the link `best.pt` leads to the
+  /// file with the best one; on a file system without links it is a copy. The parts do not change.
+  /// Their values are read from their devices. Every rank returns after the file is complete.
+  /// @throw c10::Error if:
+  /// - the file cannot be written, with its name and the cause; earlier files stay;
+  /// - two parts have the same name, or a part has one of the names above;
+  /// - the folder holds a later checkpoint than this object wrote or loaded;
+  /// - `lock` throws.
   void save(const NamedStates& parts, const RunProgress& progress,
             std::optional<double> metric = {});
 
-  /// Brings the parts, and the random generators, to where the latest checkpoint was, and returns
-  /// how far that is; without one, or without `resume`, changes nothing and returns nothing. The
-  /// options of optimizer and scheduler become those of the file, the learning rates too, as with
-  /// Python's `load_state_dict`.
-  /// @throw c10::Error naming the file if it is damaged, has other parts than the run or one of
-  /// another class, or was written by another number of processes, before anything is changed; if a
-  /// part does not fit its state, which leaves those before it changed; without `resume` if the
-  /// folder holds checkpoints that this object did not write.
+  /// Restores the parts and the random generators from the latest checkpoint, and returns its
+  /// position. Changes nothing and returns nothing if there is no checkpoint, or without `resume`.
+  /// The options of optimizer and scheduler become those of the file, including the learning rates,
+  /// as with Python's `load_state_dict`.
+  /// @throw c10::Error if:
+  /// - the file is damaged, has other parts than the run or a part of another class, or was written
+  ///   by another number of processes; nothing is changed then;
+  /// - a part does not accept its state; the parts before it are changed then;
+  /// - the folder holds checkpoints that this object did not write, without `resume`.
   std::optional<RunProgress> load(const NamedStates& parts);
 
-  /// The file of the checkpoint that was written last, and the best's; empty where there is none.
+  /// Return the files of the latest and of the best checkpoint. Empty if there is none.
   std::filesystem::path latest() const;
   std::filesystem::path best() const;
 
-  /// Those of the options.
+  /// Returns the process group of the options.
   const distributed::ProcessGroup& process_group() const { return options_.process_group; }
 
  private:
