@@ -66,14 +66,15 @@ struct FitData {
 /// A training loop with mixed precision. Python: d2l's `Trainer`.
 ///
 /// A model is a module, a module holder or a `std::shared_ptr` of a module.
-/// - If it has a `training_step(batch)`, this is its step. It returns the loss (0-dim, the mean over
-///   the examples) or a `StepOutput`. A test calls `validation_step(batch)` if the model has it, and
-///   `training_step` otherwise.
+/// - If it has a `training_step(batch)`, this is its step. It returns the loss (0-dim, the mean
+///   over the examples) or a `StepOutput`. A test calls `validation_step(batch)` if the model has
+///   it, and `training_step` otherwise.
 /// - For any other model a step is `loss(forward(inputs...), target)`, with up to four inputs.
 ///   `inputs_and_target` cuts the batch into these.
-/// - It may be wrapped in `nn::DataParallel`, whose first device must be the trainer's. In a process
-///   group of several it must be wrapped in `nn::DistributedDataParallel`. Every rank then makes
-///   the same calls with rows of its own (`data::DistributedSampler`) in the same number of batches.
+/// - It may be wrapped in `nn::DataParallel`, whose first device must be the trainer's. In a
+///   process group of several it must be wrapped in `nn::DistributedDataParallel`. Every rank then
+///   makes the same calls with rows of its own (`data::DistributedSampler`) in the same number of
+///   batches.
 ///
 /// Batches may have any type in which `nn::NestedTensors` finds tensors.
 ///

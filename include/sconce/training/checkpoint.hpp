@@ -38,11 +38,12 @@ struct CheckpointOptions {
 
 /// The checkpoints of a run, one file each, in a folder of their own. A resumed run equals one that
 /// was never stopped: a file holds the states of the random generators of the CPU and each GPU too.
-/// A file is complete or does not exist, even if the process or the machine stops, and its checksums
-/// are verified when it is read. `torch.load(path, weights_only=True)` opens it: it is a dict of the
-/// parts' states by name, with "classes" (the parts' classes by name), "generators" (for each rank a
-/// tensor of bytes with the states of the CPU and the GPUs), "epoch", "batch", "extra" and "best".
-/// Only one Checkpoint of any process writes in a folder at a time; any number may read.
+/// A file is complete or does not exist, even if the process or the machine stops, and its
+/// checksums are verified when it is read. `torch.load(path, weights_only=True)` opens it: it is a
+/// dict of the parts' states by name, with "classes" (the parts' classes by name), "generators"
+/// (for each rank a tensor of bytes with the states of the CPU and the GPUs), "epoch", "batch",
+/// "extra" and "best". Only one Checkpoint of any process writes in a folder at a time; any number
+/// may read.
 /// Python: `ModelCheckpoint` of Lightning.
 class Checkpoint {
  public:
@@ -56,14 +57,15 @@ class Checkpoint {
   Checkpoint& operator=(Checkpoint&&) = default;
 
   /// Locks the folder against other writers until this object or the process of rank 0 ends. Call
-  /// it before the first step of a run; otherwise `save` does it. NFS and file systems without locks
-  /// keep no writer out.
-  /// @throw c10::Error naming the folder if another object has locked it, or if it cannot be opened.
+  /// it before the first step of a run; otherwise `save` does it. NFS and file systems without
+  /// locks keep no writer out.
+  /// @throw c10::Error naming the folder if another object has locked it, or if it cannot be
+  /// opened.
   void lock();
 
-  /// Writes `checkpoint-<epoch>-<batch>.pt`. Then removes the checkpoints that need not be kept, and
-  /// files that killed writers left behind. A run that does not continue from the progress that was
-  /// saved before, such as a second fit, writes `checkpoint-<epoch>-<batch>-2.pt`, the next one
+  /// Writes `checkpoint-<epoch>-<batch>.pt`. Then removes the checkpoints that need not be kept,
+  /// and files that killed writers left behind. A run that does not continue from the progress that
+  /// was saved before, such as a second fit, writes `checkpoint-<epoch>-<batch>-2.pt`, the next one
   /// `-3`, so that no file is overwritten. If there was a metric, the link `best.pt` leads to the
   /// file with the best one; on a file system without links it is a copy. The parts do not change.
   /// Their values are read from their devices. Every rank returns after the file is complete.
