@@ -292,8 +292,8 @@ TEST_CASE("every source has a header and a test of the same path, if its header 
   }
 }
 
-// Then a compilation of each source alone, as of a package test, proves that these headers stand alone,
-// and .ci/run compiles the others.
+// Then a compilation of each source alone, as of a package test, proves that these headers stand
+// alone, and .ci/run compiles the others.
 TEST_CASE("a source includes its public header first") {
   for (const auto& name : files_below("src", ".cpp")) {
     std::string header = without(name, ".cpp") + ".hpp";
@@ -318,9 +318,10 @@ TEST_CASE("every test file belongs to a header, but for this one and those of th
 TEST_CASE("src/no_cuda has each source of src/cuda that needs CUDA's headers, and no other") {
   Names needing;
   for (const auto& name : files_below("src/cuda", ".cpp")) {
-    const auto found = includes(root / "src/cuda" / name, "#include <((?:cuda|nccl|ATen/cuda/|"
-                                                          "c10/cuda/|torch/csrc/cuda/|"
-                                                          "torch/csrc/distributed/)[^>]*)>");
+    const auto found = includes(root / "src/cuda" / name,
+                                "#include <((?:cuda|nccl|ATen/cuda/|"
+                                "c10/cuda/|torch/csrc/cuda/|"
+                                "torch/csrc/distributed/)[^>]*)>");
     if (!found.empty()) needing.insert(name);
   }
   CHECK(needing == files_below("src/no_cuda", ".cpp"));

@@ -419,11 +419,7 @@ TEST_CASE("devices, types, sizes, bools and floats print as in Python") {
 }
 
 TEST_CASE("integers and pointers have no text") {
-  const auto printable = [](auto value) {
-    return requires {
-      repr(value);
-    };
-  };
+  const auto printable = [](auto value) { return requires { repr(value); }; };
   STATIC_CHECK(printable(true));
   STATIC_CHECK(printable(1.5F));
   STATIC_CHECK_FALSE(printable(1));

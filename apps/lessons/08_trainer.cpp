@@ -39,9 +39,7 @@ struct Trainer {
 };
 
 template <class M>
-constexpr bool has_board = requires(M model) {
-  model.board;
-};
+constexpr bool has_board = requires(M model) { model.board; };
 
 int main() {
   torch::manual_seed(0);

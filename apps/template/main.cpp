@@ -1,5 +1,5 @@
-#include <sconce/sconce.hpp>
 #include <torch/torch.h>
+#include <sconce/sconce.hpp>
 
 #include <iostream>
 

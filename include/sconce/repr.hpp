@@ -61,8 +61,8 @@ std::string repr(const torch::nn::ModuleHolder<Contained>& holder) {
 
 /// Deleted: integers and pointers would convert to sizes or bool and print wrong text.
 template <typename T>
-requires((std::integral<T> && !std::same_as<T, bool>) || std::is_pointer_v<T>) std::string repr(T)
-= delete;
+  requires((std::integral<T> && !std::same_as<T, bool>) || std::is_pointer_v<T>)
+std::string repr(T) = delete;
 
 /// Base class for modules that choose their own text. `repr` asks it first.
 class ReprOverride {

@@ -43,8 +43,8 @@ struct TrainerOptions {
   /// momentum do not.
   bool graph = false;
   bool fast_dev_run = false;  ///< runs one batch of training and of testing, to find errors
-  int64_t save_every = 0;  ///< number of steps between saves within an epoch; 0 saves after each
-                           ///< epoch only
+  int64_t save_every = 0;     ///< number of steps between saves within an epoch; 0 saves after each
+                              ///< epoch only
 
   /// Loss of models without a `training_step`. If it is empty, the loss is the cross entropy of
   /// int64 targets, without the targets of -100.

@@ -22,9 +22,7 @@ void register_generator(Graph& graph, const at::Generator& generator) {
 // record stays, and the generator would refuse to draw. A clone of its state has no such record.
 template <class Impl>
 void release_generator(at::Generator generator) {
-  if constexpr (requires(Impl & impl, at::cuda::CUDAGraph * graph) {
-                  impl.register_graph(graph);
-                }) {
+  if constexpr (requires(Impl& impl, at::cuda::CUDAGraph* graph) { impl.register_graph(graph); }) {
     generator.graphsafe_set_state(generator.clone());
   }
 }

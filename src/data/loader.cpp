@@ -36,8 +36,8 @@ void LoaderBase::set_epoch(int64_t epoch) {
 }
 
 int64_t LoaderBase::size() const {
-  return batch_count(options_.sampler ? options_.sampler.size() : source_size_,
-                     options_.batch_size, options_.drop_last);
+  return batch_count(options_.sampler ? options_.sampler.size() : source_size_, options_.batch_size,
+                     options_.drop_last);
 }
 
 EpochItems LoaderBase::epoch_items(int64_t first_batch) const {

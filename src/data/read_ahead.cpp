@@ -16,8 +16,8 @@ ReadAhead::ReadAhead(std::vector<Make> workers, int64_t ahead, int64_t first, in
   TORCH_CHECK(ahead >= 1, "sconce::data::ReadAhead: expected ahead of 1 or more, got ", ahead);
   places_.resize(static_cast<size_t>(std::clamp<int64_t>(last - first, 1, ahead)));
   for (auto& make : workers) {
-    threads_.emplace_back([this, make = std::move(make), state = at::ThreadLocalState()](
-                              const std::stop_token& stop) {
+    threads_.emplace_back([this, make = std::move(make),
+                           state = at::ThreadLocalState()](const std::stop_token& stop) {
       const at::ThreadLocalStateGuard guard(state);
       use_one_thread();
       work(make, stop);

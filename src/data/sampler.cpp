@@ -15,8 +15,9 @@ RandomSampler::RandomSampler(int64_t dataset_size, uint64_t seed)
 }
 
 void RandomSampler::set_epoch(int64_t epoch) {
-  TORCH_CHECK(epoch >= 0, "sconce::data::RandomSampler::set_epoch: expected an epoch of 0 or more, ",
-              "got ", epoch);
+  TORCH_CHECK(epoch >= 0,
+              "sconce::data::RandomSampler::set_epoch: expected an epoch of 0 or more, ", "got ",
+              epoch);
   epoch_ = epoch;
 }
 

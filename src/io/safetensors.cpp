@@ -59,8 +59,7 @@ torch::Tensor mapped_tensor(const std::shared_ptr<char>& file, const Safetensors
     std::memcpy(copy.mutable_data_ptr(), start, copy.nbytes());
     return copy;
   }
-  return at::from_blob(
-      start, entry.sizes(), [file](void*) {}, entry.type.type);
+  return at::from_blob(start, entry.sizes(), [file](void*) {}, entry.type.type);
 }
 
 // Returns the tensors in the order of the format: from the widest type down, then by name.

@@ -60,8 +60,7 @@ void together(const distributed::ProcessGroup& group, const F& work) {
     if (!error) throw;
   }
   if (error) std::rethrow_exception(error);
-  TORCH_CHECK(failed.item<int>() == 0, who,
-              "another rank failed; its error names the cause");
+  TORCH_CHECK(failed.item<int>() == 0, who, "another rank failed; its error names the cause");
 }
 
 std::vector<at::Generator> generators() {

@@ -82,10 +82,7 @@ std::map<std::string, std::function<torch::Tensor()>> expressions(torch::ScalarT
       {"torch.addmm(f, f, f)", [=] { return torch::addmm(f, f, f); }},
       {"torch.addbmm(f, b, b)", [=] { return torch::addbmm(f, b, b); }},
       {"torch.baddbmm(b, b, b)", [=] { return torch::baddbmm(b, b, b); }},
-      {"torch.einsum('ij,jk->ik', f, f)",
-       [=] {
-         return torch::einsum("ij,jk->ik", {f, f});
-       }},
+      {"torch.einsum('ij,jk->ik', f, f)", [=] { return torch::einsum("ij,jk->ik", {f, f}); }},
       {"torch.linalg.vecdot(f, f)", [=] { return torch::linalg_vecdot(f, f); }},
       {"F.linear(f, f)", [=] { return F::linear(f, f); }},
       {"F.conv1d(b, b)", [=] { return F::conv1d(b, b); }},
@@ -116,34 +113,13 @@ std::map<std::string, std::function<torch::Tensor()>> expressions(torch::ScalarT
       {"torch.quantile(h, 0.5)", [=] { return torch::quantile(h, 0.5); }},
       {"torch.linalg.inv(h + torch.eye(3).to(h))", [=] { return torch::linalg_inv(h + eye); }},
       {"torch.fft.fft(h)", [=] { return torch::fft::fft(h); }},
-      {"torch.cat([f, h])",
-       [=] {
-         return torch::cat({f, h});
-       }},
-      {"torch.cat([h, f])",
-       [=] {
-         return torch::cat({h, f});
-       }},
-      {"torch.cat([h, h])",
-       [=] {
-         return torch::cat({h, h});
-       }},
-      {"torch.cat([h, h, f])",
-       [=] {
-         return torch::cat({h, h, f});
-       }},
-      {"torch.stack([f, h])",
-       [=] {
-         return torch::stack({f, h});
-       }},
-      {"torch.stack([h, f])",
-       [=] {
-         return torch::stack({h, f});
-       }},
-      {"torch.stack([h, h])",
-       [=] {
-         return torch::stack({h, h});
-       }},
+      {"torch.cat([f, h])", [=] { return torch::cat({f, h}); }},
+      {"torch.cat([h, f])", [=] { return torch::cat({h, f}); }},
+      {"torch.cat([h, h])", [=] { return torch::cat({h, h}); }},
+      {"torch.cat([h, h, f])", [=] { return torch::cat({h, h, f}); }},
+      {"torch.stack([f, h])", [=] { return torch::stack({f, h}); }},
+      {"torch.stack([h, f])", [=] { return torch::stack({h, f}); }},
+      {"torch.stack([h, h])", [=] { return torch::stack({h, h}); }},
       {"torch.index_copy(f, 0, i, h)", [=] { return torch::index_copy(f, 0, i, h); }},
       {"torch.index_copy(h, 0, i, f)", [=] { return torch::index_copy(h, 0, i, f); }},
       {"torch.index_copy(h, 0, i, h)", [=] { return torch::index_copy(h, 0, i, h); }},
@@ -292,9 +268,13 @@ TEST_CASE("what autocast cannot do warns and is disabled, or is refused, as in P
   CHECK_THAT(warnings.messages()[0],
              ContainsSubstring("sconce::amp::AutocastGuard: on cpu autocast supports BFloat16 and "
                                "Half, got Double. Disabling autocast."));
-  { const AutocastGuard silent(torch::kCPU, {.dtype = torch::kDouble, .enabled = false}); }
+  {
+    const AutocastGuard silent(torch::kCPU, {.dtype = torch::kDouble, .enabled = false});
+  }
   CHECK(warnings.messages().size() == 1);
-  { const AutocastGuard guard(torch::kCUDA); }
+  {
+    const AutocastGuard guard(torch::kCUDA);
+  }
   if (sconce::num_gpus() == 0) {
     REQUIRE(warnings.messages().size() == 2);
     CHECK_THAT(warnings.messages()[1], ContainsSubstring("CUDA is not available"));

@@ -325,7 +325,7 @@ TEST_CASE("the digits as pictures are learnt bit for bit as from IDX files", "[a
   const auto train = [&](const fs::path& data, const std::string& flags) {
     const fs::path out = folder.path() / "out";
     const Ran ran = run_train("--epochs 15 --device cpu --seed 3 --data " + data.string() +
-                                 " --out " + out.string() + flags);
+                              " --out " + out.string() + flags);
     INFO(ran.err);
     REQUIRE(ran.exit_code == 0);
     return epochs_of(out / "metrics.csv");
@@ -344,10 +344,9 @@ TEST_CASE("sconce-train learns the classes of a folder and predicts them", "[alo
   const fs::path data = folder.path() / "colors";
   const fs::path out = folder.path() / "run";
   write_colors(data);
-  const Ran ran =
-      run_train("--data " + data.string() + " --out " + out.string() +
-                   " --image-size 16 --epochs 10 --batch-size 4 --device cpu --workers 1 "
-                   "--augment --skip-bad");
+  const Ran ran = run_train("--data " + data.string() + " --out " + out.string() +
+                            " --image-size 16 --epochs 10 --batch-size 4 --device cpu --workers 1 "
+                            "--augment --skip-bad");
   INFO(ran.err);
   REQUIRE(ran.exit_code == 0);
   CHECK_THAT(ran.out, ContainsSubstring("16 training and 4 test images of 16x16, 2 classes; 0 bad "

@@ -165,8 +165,7 @@ TEST_CASE("a program without a library of pictures names the package to install"
   };
   const auto named = [](const char* package) { return ContainsSubstring(package); };
   if (!train::has_libpng()) CHECK_THAT(error("rgb-8.png"), named("apt install libpng-dev"));
-  if (!train::has_libjpeg())
-    CHECK_THAT(error("grey.jpg"), named("apt install libjpeg-dev"));
+  if (!train::has_libjpeg()) CHECK_THAT(error("grey.jpg"), named("apt install libjpeg-dev"));
   if (train::has_libpng() && train::has_libjpeg()) SKIP("built with both");
 }
 

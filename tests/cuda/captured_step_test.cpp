@@ -155,14 +155,10 @@ TEST_CASE("a batch of another shape runs as it is, or is refused") {
 
   CapturedStep one(device, sum, {.other_shape = OtherShape::refuse});
   one({torch::ones({4, 2})});
-  CHECK_THAT(error_of([&] {
-               one({torch::ones({3, 2})});
-             }),
+  CHECK_THAT(error_of([&] { one({torch::ones({3, 2})}); }),
              StartsWith("sconce::cuda::CapturedStep: expected tensor 0 of the batch to be Float "
                         "of sizes [4, 2], as in the first, got Float of sizes [3, 2]"));
-  CHECK_THAT(error_of([&] {
-               one({torch::ones({4, 2}, torch::kLong)});
-             }),
+  CHECK_THAT(error_of([&] { one({torch::ones({4, 2}, torch::kLong)}); }),
              ContainsSubstring("got Long of sizes [4, 2]"));
   CHECK_THAT(error_of([&] { one({}); }),
              StartsWith("sconce::cuda::CapturedStep: expected a batch of 1 tensors, as the "

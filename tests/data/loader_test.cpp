@@ -76,10 +76,9 @@ TEST_CASE("a loader's batches are those of Batches, for any number of workers") 
   const auto shuffle = GENERATE(false, true);
   const auto drop_last = GENERATE(false, true);
   Batches expected(table(23), {.batch_size = 4, .shuffle = shuffle, .drop_last = drop_last});
-  Loader loader(Rows{table(23)}, {.batch_size = 4,
-                                     .shuffle = shuffle,
-                                     .drop_last = drop_last,
-                                     .num_workers = workers});
+  Loader loader(
+      Rows{table(23)},
+      {.batch_size = 4, .shuffle = shuffle, .drop_last = drop_last, .num_workers = workers});
   CHECK(loader.size() == expected.size());
   CHECK(same(tensors(loader), tensors(expected)));
   for (const int64_t epoch : {1, 0, 7}) {
@@ -93,11 +92,10 @@ TEST_CASE("each rank loads the rows of its sampler, for any number of workers") 
   const auto workers = GENERATE(0, 1, 4);
   const auto group = sconce::distributed::ProcessGroup::init();
   for (const int rank : {0, 1}) {
-    const sconce::data::DistributedSampler sampler(
-        11, group, {.seed = 3, .num_replicas = 2, .rank = rank});
+    const sconce::data::DistributedSampler sampler(11, group,
+                                                   {.seed = 3, .num_replicas = 2, .rank = rank});
     Batches expected(table(11), sampler, {.batch_size = 4});
-    Loader loader(Rows{table(11)},
-                  {.batch_size = 4, .sampler = sampler, .num_workers = workers});
+    Loader loader(Rows{table(11)}, {.batch_size = 4, .sampler = sampler, .num_workers = workers});
     for (const int64_t epoch : {0, 1}) {
       loader.set_epoch(epoch);
       expected.set_epoch(epoch);
@@ -306,9 +304,7 @@ struct Ahead {
   std::shared_ptr<std::atomic<int64_t>> asked = std::make_shared<std::atomic<int64_t>>(0);
   int64_t most = 0;
   int64_t size() const { return 400; }
-  torch::Tensor get(int64_t i) const {
-    return torch::tensor(i / 2 < *asked + most);
-  }
+  torch::Tensor get(int64_t i) const { return torch::tensor(i / 2 < *asked + most); }
 };
 
 }  // namespace
@@ -316,8 +312,7 @@ struct Ahead {
 TEST_CASE("no more batches are made ahead than asked for") {
   const auto workers = GENERATE(1, 3);
   const Ahead source{.most = workers * 2};
-  const Loader loader(
-      source, {.batch_size = 2, .num_workers = workers, .prefetch_factor = 2});
+  const Loader loader(source, {.batch_size = 2, .num_workers = workers, .prefetch_factor = 2});
   for (auto place = loader.begin(); place != loader.end(); ++place) {
     ++*source.asked;
     CHECK((*place).all().item<bool>());
@@ -460,18 +455,18 @@ TEST_CASE("options that do not fit are refused before anything is read") {
 
 TEST_CASE("a sampler that chooses other items than it says is refused when the epoch begins") {
   const auto refusal = [](const torch::Tensor& rows) {
-    return sconce::test::error_of([&] {
-      Loader(Rows{table(4)}, {.sampler = Wrong{.epoch = 0, .rows = rows}}).begin();
-    });
+    return sconce::test::error_of(
+        [&] { Loader(Rows{table(4)}, {.sampler = Wrong{.epoch = 0, .rows = rows}}).begin(); });
   };
   CHECK_THAT(refusal(torch::tensor({0, 1, 4})),
              ContainsSubstring("below 4 from the sampler, got 4"));
   CHECK_THAT(refusal(torch::tensor({0, 1, -1})),
              ContainsSubstring("below 4 from the sampler, got -1"));
   CHECK_THAT(refusal(torch::tensor({0, 1})), ContainsSubstring("3 items from the sampler, as its"));
-  const Loader loader(Rows{table(4)},
-                      {.batch_size = 3,
-                       .sampler = Wrong{.epoch = 0, .rows = torch::tensor({2, 0, 2}, torch::kInt)}});
+  const Loader loader(
+      Rows{table(4)},
+      {.batch_size = 3,
+       .sampler = Wrong{.epoch = 0, .rows = torch::tensor({2, 0, 2}, torch::kInt)}});
   CHECK(torch::equal((*loader.begin()).target, torch::tensor({2, 0, 2})));
 }
 

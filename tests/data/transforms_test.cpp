@@ -138,22 +138,16 @@ TEST_CASE("Resize takes images in another memory order") {
 }
 
 TEST_CASE("Resize refuses a size below 1 and images that it cannot scale") {
-  CHECK(error_of([] {
-          Resize({0, 4});
-        }) == "sconce::data::Resize: expected a height and width of 1 or more, got 0 and 4");
+  CHECK(error_of([] { Resize({0, 4}); }) ==
+        "sconce::data::Resize: expected a height and width of 1 or more, got 0 and 4");
   const Resize resize({4, 4});
   CHECK(error_of([&] { resize({}); }) ==
         "sconce::data::Resize: expected images, got an undefined tensor");
-  CHECK(error_of([&] {
-          resize(torch::zeros({3, 8, 8}));
-        }) == "sconce::data::Resize: expected images of shape (N, C, H, W), got shape [3, 8, 8]");
-  CHECK_THAT(error_of([&] {
-               resize(torch::zeros({1, 1, 0, 8}));
-             }),
+  CHECK(error_of([&] { resize(torch::zeros({3, 8, 8})); }) ==
+        "sconce::data::Resize: expected images of shape (N, C, H, W), got shape [3, 8, 8]");
+  CHECK_THAT(error_of([&] { resize(torch::zeros({1, 1, 0, 8})); }),
              ContainsSubstring("of one pixel or more, got shape [1, 1, 0, 8]"));
-  CHECK_THAT(error_of([&] {
-               resize(torch::zeros({1, 1, 8, 8}, torch::kBool));
-             }),
+  CHECK_THAT(error_of([&] { resize(torch::zeros({1, 1, 8, 8}, torch::kBool)); }),
              ContainsSubstring("a floating or an integer type, got Bool"));
 }
 
@@ -175,22 +169,16 @@ TEST_CASE("Normalize refuses what does not fit together") {
         "sconce::data::Normalize: expected as many values of mean as of std, and one or more, got "
         "0 and 0");
   CHECK_THAT(error_of([] { Normalize({0, 0}, {1}); }), ContainsSubstring("got 2 and 1"));
-  CHECK_THAT(error_of([] {
-               Normalize({0, 0}, {1, 0});
-             }),
+  CHECK_THAT(error_of([] { Normalize({0, 0}, {1, 0}); }),
              ContainsSubstring("expected no std of 0"));
   const Normalize normalize({0, 0, 0}, {1, 1, 1});
   CHECK_THAT(error_of([&] { normalize({}); }), ContainsSubstring("undefined"));
-  CHECK_THAT(error_of([&] {
-               normalize(torch::zeros({3, 2, 2}));
-             }),
+  CHECK_THAT(error_of([&] { normalize(torch::zeros({3, 2, 2})); }),
              ContainsSubstring("got shape [3, 2, 2]"));
-  CHECK(error_of([&] {
-          normalize(torch::zeros({1, 3, 2, 2}, torch::kByte));
-        }) == "sconce::data::Normalize: expected images of a floating type, got Byte");
-  CHECK(error_of([&] {
-          normalize(torch::zeros({1, 1, 2, 2}));
-        }) == "sconce::data::Normalize: expected images of 3 channels, as mean has values, got 1");
+  CHECK(error_of([&] { normalize(torch::zeros({1, 3, 2, 2}, torch::kByte)); }) ==
+        "sconce::data::Normalize: expected images of a floating type, got Byte");
+  CHECK(error_of([&] { normalize(torch::zeros({1, 1, 2, 2})); }) ==
+        "sconce::data::Normalize: expected images of 3 channels, as mean has values, got 1");
 }
 
 TEST_CASE("RandomCrop cuts what torchvision's pad and crop cut at those places") {
@@ -246,29 +234,22 @@ TEST_CASE("RandomCrop gives memory of its own, also where there is one place alo
 }
 
 TEST_CASE("RandomCrop refuses sizes that do not fit and a generator of another device") {
-  CHECK(error_of([] {
-          RandomCrop({4, -1});
-        }) == "sconce::data::RandomCrop: expected a height and width of 1 or more, got 4 and -1");
-  CHECK(error_of([] {
-          RandomCrop({4, 4}, {0, 1, -2, 0});
-        }) == "sconce::data::RandomCrop: expected a padding of 0 or more, got [0, 1, -2, 0]");
+  CHECK(error_of([] { RandomCrop({4, -1}); }) ==
+        "sconce::data::RandomCrop: expected a height and width of 1 or more, got 4 and -1");
+  CHECK(error_of([] { RandomCrop({4, 4}, {0, 1, -2, 0}); }) ==
+        "sconce::data::RandomCrop: expected a padding of 0 or more, got [0, 1, -2, 0]");
   const RandomCrop crop({5, 4}, {0, 1, 0, 0});
   const auto input = torch::zeros({2, 1, 3, 4});
   CHECK(error_of([&] { crop(input, seeded(0)); }) ==
         "sconce::data::RandomCrop: expected images of 5 x 4 pixels or more with the padding, got "
         "4 x 4");
-  CHECK_THAT(error_of([&] {
-               crop(torch::zeros({2, 1, 4, 3}), seeded(0));
-             }),
+  CHECK_THAT(error_of([&] { crop(torch::zeros({2, 1, 4, 3}), seeded(0)); }),
              ContainsSubstring("got 5 x 3"));
   CHECK_THAT(error_of([&] { crop({}, seeded(0)); }), ContainsSubstring("undefined tensor"));
-  CHECK_THAT(error_of([&] {
-               crop(torch::zeros({5, 5}), seeded(0));
-             }),
+  CHECK_THAT(error_of([&] { crop(torch::zeros({5, 5}), seeded(0)); }),
              ContainsSubstring("got shape [5, 5]"));
-  CHECK(error_of([&] {
-          crop(torch::zeros({2, 1, 4, 4}), {});
-        }) == "sconce::data::RandomCrop: expected a CPU generator, got an undefined one");
+  CHECK(error_of([&] { crop(torch::zeros({2, 1, 4, 4}), {}); }) ==
+        "sconce::data::RandomCrop: expected a CPU generator, got an undefined one");
 }
 
 TEST_CASE("RandomHorizontalFlip gives the images that torchvision gives one after the other") {
@@ -293,13 +274,9 @@ TEST_CASE("RandomHorizontalFlip refuses a probability beyond 0 to 1") {
   }
   const RandomHorizontalFlip flip;
   CHECK_THAT(error_of([&] { flip({}, seeded(0)); }), ContainsSubstring("undefined tensor"));
-  CHECK_THAT(error_of([&] {
-               flip(torch::zeros({2, 2}), seeded(0));
-             }),
+  CHECK_THAT(error_of([&] { flip(torch::zeros({2, 2}), seeded(0)); }),
              ContainsSubstring("got shape [2, 2]"));
-  CHECK_THAT(error_of([&] {
-               flip(torch::zeros({1, 1, 2, 2}), {});
-             }),
+  CHECK_THAT(error_of([&] { flip(torch::zeros({1, 1, 2, 2}), {}); }),
              ContainsSubstring("expected a CPU generator"));
 }
 

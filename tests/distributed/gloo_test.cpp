@@ -93,11 +93,11 @@ TEST_CASE("the stand-in for Gloo's store has the library's virtual functions in 
   CHECK_THAT(at(slot_of(&Store::set)), StartsWith("_ZN4gloo10rendezvous11PrefixStore3setE"));
   CHECK_THAT(at(slot_of(&Store::get)), StartsWith("_ZN4gloo10rendezvous11PrefixStore3getE"));
   const auto wait = slot_of(static_cast<void (Store::*)(Keys)>(&Store::wait));
-  const auto wait_for = slot_of(
-      static_cast<void (Store::*)(Keys, const std::chrono::milliseconds&)>(&Store::wait));
+  const auto wait_for =
+      slot_of(static_cast<void (Store::*)(Keys, const std::chrono::milliseconds&)>(&Store::wait));
   CHECK(at(wait) == "");  // an inline function: LibTorch does not export it
-  CHECK_THAT(at(wait_for), StartsWith("_ZN4gloo10rendezvous11PrefixStore4waitE") &&
-                               ContainsSubstring("chrono"));
+  CHECK_THAT(at(wait_for),
+             StartsWith("_ZN4gloo10rendezvous11PrefixStore4waitE") && ContainsSubstring("chrono"));
 }
 
 TEST_CASE("the stand-in for Gloo's buffers begins with the library's destructors") {

@@ -18,7 +18,8 @@ SCONCE_FUZZ_TARGET(command_line)(const uint8_t* data, size_t size) {
   try {
     const auto line = train::parse_command_line(static_cast<int>(argv.size()), argv.data());
     if (!line.help.empty()) return 0;
-    expect(line.epochs >= 1 && line.batch_size >= 1 && line.accumulate >= 1, "no work is asked for");
+    expect(line.epochs >= 1 && line.batch_size >= 1 && line.accumulate >= 1,
+           "no work is asked for");
     expect(line.test_fraction > 0 && line.test_fraction < 1, "a part of the pictures has none");
     expect(line.timeout > 0 && line.workers >= 0 && line.clip >= 0, "a number is out of its range");
   } catch (const train::UsageError& error) {

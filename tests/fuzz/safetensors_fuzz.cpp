@@ -3,10 +3,10 @@
 #include "fuzz/target.hpp"
 #include "sconce/io/safetensors.hpp"
 
+using sconce::StateDict;
 using sconce::io::load_safetensors;
 using sconce::io::load_safetensors_metadata;
 using sconce::io::save_safetensors;
-using sconce::StateDict;
 using sconce::test::expect;
 using sconce::test::folder;
 

@@ -114,8 +114,6 @@ TEST_CASE("metrics of classes refuse other sizes and types before any work, by n
   CHECK_THAT(message({}, target), ContainsSubstring("an undefined tensor"));
   CHECK_THAT(message(torch::zeros({4}, torch::dtype(torch::kLong).device(torch::kMeta)), target),
              ContainsSubstring("on one device, got meta and cpu"));
-  CHECK_THAT(error_of([&] {
-               Accuracy({.top_k = 4}).update(torch::zeros({4, 3}), target);
-             }),
+  CHECK_THAT(error_of([&] { Accuracy({.top_k = 4}).update(torch::zeros({4, 3}), target); }),
              ContainsSubstring("logits of 4 classes or more, the top_k, got [4, 3]"));
 }

@@ -26,8 +26,7 @@ TEST_CASE("a confusion matrix refuses what other metrics of classes refuse, by n
              ContainsSubstring("sconce::metrics::ConfusionMatrix: expected num_classes of 2 or "
                                "more, got 1"));
   ConfusionMatrix matrix({.num_classes = 3});
-  CHECK_THAT(sconce::test::error_of([&] {
-               matrix.update(torch::zeros({4, 2}), torch::zeros({4}, torch::kLong));
-             }),
+  CHECK_THAT(sconce::test::error_of(
+                 [&] { matrix.update(torch::zeros({4, 2}), torch::zeros({4}, torch::kLong)); }),
              ContainsSubstring("sconce::metrics::ConfusionMatrix: expected logits of 3 classes"));
 }

@@ -46,15 +46,11 @@ TEST_CASE("errors of float16 and of integers are those of the numbers") {
 
 TEST_CASE("mean errors refuse sizes that would be broadcast, by name") {
   MeanSquaredError metric;
-  CHECK_THAT(error_of([&] {
-               metric.update(torch::zeros({4, 1}), torch::zeros({4}));
-             }),
+  CHECK_THAT(error_of([&] { metric.update(torch::zeros({4, 1}), torch::zeros({4})); }),
              ContainsSubstring("sconce::metrics::MeanSquaredError: expected preds and target of "
                                "the same sizes, got [4, 1] and [4]"));
   MeanAbsoluteError outputs({.num_outputs = 2});
-  CHECK_THAT(error_of([&] {
-               outputs.update(torch::zeros({4, 3}), torch::zeros({4, 3}));
-             }),
+  CHECK_THAT(error_of([&] { outputs.update(torch::zeros({4, 3}), torch::zeros({4, 3})); }),
              ContainsSubstring("sconce::metrics::MeanAbsoluteError: expected sizes (N, 2), got "
                                "[4, 3]"));
   CHECK_THAT(error_of([] { MeanAbsoluteError none({.num_outputs = 0}); }),

@@ -228,7 +228,9 @@ TEST_CASE("under autocast a forward sees the parameters as they are, also withou
 TEST_CASE("an autocast scope within a replica leaves the caller's kept casts alone") {
   const auto weight = torch::ones({2, 2}, torch::requires_grad());
   DataParallel net(calling([](auto&, const Tensor& x) {
-                     { const sconce::amp::AutocastGuard off(torch::kCPU, {.enabled = false}); }
+                     {
+                       const sconce::amp::AutocastGuard off(torch::kCPU, {.enabled = false});
+                     }
                      return x + 1;
                    }),
                    cpus(3));
@@ -309,15 +311,15 @@ TEST_CASE("1,000 calls leave neither memory nor a thread behind", "[alone]") {
 
 TEST_CASE("tensors are cut and joined within vectors, tuples, pairs, maps and optionals") {
   using Map = std::map<std::string, Tensor>;
-  DataParallel net(
-      calling([](auto&, const Tensor& a, const std::vector<Tensor>& b,
-                 const std::tuple<Tensor, std::pair<Tensor, int>>& c, const Map& d,
-                 std::optional<Tensor> e) {
-        const auto& [x, pair] = c;
-        const Map map = {{"sum", a + b[0] + b[1]}, {"e", e.value_or(a * 0)}};
-        return std::tuple(std::pair(x, pair.first * pair.second), std::vector<Map>{map, d}, e);
-      }),
-      cpus(3));
+  DataParallel net(calling([](auto&, const Tensor& a, const std::vector<Tensor>& b,
+                              const std::tuple<Tensor, std::pair<Tensor, int>>& c, const Map& d,
+                              std::optional<Tensor> e) {
+                     const auto& [x, pair] = c;
+                     const Map map = {{"sum", a + b[0] + b[1]}, {"e", e.value_or(a * 0)}};
+                     return std::tuple(std::pair(x, pair.first * pair.second),
+                                       std::vector<Map>{map, d}, e);
+                   }),
+                   cpus(3));
   const auto ramp = torch::arange(8).reshape({8, 1});
   const Map d = {{"p", ramp * 5}, {"q", ramp * 6}};
   const std::vector<Tensor> b = {ramp, ramp * 2};
@@ -386,10 +388,8 @@ TEST_CASE("a forward that returns nothing, and one that returns undefined tensor
   DataParallel nothing(calling([&](auto&, const Tensor&) { ++calls; }), cpus(3));
   nothing.forward(torch::ones({3}));
   CHECK(calls == 3);
-  DataParallel undefined(calling([](auto&, const Tensor& x) {
-                           return std::vector<Tensor>{x, Tensor()};
-                         }),
-                         cpus(2));
+  DataParallel undefined(
+      calling([](auto&, const Tensor& x) { return std::vector<Tensor>{x, Tensor()}; }), cpus(2));
   const auto output = undefined.forward(torch::ones({3}));
   CHECK(output[0].equal(torch::ones({3})));
   CHECK_FALSE(output[1].defined());
@@ -503,9 +503,7 @@ TEST_CASE(
                    }),
                    cpus());
   const auto two = torch::ones({2});
-  CHECK_THAT(error_of([&] {
-               net.forward(torch::tensor({1, 2}), two);
-             }),
+  CHECK_THAT(error_of([&] { net.forward(torch::tensor({1, 2}), two); }),
              ContainsSubstring("sconce::nn::DataParallel: expected outputs with the same lengths"));
   CHECK_THAT(error_of([&] { net.forward(two, torch::ones({1})); }),
              ContainsSubstring("as many chunks as the first, which has 2 along dimension 0 on 2 "
@@ -738,9 +736,7 @@ TEST_CASE("a ParameterList or ParameterDict is refused, saying where its paramet
   module->dict->clear();
   DataParallel empty(module, cpus());
   module->list->append(torch::ones({3}));
-  CHECK_THAT(error_of([&] {
-               empty.forward(torch::ones({4, 3}));
-             }),
+  CHECK_THAT(error_of([&] { empty.forward(torch::ones({4, 3})); }),
              ContainsSubstring("got torch::nn::ParameterListImpl"));
 }
 
@@ -1026,9 +1022,7 @@ TEST_CASE("the default devices are all GPUs, and inputs come from anywhere", "[g
 TEST_CASE("a parameter that is not on the first device is refused", "[gpu]") {
   sconce::test::require_gpu();
   DataParallel net(mlp(), {.device_ids = {sconce::gpu(), sconce::cpu()}});
-  CHECK_THAT(error_of([&] {
-               net.forward(torch::ones({2, 3}));
-             }),
+  CHECK_THAT(error_of([&] { net.forward(torch::ones({2, 3})); }),
              ContainsSubstring("sconce::nn::DataParallel: expected the module's parameters and "
                                "buffers on the first device, cuda:0, got one on cpu"));
 }

@@ -242,7 +242,9 @@ TEST_CASE("a guard of no_sync restores what was before it") {
   const auto x = torch::ones({1, 3});
   {
     const auto outer = model.no_sync();
-    { const auto inner = model.no_sync(); }
+    {
+      const auto inner = model.no_sync();
+    }
     model(x).sum().backward();
     model(x).sum().backward();  // with gradients sent, the Reducer would refuse a third forward
   }

@@ -165,7 +165,9 @@ TEST_CASE("updates and guards read nothing on the host") {
   ExponentialMovingAverage ema(net, {.use_buffers = true});
   const sconce::test::HostReads reads;
   for (int i = 0; i < 3; ++i) ema.update();
-  { const ExponentialMovingAverage::SwapGuard guard(ema); }
+  {
+    const ExponentialMovingAverage::SwapGuard guard(ema);
+  }
   CHECK(reads.count() == 0);
   net.parameters()[0][0][0].item();
   CHECK(reads.count() == 1);
@@ -227,7 +229,9 @@ TEST_CASE("averages lie with the model, or on another device, and reach it on a 
     for (int i = 0; i < 2; ++i) with_model.update();
     set_all(net, 2);
     with_model.update();
-    { const ExponentialMovingAverage::SwapGuard guard(with_model); }
+    {
+      const ExponentialMovingAverage::SwapGuard guard(with_model);
+    }
     CHECK(reads.count() == 0);
   }
   set_all(net, 4);

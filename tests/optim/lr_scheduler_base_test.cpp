@@ -35,7 +35,9 @@ TEST_CASE("the schedulers of an optimizer share its initial learning rate while 
 
 TEST_CASE("an optimizer at the address of an earlier one has its own initial learning rate") {
   std::optional<torch::optim::SGD> optimizer(make_sgd(0.8));
-  { const ExponentialLR scheduler(*optimizer, 0.5); }
+  {
+    const ExponentialLR scheduler(*optimizer, 0.5);
+  }
   optimizer.emplace(make_sgd(0.2));
   const LambdaLR scheduler(*optimizer, [](int64_t) { return 1.0; });
   CHECK(lr_of(*optimizer) == 0.2);

@@ -325,62 +325,61 @@ std::vector<Example> combined_cases() {
   const auto make_one_cycle = [](Optimizer& o) {
     return make<OneCycleLR>(o, 0.2, OneCycleLROptions{.total_steps = 130});
   };
-  return {{"SGD|LinearLR(o)|ExponentialLR(o, 0.99)",
-           [](Optimizer& o) {
-             return Schedulers{make<LinearLR>(o), make<ExponentialLR>(o, 0.99)};
-           }},
-          {"AdamW|StepLR(o, 30)|CosineAnnealingLR(o, 25, 1e-5)|ReduceLROnPlateau(o)",
-           [](Optimizer& o) {
-             return Schedulers{make<StepLR>(o, 30), make<CosineAnnealingLR>(o, 25, 1e-5),
-                               make<ReduceLROnPlateau>(o)};
-           }},
-          {"SGD|SequentialLR(o, [LinearLR(o), ExponentialLR(o, 0.98)], [20])",
-           [=](Optimizer& o) {
-             return by_turns(o, List{make<LinearLR>(o), make<ExponentialLR>(o, 0.98)}, {20});
-           }},
-          {"Adam|SequentialLR(o, [LinearLR(o, 0.1, 1.0, 10), CosineAnnealingLR(o, 50), "
-           "StepLR(o, 9, 0.9)], [10, 120])",
-           [=](Optimizer& o) {
-             return by_turns(o,
-                             List{make<LinearLR>(o, LinearLROptions{.start_factor = 0.1,
-                                                                    .end_factor = 1.0,
-                                                                    .total_iters = 10}),
-                                  make<CosineAnnealingLR>(o, 50), make<StepLR>(o, 9, 0.9)},
-                             {10, 120});
-           }},
-          {"SGD|SequentialLR(o, [ExponentialLR(o, 0.9), MultiStepLR(o, [0, 40, 70]), LinearLR(o), "
-           "LambdaLR(o, lambda e: 0.99 ** e)], [30, 130, 130])",
-           [=](Optimizer& o) {
-             return by_turns(o,
-                             List{make<ExponentialLR>(o, 0.9),
-                                  make<MultiStepLR>(o, Numbers{0, 40, 70}), make<LinearLR>(o),
-                                  make<LambdaLR>(o, [](int64_t e) { return std::pow(0.99, e); })},
-                             {30, 130, 130});
-           }},
-          {"SGD|SequentialLR(o, [LambdaLR(o, lambda e: 1.0), LinearLR(o, 0.5), " + one_cycle +
-               "], [50, 90])",
-           [=](Optimizer& o) {
-             return by_turns(
-                 o,
-                 List{make<LambdaLR>(o, [](int64_t) { return 1.0; }),
-                      make<LinearLR>(o, LinearLROptions{.start_factor = 0.5}), make_one_cycle(o)},
-                 {50, 90});
-           }},
-          {"SGD|SequentialLR(o, [OneCycleLR(o, 0.2, 130, base_momentum=0.5, max_momentum=0.7), "
-           "OneCycleLR(o, 0.1, 90, cycle_momentum=False)], [120])",
-           [=](Optimizer& o) {
-             const auto first = make<OneCycleLR>(
-                 o, 0.2,
-                 OneCycleLROptions{.total_steps = 130, .base_momentum = 0.5, .max_momentum = 0.7});
-             const auto second = make<OneCycleLR>(
-                 o, 0.1, OneCycleLROptions{.total_steps = 90, .cycle_momentum = false});
-             return by_turns(o, List{first, second}, {120});
-           }},
-          {"SGD|SequentialLR(o, [ExponentialLR(o, 0.9)], [])|StepLR(o, 11)", [=](Optimizer& o) {
-             auto both = by_turns(o, List{make<ExponentialLR>(o, 0.9)}, {});
-             both.push_back(make<StepLR>(o, 11));
-             return both;
-           }}};
+  return {
+      {"SGD|LinearLR(o)|ExponentialLR(o, 0.99)",
+       [](Optimizer& o) { return Schedulers{make<LinearLR>(o), make<ExponentialLR>(o, 0.99)}; }},
+      {"AdamW|StepLR(o, 30)|CosineAnnealingLR(o, 25, 1e-5)|ReduceLROnPlateau(o)",
+       [](Optimizer& o) {
+         return Schedulers{make<StepLR>(o, 30), make<CosineAnnealingLR>(o, 25, 1e-5),
+                           make<ReduceLROnPlateau>(o)};
+       }},
+      {"SGD|SequentialLR(o, [LinearLR(o), ExponentialLR(o, 0.98)], [20])",
+       [=](Optimizer& o) {
+         return by_turns(o, List{make<LinearLR>(o), make<ExponentialLR>(o, 0.98)}, {20});
+       }},
+      {"Adam|SequentialLR(o, [LinearLR(o, 0.1, 1.0, 10), CosineAnnealingLR(o, 50), "
+       "StepLR(o, 9, 0.9)], [10, 120])",
+       [=](Optimizer& o) {
+         return by_turns(o,
+                         List{make<LinearLR>(o, LinearLROptions{.start_factor = 0.1,
+                                                                .end_factor = 1.0,
+                                                                .total_iters = 10}),
+                              make<CosineAnnealingLR>(o, 50), make<StepLR>(o, 9, 0.9)},
+                         {10, 120});
+       }},
+      {"SGD|SequentialLR(o, [ExponentialLR(o, 0.9), MultiStepLR(o, [0, 40, 70]), LinearLR(o), "
+       "LambdaLR(o, lambda e: 0.99 ** e)], [30, 130, 130])",
+       [=](Optimizer& o) {
+         return by_turns(o,
+                         List{make<ExponentialLR>(o, 0.9), make<MultiStepLR>(o, Numbers{0, 40, 70}),
+                              make<LinearLR>(o),
+                              make<LambdaLR>(o, [](int64_t e) { return std::pow(0.99, e); })},
+                         {30, 130, 130});
+       }},
+      {"SGD|SequentialLR(o, [LambdaLR(o, lambda e: 1.0), LinearLR(o, 0.5), " + one_cycle +
+           "], [50, 90])",
+       [=](Optimizer& o) {
+         return by_turns(
+             o,
+             List{make<LambdaLR>(o, [](int64_t) { return 1.0; }),
+                  make<LinearLR>(o, LinearLROptions{.start_factor = 0.5}), make_one_cycle(o)},
+             {50, 90});
+       }},
+      {"SGD|SequentialLR(o, [OneCycleLR(o, 0.2, 130, base_momentum=0.5, max_momentum=0.7), "
+       "OneCycleLR(o, 0.1, 90, cycle_momentum=False)], [120])",
+       [=](Optimizer& o) {
+         const auto first = make<OneCycleLR>(
+             o, 0.2,
+             OneCycleLROptions{.total_steps = 130, .base_momentum = 0.5, .max_momentum = 0.7});
+         const auto second = make<OneCycleLR>(
+             o, 0.1, OneCycleLROptions{.total_steps = 90, .cycle_momentum = false});
+         return by_turns(o, List{first, second}, {120});
+       }},
+      {"SGD|SequentialLR(o, [ExponentialLR(o, 0.9)], [])|StepLR(o, 11)", [=](Optimizer& o) {
+         auto both = by_turns(o, List{make<ExponentialLR>(o, 0.9)}, {});
+         both.push_back(make<StepLR>(o, 11));
+         return both;
+       }}};
 }
 
 std::shared_ptr<sconce::optim::Optimizer> make_ours(const std::string& kind) {
@@ -623,24 +622,15 @@ TEST_CASE("schedulers refuse wrong arguments for Python's reasons") {
   const auto other = make_optimizer("SGD");
   refused([&] { SequentialLR(o, {}, {}); }, sequence + "at least one scheduler");
   refused([&] { SequentialLR(o, {step_lr}, {1}); }, sequence + "one milestone fewer");
-  refused(
-      [&] {
-        SequentialLR(o, {step_lr, step_lr, step_lr}, {5, 1});
-      },
-      sequence + "milestones in order");
+  refused([&] { SequentialLR(o, {step_lr, step_lr, step_lr}, {5, 1}); },
+          sequence + "milestones in order");
   refused([&] { SequentialLR(o, {step_lr, nullptr}, {5}); }, sequence + "schedulers, got a null");
-  refused(
-      [&] {
-        SequentialLR(o, {step_lr, std::make_shared<StepLR>(*other, 3)}, {5});
-      },
-      sequence + "all schedulers to belong to the same optimizer, got another's at index 1");
+  refused([&] { SequentialLR(o, {step_lr, std::make_shared<StepLR>(*other, 3)}, {5}); },
+          sequence + "all schedulers to belong to the same optimizer, got another's at index 1");
   const std::string plateau = "ReduceLROnPlateau: expected ";
   refused([&] { ReduceLROnPlateau(o, {.factor = 1.0}); }, plateau + "factor below 1, got 1");
-  refused(
-      [&] {
-        ReduceLROnPlateau(o, {.min_lr = {0.1, 0.2, 0.3}});
-      },
-      plateau + "min_lr to be one or 2");
+  refused([&] { ReduceLROnPlateau(o, {.min_lr = {0.1, 0.2, 0.3}}); },
+          plateau + "min_lr to be one or 2");
   CHECK(o.param_groups()[0].options().get_lr() == 0.1);
 }
 

@@ -131,9 +131,7 @@ TEST_CASE("what is no confusion matrix is refused") {
              ContainsSubstring("sconce::ConfusionChart: expected a matrix, got null"));
   const auto matrix =
       std::make_shared<ConfusionMatrix>(sconce::metrics::ConfusionMatrixOptions{.num_classes = 2});
-  CHECK_THAT(error_of([&] {
-               ConfusionChart chart("x.svg", matrix, {"a", "b", "c"});
-             }),
+  CHECK_THAT(error_of([&] { ConfusionChart chart("x.svg", matrix, {"a", "b", "c"}); }),
              ContainsSubstring("sconce::ConfusionChart: expected 2 class names, or none, got 3"));
 }
 

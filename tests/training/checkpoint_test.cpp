@@ -241,7 +241,9 @@ TEST_CASE("a folder has one writer, which may follow another, and any number of 
   Checkpoint moved = std::move(*first);
   first.reset();
   CHECK_THROWS_WITH(second.lock(), ContainsSubstring(refusal));
-  { const Checkpoint ends = std::move(moved); }
+  {
+    const Checkpoint ends = std::move(moved);
+  }
   second.lock();
   second.save({}, {.epoch = 2});
   CHECK(second.best() == folder.path() / "checkpoint-000001-00000000.pt");

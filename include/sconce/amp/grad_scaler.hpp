@@ -18,31 +18,32 @@ class AmpScaling;
 
 namespace sconce::amp {
 
-/// The arguments of `torch.amp.GradScaler`, with Python's names and defaults.
+/// Options of `GradScaler`: the arguments of `torch.amp.GradScaler` with Python's names and
+/// defaults.
 struct GradScalerOptions {
-  torch::DeviceType device = torch::DeviceType::CUDA;  ///< where the losses lie
+  torch::DeviceType device = torch::DeviceType::CUDA;  ///< device type of the losses
   double init_scale = 65536.0;
-  double growth_factor = 2.0;   ///< above 1; multiplies the scale after growth_interval good steps
-  double backoff_factor = 0.5;  ///< below 1; multiplies the scale after inf or nan
-  int64_t growth_interval = 2000;  ///< consecutive updates without inf or nan
-  bool enabled = true;             ///< false: losses and gradients stay as they are
+  double growth_factor = 2.0;   ///< factor of the scale after growth_interval good steps; above 1
+  double backoff_factor = 0.5;  ///< factor of the scale after inf or nan; below 1
+  int64_t growth_interval = 2000;  ///< number of consecutive updates without inf or nan
+  bool enabled = true;             ///< false leaves losses and gradients unchanged
 };
 
-/// Keeps small gradients of float16 from becoming 0: multiplies the loss by a scale, divides the
-/// gradients by it, skips steps whose gradients hold inf or nan, and adapts the scale. In a step:
-/// `scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update();`, with
-/// `scaler.unscale_(optimizer)` before `step` where gradients are clipped.
+/// Keeps small gradients in float16 from becoming 0. It multiplies the loss by a scale, divides the
+/// gradients by it, skips steps whose gradients contain inf or nan, and adapts the scale. A step is
+/// `scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update();`. Call
+/// `scaler.unscale_(optimizer)` before `step` if you clip gradients.
 ///
-/// The scale lives on the device of the first tensor scaled. Gradients may lie on several devices,
-/// be of several types and be sparse. An optimizer that implements `sconce::optim::AmpScaling`, and
-/// says that it can, is stepped without any host read; for any other the host reads once whether to
-/// skip. Without CUDA a scaler for GPUs warns and is disabled: it then passes tensors through, and
-/// `step` only steps the optimizer. Python: `torch.amp.GradScaler`.
+/// The scale is on the device of the first tensor that is scaled. Gradients may be on several
+/// devices, have several types, and be sparse. A step of an optimizer that supports
+/// `sconce::optim::AmpScaling` needs no host read; for any other optimizer the host reads once
+/// whether to skip the step. Without CUDA a scaler for GPUs warns and is disabled: it returns
+/// tensors unchanged, and `step` only steps the optimizer. Python: `torch.amp.GradScaler`.
 class GradScaler {
   struct None {};
 
  public:
-  /// @throw c10::Error if enabled with growth_factor <= 1 or backoff_factor >= 1.
+  /// @throw c10::Error if it is enabled and growth_factor <= 1 or backoff_factor >= 1.
   explicit GradScaler(GradScalerOptions options = {});
   /// Makes `GradScaler({})` a scaler without options. It would be ambiguous with a copy otherwise.
   explicit GradScaler(std::initializer_list<None>) : GradScaler() {}
@@ -55,30 +56,32 @@ class GradScaler {
   [[nodiscard]] torch::Tensor scale(const torch::Tensor& outputs);
   [[nodiscard]] std::vector<torch::Tensor> scale(const std::vector<torch::Tensor>& outputs);
 
-  /// Divides the gradients of the optimizer's parameters by the scale, in place, and notes on the
-  /// device whether any is inf or nan. To be called once per step, after all of backward.
-  /// @throw c10::Error before any `scale`, after `step`, or if called twice before `update`; also
-  /// (as c10::ValueError) if a gradient is float16, or bfloat16 on a GPU. The gradients are then as
-  /// they were.
+  /// Divides the gradients of the optimizer's parameters by the scale, in place, and records on the
+  /// device whether one is inf or nan. Call it once in each step, after all backward passes.
+  /// @throw c10::Error before the first `scale`, after `step`, or in a second call before `update`.
+  /// @throw c10::ValueError if a gradient is float16, or bfloat16 on a GPU; no gradient has
+  /// changed.
   void unscale_(torch::optim::Optimizer& optimizer);
 
-  /// Unscales the gradients, if `unscale_` has not, and steps the optimizer unless a gradient is
-  /// inf or nan. Returns what the optimizer's step returns; undefined if skipped. An optimizer that
-  /// implements `AmpScaling` unscales and skips in its kernels.
-  /// @throw c10::Error before any `scale`, if called twice before `update`, or, while enabled, with
-  /// a `closure`; with an optimizer that does not implement `AmpScaling` also if no parameter has a
-  /// gradient, and as `unscale_`.
+  /// Unscales the gradients unless `unscale_` has done it, and steps the optimizer unless a
+  /// gradient is inf or nan. Returns the result of the optimizer's step, or an undefined tensor if
+  /// the step is skipped. An optimizer that supports `AmpScaling` does both in its kernels.
+  /// @throw c10::Error if:
+  /// - it is called before the first `scale`, or twice before `update`;
+  /// - the scaler is enabled and there is a `closure`;
+  /// - the optimizer does not support `AmpScaling`, and no parameter has a gradient or `unscale_`
+  ///   throws.
   torch::Tensor step(torch::optim::Optimizer& optimizer,
                      std::function<torch::Tensor()> closure = nullptr);
 
-  /// Ends the iteration: multiplies the scale by backoff_factor if any optimizer's gradients held
-  /// inf or nan, by growth_factor after growth_interval updates without, or sets it to `new_scale`.
+  /// Ends the iteration. Multiplies the scale by backoff_factor if gradients contained inf or nan,
+  /// and by growth_factor after growth_interval updates without them; or sets it to `new_scale`.
   /// The host reads nothing.
-  /// @throw c10::Error before any `scale`, or if no gradient was checked since the last update and
-  /// there is no `new_scale`.
+  /// @throw c10::Error before the first `scale`, or without `new_scale` if no gradient has been
+  /// checked since the last update.
   void update(std::optional<double> new_scale = {});
 
-  /// Returns the scale, which the host reads from the device; 1 if disabled.
+  /// Returns the scale, or 1 if the scaler is disabled. The host reads it from the device.
   double get_scale() const;
   bool is_enabled() const { return options_.enabled; }
 
@@ -89,14 +92,16 @@ class GradScaler {
   int64_t get_growth_interval() const { return options_.growth_interval; }
   void set_growth_interval(int64_t new_interval) { options_.growth_interval = new_interval; }
 
-  /// Returns a dict with Python's keys, to be called after `update`: "scale", "growth_factor",
-  /// "backoff_factor", "growth_interval" and "_growth_tracker", the updates without inf or nan
-  /// since the scale last changed. The host reads two values. A disabled scaler's is empty.
+  /// Returns a dict with Python's keys: "scale", "growth_factor", "backoff_factor",
+  /// "growth_interval" and "_growth_tracker", the number of updates without inf or nan since the
+  /// last change of the scale. It is empty if the scaler is disabled. Call it after `update`. The
+  /// host reads two values.
   [[nodiscard]] c10::IValue state_dict() const;
 
-  /// Goes on from such a dict, or Python's; does nothing if disabled.
-  /// @throw c10::Error if the dict is empty, which a disabled scaler's is, lacks a key, or has a
-  /// value that is none that a scaler can have; the scaler is then as it was.
+  /// Restores the state of a dict from `state_dict`, or from Python. Does nothing if the scaler is
+  /// disabled.
+  /// @throw c10::Error if the dict is empty, as that of a disabled scaler is, lacks a key, or has
+  /// an invalid value; the scaler has not changed.
   void load_state_dict(const c10::IValue& state);
 
  private:

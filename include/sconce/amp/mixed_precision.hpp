@@ -10,17 +10,17 @@
 
 namespace sconce {
 
-/// What a model's forward computes in; parameters and their gradients are float32 in each.
+/// The precision of a model's forward. Parameters and their gradients are float32 in all of them.
 enum class Precision {
-  fp32,  ///< float32, as LibTorch is set: on a GPU its convolutions may round to TF32
-  tf32,  ///< float32, with TF32 in matrix products and convolutions: on GPUs only
+  fp32,  ///< float32 with LibTorch's settings: on a GPU convolutions may round to TF32
+  tf32,  ///< float32 with TF32 in matrix products and convolutions, on GPUs only
   bf16,  ///< autocast to bfloat16
   fp16   ///< autocast to float16, with a GradScaler
 };
 
 namespace amp {
 
-/// Everything that a training loop does because of its precision:
+/// The parts of a training loop that depend on its precision:
 ///
 ///     MixedPrecision precision(Precision::fp16, device);
 ///     const auto settings = precision.settings();
@@ -29,28 +29,27 @@ namespace amp {
 ///       torch::Tensor loss;
 ///       { const auto autocast = precision.autocast(); loss = ...; }
 ///       precision.scale(loss).backward();
-///       precision.unscale_(optimizer);  // only where gradients are looked at, as clipping does
+///       precision.unscale_(optimizer);  // only to use the gradients, as in clipping
 ///       precision.step(optimizer);
 ///     }
 ///
 /// Python: `MixedPrecision` of Lightning.
 class MixedPrecision {
  public:
-  /// @throw c10::Error if the precision is tf32 and the device no GPU.
+  /// @throw c10::Error if the precision is tf32 and the device is not a GPU.
   MixedPrecision(Precision precision, torch::Device device);
 
-  /// The scope of a whole loop, backward passes included: sets LibTorch's precision of float32.
+  /// Sets LibTorch's precision of float32 for the scope of a whole loop, backward passes included.
   backends::FlagsGuard settings() const;
 
-  /// The scope of a forward and its loss; disabled in fp32 and tf32.
+  /// Starts autocast for a forward and its loss. It is disabled in fp32 and tf32.
   AutocastGuard autocast() const;
 
-  /// As the scaler does, which is disabled in all precisions but fp16.
+  /// Call the scaler, which is disabled in all precisions except fp16.
   torch::Tensor scale(const torch::Tensor& loss) { return scaler_.scale(loss); }
   void unscale_(torch::optim::Optimizer& optimizer) { scaler_.unscale_(optimizer); }
 
-  /// Steps the optimizer, unless the scaler found gradients that are not finite, and updates the
-  /// scale.
+  /// Steps the optimizer unless the scaler found gradients that are not finite. Updates the scale.
   void step(torch::optim::Optimizer& optimizer);
 
   Precision precision() const { return precision_; }

@@ -28,7 +28,8 @@ Item join_items(std::vector<Item> items, const Join& join) {
   for (size_t i = 1; i < items.size(); ++i) {
     TORCH_CHECK(nn::NestedTensors<Item>::alike(items[i], items.front()),
                 "sconce::data: expected items with the same lengths, keys and undefined tensors as "
-                "item 0 of the batch, got others in item ", i);
+                "item 0 of the batch, got others in item ",
+                i);
     size_t k = 0;
     nn::for_each_tensor(items[i],
                         [&](torch::Tensor& tensor) { columns[k++].push_back(std::move(tensor)); });

@@ -21,9 +21,7 @@ namespace sconce::data {
 namespace detail {
 
 template <class S>
-concept GetsItem = requires(const S& source, int64_t index) {
-  source.get(index);
-};
+concept GetsItem = requires(const S& source, int64_t index) { source.get(index); };
 
 template <class S>
 concept DrawsItem = requires(const S& source, int64_t index, const at::Generator& generator) {
@@ -38,8 +36,8 @@ struct ItemOf<S> {
 };
 template <DrawsItem S>
 struct ItemOf<S> {
-  using type = std::remove_cvref_t<decltype(
-      std::declval<const S&>().get(0, std::declval<const at::Generator&>()))>;
+  using type = std::remove_cvref_t<decltype(std::declval<const S&>().get(
+      0, std::declval<const at::Generator&>()))>;
 };
 
 }  // namespace detail

@@ -54,7 +54,8 @@ class AnySampler {
 
   /// Copies the sampler.
   template <class S>
-  requires(!std::same_as<S, AnySampler> && Sampler<S>) AnySampler(S sampler)
+    requires(!std::same_as<S, AnySampler> && Sampler<S>)
+  AnySampler(S sampler)
       : dataset_size_(sampler.dataset_size()),
         size_(sampler.size()),
         indices_([sampler](std::optional<int64_t> epoch) -> torch::Tensor {

@@ -100,17 +100,17 @@ class RandomHorizontalFlip {
 /// A function of a batch of images and a generator that returns a batch: one of the random classes
 /// above, a `Compose` or a user's function.
 template <class T>
-concept RandomTransform = requires(const T& transform, const torch::Tensor& images,
-                                   const at::Generator& generator) {
-  { transform(images, generator) } -> std::convertible_to<torch::Tensor>;
-};
+concept RandomTransform =
+    requires(const T& transform, const torch::Tensor& images, const at::Generator& generator) {
+      { transform(images, generator) } -> std::convertible_to<torch::Tensor>;
+    };
 
 /// A RandomTransform, or a function of a batch of images alone that returns a batch.
 template <class T>
-concept Transform = RandomTransform<T> ||
-    requires(const T& transform, const torch::Tensor& images) {
-  { transform(images) } -> std::convertible_to<torch::Tensor>;
-};
+concept Transform =
+    RandomTransform<T> || requires(const T& transform, const torch::Tensor& images) {
+      { transform(images) } -> std::convertible_to<torch::Tensor>;
+    };
 
 /// Calls transforms one after the other:
 /// `Compose augment(RandomCrop({28, 28}, 2), RandomHorizontalFlip(), Normalize({0.5}, {0.2}));`

@@ -7,35 +7,34 @@
 
 namespace sconce::metrics {
 
-/// How the scores of the classes become one.
+/// How the scores of the classes are combined.
 enum class Average {
-  micro,     ///< all positions in one score
-  macro,     ///< the mean over the classes that occur
-  weighted,  ///< the mean over the classes, each as often as it is in the targets
-  none       ///< no mean: a score for each class
+  micro,     ///< one score over all positions
+  macro,     ///< mean over the classes that occur
+  weighted,  ///< mean over the classes, weighted by their number of targets
+  none       ///< a score for each class
 };
 
-/// What the metrics of classes take; names and defaults are those of `torchmetrics.Accuracy`.
+/// Options of the metrics of classes, with the names and defaults of `torchmetrics.Accuracy`.
 struct ClassificationOptions {
-  /// 2 or more; without it, which is for the micro average alone, the logits tell it.
+  /// Number of classes, 2 or more. The micro average can do without; the logits then tell it.
   std::optional<int64_t> num_classes = {};
   Average average = Average::micro;
-  int64_t top_k = 1;  ///< an answer is right that is among the k largest logits
-  std::optional<int64_t> ignore_index = {};  ///< positions with this target are left out
+  int64_t top_k = 1;  ///< number of largest logits among which the target counts as found
+  std::optional<int64_t> ignore_index = {};  ///< target whose positions are ignored
 };
 
-/// What Accuracy, Precision, Recall and F1Score share.
-/// `update` takes as preds logits, floating point (N, C, ...), or classes, integers (N, ...), and
-/// as target the right classes, integers (N, ...): each position counts, be it a row or a pixel. A
-/// label that is no class makes no error, since to notice it would read the device: it is a wrong
-/// answer, in the targets a class that nobody found. Of equal logits the first or, for a top_k
-/// above 1, any is the larger one; nan is larger than all. An empty batch adds nothing.
-/// `compute` returns a float64 share of 1, 0-dim, or (num_classes,) without an average; 0 where it
-/// would divide by 0. `update` throws if a type, a size, the number of classes or the device is
-/// another than these.
+/// Base class of Accuracy, Precision, Recall and F1Score. `update` takes preds, which are logits of
+/// floating point `(N, C, ...)` or integer classes `(N, ...)`, and target, integer classes `(N,
+/// ...)`. Each position counts, be it a row or a pixel. A label that is not a class gives no error,
+/// because finding it would read the device: in preds it is a wrong answer, in target a class that
+/// was not found. Of equal logits the first counts as the largest, or any of them if top_k is above
+/// 1. nan is larger than all numbers. An empty batch adds nothing. `compute` returns a float64 from
+/// 0 to 1, 0-dim, or `(num_classes,)` without an average. It is 0 where it would divide by 0.
+/// @throw c10::Error from `update` if a type, a size, the number of classes or the device is wrong.
 class ClassScore : public Metric {
  public:
-  /// Adds a batch, as above.
+  /// Adds a batch.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
   /// Returns the score of such sums: of each class, its right answers, all its answers, its
   /// targets.
@@ -56,8 +55,8 @@ class ClassScore : public Metric {
   ClassificationOptions options_;
 };
 
-/// The share of right answers; without the micro average, by class: the share of its targets that
-/// were found. Python: `torchmetrics.Accuracy(task="multiclass")`.
+/// The share of right answers. Without the micro average it is, for each class, the share of its
+/// targets that were found. Python: `torchmetrics.Accuracy(task="multiclass")`.
 class Accuracy : public ClassScore {
  public:
   /// @throw c10::Error if num_classes is below 2 or missing, or top_k is not in [1, num_classes].
@@ -65,7 +64,7 @@ class Accuracy : public ClassScore {
       : ClassScore("sconce::metrics::Accuracy", Divisor::targets, options) {}
 };
 
-/// By class, the share of its answers that were right.
+/// For each class, the share of its answers that are right.
 /// Python: `torchmetrics.Precision(task="multiclass")`.
 class Precision : public ClassScore {
  public:
@@ -74,7 +73,7 @@ class Precision : public ClassScore {
       : ClassScore("sconce::metrics::Precision", Divisor::answers, options) {}
 };
 
-/// By class, the share of its targets that were found.
+/// For each class, the share of its targets that were found.
 /// Python: `torchmetrics.Recall(task="multiclass")`.
 class Recall : public ClassScore {
  public:
@@ -83,7 +82,7 @@ class Recall : public ClassScore {
       : ClassScore("sconce::metrics::Recall", Divisor::targets, options) {}
 };
 
-/// By class, the harmonic mean of precision and recall.
+/// For each class, the harmonic mean of precision and recall.
 /// Python: `torchmetrics.F1Score(task="multiclass")`.
 class F1Score : public ClassScore {
  public:

@@ -7,22 +7,22 @@
 
 namespace sconce::metrics {
 
-/// What a ConfusionMatrix takes, with torchmetrics' names.
+/// Options of `ConfusionMatrix`, with torchmetrics' names.
 struct ConfusionMatrixOptions {
-  int64_t num_classes = 0;                   ///< 2 or more
-  std::optional<int64_t> ignore_index = {};  ///< positions with this target are left out
+  int64_t num_classes = 0;                   ///< number of classes, 2 or more
+  std::optional<int64_t> ignore_index = {};  ///< target whose positions are ignored
 };
 
-/// How often each class was taken for each: int64 (num_classes, num_classes), a row for each
-/// target, a column for each answer. `update` takes what `ClassScore` takes; a position whose
-/// answer or target is no class is in no cell. Python:
-/// `torchmetrics.ConfusionMatrix(task="multiclass")`.
+/// Counts the answers for each class: int64 `(num_classes, num_classes)`, with a row for each
+/// target and a column for each answer. `update` takes the same tensors as `ClassScore`. A position
+/// whose answer or target is not a class is not counted.
+/// Python: `torchmetrics.ConfusionMatrix(task="multiclass")`.
 class ConfusionMatrix : public Metric {
  public:
   /// @throw c10::Error if num_classes is below 2.
   explicit ConfusionMatrix(ConfusionMatrixOptions options);
   /// Adds a batch.
-  /// @throw c10::Error as `ClassScore`'s.
+  /// @throw c10::Error as `ClassScore` does.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
   /// Returns the matrix of such sums: its cells, row by row.
   torch::Tensor compute(const torch::Tensor& sums) const override;

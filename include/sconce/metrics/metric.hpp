@@ -8,34 +8,33 @@
 
 namespace sconce::metrics {
 
-/// A figure over many batches, made of sums: what batches add up to, on the device where they are,
-/// so nothing is read before the value is. A metric of one's own derives from this, says in
-/// `update` what a batch adds and in `compute` what the sums come to, and has, to be asked
-/// directly, `using Metric::compute;`. A copy goes on with sums of its own. Python:
-/// `torchmetrics.Metric`, all of whose states are summed over processes.
+/// A value over many batches that is computed from sums. The sums stay on the device of the
+/// batches, so that nothing is read before the value is. A metric of your own derives from this
+/// class: `update` adds a batch to the sums, `compute` makes the value from them, and `using
+/// Metric::compute;` makes the value of its own sums available. A copy has sums of its own.
+/// Python: `torchmetrics.Metric`, with states that are summed over processes.
 class Metric {
  public:
   virtual ~Metric() = default;
 
-  /// Adds a batch: what the model returned and what it should have been. The host reads no value.
+  /// Adds a batch: the outputs of the model and the targets. The host reads nothing.
   virtual void update(const torch::Tensor& preds, const torch::Tensor& target) = 0;
 
-  /// Returns the value of such sums, on their device, wherever they come from: ranks add them, a
-  /// checkpoint keeps them.
+  /// Returns the value of given sums, on their device: those of all ranks, or of a checkpoint.
   virtual torch::Tensor compute(const torch::Tensor& sums) const = 0;
 
   /// Returns the value of this metric's own sums. Python: `Metric.compute`.
   torch::Tensor compute() const { return compute(sums_); }
 
-  /// Forgets all batches; the sums stay on their device. Python: `Metric.reset`.
+  /// Sets the sums to 0. They stay on their device. Python: `Metric.reset`.
   void reset();
 
-  /// Returns what the batches add up to: float64, (size,), on the last batch's device, before the
-  /// first on the CPU. Nothing changes these tensors: each batch makes another one.
+  /// Returns the sums: float64 `(size,)`, on the device of the last batch, or on the CPU before the
+  /// first batch. The tensor does not change later: each batch makes a new one.
   const torch::Tensor& sums() const { return sums_; }
 
-  /// Goes on from such sums, which are copied; the next batch takes them to its device.
-  /// @throw c10::Error if they are not as many as this metric has.
+  /// Replaces the sums by a copy of others. The next batch moves them to its device.
+  /// @throw c10::Error if their number is not this metric's.
   void set_sums(const torch::Tensor& sums);
 
  protected:
@@ -45,8 +44,9 @@ class Metric {
   Metric(const Metric&) = default;
   Metric& operator=(const Metric&) = default;
 
-  /// Adds what a batch comes to, a tensor of `size` numbers of any type, without gradients.
-  /// @throw c10::Error if they are not as many.
+  /// Adds the values of a batch to the sums: a tensor of `size` numbers of any type. Gradients are
+  /// not followed.
+  /// @throw c10::Error if the tensor has another size.
   void add(const torch::Tensor& batch_sums);
 
  private:

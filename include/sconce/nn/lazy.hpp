@@ -116,7 +116,7 @@ class LazyModule : public Base, public LazyLayer {
   /// @throw c10::Error if an option is out of range, such as groups that do not divide
   /// out_channels.
   template <class... Args>
-  requires std::constructible_from<LazyOptions, Args...>
+    requires std::constructible_from<LazyOptions, Args...>
   explicit LazyModule(Args&&... args)
       : LazyModule(Options(LazyOptions(std::forward<Args>(args)...))) {}
 

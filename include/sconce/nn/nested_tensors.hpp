@@ -17,10 +17,9 @@ struct NestedTensors;
 
 /// A container of tensors at any depth. `NestedTensors` supports some of these types.
 template <class T>
-concept ContainerOfTensors = (requires { typename T::value_type; } &&
-                              NestedTensors<typename T::value_type>::any) ||
-                             (std::is_array_v<T> &&
-                              NestedTensors<std::remove_all_extents_t<T>>::any);
+concept ContainerOfTensors =
+    (requires { typename T::value_type; } && NestedTensors<typename T::value_type>::any) ||
+    (std::is_array_v<T> && NestedTensors<std::remove_all_extents_t<T>>::any);
 
 /// Finds the tensors in a `T`. Functions of sconce that take or return nested tensors use it for
 /// vectors, tuples, pairs, maps and optionals, at any depth. Other containers of tensors, such as

@@ -11,11 +11,11 @@
 
 namespace sconce::optim {
 
-/// What Adam and AdamW keep of one parameter. It saves and loads as LibTorch's own
+/// State of one parameter in Adam and AdamW. Its archives are those of LibTorch's
 /// `AdamParamState`, whose step count is an integer.
 struct AdamParamState : torch::optim::OptimizerCloneableParamState<AdamParamState> {
-  torch::Tensor step = {};  ///< 0-dim float32; with fused kernels on the parameter's device, else
-                            ///< on the CPU, as in Python
+  torch::Tensor step = {};  ///< 0-dim float32, on the parameter's device with fused kernels, on the
+                            ///< CPU otherwise, as in Python
   torch::Tensor exp_avg = {};         ///< like the parameter
   torch::Tensor exp_avg_sq = {};      ///< like the parameter
   torch::Tensor max_exp_avg_sq = {};  ///< like the parameter; undefined without amsgrad
@@ -24,7 +24,7 @@ struct AdamParamState : torch::optim::OptimizerCloneableParamState<AdamParamStat
   void serialize(torch::serialize::OutputArchive& archive) const override;
 };
 
-/// The options of Adam and AdamW, whose types LibTorch has twice.
+/// Options of Adam and AdamW in one type; LibTorch has a type for each.
 struct AdamHyperparameters {
   double lr = 1e-3;
   double beta1 = 0.9;
@@ -35,7 +35,7 @@ struct AdamHyperparameters {
   bool decoupled_weight_decay = false;
 };
 
-/// What Adam and AdamW share: all but the types of their options and how the weights decay.
+/// Base class of Adam and AdamW, without the types of their options and the decay of the weights.
 class AdamBase : public Optimizer {
  protected:
   AdamBase(std::string name, const std::vector<torch::optim::OptimizerParamGroup>& groups,
@@ -62,20 +62,21 @@ class AdamBase : public Optimizer {
   std::shared_ptr<Plans> plans_;  // owned alone; a shared_ptr needs no complete type here
 };
 
-/// What Adam is, whose weights decay through the gradient, and AdamW, whose weights decay by
-/// themselves: optimizers by LibTorch's options and groups and by the kernels that Python has.
-/// `torch::save` and `torch::load` take them; the archives are those of `torch::optim::Adam` and
-/// `torch::optim::AdamW`.
+/// Adam, in which the weight decay is part of the gradient, and AdamW, in which it is not. They
+/// take LibTorch's options and groups, and have Python's kernels. `torch::save` and `torch::load`
+/// write and read the archives of `torch::optim::Adam` and `torch::optim::AdamW`.
 template <class AdamOptions>
 class AdamOf : public AdamBase {
  public:
-  /// @throw c10::Error if an option of `defaults` or of a group is not one that Python takes, if
-  /// `Kernels::fused` is asked for and a parameter is not dense, of a native floating type, and on
-  /// a device that has fused kernels, or if `Kernels::foreach` is asked for with a tensor lr.
+  /// @throw c10::Error if:
+  /// - an option of `defaults` or of a group has a value that Python refuses;
+  /// - `Kernels::fused` is given, and a parameter is not a dense tensor of a native floating type
+  ///   on a device with fused kernels;
+  /// - `Kernels::foreach` is given together with a learning rate that is a tensor.
   explicit AdamOf(const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
                   AdamOptions defaults = {}, ExtraOptions extra = {});
 
-  /// The same with one group of parameters.
+  /// Makes an optimizer with one group of parameters.
   explicit AdamOf(std::vector<torch::Tensor> params, AdamOptions defaults = {},
                   ExtraOptions extra = {});
 

@@ -14,40 +14,40 @@ namespace sconce::optim {
 
 /// Options of `ExponentialMovingAverage`, with Python's names and defaults.
 struct EmaOptions {
-  double decay = 0.999;                      ///< weight of the past in an average; 0 to 1
-  bool use_buffers = false;                  ///< average the buffers too, else copy them
-  std::optional<torch::Device> device = {};  ///< where the averages lie; none: with the model
+  double decay = 0.999;                      ///< weight of the earlier average, from 0 to 1
+  bool use_buffers = false;                  ///< averages the buffers too instead of copying them
+  std::optional<torch::Device> device = {};  ///< device of the averages; the model's by default
 };
 
-/// Keeps an exponential moving average of each parameter of a model, and of each buffer or a copy
-/// of it. It keeps the model's tensors themselves, so an optimizer's steps are seen, but not layers
-/// or parameters that are registered or replaced later. A lazy layer must have made its first
-/// forward, and the model should be on its device, before this is constructed. Reads nothing on the
-/// host, unless the averages lie on the CPU and the model does not. Python:
+/// Keeps an exponential moving average of each parameter of a model, and an average or a copy of
+/// each buffer. It refers to the model's tensors, so it sees the optimizer's steps, but not layers
+/// or parameters that are registered or replaced later. Before construction, lazy layers must have
+/// run their first forward, and the model should be on its device. The host reads nothing, unless
+/// the averages are on the CPU and the model is not. Python:
 /// `torch.optim.swa_utils.AveragedModel(model, device, use_buffers=...,
 /// multi_avg_fn=get_ema_multi_avg_fn(decay))`.
 class ExponentialMovingAverage {
  public:
-  /// Starts with copies of the model's tensors as they are.
+  /// Starts with copies of the model's tensors.
   /// @throw c10::Error if decay is not in [0, 1].
   explicit ExponentialMovingAverage(torch::nn::Module& model, const EmaOptions& options = {});
   ExponentialMovingAverage(const ExponentialMovingAverage&) = delete;
   ExponentialMovingAverage& operator=(const ExponentialMovingAverage&) = delete;
 
-  /// Takes the model's present values into the averages: the first time it copies them, then it
-  /// sets each average to decay * average + (1 - decay) * value, an integer one rounded towards 0.
-  /// To be called after the optimizer's step. Python: `update_parameters(model)`.
-  /// @throw c10::Error if a tensor of the model has another shape or type than its average, or the
-  /// averages are in the model; nothing has then changed.
+  /// Updates the averages. The first call copies the model's values; later calls set each average
+  /// to decay * average + (1 - decay) * value, rounded towards 0 for integers. Call it after the
+  /// optimizer's step. Python: `update_parameters(model)`.
+  /// @throw c10::Error if a tensor of the model has another shape or type than its average, or
+  /// while a SwapGuard lives; nothing has changed.
   void update();
 
-  /// How often `update` was called.
+  /// Returns the number of calls of `update`.
   int64_t n_averaged() const { return n_averaged_; }
 
-  /// For as long as it lives, the averages are the model's values; then the model has its own
-  /// again, bitwise, and where an exception ends the scope too. Nothing is copied if they lie on
-  /// one device. What changes the model's values in that time (a forward of BatchNorm in training
-  /// mode) changes the averages instead, or is lost where these lie on another device.
+  /// Gives the model the averages as its values while the guard lives. Afterwards the model has its
+  /// own values again, bit for bit, also if an exception ends the scope. Nothing is copied if both
+  /// are on one device. A change of the model's values in that time, such as by a forward of
+  /// BatchNorm in training mode, changes the averages, or is lost if they are on another device.
   class [[nodiscard]] SwapGuard {
    public:
     /// @throw c10::Error as `update` does. The averages must outlive the guard.
@@ -61,12 +61,13 @@ class ExponentialMovingAverage {
     std::vector<torch::Tensor> own_ = {};
   };
 
-  /// The averages, not copies of them, and their number with Python's keys: "n_averaged" (0-dim,
-  /// int64, on the CPU) and "module.<name>" for each parameter and buffer.
+  /// Returns the averages, which are not copied, and the number of updates with Python's keys:
+  /// "n_averaged" (0-dim, int64, on the CPU) and "module.<name>" for each parameter and buffer.
   [[nodiscard]] torch::OrderedDict<std::string, torch::Tensor> state_dict() const;
 
-  /// Copies such a state's values, or Python's.
-  /// @throw c10::Error if a key is missing, unknown or has another shape; nothing has then changed.
+  /// Copies the values of a state from `state_dict`, or from Python.
+  /// @throw c10::Error if a key is missing or unknown, or a tensor has another shape; nothing has
+  /// changed.
   void load_state_dict(const torch::OrderedDict<std::string, torch::Tensor>& state);
 
  private:

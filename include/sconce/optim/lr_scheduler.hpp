@@ -10,25 +10,25 @@
 #include "sconce/optim/lr_scheduler_base.hpp"
 
 /// Python's schedulers for any `torch::optim::Optimizer`. They set the learning rates in the
-/// options of its parameter groups, for the first time when they are constructed. Each keeps a
-/// reference: the optimizer must outlive it and stay where it is. Several may work on one
-/// optimizer; to be used by one thread at a time. Python: `torch.optim.lr_scheduler`.
+/// options of its parameter groups, first when they are constructed. A scheduler keeps a reference
+/// to the optimizer, which must outlive it and must not be moved. Several schedulers may work on
+/// one optimizer, in one thread at a time. Python: `torch.optim.lr_scheduler`.
 ///
-/// There is no argument `last_epoch`: `load_state_dict` resumes a scheduler. The `initial_lr`, and
-/// OneCycleLR's other values, belong to the parameter groups, as in Python: sconce's optimizers
-/// keep them and have them in their `state_dict`, so both states are to be saved. LibTorch's
-/// optimizers have no place for them: there an optimizer's schedulers share them for as long as one
-/// of them lives, and one that is built when all others are gone takes the learning rates of that
-/// moment. A step before the optimizer's first does not warn.
+/// There is no argument `last_epoch`: `load_state_dict` resumes a scheduler. `initial_lr` and the
+/// other values of OneCycleLR belong to the parameter groups, as in Python. The `state_dict` of
+/// sconce's optimizers has them, so save the states of both. LibTorch's optimizers cannot keep
+/// them: the schedulers of such an optimizer share them while one of these lives, and a scheduler
+/// that is constructed later starts from the learning rates of that moment. A step before the
+/// optimizer's first step does not warn.
 namespace sconce::optim::lr_scheduler {
 
-/// The initial learning rate times a function of the epoch. Python: `LambdaLR`.
+/// Multiplies the initial learning rate by a function of the epoch. Python: `LambdaLR`.
 class LambdaLR final : public GroupLRScheduler {
  public:
-  /// A function of the number of steps made so far.
+  /// A function of the number of steps so far.
   using Function = std::function<double(int64_t epoch)>;
 
-  /// @throw c10::Error if a list of functions has not one for each group.
+  /// @throw c10::Error if the length of a list of functions is not the number of groups.
   LambdaLR(torch::optim::Optimizer& optimizer, const PerGroup<Function>& lr_lambda);
 
  private:
@@ -39,7 +39,7 @@ class LambdaLR final : public GroupLRScheduler {
   std::vector<Function> lr_lambdas_;
 };
 
-/// Multiplies by gamma every step_size epochs. Python: `StepLR`.
+/// Multiplies the learning rate by gamma every step_size epochs. Python: `StepLR`.
 class StepLR final : public GroupLRScheduler {
  public:
   /// @throw c10::Error if step_size is below 1.
@@ -53,8 +53,8 @@ class StepLR final : public GroupLRScheduler {
   double gamma_;
 };
 
-/// Multiplies by gamma at each epoch of a list in any order, twice where it is listed twice.
-/// Python: `MultiStepLR`.
+/// Multiplies the learning rate by gamma at each epoch of a list in any order, and twice at an
+/// epoch that the list has twice. Python: `MultiStepLR`.
 class MultiStepLR final : public GroupLRScheduler {
  public:
   MultiStepLR(torch::optim::Optimizer& optimizer, std::vector<int64_t> milestones,
@@ -69,7 +69,7 @@ class MultiStepLR final : public GroupLRScheduler {
   double gamma_;
 };
 
-/// Multiplies by gamma every epoch. Python: `ExponentialLR`.
+/// Multiplies the learning rate by gamma every epoch. Python: `ExponentialLR`.
 class ExponentialLR final : public GroupLRScheduler {
  public:
   ExponentialLR(torch::optim::Optimizer& optimizer, double gamma);
@@ -81,8 +81,8 @@ class ExponentialLR final : public GroupLRScheduler {
   double gamma_;
 };
 
-/// Follows half a cosine from the initial learning rate to eta_min in T_max epochs, then back, and
-/// so on. Python: `CosineAnnealingLR`.
+/// Lowers the learning rate along half a cosine from the initial one to eta_min in T_max epochs,
+/// raises it again in the next T_max epochs, and so on. Python: `CosineAnnealingLR`.
 class CosineAnnealingLR final : public GroupLRScheduler {
  public:
   /// @throw c10::Error if T_max is below 1.
@@ -99,9 +99,9 @@ class CosineAnnealingLR final : public GroupLRScheduler {
 
 /// Options of `LinearLR`, with Python's names and defaults.
 struct LinearLROptions {
-  double start_factor = 1.0 / 3;  ///< of the initial learning rate in epoch 0; above 0, at most 1
-  double end_factor = 1.0;        ///< of it from epoch total_iters on; 0 to 1
-  int64_t total_iters = 5;        ///< epochs from the one to the other
+  double start_factor = 1.0 / 3;  ///< factor in epoch 0; above 0, at most 1
+  double end_factor = 1.0;        ///< factor from epoch total_iters on; 0 to 1
+  int64_t total_iters = 5;        ///< number of epochs between the two factors
 };
 
 /// Multiplies the initial learning rate by a factor that changes linearly, as in a warm-up.
@@ -119,37 +119,39 @@ class LinearLR final : public GroupLRScheduler {
   LinearLROptions options_;
 };
 
-/// How `OneCycleLR` goes from one value to the next.
+/// The curve by which `OneCycleLR` goes from one value to the next.
 enum class AnnealStrategy { cos, linear };
 
 /// Options of `OneCycleLR`, with Python's names and defaults. Either total_steps or both of epochs
 /// and steps_per_epoch must be given.
 struct OneCycleLROptions {
-  std::optional<int64_t> total_steps = {};      ///< steps of the cycle
+  std::optional<int64_t> total_steps = {};      ///< number of steps of the cycle
   std::optional<int64_t> epochs = {};           ///< used without total_steps
   std::optional<int64_t> steps_per_epoch = {};  ///< used without total_steps
-  double pct_start = 0.3;                       ///< share of the steps that go up to max_lr
+  double pct_start = 0.3;                       ///< share of the steps in which the rate rises
   AnnealStrategy anneal_strategy = AnnealStrategy::cos;  ///< the curve
-  bool cycle_momentum = true;  ///< whether the momentum goes opposite; if not, it is left alone
+  bool cycle_momentum = true;  ///< whether the momentum changes, opposite to the learning rate
   PerGroup<double> base_momentum = 0.85;  ///< momentum or beta1 at max_lr
-  PerGroup<double> max_momentum = 0.95;   ///< momentum or beta1 at both ends
-  double div_factor = 25.0;               ///< max_lr over the initial learning rate
-  double final_div_factor = 1e4;          ///< the initial learning rate over the last
-  bool three_phase = false;               ///< up, down as long, then to the last
+  PerGroup<double> max_momentum = 0.95;   ///< momentum or beta1 at the start and the end
+  double div_factor = 25.0;               ///< max_lr divided by the initial learning rate
+  double final_div_factor = 1e4;          ///< initial learning rate divided by the last one
+  bool three_phase = false;  ///< returns to the initial rate first, and then goes to the last one
 };
 
-/// One cycle, stepped by batches: up to max_lr, then down to far below the start; momentum goes the
-/// other way. Momentum is that of SGD and RMSprop, and the first beta of Adam and AdamW.
-/// Python: `OneCycleLR`.
+/// Raises the learning rate to max_lr and then lowers it far below the initial one, in one cycle.
+/// The momentum changes the other way: it is the momentum of SGD and RMSprop, and the first beta of
+/// Adam and AdamW. Step it after each batch. Python: `OneCycleLR`.
 class OneCycleLR final : public GroupLRScheduler {
  public:
-  /// @throw c10::Error if the number of steps is missing or not positive, pct_start is not in
-  /// [0, 1], a list has not one value for each group, or momentum is to be cycled and the optimizer
-  /// has none.
+  /// @throw c10::Error if:
+  /// - the number of steps is missing or not positive;
+  /// - pct_start is not in [0, 1];
+  /// - the length of a list is not the number of groups;
+  /// - cycle_momentum is set and the optimizer has no momentum.
   OneCycleLR(torch::optim::Optimizer& optimizer, const PerGroup<double>& max_lr,
              const OneCycleLROptions& options);
 
-  /// A part of the cycle; the texts name the values at its ends, as in Python's state.
+  /// A part of the cycle. The texts name the values at its ends, as in Python's state.
   struct Phase {
     double end_step = 0;
     std::string start_lr = {}, end_lr = {}, start_momentum = {}, end_momentum = {};
@@ -168,13 +170,14 @@ class OneCycleLR final : public GroupLRScheduler {
   bool cycle_momentum_;
 };
 
-/// Lets schedulers take turns: each begins anew at its milestone. Python: `SequentialLR`.
+/// Steps one scheduler after the other; each starts at its milestone. Python: `SequentialLR`.
 class SequentialLR final : public LRScheduler {
  public:
-  /// The scheduler at index i > 0 takes over at epoch `milestones[i - 1]`. Nobody else should step
-  /// the schedulers.
-  /// @throw c10::Error if there is none, one is null or of another optimizer, or the milestones are
-  /// not one fewer or not in order.
+  /// The scheduler at index i > 0 takes over at epoch `milestones[i - 1]`. Do not step the
+  /// schedulers yourself.
+  /// @throw c10::Error if:
+  /// - there is no scheduler, or one is null or belongs to another optimizer;
+  /// - the milestones are not in order, or their number is not that of the schedulers less one.
   SequentialLR(torch::optim::Optimizer& optimizer,
                std::vector<std::shared_ptr<GroupLRScheduler>> schedulers,
                std::vector<int64_t> milestones);
@@ -188,9 +191,9 @@ class SequentialLR final : public LRScheduler {
   std::vector<int64_t> milestones_;
 };
 
-/// Whether the better metric is the lower or the higher one.
+/// Whether a lower or a higher metric is better.
 enum class PlateauMode { min, max };
-/// Whether a threshold is a share of the best metric or a difference from it.
+/// Whether a threshold is relative to the best metric or an absolute difference.
 enum class ThresholdMode { rel, abs };
 
 /// Options of `ReduceLROnPlateau`, with Python's names and defaults.
@@ -205,15 +208,17 @@ struct ReduceLROnPlateauOptions {
   double eps = 1e-8;              ///< smallest change of a learning rate that is made
 };
 
-/// Multiplies by factor when a metric has not improved for more than patience epochs.
+/// Multiplies the learning rate by a factor if a metric has not improved for more than patience
+/// epochs.
 /// Python: `ReduceLROnPlateau`.
 class ReduceLROnPlateau final : public Scheduler {
  public:
-  /// @throw c10::Error if factor is 1 or above, or a list of min_lr has not one for each group.
+  /// @throw c10::Error if factor is not below 1, or the length of a list of min_lr is not the
+  /// number of groups.
   explicit ReduceLROnPlateau(torch::optim::Optimizer& optimizer,
                              const ReduceLROnPlateauOptions& options = {});
 
-  /// Takes an epoch's metric; nan counts as one that has not improved.
+  /// Takes the metric of an epoch. nan counts as no improvement.
   /// @throw c10::Error if a group was added and min_lr is a list.
   void step(double metrics);
 

@@ -29,7 +29,7 @@ class PerGroup {
   PerGroup(std::initializer_list<T> values) : values_(values), is_list_(true) {}
   PerGroup(std::vector<T> values) : values_(std::move(values)), is_list_(true) {}
 
-  bool is_list() const { return is_list_; }                 ///< whether it has one for each group
+  bool is_list() const { return is_list_; }                 ///< whether there is one for each group
   const std::vector<T>& values() const { return values_; }  ///< the list, or the one value
 
  private:
@@ -37,28 +37,27 @@ class PerGroup {
   bool is_list_ = false;
 };
 
-/// What all schedulers are: something that sets an optimizer's learning rates and has a state.
-/// Keeps a reference to the optimizer, which must outlive it and stay where it is.
+/// Base class of all schedulers, which set an optimizer's learning rates and have a state. It keeps
+/// a reference to the optimizer, which must outlive it and must not be moved.
 class Scheduler {
  public:
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
   virtual ~Scheduler() = default;
 
-  /// The learning rates after the latest step, one a group.
+  /// Returns the learning rates after the latest step, one for each group.
   const std::vector<double>& get_last_lr() const { return last_lr_; }
 
-  /// Returns a dict with Python's keys and values that are numbers, strings, None, or lists or
-  /// dicts of these, which Python's `load_state_dict` takes. Left out is what Python derives from
-  /// the constructor's arguments and cannot be told by these: MultiStepLR's `milestones`,
-  /// OneCycleLR's `use_beta1`, and the flags that are set only during a step. LambdaLR's functions
-  /// are None.
+  /// Returns a dict with Python's keys, which Python's `load_state_dict` takes. Its values are
+  /// numbers, strings, None, and lists and dicts of these. It leaves out three of Python's values:
+  /// MultiStepLR's `milestones` and OneCycleLR's `use_beta1`, which Python derives from arguments,
+  /// and the flags that are set only during a step. The functions of LambdaLR are None.
   [[nodiscard]] c10::IValue state_dict() const;
 
-  /// Takes such a dict, or Python's: the progress and the options that are in it. The optimizer
-  /// stays as it is, for its learning rates are its own state.
-  /// @throw c10::Error if the dict lacks a key, or a value is of another type or length than the
-  /// scheduler's; the scheduler is then as it was.
+  /// Restores the progress and the options of a dict from `state_dict`, or from Python. It does not
+  /// change the optimizer, whose own state has the learning rates.
+  /// @throw c10::Error if the dict lacks a key, or a value has another type or length than the
+  /// scheduler's; the scheduler has not changed.
   void load_state_dict(const c10::IValue& state);
 
  protected:
@@ -74,19 +73,19 @@ class Scheduler {
   std::vector<double> last_lr_ = {};
 };
 
-/// A scheduler that needs no more than to be told of each step. Python: `LRScheduler`.
+/// A scheduler whose `step` takes no arguments. Python: `LRScheduler`.
 class LRScheduler : public Scheduler {
  public:
-  /// Sets the learning rates of the next epoch, or of the next batch where it is stepped by
-  /// batches. To be called after the optimizer's `step`.
-  /// @throw c10::Error if the schedule has no such epoch.
+  /// Sets the learning rates of the next epoch, or of the next batch if you step it after each
+  /// batch. Call it after the optimizer's `step`.
+  /// @throw c10::Error if the schedule is over.
   virtual void step() = 0;
 
  protected:
   using Scheduler::Scheduler;
 };
 
-/// A scheduler that computes each group's learning rate from its present or its initial one.
+/// A scheduler that computes each group's learning rate from its current or its initial one.
 class GroupLRScheduler : public LRScheduler {
  public:
   void step() override;

@@ -21,79 +21,79 @@ class StateVisitor;  // writes and reads states, in src/
 
 namespace sconce::optim {
 
-/// Which kernels an optimizer steps with. Python: the arguments `fused` and `foreach`.
+/// The kernels of an optimizer's step. Python: the arguments `fused` and `foreach`.
 enum class Kernels {
-  automatic,  ///< fused where all parameters allow it, else foreach, else the loop
+  automatic,  ///< fused if all parameters allow it, otherwise foreach, otherwise the loop
   fused,      ///< one kernel does the whole step: `fused=True`
   foreach,    ///< each operation runs over a list of tensors: `foreach=True`
   for_loop    ///< each operation runs on each tensor: `foreach=False`, Python's choice on the CPU
 };
 
-/// What LibTorch's option types have no place for; it holds for the whole optimizer.
+/// Options of a whole optimizer that LibTorch's option types do not have.
 struct ExtraOptions {
   Kernels kernels = Kernels::automatic;
   bool maximize = false;  ///< maximize the objective instead of minimizing it
 
-  /// One element, in the place of every group's lr. Change it, or the groups' options as schedulers
-  /// do, not both: the next step writes into it what is new in the options.
+  /// Learning rate of all groups, a tensor with one element. Change either this tensor or the
+  /// groups' options, as schedulers do: the next step writes changed options into the tensor.
   std::optional<torch::Tensor> lr = {};
 };
 
-/// What `SGD`, `Adam` and `AdamW` share: the choice of kernels and the state in Python's shape.
-/// Parameters that have no gradient are passed over, and one that a group names twice, as C++'s
-/// `parameters()` does with a layer that occurs twice, counts once. A step reads nothing on the
-/// host, with two exceptions: the fused kernels of Adam read each step count that lies on the CPU,
-/// and a learning rate that is a tensor is read, except where fused kernels take it on a GPU.
-/// A group's options are merged with the optimizer's as the LibTorch in use does it for its own:
-/// 2.15 lets an option that has the default of its type take the optimizer's value, 2.11 does not.
-/// `param_groups()[i].options()` sets it whatever it is.
+/// Base class of `SGD`, `Adam` and `AdamW`: the choice of kernels, and the state in Python's form.
+/// A step skips parameters without a gradient. A parameter that occurs twice in a group, as a layer
+/// that a model contains twice gives it, is stepped once. A step reads nothing on the host, with
+/// two exceptions: Adam's fused kernels read each step count on the CPU, and the host reads a
+/// learning rate that is a tensor, unless fused kernels take it on a GPU. The options of a group
+/// are merged with the optimizer's as LibTorch does it: with 2.15 an option with the default value
+/// of its type gets the optimizer's value, with 2.11 it does not. `param_groups()[i].options()`
+/// sets any value.
 class Optimizer : public torch::optim::Optimizer, public AmpScaling {
  public:
-  /// The kernels in use: never `Kernels::automatic`. Sparse gradients, which only SGD takes, go
-  /// through the loop if these are foreach or were chosen automatically.
+  /// Returns the kernels in use, never `Kernels::automatic`. Sparse gradients, which only SGD
+  /// takes, are stepped by the loop if the kernels are foreach or were chosen automatically.
   Kernels kernels() const { return kernels_; }
 
-  /// Makes one step and returns what `closure`, called with gradients enabled, returned: the loss.
-  /// The state of a parameter that has moved, to other strides, another type or another device,
-  /// moves with it.
-  /// @throw c10::Error, before anything is stepped, if a gradient is sparse and the kernels take
-  /// none, if a gradient or a parameter's state has not the parameter's sizes (to drop that state
-  /// is `state().erase(p.unsafeGetTensorImpl())`), if fused kernels are in use and a parameter is
-  /// no longer one that they take, or if a parameter group that was added since has options or
-  /// parameters that construction would have refused.
+  /// Makes one step. Calls `closure`, if given, with gradients enabled, and returns its result, the
+  /// loss. If a parameter now has other strides, another type or another device, its state follows.
+  /// @throw c10::Error, before any parameter is stepped, if:
+  /// - a gradient is sparse and the kernels do not take sparse gradients;
+  /// - a gradient or a state has other sizes than its parameter; drop the state of a parameter `p`
+  ///   by `state().erase(p.unsafeGetTensorImpl())`;
+  /// - fused kernels are in use and no longer take a parameter;
+  /// - a parameter group was added whose options or parameters the constructor would refuse.
   torch::Tensor step(LossClosure closure = nullptr) final;
 
   bool step_supports_amp_scaling() const final;
   void step_with_amp_scaling(const torch::Tensor& grad_scale, const torch::Tensor& found_inf) final;
 
-  /// Whether a CUDA graph of a step makes the same step again, with the learning rate of that time:
-  /// fused kernels, parameters on GPUs, and a learning rate that is a tensor on one. Of the groups'
-  /// other options the graph keeps the values. Python: the argument `capturable`.
+  /// Returns whether a CUDA graph of a step can replay the step with a new learning rate. This
+  /// needs fused kernels, parameters on GPUs, and a learning rate that is a tensor on a GPU. The
+  /// graph keeps the values of all other options. Python: the argument `capturable`.
   bool is_capturable() const;
 
-  /// Writes into a learning rate that is a tensor what is new in the groups' options. Each step
-  /// does it, and so does each of a scheduler; who sets the options alone calls it before a graph
-  /// of the step is replayed. Nothing is read on the host.
+  /// Writes changed learning rates of the groups' options into the learning rate if it is a tensor.
+  /// Each step of the optimizer and of a scheduler does this. If you set the options yourself, call
+  /// it before a graph of the step is replayed. The host reads nothing.
   void write_lr();
 
-  /// What schedulers keep of a parameter group, by Python's names, such as `initial_lr`.
+  /// Values of schedulers for a parameter group, by Python's names, such as `initial_lr`.
   using GroupValues = std::map<std::string, double>;
 
-  /// The values of the groups, which this optimizer's schedulers share. They are in `state_dict`,
-  /// as in Python; an archive, which is LibTorch's, has no place for them.
+  /// Returns the values of the groups, which the schedulers of this optimizer share. `state_dict`
+  /// has them, as in Python; LibTorch's archives do not.
   const std::shared_ptr<std::vector<GroupValues>>& group_values() const { return group_values_; }
 
   /// Returns {"state": {index: {name: tensor}}, "param_groups": [{option: value, "params":
   /// [index]}]} with the keys of Python's `state_dict()`. The tensors are the optimizer's own, as
-  /// in Python, but for the step counts, which are copies.
+  /// in Python, except the step counts, which are copies.
   [[nodiscard]] c10::IValue state_dict() const;
 
-  /// Takes over state and options of a dict in the shape of `state_dict()`, from here or Python.
-  /// Tensors are copied, to the parameters' types and devices. The kernels stay as they are, and so
-  /// do values of schedulers that are not in the dict. A learning rate may be any number, as a
-  /// schedule may have come to one below 0.
+  /// Loads the state and the options of a dict from `state_dict()`, or from Python. Tensors are
+  /// copied to the parameters' types and devices. The kernels do not change, nor do values of
+  /// schedulers that the dict does not have. A learning rate may be any number, since a schedule
+  /// may have lowered it below 0.
   /// @throw c10::Error if the groups, a size or `maximize` differ from this optimizer's, an option
-  /// is wrong, or a key is missing; the optimizer is then as it was.
+  /// is invalid, or a key is missing; the optimizer has not changed.
   void load_state_dict(const c10::IValue& state_dict);
 
  protected:

@@ -9,33 +9,33 @@
 
 namespace sconce::optim {
 
-/// What SGD keeps of one parameter. It saves and loads as LibTorch's own `SGDParamState`.
+/// State of one parameter in SGD. Its archives are those of LibTorch's `SGDParamState`.
 struct SGDParamState : torch::optim::OptimizerCloneableParamState<SGDParamState> {
   torch::Tensor momentum_buffer = {};  ///< like the parameter, or like its sparse gradients;
                                        ///< undefined before the first step
 
-  /// 1 while every step so far was skipped, else 0: 0-dim float32 on the parameter's device. Only
-  /// where dampening makes the first step another one than those after it; else undefined.
+  /// 1 while every step so far was skipped, otherwise 0. A 0-dim float32 tensor on the parameter's
+  /// device, or undefined if there is no dampening, with which the first step is a special one.
   torch::Tensor first_step_pending = {};
 
   void serialize(torch::serialize::InputArchive& archive) override;
   void serialize(torch::serialize::OutputArchive& archive) const override;
 };
 
-/// Stochastic gradient descent with momentum, dampening, Nesterov momentum and weight decay, by
-/// LibTorch's options and groups and by the kernels that Python has. `torch::save` and
-/// `torch::load` take it; the archives are those of `torch::optim::SGD`.
-/// A first step that is skipped leaves a momentum buffer of zeros, and the next one counts as the
-/// first. Python: `torch.optim.SGD`.
+/// Stochastic gradient descent with momentum, dampening, Nesterov momentum and weight decay. It
+/// takes LibTorch's options and groups, and has Python's kernels. `torch::save` and `torch::load`
+/// write and read the archives of `torch::optim::SGD`. If the first step is skipped, the momentum
+/// buffer is zero, and the next step counts as the first. Python: `torch.optim.SGD`.
 class SGD : public Optimizer {
  public:
-  /// @throw c10::Error if an option of `defaults` or of a group is not one that Python takes, or if
-  /// `Kernels::fused` is asked for and a parameter is not dense, of a native floating type, and on
-  /// a device that has fused kernels.
+  /// @throw c10::Error if:
+  /// - an option of `defaults` or of a group has a value that Python refuses;
+  /// - `Kernels::fused` is given, and a parameter is not a dense tensor of a native floating type
+  ///   on a device with fused kernels.
   SGD(const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
       torch::optim::SGDOptions defaults, ExtraOptions extra = {});
 
-  /// The same with one group of parameters.
+  /// Makes an optimizer with one group of parameters.
   SGD(std::vector<torch::Tensor> params, torch::optim::SGDOptions defaults,
       ExtraOptions extra = {});
 

@@ -73,7 +73,8 @@ Environment environment();
 /// Returns the verdict on these facts, and on nothing else.
 GpuVerdict gpu_verdict(const Environment& facts);
 
-/// Returns the verdict as one sentence without a full stop, and with the remedy if there is a fault.
+/// Returns the verdict as one sentence without a full stop, and with the remedy if there is a
+/// fault.
 std::string gpu_verdict_text(const Environment& facts);
 
 /// Returns the number and names of the GPUs that LibTorch can use, such as "1 GPU (NVIDIA H100)".

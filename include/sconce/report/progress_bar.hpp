@@ -13,10 +13,10 @@ namespace sconce {
 
 /// How a bar is drawn.
 struct TerminalBarOptions {
-  /// That of the terminal which the stream writes to; -1: it writes to none. Empty: for the buffers
-  /// of `std::cout`, `std::cerr` and `std::clog` theirs, for any other none.
+  /// File descriptor of the terminal that the stream writes to, or -1 if there is none. Without a
+  /// value it is known for `std::cout`, `std::cerr` and `std::clog`, and there is none for others.
   std::optional<int> file_descriptor = {};
-  /// Tells the time; another one makes what is drawn repeatable.
+  /// Returns the time. Another function makes the drawing repeatable.
   std::function<std::chrono::steady_clock::time_point()> clock = std::chrono::steady_clock::now;
 };
 
@@ -28,7 +28,7 @@ struct TerminalBarOptions {
 /// end stays beside it. Python: `tqdm`.
 class TerminalBar {
  public:
-  /// The stream must outlive this.
+  /// The stream must outlive this object.
   explicit TerminalBar(std::ostream& out, TerminalBarOptions options = {});
   ~TerminalBar() { clear(); }  ///< Clears the line.
   TerminalBar(const TerminalBar&) = delete;
@@ -41,7 +41,7 @@ class TerminalBar {
   void begin(std::string title, int64_t total, int64_t done = 0);
   /// Draws the line if its time has come.
   void update(int64_t done, const std::string& text = {});
-  /// As above, where the text takes some time: it is asked for only if the line is drawn.
+  /// Draws the line if its time has come, with a text that is computed only then.
   void update(int64_t done, const std::function<std::string()>& text);
   /// Empties the line, at which the next output then begins.
   void clear();
@@ -75,7 +75,7 @@ struct ProgressBarOptions {
 /// Python: `TQDMProgressBar` of Lightning.
 class ProgressBar : public TrainerCallback {
  public:
-  /// The stream must outlive this.
+  /// The stream must outlive this object.
   explicit ProgressBar(std::ostream& out, ProgressBarOptions options = {});
   void on_fit_begin(Fit& fit) override;
   void on_fit_end(Fit& fit) override;

@@ -8,10 +8,10 @@
 
 namespace sconce {
 
-/// How often a `ScalarLog` writes, and what it goes on with.
+/// Options of `ScalarLog`.
 struct ScalarLogOptions {
-  int64_t every_n_steps = 0;  ///< "loss_step" and "lr_step" after each so many; 0: none
-  bool resume = false;        ///< goes on with what the folder holds; else it must hold no scalars
+  int64_t every_n_steps = 0;  ///< steps between "loss_step" and "lr_step"; 0 writes none
+  bool resume = false;        ///< continues the folder's scalars; otherwise it must have none
 };
 
 /// Writes a fit's scalars into a folder's `ScalarFiles`, on rank 0. After each epoch: "loss", each
@@ -21,11 +21,11 @@ struct ScalarLogOptions {
 /// begin, those that the scaler skips included. Values of steps stay on the device until the next
 /// flush, which reads them at once: after an epoch, at a save and at the fit's end.
 ///
-/// A resumed fit goes on where its checkpoint was: what was written of later steps is dropped. So
-/// this stands before a ModelCheckpoint among the callbacks, lest a checkpoint is there before the
-/// scalars of its steps. Where the files cannot be written it warns once, and the fit goes on;
-/// values wait for the disk to have room. Python: `TensorBoardLogger` and `CSVLogger` of Lightning,
-/// with `LearningRateMonitor`.
+/// A resumed fit continues from its checkpoint, and scalars of later steps are dropped. Therefore
+/// put this before a ModelCheckpoint in the list of callbacks: a checkpoint must not exist before
+/// the scalars of its steps. If the files cannot be written, this warns once and the fit goes on;
+/// the values are written when the disk has room. Python: `TensorBoardLogger` and `CSVLogger` of
+/// Lightning, with `LearningRateMonitor`.
 class ScalarLog : public TrainerCallback {
  public:
   /// @throw c10::Error if every_n_steps is below 0.

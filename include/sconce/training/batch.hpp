@@ -35,10 +35,10 @@ inline InputsAndTarget inputs_and_target(const torch::Tensor& batch) {
   return {{batch}, batch};
 }
 template <class T>
-requires requires(const T& batch) {
-  { batch.data } -> std::same_as<const torch::Tensor&>;
-  { batch.target } -> std::same_as<const torch::Tensor&>;
-}
+  requires requires(const T& batch) {
+    { batch.data } -> std::same_as<const torch::Tensor&>;
+    { batch.target } -> std::same_as<const torch::Tensor&>;
+  }
 InputsAndTarget inputs_and_target(const T& batch) {
   return {{batch.data}, batch.target};
 }
@@ -63,7 +63,8 @@ class Batch {
  public:
   /// Takes the batch. The tensors are not copied.
   template <class T>
-  requires(!std::same_as<std::remove_cvref_t<T>, Batch>) Batch(T&& batch)
+    requires(!std::same_as<std::remove_cvref_t<T>, Batch>)
+  Batch(T&& batch)
       : held_(std::make_unique<Holder<std::remove_cvref_t<T>>>(std::forward<T>(batch))) {
     static_assert(
         nn::NestedTensors<std::remove_cvref_t<T>>::any,
@@ -125,7 +126,7 @@ class Batch {
 template <class T>
 concept BatchSource = requires(const T& source) {
   { source.size() } -> std::convertible_to<int64_t>;
-  {*source.begin()};
+  { *source.begin() };
   ++(*std::declval<decltype(source.begin())*>());
 };
 
@@ -137,8 +138,8 @@ class BatchLoader {
   using Next = std::function<Batch()>;
 
   template <BatchSource Source>
-  requires(!std::same_as<Source, BatchLoader>) BatchLoader(Source source)
-      : BatchLoader(std::make_shared<Source>(std::move(source))) {}
+    requires(!std::same_as<Source, BatchLoader>)
+  BatchLoader(Source source) : BatchLoader(std::make_shared<Source>(std::move(source))) {}
 
   /// Returns the number of batches.
   int64_t size() const { return size_(); }

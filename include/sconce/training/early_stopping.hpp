@@ -10,33 +10,33 @@ namespace sconce {
 
 class StateVisitor;  // writes and reads states, in src/
 
-/// Which values of a metric are better.
+/// Whether a lower or a higher value of a metric is better.
 enum class MonitorMode { min, max };
 
-/// The arguments of Lightning's `EarlyStopping`, with its names and defaults.
+/// Options of `EarlyStopping`: the arguments of Lightning's class with its names and defaults.
 struct EarlyStoppingOptions {
-  double min_delta = 0;  ///< how much better a value has to be than the best to count as better
-  int patience = 3;      ///< epochs in a row without a better value after which the fit stops
+  double min_delta = 0;  ///< smallest change that counts as an improvement
+  int patience = 3;      ///< number of epochs without improvement before the fit stops
   MonitorMode mode = MonitorMode::min;
 };
 
-/// Stops a fit that no longer improves, or whose metric is not finite.
+/// Stops a fit if a metric no longer improves or is not finite.
 /// Python: `EarlyStopping` of Lightning.
 class EarlyStopping : public TrainerCallback {
  public:
-  /// `monitor` is "loss" or a name of `EpochMetrics::metrics`.
-  /// @throw c10::Error if min_delta is negative or nan, or patience negative.
+  /// `monitor` is "loss" or a name in `EpochMetrics::metrics`.
+  /// @throw c10::Error if min_delta is negative or nan, or patience is negative.
   explicit EarlyStopping(std::string monitor = "test_loss", EarlyStoppingOptions options = {});
 
-  /// A resumed fit that had stopped stays so.
+  /// Stops a resumed fit that had stopped before.
   void on_fit_begin(Fit& fit) override;
-  /// @throw c10::Error naming the metrics that are there if that one is not.
+  /// @throw c10::Error naming the metrics of the epoch if `monitor` is not one of them.
   void on_epoch_end(Fit& fit) override;
 
   std::string name() const override { return "early_stopping"; }
   std::optional<Stateful> state() override { return Stateful(*this); }
   c10::IValue state_dict() const;
-  /// @throw c10::Error if a key is missing or of another type.
+  /// @throw c10::Error if a key is missing or a value has another type.
   void load_state_dict(const c10::IValue& state);
 
  private:

@@ -7,7 +7,7 @@
 
 namespace sconce {
 
-/// Values by name, in the order in which they came.
+/// Values by name, in the order in which they were inserted.
 class MetricValues {
  public:
   MetricValues() = default;
@@ -16,7 +16,8 @@ class MetricValues {
   void insert(std::string name, double value) { values_.emplace_back(std::move(name), value); }
   bool contains(const std::string& name) const;
 
-  /// @throw c10::Error naming those that are there if there is none of that name.
+  /// Returns a value.
+  /// @throw c10::Error naming all values if there is none of that name.
   double at(const std::string& name) const;
 
   auto begin() const { return values_.begin(); }
@@ -26,27 +27,28 @@ class MetricValues {
   std::vector<std::pair<std::string, double>> values_ = {};
 };
 
-/// What one epoch came to.
+/// The results of one epoch.
 struct EpochMetrics {
-  int epoch = 0;              ///< counted from 1
-  double loss = 0;            ///< mean over the examples, measured while training
-  MetricValues metrics = {};  ///< "train_acc" while the parameters changed, "test_loss" and
-                              ///< "test_acc" after the epoch, and so on by the metrics' names
-  int64_t examples = 0;       ///< examples trained on
-  double seconds = 0;         ///< training, and saves within the epoch, without testing
+  int epoch = 0;              ///< number of the epoch, from 1
+  double loss = 0;            ///< mean loss of the examples, measured during training
+  MetricValues metrics = {};  ///< "train_acc" during training, "test_loss" and "test_acc"
+                              ///< after the epoch, and so on by the metrics' names
+  int64_t examples = 0;       ///< number of training examples
+  double seconds = 0;         ///< time of training and of saves within the epoch, without the test
 
-  /// The metric of that name, or the loss as "loss".
-  /// @throw c10::Error naming those that are there if there is none.
+  /// Returns a metric, or the loss by the name "loss".
+  /// @throw c10::Error naming all metrics if there is none of that name.
   double at(const std::string& name) const { return name == "loss" ? loss : metrics.at(name); }
   bool contains(const std::string& name) const { return name == "loss" || metrics.contains(name); }
 };
 
-/// What `Trainer::fit` came to, an entry an epoch.
+/// The results of `Trainer::fit`, with an entry for each epoch.
 struct FitResult {
-  std::vector<EpochMetrics> epochs = {};  ///< those before a resumed fit's checkpoint too
-  bool stopped = false;                   ///< by a callback, before the last epoch was over
+  std::vector<EpochMetrics> epochs =
+      {};                ///< also the epochs before the checkpoint of a resumed fit
+  bool stopped = false;  ///< whether a callback ended the fit early
 
-  /// Examples trained on per second of training, over all epochs; nan without an epoch.
+  /// Returns the training examples per second over all epochs, or nan without an epoch.
   double examples_per_second() const;
 };
 

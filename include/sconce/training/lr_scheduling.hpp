@@ -7,17 +7,17 @@
 
 namespace sconce {
 
-/// When a scheduler is stepped. Python: Lightning's "interval".
+/// When a scheduler is stepped. Python: "interval" of Lightning.
 enum class SchedulerInterval {
   epoch,  ///< after each epoch
-  step    ///< after each of the optimizer's steps, also after one that the scaler skips
+  step    ///< after each step of the optimizer, including steps that the scaler skips
 };
 
-/// Steps a scheduler of the fit's optimizer. Python: what `configure_optimizers` of Lightning
-/// returns as "lr_scheduler".
+/// Steps a scheduler of the fit's optimizer. Python: "lr_scheduler" in the result of Lightning's
+/// `configure_optimizers`.
 class LRScheduling : public TrainerCallback {
  public:
-  /// The scheduler must outlive this.
+  /// The scheduler must outlive this object.
   explicit LRScheduling(optim::lr_scheduler::LRScheduler& scheduler,
                         SchedulerInterval interval = SchedulerInterval::epoch)
       : scheduler_(scheduler), interval_(interval) {}
@@ -34,10 +34,11 @@ class LRScheduling : public TrainerCallback {
   SchedulerInterval interval_;
 };
 
-/// Steps a `ReduceLROnPlateau` after each epoch, with one of its metrics.
+/// Steps a `ReduceLROnPlateau` after each epoch with one of the metrics.
 class PlateauScheduling : public TrainerCallback {
  public:
-  /// `monitor` is "loss" or a name of `EpochMetrics::metrics`. The scheduler must outlive this.
+  /// `monitor` is "loss" or a name in `EpochMetrics::metrics`. The scheduler must outlive this
+  /// object.
   explicit PlateauScheduling(optim::lr_scheduler::ReduceLROnPlateau& scheduler,
                              std::string monitor = "test_loss")
       : scheduler_(scheduler), monitor_(std::move(monitor)) {}

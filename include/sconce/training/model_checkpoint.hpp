@@ -8,29 +8,31 @@
 
 namespace sconce {
 
-/// What of a fit decides which checkpoint is the best.
+/// Options of `ModelCheckpoint`: which checkpoint is the best.
 struct ModelCheckpointOptions {
-  std::string monitor = "test_acc";     ///< "loss" or a name of `EpochMetrics::metrics`; without a
-                                        ///< value of that name no checkpoint is the best
-  MonitorMode mode = MonitorMode::max;  ///< with min the checkpoint holds the value's negative
+  std::string monitor = "test_acc";     ///< "loss" or a name in `EpochMetrics::metrics`; without a
+                                        ///< value of that name there is no best checkpoint
+  MonitorMode mode = MonitorMode::max;  ///< with min the checkpoint holds the negative of the value
 };
 
-/// Saves a fit after each epoch and each `TrainerOptions::save_every` steps, and goes on where the
-/// checkpoint was, if it resumes: what a fit comes to is, bit for bit on the CPU, the same however
-/// often it was stopped, killed and resumed, with the same data, options and number of threads;
-/// from three ranks on the first step after it may add their gradients in another order. It keeps
-/// the folder from before the first step to the Checkpoint's end. A resumed fit has the learning
-/// rates and the other options of optimizer and scheduler from the file, and warns where these were
-/// others. Python: `ModelCheckpoint` of Lightning.
+/// Saves a fit after each epoch and each `TrainerOptions::save_every` steps. With
+/// `CheckpointOptions::resume` a fit continues from the latest checkpoint. On the CPU the result is
+/// the same bit for bit however often the fit was stopped, killed and resumed, with the same data,
+/// options and number of threads. With three or more ranks the first step after a resumption may
+/// add their gradients in another order. The folder is locked from before the first step until the
+/// Checkpoint ends. A resumed fit takes the learning rates and the other options of optimizer and
+/// scheduler from the file, and warns if they differ. Python: `ModelCheckpoint` of Lightning.
 class ModelCheckpoint : public TrainerCallback {
  public:
-  /// The checkpoint must outlive this.
+  /// The checkpoint must outlive this object.
   explicit ModelCheckpoint(Checkpoint& checkpoint, ModelCheckpointOptions options = {})
       : checkpoint_(checkpoint), options_(std::move(options)) {}
 
-  /// @throw c10::Error if the optimizer is none of sconce's, the checkpoint's group is of another
-  /// size than the fit's, or the fit has another number of batches, or a step other ones, than when
-  /// it was saved; and what Checkpoint throws.
+  /// @throw c10::Error if:
+  /// - the optimizer is not one of sconce's;
+  /// - the group of the checkpoint and that of the fit have different sizes;
+  /// - the number of batches of an epoch or of a step has changed since the save.
+  /// @throw what Checkpoint throws.
   void load(Fit& fit) override;
   void save(Fit& fit) override;
 

@@ -19,10 +19,10 @@ class DataParallelBase;
 
 namespace sconce {
 
-/// What a model came to on one batch.
+/// The result of a model's step on one batch.
 struct StepOutput {
-  torch::Tensor loss = {};    ///< 0-dim: the mean over the batch's examples
-  torch::Tensor output = {};  ///< what metrics get, beside `target`; undefined: they get nothing
+  torch::Tensor loss = {};    ///< 0-dim, the mean over the batch's examples
+  torch::Tensor output = {};  ///< for the metrics, with `target`; undefined: metrics get nothing
   torch::Tensor target = {};
 };
 
@@ -35,19 +35,19 @@ struct sconce::nn::NestedTensors<sconce::StepOutput>
 
 namespace sconce {
 
-/// The loss of outputs and targets: 0-dim, the mean over the examples.
+/// A function that returns the loss of outputs and targets, 0-dim, the mean over the examples.
 using Loss = std::function<torch::Tensor(const torch::Tensor& output, const torch::Tensor& target)>;
 
-/// A model as the Trainer's loop sees it, so that the loop is compiled once and not for every
-/// model: its steps on a batch, and the modules that they are made of.
+/// The steps of a model on a batch, and its modules. The Trainer's loop uses this instead of the
+/// model, so that it is compiled once and not for each model.
 struct ModelSteps {
   using Step = std::function<StepOutput(const Batch&)>;
 
-  torch::nn::Module& module;  ///< whose parameters are trained
-  torch::nn::Module& saved;   ///< whose names a checkpoint has: without a DataParallel around it
+  torch::nn::Module& module;  ///< the module with the parameters to train
+  torch::nn::Module& saved;   ///< the module for checkpoints, without a DataParallel around it
   Step train;
   Step test;
-  /// Keeps gradients from being averaged while what it returns lives; empty without ranks.
+  /// Turns off the averaging of gradients while its result lives. Empty without ranks.
   std::function<std::shared_ptr<void>()> no_sync = {};
 };
 
@@ -64,22 +64,15 @@ template <class R, class C, class A>
 struct ArgumentOf<R (C::*)(A) const> : ArgumentOf<R (C::*)(A)> {};
 
 template <class M>
-concept HasTrainingStep = requires {
-  &M::training_step;
-};
+concept HasTrainingStep = requires { &M::training_step; };
 template <class M>
-concept HasValidationStep = requires {
-  &M::validation_step;
-};
+concept HasValidationStep = requires { &M::validation_step; };
 
 // Also of one that is a template or has overloads, whose batches' type cannot be told.
 template <class M>
 concept CanTrainingStep = requires(M& module, const data::Dataset& batch) {
   module.training_step(batch);
-}
-|| requires(M& module, const torch::Tensor& batch) {
-  module.training_step(batch);
-};
+} || requires(M& module, const torch::Tensor& batch) { module.training_step(batch); };
 
 inline StepOutput as_step_output(StepOutput output) {
   return output;
@@ -111,7 +104,7 @@ struct OwnStep {
 template <class M, class Callee>
 torch::Tensor call_forward(Callee& callee, const std::vector<torch::Tensor>& in) {
   constexpr auto takes = []<class... Ts>(std::type_identity<std::tuple<Ts...>>) {
-    return requires(M & module, Ts... tensors) {
+    return requires(M& module, Ts... tensors) {
       { module.forward(tensors...) } -> std::convertible_to<torch::Tensor>;
     };
   };
@@ -166,9 +159,9 @@ StepOutput step_of_replicas(Replicas& replicas, const Batch& batch) {
 }  // namespace detail
 
 /// Returns the steps of a module, of a holder or pointer to one, or of a `nn::DataParallel` or
-/// `nn::DistributedDataParallel` around one: those of its `training_step(batch)`, which returns the
-/// loss or a `StepOutput`, and `validation_step(batch)`, or else `loss(forward(inputs...),
-/// target)`. The model is to outlive them.
+/// `nn::DistributedDataParallel` around one. They call `training_step(batch)`, which returns the
+/// loss or a `StepOutput`, and `validation_step(batch)`; if the model has no training step, they
+/// compute `loss(forward(inputs...), target)`. The model must outlive them.
 template <class M>
 ModelSteps steps_of(M& model, const Loss& loss) {
   if constexpr (std::is_base_of_v<nn::DataParallelBase, M>) {

@@ -22,26 +22,27 @@ namespace sconce {
 /// Python: `torch.distributed.checkpoint.stateful.Stateful`.
 class Stateful {
  public:
-  /// Of nothing: the state is None, and loading does nothing.
+  /// Makes a part without a state: the state is None, and loading does nothing.
   Stateful() : Stateful([] { return c10::IValue(); }, [](const c10::IValue&) {}) {}
 
-  /// Of an optimizer or scheduler of sconce's, a scaler, and of a class of one's own: what its
-  /// `state_dict` returns.
+  /// The state of an optimizer or scheduler of sconce, a scaler, or a class of your own is the
+  /// result of its `state_dict`.
   template <class T>
-  requires requires(T& object, const c10::IValue& state) {
-    { std::as_const(object).state_dict() } -> std::convertible_to<c10::IValue>;
-    object.load_state_dict(state);
-  }
+    requires requires(T& object, const c10::IValue& state) {
+      { std::as_const(object).state_dict() } -> std::convertible_to<c10::IValue>;
+      object.load_state_dict(state);
+    }
   Stateful(T& object)
       : state_dict_([&object] { return c10::IValue(std::as_const(object).state_dict()); }),
         load_state_dict_([&object](const c10::IValue& state) { object.load_state_dict(state); }),
         type_(c10::demangle(typeid(object).name())) {}
 
-  /// Of a module: a dict of its tensors with Python's names.
+  /// The state of a module is a dict of its tensors with Python's names.
   Stateful(torch::nn::Module& module);
   Stateful(optim::ExponentialMovingAverage& averages);
 
-  /// From functions; `type` is empty or a name that is to be the same when the state is loaded.
+  /// Makes a part from two functions. `type` is empty, or a name that must be the same when the
+  /// state is loaded.
   Stateful(std::function<c10::IValue()> state_dict,
            std::function<void(const c10::IValue&)> load_state_dict, std::string type = {})
       : state_dict_(std::move(state_dict)),
@@ -51,8 +52,8 @@ class Stateful {
   c10::IValue state_dict() const { return state_dict_(); }
   void load_state_dict(const c10::IValue& state) const { load_state_dict_(state); }
 
-  /// The object's class, since optimizers and schedulers of another take the same state; empty for
-  /// a module.
+  /// Returns the class of the object, because several optimizers and schedulers accept the same
+  /// state. Empty for a module.
   const std::string& type() const { return type_; }
 
  private:

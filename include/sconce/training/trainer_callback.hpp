@@ -12,62 +12,63 @@
 
 namespace sconce {
 
-/// A fit under way, as its callbacks see it.
+/// A running fit, for its callbacks.
 struct Fit {
-  torch::nn::Module& model;  ///< without a wrapper around it, on `device`
+  torch::nn::Module& model;  ///< the model without a wrapper, on `device`
   torch::optim::Optimizer& optimizer;
   amp::GradScaler& scaler;
   torch::Device device;
   const distributed::ProcessGroup& process_group;
   int max_epochs;
-  int64_t batches;     ///< of an epoch, on each rank
-  int64_t accumulate;  ///< batches of a step
+  int64_t batches;     ///< number of batches of an epoch, on each rank
+  int64_t accumulate;  ///< number of batches of a step
 
-  std::vector<EpochMetrics> epochs = {};  ///< those that are over
-  int64_t batch = 0;                      ///< batches done of the one after them
-  torch::Tensor loss = {};  ///< 0-dim, of the last batch, on the device, where to read it waits;
-                            ///< undefined before the first
+  std::vector<EpochMetrics> epochs = {};  ///< results of the finished epochs
+  int64_t batch = 0;                      ///< number of finished batches of the current epoch
+  torch::Tensor loss = {};  ///< loss of the last batch, 0-dim, on the device, so that reading it
+                            ///< waits; undefined before the first batch
 
-  /// A callback sets it to end the fit. It ends after this step; in a process group at the next
-  /// step, or end of an epoch, at which it can be saved, where all ranks stop if one is to.
+  /// A callback sets it to end the fit after this step. In a process group the fit ends on all
+  /// ranks, at the next step or end of an epoch at which it can be saved.
   bool should_stop = false;
 
-  /// What a checkpoint keeps beside the random generators: the model, the optimizer, the scaler and
-  /// the callbacks' states. To read or load the optimizer's throws where it is none of sconce's.
+  /// The parts of a checkpoint besides the random generators: the model, the optimizer, the scaler
+  /// and the callbacks' states. The optimizer's part throws if the optimizer is not one of
+  /// sconce's.
   NamedStates states = {};
-  /// How far the fit is, with the metrics of the epoch under way; to read it is a collective. It is
-  /// to be loaded with the `batch` that it was saved with.
+  /// The position of the fit, with the metrics of the current epoch. Reading it is a collective.
+  /// Set `batch` to the value that it had at the save before you load it.
   Stateful progress;
 };
 
-/// What goes along with a fit. Each verb is called for all callbacks in the order given, those that
-/// close a scope, `on_fit_end` and `on_test_end`, in reverse and also where something throws, for
-/// those whose `on_fit_begin` or `on_test_begin` was called. In a process group on every rank.
+/// Base class of callbacks. Each function is called for all callbacks in the given order, on every
+/// rank of a process group. `on_fit_end` and `on_test_end` are called in reverse order, also after
+/// an exception, for the callbacks whose `on_fit_begin` or `on_test_begin` was called.
 /// Python: `Callback` of Lightning.
 class TrainerCallback {
  public:
   virtual ~TrainerCallback() = default;
 
-  /// Brings the fit to where an earlier one was, if it knows. Before everything else.
+  /// Restores the position of an earlier fit, if the callback has one. Called before all others.
   virtual void load(Fit&) {}
-  /// Before the first step; `fit.epochs` and `fit.batch` say how far an earlier fit came.
+  /// Called before the first step. `fit.epochs` and `fit.batch` have the position of a resumed fit.
   virtual void on_fit_begin(Fit&) {}
   virtual void on_fit_end(Fit&) {}
-  /// When the gradients are there, before they are unscaled and clipped.
+  /// Called after the backward pass, before gradients are unscaled and clipped.
   virtual void on_before_step(Fit&) {}
-  /// After the optimizer's step, also after one that the scaler skips.
+  /// Called after each step of the optimizer, including steps that the scaler skips.
   virtual void on_after_step(Fit&) {}
-  /// After an epoch and its test; `fit.epochs` has what they came to.
+  /// Called after an epoch and its test. `fit.epochs` has their results.
   virtual void on_epoch_end(Fit&) {}
-  /// Around a test.
+  /// Called before and after a test.
   virtual void on_test_begin(Fit&) {}
   virtual void on_test_end(Fit&) {}
-  /// After all callbacks had their turn: after each epoch, after each `save_every` steps, and
-  /// before a fit stops. A metric of the last epoch is `fit.epochs.back()`'s where `fit.batch` is
-  /// 0.
+  /// Called after all other functions of all callbacks: after each epoch, after each `save_every`
+  /// steps, and before a fit stops. If `fit.batch` is 0, `fit.epochs.back()` has the metrics of the
+  /// last epoch.
   virtual void save(Fit&) {}
 
-  /// The callback's name among a checkpoint's parts, and its state; none by default.
+  /// Return the name and the state of the callback for a checkpoint; none by default.
   virtual std::string name() const { return {}; }
   virtual std::optional<Stateful> state() { return {}; }
 };

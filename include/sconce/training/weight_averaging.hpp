@@ -7,11 +7,11 @@
 
 namespace sconce {
 
-/// Updates averages of the model after each step, and lets them be tested in the model's place.
+/// Updates averages of the model after each step, and tests the averages instead of the model.
 /// Python: `EMAWeightAveraging` of Lightning.
 class WeightAveraging : public TrainerCallback {
  public:
-  /// The averages are those of the fit's model, and must outlive this.
+  /// The averages must be those of the fit's model, and must outlive this object.
   explicit WeightAveraging(optim::ExponentialMovingAverage& averages) : averages_(averages) {}
 
   void on_after_step(Fit&) override { averages_.update(); }
