@@ -55,10 +55,10 @@ expect("epoch 10/10: loss [0-9.]+, train acc (1|0[.]9)")
 
 # What the wheel does not have is refused by name.
 file(READ "${project}/CMakeLists.txt" lists)
-foreach(asked IN ITEMS "sconce 9.1|9[.]1" "sconce 0.1 COMPONENTS cores|no component 'cores'")
+foreach(asked IN ITEMS "sconce 9.1|9[.]1" "sconce 0.2 COMPONENTS cores|no component 'cores'")
   string(REGEX REPLACE "[|].*" "" package "${asked}")
   string(REGEX REPLACE ".*[|]" "" pattern "${asked}")
-  string(REPLACE "sconce 0.1" "${package}" other "${lists}")
+  string(REPLACE "sconce 0.2" "${package}" other "${lists}")
   file(WRITE "${project}/CMakeLists.txt" "${other}")
   execute_process(COMMAND ${configure} RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE output)
   if(NOT failed)
