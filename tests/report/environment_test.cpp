@@ -8,6 +8,7 @@
 #include "catch.hpp"
 #include "report/environment_text.hpp"
 #include "sconce/devices.hpp"
+#include "sconce/version.hpp"
 #include "support/require_gpu.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -136,7 +137,9 @@ TEST_CASE("the names of GPUs stand in CUDA's order") {
 
 TEST_CASE("the facts of this process are those of its build and machine") {
   const auto facts = sconce::environment();
-  CHECK(facts.sconce == "0.1.0");
+  const auto number = [](int part) { return std::to_string(part); };
+  CHECK(facts.sconce == number(SCONCE_VERSION_MAJOR) + "." + number(SCONCE_VERSION_MINOR) + "." +
+                            number(SCONCE_VERSION_PATCH));
   CHECK(facts.standard.starts_with("C++2"));
   CHECK(facts.cores > 0);
   CHECK(facts.torch.num_gpus == sconce::num_gpus());
