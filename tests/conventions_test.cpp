@@ -383,6 +383,24 @@ TEST_CASE("the page on installation names every workflow preset, and no other") 
   CHECK(includes(root / "docs/installation.md", "cmake --workflow --preset ([a-z-]+)") == defined);
 }
 
+TEST_CASE("the page on hardening has a row for each sanitizer's preset and each fuzzer") {
+  const std::string page = read(root / "docs/hardening.md");
+  const auto presets = nlohmann::json::parse(read(root / "CMakePresets.json"));
+  Names rows;
+  for (const auto& preset : presets.at("workflowPresets")) {
+    const std::string name = preset.at("name");
+    if (name.ends_with("san")) rows.insert("| `cmake --workflow --preset " + name + "` |");
+  }
+  for (const auto& name : files_below("tests/fuzz", "_fuzz.cpp")) {
+    rows.insert("| `" + name.substr(0, name.size() - std::string("_fuzz.cpp").size()) + "` |");
+  }
+  CHECK(rows.size() >= 8);
+  for (const auto& row : rows) {
+    INFO(row);
+    CHECK(page.find(row) != std::string::npos);
+  }
+}
+
 namespace {
 
 // The pages for users, relative to the project; those in folders of docs/ are about other pages.

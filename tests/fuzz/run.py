@@ -53,6 +53,8 @@ def main():
     names = args.names or NAMES
     if unknown := set(names) - set(NAMES):
         parser.error(f"expected names of {', '.join(NAMES)}, got {', '.join(sorted(unknown))}")
+    if missing := [name for name in names if not (BUILD / f"bin/fuzz-{name}").exists()]:
+        parser.error(f"not built by cmake --workflow --preset fuzz: {', '.join(missing)}")
     at_once = 2
     seconds = int(60 * args.minutes * at_once / len(names)) if args.minutes else 120
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
