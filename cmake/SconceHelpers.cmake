@@ -22,8 +22,8 @@ function(sconce_set_warnings target)
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
-    # A false alarm about the std::vector<bool> in LibTorch's torch::autograd::Function.
-    target_compile_options(${target} PRIVATE -Wno-array-bounds)
+    # False alarms about the std::vector<bool> in LibTorch's torch::autograd::Function.
+    target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow)
   endif()
 endfunction()
 
@@ -61,8 +61,9 @@ function(sconce_add_layer layer)
 endfunction()
 
 # Lets <target> use the precompiled header of all of torch. It is compiled once a build folder, by
-# the first target that asks for it, and the others use that one. It pays where there are many small
-# programs; a few large sources, as of the library, compile faster without it.
+# the first target that asks for it, and the others use that one: all are optimized alike, else GCC 14
+# refuses it. It pays where there are many small programs; a few large sources, as of the library,
+# compile faster without it.
 function(sconce_use_pch target)
   if(NOT TARGET sconce_pch)
     file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/sconce_pch.cpp" CONTENT "") # kept if there

@@ -1,5 +1,6 @@
 // Gives sconce-train's command line and decoders what a fuzzer is begun with.
 #include "fuzz/replay.hpp"
+#include "train/picture_decoder.hpp"
 
 using sconce::test::replay;
 
@@ -8,5 +9,6 @@ TEST_CASE("every input of the corpus of command lines is taken or refused in one
 }
 
 TEST_CASE("every picture kept for tests is read or refused, without a crash") {
+  if (!train::has_libpng() || !train::has_libjpeg()) SKIP("built without libpng or libjpeg-turbo");
   replay("reference/pictures", sconce::test::fuzz_picture);
 }
