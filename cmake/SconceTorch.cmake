@@ -241,6 +241,26 @@ function(sconce_check_torch_version version from where)
   endif()
 endfunction()
 
+# Warns of CUDA libraries that a LibTorch needs and the machine lacks: linking a program would tell it in hundreds
+# of lines. The driver's libraries, which a machine without a GPU lacks, are none of them.
+function(sconce_check_cuda_libraries root)
+  if(CMAKE_CROSSCOMPILING)
+    return()
+  endif()
+  execute_process(COMMAND ldd "${root}/lib/libtorch_cuda.so" OUTPUT_VARIABLE libraries ERROR_QUIET)
+  string(REGEX MATCHALL "[^ \t\n]+ => not found" missing "${libraries}")
+  list(TRANSFORM missing REPLACE " => not found" "")
+  list(FILTER missing EXCLUDE REGEX "^lib(cuda|nvidia-ml)\\.so")
+  if(missing)
+    list(JOIN missing " " missing)
+    message(WARNING # the blanks keep CMake from wrapping the lines
+      "  sconce: the LibTorch in ${root} needs CUDA libraries that are not there: ${missing}\n"
+      "  What helps, one of:\n"
+      "    pip install torch==${Torch_VERSION}      with the packages that it requires\n"
+      "    LD_LIBRARY_PATH=<the folder of the libraries> cmake ...")
+  endif()
+endfunction()
+
 # Makes the target and prints the one line that says what was found.
 function(sconce_make_torch_target found_first from)
   cmake_path(GET Torch_DIR PARENT_PATH root)
@@ -266,6 +286,7 @@ function(sconce_make_torch_target found_first from)
   if(TARGET torch_cuda)
     set(is_cuda ON)
     set(kind "CUDA")
+    sconce_check_cuda_libraries("${root}")
   endif()
   message(STATUS "sconce: LibTorch ${Torch_VERSION}, ${kind} (${from}: ${root})")
   set(SCONCE_TORCH_ROOT "${root}" PARENT_SCOPE)

@@ -1,6 +1,6 @@
 # How the configure step meets a LibTorch that is wrong or missing.
 #   cmake -DSOURCE=<sconce> -DWORK=<folder> -DDEPS=<SCONCE_DEPS_DIR for what is not installed>
-#         -P torch_test.cmake
+#         -DCXX=<the compiler> -P torch_test.cmake
 cmake_minimum_required(VERSION 3.25)
 
 include("${CMAKE_CURRENT_LIST_DIR}/configure.cmake")
@@ -29,6 +29,30 @@ make_torch("${WORK}/torch-named" 2.12.0)
 configure(named -DCMAKE_PREFIX_PATH=${WORK}/torch-named)
 expect_configured(named
   "-- sconce: LibTorch 2.12.0, CPU (named by Torch_DIR or CMAKE_PREFIX_PATH: ${WORK}/torch-named)")
+
+# Of CUDA it has a library that needs another one, which is gone; and the driver's, which may lack.
+make_torch("${WORK}/torch-cuda" 2.12.0)
+file(APPEND "${WORK}/torch-cuda/share/cmake/Torch/TorchConfig.cmake"
+     "add_library(torch_cuda INTERFACE IMPORTED)\n")
+file(MAKE_DIRECTORY "${WORK}/torch-cuda/lib")
+foreach(name IN ITEMS cublas_of_test cuda torch_cuda)
+  set(links "")
+  if(name STREQUAL "torch_cuda")
+    set(links "-Wl,--no-as-needed" "-L${WORK}/torch-cuda/lib" -lcublas_of_test -lcuda "-Wl,-rpath,$ORIGIN")
+  endif()
+  execute_process(COMMAND "${CXX}" -shared -x c++ /dev/null -x none ${links}
+                          "-Wl,-soname,lib${name}.so" -o "${WORK}/torch-cuda/lib/lib${name}.so"
+                  COMMAND_ERROR_IS_FATAL ANY)
+endforeach()
+configure(cuda -DTorch_DIR=${WORK}/torch-cuda/share/cmake/Torch -DSCONCE_CUDA=OFF)
+expect_configured(cuda "LibTorch 2.12.0, CUDA")
+if(output MATCHES "CUDA libraries that are not there")
+  message(FATAL_ERROR "cuda: warned of libraries that are there\n${output}")
+endif()
+file(REMOVE "${WORK}/torch-cuda/lib/libcublas_of_test.so" "${WORK}/torch-cuda/lib/libcuda.so")
+configure(no-cuda-libraries -DTorch_DIR=${WORK}/torch-cuda/share/cmake/Torch -DSCONCE_CUDA=OFF)
+expect_configured(no-cuda-libraries "the LibTorch in ${WORK}/torch-cuda needs CUDA libraries"
+                  "that are not there: libcublas_of_test.so" "pip install torch==2.12.0")
 
 make_python("${WORK}/python-no-venv" [[case "$*" in "-m venv"*) echo "Error: ensurepip is not available" >&2; exit 1;; esac]])
 configure(no-venv -DPython3_EXECUTABLE=${WORK}/python-no-venv)
