@@ -10,13 +10,13 @@
 #include <ATen/ops/zeros.h>
 #include <torch/optim/optimizer.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <string>
-#include <unordered_set>
 #include <utility>
 
+#include "devices/tensor_groups.hpp"
 #include "devices/to_device.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/optim/amp_scaling.hpp"
@@ -45,10 +45,6 @@ void visit_state(ScalerState& scaler, StateVisitor& state) {
 
 enum class Float16Gradients { refused, accepted };
 
-// The kernel takes tensors of one device and one type at a time.
-using Gradients =
-    std::unordered_map<torch::Device, std::map<torch::ScalarType, std::vector<torch::Tensor>>>;
-
 // The values of a sparse gradient, else the gradient.
 torch::Tensor values_of(const torch::Tensor& parameter) {
   if (!parameter.grad().is_sparse()) return parameter.grad();
@@ -59,15 +55,13 @@ torch::Tensor values_of(const torch::Tensor& parameter) {
   return parameter.grad()._values();
 }
 
-// Each gradient once: in C++ `parameters()` names those of a layer as often as the layer occurs.
-Gradients gradients_of(torch::optim::Optimizer& optimizer, Float16Gradients float16) {
+TensorGroups gradients_of(torch::optim::Optimizer& optimizer, Float16Gradients float16) {
   const at::NoGradGuard no_grad;
-  Gradients gradients;
-  std::unordered_set<const c10::TensorImpl*> seen;
+  TensorGroups gradients;
+  SeenTensors seen;
   for (const auto& group : optimizer.param_groups()) {
     for (const auto& parameter : group.params()) {
-      const auto* gradient = parameter.grad().unsafeGetTensorImpl();
-      if (!parameter.grad().defined() || !seen.insert(gradient).second) continue;
+      if (!parameter.grad().defined() || seen.had(parameter.grad())) continue;
       TORCH_CHECK_VALUE(
           float16 == Float16Gradients::accepted || parameter.grad().scalar_type() != c10::kHalf,
           "sconce::amp::GradScaler::unscale_: expected gradients of more precision than float16, ",
@@ -76,8 +70,7 @@ Gradients gradients_of(torch::optim::Optimizer& optimizer, Float16Gradients floa
                         "sconce::amp::GradScaler: expected no bfloat16 gradients on a GPU, for "
                         "which LibTorch has ",
                         "no kernel; keep the parameters in float32, or do without a scaler");
-      const auto values = values_of(parameter);
-      gradients[values.device()][values.scalar_type()].push_back(values);
+      add_to_group(gradients, values_of(parameter));
     }
   }
   return gradients;
@@ -85,17 +78,19 @@ Gradients gradients_of(torch::optim::Optimizer& optimizer, Float16Gradients floa
 
 // Multiplies the gradients by inv_scale and returns, for each of their devices, whether one is inf
 // or nan.
-std::vector<torch::Tensor> multiply_and_check(const Gradients& gradients,
+std::vector<torch::Tensor> multiply_and_check(const TensorGroups& gradients,
                                               const torch::Tensor& inv_scale) {
   const at::NoGradGuard no_grad;
   std::vector<torch::Tensor> found_infs;
-  for (const auto& [device, by_type] : gradients) {
-    auto found_inf = at::zeros({}, inv_scale.options().device(device));
-    for (const auto& [type, values] : by_type) {
-      at::_amp_foreach_non_finite_check_and_unscale_(values, found_inf,
-                                                     to_device(inv_scale, device));
+  for (const auto& values : gradients) {
+    const auto device = values.front().device();
+    auto found_inf = std::find_if(found_infs.begin(), found_infs.end(),
+                                  [&](const auto& other) { return other.device() == device; });
+    if (found_inf == found_infs.end()) {
+      found_inf = found_infs.insert(found_inf, at::zeros({}, inv_scale.options().device(device)));
     }
-    found_infs.push_back(found_inf);
+    at::_amp_foreach_non_finite_check_and_unscale_(values, *found_inf,
+                                                   to_device(inv_scale, device));
   }
   return found_infs;
 }

@@ -11,36 +11,24 @@
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
-#include <unordered_set>
+
+#include "devices/tensor_groups.hpp"
 
 namespace sconce::nn {
 
 namespace {
 
-// A foreach kernel takes only tensors of one device and one type.
-using Groups = std::vector<std::vector<torch::Tensor>>;
-
-// Each gradient counts once, but in C++ `parameters()` lists those of a layer each time the layer
-// occurs.
-Groups group_gradients(const std::vector<torch::Tensor>& parameters) {
-  Groups groups;
-  std::unordered_set<const c10::TensorImpl*> seen;
-  seen.reserve(parameters.size());
+TensorGroups group_gradients(const std::vector<torch::Tensor>& parameters) {
+  TensorGroups groups;
+  SeenTensors seen;
   for (const auto& parameter : parameters) {
     const auto& grad = parameter.grad();
-    if (!grad.defined() || !seen.insert(grad.unsafeGetTensorImpl()).second) continue;
-    auto group = groups.begin();
-    while (group != groups.end() && (group->front().device() != grad.device() ||
-                                     group->front().scalar_type() != grad.scalar_type())) {
-      ++group;
-    }
-    if (group == groups.end()) group = groups.insert(groups.end(), std::vector<torch::Tensor>{});
-    group->push_back(grad);
+    if (grad.defined() && !seen.had(grad)) add_to_group(groups, grad);
   }
   return groups;
 }
 
-torch::Tensor total_norm(const Groups& groups, double norm_type) {
+torch::Tensor total_norm(const TensorGroups& groups, double norm_type) {
   std::vector<torch::Tensor> norms;
   for (const auto& group : groups) {
     for (auto& norm : at::_foreach_norm(group, norm_type)) {
@@ -55,7 +43,7 @@ torch::Tensor total_norm(const Groups& groups, double norm_type) {
 torch::Tensor clip_grad_norm_(const std::vector<torch::Tensor>& parameters, double max_norm,
                               ClipOptions options) {
   const at::NoGradGuard no_grad;
-  const Groups groups = group_gradients(parameters);
+  const TensorGroups groups = group_gradients(parameters);
   if (groups.empty()) return at::zeros({});
   torch::Tensor norm = total_norm(groups, options.norm_type);
   if (options.error_if_nonfinite) {

@@ -11,8 +11,8 @@
 #include <string>
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
-#include <unordered_set>
 
+#include "devices/tensor_groups.hpp"
 #include "distributed/gather_bytes.hpp"
 #include "sconce/nn/lazy.hpp"
 
@@ -39,11 +39,11 @@ bool has_sparse_gradients(const torch::nn::Module& module) {
 
 Parameters parameters_of(const torch::nn::Module& root) {
   Parameters found;
-  std::unordered_set<const c10::TensorImpl*> seen;
+  SeenTensors seen;
   for (const auto& module : root.named_modules()) {
     for (const auto& item : module.value()->named_parameters(/*recurse=*/false)) {
       const auto& tensor = item.value();
-      if (!tensor.requires_grad() || !seen.insert(tensor.unsafeGetTensorImpl()).second) continue;
+      if (!tensor.requires_grad() || seen.had(tensor)) continue;
       const std::string path = module.key().empty() ? "" : module.key() + ".";
       found.names[found.tensors.size()] = path + item.key();
       found.sparse.push_back(has_sparse_gradients(*module.value()));

@@ -7,43 +7,26 @@
 #include <ATen/ops/empty.h>
 #include <torch/nn/module.h>
 
-#include <algorithm>
-
+#include "devices/tensor_groups.hpp"
 #include "nn/can_copy.hpp"
 
 namespace sconce::optim {
 
 namespace {
 
-// What foreach kernels can do at once: tensors of one device and type.
-struct Group {
-  bool is_copied;
-  std::vector<torch::Tensor> averages = {};
-  std::vector<torch::Tensor> values = {};
+// Averages, and values of the same types on the same devices: two equal lists of groups.
+struct Groups {
+  TensorGroups averages = {};
+  TensorGroups values = {};
 };
 
-void add_to_group(std::vector<Group>& groups, bool is_copied, const torch::Tensor& average,
-                  const torch::Tensor& value) {
-  auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& other) {
-    const auto& first = other.averages.front();
-    return other.is_copied == is_copied && first.device() == average.device() &&
-           first.scalar_type() == average.scalar_type();
-  });
-  if (group == groups.end()) group = groups.insert(groups.end(), Group{is_copied});
-  group->averages.push_back(average);
-  group->values.push_back(value.to(average.device()));
-}
-
-void update_group(const Group& group, double decay) {
-  const auto& first = group.averages.front();
-  if (group.is_copied) {
-    at::_foreach_copy_(group.averages, group.values);
-  } else if (first.is_floating_point() || first.is_complex()) {
-    at::_foreach_lerp_(group.averages, group.values, 1 - decay);
+void move_towards(const std::vector<torch::Tensor>& averages,
+                  const std::vector<torch::Tensor>& values, double decay) {
+  if (averages.front().is_floating_point() || averages.front().is_complex()) {
+    at::_foreach_lerp_(averages, values, 1 - decay);
   } else {
-    for (size_t i = 0; i < group.averages.size(); ++i) {
-      const auto& average = group.averages[i];
-      average.copy_(average * decay + group.values[i] * (1 - decay));
+    for (size_t i = 0; i < averages.size(); ++i) {
+      averages[i].copy_(averages[i] * decay + values[i] * (1 - decay));
     }
   }
 }
@@ -86,11 +69,18 @@ void ExponentialMovingAverage::check(const char* what) const {
 void ExponentialMovingAverage::update() {
   const at::NoGradGuard no_grad;
   check("update");
-  std::vector<Group> groups;
+  Groups copied, moved;
   for (const auto& [name, value, average, is_copied] : averages_) {
-    add_to_group(groups, is_copied || n_averaged_ == 0, average, value);
+    auto& groups = is_copied || n_averaged_ == 0 ? copied : moved;
+    add_to_group(groups.averages, average);
+    add_to_group(groups.values, value.to(average.device()));
   }
-  for (const auto& group : groups) update_group(group, options_.decay);
+  for (size_t i = 0; i < copied.averages.size(); ++i) {
+    at::_foreach_copy_(copied.averages[i], copied.values[i]);
+  }
+  for (size_t i = 0; i < moved.averages.size(); ++i) {
+    move_towards(moved.averages[i], moved.values[i], options_.decay);
+  }
   ++n_averaged_;
 }
 

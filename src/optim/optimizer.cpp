@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "devices/tensor_groups.hpp"
 #include "optim/conversions.hpp"
 #include "state/state_visitor.hpp"
 
@@ -95,12 +96,12 @@ void Optimizer::drop_repeats(ParamGroup& group) {
   for (size_t i = 0; i < checked_groups_; ++i) {
     for (const auto& p : param_groups_[i].params()) of_others.insert(p.unsafeGetTensorImpl());
   }
-  std::unordered_set<const void*> seen;
+  SeenTensors seen;
   std::vector<torch::Tensor> once;
   for (const auto& parameter : group.params()) {
     TORCH_CHECK_VALUE(!of_others.contains(parameter.unsafeGetTensorImpl()), name_,
                       ": expected every parameter in one group, got one in two");
-    if (seen.insert(parameter.unsafeGetTensorImpl()).second) once.push_back(parameter);
+    if (!seen.had(parameter)) once.push_back(parameter);
   }
   group.params() = std::move(once);
 }

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <unordered_set>
+#include <vector>
+
+namespace sconce {
+
+/// Tensors by device and type. A foreach kernel takes only those of one group.
+using TensorGroups = std::vector<std::vector<at::Tensor>>;
+
+/// Adds the tensor to the group of its device and type, or as the first of a new group.
+inline void add_to_group(TensorGroups& groups, const at::Tensor& tensor) {
+  auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& other) {
+    return other.front().device() == tensor.device() &&
+           other.front().scalar_type() == tensor.scalar_type();
+  });
+  if (group == groups.end()) group = groups.insert(groups.end(), std::vector<at::Tensor>{});
+  group->push_back(tensor);
+}
+
+/// The tensors that came before. In C++ `parameters()` lists those of a layer each time the layer
+/// occurs.
+class SeenTensors {
+ public:
+  /// Whether the tensor came before. From now on it did.
+  bool had(const at::Tensor& tensor) { return !seen_.insert(tensor.unsafeGetTensorImpl()).second; }
+
+ private:
+  std::unordered_set<const c10::TensorImpl*> seen_ = {};
+};
+
+}  // namespace sconce
