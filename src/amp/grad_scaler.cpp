@@ -10,7 +10,6 @@
 #include <ATen/ops/zeros.h>
 #include <torch/optim/optimizer.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -61,7 +60,8 @@ TensorGroups gradients_of(torch::optim::Optimizer& optimizer, Float16Gradients f
   SeenTensors seen;
   for (const auto& group : optimizer.param_groups()) {
     for (const auto& parameter : group.params()) {
-      if (!parameter.grad().defined() || seen.had(parameter.grad())) continue;
+      const auto* gradient = parameter.grad().unsafeGetTensorImpl();
+      if (!parameter.grad().defined() || !seen.insert(gradient).second) continue;
       TORCH_CHECK_VALUE(
           float16 == Float16Gradients::accepted || parameter.grad().scalar_type() != c10::kHalf,
           "sconce::amp::GradScaler::unscale_: expected gradients of more precision than float16, ",
@@ -76,7 +76,7 @@ TensorGroups gradients_of(torch::optim::Optimizer& optimizer, Float16Gradients f
   return gradients;
 }
 
-// Multiplies the gradients by inv_scale and returns, for each of their devices, whether one is inf
+// Multiplies the gradients by inv_scale and returns, for each of their groups, whether one is inf
 // or nan.
 std::vector<torch::Tensor> multiply_and_check(const TensorGroups& gradients,
                                               const torch::Tensor& inv_scale) {
@@ -84,13 +84,9 @@ std::vector<torch::Tensor> multiply_and_check(const TensorGroups& gradients,
   std::vector<torch::Tensor> found_infs;
   for (const auto& values : gradients) {
     const auto device = values.front().device();
-    auto found_inf = std::find_if(found_infs.begin(), found_infs.end(),
-                                  [&](const auto& other) { return other.device() == device; });
-    if (found_inf == found_infs.end()) {
-      found_inf = found_infs.insert(found_inf, at::zeros({}, inv_scale.options().device(device)));
-    }
-    at::_amp_foreach_non_finite_check_and_unscale_(values, *found_inf,
-                                                   to_device(inv_scale, device));
+    auto found_inf = at::zeros({}, inv_scale.options().device(device));
+    at::_amp_foreach_non_finite_check_and_unscale_(values, found_inf, to_device(inv_scale, device));
+    found_infs.push_back(found_inf);
   }
   return found_infs;
 }

@@ -23,13 +23,6 @@ inline void add_to_group(TensorGroups& groups, const at::Tensor& tensor) {
 
 /// The tensors that came before. In C++ `parameters()` lists those of a layer each time the layer
 /// occurs.
-class SeenTensors {
- public:
-  /// Whether the tensor came before. From now on it did.
-  bool had(const at::Tensor& tensor) { return !seen_.insert(tensor.unsafeGetTensorImpl()).second; }
-
- private:
-  std::unordered_set<const c10::TensorImpl*> seen_ = {};
-};
+using SeenTensors = std::unordered_set<const c10::TensorImpl*>;
 
 }  // namespace sconce

@@ -23,7 +23,8 @@ TensorGroups group_gradients(const std::vector<torch::Tensor>& parameters) {
   SeenTensors seen;
   for (const auto& parameter : parameters) {
     const auto& grad = parameter.grad();
-    if (grad.defined() && !seen.had(grad)) add_to_group(groups, grad);
+    if (!grad.defined() || !seen.insert(grad.unsafeGetTensorImpl()).second) continue;
+    add_to_group(groups, grad);
   }
   return groups;
 }

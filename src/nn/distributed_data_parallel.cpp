@@ -43,7 +43,7 @@ Parameters parameters_of(const torch::nn::Module& root) {
   for (const auto& module : root.named_modules()) {
     for (const auto& item : module.value()->named_parameters(/*recurse=*/false)) {
       const auto& tensor = item.value();
-      if (!tensor.requires_grad() || seen.had(tensor)) continue;
+      if (!tensor.requires_grad() || !seen.insert(tensor.unsafeGetTensorImpl()).second) continue;
       const std::string path = module.key().empty() ? "" : module.key() + ".";
       found.names[found.tensors.size()] = path + item.key();
       found.sparse.push_back(has_sparse_gradients(*module.value()));

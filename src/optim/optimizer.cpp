@@ -101,7 +101,7 @@ void Optimizer::drop_repeats(ParamGroup& group) {
   for (const auto& parameter : group.params()) {
     TORCH_CHECK_VALUE(!of_others.contains(parameter.unsafeGetTensorImpl()), name_,
                       ": expected every parameter in one group, got one in two");
-    if (!seen.had(parameter)) once.push_back(parameter);
+    if (seen.insert(parameter.unsafeGetTensorImpl()).second) once.push_back(parameter);
   }
   group.params() = std::move(once);
 }

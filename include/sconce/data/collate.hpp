@@ -13,10 +13,10 @@ namespace sconce::data {
 
 namespace detail {
 
-// Joins items with the same number of tensors to one batch. The k-th tensor of the batch is `join`
-// of the k-th tensors of the items.
-template <class Item, class Join>
-Item join_items(std::vector<Item> items, const Join& join) {
+// Joins items with the same number of tensors to one batch. The k-th tensor of the batch is
+// `collate.tensors` of the k-th tensors of the items.
+template <class Item, class Collate>
+Item join_items(std::vector<Item> items, const Collate& collate) {
   static_assert(nn::NestedTensors<Item>::only,
                 "sconce::data: expected items that hold tensors and nothing else; give a collate "
                 "function of your own for others");
@@ -37,7 +37,7 @@ Item join_items(std::vector<Item> items, const Join& join) {
   Item batch = std::move(items.front());
   size_t k = 0;
   nn::for_each_tensor(batch, [&](torch::Tensor& tensor) {
-    if (tensor.defined()) tensor = join(columns[k]);
+    if (tensor.defined()) tensor = collate.tensors(columns[k]);
     ++k;
   });
   return batch;
@@ -54,9 +54,7 @@ struct Stack {
   /// @throw c10::Error if the tensors of the items differ in shape or number.
   template <class Item>
   Item operator()(std::vector<Item> items) const {
-    return detail::join_items(std::move(items), [this](const std::vector<torch::Tensor>& column) {
-      return tensors(column);
-    });
+    return detail::join_items(std::move(items), *this);
   }
 
   /// Stacks tensors of the same shape. Python: `torch.stack`.
@@ -75,9 +73,7 @@ struct PadSequence {
   /// the first.
   template <class Item>
   Item operator()(std::vector<Item> items) const {
-    return detail::join_items(std::move(items), [this](const std::vector<torch::Tensor>& column) {
-      return tensors(column);
-    });
+    return detail::join_items(std::move(items), *this);
   }
 
   /// Pads and stacks tensors.
