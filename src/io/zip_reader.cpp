@@ -158,8 +158,8 @@ std::vector<Entry> read_entries(const InputFile& file, const Directory& director
   }
   TORCH_CHECK(at == bytes.size(), file.name(), "expected a zip directory of ", at, " bytes, got ",
               bytes.size());
-  std::stable_sort(entries.begin(), entries.end(),
-                   [](const Entry& a, const Entry& b) { return a.header < b.header; });
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.header < b.header; });
   return entries;
 }
 

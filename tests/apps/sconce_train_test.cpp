@@ -207,12 +207,12 @@ TEST_CASE("sconce-train refuses flags of pictures beside other images, and wrong
     }
     check_usage_error(flag, name, "takes a folder of pictures as --data, not digits");
   }
-  const std::string pictures = "--data / ";
-  check_usage_error(pictures + "--image-size 0", "--image-size", "whole number from 1 to 1024");
-  check_usage_error(pictures + "--image-size 1025", "--image-size", "whole number from 1 to 1024");
-  check_usage_error(pictures + "--test-fraction 0", "--test-fraction", "above 0 and below 1");
-  check_usage_error(pictures + "--test-fraction 1", "--test-fraction", "above 0 and below 1");
-  check_usage_error(pictures + "--workers -1", "--workers", "whole number from 0");
+  const std::string folder = "--data / ";
+  check_usage_error(folder + "--image-size 0", "--image-size", "whole number from 1 to 1024");
+  check_usage_error(folder + "--image-size 1025", "--image-size", "whole number from 1 to 1024");
+  check_usage_error(folder + "--test-fraction 0", "--test-fraction", "above 0 and below 1");
+  check_usage_error(folder + "--test-fraction 1", "--test-fraction", "above 0 and below 1");
+  check_usage_error(folder + "--workers -1", "--workers", "whole number from 0");
 }
 
 TEST_CASE("sconce-train predict takes weights and pictures, and no flag of a training") {

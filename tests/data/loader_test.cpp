@@ -241,7 +241,7 @@ TEST_CASE("an exception of an item reaches the loop with its type, its text and 
   CHECK(torch_error.failed_item() == std::nullopt);
   auto [count, error] = until_error(torch_error);
   CHECK(count == 3);
-  const auto text = sconce::test::error_of([&error = error] { std::rethrow_exception(error); });
+  const auto text = sconce::test::error_of([&raised = error] { std::rethrow_exception(raised); });
   CHECK_THAT(text, ContainsSubstring("no picture") &&
                        ContainsSubstring("sconce::data::Loader: in item 7"));
   CHECK(torch_error.failed_item() == 7);
