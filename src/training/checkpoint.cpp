@@ -263,8 +263,12 @@ void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
   });
   last_ = position;
   best_ = best;
+  end_save();
+}
+
+void Checkpoint::end_save() const {
   together(options_.process_group, [&] {
-    if (!writes(options_)) return;
+    if (!lock_) return;
     link_best();
     prune();
   });
@@ -283,6 +287,7 @@ std::optional<RunProgress> Checkpoint::load(const NamedStates& parts) {
   RunProgress progress;
   together(group, [&] { progress = read(name, parts); });
   last_ = position_of(name);
+  end_save();  // the writer may have been killed before it did
   return progress;
 }
 

@@ -170,6 +170,34 @@ TEST_CASE("the last few and the best are kept, and a resumed run knows the best"
   CHECK(resumed.best() == folder.path() / "checkpoint-000007-00000000.pt");
 }
 
+TEST_CASE("a load under lock ends a save that was killed after its checkpoint was complete") {
+  const TempDir folder;
+  const fs::path first = folder.path() / "checkpoint-000001-00000000.pt";
+  const fs::path link = folder.path() / "best.pt";
+  {
+    Checkpoint checkpoint(folder.path());
+    checkpoint.save({}, {.epoch = 1}, 0.5);
+    fs::copy(first, folder.path() / "kept");
+    checkpoint.save({}, {.epoch = 2}, 0.75);
+  }
+  fs::rename(folder.path() / "kept", first);
+  fs::remove(link);
+  fs::create_symlink(first.filename(), link);
+  fs::create_symlink("checkpoint-000002-00000000.pt", folder.path() / "best.pt.part");
+  const Names killed = names_in(folder.path());
+  CHECK(killed.size() == 4);
+
+  Checkpoint reader(folder.path(), {.resume = true});
+  reader.load({});
+  CHECK(names_in(folder.path()) == killed);
+
+  Checkpoint resumed(folder.path(), {.resume = true});
+  resumed.lock();
+  resumed.load({});
+  CHECK(names_in(folder.path()) == Names{"best.pt", "checkpoint-000002-00000000.pt"});
+  CHECK(fs::read_symlink(link) == "checkpoint-000002-00000000.pt");
+}
+
 TEST_CASE("without keep_best there is no best, and what is there is loaded before more is saved") {
   const TempDir folder;
   {

@@ -80,7 +80,7 @@ class Checkpoint {
   /// Restores the parts and the random generators from the latest checkpoint, and returns its
   /// position. Changes nothing and returns nothing if there is no checkpoint, or without `resume`.
   /// The options of optimizer and scheduler become those of the file, including the learning rates,
-  /// as with Python's `load_state_dict`.
+  /// as with Python's `load_state_dict`. After `lock`, files that a killed writer left are removed.
   /// @throw c10::Error if:
   /// - the file is damaged, has other parts than the run or a part of another class, or was written
   ///   by another number of processes; nothing is changed then;
@@ -114,6 +114,7 @@ class Checkpoint {
   void check_own(const char* expected) const;
   void take_folder();
   std::string agreed_latest() const;
+  void end_save() const;
   void link_best() const;
   RunProgress read(const std::string& name, const NamedStates& parts);
   void prune() const;
