@@ -14,34 +14,35 @@ namespace sconce {
 
 class BestEffort;  // warns once of what cannot be written, in src/
 
-/// A picture of a confusion matrix, 600 pixels wide, as an SVG that needs no other file and follows
-/// the viewer's choice of light or dark. A cell is as dark as its part of the row, and shows its
-/// count where all counts have room. Python: scikit-learn's `ConfusionMatrixDisplay`, and
-/// `MulticlassConfusionMatrix.plot` of torchmetrics.
+/// A chart of a confusion matrix as an SVG of 600 pixels width. It needs no other file and uses the
+/// light or dark colors that the viewer prefers. The darkness of a cell is its count's share of the
+/// row. Counts are written into the cells if all of them fit. Python: scikit-learn's
+/// `ConfusionMatrixDisplay`, and `MulticlassConfusionMatrix.plot` of torchmetrics.
 struct ConfusionMatrixChart {
   std::string title = "Confusion matrix";
-  torch::Tensor counts =
-      {};  ///< (C, C), C from 2 to 100, numbers of 0 or more on any device, which
-           ///< are read: a row for each true class, a column for each predicted
-  std::vector<std::string> class_names = {};  ///< any bytes; empty: the numbers from 0 on
+  /// (C, C) with C from 2 to 100, on any device: a row for each true class, a column for each
+  /// predicted class. No count is negative.
+  torch::Tensor counts = {};
+  std::vector<std::string> class_names =
+      {};  ///< Any bytes; if empty, the classes are numbered from 0
 
-  /// Returns the file's text: well-formed XML 1.0, in UTF-8.
-  /// @throw c10::Error if the counts or the number of names are not as above.
+  /// Returns the SVG, which is well-formed XML 1.0 in UTF-8. Copies the counts to the host.
+  /// @throw c10::Error if the counts or the number of names are not as described above.
   std::string svg() const;
 
-  /// Writes it. The file is whole or not there; its folder must be there.
-  /// @throw c10::Error as `svg`, or naming the file and the cause.
+  /// Writes the SVG to a file in an existing folder. The file is whole or not there.
+  /// @throw c10::Error like `svg`, or naming the file and the cause if it cannot be written.
   void save(const std::filesystem::path& file) const;
 };
 
-/// Draws a confusion matrix anew after each test, on rank 0. Where it cannot be written there is
-/// one warning, and the training goes on.
+/// Draws a confusion matrix after each test, on rank 0. If the file cannot be written, this warns
+/// once and the training goes on.
 class ConfusionChart : public TrainerCallback {
  public:
-  /// `matrix` is one of `TrainerOptions::metrics` too, which holds the test's sums of all ranks
-  /// when an epoch is over; `file` and `class_names` are as in `ConfusionMatrixChart`.
-  /// @throw c10::Error if there is no matrix, or if its classes cannot be drawn or are not as many
-  /// as the names.
+  /// `matrix` must also be in `TrainerOptions::metrics`: it then holds the sums of all ranks after
+  /// the test. `file` and `class_names` are as in `ConfusionMatrixChart`.
+  /// @throw c10::Error if `matrix` is null, has too many classes to draw, or if the number of names
+  /// is not its number of classes.
   ConfusionChart(std::filesystem::path file, std::shared_ptr<metrics::ConfusionMatrix> matrix,
                  std::vector<std::string> class_names = {});
 

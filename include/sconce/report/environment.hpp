@@ -9,9 +9,9 @@
 
 namespace sconce {
 
-/// A GPU as the NVIDIA driver describes it. A member is empty where the driver does not tell.
+/// A GPU as the NVIDIA driver describes it. A member is empty if the driver does not know it.
 struct GpuFacts {
-  std::optional<int> index = {};             ///< CUDA's number of it; empty if hidden or not known.
+  std::optional<int> index = {};             ///< Its number in CUDA; empty if hidden or not known.
   std::string name = {};                     ///< Such as "NVIDIA H100".
   std::string uuid = {};                     ///< Such as "GPU-6f2d...".
   std::string bus_id = {};                   ///< Such as "00000000:65:00.0".
@@ -20,61 +20,61 @@ struct GpuFacts {
   std::optional<int> utilization = {};       ///< In percent of the driver's last interval.
 };
 
-/// What the NVIDIA driver says by its library NVML.
+/// The NVIDIA driver, as its library NVML describes it.
 struct DriverFacts {
-  std::string error = {};           ///< Why NVML says nothing; empty if it does.
+  std::string error = {};           ///< The error if NVML cannot be asked; else empty.
   std::string version = {};         ///< Such as "580.65.06".
-  std::string cuda = {};            ///< The newest CUDA that the driver serves, such as "13.0".
-  std::vector<GpuFacts> gpus = {};  ///< In the order of their bus ids, hidden ones too.
+  std::string cuda = {};            ///< The newest CUDA that it supports, such as "13.0".
+  std::vector<GpuFacts> gpus = {};  ///< Ordered by bus id; hidden ones are included.
 };
 
-/// What LibTorch says. A version is empty where it is not known.
+/// LibTorch and its CUDA libraries. A version is empty if it is not known.
 struct TorchFacts {
-  std::string version = {};                 ///< LibTorch's.
+  std::string version = {};                 ///< Version of LibTorch.
   bool built_with_cuda = false;             ///< Whether sconce was built with a CUDA LibTorch.
   bool cuda_loaded = false;                 ///< Whether libtorch_cuda is in this process.
-  std::string cuda = {};                    ///< The CUDA that LibTorch was built with.
-  std::string cuda_runtime = {};            ///< The CUDA runtime in this process.
-  std::string cudnn = {};                   ///< cuDNN's.
-  std::string nccl = {};                    ///< NCCL's.
-  int num_gpus = 0;                         ///< The GPUs that LibTorch can use.
-  std::vector<std::string> gpu_buses = {};  ///< Their bus ids in CUDA's order; none if not known.
-  int num_threads = 0;                      ///< The threads that an operation on the CPU uses.
+  std::string cuda = {};                    ///< CUDA version that LibTorch was built with.
+  std::string cuda_runtime = {};            ///< CUDA runtime version in this process.
+  std::string cudnn = {};                   ///< Version of cuDNN.
+  std::string nccl = {};                    ///< Version of NCCL.
+  int num_gpus = 0;                         ///< Number of GPUs that LibTorch can use.
+  std::vector<std::string> gpu_buses = {};  ///< Their bus ids in CUDA's order; empty if not known.
+  int num_threads = 0;                      ///< Number of threads of an operation on the CPU.
 };
 
-/// What a program runs on. Python: `torch.utils.collect_env`.
+/// The versions and the hardware that a program uses. Python: `torch.utils.collect_env`.
 struct Environment {
   std::string sconce = {};    ///< The version of sconce.
   std::string compiler = {};  ///< The compiler of sconce and its version.
   std::string standard = {};  ///< The C++ standard of sconce, such as "C++20".
   std::string cpu = {};       ///< The processor's name; empty if not known.
   int cores = 0;              ///< The logical cores that this process may use.
-  TorchFacts torch = {};      ///< What LibTorch says.
-  DriverFacts driver = {};    ///< What the driver says.
-  /// The variables that change what CUDA, LibTorch or NCCL do, sorted; only those that are set.
+  TorchFacts torch = {};      ///< LibTorch and its CUDA libraries.
+  DriverFacts driver = {};    ///< The NVIDIA driver and its GPUs.
+  /// The environment variables that are set and that CUDA, LibTorch or NCCL read, sorted.
   std::vector<std::pair<std::string, std::string>> variables = {};
 };
 
-/// Whether a GPU can be used, or else why not.
+/// Whether a GPU can be used, and the reason if not.
 enum class GpuVerdict {
-  usable,           ///< All is well.
+  usable,           ///< A GPU can be used.
   no_driver,        ///< There is no NVIDIA driver, or it does not answer.
   cpu_build,        ///< There is a driver, but LibTorch is a CPU build.
   cuda_not_loaded,  ///< LibTorch is a CUDA build, but libtorch_cuda is not in this process.
   hidden,           ///< CUDA_VISIBLE_DEVICES hides all GPUs.
-  driver_too_old,   ///< The driver does not serve the CUDA that LibTorch was built with.
-  unusable,         ///< None of these, and LibTorch finds no GPU all the same.
+  driver_too_old,   ///< The driver does not support the CUDA of this LibTorch.
+  unusable,         ///< LibTorch finds no GPU for another reason.
 };
 
-/// Returns the facts about this process and its machine. It asks CUDA how many GPUs there are, and
-/// starts a context on none of them. The numbers of memory and utilization are of this moment.
+/// Returns the facts about this process and its machine. Asks CUDA for the number of GPUs, but
+/// creates no context on them. Memory and utilization are those of the moment.
 Environment environment();
 
-/// Returns the verdict on these facts, and on nothing else.
+/// Returns the verdict on the facts. It depends on nothing else.
 GpuVerdict gpu_verdict(const Environment& facts);
 
-/// Returns the verdict as one sentence without a full stop, and with the remedy if there is a
-/// fault.
+/// Returns the verdict as a sentence without a full stop. If no GPU can be used, the sentence says
+/// what helps.
 std::string gpu_verdict_text(const Environment& facts);
 
 /// Returns the number and names of the GPUs that LibTorch can use, such as "1 GPU (NVIDIA H100)".
@@ -83,8 +83,8 @@ std::string gpu_names(const Environment& facts);
 /// Prints the facts as a table, whose last line is the verdict.
 std::ostream& operator<<(std::ostream& out, const Environment& facts);
 
-/// Returns the facts and the verdict as JSON. Bytes that are not UTF-8 become U+FFFD, and what is
-/// not known is null.
+/// Returns the facts and the verdict as JSON. Unknown values are null. Bytes that are not UTF-8
+/// become U+FFFD.
 std::string to_json(const Environment& facts);
 
 }  // namespace sconce

@@ -6,34 +6,35 @@
 
 namespace sconce {
 
-/// A line of a chart. A value that is nan or infinite, or above 1e300, is a gap in it.
+/// A line of a chart. Values that are nan, infinite or above 1e300 are gaps.
 struct ChartSeries {
-  std::string name = {};  ///< in the legend
+  std::string name = {};  ///< Name in the legend
   std::vector<double> x = {};
-  std::vector<double> y = {};  ///< as many as x
+  std::vector<double> y = {};  ///< One value for each x
 };
 
-/// A part of a chart with a y axis of its own.
+/// A panel of a chart, with its own y axis.
 struct ChartPanel {
   std::string y_label = {};
-  std::vector<ChartSeries> series = {};  ///< told apart by colour, dashes and markers
+  std::vector<ChartSeries> series = {};  ///< They differ in color, dashes and markers
 };
 
-/// A picture of lines, 600 pixels wide, as an SVG that needs no other file and follows the viewer's
-/// choice of light or dark. A line of few points has a marker at each, one of many is drawn to the
-/// pixel, so that the file stays small. Names that are too long are cut, and are whole in a
-/// tooltip; they may be any bytes. Python: matplotlib's `subplots(sharex=True)` and `plot`.
+/// A line chart as an SVG of 600 pixels width. It needs no other file and uses the light or dark
+/// colors that the viewer prefers. A line with few points has a marker at each point. A line with
+/// many points keeps only the points that change a pixel, so the file stays small. Names may be any
+/// bytes; long ones are cut, and a tooltip shows them whole.
+/// Python: matplotlib's `subplots(sharex=True)` and `plot`.
 struct LineChart {
   std::string title = {};
   std::string x_label = {};
-  std::vector<ChartPanel> panels = {};  ///< one or more, one below the other over the same x
+  std::vector<ChartPanel> panels = {};  ///< One or more, stacked over the same x axis
 
-  /// Returns the file's text: well-formed XML 1.0, in UTF-8.
-  /// @throw c10::Error if there is no panel, or a series with as many x as y is not.
+  /// Returns the SVG, which is well-formed XML 1.0 in UTF-8.
+  /// @throw c10::Error if there is no panel, or if a series has different numbers of x and y.
   std::string svg() const;
 
-  /// Writes it. The file is whole or not there; its folder must be there.
-  /// @throw c10::Error as `svg`, or naming the file and the cause.
+  /// Writes the SVG to a file in an existing folder. The file is whole or not there.
+  /// @throw c10::Error like `svg`, or naming the file and the cause if it cannot be written.
   void save(const std::filesystem::path& file) const;
 };
 

@@ -11,12 +11,12 @@
 namespace sconce {
 
 /// Measures the peak memory of each phase of a fit: "data", "forward", "backward", "optimizer" and
-/// "test". The figure is `max_allocated` of `cuda::memory_stats`, which this resets at the
-/// beginning of each phase. It writes one line at the end of the fit, on rank 0. If the figures
+/// "test". A peak is `max_allocated` of `cuda::memory_stats`, which this resets at the beginning
+/// of each phase. It writes one line at the end of the fit, on rank 0. If the figures
 /// cannot be read, it warns and measures nothing.
 class MemoryPeaks : public TrainerCallback {
  public:
-  /// The stream must outlive this.
+  /// The stream must outlive this object.
   explicit MemoryPeaks(std::ostream& out) : out_(out) {}
   ~MemoryPeaks() override;
   MemoryPeaks(const MemoryPeaks&) = delete;

@@ -10,16 +10,16 @@ namespace sconce {
 
 namespace profiler {
 
-/// Records the operators and the named ranges (`RECORD_USER_SCOPE`) that this thread runs while the
-/// object lives, its backward passes included, and the kernels and copies of a GPU. LibTorch's
+/// Records the operators and the named ranges (`RECORD_USER_SCOPE`) of this thread and of its
+/// backward passes, and the kernels and copies of GPUs, while the object exists. LibTorch's
 /// profiler writes log lines to standard error, as it does in Python, unless the environment has
 /// `KINETO_LOG_LEVEL=7`. Python: `torch.profiler.profile`.
 class Profile {
  public:
-  /// @throw c10::Error if this thread is being profiled already.
+  /// @throw c10::Error if a profiler is already active in this thread.
   Profile();
 
-  /// Stops recording. Records that were not exported are lost.
+  /// Stops recording. Records that were not exported are discarded.
   ~Profile();
   Profile(const Profile&) = delete;
   Profile& operator=(const Profile&) = delete;
@@ -41,7 +41,7 @@ class Profile {
 /// step, this warns and the fit goes on. Python: `PyTorchProfiler` of Lightning.
 class StepTrace : public TrainerCallback {
  public:
-  /// A fit that is shorter gives a trace of fewer `steps`; of several fits the first is traced.
+  /// Traces `steps` steps, or fewer if the fit is shorter. Only the first fit is traced.
   /// @throw c10::Error if `steps` is below 1.
   StepTrace(std::filesystem::path file, int64_t steps);
 

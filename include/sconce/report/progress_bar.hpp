@@ -11,21 +11,21 @@
 
 namespace sconce {
 
-/// How a bar is drawn.
+/// Options of `TerminalBar`.
 struct TerminalBarOptions {
-  /// File descriptor of the terminal that the stream writes to, or -1 if there is none. Without a
-  /// value it is known for `std::cout`, `std::cerr` and `std::clog`, and there is none for others.
+  /// File descriptor of the terminal that the stream writes to, or -1 if it writes to none. The
+  /// default is the descriptor of `std::cout`, `std::cerr` and `std::clog`, and -1 for others.
   std::optional<int> file_descriptor = {};
-  /// Returns the time. Another function makes the drawing repeatable.
+  /// Returns the current time. Tests pass another function.
   std::function<std::chrono::steady_clock::time_point()> clock = std::chrono::steady_clock::now;
 };
 
-/// A line at the cursor of a terminal that shows how far a loop is: title, bar, steps done and
-/// their number, steps per second, time left, and a text. It is drawn anew at most ten times a
-/// second, as wide as the terminal is then (else as COLUMNS says, else 80), and leaves out what has
-/// no room. Where the stream is no terminal, or TERM is "dumb" or not set, nothing is drawn. What
-/// others write to the terminal begins at the bar's place; where it is the shorter one, the bar's
-/// end stays beside it. Python: `tqdm`.
+/// A progress bar on a terminal: title, bar, number of steps done, total, steps per second, time
+/// left, and a text. It is drawn at most ten times a second. It is as wide as the terminal, or else
+/// as COLUMNS says, or else 80 columns; parts that do not fit are left out. Nothing is drawn if the
+/// stream is not a terminal, or if TERM is "dumb" or not set. Other output to the terminal starts
+/// at the bar's first column; if it is shorter than the bar, the rest of the bar stays visible.
+/// Python: `tqdm`.
 class TerminalBar {
  public:
   /// The stream must outlive this object.
@@ -34,16 +34,16 @@ class TerminalBar {
   TerminalBar(const TerminalBar&) = delete;
   TerminalBar& operator=(const TerminalBar&) = delete;
 
-  /// Whether the stream writes to a terminal on which the bar is drawn.
+  /// Whether the bar is drawn.
   bool is_drawn() const { return file_descriptor_ >= 0; }
 
-  /// Begins a loop of `total` steps, of which `done` are done already, at this time.
+  /// Starts a loop of `total` steps at the current time. `done` of them are already done.
   void begin(std::string title, int64_t total, int64_t done = 0);
-  /// Draws the line if its time has come.
+  /// Draws the bar if a tenth of a second has passed.
   void update(int64_t done, const std::string& text = {});
-  /// Draws the line if its time has come, with a text that is computed only then.
+  /// Draws the bar if a tenth of a second has passed. `text` is called only then.
   void update(int64_t done, const std::function<std::string()>& text);
-  /// Empties the line, at which the next output then begins.
+  /// Clears the line. The next output starts at its first column.
   void clear();
 
  private:
@@ -62,16 +62,17 @@ class TerminalBar {
   bool is_line_there_ = false;
 };
 
-/// How the bar of a fit is drawn.
+/// Options of `ProgressBar`.
 struct ProgressBarOptions {
-  /// Shows the loss of the last batch too, for which the host waits for the device at most twice a
-  /// second; otherwise never.
+  /// Also shows the loss of the last batch. To read it, the host waits for the device at most twice
+  /// a second.
   bool live_loss = false;
   TerminalBarOptions bar = {};
 };
 
-/// Writes `EpochLines`, and below them draws the epoch under way on a terminal, with loss and
-/// metrics of the last one; on rank 0. A fit's end, by an exception too, clears the line.
+/// Writes `EpochLines` and draws a bar for the current epoch below them, with the loss and the
+/// metrics of the epoch before. Does so on rank 0, and only on a terminal. The bar is cleared when
+/// the fit ends, also by an exception.
 /// Python: `TQDMProgressBar` of Lightning.
 class ProgressBar : public TrainerCallback {
  public:

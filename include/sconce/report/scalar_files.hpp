@@ -10,48 +10,49 @@
 
 namespace sconce {
 
-/// One value of a run at one of its steps. Python: `ScalarEvent` of TensorBoard.
+/// A value at a step of a run. Python: `ScalarEvent` of TensorBoard.
 struct ScalarEvent {
-  std::string tag = {};  ///< its name, such as "loss"
+  std::string tag = {};  ///< Name, such as "loss"
   double value = 0;
-  int64_t step = 0;      ///< of the optimizer, counted from 1 over all epochs
-  int64_t epoch = 0;     ///< counted from 1
-  double wall_time = 0;  ///< seconds since 1970
+  int64_t step = 0;      ///< Step of the optimizer, counted from 1 over all epochs
+  int64_t epoch = 0;     ///< Epoch, counted from 1
+  double wall_time = 0;  ///< Seconds since 1970
 };
 
-/// Where a run's scalars begin.
+/// Options of `ScalarFiles`.
 struct ScalarFilesOptions {
-  /// The steps that a resumed run has behind it; what the files have of later ones is dropped.
-  /// Empty: a new run, whose folder must hold no scalars yet.
+  /// Number of steps that a resumed run has already done. Scalars of later steps are dropped.
+  /// Without a value the run is new, and its folder must hold no scalars.
   std::optional<int64_t> resume_step = {};
 };
 
-/// The scalars of a run in a folder, for three kinds of readers: `events.out.tfevents.*` for
-/// TensorBoard (see `SummaryWriter`), `scalars.csv` and `scalars.jsonl`. In these a line is one
-/// scalar, so that metrics may come and go: step, epoch, tag, value, wall_time. Numbers have all
-/// their digits; nan, inf and -inf, which JSON has not, are strings in `scalars.jsonl`, which
-/// pandas and Python's `float` read as numbers. A killed process leaves at most a cut last line,
-/// which a resumed run drops. One process at a time writes in a folder.
+/// Writes the scalars of a run to three kinds of files in a folder: `events.out.tfevents.*` for
+/// TensorBoard (see `SummaryWriter`), `scalars.csv` and `scalars.jsonl`. The latter two have a line
+/// for each scalar: step, epoch, tag, value, wall_time. Numbers have all their digits. JSON has no
+/// nan and inf, so `scalars.jsonl` has them as strings, which pandas and Python's `float` read as
+/// numbers. If the process is killed, the last line may be cut off; a resumed run drops it. Only
+/// one process at a time may write to a folder.
 class ScalarFiles {
  public:
-  /// Reads what the folder holds, and writes nothing.
-  /// @throw c10::Error naming the file if a new run's folder holds scalars, or if those of a
-  /// resumed run are damaged, of another program, or, while that begins again at step 0, of more
-  /// than its first epoch.
+  /// Reads the files in the folder, and writes nothing.
+  /// @throw c10::Error naming the file if:
+  /// - a new run's folder holds scalars;
+  /// - a resumed run's scalars are damaged or of another program;
+  /// - a resumed run starts at step 0, and there are scalars of more than one epoch.
   explicit ScalarFiles(std::filesystem::path folder, const ScalarFilesOptions& options = {});
-  /// Flushes; what fails here is lost, and nobody is told.
+  /// Flushes. An error is ignored, and its scalars are lost.
   ~ScalarFiles();
   ScalarFiles(const ScalarFiles&) = delete;
   ScalarFiles& operator=(const ScalarFiles&) = delete;
 
   /// Keeps a scalar for the next flush.
-  /// @throw c10::Error if the tag is not UTF-8, or has control characters.
+  /// @throw c10::Error if the tag is not UTF-8 or has control characters.
   void add(const ScalarEvent& scalar);
 
-  /// Writes all scalars since the last flush, in one piece for each file; the first makes the
-  /// folder and the files.
-  /// @throw c10::Error naming the file if one cannot be written. Nothing of the piece is in it
-  /// then, the other files have theirs, and the next flush tries again.
+  /// Writes the scalars since the last flush, with one write for each file. The first flush creates
+  /// the folder and the files.
+  /// @throw c10::Error naming the file if one cannot be written. The file is then unchanged, the
+  /// other files are written, and the next flush tries again.
   void flush();
 
  private:

@@ -15,11 +15,11 @@ struct ScalarLogOptions {
 };
 
 /// Writes a fit's scalars into a folder's `ScalarFiles`, on rank 0. After each epoch: "loss", each
-/// metric, "lr" (of the further parameter groups "lr-1" and so on; that of the epoch's last step),
-/// "scale" where the scaler is enabled, "examples_per_second" and "seconds". "loss_step" is of the
-/// step's last batch on rank 0. The step is the number of calls of the optimizer since the run's
-/// begin, those that the scaler skips included. Values of steps stay on the device until the next
-/// flush, which reads them at once: after an epoch, at a save and at the fit's end.
+/// metric, "lr" of the epoch's last step ("lr-1" and so on for further parameter groups), "scale"
+/// if the scaler is enabled, "examples_per_second" and "seconds". "loss_step" is the loss of the
+/// step's last batch on rank 0. The step is the number of calls of the optimizer since the start of
+/// the run; calls that the scaler skips count too. Losses of steps stay on the device until the
+/// next flush, which reads all of them at once: after an epoch, at a save, and at the fit's end.
 ///
 /// A resumed fit continues from its checkpoint, and scalars of later steps are dropped. Therefore
 /// put this before a ModelCheckpoint in the list of callbacks: a checkpoint must not exist before
@@ -32,7 +32,7 @@ class ScalarLog : public TrainerCallback {
   explicit ScalarLog(std::filesystem::path folder, ScalarLogOptions options = {});
   ~ScalarLog() override;
 
-  /// @throw c10::Error as the constructor of `ScalarFiles`, before the first step.
+  /// @throw c10::Error like the constructor of `ScalarFiles`, before the first step.
   void on_fit_begin(Fit& fit) override;
   void on_fit_end(Fit& fit) override;
   void on_before_step(Fit& fit) override;

@@ -15,32 +15,32 @@
 
 namespace sconce {
 
-/// A module of a model.
+/// A row of a summary: one module of the model.
 struct SummaryRow {
-  std::string name = {};        ///< in the module around it, such as "0"; empty: the model itself
-  std::string class_name = {};  ///< such as "Linear"
-  int depth = 0;                ///< of the model itself 0
-  std::vector<std::vector<int64_t>> output_shapes = {};  ///< of each output; empty: not known
-  int64_t parameters = 0;  ///< numbers in the tensors of the module itself, without its children's
-  bool is_trainable = false;  ///< whether one of them gets a gradient
+  std::string name = {};        ///< Its name in its parent, such as "0"; empty for the model
+  std::string class_name = {};  ///< Such as "Linear"
+  int depth = 0;                ///< 0 for the model, 1 for its children, and so on
+  std::vector<std::vector<int64_t>> output_shapes = {};  ///< Empty if not known
+  int64_t parameters = 0;     ///< Number of parameters, without those of its children
+  bool is_trainable = false;  ///< Whether one of them requires grad
   bool has_children = false;
-  bool is_repeated = false;  ///< is above already: the totals count its parameters once
+  bool is_repeated = false;  ///< Whether a row above is the same module; totals count it once
 };
 
 /// The modules of a model and their totals. Buffers are not counted as parameters.
 struct Summary {
-  std::vector<SummaryRow> rows = {};  ///< the model, then what is in it, parents before children
-  int64_t parameters = 0;             ///< numbers, each tensor's once
-  int64_t trainable_parameters = 0;   ///< of these, the ones that get a gradient
+  std::vector<SummaryRow> rows = {};  ///< The model first; parents come before their children
+  int64_t parameters = 0;             ///< Number of parameters; shared tensors count once
+  int64_t trainable_parameters = 0;   ///< Number of those that require grad
   int64_t parameter_bytes = 0;
   int64_t input_bytes = 0;
-  int64_t forward_backward_bytes = 0;  ///< the outputs of what has parameters, and their gradients
+  int64_t forward_backward_bytes = 0;  ///< Outputs of modules with parameters, and their gradients
 };
 
 /// Prints the summary as a table, and the totals below it.
 std::ostream& operator<<(std::ostream& out, const Summary& summary);
 
-/// What `summary` makes of any module; for the functions below alone.
+/// The calls by which `summary` works for any type of module. Only the functions below use it.
 struct SummaryCalls {
   using Outputs = std::vector<torch::Tensor>;
 
@@ -66,18 +66,18 @@ struct SummaryCalls {
   }
 };
 
-/// Summarizes a model by the calls of its `forward`.
+/// Returns the summary of a model by these calls.
 Summary summarize(torch::nn::Module& model, const SummaryCalls& calls);
 
-/// Runs one `forward` of the model, a module or a holder of one, without gradients and in
-/// evaluation mode, and returns what its modules are. Afterwards each module's mode and the random
-/// generators are as before; lazy layers have their tensors.
+/// Runs `forward` of the model (a module or a module holder) once, in evaluation mode and without
+/// gradients, and returns a summary of its modules. Each module's mode and the random generators
+/// are restored. Lazy layers are initialized.
 ///
-/// LibTorch's modules have no hooks, so the outputs are known of the model and, where it is a
-/// `torch::nn::Sequential`, of each module in it; not of what is in those.
+/// LibTorch's modules have no hooks. Therefore output shapes are known only for the model and, if
+/// it is a `torch::nn::Sequential`, for the modules directly in it.
 /// Python: `torchinfo.summary(model, input_data=inputs)`.
-/// @throw c10::Error if an input is on a device on which the model has no tensor; what `forward`
-/// throws.
+/// @throw c10::Error if an input is on a device where the model has no tensor. Exceptions of
+/// `forward` are passed on.
 template <class Model, class... Inputs>
 Summary summary(Model& model, const Inputs&... inputs) {
   if constexpr (requires { *model; }) {

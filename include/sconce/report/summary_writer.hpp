@@ -12,37 +12,38 @@ class AppendFile;  // grows by whole pieces, in src/
 
 namespace sconce::utils::tensorboard {
 
-/// What a `SummaryWriter` begins with.
+/// Options of `SummaryWriter`.
 struct SummaryWriterOptions {
-  /// A run that goes on at this step hides what an earlier writer of the folder wrote from it on.
+  /// Step at which a resumed run continues. TensorBoard hides earlier values from this step on.
   std::optional<int64_t> purge_step = {};
 };
 
-/// What goes along with one scalar.
+/// Options of `SummaryWriter::add_scalar`.
 struct AddScalarOptions {
-  std::optional<double> walltime = {};  ///< seconds since 1970; empty: now
+  std::optional<double> walltime = {};  ///< Seconds since 1970; the default is now
 };
 
-/// Writes scalars into an event file that TensorBoard reads. The file is named after the time,
-/// always later than those in the folder, since readers take them in the order of their names. It
-/// has whole records, whatever fails; a killed process may leave a cut one at its end, which
-/// readers pass over. Python: `torch.utils.tensorboard.SummaryWriter`, of which this has scalars.
+/// Writes scalars to an event file for TensorBoard. The name of the file contains the time, and
+/// sorts after the files in the folder, because readers read them in the order of their names. A
+/// failed write leaves whole records; a killed process may leave a cut last one, which readers
+/// ignore. Python: `torch.utils.tensorboard.SummaryWriter`, here for scalars only.
 class SummaryWriter {
  public:
   explicit SummaryWriter(std::filesystem::path log_dir, SummaryWriterOptions options = {});
-  /// Flushes; what fails here is lost, and nobody is told.
+  /// Flushes. An error is ignored, and its scalars are lost.
   ~SummaryWriter();
   SummaryWriter(const SummaryWriter&) = delete;
   SummaryWriter& operator=(const SummaryWriter&) = delete;
 
-  /// Keeps a scalar for the next flush. The file has it as float32, as Python's.
+  /// Keeps a scalar for the next flush. The file stores float32, as in Python.
   /// @throw c10::Error if the tag is not UTF-8.
   void add_scalar(const std::string& tag, double scalar_value, int64_t global_step,
                   AddScalarOptions options = {});
 
-  /// Writes all scalars since the last flush in one piece; the first makes the folder and the file.
-  /// @throw c10::Error naming the file if it cannot be written. Nothing of the piece is in it then,
-  /// and the next flush tries again.
+  /// Writes the scalars since the last flush with one write. The first flush creates the folder and
+  /// the file.
+  /// @throw c10::Error naming the file if it cannot be written. The file is then unchanged, and the
+  /// next flush tries again.
   void flush();
 
  private:

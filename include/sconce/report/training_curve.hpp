@@ -12,24 +12,23 @@ namespace sconce {
 
 class BestEffort;  // warns once of a file that cannot be written, in src/
 
-/// What a training came to, epoch by epoch. Values that are not known are nan, or left out at the
-/// end.
+/// The values of a training for each epoch. Unknown values are nan, or left out at the end.
 struct TrainingHistory {
   std::vector<EpochMetrics> epochs = {};
-  std::vector<double> learning_rates = {};  ///< of each epoch's last step
-  std::vector<double> scales = {};          ///< of a scaler, after each epoch
+  std::vector<double> learning_rates = {};  ///< Of each epoch's last step
+  std::vector<double> scales = {};          ///< Of the gradient scaler, after each epoch
 };
 
-/// Returns the chart of a training: a panel for the loss, one for each metric, both with the values
-/// of training and test, and where they are known one for the learning rate and one for the scale.
-/// Python: what the d2l book's `ProgressBoard` shows.
+/// Returns the chart of a training: a panel for the loss and one for each metric, with the values
+/// of training and test, and panels for the learning rate and the scale if they are known.
+/// Python: `ProgressBoard` of the d2l book.
 LineChart training_chart(const TrainingHistory& history, std::string title = "Training");
 
-/// Draws the chart of a fit anew after each epoch, on rank 0. The learning rate is the first
-/// parameter group's at the last step of the epoch. The scale is that of an enabled scaler, which
-/// is read from its device once an epoch. A resumed fit draws the epochs before it too, without
-/// their learning rates and scales, which checkpoints do not keep. If the file cannot be written,
-/// this warns once and the fit goes on.
+/// Draws the chart of a fit after each epoch, on rank 0. The learning rate is that of the first
+/// parameter group at the last step of the epoch. If the scaler is enabled, its scale is read from
+/// the device once an epoch. A resumed fit also draws the earlier epochs, but without learning
+/// rates and scales, because checkpoints do not store them. If the file cannot be written, this
+/// warns once and the fit goes on.
 class TrainingCurve : public TrainerCallback {
  public:
   explicit TrainingCurve(std::filesystem::path file, std::string title = "Training");
