@@ -37,11 +37,13 @@ def tool(name, setup):
 
 
 def sources(since):
-    """Returns the committed C++ files, or those that changed since a revision."""
-    command = ["git", "ls-files"] if since is None else ["git", "diff", "--name-only", since]
+    """Returns the committed C++ files, or those that changed since a revision, the last changed first."""
+    command = ["git", "ls-files"]
+    if since is not None:
+        command = ["git", "log", "--name-only", "--format=", f"{since}..HEAD"]
     names = subprocess.run([*command, "--", "*.hpp", "*.cpp"], cwd=ROOT, check=True, text=True,
                            capture_output=True).stdout.splitlines()
-    return [ROOT / name for name in names if (ROOT / name).exists()]
+    return [ROOT / name for name in dict.fromkeys(names) if (ROOT / name).exists()]
 
 
 def check_layout(args):
@@ -56,7 +58,7 @@ def check_layout(args):
 
 
 def check_mistakes(args):
-    """Runs clang-tidy on one source after the other on each core, those changed last first."""
+    """Runs clang-tidy on one source after the other on each core."""
     database = json.loads((args.build / "compile_commands.json").read_text())
     compiled = {os.path.normpath(entry["file"]) for entry in database}
     chosen = [path for path in sources(args.since) if str(path) in compiled]

@@ -55,7 +55,7 @@ Workload cnn(int64_t size) {
   const auto target = torch::arange(size).remainder(10);
   const auto step = [=]() mutable {
     optimizer->zero_grad();
-    const auto loss = torch::nn::functional::cross_entropy(net->forward(x), target);
+    auto loss = torch::nn::functional::cross_entropy(net->forward(x), target);
     loss.backward();
     optimizer->step();
     return loss;

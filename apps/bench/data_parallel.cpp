@@ -31,7 +31,7 @@ Workload replica_steps(const torch::nn::Sequential& model, int64_t size, const F
   const auto target = torch::arange(size).remainder(10);
   const auto step = [=] {
     optimizer->zero_grad();
-    const auto loss = torch::nn::functional::cross_entropy(forward(x), target);
+    auto loss = torch::nn::functional::cross_entropy(forward(x), target);
     loss.backward();
     optimizer->step();
     return loss;

@@ -33,7 +33,7 @@ Workload ddp_steps(const torch::nn::Sequential& layers, const Forward& forward) 
   const auto x = torch::randn({16, 64});
   const auto step = [=] {
     optimizer->zero_grad();
-    const auto loss = forward(x).square().mean();
+    auto loss = forward(x).square().mean();
     loss.backward();
     optimizer->step();
     return loss;

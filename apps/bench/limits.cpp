@@ -66,8 +66,8 @@ Workload copy_limit(int64_t size) {
 // The memory that AdamW reads and writes: of the parameter and two averages both, of the gradient
 // only the first; with one addition an element.
 Workload adamw_limit(int64_t size) {
-  std::vector<torch::Tensor> tensors;
-  for (int i = 0; i < 4; ++i) tensors.push_back(torch::zeros(size));
+  std::vector<torch::Tensor> tensors(4);
+  for (auto& tensor : tensors) tensor = torch::zeros(size);
   return {[tensors, size] {
     auto* __restrict a = tensors[0].mutable_data_ptr<float>();
     auto* __restrict b = tensors[1].mutable_data_ptr<float>();

@@ -33,7 +33,7 @@ Workload simple_nn(const Options& options) {
   auto optimizer = std::make_shared<Optimizer>(model->parameters(), options);
   const auto step = [=] {
     optimizer->zero_grad();
-    const auto loss = F::cross_entropy(model->forward(inputs), labels);
+    auto loss = F::cross_entropy(model->forward(inputs), labels);
     loss.backward();
     optimizer->step();
     return loss;

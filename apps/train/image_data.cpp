@@ -96,7 +96,7 @@ ImageData open_idx(const CommandLine& line, const ProcessGroup& group) {
 
 // Bytes become floats with the training pictures' mean 0 and deviation 1, after `augment`.
 sconce::BatchLoader normalised(sconce::data::Loader<PictureItems> loader, const Images& images,
-                               sconce::data::Compose augment, uint64_t seed) {
+                               const sconce::data::Compose& augment, uint64_t seed) {
   const sconce::data::Normalize normalize(images.mean, images.std);
   return sconce::data::TransformedBatches(
       std::move(loader),

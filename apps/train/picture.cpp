@@ -39,7 +39,7 @@ std::unique_ptr<PictureDecoder> decoder_of(std::FILE* file) {
   using namespace std::string_view_literals;
   std::array<char, 8> bytes = {};
   const std::string_view start(bytes.data(), std::fread(bytes.data(), 1, bytes.size(), file));
-  std::rewind(file);
+  if (std::fseek(file, 0, SEEK_SET) != 0) throw PictureError(std::strerror(errno));
   if (start == "\x89PNG\r\n\x1a\n"sv) return make_png_decoder(file);
   if (start.starts_with("\xff\xd8\xff"sv)) return make_jpeg_decoder(file);
   throw PictureError("expected a PNG or JPEG picture, got something else");

@@ -217,8 +217,8 @@ auto Loader<Source, Collate>::begin(int64_t batch) const -> Iterator {
   if (workers == 0) {
     loop->make = make();
   } else if (batch < size()) {
-    std::vector<ReadAhead::Make> makers;
-    for (int i = 0; i < workers; ++i) makers.push_back(make());
+    std::vector<ReadAhead::Make> makers(static_cast<size_t>(workers));
+    for (auto& each : makers) each = make();
     loop->ahead.emplace(std::move(makers), int64_t(workers) * options().prefetch_factor, batch,
                         size());
   }

@@ -109,12 +109,13 @@ class DataParallel : public DataParallelBase {
   /// @throw c10::Error if the module is null, if a device is not available, or if with several
   /// devices the module cannot be cloned: each of its modules must derive from
   /// `torch::nn::Cloneable`, with members as described above.
-  explicit DataParallel(std::shared_ptr<M> module, DataParallelOptions options = {})
+  explicit DataParallel(std::shared_ptr<M> module, const DataParallelOptions& options = {})
       : DataParallelBase(std::move(module), options) {}
 
   /// Takes the module of a holder, such as `torch::nn::Linear`.
-  explicit DataParallel(const torch::nn::ModuleHolder<M>& module, DataParallelOptions options = {})
-      : DataParallel(module.ptr(), std::move(options)) {}
+  explicit DataParallel(const torch::nn::ModuleHolder<M>& module,
+                        const DataParallelOptions& options = {})
+      : DataParallel(module.ptr(), options) {}
 
   /// Runs forward in the replicas and returns the joined outputs. An exception of a replica is
   /// thrown again after all replicas have ended; of several, that of the first replica. Its text
