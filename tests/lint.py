@@ -3,7 +3,7 @@
 
   lint.py format                        the layout of every source
   lint.py format --fix                  writes the layout instead
-  lint.py tidy --build DIR              mistakes, in every source of DIR's compile_commands.json
+  lint.py tidy --build DIR              mistakes, in every source of DIR's compile_commands.json but the tests'
   lint.py tidy --build DIR --since REVISION --minutes 2
                                         in the sources changed since, for that long at most
 
@@ -61,7 +61,7 @@ def check_mistakes(args):
     """Runs clang-tidy on one source after the other on each core."""
     database = json.loads((args.build / "compile_commands.json").read_text())
     compiled = {os.path.normpath(entry["file"]) for entry in database}
-    chosen = [path for path in sources(args.since) if str(path) in compiled]
+    chosen = [path for path in sources(args.since) if str(path) in compiled and ROOT / "tests" not in path.parents]
     clang_tidy = tool("clang-tidy", args.setup)
     end = time.monotonic() + 60 * args.minutes
 

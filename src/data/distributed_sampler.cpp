@@ -41,7 +41,7 @@ torch::Tensor DistributedSampler::indices() const {
   if (size() == 0) return at::empty({0}, at::kLong);
   // If rows are missing at the end, the first rows are repeated, as often as needed.
   const auto places = at::arange(rank_, size() * num_replicas_, num_replicas_, at::kLong);
-  const auto rows = at::remainder(places, dataset_size_);
+  auto rows = at::remainder(places, dataset_size_);
   if (!options_.shuffle) return rows;
   const auto seed = options_.seed + static_cast<uint64_t>(epoch_);
   const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);

@@ -78,8 +78,8 @@ torch::Tensor Resize::operator()(const torch::Tensor& images) const {
   if (images.size(0) == 0) return images.new_empty({0, images.size(1), size_[0], size_[1]});
   const bool has_kernel =
       type == at::kFloat || type == at::kDouble || (type == at::kByte && images.is_cpu());
-  const auto scaled = at::_upsample_bilinear2d_aa(has_kernel ? images : images.to(at::kFloat),
-                                                  size_, /*align_corners=*/false);
+  auto scaled = at::_upsample_bilinear2d_aa(has_kernel ? images : images.to(at::kFloat), size_,
+                                            /*align_corners=*/false);
   if (has_kernel) return scaled;
   return (is_integer ? scaled.round() : scaled).to(type);
 }

@@ -126,7 +126,7 @@ void in_place(const torch::Tensor& tensor, Collective&& collective) {
 ProcessGroup::ProcessGroup(std::shared_ptr<const Core> core) : core_(std::move(core)) {}
 ProcessGroup::ProcessGroup() : core_(std::make_shared<Core>()) {}
 
-ProcessGroup ProcessGroup::init(InitOptions options) {
+ProcessGroup ProcessGroup::init(const InitOptions& options) {
   TORCH_CHECK(options.timeout.count() > 0, detail::init_name, "expected a timeout above 0, got ",
               options.timeout.count(), " ms");
   const Launch launch = read_launch(options);

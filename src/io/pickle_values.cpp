@@ -75,7 +75,7 @@ void Containers::try_key(Keys& keys, const c10::IValue& key, const Place& place)
   }
 }
 
-void Containers::insert(c10::impl::GenericDict dict, const std::vector<c10::IValue>& items,
+void Containers::insert(const c10::impl::GenericDict& dict, const std::vector<c10::IValue>& items,
                         const Place& place) {
   constexpr size_t harmless = 8;  // so few keys need at most a few hundred places
   for (size_t i = 0; i < items.size(); i += 2) {

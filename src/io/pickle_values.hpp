@@ -97,7 +97,7 @@ class Containers {
   /// Inserts alternating keys and values into a dict.
   /// @throw c10::Error if a key is neither a str nor an int, or if the hashes of the keys collide
   /// too much.
-  void insert(c10::impl::GenericDict dict, const std::vector<c10::IValue>& items,
+  void insert(const c10::impl::GenericDict& dict, const std::vector<c10::IValue>& items,
               const Place& place);
 
   /// Checks the whole result of the pickle once.

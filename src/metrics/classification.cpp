@@ -63,9 +63,9 @@ torch::Tensor ClassScore::compute(const torch::Tensor& sums) const {
   const auto parts = sums.view({3, scores(options_)}).unbind();
   const auto &hits = parts[0], &answers = parts[1], &targets = parts[2];
   const auto both = answers + targets;
-  const auto score = divisor_ == Divisor::answers   ? share(hits, answers)
-                     : divisor_ == Divisor::targets ? share(hits, targets)
-                                                    : share(2 * hits, both);
+  auto score = divisor_ == Divisor::answers   ? share(hits, answers)
+               : divisor_ == Divisor::targets ? share(hits, targets)
+                                              : share(2 * hits, both);
   if (options_.average == Average::none) return score;
   // torchmetrics leaves a class without targets out of the mean of a top_k above 1, but for F1.
   const bool by_targets = options_.average == Average::weighted ||

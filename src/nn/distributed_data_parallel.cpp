@@ -20,7 +20,7 @@ namespace sconce::nn {
 namespace {
 
 constexpr auto name = "sconce::nn::DistributedDataParallel";
-constexpr size_t broadcast_bytes = 250 * 1024 * 1024;  // per broadcast, as in Python
+constexpr size_t broadcast_bytes = size_t{250} * 1024 * 1024;  // per broadcast, as in Python
 
 using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
 
@@ -130,7 +130,7 @@ class Compress : public c10d::CppCommHookInterface<Group> {
   Compress(const Group& group, torch::ScalarType type) : CppCommHookInterface(group), type_(type) {}
 
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
-    const auto buffer = bucket.getBuffer();
+    const auto& buffer = bucket.getBuffer();
     std::vector<torch::Tensor> small = {buffer.to(type_).div_(state_->getSize())};
     const auto decompress = [buffer, small](c10::ivalue::Future& sum) -> c10::IValue {
       sum.value();  // throws if the sum failed

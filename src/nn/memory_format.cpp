@@ -13,7 +13,7 @@ bool takes(const at::Tensor& tensor, c10::MemoryFormat format) {
   return format == c10::MemoryFormat::Contiguous || tensor.dim() == 5;
 }
 
-void convert(at::Tensor tensor, c10::MemoryFormat format) {
+void convert(const at::Tensor& tensor, c10::MemoryFormat format) {
   if (!tensor.defined() || !takes(tensor, format)) return;
   tensor.set_data(
       tensor.detach().to(tensor.options(), /*non_blocking=*/false, /*copy=*/false, format));

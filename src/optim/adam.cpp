@@ -132,7 +132,7 @@ template <class AdamOptions>
 AdamOf<AdamOptions>::AdamOf(const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
                             AdamOptions defaults, ExtraOptions extra)
     : AdamBase(is_adamw<AdamOptions> ? "sconce::optim::AdamW" : "sconce::optim::Adam", param_groups,
-               std::make_unique<AdamOptions>(defaults), std::move(extra)) {
+               std::make_unique<AdamOptions>(std::move(defaults)), std::move(extra)) {
   check_construction();
 }
 

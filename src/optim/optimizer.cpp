@@ -165,8 +165,8 @@ bool Optimizer::state_fits(size_t group, size_t index, const torch::Tensor& stat
 // keeps its own, as in Python: kernels round numbers of 16 bits in ways that depend on strides.
 torch::Tensor Optimizer::like_parameter(const torch::Tensor& parameter,
                                         const torch::Tensor& tensor) const {
-  const auto copy = tensor.detach().to(parameter.device(), parameter.scalar_type(),
-                                       /*non_blocking=*/false, /*copy=*/true);
+  auto copy = tensor.detach().to(parameter.device(), parameter.scalar_type(),
+                                 /*non_blocking=*/false, /*copy=*/true);
   if (copy.is_sparse() || kernels_ != Kernels::fused) return copy;
   return at::empty_like(parameter.detach()).copy_(copy);
 }

@@ -178,8 +178,8 @@ struct SGD::Plans {
 
 SGD::SGD(const std::vector<torch::optim::OptimizerParamGroup>& param_groups, SGDOptions defaults,
          ExtraOptions extra)
-    : Optimizer("sconce::optim::SGD", param_groups, std::make_unique<SGDOptions>(defaults),
-                std::move(extra)),
+    : Optimizer("sconce::optim::SGD", param_groups,
+                std::make_unique<SGDOptions>(std::move(defaults)), std::move(extra)),
       plans_(std::make_shared<Plans>()) {
   SGD::check(this->defaults());
   check_new_groups();

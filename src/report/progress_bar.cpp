@@ -106,7 +106,7 @@ std::string TerminalBar::line(int64_t done, double seconds, std::string text) co
   const double rate = seconds > 0 ? static_cast<double>(done - done_before_) / seconds : 0;
   // Not the last column, after which some terminals go on in the next line.
   int64_t room = columns_of(file_descriptor_) - 1;
-  const auto take = [&room](std::string part) {
+  const auto take = [&room](const std::string& part) {
     const int64_t size = std::ssize(part) + 1;
     if (part.empty() || size > room) return std::string();
     room -= size;

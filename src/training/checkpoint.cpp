@@ -263,14 +263,15 @@ void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
   });
   last_ = position;
   best_ = best;
-  end_save();
+  end_save(best);
 }
 
-void Checkpoint::end_save() const {
+// A writer may be killed before it does this, so the next one that loads does it again.
+void Checkpoint::end_save(const std::optional<Best>& best) const {
   together(options_.process_group, [&] {
     if (!lock_) return;
-    link_best();
-    prune();
+    link_best(best);
+    prune(best);
   });
 }
 
@@ -284,14 +285,15 @@ std::optional<RunProgress> Checkpoint::load(const NamedStates& parts) {
   }
   const std::string name = agreed_latest();
   if (name.empty()) return {};
-  RunProgress progress;
-  together(group, [&] { progress = read(name, parts); });
+  RunState run;
+  together(group, [&] { run = read(name, parts); });
   last_ = position_of(name);
-  end_save();  // the writer may have been killed before it did
-  return progress;
+  best_ = options_.keep_best ? run.best : std::nullopt;
+  end_save(run.best);
+  return run.progress;
 }
 
-RunProgress Checkpoint::read(const std::string& name, const NamedStates& parts) {
+Checkpoint::RunState Checkpoint::read(const std::string& name, const NamedStates& parts) {
   const std::string where = who + (folder_ / name).string();
   StateVisitor saved(io::load_torch(folder_ / name, {.require_checksums = true}), where);
   RunState run;
@@ -305,8 +307,7 @@ RunProgress Checkpoint::read(const std::string& name, const NamedStates& parts) 
   check_parts(saved, parts, where);
   for (const auto& [part_name, part] : parts) part.load_state_dict(saved.value(part_name.c_str()));
   set_random_state(own);
-  best_ = options_.keep_best ? run.best : std::nullopt;
-  return run.progress;
+  return run;
 }
 
 fs::path Checkpoint::latest() const {
@@ -365,26 +366,26 @@ std::string Checkpoint::agreed_latest() const {
   return reinterpret_cast<const char*>(text.cpu().const_data_ptr<uint8_t>());
 }
 
-void Checkpoint::link_best() const {
+void Checkpoint::link_best(const std::optional<Best>& best) const {
   std::error_code error;
-  if (!best_) {  // what one that is there names is not kept
+  if (!best) {  // what one that is there names is not kept
     fs::remove(folder_ / best_link, error);
     return;
   }
   const fs::path beside = folder_ / (std::string(best_link) + ".part");
   fs::remove(beside, error);
-  fs::create_symlink(best_->file, beside, error);
-  if (error) copy_whole(folder_ / best_->file, beside);  // some file systems have no links
+  fs::create_symlink(best->file, beside, error);
+  if (error) copy_whole(folder_ / best->file, beside);  // some file systems have no links
   fs::rename(beside, folder_ / best_link, error);
   TORCH_CHECK(!error, who, (folder_ / best_link).string(), ": cannot link it: ", error.message());
 }
 
-void Checkpoint::prune() const {
+void Checkpoint::prune(const std::optional<Best>& best) const {
   auto names = files();
   names.resize(names.size() - std::min(names.size(), static_cast<size_t>(options_.keep_last)));
   for (const auto& name : names) {
     std::error_code ignored;  // the next save tries again
-    if (!best_ || name != best_->file) fs::remove(folder_ / name, ignored);
+    if (!best || name != best->file) fs::remove(folder_ / name, ignored);
   }
   io::sweep_parts(folder_, file_prefix);
 }

@@ -314,16 +314,22 @@ struct Kept {
   };
   using Best = std::optional<std::pair<double, File>>;
 
-  // Another object, or the same once more, reads what the folder holds.
-  void open(const CheckpointOptions& options) { best = options.keep_best ? saved_best : Best(); }
+  // Another object, or the same once more, reads what the folder holds, and ends its last save.
+  void open(const CheckpointOptions& options) {
+    best = options.keep_best ? saved_best : Best();
+    prune(options, saved_best);
+  }
   void save(const Place& place, const CheckpointOptions& options, std::optional<double> metric) {
     files.push_back({place, ++saves});
     if (options.keep_best && metric && !std::isnan(*metric) && (!best || *metric > best->first)) {
       best = {*metric, files.back()};
     }
     saved_best = best;
+    prune(options, best);
+  }
+  void prune(const CheckpointOptions& options, const Best& kept) {
     const auto last = files.end() - std::min<int64_t>(options.keep_last, std::ssize(files));
-    const auto is_left = [&](const File& file) { return !best || file != best->second; };
+    const auto is_left = [&](const File& file) { return !kept || file != kept->second; };
     files.erase(std::remove_if(files.begin(), last, is_left), last);
   }
 

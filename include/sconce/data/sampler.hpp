@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 
 #include "sconce/fwd.hpp"
 
@@ -58,7 +59,7 @@ class AnySampler {
   AnySampler(S sampler)
       : dataset_size_(sampler.dataset_size()),
         size_(sampler.size()),
-        indices_([sampler](std::optional<int64_t> epoch) -> torch::Tensor {
+        indices_([sampler = std::move(sampler)](std::optional<int64_t> epoch) -> torch::Tensor {
           S of_epoch = sampler;
           if (epoch) of_epoch.set_epoch(*epoch);
           return of_epoch.indices();

@@ -71,7 +71,7 @@ class ProcessGroup {
   /// - rank 0 cannot listen on the address;
   /// - a rank has not joined within the timeout;
   /// - the backend is unknown or not available.
-  [[nodiscard]] static ProcessGroup init(InitOptions options = {});
+  [[nodiscard]] static ProcessGroup init(const InitOptions& options = {});
 
   /// Makes a group of this process alone, without a backend, even under a launcher.
   ProcessGroup();

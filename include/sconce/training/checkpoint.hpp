@@ -114,10 +114,10 @@ class Checkpoint {
   void check_own(const char* expected) const;
   void take_folder();
   std::string agreed_latest() const;
-  void end_save() const;
-  void link_best() const;
-  RunProgress read(const std::string& name, const NamedStates& parts);
-  void prune() const;
+  void end_save(const std::optional<Best>& best) const;
+  void link_best(const std::optional<Best>& best) const;
+  RunState read(const std::string& name, const NamedStates& parts);
+  void prune(const std::optional<Best>& best) const;
 
   std::filesystem::path folder_;
   CheckpointOptions options_;
