@@ -1,5 +1,7 @@
 // Random fits that are stopped at random moments and resumed, and random uses of a Checkpoint by
 // itself. A seed decides everything in a case, and is in each of its messages.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -57,7 +59,7 @@ class Random {
 
 // Where files cost no writes to a disk, if there is such a place: each checkpoint is synced.
 fs::path quick_place() {
-  return fs::is_directory("/dev/shm") ? fs::path("/dev/shm") : fs::temp_directory_path();
+  return ::access("/dev/shm", W_OK) == 0 ? fs::path("/dev/shm") : fs::temp_directory_path();
 }
 
 // A place in `folder` for checkpoints, with a name that a user might give, or an enemy.
