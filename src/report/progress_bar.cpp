@@ -124,7 +124,7 @@ std::string TerminalBar::line(int64_t done, double seconds, std::string text) co
     const auto comma = text.rfind(", ");
     text.resize(comma == std::string::npos ? 0 : comma);
   }
-  text = take(std::move(text));
+  text = take(text);
   const int64_t size = std::min(bar_size + room - 1, max_bar + 2);
   const std::string bar = bar_size > 0 ? bar_of(size, done, total_) + ' ' : std::string();
   return title + bar + count + speed + left + text;
