@@ -66,10 +66,10 @@ TensorGroups gradients_of(torch::optim::Optimizer& optimizer, Float16Gradients f
           float16 == Float16Gradients::accepted || parameter.grad().scalar_type() != c10::kHalf,
           "sconce::amp::GradScaler::unscale_: expected gradients of more precision than float16, ",
           "which dividing by the scale would lose; keep the parameters in float32");
-      TORCH_CHECK_VALUE(!parameter.is_cuda() || parameter.grad().scalar_type() != c10::kBFloat16,
-                        "sconce::amp::GradScaler: expected no bfloat16 gradients on a GPU, for "
-                        "which LibTorch has ",
-                        "no kernel; keep the parameters in float32, or do without a scaler");
+      TORCH_CHECK_VALUE(
+          !parameter.is_cuda() || parameter.grad().scalar_type() != c10::kBFloat16,
+          "sconce::amp::GradScaler: expected no bfloat16 gradients on a GPU, for "
+          "which LibTorch has no kernel; keep the parameters in float32, or do without a scaler");
       add_to_group(gradients, values_of(parameter));
     }
   }

@@ -87,28 +87,17 @@ TorchFacts ask_torch() {
 }
 
 bool matters(std::string_view name) {
-  static constexpr std::array prefixes = {"NCCL_", "TORCH_NCCL_", "GLOO_"};
-  static constexpr std::array names = {"CUDA_DEVICE_ORDER",
-                                       "CUDA_LAUNCH_BLOCKING",
-                                       "CUDA_MODULE_LOADING",
-                                       "CUDA_VISIBLE_DEVICES",
-                                       "LD_LIBRARY_PATH",
-                                       "LD_PRELOAD",
-                                       "LOCAL_RANK",
-                                       "LOCAL_WORLD_SIZE",
-                                       "MASTER_ADDR",
-                                       "MASTER_PORT",
-                                       "MKL_NUM_THREADS",
-                                       "NVIDIA_TF32_OVERRIDE",
-                                       "NVIDIA_VISIBLE_DEVICES",
-                                       "OMP_NUM_THREADS",
-                                       "PYTORCH_ALLOC_CONF",
-                                       "PYTORCH_CUDA_ALLOC_CONF",
-                                       "RANK",
-                                       "WORLD_SIZE"};
-  return std::any_of(prefixes.begin(), prefixes.end(),
-                     [&](const char* prefix) { return name.starts_with(prefix); }) ||
-         std::find(names.begin(), names.end(), name) != names.end();
+  for (const char* prefix : {"NCCL_", "TORCH_NCCL_", "GLOO_"}) {
+    if (name.starts_with(prefix)) return true;
+  }
+  for (const char* variable :
+       {"CUDA_DEVICE_ORDER", "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING", "CUDA_VISIBLE_DEVICES",
+        "LD_LIBRARY_PATH", "LD_PRELOAD", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR",
+        "MASTER_PORT", "MKL_NUM_THREADS", "NVIDIA_TF32_OVERRIDE", "NVIDIA_VISIBLE_DEVICES",
+        "OMP_NUM_THREADS", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "RANK", "WORLD_SIZE"}) {
+    if (name == variable) return true;
+  }
+  return false;
 }
 
 std::vector<std::pair<std::string, std::string>> read_variables() {
