@@ -21,6 +21,7 @@ namespace {
 TensorGroups group_gradients(const std::vector<torch::Tensor>& parameters) {
   TensorGroups groups;
   SeenTensors seen;
+  seen.reserve(parameters.size());
   for (const auto& parameter : parameters) {
     const auto& grad = parameter.grad();
     if (!grad.defined() || !seen.insert(grad.unsafeGetTensorImpl()).second) continue;
