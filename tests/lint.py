@@ -37,12 +37,13 @@ def tool(name, setup):
 
 
 def sources(since):
-    """Returns the committed C++ files, or those that changed since a revision, the last changed first."""
-    command = ["git", "ls-files"]
+    """Returns the C++ files of git, or those that changed since a revision, the last changed first."""
+    commands = [["git", "ls-files"]]
     if since is not None:
-        command = ["git", "log", "--name-only", "--format=", f"{since}..HEAD"]
-    names = subprocess.run([*command, "--", "*.hpp", "*.cpp"], cwd=ROOT, check=True, text=True,
-                           capture_output=True).stdout.splitlines()
+        commands = [["git", "diff", "--name-only", "HEAD"], ["git", "log", "--name-only", "--format=", f"{since}..HEAD"]]
+    names = [name for command in commands
+             for name in subprocess.run([*command, "--", "*.hpp", "*.cpp"], cwd=ROOT, check=True, text=True,
+                                        capture_output=True).stdout.splitlines()]
     return [ROOT / name for name in dict.fromkeys(names) if (ROOT / name).exists()]
 
 
