@@ -109,14 +109,14 @@ def table(lines):
 def results(folder):
     """What a finished training came to, and the names of its files."""
     with open(folder / "out/metrics.csv") as metrics, open(folder / "scalars/scalars.csv") as scalars:
-        names = sorted(re.sub(r"(events\.out\.tfevents).*", r"\1", str(path.relative_to(folder)))
-                       for path in folder.rglob("*"))
+        names = {re.sub(r"(events\.out\.tfevents).*", r"\1", str(path.relative_to(folder)))
+                 for path in folder.rglob("*")}
         return {
             "weights": (folder / "out/model.safetensors").read_bytes(),
             "metrics.csv": table(csv.DictReader(metrics)),
             "scalars.csv": table(csv.DictReader(scalars)),
             "scalars.jsonl": table(map(json.loads, (folder / "scalars/scalars.jsonl").read_text().splitlines())),
-            "files": sorted(set(names)),
+            "files": names,
         }
 
 

@@ -44,9 +44,9 @@ int main(int argc, char** argv) {
     for (size_t i = 0; i < workload.check.size(); ++i) {
       std::cout << (i == 0 ? "" : ", ") << workload.check[i];
     }
-    std::cout << "]\n" << std::flush;
+    std::cout << "]" << std::endl;
     for (int64_t calls = 0; std::cin >> calls;) {
-      std::cout << seconds_of(workload.call, calls) << "\n" << std::flush;
+      std::cout << seconds_of(workload.call, calls) << std::endl;
     }
   } catch (const std::exception& error) {
     std::cerr << "sconce-bench: " << error.what() << "\n";

@@ -210,7 +210,6 @@ void measure_channels(Images& images, const std::vector<PictureFile>& files, uin
   const auto order = random_order(files.size(), at::make_generator<at::CPUGeneratorImpl>(seed))
                          .slice(0, 0, measured_pictures);
   std::vector<PictureFile> chosen;
-  chosen.reserve(static_cast<size_t>(order.size(0)));
   for (int64_t i = 0; i < order.size(0); ++i) chosen.push_back(files[order[i].item<int64_t>()]);
   const sconce::data::Loader loader(PictureItems(chosen, images.shape),
                                     {.batch_size = 64, .num_workers = num_workers});
