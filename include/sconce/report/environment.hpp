@@ -17,7 +17,7 @@ struct GpuFacts {
   std::string bus_id = {};                   ///< Such as "00000000:65:00.0".
   std::optional<int64_t> memory_total = {};  ///< In bytes.
   std::optional<int64_t> memory_used = {};   ///< In bytes, by all processes.
-  std::optional<int> utilization = {};       ///< In percent of the driver's last interval.
+  std::optional<int> utilization = {};       ///< In percent, over the driver's last interval.
 };
 
 /// The NVIDIA driver, as its library NVML describes it.
@@ -51,7 +51,7 @@ struct Environment {
   int cores = 0;              ///< The logical cores that this process may use.
   TorchFacts torch = {};      ///< LibTorch and its CUDA libraries.
   DriverFacts driver = {};    ///< The NVIDIA driver and its GPUs.
-  /// The environment variables that are set and that CUDA, LibTorch or NCCL read, sorted.
+  /// The environment variables that are set and that affect CUDA, LibTorch, NCCL or Gloo, sorted.
   std::vector<std::pair<std::string, std::string>> variables = {};
 };
 
@@ -73,8 +73,8 @@ Environment environment();
 /// Returns the verdict on the facts. It depends on nothing else.
 GpuVerdict gpu_verdict(const Environment& facts);
 
-/// Returns the verdict as a sentence without a full stop. If no GPU can be used, the sentence says
-/// what helps.
+/// Returns the verdict as a sentence without a full stop. If no GPU can be used, the sentence gives
+/// the reason.
 std::string gpu_verdict_text(const Environment& facts);
 
 /// Returns the number and names of the GPUs that LibTorch can use, such as "1 GPU (NVIDIA H100)".

@@ -12,8 +12,8 @@ namespace sconce {
 
 /// Measures the peak memory of each phase of a fit: "data", "forward", "backward", "optimizer" and
 /// "test". A peak is `max_allocated` of `cuda::memory_stats`, which this resets at the beginning
-/// of each phase. It writes one line at the end of the fit, on rank 0. If the figures
-/// cannot be read, it warns and measures nothing.
+/// of each phase. It writes one line at the end of the fit, on rank 0. If the memory statistics
+/// cannot be read, it warns and measures nothing. Python: `torch.cuda.max_memory_allocated`.
 class MemoryPeaks : public TrainerCallback {
  public:
   /// The stream must outlive this object.
@@ -29,7 +29,7 @@ class MemoryPeaks : public TrainerCallback {
   void on_fit_end(Fit& fit) override;
 
  private:
-  class Watch;  // is called at the ends of the named ranges of this thread
+  class Watch;  // called at the start and end of the named ranges of this thread
 
   void stop();
 

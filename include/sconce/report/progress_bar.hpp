@@ -71,8 +71,8 @@ struct ProgressBarOptions {
 };
 
 /// Writes `EpochLines` and draws a bar for the current epoch below them, with the loss and the
-/// metrics of the epoch before. Does so on rank 0, and only on a terminal. The bar is cleared when
-/// the fit ends, also by an exception.
+/// metrics of the epoch before. Does so on rank 0. The bar needs a terminal, the lines do not. The
+/// bar is cleared when the fit ends, also by an exception.
 /// Python: `TQDMProgressBar` of Lightning.
 class ProgressBar : public TrainerCallback {
  public:

@@ -38,7 +38,7 @@ class ScalarFiles {
   /// @throw c10::Error naming the file if:
   /// - a new run's folder holds scalars;
   /// - a resumed run's scalars are damaged or of another program;
-  /// - a resumed run starts at step 0, and there are scalars of more than one epoch.
+  /// - a resumed run starts at step 0, and there are scalars of a later epoch than the first.
   explicit ScalarFiles(std::filesystem::path folder, const ScalarFilesOptions& options = {});
   /// Flushes. An error is ignored, and its scalars are lost.
   ~ScalarFiles();

@@ -10,8 +10,10 @@ namespace sconce {
 
 /// Options of `ScalarLog`.
 struct ScalarLogOptions {
-  int64_t every_n_steps = 0;  ///< steps between "loss_step" and "lr_step"; 0 writes none
-  bool resume = false;        ///< continues the folder's scalars; otherwise it must have none
+  /// Number of steps between two values of "loss_step" and of "lr_step". 0 writes neither.
+  int64_t every_n_steps = 0;
+  /// Whether to continue the scalars of the folder. Otherwise the folder must have none.
+  bool resume = false;
 };
 
 /// Writes a fit's scalars into a folder's `ScalarFiles`, on rank 0. After each epoch: "loss", each

@@ -45,8 +45,8 @@ struct SummaryCalls {
   using Outputs = std::vector<torch::Tensor>;
 
   std::vector<torch::Tensor> inputs = {};
-  std::function<Outputs()> forward = {};  ///< of the model
-  /// Of the first module of a Sequential.
+  std::function<Outputs()> forward = {};  ///< Runs the model
+  /// Runs the first module of a Sequential.
   std::function<torch::nn::AnyValue(torch::nn::AnyModule& first)> forward_first = {};
 
   static Outputs outputs(const torch::Tensor& output) { return {output}; }
