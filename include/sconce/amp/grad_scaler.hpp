@@ -22,7 +22,7 @@ namespace sconce::amp {
 /// defaults.
 struct GradScalerOptions {
   torch::DeviceType device = torch::DeviceType::CUDA;  ///< device type of the losses
-  double init_scale = 65536.0;  ///< scale before the first update
+  double init_scale = 65536.0;                         ///< scale before the first update
   double growth_factor = 2.0;   ///< factor of the scale after growth_interval good steps; above 1
   double backoff_factor = 0.5;  ///< factor of the scale after inf or nan; below 1
   int64_t growth_interval = 2000;  ///< number of consecutive updates without inf or nan

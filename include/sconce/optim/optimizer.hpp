@@ -32,7 +32,7 @@ enum class Kernels {
 /// Options of a whole optimizer that LibTorch's option types do not have.
 struct ExtraOptions {
   Kernels kernels = Kernels::automatic;  ///< the kernels, or a choice by the parameters
-  bool maximize = false;  ///< maximize the objective instead of minimizing it
+  bool maximize = false;                 ///< maximize the objective instead of minimizing it
 
   /// Learning rate of all groups, a tensor with one element. Change either this tensor or the
   /// groups' options, as schedulers do: the next step writes changed options into the tensor.

@@ -8,7 +8,7 @@ namespace sconce {
 
 /// A line of a chart. Values that are nan, infinite or above 1e300 are gaps.
 struct ChartSeries {
-  std::string name = {};  ///< Name in the legend
+  std::string name = {};       ///< Name in the legend
   std::vector<double> x = {};  ///< Positions on the x axis, in any order
   std::vector<double> y = {};  ///< One value for each x
 };

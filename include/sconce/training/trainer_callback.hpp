@@ -14,14 +14,14 @@ namespace sconce {
 
 /// A running fit, for its callbacks.
 struct Fit {
-  torch::nn::Module& model;            ///< the model without a wrapper, on `device`
-  torch::optim::Optimizer& optimizer;  ///< the optimizer of the fit
-  amp::GradScaler& scaler;             ///< the trainer's scaler, enabled in fp16 only
-  torch::Device device;                ///< the trainer's device
+  torch::nn::Module& model;                        ///< the model without a wrapper, on `device`
+  torch::optim::Optimizer& optimizer;              ///< the optimizer of the fit
+  amp::GradScaler& scaler;                         ///< the trainer's scaler, enabled in fp16 only
+  torch::Device device;                            ///< the trainer's device
   const distributed::ProcessGroup& process_group;  ///< the processes that train together
   int max_epochs;                                  ///< number of epochs when the fit is complete
-  int64_t batches;     ///< number of batches of an epoch, on each rank
-  int64_t accumulate;  ///< number of batches of a step
+  int64_t batches;                                 ///< number of batches of an epoch, on each rank
+  int64_t accumulate;                              ///< number of batches of a step
 
   std::vector<EpochMetrics> epochs = {};  ///< results of the finished epochs
   int64_t batch = 0;                      ///< number of finished batches of the current epoch
