@@ -51,9 +51,9 @@ Metrics choose_metrics(const TrainerOptions& options) {
   return {{"acc", std::make_shared<metrics::Accuracy>()}};
 }
 
-// A verb of callbacks that opens a scope, for each in the order given, and the one that closes it,
-// in reverse: at the end of the scope, for those that were opened. What closing throws while
-// another exception is under way is lost.
+// Calls the opening function of each callback in the given order. At the end of the scope it calls
+// the closing function in reverse order, for the callbacks that were opened. Exceptions of closing
+// functions are ignored if the scope ends by another exception.
 class CallbackScope {
  public:
   using Verb = void (TrainerCallback::*)(Fit&);
@@ -88,7 +88,7 @@ class CallbackScope {
     while (!opened_.empty()) {
       try {
         close();
-      } catch (...) {  // the first error is the one to tell
+      } catch (...) {  // the first error is the one that users see
       }
     }
   }
@@ -113,7 +113,7 @@ void check_batches(int64_t batches, const char* who, const char* expected) {
   TORCH_CHECK(batches > 0, who, ": expected ", expected, ", got no batch");
 }
 
-// A rank with more batches than another would wait for it in vain.
+// A rank with more batches than another would wait forever.
 void check_ranks(const distributed::ProcessGroup& group, int64_t batches, torch::Device device,
                  const char* who) {
   const auto own = at::full({1}, batches, at::TensorOptions(at::kLong).device(device));
@@ -126,7 +126,7 @@ void check_ranks(const distributed::ProcessGroup& group, int64_t batches, torch:
   }
 }
 
-// Those of all groups; `Optimizer::parameters` knows the first only.
+// Returns the parameters of all groups. `Optimizer::parameters` returns only those of the first.
 std::vector<torch::Tensor> parameters_of(const torch::optim::Optimizer& optimizer) {
   std::vector<torch::Tensor> all;
   for (const auto& group : optimizer.param_groups()) {
@@ -165,8 +165,8 @@ NamedStates states_of(const ModelSteps& model, torch::optim::Optimizer& optimize
 
 }  // namespace
 
-// The sums of the loss and of the metrics over the batches done of an epoch, on the device until
-// its end.
+// Sums of the loss and the metrics over the finished batches of an epoch. They stay on the device
+// until its end.
 class Trainer::Epoch {
  public:
   Epoch(torch::Device device, const Metrics& metrics)
@@ -174,7 +174,7 @@ class Trainer::Epoch {
         metrics_(metrics),
         stopwatch_(device) {}
 
-  // Begins anew, unless it goes on from `batch`.
+  // Sets the sums to 0, unless the epoch continues from `batch`.
   void begin(int64_t batch = 0) {
     stopwatch_.restart();
     if (batch > 0) return;
@@ -199,7 +199,7 @@ class Trainer::Epoch {
     for (const auto& [name, metric] : metrics_) metric->update(output, step.target);
   }
 
-  // How far the fit is, with every rank's sums of the epoch under way, in rank order.
+  // Returns the position of the fit, with the sums of the current epoch in rank order.
   c10::IValue progress(const Fit& fit) const {
     const auto ranks = fit.process_group.all_gather(fit.batch > 0 ? sums() : loss_.new_empty({0}));
     return as_state(FitProgress{.batches = fit.batches,
@@ -239,15 +239,15 @@ class Trainer::Epoch {
     MetricValues metrics;
   };
 
-  // The loss and the metrics that are one number, of all ranks: the one read from the device. The
-  // metrics then hold the sums of all.
+  // Returns the loss and the metrics that are one number, over all ranks. This is the only read
+  // from the device. Afterwards the metrics hold the sums of all ranks.
   Values values(const distributed::ProcessGroup& group, const std::string& prefix) {
     torch::Tensor all = sums();
     group.all_reduce(all);
     all = all.cpu();
     set_examples_and_metrics(all);
     const double loss = all.const_data_ptr<double>()[0] / static_cast<double>(examples_);
-    // A nan may have a sign, which it would be printed with.
+    // A nan may have a sign, which would be printed.
     Values values = {std::isnan(loss) ? std::abs(loss) : loss, {}};
     for (const auto& [name, metric] : metrics_) {
       const auto value = metric->compute().to(at::kCPU, at::kDouble);
@@ -257,14 +257,14 @@ class Trainer::Epoch {
   }
 
  private:
-  // This process' sums, on the device: loss, examples, then the metrics'.
+  // Returns the sums of this process on the device: loss, examples, then those of the metrics.
   torch::Tensor sums() const {
     std::vector<torch::Tensor> all = {loss_, at::full({1}, examples_, loss_.options())};
     for (const auto& [name, metric] : metrics_) all.push_back(metric->sums().to(loss_.device()));
     return at::cat(all);
   }
 
-  // From sums on the CPU.
+  // Takes sums on the CPU, in the order of `sums()`.
   void set_examples_and_metrics(const torch::Tensor& sums) {
     examples_ = static_cast<int64_t>(sums.const_data_ptr<double>()[1]);
     int64_t next = 2;
@@ -275,14 +275,14 @@ class Trainer::Epoch {
     }
   }
 
-  torch::Tensor loss_;  // (1,): loss times examples
+  torch::Tensor loss_;  // (1,), the sum of loss times examples
   int64_t examples_ = 0;
   const Metrics& metrics_;
-  double seconds_before_ = 0;  // in earlier processes
+  double seconds_before_ = 0;  // time of the epoch in earlier processes
   Stopwatch stopwatch_;
 };
 
-// The step as a CUDA graph, of which `batch_` is the batch under way.
+// A step as a CUDA graph. `batch_` is the batch of the current step.
 class Trainer::GraphStep {
  public:
   GraphStep(torch::Device device, const std::function<StepOutput(const Batch&)>& step)
@@ -399,7 +399,7 @@ EpochMetrics Trainer::fit_model_epoch(const ModelSteps& model, torch::optim::Opt
   return std::move(fit.epochs.front());
 }
 
-// Whether any rank is to stop, so that all stop at the same step.
+// Returns whether any rank wants to stop, so that all stop at the same step.
 bool Trainer::agree_to_stop(Fit& fit) const {
   if (fit.process_group.world_size() > 1) {
     const auto options = at::TensorOptions(at::kInt).device(device_);
@@ -410,7 +410,7 @@ bool Trainer::agree_to_stop(Fit& fit) const {
   return fit.should_stop;
 }
 
-// Where a fit is saved, if it is time to, and stopped. Ranks agree about it here and nowhere else.
+// Saves the fit if it is time, and returns whether it stops. Ranks agree on a stop only here.
 bool Trainer::pause(Fit& fit, const Callbacks& callbacks, bool is_time) const {
   const bool is_alone = fit.process_group.world_size() == 1;
   if (!is_time && !is_alone) return false;
@@ -421,7 +421,7 @@ bool Trainer::pause(Fit& fit, const Callbacks& callbacks, bool is_time) const {
   return stops;
 }
 
-// What is left of the epoch; returns whether it came to its end.
+// Trains the rest of the epoch. Returns false if the fit stopped before its end.
 bool Trainer::train_epoch(const TrainStep& one_step, Fit& fit, const BatchLoader::Next& next,
                           const Callbacks& callbacks, Epoch& epoch) {
   epoch.begin(fit.batch);
@@ -468,8 +468,8 @@ Trainer::TrainStep Trainer::step_of(const ModelSteps& model, Fit& fit, const Cal
   };
 }
 
-// As train_step, with forward, backward and the optimizer's step in one. The next replay overwrites
-// what this one returned.
+// Like train_step, but forward, backward and the optimizer's step are one graph. The next replay
+// overwrites the outputs, so the loss is cloned.
 void Trainer::graph_step(GraphStep& graph, Fit& fit, const BatchLoader::Next& next,
                          const Callbacks& callbacks, Epoch& epoch) {
   RECORD_USER_SCOPE("step");
@@ -481,8 +481,8 @@ void Trainer::graph_step(GraphStep& graph, Fit& fit, const BatchLoader::Next& ne
   ++fit.batch;
 }
 
-// A step, of as many batches as it has. In a profile it is over before callbacks hear of its end,
-// who may begin or end a profile then.
+// Makes a step of one or more batches. Its range in a profile ends before `on_after_step`, in which
+// callbacks may start or stop a profile.
 void Trainer::train_step(const ModelSteps& model, Fit& fit, const BatchLoader::Next& next,
                          const Callbacks& callbacks, Epoch& epoch) {
   RECORD_USER_SCOPE("step");
@@ -501,7 +501,7 @@ void Trainer::train_step(const ModelSteps& model, Fit& fit, const BatchLoader::N
   fit.batch += of_step;
 }
 
-// Adds the gradients of one batch of a step, and returns what the batch came to.
+// Adds the gradients of one batch of a step, and returns the output of the batch.
 StepOutput Trainer::backward(const ModelSteps& model, const Batch& batch, int64_t of_step) {
   StepOutput output;
   {
@@ -518,7 +518,7 @@ void Trainer::step(torch::optim::Optimizer& optimizer) {
   RECORD_USER_SCOPE("optimizer");
   if (options_.gradient_clip_val > 0) {
     precision_.unscale_(optimizer);
-    // Not the model's: gradients of what is not stepped are neither zeroed nor unscaled.
+    // The optimizer's parameters and not the model's: other gradients are not zeroed or unscaled.
     nn::clip_grad_norm_(parameters_of(optimizer), options_.gradient_clip_val);
   }
   precision_.step(optimizer);

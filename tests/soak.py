@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Runs tests again and again in random order on an overloaded machine: no test may fail by chance.
+"""Repeats tests in random order on an overloaded machine, to find tests that fail by chance.
 
-As the test preset "soak" does, but with a busy loop on each core beside the tests, and in parts: each
-round stands alone.
+The test preset "soak" does this too. Here a busy loop runs on each core beside the tests, and each
+round runs every chosen test once.
 
-  soak.py                           every test of build/default, 30 rounds, without the slow ones
-  soak.py --rounds 5 --minutes 60   for an hour at most
-  soak.py --part 2/4                the second quarter of the tests
+  soak.py                           all tests of build/default except the slow ones, 30 rounds
+  soak.py --rounds 5 --minutes 60   at most 5 rounds and one hour
+  soak.py --part 2/4                the second of four parts of the tests
   soak.py --name '^lesson-'         the tests whose names match
-  soak.py --since REVISION          the tests that the changes since REVISION touch
+  soak.py --since REVISION          the tests that the changes since REVISION affect
 
-Prints a line a round and each failure with its output; the exit code is 1 if a test failed.
+Prints a line for each round, and the output of tests that failed. The exit code is 1 if a test failed.
 """
 import argparse
 import ctypes
@@ -137,11 +137,14 @@ def run(tests):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=30, help="how often each test runs")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="when to begin no more")
-    parser.add_argument("--part", default="1/1", metavar="K/N", help="the K-th of N parts of the tests")
-    parser.add_argument("--name", metavar="REGEX", help="only the tests whose names match")
-    parser.add_argument("--since", metavar="REVISION", help="only what the changes since then touch")
+    parser.add_argument("--rounds", type=int, default=30, metavar="N",
+                        help="number of runs of each test (default: 30)")
+    parser.add_argument("--minutes", type=float, default=float("inf"), metavar="M",
+                        help="start no test after M minutes")
+    parser.add_argument("--part", default="1/1", metavar="K/N", help="run part K of N parts of the tests")
+    parser.add_argument("--name", metavar="REGEX", help="run only tests whose names match")
+    parser.add_argument("--since", metavar="REVISION",
+                        help="run only tests that the changes since REVISION affect")
     arguments = parser.parse_args()
     tests, start = choose(arguments), time.monotonic()
     failed = runs = 0

@@ -233,13 +233,16 @@ def refuse_below(least, results):
 
 
 def parse(arguments=None):
-    parser = argparse.ArgumentParser(description="Times sconce beside Python.")
-    parser.add_argument("program", help="sconce-bench")
-    parser.add_argument("names", nargs="*", help="workloads such as ops.add; all without any")
-    parser.add_argument("--pairs", type=int, default=15, help="rounds of each side")
-    parser.add_argument("--json", type=Path, help="a file for all times")
-    parser.add_argument("--table", type=Path, help="a file for the table")
-    parser.add_argument("--least", type=float, default=0, help="fails below this ratio to Python")
+    parser = argparse.ArgumentParser(
+        description="Compares the speed and memory of sconce and Python on the same LibTorch.")
+    parser.add_argument("program", help="path of sconce-bench")
+    parser.add_argument("names", nargs="*", help="workloads to run, such as ops.add (default: all)")
+    parser.add_argument("--pairs", type=int, default=15, metavar="N",
+                        help="number of rounds of each side (default: 15)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="file for all times, as JSON")
+    parser.add_argument("--table", type=Path, metavar="FILE", help="file for the table, in Markdown")
+    parser.add_argument("--least", type=float, default=0, metavar="RATIO",
+                        help="end with an error if a ratio to Python is below this one")
     parsed = parser.parse_args(arguments)
     known = {workload.name for workload in WORKLOADS}
     unknown = set(parsed.names) - known

@@ -11,11 +11,14 @@ constexpr auto program = "sconce-info";
 
 int main(int argc, char** argv) {
   try {
-    CLI::App app("Shows what this machine has: versions, GPUs, variables, and a verdict.", program);
+    CLI::App app(
+        "Shows the versions, GPUs and environment variables of this machine, and whether a GPU can "
+        "be used.",
+        program);
     bool json = false;
     bool require_gpu = false;
-    app.add_flag("--json", json, "print JSON");
-    app.add_flag("--require-gpu", require_gpu, "end with exit code 1 where no GPU can be used");
+    app.add_flag("--json", json, "Print JSON instead of a table");
+    app.add_flag("--require-gpu", require_gpu, "Exit with code 1 if no GPU can be used");
     try {
       app.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {

@@ -1,4 +1,4 @@
-// sconce-tour: what this machine has, the device helpers, and a matrix product timed honestly.
+// sconce-tour: the devices of this machine, the device helpers, and the time of a matrix product.
 
 #include <ATen/ops/mm.h>
 #include <ATen/ops/rand.h>
@@ -17,17 +17,17 @@ namespace {
 
 void show_machine() {
   const auto facts = sconce::environment();
-  std::cout << "This machine (sconce-info tells more)\n"
+  std::cout << "This machine (sconce-info shows more)\n"
             << "  LibTorch " << facts.torch.version << ", " << facts.torch.num_threads
             << " CPU threads, " << facts.torch.num_gpus << " GPUs\n"
             << "  " << sconce::gpu_verdict_text(facts) << '\n';
 }
 
 void show_devices() {
-  std::cout << "\nThe device helpers, and what they return here\n"
+  std::cout << "\nThe device helpers and their results on this machine\n"
             << "  cpu()           " << sconce::cpu() << '\n'
             << "  gpu(1)          " << sconce::gpu(1)
-            << "   (a name: nobody asks whether it is there)\n"
+            << "   (only a name: it does not check that the GPU exists)\n"
             << "  num_gpus()      " << sconce::num_gpus() << '\n'
             << "  try_gpu()       " << sconce::try_gpu() << '\n'
             << "  try_gpu(10)     " << sconce::try_gpu(10) << '\n'
@@ -37,8 +37,8 @@ void show_devices() {
   std::cout << "}\n";
 }
 
-// Prints the median of nine products after a warm-up. The device is waited for at both ends of
-// each; without that, a GPU's figure would be the time to ask for the product.
+// Prints the median time of nine products after a warm-up. Each measurement waits for the device
+// before and after the product: otherwise a GPU's time would be that of starting it.
 void time_product(torch::Device device, int64_t n) {
   const auto a = at::rand({n, n}, device);
   const auto b = at::rand({n, n}, device);
@@ -54,7 +54,7 @@ int main() {
   try {
     show_machine();
     show_devices();
-    std::cout << "\nA product of two 1000x1000 matrices: the median of nine, after a warm-up\n";
+    std::cout << "\nThe product of two 1000x1000 matrices: median of nine runs after a warm-up\n";
     time_product(sconce::cpu(), 1000);
     if (sconce::num_gpus() > 0) time_product(sconce::gpu(), 1000);
     apps::check_standard_output();

@@ -22,8 +22,8 @@ bool parse(const std::string& text, T& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// CLI11's own checks let nan pass and name no flag's meaning; these return what the flag takes.
-// The number is written anew in plain decimal, since CLI11 would read 010 as octal.
+// CLI11's own checks accept nan, and their errors do not say what a flag takes. The number is
+// rewritten in plain decimal, because CLI11 would read 010 as octal.
 CLI::Validator whole_number(uint64_t min, uint64_t max) {
   const std::string takes =
       "takes a whole number from " + std::to_string(min) + " to " + std::to_string(max);
@@ -38,7 +38,7 @@ CLI::Validator whole_number(uint64_t min, uint64_t max) {
       "");
 }
 
-// Checks a finite number, `what` it takes and whether a value `fits`.
+// Accepts a finite number that `fits`. `what` describes such numbers.
 CLI::Validator number(const std::string& what, bool (*fits)(double)) {
   return CLI::Validator(
       [=](std::string& text) {
@@ -100,19 +100,20 @@ CLI::Validator data_name() {
 
 // The flags of a folder of pictures.
 void add_picture_flags(CLI::App& app, CommandLine& line) {
-  app.add_option("--image-size", line.image_size, "height and width that pictures are resized to")
+  app.add_option("--image-size", line.image_size, "Height and width of the resized pictures")
       ->transform(whole_number(1, 1024))
       ->type_name("N");
-  app.add_flag("--grey", line.grey, "make the pictures grey");
+  app.add_flag("--grey", line.grey, "Convert the pictures to grey");
   app.add_option("--test-fraction", line.test_fraction,
-                 "pictures of each class to test on, chosen by --seed")
+                 "Fraction of the pictures of each class to test on; --seed chooses them")
       ->check(number("a number above 0 and below 1",
                      [](double value) { return value > 0 && value < 1; }))
       ->type_name("X");
   app.add_flag("--augment", line.augment,
-               "train on pictures shifted by up to an eighth, and mirrored, at random");
-  app.add_flag("--skip-bad", line.skip_bad, "leave out what is no picture or damaged");
-  app.add_option("--workers", line.workers, "threads that read pictures ahead")
+               "Shift training pictures at random by up to an eighth of their size, and mirror "
+               "them at random");
+  app.add_flag("--skip-bad", line.skip_bad, "Leave out files that are damaged or not pictures");
+  app.add_option("--workers", line.workers, "Number of threads that read pictures ahead")
       ->transform(whole_number(0, 1024))
       ->type_name("N");
 }
@@ -122,15 +123,15 @@ void check_picture_flags(const CLI::App& app, const CommandLine& line) {
   for (const char* flag :
        {"--image-size", "--grey", "--test-fraction", "--augment", "--skip-bad", "--workers"}) {
     if (app.count(flag) > 0) {
-      refuse(std::string(flag) + ": takes a folder of pictures as --data, not " + line.data);
+      refuse(std::string(flag) + ": needs a folder of pictures as --data, not " + line.data);
     }
   }
 }
 
 CLI::App* add_predict(CLI::App& app, PredictLine& predict) {
-  CLI::App* command =
-      app.add_subcommand("predict", "Prints the classes of pictures, by the weights of a training");
-  command->add_option("--weights", predict.weights, "the model.safetensors that --out wrote")
+  CLI::App* command = app.add_subcommand(
+      "predict", "Print the classes of pictures, with the weights of a training");
+  command->add_option("--weights", predict.weights, "File model.safetensors of an --out folder")
       ->required()
       ->type_name("FILE");
   command->add_option("PICTURE", predict.pictures, "PNG or JPEG files")->required()->type_name("");
@@ -146,104 +147,114 @@ torch::Device CommandLine::torch_device(const sconce::distributed::ProcessGroup&
 CommandLine parse_command_line(int argc, const char* const* argv) {
   constexpr uint64_t int_max = std::numeric_limits<int>::max();
   CommandLine line;
-  CLI::App app("Trains an image classifier and reports its losses, accuracies and speed.",
+  CLI::App app("Trains an image classifier and reports its loss, accuracy and speed.",
                "sconce-train");
   app.option_defaults()->always_capture_default();
-  app.add_option("--data", line.data,
-                 "the images; a folder holds MNIST's four IDX files, plain or gzipped, or a folder "
-                 "of PNG and JPEG pictures for each class")
+  app.add_option(
+         "--data", line.data,
+         "Images to train on: the digits that come with sconce, Fashion-MNIST, or a folder. "
+         "The folder contains MNIST's four IDX files, plain or gzipped, or a subfolder of "
+         "PNG and JPEG pictures for each class")
       ->check(data_name())
       ->type_name("digits|fashion-mnist|DIR");
   add_picture_flags(app, line);
-  app.add_option("--model", line.model, "the network")
+  app.add_option("--model", line.model, "Network to train")
       ->check(one_of(model_names()))
       ->type_name(CLI::detail::join(model_names(), "|"));
-  app.add_option("--epochs", line.epochs, "passes over the training data")
+  app.add_option("--epochs", line.epochs, "Number of passes over the training data")
       ->transform(whole_number(1, int_max))
       ->type_name("N");
-  app.add_option("--batch-size", line.batch_size, "examples a step, of each process")
+  app.add_option("--batch-size", line.batch_size, "Number of examples in a batch of each process")
       ->transform(whole_number(1, int_max))
       ->type_name("N");
-  app.add_option("--optimizer", line.optimizer, "what steps; sgd has a momentum of 0.9")
+  app.add_option("--optimizer", line.optimizer, "Optimizer; sgd has a momentum of 0.9")
       ->check(one_of(optimizer_names()))
       ->type_name(CLI::detail::join(optimizer_names(), "|"));
-  app.add_option("--lr", line.lr, "learning rate; without it 0.05 for sgd, 0.001 for the others")
+  app.add_option("--lr", line.lr, "Learning rate; by default 0.05 for sgd, 0.001 for the others")
       ->check(number("a number above 0", [](double value) { return value > 0; }))
       ->type_name("X");
   app.add_option("--scheduler", line.scheduler,
-                 "the learning rate: none keeps it, step divides it by 10 after each third of the "
-                 "epochs, cosine lowers it to 0, onecycle raises it to --lr, then lowers it, by "
-                 "steps")
+                 "Schedule of the learning rate: none keeps it, step divides it by 10 after each "
+                 "third of the epochs, cosine lowers it to 0, onecycle raises it to --lr and then "
+                 "lowers it, after each step")
       ->check(one_of(scheduler_names()))
       ->type_name(CLI::detail::join(scheduler_names(), "|"));
   app.add_option("--precision", line.precision_name,
-                 "what the network computes in; tf32 wants a GPU, fp16 scales the losses")
+                 "Precision of the network; tf32 needs a GPU, fp16 scales the losses")
       ->check(one_of({"fp32", "tf32", "bf16", "fp16"}))
       ->type_name("fp32|tf32|bf16|fp16");
-  app.add_option("--clip", line.clip, "largest norm of all gradients together; 0: no clipping")
+  app.add_option("--clip", line.clip, "Largest norm of all gradients together; 0 for no clipping")
       ->check(number("a number of at least 0", [](double value) { return value >= 0; }))
       ->type_name("X");
-  app.add_option("--accumulate", line.accumulate, "batches whose mean gradient makes a step")
+  app.add_option("--accumulate", line.accumulate,
+                 "Number of batches for each step, which uses the mean of their gradients")
       ->transform(whole_number(1, int_max))
       ->type_name("N");
   app.add_option("--ema", line.ema,
-                 "decay of an average of the weights, which is tested in their place; 0: none")
+                 "Decay of an average of the weights; the average is tested and saved instead of "
+                 "the weights; 0 for no average")
       ->check(number("a number from 0 to below 1",
                      [](double value) { return value >= 0 && value < 1; }))
       ->type_name("X");
-  app.add_option("--seed", line.seed, "sets the weights at the start and the order of the examples")
+  app.add_option("--seed", line.seed, "Seed of the initial weights and the order of the examples")
       ->transform(whole_number(0, std::numeric_limits<int64_t>::max()))
       ->type_name("N");
-  app.add_option("--device", line.device, "where to train; auto: the first GPU, else the CPU")
+  app.add_option("--device", line.device,
+                 "Device to train on; auto is the first GPU, or the CPU without a GPU")
       ->check(device_name())
       ->type_name("auto|cpu|cuda:N");
   app.add_option(
          "--parallel", line.parallel,
-         "data: one process on every GPU, which share each batch; distributed: every process "
-         "that torchrun, srun or mpirun started, each with batches of its own")
+         "How to train on several devices. data: one process splits each batch over all GPUs; "
+         "distributed: the processes of torchrun, srun or mpirun train on batches of their own")
       ->check(one_of({"none", "data", "distributed"}))
       ->type_name("none|data|distributed");
   app.add_option("--timeout", line.timeout,
-                 "seconds after which a lost process ends the others, with --parallel distributed")
+                 "Seconds after which a lost process ends the others, with --parallel distributed")
       ->check(number("a number from 0.001 to 1000000",
                      [](double value) { return value >= 0.001 && value <= 1e6; }))
       ->type_name("SECONDS");
-  app.add_flag("--graph", line.graph, "on a GPU, make each step a replay of a CUDA graph");
-  app.add_flag("--fast-dev-run", line.fast_dev_run, "one epoch of one batch: does everything run?");
+  app.add_flag("--graph", line.graph, "Make each step a replay of a CUDA graph on a GPU");
+  app.add_flag("--fast-dev-run", line.fast_dev_run,
+               "Train and test on one batch only, to check that everything runs");
   app.add_flag(
       "--summary", line.summary,
-      "print the model's layers, output shapes, parameters and memory before the training");
-  app.add_flag("--live-loss", line.live_loss,
-               "show the loss of the last batch too, on a terminal, read at most twice a second");
+      "Print the model's layers, output shapes, parameters and memory before the training");
+  app.add_flag(
+      "--live-loss", line.live_loss,
+      "Show the loss of the last batch beside the progress bar; it is read from the device "
+      "at most twice a second");
   app.add_option("--checkpoint", line.checkpoint,
-                 "folder in which the run is saved after each epoch, and when SIGTERM ends it")
+                 "Folder in which the run is saved after each epoch, and when SIGTERM ends it")
       ->type_name("DIR")
       ->default_str("");
-  app.add_option("--save-every", line.save_every, "steps between saves within an epoch; 0: none")
+  app.add_option("--save-every", line.save_every,
+                 "Number of steps between saves within an epoch; 0 saves after each epoch only")
       ->transform(whole_number(0, int_max))
       ->type_name("N");
   app.add_flag("--resume", line.resume,
-               "go on with what the --checkpoint folder holds; begin where it holds nothing");
+               "Continue the run in the --checkpoint folder; start a new one if it has none");
   app.add_option("--scalars", line.scalars,
-                 "folder for TensorBoard's event files, scalars.csv and scalars.jsonl")
+                 "Folder for TensorBoard's event files, scalars.csv and scalars.jsonl")
       ->type_name("DIR")
       ->default_str("");
   app.add_option("--scalars-every", line.scalars_every,
-                 "steps between losses of single steps in the --scalars folder; 0: epochs alone")
+                 "Number of steps between two values of loss_step and lr_step in the --scalars "
+                 "folder; 0 writes the values of epochs only")
       ->transform(whole_number(0, int_max))
       ->type_name("N");
   app.add_option("--out", line.out,
-                 "folder for metrics.csv, model.safetensors and the charts training.svg and "
-                 "confusion.svg; without it none is written")
+                 "Folder for metrics.csv, model.safetensors and the charts training.svg and "
+                 "confusion.svg; by default none is written")
       ->type_name("DIR")
       ->default_str("");
   app.add_option("--profile", line.profile,
-                 "number of steps to record in trace.json in the --out folder, for "
-                 "chrome://tracing or Perfetto; 0: none")
+                 "Number of steps to record in trace.json in the --out folder, for "
+                 "chrome://tracing or Perfetto; 0 for none")
       ->transform(whole_number(0, int_max))
       ->type_name("N");
   app.add_flag("--memory", line.memory,
-               "print the peak memory of loading data, forward, backward, optimizer and test");
+               "Print the peak memory of loading data, forward, backward, optimizer and test");
   PredictLine predict;
   const CLI::App* command = add_predict(app, predict);
   try {
@@ -255,50 +266,50 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   }
   if (command->parsed()) {
     for (const CLI::Option* option : app.get_options()) {
-      if (option->count() > 0) refuse(option->get_name() + ": not beside predict");
+      if (option->count() > 0) refuse(option->get_name() + ": cannot be used with predict");
     }
     line.predict = predict;
     return line;
   }
   check_picture_flags(app, line);
   if (line.parallel == "data" && line.device != "auto") {
-    refuse("--parallel: data takes every GPU, so --device auto, not " + line.device);
+    refuse("--parallel: data uses every GPU and needs --device auto, not " + line.device);
   }
   if (line.parallel == "distributed" && line.device.starts_with("cuda")) {
-    refuse("--parallel: distributed takes a GPU for each process, so --device auto, not " +
+    refuse("--parallel: distributed chooses the GPU of each process and needs --device auto, not " +
            line.device);
   }
   if (app.count("--timeout") > 0 && line.parallel != "distributed") {
-    refuse("--timeout: takes --parallel distributed, not " + line.parallel);
+    refuse("--timeout: needs --parallel distributed, not " + line.parallel);
   }
   if (line.graph && line.parallel != "none") {
-    refuse("--graph: takes --parallel none, not " + line.parallel);
+    refuse("--graph: needs --parallel none, not " + line.parallel);
   }
   if (line.graph && line.accumulate > 1) {
-    refuse("--graph: takes --accumulate 1, not " + std::to_string(line.accumulate));
+    refuse("--graph: needs --accumulate 1, not " + std::to_string(line.accumulate));
   }
   if (line.graph && line.scheduler == "onecycle") {
     refuse(
-        "--graph: takes a scheduler of the learning rate alone, not onecycle, which changes the "
-        "momentum too");
+        "--graph: needs a --scheduler that changes only the learning rate, not onecycle, which "
+        "also changes the momentum");
   }
   for (const char* flag : {"--save-every", "--resume"}) {
     if (app.count(flag) > 0 && line.checkpoint.empty()) {
-      refuse(std::string(flag) + ": takes a --checkpoint folder");
+      refuse(std::string(flag) + ": needs a --checkpoint folder");
     }
   }
-  if (line.profile > 0 && line.out.empty()) refuse("--profile: takes an --out folder");
+  if (line.profile > 0 && line.out.empty()) refuse("--profile: needs an --out folder");
   if (app.count("--scalars-every") > 0 && line.scalars.empty()) {
-    refuse("--scalars-every: takes a --scalars folder");
+    refuse("--scalars-every: needs a --scalars folder");
   }
   for (const char* flag : {"--checkpoint", "--scalars"}) {
     if (line.fast_dev_run && app.count(flag) > 0) {
-      refuse(std::string(flag) + ": takes a whole run, not --fast-dev-run");
+      refuse(std::string(flag) + ": cannot be used with --fast-dev-run");
     }
   }
   line.precision = precisions().at(line.precision_name);
   if (line.precision == sconce::Precision::tf32 && !line.torch_device().is_cuda()) {
-    refuse("--precision: tf32 takes a GPU, the device is cpu");
+    refuse("--precision: tf32 needs a GPU, but the device is cpu");
   }
   return line;
 }

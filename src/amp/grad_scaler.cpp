@@ -25,7 +25,7 @@ namespace sconce::amp {
 
 namespace {
 
-// What a state dict holds; `init_scale` of the options is the scale.
+// The values of a state dict. `init_scale` of the options is the scale.
 struct ScalerState {
   GradScalerOptions options = {};
   int64_t growth_tracker = 0;
@@ -44,11 +44,11 @@ void visit_state(ScalerState& scaler, StateVisitor& state) {
 
 enum class Float16Gradients { refused, accepted };
 
-// The values of a sparse gradient, else the gradient.
+// Returns the values of a sparse gradient, or a dense gradient itself.
 torch::Tensor values_of(const torch::Tensor& parameter) {
   if (!parameter.grad().is_sparse()) return parameter.grad();
   if (parameter.grad().scalar_type() == c10::kHalf) {
-    // Adding up entries of one index may overflow in float16; the check has to see the sums.
+    // A sum of entries with the same index may overflow in float16, so the check needs the sums.
     parameter.mutable_grad() = parameter.grad().coalesce();
   }
   return parameter.grad()._values();
@@ -150,7 +150,7 @@ void GradScaler::unscale(torch::optim::Optimizer& optimizer, OptimizerState& sta
 }
 
 torch::Tensor GradScaler::combined(const std::vector<torch::Tensor>& found_infs) const {
-  // The fused kernels skip where found_inf is exactly 1, so over devices not the sum.
+  // The fused kernels skip a step only if found_inf is exactly 1, so this is no sum over devices.
   if (found_infs.empty()) return at::zeros({}, scale_.options());
   auto found_inf = to_device(found_infs.front(), scale_.device());
   for (size_t i = 1; i < found_infs.size(); ++i) {

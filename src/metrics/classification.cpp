@@ -14,7 +14,7 @@ namespace sconce::metrics {
 
 namespace {
 
-// To average micro is to have one class, which is in every answer and target.
+// The micro average counts as if there were one class.
 int64_t scores(const ClassificationOptions& options) {
   return options.average == Average::micro ? 1 : *options.num_classes;
 }
@@ -42,7 +42,7 @@ void ClassScore::update(const torch::Tensor& preds, const torch::Tensor& target)
   if (options_.average == Average::micro) {
     auto hits = answers.eq(right);
     if (ignored.defined()) hits.masked_fill_(ignored, false);
-    // Summed into its place, which spares the step of a small model a few calls.
+    // The sum is written into its place, which saves a few calls for small models.
     auto all = at::full({3}, right.numel(), hits.options().dtype(at::kDouble));
     if (ignored.defined()) all -= ignored.sum(at::kDouble);
     auto hit = all.select(0, 0);
@@ -67,7 +67,7 @@ torch::Tensor ClassScore::compute(const torch::Tensor& sums) const {
                : divisor_ == Divisor::targets ? share(hits, targets)
                                               : share(2 * hits, both);
   if (options_.average == Average::none) return score;
-  // torchmetrics leaves a class without targets out of the mean of a top_k above 1, but for F1.
+  // With a top_k above 1, torchmetrics ignores classes without targets in the mean, except for F1.
   const bool by_targets = options_.average == Average::weighted ||
                           (options_.top_k > 1 && divisor_ != Divisor::mean_of_both);
   auto weight = by_targets ? targets : both;

@@ -35,7 +35,7 @@ void Metric::set_sums(const torch::Tensor& sums) {
 void Metric::add(const torch::Tensor& batch_sums) {
   check_sums(batch_sums, sums_.numel(), "sconce::metrics::Metric::add");
   const at::NoGradGuard no_grad;
-  // Not in place, so that copies and whoever holds sums() keep theirs.
+  // This is not in place, so that copies and results of sums() do not change.
   if (sums_.device() != batch_sums.device()) sums_ = sums_.to(batch_sums.device());
   sums_ = sums_ + (batch_sums.dim() == 1 ? batch_sums : batch_sums.flatten());
 }

@@ -16,12 +16,12 @@ int64_t sums_of(int64_t num_outputs, const char* who) {
   return num_outputs + 1;
 }
 
-// preds - target, as (examples, num_outputs).
+// Returns preds - target with shape (examples, num_outputs).
 torch::Tensor differences(const torch::Tensor& preds, const torch::Tensor& target,
                           int64_t num_outputs, const char* who) {
   TORCH_CHECK(preds.defined() && target.defined(), who,
               ": expected preds and target, got an undefined tensor");
-  // Sizes that would be broadcast, such as (N, 1) and (N,), would give N * N differences.
+  // Broadcasting, such as of (N, 1) and (N,), would give N * N differences.
   TORCH_CHECK(preds.sizes() == target.sizes(), who,
               ": expected preds and target of the same sizes, got ", preds.sizes(), " and ",
               target.sizes());
@@ -38,7 +38,7 @@ torch::Tensor differences(const torch::Tensor& preds, const torch::Tensor& targe
   return (preds.to(type) - target.to(type)).reshape({preds.numel() / num_outputs, num_outputs});
 }
 
-// The sums of the outputs, and the number of examples.
+// Returns the sum of each output, and the number of examples.
 torch::Tensor with_count(const torch::Tensor& errors) {
   const auto sums = errors.sum(0, /*keepdim=*/false, at::kDouble);
   return at::cat({sums, at::full({1}, errors.size(0), sums.options())});

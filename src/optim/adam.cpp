@@ -158,7 +158,7 @@ void AdamOf<AdamOptions>::visit_options(Options& options, StateVisitor& state) c
   state("weight_decay", o.weight_decay());
   state("amsgrad", o.amsgrad(), false);
   state.write_only("capturable", false);
-  bool decoupled = is_adamw<AdamOptions>;  // which states of older Pythons do not say
+  bool decoupled = is_adamw<AdamOptions>;  // states of older PyTorch versions lack it
   state("decoupled_weight_decay", decoupled, is_adamw<AdamOptions>);
   TORCH_CHECK_VALUE(is_adamw<AdamOptions> || !decoupled, name(),
                     "::load_state_dict: expected the state of an Adam, got that of an AdamW");

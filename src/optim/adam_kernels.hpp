@@ -1,6 +1,6 @@
 #pragma once
 
-// The three ways in which Adam and AdamW step. For the sources of this room.
+// The three kernels of Adam and AdamW, for the sources of this folder.
 
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_foreach_addcdiv.h>
@@ -27,7 +27,7 @@
 
 namespace sconce::optim {
 
-/// What one call of a kernel takes.
+/// The tensors of one kernel call.
 struct AdamBucket : Bucket {
   AdamBucket(const torch::Tensor& parameter, const AdamParamState& state)
       : Bucket(parameter), amsgrad(state.max_exp_avg_sq.defined()) {}
@@ -44,7 +44,7 @@ struct AdamBucket : Bucket {
     steps.push_back(state.step);
   }
 
-  // Moves the step counts into one tensor, of which each is a view: one addition counts them all.
+  // Makes all step counts views of one tensor, so that one addition counts them all.
   void seal() {
     all_steps = at::stack(steps);
     steps = all_steps.unbind();
@@ -60,7 +60,7 @@ struct AdamBucket : Bucket {
   torch::Tensor all_steps = {};
 };
 
-/// Steps with the fused kernel. The step counts are those of this step already.
+/// Steps with the fused kernel. The step counts must already be those of this step.
 inline void step_fused(AdamBucket& b, const AdamHyperparameters& h, const ExtraOptions& extra,
                        const torch::Tensor& grad_scale_anywhere,
                        const torch::Tensor& found_inf_anywhere) {
@@ -85,8 +85,8 @@ inline void step_fused(AdamBucket& b, const AdamHyperparameters& h, const ExtraO
   if (found_inf) b.all_steps.sub_(*found_inf);  // a skipped step does not count
 }
 
-/// Returns the bucket with real views in the place of its complex tensors, as Adam is defined for a
-/// complex number's two parts; nothing where they are real.
+/// Returns the bucket with real views of its complex tensors, because Adam treats both parts of a
+/// complex number separately. Returns nothing if the tensors are real.
 inline std::optional<AdamBucket> viewed_as_real(const AdamBucket& bucket) {
   if (!c10::isComplexType(bucket.dtype)) return {};
   AdamBucket b = bucket;
@@ -96,7 +96,7 @@ inline std::optional<AdamBucket> viewed_as_real(const AdamBucket& bucket) {
   return b;
 }
 
-/// Steps with an operation at a time over all tensors.
+/// Steps with operations on lists of all tensors.
 inline void step_foreach(const AdamBucket& b, const AdamHyperparameters& h, bool maximize) {
   std::vector<torch::Tensor> grads = maximize ? at::_foreach_neg(b.grads) : b.grads;
   if (h.weight_decay != 0) {
@@ -124,8 +124,8 @@ inline void step_foreach(const AdamBucket& b, const AdamHyperparameters& h, bool
   at::_foreach_addcdiv_(b.params, b.exp_avgs, denominators, step_sizes);
 }
 
-/// The learning rate of the loop, in which a tensor rounds to its own type at each operation, as in
-/// Python. It lies on the CPU.
+/// The learning rate for the loop. If it is a tensor, it is on the CPU, and each operation rounds
+/// to its type, as in Python.
 struct LoopLr {
   double number;
   std::optional<torch::Tensor> tensor;
@@ -144,8 +144,8 @@ struct LoopLr {
   }
 };
 
-/// Steps with a tensor at a time. The weights decay before complex tensors are viewed as real ones:
-/// complex arithmetic may round otherwise.
+/// Steps one tensor after another. As in Python, the weight decay uses complex arithmetic, which
+/// may round differently from arithmetic on real views.
 inline void step_for_loop(const AdamBucket& b, const AdamHyperparameters& h, const LoopLr& lr,
                           bool maximize) {
   const auto as_real = [](const torch::Tensor& tensor) {

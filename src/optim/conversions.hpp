@@ -1,6 +1,6 @@
 #pragma once
 
-// How the optimizers read what is in a state dict or an archive. For the sources of this room.
+// Options and tensors of the optimizers' state dicts and archives, for the sources of this folder.
 
 #include <ATen/core/ivalue.h>
 #include <torch/optim/optimizer.h>
@@ -10,7 +10,8 @@
 
 namespace sconce::optim {
 
-/// Returns the options as the type that the optimizer has.
+/// Returns the options with the optimizer's type of options.
+/// @throw c10::Error if they have another type.
 template <class T, class Base>
 T& options_as(Base& options, const std::string& name) {
   T* typed = dynamic_cast<T*>(&options);
@@ -18,13 +19,13 @@ T& options_as(Base& options, const std::string& name) {
   return *typed;
 }
 
-/// Writes a tensor as LibTorch's own states do: not at all if it is undefined.
+/// Writes a tensor. Like LibTorch, leaves out an undefined one.
 inline void write(torch::serialize::OutputArchive& archive, const char* key,
                   const at::Tensor& tensor) {
   if (tensor.defined()) archive.write(key, c10::IValue(tensor));
 }
 
-/// Reads what `write` wrote; a tensor that was not written becomes undefined.
+/// Reads a tensor that `write` wrote. If it is missing, the tensor becomes undefined.
 inline void read(torch::serialize::InputArchive& archive, const char* key, at::Tensor& tensor) {
   c10::IValue value;
   tensor = archive.try_read(key, value) ? value.toTensor() : at::Tensor();

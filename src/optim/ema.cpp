@@ -14,7 +14,7 @@ namespace sconce::optim {
 
 namespace {
 
-// Averages, and values of the same types on the same devices: two equal lists of groups.
+// The averages and the values, in groups of one type and device. Both have the same groups.
 struct Groups {
   TensorGroups averages = {};
   TensorGroups values = {};

@@ -1,7 +1,7 @@
 #pragma once
 
-// Where and how parameters lie, which their owners may change between two steps. For the sources of
-// this room.
+// Memory, sizes and strides of parameters. A program may change them between two steps. For the
+// sources of this folder.
 
 #include <ATen/core/Tensor.h>
 
@@ -12,7 +12,8 @@
 
 namespace sconce::optim {
 
-/// Whether two of the tensors share memory. Of those with gaps it looks at a part.
+/// Returns whether two of the tensors share memory. Of a tensor with gaps it checks only the first
+/// `nbytes()` bytes.
 inline bool share_memory(const std::vector<at::Tensor>& tensors) {
   std::vector<std::pair<const char*, const char*>> ranges;
   for (const auto& tensor : tensors) {
@@ -25,7 +26,7 @@ inline bool share_memory(const std::vector<at::Tensor>& tensors) {
   return std::adjacent_find(ranges.begin(), ranges.end(), overlap) != ranges.end();
 }
 
-/// How the tensors of a list lie, in one row of numbers: it is compared at each step.
+/// Storages, sizes and strides of a list of tensors in one array, which is compared in each step.
 class Geometries {
  public:
   void add(const at::Tensor& tensor) {
@@ -38,8 +39,9 @@ class Geometries {
     numbers_.insert(numbers_.end(), strides.begin(), strides.end());
   }
 
-  /// Whether the tensors lie as those did that were added, and `grads` have their sizes. Clears
-  /// `strides_match` where a gradient has other strides, or none.
+  /// Returns whether the tensors have the storages, sizes and strides of the added ones, and
+  /// `grads` have their sizes. Sets `strides_match` to false if a gradient has other strides, or
+  /// none.
   bool match(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& grads,
              bool& strides_match) const {
     const int64_t* next = numbers_.data();

@@ -43,7 +43,7 @@ void expect(bool fits, const char* who, const Parts&... parts) {
   TORCH_CHECK_VALUE(fits, "sconce::optim::lr_scheduler::", who, ": expected ", parts...);
 }
 
-// One value for each of the optimizer's groups.
+// Returns one value for each group of the optimizer.
 template <class T>
 std::vector<T> expand(const PerGroup<T>& values, const torch::optim::Optimizer& optimizer,
                       const char* who, const char* what) {
@@ -54,7 +54,7 @@ std::vector<T> expand(const PerGroup<T>& values, const torch::optim::Optimizer& 
   return values.values();
 }
 
-// Sets the momentum or the first beta; returns false where the options have neither.
+// Sets the momentum or the first beta. Returns false if the options have neither.
 bool set_momentum(OptimizerOptions& options, double value) {
   const auto momentum = [value](auto* of_class) {
     if (of_class != nullptr) of_class->momentum(value);
@@ -161,7 +161,7 @@ double CosineAnnealingLR::get_lr(size_t group, double lr, bool is_initial) const
   constexpr double pi = std::numbers::pi;
   const auto T_max = static_cast<double>(T_max_);
   if (is_initial) return lr;
-  if ((last_epoch_ - 1 - T_max_) % (2 * T_max_) == 0) {  // at eta_min, where the ratio is 0 / 0
+  if ((last_epoch_ - 1 - T_max_) % (2 * T_max_) == 0) {  // after eta_min the ratio is 0 / 0
     return lr + (base_lr(group) - eta_min_) * (1 - std::cos(pi / T_max)) / 2;
   }
   const auto epoch = static_cast<double>(last_epoch_);
@@ -279,7 +279,7 @@ double OneCycleLR::anneal(double start, double end, double pct) const {
 double OneCycleLR::get_lr(size_t group, double, bool) const {
   expect(last_epoch_ <= total_steps_, "OneCycleLR", total_steps_, " steps in all, got step ",
          last_epoch_);
-  base_lr(group);  // throws for a group that came later
+  base_lr(group);  // throws if the group was added later
   const auto value = [&](const std::string& name) {
     const auto found = groups_->at(group).find(name);
     TORCH_CHECK(found != groups_->at(group).end(),

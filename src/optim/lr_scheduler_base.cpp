@@ -12,9 +12,9 @@ namespace sconce::optim::lr_scheduler {
 
 namespace {
 
-// The values that belong to an optimizer's groups. LibTorch's optimizers have no place for them, so
-// the optimizer's schedulers hold them together; as none outlives the optimizer, an address that
-// still has values is the same optimizer's.
+// Returns the values of an optimizer's groups. LibTorch's optimizers cannot hold them, so the
+// schedulers of an optimizer share them. No scheduler outlives its optimizer, so an address with
+// values is still that of the same optimizer.
 std::shared_ptr<std::vector<Optimizer::GroupValues>> values_of(
     const torch::optim::Optimizer& optimizer) {
   using Values = std::vector<Optimizer::GroupValues>;
@@ -34,7 +34,7 @@ std::shared_ptr<std::vector<Optimizer::GroupValues>> values_of(
 
 c10::IValue Scheduler::state_dict() const {
   StateVisitor state;
-  const_cast<Scheduler*>(this)->visit(state);  // one that writes the dict changes no member
+  const_cast<Scheduler*>(this)->visit(state);  // writing a dict changes no member
   return state.dict();
 }
 

@@ -90,7 +90,7 @@ bool Optimizer::is_capturable() const {
          });
 }
 
-// Each parameter once: in C++ `parameters()` names those of a layer as often as the layer occurs.
+// In C++ `parameters()` lists the parameters of a layer once for each occurrence of the layer.
 void Optimizer::drop_repeats(ParamGroup& group) {
   std::unordered_set<const void*> of_others;
   for (size_t i = 0; i < checked_groups_; ++i) {
@@ -106,7 +106,7 @@ void Optimizer::drop_repeats(ParamGroup& group) {
   group.params() = std::move(once);
 }
 
-// A group that was added may not fit the kernels that were chosen for those before it.
+// The kernels that were chosen for the earlier groups may not support an added group.
 void Optimizer::choose_again() {
   if (extra_.kernels != Kernels::automatic || kernels_ == choose(param_groups_)) return;
   kernels_ = choose(param_groups_);
@@ -114,7 +114,7 @@ void Optimizer::choose_again() {
   state_replaced();
 }
 
-// Brings every state into the form that the kernels take.
+// Converts every state to the form of the kernels.
 void Optimizer::renew_states() {
   for (const auto& group : param_groups_) {
     for (const auto& parameter : group.params()) {
@@ -161,8 +161,8 @@ bool Optimizer::state_fits(size_t group, size_t index, const torch::Tensor& stat
   return state.is_sparse() || kernels_ != Kernels::fused || state.strides() == parameter.strides();
 }
 
-// Fused kernels walk over a state as if it had the strides of its parameter. Of the others a state
-// keeps its own, as in Python: kernels round numbers of 16 bits in ways that depend on strides.
+// Fused kernels assume that a state has the strides of its parameter. With other kernels a state
+// keeps its own strides, as in Python, because the rounding of 16-bit types depends on them.
 torch::Tensor Optimizer::like_parameter(const torch::Tensor& parameter,
                                         const torch::Tensor& tensor) const {
   auto copy = tensor.detach().to(parameter.device(), parameter.scalar_type(),
@@ -187,7 +187,7 @@ void Optimizer::rewrite_lr() {
 
 void Optimizer::sync_lr() const {
   if (!extra_.lr) return;
-  auto& self = const_cast<Optimizer&>(*this);  // the numbers stand for the tensor
+  auto& self = const_cast<Optimizer&>(*this);  // the options only repeat the tensor's value
   self.write_lr();
   const double lr = extra_.lr->item<double>();
   for (auto& group : self.param_groups_) group.options().set_lr(lr);
@@ -232,7 +232,7 @@ bool Optimizer::step_supports_amp_scaling() const {
 void Optimizer::step_all(const Amp& amp) {
   const at::NoGradGuard no_grad;
   check_new_groups();
-  // Before anything is stepped: half a step could not be made again.
+  // All checks come before the first change, because half a step could not be repeated.
   const bool takes_sparse = takes_sparse_gradients() && !amp.found_inf.defined();
   bool is_sparse = false;
   for (size_t index = 0; index < param_groups_.size(); ++index) is_sparse |= prepare_group(index);
@@ -243,7 +243,7 @@ void Optimizer::step_all(const Amp& amp) {
 }
 
 void Optimizer::replace_state(const std::function<void()>& read) {
-  check_new_groups();  // before they get options that they were not added with
+  check_new_groups();  // with the options with which they were added
   std::vector<std::unique_ptr<Options>> options;
   for (const auto& group : param_groups_) options.push_back(group.options().clone());
   decltype(state_) before;
@@ -318,7 +318,7 @@ IValue Optimizer::state_dict() const {
 }
 
 void Optimizer::check_loaded(Options& options) const {
-  // LinearLR, for one, may end a rounding below 0: of a loaded rate only NaN is refused.
+  // A scheduler such as LinearLR may round to a rate just below 0, so only nan is refused.
   const double lr = options.get_lr();
   options.set_lr(std::abs(lr));
   check(options);
@@ -326,7 +326,7 @@ void Optimizer::check_loaded(Options& options) const {
 }
 
 void Optimizer::load_state_dict(const IValue& state_dict) {
-  check_new_groups();  // before they get options that they were not added with
+  check_new_groups();  // with the options with which they were added
   const std::string where = name_ + "::load_state_dict";
   StateVisitor reader(state_dict, where);
   GenericDict states = string_dict();
@@ -353,7 +353,7 @@ void Optimizer::load_state_dict(const IValue& state_dict) {
       for (const auto& entry : found->value().toGenericDict()) {
         const IValue& value = entry.value();
         if (value.isTensor()) tensors[entry.key().toStringRef()] = value.toTensor();
-        if (value.isScalar()) {  // the step counts of older Pythons
+        if (value.isScalar()) {  // step counts of older PyTorch versions
           tensors[entry.key().toStringRef()] = at::scalar_tensor(value.toScalar());
         }
       }

@@ -37,12 +37,12 @@ struct SgdBucket : Bucket {
     if (has_buffers) buffers.push_back(state.momentum_buffer);
   }
 
-  // Parameters that are no longer stepped together have first steps of their own.
+  // Parameters that are no longer stepped together no longer share this tensor.
   void seal() {
     if (first_step_pending.defined()) set_first_step_pending(first_step_pending.clone());
   }
 
-  // Gives every parameter its buffer; the plan is to be made again after it.
+  // Gives every parameter its buffer. The plan must be made again afterwards.
   void set_buffers(std::vector<torch::Tensor> values) {
     buffers = std::move(values);
     for (size_t i = 0; i < states.size(); ++i) states[i]->momentum_buffer = buffers[i];
@@ -59,7 +59,7 @@ struct SgdBucket : Bucket {
   std::vector<torch::Tensor> buffers = {};
 };
 
-// What a step of one group is made with.
+// The options of a step of one group.
 struct Settings {
   const SGDOptions& options;
   const ExtraOptions& extra;
@@ -84,8 +84,8 @@ void call_fused(SgdBucket& bucket, const Settings& s, bool is_first_step,
   });
 }
 
-// The host does not know whether the first step is still to come, the tensor does: of the two calls
-// one at most is not skipped.
+// Only the device knows whether this is the first step. So both kinds of step are called, and the
+// tensor makes the kernel skip at least one of them.
 void call_fused_pending(SgdBucket& bucket, const Settings& s,
                         const std::optional<torch::Tensor>& grad_scale,
                         const std::optional<torch::Tensor>& found_inf) {
@@ -117,14 +117,14 @@ void step_fused(SgdBucket& bucket, const Settings& s, const torch::Tensor& grad_
     bucket.set_buffers(std::move(zeros));
   }
   call_fused(bucket, s, is_first_step, grad_scale, found_inf);
-  // Without dampening a step from a buffer of zeros is the same as a first step.
+  // Without dampening, a step with a buffer of zeros equals a first step.
   if (is_first_step && found_inf && s.options.dampening() != 0) {
     bucket.set_first_step_pending(found_inf->clone());
   }
 }
 
-// Where one of Python's parameters has no momentum yet it steps the momenta a tensor at a time,
-// which rounds numbers of 16 bits otherwise: `one_by_one`.
+// If a parameter has no momentum yet, Python updates the momenta one by one, which rounds 16-bit
+// types differently: `one_by_one`.
 void step_foreach(SgdBucket& bucket, const Settings& s, bool one_by_one) {
   std::vector<torch::Tensor> updates = bucket.grads;
   if (s.extra.maximize) updates = at::_foreach_neg(updates);

@@ -1,7 +1,7 @@
 #pragma once
 
-// How an optimizer's step gathers the tensors that a kernel takes together, without doing again at
-// each step what the last one found out. For the sources of this room.
+// The plan of an optimizer's step: which tensors a kernel takes together. It is kept from step to
+// step. For the sources of this folder.
 
 #include <ATen/Parallel.h>
 #include <ATen/ScalarOps.h>
@@ -22,8 +22,8 @@
 
 namespace sconce::optim {
 
-/// Tensors of one device and type: what one call of a kernel takes. On the CPU small tensors and
-/// large ones are apart.
+/// The tensors of one kernel call, which have one device and type. On the CPU small and large
+/// tensors are in different buckets.
 struct Bucket {
   explicit Bucket(const at::Tensor& parameter)
       : device(parameter.device()),
@@ -38,9 +38,10 @@ struct Bucket {
     return is_of_kind(parameter) && is_small_on_cpu(parameter) == small_on_cpu;
   }
 
-  /// Whether the parameters lie as they did when the plan was made and every gradient has its
-  /// parameter's sizes; sets `has_sparse_grad` and `strides_match`. This is a pass of its own since
-  /// beside the counting of references, which is atomic, the processor waits for each tensor.
+  /// Returns whether the parameters have the memory, sizes and strides of the plan, and every
+  /// gradient has the sizes of its parameter. Sets `has_sparse_grad` and `strides_match`. This loop
+  /// is separate, because next to the atomic counting of references the processor would wait for
+  /// each tensor.
   bool lies_as_planned() {
     strides_match = true;
     if (!geometries.match(params, grads, strides_match)) return false;
@@ -58,31 +59,37 @@ struct Bucket {
   bool small_on_cpu;
   bool overlaps = false;  // whether two of the parameters share memory
   std::vector<at::Tensor> params = {};
-  std::vector<at::Tensor> grads = {};  // filled for the length of a step
+  std::vector<at::Tensor> grads = {};  // filled in each step
   Geometries geometries = {};          // of the parameters
   bool has_sparse_grad = false;
-  bool strides_match = false;  // those of all gradients and their parameters
+  bool strides_match = false;  // whether all gradients have the strides of their parameters
 };
 
 /// The parameters of one group that have a gradient, in buckets that are kept from step to step.
-/// `B` derives from Bucket and has: B(parameter, state); bool takes(parameter, state);
-/// void add(state), called after the parameter was added; void seal(), called after the last.
+/// `B` derives from Bucket and has:
+/// - `B(parameter, state)`;
+/// - `bool takes(state)`: whether the bucket may hold a parameter with this state;
+/// - `void add(state)`, called after the parameter was added;
+/// - `void seal()`, called after the last parameter was added.
 template <class B, class State>
 class StepPlan {
  public:
   using StateMap = ska::flat_hash_map<void*, std::unique_ptr<torch::optim::OptimizerParamState>>;
 
   /// Puts the gradients of this step into the buckets and returns whether one is sparse.
-  /// `make_state(index)` returns the State& of a parameter that has a gradient, made or brought to
-  /// how the parameter lies where it has to be, or throws. It is asked only when something changed:
-  /// the parameters, which of them have a gradient, their devices, types, memory, sizes or strides,
-  /// the objects in `states`, or `variant`, which stands for the options that decide what a state
-  /// holds; and where a gradient has not its parameter's sizes.
+  /// `make_state(index)` returns the State& of a parameter with a gradient. It makes the state, or
+  /// converts it to the parameter's device, type and strides if needed, or throws. It is called
+  /// only if something has changed since the last step:
+  /// - the parameters, or which of them have a gradient;
+  /// - their devices, types, memory, sizes or strides;
+  /// - the objects in `states`;
+  /// - `variant`, for options that decide which tensors a state has;
+  /// - the sizes of a gradient, which differ from those of its parameter.
   template <class MakeState>
   bool update(const std::vector<at::Tensor>& params, const StateMap& states, bool variant,
               const MakeState& make_state) {
     if (variant != variant_ || !gather(params, states)) {
-      forget();  // for a build that throws
+      forget();  // in case build throws
       build(params, make_state);
       variant_ = variant;
     }
@@ -92,7 +99,7 @@ class StepPlan {
 
   std::vector<B>& buckets() { return buckets_; }
 
-  /// Makes the next step ask again, as after one that changed what the states hold.
+  /// Makes the next step build the plan again, for instance if the tensors of states have changed.
   void forget() { variant_.reset(); }
 
  private:
@@ -102,8 +109,8 @@ class StepPlan {
     size_t bucket;
   };
 
-  // Returns false, with the buckets half filled, if they are no longer right. Runs for every
-  // parameter at each step, where calls that are not inlined show.
+  // Returns false if the plan no longer fits; the buckets may then be half filled. It is inlined,
+  // because it runs for every parameter in each step.
   [[gnu::flatten]] bool gather(const std::vector<at::Tensor>& params, const StateMap& states) {
     for (auto& bucket : buckets_) bucket.grads.clear();
     size_t next = 0;
@@ -155,8 +162,8 @@ class StepPlan {
   std::optional<bool> variant_ = {};
 };
 
-/// Gives every gradient the strides of its parameter: the fused kernels on the CPU walk over both
-/// as if they had the same, and would mix up the elements.
+/// Gives every gradient the strides of its parameter. The fused kernels on the CPU assume this, and
+/// would otherwise mix up the elements.
 inline void match_strides(Bucket& bucket) {
   if (bucket.strides_match) return;
   for (size_t i = 0; i < bucket.params.size(); ++i) {
@@ -166,9 +173,9 @@ inline void match_strides(Bucket& bucket) {
   }
 }
 
-/// Calls `part(begin, end)` for parts of [0, count) that cover it, on LibTorch's threads. It goes
-/// through an iteration over a tensor of that length because `at::parallel_for` is a template whose
-/// OpenMP pragma does nothing here: only LibTorch is compiled with its OpenMP.
+/// Divides [0, count) among LibTorch's threads, which call `part(begin, end)`. It iterates over a
+/// tensor of that length. `at::parallel_for` would not use threads: it is a template with an OpenMP
+/// pragma, and only LibTorch itself is compiled with OpenMP.
 template <class Part>
 void share_among_threads(int64_t count, const Part& part) {
   const at::Tensor places = at::empty({count}, at::kByte);
@@ -183,10 +190,10 @@ void share_among_threads(int64_t count, const Part& part) {
   iteration.for_each(loop, /*grain_size=*/1);
 }
 
-/// Calls `kernel(slice)`, where `slice(tensors)` is the part of a list that the call is to take.
-/// The fused kernels on the CPU let the threads share each tensor, which costs more than the work
-/// where tensors are small; there the threads share the list, unless two of its tensors share
-/// memory, which are stepped one after the other.
+/// Calls `kernel(slice)`, where `slice(tensors)` returns the part of a list for this call. The
+/// fused kernels on the CPU divide each tensor among the threads, which takes longer than the work
+/// on a small tensor. Therefore lists of small tensors are divided among the threads instead,
+/// unless two of their tensors share memory.
 template <class Kernel>
 void call_fused_kernel(const Bucket& bucket, const Kernel& kernel) {
   const auto part = [&](int64_t begin, int64_t end) {
@@ -200,8 +207,8 @@ void call_fused_kernel(const Bucket& bucket, const Kernel& kernel) {
   part(0, count);
 }
 
-/// Calls `step(lr)` with the learning rate as a fused kernel takes it on the device: a number,
-/// unless it is a tensor on a GPU, which the host is not to read.
+/// Calls `step(lr)` with the learning rate for a fused kernel on the device. It is a number, or a
+/// tensor if it is on a GPU, where the host must not read it.
 template <class Step>
 void with_lr(double number, const std::optional<at::Tensor>& tensor, c10::Device device,
              const Step& step) {
@@ -210,13 +217,13 @@ void with_lr(double number, const std::optional<at::Tensor>& tensor, c10::Device
   step(tensor->to(device, /*non_blocking=*/true));
 }
 
-/// Multiplies in place as Python does: the kernels keep a second operand that is a number in full,
-/// where `mul_(Scalar)`, which makes it the first, rounds it to the tensor's type.
+/// Multiplies in place with Python's rounding. As the second operand the number keeps its full
+/// precision; `mul_(Scalar)` would make it the first and round it to the tensor's type.
 inline const at::Tensor& scale(const at::Tensor& tensor, double factor) {
   return tensor.mul_(at::native::wrapped_scalar_tensor(factor));
 }
 
-/// As sconce::to_device; nothing where the tensor is undefined.
+/// Like sconce::to_device, but returns nothing if the tensor is undefined.
 inline std::optional<at::Tensor> to_device(const at::Tensor& tensor, c10::Device device) {
   if (!tensor.defined()) return {};
   return sconce::to_device(tensor, device);

@@ -14,10 +14,10 @@
 
 namespace sconce {
 
-/// A file that grows by whole pieces: of one that finds no room nothing stays.
+/// A file that grows by whole pieces. If a piece cannot be written, the file keeps none of it.
 class AppendFile {
  public:
-  /// `who` begins the errors. The file is opened, or made, by the first `append`.
+  /// Errors begin with `who`. The first `append` opens or creates the file.
   AppendFile(std::filesystem::path path, std::string who)
       : path_(std::move(path)), who_(std::move(who)) {}
   ~AppendFile() {
@@ -26,7 +26,7 @@ class AppendFile {
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
 
-  /// Writes the piece by one call, if the system takes it all at once.
+  /// Writes the piece at the end of the file, with one call if the system accepts it whole.
   void append(std::string_view piece) {
     open();
     struct stat before = {};
@@ -36,7 +36,7 @@ class AppendFile {
       if (written < 0 && errno == EINTR) continue;
       if (written <= 0) {
         const int error = errno;
-        // Only a file that was cut at its right place is written again.
+        // If the part cannot be removed, later pieces must not follow it.
         if (::ftruncate(fd_, before.st_size) != 0) ::close(std::exchange(fd_, broken));
         fail("write", error);
       }

@@ -15,7 +15,7 @@ struct Step {
   int mantissa = 1;
   int exponent = 0;
 
-  // Exact, but for one rounding, as long as the numbers are small.
+  // Small powers of ten are exact, so that the result is rounded only once.
   double times(double count) const {
     const double whole = count * mantissa;
     return exponent < 0 ? whole / std::pow(10, -exponent) : whole * std::pow(10, exponent);
@@ -31,14 +31,14 @@ Step step_of(double least) {
   return {.mantissa = 1, .exponent = step.exponent + 1};
 }
 
-// Not by printf, whose decimal point is the locale's.
+// printf would use the decimal point of the locale.
 std::string text_of(double value, std::chars_format format, int precision) {
   char text[400];
   const auto end = std::to_chars(text, std::end(text), value, format, precision).ptr;
   return {text, end};
 }
 
-// Such as 1.5e-5, to the digit that the steps change.
+// Returns a text such as 1.5e-5, up to the last digit that differs between ticks.
 std::string scientific(double value, int step_exponent) {
   const int exponent = static_cast<int>(std::floor(std::log10(std::abs(value)) + 1e-9));
   const int digits = std::clamp(exponent - step_exponent, 0, 16);

@@ -5,26 +5,27 @@
 
 namespace sconce {
 
-/// A chart's axis: its ends, and round numbers between them.
+/// An axis of a chart: its ends, and ticks at round numbers.
 struct Axis {
   double low = 0;
   double high = 1;
   std::vector<double> ticks = {};
-  std::vector<std::string> labels = {};  ///< of the ticks
+  std::vector<std::string> labels = {};  ///< one for each tick
 };
 
-/// What an axis is to be like.
+/// Options of `axis_of`.
 struct AxisOptions {
-  int most_ticks = 6;  ///< or one more
-  double pad = 0;      ///< free at each end, as a part of what lies between the values
+  int most_ticks = 6;  ///< maximum number of steps between ticks; there may be one more tick
+  double pad = 0;      ///< free space at each end, as a fraction of the range of the values
   bool whole = false;  ///< ticks at whole numbers only
 };
 
-/// Whether a value can be drawn: it is a number, and not so large that sums of it are infinite.
+/// Whether a value can be drawn: it is finite, and sums of such values do not overflow.
 bool is_drawn(double value);
 
-/// Returns an axis of drawn values from `low` to `high`. A constant lies in its middle, and an axis
-/// of values that are not negative has no negative numbers.
+/// Returns an axis for drawable values from `low` to `high`. If both are equal, they are in the
+/// middle of the axis. An axis of values that are not negative has no negative numbers, unless all
+/// values are 0.
 Axis axis_of(double low, double high, const AxisOptions& options);
 
 }  // namespace sconce

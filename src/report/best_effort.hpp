@@ -6,14 +6,14 @@
 
 namespace sconce {
 
-/// Runs functions that write a report of a training. A report that fails must not end the training:
-/// the first failure is a warning, later ones are silent.
+/// Runs functions that write a report of a training. A failed report must not end the training:
+/// the first failure becomes a warning, and later ones are ignored.
 class BestEffort {
  public:
-  /// `who` begins the warning, such as "sconce::ScalarLog".
+  /// The warning begins with `who`, such as "sconce::ScalarLog".
   explicit BestEffort(std::string who) : who_(std::move(who)) {}
 
-  /// Returns whether `write` succeeded, that is, threw nothing.
+  /// Calls `write`. Returns false if it threw an exception.
   bool run(const std::function<void()>& write);
 
  private:

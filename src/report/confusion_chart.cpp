@@ -20,10 +20,10 @@ namespace {
 
 using svg::number;
 
-constexpr int levels = 40;          // of colour
-constexpr double matrix_top = 44;   // of the matrix
-constexpr double beside = 84;       // right of it, for the scale
-constexpr double most_label = 130;  // pixels of a class' name
+constexpr int levels = 40;          // number of color levels above 0
+constexpr double matrix_top = 44;   // pixels above the matrix
+constexpr double beside = 84;       // pixels right of the matrix, for the scale
+constexpr double most_label = 130;  // maximum width of a class name in pixels
 constexpr double line_height = 14;
 
 constexpr auto matrix_style =
@@ -31,7 +31,7 @@ constexpr auto matrix_style =
     ".on{fill:#fff}"
     "@media(prefers-color-scheme:dark){.cell{fill:#9ecbff}.frame{stroke:#6e7681}"
     ".on{fill:#0d1117}}";
-constexpr double on_dark = 0.58;  // from this opacity on a number has the other colour
+constexpr double on_dark = 0.58;  // from this opacity numbers have the background's color
 
 void check_classes(int64_t classes, size_t names, const char* who) {
   TORCH_CHECK(classes >= 2 && classes <= 100, who, ": expected 2 to 100 classes, got ", classes);
@@ -52,12 +52,12 @@ torch::Tensor checked_counts(const ConfusionMatrixChart& chart) {
   return counts;
 }
 
-// The opacity of a part of a row; a small one can be told from none.
+// Even level 0 has some opacity, so that a small count differs from a count of 0.
 double opacity_of(int level) {
   return 0.06 + 0.94 * level / levels;
 }
 
-// As a path.
+// Returns an SVG path.
 std::string rectangle(double x, double y, double width, double height) {
   std::string path = "M";
   path.append(number(x)).append(" ").append(number(y)).append("h").append(number(width));
@@ -98,7 +98,7 @@ class Drawing {
   double side() const { return cell_ * static_cast<double>(classes_); }
   double scale() const { return left_ + side() + 18; }
   double at(int64_t i) const { return cell_ * static_cast<double>(i); }
-  bool is_level() const { return label_ + 6 <= cell_; }  // of the names below
+  bool is_level() const { return label_ + 6 <= cell_; }  // whether names below are horizontal
   double below() const { return is_level() ? line_height + 6 : label_ + 10; }
 
   double count(int64_t row, int64_t column) const {
@@ -110,7 +110,7 @@ class Drawing {
     return static_cast<int>(std::lround(count(row, column) / sum * levels));
   }
 
-  // Elements for each cell would make a far larger file.
+  // All cells of a level share a path: an element for each cell would make the file far larger.
   void add_cells(std::array<std::string, levels + 1>& paths) const {
     for (int64_t row = 0; row < classes_; ++row) {
       for (int64_t column = 0; column < classes_; ++column) {
@@ -121,12 +121,12 @@ class Drawing {
     }
   }
 
-  // The cells and the scale, a path for each level of colour.
+  // Draws the cells and the scale, with one path for each color level.
   std::string draw_colours() const {
     std::array<std::string, levels + 1> paths;
     add_cells(paths);
     std::string drawn;
-    // To whole pixels, so that there is no seam between two.
+    // Whole pixels leave no seam between neighboring levels.
     const auto height = [&](int level) { return std::round(side() * level / (levels + 1)); };
     for (int level = 0; level <= levels; ++level) {
       auto& path = paths.at(static_cast<size_t>(level));
@@ -180,7 +180,7 @@ class Drawing {
     return drawn;
   }
 
-  // Of many classes every second, fifth and so on, as there is room.
+  // If the names are too close, only every second, fifth or tenth is drawn.
   int64_t names_every() const {
     for (const int64_t every : {1, 2, 5}) {
       if (static_cast<double>(every) * cell_ >= line_height) return every;
@@ -216,7 +216,7 @@ class Drawing {
   int64_t classes_;
   torch::Tensor row_sums_;
   std::vector<std::string> names_;
-  double label_ = 0;  // width of the names, in pixels
+  double label_ = 0;  // width of the widest name in pixels
   double cell_ = 0;
   double left_ = 0;
 };

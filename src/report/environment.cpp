@@ -31,7 +31,7 @@ std::string dotted(long major, long minor, long patch) {
   return dotted(major, minor) + '.' + std::to_string(patch);
 }
 
-// A function of a library that LibTorch loads; sconce may be built without that library's header.
+// Finds a function of a library that LibTorch loads. sconce may be built without its header.
 template <class Function>
 Function* loaded_function(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
@@ -57,7 +57,7 @@ std::string cudnn(const at::CUDAHooksInterface& hooks) {
   return dotted(version / 10000, version % 10000 / 100, version % 100);
 }
 
-// cudaDeviceGetPCIBusId starts no context.
+// cudaDeviceGetPCIBusId creates no context on the GPU.
 std::vector<std::string> gpu_buses(int count) {
   const auto ask = loaded_function<int(char*, int, int)>("cudaDeviceGetPCIBusId");
   std::vector<std::string> ids;
@@ -122,7 +122,7 @@ std::string cpu_name() {
   return "";
 }
 
-// Of GCC the compiler's own text is but a number.
+// GCC's __VERSION__ is only a number; clang's has its name.
 std::string compiler() {
   const std::string version = __VERSION__;
   return version.find_first_of("0123456789") == 0 ? "GCC " + version : version;
@@ -149,7 +149,7 @@ GpuVerdict gpu_verdict(const Environment& facts) {
   if (!facts.driver.error.empty()) return GpuVerdict::no_driver;
   if (!facts.torch.built_with_cuda) return GpuVerdict::cpu_build;
   if (!facts.torch.cuda_loaded) return GpuVerdict::cuda_not_loaded;
-  // Within a major version an older driver serves a newer CUDA.
+  // A driver supports all CUDA versions of its major version, also newer ones.
   const auto major = [](const std::string& version) { return std::atoi(version.c_str()); };
   if (!facts.driver.cuda.empty() && major(facts.driver.cuda) < major(facts.torch.cuda)) {
     return GpuVerdict::driver_too_old;

@@ -6,7 +6,7 @@
 
 namespace sconce {
 
-/// The verdict's name, as in the enumeration.
+/// Returns the name of the enumerator, such as "usable".
 std::string name_of(GpuVerdict verdict);
 
 }  // namespace sconce

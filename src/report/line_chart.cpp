@@ -18,14 +18,14 @@ using svg::number;
 using svg::tenths;
 
 constexpr double right = svg::chart_width - 28;
-constexpr double inset = 8;  // between the frame and the first and last x
+constexpr double inset = 8;  // pixels between the frame and the first or last x
 constexpr double legend_row = 18;
 constexpr double swatch = 30;
 constexpr int most_markers = 40;
 constexpr size_t colours = 6, dashes = 4, shapes = 4;
 
-// Colours that differ for the colour-blind too, and stand out from the background: Okabe and Ito's,
-// darker on white.
+// Color-blind people can tell these colors apart. They are those of Okabe and Ito, but darker on
+// white to stand out from it.
 constexpr auto line_style =
     ".frame{fill:none;stroke:#8c959f}.grid{stroke:#d8dee4}"
     ".line{fill:none;stroke-width:2;stroke-linejoin:round}"
@@ -43,9 +43,9 @@ constexpr auto line_style =
 struct Point {
   int64_t x = 0, y = 0;  // tenths of a pixel
 };
-using Run = std::vector<Point>;  // points with a line through them
+using Run = std::vector<Point>;  // points that a line connects
 
-// The smallest and the largest of some values that are drawn.
+// The range of the drawn values.
 struct Range {
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();
@@ -59,7 +59,7 @@ struct Range {
   }
 };
 
-// A panel's place in the picture, in pixels.
+// The position of a panel in the picture, in pixels.
 struct Plot {
   double left = 0, top = 0, bottom = 0;
   Axis x = {}, y = {};
@@ -72,8 +72,7 @@ struct Plot {
   }
 };
 
-// Of the points of one column of pixels those that are seen: the first, the lowest, the highest and
-// the last.
+// Appends the points of a pixel column that can be seen: the first, lowest, highest and last.
 void append_seen(const Run& column, Run& run) {
   const auto below = [](const Point& a, const Point& b) { return a.y < b.y; };
   const auto [low, high] = std::minmax_element(column.begin(), column.end(), below);
@@ -84,8 +83,8 @@ void append_seen(const Run& column, Run& run) {
   }
 }
 
-// The series without its gaps, as far as pixels show it: one that has points beside it in the same
-// column is none.
+// Splits the series at its gaps. A gap that shares its pixel column with points cannot be seen, and
+// does not split it.
 std::vector<Run> runs_of(const ChartSeries& series, const Plot& plot) {
   std::vector<Run> runs(1);
   Run column;
@@ -112,7 +111,7 @@ std::vector<Run> runs_of(const ChartSeries& series, const Plot& plot) {
   return runs;
 }
 
-// Two numbers of a path; a sign parts them too.
+// Returns two numbers of a path. A minus sign separates them as a blank does.
 std::string pair_of(int64_t x, int64_t y) {
   return tenths(x) + (y < 0 ? "" : " ") + tenths(y);
 }
@@ -160,13 +159,13 @@ std::string draw_runs(const std::vector<Run>& runs, size_t series) {
   return drawn;
 }
 
-// A legend says nothing where the axis already does.
+// A single series with the name of its axis needs no legend.
 bool has_legend(const ChartPanel& panel) {
   return panel.series.size() > 1 || (panel.series.size() == 1 && !panel.series[0].name.empty() &&
                                      panel.series[0].name != panel.y_label);
 }
 
-// Draws the legend from `top` on, and moves it below.
+// Draws the legend at `top`, and moves `top` below it.
 std::string draw_legend(const ChartPanel& panel, double left, double& top) {
   if (!has_legend(panel)) return {};
   constexpr double room = 200, gap = 18;
@@ -216,7 +215,7 @@ std::string draw_axes(const Plot& plot, const std::string& y_label, bool is_last
   drawn += "<rect class=\"frame\" x=\"" + number(plot.left) + "\" y=\"" + number(plot.top) +
            "\" width=\"" + number(right - plot.left) + "\" height=\"" +
            number(plot.bottom - plot.top) + "\"/>\n";
-  // Turned about its own place, 20 pixels from the left.
+  // The label is rotated around its own position, 20 pixels from the left.
   const double middle = (plot.top + plot.bottom) / 2;
   return drawn + svg::text(0, 0, y_label,
                            {.room = plot.bottom - plot.top + 16,
@@ -240,7 +239,7 @@ double widest(const Axis& axis) {
   return width;
 }
 
-// With as many ticks as their labels have room for.
+// The labels limit the number of ticks: they must not overlap.
 Axis x_axis(const std::vector<ChartPanel>& panels, double plot_width) {
   Range range;
   bool whole = true;

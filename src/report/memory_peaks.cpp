@@ -14,7 +14,8 @@
 
 namespace sconce {
 
-// LibTorch calls functions without a state, in the thread that they were given in.
+// LibTorch takes plain functions, without captures, and calls them in the thread that added them.
+// Therefore their state is thread_local.
 class MemoryPeaks::Watch {
  public:
   static uint64_t begin(MemoryPeaks& peaks) {
@@ -53,7 +54,8 @@ class MemoryPeaks::Watch {
   }
 
   inline static thread_local MemoryPeaks* current_ = nullptr;
-  inline static thread_local const at::RecordFunction* open_ = nullptr;  // what is in it is of it
+  // The current phase. Ranges inside it belong to it.
+  inline static thread_local const at::RecordFunction* open_ = nullptr;
 };
 
 MemoryPeaks::~MemoryPeaks() {

@@ -9,7 +9,7 @@ namespace sconce {
 
 namespace {
 
-// As NVML's header declares them; NVML keeps these layouts, since new ones get new names.
+// These are the types of NVML's header. Their layouts are stable: NVML gives new ones new names.
 using NvmlDevice = void*;
 struct NvmlMemory {
   unsigned long long total, free, used;
@@ -46,14 +46,14 @@ class Nvml {
 
   const std::string& error() const { return error_; }
 
-  // Returns NVML's code, 0 for success; a library that lacks the function returns the code for it.
+  // Returns NVML's code: 0 for success, `function_not_found` if the library lacks the function.
   template <class... Arguments>
   int call(const char* name, Arguments... arguments) const {
     const auto function = symbol<int(Arguments...)>(name);
     return function != nullptr ? function(arguments...) : function_not_found;
   }
 
-  // Returns the text that the function writes, or none if it fails.
+  // Returns the text that the function writes, or an empty one if it fails.
   template <class... Arguments>
   std::string text(const char* name, Arguments... arguments) const {
     std::array<char, 256> buffer = {};
@@ -114,7 +114,7 @@ DriverFacts ask_nvml(const char* library) {
     if (nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &device) == 0) {
       facts.gpus.push_back(ask_device(nvml, device));
     } else {
-      facts.gpus.emplace_back();  // one that fell off the bus keeps its place
+      facts.gpus.emplace_back();  // a GPU that fell off the bus keeps its position
     }
   }
   return facts;

@@ -4,8 +4,8 @@
 
 namespace sconce {
 
-/// Returns what the driver says by NVML, which is loaded for this call from `library`. The GPUs
-/// have no index yet.
+/// Returns the facts that NVML tells about the driver and its GPUs. NVML is loaded from `library`
+/// and unloaded again. The GPUs have no index yet.
 DriverFacts ask_nvml(const char* library = "libnvidia-ml.so.1");
 
 }  // namespace sconce

@@ -22,7 +22,7 @@ namespace {
 
 namespace impl = torch::profiler::impl;
 
-// What LibTorch saves, which it does in place and without telling of a full disk.
+// Returns the trace. LibTorch can only save it to a file, and reports no error if the disk is full.
 std::string saved(torch::autograd::profiler::ProfilerResult& result) {
   const auto folder = std::filesystem::temp_directory_path();
   const auto file = folder / ("sconce-trace-" + std::to_string(::getpid()) + ".json");
@@ -54,7 +54,7 @@ Profile::Profile() {
 Profile::~Profile() {
   try {
     if (is_under_way_) torch::autograd::profiler::disableProfiler();
-  } catch (...) {  // the records were to be lost anyway
+  } catch (...) {  // the records are discarded anyway
   }
 }
 

@@ -25,7 +25,7 @@ constexpr auto read_loss_after = milliseconds(500);
 constexpr int64_t min_bar = 5;
 constexpr int64_t max_bar = 40;
 
-// As they are before main, which may put others in their places: those are no terminals.
+// The buffers before main. If a program replaces one, its stream does not write to a terminal.
 const std::streambuf* const out_buffer = std::cout.rdbuf();
 const std::streambuf* const error_buffer = std::cerr.rdbuf();
 const std::streambuf* const log_buffer = std::clog.rdbuf();
@@ -92,7 +92,7 @@ void TerminalBar::update(int64_t done, const std::function<std::string()>& text)
   if (last_drawn_ && now - *last_drawn_ < redraw_after) return;
   last_drawn_ = now;
   const std::chrono::duration<double> elapsed = now - begin_;
-  // The cursor returns to the line's begin, where a warning of others is to begin.
+  // The cursor returns to the first column, so that other output starts there.
   out_ << '\r' << line(done, elapsed.count(), text()) << "\x1b[K\r" << std::flush;
   is_line_there_ = true;
 }
@@ -104,7 +104,7 @@ void TerminalBar::clear() {
 
 std::string TerminalBar::line(int64_t done, double seconds, std::string text) const {
   const double rate = seconds > 0 ? static_cast<double>(done - done_before_) / seconds : 0;
-  // Not the last column, after which some terminals go on in the next line.
+  // Some terminals wrap after the last column, so it stays empty.
   int64_t room = columns_of(file_descriptor_) - 1;
   const auto take = [&room](const std::string& part) {
     const int64_t size = std::ssize(part) + 1;
@@ -112,7 +112,7 @@ std::string TerminalBar::line(int64_t done, double seconds, std::string text) co
     room -= size;
     return part + ' ';
   };
-  // What matters most takes its room first.
+  // The most important parts take their room first.
   const std::string count = take(std::to_string(done) + '/' + std::to_string(total_));
   const std::string title = take(title_);
   const std::string left =

@@ -45,7 +45,7 @@ std::string json_line(const ScalarEvent& scalar) {
   return line.dump() + '\n';
 }
 
-// The step and the epoch of a line; nothing if it is none of ours.
+// The step and the epoch of a line, or nothing if the line is not a scalar.
 using Place = std::optional<std::pair<int64_t, int64_t>>;
 
 Place csv_place(const std::string& line) {
@@ -68,7 +68,7 @@ Place json_place(const std::string& line) {
   return {{json["step"].get<int64_t>(), json["epoch"].get<int64_t>()}};
 }
 
-// The name of a file of an earlier run; empty if there is none.
+// Returns the name of a file of an earlier run, or an empty text if there is none.
 std::string earlier_file(const fs::path& folder) {
   std::error_code error;
   fs::directory_iterator entry(folder, error), end;
@@ -84,7 +84,7 @@ std::string earlier_file(const fs::path& folder) {
 
 }  // namespace
 
-// One of the two files of lines.
+// One of the two text files.
 class ScalarFiles::Lines {
   using PlaceOf = std::function<Place(const std::string&)>;
 
@@ -95,12 +95,12 @@ class ScalarFiles::Lines {
     pending_ = std::move(header);
   }
 
-  // Takes over what the file has up to a step.
+  // Keeps the lines up to a step.
   void resume(int64_t last_step, const PlaceOf& place_of) {
     std::error_code error;
     if (!fs::exists(path_, error)) return;
     const std::string text = read();
-    if (header_.starts_with(text)) {  // cut off at its begin
+    if (header_.starts_with(text)) {  // only the header, or a part of it
       kept_ = std::string();
       return;
     }
@@ -133,7 +133,7 @@ class ScalarFiles::Lines {
     return {std::istreambuf_iterator<char>(in), {}};
   }
 
-  // A cut last line is not among them.
+  // Returns the header and the lines up to a step, without a last line that is cut off.
   std::string kept_lines(const std::string& text, int64_t last_step,
                          const PlaceOf& place_of) const {
     std::string kept = header_;
@@ -157,7 +157,7 @@ class ScalarFiles::Lines {
   fs::path path_;
   AppendFile file_;
   std::string header_;
-  std::optional<std::string> kept_ = {};  // what the file is to be before it grows
+  std::optional<std::string> kept_ = {};  // content that replaces the file's at the next flush
   std::string pending_;
 };
 

@@ -20,7 +20,7 @@ namespace sconce {
 
 namespace {
 
-// Steps that are done; the last of an epoch may have fewer batches.
+// Returns the number of finished steps. The last step of an epoch may have fewer batches.
 int64_t scalar_step(const Fit& fit) {
   const auto steps = [&](int64_t batches) {
     return (batches + fit.accumulate - 1) / fit.accumulate;
@@ -39,7 +39,7 @@ class ScalarLog::Writing {
   Writing(const std::filesystem::path& folder, std::optional<int64_t> resume_step)
       : files_(folder, {.resume_step = resume_step}) {}
 
-  // A scheduler changes the rates after the step that they were for.
+  // The rates are read before the step, because a scheduler changes them after it.
   void note_lrs(const torch::optim::Optimizer& optimizer) {
     lrs_.clear();
     for (const auto& group : optimizer.param_groups()) lrs_.push_back(group.options().get_lr());
@@ -57,7 +57,7 @@ class ScalarLog::Writing {
     add("loss", epoch.loss);
     for (const auto& [name, value] : epoch.metrics) add(name, value);
     add_lrs("");
-    if (fit.scaler.is_enabled()) {  // get_scale() would be a read of its own
+    if (fit.scaler.is_enabled()) {  // get_scale() would wait for the device
       add("scale", fit.scaler.scale(at::ones({}, at::TensorOptions().device(fit.device))));
     }
     add("examples_per_second", static_cast<double>(epoch.examples) / epoch.seconds);
@@ -76,7 +76,7 @@ class ScalarLog::Writing {
 
  private:
   using seconds = std::chrono::duration<double>;
-  static constexpr size_t gathered = 1024;  // values on the device that become one tensor
+  static constexpr size_t gathered = 1024;  // number of values that become one tensor
 
   void begin(int64_t step, int64_t epoch) {
     step_ = step;
@@ -88,7 +88,7 @@ class ScalarLog::Writing {
     scalars_.push_back({std::move(tag), value, step_, epoch_, wall_time_});
   }
 
-  // A copy, since a loop may write its next loss over this one.
+  // The value is copied, because a loop may write its next loss into the same tensor.
   void add(std::string tag, const torch::Tensor& value) {
     on_device_.push_back(value.detach().to(at::kDouble, /*non_blocking=*/false, /*copy=*/true));
     from_device_.push_back(scalars_.size());
@@ -102,7 +102,8 @@ class ScalarLog::Writing {
     }
   }
 
-  // On the device, where each tensor takes half a KiB: nothing is read.
+  // A tensor takes at least half a KiB on the device, so many values are kept in one. This does not
+  // wait for the device.
   void gather() {
     blocks_.push_back(at::stack(on_device_));
     on_device_.clear();
@@ -125,8 +126,8 @@ class ScalarLog::Writing {
   int64_t epoch_ = 0;
   double wall_time_ = 0;
   std::vector<ScalarEvent> scalars_ = {};
-  std::vector<size_t> from_device_ = {};       // of `scalars_`: values that are not read yet
-  std::vector<torch::Tensor> on_device_ = {};  // those, after the ones in `blocks_`
+  std::vector<size_t> from_device_ = {};       // indices of the `scalars_` that are not read yet
+  std::vector<torch::Tensor> on_device_ = {};  // their values that are not in `blocks_` yet
   std::vector<torch::Tensor> blocks_ = {};
 };
 

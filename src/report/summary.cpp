@@ -46,7 +46,7 @@ bool add(Output& output, torch::nn::AnyValue& value) {
   return typed != nullptr;
 }
 
-// The outputs of LibTorch's modules: one tensor; of GRU and MultiheadAttention two; of LSTM three.
+// LibTorch's modules return one tensor; GRU and MultiheadAttention return two, LSTM returns three.
 Output output_of(torch::nn::AnyValue& value) {
   using torch::Tensor;
   Output output;
@@ -56,7 +56,7 @@ Output output_of(torch::nn::AnyValue& value) {
   return output;
 }
 
-// Of the model and, where it is a Sequential, of each module in it.
+// Returns the outputs of the model and, if it is a Sequential, of each module directly in it.
 std::vector<Output> run(torch::nn::Module& model, const SummaryCalls& calls) {
   if (typeid(model) != typeid(torch::nn::SequentialImpl)) return {output_of(calls.forward())};
   auto& sequential = static_cast<torch::nn::SequentialImpl&>(model);
@@ -84,7 +84,7 @@ void check_devices(const torch::nn::Module& model, const Tensors& inputs) {
   }
 }
 
-// Adds a row for the module and for each in it.
+// Adds a row for a module and for all its descendants.
 class Rows {
  public:
   Rows(Summary& summary, const std::vector<Output>& outputs)
@@ -134,7 +134,7 @@ std::string text_of(const Shapes& shapes) {
   return text.empty() ? "--" : text;
 }
 
-// A number with a comma after each thousand.
+// Returns the number with a comma between thousands.
 std::string with_commas(int64_t number) {
   std::string text = std::to_string(number);
   for (auto at = std::ssize(text) - 3; at > 0; at -= 3)

@@ -26,7 +26,7 @@ double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// CRC-32C, Castagnoli's, of which neither LibTorch nor zlib has one.
+// The table of CRC-32C (Castagnoli), which neither LibTorch nor zlib has.
 constexpr auto crc_table = [] {
   std::array<uint32_t, 256> table = {};
   for (uint32_t byte = 0; byte < 256; ++byte) {
@@ -37,7 +37,7 @@ constexpr auto crc_table = [] {
   return table;
 }();
 
-// The form that a TFRecord has it in.
+// TFRecord files store the CRC in this masked form.
 uint32_t masked_crc(std::string_view bytes) {
   uint32_t crc = ~0U;
   for (const char byte : bytes)
@@ -45,14 +45,14 @@ uint32_t masked_crc(std::string_view bytes) {
   return std::rotr(~crc, 15) + 0xA282EAD8U;
 }
 
-// The low bytes first, whatever the machine's order.
+// Returns the bytes in little-endian order on every machine.
 std::string fixed(uint64_t value, int bytes) {
   std::string text;
   for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> 8 * i);
   return text;
 }
 
-// What a protobuf message is made of: fields, each a key of its number and the kind of its value.
+// A protobuf message is a sequence of fields. The key of a field has its number and its wire type.
 std::string varint(uint64_t value) {
   std::string text;
   for (; value >= 128; value >>= 7) text += static_cast<char>(value | 128);
@@ -80,8 +80,8 @@ std::string record(const std::string& data) {
   return length + fixed(masked_crc(length), 4) + data + fixed(masked_crc(data), 4);
 }
 
-// The numbers are those of TensorBoard's event.proto and summary.proto. A step of 0 is the default,
-// and left out.
+// The field numbers are those of TensorBoard's event.proto and summary.proto. Step 0 is the default
+// and is left out.
 std::string event(double wall_time, int64_t step, const std::string& content) {
   const std::string of_step = step == 0 ? "" : varint_field(2, static_cast<uint64_t>(step));
   return record(double_field(1, wall_time) + of_step + content);
@@ -104,7 +104,8 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
-// A process that is started again within a second, or whose clock was set back, comes later too.
+// The result is later than all files in the folder, even if the process restarted within a second
+// or the clock was set back.
 int64_t seconds_for_name(const std::filesystem::path& folder) {
   auto seconds = static_cast<int64_t>(now());
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {

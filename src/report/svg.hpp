@@ -5,43 +5,44 @@
 #include <string>
 #include <string_view>
 
-/// What the charts are written with: parts of an SVG, in XML 1.0, the same under every locale.
+/// Parts of the charts as SVG in XML 1.0. They do not depend on the locale.
 namespace sconce::svg {
 
-constexpr double chart_width = 600;  ///< of a chart, in pixels
+constexpr double chart_width = 600;  ///< in pixels
 
-/// Returns the text as XML takes it: escaped, with U+FFFD for control characters and for bytes that
-/// are no UTF-8, and blanks for the ends of lines.
+/// Returns the text escaped for XML. Control characters and bytes that are not UTF-8 become U+FFFD;
+/// tabs and line breaks become blanks.
 std::string escape(std::string_view text);
 
-/// Returns tenths of a pixel in pixels, such as "12.5", as short as can be.
+/// Returns a number of tenths of a pixel as pixels in its shortest form, such as "12.5" or ".5".
 std::string tenths(int64_t value);
-/// Returns pixels, rounded to tenths.
+/// Returns a number of pixels, rounded to tenths.
 std::string number(double pixels);
 
-/// Returns the width of a text of 12 pixels in pixels: an estimate from above, since the font is
-/// the viewer's.
+/// Returns an upper estimate of the width of a text in pixels at font size 12. The viewer chooses
+/// the font.
 double text_width(std::string_view text);
 
-/// How a text is set.
+/// Options of `text`.
 struct TextOptions {
-  double room = std::numeric_limits<double>::infinity();  ///< pixels; cut where it is wider
-  double size = 12;                                       ///< of the font, in pixels
-  std::string attributes = {};                            ///< further ones, as XML has them
+  double room = std::numeric_limits<double>::infinity();  ///< pixels; a wider text is cut
+  double size = 12;                                       ///< font size in pixels
+  std::string attributes = {};                            ///< further XML attributes
 };
 
-/// Returns a <text> at that place, in pixels. Of one that is cut the whole is its tooltip.
+/// Returns a <text> element at the position, in pixels. If the text is cut, its tooltip has the
+/// whole text.
 std::string text(double x, double y, std::string_view text, const TextOptions& options = {});
 
-/// A chart without its frame.
+/// Content of an SVG file.
 struct Document {
-  double height = 0;       ///< pixels
-  std::string title = {};  ///< written at the top, 40 pixels high
-  std::string style = {};  ///< CSS, after that of the texts and the background
+  double height = 0;       ///< in pixels
+  std::string title = {};  ///< drawn in the top 40 pixels
+  std::string style = {};  ///< CSS, in addition to that of the texts and the background
   std::string body = {};
 };
 
-/// Returns the whole file.
+/// Returns the whole SVG file.
 std::string document(const Document& document);
 
 }  // namespace sconce::svg

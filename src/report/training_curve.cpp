@@ -15,7 +15,7 @@ namespace {
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
-// A metric's panel and, in it, its series: "test_acc" is "test" in "acc".
+// Returns the names of a metric's panel and series: "acc" and "test" for "test_acc".
 std::pair<std::string, std::string> place_of(const std::string& name) {
   for (const std::string part : {"train", "test"}) {
     if (name.starts_with(part + "_")) return {name.substr(part.size() + 1), part};
@@ -85,7 +85,7 @@ void TrainingCurve::on_fit_begin(Fit& fit) {
   if (!fit.epochs.empty()) draw(fit);
 }
 
-// A schedule changes the rate after the step, or at the epoch's end, before or after this callback.
+// The rate is read here, because a scheduler may change it before `on_epoch_end` is called.
 void TrainingCurve::on_before_step(Fit& fit) {
   learning_rate_ = fit.optimizer.param_groups().front().options().get_lr();
 }

@@ -8,15 +8,16 @@
 
 namespace sconce {
 
-/// Returns the value of a variable of the facts, or none if it was not set.
+/// Returns the value of an environment variable in the facts, or nothing if it was not set.
 std::optional<std::string> variable(const Environment& facts, const std::string& name);
 
-/// Returns the places in `driver.gpus` of those that CUDA_VISIBLE_DEVICES leaves, in its order:
-/// numbers, or beginnings of UUIDs, up to the first that fits no GPU.
+/// Returns the positions in `driver.gpus` of the GPUs that CUDA_VISIBLE_DEVICES lists, in its
+/// order. An entry is a number or the beginning of a UUID; the first one that fits no GPU ends the
+/// list. All GPUs are visible if the variable is not set.
 std::vector<size_t> visible_gpus(const Environment& facts);
 
-/// Gives each GPU its index in CUDA's order: by the bus ids that CUDA tells, or else by the
-/// variables. GPUs that are hidden, or whose order only CUDA knows, get none.
+/// Sets the index of each GPU in CUDA's order. It is known from the bus ids that CUDA reports, or
+/// else from the variables. GPUs that are hidden, or whose order only CUDA knows, get no index.
 void number_gpus(Environment& facts);
 
 }  // namespace sconce

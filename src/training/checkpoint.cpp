@@ -42,8 +42,8 @@ bool writes(const CheckpointOptions& options) {
   return options.process_group.rank() == 0;
 }
 
-// Runs it on this rank, and throws on every rank if it throws on one: none is to wait for another
-// that will not come.
+// Runs `work` on this rank. If it throws on one rank, this throws on every rank, so that no rank
+// waits for another in vain.
 template <class F>
 void together(const distributed::ProcessGroup& group, const F& work) {
   std::exception_ptr error;
@@ -80,7 +80,7 @@ torch::Tensor random_state() {
   return at::cat(states);
 }
 
-// LibTorch takes a state of the CPU's whose next number lies behind its 624, and reads there.
+// LibTorch accepts a CPU state whose next number is beyond its 624 numbers, and then reads there.
 void check_random_state(const torch::Tensor& state, const std::string& where) {
   auto trial = at::detail::createCPUGenerator();
   const int64_t size = trial.get_state().numel();
@@ -92,7 +92,7 @@ void check_random_state(const torch::Tensor& state, const std::string& where) {
               ": expected the state of a random generator, got one that is damaged");
 }
 
-// On a machine with other GPUs the generators of those that are missing keep their state.
+// If this machine has more GPUs than the one of the file, their generators keep their state.
 void set_random_state(const torch::Tensor& state) {
   int64_t next = 0;
   for (auto generator : generators()) {
@@ -104,17 +104,17 @@ void set_random_state(const torch::Tensor& state) {
   }
 }
 
-// Each rank's, in rank order; machines may have different numbers of GPUs.
+// Returns the state of each rank, in rank order. Machines may have different numbers of GPUs.
 std::vector<torch::Tensor> random_states(const distributed::ProcessGroup& group) {
   std::vector<torch::Tensor> states;
   for (const auto& state :
        distributed::gather_bytes(group, random_state(), distributed::device_for(group))) {
-    states.push_back(state.clone());  // a file holds all of the memory that a tensor views
+    states.push_back(state.clone());  // a file would store the whole memory that a view is in
   }
   return states;
 }
 
-// The names in a file that are not those of parts.
+// The keys of a file that are not names of parts.
 const std::set<std::string> other_keys = {"classes", "generators", "epoch",
                                           "batch",   "extra",      "best"};
 
@@ -132,9 +132,9 @@ c10::impl::GenericDict states_of(const NamedStates& parts) {
   return states;
 }
 
-// An optimizer takes the state of another class with the same keys, and so does a scheduler.
+// An optimizer or a scheduler would accept the state of another class with the same keys.
 void check_classes(const StateVisitor& saved, const NamedStates& parts, const std::string& where) {
-  if (!saved.dict().contains("classes")) return;  // it is of another writer
+  if (!saved.dict().contains("classes")) return;  // another program wrote it
   StateVisitor classes(saved.value("classes"), where);
   for (const auto& [name, part] : parts) {
     if (part.type().empty() || !classes.dict().contains(name)) continue;
@@ -171,7 +171,7 @@ void copy_whole(const fs::path& from, const fs::path& to) {
   out.finish();
 }
 
-// A lock that ends with the last pointer to it, and with the process.
+// The lock ends with the last pointer to it, or with the process.
 std::shared_ptr<const int> lock_folder(const fs::path& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   TORCH_CHECK(fd >= 0, who, folder.string(), ": cannot open the folder: ", std::strerror(errno));
@@ -179,7 +179,7 @@ std::shared_ptr<const int> lock_folder(const fs::path& folder) {
     ::close(*open);
     delete open;
   });
-  // Any other failure is that of a file system without locks, or, on NFS, without those of folders.
+  // Any other failure means that the file system has no locks, or (NFS) no locks of folders.
   const bool is_taken = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   TORCH_CHECK(!is_taken, who, folder.string(),
               ": expected a folder in which nobody else saves, found that another Checkpoint, of ",
@@ -189,7 +189,7 @@ std::shared_ptr<const int> lock_folder(const fs::path& folder) {
 
 }  // namespace
 
-// What a file holds beside the parts of the run.
+// The content of a file besides the parts of the run.
 struct Checkpoint::RunState {
   std::vector<torch::Tensor> generators = {};
   RunProgress progress = {};
@@ -232,7 +232,7 @@ void Checkpoint::take_folder() {
   if (!lock_ && writes(options_)) lock_ = lock_folder(folder_);
 }
 
-// What is later than this object's is of another run, and to save would remove it.
+// A later checkpoint than this object's belongs to another run, and a save would remove it.
 void Checkpoint::check_own(const char* expected) const {
   const auto all = files();
   TORCH_CHECK(all.empty() || position_of(all.back()) <= last_, who, folder_.string(), ": expected ",
@@ -266,7 +266,7 @@ void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
   end_save(best);
 }
 
-// A writer may be killed before it does this, so the next one that loads does it again.
+// A writer may be killed before it does this, so a load does it again.
 void Checkpoint::end_save(const std::optional<Best>& best) const {
   together(options_.process_group, [&] {
     if (!lock_) return;
@@ -326,7 +326,7 @@ std::string Checkpoint::file_name(const Position& position) {
   return name + (round > 1 ? "-" + std::to_string(round) : "") + ".pt";
 }
 
-// What a checkpoint's name tells; nothing for another name.
+// Returns the position in a checkpoint's name, or nothing if it is another name.
 std::optional<Checkpoint::Position> Checkpoint::position_of(const std::string& name) {
   static const std::regex pattern(
       file_prefix + std::string("([0-9]{6,18})-([0-9]{8,18})(-([2-9]|[1-9][0-9]{1,17}))?\\.pt"));
@@ -336,7 +336,7 @@ std::optional<Checkpoint::Position> Checkpoint::position_of(const std::string& n
                   std::stoll(numbers[2])};
 }
 
-// The names of the checkpoints, from the earliest to the latest.
+// Returns the names of the checkpoints, from the earliest to the latest.
 std::vector<std::string> Checkpoint::files() const {
   std::map<Position, std::string> names;
   std::error_code error;
@@ -352,7 +352,7 @@ std::vector<std::string> Checkpoint::files() const {
   return sorted;
 }
 
-// The name of the latest on which all ranks agree, for another machine may not see it yet.
+// Returns the latest name that rank 0 sees, on all ranks: another machine may not see it yet.
 std::string Checkpoint::agreed_latest() const {
   const auto& group = options_.process_group;
   std::string name;
@@ -368,7 +368,7 @@ std::string Checkpoint::agreed_latest() const {
 
 void Checkpoint::link_best(const std::optional<Best>& best) const {
   std::error_code error;
-  if (!best) {  // what one that is there names is not kept
+  if (!best) {  // an existing link would lead to a file that is not kept
     fs::remove(folder_ / best_link, error);
     return;
   }

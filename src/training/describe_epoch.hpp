@@ -8,7 +8,7 @@
 
 namespace sconce {
 
-// What an epoch came to, such as "loss 0.693, train acc 0.500".
+// Returns the results of an epoch as text, such as "loss 0.693, train acc 0.500".
 inline std::string describe(const EpochMetrics& epoch) {
   std::string text = format("loss %.3f", epoch.loss);
   const auto& metrics = epoch.metrics;

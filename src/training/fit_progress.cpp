@@ -4,7 +4,7 @@
 
 namespace sconce {
 
-// Metrics stand beside the others under their own names, None for one without a value.
+// Metrics have their own names as keys. A metric without a value is None.
 void visit_state(EpochMetrics& epoch, StateVisitor& state) {
   state.count("epoch", epoch.epoch);
   state("loss", epoch.loss);

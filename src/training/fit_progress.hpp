@@ -11,13 +11,13 @@ namespace sconce {
 
 class StateVisitor;
 
-/// What a Trainer's checkpoint holds beside the run's parts.
+/// The progress of a fit in a Trainer's checkpoint.
 struct FitProgress {
-  int64_t batches = 0;                    ///< of a rank's epoch
-  int64_t accumulate = 1;                 ///< batches of a step; 0: unknown, of an earlier sconce
-  std::vector<EpochMetrics> epochs = {};  ///< those that are over
-  at::Tensor sums = {};                   ///< (ranks, n), each rank's over the epoch under way
-  double seconds = 0;                     ///< of that epoch
+  int64_t batches = 0;                    ///< number of batches of an epoch, on each rank
+  int64_t accumulate = 1;                 ///< batches of a step; 0: an earlier sconce wrote none
+  std::vector<EpochMetrics> epochs = {};  ///< results of the finished epochs
+  at::Tensor sums = {};                   ///< (ranks, n), sums of the current epoch on each rank
+  double seconds = 0;                     ///< time of the current epoch
 };
 
 void visit_state(EpochMetrics& epoch, StateVisitor& state);

@@ -4,7 +4,7 @@
 
 namespace sconce {
 
-// The step after a OneCycleLR's last throws, and would do so late.
+// A OneCycleLR throws after its last step. This finds out before the fit, and not at its end.
 void LRScheduling::on_fit_begin(Fit& fit) {
   const auto* schedule = dynamic_cast<const optim::lr_scheduler::OneCycleLR*>(&scheduler_);
   if (schedule == nullptr) return;

@@ -8,11 +8,11 @@
 
 namespace sconce {
 
-// The modes of a module and of all in it, put back at the end of the scope.
+// Restores the modes of a module and of all modules in it at the end of the scope.
 class ModeGuard {
  public:
   explicit ModeGuard(torch::nn::Module& module) : module_(module), training_(module.is_training()) {
-    // Without itself: a model on the stack has no shared pointer.
+    // The module itself is left out, because a model on the stack has no shared pointer.
     for (const auto& part : module.modules(/*include_self=*/false)) {
       parts_.emplace_back(part, part->is_training());
     }

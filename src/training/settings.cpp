@@ -9,7 +9,7 @@ namespace sconce {
 
 namespace {
 
-// Adds the values below `value`, but for those with such keys.
+// Adds the values in `value`, except those with keys in `without`.
 void add_settings(const std::string& name, const c10::IValue& value,
                   const std::set<std::string>& without, Settings& settings) {
   if (value.isGenericDict()) {

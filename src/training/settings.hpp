@@ -7,14 +7,14 @@
 
 namespace sconce {
 
-/// Values by the names that they have in state dicts, as text.
+/// Values as text, by their names in state dicts.
 using Settings = std::map<std::string, std::string>;
 
-/// What the parts "optimizer" and "scheduler", where there is one, were given, of their state
-/// dicts, without what changes as they step.
+/// Returns the options in the state dicts of the parts "optimizer" and "scheduler". The latter may
+/// be missing. Values that change with each step are left out.
 Settings settings_of(const NamedStates& states);
 
-/// Names each that is another in `now`, with both values; empty if none is.
+/// Returns a text with each value that differs in `now`, and both values. Empty if none differs.
 std::string describe_changes(const Settings& given, const Settings& now);
 
 }  // namespace sconce

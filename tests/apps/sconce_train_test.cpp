@@ -151,7 +151,7 @@ TEST_CASE("sconce-train ends with exit code 2 and one line where it refuses, and
   const auto [arguments, error] = GENERATE(table<std::string, std::string>(
       {{"--epochs 0", "--epochs: takes a whole number from 1 to"},
        {"--model alexnet", "--model: takes linear|mlp|lenet|resnet"},
-       {"--resume", "--resume: takes a --checkpoint folder"},
+       {"--resume", "--resume: needs a --checkpoint folder"},
        {"--colour red", "--help lists the flags"}}));
   const TempDir folder;
   const Ran ran = run_train(arguments + " --out " + (folder.path() / "out").string());
@@ -186,11 +186,11 @@ TEST_CASE("sconce-train refuses wrong numbers, naming the flag and what it takes
 
 TEST_CASE("sconce-train refuses flags of several devices that cannot be together") {
   check_usage_error("--parallel many", "--parallel", "takes none|data|distributed, not 'many'");
-  check_usage_error("--parallel data --device cpu", "--parallel", "data takes every GPU");
+  check_usage_error("--parallel data --device cpu", "--parallel", "data uses every GPU");
   if (sconce::num_gpus() > 0) {
     check_usage_error("--parallel distributed --device cuda:0", "--parallel", "--device auto");
   }
-  check_usage_error("--timeout 3", "--timeout", "takes --parallel distributed, not none");
+  check_usage_error("--timeout 3", "--timeout", "needs --parallel distributed, not none");
   for (const char* value : {"0", "-1", "nan", "2e6"}) {
     check_usage_error("--parallel distributed --timeout " + std::string(value), "--timeout",
                       "takes a number from 0.001 to 1000000");
@@ -203,9 +203,9 @@ TEST_CASE("sconce-train refuses flags of pictures beside other images, and wrong
     const std::string name = std::string(flag).substr(0, std::string(flag).find(' '));
     for (const std::string data : {"digits", "fashion-mnist", SCONCE_DIGITS_DIR}) {
       check_usage_error("--data " + data + " " + flag, name,
-                        "takes a folder of pictures as --data");
+                        "needs a folder of pictures as --data");
     }
-    check_usage_error(flag, name, "takes a folder of pictures as --data, not digits");
+    check_usage_error(flag, name, "needs a folder of pictures as --data, not digits");
   }
   const std::string folder = "--data / ";
   check_usage_error(folder + "--image-size 0", "--image-size", "whole number from 1 to 1024");
@@ -219,17 +219,18 @@ TEST_CASE("sconce-train predict takes weights and pictures, and no flag of a tra
   check_usage_error("predict", "--weights", "is required");
   check_usage_error("predict --weights a", "PICTURE", "is required");
   check_usage_error("predict a.png", "--weights", "is required");
-  check_usage_error("--epochs 3 predict --weights a b.png", "--epochs", "not beside predict");
+  check_usage_error("--epochs 3 predict --weights a b.png", "--epochs",
+                    "cannot be used with predict");
   check_usage_error("predict --weights a b.png --epochs 3", "--epochs", "--help lists the flags");
 }
 
 TEST_CASE("sconce-train refuses flags of checkpoints without a folder for them") {
-  check_usage_error("--resume", "--resume", "takes a --checkpoint folder");
-  check_usage_error("--save-every 5", "--save-every", "takes a --checkpoint folder");
+  check_usage_error("--resume", "--resume", "needs a --checkpoint folder");
+  check_usage_error("--save-every 5", "--save-every", "needs a --checkpoint folder");
   check_usage_error("--checkpoint x --save-every -1", "--save-every", "takes a whole number");
-  check_usage_error("--checkpoint x --fast-dev-run", "--checkpoint", "not --fast-dev-run");
-  check_usage_error("--scalars x --fast-dev-run", "--scalars", "not --fast-dev-run");
-  check_usage_error("--scalars-every 5", "--scalars-every", "takes a --scalars folder");
+  check_usage_error("--checkpoint x --fast-dev-run", "--checkpoint", "used with --fast-dev-run");
+  check_usage_error("--scalars x --fast-dev-run", "--scalars", "used with --fast-dev-run");
+  check_usage_error("--scalars-every 5", "--scalars-every", "needs a --scalars folder");
   check_usage_error("--scalars x --scalars-every -1", "--scalars-every", "takes a whole number");
 }
 
@@ -249,12 +250,13 @@ TEST_CASE("sconce-train refuses wrong names, naming the flag and what it takes")
   check_usage_error("--optimizer lion", "--optimizer", "takes sgd|adam|adamw");
   check_usage_error("--scheduler plateau", "--scheduler", "takes none|step|cosine|onecycle");
   check_usage_error("--precision fp8", "--precision", "takes fp32|tf32|bf16|fp16");
-  check_usage_error("--precision tf32 --device cpu", "--precision", "tf32 takes a GPU");
+  check_usage_error("--precision tf32 --device cpu", "--precision", "tf32 needs a GPU");
   check_usage_error("--data nowhere", "--data",
                     "takes digits, fashion-mnist or a folder of IDX files");
-  check_usage_error("--graph --parallel data", "--graph", "takes --parallel none, not data");
-  check_usage_error("--graph --accumulate 2", "--graph", "takes --accumulate 1, not 2");
-  check_usage_error("--graph --scheduler onecycle", "--graph", "learning rate alone, not onecycle");
+  check_usage_error("--graph --parallel data", "--graph", "needs --parallel none, not data");
+  check_usage_error("--graph --accumulate 2", "--graph", "needs --accumulate 1, not 2");
+  check_usage_error("--graph --scheduler onecycle", "--graph",
+                    "only the learning rate, not onecycle");
   check_usage_error("--colour red", "--colour", "--help lists the flags");
   check_usage_error("--epochs", "--epochs", "--help lists the flags");
 }
@@ -521,7 +523,7 @@ TEST_CASE("a trace and the peaks of memory leave the training as it is", "[alone
 
   const Ran refused = run_train("--profile 3");
   CHECK(refused.exit_code == 2);
-  CHECK_THAT(refused.err, ContainsSubstring("--profile: takes an --out folder"));
+  CHECK_THAT(refused.err, ContainsSubstring("--profile: needs an --out folder"));
 }
 
 TEST_CASE("checkpoints that cannot be written are known before the training") {

@@ -22,7 +22,7 @@ namespace sconce::amp {
 /// defaults.
 struct GradScalerOptions {
   torch::DeviceType device = torch::DeviceType::CUDA;  ///< device type of the losses
-  double init_scale = 65536.0;
+  double init_scale = 65536.0;                         ///< scale before the first update
   double growth_factor = 2.0;   ///< factor of the scale after growth_interval good steps; above 1
   double backoff_factor = 0.5;  ///< factor of the scale after inf or nan; below 1
   int64_t growth_interval = 2000;  ///< number of consecutive updates without inf or nan
@@ -54,6 +54,7 @@ class GradScaler {
 
   /// Returns the tensor, of any shape and on any device, times the scale.
   [[nodiscard]] torch::Tensor scale(const torch::Tensor& outputs);
+  /// Returns each tensor times the scale, on the tensor's own device.
   [[nodiscard]] std::vector<torch::Tensor> scale(const std::vector<torch::Tensor>& outputs);
 
   /// Divides the gradients of the optimizer's parameters by the scale, in place, and records on the
@@ -83,13 +84,20 @@ class GradScaler {
 
   /// Returns the scale, or 1 if the scaler is disabled. The host reads it from the device.
   double get_scale() const;
+  /// Returns whether it scales. Always false for a scaler for GPUs without CUDA.
   bool is_enabled() const { return options_.enabled; }
 
+  /// Returns the factor by which `update` raises the scale.
   double get_growth_factor() const { return options_.growth_factor; }
+  /// Sets the factor by which `update` raises the scale. It is not checked, as in Python.
   void set_growth_factor(double new_factor) { options_.growth_factor = new_factor; }
+  /// Returns the factor by which `update` lowers the scale.
   double get_backoff_factor() const { return options_.backoff_factor; }
+  /// Sets the factor by which `update` lowers the scale. It is not checked, as in Python.
   void set_backoff_factor(double new_factor) { options_.backoff_factor = new_factor; }
+  /// Returns the number of consecutive updates without inf or nan that raise the scale.
   int64_t get_growth_interval() const { return options_.growth_interval; }
+  /// Sets the number of consecutive updates without inf or nan that raise the scale.
   void set_growth_interval(int64_t new_interval) { options_.growth_interval = new_interval; }
 
   /// Returns a dict with Python's keys: "scale", "growth_factor", "backoff_factor",

@@ -45,14 +45,18 @@ class MixedPrecision {
   /// Starts autocast for a forward and its loss. It is disabled in fp32 and tf32.
   AutocastGuard autocast() const;
 
-  /// Call the scaler, which is disabled in all precisions except fp16.
+  /// Returns the loss times the scale in fp16, and the loss itself otherwise.
   torch::Tensor scale(const torch::Tensor& loss) { return scaler_.scale(loss); }
+  /// Divides the gradients by the scale in fp16, and does nothing otherwise.
+  /// @throw c10::Error like `GradScaler::unscale_`.
   void unscale_(torch::optim::Optimizer& optimizer) { scaler_.unscale_(optimizer); }
 
   /// Steps the optimizer unless the scaler found gradients that are not finite. Updates the scale.
   void step(torch::optim::Optimizer& optimizer);
 
+  /// Returns the precision.
   Precision precision() const { return precision_; }
+  /// Returns the scaler, which is disabled in all precisions except fp16.
   GradScaler& scaler() { return scaler_; }
 
  private:

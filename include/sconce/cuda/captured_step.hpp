@@ -61,8 +61,8 @@ struct CapturedStepOptions {
 /// Python: `torch.cuda.graph`, with the warm-up shown in PyTorch's notes on CUDA graphs.
 class CapturedStep {
  public:
-  using Tensors = std::vector<torch::Tensor>;
-  using Step = std::function<Tensors(const Tensors& batch)>;
+  using Tensors = std::vector<torch::Tensor>;                 ///< tensors of a batch or a result
+  using Step = std::function<Tensors(const Tensors& batch)>;  ///< the function to capture
 
   /// @throw c10::Error if `device` is not available, `step` is empty, or `warmup` is below 1.
   CapturedStep(torch::Device device, Step step, CapturedStepOptions options = {});

@@ -19,7 +19,7 @@ enum class Average {
 struct ClassificationOptions {
   /// Number of classes, 2 or more. The micro average can do without; the logits then tell it.
   std::optional<int64_t> num_classes = {};
-  Average average = Average::micro;
+  Average average = Average::micro;  ///< how the scores of the classes are combined
   int64_t top_k = 1;  ///< number of largest logits among which the target counts as found
   std::optional<int64_t> ignore_index = {};  ///< target whose positions are ignored
 };

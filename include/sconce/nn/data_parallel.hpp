@@ -43,6 +43,7 @@ class DataParallelBase : public torch::nn::Module {
 
   DataParallelBase(std::shared_ptr<torch::nn::Module> module, const DataParallelOptions& options);
 
+  // Returns the module of the constructor.
   const std::shared_ptr<torch::nn::Module>& original() const { return module_; }
 
   // Returns the inputs of each replica, on its device.

@@ -34,7 +34,7 @@ struct DistributedDataParallelOptions {
   bool find_unused_parameters = false;
   /// Whether every step uses the same parameters, each the same number of times.
   bool static_graph = false;
-  CommHook comm_hook = CommHook::none;
+  CommHook comm_hook = CommHook::none;  ///< type in which gradients are sent
 };
 
 namespace detail {
@@ -70,6 +70,7 @@ class DistributedDataParallel;
 /// `with model.no_sync()`.
 class [[nodiscard]] NoSyncGuard {
  public:
+  /// Turns averaging off. The model must outlive the guard.
   template <class M>
   explicit NoSyncGuard(DistributedDataParallel<M>& model)
       : core_(model.core_), before_(core_.exchange_sync(false)) {}

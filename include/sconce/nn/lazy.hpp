@@ -60,6 +60,7 @@ void materialize_from(torch::nn::Module& module, const StateDict& state);
 
 /// Options of `LazyLinear`: those of `torch::nn::Linear` without in_features.
 struct LazyLinearOptions {
+  /// Makes options with a bias.
   LazyLinearOptions(int64_t out_features) : out_features_(out_features) {}
   operator torch::nn::LinearOptions() const;  ///< with in_features 0
 
@@ -73,6 +74,7 @@ struct LazyConvOptions {
   using padding_t = torch::nn::detail::conv_padding_t<D>;         ///< numbers, kValid or kSame
   using padding_mode_t = torch::nn::detail::conv_padding_mode_t;  ///< kZeros to kCircular
 
+  /// Makes options with these two values and defaults for the others.
   LazyConvOptions(int64_t out_channels, torch::ExpandingArray<D> kernel_size)
       : out_channels_(out_channels), kernel_size_(kernel_size) {}
   operator torch::nn::detail::ConvNdOptions<D>() const;  ///< with in_channels 0
@@ -168,6 +170,7 @@ class LazyLinearImpl : public LazyModule<LazyLinearImpl, torch::nn::LinearImpl, 
   /// @throw c10::Error with "uninitialized" in the text if the layer is uninitialized.
   int64_t in_features() const { return features("in_features"); }
 };
+/// Module holder of `LazyLinearImpl`. Python: `torch.nn.LazyLinear`.
 TORCH_MODULE(LazyLinear);
 
 /// Takes `(N, C, L)` or `(C, L)` and reads in_channels from C. Python: `torch.nn.LazyConv1d`.
@@ -177,6 +180,7 @@ class LazyConv1dImpl : public LazyModule<LazyConv1dImpl, torch::nn::Conv1dImpl, 
   /// @throw c10::Error with "uninitialized" in the text if the layer is uninitialized.
   int64_t in_channels() const { return features("in_channels"); }
 };
+/// Module holder of `LazyConv1dImpl`. Python: `torch.nn.LazyConv1d`.
 TORCH_MODULE(LazyConv1d);
 
 /// Takes `(N, C, H, W)` or `(C, H, W)` and reads in_channels from C. Python: `torch.nn.LazyConv2d`.
@@ -186,6 +190,7 @@ class LazyConv2dImpl : public LazyModule<LazyConv2dImpl, torch::nn::Conv2dImpl, 
   /// @throw c10::Error with "uninitialized" in the text if the layer is uninitialized.
   int64_t in_channels() const { return features("in_channels"); }
 };
+/// Module holder of `LazyConv2dImpl`. Python: `torch.nn.LazyConv2d`.
 TORCH_MODULE(LazyConv2d);
 
 /// Takes `(N, C, D, H, W)` or `(C, D, H, W)` and reads in_channels from C.
@@ -196,6 +201,7 @@ class LazyConv3dImpl : public LazyModule<LazyConv3dImpl, torch::nn::Conv3dImpl, 
   /// @throw c10::Error with "uninitialized" in the text if the layer is uninitialized.
   int64_t in_channels() const { return features("in_channels"); }
 };
+/// Module holder of `LazyConv3dImpl`. Python: `torch.nn.LazyConv3d`.
 TORCH_MODULE(LazyConv3d);
 
 /// Takes `(N, C)` or `(N, C, L)` and reads num_features from C. Python: `torch.nn.LazyBatchNorm1d`.
@@ -206,6 +212,7 @@ class LazyBatchNorm1dImpl
   /// @throw c10::Error with "uninitialized" in the text if the layer is uninitialized.
   int64_t num_features() const { return features("num_features"); }
 };
+/// Module holder of `LazyBatchNorm1dImpl`. Python: `torch.nn.LazyBatchNorm1d`.
 TORCH_MODULE(LazyBatchNorm1d);
 
 /// Takes `(N, C, H, W)` and reads num_features from C. Python: `torch.nn.LazyBatchNorm2d`.
@@ -216,6 +223,7 @@ class LazyBatchNorm2dImpl
   /// @throw c10::Error with "uninitialized" in the text if the layer is uninitialized.
   int64_t num_features() const { return features("num_features"); }
 };
+/// Module holder of `LazyBatchNorm2dImpl`. Python: `torch.nn.LazyBatchNorm2d`.
 TORCH_MODULE(LazyBatchNorm2d);
 
 }  // namespace sconce::nn

@@ -37,8 +37,9 @@ struct NestedTensors {
                 "sconce::nn::NestedTensors: the tensors in a container of this type would be "
                 "passed over: use std::vector, tuple, pair, map or optional of them, or specialize "
                 "NestedTensors");
-  static constexpr bool any = false;
-  static constexpr bool only = false;
+  static constexpr bool any = false;   ///< a type without tensors
+  static constexpr bool only = false;  ///< a type without tensors
+  /// Does nothing, because there is no tensor.
   template <class Value, class F>
   static void for_each(Value&, const F&) {}
 };
@@ -150,12 +151,14 @@ struct TensorMembers {
   using Types = std::tuple<decltype(type_of(members))...>;
 
  public:
-  static constexpr bool any = NestedTensors<Types>::any;
-  static constexpr bool only = NestedTensors<Types>::only;
+  static constexpr bool any = NestedTensors<Types>::any;    ///< whether a member can hold tensors
+  static constexpr bool only = NestedTensors<Types>::only;  ///< whether all members hold only them
+  /// Calls `f` with the tensors of each member, in the order of the members.
   template <class Value, class F>
   static void for_each(Value& value, const F& f) {
     (for_each_tensor(value.*members, f), ...);
   }
+  /// Returns whether all members of two values are alike.
   static constexpr auto alike = [](const auto& a, const auto& b) {
     return (NestedTensors<decltype(type_of(members))>::alike(a.*members, b.*members) && ...);
   };

@@ -14,13 +14,13 @@ namespace sconce::nn {
 
 /// An entry whose shape in the state differs from its shape in the module.
 struct SizeMismatch {
-  std::string name = {};
+  std::string name = {};                              ///< dotted name in the module
   std::optional<std::vector<int64_t>> expected = {};  ///< in the module; none: uninitialized
   std::vector<int64_t> found = {};                    ///< shape in the state
 };
 
-/// What `load_state_dict` found. Entries have full dotted names and come in order. Python: the
-/// return value of `module.load_state_dict`.
+/// The differences between a state and a module. Entries have full dotted names and come in order.
+/// Python: the return value of `module.load_state_dict`.
 struct LoadReport {
   std::vector<std::string> missing = {};      ///< in the module but not in the state
   std::vector<std::string> unexpected = {};   ///< in the state but not in the module

@@ -20,19 +20,21 @@ struct AdamParamState : torch::optim::OptimizerCloneableParamState<AdamParamStat
   torch::Tensor exp_avg_sq = {};      ///< like the parameter
   torch::Tensor max_exp_avg_sq = {};  ///< like the parameter; undefined without amsgrad
 
+  /// Reads the state from an archive of LibTorch.
   void serialize(torch::serialize::InputArchive& archive) override;
+  /// Writes the state into an archive of LibTorch.
   void serialize(torch::serialize::OutputArchive& archive) const override;
 };
 
 /// Options of Adam and AdamW in one type; LibTorch has a type for each.
 struct AdamHyperparameters {
-  double lr = 1e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double eps = 1e-8;
-  double weight_decay = 0;
-  bool amsgrad = false;
-  bool decoupled_weight_decay = false;
+  double lr = 1e-3;                     ///< learning rate
+  double beta1 = 0.9;                   ///< decay of the mean of the gradients
+  double beta2 = 0.999;                 ///< decay of the mean of their squares
+  double eps = 1e-8;                    ///< number added to the denominator
+  double weight_decay = 0;              ///< factor of the weight decay
+  bool amsgrad = false;                 ///< whether to use the maximum of the means of the squares
+  bool decoupled_weight_decay = false;  ///< true for AdamW: the decay is not part of the gradient
 };
 
 /// Base class of Adam and AdamW, without the types of their options and the decay of the weights.
@@ -41,7 +43,7 @@ class AdamBase : public Optimizer {
   AdamBase(std::string name, const std::vector<torch::optim::OptimizerParamGroup>& groups,
            std::unique_ptr<torch::optim::OptimizerOptions> defaults, ExtraOptions extra);
 
-  // Called by the constructors of AdamOf, which alone can read its options.
+  // The constructors of AdamOf call this: the base class cannot read the options.
   void check_construction();
 
   virtual AdamHyperparameters hyperparameters(const Options& options) const = 0;
@@ -80,7 +82,10 @@ class AdamOf : public AdamBase {
   explicit AdamOf(std::vector<torch::Tensor> params, AdamOptions defaults = {},
                   ExtraOptions extra = {});
 
+  /// Writes an archive of LibTorch's optimizer; `torch::save` calls it.
   void save(torch::serialize::OutputArchive& archive) const override;
+  /// Reads an archive of LibTorch's optimizer; `torch::load` calls it. If it throws, the optimizer
+  /// has not changed.
   void load(torch::serialize::InputArchive& archive) override;
 
  protected:

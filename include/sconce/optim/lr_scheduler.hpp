@@ -57,6 +57,7 @@ class StepLR final : public GroupLRScheduler {
 /// epoch that the list has twice. Python: `MultiStepLR`.
 class MultiStepLR final : public GroupLRScheduler {
  public:
+  /// `milestones` are the epochs, and `gamma` is the factor.
   MultiStepLR(torch::optim::Optimizer& optimizer, std::vector<int64_t> milestones,
               double gamma = 0.1);
 
@@ -72,6 +73,7 @@ class MultiStepLR final : public GroupLRScheduler {
 /// Multiplies the learning rate by gamma every epoch. Python: `ExponentialLR`.
 class ExponentialLR final : public GroupLRScheduler {
  public:
+  /// `gamma` is the factor of each epoch.
   ExponentialLR(torch::optim::Optimizer& optimizer, double gamma);
 
  private:
@@ -153,7 +155,7 @@ class OneCycleLR final : public GroupLRScheduler {
 
   /// A part of the cycle. The texts name the values at its ends, as in Python's state.
   struct Phase {
-    double end_step = 0;
+    double end_step = 0;  ///< the last step
     std::string start_lr = {}, end_lr = {}, start_momentum = {}, end_momentum = {};
   };
 

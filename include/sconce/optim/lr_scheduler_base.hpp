@@ -24,9 +24,12 @@ namespace sconce::optim::lr_scheduler {
 template <class T>
 class PerGroup {
  public:
+  /// Uses one value for all groups.
   template <std::convertible_to<T> U>
   PerGroup(U&& value) : values_{T(std::forward<U>(value))} {}
+  /// Uses one value for each group, in their order.
   PerGroup(std::initializer_list<T> values) : values_(values), is_list_(true) {}
+  /// Uses one value for each group, in their order.
   PerGroup(std::vector<T> values) : values_(std::move(values)), is_list_(true) {}
 
   bool is_list() const { return is_list_; }                 ///< whether there is one for each group
@@ -62,11 +65,12 @@ class Scheduler {
 
  protected:
   explicit Scheduler(torch::optim::Optimizer& optimizer) : optimizer_(optimizer) {}
-  /// Shows the visitor each member that belongs to the state, with its key.
+  /// Calls the visitor with each member that belongs to the state, and its key.
   virtual void visit(StateVisitor& state);
-  /// The groups' learning rates as they are now.
+  /// Returns the current learning rates of the groups.
   std::vector<double> current_lrs() const;
-  void write_lrs() const;  // where the learning rate is a tensor, which a graph of the step reads
+  /// Writes the learning rate into its tensor if the optimizer has one, for a graph of its step.
+  void write_lrs() const;
 
   torch::optim::Optimizer& optimizer_;
   int64_t last_epoch_ = 0;
@@ -88,6 +92,9 @@ class LRScheduler : public Scheduler {
 /// A scheduler that computes each group's learning rate from its current or its initial one.
 class GroupLRScheduler : public LRScheduler {
  public:
+  /// Sets the learning rate of each group for the next epoch.
+  /// @throw c10::Error if the schedule is over, or if it needs the initial learning rate of a group
+  /// that was added after the scheduler.
   void step() override;
 
  protected:
@@ -97,11 +104,13 @@ class GroupLRScheduler : public LRScheduler {
   void visit(StateVisitor& state) override;
   /// Sets the learning rates of epoch 0; every constructor ends with it. Python: `_initial_step`.
   void start();
-  /// The learning rate in epoch `last_epoch_` of the group that has `lr` now. Python: `get_lr`.
+  /// Returns the learning rate in epoch `last_epoch_` of a group that now has `lr`. Python:
+  /// `get_lr`.
   virtual double get_lr(size_t group, double lr, bool is_initial) const = 0;
-  /// The learning rate in epoch 0, whatever it is now. Python: `_get_closed_form_lr`.
+  /// Returns the learning rate in epoch 0. It does not depend on the current one. Python:
+  /// `_get_closed_form_lr`.
   virtual double restart_lr(size_t group) const { return base_lr(group); }
-  /// The group's initial learning rate.
+  /// Returns the group's initial learning rate.
   /// @throw c10::Error if the group was added after the scheduler.
   double base_lr(size_t group) const;
 

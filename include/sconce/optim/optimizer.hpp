@@ -31,8 +31,8 @@ enum class Kernels {
 
 /// Options of a whole optimizer that LibTorch's option types do not have.
 struct ExtraOptions {
-  Kernels kernels = Kernels::automatic;
-  bool maximize = false;  ///< maximize the objective instead of minimizing it
+  Kernels kernels = Kernels::automatic;  ///< the kernels, or a choice by the parameters
+  bool maximize = false;                 ///< maximize the objective instead of minimizing it
 
   /// Learning rate of all groups, a tensor with one element. Change either this tensor or the
   /// groups' options, as schedulers do: the next step writes changed options into the tensor.
@@ -102,7 +102,7 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   using ParamState = torch::optim::OptimizerParamState;
   using Tensors = std::map<std::string, torch::Tensor>;  // by Python's keys
 
-  // The tensors of `step_with_amp_scaling`, both undefined in a step without.
+  // The tensors of `step_with_amp_scaling`. Both are undefined in a normal step.
   struct Amp {
     torch::Tensor grad_scale = {};
     torch::Tensor found_inf = {};
@@ -114,26 +114,26 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   // Checks the groups that have not been checked yet.
   void check_new_groups();
 
-  // Runs `read`, which fills `state_` from an archive of LibTorch's, and brings what it read into
-  // the form that the kernels take. Where it throws, state and options are as they were.
+  // Runs `read`, which fills `state_` from an archive of LibTorch, and converts the state to the
+  // form of the kernels. If it throws, state and options are restored.
   void replace_state(const std::function<void()>& read);
 
-  // Where the learning rate is a tensor, brings it and the groups' options to one value, as whoever
-  // saves them has to: an archive of LibTorch's takes the options only. The host reads the tensor.
+  // If the learning rate is a tensor, makes it and the groups' options equal. Call it before a
+  // save, because an archive of LibTorch has the options only. The host reads the tensor.
   void sync_lr() const;
 
-  // Whether the kernels can step a parameter that has a gradient with `state`, a tensor of its
-  // state that may be undefined, or want it brought to the parameter's device, type and strides
-  // first. Throws if the gradient or the state has other sizes, or the kernels do not take the
-  // parameter.
+  // Returns whether the kernels can step a parameter with `state`, a tensor of its state. If not,
+  // the state must be converted to the parameter's device, type and strides. The parameter has a
+  // gradient; `state` may be undefined. Throws if the gradient or the state has other sizes than
+  // the parameter, or if the kernels do not accept the parameter.
   bool state_fits(size_t group, size_t index, const torch::Tensor& state) const;
 
-  // A copy of a tensor of the parameter's state, with its device, its type and the strides that the
-  // kernels want.
+  // Returns a copy of a tensor of the parameter's state, with the parameter's device and type and
+  // the strides that the kernels need.
   torch::Tensor like_parameter(const torch::Tensor& parameter, const torch::Tensor& tensor) const;
 
-  // The same of the tensor `key`, or an undefined one where there is none. Throws if its sizes are
-  // not the parameter's.
+  // Returns such a copy of the tensor `key`, or an undefined tensor if there is none. Throws if its
+  // sizes are not the parameter's.
   torch::Tensor copy_for(const torch::Tensor& parameter, const Tensors& tensors,
                          const char* key) const;
 
@@ -142,19 +142,19 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
 
   virtual void check(const Options& options) const = 0;
   virtual bool takes_sparse_gradients() const = 0;
-  // Takes up the group's gradients, or throws what a step of it would; returns whether one of them
-  // is sparse.
+  // Collects the group's gradients and returns whether one of them is sparse. Throws if the group
+  // cannot be stepped.
   virtual bool prepare_group(size_t index) = 0;
   virtual void step_group(size_t index, const Amp& amp) = 0;
   virtual void state_replaced() = 0;
   virtual Tensors state_tensors(const ParamState& state) const = 0;
   virtual std::unique_ptr<ParamState> make_state(const Tensors& tensors,
                                                  const torch::Tensor& parameter) const = 0;
-  // Shows the visitor each option that belongs to the state, with its key.
+  // Calls the visitor with each option that belongs to the state, and its key.
   virtual void visit_options(Options& options, StateVisitor& state) const = 0;
 
  private:
-  // What a state dict says of a group.
+  // The entries of a state dict for a group.
   struct GroupState {
     std::unique_ptr<Options> options;
     GroupValues values = {};

@@ -15,10 +15,12 @@ struct SGDParamState : torch::optim::OptimizerCloneableParamState<SGDParamState>
                                        ///< undefined before the first step
 
   /// 1 while every step so far was skipped, otherwise 0. A 0-dim float32 tensor on the parameter's
-  /// device, or undefined if there is no dampening, with which the first step is a special one.
+  /// device, or undefined without dampening: only dampening treats the first step differently.
   torch::Tensor first_step_pending = {};
 
+  /// Reads the state from an archive of LibTorch.
   void serialize(torch::serialize::InputArchive& archive) override;
+  /// Writes the state into an archive of LibTorch.
   void serialize(torch::serialize::OutputArchive& archive) const override;
 };
 
@@ -39,7 +41,10 @@ class SGD : public Optimizer {
   SGD(std::vector<torch::Tensor> params, torch::optim::SGDOptions defaults,
       ExtraOptions extra = {});
 
+  /// Writes an archive of `torch::optim::SGD`; `torch::save` calls it.
   void save(torch::serialize::OutputArchive& archive) const override;
+  /// Reads an archive of `torch::optim::SGD`; `torch::load` calls it. If it throws, the optimizer
+  /// has not changed.
   void load(torch::serialize::InputArchive& archive) override;
 
  protected:

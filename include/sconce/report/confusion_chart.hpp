@@ -19,7 +19,7 @@ class BestEffort;  // warns once of what cannot be written, in src/
 /// row. Counts are written into the cells if all of them fit. Python: scikit-learn's
 /// `ConfusionMatrixDisplay`, and `MulticlassConfusionMatrix.plot` of torchmetrics.
 struct ConfusionMatrixChart {
-  std::string title = "Confusion matrix";
+  std::string title = "Confusion matrix";  ///< Title above the matrix
   /// (C, C) with C from 2 to 100, on any device: a row for each true class, a column for each
   /// predicted class. No count is negative.
   torch::Tensor counts = {};

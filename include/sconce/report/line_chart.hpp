@@ -8,14 +8,14 @@ namespace sconce {
 
 /// A line of a chart. Values that are nan, infinite or above 1e300 are gaps.
 struct ChartSeries {
-  std::string name = {};  ///< Name in the legend
-  std::vector<double> x = {};
+  std::string name = {};       ///< Name in the legend
+  std::vector<double> x = {};  ///< Positions on the x axis, in any order
   std::vector<double> y = {};  ///< One value for each x
 };
 
 /// A panel of a chart, with its own y axis.
 struct ChartPanel {
-  std::string y_label = {};
+  std::string y_label = {};              ///< Label of the y axis
   std::vector<ChartSeries> series = {};  ///< They differ in color, dashes and markers
 };
 
@@ -25,8 +25,8 @@ struct ChartPanel {
 /// bytes; long ones are cut, and a tooltip shows them whole.
 /// Python: matplotlib's `subplots(sharex=True)` and `plot`.
 struct LineChart {
-  std::string title = {};
-  std::string x_label = {};
+  std::string title = {};               ///< Title above the panels
+  std::string x_label = {};             ///< Label of the x axis
   std::vector<ChartPanel> panels = {};  ///< One or more, stacked over the same x axis
 
   /// Returns the SVG, which is well-formed XML 1.0 in UTF-8.

@@ -25,7 +25,9 @@ class MemoryPeaks : public TrainerCallback {
   /// The peak of each phase in bytes, over all fits so far, in the order of the phases.
   const std::vector<std::pair<std::string, int64_t>>& peaks() const { return peaks_; }
 
+  /// Starts measuring.
   void on_fit_begin(Fit& fit) override;
+  /// Stops measuring, and writes the line.
   void on_fit_end(Fit& fit) override;
 
  private:

@@ -45,7 +45,9 @@ class StepTrace : public TrainerCallback {
   /// @throw c10::Error if `steps` is below 1.
   StepTrace(std::filesystem::path file, int64_t steps);
 
+  /// Starts the trace after the first step, and writes it after `steps` more.
   void on_after_step(Fit& fit) override;
+  /// Writes the trace if it has not been written yet.
   void on_fit_end(Fit& fit) override;
 
  private:

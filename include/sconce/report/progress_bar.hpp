@@ -67,7 +67,7 @@ struct ProgressBarOptions {
   /// Also shows the loss of the last batch. To read it, the host waits for the device at most twice
   /// a second.
   bool live_loss = false;
-  TerminalBarOptions bar = {};
+  TerminalBarOptions bar = {};  ///< options of the bar
 };
 
 /// Writes `EpochLines` and draws a bar for the current epoch below them, with the loss and the
@@ -78,9 +78,13 @@ class ProgressBar : public TrainerCallback {
  public:
   /// The stream must outlive this object.
   explicit ProgressBar(std::ostream& out, ProgressBarOptions options = {});
+  /// Draws the bar of the first epoch.
   void on_fit_begin(Fit& fit) override;
+  /// Clears the bar.
   void on_fit_end(Fit& fit) override;
+  /// Draws the bar if a tenth of a second has passed.
   void on_after_step(Fit& fit) override;
+  /// Writes the line of the epoch, and draws the bar of the next one.
   void on_epoch_end(Fit& fit) override;
 
  private:

@@ -13,7 +13,7 @@ namespace sconce {
 /// A value at a step of a run. Python: `ScalarEvent` of TensorBoard.
 struct ScalarEvent {
   std::string tag = {};  ///< Name, such as "loss"
-  double value = 0;
+  double value = 0;      ///< Value, also nan or inf
   int64_t step = 0;      ///< Step of the optimizer, counted from 1 over all epochs
   int64_t epoch = 0;     ///< Epoch, counted from 1
   double wall_time = 0;  ///< Seconds since 1970

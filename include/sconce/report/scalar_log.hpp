@@ -34,12 +34,18 @@ class ScalarLog : public TrainerCallback {
   explicit ScalarLog(std::filesystem::path folder, ScalarLogOptions options = {});
   ~ScalarLog() override;
 
+  /// Starts the files, or continues them.
   /// @throw c10::Error like the constructor of `ScalarFiles`, before the first step.
   void on_fit_begin(Fit& fit) override;
+  /// Writes the files.
   void on_fit_end(Fit& fit) override;
+  /// Keeps the learning rates of the step.
   void on_before_step(Fit& fit) override;
+  /// Keeps "loss_step" and "lr_step" of every `every_n_steps`-th step.
   void on_after_step(Fit& fit) override;
+  /// Keeps the scalars of the epoch, and writes the files.
   void on_epoch_end(Fit& fit) override;
+  /// Writes the files.
   void save(Fit& fit) override;
 
  private:

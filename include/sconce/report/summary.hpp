@@ -23,17 +23,17 @@ struct SummaryRow {
   std::vector<std::vector<int64_t>> output_shapes = {};  ///< Empty if not known
   int64_t parameters = 0;     ///< Number of parameters, without those of its children
   bool is_trainable = false;  ///< Whether one of them requires grad
-  bool has_children = false;
-  bool is_repeated = false;  ///< Whether a row above is the same module; totals count it once
+  bool has_children = false;  ///< Whether it contains modules
+  bool is_repeated = false;   ///< Whether a row above is the same module; totals count it once
 };
 
 /// The modules of a model and their totals. Buffers are not counted as parameters.
 struct Summary {
-  std::vector<SummaryRow> rows = {};  ///< The model first; parents come before their children
-  int64_t parameters = 0;             ///< Number of parameters; shared tensors count once
-  int64_t trainable_parameters = 0;   ///< Number of those that require grad
-  int64_t parameter_bytes = 0;
-  int64_t input_bytes = 0;
+  std::vector<SummaryRow> rows = {};   ///< The model first; parents come before their children
+  int64_t parameters = 0;              ///< Number of parameters; shared tensors count once
+  int64_t trainable_parameters = 0;    ///< Number of those that require grad
+  int64_t parameter_bytes = 0;         ///< Size of the parameters
+  int64_t input_bytes = 0;             ///< Size of the inputs
   int64_t forward_backward_bytes = 0;  ///< Outputs of modules with parameters, and their gradients
 };
 
@@ -42,13 +42,15 @@ std::ostream& operator<<(std::ostream& out, const Summary& summary);
 
 /// The calls by which `summary` works for any type of module. Only the functions below use it.
 struct SummaryCalls {
-  using Outputs = std::vector<torch::Tensor>;
+  using Outputs = std::vector<torch::Tensor>;  ///< The tensors that a module returns
 
-  std::vector<torch::Tensor> inputs = {};
-  std::function<Outputs()> forward = {};  ///< Runs the model
+  std::vector<torch::Tensor> inputs = {};  ///< Inputs of the model
+  std::function<Outputs()> forward = {};   ///< Runs the model
   /// Runs the first module of a Sequential.
   std::function<torch::nn::AnyValue(torch::nn::AnyModule& first)> forward_first = {};
 
+  /// Returns the tensors in an output: a tensor, a vector of tensors or a tuple of these. Any other
+  /// output has none.
   static Outputs outputs(const torch::Tensor& output) { return {output}; }
   static Outputs outputs(const Outputs& outputs) { return outputs; }
   template <class... Parts>

@@ -29,6 +29,7 @@ struct AddScalarOptions {
 /// ignore. Python: `torch.utils.tensorboard.SummaryWriter`, here for scalars only.
 class SummaryWriter {
  public:
+  /// Prepares a file in `log_dir`, which the first `flush` creates.
   explicit SummaryWriter(std::filesystem::path log_dir, SummaryWriterOptions options = {});
   /// Flushes. An error is ignored, and its scalars are lost.
   ~SummaryWriter();

@@ -14,7 +14,7 @@ class BestEffort;  // warns once of a file that cannot be written, in src/
 
 /// The values of a training for each epoch. Unknown values are nan, or left out at the end.
 struct TrainingHistory {
-  std::vector<EpochMetrics> epochs = {};
+  std::vector<EpochMetrics> epochs = {};    ///< Loss and metrics of each epoch
   std::vector<double> learning_rates = {};  ///< Of each epoch's last step
   std::vector<double> scales = {};          ///< Of the gradient scaler, after each epoch
 };
@@ -31,13 +31,17 @@ LineChart training_chart(const TrainingHistory& history, std::string title = "Tr
 /// warns once and the fit goes on.
 class TrainingCurve : public TrainerCallback {
  public:
+  /// `file` is the SVG, in an existing folder.
   explicit TrainingCurve(std::filesystem::path file, std::string title = "Training");
 
   /// The values that the chart shows.
   const TrainingHistory& history() const { return history_; }
 
+  /// Starts with the epochs before the fit, and draws them if there are any.
   void on_fit_begin(Fit& fit) override;
+  /// Reads the learning rate of the step.
   void on_before_step(Fit& fit) override;
+  /// Adds the epoch, and draws the chart.
   void on_epoch_end(Fit& fit) override;
 
  private:

@@ -23,8 +23,8 @@ namespace sconce {
 /// A batch divided into the inputs of a model and the target. `inputs` is empty if the type of the
 /// batch does not tell which is which.
 struct InputsAndTarget {
-  std::vector<torch::Tensor> inputs = {};
-  torch::Tensor target = {};
+  std::vector<torch::Tensor> inputs = {};  ///< arguments of the model's forward
+  torch::Tensor target = {};               ///< target of the loss
 };
 
 /// Divides a batch as d2l does: the last part is the target, and the parts before it are the
@@ -34,6 +34,7 @@ struct InputsAndTarget {
 inline InputsAndTarget inputs_and_target(const torch::Tensor& batch) {
   return {{batch}, batch};
 }
+/// Returns `data` as the input and `target` as the target.
 template <class T>
   requires requires(const T& batch) {
     { batch.data } -> std::same_as<const torch::Tensor&>;
@@ -42,16 +43,20 @@ template <class T>
 InputsAndTarget inputs_and_target(const T& batch) {
   return {{batch.data}, batch.target};
 }
+/// Returns the last tensor as the target and the others as the inputs. A single tensor is both.
 InputsAndTarget inputs_and_target(const std::vector<torch::Tensor>& batch);
+/// Returns the last tensor as the target and the others as the inputs. A single tensor is both.
 template <std::same_as<torch::Tensor>... Ts>
 InputsAndTarget inputs_and_target(const std::tuple<Ts...>& batch) {
   return std::apply(
       [](const auto&... parts) { return inputs_and_target(std::vector<torch::Tensor>{parts...}); },
       batch);
 }
+/// Returns the first tensor as the input and the second as the target.
 inline InputsAndTarget inputs_and_target(const std::pair<torch::Tensor, torch::Tensor>& batch) {
   return {{batch.first}, batch.second};
 }
+/// Returns no inputs, because the type does not tell which tensors they are.
 template <class T>
 InputsAndTarget inputs_and_target(const T&) {
   return {};
@@ -137,6 +142,7 @@ class BatchLoader {
   /// Returns the next batch of an epoch.
   using Next = std::function<Batch()>;
 
+  /// Copies the source.
   template <BatchSource Source>
     requires(!std::same_as<Source, BatchLoader>)
   BatchLoader(Source source) : BatchLoader(std::make_shared<Source>(std::move(source))) {}

@@ -88,8 +88,9 @@ class Checkpoint {
   /// - the folder holds checkpoints that this object did not write, without `resume`.
   std::optional<RunProgress> load(const NamedStates& parts);
 
-  /// Return the files of the latest and of the best checkpoint. Empty if there is none.
+  /// Returns the file of the latest checkpoint, or an empty path if there is none.
   std::filesystem::path latest() const;
+  /// Returns the file of the best checkpoint, or an empty path if there is none.
   std::filesystem::path best() const;
 
   /// Returns the process group of the options.

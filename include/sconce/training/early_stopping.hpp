@@ -17,7 +17,7 @@ enum class MonitorMode { min, max };
 struct EarlyStoppingOptions {
   double min_delta = 0;  ///< smallest change that counts as an improvement
   int patience = 3;      ///< number of epochs without improvement before the fit stops
-  MonitorMode mode = MonitorMode::min;
+  MonitorMode mode = MonitorMode::min;  ///< whether a lower or a higher value is better
 };
 
 /// Stops a fit if a metric no longer improves or is not finite.
@@ -33,9 +33,13 @@ class EarlyStopping : public TrainerCallback {
   /// @throw c10::Error naming the metrics of the epoch if `monitor` is not one of them.
   void on_epoch_end(Fit& fit) override;
 
+  /// Returns "early_stopping".
   std::string name() const override { return "early_stopping"; }
+  /// Returns this object as a part of a checkpoint.
   std::optional<Stateful> state() override { return Stateful(*this); }
+  /// Returns a dict of "wait_count", "best_score" and "has_stopped".
   c10::IValue state_dict() const;
+  /// Restores the state of a dict from `state_dict`.
   /// @throw c10::Error if a key is missing or a value has another type.
   void load_state_dict(const c10::IValue& state);
 

@@ -11,16 +11,21 @@ namespace sconce {
 class MetricValues {
  public:
   MetricValues() = default;
+  /// Makes values in the order of the list.
   MetricValues(std::initializer_list<std::pair<std::string, double>> values) : values_(values) {}
 
+  /// Adds a value at the end. The name should be new: `at` finds the first value of a name.
   void insert(std::string name, double value) { values_.emplace_back(std::move(name), value); }
+  /// Returns whether there is a value of that name.
   bool contains(const std::string& name) const;
 
   /// Returns a value.
   /// @throw c10::Error naming all values if there is none of that name.
   double at(const std::string& name) const;
 
+  /// Returns an iterator to the first pair of name and value.
   auto begin() const { return values_.begin(); }
+  /// Returns the iterator after the last pair.
   auto end() const { return values_.end(); }
 
  private:
@@ -39,6 +44,7 @@ struct EpochMetrics {
   /// Returns a metric, or the loss by the name "loss".
   /// @throw c10::Error naming all metrics if there is none of that name.
   double at(const std::string& name) const { return name == "loss" ? loss : metrics.at(name); }
+  /// Returns whether `at` finds that name.
   bool contains(const std::string& name) const { return name == "loss" || metrics.contains(name); }
 };
 

@@ -24,9 +24,13 @@ class LRScheduling : public TrainerCallback {
 
   /// @throw c10::Error if a OneCycleLR has fewer steps than the fit.
   void on_fit_begin(Fit& fit) override;
+  /// Steps the scheduler if the interval is `step`.
   void on_after_step(Fit& fit) override;
+  /// Steps the scheduler if the interval is `epoch`.
   void on_epoch_end(Fit& fit) override;
+  /// Returns "scheduler".
   std::string name() const override { return "scheduler"; }
+  /// Returns the scheduler as a part of a checkpoint.
   std::optional<Stateful> state() override { return Stateful(scheduler_); }
 
  private:
@@ -43,9 +47,12 @@ class PlateauScheduling : public TrainerCallback {
                              std::string monitor = "test_loss")
       : scheduler_(scheduler), monitor_(std::move(monitor)) {}
 
-  /// @throw c10::Error naming the metrics that are there if that one is not.
+  /// Steps the scheduler with the metric of the epoch.
+  /// @throw c10::Error naming the metrics of the epoch if `monitor` is not one of them.
   void on_epoch_end(Fit& fit) override { scheduler_.step(fit.epochs.back().at(monitor_)); }
+  /// Returns "scheduler".
   std::string name() const override { return "scheduler"; }
+  /// Returns the scheduler as a part of a checkpoint.
   std::optional<Stateful> state() override { return Stateful(scheduler_); }
 
  private:

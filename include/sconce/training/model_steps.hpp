@@ -23,7 +23,7 @@ namespace sconce {
 struct StepOutput {
   torch::Tensor loss = {};    ///< 0-dim, the mean over the batch's examples
   torch::Tensor output = {};  ///< for the metrics, with `target`; undefined: metrics get nothing
-  torch::Tensor target = {};
+  torch::Tensor target = {};  ///< for the metrics, with `output`
 };
 
 }  // namespace sconce
@@ -41,13 +41,14 @@ using Loss = std::function<torch::Tensor(const torch::Tensor& output, const torc
 /// The steps of a model on a batch, and its modules. The Trainer's loop uses this instead of the
 /// model, so that it is compiled once and not for each model.
 struct ModelSteps {
-  using Step = std::function<StepOutput(const Batch&)>;
+  using Step = std::function<StepOutput(const Batch&)>;  ///< a step on a batch
 
   torch::nn::Module& module;  ///< the module with the parameters to train
   torch::nn::Module& saved;   ///< the module for checkpoints, without a DataParallel around it
-  Step train;
-  Step test;
-  /// Turns off the averaging of gradients while its result lives. Empty without ranks.
+  Step train;                 ///< the step of training
+  Step test;                  ///< the step of a test
+  /// Turns off the averaging of gradients while its result lives. Empty unless the model is a
+  /// DistributedDataParallel.
   std::function<std::shared_ptr<void>()> no_sync = {};
 };
 

@@ -39,6 +39,7 @@ class Stateful {
 
   /// The state of a module is a dict of its tensors with Python's names.
   Stateful(torch::nn::Module& module);
+  /// The state of averages is a dict of tensors with the keys of their `state_dict`.
   Stateful(optim::ExponentialMovingAverage& averages);
 
   /// Makes a part from two functions. `type` is empty, or a name that must be the same when the
@@ -49,7 +50,9 @@ class Stateful {
         load_state_dict_(std::move(load_state_dict)),
         type_(std::move(type)) {}
 
+  /// Returns the state of the object.
   c10::IValue state_dict() const { return state_dict_(); }
+  /// Restores the state of the object. Passes on its exceptions.
   void load_state_dict(const c10::IValue& state) const { load_state_dict_(state); }
 
   /// Returns the class of the object, because several optimizers and schedulers accept the same

@@ -14,14 +14,14 @@ namespace sconce {
 
 /// A running fit, for its callbacks.
 struct Fit {
-  torch::nn::Module& model;  ///< the model without a wrapper, on `device`
-  torch::optim::Optimizer& optimizer;
-  amp::GradScaler& scaler;
-  torch::Device device;
-  const distributed::ProcessGroup& process_group;
-  int max_epochs;
-  int64_t batches;     ///< number of batches of an epoch, on each rank
-  int64_t accumulate;  ///< number of batches of a step
+  torch::nn::Module& model;                        ///< the model without a wrapper, on `device`
+  torch::optim::Optimizer& optimizer;              ///< the optimizer of the fit
+  amp::GradScaler& scaler;                         ///< the trainer's scaler, enabled in fp16 only
+  torch::Device device;                            ///< the trainer's device
+  const distributed::ProcessGroup& process_group;  ///< the processes that train together
+  int max_epochs;                                  ///< number of epochs when the fit is complete
+  int64_t batches;                                 ///< number of batches of an epoch, on each rank
+  int64_t accumulate;                              ///< number of batches of a step
 
   std::vector<EpochMetrics> epochs = {};  ///< results of the finished epochs
   int64_t batch = 0;                      ///< number of finished batches of the current epoch
@@ -53,6 +53,7 @@ class TrainerCallback {
   virtual void load(Fit&) {}
   /// Called before the first step. `fit.epochs` and `fit.batch` have the position of a resumed fit.
   virtual void on_fit_begin(Fit&) {}
+  /// Called at the end of the fit, also after an exception.
   virtual void on_fit_end(Fit&) {}
   /// Called after the backward pass, before gradients are unscaled and clipped.
   virtual void on_before_step(Fit&) {}
@@ -60,16 +61,18 @@ class TrainerCallback {
   virtual void on_after_step(Fit&) {}
   /// Called after an epoch and its test. `fit.epochs` has their results.
   virtual void on_epoch_end(Fit&) {}
-  /// Called before and after a test.
+  /// Called before a test.
   virtual void on_test_begin(Fit&) {}
+  /// Called after a test, also after an exception.
   virtual void on_test_end(Fit&) {}
   /// Called after all other functions of all callbacks: after each epoch, after each `save_every`
   /// steps, and before a fit stops. If `fit.batch` is 0, `fit.epochs.back()` has the metrics of the
   /// last epoch.
   virtual void save(Fit&) {}
 
-  /// Return the name and the state of the callback for a checkpoint; none by default.
+  /// Returns the name of the callback's part of a checkpoint. Empty by default.
   virtual std::string name() const { return {}; }
+  /// Returns the state of the callback for a checkpoint, or nothing, the default, if it has none.
   virtual std::optional<Stateful> state() { return {}; }
 };
 

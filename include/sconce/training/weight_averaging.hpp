@@ -14,10 +14,15 @@ class WeightAveraging : public TrainerCallback {
   /// The averages must be those of the fit's model, and must outlive this object.
   explicit WeightAveraging(optim::ExponentialMovingAverage& averages) : averages_(averages) {}
 
+  /// Updates the averages.
   void on_after_step(Fit&) override { averages_.update(); }
+  /// Gives the model the averages as its values.
   void on_test_begin(Fit&) override { swapped_.emplace(averages_); }
+  /// Gives the model its own values again.
   void on_test_end(Fit&) override { swapped_.reset(); }
+  /// Returns "ema".
   std::string name() const override { return "ema"; }
+  /// Returns the averages as a part of a checkpoint.
   std::optional<Stateful> state() override { return Stateful(averages_); }
 
  private:
