@@ -209,9 +209,29 @@ def rows(workload, result):
 HEADER = ["workload", "beside", "sconce", "ratio", "95 % interval", "at least", ""]
 
 
-def table(lines):
-    rule = ["---"] * len(HEADER)
-    return "".join(f"| {' | '.join(line)} |\n" for line in [HEADER, rule, *lines])
+def table(header, lines):
+    rule = ["---"] * len(header)
+    return "".join(f"| {' | '.join(line)} |\n" for line in [header, rule, *lines])
+
+
+GROWTH_HEADER = ["workload", "sizes", "sconce", "ratio beside Python's best", "below 1.1 from"]
+
+
+def growth(results):
+    """A line for each workload that ran at several sizes: at which one does C++ stop mattering?"""
+    lines = {workload.grows: [] for workload in WORKLOADS if workload.grows}
+    for workload, result in results:
+        if workload.grows:
+            lines[workload.grows].append(result)
+    for title, made in lines.items():
+        made.sort(key=lambda result: result["size"])
+        ratios = [result["ratios"]["best"]["median"] for result in made]
+        even = [f"{result['size']:,}" for result, of_size in zip(made, ratios) if of_size < 1.1]
+        times = [readable(statistics.median(result["values"]["sconce"]), "seconds") for result in made]
+        if len(made) > 1:
+            yield [title, ", ".join(f"{result['size']}" for result in made), ", ".join(times),
+                   ", ".join(f"{of_size:.2f}" for of_size in ratios),
+                   even[0] if even else "none of these"]
 
 
 def machine(program):
@@ -240,7 +260,7 @@ def parse(arguments=None):
     parser.add_argument("--pairs", type=int, default=15, metavar="N",
                         help="number of rounds of each side (default: 15)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="file for all times, as JSON")
-    parser.add_argument("--table", type=Path, metavar="FILE", help="file for the table, in Markdown")
+    parser.add_argument("--table", type=Path, metavar="FILE", help="file for the tables, in Markdown")
     parser.add_argument("--least", type=float, default=0, metavar="RATIO",
                         help="end with an error if a ratio to Python is below this one")
     parsed = parser.parse_args(arguments)
@@ -262,15 +282,17 @@ def main():
     for workload in WORKLOADS:
         if arguments.names and workload.name not in arguments.names:
             continue
-        results.append(run_workload(workload, arguments.program, arguments.pairs))
-        for line in rows(workload, results[-1]):
+        results.append((workload, run_workload(workload, arguments.program, arguments.pairs)))
+        for line in rows(*results[-1]):
             lines.append(line)
             print("  ".join(cell for cell in line if cell), flush=True)
+    grown = list(growth(results))
+    results = [result for _, result in results]
     if arguments.json:
         made = {"machine": machine(arguments.program), "results": results}
         arguments.json.write_text(json.dumps(made) + "\n")
     if arguments.table:
-        arguments.table.write_text(table(lines))
+        arguments.table.write_text(table(HEADER, lines) + "\n" + table(GROWTH_HEADER, grown))
     refuse_below(arguments.least, results)
 
 

@@ -4,8 +4,9 @@
 
 #include <memory>
 
+#include "sconce/nn/memory_format.hpp"
 #include "sconce/optim/sgd.hpp"
-#include "workload.hpp"
+#include "training_steps.hpp"
 
 namespace bench {
 
@@ -13,19 +14,12 @@ namespace {
 
 using torch::MemoryFormat;
 
-// Those of four dimensions; the values stay.
-void lay_out(torch::nn::Module& module, MemoryFormat format) {
-  for (auto& parameter : module.parameters()) {
-    if (parameter.dim() == 4) parameter.set_data(parameter.detach().contiguous(format));
-  }
-}
-
 // One 3 x 3 convolution of `size` pictures of 28 x 28, from 32 channels to 64, without gradients.
 template <MemoryFormat format>
 Workload layer(int64_t size) {
   torch::manual_seed(0);
   torch::nn::Conv2d conv(torch::nn::Conv2dOptions(32, 64, 3).padding(1));
-  lay_out(*conv, format);
+  sconce::nn::to_memory_format(*conv, format);
   const auto x = torch::randn({size, 32, 28, 28}).contiguous(format);
   const auto call = [=]() mutable {
     const torch::NoGradGuard no_grad;
@@ -34,7 +28,7 @@ Workload layer(int64_t size) {
   return {call, {torch::nn::Conv2d(conv)(x).square().mean().item<double>()}};
 }
 
-// A training step on `size` pictures; the check is the loss after 3 steps.
+// A training step on `size` pictures.
 template <MemoryFormat format>
 Workload cnn(int64_t size) {
   torch::manual_seed(0);
@@ -49,20 +43,13 @@ Workload cnn(int64_t size) {
   net->push_back(torch::nn::AdaptiveAvgPool2d(1));
   net->push_back(torch::nn::Flatten());
   net->push_back(torch::nn::Linear(64, 10));
-  lay_out(*net, format);
-  auto optimizer = std::make_shared<sconce::optim::SGD>(net->parameters(), 0.01);
+  sconce::nn::to_memory_format(*net, format);
+  const auto optimizer = std::make_shared<sconce::optim::SGD>(net->parameters(), 0.01);
   const auto x = torch::randn({size, 3, 32, 32}).contiguous(format);
   const auto target = torch::arange(size).remainder(10);
-  const auto step = [=]() mutable {
-    optimizer->zero_grad();
-    auto loss = torch::nn::functional::cross_entropy(net->forward(x), target);
-    loss.backward();
-    optimizer->step();
-    return loss;
-  };
-  auto warm = step;
-  for (int i = 0; i < 2; ++i) warm();
-  return {step, {warm().template item<double>()}};
+  return training_steps(optimizer, [=, net = net.ptr()] {
+    return torch::nn::functional::cross_entropy(net->forward(x), target);
+  });
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 import torch
 from torch import nn
 
+from training_steps import training_steps
+
 
 def make_layer(size, memory_format):
     torch.manual_seed(0)
@@ -26,17 +28,7 @@ def make_cnn(variant, size, memory_format):
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01, fused=variant == "best")
     x = torch.randn(size, 3, 32, 32).contiguous(memory_format=memory_format)
     target = torch.arange(size) % 10
-
-    def step():
-        optimizer.zero_grad()
-        loss = criterion(net(x), target)
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    for _ in range(2):
-        step()
-    return [step().item()], step
+    return training_steps(optimizer, lambda: criterion(net(x), target))
 
 
 def layer(variant, size):

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "sconce/optim/sgd.hpp"
-#include "workload.hpp"
+#include "training_steps.hpp"
 
 namespace bench {
 
@@ -23,21 +23,13 @@ torch::nn::Sequential wide_mlp() {
   return model;
 }
 
-// The check is the loss after 3 steps.
 template <class Forward>
 Workload replica_steps(const torch::nn::Sequential& model, int64_t size, const Forward& forward) {
-  auto optimizer = std::make_shared<sconce::optim::SGD>(model->parameters(), 0.01);
+  const auto optimizer = std::make_shared<sconce::optim::SGD>(model->parameters(), 0.01);
   const auto x = torch::randn({size, 256});
   const auto target = torch::arange(size).remainder(10);
-  const auto step = [=] {
-    optimizer->zero_grad();
-    auto loss = torch::nn::functional::cross_entropy(forward(x), target);
-    loss.backward();
-    optimizer->step();
-    return loss;
-  };
-  for (int i = 0; i < 2; ++i) step();
-  return {step, {step().template item<double>()}};
+  return training_steps(optimizer,
+                        [=] { return torch::nn::functional::cross_entropy(forward(x), target); });
 }
 
 Workload replicas(int64_t size) {

@@ -11,7 +11,7 @@
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/nn/distributed_data_parallel.hpp"
 #include "sconce/optim/sgd.hpp"
-#include "workload.hpp"
+#include "training_steps.hpp"
 
 namespace bench {
 
@@ -26,20 +26,11 @@ torch::nn::Sequential make_layers() {
   return layers;
 }
 
-// The check is the loss after 3 steps.
 template <class Forward>
 Workload ddp_steps(const torch::nn::Sequential& layers, const Forward& forward) {
-  auto optimizer = std::make_shared<sconce::optim::SGD>(layers->parameters(), 0.01);
+  const auto optimizer = std::make_shared<sconce::optim::SGD>(layers->parameters(), 0.01);
   const auto x = torch::randn({16, 64});
-  const auto step = [=] {
-    optimizer->zero_grad();
-    auto loss = forward(x).square().mean();
-    loss.backward();
-    optimizer->step();
-    return loss;
-  };
-  for (int i = 0; i < 2; ++i) step();
-  return {step, {step().template item<double>()}};
+  return training_steps(optimizer, [=] { return forward(x).square().mean(); });
 }
 
 Workload ddp_steps_of_rank(const std::string& meeting, int rank, int ranks) {

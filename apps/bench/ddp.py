@@ -8,6 +8,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from training_steps import training_steps
+
 
 def steps_of_rank(variant, meeting, rank, ranks):
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
@@ -18,17 +20,7 @@ def steps_of_rank(variant, meeting, rank, ranks):
     model = nn.parallel.DistributedDataParallel(layers, gradient_as_bucket_view=best)
     optimizer = torch.optim.SGD(layers.parameters(), lr=0.01, fused=best)
     x = torch.randn(16, 64)
-
-    def step():
-        optimizer.zero_grad()
-        loss = model(x).square().mean()
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    for _ in range(2):
-        step()
-    return [step().item()], step
+    return training_steps(optimizer, lambda: model(x).square().mean())
 
 
 def follow(variant, meeting, rank, ranks):

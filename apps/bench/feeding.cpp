@@ -1,8 +1,7 @@
-// An epoch of shuffled batches of 256 pictures of 28 x 28 bytes in memory, without training.
+// An epoch of shuffled batches of 256 pictures of 28 x 28 in memory, without training.
 
 #include <torch/torch.h>
 
-#include <cstring>
 #include <memory>
 
 #include "sconce/data/batches.hpp"
@@ -12,9 +11,10 @@ namespace bench {
 
 namespace {
 
+template <at::ScalarType type>
 Workload batches(int64_t pictures) {
   torch::manual_seed(0);
-  const auto data = torch::randint(256, {pictures, 28, 28}, torch::kByte);
+  const auto data = torch::randint(256, {pictures, 28, 28}, type);
   const auto target = torch::arange(pictures);
   auto made = std::make_shared<sconce::data::Batches>(
       sconce::data::Dataset{data, target},
@@ -33,7 +33,7 @@ Workload batches(int64_t pictures) {
 }  // namespace
 
 Workloads feeding() {
-  return {{"batches", batches}};
+  return {{"batches", batches<torch::kByte>}, {"floats", batches<torch::kFloat>}};
 }
 
 }  // namespace bench

@@ -41,6 +41,15 @@ Workload product(int64_t size) {
   return {[a, b] { torch::mm(a, b); }, {value(torch::mm(a, b))}};
 }
 
+// The same product into a tensor: no memory is asked for, and no new page of it touched.
+Workload product_into(int64_t size) {
+  torch::manual_seed(0);
+  const auto a = torch::randn({size, size}), b = torch::randn({size, size});
+  auto c = torch::empty({size, size});
+  torch::mm_out(c, a, b);
+  return {[a, b, c]() mutable { torch::mm_out(c, a, b); }, {value(c)}};
+}
+
 // 1,000 products of 100 x 100 matrices whose norms are logged: each read at once,
 // kept in a list or written to a tensor and read together, or all products and norms in one call.
 Workload norms_read(int64_t) {
@@ -91,6 +100,7 @@ Workloads ops() {
           {"relu", relu},
           {"copy", copy},
           {"product", product},
+          {"product_into", product_into},
           {"norms_read", norms_read},
           {"norms_kept", norms_kept},
           {"norms_written", norms_written},

@@ -30,6 +30,13 @@ def product(variant, size):
     return [torch.mm(a, b).sum().item()], lambda: torch.mm(a, b)
 
 
+def product_into(variant, size):
+    torch.manual_seed(0)
+    a, b, c = torch.randn(size, size), torch.randn(size, size), torch.empty(size, size)
+    torch.mm(a, b, out=c)
+    return [c.sum().item()], lambda: torch.mm(a, b, out=c)
+
+
 def norms_read(variant, size):
     torch.manual_seed(0)
     a = torch.randn(100, 100)

@@ -20,7 +20,7 @@ sconce::data::Dataset read_pictures(const fs::path& folder, const std::string& p
   const std::string end = fs::exists(folder / "train-images-idx3-ubyte.gz") ? ".gz" : "";
   auto [data, target] = sconce::data::read_idx(folder / (part + "-images-idx3-ubyte" + end),
                                                folder / (part + "-labels-idx1-ubyte" + end));
-  return {data.to(torch::kFloat).div_(255), target.to(torch::kLong)};
+  return {data.to(torch::kFloat).div_(data.max()), target.to(torch::kLong)};  // digits end at 16
 }
 
 // Made when it has reached 0.87 on Fashion-MNIST, if Debian's package has installed it, else 0.9 on

@@ -20,7 +20,7 @@ def read_idx(file):
 
 def read(folder, part):
     data = read_idx(folder / f"{part}-images-idx3-ubyte")
-    return data.float().div_(255), read_idx(folder / f"{part}-labels-idx1-ubyte").long()
+    return data.float().div_(data.max()), read_idx(folder / f"{part}-labels-idx1-ubyte").long()
 
 
 def by_loader(data, target, order):

@@ -9,7 +9,7 @@
 #include "sconce/nn/clip_grad.hpp"
 #include "sconce/optim/adam.hpp"
 #include "sconce/optim/sgd.hpp"
-#include "workload.hpp"
+#include "training_steps.hpp"
 
 namespace bench {
 
@@ -17,45 +17,37 @@ namespace {
 
 namespace F = torch::nn::functional;
 
-// The tutorial's SimpleNN, with a batch of 4.
+// The tutorial's SimpleNN.
 struct SimpleNN : torch::nn::Module {
   torch::nn::Linear fc1 = register_module("fc1", torch::nn::Linear(3, 10));
   torch::nn::Linear fc2 = register_module("fc2", torch::nn::Linear(10, 2));
   torch::Tensor forward(const torch::Tensor& x) { return fc2(torch::relu(fc1(x))); }
 };
 
-// The step of a training loop; the check is the loss after 3 steps.
 template <class Optimizer, class Options>
-Workload simple_nn(const Options& options) {
+Workload simple_nn(const Options& options, int64_t rows) {
   torch::manual_seed(0);
   auto model = std::make_shared<SimpleNN>();
-  const auto inputs = torch::randn({4, 3}), labels = torch::tensor({0, 1, 1, 0});
-  auto optimizer = std::make_shared<Optimizer>(model->parameters(), options);
-  const auto step = [=] {
-    optimizer->zero_grad();
-    auto loss = F::cross_entropy(model->forward(inputs), labels);
-    loss.backward();
-    optimizer->step();
-    return loss;
-  };
-  for (int i = 0; i < 2; ++i) step();
-  return {step, {step().template item<double>()}};
+  const auto inputs = torch::randn({rows, 3}), labels = torch::arange(rows).remainder(2);
+  const auto optimizer = std::make_shared<Optimizer>(model->parameters(), options);
+  return training_steps(optimizer,
+                        [=] { return F::cross_entropy(model->forward(inputs), labels); });
 }
 
-Workload sgd(int64_t) {
-  return simple_nn<sconce::optim::SGD>(torch::optim::SGDOptions(0.01));
+Workload sgd(int64_t rows) {
+  return simple_nn<sconce::optim::SGD>(torch::optim::SGDOptions(0.01), rows);
 }
 
-Workload sgd_libtorch(int64_t) {
-  return simple_nn<torch::optim::SGD>(torch::optim::SGDOptions(0.01));
+Workload sgd_libtorch(int64_t rows) {
+  return simple_nn<torch::optim::SGD>(torch::optim::SGDOptions(0.01), rows);
 }
 
-Workload adam(int64_t) {
-  return simple_nn<sconce::optim::Adam>(torch::optim::AdamOptions(0.01));
+Workload adam(int64_t rows) {
+  return simple_nn<sconce::optim::Adam>(torch::optim::AdamOptions(0.01), rows);
 }
 
-Workload adam_libtorch(int64_t) {
-  return simple_nn<torch::optim::Adam>(torch::optim::AdamOptions(0.01));
+Workload adam_libtorch(int64_t rows) {
+  return simple_nn<torch::optim::Adam>(torch::optim::AdamOptions(0.01), rows);
 }
 
 // A bfloat16 step of a perceptron of `size` units with autocast, a scaler and clipping.

@@ -3,6 +3,8 @@
 import torch
 from torch import nn
 
+from training_steps import training_steps
+
 
 class SimpleNN(nn.Module):
     def __init__(self):
@@ -14,33 +16,23 @@ class SimpleNN(nn.Module):
         return self.fc2(torch.relu(self.fc1(x)))
 
 
-def simple_nn(make_optimizer):
+def simple_nn(make_optimizer, rows):
     torch.manual_seed(0)
     model = SimpleNN()
-    inputs, labels = torch.randn(4, 3), torch.tensor([0, 1, 1, 0])
-    optimizer = make_optimizer(model.parameters())
+    inputs, labels = torch.randn(rows, 3), torch.arange(rows) % 2
     criterion = nn.CrossEntropyLoss()
-
-    def step():
-        optimizer.zero_grad()
-        loss = criterion(model(inputs), labels)
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    for _ in range(2):
-        step()
-    return [step().item()], step
+    return training_steps(make_optimizer(model.parameters()),
+                          lambda: criterion(model(inputs), labels))
 
 
-def sgd(variant, size):
+def sgd(variant, rows):
     fused = variant == "best"
-    return simple_nn(lambda parameters: torch.optim.SGD(parameters, lr=0.01, fused=fused))
+    return simple_nn(lambda parameters: torch.optim.SGD(parameters, lr=0.01, fused=fused), rows)
 
 
-def adam(variant, size):
+def adam(variant, rows):
     fused = variant == "best"
-    return simple_nn(lambda parameters: torch.optim.Adam(parameters, lr=0.01, fused=fused))
+    return simple_nn(lambda parameters: torch.optim.Adam(parameters, lr=0.01, fused=fused), rows)
 
 
 def amp(variant, size):

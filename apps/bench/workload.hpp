@@ -26,6 +26,7 @@ Workloads data_parallel();  ///< data_parallel.cpp; Python's knows GPUs only
 Workloads ddp();            ///< ddp.cpp and ddp.py
 Workloads epochs();         ///< epochs.cpp and epochs.py
 Workloads feeding();        ///< feeding.cpp and feeding.py
+Workloads files();          ///< files.cpp and files.py
 Workloads limits();         ///< limits.cpp: of the machine, for others' share of it
 Workloads ops();            ///< ops.cpp and ops.py
 Workloads optimizers();     ///< optimizers.cpp and optimizers.py

@@ -10,6 +10,7 @@ import unittest
 BENCH = pathlib.Path(__file__).parents[2] / "apps/bench"
 sys.path.insert(0, str(BENCH))
 import bench
+import headers
 from workloads import WORKLOADS, Workload
 
 
@@ -103,6 +104,47 @@ class Refusals(unittest.TestCase):
 
     def test_the_lower_end_of_the_interval_may_be_asked_for(self):
         self.assertEqual(self.verdict(1, (0.96, 1.1), lower_end=0.97), "does not hold")
+
+
+class Growth(unittest.TestCase):
+    def lines(self, ratios):
+        sizes = [workload for workload in WORKLOADS if workload.grows == "DDP step, by ranks"]
+        return list(bench.growth([
+            (workload, {"size": workload.size, "values": {"sconce": [0.5]},
+                        "ratios": {"best": {"median": ratios[workload.size]}}})
+            for workload in sizes if workload.size in ratios]))
+
+    def test_sizes_are_in_order_and_the_first_even_one_is_named(self):
+        self.assertEqual(self.lines({2: 1.09, 4: 1.2, 1: 1.3}),
+                         [["DDP step, by ranks", "1, 2, 4", "500 ms, 500 ms, 500 ms",
+                           "1.30, 1.09, 1.20", "2"]])
+
+    def test_a_ratio_of_1_1_still_matters(self):
+        self.assertEqual(self.lines({1: 1.3, 2: 1.2, 4: 1.1})[0][-1], "none of these")
+
+    def test_one_size_is_no_growth(self):
+        self.assertEqual(self.lines({2: 1.5}), [])
+
+    def test_each_workload_that_grows_has_three_sizes(self):
+        grown = [workload.grows for workload in WORKLOADS if workload.grows]
+        self.assertEqual({title: grown.count(title) for title in grown},
+                         dict.fromkeys(grown, 3))
+        self.assertEqual(len(set(grown)), 4)
+
+
+class Headers(unittest.TestCase):
+    def test_the_headers_of_libtorch_are_found_through_those_of_sconce(self):
+        found = headers.libtorch_headers("sconce/sconce.hpp", set())
+        self.assertIn("torch/nn/module.h", found)
+        self.assertLess(headers.libtorch_headers("sconce/devices.hpp", set()), found)
+        self.assertFalse([name for name in found if name.startswith("sconce/")])
+
+    def test_a_share_above_its_bound_is_told(self):
+        self.assertEqual(headers.verdict("sconce/devices.hpp", 0.10, 0.1), "")
+        self.assertEqual(headers.verdict("sconce/devices.hpp", 0.11, 0.1), "above 10%")
+        self.assertEqual(headers.verdict("sconce/repr.hpp", 0.9, 0.25), "")
+        self.assertEqual(headers.verdict("sconce/repr.hpp", 0.9, 0.26), "own above 25%")
+        self.assertEqual(headers.verdict("sconce/nn/lazy.hpp", 0.9, 0.5), "")
 
 
 # A stand-in for sconce-bench: its check is what FAKE_CHECK says, and each call takes 1 s.
