@@ -12,6 +12,7 @@
 #include <set>
 
 #include "devices/resolve_device.hpp"
+#include "optim/drop_gradients.hpp"
 #include "sconce/cuda/captured_step.hpp"
 #include "sconce/metrics/classification.hpp"
 #include "sconce/nn/clip_grad.hpp"
@@ -188,7 +189,7 @@ class Trainer::Epoch {
   int64_t examples() const { return examples_; }
 
   void add(const StepOutput& step, int64_t examples) {
-    loss_.add_(step.loss.detach(), /*alpha=*/examples);
+    loss_.add_(step.loss, /*alpha=*/examples);
     examples_ += examples;
     TORCH_CHECK(
         step.output.defined() || metrics_.empty(),
@@ -457,7 +458,7 @@ Trainer::TrainStep Trainer::step_of(const ModelSteps& model, Fit& fit, const Cal
               "and a learning rate that is a tensor on ", device_,
               " (ExtraOptions::lr), got another");
   const auto whole_step = [&, this](const Batch& batch) {
-    fit.optimizer.zero_grad();
+    optim::drop_gradients(fit.optimizer);
     StepOutput output = backward(model, batch, /*of_step=*/1);
     step(fit.optimizer);
     return output;
@@ -487,21 +488,21 @@ void Trainer::train_step(const ModelSteps& model, Fit& fit, const BatchLoader::N
                          const Callbacks& callbacks, Epoch& epoch) {
   RECORD_USER_SCOPE("step");
   const int64_t of_step = std::min(fit.accumulate, fit.batches - fit.batch);
-  fit.optimizer.zero_grad();
+  optim::drop_gradients(fit.optimizer);
   for (int64_t i = 1; i <= of_step; ++i) {
     const bool sync = i == of_step || !model.no_sync;
     const std::shared_ptr<void> no_sync = sync ? nullptr : model.no_sync();
     const Batch batch = next_batch(next, device_);
     const StepOutput output = backward(model, batch, of_step);
     epoch.add(output, batch.size());
-    fit.loss = output.loss.detach();
+    fit.loss = output.loss;
   }
   call_all(callbacks, fit, &TrainerCallback::on_before_step);
   step(fit.optimizer);
   fit.batch += of_step;
 }
 
-// Adds the gradients of one batch of a step, and returns the output of the batch.
+// Adds the gradients of one batch of a step. Returns the output of the batch with a detached loss.
 StepOutput Trainer::backward(const ModelSteps& model, const Batch& batch, int64_t of_step) {
   StepOutput output;
   {
@@ -511,6 +512,7 @@ StepOutput Trainer::backward(const ModelSteps& model, const Batch& batch, int64_
   }
   RECORD_USER_SCOPE("backward");
   precision_.scale(of_step == 1 ? output.loss : output.loss / of_step).backward();
+  output.loss = output.loss.detach();
   return output;
 }
 

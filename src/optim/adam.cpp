@@ -89,7 +89,7 @@ void AdamBase::step_group(size_t index, const Amp& amp) {
     h.lr = lr.tensor->item<double>();
   }
   for (auto& bucket : plans_->of_groups[index].buckets()) {
-    bucket.all_steps.add_(1);
+    bucket.all_steps.add_(bucket.one);
     if (kernels() == Kernels::fused) {
       step_fused(bucket, h, extra(), amp.grad_scale, amp.found_inf);
     } else if (kernels() == Kernels::foreach) {

@@ -14,6 +14,7 @@
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/maximum.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/rsub.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/view_as_real.h>
@@ -47,6 +48,7 @@ struct AdamBucket : Bucket {
   // Makes all step counts views of one tensor, so that one addition counts them all.
   void seal() {
     all_steps = at::stack(steps);
+    one = at::ones({}, all_steps.options());
     steps = all_steps.unbind();
     for (size_t i = 0; i < states.size(); ++i) states[i]->step = steps[i];
   }
@@ -58,6 +60,7 @@ struct AdamBucket : Bucket {
   std::vector<torch::Tensor> max_exp_avg_sqs = {};
   std::vector<torch::Tensor> steps = {};
   torch::Tensor all_steps = {};
+  torch::Tensor one = {};  // the number 1 would become a tensor and be cast in each step
 };
 
 /// Steps with the fused kernel. The step counts must already be those of this step.

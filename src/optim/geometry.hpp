@@ -26,7 +26,8 @@ inline bool share_memory(const std::vector<at::Tensor>& tensors) {
   return std::adjacent_find(ranges.begin(), ranges.end(), overlap) != ranges.end();
 }
 
-/// Storages, sizes and strides of a list of tensors in one array, which is compared in each step.
+/// Places in memory, sizes and strides of a list of tensors in one array, which is compared in each
+/// step.
 class Geometries {
  public:
   void add(const at::Tensor& tensor) {
@@ -34,12 +35,13 @@ class Geometries {
     const auto sizes = impl.sizes();
     const auto strides = strides_of(impl);
     numbers_.push_back(storage_of(impl));
+    numbers_.push_back(impl.storage_offset());
     numbers_.push_back(static_cast<int64_t>(sizes.size()));
     numbers_.insert(numbers_.end(), sizes.begin(), sizes.end());
     numbers_.insert(numbers_.end(), strides.begin(), strides.end());
   }
 
-  /// Returns whether the tensors have the storages, sizes and strides of the added ones, and
+  /// Returns whether the tensors have the places, sizes and strides of the added ones, and
   /// `grads` have their sizes. Sets `strides_match` to false if a gradient has other strides, or
   /// none.
   bool match(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& grads,
@@ -50,7 +52,7 @@ class Geometries {
       const at::TensorImpl& grad = *grads[i].unsafeGetTensorImpl();
       const auto sizes = impl.sizes();
       const auto strides = strides_of(impl);
-      if (*next++ != storage_of(impl)) return false;
+      if (*next++ != storage_of(impl) || *next++ != impl.storage_offset()) return false;
       if (*next++ != static_cast<int64_t>(sizes.size())) return false;
       if (!equal(sizes, next) || !equal(grad.sizes(), sizes)) return false;
       next += sizes.size();

@@ -1,5 +1,6 @@
 #include "sconce/optim/lr_scheduler_base.hpp"
 
+#include <c10/util/ScopeExit.h>
 #include <c10/util/Type.h>
 
 #include <map>
@@ -86,9 +87,11 @@ void GroupLRScheduler::start() {
 }
 
 void GroupLRScheduler::step() {
-  ++step_count_;
-  ++last_epoch_;
+  ++last_epoch_;  // get_lr reads it
+  auto undo = c10::make_scope_exit([this] { --last_epoch_; });
   set_lrs([this](size_t group, double lr) { return get_lr(group, lr, false); });
+  undo.release();
+  ++step_count_;
 }
 
 void GroupLRScheduler::restart() {

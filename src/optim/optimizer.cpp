@@ -13,6 +13,7 @@
 
 #include "devices/tensor_groups.hpp"
 #include "optim/conversions.hpp"
+#include "optim/drop_gradients.hpp"
 #include "state/state_visitor.hpp"
 
 namespace sconce::optim {
@@ -192,6 +193,11 @@ void Optimizer::sync_lr() const {
   const double lr = extra_.lr->item<double>();
   for (auto& group : self.param_groups_) group.options().set_lr(lr);
   self.written_lrs_.assign(param_groups_.size(), lr);
+}
+
+void Optimizer::zero_grad(bool set_to_none) {
+  if (!set_to_none) return torch::optim::Optimizer::zero_grad(false);
+  drop_gradients(*this);
 }
 
 torch::Tensor Optimizer::step(LossClosure closure) {

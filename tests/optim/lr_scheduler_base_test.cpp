@@ -90,6 +90,18 @@ TEST_CASE("a state of Python's whose learning rates are tensors is taken") {
   CHECK(scheduler.get_last_lr() == std::vector<double>{0.25});
 }
 
+TEST_CASE("a step that throws is not counted") {
+  auto optimizer = make_sgd(0.8);
+  const auto lambda = std::make_shared<LambdaLR>(optimizer, [](int64_t) { return 1.0; });
+  const auto after = std::make_shared<StepLR>(optimizer, 1, 0.5);
+  SequentialLR sequence(optimizer, {lambda, after}, {5});
+  sequence.step();
+  const std::string before = c10::str(sequence.state_dict());
+  optimizer.add_param_group({{torch::zeros(1)}});
+  CHECK_THROWS_WITH(sequence.step(), ContainsSubstring("expected the 1 parameter groups"));
+  CHECK(c10::str(sequence.state_dict()) == before);
+}
+
 TEST_CASE(
     "a group that is added later is scheduled where its initial learning rate is not needed") {
   auto optimizer = make_sgd(0.8);

@@ -240,6 +240,19 @@ TEST_CASE("a learning rate that is a tensor follows schedulers and loaded states
             .item<float>() == 1);
 }
 
+TEST_CASE("zero_grad drops gradients, or sets them to zero") {
+  const auto p = torch::ones({2}).requires_grad_();
+  SGD optimizer({p}, SGDOptions(0.5));
+  optimizer.zero_grad();  // without a gradient
+  p.mutable_grad() = torch::ones({2});
+  const auto gradient = p.grad();
+  optimizer.zero_grad(/*set_to_none=*/false);
+  CHECK(p.grad().is_same(gradient));
+  CHECK(gradient.equal(torch::zeros({2})));
+  optimizer.zero_grad();
+  CHECK(!p.grad().defined());
+}
+
 TEST_CASE("the closure runs with gradients and its loss is returned") {
   const auto p = torch::ones({2}).requires_grad_();
   SGD optimizer({p}, SGDOptions(0.5));

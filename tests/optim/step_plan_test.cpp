@@ -209,8 +209,9 @@ TEST_CASE("parameters that overlap in memory are stepped one after the other") {
   at::set_num_threads(4);
   constexpr int count = 500;
   constexpr int size = 8192;
-  const auto memory = torch::zeros({size});
   const auto separate = torch::zeros({count, size});
+  const bool in_one_storage = GENERATE(false, true);
+  const auto memory = in_one_storage ? separate[0] : torch::zeros({size});
   const auto gradient = torch::ones({size});
   Parameters parameters;
   for (int i = 0; i < count; ++i) {
@@ -220,6 +221,7 @@ TEST_CASE("parameters that overlap in memory are stepped one after the other") {
   SGD optimizer(parameters, SGDOptions(1.0), {.kernels = Kernels::fused});
   optimizer.step();
   CHECK(separate.equal(torch::full({count, size}, -1.0F)));
+  memory.zero_();
   for (auto& p : parameters) p.set_data(memory.detach());  // tied after the first step
   for (int step = 1; step <= 20; ++step) {
     optimizer.step();

@@ -83,7 +83,7 @@ Counts counts_of_pass(torch::nn::Sequential& model, const sconce::data::Dataset&
   return counts;
 }
 
-Counts extra_of_step(torch::optim::Optimizer& optimizer, torch::nn::Sequential& model) {
+Counts extra_of_step(sconce::optim::Optimizer& optimizer, torch::nn::Sequential& model) {
   const auto batch = pictures(rows, {64});
   const auto step = counts_of([&] {
     optimizer.zero_grad();
@@ -125,19 +125,17 @@ Counts extra_of_trainer(torch::nn::Sequential model, const sconce::TrainerOption
 TEST_CASE("SGD adds one kernel to a step") {
   auto model = simple_nn();
   sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
-  // zero_grad: two calls for each of four parameters; an empty tensor, over which the threads share
-  // the parameters; the kernel.
-  CHECK_AT_MOST(extra_of_step(optimizer, model), (Counts{.operators = 10, .allocations = 1}));
+  // An empty tensor, over which the threads share the parameters; the kernel.
+  CHECK_AT_MOST(extra_of_step(optimizer, model), (Counts{.operators = 2, .allocations = 1}));
 }
 
 TEST_CASE("Adam adds one kernel to a step, which on the CPU reads each step count") {
   auto model = simple_nn();
   sconce::optim::Adam optimizer(model->parameters(), 0.001);
-  // As SGD, and: six calls add 1 to all step counts, which makes a tensor of the number and casts
-  // it; LibTorch's kernel makes two for each count that it reads.
-  CHECK_AT_MOST(
-      extra_of_step(optimizer, model),
-      (Counts{.operators = 10 + 6 + 2 * 4, .host_reads = 4, .allocations = 3, .copies = 1}));
+  // As SGD, and: one call adds 1 to all step counts; LibTorch's kernel makes two for each count
+  // that it reads.
+  CHECK_AT_MOST(extra_of_step(optimizer, model),
+                (Counts{.operators = 2 + 1 + 2 * 4, .host_reads = 4, .allocations = 1}));
 }
 
 TEST_CASE("an optimizer's step takes few operator calls beside that of torch::optim") {
@@ -175,17 +173,17 @@ TEST_CASE("what scaling and clipping add to a step of mixed precision is bounded
     scaler.step(optimizer);
     scaler.update();
   });
-  // SGD's 10; of the other calls clip_grad_norm_ makes 44, nearly all in the foreach kernels, which
+  // SGD's 2; of the other calls clip_grad_norm_ makes 44, nearly all in the foreach kernels, which
   // on the CPU go from tensor to tensor. Nothing is read.
   CHECK_AT_MOST(step - counts_of_pass(model, batch, /*bf16=*/true),
-                (Counts{.operators = 79, .allocations = 21, .copies = 4}));
+                (Counts{.operators = 71, .allocations = 21, .copies = 4}));
 }
 
 TEST_CASE("what the Trainer adds to a step by hand does not depend on the model") {
   for (const auto& model : {mlp(), lenet()}) {
-    // Two for a batch that is on its device already; two for each of two detached losses; five to
-    // add the loss, a float, to a sum of doubles.
-    Counts bound = {.operators = 2 + 4 + 5, .allocations = 1, .copies = 1};
+    // Two for a batch that is on its device already; two to detach the loss; five to add it, a
+    // float, to a sum of doubles.
+    Counts bound = {.operators = 2 + 2 + 5, .allocations = 1, .copies = 1};
     CHECK_AT_MOST(extra_of_trainer(model, {.metrics = sconce::Metrics{}}), bound);
     // The accuracy: two to detach the outputs, two of argmax, one to compare, three to fill three
     // sums, two to choose the first, seven to count the hits in it, one to add them.
@@ -223,8 +221,8 @@ TEST_CASE("what DistributedDataParallel adds to the module's step is bounded") {
     pass(callee, batch);
     optimizer.step();
   });
-  // SGD's 10; LibTorch's Reducer copies each of four gradients into its bucket and back, in nine
+  // SGD's 2; LibTorch's Reducer copies each of four gradients into its bucket and back, in nine
   // calls, and reduces the bucket.
   CHECK_AT_MOST(step - counts_of_pass(model, batch),
-                (Counts{.operators = 47, .allocations = 9, .copies = 8}));
+                (Counts{.operators = 39, .allocations = 9, .copies = 8}));
 }

@@ -53,6 +53,11 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   /// takes, are stepped by the loop if the kernels are foreach or were chosen automatically.
   Kernels kernels() const { return kernels_; }
 
+  /// Drops the gradients of all parameters, or sets them to zero if `set_to_none` is false. The
+  /// function of `torch::optim::Optimizer`, which a reference to that class calls, first detaches
+  /// each gradient that it drops, which takes longer. Python: `optimizer.zero_grad`.
+  void zero_grad(bool set_to_none = true);
+
   /// Makes one step. Calls `closure`, if given, with gradients enabled, and returns its result, the
   /// loss. If a parameter now has other strides, another type or another device, its state follows.
   /// @throw c10::Error, before any parameter is stepped, if:
