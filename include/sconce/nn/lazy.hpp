@@ -81,10 +81,10 @@ struct LazyConvOptions {
   /// Padding of each dimension, such as `.padding({2, 1})`.
   auto padding(std::initializer_list<int64_t> sizes) { return padding(at::IntArrayRef(sizes)); }
 
-  TORCH_ARG(int64_t, out_channels);                         ///< number of output channels
-  TORCH_ARG(torch::ExpandingArray<D>, kernel_size);         ///< one number, or one per dimension
-  TORCH_ARG(torch::ExpandingArray<D>, stride) = 1;          ///< stride of the kernel
-  TORCH_ARG(padding_t, padding) = 0;                        ///< size at both ends, kValid or kSame
+  TORCH_ARG(int64_t, out_channels);                  ///< number of output channels
+  TORCH_ARG(torch::ExpandingArray<D>, kernel_size);  ///< one number, or one per dimension
+  TORCH_ARG(torch::ExpandingArray<D>, stride) = 1;   ///< stride of the kernel
+  TORCH_ARG(padding_t, padding) = 0;  ///< size at both ends, a list like `{2, 1}`, kValid or kSame
   TORCH_ARG(torch::ExpandingArray<D>, dilation) = 1;        ///< spacing of the kernel elements
   TORCH_ARG(int64_t, groups) = 1;                           ///< must divide both channel numbers
   TORCH_ARG(bool, bias) = true;                             ///< whether to add a learned bias
