@@ -2,8 +2,6 @@
 
 #include <ATen/Context.h>
 
-#include <cstdlib>
-
 namespace sconce {
 
 uint64_t seed_everything(uint64_t seed) {

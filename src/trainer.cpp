@@ -12,7 +12,6 @@
 #include <set>
 
 #include "devices/resolve_device.hpp"
-#include "optim/drop_gradients.hpp"
 #include "sconce/cuda/captured_step.hpp"
 #include "sconce/metrics/classification.hpp"
 #include "sconce/nn/clip_grad.hpp"
@@ -458,7 +457,7 @@ Trainer::TrainStep Trainer::step_of(const ModelSteps& model, Fit& fit, const Cal
               "and a learning rate that is a tensor on ", device_,
               " (ExtraOptions::lr), got another");
   const auto whole_step = [&, this](const Batch& batch) {
-    optim::drop_gradients(fit.optimizer);
+    optim::zero_grad(fit.optimizer);
     StepOutput output = backward(model, batch, /*of_step=*/1);
     step(fit.optimizer);
     return output;
@@ -488,7 +487,7 @@ void Trainer::train_step(const ModelSteps& model, Fit& fit, const BatchLoader::N
                          const Callbacks& callbacks, Epoch& epoch) {
   RECORD_USER_SCOPE("step");
   const int64_t of_step = std::min(fit.accumulate, fit.batches - fit.batch);
-  optim::drop_gradients(fit.optimizer);
+  optim::zero_grad(fit.optimizer);
   for (int64_t i = 1; i <= of_step; ++i) {
     const bool sync = i == of_step || !model.no_sync;
     const std::shared_ptr<void> no_sync = sync ? nullptr : model.no_sync();

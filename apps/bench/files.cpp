@@ -1,5 +1,5 @@
-// Safetensors files of `size` tensors of 16 MiB, which lie in the page cache: loading with a sum over
-// each tensor, and saving. sconce also waits until the disk has a saved file.
+// Safetensors files of `size` tensors of 16 MiB, which lie in the page cache: loading with a sum
+// over each tensor, and saving. sconce also waits until the disk has a saved file.
 
 #include "sconce/io/safetensors.hpp"
 

@@ -12,6 +12,12 @@ inline int64_t batch_count(int64_t rows, int64_t batch_size, bool drop_last) {
   return rows / batch_size + (has_short_one && !drop_last ? 1 : 0);
 }
 
+// Returns the epoch of a `set_epoch`.
+inline int64_t check_epoch(int64_t epoch, const char* who) {
+  TORCH_CHECK(epoch >= 0, who, "::set_epoch: expected an epoch of 0 or more, got ", epoch);
+  return epoch;
+}
+
 // Checks that a loop begins at an existing batch, or at the end, where it has nothing to do.
 inline void check_first_batch(int64_t batch, int64_t batches, const char* who) {
   TORCH_CHECK(batch >= 0 && batch <= batches, who, ": expected a batch index from 0 to ", batches,

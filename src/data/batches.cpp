@@ -4,7 +4,6 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "data/batch_count.hpp"
 
@@ -13,9 +12,9 @@ namespace {
 
 void check_tensor(const torch::Tensor& tensor, const char* name) {
   TORCH_CHECK(tensor.defined(), "sconce::data::Batches: ", name,
-              ": expected a tensor, found an undefined one");
+              ": expected a tensor, got an undefined one");
   TORCH_CHECK(tensor.dim() >= 1, "sconce::data::Batches: ", name,
-              ": expected rank 1 or more, found rank 0");
+              ": expected rank 1 or more, got rank 0");
 }
 
 }  // namespace
@@ -26,11 +25,11 @@ Batches::Batches(Dataset dataset, BatchesOptions options)
   check_tensor(data, "data");
   check_tensor(target, "target");
   TORCH_CHECK(data.size(0) == target.size(0), "sconce::data::Batches: target: expected ",
-              data.size(0), " rows as in data, found ", target.size(0));
+              data.size(0), " rows as in data, got ", target.size(0));
   TORCH_CHECK(data.device() == target.device(), "sconce::data::Batches: target: expected it on ",
-              data.device(), " as data, found it on ", target.device());
+              data.device(), " as data, got it on ", target.device());
   TORCH_CHECK(options_.batch_size >= 1,
-              "sconce::data::Batches: batch_size: expected 1 or more, found ", options_.batch_size);
+              "sconce::data::Batches: batch_size: expected 1 or more, got ", options_.batch_size);
   rows_ = data.size(0);
   if (options_.shuffle) sampler_ = RandomSampler(rows_, options_.seed);
 }
@@ -38,17 +37,15 @@ Batches::Batches(Dataset dataset, BatchesOptions options)
 Batches::Batches(AnySampler sampler, Dataset dataset, BatchesOptions options)
     : Batches(std::move(dataset), options) {
   TORCH_CHECK(!options_.shuffle, "sconce::data::Batches: shuffle: expected false with a sampler, ",
-              "which sets the order, found true");
+              "which sets the order, got true");
   TORCH_CHECK(sampler.dataset_size() == rows_, "sconce::data::Batches: sampler: expected one for ",
-              rows_, " rows as in data, found one for ", sampler.dataset_size());
+              rows_, " rows as in data, got one for ", sampler.dataset_size());
   rows_ = sampler.size();
   sampler_ = std::move(sampler);
 }
 
 void Batches::set_epoch(int64_t epoch) {
-  TORCH_CHECK(epoch >= 0, "sconce::data::Batches::set_epoch: epoch: expected 0 or more, found ",
-              epoch);
-  epoch_ = epoch;
+  epoch_ = check_epoch(epoch, "sconce::data::Batches");
 }
 
 int64_t Batches::size() const {

@@ -3,7 +3,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/pad_sequence.h>
 #include <ATen/ops/stack.h>
-#include <c10/util/Exception.h>
 
 #include <iterator>
 

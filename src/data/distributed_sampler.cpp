@@ -8,6 +8,7 @@
 #include <ATen/ops/remainder.h>
 #include <c10/util/Exception.h>
 
+#include "data/batch_count.hpp"
 #include "sconce/distributed/process_group.hpp"
 
 namespace sconce::data {
@@ -27,9 +28,7 @@ DistributedSampler::DistributedSampler(int64_t dataset_size, const distributed::
 }
 
 void DistributedSampler::set_epoch(int64_t epoch) {
-  TORCH_CHECK(epoch >= 0, "sconce::data::DistributedSampler::set_epoch: expected an epoch of 0 or ",
-              "more, got ", epoch);
-  epoch_ = epoch;
+  epoch_ = check_epoch(epoch, "sconce::data::DistributedSampler");
 }
 
 int64_t DistributedSampler::size() const {

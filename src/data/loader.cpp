@@ -3,7 +3,6 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "data/batch_count.hpp"
 
@@ -30,9 +29,7 @@ LoaderBase::LoaderBase(LoaderOptions options, std::optional<int64_t> source_size
 }
 
 void LoaderBase::set_epoch(int64_t epoch) {
-  TORCH_CHECK(epoch >= 0, "sconce::data::Loader::set_epoch: expected an epoch of 0 or more, got ",
-              epoch);
-  epoch_ = epoch;
+  epoch_ = check_epoch(epoch, "sconce::data::Loader");
 }
 
 int64_t LoaderBase::size() const {

@@ -5,6 +5,8 @@
 #include <ATen/ops/randperm.h>
 #include <c10/util/Exception.h>
 
+#include "data/batch_count.hpp"
+
 namespace sconce::data {
 
 RandomSampler::RandomSampler(int64_t dataset_size, uint64_t seed)
@@ -15,10 +17,7 @@ RandomSampler::RandomSampler(int64_t dataset_size, uint64_t seed)
 }
 
 void RandomSampler::set_epoch(int64_t epoch) {
-  TORCH_CHECK(epoch >= 0,
-              "sconce::data::RandomSampler::set_epoch: expected an epoch of 0 or more, ", "got ",
-              epoch);
-  epoch_ = epoch;
+  epoch_ = check_epoch(epoch, "sconce::data::RandomSampler");
 }
 
 torch::Tensor RandomSampler::indices() const {

@@ -7,6 +7,8 @@
 
 #include <limits>
 
+#include "data/batch_count.hpp"
+
 namespace sconce::data {
 namespace {
 
@@ -43,9 +45,7 @@ WeightedRandomSampler::WeightedRandomSampler(const torch::Tensor& weights, int64
 }
 
 void WeightedRandomSampler::set_epoch(int64_t epoch) {
-  TORCH_CHECK(epoch >= 0, "sconce::data::WeightedRandomSampler::set_epoch: expected an epoch of 0 ",
-              "or more, got ", epoch);
-  epoch_ = epoch;
+  epoch_ = check_epoch(epoch, "sconce::data::WeightedRandomSampler");
 }
 
 torch::Tensor WeightedRandomSampler::indices() const {

@@ -2,7 +2,6 @@
 
 #include <c10/util/Exception.h>
 
-#include <cstdlib>
 #include <sstream>
 #include <string>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>

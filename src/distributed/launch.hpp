@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "sconce/devices.hpp"
 #include "sconce/distributed/process_group.hpp"

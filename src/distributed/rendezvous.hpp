@@ -11,7 +11,6 @@
 #include <chrono>
 #include <cstring>
 #include <future>
-#include <memory>
 #include <string>
 #include <thread>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>

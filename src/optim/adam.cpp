@@ -5,7 +5,6 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/serialize/archive.h>
 
-#include <tuple>
 #include <type_traits>
 #include <utility>
 

@@ -13,7 +13,6 @@
 
 #include "devices/tensor_groups.hpp"
 #include "optim/conversions.hpp"
-#include "optim/drop_gradients.hpp"
 #include "state/state_visitor.hpp"
 
 namespace sconce::optim {
@@ -195,9 +194,15 @@ void Optimizer::sync_lr() const {
   self.written_lrs_.assign(param_groups_.size(), lr);
 }
 
+void zero_grad(torch::optim::Optimizer& optimizer) {
+  for (auto& group : optimizer.param_groups()) {
+    for (auto& parameter : group.params()) parameter.mutable_grad().reset();
+  }
+}
+
 void Optimizer::zero_grad(bool set_to_none) {
   if (!set_to_none) return torch::optim::Optimizer::zero_grad(false);
-  drop_gradients(*this);
+  optim::zero_grad(*this);
 }
 
 torch::Tensor Optimizer::step(LossClosure closure) {

@@ -3,7 +3,6 @@
 // The plan of an optimizer's step: which tensors a kernel takes together. It is kept from step to
 // step. For the sources of this folder.
 
-#include <ATen/Parallel.h>
 #include <ATen/ScalarOps.h>
 #include <ATen/TensorIterator.h>
 #include <ATen/ThreadLocalState.h>

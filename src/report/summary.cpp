@@ -10,7 +10,6 @@
 #include <deque>
 #include <ostream>
 #include <set>
-#include <tuple>
 #include <typeinfo>
 
 #include "nn/keep_generator.hpp"

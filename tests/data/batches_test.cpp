@@ -233,22 +233,22 @@ TEST_CASE("Batches of a data set on a GPU stay there, in the order of the CPU", 
 TEST_CASE("Batches refuses a data set that does not fit together") {
   const Dataset good = counting(4);
   CHECK(refusal({{}, good.target}) ==
-        "sconce::data::Batches: data: expected a tensor, found an undefined one");
+        "sconce::data::Batches: data: expected a tensor, got an undefined one");
   CHECK(refusal({good.data, {}}) ==
-        "sconce::data::Batches: target: expected a tensor, found an undefined one");
+        "sconce::data::Batches: target: expected a tensor, got an undefined one");
   CHECK(refusal({torch::tensor(1), good.target}) ==
-        "sconce::data::Batches: data: expected rank 1 or more, found rank 0");
+        "sconce::data::Batches: data: expected rank 1 or more, got rank 0");
   CHECK(refusal({good.data, torch::tensor(1)}) ==
-        "sconce::data::Batches: target: expected rank 1 or more, found rank 0");
+        "sconce::data::Batches: target: expected rank 1 or more, got rank 0");
   CHECK(refusal({good.data, torch::arange(3)}) ==
-        "sconce::data::Batches: target: expected 4 rows as in data, found 3");
+        "sconce::data::Batches: target: expected 4 rows as in data, got 3");
   CHECK(refusal({good.data, good.target.to(torch::kMeta)}) ==
-        "sconce::data::Batches: target: expected it on cpu as data, found it on meta");
+        "sconce::data::Batches: target: expected it on cpu as data, got it on meta");
 }
 
 TEST_CASE("Batches refuses a batch_size below 1 and an epoch below 0") {
   CHECK(refusal(counting(4), {.batch_size = 0}) ==
-        "sconce::data::Batches: batch_size: expected 1 or more, found 0");
+        "sconce::data::Batches: batch_size: expected 1 or more, got 0");
   CHECK_THAT(refusal(counting(4), {.batch_size = -2}), StartsWith("sconce::data::Batches: batch"));
   Batches batches(counting(4));
   CHECK_THROWS_AS(batches.set_epoch(-1), c10::Error);
@@ -305,7 +305,7 @@ TEST_CASE("a sampler for other rows, or beside shuffle, is refused") {
   const sconce::data::DistributedSampler sampler(9, group);
   CHECK_THROWS_WITH(Batches(counting(8), sampler),
                     Catch::Matchers::ContainsSubstring(
-                        "sampler: expected one for 8 rows as in data, found one for 9"));
+                        "sampler: expected one for 8 rows as in data, got one for 9"));
   CHECK_THROWS_WITH(Batches(counting(9), sampler, {.shuffle = true}),
                     Catch::Matchers::ContainsSubstring("shuffle: expected false"));
 }

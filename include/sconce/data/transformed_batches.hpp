@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <type_traits>
 #include <utility>
 
 #include "sconce/data/begin_at.hpp"

@@ -39,6 +39,10 @@ struct ExtraOptions {
   std::optional<torch::Tensor> lr = {};
 };
 
+/// Drops the gradients of all parameters of any optimizer. LibTorch's own `zero_grad` detaches each
+/// gradient first, which takes two operator calls. Python: `optimizer.zero_grad()`.
+void zero_grad(torch::optim::Optimizer& optimizer);
+
 /// Base class of `SGD`, `Adam` and `AdamW`: the choice of kernels, and the state in Python's form.
 /// A step skips parameters without a gradient. A parameter that occurs twice in a group, as a layer
 /// that a model contains twice gives it, is stepped once. A step reads nothing on the host, with
@@ -53,9 +57,8 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   /// takes, are stepped by the loop if the kernels are foreach or were chosen automatically.
   Kernels kernels() const { return kernels_; }
 
-  /// Drops the gradients of all parameters, or sets them to zero if `set_to_none` is false. The
-  /// function of `torch::optim::Optimizer`, which a reference to that class calls, first detaches
-  /// each gradient that it drops, which takes longer. Python: `optimizer.zero_grad`.
+  /// Drops the gradients of all parameters, or sets them to zero if `set_to_none` is false.
+  /// Python: `optimizer.zero_grad`.
   void zero_grad(bool set_to_none = true);
 
   /// Makes one step. Calls `closure`, if given, with gradients enabled, and returns its result, the
