@@ -18,7 +18,7 @@ struct WeightedRandomSamplerOptions {
 /// of each row is 1 / (number of rows of its class), all classes come equally often. It uses its
 /// own CPU generator, seeded with seed + epoch, and no other.
 /// `Batches(dataset, sampler, {.batch_size = 64})` makes batches of the rows.
-/// Python: `torch.utils.data.WeightedRandomSampler`, given such a generator.
+/// Python: `torch.utils.data.WeightedRandomSampler` with a generator of this seed.
 class WeightedRandomSampler {
  public:
   /// Copies `weights`, `(dataset_size,)` of any floating or integer type and on any device. They

@@ -36,13 +36,13 @@ class ClassScore : public Metric {
  public:
   /// Adds a batch.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the score of such sums: of each class, its right answers, all its answers, its
-  /// targets.
+  /// Returns the score for sums of this layout: for each class the right answers, all answers, and
+  /// the targets.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
 
  protected:
-  /// By what the right answers of a class are divided.
+  /// The divisor of the number of right answers of a class.
   enum class Divisor { answers, targets, mean_of_both };
 
   /// Makes the metric `name`, which errors begin with.

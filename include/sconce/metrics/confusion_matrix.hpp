@@ -24,7 +24,7 @@ class ConfusionMatrix : public Metric {
   /// Adds a batch.
   /// @throw c10::Error as `ClassScore` does.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the matrix of such sums: its cells, row by row.
+  /// Returns the matrix for sums of this layout: the cells, row by row.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
 

@@ -6,7 +6,7 @@ namespace sconce::metrics {
 
 /// The weighted mean of values, such as losses weighted by their numbers of examples: float64,
 /// 0-dim; nan before the first value. If a value is nan, the mean is nan.
-/// Python: `torchmetrics.MeanMetric`, which ignores nan, for which the host reads the values.
+/// Python: `torchmetrics.MeanMetric`. Python's ignores nan: to find it, the host reads the values.
 class MeanMetric : public Metric {
  public:
   MeanMetric() : Metric(2) {}
@@ -19,7 +19,7 @@ class MeanMetric : public Metric {
   /// @throw c10::Error if value is complex.
   void update(const torch::Tensor& value, double weight = 1);
 
-  /// Returns the value of such sums: of the weighted values, and of the weights.
+  /// Returns the mean for sums of this layout: of the weighted values, and of the weights.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
 };

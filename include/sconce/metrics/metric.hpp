@@ -20,7 +20,8 @@ class Metric {
   /// Adds a batch: the outputs of the model and the targets. The host reads nothing.
   virtual void update(const torch::Tensor& preds, const torch::Tensor& target) = 0;
 
-  /// Returns the value of given sums, on their device: those of all ranks, or of a checkpoint.
+  /// Returns the value for given sums, on their device. They can be the sums of all ranks or of a
+  /// checkpoint.
   virtual torch::Tensor compute(const torch::Tensor& sums) const = 0;
 
   /// Returns the value of this metric's own sums. Python: `Metric.compute`.

@@ -29,7 +29,7 @@ class MeanSquaredError : public Metric {
   /// @throw c10::Error if the sizes differ, are not `(N, num_outputs)` with more than one output,
   /// or a tensor is complex.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the value of such sums: those of the outputs, and the number of examples.
+  /// Returns the value for sums of this layout: one for each output, and the number of examples.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
 
@@ -47,7 +47,7 @@ class MeanAbsoluteError : public Metric {
   /// @throw c10::Error if the sizes differ, are not `(N, num_outputs)` with more than one output,
   /// or a tensor is complex.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the value of such sums: those of the outputs, and the number of examples.
+  /// Returns the value for sums of this layout: one for each output, and the number of examples.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
 
