@@ -31,6 +31,7 @@ from workloads import WORKLOADS
 
 HERE = Path(__file__).parent
 ROUND_SECONDS = 0.2
+NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
 
 
 class Side:
@@ -281,6 +282,9 @@ def main():
     results, lines = [], []
     for workload in WORKLOADS:
         if arguments.names and workload.name not in arguments.names:
+            continue
+        if workload.gpu and not NVIDIA_DRIVER.exists():
+            print(f"{workload.title}: not measured, without a GPU")
             continue
         results.append((workload, run_workload(workload, arguments.program, arguments.pairs)))
         for line in rows(*results[-1]):

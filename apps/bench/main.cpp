@@ -13,24 +13,22 @@
 
 namespace {
 
-double seconds_of(const std::function<void()>& call, int64_t calls) {
+double seconds_of(const bench::Workload& workload, int64_t calls) {
+  workload.wait();
   const sconce::Stopwatch watch;
-  for (int64_t i = 0; i < calls; ++i) call();
+  for (int64_t i = 0; i < calls; ++i) workload.call();
+  workload.wait();
   return watch.seconds();
 }
 
 bench::Workload make_workload(const std::string& name, int64_t size) {
-  const std::map<std::string, bench::Workloads> files = {{"conv", bench::conv()},
-                                                         {"data_parallel", bench::data_parallel()},
-                                                         {"ddp", bench::ddp()},
-                                                         {"epochs", bench::epochs()},
-                                                         {"feeding", bench::feeding()},
-                                                         {"files", bench::files()},
-                                                         {"limits", bench::limits()},
-                                                         {"ops", bench::ops()},
-                                                         {"optimizers", bench::optimizers()},
-                                                         {"race", bench::race()},
-                                                         {"steps", bench::steps()}};
+  const std::map<std::string, bench::Workloads> files = {
+      {"conv", bench::conv()},       {"data_parallel", bench::data_parallel()},
+      {"ddp", bench::ddp()},         {"epochs", bench::epochs()},
+      {"feeding", bench::feeding()}, {"files", bench::files()},
+      {"gpu", bench::gpu()},         {"limits", bench::limits()},
+      {"ops", bench::ops()},         {"optimizers", bench::optimizers()},
+      {"race", bench::race()},       {"steps", bench::steps()}};
   const auto dot = name.find('.');
   return files.at(name.substr(0, dot)).at(name.substr(dot + 1))(size);
 }
@@ -51,7 +49,7 @@ int main(int argc, char** argv) {
     }
     std::cout << "]" << std::endl;
     for (int64_t calls = 0; std::cin >> calls;) {
-      std::cout << seconds_of(workload.call, calls) << std::endl;
+      std::cout << seconds_of(workload, calls) << std::endl;
     }
   } catch (const std::exception& error) {
     std::cerr << "sconce-bench: " << error.what() << "\n";

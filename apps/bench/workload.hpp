@@ -13,6 +13,7 @@ namespace bench {
 struct Workload {
   std::function<void()> call;      ///< one step, epoch or operator call
   std::vector<double> check = {};  ///< numbers that both languages must come to, before any call
+  std::function<void()> wait = [] {};  ///< waits until the calls are done, before the clock stops
 };
 
 /// Makes a workload of a size: rows, parameters or whatever it grows by; 0: its usual size.
@@ -27,6 +28,7 @@ Workloads ddp();            ///< ddp.cpp and ddp.py
 Workloads epochs();         ///< epochs.cpp and epochs.py
 Workloads feeding();        ///< feeding.cpp and feeding.py
 Workloads files();          ///< files.cpp and files.py
+Workloads gpu();            ///< gpu.cpp and gpu.py
 Workloads limits();         ///< limits.cpp: of the machine, for others' share of it
 Workloads ops();            ///< ops.cpp and ops.py
 Workloads optimizers();     ///< optimizers.cpp and optimizers.py

@@ -12,6 +12,7 @@ class Workload:
     limit: str = ""  # the workload of limits.cpp that takes the least time for the same work
     measure: str = "calls"  # or of a whole process up to its check: "start", "memory"
     starts: int = 1  # of the processes: where large memory lies changes its speed, and is chance
+    gpu: bool = False  # whether the figure is one of a GPU
     size: int = 0  # rows, parameters or whatever the workload grows by
     grows: str = ""  # the line of the table of growth that shows this size
     most: float = float("inf")  # of the same kernels alone, above which the measurement is wrong
@@ -99,4 +100,20 @@ WORKLOADS = [
              {"libtorch": None}, libtorch="data_parallel.bare", size=256),
     Workload("race.accuracy:start", "process start to 0.87 on Fashion-MNIST",
              {"default": 1.3, "best": 1.0}, measure="start"),
+    Workload("gpu.product", "GPU: product of 8192 x 8192, fp32", {"default": 0.97}, gpu=True,
+             size=8192, most=1.03),
+    Workload("gpu.product_tf32", "GPU: product of 8192 x 8192, TF32", {"default": 0.97}, gpu=True,
+             size=8192, most=1.03, tolerance=1e-3),
+    Workload("gpu.product_bf16", "GPU: product of 8192 x 8192, bf16", {"default": 0.97}, gpu=True,
+             size=8192, most=1.03, tolerance=1e-2),
+    Workload("gpu.two_products", "GPU: a product of 4096 x 4096 on each of two devices",
+             {"default": None}, gpu=True, size=4096, tolerance=1e-5),
+    Workload("gpu.to_device", "GPU: 256 MiB to the device", {"default": None}, gpu=True,
+             size=2**26),
+    Workload("gpu.to_host", "GPU: 256 MiB to the host", {"default": None}, gpu=True, size=2**26),
+    Workload("gpu.captured", "GPU: captured step of SimpleNN",
+             {"default": 6, "best": 0.95, "compile": None}, gpu=True, size=4, tolerance=1e-4),
+    Workload("gpu.fed_epoch", "GPU: MLP epoch fed from the CPU, beside data on the GPU",
+             {"libtorch": 0.97, "default": None}, libtorch="gpu.held_epoch", gpu=True,
+             size=61_440, tolerance=1e-5),
 ]

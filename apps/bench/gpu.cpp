@@ -1,0 +1,161 @@
+// Work on a GPU: products, transfers, a captured step and feeding. On a machine without a GPU the same
+// code runs on the CPU, which only shows that both languages compute the same numbers.
+
+#include <torch/torch.h>
+
+#include <memory>
+
+#include "sconce/backends.hpp"
+#include "sconce/cuda/captured_step.hpp"
+#include "sconce/data/batches.hpp"
+#include "sconce/data/loader.hpp"
+#include "sconce/devices.hpp"
+#include "sconce/optim/sgd.hpp"
+#include "sconce/trainer.hpp"
+#include "workload.hpp"
+
+namespace bench {
+
+namespace {
+
+using torch::Tensor;
+
+void wait_for_gpus() {
+  for (const auto& device : sconce::try_all_gpus()) sconce::synchronize(device);
+}
+
+Tensor square(int64_t size, torch::Device device, torch::ScalarType dtype) {
+  return torch::randn({size, size}).to(device, dtype);
+}
+
+// A product of square matrices with `size` rows, whose factors and result are on the device.
+Workload product_of(int64_t size, torch::ScalarType dtype) {
+  torch::manual_seed(0);
+  const auto a = square(size, sconce::try_gpu(), dtype), b = square(size, sconce::try_gpu(), dtype);
+  auto c = torch::mm(a, b);
+  return {[=]() mutable { torch::mm_out(c, a, b); }, {c[0][0].item<double>()}, wait_for_gpus};
+}
+
+Workload product_fp32(int64_t size) {
+  return product_of(size, torch::kFloat);
+}
+
+Workload product_tf32(int64_t size) {
+  sconce::backends::set_flags({.float32_matmul_precision = "high"});
+  return product_of(size, torch::kFloat);
+}
+
+Workload product_bf16(int64_t size) {
+  return product_of(size, torch::kBFloat16);
+}
+
+// One product on each of two devices, which are the same if there is only one.
+Workload two_products(int64_t size) {
+  torch::manual_seed(0);
+  const auto devices = sconce::try_all_gpus();
+  const auto a = square(size, devices.front(), torch::kFloat);
+  const auto b = square(size, devices.at(devices.size() > 1 ? 1 : 0), torch::kFloat);
+  const auto call = [=] {
+    torch::mm(a, a);
+    torch::mm(b, b);
+  };
+  return {call, {torch::mm(a, a)[0][0].item<double>(), torch::mm(b, b)[0][0].item<double>()}, wait_for_gpus};
+}
+
+// A copy of `size` numbers between pinned memory and the device.
+template <bool to_host>
+Workload transfer(int64_t size) {
+  const auto device = sconce::try_gpu();
+  auto host = torch::ones(size);
+  if (device.is_cuda()) host = host.pin_memory();
+  const auto there = torch::ones(size, device);
+  const auto from = to_host ? there : host, to = to_host ? host : there;
+  return {[=] { to.copy_(from, /*non_blocking=*/true); }, {to.sum().item<double>()}, wait_for_gpus};
+}
+
+torch::nn::Sequential small_net() {
+  torch::manual_seed(0);
+  torch::nn::Sequential net;
+  net->push_back(torch::nn::Linear(3, 10));
+  net->push_back(torch::nn::ReLU());
+  net->push_back(torch::nn::Linear(10, 2));
+  net->to(sconce::try_gpu());
+  return net;
+}
+
+// The step of SimpleNN as a CUDA graph. The check is the loss after 6 steps.
+Workload captured(int64_t rows) {
+  const auto device = sconce::try_gpu();
+  const auto net = small_net();
+  const std::vector<Tensor> batch = {torch::randn({rows, 3}).to(device),
+                                     torch::arange(rows).remainder(2).to(device)};
+  const auto optimizer = std::make_shared<sconce::optim::SGD>(net->parameters(), 0.01);
+  const auto step = std::make_shared<sconce::cuda::CapturedStep>(
+      device, [optimizer, net = net.ptr()](const std::vector<Tensor>& tensors) {
+        optimizer->zero_grad();
+        const auto loss =
+            torch::nn::functional::cross_entropy(net->forward(tensors[0]), tensors[1]);
+        loss.backward();
+        optimizer->step();
+        return std::vector<Tensor>{loss};
+      });
+  for (int i = 0; i < 5; ++i) (*step)(batch);
+  return {[=] { (*step)(batch); }, {(*step)(batch)[0].item<double>()}, wait_for_gpus};
+}
+
+struct Rows {
+  sconce::data::Dataset dataset;
+  int64_t size() const { return dataset.data.size(0); }
+  sconce::data::Dataset get(int64_t index) const {
+    return {dataset.data[index], dataset.target[index]};
+  }
+};
+
+// An epoch of a perceptron in batches of 256 pictures, which lie on the device or are read and copied
+// by two threads. The check is the loss of the first batch.
+template <bool on_device>
+Workload epoch_of(int64_t pictures) {
+  torch::manual_seed(0);
+  torch::nn::Sequential net;
+  net->push_back(torch::nn::Flatten());
+  net->push_back(torch::nn::Linear(784, 256));
+  net->push_back(torch::nn::ReLU());
+  net->push_back(torch::nn::Linear(256, 10));
+  const auto device = sconce::try_gpu();
+  auto data = torch::randn({pictures, 28, 28}), target = torch::arange(pictures).remainder(10);
+  const double loss =
+      torch::nn::functional::cross_entropy(net->forward(data.slice(0, 0, 256)),
+                                           target.slice(0, 0, 256))
+          .item<double>();
+  net->to(device);
+  if (on_device) data = data.to(device), target = target.to(device);
+  const auto optimizer = std::make_shared<sconce::optim::SGD>(net->parameters(), 0.01);
+  const auto trainer =
+      std::make_shared<sconce::Trainer>(sconce::TrainerOptions{.device = device});
+  const auto epoch = [=](auto batches) {
+    return Workload{[=]() mutable { trainer->fit_epoch(net, *optimizer, batches); }, {loss}, wait_for_gpus};
+  };
+  if constexpr (on_device) {
+    return epoch(sconce::data::Batches({data, target}, {.batch_size = 256, .shuffle = true}));
+  } else {
+    return epoch(sconce::data::Loader(
+        Rows{{data, target}},
+        {.batch_size = 256, .shuffle = true, .num_workers = 2, .device = device}));
+  }
+}
+
+}  // namespace
+
+Workloads gpu() {
+  return {{"product", product_fp32},
+          {"product_tf32", product_tf32},
+          {"product_bf16", product_bf16},
+          {"two_products", two_products},
+          {"to_device", transfer<false>},
+          {"to_host", transfer<true>},
+          {"captured", captured},
+          {"fed_epoch", epoch_of<false>},
+          {"held_epoch", epoch_of<true>}};
+}
+
+}  // namespace bench

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""The benchmarks for a GPU, on the CPU: all sides come to the same numbers, and each makes a call.
+
+Run by the Python with the LibTorch of the build: bench_gpu_test.py SCONCE_BENCH
+"""
+import importlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "apps/bench"))
+import bench
+from workloads import WORKLOADS
+
+PROGRAM = sys.argv.pop()
+
+
+def of_program(name, size):
+    done = subprocess.run([PROGRAM, name, size], input="1\n", text=True, capture_output=True,
+                          env=os.environ | {"CUDA_VISIBLE_DEVICES": ""}, check=True)
+    check, seconds = done.stdout.splitlines()
+    assert float(seconds) > 0
+    return json.loads(check)
+
+
+def of_python(name, variant, size):
+    file, function = name.split(".")
+    check, call, wait = getattr(importlib.import_module(file), function)(variant, size)
+    call()
+    wait()
+    return check
+
+
+class OnTheCpu(unittest.TestCase):
+    def test_all_sides_come_to_the_same_numbers(self):
+        workloads = [workload for workload in WORKLOADS if workload.gpu]
+        self.assertGreater(len(workloads), 5)
+        for workload in workloads:
+            size = min(workload.size, 300)
+            names = [workload.name, *([workload.libtorch] if workload.libtorch else [])]
+            checks = [of_program(name, str(size)) for name in names]
+            checks += [of_python(workload.name, variant, size) for variant in ("default", "best")
+                       if variant in workload.floors]
+            with self.subTest(workload.title, checks=checks):
+                self.assertGreater(len(checks), 1)
+                self.assertFalse(bench.different(checks, workload.tolerance))
+
+
+if __name__ == "__main__":
+    unittest.main()
