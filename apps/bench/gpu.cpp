@@ -1,5 +1,5 @@
-// Work on a GPU: products, transfers, a captured step and feeding. On a machine without a GPU the same
-// code runs on the CPU, which only shows that both languages compute the same numbers.
+// Work on a GPU: products, transfers, a captured step and feeding. On a machine without a GPU the
+// same code runs on the CPU, which only shows that both languages compute the same numbers.
 
 #include <torch/torch.h>
 
@@ -59,7 +59,9 @@ Workload two_products(int64_t size) {
     torch::mm(a, a);
     torch::mm(b, b);
   };
-  return {call, {torch::mm(a, a)[0][0].item<double>(), torch::mm(b, b)[0][0].item<double>()}, wait_for_gpus};
+  return {call,
+          {torch::mm(a, a)[0][0].item<double>(), torch::mm(b, b)[0][0].item<double>()},
+          wait_for_gpus};
 }
 
 // A copy of `size` numbers between pinned memory and the device.
@@ -111,8 +113,8 @@ struct Rows {
   }
 };
 
-// An epoch of a perceptron in batches of 256 pictures, which lie on the device or are read and copied
-// by two threads. The check is the loss of the first batch.
+// An epoch of a perceptron in batches of 256 pictures, which lie on the device or are read and
+// copied by two threads. The check is the loss of the first batch.
 template <bool on_device>
 Workload epoch_of(int64_t pictures) {
   torch::manual_seed(0);
@@ -123,17 +125,16 @@ Workload epoch_of(int64_t pictures) {
   net->push_back(torch::nn::Linear(256, 10));
   const auto device = sconce::try_gpu();
   auto data = torch::randn({pictures, 28, 28}), target = torch::arange(pictures).remainder(10);
-  const double loss =
-      torch::nn::functional::cross_entropy(net->forward(data.slice(0, 0, 256)),
-                                           target.slice(0, 0, 256))
-          .item<double>();
+  const double loss = torch::nn::functional::cross_entropy(net->forward(data.slice(0, 0, 256)),
+                                                           target.slice(0, 0, 256))
+                          .item<double>();
   net->to(device);
   if (on_device) data = data.to(device), target = target.to(device);
   const auto optimizer = std::make_shared<sconce::optim::SGD>(net->parameters(), 0.01);
-  const auto trainer =
-      std::make_shared<sconce::Trainer>(sconce::TrainerOptions{.device = device});
-  const auto epoch = [=](auto batches) {
-    return Workload{[=]() mutable { trainer->fit_epoch(net, *optimizer, batches); }, {loss}, wait_for_gpus};
+  const auto trainer = std::make_shared<sconce::Trainer>(sconce::TrainerOptions{.device = device});
+  const auto epoch = [=](const auto& batches) {
+    return Workload{
+        [=]() mutable { trainer->fit_epoch(net, *optimizer, batches); }, {loss}, wait_for_gpus};
   };
   if constexpr (on_device) {
     return epoch(sconce::data::Batches({data, target}, {.batch_size = 256, .shuffle = true}));
@@ -147,14 +148,10 @@ Workload epoch_of(int64_t pictures) {
 }  // namespace
 
 Workloads gpu() {
-  return {{"product", product_fp32},
-          {"product_tf32", product_tf32},
-          {"product_bf16", product_bf16},
-          {"two_products", two_products},
-          {"to_device", transfer<false>},
-          {"to_host", transfer<true>},
-          {"captured", captured},
-          {"fed_epoch", epoch_of<false>},
+  return {{"product", product_fp32},      {"product_tf32", product_tf32},
+          {"product_bf16", product_bf16}, {"two_products", two_products},
+          {"to_device", transfer<false>}, {"to_host", transfer<true>},
+          {"captured", captured},         {"fed_epoch", epoch_of<false>},
           {"held_epoch", epoch_of<true>}};
 }
 

@@ -52,7 +52,8 @@ class Geometries {
       const at::TensorImpl& grad = *grads[i].unsafeGetTensorImpl();
       const auto sizes = impl.sizes();
       const auto strides = strides_of(impl);
-      if (*next++ != storage_of(impl) || *next++ != impl.storage_offset()) return false;
+      if (*next++ != storage_of(impl)) return false;
+      if (*next++ != impl.storage_offset()) return false;
       if (*next++ != static_cast<int64_t>(sizes.size())) return false;
       if (!equal(sizes, next) || !equal(grad.sizes(), sizes)) return false;
       next += sizes.size();
