@@ -16,12 +16,12 @@ import python_server  # noqa: E402
 
 # What a script can see of its process, and what that does after its last line.
 CURIOUS = """
-import os, sys, threading, time
+import os, sys, threading
 import sibling
 print(__name__, __file__, sys.argv, sys.path, os.getcwd(), sorted(os.environ.items()))
 print(sys.flags, sys.stdout.encoding, sys.stdout.line_buffering, sys.stdin.read(), threading.active_count())
 print("to stderr", file=sys.stderr)
-threading.Thread(target=lambda: (time.sleep(0.1), print("in a thread"))).start()
+threading.Thread(target=lambda: (threading.main_thread().join(), print("in a thread"))).start()
 os.system("echo in a child")
 """
 
