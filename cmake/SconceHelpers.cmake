@@ -28,31 +28,20 @@ function(sconce_set_warnings target)
 endfunction()
 
 # Adds the library sconce_<layer>, for users sconce::<layer>:
-#   sconce_add_layer(<layer> HEADERS <header>... GROUP <name> <source>... [GROUP <name> <source>...])
+#   sconce_add_layer(<layer> HEADERS <header>... SOURCES <source>...)
 # In a project that adds sconce as a folder, only what is linked is built.
 function(sconce_add_layer layer)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;SOURCES")
   set(target sconce_${layer})
-  add_library(${target})
+  list(TRANSFORM arg_HEADERS PREPEND include/sconce/)
+  list(TRANSFORM arg_SOURCES PREPEND src/)
+  add_library(${target} ${arg_SOURCES})
   add_library(sconce::${layer} ALIAS ${target})
-  set(kind "")
-  foreach(argument IN LISTS ARGN)
-    if(argument MATCHES "^(HEADERS|GROUP)$")
-      set(kind ${argument})
-      set(group "")
-    elseif(kind STREQUAL "HEADERS")
-      target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS include FILES
-                     "include/sconce/${argument}")
-    elseif(NOT group)
-      set(group ${argument})
-    else()
-      target_sources(${target} PRIVATE "src/${argument}")
-      set_source_files_properties("src/${argument}" PROPERTIES UNITY_GROUP ${group})
-    endif()
-  endforeach()
+  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS include FILES ${arg_HEADERS})
   target_include_directories(${target} PRIVATE src)
   # Else every use of an operator brings the declarations of all, 3 to 4 s a source.
   target_compile_definitions(${target} PRIVATE AT_PER_OPERATOR_HEADERS)
-  set_target_properties(${target} PROPERTIES EXPORT_NAME ${layer} UNITY_BUILD_MODE GROUP
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${layer} UNITY_BUILD_BATCH_SIZE 0
     POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF)
   if(NOT sconce_IS_TOP_LEVEL AND NOT SCONCE_INSTALL)
     set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
@@ -60,10 +49,21 @@ function(sconce_add_layer layer)
   sconce_set_warnings(${target} -Wconversion)
 endfunction()
 
+# Lets <target> use the precompiled header of sconce_core, torch/nn/module.h. As GCC asks, the target
+# is then compiled as the library is. Projects that add sconce as a folder get no such header: it takes
+# 0.5 GB, and their flags are their own.
+function(sconce_use_core_pch target)
+  if(sconce_IS_TOP_LEVEL AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
+    target_compile_definitions(${target} PRIVATE AT_PER_OPERATOR_HEADERS)
+    target_compile_options(${target} PRIVATE -fPIC)
+    target_precompile_headers(${target} REUSE_FROM sconce_core)
+  endif()
+endfunction()
+
 # Lets <target> use the precompiled header of all of torch. It is compiled once a build folder, by
 # the first target that asks for it, and the others use that one: all are optimized alike, else GCC 14
-# refuses it. It pays where there are many small programs; a few large sources, as of the library,
-# compile faster without it.
+# refuses it. It costs each source 4.6 s before its first line, and that of sconce_core half of them:
+# it pays where torch/torch.h is included anyway.
 function(sconce_use_pch target)
   if(NOT TARGET sconce_pch)
     file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/sconce_pch.cpp" CONTENT "") # kept if there

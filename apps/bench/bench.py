@@ -1,6 +1,6 @@
 """Times sconce beside Python on the same LibTorch, one workload after the other.
 
-    build/setup/torch-2.15.0/bin/python apps/bench/bench.py build/default/bin/sconce-bench
+    build/setup/torch-2.15.0/bin/python apps/bench/bench.py build/release/bin/sconce-bench
 
 The Python to compare with is the one that runs this script. The sides of a workload are processes
 that live side by side with one thread each. They first show that they compute the same numbers;

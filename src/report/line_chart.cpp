@@ -22,7 +22,7 @@ constexpr double inset = 8;  // pixels between the frame and the first or last x
 constexpr double legend_row = 18;
 constexpr double swatch = 30;
 constexpr int most_markers = 40;
-constexpr size_t colours = 6, dashes = 4, shapes = 4;
+constexpr size_t colours = 6, dashes = 4, marker_shapes = 4;
 
 // Color-blind people can tell these colors apart. They are those of Okabe and Ito, but darker on
 // white to stand out from it.
@@ -126,7 +126,7 @@ std::string path_of(const Run& run) {
 }
 
 std::string marker_of(const Point& at, size_t series) {
-  switch (series % shapes) {
+  switch (series % marker_shapes) {
     case 0:
       return "M" + pair_of(at.x - 35, at.y) + "a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z";
     case 1:

@@ -47,7 +47,7 @@ function(run what)
 endfunction()
 
 run("configuring" "${CMAKE_COMMAND}" -S "${SOURCE}" -B "${WORK}" -G Ninja
-    -DSCONCE_BUILD_APPS=OFF -DSCONCE_BUILD_TESTS=OFF ${preprocess}
+    -DSCONCE_BUILD_APPS=OFF -DSCONCE_BUILD_TESTS=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON ${preprocess}
     "-DTorch_DIR=${TORCH}/share/cmake/Torch" "-DSCONCE_SETUP_DIR=${SETUP}")
 if(output MATCHES "CMake Warning" OR output MATCHES "nvcc|enable_language"
    OR NOT output MATCHES "sconce: CUDA [0-9.]+ headers .the wheels beside LibTorch")
