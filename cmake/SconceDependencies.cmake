@@ -253,8 +253,9 @@ endfunction()
 
 # Gives apt a state and a list of sources of its own in the folder and fetches the indexes, once a configure; after 45 s
 # the next step gets its turn, and a later configure resumes. Nothing of the system is written: its hooks, and all
-# indexes but the packages', are off. The sources are copies of the system's, so mirrors, options and keys stay
-# (apt-get indextargets does not tell the keys); Debian's also name the backports, Debian 12's only place of a Catch2 3.
+# indexes but the packages' of this machine's own architecture, are off. A cache keeps what apt reads of the indexes,
+# else each of its calls reads them for a second. The sources are copies of the system's, so mirrors, options and keys
+# stay (apt-get indextargets does not tell the keys); Debian's also name the backports, Debian 12's only Catch2 3.
 function(sconce_update_apt folder)
   get_property(updated GLOBAL PROPERTY sconce_apt_updated)
   if(updated)
@@ -263,6 +264,8 @@ function(sconce_update_apt folder)
   set_property(GLOBAL PROPERTY sconce_apt_updated ON)
   file(REMOVE_RECURSE "${folder}/sources")
   file(MAKE_DIRECTORY "${folder}/state" "${folder}/cache" "${folder}/sources")
+  execute_process(COMMAND apt-config shell architecture APT::Architecture OUTPUT_VARIABLE architecture)
+  string(REGEX REPLACE "architecture='(.*)'\n" "\\1" architecture "${architecture}")
   file(CONFIGURE OUTPUT "${folder}/apt.conf" @ONLY CONTENT [[
 #clear Acquire::IndexTargets;
 Acquire::IndexTargets::deb::Packages { ShortDescription "Packages"; Description "$(RELEASE)/$(COMPONENT)";
@@ -271,8 +274,10 @@ Acquire::IndexTargets::deb::Packages { ShortDescription "Packages"; Description 
 Acquire { Languages { "none"; }; GzipIndexes "true"; Retries "1"; http::Timeout "10"; https::Timeout "10"; };
 #clear APT::Update;
 APT::Sandbox::User "root";
+#clear APT::Architectures;
+APT::Architectures { "@architecture@"; };
 Dir { State "@folder@/state"; State::lists "lists/"; Cache "@folder@/cache"; Cache::archives "archives/"; };
-Dir::Cache { pkgcache ""; srcpkgcache ""; };
+Dir::Cache { pkgcache "pkgcache.bin"; srcpkgcache ""; };
 Dir::Etc { sourcelist "/dev/null"; sourceparts "@folder@/sources"; };
 ]])
   cmake_host_system_information(RESULT system QUERY DISTRIB_ID)
