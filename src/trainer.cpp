@@ -373,12 +373,11 @@ FitResult Trainer::fit_model(const ModelSteps& model, torch::optim::Optimizer& o
   CallbackScope scope(data.callbacks, fit, &TrainerCallback::on_fit_begin,
                       &TrainerCallback::on_fit_end);
   const auto step = step_of(model, fit, data.callbacks, epoch);
-  BatchLoader train = data.train;
   bool stopped = agree_to_stop(fit);
   while (!stopped && std::ssize(fit.epochs) < fit.max_epochs) {
-    train.set_epoch(std::ssize(fit.epochs));
     model.module.train();
-    stopped = !train_epoch(step, fit, train.begin(fit.batch), data.callbacks, epoch);
+    stopped = !train_epoch(step, fit, data.train.begin(fit.batch, std::ssize(fit.epochs)),
+                           data.callbacks, epoch);
     if (stopped) break;
     if (data.test) test_epoch(model, fit, data);
     call_all(data.callbacks, fit, &TrainerCallback::on_epoch_end);
@@ -528,13 +527,14 @@ void Trainer::step(torch::optim::Optimizer& optimizer) {
 void Trainer::test_epoch(const ModelSteps& model, Fit& fit, const FitData& data) {
   CallbackScope scope(data.callbacks, fit, &TrainerCallback::on_test_begin,
                       &TrainerCallback::on_test_end);
-  for (const auto& [name, value] : test_model(model, *data.test)) {
+  for (const auto& [name, value] : test_model(model, *data.test, /*epoch=*/0)) {
     fit.epochs.back().metrics.insert("test_" + name, value);
   }
   scope.close();
 }
 
-MetricValues Trainer::test_model(const ModelSteps& model, const BatchLoader& batches) {
+MetricValues Trainer::test_model(const ModelSteps& model, const BatchLoader& batches,
+                                 std::optional<int64_t> of_epoch) {
   RECORD_USER_SCOPE("test");
   const auto& group = options_.process_group;
   constexpr auto who = "sconce::Trainer::evaluate";
@@ -549,7 +549,7 @@ MetricValues Trainer::test_model(const ModelSteps& model, const BatchLoader& bat
   epoch.begin();
   const int64_t count =
       options_.fast_dev_run ? std::min<int64_t>(batches.size(), 1) : batches.size();
-  const auto next = batches.begin();
+  const auto next = of_epoch ? batches.begin(0, *of_epoch) : batches.begin();
   for (int64_t i = 0; i < count; ++i) {
     const Batch batch = next_batch(next, device_);
     epoch.add(model.test(batch), batch.size());

@@ -6,9 +6,11 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include "catch.hpp"
 #include "sconce/amp/autocast.hpp"
+#include "sconce/data/distributed_sampler.hpp"
 #include "sconce/data/loader.hpp"
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/nn/clip_grad.hpp"
@@ -17,13 +19,18 @@
 #include "sconce/optim/ema.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/optim/sgd.hpp"
+#include "sconce/training/checkpoint.hpp"
 #include "sconce/training/early_stopping.hpp"
 #include "sconce/training/lr_scheduling.hpp"
+#include "sconce/training/model_checkpoint.hpp"
 #include "sconce/training/weight_averaging.hpp"
 #include "support/host_reads.hpp"
 #include "support/one_with_gloo.hpp"
 #include "support/points.hpp"
 #include "support/require_gpu.hpp"
+#include "support/stop_when.hpp"
+#include "support/temp_dir.hpp"
+#include "support/warnings.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using sconce::Precision;
@@ -297,6 +304,183 @@ TEST_CASE("an epoch is the loop that a user would write") {
   for (size_t i = 0; i < model->parameters().size(); ++i) {
     CHECK(model->parameters()[i].equal(twin->parameters()[i]));
   }
+}
+
+namespace {
+
+// A model that writes down the rows that it is trained and tested on.
+struct Reading : Plain {
+  using Order = std::vector<int64_t>;
+  torch::Tensor training_step(const sconce::data::Dataset& batch) { return read(batch, trained); }
+  torch::Tensor validation_step(const sconce::data::Dataset& batch) { return read(batch, tested); }
+  torch::Tensor read(const sconce::data::Dataset& batch, Order& rows) {
+    const auto* row = batch.target.const_data_ptr<int64_t>();
+    rows.insert(rows.end(), row, row + batch.target.numel());
+    return forward(batch.data).square().mean();
+  }
+  Order trained, tested;
+};
+
+// Ten rows, each with its number as the target.
+const sconce::data::Dataset& numbered_rows() {
+  static const sconce::data::Dataset rows = {torch::ones({10, 2}), torch::arange(10)};
+  return rows;
+}
+
+Batches shuffled_rows() {
+  return Batches(numbered_rows(), {.batch_size = 4, .shuffle = true, .seed = 3});
+}
+
+// The order of these epochs of shuffled_rows() one after another, as Python's seeds have it.
+Reading::Order rows_of(std::initializer_list<uint64_t> epochs) {
+  Reading::Order rows;
+  for (const uint64_t epoch : epochs) {
+    const auto generator = at::make_generator<at::CPUGeneratorImpl>(3 + epoch);
+    const auto order = torch::randperm(10, generator, torch::kLong);
+    const auto* row = order.const_data_ptr<int64_t>();
+    rows.insert(rows.end(), row, row + 10);
+  }
+  return rows;
+}
+
+const sconce::TrainerOptions of_three_epochs = {.max_epochs = 3, .metrics = sconce::Metrics{}};
+
+}  // namespace
+
+TEST_CASE("fit_epoch in a loop trains on another order each time, as evaluate reads it") {
+  Reading model;
+  torch::optim::SGD optimizer(model.parameters(), 0.01);
+  Trainer trainer(of_three_epochs);
+  const Batches batches = shuffled_rows();
+  trainer.fit_epoch(model, optimizer, batches);
+  trainer.fit_epoch(model, optimizer, batches);
+  const sconce::BatchLoader loader = batches;
+  trainer.fit_epoch(model, optimizer, loader);
+  CHECK(model.trained == rows_of({0, 1, 2}));
+  trainer.evaluate(model, loader);
+  trainer.evaluate(model, batches);
+  CHECK(model.tested == rows_of({3, 4}));
+  CHECK(batches.begin().epoch() == 5);
+}
+
+TEST_CASE("fit_epoch in a loop draws the items of a loader anew") {
+  struct Rows {
+    int64_t size() const { return 10; }
+    sconce::data::Dataset get(int64_t i) const { return {torch::ones({2}), torch::tensor(i)}; }
+  };
+  Reading model;
+  torch::optim::SGD optimizer(model.parameters(), 0.01);
+  Trainer trainer(of_three_epochs);
+  sconce::data::Loader loader(
+      Rows(), {.batch_size = 4, .shuffle = true, .seed = 3, .num_workers = GENERATE(0, 2)});
+  for (int epoch = 0; epoch < 2; ++epoch) trainer.fit_epoch(model, optimizer, loader);
+  loader.set_epoch(7);
+  for (int epoch = 7; epoch < 9; ++epoch) trainer.fit_epoch(model, optimizer, loader);
+  CHECK(model.trained == rows_of({0, 1, 7, 8}));
+}
+
+TEST_CASE("a fit has its own epochs, tests in one order, and leaves the count of a loop alone") {
+  Reading model;
+  torch::optim::SGD optimizer(model.parameters(), 0.01);
+  Trainer trainer(of_three_epochs);
+  Batches batches = shuffled_rows(), tests = shuffled_rows();
+  CHECK(batches.begin().epoch() == 0);
+  tests.set_epoch(5);
+  trainer.fit(model, optimizer, {.train = batches, .test = tests});
+  CHECK(model.trained == rows_of({0, 1, 2}));
+  CHECK(model.tested == rows_of({0, 0, 0}));
+  CHECK(batches.begin().epoch() == 1);
+  CHECK(tests.begin().epoch() == 5);
+}
+
+TEST_CASE("fits within a fit and in two threads over the same batches have an order each") {
+  const sconce::FitData data = {.train = shuffled_rows()};
+  struct Within : sconce::TrainerCallback {
+    explicit Within(const sconce::FitData& of) : data(of) {}
+    void on_after_step(sconce::Fit& fit) override {
+      if (fit.batch != 1) return;
+      torch::optim::SGD optimizer(model.parameters(), 0.01);
+      Trainer(of_three_epochs).fit(model, optimizer, data);
+    }
+    const sconce::FitData& data;
+    Reading model;
+  } within(data);
+  const auto fit = [](Reading& model, const sconce::FitData& of) {
+    torch::optim::SGD optimizer(model.parameters(), 0.01);
+    Trainer(of_three_epochs).fit(model, optimizer, of);
+  };
+  Reading outer;
+  auto with = data;
+  with.callbacks = {&within};
+  fit(outer, with);
+  CHECK(outer.trained == rows_of({0, 1, 2}));
+  CHECK(within.model.trained == rows_of({0, 1, 2, 0, 1, 2, 0, 1, 2}));
+
+  Reading one, other;
+  std::thread thread([&] { fit(other, data); });
+  fit(one, data);
+  thread.join();
+  CHECK(one.trained == rows_of({0, 1, 2}));
+  CHECK(other.trained == rows_of({0, 1, 2}));
+}
+
+TEST_CASE("a fit that is resumed within an epoch, or after one, has the order that it had begun") {
+  const int steps = GENERATE(2, 3, 5, 6);  // of three an epoch
+  const sconce::test::TempDir folder;
+  const Batches batches = shuffled_rows();
+  Reading::Order trained;
+  for (const bool resumes : {false, true}) {
+    if (resumes) (void)batches.begin();  // a look between the two is not the fit's
+    Reading model;
+    sconce::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.01));
+    sconce::Checkpoint checkpoint(folder.path() / "run", {.resume = resumes});
+    sconce::ModelCheckpoint saving(checkpoint);
+    int left = steps;
+    sconce::test::StopWhen stopping([&] { return !resumes && --left == 0; });
+    const auto result =
+        Trainer(of_three_epochs)
+            .fit(model, optimizer, {.train = batches, .callbacks = {&saving, &stopping}});
+    CHECK(result.stopped == !resumes);
+    trained.insert(trained.end(), model.trained.begin(), model.trained.end());
+  }
+  CHECK(trained == rows_of({0, 1, 2}));
+}
+
+TEST_CASE("a loop of one's own resumed at a batch of an epoch has the order that it had begun") {
+  const Batches batches = shuffled_rows();
+  Reading::Order rows;
+  const auto read = [&](int64_t from, int64_t to, int64_t epoch) {
+    auto place = batches.begin(from, epoch);
+    for (int64_t batch = from; batch < to; ++batch, ++place) {
+      const auto target = (*place).target;
+      const auto* row = target.const_data_ptr<int64_t>();
+      rows.insert(rows.end(), row, row + target.numel());
+    }
+  };
+  read(0, 3, 0);
+  read(0, 1, 1);
+  read(1, 3, 1);  // as another process would
+  read(0, 3, 2);
+  CHECK(rows == rows_of({0, 1, 2}));
+}
+
+TEST_CASE("a fit over a DistributedSampler warns of nothing; fit_epoch without set_epoch does") {
+  const sconce::test::Warnings warnings;
+  const auto group = sconce::distributed::ProcessGroup::init();
+  Batches batches(numbered_rows(), sconce::data::DistributedSampler(10, group, {.seed = 3}),
+                  {.batch_size = 4});
+  Reading model;
+  torch::optim::SGD optimizer(model.parameters(), 0.01);
+  Trainer trainer(of_three_epochs);
+  trainer.fit(model, optimizer, {.train = batches, .test = batches});
+  trainer.fit_epoch(model, optimizer, batches);
+  batches.set_epoch(1);
+  trainer.fit_epoch(model, optimizer, batches);
+  CHECK(warnings.messages().empty());
+  trainer.fit_epoch(model, optimizer, batches);
+  trainer.fit_epoch(model, optimizer, batches);
+  CHECK(warnings.messages().size() == 1);
+  CHECK(model.trained == rows_of({0, 1, 2, 0, 1, 1, 1}));
 }
 
 TEST_CASE("accumulated batches make the step of their mean, the epoch's last ones too") {

@@ -118,8 +118,10 @@ class Trainer {
   void prepare_model(torch::nn::Module& model) const { model.to(device_); }
 
   /// Moves the model to the trainer's device, trains it for max_epochs over `data.train`, and tests
-  /// it after each epoch. The epoch's number, from 0, chooses the order of the batches. The last
-  /// step of an epoch may have fewer batches. Leaves the model on the device, in training mode.
+  /// it after each epoch. The epoch's number, from 0, chooses the order of the batches; each test
+  /// has the order of epoch 0. Neither counts as an epoch of a loop of your own over the same
+  /// batches. The last step of an epoch may have fewer batches. Leaves the model on the device, in
+  /// training mode.
   /// @throw c10::Error if:
   /// - `data.train` or `data.test` has no batches;
   /// - two callbacks have the same name;
@@ -132,9 +134,9 @@ class Trainer {
     return fit_model(steps_of(model, loss_), optimizer, data);
   }
 
-  /// Trains the model, which must be on the device, over the batches once, in their order, and
-  /// leaves it in training mode. Returns the metrics of epoch 1. It calls no callbacks and saves
-  /// nothing: it is for a loop of your own.
+  /// Trains the model, which must be on the device, over the next epoch of the batches (their
+  /// `begin()`), and leaves it in training mode. Returns the metrics of epoch 1. It calls no
+  /// callbacks and saves nothing: it is for a loop of your own.
   /// @throw c10::Error as `fit`.
   template <class M>
   EpochMetrics fit_epoch(M& model, torch::optim::Optimizer& optimizer, const BatchLoader& train) {
@@ -144,7 +146,8 @@ class Trainer {
   /// Returns the loss and the metrics of the model, which must be on the device, over the batches,
   /// as "loss", "acc" and so on. Runs in the trainer's precision, without gradients and in
   /// evaluation mode, and restores the mode of every module. In a process group the result covers
-  /// the batches of all ranks; a rank may have none. Buffers become those of rank 0.
+  /// the batches of all ranks; a rank may have none. Buffers become those of rank 0. As a loop of
+  /// your own does, it takes the next epoch of the batches.
   /// @throw c10::Error if there are no batches.
   /// @throw what the model, the loss and the metrics throw.
   template <class M>
@@ -177,7 +180,8 @@ class Trainer {
   StepOutput backward(const ModelSteps& model, const Batch& batch, int64_t of_step);
   void step(torch::optim::Optimizer& optimizer);
   void test_epoch(const ModelSteps& model, Fit& fit, const FitData& data);
-  MetricValues test_model(const ModelSteps& model, const BatchLoader& batches);
+  MetricValues test_model(const ModelSteps& model, const BatchLoader& batches,
+                          std::optional<int64_t> of_epoch = {});
 
   TrainerOptions options_;
   torch::Device device_;

@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <cstdint>
+#include <string_view>
 
 namespace sconce::data {
 
@@ -12,9 +13,9 @@ inline int64_t batch_count(int64_t rows, int64_t batch_size, bool drop_last) {
   return rows / batch_size + (has_short_one && !drop_last ? 1 : 0);
 }
 
-// Returns the epoch of a `set_epoch`.
-inline int64_t check_epoch(int64_t epoch, const char* who) {
-  TORCH_CHECK(epoch >= 0, who, "::set_epoch: expected an epoch of 0 or more, got ", epoch);
+// Returns the epoch if it is one.
+inline int64_t check_epoch(int64_t epoch, std::string_view who) {
+  TORCH_CHECK(epoch >= 0, who, ": expected an epoch of 0 or more, got ", epoch);
   return epoch;
 }
 

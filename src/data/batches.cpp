@@ -42,24 +42,31 @@ Batches::Batches(AnySampler sampler, Dataset dataset, BatchesOptions options)
               rows_, " rows as in data, got one for ", sampler.dataset_size());
   rows_ = sampler.size();
   sampler_ = std::move(sampler);
+  epochs_ = detail::EpochCount("sconce::data::Batches", sampler_);
 }
 
 void Batches::set_epoch(int64_t epoch) {
-  epoch_ = check_epoch(epoch, "sconce::data::Batches");
+  epochs_.set(epoch);
 }
 
 int64_t Batches::size() const {
   return batch_count(rows_, options_.batch_size, options_.drop_last);
 }
 
-Batches::Iterator Batches::begin(int64_t batch) const {
-  check_first_batch(batch, size(), "sconce::data::Batches::begin");
-  if (!sampler_) return Iterator(*this, {}, batch);
-  return Iterator(*this, sampler_.indices(epoch_).to(dataset_.data.device()), batch);
+Batches::Iterator Batches::begin() const& {
+  return Iterator(*this, 0, epochs_.take());
 }
 
-Batches::Iterator::Iterator(const Batches& batches, torch::Tensor order, int64_t index)
-    : batches_(&batches), order_(std::move(order)), index_(index) {}
+Batches::Iterator Batches::begin(int64_t batch, int64_t epoch) const& {
+  check_first_batch(batch, size(), "sconce::data::Batches::begin");
+  return Iterator(*this, batch, epochs_.named(epoch));
+}
+
+Batches::Iterator::Iterator(const Batches& batches, int64_t index, int64_t epoch)
+    : batches_(&batches), index_(index), epoch_(epoch) {
+  const auto& sampler = batches.sampler_;
+  if (sampler) order_ = sampler.indices(epoch).to(batches.dataset_.data.device());
+}
 
 Batches::Iterator& Batches::Iterator::operator++() {
   ++index_;

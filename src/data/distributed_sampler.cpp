@@ -28,7 +28,7 @@ DistributedSampler::DistributedSampler(int64_t dataset_size, const distributed::
 }
 
 void DistributedSampler::set_epoch(int64_t epoch) {
-  epoch_ = check_epoch(epoch, "sconce::data::DistributedSampler");
+  epoch_ = check_epoch(epoch, "sconce::data::DistributedSampler::set_epoch");
 }
 
 int64_t DistributedSampler::size() const {

@@ -26,10 +26,11 @@ LoaderBase::LoaderBase(LoaderOptions options, std::optional<int64_t> source_size
               "expected a sampler for ", source_size_, " items as in the source, got one for ",
               options_.sampler.dataset_size());
   if (options_.shuffle) options_.sampler = RandomSampler(source_size_, options_.seed);
+  epochs_ = EpochCount("sconce::data::Loader", options_.sampler);
 }
 
 void LoaderBase::set_epoch(int64_t epoch) {
-  epoch_ = check_epoch(epoch, "sconce::data::Loader");
+  epochs_.set(epoch);
 }
 
 int64_t LoaderBase::size() const {
@@ -37,15 +38,15 @@ int64_t LoaderBase::size() const {
                      options_.drop_last);
 }
 
-EpochItems LoaderBase::epoch_items(int64_t first_batch) const {
+EpochItems LoaderBase::epoch_items(int64_t first_batch, int64_t epoch) const {
   check_first_batch(first_batch, size(), "sconce::data::Loader::begin");
   EpochItems items{.order = {},
                    .items = source_size_,
                    .batch_size = options_.batch_size,
                    .seed = options_.seed,
-                   .epoch = static_cast<uint64_t>(epoch_.value_or(0))};
+                   .epoch = static_cast<uint64_t>(epochs_.named(epoch))};
   if (!options_.sampler) return items;
-  items.order = options_.sampler.indices(epoch_).to(at::kCPU, at::kLong).contiguous();
+  items.order = options_.sampler.indices(epoch).to(at::kCPU, at::kLong).contiguous();
   items.items = items.order.numel();
   TORCH_CHECK(items.items == options_.sampler.size(), "sconce::data::Loader::begin: expected ",
               options_.sampler.size(), " items from the sampler, as its size() says, got ",

@@ -17,7 +17,7 @@ RandomSampler::RandomSampler(int64_t dataset_size, uint64_t seed)
 }
 
 void RandomSampler::set_epoch(int64_t epoch) {
-  epoch_ = check_epoch(epoch, "sconce::data::RandomSampler");
+  epoch_ = check_epoch(epoch, "sconce::data::RandomSampler::set_epoch");
 }
 
 torch::Tensor RandomSampler::indices() const {

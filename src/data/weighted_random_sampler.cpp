@@ -45,7 +45,7 @@ WeightedRandomSampler::WeightedRandomSampler(const torch::Tensor& weights, int64
 }
 
 void WeightedRandomSampler::set_epoch(int64_t epoch) {
-  epoch_ = check_epoch(epoch, "sconce::data::WeightedRandomSampler");
+  epoch_ = check_epoch(epoch, "sconce::data::WeightedRandomSampler::set_epoch");
 }
 
 torch::Tensor WeightedRandomSampler::indices() const {

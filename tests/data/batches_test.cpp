@@ -6,18 +6,24 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <sstream>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
 #include "sconce/data/distributed_sampler.hpp"
 #include "sconce/distributed/process_group.hpp"
+#include "support/begins.hpp"
 #include "support/error_of.hpp"
 #include "support/require_gpu.hpp"
+#include "support/warnings.hpp"
 
 namespace {
 
+using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
 using sconce::data::Batches;
 using sconce::data::BatchesOptions;
@@ -25,6 +31,13 @@ using sconce::data::Dataset;
 
 static_assert(std::input_iterator<Batches::Iterator>);
 static_assert(std::sentinel_for<std::default_sentinel_t, Batches::Iterator>);
+
+// The iterators of a temporary would point to what is gone.
+using sconce::test::Begins;
+using sconce::test::BeginsAtBatch;
+static_assert(Begins<Batches&> && Begins<const Batches&>);
+static_assert(!Begins<Batches> && !Begins<const Batches>);
+static_assert(BeginsAtBatch<const Batches&> && !BeginsAtBatch<Batches>);
 
 // Row i of data is (2 i, 2 i + 1), row i of target is i.
 Dataset counting(int64_t rows) {
@@ -74,6 +87,19 @@ std::vector<std::istringstream> reference(const std::string& kind) {
   return lines;
 }
 
+// The orders that Python gave for these rows and this seed, by epoch.
+std::map<int64_t, std::vector<int64_t>> orders_of_python(int64_t rows, uint64_t seed) {
+  std::map<int64_t, std::vector<int64_t>> orders;
+  for (auto& line : reference("order")) {
+    int64_t of_rows = 0, epoch = 0;
+    uint64_t of_seed = 0;
+    line >> of_rows >> of_seed >> epoch;
+    if (of_rows != rows || of_seed != seed) continue;
+    orders[epoch].assign(std::istream_iterator<int64_t>(line), {});
+  }
+  return orders;
+}
+
 }  // namespace
 
 TEST_CASE("Batches has the defaults of Python's DataLoader") {
@@ -116,6 +142,7 @@ TEST_CASE("Batches gives the same order for the same seed and epoch, another for
   Batches batches(counting(50), {.batch_size = 8, .shuffle = true, .seed = 3});
   Batches twin(counting(50), {.batch_size = 7, .shuffle = true, .seed = 3});
   const auto first = order(batches);
+  batches.set_epoch(0);
   CHECK(order(batches) == first);
   CHECK(order(twin) == first);
   batches.set_epoch(1);
@@ -185,12 +212,14 @@ TEST_CASE("Batches leaves the global generator alone") {
   const auto first = order(batches);
   CHECK(torch::equal(torch::rand({4}), expected));
   torch::manual_seed(6);
+  batches.set_epoch(0);
   CHECK(order(batches) == first);
 }
 
 TEST_CASE("Batches lets a loop that runs keep its order when the epoch changes") {
   Batches batches(counting(20), {.batch_size = 4, .shuffle = true});
   const auto expected = order(batches);
+  batches.set_epoch(0);
   std::vector<int64_t> rows;
   for (auto [data, target] : batches) {
     batches.set_epoch(9);
@@ -223,11 +252,11 @@ TEST_CASE("Batches of a data set on a GPU stay there, in the order of the CPU", 
   const Dataset dataset{host.data.cuda(), host.target.cuda()};
   const BatchesOptions options{.batch_size = 8, .shuffle = GENERATE(false, true), .seed = 3};
   const Batches batches(dataset, options);
+  CHECK(order(batches) == order(Batches(host, options)));
   for (auto [data, target] : batches) {
     CHECK(data.device() == dataset.data.device());
     CHECK(target.device() == dataset.target.device());
   }
-  CHECK(order(batches) == order(Batches(host, options)));
 }
 
 TEST_CASE("Batches refuses a data set that does not fit together") {
@@ -262,12 +291,13 @@ TEST_CASE("a sampler's batches hold the rows of its rank in its order") {
                                              {.seed = 3, .num_replicas = 2, .rank = rank});
     Batches batches(counting(7), sampler, {.batch_size = 3});
     CHECK(lengths(batches) == std::vector<int64_t>{3, 1});  // one row comes on both ranks
+    batches.set_epoch(0);
     const auto rows = order(batches);
     CHECK(torch::equal(torch::tensor(rows), sampler.indices()));
     batches.set_epoch(5);
     sampler.set_epoch(5);
     CHECK(torch::equal(torch::tensor(order(batches)), sampler.indices()));
-    CHECK(order(batches) != rows);
+    CHECK_FALSE(torch::equal(torch::tensor(rows), sampler.indices()));
     dealt.insert(dealt.end(), rows.begin(), rows.end());
   }
   dealt = sorted(dealt);
@@ -284,20 +314,127 @@ TEST_CASE("a group of one deals the rows as batches without a sampler do") {
 
 // The rows from the last to the first, each epoch from another one on.
 struct Backwards {
-  int64_t epoch = 0;
-  void set_epoch(int64_t to) { epoch = to; }
+  int64_t of = 0;
+  void set_epoch(int64_t epoch) { of = epoch; }
+  int64_t epoch() const { return of; }
   int64_t dataset_size() const { return 4; }
   int64_t size() const { return 4; }
-  torch::Tensor indices() const { return (torch::arange(4) + epoch).remainder(4).flip(0); }
+  torch::Tensor indices() const { return (torch::arange(4) + of).remainder(4).flip(0); }
 };
 
 TEST_CASE("batches come in the order of a sampler of one's own, from its epoch on") {
-  Batches batches(counting(4), Backwards{.epoch = 1}, {.batch_size = 2});
+  Batches batches(counting(4), Backwards{.of = 1}, {.batch_size = 2});
   CHECK(order(batches) == std::vector<int64_t>{0, 3, 2, 1});
+  CHECK(order(batches) == std::vector<int64_t>{1, 0, 3, 2});
+  batches.set_epoch(0);
+  CHECK(order(batches) == std::vector<int64_t>{3, 2, 1, 0});
+  CHECK(order(batches) == std::vector<int64_t>{0, 3, 2, 1});
+}
+
+TEST_CASE("a loop of your own takes the next epoch at each begin, in Python's order") {
+  Batches batches(counting(10), {.batch_size = 4, .shuffle = true});
+  const auto expected = orders_of_python(10, 0);
+  for (int64_t epoch = 0; epoch < 3; ++epoch) CHECK(order(batches) == expected.at(epoch));
+  batches.set_epoch(1);
+  for (int64_t epoch = 1; epoch < 3; ++epoch) CHECK(order(batches) == expected.at(epoch));
+  CHECK(order(batches) != expected.at(2));
+}
+
+TEST_CASE("copies of batches count their epochs together") {
+  const auto expected = orders_of_python(10, 0);
+  Batches batches(counting(10), {.batch_size = 4, .shuffle = true});
+  const auto through_a_copy = [](Batches copy) { return order(copy); };
+  CHECK(through_a_copy(batches) == expected.at(0));
+  CHECK(through_a_copy(batches) == expected.at(1));
+  CHECK(order(batches) == expected.at(2));
   Batches copy = batches;
-  copy.set_epoch(0);
-  CHECK(order(copy) == std::vector<int64_t>{3, 2, 1, 0});
-  CHECK(order(batches) == std::vector<int64_t>{0, 3, 2, 1});
+  copy.set_epoch(1);
+  CHECK(order(batches) == expected.at(1));
+  CHECK(order(copy) == expected.at(2));
+}
+
+TEST_CASE("a loop within a loop has an epoch of its own, and each keeps its order") {
+  const auto expected = orders_of_python(10, 0);
+  const Batches batches(counting(10), {.batch_size = 4, .shuffle = true});
+  std::vector<int64_t> outer;
+  int64_t inner = 0;
+  for (auto [data, target] : batches) {
+    const auto* rows = target.const_data_ptr<int64_t>();
+    outer.insert(outer.end(), rows, rows + target.numel());
+    if (++inner < 3) CHECK(order(batches) == expected.at(inner));
+  }
+  CHECK(outer == expected.at(0));
+}
+
+TEST_CASE("an epoch that is named, from any batch on, leaves the next one alone") {
+  const auto expected = orders_of_python(10, 0);
+  const Batches batches(counting(10), {.batch_size = 4, .shuffle = true});
+  for (const int64_t epoch : {2, 0, 2}) {
+    std::vector<int64_t> rows;
+    auto place = batches.begin(1, epoch);
+    CHECK(place.epoch() == epoch);
+    for (; place != batches.end(); ++place) {
+      const auto target = (*place).target;
+      for (int64_t i = 0; i < target.size(0); ++i) rows.push_back(target[i].item<int64_t>());
+    }
+    const auto& all = expected.at(epoch);
+    CHECK(rows == std::vector<int64_t>(all.begin() + 4, all.end()));
+  }
+  CHECK(batches.begin().epoch() == 0);
+  CHECK(batches.begin().epoch() == 1);
+  CHECK_THROWS_WITH(batches.begin(0, -1),
+                    ContainsSubstring("sconce::data::Batches::begin: expected an epoch of 0 or"));
+  CHECK_THROWS_WITH(batches.begin(4, 0), ContainsSubstring("from 0 to 3, got 4"));
+  CHECK(batches.begin().epoch() == 2);
+}
+
+TEST_CASE("loops in threads get an epoch each") {
+  const Batches batches(counting(10), {.batch_size = 4, .shuffle = true});
+  std::vector<std::vector<int64_t>> orders(4);
+  std::vector<std::thread> threads;
+  for (auto& rows : orders) threads.emplace_back([&] { rows = order(batches); });
+  for (auto& thread : threads) thread.join();
+  std::vector<std::vector<int64_t>> expected;
+  const Batches one(counting(10), {.batch_size = 4, .shuffle = true});
+  for (int64_t epoch = 0; epoch < 4; ++epoch) expected.push_back(order(one));
+  std::sort(orders.begin(), orders.end());  // which thread came first is open
+  std::sort(expected.begin(), expected.end());
+  CHECK(orders == expected);
+}
+
+TEST_CASE("with a DistributedSampler only set_epoch moves the order, and begin warns once") {
+  const sconce::test::Warnings warnings;
+  const auto group = sconce::distributed::ProcessGroup::init();
+  sconce::data::DistributedSampler sampler(9, group, {.seed = 4});
+  sampler.set_epoch(3);
+  Batches batches(counting(9), sampler, {.batch_size = 2});
+  const auto rows_of = [&](int64_t epoch) {
+    sampler.set_epoch(epoch);
+    const torch::Tensor rows = sampler.indices();
+    return std::vector<int64_t>(rows.const_data_ptr<int64_t>(),
+                                rows.const_data_ptr<int64_t>() + rows.numel());
+  };
+  CHECK(order(batches) == rows_of(3));
+  batches.set_epoch(4);
+  CHECK(order(batches) == rows_of(4));
+  CHECK(warnings.messages().empty());
+  CHECK(order(Batches(batches)) == rows_of(4));
+  CHECK(order(batches) == rows_of(4));
+  CHECK(*batches.begin(0, 7).operator*().target.const_data_ptr<int64_t>() == rows_of(7)[0]);
+  batches.set_epoch(5);
+  CHECK(order(batches) == rows_of(5));
+  REQUIRE(warnings.messages().size() == 1);
+  CHECK_THAT(warnings.messages()[0],
+             StartsWith("sconce::data::Batches::begin: expected a call of"));
+}
+
+TEST_CASE("a DistributedSampler without shuffle has no order to move, and nothing warns") {
+  const sconce::test::Warnings warnings;
+  const auto group = sconce::distributed::ProcessGroup::init();
+  const Batches batches(counting(5), sconce::data::DistributedSampler(5, group, {.shuffle = false}),
+                        {.batch_size = 2});
+  for (int i = 0; i < 3; ++i) CHECK(order(batches) == std::vector<int64_t>{0, 1, 2, 3, 4});
+  CHECK(warnings.messages().empty());
 }
 
 TEST_CASE("a sampler for other rows, or beside shuffle, is refused") {

@@ -61,8 +61,15 @@ TEST_CASE("a sampler touches no generator and shuffles anew in each epoch") {
   const auto first = sampler.indices();
   CHECK(torch::equal(sampler.indices(), first));
   sampler.set_epoch(1);
+  CHECK(sampler.epoch() == 1);
   CHECK_FALSE(torch::equal(sampler.indices(), first));
   CHECK(torch::equal(torch::rand({4}), next));
+}
+
+TEST_CASE("a sampler of ranks keeps its epoch, unless there is no order to agree on") {
+  const auto group = ProcessGroup::init();
+  CHECK(DistributedSampler(5, group).keeps_epoch());
+  CHECK_FALSE(DistributedSampler(5, group, {.shuffle = false}).keeps_epoch());
 }
 
 TEST_CASE("a sampler refuses sizes, ranks and epochs that cannot be") {

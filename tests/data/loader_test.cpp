@@ -21,6 +21,7 @@
 #include "support/ask_python.hpp"
 #include "support/error_of.hpp"
 #include "support/require_gpu.hpp"
+#include "support/warnings.hpp"
 
 namespace {
 
@@ -159,14 +160,15 @@ TEST_CASE("an epoch begun at a later batch goes on from there") {
   Loader loader(Noise{20}, {.batch_size = 3, .shuffle = true, .num_workers = workers});
   const auto all = tensors(loader);
   int64_t index = 4;
-  for (auto place = loader.begin(4); place != loader.end(); ++place, ++index) {
+  for (auto place = loader.begin(4, 0); place != loader.end(); ++place, ++index) {
     CHECK(torch::equal(*place, all.at(static_cast<size_t>(index))));
   }
   CHECK(index == 7);
-  CHECK(loader.begin(7) == loader.end());
-  CHECK_THROWS_WITH(loader.begin(8), ContainsSubstring("a batch index from 0 to 7, got 8"));
-  CHECK_THROWS_WITH(loader.begin(-1), ContainsSubstring("got -1"));
-  CHECK_THROWS_WITH(Batches(table(3)).begin(4), ContainsSubstring("from 0 to 3, got 4"));
+  CHECK(loader.begin(7, 0) == loader.end());
+  CHECK_THROWS_WITH(loader.begin(8, 0), ContainsSubstring("a batch index from 0 to 7, got 8"));
+  CHECK_THROWS_WITH(loader.begin(-1, 0), ContainsSubstring("got -1"));
+  CHECK_THROWS_WITH(loader.begin(0, -1), ContainsSubstring("an epoch of 0 or more, got -1"));
+  CHECK(loader.begin().epoch() == 1);
 }
 
 TEST_CASE("leaving a loop early ends its threads, and the next loop begins anew") {
@@ -270,23 +272,82 @@ TEST_CASE("an exception ends the epoch") {
   CHECK(place == loader.end());
 }
 
+namespace {
+
+// The batches of an epoch in their order, as Python's seeds have it.
+std::vector<torch::Tensor> epoch_of(const Dataset& all, int64_t batch_size, uint64_t epoch) {
+  const auto generator = at::make_generator<at::CPUGeneratorImpl>(epoch);
+  std::vector<torch::Tensor> batches;
+  for (const auto& rows :
+       torch::randperm(all.data.size(0), generator, torch::kLong).split(batch_size)) {
+    batches.push_back(all.data.index_select(0, rows));
+    batches.push_back(all.target.index_select(0, rows));
+  }
+  return batches;
+}
+
+}  // namespace
+
+TEST_CASE("a loop over a loader takes the next epoch at each begin, and copies count together") {
+  const auto workers = GENERATE(0, 2);
+  const Dataset rows = table(12);
+  Loader loader(Rows{rows}, {.batch_size = 3, .shuffle = true, .num_workers = workers});
+  const auto through_a_copy = [](auto copy) { return tensors(copy); };
+  CHECK(same(tensors(loader), epoch_of(rows, 3, 0)));
+  CHECK(same(through_a_copy(loader), epoch_of(rows, 3, 1)));
+  CHECK(same(through_a_copy(loader), epoch_of(rows, 3, 2)));
+  CHECK(same(tensors(loader), epoch_of(rows, 3, 3)));
+  loader.set_epoch(8);
+  CHECK(same(through_a_copy(loader), epoch_of(rows, 3, 8)));
+  CHECK(same(tensors(loader), epoch_of(rows, 3, 9)));
+}
+
+TEST_CASE(
+    "what a source draws is new in each epoch of a loop, with a DistributedSampler by set_epoch") {
+  const auto workers = GENERATE(0, 2);
+  const sconce::test::Warnings warnings;
+  LoaderOptions options{.batch_size = 3, .num_workers = workers};
+  const auto drawn = [](const auto& loader) {
+    return std::get<0>(torch::cat(tensors(loader)).sort(0));
+  };
+  const Loader plain(Noise{20}, options);
+  const auto first = drawn(plain), second = drawn(plain);
+  CHECK_FALSE(first.eq(second).any().item<bool>());
+  CHECK(warnings.messages().empty());
+
+  sconce::data::DistributedSampler sampler(20, sconce::distributed::ProcessGroup::init());
+  sampler.set_epoch(1);
+  options.sampler = sampler;
+  Loader loader(Noise{20}, options);
+  CHECK(torch::equal(drawn(loader), second));  // the epoch of the sampler is that of the items
+  CHECK(torch::equal(drawn(loader), second));
+  loader.set_epoch(0);
+  CHECK(torch::equal(drawn(loader), first));
+  REQUIRE(warnings.messages().size() == 1);
+  CHECK_THAT(warnings.messages()[0], ContainsSubstring("sconce::data::Loader::begin: expected a"));
+}
+
 TEST_CASE("loops within one another, at once, and of a loader that is gone do not mix") {
   const auto workers = GENERATE(0, 2);
+  const Dataset rows = table(12);
   auto loader = std::make_unique<Loader<Rows>>(
-      Rows{table(12)}, LoaderOptions{.batch_size = 3, .shuffle = true, .num_workers = workers});
-  const auto expected = tensors(*loader);
+      Rows{rows}, LoaderOptions{.batch_size = 3, .shuffle = true, .num_workers = workers});
+  const auto expected = epoch_of(rows, 3, 0);
   size_t outer = 0;
   for (const auto& batch : *loader) {
     CHECK(torch::equal(batch.target, expected[2 * outer++ + 1]));
-    CHECK(same(tensors(*loader), expected));
+    CHECK(same(tensors(*loader), epoch_of(rows, 3, outer)));
   }
+  loader->set_epoch(0);
   std::vector<std::vector<torch::Tensor>> of_threads(2);
   std::vector<std::thread> loops;
   for (auto& got : of_threads) loops.emplace_back([&] { got = tensors(*loader); });
   for (auto& loop : loops) loop.join();
-  CHECK(same(of_threads[0], expected));
-  CHECK(same(of_threads[1], expected));
+  const size_t one = same(of_threads[0], expected) ? 0 : 1;  // which thread came first is open
+  CHECK(same(of_threads[one], expected));
+  CHECK(same(of_threads[1 - one], epoch_of(rows, 3, 1)));
 
+  loader->set_epoch(0);
   auto place = loader->begin();
   loader->set_epoch(5);
   Loader moved = std::move(*loader);
@@ -294,7 +355,7 @@ TEST_CASE("loops within one another, at once, and of a loader that is gone do no
   for (size_t i = 0; place != moved.end(); ++place, i += 2) {
     CHECK(torch::equal((*place).data, expected[i]));
   }
-  CHECK_FALSE(same(tensors(moved), expected));
+  CHECK(same(tensors(moved), epoch_of(rows, 3, 5)));
 }
 
 namespace {
@@ -363,7 +424,7 @@ TEST_CASE("a function of one's own makes the batches, of a type of its own") {
   CHECK(same(tensors(sums), {torch::tensor(0 + 2 + 6), torch::tensor(12 + 20)}));
 
   const Loader padded(Words{}, {.batch_size = 2}, sconce::data::PadSequence{.padding_value = -1});
-  const auto [words, lengths] = *padded.begin(1);
+  const auto [words, lengths] = *padded.begin(1, 0);
   CHECK(torch::equal(words, torch::tensor({{2, 2, 2, -1}, {3, 3, 3, 3}})));
   CHECK(torch::equal(lengths, torch::tensor({2, 3})));
 }

@@ -28,9 +28,11 @@ TEST_CASE("any sampler is a copy of one, or none") {
   sampler.set_epoch(5);
   CHECK(any.size() == 9);
   CHECK(any.dataset_size() == 9);
-  CHECK(torch::equal(any.indices({}), own));
+  CHECK(torch::equal(any.indices(any.epoch()), own));
   CHECK(torch::equal(any.indices(5), sampler.indices()));
-  CHECK(torch::equal(any.indices({}), own));
+  CHECK(torch::equal(any.indices(any.epoch()), own));
+  CHECK(any.epoch() == 4);
+  CHECK_FALSE(any.keeps_epoch());
   CHECK(any);
   CHECK_FALSE(AnySampler());
 }

@@ -3,15 +3,21 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "catch.hpp"
 #include "sconce/data/batches.hpp"
+#include "sconce/data/distributed_sampler.hpp"
 #include "sconce/data/transforms.hpp"
+#include "sconce/distributed/process_group.hpp"
 #include "sconce/training/batch.hpp"
+#include "support/begins.hpp"
+#include "support/warnings.hpp"
 
+using Catch::Matchers::ContainsSubstring;
 using sconce::data::Batches;
 using sconce::data::Dataset;
 using sconce::data::TransformedBatches;
@@ -32,10 +38,19 @@ Dataset noisy(Dataset batch, const at::Generator& generator) {
   return {batch.data + torch::rand({batch.data.size(0)}, generator), batch.target};
 }
 
+// The data of the next epoch.
 template <class Source>
-std::vector<torch::Tensor> data_of(const Source& source, int64_t first_batch = 0) {
+std::vector<torch::Tensor> data_of(const Source& source) {
   std::vector<torch::Tensor> result;
-  for (auto place = source.begin(first_batch); place != source.end(); ++place) {
+  for (const auto& batch : source) result.push_back(batch.data);
+  return result;
+}
+
+// The data of an epoch from a batch on.
+template <class Source>
+std::vector<torch::Tensor> data_of(const Source& source, int64_t batch, int64_t epoch) {
+  std::vector<torch::Tensor> result;
+  for (auto place = source.begin(batch, epoch); place != source.end(); ++place) {
     result.push_back((*place).data);
   }
   return result;
@@ -45,6 +60,12 @@ using Doubled = TransformedBatches<Batches, Dataset (*)(const Dataset&)>;
 static_assert(sconce::BatchSource<Doubled>);
 static_assert(std::input_iterator<Doubled::Iterator>);
 static_assert(std::sentinel_for<std::default_sentinel_t, Doubled::Iterator>);
+
+// The iterators of a temporary would point to what is gone.
+using sconce::test::Begins;
+using sconce::test::BeginsAtBatch;
+static_assert(Begins<Doubled&> && Begins<const Doubled&> && !Begins<Doubled>);
+static_assert(BeginsAtBatch<const Doubled&> && !BeginsAtBatch<Doubled>);
 
 }  // namespace
 
@@ -65,10 +86,9 @@ TEST_CASE("TransformedBatches draws the same for one seed, epoch and batch, else
   TransformedBatches batches(source, noisy);
   const auto first = data_of(batches);
   CHECK_FALSE(torch::equal(first[0], first[1] - 3));
-  CHECK(torch::equal(data_of(batches)[1], first[1]));
-  CHECK(torch::equal(data_of(batches, 1).at(0), first[1]));
-  CHECK(data_of(batches, 2).empty());
-  batches.set_epoch(1);
+  CHECK(torch::equal(data_of(batches, 0, 0)[1], first[1]));
+  CHECK(torch::equal(data_of(batches, 1, 0).at(0), first[1]));
+  CHECK(data_of(batches, 2, 0).empty());
   CHECK_FALSE(torch::equal(data_of(batches)[0], first[0]));
   batches.set_epoch(0);
   CHECK(torch::equal(data_of(batches)[0], first[0]));
@@ -78,13 +98,13 @@ TEST_CASE("TransformedBatches draws the same for one seed, epoch and batch, else
 }
 
 TEST_CASE("TransformedBatches passes the epoch on, and a loop that runs keeps its own") {
-  Batches source(numbered(20), {.batch_size = 4, .shuffle = true});
+  const Batches source(numbered(20), {.batch_size = 4, .shuffle = true});
   TransformedBatches batches(source, noisy);
-  source.set_epoch(2);
+  const auto expected = data_of(batches, 0, 2);
+  auto plain = source.begin(0, 2);
   batches.set_epoch(2);
-  const auto expected = data_of(batches);
-  auto plain = source.begin();
   auto place = batches.begin();
+  CHECK(place.epoch() == 2);
   batches.set_epoch(9);
   for (const auto& data : expected) {
     CHECK(torch::equal((*place).target, (*plain).target));
@@ -94,6 +114,48 @@ TEST_CASE("TransformedBatches passes the epoch on, and a loop that runs keeps it
     ++plain;
   }
   CHECK(place == batches.end());
+  CHECK(source.begin().epoch() == 9);  // a copy's count
+}
+
+TEST_CASE("TransformedBatches takes the epochs of its source, with its own generators") {
+  const Batches source(numbered(20), {.batch_size = 4, .shuffle = true});
+  const TransformedBatches inner(source, noisy, {.seed = 1});
+  const TransformedBatches outer(inner, noisy, {.seed = 2});
+  const auto check = [&](int64_t epoch) {
+    auto plain = source.begin(0, epoch);
+    auto place = outer.begin();
+    CHECK(place.epoch() == epoch);
+    for (uint64_t i = 0; place != outer.end(); ++place, ++plain, ++i) {
+      auto expected = *plain;
+      for (const uint64_t seed : {1, 2}) {
+        const auto mixed = sconce::data::mix_seeds(seed, static_cast<uint64_t>(epoch), i);
+        expected = noisy(expected, at::make_generator<at::CPUGeneratorImpl>(mixed));
+      }
+      CHECK(torch::equal((*place).data, expected.data));
+      CHECK(torch::equal((*place).target, expected.target));
+    }
+  };
+  check(0);
+  check(1);
+  CHECK(source.begin().epoch() == 2);
+  check(3);
+}
+
+TEST_CASE("over a DistributedSampler the generators keep the epoch as the order does") {
+  const sconce::test::Warnings warnings;
+  const auto group = sconce::distributed::ProcessGroup::init();
+  const sconce::data::DistributedSampler sampler(20, group);
+  TransformedBatches batches(Batches(numbered(20), sampler, {.batch_size = 4}), noisy);
+  const auto first = data_of(batches), again = data_of(batches);
+  for (size_t i = 0; i < first.size(); ++i) CHECK(torch::equal(first[i], again[i]));
+  REQUIRE(warnings.messages().size() == 1);
+  batches.set_epoch(1);
+  const auto expected = data_of(batches, 0, 1), got = data_of(batches);
+  for (size_t i = 0; i < got.size(); ++i) {
+    CHECK(torch::equal(got[i], expected[i]));
+    CHECK_FALSE(torch::equal(got[i], first[i]));
+  }
+  CHECK(warnings.messages().size() == 1);
 }
 
 // Batches that are no tensors and have no epochs, from any batch on.
@@ -121,8 +183,43 @@ TEST_CASE("TransformedBatches takes a source of any batches and begins it where 
   std::string all;
   for (const auto& text : texts) all += text;
   CHECK(all == "01234");
-  CHECK(*texts.begin(3) == "3");
+  CHECK(*texts.begin(3, 0) == "3");
   CHECK(*numbers.begun_at == 3);
+  CHECK_THROWS_WITH(texts.begin(0, -1),
+                    ContainsSubstring("TransformedBatches::begin: expected an"));
+  CHECK_THROWS_WITH(texts.set_epoch(-1), ContainsSubstring("epoch of 0 or more, got -1"));
+}
+
+TEST_CASE("over a source without epochs each loop has new generators") {
+  const Numbers numbers;
+  const TransformedBatches drawn(numbers, [](int64_t, const at::Generator& generator) {
+    return torch::rand({1}, generator).item<float>();
+  });
+  const auto copy = drawn;
+  const auto of_epoch = [&](int64_t epoch) { return *drawn.begin(0, epoch); };
+  CHECK(*drawn.begin() == of_epoch(0));
+  CHECK(*copy.begin() == of_epoch(1));
+  CHECK(*drawn.begin() == of_epoch(2));
+  CHECK(of_epoch(0) != of_epoch(1));
+}
+
+// A source of a user, whose epoch is set and moves by nothing else.
+struct Shifted {
+  int64_t size() const { return 3; }
+  void set_epoch(int64_t to) { epoch = to; }
+  auto begin() const { return std::views::iota(10 * epoch, 10 * epoch + 3).begin(); }
+  int64_t epoch = 0;
+};
+
+TEST_CASE("an epoch of a source that can only be set is begun in a copy of the source") {
+  TransformedBatches doubles(Shifted(), [](int64_t number) { return 2 * number; });
+  auto place = doubles.begin(1, 4);
+  CHECK(*place == 2 * 41);
+  CHECK(*++place == 2 * 42);
+  CHECK(*doubles.begin() == 0);
+  doubles.set_epoch(1);
+  CHECK(*doubles.begin() == 2 * 10);
+  CHECK(*place == 2 * 42);
 }
 
 TEST_CASE("the Trainer's loader takes transformed batches, from any batch on") {
@@ -130,15 +227,14 @@ TEST_CASE("the Trainer's loader takes transformed batches, from any batch on") {
                                       sconce::data::RandomHorizontalFlip());
   const Batches source({torch::rand({8, 1, 4, 4}), torch::arange(8)},
                        {.batch_size = 3, .shuffle = true, .seed = 1});
-  TransformedBatches batches(source, [augment](const Dataset& batch, at::Generator generator) {
-    return Dataset{augment(batch.data, generator), batch.target};
-  });
+  const TransformedBatches batches(source,
+                                   [augment](const Dataset& batch, at::Generator generator) {
+                                     return Dataset{augment(batch.data, generator), batch.target};
+                                   });
   sconce::BatchLoader loader(batches);
   CHECK(loader.size() == 3);
-  loader.set_epoch(4);
-  batches.set_epoch(4);
-  const auto expected = data_of(batches);
-  auto next = loader.begin(1);
+  const auto expected = data_of(batches, 0, 4);
+  auto next = loader.begin(1, 4);
   CHECK(torch::equal(next().as<Dataset>().data, expected.at(1)));
   CHECK(torch::equal(next().as<Dataset>().data, expected.at(2)));
 }

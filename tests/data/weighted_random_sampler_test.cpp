@@ -62,7 +62,9 @@ TEST_CASE("rows are drawn anew in each epoch, and none of weight 0") {
   CHECK(first.sizes() == std::vector<int64_t>{1000});
   CHECK(first.scalar_type() == torch::kLong);
   CHECK(torch::equal(sampler.indices(), first));
+  CHECK(sampler.epoch() == 0);
   sampler.set_epoch(1);
+  CHECK(sampler.epoch() == 1);
   CHECK_FALSE(torch::equal(sampler.indices(), first));
   const auto counts = first.bincount({}, 4);
   CHECK(counts[0].item<int64_t>() == 0);

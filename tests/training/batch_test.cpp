@@ -72,19 +72,66 @@ TEST_CASE("the tensors of a batch can be looked at and replaced, whatever its ty
 
 TEST_CASE("a loader gives the batches of its source from any of them on") {
   const auto x = torch::arange(10).unsqueeze(1);
-  sconce::data::Batches batches({x, x}, {.batch_size = 3, .shuffle = true, .seed = 4});
-  BatchLoader loader = batches;
+  const sconce::data::Batches batches({x, x}, {.batch_size = 3, .shuffle = true, .seed = 4});
+  const BatchLoader loader = batches;
   CHECK(loader.size() == 4);
-  loader.set_epoch(1);
-  batches.set_epoch(1);
-  std::vector<Tensor> expected;
-  for (const auto& batch : batches) expected.push_back(batch.data);
   for (const int64_t from : {0, 2}) {
-    const auto next = loader.begin(from);
-    for (int64_t i = from; i < 4; ++i) {
-      CHECK(next().as<sconce::data::Dataset>().data.equal(expected[static_cast<size_t>(i)]));
+    const auto next = loader.begin(from, 1);
+    for (auto place = batches.begin(from, 1); place != batches.end(); ++place) {
+      CHECK(next().as<sconce::data::Dataset>().data.equal((*place).data));
     }
   }
+}
+
+TEST_CASE("a loader begins the next epoch of its source, as a loop over the source does") {
+  const auto x = torch::arange(10);
+  const sconce::data::Batches batches({x, x}, {.batch_size = 10, .shuffle = true});
+  BatchLoader loader = batches;
+  const BatchLoader copy = loader;
+  const auto order = [](const BatchLoader& of) {
+    return of.begin()().as<sconce::data::Dataset>().data;
+  };
+  const auto expected = [&](int64_t epoch) { return (*batches.begin(0, epoch)).data; };
+  CHECK(order(loader).equal(expected(0)));
+  CHECK(order(copy).equal(expected(1)));
+  CHECK(order(BatchLoader(batches)).equal(expected(2)));
+  CHECK(loader.begin(0, 9)().as<sconce::data::Dataset>().data.equal(expected(9)));
+  CHECK((*batches.begin()).data.equal(expected(3)));
+  loader.set_epoch(7);
+  CHECK((*batches.begin()).data.equal(expected(7)));
+  CHECK(order(copy).equal(expected(8)));
+}
+
+namespace {
+
+// A source of a user, whose order is that of its epoch. It is not to change beneath a loop.
+struct OfEpoch {
+  explicit OfEpoch(int64_t of = 0)
+      : epoch(of), batches{torch::full({1}, of), torch::full({1}, of)} {}
+  int64_t size() const { return 2; }
+  void set_epoch(int64_t to) { *this = OfEpoch(to); }
+  auto begin() const { return batches.begin(); }
+  int64_t epoch;
+  std::vector<Tensor> batches;
+};
+
+}  // namespace
+
+TEST_CASE("a source with set_epoch alone keeps its epoch while another is named") {
+  OfEpoch source(2);
+  BatchLoader loader = source;
+  const auto epoch_of = [](const BatchLoader::Next& next) {
+    return next().as<Tensor>().item<int64_t>();
+  };
+  const auto running = loader.begin();
+  CHECK(epoch_of(running) == 2);
+  const auto named = loader.begin(1, 5);
+  CHECK(epoch_of(loader.begin(0, 6)) == 6);
+  CHECK(epoch_of(named) == 5);
+  CHECK(epoch_of(running) == 2);
+  CHECK(epoch_of(loader.begin()) == 2);
+  loader.set_epoch(3);
+  CHECK(epoch_of(loader.begin()) == 3);
 }
 
 namespace {
@@ -102,8 +149,8 @@ struct FromFour {
 
 TEST_CASE("a source that can begin at a batch reads none before it") {
   const BatchLoader loader = sconce::data::Loader(FromFour(), {.batch_size = 2});
-  const auto next = loader.begin(2);
+  const auto next = loader.begin(2, 0);
   CHECK(next().as<Tensor>().equal(torch::tensor({4, 5})));
   CHECK(next().as<Tensor>().equal(torch::tensor({6, 7})));
-  CHECK_THROWS_WITH(loader.begin(1)(), Catch::Matchers::ContainsSubstring("read item 2"));
+  CHECK_THROWS_WITH(loader.begin(1, 0)(), Catch::Matchers::ContainsSubstring("read item 2"));
 }

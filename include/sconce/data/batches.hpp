@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 #include "sconce/data/dataset.hpp"
+#include "sconce/data/epoch_count.hpp"
 #include "sconce/data/sampler.hpp"
 #include "sconce/fwd.hpp"
 
@@ -17,7 +17,7 @@ struct BatchesOptions {
   /// Number of rows per batch, at least 1. The last batch of an epoch may be shorter.
   int64_t batch_size = 1;
 
-  /// Whether to take the rows in a random order, which changes with each `set_epoch`.
+  /// Whether to take the rows in a random order, a new one in each epoch.
   bool shuffle = false;
 
   /// Whether to drop the last batch of an epoch if it is shorter than `batch_size`.
@@ -56,8 +56,8 @@ class Batches {
   Batches(Dataset dataset, const S& sampler, BatchesOptions options = {})
       : Batches(AnySampler(sampler), std::move(dataset), options) {}
 
-  /// Sets the epoch of the next `begin()`. A running loop keeps its order. Without a call the epoch
-  /// is 0, or that of the sampler. Python: `DistributedSampler.set_epoch(epoch)`.
+  /// Sets the epoch of the next `begin()`, also in the copies of this object. A running loop keeps
+  /// its order. Python: `DistributedSampler.set_epoch(epoch)`.
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch);
 
@@ -67,10 +67,19 @@ class Batches {
   /// Returns the data set that the batches come from. Python: `loader.dataset`.
   const Dataset& dataset() const { return dataset_; }
 
-  /// Starts an epoch at the batch with this index. With `shuffle` or a sampler it draws the order
-  /// once and moves it to the device of the data. Python: `iter(loader)`.
-  /// @throw c10::Error if `batch` is not in 0 to size().
-  Iterator begin(int64_t batch = 0) const;
+  /// Starts the next epoch: 0, 1, 2 and so on, counted over all copies of this object, or from that
+  /// of `set_epoch` or of the sampler on. Several threads may call it at once, and each gets an
+  /// epoch of its own. With `shuffle` or a sampler it draws the order once and moves it to the
+  /// device of the data. **With a `DistributedSampler` only `set_epoch` moves the epoch**; a second
+  /// `begin()` without it warns, once. The iterator points to this object. Python: `iter(loader)`.
+  Iterator begin() const&;
+  Iterator begin() const&& = delete;
+
+  /// Starts this epoch at the batch with this index, and leaves the epoch of the next `begin()`
+  /// alone: to resume a loop, or to look at a batch.
+  /// @throw c10::Error if `batch` is not in 0 to size(), or `epoch` is negative.
+  Iterator begin(int64_t batch, int64_t epoch) const&;
+  Iterator begin(int64_t batch, int64_t epoch) const&& = delete;
 
   /// Returns the sentinel that an iterator equals at the end of its epoch.
   std::default_sentinel_t end() const { return {}; }
@@ -82,7 +91,7 @@ class Batches {
   BatchesOptions options_;
   AnySampler sampler_ = {};  // none: the rows in their own order
   int64_t rows_ = 0;         // rows in an epoch
-  std::optional<int64_t> epoch_ = {};
+  detail::EpochCount epochs_ = detail::EpochCount("sconce::data::Batches");
 };
 
 /// Position of one loop in its epoch: a C++20 input iterator, valid as long as its `Batches`.
@@ -100,16 +109,20 @@ class Batches::Iterator {
   /// Goes to the next batch; returns nothing, because an input iterator cannot go back.
   void operator++(int) { ++*this; }
 
+  /// Returns the epoch of this loop.
+  int64_t epoch() const { return epoch_; }
+
   /// Returns whether the epoch is over.
   bool operator==(std::default_sentinel_t) const { return index_ == batches_->size(); }
 
  private:
   friend class Batches;
-  Iterator(const Batches& batches, torch::Tensor order, int64_t index);
+  Iterator(const Batches& batches, int64_t index, int64_t epoch);
 
   const Batches* batches_;
   torch::Tensor order_;  // undefined if the rows are in their own order
   int64_t index_;
+  int64_t epoch_;
 };
 
 }  // namespace sconce::data

@@ -26,7 +26,8 @@ struct DistributedSamplerOptions {
 /// Chooses the rows of a data set that one rank trains on. All ranks share one order of the rows,
 /// and each rank takes every num_replicas-th row of it, so all ranks get the same number of rows.
 /// The order depends on the seed and the epoch; no global generator is used.
-/// `Batches(dataset, sampler, {.batch_size = 64})` makes batches of the rows.
+/// `Batches(dataset, sampler, {.batch_size = 64})` makes batches of the rows. Call `set_epoch` of
+/// the batches before each epoch of a loop of your own; a fit of the Trainer does it by itself.
 /// Python: `torch.utils.data.distributed.DistributedSampler`.
 class DistributedSampler {
  public:
@@ -44,6 +45,14 @@ class DistributedSampler {
 
   /// Returns the number of rows per epoch, the same on every rank. Python: `len(sampler)`.
   int64_t size() const;
+
+  /// Returns the epoch of the next `indices()`.
+  int64_t epoch() const { return epoch_; }
+
+  /// Returns whether only `set_epoch` moves the epoch of a loader, and not its `begin()`. This is
+  /// so with `shuffle`, because a loop of one rank alone would give this rank another order than
+  /// the others have. Python: the same, for a `DataLoader` with this sampler.
+  bool keeps_epoch() const { return options_.shuffle; }
 
   /// Returns the rows of this epoch: int64 `(size(),)` on the CPU. Python: `list(sampler)`.
   torch::Tensor indices() const;

@@ -17,7 +17,9 @@
 #include "sconce/data/batch_reader.hpp"
 #include "sconce/data/collate.hpp"
 #include "sconce/data/copy_stream.hpp"
+#include "sconce/data/epoch_count.hpp"
 #include "sconce/data/item_source.hpp"
+#include "sconce/data/loader_loop.hpp"
 #include "sconce/data/read_ahead.hpp"
 #include "sconce/data/sampler.hpp"
 #include "sconce/fwd.hpp"
@@ -45,8 +47,8 @@ namespace detail {
 // The part of a Loader that does not depend on its source.
 class LoaderBase {
  public:
-  /// Sets the epoch of the next `begin()`, which determines the order and the generators of the
-  /// items. A running loop keeps its own. Without a call the epoch is 0, or that of the sampler.
+  /// Sets the epoch of the next `begin()`, also in the copies of this loader. The epoch determines
+  /// the order and the generators of the items. A running loop keeps its own.
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch);
 
@@ -58,13 +60,14 @@ class LoaderBase {
 
  protected:
   LoaderBase(LoaderOptions options, std::optional<int64_t> source_size);
-  EpochItems epoch_items(int64_t first_batch) const;
+  int64_t take_epoch() const { return epochs_.take(); }
+  EpochItems epoch_items(int64_t first_batch, int64_t epoch) const;
   const LoaderOptions& options() const { return options_; }
 
  private:
   LoaderOptions options_;
   int64_t source_size_ = 0;
-  std::optional<int64_t> epoch_ = {};
+  EpochCount epochs_ = EpochCount("sconce::data::Loader");
 };
 
 }  // namespace detail
@@ -111,10 +114,15 @@ class Loader : public detail::LoaderBase {
 
   class Iterator;
 
-  /// Starts an epoch at the batch with this index: draws the order and starts the workers.
-  /// @throw c10::Error if there is no such batch, or if the sampler chooses an item outside the
-  /// source.
-  Iterator begin(int64_t batch = 0) const;
+  /// Starts the next epoch, as `Batches::begin()` does: draws the order and starts the workers.
+  /// **With a `DistributedSampler` only `set_epoch` moves the epoch.**
+  /// @throw c10::Error if the sampler chooses an item outside the source.
+  Iterator begin() const { return begin(0, take_epoch()); }
+
+  /// Starts this epoch at the batch with this index, and leaves the epoch of the next `begin()`
+  /// alone.
+  /// @throw c10::Error as above, or if there is no such batch or `epoch` is negative.
+  Iterator begin(int64_t batch, int64_t epoch) const;
 
   /// Returns the source that the items come from. Python: `loader.dataset`.
   const Source& source() const { return parts_->source; }
@@ -147,7 +155,7 @@ class Loader<Source, Collate>::Iterator {
 
   /// Waits for the batch and returns it.
   /// @throw the exception of an item or of the collate function; the epoch is over then.
-  const Batch& operator*() const { return loop_->batch(); }
+  const Batch& operator*() const { return static_cast<const Made&>(loop_->batch()).batch; }
 
   /// Goes to the next batch and releases this one.
   Iterator& operator++() {
@@ -158,71 +166,40 @@ class Loader<Source, Collate>::Iterator {
   /// Goes to the next batch; returns nothing, because an input iterator cannot go back.
   void operator++(int) { ++*this; }
 
+  /// Returns the epoch of this loop.
+  int64_t epoch() const { return loop_->epoch(); }
+
   /// Returns whether the epoch is over.
-  bool operator==(std::default_sentinel_t) const { return loop_->index == loop_->last; }
+  bool operator==(std::default_sentinel_t) const { return loop_->is_over(); }
 
  private:
   friend class Loader;
 
-  struct Made {
+  struct Made : detail::MadeBatch {
+    explicit Made(Batch made) : batch(std::move(made)) {}
     Batch batch;
-    CopyStream::Wait wait;
   };
 
-  // Shared by copies of an iterator; the last copy to go ends the threads.
-  struct Loop {
-    const Batch& batch() {
-      if (!current) {
-        try {
-          current = std::static_pointer_cast<Made>(ahead ? ahead->next() : make(index, {}));
-        } catch (...) {
-          last = index;
-          throw;
-        }
-        if (current->wait) current->wait();
-      }
-      return current->batch;
-    }
-
-    void advance() {
-      if (!current) batch();  // batches are taken in order
-      current.reset();
-      ++index;
-    }
-
-    int64_t index = 0;
-    int64_t last = 0;
-    ReadAhead::Make make = {};
-    std::shared_ptr<Made> current = {};
-    std::optional<ReadAhead> ahead = {};
-  };
-
-  explicit Iterator(std::shared_ptr<Loop> loop) : loop_(std::move(loop)) {}
+  explicit Iterator(std::shared_ptr<detail::LoaderLoop> loop) : loop_(std::move(loop)) {}
 
   static ReadAhead::Make maker(const std::shared_ptr<Parts>& parts,
                                const std::shared_ptr<const detail::EpochItems>& epoch,
                                const LoaderOptions& options);
 
-  std::shared_ptr<Loop> loop_;
+  std::shared_ptr<detail::LoaderLoop> loop_;  // the last copy to go ends the threads
 };
 
 template <class Source, class Collate>
-auto Loader<Source, Collate>::begin(int64_t batch) const -> Iterator {
-  const auto epoch = std::make_shared<const detail::EpochItems>(epoch_items(batch));
+auto Loader<Source, Collate>::begin(int64_t batch, int64_t of_epoch) const -> Iterator {
+  const auto epoch = std::make_shared<const detail::EpochItems>(epoch_items(batch, of_epoch));
+  const detail::LoaderLoop::Range range{.first = batch, .last = size(), .epoch = of_epoch};
   const int workers = options().num_workers;
   const auto make = [&] { return Iterator::maker(parts_, epoch, options()); };
-  auto loop = std::make_shared<typename Iterator::Loop>();
-  loop->index = batch;
-  loop->last = size();
-  if (workers == 0) {
-    loop->make = make();
-  } else if (batch < size()) {
-    std::vector<ReadAhead::Make> makers(static_cast<size_t>(workers));
-    for (auto& each : makers) each = make();
-    loop->ahead.emplace(std::move(makers), int64_t(workers) * options().prefetch_factor, batch,
-                        size());
-  }
-  return Iterator(std::move(loop));
+  if (workers == 0) return Iterator(std::make_shared<detail::LoaderLoop>(make(), range));
+  std::vector<ReadAhead::Make> makers(static_cast<size_t>(workers));
+  for (auto& each : makers) each = make();
+  const int64_t ahead = int64_t(workers) * options().prefetch_factor;
+  return Iterator(std::make_shared<detail::LoaderLoop>(std::move(makers), ahead, range));
 }
 
 template <class Source, class Collate>
@@ -234,7 +211,7 @@ ReadAhead::Make Loader<Source, Collate>::Iterator::maker(
   if (options.device) copies.emplace(*options.device);
   return [parts, epoch, reader, copies](int64_t index,
                                         const std::stop_token& stop) -> std::shared_ptr<void> {
-    auto made = std::make_shared<Made>(Made{reader->read(*epoch, index, stop), {}});
+    auto made = std::make_shared<Made>(reader->read(*epoch, index, stop));
     if (copies) {
       std::vector<torch::Tensor*> tensors;
       nn::for_each_tensor(made->batch, [&](torch::Tensor& tensor) {
@@ -242,7 +219,7 @@ ReadAhead::Make Loader<Source, Collate>::Iterator::maker(
       });
       made->wait = copies->copy(tensors);
     }
-    return made;
+    return std::static_pointer_cast<detail::MadeBatch>(made);
   };
 }
 

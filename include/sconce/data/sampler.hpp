@@ -5,8 +5,6 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
-#include <optional>
-#include <utility>
 
 #include "sconce/fwd.hpp"
 
@@ -15,6 +13,13 @@ namespace sconce::data {
 /// Chooses the rows of a data set for an epoch, and their order. `indices()` returns them for the
 /// epoch given to `set_epoch`, as int64 `(size(),)` on the CPU. `RandomSampler`,
 /// `WeightedRandomSampler` and `DistributedSampler` are samplers.
+///
+/// A loader sets the epoch in its copy of the sampler at each `begin()`: 0, 1, 2 and so on. A
+/// sampler may have two more functions:
+/// - `int64_t epoch() const` returns the epoch that a loader begins with, in place of 0;
+/// - `bool keeps_epoch() const` returns whether `begin()` leaves the epoch alone, so that only
+///   `set_epoch` moves it, as several processes need it that must agree on the order.
+///
 /// Python: `torch.utils.data.Sampler`.
 template <class S>
 concept Sampler = std::copyable<S> && requires(S sampler, const S& read, int64_t epoch) {
@@ -38,6 +43,7 @@ class RandomSampler {
 
   int64_t dataset_size() const { return dataset_size_; }  ///< number of rows of the data set
   int64_t size() const { return dataset_size_; }          ///< number of rows of an epoch
+  int64_t epoch() const { return epoch_; }                ///< epoch of the next `indices()`
 
   /// Returns the rows of this epoch: int64 `(size(),)` on the CPU.
   torch::Tensor indices() const;
@@ -56,28 +62,35 @@ class AnySampler {
   /// Copies the sampler.
   template <class S>
     requires(!std::same_as<S, AnySampler> && Sampler<S>)
-  AnySampler(S sampler)
+  AnySampler(const S& sampler)
       : dataset_size_(sampler.dataset_size()),
         size_(sampler.size()),
-        indices_([sampler = std::move(sampler)](std::optional<int64_t> epoch) -> torch::Tensor {
+        indices_([sampler](int64_t epoch) -> torch::Tensor {
           S of_epoch = sampler;
-          if (epoch) of_epoch.set_epoch(*epoch);
+          of_epoch.set_epoch(epoch);
           return of_epoch.indices();
-        }) {}
+        }) {
+    if constexpr (requires { sampler.epoch(); }) epoch_ = sampler.epoch();
+    if constexpr (requires { sampler.keeps_epoch(); }) keeps_epoch_ = sampler.keeps_epoch();
+  }
 
   /// Returns whether it holds a sampler.
   explicit operator bool() const { return static_cast<bool>(indices_); }
 
   int64_t dataset_size() const { return dataset_size_; }  ///< number of rows of the data set
   int64_t size() const { return size_; }                  ///< number of rows of an epoch
+  int64_t epoch() const { return epoch_; }                ///< epoch that a loader begins with
+  bool keeps_epoch() const { return keeps_epoch_; }       ///< whether `set_epoch` alone moves it
 
-  /// Returns the rows of this epoch. Without an epoch, uses the one set in the sampler.
-  torch::Tensor indices(std::optional<int64_t> epoch) const { return indices_(epoch); }
+  /// Returns the rows of this epoch.
+  torch::Tensor indices(int64_t epoch) const { return indices_(epoch); }
 
  private:
   int64_t dataset_size_ = 0;
   int64_t size_ = 0;
-  std::function<torch::Tensor(std::optional<int64_t> epoch)> indices_ = {};
+  int64_t epoch_ = 0;
+  bool keeps_epoch_ = false;
+  std::function<torch::Tensor(int64_t epoch)> indices_ = {};
 };
 
 }  // namespace sconce::data

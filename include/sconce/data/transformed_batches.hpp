@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "sconce/data/begin_at.hpp"
+#include "sconce/data/epoch_count.hpp"
 #include "sconce/data/seed.hpp"
 
 namespace sconce::data {
@@ -47,24 +48,49 @@ class TransformedBatches {
   /// Returns the number of batches in an epoch, which is that of the source.
   int64_t size() const { return source_.size(); }
 
-  /// Sets the epoch of the next `begin()`, also in the source if it has epochs. A running loop
-  /// keeps its own. Without a call the epoch is 0.
-  /// @throw c10::Error under the same conditions as the source.
+  /// Sets the epoch of the next `begin()`, also in the source if it has epochs and in the copies of
+  /// this object. A running loop keeps its own.
+  /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch) {
+    epochs_.set(epoch);
     if constexpr (requires { source_.set_epoch(epoch); }) source_.set_epoch(epoch);
-    epoch_ = static_cast<uint64_t>(epoch);
   }
 
-  /// Starts an epoch at the batch with this index.
-  Iterator begin(int64_t first_batch = 0) const { return Iterator(*this, first_batch); }
+  /// Starts the next epoch by `begin()` of the source. The generators are of the epoch that the
+  /// source's iterator has, as that of `Batches` and `Loader` has one. For another source they are
+  /// of epoch 0, 1, 2 and so on, counted over all copies of this object. The iterator points to
+  /// this object.
+  Iterator begin() const& {
+    SourcePlace<Source> place{nullptr, source_.begin()};
+    const int64_t epoch = epoch_of(place.iterator);
+    return Iterator(*this, std::move(place), 0, epoch);
+  }
+  Iterator begin() const&& = delete;
+
+  /// Starts this epoch at the batch with this index, and leaves the epoch of the next `begin()`
+  /// alone. A source that has `set_epoch` and no `begin(batch, epoch)` is copied for it.
+  /// @throw c10::Error if `epoch` is negative, and what the source throws.
+  Iterator begin(int64_t batch, int64_t epoch) const& {
+    return Iterator(*this, begin_at(source_, batch, epochs_.named(epoch)), batch, epoch);
+  }
+  Iterator begin(int64_t batch, int64_t epoch) const&& = delete;
 
   /// Returns the sentinel that an iterator equals at the end of its epoch.
   std::default_sentinel_t end() const { return {}; }
 
  private:
-  auto batch(const SourceIterator& place, int64_t index, uint64_t epoch) const {
+  int64_t epoch_of(const SourceIterator& place) const {
+    if constexpr (requires { place.epoch(); }) {
+      return place.epoch();
+    } else {
+      return epochs_.take();
+    }
+  }
+
+  auto batch(const SourceIterator& place, int64_t index, int64_t epoch) const {
     if constexpr (takes_generator) {
-      const auto seed = mix_seeds(options_.seed, epoch, static_cast<uint64_t>(index));
+      const auto seed =
+          mix_seeds(options_.seed, static_cast<uint64_t>(epoch), static_cast<uint64_t>(index));
       return function_(*place, at::make_generator<at::CPUGeneratorImpl>(seed));
     } else {
       return function_(*place);
@@ -74,7 +100,7 @@ class TransformedBatches {
   Source source_;
   Function function_;
   TransformedBatchesOptions options_;
-  uint64_t epoch_ = 0;
+  detail::EpochCount epochs_ = detail::EpochCount("sconce::data::TransformedBatches");
 };
 
 /// Position of one loop in its epoch: an input iterator, valid as long as its `TransformedBatches`.
@@ -86,11 +112,11 @@ class TransformedBatches<Source, Function>::Iterator {
   using difference_type = std::ptrdiff_t;
 
   /// Reads the batch of the source and calls the function. Each call does both again.
-  value_type operator*() const { return batches_->batch(place_, index_, epoch_); }
+  value_type operator*() const { return batches_->batch(place_.iterator, index_, epoch_); }
 
   /// Goes to the next batch.
   Iterator& operator++() {
-    ++place_;
+    ++place_.iterator;
     ++index_;
     return *this;
   }
@@ -98,21 +124,22 @@ class TransformedBatches<Source, Function>::Iterator {
   /// Goes to the next batch; returns nothing, because an input iterator cannot go back.
   void operator++(int) { ++*this; }
 
+  /// Returns the epoch of this loop.
+  int64_t epoch() const { return epoch_; }
+
   /// Returns whether the epoch is over.
   bool operator==(std::default_sentinel_t) const { return index_ >= batches_->size(); }
 
  private:
   friend class TransformedBatches;
-  Iterator(const TransformedBatches& batches, int64_t first_batch)
-      : batches_(&batches),
-        place_(begin_at(batches.source_, first_batch)),
-        index_(first_batch),
-        epoch_(batches.epoch_) {}
+  Iterator(const TransformedBatches& batches, SourcePlace<Source> place, int64_t index,
+           int64_t epoch)
+      : batches_(&batches), place_(std::move(place)), index_(index), epoch_(epoch) {}
 
   const TransformedBatches* batches_;
-  SourceIterator place_;
+  SourcePlace<Source> place_;
   int64_t index_;
-  uint64_t epoch_;
+  int64_t epoch_;
 };
 
 }  // namespace sconce::data

@@ -42,6 +42,9 @@ class WeightedRandomSampler {
   /// Returns the number of rows drawn per epoch. Python: `len(sampler)`.
   int64_t size() const { return num_samples_; }
 
+  /// Returns the epoch of the next `indices()`.
+  int64_t epoch() const { return epoch_; }
+
   /// Returns the rows of this epoch: int64 `(size(),)` on the CPU. Python: `list(sampler)`.
   torch::Tensor indices() const;
 

@@ -135,8 +135,7 @@ concept BatchSource = requires(const T& source) {
   ++(*std::declval<decltype(source.begin())*>());
 };
 
-/// Holds a copy of any `BatchSource`, so that the Trainer need not know its type. Its `set_epoch`,
-/// if it has one, chooses the order of the batches.
+/// Holds a copy of any `BatchSource`, so that the Trainer need not know its type. Copies share it.
 class BatchLoader {
  public:
   /// Returns the next batch of an epoch.
@@ -150,12 +149,16 @@ class BatchLoader {
   /// Returns the number of batches.
   int64_t size() const { return size_(); }
 
-  /// Chooses the order of the batches from the next `begin` on.
+  /// Calls `set_epoch` of the source, if it has one.
   void set_epoch(int64_t epoch) { set_epoch_(epoch); }
 
-  /// Begins an epoch at a batch. The function that it returns must be called once for each batch
-  /// from there on.
-  Next begin(int64_t batch = 0) const { return begin_(batch); }
+  /// Begins an epoch by `begin()` of the source: with `data::Batches` and `data::Loader` the next
+  /// one. The function that it returns must be called once for each batch.
+  Next begin() const { return begin_(); }
+
+  /// Begins this epoch at the batch with this index, and leaves the epoch of the next `begin()`
+  /// alone. A source that has `set_epoch` and no `begin(batch, epoch)` is copied for it.
+  Next begin(int64_t batch, int64_t epoch) const { return begin_at_(batch, epoch); }
 
  private:
   template <class Source>
@@ -164,17 +167,26 @@ class BatchLoader {
         set_epoch_([source](int64_t epoch) {
           if constexpr (requires { source->set_epoch(epoch); }) source->set_epoch(epoch);
         }),
-        begin_([source](int64_t batch) -> Next {
-          auto place = data::begin_at(*source, batch);
-          return [source, place, is_first = true]() mutable -> Batch {
-            if (!std::exchange(is_first, false)) ++place;
-            return *place;
-          };
+        begin_([source] {
+          const Source& read = *source;
+          return next_of<Source>(source, {nullptr, read.begin()});
+        }),
+        begin_at_([source](int64_t batch, int64_t epoch) {
+          return next_of<Source>(source, data::begin_at<Source>(*source, batch, epoch));
         }) {}
+
+  template <class Source>
+  static Next next_of(const std::shared_ptr<Source>& source, data::SourcePlace<Source> place) {
+    return [source, place = std::move(place), is_first = true]() mutable -> Batch {
+      if (!std::exchange(is_first, false)) ++place.iterator;
+      return *place.iterator;
+    };
+  }
 
   std::function<int64_t()> size_;
   std::function<void(int64_t)> set_epoch_;
-  std::function<Next(int64_t)> begin_;
+  std::function<Next()> begin_;
+  std::function<Next(int64_t, int64_t)> begin_at_;
 };
 
 }  // namespace sconce
