@@ -20,6 +20,7 @@
 #include "state/state_visitor.hpp"
 #include "training/fit_progress.hpp"
 #include "training/mode_guard.hpp"
+#include "training/run_scope.hpp"
 
 namespace sconce {
 
@@ -363,6 +364,7 @@ FitResult Trainer::fit_model(const ModelSteps& model, torch::optim::Optimizer& o
   if (data.test && options_.process_group.world_size() == 1) {
     check_batches(data.test->size(), "sconce::Trainer::fit", "test data");
   }
+  RunScope run(metrics_, &scaler());
   prepare_model(model.module);
   Epoch epoch(device_, metrics_);
   Fit fit = fit_of(model, optimizer, data.train);
@@ -386,16 +388,19 @@ FitResult Trainer::fit_model(const ModelSteps& model, torch::optim::Optimizer& o
         pause(fit, data.callbacks, /*is_time=*/true) && std::ssize(fit.epochs) < fit.max_epochs;
   }
   scope.close();
+  run.close();
   return {std::move(fit.epochs), stopped};
 }
 
 EpochMetrics Trainer::fit_model_epoch(const ModelSteps& model, torch::optim::Optimizer& optimizer,
                                       const BatchLoader& train) {
   check_fit(model, train, "sconce::Trainer::fit_epoch");
+  RunScope run(metrics_, &scaler());
   Epoch epoch(device_, metrics_);
   Fit fit = fit_of(model, optimizer, train);
   model.module.train();
   train_epoch(step_of(model, fit, {}, epoch), fit, train.begin(), {}, epoch);
+  run.close();
   return std::move(fit.epochs.front());
 }
 
@@ -532,6 +537,13 @@ void Trainer::test_epoch(const ModelSteps& model, Fit& fit, const FitData& data)
     fit.epochs.back().metrics.insert("test_" + name, value);
   }
   scope.close();
+}
+
+MetricValues Trainer::evaluate_model(const ModelSteps& model, const BatchLoader& batches) {
+  RunScope run(metrics_);
+  MetricValues values = test_model(model, batches);
+  run.close();
+  return values;
 }
 
 MetricValues Trainer::test_model(const ModelSteps& model, const BatchLoader& batches) {

@@ -6,11 +6,14 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <sstream>
 
 #include "catch.hpp"
 #include "sconce/amp/autocast.hpp"
 #include "sconce/data/loader.hpp"
 #include "sconce/distributed/process_group.hpp"
+#include "sconce/metrics/classification.hpp"
+#include "sconce/metrics/confusion_matrix.hpp"
 #include "sconce/nn/clip_grad.hpp"
 #include "sconce/nn/data_parallel.hpp"
 #include "sconce/nn/distributed_data_parallel.hpp"
@@ -18,14 +21,18 @@
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "sconce/training/early_stopping.hpp"
+#include "sconce/training/epoch_lines.hpp"
 #include "sconce/training/lr_scheduling.hpp"
+#include "sconce/training/model_checkpoint.hpp"
 #include "sconce/training/weight_averaging.hpp"
 #include "support/host_reads.hpp"
 #include "support/one_with_gloo.hpp"
 #include "support/points.hpp"
 #include "support/require_gpu.hpp"
+#include "support/warnings.hpp"
 
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
 using sconce::Precision;
 using sconce::SchedulerInterval;
 using sconce::Trainer;
@@ -835,6 +842,177 @@ TEST_CASE("fit refuses data without a batch") {
       ContainsSubstring("sconce::Trainer::fit_epoch: expected training data, got no batch"));
   CHECK_THROWS_WITH(Trainer().evaluate(model, none),
                     ContainsSubstring("sconce::Trainer::evaluate: expected data, got no batch"));
+}
+
+namespace {
+
+// Calls a function in each of its own.
+struct InEach : sconce::TrainerCallback {
+  explicit InEach(std::function<void()> f) : run(std::move(f)) {}
+  void load(sconce::Fit&) override { run(); }
+  void on_fit_begin(sconce::Fit&) override { run(); }
+  void on_fit_end(sconce::Fit&) override { run(); }
+  void on_before_step(sconce::Fit&) override { run(); }
+  void on_after_step(sconce::Fit&) override { run(); }
+  void on_epoch_end(sconce::Fit&) override { run(); }
+  void on_test_begin(sconce::Fit&) override { run(); }
+  void on_test_end(sconce::Fit&) override { run(); }
+  void save(sconce::Fit&) override { run(); }
+  std::function<void()> run;
+};
+
+// Appends a metric's sums after each test, as a chart reads them.
+struct ReadSums : sconce::TrainerCallback {
+  ReadSums(const sconce::metrics::Metric& of, std::vector<double>& into) : metric(of), all(into) {}
+  void on_epoch_end(sconce::Fit&) override { append(metric.sums()); }
+  void append(const torch::Tensor& tensor) {
+    const auto values = tensor.detach().to(torch::kDouble).contiguous();
+    all.insert(all.end(), values.data_ptr<double>(), values.data_ptr<double>() + values.numel());
+  }
+  const sconce::metrics::Metric& metric;
+  std::vector<double>& all;
+};
+
+// All numbers of a fit whose callback calls `inner` in each of its functions: the values of each
+// epoch, the sums of a metric at its end and after the fit, and the parameters.
+std::vector<double> numbers_of_fit(
+    const std::function<void(Trainer& trainer, const sconce::Metrics& metrics)>& inner) {
+  const auto matrix = std::make_shared<sconce::metrics::ConfusionMatrix>(
+      sconce::metrics::ConfusionMatrixOptions{.num_classes = 2});
+  const sconce::Metrics metrics = {{"acc", std::make_shared<sconce::metrics::Accuracy>()},
+                                   {"matrix", matrix}};
+  Trainer trainer({.max_epochs = 2, .save_every = 2, .metrics = metrics});
+  std::vector<double> numbers;
+  InEach running([&] { inner(trainer, metrics); });
+  ReadSums reading(*matrix, numbers);
+  auto model = net_without_dropout();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  auto with = data();
+  with.callbacks = {&running, &reading};
+  for (const auto& epoch : trainer.fit(model, optimizer, with).epochs) {
+    numbers.insert(numbers.end(), {epoch.loss, epoch.at("train_acc"), epoch.at("test_loss"),
+                                   epoch.at("test_acc"), static_cast<double>(epoch.examples)});
+  }
+  reading.append(matrix->sums());
+  for (const auto& parameter : model->parameters()) reading.append(parameter.flatten());
+  return numbers;
+}
+
+}  // namespace
+
+TEST_CASE("what is evaluated or trained within a fit changes no number of the fit") {
+  const auto expected = numbers_of_fit([](Trainer&, const sconce::Metrics&) {});
+  Plain other;
+  torch::optim::SGD optimizer(other.parameters(), 0.1);
+  const Batches batches(points(10, /*seed=*/3), {.batch_size = 5});
+  const Batches too_wide({torch::ones({4, 3}), torch::zeros({4}, torch::kLong)});
+  CHECK(numbers_of_fit([&](Trainer& trainer, const sconce::Metrics&) {
+          trainer.evaluate(other, batches);
+        }) == expected);
+  CHECK(numbers_of_fit([&](Trainer&, const sconce::Metrics& metrics) {
+          Trainer({.metrics = metrics}).evaluate(other, batches);
+        }) == expected);
+  CHECK(numbers_of_fit([&](Trainer&, const sconce::Metrics& metrics) {
+          Trainer({.metrics = metrics}).fit_epoch(other, optimizer, batches);
+        }) == expected);
+  CHECK(numbers_of_fit([&](Trainer& trainer, const sconce::Metrics&) {
+          trainer.fit(other, optimizer, {batches, batches});
+        }) == expected);
+  CHECK(numbers_of_fit([&](Trainer& trainer, const sconce::Metrics&) {
+          CHECK_THROWS_AS(trainer.evaluate(other, too_wide), c10::Error);
+          CHECK_THROWS_AS(trainer.fit(other, optimizer, {batches, too_wide}), c10::Error);
+        }) == expected);
+}
+
+TEST_CASE("an evaluation within one within a fit puts back the sums of each") {
+  const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
+  const sconce::TrainerOptions options = {.metrics = sconce::Metrics{{"acc", accuracy}}};
+  Trainer trainer(options);
+  Plain other;
+  const Batches batches(points(10, /*seed=*/3), {.batch_size = 5});
+  torch::Tensor before, after;
+  InEach evaluating([&] {
+    before = accuracy->sums().clone();
+    trainer.evaluate(other, batches);
+    after = accuracy->sums();
+    CHECK(after.equal(before));
+  });
+  InEach fitting([&] {
+    torch::optim::SGD optimizer(other.parameters(), 0.1);
+    Trainer(options).fit(other, optimizer, {.train = batches, .callbacks = {&evaluating}});
+  });
+  auto model = net_without_dropout(), twin = net_without_dropout();
+  torch::optim::SGD optimizer(model->parameters(), 0.1), twin_optimizer(twin->parameters(), 0.1);
+  auto with = data();
+  const auto expected = Trainer().fit(twin, twin_optimizer, with).epochs[0];
+  with.callbacks = {&fitting};
+  const auto epoch = trainer.fit(model, optimizer, with).epochs[0];
+  CHECK(epoch.at("train_acc") == expected.at("train_acc"));
+  CHECK(epoch.at("test_acc") == expected.at("test_acc"));
+}
+
+TEST_CASE("outside of a fit an evaluation leaves its sums in the metrics, also after a failed fit") {
+  const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
+  const auto own = std::make_shared<sconce::metrics::Accuracy>();
+  Trainer trainer({.metrics = sconce::Metrics{{"acc", accuracy}}});
+  Trainer other({.metrics = sconce::Metrics{{"acc", own}}});
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  const Batches ten(points(10), {.batch_size = 5});
+  auto with = data();
+  int64_t calls = 0;
+  InEach evaluating([&] {  // by metrics that are not those of the fit
+    const double value = other.evaluate(model, ten).at("acc");
+    CHECK(own->compute().item<double>() == value);
+    if (++calls == 4) throw std::runtime_error("thrown by a callback");
+  });
+  with.callbacks = {&evaluating};
+  CHECK_THROWS_WITH(trainer.fit(model, optimizer, with), "thrown by a callback");
+  const double value = trainer.evaluate(model, ten).at("acc");
+  CHECK(accuracy->compute().item<double>() == value);
+  CHECK(accuracy->sums().sum().item<double>() > 0);
+}
+
+TEST_CASE("a fit within a fit of the same trainer leaves the scale of the losses") {
+  const auto weights = [](bool is_nested) {
+    Trainer trainer({.precision = Precision::fp16});
+    Plain other;
+    sconce::optim::SGD of_other(other.parameters(), 0.1);
+    const Batches overflowing({torch::full({2, 2}, 1e30), torch::zeros({2}, torch::kLong)});
+    InEach fitting([&] {
+      if (is_nested) trainer.fit_epoch(other, of_other, overflowing);
+    });
+    auto model = net_without_dropout();
+    sconce::optim::SGD optimizer(model->parameters(), 0.1);
+    auto with = data();
+    with.callbacks = {&fitting};
+    trainer.fit(model, optimizer, with);
+    CHECK(trainer.scaler().get_scale() == 65536);
+    return model->parameters()[0].detach().clone();
+  };
+  CHECK(weights(true).equal(weights(false)));
+}
+
+TEST_CASE("evaluations within a fit keep modes, gradients and autocast of each") {
+  struct Watching : Plain {
+    torch::Tensor forward(const torch::Tensor& x) {
+      CHECK(is_training() == torch::GradMode::is_enabled());
+      CHECK(at::autocast::is_autocast_enabled(torch::kCPU));
+      return Plain::forward(x);
+    }
+  } model;
+  Trainer trainer({.precision = Precision::bf16});
+  const Batches batches(points(10), {.batch_size = 5});
+  InEach evaluating([&] {
+    trainer.evaluate(model, batches);
+    CHECK(model.is_training());
+    CHECK(torch::GradMode::is_enabled());
+    CHECK_FALSE(at::autocast::is_autocast_enabled(torch::kCPU));
+  });
+  torch::optim::SGD optimizer(model.parameters(), 0.1);
+  auto with = data();
+  with.callbacks = {&evaluating};
+  CHECK(trainer.fit(model, optimizer, with).epochs.size() == 1);
 }
 
 TEST_CASE("two replicas on the CPU train as the module does") {

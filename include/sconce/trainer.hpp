@@ -81,6 +81,10 @@ struct FitData {
 /// In a profile each step is a range "step", with the ranges "data", "forward", "backward" and
 /// "optimizer" inside, and each test is a range "test".
 ///
+/// Afterwards the metrics have the sums of what ran last, for the caller to read. What runs within a
+/// fit, such as an `evaluate` or another fit in a callback, puts the sums of the metrics back that
+/// it shares with the fit, also if it throws. A fit of the same Trainer puts the scale back too.
+///
 /// Callbacks do everything else. The loop reads nothing from the device within an epoch, except for
 /// saves and for optimizers outside of sconce in fp16. At the end of an epoch it reads the sums of
 /// the loss and the metrics, and those of the test.
@@ -149,7 +153,7 @@ class Trainer {
   /// @throw what the model, the loss and the metrics throw.
   template <class M>
   MetricValues evaluate(M& model, const BatchLoader& batches) {
-    return test_model(steps_of(model, loss_), batches);
+    return evaluate_model(steps_of(model, loss_), batches);
   }
 
  private:
@@ -177,6 +181,7 @@ class Trainer {
   StepOutput backward(const ModelSteps& model, const Batch& batch, int64_t of_step);
   void step(torch::optim::Optimizer& optimizer);
   void test_epoch(const ModelSteps& model, Fit& fit, const FitData& data);
+  MetricValues evaluate_model(const ModelSteps& model, const BatchLoader& batches);
   MetricValues test_model(const ModelSteps& model, const BatchLoader& batches);
 
   TrainerOptions options_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <sstream>
 
 #include "catch.hpp"
@@ -20,6 +21,7 @@
 #include "support/warnings.hpp"
 
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
 using sconce::Checkpoint;
 using sconce::ModelCheckpoint;
 using sconce::SchedulerInterval;
@@ -188,6 +190,38 @@ torch::Tensor saved_weight(const std::filesystem::path& file) {
 
 }  // namespace
 
+TEST_CASE("the sums of an epoch are saved and resumed beside callbacks that evaluate") {
+  struct Evaluating : sconce::TrainerCallback {
+    explicit Evaluating(std::function<void()> f) : evaluate(std::move(f)) {}
+    void load(sconce::Fit&) override { evaluate(); }
+    void on_fit_begin(sconce::Fit&) override { evaluate(); }
+    void on_after_step(sconce::Fit&) override { evaluate(); }
+    std::function<void()> evaluate;
+  };
+  const auto values = [](bool evaluates) {
+    const sconce::test::TempDir folder;
+    for (;;) {
+      Checkpoint checkpoint(folder.path(), {.resume = true});
+      Fitting fitting(checkpoint);
+      Trainer trainer({.max_epochs = 2});
+      Evaluating evaluating([&] {
+        if (evaluates) trainer.evaluate(fitting.model, *fitting.with.test);
+      });
+      int steps = 0;
+      sconce::test::StopWhen stopping([&] { return ++steps == 4; });
+      fitting.with.callbacks.insert(fitting.with.callbacks.end(), {&evaluating, &stopping});
+      const auto result = trainer.fit(fitting.model, fitting.optimizer, fitting.with);
+      if (result.stopped) continue;
+      std::vector<double> all;
+      for (const auto& epoch : result.epochs) {
+        all.insert(all.end(), {epoch.loss, epoch.at("train_acc"), epoch.at("test_acc")});
+      }
+      return all;
+    }
+  };
+  CHECK(values(true) == values(false));
+}
+
 TEST_CASE("of a fit that is over the lines of its end are written when it is resumed") {
   const sconce::test::TempDir folder;
   std::vector<std::string> logs;
@@ -287,3 +321,4 @@ TEST_CASE("a resumed fit warns of options that its checkpoint replaces, and only
     CHECK_THAT(messages[0], ContainsSubstring("param_groups[0].lr 0.5 in the place of 0.25"));
   }
 }
+
