@@ -322,3 +322,22 @@ TEST_CASE("a resumed fit warns of options that its checkpoint replaces, and only
   }
 }
 
+TEST_CASE("a resumed fit warns of a plateau's options, and not of what the plateau has counted") {
+  const sconce::test::TempDir folder;
+  const auto warnings_with = [&](double factor, int epochs) {
+    Checkpoint checkpoint(folder.path(), {.resume = true});
+    Fitting fitting(checkpoint);
+    sconce::optim::lr_scheduler::ReduceLROnPlateau scheduler(
+        fitting.optimizer, {.factor = factor, .patience = 0, .cooldown = 2});
+    sconce::PlateauScheduling scheduling(scheduler, "train_acc");
+    fitting.with.callbacks.push_back(&scheduling);
+    const sconce::test::Warnings warnings;
+    fitting.run({.max_epochs = epochs});
+    return warnings.messages();
+  };
+  for (const int epochs : {1, 2, 4, 5}) CHECK(warnings_with(0.5, epochs).empty());
+  const auto messages = warnings_with(0.25, 6);
+  REQUIRE(messages.size() == 1);
+  CHECK_THAT(messages[0], Catch::Matchers::EndsWith(
+                              "saved with: scheduler.factor 0.5 in the place of 0.25"));
+}
