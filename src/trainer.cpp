@@ -99,6 +99,39 @@ class CallbackScope {
   std::vector<TrainerCallback*> opened_ = {};
 };
 
+// Returns whether a metric's value is one number. A metric that has no value before its first batch
+// counts as such.
+bool is_one_number(const metrics::Metric& metric) {
+  try {
+    return metric.compute().numel() == 1;
+  } catch (const std::exception&) {
+    return true;
+  }
+}
+
+// Returns the names of an epoch's values: what `fit` inserts into an EpochMetrics.
+std::vector<std::string> value_names(const Metrics& metrics, bool has_test) {
+  std::vector<std::string> names = {"loss"};
+  const auto add = [&](const std::string& prefix) {
+    for (const auto& [name, metric] : metrics) {
+      if (is_one_number(*metric)) names.push_back(prefix + name);
+    }
+  };
+  add("train_");
+  if (!has_test) return names;
+  names.emplace_back("test_loss");
+  add("test_");
+  return names;
+}
+
+void check_callbacks(const std::vector<TrainerCallback*>& callbacks) {
+  for (size_t i = 0; i < callbacks.size(); ++i) {
+    TORCH_CHECK(callbacks[i] != nullptr,
+                "sconce::Trainer::fit: expected callbacks, got null as number ", i + 1, " of ",
+                callbacks.size());
+  }
+}
+
 void call_all(const std::vector<TrainerCallback*>& callbacks, Fit& fit, CallbackScope::Verb verb) {
   for (auto* callback : callbacks) (callback->*verb)(fit);
 }
@@ -326,8 +359,14 @@ Trainer::Trainer(TrainerOptions options)
               options_.process_group.world_size());
   TORCH_CHECK(options_.save_every >= 0, "sconce::Trainer: expected save_every of at least 0, got ",
               options_.save_every);
+  std::set<std::string> names;
   for (const auto& [name, metric] : metrics_) {
     TORCH_CHECK(metric, "sconce::Trainer: expected a metric for '", name, "', got null");
+    TORCH_CHECK(name != "loss", "sconce::Trainer: expected no metric called 'loss', which is the ",
+                "name of the loss");
+    TORCH_CHECK(names.insert(name).second,
+                "sconce::Trainer: expected metrics of different names, got two called '", name,
+                "'");
   }
 }
 
@@ -360,21 +399,24 @@ Fit Trainer::fit_of(const ModelSteps& model, torch::optim::Optimizer& optimizer,
 
 FitResult Trainer::fit_model(const ModelSteps& model, torch::optim::Optimizer& optimizer,
                              const FitData& data) {
+  check_callbacks(data.callbacks);
   check_fit(model, data.train, "sconce::Trainer::fit");
   if (data.test && options_.process_group.world_size() == 1) {
     check_batches(data.test->size(), "sconce::Trainer::fit", "test data");
   }
   RunScope run(metrics_, &scaler());
-  prepare_model(model.module);
   Epoch epoch(device_, metrics_);
   Fit fit = fit_of(model, optimizer, data.train);
+  fit.value_names = value_names(metrics_, data.test.has_value());
   fit.states = states_of(model, optimizer, scaler(), data.callbacks);
   fit.progress = {[&] { return epoch.progress(fit); },
                   [&](const c10::IValue& state) { epoch.load_progress(fit, state); }};
+  call_all(data.callbacks, fit, &TrainerCallback::setup);
+  prepare_model(model.module);
+  const auto step = step_of(model, fit, data.callbacks, epoch);
   if (!options_.fast_dev_run) call_all(data.callbacks, fit, &TrainerCallback::load);
   CallbackScope scope(data.callbacks, fit, &TrainerCallback::on_fit_begin,
                       &TrainerCallback::on_fit_end);
-  const auto step = step_of(model, fit, data.callbacks, epoch);
   BatchLoader train = data.train;
   bool stopped = agree_to_stop(fit);
   while (!stopped && std::ssize(fit.epochs) < fit.max_epochs) {

@@ -149,6 +149,13 @@ TEST_CASE("the trainer refuses options that cannot be, naming them") {
                     ContainsSubstring("expected save_every of at least 0, got -1"));
   CHECK_THROWS_WITH(Trainer({.metrics = sconce::Metrics{{"acc", nullptr}}}),
                     ContainsSubstring("expected a metric for 'acc', got null"));
+  const auto accuracy = [] { return std::make_shared<sconce::metrics::Accuracy>(); };
+  CHECK_THROWS_WITH(Trainer({.metrics = sconce::Metrics{{"a", accuracy()}, {"a", accuracy()}}}),
+                    StartsWith("sconce::Trainer: expected metrics of different names, got two "
+                               "called 'a'"));
+  CHECK_THROWS_WITH(Trainer({.metrics = sconce::Metrics{{"loss", accuracy()}}}),
+                    StartsWith("sconce::Trainer: expected no metric called 'loss', which is the "
+                               "name of the loss"));
   CHECK_THROWS_WITH(Trainer({.accumulate_grad_batches = 0}),
                     ContainsSubstring("expected accumulate_grad_batches of at least 1, got 0"));
   CHECK_THROWS_WITH(Trainer({.precision = Precision::tf32}),
@@ -1013,6 +1020,28 @@ TEST_CASE("evaluations within a fit keep modes, gradients and autocast of each")
   auto with = data();
   with.callbacks = {&evaluating};
   CHECK(trainer.fit(model, optimizer, with).epochs.size() == 1);
+}
+
+TEST_CASE("null callbacks and models are refused by name before any work") {
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  Recorder recorder;
+  auto with = data();
+  with.callbacks = {&recorder, nullptr};
+  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, with),
+                    StartsWith("sconce::Trainer::fit: expected callbacks, got null as number 2 of "
+                               "2"));
+  CHECK(recorder.verbs.empty());
+}
+
+TEST_CASE("an undefined tensor in a batch is refused by its place with graph") {
+  Plain model;
+  sconce::optim::SGD optimizer(model.parameters(), 0.1);
+  const auto [x, y] = points(4);
+  const Each<sconce::data::Dataset> batches{{{x, y}, {x, torch::Tensor()}}};
+  CHECK_THROWS_WITH(Trainer({.graph = true}).fit(model, optimizer, {batches}),
+                    ContainsSubstring("expected a batch of tensors, got one that is undefined as "
+                                      "number 2 of 2"));
 }
 
 TEST_CASE("two replicas on the CPU train as the module does") {

@@ -96,7 +96,7 @@ class Trainer {
   /// - max_epochs or accumulate_grad_batches is below 1, or num_gpus is not 0 or 1;
   /// - gradient_clip_val is negative or not finite, or save_every is negative;
   /// - num_gpus and device are both given, or this machine does not have the device;
-  /// - a metric is null;
+  /// - a metric is null, two have the same name, or one is called "loss";
   /// - the precision is tf32 and the device is not a GPU;
   /// - `graph` is set together with accumulate_grad_batches or a process group of several.
   explicit Trainer(TrainerOptions options = {});
@@ -126,7 +126,7 @@ class Trainer {
   /// step of an epoch may have fewer batches. Leaves the model on the device, in training mode.
   /// @throw c10::Error if:
   /// - `data.train` or `data.test` has no batches;
-  /// - two callbacks have the same name;
+  /// - the model or a callback is null, or two callbacks have the same name;
   /// - in a process group of several, the model is not a DistributedDataParallel on the trainer's
   ///   device, or the ranks have different numbers of training batches;
   /// - `graph` is set on a GPU, and the optimizer is not capturable or the capture fails.

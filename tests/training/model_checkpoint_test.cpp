@@ -190,6 +190,35 @@ torch::Tensor saved_weight(const std::filesystem::path& file) {
 
 }  // namespace
 
+TEST_CASE("a monitor that no value has is refused before the folder is touched") {
+  const sconce::test::TempDir folder;
+  Checkpoint checkpoint(folder.path() / "run", {.resume = true});
+  Fitting fitting(checkpoint);
+  ModelCheckpoint saving(checkpoint, {.monitor = "test_nothing"});
+  fitting.with.callbacks = {&saving};
+  CHECK_THROWS_WITH(fitting.run(),
+                    StartsWith("sconce::ModelCheckpoint: expected monitor to be one of [loss, "
+                               "train_acc, test_loss, test_acc], got test_nothing"));
+  CHECK(std::filesystem::is_empty(folder.path() / "run"));
+  CHECK(fitting.parts()[0].equal(net()->parameters()[0]));
+  ModelCheckpoint by_test(checkpoint, {.monitor = "test_acc"});
+  fitting.with.callbacks = {&by_test};
+  fitting.with.test.reset();
+  CHECK_THROWS_WITH(fitting.run(), ContainsSubstring("one of [loss, train_acc], got test_acc"));
+}
+
+TEST_CASE("without a monitor the best is that of test_acc, and there is none without a test") {
+  for (const bool has_test : {true, false}) {
+    const sconce::test::TempDir folder;
+    Checkpoint checkpoint(folder.path());
+    Fitting fitting(checkpoint);
+    if (!has_test) fitting.with.test.reset();
+    fitting.run();
+    CHECK_FALSE(checkpoint.latest().empty());
+    CHECK(checkpoint.best().empty() == !has_test);
+  }
+}
+
 TEST_CASE("the sums of an epoch are saved and resumed beside callbacks that evaluate") {
   struct Evaluating : sconce::TrainerCallback {
     explicit Evaluating(std::function<void()> f) : evaluate(std::move(f)) {}
