@@ -1032,6 +1032,56 @@ TEST_CASE("null callbacks and models are refused by name before any work") {
                     StartsWith("sconce::Trainer::fit: expected callbacks, got null as number 2 of "
                                "2"));
   CHECK(recorder.verbs.empty());
+  const Batches batches(points(4), {});
+  const auto expected = StartsWith("sconce::Trainer: expected a model, got null");
+  std::shared_ptr<Plain> pointer;
+  CHECK_THROWS_WITH(Trainer().fit(pointer, optimizer, {batches}), expected);
+  CHECK_THROWS_WITH(Trainer().fit_epoch(pointer, optimizer, batches), expected);
+  CHECK_THROWS_WITH(Trainer().evaluate(pointer, batches), expected);
+  torch::nn::Linear holder = nullptr;
+  CHECK_THROWS_WITH(Trainer().fit(holder, optimizer, {batches}), expected);
+  std::unique_ptr<Plain> owner;
+  CHECK_THROWS_WITH(Trainer().evaluate(owner, batches), expected);
+}
+
+TEST_CASE("an undefined loss is refused with its cause, in a fit and in a test") {
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  const auto none = [](const torch::Tensor&, const torch::Tensor&) { return torch::Tensor(); };
+  const auto of_function = StartsWith("sconce::Trainer: expected a loss from TrainerOptions::loss, "
+                                      "got an undefined tensor");
+  for (const auto precision : {Precision::fp32, Precision::bf16}) {
+    for (const bool graph : {false, true}) {
+      Trainer trainer({.precision = precision, .graph = graph, .loss = none});
+      CHECK_THROWS_WITH(trainer.fit(model, optimizer, data()), of_function);
+    }
+  }
+  CHECK_THROWS_WITH(Trainer({.loss = none}).evaluate(model, *data().test), of_function);
+
+  struct LossAlone : torch::nn::Cloneable<LossAlone> {
+    LossAlone() { reset(); }
+    void reset() override { linear = register_module("linear", torch::nn::Linear(2, 2)); }
+    torch::Tensor training_step(const sconce::data::Dataset& batch) {
+      return is_undefined ? torch::Tensor() : linear->forward(batch.data).mean();
+    }
+    torch::Tensor validation_step(const sconce::data::Dataset&) { return {}; }
+    torch::nn::Linear linear = nullptr;
+    bool is_undefined = true;
+  };
+  auto own = std::make_shared<LossAlone>();
+  torch::optim::SGD of_own(own->parameters(), 0.1);
+  Trainer trainer({.metrics = sconce::Metrics{}});
+  const auto of_step = [](const std::string& name) {
+    return ContainsSubstring("sconce::Trainer: expected a loss from the model's " + name +
+                             ", got an undefined tensor");
+  };
+  CHECK_THROWS_WITH(trainer.fit(own, of_own, data()), of_step("training_step"));
+  sconce::nn::DataParallel replicas(own, {.device_ids = {torch::kCPU, torch::kCPU}});
+  CHECK_THROWS_WITH(trainer.fit(replicas, of_own, data()), of_step("training_step"));
+  sconce::nn::DistributedDataParallel of_rank(own, one_with_gloo());
+  CHECK_THROWS_WITH(trainer.fit(of_rank, of_own, data()), of_step("training_step"));
+  own->is_undefined = false;
+  CHECK_THROWS_WITH(trainer.fit(own, of_own, data()), of_step("validation_step"));
 }
 
 TEST_CASE("an undefined tensor in a batch is refused by its place with graph") {

@@ -129,7 +129,8 @@ class Trainer {
   /// - the model or a callback is null, or two callbacks have the same name;
   /// - in a process group of several, the model is not a DistributedDataParallel on the trainer's
   ///   device, or the ranks have different numbers of training batches;
-  /// - `graph` is set on a GPU, and the optimizer is not capturable or the capture fails.
+  /// - `graph` is set on a GPU, and the optimizer is not capturable or the capture fails;
+  /// - a loss is undefined.
   /// @throw what the model, the loss, the metrics and the callbacks throw.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
@@ -149,7 +150,7 @@ class Trainer {
   /// as "loss", "acc" and so on. Runs in the trainer's precision, without gradients and in
   /// evaluation mode, and restores the mode of every module. In a process group the result covers
   /// the batches of all ranks; a rank may have none. Buffers become those of rank 0.
-  /// @throw c10::Error if there are no batches.
+  /// @throw c10::Error if there are no batches, the model is null, or a loss is undefined.
   /// @throw what the model, the loss and the metrics throw.
   template <class M>
   MetricValues evaluate(M& model, const BatchLoader& batches) {
