@@ -169,6 +169,33 @@ std::vector<torch::Tensor> parameters_of(const torch::optim::Optimizer& optimize
   return all;
 }
 
+// A step of such an optimizer would change nothing: it may be another model's.
+[[noreturn]] void refuse_optimizer(const ModelSteps& model,
+                                   const torch::optim::Optimizer& optimizer) {
+  std::set<const void*> of_model;
+  for (const auto& parameter : model.saved.parameters()) {
+    of_model.insert(parameter.unsafeGetTensorImpl());
+  }
+  const auto all = parameters_of(optimizer);
+  const auto common = std::count_if(all.begin(), all.end(), [&](const auto& parameter) {
+    return of_model.contains(parameter.unsafeGetTensorImpl());
+  });
+  TORCH_CHECK(false, "sconce::Trainer: expected an optimizer of the parameters of ",
+              c10::demangle(typeid(model.saved).name()), ", got one of ", all.size(),
+              " parameters, of which ", common,
+              " are the model's and none has a gradient after the backward pass");
+}
+
+// Reads nothing from the device, and ends at the first gradient.
+void check_gradients(const ModelSteps& model, const torch::optim::Optimizer& optimizer) {
+  for (const auto& group : optimizer.param_groups()) {
+    for (const auto& parameter : group.params()) {
+      if (parameter.grad().defined()) return;
+    }
+  }
+  refuse_optimizer(model, optimizer);
+}
+
 optim::Optimizer& with_state(torch::optim::Optimizer& optimizer) {
   auto* of_sconce = dynamic_cast<optim::Optimizer*>(&optimizer);
   TORCH_CHECK(of_sconce != nullptr, "sconce::Trainer::fit: expected, beside a checkpoint, one of ",
@@ -506,6 +533,7 @@ Trainer::TrainStep Trainer::step_of(const ModelSteps& model, Fit& fit, const Cal
   const auto whole_step = [&, this](const Batch& batch) {
     optim::zero_grad(fit.optimizer);
     StepOutput output = backward(model, batch, /*of_step=*/1);
+    check_gradients(model, fit.optimizer);
     step(fit.optimizer);
     return output;
   };
@@ -543,6 +571,7 @@ void Trainer::train_step(const ModelSteps& model, Fit& fit, const BatchLoader::N
     epoch.add(output, batch.size());
     fit.loss = output.loss;
   }
+  check_gradients(model, fit.optimizer);
   call_all(callbacks, fit, &TrainerCallback::on_before_step);
   step(fit.optimizer);
   fit.batch += of_step;

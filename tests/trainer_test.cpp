@@ -1094,6 +1094,72 @@ TEST_CASE("an undefined tensor in a batch is refused by its place with graph") {
                                       "number 2 of 2"));
 }
 
+TEST_CASE("an optimizer none of whose parameters has a gradient is refused, in each precision") {
+  const auto precision = GENERATE(Precision::fp32, Precision::bf16, Precision::fp16);
+  const auto [graph, accumulate] = GENERATE(std::pair(false, 1), std::pair(false, 2),
+                                            std::pair(true, 1));
+  const sconce::TrainerOptions options = {.gradient_clip_val = GENERATE(0.0, 1.0),
+                                          .precision = precision,
+                                          .accumulate_grad_batches = accumulate,
+                                          .graph = graph};
+  auto model = made<OwnStep>(), other = made<OwnStep>();
+  sconce::optim::SGD optimizer(other->parameters(), 0.1);
+  torch::optim::SGD libtorchs(other->parameters(), 0.1);
+  const auto expected = StartsWith(
+      "sconce::Trainer: expected an optimizer of the parameters of (anonymous namespace)::OwnStep, "
+      "got one of 2 parameters, of which 0 are the model's and none has a gradient after the "
+      "backward pass");
+  const auto before = other->linear->weight.detach().clone();
+  CHECK_THROWS_WITH(Trainer(options).fit(model, optimizer, data()), expected);
+  CHECK_THROWS_WITH(Trainer(options).fit(model, libtorchs, data()), expected);
+  CHECK_THROWS_WITH(Trainer(options).fit_epoch(model, optimizer, data().train), expected);
+  sconce::nn::DataParallel replicas(model, {.device_ids = {torch::kCPU, torch::kCPU}});
+  CHECK_THROWS_WITH(Trainer(options).fit(replicas, optimizer, data()), expected);
+  if (graph) return;
+  sconce::nn::DistributedDataParallel of_rank(model, one_with_gloo());
+  CHECK_THROWS_WITH(Trainer(options).fit(of_rank, optimizer, data()), expected);
+  CHECK(other->linear->weight.equal(before));
+}
+
+TEST_CASE("a model of which some parameters have no gradient is trained") {
+  struct PartlyUsed : OwnStep {
+    torch::nn::Linear unused = register_module("unused", torch::nn::Linear(2, 2));
+  };
+  const auto precision = GENERATE(Precision::fp32, Precision::fp16);
+  const bool graph = GENERATE(false, true);
+  auto model = made<PartlyUsed>();
+  std::vector<torch::Tensor> last_has_one = model->unused->parameters();
+  last_has_one.push_back(model->linear->bias);
+  sconce::optim::SGD optimizer(last_has_one, 0.1);
+  const auto before = model->linear->bias.detach().clone();
+  Trainer({.precision = precision, .graph = graph}).fit(model, optimizer, data());
+  CHECK_FALSE(model->linear->bias.equal(before));
+}
+
+TEST_CASE("a callback may drop the gradients of a step, which then changes nothing") {
+  struct Dropping : sconce::TrainerCallback {
+    void on_before_step(sconce::Fit& fit) override { fit.optimizer.zero_grad(); }
+  } dropping;
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  auto with = data();
+  with.callbacks = {&dropping};
+  Trainer().fit(model, optimizer, with);
+  CHECK(model->parameters()[0].equal(net()->parameters()[0]));
+}
+
+TEST_CASE("what a callback keeps by reference cannot be a temporary") {
+  namespace schedulers = sconce::optim::lr_scheduler;
+  STATIC_CHECK(std::is_constructible_v<sconce::LRScheduling, schedulers::StepLR&>);
+  STATIC_CHECK_FALSE(std::is_constructible_v<sconce::LRScheduling, schedulers::StepLR>);
+  STATIC_CHECK_FALSE(
+      std::is_constructible_v<sconce::PlateauScheduling, schedulers::ReduceLROnPlateau>);
+  STATIC_CHECK_FALSE(std::is_constructible_v<sconce::ModelCheckpoint, sconce::Checkpoint>);
+  STATIC_CHECK_FALSE(
+      std::is_constructible_v<sconce::WeightAveraging, sconce::optim::ExponentialMovingAverage>);
+  STATIC_CHECK_FALSE(std::is_constructible_v<sconce::EpochLines, std::ostringstream>);
+}
+
 TEST_CASE("two replicas on the CPU train as the module does") {
   const auto train = [](bool parallel) {
     torch::manual_seed(0);

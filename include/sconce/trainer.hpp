@@ -130,7 +130,8 @@ class Trainer {
   /// - in a process group of several, the model is not a DistributedDataParallel on the trainer's
   ///   device, or the ranks have different numbers of training batches;
   /// - `graph` is set on a GPU, and the optimizer is not capturable or the capture fails;
-  /// - a loss is undefined.
+  /// - a loss is undefined, or after the backward passes of a step none of the optimizer's
+  ///   parameters has a gradient, as in an optimizer of another model.
   /// @throw what the model, the loss, the metrics and the callbacks throw.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
