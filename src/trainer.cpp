@@ -20,6 +20,7 @@
 #include "state/state_visitor.hpp"
 #include "training/fit_progress.hpp"
 #include "training/mode_guard.hpp"
+#include "training/run_scope.hpp"
 
 namespace sconce {
 
@@ -98,6 +99,39 @@ class CallbackScope {
   std::vector<TrainerCallback*> opened_ = {};
 };
 
+// Returns whether a metric's value is one number. A metric that has no value before its first batch
+// counts as such.
+bool is_one_number(const metrics::Metric& metric) {
+  try {
+    return metric.compute().numel() == 1;
+  } catch (const std::exception&) {
+    return true;
+  }
+}
+
+// Returns the names of an epoch's values: what `fit` inserts into an EpochMetrics.
+std::vector<std::string> value_names(const Metrics& metrics, bool has_test) {
+  std::vector<std::string> names = {"loss"};
+  const auto add = [&](const std::string& prefix) {
+    for (const auto& [name, metric] : metrics) {
+      if (is_one_number(*metric)) names.push_back(prefix + name);
+    }
+  };
+  add("train_");
+  if (!has_test) return names;
+  names.emplace_back("test_loss");
+  add("test_");
+  return names;
+}
+
+void check_callbacks(const std::vector<TrainerCallback*>& callbacks) {
+  for (size_t i = 0; i < callbacks.size(); ++i) {
+    TORCH_CHECK(callbacks[i] != nullptr,
+                "sconce::Trainer::fit: expected callbacks, got null as number ", i + 1, " of ",
+                callbacks.size());
+  }
+}
+
 void call_all(const std::vector<TrainerCallback*>& callbacks, Fit& fit, CallbackScope::Verb verb) {
   for (auto* callback : callbacks) (callback->*verb)(fit);
 }
@@ -133,6 +167,33 @@ std::vector<torch::Tensor> parameters_of(const torch::optim::Optimizer& optimize
     all.insert(all.end(), group.params().begin(), group.params().end());
   }
   return all;
+}
+
+// A step of such an optimizer would change nothing: it may be another model's.
+[[noreturn]] void refuse_optimizer(const ModelSteps& model,
+                                   const torch::optim::Optimizer& optimizer) {
+  std::set<const void*> of_model;
+  for (const auto& parameter : model.saved.parameters()) {
+    of_model.insert(parameter.unsafeGetTensorImpl());
+  }
+  const auto all = parameters_of(optimizer);
+  const auto common = std::count_if(all.begin(), all.end(), [&](const auto& parameter) {
+    return of_model.contains(parameter.unsafeGetTensorImpl());
+  });
+  TORCH_CHECK(false, "sconce::Trainer: expected an optimizer of the parameters of ",
+              c10::demangle(typeid(model.saved).name()), ", got one of ", all.size(),
+              " parameters, of which ", common,
+              " are the model's and none has a gradient after the backward pass");
+}
+
+// Reads nothing from the device, and ends at the first gradient.
+void check_gradients(const ModelSteps& model, const torch::optim::Optimizer& optimizer) {
+  for (const auto& group : optimizer.param_groups()) {
+    for (const auto& parameter : group.params()) {
+      if (parameter.grad().defined()) return;
+    }
+  }
+  refuse_optimizer(model, optimizer);
 }
 
 optim::Optimizer& with_state(torch::optim::Optimizer& optimizer) {
@@ -325,8 +386,14 @@ Trainer::Trainer(TrainerOptions options)
               options_.process_group.world_size());
   TORCH_CHECK(options_.save_every >= 0, "sconce::Trainer: expected save_every of at least 0, got ",
               options_.save_every);
+  std::set<std::string> names;
   for (const auto& [name, metric] : metrics_) {
     TORCH_CHECK(metric, "sconce::Trainer: expected a metric for '", name, "', got null");
+    TORCH_CHECK(name != "loss", "sconce::Trainer: expected no metric called 'loss', which is the ",
+                "name of the loss");
+    TORCH_CHECK(names.insert(name).second,
+                "sconce::Trainer: expected metrics of different names, got two called '", name,
+                "'");
   }
 }
 
@@ -359,20 +426,24 @@ Fit Trainer::fit_of(const ModelSteps& model, torch::optim::Optimizer& optimizer,
 
 FitResult Trainer::fit_model(const ModelSteps& model, torch::optim::Optimizer& optimizer,
                              const FitData& data) {
+  check_callbacks(data.callbacks);
   check_fit(model, data.train, "sconce::Trainer::fit");
   if (data.test && options_.process_group.world_size() == 1) {
     check_batches(data.test->size(), "sconce::Trainer::fit", "test data");
   }
-  prepare_model(model.module);
+  RunScope run(metrics_, &scaler());
   Epoch epoch(device_, metrics_);
   Fit fit = fit_of(model, optimizer, data.train);
+  fit.value_names = value_names(metrics_, data.test.has_value());
   fit.states = states_of(model, optimizer, scaler(), data.callbacks);
   fit.progress = {[&] { return epoch.progress(fit); },
                   [&](const c10::IValue& state) { epoch.load_progress(fit, state); }};
+  call_all(data.callbacks, fit, &TrainerCallback::setup);
+  prepare_model(model.module);
+  const auto step = step_of(model, fit, data.callbacks, epoch);
   if (!options_.fast_dev_run) call_all(data.callbacks, fit, &TrainerCallback::load);
   CallbackScope scope(data.callbacks, fit, &TrainerCallback::on_fit_begin,
                       &TrainerCallback::on_fit_end);
-  const auto step = step_of(model, fit, data.callbacks, epoch);
   bool stopped = agree_to_stop(fit);
   while (!stopped && std::ssize(fit.epochs) < fit.max_epochs) {
     model.module.train();
@@ -385,16 +456,19 @@ FitResult Trainer::fit_model(const ModelSteps& model, torch::optim::Optimizer& o
         pause(fit, data.callbacks, /*is_time=*/true) && std::ssize(fit.epochs) < fit.max_epochs;
   }
   scope.close();
+  run.close();
   return {std::move(fit.epochs), stopped};
 }
 
 EpochMetrics Trainer::fit_model_epoch(const ModelSteps& model, torch::optim::Optimizer& optimizer,
                                       const BatchLoader& train) {
   check_fit(model, train, "sconce::Trainer::fit_epoch");
+  RunScope run(metrics_, &scaler());
   Epoch epoch(device_, metrics_);
   Fit fit = fit_of(model, optimizer, train);
   model.module.train();
   train_epoch(step_of(model, fit, {}, epoch), fit, train.begin(), {}, epoch);
+  run.close();
   return std::move(fit.epochs.front());
 }
 
@@ -458,6 +532,7 @@ Trainer::TrainStep Trainer::step_of(const ModelSteps& model, Fit& fit, const Cal
   const auto whole_step = [&, this](const Batch& batch) {
     optim::zero_grad(fit.optimizer);
     StepOutput output = backward(model, batch, /*of_step=*/1);
+    check_gradients(model, fit.optimizer);
     step(fit.optimizer);
     return output;
   };
@@ -495,6 +570,7 @@ void Trainer::train_step(const ModelSteps& model, Fit& fit, const BatchLoader::N
     epoch.add(output, batch.size());
     fit.loss = output.loss;
   }
+  check_gradients(model, fit.optimizer);
   call_all(callbacks, fit, &TrainerCallback::on_before_step);
   step(fit.optimizer);
   fit.batch += of_step;
@@ -531,6 +607,13 @@ void Trainer::test_epoch(const ModelSteps& model, Fit& fit, const FitData& data)
     fit.epochs.back().metrics.insert("test_" + name, value);
   }
   scope.close();
+}
+
+MetricValues Trainer::evaluate_model(const ModelSteps& model, const BatchLoader& batches) {
+  RunScope run(metrics_);
+  MetricValues values = test_model(model, batches);
+  run.close();
+  return values;
 }
 
 MetricValues Trainer::test_model(const ModelSteps& model, const BatchLoader& batches,

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <sstream>
 #include <thread>
 
 #include "catch.hpp"
@@ -13,6 +14,8 @@
 #include "sconce/data/distributed_sampler.hpp"
 #include "sconce/data/loader.hpp"
 #include "sconce/distributed/process_group.hpp"
+#include "sconce/metrics/classification.hpp"
+#include "sconce/metrics/confusion_matrix.hpp"
 #include "sconce/nn/clip_grad.hpp"
 #include "sconce/nn/data_parallel.hpp"
 #include "sconce/nn/distributed_data_parallel.hpp"
@@ -21,6 +24,7 @@
 #include "sconce/optim/sgd.hpp"
 #include "sconce/training/checkpoint.hpp"
 #include "sconce/training/early_stopping.hpp"
+#include "sconce/training/epoch_lines.hpp"
 #include "sconce/training/lr_scheduling.hpp"
 #include "sconce/training/model_checkpoint.hpp"
 #include "sconce/training/weight_averaging.hpp"
@@ -33,6 +37,7 @@
 #include "support/warnings.hpp"
 
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
 using sconce::Precision;
 using sconce::SchedulerInterval;
 using sconce::Trainer;
@@ -149,6 +154,13 @@ TEST_CASE("the trainer refuses options that cannot be, naming them") {
                     ContainsSubstring("expected save_every of at least 0, got -1"));
   CHECK_THROWS_WITH(Trainer({.metrics = sconce::Metrics{{"acc", nullptr}}}),
                     ContainsSubstring("expected a metric for 'acc', got null"));
+  const auto accuracy = [] { return std::make_shared<sconce::metrics::Accuracy>(); };
+  CHECK_THROWS_WITH(Trainer({.metrics = sconce::Metrics{{"a", accuracy()}, {"a", accuracy()}}}),
+                    StartsWith("sconce::Trainer: expected metrics of different names, got two "
+                               "called 'a'"));
+  CHECK_THROWS_WITH(Trainer({.metrics = sconce::Metrics{{"loss", accuracy()}}}),
+                    StartsWith("sconce::Trainer: expected no metric called 'loss', which is the "
+                               "name of the loss"));
   CHECK_THROWS_WITH(Trainer({.accumulate_grad_batches = 0}),
                     ContainsSubstring("expected accumulate_grad_batches of at least 1, got 0"));
   CHECK_THROWS_WITH(Trainer({.precision = Precision::tf32}),
@@ -1019,6 +1031,315 @@ TEST_CASE("fit refuses data without a batch") {
       ContainsSubstring("sconce::Trainer::fit_epoch: expected training data, got no batch"));
   CHECK_THROWS_WITH(Trainer().evaluate(model, none),
                     ContainsSubstring("sconce::Trainer::evaluate: expected data, got no batch"));
+}
+
+namespace {
+
+// Calls a function in each of its own.
+struct InEach : sconce::TrainerCallback {
+  explicit InEach(std::function<void()> f) : run(std::move(f)) {}
+  void load(sconce::Fit&) override { run(); }
+  void on_fit_begin(sconce::Fit&) override { run(); }
+  void on_fit_end(sconce::Fit&) override { run(); }
+  void on_before_step(sconce::Fit&) override { run(); }
+  void on_after_step(sconce::Fit&) override { run(); }
+  void on_epoch_end(sconce::Fit&) override { run(); }
+  void on_test_begin(sconce::Fit&) override { run(); }
+  void on_test_end(sconce::Fit&) override { run(); }
+  void save(sconce::Fit&) override { run(); }
+  std::function<void()> run;
+};
+
+// Appends a metric's sums after each test, as a chart reads them.
+struct ReadSums : sconce::TrainerCallback {
+  ReadSums(const sconce::metrics::Metric& of, std::vector<double>& into) : metric(of), all(into) {}
+  void on_epoch_end(sconce::Fit&) override { append(metric.sums()); }
+  void append(const torch::Tensor& tensor) {
+    const auto values = tensor.detach().to(torch::kDouble).contiguous();
+    all.insert(all.end(), values.data_ptr<double>(), values.data_ptr<double>() + values.numel());
+  }
+  const sconce::metrics::Metric& metric;
+  std::vector<double>& all;
+};
+
+// All numbers of a fit whose callback calls `inner` in each of its functions: the values of each
+// epoch, the sums of a metric at its end and after the fit, and the parameters.
+std::vector<double> numbers_of_fit(
+    const std::function<void(Trainer& trainer, const sconce::Metrics& metrics)>& inner) {
+  const auto matrix = std::make_shared<sconce::metrics::ConfusionMatrix>(
+      sconce::metrics::ConfusionMatrixOptions{.num_classes = 2});
+  const sconce::Metrics metrics = {{"acc", std::make_shared<sconce::metrics::Accuracy>()},
+                                   {"matrix", matrix}};
+  Trainer trainer({.max_epochs = 2, .save_every = 2, .metrics = metrics});
+  std::vector<double> numbers;
+  InEach running([&] { inner(trainer, metrics); });
+  ReadSums reading(*matrix, numbers);
+  auto model = net_without_dropout();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  auto with = data();
+  with.callbacks = {&running, &reading};
+  for (const auto& epoch : trainer.fit(model, optimizer, with).epochs) {
+    numbers.insert(numbers.end(), {epoch.loss, epoch.at("train_acc"), epoch.at("test_loss"),
+                                   epoch.at("test_acc"), static_cast<double>(epoch.examples)});
+  }
+  reading.append(matrix->sums());
+  for (const auto& parameter : model->parameters()) reading.append(parameter.flatten());
+  return numbers;
+}
+
+}  // namespace
+
+TEST_CASE("what is evaluated or trained within a fit changes no number of the fit") {
+  const auto expected = numbers_of_fit([](Trainer&, const sconce::Metrics&) {});
+  Plain other;
+  torch::optim::SGD optimizer(other.parameters(), 0.1);
+  const Batches batches(points(10, /*seed=*/3), {.batch_size = 5});
+  const Batches too_wide({torch::ones({4, 3}), torch::zeros({4}, torch::kLong)});
+  CHECK(numbers_of_fit([&](Trainer& trainer, const sconce::Metrics&) {
+          trainer.evaluate(other, batches);
+        }) == expected);
+  CHECK(numbers_of_fit([&](Trainer&, const sconce::Metrics& metrics) {
+          Trainer({.metrics = metrics}).evaluate(other, batches);
+        }) == expected);
+  CHECK(numbers_of_fit([&](Trainer&, const sconce::Metrics& metrics) {
+          Trainer({.metrics = metrics}).fit_epoch(other, optimizer, batches);
+        }) == expected);
+  CHECK(numbers_of_fit([&](Trainer& trainer, const sconce::Metrics&) {
+          trainer.fit(other, optimizer, {batches, batches});
+        }) == expected);
+  CHECK(numbers_of_fit([&](Trainer& trainer, const sconce::Metrics&) {
+          CHECK_THROWS_AS(trainer.evaluate(other, too_wide), c10::Error);
+          CHECK_THROWS_AS(trainer.fit(other, optimizer, {batches, too_wide}), c10::Error);
+        }) == expected);
+}
+
+TEST_CASE("an evaluation within one within a fit puts back the sums of each") {
+  const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
+  const sconce::TrainerOptions options = {.metrics = sconce::Metrics{{"acc", accuracy}}};
+  Trainer trainer(options);
+  Plain other;
+  const Batches batches(points(10, /*seed=*/3), {.batch_size = 5});
+  torch::Tensor before, after;
+  InEach evaluating([&] {
+    before = accuracy->sums().clone();
+    trainer.evaluate(other, batches);
+    after = accuracy->sums();
+    CHECK(after.equal(before));
+  });
+  InEach fitting([&] {
+    torch::optim::SGD optimizer(other.parameters(), 0.1);
+    Trainer(options).fit(other, optimizer, {.train = batches, .callbacks = {&evaluating}});
+  });
+  auto model = net_without_dropout(), twin = net_without_dropout();
+  torch::optim::SGD optimizer(model->parameters(), 0.1), twin_optimizer(twin->parameters(), 0.1);
+  auto with = data();
+  const auto expected = Trainer().fit(twin, twin_optimizer, with).epochs[0];
+  with.callbacks = {&fitting};
+  const auto epoch = trainer.fit(model, optimizer, with).epochs[0];
+  CHECK(epoch.at("train_acc") == expected.at("train_acc"));
+  CHECK(epoch.at("test_acc") == expected.at("test_acc"));
+}
+
+TEST_CASE("outside of a fit an evaluation leaves its sums in the metrics, also after a failed fit") {
+  const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
+  const auto own = std::make_shared<sconce::metrics::Accuracy>();
+  Trainer trainer({.metrics = sconce::Metrics{{"acc", accuracy}}});
+  Trainer other({.metrics = sconce::Metrics{{"acc", own}}});
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  const Batches ten(points(10), {.batch_size = 5});
+  auto with = data();
+  int64_t calls = 0;
+  InEach evaluating([&] {  // by metrics that are not those of the fit
+    const double value = other.evaluate(model, ten).at("acc");
+    CHECK(own->compute().item<double>() == value);
+    if (++calls == 4) throw std::runtime_error("thrown by a callback");
+  });
+  with.callbacks = {&evaluating};
+  CHECK_THROWS_WITH(trainer.fit(model, optimizer, with), "thrown by a callback");
+  const double value = trainer.evaluate(model, ten).at("acc");
+  CHECK(accuracy->compute().item<double>() == value);
+  CHECK(accuracy->sums().sum().item<double>() > 0);
+}
+
+TEST_CASE("a fit within a fit of the same trainer leaves the scale of the losses") {
+  const auto weights = [](bool is_nested) {
+    Trainer trainer({.precision = Precision::fp16});
+    Plain other;
+    sconce::optim::SGD of_other(other.parameters(), 0.1);
+    const Batches overflowing({torch::full({2, 2}, 1e30), torch::zeros({2}, torch::kLong)});
+    InEach fitting([&] {
+      if (is_nested) trainer.fit_epoch(other, of_other, overflowing);
+    });
+    auto model = net_without_dropout();
+    sconce::optim::SGD optimizer(model->parameters(), 0.1);
+    auto with = data();
+    with.callbacks = {&fitting};
+    trainer.fit(model, optimizer, with);
+    CHECK(trainer.scaler().get_scale() == 65536);
+    return model->parameters()[0].detach().clone();
+  };
+  CHECK(weights(true).equal(weights(false)));
+}
+
+TEST_CASE("evaluations within a fit keep modes, gradients and autocast of each") {
+  struct Watching : Plain {
+    torch::Tensor forward(const torch::Tensor& x) {
+      CHECK(is_training() == torch::GradMode::is_enabled());
+      CHECK(at::autocast::is_autocast_enabled(torch::kCPU));
+      return Plain::forward(x);
+    }
+  } model;
+  Trainer trainer({.precision = Precision::bf16});
+  const Batches batches(points(10), {.batch_size = 5});
+  InEach evaluating([&] {
+    trainer.evaluate(model, batches);
+    CHECK(model.is_training());
+    CHECK(torch::GradMode::is_enabled());
+    CHECK_FALSE(at::autocast::is_autocast_enabled(torch::kCPU));
+  });
+  torch::optim::SGD optimizer(model.parameters(), 0.1);
+  auto with = data();
+  with.callbacks = {&evaluating};
+  CHECK(trainer.fit(model, optimizer, with).epochs.size() == 1);
+}
+
+TEST_CASE("null callbacks and models are refused by name before any work") {
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  Recorder recorder;
+  auto with = data();
+  with.callbacks = {&recorder, nullptr};
+  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, with),
+                    StartsWith("sconce::Trainer::fit: expected callbacks, got null as number 2 of "
+                               "2"));
+  CHECK(recorder.verbs.empty());
+  const Batches batches(points(4), {});
+  const auto expected = StartsWith("sconce::Trainer: expected a model, got null");
+  std::shared_ptr<Plain> pointer;
+  CHECK_THROWS_WITH(Trainer().fit(pointer, optimizer, {batches}), expected);
+  CHECK_THROWS_WITH(Trainer().fit_epoch(pointer, optimizer, batches), expected);
+  CHECK_THROWS_WITH(Trainer().evaluate(pointer, batches), expected);
+  torch::nn::Linear holder = nullptr;
+  CHECK_THROWS_WITH(Trainer().fit(holder, optimizer, {batches}), expected);
+  std::unique_ptr<Plain> owner;
+  CHECK_THROWS_WITH(Trainer().evaluate(owner, batches), expected);
+}
+
+TEST_CASE("an undefined loss is refused with its cause, in a fit and in a test") {
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  const auto none = [](const torch::Tensor&, const torch::Tensor&) { return torch::Tensor(); };
+  const auto of_function = StartsWith("sconce::Trainer: expected a loss from TrainerOptions::loss, "
+                                      "got an undefined tensor");
+  for (const auto precision : {Precision::fp32, Precision::bf16}) {
+    for (const bool graph : {false, true}) {
+      Trainer trainer({.precision = precision, .graph = graph, .loss = none});
+      CHECK_THROWS_WITH(trainer.fit(model, optimizer, data()), of_function);
+    }
+  }
+  CHECK_THROWS_WITH(Trainer({.loss = none}).evaluate(model, *data().test), of_function);
+
+  struct LossAlone : torch::nn::Cloneable<LossAlone> {
+    LossAlone() { reset(); }
+    void reset() override { linear = register_module("linear", torch::nn::Linear(2, 2)); }
+    torch::Tensor training_step(const sconce::data::Dataset& batch) {
+      return is_undefined ? torch::Tensor() : linear->forward(batch.data).mean();
+    }
+    torch::Tensor validation_step(const sconce::data::Dataset&) { return {}; }
+    torch::nn::Linear linear = nullptr;
+    bool is_undefined = true;
+  };
+  auto own = std::make_shared<LossAlone>();
+  torch::optim::SGD of_own(own->parameters(), 0.1);
+  Trainer trainer({.metrics = sconce::Metrics{}});
+  const auto of_step = [](const std::string& name) {
+    return ContainsSubstring("sconce::Trainer: expected a loss from the model's " + name +
+                             ", got an undefined tensor");
+  };
+  CHECK_THROWS_WITH(trainer.fit(own, of_own, data()), of_step("training_step"));
+  sconce::nn::DataParallel replicas(own, {.device_ids = {torch::kCPU, torch::kCPU}});
+  CHECK_THROWS_WITH(trainer.fit(replicas, of_own, data()), of_step("training_step"));
+  sconce::nn::DistributedDataParallel of_rank(own, one_with_gloo());
+  CHECK_THROWS_WITH(trainer.fit(of_rank, of_own, data()), of_step("training_step"));
+  own->is_undefined = false;
+  CHECK_THROWS_WITH(trainer.fit(own, of_own, data()), of_step("validation_step"));
+}
+
+TEST_CASE("an undefined tensor in a batch is refused by its place with graph") {
+  Plain model;
+  sconce::optim::SGD optimizer(model.parameters(), 0.1);
+  const auto [x, y] = points(4);
+  const Each<sconce::data::Dataset> batches{{{x, y}, {x, torch::Tensor()}}};
+  CHECK_THROWS_WITH(Trainer({.graph = true}).fit(model, optimizer, {batches}),
+                    ContainsSubstring("expected a batch of tensors, got one that is undefined as "
+                                      "number 2 of 2"));
+}
+
+TEST_CASE("an optimizer none of whose parameters has a gradient is refused, in each precision") {
+  const auto precision = GENERATE(Precision::fp32, Precision::bf16, Precision::fp16);
+  const auto [graph, accumulate] = GENERATE(std::pair(false, 1), std::pair(false, 2),
+                                            std::pair(true, 1));
+  const sconce::TrainerOptions options = {.gradient_clip_val = GENERATE(0.0, 1.0),
+                                          .precision = precision,
+                                          .accumulate_grad_batches = accumulate,
+                                          .graph = graph};
+  auto model = made<OwnStep>(), other = made<OwnStep>();
+  sconce::optim::SGD optimizer(other->parameters(), 0.1);
+  torch::optim::SGD libtorchs(other->parameters(), 0.1);
+  const auto expected = StartsWith(
+      "sconce::Trainer: expected an optimizer of the parameters of (anonymous namespace)::OwnStep, "
+      "got one of 2 parameters, of which 0 are the model's and none has a gradient after the "
+      "backward pass");
+  const auto before = other->linear->weight.detach().clone();
+  CHECK_THROWS_WITH(Trainer(options).fit(model, optimizer, data()), expected);
+  CHECK_THROWS_WITH(Trainer(options).fit(model, libtorchs, data()), expected);
+  CHECK_THROWS_WITH(Trainer(options).fit_epoch(model, optimizer, data().train), expected);
+  sconce::nn::DataParallel replicas(model, {.device_ids = {torch::kCPU, torch::kCPU}});
+  CHECK_THROWS_WITH(Trainer(options).fit(replicas, optimizer, data()), expected);
+  if (graph) return;
+  sconce::nn::DistributedDataParallel of_rank(model, one_with_gloo());
+  CHECK_THROWS_WITH(Trainer(options).fit(of_rank, optimizer, data()), expected);
+  CHECK(other->linear->weight.equal(before));
+}
+
+TEST_CASE("a model of which some parameters have no gradient is trained") {
+  struct PartlyUsed : OwnStep {
+    torch::nn::Linear unused = register_module("unused", torch::nn::Linear(2, 2));
+  };
+  const auto precision = GENERATE(Precision::fp32, Precision::fp16);
+  const bool graph = GENERATE(false, true);
+  auto model = made<PartlyUsed>();
+  std::vector<torch::Tensor> last_has_one = model->unused->parameters();
+  last_has_one.push_back(model->linear->bias);
+  sconce::optim::SGD optimizer(last_has_one, 0.1);
+  const auto before = model->linear->bias.detach().clone();
+  Trainer({.precision = precision, .graph = graph}).fit(model, optimizer, data());
+  CHECK_FALSE(model->linear->bias.equal(before));
+}
+
+TEST_CASE("a callback may drop the gradients of a step, which then changes nothing") {
+  struct Dropping : sconce::TrainerCallback {
+    void on_before_step(sconce::Fit& fit) override { fit.optimizer.zero_grad(); }
+  } dropping;
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  auto with = data();
+  with.callbacks = {&dropping};
+  Trainer().fit(model, optimizer, with);
+  CHECK(model->parameters()[0].equal(net()->parameters()[0]));
+}
+
+TEST_CASE("what a callback keeps by reference cannot be a temporary") {
+  namespace schedulers = sconce::optim::lr_scheduler;
+  STATIC_CHECK(std::is_constructible_v<sconce::LRScheduling, schedulers::StepLR&>);
+  STATIC_CHECK_FALSE(std::is_constructible_v<sconce::LRScheduling, schedulers::StepLR>);
+  STATIC_CHECK_FALSE(
+      std::is_constructible_v<sconce::PlateauScheduling, schedulers::ReduceLROnPlateau>);
+  STATIC_CHECK_FALSE(std::is_constructible_v<sconce::ModelCheckpoint, sconce::Checkpoint>);
+  STATIC_CHECK_FALSE(
+      std::is_constructible_v<sconce::WeightAveraging, sconce::optim::ExponentialMovingAverage>);
+  STATIC_CHECK_FALSE(std::is_constructible_v<sconce::EpochLines, std::ostringstream>);
 }
 
 TEST_CASE("two replicas on the CPU train as the module does") {

@@ -81,6 +81,10 @@ struct FitData {
 /// In a profile each step is a range "step", with the ranges "data", "forward", "backward" and
 /// "optimizer" inside, and each test is a range "test".
 ///
+/// Afterwards the metrics have the sums of what ran last, for the caller to read. What runs within a
+/// fit, such as an `evaluate` or another fit in a callback, puts the sums of the metrics back that
+/// it shares with the fit, also if it throws. A fit of the same Trainer puts the scale back too.
+///
 /// Callbacks do everything else. The loop reads nothing from the device within an epoch, except for
 /// saves and for optimizers outside of sconce in fp16. At the end of an epoch it reads the sums of
 /// the loss and the metrics, and those of the test.
@@ -92,7 +96,7 @@ class Trainer {
   /// - max_epochs or accumulate_grad_batches is below 1, or num_gpus is not 0 or 1;
   /// - gradient_clip_val is negative or not finite, or save_every is negative;
   /// - num_gpus and device are both given, or this machine does not have the device;
-  /// - a metric is null;
+  /// - a metric is null, two have the same name, or one is called "loss";
   /// - the precision is tf32 and the device is not a GPU;
   /// - `graph` is set together with accumulate_grad_batches or a process group of several.
   explicit Trainer(TrainerOptions options = {});
@@ -124,10 +128,12 @@ class Trainer {
   /// training mode.
   /// @throw c10::Error if:
   /// - `data.train` or `data.test` has no batches;
-  /// - two callbacks have the same name;
+  /// - the model or a callback is null, or two callbacks have the same name;
   /// - in a process group of several, the model is not a DistributedDataParallel on the trainer's
   ///   device, or the ranks have different numbers of training batches;
-  /// - `graph` is set on a GPU, and the optimizer is not capturable or the capture fails.
+  /// - `graph` is set on a GPU, and the optimizer is not capturable or the capture fails;
+  /// - a loss is undefined, or after the backward passes of a step none of the optimizer's
+  ///   parameters has a gradient, as in an optimizer of another model.
   /// @throw what the model, the loss, the metrics and the callbacks throw.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
@@ -148,11 +154,11 @@ class Trainer {
   /// evaluation mode, and restores the mode of every module. In a process group the result covers
   /// the batches of all ranks; a rank may have none. Buffers become those of rank 0. As a loop of
   /// your own does, it takes the next epoch of the batches.
-  /// @throw c10::Error if there are no batches.
+  /// @throw c10::Error if there are no batches, the model is null, or a loss is undefined.
   /// @throw what the model, the loss and the metrics throw.
   template <class M>
   MetricValues evaluate(M& model, const BatchLoader& batches) {
-    return test_model(steps_of(model, loss_), batches);
+    return evaluate_model(steps_of(model, loss_), batches);
   }
 
  private:
@@ -180,6 +186,7 @@ class Trainer {
   StepOutput backward(const ModelSteps& model, const Batch& batch, int64_t of_step);
   void step(torch::optim::Optimizer& optimizer);
   void test_epoch(const ModelSteps& model, Fit& fit, const FitData& data);
+  MetricValues evaluate_model(const ModelSteps& model, const BatchLoader& batches);
   MetricValues test_model(const ModelSteps& model, const BatchLoader& batches,
                           std::optional<int64_t> of_epoch = {});
 

@@ -35,6 +35,14 @@ class NoAutocastCache {
   bool before_ = at::autocast::is_autocast_cache_enabled();
 };
 
+void check_batch(const CapturedStep::Tensors& batch) {
+  for (size_t i = 0; i < batch.size(); ++i) {
+    TORCH_CHECK(batch[i].defined(), class_name,
+                ": expected a batch of tensors, got one that is undefined as number ", i + 1,
+                " of ", batch.size());
+  }
+}
+
 c10::Stream current_stream(torch::Device device) {
   return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
 }
@@ -62,14 +70,22 @@ CapturedStep::CapturedStep(torch::Device device, Step step, CapturedStepOptions 
 CapturedStep::~CapturedStep() = default;
 
 CapturedStep::Tensors CapturedStep::operator()(const Tensors& batch) {
-  if (!inputs_) {
-    inputs_.emplace();
-    for (const auto& tensor : batch) {
-      TORCH_CHECK(tensor.defined(), class_name,
-                  ": expected a batch of tensors, got one that is undefined");
-      inputs_->push_back(at::empty_like(tensor, tensor.options().device(device_)));
-    }
+  check_batch(batch);
+  if (inputs_) return step(batch);
+  Tensors inputs;
+  for (const auto& tensor : batch) {
+    inputs.push_back(at::empty_like(tensor, tensor.options().device(device_)));
   }
+  inputs_ = std::move(inputs);
+  try {
+    return step(batch);
+  } catch (...) {
+    inputs_.reset();  // a batch whose step throws is not what later ones must be like
+    throw;
+  }
+}
+
+CapturedStep::Tensors CapturedStep::step(const Tensors& batch) {
   const bool is_like = is_like_first(batch);
   Tensors moved;
   if (!graph_ || !is_like) {
@@ -78,8 +94,9 @@ CapturedStep::Tensors CapturedStep::operator()(const Tensors& batch) {
   if (device_.is_cpu()) return run(moved);
   const c10::DeviceGuard guard(device_);
   if (!is_like || warmed_up_ < options_.warmup) {
+    Tensors outputs = run_aside(moved);
     if (is_like) ++warmed_up_;
-    return run_aside(moved);
+    return outputs;
   }
   for (size_t i = 0; i < batch.size(); ++i) {
     (*inputs_)[i].copy_(batch[i].detach(), /*non_blocking=*/true);

@@ -4,20 +4,31 @@
 #include <limits>
 
 #include "state/state_visitor.hpp"
+#include "training/check_monitor.hpp"
 
 namespace sconce {
 
 EarlyStopping::EarlyStopping(std::string monitor, EarlyStoppingOptions options)
-    : monitor_(std::move(monitor)), options_(options) {
-  const double infinity = std::numeric_limits<double>::infinity();
-  state_.best_score = options.mode == MonitorMode::min ? infinity : -infinity;
+    : monitor_(std::move(monitor)), options_(options), state_(initial_state()) {
   TORCH_CHECK_VALUE(options.min_delta >= 0, "sconce::EarlyStopping: expected min_delta >= 0, got ",
                     options.min_delta);
   TORCH_CHECK_VALUE(options.patience >= 0, "sconce::EarlyStopping: expected patience >= 0, got ",
                     options.patience);
 }
 
+EarlyStopping::State EarlyStopping::initial_state() const {
+  const double infinity = std::numeric_limits<double>::infinity();
+  return {.best_score = options_.mode == MonitorMode::min ? infinity : -infinity};
+}
+
+void EarlyStopping::setup(Fit& fit) {
+  check_monitor(fit, monitor_, "sconce::EarlyStopping");
+  if (is_of_fit_) state_ = initial_state();
+  is_of_fit_ = false;
+}
+
 void EarlyStopping::on_fit_begin(Fit& fit) {
+  is_of_fit_ = true;
   fit.should_stop |= state_.has_stopped;
 }
 
@@ -44,6 +55,7 @@ c10::IValue EarlyStopping::state_dict() const {
 
 void EarlyStopping::load_state_dict(const c10::IValue& state) {
   state_ = from_state<State>(state, "sconce::EarlyStopping::load_state_dict");
+  is_of_fit_ = false;
 }
 
 }  // namespace sconce

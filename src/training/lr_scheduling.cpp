@@ -1,6 +1,7 @@
 #include "sconce/training/lr_scheduling.hpp"
 
 #include "state/state_visitor.hpp"
+#include "training/check_monitor.hpp"
 
 namespace sconce {
 
@@ -31,6 +32,10 @@ void LRScheduling::on_after_step(Fit&) {
 
 void LRScheduling::on_epoch_end(Fit&) {
   if (interval_ == SchedulerInterval::epoch) scheduler_.step();
+}
+
+void PlateauScheduling::setup(Fit& fit) {
+  check_monitor(fit, monitor_, "sconce::PlateauScheduling");
 }
 
 }  // namespace sconce

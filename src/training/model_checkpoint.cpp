@@ -1,15 +1,25 @@
 #include "sconce/training/model_checkpoint.hpp"
 
+#include "training/check_monitor.hpp"
 #include "training/settings.hpp"
 
 namespace sconce {
 
-void ModelCheckpoint::load(Fit& fit) {
-  constexpr auto name = "sconce::ModelCheckpoint: ";
-  const auto& group = fit.process_group;
+namespace {
+
+constexpr auto model_checkpoint = "sconce::ModelCheckpoint";
+
+}  // namespace
+
+void ModelCheckpoint::setup(Fit& fit) {
+  if (options_.monitor) check_monitor(fit, *options_.monitor, model_checkpoint);
+  const int of_fit = fit.process_group.world_size();
   const int ranks = checkpoint_.process_group().world_size();
-  TORCH_CHECK(ranks == group.world_size(), name, "expected a checkpoint of ", group.world_size(),
+  TORCH_CHECK(ranks == of_fit, model_checkpoint, ": expected a checkpoint of ", of_fit,
               " processes, as the fit, got one of ", ranks);
+}
+
+void ModelCheckpoint::load(Fit& fit) {
   const Settings given = settings_of(fit.states);
   checkpoint_.lock();
   const auto saved = checkpoint_.load(fit.states);
@@ -17,15 +27,16 @@ void ModelCheckpoint::load(Fit& fit) {
   fit.batch = saved->batch;
   fit.progress.load_state_dict(saved->extra);
   const std::string changes = describe_changes(given, settings_of(fit.states));
-  if (!changes.empty() && group.rank() == 0) {
-    TORCH_WARN(name, "goes on with what the checkpoint was saved with: ", changes);
+  if (!changes.empty() && fit.process_group.rank() == 0) {
+    TORCH_WARN(model_checkpoint, ": goes on with what the checkpoint was saved with: ", changes);
   }
 }
 
 void ModelCheckpoint::save(Fit& fit) {
   std::optional<double> metric;
-  if (fit.batch == 0 && !fit.epochs.empty() && fit.epochs.back().contains(options_.monitor)) {
-    const double value = fit.epochs.back().at(options_.monitor);
+  const std::string monitor = options_.monitor.value_or("test_acc");
+  if (fit.batch == 0 && !fit.epochs.empty() && fit.epochs.back().contains(monitor)) {
+    const double value = fit.epochs.back().at(monitor);
     metric = options_.mode == MonitorMode::max ? value : -value;
   }
   checkpoint_.save(fit.states, {std::ssize(fit.epochs), fit.batch, fit.progress.state_dict()},

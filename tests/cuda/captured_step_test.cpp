@@ -179,6 +179,48 @@ TEST_CASE("a captured step is refused what it cannot have") {
       StartsWith("sconce::cuda::CapturedStep: expected a batch of tensors, got one that is"));
 }
 
+TEST_CASE("a first batch that is refused, or whose step throws, is not the first") {
+  const auto device = sconce::try_gpu();
+  const auto sum = [](const StepTensors& batch) {
+    TORCH_CHECK(batch[0].dim() == 1, "expected a vector");
+    return StepTensors{batch[0].sum()};
+  };
+  for (const auto other_shape : {OtherShape::refuse, OtherShape::run_eagerly}) {
+    CapturedStep step(device, sum, {.other_shape = other_shape});
+    const auto good = torch::ones({4}, device);
+    CHECK_THAT(error_of([&] { step({good, torch::Tensor()}); }),
+               StartsWith("sconce::cuda::CapturedStep: expected a batch of tensors, got one that "
+                          "is undefined as number 2 of 2"));
+    CHECK_THAT(error_of([&] { step({torch::ones({2, 3}, device)}); }),
+               StartsWith("expected a vector"));
+    for (int i = 0; i < 6; ++i) CHECK(step({good})[0].item<int>() == 4);
+    CHECK(step.is_captured() == device.is_cuda());
+    CHECK_THAT(error_of([&] { step({torch::Tensor()}); }),
+               StartsWith("sconce::cuda::CapturedStep: expected a batch of tensors, got one that "
+                          "is undefined as number 1 of 1"));
+    CHECK(step({good})[0].item<int>() == 4);
+  }
+}
+
+TEST_CASE("a step that throws is no step of the warm-up", "[gpu]") {
+  sconce::test::require_gpu();
+  int calls = 0;
+  CapturedStep step(
+      sconce::gpu(),
+      [&](const StepTensors& batch) {
+        TORCH_CHECK(++calls != 2, "thrown by the step");
+        return StepTensors{batch[0] + 1};
+      },
+      {.warmup = 2});
+  const auto x = torch::ones({4}, sconce::gpu());
+  step({x});
+  CHECK_THAT(error_of([&] { step({x}); }), StartsWith("thrown by the step"));
+  step({x});
+  CHECK_FALSE(step.is_captured());
+  step({x});
+  CHECK(step.is_captured());
+}
+
 TEST_CASE("a schedule and a rate that is set take effect in a captured step") {
   const auto device = sconce::try_gpu();
   Training training(device);

@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "catch.hpp"
+#include "sconce/metrics/classification.hpp"
+#include "sconce/metrics/confusion_matrix.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "sconce/trainer.hpp"
 #include "sconce/training/model_checkpoint.hpp"
@@ -11,6 +13,7 @@
 #include "support/temp_dir.hpp"
 
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
 using sconce::EarlyStopping;
 using sconce::MonitorMode;
 using sconce::Trainer;
@@ -65,12 +68,67 @@ TEST_CASE("early stopping refuses options and names that cannot be") {
   CHECK_THROWS_WITH(EarlyStopping("loss", {.min_delta = std::nan("")}),
                     ContainsSubstring("min_delta"));
   CHECK_THROWS_WITH(EarlyStopping("loss", {.patience = -1}), ContainsSubstring("patience"));
-  EarlyStopping stopping("val_loss");
+}
+
+TEST_CASE("early stopping by a name that no value has is refused before any work") {
+  const sconce::test::TempDir folder;
+  sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
+  sconce::ModelCheckpoint saving(checkpoint);
+  auto model = net();
+  sconce::optim::SGD optimizer(model->parameters(), 0.1);
+  const auto matrix = std::make_shared<sconce::metrics::ConfusionMatrix>(
+      sconce::metrics::ConfusionMatrixOptions{.num_classes = 2});
+  const sconce::Metrics metrics = {{"acc", std::make_shared<sconce::metrics::Accuracy>()},
+                                   {"matrix", matrix}};
+  const auto fit = [&](const std::string& monitor, bool has_test) {
+    EarlyStopping stopping(monitor);
+    auto with = data();
+    if (!has_test) with.test.reset();
+    with.callbacks = {&saving, &stopping};
+    return Trainer({.metrics = metrics}).fit(model, optimizer, with).epochs.size();
+  };
+  fit("loss", false);  // a checkpoint that a refused fit must not load
+  const auto weight = model->parameters()[0].detach().clone();
+  model->parameters()[0].detach().add_(1);
+  const std::string expected = "sconce::EarlyStopping: expected monitor to be one of ";
+  CHECK_THROWS_WITH(fit("test_nothing", true),
+                    StartsWith(expected + "[loss, train_acc, test_loss, test_acc], got "
+                                          "test_nothing"));
+  CHECK_THROWS_WITH(fit("train_matrix", true), ContainsSubstring("got train_matrix"));
+  CHECK_THROWS_WITH(fit("test_loss", false),
+                    StartsWith(expected + "[loss, train_acc], got test_loss"));
+  CHECK(model->parameters()[0].equal(weight + 1));
+  CHECK(fit("test_acc", true) == 1);
+}
+
+TEST_CASE("a new fit with an early stopping that has stopped one starts afresh") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
-  auto with = data();
-  with.callbacks = {&stopping};
-  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, with), ContainsSubstring("got val_loss"));
+  Losses losses({2, 2, 2, 2, 2, 1});
+  EarlyStopping stopping("loss", {.patience = 2});
+  auto with = data(16, 16);
+  with.callbacks = {&losses, &stopping};
+  Trainer trainer({.max_epochs = 6});
+  CHECK(trainer.fit(model, optimizer, with).epochs.size() == 3);
+  CHECK(trainer.fit(model, optimizer, with).epochs.size() == 3);
+  losses.values = {9, 8, 7, 6, 5, 4};  // worse than the first fit's best, and getting better
+  CHECK(trainer.fit(model, optimizer, with).epochs.size() == 6);
+}
+
+TEST_CASE("a state that is loaded counts for the next fit, and for no other") {
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  Losses losses({3, 3, 3, 3, 3, 3});
+  EarlyStopping first("loss", {.patience = 4}), stopping("loss", {.patience = 4});
+  auto with = data(16, 16);
+  with.callbacks = {&losses, &first};
+  Trainer trainer({.max_epochs = 3});
+  trainer.fit(model, optimizer, with);  // waits for two epochs
+  stopping.load_state_dict(first.state_dict());
+  with.callbacks = {&losses, &stopping};
+  Trainer longer({.max_epochs = 6});
+  CHECK(longer.fit(model, optimizer, with).epochs.size() == 2);
+  CHECK(longer.fit(model, optimizer, with).epochs.size() == 5);
 }
 
 TEST_CASE(

@@ -12,6 +12,7 @@
 #include "support/warnings.hpp"
 
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
 using sconce::Checkpoint;
 using sconce::LRScheduling;
 using sconce::SchedulerInterval;
@@ -80,7 +81,17 @@ TEST_CASE("a ReduceLROnPlateau is stepped with the metric that it is given") {
   };
   CHECK(rate_with("test_loss", lr_scheduler::PlateauMode::max) < 1);
   rate_with("loss", lr_scheduler::PlateauMode::min);
-  CHECK_THROWS_WITH(rate_with("val_loss", lr_scheduler::PlateauMode::min),
-                    ContainsSubstring("expected one of [train_acc, test_loss, test_acc], got "
-                                      "val_loss"));
+}
+
+TEST_CASE("a ReduceLROnPlateau by a name that no value has is refused before the first step") {
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 1.0);
+  lr_scheduler::ReduceLROnPlateau scheduler(optimizer);
+  sconce::PlateauScheduling scheduling(scheduler, "test_nothing");
+  auto with = data();
+  with.callbacks = {&scheduling};
+  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, with),
+                    StartsWith("sconce::PlateauScheduling: expected monitor to be one of [loss, "
+                               "train_acc, test_loss, test_acc], got test_nothing"));
+  CHECK(model->parameters()[0].equal(net()->parameters()[0]));
 }

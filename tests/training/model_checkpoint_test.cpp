@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <sstream>
 
 #include "catch.hpp"
@@ -20,6 +21,7 @@
 #include "support/warnings.hpp"
 
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
 using sconce::Checkpoint;
 using sconce::ModelCheckpoint;
 using sconce::SchedulerInterval;
@@ -188,6 +190,67 @@ torch::Tensor saved_weight(const std::filesystem::path& file) {
 
 }  // namespace
 
+TEST_CASE("a monitor that no value has is refused before the folder is touched") {
+  const sconce::test::TempDir folder;
+  Checkpoint checkpoint(folder.path() / "run", {.resume = true});
+  Fitting fitting(checkpoint);
+  ModelCheckpoint saving(checkpoint, {.monitor = "test_nothing"});
+  fitting.with.callbacks = {&saving};
+  CHECK_THROWS_WITH(fitting.run(),
+                    StartsWith("sconce::ModelCheckpoint: expected monitor to be one of [loss, "
+                               "train_acc, test_loss, test_acc], got test_nothing"));
+  CHECK(std::filesystem::is_empty(folder.path() / "run"));
+  CHECK(fitting.parts()[0].equal(net()->parameters()[0]));
+  ModelCheckpoint by_test(checkpoint, {.monitor = "test_acc"});
+  fitting.with.callbacks = {&by_test};
+  fitting.with.test.reset();
+  CHECK_THROWS_WITH(fitting.run(), ContainsSubstring("one of [loss, train_acc], got test_acc"));
+}
+
+TEST_CASE("without a monitor the best is that of test_acc, and there is none without a test") {
+  for (const bool has_test : {true, false}) {
+    const sconce::test::TempDir folder;
+    Checkpoint checkpoint(folder.path());
+    Fitting fitting(checkpoint);
+    if (!has_test) fitting.with.test.reset();
+    fitting.run();
+    CHECK_FALSE(checkpoint.latest().empty());
+    CHECK(checkpoint.best().empty() == !has_test);
+  }
+}
+
+TEST_CASE("the sums of an epoch are saved and resumed beside callbacks that evaluate") {
+  struct Evaluating : sconce::TrainerCallback {
+    explicit Evaluating(std::function<void()> f) : evaluate(std::move(f)) {}
+    void load(sconce::Fit&) override { evaluate(); }
+    void on_fit_begin(sconce::Fit&) override { evaluate(); }
+    void on_after_step(sconce::Fit&) override { evaluate(); }
+    std::function<void()> evaluate;
+  };
+  const auto values = [](bool evaluates) {
+    const sconce::test::TempDir folder;
+    for (;;) {
+      Checkpoint checkpoint(folder.path(), {.resume = true});
+      Fitting fitting(checkpoint);
+      Trainer trainer({.max_epochs = 2});
+      Evaluating evaluating([&] {
+        if (evaluates) trainer.evaluate(fitting.model, *fitting.with.test);
+      });
+      int steps = 0;
+      sconce::test::StopWhen stopping([&] { return ++steps == 4; });
+      fitting.with.callbacks.insert(fitting.with.callbacks.end(), {&evaluating, &stopping});
+      const auto result = trainer.fit(fitting.model, fitting.optimizer, fitting.with);
+      if (result.stopped) continue;
+      std::vector<double> all;
+      for (const auto& epoch : result.epochs) {
+        all.insert(all.end(), {epoch.loss, epoch.at("train_acc"), epoch.at("test_acc")});
+      }
+      return all;
+    }
+  };
+  CHECK(values(true) == values(false));
+}
+
 TEST_CASE("of a fit that is over the lines of its end are written when it is resumed") {
   const sconce::test::TempDir folder;
   std::vector<std::string> logs;
@@ -286,4 +349,24 @@ TEST_CASE("a resumed fit warns of options that its checkpoint replaces, and only
   } else {
     CHECK_THAT(messages[0], ContainsSubstring("param_groups[0].lr 0.5 in the place of 0.25"));
   }
+}
+
+TEST_CASE("a resumed fit warns of a plateau's options, and not of what the plateau has counted") {
+  const sconce::test::TempDir folder;
+  const auto warnings_with = [&](double factor, int epochs) {
+    Checkpoint checkpoint(folder.path(), {.resume = true});
+    Fitting fitting(checkpoint);
+    sconce::optim::lr_scheduler::ReduceLROnPlateau scheduler(
+        fitting.optimizer, {.factor = factor, .patience = 0, .cooldown = 2});
+    sconce::PlateauScheduling scheduling(scheduler, "train_acc");
+    fitting.with.callbacks.push_back(&scheduling);
+    const sconce::test::Warnings warnings;
+    fitting.run({.max_epochs = epochs});
+    return warnings.messages();
+  };
+  for (const int epochs : {1, 2, 4, 5}) CHECK(warnings_with(0.5, epochs).empty());
+  const auto messages = warnings_with(0.25, 6);
+  REQUIRE(messages.size() == 1);
+  CHECK_THAT(messages[0], Catch::Matchers::EndsWith(
+                              "saved with: scheduler.factor 0.5 in the place of 0.25"));
 }

@@ -45,8 +45,9 @@ struct CapturedStepOptions {
 ///
 /// Each call runs one step. On a GPU the first `warmup` calls run eagerly on a side stream. The
 /// next call captures the step and replays it. Each later call copies its batch to where the graph
-/// reads it and replays the graph. Only batches like the first count for the warm-up. The current
-/// stream and the side stream wait for each other. On the CPU each call just runs the function.
+/// reads it and replays the graph. Only batches like the first count for the warm-up. The first is
+/// the first whose step did not throw. The current stream and the side stream wait for each other.
+/// On the CPU each call just runs the function.
 ///
 /// The function must obey the rules of CUDA graphs: it reads no values on the host, makes no
 /// synchronous copy and does the same work each time, since a replay does not run its host code. It
@@ -74,7 +75,7 @@ class CapturedStep {
   /// copied to the device first. Each replay returns the same tensors, so the next call overwrites
   /// their values.
   /// @throw c10::Error if:
-  /// - the batch contains an undefined tensor (checked in the first call);
+  /// - the batch contains an undefined tensor;
   /// - the batch differs from the first and `other_shape` is `refuse`;
   /// - the step cannot be captured. The device stays usable, and none of the step was run on it.
   Tensors operator()(const Tensors& batch);
@@ -83,6 +84,7 @@ class CapturedStep {
   bool is_captured() const { return graph_ != nullptr; }
 
  private:
+  Tensors step(const Tensors& batch);
   Tensors run(const Tensors& batch) const;
   Tensors run_aside(const Tensors& batch) const;
   void capture();

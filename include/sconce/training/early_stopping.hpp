@@ -20,17 +20,21 @@ struct EarlyStoppingOptions {
   MonitorMode mode = MonitorMode::min;  ///< whether a lower or a higher value is better
 };
 
-/// Stops a fit if a metric no longer improves or is not finite.
+/// Stops a fit if a metric no longer improves or is not finite. Each fit starts afresh, unless a
+/// checkpoint or a call of `load_state_dict` before it restores the state.
 /// Python: `EarlyStopping` of Lightning.
 class EarlyStopping : public TrainerCallback {
  public:
-  /// `monitor` is "loss" or a name in `EpochMetrics::metrics`.
+  /// `monitor` is one of `Fit::value_names`, such as "loss" or "test_acc".
   /// @throw c10::Error if min_delta is negative or nan, or patience is negative.
   explicit EarlyStopping(std::string monitor = "test_loss", EarlyStoppingOptions options = {});
 
+  /// Forgets the fit before.
+  /// @throw c10::Error listing the names that there are if `monitor` is not one of them.
+  void setup(Fit& fit) override;
   /// Stops a resumed fit that had stopped before.
   void on_fit_begin(Fit& fit) override;
-  /// @throw c10::Error naming the metrics of the epoch if `monitor` is not one of them.
+  /// Compares the value of the epoch with the best one.
   void on_epoch_end(Fit& fit) override;
 
   /// Returns "early_stopping".
@@ -51,9 +55,12 @@ class EarlyStopping : public TrainerCallback {
   };
   friend void visit_state(State& state, StateVisitor& visitor);
 
+  State initial_state() const;
+
   std::string monitor_;
   EarlyStoppingOptions options_;
-  State state_ = {};
+  State state_;
+  bool is_of_fit_ = false;  // whether the state is that of a fit that has begun
 };
 
 }  // namespace sconce

@@ -41,14 +41,15 @@ class LRScheduling : public TrainerCallback {
 /// Steps a `ReduceLROnPlateau` after each epoch with one of the metrics.
 class PlateauScheduling : public TrainerCallback {
  public:
-  /// `monitor` is "loss" or a name in `EpochMetrics::metrics`. The scheduler must outlive this
-  /// object.
+  /// `monitor` is one of `Fit::value_names`, such as "loss" or "test_acc". The scheduler must
+  /// outlive this object.
   explicit PlateauScheduling(optim::lr_scheduler::ReduceLROnPlateau& scheduler,
                              std::string monitor = "test_loss")
       : scheduler_(scheduler), monitor_(std::move(monitor)) {}
 
-  /// Steps the scheduler with the metric of the epoch.
-  /// @throw c10::Error naming the metrics of the epoch if `monitor` is not one of them.
+  /// @throw c10::Error listing the names that there are if `monitor` is not one of them.
+  void setup(Fit& fit) override;
+  /// Steps the scheduler with the value of the epoch.
   void on_epoch_end(Fit& fit) override { scheduler_.step(fit.epochs.back().at(monitor_)); }
   /// Returns "scheduler".
   std::string name() const override { return "scheduler"; }

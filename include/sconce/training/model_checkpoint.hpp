@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "sconce/training/checkpoint.hpp"
@@ -10,8 +11,9 @@ namespace sconce {
 
 /// Options of `ModelCheckpoint`: which checkpoint is the best.
 struct ModelCheckpointOptions {
-  std::string monitor = "test_acc";     ///< "loss" or a name in `EpochMetrics::metrics`; without a
-                                        ///< value of that name there is no best checkpoint
+  /// One of `Fit::value_names`, such as "test_loss". Without a name it is "test_acc" if the fit has
+  /// it, and there is no best checkpoint otherwise.
+  std::optional<std::string> monitor = {};
   MonitorMode mode = MonitorMode::max;  ///< with min the checkpoint holds the negative of the value
 };
 
@@ -29,8 +31,11 @@ class ModelCheckpoint : public TrainerCallback {
       : checkpoint_(checkpoint), options_(std::move(options)) {}
 
   /// @throw c10::Error if:
+  /// - `monitor` is not one of the names that there are, which the error lists;
+  /// - the group of the checkpoint and that of the fit have different sizes.
+  void setup(Fit& fit) override;
+  /// @throw c10::Error if:
   /// - the optimizer is not one of sconce's;
-  /// - the group of the checkpoint and that of the fit have different sizes;
   /// - the number of batches of an epoch or of a step has changed since the save.
   /// @throw what Checkpoint throws.
   void load(Fit& fit) override;

@@ -75,6 +75,11 @@ concept CanTrainingStep = requires(M& module, const data::Dataset& batch) {
   module.training_step(batch);
 } || requires(M& module, const torch::Tensor& batch) { module.training_step(batch); };
 
+inline void check_loss(const torch::Tensor& loss, const char* from) {
+  TORCH_CHECK(loss.defined(), "sconce::Trainer: expected a loss from ", from,
+              ", got an undefined tensor");
+}
+
 inline StepOutput as_step_output(StepOutput output) {
   return output;
 }
@@ -94,7 +99,10 @@ struct OwnStep {
   }
   using BatchType = typename ArgumentOf<decltype(method())>::type;
   static StepOutput call(M& module, const BatchType& batch) {
-    return as_step_output((module.*method())(batch));
+    StepOutput output = as_step_output((module.*method())(batch));
+    check_loss(output.loss, Test && HasValidationStep<M> ? "the model's validation_step"
+                                                         : "the model's training_step");
+    return output;
   }
   static ModelSteps::Step of(M& module) {
     return [&module](const Batch& batch) { return call(module, batch.as<BatchType>()); };
@@ -138,6 +146,7 @@ ModelSteps::Step forward_step(Callee& callee, const Loss& loss) {
     auto [inputs, target] = batch.inputs_and_target();
     auto output = call_forward<M>(callee, inputs);
     auto value = loss(output, target);
+    check_loss(value, "TrainerOptions::loss");
     return {std::move(value), std::move(output), std::move(target)};
   };
 }
@@ -163,6 +172,7 @@ StepOutput step_of_replicas(Replicas& replicas, const Batch& batch) {
 /// `nn::DistributedDataParallel` around one. They call `training_step(batch)`, which returns the
 /// loss or a `StepOutput`, and `validation_step(batch)`; if the model has no training step, they
 /// compute `loss(forward(inputs...), target)`. The model must outlive them.
+/// @throw c10::Error if a holder or a pointer is null. The steps throw it if a loss is undefined.
 template <class M>
 ModelSteps steps_of(M& model, const Loss& loss) {
   if constexpr (std::is_base_of_v<nn::DataParallelBase, M>) {
@@ -200,8 +210,9 @@ ModelSteps steps_of(M& model, const Loss& loss) {
     } else {
       return {inner, inner, detail::forward_step<Inner>(model, loss), alone.test, no_sync};
     }
-  } else {
-    return steps_of(*model, loss);  // a holder or a pointer
+  } else {  // a holder or a pointer
+    TORCH_CHECK(static_cast<bool>(model), "sconce::Trainer: expected a model, got null");
+    return steps_of(*model, loss);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sconce/amp/grad_scaler.hpp"
 #include "sconce/distributed/process_group.hpp"
@@ -23,6 +24,9 @@ struct Fit {
   int64_t batches;                                 ///< number of batches of an epoch, on each rank
   int64_t accumulate;                              ///< number of batches of a step
 
+  /// The names that `EpochMetrics::at` will find in the results of each epoch. A callback that adds
+  /// values to the results adds their names in `setup`.
+  std::vector<std::string> value_names = {};
   std::vector<EpochMetrics> epochs = {};  ///< results of the finished epochs
   int64_t batch = 0;                      ///< number of finished batches of the current epoch
   torch::Tensor loss = {};  ///< loss of the last batch, 0-dim, on the device, so that reading it
@@ -49,7 +53,11 @@ class TrainerCallback {
  public:
   virtual ~TrainerCallback() = default;
 
-  /// Restores the position of an earlier fit, if the callback has one. Called before all others.
+  /// Checks what the callback needs of the fit, and forgets earlier fits. Called before all others,
+  /// when the fit has changed nothing yet: the model may be on another device.
+  virtual void setup(Fit&) {}
+  /// Restores the position of an earlier fit, if the callback has one. Called before all that
+  /// follow.
   virtual void load(Fit&) {}
   /// Called before the first step. `fit.epochs` and `fit.batch` have the position of a resumed fit.
   virtual void on_fit_begin(Fit&) {}
