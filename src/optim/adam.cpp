@@ -35,8 +35,7 @@ AdamBase::AdamBase(std::string name,
 void AdamBase::check_construction() {
   TORCH_CHECK_VALUE(!(extra().lr && extra().kernels == Kernels::foreach), name(),
                     ": expected a number as lr with Kernels::foreach, got a tensor");
-  check(defaults());
-  check_new_groups();
+  Optimizer::check_construction();
 }
 
 void AdamBase::check(const Options& options) const {
@@ -66,6 +65,7 @@ AdamParamState& AdamBase::state_for(size_t group, size_t index, bool amsgrad) {
     state_[key] = std::move(fresh);
   }
   auto& typed = static_cast<AdamParamState&>(*state_[key]);
+  typed.owner = StateOwner(parameter);  // whoever made the state
   if (amsgrad && !typed.max_exp_avg_sq.defined()) {
     typed.max_exp_avg_sq = at::zeros_like(parameter);
   }
@@ -124,6 +124,7 @@ std::unique_ptr<torch::optim::OptimizerParamState> AdamBase::make_state(
   state->exp_avg = copy_for(parameter, tensors, "exp_avg");
   state->exp_avg_sq = copy_for(parameter, tensors, "exp_avg_sq");
   state->max_exp_avg_sq = copy_for(parameter, tensors, "max_exp_avg_sq");
+  state->owner = StateOwner(parameter);
   return state;
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <c10/util/ScopeExit.h>
 
 #include <algorithm>
 #include <array>
@@ -108,27 +109,53 @@ void Optimizer::drop_repeats(ParamGroup& group) {
 
 // The kernels that were chosen for the earlier groups may not support an added group.
 void Optimizer::choose_again() {
-  if (extra_.kernels != Kernels::automatic || kernels_ == choose(param_groups_)) return;
+  const Kernels before = kernels_;
+  if (extra_.kernels != Kernels::automatic || before == choose(param_groups_)) return;
   kernels_ = choose(param_groups_);
+  auto undo = c10::make_scope_exit([&] { kernels_ = before; });
   renew_states();
+  undo.release();
   state_replaced();
 }
 
 // Converts every state to the form of the kernels.
 void Optimizer::renew_states() {
+  decltype(state_) renewed;
   for (const auto& group : param_groups_) {
     for (const auto& parameter : group.params()) {
       const auto found = state_.find(parameter.unsafeGetTensorImpl());
       if (found == state_.end()) continue;
-      found->second = make_state(state_tensors(*found->second), parameter);
+      renewed[found->first] = make_state(state_tensors(*found->second), parameter);
     }
   }
+  for (auto& [key, state] : renewed) state_[key] = std::move(state);
+}
+
+void Optimizer::check_construction() {
+  check(*defaults_);
+  for (const auto& group : param_groups_) check(group.options());
+  check_new_groups();
+}
+
+void Optimizer::add_param_group(const ParamGroup& param_group) {
+  check_new_groups();
+  {
+    // LibTorch refuses every parameter that has a state, also one that no group has any more.
+    decltype(state_) states;
+    std::swap(states, state_);
+    const auto give_back = c10::make_scope_exit([&] { std::swap(states, state_); });
+    torch::optim::Optimizer::add_param_group(param_group);
+  }
+  auto undo = c10::make_scope_exit([this] { param_groups_.pop_back(); });
+  check_new_groups();
+  undo.release();
 }
 
 void Optimizer::check_new_groups() {
+  checked_groups_ = std::min(checked_groups_, param_groups_.size());  // one may be gone
   for (; checked_groups_ < param_groups_.size(); ++checked_groups_) {
     auto& group = param_groups_[checked_groups_];
-    check(group.options());
+    check_reached(group.options());
     drop_repeats(group);
     choose_again();
     if (kernels_ != Kernels::fused) continue;
@@ -328,12 +355,12 @@ IValue Optimizer::state_dict() const {
   return all;
 }
 
-void Optimizer::check_loaded(Options& options) const {
-  // A scheduler such as LinearLR may round to a rate just below 0, so only nan is refused.
-  const double lr = options.get_lr();
-  options.set_lr(std::abs(lr));
-  check(options);
-  options.set_lr(lr);
+// A schedule may have brought a rate to just below 0 by rounding, so of the rates only nan is
+// refused.
+void Optimizer::check_reached(const Options& options) const {
+  const auto copy = options.clone();
+  copy->set_lr(std::abs(options.get_lr()));
+  check(*copy);
 }
 
 void Optimizer::load_state_dict(const IValue& state_dict) {
@@ -356,7 +383,7 @@ void Optimizer::load_state_dict(const IValue& state_dict) {
     visit_group(group, group_reader);
     TORCH_CHECK_VALUE(group.params.size() == params.size(), where, ": expected a group of ",
                       params.size(), " parameters, got ", group.params.size());
-    check_loaded(*group.options);
+    check_reached(*group.options);
     for (size_t k = 0; k < params.size(); ++k) {
       const auto found = states.find(group.params[k]);
       if (found == states.end()) continue;

@@ -181,8 +181,7 @@ SGD::SGD(const std::vector<torch::optim::OptimizerParamGroup>& param_groups, SGD
     : Optimizer("sconce::optim::SGD", param_groups,
                 std::make_unique<SGDOptions>(std::move(defaults)), std::move(extra)),
       plans_(std::make_shared<Plans>()) {
-  SGD::check(this->defaults());
-  check_new_groups();
+  check_construction();
 }
 
 SGD::SGD(std::vector<torch::Tensor> params, SGDOptions defaults, ExtraOptions extra)
@@ -215,6 +214,7 @@ SGDParamState& SGD::state_for(size_t group, size_t index) {
       state->first_step_pending = state->first_step_pending.to(parameter.device());
     }
   }
+  state->owner = StateOwner(parameter);  // whoever made the state
   return *state;
 }
 
@@ -266,6 +266,7 @@ std::unique_ptr<torch::optim::OptimizerParamState> SGD::make_state(
     const Tensors& tensors, const torch::Tensor& parameter) const {
   auto state = std::make_unique<SGDParamState>();
   state->momentum_buffer = copy_for(parameter, tensors, "momentum_buffer");
+  state->owner = StateOwner(parameter);
   return state;
 }
 

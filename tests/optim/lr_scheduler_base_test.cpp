@@ -6,6 +6,7 @@
 #include "sconce/optim/lr_scheduler.hpp"
 
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
 using namespace sconce::optim::lr_scheduler;
 using torch::optim::SGDOptions;
 
@@ -113,4 +114,17 @@ TEST_CASE(
   CHECK_THROWS_WITH(lambda.step(),
                     ContainsSubstring("sconce::optim::lr_scheduler::LambdaLR: expected the 1 "
                                       "parameter groups that there were at construction"));
+}
+
+TEST_CASE("a scheduler whose optimizer was moved elsewhere says so, and takes no temporary one") {
+  STATIC_CHECK_FALSE(std::is_constructible_v<StepLR, torch::optim::SGD, int64_t>);
+  STATIC_CHECK_FALSE(std::is_constructible_v<ReduceLROnPlateau, torch::optim::SGD>);
+  auto optimizer = make_sgd(0.1);
+  StepLR schedule(optimizer, 1);
+  ReduceLROnPlateau plateau(optimizer);
+  const auto elsewhere = std::move(optimizer);
+  const auto expected = ContainsSubstring("expected an optimizer with parameter groups, got one");
+  CHECK_THROWS_WITH(schedule.step(),
+                    StartsWith("sconce::optim::lr_scheduler::StepLR: ") && expected);
+  CHECK_THROWS_WITH(plateau.step(1), expected);
 }

@@ -1,6 +1,9 @@
 #include "sconce/optim/optimizer.hpp"
 
 #include <cmath>
+#include <functional>
+#include <optional>
+#include <type_traits>
 
 #include "catch.hpp"
 #include "sconce/devices.hpp"
@@ -45,6 +48,41 @@ void check_equal(const std::vector<torch::Tensor>& a, const std::vector<torch::T
   }
 }
 
+torch::Tensor ones_with_gradient() {
+  auto p = torch::ones({2}).requires_grad_();
+  p.mutable_grad() = torch::ones({2});
+  return p;
+}
+
+// Returns a parameter at the address if its memory is free: one of the next tensors then gets it.
+std::optional<torch::Tensor> parameter_at(const void* address) {
+  std::vector<torch::Tensor> others;
+  for (int i = 0; i < 1000; ++i) {
+    others.push_back(ones_with_gradient());
+    if (others.back().unsafeGetTensorImpl() == address) return others.back();
+  }
+  return {};
+}
+
+using Maker =
+    std::function<std::unique_ptr<sconce::optim::Optimizer>(const std::vector<torch::Tensor>&)>;
+
+// Makes each optimizer with each kind of kernels.
+std::vector<Maker> makers() {
+  std::vector<Maker> all;
+  for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
+    const ExtraOptions extra = {.kernels = kernels};
+    all.emplace_back([=](const auto& p) {
+      return std::make_unique<SGD>(p, SGDOptions(0.1).momentum(0.9), extra);
+    });
+    all.emplace_back(
+        [=](const auto& p) { return std::make_unique<Adam>(p, AdamOptions(0.1), extra); });
+    all.emplace_back(
+        [=](const auto& p) { return std::make_unique<AdamW>(p, AdamWOptions(0.1), extra); });
+  }
+  return all;
+}
+
 std::string state_text(const sconce::optim::Optimizer& optimizer) {
   std::ostringstream out;
   out << optimizer.state_dict();
@@ -84,9 +122,9 @@ TEST_CASE("Kernels::fused is refused where the kernels would fail or mix up elem
                       ContainsSubstring("sconce::optim::AdamW: Kernels::fused needs every"));
   }
   SGD optimizer({parameter({2})}, SGDOptions(0.1), fused);
-  optimizer.add_param_group(
-      torch::optim::OptimizerParamGroup({torch::ones({2}, torch::kComplexFloat).requires_grad_()}));
-  CHECK_THROWS_WITH(optimizer.step(), ContainsSubstring("got one of ComplexFloat"));
+  CHECK_THROWS_WITH(
+      optimizer.add_param_group({{torch::ones({2}, torch::kComplexFloat).requires_grad_()}}),
+      ContainsSubstring("got one of ComplexFloat"));
 }
 
 TEST_CASE("a step with scaling is refused where it cannot be done") {
@@ -172,6 +210,158 @@ TEST_CASE("a parameter that is named twice is stepped once, and refused in two g
             SGDOptions(1.0), {.kernels = kernels}),
         ContainsSubstring("expected every parameter in one group, got one in two"));
   }
+}
+
+TEST_CASE("a new parameter never steps with the state of one that is gone") {
+  for (const auto& make : makers()) {
+    for (const bool as_group : {false, true}) {
+      const auto kept = ones_with_gradient();
+      auto gone = ones_with_gradient();
+      const auto optimizer = make({kept, gone});
+      optimizer->step();
+      const void* const address = gone.unsafeGetTensorImpl();
+      optimizer->param_groups()[0].params() = {kept};
+      gone = torch::Tensor();
+      optimizer->step();  // lets the parameter go
+
+      const auto fresh = parameter_at(address).value_or(ones_with_gradient());
+      const auto expected = ones_with_gradient();
+      if (as_group) {
+        CHECK_NOTHROW(optimizer->add_param_group({{fresh}}));
+      } else {
+        optimizer->param_groups()[0].params().push_back(fresh);
+      }
+      optimizer->step();
+      make({expected})->step();
+      CHECK(fresh.equal(expected));
+    }
+  }
+}
+
+TEST_CASE("a loaded state too stays with its parameter") {
+  for (const auto& make : makers()) {
+    for (const bool by_archive : {false, true}) {
+      auto gone = ones_with_gradient();
+      const auto optimizer = make({gone});
+      optimizer->step();
+      if (by_archive) {
+        std::stringstream archive;
+        torch::save(*optimizer, archive);
+        torch::load(*optimizer, archive);
+      } else {
+        optimizer->load_state_dict(optimizer->state_dict());
+      }
+      const void* const address = gone.unsafeGetTensorImpl();
+      optimizer->param_groups()[0].params().clear();
+      gone = torch::Tensor();
+
+      const auto fresh = parameter_at(address).value_or(ones_with_gradient());
+      const auto expected = ones_with_gradient();
+      optimizer->param_groups()[0].params() = {fresh};
+      optimizer->step();
+      make({expected})->step();
+      CHECK(fresh.equal(expected));
+    }
+  }
+}
+
+TEST_CASE("a parameter that no group has any more is added again with its state, as in Python") {
+  for (const auto& make : makers()) {
+    const auto a = ones_with_gradient();
+    const auto b = ones_with_gradient();
+    const auto left = make({a});
+    const auto stayed = make({b});
+    left->step();
+    stayed->step();
+    left->param_groups().clear();
+    left->step();
+    left->add_param_group({{a}});
+    left->step();
+    stayed->step();
+    CHECK(a.equal(b));
+    CHECK_THROWS_WITH(left->add_param_group({{a}}),
+                      ContainsSubstring("expected every parameter in one group, got one in two"));
+  }
+}
+
+TEST_CASE("a group is checked when it is added, and one that is refused leaves no trace") {
+  const auto p = parameter({3});
+  const auto refuse = [&](auto&& optimizer, auto options, const std::string& message) {
+    optimizer.step();
+    const auto before = state_text(optimizer);
+    const auto q = parameter({2});
+    std::vector<torch::optim::OptimizerParamGroup> group;
+    group.emplace_back(std::vector<torch::Tensor>{q}, std::make_unique<decltype(options)>(options));
+    CHECK_THROWS_WITH(optimizer.add_param_group(group[0]), ContainsSubstring(message));
+    CHECK_THROWS_WITH(optimizer.add_param_group({{p}}),
+                      ContainsSubstring("expected every parameter in one group, got one in two"));
+    CHECK_THROWS_WITH(optimizer.add_param_group({{p * 2}}), ContainsSubstring("non-leaf"));
+    CHECK(state_text(optimizer) == before);
+    CHECK_NOTHROW(optimizer.step());
+    CHECK_NOTHROW(optimizer.add_param_group({{q}}));
+
+    torch::optim::Optimizer& of_libtorch = optimizer;  // whose function checks no options
+    group[0].params() = {parameter({2})};
+    of_libtorch.add_param_group(group[0]);
+    CHECK_THROWS_WITH(optimizer.step(), ContainsSubstring(message));
+    of_libtorch.param_groups().pop_back();
+    CHECK_NOTHROW(optimizer.step());
+  };
+  const double nan = std::nan("");
+  refuse(SGD({p}, SGDOptions(0.1)), SGDOptions(0.1).momentum(-1), "expected momentum >= 0, got -1");
+  refuse(SGD({p}, SGDOptions(0.1)), SGDOptions(nan), "expected lr >= 0, got nan");
+  refuse(Adam({p}), AdamOptions(0.1).eps(-1), "expected eps >= 0, got -1");
+  refuse(Adam({p}), AdamOptions(nan), "expected lr >= 0, got nan");
+  refuse(AdamW({p}), AdamWOptions(0.1).weight_decay(-1), "expected weight_decay >= 0, got -1");
+}
+
+TEST_CASE("a group may be added at the rate that a schedule has reached, though just below 0") {
+  using sconce::optim::lr_scheduler::LinearLR;
+  int below = 0;
+  const auto add = [&](auto&& optimizer, auto options) {
+    LinearLR schedule(optimizer, {.end_factor = 0, .total_iters = 4});
+    for (int epoch = 0; epoch < 4; ++epoch) schedule.step();
+    const double reached = optimizer.param_groups()[0].options().get_lr();
+    below += static_cast<int>(reached < 0);
+    options.lr(reached);
+    std::vector<torch::optim::OptimizerParamGroup> group;
+    group.emplace_back(std::vector<torch::Tensor>{parameter({2})},
+                       std::make_unique<decltype(options)>(options));
+    CHECK_NOTHROW(optimizer.add_param_group(group[0]));
+    CHECK(optimizer.param_groups()[1].options().get_lr() == reached);
+    CHECK_NOTHROW(optimizer.step());
+  };
+  add(SGD({parameter({3})}, SGDOptions(0.1)), SGDOptions(0.1));
+  add(Adam({parameter({3})}, AdamOptions(0.1)), AdamOptions());
+  add(AdamW({parameter({3})}, AdamWOptions(0.1)), AdamWOptions());
+  CHECK(below == 3);
+}
+
+TEST_CASE("a group that takes the place of a removed one is checked too") {
+  const auto p = parameter({3});
+  SGD optimizer(
+      {torch::optim::OptimizerParamGroup({p}), torch::optim::OptimizerParamGroup({parameter({2})})},
+      SGDOptions(0.1));
+  optimizer.param_groups().pop_back();
+  CHECK_THROWS_WITH(optimizer.add_param_group({{p}}),
+                    ContainsSubstring("expected every parameter in one group, got one in two"));
+  optimizer.add_param_group({{torch::ones({2}, torch::kComplexFloat).requires_grad_()}});
+  CHECK(optimizer.kernels() == Kernels::foreach);
+}
+
+TEST_CASE("an optimizer comes out of a function, and is neither copied nor moved") {
+  STATIC_CHECK_FALSE(std::is_move_constructible_v<SGD>);
+  STATIC_CHECK_FALSE(std::is_move_assignable_v<SGD>);
+  STATIC_CHECK_FALSE(std::is_copy_constructible_v<Adam>);
+  STATIC_CHECK_FALSE(std::is_move_constructible_v<Adam>);
+  STATIC_CHECK_FALSE(std::is_move_constructible_v<AdamW>);
+  const auto p = ones_with_gradient();
+  const auto make = [&] { return SGD({p}, SGDOptions(0.5)); };
+  auto optimizer = make();
+  sconce::optim::lr_scheduler::ExponentialLR schedule(optimizer, 0.5);
+  schedule.step();
+  optimizer.step();
+  CHECK(p.equal(torch::full({2}, 0.75)));
 }
 
 TEST_CASE("kernels that were chosen automatically are chosen again for a group that is added") {

@@ -19,6 +19,7 @@ struct AdamParamState : torch::optim::OptimizerCloneableParamState<AdamParamStat
   torch::Tensor exp_avg = {};         ///< like the parameter
   torch::Tensor exp_avg_sq = {};      ///< like the parameter
   torch::Tensor max_exp_avg_sq = {};  ///< like the parameter; undefined without amsgrad
+  StateOwner owner = {};              ///< the parameter
 
   /// Reads the state from an archive of LibTorch.
   void serialize(torch::serialize::InputArchive& archive) override;
@@ -43,7 +44,7 @@ class AdamBase : public Optimizer {
   AdamBase(std::string name, const std::vector<torch::optim::OptimizerParamGroup>& groups,
            std::unique_ptr<torch::optim::OptimizerOptions> defaults, ExtraOptions extra);
 
-  // The constructors of AdamOf call this: the base class cannot read the options.
+  // The constructors of AdamOf call this.
   void check_construction();
 
   virtual AdamHyperparameters hyperparameters(const Options& options) const = 0;

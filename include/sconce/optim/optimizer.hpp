@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
+#include <c10/core/UndefinedTensorImpl.h>
 #include <torch/optim/optimizer.h>
 
 #include <cstdint>
@@ -43,6 +44,19 @@ struct ExtraOptions {
 /// gradient first, which takes two operator calls. Python: `optimizer.zero_grad()`.
 void zero_grad(torch::optim::Optimizer& optimizer);
 
+/// The parameter of a state. LibTorch keeps a state under the address of its parameter, and as long
+/// as this object exists, no other tensor gets that address. It does not keep the parameter's
+/// memory.
+class StateOwner {
+ public:
+  StateOwner() = default;
+  explicit StateOwner(const torch::Tensor& parameter) : address_(parameter.getIntrusivePtr()) {}
+
+ private:
+  using Impl = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+  c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> address_{Impl()};
+};
+
 /// Base class of `SGD`, `Adam` and `AdamW`: the choice of kernels, and the state in Python's form.
 /// A step skips parameters without a gradient. A parameter that occurs twice in a group, as a layer
 /// that a model contains twice gives it, is stepped once. A step reads nothing on the host, with
@@ -51,11 +65,27 @@ void zero_grad(torch::optim::Optimizer& optimizer);
 /// are merged with the optimizer's as LibTorch does it: with 2.15 an option with the default value
 /// of its type gets the optimizer's value, with 2.11 it does not. `param_groups()[i].options()`
 /// sets any value.
+///
+/// The optimizer owns its states and holds its parameters as tensors, which share the model's. The
+/// state of a parameter that is no longer in a group stays, as in Python; drop it by
+/// `state().erase(p.unsafeGetTensorImpl())`. Schedulers and callbacks keep references to the
+/// optimizer, so it can be neither copied nor moved: a function returns it by `return Adam(...)`,
+/// or in a `std::unique_ptr`.
 class Optimizer : public torch::optim::Optimizer, public AmpScaling {
  public:
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
   /// Returns the kernels in use, never `Kernels::automatic`. Sparse gradients, which only SGD
   /// takes, are stepped by the loop if the kernels are foreach or were chosen automatically.
   Kernels kernels() const { return kernels_; }
+
+  /// Adds a group of parameters. Its learning rate may be any number, because a schedule may have
+  /// lowered it below 0. Parameters that a group no longer has may be added again, and keep their
+  /// state. Python: `optimizer.add_param_group`.
+  /// @throw c10::Error if the constructor would refuse the other options or the parameters; the
+  /// optimizer has not changed.
+  void add_param_group(const torch::optim::OptimizerParamGroup& param_group);
 
   /// Drops the gradients of all parameters, or sets them to zero if `set_to_none` is false.
   /// Python: `optimizer.zero_grad`.
@@ -68,7 +98,7 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   /// - a gradient or a state has other sizes than its parameter; drop the state of a parameter `p`
   ///   by `state().erase(p.unsafeGetTensorImpl())`;
   /// - fused kernels are in use and no longer take a parameter;
-  /// - a parameter group was added whose options or parameters the constructor would refuse.
+  /// - a parameter group that LibTorch's class added is one that `add_param_group` refuses.
   torch::Tensor step(LossClosure closure = nullptr) final;
 
   bool step_supports_amp_scaling() const final;
@@ -118,6 +148,9 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
 
   Optimizer(std::string name, const std::vector<ParamGroup>& groups,
             std::unique_ptr<Options> defaults, ExtraOptions extra);
+
+  // Checks the options and the groups. The constructors call it: this class cannot read options.
+  void check_construction();
 
   // Checks the groups that have not been checked yet.
   void check_new_groups();
@@ -177,7 +210,7 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   void step_all(const Amp& amp);
   void rewrite_lr();
   GroupState state_of_group(size_t index) const;
-  void check_loaded(Options& options) const;
+  void check_reached(const Options& options) const;
   void visit_group(GroupState& group, StateVisitor& state) const;
 
   std::string name_;

@@ -18,6 +18,8 @@ struct SGDParamState : torch::optim::OptimizerCloneableParamState<SGDParamState>
   /// device, or undefined without dampening: only dampening treats the first step differently.
   torch::Tensor first_step_pending = {};
 
+  StateOwner owner = {};  ///< the parameter
+
   /// Reads the state from an archive of LibTorch.
   void serialize(torch::serialize::InputArchive& archive) override;
   /// Writes the state into an archive of LibTorch.
