@@ -1,6 +1,7 @@
 # Installs the library, its headers and the package that find_package(sconce) reads. The package
-# names LibTorch by version only and finds it anew by SconceTorch.cmake, which is installed with it;
-# no path of this build and nothing of LibTorch goes into it.
+# finds LibTorch anew by SconceTorch.cmake, which is installed with it. With SCONCE_INSTALL_TORCH_DIR
+# sconce-config.cmake names the folder of this build's LibTorch, which is tried last; no other path
+# of the build and nothing of LibTorch goes into the package.
 
 include_guard(GLOBAL)
 include(CMakePackageConfigHelpers)
@@ -15,6 +16,14 @@ function(sconce_install)
     LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
     FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
   install(EXPORT sconce-targets NAMESPACE sconce:: DESTINATION "${folder}")
+  set(torch_of_build "")
+  if(SCONCE_INSTALL_TORCH_DIR)
+    set(torch_of_build "${SCONCE_TORCH_ROOT}")
+  endif()
+  set(torch_of_build_variant cpu)
+  if(SCONCE_TORCH_IS_CUDA)
+    set(torch_of_build_variant cuda)
+  endif()
   configure_package_config_file(cmake/sconce-config.cmake.in
     "${CMAKE_CURRENT_BINARY_DIR}/sconce-config.cmake" INSTALL_DESTINATION "${folder}")
   write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/sconce-config-version.cmake"

@@ -5,7 +5,9 @@
 #                         and SCONCE_TORCH_BUILT_VERSION
 #
 # SCONCE_TORCH_VERSION, where set, asks for exactly that version. SCONCE_TORCH_VARIANT, cpu or cuda,
-# chooses among those that nobody named; one that the user names is taken whatever it is.
+# chooses among those that nobody named; one that the user names is taken whatever it is. An
+# installed package sets SCONCE_TORCH_OF_BUILD, the LibTorch that it was built with, and
+# SCONCE_TORCH_OF_BUILD_VARIANT.
 
 include_guard(GLOBAL)
 
@@ -108,7 +110,8 @@ endmacro()
 
 # Makes sconce::torch. Finds, in this order: what the caller's project found already; what the user
 # names by Torch_DIR or CMAKE_PREFIX_PATH; the active Python's torch; when sconce is the top
-# project, the pinned wheel in a virtual environment; else the system's.
+# project, the pinned wheel in a virtual environment; else the system's; last, the one that the
+# installed sconce was built with.
 function(sconce_find_torch)
   if(TARGET sconce::torch)
     return()
@@ -172,8 +175,34 @@ function(sconce_recall_torch folder from)
   set(${from} "${SCONCE_TORCH_CHOSEN_FROM}" PARENT_SCOPE)
 endfunction()
 
+# Sets <out> to SCONCE_TORCH_OF_BUILD if that still is what the installed sconce was built with; else
+# to nothing, and <state> to words about it.
+function(sconce_torch_of_build out state)
+  set(${out} "" PARENT_SCOPE)
+  set(${state} "" PARENT_SCOPE)
+  set(root "${SCONCE_TORCH_OF_BUILD}")
+  if(NOT root)
+    return()
+  endif()
+  set(variant cpu)
+  if(EXISTS "${root}/lib/libtorch_cuda.so")
+    set(variant cuda)
+  endif()
+  sconce_version_of_torch(version "${root}")
+  if(NOT EXISTS "${root}/share/cmake/Torch/TorchConfig.cmake")
+    set(${state} "is gone: ${root}" PARENT_SCOPE)
+  elseif(NOT version VERSION_EQUAL SCONCE_TORCH_VERSION)
+    set(${state} "is LibTorch ${version} now: ${root}" PARENT_SCOPE)
+  elseif(NOT variant STREQUAL SCONCE_TORCH_OF_BUILD_VARIANT)
+    set(${state} "is for ${variant} now, not for ${SCONCE_TORCH_OF_BUILD_VARIANT}: ${root}" PARENT_SCOPE)
+  else()
+    set(${out} "${root}" PARENT_SCOPE)
+  endif()
+endfunction()
+
 # Chooses a LibTorch that nobody named; sets <folder> to its root and <from> to words about it.
 function(sconce_choose_torch folder from)
+  sconce_torch_of_build(of_build state_of_build)
   find_package(Python3 COMPONENTS Interpreter QUIET)
   set(seen "no Python 3")
   if(Python3_Interpreter_FOUND)
@@ -184,9 +213,12 @@ function(sconce_choose_torch folder from)
       sconce_variant_of_torch(variant "${root}")
       set(seen "${Python3_EXECUTABLE} has torch ${version} for ${variant}")
       set(wanted ON)
+      if(of_build) # is better than a Python's torch that would be refused
+        set(SCONCE_TORCH_VARIANT ${SCONCE_TORCH_OF_BUILD_VARIANT})
+      endif()
       if(SCONCE_TORCH_VARIANT AND NOT variant STREQUAL SCONCE_TORCH_VARIANT)
         set(wanted OFF)
-      elseif(sconce_IS_TOP_LEVEL AND (version VERSION_LESS SCONCE_TORCH_OLDEST
+      elseif((sconce_IS_TOP_LEVEL OR of_build) AND (version VERSION_LESS SCONCE_TORCH_OLDEST
          OR (DEFINED SCONCE_TORCH_VERSION AND NOT version VERSION_EQUAL SCONCE_TORCH_VERSION)))
         set(wanted OFF)
       endif()
@@ -207,7 +239,11 @@ function(sconce_choose_torch folder from)
     set(${from} "pinned wheel" PARENT_SCOPE)
     return()
   endif()
-  find_package(Torch CONFIG QUIET)
+  set(exactly "")
+  if(of_build)
+    set(exactly ${SCONCE_TORCH_VERSION} EXACT)
+  endif()
+  find_package(Torch ${exactly} CONFIG QUIET)
   if(Torch_FOUND)
     cmake_path(GET Torch_DIR PARENT_PATH root)
     cmake_path(GET root PARENT_PATH root)
@@ -216,9 +252,18 @@ function(sconce_choose_torch folder from)
     set(${from} "the system's" PARENT_SCOPE)
     return()
   endif()
+  if(of_build)
+    set(${folder} "${of_build}" PARENT_SCOPE)
+    set(${from} "the one that sconce was built with" PARENT_SCOPE)
+    return()
+  endif()
+  if(state_of_build)
+    string(PREPEND state_of_build "The LibTorch that sconce was built with ")
+  endif()
   sconce_wanted_wheel(wheel)
   sconce_stop("no LibTorch ${SCONCE_TORCH_OLDEST} to ${SCONCE_TORCH_NEWEST} found"
               "Looked in: Torch_DIR, CMAKE_PREFIX_PATH, Python (${seen}), the system's folders."
+              ${state_of_build}
               "What helps, one of:"
               "  pip install torch==${wheel}      in the active Python environment"
               "  cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...")

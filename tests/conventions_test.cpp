@@ -386,6 +386,23 @@ TEST_CASE("the page on installation names every workflow preset, and no other") 
   CHECK(includes(root / "docs/installation.md", "cmake --workflow --preset ([a-z-]+)") == defined);
 }
 
+TEST_CASE("the presets that the pages install from compile with -O3, and the pages build them first") {
+  const auto presets = nlohmann::json::parse(read(root / "CMakePresets.json"));
+  for (const std::string page : {"README.md", "docs/installation.md"}) {
+    const auto built = includes(root / page, "cmake --workflow --preset ([a-z-]+)\n");
+    const auto installed = includes(root / page, "cmake --install build/([a-z-]+)");
+    CHECK(installed.size() == 1);
+    for (const auto& name : installed) {
+      INFO(page << ": " << name);
+      CHECK(built.contains(name));
+      for (const auto& preset : presets.at("configurePresets")) {
+        if (preset.at("name") != name) continue;
+        CHECK(preset.at("cacheVariables").at("CMAKE_CXX_FLAGS_RELEASE") == "-O3 -DNDEBUG");
+      }
+    }
+  }
+}
+
 TEST_CASE("the page on hardening has a row for each sanitizer's preset and each fuzzer") {
   const std::string page = read(root / "docs/hardening.md");
   const auto presets = nlohmann::json::parse(read(root / "CMakePresets.json"));

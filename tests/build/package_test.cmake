@@ -67,10 +67,14 @@ file(WRITE "${project}/CMakeLists.txt" "${lists}")
 write_program(main "int main")
 set(configure "${CMAKE_COMMAND}" -S "${project}" -B "${project}/build" -G Ninja ${OPTIONS})
 if(WAY STREQUAL "find_package") # which alone has all of the pages' programs: once is enough
-  run("installing" "${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/prefix")
+  run("installing" "${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/first")
+  file(RENAME "${WORK}/first" "${WORK}/prefix") # a package may be moved
   file(GLOB_RECURSE exported "${WORK}/prefix/lib*/cmake/sconce-*.cmake")
   foreach(file IN LISTS exported)
     file(READ "${file}" text)
+    if(file MATCHES "/sconce-config.cmake$") # which alone may name the LibTorch of the build
+      string(REGEX REPLACE "set.SCONCE_TORCH_OF_BUILD [^\n]*\n" "" text "${text}")
+    endif()
     foreach(path IN ITEMS "${SOURCE}" "${BUILD}" "site-packages" "libtorch")
       string(FIND "${text}" "${path}" place)
       if(NOT place EQUAL -1)
@@ -79,6 +83,12 @@ if(WAY STREQUAL "find_package") # which alone has all of the pages' programs: on
     endforeach()
   endforeach()
   list(APPEND configure "-DCMAKE_PREFIX_PATH=${WORK}/prefix")
+  file(WRITE "${WORK}/python" "#!/bin/sh\nexec '${PYTHON}' -I -S \"$@\"\n") # sees no torch
+  file(CHMOD "${WORK}/python" PERMISSIONS OWNER_READ OWNER_EXECUTE OWNER_WRITE)
+  run("configuring without torch" ${configure} -B "${WORK}/without-torch" "-DPython3_EXECUTABLE=${WORK}/python")
+  if(output MATCHES "CMake Warning" OR NOT output MATCHES "sconce: LibTorch [^\n]*the one that sconce was built with")
+    message(FATAL_ERROR "configuring: expected no warning, and the LibTorch of the build\n${output}")
+  endif()
   if(EXISTS "${PCH}.gch")
     # Half of a program's time goes into torch/torch.h. Each includes it itself, so that the header made
     # ahead hides no missing include; the first program is compiled without it by the other two ways.

@@ -1,0 +1,110 @@
+# How an installed sconce finds the LibTorch that it was built with, here a stand-in, so that nothing is compiled.
+#   cmake -DSOURCE=<sconce> -DWORK=<folder> -DDEPS=<SCONCE_DEPS_DIR for what is not installed>
+#         -P torch_of_build_test.cmake
+cmake_minimum_required(VERSION 3.25)
+
+include("${CMAKE_CURRENT_LIST_DIR}/configure.cmake")
+
+# A stand-in for LibTorch that has a version and a target, and nothing else.
+function(make_torch folder version)
+  file(WRITE "${folder}/share/cmake/Torch/TorchConfigVersion.cmake"
+       "set(PACKAGE_VERSION ${version})\nset(PACKAGE_VERSION_COMPATIBLE TRUE)
+if(PACKAGE_FIND_VERSION STREQUAL PACKAGE_VERSION)\nset(PACKAGE_VERSION_EXACT TRUE)\nendif()\n")
+  file(WRITE "${folder}/share/cmake/Torch/TorchConfig.cmake"
+       "add_library(torch_library INTERFACE IMPORTED)\nset(Torch_FOUND TRUE)\n")
+endfunction()
+
+# Installs the configured build <name>, whose libraries are empty, and moves what is installed.
+function(install name)
+  foreach(layer IN ITEMS core data distributed io report training)
+    file(TOUCH "${WORK}/${name}/libsconce_${layer}.a")
+  endforeach()
+  execute_process(COMMAND "${CMAKE_COMMAND}" --install "${WORK}/${name}" --prefix "${WORK}/first"
+                  OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+  file(RENAME "${WORK}/first" "${WORK}/moved")
+endfunction()
+
+# Configures a project that uses the core of what is installed. Its Python sees the packages in <packages>.
+file(WRITE "${WORK}/project/CMakeLists.txt" "cmake_minimum_required(VERSION 3.25)
+project(mine LANGUAGES CXX)
+list(APPEND CMAKE_SYSTEM_PREFIX_PATH \"${WORK}/system\")
+find_package(sconce REQUIRED COMPONENTS core)\n")
+make_python("${WORK}/python" "")
+set(anew -USCONCE_TORCH_CHOSEN -UTorch_DIR)
+macro(use packages)
+  set(ENV{PYTHONPATH} "${packages}")
+  execute_process(
+    COMMAND "${CMAKE_COMMAND}" -S "${WORK}/project" -B "${WORK}/project/build" -G Ninja
+            "-Dsconce_DIR=${config}" -DPython3_EXECUTABLE=${WORK}/python ${anew} ${ARGN}
+    RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  unset(ENV{PYTHONPATH})
+endmacro()
+
+set(torch "${WORK}/torch of the build")
+make_torch("${torch}" 2.13.0)
+configure(build "-DTorch_DIR=${torch}/share/cmake/Torch")
+expect_configured(build "LibTorch 2.13.0, CPU")
+install(build)
+file(GLOB config "${WORK}/moved/lib*/cmake/sconce")
+
+use("${WORK}/none")
+expect_configured(of-build "LibTorch 2.13.0, CPU (the one that sconce was built with: ${torch})")
+
+# Others that fit come first. A Python's torch, or one of the system, that would be refused does not.
+make_torch("${WORK}/fitting/torch" 2.13.0)
+use("${WORK}/fitting")
+expect_configured(of-python "LibTorch 2.13.0, CPU (Python's torch: ${WORK}/fitting/torch)")
+make_torch("${WORK}/older/torch" 2.12.0)
+use("${WORK}/older")
+expect_configured(older-of-python "Python's torch 2.12.0 for cpu is not the one wanted"
+                  "(the one that sconce was built with: ${torch})")
+file(WRITE "${WORK}/fitting/torch/version.py" "cuda: Optional[str] = '13.2'\n")
+use("${WORK}/fitting")
+expect_configured(kind-of-python "Python's torch 2.13.0 for cuda is not the one wanted"
+                  "(the one that sconce was built with: ${torch})")
+make_torch("${WORK}/system" 2.12.0)
+use("${WORK}/none")
+expect_configured(older-of-system "(the one that sconce was built with: ${torch})")
+file(REMOVE_RECURSE "${WORK}/system")
+use("${WORK}/none" "-DTorch_DIR=${WORK}/older/torch/share/cmake/Torch")
+expect_stop(named "LibTorch 2.13.0 is wanted (the one that the installed sconce was built with), found 2.12.0")
+
+# One that has changed since is not taken.
+file(WRITE "${torch}/lib/libtorch_cuda.so" "")
+use("${WORK}/none")
+expect_stop(kind "The LibTorch that sconce was built with is for cuda now, not for cpu: ${torch}")
+make_torch("${torch}" 2.14.0)
+use("${WORK}/none")
+expect_stop(version "The LibTorch that sconce was built with is LibTorch 2.14.0 now: ${torch}"
+            "pip install torch==2.13.0")
+make_torch("${torch}" 2.13.0)
+file(REMOVE "${torch}/lib/libtorch_cuda.so")
+use("${WORK}/none")
+expect_configured(again "(the one that sconce was built with: ${torch})")
+set(anew "")
+file(REMOVE_RECURSE "${torch}")
+use("${WORK}/none")
+expect_stop(gone "The LibTorch that sconce was built with is gone: ${torch}" "pip install torch==2.13.0")
+use("${WORK}/older")
+expect_stop(gone-and-older "LibTorch 2.13.0 is wanted" "found 2.12.0")
+
+# It is named neither where the option is off nor, unasked, by a sconce that is a folder of a project.
+make_torch("${torch}" 2.13.0)
+file(WRITE "${WORK}/parent/CMakeLists.txt" "cmake_minimum_required(VERSION 3.25)
+project(parent LANGUAGES CXX)\nset(SCONCE_INSTALL ON)\nadd_subdirectory(\"${SOURCE}\" sconce)\n")
+set(off -DSCONCE_INSTALL_TORCH_DIR=OFF)
+foreach(name IN ITEMS off parent)
+  if(name STREQUAL "parent")
+    set(SOURCE "${WORK}/parent")
+    set(off "")
+  endif()
+  configure(build-${name} "-DTorch_DIR=${torch}/share/cmake/Torch" ${off})
+  expect_configured(build-${name} "LibTorch 2.13.0, CPU")
+  file(GLOB_RECURSE configs "${WORK}/build-${name}/sconce-config.cmake")
+  file(READ "${configs}" text)
+  string(FIND "${text}" "${torch}" place)
+  if(NOT place EQUAL -1)
+    message(FATAL_ERROR "${name}: expected no folder of this machine in ${configs}")
+  endif()
+endforeach()
+file(REMOVE_RECURSE "${WORK}")
