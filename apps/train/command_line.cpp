@@ -234,6 +234,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
       ->type_name("N");
   app.add_flag("--resume", line.resume,
                "Continue the run in the --checkpoint folder; start a new one if it has none");
+  app.add_flag("--restart-schedule", line.restart_schedule,
+               "Resume a run with another number of --epochs: begin a new schedule of the learning "
+               "rate over the epochs that remain");
   app.add_option("--scalars", line.scalars,
                  "Folder for TensorBoard's event files, scalars.csv and scalars.jsonl")
       ->type_name("DIR")
@@ -297,6 +300,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     if (app.count(flag) > 0 && line.checkpoint.empty()) {
       refuse(std::string(flag) + ": needs a --checkpoint folder");
     }
+  }
+  if (line.restart_schedule && !line.resume) refuse("--restart-schedule: needs --resume");
+  if (line.restart_schedule && line.scheduler == "none") {
+    refuse("--restart-schedule: needs a --scheduler other than none");
   }
   if (line.profile > 0 && line.out.empty()) refuse("--profile: needs an --out folder");
   if (app.count("--scalars-every") > 0 && line.scalars.empty()) {

@@ -50,6 +50,7 @@ struct CommandLine {
   std::filesystem::path checkpoint = {};  ///< folder; empty: no checkpoints
   int64_t save_every = 0;                 ///< steps between saves within an epoch; 0: none
   bool resume = false;
+  bool restart_schedule = false;            ///< whether a resumed run begins a new schedule
   int64_t profile = 0;                      ///< number of steps to record in a trace; 0: none
   bool memory = false;                      ///< whether to print the peak memory
   std::filesystem::path scalars = {};       ///< folder of the scalars; empty: no files

@@ -22,6 +22,9 @@
 #include "reports.hpp"
 #include "results.hpp"
 #include "run_flags.hpp"
+#include "saved_run.hpp"
+#include "schedule_keeper.hpp"
+#include "schedule_span.hpp"
 #include "sconce/sconce.hpp"
 #include "standard_output.hpp"
 
@@ -107,9 +110,9 @@ volatile std::sig_atomic_t terminated = 0;
 
 // Goes along with a run that has checkpoints: from its begin on their folder is this run's, and it
 // stops where SIGTERM came.
-class SavedRun : public sconce::TrainerCallback {
+class RunSaving : public sconce::TrainerCallback {
  public:
-  explicit SavedRun(const train::CommandLine& line) : line_(line) {}
+  explicit RunSaving(const train::CommandLine& line) : line_(line) {}
   void on_fit_begin(sconce::Fit& fit) override {
     if (fit.process_group.rank() == 0) train::write_run_flags(line_);
   }
@@ -121,22 +124,32 @@ class SavedRun : public sconce::TrainerCallback {
 
 // The checkpoints of the run, if it is to have any; SIGTERM then ends it at a step's end.
 std::optional<sconce::Checkpoint> open_checkpoint(const train::CommandLine& line,
-                                                  const sconce::distributed::ProcessGroup& group,
-                                                  std::ostream& out) {
+                                                  const sconce::distributed::ProcessGroup& group) {
   if (line.checkpoint.empty()) return {};
   std::optional<sconce::Checkpoint> checkpoint;
   checkpoint.emplace(line.checkpoint,
                      sconce::CheckpointOptions{.resume = line.resume, .process_group = group});
   if (group.rank() == 0) train::check_writable(train::run_flags_file(line), "--checkpoint");
-  if (!checkpoint->latest().empty()) {
-    train::check_run_flags(line);
-    out << "resuming from " << checkpoint->latest().string() << std::endl;
-  }
+  if (!checkpoint->latest().empty()) train::check_run_flags(line);
   std::signal(SIGTERM, [](int signal) {
     terminated = 1;
     std::signal(signal, SIG_DFL);  // a second one ends what waits for a lost process
   });
   return checkpoint;
+}
+
+// What the folder's latest checkpoint tells of the run, if there is one.
+std::optional<train::SavedRun> saved_run(const std::optional<sconce::Checkpoint>& checkpoint) {
+  if (!checkpoint || checkpoint->latest().empty()) return {};
+  return train::read_saved_run(checkpoint->latest());
+}
+
+void print_resumption(std::ostream& out, const train::CommandLine& line,
+                      const train::ScheduleSpan& span, const sconce::Checkpoint& checkpoint) {
+  out << "resuming from " << checkpoint.latest().string() << std::endl;
+  if (!span.restarts) return;
+  out << "restarting the schedule: " << line.scheduler << " over the epochs "
+      << line.epochs - span.epochs + 1 << " to " << line.epochs << std::endl;
 }
 
 constexpr auto metrics_name = "metrics.csv";
@@ -201,24 +214,29 @@ bool train_classifier(const train::CommandLine& line) {
   if (line.graph && device.is_cuda()) extra.lr = torch::full({}, lr, device);
   const auto optimizer = train::make_optimizer(line.optimizer, model->parameters(), lr, extra);
   const int64_t steps = (data.train.size() + line.accumulate - 1) / line.accumulate;
-  const auto schedule = train::make_schedule(line.scheduler, *optimizer, line.epochs, steps);
+  auto checkpoint = open_checkpoint(line, group);
+  const auto saved = saved_run(checkpoint);
+  const auto span = train::schedule_span(line, saved, steps);
+  if (saved) print_resumption(out, line, span, *checkpoint);
+  auto schedule = train::make_schedule(line.scheduler, *optimizer, span.epochs, span.steps);
   std::optional<sconce::optim::ExponentialMovingAverage> ema;
   if (line.ema > 0) ema.emplace(*model, sconce::optim::EmaOptions{.decay = line.ema});
-  auto checkpoint = open_checkpoint(line, group, out);
 
   sconce::FitData fit_data = {
       .train = data.train, .test = data.test, .callbacks = reports.callbacks()};
+  std::optional<train::ScheduleKeeper> schedule_keeper;
   std::optional<sconce::LRScheduling> scheduling;
   if (schedule.scheduler) {
+    fit_data.callbacks.push_back(&schedule_keeper.emplace(line, span, schedule, saved));
     fit_data.callbacks.push_back(&scheduling.emplace(*schedule.scheduler, schedule.interval));
   }
   std::optional<sconce::WeightAveraging> averaging;
   if (ema) fit_data.callbacks.push_back(&averaging.emplace(*ema));
   std::optional<sconce::ModelCheckpoint> saving;
-  std::optional<SavedRun> saved_run;
+  std::optional<RunSaving> run_saving;
   if (checkpoint) {
     fit_data.callbacks.push_back(&saving.emplace(*checkpoint));
-    fit_data.callbacks.push_back(&saved_run.emplace(line));
+    fit_data.callbacks.push_back(&run_saving.emplace(line));
   }
   const auto result = fit_parallel(line.parallel, model, group, [&](auto& parallel) {
     return trainer.fit(parallel, *optimizer, fit_data);

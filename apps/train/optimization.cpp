@@ -38,26 +38,24 @@ const std::vector<std::string>& scheduler_names() {
   return names;
 }
 
-Schedule make_schedule(const std::string& name, torch::optim::Optimizer& optimizer, int epochs,
-                       int64_t steps_per_epoch) {
+Schedule make_schedule(const std::string& name, torch::optim::Optimizer& optimizer, int64_t epochs,
+                       int64_t steps) {
   if (name == "step") {
-    return {std::make_unique<lr_scheduler::StepLR>(optimizer, std::max(epochs / 3, 1), 0.1)};
+    return {
+        std::make_unique<lr_scheduler::StepLR>(optimizer, std::max<int64_t>(epochs / 3, 1), 0.1)};
   }
   if (name == "cosine") {
-    // CosineAnnealingLR, as a function of the epoch: its T_max would come back with a checkpoint,
-    // and the rate would rise again where a run is resumed for more epochs than it had.
-    const auto share = [epochs](int64_t epoch) {
-      return (1 + std::cos(std::numbers::pi * static_cast<double>(epoch) / epochs)) / 2;
+    // CosineAnnealingLR, as a function of the epoch, since earlier checkpoints hold it as such.
+    const auto share = [end = static_cast<double>(epochs)](int64_t epoch) {
+      return (1 + std::cos(std::numbers::pi * static_cast<double>(epoch) / end)) / 2;
     };
     return {std::make_unique<lr_scheduler::LambdaLR>(optimizer, share)};
   }
   if (name == "onecycle") {
     const double lr = optimizer.param_groups().front().options().get_lr();
-    return {
-        std::make_unique<lr_scheduler::OneCycleLR>(
-            optimizer, lr,
-            lr_scheduler::OneCycleLROptions{.epochs = epochs, .steps_per_epoch = steps_per_epoch}),
-        sconce::SchedulerInterval::step};
+    return {std::make_unique<lr_scheduler::OneCycleLR>(
+                optimizer, lr, lr_scheduler::OneCycleLROptions{.total_steps = steps}),
+            sconce::SchedulerInterval::step};
   }
   TORCH_CHECK(name == "none", "make_schedule: unknown scheduler ", name);
   return {};

@@ -34,10 +34,9 @@ struct Schedule {
 /// The names that `make_schedule` knows.
 const std::vector<std::string>& scheduler_names();
 
-/// Returns the schedule of that name for a training of so many epochs and steps in each. A cosine
-/// ends with them also where it goes on from the state of one of fewer epochs.
+/// Returns the schedule of that name over so many epochs, which have so many steps together.
 /// @throw c10::Error if there is none of that name.
-Schedule make_schedule(const std::string& name, torch::optim::Optimizer& optimizer, int epochs,
-                       int64_t steps_per_epoch);
+Schedule make_schedule(const std::string& name, torch::optim::Optimizer& optimizer, int64_t epochs,
+                       int64_t steps);
 
 }  // namespace train

@@ -15,24 +15,21 @@ namespace train {
 namespace {
 
 std::vector<std::pair<std::string, std::string>> run_flags(const CommandLine& line) {
-  std::vector<std::pair<std::string, std::string>> flags = {
-      {"--image-size", std::to_string(line.image_size)},
-      {"--grey", line.grey ? "yes" : "no"},
-      {"--test-fraction", sconce::shortest_text(line.test_fraction)},
-      {"--augment", line.augment ? "yes" : "no"},
-      {"--skip-bad", line.skip_bad ? "yes" : "no"},
-      {"--model", line.model},
-      {"--batch-size", std::to_string(line.batch_size)},
-      {"--optimizer", line.optimizer},
-      {"--lr", sconce::shortest_text(line.lr.value_or(default_lr(line.optimizer)))},
-      {"--scheduler", line.scheduler},
-      {"--precision", line.precision_name},
-      {"--clip", sconce::shortest_text(line.clip)},
-      {"--accumulate", std::to_string(line.accumulate)},
-      {"--ema", sconce::shortest_text(line.ema)},
-      {"--seed", std::to_string(line.seed)}};
-  if (line.scheduler == "onecycle") flags.emplace_back("--epochs", std::to_string(line.epochs));
-  return flags;
+  return {{"--image-size", std::to_string(line.image_size)},
+          {"--grey", line.grey ? "yes" : "no"},
+          {"--test-fraction", sconce::shortest_text(line.test_fraction)},
+          {"--augment", line.augment ? "yes" : "no"},
+          {"--skip-bad", line.skip_bad ? "yes" : "no"},
+          {"--model", line.model},
+          {"--batch-size", std::to_string(line.batch_size)},
+          {"--optimizer", line.optimizer},
+          {"--lr", sconce::shortest_text(line.lr.value_or(default_lr(line.optimizer)))},
+          {"--scheduler", line.scheduler},
+          {"--precision", line.precision_name},
+          {"--clip", sconce::shortest_text(line.clip)},
+          {"--accumulate", std::to_string(line.accumulate)},
+          {"--ema", sconce::shortest_text(line.ema)},
+          {"--seed", std::to_string(line.seed)}};
 }
 
 }  // namespace

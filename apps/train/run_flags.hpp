@@ -14,8 +14,8 @@ std::filesystem::path run_flags_file(const CommandLine& line);
 void write_run_flags(const CommandLine& line);
 
 /// Checks the command line of a resumed run against that file, if it is there: another value would
-/// be passed over for that of the checkpoint, or fit it ill. More epochs are taken, but not by
-/// onecycle, whose course is laid out for a number of them.
+/// be passed over for that of the checkpoint, or fit it ill. The number of epochs is not among
+/// them: `schedule_span` checks it.
 /// @throw UsageError naming the first flag that has another value.
 void check_run_flags(const CommandLine& line);
 

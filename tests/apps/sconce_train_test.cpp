@@ -11,11 +11,13 @@
 
 #include "apps/run_train.hpp"
 #include "catch.hpp"
+#include "sconce/io/torch_file.hpp"
 #include "support/processes.hpp"
 #include "support/require_gpu.hpp"
 #include "support/run_program.hpp"
 #include "support/xml.hpp"
 #include "train/command_line.hpp"
+#include "train/schedule_span.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::Matches;
@@ -592,7 +594,7 @@ TEST_CASE("a run goes on with and without --out, and draws the epochs before", "
   const TempDir folder;
   const std::string out = " --out " + (folder.path() / "out").string();
   const auto run = [&](const std::string& flags) {
-    return run_train("--model linear --device cpu --resume --checkpoint " +
+    return run_train("--model linear --scheduler none --device cpu --resume --checkpoint " +
                      (folder.path() / "run").string() + flags);
   };
   REQUIRE(run(" --epochs 1").exit_code == 0);
@@ -613,7 +615,7 @@ TEST_CASE("sconce-train --scalars writes a run's scalars, and a resumed run goes
   const TempDir folder;
   const std::string checkpoint = " --checkpoint " + (folder.path() / "checkpoint").string();
   const auto run = [&](const std::string& log, const std::string& flags) {
-    return run_train("--model linear --scheduler step --device cpu --scalars-every 10 --scalars " +
+    return run_train("--model linear --scheduler none --device cpu --scalars-every 10 --scalars " +
                      (folder.path() / log).string() + flags);
   };
   const auto learnt = [&](const std::string& name) { return learnt_in(folder.path() / name); };
@@ -690,10 +692,160 @@ TEST_CASE("a run is resumed by the flags that it was begun with, and another is 
   refuse("--epochs 2", "--epochs" + has + "1, not 2");
   CHECK(run("one", "--resume --scheduler onecycle --epochs 1 --lr 5e-2").exit_code == 0);
 
-  REQUIRE(run("two", "--epochs 1").exit_code == 0);
-  const Ran more = run("two", "--resume --epochs 2 --save-every 5");
+  REQUIRE(run("two", "--scheduler none --epochs 1").exit_code == 0);
+  const Ran more = run("two", "--scheduler none --resume --epochs 2 --save-every 5");
   CHECK(more.exit_code == 0);
   CHECK_THAT(more.out, ContainsSubstring("resuming from ") && ContainsSubstring("epoch 2/2"));
+}
+
+namespace {
+
+// A run of two epochs that is saved, in a folder of its own, and what continues it.
+class RunOfTwo {
+ public:
+  explicit RunOfTwo(const std::string& scheduler) : scheduler_(scheduler) {
+    REQUIRE(train("--epochs 2").exit_code == 0);
+  }
+
+  Ran train(const std::string& flags) const {
+    return run_train("--model linear --batch-size 500 --device cpu --scheduler " + scheduler_ +
+                     " --scalars-every 1 --scalars " + (folder_.path() / "scalars").string() +
+                     " --checkpoint " + saved().string() + " " + flags);
+  }
+
+  fs::path saved() const { return folder_.path() / "saved"; }
+  fs::path file() const { return saved() / "checkpoint-000002-00000000.pt"; }
+
+  // The learning rate of each step, as written.
+  std::vector<std::string> rates() const {
+    const std::string csv = contents(folder_.path() / "scalars" / "scalars.csv");
+    const std::regex rate(",lr_step,([^,]*),");
+    std::vector<std::string> found;
+    for (std::sregex_iterator it(csv.begin(), csv.end(), rate), end; it != end; ++it) {
+      found.push_back((*it)[1]);
+    }
+    return found;
+  }
+
+  // Exit code 2 and one line, and the saved run is as it was.
+  void check_refused(const std::string& flags, const std::string& error) const {
+    const auto names = names_in(saved());
+    const std::string run_flags = contents(saved() / "flags.txt");
+    const Ran ran = train(flags);
+    INFO(scheduler_ << " " << flags << ": " << ran.err);
+    CHECK(ran.exit_code == 2);
+    CHECK(lines_of(ran.err) == 1);
+    CHECK_THAT(ran.err, ContainsSubstring("sconce-train: " + error));
+    CHECK(names_in(saved()) == names);
+    CHECK(contents(saved() / "flags.txt") == run_flags);
+  }
+
+ private:
+  const TempDir folder_;
+  std::string scheduler_;
+};
+
+// For how many epochs a run's cosine goes on, of those of the command line.
+int64_t epochs_of_cosine(int epochs, const train::SavedRun& saved) {
+  train::CommandLine line;
+  line.epochs = epochs;
+  line.checkpoint = "folder";
+  return train::schedule_span(line, saved, 10).epochs;
+}
+
+c10::IValue scheduler_state(int64_t last_epoch, double lr) {
+  c10::impl::GenericDict state(c10::StringType::get(), c10::AnyType::get());
+  state.insert("last_epoch", last_epoch);
+  state.insert("_last_lr", std::vector<double>{lr});
+  state.insert("base_lrs", std::vector<double>{0.05});
+  return state;
+}
+
+}  // namespace
+
+TEST_CASE("a resumed run has the schedule's number of epochs, or begins a new one where told") {
+  const std::string scheduler = GENERATE("step", "cosine", "onecycle");
+  const RunOfTwo run(scheduler);
+  const auto first = run.rates();
+  REQUIRE(first.size() == 6);
+  run.check_refused("--epochs 4 --resume",
+                    "--epochs: the run in " + run.saved().string() + " has 2, not 4; ");
+  run.check_refused("--epochs 2 --resume --restart-schedule",
+                    "--restart-schedule: the run in " + run.saved().string() +
+                        " has finished 2 epochs, and none remains of --epochs 2");
+  const Ran more = run.train("--epochs 4 --resume --restart-schedule");
+  INFO(more.err);
+  CHECK(more.exit_code == 0);
+  CHECK(more.err.empty());
+  CHECK_THAT(more.out, ContainsSubstring("restarting the schedule: " + scheduler +
+                                         " over the epochs 3 to 4") &&
+                           ContainsSubstring("epoch 4/4"));
+  auto twice = first;
+  twice.insert(twice.end(), first.begin(), first.end());
+  CHECK(run.rates() == twice);
+}
+
+TEST_CASE("without a schedule a run is resumed for any number of epochs") {
+  const RunOfTwo run("none");
+  const Ran more = run.train("--epochs 4 --resume");
+  INFO(more.err);
+  CHECK(more.exit_code == 0);
+  CHECK_THAT(more.out, ContainsSubstring("epoch 4/4"));
+  CHECK(run.rates() == std::vector<std::string>(12, run.rates().front()));
+  run.check_refused("--epochs 5 --resume --restart-schedule",
+                    "--restart-schedule: needs a --scheduler other than none");
+}
+
+TEST_CASE("a checkpoint of an earlier version tells its epochs by its scheduler's state") {
+  const auto [scheduler, other, has] = GENERATE(table<std::string, std::string, std::string>(
+      {{"cosine", "4", "2"}, {"onecycle", "4", "2"}, {"step", "7", "1 to 5"}}));
+  const RunOfTwo run(scheduler);
+  const auto file = sconce::io::load_torch(run.file()).toGenericDict();
+  REQUIRE(file.erase("schedule") == 1);
+  sconce::io::save_torch(run.file(), file);
+  run.check_refused(
+      "--epochs " + other + " --resume",
+      "--epochs: the run in " + run.saved().string() + " has " + has + ", not " + other + "; ");
+  const Ran same = run.train("--epochs 2 --resume");
+  INFO(same.err);
+  CHECK(same.exit_code == 0);
+  const Ran more = run.train("--epochs " + other + " --resume --restart-schedule");
+  INFO(more.err);
+  CHECK(more.exit_code == 0);
+  CHECK(more.err.empty());
+  const auto first = run.rates();
+  CHECK(first[6] == first[0]);
+  const Ran again = run.train("--epochs " + other + " --resume");  // it is a run of these now
+  CHECK(again.exit_code == 0);
+  CHECK_THAT(again.out, !ContainsSubstring("restarting"));
+}
+
+TEST_CASE("a schedule that was begun anew goes on where its run is resumed") {
+  train::SavedRun saved{.epochs = std::vector<sconce::EpochMetrics>(5),
+                        .scheduler = scheduler_state(3, 0.01),
+                        .schedule_epochs = 8};
+  CHECK(epochs_of_cosine(8, saved) == 6);  // from the third epoch on
+  CHECK_THROWS_AS(epochs_of_cosine(9, saved), train::UsageError);
+  // By the state alone: half of the rate is that of the middle, and the whole tells nothing.
+  saved = {.epochs = std::vector<sconce::EpochMetrics>(3), .scheduler = scheduler_state(3, 0.025)};
+  CHECK(epochs_of_cosine(6, saved) == 6);
+  CHECK_THROWS_AS(epochs_of_cosine(7, saved), train::UsageError);
+  saved = {.batch = 2, .scheduler = scheduler_state(0, 0.05)};
+  CHECK(epochs_of_cosine(7, saved) == 7);
+}
+
+TEST_CASE("--restart-schedule needs a run that it continues") {
+  check_usage_error("--restart-schedule", "--restart-schedule", "needs --resume");
+  check_usage_error("--checkpoint x --restart-schedule", "--restart-schedule", "needs --resume");
+  const TempDir folder;
+  const fs::path empty = folder.path() / "empty";
+  const Ran ran =
+      run_train("--model linear --resume --restart-schedule --checkpoint " + empty.string());
+  INFO(ran.err);
+  CHECK(ran.exit_code == 2);
+  CHECK_THAT(ran.err,
+             ContainsSubstring("--restart-schedule: there is no run in " + empty.string()));
+  CHECK_THAT(ran.out, !ContainsSubstring("epoch 1/"));
 }
 
 TEST_CASE("sconce-train --parallel data and a group of one come to what none does", "[alone]") {
