@@ -5,14 +5,14 @@
 #include <sstream>
 
 #include "catch.hpp"
+#include "sconce/distributed/data_parallel.hpp"
 #include "sconce/io/torch_file.hpp"
 #include "sconce/metrics/classification.hpp"
-#include "sconce/nn/data_parallel.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/optim/sgd.hpp"
-#include "sconce/trainer.hpp"
 #include "sconce/training/epoch_lines.hpp"
 #include "sconce/training/lr_scheduling.hpp"
+#include "sconce/training/trainer.hpp"
 #include "support/points.hpp"
 #include "support/require_gpu.hpp"
 #include "support/stop_when.hpp"

@@ -9,7 +9,7 @@
 #include <iterator>
 #include <utility>
 
-#include "sconce/data/begin_at.hpp"
+#include "sconce/data/detail/begin_at.hpp"
 #include "sconce/data/seed.hpp"
 
 namespace sconce::data {
