@@ -28,17 +28,34 @@ function(sconce_set_warnings target)
 endfunction()
 
 # Adds the library sconce_<layer>, for users sconce::<layer>:
-#   sconce_add_layer(<layer> HEADERS <header>... SOURCES <source>...)
-# In a project that adds sconce as a folder, only what is linked is built.
+#   sconce_add_layer(<layer> <concept>...)
+# A concept, such as data/loader, has a header in include/sconce, a source in src, or both. In a project that
+# adds sconce as a folder, only what is linked is built.
 function(sconce_add_layer layer)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;SOURCES")
   set(target sconce_${layer})
-  list(TRANSFORM arg_HEADERS PREPEND include/sconce/)
-  list(TRANSFORM arg_SOURCES PREPEND src/)
-  add_library(${target} ${arg_SOURCES})
+  set(headers "")
+  set(sources "")
+  foreach(concept IN LISTS ARGN)
+    set(header "${PROJECT_SOURCE_DIR}/include/sconce/${concept}.hpp")
+    set(source "${PROJECT_SOURCE_DIR}/src/${concept}.cpp")
+    if(concept IN_LIST SCONCE_WITHOUT_CUDA)
+      set(source "${PROJECT_SOURCE_DIR}/src/no_cuda/${concept}.cpp")
+    endif()
+    if(NOT EXISTS "${header}" AND NOT EXISTS "${source}")
+      message(FATAL_ERROR "sconce_add_layer: ${concept}: expected ${header} or ${source}")
+    endif()
+    if(EXISTS "${header}")
+      list(APPEND headers "${header}")
+    endif()
+    if(EXISTS "${source}")
+      list(APPEND sources "${source}")
+    endif()
+  endforeach()
+  add_library(${target} ${sources})
   add_library(sconce::${layer} ALIAS ${target})
-  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS include FILES ${arg_HEADERS})
-  target_include_directories(${target} PRIVATE src)
+  target_sources(${target} PUBLIC
+    FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${headers})
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
   # Else every use of an operator brings the declarations of all, 3 to 4 s a source.
   target_compile_definitions(${target} PRIVATE AT_PER_OPERATOR_HEADERS)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${layer} UNITY_BUILD_BATCH_SIZE 0

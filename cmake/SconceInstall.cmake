@@ -9,12 +9,16 @@ include(GNUInstallDirs)
 
 function(sconce_install)
   set(folder "${CMAKE_INSTALL_LIBDIR}/cmake/sconce")
-  install(TARGETS sconce sconce_core sconce_data sconce_distributed sconce_io sconce_report
-          sconce_training
+  install(TARGETS sconce sconce_core sconce_data sconce_distributed sconce_io sconce_old_names
+          sconce_report sconce_training sconce_vision
     EXPORT sconce-targets
     ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
     LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
     FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+  target_include_directories(sconce_old_names INTERFACE
+    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/sconce_old_names>")
+  install(DIRECTORY "${SCONCE_OLD_NAMES_DIR}/sconce"
+    DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/sconce_old_names")
   install(EXPORT sconce-targets NAMESPACE sconce:: DESTINATION "${folder}")
   set(torch_of_build "")
   if(SCONCE_INSTALL_TORCH_DIR)

@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include "devices/resolve_device.hpp"
+#include "detail/resolve_device.hpp"
 
 namespace sconce {
 

@@ -10,8 +10,8 @@
 #include <limits>
 #include <vector>
 
-#include "repr/extra_repr.hpp"
-#include "repr/module_name.hpp"
+#include "detail/extra_repr.hpp"
+#include "detail/module_name.hpp"
 
 namespace sconce {
 

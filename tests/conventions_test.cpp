@@ -46,7 +46,7 @@ Names library_files() {
   return names;
 }
 
-// What a file includes of sconce, such as "data/idx", private headers too; `pattern` may ask for
+// What a file includes of sconce, such as "vision/idx", private headers too; `pattern` may ask for
 // other includes.
 Names includes(const fs::path& file,
                const char* pattern = "#include \"(?:sconce/)?([^\"]+)\\.hpp\"") {
@@ -63,104 +63,95 @@ std::string without(const std::string& name, const std::string& ending) {
   return name.substr(0, name.size() - ending.size());
 }
 
-// "data/idx" is in the room "data"; "devices" is a room of its own.
-std::string room_of(const std::string& concept_name) {
+// "vision/idx" is in the folder "vision".
+std::string folder_of(const std::string& concept_name) {
   return concept_name.substr(0, concept_name.find('/'));
 }
 
-// Which rooms and headers a room may include besides itself: downwards only, and the trainer with
-// what goes along, which anybody could write with the public headers, is at the top. A stopwatch
-// includes devices because it waits for one; a lazy layer includes repr because it chooses its own
-// name. Of the optimizers the scaler knows but the interface by which it steps those that unscale
-// by themselves. A process group makes NCCL's backend, whose source needs CUDA's headers; of the
-// group only its header is known to those that train or sample by rank. A batch is one of those
-// types whose tensors are found. The loop knows none of the callbacks.
-bool may_include(const std::string& from, const std::string& to) {
-  static const Names everywhere = {"fwd", "devices", "stopwatch", "repr"};
-  static const std::map<std::string, Names> further = {
-      {"amp", {"state"}},
-      {"optim", {"state"}},
-      {"report",
-       {"amp", "cuda", "data", "distributed", "io", "metrics", "nn", "optim", "state", "trainer",
-        "training", "version"}},
-      {"trainer", {"amp", "data", "distributed", "metrics", "state"}},
-      {"training", {"amp", "cuda", "data", "distributed", "io", "metrics", "nn", "optim", "state"}},
-      {"fwd", {}},
-      {"version", {}}};
-  static const std::set<std::pair<std::string, std::string>> single = {
-      {"amp/grad_scaler", "optim/amp_scaling"},
-      {"amp/mixed_precision", "backends"},
-      {"distributed/process_group", "cuda/nccl"},
-      {"nn/distributed_data_parallel", "distributed/process_group"},
-      {"nn/distributed_data_parallel", "distributed/gather_bytes"},
-      {"data/distributed_sampler", "distributed/process_group"},
-      {"data/dataset", "nn/nested_tensors"},
-      {"data/item_source", "nn/nested_tensors"},
-      {"data/collate", "nn/nested_tensors"},
-      {"data/loader", "nn/nested_tensors"},
-      {"optim/ema", "nn/can_copy"},
-      {"trainer", "cuda/captured_step"},
-      {"trainer", "nn/clip_grad"},
-      {"trainer", "optim/optimizer"},
-      {"trainer", "training/batch"},
-      {"trainer", "training/fit_progress"},
-      {"trainer", "training/fit_result"},
-      {"trainer", "training/mode_guard"},
-      {"trainer", "training/model_steps"},
-      {"trainer", "training/trainer_callback"}};
-  if (single.contains({from, to})) return true;
-  if (from == "sconce") return true;
-  // Of the rooms of the core these are in the layer above.
-  static const Names above = {"data/distributed_sampler", "nn/data_parallel",
-                              "nn/distributed_data_parallel", "cuda/captured_step", "cuda/nccl"};
-  if (room_of(from) == room_of(to)) return from == to || !above.contains(to);
-  const auto row = further.find(room_of(from));
-  if (row != further.end() && row->second.contains(room_of(to))) return true;
-  if (room_of(from) == "repr" || room_of(from) == "io") return to == "fwd";
-  if (from == "stopwatch") return to == "fwd" || to == "devices";
-  if (room_of(from) == "devices") return to == "fwd";
-  return from != "fwd" && from != "version" && everywhere.contains(room_of(to));
+struct Layer {
+  std::string name;
+  Names folders;   // below include/sconce, src and tests; "" has the files at the top
+  Names includes;  // names of the layers that its files may include, without itself
+};
+
+// The layers in their order, as src/CMakeLists.txt and the lists in the folders make them.
+std::vector<Layer> layers() {
+  const std::string order = read(root / "CMakeLists.txt");
+  std::smatch names;
+  REQUIRE(std::regex_search(order, names, std::regex("foreach\\(layer IN ITEMS ([a-z ]+)\\)")));
+  std::istringstream folders("core " + names[1].str());
+  std::vector<Layer> found;
+  for (std::string name; folders >> name;) {
+    const fs::path list = root / "src" / (name == "core" ? "" : name) / "CMakeLists.txt";
+    Layer layer{name, {}, {}};
+    for (const auto& file : includes(list, "\n  ([a-z_/]+)(?=[\n)])")) {
+      layer.folders.insert(file.find('/') == std::string::npos ? "" : folder_of(file));
+    }
+    for (const auto& below : includes(list, "sconce::([a-z]+)")) {
+      for (const auto& known : found) {
+        if (known.name != below) continue;
+        layer.includes.insert(below);
+        layer.includes.insert(known.includes.begin(), known.includes.end());
+      }
+    }
+    found.push_back(layer);
+  }
+  return found;
+}
+
+// The layer of a file such as "include/sconce/data/loader.hpp" or "src/no_cuda/cuda/memory.cpp".
+const Layer* layer_of(const std::vector<Layer>& all, std::string name) {
+  for (const std::string folder : {"include/sconce/", "src/", "no_cuda/"}) {
+    if (name.starts_with(folder)) name.erase(0, folder.size());
+  }
+  const std::string folder = name.find('/') == std::string::npos ? "" : folder_of(name);
+  for (const auto& layer : all) {
+    if (layer.folders.contains(folder)) return &layer;
+  }
+  return nullptr;
 }
 
 }  // namespace
 
-TEST_CASE("every include between the rooms is allowed") {
-  for (const auto& name : library_files()) {
-    // Of gloo's stand-ins LibTorch's headers take what they need.
-    if (name.starts_with("src/gloo_stand_in/")) continue;
-    std::string from = without(name, name.substr(name.size() - 4));
-    from = from.substr(from.starts_with("src/") ? 4 : std::string("include/sconce/").size());
-    if (from.starts_with("no_cuda/")) from = from.substr(3);
-    for (const auto& to : includes(root / name)) {
-      INFO(name << " includes " << to << ".hpp");
-      CHECK(may_include(from, to));
+TEST_CASE("a folder belongs to one layer, and the three trees have the same folders") {
+  std::multiset<std::string> listed;
+  for (const auto& layer : layers()) listed.insert(layer.folders.begin(), layer.folders.end());
+  listed.erase("");
+  const Names folders(listed.begin(), listed.end());
+  CHECK(folders.size() == listed.size());
+  CHECK(folders.size() >= 12);
+  // CONTRIBUTING.md lists the folders without a counterpart.
+  const Names alone = {"apps", "build", "fuzz", "gloo_stand_in", "no_cuda", "reference", "support"};
+  for (const fs::path tree : {"include/sconce", "src", "tests"}) {
+    Names found = {"detail"};  // what is for no direct use has no public header
+    for (const auto& entry : fs::directory_iterator(root / tree)) {
+      const std::string name = entry.path().filename().string();
+      if (entry.is_directory() && !alone.contains(name)) found.insert(name);
     }
+    INFO(tree);
+    CHECK(found == folders);
   }
 }
 
-TEST_CASE("the table of allowed includes refuses what the design forbids") {
-  CHECK_FALSE(may_include("devices", "trainer"));
-  CHECK_FALSE(may_include("trainer", "training/checkpoint"));
-  CHECK_FALSE(may_include("trainer", "optim/ema"));
-  CHECK_FALSE(may_include("data/idx", "nn/clip_grad"));
-  CHECK_FALSE(may_include("nn/clip_grad", "trainer"));
-  CHECK_FALSE(may_include("metrics/metric", "trainer"));
-  CHECK_FALSE(may_include("fwd", "devices"));
-  CHECK_FALSE(may_include("repr", "devices"));
-  CHECK_FALSE(may_include("devices", "repr"));
-  CHECK_FALSE(may_include("amp/grad_scaler", "optim/sgd"));
-  CHECK_FALSE(may_include("amp/autocast", "optim/amp_scaling"));
-  CHECK_FALSE(may_include("nn/lazy", "distributed/process_group"));
-  CHECK_FALSE(may_include("distributed/process_group", "nn/lazy"));
-  CHECK_FALSE(may_include("io/safetensors", "nn/lazy"));
-  CHECK_FALSE(may_include("io/pickle_reader", "state/state_visitor"));
-  CHECK_FALSE(may_include("data/batches", "data/distributed_sampler"));
-  CHECK_FALSE(may_include("nn/lazy", "nn/distributed_data_parallel"));
-  CHECK(may_include("amp/grad_scaler", "optim/amp_scaling"));
-  CHECK(may_include("nn/distributed_data_parallel", "distributed/process_group"));
-  CHECK(may_include("nn/clip_grad", "repr"));
-  CHECK(may_include("trainer", "nn/clip_grad"));
-  CHECK(may_include("data/idx", "devices"));
+TEST_CASE("a file includes headers of its own layer and of those that it is linked with") {
+  const auto all = layers();
+  REQUIRE(all.size() == 7);
+  size_t seen = 0;
+  for (const auto& name : library_files()) {
+    // LibTorch includes the stand-ins for Gloo's headers. sconce.hpp is in no layer.
+    if (name.starts_with("src/gloo_stand_in/") || name == "include/sconce/sconce.hpp") continue;
+    const Layer* layer = layer_of(all, name);
+    INFO(name);
+    REQUIRE(layer != nullptr);
+    for (const auto& to : includes(root / name)) {
+      const Layer* included = layer_of(all, to);
+      INFO("includes " << to << ".hpp");
+      REQUIRE(included != nullptr);
+      CHECK((included == layer || layer->includes.contains(included->name)));
+      ++seen;
+    }
+  }
+  CHECK(seen > 300);
 }
 
 namespace {
@@ -180,7 +171,7 @@ Names all_includes(const fs::path& file, Names found = {}) {
 }  // namespace
 
 TEST_CASE("the training loop knows none of the parts that go along with it") {
-  const Names found = all_includes(root / "src/trainer.cpp");
+  const Names found = all_includes(root / "src/training/trainer.cpp");
   REQUIRE(found.contains("sconce/training/trainer_callback.hpp"));
   REQUIRE(found.contains("training/fit_progress.hpp"));
   for (const char* part : {"checkpoint", "model_checkpoint", "early_stopping", "epoch_lines",
@@ -190,80 +181,29 @@ TEST_CASE("the training loop knows none of the parts that go along with it") {
     CHECK_FALSE(found.contains("sconce/training/" + std::string(part) + ".hpp"));
   }
   for (const char* part : {"optim/ema", "optim/lr_scheduler", "optim/lr_scheduler_base",
-                           "nn/data_parallel", "nn/distributed_data_parallel"}) {
+                           "distributed/data_parallel", "distributed/distributed_data_parallel"}) {
     INFO(part);
     CHECK(fs::exists(root / "include/sconce" / (std::string(part) + ".hpp")));
     CHECK_FALSE(found.contains("sconce/" + std::string(part) + ".hpp"));
   }
   // The one cast is to the optimizers that have a state.
-  CHECK(includes(root / "src/trainer.cpp", "_cast<([^>]*(Callback|Scheduler|Checkpoint)[^>]*)>")
+  CHECK(includes(root / "src/training/trainer.cpp",
+                 "_cast<([^>]*(Callback|Scheduler|Checkpoint)[^>]*)>")
             .empty());
 }
 
-namespace {
-
-struct Layer {
-  std::string name;
-  Names files;  // public headers and sources, as "include/sconce/devices.hpp"
-};
-
-// The six layers as CMakeLists.txt lists them, from left to right.
-std::vector<Layer> layers() {
-  const std::string text = read(root / "CMakeLists.txt");
-  const std::regex call("sconce_add_layer\\((\\w+)([^)]*)\\)");
-  const std::regex file("\\S+\\.(hpp|cpp)");
-  std::vector<Layer> found;
-  for (std::sregex_iterator it(text.begin(), text.end(), call), end; it != end; ++it) {
-    auto& layer = found.emplace_back(Layer{(*it)[1], {}});
-    const std::string files = (*it)[2];
-    for (std::sregex_iterator f(files.begin(), files.end(), file); f != end; ++f) {
-      const std::string name = f->str();
-      const std::string path = std::regex_replace(name, std::regex("\\$\\{\\w+\\}"), "cuda");
-      layer.files.insert((name.ends_with(".hpp") ? "include/sconce/" : "src/") + path);
-    }
-  }
-  return found;
-}
-
-// What the files of a layer include, directly or through others, and they themselves.
-Names with_includes(const Layer& layer) {
-  Names all = layer.files;
-  for (const auto& name : layer.files) {
-    for (const auto& header : all_includes(root / name)) {
-      all.insert((header.starts_with("sconce/") ? "include/" : "src/") + header);
-    }
-  }
-  return all;
-}
-
-}  // namespace
-
-TEST_CASE("a layer includes no public header of another but of those to its left") {
-  const auto all = layers();
-  REQUIRE(all.size() == 6);
-  const std::set<std::pair<std::string, std::string>> apart = {{"distributed", "data"},
-                                                               {"io", "distributed"}};
-  for (size_t i = 0; i < all.size(); ++i) {
-    const Names included = with_includes(all[i]);
-    for (size_t k = 0; k < all.size(); ++k) {
-      const bool may = k < i && !apart.contains({all[i].name, all[k].name});
-      for (const auto& header : all[k].files) {
-        if (may || k == i || !header.starts_with("include/")) continue;
-        INFO(all[i].name << " includes " << header << " of " << all[k].name);
-        CHECK_FALSE(included.contains(header));
-      }
-    }
-  }
-}
-
-TEST_CASE("every source and public header is in one layer") {
+TEST_CASE("every source and public header is listed in its layer") {
   std::multiset<std::string> listed;
-  for (const auto& layer : layers()) listed.insert(layer.files.begin(), layer.files.end());
+  for (const auto& name : files_below("src", "CMakeLists.txt")) {
+    for (const auto& file : includes(root / "src" / name, "\n  ([a-z_/]+)(?=[\n)])"))
+      listed.insert(file);
+  }
   for (const auto& name : library_files()) {
-    if (name.starts_with("src/no_cuda/")) continue;
-    if (name.starts_with("src/") && name.ends_with(".hpp")) continue;
+    const bool is_private = name.starts_with("src/") && name.ends_with(".hpp");
+    if (is_private || name.starts_with("src/no_cuda/") || name.ends_with("/sconce.hpp")) continue;
+    const auto start = name.starts_with("src/") ? 4 : std::string("include/sconce/").size();
     INFO(name);
-    CHECK(listed.count(name) == 1);
+    CHECK(listed.count(name.substr(start, name.size() - start - 4)) == 1);
   }
 }
 
@@ -318,24 +258,24 @@ TEST_CASE("each comparison with Python has its test case") {
   CHECK(comparisons >= 57);
 }
 
-TEST_CASE("src/no_cuda has each source of src/cuda that needs CUDA's headers, and no other") {
+TEST_CASE("src/no_cuda has a counterpart of each source that needs CUDA's headers, and no other") {
   Names needing;
-  for (const auto& name : files_below("src/cuda", ".cpp")) {
-    const auto found = includes(root / "src/cuda" / name,
-                                "#include <((?:cuda|nccl|ATen/cuda/|"
-                                "c10/cuda/|torch/csrc/cuda/|"
-                                "torch/csrc/distributed/)[^>]*)>");
-    if (!found.empty()) needing.insert(name);
+  for (const auto& name : files_below("src", ".cpp")) {
+    const auto found = includes(root / "src" / name,
+                                "#include <((?:cuda|nccl|ATen/cuda/|c10/cuda/|torch/csrc/cuda/|"
+                                "torch/csrc/distributed/c10d/ProcessGroupNCCL)[^>]*)>");
+    if (!found.empty() && !name.starts_with("no_cuda/")) needing.insert(name);
   }
   CHECK(needing == files_below("src/no_cuda", ".cpp"));
 }
 
-TEST_CASE("sconce.hpp includes every public header") {
+TEST_CASE("sconce.hpp includes every public header, and none that is for no direct use") {
   Names headers;
   for (const auto& name : files_below("include/sconce", ".hpp")) {
     headers.insert(without(name, ".hpp"));
   }
   headers.erase("sconce");
+  std::erase_if(headers, [](const auto& name) { return name.find("/detail/") != name.npos; });
   CHECK(includes(root / "include/sconce/sconce.hpp") == headers);
 }
 
@@ -386,7 +326,8 @@ TEST_CASE("the page on installation names every workflow preset, and no other") 
   CHECK(includes(root / "docs/installation.md", "cmake --workflow --preset ([a-z-]+)") == defined);
 }
 
-TEST_CASE("the presets that the pages install from compile with -O3, and the pages build them first") {
+TEST_CASE(
+    "the presets that the pages install from compile with -O3, and the pages build them first") {
   const auto presets = nlohmann::json::parse(read(root / "CMakePresets.json"));
   for (const std::string page : {"README.md", "docs/installation.md"}) {
     const auto built = includes(root / page, "cmake --workflow --preset ([a-z-]+)\n");

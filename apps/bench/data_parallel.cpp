@@ -1,7 +1,7 @@
 // A step of a perceptron on `size` rows: two replicas on the CPU, and the module alone. Python's
 // DataParallel knows GPUs only.
 
-#include "sconce/nn/data_parallel.hpp"
+#include "sconce/distributed/data_parallel.hpp"
 
 #include <torch/torch.h>
 

@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "sconce/distributed/distributed_data_parallel.hpp"
 #include "sconce/distributed/process_group.hpp"
-#include "sconce/nn/distributed_data_parallel.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "training_steps.hpp"
 

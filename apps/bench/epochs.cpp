@@ -6,7 +6,7 @@
 
 #include "sconce/data/batches.hpp"
 #include "sconce/optim/sgd.hpp"
-#include "sconce/trainer.hpp"
+#include "sconce/training/trainer.hpp"
 #include "workload.hpp"
 
 namespace bench {

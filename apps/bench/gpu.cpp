@@ -6,12 +6,12 @@
 #include <memory>
 
 #include "sconce/backends.hpp"
-#include "sconce/cuda/captured_step.hpp"
+#include "sconce/captured_step.hpp"
 #include "sconce/data/batches.hpp"
 #include "sconce/data/loader.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/optim/sgd.hpp"
-#include "sconce/trainer.hpp"
+#include "sconce/training/trainer.hpp"
 #include "workload.hpp"
 
 namespace bench {
@@ -92,7 +92,7 @@ Workload captured(int64_t rows) {
   const std::vector<Tensor> batch = {torch::randn({rows, 3}).to(device),
                                      torch::arange(rows).remainder(2).to(device)};
   const auto optimizer = std::make_shared<sconce::optim::SGD>(net->parameters(), 0.01);
-  const auto step = std::make_shared<sconce::cuda::CapturedStep>(
+  const auto step = std::make_shared<sconce::CapturedStep>(
       device, [optimizer, net = net.ptr()](const std::vector<Tensor>& tensors) {
         optimizer->zero_grad();
         const auto loss =

@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "sconce/data/batches.hpp"
-#include "sconce/data/idx.hpp"
 #include "sconce/optim/adam.hpp"
-#include "sconce/trainer.hpp"
+#include "sconce/training/trainer.hpp"
+#include "sconce/vision/idx.hpp"
 #include "workload.hpp"
 
 namespace bench {
@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 
 sconce::data::Dataset read_pictures(const fs::path& folder, const std::string& part) {
   const std::string end = fs::exists(folder / "train-images-idx3-ubyte.gz") ? ".gz" : "";
-  auto [data, target] = sconce::data::read_idx(folder / (part + "-images-idx3-ubyte" + end),
-                                               folder / (part + "-labels-idx1-ubyte" + end));
+  auto [data, target] = sconce::vision::read_idx(folder / (part + "-images-idx3-ubyte" + end),
+                                                 folder / (part + "-labels-idx1-ubyte" + end));
   return {data.to(torch::kFloat).div_(data.max()), target.to(torch::kLong)};  // digits end at 16
 }
 

@@ -10,7 +10,7 @@ struct Autoencoder : torch::nn::Module {
 };
 
 int main() {
-  const auto images = sconce::data::read_idx(SCONCE_DIGITS_DIR "/train-images-idx3-ubyte");
+  const auto images = sconce::vision::read_idx(SCONCE_DIGITS_DIR "/train-images-idx3-ubyte");
   const auto batches = (images.flatten(1) / 16.0).split(64);
   torch::manual_seed(0);
   Autoencoder model;

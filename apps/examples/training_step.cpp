@@ -13,7 +13,7 @@ struct Classifier : torch::nn::Module {
 };
 
 int main() {
-  const auto [images, labels] = sconce::data::read_idx(
+  const auto [images, labels] = sconce::vision::read_idx(
       SCONCE_DIGITS_DIR "/train-images-idx3-ubyte", SCONCE_DIGITS_DIR "/train-labels-idx1-ubyte");
   sconce::data::Batches batches({images.flatten(1) / 16.0, labels}, {.batch_size = 64});
   using enum sconce::Precision;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sconce/distributed/process_group.hpp"
-#include "sconce/trainer.hpp"
+#include "sconce/training/trainer.hpp"
 
 namespace train {
 

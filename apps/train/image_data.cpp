@@ -7,10 +7,10 @@
 #include "picture_folder.hpp"
 #include "sconce/data/batches.hpp"
 #include "sconce/data/distributed_sampler.hpp"
-#include "sconce/data/idx.hpp"
 #include "sconce/data/loader.hpp"
 #include "sconce/data/transformed_batches.hpp"
 #include "sconce/data/transforms.hpp"
+#include "sconce/vision/idx.hpp"
 
 namespace train {
 
@@ -42,7 +42,7 @@ path find_file(const path& folder, const std::string& name) {
 Dataset read_part(const path& folder, const std::string& part) {
   const path images = find_file(folder, part + "-images-idx3-ubyte");
   const path labels = find_file(folder, part + "-labels-idx1-ubyte");
-  Dataset read = sconce::data::read_idx(images, labels);
+  Dataset read = sconce::vision::read_idx(images, labels);
   TORCH_CHECK(read.data.dim() == 3 && read.data.numel() > 0, images.string(),
               ": expected images (N, H, W) with N of at least 1, found a shape of ",
               read.data.sizes());

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "detail/format.hpp"
 #include "io/whole_file.hpp"
 #include "optimization.hpp"
-#include "repr/format.hpp"
 
 namespace train {
 

@@ -15,11 +15,11 @@
 #include <string>
 #include <utility>
 
-#include "devices/tensor_groups.hpp"
-#include "devices/to_device.hpp"
+#include "detail/state_visitor.hpp"
+#include "detail/tensor_groups.hpp"
+#include "detail/to_device.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/optim/amp_scaling.hpp"
-#include "state/state_visitor.hpp"
 
 namespace sconce::amp {
 

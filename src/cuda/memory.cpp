@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-#include "devices/resolve_device.hpp"
+#include "detail/resolve_device.hpp"
 
 namespace sconce::cuda {
 

@@ -9,16 +9,12 @@
 #include <c10/util/Exception.h>
 
 #include "data/batch_count.hpp"
-#include "sconce/distributed/process_group.hpp"
 
 namespace sconce::data {
 
-DistributedSampler::DistributedSampler(int64_t dataset_size, const distributed::ProcessGroup& group,
-                                       DistributedSamplerOptions options)
-    : dataset_size_(dataset_size),
-      num_replicas_(options.num_replicas.value_or(group.world_size())),
-      rank_(options.rank.value_or(group.rank())),
-      options_(options) {
+DistributedSampler::DistributedSampler(int64_t dataset_size, int num_replicas, int rank,
+                                       const DistributedSamplerOptions& options)
+    : dataset_size_(dataset_size), num_replicas_(num_replicas), rank_(rank), options_(options) {
   TORCH_CHECK(dataset_size_ >= 0, "sconce::data::DistributedSampler: expected a dataset_size of 0 ",
               "or more, got ", dataset_size_);
   TORCH_CHECK(num_replicas_ >= 1, "sconce::data::DistributedSampler: expected num_replicas of 1 ",

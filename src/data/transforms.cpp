@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-#include "devices/to_device.hpp"
+#include "detail/to_device.hpp"
 
 namespace sconce::data {
 namespace {

@@ -10,8 +10,8 @@
 #include "distributed/gather_bytes.hpp"
 #include "distributed/gloo.hpp"
 #include "distributed/launch.hpp"
+#include "distributed/nccl.hpp"
 #include "distributed/rendezvous.hpp"
-#include "sconce/cuda/nccl.hpp"
 
 namespace sconce::distributed {
 
@@ -32,12 +32,12 @@ constexpr auto both = "cpu:gloo,cuda:nccl";
 std::string choose_backend(const std::string& named, const Launch& launch) {
   TORCH_CHECK(named.empty() || named == "gloo" || named == "nccl" || named == both,
               detail::init_name, "expected backend gloo, nccl or ", both, ", got '", named, "'");
-  TORCH_CHECK(named.empty() || named == "gloo" || cuda::is_nccl_available(), detail::init_name,
+  TORCH_CHECK(named.empty() || named == "gloo" || is_nccl_available(), detail::init_name,
               "expected backend gloo, got '", named, "' but sconce was built without NCCL");
   if (!named.empty()) return named;
   const int ranks = launch.local_world_size > 0 ? launch.local_world_size : launch.world_size;
   const bool gpu_each = num_gpus() > 0 && num_gpus() >= ranks;
-  return cuda::is_nccl_available() && gpu_each ? both : "gloo";
+  return is_nccl_available() && gpu_each ? both : "gloo";
 }
 
 // Returns a separate prefix in the store for each group that this process joins. It includes the
@@ -63,7 +63,7 @@ Group make_group(const Store& store, const Launch& launch, const std::string& ba
   if (backend != "gloo") {
     const auto own = c10::make_intrusive<PrefixStore>("nccl", store);
     group->setBackend(c10::kCUDA, Type::NCCL,
-                      cuda::make_nccl(own, launch.rank, launch.world_size, timeout));
+                      make_nccl(own, launch.rank, launch.world_size, timeout));
     if (backend == "nccl") group->setDefaultBackend(Type::NCCL);
   }
   group->setGroupName("sconce");

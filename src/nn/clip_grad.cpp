@@ -12,7 +12,7 @@
 
 #include <cmath>
 
-#include "devices/tensor_groups.hpp"
+#include "detail/tensor_groups.hpp"
 
 namespace sconce::nn {
 

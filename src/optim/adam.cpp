@@ -8,10 +8,10 @@
 #include <type_traits>
 #include <utility>
 
+#include "detail/state_visitor.hpp"
 #include "optim/adam_kernels.hpp"
 #include "optim/conversions.hpp"
 #include "optim/step_plan.hpp"
-#include "state/state_visitor.hpp"
 
 namespace sconce::optim {
 

@@ -7,7 +7,7 @@
 #include <ATen/ops/empty.h>
 #include <torch/nn/module.h>
 
-#include "devices/tensor_groups.hpp"
+#include "detail/tensor_groups.hpp"
 #include "nn/can_copy.hpp"
 
 namespace sconce::optim {

@@ -12,7 +12,7 @@
 #include <limits>
 #include <numbers>
 
-#include "state/state_visitor.hpp"
+#include "detail/state_visitor.hpp"
 
 namespace sconce::optim::lr_scheduler {
 

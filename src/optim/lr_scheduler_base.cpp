@@ -7,7 +7,7 @@
 #include <mutex>
 #include <typeinfo>
 
-#include "state/state_visitor.hpp"
+#include "detail/state_visitor.hpp"
 
 namespace sconce::optim::lr_scheduler {
 

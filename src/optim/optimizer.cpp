@@ -12,9 +12,9 @@
 #include <unordered_set>
 #include <utility>
 
-#include "devices/tensor_groups.hpp"
+#include "detail/state_visitor.hpp"
+#include "detail/tensor_groups.hpp"
 #include "optim/conversions.hpp"
-#include "state/state_visitor.hpp"
 
 namespace sconce::optim {
 

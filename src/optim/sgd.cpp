@@ -11,9 +11,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "detail/state_visitor.hpp"
 #include "optim/conversions.hpp"
 #include "optim/step_plan.hpp"
-#include "state/state_visitor.hpp"
 
 namespace sconce::optim {
 

@@ -16,7 +16,7 @@
 #include <optional>
 #include <vector>
 
-#include "devices/to_device.hpp"
+#include "detail/to_device.hpp"
 #include "optim/geometry.hpp"
 
 namespace sconce::optim {

@@ -8,8 +8,8 @@
 #include <ostream>
 #include <string_view>
 
+#include "detail/format.hpp"
 #include "report/best_effort.hpp"
-#include "repr/format.hpp"
 #include "sconce/cuda/memory.hpp"
 
 namespace sconce {

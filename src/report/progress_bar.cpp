@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "repr/format.hpp"
+#include "detail/format.hpp"
 #include "training/describe_epoch.hpp"
 
 namespace sconce {

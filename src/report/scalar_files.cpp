@@ -12,10 +12,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "detail/format.hpp"
 #include "io/utf8.hpp"
 #include "io/whole_file.hpp"
 #include "report/append_file.hpp"
-#include "repr/format.hpp"
 
 namespace sconce {
 

@@ -11,9 +11,9 @@
 #include <chrono>
 #include <string_view>
 
+#include "detail/format.hpp"
 #include "io/utf8.hpp"
 #include "report/append_file.hpp"
-#include "repr/format.hpp"
 
 namespace sconce::utils::tensorboard {
 

@@ -1,6 +1,6 @@
 #include "sconce/training/batch.hpp"
 
-#include "devices/to_device.hpp"
+#include "detail/to_device.hpp"
 
 namespace sconce {
 

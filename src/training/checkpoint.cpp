@@ -19,13 +19,13 @@
 #include <regex>
 #include <set>
 
+#include "detail/format.hpp"
+#include "detail/state_visitor.hpp"
 #include "distributed/gather_bytes.hpp"
 #include "io/input_file.hpp"
 #include "io/whole_file.hpp"
-#include "repr/format.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/io/torch_file.hpp"
-#include "state/state_visitor.hpp"
 
 namespace sconce {
 
@@ -34,7 +34,7 @@ namespace {
 namespace fs = std::filesystem;
 using c10::IValue;
 
-constexpr auto who = "sconce::Checkpoint: ";
+constexpr auto checkpoint_name = "sconce::Checkpoint: ";
 constexpr auto file_prefix = "checkpoint-";
 constexpr auto best_link = "best.pt";
 
@@ -60,7 +60,8 @@ void together(const distributed::ProcessGroup& group, const F& work) {
     if (!error) throw;
   }
   if (error) std::rethrow_exception(error);
-  TORCH_CHECK(failed.item<int>() == 0, who, "another rank failed; its error names the cause");
+  TORCH_CHECK(failed.item<int>() == 0, checkpoint_name,
+              "another rank failed; its error names the cause");
 }
 
 std::vector<at::Generator> generators() {
@@ -122,7 +123,7 @@ c10::impl::GenericDict states_of(const NamedStates& parts) {
   auto states = string_dict();
   auto classes = string_dict();
   for (const auto& [name, part] : parts) {
-    TORCH_CHECK(!states.contains(name) && !other_keys.contains(name), who,
+    TORCH_CHECK(!states.contains(name) && !other_keys.contains(name), checkpoint_name,
                 "expected parts of different names, and none called 'epoch' or so, got '", name,
                 "'");
     states.insert(name, part.state_dict());
@@ -174,14 +175,15 @@ void copy_whole(const fs::path& from, const fs::path& to) {
 // The lock ends with the last pointer to it, or with the process.
 std::shared_ptr<const int> lock_folder(const fs::path& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  TORCH_CHECK(fd >= 0, who, folder.string(), ": cannot open the folder: ", std::strerror(errno));
+  TORCH_CHECK(fd >= 0, checkpoint_name, folder.string(),
+              ": cannot open the folder: ", std::strerror(errno));
   std::shared_ptr<const int> lock(new int(fd), [](const int* open) {
     ::close(*open);
     delete open;
   });
   // Any other failure means that the file system has no locks, or (NFS) no locks of folders.
   const bool is_taken = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  TORCH_CHECK(!is_taken, who, folder.string(),
+  TORCH_CHECK(!is_taken, checkpoint_name, folder.string(),
               ": expected a folder in which nobody else saves, found that another Checkpoint, of ",
               "this process or another, does");
   return lock;
@@ -213,13 +215,14 @@ void visit_state(Checkpoint::RunState& run, StateVisitor& state) {
 
 Checkpoint::Checkpoint(fs::path folder, const CheckpointOptions& options)
     : folder_(std::move(folder)), options_(options) {
-  TORCH_CHECK(options.keep_last >= 1, who, "expected keep_last of at least 1, got ",
+  TORCH_CHECK(options.keep_last >= 1, checkpoint_name, "expected keep_last of at least 1, got ",
               options.keep_last);
   together(options.process_group, [&] {
     if (!writes(options)) return;
     std::error_code error;
     if (fs::create_directories(folder_, error)) io::sync_folder(folder_.parent_path());
-    TORCH_CHECK(!error, who, folder_.string(), ": cannot make the folder: ", error.message());
+    TORCH_CHECK(!error, checkpoint_name, folder_.string(),
+                ": cannot make the folder: ", error.message());
     if (!options.resume) check_own("a folder without checkpoints, or resume");
   });
 }
@@ -235,14 +238,15 @@ void Checkpoint::take_folder() {
 // A later checkpoint than this object's belongs to another run, and a save would remove it.
 void Checkpoint::check_own(const char* expected) const {
   const auto all = files();
-  TORCH_CHECK(all.empty() || position_of(all.back()) <= last_, who, folder_.string(), ": expected ",
-              expected, "; found ", all.back());
+  TORCH_CHECK(all.empty() || position_of(all.back()) <= last_, checkpoint_name, folder_.string(),
+              ": expected ", expected, "; found ", all.back());
 }
 
 void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
                       std::optional<double> metric) {
-  TORCH_CHECK(progress.epoch >= 0 && progress.batch >= 0, who, "expected progress of 0 or more, ",
-              "got epoch ", progress.epoch, " and batch ", progress.batch);
+  TORCH_CHECK(progress.epoch >= 0 && progress.batch >= 0, checkpoint_name,
+              "expected progress of 0 or more, ", "got epoch ", progress.epoch, " and batch ",
+              progress.batch);
   Position position = {last_ ? last_->front() : 1, progress.epoch, progress.batch};
   if (position <= last_) ++position.front();
   const std::string name = file_name(position);
@@ -294,7 +298,7 @@ std::optional<RunProgress> Checkpoint::load(const NamedStates& parts) {
 }
 
 Checkpoint::RunState Checkpoint::read(const std::string& name, const NamedStates& parts) {
-  const std::string where = who + (folder_ / name).string();
+  const std::string where = checkpoint_name + (folder_ / name).string();
   StateVisitor saved(io::load_torch(folder_ / name, {.require_checksums = true}), where);
   RunState run;
   visit_state(run, saved);
@@ -345,8 +349,8 @@ std::vector<std::string> Checkpoint::files() const {
     const std::string name = entry->path().filename().string();
     if (const auto position = position_of(name)) names[*position] = name;
   }
-  TORCH_CHECK(!error || error == std::errc::no_such_file_or_directory, who, folder_.string(),
-              ": cannot read the folder: ", error.message());
+  TORCH_CHECK(!error || error == std::errc::no_such_file_or_directory, checkpoint_name,
+              folder_.string(), ": cannot read the folder: ", error.message());
   std::vector<std::string> sorted;
   for (const auto& [position, name] : names) sorted.push_back(name);
   return sorted;
@@ -377,7 +381,8 @@ void Checkpoint::link_best(const std::optional<Best>& best) const {
   fs::create_symlink(best->file, beside, error);
   if (error) copy_whole(folder_ / best->file, beside);  // some file systems have no links
   fs::rename(beside, folder_ / best_link, error);
-  TORCH_CHECK(!error, who, (folder_ / best_link).string(), ": cannot link it: ", error.message());
+  TORCH_CHECK(!error, checkpoint_name, (folder_ / best_link).string(),
+              ": cannot link it: ", error.message());
 }
 
 void Checkpoint::prune(const std::optional<Best>& best) const {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "repr/format.hpp"
+#include "detail/format.hpp"
 #include "sconce/training/fit_result.hpp"
 
 namespace sconce {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "state/state_visitor.hpp"
+#include "detail/state_visitor.hpp"
 #include "training/check_monitor.hpp"
 
 namespace sconce {

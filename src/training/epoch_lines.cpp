@@ -3,7 +3,7 @@
 #include <iterator>
 #include <ostream>
 
-#include "repr/format.hpp"
+#include "detail/format.hpp"
 #include "training/describe_epoch.hpp"
 
 namespace sconce {

@@ -1,6 +1,6 @@
 #include "sconce/training/lr_scheduling.hpp"
 
-#include "state/state_visitor.hpp"
+#include "detail/state_visitor.hpp"
 #include "training/check_monitor.hpp"
 
 namespace sconce {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sconce/amp/grad_scaler.hpp"
-#include "sconce/trainer.hpp"
+#include "sconce/training/trainer.hpp"
 
 namespace sconce {
 

@@ -2,7 +2,7 @@
 
 #include "catch.hpp"
 #include "sconce/devices.hpp"
-#include "sconce/nn/data_parallel.hpp"
+#include "sconce/distributed/data_parallel.hpp"
 
 TEST_CASE("every model of sconce-train runs in replicas") {
   const torch::NoGradGuard no_grad;

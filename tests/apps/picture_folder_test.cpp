@@ -7,10 +7,10 @@
 
 #include "apps/run_train.hpp"
 #include "catch.hpp"
-#include "sconce/data/idx.hpp"
 #include "sconce/data/loader.hpp"
 #include "sconce/io/safetensors.hpp"
 #include "sconce/nn/state_dict.hpp"
+#include "sconce/vision/idx.hpp"
 #include "support/error_of.hpp"
 #include "support/png.hpp"
 #include "train/model_file.hpp"
@@ -297,8 +297,8 @@ TEST_CASE("the digits as pictures are learnt bit for bit as from IDX files", "[a
   const fs::path source = SCONCE_DIGITS_DIR;
   int64_t written = 0;
   for (const std::string part : {"train", "t10k"}) {
-    const auto read = sconce::data::read_idx(source / (part + "-images-idx3-ubyte"),
-                                             source / (part + "-labels-idx1-ubyte"));
+    const auto read = sconce::vision::read_idx(source / (part + "-images-idx3-ubyte"),
+                                               source / (part + "-labels-idx1-ubyte"));
     for (int64_t i = 0; i < read.data.size(0); ++i) {
       const auto name =
           std::to_string(read.target[i].item<int64_t>()) + "/" + std::to_string(written++) + ".png";
@@ -405,8 +405,8 @@ TEST_CASE("weights that were trained on IDX files predict pictures, made grey", 
   const TempDir folder;
   REQUIRE(run_train("--epochs 5 --device cpu --out " + folder.path().string()).exit_code == 0);
   const fs::path source = SCONCE_DIGITS_DIR;
-  const auto test =
-      sconce::data::read_idx(source / "t10k-images-idx3-ubyte", source / "t10k-labels-idx1-ubyte");
+  const auto test = sconce::vision::read_idx(source / "t10k-images-idx3-ubyte",
+                                             source / "t10k-labels-idx1-ubyte");
   const fs::path file = folder.path() / "model.safetensors";
   auto model = train::load_model(file);
   const auto x =

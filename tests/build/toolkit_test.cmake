@@ -53,8 +53,8 @@ if(output MATCHES "CMake Warning" OR output MATCHES "nvcc|enable_language"
    OR NOT output MATCHES "sconce: CUDA [0-9.]+ headers .the wheels beside LibTorch")
   message(FATAL_ERROR "configuring: expected the wheels' headers and no warning\n${output}")
 endif()
-set(sources CMakeFiles/sconce_core.dir/src/cuda/device_properties.cpp.o
-            CMakeFiles/sconce_distributed.dir/src/cuda/nccl.cpp.o)
+set(sources src/CMakeFiles/sconce_core.dir/cuda/device_properties.cpp.o
+            src/distributed/CMakeFiles/sconce_distributed.dir/nccl.cpp.o)
 run("building" "${CMAKE_COMMAND}" --build "${WORK}" --target ${sources})
 if(TOOLKIT STREQUAL "present")
   file(REAL_PATH "${nvcc}" nvcc)

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "sconce/cuda/nccl.hpp"
+#include "distributed/nccl.hpp"
 #include "support/run_program.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -68,7 +68,7 @@ struct Symbol {
 // The tables that sconce defines: in this program, or in its shared library.
 std::vector<Symbol> own_tables() {
   Dl_info found = {};
-  REQUIRE(dladdr(reinterpret_cast<void*>(&sconce::cuda::is_nccl_available), &found) != 0);
+  REQUIRE(dladdr(reinterpret_cast<void*>(&sconce::distributed::is_nccl_available), &found) != 0);
   const auto ran = run_program("readelf -sW '" + std::string(found.dli_fname) + "'");
   REQUIRE(ran.exit_code == 0);
   std::vector<Symbol> tables;

@@ -12,7 +12,7 @@
 #include "sconce/amp/autocast.hpp"
 #include "sconce/amp/grad_scaler.hpp"
 #include "sconce/data/dataset.hpp"
-#include "sconce/nn/distributed_data_parallel.hpp"
+#include "sconce/distributed/distributed_data_parallel.hpp"
 #include "sconce/optim/adam.hpp"
 
 // The trainings of tests/reference/distributed.py, statement for statement.

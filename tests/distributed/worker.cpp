@@ -20,7 +20,7 @@
 #include "sconce/optim/ema.hpp"
 #include "sconce/report/progress_bar.hpp"
 #include "sconce/report/scalar_log.hpp"
-#include "sconce/trainer.hpp"
+#include "sconce/training/trainer.hpp"
 #include "sconce/training/weight_averaging.hpp"
 #include "support/stop_when.hpp"
 

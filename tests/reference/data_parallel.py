@@ -1,4 +1,4 @@
-"""What tests/nn/data_parallel_test.cpp holds DataParallel against: data_parallel.py WHAT FILE.
+"""What tests/distributed/data_parallel_test.cpp holds DataParallel against: data_parallel.py WHAT FILE.
 
 Python's DataParallel needs GPUs to cut and to join, so the cut of one tensor is put in here, in the
 place of the one for GPUs; what Python makes of it within tuples and lists is its own.

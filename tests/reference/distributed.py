@@ -1,4 +1,4 @@
-"""Trains with Python's DistributedDataParallel over Gloo, for tests/nn/distributed_data_parallel_test.cpp,
+"""Trains with Python's DistributedDataParallel over Gloo, for tests/distributed/distributed_data_parallel_test.cpp,
 which runs this with its own LibTorch and trains the same in C++ (tests/distributed/training.hpp).
 
 Run: python3 tests/reference/distributed.py CASES-SIZES FILE     (such as mlp,cnn-23 FILE)

@@ -5,7 +5,7 @@
 #include <regex>
 
 #include "catch.hpp"
-#include "sconce/trainer.hpp"
+#include "sconce/training/trainer.hpp"
 #include "support/error_of.hpp"
 #include "support/points.hpp"
 #include "support/require_gpu.hpp"

@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "catch.hpp"
-#include "sconce/trainer.hpp"
+#include "sconce/training/trainer.hpp"
 #include "support/points.hpp"
 #include "support/require_gpu.hpp"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "sconce/trainer.hpp"
+#include "sconce/training/trainer.hpp"
 #include "support/error_of.hpp"
 #include "support/points.hpp"
 #include "support/temp_dir.hpp"

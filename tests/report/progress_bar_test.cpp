@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "sconce/trainer.hpp"
+#include "sconce/training/trainer.hpp"
 #include "support/host_reads.hpp"
 #include "support/points.hpp"
 #include "support/processes.hpp"

@@ -4,9 +4,9 @@
 
 #include "catch.hpp"
 #include "sconce/optim/sgd.hpp"
-#include "sconce/trainer.hpp"
 #include "sconce/training/lr_scheduling.hpp"
 #include "sconce/training/model_checkpoint.hpp"
+#include "sconce/training/trainer.hpp"
 #include "support/host_reads.hpp"
 #include "support/points.hpp"
 #include "support/temp_dir.hpp"

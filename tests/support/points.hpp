@@ -4,7 +4,7 @@
 
 #include <torch/torch.h>
 
-#include "sconce/trainer.hpp"
+#include "sconce/training/trainer.hpp"
 
 namespace sconce::test {
 

@@ -7,8 +7,8 @@
 #include "sconce/metrics/classification.hpp"
 #include "sconce/metrics/confusion_matrix.hpp"
 #include "sconce/optim/sgd.hpp"
-#include "sconce/trainer.hpp"
 #include "sconce/training/model_checkpoint.hpp"
+#include "sconce/training/trainer.hpp"
 #include "support/points.hpp"
 #include "support/temp_dir.hpp"
 

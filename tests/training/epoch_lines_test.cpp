@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "catch.hpp"
-#include "sconce/trainer.hpp"
+#include "sconce/training/trainer.hpp"
 #include "support/points.hpp"
 
 using Catch::Matchers::ContainsSubstring;

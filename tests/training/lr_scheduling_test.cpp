@@ -5,8 +5,8 @@
 
 #include "catch.hpp"
 #include "sconce/optim/sgd.hpp"
-#include "sconce/trainer.hpp"
 #include "sconce/training/model_checkpoint.hpp"
+#include "sconce/training/trainer.hpp"
 #include "support/points.hpp"
 #include "support/temp_dir.hpp"
 #include "support/warnings.hpp"

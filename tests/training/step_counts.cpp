@@ -8,11 +8,11 @@
 #include "sconce/amp/autocast.hpp"
 #include "sconce/amp/grad_scaler.hpp"
 #include "sconce/data/batches.hpp"
+#include "sconce/distributed/distributed_data_parallel.hpp"
 #include "sconce/nn/clip_grad.hpp"
-#include "sconce/nn/distributed_data_parallel.hpp"
 #include "sconce/optim/adam.hpp"
 #include "sconce/optim/sgd.hpp"
-#include "sconce/trainer.hpp"
+#include "sconce/training/trainer.hpp"
 #include "support/one_with_gloo.hpp"
 #include "support/step_counts.hpp"
 

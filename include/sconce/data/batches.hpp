@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "sconce/data/dataset.hpp"
-#include "sconce/data/epoch_count.hpp"
+#include "sconce/data/detail/epoch_count.hpp"
 #include "sconce/data/sampler.hpp"
 #include "sconce/fwd.hpp"
 

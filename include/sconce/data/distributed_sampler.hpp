@@ -2,14 +2,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 
 #include "sconce/fwd.hpp"
-
-namespace sconce::distributed {
-class ProcessGroup;
-}  // namespace sconce::distributed
 
 namespace sconce::data {
 
@@ -31,10 +28,18 @@ struct DistributedSamplerOptions {
 /// Python: `torch.utils.data.distributed.DistributedSampler`.
 class DistributedSampler {
  public:
+  /// Takes rank and size from the group: a `distributed::ProcessGroup`, or any type that has them.
   /// @throw c10::Error if `dataset_size` is negative, num_replicas is below 1, or rank is not in 0
   /// to num_replicas - 1.
-  DistributedSampler(int64_t dataset_size, const distributed::ProcessGroup& group,
-                     DistributedSamplerOptions options = {});
+  template <class Group>
+    requires requires(const Group& group) {
+      { group.rank() } -> std::convertible_to<int>;
+      { group.world_size() } -> std::convertible_to<int>;
+    }
+  DistributedSampler(int64_t dataset_size, const Group& group,
+                     DistributedSamplerOptions options = {})
+      : DistributedSampler(dataset_size, options.num_replicas.value_or(group.world_size()),
+                           options.rank.value_or(group.rank()), options) {}
 
   /// Sets the epoch of the next `indices()`, 0 without a call. Python: `set_epoch(epoch)`.
   /// @throw c10::Error if `epoch` is negative.
@@ -58,6 +63,9 @@ class DistributedSampler {
   torch::Tensor indices() const;
 
  private:
+  DistributedSampler(int64_t dataset_size, int num_replicas, int rank,
+                     const DistributedSamplerOptions& options);
+
   int64_t dataset_size_;
   int num_replicas_;
   int rank_;

@@ -14,13 +14,13 @@
 #include <utility>
 #include <vector>
 
-#include "sconce/data/batch_reader.hpp"
 #include "sconce/data/collate.hpp"
-#include "sconce/data/copy_stream.hpp"
-#include "sconce/data/epoch_count.hpp"
+#include "sconce/data/detail/batch_reader.hpp"
+#include "sconce/data/detail/copy_stream.hpp"
+#include "sconce/data/detail/epoch_count.hpp"
+#include "sconce/data/detail/loader_loop.hpp"
+#include "sconce/data/detail/read_ahead.hpp"
 #include "sconce/data/item_source.hpp"
-#include "sconce/data/loader_loop.hpp"
-#include "sconce/data/read_ahead.hpp"
 #include "sconce/data/sampler.hpp"
 #include "sconce/fwd.hpp"
 #include "sconce/nn/nested_tensors.hpp"

@@ -9,8 +9,8 @@
 #include <iterator>
 #include <utility>
 
-#include "sconce/data/begin_at.hpp"
-#include "sconce/data/epoch_count.hpp"
+#include "sconce/data/detail/begin_at.hpp"
+#include "sconce/data/detail/epoch_count.hpp"
 #include "sconce/data/seed.hpp"
 
 namespace sconce::data {

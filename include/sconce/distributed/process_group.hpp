@@ -16,6 +16,9 @@ class ProcessGroup;
 
 namespace sconce::distributed {
 
+/// Returns whether sconce was built with NCCL. Python: `torch.distributed.is_nccl_available()`.
+bool is_nccl_available() noexcept;
+
 /// How a reduction combines the values of all ranks. Python: `torch.distributed.ReduceOp`.
 enum class ReduceOp { sum, product, min, max };
 
@@ -135,3 +138,7 @@ class ProcessGroup {
 };
 
 }  // namespace sconce::distributed
+
+namespace sconce::cuda {
+using distributed::is_nccl_available;  // the name in 0.2
+}  // namespace sconce::cuda

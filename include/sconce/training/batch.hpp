@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "sconce/data/begin_at.hpp"
 #include "sconce/data/dataset.hpp"
+#include "sconce/data/detail/begin_at.hpp"
 #include "sconce/fwd.hpp"
 #include "sconce/nn/nested_tensors.hpp"
 

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+#include <c10/core/Stream.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sconce/fwd.hpp"
+
+namespace sconce {
+
+class StepGraph;  // in src/
+
+/// What a CapturedStep does with a batch whose shapes or types differ from the first batch's.
+enum class OtherShape {
+  run_eagerly,  ///< run the step without the graph
+  refuse        ///< throw c10::Error
+};
+
+/// Options of a CapturedStep.
+struct CapturedStepOptions {
+  int warmup = 3;  ///< number of eager steps before the capture, at least 1
+  /// What to do with a batch unlike the first.
+  OtherShape other_shape = OtherShape::run_eagerly;
+  /// Generators that the step draws from, besides the default generator of the device.
+  std::vector<at::Generator> generators = {};
+};
+
+/// Runs a training step, or any other function of tensors, as a CUDA graph, with one launch for all
+/// its kernels.
+///
+///     CapturedStep step(gpu(), [&](const std::vector<torch::Tensor>& batch) {
+///       optimizer.zero_grad();
+///       const auto loss = loss_of(net->forward(batch[0]), batch[1]);
+///       loss.backward();
+///       optimizer.step();
+///       return std::vector<torch::Tensor>{loss};
+///     });
+///     for (const auto& batch : batches) sum += step({batch.data, batch.target})[0];
+///
+/// Each call runs one step. On a GPU the first `warmup` calls run eagerly on a side stream. The
+/// next call captures the step and replays it. Each later call copies its batch to where the graph
+/// reads it and replays the graph. Only batches like the first count for the warm-up. The first is
+/// the first whose step did not throw. The current stream and the side stream wait for each other.
+/// On the CPU each call just runs the function.
+///
+/// The function must obey the rules of CUDA graphs: it reads no values on the host, makes no
+/// synchronous copy and does the same work each time, since a replay does not run its host code. It
+/// calls `zero_grad` itself, so that the gradients lie in the memory of the graph. It may call
+/// sconce optimizers that return true from `is_capturable()`; a learning rate schedule takes effect
+/// if the learning rate is a tensor on the GPU. It may also call `clip_grad_norm_`, a GradScaler
+/// and AutocastGuards. No loss of an earlier step may still hold the autograd graph of the
+/// parameters.
+///
+/// During a call autocast does not cache casts, because a replay would reuse the weights of the
+/// capture.
+/// Python: `torch.cuda.graph`, with the warm-up shown in PyTorch's notes on CUDA graphs.
+class CapturedStep {
+ public:
+  using Tensors = std::vector<torch::Tensor>;                 ///< tensors of a batch or a result
+  using Step = std::function<Tensors(const Tensors& batch)>;  ///< the function to capture
+
+  /// @throw c10::Error if `device` is not available, `step` is empty, or `warmup` is below 1.
+  CapturedStep(torch::Device device, Step step, CapturedStepOptions options = {});
+  ~CapturedStep();
+  CapturedStep(const CapturedStep&) = delete;
+  CapturedStep& operator=(const CapturedStep&) = delete;
+
+  /// Runs one step and returns the outputs of the function, detached. A batch on another device is
+  /// copied to the device first. Each replay returns the same tensors, so the next call overwrites
+  /// their values.
+  /// @throw c10::Error if:
+  /// - the batch contains an undefined tensor;
+  /// - the batch differs from the first and `other_shape` is `refuse`;
+  /// - the step cannot be captured. The device stays usable, and none of the step was run on it.
+  Tensors operator()(const Tensors& batch);
+
+  /// Returns whether the step has been captured. Always false on the CPU.
+  bool is_captured() const { return graph_ != nullptr; }
+
+ private:
+  Tensors step(const Tensors& batch);
+  Tensors run(const Tensors& batch) const;
+  Tensors run_aside(const Tensors& batch) const;
+  void capture();
+  bool is_like_first(const Tensors& batch) const;
+
+  torch::Device device_;
+  Step step_;
+  CapturedStepOptions options_;
+  std::optional<c10::Stream> side_ = {};  // for a GPU
+  std::optional<Tensors> inputs_ = {};    // on the device, of the first batch's shapes
+  int warmed_up_ = 0;                     // number of steps done
+  Tensors outputs_ = {};                  // written by the graph
+  std::unique_ptr<StepGraph> graph_;
+};
+
+}  // namespace sconce
+
+namespace sconce::cuda {
+using sconce::CapturedStep;  // the names in 0.2
+using sconce::CapturedStepOptions;
+using sconce::OtherShape;
+}  // namespace sconce::cuda

@@ -1,0 +1,201 @@
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
+
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sconce/amp/mixed_precision.hpp"
+#include "sconce/data/batches.hpp"
+#include "sconce/devices.hpp"
+#include "sconce/distributed/process_group.hpp"
+#include "sconce/metrics/metric.hpp"
+#include "sconce/training/batch.hpp"
+#include "sconce/training/detail/model_steps.hpp"
+#include "sconce/training/fit_result.hpp"
+#include "sconce/training/trainer_callback.hpp"
+
+namespace sconce {
+
+/// Metrics with their names, such as "acc" for the values "train_acc" and "test_acc".
+using Metrics = std::vector<std::pair<std::string, std::shared_ptr<metrics::Metric>>>;
+
+/// Options of `Trainer`. The first three are those of d2l's `Trainer`, with its defaults.
+struct TrainerOptions {
+  int max_epochs = 1;            ///< number of epochs, at least 1
+  int num_gpus = 0;              ///< 0 or 1; 1 on a machine without a GPU warns and uses the CPU
+  double gradient_clip_val = 0;  ///< maximum norm of all of the optimizer's gradients together; 0
+                                 ///< clips nothing
+  Precision precision = Precision::fp32;  ///< precision of forward and loss
+  int accumulate_grad_batches = 1;  ///< number of batches for each step, at least 1; the step uses
+                                    ///< the mean of their gradients
+  std::optional<torch::Device> device = {};  ///< the device, instead of `num_gpus`
+  /// Makes each step of a fit a replay of a CUDA graph if the device is a GPU; see
+  /// `CapturedStep`. The optimizer's `is_capturable()` must be true. Batches of another shape
+  /// than the first, such as a smaller last one, run without the graph. Callbacks get
+  /// `on_before_step` after the step. Schedules of the learning rate take effect; schedules of the
+  /// momentum do not.
+  bool graph = false;
+  bool fast_dev_run = false;  ///< runs one batch of training and of testing, to find errors
+  int64_t save_every = 0;     ///< number of steps between saves within an epoch; 0 saves after each
+                              ///< epoch only
+
+  /// Loss of models without a `training_step`. If it is empty, the loss is the cross entropy of
+  /// int64 targets, without the targets of -100.
+  Loss loss = {};
+  /// Metrics besides the loss. Without a value there is the accuracy, as "acc", if `loss` is empty.
+  std::optional<Metrics> metrics = {};
+
+  /// The processes that train together. Metrics are computed over all of them.
+  distributed::ProcessGroup process_group = {};
+};
+
+/// The batches and callbacks of a fit. The caller keeps the callbacks alive.
+struct FitData {
+  BatchLoader train;                             ///< batches to train on
+  std::optional<BatchLoader> test = {};          ///< batches to test on after each epoch
+  std::vector<TrainerCallback*> callbacks = {};  ///< called in this order
+};
+
+/// A training loop with mixed precision. Python: d2l's `Trainer`.
+///
+/// A model is a module, a module holder or a `std::shared_ptr` of a module.
+/// - If it has a `training_step(batch)`, this is its step. It returns the loss (0-dim, the mean
+///   over the examples) or a `StepOutput`. A test calls `validation_step(batch)` if the model has
+///   it, and `training_step` otherwise.
+/// - For any other model a step is `loss(forward(inputs...), target)`, with up to four inputs.
+///   `inputs_and_target` cuts the batch into these.
+/// - It may be wrapped in `nn::DataParallel`, whose first device must be the trainer's. In a
+///   process group of several it must be wrapped in `nn::DistributedDataParallel`. Every rank then
+///   makes the same calls with rows of its own (`data::DistributedSampler`) in the same number of
+///   batches.
+///
+/// Batches may have any type in which `nn::NestedTensors` finds tensors.
+///
+/// In a profile each step is a range "step", with the ranges "data", "forward", "backward" and
+/// "optimizer" inside, and each test is a range "test".
+///
+/// Afterwards the metrics have the sums of what ran last, for the caller to read. What runs within
+/// a fit, such as an `evaluate` or another fit in a callback, puts the sums of the metrics back
+/// that it shares with the fit, also if it throws. A fit of the same Trainer puts the scale back
+/// too.
+///
+/// Callbacks do everything else. The loop reads nothing from the device within an epoch, except for
+/// saves and for optimizers outside of sconce in fp16. At the end of an epoch it reads the sums of
+/// the loss and the metrics, and those of the test.
+class Trainer {
+  struct None {};
+
+ public:
+  /// @throw c10::Error if:
+  /// - max_epochs or accumulate_grad_batches is below 1, or num_gpus is not 0 or 1;
+  /// - gradient_clip_val is negative or not finite, or save_every is negative;
+  /// - num_gpus and device are both given, or this machine does not have the device;
+  /// - a metric is null, two have the same name, or one is called "loss";
+  /// - the precision is tf32 and the device is not a GPU;
+  /// - `graph` is set together with accumulate_grad_batches or a process group of several.
+  explicit Trainer(TrainerOptions options = {});
+  /// Makes `Trainer({})` a trainer without options. It would be ambiguous with a copy otherwise.
+  explicit Trainer(std::initializer_list<None>) : Trainer() {}
+
+  /// The device that models and batches are moved to.
+  torch::Device device() const { return device_; }
+
+  /// The scaler of the losses. It is enabled in fp16 only, and keeps its state from fit to fit.
+  amp::GradScaler& scaler() { return precision_.scaler(); }
+
+  /// Returns the batch on the trainer's device. Tensors that are there already are not copied.
+  template <class T = data::Dataset>
+  [[nodiscard]] T prepare_batch(T batch) const {
+    Batch moved = std::move(batch);
+    moved.to(device_);
+    return moved.as<T>();
+  }
+
+  /// Moves the model to the trainer's device, in place. An optimizer that has the parameters
+  /// already stays valid.
+  void prepare_model(torch::nn::Module& model) const { model.to(device_); }
+
+  /// Moves the model to the trainer's device, trains it for max_epochs over `data.train`, and tests
+  /// it after each epoch. The epoch's number, from 0, chooses the order of the batches; each test
+  /// has the order of epoch 0. Neither counts as an epoch of a loop of your own over the same
+  /// batches. The last step of an epoch may have fewer batches. Leaves the model on the device, in
+  /// training mode.
+  /// @throw c10::Error if:
+  /// - `data.train` or `data.test` has no batches;
+  /// - the model or a callback is null, or two callbacks have the same name;
+  /// - in a process group of several, the model is not a DistributedDataParallel on the trainer's
+  ///   device, or the ranks have different numbers of training batches;
+  /// - `graph` is set on a GPU, and the optimizer is not capturable or the capture fails;
+  /// - a loss is undefined, or after the backward passes of a step none of the optimizer's
+  ///   parameters has a gradient, as in an optimizer of another model.
+  /// @throw what the model, the loss, the metrics and the callbacks throw.
+  template <class M>
+  FitResult fit(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
+    return fit_model(steps_of(model, loss_), optimizer, data);
+  }
+
+  /// Trains the model, which must be on the device, over the next epoch of the batches (their
+  /// `begin()`), and leaves it in training mode. Returns the metrics of epoch 1. It calls no
+  /// callbacks and saves nothing: it is for a loop of your own.
+  /// @throw c10::Error as `fit`.
+  template <class M>
+  EpochMetrics fit_epoch(M& model, torch::optim::Optimizer& optimizer, const BatchLoader& train) {
+    return fit_model_epoch(steps_of(model, loss_), optimizer, train);
+  }
+
+  /// Returns the loss and the metrics of the model, which must be on the device, over the batches,
+  /// as "loss", "acc" and so on. Runs in the trainer's precision, without gradients and in
+  /// evaluation mode, and restores the mode of every module. In a process group the result covers
+  /// the batches of all ranks; a rank may have none. Buffers become those of rank 0. As a loop of
+  /// your own does, it takes the next epoch of the batches.
+  /// @throw c10::Error if there are no batches, the model is null, or a loss is undefined.
+  /// @throw what the model, the loss and the metrics throw.
+  template <class M>
+  MetricValues evaluate(M& model, const BatchLoader& batches) {
+    return evaluate_model(steps_of(model, loss_), batches);
+  }
+
+ private:
+  class Epoch;      // sums and position within an epoch
+  class GraphStep;  // a step of batches of any type as a CUDA graph
+
+  using Callbacks = std::vector<TrainerCallback*>;
+  using TrainStep = std::function<void(const BatchLoader::Next&)>;
+
+  void check_fit(const ModelSteps& model, const BatchLoader& train, const char* who) const;
+  Fit fit_of(const ModelSteps& model, torch::optim::Optimizer& optimizer, const BatchLoader& train);
+  FitResult fit_model(const ModelSteps& model, torch::optim::Optimizer& optimizer,
+                      const FitData& data);
+  EpochMetrics fit_model_epoch(const ModelSteps& model, torch::optim::Optimizer& optimizer,
+                               const BatchLoader& train);
+  bool agree_to_stop(Fit& fit) const;
+  bool pause(Fit& fit, const Callbacks& callbacks, bool is_time) const;
+  bool train_epoch(const TrainStep& one_step, Fit& fit, const BatchLoader::Next& next,
+                   const Callbacks& callbacks, Epoch& epoch);
+  TrainStep step_of(const ModelSteps& model, Fit& fit, const Callbacks& callbacks, Epoch& epoch);
+  void graph_step(GraphStep& graph, Fit& fit, const BatchLoader::Next& next,
+                  const Callbacks& callbacks, Epoch& epoch);
+  void train_step(const ModelSteps& model, Fit& fit, const BatchLoader::Next& next,
+                  const Callbacks& callbacks, Epoch& epoch);
+  StepOutput backward(const ModelSteps& model, const Batch& batch, int64_t of_step);
+  void step(torch::optim::Optimizer& optimizer);
+  void test_epoch(const ModelSteps& model, Fit& fit, const FitData& data);
+  MetricValues evaluate_model(const ModelSteps& model, const BatchLoader& batches);
+  MetricValues test_model(const ModelSteps& model, const BatchLoader& batches,
+                          std::optional<int64_t> of_epoch = {});
+
+  TrainerOptions options_;
+  torch::Device device_;
+  amp::MixedPrecision precision_;
+  Loss loss_;
+  Metrics metrics_;
+};
+
+}  // namespace sconce

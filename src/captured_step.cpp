@@ -1,0 +1,172 @@
+#include "sconce/captured_step.hpp"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/ops/empty_like.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
+
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "detail/resolve_device.hpp"
+#include "detail/step_graph.hpp"
+#include "detail/to_device.hpp"
+#include "sconce/cuda/memory.hpp"
+#include "sconce/devices.hpp"
+
+namespace sconce {
+
+namespace {
+
+constexpr auto step_name = "sconce::CapturedStep";
+
+class NoAutocastCache {
+ public:
+  NoAutocastCache() { at::autocast::set_autocast_cache_enabled(false); }
+  ~NoAutocastCache() { at::autocast::set_autocast_cache_enabled(before_); }
+  NoAutocastCache(const NoAutocastCache&) = delete;
+  NoAutocastCache& operator=(const NoAutocastCache&) = delete;
+
+ private:
+  bool before_ = at::autocast::is_autocast_cache_enabled();
+};
+
+void check_batch(const CapturedStep::Tensors& batch) {
+  for (size_t i = 0; i < batch.size(); ++i) {
+    TORCH_CHECK(batch[i].defined(), step_name,
+                ": expected a batch of tensors, got one that is undefined as number ", i + 1,
+                " of ", batch.size());
+  }
+}
+
+c10::Stream current_stream(torch::Device device) {
+  return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+}
+
+void wait(const c10::Stream& waiting, const c10::Stream& for_this) {
+  c10::Event event(for_this.device_type());
+  event.record(for_this);
+  event.block(waiting);
+}
+
+}  // namespace
+
+CapturedStep::CapturedStep(torch::Device device, Step step, CapturedStepOptions options)
+    : device_(resolve_device(device, step_name)),
+      step_(std::move(step)),
+      options_(std::move(options)) {
+  TORCH_CHECK(step_, step_name, ": expected a step, got an empty function");
+  TORCH_CHECK(options_.warmup >= 1, step_name,
+              ": expected a warmup of at least 1 step, in which an ",
+              "optimizer makes its state, got ", options_.warmup);
+  if (device_.is_cpu()) return;
+  side_ = c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_);
+}
+
+CapturedStep::~CapturedStep() = default;
+
+CapturedStep::Tensors CapturedStep::operator()(const Tensors& batch) {
+  check_batch(batch);
+  if (inputs_) return step(batch);
+  Tensors inputs;
+  for (const auto& tensor : batch) {
+    inputs.push_back(at::empty_like(tensor, tensor.options().device(device_)));
+  }
+  inputs_ = std::move(inputs);
+  try {
+    return step(batch);
+  } catch (...) {
+    inputs_.reset();  // a batch whose step throws is not what later ones must be like
+    throw;
+  }
+}
+
+CapturedStep::Tensors CapturedStep::step(const Tensors& batch) {
+  const bool is_like = is_like_first(batch);
+  Tensors moved;
+  if (!graph_ || !is_like) {
+    for (const auto& tensor : batch) moved.push_back(to_device(tensor, device_));
+  }
+  if (device_.is_cpu()) return run(moved);
+  const c10::DeviceGuard guard(device_);
+  if (!is_like || warmed_up_ < options_.warmup) {
+    Tensors outputs = run_aside(moved);
+    if (is_like) ++warmed_up_;
+    return outputs;
+  }
+  for (size_t i = 0; i < batch.size(); ++i) {
+    (*inputs_)[i].copy_(batch[i].detach(), /*non_blocking=*/true);
+  }
+  if (!graph_) capture();
+  graph_->replay();
+  return outputs_;
+}
+
+// Returns whether the graph can take the batch. Throws if it cannot and `other_shape` is `refuse`.
+bool CapturedStep::is_like_first(const Tensors& batch) const {
+  bool is_like = batch.size() == inputs_->size();
+  TORCH_CHECK(is_like || options_.other_shape == OtherShape::run_eagerly, step_name,
+              ": expected a batch of ", inputs_->size(), " tensors, as the first, got ",
+              batch.size());
+  for (size_t i = 0; is_like && i < batch.size(); ++i) {
+    const auto& first = (*inputs_)[i];
+    is_like = batch[i].sizes() == first.sizes() && batch[i].scalar_type() == first.scalar_type();
+    TORCH_CHECK(is_like || options_.other_shape == OtherShape::run_eagerly, step_name,
+                ": expected tensor ", i, " of the batch to be ", first.scalar_type(), " of sizes ",
+                first.sizes(), ", as in the first, got ", batch[i].scalar_type(), " of sizes ",
+                batch[i].sizes());
+  }
+  return is_like;
+}
+
+// The outputs are detached. An autograd graph would keep the nodes that accumulate gradients, which
+// stay on the stream that they were made on.
+CapturedStep::Tensors CapturedStep::run(const Tensors& batch) const {
+  const NoAutocastCache no_cache;
+  Tensors outputs = step_(batch);
+  for (auto& output : outputs) {
+    if (output.defined()) output = output.detach();
+  }
+  return outputs;
+}
+
+CapturedStep::Tensors CapturedStep::run_aside(const Tensors& batch) const {
+  const auto current = current_stream(device_);
+  wait(*side_, current);
+  Tensors outputs;
+  {
+    const c10::StreamGuard guard(*side_);
+    outputs = run(batch);
+  }
+  wait(current, *side_);
+  for (const auto& output : outputs) {
+    if (output.defined()) output.record_stream(current);
+  }
+  return outputs;
+}
+
+void CapturedStep::capture() {
+  synchronize(device_);
+  cuda::empty_cache();  // the graph allocates its own memory and cannot use the cache
+  const c10::StreamGuard guard(*side_);
+  std::string error;
+  try {
+    auto graph = StepGraph::begin(options_.generators);
+    Tensors outputs = run(*inputs_);
+    graph->end();
+    outputs_ = std::move(outputs);
+    graph_ = std::move(graph);
+    return;
+  } catch (const c10::Error& caught) {
+    error = caught.what_without_backtrace();
+  } catch (const std::exception& caught) {
+    error = caught.what();
+  }
+  TORCH_CHECK(false, step_name, ": expected a step that can be captured, got the error: ", error);
+}
+
+}  // namespace sconce

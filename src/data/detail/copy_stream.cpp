@@ -1,0 +1,42 @@
+#include "sconce/data/detail/copy_stream.hpp"
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <memory>
+#include <utility>
+
+namespace sconce::data {
+
+CopyStream::CopyStream(torch::Device device) : device_(device) {
+  if (!device.is_cuda()) return;
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  if (!device_.has_index()) device_ = guard.getDevice();
+  stream_ = guard.getStreamFromGlobalPool(device_);
+}
+
+CopyStream::Wait CopyStream::copy(const std::vector<torch::Tensor*>& tensors) const {
+  if (!stream_) {
+    for (auto* tensor : tensors) *tensor = tensor->to(device_);
+    return {};
+  }
+  const c10::StreamGuard guard(*stream_);
+  std::vector<torch::Tensor> copies;
+  for (auto* tensor : tensors) {
+    if (tensor->device() == device_) continue;
+    const torch::Tensor from = tensor->is_cpu() ? tensor->pin_memory() : *tensor;
+    *tensor = from.to(device_, /*non_blocking=*/true);
+    copies.push_back(*tensor);
+  }
+  auto event = std::make_shared<c10::Event>(device_.type());
+  event->record(*stream_);
+  return [copies = std::move(copies), event = std::move(event), device = device_] {
+    const auto current = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+    event->block(current);
+    for (const auto& copy : copies) copy.record_stream(current);
+  };
+}
+
+}  // namespace sconce::data

@@ -1,0 +1,36 @@
+#include "sconce/data/detail/epoch_count.hpp"
+
+#include <c10/util/Exception.h>
+
+#include <string>
+
+#include "data/batch_count.hpp"
+
+namespace sconce::data::detail {
+
+EpochCount::EpochCount(const char* who, const AnySampler& sampler)
+    : who_(who),
+      keeps_epoch_(sampler.keeps_epoch()),
+      state_(std::make_shared<State>(sampler.epoch())) {}
+
+void EpochCount::set(int64_t epoch) const {
+  state_->next = check_epoch(epoch, std::string(who_) + "::set_epoch");
+  state_->is_taken = false;
+}
+
+int64_t EpochCount::take() const {
+  if (!keeps_epoch_) return state_->next++;
+  const int64_t epoch = state_->next;
+  if (state_->is_taken.exchange(true) && !state_->has_warned.exchange(true)) {
+    TORCH_WARN(who_, "::begin: expected a call of set_epoch before each epoch, because the order ",
+               "of a DistributedSampler moves by set_epoch alone; the order is that of epoch ",
+               epoch, " again. Call set_epoch of the loader: it has a copy of the sampler");
+  }
+  return epoch;
+}
+
+int64_t EpochCount::named(int64_t epoch) const {
+  return check_epoch(epoch, std::string(who_) + "::begin");
+}
+
+}  // namespace sconce::data::detail

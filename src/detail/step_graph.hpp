@@ -1,0 +1,27 @@
+#pragma once
+
+#include <ATen/core/Generator.h>
+
+#include <memory>
+#include <vector>
+
+namespace sconce {
+
+/// A CUDA graph of the work queued on the current stream between `begin` and `end`. If it is
+/// destroyed without `end`, the capture stops, and the stream, the allocators and the generators
+/// are usable again. The stream must be current then.
+class StepGraph {
+ public:
+  /// Begins to capture on the current stream, which must not be a default stream.
+  /// @throw c10::Error if sconce was built without CUDA.
+  static std::unique_ptr<StepGraph> begin(const std::vector<at::Generator>& generators);
+  virtual ~StepGraph() = default;
+
+  /// Ends the capture.
+  virtual void end() = 0;
+
+  /// Queues the captured work on the current stream.
+  virtual void replay() = 0;
+};
+
+}  // namespace sconce

@@ -1,0 +1,331 @@
+#include "sconce/distributed/distributed_data_parallel.hpp"
+
+#include <torch/nn/modules/embedding.h>
+
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/engine.h>
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <torch/csrc/distributed/c10d/logger.hpp>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+
+#include "detail/tensor_groups.hpp"
+#include "distributed/gather_bytes.hpp"
+#include "sconce/nn/lazy.hpp"
+
+namespace sconce::nn {
+namespace {
+
+constexpr auto name = "sconce::nn::DistributedDataParallel";
+constexpr size_t broadcast_bytes = size_t{250} * 1024 * 1024;  // per broadcast, as in Python
+
+using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
+
+// The parameters that the Reducer handles, each once.
+struct Parameters {
+  std::vector<torch::Tensor> tensors;
+  std::vector<bool> sparse;  // whether the gradient is sparse
+  std::unordered_map<size_t, std::string> names;
+};
+
+bool has_sparse_gradients(const torch::nn::Module& module) {
+  if (const auto* embedding = module.as<torch::nn::Embedding>()) return embedding->options.sparse();
+  if (const auto* bag = module.as<torch::nn::EmbeddingBag>()) return bag->options.sparse();
+  return false;
+}
+
+Parameters parameters_of(const torch::nn::Module& root) {
+  Parameters found;
+  SeenTensors seen;
+  for (const auto& module : root.named_modules()) {
+    for (const auto& item : module.value()->named_parameters(/*recurse=*/false)) {
+      const auto& tensor = item.value();
+      if (!tensor.requires_grad() || !seen.insert(tensor.unsafeGetTensorImpl()).second) continue;
+      const std::string path = module.key().empty() ? "" : module.key() + ".";
+      found.names[found.tensors.size()] = path + item.key();
+      found.sparse.push_back(has_sparse_gradients(*module.value()));
+      found.tensors.push_back(tensor);
+    }
+  }
+  return found;
+}
+
+void check(const torch::nn::Module& module, const Parameters& parameters) {
+  check_initialized(module, name);
+  TORCH_CHECK(!parameters.tensors.empty(), name,
+              ": expected a module with a parameter that requires grad, got one without");
+  const auto device = parameters.tensors.front().device();
+  for (size_t i = 0; i < parameters.tensors.size(); ++i) {
+    TORCH_CHECK(parameters.tensors[i].device() == device, name, ": expected all parameters on ",
+                device, " as the first, got ", parameters.names.at(i), " on ",
+                parameters.tensors[i].device());
+  }
+}
+
+// One line for each tensor that must be the same on all ranks.
+std::string description(const torch::nn::Module& module) {
+  std::ostringstream lines;
+  const auto add = [&](const char* kind, const auto& tensors) {
+    for (const auto& item : tensors) {
+      const auto& tensor = item.value();
+      lines << kind << ' ' << item.key() << ' ' << tensor.scalar_type() << ' ' << tensor.sizes()
+            << (tensor.requires_grad() ? "" : " without grad") << '\n';
+    }
+  };
+  add("parameter", module.named_parameters());
+  add("buffer", module.named_buffers());
+  return lines.str();
+}
+
+std::string first_difference(const std::string& ours, const std::string& theirs) {
+  std::istringstream left(ours), right(theirs);
+  std::string first, second;
+  do {
+    if (!std::getline(left, first)) first = "nothing";
+    if (!std::getline(right, second)) second = "nothing";
+  } while (first == second);
+  return first + ", rank 0 has " + second;
+}
+
+std::vector<std::string> all_gather(const distributed::ProcessGroup& group, std::string text,
+                                    torch::Device device) {
+  const auto bytes = torch::from_blob(text.data(), static_cast<int64_t>(text.size()), torch::kByte);
+  std::vector<std::string> texts;
+  for (const auto& each : distributed::gather_bytes(group, bytes, device)) {
+    const auto* begin = each.const_data_ptr<uint8_t>();
+    texts.emplace_back(begin, begin + each.numel());
+  }
+  return texts;
+}
+
+// Either all ranks throw, with the same text, or none.
+void check_same_everywhere(const torch::nn::Module& module, const distributed::ProcessGroup& group,
+                           torch::Device device) {
+  const std::string own = description(module);
+  const auto options = torch::TensorOptions(device).dtype(torch::kLong);
+  const auto hash =
+      torch::full({1}, static_cast<int64_t>(std::hash<std::string>()(own) >> 1), options);
+  const auto hashes = torch::cat(group.all_gather(hash));
+  if (hashes.eq(hashes[0]).all().item<bool>()) return;
+  const auto texts = all_gather(group, own, device);
+  for (size_t rank = 1; rank < texts.size(); ++rank) {
+    TORCH_CHECK(texts[rank] == texts[0], name, ": rank ", group.rank(), " of ", group.world_size(),
+                ": comparing the modules failed: expected the same on every rank, but rank ", rank,
+                " has ", first_difference(texts[rank], texts[0]));
+  }
+}
+
+std::vector<torch::Tensor> detached(const std::vector<torch::Tensor>& tensors) {
+  std::vector<torch::Tensor> all;
+  for (const auto& tensor : tensors) all.push_back(tensor.detach());
+  return all;
+}
+
+// Sums gradients in a smaller type. LibTorch's own hook supports only float16.
+class Compress : public c10d::CppCommHookInterface<Group> {
+ public:
+  Compress(const Group& group, torch::ScalarType type) : CppCommHookInterface(group), type_(type) {}
+
+  c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
+    const auto& buffer = bucket.getBuffer();
+    std::vector<torch::Tensor> small = {buffer.to(type_).div_(state_->getSize())};
+    const auto decompress = [buffer, small](c10::ivalue::Future& sum) -> c10::IValue {
+      sum.value();  // throws if the sum failed
+      return torch::Tensor(buffer).copy_(small[0]);
+    };
+    return state_->allreduce(small)->getFuture()->then(decompress, c10::TensorType::get());
+  }
+
+ private:
+  torch::ScalarType type_;
+};
+
+// Called when backward reaches the module's output.
+struct OnBackward : torch::CustomClassHolder {
+  explicit OnBackward(std::function<void()> given) : call(std::move(given)) {}
+  std::function<void()> call;
+};
+
+// Passes all outputs on together. If the loss leaves one out, backward still visits its parameters,
+// without a gradient, so the Reducer knows that they are done.
+struct Sink : torch::autograd::Function<Sink> {
+  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context,
+                                                at::TensorList outputs,
+                                                const c10::intrusive_ptr<OnBackward>& on_backward) {
+    context->set_materialize_grads(false);
+    context->saved_data["on_backward"] = c10::IValue::make_capsule(on_backward);
+    torch::autograd::variable_list copies;
+    for (const auto& output : outputs) copies.push_back(output.clone());
+    return copies;
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const auto capsule = context->saved_data["on_backward"].toCapsule();
+    c10::static_intrusive_pointer_cast<OnBackward>(capsule)->call();
+    gradients.emplace_back();  // gradient of on_backward
+    return gradients;
+  }
+};
+
+std::vector<size_t> bucket_limits(const DistributedDataParallelOptions& options, int64_t first,
+                                  int64_t cap) {
+  // In the first step one bucket is enough, since its buckets are rebuilt before the second. Only
+  // with find_unused_parameters and without static_graph are they never rebuilt.
+  if (options.static_graph || !options.find_unused_parameters) {
+    return {static_cast<size_t>(std::numeric_limits<int64_t>::max())};
+  }
+  if (first < cap) return {static_cast<size_t>(first), static_cast<size_t>(cap)};
+  return {static_cast<size_t>(cap)};
+}
+
+std::shared_ptr<c10d::Reducer> make_reducer(const Parameters& parameters, const Group& group,
+                                            const DistributedDataParallelOptions& options) {
+  constexpr double mebibyte = 1024 * 1024;
+  const auto cap = options.bucket_cap_mb ? static_cast<int64_t>(*options.bucket_cap_mb * mebibyte)
+                                         : static_cast<int64_t>(c10d::kDefaultBucketBytesCap);
+  const auto first = options.bucket_cap_mb ? cap : c10d::kDefaultFirstBucketBytes;
+  auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
+      parameters.tensors, bucket_limits(options, first, cap), parameters.sparse);
+  std::reverse(buckets.begin(), buckets.end());  // roughly the order in which gradients arrive
+  return std::make_shared<c10d::Reducer>(
+      parameters.tensors, std::move(buckets), group, parameters.sparse, cap,
+      options.find_unused_parameters, /*gradient_as_bucket_view=*/false, parameters.names, first,
+      /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
+      /*bucket_bytes_cap_list=*/std::vector<int64_t>());
+}
+
+}  // namespace
+
+namespace detail {
+
+struct DistributedCore::Engine {
+  std::shared_ptr<torch::nn::Module> module;
+  Group group;
+  DistributedDataParallelOptions options;
+  bool has_buffers = false;
+  std::shared_ptr<c10d::Reducer> reducer = {};
+  std::shared_ptr<c10d::Logger> logger = {};  // the Reducer uses it but holds it weakly
+  bool sync_buffers = true;
+  std::shared_ptr<bool> graph_is_known = std::make_shared<bool>(false);  // for a static graph
+
+  void synchronize_values() {
+    auto tensors = detached(module->parameters());
+    if (options.broadcast_buffers) {
+      for (const auto& buffer : detached(module->buffers())) tensors.push_back(buffer);
+    }
+    c10d::broadcast_coalesced(group, tensors, broadcast_bytes);
+  }
+
+  void make(const Parameters& parameters) {
+    reducer = make_reducer(parameters, group, options);
+    logger = std::make_shared<c10d::Logger>(reducer);
+    reducer->set_logger(logger);
+    logger->set_construction_data_and_log(module->name(), /*device_ids=*/{}, /*output_device=*/-1,
+                                          options.broadcast_buffers, /*has_sync_bn=*/false,
+                                          options.static_graph);
+    if (options.static_graph) {
+      reducer->set_static_graph();
+      logger->set_static_graph();
+    }
+    if (options.comm_hook == CommHook::none) return;
+    const bool fp16 = options.comm_hook == CommHook::fp16_compress;
+    reducer->register_comm_hook(
+        std::make_unique<Compress>(group, fp16 ? torch::kHalf : torch::kBFloat16));
+  }
+
+  void prepare_for_backward(const std::vector<torch::Tensor*>& outputs) const {
+    std::vector<torch::Tensor> tensors;
+    if (options.find_unused_parameters && !options.static_graph) {
+      TORCH_CHECK(!outputs.empty(), name, "::forward: expected an output with tensors, which ",
+                  "find_unused_parameters needs, got one without");
+      for (const auto* output : outputs) tensors.push_back(*output);
+    }
+    reducer->prepare_for_backward(tensors);
+  }
+
+  // Whether backward must visit all outputs first.
+  bool needs_sink() const {
+    return options.static_graph ? !*graph_is_known : options.find_unused_parameters;
+  }
+
+  void pass_through_sink(const std::vector<torch::Tensor*>& outputs) const {
+    std::vector<torch::Tensor*> with_graph;
+    std::vector<torch::Tensor> tensors;
+    for (auto* output : outputs) {
+      if (!output->defined() || !output->grad_fn()) continue;
+      with_graph.push_back(output);
+      tensors.push_back(*output);
+    }
+    if (tensors.empty()) return;
+    const auto copies = Sink::apply(at::TensorList(tensors), on_backward());
+    for (size_t i = 0; i < copies.size(); ++i) *with_graph[i] = copies[i];
+  }
+
+  // The first backward of a static graph is only recorded; all gradients are sent at its end.
+  c10::intrusive_ptr<OnBackward> on_backward() const {
+    if (!options.static_graph) return c10::make_intrusive<OnBackward>([] {});
+    return c10::make_intrusive<OnBackward>([reducer = reducer, known = graph_is_known] {
+      if (std::exchange(*known, true)) return;
+      torch::autograd::Engine::get_default_engine().queue_callback(
+          [reducer] { reducer->delay_all_reduce(); });
+    });
+  }
+};
+
+DistributedCore::DistributedCore(std::shared_ptr<torch::nn::Module> module,
+                                 const distributed::ProcessGroup& group,
+                                 const DistributedDataParallelOptions& options) {
+  TORCH_CHECK(module != nullptr, name, ": expected a module, got none");
+  TORCH_CHECK(options.bucket_cap_mb.value_or(1) > 0, name,
+              ": expected a bucket_cap_mb above 0, got ", *options.bucket_cap_mb);
+  const auto parameters = parameters_of(*module);
+  check(*module, parameters);
+  if (!group.c10d()) return;
+  const bool on_gpu = group.backend() == "nccl";
+  const auto device = parameters.tensors.front().device();
+  TORCH_CHECK(!on_gpu || device.is_cuda(), name, ": expected a module on a GPU for backend nccl, ",
+              "got one on ", device);
+  const torch::NoGradGuard no_grad;
+  check_same_everywhere(*module, group, on_gpu ? device : torch::kCPU);
+  const bool has_buffers = !module->buffers().empty();
+  engine_ = std::make_unique<Engine>(Engine{.module = std::move(module),
+                                            .group = group.c10d(),
+                                            .options = options,
+                                            .has_buffers = has_buffers});
+  engine_->synchronize_values();
+  engine_->make(parameters);
+}
+
+DistributedCore::~DistributedCore() = default;
+
+void DistributedCore::before_forward() {
+  if (!engine_) return;
+  auto& engine = *engine_;
+  if (torch::GradMode::is_enabled()) {
+    if (sync_) engine.reducer->prepare_for_forward();
+    engine.reducer->rebuild_buckets();
+  }
+  if (engine.sync_buffers && engine.options.broadcast_buffers && engine.has_buffers) {
+    const torch::NoGradGuard no_grad;
+    c10d::broadcast_coalesced(engine.group, detached(engine.module->buffers()), broadcast_bytes);
+  }
+}
+
+void DistributedCore::after_forward(const std::vector<torch::Tensor*>& outputs) {
+  if (!engine_) return;
+  const bool sync = torch::GradMode::is_enabled() && sync_;
+  engine_->sync_buffers = sync;
+  if (sync) engine_->prepare_for_backward(outputs);
+  if (engine_->needs_sink()) engine_->pass_through_sink(outputs);
+}
+
+std::vector<int64_t> DistributedCore::bucket_sizes() const {
+  return engine_ ? engine_->logger->get_bucket_sizes() : std::vector<int64_t>();
+}
+
+}  // namespace detail
+}  // namespace sconce::nn

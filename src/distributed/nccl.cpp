@@ -1,0 +1,39 @@
+#include "distributed/nccl.hpp"
+
+#include <exception>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+#include "sconce/devices.hpp"
+
+namespace sconce::distributed {
+namespace {
+
+// Shuts its communicators down before it goes, as Python's destroy_process_group does; otherwise
+// they would be aborted with a warning.
+class Nccl : public c10d::ProcessGroupNCCL {
+ public:
+  using ProcessGroupNCCL::ProcessGroupNCCL;
+  ~Nccl() override {
+    try {
+      ProcessGroupNCCL::shutdown();
+    } catch (const std::exception& error) {
+      TORCH_WARN("sconce::distributed::make_nccl: the end of a group failed: ", error.what());
+    }
+  }
+};
+
+}  // namespace
+
+bool is_nccl_available() noexcept {
+  return true;
+}
+
+c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                                            int world_size, std::chrono::milliseconds timeout) {
+  TORCH_CHECK(num_gpus() > 0, "sconce::distributed::make_nccl: expected a GPU, found none");
+  auto options = c10d::ProcessGroupNCCL::Options::create();
+  options->timeout = timeout;
+  return c10::make_intrusive<Nccl>(store, rank, world_size, options);
+}
+
+}  // namespace sconce::distributed

@@ -1,0 +1,275 @@
+#include "sconce/vision/idx.hpp"
+
+#include <ATen/ops/empty.h>
+#include <c10/core/ScalarType.h>
+#include <c10/util/ArrayRef.h>
+#include <c10/util/Exception.h>
+#include <c10/util/StringUtil.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace sconce::vision {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kBufferBytes = int64_t{64} * 1024;
+constexpr int64_t kMaxRank = 255;
+constexpr int64_t kMagicBytes = 4;
+constexpr int64_t kDimensionBytes = 4;
+
+// The beginning of each message; "expected ..., found ..." follows.
+std::string at_field(const fs::path& file, std::string_view field) {
+  return c10::str("sconce::vision::read_idx: ", file.string(), ": ", field, ": ");
+}
+
+std::string_view name_of(fs::file_type type) {
+  switch (type) {
+    case fs::file_type::not_found:
+      return "nothing there";
+    case fs::file_type::directory:
+      return "a folder";
+    case fs::file_type::fifo:
+      return "a FIFO";
+    case fs::file_type::character:
+    case fs::file_type::block:
+      return "a device";
+    case fs::file_type::socket:
+      return "a socket";
+    default:
+      return "a file of unknown kind";
+  }
+}
+
+// The content of a file, unpacked if it is gzipped; zlib reads a plain file unchanged.
+class Content {
+ public:
+  explicit Content(const fs::path& file) : file_(file) {
+    // Checked before opening, because opening a FIFO waits for its writer.
+    std::error_code error;
+    const fs::file_type type = fs::status(file, error).type();
+    TORCH_CHECK(type != fs::file_type::none, at_field(file, "file"),
+                "expected a readable file, found ", error.message());
+    TORCH_CHECK(type == fs::file_type::regular, at_field(file, "file"),
+                "expected a regular file, found ", name_of(type));
+    errno = 0;
+    stream_.reset(gzopen(file_.string().c_str(), "rb"));
+    // zlib does not set errno if it runs out of memory.
+    const int reason = errno == 0 ? ENOMEM : errno;
+    TORCH_CHECK(stream_ != nullptr, at_field(file_, "file"), "expected a readable file, found ",
+                std::generic_category().message(reason));
+    gzbuffer(stream_.get(), static_cast<unsigned>(kBufferBytes));
+  }
+
+  const fs::path& file() const { return file_; }
+
+  // Reads `count` bytes, or fewer at the end of the content; after that nothing may be read. A gzip
+  // stream ends only after its checksum, so reading past the payload verifies the payload.
+  int64_t read(void* to, int64_t count) {
+    constexpr int64_t kMostAtOnce = int64_t{1} << 30;  // gzread counts in int
+    int64_t done = 0;
+    while (done < count) {
+      const auto wanted = static_cast<unsigned>(std::min(count - done, kMostAtOnce));
+      const int got = gzread(stream_.get(), static_cast<char*>(to) + done, wanted);
+      if (got < static_cast<int>(wanted)) refuse_stream_error();
+      // Some versions of zlib return the data before an error first and report the error at the
+      // next read. Some report only on closing that a gzip stream was cut short.
+      if (got <= 0) {
+        check_not_cut_short(gzclose_r(stream_.release()));
+        break;
+      }
+      done += got;
+    }
+    return done;
+  }
+
+ private:
+  struct Close {
+    void operator()(gzFile stream) const { gzclose_r(stream); }
+  };
+
+  void check_not_cut_short(int code) const {
+    TORCH_CHECK(code != Z_BUF_ERROR, at_field(file_, "gzip stream"),
+                "expected more data, found it cut short");
+  }
+
+  void refuse_stream_error() const {
+    int code = Z_OK;
+    std::string_view text = gzerror(stream_.get(), &code);
+    const std::string prefix = file_.string() + ": ";  // zlib's texts begin with the path
+    if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
+    check_not_cut_short(code);
+    TORCH_CHECK(code >= 0, at_field(file_, code == Z_ERRNO ? "file" : "gzip stream"),
+                "expected valid data, found ", text);
+  }
+
+  fs::path file_;
+  std::unique_ptr<gzFile_s, Close> stream_;
+};
+
+struct Header {
+  torch::ScalarType type = c10::kByte;
+  std::vector<int64_t> sizes = {};
+  int64_t payload_bytes = 0;
+};
+
+std::string hex(unsigned value) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  return {'0', 'x', kDigits[value / 16 % 16], kDigits[value % 16]};
+}
+
+torch::ScalarType type_of(const Content& content, uint8_t code) {
+  switch (code) {
+    case 0x08:
+      return c10::kByte;
+    case 0x09:
+      return c10::kChar;
+    case 0x0B:
+      return c10::kShort;
+    case 0x0C:
+      return c10::kInt;
+    case 0x0D:
+      return c10::kFloat;
+    case 0x0E:
+      return c10::kDouble;
+    default:
+      TORCH_CHECK(false, at_field(content.file(), "type"),
+                  "expected one of 0x08, 0x09, 0x0b, 0x0c, 0x0d, 0x0e, found ", hex(code));
+  }
+}
+
+template <class Word>
+Word from_big_endian(const unsigned char* bytes) {
+  Word word = 0;
+  for (size_t i = 0; i < sizeof(Word); ++i) word = static_cast<Word>(word << 8 | bytes[i]);
+  return word;
+}
+
+int64_t payload_bytes(const Content& content, const Header& header) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  auto bytes = static_cast<int64_t>(c10::elementSize(header.type));
+  for (const int64_t size : header.sizes) {
+    // A size of zero counts as one here, so that the strides of the other dimensions cannot
+    // overflow.
+    const int64_t factor = std::max<int64_t>(size, 1);
+    TORCH_CHECK(bytes <= kMost / factor, at_field(content.file(), "dimensions"),
+                "expected at most ", kMost, " bytes of payload, found shape ",
+                at::IntArrayRef(header.sizes), " of ", header.type);
+    bytes *= factor;
+  }
+  const bool empty = std::find(header.sizes.begin(), header.sizes.end(), 0) != header.sizes.end();
+  return empty ? 0 : bytes;
+}
+
+Header read_header(Content& content) {
+  std::array<unsigned char, kMagicBytes> magic{};
+  const int64_t magic_found = content.read(magic.data(), kMagicBytes);
+  TORCH_CHECK(magic_found == kMagicBytes, at_field(content.file(), "magic number"), "expected ",
+              kMagicBytes, " bytes, found ", magic_found);
+  TORCH_CHECK(magic[0] == 0 && magic[1] == 0, at_field(content.file(), "magic number"),
+              "expected 0x00 0x00 first, found ", hex(magic[0]), " ", hex(magic[1]));
+
+  Header header;
+  header.type = type_of(content, magic[2]);
+  const int64_t rank = magic[3];
+  std::array<unsigned char, kMaxRank * kDimensionBytes> dimensions{};
+  const int64_t found = content.read(dimensions.data(), rank * kDimensionBytes);
+  TORCH_CHECK(found == rank * kDimensionBytes, at_field(content.file(), "dimensions"), "expected ",
+              rank * kDimensionBytes, " bytes for rank ", rank, ", found ", found);
+  for (int64_t i = 0; i < rank; ++i) {
+    header.sizes.push_back(from_big_endian<uint32_t>(dimensions.data() + i * kDimensionBytes));
+  }
+  header.payload_bytes = payload_bytes(content, header);
+  return header;
+}
+
+template <class Word>
+void to_native_order(unsigned char* bytes, int64_t count) {
+  for (int64_t i = 0; i < count; ++i, bytes += sizeof(Word)) {
+    const Word word = from_big_endian<Word>(bytes);
+    std::memcpy(bytes, &word, sizeof(Word));
+  }
+}
+
+void to_native_order(torch::Tensor& tensor) {
+  auto* bytes = static_cast<unsigned char*>(tensor.mutable_data_ptr());
+  switch (tensor.element_size()) {
+    case 2:
+      return to_native_order<uint16_t>(bytes, tensor.numel());
+    case 4:
+      return to_native_order<uint32_t>(bytes, tensor.numel());
+    case 8:
+      return to_native_order<uint64_t>(bytes, tensor.numel());
+    default:
+      return;
+  }
+}
+
+void check_labels(const fs::path& file, const torch::Tensor& labels) {
+  TORCH_CHECK(labels.dim() == 1, at_field(file, "rank"), "expected 1 for labels, found ",
+              labels.dim(), " with shape ", labels.sizes(),
+              labels.dim() == 3 ? " (are images and labels swapped?)" : "");
+  TORCH_CHECK(c10::isIntegralType(labels.scalar_type(), /*includeBool=*/false),
+              at_field(file, "type"), "expected an integer type for labels, found ",
+              labels.scalar_type());
+}
+
+void check_not_negative(const fs::path& file, const torch::Tensor& target) {
+  const auto* first = target.const_data_ptr<int64_t>();
+  const auto* last = first + target.numel();
+  const auto* bad = std::find_if(first, last, [](int64_t label) { return label < 0; });
+  TORCH_CHECK(bad == last, at_field(file, "labels"), "expected none below 0, found ", *bad,
+              " at index ", bad - first);
+}
+
+}  // namespace
+
+torch::Tensor read_idx(const fs::path& file) {
+  Content content(file);
+  const Header header = read_header(content);
+  const auto expect = [&](bool fits, const std::string& found) {
+    TORCH_CHECK(fits, at_field(file, "payload"), "expected ", header.payload_bytes,
+                " bytes for shape ", at::IntArrayRef(header.sizes), " of ", header.type, ", found ",
+                found);
+  };
+  // No byte of a gzip stream unpacks to more than this, so a false header allocates no memory.
+  constexpr int64_t kMostOfByte = 1032;
+  const auto file_bytes = static_cast<int64_t>(fs::file_size(file));
+  expect(header.payload_bytes / kMostOfByte <= file_bytes, "a file too small to hold them");
+
+  torch::Tensor tensor = at::empty(header.sizes, header.type);
+  const int64_t found = content.read(tensor.mutable_data_ptr(), header.payload_bytes);
+  expect(found == header.payload_bytes, std::to_string(found));
+  char surplus = 0;
+  expect(content.read(&surplus, 1) == 0, "more");
+  to_native_order(tensor);
+  return tensor;
+}
+
+data::Dataset read_idx(const fs::path& images, const fs::path& labels) {
+  const torch::Tensor raw = read_idx(labels);
+  check_labels(labels, raw);
+  torch::Tensor target = raw.to(c10::kLong);
+  check_not_negative(labels, target);
+
+  torch::Tensor data = read_idx(images);
+  TORCH_CHECK(data.dim() >= 1, at_field(images, "rank"), "expected 1 or more for images, found 0");
+  TORCH_CHECK(target.size(0) == data.size(0), at_field(labels, "number of labels"), "expected ",
+              data.size(0), " as there are images in ", images.string(), ", found ",
+              target.size(0));
+  return {.data = std::move(data), .target = std::move(target)};
+}
+
+}  // namespace sconce::vision

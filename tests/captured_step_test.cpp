@@ -1,0 +1,407 @@
+#include "sconce/captured_step.hpp"
+
+#include <ATen/autocast_mode.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/torch.h>
+
+#include <limits>
+#include <memory>
+#include <stdexcept>
+
+#include "catch.hpp"
+#include "sconce/amp/autocast.hpp"
+#include "sconce/amp/grad_scaler.hpp"
+#include "sconce/devices.hpp"
+#include "sconce/nn/clip_grad.hpp"
+#include "sconce/optim/adam.hpp"
+#include "sconce/optim/lr_scheduler.hpp"
+#include "sconce/optim/sgd.hpp"
+#include "support/error_of.hpp"
+#include "support/host_reads.hpp"
+#include "support/require_gpu.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
+using sconce::CapturedStep;
+using sconce::cuda::OtherShape;
+using sconce::optim::lr_scheduler::StepLR;
+using sconce::test::error_of;
+using StepTensors = CapturedStep::Tensors;
+
+namespace {
+
+constexpr float too_large = std::numeric_limits<float>::infinity();
+
+// A net with everything that goes into a step.
+struct Training {
+  explicit Training(torch::Device on, double dropout = 0) : device(on) {
+    torch::manual_seed(0);
+    net = torch::nn::Sequential(torch::nn::Linear(6, 16), torch::nn::ReLU(),
+                                torch::nn::Dropout(dropout), torch::nn::Linear(16, 3));
+    net->to(device);
+    lr = torch::full({}, 0.01, device);
+    optimizer = std::make_unique<sconce::optim::AdamW>(
+        net->parameters(), torch::optim::AdamWOptions(), sconce::optim::ExtraOptions{.lr = lr});
+  }
+
+  StepTensors step(const StepTensors& batch) {
+    optimizer->zero_grad();
+    torch::Tensor loss;
+    {
+      const sconce::amp::AutocastGuard autocast(device.type(), {.dtype = torch::kHalf});
+      loss = torch::nn::functional::cross_entropy(net->forward(batch[0]), batch[1]);
+    }
+    scaler.scale(loss).backward();
+    scaler.unscale_(*optimizer);
+    sconce::nn::clip_grad_norm_(net->parameters(), 1.0);
+    scaler.step(*optimizer);
+    scaler.update();
+    return {loss};
+  }
+
+  CapturedStep::Step function() {
+    return [this](const StepTensors& batch) { return step(batch); };
+  }
+
+  torch::Device device;
+  torch::nn::Sequential net = nullptr;
+  torch::Tensor lr;
+  std::unique_ptr<sconce::optim::AdamW> optimizer;
+  sconce::amp::GradScaler scaler =
+      sconce::amp::GradScaler({.device = device.type(), .init_scale = 1024, .growth_interval = 3});
+};
+
+std::vector<StepTensors> some_batches(torch::Device device, int count, int64_t rows = 8) {
+  torch::manual_seed(1);
+  std::vector<StepTensors> batches;
+  for (int i = 0; i < count; ++i) {
+    batches.push_back({torch::randn({rows, 6}).to(device), torch::randint(3, {rows}).to(device)});
+  }
+  return batches;
+}
+
+// Makes the steps of a plain loop and of a CapturedStep, and expects the same losses and
+// parameters. What `between` does before a step it does for both.
+template <class F>
+void check_like_plain_loop(const std::vector<StepTensors>& batches, torch::Device device,
+                           const F& between) {
+  Training plain(device);
+  Training captured(device);
+  CapturedStep step(device, captured.function());
+  for (size_t i = 0; i < batches.size(); ++i) {
+    INFO("step " << i);
+    between(plain, i);
+    between(captured, i);
+    const auto expected = plain.step(batches[i])[0].detach().clone();
+    CHECK(step(batches[i])[0].equal(expected));
+  }
+  CHECK(step.is_captured() == device.is_cuda());
+  const auto expected = plain.net->parameters();
+  const auto got = captured.net->parameters();
+  for (size_t i = 0; i < got.size(); ++i) CHECK(got[i].equal(expected[i]));
+  CHECK(captured.scaler.get_scale() == plain.scaler.get_scale());
+}
+
+void change_nothing(Training&, size_t) {}
+
+}  // namespace
+
+TEST_CASE("on the CPU a captured step is the plain loop") {
+  check_like_plain_loop(some_batches(torch::kCPU, 6), torch::kCPU, change_nothing);
+}
+
+TEST_CASE("on the CPU a captured step takes the tensors of the caller, and returns no graph") {
+  const auto x = torch::ones({2}, torch::requires_grad());
+  torch::Tensor seen;
+  CapturedStep step(torch::kCPU, [&](const StepTensors& batch) {
+    seen = batch[0];
+    return StepTensors{batch[0] * 2, torch::Tensor()};
+  });
+  const auto outputs = step({x});
+  CHECK(seen.is_same(x));
+  CHECK_FALSE(outputs[0].requires_grad());
+  CHECK(outputs[0].equal(torch::full({2}, 2.0)));
+  CHECK_FALSE(outputs[1].defined());
+}
+
+TEST_CASE("autocast keeps no casts within a captured step, and what was set comes back") {
+  for (const bool enabled : {true, false}) {
+    at::autocast::set_autocast_cache_enabled(enabled);
+    CapturedStep step(torch::kCPU, [](const StepTensors& batch) {
+      CHECK_FALSE(at::autocast::is_autocast_cache_enabled());
+      const sconce::amp::AutocastGuard autocast(torch::kCPU);
+      CHECK_FALSE(at::autocast::is_autocast_cache_enabled());
+      TORCH_CHECK(batch[0].numel() > 0, "an empty batch");
+      return batch;
+    });
+    step({torch::ones({1})});
+    CHECK(at::autocast::is_autocast_cache_enabled() == enabled);
+    CHECK_THAT(error_of([&] { step({torch::ones({0})}); }), StartsWith("an empty batch"));
+    CHECK(at::autocast::is_autocast_cache_enabled() == enabled);
+  }
+  at::autocast::set_autocast_cache_enabled(true);
+}
+
+TEST_CASE("a batch of another shape runs as it is, or is refused") {
+  const auto device = sconce::try_gpu();
+  const auto sum = [](const StepTensors& batch) { return StepTensors{batch[0].sum()}; };
+  CapturedStep either(device, sum);
+  for (const int64_t rows : {4, 2, 4, 4, 3, 4, 4, 5, 4}) {
+    CHECK(either({torch::ones({rows}, device)})[0].item<int64_t>() == rows);
+  }
+  CHECK(either({torch::ones({4}, device), torch::ones({4}, device)})[0].item<int>() == 4);
+  CHECK(either({torch::full({4}, 2, device)})[0].item<int>() == 8);
+
+  CapturedStep one(device, sum, {.other_shape = OtherShape::refuse});
+  one({torch::ones({4, 2})});
+  CHECK_THAT(error_of([&] { one({torch::ones({3, 2})}); }),
+             StartsWith("sconce::CapturedStep: expected tensor 0 of the batch to be Float "
+                        "of sizes [4, 2], as in the first, got Float of sizes [3, 2]"));
+  CHECK_THAT(error_of([&] { one({torch::ones({4, 2}, torch::kLong)}); }),
+             ContainsSubstring("got Long of sizes [4, 2]"));
+  CHECK_THAT(error_of([&] { one({}); }),
+             StartsWith("sconce::CapturedStep: expected a batch of 1 tensors, as the "
+                        "first, got 0"));
+  CHECK(one({torch::ones({4, 2})})[0].item<int>() == 8);
+}
+
+TEST_CASE("a captured step is refused what it cannot have") {
+  const auto same = [](const StepTensors& batch) { return batch; };
+  CHECK_THAT(error_of([] { CapturedStep(torch::kCPU, nullptr); }),
+             StartsWith("sconce::CapturedStep: expected a step, got an empty function"));
+  CHECK_THAT(error_of([&] { CapturedStep(torch::kCPU, same, {.warmup = 0}); }),
+             StartsWith("sconce::CapturedStep: expected a warmup of at least 1 step"));
+  CHECK_THAT(error_of([&] { CapturedStep(sconce::gpu(100), same); }),
+             StartsWith("sconce::CapturedStep: "));
+  CHECK_THAT(error_of([&] { CapturedStep(torch::kCPU, same)({torch::Tensor()}); }),
+             StartsWith("sconce::CapturedStep: expected a batch of tensors, got one that is"));
+}
+
+TEST_CASE("a first batch that is refused, or whose step throws, is not the first") {
+  const auto device = sconce::try_gpu();
+  const auto sum = [](const StepTensors& batch) {
+    TORCH_CHECK(batch[0].dim() == 1, "expected a vector");
+    return StepTensors{batch[0].sum()};
+  };
+  for (const auto other_shape : {OtherShape::refuse, OtherShape::run_eagerly}) {
+    CapturedStep step(device, sum, {.other_shape = other_shape});
+    const auto good = torch::ones({4}, device);
+    CHECK_THAT(error_of([&] { step({good, torch::Tensor()}); }),
+               StartsWith("sconce::cuda::CapturedStep: expected a batch of tensors, got one that "
+                          "is undefined as number 2 of 2"));
+    CHECK_THAT(error_of([&] { step({torch::ones({2, 3}, device)}); }),
+               StartsWith("expected a vector"));
+    for (int i = 0; i < 6; ++i) CHECK(step({good})[0].item<int>() == 4);
+    CHECK(step.is_captured() == device.is_cuda());
+    CHECK_THAT(error_of([&] { step({torch::Tensor()}); }),
+               StartsWith("sconce::cuda::CapturedStep: expected a batch of tensors, got one that "
+                          "is undefined as number 1 of 1"));
+    CHECK(step({good})[0].item<int>() == 4);
+  }
+}
+
+TEST_CASE("a step that throws is no step of the warm-up", "[gpu]") {
+  sconce::test::require_gpu();
+  int calls = 0;
+  CapturedStep step(sconce::gpu(),
+                    [&](const StepTensors& batch) {
+                      TORCH_CHECK(++calls != 2, "thrown by the step");
+                      return StepTensors{batch[0] + 1};
+                    },
+                    {.warmup = 2});
+  const auto x = torch::ones({4}, sconce::gpu());
+  step({x});
+  CHECK_THAT(error_of([&] { step({x}); }), StartsWith("thrown by the step"));
+  step({x});
+  CHECK_FALSE(step.is_captured());
+  step({x});
+  CHECK(step.is_captured());
+}
+
+TEST_CASE("a schedule and a rate that is set take effect in a captured step") {
+  const auto device = sconce::try_gpu();
+  Training training(device);
+  CapturedStep step(device, training.function());
+  StepLR schedule(*training.optimizer, 4, 0.5);
+  const auto batches = some_batches(device, 9);
+  double expected = 0.01;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    CHECK(training.lr.item<double>() == Catch::Approx(expected));
+    step(batches[i]);
+    schedule.step();
+    if (i % 4 == 3) expected /= 2;
+  }
+  const auto before = training.net->parameters()[0].detach().clone();
+  training.lr.zero_();
+  step(batches[0]);
+  CHECK(training.net->parameters()[0].equal(before));
+  training.optimizer->param_groups()[0].options().set_lr(0.5);
+  training.optimizer->write_lr();
+  CHECK(training.lr.item<double>() == 0.5);
+  step(batches[0]);
+  CHECK_FALSE(training.net->parameters()[0].equal(before));
+}
+
+TEST_CASE("on a GPU a captured step is the plain loop, bit for bit", "[gpu]") {
+  sconce::test::require_gpu();
+  check_like_plain_loop(some_batches(sconce::gpu(), 10), sconce::gpu(), change_nothing);
+}
+
+TEST_CASE("on a GPU a captured step takes batches of the CPU, pinned or not", "[gpu]") {
+  sconce::test::require_gpu();
+  auto batches = some_batches(torch::kCPU, 8);
+  for (size_t i = 0; i < batches.size(); i += 2) batches[i][0] = batches[i][0].pin_memory();
+  CapturedStep step(sconce::gpu(),
+                    [](const StepTensors& batch) { return StepTensors{batch[0] * 2}; });
+  for (const auto& batch : batches) CHECK(step(batch)[0].cpu().equal(batch[0] * 2));
+}
+
+TEST_CASE("a rate that changes after the capture changes the replays as it does the plain loop",
+          "[gpu]") {
+  sconce::test::require_gpu();
+  check_like_plain_loop(some_batches(sconce::gpu(), 10), sconce::gpu(),
+                        [](Training& training, size_t i) {
+                          if (i == 7) training.lr.fill_(0.1);
+                        });
+}
+
+TEST_CASE("a replay with an overflow skips the step and backs off, as the plain loop", "[gpu]") {
+  sconce::test::require_gpu();
+  auto batches = some_batches(sconce::gpu(), 10);
+  batches[0][0][0][0] = too_large;
+  batches[6][0][0][0] = too_large;
+  Training training(sconce::gpu());
+  CapturedStep step(sconce::gpu(), training.function());
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const auto before = training.net->parameters()[0].detach().clone();
+    const double scale = training.scaler.get_scale();
+    step(batches[i]);
+    const bool skipped = i == 0 || i == 6;
+    CHECK(training.net->parameters()[0].equal(before) == skipped);
+    CHECK((training.scaler.get_scale() < scale) == skipped);
+  }
+}
+
+TEST_CASE("dropout draws other numbers in each replay, and those of the plain loop", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto drop = [](const StepTensors& batch) {
+    return StepTensors{torch::dropout(batch[0], 0.5, true)};
+  };
+  const auto x = torch::ones({1000}, sconce::gpu());
+  torch::manual_seed(5);
+  std::vector<torch::Tensor> expected;
+  for (int i = 0; i < 7; ++i) expected.push_back(drop({x})[0]);
+  torch::manual_seed(5);
+  CapturedStep step(sconce::gpu(), drop);
+  for (int i = 0; i < 7; ++i) CHECK(step({x})[0].equal(expected[i]));
+  CHECK_FALSE(expected[5].equal(expected[6]));
+}
+
+TEST_CASE("a generator of one's own is drawn from in a captured step", "[gpu]") {
+  sconce::test::require_gpu();
+  auto generator = at::globalContext().defaultGenerator(sconce::gpu()).clone();
+  CapturedStep step(
+      sconce::gpu(),
+      [&](const StepTensors& batch) { return StepTensors{at::rand_like(batch[0], generator)}; },
+      {.generators = {generator}});
+  std::vector<torch::Tensor> drawn;
+  for (int i = 0; i < 6; ++i) drawn.push_back(step({torch::ones({9}, sconce::gpu())})[0].clone());
+  CHECK_FALSE(drawn[4].equal(drawn[5]));
+  CHECK_FALSE(drawn[3].equal(drawn[4]));
+}
+
+TEST_CASE("another shape between replays trains on as the plain loop", "[gpu]") {
+  sconce::test::require_gpu();
+  auto batches = some_batches(sconce::gpu(), 10);
+  batches[1] = some_batches(sconce::gpu(), 1, 5)[0];
+  batches[6] = some_batches(sconce::gpu(), 1, 3)[0];
+  check_like_plain_loop(batches, sconce::gpu(), change_nothing);
+}
+
+TEST_CASE("a step that reads on the host is not captured, and the device stays usable", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto device = sconce::gpu();
+  const auto x = torch::ones({4}, device);
+  bool reads = true;
+  CapturedStep step(device, [&](const StepTensors& batch) {
+    const auto y = torch::dropout(batch[0] * 2, 0.5, true);
+    if (reads) y.sum().item<float>();
+    return StepTensors{batch[0] * 2};
+  });
+  for (int i = 0; i < 3; ++i) step({x});
+  for (int i = 0; i < 2; ++i) {
+    CHECK_THAT(error_of([&] { step({x}); }),
+               StartsWith("sconce::CapturedStep: expected a step that can be captured, got "
+                          "the error: "));
+    CHECK_FALSE(step.is_captured());
+    CHECK(torch::ones({1 << 20}, device).sum().item<int>() == 1 << 20);
+    CHECK(torch::rand({4}, device).sum().item<float>() > 0);
+  }
+  reads = false;
+  for (int i = 0; i < 3; ++i) CHECK(step({x})[0].equal(x * 2));
+  CHECK(step.is_captured());
+}
+
+TEST_CASE("a step that throws in the capture ends it, and the device stays usable", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto x = torch::ones({4}, sconce::gpu());
+  int calls = 0;
+  CapturedStep step(sconce::gpu(), [&](const StepTensors& batch) {
+    if (++calls == 4) throw std::runtime_error("no more");
+    return StepTensors{batch[0] + 1};
+  });
+  for (int i = 0; i < 3; ++i) step({x});
+  CHECK_THAT(error_of([&] { step({x}); }),
+             StartsWith("sconce::CapturedStep: expected a step that can be captured, got the "
+                        "error: no more"));
+  for (int i = 0; i < 3; ++i) CHECK(step({x})[0].equal(x + 1));
+  CHECK(calls == 5);
+}
+
+TEST_CASE("a replay reads nothing on the host and calls nothing of the step", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto batches = some_batches(sconce::gpu(), 8);
+  Training training(sconce::gpu());
+  int calls = 0;
+  CapturedStep step(sconce::gpu(), [&](const StepTensors& batch) {
+    ++calls;
+    return training.step(batch);
+  });
+  const sconce::test::HostReads reads;
+  for (const auto& batch : batches) step(batch);
+  CHECK(reads.count() == 0);
+  CHECK(calls == 4);  // the warm-up and the capture
+}
+
+TEST_CASE("a captured step does what the caller's stream has queued, and is done for it", "[gpu]") {
+  sconce::test::require_gpu();
+  const c10::impl::VirtualGuardImpl guard(torch::kCUDA);
+  const c10::StreamGuard stream(guard.getStreamFromGlobalPool(sconce::gpu()));
+  CapturedStep step(sconce::gpu(), [](const StepTensors& batch) {
+    return StepTensors{batch[0].matmul(batch[0])};
+  });
+  auto x = torch::eye(512, sconce::gpu());
+  for (int i = 0; i < 8; ++i) {
+    x = x * 2;  // queued, not waited for
+    CHECK((step({x})[0] - x * x).abs().max().item<float>() == 0);
+    x = x / 2;
+  }
+}
+
+TEST_CASE("is_capturable asks for fused kernels and a rate on the GPU") {
+  const std::vector<torch::Tensor> on_cpu = {torch::ones({2}, torch::requires_grad())};
+  const auto lr = torch::full({}, 0.1);
+  CHECK_FALSE(sconce::optim::SGD(on_cpu, 0.1).is_capturable());
+  CHECK_FALSE(sconce::optim::SGD(on_cpu, 0.1, {.lr = lr}).is_capturable());
+  if (sconce::num_gpus() == 0) return;
+  const std::vector<torch::Tensor> on_gpu = {
+      torch::ones({2}, torch::device(sconce::gpu()).requires_grad(true))};
+  CHECK_FALSE(sconce::optim::SGD(on_gpu, 0.1).is_capturable());
+  CHECK_FALSE(sconce::optim::SGD(on_gpu, 0.1, {.lr = lr}).is_capturable());
+  CHECK(sconce::optim::SGD(on_gpu, 0.1, {.lr = lr.to(sconce::gpu())}).is_capturable());
+  CHECK_FALSE(
+      sconce::optim::SGD(on_gpu, 0.1,
+                         {.kernels = sconce::optim::Kernels::foreach, .lr = lr.to(sconce::gpu())})
+          .is_capturable());
+}

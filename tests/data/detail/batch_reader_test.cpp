@@ -1,0 +1,52 @@
+#include "sconce/data/detail/batch_reader.hpp"
+
+#include <atomic>
+#include <stop_token>
+#include <vector>
+
+#include "catch.hpp"
+#include "sconce/data/collate.hpp"
+
+using sconce::data::Stack;
+using sconce::data::detail::BatchReader;
+using sconce::data::detail::EpochItems;
+
+namespace {
+
+struct Squares {
+  int64_t size() const { return 10; }
+  torch::Tensor get(int64_t i) const { return torch::tensor(i * i); }
+};
+
+}  // namespace
+
+TEST_CASE("an epoch's batches are cut from its order, the last one shorter") {
+  EpochItems epoch{.order = {}, .items = 5, .batch_size = 2, .seed = 0, .epoch = 0};
+  CHECK(epoch.of(1) == std::vector<int64_t>{2, 3});
+  CHECK(epoch.of(2) == std::vector<int64_t>{4});
+  epoch.order = torch::tensor({4, 0, 3, 1, 2});
+  CHECK(epoch.of(0) == std::vector<int64_t>{4, 0});
+  CHECK(epoch.of(2) == std::vector<int64_t>{2});
+}
+
+TEST_CASE("each item of an epoch has a generator of its own") {
+  const EpochItems epoch{.order = {}, .items = 5, .batch_size = 2, .seed = 1, .epoch = 2};
+  const auto drawn = [&](int64_t item) {
+    return torch::rand({3}, sconce::data::detail::item_generator(epoch, item));
+  };
+  CHECK(torch::equal(drawn(3), drawn(3)));
+  CHECK_FALSE(torch::equal(drawn(3), drawn(4)));
+}
+
+TEST_CASE("a reader reads no item after it was asked to stop") {
+  const Squares source;
+  const Stack stack;
+  std::atomic<int64_t> failed = -1;
+  BatchReader reader(source, stack, failed);
+  const EpochItems epoch{.order = {}, .items = 10, .batch_size = 3, .seed = 0, .epoch = 0};
+  std::stop_source stop;
+  CHECK(torch::equal(reader.read(epoch, 1, stop.get_token()), torch::tensor({9, 16, 25})));
+  stop.request_stop();
+  CHECK_THROWS_AS(reader.read(epoch, 2, stop.get_token()), decltype(reader)::Stopped);
+  CHECK(failed == -1);
+}

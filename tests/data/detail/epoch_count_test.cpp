@@ -1,0 +1,88 @@
+#include "sconce/data/detail/epoch_count.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+#include "catch.hpp"
+#include "support/warnings.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::data::AnySampler;
+using sconce::data::RandomSampler;
+using sconce::data::detail::EpochCount;
+
+namespace {
+
+struct Keeping : RandomSampler {
+  Keeping() : RandomSampler(3) {}
+  bool keeps_epoch() const { return true; }
+};
+
+}  // namespace
+
+TEST_CASE("epochs are taken in order, by all copies of a count") {
+  const EpochCount count("Who");
+  const EpochCount copy = count;
+  CHECK(count.take() == 0);
+  CHECK(copy.take() == 1);
+  count.set(7);
+  CHECK(copy.take() == 7);
+  CHECK(count.take() == 8);
+  CHECK(EpochCount("Who").take() == 0);
+}
+
+TEST_CASE("a count begins with the epoch of its sampler") {
+  RandomSampler sampler(3);
+  sampler.set_epoch(4);
+  const EpochCount count("Who", AnySampler(sampler));
+  CHECK(count.take() == 4);
+  CHECK(count.take() == 5);
+}
+
+TEST_CASE("threads that take epochs from one count get each epoch once") {
+  const EpochCount count("Who");
+  std::vector<std::vector<int64_t>> taken(4);
+  std::vector<std::thread> threads;
+  for (auto& of_thread : taken) {
+    threads.emplace_back([&of_thread, count] {
+      for (int i = 0; i < 1000; ++i) of_thread.push_back(count.take());
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  std::vector<int64_t> all;
+  for (const auto& of_thread : taken) {
+    CHECK(std::is_sorted(of_thread.begin(), of_thread.end()));
+    all.insert(all.end(), of_thread.begin(), of_thread.end());
+  }
+  std::sort(all.begin(), all.end());
+  REQUIRE(all.size() == 4000);
+  for (size_t i = 0; i < all.size(); ++i) REQUIRE(all[i] == static_cast<int64_t>(i));
+}
+
+TEST_CASE(
+    "the epoch of a sampler that keeps it moves by set alone, and a forgotten set warns once") {
+  const sconce::test::Warnings warnings;
+  const EpochCount count("Who", AnySampler(Keeping()));
+  const EpochCount copy = count;
+  CHECK(count.take() == 0);
+  count.set(1);
+  CHECK(count.take() == 1);
+  CHECK(warnings.messages().empty());
+  CHECK(copy.take() == 1);
+  CHECK(count.take() == 1);
+  REQUIRE(warnings.messages().size() == 1);
+  CHECK_THAT(warnings.messages()[0],
+             ContainsSubstring("Who::begin: expected a call of set_epoch before each epoch") &&
+                 ContainsSubstring("that of epoch 1 again"));
+}
+
+TEST_CASE("epochs below 0 are refused in the name of the loader") {
+  const EpochCount count("Who");
+  CHECK(count.named(3) == 3);
+  CHECK_THROWS_WITH(count.set(-1),
+                    ContainsSubstring("Who::set_epoch: expected an epoch of 0 or more, got -1"));
+  CHECK_THROWS_WITH(count.named(-2),
+                    ContainsSubstring("Who::begin: expected an epoch of 0 or more, got -2"));
+  CHECK(count.take() == 0);
+}

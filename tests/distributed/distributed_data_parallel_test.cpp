@@ -1,0 +1,313 @@
+#include "sconce/distributed/distributed_data_parallel.hpp"
+
+#include <fstream>
+#include <map>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include "catch.hpp"
+#include "distributed/training.hpp"
+#include "sconce/nn/lazy.hpp"
+#include "support/ask_python.hpp"
+#include "support/error_of.hpp"
+#include "support/one_with_gloo.hpp"
+#include "support/processes.hpp"
+#include "support/require_gpu.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::distributed::ProcessGroup;
+using sconce::nn::CommHook;
+using sconce::nn::DistributedDataParallel;
+using sconce::nn::DistributedDataParallelOptions;
+using sconce::test::ask_python;
+using sconce::test::contents;
+using sconce::test::one_with_gloo;
+using sconce::test::Processes;
+using sconce::test::require_gpu;
+using sconce::test::Seconds;
+using sconce::test::start_ranks;
+using sconce::test::TempDir;
+using sconce::test::wait_for;
+
+namespace {
+
+std::vector<std::string> words(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> found;
+  for (std::string word; std::getline(in, word, ',');) found.push_back(word);
+  return found;
+}
+
+// What so many ranks write of each training; all of them the same parameters. The cases are names
+// between commas, and the ranks stay up for all of them.
+std::map<std::string, std::string> train(const std::string& cases, int size,
+                                         const std::string& more = "joined=1") {
+  const TempDir folder;
+  const auto out = [&](int rank) { return (folder.path() / std::to_string(rank)).string(); };
+  Processes ranks;
+  const std::string port = sconce::test::free_port();
+  for (int rank = 0; rank < size; ++rank) {
+    ranks.push_back(std::make_unique<sconce::test::Process>(
+        std::vector<std::string>{SCONCE_WORKER, "train", "cases=" + cases, "out=" + out(rank),
+                                 more},
+        sconce::test::rank_variables(rank, size, port)));
+  }
+  wait_for(ranks, Seconds(90));
+  std::map<std::string, std::string> written;
+  for (int rank = 0; rank < size; ++rank) {
+    INFO("rank " << rank << ": " << ranks[rank]->err());
+    REQUIRE(ranks[rank]->exit_code == 0);
+    for (const auto& name : words(cases)) {
+      const std::string own = contents(out(rank) + "." + name);
+      if (rank == 0) written[name] = own;
+      REQUIRE(own.size() > 100);
+      CHECK((own == written[name].substr(0, own.size())));
+    }
+  }
+  return written;
+}
+
+// The parameters behind the two lines, and of a model without buffers.
+torch::Tensor parameters(const std::string& written) {
+  const auto start = written.find('\n', written.find('\n') + 1) + 1;
+  const auto bytes = static_cast<int64_t>(written.size() - start);
+  return torch::from_blob(const_cast<char*>(written.data()) + start, {bytes / 4}, torch::kFloat)
+      .clone();
+}
+
+std::string lines(const std::string& written) {
+  return written.substr(0, written.find('\n', written.find('\n') + 1) + 1);
+}
+
+// Trains the cases by as many processes as each digit of `sizes` says, here and in Python.
+void check_against_python(const std::string& cases, const std::string& sizes) {
+  const TempDir folder;
+  const std::string what = cases + "-" + sizes;
+  ask_python(folder, "distributed.py", what);
+  for (const char size : sizes) {
+    for (const auto& [name, written] : train(cases, size - '0')) {
+      INFO(name << " in " << size << " processes");
+      const auto expected = contents(folder.path() / (what + "." + name + "." + size));
+      CHECK(lines(written) == lines(expected));
+      CHECK((written == expected));
+    }
+  }
+}
+
+std::string refusal(const std::shared_ptr<torch::nn::Module>& module,
+                    DistributedDataParallelOptions options = {}) {
+  return sconce::test::error_of([&] {
+    const sconce::nn::detail::DistributedCore core(module, ProcessGroup::init(), options);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("trainings of two and three processes equal those of Python bit by bit",
+          "[distributed][python]") {
+  check_against_python("mlp,cnn,unused,no_sync,bf16", "23");
+}
+
+TEST_CASE("further trainings of two processes equal those of Python bit by bit",
+          "[distributed][python]") {
+  check_against_python("wide,small,outputs,static,sparse,amp,fp16", "2");
+}
+
+TEST_CASE("two processes train as one does on the joined batch", "[distributed]") {
+  auto two = train("mlp,no_sync", 2);
+  auto joined = train("mlp,no_sync", 1, "joined=2");
+  auto one = train("mlp,no_sync", 1);
+  for (const std::string name : {"mlp", "no_sync"}) {
+    const auto apart = parameters(two[name]), together = parameters(joined[name]);
+    INFO(name << ": " << (apart - together).abs().max());
+    CHECK(torch::allclose(apart, together, 1.3e-6, 5e-5));
+    CHECK_FALSE(torch::allclose(apart, parameters(one[name]), 1.3e-6, 5e-5));
+  }
+}
+
+TEST_CASE("ranks with other numbers of batches are refused by the trainer", "[distributed]") {
+  auto ranks = start_ranks(2, {SCONCE_WORKER, "uneven", "victim=1", "timeout=20000"});
+  wait_for(ranks, Seconds(60));
+  for (const auto& rank : ranks) {
+    CHECK(rank->exit_code == 1);
+    CHECK_THAT(rank->err(), ContainsSubstring("sconce::Trainer::fit: expected as many training "
+                                              "batches on every rank, got 4 on rank 0 and 5 on "
+                                              "rank 1"));
+  }
+}
+
+TEST_CASE("in a group of several the trainer takes a module of its ranks alone", "[distributed]") {
+  auto ranks = start_ranks(2, {SCONCE_WORKER, "unwrapped", "timeout=20000"});
+  wait_for(ranks, Seconds(60));
+  for (const auto& rank : ranks) {
+    CHECK(rank->exit_code == 1);
+    CHECK_THAT(rank->err(), ContainsSubstring("sconce::Trainer::fit: expected, in a process group "
+                                              "of several, a sconce::nn::DistributedDataParallel"));
+  }
+}
+
+namespace {
+
+// What the ranks of such a group print of a training by the model's own step: the same on each.
+std::string train_own_step(int ranks, const std::string& stop) {
+  auto all = start_ranks(ranks, {SCONCE_WORKER, "own_step", "stop=" + stop, "timeout=20000"});
+  wait_for(all, Seconds(60));
+  for (const auto& rank : all) {
+    INFO(rank->err());
+    REQUIRE(rank->exit_code == 0);
+    CHECK(rank->out() == all[0]->out());
+  }
+  return all[0]->out();
+}
+
+}  // namespace
+
+TEST_CASE("two processes train a model by its own step as one does", "[distributed]") {
+  std::istringstream two(train_own_step(2, "0")), one(train_own_step(1, "0"));
+  std::string line, expected_line;
+  std::getline(two, line);
+  std::getline(one, expected_line);
+  CHECK(line == "epochs: 3");
+  CHECK(expected_line == line);
+  int count = 0;
+  for (double value = 0, expected = 0; two >> value && one >> expected; ++count) {
+    CHECK(value == Catch::Approx(expected).epsilon(1e-4));
+  }
+  CHECK(count == 3 + 6);
+}
+
+TEST_CASE("ranks stop together at a step at which they save, if one of them is to",
+          "[distributed]") {
+  // Of four steps an epoch the fourth is the epoch's end, and the second is saved.
+  CHECK_THAT(train_own_step(2, "1"), ContainsSubstring("epochs: 0\n"));
+  CHECK_THAT(train_own_step(2, "3"), ContainsSubstring("epochs: 1\n"));
+  CHECK_THAT(train_own_step(2, "5"), ContainsSubstring("epochs: 1\n"));
+}
+
+TEST_CASE("the trainer tests on batches of which a rank may have none", "[distributed]") {
+  const std::string ema = GENERATE("0", "1");
+  auto ranks = start_ranks(2, {SCONCE_WORKER, "evaluate", "ema=" + ema, "timeout=10000"});
+  wait_for(ranks, Seconds(60));
+  for (const auto& rank : ranks) {
+    INFO(rank->err());
+    REQUIRE(rank->exit_code == 0);
+  }
+  const std::string accuracy = ranks[1]->out();
+  CHECK_THAT(accuracy, ContainsSubstring("accuracy: 0."));
+  CHECK(ranks[0]->out() ==
+        accuracy + "by hand: " + accuracy.substr(std::string("accuracy: ").size()));
+}
+
+TEST_CASE("in a group of one it is the module") {
+  torch::nn::Linear linear(3, 2);
+  const auto group = ProcessGroup::init();
+  DistributedDataParallel model(linear, group, {.comm_hook = CommHook::bf16_compress});
+  CHECK(model.module() == linear.ptr());
+  CHECK(model.bucket_sizes().empty());
+  const auto x = torch::randn({4, 3});
+  CHECK(torch::equal(model(x), linear(x)));
+  const auto guard = model.no_sync();
+  model.forward(x).sum().backward();
+  CHECK(linear->bias.grad().eq(4).all().item<bool>());
+}
+
+TEST_CASE("a model outlives its group, and the module the model") {
+  torch::nn::Linear linear(3, 2);
+  {
+    std::optional<ProcessGroup> group(one_with_gloo());
+    DistributedDataParallel model(linear, *group);
+    group.reset();
+    model(torch::ones({4, 3})).sum().backward();
+    CHECK(linear->bias.grad().eq(4).all().item<bool>());
+  }
+  linear(torch::ones({4, 3})).sum().backward();
+  CHECK(linear->bias.grad().eq(8).all().item<bool>());
+}
+
+TEST_CASE("gradients come in buckets, which are made again in their order") {
+  const auto group = one_with_gloo();
+  const auto model = sconce::test::mlp(30);
+  DistributedDataParallel small(model, group, {.bucket_cap_mb = 0.002});
+  CHECK(small.bucket_sizes() == std::vector<int64_t>{7480});
+  const auto x = torch::randn({8, 20});
+  small(x).sum().backward();
+  CHECK(small.bucket_sizes() == std::vector<int64_t>{7480});
+  small(x).sum().backward();
+  CHECK(small.bucket_sizes() == std::vector<int64_t>{4960, 2520});
+}
+
+TEST_CASE("a guard of no_sync restores what was before it") {
+  const auto group = one_with_gloo();
+  torch::nn::Linear linear(3, 2);
+  DistributedDataParallel model(linear, group);
+  const auto x = torch::ones({1, 3});
+  {
+    const auto outer = model.no_sync();
+    {
+      const auto inner = model.no_sync();
+    }
+    model(x).sum().backward();
+    model(x).sum().backward();  // with gradients sent, the Reducer would refuse a third forward
+  }
+  model(x).sum().backward();
+  CHECK(linear->bias.grad().eq(3).all().item<bool>());
+}
+
+TEST_CASE("outputs of every kind reach backward with find_unused_parameters") {
+  using torch::Tensor;
+  using Several = std::tuple<std::vector<Tensor>, std::map<std::string, Tensor>,
+                             std::optional<Tensor>, std::pair<Tensor, int>>;
+  struct Kinds : torch::nn::Module {
+    torch::Tensor weight = register_parameter("weight", torch::ones({5}));
+    torch::Tensor unused = register_parameter("unused", torch::ones({2}));
+    Several forward() {
+      return {{weight[0], weight[1]}, {{"a", weight[2]}}, weight[3], {weight[4], 7}};
+    }
+  };
+  const auto module = std::make_shared<Kinds>();
+  const auto group = one_with_gloo();
+  DistributedDataParallel model(module, group, {.find_unused_parameters = true});
+  for (int step = 0; step < 2; ++step) {
+    auto [list, map, maybe, pair] = model.forward();
+    (list[0] + list[1] * 2 + map.at("a") * 3 + *maybe * 4 + pair.first * 5).backward();
+    CHECK(pair.second == 7);
+  }
+  CHECK(torch::equal(module->weight.grad(), torch::arange(1.F, 6.F) * 2));
+  CHECK_FALSE(module->unused.grad().defined());
+}
+
+TEST_CASE("outputs without tensors are refused with find_unused_parameters") {
+  struct Number : torch::nn::Module {
+    torch::Tensor weight = register_parameter("weight", torch::ones({5}));
+    int forward() { return 1; }
+  };
+  const auto group = one_with_gloo();
+  DistributedDataParallel model(std::make_shared<Number>(), group,
+                                {.find_unused_parameters = true});
+  CHECK_THROWS_WITH(model.forward(), ContainsSubstring("an output with tensors"));
+}
+
+TEST_CASE("modules that cannot be trained together are refused") {
+  CHECK_THAT(refusal(nullptr), ContainsSubstring("expected a module, got none"));
+  CHECK_THAT(refusal(torch::nn::ReLU().ptr()), ContainsSubstring("parameter that requires grad"));
+  CHECK_THAT(refusal(torch::nn::Linear(2, 2).ptr(), {.bucket_cap_mb = 0}),
+             ContainsSubstring("bucket_cap_mb above 0, got 0"));
+  const sconce::nn::LazyLinear lazy(3);
+  CHECK_THAT(refusal(lazy.ptr()), ContainsSubstring("DistributedDataParallel: expected") &&
+                                      ContainsSubstring("uninitialized"));
+  struct Scattered : torch::nn::Module {
+    torch::Tensor here = register_parameter("here", torch::ones({2}));
+    torch::Tensor there = register_parameter("there", torch::ones({2}, torch::kMeta));
+  };
+  CHECK_THAT(
+      refusal(std::make_shared<Scattered>()),
+      ContainsSubstring("expected all parameters on cpu") && ContainsSubstring("there on meta"));
+}
+
+TEST_CASE("defaults are Python's") {
+  const DistributedDataParallelOptions options;
+  CHECK(options.broadcast_buffers);
+  CHECK_FALSE(options.bucket_cap_mb);
+  CHECK_FALSE(options.find_unused_parameters);
+  CHECK_FALSE(options.static_graph);
+  CHECK(options.comm_hook == CommHook::none);
+}

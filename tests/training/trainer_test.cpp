@@ -1,0 +1,1478 @@
+#include "sconce/training/trainer.hpp"
+
+#include <ATen/autocast_mode.h>
+
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <sstream>
+#include <thread>
+
+#include "catch.hpp"
+#include "sconce/amp/autocast.hpp"
+#include "sconce/data/distributed_sampler.hpp"
+#include "sconce/data/loader.hpp"
+#include "sconce/distributed/data_parallel.hpp"
+#include "sconce/distributed/distributed_data_parallel.hpp"
+#include "sconce/distributed/process_group.hpp"
+#include "sconce/metrics/classification.hpp"
+#include "sconce/metrics/confusion_matrix.hpp"
+#include "sconce/nn/clip_grad.hpp"
+#include "sconce/optim/ema.hpp"
+#include "sconce/optim/lr_scheduler.hpp"
+#include "sconce/optim/sgd.hpp"
+#include "sconce/training/checkpoint.hpp"
+#include "sconce/training/early_stopping.hpp"
+#include "sconce/training/epoch_lines.hpp"
+#include "sconce/training/lr_scheduling.hpp"
+#include "sconce/training/model_checkpoint.hpp"
+#include "sconce/training/weight_averaging.hpp"
+#include "support/host_reads.hpp"
+#include "support/one_with_gloo.hpp"
+#include "support/points.hpp"
+#include "support/require_gpu.hpp"
+#include "support/stop_when.hpp"
+#include "support/temp_dir.hpp"
+#include "support/warnings.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
+using sconce::Precision;
+using sconce::SchedulerInterval;
+using sconce::Trainer;
+using sconce::data::Batches;
+using sconce::test::data;
+using sconce::test::net;
+using sconce::test::net_without_dropout;
+using sconce::test::one_with_gloo;
+using sconce::test::points;
+
+namespace {
+
+struct Plain : torch::nn::Module {
+  torch::Tensor forward(const torch::Tensor& x) { return linear->forward(x); }
+  torch::nn::Linear linear = register_module("linear", torch::nn::Linear(2, 2));
+};
+
+// Writes down which of its verbs are called.
+struct Recorder : sconce::TrainerCallback {
+  explicit Recorder(std::string of = "") : prefix(std::move(of)) {}
+  void write(const std::string& verb) { (log ? *log : verbs) += prefix + verb + " "; }
+  void load(sconce::Fit&) override { write("load"); }
+  void on_fit_begin(sconce::Fit&) override { write("begin"); }
+  void on_fit_end(sconce::Fit&) override { write("end"); }
+  void on_before_step(sconce::Fit&) override { write("before"); }
+  void on_after_step(sconce::Fit& fit) override {
+    write("after");
+    if (fit.batch == throws_after) throw std::runtime_error("thrown by a callback");
+    fit.should_stop = fit.batch == stops_after;
+  }
+  void on_epoch_end(sconce::Fit&) override { write("epoch"); }
+  void on_test_begin(sconce::Fit&) override { write("test_begin"); }
+  void on_test_end(sconce::Fit&) override { write("test_end"); }
+  void save(sconce::Fit&) override { write("save"); }
+
+  std::string prefix;
+  std::string verbs;
+  std::string* log = nullptr;
+  int64_t throws_after = -1;
+  int64_t stops_after = -1;
+};
+
+// The loop's named ranges while this lives, as "step(data() forward())"; without waits for a
+// device.
+class Ranges {
+ public:
+  Ranges() {
+    text_.clear();
+    const auto open = [](const at::RecordFunction& range) {
+      if (is_wait(range)) return std::unique_ptr<at::ObserverContext>();
+      if (!text_.empty() && text_.back() != '(') text_ += ' ';
+      text_ += std::string(range.name()) + "(";
+      return std::unique_ptr<at::ObserverContext>();
+    };
+    const auto close = [](const at::RecordFunction& range, at::ObserverContext*) {
+      if (!is_wait(range)) text_ += ')';
+    };
+    handle_ = at::addThreadLocalCallback(
+        at::RecordFunctionCallback(open, close).scopes({at::RecordScope::USER_SCOPE}));
+  }
+  ~Ranges() { at::removeCallback(handle_); }
+  Ranges(const Ranges&) = delete;
+  Ranges& operator=(const Ranges&) = delete;
+
+  const std::string& text() const { return text_; }
+
+ private:
+  static bool is_wait(const at::RecordFunction& range) {
+    return std::string(range.name()) == "sconce::synchronize";
+  }
+
+  inline static thread_local std::string text_ = {};
+  at::CallbackHandle handle_;
+};
+
+// A model with its own loss, and its own step: what the loop does for `Plain` by itself.
+struct OwnStep : torch::nn::Cloneable<OwnStep> {
+  OwnStep() { reset(); }
+  void reset() override { linear = register_module("linear", torch::nn::Linear(2, 2)); }
+  torch::Tensor forward(const torch::Tensor& x) { return linear->forward(x); }
+  sconce::StepOutput training_step(const sconce::data::Dataset& batch) {
+    const auto output = forward(batch.data);
+    return {torch::nn::functional::cross_entropy(output, batch.target), output, batch.target};
+  }
+  torch::nn::Linear linear = nullptr;
+};
+
+template <class M>
+std::shared_ptr<M> made() {
+  torch::manual_seed(3);
+  return std::make_shared<M>();
+}
+
+}  // namespace
+
+TEST_CASE("the trainer's defaults are d2l's") {
+  const sconce::TrainerOptions options;
+  CHECK(options.num_gpus == 0);
+  CHECK(options.gradient_clip_val == 0);
+  CHECK(Trainer().device() == sconce::cpu());
+  CHECK(Trainer({}).device() == sconce::cpu());
+}
+
+TEST_CASE("the trainer refuses options that cannot be, naming them") {
+  CHECK_THROWS_WITH(Trainer({.max_epochs = 0}),
+                    ContainsSubstring("expected max_epochs of at least 1, got 0"));
+  CHECK_THROWS_WITH(Trainer({.num_gpus = -1}), ContainsSubstring("expected num_gpus 0 or 1"));
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 2}), ContainsSubstring("got 2"));
+  CHECK_THROWS_WITH(Trainer({.gradient_clip_val = -1}),
+                    ContainsSubstring("expected a gradient_clip_val of at least 0, got -1"));
+  CHECK_THROWS_AS(Trainer({.gradient_clip_val = std::numeric_limits<double>::quiet_NaN()}),
+                  c10::Error);
+  CHECK_THROWS_WITH(Trainer({.save_every = -1}),
+                    ContainsSubstring("expected save_every of at least 0, got -1"));
+  CHECK_THROWS_WITH(Trainer({.metrics = sconce::Metrics{{"acc", nullptr}}}),
+                    ContainsSubstring("expected a metric for 'acc', got null"));
+  const auto accuracy = [] { return std::make_shared<sconce::metrics::Accuracy>(); };
+  CHECK_THROWS_WITH(Trainer({.metrics = sconce::Metrics{{"a", accuracy()}, {"a", accuracy()}}}),
+                    StartsWith("sconce::Trainer: expected metrics of different names, got two "
+                               "called 'a'"));
+  CHECK_THROWS_WITH(Trainer({.metrics = sconce::Metrics{{"loss", accuracy()}}}),
+                    StartsWith("sconce::Trainer: expected no metric called 'loss', which is the "
+                               "name of the loss"));
+  CHECK_THROWS_WITH(Trainer({.accumulate_grad_batches = 0}),
+                    ContainsSubstring("expected accumulate_grad_batches of at least 1, got 0"));
+  CHECK_THROWS_WITH(Trainer({.precision = Precision::tf32}),
+                    ContainsSubstring("expected a GPU for Precision::tf32, got cpu"));
+  CHECK_THROWS_WITH(Trainer({.device = sconce::gpu(127)}), ContainsSubstring("cuda:127"));
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 1, .device = sconce::cpu()}),
+                    ContainsSubstring("expected num_gpus or device"));
+}
+
+TEST_CASE("a graph is refused beside what takes more than one batch or process a step") {
+  CHECK_THROWS_WITH(Trainer({.accumulate_grad_batches = 2, .graph = true}),
+                    ContainsSubstring("sconce::Trainer: expected accumulate_grad_batches 1 with "
+                                      "graph, got 2"));
+}
+
+namespace {
+
+// The losses, accuracies and parameters that a fit with or without a graph comes to, of batches of
+// 16 of which each epoch's last has 2.
+std::vector<double> fit_with_graph(bool graph, Precision precision) {
+  const auto device = sconce::try_gpu();
+  auto model = net();
+  model->to(device);
+  sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9),
+                               {.lr = torch::full({}, 0.1, device)});
+  sconce::optim::lr_scheduler::StepLR schedule(optimizer, 2, 0.5);
+  sconce::LRScheduling scheduling(schedule);
+  auto fit_data = data(98);
+  fit_data.callbacks = {&scheduling};
+  torch::manual_seed(5);  // dropout
+  Trainer trainer({.max_epochs = 5,
+                   .gradient_clip_val = 0.5,
+                   .precision = precision,
+                   .device = device,
+                   .graph = graph});
+  std::vector<double> values;
+  for (const auto& epoch : trainer.fit(model, optimizer, fit_data).epochs) {
+    values.insert(values.end(), {epoch.loss, epoch.at("train_acc"), epoch.at("test_acc")});
+  }
+  for (const auto& parameter : model->parameters()) {
+    values.push_back(parameter.sum().item<double>());
+  }
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("a fit with graph is the fit without, bit for bit, schedule and overflows included") {
+  const auto precision = GENERATE(Precision::fp32, Precision::bf16, Precision::fp16);
+  CHECK(fit_with_graph(true, precision) == fit_with_graph(false, precision));
+}
+
+TEST_CASE("with graph callbacks hear of a step when it is done, and a loss stays theirs") {
+  struct Losses : sconce::TrainerCallback {
+    void on_before_step(sconce::Fit& fit) override { before.push_back(fit.loss); }
+    void on_after_step(sconce::Fit& fit) override { after.push_back(fit.loss); }
+    std::vector<torch::Tensor> before, after;
+  } losses;
+  auto model = net();
+  sconce::optim::SGD optimizer(model->parameters(), 0.1,
+                               {.lr = torch::full({}, 0.1, sconce::try_gpu())});
+  auto fit_data = data();
+  fit_data.callbacks = {&losses};
+  const auto epoch = Trainer({.num_gpus = std::min(sconce::num_gpus(), 1), .graph = true})
+                         .fit(model, optimizer, fit_data)
+                         .epochs.front();
+  REQUIRE(losses.before.size() == 6);
+  for (size_t i = 0; i < 6; ++i) CHECK(losses.before[i].is_same(losses.after[i]));
+  const double mean = torch::stack(losses.after).mean().item<double>();
+  CHECK(mean == Catch::Approx(epoch.loss).epsilon(1e-6));
+}
+
+TEST_CASE("on a GPU a graph is refused with an optimizer that cannot be captured", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto expected = ContainsSubstring("sconce::Trainer: expected with graph one of sconce's");
+  auto model = net();
+  Trainer trainer({.num_gpus = 1, .graph = true});
+  trainer.prepare_model(*model);
+  torch::optim::SGD plain(model->parameters(), 0.1);
+  CHECK_THROWS_WITH(trainer.fit(model, plain, data()), expected);
+  sconce::optim::SGD number(model->parameters(), 0.1);
+  CHECK_THROWS_WITH(trainer.fit(model, number, data()), expected);
+}
+
+TEST_CASE("fit learns, and reports an entry an epoch") {
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.5);
+  const auto result = Trainer({.max_epochs = 12}).fit(model, optimizer, data());
+  REQUIRE(result.epochs.size() == 12);
+  CHECK(result.epochs.front().epoch == 1);
+  CHECK(result.epochs.back().epoch == 12);
+  CHECK(result.epochs.back().loss < result.epochs.front().loss);
+  CHECK(result.epochs.back().at("test_acc") > 0.9);
+  CHECK(result.epochs.back().examples == 96);
+  CHECK(result.examples_per_second() > 0);
+  CHECK(model->is_training());
+}
+
+TEST_CASE("the same seeds give the same losses, bit for bit") {
+  const auto losses = [] {
+    auto model = net();
+    torch::optim::SGD optimizer(model->parameters(), 0.1);
+    std::vector<double> values;
+    for (const auto& epoch : Trainer({.max_epochs = 4}).fit(model, optimizer, data()).epochs) {
+      values.push_back(epoch.loss);
+    }
+    return values;
+  };
+  CHECK(losses() == losses());
+}
+
+TEST_CASE("batches that workers make of items train as those cut from tensors do") {
+  struct Points {
+    sconce::data::Dataset all = points(96);
+    int64_t size() const { return all.data.size(0); }
+    sconce::data::Dataset get(int64_t i) const { return {all.data[i], all.target[i]}; }
+  };
+  const auto losses = [](const sconce::FitData& fit_data) {
+    auto model = net();
+    torch::optim::SGD optimizer(model->parameters(), 0.1);
+    torch::manual_seed(5);  // dropout
+    std::vector<double> values;
+    for (const auto& epoch : Trainer({.max_epochs = 3}).fit(model, optimizer, fit_data).epochs) {
+      values.insert(values.end(), {epoch.loss, epoch.at("test_acc")});
+    }
+    return values;
+  };
+  const sconce::data::Loader loader(
+      Points(), {.batch_size = 16, .shuffle = true, .seed = 7, .num_workers = 2});
+  CHECK(losses({loader, data().test}) == losses(data()));
+}
+
+TEST_CASE("an epoch is the loop that a user would write") {
+  auto model = net();
+  auto twin = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  torch::optim::SGD twin_optimizer(twin->parameters(), 0.1);
+  const Batches batches(points(50), {.batch_size = 16});
+
+  torch::manual_seed(5);  // dropout
+  const auto metrics = Trainer().fit_epoch(model, optimizer, {batches});
+
+  torch::manual_seed(5);
+  double loss_sum = 0;
+  for (const auto [x, y] : batches) {
+    twin_optimizer.zero_grad();
+    const auto loss = torch::nn::functional::cross_entropy(twin->forward(x), y);
+    loss.backward();
+    twin_optimizer.step();
+    loss_sum += loss.item<double>() * static_cast<double>(x.size(0));
+  }
+  CHECK(metrics.loss == Catch::Approx(loss_sum / 50).epsilon(1e-6));
+  for (size_t i = 0; i < model->parameters().size(); ++i) {
+    CHECK(model->parameters()[i].equal(twin->parameters()[i]));
+  }
+}
+
+namespace {
+
+// A model that writes down the rows that it is trained and tested on.
+struct Reading : Plain {
+  using Order = std::vector<int64_t>;
+  torch::Tensor training_step(const sconce::data::Dataset& batch) { return read(batch, trained); }
+  torch::Tensor validation_step(const sconce::data::Dataset& batch) { return read(batch, tested); }
+  torch::Tensor read(const sconce::data::Dataset& batch, Order& rows) {
+    const auto* row = batch.target.const_data_ptr<int64_t>();
+    rows.insert(rows.end(), row, row + batch.target.numel());
+    return forward(batch.data).square().mean();
+  }
+  Order trained, tested;
+};
+
+// Ten rows, each with its number as the target.
+const sconce::data::Dataset& numbered_rows() {
+  static const sconce::data::Dataset rows = {torch::ones({10, 2}), torch::arange(10)};
+  return rows;
+}
+
+Batches shuffled_rows() {
+  return Batches(numbered_rows(), {.batch_size = 4, .shuffle = true, .seed = 3});
+}
+
+// The order of these epochs of shuffled_rows() one after another, as Python's seeds have it.
+Reading::Order rows_of(std::initializer_list<uint64_t> epochs) {
+  Reading::Order rows;
+  for (const uint64_t epoch : epochs) {
+    const auto generator = at::make_generator<at::CPUGeneratorImpl>(3 + epoch);
+    const auto order = torch::randperm(10, generator, torch::kLong);
+    const auto* row = order.const_data_ptr<int64_t>();
+    rows.insert(rows.end(), row, row + 10);
+  }
+  return rows;
+}
+
+const sconce::TrainerOptions of_three_epochs = {.max_epochs = 3, .metrics = sconce::Metrics{}};
+
+}  // namespace
+
+TEST_CASE("fit_epoch in a loop trains on another order each time, as evaluate reads it") {
+  Reading model;
+  torch::optim::SGD optimizer(model.parameters(), 0.01);
+  Trainer trainer(of_three_epochs);
+  const Batches batches = shuffled_rows();
+  trainer.fit_epoch(model, optimizer, batches);
+  trainer.fit_epoch(model, optimizer, batches);
+  const sconce::BatchLoader loader = batches;
+  trainer.fit_epoch(model, optimizer, loader);
+  CHECK(model.trained == rows_of({0, 1, 2}));
+  trainer.evaluate(model, loader);
+  trainer.evaluate(model, batches);
+  CHECK(model.tested == rows_of({3, 4}));
+  CHECK(batches.begin().epoch() == 5);
+}
+
+TEST_CASE("fit_epoch in a loop draws the items of a loader anew") {
+  struct Rows {
+    int64_t size() const { return 10; }
+    sconce::data::Dataset get(int64_t i) const { return {torch::ones({2}), torch::tensor(i)}; }
+  };
+  Reading model;
+  torch::optim::SGD optimizer(model.parameters(), 0.01);
+  Trainer trainer(of_three_epochs);
+  sconce::data::Loader loader(
+      Rows(), {.batch_size = 4, .shuffle = true, .seed = 3, .num_workers = GENERATE(0, 2)});
+  for (int epoch = 0; epoch < 2; ++epoch) trainer.fit_epoch(model, optimizer, loader);
+  loader.set_epoch(7);
+  for (int epoch = 7; epoch < 9; ++epoch) trainer.fit_epoch(model, optimizer, loader);
+  CHECK(model.trained == rows_of({0, 1, 7, 8}));
+}
+
+TEST_CASE("a fit has its own epochs, tests in one order, and leaves the count of a loop alone") {
+  Reading model;
+  torch::optim::SGD optimizer(model.parameters(), 0.01);
+  Trainer trainer(of_three_epochs);
+  Batches batches = shuffled_rows(), tests = shuffled_rows();
+  CHECK(batches.begin().epoch() == 0);
+  tests.set_epoch(5);
+  trainer.fit(model, optimizer, {.train = batches, .test = tests});
+  CHECK(model.trained == rows_of({0, 1, 2}));
+  CHECK(model.tested == rows_of({0, 0, 0}));
+  CHECK(batches.begin().epoch() == 1);
+  CHECK(tests.begin().epoch() == 5);
+}
+
+TEST_CASE("fits within a fit and in two threads over the same batches have an order each") {
+  const sconce::FitData data = {.train = shuffled_rows()};
+  struct Within : sconce::TrainerCallback {
+    explicit Within(const sconce::FitData& of) : data(of) {}
+    void on_after_step(sconce::Fit& fit) override {
+      if (fit.batch != 1) return;
+      torch::optim::SGD optimizer(model.parameters(), 0.01);
+      Trainer(of_three_epochs).fit(model, optimizer, data);
+    }
+    const sconce::FitData& data;
+    Reading model;
+  } within(data);
+  const auto fit = [](Reading& model, const sconce::FitData& of) {
+    torch::optim::SGD optimizer(model.parameters(), 0.01);
+    Trainer(of_three_epochs).fit(model, optimizer, of);
+  };
+  Reading outer;
+  auto with = data;
+  with.callbacks = {&within};
+  fit(outer, with);
+  CHECK(outer.trained == rows_of({0, 1, 2}));
+  CHECK(within.model.trained == rows_of({0, 1, 2, 0, 1, 2, 0, 1, 2}));
+
+  Reading one, other;
+  std::thread thread([&] { fit(other, data); });
+  fit(one, data);
+  thread.join();
+  CHECK(one.trained == rows_of({0, 1, 2}));
+  CHECK(other.trained == rows_of({0, 1, 2}));
+}
+
+TEST_CASE("a fit that is resumed within an epoch, or after one, has the order that it had begun") {
+  const int steps = GENERATE(2, 3, 5, 6);  // of three an epoch
+  const sconce::test::TempDir folder;
+  const Batches batches = shuffled_rows();
+  Reading::Order trained;
+  for (const bool resumes : {false, true}) {
+    if (resumes) (void)batches.begin();  // a look between the two is not the fit's
+    Reading model;
+    sconce::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.01));
+    sconce::Checkpoint checkpoint(folder.path() / "run", {.resume = resumes});
+    sconce::ModelCheckpoint saving(checkpoint);
+    int left = steps;
+    sconce::test::StopWhen stopping([&] { return !resumes && --left == 0; });
+    const auto result =
+        Trainer(of_three_epochs)
+            .fit(model, optimizer, {.train = batches, .callbacks = {&saving, &stopping}});
+    CHECK(result.stopped == !resumes);
+    trained.insert(trained.end(), model.trained.begin(), model.trained.end());
+  }
+  CHECK(trained == rows_of({0, 1, 2}));
+}
+
+TEST_CASE("a loop of one's own resumed at a batch of an epoch has the order that it had begun") {
+  const Batches batches = shuffled_rows();
+  Reading::Order rows;
+  const auto read = [&](int64_t from, int64_t to, int64_t epoch) {
+    auto place = batches.begin(from, epoch);
+    for (int64_t batch = from; batch < to; ++batch, ++place) {
+      const auto target = (*place).target;
+      const auto* row = target.const_data_ptr<int64_t>();
+      rows.insert(rows.end(), row, row + target.numel());
+    }
+  };
+  read(0, 3, 0);
+  read(0, 1, 1);
+  read(1, 3, 1);  // as another process would
+  read(0, 3, 2);
+  CHECK(rows == rows_of({0, 1, 2}));
+}
+
+TEST_CASE("a fit over a DistributedSampler warns of nothing; fit_epoch without set_epoch does") {
+  const sconce::test::Warnings warnings;
+  const auto group = sconce::distributed::ProcessGroup::init();
+  Batches batches(numbered_rows(), sconce::data::DistributedSampler(10, group, {.seed = 3}),
+                  {.batch_size = 4});
+  Reading model;
+  torch::optim::SGD optimizer(model.parameters(), 0.01);
+  Trainer trainer(of_three_epochs);
+  trainer.fit(model, optimizer, {.train = batches, .test = batches});
+  trainer.fit_epoch(model, optimizer, batches);
+  batches.set_epoch(1);
+  trainer.fit_epoch(model, optimizer, batches);
+  CHECK(warnings.messages().empty());
+  trainer.fit_epoch(model, optimizer, batches);
+  trainer.fit_epoch(model, optimizer, batches);
+  CHECK(warnings.messages().size() == 1);
+  CHECK(model.trained == rows_of({0, 1, 2, 0, 1, 1, 1}));
+}
+
+TEST_CASE("accumulated batches make the step of their mean, the epoch's last ones too") {
+  auto model = net();
+  auto twin = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  torch::optim::SGD twin_optimizer(twin->parameters(), 0.1);
+  for (auto* net : {&model, &twin}) (*net)[2]->as<torch::nn::Dropout>()->options.p(0);
+  const auto whole = points(40);
+  // Steps of 3, 3 and 2 batches of 5.
+  Trainer({.accumulate_grad_batches = 3})
+      .fit_epoch(model, optimizer, {Batches(whole, {.batch_size = 5})});
+  Trainer().fit_epoch(twin, twin_optimizer, {Batches(whole, {.batch_size = 15})});
+  for (size_t i = 0; i < model->parameters().size(); ++i) {
+    CHECK(torch::allclose(model->parameters()[i], twin->parameters()[i], 1.3e-6, 1e-5));
+  }
+}
+
+TEST_CASE("the precision is what the forward computes in, in training and testing") {
+  struct Watching : Plain {
+    torch::Tensor forward(const torch::Tensor& x) {
+      auto out = Plain::forward(x);
+      CHECK(out.scalar_type() == expected);
+      return out;
+    }
+    torch::ScalarType expected = torch::kFloat;
+  };
+  const int i = GENERATE(0, 1, 2);
+  const auto precision = std::array{Precision::fp32, Precision::bf16, Precision::fp16}[i];
+  Watching model;
+  model.expected = std::array{torch::kFloat, torch::kBFloat16, torch::kHalf}[i];
+  torch::optim::SGD optimizer(model.parameters(), 0.5);
+  Trainer trainer({.max_epochs = 8, .precision = precision});
+  CHECK(trainer.fit(model, optimizer, data()).epochs[7].at("train_acc") > 0.9);
+  CHECK(model.linear->weight.scalar_type() == torch::kFloat);
+  CHECK(trainer.scaler().is_enabled() == (precision == Precision::fp16));
+  CHECK_FALSE(at::autocast::is_autocast_enabled(torch::kCPU));
+}
+
+TEST_CASE("a float16 epoch is the loop with a scaler that a user would write") {
+  auto model = net();
+  auto twin = net();
+  const auto options = torch::optim::SGDOptions(0.1).momentum(0.9);
+  sconce::optim::SGD optimizer(model->parameters(), options);
+  sconce::optim::SGD twin_optimizer(twin->parameters(), options);
+  const Batches batches(points(64), {.batch_size = 16});
+  Trainer trainer({.gradient_clip_val = 0.5, .precision = Precision::fp16});
+  sconce::amp::GradScaler scaler({.device = torch::kCPU,
+                                  .init_scale = 1 << 30,  // too large: some steps are skipped
+                                  .backoff_factor = 1.0 / 64,
+                                  .growth_interval = 1});
+  trainer.scaler().load_state_dict(scaler.state_dict());
+  REQUIRE(trainer.scaler().is_enabled());
+  REQUIRE(scaler.is_enabled());
+
+  torch::manual_seed(5);
+  trainer.fit_epoch(model, optimizer, {batches});
+
+  torch::manual_seed(5);
+  for (const auto [x, y] : batches) {
+    twin_optimizer.zero_grad();
+    torch::Tensor loss;
+    {
+      const sconce::amp::AutocastGuard autocast(torch::kCPU, {.dtype = torch::kHalf});
+      loss = torch::nn::functional::cross_entropy(twin->forward(x), y);
+    }
+    scaler.scale(loss).backward();
+    scaler.unscale_(twin_optimizer);
+    sconce::nn::clip_grad_norm_(twin->parameters(), 0.5);
+    scaler.step(twin_optimizer);
+    scaler.update();
+  }
+  CHECK(trainer.scaler().state_dict() == scaler.state_dict());
+  CHECK(scaler.get_scale() < 1 << 30);
+  for (size_t i = 0; i < model->parameters().size(); ++i) {
+    CHECK(model->parameters()[i].equal(twin->parameters()[i]));
+    CHECK_FALSE(model->parameters()[i].equal(net()->parameters()[i]));
+  }
+}
+
+TEST_CASE("averages follow every step and are tested in the model's place") {
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.5);
+  sconce::optim::ExponentialMovingAverage ema(*model, {.decay = 1});  // the first step's values
+  sconce::WeightAveraging averaging(ema);
+  auto fit = data(96, 16);
+  fit.callbacks = {&averaging};
+  Trainer trainer({.max_epochs = 3});
+  const auto result = trainer.fit(model, optimizer, fit);
+  CHECK(ema.n_averaged() == 18);
+  CHECK(result.epochs[0].at("test_acc") == result.epochs[2].at("test_acc"));
+  CHECK(trainer.evaluate(model, *fit.test).at("acc") > 0.9);
+  CHECK(result.epochs[2].at("test_acc") < trainer.evaluate(model, *fit.test).at("acc"));
+}
+
+TEST_CASE("with all that goes along an epoch still reads its sums only") {
+  auto model = net();
+  sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+  sconce::optim::lr_scheduler::ExponentialLR scheduler(optimizer, 0.9);
+  sconce::optim::ExponentialMovingAverage ema(*model);
+  sconce::LRScheduling scheduling(scheduler, SchedulerInterval::step);
+  sconce::WeightAveraging averaging(ema);
+  auto fit = data(96, GENERATE(4, 48));
+  fit.callbacks = {&scheduling, &averaging};
+  Trainer trainer(
+      {.gradient_clip_val = 1, .precision = Precision::fp16, .accumulate_grad_batches = 2});
+  REQUIRE(trainer.scaler().is_enabled());
+  const sconce::test::HostReads reads;
+  trainer.fit(model, optimizer, fit);
+  CHECK(reads.count() == 0);  // on the CPU the sums are read where they lie
+}
+
+TEST_CASE("the number of host reads does not grow with the number of steps") {
+  const auto reads_of = [](int64_t batch_size) {
+    auto model = net();
+    torch::optim::SGD optimizer(model->parameters(), 0.1);
+    const sconce::test::HostReads reads;
+    Trainer({.gradient_clip_val = 1}).fit(model, optimizer, data(96, batch_size));
+    return reads.count();
+  };
+  CHECK(reads_of(48) == reads_of(4));
+}
+
+TEST_CASE("gradient_clip_val bounds the step") {
+  auto model = std::make_shared<Plain>();
+  const auto before = model->linear->weight.detach().clone();
+  torch::optim::SGD optimizer(model->parameters(), 1.0);
+  const Batches one(points(16), {.batch_size = 16});
+  Trainer({.gradient_clip_val = 1e-3}).fit_epoch(model, optimizer, {one});
+  const double step = (model->linear->weight.detach() - before).norm().item<double>();
+  CHECK(step > 0);
+  CHECK(step <= 1.001e-3);
+}
+
+TEST_CASE("gradients are clipped over what the optimizer steps and no others") {
+  const auto precision = GENERATE(Precision::fp32, Precision::fp16);
+  const bool is_frozen = GENERATE(false, true);  // or trained on, without an optimizer
+  auto model = net_without_dropout(), twin = net_without_dropout();
+  for (auto& parameter : model[0]->parameters()) {
+    parameter.set_requires_grad(!is_frozen);
+    parameter.mutable_grad() = torch::full_like(parameter, 1e30);  // of an earlier fit
+  }
+  const torch::optim::SGDOptions options(0.1);
+  sconce::optim::SGD optimizer(model[2]->parameters(), options);
+  sconce::optim::SGD twin_optimizer(twin[2]->parameters(), options);
+  const Batches batches(points(64), {.batch_size = 16});
+  Trainer trainer({.gradient_clip_val = 0.5, .precision = precision});
+  sconce::amp::GradScaler scaler({.device = torch::kCPU, .enabled = precision == Precision::fp16});
+  trainer.fit_epoch(model, optimizer, {batches});
+  for (const auto [x, y] : batches) {
+    twin->zero_grad();
+    torch::Tensor loss;
+    {
+      const sconce::amp::AutocastGuard autocast(
+          torch::kCPU, {.dtype = torch::kHalf, .enabled = precision == Precision::fp16});
+      loss = torch::nn::functional::cross_entropy(twin->forward(x), y);
+    }
+    scaler.scale(loss).backward();
+    scaler.unscale_(twin_optimizer);
+    sconce::nn::clip_grad_norm_(twin[2]->parameters(), 0.5);
+    scaler.step(twin_optimizer);
+    scaler.update();
+  }
+  CHECK(model[2]->parameters()[0].equal(twin[2]->parameters()[0]));
+  CHECK_FALSE(model[2]->parameters()[0].equal(net_without_dropout()[2]->parameters()[0]));
+}
+
+TEST_CASE("gradients are clipped over all groups of the optimizer together") {
+  auto model = net_without_dropout();
+  torch::optim::SGD optimizer({torch::optim::OptimizerParamGroup(model[0]->parameters()),
+                               torch::optim::OptimizerParamGroup(model[2]->parameters())},
+                              torch::optim::SGDOptions(1.0));
+  const Batches one(points(16), {.batch_size = 16});
+  Trainer({.gradient_clip_val = 1e-3}).fit_epoch(model, optimizer, {one});
+  double squares = 0;
+  for (const auto& parameter : model->parameters()) {
+    squares += parameter.grad().square().sum().item<double>();
+  }
+  CHECK(std::sqrt(squares) == Catch::Approx(1e-3).epsilon(1e-4));
+}
+
+TEST_CASE("modules, holders and shared pointers are models") {
+  Plain module;
+  auto pointer = std::make_shared<Plain>();
+  auto holder = net();
+  torch::optim::SGD optimizer(module.parameters(), 0.1);
+  Trainer trainer;
+  CHECK_NOTHROW(trainer.fit(module, optimizer, data()));
+  CHECK_NOTHROW(trainer.fit(pointer, optimizer, data()));
+  CHECK_NOTHROW(trainer.fit(holder, optimizer, data()));
+}
+
+// Logits of two classes for each element of its data.
+struct SignOfEach : torch::nn::Module {
+  torch::Tensor forward(const torch::Tensor& x) { return torch::stack({-x, x}, 1) * scale; }
+  torch::Tensor scale = register_parameter("scale", torch::ones({1}));
+};
+
+TEST_CASE("of logits for each pixel the accuracy is the share of the pixels") {
+  SignOfEach model;
+  torch::manual_seed(1);
+  const auto x = torch::randn({10, 4, 5});
+  auto y = x.gt(0).to(torch::kLong);  // (10, 4, 5)
+  y.select(1, 0).mul_(-1).add_(1);    // a quarter of them is wrong
+  const Batches batches({x, y}, {.batch_size = 4});
+  CHECK(Trainer().evaluate(model, batches).at("acc") == Catch::Approx(0.75));
+  torch::optim::SGD optimizer(model.parameters(), 0.0);
+  const auto metrics = Trainer().fit_epoch(model, optimizer, {batches});
+  CHECK(metrics.at("train_acc") == Catch::Approx(0.75));
+  CHECK(metrics.examples == 10);
+}
+
+TEST_CASE("a target that is no class for each of the logits is refused") {
+  Plain model;
+  torch::optim::SGD optimizer(model.parameters(), 0.1);
+  const auto x = torch::randn({2, 2});
+  const Batches probabilities({x, torch::full({2, 2}, 0.5)}, {.batch_size = 2});
+  CHECK_THROWS_WITH(
+      Trainer().fit_epoch(model, optimizer, {probabilities}),
+      ContainsSubstring("sconce::metrics::Accuracy: expected a target of classes, integers"));
+  const Batches column({x, torch::zeros({2, 1}, torch::kLong)}, {.batch_size = 2});
+  CHECK_THROWS_AS(Trainer().evaluate(model, column), c10::Error);
+}
+
+TEST_CASE("in a profile each step has its ranges, one in the other") {
+  const Ranges ranges;
+  Plain model;
+  torch::optim::SGD sgd(model.parameters(), 0.1);
+  Trainer({.accumulate_grad_batches = 2})
+      .fit(model, sgd,
+           {.train = Batches(points(6), {.batch_size = 2}), .test = Batches(points(2), {})});
+  CHECK(ranges.text() ==
+        "step(data() forward() backward() data() forward() backward() optimizer()) "
+        "step(data() forward() backward() optimizer()) test(data() data())");
+}
+
+TEST_CASE("a fit has the last batch's loss, on the device and without a gradient") {
+  struct Losses : sconce::TrainerCallback {
+    void on_fit_begin(sconce::Fit& fit) override { CHECK_FALSE(fit.loss.defined()); }
+    void on_after_step(sconce::Fit& fit) override {
+      CHECK_FALSE(fit.loss.requires_grad());
+      all.push_back(fit.loss);
+    }
+    std::vector<torch::Tensor> all;
+  } losses;
+  Plain model;
+  torch::optim::SGD sgd(model.parameters(), 0.0);
+  const auto data = points(4);
+  const auto fit = Trainer({}).fit(
+      model, sgd, {.train = Batches(data, {.batch_size = 2}), .callbacks = {&losses}});
+  REQUIRE(losses.all.size() == 2);
+  for (int64_t i = 0; i < 2; ++i) {
+    const auto expected = torch::nn::functional::cross_entropy(
+        model.forward(data.data.narrow(0, 2 * i, 2)), data.target.narrow(0, 2 * i, 2));
+    CHECK(torch::equal(losses.all[static_cast<size_t>(i)], expected));
+  }
+}
+
+TEST_CASE("callbacks are called in their order, and what opens a scope closes it in reverse") {
+  std::string log;
+  Recorder a("a."), b("b.");
+  a.log = b.log = &log;
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  auto with = data(32, 16);
+  with.callbacks = {&a, &b};
+  Trainer({.save_every = 1}).fit(model, optimizer, with);
+  CHECK(log ==
+        "a.load b.load a.begin b.begin "
+        "a.before b.before a.after b.after a.save b.save "
+        "a.before b.before a.after b.after "
+        "a.test_begin b.test_begin b.test_end a.test_end a.epoch b.epoch a.save b.save "
+        "b.end a.end ");
+}
+
+TEST_CASE("callbacks that began end also where another one throws, and the error stays") {
+  Recorder first, second;
+  second.throws_after = 16;
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  auto with = data();
+  with.callbacks = {&first, &second};
+  second.throws_after = 1;
+  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, with), "thrown by a callback");
+  CHECK(first.verbs == "load begin before after end ");
+  CHECK(second.verbs == "load begin before after end ");
+}
+
+TEST_CASE("averages are taken out of a model whose test throws") {
+  auto model = net();
+  sconce::optim::ExponentialMovingAverage ema(*model, {.decay = 1});
+  sconce::WeightAveraging averaging(ema);
+  torch::optim::SGD optimizer(model->parameters(), 0.5);
+  auto with = data();
+  with.test = Batches({torch::ones({4, 3}), torch::zeros({4}, torch::kLong)});
+  with.callbacks = {&averaging};
+  CHECK_THROWS_AS(Trainer().fit(model, optimizer, with), c10::Error);
+  CHECK_FALSE(model->parameters()[0].equal(ema.state_dict()["module.0.weight"]));
+}
+
+TEST_CASE("a callback stops a fit without a checkpoint") {
+  Recorder recorder;
+  recorder.stops_after = 2;
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  auto with = data();
+  with.callbacks = {&recorder};
+  const auto result = Trainer({.max_epochs = 3}).fit(model, optimizer, with);
+  CHECK(result.stopped);
+  CHECK(result.epochs.empty());
+  CHECK(recorder.verbs == "load begin before after before after save end ");
+}
+
+TEST_CASE("two callbacks whose states have one name are refused") {
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  sconce::EarlyStopping one, two;
+  auto with = data();
+  with.callbacks = {&one, &two};
+  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, with),
+                    ContainsSubstring("different names, got two called 'early_stopping'"));
+}
+
+TEST_CASE("a model's own step is what is trained, in each precision and by replicas too") {
+  const auto precision = GENERATE(Precision::fp32, Precision::bf16, Precision::fp16);
+  const auto fit = [&](auto model, auto wrap) {
+    sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.5));
+    auto wrapped = wrap(model);
+    const auto result =
+        Trainer({.max_epochs = 3, .precision = precision}).fit(wrapped, optimizer, data());
+    return std::pair(result.epochs.back(), model->parameters()[0].detach().clone());
+  };
+  const auto itself = [](auto model) { return model; };
+  const auto [expected, expected_weight] = fit(made<Plain>(), itself);
+  const auto [own, weight] = fit(made<OwnStep>(), itself);
+  CHECK(own.loss == expected.loss);
+  CHECK(own.at("test_acc") == expected.at("test_acc"));
+  CHECK(own.at("test_loss") == expected.at("test_loss"));
+  CHECK(weight.equal(expected_weight));
+  const auto of_rank = [](auto model) {
+    return sconce::nn::DistributedDataParallel(model, one_with_gloo());
+  };
+  CHECK(fit(made<OwnStep>(), of_rank).second.equal(expected_weight));
+  if (precision != Precision::fp32) return;  // chunks round otherwise than the whole
+  const auto replicas = [](auto model) {
+    return sconce::nn::DataParallel(model, {.device_ids = {torch::kCPU, torch::kCPU}});
+  };
+  const auto [parallel, parallel_weight] = fit(made<OwnStep>(), replicas);
+  CHECK(parallel.loss == Catch::Approx(expected.loss).epsilon(1e-6));
+  CHECK(torch::allclose(parallel_weight, expected_weight, 1.3e-6, 1e-5));
+}
+
+TEST_CASE("the losses of replicas count as the examples of each") {
+  auto model = made<OwnStep>();
+  auto twin = made<OwnStep>();
+  torch::optim::SGD optimizer(model->parameters(), 0.5), twin_optimizer(twin->parameters(), 0.5);
+  sconce::nn::DataParallel replicas(model, {.device_ids = {torch::kCPU, torch::kCPU}});
+  const Batches five(points(5), {.batch_size = 5});  // of which one gets three
+  const double loss = Trainer().fit_epoch(replicas, optimizer, five).loss;
+  CHECK(loss == Catch::Approx(Trainer().fit_epoch(twin, twin_optimizer, five).loss).epsilon(1e-6));
+  CHECK(torch::allclose(model->linear->weight, twin->linear->weight, 1.3e-6, 1e-5));
+}
+
+TEST_CASE("a validation_step is what is tested") {
+  struct Validated : OwnStep {
+    torch::Tensor training_step(const torch::Tensor& x) { return forward(x).square().mean(); }
+    torch::Tensor validation_step(const torch::Tensor&) { return torch::full({}, 7.0); }
+  } model;
+  torch::optim::SGD optimizer(model.parameters(), 0.1);
+  const std::vector<torch::Tensor> x = {torch::randn({4, 2}), torch::randn({2, 2})};
+  struct Source {
+    int64_t size() const { return 2; }
+    auto begin() const { return batches.begin(); }
+    std::vector<torch::Tensor> batches;
+  };
+  const auto result =
+      Trainer({.metrics = sconce::Metrics{}}).fit(model, optimizer, {Source{x}, Source{x}});
+  CHECK(result.epochs[0].at("test_loss") == 7);
+  CHECK(result.epochs[0].examples == 6);
+}
+
+namespace {
+
+// Batches of any type, one after the other.
+template <class T>
+struct Each {
+  int64_t size() const { return std::ssize(batches); }
+  auto begin() const { return batches.begin(); }
+  std::vector<T> batches;
+};
+
+}  // namespace
+
+TEST_CASE("a batch of one tensor is input and target, of several the last one is the target") {
+  struct Sum : torch::nn::Module {
+    torch::Tensor forward(const torch::Tensor& a, const torch::Tensor& b) { return (a + b) * w; }
+    torch::Tensor w = register_parameter("w", torch::ones({1}));
+  } sum;
+  const auto mse = [](const torch::Tensor& output, const torch::Tensor& target) {
+    return torch::mse_loss(output, target);
+  };
+  torch::optim::SGD of_sum(sum.parameters(), 0.1);
+  const auto a = torch::randn({6, 1}), b = torch::randn({6, 1});
+  using Three = std::tuple<torch::Tensor, torch::Tensor, torch::Tensor>;
+  Trainer trainer({.max_epochs = 200, .loss = mse});
+  trainer.fit(sum, of_sum, {Each<Three>{{{a, b, 3 * (a + b)}}}});
+  CHECK(sum.w.item<double>() == Catch::Approx(3).epsilon(1e-3));
+
+  torch::nn::Linear same(2, 2);
+  torch::optim::SGD of_same(same->parameters(), 0.5);
+  const auto x = torch::randn({16, 2});
+  const auto result = trainer.fit(same, of_same, {Each<torch::Tensor>{{x}}});
+  CHECK(result.epochs.back().loss < 0.01 * result.epochs.front().loss);
+  CHECK_FALSE(result.epochs[0].contains("train_acc"));
+}
+
+TEST_CASE("a model that has a method called module is trained as any other") {
+  struct Wrapper : Plain {
+    torch::nn::Linear module() const { return linear; }
+  } model;
+  torch::optim::SGD optimizer(model.parameters(), 0.1);
+  const auto before = model.linear->weight.detach().clone();
+  Trainer().fit_epoch(model, optimizer, Batches(points(8), {.batch_size = 4}));
+  CHECK_FALSE(model.linear->weight.equal(before));
+}
+
+TEST_CASE("batches that the model cannot take are refused with both types or numbers") {
+  auto model = made<OwnStep>();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  CHECK_THROWS_WITH(
+      Trainer().fit_epoch(model, optimizer, Each<torch::Tensor>{{torch::ones({2, 2})}}),
+      ContainsSubstring("expected batches of type sconce::data::Dataset, got at::Tensor"));
+  Plain plain;
+  const std::vector<torch::Tensor> three(3, torch::ones({2, 2}));
+  CHECK_THROWS_WITH(
+      Trainer().fit_epoch(plain, optimizer, Each<std::vector<torch::Tensor>>{{three}}),
+      ContainsSubstring("expected a model whose forward takes 2 tensors and returns one"));
+  const std::map<std::string, torch::Tensor> named = {{"x", torch::ones({2, 2})}};
+  CHECK_THROWS_WITH(
+      Trainer().fit_epoch(plain, optimizer, Each<std::map<std::string, torch::Tensor>>{{named}}),
+      ContainsSubstring("expected a model with training_step"));
+}
+
+TEST_CASE("metrics need a step that says what they are to get") {
+  struct LossAlone : OwnStep {
+    torch::Tensor training_step(const sconce::data::Dataset& batch) {
+      return OwnStep::training_step(batch).loss;
+    }
+  } model;
+  torch::optim::SGD optimizer(model.parameters(), 0.1);
+  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, data()),
+                    ContainsSubstring("expected a training_step that returns a StepOutput"));
+  CHECK(Trainer({.metrics = sconce::Metrics{}}).fit(model, optimizer, data()).epochs[0].loss > 0);
+}
+
+TEST_CASE("metrics of one's own are those of the training and of the test") {
+  struct Ones : sconce::metrics::Metric {  // the share of targets that are 1
+    Ones() : Metric(2) {}
+    void update(const torch::Tensor&, const torch::Tensor& target) override {
+      add(torch::stack({target.sum(), torch::full({}, target.numel())}));
+    }
+    torch::Tensor compute(const torch::Tensor& sums) const override { return sums[0] / sums[1]; }
+    using Metric::compute;
+  };
+  const auto ones = std::make_shared<Ones>();
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  const auto fit = data();
+  Trainer trainer({.metrics = sconce::Metrics{{"ones", ones}}});
+  const auto epoch = trainer.fit(model, optimizer, fit).epochs[0];
+  const auto share = [](const sconce::data::Dataset& of) {
+    return of.target.to(torch::kDouble).mean().item<double>();
+  };
+  CHECK(epoch.at("train_ones") == Catch::Approx(share(points(96))));
+  CHECK(epoch.at("test_ones") == Catch::Approx(share(points(40, /*seed=*/2))));
+  CHECK(ones->compute().item<double>() == epoch.at("test_ones"));
+}
+
+TEST_CASE("evaluate runs in evaluation mode and records no gradient") {
+  struct Watching : Plain {
+    torch::Tensor forward(const torch::Tensor& x) {
+      CHECK_FALSE(is_training());
+      CHECK_FALSE(torch::GradMode::is_enabled());
+      return Plain::forward(x);
+    }
+  } model;
+  Trainer().evaluate(model, Batches(points(16), {.batch_size = 4}));
+  CHECK(model.is_training());
+}
+
+TEST_CASE("evaluate restores the mode of every module, also when the model throws") {
+  auto model = net();
+  model[2]->eval();  // a layer frozen by its user
+  const Batches batches(points(64), {.batch_size = 10});
+  Trainer().evaluate(model, batches);
+  CHECK(model->is_training());
+  CHECK_FALSE(model[2]->is_training());
+  const Batches too_wide({torch::ones({4, 3}), torch::zeros({4}, torch::kLong)});
+  CHECK_THROWS_AS(Trainer().evaluate(model, too_wide), c10::Error);
+  CHECK(model->is_training());
+}
+
+TEST_CASE("num_gpus = 1 without a GPU warns and trains on the CPU") {
+  if (sconce::num_gpus() > 0) SKIP("this machine has a GPU");
+  struct Recorder : c10::WarningHandler {
+    void process(const c10::Warning& warning) override { text += warning.msg(); }
+    std::string text;
+  } recorder;
+  c10::WarningUtils::WarningHandlerGuard guard(&recorder);
+  CHECK(Trainer({.num_gpus = 1}).device() == sconce::cpu());
+  CHECK_THAT(recorder.text, ContainsSubstring("1 GPU wanted, none found: using the CPU"));
+}
+
+TEST_CASE("fast_dev_run takes one batch of one epoch, and saves nothing") {
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  Recorder recorder;
+  auto with = data();
+  with.callbacks = {&recorder};
+  const auto result = Trainer({.max_epochs = 9, .fast_dev_run = true}).fit(model, optimizer, with);
+  REQUIRE(result.epochs.size() == 1);
+  CHECK(result.epochs[0].examples == 16);
+  CHECK(recorder.verbs == "begin before after test_begin test_end epoch end ");
+}
+
+TEST_CASE("fit refuses data without a batch") {
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  const Batches none(points(0), {});
+  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, {none}),
+                    ContainsSubstring("sconce::Trainer::fit: expected training data"));
+  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, {Batches(points(4)), none}),
+                    ContainsSubstring("expected test data"));
+  CHECK_THROWS_WITH(
+      Trainer().fit_epoch(model, optimizer, {none}),
+      ContainsSubstring("sconce::Trainer::fit_epoch: expected training data, got no batch"));
+  CHECK_THROWS_WITH(Trainer().evaluate(model, none),
+                    ContainsSubstring("sconce::Trainer::evaluate: expected data, got no batch"));
+}
+
+namespace {
+
+// Calls a function in each of its own.
+struct InEach : sconce::TrainerCallback {
+  explicit InEach(std::function<void()> f) : run(std::move(f)) {}
+  void load(sconce::Fit&) override { run(); }
+  void on_fit_begin(sconce::Fit&) override { run(); }
+  void on_fit_end(sconce::Fit&) override { run(); }
+  void on_before_step(sconce::Fit&) override { run(); }
+  void on_after_step(sconce::Fit&) override { run(); }
+  void on_epoch_end(sconce::Fit&) override { run(); }
+  void on_test_begin(sconce::Fit&) override { run(); }
+  void on_test_end(sconce::Fit&) override { run(); }
+  void save(sconce::Fit&) override { run(); }
+  std::function<void()> run;
+};
+
+// Appends a metric's sums after each test, as a chart reads them.
+struct ReadSums : sconce::TrainerCallback {
+  ReadSums(const sconce::metrics::Metric& of, std::vector<double>& into) : metric(of), all(into) {}
+  void on_epoch_end(sconce::Fit&) override { append(metric.sums()); }
+  void append(const torch::Tensor& tensor) {
+    const auto values = tensor.detach().to(torch::kDouble).contiguous();
+    all.insert(all.end(), values.data_ptr<double>(), values.data_ptr<double>() + values.numel());
+  }
+  const sconce::metrics::Metric& metric;
+  std::vector<double>& all;
+};
+
+// All numbers of a fit whose callback calls `inner` in each of its functions: the values of each
+// epoch, the sums of a metric at its end and after the fit, and the parameters.
+std::vector<double> numbers_of_fit(
+    const std::function<void(Trainer& trainer, const sconce::Metrics& metrics)>& inner) {
+  const auto matrix = std::make_shared<sconce::metrics::ConfusionMatrix>(
+      sconce::metrics::ConfusionMatrixOptions{.num_classes = 2});
+  const sconce::Metrics metrics = {{"acc", std::make_shared<sconce::metrics::Accuracy>()},
+                                   {"matrix", matrix}};
+  Trainer trainer({.max_epochs = 2, .save_every = 2, .metrics = metrics});
+  std::vector<double> numbers;
+  InEach running([&] { inner(trainer, metrics); });
+  ReadSums reading(*matrix, numbers);
+  auto model = net_without_dropout();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  auto with = data();
+  with.callbacks = {&running, &reading};
+  for (const auto& epoch : trainer.fit(model, optimizer, with).epochs) {
+    numbers.insert(numbers.end(), {epoch.loss, epoch.at("train_acc"), epoch.at("test_loss"),
+                                   epoch.at("test_acc"), static_cast<double>(epoch.examples)});
+  }
+  reading.append(matrix->sums());
+  for (const auto& parameter : model->parameters()) reading.append(parameter.flatten());
+  return numbers;
+}
+
+}  // namespace
+
+TEST_CASE("what is evaluated or trained within a fit changes no number of the fit") {
+  const auto expected = numbers_of_fit([](Trainer&, const sconce::Metrics&) {});
+  Plain other;
+  torch::optim::SGD optimizer(other.parameters(), 0.1);
+  const Batches batches(points(10, /*seed=*/3), {.batch_size = 5});
+  const Batches too_wide({torch::ones({4, 3}), torch::zeros({4}, torch::kLong)});
+  CHECK(numbers_of_fit([&](Trainer& trainer, const sconce::Metrics&) {
+          trainer.evaluate(other, batches);
+        }) == expected);
+  CHECK(numbers_of_fit([&](Trainer&, const sconce::Metrics& metrics) {
+          Trainer({.metrics = metrics}).evaluate(other, batches);
+        }) == expected);
+  CHECK(numbers_of_fit([&](Trainer&, const sconce::Metrics& metrics) {
+          Trainer({.metrics = metrics}).fit_epoch(other, optimizer, batches);
+        }) == expected);
+  CHECK(numbers_of_fit([&](Trainer& trainer, const sconce::Metrics&) {
+          trainer.fit(other, optimizer, {batches, batches});
+        }) == expected);
+  CHECK(numbers_of_fit([&](Trainer& trainer, const sconce::Metrics&) {
+          CHECK_THROWS_AS(trainer.evaluate(other, too_wide), c10::Error);
+          CHECK_THROWS_AS(trainer.fit(other, optimizer, {batches, too_wide}), c10::Error);
+        }) == expected);
+}
+
+TEST_CASE("an evaluation within one within a fit puts back the sums of each") {
+  const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
+  const sconce::TrainerOptions options = {.metrics = sconce::Metrics{{"acc", accuracy}}};
+  Trainer trainer(options);
+  Plain other;
+  const Batches batches(points(10, /*seed=*/3), {.batch_size = 5});
+  torch::Tensor before, after;
+  InEach evaluating([&] {
+    before = accuracy->sums().clone();
+    trainer.evaluate(other, batches);
+    after = accuracy->sums();
+    CHECK(after.equal(before));
+  });
+  InEach fitting([&] {
+    torch::optim::SGD optimizer(other.parameters(), 0.1);
+    Trainer(options).fit(other, optimizer, {.train = batches, .callbacks = {&evaluating}});
+  });
+  auto model = net_without_dropout(), twin = net_without_dropout();
+  torch::optim::SGD optimizer(model->parameters(), 0.1), twin_optimizer(twin->parameters(), 0.1);
+  auto with = data();
+  const auto expected = Trainer().fit(twin, twin_optimizer, with).epochs[0];
+  with.callbacks = {&fitting};
+  const auto epoch = trainer.fit(model, optimizer, with).epochs[0];
+  CHECK(epoch.at("train_acc") == expected.at("train_acc"));
+  CHECK(epoch.at("test_acc") == expected.at("test_acc"));
+}
+
+TEST_CASE(
+    "outside of a fit an evaluation leaves its sums in the metrics, also after a failed fit") {
+  const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
+  const auto own = std::make_shared<sconce::metrics::Accuracy>();
+  Trainer trainer({.metrics = sconce::Metrics{{"acc", accuracy}}});
+  Trainer other({.metrics = sconce::Metrics{{"acc", own}}});
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  const Batches ten(points(10), {.batch_size = 5});
+  auto with = data();
+  int64_t calls = 0;
+  InEach evaluating([&] {  // by metrics that are not those of the fit
+    const double value = other.evaluate(model, ten).at("acc");
+    CHECK(own->compute().item<double>() == value);
+    if (++calls == 4) throw std::runtime_error("thrown by a callback");
+  });
+  with.callbacks = {&evaluating};
+  CHECK_THROWS_WITH(trainer.fit(model, optimizer, with), "thrown by a callback");
+  const double value = trainer.evaluate(model, ten).at("acc");
+  CHECK(accuracy->compute().item<double>() == value);
+  CHECK(accuracy->sums().sum().item<double>() > 0);
+}
+
+TEST_CASE("a fit within a fit of the same trainer leaves the scale of the losses") {
+  const auto weights = [](bool is_nested) {
+    Trainer trainer({.precision = Precision::fp16});
+    Plain other;
+    sconce::optim::SGD of_other(other.parameters(), 0.1);
+    const Batches overflowing({torch::full({2, 2}, 1e30), torch::zeros({2}, torch::kLong)});
+    InEach fitting([&] {
+      if (is_nested) trainer.fit_epoch(other, of_other, overflowing);
+    });
+    auto model = net_without_dropout();
+    sconce::optim::SGD optimizer(model->parameters(), 0.1);
+    auto with = data();
+    with.callbacks = {&fitting};
+    trainer.fit(model, optimizer, with);
+    CHECK(trainer.scaler().get_scale() == 65536);
+    return model->parameters()[0].detach().clone();
+  };
+  CHECK(weights(true).equal(weights(false)));
+}
+
+TEST_CASE("evaluations within a fit keep modes, gradients and autocast of each") {
+  struct Watching : Plain {
+    torch::Tensor forward(const torch::Tensor& x) {
+      CHECK(is_training() == torch::GradMode::is_enabled());
+      CHECK(at::autocast::is_autocast_enabled(torch::kCPU));
+      return Plain::forward(x);
+    }
+  } model;
+  Trainer trainer({.precision = Precision::bf16});
+  const Batches batches(points(10), {.batch_size = 5});
+  InEach evaluating([&] {
+    trainer.evaluate(model, batches);
+    CHECK(model.is_training());
+    CHECK(torch::GradMode::is_enabled());
+    CHECK_FALSE(at::autocast::is_autocast_enabled(torch::kCPU));
+  });
+  torch::optim::SGD optimizer(model.parameters(), 0.1);
+  auto with = data();
+  with.callbacks = {&evaluating};
+  CHECK(trainer.fit(model, optimizer, with).epochs.size() == 1);
+}
+
+TEST_CASE("null callbacks and models are refused by name before any work") {
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  Recorder recorder;
+  auto with = data();
+  with.callbacks = {&recorder, nullptr};
+  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, with),
+                    StartsWith("sconce::Trainer::fit: expected callbacks, got null as number 2 of "
+                               "2"));
+  CHECK(recorder.verbs.empty());
+  const Batches batches(points(4), {});
+  const auto expected = StartsWith("sconce::Trainer: expected a model, got null");
+  std::shared_ptr<Plain> pointer;
+  CHECK_THROWS_WITH(Trainer().fit(pointer, optimizer, {batches}), expected);
+  CHECK_THROWS_WITH(Trainer().fit_epoch(pointer, optimizer, batches), expected);
+  CHECK_THROWS_WITH(Trainer().evaluate(pointer, batches), expected);
+  torch::nn::Linear holder = nullptr;
+  CHECK_THROWS_WITH(Trainer().fit(holder, optimizer, {batches}), expected);
+  std::unique_ptr<Plain> owner;
+  CHECK_THROWS_WITH(Trainer().evaluate(owner, batches), expected);
+}
+
+TEST_CASE("an undefined loss is refused with its cause, in a fit and in a test") {
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  const auto none = [](const torch::Tensor&, const torch::Tensor&) { return torch::Tensor(); };
+  const auto of_function = StartsWith(
+      "sconce::Trainer: expected a loss from TrainerOptions::loss, "
+      "got an undefined tensor");
+  for (const auto precision : {Precision::fp32, Precision::bf16}) {
+    for (const bool graph : {false, true}) {
+      Trainer trainer({.precision = precision, .graph = graph, .loss = none});
+      CHECK_THROWS_WITH(trainer.fit(model, optimizer, data()), of_function);
+    }
+  }
+  CHECK_THROWS_WITH(Trainer({.loss = none}).evaluate(model, *data().test), of_function);
+
+  struct LossAlone : torch::nn::Cloneable<LossAlone> {
+    LossAlone() { reset(); }
+    void reset() override { linear = register_module("linear", torch::nn::Linear(2, 2)); }
+    torch::Tensor training_step(const sconce::data::Dataset& batch) {
+      return is_undefined ? torch::Tensor() : linear->forward(batch.data).mean();
+    }
+    torch::Tensor validation_step(const sconce::data::Dataset&) { return {}; }
+    torch::nn::Linear linear = nullptr;
+    bool is_undefined = true;
+  };
+  auto own = std::make_shared<LossAlone>();
+  torch::optim::SGD of_own(own->parameters(), 0.1);
+  Trainer trainer({.metrics = sconce::Metrics{}});
+  const auto of_step = [](const std::string& name) {
+    return ContainsSubstring("sconce::Trainer: expected a loss from the model's " + name +
+                             ", got an undefined tensor");
+  };
+  CHECK_THROWS_WITH(trainer.fit(own, of_own, data()), of_step("training_step"));
+  sconce::nn::DataParallel replicas(own, {.device_ids = {torch::kCPU, torch::kCPU}});
+  CHECK_THROWS_WITH(trainer.fit(replicas, of_own, data()), of_step("training_step"));
+  sconce::nn::DistributedDataParallel of_rank(own, one_with_gloo());
+  CHECK_THROWS_WITH(trainer.fit(of_rank, of_own, data()), of_step("training_step"));
+  own->is_undefined = false;
+  CHECK_THROWS_WITH(trainer.fit(own, of_own, data()), of_step("validation_step"));
+}
+
+TEST_CASE("an undefined tensor in a batch is refused by its place with graph") {
+  Plain model;
+  sconce::optim::SGD optimizer(model.parameters(), 0.1);
+  const auto [x, y] = points(4);
+  const Each<sconce::data::Dataset> batches{{{x, y}, {x, torch::Tensor()}}};
+  CHECK_THROWS_WITH(Trainer({.graph = true}).fit(model, optimizer, {batches}),
+                    ContainsSubstring("expected a batch of tensors, got one that is undefined as "
+                                      "number 2 of 2"));
+}
+
+TEST_CASE("an optimizer none of whose parameters has a gradient is refused, in each precision") {
+  const auto precision = GENERATE(Precision::fp32, Precision::bf16, Precision::fp16);
+  const auto [graph, accumulate] =
+      GENERATE(std::pair(false, 1), std::pair(false, 2), std::pair(true, 1));
+  const sconce::TrainerOptions options = {.gradient_clip_val = GENERATE(0.0, 1.0),
+                                          .precision = precision,
+                                          .accumulate_grad_batches = accumulate,
+                                          .graph = graph};
+  auto model = made<OwnStep>(), other = made<OwnStep>();
+  sconce::optim::SGD optimizer(other->parameters(), 0.1);
+  torch::optim::SGD libtorchs(other->parameters(), 0.1);
+  const auto expected = StartsWith(
+      "sconce::Trainer: expected an optimizer of the parameters of (anonymous namespace)::OwnStep, "
+      "got one of 2 parameters, of which 0 are the model's and none has a gradient after the "
+      "backward pass");
+  const auto before = other->linear->weight.detach().clone();
+  CHECK_THROWS_WITH(Trainer(options).fit(model, optimizer, data()), expected);
+  CHECK_THROWS_WITH(Trainer(options).fit(model, libtorchs, data()), expected);
+  CHECK_THROWS_WITH(Trainer(options).fit_epoch(model, optimizer, data().train), expected);
+  sconce::nn::DataParallel replicas(model, {.device_ids = {torch::kCPU, torch::kCPU}});
+  CHECK_THROWS_WITH(Trainer(options).fit(replicas, optimizer, data()), expected);
+  if (graph) return;
+  sconce::nn::DistributedDataParallel of_rank(model, one_with_gloo());
+  CHECK_THROWS_WITH(Trainer(options).fit(of_rank, optimizer, data()), expected);
+  CHECK(other->linear->weight.equal(before));
+}
+
+TEST_CASE("a model of which some parameters have no gradient is trained") {
+  struct PartlyUsed : OwnStep {
+    torch::nn::Linear unused = register_module("unused", torch::nn::Linear(2, 2));
+  };
+  const auto precision = GENERATE(Precision::fp32, Precision::fp16);
+  const bool graph = GENERATE(false, true);
+  auto model = made<PartlyUsed>();
+  std::vector<torch::Tensor> last_has_one = model->unused->parameters();
+  last_has_one.push_back(model->linear->bias);
+  sconce::optim::SGD optimizer(last_has_one, 0.1);
+  const auto before = model->linear->bias.detach().clone();
+  Trainer({.precision = precision, .graph = graph}).fit(model, optimizer, data());
+  CHECK_FALSE(model->linear->bias.equal(before));
+}
+
+TEST_CASE("a callback may drop the gradients of a step, which then changes nothing") {
+  struct Dropping : sconce::TrainerCallback {
+    void on_before_step(sconce::Fit& fit) override { fit.optimizer.zero_grad(); }
+  } dropping;
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  auto with = data();
+  with.callbacks = {&dropping};
+  Trainer().fit(model, optimizer, with);
+  CHECK(model->parameters()[0].equal(net()->parameters()[0]));
+}
+
+TEST_CASE("what a callback keeps by reference cannot be a temporary") {
+  namespace schedulers = sconce::optim::lr_scheduler;
+  STATIC_CHECK(std::is_constructible_v<sconce::LRScheduling, schedulers::StepLR&>);
+  STATIC_CHECK_FALSE(std::is_constructible_v<sconce::LRScheduling, schedulers::StepLR>);
+  STATIC_CHECK_FALSE(
+      std::is_constructible_v<sconce::PlateauScheduling, schedulers::ReduceLROnPlateau>);
+  STATIC_CHECK_FALSE(std::is_constructible_v<sconce::ModelCheckpoint, sconce::Checkpoint>);
+  STATIC_CHECK_FALSE(
+      std::is_constructible_v<sconce::WeightAveraging, sconce::optim::ExponentialMovingAverage>);
+  STATIC_CHECK_FALSE(std::is_constructible_v<sconce::EpochLines, std::ostringstream>);
+}
+
+TEST_CASE("two replicas on the CPU train as the module does") {
+  const auto train = [](bool parallel) {
+    torch::manual_seed(0);
+    torch::nn::Sequential model(torch::nn::Linear(2, 8), torch::nn::ReLU(),
+                                torch::nn::Linear(8, 2));
+    torch::optim::SGD optimizer(model->parameters(), 0.1);
+    Trainer trainer({.max_epochs = 3});
+    if (!parallel) return trainer.fit(model, optimizer, data()).epochs.back();
+    sconce::nn::DataParallel replicas(model, {.device_ids = {sconce::cpu(), sconce::cpu()}});
+    return trainer.fit(replicas, optimizer, data()).epochs.back();
+  };
+  CHECK(train(true).loss == Catch::Approx(train(false).loss).epsilon(1e-6));
+  CHECK(train(true).at("test_acc") == train(false).at("test_acc"));
+}
+
+TEST_CASE("a group of one trains as the module does, also over several batches a step") {
+  const auto train = [](const sconce::distributed::ProcessGroup& group, bool wrapped) {
+    auto model = net();
+    torch::optim::SGD optimizer(model->parameters(), 0.1);
+    Trainer trainer({.max_epochs = 3, .accumulate_grad_batches = 2, .process_group = group});
+    if (!wrapped) return trainer.fit(model, optimizer, data()).epochs.back();
+    sconce::nn::DistributedDataParallel of_rank(model, group);
+    return trainer.fit(of_rank, optimizer, data()).epochs.back();
+  };
+  const auto alone = train({}, false);
+  for (const auto& group : {sconce::distributed::ProcessGroup(), one_with_gloo()}) {
+    for (const bool wrapped : {false, true}) {
+      const auto epoch = train(group, wrapped);
+      CHECK(epoch.loss == alone.loss);
+      CHECK(epoch.at("train_acc") == alone.at("train_acc"));
+      CHECK(epoch.at("test_acc") == alone.at("test_acc"));
+      CHECK(epoch.examples == alone.examples);
+    }
+  }
+}
+
+// How often a function of LibTorch's is called in all threads while this lives.
+class Calls {
+ public:
+  explicit Calls(std::string name) {
+    name_ = std::move(name);
+    count_ = 0;
+    handle_ = at::addGlobalCallback(at::RecordFunctionCallback([](const at::RecordFunction& call) {
+      if (call.name() == name_) ++count_;
+      return std::unique_ptr<at::ObserverContext>();
+    }));
+  }
+  ~Calls() { at::removeCallback(handle_); }
+  Calls(const Calls&) = delete;
+  Calls& operator=(const Calls&) = delete;
+
+  int count() const { return count_; }
+
+ private:
+  inline static std::string name_;
+  inline static std::atomic<int> count_ = 0;
+  at::CallbackHandle handle_;
+};
+
+TEST_CASE("gradients travel once a step, and metrics once an epoch") {
+  const auto group = one_with_gloo();
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  sconce::nn::DistributedDataParallel of_rank(model, group);
+  Trainer trainer({.accumulate_grad_batches = 2, .process_group = group});
+  const Calls sums("c10d::allreduce_");
+  trainer.fit_epoch(of_rank, optimizer, {Batches(points(96), {.batch_size = 16})});
+  CHECK(sums.count() == 3 + 1);  // of six batches
+}
+
+TEST_CASE("a training step on the GPU gives the CPU's numbers", "[gpu]") {
+  sconce::test::require_gpu();
+  at::globalContext().setAllowTF32CuBLAS(false);
+  const auto train = [](torch::Device device) {
+    torch::manual_seed(0);
+    auto model =
+        torch::nn::Sequential(torch::nn::Linear(2, 8), torch::nn::ReLU(), torch::nn::Linear(8, 2));
+    torch::optim::SGD optimizer(model->parameters(), 0.1);  // before the model moves
+    const auto result = Trainer({.max_epochs = 3, .gradient_clip_val = 1, .device = device})
+                            .fit(model, optimizer, data());
+    CHECK(model->parameters()[0].device() == device);
+    return std::pair(result.epochs.back().loss, model->parameters()[0].detach().cpu());
+  };
+  const auto [cpu_loss, cpu_weight] = train(sconce::cpu());
+  const auto [gpu_loss, gpu_weight] = train(sconce::gpu());
+  CHECK(gpu_loss == Catch::Approx(cpu_loss).epsilon(1e-4));
+  CHECK(torch::allclose(gpu_weight, cpu_weight, 1e-4, 1e-5));
+}
+
+TEST_CASE("num_gpus chooses the first GPU", "[gpu]") {
+  sconce::test::require_gpu();
+  CHECK(Trainer({.num_gpus = 1}).device() == sconce::gpu());
+}
+
+TEST_CASE("an epoch on the GPU reads the sums once, and the test's once", "[gpu]") {
+  sconce::test::require_gpu();
+  const int64_t batch_size = GENERATE(4, 48);
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  const sconce::test::HostReads reads;
+  Trainer({.num_gpus = 1, .gradient_clip_val = 1}).fit(model, optimizer, data(96, batch_size));
+  CHECK(reads.count() == 2);
+}
+
+TEST_CASE("tf32 and fp16 train on the GPU and leave LibTorch's settings as they were", "[gpu]") {
+  sconce::test::require_gpu();
+  at::globalContext().setFloat32MatmulPrecision("highest");
+  at::globalContext().setAllowTF32CuDNN(false);
+  const auto precision = GENERATE(Precision::tf32, Precision::fp16, Precision::bf16);
+  auto model = net();
+  sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.5));
+  Trainer trainer({.max_epochs = 12, .num_gpus = 1, .precision = precision});
+  CHECK(trainer.scaler().is_enabled() == (precision == Precision::fp16));
+  const sconce::test::HostReads reads;
+  CHECK(trainer.fit(model, optimizer, data()).epochs.back().at("test_acc") > 0.9);
+  CHECK(reads.count() == 24);  // an epoch's sums and the test's
+  CHECK(at::globalContext().float32MatmulPrecision() == at::Float32MatmulPrecision::HIGHEST);
+  CHECK_FALSE(at::globalContext().allowTF32CuDNN());
+}
+
+TEST_CASE("a batch from a GPU is whole on the CPU when prepare_batch returns", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto there = torch::rand({1 << 24}, sconce::gpu()).add_(1);
+  const auto here = Trainer().prepare_batch({there, there});
+  CHECK(here.data.min().item<float>() >= 1);
+  CHECK(here.target.equal(there.cpu()));
+}
+
+TEST_CASE("a GPU named without an index is the current one", "[gpu]") {
+  sconce::test::require_gpu();
+  CHECK(Trainer({.device = torch::Device("cuda")}).device() == sconce::gpu());
+}
