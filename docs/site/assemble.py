@@ -17,18 +17,20 @@ PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/*.
 
 # Page of the reference: its title, what it is about, and its headers, or folders of them.
 ROOMS = {
-    "devices": ("Devices and settings", "Devices, times, text and the settings of the process.",
-                ["devices", "backends", "seed_everything", "stopwatch", "repr", "freed_memory", "fwd"]),
+    "devices": ("Devices and settings", "Devices, times, text, captured steps and the settings of the process.",
+                ["devices", "backends", "captured_step", "seed_everything", "stopwatch", "repr", "freed_memory",
+                 "fwd"]),
     "amp": ("Mixed precision", "Autocast and the gradient scaler.", ["amp/"]),
     "optim": ("Optimizers and schedulers", "Fused optimizers, learning-rate schedulers and averages of weights.",
               ["optim/"]),
-    "nn": ("Modules", "Lazy layers, state dicts, gradients, and modules on several devices.", ["nn/"]),
+    "nn": ("Modules", "Lazy layers, state dicts and gradients.", ["nn/"]),
     "data": ("Data", "Datasets, loaders, samplers and transforms.", ["data/"]),
-    "distributed": ("Processes", "Groups of processes that train together. The module that trains in one is "
-                    "`DistributedDataParallel`, of the page [Modules](nn.md).", ["distributed/"]),
+    "distributed": ("Several devices", "Groups of processes, and modules that train on several devices.",
+                    ["distributed/"]),
+    "vision": ("Vision", "Files of images.", ["vision/"]),
     "io": ("Files", "Files that Python reads and writes.", ["io/"]),
-    "cuda": ("CUDA", "Memory and properties of GPUs, and CUDA graphs.", ["cuda/"]),
-    "training": ("Training", "The trainer, its callbacks and checkpoints.", ["trainer", "training/"]),
+    "cuda": ("CUDA", "Memory and properties of GPUs.", ["cuda/"]),
+    "training": ("Training", "The trainer, its callbacks and checkpoints.", ["training/"]),
     "metrics": ("Metrics", "Values of a model's outputs, with torchmetrics' names.", ["metrics/"]),
     "report": ("Seeing a run", "Progress, charts, scalars, summaries and traces.", ["report/"]),
 }
@@ -135,7 +137,8 @@ def directives(xml):
 def write_reference(project, source, xml):
     entries = directives(xml)
     include = project / "include/sconce"
-    headers = sorted(str(file.relative_to(include).with_suffix("")) for file in include.rglob("*.hpp"))
+    headers = sorted(str(file.relative_to(include).with_suffix("")) for file in include.rglob("*.hpp")
+                     if file.parent.name != "detail")
     missing = set(headers) - NO_PAGE
     folder = source / "reference"
     folder.mkdir(parents=True)
