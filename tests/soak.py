@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Repeats tests in random order on an overloaded machine, to find tests that fail by chance.
 
-The test preset "soak" does this too. Here a busy loop runs on each core beside the tests, and each
+`ctest --repeat until-fail:30` does this too. Here a busy loop runs on each core beside the tests, and each
 round runs every chosen test once.
 
   soak.py                           all tests of build/default except the slow ones, 30 rounds
