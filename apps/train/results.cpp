@@ -3,7 +3,7 @@
 #include <limits>
 #include <sstream>
 
-#include "io/whole_file.hpp"
+#include "sconce/io/whole_file.hpp"
 
 namespace train {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "detail/format.hpp"
-#include "io/whole_file.hpp"
 #include "optimization.hpp"
+#include "sconce/io/whole_file.hpp"
 
 namespace train {
 

@@ -28,6 +28,7 @@
 #include "sconce/fwd.hpp"
 #include "sconce/io/safetensors.hpp"
 #include "sconce/io/torch_file.hpp"
+#include "sconce/io/whole_file.hpp"
 #include "sconce/metrics/classification.hpp"
 #include "sconce/metrics/confusion_matrix.hpp"
 #include "sconce/metrics/mean_metric.hpp"

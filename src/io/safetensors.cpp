@@ -10,7 +10,7 @@
 
 #include "io/input_file.hpp"
 #include "io/safetensors_header.hpp"
-#include "io/whole_file.hpp"
+#include "sconce/io/whole_file.hpp"
 
 namespace sconce::io {
 

@@ -11,8 +11,8 @@
 
 #include "io/pickle_reader.hpp"
 #include "io/pickle_writer.hpp"
-#include "io/whole_file.hpp"
 #include "io/zip_reader.hpp"
+#include "sconce/io/whole_file.hpp"
 
 namespace sconce::io {
 

@@ -10,9 +10,9 @@
 #include <cmath>
 #include <utility>
 
-#include "io/whole_file.hpp"
 #include "report/best_effort.hpp"
 #include "report/svg.hpp"
+#include "sconce/io/whole_file.hpp"
 
 namespace sconce {
 

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
-#include "io/whole_file.hpp"
 #include "report/axis.hpp"
 #include "report/svg.hpp"
+#include "sconce/io/whole_file.hpp"
 
 namespace sconce {
 

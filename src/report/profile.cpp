@@ -10,9 +10,9 @@
 #include <string>
 #include <utility>
 
-#include "io/whole_file.hpp"
 #include "report/best_effort.hpp"
 #include "sconce/devices.hpp"
+#include "sconce/io/whole_file.hpp"
 
 namespace sconce {
 

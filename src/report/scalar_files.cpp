@@ -14,8 +14,8 @@
 
 #include "detail/format.hpp"
 #include "io/utf8.hpp"
-#include "io/whole_file.hpp"
 #include "report/append_file.hpp"
+#include "sconce/io/whole_file.hpp"
 
 namespace sconce {
 

@@ -23,9 +23,9 @@
 #include "detail/state_visitor.hpp"
 #include "distributed/gather_bytes.hpp"
 #include "io/input_file.hpp"
-#include "io/whole_file.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/io/torch_file.hpp"
+#include "sconce/io/whole_file.hpp"
 
 namespace sconce {
 

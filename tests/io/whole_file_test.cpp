@@ -1,4 +1,4 @@
-#include "io/whole_file.hpp"
+#include "sconce/io/whole_file.hpp"
 
 #include <dlfcn.h>
 #include <sys/mount.h>

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace sconce::io {
+
+/// A file that appears complete under its name or not at all, even if the machine crashes. It is
+/// written under another name beside it, synced and renamed. Keeps the permissions, the group and,
+/// where possible, the owner of a file that it replaces. The first WholeFile of the same name
+/// removes what killed writers have left.
+class WholeFile {
+ public:
+  /// Opens the file beside `path`. If `path` is a symbolic link, its target is written, even if it
+  /// does not exist yet. `who` begins the messages of errors.
+  /// @throw c10::Error, naming the file, if its folder is missing or cannot be written, or if there
+  /// is something else than a regular file that may be written.
+  WholeFile(const std::filesystem::path& path, std::string who);
+
+  /// Removes what was written, unless `finish` was called.
+  ~WholeFile();
+  WholeFile(const WholeFile&) = delete;
+  WholeFile& operator=(const WholeFile&) = delete;
+
+  /// Adds `size` bytes at the end.
+  /// @throw c10::Error if they cannot be written, as on a full disk.
+  void write(const void* data, size_t size);
+
+  /// Syncs the file and gives it its name. An earlier file of that name is gone then.
+  /// @throw c10::Error if the file cannot be synced or renamed; an earlier file then stays.
+  void finish();
+
+ private:
+  void check_before();
+  void keep_access();
+  void create();
+  std::string prefix() const;
+  [[noreturn]] void fail(const char* doing) const;
+
+  std::string who_;
+  std::filesystem::path path_;
+  std::filesystem::path folder_;
+  std::filesystem::path part_ = {};
+  std::optional<struct stat> before_ = {};  // the file that was there
+  int fd_ = -1;
+};
+
+/// Writes a text file by a `WholeFile`.
+/// @throw c10::Error as `WholeFile` does.
+void write_whole(const std::filesystem::path& path, std::string_view text, std::string who);
+
+/// Makes new and renamed files of a folder survive a crash of the machine. Returns 0, or the errno
+/// of the failure.
+int sync_folder(const std::filesystem::path& folder);
+
+/// Removes what killed writers have left of files in the folder whose names begin with `prefix`. A
+/// file that is being written is locked and stays.
+void sweep_parts(const std::filesystem::path& folder, const std::string& prefix);
+
+}  // namespace sconce::io
