@@ -263,13 +263,128 @@ TEST_CASE("an exception of an item reaches the loop with its type, its text and 
   }
 }
 
-TEST_CASE("an exception ends the epoch") {
-  const auto workers = GENERATE(0, 2);
+TEST_CASE("an exception ends the epoch, and comes again if the loop reads on") {
+  const auto workers = GENERATE(0, 1, 4);
   const Loader loader(Broken{"std"}, {.batch_size = 4, .num_workers = workers});
   auto place = loader.begin();
+  const auto copy = place;
   ++place;
-  CHECK_THROWS_AS(*place, std::out_of_range);
+  CHECK_FALSE(place == loader.end());
+  for (int turn = 0; turn < 2; ++turn) {
+    CHECK_THROWS_AS(*place, std::out_of_range);
+    CHECK_THROWS_AS(++place, std::out_of_range);
+    CHECK_THROWS_AS(place++, std::out_of_range);
+    CHECK_THROWS_AS(*copy, std::out_of_range);  // copies share their place
+    CHECK(place == loader.end());
+    CHECK(copy == loader.end());
+  }
+  CHECK(copy.failed_item() == 7);
+  CHECK_THROWS_AS(*loader.begin(1, 0), std::out_of_range);
+  CHECK((*loader.begin(2, 0))[0].item<int64_t>() == 8);
+}
+
+TEST_CASE("an item that throws in a batch passed over unread throws there, and once more") {
+  const auto workers = GENERATE(0, 2);
+  const Loader loader(Broken{"c10"}, {.num_workers = workers});
+  auto place = loader.begin();
+  for (int i = 0; i < 7; ++i) ++place;
+  CHECK_THROWS_AS(++place, c10::Error);
+  const auto text = sconce::test::error_of([&] { ++place; });
+  CHECK_THAT(text, ContainsSubstring("in item 7"));
+  const auto again = text.find("in item 7", text.find("in item 7") + 1);
+  CHECK(again == std::string::npos);  // it is added to the text once
+}
+
+TEST_CASE("reading on at the end is an error, with workers as without") {
+  const auto workers = GENERATE(0, 2);
+  const Loader loader(Rows{table(4)}, {.batch_size = 2, .num_workers = workers});
+  auto place = loader.begin(2, 0);
   CHECK(place == loader.end());
+  CHECK_THROWS_WITH(*place, ContainsSubstring("expected a batch index below 2, got 2"));
+  CHECK_THROWS_WITH(++place, ContainsSubstring("where the epoch is over"));
+  CHECK(place == loader.end());
+  CHECK(place.failed_item() == std::nullopt);
+}
+
+namespace {
+
+// Fails at each item from `from` on, with the item as the text.
+struct FailsFrom {
+  int64_t from;
+  int64_t size() const { return 40; }
+  torch::Tensor get(int64_t i) const {
+    if (i >= from) throw std::out_of_range(std::to_string(i));
+    return torch::tensor(i);
+  }
+};
+
+// Reads the rest of a loop. Returns the text of its exception.
+template <class Place>
+std::string text_of_rest(Place& place) {
+  try {
+    for (; !(place == std::default_sentinel); ++place) (void)*place;
+  } catch (const std::out_of_range& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+}  // namespace
+
+TEST_CASE("a loop names the item of the exception that it got, whatever a worker met ahead") {
+  const auto workers = GENERATE(0, 1, 4);
+  for (int turn = 0; turn < 100; ++turn) {
+    const Loader loader(FailsFrom{turn % 30},
+                        {.batch_size = 2, .shuffle = turn % 2 == 1, .num_workers = workers});
+    auto place = loader.begin(0, turn);
+    CHECK(place.failed_item() == std::nullopt);
+    const auto text = text_of_rest(place);
+    REQUIRE(place.failed_item().has_value());
+    CHECK(std::to_string(*place.failed_item()) == text);
+    CHECK(loader.failed_item() == place.failed_item());
+  }
+}
+
+TEST_CASE("loops within one another and in threads name an item each") {
+  const auto workers = GENERATE(0, 2);
+  const Loader loader(FailsFrom{3}, {.shuffle = true, .num_workers = workers});
+  const auto check = [](const auto& of, int64_t epoch) {
+    auto place = of.begin(0, epoch);
+    const auto copy = place;
+    const auto text = text_of_rest(place);
+    return text == std::to_string(copy.failed_item().value_or(-1));
+  };
+  auto outer = loader.begin(0, 1);
+  const auto text = text_of_rest(outer);
+  CHECK(check(loader, 2));
+  CHECK(check(Loader(loader), 3));
+  CHECK(std::to_string(outer.failed_item().value_or(-1)) == text);
+  CHECK_THROWS_WITH(*outer, text);
+  CHECK(loader.failed_item() == outer.failed_item());  // of the exception that was thrown last
+  std::atomic<int> right = 0;
+  std::vector<std::thread> threads;
+  for (int64_t thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] { right += check(loader, 10 + thread) ? 1 : 0; });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(right == 4);
+}
+
+TEST_CASE("an exception of the collate function has no item") {
+  const auto workers = GENERATE(0, 2);
+  const auto collate = [](const std::vector<torch::Tensor>& items) {
+    if (items.at(0).item<int64_t>() == 4) throw Strange{.code = 1};
+    return items.at(0);
+  };
+  const Loader loader(FailsFrom{6}, {.batch_size = 2, .num_workers = workers}, collate);
+  CHECK_THROWS_AS(*loader.begin(3, 0), std::out_of_range);
+  CHECK(loader.failed_item() == 6);
+  auto place = loader.begin(2, 0);
+  CHECK_THROWS_AS(*place, Strange);
+  CHECK_THROWS_AS(++place, Strange);
+  CHECK(place == loader.end());
+  CHECK(place.failed_item() == std::nullopt);
+  CHECK(loader.failed_item() == std::nullopt);
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -79,9 +80,10 @@ class LoaderBase {
 ///
 /// Each `begin()` has its own threads, so loops may be nested or run in several threads, and are
 /// not affected if the loader is copied, moved or destroyed. Leaving a loop stops each thread after
-/// its current item. An exception of an item ends the epoch. The loop gets it at the batch of that
-/// item, as it was thrown; `failed_item()` returns the item, and the text of a c10::Error names it.
-/// Python: `torch.utils.data.DataLoader`.
+/// its current item. An exception of an item or of the collate function ends the epoch. The loop
+/// gets it at its batch, as it was thrown, and again if it reads on. `failed_item()` of the
+/// iterator returns the item, and the text of a c10::Error names it. Python:
+/// `torch.utils.data.DataLoader`.
 template <class Source, class Collate = Stack>
 class Loader : public detail::LoaderBase {
   static_assert(ItemSource<Source> || TorchDataset<Source>,
@@ -127,8 +129,9 @@ class Loader : public detail::LoaderBase {
   /// Returns the source that the items come from. Python: `loader.dataset`.
   const Source& source() const { return parts_->source; }
 
-  /// Returns the item whose `get` threw last, in any loop of this loader or its copies. None: no
-  /// `get` threw.
+  /// Returns the item of the exception that a loop over this loader or its copies threw last: after
+  /// a range-for that was alone, the item of its exception. None if that exception was not of the
+  /// `get` of an item, or if no loop threw. With several loops at once, use that of the iterator.
   std::optional<int64_t> failed_item() const {
     const int64_t item = parts_->failed_item;
     return item < 0 ? std::nullopt : std::optional(item);
@@ -146,7 +149,8 @@ class Loader : public detail::LoaderBase {
   std::shared_ptr<Parts> parts_;
 };
 
-/// Position of one loop in its epoch: a C++20 input iterator, whose copies share the position.
+/// Position of one loop in its epoch: a C++20 input iterator, whose copies share the position. It
+/// holds all that it needs, so it may outlive its loader.
 template <class Source, class Collate>
 class Loader<Source, Collate>::Iterator {
  public:
@@ -154,10 +158,13 @@ class Loader<Source, Collate>::Iterator {
   using difference_type = std::ptrdiff_t;
 
   /// Waits for the batch and returns it.
-  /// @throw the exception of an item or of the collate function; the epoch is over then.
+  /// @throw the exception of an item or of the collate function. The epoch is over then, and this
+  /// function and `++` throw the exception again.
+  /// @throw c10::Error if the epoch is over.
   const Batch& operator*() const { return static_cast<const Made&>(loop_->batch()).batch; }
 
-  /// Goes to the next batch and releases this one.
+  /// Goes to the next batch and releases this one. Waits for this one if it has not been read.
+  /// @throw as `*`.
   Iterator& operator++() {
     loop_->advance();
     return *this;
@@ -168,6 +175,10 @@ class Loader<Source, Collate>::Iterator {
 
   /// Returns the epoch of this loop.
   int64_t epoch() const { return loop_->epoch(); }
+
+  /// Returns the item of the exception that this loop threw. None: it threw none, or one that was
+  /// not of the `get` of an item.
+  std::optional<int64_t> failed_item() const { return loop_->failed_item(); }
 
   /// Returns whether the epoch is over.
   bool operator==(std::default_sentinel_t) const { return loop_->is_over(); }
@@ -192,21 +203,23 @@ class Loader<Source, Collate>::Iterator {
 template <class Source, class Collate>
 auto Loader<Source, Collate>::begin(int64_t batch, int64_t of_epoch) const -> Iterator {
   const auto epoch = std::make_shared<const detail::EpochItems>(epoch_items(batch, of_epoch));
-  const detail::LoaderLoop::Range range{.first = batch, .last = size(), .epoch = of_epoch};
   const int workers = options().num_workers;
-  const auto make = [&] { return Iterator::maker(parts_, epoch, options()); };
-  if (workers == 0) return Iterator(std::make_shared<detail::LoaderLoop>(make(), range));
-  std::vector<ReadAhead::Make> makers(static_cast<size_t>(workers));
-  for (auto& each : makers) each = make();
-  const int64_t ahead = int64_t(workers) * options().prefetch_factor;
-  return Iterator(std::make_shared<detail::LoaderLoop>(std::move(makers), ahead, range));
+  std::vector<ReadAhead::Make> makers(static_cast<size_t>(std::max(workers, 1)));
+  for (auto& make : makers) make = Iterator::maker(parts_, epoch, options());
+  return Iterator(std::make_shared<detail::LoaderLoop>(
+      std::move(makers),
+      detail::LoaderLoop::Options{.first = batch,
+                                  .last = size(),
+                                  .epoch = of_epoch,
+                                  .ahead = int64_t(workers) * options().prefetch_factor,
+                                  .failed_item = {parts_, &parts_->failed_item}}));
 }
 
 template <class Source, class Collate>
 ReadAhead::Make Loader<Source, Collate>::Iterator::maker(
     const std::shared_ptr<Parts>& parts, const std::shared_ptr<const detail::EpochItems>& epoch,
     const LoaderOptions& options) {
-  auto reader = std::make_shared<Reader>(parts->source, parts->collate, parts->failed_item);
+  auto reader = std::make_shared<Reader>(parts->source, parts->collate);
   std::optional<CopyStream> copies;
   if (options.device) copies.emplace(*options.device);
   return [parts, epoch, reader, copies](int64_t index,

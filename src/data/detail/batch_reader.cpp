@@ -26,13 +26,14 @@ at::Generator item_generator(const EpochItems& epoch, int64_t item) {
   return at::make_generator<at::CPUGeneratorImpl>(seed);
 }
 
-void rethrow_with_item(int64_t item) {
+std::exception_ptr error_of_item(int64_t item) {
   try {
     throw;
   } catch (c10::Error& error) {
     error.add_context(c10::str("sconce::data::Loader: in item ", item));
-    throw;
+  } catch (...) {  // has no text that could be added to
   }
+  return std::current_exception();
 }
 
 }  // namespace sconce::data::detail

@@ -1,28 +1,47 @@
 #include "sconce/data/detail/loader_loop.hpp"
 
+#include <c10/util/Exception.h>
+
 #include <utility>
 
 namespace sconce::data::detail {
 
-LoaderLoop::LoaderLoop(ReadAhead::Make make, const Range& range)
-    : index_(range.first), last_(range.last), epoch_(range.epoch), make_(std::move(make)) {}
-
-LoaderLoop::LoaderLoop(std::vector<ReadAhead::Make> workers, int64_t ahead, const Range& range)
-    : index_(range.first), last_(range.last), epoch_(range.epoch) {
-  if (!is_over()) ahead_.emplace(std::move(workers), ahead, range.first, range.last);
+LoaderLoop::LoaderLoop(std::vector<ReadAhead::Make> makers, Options options)
+    : options_(std::move(options)), index_(options_.first) {
+  if (options_.ahead == 0) {
+    make_ = std::move(makers.front());
+  } else if (!is_over()) {
+    ahead_.emplace(std::move(makers), options_.ahead, options_.first, options_.last);
+  }
 }
 
 const MadeBatch& LoaderLoop::batch() {
-  if (!current_) {
-    try {
-      current_ = std::static_pointer_cast<MadeBatch>(ahead_ ? ahead_->next() : make_(index_, {}));
-    } catch (...) {
-      last_ = index_;
-      throw;
-    }
-    if (current_->wait) current_->wait();
+  if (current_) return *current_;
+  if (error_) rethrow();
+  TORCH_CHECK(!is_over(), "sconce::data::Loader::Iterator: expected a batch index below ",
+              options_.last, ", got ", index_, ", where the epoch is over");
+  try {
+    current_ = next();
+    return *current_;
+  } catch (const ItemError& of_item) {
+    error_ = of_item.error;
+    failed_item_ = of_item.item;
+  } catch (...) {
+    error_ = std::current_exception();
   }
-  return *current_;
+  options_.last = index_;
+  rethrow();
+}
+
+std::shared_ptr<MadeBatch> LoaderLoop::next() {
+  auto made = std::static_pointer_cast<MadeBatch>(ahead_ ? ahead_->next() : make_(index_, {}));
+  if (made->wait) made->wait();
+  return made;
+}
+
+void LoaderLoop::rethrow() const {
+  *options_.failed_item = failed_item_.value_or(-1);
+  std::rethrow_exception(error_);
 }
 
 void LoaderLoop::advance() {

@@ -1,6 +1,6 @@
 #include "sconce/data/detail/batch_reader.hpp"
 
-#include <atomic>
+#include <stdexcept>
 #include <stop_token>
 #include <vector>
 
@@ -10,6 +10,7 @@
 using sconce::data::Stack;
 using sconce::data::detail::BatchReader;
 using sconce::data::detail::EpochItems;
+using sconce::data::detail::ItemError;
 
 namespace {
 
@@ -38,15 +39,32 @@ TEST_CASE("each item of an epoch has a generator of its own") {
   CHECK_FALSE(torch::equal(drawn(3), drawn(4)));
 }
 
+TEST_CASE("a reader tells the item of an exception, which stays as it was") {
+  struct Broken : Squares {
+    torch::Tensor get(int64_t i) const {
+      if (i == 4) throw std::out_of_range("four");
+      return Squares::get(i);
+    }
+  } source;
+  const Stack stack;
+  BatchReader reader(source, stack);
+  const EpochItems epoch{.order = {}, .items = 10, .batch_size = 3, .seed = 0, .epoch = 0};
+  try {
+    reader.read(epoch, 1, {});
+    FAIL("nothing was thrown");
+  } catch (const ItemError& of_item) {
+    CHECK(of_item.item == 4);
+    CHECK_THROWS_AS(std::rethrow_exception(of_item.error), std::out_of_range);
+  }
+}
+
 TEST_CASE("a reader reads no item after it was asked to stop") {
   const Squares source;
   const Stack stack;
-  std::atomic<int64_t> failed = -1;
-  BatchReader reader(source, stack, failed);
+  BatchReader reader(source, stack);
   const EpochItems epoch{.order = {}, .items = 10, .batch_size = 3, .seed = 0, .epoch = 0};
   std::stop_source stop;
   CHECK(torch::equal(reader.read(epoch, 1, stop.get_token()), torch::tensor({9, 16, 25})));
   stop.request_stop();
   CHECK_THROWS_AS(reader.read(epoch, 2, stop.get_token()), decltype(reader)::Stopped);
-  CHECK(failed == -1);
 }

@@ -1,10 +1,17 @@
 #include "sconce/data/detail/loader_loop.hpp"
 
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "catch.hpp"
 
+using Catch::Matchers::ContainsSubstring;
 using sconce::data::ReadAhead;
+using sconce::data::detail::ItemError;
 using sconce::data::detail::LoaderLoop;
 using sconce::data::detail::MadeBatch;
 
@@ -14,30 +21,76 @@ struct Number : MadeBatch {
   int64_t number = 0;
 };
 
-ReadAhead::Make numbers() {
-  return [](int64_t index, const std::stop_token&) -> std::shared_ptr<void> {
-    auto made = std::make_shared<Number>();
-    made->number = index;
-    return std::static_pointer_cast<MadeBatch>(made);
-  };
+std::shared_ptr<void> made(int64_t index) {
+  auto number = std::make_shared<Number>();
+  number->number = index;
+  return std::static_pointer_cast<MadeBatch>(number);
 }
 
-// A loop that reads by itself, or has workers.
-LoaderLoop loop_of(const ReadAhead::Make& make, int workers, const LoaderLoop::Range& range) {
-  if (workers == 0) return {make, range};
-  return {std::vector<ReadAhead::Make>(static_cast<size_t>(workers), make), workers, range};
+int64_t number_of(LoaderLoop& loop) {
+  return static_cast<const Number&>(loop.batch()).number;
 }
+
+// A loop from batch 2 to 5 in epoch 9, which reads by itself or has workers.
+struct Loop {
+  Loop(int workers, const ReadAhead::Make& make)
+      : loop(std::vector<ReadAhead::Make>(static_cast<size_t>(std::max(workers, 1)), make),
+             {.first = 2, .last = 6, .epoch = 9, .ahead = 2 * workers, .failed_item = of_all}) {}
+  std::shared_ptr<std::atomic<int64_t>> of_all = std::make_shared<std::atomic<int64_t>>(-1);
+  LoaderLoop loop;
+};
 
 }  // namespace
 
-TEST_CASE("a loop has the batches of its range, each after the one before") {
+TEST_CASE("a loop has the batches of its range, each after the one before, and none after") {
   const auto workers = GENERATE(0, 1, 3);
-  auto loop = loop_of(numbers(), workers, {.first = 2, .last = 6, .epoch = 9});
-  CHECK(loop.epoch() == 9);
+  Loop of(workers, [](int64_t index, const auto&) { return made(index); });
+  CHECK(of.loop.epoch() == 9);
   for (int64_t i = 2; i < 6; ++i) {
-    REQUIRE_FALSE(loop.is_over());
-    if (i != 3) CHECK(static_cast<const Number&>(loop.batch()).number == i);
-    loop.advance();
+    REQUIRE_FALSE(of.loop.is_over());
+    if (i != 3) CHECK(number_of(of.loop) == i);
+    of.loop.advance();
   }
-  CHECK(loop.is_over());
+  CHECK(of.loop.is_over());
+  CHECK_THROWS_WITH(of.loop.batch(), ContainsSubstring("below 6, got 6, where the epoch is over"));
+  CHECK_THROWS_WITH(of.loop.advance(), ContainsSubstring("where the epoch is over"));
+  CHECK(of.loop.is_over());
+}
+
+TEST_CASE("a loop throws the exception of an item, without what told the item, at each call") {
+  const auto workers = GENERATE(0, 1, 3);
+  Loop of(workers, [](int64_t index, const auto&) {
+    if (index < 4) return made(index);
+    const auto error = std::make_exception_ptr(std::out_of_range(std::to_string(index)));
+    throw ItemError{.item = 10 * index, .error = error};
+  });
+  of.loop.advance();
+  of.loop.advance();
+  CHECK(of.loop.failed_item() == std::nullopt);
+  CHECK_FALSE(of.loop.is_over());
+  for (int turn = 0; turn < 3; ++turn) {
+    CHECK_THROWS_AS(of.loop.batch(), std::out_of_range);
+    CHECK_THROWS_WITH(of.loop.advance(), "4");
+    CHECK(of.loop.is_over());
+    CHECK(of.loop.failed_item() == 40);
+    CHECK(*of.of_all == 40);
+    *of.of_all = 7;  // of another loop
+  }
+}
+
+TEST_CASE("a loop whose batch cannot be waited for throws that at each call, and has no item") {
+  const auto workers = GENERATE(0, 2);
+  Loop of(workers, [](int64_t index, const auto&) {
+    auto number = std::make_shared<MadeBatch>();
+    if (index == 3) number->wait = [] { throw std::runtime_error("no stream"); };
+    return number;
+  });
+  of.loop.advance();
+  *of.of_all = 7;
+  CHECK_THROWS_WITH(of.loop.batch(), "no stream");
+  CHECK_THROWS_WITH(of.loop.batch(), "no stream");
+  CHECK_THROWS_WITH(of.loop.advance(), "no stream");
+  CHECK(of.loop.is_over());
+  CHECK(of.loop.failed_item() == std::nullopt);
+  CHECK(*of.of_all == -1);
 }

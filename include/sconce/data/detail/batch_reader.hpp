@@ -3,14 +3,15 @@
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
-#include <atomic>
 #include <cstdint>
+#include <exception>
 #include <stop_token>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "sconce/data/item_source.hpp"
+#include "sconce/data/detail/loader_loop.hpp"
 #include "sconce/fwd.hpp"
 
 /// The parts of a `Loader` that read the items of a batch. Not for direct use.
@@ -30,16 +31,16 @@ struct EpochItems {
 // Returns the generator of an item, which is the same in whichever thread reads the item.
 at::Generator item_generator(const EpochItems& epoch, int64_t item);
 
-// Throws the exception being handled again and, for a c10::Error, adds the item to its text.
-[[noreturn]] void rethrow_with_item(int64_t item);
+// Returns the exception being handled. If it is a c10::Error, adds the item to its text.
+std::exception_ptr error_of_item(int64_t item);
 
 // Reads the items of a batch in one thread.
 template <class Source, class Collate>
 class BatchReader {
  public:
-  BatchReader(const Source& source, const Collate& collate, std::atomic<int64_t>& failed_item)
-      : source_(source), collate_(collate), failed_item_(failed_item) {}
+  BatchReader(const Source& source, const Collate& collate) : source_(source), collate_(collate) {}
 
+  // Returns the batch. Throws an `ItemError` in place of what the `get` of an item throws.
   auto read(const EpochItems& epoch, int64_t batch, const std::stop_token& stop) {
     const std::vector<int64_t> indices = epoch.of(batch);
     if constexpr (requires { source_.get(0); } || DrawsItem<Source>) {
@@ -50,8 +51,7 @@ class BatchReader {
         try {
           items.push_back(get(epoch, index));
         } catch (...) {
-          failed_item_ = index;
-          rethrow_with_item(index);
+          throw ItemError{index, error_of_item(index)};
         }
       }
       return collate_(std::move(items));
@@ -80,7 +80,6 @@ class BatchReader {
   // not const.
   std::conditional_t<ItemSource<Source>, const Source&, Source> source_;
   const Collate& collate_;
-  std::atomic<int64_t>& failed_item_;
 };
 
 }  // namespace sconce::data::detail
