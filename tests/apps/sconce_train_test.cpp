@@ -958,8 +958,9 @@ TEST_CASE("SIGTERM saves the run and ends it, and resumed it comes to what it wo
   stopped[0]->send(SIGTERM);
   wait_for(stopped, sconce::test::Seconds(30));
   CHECK(stopped[0]->exit_code == 143);
-  CHECK(stopped[0]->err() ==
-        "sconce-train: stopped by SIGTERM; --resume goes on from " + run + "\n");
+  CHECK_THAT(stopped[0]->err(),  // after a warning of fp16 on a CPU
+             Catch::Matchers::EndsWith("sconce-train: stopped by SIGTERM; --resume goes on from " +
+                                       run + "\n"));
   CHECK_FALSE(fs::exists(fs::path(run) / "model.safetensors"));
 
   const std::string whole = (folder.path() / "whole").string();

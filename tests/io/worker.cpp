@@ -14,6 +14,7 @@
 
 #include "sconce/sconce.hpp"
 #include "support/stop_when.hpp"
+#include "support/warnings.hpp"
 
 namespace {
 
@@ -35,12 +36,15 @@ void fit(const std::string& folder, const std::string& out, int steps) {
   sconce::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
   OneCycleLR scheduler(optimizer, 0.2, {.total_steps = 10});
   sconce::optim::ExponentialMovingAverage ema(*net, {.decay = 0.9});
-  sconce::Trainer trainer({.max_epochs = 2,
-                           .gradient_clip_val = 1,
-                           .precision = sconce::Precision::fp16,
-                           .accumulate_grad_batches = 2,
-                           .save_every = saves ? 1 : 0,
-                           .process_group = group});
+  auto trainer = [&] {
+    const sconce::test::Warnings of_slowness;  // in fp16 on a CPU
+    return sconce::Trainer({.max_epochs = 2,
+                            .gradient_clip_val = 1,
+                            .precision = sconce::Precision::fp16,
+                            .accumulate_grad_batches = 2,
+                            .save_every = saves ? 1 : 0,
+                            .process_group = group});
+  }();
   std::optional<sconce::Checkpoint> checkpoint;
   if (saves) {
     checkpoint.emplace(folder, sconce::CheckpointOptions{.resume = true, .process_group = group});

@@ -1344,6 +1344,20 @@ TEST_CASE("what a callback keeps by reference cannot be a temporary") {
   STATIC_CHECK_FALSE(std::is_constructible_v<sconce::EpochLines, std::ostringstream>);
 }
 
+TEST_CASE("fp16 on the CPU warns of its slowness, once for a trainer") {
+  auto model = net();
+  sconce::optim::SGD optimizer(model->parameters(), 0.1);
+  for (const auto precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
+    const sconce::test::Warnings warnings;
+    Trainer trainer({.precision = precision, .device = sconce::cpu()});
+    trainer.fit(model, optimizer, data());
+    trainer.evaluate(model, *data().test);
+    REQUIRE(warnings.messages().size() == (precision == Precision::fp16 ? 1 : 0));
+    if (precision != Precision::fp16) continue;
+    CHECK_THAT(warnings.messages()[0], StartsWith("sconce::Trainer: fp16 on a CPU"));
+  }
+}
+
 TEST_CASE("two replicas on the CPU train as the module does") {
   const auto train = [](bool parallel) {
     torch::manual_seed(0);
