@@ -383,7 +383,8 @@ TEST_CASE("the page on installation names every workflow preset, and no other") 
   CHECK(includes(root / "docs/installation.md", "cmake --workflow --preset ([a-z-]+)") == defined);
 }
 
-TEST_CASE("the presets that the pages install from compile with -O3, and the pages build them first") {
+TEST_CASE(
+    "the presets that the pages install from compile with -O3, and the pages build them first") {
   const auto presets = nlohmann::json::parse(read(root / "CMakePresets.json"));
   for (const std::string page : {"README.md", "docs/installation.md"}) {
     const auto built = includes(root / page, "cmake --workflow --preset ([a-z-]+)\n");
