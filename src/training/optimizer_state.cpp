@@ -279,8 +279,8 @@ template <class Optimizer, class Form>
 GroupState<Form> read_group(const torch::optim::OptimizerParamGroup& group, const IValue& dict,
                             const c10::impl::GenericDict& states, const std::string& where) {
   using Options = typename Form::Options;
-  GroupState<Form> read = {std::make_unique<Options>(
-      optim::options_as<const Options>(group.options(), where))};
+  GroupState<Form> read = {
+      std::make_unique<Options>(optim::options_as<const Options>(group.options(), where))};
   StateVisitor reader(dict, where);
   Form::visit_options(*read.options, reader);
   visit_choices(reader);
@@ -360,8 +360,7 @@ OptimizerState optimizer_state(const LibTorchOptimizer& optimizer) {
   if (type == typeid(SGD)) return functions<SGD, SGDForm>();
   TORCH_CHECK_TYPE(false, "sconce::Stateful: expected one of sconce's optimizers, or ",
                    "torch::optim::Adagrad, Adam, AdamW, LBFGS, RMSprop or SGD, or a class with ",
-                   "state_dict and load_state_dict of its own, got a ",
-                   c10::demangle(type.name()));
+                   "state_dict and load_state_dict of its own, got a ", c10::demangle(type.name()));
 }
 
 }  // namespace sconce
