@@ -37,6 +37,8 @@ using c10::IValue;
 constexpr auto checkpoint_name = "sconce::Checkpoint: ";
 constexpr auto file_prefix = "checkpoint-";
 constexpr auto best_link = "best.pt";
+// A number in a name has 18 digits at most.
+constexpr int64_t largest_in_name = 999'999'999'999'999'999;
 
 bool writes(const CheckpointOptions& options) {
   return options.process_group.rank() == 0;
@@ -244,11 +246,14 @@ void Checkpoint::check_own(const char* expected) const {
 
 void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
                       std::optional<double> metric) {
-  TORCH_CHECK(progress.epoch >= 0 && progress.batch >= 0, checkpoint_name,
-              "expected progress of 0 or more, ", "got epoch ", progress.epoch, " and batch ",
-              progress.batch);
+  const auto fits = [](int64_t number) { return number >= 0 && number <= largest_in_name; };
+  TORCH_CHECK(fits(progress.epoch) && fits(progress.batch), checkpoint_name,
+              "expected an epoch and a batch of 0 to ", largest_in_name, ", got epoch ",
+              progress.epoch, " and batch ", progress.batch);
   Position position = {last_ ? last_->front() : 1, progress.epoch, progress.batch};
   if (position <= last_) ++position.front();
+  TORCH_CHECK(fits(position.front()), checkpoint_name, folder_.string(), ": expected a run that has begun ",
+              "again ", largest_in_name, " times at most");
   const std::string name = file_name(position);
   const auto random = random_states(options_.process_group);
   auto best = best_;

@@ -5,6 +5,7 @@
 #include "sconce/io/torch_file.hpp"
 #include "sconce/nn/state_dict.hpp"
 #include "sconce/optim/ema.hpp"
+#include "training/optimizer_state.hpp"
 
 namespace sconce {
 
@@ -13,6 +14,15 @@ Stateful::Stateful(torch::nn::Module& module)
                [&module](const c10::IValue& state) {
                  nn::load_state_dict(module, io::as_state_dict(state));
                }) {}
+
+Stateful::Stateful(torch::optim::Optimizer& optimizer)
+    : type_(c10::demangle(typeid(optimizer).name())) {
+  const auto [state_dict, load_state_dict] = optimizer_state(optimizer);
+  state_dict_ = [&optimizer, write = state_dict] { return write(optimizer); };
+  load_state_dict_ = [&optimizer, read = load_state_dict](const c10::IValue& state) {
+    read(optimizer, state);
+  };
+}
 
 Stateful::Stateful(optim::ExponentialMovingAverage& averages)
     : Stateful([&averages] { return io::as_ivalue(averages.state_dict()); },

@@ -196,16 +196,10 @@ void check_gradients(const ModelSteps& model, const torch::optim::Optimizer& opt
   refuse_optimizer(model, optimizer);
 }
 
-optim::Optimizer& with_state(torch::optim::Optimizer& optimizer) {
-  auto* of_sconce = dynamic_cast<optim::Optimizer*>(&optimizer);
-  TORCH_CHECK(of_sconce != nullptr, "sconce::Trainer::fit: expected, beside a checkpoint, one of ",
-              "sconce's optimizers, got another");
-  return *of_sconce;
-}
-
+// Without a checkpoint the optimizer may be one that has no state.
 Stateful state_of(torch::optim::Optimizer& optimizer) {
-  return {[&] { return with_state(optimizer).state_dict(); },
-          [&](const c10::IValue& state) { with_state(optimizer).load_state_dict(state); },
+  return {[&] { return Stateful(optimizer).state_dict(); },
+          [&](const c10::IValue& state) { Stateful(optimizer).load_state_dict(state); },
           c10::demangle(typeid(optimizer).name())};
 }
 

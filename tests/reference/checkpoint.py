@@ -3,9 +3,12 @@
 Run: python3 tests/reference/checkpoint.py answer FOLDER/answer
 
 Makes four steps from FOLDER/best.pt on, compares the model with FOLDER/after, which C++ wrote after
-its own four, and writes a line to FOLDER/answer. Exits with 77 where Python has no safetensors.
+its own four, and writes a line to FOLDER/answer. Goes on with each optimizer of LibTorch in
+FOLDER/libtorchs for three steps, compares it too, and writes FOLDER/python.pt: the state after them, and
+the weight after three more. Exits with 77 where Python has no safetensors.
 """
 
+import copy
 import pathlib
 import sys
 
@@ -43,5 +46,36 @@ for _ in range(4):
     scaler.update()
     scheduler.step()
 equal = all(torch.equal(value, after[name]) for name, value in net.state_dict().items())
+
+
+def closure():
+    optimizer.zero_grad()
+    loss = linear(x).square().mean()
+    loss.backward()
+    return loss
+
+
+def three_steps():
+    for _ in range(3):
+        optimizer.step(closure)
+
+
+saved_libtorchs = torch.load(next((answer.parent / "libtorchs").glob("checkpoint-*.pt")), weights_only=True)
+pythons = {}
+for name in ["Adagrad", "Adam", "AdamW", "LBFGS", "RMSprop", "SGD"]:
+    linear = torch.nn.Linear(4, 2)
+    optimizer = getattr(torch.optim, name)(linear.parameters())
+    keys = set(optimizer.state_dict()["param_groups"][0])
+    linear.load_state_dict(saved_libtorchs[f"{name} model"])
+    optimizer.load_state_dict(saved_libtorchs[name])
+    if not keys <= set(saved_libtorchs[name]["param_groups"][0]):
+        raise KeyError(f"{name}: expected the options {keys}, got {saved_libtorchs[name]['param_groups'][0]}")
+    three_steps()
+    torch.testing.assert_close(linear.weight.detach(), after[name])
+    pythons[f"{name} model"] = {key: value.clone() for key, value in linear.state_dict().items()}
+    pythons[name] = copy.deepcopy(optimizer.state_dict())
+    three_steps()
+    pythons[f"{name} next"] = linear.weight.detach()
+torch.save(pythons, answer.parent / "python.pt")
 answer.write_text(f"epoch {saved['epoch']} batch {saved['batch']} best {saved['best']['metric']} "
                   f"equal {equal}\n", encoding="utf-8")

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cmath>
 #include <csignal>
+#include <limits>
 #include <random>
 
 #include "catch.hpp"
@@ -168,6 +169,41 @@ TEST_CASE("the last few and the best are kept, and a resumed run knows the best"
   save(resumed, 1'000'000, {});
   CHECK(resumed.latest() == folder.path() / "checkpoint-1000000-00000000.pt");
   CHECK(resumed.best() == folder.path() / "checkpoint-000007-00000000.pt");
+}
+
+TEST_CASE(
+    "a position that no file name can hold is refused before work, with the largest that is") {
+  constexpr int64_t largest = 999'999'999'999'999'999;
+  constexpr int64_t beyond = largest + 1;
+  const TempDir folder;
+  const auto refusal = [](const std::string& got) {
+    return ContainsSubstring("expected an epoch and a batch of 0 to 999999999999999999, got " +
+                             got);
+  };
+  {
+    Checkpoint checkpoint(folder.path());
+    CHECK_THROWS_WITH(checkpoint.save({}, {.epoch = std::numeric_limits<int64_t>::max()}),
+                      refusal("epoch 9223372036854775807 and batch 0"));
+    CHECK_THROWS_WITH(checkpoint.save({}, {.epoch = beyond}),
+                      refusal("epoch " + std::to_string(beyond)));
+    CHECK_THROWS_WITH(checkpoint.save({}, {.batch = beyond}),
+                      refusal("epoch 0 and batch 1000000000"));
+    CHECK_THROWS_WITH(checkpoint.save({}, {.epoch = -1}), refusal("epoch -1"));
+    CHECK(names_in(folder.path()).empty());
+    checkpoint.lock();
+    checkpoint.save({}, {.epoch = largest, .batch = largest});
+    CHECK(fs::exists(checkpoint.latest()));
+  }
+  const auto last = "checkpoint-000001-00000000-" + std::to_string(largest) + ".pt";
+  fs::rename(folder.path() / names_in(folder.path()).front(), folder.path() / last);
+  Checkpoint resumed(folder.path(), {.resume = true});
+  REQUIRE(resumed.load({}));
+  CHECK_THROWS_WITH(resumed.save({}, {.epoch = 1}),
+                    ContainsSubstring("begun again 999999999999999999 times at most"));
+  CHECK(names_in(folder.path()) == Names{last});
+  resumed.save({}, {.epoch = 2});
+  CHECK(resumed.latest() ==
+        folder.path() / ("checkpoint-000002-00000000-" + std::to_string(largest) + ".pt"));
 }
 
 TEST_CASE("a load under lock ends a save that was killed after its checkpoint was complete") {
@@ -424,6 +460,77 @@ TEST_CASE("shorter checkpoints, and 2,000 flipped bits of one's values, are refu
   CHECK(torch::equal(run.net->parameters()[0], weight));
 }
 
+namespace {
+
+// A model with one of LibTorch's optimizers, as tests/reference/checkpoint.py has them.
+struct WithLibTorchs {
+  sconce::NamedStates parts() { return {{name + " model", *net}, {name, *optimizer}}; }
+
+  void steps(const torch::Tensor& x) {
+    for (int i = 0; i < 3; ++i) {
+      optimizer->step([&] {
+        optimizer->zero_grad();
+        auto loss = net->forward(x).square().mean();
+        loss.backward();
+        return loss;
+      });
+    }
+  }
+
+  std::string name;
+  torch::nn::Linear net;
+  std::shared_ptr<torch::optim::Optimizer> optimizer;
+};
+
+// One of each class, with options whose states have every key.
+std::vector<WithLibTorchs> libtorchs() {
+  std::vector<WithLibTorchs> all;
+  const auto add = [&]<class Optimizer>(const char* name, const auto& options, Optimizer*) {
+    torch::nn::Linear net(4, 2);
+    all.push_back({name, net, std::make_shared<Optimizer>(net->parameters(), options)});
+  };
+  using namespace torch::optim;
+  add("Adagrad", AdagradOptions(0.1).lr_decay(0.1), static_cast<Adagrad*>(nullptr));
+  add("Adam", AdamOptions(0.1).amsgrad(true), static_cast<Adam*>(nullptr));
+  add("AdamW", AdamWOptions(0.1).weight_decay(0.1), static_cast<AdamW*>(nullptr));
+  add("LBFGS", LBFGSOptions(0.1).max_iter(3), static_cast<LBFGS*>(nullptr));
+  add("RMSprop", RMSpropOptions(0.1).momentum(0.9).centered(true), static_cast<RMSprop*>(nullptr));
+  add("SGD", SGDOptions(0.1).momentum(0.9), static_cast<SGD*>(nullptr));
+  return all;
+}
+
+// Saves a checkpoint of LibTorch's optimizers, and what comes of three more steps as name.weight.
+void save_libtorchs(const fs::path& folder, const torch::Tensor& x, sconce::StateDict& after) {
+  auto all = libtorchs();
+  sconce::NamedStates parts;
+  for (auto& each : all) {
+    each.steps(x);
+    const auto of_each = each.parts();
+    parts.insert(parts.end(), of_each.begin(), of_each.end());
+  }
+  Checkpoint(folder).save(parts, {});
+  for (auto& each : all) {
+    each.steps(x);
+    after.insert(each.name, each.net->weight.detach());
+  }
+}
+
+// Goes on with what Python saved after the same three steps, and compares it with Python's next.
+void check_pythons(const fs::path& file, const torch::Tensor& x) {
+  const auto saved = sconce::io::load_torch(file).toGenericDict();
+  for (auto& each : libtorchs()) {
+    INFO(each.name);
+    const auto parts = each.parts();
+    parts[0].second.load_state_dict(saved.at(each.name + " model"));
+    parts[1].second.load_state_dict(saved.at(each.name));
+    each.steps(x);
+    CHECK(
+        torch::allclose(each.net->weight, saved.at(each.name + " next").toTensor(), 1.3e-6, 1e-5));
+  }
+}
+
+}  // namespace
+
 TEST_CASE("Python opens a checkpoint and goes on with the run", "[python]") {
   const TempDir folder;
   Run run(1);
@@ -441,10 +548,12 @@ TEST_CASE("Python opens a checkpoint and goes on with the run", "[python]") {
   }
   after = sconce::nn::state_dict(*run.net);
   after.insert("x", x);
+  save_libtorchs(folder.path() / "libtorchs", x, after);
   sconce::io::save_safetensors(folder.path() / "after", after);
   std::string line;
   std::getline(sconce::test::ask_python(folder, "checkpoint.py", "answer"), line);
   CHECK(line == "epoch 2 batch 7 best 0.5 equal True");
+  check_pythons(folder.path() / "python.pt", x);
 }
 
 TEST_CASE("a run on a GPU goes on from its checkpoint", "[gpu]") {

@@ -33,12 +33,13 @@ using sconce::test::net_without_dropout;
 namespace {
 
 // The parameters after three epochs of six steps; with a folder the fit is stopped after each four.
-template <class Make, class Wrap>
+template <class Make, class Wrap, class Optimizer>
 std::vector<torch::Tensor> fit_in_parts(torch::Device device, const std::string& folder,
-                                        const Make& make, const Wrap& wrap) {
+                                        const Make& make, const Wrap& wrap,
+                                        const Optimizer& optimizer_of) {
   for (;;) {
     auto model = make();
-    sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.5).momentum(0.9));
+    auto optimizer = optimizer_of(model->parameters());
     sconce::optim::lr_scheduler::StepLR scheduler(optimizer, /*step_size=*/1);
     std::optional<Checkpoint> checkpoint;
     std::optional<ModelCheckpoint> saving;
@@ -63,11 +64,16 @@ std::vector<torch::Tensor> fit_in_parts(torch::Device device, const std::string&
   }
 }
 
-template <class Make, class Wrap>
-void check_parts(torch::Device device, const Make& make, const Wrap& wrap) {
+auto sgd(const std::vector<torch::Tensor>& parameters) {
+  return sconce::optim::SGD(parameters, torch::optim::SGDOptions(0.5).momentum(0.9));
+}
+
+template <class Make, class Wrap, class Optimizer = decltype(&sgd)>
+void check_parts(torch::Device device, const Make& make, const Wrap& wrap,
+                 const Optimizer& optimizer_of = &sgd) {
   const sconce::test::TempDir folder;
-  const auto whole = fit_in_parts(device, "", make, wrap);
-  const auto parts = fit_in_parts(device, folder.path().string(), make, wrap);
+  const auto whole = fit_in_parts(device, "", make, wrap, optimizer_of);
+  const auto parts = fit_in_parts(device, folder.path().string(), make, wrap, optimizer_of);
   for (size_t i = 0; i < whole.size(); ++i) {
     CHECK(torch::allclose(parts[i], whole[i], 0, device.is_cpu() ? 0 : 1e-6));
   }
@@ -80,6 +86,9 @@ TEST_CASE("a fit that is stopped and resumed often comes to what it would have c
   check_parts(torch::kCPU, net_without_dropout, [](auto& model) {
     return sconce::nn::DataParallel(model, {.device_ids = {torch::kCPU, torch::kCPU}});
   });
+  check_parts(
+      torch::kCPU, net, [](auto& model) { return model; },
+      [](const auto& parameters) { return torch::optim::AdamW(parameters, 0.01); });
 }
 
 TEST_CASE("a fit on a GPU goes on from its checkpoint", "[gpu]") {
@@ -90,14 +99,18 @@ TEST_CASE("a fit on a GPU goes on from its checkpoint", "[gpu]") {
 TEST_CASE("what goes along with a checkpoint is checked before the training") {
   const sconce::test::TempDir folder;
   auto model = net();
-  torch::optim::SGD libtorchs(model->parameters(), 0.1);
+  struct Own : torch::optim::SGD {
+    using SGD::SGD;
+  };
+  Own without_state(model->parameters(), 0.1);
   sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1));
   Checkpoint checkpoint(folder.path(), {.resume = true});
   ModelCheckpoint saving(checkpoint);
   auto with = data();
   with.callbacks = {&saving};
-  CHECK_THROWS_WITH(Trainer().fit(model, libtorchs, with),
-                    ContainsSubstring("one of sconce's optimizers"));
+  CHECK_THROWS_WITH(Trainer().fit(model, without_state, with),
+                    ContainsSubstring("one of sconce's optimizers") && ContainsSubstring("Own"));
+  CHECK(checkpoint.latest().empty());
   Trainer().fit(model, optimizer, with);
   auto other = data(96, /*batch_size=*/8);
   other.callbacks = {&saving};

@@ -72,6 +72,7 @@ class Checkpoint {
   /// @throw c10::Error if:
   /// - the file cannot be written, with its name and the cause; earlier files stay;
   /// - two parts have the same name, or a part has one of the names above;
+  /// - the epoch or the batch is below 0, or has more than 18 digits;
   /// - the folder holds a later checkpoint than this object wrote or loaded;
   /// - `lock` throws.
   void save(const NamedStates& parts, const RunProgress& progress,

@@ -39,6 +39,11 @@ class Stateful {
 
   /// The state of a module is a dict of its tensors with Python's names.
   Stateful(torch::nn::Module& module);
+  /// The state of an optimizer of LibTorch (`torch::optim::Adagrad`, `Adam`, `AdamW`, `LBFGS`,
+  /// `RMSprop` or `SGD`) is a dict with the keys of Python's `state_dict()`. It loads Python's too.
+  /// The state of an optimizer of sconce is its own.
+  /// @throw c10::Error naming the class, if it is another one without a `state_dict`.
+  Stateful(torch::optim::Optimizer& optimizer);
   /// The state of averages is a dict of tensors with the keys of their `state_dict`.
   Stateful(optim::ExponentialMovingAverage& averages);
 

@@ -37,8 +37,7 @@ struct Fit {
   bool should_stop = false;
 
   /// The parts of a checkpoint besides the random generators: the model, the optimizer, the scaler
-  /// and the callbacks' states. The optimizer's part throws if the optimizer is not one of
-  /// sconce's.
+  /// and the callbacks' states. The optimizer's part throws if `Stateful` refuses the optimizer.
   NamedStates states = {};
   /// The position of the fit, with the metrics of the current epoch. Reading it is a collective.
   /// Set `batch` to the value that it had at the save before you load it.
