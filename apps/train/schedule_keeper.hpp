@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "optimization.hpp"
-#include "sconce/training/trainer_callback.hpp"
 #include "schedule_span.hpp"
+#include "sconce/training/trainer_callback.hpp"
 
 namespace train {
 

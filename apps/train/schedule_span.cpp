@@ -69,9 +69,9 @@ ScheduleSpan schedule_span(const CommandLine& line, const std::optional<SavedRun
     throw UsageError("--restart-schedule: " + run + " has finished " + std::to_string(done) +
                      " epochs, and none remains of --epochs " + std::to_string(line.epochs));
   }
-  const EpochRange made_for =
-      saved->schedule_epochs ? EpochRange{*saved->schedule_epochs, *saved->schedule_epochs}
-                             : epochs_by_state(line, saved->scheduler, steps_per_epoch);
+  const EpochRange made_for = saved->schedule_epochs
+                                  ? EpochRange{*saved->schedule_epochs, *saved->schedule_epochs}
+                                  : epochs_by_state(line, saved->scheduler, steps_per_epoch);
   if (line.epochs < made_for.lowest || line.epochs > made_for.highest) {
     if (line.restart_schedule) {
       return {line.epochs - done, line.epochs * steps_per_epoch - done_steps, true};
