@@ -1,9 +1,15 @@
 #pragma once
 
 #include <iostream>
+#include <stdexcept>
 #include <string>
 
 namespace apps {
+
+/// The error of an invalid command line. `what()` is one line with the flag and what it takes.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 /// Prints the first line of an error to standard error, after the program's name; LibTorch's errors
 /// go on with where they come from. Returns the exit code: 2 for a wrong command line, else 1.

@@ -1,9 +1,8 @@
 // sconce-info: the versions, GPUs and variables of this machine, and whether a GPU can be used.
 
-#include <CLI/CLI.hpp>
 #include <iostream>
 
-#include "fail.hpp"
+#include "arguments.hpp"
 #include "sconce/report/environment.hpp"
 #include "standard_output.hpp"
 
@@ -19,14 +18,11 @@ int main(int argc, char** argv) {
     bool require_gpu = false;
     app.add_flag("--json", json, "Print JSON instead of a table");
     app.add_flag("--require-gpu", require_gpu, "Exit with code 1 if no GPU can be used");
-    try {
-      app.parse(argc, argv);
-    } catch (const CLI::CallForHelp&) {
-      std::cout << app.help();
+    const std::string text = apps::parse_arguments(app, argc, argv);
+    if (!text.empty()) {
+      std::cout << text;
       apps::check_standard_output();
       return 0;
-    } catch (const CLI::ParseError& error) {
-      return apps::fail(program, error.what(), 2);
     }
     const auto facts = sconce::environment();
     if (json) {
@@ -39,6 +35,8 @@ int main(int argc, char** argv) {
     if (require_gpu && sconce::gpu_verdict(facts) != sconce::GpuVerdict::usable) {
       return apps::fail(program, sconce::gpu_verdict_text(facts));
     }
+  } catch (const apps::UsageError& error) {
+    return apps::fail(program, error.what(), 2);
   } catch (const std::exception& error) {
     return apps::fail(program, error.what());
   }

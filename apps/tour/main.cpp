@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <iostream>
 
-#include "fail.hpp"
+#include "arguments.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/report/environment.hpp"
 #include "sconce/stopwatch.hpp"
@@ -48,16 +48,30 @@ void time_product(torch::Device device, int64_t n) {
               flops / seconds / 1e9);
 }
 
+void show_products() {
+  std::cout << "\nThe product of two 1000x1000 matrices: median of nine runs after a warm-up\n";
+  time_product(sconce::cpu(), 1000);
+  if (sconce::num_gpus() > 0) time_product(sconce::gpu(), 1000);
+}
+
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   try {
-    show_machine();
-    show_devices();
-    std::cout << "\nThe product of two 1000x1000 matrices: median of nine runs after a warm-up\n";
-    time_product(sconce::cpu(), 1000);
-    if (sconce::num_gpus() > 0) time_product(sconce::gpu(), 1000);
+    CLI::App app(
+        "Shows the devices of this machine, the device helpers, and the time of a matrix product.",
+        "sconce-tour");
+    const std::string text = apps::parse_arguments(app, argc, argv);
+    if (!text.empty()) {
+      std::cout << text;
+    } else {
+      show_machine();
+      show_devices();
+      show_products();
+    }
     apps::check_standard_output();
+  } catch (const apps::UsageError& error) {
+    return apps::fail("sconce-tour", error.what(), 2);
   } catch (const std::exception& error) {
     return apps::fail("sconce-tour", error.what());
   }

@@ -1,11 +1,11 @@
 #include "command_line.hpp"
 
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
 
+#include "arguments.hpp"
 #include "image_data.hpp"
 #include "models.hpp"
 #include "optimization.hpp"
@@ -98,8 +98,18 @@ CLI::Validator data_name() {
   throw UsageError(what.substr(0, what.find('\n')) + " (--help lists the flags)");
 }
 
-// The flags of a folder of pictures.
-void add_picture_flags(CLI::App& app, CommandLine& line) {
+constexpr uint64_t int_max = std::numeric_limits<int>::max();
+
+// The images, and the flags of a folder of pictures.
+void add_data_flags(CLI::App& app, CommandLine& line) {
+  app.option_defaults()->group("Data");
+  app.add_option(
+         "--data", line.data,
+         "Images to train on: the digits that come with sconce, Fashion-MNIST, or a folder. "
+         "The folder contains MNIST's four IDX files, plain or gzipped, or a subfolder of "
+         "PNG and JPEG pictures for each class")
+      ->check(data_name())
+      ->type_name("digits|fashion-mnist|DIR");
   app.add_option("--image-size", line.image_size, "Height and width of the resized pictures")
       ->transform(whole_number(1, 1024))
       ->type_name("N");
@@ -118,46 +128,9 @@ void add_picture_flags(CLI::App& app, CommandLine& line) {
       ->type_name("N");
 }
 
-void check_picture_flags(const CLI::App& app, const CommandLine& line) {
-  if (is_picture_folder(line.data)) return;
-  for (const char* flag :
-       {"--image-size", "--grey", "--test-fraction", "--augment", "--skip-bad", "--workers"}) {
-    if (app.count(flag) > 0) {
-      refuse(std::string(flag) + ": needs a folder of pictures as --data, not " + line.data);
-    }
-  }
-}
-
-CLI::App* add_predict(CLI::App& app, PredictLine& predict) {
-  CLI::App* command = app.add_subcommand(
-      "predict", "Print the classes of pictures, with the weights of a training");
-  command->add_option("--weights", predict.weights, "File model.safetensors of an --out folder")
-      ->required()
-      ->type_name("FILE");
-  command->add_option("PICTURE", predict.pictures, "PNG or JPEG files")->required()->type_name("");
-  return command;
-}
-
-}  // namespace
-
-torch::Device CommandLine::torch_device(const sconce::distributed::ProcessGroup& group) const {
-  return device == "auto" ? group.device() : torch::Device(device);
-}
-
-CommandLine parse_command_line(int argc, const char* const* argv) {
-  constexpr uint64_t int_max = std::numeric_limits<int>::max();
-  CommandLine line;
-  CLI::App app("Trains an image classifier and reports its loss, accuracy and speed.",
-               "sconce-train");
-  app.option_defaults()->always_capture_default();
-  app.add_option(
-         "--data", line.data,
-         "Images to train on: the digits that come with sconce, Fashion-MNIST, or a folder. "
-         "The folder contains MNIST's four IDX files, plain or gzipped, or a subfolder of "
-         "PNG and JPEG pictures for each class")
-      ->check(data_name())
-      ->type_name("digits|fashion-mnist|DIR");
-  add_picture_flags(app, line);
+// What is trained, and how.
+void add_training_flags(CLI::App& app, CommandLine& line) {
+  app.option_defaults()->group("Training");
   app.add_option("--model", line.model, "Network to train")
       ->check(one_of(model_names()))
       ->type_name(CLI::detail::join(model_names(), "|"));
@@ -199,6 +172,13 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   app.add_option("--seed", line.seed, "Seed of the initial weights and the order of the examples")
       ->transform(whole_number(0, std::numeric_limits<int64_t>::max()))
       ->type_name("N");
+  app.add_flag("--fast-dev-run", line.fast_dev_run,
+               "Train and test on one batch only, to check that everything runs");
+}
+
+// Where it is trained.
+void add_device_flags(CLI::App& app, CommandLine& line) {
+  app.option_defaults()->group("Devices");
   app.add_option("--device", line.device,
                  "Device to train on; auto is the first GPU, or the CPU without a GPU")
       ->check(device_name())
@@ -215,15 +195,11 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
                      [](double value) { return value >= 0.001 && value <= 1e6; }))
       ->type_name("SECONDS");
   app.add_flag("--graph", line.graph, "Make each step a replay of a CUDA graph on a GPU");
-  app.add_flag("--fast-dev-run", line.fast_dev_run,
-               "Train and test on one batch only, to check that everything runs");
-  app.add_flag(
-      "--summary", line.summary,
-      "Print the model's layers, output shapes, parameters and memory before the training");
-  app.add_flag(
-      "--live-loss", line.live_loss,
-      "Show the loss of the last batch beside the progress bar; it is read from the device "
-      "at most twice a second");
+}
+
+// The flags of a run that is saved and continued.
+void add_saving_flags(CLI::App& app, CommandLine& line) {
+  app.option_defaults()->group("Checkpoints");
   app.add_option("--checkpoint", line.checkpoint,
                  "Folder in which the run is saved after each epoch, and when SIGTERM ends it")
       ->type_name("DIR")
@@ -237,6 +213,19 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   app.add_flag("--restart-schedule", line.restart_schedule,
                "Resume a run with another number of --epochs: begin a new schedule of the learning "
                "rate over the epochs that remain");
+}
+
+// What the run writes and prints.
+void add_report_flags(CLI::App& app, CommandLine& line) {
+  app.option_defaults()->group("Results and reports");
+  app.add_option("--out", line.out,
+                 "Folder for metrics.csv, model.safetensors and the charts training.svg and "
+                 "confusion.svg; by default none is written")
+      ->type_name("DIR")
+      ->default_str("");
+  app.add_flag("--overwrite", line.overwrite,
+               "Replace the files of an earlier run in the --out folder, each when the new one is "
+               "complete");
   app.add_option("--scalars", line.scalars,
                  "Folder for TensorBoard's event files, scalars.csv and scalars.jsonl")
       ->type_name("DIR")
@@ -246,11 +235,6 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
                  "folder; 0 writes the values of epochs only")
       ->transform(whole_number(0, int_max))
       ->type_name("N");
-  app.add_option("--out", line.out,
-                 "Folder for metrics.csv, model.safetensors and the charts training.svg and "
-                 "confusion.svg; by default none is written")
-      ->type_name("DIR")
-      ->default_str("");
   app.add_option("--profile", line.profile,
                  "Number of steps to record in trace.json in the --out folder, for "
                  "chrome://tracing or Perfetto; 0 for none")
@@ -258,23 +242,47 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
       ->type_name("N");
   app.add_flag("--memory", line.memory,
                "Print the peak memory of loading data, forward, backward, optimizer and test");
-  PredictLine predict;
-  const CLI::App* command = add_predict(app, predict);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    line.help = (command->parsed() ? command : &app)->help();
-  } catch (const CLI::ParseError& error) {
-    refuse(error.what());
+  app.add_flag(
+      "--summary", line.summary,
+      "Print the model's layers, output shapes, parameters and memory before the training");
+  app.add_flag(
+      "--live-loss", line.live_loss,
+      "Show the loss of the last batch beside the progress bar; it is read from the device "
+      "at most twice a second");
+}
+
+CLI::App* add_predict(CLI::App& app, PredictLine& predict) {
+  app.option_defaults()->group("Options");
+  CLI::App* command = app.add_subcommand(
+      "predict", "Print the classes of pictures, with the weights of a training");
+  command->add_option("--weights", predict.weights, "File model.safetensors of an --out folder")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("PICTURE", predict.pictures, "PNG or JPEG files")->required()->type_name("");
+  return command;
+}
+
+// In the text and not beside the type, as CLI11 has it, where DIR=digits would look like syntax.
+void describe_defaults(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_type_size() == 0 || option->get_default_str().empty()) continue;
+    option->description(option->get_description() + " (default: " + option->get_default_str() +
+                        ")");
+    option->default_str("");
   }
-  if (command->parsed()) {
-    for (const CLI::Option* option : app.get_options()) {
-      if (option->count() > 0) refuse(option->get_name() + ": cannot be used with predict");
+}
+
+void check_picture_flags(const CLI::App& app, const CommandLine& line) {
+  if (is_picture_folder(line.data)) return;
+  for (const char* flag :
+       {"--image-size", "--grey", "--test-fraction", "--augment", "--skip-bad", "--workers"}) {
+    if (app.count(flag) > 0) {
+      refuse(std::string(flag) + ": needs a folder of pictures as --data, not " + line.data);
     }
-    line.predict = predict;
-    return line;
   }
-  check_picture_flags(app, line);
+}
+
+void check_device_flags(const CLI::App& app, const CommandLine& line) {
   if (line.parallel == "data" && line.device != "auto") {
     refuse("--parallel: data uses every GPU and needs --device auto, not " + line.device);
   }
@@ -296,6 +304,12 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
         "--graph: needs a --scheduler that changes only the learning rate, not onecycle, which "
         "also changes the momentum");
   }
+  if (line.precision == sconce::Precision::tf32 && !line.torch_device().is_cuda()) {
+    refuse("--precision: tf32 needs a GPU, but the device is cpu");
+  }
+}
+
+void check_file_flags(const CLI::App& app, const CommandLine& line) {
   for (const char* flag : {"--save-every", "--resume"}) {
     if (app.count(flag) > 0 && line.checkpoint.empty()) {
       refuse(std::string(flag) + ": needs a --checkpoint folder");
@@ -305,7 +319,11 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (line.restart_schedule && line.scheduler == "none") {
     refuse("--restart-schedule: needs a --scheduler other than none");
   }
-  if (line.profile > 0 && line.out.empty()) refuse("--profile: needs an --out folder");
+  for (const char* flag : {"--overwrite", "--profile"}) {
+    if (app.count(flag) > 0 && line.out.empty()) {
+      refuse(std::string(flag) + ": needs an --out folder");
+    }
+  }
   if (app.count("--scalars-every") > 0 && line.scalars.empty()) {
     refuse("--scalars-every: needs a --scalars folder");
   }
@@ -314,10 +332,40 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
       refuse(std::string(flag) + ": cannot be used with --fast-dev-run");
     }
   }
+}
+
+}  // namespace
+
+torch::Device CommandLine::torch_device(const sconce::distributed::ProcessGroup& group) const {
+  return device == "auto" ? group.device() : torch::Device(device);
+}
+
+CommandLine parse_command_line(int argc, const char* const* argv) {
+  CommandLine line;
+  CLI::App app("Trains an image classifier and reports its loss, accuracy and speed.",
+               "sconce-train");
+  app.option_defaults()->always_capture_default();
+  add_data_flags(app, line);
+  add_training_flags(app, line);
+  add_device_flags(app, line);
+  add_saving_flags(app, line);
+  add_report_flags(app, line);
+  PredictLine predict;
+  const CLI::App* command = add_predict(app, predict);
+  describe_defaults(app);
+  line.help = apps::parse_arguments(app, argc, argv);
+  if (!line.help.empty()) return line;
   line.precision = precisions().at(line.precision_name);
-  if (line.precision == sconce::Precision::tf32 && !line.torch_device().is_cuda()) {
-    refuse("--precision: tf32 needs a GPU, but the device is cpu");
+  if (command->parsed()) {
+    for (const CLI::Option* option : app.get_options()) {
+      if (option->count() > 0) refuse(option->get_name() + ": cannot be used with predict");
+    }
+    line.predict = predict;
+    return line;
   }
+  check_picture_flags(app, line);
+  check_device_flags(app, line);
+  check_file_flags(app, line);
   return line;
 }
 

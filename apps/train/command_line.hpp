@@ -4,10 +4,10 @@
 
 #include <filesystem>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "fail.hpp"
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/training/trainer.hpp"
 
@@ -56,17 +56,15 @@ struct CommandLine {
   std::filesystem::path scalars = {};       ///< folder of the scalars; empty: no files
   int64_t scalars_every = 0;                ///< steps between logged losses; 0: epochs only
   std::filesystem::path out = {};           ///< folder of the results; empty: no files
+  bool overwrite = false;                   ///< whether to replace an earlier run's results
   std::optional<PredictLine> predict = {};  ///< predict instead of training
-  std::string help = {};                    ///< text to print instead of training, if not empty
+  std::string help = {};  ///< the text of --help or --version, if it was asked for
 
   /// Returns the device to train on. For "auto" it is the device of the group.
   torch::Device torch_device(const sconce::distributed::ProcessGroup& group = {}) const;
 };
 
-/// The error of an invalid command line. `what()` is one line with the flag and what it takes.
-struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+using apps::UsageError;
 
 /// Reads and checks the command line.
 /// @throw UsageError

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "command_line.hpp"
+#include "earlier_runs.hpp"
 #include "fail.hpp"
 #include "image_data.hpp"
 #include "model_file.hpp"
@@ -152,11 +153,8 @@ void print_resumption(std::ostream& out, const train::CommandLine& line,
       << line.epochs - span.epochs + 1 << " to " << line.epochs << std::endl;
 }
 
-constexpr auto metrics_name = "metrics.csv";
-constexpr auto weights_name = "model.safetensors";
-
 void check_results_writable(const train::CommandLine& line) {
-  for (const auto* name : {metrics_name, weights_name}) {
+  for (const auto* name : {train::metrics_name, train::weights_name}) {
     train::check_writable(line.out / name, "--out");
   }
   if (line.profile > 0) train::check_writable(line.out / train::trace_name, "--profile");
@@ -168,13 +166,14 @@ void write_results(const train::CommandLine& line, const train::TrainedModel& mo
                    sconce::optim::ExponentialMovingAverage* ema, const sconce::FitResult& result) {
   std::exception_ptr error;
   try {
-    train::write_metrics(line.out / metrics_name, result);
+    train::write_metrics(line.out / train::metrics_name, result);
   } catch (...) {
     error = std::current_exception();
   }
   std::optional<sconce::optim::ExponentialMovingAverage::SwapGuard> averages;
   if (ema != nullptr) averages.emplace(*ema);
-  sconce::io::save_safetensors(line.out / weights_name, sconce::nn::state_dict(*model.network),
+  sconce::io::save_safetensors(line.out / train::weights_name,
+                               sconce::nn::state_dict(*model.network),
                                train::model_metadata(model.name, model.images));
   if (error) std::rethrow_exception(error);
 }
@@ -182,6 +181,7 @@ void write_results(const train::CommandLine& line, const train::TrainedModel& mo
 // Returns whether the training came to its end, or else was stopped by SIGTERM.
 bool train_classifier(const train::CommandLine& line) {
   sconce::keep_freed_memory();
+  train::check_earlier_runs(line);  // before the processes meet: each of them is refused
   const auto group = join(line);
   const torch::Device device = line.torch_device(group);
   std::ostream out(group.rank() == 0 ? std::cout.rdbuf() : nullptr);

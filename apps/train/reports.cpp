@@ -1,8 +1,20 @@
 #include "reports.hpp"
 
+#include <filesystem>
+
 #include "sconce/metrics/classification.hpp"
 
 namespace train {
+
+namespace {
+
+// A folder's last name: the whole path of one is too long for a title.
+std::string name_of_data(const std::string& data) {
+  const auto path = std::filesystem::absolute(data).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+}  // namespace
 
 Reports::Reports(const CommandLine& line, const Images& images, std::ostream& out)
     : bar_(out, {.live_loss = line.live_loss}) {
@@ -21,7 +33,7 @@ Reports::Reports(const CommandLine& line, const Images& images, std::ostream& ou
 }
 
 void Reports::add_charts(const CommandLine& line, const Images& images) {
-  curve_.emplace(line.out / "training.svg", line.model + " on " + line.data);
+  curve_.emplace(line.out / "training.svg", line.model + " on " + name_of_data(line.data));
   if (matrix_) confusion_.emplace(line.out / "confusion.svg", matrix_, images.classes);
 }
 

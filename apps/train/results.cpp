@@ -15,15 +15,19 @@ void check_writable(const std::filesystem::path& file, const std::string& flag) 
   const sconce::io::WholeFile removed_at_once(file, flag);
 }
 
-void write_metrics(const std::filesystem::path& file, const sconce::FitResult& result) {
+std::string metrics_text(const std::vector<sconce::EpochMetrics>& epochs) {
   std::ostringstream lines;
   lines.precision(std::numeric_limits<double>::max_digits10);
   lines << "epoch,loss,train_acc,test_acc,examples,seconds\n";
-  for (const auto& epoch : result.epochs) {
+  for (const auto& epoch : epochs) {
     lines << epoch.epoch << ',' << epoch.loss << ',' << epoch.at("train_acc") << ','
           << epoch.at("test_acc") << ',' << epoch.examples << ',' << epoch.seconds << '\n';
   }
-  sconce::io::write_whole(file, lines.str(), "--out");
+  return lines.str();
+}
+
+void write_metrics(const std::filesystem::path& file, const sconce::FitResult& result) {
+  sconce::io::write_whole(file, metrics_text(result.epochs), "--out");
 }
 
 }  // namespace train

@@ -9,7 +9,9 @@
 namespace sconce {
 
 void EpochLines::on_fit_begin(Fit& fit) {
-  if (std::ssize(fit.epochs) >= fit.max_epochs) write_end(fit);
+  if (fit.process_group.rank() > 0 || std::ssize(fit.epochs) < fit.max_epochs) return;
+  out_ << describe(fit.epochs.back()) << '\n';
+  write_speed(fit);
 }
 
 void EpochLines::on_epoch_end(Fit& fit) {
@@ -17,14 +19,12 @@ void EpochLines::on_epoch_end(Fit& fit) {
   const auto count = std::ssize(fit.epochs);
   out_ << "epoch " << count << '/' << fit.max_epochs << ": " << describe(fit.epochs.back())
        << std::endl;
-  if (count >= fit.max_epochs) write_end(fit);
+  if (count >= fit.max_epochs) write_speed(fit);
 }
 
-void EpochLines::write_end(const Fit& fit) {
-  if (fit.process_group.rank() > 0) return;
+void EpochLines::write_speed(const Fit& fit) {
   const double per_second = FitResult{fit.epochs}.examples_per_second();
-  out_ << describe(fit.epochs.back()) << '\n'
-       << format("%.1f", per_second) << " examples/sec on " << fit.device << std::endl;
+  out_ << format("%.1f", per_second) << " examples/sec on " << fit.device << std::endl;
 }
 
 }  // namespace sconce

@@ -325,7 +325,7 @@ TEST_CASE("the digits as pictures are learnt bit for bit as from IDX files", "[a
   const auto train = [&](const fs::path& data, const std::string& flags) {
     const fs::path out = folder.path() / "out";
     const Ran ran = run_train("--epochs 15 --device cpu --seed 3 --data " + data.string() +
-                              " --out " + out.string() + flags);
+                              " --overwrite --out " + out.string() + flags);
     INFO(ran.err);
     REQUIRE(ran.exit_code == 0);
     return epochs_of(out / "metrics.csv");

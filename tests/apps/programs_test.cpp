@@ -1,9 +1,12 @@
 // What the built programs need, read from their files, and what all of them do alike.
+#include <torch/version.h>
+
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "catch.hpp"
 #include "sconce/devices.hpp"
+#include "sconce/version.hpp"
 #include "support/run_program.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -106,12 +109,30 @@ TEST_CASE("sconce-info --require-gpu ends with 1 and one line where no GPU can b
   CHECK(run_program(info + " --require-gpu").exit_code == (sconce::num_gpus() > 0 ? 0 : 1));
 }
 
-TEST_CASE("sconce-info ends with 2 and one line for a wrong flag") {
-  for (const char* flag : {" --jsn", " extra"}) {
-    const auto ran = run_program(info + flag);
-    CHECK(ran.exit_code == 2);
-    CHECK(ran.out.empty());
-    CHECK_THAT(ran.err, Catch::Matchers::StartsWith("sconce-info: "));
-    CHECK(ran.err.find('\n') == ran.err.size() - 1);
-  }
+TEST_CASE("sconce-info and sconce-tour end with 2 and one line for a wrong argument") {
+  const auto [name, argument, error] = GENERATE(table<std::string, std::string, std::string>(
+      {{"sconce-info", "--jsn", "--jsn: there is no such flag; did you mean --json? "},
+       {"sconce-info", "extra", "'extra': there is no such argument "},
+       {"sconce-tour", "--hlep", "--hlep: there is no such flag; did you mean --help? "},
+       {"sconce-tour", "3", "'3': there is no such argument "}}));
+  const auto ran = run_program(SCONCE_BIN_DIR "/" + name + " " + argument);
+  CHECK(ran.exit_code == 2);
+  CHECK(ran.out.empty());
+  CHECK(ran.err == name + ": " + error + "(--help lists the flags)\n");
+}
+
+TEST_CASE("each program has --help and --version, and does nothing else then") {
+  const std::string name = GENERATE("sconce-train", "sconce-info", "sconce-tour");
+  const auto help = run_program(SCONCE_BIN_DIR "/" + name + " --help");
+  CHECK(help.exit_code == 0);
+  CHECK(help.err.empty());
+  CHECK_THAT(help.out, ContainsSubstring("\nUsage: " + name + " [OPTIONS]") &&
+                           ContainsSubstring("--version") && !ContainsSubstring("CPU threads"));
+  const auto version = run_program(SCONCE_BIN_DIR "/" + name + " --version");
+  CHECK(version.exit_code == 0);
+  CHECK(version.err.empty());
+  const auto number = [](int value) { return std::to_string(value); };
+  CHECK(version.out == name + " " + number(SCONCE_VERSION_MAJOR) + "." +
+                           number(SCONCE_VERSION_MINOR) + "." + number(SCONCE_VERSION_PATCH) +
+                           ", LibTorch " TORCH_VERSION "\n");
 }

@@ -7,9 +7,10 @@
 namespace sconce {
 
 /// Writes a line for each epoch to a stream, such as `epoch 1/3: loss 0.693, train acc 0.500, test
-/// acc 0.750`, and the two lines that d2l prints at the end. The loss of the test is in a line only
-/// if there is no metric. A resumed fit that had ended before writes only the last two lines. In a
-/// process group only rank 0 writes.
+/// acc 0.750`, and after the last one the examples per second, as d2l does. The loss of the test is
+/// in a line only if there is no metric. A resumed fit that had ended before writes d2l's two
+/// lines: the results of the last epoch, and the examples per second. In a process group only rank
+/// 0 writes.
 /// Python: d2l's `train_ch6`.
 class EpochLines : public TrainerCallback {
  public:
@@ -19,7 +20,7 @@ class EpochLines : public TrainerCallback {
   void on_epoch_end(Fit& fit) override;
 
  private:
-  void write_end(const Fit& fit);
+  void write_speed(const Fit& fit);
 
   std::ostream& out_;
 };

@@ -1,0 +1,72 @@
+#include "earlier_runs.hpp"
+
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include "results.hpp"
+#include "saved_run.hpp"
+#include "sconce/training/checkpoint.hpp"
+
+namespace train {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// The file of the latest checkpoint in the --checkpoint folder, or an empty path.
+fs::path latest_checkpoint(const CommandLine& line) {
+  if (line.checkpoint.empty() || !fs::is_directory(line.checkpoint)) return {};
+  return sconce::Checkpoint(line.checkpoint, {.resume = true}).latest();
+}
+
+void check_checkpoints(const CommandLine& line) {
+  if (line.resume || latest_checkpoint(line).empty()) return;
+  throw UsageError("--checkpoint: " + line.checkpoint.string() +
+                   " holds the checkpoints of a run; continue it by --resume, or name another "
+                   "folder");
+}
+
+bool is_scalar_file(const std::string& name) {
+  return name == "scalars.csv" || name == "scalars.jsonl" || name.starts_with("events.out.tfevents");
+}
+
+void check_scalars(const CommandLine& line) {
+  if (line.scalars.empty() || line.resume) return;
+  std::error_code ignored;  // a folder that cannot be read costs a run nothing but its scalars
+  for (const auto& entry : fs::directory_iterator(line.scalars, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!is_scalar_file(name)) continue;
+    throw UsageError("--scalars: " + line.scalars.string() + " holds the " + name +
+                     " of a run; name another folder, or continue that run by --resume");
+  }
+}
+
+// Whether the results are those that the run to be resumed wrote at an earlier end.
+bool are_of_resumed_run(const fs::path& metrics, const CommandLine& line) {
+  const fs::path checkpoint = line.resume ? latest_checkpoint(line) : fs::path();
+  if (checkpoint.empty()) return false;
+  std::ifstream file(metrics);
+  const std::string written{std::istreambuf_iterator<char>(file), {}};
+  return !written.empty() && metrics_text(read_saved_run(checkpoint).epochs).starts_with(written);
+}
+
+void check_results(const CommandLine& line) {
+  if (line.out.empty() || line.overwrite) return;
+  for (const auto* name : {metrics_name, weights_name}) {
+    if (!fs::is_regular_file(line.out / name)) continue;
+    if (are_of_resumed_run(line.out / metrics_name, line)) return;
+    throw UsageError("--out: " + line.out.string() + " holds the " + name +
+                     " of another run; name another folder, or replace its files by --overwrite");
+  }
+}
+
+}  // namespace
+
+void check_earlier_runs(const CommandLine& line) {
+  check_results(line);
+  check_checkpoints(line);
+  check_scalars(line);
+}
+
+}  // namespace train
