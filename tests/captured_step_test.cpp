@@ -188,14 +188,14 @@ TEST_CASE("a first batch that is refused, or whose step throws, is not the first
     CapturedStep step(device, sum, {.other_shape = other_shape});
     const auto good = torch::ones({4}, device);
     CHECK_THAT(error_of([&] { step({good, torch::Tensor()}); }),
-               StartsWith("sconce::cuda::CapturedStep: expected a batch of tensors, got one that "
+               StartsWith("sconce::CapturedStep: expected a batch of tensors, got one that "
                           "is undefined as number 2 of 2"));
     CHECK_THAT(error_of([&] { step({torch::ones({2, 3}, device)}); }),
                StartsWith("expected a vector"));
     for (int i = 0; i < 6; ++i) CHECK(step({good})[0].item<int>() == 4);
     CHECK(step.is_captured() == device.is_cuda());
     CHECK_THAT(error_of([&] { step({torch::Tensor()}); }),
-               StartsWith("sconce::cuda::CapturedStep: expected a batch of tensors, got one that "
+               StartsWith("sconce::CapturedStep: expected a batch of tensors, got one that "
                           "is undefined as number 1 of 1"));
     CHECK(step({good})[0].item<int>() == 4);
   }

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "sconce/training/batch.hpp"
+#include "trainer_scripts/trace.hpp"
+
+namespace trainer_scripts {
+
+using nlohmann::json;
+
+/// The exception of a source at a bad item.
+struct BadItem {
+  int64_t item = 0;
+};
+
+/// Where a loop begins; nothing: what `begin()` does.
+struct Start {
+  std::optional<int64_t> batch = {};
+  std::optional<int64_t> epoch = {};
+};
+
+/// A loop over a loader of any type, one batch at a time.
+struct Loop {
+  /// Returns the next batch, or nothing at the end. Throws what the loader throws.
+  std::function<std::optional<sconce::data::Dataset>()> next;
+  /// Returns the item of the exception that the loop got, as the loader says; -1: it says nothing.
+  std::function<int64_t()> failed_item;
+};
+
+/// A loader of any type.
+class AnyLoader {
+ public:
+  virtual ~AnyLoader() = default;
+  virtual std::shared_ptr<AnyLoader> copy() const = 0;
+  virtual sconce::BatchLoader for_trainer() const = 0;
+  virtual void set_epoch(int64_t epoch) = 0;
+  virtual Loop begin(const Start& start) const = 0;
+};
+
+/// Makes a loader as the script says, of `rows` items.
+std::shared_ptr<AnyLoader> make_loader(const json& spec, const sconce::data::Dataset& rows);
+
+}  // namespace trainer_scripts

@@ -1,0 +1,208 @@
+"""What a Trainer's fit, epoch and test do, as plain loops written from the Trainer's documentation."""
+import contextlib
+
+import torch
+from torch.nn import functional as F
+
+from parts import METRICS, Refused, mse, number, parameters_of, step
+
+
+class Fit:
+    """What callbacks see of a running fit."""
+
+    def __init__(self, trainer, net, optimizer, batches):
+        self.trainer, self.net, self.optimizer, self.batches = trainer, net, optimizer, batches
+        self.max_epochs = 1 if trainer.fast else trainer.spec["epochs"]
+        self.epochs, self.batch, self.loss, self.should_stop = [], 0, None, False
+        self.loss_sum, self.examples = torch.zeros(1, dtype=torch.double), 0
+        self.states = {}
+
+
+def text_of(epoch):
+    values = "".join(f" {name} {number(value)}" for name, value in epoch["values"])
+    return f"epoch {epoch['epoch']} loss {number(epoch['loss'])}{values} examples {epoch['examples']}"
+
+
+def named(epoch, name):
+    return epoch["loss"] if name == "loss" else dict(epoch["values"]).get(name)
+
+
+class Trainer:
+    def __init__(self, spec):
+        self.spec, self.metrics = spec, [METRICS[name]() for name in spec["metrics"]]
+        self.fast, self.accumulate = spec.get("fast", False), spec.get("accumulate", 1)
+        self.dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(spec.get("precision"))
+        self.scaler = torch.amp.GradScaler("cpu", enabled=self.dtype is torch.float16)
+        self.loss = mse if spec.get("loss") == "mse" else F.cross_entropy
+        self.depth = 0  # of the fits that run
+
+    def autocast(self):
+        return torch.autocast("cpu", self.dtype or torch.bfloat16, enabled=self.dtype is not None)
+
+    @contextlib.contextmanager
+    def keep_sums(self):
+        """What runs within a fit puts its sums back."""
+        sums = [metric.sums for metric in self.metrics]
+        is_within = self.depth > 0
+        try:
+            yield
+        finally:
+            if is_within:
+                for metric, of_fit in zip(self.metrics, sums):
+                    metric.sums = of_fit
+
+    def add(self, fit, output, target, loss):
+        fit.loss_sum.add_(loss.detach(), alpha=len(target))
+        fit.examples += len(target)
+        for metric in self.metrics:
+            metric.update(output, target)
+
+    def values(self, fit, prefix):
+        loss = fit.loss_sum.item() / fit.examples
+        values = [(prefix + metric.name, metric.value()) for metric in self.metrics]
+        return loss, [(name, value) for name, value in values if value is not None]
+
+    def begin_sums(self, fit):
+        fit.loss_sum.zero_()
+        fit.examples = 0
+        for metric in self.metrics:
+            metric.reset()
+
+    def fit(self, net, optimizer, train, test, callbacks):
+        if len(train) == 0 or (test is not None and len(test) == 0):
+            raise Refused("no batch")
+        fit = Fit(self, net, optimizer, 1 if self.fast else len(train))
+        names = [callback.name for callback in callbacks if callback.name]
+        if len(set(names)) < len(names):
+            raise Refused("names")
+        fit.callbacks = callbacks
+        with self.keep_sums():
+            self.depth += 1
+            try:
+                if not self.fast:
+                    self.call(fit, "load")
+                with self.scope(fit, "on_fit_begin", "on_fit_end"):
+                    stopped = self.epochs(fit, train, test)
+                return fit.epochs, stopped
+            finally:
+                self.depth -= 1
+
+    def call(self, fit, hook):
+        for callback in fit.callbacks:
+            getattr(callback, hook)(fit)
+
+    @contextlib.contextmanager
+    def scope(self, fit, opening, closing):
+        """Closes in reverse what was opened. After an exception, those of closing hooks are dropped."""
+        opened = []
+        try:
+            for callback in fit.callbacks:
+                getattr(callback, opening)(fit)
+                opened.append(callback)
+            yield
+            while opened:
+                getattr(opened.pop(), closing)(fit)
+        finally:
+            while opened:
+                with contextlib.suppress(Exception):
+                    getattr(opened.pop(), closing)(fit)
+
+    def epochs(self, fit, train, test):
+        if fit.should_stop:
+            return True
+        while len(fit.epochs) < fit.max_epochs:
+            fit.net.train()
+            if not self.epoch(fit, train.begin(fit.batch, len(fit.epochs))):
+                return True
+            if test is not None:
+                with self.scope(fit, "on_test_begin", "on_test_end"):
+                    loss, values = self.test(fit.net, test)
+                    fit.epochs[-1]["values"] += [("test_" + name, v) for name, v in [("loss", loss), *values]]
+            self.call(fit, "on_epoch_end")
+            stops = fit.should_stop
+            if not self.fast:
+                self.call(fit, "save")
+            if stops and len(fit.epochs) < fit.max_epochs:
+                return True
+        return False
+
+    def epoch(self, fit, batches):
+        """Trains the rest of an epoch. Returns False if the fit stopped before its end."""
+        if fit.batch == 0:
+            self.begin_sums(fit)
+        while fit.batch < fit.batches:
+            self.step(fit, batches)
+            self.call(fit, "on_after_step")
+            every = self.spec.get("save_every", 0)
+            if fit.batch == fit.batches:
+                break
+            stops = fit.should_stop
+            is_time = every > 0 and fit.batch // self.accumulate % every == 0
+            if (is_time or stops) and not self.fast:
+                self.call(fit, "save")
+            if stops:
+                return False
+        loss, values = self.values(fit, "train_")
+        fit.epochs.append({"epoch": len(fit.epochs) + 1, "loss": loss, "values": values, "examples": fit.examples})
+        fit.batch = 0
+        return True
+
+    def step(self, fit, batches):
+        of_step = min(self.accumulate, fit.batches - fit.batch)
+        fit.optimizer.zero_grad()
+        for _ in range(of_step):
+            data, target = next(batches)
+            with self.autocast():
+                output = fit.net(data)
+                loss = self.loss(output, target)
+            self.scaler.scale(loss if of_step == 1 else loss / of_step).backward()
+            self.add(fit, output, target, loss)
+            fit.loss = loss.detach()
+        self.call(fit, "on_before_step")
+        if self.spec.get("clip", 0) > 0:
+            self.scaler.unscale_(fit.optimizer)
+            torch.nn.utils.clip_grad_norm_(parameters_of(fit.optimizer), self.spec["clip"])
+        if self.scaler.is_enabled():
+            self.scaler.step(fit.optimizer)
+        else:
+            step(fit.optimizer)
+        self.scaler.update()
+        fit.batch += of_step
+
+    def fit_epoch(self, net, optimizer, train):
+        if len(train) == 0:
+            raise Refused("no batch")
+        fit = Fit(self, net, optimizer, 1 if self.fast else len(train))
+        fit.callbacks = []
+        net.train()
+        with self.keep_sums():
+            self.depth += 1
+            try:
+                self.epoch(fit, train.begin())
+            finally:
+                self.depth -= 1
+        return fit.epochs[0]
+
+    def test(self, net, loader):
+        """Returns loss and values. Restores the mode of every module."""
+        if len(loader) == 0:
+            raise Refused("no batch")
+        modes = [(module, module.training) for module in net.modules()]
+        fit = Fit(self, net, None, 1 if self.fast else len(loader))
+        try:
+            with torch.no_grad(), self.autocast():
+                net.eval()
+                self.begin_sums(fit)
+                batches = loader.begin()
+                for _ in range(fit.batches):
+                    data, target = next(batches)
+                    output = net(data)
+                    self.add(fit, output, target, self.loss(output, target))
+        finally:
+            for module, mode in modes:
+                module.training = mode
+        return self.values(fit, "")
+
+    def evaluate(self, net, loader):
+        with self.keep_sums():
+            return self.test(net, loader)

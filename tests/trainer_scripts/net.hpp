@@ -1,0 +1,69 @@
+#pragma once
+
+#include <torch/nn.h>
+
+#include <string>
+
+#include "trainer_scripts/trace.hpp"
+
+namespace trainer_scripts {
+
+constexpr int64_t features = 8;  ///< of an item; the first is its index / 64
+constexpr int64_t classes = 3;   ///< of the targets
+
+/// Returns the indices of the items in a batch.
+inline std::string items_of(const at::Tensor& data) {
+  return numbers(data.select(1, 0) * 64);
+}
+
+/// A small model that writes the items of each batch into the trace.
+struct NetImpl : torch::nn::Cloneable<NetImpl> {
+  NetImpl(std::string kind, double dropout, Trace& trace)
+      : kind_(std::move(kind)), dropout_(dropout), trace_(&trace) {
+    reset();
+  }
+
+  void reset() override {
+    namespace nn = torch::nn;
+    body = register_module("body", nn::Sequential(nn::Flatten()));
+    int64_t width = features;
+    if (kind_ == "conv") {
+      body->push_back(nn::Unflatten(nn::UnflattenOptions(1, {1, 2, 4})));
+      body->push_back(nn::Conv2d(nn::Conv2dOptions(1, 3, 2)));
+      body->push_back(nn::ReLU());
+      body->push_back(nn::Flatten());
+      width = 9;
+    } else if (kind_ != "linear") {
+      width = 6;
+      body->push_back(nn::Linear(features, width));
+      if (kind_ == "norm") body->push_back(nn::BatchNorm1d(width));
+      body->push_back(nn::ReLU());
+    }
+    if (dropout_ > 0) body->push_back(nn::Dropout(dropout_));
+    head = register_module("head", nn::Linear(width, classes));
+  }
+
+  at::Tensor forward(const at::Tensor& data) {
+    trace_->line((is_training() ? "train " : "test ") + items_of(data));
+    return head(body->forward(data));
+  }
+
+  /// Frees the head first, so that the new one may lie where it lay.
+  void new_head() {
+    const auto width = head->weight.size(1);
+    unregister_module("head");
+    head = nullptr;
+    head = register_module("head", torch::nn::Linear(width, classes));
+  }
+
+  torch::nn::Sequential body = nullptr;
+  torch::nn::Linear head = nullptr;
+
+ private:
+  std::string kind_;
+  double dropout_;
+  Trace* trace_;
+};
+TORCH_MODULE(Net);
+
+}  // namespace trainer_scripts

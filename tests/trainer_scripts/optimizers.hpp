@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "sconce/optim/optimizer.hpp"
+#include "trainer_scripts/net.hpp"
+#include "trainer_scripts/world.hpp"
+
+namespace trainer_scripts {
+
+using Groups = std::vector<std::vector<torch::Tensor>>;
+
+/// Returns the parameters that "all", "head" or "body" means.
+std::vector<torch::Tensor> parameters_of(const NetImpl& net, const std::string& part);
+
+/// Returns the groups of parameters that the optimizer begins with.
+Groups first_groups(const json& spec, const NetImpl& net);
+
+/// Makes the optimizer that the script says.
+std::unique_ptr<sconce::optim::Optimizer> make_optimizer(const json& spec, const Groups& groups);
+
+/// Moves the optimizer to another place, if its class can be moved.
+void move_away(std::unique_ptr<sconce::optim::Optimizer>& optimizer);
+
+/// Returns the place of each parameter of a group in the list; -1: it is not there.
+std::vector<int64_t> places_in(const std::vector<torch::Tensor>& list,
+                               const std::vector<torch::Tensor>& group);
+
+/// Writes rates, parameters and state into the trace.
+void trace_optimizer(const std::string& name, const sconce::optim::Optimizer& optimizer,
+                     const NetImpl& net, Trace& trace);
+
+}  // namespace trainer_scripts

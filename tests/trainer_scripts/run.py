@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Runs random scripts of a Trainer by sconce and as plain loops in Python, and compares what happens.
+
+  run.py --count 20000                       the scripts 0 to 19999, in two processes at a time
+  run.py --first 417 --count 1 --shrink      one of them, cut down to what still differs
+  run.py --file SCRIPT.json                  a script of a file
+
+After each event of a script both sides write parameters, buffers, the optimizers' states, the state of the random
+generator, the metrics' sums and more, and each side writes the items of each batch and each call of a callback. The
+first line that differs is printed, with the script. The exit code is then 1.
+"""
+import argparse
+import concurrent.futures
+import copy
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import generate
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PATH": "/usr/bin:/bin"}
+
+
+def read(path):
+    """Returns the lines of each script by its number."""
+    traces, lines = {}, None
+    for line in path.read_text().splitlines():
+        if line.startswith("= "):
+            lines = traces.setdefault(int(line[2:]), [])
+        else:
+            lines.append(line)
+    return traces
+
+
+class Sides:
+    """The two programs. `seconds` has what each has taken."""
+
+    def __init__(self, program, python):
+        self.commands = {"sconce": [program], "python": [python, HERE / "oracle.py"]}
+        self.seconds = {"sconce": 0.0, "python": 0.0}
+
+    def run(self, side, scripts, flags, folder):
+        """Returns the traces of a side. A script that ends the program has the trace up to there."""
+        traces, left = {}, scripts
+        while left:
+            source, out = folder / f"{side}.scripts", folder / f"{side}.traces"
+            source.write_text("".join(json.dumps(script) + "\n" for script in left))
+            start = time.monotonic()
+            done = subprocess.run([*self.commands[side], source, out, *flags], env=ENVIRONMENT, text=True,
+                                  stderr=subprocess.PIPE)
+            self.seconds[side] += time.monotonic() - start
+            traces.update(read(out))
+            if done.returncode == 0:
+                break
+            ended = next((i for i, s in enumerate(left) if s["id"] not in traces), len(left)) - 1
+            traces[left[ended]["id"]].append(f"ends with {done.returncode}: {done.stderr[-3000:]}")
+            left = left[ended + 1:]
+        return traces
+
+    def compare(self, scripts, *flags):
+        """Returns the scripts that differ, each with the two lines that do and the lines before."""
+        with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor() as pool:
+            ran = [pool.submit(self.run, side, scripts, flags, pathlib.Path(name)) for side in self.commands]
+            ours, theirs = (future.result() for future in ran)
+        different = []
+        for script in scripts:
+            a, b = ours.get(script["id"], []), theirs.get(script["id"], [])
+            if a != b:
+                place = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+                different.append((script, a[:place], *(lines[place:place + 1] or ["nothing"] for lines in (a, b))))
+        return different
+
+
+def smaller(script):
+    """Yields the script without one of its events, callbacks or options."""
+    for i in range(len(script["events"]) - 1, -1, -1):
+        less = copy.deepcopy(script)
+        del less["events"][i]
+        yield less
+    for k, callback in enumerate(script["callbacks"]):
+        for i in range(len(callback.get("events", []))):
+            less = copy.deepcopy(script)
+            del less["callbacks"][k]["events"][i]
+            yield less
+    for i, event in enumerate(script["events"]):
+        for k in range(len(event.get("callbacks", []))):
+            less = copy.deepcopy(script)
+            del less["events"][i]["callbacks"][k]
+            yield less
+        if "test" in event:
+            less = copy.deepcopy(script)
+            del less["events"][i]["test"]
+            yield less
+    plain = {"metrics": [], "accumulate": 1, "precision": "fp32", "dropout": 0, "weight_decay": 0, "momentum": 0,
+             "flag": False, "epochs": 1, "kind": None}
+    for part in ("trainers", "models", "optimizers", "loaders"):
+        for i, spec in enumerate(script[part]):
+            for key in spec:
+                if key in ("rows", "batch", "lr", "kernels", "covers", "model", "kind", "seed", "shuffle"):
+                    continue
+                less = copy.deepcopy(script)
+                if key in plain:
+                    less[part][i][key] = plain[key]
+                else:
+                    del less[part][i][key]
+                if less != script:
+                    yield less
+
+
+def is_broken(lines):
+    """Returns whether a script that was cut down names an object that it no longer has."""
+    return any("IndexError" in text or "KeyError" in text or "_range_check" in text for text in lines)
+
+
+def shrink(sides, script):
+    while True:
+        candidates = [dict(less, id=i) for i, less in enumerate(smaller(script))]
+        failing = [found for found in sides.compare(candidates) if not is_broken(found[2] + found[3])]
+        if not failing:
+            return script
+        script = failing[0][0]
+
+
+def report(sides, found, is_shrunk):
+    script = found[0]
+    if is_shrunk:
+        script = shrink(sides, script)
+        again = sides.compare([script], "--values")
+        found = again[0] if again else found
+    _, before, ours, theirs = found
+    print(json.dumps(script))
+    print("\n".join("  " + line for line in before[-12:]))
+    print(f"sconce: {ours[0]}\npython: {theirs[0]}\n", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--file", type=pathlib.Path, help="scripts in JSON, one on each line")
+    parser.add_argument("--shrink", action="store_true", help="cuts down the first script that differs")
+    parser.add_argument("--stop-at", type=int, default=3, help="the number of differing scripts to print")
+    parser.add_argument("--program", default=ROOT / "build/default/bin/test-trainer-scripts")
+    parser.add_argument("--python", default=ROOT / "build/setup/torch-2.15.0/bin/python")
+    options = parser.parse_args()
+    sides = Sides(options.program, options.python)
+    if options.file:
+        scripts = [dict(json.loads(line), id=i) for i, line in enumerate(options.file.read_text().splitlines())]
+    else:
+        scripts = [generate.script(seed) for seed in range(options.first, options.first + options.count)]
+    found, done = [], 0
+    for i in range(0, len(scripts), 1000):
+        found += sides.compare(scripts[i:i + 1000])
+        done = min(i + 1000, len(scripts))
+        if len(found) >= options.stop_at:
+            break
+    for each in found[:options.stop_at]:
+        report(sides, each, options.shrink)
+    speeds = ", ".join(f"{side} {done / seconds:.0f}" for side, seconds in sides.seconds.items())
+    print(f"{done} scripts, {len(found)} differ; scripts a second: {speeds}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
