@@ -252,8 +252,8 @@ void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
               progress.epoch, " and batch ", progress.batch);
   Position position = {last_ ? last_->front() : 1, progress.epoch, progress.batch};
   if (position <= last_) ++position.front();
-  TORCH_CHECK(fits(position.front()), checkpoint_name, folder_.string(), ": expected a run that has begun ",
-              "again ", largest_in_name, " times at most");
+  TORCH_CHECK(fits(position.front()), checkpoint_name, folder_.string(),
+              ": expected a run that has begun ", "again ", largest_in_name, " times at most");
   const std::string name = file_name(position);
   const auto random = random_states(options_.process_group);
   auto best = best_;

@@ -18,9 +18,9 @@
 #include <utility>
 #include <vector>
 
+#include "detail/state_visitor.hpp"
 #include "optim/conversions.hpp"
 #include "sconce/optim/optimizer.hpp"
-#include "detail/state_visitor.hpp"
 
 namespace sconce {
 

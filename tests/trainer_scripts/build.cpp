@@ -156,7 +156,8 @@ void World::build(uint64_t seed, bool resume) {
   checkpoints_.resize(folders);
   for (size_t i = 0; i < folders; ++i) {
     checkpoints_[i].reset();  // for it has a lock
-    checkpoints_[i].emplace(folder_ / std::to_string(i), sconce::CheckpointOptions{.resume = resume});
+    checkpoints_[i].emplace(folder_ / std::to_string(i),
+                            sconce::CheckpointOptions{.resume = resume});
   }
   build_callbacks();
 }

@@ -193,9 +193,9 @@ class Loader<Source, Collate>::Iterator {
 
   explicit Iterator(std::shared_ptr<detail::LoaderLoop> loop) : loop_(std::move(loop)) {}
 
-  static ReadAhead::Make maker(const std::shared_ptr<Parts>& parts,
-                               const std::shared_ptr<const detail::EpochItems>& epoch,
-                               const LoaderOptions& options);
+  static detail::ReadAhead::Make maker(const std::shared_ptr<Parts>& parts,
+                                       const std::shared_ptr<const detail::EpochItems>& epoch,
+                                       const LoaderOptions& options);
 
   std::shared_ptr<detail::LoaderLoop> loop_;  // the last copy to go ends the threads
 };
@@ -204,7 +204,7 @@ template <class Source, class Collate>
 auto Loader<Source, Collate>::begin(int64_t batch, int64_t of_epoch) const -> Iterator {
   const auto epoch = std::make_shared<const detail::EpochItems>(epoch_items(batch, of_epoch));
   const int workers = options().num_workers;
-  std::vector<ReadAhead::Make> makers(static_cast<size_t>(std::max(workers, 1)));
+  std::vector<detail::ReadAhead::Make> makers(static_cast<size_t>(std::max(workers, 1)));
   for (auto& make : makers) make = Iterator::maker(parts_, epoch, options());
   return Iterator(std::make_shared<detail::LoaderLoop>(
       std::move(makers),
@@ -216,11 +216,11 @@ auto Loader<Source, Collate>::begin(int64_t batch, int64_t of_epoch) const -> It
 }
 
 template <class Source, class Collate>
-ReadAhead::Make Loader<Source, Collate>::Iterator::maker(
+detail::ReadAhead::Make Loader<Source, Collate>::Iterator::maker(
     const std::shared_ptr<Parts>& parts, const std::shared_ptr<const detail::EpochItems>& epoch,
     const LoaderOptions& options) {
   auto reader = std::make_shared<Reader>(parts->source, parts->collate);
-  std::optional<CopyStream> copies;
+  std::optional<detail::CopyStream> copies;
   if (options.device) copies.emplace(*options.device);
   return [parts, epoch, reader, copies](int64_t index,
                                         const std::stop_token& stop) -> std::shared_ptr<void> {

@@ -61,7 +61,7 @@ class TransformedBatches {
   /// of epoch 0, 1, 2 and so on, counted over all copies of this object. The iterator points to
   /// this object.
   Iterator begin() const& {
-    SourcePlace<Source> place{nullptr, source_.begin()};
+    detail::SourcePlace<Source> place{nullptr, source_.begin()};
     const int64_t epoch = epoch_of(place.iterator);
     return Iterator(*this, std::move(place), 0, epoch);
   }
@@ -71,7 +71,7 @@ class TransformedBatches {
   /// alone. A source that has `set_epoch` and no `begin(batch, epoch)` is copied for it.
   /// @throw c10::Error if `epoch` is negative, and what the source throws.
   Iterator begin(int64_t batch, int64_t epoch) const& {
-    return Iterator(*this, begin_at(source_, batch, epochs_.named(epoch)), batch, epoch);
+    return Iterator(*this, detail::begin_at(source_, batch, epochs_.named(epoch)), batch, epoch);
   }
   Iterator begin(int64_t batch, int64_t epoch) const&& = delete;
 
@@ -132,12 +132,12 @@ class TransformedBatches<Source, Function>::Iterator {
 
  private:
   friend class TransformedBatches;
-  Iterator(const TransformedBatches& batches, SourcePlace<Source> place, int64_t index,
+  Iterator(const TransformedBatches& batches, detail::SourcePlace<Source> place, int64_t index,
            int64_t epoch)
       : batches_(&batches), place_(std::move(place)), index_(index), epoch_(epoch) {}
 
   const TransformedBatches* batches_;
-  SourcePlace<Source> place_;
+  detail::SourcePlace<Source> place_;
   int64_t index_;
   int64_t epoch_;
 };

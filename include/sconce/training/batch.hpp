@@ -172,11 +172,12 @@ class BatchLoader {
           return next_of<Source>(source, {nullptr, read.begin()});
         }),
         begin_at_([source](int64_t batch, int64_t epoch) {
-          return next_of<Source>(source, data::begin_at<Source>(*source, batch, epoch));
+          return next_of<Source>(source, data::detail::begin_at<Source>(*source, batch, epoch));
         }) {}
 
   template <class Source>
-  static Next next_of(const std::shared_ptr<Source>& source, data::SourcePlace<Source> place) {
+  static Next next_of(const std::shared_ptr<Source>& source,
+                      data::detail::SourcePlace<Source> place) {
     return [source, place = std::move(place), is_first = true]() mutable -> Batch {
       if (!std::exchange(is_first, false)) ++place.iterator;
       return *place.iterator;

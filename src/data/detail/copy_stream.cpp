@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-namespace sconce::data {
+namespace sconce::data::detail {
 
 CopyStream::CopyStream(torch::Device device) : device_(device) {
   if (!device.is_cuda()) return;
@@ -39,4 +39,4 @@ CopyStream::Wait CopyStream::copy(const std::vector<torch::Tensor*>& tensors) co
   };
 }
 
-}  // namespace sconce::data
+}  // namespace sconce::data::detail

@@ -8,7 +8,7 @@
 
 #include "data/one_thread.hpp"
 
-namespace sconce::data {
+namespace sconce::data::detail {
 
 ReadAhead::ReadAhead(std::vector<Make> workers, int64_t ahead, int64_t first, int64_t last)
     : to_make_(first), to_take_(first), last_(last) {
@@ -68,4 +68,4 @@ std::shared_ptr<void> ReadAhead::next() {
   return taken.batch;
 }
 
-}  // namespace sconce::data
+}  // namespace sconce::data::detail

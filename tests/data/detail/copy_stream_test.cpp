@@ -4,7 +4,7 @@
 #include "sconce/devices.hpp"
 #include "support/require_gpu.hpp"
 
-using sconce::data::CopyStream;
+using sconce::data::detail::CopyStream;
 
 TEST_CASE("to a device without streams a copy is there at once") {
   torch::Tensor here = torch::arange(3);

@@ -10,7 +10,7 @@
 #include "support/error_of.hpp"
 
 using Catch::Matchers::ContainsSubstring;
-using sconce::data::ReadAhead;
+using sconce::data::detail::ReadAhead;
 
 namespace {
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "sconce/data/item_source.hpp"
 #include "sconce/data/detail/loader_loop.hpp"
+#include "sconce/data/item_source.hpp"
 #include "sconce/fwd.hpp"
 
 /// The parts of a `Loader` that read the items of a batch. Not for direct use.

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-namespace sconce::data {
+namespace sconce::data::detail {
 
 /// Returns the iterator of a batch in a source, in the source's own epoch: `begin(batch)`, or
 /// `begin()` and a skip.
@@ -42,4 +42,4 @@ SourcePlace<Source> begin_at(const Source& source, int64_t batch, int64_t epoch)
   }
 }
 
-}  // namespace sconce::data
+}  // namespace sconce::data::detail

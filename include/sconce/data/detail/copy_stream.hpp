@@ -9,7 +9,7 @@
 
 #include "sconce/fwd.hpp"
 
-namespace sconce::data {
+namespace sconce::data::detail {
 
 /// Copies batches to a device while the loop works on an earlier batch. Copies to a GPU go through
 /// pinned memory on a separate stream. Copies to any other device are made at once.
@@ -34,4 +34,4 @@ class CopyStream {
   std::optional<c10::Stream> stream_ = {};  // for a GPU
 };
 
-}  // namespace sconce::data
+}  // namespace sconce::data::detail

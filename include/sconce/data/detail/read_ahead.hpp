@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace sconce::data {
+namespace sconce::data::detail {
 
 /// Makes batches in threads, ahead of the loop that takes them, and returns them in order. This is
 /// the part of `Loader` that does not depend on items; it can also be used alone. The owner takes
@@ -56,4 +56,4 @@ class ReadAhead {
   std::vector<std::jthread> threads_;
 };
 
-}  // namespace sconce::data
+}  // namespace sconce::data::detail
