@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <future>
 #include <limits>
 #include <sstream>
 #include <thread>
@@ -678,11 +679,13 @@ TEST_CASE("modules, holders and shared pointers are models") {
   Plain module;
   auto pointer = std::make_shared<Plain>();
   auto holder = net();
-  torch::optim::SGD optimizer(module.parameters(), 0.1);
-  Trainer trainer;
-  CHECK_NOTHROW(trainer.fit(module, optimizer, data()));
-  CHECK_NOTHROW(trainer.fit(pointer, optimizer, data()));
-  CHECK_NOTHROW(trainer.fit(holder, optimizer, data()));
+  const auto fit = [](auto& model, const torch::nn::Module& with_parameters) {
+    torch::optim::SGD optimizer(with_parameters.parameters(), 0.1);
+    CHECK_NOTHROW(Trainer().fit(model, optimizer, data()));
+  };
+  fit(module, module);
+  fit(pointer, *pointer);
+  fit(holder, *holder);
 }
 
 // Logits of two classes for each element of its data.
@@ -1101,6 +1104,9 @@ TEST_CASE("what is evaluated or trained within a fit changes no number of the fi
   CHECK(numbers_of_fit([&](Trainer&, const sconce::Metrics& metrics) {
           Trainer({.metrics = metrics}).evaluate(other, batches);
         }) == expected);
+  CHECK(numbers_of_fit([&](Trainer& trainer, const sconce::Metrics&) {
+          std::async(std::launch::async, [&] { trainer.evaluate(other, batches); }).get();
+        }) == expected);
   CHECK(numbers_of_fit([&](Trainer&, const sconce::Metrics& metrics) {
           Trainer({.metrics = metrics}).fit_epoch(other, optimizer, batches);
         }) == expected);
@@ -1203,6 +1209,34 @@ TEST_CASE("evaluations within a fit keep modes, gradients and autocast of each")
   auto with = data();
   with.callbacks = {&evaluating};
   CHECK(trainer.fit(model, optimizer, with).epochs.size() == 1);
+}
+
+TEST_CASE("setup is called before all else, and adds the names of a callback's own values") {
+  struct Counting : Recorder {
+    void setup(sconce::Fit& fit) override {
+      CHECK(fit.epochs.empty());
+      CHECK(fit.value_names ==
+            std::vector<std::string>{"loss", "train_acc", "test_loss", "test_acc"});
+      fit.value_names.emplace_back("epochs_left");
+      write("setup");
+    }
+    void on_epoch_end(sconce::Fit& fit) override {
+      const auto left = fit.max_epochs - std::ssize(fit.epochs);
+      fit.epochs.back().metrics.insert("epochs_left", static_cast<double>(left));
+    }
+  } counting;
+  const bool fast_dev_run = GENERATE(false, true);
+  sconce::EarlyStopping stopping("epochs_left");
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  auto with = data(16, 16);
+  with.callbacks = {&counting, &stopping};
+  const auto result = Trainer({.max_epochs = 2, .fast_dev_run = fast_dev_run})
+                          .fit(model, optimizer, with);
+  CHECK(result.epochs.back().at("epochs_left") == 0);
+  CHECK_THAT(counting.verbs, StartsWith(fast_dev_run ? "setup begin " : "setup load begin "));
+  with.callbacks = {&stopping, &counting};
+  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, with), ContainsSubstring("got epochs_left"));
 }
 
 TEST_CASE("null callbacks and models are refused by name before any work") {
