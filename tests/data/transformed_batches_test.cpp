@@ -81,6 +81,23 @@ TEST_CASE("TransformedBatches gives what the function makes of each batch") {
   CHECK(first == 9);
 }
 
+TEST_CASE("a range-for over a temporary keeps it") {
+  const Dataset rows = numbered(7);
+  std::vector<torch::Tensor> got;
+  for (const auto& [data, target] : TransformedBatches(
+           Batches(rows, {.batch_size = 3, .shuffle = true}),
+           [kept = std::make_shared<torch::Tensor>(torch::ones({1}))](const Dataset& batch) {
+             return Dataset{batch.data + *kept, batch.target};
+           })) {
+    CHECK(torch::equal(data, target + 1));
+    got.push_back(target);
+  }
+  CHECK(torch::equal(std::get<0>(torch::cat(got).sort()), rows.target));
+  got.clear();
+  for (const auto& [data, target] : Batches(rows, {.batch_size = 3})) got.push_back(target);
+  CHECK(torch::equal(torch::cat(got), rows.target));
+}
+
 TEST_CASE("TransformedBatches draws the same for one seed, epoch and batch, else others") {
   const Batches source(numbered(6), {.batch_size = 3});
   TransformedBatches batches(source, noisy);

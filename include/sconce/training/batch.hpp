@@ -127,7 +127,9 @@ class Batch {
   std::unique_ptr<HolderBase> held_;
 };
 
-/// A type with a number of batches, `size()`, and a loop over them, such as `data::Batches`.
+/// A type with a number of batches, `size()`, and a loop over them, such as `data::Batches`. If it
+/// has epochs, it also has `begin(batch, epoch)`, which starts at a batch of an epoch, or
+/// `set_epoch(epoch)`.
 template <class T>
 concept BatchSource = requires(const T& source) {
   { source.size() } -> std::convertible_to<int64_t>;

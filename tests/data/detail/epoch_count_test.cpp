@@ -1,7 +1,9 @@
 #include "sconce/data/detail/epoch_count.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
@@ -21,11 +23,14 @@ struct Keeping : RandomSampler {
 
 }  // namespace
 
-TEST_CASE("epochs are taken in order, by all copies of a count") {
-  const EpochCount count("Who");
-  const EpochCount copy = count;
-  CHECK(count.take() == 0);
+TEST_CASE("epochs are taken in order, by all copies of a count, and by one that was moved from") {
+  const auto first = std::make_unique<EpochCount>("Who");
+  const EpochCount copy = *first;
+  CHECK(first->take() == 0);
   CHECK(copy.take() == 1);
+  const EpochCount count = std::move(*first);
+  CHECK(count.take() == 2);
+  CHECK(first->take() == 3);
   count.set(7);
   CHECK(copy.take() == 7);
   CHECK(count.take() == 8);

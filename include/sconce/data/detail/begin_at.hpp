@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -34,6 +35,9 @@ SourcePlace<Source> begin_at(const Source& source, int64_t batch, int64_t epoch)
   if constexpr (requires { source.begin(batch, epoch); }) {
     return {nullptr, source.begin(batch, epoch)};
   } else if constexpr (requires(Source& own) { own.set_epoch(epoch); }) {
+    static_assert(std::copy_constructible<Source>,
+                  "sconce::data::begin_at: expected a source that can be copied, or that has "
+                  "begin(batch, epoch) and needs no copy for the epoch");
     const auto copy = std::make_shared<Source>(source);
     copy->set_epoch(epoch);
     return {copy, begin_at(std::as_const(*copy), batch)};

@@ -16,6 +16,11 @@ class EpochCount {
   // `who` is the class of the loader, for messages. The first epoch is that of the sampler, or 0.
   explicit EpochCount(const char* who, const AnySampler& sampler = {});
 
+  // A move copies, because a loader that was moved from still has a count.
+  EpochCount(const EpochCount&) = default;
+  EpochCount& operator=(const EpochCount&) = default;
+  ~EpochCount() = default;
+
   // Sets the next epoch. Throws if it is negative.
   void set(int64_t epoch) const;
 
