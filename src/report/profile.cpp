@@ -2,11 +2,9 @@
 
 #include <c10/util/Exception.h>
 #include <c10/util/ScopeExit.h>
+#include <kineto/libkineto.h>
 #include <torch/csrc/autograd/profiler_kineto.h>
 #include <unistd.h>
-#if __has_include(<kineto/libkineto.h>)
-#include <kineto/libkineto.h>
-#endif
 
 #include <atomic>
 #include <fstream>
@@ -34,12 +32,8 @@ std::atomic<bool> is_ours_under_way = false;
 // any of LibTorch's ways, or in another one by Kineto.
 bool is_another_under_way() {
   if (impl::profilerEnabled()) return true;
-#if __has_include(<kineto/libkineto.h>)
   auto& kineto = libkineto::api();
   return kineto.isProfilerInitialized() && kineto.activityProfiler().isActive();
-#else
-  return false;
-#endif
 }
 
 // Returns the trace. LibTorch can only save it to a file, and reports no error if the disk is full.
