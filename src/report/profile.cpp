@@ -1,9 +1,12 @@
 #include "sconce/report/profile.hpp"
 
 #include <c10/util/Exception.h>
+#include <c10/util/ScopeExit.h>
+#include <kineto/libkineto.h>
 #include <torch/csrc/autograd/profiler_kineto.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -21,6 +24,17 @@ namespace profiler {
 namespace {
 
 namespace impl = torch::profiler::impl;
+
+// A process has one profiler. To start it again would cancel what it records.
+std::atomic<bool> is_ours_under_way = false;
+
+// Returns whether LibTorch's profiler is under way, which somebody else started: in this thread by
+// any of LibTorch's ways, or in another one by Kineto.
+bool is_another_under_way() {
+  if (impl::profilerEnabled()) return true;
+  auto& kineto = libkineto::api();
+  return kineto.isProfilerInitialized() && kineto.activityProfiler().isActive();
+}
 
 // Returns the trace. LibTorch can only save it to a file, and reports no error if the disk is full.
 std::string saved(torch::autograd::profiler::ProfilerResult& result) {
@@ -42,20 +56,28 @@ std::string saved(torch::autograd::profiler::ProfilerResult& result) {
 }  // namespace
 
 Profile::Profile() {
-  TORCH_CHECK(!impl::profilerEnabled(),
-              "sconce::profiler::Profile: expected no other profile under way, got one");
+  const bool is_first = !is_ours_under_way.exchange(true);
+  auto give_back = c10::make_scope_exit([&] {
+    if (is_first) is_ours_under_way = false;
+  });
+  TORCH_CHECK(is_first && !is_another_under_way(),
+              "sconce::profiler::Profile: expected no other profile under way in this process, ",
+              "which has one profiler, got one");
   const impl::ProfilerConfig config(impl::ProfilerState::KINETO);
   std::set<impl::ActivityType> activities = {impl::ActivityType::CPU};
   if (num_gpus() > 0) activities.insert(impl::ActivityType::CUDA);
   torch::autograd::profiler::prepareProfiler(config, activities);
   torch::autograd::profiler::enableProfiler(config, activities);
+  give_back.release();
 }
 
 Profile::~Profile() {
+  if (!is_under_way_) return;
   try {
-    if (is_under_way_) torch::autograd::profiler::disableProfiler();
+    torch::autograd::profiler::disableProfiler();
   } catch (...) {  // the records are discarded anyway
   }
+  is_ours_under_way = false;
 }
 
 void Profile::export_chrome_trace(const std::filesystem::path& file) {
@@ -63,6 +85,7 @@ void Profile::export_chrome_trace(const std::filesystem::path& file) {
   TORCH_CHECK(is_under_way_, who, ": expected a profile under way, got one that is over");
   if (num_gpus() > 0) synchronize(c10::Device(c10::kCUDA));
   is_under_way_ = false;
+  const auto give_back = c10::make_scope_exit([] { is_ours_under_way = false; });
   io::write_whole(file, saved(*torch::autograd::profiler::disableProfiler()), who);
 }
 
@@ -73,17 +96,23 @@ StepTrace::StepTrace(std::filesystem::path file, int64_t steps)
   TORCH_CHECK(steps >= 1, "sconce::StepTrace: expected at least 1 step, got ", steps);
 }
 
+bool StepTrace::is_traced(const Fit& fit) const {
+  return !is_over_ && fit.process_group.rank() == 0 && (fit_ == nullptr || fit_ == &fit);
+}
+
 void StepTrace::on_after_step(Fit& fit) {
-  if (is_over_ || fit.process_group.rank() > 0) return;
+  if (!is_traced(fit)) return;
+  fit_ = &fit;
   if (!profile_) {
-    profile_.emplace();
+    is_over_ = !BestEffort("sconce::StepTrace").run([this] { profile_.emplace(); });
   } else if (++recorded_ == steps_) {
     write();
   }
 }
 
 void StepTrace::on_fit_end(Fit& fit) {
-  if (is_over_ || fit.process_group.rank() > 0) return;
+  if (!is_traced(fit)) return;
+  fit_ = nullptr;
   if (recorded_ > 0) return write();
   profile_.reset();
   TORCH_WARN("sconce::StepTrace: expected a fit of at least 2 steps, of which the first is left ",

@@ -142,6 +142,8 @@ ScalarLog::~ScalarLog() = default;
 
 void ScalarLog::on_fit_begin(Fit& fit) {
   if (fit.process_group.rank() > 0) return;
+  TORCH_CHECK(!writing_, "sconce::ScalarLog: expected one fit at a time, got a fit within the one ",
+              "that this logs: give each its own ScalarLog and folder");
   std::optional<int64_t> resume_step;
   if (options_.resume) resume_step = scalar_step(fit);
   writing_ = std::make_unique<Writing>(folder_, resume_step);

@@ -80,9 +80,17 @@ TrainingCurve::TrainingCurve(std::filesystem::path file, std::string title)
       effort_(std::make_shared<BestEffort>("sconce::TrainingCurve")) {}
 
 void TrainingCurve::on_fit_begin(Fit& fit) {
+  TORCH_CHECK(!is_under_way_,
+              "sconce::TrainingCurve: expected one fit at a time, got a fit within ",
+              "the one that this draws: give each its own TrainingCurve and file");
+  is_under_way_ = true;
   const std::vector<double> before(fit.epochs.size(), unknown);
   history_ = {fit.epochs, before, before};
   if (!fit.epochs.empty()) draw(fit);
+}
+
+void TrainingCurve::on_fit_end(Fit&) {
+  is_under_way_ = false;
 }
 
 // The rate is read here, because a scheduler may change it before `on_epoch_end` is called.

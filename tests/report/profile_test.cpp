@@ -1,9 +1,12 @@
 #include "sconce/report/profile.hpp"
 
 #include <ATen/record_function.h>
+#include <torch/csrc/autograd/profiler_kineto.h>
 
+#include <barrier>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <vector>
 
 #include "catch.hpp"
@@ -136,4 +139,127 @@ TEST_CASE("a profile of a loop of one's own is written once") {
   CHECK_THAT(error_of([&] { profile.export_chrome_trace(file); }),
              ContainsSubstring("got one that is over"));
   const Profile next;  // whose records nobody asks for
+}
+
+TEST_CASE("of profiles in two threads the second is refused, and leaves the first alone") {
+  const TempDir folder;
+  const auto file = folder.path() / "trace.json";
+  const auto in_another_thread = [](const auto& work) { std::thread(work).join(); };
+  Profile first;
+  std::string error;
+  in_another_thread([&] { error = error_of([] { Profile second; }); });
+  CHECK_THAT(error, StartsWith("sconce::profiler::Profile: expected no other profile under way"));
+  {
+    RECORD_USER_SCOPE("mine");
+  }
+  first.export_chrome_trace(file);
+  CHECK(named_ranges(file).at("mine").size() == 1);
+  in_another_thread([&] {
+    Profile next;
+    {
+      RECORD_USER_SCOPE("other");
+    }
+    next.export_chrome_trace(file);
+  });
+  CHECK(named_ranges(file).at("other").size() == 1);
+}
+
+TEST_CASE("of profiles that two threads start at once there is one") {
+  for (int round = 0; round < 5; ++round) {
+    const TempDir folder;
+    std::barrier both(2);
+    std::atomic<int> refused = 0;
+    const auto work = [&] {
+      both.arrive_and_wait();
+      std::optional<Profile> profile;
+      const auto error = error_of([&] { profile.emplace(); });
+      refused += static_cast<int>(!profile);
+      both.arrive_and_wait();
+      if (!profile) return;
+      {
+        RECORD_USER_SCOPE("mine");
+      }
+      profile->export_chrome_trace(folder.path() / "trace.json");
+    };
+    std::thread other(work);
+    work();
+    other.join();
+    CHECK(refused == 1);
+    CHECK(named_ranges(folder.path() / "trace.json").at("mine").size() == 1);
+  }
+}
+
+TEST_CASE("beside a profile of LibTorch's own in another thread, ours is refused") {
+  namespace libtorch = torch::autograd::profiler;
+  std::barrier both(2);
+  size_t events = 0;
+  std::thread other([&] {
+    const torch::profiler::impl::ProfilerConfig config(
+        torch::profiler::impl::ProfilerState::KINETO);
+    const std::set activities = {torch::profiler::impl::ActivityType::CPU};
+    libtorch::prepareProfiler(config, activities);
+    libtorch::enableProfiler(config, activities);
+    both.arrive_and_wait();
+    both.arrive_and_wait();
+    torch::ones({2, 2}).mm(torch::ones({2, 2}));
+    events = libtorch::disableProfiler()->events().size();
+  });
+  both.arrive_and_wait();
+  const auto error = error_of([] { Profile ours; });
+  both.arrive_and_wait();
+  other.join();
+  CHECK_THAT(error, StartsWith("sconce::profiler::Profile: expected no other profile under way"));
+  CHECK(events > 0);
+  const Profile next;  // the refused one has left nothing behind
+}
+
+TEST_CASE("beside another profile a fit goes on without its trace, and says why") {
+  const TempDir folder;
+  const Warnings warnings;
+  const auto file = folder.path() / "trace.json";
+  const auto other = folder.path() / "other.json";
+  Profile under_way;
+  StepTrace trace(file, 2);
+  fit(trace, 4);
+  under_way.export_chrome_trace(other);
+  REQUIRE(warnings.messages().size() == 1);
+  CHECK_THAT(warnings.messages()[0],
+             StartsWith("sconce::StepTrace: the training goes on without this report: "
+                        "sconce::profiler::Profile: expected no other profile under way"));
+  CHECK(sconce::test::names_in(folder.path()) == std::vector<std::string>{"other.json"});
+  CHECK(named_ranges(other).at("step").size() == 8);
+}
+
+TEST_CASE("of two traces in one fit the first is written, and the second is warned of") {
+  const TempDir folder;
+  const Warnings warnings;
+  const auto file = folder.path() / "trace.json";
+  StepTrace first(file, 2);
+  StepTrace second(folder.path() / "second.json", 2);
+  auto model = net();
+  torch::optim::SGD sgd(model->parameters(), 0.1);
+  Trainer().fit(model, sgd,
+                {.train = Batches(points(8), {.batch_size = 2}), .callbacks = {&first, &second}});
+  CHECK(warnings.messages().size() == 1);
+  CHECK(sconce::test::names_in(folder.path()) == std::vector<std::string>{"trace.json"});
+  CHECK(named_ranges(file).at("step").size() == 2);
+}
+
+TEST_CASE("a trace ends with its fit, and not with one within it") {
+  const TempDir folder;
+  const auto file = folder.path() / "trace.json";
+  StepTrace trace(file, 100);
+  struct Nested : sconce::TrainerCallback {
+    explicit Nested(StepTrace& shared) : trace(shared) {}
+    void on_epoch_end(sconce::Fit& outer) override {
+      if (outer.epochs.size() == 1) fit(trace, 4);
+    }
+    StepTrace& trace;
+  } nested(trace);
+  auto model = net();
+  torch::optim::SGD sgd(model->parameters(), 0.1);
+  Trainer({.max_epochs = 2})
+      .fit(model, sgd,
+           {.train = Batches(points(6), {.batch_size = 2}), .callbacks = {&trace, &nested}});
+  CHECK(named_ranges(file).at("step").size() == 5 + 8);  // and the steps of the other
 }

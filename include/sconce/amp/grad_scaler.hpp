@@ -38,7 +38,8 @@ struct GradScalerOptions {
 /// devices, have several types, and be sparse. A step of an optimizer that supports
 /// `sconce::optim::AmpScaling` needs no host read; for any other optimizer the host reads once
 /// whether to skip the step. Without CUDA a scaler for GPUs warns and is disabled: it returns
-/// tensors unchanged, and `step` only steps the optimizer. Python: `torch.amp.GradScaler`.
+/// tensors unchanged, and `step` only steps the optimizer. From `unscale_` or `step` to `update` an
+/// optimizer must live, and one of LibTorch's must not be moved. Python: `torch.amp.GradScaler`.
 class GradScaler {
   struct None {};
 

@@ -10,9 +10,9 @@
 #include "sconce/optim/lr_scheduler_base.hpp"
 
 /// Python's schedulers for any `torch::optim::Optimizer`. They set the learning rates in the
-/// options of its parameter groups, first when they are constructed. A scheduler keeps a reference
-/// to the optimizer, which must outlive it and must not be moved. Several schedulers may work on
-/// one optimizer, in one thread at a time. Python: `torch.optim.lr_scheduler`.
+/// options of its parameter groups, first when they are constructed. The optimizer must outlive
+/// them (see `Scheduler`). Several schedulers may work on one optimizer, in one thread at a time.
+/// Python: `torch.optim.lr_scheduler`.
 ///
 /// There is no argument `last_epoch`: `load_state_dict` resumes a scheduler. `initial_lr` and the
 /// other values of OneCycleLR belong to the parameter groups, as in Python. The `state_dict` of

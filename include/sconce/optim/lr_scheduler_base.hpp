@@ -39,8 +39,9 @@ class PerGroup {
   bool is_list_ = false;
 };
 
-/// Base class of all schedulers, which set an optimizer's learning rates and have a state. It keeps
-/// a reference to the optimizer, which must outlive it and must not be moved.
+/// Base class of all schedulers, which set an optimizer's learning rates and have a state. The
+/// caller owns the optimizer, to which this keeps a reference: it must outlive the scheduler, and
+/// one of LibTorch's must not be moved (sconce's cannot be). A step after a move throws.
 class Scheduler {
  public:
   Scheduler(const Scheduler&) = delete;

@@ -13,10 +13,12 @@ namespace profiler {
 /// Records the operators and the named ranges (`RECORD_USER_SCOPE`) of this thread and of its
 /// backward passes, and the kernels and copies of GPUs, while the object exists. LibTorch's
 /// profiler writes log lines to standard error, as it does in Python, unless the environment has
-/// `KINETO_LOG_LEVEL=7`. Python: `torch.profiler.profile`.
+/// `KINETO_LOG_LEVEL=7`. A process has one profiler, which this refuses to start twice; use the
+/// object in one thread. Python: `torch.profiler.profile`.
 class Profile {
  public:
-  /// @throw c10::Error if a profiler is already active in this thread.
+  /// @throw c10::Error if a profile is under way already, in any thread, also one of LibTorch's own
+  /// functions; that one goes on undisturbed.
   Profile();
 
   /// Stops recording. Records that were not exported are discarded.
@@ -37,8 +39,9 @@ class Profile {
 
 /// Writes a trace of the first steps of a fit, on rank 0. Each step is a range "step" with the
 /// ranges "data", "forward", "backward" and "optimizer". The very first step is left out, because
-/// it also initializes buffers and caches. If the file cannot be written, or the fit has only one
-/// step, this warns and the fit goes on. Python: `PyTorchProfiler` of Lightning.
+/// it also initializes buffers and caches. If another profile is under way, the file cannot be
+/// written, or the fit has only one step, this warns and the fit goes on. Python: `PyTorchProfiler`
+/// of Lightning.
 class StepTrace : public TrainerCallback {
  public:
   /// Traces `steps` steps, or fewer if the fit is shorter. Only the first fit is traced.
@@ -51,12 +54,14 @@ class StepTrace : public TrainerCallback {
   void on_fit_end(Fit& fit) override;
 
  private:
+  bool is_traced(const Fit& fit) const;
   void write();
 
   std::filesystem::path file_;
   int64_t steps_;
   int64_t recorded_ = 0;
   bool is_over_ = false;
+  const Fit* fit_ = nullptr;  // under way, and not one within it
   std::optional<profiler::Profile> profile_ = {};
 };
 

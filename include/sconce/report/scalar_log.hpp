@@ -35,7 +35,8 @@ class ScalarLog : public TrainerCallback {
   ~ScalarLog() override;
 
   /// Starts the files, or continues them.
-  /// @throw c10::Error like the constructor of `ScalarFiles`, before the first step.
+  /// @throw c10::Error, before the first step, like the constructor of `ScalarFiles`, or if the fit
+  /// is within another one that this logs.
   void on_fit_begin(Fit& fit) override;
   /// Writes the files.
   void on_fit_end(Fit& fit) override;

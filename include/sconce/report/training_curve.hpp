@@ -38,7 +38,10 @@ class TrainingCurve : public TrainerCallback {
   const TrainingHistory& history() const { return history_; }
 
   /// Starts with the epochs before the fit, and draws them if there are any.
+  /// @throw c10::Error if the fit is within another one that this draws.
   void on_fit_begin(Fit& fit) override;
+  /// Ends the fit; the values stay.
+  void on_fit_end(Fit& fit) override;
   /// Reads the learning rate of the step.
   void on_before_step(Fit& fit) override;
   /// Adds the epoch, and draws the chart.
@@ -51,6 +54,7 @@ class TrainingCurve : public TrainerCallback {
   std::string title_;
   TrainingHistory history_ = {};
   double learning_rate_ = 0;  // of the last step
+  bool is_under_way_ = false;
   std::shared_ptr<BestEffort> effort_;
 };
 

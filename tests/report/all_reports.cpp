@@ -1,0 +1,173 @@
+// Fits with every report at once: in two threads, and within each other.
+
+#include <pty.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "catch.hpp"
+#include "sconce/metrics/classification.hpp"
+#include "sconce/report/confusion_chart.hpp"
+#include "sconce/report/memory_peaks.hpp"
+#include "sconce/report/profile.hpp"
+#include "sconce/report/progress_bar.hpp"
+#include "sconce/report/scalar_log.hpp"
+#include "sconce/report/training_curve.hpp"
+#include "sconce/training/trainer.hpp"
+#include "support/error_of.hpp"
+#include "support/points.hpp"
+#include "support/temp_dir.hpp"
+#include "support/warnings.hpp"
+
+using Catch::Matchers::StartsWith;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// A descriptor of a terminal, which a bar asks for its width. Each bar writes to its own stream.
+int terminal() {
+  static const int descriptor = [] {
+    int reader = -1;
+    int writer = -1;
+    winsize size = {24, 80, 0, 0};
+    REQUIRE(::openpty(&reader, &writer, nullptr, nullptr, &size) == 0);
+    ::setenv("TERM", "xterm", 1);
+    return writer;
+  }();
+  return descriptor;
+}
+
+// A model, its data and all reports of a fit, with a folder of their own.
+struct Run {
+  sconce::test::TempDir folder = sconce::test::TempDir();
+  sconce::FitData data = sconce::test::data();
+  torch::nn::Sequential model = sconce::test::net_without_dropout();
+  torch::optim::SGD optimizer{model->parameters(), 0.1};
+  std::shared_ptr<sconce::metrics::ConfusionMatrix> matrix =
+      std::make_shared<sconce::metrics::ConfusionMatrix>(
+          sconce::metrics::ConfusionMatrixOptions{.num_classes = 2});
+
+  std::ostringstream lines_text = {}, bar_text = {}, peaks_text = {};
+  sconce::EpochLines lines{lines_text};
+  sconce::ProgressBar bar{bar_text, {.live_loss = true, .bar = {.file_descriptor = terminal()}}};
+  sconce::ScalarLog log{folder.path() / "scalars", {.every_n_steps = 1}};
+  sconce::TrainingCurve curve{folder.path() / "curve.svg"};
+  sconce::ConfusionChart chart{folder.path() / "confusion.svg", matrix};
+  sconce::MemoryPeaks peaks{peaks_text};
+  sconce::StepTrace trace{folder.path() / "trace.json", 2};
+
+  sconce::FitResult result = {};
+  std::vector<std::string> warnings = {};
+
+  void fit(std::vector<sconce::TrainerCallback*> further = {}) {
+    const sconce::test::Warnings heard;
+    data.callbacks = {&lines, &bar, &log, &curve, &chart, &peaks, &trace};
+    data.callbacks.insert(data.callbacks.end(), further.begin(), further.end());
+    result = sconce::Trainer({.max_epochs = 3,
+                              .metrics = sconce::Metrics{{"acc", std::make_shared<sconce::metrics::Accuracy>()}, {"matrix", matrix}}})
+                 .fit(model, optimizer, data);
+    warnings = heard.messages();
+  }
+};
+
+std::string values_of(const Run& run) {
+  std::ostringstream out;
+  out.precision(17);
+  for (const auto& epoch : run.result.epochs) {
+    out << epoch.epoch << ' ' << epoch.loss;
+    for (const auto& [name, value] : epoch.metrics) out << ' ' << name << ' ' << value;
+    out << '\n';
+  }
+  return out.str();
+}
+
+void check_reports(const Run& run, const Run& alone) {
+  CHECK(values_of(run) == values_of(alone));
+  const auto count = [](const std::string& text) {
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  CHECK(count(run.lines_text.str()) == count(alone.lines_text.str()));
+  CHECK(run.bar_text.str().find("epoch 3/3") != std::string::npos);
+  CHECK(run.curve.history().epochs.size() == 3);
+  CHECK(run.peaks.peaks().size() == 5);
+  for (const char* name : {"scalars/scalars.csv", "scalars/scalars.jsonl"}) {
+    CHECK(count(sconce::test::contents(run.folder.path() / name)) ==
+          count(sconce::test::contents(alone.folder.path() / name)));
+  }
+  for (const char* name : {"curve.svg", "confusion.svg"}) {
+    CHECK(sconce::test::contents(run.folder.path() / name) ==
+          sconce::test::contents(alone.folder.path() / name));
+  }
+}
+
+// A process has one profiler: a fit writes its trace, or says that another one is under way.
+void check_trace(const Run& run) {
+  const bool has_trace = fs::exists(run.folder.path() / "trace.json");
+  CHECK(run.warnings.size() == (has_trace ? 0 : 1));
+}
+
+}  // namespace
+
+TEST_CASE("two fits in two threads have each its own reports, as a fit alone", "[fits-in-threads]") {
+  Run alone;
+  alone.fit();
+  check_trace(alone);
+  Run a;
+  Run b;
+  std::thread other([&] { b.fit(); });
+  a.fit();
+  other.join();
+  for (const Run* run : {&a, &b}) {
+    check_reports(*run, alone);
+    check_trace(*run);
+  }
+  CHECK(a.warnings.size() + b.warnings.size() < 2);
+}
+
+TEST_CASE("a fit within a fit has its own reports, and so has the one around it") {
+  Run alone;
+  alone.fit();
+  struct Nested : sconce::TrainerCallback {
+    void on_epoch_end(sconce::Fit& fit) override {
+      if (fit.epochs.size() == 2) inner.fit();
+    }
+    Run inner = {};
+  } nested;
+  Run outer;
+  outer.fit({&nested});
+  check_reports(outer, alone);
+  check_reports(nested.inner, alone);
+  CHECK(fs::exists(outer.folder.path() / "trace.json"));
+  CHECK(fs::exists(nested.inner.folder.path() / "trace.json"));
+}
+
+TEST_CASE("a log and a curve of a fit under way refuse a fit within it") {
+  Run run;
+  struct Nested : sconce::TrainerCallback {
+    explicit Nested(sconce::TrainerCallback& shared_with) : shared(shared_with) {}
+    void on_epoch_end(sconce::Fit&) override {
+      Run inner;
+      inner.data.callbacks = {&shared};
+      error = sconce::test::error_of([&] {
+        sconce::Trainer().fit(inner.model, inner.optimizer, inner.data);
+      });
+    }
+    sconce::TrainerCallback& shared;
+    std::string error = {};
+  };
+  Nested with_curve(run.curve);
+  Nested with_log(run.log);
+  run.fit({&with_curve, &with_log});
+  CHECK_THAT(with_curve.error, StartsWith("sconce::TrainingCurve: expected one fit at a time"));
+  CHECK_THAT(with_log.error, StartsWith("sconce::ScalarLog: expected one fit at a time"));
+  Run alone;
+  alone.fit();
+  check_reports(run, alone);
+}
