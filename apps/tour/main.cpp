@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "arguments.hpp"
+#include "cpu_threads.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/report/environment.hpp"
 #include "sconce/stopwatch.hpp"
@@ -16,10 +17,11 @@
 namespace {
 
 void show_machine() {
+  const std::string threads = apps::choose_threads();
   const auto facts = sconce::environment();
   std::cout << "This machine (sconce-info shows more)\n"
-            << "  LibTorch " << facts.torch.version << ", " << facts.torch.num_threads
-            << " CPU threads, " << facts.torch.num_gpus << " GPUs\n"
+            << "  LibTorch " << facts.torch.version << ", " << threads << ", "
+            << facts.torch.num_gpus << " GPUs\n"
             << "  " << sconce::gpu_verdict_text(facts) << '\n';
 }
 

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "command_line.hpp"
+#include "cpu_threads.hpp"
 #include "earlier_runs.hpp"
 #include "fail.hpp"
 #include "image_data.hpp"
@@ -50,10 +51,9 @@ std::string gpu_names() {
   return sconce::gpu_names(facts);
 }
 
-void print_hardware(std::ostream& out, torch::Device device,
+void print_hardware(std::ostream& out, const std::string& threads, torch::Device device,
                     const sconce::distributed::ProcessGroup& group) {
-  out << "hardware: " << at::get_num_threads() << " CPU threads, " << gpu_names()
-      << "; training on " << device;
+  out << "hardware: " << threads << ", " << gpu_names() << "; training on " << device;
   if (group.world_size() > 1) {
     out << " in the first of " << group.world_size() << " processes, by " << group.backend();
   }
@@ -180,6 +180,7 @@ void write_results(const train::CommandLine& line, const train::TrainedModel& mo
 
 // Returns whether the training came to its end, or else was stopped by SIGTERM.
 bool train_classifier(const train::CommandLine& line) {
+  const std::string threads = apps::choose_threads();
   sconce::keep_freed_memory();
   train::check_earlier_runs(line);  // before the processes meet: each of them is refused
   const auto group = join(line);
@@ -188,7 +189,7 @@ bool train_classifier(const train::CommandLine& line) {
   const bool has_results = !line.out.empty() && group.rank() == 0;
   if (has_results) check_results_writable(line);
   const train::ImageData data = train::open_images(line, group);
-  print_hardware(out, device, group);
+  print_hardware(out, threads, device, group);
 
   torch::manual_seed(line.seed);
   auto model = train::make_model(line.model, data.images.shape,
@@ -261,6 +262,7 @@ int main(int argc, char** argv) {
     if (!line.help.empty()) {
       std::cout << line.help;
     } else if (line.predict) {
+      apps::choose_threads();
       train::predict(*line.predict, std::cout);
     } else if (quiet_profiler(); !train_classifier(line)) {
       std::cerr << "sconce-train: stopped by SIGTERM; --resume goes on from "

@@ -1,10 +1,15 @@
 #pragma once
 
+#include <cstdlib>
 #include <string>
 
 #include "support/run_program.hpp"
 
 namespace sconce::test {
+
+/// Programs that the tests start have one thread unless a test says otherwise, as ctest has it:
+/// else they take as many as CPUs are idle, and two runs may differ in the last bits.
+inline const bool has_one_thread = setenv("OMP_NUM_THREADS", "1", /*overwrite=*/0) == 0;
 
 /// Runs sconce-train with these arguments, waits for it and returns what it did.
 inline Ran run_train(const std::string& arguments) {

@@ -65,7 +65,8 @@ def main(program, wanted):
     while kills < wanted:
         folder = root / f"run{runs}"
         while True:
-            process = subprocess.Popen(command(folder, program), stdout=subprocess.DEVNULL)
+            process = subprocess.Popen(command(folder, program), stdout=subprocess.DEVNULL,
+                                       env=os.environ | {"OMP_NUM_THREADS": "1"})
             try:
                 code = process.wait(random.uniform(0.2, 0.8) * seconds)
                 assert code == 0, code
