@@ -22,7 +22,7 @@ ReadAhead::Make numbers() {
   };
 }
 
-// A loop that reads by itself, or has workers.
+// A loop with workers, or one that reads by itself if there are none.
 LoaderLoop loop_of(const ReadAhead::Make& make, int workers, const LoaderLoop::Range& range) {
   if (workers == 0) return {make, range};
   return {std::vector<ReadAhead::Make>(static_cast<size_t>(workers), make), workers, range};
