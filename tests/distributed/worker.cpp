@@ -140,9 +140,9 @@ void unwrapped(const Words& words) {
   trainer.fit(linear, optimizer, {sconce::data::Batches(data)});
 }
 
-// Trains a model with BatchNorm on each rank's own rows. Tests it, with averaged weights if `ema` is
-// 1, on three batches that only rank 0 has. Prints the accuracy, and on rank 0 the accuracy computed
-// by hand.
+// Trains a model with BatchNorm on each rank's own rows. Tests it, with averaged weights if `ema`
+// is 1, on three batches that only rank 0 has. Prints the accuracy, and on rank 0 the accuracy
+// computed by hand.
 void evaluate(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(group.rank());
