@@ -20,7 +20,7 @@ sconce::data::Dataset read_pictures(const fs::path& folder, const std::string& p
   const std::string end = fs::exists(folder / "train-images-idx3-ubyte.gz") ? ".gz" : "";
   auto [data, target] = sconce::vision::read_idx(folder / (part + "-images-idx3-ubyte" + end),
                                                  folder / (part + "-labels-idx1-ubyte" + end));
-  return {data.to(torch::kFloat).div_(data.max()), target.to(torch::kLong)};  // digits have values up to 16
+  return {data.to(torch::kFloat).div_(data.max()), target.to(torch::kLong)};  // digits end at 16
 }
 
 // Trains until the accuracy is 0.87 on Fashion-MNIST, if Debian's package is installed, else 0.9 on

@@ -11,8 +11,8 @@ namespace bench {
 /// The code to time, made in each process. Its Python counterpart is the function of the same name
 /// in the file of the same name.
 struct Workload {
-  std::function<void()> call;      ///< one step, epoch or operator call
-  std::vector<double> check = {};  ///< numbers that must be equal in both languages
+  std::function<void()> call;          ///< one step, epoch or operator call
+  std::vector<double> check = {};      ///< numbers that must be equal in both languages
   std::function<void()> wait = [] {};  ///< waits for the calls, before the clock stops
 };
 
