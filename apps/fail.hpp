@@ -11,8 +11,8 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Prints the first line of an error to standard error, after the program's name; LibTorch's errors
-/// go on with where they come from. Returns the exit code: 2 for a wrong command line, else 1.
+/// Prints the first line of an error to standard error, after the program's name; the further lines
+/// of LibTorch's errors are backtraces. Returns the exit code: 2 for a wrong command line, else 1.
 inline int fail(const std::string& program, const std::string& error, int code = 1) {
   std::cerr << program << ": " << error.substr(0, error.find('\n')) << '\n';
   return code;

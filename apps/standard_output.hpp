@@ -8,8 +8,8 @@
 
 namespace apps {
 
-/// Checks, at a program's end, that all it printed has arrived: a disk may be full, a pipe closed.
-/// @throw std::runtime_error if not, with the cause where it is known.
+/// Checks at a program's end that all its output was written. A disk may be full, or a pipe closed.
+/// @throw std::runtime_error if not, with the cause if it is known.
 inline void check_standard_output() {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;

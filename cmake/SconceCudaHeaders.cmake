@@ -1,5 +1,6 @@
-# Finds CUDA's headers for the sources under src/cuda. LibTorch's wheels bring them, less the folder
-# crt/, which a small wheel of the same CUDA version adds. Consumers of sconce never need them.
+# Finds CUDA's headers for the sources under src/cuda. LibTorch's wheels contain them except for the
+# folder crt/, which a small wheel of the same CUDA version adds. Consumers of sconce never need
+# them.
 
 include_guard(GLOBAL)
 
@@ -20,7 +21,7 @@ function(sconce_cuda_version_of_torch out)
   set(${out} "${found}" PARENT_SCOPE)
 endfunction()
 
-# The version a cuda.h states ("13.2"), empty without one.
+# The version that a cuda.h states ("13.2"), or nothing if there is no cuda.h.
 function(sconce_cuda_version_of_headers out folder)
   set(found "")
   if(EXISTS "${folder}/cuda.h")
@@ -34,8 +35,8 @@ function(sconce_cuda_version_of_headers out folder)
   set(${out} "${found}" PARENT_SCOPE)
 endfunction()
 
-# The folder that holds crt/ of CUDA <version> out of a wheel unpacked under SCONCE_SETUP_DIR, or
-# nothing where Python or the network is missing.
+# The folder that holds crt/ of CUDA <version>, from a wheel unpacked under SCONCE_SETUP_DIR, or
+# nothing if Python or the network is missing.
 function(sconce_unpack_crt out version)
   set(unpacked "${SCONCE_SETUP_DIR}/cuda-crt-${version}")
   set(${out} "" PARENT_SCOPE)
@@ -61,7 +62,7 @@ function(sconce_unpack_crt out version)
   set(${out} "${folder}" PARENT_SCOPE)
 endfunction()
 
-# Sets <out> to whether the folders hold all that LibTorch's CUDA headers include.
+# Sets <out> to whether the folders contain every header that LibTorch's CUDA headers include.
 function(sconce_has_cuda_headers out)
   set(${out} ON PARENT_SCOPE)
   foreach(header cuda_runtime_api.h crt/host_defines.h cublas_v2.h cusparse.h cusolverDn.h)
@@ -73,12 +74,13 @@ function(sconce_has_cuda_headers out)
   endforeach()
 endfunction()
 
-# Sets <out> to the include folders for CUDA sources: of the wheels beside LibTorch, else of a
-# toolkit of the same version, else nothing, which a status line explains.
+# Sets <out> to the include folders for CUDA sources: those of the wheels beside LibTorch, else
+# those of a toolkit of the same version. If there are none, sets it to nothing and prints a status
+# line.
 function(sconce_find_cuda_headers out)
   sconce_cuda_version_of_torch(wanted)
   cmake_path(GET SCONCE_TORCH_ROOT PARENT_PATH site_packages)
-  # CUDA 13's wheels share one folder, CUDA 12's have one each.
+  # CUDA 13's wheels share one folder. CUDA 12's wheels have one folder each.
   file(GLOB wheels "${site_packages}/nvidia/*/include")
   set(wheels_version "")
   foreach(folder IN LISTS wheels)

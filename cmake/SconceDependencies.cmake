@@ -1,22 +1,23 @@
-# The libraries sconce needs beside LibTorch: sconce_find_dependency(<Name>) offers the target of the table below from
-# the first place that has it: a folder the user names, what is installed, the distribution's package unpacked without
-# root, the sources from their Git host. Who includes this module sets SCONCE_SETUP_DIR, the absolute path of a folder
-# that set-up may fill and that several builds may share.
+# The libraries that sconce needs besides LibTorch. sconce_find_dependency(<Name>) provides the target of the table
+# below from the first place that has it: a folder that the user names, an installed package, the distribution's package
+# unpacked without root, or the sources from their Git host. The including file sets SCONCE_SETUP_DIR, the absolute path
+# of a folder that the set-up may fill. Several builds may share it.
 include(FetchContent)
 
 set(SCONCE_DEPS_DIR "" CACHE PATH "A folder that holds sconce's dependencies: a prefix, unpacked Debian packages, or a copy of <set-up>/deps")
 
-# Name | oldest version that serves | target | Debian package | tag | Git repository
+# Name | oldest supported version | target | Debian package | tag | Git repository
 set(SCONCE_DEPENDENCIES
   "Catch2 | 3.7 | Catch2::Catch2WithMain | libcatch2-dev | v3.7.1 | https://github.com/catchorg/Catch2.git"
   "CLI11 | 2.1 | CLI11::CLI11 | libcli11-dev | v2.4.2 | https://github.com/CLIUtils/CLI11.git"
   "nlohmann_json | 3.10 | nlohmann_json::nlohmann_json | nlohmann-json3-dev | v3.11.3 | https://github.com/nlohmann/json.git"
   "ZLIB | 1.2.11 | ZLIB::ZLIB | zlib1g-dev | v1.3.1 | https://github.com/madler/zlib.git")
 
-# Makes the dependency's target visible in every directory and prints one line that says which and from where, or stops
-# with a message that names the ways out. Catch2's modules are put on the caller's CMAKE_MODULE_PATH.
-# The functions below read name, minimum, target, package, tag, repository, content and upper from here. A step that
-# succeeds returns version, origin and place (the folder it was found in); one that fails adds its reason to why_not.
+# Makes the dependency's target visible in every directory and prints one line with its version and its origin. If none
+# is found, stops with a message that suggests fixes. Catch2's modules are added to the caller's CMAKE_MODULE_PATH.
+# The functions below read name, minimum, target, package, tag, repository, content and upper from this scope. A step
+# that succeeds returns version, origin and place (the folder it was found in). One that fails adds its reason to
+# why_not.
 function(sconce_find_dependency name)
   set(row ${SCONCE_DEPENDENCIES})
   list(FILTER row INCLUDE REGEX "^${name} ")
@@ -25,14 +26,14 @@ function(sconce_find_dependency name)
   string(TOLOWER ${name} content)
   string(TOUPPER ${name} upper)
   foreach(result IN ITEMS version origin why_not source_is_here)
-    set(${result} "")  # whatever the caller has under these names
+    set(${result} "")  # the caller may have variables of these names
   endforeach()
 
   get_property(place GLOBAL PROPERTY sconce_${name}_place)
   get_property(known GLOBAL PROPERTY sconce_${name}_place SET)
   if(TARGET ${target} AND NOT known)
-    set(origin "brought by the enclosing project")
-    set(place "${${name}_DIR}")  # of its find_package, else of its add_subdirectory
+    set(origin "from the enclosing project")
+    set(place "${${name}_DIR}")  # set by find_package, else below by add_subdirectory
     if(NOT place)
       set(place "${${name}_SOURCE_DIR}")
     endif()
@@ -45,9 +46,9 @@ function(sconce_find_dependency name)
     endforeach()
     if(NOT origin)
       list(JOIN why_not "; " why_not)
-      message(FATAL_ERROR  # CMake prints lines that begin with a blank as they are
+      message(FATAL_ERROR  # CMake does not wrap lines that begin with a blank
         "  sconce: no ${name} ${minimum} or newer: ${why_not}.\n"
-        "  What helps: apt install ${package}, or -DSCONCE_DEPS_DIR=<a folder that holds it>,\n"
+        "  To fix this: apt install ${package}, or -DSCONCE_DEPS_DIR=<a folder that holds it>,\n"
         "  or -DFETCHCONTENT_SOURCE_DIR_${upper}=<a folder with its sources>")
     endif()
   endif()
@@ -58,12 +59,12 @@ function(sconce_find_dependency name)
     set_property(GLOBAL PROPERTY sconce_${name}_place "${place}")
   endif()
   if(name STREQUAL "Catch2")
-    list(APPEND CMAKE_MODULE_PATH "${place}" "${place}/extras")  # of a package, of the sources
+    list(APPEND CMAKE_MODULE_PATH "${place}" "${place}/extras")  # of a package and of the sources
     return(PROPAGATE CMAKE_MODULE_PATH)
   endif()
 endfunction()
 
-# Step 1: the user's SCONCE_DEPS_DIR, then wherever CMake looks by itself.
+# Step 1: the user's SCONCE_DEPS_DIR, then CMake's default search paths.
 function(sconce_find_installed)
   if(SCONCE_DEPS_DIR)
     list(PREPEND ${name}_ROOT "${SCONCE_DEPS_DIR}" "${SCONCE_DEPS_DIR}/usr" "${SCONCE_DEPS_DIR}/${name}/usr")
@@ -77,7 +78,8 @@ function(sconce_find_installed)
   return(PROPAGATE version origin place why_not)
 endfunction()
 
-# Step 2: the distribution's package, unpacked below SCONCE_SETUP_DIR. CMAKE_DISABLE_FIND_PACKAGE_<Name> skips it.
+# Step 2: the distribution's package, unpacked under SCONCE_SETUP_DIR. CMAKE_DISABLE_FIND_PACKAGE_<Name> skips this
+# step.
 function(sconce_find_unpacked)
   if(CMAKE_DISABLE_FIND_PACKAGE_${name})
     return()
@@ -87,20 +89,21 @@ function(sconce_find_unpacked)
   sconce_unpack("${prefix}")
   if(NOT failure)
     set(${name}_ROOT "${prefix}/usr")
-    set(ZLIB_USE_STATIC_LIBS ON)  # the package's libz.so is a link to another package's file
+    set(ZLIB_USE_STATIC_LIBS ON)  # the package's libz.so is a symbolic link into another package
     sconce_find_package(FORGET)
     if(place)
       set(origin "unpacked from the Debian package")
     else()
-      set(failure "nothing that CMake can use in ${prefix}")
+      set(failure "nothing usable by CMake in ${prefix}")
     endif()
   endif()
   list(APPEND why_not ${failure})
   return(PROPAGATE version origin place why_not)
 endfunction()
 
-# Step 3: the sources, from FETCHCONTENT_SOURCE_DIR_<NAME> or by tag from the Git host, which is asked first since
-# FetchContent answers a missing network with pages. What the sources' project tests, installs or prints is left out.
+# Step 3: the sources, from FETCHCONTENT_SOURCE_DIR_<NAME> or by tag from the Git host. The host is asked first, because
+# FetchContent prints pages of errors without a network. Tests, install rules and messages of the sources' project are
+# turned off.
 function(sconce_find_source)
   if(FETCHCONTENT_SOURCE_DIR_${upper})
     set(origin "source in ${FETCHCONTENT_SOURCE_DIR_${upper}}")
@@ -124,14 +127,14 @@ function(sconce_find_source)
                           CLI11_BUILD_EXAMPLES JSON_BuildTests JSON_Install ZLIB_BUILD_EXAMPLES)
     set(${switch} OFF)
   endforeach()
-  set(SKIP_INSTALL_ALL ON)  # zlib's
+  set(SKIP_INSTALL_ALL ON)  # for zlib
   set(CMAKE_CXX_CLANG_TIDY "")
-  set(CMAKE_POLICY_DEFAULT_CMP0077 NEW)  # option() takes the values above
+  set(CMAKE_POLICY_DEFAULT_CMP0077 NEW)  # lets option() take the values above
   set(CMAKE_MESSAGE_LOG_LEVEL WARNING)
   FetchContent_Declare(${content} SYSTEM GIT_REPOSITORY ${repository} GIT_TAG ${tag} GIT_SHALLOW ON GIT_SUBMODULES "")
   FetchContent_MakeAvailable(${content})
   set(place "${${content}_SOURCE_DIR}")
-  if(TARGET zlibstatic AND NOT TARGET ZLIB::ZLIB)  # imported, not an alias: so an installed sconce may name it
+  if(TARGET zlibstatic AND NOT TARGET ZLIB::ZLIB)  # imported, not an alias, so that an installed sconce can refer to it
     add_library(ZLIB::ZLIB INTERFACE IMPORTED GLOBAL)
     target_link_libraries(ZLIB::ZLIB INTERFACE zlibstatic)
     target_include_directories(ZLIB::ZLIB INTERFACE "${place}" "${zlib_BINARY_DIR}")
@@ -147,8 +150,8 @@ function(sconce_find_source)
   return(PROPAGATE version origin place)
 endfunction()
 
-# Sets source_is_here if the user names the sources or an earlier configure fetched this very tag: then no other step is
-# asked, so that a repeated configure finds the same and touches no network.
+# Sets source_is_here if the user names the sources or an earlier configure fetched this very tag. The other steps are
+# then skipped, so that a repeated configure finds the same library without network.
 function(sconce_is_source_here)
   set(stamp "${FETCHCONTENT_BASE_DIR}/${content}-tag.txt")
   if(EXISTS "${stamp}" AND EXISTS "${FETCHCONTENT_BASE_DIR}/${content}-src/CMakeLists.txt")
@@ -160,18 +163,19 @@ function(sconce_is_source_here)
   return(PROPAGATE source_is_here)
 endfunction()
 
-# find_package for steps 1 and 2. Of a search that failed, and of a package whose folder may be gone next time, nothing
-# stays in the cache: ZLIB_LIBRARY-NOTFOUND or a path into a deleted folder would mislead the next search.
+# find_package for steps 1 and 2. Removes the cache entries of a failed search, and of a package whose folder may be
+# deleted before the next run. Otherwise ZLIB_LIBRARY-NOTFOUND or a path into a deleted folder would mislead the next
+# search.
 function(sconce_find_package keep)
   get_cmake_property(before CACHE_VARIABLES)
-  set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)  # else a project that adds sconce as a subdirectory does not see them
+  set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)  # a project that adds sconce as a subdirectory must see the targets too
   set(CMAKE_FIND_USE_PACKAGE_ROOT_PATH ON)
   find_package(${name} ${minimum} QUIET)
   if(TARGET ${target})
     if(${name}_CONFIG)
       cmake_path(GET ${name}_CONFIG PARENT_PATH place)
       set(version "${${name}_VERSION}")
-    else()  # by FindZLIB
+    else()  # set by FindZLIB
       set(place "${${name}_INCLUDE_DIRS}")
       set(version "${${name}_VERSION_STRING}")
     endif()
@@ -187,9 +191,9 @@ function(sconce_find_package keep)
   return(PROPAGATE version place)
 endfunction()
 
-# Fills prefix with the package's files, or returns the reason in failure. A lock keeps other builds out; the folder is
-# filled under another name and renamed last, and its stamp says what was asked for, so that a finished prefix is never
-# redone and a half-finished one is.
+# Fills prefix with the package's files, or returns the reason in failure. A lock keeps other builds out. The folder is
+# filled under another name and renamed last, so that an interrupted run is repeated and a complete one is not. A stamp
+# file holds what was asked for.
 function(sconce_unpack prefix)
   file(MAKE_DIRECTORY "${SCONCE_SETUP_DIR}/deps")
   file(LOCK "${SCONCE_SETUP_DIR}/deps" DIRECTORY GUARD FUNCTION TIMEOUT 600)
@@ -210,7 +214,7 @@ function(sconce_unpack prefix)
   set(quiet OUTPUT_QUIET ERROR_QUIET)
 
   execute_process(COMMAND apt-cache ${config} madison ${package} OUTPUT_VARIABLE offers ERROR_QUIET)
-  string(REGEX MATCH "\\| *([^ |]+) \\|" ignored "${offers}")  # the newest comes first
+  string(REGEX MATCH "\\| *([^ |]+) \\|" ignored "${offers}")  # the newest is listed first
   set(offer "${CMAKE_MATCH_1}")
   string(REGEX REPLACE "^([0-9]+:)?([0-9]+(\\.[0-9]+)*).*" "\\2" offered "${offer}")
   if(offered STREQUAL "")
@@ -220,7 +224,7 @@ function(sconce_unpack prefix)
     set(failure "apt-get's newest ${package} is ${offered}")
     return(PROPAGATE failure)
   endif()
-  # A library of the same source, which a -dev package needs in exactly its own version, comes along.
+  # A -dev package needs the library of the same source in exactly its own version, so that is downloaded too.
   set(wanted "${package}=${offer}")
   execute_process(COMMAND apt-cache ${config} show ${wanted} OUTPUT_VARIABLE entry ERROR_QUIET)
   string(REGEX MATCH "\nDepends: ([^\n]*)" ignored "${entry}")
@@ -251,11 +255,12 @@ function(sconce_unpack prefix)
   file(RENAME "${prefix}.new" "${prefix}")
 endfunction()
 
-# Gives apt a state and a list of sources of its own in the folder and fetches the indexes, once a configure; after 45 s
-# the next step gets its turn, and a later configure resumes. Nothing of the system is written: its hooks, and all
-# indexes but the packages' of this machine's own architecture, are off. A cache keeps what apt reads of the indexes,
-# else each of its calls reads them for a second. The sources are copies of the system's, so mirrors, options and keys
-# stay (apt-get indextargets does not tell the keys); Debian's also name the backports, Debian 12's only Catch2 3.
+# Fetches the package indexes into a state folder of our own, with a sources list of our own, once per configure. After
+# 45 s it gives up in favor of the next step, and a later configure resumes. Nothing of the system is written. The
+# system's hooks are off, as are all indexes except those of the packages of this architecture. apt's cache is kept,
+# because parsing the indexes takes a second per call otherwise. The sources are copied from the system's, because they
+# hold the mirrors, options and keys (apt-get indextargets does not print the keys). On Debian the backports are added,
+# since only they have Catch2 3 for Debian 12.
 function(sconce_update_apt folder)
   get_property(updated GLOBAL PROPERTY sconce_apt_updated)
   if(updated)

@@ -1,4 +1,4 @@
-# What this build's parts share: the lock on set-up, warnings, the precompiled header, programs.
+# Helpers shared by all parts of this build: the set-up lock, warnings, precompiled headers, programs.
 
 include_guard(GLOBAL)
 
@@ -12,25 +12,24 @@ macro(sconce_lock_setup)
   endif()
 endmacro()
 
-# Warnings are this build's own matter: private, and errors only where a preset says so. Further
-# arguments are further flags.
+# The warnings are private to this build. They are errors only if a preset says so. Further arguments are further flags.
 function(sconce_set_warnings target)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor ${ARGN})
   if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # It takes the sources for headers, in which types of unnamed namespaces would be a mistake.
+    # GCC takes the sources of a unity build for headers, where types in unnamed namespaces would be a mistake.
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
-    # False alarms about the std::vector<bool> in LibTorch's torch::autograd::Function.
+    # False positives about the std::vector<bool> in LibTorch's torch::autograd::Function.
     target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow)
   endif()
 endfunction()
 
-# Adds the library sconce_<layer>, for users sconce::<layer>:
+# Adds the library sconce_<layer>, which users link as sconce::<layer>:
 #   sconce_add_layer(<layer> <concept>...)
-# A concept, such as data/loader, has a header in include/sconce, a source in src, or both. In a project that
-# adds sconce as a folder, only what is linked is built.
+# A concept, such as data/loader, has a header in include/sconce, a source in src, or both. A project that adds sconce
+# as a subdirectory builds only the layers that it links.
 function(sconce_add_layer layer)
   set(target sconce_${layer})
   set(headers "")
@@ -56,7 +55,7 @@ function(sconce_add_layer layer)
   target_sources(${target} PUBLIC
     FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${headers})
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
-  # Else every use of an operator brings the declarations of all, 3 to 4 s a source.
+  # Without this, a source that uses one operator includes the declarations of all, which takes 3 to 4 s.
   target_compile_definitions(${target} PRIVATE AT_PER_OPERATOR_HEADERS)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${layer} UNITY_BUILD_BATCH_SIZE 0
     POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF)
@@ -66,9 +65,9 @@ function(sconce_add_layer layer)
   sconce_set_warnings(${target} -Wconversion)
 endfunction()
 
-# Lets <target> use the precompiled header of sconce_core, torch/nn/module.h. As GCC asks, the target
-# is then compiled as the library is. Projects that add sconce as a folder get no such header: it takes
-# 0.5 GB, and their flags are their own.
+# Lets <target> use the precompiled header of sconce_core, torch/nn/module.h. GCC requires the same flags, so the target
+# is compiled as the library is. Projects that add sconce as a subdirectory do not use it, because it takes 0.5 GB and
+# their flags may differ.
 function(sconce_use_core_pch target)
   if(sconce_IS_TOP_LEVEL AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
     target_compile_definitions(${target} PRIVATE AT_PER_OPERATOR_HEADERS)
@@ -77,13 +76,13 @@ function(sconce_use_core_pch target)
   endif()
 endfunction()
 
-# Lets <target> use the precompiled header of all of torch. It is compiled once a build folder, by
-# the first target that asks for it, and the others use that one: all are optimized alike, else GCC 14
-# refuses it. It costs each source 4.6 s before its first line, and that of sconce_core half of them:
-# it pays where torch/torch.h is included anyway.
+# Lets <target> use the precompiled header of torch/torch.h. It is compiled once per build folder, for the first target
+# that asks for it. All targets share it and must have the same optimization level, or GCC 14 rejects it. It adds 4.6 s
+# to each source, and the header of sconce_core adds half of that. It pays off only where torch/torch.h is included
+# anyway.
 function(sconce_use_pch target)
   if(NOT TARGET sconce_pch)
-    file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/sconce_pch.cpp" CONTENT "") # kept if there
+    file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/sconce_pch.cpp" CONTENT "") # an existing file is kept
     add_library(sconce_pch OBJECT EXCLUDE_FROM_ALL "${CMAKE_CURRENT_BINARY_DIR}/sconce_pch.cpp")
     target_link_libraries(sconce_pch PRIVATE sconce::torch)
     set_target_properties(sconce_pch PROPERTIES CXX_EXTENSIONS OFF UNITY_BUILD OFF)
@@ -93,8 +92,7 @@ function(sconce_use_pch target)
   target_precompile_headers(${target} REUSE_FROM sconce_pch)
 endfunction()
 
-# Adds a program of this build that links sconce. In a unity build all of its sources compile
-# together.
+# Adds a program of this build that links sconce. In a unity build, all its sources are compiled together.
 function(sconce_add_program name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE sconce::sconce)

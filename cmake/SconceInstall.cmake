@@ -1,7 +1,7 @@
-# Installs the library, its headers and the package that find_package(sconce) reads. The package
-# finds LibTorch anew by SconceTorch.cmake, which is installed with it. With SCONCE_INSTALL_TORCH_DIR
-# sconce-config.cmake names the folder of this build's LibTorch, which is tried last; no other path
-# of the build and nothing of LibTorch goes into the package.
+# Installs the library, its headers and the package that find_package(sconce) reads. The package searches for LibTorch
+# again with SconceTorch.cmake, which is installed with it. With SCONCE_INSTALL_TORCH_DIR, sconce-config.cmake contains
+# the folder of this build's LibTorch, which is tried last. The package contains no other path of the build and no part
+# of LibTorch.
 
 include_guard(GLOBAL)
 include(CMakePackageConfigHelpers)

@@ -1,5 +1,5 @@
-# The paths that headers had in 0.2 lead to their new places, as headers of a folder of their own that is
-# made at configure time and installed beside include/sconce. They go with 0.3.
+# Forwards the header paths of 0.2 to the new ones, with headers that are generated at configure time and installed
+# beside include/sconce. To be removed in 0.3.
 
 include_guard(GLOBAL)
 

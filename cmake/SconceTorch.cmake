@@ -1,31 +1,30 @@
-# Finds LibTorch and offers it as one target, sconce::torch. Used by this build and, unchanged, by
-# the installed package. Nothing here needs nvcc or a CUDA toolkit.
+# Finds LibTorch and provides it as one target, sconce::torch. Used by this build and, unchanged, by the installed
+# package. Neither nvcc nor a CUDA toolkit is needed.
 #
 #   sconce_find_torch()   makes sconce::torch; sets SCONCE_TORCH_ROOT, SCONCE_TORCH_IS_CUDA
 #                         and SCONCE_TORCH_BUILT_VERSION
 #
-# SCONCE_TORCH_VERSION, where set, asks for exactly that version. SCONCE_TORCH_VARIANT, cpu or cuda,
-# chooses among those that nobody named; one that the user names is taken whatever it is. An
-# installed package sets SCONCE_TORCH_OF_BUILD, the LibTorch that it was built with, and
-# SCONCE_TORCH_OF_BUILD_VARIANT.
+# SCONCE_TORCH_VERSION, if set, requires exactly that version. SCONCE_TORCH_VARIANT, cpu or cuda, restricts the
+# LibTorchs that the user did not name. One that the user names is used whatever its variant is. An installed package
+# sets SCONCE_TORCH_OF_BUILD, the LibTorch that it was built with, and SCONCE_TORCH_OF_BUILD_VARIANT.
 
 include_guard(GLOBAL)
 
-# The one place that names the supported range. The pinned wheel is the newest.
+# The only definition of the supported range. The pinned wheel is the newest version.
 set(SCONCE_TORCH_OLDEST 2.11.0)
 set(SCONCE_TORCH_NEWEST 2.15.0)
 if(NOT DEFINED SCONCE_TORCH_WANTED_BY)
   set(SCONCE_TORCH_WANTED_BY "SCONCE_TORCH_VERSION")
 endif()
 
-# Stops the configure step with the given lines; the blanks keep CMake from wrapping them.
+# Stops the configure step with the given lines. The leading blanks keep CMake from wrapping them.
 function(sconce_stop)
   list(JOIN ARGN "\n  " text)
   message(FATAL_ERROR "  sconce: ${text}")
 endfunction()
 
-# Upstream's package looks for a toolkit and enables the CUDA language unless these two targets
-# exist. Their content is not needed: the libraries carry the way to their CUDA libraries.
+# Upstream's package looks for a toolkit and enables the CUDA language unless these two targets exist. They may be
+# empty, because the libraries record the paths to their CUDA libraries.
 function(sconce_skip_toolkit)
   foreach(target torch::cudart torch::nvtoolsext)
     if(NOT TARGET ${target})
@@ -34,8 +33,8 @@ function(sconce_skip_toolkit)
   endforeach()
 endfunction()
 
-# Where a LibTorch may lie that nobody named: in the site-packages of <python>, found without
-# importing it. Sets <out> to torch's folder or to nothing.
+# Looks for a LibTorch in the site-packages of <python>, without importing it. Sets <out> to torch's folder or to
+# nothing.
 function(sconce_torch_of_python out python)
   set(${out} "" PARENT_SCOPE)
   execute_process(
@@ -47,14 +46,14 @@ function(sconce_torch_of_python out python)
   endif()
 endfunction()
 
-# The version a LibTorch folder declares, read without loading its package.
+# The version that a LibTorch folder declares, read without loading its package.
 function(sconce_version_of_torch out folder)
   set(PACKAGE_VERSION "")
   include("${folder}/share/cmake/Torch/TorchConfigVersion.cmake" OPTIONAL)
   set(${out} "${PACKAGE_VERSION}" PARENT_SCOPE)
 endfunction()
 
-# The variant of a LibTorch folder, cpu or cuda, as its Python package tells it.
+# The variant of a LibTorch folder, cpu or cuda, according to its Python package.
 function(sconce_variant_of_torch out folder)
   set(cuda "")
   if(EXISTS "${folder}/version.py")
@@ -66,7 +65,7 @@ function(sconce_variant_of_torch out folder)
   endif()
 endfunction()
 
-# The version that pip is asked for: "2.15.0", or "2.15.0+cpu", as PyTorch labels its CPU wheels.
+# The version that pip installs: "2.15.0", or "2.15.0+cpu", PyTorch's label for CPU wheels.
 function(sconce_wanted_wheel out)
   set(version ${SCONCE_TORCH_NEWEST})
   if(DEFINED SCONCE_TORCH_VERSION)
@@ -78,40 +77,39 @@ function(sconce_wanted_wheel out)
   set(${out} "${version}" PARENT_SCOPE)
 endfunction()
 
-# Refuses a variant that there is not: a slip of the pen must not cost a download of 3 GB.
+# Rejects an unknown variant, so that a typo does not cause a download of 3 GB.
 function(sconce_check_torch_variant)
   if(NOT "${SCONCE_TORCH_VARIANT}" MATCHES "^(cpu|cuda)?$")
-    sconce_stop("SCONCE_TORCH_VARIANT is '${SCONCE_TORCH_VARIANT}', and it takes one of:"
+    sconce_stop("SCONCE_TORCH_VARIANT is '${SCONCE_TORCH_VARIANT}', expected one of:"
                 "  cpu       LibTorch without CUDA"
                 "  cuda      LibTorch with CUDA"
-                "  nothing   the first that is found; what is installed where none is has CUDA")
+                "  nothing   the first one found; if there is none, one with CUDA is installed")
   endif()
 endfunction()
 
-# Loads Torch's package from <folder>, or from where the user's own variables lead when <folder> is
-# empty. A macro, because the package sets variables that its caller must see.
+# Loads Torch's package from <folder>. If <folder> is empty, the user's own variables are searched. This is a macro
+# because the package sets variables that its caller must see.
 macro(sconce_load_torch folder)
   set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON) # a parent project must see torch's targets too
   sconce_skip_toolkit()
-  # The package warns that the wheel has no libkineto.a, which nobody links: it lies inside
-  # libtorch_cpu. Any target that exists keeps it from looking.
+  # The package warns that the wheel has no libkineto.a. No program links that, because it is part of libtorch_cpu. Any
+  # existing target skips the search.
   set(kineto_LIBRARY c10)
-  # The package keeps in the cache where its parts lie: those of the LibTorch before would be taken.
+  # The package caches the locations of its parts. Those of an earlier LibTorch must not be used.
   foreach(part Caffe2_DIR TORCH_LIBRARY c10_LIBRARY C10_CUDA_LIBRARY)
     unset(${part} CACHE)
   endforeach()
   if("${folder}" STREQUAL "")
-    # The system's folders come last (sconce_find_torch), not first.
+    # The system's folders are searched last, by sconce_find_torch.
     find_package(Torch CONFIG QUIET NO_SYSTEM_ENVIRONMENT_PATH NO_CMAKE_SYSTEM_PATH)
   else()
     find_package(Torch CONFIG QUIET PATHS "${folder}" NO_DEFAULT_PATH)
   endif()
 endmacro()
 
-# Makes sconce::torch. Finds, in this order: what the caller's project found already; what the user
-# names by Torch_DIR or CMAKE_PREFIX_PATH; the active Python's torch; when sconce is the top
-# project, the pinned wheel in a virtual environment; else the system's; last, the one that the
-# installed sconce was built with.
+# Makes sconce::torch. Uses the first LibTorch in this order: the one that the enclosing project found; the one that the
+# user names by Torch_DIR or CMAKE_PREFIX_PATH; the active Python's torch; if sconce is the top project, the pinned
+# wheel in a virtual environment, else the system's; and last, the one that the installed sconce was built with.
 function(sconce_find_torch)
   if(TARGET sconce::torch)
     return()
@@ -156,8 +154,8 @@ function(sconce_find_torch)
   set(SCONCE_TORCH_BUILT_VERSION "${Torch_VERSION}" PARENT_SCOPE)
 endfunction()
 
-# Sets <folder> and <from> to the choice of an earlier configure run of this build folder, so that a
-# repeated run asks nobody; to nothing if it is gone, if the user names another one since, or if
+# Sets <folder> and <from> to the choice of an earlier configure of this build folder, so that a repeated configure
+# searches nothing. Sets them to nothing if that LibTorch is gone, if the user has since named another one, or if
 # another version or variant is wanted.
 function(sconce_recall_torch folder from)
   set(${folder} "" PARENT_SCOPE)
@@ -175,8 +173,8 @@ function(sconce_recall_torch folder from)
   set(${from} "${SCONCE_TORCH_CHOSEN_FROM}" PARENT_SCOPE)
 endfunction()
 
-# Sets <out> to SCONCE_TORCH_OF_BUILD if that still is what the installed sconce was built with; else
-# to nothing, and <state> to words about it.
+# Sets <out> to SCONCE_TORCH_OF_BUILD if that is still the LibTorch that the installed sconce was built with. Otherwise
+# sets it to nothing, and <state> to the reason.
 function(sconce_torch_of_build out state)
   set(${out} "" PARENT_SCOPE)
   set(${state} "" PARENT_SCOPE)
@@ -200,7 +198,7 @@ function(sconce_torch_of_build out state)
   endif()
 endfunction()
 
-# Chooses a LibTorch that nobody named; sets <folder> to its root and <from> to words about it.
+# Chooses a LibTorch if the user named none. Sets <folder> to its root and <from> to a description of its origin.
 function(sconce_choose_torch folder from)
   sconce_torch_of_build(of_build state_of_build)
   find_package(Python3 COMPONENTS Interpreter QUIET)
@@ -213,7 +211,7 @@ function(sconce_choose_torch folder from)
       sconce_variant_of_torch(variant "${root}")
       set(seen "${Python3_EXECUTABLE} has torch ${version} for ${variant}")
       set(wanted ON)
-      if(of_build) # is better than a Python's torch that would be refused
+      if(of_build) # better than a Python's torch that would be rejected
         set(SCONCE_TORCH_VARIANT ${SCONCE_TORCH_OF_BUILD_VARIANT})
       endif()
       if(SCONCE_TORCH_VARIANT AND NOT variant STREQUAL SCONCE_TORCH_VARIANT)
@@ -224,7 +222,7 @@ function(sconce_choose_torch folder from)
       endif()
       if(NOT wanted)
         message(STATUS "sconce: Python's torch ${version} for ${variant} is not the one wanted"
-                       " and is passed over")
+                       " and is skipped")
       else()
         set(${folder} "${root}" PARENT_SCOPE)
         set(${from} "Python's torch" PARENT_SCOPE)
@@ -264,21 +262,21 @@ function(sconce_choose_torch folder from)
   sconce_stop("no LibTorch ${SCONCE_TORCH_OLDEST} to ${SCONCE_TORCH_NEWEST} found"
               "Looked in: Torch_DIR, CMAKE_PREFIX_PATH, Python (${seen}), the system's folders."
               ${state_of_build}
-              "What helps, one of:"
+              "To fix this, use one of:"
               "  pip install torch==${wheel}      in the active Python environment"
               "  cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...")
 endfunction()
 
-# Refuses a LibTorch that is too old or not the one asked for, warns of one that nobody tried yet.
+# Rejects a LibTorch that is too old or not the one asked for. Warns of an untested newer one.
 function(sconce_check_torch_version version from where)
   if(DEFINED SCONCE_TORCH_VERSION AND NOT version VERSION_EQUAL SCONCE_TORCH_VERSION)
     sconce_stop("LibTorch ${SCONCE_TORCH_VERSION} is wanted (${SCONCE_TORCH_WANTED_BY}), found ${version}"
-                "Found: ${where} (${from}). What helps:"
+                "Found: ${where} (${from}). To fix this:"
                 "  name the other LibTorch: cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...")
   elseif(version VERSION_LESS SCONCE_TORCH_OLDEST)
     sconce_stop("LibTorch ${version} is too old: ${SCONCE_TORCH_OLDEST} to ${SCONCE_TORCH_NEWEST} are supported"
                 "Found: ${where} (${from})"
-                "sconce calls operators and classes that came with ${SCONCE_TORCH_OLDEST}. What helps, one of:"
+                "sconce calls operators and classes that came with ${SCONCE_TORCH_OLDEST}. To fix this, use one of:"
                 "  pip install torch==${SCONCE_TORCH_NEWEST}      in the active Python environment"
                 "  cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...")
   elseif(version VERSION_GREATER SCONCE_TORCH_NEWEST)
@@ -286,8 +284,8 @@ function(sconce_check_torch_version version from where)
   endif()
 endfunction()
 
-# Warns of CUDA libraries that a LibTorch needs and the machine lacks: linking a program would tell it in hundreds
-# of lines. The driver's libraries, which a machine without a GPU lacks, are none of them.
+# Warns of CUDA libraries that LibTorch needs and the machine lacks. The linker would report them in hundreds of lines.
+# The driver's libraries are excluded, because a machine without a GPU lacks them.
 function(sconce_check_cuda_libraries root)
   if(CMAKE_CROSSCOMPILING)
     return()
@@ -298,31 +296,31 @@ function(sconce_check_cuda_libraries root)
   list(FILTER missing EXCLUDE REGEX "^lib(cuda|nvidia-ml)\\.so")
   if(missing)
     list(JOIN missing " " missing)
-    message(WARNING # the blanks keep CMake from wrapping the lines
+    message(WARNING # the leading blanks keep CMake from wrapping the lines
       "  sconce: the LibTorch in ${root} needs CUDA libraries that are not there: ${missing}\n"
-      "  What helps, one of:\n"
+      "  To fix this, use one of:\n"
       "    pip install torch==${Torch_VERSION}      with the packages that it requires\n"
       "    LD_LIBRARY_PATH=<the folder of the libraries> cmake ...")
   endif()
 endfunction()
 
-# Makes the target and prints the one line that says what was found.
+# Makes the target and prints one line about the LibTorch found.
 function(sconce_make_torch_target found_first from)
   cmake_path(GET Torch_DIR PARENT_PATH root)
   cmake_path(GET root PARENT_PATH root)
   cmake_path(GET root PARENT_PATH root)
   add_library(sconce::torch INTERFACE IMPORTED GLOBAL)
-  # The C++ library first: LibTorch's libraries export parts of it (all of std::filesystem, in 2.11.0
-  # with calls that lead nowhere), and a program takes a symbol from the first library that has it.
+  # The C++ library comes first. LibTorch's libraries export parts of it (all of std::filesystem, in 2.11.0 with calls
+  # that lead nowhere), and a program uses the symbol of the first library that has it.
   if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
     target_link_libraries(sconce::torch INTERFACE
       "-Wl,--push-state,--no-as-needed,-lstdc++,--pop-state")
   endif()
-  # torch_library, not torch: the wrapper keeps libtorch_cuda although no symbol of it is called.
+  # torch_library, not torch: the wrapper keeps libtorch_cuda linked even if no symbol of it is used.
   target_link_libraries(sconce::torch INTERFACE torch_library)
   target_compile_features(sconce::torch INTERFACE cxx_std_20)
-  # Upstream names folders like /lib/intel64 here when MKL lies inside its libraries, and they
-  # would become run paths of every program.
+  # Upstream adds folders like /lib/intel64 here if MKL is part of its libraries. They would become run paths of every
+  # program.
   if(NOT found_first AND TARGET caffe2::mkl AND NOT MKL_ROOT)
     set_property(TARGET caffe2::mkl PROPERTY INTERFACE_LINK_DIRECTORIES "")
   endif()

@@ -1,9 +1,9 @@
-# The pinned LibTorch wheel in a virtual environment of the build's own: what a machine gets that
-# has no LibTorch. Everything lies under SCONCE_SETUP_DIR, which the presets share.
+# Installs the pinned LibTorch wheel in a virtual environment of the build, for machines without LibTorch. Everything is
+# under SCONCE_SETUP_DIR, which the presets share.
 
 include_guard(GLOBAL)
 
-# Runs a set-up command with its output in <log>; stops with the log's last lines if it fails.
+# Runs a set-up command with its output in <log>. Stops with the first error line of the log if the command fails.
 function(sconce_set_up log what)
   execute_process(COMMAND ${ARGN} OUTPUT_FILE "${log}" ERROR_FILE "${log}" RESULT_VARIABLE failed)
   if(NOT failed)
@@ -16,7 +16,7 @@ function(sconce_set_up log what)
   string(SUBSTRING "${first}" 0 160 first)
   set(looked "")
   if("pip" IN_LIST ARGN)
-    # pip names its indexes, with passwords hidden, unless it is just the one it knows by itself.
+    # pip prints its indexes, with passwords hidden, unless it uses only the default one.
     file(STRINGS "${log}" looked LIMIT_COUNT 1 REGEX "^(Looking in|Ignoring) indexes: ")
     if(NOT looked)
       set(looked "Looking in indexes: pip's own, if its settings allow one")
@@ -29,23 +29,23 @@ function(sconce_set_up log what)
   sconce_stop("${what} failed (${log}):"
               "  ${first}"
               ${looked}
-              "Looked before in: Torch_DIR, CMAKE_PREFIX_PATH, the active Python. What helps, one of:"
+              "Looked before in: Torch_DIR, CMAKE_PREFIX_PATH, the active Python. To fix this, use one of:"
               "  apt install python3-venv      if the virtual environment could not be made"
               "  ${helps}"
-              "  cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...      with a LibTorch at hand")
+              "  cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...      with an existing LibTorch")
 endfunction()
 
-# Sets <out> to the torch folder of the environment; makes the environment unless it is complete.
-# Two builds at once wait for one another; a set-up that was cut off is begun again.
+# Sets <out> to the torch folder of the environment. Makes the environment unless it is complete. Simultaneous builds
+# wait for each other. An interrupted set-up starts again.
 function(sconce_torch_of_venv out)
   sconce_wanted_wheel(version)
   string(REPLACE "+" "-" folder "torch-${version}")
   set(venv "${SCONCE_SETUP_DIR}/${folder}")
   set(python "${venv}/bin/python")
   sconce_lock_setup()
-  # Asked for its torch, an environment whose Python has gone since answers with nothing.
+  # root is empty if the environment's Python has been removed since.
   sconce_torch_of_python(root "${python}")
-  # Beside torch what the tests compare with: Python's safetensors, and numpy, which it wants.
+  # The tests also need Python's safetensors to compare with, and numpy, which it requires.
   set(packages torch==${version} numpy safetensors)
   set(installed "")
   if(EXISTS "${venv}/complete")
@@ -54,7 +54,7 @@ function(sconce_torch_of_venv out)
   if(NOT root OR NOT installed STREQUAL packages)
     if(NOT Python3_Interpreter_FOUND)
       sconce_stop("no LibTorch and no Python 3 to install one with"
-                  "Looked in: Torch_DIR, CMAKE_PREFIX_PATH, PATH (python3). What helps, one of:"
+                  "Looked in: Torch_DIR, CMAKE_PREFIX_PATH, PATH (python3). To fix this, use one of:"
                   "  apt install python3-venv python3-pip"
                   "  cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...")
     endif()
@@ -63,7 +63,7 @@ function(sconce_torch_of_venv out)
       set(size "about 0.2 GB to download, 0.9 GB on disk")
     elseif(SCONCE_TORCH_INDEX_URL)
       sconce_stop("SCONCE_TORCH_INDEX_URL is for CPU wheels, and SCONCE_TORCH_VARIANT is not cpu"
-                  "What helps, one of:"
+                  "To fix this, use one of:"
                   "  cmake -DSCONCE_TORCH_VARIANT=cpu ...      for LibTorch without CUDA"
                   "  cmake -USCONCE_TORCH_INDEX_URL ...      for LibTorch with CUDA, ${size}")
     endif()
@@ -75,8 +75,8 @@ function(sconce_torch_of_venv out)
     sconce_set_up("${venv}.log" "making a virtual environment with ${Python3_EXECUTABLE}"
                   "${Python3_EXECUTABLE}" -m venv "${venv}")
     set(pip_install "${python}" -m pip install --disable-pip-version-check --no-input)
-    # A run of its own for torch alone: an index of CPU wheels may lack the other packages, and of
-    # two indexes in one run (--extra-index-url) pip takes each package from either.
+    # torch is installed by itself first. An index of CPU wheels may lack the other packages, and with --extra-index-url
+    # pip takes each package from either index.
     if(SCONCE_TORCH_INDEX_URL)
       sconce_set_up("${venv}.log" "installing torch ${version} from SCONCE_TORCH_INDEX_URL"
                     ${pip_install} --no-deps --index-url "${SCONCE_TORCH_INDEX_URL}"
@@ -86,17 +86,17 @@ function(sconce_torch_of_venv out)
     sconce_torch_of_python(root "${python}")
     if(NOT root)
       sconce_stop("pip installed torch ${version}, but ${python} does not find it (${venv}.log)"
-                  "What helps: cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...")
+                  "To fix this: cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...")
     endif()
     file(WRITE "${venv}/complete" "${packages}")
   endif()
-  # A version without the label +cpu says nothing of CUDA: pip's index may have CPU wheels alone.
+  # A version without the label +cpu does not tell the variant, since pip's index may have CPU wheels only.
   sconce_variant_of_torch(variant "${root}")
   if(SCONCE_TORCH_VARIANT AND NOT variant STREQUAL SCONCE_TORCH_VARIANT)
     sconce_stop("pip gave a torch ${version} for ${variant}, not for ${SCONCE_TORCH_VARIANT}"
-                "Found: ${root}. What helps, one of:"
+                "Found: ${root}. To fix this, use one of:"
                 "  rm -r ${venv}      and another index in pip's settings (pip config list)"
-                "  cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...      with a LibTorch at hand")
+                "  cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...      with an existing LibTorch")
   endif()
   set(${out} "${root}" PARENT_SCOPE)
 endfunction()

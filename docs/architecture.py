@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Draws docs/architecture.svg from the lists by which the layers are built, src/CMakeLists.txt and those below it.
+"""Draws docs/architecture.svg from the lists of the layers, src/CMakeLists.txt and those in its folders.
 
     python3 docs/architecture.py [--check]
 
-With --check it writes nothing, and fails if the picture is not that of the lists.
+With --check it writes nothing, and fails if the picture does not match the lists.
 """
 import pathlib
 import re
@@ -13,11 +13,11 @@ import xml.sax.saxutils
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs/architecture.svg"
-WIDTH, HEIGHT, GAP, LINE = 210, 96, 40, 16  # of a box, between boxes, of a line of text
+WIDTH, HEIGHT, GAP, LINE = 210, 96, 40, 16  # of a box; between boxes; of a line of text
 
 
 def layers():
-    """Each layer's name with what it is for and the layers that it is linked with, in their order."""
+    """Returns each layer's name with its description and the layers that it links, in order."""
     order = re.search(r"foreach\(layer IN ITEMS ([a-z ]+)\)", (ROOT / "CMakeLists.txt").read_text())[1].split()
     found = {}
     for name in ["core", *order]:
@@ -28,7 +28,7 @@ def layers():
 
 
 def rows(found):
-    """The layers by the length of the longest way down to core."""
+    """Returns the layers by the length of their longest path to core."""
     depth = {}
     for name, (_, below) in found.items():
         depth[name] = 1 + max((depth[other] for other in below), default=-1)

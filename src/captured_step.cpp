@@ -80,7 +80,7 @@ CapturedStep::Tensors CapturedStep::operator()(const Tensors& batch) {
   try {
     return step(batch);
   } catch (...) {
-    inputs_.reset();  // a batch whose step throws is not what later ones must be like
+    inputs_.reset();  // later batches need not be like one whose step threw
     throw;
   }
 }

@@ -33,7 +33,7 @@ namespace {
 
 constexpr float too_large = std::numeric_limits<float>::infinity();
 
-// A net with everything that goes into a step.
+// A net with an optimizer and all else that a training step uses.
 struct Training {
   explicit Training(torch::Device on, double dropout = 0) : device(on) {
     torch::manual_seed(0);
@@ -81,8 +81,8 @@ std::vector<StepTensors> some_batches(torch::Device device, int count, int64_t r
   return batches;
 }
 
-// Makes the steps of a plain loop and of a CapturedStep, and expects the same losses and
-// parameters. What `between` does before a step it does for both.
+// Makes the same steps with a plain loop and with a CapturedStep, and expects the same losses and
+// parameters. Calls `between` for both before each step.
 template <class F>
 void check_like_plain_loop(const std::vector<StepTensors>& batches, torch::Device device,
                            const F& between) {
@@ -383,7 +383,7 @@ TEST_CASE("a captured step does what the caller's stream has queued, and is done
   });
   auto x = torch::eye(512, sconce::gpu());
   for (int i = 0; i < 8; ++i) {
-    x = x * 2;  // queued, not waited for
+    x = x * 2;  // enqueued and not synchronized
     CHECK((step({x})[0] - x * x).abs().max().item<float>() == 0);
     x = x / 2;
   }

@@ -1,7 +1,7 @@
 #pragma once
 
-// The one header through which a test meets LibTorch and Catch2. LibTorch's logging and Catch2 both
-// define CHECK; inside tests the name is Catch2's.
+// Tests include LibTorch and Catch2 only through this header. LibTorch's logging and Catch2 both
+// define CHECK. In tests, CHECK is Catch2's.
 #include <torch/torch.h>
 
 #undef CHECK

@@ -1,4 +1,4 @@
-// The habits of this project, tested by reading its sources.
+// The conventions of this project, tested by reading its sources.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <filesystem>
@@ -22,7 +22,7 @@ std::string read(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// The files below a folder of the project that end so, relative to that folder.
+// The files under a folder of the project whose names have this ending, relative to that folder.
 Names files_below(const fs::path& folder, const std::string& ending) {
   Names names;
   for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
@@ -33,8 +33,8 @@ Names files_below(const fs::path& folder, const std::string& ending) {
   return names;
 }
 
-// The headers below a folder include/sconce, the headers and the sources below src, each with the
-// folder before it.
+// The headers under include/sconce, and the headers and sources under src, with these folders in
+// their names.
 Names library_files() {
   Names names;
   for (const fs::path folder : {"include/sconce", "src"}) {
@@ -46,8 +46,8 @@ Names library_files() {
   return names;
 }
 
-// What a file includes of sconce, such as "vision/idx", private headers too; `pattern` may ask for
-// other includes.
+// The sconce headers that a file includes, such as "vision/idx", including private ones. `pattern`
+// may select other includes.
 Names includes(const fs::path& file,
                const char* pattern = "#include \"(?:sconce/)?([^\"]+)\\.hpp\"") {
   const std::string text = read(file);
@@ -63,18 +63,18 @@ std::string without(const std::string& name, const std::string& ending) {
   return name.substr(0, name.size() - ending.size());
 }
 
-// "vision/idx" is in the folder "vision".
+// The folder of "vision/idx" is "vision".
 std::string folder_of(const std::string& concept_name) {
   return concept_name.substr(0, concept_name.find('/'));
 }
 
 struct Layer {
   std::string name;
-  Names folders;   // below include/sconce, src and tests; "" has the files at the top
-  Names includes;  // names of the layers that its files may include, without itself
+  Names folders;   // under include/sconce, src and tests; "" for the files at the top
+  Names includes;  // the other layers that its files may include
 };
 
-// The layers in their order, as src/CMakeLists.txt and the lists in the folders make them.
+// The layers in order, as defined by src/CMakeLists.txt and the lists in the folders.
 std::vector<Layer> layers() {
   const std::string order = read(root / "CMakeLists.txt");
   std::smatch names;
@@ -124,7 +124,7 @@ TEST_CASE("a folder belongs to one layer, and the three trees have the same fold
   const Names alone = {"apps",    "build",     "fuzz",    "gloo_stand_in",
                        "no_cuda", "reference", "support", "trainer_scripts"};
   for (const fs::path tree : {"include/sconce", "src", "tests"}) {
-    Names found = {"detail"};  // what is for no direct use has no public header
+    Names found = {"detail"};  // internal headers are not public
     for (const auto& entry : fs::directory_iterator(root / tree)) {
       const std::string name = entry.path().filename().string();
       if (entry.is_directory() && !alone.contains(name)) found.insert(name);
@@ -139,7 +139,7 @@ TEST_CASE("a file includes headers of its own layer and of those that it is link
   REQUIRE(all.size() == 7);
   size_t seen = 0;
   for (const auto& name : library_files()) {
-    // LibTorch includes the stand-ins for Gloo's headers. sconce.hpp is in no layer.
+    // LibTorch's headers include the stand-ins for Gloo's headers. sconce.hpp belongs to no layer.
     if (name.starts_with("src/gloo_stand_in/") || name == "include/sconce/sconce.hpp") continue;
     const Layer* layer = layer_of(all, name);
     INFO(name);
@@ -157,7 +157,7 @@ TEST_CASE("a file includes headers of its own layer and of those that it is link
 
 namespace {
 
-// All headers of the project that a file includes, directly or through others, private ones too.
+// All headers of the project that a file includes, directly or indirectly, including private ones.
 Names all_includes(const fs::path& file, Names found = {}) {
   for (const auto& name : includes(file, "#include \"([^\"]+)\"")) {
     for (const fs::path folder : {"include", "src"}) {
@@ -187,7 +187,7 @@ TEST_CASE("the training loop knows none of the parts that go along with it") {
     CHECK(fs::exists(root / "include/sconce" / (std::string(part) + ".hpp")));
     CHECK_FALSE(found.contains("sconce/" + std::string(part) + ".hpp"));
   }
-  // The one cast is to the optimizers that have a state.
+  // The only cast is to optimizers that have a state.
   CHECK(includes(root / "src/training/trainer.cpp",
                  "_cast<([^>]*(Callback|Scheduler|Checkpoint)[^>]*)>")
             .empty());
@@ -218,8 +218,8 @@ TEST_CASE("every source has a header and a test of the same path, if its header 
   }
 }
 
-// Then a compilation of each source alone, as of a package test, proves that these headers stand
-// alone, and .ci/run compiles the others.
+// With this, compiling each source alone, as a package test does, shows that these headers are
+// self-contained. .ci/run compiles the other headers.
 TEST_CASE("a source includes its public header first") {
   for (const auto& name : files_below("src", ".cpp")) {
     std::string header = without(name, ".cpp") + ".hpp";
@@ -242,7 +242,7 @@ TEST_CASE("every test file belongs to a header, but for this one and those of th
 }
 
 TEST_CASE("each comparison with Python has its test case") {
-  // A long name is split over lines, and into several literals.
+  // A long name is split into several literals on several lines.
   static const std::regex split("\"\\s*\n\\s*\"");
   std::string sources;
   for (const auto& name : files_below("tests", ".cpp")) {
@@ -288,7 +288,7 @@ TEST_CASE(
       if (folder == "include" && std::string(ending) == ".cpp") continue;
       if (folder == "src" && std::string(ending) == ".hpp") continue;
       for (const auto& name : files_below(folder, ending)) {
-        // The project under tests/build/dependencies tries each dependency without sconce.
+        // The project in tests/build/dependencies uses each dependency without sconce.
         if (folder == "tests" && (allowed.contains(name) || name.starts_with("build/"))) continue;
         INFO(folder << "/" << name);
         CHECK(includes(root / folder / name, "#include <(catch2/[^>]+)>").empty());
@@ -365,7 +365,7 @@ TEST_CASE("the page on hardening has a row for each sanitizer's preset and each 
 
 namespace {
 
-// The pages for users, relative to the project, without those of the site.
+// The pages for users, relative to the project, without the files of the site.
 Names pages() {
   Names names = {"README.md", "CONTRIBUTING.md", "SECURITY.md"};
   for (const auto& name : files_below("docs", ".md")) {

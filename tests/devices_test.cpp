@@ -23,7 +23,7 @@ TEST_CASE("gpu names a GPU that need not be there") {
 }
 
 TEST_CASE("gpu refuses an index that a device cannot hold, naming it") {
-  // Without the check, Device(kCUDA, 256) is GPU 0 and 300 is GPU 44.
+  // Without the check, Device(kCUDA, 256) would be GPU 0, and 300 would be GPU 44.
   const int index = GENERATE(-1, -129, 128, 256, 300);
   CHECK_THROWS_WITH(sconce::gpu(index),
                     ContainsSubstring("sconce::gpu: expected an index from 0 to 127, got " +

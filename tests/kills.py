@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Kills trainings at random moments, resumes them, and compares them with one that nobody killed.
+"""Kills trainings at random moments, resumes them, and compares them with an undisturbed one.
 
-Each training is sconce-train as two processes with threads that read pictures ahead, losses scaled for fp16, averaged
-weights, event files and checkpoints. It is killed up to three times: both processes or one of them, by SIGKILL, or both
-by SIGTERM. The last start is left alone. Then
+Each training runs sconce-train as two processes, with threads that read pictures ahead, loss scaling for fp16,
+averaged weights, event files and checkpoints. It is killed up to three times: both processes or one of them by
+SIGKILL, or both by SIGTERM. The last start runs to the end. Then these must hold:
 
-- model.safetensors has the bytes of the undisturbed training, metrics.csv and the scalars its numbers;
-- every event file is a sequence of whole records;
-- its folders hold the files of the undisturbed training and no others, and folders for temporary files and shared
-  memory hold what they held before.
+- model.safetensors has the bytes of the undisturbed training, and metrics.csv and the scalars have its numbers;
+- every event file is a sequence of complete records;
+- its folders hold the files of the undisturbed training and no others, and the folders for temporary files and
+  shared memory are as before.
 
   kills.py --runs 300
   kills.py --runs 300 --only 17      repeats one of them
 
-The exit code is 1 if a training came to anything else, and its folder is kept then; 77 if sconce-train reads no PNG.
+The exit code is 1 if a training differs, and its folder is then kept; 77 if sconce-train is built without PNG.
 """
 import argparse
 import csv
@@ -34,13 +34,13 @@ import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DIGITS = ROOT / "apps/train/digits"
-TIMES = {"seconds", "wall_time"}  # columns that no two trainings share
-TIMED = re.compile("second|memory")  # tags of such scalars
-SECONDS = 120  # after which a process hangs
+TIMES = {"seconds", "wall_time"}  # columns that differ between any two trainings
+TIMED = re.compile("second|memory")  # tags of scalars that do
+SECONDS = 120  # after this, a process counts as hanging
 
 
 def png(pixels, size):
-    """Returns a grey picture as the bytes of a PNG file."""
+    """Returns a grayscale picture as the bytes of a PNG file."""
     rows = b"".join(b"\0" + pixels[i:i + size] for i in range(0, len(pixels), size))
 
     def chunk(name, data):
@@ -52,7 +52,7 @@ def png(pixels, size):
 
 
 def write_pictures(folder, count):
-    """Writes the first digits as pictures, in a folder for each class."""
+    """Writes the first digits as pictures, with a folder for each class."""
     images = (DIGITS / "train-images-idx3-ubyte").read_bytes()[16:]
     labels = (DIGITS / "train-labels-idx1-ubyte").read_bytes()[8:]
     for i in range(count):
@@ -62,7 +62,7 @@ def write_pictures(folder, count):
 
 
 class Training:
-    """One training in a folder of its own, which may be started several times."""
+    """A training in its own folder, which may be started several times."""
 
     def __init__(self, program, folder, pictures):
         self.folder = folder
@@ -101,13 +101,13 @@ class Training:
 
 
 def table(lines):
-    """The numbers of a table of scalars or metrics, without times."""
+    """Returns the rows of a table of scalars or metrics without times."""
     return [{key: value for key, value in line.items() if key not in TIMES} for line in lines
             if not TIMED.search(str(line.get("tag", "")))]
 
 
 def results(folder):
-    """What a finished training came to, and the names of its files."""
+    """Returns the results of a finished training and the names of its files."""
     with open(folder / "out/metrics.csv") as metrics, open(folder / "scalars/scalars.csv") as scalars:
         names = {re.sub(r"(events\.out\.tfevents).*", r"\1", str(path.relative_to(folder)))
                  for path in folder.rglob("*")}
@@ -135,7 +135,7 @@ def masked(data):
 
 
 def check_records(file):
-    """Fails unless the file is a sequence of whole records: length, checksum, data, checksum."""
+    """Fails unless the file is a sequence of complete records: length, checksum, data, checksum."""
     content, at = file.read_bytes(), 0
     while at < len(content):
         head = content[at:at + 12]
@@ -149,9 +149,9 @@ def check_records(file):
 
 
 def disturb(training, chance, seconds):
-    """Starts the training and kills it after a while. Returns what was done."""
+    """Starts the training and kills it after a while. Returns a description."""
     training.start()
-    moment = chance.uniform(chance.choice([0, 0.8]) * seconds, seconds)  # the end writes most files
+    moment = chance.uniform(chance.choice([0, 0.8]) * seconds, seconds)  # most files are written at the end
     way = chance.choice(["both by SIGKILL", "both by SIGKILL", "rank 0 by SIGKILL", "rank 1 by SIGKILL",
                          "both by SIGTERM"])
     time.sleep(moment)
@@ -163,7 +163,7 @@ def disturb(training, chance, seconds):
 
 
 def run(number, args, expected, seconds, pictures, work):
-    """One training that is killed; returns how, how often it went on from a checkpoint, and why it failed or None."""
+    """Runs and kills one training. Returns the kills, the number of resumptions, and the failure or None."""
     chance = random.Random(f"{args.seed}-{number}")
     training = Training(args.program, work / f"run{number}", pictures)
     memory = set(os.listdir("/dev/shm"))

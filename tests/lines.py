@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Counts the lines of C++ and Python that are neither blank nor comment, and the `///` lines of the public headers.
+"""Counts the lines of C++ and Python that are neither blank nor comments, and the `///` lines of the public headers.
 
     python3 tests/lines.py [REVISION]
 
-Counts what is committed at the revision, by default HEAD.
+Counts the files committed at the revision, by default HEAD.
 """
 import subprocess
 import sys

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Checks the C++ sources with clang-format or clang-tidy, by the settings beside the README.
+"""Checks the C++ sources with clang-format or clang-tidy, with the settings in the top folder.
 
-  lint.py format                        the layout of every source
-  lint.py format --fix                  writes the layout instead
-  lint.py tidy --build DIR              mistakes, in every source of DIR's compile_commands.json but the tests'
+  lint.py format                        checks the layout of every source
+  lint.py format --fix                  rewrites the layout instead
+  lint.py tidy --build DIR              checks every source of DIR's compile_commands.json except the tests
   lint.py tidy --build DIR --since REVISION --minutes 2
-                                        in the sources changed since, for that long at most
+                                        checks the sources changed since, for at most this time
 
-The versions are pinned, since each version lays out and finds other things. They come with pip into a
-folder of their own (--setup). The exit code is 1 if a source has a finding.
+The tools' versions are pinned, because layout and findings differ between versions. pip installs them in a
+separate folder (--setup). The exit code is 1 if there is a finding.
 """
 import argparse
 import concurrent.futures
@@ -25,7 +25,7 @@ PACKAGES = ["clang-format==19.1.7", "clang-tidy==19.1.0"]
 
 
 def tool(name, setup):
-    """Returns the path of a tool of the pinned version; installs it first if need be."""
+    """Returns the path of a tool in the pinned version. Installs it if needed."""
     folder = setup / "lint"
     complete = folder / "complete"
     if not complete.exists() or complete.read_text() != "\n".join(PACKAGES):
@@ -37,7 +37,7 @@ def tool(name, setup):
 
 
 def sources(since):
-    """Returns the C++ files of git, or those that changed since a revision, the last changed first."""
+    """Returns the C++ files in git, or those changed since a revision, the latest changes first."""
     commands = [["git", "ls-files"]]
     if since is not None:
         commands = [["git", "diff", "--name-only", "HEAD"], ["git", "log", "--name-only", "--format=", f"{since}..HEAD"]]
@@ -59,7 +59,7 @@ def check_layout(args):
 
 
 def check_mistakes(args):
-    """Runs clang-tidy on one source after the other on each core."""
+    """Runs clang-tidy on the sources, one per core at a time."""
     database = json.loads((args.build / "compile_commands.json").read_text())
     compiled = {os.path.normpath(entry["file"]) for entry in database}
     chosen = [path for path in sources(args.since) if str(path) in compiled and ROOT / "tests" not in path.parents]
@@ -69,7 +69,7 @@ def check_mistakes(args):
     def check(path):
         if time.monotonic() > end:
             return None
-        # GCC's own warnings are refused where GCC compiles.
+        # Warning flags of GCC only, which clang does not know.
         ran = subprocess.run([clang_tidy, "--quiet", "-p", args.build, "--extra-arg=-Wno-unknown-warning-option",
                               path], text=True, capture_output=True)
         if ran.returncode != 0:

@@ -15,7 +15,7 @@ using sconce::repr;
 namespace nn = torch::nn;
 namespace lazy = sconce::nn;
 
-// Classes that Python's script has too.
+// Classes that the Python script defines too.
 namespace models {
 
 struct SimpleNNImpl : nn::Cloneable<SimpleNNImpl> {
@@ -73,7 +73,7 @@ std::map<std::string, torch::ScalarType> dtypes_by_name() {
   return found;
 }
 
-// What `changed` of reference/repr.py does.
+// Does the same as `changed` of reference/repr.py.
 torch::Tensor changed(torch::Tensor x, const std::string& how) {
   if (how == "transposed") return x.transpose(0, -1);
   if (how == "strided") return x.slice(0, 0, std::nullopt, 2);
@@ -104,7 +104,7 @@ torch::Tensor left_behind() {
   return view;
 }
 
-// Every expression of reference/repr.py that is not a float, and our text for it.
+// Our text for every expression of reference/repr.py that is not a float.
 std::map<std::string, std::string> our_texts() {
   namespace F = nn::functional;
   const auto x = X();

@@ -29,7 +29,7 @@ import xml.etree.ElementTree as xml
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TESTS = ROOT / "tests"
 BUILD = ROOT / "build/default"
-# Tests of one call of ctest where minutes are given: the clock is looked at between two calls.
+# Tests per call of ctest if --minutes is given. The time is checked between calls.
 AT_ONCE = 12
 
 
@@ -49,7 +49,7 @@ def source_of_cases(program):
 
 
 def read_tests():
-    """Returns of each test its number, as `ctest -I` takes it, its name, labels and sources."""
+    """Returns for each test its number, as `ctest -I` takes it, its name, labels and sources."""
     listed = subprocess.run(["ctest", "--test-dir", BUILD, "--show-only=json-v1"], check=True, text=True,
                             capture_output=True).stdout
     programs, tests = {}, []
@@ -61,7 +61,7 @@ def read_tests():
                 programs[program] = source_of_cases(program)
             of_case = programs[program]
             sources = [of_case[test["name"]]] if test["name"] in of_case else set(of_case.values())
-        else:  # the scripts that it runs
+        else:  # the scripts that the test runs
             paths = [pathlib.Path(word) for word in test["command"]]
             sources = [path.relative_to(TESTS) for path in paths if path.is_relative_to(TESTS)]
         tests.append({"number": number, "name": test["name"], "labels": properties.get("LABELS", []),
@@ -93,7 +93,7 @@ def touches(file, test):
     own = pathlib.Path(*rest)
     if own in sources or own.stem.endswith("_test"):
         return own in sources
-    if file.suffix == ".cpp":  # a program that the tests of its room start
+    if file.suffix == ".cpp":  # a program started by tests of the same folder
         return any(source.parent == own.parent for source in sources)
     return any(mentions(source, file) for source in sources)
 
@@ -111,7 +111,7 @@ def choose(arguments):
 
 
 class Load:
-    """A busy loop on each core while it lives, which ends with this process however that ends."""
+    """Runs a busy loop on each core for its lifetime. The loops end with this process, even if it is killed."""
 
     def __enter__(self):
         die_with_parent = lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL)
@@ -125,9 +125,9 @@ class Load:
 
 
 def run(tests):
-    """Runs the tests once; returns how many failed, and their output."""
+    """Runs the tests once. Returns the number of failures and the output."""
     numbers = ",".join(str(test["number"]) for test in tests)
-    # The first three are start, end and stride of a range: none.
+    # The first three numbers are start, end and stride of a range. Zeros select no range.
     done = subprocess.run(["ctest", "--test-dir", BUILD, "-j4", "--schedule-random", "--output-on-failure",
                            "-I", f"0,0,0,{numbers}"], text=True, capture_output=True)
     if done.returncode == 0:
@@ -149,7 +149,7 @@ def main():
     arguments = parser.parse_args()
     tests, start = choose(arguments), time.monotonic()
     failed = runs = 0
-    # Each call starts the Python server anew, and its last tests leave cores idle.
+    # Each call restarts the Python server, and cores are idle during its last tests.
     at_once = AT_ONCE if math.isfinite(arguments.minutes) else len(tests)
     print(f"{len(tests)} tests, {arguments.rounds} rounds", flush=True)
     with Load():

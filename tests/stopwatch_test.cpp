@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// Stands in for the GPUs while it lives: for one, which writes down each wait for it.
+// Replaces the GPUs for its lifetime by one that records each synchronization.
 class WritingGpu : public c10::impl::NoOpDeviceGuardImpl<c10::kCUDA> {
  public:
   explicit WritingGpu(std::string& events) : events_(events), previous_(slot().exchange(this)) {}
@@ -66,7 +66,7 @@ TEST_CASE("median_seconds leaves out the first call and slow runs", "[alone]") {
     CHECK(seconds >= 0.002);
     CHECK(seconds < 0.200);
   }
-  int calls = 0;  // the even median lies between the two in the middle
+  int calls = 0;  // the median of two is their mean
   CHECK(sconce::median_seconds(
             [&] { std::this_thread::sleep_for(milliseconds(calls++ == 1 ? 200 : 0)); },
             sconce::cpu(), 2) >= 0.1);

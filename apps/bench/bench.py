@@ -1,18 +1,16 @@
-"""Times sconce beside Python on the same LibTorch, one workload after the other.
+"""Compares the speed of sconce with Python's on the same LibTorch, one workload after another.
 
     build/setup/torch-2.15.0/bin/python apps/bench/bench.py build/release/bin/sconce-bench
 
-The Python to compare with is the one that runs this script. The sides of a workload are processes
-that live side by side with one thread each. They first show that they compute the same numbers;
-then they take turns, A B C C B A, in rounds of about 0.2 s, so that whatever else runs on the
-machine slows all of them alike. A ratio is another side's time over that of sconce, its interval
-the 95 % interval of the median over the pairs. A whole process is measured from its start to its
-check, and by its peak memory.
+The Python that runs this script is the one compared with. The sides of a workload are processes that run at the
+same time with one thread each. They first show that they compute the same numbers. Then they take turns,
+A B C C B A, in rounds of about 0.2 s, so that other load on the machine slows all of them equally. A ratio is
+another side's time divided by sconce's, and its interval is the 95 % interval of the median over the pairs.
+A whole process is measured from its start to its check, and by its peak memory.
 
-The limit is a side too: the same work by loops that only multiply and add in registers, or only
-read and write the same memory, in the same turns. The least time of its rounds over that of sconce
-is the share of the limit that the workload reaches. A share above 1 is a mistake of measurement and
-ends the run.
+The limit is another side: loops that do the same work by only multiplying and adding in registers, or only
+reading and writing the same memory, in the same turns. Its smallest time divided by sconce's is the share of
+the limit that the workload reaches. A share above 1 is a measurement error and ends the run.
 """
 
 import argparse
@@ -39,7 +37,7 @@ class Side:
 
     def __init__(self, name, command):
         self.name = name
-        self.values = []  # the seconds of a call, by round
+        self.values = []  # seconds per call, by round
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
         self.process = subprocess.Popen(command, env=environment, text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -52,7 +50,7 @@ class Side:
         return line
 
     def run(self, calls):
-        """Returns the seconds that one of these calls took."""
+        """Returns the seconds per call, measured over this many calls."""
         print(calls, file=self.process.stdin, flush=True)
         return float(self.read()) / calls
 
@@ -65,19 +63,19 @@ class Side:
 
 
 class WholeProcess:
-    """A side that is a new process in each round, measured from its start to its check."""
+    """A side that starts a new process in each round, measured from its start to its check."""
 
     def __init__(self, name, command, measure):
         self.name, self.command, self.measure = name, command, measure
         self.values = []  # seconds or bytes, by round
-        self.run(1)  # reads the libraries from the disk
+        self.run(1)  # loads the libraries from disk into the page cache
 
     def run(self, _):
         start = time.perf_counter()
         side = Side(self.name, self.command)
         seconds = time.perf_counter() - start
         self.check = side.check
-        peak = side.close()  # this script stays small, as a child's peak begins with its parent's
+        peak = side.close()  # a child's peak begins with its parent's, so this script must stay small
         return seconds if self.measure == "start" else peak
 
     def close(self):
@@ -104,7 +102,7 @@ def start_sides(workload, program):
 
 
 def different(checks, tolerance):
-    """Whether the numbers of one side are not those of the first."""
+    """Whether any side's numbers differ from the first side's."""
     first = checks[0]
     return any(len(check) != len(first)
                or any(not abs(a - b) <= tolerance * max(1, abs(a)) for a, b in zip(first, check))
@@ -112,7 +110,7 @@ def different(checks, tolerance):
 
 
 def calls_of_a_round(sides):
-    """So many calls that the slowest side needs about ROUND_SECONDS; it also warms all up."""
+    """Returns the number of calls for which the slowest side needs about ROUND_SECONDS. Also warms up all sides."""
     calls = 1
     while True:
         slowest = max(side.run(calls) for side in sides) * calls
@@ -128,10 +126,11 @@ def take_turns(sides, pairs, calls):
 
 
 def interval(values):
-    """The 95 % interval of the median, by the order of the values: between which of them it lies
-    with that probability, whatever they are distributed like."""
+    """The 95 % interval of the median from the order statistics: the values between which the median lies
+    with that probability, for any distribution.
+    """
     ordered, n = sorted(values), len(values)
-    probability, below = 0, 0  # that at most `below` of n values lie under the median
+    probability, below = 0, 0  # that at most `below` of n values are less than the median
     while True:
         probability += comb(n, below) / 2**n
         if probability > 0.025:
@@ -194,7 +193,7 @@ def readable(value, unit):
 
 
 def rows(workload, result):
-    """A line for each other side: its ratio beside the least one that is asked for."""
+    """Yields a line for each other side, with its ratio and the required one."""
     ours = readable(statistics.median(result["values"]["sconce"]), result["unit"])
     for name, of_side in result["ratios"].items():
         low, high = of_side["interval"]
@@ -219,7 +218,7 @@ GROWTH_HEADER = ["workload", "sizes", "sconce", "ratio beside Python's best", "b
 
 
 def growth(results):
-    """A line for each workload that ran at several sizes: at which one does C++ stop mattering?"""
+    """Yields a line for each workload that ran at several sizes, with the size from which C++ gains less than 10 %."""
     lines = {workload.grows: [] for workload in WORKLOADS if workload.grows}
     for workload, result in results:
         if workload.grows:
@@ -244,7 +243,7 @@ def machine(program):
 
 
 def refuse_below(least, results):
-    """Ends the run where sconce is less than so many times as fast as Python."""
+    """Ends the run if sconce is less than this many times as fast as Python."""
     for result in results:
         for variant in ("default", "best"):
             median = result["ratios"].get(variant, {"median": least})["median"]

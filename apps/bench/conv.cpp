@@ -1,4 +1,4 @@
-// Convolutions in both layouts of memory: NCHW, LibTorch's usual one, and NHWC, channels_last.
+// Convolutions in both memory formats: NCHW, the default, and NHWC, channels_last.
 
 #include <torch/torch.h>
 
@@ -32,7 +32,7 @@ Workload layer(int64_t size) {
 template <MemoryFormat format>
 Workload cnn(int64_t size) {
   torch::manual_seed(0);
-  torch::nn::Sequential net;  // arguments of a constructor may be made in any order
+  torch::nn::Sequential net;  // constructor arguments may be evaluated in any order
   net->push_back(torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 32, 3).padding(1)));
   net->push_back(torch::nn::BatchNorm2d(32));
   net->push_back(torch::nn::ReLU());

@@ -1,4 +1,4 @@
-"""Convolutions in both layouts of memory: NCHW, PyTorch's usual one, and NHWC, channels_last."""
+"""Convolutions in both memory formats: NCHW, the default, and NHWC, channels_last."""
 
 import torch
 from torch import nn

@@ -1,5 +1,5 @@
 // A step of a perceptron on `size` rows: two replicas on the CPU, and the module alone. Python's
-// DataParallel knows GPUs only.
+// DataParallel supports only GPUs.
 
 #include "sconce/distributed/data_parallel.hpp"
 
@@ -16,7 +16,7 @@ namespace {
 
 torch::nn::Sequential wide_mlp() {
   torch::manual_seed(0);
-  torch::nn::Sequential model;  // arguments of a constructor may be made in any order
+  torch::nn::Sequential model;  // constructor arguments may be evaluated in any order
   model->push_back(torch::nn::Linear(256, 1024));
   model->push_back(torch::nn::ReLU());
   model->push_back(torch::nn::Linear(1024, 10));

@@ -1,5 +1,7 @@
-"""A step of 50 linear layers of 64 under DistributedDataParallel, on as many ranks with Gloo as the
-size says. Rank 0 is the worker; the others are copies of its process that step whenever it does."""
+"""A step of 50 linear layers of 64 units under DistributedDataParallel, on `size` ranks with Gloo.
+Rank 0
+is the worker. The other ranks are forks of its process that step whenever it does.
+"""
 
 import os
 import tempfile
@@ -24,7 +26,7 @@ def steps_of_rank(variant, meeting, rank, ranks):
 
 
 def follow(variant, meeting, rank, ranks):
-    """Steps until rank 0 has gone, which ends the reduction of gradients by an exception."""
+    """Steps until rank 0 exits, which makes the gradient reduction throw."""
     try:
         _, step = steps_of_rank(variant, meeting, rank, ranks)
         while True:

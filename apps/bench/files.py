@@ -1,5 +1,6 @@
-"""Safetensors files of `size` tensors of 16 MiB, which lie in the page cache: loading with a sum over
-each tensor, and saving."""
+"""Safetensors files of `size` tensors of 16 MiB in the page cache: loading them with a sum over each
+tensor, and saving them.
+"""
 
 import os
 import tempfile
@@ -8,7 +9,7 @@ import torch
 
 
 def saved(size):
-    """A folder, which exists as long as its object, the file in it, and the tensors of the file."""
+    """A folder that exists for the lifetime of this object, a file in it, and the file's tensors."""
     from safetensors.torch import save_file
 
     torch.manual_seed(0)

@@ -1,5 +1,5 @@
-// Work on a GPU: products, transfers, a captured step and feeding. On a machine without a GPU the
-// same code runs on the CPU, which only shows that both languages compute the same numbers.
+// Work on a GPU: products, transfers, a captured step and data loading. Without a GPU the same code
+// runs on the CPU, to show that both languages compute the same numbers.
 
 #include <torch/torch.h>
 
@@ -28,7 +28,7 @@ Tensor square(int64_t size, torch::Device device, torch::ScalarType dtype) {
   return torch::randn({size, size}).to(device, dtype);
 }
 
-// A product of square matrices with `size` rows, whose factors and result are on the device.
+// A product of square matrices with `size` rows. Factors and result are on the device.
 Workload product_of(int64_t size, torch::ScalarType dtype) {
   torch::manual_seed(0);
   const auto a = square(size, sconce::try_gpu(), dtype), b = square(size, sconce::try_gpu(), dtype);
@@ -113,8 +113,8 @@ struct Rows {
   }
 };
 
-// An epoch of a perceptron in batches of 256 pictures, which lie on the device or are read and
-// copied by two threads. The check is the loss of the first batch.
+// An epoch of a perceptron in batches of 256 pictures. The pictures are on the device, or two
+// threads read and copy them. The check is the loss of the first batch.
 template <bool on_device>
 Workload epoch_of(int64_t pictures) {
   torch::manual_seed(0);

@@ -1,5 +1,6 @@
-"""Work on a GPU: products, transfers, a captured step and feeding. On a machine without a GPU the same
-code runs on the CPU, which only shows that both languages compute the same numbers."""
+"""Work on a GPU: products, transfers, a captured step and data loading. Without a GPU the same code
+runs on the CPU, to show that both languages compute the same numbers.
+"""
 
 import torch
 from torch import nn
@@ -62,7 +63,7 @@ def to_host(variant, size):
 
 
 def graphed(step, inputs, labels):
-    """The step as a CUDA graph, with the inputs copied to where the graph reads them."""
+    """The step as a CUDA graph. Its inputs are copied into the graph's static tensors."""
     static = inputs.clone(), labels.clone()
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())

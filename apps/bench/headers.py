@@ -1,11 +1,11 @@
-"""Measures how long each public header takes to compile, as part of the time of sconce/sconce.hpp.
+"""Measures how long each public header takes to compile, as a share of the time of sconce/sconce.hpp.
 
     cmake --preset no-pch
     python3 apps/bench/headers.py build/no-pch
 
-A header is compiled alone, without a precompiled header and without making code. The LibTorch headers
-that it includes, directly or through other headers of sconce, are compiled alone too: "own" is the
-rest. Times are processor time, which other programs on the machine change less than wall time.
+Each header is compiled alone, without a precompiled header and without generating code. The LibTorch headers
+that it includes, directly or through other headers of sconce, are also compiled alone. "own" is the
+difference. Times are processor times, which other load on the machine affects less than wall times.
 """
 
 import argparse
@@ -21,13 +21,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 INCLUDE = ROOT / "include"
 UMBRELLA = "sconce/sconce.hpp"
-MOST = {"sconce/devices.hpp": 0.10}  # of the umbrella's time
-MOST_OWN = 0.25  # of the umbrella's time, but for these:
+MOST = {"sconce/devices.hpp": 0.10}  # share of the umbrella's time
+MOST_OWN = 0.25  # share of the umbrella's time, except for these:
 MAY_COST_MORE = re.compile(r"sconce/(nn/|trainer\.hpp|sconce\.hpp)")
 
 
 def compiler(build):
-    """The command that compiles a source of the library, without the source and the object."""
+    """Returns the command that compiles a source of the library, without the names of source and object."""
     entries = json.loads((build / "compile_commands.json").read_text())
     entry = next(entry for entry in entries if entry["file"].endswith("/src/devices.cpp"))
     words = shlex.split(entry["command"])
@@ -48,7 +48,7 @@ def seconds(command, headers):
 
 
 def libtorch_headers(header, seen):
-    """Returns the LibTorch headers that a header of sconce and those that it includes name."""
+    """Returns the LibTorch headers that a header of sconce includes, directly or through other headers of sconce."""
     if header in seen:
         return set()
     seen.add(header)
@@ -62,7 +62,7 @@ def libtorch_headers(header, seen):
 
 
 def measure(command, headers, runs):
-    """Returns for each header its time and that of its LibTorch headers, the medians of the runs."""
+    """Returns for each header the median time of it and of its LibTorch headers."""
     times = {}
     for header in headers:
         base = sorted(libtorch_headers(header, set()))

@@ -1,5 +1,5 @@
-// What the machine allows at most for the work of another workload: its share of the limit is the
-// time here over the time there.
+// The fastest that the machine can do the work of another workload. That workload's share of the
+// limit is the time here divided by its time.
 
 #include <torch/torch.h>
 
@@ -15,13 +15,13 @@ using Floats4 = float __attribute__((vector_size(16)));
 using Floats8 = float __attribute__((vector_size(32)));
 using Floats16 = float __attribute__((vector_size(64)));
 
-// Multiplications and additions in registers alone, so that nothing but the core's arithmetic
-// limits them. The chains are enough for two units with a latency of four cycles.
+// Multiplications and additions in registers only, so that only the core's arithmetic limits them.
+// There are enough chains for two units with a latency of four cycles.
 template <class Vector>
 __attribute__((always_inline)) inline float multiply_add(int64_t count) {
   constexpr int chains = 12, of_a_round = chains * sizeof(Vector) / sizeof(float);
   Vector sums[chains] = {}, factor = Vector{} + 0.5F, term = Vector{} + 1.0F;
-  asm("" : "+m"(factor), "+m"(term));  // unknown to the compiler, which could add up ahead
+  asm("" : "+m"(factor), "+m"(term));  // hides the values, or the compiler could sum in advance
   for (int64_t i = 0; i < count; i += of_a_round) {
 #pragma GCC unroll 12
     for (int chain = 0; chain < chains; ++chain) sums[chain] = sums[chain] * factor + term;
@@ -63,8 +63,8 @@ Workload copy_limit(int64_t size) {
   return {[from, to] { std::memcpy(to.mutable_data_ptr(), from.const_data_ptr(), from.nbytes()); }};
 }
 
-// The memory that AdamW reads and writes: of the parameter and two averages both, of the gradient
-// only the first; with one addition an element.
+// The memory traffic of AdamW: it reads and writes the parameter and two averages, and reads the
+// gradient. One addition per element.
 Workload adamw_limit(int64_t size) {
   std::vector<torch::Tensor> tensors(4);
   for (auto& tensor : tensors) tensor = torch::zeros(size);

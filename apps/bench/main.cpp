@@ -1,5 +1,5 @@
 // sconce-bench FILE.NAME [SIZE]: a workload for bench.py, which runs it in turn with Python's.
-// Prints what the workload comes to as a JSON list; then, for each line N on standard input, the
+// Prints the workload's check as a JSON list. Then, for each line N on standard input, prints the
 // seconds that N calls took.
 
 #include <exception>

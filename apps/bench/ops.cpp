@@ -1,4 +1,4 @@
-// Operators: small ones, whose time is that of calling them, and products, whose time is that of
+// Operators: small ones, whose time is mostly call overhead, and products, whose time is that of
 // the kernel.
 
 #include <torch/torch.h>
@@ -34,14 +34,14 @@ Workload copy(int64_t size) {
   return {[from, to] { to.copy_(from); }, {value(from)}};
 }
 
-// Of two square matrices with `size` rows.
+// A product of two square matrices with `size` rows.
 Workload product(int64_t size) {
   torch::manual_seed(0);
   const auto a = torch::randn({size, size}), b = torch::randn({size, size});
   return {[a, b] { torch::mm(a, b); }, {value(torch::mm(a, b))}};
 }
 
-// The same product into a tensor: no memory is asked for, and no new page of it touched.
+// The same product into an existing tensor: nothing is allocated and no new page is touched.
 Workload product_into(int64_t size) {
   torch::manual_seed(0);
   const auto a = torch::randn({size, size}), b = torch::randn({size, size});
@@ -50,8 +50,8 @@ Workload product_into(int64_t size) {
   return {[a, b, c]() mutable { torch::mm_out(c, a, b); }, {value(c)}};
 }
 
-// 1,000 products of 100 x 100 matrices whose norms are logged: each read at once,
-// kept in a list or written to a tensor and read together, or all products and norms in one call.
+// 1,000 products of 100 x 100 matrices whose norms are logged: each read at once; kept in a list or
+// written to a tensor and read together; or all products and norms computed in one call.
 Workload norms_read(int64_t) {
   torch::manual_seed(0);
   const auto a = torch::randn({100, 100});

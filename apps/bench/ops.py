@@ -1,5 +1,6 @@
-"""Operators: small ones, whose time is that of calling them, and products, whose time is that of
-the kernel."""
+"""Operators: small ones, whose time is mostly call overhead, and products, whose time is that of
+the kernel.
+"""
 
 import torch
 

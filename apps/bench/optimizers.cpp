@@ -1,4 +1,4 @@
-// Steps of optimizers and the clipping of gradients, without a model.
+// Optimizer steps and gradient clipping, without a model.
 
 #include <torch/torch.h>
 
@@ -12,7 +12,7 @@ namespace bench {
 
 namespace {
 
-// 1,000 of 64 elements, with gradients.
+// `count` parameters of 64 elements, with gradients.
 std::vector<torch::Tensor> small_parameters(int64_t count) {
   torch::manual_seed(0);
   std::vector<torch::Tensor> parameters;

@@ -1,4 +1,4 @@
-"""Steps of optimizers and the clipping of gradients, without a model."""
+"""Optimizer steps and gradient clipping, without a model."""
 
 import torch
 

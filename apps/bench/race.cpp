@@ -1,4 +1,4 @@
-// A whole training: a perceptron of 28 x 28 pictures until a test accuracy is reached.
+// A complete training: a perceptron on 28 x 28 pictures until a test accuracy is reached.
 
 #include <torch/torch.h>
 
@@ -23,8 +23,8 @@ sconce::data::Dataset read_pictures(const fs::path& folder, const std::string& p
   return {data.to(torch::kFloat).div_(data.max()), target.to(torch::kLong)};  // digits end at 16
 }
 
-// Made when it has reached 0.87 on Fashion-MNIST, if Debian's package has installed it, else 0.9 on
-// the digits that sconce brings; the check is the number of epochs, of 20 at most.
+// Trains until the accuracy is 0.87 on Fashion-MNIST, if Debian's package is installed, else 0.9 on
+// sconce's digits. The check is the number of epochs, at most 20.
 Workload accuracy(int64_t) {
   const fs::path fashion = "/usr/share/datasets/fashion-mnist";
   const bool has_fashion = fs::exists(fashion);
@@ -32,7 +32,7 @@ Workload accuracy(int64_t) {
   const double goal = has_fashion ? 0.87 : 0.9;
   torch::manual_seed(0);
   const auto train = read_pictures(folder, "train"), test = read_pictures(folder, "t10k");
-  torch::nn::Sequential net;  // arguments of a constructor may be made in any order
+  torch::nn::Sequential net;  // constructor arguments may be evaluated in any order
   net->push_back(torch::nn::Flatten());
   net->push_back(torch::nn::Linear(train.data[0].numel(), 256));
   net->push_back(torch::nn::ReLU());

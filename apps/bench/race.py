@@ -1,4 +1,4 @@
-"""A whole training: a perceptron of 28 x 28 pictures until a test accuracy is reached."""
+"""A complete training: a perceptron on 28 x 28 pictures until a test accuracy is reached."""
 
 import gzip
 from pathlib import Path
@@ -24,7 +24,7 @@ def read(folder, part):
 
 
 def by_loader(data, target, order):
-    """As most programs do; `order` is a generator that begins where the epoch does."""
+    """Loads the data as most programs do. `order` is a generator seeded for the epoch."""
     dataset = TensorDataset(data, target)
     return DataLoader(dataset, 256, sampler=RandomSampler(dataset, generator=order))
 
@@ -35,7 +35,7 @@ def by_index_select(data, target, order):
 
 
 def accuracy(variant, size):
-    """As race.cpp: made when the goal is reached; the check is the number of epochs."""
+    """Trains as race.cpp does: until the goal is reached. The check is the number of epochs."""
     folder, goal = (FASHION, 0.87) if FASHION.exists() else (DIGITS, 0.9)
     best = variant == "best"
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-// Training steps of small models, where the time between the kernels counts.
+// Training steps of small models, in which the overhead between kernels matters.
 
 #include <torch/torch.h>
 
@@ -53,7 +53,7 @@ Workload adam_libtorch(int64_t rows) {
 // A bfloat16 step of a perceptron of `size` units with autocast, a scaler and clipping.
 Workload amp(int64_t size) {
   torch::manual_seed(0);
-  torch::nn::Sequential model;  // arguments of a constructor may be made in any order
+  torch::nn::Sequential model;  // constructor arguments may be evaluated in any order
   model->push_back(torch::nn::Linear(size, size));
   model->push_back(torch::nn::ReLU());
   model->push_back(torch::nn::Linear(size, 10));

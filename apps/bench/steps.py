@@ -1,4 +1,4 @@
-"""Training steps of small models, where the time between the kernels counts."""
+"""Training steps of small models, in which the overhead between kernels matters."""
 
 import torch
 from torch import nn

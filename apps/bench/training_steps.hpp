@@ -8,7 +8,7 @@
 
 namespace bench {
 
-/// Steps of a training loop that keeps no loss. The check is the loss after 3 steps.
+/// Steps of a training loop that does not record its losses. The check is the loss after 3 steps.
 template <class Optimizer, class Loss>
 Workload training_steps(const std::shared_ptr<Optimizer>& optimizer, const Loss& compute_loss) {
   const auto step = [=]() {

@@ -1,8 +1,8 @@
-"""Steps of a training loop that keeps no loss."""
+"""Steps of a training loop that does not record its losses."""
 
 
 def training_steps(optimizer, compute_loss):
-    """Returns the loss after 3 steps, as a list, and a function that makes one more."""
+    """Returns the loss after 3 steps, as a list, and a function that makes one more step."""
 
     def step():
         optimizer.zero_grad()

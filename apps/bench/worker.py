@@ -1,8 +1,8 @@
-"""A workload of Python for bench.py: worker.py FILE.NAME VARIANT [SIZE].
+"""A Python workload for bench.py: worker.py FILE.NAME VARIANT [SIZE].
 
-Prints what the workload comes to as a JSON list; then, for each line N on standard input, the
-seconds that N calls took. VARIANT is "default", as most programs are written, or "best", as fast as
-Python's PyTorch can do the same; "compile" is torch.compile.
+Prints the workload's check as a JSON list. Then, for each line N on standard input, prints the seconds that
+N calls took. VARIANT is "default", as most programs are written; "best", as fast as PyTorch in Python can do
+the same; or "compile", with torch.compile.
 """
 
 import importlib
@@ -15,7 +15,7 @@ import timeit
 def main(name, variant, size="0"):
     file, function = name.split(".")
     check, call, *rest = getattr(importlib.import_module(file), function)(variant, int(size))
-    wait = rest[0] if rest else lambda: None  # until the calls are done, on a GPU
+    wait = rest[0] if rest else lambda: None  # waits until the calls are done, on a GPU
     print(json.dumps(check), flush=True)
     timer = timeit.Timer(call)
     for line in sys.stdin:

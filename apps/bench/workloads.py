@@ -1,23 +1,23 @@
-"""The workloads that bench.py runs, each with its sides and the least ratio that is asked for."""
+"""The workloads that bench.py runs, each with its sides and the required ratios."""
 
 from dataclasses import dataclass
 
 
 @dataclass
 class Workload:
-    name: str  # FILE.NAME; for a whole process its measure comes after a colon
+    name: str  # FILE.NAME; for a whole process, followed by a colon and its measure
     title: str
-    floors: dict  # by side, "default" and "best" of Python and "libtorch": the least ratio, or None
-    libtorch: str = ""  # the workload of plain LibTorch, if sconce adds to it
-    limit: str = ""  # the workload of limits.cpp that takes the least time for the same work
-    measure: str = "calls"  # or of a whole process up to its check: "start", "memory"
-    starts: int = 1  # of the processes: where large memory lies changes its speed, and is chance
-    gpu: bool = False  # whether the figure is one of a GPU
-    size: int = 0  # rows, parameters or whatever the workload grows by
-    grows: str = ""  # the line of the table of growth that shows this size
-    most: float = float("inf")  # of the same kernels alone, above which the measurement is wrong
-    lower_end: float = 0  # the least lower end of the interval
-    tolerance: float = 1e-6  # of the numbers that the sides must agree in
+    floors: dict  # the required ratio, or None, by side: Python's "default" and "best", and "libtorch"
+    libtorch: str = ""  # the workload with plain LibTorch, if sconce adds to it
+    limit: str = ""  # the workload of limits.cpp with the least time for the same work
+    measure: str = "calls"  # or "start" or "memory" of a whole process up to its check
+    starts: int = 1  # number of processes: the location of large memory changes its speed, and is random
+    gpu: bool = False  # whether this is a measurement on a GPU
+    size: int = 0  # number of rows, parameters or the like
+    grows: str = ""  # the row of the growth table that contains this size
+    most: float = float("inf")  # the ratio of the kernels alone; a larger one is a measurement error
+    lower_end: float = 0  # the required lower end of the interval
+    tolerance: float = 1e-6  # for the comparison of the sides' numbers
 
 
 STEP, OPTIMIZER = "SimpleNN step, by rows", "AdamW of one parameter, by numbers"

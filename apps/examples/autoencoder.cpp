@@ -1,4 +1,5 @@
-// An autoencoder of digits: a batch is one tensor, both input and target of the given loss.
+// An autoencoder of digits: a batch is one tensor, which is both the input and the target of the
+// loss.
 #include <torch/torch.h>
 #include <cstdio>
 #include <sconce/sconce.hpp>

@@ -1,4 +1,5 @@
-// Linear regression whose model brings its own loss, on ten measurements of diabetes patients.
+// Linear regression with a model that computes its own loss, on ten measurements of diabetes
+// patients.
 #include <torch/torch.h>
 #include <cstdio>
 #include <fstream>
@@ -13,7 +14,7 @@ struct LinearRegression : torch::nn::Module {
 
 int main() {
   std::ifstream csv(SCONCE_DIABETES_CSV);
-  csv.ignore(100, '\n');  // the columns' names
+  csv.ignore(100, '\n');  // column names
   std::vector<float> numbers;
   for (float number; csv >> number; csv.ignore()) numbers.push_back(number);
   auto table = torch::tensor(numbers).view({-1, 11});

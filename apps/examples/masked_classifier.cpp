@@ -1,4 +1,4 @@
-// Classifies padded sentences by the words that are there: a batch is of a type of one's own.
+// Classifies padded sentences by their words, with batches of a user-defined type.
 #include <torch/torch.h>
 #include <cstdio>
 #include <sconce/sconce.hpp>

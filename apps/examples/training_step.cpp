@@ -1,4 +1,4 @@
-// A training step of the model's own, here on digits behind noise, in each of three precisions.
+// A model with its own training step, on digits with noise, in each of three precisions.
 #include <torch/torch.h>
 #include <cstdio>
 #include <sconce/sconce.hpp>

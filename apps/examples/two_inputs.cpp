@@ -1,4 +1,4 @@
-// A model of two inputs: what a user thinks of a film, by factors of each.
+// A model with two inputs: predicts a user's rating of a film from factors of both.
 #include <torch/torch.h>
 #include <cstdio>
 #include <sconce/sconce.hpp>

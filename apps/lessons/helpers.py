@@ -1,4 +1,4 @@
-"""What the twins share: the Python of sconce's device helpers and of its honest clock."""
+"""Helpers of the Python twins: sconce's device functions and its synchronizing stopwatch, in Python."""
 import time
 from statistics import median
 
@@ -48,7 +48,7 @@ class Stopwatch:
 
 
 def median_seconds(work, device=None, runs=9):
-    """Waits for the device (the first, if none is named) before and after each call but the first."""
+    """Synchronizes with the device (by default the first) before and after each call but the first."""
     work()
     seconds = []
     for _ in range(runs):
@@ -59,14 +59,14 @@ def median_seconds(work, device=None, runs=9):
 
 
 def count_flops(work):
-    """Returns what the work returns, and the floating-point operations of its products."""
+    """Returns the result of the work, and the floating-point operations of its products."""
     with FlopCounterMode(display=False) as counter:
         result = work()
     return result, counter.get_total_flops()
 
 
 def waits_of(work):
-    """Counts how often the work waits for the device, the CPU among them."""
+    """Counts how often the work synchronizes with a device, including the CPU."""
     before = synchronize.count
     work()
     return synchronize.count - before

@@ -1,8 +1,7 @@
-"""The labels that the tutorials' own cells print: which of them an output lacks.
+"""The labels that the tutorials' own cells print, to check that an output contains them.
 
-labels.txt has a line a label, in the cell's order: id, condition, label. The condition says on which
-machines the cell prints it, "…" stands for the value, and "~ " begins a label that stands before a
-time.
+labels.txt has a line for each label, in the cell's order: id, condition, label. The condition says on which
+machines the cell prints it, "…" stands for the value, and "~ " begins a label that comes before a time.
 """
 import collections
 import re
@@ -16,7 +15,7 @@ Label = collections.namedtuple("Label", "id condition text")
 
 
 def material(folder):
-    """Returns where the list's origin is, beside the project, if it is at hand at all."""
+    """Returns the path of the list's source, beside the project. It may not exist."""
     return folder.resolve().parents[2] / "shared/labels.md"
 
 
@@ -30,7 +29,7 @@ def applying(labels, ids, gpus):
 
 
 def missing(labels, output):
-    """Returns those that the output has not, or not after the label before it of the same id."""
+    """Returns the labels that the output lacks, or has before the previous label of the same id."""
     lines, next_line, absent = output.splitlines(), {}, []
     for label in labels:
         pattern = ".+".join(re.escape(part) for part in label.text.split("…"))
@@ -44,7 +43,7 @@ def missing(labels, output):
 
 
 def differences(labels, material):
-    """Returns where the list is not what its origin says, a line each."""
+    """Returns the differences between the list and its source, a line each."""
     if not material.exists():
         return []
     rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|", material.read_text(), re.MULTILINE)

@@ -1,16 +1,16 @@
-"""What the exact figures of a lesson's output depend on: the LibTorch and the CPU."""
+"""The properties on which the exact numbers of a lesson's output depend: LibTorch and the CPU."""
 import collections
 import os
 import pathlib
 import platform
 import re
 
-# Those that choose other kernels, which add up in another order.
+# Those that select other kernels, which sum in another order.
 INSTRUCTION_SETS = ["avx2", "avx512f", "avx512_bf16", "amx_bf16"]
 
 
 def cpu(cpuinfo=pathlib.Path("/proc/cpuinfo")):
-    """Returns the maker and the instruction sets, such as "GenuineIntel avx2 avx512f"."""
+    """Returns the vendor and the instruction sets, such as "GenuineIntel avx2 avx512f"."""
     text = cpuinfo.read_text() if cpuinfo.exists() else ""
     vendor = re.search(r"^vendor_id\s*: (\S+)", text, re.MULTILINE)
     flags = re.search(r"^flags\s*: (.*)", text, re.MULTILINE)
@@ -20,13 +20,13 @@ def cpu(cpuinfo=pathlib.Path("/proc/cpuinfo")):
 
 
 def gpu_names(gpus):
-    """Returns such as "2 x NVIDIA L4", or "" without GPUs."""
+    """Returns the GPUs, such as "2 x NVIDIA L4", or "" if there are none."""
     counts = collections.Counter(gpus)
     return " and ".join(name if count == 1 else f"{count} x {name}" for name, count in counts.items())
 
 
 def torch_root(bin_folder):
-    """Returns where the LibTorch of the build is whose lessons these are, or None."""
+    """Returns the folder of the LibTorch with which the lessons were built, or None."""
     cache = bin_folder.parents[1] / "CMakeCache.txt"
     chosen = re.search(r"^SCONCE_TORCH_CHOSEN:INTERNAL=(.+)", cache.read_text() if cache.exists() else "",
                        re.MULTILINE)
@@ -34,7 +34,7 @@ def torch_root(bin_folder):
 
 
 def torch_version(bin_folder):
-    """Returns such as "2.15.0+cu132", or None for a build that does not tell."""
+    """Returns the version, such as "2.15.0+cu132", or None if the build does not state it."""
     root = torch_root(bin_folder)
     if not root:
         return None
@@ -44,13 +44,13 @@ def torch_version(bin_folder):
 
 
 def python_folder(bin_folder):
-    """Returns where the Python and torchrun of the build's LibTorch are, or None if it has none."""
+    """Returns the folder with the Python and torchrun of the build's LibTorch, or None if it has none."""
     root = torch_root(bin_folder)
     return root.parents[3] / "bin" if root and (root / "version.py").exists() else None
 
 
 def environment(folder=None, **more):
-    """Returns the variables that a lesson runs with: one thread, and the folder's torchrun in the PATH."""
+    """Returns the environment in which a lesson runs: one thread, and the folder's torchrun in the PATH."""
     path = [str(folder)] if folder else []
     return dict(os.environ, PATH=os.pathsep.join([*path, os.environ["PATH"]]),
                 PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1", **more)

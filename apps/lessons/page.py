@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the lessons' pages: the index in README.md, and pages/NN_name.md of each lesson.
+"""Writes the lessons' pages: the index in README.md, and pages/NN_name.md for each lesson.
 
-  page.py --run BIN_DIR   runs the lessons in BIN_DIR without a GPU (two processes where one says so)
+  page.py --run BIN_DIR   runs the lessons in BIN_DIR without a GPU (as two processes if a lesson says so)
                           and writes the pages
-  page.py --write         writes them anew with the outputs that they show
-  page.py --check         fails where a page is not what the sources say, an id of snippets.txt has no
+  page.py --write         rewrites them with the outputs that they show
+  page.py --check         fails if a page does not match the sources, an id of snippets.txt has no
                           lesson or no comment there, a label of labels.txt is not printed, too
                           little is compared exactly, or C++ is too wide; prints the counts
 """
@@ -21,7 +21,7 @@ import machine  # noqa: E402
 import pages  # noqa: E402
 import sources  # noqa: E402
 
-LEAST_EXACT = 0.9  # of all printed lines; the others begin with ~
+LEAST_EXACT = 0.9  # of all printed lines; the other lines begin with ~
 WIDEST = 90  # columns of C++ that a forge shows at 900 pixels without scrolling
 
 
@@ -44,7 +44,7 @@ def wrong_ids(everyone, folder):
     covered = [id for lesson in everyone for id in lesson.ids]
     wrong = [f"{id}: {listed.count(id)} times in snippets.txt, {covered.count(id)} times in the lessons"
              for id in sorted({*listed, *covered}) if listed.count(id) != 1 or covered.count(id) != 1]
-    material = folder.parents[2] / "shared/snippets.md"  # the list's origin, where it is at hand
+    material = folder.parents[2] / "shared/snippets.md"  # the list's source, which may not exist
     if material.exists():
         rows = re.findall(r"^\| ((?:T\d\.\S+ ?)+)\|", material.read_text(), re.MULTILINE)
         ids = {id for row in rows for id in row.split()}
@@ -78,7 +78,7 @@ def wrong_pages(everyone, folder, outputs):
 
 
 def wrong_exactness(everyone, outputs):
-    """Each lesson is compared in something that was computed, and nearly all that is printed."""
+    """Checks that each lesson compares a computed line exactly, and that nearly all printed lines are exact."""
     wrong = [f"{lesson.name}: prints no exact line that is not a text of its source" for lesson in everyone
              if not lesson.computed(outputs[lesson.name])]
     printed = [line for text in outputs.values() for line in text.splitlines()]
@@ -95,7 +95,7 @@ def wrong_marks(everyone):
 
 
 def absent_labels(everyone, folder, outputs):
-    """Returns the labels that the pages lack: in the outputs without a GPU, and in the recorded ones."""
+    """Returns the labels that the pages lack, in the outputs without a GPU and in the recorded ones."""
     listed = labels.read(folder)
     shown = [(lesson, outputs[lesson.name], 0) for lesson in everyone]
     shown += [(lesson, entry["output"], len(record["gpus"])) for lesson in everyone
@@ -106,7 +106,7 @@ def absent_labels(everyone, folder, outputs):
 
 
 def counts(everyone, folder, outputs):
-    """Returns what the pages cover, a line each."""
+    """Returns statistics of the pages, a line each."""
     ids = [id for lesson in everyone for id in lesson.ids]
     printed = sum(len(text.splitlines()) for text in outputs.values())
     exact = sum(len(sources.exact(text)) for text in outputs.values())
@@ -122,7 +122,7 @@ def counts(everyone, folder, outputs):
 
 
 def check(folder):
-    """Returns what is wrong, a line each, and what was counted."""
+    """Returns the errors, a line each, and the statistics."""
     everyone = sources.lessons(folder)
     outputs = {lesson.name: pages.output(folder, lesson.name) for lesson in everyone}
     wrong = wrong_ids(everyone, folder) + wrong_lengths(everyone) + wrong_pages(everyone, folder, outputs)

@@ -23,26 +23,26 @@ def output(folder, name):
 
 
 def made_with(folder):
-    """Returns the LibTorch and the CPU whose outputs the pages show, or two times None."""
+    """Returns the LibTorch and the CPU of the outputs that the pages show, or (None, None)."""
     made = re.search(r"LibTorch `(.+)` with one thread on a CPU with `(.+)`\.",
                      (folder / "README.md").read_text())
     return made.groups() if made else (None, None)
 
 
 def records(folder):
-    """Returns what record.py wrote on machines with a GPU, the latest first."""
+    """Returns the records that record.py wrote on machines with a GPU, the latest first."""
     found = [json.loads(file.read_text()) for file in (folder / "recorded").glob("*.json")]
     return sorted((record for record in found if record["gpus"]), key=lambda record: record["date"], reverse=True)
 
 
 def is_current(record, lesson):
-    """Tells whether the record has the lesson, and ran it as its sources are now."""
+    """Whether the record contains the lesson, run from its current sources."""
     entry = record["lessons"].get(lesson.name)
     return bool(entry) and entry["sources"] == lesson.digest()
 
 
 def recorded(lesson, folder):
-    """Returns (record, its entry) of each record that has the lesson as it is now."""
+    """Returns (record, its entry) of each record that contains the lesson in its current state."""
     return [(record, record["lessons"][lesson.name]) for record in records(folder) if is_current(record, lesson)]
 
 
@@ -76,7 +76,7 @@ def lesson_page(lesson, everyone, folder, shown):
 
 
 def on_this_gpu(record, everyone):
-    """Returns the index's sentence on a record; lessons that have changed since do not count."""
+    """Returns the index's sentence about a record. Lessons that have changed since are not counted."""
     current = [record["lessons"][lesson.name] for lesson in everyone if is_current(record, lesson)]
     changed = len(everyone) - len(current)
     return (f"On {machine.gpu_names(record['gpus'])}, with LibTorch `{record['torch']}` on {record['date']}, "
@@ -105,7 +105,7 @@ def link(lesson):
 
 
 def index(made, everyone, folder):
-    """Returns README.md with its generated parts as they should be."""
+    """Returns README.md with its generated parts updated."""
     text = (folder / "README.md").read_text()
     parts = {"status": status(made, everyone, folder)}
     parts |= {tutorial: table(tutorial, everyone, folder) for tutorial in TUTORIALS}

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs all lessons and their twins on this machine and writes what they print into one file.
+"""Runs all lessons and their twins on this machine and writes their outputs into one file.
 
-The file, recorded/<device>.json unless --out names another, holds the date, the GPUs, the versions,
-and of each lesson its output and whether the twin's is equal. It is written after each lesson, so
-that a run that is cut off leaves what it had. The lessons' pages show it: run page.py --write.
+The file, recorded/<device>.json unless --out names another, contains the date, the GPUs, the versions,
+and for each lesson its output and whether the twin's is equal. It is written after each lesson, so
+that an interrupted run keeps its results. The lessons' pages show it: run page.py --write.
 """
 import argparse
 import datetime
@@ -28,7 +28,7 @@ print(json.dumps({"gpus": gpus, "torch": torch.__version__, "cuda": torch.versio
 
 
 def device(arguments):
-    """Returns what the record says of the machine."""
+    """Returns the record's data about the machine."""
     command = [str(arguments.python), "-c", ASK_TORCH]
     told = compare_lessons.output(command, compare_lessons.run(command, dict(os.environ)))
     return {"date": datetime.date.today().isoformat(), **json.loads(told), "cpu": machine.cpu(),
@@ -36,7 +36,7 @@ def device(arguments):
 
 
 def entry(lesson, arguments):
-    """Returns what the record says of a lesson; one that fails is not equal, and tells why."""
+    """Returns the record's entry for a lesson. A lesson that fails is not equal, and its output is the error."""
     try:
         cpp = compare_lessons.run_lesson(lesson, arguments)
         twin = compare_lessons.run_twin(lesson, arguments)
@@ -54,7 +54,7 @@ def main():
     parser.add_argument("--lessons", type=pathlib.Path, default=sources.HERE, help="where the twins are")
     parser.add_argument("--out", type=pathlib.Path, help="the file to write")
     arguments = parser.parse_args()
-    arguments.how, arguments.server = "gpu", None  # as the comparison on a GPU runs them
+    arguments.how, arguments.server = "gpu", None  # the options with which the comparison runs them on a GPU
     record = device(arguments)
     name = re.sub(r"\W+", "-", machine.gpu_names(record["gpus"]) or "cpu").lower()
     out = arguments.out or arguments.lessons / f"recorded/{name}.json"

@@ -1,4 +1,4 @@
-"""What a lesson's sources say: its head, its notes, the cells that it retells, the texts in it."""
+"""The content of a lesson's sources: its head, its notes, the cells that it covers, its string literals."""
 import ast
 import hashlib
 import itertools
@@ -9,7 +9,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 ID = r"T\d\.[\w-]+"
 IDS = rf"{ID}(?:, {ID})*"
-# A note is the comment from "note:" to the end of its lines, or to a line that begins something else.
+# A note is the comment from "note:" to its last line, or to a line that begins something else.
 BEGINNING = rf"note:|Covers:|Processes:|{IDS}(?::|\s*\n)"
 NOTE = re.compile(rf"([ \t]*)// note: (.*\n(?:[ \t]*// (?!{BEGINNING}).*\n)*)")
 HEAD = re.compile(r"// ([^:]+): (.+)\n// Covers: (.+)\n(?:// Processes: (\d+)\n)?")
@@ -41,27 +41,27 @@ class Lesson:
         return [re.sub(r"^[a-z]+(?= )", lambda word: word[0].capitalize(), text) for text in texts]
 
     def listing(self):
-        """Returns the C++ without its head, and with each note's number in its place."""
+        """Returns the C++ without its head, with each note replaced by its number."""
         number = itertools.count(1)
         return NOTE.sub(lambda note: f"{note[1]}// note {next(number)}\n", HEAD.sub("", self.cpp, count=1))
 
     def digest(self):
-        """Tells this state of the sources from an earlier one."""
+        """Returns a hash that changes with the sources."""
         return hashlib.sha256((self.cpp + self.python).encode()).hexdigest()[:16]
 
     def unmarked_ids(self, ending):
-        """Returns the cells that no comment stands beside in the source that ends so."""
+        """Returns the cells that no comment marks in the source with this ending."""
         text, begins = {"cpp": (self.cpp, "//"), "py": (self.python, "#")}[ending]
         marked = ", ".join(re.findall(rf"(?:^|\s){begins} ({IDS})", text)).split(", ")
         return [id for id in self.ids if id not in marked]
 
     def literals(self):
-        """Returns the texts in the C++ source; those that follow one another are one, as in C++."""
+        """Returns the string literals of the C++ source. Adjacent ones are joined, as in C++."""
         found = (token[1] for token in CPP_TOKEN.finditer(self.cpp))
         return [ast.literal_eval(f"({text})") for text in found if text]
 
     def computed(self, output):
-        """Returns the exact lines of the output that no text in the source holds as a whole."""
+        """Returns the exact lines of the output that are not contained in a string literal."""
         literals = self.literals()
         return [line for line in exact(output) if not any(line.strip() in text for text in literals)]
 
@@ -72,5 +72,5 @@ def lessons(folder=HERE):
 
 
 def exact(output):
-    """Returns the lines that must be the same in every run: those with a time begin with ~."""
+    """Returns the lines that are the same in every run. Lines with a time begin with ~."""
     return [line for line in output.splitlines() if not line.startswith("~")]

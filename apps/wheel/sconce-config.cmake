@@ -1,5 +1,5 @@
-# find_package(sconce) by the wheel: the sources are compiled in the project's own build, against the
-# LibTorch that is found there. Only the layers that are linked are built.
+# find_package(sconce) with the wheel: the sources are compiled in the project's own build, against the LibTorch found
+# there. Only the layers that are linked are built.
 if(NOT TARGET sconce::sconce)
   add_subdirectory("${CMAKE_CURRENT_LIST_DIR}/../source" "${CMAKE_BINARY_DIR}/sconce"
                    EXCLUDE_FROM_ALL SYSTEM)

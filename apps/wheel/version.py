@@ -1,4 +1,4 @@
-"""The version, which include/sconce/version.hpp alone tells."""
+"""The version, read from include/sconce/version.hpp."""
 import pathlib
 import re
 

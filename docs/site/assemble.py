@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Puts the site's pages together: assemble.py PROJECT XML SOURCE
+"""Assembles the site's pages: assemble.py PROJECT XML SOURCE
 
-Copies the pages of the project into SOURCE with the folders that they have, so that their links hold, and beside
-them the files that they link to. Writes the reference: a page for each room, with a section for each header.
+Copies the pages of the project into SOURCE in the same folders, so that their links hold, together with the files
+that they link to. Writes the reference: a page for each folder of headers, with a section for each header.
 """
 
 import collections
@@ -15,7 +15,7 @@ import xml.etree.ElementTree as ElementTree
 
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md", "apps/**/*.md"]
 
-# Page of the reference: its title, what it is about, and its headers, or folders of them.
+# Page of the reference: its title, its subject, and its headers or folders of headers.
 ROOMS = {
     "devices": ("Devices and settings", "Devices, times, text, captured steps and the settings of the process.",
                 ["devices", "backends", "captured_step", "seed_everything", "stopwatch", "repr", "freed_memory",
@@ -34,8 +34,8 @@ ROOMS = {
     "metrics": ("Metrics", "Values of a model's outputs, with torchmetrics' names.", ["metrics/"]),
     "report": ("Seeing a run", "Progress, charts, scalars, summaries and traces.", ["report/"]),
 }
-BELOW = {"apps/lessons/README.md": "pages/*", "apps/train/README.md": "*/README"}  # shown below a page
-NO_PAGE = {"sconce", "version"}  # only includes, only macros
+BELOW = {"apps/lessons/README.md": "pages/*", "apps/train/README.md": "*/README"}  # shown under a page
+NO_PAGE = {"sconce", "version"}  # only includes; only macros
 
 
 def copy_pages(project, source):
@@ -54,14 +54,14 @@ def copy_pages(project, source):
 def copy(project, source, file):
     to = source / file.relative_to(project)
     to.parent.mkdir(parents=True, exist_ok=True)
-    if file.suffix == ".md":  # Sphinx wants no link to a file in a heading: it goes below
+    if file.suffix == ".md":  # Sphinx allows no link to a file in a heading, so it is moved below
         to.write_text(re.sub(r"^(#+ .*): (\[.*\]\(.*\))$", r"\1\n\n\2", file.read_text(), flags=re.MULTILINE))
     else:
         shutil.copy(file, to)
 
 
 def plain(name):
-    """The name without template arguments, which Doxygen writes here and leaves out there."""
+    """Returns the name without template arguments, which Doxygen writes only in some places."""
     while "<" in name and (shorter := re.sub(r" ?<[^<>]*>", "", name)) != name:
         name = shorter
     return name
@@ -72,8 +72,8 @@ def types_of(function):
 
 
 def tidy(xml):
-    """Takes out what Sphinx cannot tell apart: members that a `using` brings from a base, a setter with the name of
-    its option, overloads that differ by `requires` alone; and the text of functions that are values."""
+    """Removes what Sphinx cannot distinguish: members that a `using` declaration brings from a base, a setter with the
+    name of its option, and overloads that differ only in `requires`. Also removes lambdas that are initial values."""
     gone = set()
     for file in xml.glob("*.xml"):
         tree = ElementTree.parse(file)
@@ -117,18 +117,18 @@ def header_of(item):
 
 
 def directives(xml):
-    """The directives of Breathe for each header: its classes, then its types, functions and variables."""
+    """Returns Breathe's directives for each header: its classes, then its types, functions and variables."""
     found = collections.defaultdict(list)
     for file in sorted(xml.glob("namespace*.xml")):
         for member in ElementTree.parse(file).getroot().iter("memberdef"):
             kind, name = member.get("kind"), member.findtext("qualifiedname")
-            if kind == "function":  # overloads are told apart by their parameters
+            if kind == "function":  # the parameters distinguish overloads
                 name += f"({types_of(member)})"
             found[header_of(member)].append((kind, name))
     for file in sorted([*xml.glob("classsconce_*.xml"), *xml.glob("structsconce_*.xml")]):
         compound = ElementTree.parse(file).getroot().find("compounddef")
         name = compound.findtext("compoundname")
-        # What is in a class stands in the class.
+        # A nested class is documented in its class.
         if plain(name).rpartition("::")[0] not in classes(xml):
             found[header_of(compound)].append((compound.get("kind"), name))
     return found

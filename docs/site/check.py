@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks the site: check.py XML HTML
 
-Each public name that Doxygen found stands in the reference once, each link within the site leads to a page and to a
-place on it, and the search knows the names.
+Each public name that Doxygen found must be in the reference once, each link within the site must lead to an existing
+page and anchor, and the search index must contain certain names.
 """
 
 import collections
@@ -44,7 +44,7 @@ def wrong_links(pages, folder):
 
 
 def public_names(xml):
-    """The classes by name, and the public members by Doxygen's id, which Breathe makes a place of the page."""
+    """Yields the classes by name, and the public members by Doxygen's id, which Breathe uses as the anchor."""
     for file in sorted(xml.glob("*.xml")):
         for compound in ElementTree.parse(file).getroot().iter("compounddef"):
             kind, prot = compound.get("kind"), compound.get("prot")

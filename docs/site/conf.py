@@ -1,4 +1,4 @@
-"""Settings of the site. docs/site/CMakeLists.txt runs Sphinx on the pages that assemble.py put together."""
+"""Sphinx settings. docs/site/CMakeLists.txt runs Sphinx on the pages that assemble.py wrote."""
 
 import os
 

@@ -13,7 +13,7 @@ inline int64_t batch_count(int64_t rows, int64_t batch_size, bool drop_last) {
   return rows / batch_size + (has_short_one && !drop_last ? 1 : 0);
 }
 
-// Returns the epoch if it is one.
+// Returns the epoch. Throws if it is negative.
 inline int64_t check_epoch(int64_t epoch, std::string_view who) {
   TORCH_CHECK(epoch >= 0, who, ": expected an epoch of 0 or more, got ", epoch);
   return epoch;

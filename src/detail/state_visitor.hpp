@@ -17,27 +17,28 @@
 
 namespace sconce {
 
-/// The most steps that a state may count: a double tells them apart, and a few more do not
-/// overflow.
+/// The largest number of steps in a state. A double represents it exactly, and a few more steps do
+/// not overflow.
 constexpr int64_t most_steps = int64_t{1} << 53;
 
-/// An empty dict of values by name, as Python's state dicts are.
+/// An empty dict with str keys, like Python's state dicts.
 inline c10::impl::GenericDict string_dict() {
   return c10::impl::GenericDict(c10::StringType::get(), c10::AnyType::get());
 }
 
-/// Writes members to a dict under their keys, or reads them from one: whoever has a state lists its
-/// members once, and what is written is what is read. A member is a number, a bool, a string, a
-/// tensor, an IValue, an enum that has `names`, a pointer to what has a state dict, a struct that
-/// has a `visit_state(T&, StateVisitor&)` (both looked up beside the type), or a vector or an
-/// optional of these. Lists and dicts are those of `Any`, which pickle as Python's own.
+/// Writes members to a dict under their keys, or reads them from one. A class lists its members
+/// once, for writing and for reading. A member is a number, a bool, a string, a tensor, an IValue,
+/// an enum that has `names`, a pointer to an object with a state dict, a struct that has a
+/// `visit_state(T&, StateVisitor&)` (both found by argument-dependent lookup), or a vector or an
+/// optional of these. Lists and dicts have elements of type `Any`, and so pickle like Python's own.
 class StateVisitor {
  public:
-  /// One that writes.
+  /// Makes a visitor that writes.
   StateVisitor() : reads_(false) {}
 
-  /// One that reads; `where` begins its errors.
-  /// @throw c10::Error if the state is no dict, as every call does for what it cannot read.
+  /// Makes a visitor that reads. `where` begins its errors.
+  /// @throw c10::Error if the state is not a dict. Every call throws like this for a value that it
+  /// cannot read.
   StateVisitor(const c10::IValue& state, std::string where)
       : where_(std::move(where)), reads_(true) {
     expect(state.isGenericDict(), "a dict", state);
@@ -46,7 +47,7 @@ class StateVisitor {
 
   const c10::impl::GenericDict& dict() const { return dict_; }
 
-  /// A list has the length of the member.
+  /// Writes or reads a member. A list must have the length of the member.
   template <class T>
   void operator()(const char* key, T& member) {
     key_ = key;
@@ -57,7 +58,7 @@ class StateVisitor {
     }
   }
 
-  /// The same where states of older writers lack the key, and mean `otherwise`.
+  /// The same, for a key that states of older versions lack. The member then becomes `otherwise`.
   template <class T>
   void operator()(const char* key, T& member, const T& otherwise) {
     if (reads_ && !dict_.contains(key)) {
@@ -67,8 +68,8 @@ class StateVisitor {
     }
   }
 
-  /// The same of what a state may lack: a member without a value is not written, and one that is
-  /// not in the dict stays as it is.
+  /// The same, for an optional key: a member without a value is not written, and a member whose key
+  /// is not in the dict stays unchanged.
   template <class T>
   void where_there(const char* key, std::optional<T>& member) {
     if (reads_ ? dict_.contains(key) : member.has_value()) {
@@ -76,32 +77,32 @@ class StateVisitor {
     }
   }
 
-  /// The same of a list that may have another length than the member.
+  /// The same, for a list whose length may differ from the member's.
   template <class T>
   void any_length(const char* key, std::vector<T>& member) {
     if (reads_ && value(key).isList()) member.resize(value(key).toListRef().size());
     (*this)(key, member);
   }
 
-  /// The same of an integer of 0 or more.
+  /// The same, for an integer that must be 0 or more.
   template <class T>
   void count(const char* key, T& member) {
     (*this)(key, member);
     check(member >= 0, "of 0 or more");
   }
 
-  /// When reading, refuses the value that was read last unless it holds.
+  /// When reading, throws unless `holds`, with an error about the last value that was read.
   void check(bool holds, const char* range) const {
     TORCH_CHECK_VALUE(holds || !reads_, where_, ": expected a value ", range, " for '", key_,
                       "', got another");
   }
 
-  /// Writes what has no member here; when reading, does nothing.
+  /// Writes a value that has no member. Does nothing when reading.
   void write_only(const char* key, const c10::IValue& value) {
     if (!reads_) dict_.insert_or_assign(key, value);
   }
 
-  /// The value of the key, in the dict that is read.
+  /// Returns the value of the key in the dict that is read.
   c10::IValue value(const char* key) const {
     const auto found = dict_.find(key);
     TORCH_CHECK(found != dict_.end(), where_, ": expected a dict with the key '", key, "'");
@@ -156,7 +157,7 @@ class StateVisitor {
     }
   }
 
-  // Python keeps what it is given: an int or a bool, or the tensor that a learning rate may be.
+  // Python keeps the type that it was given: int, bool or, for a learning rate, a tensor.
   void read(const c10::IValue& from, double& value) {
     const bool one = from.isTensor() && from.toTensor().defined() && from.toTensor().numel() == 1 &&
                      !from.toTensor().is_complex();
@@ -199,7 +200,7 @@ class StateVisitor {
     if (from.isNone()) {
       value.reset();
     } else {
-      read(from, value.emplace(T{}));  // a nested T may not be complete for the optional
+      read(from, value.emplace(T{}));  // emplace() would need T to be complete
     }
   }
   template <class T>

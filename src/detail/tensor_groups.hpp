@@ -21,7 +21,7 @@ inline void add_to_group(TensorGroups& groups, const at::Tensor& tensor) {
   group->push_back(tensor);
 }
 
-/// The tensors that came before. In C++ `parameters()` lists those of a layer each time the layer
+/// The tensors seen so far. In C++ `parameters()` lists the tensors of a layer each time the layer
 /// occurs.
 using SeenTensors = std::unordered_set<const c10::TensorImpl*>;
 

@@ -8,8 +8,8 @@
 namespace sconce::distributed {
 namespace {
 
-// Shuts its communicators down before it goes, as Python's destroy_process_group does; otherwise
-// they would be aborted with a warning.
+// Shuts its communicators down before its destruction, as Python's destroy_process_group does.
+// Otherwise they would be aborted with a warning.
 class Nccl : public c10d::ProcessGroupNCCL {
  public:
   using ProcessGroupNCCL::ProcessGroupNCCL;

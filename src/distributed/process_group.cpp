@@ -215,7 +215,7 @@ void ProcessGroup::barrier() const {
   if (!core_->group) return;
   const auto device = device_for(*this);
   c10d::BarrierOptions options;
-  if (device.is_cuda()) options.device_ids = {device.index()};  // else guessed from the rank
+  if (device.is_cuda()) options.device_ids = {device.index()};  // otherwise guessed from the rank
   core_->group->getBackend(device.type())->barrier(options)->wait();
 }
 

@@ -22,7 +22,7 @@ bool is_part(const std::string& name, const std::string& prefix) {
          number.find_first_not_of("0123456789-", 1) == number.npos;
 }
 
-// Follows the links of the path; the limit ends a loop of links.
+// Follows the symbolic links of the path. The limit ends a cycle of links.
 std::filesystem::path resolved(std::filesystem::path path) {
   std::error_code error;
   for (int i = 0; i < 40 && std::filesystem::is_symlink(path, error); ++i) {

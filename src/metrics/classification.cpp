@@ -14,7 +14,7 @@ namespace sconce::metrics {
 
 namespace {
 
-// The micro average counts as if there were one class.
+// The micro average counts all classes as one.
 int64_t scores(const ClassificationOptions& options) {
   return options.average == Average::micro ? 1 : *options.num_classes;
 }

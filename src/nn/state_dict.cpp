@@ -16,7 +16,7 @@ namespace {
 
 constexpr auto loader = "sconce::nn::load_state_dict: ";
 
-// Every name of a tensor in the module, in Python's order.
+// All names of tensors in the module, in Python's order.
 void append_names(const torch::nn::Module& module, const std::string& prefix,
                   std::vector<std::pair<std::string, torch::Tensor>>& found) {
   const auto append = [&](const StateDict& own) {

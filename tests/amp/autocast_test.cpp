@@ -22,7 +22,7 @@ namespace autocast = at::autocast;
 
 namespace {
 
-// The text after "= " in reference/autocast.py, without its note.
+// The current state, in the format of reference/autocast.py after "= " and the note.
 std::string autocast_state() {
   std::ostringstream text;
   for (const auto device : {torch::kCPU, torch::kCUDA}) {
@@ -44,7 +44,7 @@ torch::ScalarType dtype_of(const std::string& name) {
 
 using Scopes = std::vector<std::unique_ptr<AutocastGuard>>;
 
-// Runs a command of reference/autocast.py; returns its note.
+// Runs a command of reference/autocast.py. Returns its note.
 std::string run(std::istringstream command, Scopes& scopes) {
   std::string kind, device, dtype, enabled, cache;
   command >> kind;
@@ -68,7 +68,7 @@ std::string run(std::istringstream command, Scopes& scopes) {
   return warnings.messages().empty() ? "silent" : "warned";
 }
 
-// Every expression of reference/autocast.py, for a low precision h.
+// Every expression of reference/autocast.py. h is in the low precision.
 std::map<std::string, std::function<torch::Tensor()>> expressions(torch::ScalarType low) {
   namespace F = torch::nn::functional;
   const auto f = torch::ones({3, 3}), d = f.to(torch::kDouble), h = f.to(low);
@@ -138,7 +138,7 @@ std::map<std::string, std::function<torch::Tensor()>> expressions(torch::ScalarT
   };
 }
 
-// The process's memory, in bytes.
+// The resident memory of the process, in bytes.
 int64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
   int64_t total = 0, resident = 0;
@@ -237,7 +237,7 @@ TEST_CASE("a parameter's cast is kept within the outermost autocast scope and no
     weight.detach().mul_(2);
     return torch::mm(weight, weight).sum().item<double>() / weight.sum().item<double>();
   };
-  // Of a kept cast the product is that of the former weight.
+  // If the cast is cached, the product uses the weight before the change.
   CHECK(product_after_change({.cache_enabled = true}) == 1.0);
   CHECK(product_after_change({.cache_enabled = false}) == 8.0);
   CHECK(product_after_change({}) == 4.0);
@@ -253,7 +253,7 @@ TEST_CASE("1,000 autocast scopes leave no memory behind") {
   for (int i = 0; i < 20; ++i) step();
   const int64_t before = resident_bytes();
   for (int i = 0; i < 1000; ++i) step();
-  CHECK(resident_bytes() - before < 32 << 20);  // kept casts would be 131 MB
+  CHECK(resident_bytes() - before < 32 << 20);  // cached casts would take 131 MB
 }
 
 TEST_CASE("what autocast cannot do warns and is disabled, or is refused, as in Python") {

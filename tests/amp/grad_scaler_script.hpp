@@ -18,7 +18,7 @@
 #include "sconce/optim/adam.hpp"
 #include "sconce/optim/sgd.hpp"
 
-// The other side of reference/grad_scaler.py: runs its commands and writes what they led to.
+// The C++ side of reference/grad_scaler.py: runs its commands and returns the results.
 namespace sconce::test {
 
 using amp::GradScaler;
@@ -45,7 +45,7 @@ inline std::string dump(const torch::Tensor& tensor) {
   return text;
 }
 
-// Whether two dumps are equal within the tolerances that Python has for the type.
+// Whether two dumps are equal within Python's tolerances for the type.
 inline bool close(const std::string& actual, const std::string& expected, torch::ScalarType type) {
   const float rtol = type == torch::kHalf ? 1e-3F : 1.3e-6F;
   if (actual.size() != expected.size()) return false;
@@ -75,7 +75,7 @@ Tensors tensors_of(const AdamState& state) {
           {"max_exp_avg_sq", state.max_exp_avg_sq()}};
 }
 
-// An optimizer of a script, its parameters and how they get gradients.
+// An optimizer of a script, its parameters and the way they get gradients.
 class ScriptOptimizer {
  public:
   explicit ScriptOptimizer(std::istringstream& arguments) {
@@ -140,7 +140,7 @@ class ScriptOptimizer {
   std::string kernels;
   std::vector<torch::Tensor> params;
   std::unique_ptr<torch::optim::Optimizer> optimizer;
-  std::function<Tensors()> state;  // of the optimizer, by Python's keys and the parameter's number
+  std::function<Tensors()> state;  // the optimizer's, by Python's keys and the parameter's number
 
  private:
   template <class Stock, class StockState, class Ours, class Options>
@@ -218,7 +218,7 @@ class Script {
     return text.str();
   }
 
-  // The optimizer that the last command was about, or null.
+  // The optimizer of the last command, or null.
   const ScriptOptimizer* current() const { return current_; }
 
  private:
@@ -288,8 +288,8 @@ class Script {
     return dumps(it) == before ? "skipped" : "stepped";
   }
 
-  // Of all that a step changes unless it is skipped. State of zeros counts as none: a first step
-  // that is skipped may make it.
+  // Dumps of all that a step changes unless it is skipped. State of zeros is left out, because a
+  // skipped first step may create it.
   static std::map<std::string, std::string> dumps(const ScriptOptimizer& it) {
     std::map<std::string, std::string> texts;
     for (const auto& [name, tensor] : it.tensors()) {

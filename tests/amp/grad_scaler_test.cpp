@@ -33,7 +33,7 @@ namespace {
 
 constexpr float inf = std::numeric_limits<float>::infinity();
 
-// Plain SGD that notes what the scaler hands to it.
+// Plain SGD that records what the scaler passes to it.
 class NotingSGD : public torch::optim::SGD, public sconce::optim::AmpScaling {
  public:
   explicit NotingSGD(std::vector<torch::Tensor> params)
@@ -56,7 +56,7 @@ torch::Tensor parameter_of(const torch::Tensor& value) {
   return value.clone().requires_grad_();
 }
 
-// Gives p the gradient, of the loss's scale.
+// Gives p this gradient, multiplied by the loss's scale.
 void backward(GradScaler& scaler, const torch::Tensor& p, float gradient) {
   p.mutable_grad() = torch::Tensor();
   scaler.scale((p * gradient).sum()).backward();
@@ -69,7 +69,7 @@ GradScaler cpu_scaler(GradScalerOptions options = {}) {
   return scaler;
 }
 
-// Python's refusals, its spaces as underscores, and ours.
+// The beginnings of Python's error messages, with underscores for spaces, and ours.
 const std::map<std::string, std::string>& refusals() {
   static const std::map<std::string, std::string> pairs = {
       {"Attempted_step", "GradScaler::step: expected a call of scale(loss)"},
@@ -89,10 +89,10 @@ const std::map<std::string, std::string>& refusals() {
   return pairs;
 }
 
-// Whether our refusal is of the kind of Python's; counts the kinds.
+// Whether our error corresponds to Python's. Counts the kinds of errors.
 bool same_refusal(const std::string& actual, const std::string& expected,
                   std::map<std::string, int>& kinds) {
-  // LibTorch's own: 2.11 has no norm of sparse gradients to clip by.
+  // This error is LibTorch's own: 2.11 cannot compute the norm of sparse gradients for clipping.
   if (expected.starts_with("refused:Could_not_run_'aten::linalg_vector_norm'")) {
     return actual.starts_with("refused:Could not run 'aten::linalg_vector_norm'");
   }
@@ -104,7 +104,7 @@ bool same_refusal(const std::string& actual, const std::string& expected,
   return false;
 }
 
-// A small network and what it learns from, in float16 under autocast.
+// A small network with its data, trained in float16 under autocast.
 struct Float16Training {
   torch::nn::Sequential net{torch::nn::Linear(4, 8), torch::nn::ReLU(), torch::nn::Linear(8, 2)};
   torch::Tensor x = torch::randn({16, 4}), y = torch::randn({16, 2});
@@ -118,7 +118,7 @@ struct Float16Training {
     REQUIRE(scaler.is_enabled());
   }
 
-  // Returns how often the host reads in a whole step, the optimizer's included.
+  // Returns the number of host reads of a whole step, including the optimizer's.
   int64_t reads_of_step(torch::optim::Optimizer& optimizer) {
     CosineAnnealingLR scheduler(optimizer, /*T_max=*/10);
     const HostReads reads;
@@ -177,7 +177,7 @@ TEST_CASE("300 scripts of calls lead a GradScaler where they lead Python's", "[p
     const std::string text = line.substr(2);
     const auto space = text.find(' ');
     if (line[0] == '>') {
-      REQUIRE(tensors.empty());  // of the command before
+      REQUIRE(tensors.empty());  // all tensors of the previous command were compared
       command = text;
       note = script.run(command);
     } else if (line[0] == '=') {
@@ -199,7 +199,7 @@ TEST_CASE("300 scripts of calls lead a GradScaler where they lead Python's", "[p
       facts[text.substr(space + 1)] = std::stoi(text);
     }
   }
-  // The scripts met what they are for.
+  // The scripts covered what they are meant to cover.
   CHECK(facts["scripts"] == 300);
   CHECK(facts["stepped"] > 500);
   CHECK(facts["skipped"] > 300);
@@ -223,7 +223,7 @@ TEST_CASE("a step in float16 reads nothing on the host but what the optimizer's 
     CHECK(training.reads_of_step(fused) == 0);
     CHECK(training.reads_of_step(stock) == 1);
     CHECK(training.reads_of_step(foreach) == 1);
-    // On the CPU the fused kernel of Adam itself reads each parameter's step count.
+    // On the CPU, Adam's fused kernel itself reads each parameter's step count.
     const auto with_scaler = training.reads_of_step(adamw);
     const HostReads reads;
     adamw.step();
@@ -294,7 +294,7 @@ TEST_CASE("a GradScaler scales lists and keeps types, and disabled passes all th
   CHECK(disabled.scale(losses[1]).is_same(losses[1]));
   CHECK(disabled.get_scale() == 1);
   CHECK(disabled.state_dict().toGenericDict().empty());
-  disabled.load_state_dict(3);  // as Python's, it looks at none
+  disabled.load_state_dict(3);  // ignored, as in Python
   p.mutable_grad() = torch::ones({2});
   disabled.unscale_(optimizer);
   CHECK(disabled.step(optimizer, [] { return torch::full({}, 7.0F); }).item<float>() == 7);
@@ -354,7 +354,7 @@ TEST_CASE("sparse float16 entries of one index that overflow together are found"
   const auto p = parameter_of(torch::ones({3, 1}, torch::kHalf));
   NotingSGD optimizer({p});
   auto scaler = cpu_scaler({.init_scale = 1});
-  static_cast<void>(scaler.scale(torch::ones({})));  // makes the scale
+  static_cast<void>(scaler.scale(torch::ones({})));  // creates the scale
   const auto twice = torch::tensor({{1, 1}}, torch::kLong);
   p.mutable_grad() = torch::sparse_coo_tensor(twice, torch::full({2, 1}, 40000.0, torch::kHalf),
                                               {3, 1}, torch::kHalf);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The benchmarks for a GPU, on the CPU: all sides come to the same numbers, and each makes a call.
+"""Runs the GPU benchmarks on the CPU: all sides compute the same numbers, and each makes a call.
 
-Run by the Python with the LibTorch of the build: bench_gpu_test.py SCONCE_BENCH
+Run it with the Python that has the LibTorch of the build: bench_gpu_test.py SCONCE_BENCH
 """
 import importlib
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The figures of the benchmarks: medians, intervals, turns, and what the runner refuses."""
+"""Tests of the benchmark runner: medians, intervals, the order of turns, and what it rejects."""
 import json
 import pathlib
 import subprocess
@@ -15,7 +15,7 @@ from workloads import WORKLOADS, Workload
 
 
 class FakeSide:
-    """A side whose call takes `seconds`, and whose runs are noted in `log`."""
+    """A side whose call takes `seconds`. Its runs are recorded in `log`."""
 
     def __init__(self, name, seconds=0.01, log=None):
         self.name, self.seconds, self.values = name, seconds, []
@@ -147,7 +147,7 @@ class Headers(unittest.TestCase):
         self.assertEqual(headers.verdict("sconce/nn/lazy.hpp", 0.9, 0.5), "")
 
 
-# A stand-in for sconce-bench: its check is what FAKE_CHECK says, and each call takes 1 s.
+# A stand-in for sconce-bench: it prints FAKE_CHECK as its check, and each call takes 1 s.
 PROGRAM = """#!{python}
 import os, sys
 print(os.environ["FAKE_CHECK"], flush=True)
@@ -158,7 +158,7 @@ for line in sys.stdin:
 
 class Runs(unittest.TestCase):
     def run_with(self, check, workload):
-        """Runs a workload whose sides are all the program that stands in for sconce's."""
+        """Runs a workload. All its sides are the stand-in program."""
         with tempfile.TemporaryDirectory() as folder:
             program = pathlib.Path(folder) / "program"
             program.write_text(PROGRAM.format(python=sys.executable))

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Runs examples and their twins in Python on the CPU, and compares what they print, byte for byte.
+"""Runs examples and their Python twins on the CPU, and compares their output byte for byte.
 
-Fails where they differ, where one exits with another code than 0, and where an example has more
-lines than an example is to have.
+Fails if the outputs differ, if an exit code is not 0, or if an example has more lines than allowed.
 """
 import argparse
 import pathlib
@@ -15,7 +14,7 @@ MOST_LINES = 30
 
 
 class Example:
-    """A program and its twin: what the comparison asks of a lesson."""
+    """A program and its twin, with the members of a lesson that the comparison uses."""
 
     processes = 1
 

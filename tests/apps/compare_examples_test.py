@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The comparison of examples with their twins notices what it should, and only that."""
+"""Tests that the comparison of examples with their twins reports each kind of difference, and nothing else."""
 import pathlib
 import subprocess
 import sys
@@ -11,7 +11,7 @@ SCRIPT = pathlib.Path(__file__).with_name("compare_examples.py")
 
 class CompareExamples(unittest.TestCase):
     def compare(self, cpp, twin, *names, lines=30, exit_code=0):
-        """Runs the comparison of an example of so many lines, that prints `cpp`, with its twin."""
+        """Compares an example that has this number of lines and prints `cpp` with its twin."""
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             (folder / "fake.cpp").write_text("//\n" * lines)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Runs lessons and their twins in Python, and compares what they print, byte for byte.
+"""Runs lessons and their Python twins, and compares their output byte for byte.
 
-Of a line that begins with "~" the figures are left out, in both. Fails where one exits with another
-code than 0, and shows where the two differ.
+In lines that begin with "~", numbers are not compared. Fails if an exit code is not 0 or if the outputs
+differ, and shows the differences.
 
-  twins   on the CPU, with the GPUs out of sight; the lessons print the same with CUDA_VISIBLE_DEVICES
-          empty and with nonsense in it, and with --page what their pages show
-  gpu     with the GPUs; skipped (77) where there is none, failed if SCONCE_REQUIRE_GPU=1
+  twins   on the CPU, with the GPUs hidden. The lessons must print the same with CUDA_VISIBLE_DEVICES
+          empty and invalid, and with --page what their pages show.
+  gpu     with the GPUs. Skipped (77) if there is none; fails instead if SCONCE_REQUIRE_GPU=1.
 
-With --labels the output must hold the labels that the cells print on such a machine.
+With --labels, the output must contain the labels that the cells print on such a machine.
 """
 import argparse
 import ctypes
@@ -31,7 +31,7 @@ import sources  # noqa: E402
 
 
 class Failed(Exception):
-    """A lesson or its twin ended with another code than 0."""
+    """A lesson or its twin exited with another code than 0."""
 
 
 def without_figures(line):
@@ -47,7 +47,7 @@ def normal(text):
 
 
 def gpu_count():
-    """Asks the driver, which heeds CUDA_VISIBLE_DEVICES; torch would take two seconds."""
+    """Asks the driver, which respects CUDA_VISIBLE_DEVICES. Importing torch would take two seconds."""
     count = ctypes.c_int(0)
     try:
         driver = ctypes.CDLL("libcuda.so.1")
@@ -89,7 +89,7 @@ def run_twin(lesson, arguments, **more):
     if lesson.processes > 1:
         command = ["torchrun", "--standalone", f"--nproc-per-node={lesson.processes}", script]
     elif arguments.server and arguments.how == "twins":
-        # Whoever starts these processes, ctest say, has a server of its own, with its environment.
+        # Each parent process, such as ctest, has its own server with its own environment.
         socket = f"{arguments.server}-{os.getppid()}"
         done = python_server.run(socket, [script], environment)
         if done:
@@ -99,9 +99,9 @@ def run_twin(lesson, arguments, **more):
 
 
 def compare_with_page(lesson, arguments, cpp):
-    """Compares exactly where LibTorch and CPU are those of the page."""
+    """Compares the figures only if LibTorch and the CPU are those of the page."""
     if shutil.which("nvidia-smi") and lesson.name == "01_gpus":
-        return True  # it shows the machine's GPUs, which the process does not see
+        return True  # its page shows the machine's GPUs, which are hidden from this process
     torch, cpu = pages.made_with(arguments.lessons)
     if torch != machine.torch_version(arguments.bin):
         print(f"{lesson.name}: the page is of LibTorch {torch}: not compared")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The comparison of lessons with their twins notices what it should, and only that."""
+"""Tests that the comparison of lessons with their twins reports each kind of difference, and nothing else."""
 import os
 import pathlib
 import subprocess
@@ -14,7 +14,7 @@ SERVER = ROOT / "tests/support/python_server.py"
 
 class CompareLessons(unittest.TestCase):
     def compare(self, cpp, twin, *options, has_server=False, page=None, labels="", material=None, **lesson):
-        """Runs the comparison of a lesson that prints `cpp` with a twin that prints `twin`."""
+        """Compares a lesson that prints `cpp` with a twin that prints `twin`."""
         with tempfile.TemporaryDirectory() as folder:
             project = Project(folder)
             project.add("01_fake", cpp, twin, **lesson)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The lessons' pages are what their sources say, and their check notices where they are not."""
+"""Tests that the lessons' pages follow from their sources, and that the check finds pages that do not."""
 import json
 import pathlib
 import tempfile

@@ -1,4 +1,4 @@
-"""A project in a temporary folder with lessons that need no torch, for the tests of their tools."""
+"""A project in a temporary folder, with lessons that do not need torch, for tests of the lesson tools."""
 import os
 import pathlib
 import subprocess
@@ -22,7 +22,7 @@ class Project:
         self.write("apps/lessons/snippets.txt", "T0.fake | cell | what it shows\n")
         self.write("build/default/CMakeCache.txt", f"SCONCE_TORCH_CHOSEN:INTERNAL={self.root}/torch\n")
         self.write("torch/version.py", "__version__ = '2.15.0'\n")
-        # What record.py asks of torch, on a machine with a GPU.
+        # the part of torch that record.py uses, on a machine with a GPU
         self.write("torch.py", "class cuda:\n  device_count = lambda: 1\n  get_device_name = lambda i: 'Fake GPU'\n"
                    "class version:\n  cuda = '13.2'\nclass backends:\n  class cudnn:\n    version = lambda: 9\n"
                    "__version__ = '2.15.0'\n")
@@ -43,7 +43,7 @@ class Project:
         program.chmod(0o755)
 
     def show(self, name, output, torch="2.15.0", cpu=None):
-        """Writes the pages that show this output."""
+        """Writes pages that show this output."""
         self.write("apps/lessons/README.md", "<!-- status, by page.py -->\n"
                    f"The outputs without a GPU are those of LibTorch `{torch}` with one thread on a CPU with "
                    f"`{cpu or machine.cpu()}`.\n<!-- end -->\n<!-- T0, by page.py -->\n<!-- end -->\n")

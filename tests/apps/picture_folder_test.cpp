@@ -1,4 +1,5 @@
-// A folder of pictures: what is taken, what is refused, and how sconce-train learns from it.
+// Folders of pictures: which are accepted, which are rejected, and how sconce-train trains with
+// them.
 #include "train/picture_folder.hpp"
 
 #include <fstream>
@@ -35,7 +36,7 @@ void write_file(const fs::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary) << bytes;
 }
 
-// A picture that is mostly of one channel's colour.
+// A picture in which one channel dominates.
 torch::Tensor colored(int64_t channel, int64_t number, int64_t height = 12, int64_t width = 10) {
   auto picture = torch::arange(height * width).add(7 * number).remainder(90);
   picture = picture.view({1, height, width}).repeat({3, 1, 1});
@@ -43,7 +44,7 @@ torch::Tensor colored(int64_t channel, int64_t number, int64_t height = 12, int6
   return picture.to(torch::kByte);
 }
 
-// A folder of ten pictures of each of two classes, "blue" and "red".
+// Writes a folder of two classes, "blue" and "red", with ten pictures each.
 void write_colors(const fs::path& folder) {
   for (int64_t i = 0; i < 10; ++i) {
     const std::string name = std::to_string(i) + ".png";
@@ -72,7 +73,7 @@ std::string last_line(const std::string& text) {
   return text.substr(text.rfind('\n', end) + 1);
 }
 
-// What the epochs came to, but for their seconds.
+// The lines of the epochs without their seconds.
 std::vector<std::string> epochs_of(const fs::path& csv) {
   std::ifstream in(csv);
   std::vector<std::string> epochs;

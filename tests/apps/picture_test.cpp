@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 const fs::path pictures = SCONCE_TESTS_DIR "/reference/pictures";
 
-// The pictures of a folder, but for a format that the program was built without.
+// The pictures of a folder in the formats that the program was built with.
 std::vector<fs::path> pictures_in(const fs::path& folder) {
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -31,8 +31,8 @@ std::vector<fs::path> pictures_in(const fs::path& folder) {
   return found;
 }
 
-// Checks that a picture has the pixels that Pillow read: in JPEG within 2, as two versions of
-// libjpeg-turbo differ.
+// Checks that a picture has the pixels that Pillow read. JPEG pixels may differ by 2, as they do
+// between versions of libjpeg-turbo.
 void check_pixels(fs::path file) {
   INFO(file.string());
   const auto picture = read_picture(file);
@@ -47,7 +47,7 @@ void check_pixels(fs::path file) {
   CHECK(apart.max().item<int>() <= (is_png ? 0 : 2));
 }
 
-// The text of the error by which the file is refused; empty where it is read.
+// The text of the error that rejects the file, or nothing if it is read.
 std::string refusal(const fs::path& file, int64_t max_pixels = train::max_picture_pixels) {
   try {
     read_picture(file, max_pixels);
@@ -171,11 +171,11 @@ TEST_CASE("a program without a library of pictures names the package to install"
 
 TEST_CASE("a picture becomes grey and small as Pillow and torchvision make it") {
   auto rgb = torch::tensor({255, 0, 10, 0, 255, 20, 255, 255, 30}, torch::kByte).view({3, 1, 3});
-  // Of Image.convert('L'): (255, 0, 255), (0, 255, 255), (10, 20, 30).
+  // The values of Image.convert('L') for (255, 0, 255), (0, 255, 255), (10, 20, 30).
   CHECK(train::rgb_to_grey(rgb).equal(torch::tensor({105, 179, 18}, torch::kByte).view({1, 1, 3})));
   const auto ramp = torch::arange(64, torch::kByte).view({1, 4, 16}).expand({3, 4, 16});
   const auto small = train::resize_picture(ramp, {2, 4});
-  // Of torch.nn.functional.interpolate(ramp[None], [2, 4], mode="bilinear", antialias=True).
+  // From torch.nn.functional.interpolate(ramp[None], [2, 4], mode="bilinear", antialias=True).
   CHECK(small[0].equal(torch::tensor({{13, 17, 21, 24}, {39, 43, 47, 50}}, torch::kByte)));
   CHECK(train::resize_picture(ramp, {4, 16}).is_contiguous());
 }

@@ -1,4 +1,5 @@
-// What the built programs need, read from their files, and what all of them do alike.
+// The dependencies of the built programs, read from their files, and the behavior that all programs
+// share.
 #include <torch/version.h>
 
 #include <filesystem>
@@ -65,7 +66,7 @@ TEST_CASE("a program whose output is not taken ends with exit code 1 and says so
 
 namespace {
 
-// The JSON of sconce-info under these settings of the shell.
+// The JSON output of sconce-info with these environment variables.
 nlohmann::json info_json(const std::string& settings) {
   const auto ran = run_program(settings + " " + info + " --json");
   INFO(ran.err);

@@ -1,14 +1,13 @@
-# What the tests of the configure step share: sconce configured in a folder of WORK, and what must
-# have come of it.
+# Helpers for the tests of the configure step: they configure sconce in a folder under WORK and check the result.
 
-# What the environment may name would be found before the stand-ins.
+# What the environment names would be found before the stand-ins.
 foreach(name Torch_DIR Torch_ROOT CMAKE_PREFIX_PATH PYTHONPATH)
   unset(ENV{${name}})
 endforeach()
 file(REMOVE_RECURSE "${WORK}")
 file(MAKE_DIRECTORY "${WORK}")
 
-# Configures sconce in a folder of its own; the rest are arguments of cmake. Sets result and output.
+# Configures sconce in a build folder of its own. Further arguments are passed to cmake. Sets result and output.
 macro(configure name)
   execute_process(
     COMMAND "${CMAKE_COMMAND}" -S "${SOURCE}" -B "${WORK}/${name}" -G Ninja
@@ -18,7 +17,7 @@ macro(configure name)
     RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
 endmacro()
 
-# Fails unless each of the given texts stands in what was printed.
+# Fails unless each of the given texts was printed.
 function(expect_parts name printed)
   foreach(part ${ARGN})
     string(FIND "${printed}" "${part}" place)
@@ -29,8 +28,8 @@ function(expect_parts name printed)
   message(STATUS "${name}: as expected")
 endfunction()
 
-# Fails unless the configure run stopped with sconce's own message of at most eight lines, in which
-# each of the given texts stands.
+# Fails unless the configure run stopped with an error message of sconce that has at most eight lines and contains each
+# of the given texts.
 macro(expect_stop name)
   if(result EQUAL 0)
     message(FATAL_ERROR "${name}: configured, expected a stop\n${output}")
@@ -48,7 +47,7 @@ macro(expect_stop name)
   expect_parts(${name} "${text}" ${ARGN})
 endmacro()
 
-# Fails unless the configure run went through and printed each of the given texts.
+# Fails unless the configure run succeeded and printed each of the given texts.
 macro(expect_configured name)
   if(NOT result EQUAL 0)
     message(FATAL_ERROR "${name}: stopped, expected it to configure\n${output}")
@@ -56,12 +55,12 @@ macro(expect_configured name)
   expect_parts(${name} "${output}" ${ARGN})
 endmacro()
 
-# The Python itself: a version manager's shim before it takes longer than the Python.
+# The interpreter itself: a version manager's shim takes longer to start than Python.
 find_program(python3 python3 REQUIRED)
 execute_process(COMMAND "${python3}" -c "import sys; print(sys.executable)"
                 OUTPUT_VARIABLE python3 OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 
-# A Python that sees no packages, so no torch; <body> is shell that may act before it.
+# A Python without packages, so without torch. <body> is shell code that runs before it.
 function(make_python file body)
   file(WRITE "${file}" "#!/bin/sh\n${body}\nexec '${python3}' -S \"$@\"\n")
   file(CHMOD "${file}" PERMISSIONS OWNER_READ OWNER_EXECUTE OWNER_WRITE)

@@ -1,8 +1,8 @@
-# Proves each way in which cmake/SconceDependencies.cmake finds a dependency:
+# Tests each way in which cmake/SconceDependencies.cmake finds a dependency:
 #   cmake -DSOURCE=<the repository> -DWORK=<a folder to fill> [-DPARTS=<some of the parts>] -P dependencies_test.cmake
-# The parts prefix, sources, git and failure need no network and take seconds; packages loads about 10 MB of indexes and
-# 3 MB of packages. Where that cannot be done it prints a line with "skipped:", so give it a test of its own.
-# The parts without network use stubs: tiny stand-ins with the real names of headers, targets and packages.
+# The parts prefix, sources, git and failure need no network and take seconds. The part packages downloads about 10 MB
+# of indexes and 3 MB of packages. If it cannot run, it prints a line with "skipped:", so give it a test of its own.
+# The parts without network use stubs: minimal stand-ins with the real names of headers, targets and packages.
 cmake_minimum_required(VERSION 3.25)
 if(NOT PARTS)
   set(PARTS prefix sources git failure packages)
@@ -10,7 +10,7 @@ endif()
 get_filename_component(SOURCE "${SOURCE}" ABSOLUTE)
 get_filename_component(WORK "${WORK}" ABSOLUTE)
 set(names Catch2 CLI11 nlohmann_json ZLIB)
-set(room "${WORK}/a b ä")  # what is found and built has blanks and a letter that is not ASCII in its path
+set(room "${WORK}/a b ä")  # all paths contain blanks and a letter that is not ASCII
 file(REMOVE_RECURSE "${room}" "${WORK}/path-with-apt")
 file(MAKE_DIRECTORY "${room}")
 
@@ -21,8 +21,8 @@ if(ninja)
   list(APPEND configure_command -G Ninja)
 endif()
 
-# Fills the folder with links to these programs and no others: as PATH it hides the rest, and what is installed, since
-# CMake derives places to look from PATH's bin folders.
+# Fills the folder with links to these programs only. As PATH it hides all other programs, and the installed packages
+# too, since CMake derives search paths from PATH's bin folders.
 function(make_path folder)
   file(MAKE_DIRECTORY "${folder}")
   foreach(program IN ITEMS cmake ninja make c++ g++ cc gcc ar ranlib nm ld as strip objcopy objdump readelf sh uname)
@@ -34,14 +34,14 @@ function(make_path folder)
   endforeach()
 endfunction()
 
-# Runs a command under the given PATH; leaves its result in code and all it printed in output.
+# Runs a command under the given PATH. Sets code to its result and output to all it printed.
 function(run path)
   execute_process(COMMAND ${CMAKE_COMMAND} -E env "PATH=${path}" ${ARGN}
                   RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE output)
   return(PROPAGATE code output)
 endfunction()
 
-# Configures tests/build/dependencies in the build folder; leaves code, output and the lines "sconce: ..." in found.
+# Configures tests/build/dependencies in the build folder. Sets code, output and found, the lines "sconce: ...".
 function(configure path build)
   run("${path}" ${configure_command} ${ARGN} -B "${build}")
   string(REGEX MATCHALL "-- sconce: [^\n]*" found "${output}")
@@ -49,14 +49,14 @@ function(configure path build)
   return(PROPAGATE code output found)
 endfunction()
 
-# Stops unless the last command went well.
+# Stops unless the last command succeeded.
 macro(expect_success what)
   if(NOT code EQUAL 0)
     message(FATAL_ERROR "${what} failed:\n${output}")
   endif()
 endmacro()
 
-# Stops unless the last configure went well and printed exactly one line for each dependency, with the text in it.
+# Stops unless the last configure succeeded and printed exactly one line for each dependency, with the text in it.
 function(expect_found what text)
   expect_success("${what}")
   foreach(name IN LISTS names)
@@ -69,16 +69,16 @@ function(expect_found what text)
   endforeach()
 endfunction()
 
-# Stops if the build folder's cache remembers a search that failed, or an unpacked package whose folder may go away.
+# Stops if the build folder's cache has a failed search, or an unpacked package whose folder may be deleted.
 function(expect_clean_cache build)
   list(JOIN names "|" pattern)
   file(STRINGS "${build}/CMakeCache.txt" entries REGEX "^(${pattern})_")
-  if(NOT "${entries}" STREQUAL "")  # if(entries) takes ...-NOTFOUND for false
+  if(NOT "${entries}" STREQUAL "")  # if(entries) is false for ...-NOTFOUND
     message(FATAL_ERROR "left in the cache: ${entries}")
   endif()
 endfunction()
 
-# Stops unless the build folder builds, runs its one test and installs nothing.
+# Stops unless the build folder builds, passes its only test and installs nothing.
 function(expect_works what build)
   run("$ENV{PATH}" ${CMAKE_COMMAND} --build "${build}")
   expect_success("${what}: the build")
@@ -115,7 +115,7 @@ set(target_of_ZLIB ZLIB::ZLIB)
 set(stub_of_catch_module
     "function(catch_discover_tests target)\n  add_test(NAME stub COMMAND \${target})\nendfunction()\n")
 
-# Writes a prefix with stubs of all dependencies, each of version 9.9 in a package as CMake's find_package wants it.
+# Writes a prefix with stubs of all dependencies, each with version 9.9 and the package files that find_package reads.
 function(write_prefix prefix)
   foreach(name IN LISTS names)
     write_headers(${name} "${prefix}/include")
@@ -130,8 +130,8 @@ function(write_prefix prefix)
   file(WRITE "${prefix}/lib/libz.a" "!<arch>\n")  # an archive without members
 endfunction()
 
-# Writes the stub of a source tree. It stops when its own tests or installation are on, and has a part that cannot be
-# built and a rule that installs, to prove that nothing of it but the target is made.
+# Writes the stub of a source tree. It stops if its own tests or installation are on. It has a target that does not
+# compile and an install rule, to check that only the dependency's target is built.
 function(write_sources name folder)
   string(TOLOWER ${name} content)
   string(REGEX REPLACE "::.*" "" library "${target_of_${name}}")
@@ -155,7 +155,7 @@ function(write_sources name folder)
   file(WRITE "${folder}/extras/Catch.cmake" "${stub_of_catch_module}")
 endfunction()
 
-# The folder named by SCONCE_DEPS_DIR wins over what is installed, as a prefix and with usr/ inside.
+# The folder named by SCONCE_DEPS_DIR takes precedence over installed packages, as a prefix and with usr/ inside.
 function(prove_prefix)
   write_prefix("${room}/prefix")
   configure("$ENV{PATH}" "${room}/build-prefix" "-DSCONCE_DEPS_DIR=${room}/prefix")
@@ -164,12 +164,12 @@ function(prove_prefix)
   write_prefix("${room}/debs/usr")
   configure("$ENV{PATH}" "${room}/build-debs" "-DSCONCE_DEPS_DIR=${room}/debs")
   expect_found("unpacked packages in SCONCE_DEPS_DIR" "(found in ${room}/debs/usr/")
-  # "Installed" for CMake is whatever its own search finds: a prefix in CMAKE_PREFIX_PATH is one.
+  # CMake counts a prefix in CMAKE_PREFIX_PATH as installed.
   configure("$ENV{PATH}" "${room}/build-installed" "-DCMAKE_PREFIX_PATH=${room}/prefix")
   expect_found("installed" "(found in ${room}/prefix/")
 endfunction()
 
-# The sources named by FETCHCONTENT_SOURCE_DIR_<NAME> are taken, and nothing of them but the target.
+# The sources named by FETCHCONTENT_SOURCE_DIR_<NAME> are used, and only the target is built from them.
 function(prove_sources)
   foreach(name IN LISTS names)
     write_sources(${name} "${room}/sources/${name}")
@@ -184,8 +184,8 @@ function(prove_sources)
   expect_works("FETCHCONTENT_SOURCE_DIR_*" "${room}/build-sources")
 endfunction()
 
-# The tag is fetched from the Git host, here a repository on this disk put in its place; a repeated configure finds the
-# same without git.
+# The tag is fetched from the Git host, here replaced by a local repository. A repeated configure finds the same without
+# git.
 function(prove_git)
   find_program(git git NO_CACHE)
   if(NOT git)
@@ -221,7 +221,7 @@ function(prove_git)
   endif()
 endfunction()
 
-# Where every step fails, all that is printed of it is at most eight lines that name the ways out.
+# If every step fails, the message has at most eight lines and suggests fixes.
 function(prove_failure)
   make_path("${WORK}/path-of-a-compiler")
   configure("${WORK}/path-of-a-compiler" "${room}/build-failure" -DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF
@@ -250,7 +250,7 @@ function(prove_failure)
   expect_found("after a failure" "(found in ${room}/prefix-later/")
 endfunction()
 
-# The checksums of apt's system folders, for those files that this user may read.
+# The checksums of apt's system folders, of the files that this user may read.
 function(system_state out)
   file(GLOB_RECURSE files /etc/apt/* /var/lib/apt/lists/*)
   set(${out} "")
@@ -261,8 +261,8 @@ function(system_state out)
   return(PROPAGATE ${out})
 endfunction()
 
-# The distribution's packages are unpacked, by two configures at once; the system's apt is not touched; a build folder
-# that comes later finds them without apt; a half-finished one is made again.
+# The distribution's packages are unpacked by two simultaneous configures. The system's apt is not touched. A later
+# build folder finds them without apt. An incomplete one is unpacked again.
 function(prove_packages)
   find_program(apt_get apt-get NO_CACHE)
   if(apt_get)
@@ -278,7 +278,8 @@ function(prove_packages)
     return()
   endif()
 
-  cmake_path(GET apt_get PARENT_PATH programs)  # all of them, for apt's helpers, but not under the name bin
+  # apt's helpers need all of these programs. The folder must not be named bin, or CMake would search beside it.
+  cmake_path(GET apt_get PARENT_PATH programs)
   file(CREATE_LINK "${programs}" "${WORK}/path-with-apt" SYMBOLIC)
   make_path("${WORK}/path-without-apt")
   set(only_packages -DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF)

@@ -1,10 +1,9 @@
-# Builds the CUDA sources on a machine without a CUDA toolkit, or on one that has it.
+# Builds the CUDA sources without a CUDA toolkit, or next to an installed one.
 #   cmake -DSOURCE=<sconce> -DWORK=<folder> -DTORCH=<LibTorch> -DSETUP=<SCONCE_SETUP_DIR>
 #         -DTOOLKIT=<hidden|present> -P toolkit_test.cmake
-# hidden: inside a mount namespace of its own, where empty folders lie over every toolkit and over
-# /usr/local/include, which may link to one; without the variables that name toolkits or the
-# driver's stubs. The sources are compiled.
-# present: the sources are preprocessed, and no header of theirs comes from the toolkit.
+# hidden: runs in its own mount namespace, in which empty folders cover every toolkit and /usr/local/include, which may
+# link to one. Variables that name toolkits or the driver's stubs are unset. The sources are compiled.
+# present: the sources are preprocessed, and none of their headers may come from the toolkit.
 cmake_minimum_required(VERSION 3.25)
 
 file(REMOVE_RECURSE "${WORK}")
@@ -18,7 +17,7 @@ if(TOOLKIT STREQUAL "hidden")
     return()
   endif()
   set(run unshare --mount sh -c [[
-    # newlines, not semicolons: this text is an item of a list
+    # newlines, not semicolons: this text is a list item
     for folder in /usr/local/include /usr/local/cuda*/
     do mount -t tmpfs none "$folder" || exit 1
     done
@@ -27,7 +26,7 @@ if(TOOLKIT STREQUAL "hidden")
     fi
     unset CUDA_HOME CUDA_PATH LIBRARY_PATH CPATH
     if command -v nvcc || [ -e /usr/local/include/cuda.h ]
-    then exit 1 # a toolkit is still in sight
+    then exit 1 # a toolkit is still visible
     fi
     exec "$@"]] sh)
 elseif(NOT nvcc)

@@ -1,5 +1,5 @@
-# How the configure step takes PyTorch's CPU wheel: from local indexes of small stand-in wheels.
-#   cmake -DSOURCE=<sconce> -DWORK=<folder> -DDEPS=<SCONCE_DEPS_DIR for what is not installed>
+# Tests how the configure step installs PyTorch's CPU wheel, from local indexes of small stand-in wheels.
+#   cmake -DSOURCE=<sconce> -DWORK=<folder> -DDEPS=<SCONCE_DEPS_DIR for libraries that are not installed>
 #         -P torch_cpu_test.cmake
 cmake_minimum_required(VERSION 3.25)
 
@@ -15,7 +15,7 @@ macro(expect_silence name)
   endforeach()
 endmacro()
 
-# Writes a stand-in for torch's Python package, whose LibTorch leads by way of Caffe2, as upstream's.
+# Writes a stand-in for torch's Python package. Its LibTorch package includes Caffe2's, as upstream's does.
 function(write_torch folder variant)
   set(cuda "None")
   set(target "")
@@ -34,7 +34,7 @@ function(write_torch folder variant)
        "add_library(torch_library INTERFACE IMPORTED)\n${target}")
 endfunction()
 
-# Adds a wheel of the package <name>, which lies in <content>, to an index; the rest are lines of its
+# Adds a wheel of the package <name> with the files of <content> to an index. Further arguments are lines of its
 # metadata.
 function(add_wheel index name version content)
   set(info "${name}-${version}.dist-info")
@@ -53,12 +53,12 @@ function(add_wheel index name version content)
   execute_process(
     COMMAND "${CMAKE_COMMAND}" -E tar cf "${index}/${name}/${wheel}" --format=zip ${name} ${info}
     WORKING_DIRECTORY "${content}" COMMAND_ERROR_IS_FATAL ANY)
-  string(REPLACE "+" "%2B" link "${wheel}") # as PyTorch's index has it
+  string(REPLACE "+" "%2B" link "${wheel}") # as in PyTorch's index
   file(APPEND "${index}/${name}/index.html" "<a href=\"${link}\">${wheel}</a>\n")
 endfunction()
 
-# pip's own index has no CPU wheel of torch; PyTorch's lacks safetensors and what torch wants, and
-# has a numpy that must not be taken.
+# pip's own index has no CPU wheel of torch. PyTorch's lacks safetensors and torch's dependencies, and has a numpy that
+# must not be installed.
 write_torch("${WORK}/content/cuda/torch" cuda)
 write_torch("${WORK}/content/cpu/torch" cpu)
 add_wheel("${WORK}/pip-index" torch 2.15.0 "${WORK}/content/cuda" "Requires-Dist: filelock")
@@ -74,7 +74,7 @@ set(ENV{PIP_CONFIG_FILE} /dev/null)
 set(ENV{PIP_FIND_LINKS} "")
 set(ENV{PIP_INDEX_URL} "file://${WORK}/pip-index")
 
-# It takes seconds to make a virtual environment: one is made, and copied for each that is wanted.
+# Making a virtual environment takes seconds, so one is made and copied wherever one is needed.
 execute_process(COMMAND "${python3}" -m venv "${WORK}/venv" COMMAND_ERROR_IS_FATAL ANY)
 set(make_venv "case \"$*\" in '-m venv '*) exec cp -al '${WORK}/venv' \"$3\";; esac")
 make_python("${WORK}/python" "${make_venv}")
@@ -125,7 +125,7 @@ endif()
 configure(main ${main} -DSCONCE_TORCH_VARIANT= -DSCONCE_TORCH_INDEX_URL=)
 expect_configured(switched-to-none "installing LibTorch 2.15.0 into ${setup}/torch-2.15.0 " "${cuda_line}")
 
-# From here on whatever asks an index fails.
+# From here on, every command that asks an index fails.
 file(RENAME "${WORK}/torch-index" "${WORK}/torch-index-away")
 file(RENAME "${WORK}/pip-index" "${WORK}/pip-index-away")
 file(GLOB_RECURSE before "${setup}/*")
@@ -141,7 +141,7 @@ expect_silence(repeated-with-cpu "CUDA" "installing")
 configure(main ${main} -DSCONCE_TORCH_VARIANT=cuda)
 expect_configured(switched-to-cuda "${cuda_line}")
 
-# Python's torch is taken where it is of the variant, one that the user names in any case.
+# Python's torch is used if it has the wanted variant. One that the user names is always used.
 set(other -DPython3_EXECUTABLE=${WORK}/python-with-cuda -DSCONCE_SETUP_DIR=${setup})
 configure(other ${other} -DSCONCE_TORCH_VARIANT=cpu)
 expect_configured(passed-over "Python's torch 2.15.0 for cuda is not the one wanted" "${cpu_line}")
@@ -157,7 +157,7 @@ if(NOT before STREQUAL after)
   message(FATAL_ERROR "a configure run that had all it needs changed ${setup}")
 endif()
 
-# Where pip's own index has CPU wheels alone, what it gives for "cuda" is refused.
+# If pip's own index has only CPU wheels, the wheel installed for "cuda" is rejected.
 file(GLOB file "${setup}/torch-2.15.0/lib/python*/site-packages/torch/version.py")
 file(WRITE "${file}" "cuda: Optional[str] = None\n")
 configure(main ${main} -UTorch_DIR -DSCONCE_TORCH_VARIANT=cuda)

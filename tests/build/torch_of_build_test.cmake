@@ -1,11 +1,12 @@
-# How an installed sconce finds the LibTorch that it was built with, here a stand-in, so that nothing is compiled.
-#   cmake -DSOURCE=<sconce> -DWORK=<folder> -DDEPS=<SCONCE_DEPS_DIR for what is not installed>
+# Tests how an installed sconce finds the LibTorch that it was built with. A stand-in replaces LibTorch, so nothing is
+# compiled.
+#   cmake -DSOURCE=<sconce> -DWORK=<folder> -DDEPS=<SCONCE_DEPS_DIR for libraries that are not installed>
 #         -P torch_of_build_test.cmake
 cmake_minimum_required(VERSION 3.25)
 
 include("${CMAKE_CURRENT_LIST_DIR}/configure.cmake")
 
-# A stand-in for LibTorch that has a version and a target, and nothing else.
+# A stand-in for LibTorch with only a version and a target.
 function(make_torch folder version)
   file(WRITE "${folder}/share/cmake/Torch/TorchConfigVersion.cmake"
        "set(PACKAGE_VERSION ${version})\nset(PACKAGE_VERSION_COMPATIBLE TRUE)
@@ -14,7 +15,7 @@ if(PACKAGE_FIND_VERSION STREQUAL PACKAGE_VERSION)\nset(PACKAGE_VERSION_EXACT TRU
        "add_library(torch_library INTERFACE IMPORTED)\nset(Torch_FOUND TRUE)\n")
 endfunction()
 
-# Installs the configured build <name>, whose libraries are empty, and moves what is installed.
+# Installs the configured build <name>, whose libraries are empty, and moves the installed files.
 function(install name)
   foreach(layer IN ITEMS core data distributed io report training)
     file(TOUCH "${WORK}/${name}/libsconce_${layer}.a")
@@ -24,7 +25,7 @@ function(install name)
   file(RENAME "${WORK}/first" "${WORK}/moved")
 endfunction()
 
-# Configures a project that uses the core of what is installed. Its Python sees the packages in <packages>.
+# Configures a project that uses the installed core. Its Python sees the packages in <packages>.
 file(WRITE "${WORK}/project/CMakeLists.txt" "cmake_minimum_required(VERSION 3.25)
 project(mine LANGUAGES CXX)
 list(APPEND CMAKE_SYSTEM_PREFIX_PATH \"${WORK}/system\")
@@ -50,7 +51,7 @@ file(GLOB config "${WORK}/moved/lib*/cmake/sconce")
 use("${WORK}/none")
 expect_configured(of-build "LibTorch 2.13.0, CPU (the one that sconce was built with: ${torch})")
 
-# Others that fit come first. A Python's torch, or one of the system, that would be refused does not.
+# Other suitable LibTorchs take precedence. A Python's or the system's torch that would be rejected does not.
 make_torch("${WORK}/fitting/torch" 2.13.0)
 use("${WORK}/fitting")
 expect_configured(of-python "LibTorch 2.13.0, CPU (Python's torch: ${WORK}/fitting/torch)")
@@ -69,7 +70,7 @@ file(REMOVE_RECURSE "${WORK}/system")
 use("${WORK}/none" "-DTorch_DIR=${WORK}/older/torch/share/cmake/Torch")
 expect_stop(named "LibTorch 2.13.0 is wanted (the one that the installed sconce was built with), found 2.12.0")
 
-# One that has changed since is not taken.
+# A LibTorch that has changed since is not used.
 file(WRITE "${torch}/lib/libtorch_cuda.so" "")
 use("${WORK}/none")
 expect_stop(kind "The LibTorch that sconce was built with is for cuda now, not for cpu: ${torch}")
@@ -88,7 +89,7 @@ expect_stop(gone "The LibTorch that sconce was built with is gone: ${torch}" "pi
 use("${WORK}/older")
 expect_stop(gone-and-older "LibTorch 2.13.0 is wanted" "found 2.12.0")
 
-# It is named neither where the option is off nor, unasked, by a sconce that is a folder of a project.
+# The LibTorch is not recorded if the option is off, nor by default if sconce is a subdirectory of a project.
 make_torch("${torch}" 2.13.0)
 file(WRITE "${WORK}/parent/CMakeLists.txt" "cmake_minimum_required(VERSION 3.25)
 project(parent LANGUAGES CXX)\nset(SCONCE_INSTALL ON)\nadd_subdirectory(\"${SOURCE}\" sconce)\n")

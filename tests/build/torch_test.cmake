@@ -1,11 +1,11 @@
-# How the configure step meets a LibTorch that is wrong or missing.
-#   cmake -DSOURCE=<sconce> -DWORK=<folder> -DDEPS=<SCONCE_DEPS_DIR for what is not installed>
+# Tests how the configure step handles a wrong or missing LibTorch.
+#   cmake -DSOURCE=<sconce> -DWORK=<folder> -DDEPS=<SCONCE_DEPS_DIR for libraries that are not installed>
 #         -DCXX=<the compiler> -P torch_test.cmake
 cmake_minimum_required(VERSION 3.25)
 
 include("${CMAKE_CURRENT_LIST_DIR}/configure.cmake")
 
-# A stand-in for LibTorch that has a version and a target, and nothing else.
+# A stand-in for LibTorch with only a version and a target.
 function(make_torch folder version)
   file(WRITE "${folder}/share/cmake/Torch/TorchConfigVersion.cmake"
        "set(PACKAGE_VERSION ${version})\nset(PACKAGE_VERSION_COMPATIBLE TRUE)\n")
@@ -30,7 +30,7 @@ configure(named -DCMAKE_PREFIX_PATH=${WORK}/torch-named)
 expect_configured(named
   "-- sconce: LibTorch 2.12.0, CPU (named by Torch_DIR or CMAKE_PREFIX_PATH: ${WORK}/torch-named)")
 
-# Of CUDA it has a library that needs another one, which is gone; and the driver's, which may lack.
+# Its CUDA library needs another one, which is deleted below, and the driver's, which may be missing.
 make_torch("${WORK}/torch-cuda" 2.12.0)
 file(APPEND "${WORK}/torch-cuda/share/cmake/Torch/TorchConfig.cmake"
      "add_library(torch_cuda INTERFACE IMPORTED)\n")
@@ -59,7 +59,7 @@ configure(no-venv -DPython3_EXECUTABLE=${WORK}/python-no-venv)
 expect_stop(no-venv "making a virtual environment with ${WORK}/python-no-venv failed"
             "ensurepip is not available" "apt install python3-venv")
 
-# What pip meets on a machine without network, at once.
+# pip fails at once, as on a machine without network.
 set(ENV{PIP_NO_INDEX} 1)
 set(ENV{PIP_FIND_LINKS} "")
 make_python("${WORK}/python-no-network" "")

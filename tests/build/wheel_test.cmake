@@ -1,13 +1,13 @@
-# The project in apps/template, by the wheel of sources that pip makes of a folder of sconce.
+# Builds the project in apps/template against the source wheel that pip makes from a copy of sconce's folder.
 #   cmake -DSOURCE=<sconce> -DWORK=<folder> -DPYTHON=<a Python that has torch> -P wheel_test.cmake
 cmake_minimum_required(VERSION 3.25)
 
 set(project "${WORK}/mein projekt ä")
-set(env "${WORK}/env/bin/python") # a Python of its own, without torch
+set(env "${WORK}/env/bin/python") # a separate Python without torch
 file(REMOVE_RECURSE "${WORK}")
 file(COPY "${SOURCE}/apps/template/" DESTINATION "${project}")
 
-# Runs a command with PYTHON first on the PATH; stops if it fails. Leaves what it printed in output.
+# Runs a command with PYTHON first on the PATH. Stops if it fails. Sets output to what it printed.
 function(run what)
   cmake_path(GET PYTHON PARENT_PATH bin)
   execute_process(COMMAND "${CMAKE_COMMAND}" -E env "PATH=${bin}:$ENV{PATH}" ${ARGN}
@@ -42,7 +42,7 @@ expect("^${version}$")
 run("asking for the folder" "${env}" -m sconce --cmake-dir)
 expect("^${WORK}/env/lib/python[0-9.]+/site-packages/sconce/cmake$")
 
-# At -O0 GCC warns of other things than at the -O3 of the template's own build type.
+# GCC's warnings at -O0 differ from those at -O3, the template's own build type.
 set(configure "${CMAKE_COMMAND}" -S "${project}" -B "${project}/build" -G Ninja "-Dsconce_DIR=${output}")
 run("configuring" ${configure} -DCMAKE_BUILD_TYPE=None)
 expect("sconce: LibTorch [^\n]*Python's torch")
@@ -53,7 +53,7 @@ endif()
 run("running" "${project}/build/train")
 expect("epoch 10/10: loss [0-9.]+, train acc (1|0[.]9)")
 
-# What the wheel does not have is refused by name.
+# A component that the wheel lacks is named in the error.
 file(READ "${project}/CMakeLists.txt" lists)
 foreach(asked IN ITEMS "sconce 9.1|9[.]1" "sconce 0.2 COMPONENTS cores|no component 'cores'")
   string(REGEX REPLACE "[|].*" "" package "${asked}")

@@ -26,7 +26,7 @@ TEST_CASE("get_device_properties names a GPU and its memory", "[gpu]") {
     return;
   }
   const auto properties = sconce::cuda::get_device_properties(sconce::gpu());
-  // The results file of preset gpu keeps this line: what the tests ran on.
+  // The results file of the preset gpu keeps this line, to record the GPU of the tests.
   std::cout << properties.name << ", compute capability " << properties.major << '.'
             << properties.minor << ", LibTorch " << TORCH_VERSION << ", CUDA "
             << at::detail::getCUDAHooks().versionCUDART() << '\n';
@@ -40,7 +40,7 @@ TEST_CASE("a convolution on the GPU runs in cuDNN and equals the CPU's", "[gpu]"
   sconce::test::require_gpu();
   REQUIRE(torch::cuda::cudnn_is_available());
   torch::manual_seed(0);
-  // Doubles: whatever algorithm cuDNN chooses, the sums agree closely.
+  // In doubles the sums agree closely, whatever algorithm cuDNN chooses.
   const auto x = torch::rand({2, 3, 32, 32}, torch::kDouble);
   const auto weight = torch::rand({8, 3, 3, 3}, torch::kDouble);
   const auto there = torch::cudnn_convolution(

@@ -22,7 +22,7 @@ TEST_CASE("the CPU's memory is that of the process, with a peak that can be rese
   CHECK(before.max_allocated >= before.allocated);
   CHECK(before.reserved == before.allocated);
 
-  // Far above what malloc keeps for itself: freed, it is the system's again.
+  // Far more than malloc keeps, so freeing it returns the memory to the system.
   auto large = torch::ones({256 * MiB}, torch::kByte);
   const auto with = memory_stats(sconce::cpu());
   CHECK(with.allocated - before.allocated > 240 * MiB);

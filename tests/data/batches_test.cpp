@@ -32,7 +32,7 @@ using sconce::data::Dataset;
 static_assert(std::input_iterator<Batches::Iterator>);
 static_assert(std::sentinel_for<std::default_sentinel_t, Batches::Iterator>);
 
-// The iterators of a temporary would point to what is gone.
+// Iterators into a temporary would dangle.
 using sconce::test::Begins;
 using sconce::test::BeginsAtBatch;
 static_assert(Begins<Batches&> && Begins<const Batches&>);
@@ -54,7 +54,7 @@ std::vector<int64_t> lengths(const Batches& batches) {
   return result;
 }
 
-// The rows of one epoch in their order, after a check that data and target still belong together.
+// The rows of one epoch in order. Checks that data and target still belong together.
 std::vector<int64_t> order(const Batches& batches) {
   std::vector<int64_t> rows;
   for (auto [data, target] : batches) {
@@ -74,7 +74,7 @@ std::string refusal(const Dataset& dataset, BatchesOptions options = {}) {
   return sconce::test::error_of([&] { const Batches batches(dataset, options); });
 }
 
-// The lines of reference/batches.txt that begin with `kind`, without it.
+// The rest of the lines in reference/batches.txt that begin with `kind`.
 std::vector<std::istringstream> reference(const std::string& kind) {
   std::ifstream file(std::filesystem::path(SCONCE_TESTS_DIR) / "reference/batches.txt");
   REQUIRE(file.is_open());
@@ -87,7 +87,7 @@ std::vector<std::istringstream> reference(const std::string& kind) {
   return lines;
 }
 
-// The orders that Python gave for these rows and this seed, by epoch.
+// Python's orders for this number of rows and this seed, by epoch.
 std::map<int64_t, std::vector<int64_t>> orders_of_python(int64_t rows, uint64_t seed) {
   std::map<int64_t, std::vector<int64_t>> orders;
   for (auto& line : reference("order")) {
@@ -290,7 +290,7 @@ TEST_CASE("a sampler's batches hold the rows of its rank in its order") {
     sconce::data::DistributedSampler sampler(7, group,
                                              {.seed = 3, .num_replicas = 2, .rank = rank});
     Batches batches(counting(7), sampler, {.batch_size = 3});
-    CHECK(lengths(batches) == std::vector<int64_t>{3, 1});  // one row comes on both ranks
+    CHECK(lengths(batches) == std::vector<int64_t>{3, 1});  // both ranks get one of the rows
     batches.set_epoch(0);
     const auto rows = order(batches);
     CHECK(torch::equal(torch::tensor(rows), sampler.indices()));
@@ -312,7 +312,7 @@ TEST_CASE("a group of one deals the rows as batches without a sampler do") {
         order(Batches(counting(9), {.batch_size = 2, .shuffle = true, .seed = 4})));
 }
 
-// The rows from the last to the first, each epoch from another one on.
+// The rows in reverse order, starting at another row in each epoch.
 struct Backwards {
   int64_t of = 0;
   void set_epoch(int64_t epoch) { of = epoch; }
@@ -397,7 +397,7 @@ TEST_CASE("loops in threads get an epoch each") {
   std::vector<std::vector<int64_t>> expected;
   const Batches one(counting(10), {.batch_size = 4, .shuffle = true});
   for (int64_t epoch = 0; epoch < 4; ++epoch) expected.push_back(order(one));
-  std::sort(orders.begin(), orders.end());  // which thread came first is open
+  std::sort(orders.begin(), orders.end());  // the threads may start in any order
   std::sort(expected.begin(), expected.end());
   CHECK(orders == expected);
 }

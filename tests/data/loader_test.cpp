@@ -42,7 +42,7 @@ struct Rows {
   Dataset get(int64_t i) const { return {all.data[i], all.target[i]}; }
 };
 
-// Draws as many numbers as its index says, so that a generator shared by items would show.
+// Draws as many numbers as its index says. If items shared a generator, their numbers would change.
 struct Noise {
   int64_t rows;
   int64_t size() const { return rows; }
@@ -197,7 +197,7 @@ TEST_CASE("batches that the loop passes over unread are not given later") {
   CHECK((*place).target.item<int64_t>() == 2);
   const auto copy = place;
   ++place;
-  CHECK((*copy).target.item<int64_t>() == 3);  // copies share their place
+  CHECK((*copy).target.item<int64_t>() == 3);  // copies share their position
 }
 
 namespace {
@@ -219,7 +219,7 @@ struct Broken {
   }
 };
 
-// Takes all batches, and then throws what the loader throws; returns how many came before that.
+// Takes batches until the loader throws. Returns their number and the exception.
 template <class L>
 std::pair<int, std::exception_ptr> until_error(const L& loader) {
   int count = 0;
@@ -389,7 +389,7 @@ TEST_CASE("an exception of the collate function has no item") {
 
 namespace {
 
-// The batches of an epoch in their order, as Python's seeds have it.
+// The batches of an epoch in the order of Python's seeds.
 std::vector<torch::Tensor> epoch_of(const Dataset& all, int64_t batch_size, uint64_t epoch) {
   const auto generator = at::make_generator<at::CPUGeneratorImpl>(epoch);
   std::vector<torch::Tensor> batches;
@@ -434,7 +434,7 @@ TEST_CASE(
   sampler.set_epoch(1);
   options.sampler = sampler;
   Loader loader(Noise{20}, options);
-  CHECK(torch::equal(drawn(loader), second));  // the epoch of the sampler is that of the items
+  CHECK(torch::equal(drawn(loader), second));  // the items use the epoch of the sampler
   CHECK(torch::equal(drawn(loader), second));
   loader.set_epoch(0);
   CHECK(torch::equal(drawn(loader), first));
@@ -458,7 +458,7 @@ TEST_CASE("loops within one another, at once, and of a loader that is gone do no
   std::vector<std::thread> loops;
   for (auto& got : of_threads) loops.emplace_back([&] { got = tensors(*loader); });
   for (auto& loop : loops) loop.join();
-  const size_t one = same(of_threads[0], expected) ? 0 : 1;  // which thread came first is open
+  const size_t one = same(of_threads[0], expected) ? 0 : 1;  // either thread may have come first
   CHECK(same(of_threads[one], expected));
   CHECK(same(of_threads[1 - one], epoch_of(rows, 3, 1)));
 
@@ -475,7 +475,7 @@ TEST_CASE("loops within one another, at once, and of a loader that is gone do no
 
 namespace {
 
-// Checks that no batch is begun that is too far ahead of those that the loop has asked for.
+// Checks that no batch is started too far ahead of those that the loop has asked for.
 struct Ahead {
   std::shared_ptr<std::atomic<int64_t>> asked = std::make_shared<std::atomic<int64_t>>(0);
   int64_t most = 0;
@@ -548,7 +548,7 @@ namespace {
 
 struct TorchRows : torch::data::Dataset<TorchRows> {
   torch::data::Example<> get(size_t i) override {
-    ++calls;  // of this copy
+    ++calls;  // counts the calls of this copy
     return {torch::full({2}, static_cast<int64_t>(i)), torch::tensor(static_cast<int64_t>(10 * i))};
   }
   std::optional<size_t> size() const override { return 7; }

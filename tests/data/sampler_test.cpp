@@ -6,7 +6,7 @@ using Catch::Matchers::ContainsSubstring;
 using sconce::data::AnySampler;
 using sconce::data::RandomSampler;
 
-// That its rows are Python's is shown by "Batches orders rows as Python's DistributedSampler ...".
+// "Batches orders rows as Python's DistributedSampler ..." checks that the rows are Python's.
 TEST_CASE("a random sampler draws another order of all rows in each epoch") {
   RandomSampler sampler(20, 3);
   CHECK(sampler.dataset_size() == 20);

@@ -24,7 +24,7 @@ using sconce::data::TransformedBatches;
 
 namespace {
 
-// Row i of both is i.
+// Row i of data and of target is i.
 Dataset numbered(int64_t rows) {
   return {torch::arange(rows).to(torch::kFloat), torch::arange(rows)};
 }
@@ -46,7 +46,7 @@ std::vector<torch::Tensor> data_of(const Source& source) {
   return result;
 }
 
-// The data of an epoch from a batch on.
+// The data of an epoch, starting at a batch.
 template <class Source>
 std::vector<torch::Tensor> data_of(const Source& source, int64_t batch, int64_t epoch) {
   std::vector<torch::Tensor> result;
@@ -61,7 +61,7 @@ static_assert(sconce::BatchSource<Doubled>);
 static_assert(std::input_iterator<Doubled::Iterator>);
 static_assert(std::sentinel_for<std::default_sentinel_t, Doubled::Iterator>);
 
-// The iterators of a temporary would point to what is gone.
+// Iterators into a temporary would dangle.
 using sconce::test::Begins;
 using sconce::test::BeginsAtBatch;
 static_assert(Begins<Doubled&> && Begins<const Doubled&> && !Begins<Doubled>);
@@ -126,12 +126,12 @@ TEST_CASE("TransformedBatches passes the epoch on, and a loop that runs keeps it
   for (const auto& data : expected) {
     CHECK(torch::equal((*place).target, (*plain).target));
     CHECK(torch::equal((*place).data, data));
-    CHECK(torch::equal((*place).data, data));  // made twice
+    CHECK(torch::equal((*place).data, data));  // transformed a second time
     ++place;
     ++plain;
   }
   CHECK(place == batches.end());
-  CHECK(source.begin().epoch() == 9);  // a copy's count
+  CHECK(source.begin().epoch() == 9);  // the epoch count of `source` is its own
 }
 
 TEST_CASE("TransformedBatches takes the epochs of its source, with its own generators") {
@@ -175,7 +175,7 @@ TEST_CASE("over a DistributedSampler the generators keep the epoch as the order 
   CHECK(warnings.messages().size() == 1);
 }
 
-// Batches that are no tensors and have no epochs, from any batch on.
+// Batches that are not tensors. They have no epochs and can begin at any batch.
 struct Numbers {
   struct Place {
     int64_t number;
@@ -220,7 +220,7 @@ TEST_CASE("over a source without epochs each loop has new generators") {
   CHECK(of_epoch(0) != of_epoch(1));
 }
 
-// A source of a user, whose epoch is set and moves by nothing else.
+// A user's source whose epoch changes only when it is set.
 struct Shifted {
   int64_t size() const { return 3; }
   void set_epoch(int64_t to) { epoch = to; }

@@ -41,7 +41,7 @@ torch::Tensor sample_images(torch::ScalarType type, at::IntArrayRef shape) {
   return values.is_floating_point() ? values / 256 : values;
 }
 
-// One line of reference/transforms.txt, cut into words. The lines that tell a default have no type.
+// One line of reference/transforms.txt, split into words. Lines about defaults have no type.
 struct Case {
   torch::Tensor images;
   std::vector<double> options;
@@ -80,8 +80,8 @@ void check_near(const torch::Tensor& result, const std::vector<double>& expected
   CHECK(torch::allclose(result.to(torch::kDouble), values, rtol, atol));
 }
 
-// Exact for uint8; other integers within 1, since a half may be rounded either way; floats as
-// Python's torch.testing compares them.
+// uint8 is compared exactly, other integers within 1, since a half may be rounded either way, and
+// floats with the tolerances of Python's torch.testing.
 void check_as_expected(const torch::Tensor& result, const std::vector<double>& expected) {
   REQUIRE(result.numel() == static_cast<int64_t>(expected.size()));
   switch (result.scalar_type()) {
@@ -195,12 +195,12 @@ TEST_CASE("RandomCrop cuts what torchvision's pad and crop cut at those places")
 }
 
 TEST_CASE("RandomCrop gives each image a place of its own, and reaches every place") {
-  // Every pixel is its own place, so that a crop of one pixel tells which it took.
+  // Every pixel's value is its position, so a crop of one pixel shows where it was taken.
   const auto input = torch::arange(12).reshape({1, 1, 3, 4}).expand({1000, 1, 3, 4});
   const auto places = RandomCrop({1, 1})(input, seeded(0)).flatten();
   CHECK(std::get<0>(torch::_unique2(places)).equal(torch::arange(12)));
   const auto counts = places.bincount();
-  CHECK(counts.min().item<int64_t>() > 40);  // of 83 on average; the seed is fixed
+  CHECK(counts.min().item<int64_t>() > 40);  // 83 on average; the seed is fixed
 }
 
 TEST_CASE("RandomCrop takes one number as the padding of all sides, and empty batches") {

@@ -39,7 +39,7 @@ DataParallelOptions cpus(size_t count = 2) {
   return {.device_ids = std::vector<torch::Device>(count, sconce::cpu())};
 }
 
-// A module whose forward is any function of it.
+// A module with any function of the module as its forward.
 template <class F>
 struct CallingImpl : nn::Cloneable<CallingImpl<F>> {
   explicit CallingImpl(F body) : f(std::make_shared<F>(body)) { reset(); }
@@ -51,7 +51,7 @@ struct CallingImpl : nn::Cloneable<CallingImpl<F>> {
   auto forward(A&&... arguments) {
     return (*f)(*this, std::forward<A>(arguments)...);
   }
-  std::shared_ptr<F> f;  // a lambda cannot be assigned, which cloning does
+  std::shared_ptr<F> f;  // cloning assigns it, and a lambda cannot be assigned
   nn::Linear linear = nullptr;
   Tensor count;
 };
@@ -222,7 +222,7 @@ TEST_CASE("under autocast a forward sees the parameters as they are, also withou
   const auto before = net.forward(X);
   for (auto& parameter : module->parameters()) parameter.mul_(2);
   const auto after = net.forward(X);
-  CHECK_FALSE(after[3].equal(before[3]));  // of replica 1
+  CHECK_FALSE(after[3].equal(before[3]));  // replica 1 computed it
 }
 
 TEST_CASE("an autocast scope within a replica leaves the caller's kept casts alone") {
@@ -238,7 +238,7 @@ TEST_CASE("an autocast scope within a replica leaves the caller's kept casts alo
   torch::mm(weight, weight);
   weight.detach().mul_(2);
   net.forward(torch::ones({3, 1}));
-  CHECK(torch::mm(weight, weight).sum().item<double>() == 8);  // of the former weight, as kept
+  CHECK(torch::mm(weight, weight).sum().item<double>() == 8);  // with the cached weight
 }
 
 TEST_CASE("replicas use the caller's number of intra-op threads") {
@@ -275,7 +275,7 @@ TEST_CASE("every replica has a thread of its own") {
                        ++calls[std::this_thread::get_id()];
                      }
                      ++waiting;
-                     while (waiting < 3) std::this_thread::yield();  // ends if all run at once
+                     while (waiting < 3) std::this_thread::yield();  // ends only if all run at once
                      return x;
                    }),
                    cpus(3));
@@ -306,7 +306,7 @@ TEST_CASE("1,000 calls leave neither memory nor a thread behind", "[alone]") {
   for (int i = 0; i < 1000; ++i) step(i);
   malloc_trim(0);
   CHECK(status_of("Threads") <= threads);
-  CHECK(status_of("VmRSS") - memory < 16 << 10);  // kB; the replicas kept would be 1 GB
+  CHECK(status_of("VmRSS") - memory < 16 << 10);  // kB; replicas never freed would take 1 GB
 }
 
 TEST_CASE("tensors are cut and joined within vectors, tuples, pairs, maps and optionals") {
@@ -332,7 +332,7 @@ TEST_CASE("tensors are cut and joined within vectors, tuples, pairs, maps and op
   CHECK(maps[1].at("p").equal(ramp * 5));
   CHECK(maps[1].at("q").equal(ramp * 6));
   CHECK(e->equal(ramp * 7));
-  CHECK(b[1].equal(ramp * 2));  // the caller's own is whole
+  CHECK(b[1].equal(ramp * 2));  // the caller's tensor is unchanged
   const auto without = net.forward(ramp, b, c, d, std::optional<Tensor>());
   CHECK_FALSE(std::get<2>(without).has_value());
   DataParallel one(calling([](auto&, std::tuple<Tensor, Tensor> xy) { return xy; }), cpus(3));
@@ -357,7 +357,7 @@ TEST_CASE("all that is no tensor goes to every replica as it is") {
                    }),
                    cpus(3));
   CHECK(net.forward(torch::ones({4}), text, shared, 5, Tensor()).equal(torch::full({2 * 2}, 5.0f)));
-  CHECK(shared.calls == 2);  // chunks of 2
+  CHECK(shared.calls == 2);  // two chunks
   CHECK(places == std::vector<const void*>{&text, &text});
 }
 
@@ -420,7 +420,7 @@ TEST_CASE("numbers from the replicas make a vector, with a warning", "[alone]") 
 
 TEST_CASE("on one device, and on none, the module itself runs") {
   const auto thread = std::this_thread::get_id();
-  struct Plain : nn::Module {  // cannot be cloned, and returns what cannot be joined
+  struct Plain : nn::Module {  // cannot be cloned, and its output cannot be joined
     std::pair<std::string, std::thread::id> forward(const Tensor& x) {
       return {sconce::repr(x), std::this_thread::get_id()};
     }
@@ -516,7 +516,7 @@ TEST_CASE("a module that cannot be cloned is refused, naming its class") {
   struct Plain : nn::Module {
     Tensor forward(Tensor x) { return x; }
   };
-  struct Derived : nn::LinearImpl {  // its clone is but a Linear
+  struct Derived : nn::LinearImpl {  // clones to a plain Linear
     using LinearImpl::LinearImpl;
   };
   struct Forgetful : nn::Cloneable<Forgetful> {
@@ -620,7 +620,7 @@ TEST_CASE("a layer that is in a module twice is as one in the replicas") {
 
 namespace {
 
-// A layer of one's own: nobody else knows its members.
+// A user's layer, whose members DataParallel does not know.
 struct ScaleImpl : nn::Cloneable<ScaleImpl> {
   ScaleImpl() { reset(); }
   void reset() override {
@@ -789,7 +789,7 @@ TEST_CASE("an uninitialized lazy layer is refused until the module ran once by i
   CHECK(next.equal(cpu_generator().get_state()));
   CHECK(output.equal(joined_chunks(module, X, 2)));
   DataParallel one(sconce::nn::LazyLinear(4), cpus(1));
-  CHECK(one.forward(X).sizes() == at::IntArrayRef{6, 4});  // the module itself
+  CHECK(one.forward(X).sizes() == at::IntArrayRef{6, 4});  // runs the module itself
 }
 
 TEST_CASE("a backward pass may follow a later forward, with or without gradients") {

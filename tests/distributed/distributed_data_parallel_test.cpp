@@ -37,8 +37,8 @@ std::vector<std::string> words(const std::string& text) {
   return found;
 }
 
-// What so many ranks write of each training; all of them the same parameters. The cases are names
-// between commas, and the ranks stay up for all of them.
+// Trains the cases, separated by commas, in one group of `size` ranks. Returns what they write for
+// each case, and checks that all ranks write the same parameters.
 std::map<std::string, std::string> train(const std::string& cases, int size,
                                          const std::string& more = "joined=1") {
   const TempDir folder;
@@ -66,7 +66,7 @@ std::map<std::string, std::string> train(const std::string& cases, int size,
   return written;
 }
 
-// The parameters behind the two lines, and of a model without buffers.
+// The parameters after the two lines, for a model without buffers.
 torch::Tensor parameters(const std::string& written) {
   const auto start = written.find('\n', written.find('\n') + 1) + 1;
   const auto bytes = static_cast<int64_t>(written.size() - start);
@@ -78,7 +78,8 @@ std::string lines(const std::string& written) {
   return written.substr(0, written.find('\n', written.find('\n') + 1) + 1);
 }
 
-// Trains the cases by as many processes as each digit of `sizes` says, here and in Python.
+// Trains the cases with as many processes as each digit of `sizes` says, here and in Python, and
+// compares the results.
 void check_against_python(const std::string& cases, const std::string& sizes) {
   const TempDir folder;
   const std::string what = cases + "-" + sizes;
@@ -147,7 +148,7 @@ TEST_CASE("in a group of several the trainer takes a module of its ranks alone",
 
 namespace {
 
-// What the ranks of such a group print of a training by the model's own step: the same on each.
+// The output of a training by the model's own step in this many ranks, checked to be equal on all.
 std::string train_own_step(int ranks, const std::string& stop) {
   auto all = start_ranks(ranks, {SCONCE_WORKER, "own_step", "stop=" + stop, "timeout=20000"});
   wait_for(all, Seconds(60));
@@ -177,7 +178,7 @@ TEST_CASE("two processes train a model by its own step as one does", "[distribut
 
 TEST_CASE("ranks stop together at a step at which they save, if one of them is to",
           "[distributed]") {
-  // Of four steps an epoch the fourth is the epoch's end, and the second is saved.
+  // An epoch has four steps. Rank states are saved after the second step and at the end.
   CHECK_THAT(train_own_step(2, "1"), ContainsSubstring("epochs: 0\n"));
   CHECK_THAT(train_own_step(2, "3"), ContainsSubstring("epochs: 1\n"));
   CHECK_THAT(train_own_step(2, "5"), ContainsSubstring("epochs: 1\n"));
@@ -246,7 +247,7 @@ TEST_CASE("a guard of no_sync restores what was before it") {
       const auto inner = model.no_sync();
     }
     model(x).sum().backward();
-    model(x).sum().backward();  // with gradients sent, the Reducer would refuse a third forward
+    model(x).sum().backward();  // after a synchronized step, the Reducer would reject this forward
   }
   model(x).sum().backward();
   CHECK(linear->bias.grad().eq(3).all().item<bool>());

@@ -1,5 +1,5 @@
-// The headers in src/gloo_stand_in against Gloo's code in the LibTorch that is linked: a version of
-// LibTorch with other virtual functions fails here.
+// Compares the headers in src/gloo_stand_in with Gloo's code in the linked LibTorch. Fails if a
+// version of LibTorch has other virtual functions.
 #include <dlfcn.h>
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/device.h>
@@ -24,11 +24,11 @@ namespace {
 
 constexpr auto process_group_table = "_ZTVN4c10d16ProcessGroupGlooE";
 
-// A table of virtual functions in LibTorch.
+// A virtual table in LibTorch.
 struct Table {
   std::string file;                // the library that holds it
-  size_t bytes = 0;                // with its two entries before the functions
-  std::vector<std::string> names;  // its functions, by the names that the library exports
+  size_t bytes = 0;                // including its two entries before the functions
+  std::vector<std::string> names;  // the names under which the library exports its functions
 };
 
 Table library_table(const char* symbol) {
@@ -48,8 +48,8 @@ Table library_table(const char* symbol) {
   return table;
 }
 
-// Returns the place of a virtual function in its table. The Itanium ABI keeps the function's offset
-// in a pointer to it, one more on x86-64.
+// Returns the index of a virtual function in its table. In the Itanium ABI, a pointer to the
+// function contains its offset, plus one on x86-64.
 template <class Function>
 size_t slot_of(Function Store::* function) {
   struct Pointer {
@@ -65,7 +65,7 @@ struct Symbol {
   size_t bytes = 0;
 };
 
-// The tables that sconce defines: in this program, or in its shared library.
+// The virtual tables that sconce defines, in this program or in its shared library.
 std::vector<Symbol> own_tables() {
   Dl_info found = {};
   REQUIRE(dladdr(reinterpret_cast<void*>(&sconce::distributed::is_nccl_available), &found) != 0);
@@ -96,7 +96,7 @@ TEST_CASE("the stand-in for Gloo's store has the library's virtual functions in 
   const auto wait = slot_of(static_cast<void (Store::*)(Keys)>(&Store::wait));
   const auto wait_for =
       slot_of(static_cast<void (Store::*)(Keys, const std::chrono::milliseconds&)>(&Store::wait));
-  CHECK(at(wait) == "");  // an inline function: LibTorch does not export it
+  CHECK(at(wait) == "");  // LibTorch does not export it, because it is inline
   CHECK_THAT(at(wait_for),
              StartsWith("_ZN4gloo10rendezvous11PrefixStore4waitE") && ContainsSubstring("chrono"));
 }

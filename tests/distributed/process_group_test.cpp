@@ -34,7 +34,7 @@ std::vector<std::string> worker(std::vector<std::string> words) {
   return words;
 }
 
-// Sets variables of this process's environment while it lives.
+// Sets variables of this process's environment for its lifetime.
 class Environment {
  public:
   explicit Environment(Variables variables) : variables_(std::move(variables)) {
@@ -68,19 +68,19 @@ std::string refusal(const InitOptions& options = {}) {
   return sconce::test::error_of([&] { return ProcessGroup::init(options); });
 }
 
-// The number of a job that Slurm or Open MPI could have, whose port nobody listens on.
+// The number of a job, as from Slurm or Open MPI, that leads to a free port.
 std::string job_with_a_free_port() {
   return std::to_string(71000 + sconce::test::reserve_port(29500, 1000) - 29500);
 }
 
-constexpr double timeout = 3;  // of the workers that meet a fault
+constexpr double timeout = 3;  // in seconds, of workers that meet a fault
 
 std::vector<std::string> faulty(const std::string& what, const std::string& where, int victim) {
   return worker({"fault", "what=" + what, "where=" + where, "victim=" + std::to_string(victim),
                  "timeout=3000"});
 }
 
-// Checks that a process ended by an exception, which named rank and operation, and in time.
+// Checks that a process failed in time, with an exception that names rank and operation.
 void check_survivor(const Process& process, int rank, int size, const std::string& operations,
                     double seconds) {
   const std::string err = process.err();
@@ -91,8 +91,8 @@ void check_survivor(const Process& process, int rank, int size, const std::strin
   CHECK(std::regex_search(err, std::regex("sconce::[a-zA-Z:]+: " + who + "(" + operations + ")")));
 }
 
-// When the process's main "began" or "ended", by the clock that all processes share. Loading and
-// unloading LibTorch, before and after, can take a busy machine seconds.
+// When the process's main "began" or "ended", by the clock that all processes share. It excludes
+// loading and unloading LibTorch, which can take seconds on a busy machine.
 double when(const Process& process, const std::string& what) {
   const std::string err = process.err();
   const auto place = err.rfind(what + ": ");
@@ -431,7 +431,7 @@ TEST_CASE("a peer that is lost or stopped ends the others in time", "[distribute
   for (int rank = 0; rank < 3; ++rank) {
     if (rank == victim) continue;
     INFO(what << " at " << where << ": rank " << victim);
-    // A peer may be lost when it has joined and another is still about to.
+    // The victim may be lost when it has joined but another rank has not.
     check_survivor(*ranks[rank], rank, 3,
                    "(connecting to the others|all_reduce|all_gather|broadcast) failed: .|joining "
                    "the group did not end within 4000 ms",

@@ -15,7 +15,7 @@
 #include "sconce/distributed/distributed_data_parallel.hpp"
 #include "sconce/optim/adam.hpp"
 
-// The trainings of tests/reference/distributed.py, statement for statement.
+// The same trainings as in tests/reference/distributed.py, statement by statement.
 namespace sconce::test {
 
 struct BranchesImpl : torch::nn::Module {
@@ -57,7 +57,7 @@ struct WordsImpl : torch::nn::Module {
 };
 TORCH_MODULE(Words);
 
-// One by one: the layers draw their initial numbers in this order.
+// Separate statements, because the layers draw their initial values in this order.
 inline torch::nn::Sequential mlp(int64_t width) {
   torch::nn::Sequential model;
   model->push_back(torch::nn::Linear(20, width));
@@ -81,7 +81,7 @@ inline torch::nn::Sequential cnn() {
   return model;
 }
 
-/// The batch of one rank, or, where `joined` is above 1, of so many after each other.
+/// The batch of one rank, or the joined batches of `joined` consecutive ranks.
 inline data::Dataset batch(const std::string& name, int step, int part, int rank, int joined) {
   std::vector<torch::Tensor> data, target;
   for (int other = rank; other < rank + joined; ++other) {
@@ -92,7 +92,7 @@ inline data::Dataset batch(const std::string& name, int step, int part, int rank
   return {torch::cat(data), torch::cat(target)};
 }
 
-/// The order of the loop that all models share; `forward` takes (x, step).
+/// The training loop that all models share. `forward` takes (x, step).
 template <class M, class Forward>
 void train_steps(const std::string& name, nn::DistributedDataParallel<M>& model, int rank,
                  int joined, Forward&& forward) {
@@ -145,7 +145,7 @@ inline nn::DistributedDataParallelOptions options_of(const std::string& name) {
   return options;
 }
 
-/// Trains a model and writes what the script in Python writes; the buffers on rank 0 alone.
+/// Trains a model and writes what the Python script writes. Only rank 0 writes the buffers.
 template <class Holder, class Forward>
 void train_model(const std::string& name, const Holder& holder,
                  const distributed::ProcessGroup& group, int joined, const std::string& file,
@@ -163,7 +163,7 @@ void train_model(const std::string& name, const Holder& holder,
     }
   };
   write(holder->parameters());
-  if (group.rank() == 0) write(holder->buffers());  // in the next forward they would be all's
+  if (group.rank() == 0) write(holder->buffers());  // the next forward would broadcast them
 }
 
 inline void train(const std::string& name, const distributed::ProcessGroup& group, int joined,

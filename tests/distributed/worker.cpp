@@ -1,6 +1,6 @@
 // The program that the tests of distributed training start as several processes:
 //   test-distributed-worker MODE [NAME=VALUE...]
-// An error goes to stderr and makes the exit code 1.
+// An error is printed to stderr and makes the exit code 1.
 #include <fcntl.h>
 #include <netdb.h>
 #include <sys/socket.h>
@@ -62,7 +62,7 @@ void launch(const Words& words) {
   print("sum", sum);
 }
 
-// Prints the address of every socket of this process that listens.
+// Prints the address of every listening socket of this process.
 void listeners(const Words& words) {
   const auto group = join(words);
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -107,7 +107,7 @@ void collectives(const Words& words) {
   group.barrier();
 }
 
-// Trains one case after the other in one group.
+// Trains the cases one after another in one group.
 void train(const Words& words) {
   const auto group = join(words);
   std::istringstream cases(words.at("cases"));
@@ -119,7 +119,7 @@ void train(const Words& words) {
   }
 }
 
-// Fits a Trainer's model of which rank `victim` has a batch more than the others.
+// Fits a model. Rank `victim` has one batch more than the others.
 void uneven(const Words& words) {
   const auto group = join(words);
   const int64_t rows = group.rank() == std::stoi(words.at("victim")) ? 5 : 4;
@@ -131,7 +131,7 @@ void uneven(const Words& words) {
   trainer.fit(model, optimizer, {sconce::data::Batches(data)});
 }
 
-// Fits a model that averages no gradients.
+// Fits a model without averaging gradients.
 void unwrapped(const Words& words) {
   torch::nn::Linear linear(2, 2);
   torch::optim::SGD optimizer(linear->parameters(), 0.1);
@@ -140,8 +140,9 @@ void unwrapped(const Words& words) {
   trainer.fit(linear, optimizer, {sconce::data::Batches(data)});
 }
 
-// Trains a model with BatchNorm on each rank's own rows, and tests it, averaged if `ema` is 1, on
-// three batches that rank 0 has alone. Prints the accuracy, and what rank 0 makes of its batches.
+// Trains a model with BatchNorm on each rank's own rows. Tests it, with averaged weights if `ema`
+// is 1, on three batches that only rank 0 has. Prints the accuracy, and on rank 0 the accuracy
+// computed by hand.
 void evaluate(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(group.rank());
@@ -179,8 +180,8 @@ struct OwnStep : torch::nn::Module {
   torch::nn::Linear linear = register_module("linear", torch::nn::Linear(2, 2));
 };
 
-// Trains a model by its own step, each rank on its share of every batch, and stops rank 1 after
-// `stop` steps, which all notice where they save. Prints what came of it.
+// Trains a model by its own step, each rank on its share of every batch. The last rank stops after
+// `stop` steps, and all ranks stop at the next save. Prints the result.
 void own_step(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(1);
@@ -212,7 +213,7 @@ void own_step(const Words& words) {
   }
 }
 
-// Trains, but rank `victim` fails at `where`: start, joined or step.
+// Trains until rank `victim` fails at `where`: start, joined or step.
 void fault(const Words& words) {
   const std::string what = words.at("what");
   const int victim = std::stoi(words.at("victim"));
@@ -234,8 +235,7 @@ void fault(const Words& words) {
   }
 }
 
-// A short fit whose bar takes the standard output for a terminal, and whose log has a folder for
-// each rank.
+// A short fit with a progress bar that writes to a terminal, and with a log folder for each rank.
 void report(const Words& words) {
   const auto group = join(words);
   sconce::ScalarLog log(words.at("out") + "/" + std::to_string(group.rank()));

@@ -8,7 +8,7 @@
 
 namespace sconce::test {
 
-/// Returns an archive as torch.save writes it, so that checksums do not stop a changed pickle.
+/// Returns an archive as torch.save writes it. Its checksums are valid even if the pickle is not.
 inline std::string archive_of(std::string_view pickle, const std::vector<std::string>& storages) {
   std::string bytes;
   {
@@ -22,7 +22,7 @@ inline std::string archive_of(std::string_view pickle, const std::vector<std::st
     write("data.pkl", pickle);
     write("byteorder", "little");
     for (size_t i = 0; i < storages.size(); ++i) write("data/" + std::to_string(i), storages[i]);
-    archive.writeEndOfFile();  // with the version
+    archive.writeEndOfFile();  // also writes the version
   }
   return bytes;
 }
@@ -38,7 +38,7 @@ inline std::string without_checksums(const std::string& file) {
       },
       /*compute_crc32=*/false);
   for (const auto& name : from.getAllRecords()) {
-    if (name.starts_with(".data/")) continue;  // the writer's own
+    if (name.starts_with(".data/")) continue;  // added by the writer itself
     const auto [data, size] = from.getRecord(name);
     to.writeRecord(name, data.get(), size);
   }

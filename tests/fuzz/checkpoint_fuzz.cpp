@@ -43,8 +43,8 @@ struct Run {
   sconce::optim::ExponentialMovingAverage ema{*model, {.decay = 0.9}};
 };
 
-// As `save` numbers them: weight and bias of the model, of the optimizer, the averages' count and
-// they themselves, and the generator's state.
+// In the order in which `save` numbers them: weight and bias of the model, those of the optimizer,
+// the averages' count, the averages, and the generator's state.
 std::vector<std::string> storages() {
   std::vector<std::string> all;
   for (const size_t size : {8, 4, 8, 4, 8, 8, 4}) all.emplace_back(size, '\0');
@@ -55,7 +55,8 @@ std::vector<std::string> storages() {
 
 }  // namespace
 
-// A pickle, behind changes to storages: how many, then which storage, which byte, what it becomes.
+// The input is a list of changes to storages, then a pickle. The list is a count, then for each
+// change the storage, the byte and its new value.
 SCONCE_FUZZ_TARGET(checkpoint)(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const size_t changes = std::min<size_t>(data[0], (size - 1) / 3);
@@ -83,7 +84,7 @@ SCONCE_FUZZ_TARGET(checkpoint)(const uint8_t* data, size_t size) {
   expect(Checkpoint(again, {.resume = true}).load(other.parts()).has_value(), "nothing came back");
   auto numbers = at::check_generator<at::CPUGeneratorImpl>(at::detail::getDefaultCPUGenerator());
   auto engine = numbers->engine();
-  for (int i = 0; i < 1000; ++i) engine();  // here, where reads outside of its state are seen
+  for (int i = 0; i < 1000; ++i) engine();  // reads outside of its state are detected here
   run.step();
   return 0;
 }

@@ -1,4 +1,4 @@
-// The decoders of sconce-train. What they read is compared with nothing: that is done in
+// Fuzzes the decoders of sconce-train. Their pixels are not checked here, but in
 // tests/apps/picture_test.cpp.
 #include "train/picture_decoder.hpp"
 

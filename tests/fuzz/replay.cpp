@@ -1,4 +1,4 @@
-// Reads the inputs in corpus/ as a fuzzer does.
+// Runs the fuzz targets on the inputs in corpus/.
 #include "fuzz/replay.hpp"
 
 using sconce::test::replay;

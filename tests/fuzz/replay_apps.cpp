@@ -1,4 +1,4 @@
-// Gives sconce-train's command line and decoders what a fuzzer is begun with.
+// Runs the fuzz targets of sconce-train's command line and decoders on the fuzzer's initial inputs.
 #include "fuzz/replay.hpp"
 #include "train/picture_decoder.hpp"
 

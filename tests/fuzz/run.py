@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs the fuzzers of build/fuzz together, two at once, and keeps what they find.
+"""Runs the fuzzers of build/fuzz, two at a time, and keeps what they find.
 
   run.py                       each for two minutes
-  run.py --minutes 30          all together for half an hour
-  run.py torch_file picture    these two
+  run.py --minutes 30          half an hour for all of them together
+  run.py torch_file picture    only these two
 
-A fuzzer begins with the inputs kept for the tests; new ones go to build/fuzz/new/NAME, and an input
-that ends it to build/fuzz/found. The exit code is 1 if there was one.
+A fuzzer starts with the inputs that are kept for the tests. New inputs go to build/fuzz/new/NAME, and
+inputs that make it fail to build/fuzz/found. The exit code is 1 if there is such an input.
 """
 import argparse
 import concurrent.futures
@@ -27,7 +27,7 @@ def begin_with(name):
 
 
 def fuzz(name, seconds):
-    """Runs one fuzzer; returns its number of runs, and whether it ended by itself."""
+    """Runs one fuzzer. Returns whether it ran without a failure."""
     new, found = BUILD / "new" / name, BUILD / "found"
     new.mkdir(parents=True, exist_ok=True)
     found.mkdir(exist_ok=True)

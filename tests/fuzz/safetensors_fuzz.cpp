@@ -12,7 +12,8 @@ using sconce::test::folder;
 
 namespace {
 
-// Reads every byte of both. The order differs: a written file's is the format's own.
+// Compares every byte. The order of the tensors may differ, since a written file has the format's
+// own order.
 bool same(const StateDict& a, const StateDict& b) {
   if (a.size() != b.size()) return false;
   for (const auto& item : a) {

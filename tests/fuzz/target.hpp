@@ -10,8 +10,8 @@
 
 #include "support/temp_dir.hpp"
 
-// Entry points for libFuzzer, which README.md tells how to run. Without SCONCE_FUZZER they are
-// functions, to which tests give the inputs kept in corpus/.
+// Entry points for libFuzzer; README.md describes how to run them. Without SCONCE_FUZZER they are
+// functions, which tests call with the inputs in corpus/.
 #ifdef SCONCE_FUZZER
 #define SCONCE_FUZZ_TARGET(name) extern "C" int LLVMFuzzerTestOneInput
 #else
@@ -26,7 +26,7 @@ int fuzz_checkpoint(const uint8_t* data, size_t size);
 int fuzz_command_line(const uint8_t* data, size_t size);
 int fuzz_picture(const uint8_t* data, size_t size);
 
-/// Ends the run, for targets catch the errors of LibTorch alone, and those only of the first read.
+/// Ends the run with another type of exception than LibTorch's, which the targets catch.
 inline void expect(bool holds, const char* what) {
   if (!holds) throw std::logic_error(what);
 }
@@ -35,7 +35,7 @@ inline void expect(bool holds, const char* what) {
 inline const TempDir& folder() {
   static const TempDir folder = [] {
     at::set_num_threads(1);
-    c10::SetStackTraceFetcher([] { return std::string(); });  // else most of the time goes there
+    c10::SetStackTraceFetcher([] { return std::string(); });  // take most of the time
     return TempDir();
   }();
   return folder;

@@ -41,7 +41,8 @@ bool same_bytes(const torch::Tensor& a, const torch::Tensor& b) {
          (x.nbytes() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0);
 }
 
-// Every type of the format that LibTorch has, in shapes of dimension 0, without elements, strided.
+// Every type of the format that LibTorch supports, including 0-dimensional, empty and strided
+// tensors.
 StateDict everything() {
   StateDict state;
   for (const char* name :
@@ -245,7 +246,7 @@ TEST_CASE(
     } catch (const c10::Error&) {
     }
   }
-  REQUIRE(read > 100);  // other names and types are files too
+  REQUIRE(read > 100);  // files with other names or types may be valid too
   std::string line;
   std::getline(ask_python(folder, "safetensors_files.py", "flipped"), line);
   CHECK(line == std::to_string(read) + " equal");

@@ -45,7 +45,7 @@ c10::IValue entry(const c10::IValue& dict, const c10::IValue& key) {
   return dict.toGenericDict().at(key);
 }
 
-// Small, so that all its bits can be flipped, and with something of each kind.
+// A value of each kind, small enough that every bit of its file can be flipped.
 c10::IValue something() {
   const auto shared = torch::arange(6.F).reshape({2, 3});
   Dict state = dict();
@@ -189,7 +189,7 @@ TEST_CASE("memory that tensors share, or that stands twice, is saved once") {
 TEST_CASE("containers that stand in many places stay small in the file and in memory") {
   const TempDir folder;
   c10::IValue value = list();
-  for (int i = 0; i < 60; ++i) {  // 2 to the 60 if each place were a copy
+  for (int i = 0; i < 60; ++i) {  // 2^60 values if each place were a copy
     List twice = list();
     twice.push_back(value);
     twice.push_back(value);
@@ -296,7 +296,7 @@ TEST_CASE("every shorter file throws, and every flipped bit throws or changes no
     }
     put(bit / 8, good[bit / 8]);
   }
-  CHECK(harmless > 0);  // padding is not looked at
+  CHECK(harmless > 0);  // damaged padding is not detected
   CHECK(sconce::test::peak_memory() - memory < 64);
   CHECK(same(load_torch(file), expected));
 }

@@ -25,10 +25,10 @@ using sconce::test::TempDir;
 
 namespace {
 
-// How many more of the calls below succeed; negative: all.
+// How many more of the calls below succeed. Negative: all.
 int calls_left = -1;
 
-// Whether this call is to fail, as on a broken disk.
+// Whether this call must fail, as on a broken disk.
 bool fails() {
   if (calls_left < 0) return false;
   if (calls_left > 0) return --calls_left, false;
@@ -46,7 +46,8 @@ F* next(const char* name) {
 
 }  // namespace
 
-// The linker takes these for the library's calls. A write that succeeds is a short one, too.
+// The linker uses these instead of the C library's functions. A successful write may be a short
+// one.
 extern "C" ssize_t write(int fd, const void* data, size_t size) {
   if (fails()) return -1;
   return next<decltype(write)>("write")(fd, data,
@@ -72,7 +73,7 @@ void save(const fs::path& file, const std::string& text) {
   sconce::io::write_whole(file, text, "save");
 }
 
-// Without root's rights while it lives; skips the test where they cannot be given up.
+// Drops root's rights for its lifetime. Skips the test if they cannot be dropped.
 class AsNobody {
  public:
   AsNobody() {
@@ -218,7 +219,7 @@ sconce::StateDict state_of(int64_t version) {
   return state;
 }
 
-// A way to save a version of something in a folder, and to read which one is there.
+// A way to save a version of some state in a folder, and to read which version is there.
 struct Way {
   std::function<void(const fs::path&, int64_t)> save;
   std::function<int64_t(const fs::path&)> version;
@@ -268,13 +269,13 @@ TEST_CASE("where any write, sync or rename fails, the file is the earlier or the
       done = error == "nothing was thrown";
       const auto version = way.version(folder.path());
       CHECK((version == 2 || (version == 1 && !done)));
-      // Where the link to the best could not be renamed, the next save removes it.
+      // If the link to the best checkpoint could not be renamed, the next save removes it.
       CHECK(count(folder) <= files + (version == 2 && name == "checkpoint" ? 2 : 0));
       if (done) continue;
       CHECK_THAT(error, ContainsSubstring(folder.path().string()) && ContainsSubstring("cannot ") &&
                             ContainsSubstring("Input/output error"));
     }
-    CHECK(failures - 1 > 3 + 3);  // a few short writes; a sync, a rename, a sync of the folder
+    CHECK(failures - 1 > 3 + 3);  // short writes; a sync, a rename, a sync of the folder
   }
 }
 

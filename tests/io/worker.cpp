@@ -1,12 +1,12 @@
-// The program that the tests of files start, to be stopped, killed and resumed.
+// The program that the file tests stop, kill and resume.
 //
-// test-io-worker fit FOLDER OUT [STEPS]: fits two epochs of five steps each, saved in FOLDER after
-// each step; stops after STEPS of its own, or else writes what came of it to OUT. With FOLDER "-"
-// it saves nothing.
+// test-io-worker fit FOLDER OUT [STEPS]: fits two epochs of five steps each and saves a checkpoint
+// in FOLDER after each step. Stops after STEPS steps of its own, or else writes the final state to
+// OUT. With FOLDER "-" it saves nothing.
 //
-// test-io-worker save FOLDER: saves one version after the other, until it is killed.
+// test-io-worker save FOLDER: saves one version after another until it is killed.
 //
-// A launcher's variables make several processes one fit. An error makes the exit code 1.
+// With a launcher's variables, several processes run one fit. An error makes the exit code 1.
 #include <torch/torch.h>
 
 #include <iostream>
@@ -32,7 +32,7 @@ void fit(const std::string& folder, const std::string& out, int steps) {
   namespace nn = torch::nn;
   nn::Sequential net(nn::Linear(6, 16), nn::BatchNorm1d(16), nn::ReLU(), nn::Dropout(0.3),
                      nn::Linear(16, 3));
-  torch::manual_seed(10 + group.rank());  // each rank drops others
+  torch::manual_seed(10 + group.rank());  // the dropout masks of the ranks differ
   sconce::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
   OneCycleLR scheduler(optimizer, 0.2, {.total_steps = 10});
   sconce::optim::ExponentialMovingAverage ema(*net, {.decay = 0.9});
@@ -82,7 +82,7 @@ void fit(const std::string& folder, const std::string& out, int steps) {
   io::save_torch(out, all);
 }
 
-// Each file holds a tensor whose elements are all the version's number. Says which one is complete.
+// Saves files whose tensor elements all equal the version's number. Prints each complete version.
 [[noreturn]] void save(const std::string& folder) {
   for (int64_t version = 1;; ++version) {
     sconce::StateDict state;

@@ -23,7 +23,7 @@ TEST_CASE("metrics have torchmetrics' values in 1,000 random cases") {
 }
 
 TEST_CASE("accuracy of logits (N, C, d1, ...) counts positions, not rows") {
-  // 3 of 4 pixels of the first image are right, 1 of the second.
+  // 3 of 4 pixels of the first image are correct, and 1 of the second.
   const auto target = torch::tensor({0, 1, 1, 0, 0, 0, 0, 0}).view({2, 2, 2});
   const auto answers = torch::tensor({0, 1, 1, 1, 0, 1, 1, 1}).view({2, 2, 2});
   const auto logits = torch::one_hot(answers, 2).movedim(-1, 1).to(torch::kFloat);

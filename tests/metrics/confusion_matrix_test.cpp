@@ -16,7 +16,7 @@ TEST_CASE("a confusion matrix has a row for each target and a column for each an
 
 TEST_CASE("a position whose answer or target is no class is in no cell") {
   ConfusionMatrix matrix({.num_classes = 2});
-  // Without a check (0, 2) would be the cell (1, 0), and (2, -1) the cell (1, 1).
+  // Without the check, (0, 2) would be counted in cell (1, 0), and (2, -1) in cell (1, 1).
   matrix.update(torch::tensor({2, -1, -1, 1, 0}), torch::tensor({0, 1, 2, -1, 2}));
   CHECK(matrix.compute().equal(torch::zeros({2, 2}, torch::kLong)));
 }

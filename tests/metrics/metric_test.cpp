@@ -18,7 +18,7 @@ using sconce::test::error_of;
 
 namespace {
 
-// As a user would write it: the mean over batches of the largest error in each.
+// A user's metric: the mean over batches of the largest error of each batch.
 class MeanLargestError : public sconce::metrics::Metric {
  public:
   MeanLargestError() : Metric(2) {}
@@ -34,7 +34,7 @@ class MeanLargestError : public sconce::metrics::Metric {
 
 using Metrics = std::vector<std::unique_ptr<sconce::metrics::Metric>>;
 
-// One of each kind for logits of 3 classes.
+// One metric of each kind for logits of 3 classes.
 Metrics metrics_of_classes() {
   using sconce::metrics::Average;
   Metrics metrics;

@@ -132,7 +132,7 @@ std::vector<torch::Tensor> metric_values() {
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
     std::vector<double> numbers;
-    // operator>> of double does not read nan.
+    // operator>> for double does not parse nan.
     for (std::string word; words >> word;) numbers.push_back(std::stod(word));
     values.push_back(torch::tensor(numbers, torch::kDouble));
   }

@@ -7,7 +7,7 @@
 
 namespace sconce::test {
 
-/// torchmetrics' values of the random cases, flattened: tests/reference/metrics.txt.
+/// torchmetrics' values for the random cases, flattened, from tests/reference/metrics.txt.
 std::vector<torch::Tensor> metric_values();
 
 /// Draws a case as tests/reference/metrics.py does and returns this library's value.

@@ -35,7 +35,7 @@ TEST_CASE("mean errors before any example are nan, and an empty batch adds nothi
 
 TEST_CASE("errors of float16 and of integers are those of the numbers") {
   MeanSquaredError metric;
-  // 60,000 squared is inf in float16; torchmetrics computes in the type of the tensors.
+  // 60,000 squared is inf in float16. torchmetrics computes in the type of the tensors.
   metric.update(torch::full({3}, 60000, torch::kHalf), torch::zeros({3}, torch::kHalf));
   CHECK(metric.compute().item<double>() == Catch::Approx(3.6e9));
   MeanAbsoluteError absolute;

@@ -49,7 +49,7 @@ void load(M& module, const std::string& bytes) {
   torch::load(module, in);
 }
 
-// Asks `test(layer, input, twin)` of each kind of layer; the twin is the real layer.
+// Calls `test(layer, input, twin)` for each kind of layer. The twin is the real layer.
 template <class F>
 void for_each_layer(const F& test) {
   namespace nn = torch::nn;
@@ -65,7 +65,7 @@ void for_each_layer(const F& test) {
        nn::BatchNorm2d(nn::BatchNorm2dOptions(3).momentum(std::nullopt)));
 }
 
-// A user's module with modules in it, one of them lazy at two levels.
+// A user's module with submodules. One of them is lazy at two levels.
 struct BlockImpl : torch::nn::Cloneable<BlockImpl> {
   BlockImpl() { reset(); }
   void reset() override {
@@ -96,7 +96,7 @@ torch::nn::Sequential lazy_cnn() {
                                LazyBatchNorm1d(), LazyLinear(2));
 }
 
-struct Line {  // of reference/lazy.txt: layer, on, bits, key, sizes, values
+struct Line {  // a line of reference/lazy.txt: layer, on, bits, key, sizes, values
   std::string layer, key, sizes;
   bool on;
   int bits;
@@ -120,8 +120,8 @@ std::vector<Line> reference() {
   return lines;
 }
 
-// Python's case of that name; the numbers of its output are compared within Python's tolerance, all
-// others exactly.
+// Checks Python's case of that name. Values of the output are compared within Python's tolerance,
+// all others exactly.
 template <class M>
 void check_reference(M layer, const std::string& name, bool on, int bits, const Tensor& input) {
   torch::manual_seed(7);
@@ -194,7 +194,7 @@ TEST_CASE("the defaults of the lazy layers are Python's") {
     ours[name + " momentum"] = text(o.momentum().value());
     ours[name + " affine"] = flag(o.affine());
     ours[name + " track_running_stats"] = flag(o.track_running_stats());
-    ours[name + " bias"] = "True";  // LibTorch has none without
+    ours[name + " bias"] = "True";  // LibTorch has no layer without a bias
   }
   std::ifstream file(std::filesystem::path(SCONCE_TESTS_DIR) / "reference/lazy.txt");
   size_t found = 0;
@@ -214,7 +214,7 @@ TEST_CASE("an uninitialized layer has placeholders, and its first forward makes 
     CHECK(layer->layer_name().starts_with("Lazy"));
     CHECK(layer->weight.sizes() == at::IntArrayRef{0});
     CHECK(layer->bias.sizes() == at::IntArrayRef{0});
-    layer->reset_parameters();  // of nothing
+    layer->reset_parameters();  // has nothing to reset
     const auto weight = layer->weight;
 
     torch::manual_seed(3);
@@ -295,7 +295,7 @@ TEST_CASE("an optimizer built before the first forward trains as one of the real
   });
   torch::manual_seed(0);
   namespace nn = torch::nn;
-  nn::Conv2d conv(nn::Conv2dOptions(3, 4, 3).padding(1));  // in this order: they draw
+  nn::Conv2d conv(nn::Conv2dOptions(3, 4, 3).padding(1));  // the order matters: both draw
   nn::Linear hidden(64, 6);
   nn::Linear out(6, 2);
   nn::Sequential real(conv, nn::BatchNorm2d(4), nn::ReLU(), nn::Flatten(), hidden,
@@ -350,7 +350,7 @@ TEST_CASE("the first forward initializes in any grad mode, and the parameters st
 TEST_CASE("to before the first forward decides the device and the type") {
   for_each_layer([](auto layer, const Tensor& X, auto) {
     layer->to(torch::kDouble);
-    CHECK_THROWS(layer(X.to(torch::kInt)));  // of another type: initialized, then refused
+    CHECK_THROWS(layer(X.to(torch::kInt)));  // wrong type: initializes the layer, then fails
     CHECK(layer->is_initialized());
     CHECK(layer->weight.scalar_type() == torch::kDouble);
     CHECK(layer(X.to(torch::kDouble)).scalar_type() == torch::kDouble);
@@ -389,7 +389,7 @@ TEST_CASE("a clone is as uninitialized or initialized as the layer, and independ
     CHECK_FALSE(before->is_initialized());
     torch::manual_seed(1);
     before->train();
-    CHECK(before->forward(X.to(torch::kDouble)).equal(Y));  // so the first clone drew nothing
+    CHECK(before->forward(X.to(torch::kDouble)).equal(Y));  // so the first clone drew none
 
     const auto after = std::dynamic_pointer_cast<Impl>(layer->clone());
     REQUIRE(after);
@@ -439,11 +439,11 @@ TEST_CASE("an archive of an initialized layer initializes another") {
     const auto next = torch::rand(1);
     torch::manual_seed(6);
     load(layer, bytes);
-    CHECK(torch::rand(1).equal(next));  // it drew nothing
+    CHECK(torch::rand(1).equal(next));  // it drew no random numbers
     CHECK(layer->is_initialized());
     CHECK(bitwise_equal(*layer, *twin));
     CHECK(layer(X).equal(twin(X)));
-    load(layer, saved(twin));  // and once more, into the initialized one
+    load(layer, saved(twin));  // again, into the initialized layer
     load(twin, saved(layer));
     CHECK(bitwise_equal(*layer, *twin));
   });
@@ -525,7 +525,7 @@ TEST_CASE("an input that the real layer refuses leaves the layer uninitialized")
   for_each_layer([](auto layer, const Tensor& X, auto twin) {
     for (const auto& wrong : {torch::ones({}), torch::ones({1, 1, 1, 1, 1, 4})}) {
       const auto theirs = error_of([&] { twin(wrong); });
-      if (theirs == "nothing was thrown") continue;  // Linear takes six dimensions
+      if (theirs == "nothing was thrown") continue;  // Linear accepts six dimensions
       CHECK(error_of([&] { layer(wrong); }) == theirs);
       CHECK_FALSE(layer->is_initialized());
       CHECK(layer->weight.sizes() == at::IntArrayRef{0});

@@ -1,12 +1,11 @@
-"""Writes what Python's autocast does, for tests/amp/autocast_test.cpp, which runs this with its own
-LibTorch.
+"""Writes what Python's autocast does, for tests/amp/autocast_test.cpp, which runs this with its own LibTorch.
 
 Run: python3 tests/reference/autocast.py dtypes|scopes FILE
 
 dtypes: for every expression, evaluated under CPU autocast to bfloat16 and to float16, the line
 "DTYPE RESULT EXPRESSION", where RESULT is the result's dtype or "refused".
-scopes: generated sequences of autocast scopes. After each line "> COMMAND" the line "= STATE" that
-Python is in then.
+scopes: generated sequences of autocast scopes. Each line "> COMMAND" is followed by a line "= STATE" with
+Python's state after the command.
 """
 
 import random
@@ -109,7 +108,7 @@ def state(note):
 
 
 def enter(device, dtype, enabled, cache):
-    """Returns the entered scope, or None if it was refused, and what it said."""
+    """Returns the entered scope, or None if it was refused, and a note about it."""
     arguments = {"enabled": enabled == "1"}
     if dtype != "-":
         arguments["dtype"] = getattr(torch, dtype.removeprefix("torch."))

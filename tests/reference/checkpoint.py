@@ -1,11 +1,11 @@
-"""Goes on in Python with the run that tests/training/checkpoint_test.cpp saved.
+"""Continues in Python the run that tests/training/checkpoint_test.cpp saved.
 
 Run: python3 tests/reference/checkpoint.py answer FOLDER/answer
 
-Makes four steps from FOLDER/best.pt on, compares the model with FOLDER/after, which C++ wrote after
-its own four, and writes a line to FOLDER/answer. Goes on with each optimizer of LibTorch in
+Makes four steps from FOLDER/best.pt on, compares the model with FOLDER/after, which C++ wrote after the
+same four steps, and writes a line to FOLDER/answer. Continues with each optimizer of LibTorch in
 FOLDER/libtorchs for three steps, compares it too, and writes FOLDER/python.pt: the state after them, and
-the weight after three more. Exits with 77 where Python has no safetensors.
+the weight after three more. Exits with 77 if Python has no safetensors.
 """
 
 import copy

@@ -1,7 +1,7 @@
-"""What tests/distributed/data_parallel_test.cpp holds DataParallel against: data_parallel.py WHAT FILE.
+"""Python's DataParallel, for comparison in tests/distributed/data_parallel_test.cpp: data_parallel.py WHAT FILE.
 
-Python's DataParallel needs GPUs to cut and to join, so the cut of one tensor is put in here, in the
-place of the one for GPUs; what Python makes of it within tuples and lists is its own.
+Python's DataParallel needs GPUs to scatter and gather, so the scatter of one tensor is replaced by one for the
+CPU. The handling of tuples and lists is Python's own.
 """
 
 import inspect

@@ -3,8 +3,8 @@ which runs this with its own LibTorch and trains the same in C++ (tests/distribu
 
 Run: python3 tests/reference/distributed.py CASES-SIZES FILE     (such as mlp,cnn-23 FILE)
 
-For each digit of SIZES so many processes train each case. FILE.CASE.SIZE then holds two lines, the bytes
-of each bucket as first made and as made again, and after them the bytes of all parameters and buffers.
+For each digit of SIZES, that many processes train each case. FILE.CASE.SIZE then has two lines, with the bytes
+of each bucket as first built and as rebuilt, followed by the bytes of all parameters and buffers.
 """
 
 import multiprocessing
@@ -21,7 +21,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 class Branches(nn.Module):
-    """Uses of two branches the one that the caller names, or none; the last layer never."""
+    """Uses one of two branches, which the caller names, or neither. The last layer is never used."""
 
     def __init__(self):
         super().__init__()
@@ -41,7 +41,7 @@ class Branches(nn.Module):
 
 
 class TwoHeads(nn.Module):
-    """Has a head that the loss leaves out."""
+    """Has a head that does not contribute to the loss."""
 
     def __init__(self):
         super().__init__()

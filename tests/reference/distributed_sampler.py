@@ -1,4 +1,4 @@
-"""Writes what Python's DistributedSampler gives, for tests/data/distributed_sampler_test.cpp, which
+"""Writes the indices of Python's DistributedSampler, for tests/data/distributed_sampler_test.cpp, which
 runs this with its own LibTorch.
 
 Run: python3 tests/reference/distributed_sampler.py indices FILE

@@ -1,13 +1,13 @@
-"""Writes 300 generated scripts of calls to Python's GradScaler, with what each call led to, for
+"""Writes 300 generated scripts of calls to Python's GradScaler, with the result of each call, for
 tests/amp/grad_scaler_test.cpp, which runs this with its own LibTorch.
 
 Run: python3 tests/reference/grad_scaler.py scripts|defaults FILE
 
-scripts: after each line "> COMMAND" the lines "= NOTE SCALER" and, for a command about an optimizer,
-one line ". NAME BITS" a tensor, in which each element is the eight hex digits of its bits as float32.
-A momentum buffer of zeros counts as none.
-A script begins with the command "scaler"; there is one optimizer per command "optimizer", and they
-are numbered from 0. A closing line "# KEY COUNT" a fact about the scripts.
+scripts: after each line "> COMMAND" a line "= NOTE SCALER" and, if the command concerns an optimizer,
+a line ". NAME BITS" per tensor, where BITS has eight hex digits per element, its bits as float32.
+A momentum buffer of zeros is left out.
+A script begins with the command "scaler". Each command "optimizer" makes an optimizer, and they are
+numbered from 0. At the end, lines "# KEY COUNT" with facts about the scripts.
 defaults: a line "NAME VALUE" for each argument of torch.amp.GradScaler.
 """
 
@@ -21,7 +21,7 @@ import warnings
 import torch
 from torch.nn import functional as F
 
-INDEX = [0, 1, 0]  # the rows that a sparse gradient has entries of; one has two
+INDEX = [0, 1, 0]  # the rows of a sparse gradient's entries; row 0 has two
 
 
 def bits(value):
@@ -45,7 +45,7 @@ def make_optimizer(name, mode, lr, momentum, dampening, decay, nesterov, amsgrad
 
 
 class Optimizer:
-    """An optimizer, its parameters and how they get gradients."""
+    """An optimizer, its parameters and the way they get gradients."""
 
     def __init__(self, name, mode, *numbers):
         *options, dtype, sparse = numbers[:9]
@@ -66,7 +66,7 @@ class Optimizer:
         self.copies = [None if p.grad is None else p.grad.clone() for p in self.params]
 
     def restore_gradients(self, *_):
-        """Python's foreach kernels leave Nesterov's sums in the gradients, sconce's do not."""
+        """Python's foreach kernels write Nesterov's sums into the gradients. sconce's do not."""
         for p, copy in zip(self.params, self.copies):
             p.grad = copy
 
@@ -128,7 +128,7 @@ class Script:
         first = optimizer.skipped_first or optimizer.has_no_state()
         try:
             self.amp.step(optimizer.of_python)
-        except AttributeError:  # for want of a check, found_inf is an int
+        except AttributeError:  # without a check, found_inf is an int
             del optimizer.of_python.grad_scale, optimizer.of_python.found_inf
             raise
         if not self.amp.is_enabled():
@@ -138,8 +138,8 @@ class Script:
         note = "idle" if idle else "skipped" if any(x.item() for x in found) else "stepped"
         self.facts[note] += 1
         if optimizer.keeps_momentum and first and note != "idle":
-            # sconce's rule: where Python now has a buffer that nothing has written to, there is
-            # none, or zeros, and the next step is a first one.
+            # sconce's rule: where Python now has a buffer that was never written to, sconce has no buffer or zeros, and
+            # the next step counts as the first.
             optimizer.skipped_first = note == "skipped"
             if optimizer.skipped_first:
                 self.facts["skipped first steps that leave Python's momentum unwritten"] += 1
@@ -205,7 +205,7 @@ def optimizer_command(mode, plain):
     momentum = random.choice(["0", "0.9", "0.5"])
     nesterov = flag(0.3) if momentum != "0" else "0"
     dampening = random.choice(["0", "0", "0.3"]) if nesterov == "0" else "0"
-    # LibTorch's own optimizers do not maximize.
+    # LibTorch's own optimizers have no maximize.
     maximize = "0" if mode == "stock" else flag(0.2)
     decay = random.choice(["0", "0.05"])
     sparse = flag(0.3) if name == "SGD" and mode != "fused" and decay == "0" else "0"
@@ -227,7 +227,7 @@ def backward_command(k, optimizer, plain):
 
 
 def iteration(optimizers, plain):
-    """The commands of one step of training by the book."""
+    """The commands of one regular training step."""
     commands, ends = [], []
     for k, optimizer in enumerate(optimizers):
         commands.append(f"zero {k}")
@@ -241,7 +241,7 @@ def iteration(optimizers, plain):
 
 
 def disturbed(commands, mode):
-    """Now and then a command is missing, given twice, too early, or one that is seldom given."""
+    """Sometimes removes, repeats or swaps commands, or inserts a rare one."""
     if random.random() < 0.45:
         at = random.randrange(len(commands))
         other = random.randrange(len(commands))
@@ -265,8 +265,8 @@ def write_scripts(file):
     for i in range(300):
         mode = ["stock", "for_loop", "foreach", "fused"][i % 4]
         enabled = "0" if i % 12 == 11 or i % 25 == 0 else "1"
-        # LibTorch's own optimizers make other numbers than Python's of float16 and of infinite
-        # gradients, which they meet where the scaler is disabled.
+        # With float16 and infinite gradients, which a disabled scaler lets through, the results of LibTorch's own
+        # optimizers differ from Python's.
         plain = mode == "stock" and enabled == "0"
         optimizers = [optimizer_command(mode, plain) for _ in range(random.choice([1, 1, 2]))]
         scale = random.choice(["65536.0", "65536.0", "1024.0", "1.0", "0.5", f"{2.0 ** 127}"])

@@ -1,6 +1,7 @@
-"""Writes lazy.txt: what Python's lazy layers hold after their first forward, and their defaults.
+"""Writes lazy.txt: the tensors of Python's lazy layers after their first forward, and the layers'
+defaults.
 
-A line a tensor: layer, bias or affine, type, name, shape, values as hexadecimal floats.
+A line per tensor: layer, bias or affine, type, name, shape, values as hexadecimal floats.
 Run with a Python that has torch: python3 tests/reference/lazy.py
 """
 

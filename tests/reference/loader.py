@@ -4,7 +4,7 @@ own LibTorch.
 Run: python3 tests/reference/loader.py batches FILE
 
 Each line: size of the data set, num_replicas, rank, shuffle, seed, epoch, batch_size, drop_last, and
-the rows, each batch ended by a bar.
+the rows, with a bar after each batch.
 """
 
 import itertools

@@ -1,16 +1,16 @@
-"""What Python's schedulers do in the cases of lr_scheduler_test.cpp.
+"""Runs Python's schedulers in the cases of lr_scheduler_test.cpp.
 
     python lr_scheduler.py curves|states|cycles OUT
 
-A line of the file `cases` beside OUT is a case: an optimizer and one or more schedulers of it, such
-as `SGD|LinearLR(o)|StepLR(o, 7, 0.5)`. OUT gets "case", then a line with the numbers as they are
-after each of 200 steps, the first line before them; "raised" ends a case whose scheduler throws.
+Each line of the file `cases` beside OUT is a case: an optimizer and one or more schedulers of it, such
+as `SGD|LinearLR(o)|StepLR(o, 7, 0.5)`. OUT gets a line "case", then a line with the numbers before the first
+step, and one after each of 200 steps. A line "raised" ends a case whose scheduler throws.
 
-`states` begins with step 100: fresh schedulers take the states in the file `ours`, written by C++.
-It also writes those of Python at that step to the file `theirs`.
+`states` starts at step 100: new schedulers load the states in the file `ours`, written by C++.
+It also writes Python's states at that step to the file `theirs`.
 
-`cycles` does the same with the states of optimizer and scheduler, in cases of two schedulers: the
-first is what a run began with, the second what takes over its states.
+`cycles` does the same with the states of optimizer and scheduler, in cases of two schedulers: a run
+starts with the first, and the second loads its states.
 """
 
 import pathlib
@@ -18,11 +18,11 @@ import sys
 import warnings
 
 import torch
-from torch.optim.lr_scheduler import *  # noqa: F403, the cases name them
+from torch.optim.lr_scheduler import *  # used by the cases
 
 STEPS = 200
 MIDDLE = 100
-warnings.simplefilter("ignore")  # no optimizer steps here
+warnings.simplefilter("ignore")  # the optimizers make no steps here
 
 
 def metric(i):
@@ -65,7 +65,7 @@ def run(case, schedulers, o, steps, out):
 
 
 def plain(state):
-    """The state without the Counter, which C++ has not."""
+    """The state without the Counter, which C++ does not have."""
     if isinstance(state, list):
         return [plain(part) for part in state]
     if isinstance(state, dict):

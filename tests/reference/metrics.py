@@ -1,5 +1,5 @@
-"""Writes metrics.txt: what torchmetrics 1.9.0 (Apache-2.0; only numbers of it lie here) makes of 1,000
-random cases, a line each. tests/metrics/random_cases.cpp draws the same cases.
+"""Writes metrics.txt: the results of torchmetrics 1.9.0 for 1,000 random cases, a line each. (torchmetrics has the
+Apache-2.0 license; only numbers computed by it are stored here.) tests/metrics/random_cases.cpp draws the same cases.
 
 Run with a Python that has torch and torchmetrics: python3 tests/reference/metrics.py
 """
@@ -57,7 +57,7 @@ def classification(draw, kind):
                 row[draw(classes)] = math.nan
             preds += [draw(classes)] if labels else row
         if shape[0] == 0 and kind < 4:
-            continue  # torchmetrics cannot reshape an empty batch; it adds nothing
+            continue  # torchmetrics cannot reshape an empty batch, which adds nothing anyway
         target = torch.tensor(target, dtype=torch.long).reshape(shape)
         if labels:
             preds = torch.tensor(preds, dtype=torch.long).reshape(shape)
@@ -92,8 +92,8 @@ def regression(draw, kind):
         first, second = numbers(draw, shape), numbers(draw, shape)
         metric.update(first, second.square() if kind == 7 else second)
         any_nan = any_nan or bool((first + second).isnan().any())
-    # torchmetrics' mean leaves nan out, or (1.9.0, nan_strategy="disable") keeps it and forgets the
-    # weights; the library keeps both.
+    # torchmetrics' mean either ignores nan, or (1.9.0, nan_strategy="disable") keeps nan but ignores the weights.
+    # sconce keeps both.
     return torch.tensor(math.nan) if kind == 7 and any_nan else metric.compute()
 
 

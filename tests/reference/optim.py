@@ -2,10 +2,10 @@
 
 Run: python3 tests/reference/optim.py FOLDER
 
-Reads FOLDER/cases, a line each: "name optimizer dtype tensor_lr | arguments | of the second group",
-the last two as Python's keyword arguments. Writes FOLDER/results: after a line "= name" a line
-"key bytes" for each tensor and "groups text". Where there is FOLDER/name.pt, a training that begins
-in C++, its second half is done here. Leaves its last state dict in FOLDER/name.python.pt then.
+Each line of FOLDER/cases is a case: "name optimizer dtype tensor_lr | arguments | of the second group",
+the last two as Python's keyword arguments. Writes to FOLDER/results, after a line "= name", a line
+"key bytes" for each tensor and "groups text". If FOLDER/name.pt exists, the training began in C++, and its
+second half runs here. Its last state dict is then saved as FOLDER/name.python.pt.
 """
 
 import pathlib

@@ -2,10 +2,10 @@
 
 Run: python3 tests/reference/optim_random.py OUT
 
-A line of the file `cases` beside OUT is a run: "name|optimizer|dtype|arguments|schedule|events",
-the events with a semicolon after each. OUT gets, after a line "= name", what optim.py writes of a
-training's end. At `to_python N` the run goes on from name.N.pt, which C++ has written; at `to_cpp N`
-it leaves name.N.python.pt.
+Each line of the file `cases` beside OUT is a run: "name|optimizer|dtype|arguments|schedule|events",
+with a semicolon after each event. OUT gets, after a line "= name", what optim.py writes at the end of a
+training. At `to_python N`, the run continues from name.N.pt, which C++ has written. At `to_cpp N`
+it saves name.N.python.pt.
 """
 
 import pathlib
@@ -13,7 +13,7 @@ import sys
 import warnings
 
 import torch
-from torch.optim.lr_scheduler import *  # noqa: F403, the cases name them
+from torch.optim.lr_scheduler import *  # used by the cases
 
 from optim import numbers, write_results
 
@@ -48,7 +48,7 @@ class Run:
         if self.schedule is not None:
             self.schedule.load_state_dict(states["schedule"])
 
-    # The fused kernels need everything to lie alike.
+    # The fused kernels require parameters, gradients and states of the same layout.
     def lie_alike(self):
         for p, state in self.optimizer.state.items():
             for key, tensor in state.items():
@@ -72,7 +72,7 @@ class Run:
             for p, grad in grads.items():
                 p.grad = grad
 
-    # Python's fused SGD fails where some of a group's parameters have a momentum and some have not.
+    # Python's fused SGD fails if only some of a group's parameters have a momentum buffer.
     def taken_together(self):
         with_momentum = {p for p, state in self.optimizer.state.items() if "momentum_buffer" in state}
         if not self.arguments.get("fused") or self.kind is not torch.optim.SGD:

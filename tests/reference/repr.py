@@ -1,9 +1,10 @@
-"""Writes what Python's repr says, for tests/repr_test.cpp, which runs this with its own LibTorch.
+"""Writes what Python's repr returns, for tests/repr_test.cpp, which runs this with its own
+LibTorch.
 
 Run: python3 tests/reference/repr.py tensors|texts FILE
 
-tensors: generated tensors, each as a line "dtype how rank sizes bytes length", the elements' bytes
-and the text. texts: each as a line "== " with the Python expression, then its text.
+tensors: generated tensors. For each, a line "dtype how rank sizes bytes length", the elements' bytes
+and the text. texts: for each, a line "== " with the Python expression, then its text.
 """
 
 import ctypes
@@ -73,7 +74,7 @@ def values(count, name):
 
 
 def changed(x, how):
-    """What repr_test.cpp does too with a tensor that it has read."""
+    """Changes a tensor as repr_test.cpp does."""
     if how == "transposed":
         return x.transpose(0, -1)
     if how == "strided":

@@ -1,18 +1,18 @@
-"""Python's safetensors, with which tests/io/safetensors_test.cpp compares.
+"""Python's safetensors, for comparison in tests/io/safetensors_test.cpp.
 
 Run: python3 tests/reference/safetensors_files.py WHAT FOLDER
 
 made      writes 500 generated files into FOLDER.
-compared  holds every file of FOLDER's neighbour "made" against the one of that name in "again",
-          which C++ saved of what it loaded, and against "more", where C++ added views to it.
-flipped   reads the files "flips/N", which C++ took for good, and compares them with "flips/N.again",
-          which C++ saved of what it loaded.
+compared  compares every file of "made" beside FOLDER with the file of that name in "again", to which
+          C++ saved what it loaded, and with the one in "more", to which C++ added views.
+flipped   reads the files "flips/N" that C++ accepted, and compares them with "flips/N.again", to which
+          C++ saved what it loaded.
 trained   trains a model and writes weights, input and output into the file FOLDER.
-answered  gives the model the weights and the input of FOLDER's neighbour "from_cpp" and compares the
+answered  runs the model with the weights and the input of "from_cpp" beside FOLDER and compares the
           output.
 
 The last four write a line for each difference and, at the end, how many were equal. Exits with 77
-where Python has no safetensors.
+if Python has no safetensors.
 """
 
 import pathlib
@@ -76,7 +76,7 @@ def compare(folder):
         before, views = load_file(made), load_file(more)
         metadata = metadata_of(made)
         good = metadata == metadata_of(again) == metadata_of(more)
-        if metadata is None or len(metadata) < 2:  # Python writes several in any order
+        if metadata is None or len(metadata) < 2:  # Python writes several keys in any order
             good &= made.read_bytes() == again.read_bytes()
         good &= all(same(views[name], tensor) for name, tensor in before.items())
         good &= all(same(views[f"{name} twice"], tensor) for name, tensor in before.items())

@@ -1,8 +1,8 @@
-"""Writes summary.txt: 50 random Sequentials, and what torchinfo says of their shapes and parameters.
+"""Writes summary.txt: 50 random Sequentials, with the shapes and parameter counts that torchinfo reports for them.
 
 Needs torch and torchinfo (1.8.0 wrote the file): python tests/reference/summary.py > tests/reference/summary.txt
-Of each: "model MODULES float|long frozen|free LIST", a line a module "CLASS LIST_OF_ARGUMENTS LIST_OF_SIZES
-PARAMETERS", and "total PARAMETERS TRAINABLE PARAMETER_BYTES INPUT_BYTES OUTPUT_BYTES"; a list begins with its length.
+For each: "model MODULES float|long frozen|free LIST", a line per module "CLASS LIST_OF_ARGUMENTS LIST_OF_SIZES
+PARAMETERS", and "total PARAMETERS TRAINABLE PARAMETER_BYTES INPUT_BYTES OUTPUT_BYTES". A list begins with its length.
 """
 
 import random
@@ -76,7 +76,7 @@ def write(draw):
     model = nn.Sequential(*(module for _, _, module in modules))
     data = torch.zeros(shape, dtype=dtype)
     found = torchinfo.summary(model, input_data=data, verbose=0)
-    # torchinfo counts the Python object that holds the inputs too.
+    # torchinfo also counts the Python object that holds the inputs.
     assert 0 <= found.total_input - data.nbytes < 100
     rows = found.summary_list[1:]
     assert len(rows) == len(modules)

@@ -1,6 +1,6 @@
 """Writes summary_writer.tfevents, an event file of Python's SummaryWriter.
 
-Needs the packages torch and tensorboard (2.21.0 wrote the file that is there). Run by hand:
+Needs the packages torch and tensorboard (2.21.0 wrote the existing file). Run it by hand:
     python tests/reference/summary_writer.py tests/reference/summary_writer.tfevents
 """
 
@@ -12,7 +12,7 @@ import tempfile
 
 from torch.utils.tensorboard import SummaryWriter
 
-SCALARS = [  # summary_writer_test.cpp has the same
+SCALARS = [  # the same as in summary_writer_test.cpp
     ("loss", 0.5, 1, 1.5),
     ("train_acc", 1 / 3, 2, 1763766138.123456),
     ("größe", -0.0, 0, 2.0),

@@ -1,7 +1,7 @@
-"""Kills sconce-train again and again, resumes it, and compares its scalars in all three files.
+"""Kills sconce-train repeatedly, resumes it, and compares its scalars in all three files.
 
-Python's EventAccumulator, after its purge, must show every scalar of scalars.csv, and no other; the
-steps must be those of a run that nobody killed. Needs the package tensorboard. By hand:
+Python's EventAccumulator must show, after its purge, exactly the scalars of scalars.csv. Their steps
+must be those of an undisturbed run. Needs the package tensorboard. Run it by hand:
     python tests/reference/tensorboard_check.py build/default/bin/sconce-train 20
 """
 
@@ -28,7 +28,8 @@ def command(folder, program):
 
 
 def read_lines(log):
-    """Returns (step, epoch, tag, value, wall_time) of both files, which have the same."""
+    """Returns (step, epoch, tag, value, wall_time) from both files, after a check that they are
+    equal."""
     with open(log / "scalars.csv", newline="") as file:
         rows = [(int(row["step"]), int(row["epoch"]), row["tag"], float(row["value"]),
                  float(row["wall_time"])) for row in csv.DictReader(file)]
@@ -39,7 +40,7 @@ def read_lines(log):
 
 
 def compare(log):
-    """Returns what the run learnt, after it was found in all files."""
+    """Returns the scalars of the run, after a check that all files have them."""
     rows = read_lines(log)
     events = EventAccumulator(str(log), size_guidance={"scalars": 0}, purge_orphaned_data=True)
     events.Reload()

@@ -1,12 +1,13 @@
-"""Files of torch.save for tests/io/torch_file_test.cpp, and how they compare with those of C++.
+"""Writes files with torch.save for tests/io/torch_file_test.cpp, and compares them with those of
+C++.
 
 Run: python3 tests/reference/torch_file.py WHAT FILE
 
 generate  writes 500 state dicts, FILE.d/NUMBER.pt, and their number to FILE
-refusals  writes files that are not to be loaded, FILE.d/NAME, and to FILE a line a file: its name,
-          a tab and a part of the error; those whose name begins with "good" may be loaded
-compare   reads FILE's folder: each NUMBER.pt beside NUMBER.back.pt, which C++ made of it, and
-          writes to FILE what differs, a line each
+refusals  writes files that must be rejected, FILE.d/NAME. Writes to FILE a line per file: its name,
+          a tab and a part of the error. Files whose names begin with "good" may be loaded.
+compare   reads FILE's folder: each NUMBER.pt and NUMBER.back.pt, which C++ saved after loading it.
+          Writes the differences to FILE, a line each.
 """
 
 import collections
@@ -32,7 +33,7 @@ UNTYPED = [torch.uint16, torch.uint32, torch.uint64, torch.float8_e5m2, torch.fl
 
 
 def numbers(rng, size, dtype):
-    """A tensor of any bits whatever, also those of NaN, but a bool of 0 and 1."""
+    """A tensor of random bits, including those of NaN. A bool is 0 or 1."""
     count = torch.Size(size).numel()
     if dtype == torch.bool:
         return torch.tensor([rng.random() < 0.5 for _ in range(count)], dtype=dtype).reshape(size)
@@ -65,7 +66,7 @@ def random_tensor(rng):
 
 
 def random_value(rng, depth, made):
-    """A value; `made` keeps tensors and containers, which may come again."""
+    """A random value. `made` collects tensors and containers that may be used again."""
     pick = rng.randrange(14 if depth > 0 else 9)
     if pick == 0:
         return rng.choice([None, True, False])
@@ -106,7 +107,7 @@ def random_dict(rng, depth, made):
 
 
 def training(rng):
-    """The state dicts of a training that has done a step."""
+    """The state dicts of a training after one step."""
     model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3),
                                 torch.nn.Linear(3, 1))
     kind = rng.choice([
@@ -134,7 +135,7 @@ def generate(folder):
         rng = random.Random(i)
         torch.manual_seed(i)
         value = training(rng) if i % 10 == 0 else random_dict(rng, 3, [])
-        while True:  # torch.save refuses views of several types of one memory
+        while True:  # torch.save rejects views of different types of the same memory
             try:
                 torch.save(value, folder / f"{i}.pt")
                 break
@@ -144,18 +145,20 @@ def generate(folder):
 
 
 class Numbering:
-    """Numbers things as they first come, so that two walks compare what is the same thing."""
+    """Numbers objects in the order of their first use, so that two walks can be compared for
+    sharing."""
 
     def __init__(self):
         self.numbers, self.kept = {}, []
 
     def __call__(self, key, thing):
-        self.kept.append(thing)  # else an address might be used again
+        self.kept.append(thing)  # otherwise its address might be reused
         return self.numbers.setdefault(key, len(self.numbers))
 
 
 def described(value, seen, storages):
-    """Nested tuples that are equal if the values are, bit for bit and shared alike."""
+    """Returns nested tuples that are equal if the values are equal bit by bit and share memory in
+    the same places."""
     if isinstance(value, torch.Tensor):
         storage = value.untyped_storage()
         known = len(storages.numbers)
@@ -190,7 +193,7 @@ def compare(folder):
 
 def archive(path, data, records=None, byteorder="little", compression=zipfile.ZIP_STORED):
     with warnings.catch_warnings(), zipfile.ZipFile(path, "w", compression) as zip_file:
-        warnings.simplefilter("ignore")  # of names that stand twice
+        warnings.simplefilter("ignore")  # about repeated names
         for name, content in [("data.pkl", data), ("byteorder", byteorder), *(records or [])]:
             zip_file.writestr(f"archive/{name}", content)
 
@@ -209,7 +212,7 @@ class OwnType:
 
 def tensor_pickle(sizes=(2,), strides=(1,), offset=0, numel=4, requires_grad=False, key="0",
                   kind="FloatStorage", bits=None, of=b"storage"):
-    """A pickle of one tensor as torch.save writes it, with arguments of any kind."""
+    """A pickle of one tensor as torch.save writes it, with arbitrary arguments."""
     def dumped(value):
         return pickle.dumps(value, 2)[2:-1]
 
@@ -252,7 +255,7 @@ def refused_pickles():
     yield "key-of-float", saved({1.5: 1}), "keys of str or int, got a float"
     yield "key-of-tuple", saved({(1,): 1}), "keys of str or int, got a tuple"
     yield "key-of-bool", saved({True: 1}), "keys of str or int, got a bool"
-    # Keys that LibTorch's Dict, whose hash of an int is the int, would put all at one place.
+    # LibTorch's Dict uses an int as its own hash. These keys would all collide in it.
     at_one_place = [pow(11400714819323198485, -1, 2**64) * i % 2**64 for i in range(60)]
     yield ("colliding-keys", saved({(k + 2**63) % 2**64 - 2**63: 1 for k in at_one_place}),
            "a dict with keys that differ in their hashes")
@@ -264,7 +267,7 @@ def refused_pickles():
     yield "own-in-tuple", b"\x80\x02]q\0(h\0tq\1a.", "no container that holds itself"
     yield "deep", b"\x80\x02" + b"]" * 1001 + b"a" * 1000 + b".", "containers at most 1000 deep"
     yield "deeper", b"\x80\x02" + b"]" * 200000 + b"a" * 199999 + b".", "at most 1000 deep"
-    # A chain of 900 lists that is converted first, and stands again at the end of a second chain.
+    # A chain of 900 lists that is converted first and occurs again at the end of a second chain.
     yield ("deep-twice", b"\x80\x02](" + b"]" * 900 + b"a" * 899 + b"q\0" + b"]" * 200 + b"h\0a" +
            b"a" * 199 + b"e.", "at most 1000 deep")
     yield "call-nothing", b"\x80\x02N)R.", "expected something to call, got None"

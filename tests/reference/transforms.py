@@ -1,4 +1,4 @@
-"""Writes transforms.txt: what torchvision makes of images, for tests/data/transforms_test.cpp.
+"""Writes transforms.txt: torchvision's transforms of images, for tests/data/transforms_test.cpp.
 
 Run with a Python that has torchvision: python3 tests/reference/transforms.py
 

@@ -1,8 +1,8 @@
-// What AddressSanitizer is told in each test program. ASAN_OPTIONS adds to it.
+// AddressSanitizer's options for each test program. ASAN_OPTIONS adds to them.
 extern "C" const char* __asan_default_options();
 
-// Freed memory is kept from use for as long as 8 MB were freed after it, not 256: some tests bound
-// the memory of the process.
+// The quarantine of freed memory is 8 MB instead of 256 MB, because some tests limit the memory of
+// the process.
 extern "C" const char* __asan_default_options() {
   return "quarantine_size_mb=8";
 }

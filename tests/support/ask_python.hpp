@@ -11,9 +11,9 @@
 
 namespace sconce::test {
 
-/// The beginning of a command line that runs a Python script with the Python of the LibTorch that
-/// this program uses: in a fork of the server that ctest has started, else in a process of its own.
-/// The server sees no GPU, so it runs nothing where this program sees one.
+/// The beginning of a command line that runs a Python script with the Python of this program's
+/// LibTorch. The script runs in a fork of the server that ctest has started, or in a process of its
+/// own if there is none. The server sees no GPU, so it is not used if this program sees one.
 inline std::string python_command() {
   const std::string python = "'" SCONCE_PYTHON "' ";
   if (torch::cuda::is_available()) return python;
@@ -21,9 +21,9 @@ inline std::string python_command() {
          std::to_string(getppid()) + "' ";
 }
 
-/// Runs reference/<script> by `python_command` and returns the file that it writes. The script is
-/// given `what` and the file's name. Skips the test, visibly, where there is no such Python, or
-/// where it lacks a package, which the script says by exit code 77; fails it if the script fails.
+/// Runs reference/<script> by `python_command`, with `what` and the name of an output file, and
+/// returns that file. Skips the test if there is no such Python, or if it lacks a package, which
+/// the script reports by the exit code 77. Fails the test if the script fails.
 inline std::ifstream ask_python(const TempDir& folder, const std::string& script,
                                 const std::string& what) {
   const std::string python = SCONCE_PYTHON;

@@ -4,8 +4,8 @@
 
 namespace sconce::test {
 
-/// Whether an expression of this type has `begin()`. A temporary has none whose iterator would
-/// point to it.
+/// Whether an expression of this type has `begin()`. A temporary must not have one whose iterator
+/// would dangle.
 template <class T>
 concept Begins = requires(T&& source) { std::forward<T>(source).begin(); };
 

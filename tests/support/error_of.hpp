@@ -6,7 +6,7 @@
 
 namespace sconce::test {
 
-/// Calls the function and returns the text of LibTorch's error that it throws.
+/// Calls the function and returns the text of the LibTorch error that it throws.
 template <class F>
 std::string error_of(const F& function) {
   try {

@@ -20,12 +20,12 @@ struct Event {
   double wall_time = 0;
   int64_t step = 0;
   std::string file_version = {};
-  bool is_start = false;  ///< of a session, which hides earlier scalars of its step and later ones
-  std::string tag = {};   ///< of a scalar
+  bool is_start = false;  ///< hides earlier scalars of its step and of later steps
+  std::string tag = {};   ///< empty unless this is a scalar
   float value = 0;
 };
 
-/// Reads event files strictly: throws where a byte is not as it should be.
+/// Reads event files strictly: throws on any unexpected byte.
 class EventReader {
  public:
   explicit EventReader(std::string bytes) : bytes_(std::move(bytes)) {}
@@ -46,7 +46,7 @@ class EventReader {
 
  private:
   struct Field {
-    uint64_t number = 0;  ///< of kinds 0, 1 and 5
+    uint64_t number = 0;  ///< for the kinds 0, 1 and 5
     std::string_view text = {};
   };
 
@@ -86,7 +86,7 @@ class EventReader {
     throw std::runtime_error("EventReader: a varint is too long");
   }
 
-  // The fields of a message by number and kind; none comes twice.
+  // The fields of a message by number and kind. No field may be repeated.
   static std::map<std::pair<int, int>, Field> fields(std::string_view text) {
     std::map<std::pair<int, int>, Field> all;
     while (!text.empty()) {
@@ -118,7 +118,7 @@ class EventReader {
     event.wall_time = std::bit_cast<double>(take(rest, 1, 1).number);
     event.step = static_cast<int64_t>(take(rest, 2, 0).number);
     event.file_version = take(rest, 3, 2).text;
-    take(rest, 10, 2);  // who wrote it, which Python's tells
+    take(rest, 10, 2);  // the writer, which Python's files name
     if (rest.contains({7, 2})) {
       auto log = fields(take(rest, 7, 2).text);
       event.is_start = take(log, 1, 0).number == 1;
@@ -153,8 +153,8 @@ inline std::vector<std::filesystem::path> event_files(const std::filesystem::pat
   return files;
 }
 
-/// The scalars of a folder that TensorBoard shows, in order: a session's start drops those of its
-/// step and of later ones.
+/// The scalars of a folder that TensorBoard shows, in order. The start of a session removes those
+/// of its step and of later steps.
 inline std::vector<Event> shown_scalars(const std::filesystem::path& folder) {
   std::vector<Event> shown;
   for (const auto& file : event_files(folder)) {

@@ -8,9 +8,8 @@
 
 namespace sconce::test {
 
-/// Counts how often the host reads from a tensor while this lives, in all threads: a single value
-/// (`item()` and what calls it) on every device, the CPU included, and copies from a GPU to the
-/// CPU.
+/// Counts host reads of tensors during its lifetime, in all threads: reads of a single value
+/// (`item()` and its callers) on every device, including the CPU, and copies from a GPU to the CPU.
 class HostReads {
  public:
   HostReads() {

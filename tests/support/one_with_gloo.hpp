@@ -4,7 +4,7 @@
 
 namespace sconce::test {
 
-/// A group of one with Gloo, so that gradients and metrics do go through it.
+/// A group of one process with Gloo, in which gradients and metrics do go through the backend.
 inline distributed::ProcessGroup one_with_gloo() {
   return distributed::ProcessGroup::init(
       {.backend = "gloo", .init_method = "tcp://127.0.0.1:1", .rank = 0, .world_size = 1});

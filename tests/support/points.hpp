@@ -1,6 +1,6 @@
 #pragma once
 
-// A task that is learnt in an instant, for what is tested about training.
+// A task that is learned at once, for tests of training.
 
 #include <torch/torch.h>
 
@@ -8,7 +8,7 @@
 
 namespace sconce::test {
 
-// Two classes that a line divides: points of two dimensions left and right of zero.
+// Two linearly separable classes: points in two dimensions to the left and right of zero.
 inline data::Dataset points(int64_t n, uint64_t seed = 1) {
   torch::manual_seed(seed);
   const auto x = torch::randn({n, 2});
@@ -26,7 +26,7 @@ inline torch::nn::Sequential net() {
                                torch::nn::Linear(8, 2));
 }
 
-// Replicas on the CPU draw from one generator at once: which of them gets which numbers is chance.
+// Replicas on the CPU share a generator, so dropout would make their results random.
 inline torch::nn::Sequential net_without_dropout() {
   torch::manual_seed(0);
   return torch::nn::Sequential(torch::nn::Linear(2, 8), torch::nn::ReLU(), torch::nn::Linear(8, 2));

@@ -25,13 +25,13 @@ namespace sconce::test {
 using Variables = std::map<std::string, std::string>;
 using Seconds = std::chrono::duration<double>;
 
-/// A program started beside this one. It is killed, if need be, when its scope or this program
-/// ends.
+/// A program started as a child process. It is killed, if necessary, at the end of its scope or
+/// when this program ends.
 class Process {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Starts it in this environment, less the launchers' variables, with those of `variables` more.
+  /// Starts it in this environment, without the launchers' variables, with `variables` added.
   Process(const std::vector<std::string>& command, const Variables& variables) {
     std::vector<char*> arguments;
     for (const auto& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -65,7 +65,7 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  /// Looks once whether it ended or stopped.
+  /// Checks once whether it has ended or stopped.
   void poll() {
     int status = 0;
     if (ended_ || waitpid(id_, &status, WNOHANG | WUNTRACED) != id_) return;
@@ -83,10 +83,10 @@ class Process {
   std::string out() const { return contents(folder_.path() / "out"); }
   std::string err() const { return contents(folder_.path() / "err"); }
 
-  int exit_code = -1;  ///< while it runs, and if it was killed: -1
+  int exit_code = -1;  ///< -1 while it runs, and if it was killed
   int killed_by = 0;
   bool stopped = false;
-  Clock::time_point changed_at = {};  ///< when it was seen to end or stop
+  Clock::time_point changed_at = {};  ///< when it was found ended or stopped
 
  private:
   TempDir folder_;
@@ -96,7 +96,7 @@ class Process {
 
 using Processes = std::vector<std::unique_ptr<Process>>;
 
-/// Waits until each has ended or stopped, or so long.
+/// Waits until each has ended or stopped, at most `patience`.
 inline void wait_for(Processes& processes, Seconds patience) {
   const auto deadline = Process::Clock::now() + patience;
   bool all = false;
@@ -110,7 +110,7 @@ inline void wait_for(Processes& processes, Seconds patience) {
   }
 }
 
-/// A socket that listens on a port of loopback while it lives, and never accepts; 0: a free port.
+/// A socket that listens on a loopback port for its lifetime and never accepts. 0: a free port.
 class Listener {
  public:
   explicit Listener(uint16_t port = 0) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -137,9 +137,9 @@ class Listener {
   uint16_t port_ = 0;
 };
 
-/// A free port of at least `first` that no other test is given before this program ends. Ports
-/// below 32768 are none that the kernel gives to a socket which asks for any. What keeps the other
-/// tests away is an abstract Unix socket, which ends with its process.
+/// A free port of at least `first` that no other test gets before this program ends. The kernel
+/// does not assign ports below 32768 to sockets that ask for any port. An abstract Unix socket,
+/// which ends with its process, keeps other tests away.
 inline uint16_t reserve_port(uint16_t first, uint16_t count) {
   for (int i = 0; i < count; ++i) {
     const auto port = static_cast<uint16_t>(first + (getpid() + i) % count);
@@ -165,7 +165,7 @@ inline std::string free_port() {
   return std::to_string(reserve_port(20000, 9000));
 }
 
-/// torchrun's variables, set by hand, of one rank on one machine.
+/// The variables that torchrun sets for one rank on one machine.
 inline Variables rank_variables(int rank, int world_size, const std::string& port) {
   return {{"RANK", std::to_string(rank)},
           {"WORLD_SIZE", std::to_string(world_size)},
@@ -174,7 +174,7 @@ inline Variables rank_variables(int rank, int world_size, const std::string& por
           {"MASTER_PORT", port}};
 }
 
-/// Starts the command as so many ranks.
+/// Starts the command once per rank.
 inline Processes start_ranks(int world_size, const std::vector<std::string>& command) {
   const std::string port = free_port();
   Processes ranks;

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Runs Python scripts in forks of one process that has imported torch, which takes seconds.
+"""Runs Python scripts in forks of one process that has imported torch, because the import takes seconds.
 
   python_server.py serve PREFIX MODULE...          imports the modules, then serves at the socket PREFIX-N
                                                    in the background until its parent, process N, ends
-  python_server.py run SOCKET SCRIPT ARGUMENT...   runs a script there, or in a process of its own where
-                                                   nobody serves
+  python_server.py run SOCKET SCRIPT ARGUMENT...   runs a script there, or in its own process if there is
+                                                   no server
 
-A fork has one thread, and cannot use a GPU that its parent has used. So the parent does nothing but
-import, and refuses to serve (77) where that left it with a second thread or where it might see a GPU.
+A fork has one thread, and cannot use a GPU that its parent has used. So the parent only imports, and
+refuses to serve (77) if it then has a second thread or might see a GPU.
 """
 import contextlib
 import importlib
@@ -28,7 +28,7 @@ LONGEST_MESSAGE = 1 << 20
 
 @contextlib.contextmanager
 def address(path):
-    """A socket's address has at most 107 bytes, and a build folder's path may have more."""
+    """A socket's address is limited to 107 bytes, and the path of a build folder may be longer."""
     path = pathlib.Path(path)
     folder = os.open(path.parent, os.O_PATH)
     try:
@@ -38,7 +38,7 @@ def address(path):
 
 
 def connect(path):
-    """Returns a connection to the server, or None where nobody serves."""
+    """Returns a connection to the server, or None if there is none."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         with address(path) as name:
@@ -50,8 +50,9 @@ def connect(path):
 
 
 def ask(path, arguments, variables, streams):
-    """Returns the exit code of a script that writes to these streams, or None where nobody serves; "" if
-    the server was killed before it answered."""
+    """Returns the exit code of a script that writes to these streams, or None if there is no server. Returns ""
+    if the server was killed before it answered.
+    """
     connection = connect(path)
     if connection is None:
         return None
@@ -65,7 +66,7 @@ def ask(path, arguments, variables, streams):
 
 
 def run(path, arguments, variables):
-    """Returns what `python SCRIPT ARGUMENT...` does in this environment, or None where nobody serves."""
+    """Returns the result of `python SCRIPT ARGUMENT...` in this environment, or None if there is no server."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         exit_code = ask(path, arguments, variables, [out.fileno(), err.fileno()])
         if exit_code is None:
@@ -78,7 +79,7 @@ def run(path, arguments, variables):
 
 
 def become_client(path, *arguments):
-    """Writes what the script writes and ends as it ends."""
+    """Forwards the script's output and exits as the script does."""
     exit_code = ask(path, arguments, dict(os.environ), [1, 2])
     if exit_code is None:
         os.execv(sys.executable, [sys.executable, *arguments])
@@ -99,7 +100,7 @@ def reason_to_refuse():
 
 
 def listen(path):
-    """Returns a socket at this path, in the place of one whose server was killed."""
+    """Returns a socket at this path. Replaces the socket of a server that was killed."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     fresh = f"{path}.{os.getpid()}"
     with address(fresh) as name:
@@ -118,7 +119,7 @@ def go_to_the_background():
 
 
 def has_ended(process):
-    """Tells of a process; one that has ended may stay as a zombie, with the state Z."""
+    """Whether a process has ended. It may remain as a zombie, with the state Z."""
     try:
         return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -139,12 +140,12 @@ def become(request, streams):
 
 
 def answer(connection):
-    """Runs the script that a client asks for, unless it only looked whether there is a server."""
+    """Runs the script that a client asks for. A client that only checks for a server asks for none."""
     message, streams, *_ = socket.recv_fds(connection, LONGEST_MESSAGE, 2)
     if not message:
         return
-    # Such a process flushes and waits for its threads, and spends no second on freeing what it has. So
-    # it calls nothing that was registered for the end.
+    # Such a process flushes its streams and waits for its threads, but does not free its memory, which would take a
+    # second. Exit handlers are not called.
     context = multiprocessing.get_context("fork")
     script = context.Process(target=become, args=[json.loads(message), streams])
     script.start()
@@ -157,7 +158,7 @@ def answer(connection):
 
 
 def accept(listener, owner):
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # leaves no zombies of those who answered
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # reap the processes that have answered
     while not has_ended(owner):
         if not select.select([listener], [], [], 1)[0]:
             continue

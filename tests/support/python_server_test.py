@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A script that the server runs does what it does in a process of its own."""
+"""Tests that a script behaves in the server as in its own process."""
 import os
 import pathlib
 import subprocess
@@ -14,7 +14,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(SERVER.parent))
 import python_server  # noqa: E402
 
-# What a script can see of its process, and what that does after its last line.
+# Prints what a script can see of its process, and writes more after its last line.
 CURIOUS = """
 import os, sys, threading
 import sibling
@@ -25,7 +25,7 @@ threading.Thread(target=lambda: (threading.main_thread().join(), print("in a thr
 os.system("echo in a child")
 """
 
-# Waits a minute at most for the script that looks for this one.
+# Waits at most a minute for the other script, which also waits for this one.
 MEET = """
 import os, pathlib, time
 folder = pathlib.Path(__file__).parent
@@ -43,7 +43,7 @@ class PythonServer(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        # A socket's address has no room for such a path.
+        # A socket's address cannot hold such a path.
         self.folder = pathlib.Path(folder.name).resolve() / ("long" * 30)
         self.folder.mkdir()
         self.prefix = self.folder / "server"
@@ -62,7 +62,7 @@ class PythonServer(unittest.TestCase):
         return python_server.run(self.socket, [self.script(text), *arguments], self.variables)
 
     def run_client(self, text, *arguments):
-        """Runs the script by the command line."""
+        """Runs the script with the command line of the server."""
         return subprocess.run([sys.executable, SERVER, "run", self.socket, self.script(text), *arguments],
                               env=self.variables, capture_output=True, text=True)
 
@@ -73,7 +73,7 @@ class PythonServer(unittest.TestCase):
             time.sleep(0.01)
 
     def server(self):
-        """Returns the server's id: it is the parent of the parent of a script."""
+        """Returns the server's process id: the server is the grandparent of a script."""
         text = "import os; print(open(f'/proc/{os.getppid()}/stat').read().split()[3])"
         return int(self.run_script(text).stdout)
 

@@ -8,8 +8,7 @@
 
 namespace sconce::test {
 
-/// Skips the test, visibly, on a machine without a GPU; fails it there where SCONCE_REQUIRE_GPU=1
-/// says that there must be one.
+/// Skips the test on a machine without a GPU. Fails it instead if SCONCE_REQUIRE_GPU=1.
 inline void require_gpu() {
   if (num_gpus() > 0) return;
   const char* required = std::getenv("SCONCE_REQUIRE_GPU");

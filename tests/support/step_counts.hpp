@@ -11,12 +11,12 @@
 
 namespace sconce::test {
 
-/// What a piece of work asks of LibTorch. None of it depends on how busy the machine is.
+/// How much work LibTorch does. The counts do not depend on how busy the machine is.
 struct Counts {
-  int64_t operators = 0;    ///< calls of operators, those that others call included
-  int64_t host_reads = 0;   ///< of a single value: `item()` and what calls it
-  int64_t allocations = 0;  ///< of CPU memory for tensors
-  int64_t copies = 0;       ///< of tensors, casts included
+  int64_t operators = 0;    ///< calls of operators, including those made by other operators
+  int64_t host_reads = 0;   ///< reads of a single value: `item()` and its callers
+  int64_t allocations = 0;  ///< allocations of CPU memory for tensors
+  int64_t copies = 0;       ///< copies of tensors, including casts
 
   Counts operator-(const Counts& other) const {
     return {operators - other.operators, host_reads - other.host_reads,
@@ -32,8 +32,8 @@ struct Counts {
   }
 };
 
-/// Counts while this lives, in all threads. LibTorch gets one for its kernels, since the optimizers
-/// call theirs once in each.
+/// Counts for its lifetime, in all threads. LibTorch runs with one thread, because the optimizers
+/// call their kernels once in each.
 class Counting {
  public:
   Counting() : threads_(at::get_num_threads()) {
@@ -62,7 +62,7 @@ class Counting {
   Counts counts() const { return {operators_, host_reads_, allocations_, copies_}; }
 
  private:
-  // Memory belongs to the allocator below, so that it may be freed after this is gone.
+  // The memory belongs to the allocator below, so that it can be freed after this object.
   struct CountingAllocator : c10::Allocator {
     c10::DataPtr allocate(size_t bytes) override {
       ++allocations_;
@@ -81,7 +81,7 @@ class Counting {
   at::CallbackHandle handle_;
 };
 
-/// Returns what one call comes to once it is warm.
+/// Returns the counts of one call after a warm-up.
 template <class Call>
 Counts counts_of(Call&& call) {
   for (int i = 0; i < 3; ++i) call();

@@ -7,7 +7,7 @@
 
 namespace sconce::test {
 
-// Stops a fit after a step of which `should_stop` says so.
+// Stops a fit after the first step for which `should_stop` returns true.
 struct StopWhen : TrainerCallback {
   explicit StopWhen(std::function<bool()> f) : should_stop(std::move(f)) {}
   void on_after_step(Fit& fit) override {

@@ -13,13 +13,13 @@
 
 namespace sconce::test {
 
-/// Returns the bytes of a file; none where it cannot be read.
+/// Returns the bytes of a file, or nothing if it cannot be read.
 inline std::string contents(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// The names of what is in a folder, sorted.
+/// The names of a folder's entries, sorted.
 inline std::vector<std::string> names_in(const std::filesystem::path& folder) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -29,10 +29,10 @@ inline std::vector<std::string> names_in(const std::filesystem::path& folder) {
   return names;
 }
 
-/// A fresh empty folder that is removed, with all that is in it, at the end of its scope.
+/// A new empty folder that is removed with its contents at the end of its scope.
 class TempDir {
  public:
-  /// Makes the folder under `parent`, by default the system's place for temporary files.
+  /// Makes the folder under `parent`, by default the system's folder for temporary files.
   explicit TempDir(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
     std::random_device random;
     for (int attempt = 0; attempt < 100; ++attempt) {
@@ -43,7 +43,7 @@ class TempDir {
     throw std::runtime_error("TempDir: no free name under " + parent.string());
   }
 
-  /// Removes the folder; what cannot be removed stays, for a destructor must not throw.
+  /// Removes the folder. Ignores errors, because a destructor must not throw.
   ~TempDir() {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
@@ -52,7 +52,6 @@ class TempDir {
   TempDir(const TempDir&) = delete;
   TempDir& operator=(const TempDir&) = delete;
 
-  /// Returns the folder's path.
   const std::filesystem::path& path() const { return path_; }
 
   /// Writes `bytes` to a file of the folder and returns the file's path.

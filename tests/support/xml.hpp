@@ -9,13 +9,13 @@
 
 namespace sconce::test {
 
-/// A strict check of XML 1.0, as far as charts use it: elements, attributes, text and the five
-/// entities. No comments, sections of characters, numbered characters or document types.
+/// A strict check of the part of XML 1.0 that charts use: elements, attributes, text and the five
+/// entities. Comments, CDATA sections, character references and document types are not supported.
 class XmlCheck {
  public:
   explicit XmlCheck(std::string_view text) : text_(text) {}
 
-  /// Returns what is wrong, or nothing.
+  /// Returns the error, or nothing.
   std::string problem() {
     if (!io::is_utf8(text_)) return "no UTF-8";
     for (size_t i = 0; i < text_.size(); ++i) {
@@ -50,7 +50,7 @@ class XmlCheck {
     return text_.substr(from, at_ - from);
   }
 
-  // Text up to the end character, which is not taken.
+  // Text up to the end character, which is not consumed.
   bool characters(char end) {
     while (at_ < text_.size() && text_[at_] != end) {
       if (text_[at_] == '<' || text_[at_] == '>') return false;
@@ -94,7 +94,7 @@ class XmlCheck {
   size_t at_ = 0;
 };
 
-/// Returns what makes the text no well-formed XML 1.0, or nothing.
+/// Returns why the text is not well-formed XML 1.0, or nothing.
 inline std::string xml_problem(std::string_view text) {
   return XmlCheck(text).problem();
 }

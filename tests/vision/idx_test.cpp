@@ -54,7 +54,7 @@ std::string gzip(std::string_view bytes) {
   return packed;
 }
 
-// Written piece by piece: a test of memory must not itself raise the peak.
+// Written in pieces, since a test of peak memory must not itself raise the peak.
 void write_gzip_bomb(const fs::path& file, const std::string& head, int64_t zeros) {
   const std::string piece(kMiB, '\0');
   const gzFile stream = gzopen(file.c_str(), "wb1");
@@ -65,7 +65,7 @@ void write_gzip_bomb(const fs::path& file, const std::string& head, int64_t zero
   REQUIRE(gzclose(stream) == Z_OK);
 }
 
-// The message of the one c10::Error that `call` must throw, checked for the form all of them have.
+// The message of the c10::Error that `call` throws. Checks the form that all of them share.
 std::string refusal(const fs::path& named, const std::function<void()>& call) {
   std::string message;
   try {
@@ -84,7 +84,7 @@ std::string refusal(const fs::path& file) {
   return refusal(file, [&] { read_idx(file); });
 }
 
-// Reads the same content plain and gzipped, and the two must agree.
+// Reads the content both plain and gzipped, and checks that the results are equal.
 torch::Tensor read_both_ways(const std::string& bytes) {
   const TempDir dir;
   torch::Tensor plain = read_idx(dir.write("plain", bytes));
@@ -104,10 +104,10 @@ std::string counting_bytes(int64_t count) {
 int64_t peak_resident_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss * 1024;  // Linux counts in KiB
+  return usage.ru_maxrss * 1024;  // Linux reports KiB
 }
 
-// Address space tells of memory that was asked for but never touched; "VmSize" or "VmPeak".
+// "VmSize" or "VmPeak": the address space includes memory that was allocated but never touched.
 int64_t address_space_bytes(const std::string& field) {
   std::ifstream status("/proc/self/status");
   std::string word;
@@ -128,7 +128,7 @@ void check_refused_without_memory(const fs::path& file) {
   CHECK(address_space_bytes("VmPeak") <= std::max(peak, now + 64 * kMiB));
 }
 
-// Root may read everything, so as root the reader must be somebody else for a while.
+// Drops root's rights for its lifetime, because root may read everything.
 class AsOrdinaryUser {
  public:
   AsOrdinaryUser() { ordinary_ = geteuid() != 0 || seteuid(65534) == 0; }
@@ -314,7 +314,7 @@ TEST_CASE("read_idx refuses a gzip stream that is cut short, wherever it is cut"
   for (size_t length = 2; length < packed.size(); ++length) {
     INFO("cut to " << length << " of " << packed.size() << " bytes");
     const std::string message = refusal(dir.write("cut", packed.substr(0, length)));
-    // Less than gzip's own header is plain content to some versions of zlib.
+    // For some versions of zlib, content shorter than gzip's header is plain.
     CHECK_FALSE(message.empty());
     if (length >= gzip_header) {
       CHECK(message == ": gzip stream: expected more data, found it cut short");

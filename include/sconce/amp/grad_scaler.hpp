@@ -117,7 +117,7 @@ class GradScaler {
   enum class Stage { ready, unscaled, stepped };
   struct OptimizerState {
     Stage stage = Stage::ready;
-    std::vector<torch::Tensor> found_infs = {};  // one a device that holds gradients; 1 if found
+    std::vector<torch::Tensor> found_infs = {};  // one per device with gradients; 1 if inf or nan
   };
 
   OptimizerState& state_of(const torch::optim::Optimizer& optimizer, const char* who);

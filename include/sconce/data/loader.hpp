@@ -197,7 +197,7 @@ class Loader<Source, Collate>::Iterator {
                                        const std::shared_ptr<const detail::EpochItems>& epoch,
                                        const LoaderOptions& options);
 
-  std::shared_ptr<detail::LoaderLoop> loop_;  // the last copy to go ends the threads
+  std::shared_ptr<detail::LoaderLoop> loop_;  // destroying the last copy ends the threads
 };
 
 template <class Source, class Collate>

@@ -16,9 +16,9 @@ namespace sconce::data {
 ///
 /// A loader sets the epoch in its copy of the sampler at each `begin()`: 0, 1, 2 and so on. A
 /// sampler may have two more functions:
-/// - `int64_t epoch() const` returns the epoch that a loader begins with, in place of 0;
+/// - `int64_t epoch() const` returns the epoch that a loader begins with, instead of 0;
 /// - `bool keeps_epoch() const` returns whether `begin()` leaves the epoch alone, so that only
-///   `set_epoch` moves it, as several processes need it that must agree on the order.
+///   `set_epoch` moves it. This is for several processes that must agree on the order.
 ///
 /// Python: `torch.utils.data.Sampler`.
 template <class S>

@@ -13,13 +13,13 @@ namespace sconce::io {
 /// A file that appears complete under its name or not at all, even if the machine crashes. It is
 /// written under another name beside it, synced and renamed. Keeps the permissions, the group and,
 /// where possible, the owner of a file that it replaces. The first WholeFile of the same name
-/// removes what killed writers have left.
+/// removes the incomplete files of killed writers.
 class WholeFile {
  public:
   /// Opens the file beside `path`. If `path` is a symbolic link, its target is written, even if it
   /// does not exist yet. `who` begins the messages of errors.
-  /// @throw c10::Error, naming the file, if its folder is missing or cannot be written, or if there
-  /// is something else than a regular file that may be written.
+  /// @throw c10::Error, naming the file, if its folder is missing or cannot be written, or if the
+  /// path exists and is not a regular file that may be written.
   WholeFile(const std::filesystem::path& path, std::string who);
 
   /// Removes what was written, unless `finish` was called.
@@ -31,7 +31,7 @@ class WholeFile {
   /// @throw c10::Error if they cannot be written, as on a full disk.
   void write(const void* data, size_t size);
 
-  /// Syncs the file and gives it its name. An earlier file of that name is gone then.
+  /// Syncs the file and gives it its name. This replaces an earlier file of that name.
   /// @throw c10::Error if the file cannot be synced or renamed; an earlier file then stays.
   void finish();
 
@@ -46,7 +46,7 @@ class WholeFile {
   std::filesystem::path path_;
   std::filesystem::path folder_;
   std::filesystem::path part_ = {};
-  std::optional<struct stat> before_ = {};  // the file that was there
+  std::optional<struct stat> before_ = {};  // the file to replace
   int fd_ = -1;
 };
 
@@ -58,7 +58,7 @@ void write_whole(const std::filesystem::path& path, std::string_view text, std::
 /// of the failure.
 int sync_folder(const std::filesystem::path& folder);
 
-/// Removes what killed writers have left of files in the folder whose names begin with `prefix`. A
+/// Removes the incomplete files of killed writers in the folder whose names begin with `prefix`. A
 /// file that is being written is locked and stays.
 void sweep_parts(const std::filesystem::path& folder, const std::string& prefix);
 

@@ -17,7 +17,8 @@ enum class Average {
 
 /// Options of the metrics of classes, with the names and defaults of `torchmetrics.Accuracy`.
 struct ClassificationOptions {
-  /// Number of classes, 2 or more. The micro average can do without; the logits then tell it.
+  /// Number of classes, 2 or more. Optional for the micro average, which then takes it from the
+  /// logits.
   std::optional<int64_t> num_classes = {};
   Average average = Average::micro;  ///< how the scores of the classes are combined
   int64_t top_k = 1;  ///< number of largest logits among which the target counts as found

@@ -1,4 +1,4 @@
 #pragma once
 
-// Gloo's code lies in LibTorch, its headers do not come with it. These five declare what
-// ProcessGroupGloo.hpp names, with the layout of virtual functions that LibTorch was built with.
+// LibTorch contains Gloo's code, but not its headers. These five headers declare what
+// ProcessGroupGloo.hpp uses, with the virtual tables that LibTorch was built with.

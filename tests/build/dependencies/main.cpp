@@ -1,4 +1,4 @@
-// One line for each dependency: enough to compile against its headers and to link its library.
+// Each dependency is used once, to compile against its headers and to link its library.
 #include <zlib.h>
 #include <CLI/CLI.hpp>
 #include <catch2/catch_test_macros.hpp>

@@ -27,7 +27,7 @@ std::shared_ptr<void> number(int64_t index, const std::stop_token&) {
 TEST_CASE("batches come in their order, and null after the last") {
   const auto count = GENERATE(1, 2, 5);
   const auto ahead = GENERATE(1, 3, 100);
-  // Each waits for another thread's turn now and then, so that they finish in any order.
+  // The workers yield now and then, so that they finish in any order.
   ReadAhead reader(workers(count,
                            [](int64_t index, const std::stop_token& stop) {
                              if (index % 3 == 0) std::this_thread::yield();
