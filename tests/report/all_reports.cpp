@@ -70,8 +70,10 @@ struct Run {
     const sconce::test::Warnings heard;
     data.callbacks = {&lines, &bar, &log, &curve, &chart, &peaks, &trace};
     data.callbacks.insert(data.callbacks.end(), further.begin(), further.end());
-    result = sconce::Trainer({.max_epochs = 3,
-                              .metrics = sconce::Metrics{{"acc", std::make_shared<sconce::metrics::Accuracy>()}, {"matrix", matrix}}})
+    result = sconce::Trainer(
+                 {.max_epochs = 3,
+                  .metrics = sconce::Metrics{{"acc", std::make_shared<sconce::metrics::Accuracy>()},
+                                             {"matrix", matrix}}})
                  .fit(model, optimizer, data);
     warnings = heard.messages();
   }
@@ -115,7 +117,8 @@ void check_trace(const Run& run) {
 
 }  // namespace
 
-TEST_CASE("two fits in two threads have each its own reports, as a fit alone", "[fits-in-threads]") {
+TEST_CASE("two fits in two threads have each its own reports, as a fit alone",
+          "[fits-in-threads]") {
   Run alone;
   alone.fit();
   check_trace(alone);
@@ -155,9 +158,8 @@ TEST_CASE("a log and a curve of a fit under way refuse a fit within it") {
     void on_epoch_end(sconce::Fit&) override {
       Run inner;
       inner.data.callbacks = {&shared};
-      error = sconce::test::error_of([&] {
-        sconce::Trainer().fit(inner.model, inner.optimizer, inner.data);
-      });
+      error = sconce::test::error_of(
+          [&] { sconce::Trainer().fit(inner.model, inner.optimizer, inner.data); });
     }
     sconce::TrainerCallback& shared;
     std::string error = {};

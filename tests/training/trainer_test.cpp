@@ -1231,8 +1231,8 @@ TEST_CASE("setup is called before all else, and adds the names of a callback's o
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   auto with = data(16, 16);
   with.callbacks = {&counting, &stopping};
-  const auto result = Trainer({.max_epochs = 2, .fast_dev_run = fast_dev_run})
-                          .fit(model, optimizer, with);
+  const auto result =
+      Trainer({.max_epochs = 2, .fast_dev_run = fast_dev_run}).fit(model, optimizer, with);
   CHECK(result.epochs.back().at("epochs_left") == 0);
   CHECK_THAT(counting.verbs, StartsWith(fast_dev_run ? "setup begin " : "setup load begin "));
   with.callbacks = {&stopping, &counting};

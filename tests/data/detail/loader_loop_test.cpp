@@ -10,10 +10,10 @@
 #include "catch.hpp"
 
 using Catch::Matchers::ContainsSubstring;
-using sconce::data::detail::ReadAhead;
 using sconce::data::detail::ItemError;
 using sconce::data::detail::LoaderLoop;
 using sconce::data::detail::MadeBatch;
+using sconce::data::detail::ReadAhead;
 
 namespace {
 
