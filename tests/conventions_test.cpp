@@ -345,6 +345,13 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("the page from Python says what to write for a module's to, which has no result in C++") {
+  const std::string page = read(root / "docs/python_to_cpp.md");
+  CHECK(page.find("| `net = net.to(device)` of a module | `net->to(device);`") !=
+        std::string::npos);
+  CHECK(page.find("| `x = x.to(device)` of a tensor | the same") != std::string::npos);
+}
+
 TEST_CASE("the page on hardening has a row for each sanitizer's preset and each fuzzer") {
   const std::string page = read(root / "docs/hardening.md");
   const auto presets = nlohmann::json::parse(read(root / "CMakePresets.json"));

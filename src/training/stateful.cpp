@@ -2,10 +2,10 @@
 
 #include <torch/nn/module.h>
 
+#include "optim/optimizer_state.hpp"
 #include "sconce/io/torch_file.hpp"
 #include "sconce/nn/state_dict.hpp"
 #include "sconce/optim/ema.hpp"
-#include "training/optimizer_state.hpp"
 
 namespace sconce {
 
@@ -17,7 +17,7 @@ Stateful::Stateful(torch::nn::Module& module)
 
 Stateful::Stateful(torch::optim::Optimizer& optimizer)
     : type_(c10::demangle(typeid(optimizer).name())) {
-  const auto [state_dict, load_state_dict] = optimizer_state(optimizer);
+  const auto [state_dict, load_state_dict] = optim::optimizer_state(optimizer);
   state_dict_ = [&optimizer, write = state_dict] { return write(optimizer); };
   load_state_dict_ = [&optimizer, read = load_state_dict](const c10::IValue& state) {
     read(optimizer, state);

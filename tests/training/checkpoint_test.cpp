@@ -13,6 +13,7 @@
 #include <csignal>
 #include <limits>
 #include <random>
+#include <type_traits>
 
 #include "catch.hpp"
 #include "fuzz/archive.hpp"
@@ -485,17 +486,18 @@ struct WithLibTorchs {
 // One of each class, with options whose states have every key.
 std::vector<WithLibTorchs> libtorchs() {
   std::vector<WithLibTorchs> all;
-  const auto add = [&]<class Optimizer>(const char* name, const auto& options, Optimizer*) {
+  const auto add = [&]<class Optimizer>(const char* name, const auto& options,
+                                        std::type_identity<Optimizer>) {
     torch::nn::Linear net(4, 2);
     all.push_back({name, net, std::make_shared<Optimizer>(net->parameters(), options)});
   };
   using namespace torch::optim;
-  add("Adagrad", AdagradOptions(0.1).lr_decay(0.1), static_cast<Adagrad*>(nullptr));
-  add("Adam", AdamOptions(0.1).amsgrad(true), static_cast<Adam*>(nullptr));
-  add("AdamW", AdamWOptions(0.1).weight_decay(0.1), static_cast<AdamW*>(nullptr));
-  add("LBFGS", LBFGSOptions(0.1).max_iter(3), static_cast<LBFGS*>(nullptr));
-  add("RMSprop", RMSpropOptions(0.1).momentum(0.9).centered(true), static_cast<RMSprop*>(nullptr));
-  add("SGD", SGDOptions(0.1).momentum(0.9), static_cast<SGD*>(nullptr));
+  add("Adagrad", AdagradOptions(0.1).lr_decay(0.1), std::type_identity<Adagrad>());
+  add("Adam", AdamOptions(0.1).amsgrad(true), std::type_identity<Adam>());
+  add("AdamW", AdamWOptions(0.1).weight_decay(0.1), std::type_identity<AdamW>());
+  add("LBFGS", LBFGSOptions(0.1).max_iter(3), std::type_identity<LBFGS>());
+  add("RMSprop", RMSpropOptions(0.1).momentum(0.9).centered(true), std::type_identity<RMSprop>());
+  add("SGD", SGDOptions(0.1).momentum(0.9), std::type_identity<SGD>());
   return all;
 }
 

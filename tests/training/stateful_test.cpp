@@ -224,6 +224,25 @@ TEST_CASE("a state that does not fit an optimizer of LibTorch is refused and cha
   lbfgs("of 0 or more for 'n_iter'", "n_iter", -1);
 }
 
+TEST_CASE("a checkpoint of another optimizer of LibTorch is refused before anything is changed") {
+  using namespace torch::optim;
+  const sconce::test::TempDir folder;
+  Loop<Adam, AdamOptions> saved(AdamOptions(0.01));
+  sconce::Checkpoint(folder.path()).save(saved.parts(), {});
+  Loop<AdamW, AdamWOptions> other(AdamWOptions(0.01));
+  const auto before = copies(other);
+  torch::manual_seed(3);
+  CHECK_THROWS_WITH(sconce::Checkpoint(folder.path(), {.resume = true}).load(other.parts()),
+                    ContainsSubstring("'optimizer' a torch::optim::Adam, as it was saved, got a "
+                                      "torch::optim::AdamW"));
+  const auto next = torch::rand({1});
+  torch::manual_seed(3);
+  CHECK(torch::equal(torch::rand({1}), next));
+  for (size_t i = 0; i < before.size(); ++i) {
+    CHECK(torch::equal(other.net->parameters()[i], before[i]));
+  }
+}
+
 TEST_CASE("a state of an optimizer of LibTorch has the keys and the types of Python's") {
   using namespace torch::optim;
   Loop<Adam, AdamOptions> loop(AdamOptions(0.01));

@@ -4,7 +4,7 @@
 
 #include "sconce/fwd.hpp"
 
-namespace sconce {
+namespace sconce::optim {
 
 /// The functions that write and read the state of an optimizer.
 struct OptimizerState {
@@ -18,4 +18,4 @@ struct OptimizerState {
 /// @throw c10::Error naming the class, if it is another one.
 OptimizerState optimizer_state(const torch::optim::Optimizer& optimizer);
 
-}  // namespace sconce
+}  // namespace sconce::optim

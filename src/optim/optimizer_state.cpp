@@ -1,4 +1,4 @@
-#include "training/optimizer_state.hpp"
+#include "optim/optimizer_state.hpp"
 
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/util/Type.h>
@@ -22,7 +22,7 @@
 #include "optim/conversions.hpp"
 #include "sconce/optim/optimizer.hpp"
 
-namespace sconce {
+namespace sconce::optim {
 
 namespace {
 
@@ -234,7 +234,7 @@ IValue state_dict(const LibTorchOptimizer& optimizer) {
   int64_t index = 0;
   for (const auto& group : optimizer.param_groups()) {
     StateVisitor dict;
-    auto options = optim::options_as<const typename Form::Options>(group.options(), name);
+    auto options = options_as<const typename Form::Options>(group.options(), name);
     Form::visit_options(options, dict);
     visit_choices(dict);
     std::vector<int64_t> indices;
@@ -280,7 +280,7 @@ GroupState<Form> read_group(const torch::optim::OptimizerParamGroup& group, cons
                             const c10::impl::GenericDict& states, const std::string& where) {
   using Options = typename Form::Options;
   GroupState<Form> read = {
-      std::make_unique<Options>(optim::options_as<const Options>(group.options(), where))};
+      std::make_unique<Options>(options_as<const Options>(group.options(), where))};
   StateVisitor reader(dict, where);
   Form::visit_options(*read.options, reader);
   visit_choices(reader);
@@ -332,35 +332,35 @@ OptimizerState functions() {
 
 OptimizerState functions_of_ours() {
   return {[](const LibTorchOptimizer& optimizer) {
-            return dynamic_cast<const optim::Optimizer&>(optimizer).state_dict();
+            return dynamic_cast<const Optimizer&>(optimizer).state_dict();
           },
           [](LibTorchOptimizer& optimizer, const IValue& state) {
-            dynamic_cast<optim::Optimizer&>(optimizer).load_state_dict(state);
+            dynamic_cast<Optimizer&>(optimizer).load_state_dict(state);
           }};
 }
 
 }  // namespace
 
 OptimizerState optimizer_state(const LibTorchOptimizer& optimizer) {
-  using namespace torch::optim;
-  if (dynamic_cast<const sconce::optim::Optimizer*>(&optimizer) != nullptr) {
-    return functions_of_ours();
-  }
+  namespace libtorch = torch::optim;
+  if (dynamic_cast<const Optimizer*>(&optimizer) != nullptr) return functions_of_ours();
   // The class itself: a class derived from it may have more state.
   const auto& type = typeid(optimizer);
-  if (type == typeid(Adagrad)) return functions<Adagrad, AdagradForm>();
-  if (type == typeid(Adam)) {
-    return functions<Adam, AdamForm<AdamOptions, AdamParamState, false>>();
+  if (type == typeid(libtorch::Adagrad)) return functions<libtorch::Adagrad, AdagradForm>();
+  if (type == typeid(libtorch::Adam)) {
+    using Form = AdamForm<libtorch::AdamOptions, libtorch::AdamParamState, false>;
+    return functions<libtorch::Adam, Form>();
   }
-  if (type == typeid(AdamW)) {
-    return functions<AdamW, AdamForm<AdamWOptions, AdamWParamState, true>>();
+  if (type == typeid(libtorch::AdamW)) {
+    using Form = AdamForm<libtorch::AdamWOptions, libtorch::AdamWParamState, true>;
+    return functions<libtorch::AdamW, Form>();
   }
-  if (type == typeid(LBFGS)) return functions<LBFGS, LBFGSForm>();
-  if (type == typeid(RMSprop)) return functions<RMSprop, RMSpropForm>();
-  if (type == typeid(SGD)) return functions<SGD, SGDForm>();
+  if (type == typeid(libtorch::LBFGS)) return functions<libtorch::LBFGS, LBFGSForm>();
+  if (type == typeid(libtorch::RMSprop)) return functions<libtorch::RMSprop, RMSpropForm>();
+  if (type == typeid(libtorch::SGD)) return functions<libtorch::SGD, SGDForm>();
   TORCH_CHECK_TYPE(false, "sconce::Stateful: expected one of sconce's optimizers, or ",
                    "torch::optim::Adagrad, Adam, AdamW, LBFGS, RMSprop or SGD, or a class with ",
                    "state_dict and load_state_dict of its own, got a ", c10::demangle(type.name()));
 }
 
-}  // namespace sconce
+}  // namespace sconce::optim
