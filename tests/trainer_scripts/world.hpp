@@ -29,7 +29,7 @@ struct OptimizerOf {
 
 struct SchedulerOf {
   std::unique_ptr<sconce::optim::lr_scheduler::Scheduler> scheduler;
-  sconce::optim::lr_scheduler::LRScheduler* by_steps = nullptr;           // either this one
+  sconce::optim::lr_scheduler::LRScheduler* by_steps = nullptr;         // either this one
   sconce::optim::lr_scheduler::ReduceLROnPlateau* by_metric = nullptr;  // or this one
 };
 
@@ -38,8 +38,8 @@ struct TrainerOf {
   std::unique_ptr<sconce::Trainer> trainer;
 };
 
-/// What a script is about: all of its objects, by their numbers. A deque keeps them in place while a
-/// hook adds to it.
+/// What a script is about: all of its objects, by their numbers. A deque keeps them in place while
+/// a hook adds to it.
 class World {
  public:
   World(json script, Trace& trace, std::filesystem::path folder);
