@@ -51,7 +51,13 @@ std::shared_ptr<sconce::metrics::Metric> make_metric(const std::string& name) {
   return std::make_shared<Spread>();
 }
 
-TrainerOf make_trainer(const json& spec) {
+sconce::Metrics make_metrics(const json& names) {
+  sconce::Metrics metrics;
+  for (const std::string name : names) metrics.emplace_back(name, make_metric(name));
+  return metrics;
+}
+
+TrainerOf make_trainer(const json& spec, const sconce::Metrics& metrics) {
   sconce::TrainerOptions options = {
       .max_epochs = spec.at("epochs"),
       .gradient_clip_val = spec.value("clip", 0.0),
@@ -67,8 +73,6 @@ TrainerOf make_trainer(const json& spec) {
       return torch::nn::functional::mse_loss(output.select(1, 0), target.to(output.dtype()));
     };
   }
-  sconce::Metrics metrics;
-  for (const std::string name : spec.at("metrics")) metrics.emplace_back(name, make_metric(name));
   options.metrics = metrics;
   return {metrics, std::make_unique<sconce::Trainer>(options)};
 }
@@ -102,6 +106,7 @@ struct Named : Base {
 
 struct Recorder : sconce::TrainerCallback {
   Recorder(World& w, json s, size_t i) : world(w), spec(std::move(s)), index(i) {}
+  void setup(Fit& fit) override { hook("setup", fit); }
   void load(Fit& fit) override { hook("load", fit); }
   void on_fit_begin(Fit& fit) override { hook("on_fit_begin", fit); }
   void on_fit_end(Fit& fit) override { hook("on_fit_end", fit); }
@@ -148,7 +153,11 @@ void World::build(uint64_t seed, bool resume) {
     averages_.emplace_back(*models_.at(spec.at("model")),
                            optim::EmaOptions{.decay = 0.75, .use_buffers = spec.at("buffers")});
   }
-  for (const auto& spec : script_.at("trainers")) trainers_.push_back(make_trainer(spec));
+  sconce::Metrics shared;
+  for (const auto& spec : script_.at("trainers")) {
+    if (shared.empty() || !spec.value("shares", false)) shared = make_metrics(spec.at("metrics"));
+    trainers_.push_back(make_trainer(spec, shared));
+  }
   for (const auto& spec : script_.at("loaders")) {
     loaders_.push_back(make_loader(spec, spec.at("rows") == "train" ? train_ : test_));
   }

@@ -5,7 +5,7 @@ import math
 import torch
 
 from loop import named, text_of
-from parts import number, parameters_of
+from parts import Refused, number, parameters_of
 
 
 class Callback:
@@ -13,7 +13,7 @@ class Callback:
     name = None
 
     def __getattr__(self, hook):
-        if hook in ("load", "save") or hook.startswith("on_"):
+        if hook in ("setup", "load", "save") or hook.startswith("on_"):
             return lambda fit: None
         raise AttributeError(hook)
 
@@ -39,12 +39,23 @@ class Recorder(Callback):
                 self.world.happen(event, fit)
 
 
+def check_monitor(fit, monitor):
+    if monitor not in fit.value_names:
+        raise Refused("monitor")
+
+
 class EarlyStopping(Callback):
     def __init__(self, spec):
         self.spec, self.name, self.sign = spec, spec["name"], 1 if spec.get("mode", "min") == "min" else -1
-        self.state = {"wait": 0, "best": math.inf, "stopped": False}
+        self.is_loaded = False
+
+    def setup(self, fit):
+        check_monitor(fit, self.spec["monitor"])
+        if not self.is_loaded:
+            self.state = {"wait": 0, "best": math.inf, "stopped": False}
 
     def on_fit_begin(self, fit):
+        self.is_loaded = False
         fit.should_stop |= self.state["stopped"]
 
     def on_epoch_end(self, fit):
@@ -61,12 +72,16 @@ class EarlyStopping(Callback):
         return dict(self.state)
 
     def load_state(self, state):
-        self.state = dict(state)
+        self.state, self.is_loaded = dict(state), True
 
 
 class Scheduling(Callback):
     def __init__(self, spec, scheduler):
         self.spec, self.name, self.scheduler = spec, spec["name"], scheduler
+
+    def setup(self, fit):
+        if "monitor" in self.spec:
+            check_monitor(fit, self.spec["monitor"])
 
     def on_after_step(self, fit):
         if "monitor" not in self.spec and self.spec["interval"] == "step":
@@ -122,6 +137,9 @@ class Folder:
 class Checkpoint(Callback):
     def __init__(self, spec, folder):
         self.spec, self.folder = spec, folder
+
+    def setup(self, fit):
+        check_monitor(fit, self.spec["monitor"])
 
     def load(self, fit):
         saved = self.folder.latest

@@ -19,6 +19,10 @@ std::string name_of(const std::string& error) {
       {"to have different names", "names"},
       {"Expected more than 1 value per channel", "one value"},
       {"got no batch", "no batch"},
+      {"expected callbacks, got null", "null"},
+      {"none has a gradient", "no gradient"},
+      {"expected monitor to be one of", "monitor"},
+      {"element 0 of tensors does not require grad", "frozen"},
   };
   for (const auto& [text, name] : names) {
     if (error.find(text) != std::string::npos) return name;
@@ -169,17 +173,17 @@ void World::fit(const json& event) {
 }
 
 void World::loop(const json& event) {
-  Start start;
-  if (event.contains("batch")) start.batch = event.at("batch");
-  if (event.contains("epoch")) start.epoch = event.at("epoch");
+  std::optional<Start> start;
+  if (event.contains("epoch")) start = {event.at("batch"), event.at("epoch")};
   const auto loop = loaders_.at(event.at("loader"))->begin(start);
   try {
     for (int64_t left = event.value("batches", 1000); left > 0; --left) {
       if (!trace_batch(loop, trace_)) break;
     }
   } catch (...) {
-    trace_.line("failed item " + std::to_string(loop.failed_item()));
-    throw;
+    const auto item = loop.failed_item();
+    if (item >= 0) trace_.line("failed item " + std::to_string(item));
+    loop.next();  // which throws again
   }
 }
 
@@ -203,7 +207,6 @@ void World::change_optimizer(const std::string& what, const json& event) {
     torch::optim::OptimizerParamGroup group(parameters_of(net, event.at("part")));
     of.optimizer->add_param_group(group);
   }
-  if (what == "move") move_away(of.optimizer);
   if (what == "archive") of.optimizer->load_state_dict(of.optimizer->state_dict());
 }
 

@@ -1,7 +1,7 @@
 """Makes random scripts of a Trainer. A seed decides everything in a script."""
 import random
 
-HOOKS = ["load", "on_fit_begin", "on_fit_end", "on_before_step", "on_after_step", "on_epoch_end", "on_test_begin",
+HOOKS = ["setup", "load", "on_fit_begin", "on_fit_end", "on_before_step", "on_after_step", "on_epoch_end", "on_test_begin",
          "on_test_end", "save"]
 
 
@@ -12,6 +12,7 @@ class Script:
         self.script = {"id": seed, "seed": r.randrange(10**6), "rows": r.randint(4, 11), "test_rows": r.randint(2, 5)}
         models = r.choice([1, 2, 2])
         self.script["trainers"] = [self.trainer() for _ in range(r.choice([1, 1, 2]))]
+        self.script["trainers"][-1]["shares"] = self.maybe(0.5)  # the metrics of the one before
         self.is_half = any(t.get("precision") == "fp16" for t in self.script["trainers"])
         self.script["models"] = [self.model() for _ in range(models)]
         self.script["optimizers"] = [self.optimizer(i) for i in range(models)]
@@ -43,7 +44,7 @@ class Script:
 
     def trainer(self):
         r = self.r
-        spec = {"epochs": r.choice([1, 2, 2, 3]), "metrics": self.metrics, "accumulate": r.choice([1, 1, 2, 3]),
+        spec = {"epochs": r.choice([1, 2, 2, 3, 3]), "metrics": self.metrics, "accumulate": r.choice([1, 1, 2, 3]),
                 "precision": r.choice(["fp32", "fp32", "fp32", "bf16", "fp16"])}
         spec.update({key: value for key, value in [("clip", 0.25), ("fast", True), ("save_every", r.choice([1, 2])),
                                                    ("loss", "mse")]
@@ -86,7 +87,7 @@ class Script:
         if self.maybe(0.5):
             spec["workers"] = r.choice([0, 0, 2, 4])
             spec["prefetch"] = r.choice([1, 2])
-            if self.maybe(0.2):
+            if self.maybe(0.15):
                 first = 0 if rows == "train" else 100
                 items = range(first, first + self.script["rows" if rows == "train" else "test_rows"])
                 spec["bad"] = sorted(i - first for i in r.sample(items, r.choice([1, 2])))
@@ -103,7 +104,7 @@ class Script:
         return {"monitor": self.r.choice(names), "mode": self.r.choice(["min", "max"])}
 
     def make_callbacks(self):
-        """Callbacks 0 and 1 are recorders of outer fits, 2 of fits within them; the others belong to an optimizer."""
+        """Callback 0 records fits of optimizer 0, 1 all outer fits, 2 the fits within; others belong to an optimizer."""
         r, specs = self.r, [{"kind": "recorder"} for _ in range(3)]
         self.of_optimizer = {i: [] for i in range(len(self.script["optimizers"]))}
         for i, of in enumerate(self.script["schedulers"]):
@@ -123,7 +124,8 @@ class Script:
             specs.append({"kind": "checkpoint", "of": i, **self.monitor(self.maybe(0.5))})
         self.script["callbacks"] = specs
         for index, count in ((0, r.choice([0, 1, 2, 3])), (1, r.choice([0, 0, 1])), (2, r.choice([0, 0, 1]))):
-            specs[index]["events"] = [self.hook_event(is_inner=index == 2) for _ in range(count)]
+            specs[index]["events"] = [self.hook_event(index) for _ in range(count)]
+        specs.append({"kind": "null"})
 
     def own_callback(self, optimizer, specs, spec):
         spec["name"] = f"c{len(specs)}" if self.maybe(0.97) else "same"
@@ -140,18 +142,24 @@ class Script:
         event = {"do": "fit", "trainer": r.randrange(len(self.script["trainers"])), "optimizer": optimizer,
                  "train": self.pick_loader("train")}
         own = [i for i in self.of_optimizer.get(optimizer, []) if self.maybe(0.7)]
-        callbacks = own + ([2] if is_inner else [i for i in (0, 1) if self.maybe(0.8)])
+        outer = (0, 1) if optimizer == 0 else (1,)
+        callbacks = own + ([2] if is_inner else [i for i in outer if self.maybe(0.8)])
         if checkpoint is not None:
             callbacks.append(self.of_folder[checkpoint])
         r.shuffle(callbacks)
         event["callbacks"] = callbacks
         monitors = [self.script["callbacks"][i].get("monitor", "") for i in callbacks]
-        if self.maybe(0.6) or any(m.startswith("test_") for m in monitors):
+        needs_test = any(m.startswith("test_") for m in monitors) and self.maybe(0.97)
+        if self.maybe(0.6) or needs_test:
             event["test"] = self.pick_loader("test")
+        if checkpoint is None and self.maybe(0.02):
+            event["model"] = r.randrange(len(self.script["models"]))  # maybe not the optimizer's
+        if checkpoint is None and self.maybe(0.01):
+            callbacks.append(len(self.script["callbacks"]) - 1)
         return event
 
-    def hook_event(self, is_inner):
-        r = self.r
+    def hook_event(self, of):
+        r, is_inner = self.r, of == 2
         models = range(len(self.script["models"]))
         kinds = ["throw"] * 6 + ["stop"] * 3 + ["evaluate"] * 4 + ["loop", "set_epoch", "draw", "set_lr", "freeze"]
         kinds += [] if is_inner else ["fit"] * 3 + ["fit_epoch"] * 2
@@ -159,7 +167,7 @@ class Script:
         optimizer = r.choice(models)
         if what == "fit":
             event = self.fit(optimizer, is_inner=True)
-            if optimizer == 0:  # whose callbacks may be at work
+            if of == 1 or optimizer == 0:  # whose callbacks may be at work
                 event["callbacks"] = [2]
         else:
             event = self.simple(what, optimizer)
@@ -184,6 +192,8 @@ class Script:
             event.update(epoch=r.randrange(5))
         if what == "loop" and self.maybe(0.5):
             event.update(batches=r.choice([1, 2]))
+        if what == "loop" and self.maybe(0.3):
+            event.update(batch=r.choice([0, 1]), epoch=r.randrange(4))
         if what == "two_loops":
             event.update(loader=self.pick_loader(rows), other=self.pick_loader(rows))
         if what == "set_lr":
@@ -192,15 +202,15 @@ class Script:
             event.update(model=optimizer, parameter=r.randrange(8), thaw=self.maybe(0.4))
         if what in ("eval_mode",):
             event.update(model=optimizer)
-        if what in ("move", "archive"):
+        if what == "archive":
             event.update(optimizer=optimizer)
         return event
 
     def top_events(self):
         r = self.r
-        kinds = (["fit"] * 8 + ["fit_epoch"] * 4 + ["evaluate"] * 2 + ["loop"] * 2 +
+        kinds = (["fit"] * 11 + ["fit_epoch"] * 4 + ["evaluate"] * 2 + ["loop"] * 2 +
                  ["two_loops", "set_epoch", "copy_loader", "draw", "set_lr", "freeze", "eval_mode", "new_head", "new_head",
-                  "list", "add_group", "move", "archive", "copy_model"])
+                  "list", "add_group", "archive", "copy_model"])
         optimizer = r.randrange(len(self.owners))
         if self.templates and self.maybe(0.5):
             return self.checkpointed()
@@ -221,9 +231,7 @@ class Script:
             return [{"do": what, "model": self.owners[optimizer], "of": optimizer}]
         if what in ("new_head", "list", "add_group"):
             return self.regrouped(what, optimizer)
-        if what == "move" and any(s["optimizer"] == optimizer for s in self.script["schedulers"]):
-            return []
-        if what in ("fit_epoch", "set_lr", "move", "archive"):
+        if what in ("fit_epoch", "set_lr", "archive"):
             return [self.simple(what, optimizer)]
         return [self.simple(what, self.owners[optimizer])]
 

@@ -57,9 +57,10 @@ class LoaderOf : public AnyLoader {
   sconce::BatchLoader for_trainer() const override { return *loader_; }
   void set_epoch(int64_t epoch) override { loader_->set_epoch(epoch); }
 
-  Loop begin(const Start& start) const override {
+  Loop begin(const std::optional<Start>& start) const override {
     using Iterator = decltype(loader_->begin());
-    const auto place = std::make_shared<Iterator>(begin_at(start));
+    const auto place = std::make_shared<Iterator>(start ? loader_->begin(start->batch, start->epoch)
+                                                        : loader_->begin());
     const auto is_first = std::make_shared<bool>(true);
     Loop loop;
     loop.next = [keep = loader_, place, is_first]() -> std::optional<Dataset> {
@@ -75,13 +76,6 @@ class LoaderOf : public AnyLoader {
   }
 
  private:
-  auto begin_at(const Start& start) const {
-    if constexpr (requires { loader_->begin(0, 0); }) {
-      if (start.epoch) return loader_->begin(start.batch.value_or(0), *start.epoch);
-    }
-    return start.batch ? loader_->begin(*start.batch) : loader_->begin();
-  }
-
   std::shared_ptr<L> loader_;
 };
 

@@ -17,10 +17,10 @@ struct BadItem {
   int64_t item = 0;
 };
 
-/// Where a loop begins; nothing: what `begin()` does.
+/// Where a loop begins that does not take the next epoch.
 struct Start {
-  std::optional<int64_t> batch = {};
-  std::optional<int64_t> epoch = {};
+  int64_t batch = 0;
+  int64_t epoch = 0;
 };
 
 /// A loop over a loader of any type, one batch at a time.
@@ -38,7 +38,7 @@ class AnyLoader {
   virtual std::shared_ptr<AnyLoader> copy() const = 0;
   virtual sconce::BatchLoader for_trainer() const = 0;
   virtual void set_epoch(int64_t epoch) = 0;
-  virtual Loop begin(const Start& start) const = 0;
+  virtual Loop begin(const std::optional<Start>& start) const = 0;
 };
 
 /// Makes a loader as the script says, of `rows` items.

@@ -28,28 +28,34 @@ def named(epoch, name):
 
 
 class Trainer:
-    def __init__(self, spec):
-        self.spec, self.metrics = spec, [METRICS[name]() for name in spec["metrics"]]
+    def __init__(self, spec, metrics):
+        self.spec, self.metrics = spec, metrics or [METRICS[name]() for name in spec["metrics"]]
         self.fast, self.accumulate = spec.get("fast", False), spec.get("accumulate", 1)
         self.dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(spec.get("precision"))
         self.scaler = torch.amp.GradScaler("cpu", enabled=self.dtype is torch.float16)
         self.loss = mse if spec.get("loss") == "mse" else F.cross_entropy
-        self.depth = 0  # of the fits that run
+        self.runs = 0  # of fits and epochs, which have the scaler
 
     def autocast(self):
         return torch.autocast("cpu", self.dtype or torch.bfloat16, enabled=self.dtype is not None)
 
     @contextlib.contextmanager
-    def keep_sums(self):
-        """What runs within a fit puts its sums back."""
-        sums = [metric.sums for metric in self.metrics]
-        is_within = self.depth > 0
+    def run(self, scales):
+        """What runs within a fit puts back the sums of the metrics that it shares, and the scale."""
+        sums = [metric.sums if metric.runs else None for metric in self.metrics]
+        scale = self.scaler.state_dict() if scales and self.runs else {}
+        for metric in self.metrics:
+            metric.runs += 1
+        self.runs += scales
         try:
             yield
         finally:
-            if is_within:
-                for metric, of_fit in zip(self.metrics, sums):
-                    metric.sums = of_fit
+            self.runs -= scales
+            for metric, of_fit in zip(self.metrics, sums):
+                metric.runs -= 1
+                metric.sums = metric.sums if of_fit is None else of_fit
+            if scale:
+                self.scaler.load_state_dict(scale)
 
     def add(self, fit, output, target, loss):
         fit.loss_sum.add_(loss.detach(), alpha=len(target))
@@ -69,23 +75,28 @@ class Trainer:
             metric.reset()
 
     def fit(self, net, optimizer, train, test, callbacks):
+        if any(callback is None for callback in callbacks):
+            raise Refused("null")
         if len(train) == 0 or (test is not None and len(test) == 0):
             raise Refused("no batch")
         fit = Fit(self, net, optimizer, 1 if self.fast else len(train))
+        fit.value_names = self.value_names(test is not None)
         names = [callback.name for callback in callbacks if callback.name]
         if len(set(names)) < len(names):
             raise Refused("names")
         fit.callbacks = callbacks
-        with self.keep_sums():
-            self.depth += 1
-            try:
-                if not self.fast:
-                    self.call(fit, "load")
-                with self.scope(fit, "on_fit_begin", "on_fit_end"):
-                    stopped = self.epochs(fit, train, test)
-                return fit.epochs, stopped
-            finally:
-                self.depth -= 1
+        with self.run(scales=True):
+            self.call(fit, "setup")
+            if not self.fast:
+                self.call(fit, "load")
+            with self.scope(fit, "on_fit_begin", "on_fit_end"):
+                stopped = self.epochs(fit, train, test)
+            return fit.epochs, stopped
+
+    def value_names(self, has_test):
+        names = [metric.name for metric in self.metrics if metric.name in ("acc", "f1")]
+        of_test = ["test_loss", *("test_" + name for name in names)]
+        return ["loss", *("train_" + name for name in names), *(of_test if has_test else [])]
 
     def call(self, fit, hook):
         for callback in fit.callbacks:
@@ -116,7 +127,7 @@ class Trainer:
                 return True
             if test is not None:
                 with self.scope(fit, "on_test_begin", "on_test_end"):
-                    loss, values = self.test(fit.net, test)
+                    loss, values = self.test(fit.net, test, lambda: test.begin(0, epoch=0))
                     fit.epochs[-1]["values"] += [("test_" + name, v) for name, v in [("loss", loss), *values]]
             self.call(fit, "on_epoch_end")
             stops = fit.should_stop
@@ -158,6 +169,8 @@ class Trainer:
             self.scaler.scale(loss if of_step == 1 else loss / of_step).backward()
             self.add(fit, output, target, loss)
             fit.loss = loss.detach()
+        if all(p.grad is None for p in parameters_of(fit.optimizer)):
+            raise Refused("no gradient")
         self.call(fit, "on_before_step")
         if self.spec.get("clip", 0) > 0:
             self.scaler.unscale_(fit.optimizer)
@@ -174,16 +187,12 @@ class Trainer:
             raise Refused("no batch")
         fit = Fit(self, net, optimizer, 1 if self.fast else len(train))
         fit.callbacks = []
-        net.train()
-        with self.keep_sums():
-            self.depth += 1
-            try:
-                self.epoch(fit, train.begin())
-            finally:
-                self.depth -= 1
+        with self.run(scales=True):
+            net.train()
+            self.epoch(fit, train.begin())
         return fit.epochs[0]
 
-    def test(self, net, loader):
+    def test(self, net, loader, begin):
         """Returns loss and values. Restores the mode of every module."""
         if len(loader) == 0:
             raise Refused("no batch")
@@ -193,7 +202,7 @@ class Trainer:
             with torch.no_grad(), self.autocast():
                 net.eval()
                 self.begin_sums(fit)
-                batches = loader.begin()
+                batches = begin()
                 for _ in range(fit.batches):
                     data, target = next(batches)
                     output = net(data)
@@ -204,5 +213,5 @@ class Trainer:
         return self.values(fit, "")
 
     def evaluate(self, net, loader):
-        with self.keep_sums():
-            return self.test(net, loader)
+        with self.run(scales=False):
+            return self.test(net, loader, loader.begin)

@@ -13,18 +13,6 @@ namespace {
 namespace optim = sconce::optim;
 using torch::optim::OptimizerParamGroup;
 
-template <class O>
-bool move_away_as(std::unique_ptr<optim::Optimizer>& optimizer) {
-  if constexpr (std::is_move_constructible_v<O>) {
-    auto* from = dynamic_cast<O*>(optimizer.get());
-    if (from == nullptr) return false;
-    optimizer = std::make_unique<O>(std::move(*from));
-    return true;
-  } else {
-    return dynamic_cast<O*>(optimizer.get()) != nullptr;
-  }
-}
-
 }  // namespace
 
 std::vector<torch::Tensor> parameters_of(const NetImpl& net, const std::string& part) {
@@ -60,11 +48,6 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const json& spec, const Groups&
     return std::make_unique<optim::Adam>(groups, with(torch::optim::AdamOptions(lr)), extra);
   }
   return std::make_unique<optim::AdamW>(groups, with(torch::optim::AdamWOptions(lr)), extra);
-}
-
-void move_away(std::unique_ptr<optim::Optimizer>& optimizer) {
-  move_away_as<optim::SGD>(optimizer) || move_away_as<optim::Adam>(optimizer) ||
-      move_away_as<optim::AdamW>(optimizer);
 }
 
 std::vector<int64_t> places_in(const std::vector<torch::Tensor>& list,

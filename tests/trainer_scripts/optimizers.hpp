@@ -20,9 +20,6 @@ Groups first_groups(const json& spec, const NetImpl& net);
 /// Makes the optimizer that the script says.
 std::unique_ptr<sconce::optim::Optimizer> make_optimizer(const json& spec, const Groups& groups);
 
-/// Moves the optimizer to another place, if its class can be moved.
-void move_away(std::unique_ptr<sconce::optim::Optimizer>& optimizer);
-
 /// Returns the place of each parameter of a group in the list; -1: it is not there.
 std::vector<int64_t> places_in(const std::vector<torch::Tensor>& list,
                                const std::vector<torch::Tensor>& group);

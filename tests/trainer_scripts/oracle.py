@@ -23,9 +23,8 @@ def name_of(error):
         return f"item {error.args[0]}"
     if isinstance(error, Refused):
         return error.args[0]
-    if "Expected more than 1 value per channel" in str(error):
-        return "one value"
-    return repr(error)
+    names = {"Expected more than 1 value per channel": "one value", "does not require grad": "frozen"}
+    return next((name for text, name in names.items() if text in str(error)), repr(error))
 
 
 class World:
@@ -48,7 +47,10 @@ class World:
         self.schedulers = [make_scheduler(spec["kind"], self.optimizers[spec["optimizer"]][2])
                            for spec in script["schedulers"]]
         self.averages = [Averages(self.models[spec["model"]], spec["buffers"]) for spec in script["averages"]]
-        self.trainers = [Trainer(spec) for spec in script["trainers"]]
+        self.trainers = []
+        for spec in script["trainers"]:
+            before = self.trainers[-1].metrics if spec.get("shares") and self.trainers else None
+            self.trainers.append(Trainer(spec, before))
         self.loaders = [Loader(spec, self.rows[spec["rows"]]) for spec in script["loaders"]]
         for folder in self.folders:
             folder.reopen(resume)
@@ -133,7 +135,8 @@ class World:
                 if not self.trace_batch(batches):
                     break
         except BadItem as bad:
-            self.trace.line(f"failed item {bad.args[0]}")
+            if not loader.spec.get("noise"):  # TransformedBatches does not know
+                self.trace.line(f"failed item {bad.args[0]}")
             raise
 
     def two_loops(self, event, fit):
@@ -166,10 +169,8 @@ class World:
         _, net, optimizer = self.optimizers[event["optimizer"]]
         optimizer.add_param_group({"params": net.part(event["part"])})
 
-    def move(self, event, fit):
-        """In Python an object stays where it is."""
-
-    archive = move
+    def archive(self, event, fit):
+        """A state that was saved and loaded is the same."""
 
     def new_head(self, event, fit):
         net = self.models[event["model"]]

@@ -96,7 +96,8 @@ class Epochs:
 class Loader:
     def __init__(self, spec, rows):
         self.spec, (self.data, self.target) = spec, rows
-        self.epochs = Epochs(moves=spec.get("sampler") != "distributed")
+        is_shared = spec.get("sampler") == "distributed" and spec.get("shuffle")
+        self.epochs = Epochs(moves=not is_shared)  # else by set_epoch alone, for the other ranks
 
     def copy(self):
         return copy.copy(self)
@@ -181,6 +182,7 @@ class Net(nn.Module):
 class Metric:
     def __init__(self, name, size):
         self.name, self.sums = name, torch.zeros(size, dtype=torch.double)
+        self.runs = 0  # of fits, epochs and evaluations that have it
 
     def reset(self):
         self.sums = torch.zeros_like(self.sums)

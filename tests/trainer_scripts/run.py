@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs random scripts of a Trainer by sconce and as plain loops in Python, and compares what happens.
 
-  run.py --count 20000                       the scripts 0 to 19999, in two processes at a time
+  run.py --count 20000 --jobs 2              the scripts 0 to 19999
   run.py --first 417 --count 1 --shrink      one of them, cut down to what still differs
   run.py --file SCRIPT.json                  a script of a file
 
@@ -76,40 +76,48 @@ class Sides:
         return different
 
 
-def smaller(script):
-    """Yields the script without one of its events, callbacks or options."""
-    for i in range(len(script["events"]) - 1, -1, -1):
-        less = copy.deepcopy(script)
-        del less["events"][i]
-        yield less
-    for k, callback in enumerate(script["callbacks"]):
-        for i in range(len(callback.get("events", []))):
-            less = copy.deepcopy(script)
-            del less["callbacks"][k]["events"][i]
-            yield less
+DROP = object()
+PLAIN = {"metrics": [], "accumulate": 1, "precision": "fp32", "dropout": 0, "weight_decay": 0, "momentum": 0,
+         "flag": False, "epochs": 1}
+KEPT = {"rows", "batch", "lr", "kernels", "covers", "model", "kind", "seed", "shuffle", "sampler", "optimizer"}
+
+
+def ways(script):
+    """Yields the places of a script at which it may become smaller, each with what is put there."""
     for i, event in enumerate(script["events"]):
+        yield ("events", i), DROP
         for k in range(len(event.get("callbacks", []))):
-            less = copy.deepcopy(script)
-            del less["events"][i]["callbacks"][k]
-            yield less
+            yield ("events", i, "callbacks", k), DROP
         if "test" in event:
-            less = copy.deepcopy(script)
-            del less["events"][i]["test"]
-            yield less
-    plain = {"metrics": [], "accumulate": 1, "precision": "fp32", "dropout": 0, "weight_decay": 0, "momentum": 0,
-             "flag": False, "epochs": 1, "kind": None}
+            yield ("events", i, "test"), DROP
+    for i, callback in enumerate(script["callbacks"]):
+        for k in range(len(callback.get("events", []))):
+            yield ("callbacks", i, "events", k), DROP
     for part in ("trainers", "models", "optimizers", "loaders"):
         for i, spec in enumerate(script[part]):
-            for key in spec:
-                if key in ("rows", "batch", "lr", "kernels", "covers", "model", "kind", "seed", "shuffle"):
-                    continue
-                less = copy.deepcopy(script)
-                if key in plain:
-                    less[part][i][key] = plain[key]
-                else:
-                    del less[part][i][key]
-                if less != script:
-                    yield less
+            for key, value in spec.items():
+                if key not in KEPT and value != PLAIN.get(key, DROP):
+                    yield (part, i, key), PLAIN.get(key, DROP)
+
+
+def without_drops(value):
+    if isinstance(value, dict):
+        return {key: without_drops(each) for key, each in value.items() if each is not DROP}
+    if isinstance(value, list):
+        return [without_drops(each) for each in value if each is not DROP]
+    return value
+
+
+def smaller(script, changes):
+    """Returns the script with these changes."""
+    script = copy.deepcopy(script)
+    for path, value in changes:
+        place = script
+        for key in path[:-1]:
+            place = place[key] if place is not DROP else DROP
+        if place is not DROP:
+            place[path[-1]] = value
+    return without_drops(script)
 
 
 def is_broken(lines):
@@ -118,12 +126,17 @@ def is_broken(lines):
 
 
 def shrink(sides, script):
+    """Makes each change alone, then as many of those that help as still do so together."""
+    def helping(sets):
+        tries = [dict(smaller(script, changes), id=i) for i, changes in enumerate(sets)]
+        return [sets[found[0]["id"]] for found in sides.compare(tries) if not is_broken(found[2] + found[3])]
+
     while True:
-        candidates = [dict(less, id=i) for i, less in enumerate(smaller(script))]
-        failing = [found for found in sides.compare(candidates) if not is_broken(found[2] + found[3])]
-        if not failing:
+        singles = [changes[0] for changes in helping([[change] for change in ways(script)])]
+        together = helping([singles[:i] for i in range(1, len(singles) + 1)])
+        if not together:
             return script
-        script = failing[0][0]
+        script = smaller(script, together[-1])
 
 
 def report(sides, found, is_shrunk):
@@ -145,6 +158,7 @@ def main():
     parser.add_argument("--file", type=pathlib.Path, help="scripts in JSON, one on each line")
     parser.add_argument("--shrink", action="store_true", help="cuts down the first script that differs")
     parser.add_argument("--stop-at", type=int, default=3, help="the number of differing scripts to print")
+    parser.add_argument("--jobs", type=int, default=1, help="the number of parts that run at once, each in two processes")
     parser.add_argument("--program", default=ROOT / "build/default/bin/test-trainer-scripts")
     parser.add_argument("--python", default=ROOT / "build/setup/torch-2.15.0/bin/python")
     options = parser.parse_args()
@@ -154,15 +168,19 @@ def main():
     else:
         scripts = [generate.script(seed) for seed in range(options.first, options.first + options.count)]
     found, done = [], 0
-    for i in range(0, len(scripts), 1000):
-        found += sides.compare(scripts[i:i + 1000])
-        done = min(i + 1000, len(scripts))
-        if len(found) >= options.stop_at:
-            break
+    bounds = [0, 100, 300, *range(800, len(scripts), 500)]  # few at first, in case that these are enough
+    parts = [part for part in (scripts[a:b] for a, b in zip(bounds, [*bounds[1:], len(scripts)])) if part]
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for part, differing in zip(parts, pool.map(sides.compare, parts)):
+            found, done = found + differing, done + len(part)
+            if len(found) >= options.stop_at:
+                pool.shutdown(cancel_futures=True)
+                break
     for each in found[:options.stop_at]:
         report(sides, each, options.shrink)
     speeds = ", ".join(f"{side} {done / seconds:.0f}" for side, seconds in sides.seconds.items())
-    print(f"{done} scripts, {len(found)} differ; scripts a second: {speeds}")
+    first = f", the first at {found[0][0]['id']}" if found else ""
+    print(f"{done} scripts, {len(found)} differ{first}; scripts a second: {speeds}")
     return 1 if found else 0
 
 
