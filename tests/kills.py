@@ -192,9 +192,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build/default/bin/sconce-train")
     parser.add_argument("--runs", type=int, default=300, help="number of trainings to kill")
-    parser.add_argument("--seed", type=int, default=0, help="chooses the moments")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random moments")
     parser.add_argument("--only", type=int, metavar="N", help="only the run of this number")
-    parser.add_argument("--minutes", type=float, default=24 * 60.0, help="begin no training after that")
+    parser.add_argument("--minutes", type=float, default=24 * 60.0, help="start no training after this time")
     parser.add_argument("--jobs-beside", action="store_true",
                         help="other programs use /dev/shm meanwhile: do not compare it")
     args = parser.parse_args()

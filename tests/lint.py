@@ -89,7 +89,7 @@ def main():
     parser.add_argument("--since", metavar="REVISION", help="only the sources changed since")
     parser.add_argument("--fix", action="store_true", help="write the layout instead of checking it")
     parser.add_argument("--build", type=pathlib.Path, help="a build folder with compile_commands.json")
-    parser.add_argument("--minutes", type=float, default=24 * 60.0, help="start no source after that")
+    parser.add_argument("--minutes", type=float, default=24 * 60.0, help="start no source after this time")
     parser.add_argument("--setup", type=pathlib.Path, default=ROOT / "build/setup",
                         help="the folder of the pinned versions")
     args = parser.parse_args()

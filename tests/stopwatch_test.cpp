@@ -13,12 +13,12 @@ using std::chrono::milliseconds;
 namespace {
 
 // Replaces the GPUs for its lifetime by one that records each synchronization.
-class WritingGpu : public c10::impl::NoOpDeviceGuardImpl<c10::kCUDA> {
+class RecordingGpu : public c10::impl::NoOpDeviceGuardImpl<c10::kCUDA> {
  public:
-  explicit WritingGpu(std::string& events) : events_(events), previous_(slot().exchange(this)) {}
-  ~WritingGpu() { slot() = previous_; }
-  WritingGpu(const WritingGpu&) = delete;
-  WritingGpu& operator=(const WritingGpu&) = delete;
+  explicit RecordingGpu(std::string& events) : events_(events), previous_(slot().exchange(this)) {}
+  ~RecordingGpu() { slot() = previous_; }
+  RecordingGpu(const RecordingGpu&) = delete;
+  RecordingGpu& operator=(const RecordingGpu&) = delete;
 
   void synchronizeDevice(const c10::DeviceIndex) const override { events_ += " wait"; }
 
@@ -78,7 +78,7 @@ TEST_CASE("median_seconds leaves out the first call and slow runs", "[alone]") {
 
 TEST_CASE("the clocks wait for a GPU before and after each call, but not the first", "[alone]") {
   std::string events;
-  const WritingGpu gpu(events);
+  const RecordingGpu gpu(events);
   sconce::Stopwatch stopwatch(sconce::gpu());
   events += " work";
   CHECK(stopwatch.seconds() >= 0);

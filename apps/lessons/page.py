@@ -27,7 +27,7 @@ WIDEST = 90  # columns of C++ that a forge shows at 900 pixels without scrolling
 
 def write(made, everyone, folder, outputs):
     if not all(made):
-        sys.exit("page.py: with which LibTorch and CPU these outputs were made is not known")
+        sys.exit("page.py: the LibTorch and the CPU of these outputs are unknown")
     (folder / "pages").mkdir(exist_ok=True)
     for file, text in pages.everything(made, everyone, folder, outputs).items():
         file.write_text(text)

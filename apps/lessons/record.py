@@ -49,9 +49,9 @@ def entry(lesson, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--bin", type=pathlib.Path, required=True, help="where the programs are")
-    parser.add_argument("--python", type=pathlib.Path, required=True, help="of the same LibTorch")
-    parser.add_argument("--lessons", type=pathlib.Path, default=sources.HERE, help="where the twins are")
+    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of the programs")
+    parser.add_argument("--python", type=pathlib.Path, required=True, help="Python with the same LibTorch")
+    parser.add_argument("--lessons", type=pathlib.Path, default=sources.HERE, help="folder of the twins")
     parser.add_argument("--out", type=pathlib.Path, help="the file to write")
     arguments = parser.parse_args()
     arguments.how, arguments.server = "gpu", None  # the options with which the comparison runs them on a GPU

@@ -38,9 +38,9 @@ def wrong_links(pages, folder):
                 continue
             to = (file.parent / urllib.parse.unquote(url.path)).resolve() if url.path else file
             if not to.exists():
-                yield f"{file.relative_to(folder)}: {link} leads to no file"
+                yield f"{file.relative_to(folder)}: {link} leads to a missing file"
             elif url.fragment and to in pages and urllib.parse.unquote(url.fragment) not in pages[to].places:
-                yield f"{file.relative_to(folder)}: {link} leads to no place of that page"
+                yield f"{file.relative_to(folder)}: {link} leads to a missing anchor"
 
 
 def public_names(xml):
@@ -63,11 +63,11 @@ def main(xml, folder):
     names = dict(public_names(xml))
     for place, name in names.items():
         if places[place] != 1:
-            problems.append(f"{name} stands in the reference {places[place]} times, not once")
+            problems.append(f"{name} is in the reference {places[place]} times, expected once")
     search = (folder / "searchindex.js").read_text()
     for word in ("GradScaler", "DistributedDataParallel"):
         if word not in search:
-            problems.append(f"the search does not know {word}")
+            problems.append(f"the search index lacks {word}")
     if problems:
         sys.exit("\n".join(["check.py found:", *problems]))
     print(f"{len(pages)} pages, {len(names)} public names, {sum(len(p.links) for p in pages.values())} links")

@@ -34,9 +34,9 @@ namespace {
 constexpr float inf = std::numeric_limits<float>::infinity();
 
 // Plain SGD that records what the scaler passes to it.
-class NotingSGD : public torch::optim::SGD, public sconce::optim::AmpScaling {
+class RecordingSGD : public torch::optim::SGD, public sconce::optim::AmpScaling {
  public:
-  explicit NotingSGD(std::vector<torch::Tensor> params)
+  explicit RecordingSGD(std::vector<torch::Tensor> params)
       : SGD(std::move(params), torch::optim::SGDOptions(0.5)) {}
 
   bool step_supports_amp_scaling() const override { return supports; }
@@ -235,7 +235,7 @@ TEST_CASE("a step in float16 reads nothing on the host but what the optimizer's 
 
 TEST_CASE("an optimizer that can is given the scale, unless unscaled, and whether to skip") {
   const auto p = parameter_of(torch::ones({2}));
-  NotingSGD optimizer({p});
+  RecordingSGD optimizer({p});
   auto scaler = cpu_scaler({.init_scale = 8});
   backward(scaler, p, 3);
   scaler.step(optimizer);
@@ -352,7 +352,7 @@ TEST_CASE("a GradScaler's state that does not fit is refused, and the scaler sta
 
 TEST_CASE("sparse float16 entries of one index that overflow together are found") {
   const auto p = parameter_of(torch::ones({3, 1}, torch::kHalf));
-  NotingSGD optimizer({p});
+  RecordingSGD optimizer({p});
   auto scaler = cpu_scaler({.init_scale = 1});
   static_cast<void>(scaler.scale(torch::ones({})));  // creates the scale
   const auto twice = torch::tensor({{1, 1}}, torch::kLong);
@@ -421,13 +421,13 @@ TEST_CASE("infinite gradients on two devices skip one fused step on both", "[gpu
              on_gpu = parameter_of(torch::ones({2}).cuda());
   sconce::optim::SGD optimizer({on_cpu, on_gpu}, torch::optim::SGDOptions(0.5),
                                {.kernels = Kernels::fused});
-  NotingSGD noting({on_cpu, on_gpu});
+  RecordingSGD recording({on_cpu, on_gpu});
   GradScaler scaler({.init_scale = 8});
   for (const float gradient : {inf, 2.0F}) {
     backward(scaler, on_gpu, gradient);
     backward(scaler, on_cpu, gradient);
-    scaler.step(noting);
-    CHECK(noting.found_inf.item<float>() == (gradient == inf ? 1 : 0));
+    scaler.step(recording);
+    CHECK(recording.found_inf.item<float>() == (gradient == inf ? 1 : 0));
     scaler.step(optimizer);
     scaler.update();
     const auto expected = torch::full({2}, gradient == inf ? 1.0F : 0.0F);

@@ -40,12 +40,12 @@ def prints_the_same(example, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("names", nargs="*", help="all, if none is named")
-    parser.add_argument("--bin", type=pathlib.Path, required=True, help="where the programs are")
-    parser.add_argument("--python", type=pathlib.Path, required=True, help="of the same LibTorch")
-    parser.add_argument("--examples", type=pathlib.Path, dest="lessons", help="where the twins are",
+    parser.add_argument("names", nargs="*", help="names to compare (default: all)")
+    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of the programs")
+    parser.add_argument("--python", type=pathlib.Path, required=True, help="Python with the same LibTorch")
+    parser.add_argument("--examples", type=pathlib.Path, dest="lessons", help="folder of the twins",
                         default=compare_lessons.ROOT / "apps/examples")
-    parser.add_argument("--server", type=pathlib.Path, help="the prefix of python_server.py")
+    parser.add_argument("--server", type=pathlib.Path, help="prefix of python_server.py's socket")
     parser.set_defaults(how="twins")
     arguments = parser.parse_intermixed_args()
     everyone = [Example(source) for source in sorted(arguments.lessons.glob("*.cpp"))]
@@ -53,7 +53,7 @@ def main():
     if not chosen:
         sys.exit(f"no example of these names: {' '.join(arguments.names)}")
     right = [is_short(example) & prints_the_same(example, arguments) for example in chosen]
-    print(f"{sum(right)} of {len(right)} examples print what they should")
+    print(f"{sum(right)} of {len(right)} examples are correct")
     return 0 if all(right) else 1
 
 

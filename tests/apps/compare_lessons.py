@@ -145,18 +145,18 @@ def compare_on_gpu(lesson, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("how", choices=["twins", "gpu"])
-    parser.add_argument("names", nargs="*", help="all, if none is named")
-    parser.add_argument("--bin", type=pathlib.Path, required=True, help="where the programs are")
-    parser.add_argument("--python", type=pathlib.Path, required=True, help="of the same LibTorch")
-    parser.add_argument("--lessons", type=pathlib.Path, default=sources.HERE, help="where the twins are")
-    parser.add_argument("--page", action="store_true", help="compare with the page, too")
-    parser.add_argument("--labels", action="store_true", help="look for the cells' labels, too")
-    parser.add_argument("--server", type=pathlib.Path, help="the prefix of python_server.py")
+    parser.add_argument("names", nargs="*", help="names to compare (default: all)")
+    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of the programs")
+    parser.add_argument("--python", type=pathlib.Path, required=True, help="Python with the same LibTorch")
+    parser.add_argument("--lessons", type=pathlib.Path, default=sources.HERE, help="folder of the twins")
+    parser.add_argument("--page", action="store_true", help="also compare with the page")
+    parser.add_argument("--labels", action="store_true", help="also check the cells' labels")
+    parser.add_argument("--server", type=pathlib.Path, help="prefix of python_server.py's socket")
     arguments = parser.parse_intermixed_args()
     chosen = [lesson for lesson in sources.lessons(arguments.lessons)
               if lesson.name in (arguments.names or [lesson.name])]
     if not chosen:
-        sys.exit(f"no lesson of these names: {' '.join(arguments.names)}")
+        sys.exit(f"no lesson has these names: {' '.join(arguments.names)}")
     if arguments.how == "gpu" and gpu_count() == 0:
         print("needs a GPU, and this process sees none")
         return 1 if os.environ.get("SCONCE_REQUIRE_GPU") == "1" else 77
@@ -165,7 +165,7 @@ def main():
         equal = [compared(lesson, arguments) for lesson in chosen]
     except Failed as failure:
         sys.exit(str(failure))
-    print(f"{sum(equal)} of {len(equal)} lessons print what they should")
+    print(f"{sum(equal)} of {len(equal)} lessons are correct")
     return 0 if all(equal) else 1
 
 

@@ -13,7 +13,7 @@ set(preprocess "")
 if(TOOLKIT STREQUAL "hidden")
   execute_process(COMMAND unshare --mount true RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
   if(failed)
-    message(STATUS "skipped: no right to make a mount namespace")
+    message(STATUS "skipped: no permission to make a mount namespace")
     return()
   endif()
   set(run unshare --mount sh -c [[

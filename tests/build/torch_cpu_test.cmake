@@ -90,7 +90,7 @@ set(cuda_line "-- sconce: LibTorch 2.15.0, CUDA (pinned wheel: ${setup}/torch-2.
 configure(main ${main} -DSCONCE_TORCH_VARIANT=gpu)
 expect_stop(unknown-variant "SCONCE_TORCH_VARIANT is 'gpu'" "cpu " "cuda ")
 if(EXISTS "${setup}")
-  message(FATAL_ERROR "unknown-variant: set-up began before the stop")
+  message(FATAL_ERROR "unknown-variant: the set-up began despite the error")
 endif()
 
 configure(main ${main} ${index} -DSCONCE_TORCH_VARIANT=)
@@ -107,7 +107,7 @@ expect_stop(not-in-the-index "installing torch 2.15.0+cpu from SCONCE_TORCH_INDE
             "torch==2.15.0+cpu" "Looking in indexes: file://${WORK}/other-index")
 file(GLOB taken "${setup}/torch-*/complete")
 if(taken)
-  message(FATAL_ERROR "not-in-the-index: an environment that was not finished counts as complete")
+  message(FATAL_ERROR "not-in-the-index: an incomplete environment counts as complete")
 endif()
 
 configure(main ${main} ${index} -DSCONCE_TORCH_VARIANT=cpu)
@@ -119,7 +119,7 @@ list(FILTER installed EXCLUDE REGEX "^(pip|setuptools)-")
 set(expected filelock-1.0 numpy-1.0 safetensors-1.0 torch-2.15.0+cpu)
 list(TRANSFORM expected APPEND ".dist-info")
 if(NOT installed STREQUAL expected)
-  message(FATAL_ERROR "cpu: torch alone is to come from its index, installed: ${installed}")
+  message(FATAL_ERROR "cpu: expected only torch from its index, installed: ${installed}")
 endif()
 
 configure(main ${main} -DSCONCE_TORCH_VARIANT= -DSCONCE_TORCH_INDEX_URL=)
@@ -154,7 +154,7 @@ expect_configured(named "CUDA (named by Torch_DIR or CMAKE_PREFIX_PATH: ${WORK}/
 
 file(GLOB_RECURSE after "${setup}/*")
 if(NOT before STREQUAL after)
-  message(FATAL_ERROR "a configure run that had all it needs changed ${setup}")
+  message(FATAL_ERROR "a configure run that needed nothing new changed ${setup}")
 endif()
 
 # If pip's own index has only CPU wheels, the wheel installed for "cuda" is rejected.

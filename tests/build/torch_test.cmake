@@ -68,6 +68,6 @@ expect_stop(no-network "installing torch 2.15.0 with pip failed" "Could not find
             "Looked before in:" "Torch_DIR=")
 file(GLOB taken "${WORK}/no-network-setup/torch-*/complete")
 if(taken)
-  message(FATAL_ERROR "no-network: an environment that was not finished counts as complete")
+  message(FATAL_ERROR "no-network: an incomplete environment counts as complete")
 endif()
 file(REMOVE_RECURSE "${WORK}")

@@ -317,9 +317,9 @@ TEST_CASE("an address that other machines cannot reach is refused by those who c
   CHECK(launch.spans_machines());
   try {
     const sconce::distributed::Endpoint endpoint(launch.address, launch.port);
-    if (!endpoint.is_loopback()) SKIP("this machine's name is no address of loopback");
+    if (!endpoint.is_loopback()) SKIP("this machine's name is not a loopback address");
   } catch (const c10::Error&) {
-    SKIP("this machine's name is no address");
+    SKIP("this machine's name does not resolve");
   }
   CHECK_THAT(refusal(),
              ContainsSubstring("expected an address that other machines reach, got " + host));

@@ -81,7 +81,8 @@ SCONCE_FUZZ_TARGET(checkpoint)(const uint8_t* data, size_t size) {
   }
   std::filesystem::remove_all(again);
   Checkpoint(again).save(run.parts(), progress);
-  expect(Checkpoint(again, {.resume = true}).load(other.parts()).has_value(), "nothing came back");
+  expect(Checkpoint(again, {.resume = true}).load(other.parts()).has_value(),
+         "the checkpoint was not loaded");
   auto numbers = at::check_generator<at::CPUGeneratorImpl>(at::detail::getDefaultCPUGenerator());
   auto engine = numbers->engine();
   for (int i = 0; i < 1000; ++i) engine();  // reads outside of its state are detected here

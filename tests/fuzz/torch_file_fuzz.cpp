@@ -46,7 +46,7 @@ class Comparison {
     const auto &x = a.storage(), &y = b.storage();
     expect(at::detail::computeStorageNbytes(a.sizes(), a.strides(), a.element_size(),
                                             a.storage_offset()) <= x.nbytes(),
-           "a tensor is not inside its memory");
+           "a tensor reaches beyond its memory");
     const auto [other, is_new] = others_.emplace(x.data(), y.data());
     return other->second == y.data() && x.nbytes() == y.nbytes() &&
            (!is_new || x.nbytes() == 0 || std::memcmp(x.data(), y.data(), x.nbytes()) == 0) &&
@@ -78,9 +78,9 @@ SCONCE_FUZZ_TARGET(torch_file)(const uint8_t* data, size_t size) {
     sconce::io::save_torch(again, value);
   } catch (const c10::Error& error) {  // Python's torch.save refuses this too
     const std::string cause = error.what_without_backtrace();
-    expect(cause.find("tensors that share memory") != cause.npos, "what was read is not written");
+    expect(cause.find("tensors that share memory") != cause.npos, "a loaded value cannot be saved");
     return 0;
   }
-  expect(Comparison().same(value, sconce::io::load_torch(again)), "the value did not come back");
+  expect(Comparison().same(value, sconce::io::load_torch(again)), "the saved value differs");
   return 0;
 }

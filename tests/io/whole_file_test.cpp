@@ -81,7 +81,7 @@ class AsNobody {
     if (::setegid(nobody) == 0 && ::seteuid(nobody) == 0) return;
     const int error = errno;
     become_root();
-    SKIP("needs the right to become another user: " << std::strerror(error));
+    SKIP("needs permission to become another user: " << std::strerror(error));
   }
   ~AsNobody() {
     if (::getuid() == 0) become_root();
@@ -166,7 +166,7 @@ TEST_CASE("a file of another user's stays that user's when root replaces it", "[
   const auto file = folder.write("file", "before");
   if (::chown(file.c_str(), AsNobody::nobody, AsNobody::nobody) != 0 ||
       ::chmod(file.c_str(), 04640) != 0) {
-    SKIP("needs the right to give a file away: " << std::strerror(errno));
+    SKIP("needs permission to change the owner of a file: " << std::strerror(errno));
   }
   save(file, "after");
   struct stat now = {};
@@ -324,7 +324,7 @@ TEST_CASE("a limit on the size of files leaves the earlier file and names the ca
 TEST_CASE("a full disk leaves the earlier file and names the cause", "[alone]") {
   const TempDir folder;
   if (mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=64k") != 0) {
-    SKIP("needs the right to mount a file system: " << std::strerror(errno));
+    SKIP("needs permission to mount a file system: " << std::strerror(errno));
   }
   const auto file = folder.write("file", "before");
   const std::string error = error_of([&] { save(file, std::string(100'000, 'x')); });

@@ -49,7 +49,7 @@ class Run:
             self.schedule.load_state_dict(states["schedule"])
 
     # The fused kernels require parameters, gradients and states of the same layout.
-    def lie_alike(self):
+    def match_layouts(self):
         for p, state in self.optimizer.state.items():
             for key, tensor in state.items():
                 if key != "step" and tensor is not None:
@@ -63,8 +63,8 @@ class Run:
             p.grad = None if i in self.frozen else numbers(seed + i, p.shape, self.dtype)
         if self.arguments.get("fused"):
             with torch.no_grad():
-                self.lie_alike()
-        for params in self.taken_together():
+                self.match_layouts()
+        for params in self.stepped_together():
             grads = {p: p.grad for p in self.parameters()}
             for p in self.parameters():
                 p.grad = grads[p] if p in params else None
@@ -73,7 +73,7 @@ class Run:
                 p.grad = grad
 
     # Python's fused SGD fails if only some of a group's parameters have a momentum buffer.
-    def taken_together(self):
+    def stepped_together(self):
         with_momentum = {p for p, state in self.optimizer.state.items() if "momentum_buffer" in state}
         if not self.arguments.get("fused") or self.kind is not torch.optim.SGD:
             return [set(self.parameters())]
