@@ -68,6 +68,7 @@
 #include "sconce/training/lr_scheduling.hpp"
 #include "sconce/training/model_checkpoint.hpp"
 #include "sconce/training/stateful.hpp"
+#include "sconce/training/step_output.hpp"
 #include "sconce/training/trainer.hpp"
 #include "sconce/training/trainer_callback.hpp"
 #include "sconce/training/weight_averaging.hpp"

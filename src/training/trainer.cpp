@@ -170,7 +170,7 @@ std::vector<torch::Tensor> parameters_of(const torch::optim::Optimizer& optimize
 }
 
 // A step of such an optimizer would change nothing: it may be another model's.
-[[noreturn]] void refuse_optimizer(const ModelSteps& model,
+[[noreturn]] void refuse_optimizer(const detail::ModelSteps& model,
                                    const torch::optim::Optimizer& optimizer) {
   std::set<const void*> of_model;
   for (const auto& parameter : model.saved.parameters()) {
@@ -187,7 +187,7 @@ std::vector<torch::Tensor> parameters_of(const torch::optim::Optimizer& optimize
 }
 
 // Reads nothing from the device, and ends at the first gradient.
-void check_gradients(const ModelSteps& model, const torch::optim::Optimizer& optimizer) {
+void check_gradients(const detail::ModelSteps& model, const torch::optim::Optimizer& optimizer) {
   for (const auto& group : optimizer.param_groups()) {
     for (const auto& parameter : group.params()) {
       if (parameter.grad().defined()) return;
@@ -203,7 +203,7 @@ Stateful state_of(torch::optim::Optimizer& optimizer) {
           c10::demangle(typeid(optimizer).name())};
 }
 
-NamedStates states_of(const ModelSteps& model, torch::optim::Optimizer& optimizer,
+NamedStates states_of(const detail::ModelSteps& model, torch::optim::Optimizer& optimizer,
                       amp::GradScaler& scaler, const std::vector<TrainerCallback*>& callbacks) {
   NamedStates states = {
       {"model", model.saved}, {"optimizer", state_of(optimizer)}, {"scaler", scaler}};
@@ -396,7 +396,8 @@ Trainer::Trainer(TrainerOptions options)
   }
 }
 
-void Trainer::check_fit(const ModelSteps& model, const BatchLoader& train, const char* who) const {
+void Trainer::check_fit(const detail::ModelSteps& model, const BatchLoader& train,
+                        const char* who) const {
   const auto& group = options_.process_group;
   const bool is_alone = group.world_size() == 1;
   TORCH_CHECK(is_alone || model.no_sync, who, ": expected, in a process group of several, a ",
@@ -410,7 +411,7 @@ void Trainer::check_fit(const ModelSteps& model, const BatchLoader& train, const
   check_batches(train.size(), who, "training data");
 }
 
-Fit Trainer::fit_of(const ModelSteps& model, torch::optim::Optimizer& optimizer,
+Fit Trainer::fit_of(const detail::ModelSteps& model, torch::optim::Optimizer& optimizer,
                     const BatchLoader& train) {
   return {.model = model.saved,
           .optimizer = optimizer,
@@ -423,7 +424,7 @@ Fit Trainer::fit_of(const ModelSteps& model, torch::optim::Optimizer& optimizer,
           .progress = {}};
 }
 
-FitResult Trainer::fit_model(const ModelSteps& model, torch::optim::Optimizer& optimizer,
+FitResult Trainer::fit_model(const detail::ModelSteps& model, torch::optim::Optimizer& optimizer,
                              const FitData& data) {
   check_callbacks(data.callbacks);
   check_fit(model, data.train, "sconce::Trainer::fit");
@@ -459,7 +460,8 @@ FitResult Trainer::fit_model(const ModelSteps& model, torch::optim::Optimizer& o
   return {std::move(fit.epochs), stopped};
 }
 
-EpochMetrics Trainer::fit_model_epoch(const ModelSteps& model, torch::optim::Optimizer& optimizer,
+EpochMetrics Trainer::fit_model_epoch(const detail::ModelSteps& model,
+                                      torch::optim::Optimizer& optimizer,
                                       const BatchLoader& train) {
   check_fit(model, train, "sconce::Trainer::fit_epoch");
   RunScope run(metrics_, &scaler());
@@ -516,8 +518,8 @@ bool Trainer::train_epoch(const TrainStep& one_step, Fit& fit, const BatchLoader
   return true;
 }
 
-Trainer::TrainStep Trainer::step_of(const ModelSteps& model, Fit& fit, const Callbacks& callbacks,
-                                    Epoch& epoch) {
+Trainer::TrainStep Trainer::step_of(const detail::ModelSteps& model, Fit& fit,
+                                    const Callbacks& callbacks, Epoch& epoch) {
   if (!options_.graph) {
     return [&, this](const BatchLoader::Next& next) {
       train_step(model, fit, next, callbacks, epoch);
@@ -556,7 +558,7 @@ void Trainer::graph_step(GraphStep& graph, Fit& fit, const BatchLoader::Next& ne
 
 // Makes a step of one or more batches. Its range in a profile ends before `on_after_step`, in which
 // callbacks may start or stop a profile.
-void Trainer::train_step(const ModelSteps& model, Fit& fit, const BatchLoader::Next& next,
+void Trainer::train_step(const detail::ModelSteps& model, Fit& fit, const BatchLoader::Next& next,
                          const Callbacks& callbacks, Epoch& epoch) {
   RECORD_USER_SCOPE("step");
   const int64_t of_step = std::min(fit.accumulate, fit.batches - fit.batch);
@@ -576,7 +578,7 @@ void Trainer::train_step(const ModelSteps& model, Fit& fit, const BatchLoader::N
 }
 
 // Adds the gradients of one batch of a step. Returns the output of the batch with a detached loss.
-StepOutput Trainer::backward(const ModelSteps& model, const Batch& batch, int64_t of_step) {
+StepOutput Trainer::backward(const detail::ModelSteps& model, const Batch& batch, int64_t of_step) {
   StepOutput output;
   {
     RECORD_USER_SCOPE("forward");
@@ -599,7 +601,7 @@ void Trainer::step(torch::optim::Optimizer& optimizer) {
   precision_.step(optimizer);
 }
 
-void Trainer::test_epoch(const ModelSteps& model, Fit& fit, const FitData& data) {
+void Trainer::test_epoch(const detail::ModelSteps& model, Fit& fit, const FitData& data) {
   CallbackScope scope(data.callbacks, fit, &TrainerCallback::on_test_begin,
                       &TrainerCallback::on_test_end);
   for (const auto& [name, value] : test_model(model, *data.test, /*epoch=*/0)) {
@@ -608,14 +610,14 @@ void Trainer::test_epoch(const ModelSteps& model, Fit& fit, const FitData& data)
   scope.close();
 }
 
-MetricValues Trainer::evaluate_model(const ModelSteps& model, const BatchLoader& batches) {
+MetricValues Trainer::evaluate_model(const detail::ModelSteps& model, const BatchLoader& batches) {
   RunScope run(metrics_);
   MetricValues values = test_model(model, batches);
   run.close();
   return values;
 }
 
-MetricValues Trainer::test_model(const ModelSteps& model, const BatchLoader& batches,
+MetricValues Trainer::test_model(const detail::ModelSteps& model, const BatchLoader& batches,
                                  std::optional<int64_t> of_epoch) {
   RECORD_USER_SCOPE("test");
   const auto& group = options_.process_group;

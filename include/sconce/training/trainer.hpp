@@ -19,6 +19,7 @@
 #include "sconce/training/batch.hpp"
 #include "sconce/training/detail/model_steps.hpp"
 #include "sconce/training/fit_result.hpp"
+#include "sconce/training/step_output.hpp"
 #include "sconce/training/trainer_callback.hpp"
 
 namespace sconce {
@@ -138,7 +139,7 @@ class Trainer {
   /// @throw what the model, the loss, the metrics and the callbacks throw.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
-    return fit_model(steps_of(model, loss_), optimizer, data);
+    return fit_model(detail::steps_of(model, loss_), optimizer, data);
   }
 
   /// Trains the model, which must be on the device, over the next epoch of the batches (their
@@ -147,7 +148,7 @@ class Trainer {
   /// @throw c10::Error as `fit`.
   template <class M>
   EpochMetrics fit_epoch(M& model, torch::optim::Optimizer& optimizer, const BatchLoader& train) {
-    return fit_model_epoch(steps_of(model, loss_), optimizer, train);
+    return fit_model_epoch(detail::steps_of(model, loss_), optimizer, train);
   }
 
   /// Returns the loss and the metrics of the model, which must be on the device, over the batches,
@@ -159,7 +160,7 @@ class Trainer {
   /// @throw what the model, the loss and the metrics throw.
   template <class M>
   MetricValues evaluate(M& model, const BatchLoader& batches) {
-    return evaluate_model(steps_of(model, loss_), batches);
+    return evaluate_model(detail::steps_of(model, loss_), batches);
   }
 
  private:
@@ -169,26 +170,28 @@ class Trainer {
   using Callbacks = std::vector<TrainerCallback*>;
   using TrainStep = std::function<void(const BatchLoader::Next&)>;
 
-  void check_fit(const ModelSteps& model, const BatchLoader& train, const char* who) const;
-  Fit fit_of(const ModelSteps& model, torch::optim::Optimizer& optimizer, const BatchLoader& train);
-  FitResult fit_model(const ModelSteps& model, torch::optim::Optimizer& optimizer,
+  void check_fit(const detail::ModelSteps& model, const BatchLoader& train, const char* who) const;
+  Fit fit_of(const detail::ModelSteps& model, torch::optim::Optimizer& optimizer,
+             const BatchLoader& train);
+  FitResult fit_model(const detail::ModelSteps& model, torch::optim::Optimizer& optimizer,
                       const FitData& data);
-  EpochMetrics fit_model_epoch(const ModelSteps& model, torch::optim::Optimizer& optimizer,
+  EpochMetrics fit_model_epoch(const detail::ModelSteps& model, torch::optim::Optimizer& optimizer,
                                const BatchLoader& train);
   bool agree_to_stop(Fit& fit) const;
   bool pause(Fit& fit, const Callbacks& callbacks, bool is_time) const;
   bool train_epoch(const TrainStep& one_step, Fit& fit, const BatchLoader::Next& next,
                    const Callbacks& callbacks, Epoch& epoch);
-  TrainStep step_of(const ModelSteps& model, Fit& fit, const Callbacks& callbacks, Epoch& epoch);
+  TrainStep step_of(const detail::ModelSteps& model, Fit& fit, const Callbacks& callbacks,
+                    Epoch& epoch);
   void graph_step(GraphStep& graph, Fit& fit, const BatchLoader::Next& next,
                   const Callbacks& callbacks, Epoch& epoch);
-  void train_step(const ModelSteps& model, Fit& fit, const BatchLoader::Next& next,
+  void train_step(const detail::ModelSteps& model, Fit& fit, const BatchLoader::Next& next,
                   const Callbacks& callbacks, Epoch& epoch);
-  StepOutput backward(const ModelSteps& model, const Batch& batch, int64_t of_step);
+  StepOutput backward(const detail::ModelSteps& model, const Batch& batch, int64_t of_step);
   void step(torch::optim::Optimizer& optimizer);
-  void test_epoch(const ModelSteps& model, Fit& fit, const FitData& data);
-  MetricValues evaluate_model(const ModelSteps& model, const BatchLoader& batches);
-  MetricValues test_model(const ModelSteps& model, const BatchLoader& batches,
+  void test_epoch(const detail::ModelSteps& model, Fit& fit, const FitData& data);
+  MetricValues evaluate_model(const detail::ModelSteps& model, const BatchLoader& batches);
+  MetricValues test_model(const detail::ModelSteps& model, const BatchLoader& batches,
                           std::optional<int64_t> of_epoch = {});
 
   TrainerOptions options_;

@@ -12,31 +12,13 @@
 
 #include "sconce/nn/nested_tensors.hpp"
 #include "sconce/training/batch.hpp"
+#include "sconce/training/step_output.hpp"
 
 namespace sconce::nn {
 class DataParallelBase;
 }  // namespace sconce::nn
 
-namespace sconce {
-
-/// The result of a model's step on one batch.
-struct StepOutput {
-  torch::Tensor loss = {};    ///< 0-dim, the mean over the batch's examples
-  torch::Tensor output = {};  ///< for the metrics, with `target`; undefined: metrics get nothing
-  torch::Tensor target = {};  ///< for the metrics, with `output`
-};
-
-}  // namespace sconce
-
-template <>
-struct sconce::nn::NestedTensors<sconce::StepOutput>
-    : sconce::nn::TensorMembers<&sconce::StepOutput::loss, &sconce::StepOutput::output,
-                                &sconce::StepOutput::target> {};
-
-namespace sconce {
-
-/// A function that returns the loss of outputs and targets, 0-dim, the mean over the examples.
-using Loss = std::function<torch::Tensor(const torch::Tensor& output, const torch::Tensor& target)>;
+namespace sconce::detail {
 
 /// The steps of a model on a batch, and its modules. The Trainer's loop uses this instead of the
 /// model, so that it is compiled once and not for each model.
@@ -51,8 +33,6 @@ struct ModelSteps {
   /// DistributedDataParallel.
   std::function<std::shared_ptr<void>()> no_sync = {};
 };
-
-namespace detail {
 
 // What a method `R step(A)` takes.
 template <class Method>
@@ -166,8 +146,6 @@ StepOutput step_of_replicas(Replicas& replicas, const Batch& batch) {
   return step;
 }
 
-}  // namespace detail
-
 /// Returns the steps of a module, of a holder or pointer to one, or of a `nn::DataParallel` or
 /// `nn::DistributedDataParallel` around one. They call `training_step(batch)`, which returns the
 /// loss or a `StepOutput`, and `validation_step(batch)`; if the model has no training step, they
@@ -178,20 +156,19 @@ ModelSteps steps_of(M& model, const Loss& loss) {
   if constexpr (std::is_base_of_v<nn::DataParallelBase, M>) {
     using Inner = std::remove_cvref_t<decltype(*model.module())>;
     auto& inner = *model.module();
-    if constexpr (detail::HasTrainingStep<Inner>) {
+    if constexpr (HasTrainingStep<Inner>) {
       return {model, inner,
-              [&](const Batch& b) { return detail::step_of_replicas<Inner, false>(model, b); },
-              [&](const Batch& b) { return detail::step_of_replicas<Inner, true>(model, b); }};
+              [&](const Batch& b) { return step_of_replicas<Inner, false>(model, b); },
+              [&](const Batch& b) { return step_of_replicas<Inner, true>(model, b); }};
     } else {
-      const auto step = detail::forward_step<Inner>(model, loss);
+      const auto step = forward_step<Inner>(model, loss);
       return {model, inner, step, step};
     }
   } else if constexpr (std::is_base_of_v<torch::nn::Module, M>) {
-    if constexpr (detail::HasTrainingStep<M>) {
-      return {model, model, detail::OwnStep<M, false>::of(model),
-              detail::OwnStep<M, true>::of(model)};
+    if constexpr (HasTrainingStep<M>) {
+      return {model, model, OwnStep<M, false>::of(model), OwnStep<M, true>::of(model)};
     } else {
-      const auto step = detail::forward_step<M>(model, loss);
+      const auto step = forward_step<M>(model, loss);
       return {model, model, step, step};
     }
   } else if constexpr (requires { model.no_sync(); }) {  // a DistributedDataParallel
@@ -200,15 +177,15 @@ ModelSteps steps_of(M& model, const Loss& loss) {
     const auto no_sync = [&model] { return std::shared_ptr<void>(new auto(model.no_sync())); };
     // To test, ranks need not have as many batches, so no forward may wait for the others.
     ModelSteps alone = steps_of(inner, loss);
-    if constexpr (detail::HasTrainingStep<Inner>) {
-      using Own = detail::OwnStep<Inner, false>;
+    if constexpr (HasTrainingStep<Inner>) {
+      using Own = OwnStep<Inner, false>;
       const auto train = [&model](const Batch& batch) {
         const auto& rows = batch.as<typename Own::BatchType>();
         return model.call([&](Inner& module) { return Own::call(module, rows); });
       };
       return {inner, inner, train, alone.test, no_sync};
     } else {
-      return {inner, inner, detail::forward_step<Inner>(model, loss), alone.test, no_sync};
+      return {inner, inner, forward_step<Inner>(model, loss), alone.test, no_sync};
     }
   } else {  // a holder or a pointer
     TORCH_CHECK(static_cast<bool>(model), "sconce::Trainer: expected a model, got null");
@@ -216,4 +193,4 @@ ModelSteps steps_of(M& model, const Loss& loss) {
   }
 }
 
-}  // namespace sconce
+}  // namespace sconce::detail
