@@ -107,6 +107,7 @@ bool may_include(const std::string& from, const std::string& to) {
       {"trainer", "training/fit_result"},
       {"trainer", "training/mode_guard"},
       {"trainer", "training/model_steps"},
+      {"trainer", "training/run_scope"},
       {"trainer", "training/trainer_callback"}};
   if (single.contains({from, to})) return true;
   if (from == "sconce") return true;

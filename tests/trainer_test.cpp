@@ -964,7 +964,8 @@ TEST_CASE("an evaluation within one within a fit puts back the sums of each") {
   CHECK(epoch.at("test_acc") == expected.at("test_acc"));
 }
 
-TEST_CASE("outside of a fit an evaluation leaves its sums in the metrics, also after a failed fit") {
+TEST_CASE(
+    "outside of a fit an evaluation leaves its sums in the metrics, also after a failed fit") {
   const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
   const auto own = std::make_shared<sconce::metrics::Accuracy>();
   Trainer trainer({.metrics = sconce::Metrics{{"acc", accuracy}}});
@@ -1048,8 +1049,8 @@ TEST_CASE("setup is called before all else, and adds the names of a callback's o
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   auto with = data(16, 16);
   with.callbacks = {&counting, &stopping};
-  const auto result = Trainer({.max_epochs = 2, .fast_dev_run = fast_dev_run})
-                          .fit(model, optimizer, with);
+  const auto result =
+      Trainer({.max_epochs = 2, .fast_dev_run = fast_dev_run}).fit(model, optimizer, with);
   CHECK(result.epochs.back().at("epochs_left") == 0);
   CHECK_THAT(counting.verbs, StartsWith(fast_dev_run ? "setup begin " : "setup load begin "));
   with.callbacks = {&stopping, &counting};
@@ -1082,8 +1083,9 @@ TEST_CASE("an undefined loss is refused with its cause, in a fit and in a test")
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   const auto none = [](const torch::Tensor&, const torch::Tensor&) { return torch::Tensor(); };
-  const auto of_function = StartsWith("sconce::Trainer: expected a loss from TrainerOptions::loss, "
-                                      "got an undefined tensor");
+  const auto of_function = StartsWith(
+      "sconce::Trainer: expected a loss from TrainerOptions::loss, "
+      "got an undefined tensor");
   for (const auto precision : {Precision::fp32, Precision::bf16}) {
     for (const bool graph : {false, true}) {
       Trainer trainer({.precision = precision, .graph = graph, .loss = none});
@@ -1130,8 +1132,8 @@ TEST_CASE("an undefined tensor in a batch is refused by its place with graph") {
 
 TEST_CASE("an optimizer none of whose parameters has a gradient is refused, in each precision") {
   const auto precision = GENERATE(Precision::fp32, Precision::bf16, Precision::fp16);
-  const auto [graph, accumulate] = GENERATE(std::pair(false, 1), std::pair(false, 2),
-                                            std::pair(true, 1));
+  const auto [graph, accumulate] =
+      GENERATE(std::pair(false, 1), std::pair(false, 2), std::pair(true, 1));
   const sconce::TrainerOptions options = {.gradient_clip_val = GENERATE(0.0, 1.0),
                                           .precision = precision,
                                           .accumulate_grad_batches = accumulate,

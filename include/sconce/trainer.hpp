@@ -81,9 +81,10 @@ struct FitData {
 /// In a profile each step is a range "step", with the ranges "data", "forward", "backward" and
 /// "optimizer" inside, and each test is a range "test".
 ///
-/// Afterwards the metrics have the sums of what ran last, for the caller to read. What runs within a
-/// fit, such as an `evaluate` or another fit in a callback, puts the sums of the metrics back that
-/// it shares with the fit, also if it throws. A fit of the same Trainer puts the scale back too.
+/// Afterwards the metrics have the sums of what ran last, for the caller to read. What runs within
+/// a fit, such as an `evaluate` or another fit in a callback, puts the sums of the metrics back
+/// that it shares with the fit, also if it throws. A fit of the same Trainer puts the scale back
+/// too.
 ///
 /// Callbacks do everything else. The loop reads nothing from the device within an epoch, except for
 /// saves and for optimizers outside of sconce in fp16. At the end of an epoch it reads the sums of

@@ -43,10 +43,10 @@ Settings settings_of(const NamedStates& states) {
   add_settings("param_groups", groups, is_scheduled ? scheduled : std::set<std::string>(),
                settings);
   if (is_scheduled) {
-    add_settings("scheduler", scheduler,
-                 {"last_epoch", "_last_lr", "_step_count", "best", "cooldown_counter",
-                  "num_bad_epochs"},
-                 settings);
+    add_settings(
+        "scheduler", scheduler,
+        {"last_epoch", "_last_lr", "_step_count", "best", "cooldown_counter", "num_bad_epochs"},
+        settings);
   }
   return settings;
 }

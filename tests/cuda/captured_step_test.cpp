@@ -205,13 +205,12 @@ TEST_CASE("a first batch that is refused, or whose step throws, is not the first
 TEST_CASE("a step that throws is no step of the warm-up", "[gpu]") {
   sconce::test::require_gpu();
   int calls = 0;
-  CapturedStep step(
-      sconce::gpu(),
-      [&](const StepTensors& batch) {
-        TORCH_CHECK(++calls != 2, "thrown by the step");
-        return StepTensors{batch[0] + 1};
-      },
-      {.warmup = 2});
+  CapturedStep step(sconce::gpu(),
+                    [&](const StepTensors& batch) {
+                      TORCH_CHECK(++calls != 2, "thrown by the step");
+                      return StepTensors{batch[0] + 1};
+                    },
+                    {.warmup = 2});
   const auto x = torch::ones({4}, sconce::gpu());
   step({x});
   CHECK_THAT(error_of([&] { step({x}); }), StartsWith("thrown by the step"));

@@ -367,6 +367,6 @@ TEST_CASE("a resumed fit warns of a plateau's options, and not of what the plate
   for (const int epochs : {1, 2, 4, 5}) CHECK(warnings_with(0.5, epochs).empty());
   const auto messages = warnings_with(0.25, 6);
   REQUIRE(messages.size() == 1);
-  CHECK_THAT(messages[0], Catch::Matchers::EndsWith(
-                              "saved with: scheduler.factor 0.5 in the place of 0.25"));
+  CHECK_THAT(messages[0],
+             Catch::Matchers::EndsWith("saved with: scheduler.factor 0.5 in the place of 0.25"));
 }
