@@ -51,7 +51,8 @@ std::vector<int> allowed_cpus() {
   cpu_set_t mask;
   CPU_ZERO(&mask);
   std::vector<int> cpus;
-  if (sched_getaffinity(0, sizeof(mask), &mask) != 0) return cpus;  // more than the mask has room for
+  if (sched_getaffinity(0, sizeof(mask), &mask) != 0)
+    return cpus;  // more than the mask has room for
   for (int i = 0; i < CPU_SETSIZE; ++i) {
     if (CPU_ISSET(i, &mask)) cpus.push_back(i);
   }

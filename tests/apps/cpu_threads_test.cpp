@@ -22,11 +22,10 @@ const std::string stat_before =
 
 // The same five ticks later, of which CPU i was busy for busy[i], in different ways.
 std::string stat_after(const std::vector<int>& busy) {
-  const std::string all[] = {std::to_string(100 + busy[0]) + " 0 0 " + std::to_string(105 - busy[0]),
-                             "100 " + std::to_string(busy[1]) + " 0 100 " +
-                                 std::to_string(5 - busy[1]),
-                             "100 0 0 " + std::to_string(105 - busy[2]) + " 0 0 0 " +
-                                 std::to_string(busy[2])};
+  const std::string all[] = {
+      std::to_string(100 + busy[0]) + " 0 0 " + std::to_string(105 - busy[0]),
+      "100 " + std::to_string(busy[1]) + " 0 100 " + std::to_string(5 - busy[1]),
+      "100 0 0 " + std::to_string(105 - busy[2]) + " 0 0 0 " + std::to_string(busy[2])};
   std::string text = "cpu  0 0 0 0 0 0 0 0 0 0\n";
   for (int i = 0; i < 3; ++i) text += "cpu" + std::to_string(i) + " " + all[i] + "\n";
   return text;
@@ -59,8 +58,8 @@ class TwoCpus {
 
 std::string hardware_line(const std::string& variables) {
   const auto ran = sconce::test::run_program(
-      "env " + variables + " " SCONCE_BIN_DIR
-      "/sconce-train --model linear --epochs 1 --batch-size 500 --device cpu");
+      "env " + variables +
+      " " SCONCE_BIN_DIR "/sconce-train --model linear --epochs 1 --batch-size 500 --device cpu");
   INFO(ran.err);
   REQUIRE(ran.exit_code == 0);
   return ran.out.substr(0, ran.out.find('\n'));
