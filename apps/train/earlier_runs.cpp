@@ -21,7 +21,11 @@ fs::path latest_checkpoint(const CommandLine& line) {
 }
 
 void check_checkpoints(const CommandLine& line) {
-  if (line.resume || latest_checkpoint(line).empty()) return;
+  const bool has_run = !latest_checkpoint(line).empty();
+  if (line.restart_schedule && !has_run) {
+    throw UsageError("--restart-schedule: there is no run in " + line.checkpoint.string());
+  }
+  if (line.resume || !has_run) return;
   throw UsageError("--checkpoint: " + line.checkpoint.string() +
                    " holds the checkpoints of a run; continue it by --resume, or name another "
                    "folder");

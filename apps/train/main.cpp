@@ -7,7 +7,6 @@
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
-#include <exception>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -23,8 +22,7 @@
 #include "predict.hpp"
 #include "reports.hpp"
 #include "results.hpp"
-#include "run_flags.hpp"
-#include "saved_run.hpp"
+#include "run_checkpoint.hpp"
 #include "schedule_keeper.hpp"
 #include "schedule_span.hpp"
 #include "sconce/sconce.hpp"
@@ -106,76 +104,12 @@ sconce::FitResult fit_parallel(const std::string& parallel, torch::nn::Sequentia
   return fit(model);
 }
 
-// Whether SIGTERM came; a launcher or a queue sends it some time before it kills.
-volatile std::sig_atomic_t terminated = 0;
-
-// Goes along with a run that has checkpoints: from its begin on their folder is this run's, and it
-// stops where SIGTERM came.
-class RunSaving : public sconce::TrainerCallback {
- public:
-  explicit RunSaving(const train::CommandLine& line) : line_(line) {}
-  void on_fit_begin(sconce::Fit& fit) override {
-    if (fit.process_group.rank() == 0) train::write_run_flags(line_);
-  }
-  void on_after_step(sconce::Fit& fit) override { fit.should_stop = terminated != 0; }
-
- private:
-  const train::CommandLine& line_;
-};
-
-// The checkpoints of the run, if it is to have any; SIGTERM then ends it at a step's end.
-std::optional<sconce::Checkpoint> open_checkpoint(const train::CommandLine& line,
-                                                  const sconce::distributed::ProcessGroup& group) {
-  if (line.checkpoint.empty()) return {};
-  std::optional<sconce::Checkpoint> checkpoint;
-  checkpoint.emplace(line.checkpoint,
-                     sconce::CheckpointOptions{.resume = line.resume, .process_group = group});
-  if (group.rank() == 0) train::check_writable(train::run_flags_file(line), "--checkpoint");
-  if (!checkpoint->latest().empty()) train::check_run_flags(line);
-  std::signal(SIGTERM, [](int signal) {
-    terminated = 1;
-    std::signal(signal, SIG_DFL);  // a second one ends what waits for a lost process
-  });
-  return checkpoint;
-}
-
-// What the folder's latest checkpoint tells of the run, if there is one.
-std::optional<train::SavedRun> saved_run(const std::optional<sconce::Checkpoint>& checkpoint) {
-  if (!checkpoint || checkpoint->latest().empty()) return {};
-  return train::read_saved_run(checkpoint->latest());
-}
-
 void print_resumption(std::ostream& out, const train::CommandLine& line,
                       const train::ScheduleSpan& span, const sconce::Checkpoint& checkpoint) {
   out << "resuming from " << checkpoint.latest().string() << std::endl;
   if (!span.restarts) return;
   out << "restarting the schedule: " << line.scheduler << " over the epochs "
       << line.epochs - span.epochs + 1 << " to " << line.epochs << std::endl;
-}
-
-void check_results_writable(const train::CommandLine& line) {
-  for (const auto* name : {train::metrics_name, train::weights_name}) {
-    train::check_writable(line.out / name, "--out");
-  }
-  if (line.profile > 0) train::check_writable(line.out / train::trace_name, "--profile");
-}
-
-// Writes what the run came to: the metrics, which have room where the weights have none, and the
-// weights that were tested. Where one fails the other is written all the same.
-void write_results(const train::CommandLine& line, const train::TrainedModel& model,
-                   sconce::optim::ExponentialMovingAverage* ema, const sconce::FitResult& result) {
-  std::exception_ptr error;
-  try {
-    train::write_metrics(line.out / train::metrics_name, result);
-  } catch (...) {
-    error = std::current_exception();
-  }
-  std::optional<sconce::optim::ExponentialMovingAverage::SwapGuard> averages;
-  if (ema != nullptr) averages.emplace(*ema);
-  sconce::io::save_safetensors(line.out / train::weights_name,
-                               sconce::nn::state_dict(*model.network),
-                               train::model_metadata(model.name, model.images));
-  if (error) std::rethrow_exception(error);
 }
 
 // Returns whether the training came to its end, or else was stopped by SIGTERM.
@@ -187,8 +121,12 @@ bool train_classifier(const train::CommandLine& line) {
   const torch::Device device = line.torch_device(group);
   std::ostream out(group.rank() == 0 ? std::cout.rdbuf() : nullptr);
   const bool has_results = !line.out.empty() && group.rank() == 0;
-  if (has_results) check_results_writable(line);
   const train::ImageData data = train::open_images(line, group);
+  const int64_t steps = (data.train.size() + line.accumulate - 1) / line.accumulate;
+  auto checkpoint = train::open_checkpoint(line, group);
+  const auto saved = train::saved_run(checkpoint);
+  const auto span = train::schedule_span(line, saved, steps);
+  if (has_results) train::check_results_writable(line);
   print_hardware(out, threads, device, group);
 
   torch::manual_seed(line.seed);
@@ -214,10 +152,6 @@ bool train_classifier(const train::CommandLine& line) {
   sconce::optim::ExtraOptions extra;
   if (line.graph && device.is_cuda()) extra.lr = torch::full({}, lr, device);
   const auto optimizer = train::make_optimizer(line.optimizer, model->parameters(), lr, extra);
-  const int64_t steps = (data.train.size() + line.accumulate - 1) / line.accumulate;
-  auto checkpoint = open_checkpoint(line, group);
-  const auto saved = saved_run(checkpoint);
-  const auto span = train::schedule_span(line, saved, steps);
   if (saved) print_resumption(out, line, span, *checkpoint);
   auto schedule = train::make_schedule(line.scheduler, *optimizer, span.epochs, span.steps);
   std::optional<sconce::optim::ExponentialMovingAverage> ema;
@@ -234,7 +168,7 @@ bool train_classifier(const train::CommandLine& line) {
   std::optional<sconce::WeightAveraging> averaging;
   if (ema) fit_data.callbacks.push_back(&averaging.emplace(*ema));
   std::optional<sconce::ModelCheckpoint> saving;
-  std::optional<RunSaving> run_saving;
+  std::optional<train::RunSaving> run_saving;
   if (checkpoint) {
     fit_data.callbacks.push_back(&saving.emplace(*checkpoint));
     fit_data.callbacks.push_back(&run_saving.emplace(line));
@@ -244,7 +178,7 @@ bool train_classifier(const train::CommandLine& line) {
   });
   if (result.stopped) return false;
   if (has_results) {
-    write_results(line, {line.model, data.images, model}, ema ? &*ema : nullptr, result);
+    train::write_results(line, {line.model, data.images, model}, ema ? &*ema : nullptr, result);
   }
   return true;
 }

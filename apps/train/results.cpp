@@ -1,9 +1,14 @@
 #include "results.hpp"
 
+#include <exception>
 #include <limits>
+#include <optional>
 #include <sstream>
 
 #include "sconce/io/whole_file.hpp"
+#include "reports.hpp"
+#include "sconce/io/safetensors.hpp"
+#include "sconce/nn/state_dict.hpp"
 
 namespace train {
 
@@ -13,6 +18,13 @@ void check_writable(const std::filesystem::path& file, const std::string& flag) 
   TORCH_CHECK(!error, flag, ": ", file.parent_path().string(),
               ": cannot make the folder: ", error.message());
   const sconce::io::WholeFile removed_at_once(file, flag);
+}
+
+void check_results_writable(const CommandLine& line) {
+  for (const auto* name : {metrics_name, weights_name}) {
+    check_writable(line.out / name, "--out");
+  }
+  if (line.profile > 0) check_writable(line.out / trace_name, "--profile");
 }
 
 std::string metrics_text(const std::vector<sconce::EpochMetrics>& epochs) {
@@ -26,8 +38,19 @@ std::string metrics_text(const std::vector<sconce::EpochMetrics>& epochs) {
   return lines.str();
 }
 
-void write_metrics(const std::filesystem::path& file, const sconce::FitResult& result) {
-  sconce::io::write_whole(file, metrics_text(result.epochs), "--out");
+void write_results(const CommandLine& line, const TrainedModel& model,
+                   sconce::optim::ExponentialMovingAverage* ema, const sconce::FitResult& result) {
+  std::exception_ptr error;
+  try {
+    sconce::io::write_whole(line.out / metrics_name, metrics_text(result.epochs), "--out");
+  } catch (...) {
+    error = std::current_exception();
+  }
+  std::optional<sconce::optim::ExponentialMovingAverage::SwapGuard> averages;
+  if (ema != nullptr) averages.emplace(*ema);
+  sconce::io::save_safetensors(line.out / weights_name, sconce::nn::state_dict(*model.network),
+                               model_metadata(model.name, model.images));
+  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace train

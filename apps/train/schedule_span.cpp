@@ -58,9 +58,6 @@ EpochRange epochs_by_state(const CommandLine& line, const c10::IValue& scheduler
 ScheduleSpan schedule_span(const CommandLine& line, const std::optional<SavedRun>& saved,
                            int64_t steps_per_epoch) {
   const std::string run = "the run in " + line.checkpoint.string();
-  if (line.restart_schedule && !saved) {
-    throw UsageError("--restart-schedule: there is no run in " + line.checkpoint.string());
-  }
   if (!saved || line.scheduler == "none") return {line.epochs, line.epochs * steps_per_epoch};
   const int64_t done = std::ssize(saved->epochs);
   const int64_t done_steps =

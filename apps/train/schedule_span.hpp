@@ -17,8 +17,8 @@ struct ScheduleSpan {
 
 /// Returns the span of a run's schedule. A saved run continues its own, if the command line has the
 /// number of epochs for which that was made. `none` takes any number.
-/// @throw UsageError if the number is another one without `--restart-schedule`, naming both; or if
-/// that flag has no saved run, or one of which no epoch remains.
+/// @throw UsageError if the number is another one without `--restart-schedule`, naming both, or if
+/// no epoch remains for that flag.
 ScheduleSpan schedule_span(const CommandLine& line, const std::optional<SavedRun>& saved,
                            int64_t steps_per_epoch);
 

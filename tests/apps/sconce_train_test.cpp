@@ -847,11 +847,14 @@ class RunOfTwo {
   void check_refused(const std::string& flags, const std::string& error) const {
     const auto names = names_in(saved());
     const std::string run_flags = contents(saved() / "flags.txt");
-    const Ran ran = train(flags);
+    const fs::path out = folder_.path() / "out";
+    const Ran ran = train(flags + " --out " + out.string());
     INFO(scheduler_ << " " << flags << ": " << ran.err);
     CHECK(ran.exit_code == 2);
+    CHECK(ran.out.empty());
     CHECK(lines_of(ran.err) == 1);
     CHECK_THAT(ran.err, ContainsSubstring("sconce-train: " + error));
+    CHECK_FALSE(fs::exists(out));
     CHECK(names_in(saved()) == names);
     CHECK(contents(saved() / "flags.txt") == run_flags);
   }

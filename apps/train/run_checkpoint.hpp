@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+
+#include "command_line.hpp"
+#include "saved_run.hpp"
+#include "sconce/training/checkpoint.hpp"
+#include "sconce/training/trainer_callback.hpp"
+
+namespace train {
+
+/// Opens the checkpoints of the run, if it is to have any. SIGTERM then ends it at a step's end.
+/// @throw UsageError if a saved run has other flags.
+/// @throw c10::Error if the folder cannot be written.
+std::optional<sconce::Checkpoint> open_checkpoint(const CommandLine& line,
+                                                  const sconce::distributed::ProcessGroup& group);
+
+/// Returns what the latest checkpoint tells of the run, if there is one.
+/// @throw c10::Error if the file is damaged.
+std::optional<SavedRun> saved_run(const std::optional<sconce::Checkpoint>& checkpoint);
+
+/// Goes along with a run that has checkpoints: from its begin on their folder is this run's, and it
+/// stops where SIGTERM came.
+class RunSaving : public sconce::TrainerCallback {
+ public:
+  /// The command line must outlive this object.
+  explicit RunSaving(const CommandLine& line) : line_(line) {}
+  void on_fit_begin(sconce::Fit& fit) override;
+  void on_after_step(sconce::Fit& fit) override;
+
+ private:
+  const CommandLine& line_;
+};
+
+}  // namespace train
