@@ -1,6 +1,7 @@
 #include "sconce/training/stateful.hpp"
 
 #include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
 
 #include "optim/optimizer_state.hpp"
 #include "sconce/io/torch_file.hpp"
