@@ -5,9 +5,9 @@
 #include <optional>
 #include <sstream>
 
-#include "sconce/io/whole_file.hpp"
 #include "reports.hpp"
 #include "sconce/io/safetensors.hpp"
+#include "sconce/io/whole_file.hpp"
 #include "sconce/nn/state_dict.hpp"
 
 namespace train {
