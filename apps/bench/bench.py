@@ -2,8 +2,8 @@
 
     build/setup/torch-2.15.0/bin/python apps/bench/bench.py build/release/bin/sconce-bench
 
-The Python that runs this script is the one compared with. The sides of a workload are processes that run at the
-same time with one thread each. They first show that they compute the same numbers. Then they take turns,
+The Python that runs this script is the one compared with. The sides of a workload are processes that exist at the
+same time, with one thread each. They first show that they compute the same numbers. Then they take turns,
 A B C C B A, in rounds of about 0.2 s, so that other load on the machine slows all of them equally. A ratio is
 another side's time divided by sconce's, and its interval is the 95 % interval of the median over the pairs.
 A whole process is measured from its start to its check, and by its peak memory.

@@ -247,7 +247,7 @@ TEST_CASE("a guard of no_sync restores what was before it") {
       const auto inner = model.no_sync();
     }
     model(x).sum().backward();
-    model(x).sum().backward();  // after a synchronized step, the Reducer would reject this forward
+    model(x).sum().backward();  // had these sent gradients, the Reducer would reject the next
   }
   model(x).sum().backward();
   CHECK(linear->bias.grad().eq(3).all().item<bool>());

@@ -194,7 +194,7 @@ TEST_CASE("the defaults of the lazy layers are Python's") {
     ours[name + " momentum"] = text(o.momentum().value());
     ours[name + " affine"] = flag(o.affine());
     ours[name + " track_running_stats"] = flag(o.track_running_stats());
-    ours[name + " bias"] = "True";  // LibTorch has no layer without a bias
+    ours[name + " bias"] = "True";  // LibTorch has no batch norm without one
   }
   std::ifstream file(std::filesystem::path(SCONCE_TESTS_DIR) / "reference/lazy.txt");
   size_t found = 0;
@@ -389,7 +389,7 @@ TEST_CASE("a clone is as uninitialized or initialized as the layer, and independ
     CHECK_FALSE(before->is_initialized());
     torch::manual_seed(1);
     before->train();
-    CHECK(before->forward(X.to(torch::kDouble)).equal(Y));  // so the first clone drew none
+    CHECK(before->forward(X.to(torch::kDouble)).equal(Y));  // so the first clone drew no numbers
 
     const auto after = std::dynamic_pointer_cast<Impl>(layer->clone());
     REQUIRE(after);

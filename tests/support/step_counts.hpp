@@ -33,7 +33,7 @@ struct Counts {
 };
 
 /// Counts for its lifetime, in all threads. LibTorch runs with one thread, because the optimizers
-/// call their kernels once in each.
+/// call their kernels once per thread.
 class Counting {
  public:
   Counting() : threads_(at::get_num_threads()) {
