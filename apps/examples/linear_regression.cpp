@@ -1,5 +1,4 @@
-// Linear regression with a model that computes its own loss, on ten measurements of diabetes
-// patients.
+// Linear regression with a model that computes its own loss, on measurements of diabetes patients.
 #include <torch/torch.h>
 #include <cstdio>
 #include <fstream>

@@ -17,8 +17,9 @@ endfunction()
 
 # Installs the configured build <name>, whose libraries are empty, and moves the installed files.
 function(install name)
-  foreach(layer IN ITEMS core data distributed io report training)
-    file(TOUCH "${WORK}/${name}/libsconce_${layer}.a")
+  file(TOUCH "${WORK}/${name}/src/libsconce_core.a")
+  foreach(layer IN ITEMS data distributed io report training vision)
+    file(TOUCH "${WORK}/${name}/src/${layer}/libsconce_${layer}.a")
   endforeach()
   execute_process(COMMAND "${CMAKE_COMMAND}" --install "${WORK}/${name}" --prefix "${WORK}/first"
                   OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
