@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -51,8 +52,9 @@ class RunScope {
  private:
   RunScope() = default;
 
-  // Returns whether a run under way has the object.
+  // Returns whether another run under way has the object. One metric may have two names.
   bool enter(const void* object) {
+    if (std::find(entered_.begin(), entered_.end(), object) != entered_.end()) return false;
     const std::scoped_lock lock(mutex_);
     const bool is_shared = under_way_.contains(object);
     entered_.push_back(object);

@@ -1169,6 +1169,26 @@ TEST_CASE(
   CHECK(accuracy->sums().sum().item<double>() > 0);
 }
 
+TEST_CASE("a metric of two names has its sums after a run, and the fit's again after one within") {
+  const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
+  Trainer trainer({.metrics = sconce::Metrics{{"a", accuracy}, {"b", accuracy}}});
+  auto model = net_without_dropout();
+  const Batches ten(points(10), {.batch_size = 5});
+  const double value = trainer.evaluate(model, ten).at("a");
+  CHECK(accuracy->compute().item<double>() == value);
+  const auto with = [&](bool evaluates) {
+    auto twin = net_without_dropout();
+    torch::optim::SGD twin_optimizer(twin->parameters(), 0.1);
+    InEach evaluating([&] {
+      if (evaluates) trainer.evaluate(model, ten);
+    });
+    auto fit_data = data();
+    fit_data.callbacks = {&evaluating};
+    return trainer.fit(twin, twin_optimizer, fit_data).epochs[0].at("train_b");
+  };
+  CHECK(with(true) == with(false));
+}
+
 TEST_CASE("a fit within a fit of the same trainer leaves the scale of the losses") {
   const auto weights = [](bool is_nested) {
     Trainer trainer({.precision = Precision::fp16});
