@@ -98,8 +98,10 @@ TEST_CASE("a training takes the CPUs that nobody keeps busy, and says so in its 
           sconce::test::Variables{}));
       while (loops.back()->out().empty()) std::this_thread::yield();
     }
-    CHECK_THAT(hardware_line("-u OMP_NUM_THREADS -u MKL_NUM_THREADS"),
-               Matches("hardware: 1 CPU thread \\((1 of 2 CPUs is|2 of 2 CPUs are) busy\\), .*"));
+    // There is no reason in the line where the two are one core, for which LibTorch has one thread.
+    CHECK_THAT(
+        hardware_line("-u OMP_NUM_THREADS -u MKL_NUM_THREADS"),
+        Matches("hardware: 1 CPU thread( \\((1 of 2 CPUs is|2 of 2 CPUs are) busy\\))?, .*"));
   }
   CHECK_THAT(hardware_line("OMP_NUM_THREADS=2"), StartsWith("hardware: 2 CPU threads, "));
 }
