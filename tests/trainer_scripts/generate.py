@@ -261,7 +261,14 @@ class Script:
         if what == "new_head":
             if any(a["model"] == model for a in self.script["averages"]):
                 return []
-            return [{"do": what, "model": model}, self.simple("fit_epoch", optimizer)]
+            dropped = [{"do": what, "model": model}]
+            is_plain = self.is_whole[optimizer] and spec["covers"] == "all"
+            if is_plain and self.script["models"][model]["kind"] != "linear" and self.maybe(0.7):
+                # Only then has the optimizer nothing left of the old head, whose memory the new one may get.
+                lists = [{"do": "list", "optimizer": optimizer, "part": part} for part in ("body", "all")]
+                first, second = self.simple("fit_epoch", optimizer), self.simple("fit_epoch", optimizer)
+                dropped = [first, lists[0], second, *dropped, lists[1]]
+            return [*dropped, self.simple("fit_epoch", optimizer)]
         if any(s["optimizer"] == optimizer for s in self.script["schedulers"]) or not self.is_whole[optimizer]:
             return []
         if what == "add_group" and spec["covers"] in ("head", "body"):
