@@ -205,9 +205,13 @@ void World::change_optimizer(const std::string& what, const json& event) {
   if (what == "list") groups.at(0).params() = parameters_of(net, event.at("part"));
   if (what == "add_group") {
     torch::optim::OptimizerParamGroup group(parameters_of(net, event.at("part")));
-    of.optimizer->add_param_group(group);
+    of_sconce(*of.optimizer).add_param_group(group);
   }
-  if (what == "archive") of.optimizer->load_state_dict(of.optimizer->state_dict());
+  if (what == "move") move_away(of.optimizer);
+  if (what == "archive") {
+    auto& optimizer = of_sconce(*of.optimizer);
+    optimizer.load_state_dict(optimizer.state_dict());
+  }
 }
 
 // Replaces the head in the model and in the optimizers that have it.
@@ -248,7 +252,7 @@ void World::copy_model(const json& event) {
     }
   }
   auto copy = make_optimizer(of.spec, groups);
-  copy->load_state_dict(of.optimizer->state_dict());
+  of_sconce(*copy).load_state_dict(of_sconce(*of.optimizer).state_dict());
   optimizers_.push_back({of.spec, models_.size() - 1, std::move(copy)});
 }
 

@@ -1,8 +1,8 @@
 """Makes random scripts of a Trainer. A seed decides everything in a script."""
 import random
 
-HOOKS = ["setup", "load", "on_fit_begin", "on_fit_end", "on_before_step", "on_after_step", "on_epoch_end", "on_test_begin",
-         "on_test_end", "save"]
+HOOKS = ["setup", "load", "on_fit_begin", "on_fit_end", "on_before_step", "on_after_step", "on_epoch_end",
+         "on_test_begin", "on_test_end", "save"]
 
 
 class Script:
@@ -22,7 +22,7 @@ class Script:
                                      for i in range(models) for _ in range(r.choice([0, 0, 1, 2]))]
         self.script["averages"] = [{"model": i, "buffers": r.random() < 0.5}
                                    for i in range(models) for _ in range(r.choice([0, 0, 1, 2]))]
-        self.script["folders"] = r.choice([0, 0, 1, 2])
+        self.script["folders"] = r.choice([0, 0, 0, 1, 2])
         self.make_callbacks()
         self.templates = [self.fit(0, checkpoint=i) for i in range(self.script["folders"])]
         self.reset()
@@ -58,7 +58,8 @@ class Script:
     def optimizer(self, model):
         r = self.r
         has_body = self.script["models"][model]["kind"] != "linear"
-        spec = {"model": model, "kind": r.choice(["sgd", "sgd", "adam", "adamw"]), "lr": r.choice([0.01, 0.05, 0.1]),
+        kinds = ["sgd", "sgd", "adam", "adamw"] + ["torch"] * (model > 0)
+        spec = {"model": model, "kind": r.choice(kinds), "lr": r.choice([0.01, 0.05, 0.1]),
                 "kernels": r.choice(["fused", "fused", "foreach", "loop"]), "weight_decay": r.choice([0, 0, 0.125]),
                 "covers": r.choice(["all", "all", "both", "head", "body"] if has_body else ["all"]),
                 "momentum": r.choice([0, 0.75, 0.75]), "flag": self.maybe(0.3)}
@@ -104,7 +105,7 @@ class Script:
         return {"monitor": self.r.choice(names), "mode": self.r.choice(["min", "max"])}
 
     def make_callbacks(self):
-        """Callback 0 records fits of optimizer 0, 1 all outer fits, 2 the fits within; others belong to an optimizer."""
+        """Callback 0 records fits of optimizer 0, 1 all outer fits, 2 fits within one; others are an optimizer's."""
         r, specs = self.r, [{"kind": "recorder"} for _ in range(3)]
         self.of_optimizer = {i: [] for i in range(len(self.script["optimizers"]))}
         for i, of in enumerate(self.script["schedulers"]):
@@ -202,19 +203,24 @@ class Script:
             event.update(model=optimizer, parameter=r.randrange(8), thaw=self.maybe(0.4))
         if what in ("eval_mode",):
             event.update(model=optimizer)
-        if what == "archive":
+        if what in ("move", "archive"):
             event.update(optimizer=optimizer)
         return event
 
     def top_events(self):
         r = self.r
         kinds = (["fit"] * 11 + ["fit_epoch"] * 4 + ["evaluate"] * 2 + ["loop"] * 2 +
-                 ["two_loops", "set_epoch", "copy_loader", "draw", "set_lr", "freeze", "eval_mode", "new_head", "new_head",
-                  "list", "add_group", "archive", "copy_model"])
+                 ["new_head"] * 5 + ["list"] * 4 + ["add_group"] * 3 +
+                 ["two_loops", "set_epoch", "copy_loader", "draw", "set_lr", "freeze", "eval_mode", "archive",
+                  "copy_model"])
         optimizer = r.randrange(len(self.owners))
         if self.templates and self.maybe(0.5):
             return self.checkpointed()
         what = r.choice(kinds)
+        is_torch = optimizer < len(self.script["models"]) and self.script["optimizers"][optimizer]["kind"] == "torch"
+        can_move = is_torch and not any(s["optimizer"] == optimizer for s in self.script["schedulers"])
+        if can_move and self.maybe(0.5):
+            return [self.simple("move", optimizer), self.fit(optimizer)]
         if what == "fit":
             return [self.fit(optimizer)]
         if what == "fit_epoch" and self.maybe(0.5):
@@ -225,6 +231,8 @@ class Script:
             self.loaders[rows].append(self.count)
             self.count += 1
             return [event]
+        if is_torch and what in ("archive", "copy_model"):  # which need a state dict
+            return []
         if what == "copy_model":
             self.owners.append(len(self.models))
             self.models.append(len(self.models))
@@ -248,10 +256,19 @@ class Script:
         if model >= len(self.script["models"]) or self.templates:
             return []
         spec = self.script["optimizers"][optimizer]
+        if spec["kind"] == "torch":
+            return []
         if what == "new_head":
             if any(a["model"] == model for a in self.script["averages"]):
                 return []
-            return [{"do": what, "model": model}, self.simple("fit_epoch", optimizer)]
+            dropped = [{"do": what, "model": model}]
+            is_plain = self.is_whole[optimizer] and spec["covers"] == "all"
+            if is_plain and self.script["models"][model]["kind"] != "linear" and self.maybe(0.7):
+                # Only then has the optimizer nothing left of the old head, whose memory the new one may get.
+                lists = [{"do": "list", "optimizer": optimizer, "part": part} for part in ("body", "all")]
+                first, second = self.simple("fit_epoch", optimizer), self.simple("fit_epoch", optimizer)
+                dropped = [first, lists[0], second, *dropped, lists[1]]
+            return [*dropped, self.simple("fit_epoch", optimizer)]
         if any(s["optimizer"] == optimizer for s in self.script["schedulers"]) or not self.is_whole[optimizer]:
             return []
         if what == "add_group" and spec["covers"] in ("head", "body"):

@@ -1,72 +1,82 @@
 #!/usr/bin/env python3
-"""Plants one mistake after the other in sconce, and looks whether random scripts find it.
+"""Plants mistakes in sconce and looks whether random scripts find each of them.
 
   mistakes.py                       all of them, each by at most 2000 scripts
   mistakes.py --only "sums"         those with this word in their names
 
-A mistake replaces lines of the sources, which are restored afterwards. The exit code is 1 if one was not found.
+One build has all mistakes; a variable of the environment turns one on. The sources are restored afterwards, and have
+to be built again. The exit code is 1 if a mistake was not found, or if scripts differ without one.
 """
 import argparse
 import pathlib
+import shutil
 import subprocess
 import sys
-import time
+import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+import generate
+import run
 
-# By name: the files, what is replaced in each, and by what.
+# By name: the file, what is replaced in it, and by what. IS tells whether this mistake is on.
 MISTAKES = {
-    "each begin() gives the order of epoch 0": [
-        ("src/data/epoch_count.cpp", "return state_->next++;", "return state_->next;")],
-    "what runs within a fit leaves its sums": [
-        ("src/training/run_scope.hpp", "const bool is_shared = under_way_.contains(object);",
-         "const bool is_shared = false;")],
-    "failed_item() is what a worker ahead has met": [
-        ("include/sconce/data/batch_reader.hpp", "// Reads the items of a batch in one thread.",
-         "inline std::atomic<int64_t> planted = -1;\n// Reads the items of a batch in one thread."),
-        ("include/sconce/data/batch_reader.hpp", "#include <cstdint>", "#include <atomic>\n#include <cstdint>"),
-        ("include/sconce/data/batch_reader.hpp", "throw ItemError{", "planted = index;\n          throw ItemError{"),
-        ("include/sconce/data/loader.hpp", "return loop_->failed_item();", "return int64_t{detail::planted};")],
-    "a new parameter inherits the state at its address": [
-        ("include/sconce/optim/optimizer.hpp", "address_(parameter.getIntrusivePtr()) {}",
-         "address_(Impl()) { (void)parameter; }")],
-    "callbacks are closed in the order of their opening": [
-        ("src/trainer.cpp", "auto* callback = opened_.back();\n      opened_.pop_back();",
-         "auto* callback = opened_.front();\n      opened_.erase(opened_.begin());")],
-    "after one exception of a closing hook the others are not called": [
-        ("src/trainer.cpp", "} catch (...) {  // the first error is the one that users see\n",
-         "} catch (...) {\n        return;\n")],
-    "a shorter last step divides by the number of batches of a whole one": [
-        ("src/trainer.cpp", "const StepOutput output = backward(model, batch, of_step);",
-         "const StepOutput output = backward(model, batch, fit.accumulate);")],
-    "gradients are clipped before they are unscaled": [
-        ("src/trainer.cpp", "    precision_.unscale_(optimizer);\n", "")],
-    "a resumed epoch has lost its loss": [
-        ("src/trainer.cpp", "    loss_.copy_(own.narrow(0, 0, 1));\n", "")],
-    "a resumed fit goes on with other random numbers": [
-        ("src/training/checkpoint.cpp", "  set_random_state(own);\n", "")],
-    "a test restores the mode of the model alone": [
-        ("src/training/mode_guard.hpp", "for (const auto& [part, training] : parts_) part->train(training);", "")],
-    "the mean loss counts each batch once": [
-        ("src/trainer.cpp", "loss_.add_(step.loss, /*alpha=*/examples);",
-         "loss_.add_(step.loss, examples > 0 ? 1 : 0);")],
-    "early stopping goes on from the fit before": [
-        ("src/training/early_stopping.cpp", "if (is_of_fit_) state_ = initial_state();", "")],
-    "a fit saves before its epoch's end is told": [
-        ("src/trainer.cpp", "    call_all(data.callbacks, fit, &TrainerCallback::on_epoch_end);\n", "    call_all(data.callbacks, fit, &TrainerCallback::save);\n    call_all(data.callbacks, fit, &TrainerCallback::on_epoch_end);\n")],
+    "each begin() gives the order of epoch 0": (
+        "src/data/epoch_count.cpp", "return state_->next++;", "return IS ? state_->next.load() : state_->next++;"),
+    "what runs within a fit leaves its sums": (
+        "src/training/run_scope.hpp", "is_shared = under_way_", "is_shared = !IS && under_way_"),
+    "failed_item() is what a worker ahead has met": (
+        "include/sconce/data/loader.hpp", "return loop_->failed_item();",
+        "return IS ? std::optional<int64_t>(detail::met_last) : loop_->failed_item();"),
+    "a new parameter inherits the state at its address": (
+        "include/sconce/optim/optimizer.hpp", "address_(parameter.getIntrusivePtr())",
+        "address_(IS ? Impl() : Impl(parameter.getIntrusivePtr()))"),
+    "callbacks are closed in the order of their opening": (
+        "src/trainer.cpp", "auto* callback = opened_.back();\n      opened_.pop_back();",
+        "auto* callback = IS ? opened_.front() : opened_.back();\n"
+        "      opened_.erase(IS ? opened_.begin() : opened_.end() - 1);"),
+    "after an exception of a closing hook no other is called": (
+        "src/trainer.cpp", "} catch (...) {  // the first error is the one that users see",
+        "} catch (...) {\n        if (IS) return;"),
+    "a shorter last step divides by the number of batches of a whole one": (
+        "src/trainer.cpp", "backward(model, batch, of_step)", "backward(model, batch, IS ? fit.accumulate : of_step)"),
+    "gradients are clipped before they are unscaled": (
+        "src/trainer.cpp", "precision_.unscale_(optimizer);", "if (!IS) precision_.unscale_(optimizer);"),
+    "a resumed epoch has lost its loss": (
+        "src/trainer.cpp", "loss_.copy_(own.narrow(0, 0, 1));", "if (!IS) loss_.copy_(own.narrow(0, 0, 1));"),
+    "a resumed fit goes on with other random numbers": (
+        "src/training/checkpoint.cpp", "  set_random_state(own);", "  if (!IS) set_random_state(own);"),
+    "a test leaves the model's parts in training mode": (
+        "src/training/mode_guard.hpp", "part->train(training);", "part->train(training || IS);"),
+    "the mean loss counts each batch once": (
+        "src/trainer.cpp", "/*alpha=*/examples)", "/*alpha=*/IS ? 1 : examples)"),
+    "early stopping goes on from the fit before": (
+        "src/training/early_stopping.cpp", "if (is_of_fit_)", "if (is_of_fit_ && !IS)"),
+    "a fit saves before the end of its epoch is told": (
+        "src/trainer.cpp", "call_all(data.callbacks, fit, &TrainerCallback::on_epoch_end);",
+        "if (IS) call_all(data.callbacks, fit, &TrainerCallback::save);\n"
+        "    call_all(data.callbacks, fit, &TrainerCallback::on_epoch_end);"),
 }
 
+# What one of the mistakes needs besides.
+BESIDES = [
+    ("include/sconce/data/batch_reader.hpp", "throw ItemError{", "met_last = index;\n          throw ItemError{"),
+    ("include/sconce/data/batch_reader.hpp", "// Reads the items of a batch in one thread.\n",
+     "inline std::atomic<int64_t> met_last = -1;\n// Reads the items of a batch in one thread.\n"),
+    ("include/sconce/data/batch_reader.hpp", "#include <cstdint>", "#include <atomic>\n#include <cstdint>")]
 
-def planted(mistake):
-    """Replaces what the mistake says, and returns the sources as they were."""
+
+def plant():
+    """Puts the mistakes into the sources, and returns these as they were."""
     before = {}
-    for name, old, new in mistake:
-        path = ROOT / name
+    changes = list(BESIDES)
+    for number, (name, old, new) in enumerate(MISTAKES.values(), 1):
+        is_on = f'(std::getenv("SCONCE_MISTAKE") != nullptr && std::atoi(std::getenv("SCONCE_MISTAKE")) == {number})'
+        changes.append((name, old, new.replace("IS", is_on)))
+    for name, old, new in changes:
+        path = run.ROOT / name
         text = path.read_text()
         if text.count(old) != 1:
             restore(before)
-            sys.exit(f"{name}: expected once: {old!r}, got {text.count(old)} times")
+            sys.exit(f"{name}: expected once: {old!r}, got it {text.count(old)} times")
         before.setdefault(path, text)
         path.write_text(text.replace(old, new))
     return before
@@ -77,33 +87,64 @@ def restore(before):
         path.write_text(text)
 
 
+def built(build, folder):
+    """Builds the program with the mistakes, and returns its copy in the folder."""
+    before = plant()
+    try:
+        subprocess.run(["cmake", "--build", build, "--target", "test-trainer-scripts"], check=True,
+                       stdout=subprocess.DEVNULL)
+        return shutil.copy(pathlib.Path(build) / "bin/test-trainer-scripts", folder)
+    finally:
+        restore(before)
+
+
+class Scripts:
+    """Random scripts, of which Python tells once what ought to happen."""
+
+    def __init__(self, program, python, count):
+        self.sides = run.Sides(program, python)
+        self.parts = run.parts_of([generate.script(seed) for seed in range(count)])
+        self.expected = {}
+
+    def find(self, number):
+        """Returns the first script that differs with a mistake, and how many there were; 0: with none."""
+        run.ENVIRONMENT["SCONCE_MISTAKE"] = str(number)
+        done = 0
+        for i, part in enumerate(self.parts if number > 0 else self.parts[:2]):
+            with tempfile.TemporaryDirectory() as name:
+                folder = pathlib.Path(name)
+                if i not in self.expected:
+                    self.expected[i] = self.sides.run("python", part, (), folder)
+                found = run.differing(part, self.sides.run("sconce", part, (), folder), self.expected[i])
+            if found:
+                return found[0], done
+            done += len(part)
+        return None, done
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="a word in the names of the mistakes")
-    parser.add_argument("--count", default="2000", help="the number of scripts for each")
-    parser.add_argument("--build", default=ROOT / "build/default")
+    parser.add_argument("--count", type=int, default=2000, help="the number of scripts for each")
+    parser.add_argument("--build", default=run.ROOT / "build/default", help="the build folder")
+    parser.add_argument("--python", default=run.ROOT / "build/setup/torch-2.15.0/bin/python")
     options = parser.parse_args()
-    build = ["cmake", "--build", options.build, "--target", "test-trainer-scripts"]
-    program = pathlib.Path(options.build) / "bin/test-trainer-scripts"
-    missed = []
-    for name, mistake in MISTAKES.items():
-        if options.only not in name:
-            continue
-        before = planted(mistake)
-        try:
-            subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
-            start = time.monotonic()
-            run = [sys.executable, HERE / "run.py", "--count", options.count, "--stop-at", "1", "--program", program]
-            found = subprocess.run(run, capture_output=True, text=True)
-        finally:
-            restore(before)
-        result = found.stdout.splitlines()[-1] if found.stdout else found.stderr
-        print(f"{name}: {result} ({time.monotonic() - start:.0f} s)", flush=True)
-        if found.returncode != 1:
-            missed.append(name)
-    subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
-    print(f"{len(missed)} were not found: {missed}")
-    return 1 if missed else 0
+    failed = []
+    with tempfile.TemporaryDirectory() as folder:
+        scripts = Scripts(built(options.build, folder), options.python, options.count)
+        for number, name in enumerate(["no mistake", *MISTAKES]):
+            if number > 0 and options.only not in name:
+                continue
+            found, done = scripts.find(number)
+            if found is None:
+                print(f"{name}: {done} scripts agree", flush=True)
+            else:
+                script, _, [ours], [theirs] = found
+                print(f"{name}: script {script['id']}: {ours.strip()!r}, in Python {theirs.strip()!r}", flush=True)
+            if (found is None) != (number == 0):
+                failed.append(name)
+    print(f"not as they should be: {failed}" if failed else "each was found")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

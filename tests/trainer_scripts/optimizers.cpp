@@ -13,6 +13,34 @@ namespace {
 namespace optim = sconce::optim;
 using torch::optim::OptimizerParamGroup;
 
+using States = std::map<int64_t, std::map<std::string, torch::Tensor>>;
+
+// Returns the tensors of each parameter's state, by Python's names.
+States states_of(torch::optim::Optimizer& optimizer) {
+  States states;
+  if (auto* ours = dynamic_cast<optim::Optimizer*>(&optimizer)) {
+    const auto saved = ours->state_dict().toGenericDict();
+    for (const auto& of_parameter : saved.at("state").toGenericDict()) {
+      for (const auto& entry : of_parameter.value().toGenericDict()) {
+        states[of_parameter.key().toInt()][entry.key().toStringRef()] = entry.value().toTensor();
+      }
+    }
+    return states;
+  }
+  int64_t index = 0;
+  for (const auto& group : optimizer.param_groups()) {
+    for (const auto& parameter : group.params()) {
+      const auto found = optimizer.state().find(parameter.unsafeGetTensorImpl());
+      if (found != optimizer.state().end()) {
+        const auto& state = dynamic_cast<torch::optim::SGDParamState&>(*found->second);
+        states[index]["momentum_buffer"] = state.momentum_buffer();
+      }
+      ++index;
+    }
+  }
+  return states;
+}
+
 }  // namespace
 
 std::vector<torch::Tensor> parameters_of(const NetImpl& net, const std::string& part) {
@@ -27,7 +55,7 @@ Groups first_groups(const json& spec, const NetImpl& net) {
   return {parameters_of(net, "body"), parameters_of(net, "head")};
 }
 
-std::unique_ptr<optim::Optimizer> make_optimizer(const json& spec, const Groups& lists) {
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const json& spec, const Groups& lists) {
   const std::string kind = spec.at("kind");
   const std::string kernels = spec.at("kernels");
   const double lr = spec.at("lr"), weight_decay = spec.value("weight_decay", 0.0);
@@ -36,6 +64,10 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const json& spec, const Groups&
   const optim::ExtraOptions extra = {.kernels = kernels == "fused"     ? optim::Kernels::fused
                                                 : kernels == "foreach" ? optim::Kernels::foreach
                                                                        : optim::Kernels::for_loop};
+  if (kind == "torch") {
+    return std::make_unique<torch::optim::SGD>(
+        groups, torch::optim::SGDOptions(lr).momentum(0.75).weight_decay(weight_decay));
+  }
   if (kind == "sgd") {
     auto options = torch::optim::SGDOptions(lr).momentum(spec.value("momentum", 0.0));
     options.weight_decay(weight_decay).nesterov(spec.value("flag", false));
@@ -50,6 +82,16 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const json& spec, const Groups&
   return std::make_unique<optim::AdamW>(groups, with(torch::optim::AdamWOptions(lr)), extra);
 }
 
+optim::Optimizer& of_sconce(torch::optim::Optimizer& optimizer) {
+  return dynamic_cast<optim::Optimizer&>(optimizer);
+}
+
+void move_away(std::unique_ptr<torch::optim::Optimizer>& optimizer) {
+  static_assert(!std::is_move_constructible_v<optim::SGD>);
+  auto& sgd = dynamic_cast<torch::optim::SGD&>(*optimizer);
+  optimizer = std::make_unique<torch::optim::SGD>(std::move(sgd));
+}
+
 std::vector<int64_t> places_in(const std::vector<torch::Tensor>& list,
                                const std::vector<torch::Tensor>& group) {
   std::vector<int64_t> places;
@@ -61,8 +103,8 @@ std::vector<int64_t> places_in(const std::vector<torch::Tensor>& list,
   return places;
 }
 
-void trace_optimizer(const std::string& name, const optim::Optimizer& optimizer, const NetImpl& net,
-                     Trace& trace) {
+void trace_optimizer(const std::string& name, torch::optim::Optimizer& optimizer,
+                     const NetImpl& net, Trace& trace) {
   std::string text = name;
   for (const auto& group : optimizer.param_groups()) {
     text += " lr " + number(group.options().get_lr()) + " of";
@@ -71,13 +113,7 @@ void trace_optimizer(const std::string& name, const optim::Optimizer& optimizer,
     }
   }
   trace.line(text);
-  std::map<int64_t, std::map<std::string, torch::Tensor>> states;
-  const auto saved = optimizer.state_dict().toGenericDict();
-  for (const auto& of_parameter : saved.at("state").toGenericDict()) {
-    for (const auto& entry : of_parameter.value().toGenericDict()) {
-      states[of_parameter.key().toInt()][entry.key().toStringRef()] = entry.value().toTensor();
-    }
-  }
+  const auto states = states_of(optimizer);
   std::vector<torch::Tensor> tensors;
   text = "  state";
   for (const auto& [index, state] : states) {

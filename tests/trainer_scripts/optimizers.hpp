@@ -18,14 +18,20 @@ std::vector<torch::Tensor> parameters_of(const NetImpl& net, const std::string& 
 Groups first_groups(const json& spec, const NetImpl& net);
 
 /// Makes the optimizer that the script says.
-std::unique_ptr<sconce::optim::Optimizer> make_optimizer(const json& spec, const Groups& groups);
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const json& spec, const Groups& groups);
+
+/// Returns the optimizer as one of sconce's.
+sconce::optim::Optimizer& of_sconce(torch::optim::Optimizer& optimizer);
+
+/// Moves LibTorch's own optimizer to another place; sconce's cannot be moved.
+void move_away(std::unique_ptr<torch::optim::Optimizer>& optimizer);
 
 /// Returns the place of each parameter of a group in the list; -1: it is not there.
 std::vector<int64_t> places_in(const std::vector<torch::Tensor>& list,
                                const std::vector<torch::Tensor>& group);
 
 /// Writes rates, parameters and state into the trace.
-void trace_optimizer(const std::string& name, const sconce::optim::Optimizer& optimizer,
+void trace_optimizer(const std::string& name, torch::optim::Optimizer& optimizer,
                      const NetImpl& net, Trace& trace);
 
 }  // namespace trainer_scripts

@@ -169,6 +169,9 @@ class World:
         _, net, optimizer = self.optimizers[event["optimizer"]]
         optimizer.add_param_group({"params": net.part(event["part"])})
 
+    def move(self, event, fit):
+        """An object of Python stays where it is."""
+
     def archive(self, event, fit):
         """A state that was saved and loaded is the same."""
 

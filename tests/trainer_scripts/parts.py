@@ -258,6 +258,8 @@ def make_optimizer(spec, groups):
     kernels = {"fused": {"fused": True}, "foreach": {"foreach": True}, "loop": {"foreach": False}}[spec["kernels"]]
     options = {"lr": spec["lr"], "weight_decay": spec.get("weight_decay", 0.0), **kernels}
     groups = [{"params": list(group)} for group in groups]
+    if spec["kind"] == "torch":  # LibTorch's own class
+        return torch.optim.SGD(groups, spec["lr"], momentum=0.75, weight_decay=options["weight_decay"], foreach=False)
     if spec["kind"] == "sgd":
         options.update(momentum=spec.get("momentum", 0.0), nesterov=spec.get("flag", False))
         return torch.optim.SGD(groups, **options)

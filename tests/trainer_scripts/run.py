@@ -13,6 +13,7 @@ import argparse
 import concurrent.futures
 import copy
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -23,7 +24,7 @@ import generate
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-ENVIRONMENT = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PATH": "/usr/bin:/bin"}
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def read(path):
@@ -63,17 +64,27 @@ class Sides:
         return traces
 
     def compare(self, scripts, *flags):
-        """Returns the scripts that differ, each with the two lines that do and the lines before."""
+        """Returns what `differing` does."""
         with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor() as pool:
             ran = [pool.submit(self.run, side, scripts, flags, pathlib.Path(name)) for side in self.commands]
-            ours, theirs = (future.result() for future in ran)
-        different = []
-        for script in scripts:
-            a, b = ours.get(script["id"], []), theirs.get(script["id"], [])
-            if a != b:
-                place = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
-                different.append((script, a[:place], *(lines[place:place + 1] or ["nothing"] for lines in (a, b))))
-        return different
+            return differing(scripts, *(future.result() for future in ran))
+
+
+def differing(scripts, ours, theirs):
+    """Returns the scripts that differ, each with the lines before that are equal, and the two that are not."""
+    different = []
+    for script in scripts:
+        a, b = ours.get(script["id"], []), theirs.get(script["id"], [])
+        if a != b:
+            place = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+            different.append((script, a[:place], *(lines[place:place + 1] or ["nothing"] for lines in (a, b))))
+    return different
+
+
+def parts_of(scripts):
+    """Returns the scripts in parts, few in the first ones, in case that these are enough."""
+    bounds = [0, 100, 300, *range(800, len(scripts), 500)]
+    return [part for part in (scripts[a:b] for a, b in zip(bounds, [*bounds[1:], len(scripts)])) if part]
 
 
 DROP = object()
@@ -158,7 +169,7 @@ def main():
     parser.add_argument("--file", type=pathlib.Path, help="scripts in JSON, one on each line")
     parser.add_argument("--shrink", action="store_true", help="cuts down the first script that differs")
     parser.add_argument("--stop-at", type=int, default=3, help="the number of differing scripts to print")
-    parser.add_argument("--jobs", type=int, default=1, help="the number of parts that run at once, each in two processes")
+    parser.add_argument("--jobs", type=int, default=1, help="the number of parts that run at once")
     parser.add_argument("--program", default=ROOT / "build/default/bin/test-trainer-scripts")
     parser.add_argument("--python", default=ROOT / "build/setup/torch-2.15.0/bin/python")
     options = parser.parse_args()
@@ -168,11 +179,11 @@ def main():
     else:
         scripts = [generate.script(seed) for seed in range(options.first, options.first + options.count)]
     found, done = [], 0
-    bounds = [0, 100, 300, *range(800, len(scripts), 500)]  # few at first, in case that these are enough
-    parts = [part for part in (scripts[a:b] for a, b in zip(bounds, [*bounds[1:], len(scripts)])) if part]
+    parts = parts_of(scripts)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for part, differing in zip(parts, pool.map(sides.compare, parts)):
-            found, done = found + differing, done + len(part)
+        for part, different in zip(parts, pool.map(sides.compare, parts)):
+            found, done = found + different, done + len(part)
+            print(f"{done} scripts, {len(found)} differ", file=sys.stderr, flush=True)
             if len(found) >= options.stop_at:
                 pool.shutdown(cancel_futures=True)
                 break

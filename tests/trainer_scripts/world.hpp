@@ -24,7 +24,7 @@ struct Planned {};
 struct OptimizerOf {
   json spec;
   size_t model;
-  std::unique_ptr<sconce::optim::Optimizer> optimizer;
+  std::unique_ptr<torch::optim::Optimizer> optimizer;
 };
 
 struct SchedulerOf {
