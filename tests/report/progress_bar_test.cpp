@@ -319,7 +319,8 @@ TEST_CASE("of two ranks the first alone draws, writes and logs", "[distributed]"
     REQUIRE(rank->exit_code == 0);
   }
   CHECK(ranks[1]->out().empty());
-  CHECK_THAT(ranks[0]->out(), ContainsSubstring("\repoch 1/1 [") && ContainsSubstring("epoch 1/1: loss "));
+  CHECK_THAT(ranks[0]->out(),
+             ContainsSubstring("\repoch 1/1 [") && ContainsSubstring("epoch 1/1: loss "));
   CHECK(std::filesystem::exists(folder.path() / "0/scalars.csv"));
   CHECK_FALSE(std::filesystem::exists(folder.path() / "1"));
 }
