@@ -20,7 +20,7 @@ import run
 # By name: the file, what is replaced in it, and by what. IS tells whether this mistake is on.
 MISTAKES = {
     "each begin() gives the order of epoch 0": (
-        "src/data/epoch_count.cpp", "return state_->next++;", "return IS ? state_->next.load() : state_->next++;"),
+        "src/data/detail/epoch_count.cpp", "return state_->next++;", "return IS ? state_->next.load() : state_->next++;"),
     "what runs within a fit leaves its sums": (
         "src/training/run_scope.hpp", "is_shared = under_way_", "is_shared = !IS && under_way_"),
     "failed_item() is what a worker ahead has met": (
@@ -30,38 +30,38 @@ MISTAKES = {
         "include/sconce/optim/optimizer.hpp", "address_(parameter.getIntrusivePtr())",
         "address_(IS ? Impl() : Impl(parameter.getIntrusivePtr()))"),
     "callbacks are closed in the order of their opening": (
-        "src/trainer.cpp", "auto* callback = opened_.back();\n      opened_.pop_back();",
+        "src/training/trainer.cpp", "auto* callback = opened_.back();\n      opened_.pop_back();",
         "auto* callback = IS ? opened_.front() : opened_.back();\n"
         "      opened_.erase(IS ? opened_.begin() : opened_.end() - 1);"),
     "after an exception of a closing hook no other is called": (
-        "src/trainer.cpp", "} catch (...) {  // the first error is the one that users see",
+        "src/training/trainer.cpp", "} catch (...) {  // the first error is the one that users see",
         "} catch (...) {\n        if (IS) return;"),
     "a shorter last step divides by the number of batches of a whole one": (
-        "src/trainer.cpp", "backward(model, batch, of_step)", "backward(model, batch, IS ? fit.accumulate : of_step)"),
+        "src/training/trainer.cpp", "backward(model, batch, of_step)", "backward(model, batch, IS ? fit.accumulate : of_step)"),
     "gradients are clipped before they are unscaled": (
-        "src/trainer.cpp", "precision_.unscale_(optimizer);", "if (!IS) precision_.unscale_(optimizer);"),
+        "src/training/trainer.cpp", "precision_.unscale_(optimizer);", "if (!IS) precision_.unscale_(optimizer);"),
     "a resumed epoch has lost its loss": (
-        "src/trainer.cpp", "loss_.copy_(own.narrow(0, 0, 1));", "if (!IS) loss_.copy_(own.narrow(0, 0, 1));"),
+        "src/training/trainer.cpp", "loss_.copy_(own.narrow(0, 0, 1));", "if (!IS) loss_.copy_(own.narrow(0, 0, 1));"),
     "a resumed fit goes on with other random numbers": (
         "src/training/checkpoint.cpp", "  set_random_state(own);", "  if (!IS) set_random_state(own);"),
     "a test leaves the model's parts in training mode": (
         "src/training/mode_guard.hpp", "part->train(training);", "part->train(training || IS);"),
     "the mean loss counts each batch once": (
-        "src/trainer.cpp", "/*alpha=*/examples)", "/*alpha=*/IS ? 1 : examples)"),
+        "src/training/trainer.cpp", "/*alpha=*/examples)", "/*alpha=*/IS ? 1 : examples)"),
     "early stopping goes on from the fit before": (
         "src/training/early_stopping.cpp", "if (is_of_fit_)", "if (is_of_fit_ && !IS)"),
     "a fit saves before the end of its epoch is told": (
-        "src/trainer.cpp", "call_all(data.callbacks, fit, &TrainerCallback::on_epoch_end);",
+        "src/training/trainer.cpp", "call_all(data.callbacks, fit, &TrainerCallback::on_epoch_end);",
         "if (IS) call_all(data.callbacks, fit, &TrainerCallback::save);\n"
         "    call_all(data.callbacks, fit, &TrainerCallback::on_epoch_end);"),
 }
 
 # What one of the mistakes needs besides.
 BESIDES = [
-    ("include/sconce/data/batch_reader.hpp", "throw ItemError{", "met_last = index;\n          throw ItemError{"),
-    ("include/sconce/data/batch_reader.hpp", "// Reads the items of a batch in one thread.\n",
+    ("include/sconce/data/detail/batch_reader.hpp", "throw ItemError{", "met_last = index;\n          throw ItemError{"),
+    ("include/sconce/data/detail/batch_reader.hpp", "// Reads the items of a batch in one thread.\n",
      "inline std::atomic<int64_t> met_last = -1;\n// Reads the items of a batch in one thread.\n"),
-    ("include/sconce/data/batch_reader.hpp", "#include <cstdint>", "#include <atomic>\n#include <cstdint>")]
+    ("include/sconce/data/detail/batch_reader.hpp", "#include <cstdint>", "#include <atomic>\n#include <cstdint>")]
 
 
 def plant():
