@@ -1,8 +1,11 @@
 #pragma once
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <torch/nn.h>
 
+#include <set>
 #include <string>
+#include <vector>
 
 #include "trainer_scripts/trace.hpp"
 
@@ -48,12 +51,21 @@ struct NetImpl : torch::nn::Cloneable<NetImpl> {
     return head(body->forward(data));
   }
 
-  /// Frees the head first, so that the new one may lie where it lay.
+  /// Frees the head, and looks for a new one that lies where it lay.
   void new_head() {
     const auto width = head->weight.size(1);
+    const std::set<const void*> old = {head->weight.unsafeGetTensorImpl(),
+                                       head->bias.unsafeGetTensorImpl()};
     unregister_module("head");
     head = nullptr;
-    head = register_module("head", torch::nn::Linear(width, classes));
+    auto generator = at::detail::getDefaultCPUGenerator();
+    const auto state = generator.get_state();
+    std::vector<torch::nn::Linear> tries;
+    do {
+      generator.set_state(state);  // each draws the same numbers
+      tries.emplace_back(width, classes);
+    } while (tries.size() < 50 && !old.contains(tries.back()->weight.unsafeGetTensorImpl()));
+    head = register_module("head", tries.back());
   }
 
   torch::nn::Sequential body = nullptr;
