@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <ranges>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "catch.hpp"
 #include "sconce/data/batches.hpp"
 #include "sconce/data/distributed_sampler.hpp"
+#include "sconce/data/loader.hpp"
 #include "sconce/data/transforms.hpp"
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/training/batch.hpp"
@@ -254,4 +257,32 @@ TEST_CASE("the Trainer's loader takes transformed batches, from any batch on") {
   auto next = loader.begin(1, 4);
   CHECK(torch::equal(next().as<Dataset>().data, expected.at(1)));
   CHECK(torch::equal(next().as<Dataset>().data, expected.at(2)));
+}
+
+namespace {
+
+// Ten items, of which item 7 cannot be read.
+struct BadSeventh {
+  int64_t size() const { return 10; }
+  torch::Tensor get(int64_t index) const {
+    if (index == 7) throw std::runtime_error("bad");
+    return torch::tensor(index);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a transformed loop over a loader names the item of its exception, and is over then") {
+  const int workers = GENERATE(0, 3);
+  const TransformedBatches batches(
+      sconce::data::Loader(BadSeventh(), {.batch_size = 2, .num_workers = workers}),
+      [](const torch::Tensor& batch) { return batch + 1; });
+  auto place = batches.begin();
+  for (int64_t i = 0; i < 3; ++i, ++place) CHECK((*place)[0].item<int64_t>() == 2 * i + 1);
+  CHECK(place.failed_item() == std::nullopt);
+  CHECK_FALSE(place == std::default_sentinel);
+  CHECK_THROWS_AS(*place, std::runtime_error);
+  CHECK(place.failed_item() == 7);
+  CHECK(place == std::default_sentinel);
+  CHECK_THROWS_AS(++place, std::runtime_error);
 }

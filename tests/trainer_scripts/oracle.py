@@ -135,8 +135,7 @@ class World:
                 if not self.trace_batch(batches):
                     break
         except BadItem as bad:
-            if not loader.spec.get("noise"):  # TransformedBatches does not know
-                self.trace.line(f"failed item {bad.args[0]}")
+            self.trace.line(f"failed item {bad.args[0]}")
             raise
 
     def two_loops(self, event, fit):

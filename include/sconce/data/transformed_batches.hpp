@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "sconce/data/detail/begin_at.hpp"
@@ -127,8 +128,18 @@ class TransformedBatches<Source, Function>::Iterator {
   /// Returns the epoch of this loop.
   int64_t epoch() const { return epoch_; }
 
-  /// Returns whether the epoch is over.
-  bool operator==(std::default_sentinel_t) const { return index_ >= batches_->size(); }
+  /// Returns the item of the exception that this loop got, as the source's iterator does.
+  std::optional<int64_t> failed_item() const
+    requires requires(const SourceIterator& place) { place.failed_item(); }
+  {
+    return place_.iterator.failed_item();
+  }
+
+  /// Returns whether the epoch is over, which it is after an exception of a `Loader`'s item.
+  bool operator==(std::default_sentinel_t end) const {
+    if constexpr (requires { place_.iterator == end; }) return place_.iterator == end;
+    return index_ >= batches_->size();
+  }
 
  private:
   friend class TransformedBatches;

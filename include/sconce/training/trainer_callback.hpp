@@ -46,7 +46,7 @@ struct Fit {
 
 /// Base class of callbacks. Each function is called for all callbacks in the given order, on every
 /// rank of a process group. `on_fit_end` and `on_test_end` are called in reverse order, also after
-/// an exception, for the callbacks whose `on_fit_begin` or `on_test_begin` was called.
+/// an exception, for the callbacks whose `on_fit_begin` or `on_test_begin` has returned.
 /// Python: `Callback` of Lightning.
 class TrainerCallback {
  public:
