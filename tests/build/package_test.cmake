@@ -228,7 +228,7 @@ if(WAY STREQUAL "find_package")
   file(WRITE "${project}/CMakeLists.txt" "${lists}")
   execute_process(COMMAND ${configure} -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON
                   RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE output)
-  if(NOT failed OR NOT output MATCHES "sconce::vision[ \n]+needs[ \n]+zlib")
+  if(NOT failed OR NOT output MATCHES "sconce::io[ \n]+and[ \n]+sconce::vision[ \n]+need[ \n]+zlib")
     message(FATAL_ERROR "configuring: expected an error that tells to install zlib\n${output}")
   endif()
 endif()
