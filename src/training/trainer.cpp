@@ -604,7 +604,7 @@ void Trainer::step(torch::optim::Optimizer& optimizer) {
 void Trainer::test_epoch(const detail::ModelSteps& model, Fit& fit, const FitData& data) {
   CallbackScope scope(data.callbacks, fit, &TrainerCallback::on_test_begin,
                       &TrainerCallback::on_test_end);
-  for (const auto& [name, value] : test_model(model, *data.test, /*epoch=*/0)) {
+  for (const auto& [name, value] : test_model(model, *data.test, /*of_epoch=*/0)) {
     fit.epochs.back().metrics.insert("test_" + name, value);
   }
   scope.close();

@@ -1,10 +1,10 @@
 #include "sconce/data/transformed_batches.hpp"
 
+#include <array>
 #include <cstdint>
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <ranges>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -226,9 +226,9 @@ TEST_CASE("over a source without epochs each loop has new generators") {
 // A user's source whose epoch changes only when it is set.
 struct Shifted {
   int64_t size() const { return 3; }
-  void set_epoch(int64_t to) { epoch = to; }
-  auto begin() const { return std::views::iota(10 * epoch, 10 * epoch + 3).begin(); }
-  int64_t epoch = 0;
+  void set_epoch(int64_t epoch) { numbers = {10 * epoch, 10 * epoch + 1, 10 * epoch + 2}; }
+  auto begin() const { return numbers.begin(); }
+  std::array<int64_t, 3> numbers = {0, 1, 2};
 };
 
 TEST_CASE("an epoch of a source that can only be set is begun in a copy of the source") {
