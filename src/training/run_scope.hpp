@@ -25,7 +25,7 @@ class RunScope {
   explicit RunScope(const Metrics& metrics, amp::GradScaler* scaler = nullptr) : RunScope() {
     for (const auto& [name, metric] : metrics) {
       if (!enter(metric.get())) continue;
-      put_back_.emplace_back([metric = metric, sums = metric->sums()] { metric->set_sums(sums); });
+      put_back_.emplace_back([shared = metric, sums = metric->sums()] { shared->set_sums(sums); });
     }
     if (scaler == nullptr || !scaler->is_enabled() || !enter(scaler)) return;
     put_back_.emplace_back(
