@@ -23,7 +23,8 @@ def name_of(error):
         return f"item {error.args[0]}"
     if isinstance(error, Refused):
         return error.args[0]
-    names = {"Expected more than 1 value per channel": "one value", "does not require grad": "frozen"}
+    names = {"Expected more than 1 value per channel": "one value", "does not require grad": "frozen",
+             "No inf checks were recorded prior to update": "no check for inf"}
     return next((name for text, name in names.items() if text in str(error)), repr(error))
 
 

@@ -131,6 +131,8 @@ class Loader:
     def begin(self, first=0, epoch=None):
         """Yields the batches of an epoch: of the next one, unless it is named."""
         epoch = self.epochs.take() if epoch is None else epoch
+        if first > len(self):
+            raise Refused("batch index")
         return self.read(self.batches(epoch), first, epoch)
 
     def read(self, batches, first, epoch):
@@ -262,9 +264,31 @@ def make_optimizer(spec, groups):
         return torch.optim.SGD(groups, spec["lr"], momentum=0.75, weight_decay=options["weight_decay"], foreach=False)
     if spec["kind"] == "sgd":
         options.update(momentum=spec.get("momentum", 0.0), nesterov=spec.get("flag", False))
-        return torch.optim.SGD(groups, **options)
+        sgd = torch.optim.SGD(groups, **options)
+        if options["nesterov"] and spec["kernels"] == "foreach":
+            keep_gradients(sgd)
+        return sgd
     kind = torch.optim.Adam if spec["kind"] == "adam" else torch.optim.AdamW
     return kind(groups, **options, amsgrad=spec.get("flag", False))
+
+
+def keep_gradients(optimizer):
+    """Lets each step work on copies of the gradients. Python's foreach SGD adds Nesterov's momentum to the gradients
+    themselves, which a later step with the same gradients would see; sconce's leaves them as they are."""
+    kept = {}
+
+    def before(*_):
+        kept.update({p: p.grad for p in parameters_of(optimizer) if p.grad is not None})
+        for p, grad in kept.items():
+            p.grad = grad.clone()
+
+    def after(*_):
+        for p, grad in kept.items():
+            p.grad = grad
+        kept.clear()
+
+    optimizer.register_step_pre_hook(before)
+    optimizer.register_step_post_hook(after)
 
 
 def first_groups(spec, net):
