@@ -68,6 +68,11 @@ std::string folder_of(const std::string& concept_name) {
   return concept_name.substr(0, concept_name.find('/'));
 }
 
+// What a layer's list of files names, such as "vision/idx".
+Names listed_in(const fs::path& list) {
+  return includes(list, "\n  ([a-z_/]+)(?=[\n)])");
+}
+
 struct Layer {
   std::string name;
   Names folders;   // under include/sconce, src and tests; "" for the files at the top
@@ -84,7 +89,7 @@ std::vector<Layer> layers() {
   for (std::string name; folders >> name;) {
     const fs::path list = root / "src" / (name == "core" ? "" : name) / "CMakeLists.txt";
     Layer layer{name, {}, {}};
-    for (const auto& file : includes(list, "\n  ([a-z_/]+)(?=[\n)])")) {
+    for (const auto& file : listed_in(list)) {
       layer.folders.insert(file.find('/') == std::string::npos ? "" : folder_of(file));
     }
     for (const auto& below : includes(list, "sconce::([a-z]+)")) {
@@ -196,8 +201,7 @@ TEST_CASE("the training loop knows none of the parts that go along with it") {
 TEST_CASE("every source and public header is listed in its layer") {
   std::multiset<std::string> listed;
   for (const auto& name : files_below("src", "CMakeLists.txt")) {
-    for (const auto& file : includes(root / "src" / name, "\n  ([a-z_/]+)(?=[\n)])"))
-      listed.insert(file);
+    for (const auto& file : listed_in(root / "src" / name)) listed.insert(file);
   }
   for (const auto& name : library_files()) {
     const bool is_private = name.starts_with("src/") && name.ends_with(".hpp");

@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "sconce/amp/grad_scaler.hpp"
-#include "sconce/metrics/metric.hpp"
+#include "sconce/training/trainer.hpp"
 
 namespace sconce {
 
@@ -19,9 +17,7 @@ namespace sconce {
 /// the other one goes on with its own sums and its own scale.
 class RunScope {
  public:
-  /// The metrics with their names. Evaluations have no scaler. The scope must end before the scaler
-  /// does.
-  using Metrics = std::vector<std::pair<std::string, std::shared_ptr<metrics::Metric>>>;
+  /// Evaluations have no scaler. The scope must end before the scaler does.
   explicit RunScope(const Metrics& metrics, amp::GradScaler* scaler = nullptr) : RunScope() {
     for (const auto& [name, metric] : metrics) {
       if (!enter(metric.get())) continue;

@@ -111,17 +111,15 @@ bool is_one_number(const metrics::Metric& metric) {
 
 // Returns the names of an epoch's values: what `fit` inserts into an EpochMetrics.
 std::vector<std::string> value_names(const Metrics& metrics, bool has_test) {
-  std::vector<std::string> names = {"loss"};
-  const auto add = [&](const std::string& prefix) {
-    for (const auto& [name, metric] : metrics) {
-      if (is_one_number(*metric)) names.push_back(prefix + name);
-    }
-  };
-  add("train_");
-  if (!has_test) return names;
-  names.emplace_back("test_loss");
-  add("test_");
-  return names;
+  std::vector<std::string> of_training = {"loss"};
+  std::vector<std::string> of_test = {"test_loss"};
+  for (const auto& [name, metric] : metrics) {
+    if (!is_one_number(*metric)) continue;
+    of_training.push_back("train_" + name);
+    of_test.push_back("test_" + name);
+  }
+  if (has_test) of_training.insert(of_training.end(), of_test.begin(), of_test.end());
+  return of_training;
 }
 
 void check_callbacks(const std::vector<TrainerCallback*>& callbacks) {

@@ -137,8 +137,11 @@ class TransformedBatches<Source, Function>::Iterator {
 
   /// Returns whether the epoch is over, which it is after an exception of a `Loader`'s item.
   bool operator==(std::default_sentinel_t end) const {
-    if constexpr (requires { place_.iterator == end; }) return place_.iterator == end;
-    return index_ >= batches_->size();
+    if constexpr (requires { place_.iterator == end; }) {
+      return place_.iterator == end;
+    } else {
+      return index_ >= batches_->size();
+    }
   }
 
  private:

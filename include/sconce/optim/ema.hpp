@@ -22,9 +22,9 @@ struct EmaOptions {
 /// Keeps an exponential moving average of each parameter of a model, and an average or a copy of
 /// each buffer. It owns the averages and shares the model's tensors, which live on in it if the
 /// model goes; it sees the optimizer's steps, but not layers or parameters that are registered or
-/// replaced later. Before construction, lazy layers must have
-/// run their first forward, and the model should be on its device. The host reads nothing, unless
-/// the averages are on the CPU and the model is not. Python:
+/// replaced later. Before construction, lazy layers must have run their first forward, and the
+/// model should be on its device. The host reads nothing, unless the averages are on the CPU and
+/// the model is not. Python:
 /// `torch.optim.swa_utils.AveragedModel(model, device, use_buffers=...,
 /// multi_avg_fn=get_ema_multi_avg_fn(decay))`.
 class ExponentialMovingAverage {
