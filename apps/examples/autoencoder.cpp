@@ -17,8 +17,10 @@ int main() {
   Autoencoder model;
   sconce::optim::Adam adam(model.parameters(), torch::optim::AdamOptions(/*lr=*/0.01));
   const auto mae = std::make_shared<sconce::metrics::MeanAbsoluteError>();
-  sconce::Trainer trainer(
-      {.max_epochs = 5, .loss = torch::nn::MSELoss(), .metrics = sconce::Metrics{{"mae", mae}}});
+  sconce::Trainer trainer({.max_epochs = 5,
+                           .num_gpus = 0,
+                           .loss = torch::nn::MSELoss(),
+                           .metrics = sconce::Metrics{{"mae", mae}}});
   for (const auto& epoch : trainer.fit(model, adam, {batches}).epochs) {
     std::printf("epoch %d: loss %.6f, mae %.6f\n", epoch.epoch, epoch.loss, epoch.at("train_mae"));
   }

@@ -23,7 +23,7 @@ int main() {
   torch::manual_seed(0);
   LinearRegression model;
   torch::optim::SGD sgd(model.parameters(), /*lr=*/0.03);
-  sconce::Trainer trainer({.max_epochs = 5, .metrics = sconce::Metrics{}});
+  sconce::Trainer trainer({.max_epochs = 5, .num_gpus = 0});
   for (const auto& epoch : trainer.fit(model, sgd, {batches}).epochs) {
     std::printf("epoch %d: loss %.6f\n", epoch.epoch, epoch.loss);
   }

@@ -25,6 +25,6 @@ int main() {
   }
   Classifier model;
   sconce::optim::AdamW adamw(model.parameters(), torch::optim::AdamWOptions(/*lr=*/0.1));
-  const auto fit = sconce::Trainer({.max_epochs = 5}).fit(model, adamw, {batches});
+  const auto fit = sconce::Trainer({.max_epochs = 5, .num_gpus = 0}).fit(model, adamw, {batches});
   for (const auto& e : fit.epochs) std::printf("loss %.6f, acc %.6f\n", e.loss, e.at("train_acc"));
 }

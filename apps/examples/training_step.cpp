@@ -21,7 +21,7 @@ int main() {
     torch::manual_seed(0);
     Classifier model;
     sconce::optim::SGD sgd(model.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
-    sconce::Trainer trainer({.max_epochs = 3, .precision = precision});
+    sconce::Trainer trainer({.max_epochs = 3, .num_gpus = 0, .precision = precision});
     for (const auto& epoch : trainer.fit(model, sgd, {batches}).epochs) {
       std::printf("%s: loss %.6f, acc %.6f\n", name, epoch.loss, epoch.at("train_acc"));
     }

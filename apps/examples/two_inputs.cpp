@@ -21,7 +21,7 @@ int main() {
   }
   Factors model;
   sconce::optim::Adam adam(model.parameters(), torch::optim::AdamOptions(/*lr=*/0.1));
-  sconce::Trainer trainer({.max_epochs = 5, .loss = torch::nn::MSELoss()});
+  sconce::Trainer trainer({.max_epochs = 5, .num_gpus = 0, .loss = torch::nn::MSELoss()});
   for (const auto& epoch : trainer.fit(model, adam, {train, test}).epochs) {
     std::printf("epoch %d: loss %.6f, test loss %.6f\n", epoch.epoch, epoch.loss,
                 epoch.at("test_loss"));

@@ -142,7 +142,6 @@ bool train_classifier(const train::CommandLine& line) {
                            .device = device,
                            .graph = line.graph,
                            .fast_dev_run = line.fast_dev_run,
-                           .save_every = line.save_every,
                            .metrics = reports.metrics(),
                            .process_group = group});
   trainer.prepare_model(*model);
@@ -170,7 +169,8 @@ bool train_classifier(const train::CommandLine& line) {
   std::optional<sconce::ModelCheckpoint> saving;
   std::optional<train::RunSaving> run_saving;
   if (checkpoint) {
-    fit_data.callbacks.push_back(&saving.emplace(*checkpoint));
+    fit_data.callbacks.push_back(&saving.emplace(
+        *checkpoint, sconce::ModelCheckpointOptions{.save_every = line.save_every}));
     fit_data.callbacks.push_back(&run_saving.emplace(line));
   }
   const auto result = fit_parallel(line.parallel, model, group, [&](auto& parallel) {

@@ -19,7 +19,7 @@ void RunSaving::on_fit_begin(sconce::Fit& fit) {
 }
 
 void RunSaving::on_after_step(sconce::Fit& fit) {
-  fit.should_stop = terminated != 0;
+  if (terminated != 0) fit.stop();
 }
 
 std::optional<sconce::Checkpoint> open_checkpoint(const CommandLine& line,

@@ -14,7 +14,7 @@
 
 #include "detail/module_name.hpp"
 #include "nn/keep_generator.hpp"
-#include "training/mode_guard.hpp"
+#include "sconce/nn/mode_guard.hpp"
 
 namespace sconce {
 
@@ -174,7 +174,7 @@ Summary summarize(torch::nn::Module& model, const SummaryCalls& calls) {
     }
   }
   const at::NoGradGuard no_grad;
-  const ModeGuard modes(model);
+  const nn::ModeGuard modes(model);
   model.eval();
   const auto outputs = run(model, calls);
   Rows(summary, outputs).add(model, "", 0);

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "detail/state_visitor.hpp"
-#include "training/check_monitor.hpp"
+#include "training/find_monitor.hpp"
 
 namespace sconce {
 
@@ -22,14 +22,14 @@ EarlyStopping::State EarlyStopping::initial_state() const {
 }
 
 void EarlyStopping::setup(Fit& fit) {
-  check_monitor(fit, monitor_, "sconce::EarlyStopping");
+  monitor_ = find_monitor(fit, monitor_, "sconce::EarlyStopping");
   if (is_of_fit_) state_ = initial_state();
   is_of_fit_ = false;
 }
 
 void EarlyStopping::on_fit_begin(Fit& fit) {
   is_of_fit_ = true;
-  fit.should_stop |= state_.has_stopped;
+  if (state_.has_stopped) fit.stop();
 }
 
 void EarlyStopping::on_epoch_end(Fit& fit) {
@@ -40,7 +40,7 @@ void EarlyStopping::on_epoch_end(Fit& fit) {
   if (is_better) state_.best_score = score;
   state_.has_stopped =
       !std::isfinite(score) || (!is_better && state_.wait_count >= options_.patience);
-  fit.should_stop |= state_.has_stopped;
+  if (state_.has_stopped) fit.stop();
 }
 
 void visit_state(EarlyStopping::State& state, StateVisitor& visitor) {

@@ -1,7 +1,7 @@
 #include "sconce/training/lr_scheduling.hpp"
 
 #include "detail/state_visitor.hpp"
-#include "training/check_monitor.hpp"
+#include "training/find_monitor.hpp"
 
 namespace sconce {
 
@@ -35,7 +35,7 @@ void LRScheduling::on_epoch_end(Fit&) {
 }
 
 void PlateauScheduling::setup(Fit& fit) {
-  check_monitor(fit, monitor_, "sconce::PlateauScheduling");
+  monitor_ = find_monitor(fit, monitor_, "sconce::PlateauScheduling");
 }
 
 }  // namespace sconce

@@ -1,6 +1,6 @@
 #include "sconce/training/model_checkpoint.hpp"
 
-#include "training/check_monitor.hpp"
+#include "training/find_monitor.hpp"
 #include "training/settings.hpp"
 
 namespace sconce {
@@ -11,8 +11,16 @@ constexpr auto model_checkpoint = "sconce::ModelCheckpoint";
 
 }  // namespace
 
+ModelCheckpoint::ModelCheckpoint(Checkpoint& checkpoint, ModelCheckpointOptions options)
+    : checkpoint_(checkpoint), options_(std::move(options)) {
+  TORCH_CHECK(options_.save_every >= 0, model_checkpoint,
+              ": expected save_every of at least 0, got ", options_.save_every);
+}
+
 void ModelCheckpoint::setup(Fit& fit) {
-  if (options_.monitor) check_monitor(fit, *options_.monitor, model_checkpoint);
+  if (options_.monitor) {
+    options_.monitor = find_monitor(fit, *options_.monitor, model_checkpoint);
+  }
   const int of_fit = fit.process_group.world_size();
   const int ranks = checkpoint_.process_group().world_size();
   TORCH_CHECK(ranks == of_fit, model_checkpoint, ": expected a checkpoint of ", of_fit,
@@ -24,12 +32,15 @@ void ModelCheckpoint::load(Fit& fit) {
   checkpoint_.lock();
   const auto saved = checkpoint_.load(fit.states);
   if (!saved) return;
-  fit.batch = saved->batch;
-  fit.progress.load_state_dict(saved->extra);
+  fit.resume(*saved);
   const std::string changes = describe_changes(given, settings_of(fit.states));
   if (!changes.empty() && fit.process_group.rank() == 0) {
-    TORCH_WARN(model_checkpoint, ": goes on with what the checkpoint was saved with: ", changes);
+    TORCH_WARN(model_checkpoint, ": continues with the options of the checkpoint: ", changes);
   }
+}
+
+bool ModelCheckpoint::wants_save(const Fit& fit) const {
+  return options_.save_every > 0 && fit.batch / fit.accumulate % options_.save_every == 0;
 }
 
 void ModelCheckpoint::save(Fit& fit) {
@@ -39,8 +50,7 @@ void ModelCheckpoint::save(Fit& fit) {
     const double value = fit.epochs.back().at(monitor);
     metric = options_.mode == MonitorMode::max ? value : -value;
   }
-  checkpoint_.save(fit.states, {std::ssize(fit.epochs), fit.batch, fit.progress.state_dict()},
-                   metric);
+  checkpoint_.save(fit.states, fit.progress(), metric);
 }
 
 }  // namespace sconce

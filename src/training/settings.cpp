@@ -56,7 +56,7 @@ std::string describe_changes(const Settings& given, const Settings& now) {
   for (const auto& [name, value] : given) {
     const auto found = now.find(name);
     if (found == now.end() || found->second == value) continue;
-    text += (text.empty() ? "" : ", ") + name + " " + found->second + " in the place of " + value;
+    text += (text.empty() ? "" : ", ") + name + " " + found->second + " instead of " + value;
   }
   return text;
 }

@@ -904,7 +904,8 @@ TEST_CASE("a DataParallel is a module with Python's names, which the trainer tra
   const sconce::data::Batches batches({X, X.select(1, 0).gt(0).to(torch::kLong)},
                                       {.batch_size = 16});
   torch::optim::SGD optimizer(net.parameters(), 0.5);
-  const auto result = sconce::Trainer({.max_epochs = 8}).fit(net, optimizer, {batches, batches});
+  const auto result =
+      sconce::Trainer({.max_epochs = 8, .num_gpus = 0}).fit(net, optimizer, {batches, batches});
   CHECK(result.epochs.back().loss < result.epochs.front().loss);
   CHECK(result.epochs.back().at("test_acc") > 0.9);
 }

@@ -126,7 +126,7 @@ void uneven(const Words& words) {
   torch::nn::Linear linear(2, 2);
   sconce::nn::DistributedDataParallel model(linear, group);
   torch::optim::SGD optimizer(linear->parameters(), 0.1);
-  sconce::Trainer trainer({.process_group = group});
+  sconce::Trainer trainer({.num_gpus = 0, .process_group = group});
   const sconce::data::Dataset data = {torch::ones({rows, 2}), torch::ones({rows}, torch::kLong)};
   trainer.fit(model, optimizer, {sconce::data::Batches(data)});
 }
@@ -135,7 +135,7 @@ void uneven(const Words& words) {
 void unwrapped(const Words& words) {
   torch::nn::Linear linear(2, 2);
   torch::optim::SGD optimizer(linear->parameters(), 0.1);
-  sconce::Trainer trainer({.process_group = join(words)});
+  sconce::Trainer trainer({.num_gpus = 0, .process_group = join(words)});
   const sconce::data::Dataset data = {torch::ones({4, 2}), torch::ones({4}, torch::kLong)};
   trainer.fit(linear, optimizer, {sconce::data::Batches(data)});
 }
@@ -157,7 +157,7 @@ void evaluate(const Words& words) {
     return sconce::data::Dataset{x, x.select(1, 0).gt(0.3).to(torch::kLong)};
   };
   const auto test = points(group.rank() == 0 ? 60 : 0);
-  sconce::Trainer trainer({.process_group = group});
+  sconce::Trainer trainer({.num_gpus = 0, .process_group = group});
   sconce::FitData data = {.train = sconce::data::Batches(points(32), {.batch_size = 8}),
                           .test = sconce::data::Batches(test, {.batch_size = 20})};
   std::optional<sconce::WeightAveraging> averaging;
@@ -198,9 +198,11 @@ void own_step(const Words& words) {
   sconce::test::StopWhen stopping([&] {
     return group.rank() + 1 == group.world_size() && ++steps == std::stoi(word(words, "stop", "0"));
   });
-  sconce::Trainer trainer({.max_epochs = 3, .save_every = 2, .process_group = group});
-  const auto result = trainer.fit(of_rank, optimizer,
-                                  {.train = batches, .test = batches, .callbacks = {&stopping}});
+  TORCH_CHECK(sconce::Trainer({.process_group = group}).device() == group.device());
+  sconce::test::SaveEvery pausing(2);
+  sconce::Trainer trainer({.max_epochs = 3, .num_gpus = 0, .process_group = group});
+  const auto result = trainer.fit(
+      of_rank, optimizer, {.train = batches, .test = batches, .callbacks = {&stopping, &pausing}});
   std::cout << "epochs: " << result.epochs.size() << '\n';
   if (!result.epochs.empty()) {
     const auto& last = result.epochs.back();
@@ -245,7 +247,7 @@ void report(const Words& words) {
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   const sconce::data::Batches data({torch::ones({8, 2}), torch::ones({8}, torch::kLong)},
                                    {.batch_size = 4});
-  sconce::Trainer({.max_epochs = 1, .process_group = group})
+  sconce::Trainer({.max_epochs = 1, .num_gpus = 0, .process_group = group})
       .fit(ddp, optimizer, {.train = data, .callbacks = {&bar, &log}});
 }
 

@@ -39,10 +39,10 @@ void fit(const std::string& folder, const std::string& out, int steps) {
   auto trainer = [&] {
     const sconce::test::Warnings of_slowness;  // in fp16 on a CPU
     return sconce::Trainer({.max_epochs = 2,
+                            .num_gpus = 0,
                             .gradient_clip_val = 1,
                             .precision = sconce::Precision::fp16,
                             .accumulate_grad_batches = 2,
-                            .save_every = saves ? 1 : 0,
                             .process_group = group});
   }();
   std::optional<sconce::Checkpoint> checkpoint;
@@ -56,7 +56,9 @@ void fit(const std::string& folder, const std::string& out, int steps) {
                           .test = sconce::data::Batches(rows, {.batch_size = 40}),
                           .callbacks = {&scheduling, &averaging, &stopping}};
   std::optional<sconce::ModelCheckpoint> saving;
-  if (saves) data.callbacks.push_back(&saving.emplace(*checkpoint));
+  if (saves)
+    data.callbacks.push_back(
+        &saving.emplace(*checkpoint, sconce::ModelCheckpointOptions{.save_every = 1}));
   sconce::FitResult result;
   if (alone) {
     result = trainer.fit(net, optimizer, data);

@@ -72,6 +72,7 @@ struct Run {
     data.callbacks.insert(data.callbacks.end(), further.begin(), further.end());
     result = sconce::Trainer(
                  {.max_epochs = 3,
+                  .num_gpus = 0,
                   .metrics = sconce::Metrics{{"acc", std::make_shared<sconce::metrics::Accuracy>()},
                                              {"matrix", matrix}}})
                  .fit(model, optimizer, data);
@@ -159,7 +160,7 @@ TEST_CASE("a log and a curve of a fit under way refuse a fit within it") {
       Run inner;
       inner.data.callbacks = {&shared};
       error = sconce::test::error_of(
-          [&] { sconce::Trainer().fit(inner.model, inner.optimizer, inner.data); });
+          [&] { sconce::Trainer({.num_gpus = 0}).fit(inner.model, inner.optimizer, inner.data); });
     }
     sconce::TrainerCallback& shared;
     std::string error = {};

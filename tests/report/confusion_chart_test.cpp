@@ -44,7 +44,8 @@ void fit_with(const std::filesystem::path& file, bool with_test = true) {
   if (!with_test) data.test.reset();
   data.callbacks = {&chart};
   const auto result =
-      sconce::Trainer({.max_epochs = 2, .metrics = sconce::Metrics{{"confusion", matrix}}})
+      sconce::Trainer(
+          {.max_epochs = 2, .num_gpus = 0, .metrics = sconce::Metrics{{"confusion", matrix}}})
           .fit(model, optimizer, data);
   CHECK(result.epochs.size() == 2);
 }

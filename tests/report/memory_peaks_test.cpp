@@ -35,7 +35,7 @@ void fit_rows(int64_t train, int64_t test, std::vector<sconce::TrainerCallback*>
               int max_epochs = 1) {
   Greedy model;
   torch::optim::SGD sgd(model.parameters(), 0.1);
-  Trainer({.max_epochs = max_epochs})
+  Trainer({.max_epochs = max_epochs, .num_gpus = 0})
       .fit(model, sgd,
            {.train = Batches(points(train), {.batch_size = train}),
             .test = Batches(points(test), {.batch_size = test}),
@@ -167,8 +167,8 @@ TEST_CASE("a phase keeps its peak where a fit within it measures too") {
   torch::optim::SGD sgd(model.parameters(), 0.1);
   std::ostringstream out;
   MemoryPeaks peaks(out);
-  Trainer().fit(model, sgd,
-                {.train = Batches(points(4), {.batch_size = 4}), .callbacks = {&peaks}});
+  Trainer({.num_gpus = 0})
+      .fit(model, sgd, {.train = Batches(points(4), {.batch_size = 4}), .callbacks = {&peaks}});
   CHECK(phases_of(peaks) == std::vector<std::string>{"data", "forward", "backward", "optimizer"});
   CHECK(is_high(peaks, 1));
 }

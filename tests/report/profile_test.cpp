@@ -55,7 +55,7 @@ std::map<std::string, std::vector<Range>> named_ranges(const fs::path& file) {
 void fit(StepTrace& trace, int64_t rows, int accumulate = 1) {
   auto model = net();
   torch::optim::SGD sgd(model->parameters(), 0.1);
-  Trainer({.max_epochs = 2, .accumulate_grad_batches = accumulate})
+  Trainer({.max_epochs = 2, .num_gpus = 0, .accumulate_grad_batches = accumulate})
       .fit(model, sgd,
            {.train = Batches(points(rows), {.batch_size = 1}),
             .test = Batches(points(2), {.batch_size = 2}),
@@ -102,8 +102,8 @@ TEST_CASE("a fit of one step leaves no trace, and says so") {
   StepTrace trace(folder.path() / "trace.json", 1);
   auto model = net();
   torch::optim::SGD sgd(model->parameters(), 0.1);
-  Trainer({}).fit(model, sgd,
-                  {.train = Batches(points(2), {.batch_size = 2}), .callbacks = {&trace}});
+  Trainer({.num_gpus = 0})
+      .fit(model, sgd, {.train = Batches(points(2), {.batch_size = 2}), .callbacks = {&trace}});
   REQUIRE(warnings.messages().size() == 1);
   CHECK_THAT(warnings.messages()[0], StartsWith("sconce::StepTrace: expected a fit of at least 2"));
   CHECK(fs::is_empty(folder.path()));
@@ -238,8 +238,9 @@ TEST_CASE("of two traces in one fit the first is written, and the second is warn
   StepTrace second(folder.path() / "second.json", 2);
   auto model = net();
   torch::optim::SGD sgd(model->parameters(), 0.1);
-  Trainer().fit(model, sgd,
-                {.train = Batches(points(8), {.batch_size = 2}), .callbacks = {&first, &second}});
+  Trainer({.num_gpus = 0})
+      .fit(model, sgd,
+           {.train = Batches(points(8), {.batch_size = 2}), .callbacks = {&first, &second}});
   CHECK(warnings.messages().size() == 1);
   CHECK(sconce::test::names_in(folder.path()) == std::vector<std::string>{"trace.json"});
   CHECK(named_ranges(file).at("step").size() == 2);
@@ -258,7 +259,7 @@ TEST_CASE("a trace ends with its fit, and not with one within it") {
   } nested(trace);
   auto model = net();
   torch::optim::SGD sgd(model->parameters(), 0.1);
-  Trainer({.max_epochs = 2})
+  Trainer({.max_epochs = 2, .num_gpus = 0})
       .fit(model, sgd,
            {.train = Batches(points(6), {.batch_size = 2}), .callbacks = {&trace, &nested}});
   CHECK(named_ranges(file).at("step").size() == 5 + 8);  // and the steps of the other

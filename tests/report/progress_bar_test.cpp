@@ -14,6 +14,7 @@
 
 #include "catch.hpp"
 #include "sconce/training/trainer.hpp"
+#include "support/fit_by_hand.hpp"
 #include "support/host_reads.hpp"
 #include "support/points.hpp"
 #include "support/processes.hpp"
@@ -120,15 +121,14 @@ struct ByHand {
   torch::optim::SGD optimizer{model->parameters(), 0.1};
   sconce::amp::GradScaler scaler{{.enabled = false}};
   sconce::distributed::ProcessGroup group = {};
-  sconce::Fit fit{.model = *model,
-                  .optimizer = optimizer,
-                  .scaler = scaler,
-                  .device = torch::kCPU,
-                  .process_group = group,
-                  .max_epochs = 3,
-                  .batches = 10,
-                  .accumulate = 1,
-                  .progress = {}};
+  sconce::test::FitByHand fit{{.model = *model,
+                               .optimizer = optimizer,
+                               .scaler = scaler,
+                               .device = torch::kCPU,
+                               .process_group = group,
+                               .max_epochs = 3,
+                               .batches = 10,
+                               .accumulate = 1}};
   explicit ByHand(sconce::distributed::ProcessGroup of = {}) : group(std::move(of)) {}
 
   void step(sconce::TrainerCallback& callback) {
@@ -275,7 +275,8 @@ TEST_CASE("the bar goes where the fit throws, and what others write begins at it
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   auto with = sconce::test::data();
   with.callbacks = {&bar, &thrower};
-  CHECK_THROWS_WITH(sconce::Trainer().fit(model, optimizer, with), ContainsSubstring("enough"));
+  CHECK_THROWS_WITH(sconce::Trainer({.num_gpus = 0}).fit(model, optimizer, with),
+                    ContainsSubstring("enough"));
   CHECK(screen(terminal.read()).back().empty());
 
   TerminalBar steps(terminal.out(), {.file_descriptor = terminal.file_descriptor()});

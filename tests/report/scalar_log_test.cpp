@@ -12,6 +12,7 @@
 #include "sconce/training/model_checkpoint.hpp"
 #include "support/error_of.hpp"
 #include "support/event_file.hpp"
+#include "support/fit_by_hand.hpp"
 #include "support/host_reads.hpp"
 #include "support/points.hpp"
 #include "support/require_gpu.hpp"
@@ -85,7 +86,7 @@ struct ScalarRun {
   sconce::optim::SGD optimizer{model->parameters(), torch::optim::SGDOptions(0.5).momentum(0.9)};
 
   sconce::FitResult fit(const std::vector<sconce::TrainerCallback*>& callbacks,
-                        sconce::TrainerOptions options = {}) {
+                        sconce::TrainerOptions options = {.num_gpus = 0}) {
     options.max_epochs = 3;
     options.accumulate_grad_batches = 2;
     auto with = data(/*n=*/112);
@@ -169,7 +170,7 @@ TEST_CASE("more values than are gathered at once keep their order") {
   torch::optim::SGD optimizer(model->parameters(), 0.);
   auto with = data(/*n=*/2100, /*batch_size=*/1);
   with.callbacks = {&log};
-  Trainer().fit(model, optimizer, with);
+  Trainer({.num_gpus = 0}).fit(model, optimizer, with);
   int64_t steps = 0;
   double sum = 0;
   for (const auto& row : scalars_of(folder.path())) {
@@ -196,7 +197,7 @@ TEST_CASE("the learning rates are those that the step was made with, of each par
     auto with = data();
     with.callbacks = {&log, &scheduling};
     if (!log_first) std::swap(with.callbacks[0], with.callbacks[1]);
-    Trainer().fit(model, optimizer, with);
+    Trainer({.num_gpus = 0}).fit(model, optimizer, with);
     std::map<std::string, std::vector<double>> lrs;
     for (const auto& row : scalars_of(folder.path())) lrs[row.tag].push_back(row.value);
     std::vector<double> of_steps = {0.5, 0.5, 0.25, 0.25, 0.125, 0.125};
@@ -215,15 +216,14 @@ TEST_CASE("the scale of an enabled scaler is logged, also in a loop of one's own
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   sconce::amp::GradScaler scaler({.device = torch::kCPU, .init_scale = 1024});
   const sconce::distributed::ProcessGroup group;
-  sconce::Fit fit = {.model = *model,
-                     .optimizer = optimizer,
-                     .scaler = scaler,
-                     .device = torch::kCPU,
-                     .process_group = group,
-                     .max_epochs = 1,
-                     .batches = 1,
-                     .accumulate = 1,
-                     .progress = {}};
+  sconce::test::FitByHand fit({.model = *model,
+                               .optimizer = optimizer,
+                               .scaler = scaler,
+                               .device = torch::kCPU,
+                               .process_group = group,
+                               .max_epochs = 1,
+                               .batches = 1,
+                               .accumulate = 1});
   ScalarLog log(folder.path());
   log.on_fit_begin(fit);
   fit.epochs.push_back({.epoch = 1, .loss = 2, .examples = 8, .seconds = 0.5});
@@ -252,7 +252,7 @@ TEST_CASE("a fit that is stopped or fails anywhere, and is resumed, logs each st
         for (int tries = 0;; ++tries) {
           REQUIRE(tries < 20);
           sconce::Checkpoint checkpoint(folder.path() / "checkpoints", {.resume = true});
-          sconce::ModelCheckpoint saving(checkpoint);
+          sconce::ModelCheckpoint saving(checkpoint, {.save_every = save_every});
           ScalarLog log(run, {.every_n_steps = 1, .resume = true});
           int steps = 0;
           sconce::test::StopWhen stopping([&] {
@@ -261,7 +261,7 @@ TEST_CASE("a fit that is stopped or fails anywhere, and is resumed, logs each st
           });
           ScalarRun part;
           try {
-            if (!part.fit({&log, &saving, &stopping}, {.save_every = save_every}).stopped) break;
+            if (!part.fit({&log, &saving, &stopping}).stopped) break;
           } catch (const std::runtime_error&) {
           }
         }

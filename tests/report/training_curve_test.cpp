@@ -49,7 +49,7 @@ sconce::FitResult fit(sconce::TrainerCallback& curve, int epochs,
     checkpoint.emplace(saved, sconce::CheckpointOptions{.resume = true});
     data.callbacks.push_back(&saving.emplace(*checkpoint));
   }
-  return Trainer({.max_epochs = epochs}).fit(model, optimizer, data);
+  return Trainer({.max_epochs = epochs, .num_gpus = 0}).fit(model, optimizer, data);
 }
 
 }  // namespace
@@ -93,7 +93,7 @@ TEST_CASE("the curve of a fit is drawn after each epoch") {
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   auto data = sconce::test::data();
   data.callbacks = {&curve, &watch};
-  Trainer({.max_epochs = 2}).fit(model, optimizer, data);
+  Trainer({.max_epochs = 2, .num_gpus = 0}).fit(model, optimizer, data);
   REQUIRE(watch.drawn.size() == 2);
   CHECK(watch.drawn[0] != watch.drawn[1]);
   for (const auto& svg : watch.drawn) {
@@ -121,7 +121,8 @@ TEST_CASE("the scale of an enabled scaler is drawn too") {
   sconce::optim::SGD optimizer(model->parameters(), 0.1);
   auto data = sconce::test::data();
   data.callbacks = {&curve};
-  Trainer({.max_epochs = 2, .precision = sconce::Precision::fp16}).fit(model, optimizer, data);
+  Trainer({.max_epochs = 2, .num_gpus = 0, .precision = sconce::Precision::fp16})
+      .fit(model, optimizer, data);
   const auto& scales = curve.history().scales;
   REQUIRE(scales.size() == 2);
   CHECK(scales[0] >= 1);
@@ -177,7 +178,7 @@ TEST_CASE("a curve adds no host read to a step") {
     auto data = sconce::test::data();
     data.callbacks = std::move(callbacks);
     const sconce::test::HostReads counted;
-    Trainer({.max_epochs = 2}).fit(model, optimizer, data);
+    Trainer({.max_epochs = 2, .num_gpus = 0}).fit(model, optimizer, data);
     return counted.count();
   };
   const TempDir folder;

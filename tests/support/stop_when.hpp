@@ -11,9 +11,16 @@ namespace sconce::test {
 struct StopWhen : TrainerCallback {
   explicit StopWhen(std::function<bool()> f) : should_stop(std::move(f)) {}
   void on_after_step(Fit& fit) override {
-    if (should_stop()) fit.should_stop = true;
+    if (should_stop()) fit.stop();
   }
   std::function<bool()> should_stop;
+};
+
+// Wants a save after so many steps within an epoch: there a process group agrees on a stop.
+struct SaveEvery : TrainerCallback {
+  explicit SaveEvery(int64_t given) : steps(given) {}
+  bool wants_save(const Fit& fit) const override { return fit.batch / fit.accumulate % steps == 0; }
+  int64_t steps;
 };
 
 }  // namespace sconce::test

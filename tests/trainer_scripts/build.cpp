@@ -60,10 +60,10 @@ sconce::Metrics make_metrics(const json& names) {
 TrainerOf make_trainer(const json& spec, const sconce::Metrics& metrics) {
   sconce::TrainerOptions options = {
       .max_epochs = spec.at("epochs"),
+      .num_gpus = 0,
       .gradient_clip_val = spec.value("clip", 0.0),
       .accumulate_grad_batches = spec.value("accumulate", 1),
       .fast_dev_run = spec.value("fast", false),
-      .save_every = spec.value("save_every", 0),
   };
   const std::string precision = spec.value("precision", "fp32");
   if (precision == "bf16") options.precision = sconce::Precision::bf16;
@@ -115,6 +115,10 @@ struct Recorder : sconce::TrainerCallback {
   void on_epoch_end(Fit& fit) override { hook("on_epoch_end", fit); }
   void on_test_begin(Fit& fit) override { hook("on_test_begin", fit); }
   void on_test_end(Fit& fit) override { hook("on_test_end", fit); }
+  bool wants_save(const Fit& fit) const override {
+    const int64_t every = spec.value("save_every", 0);
+    return every > 0 && fit.batch / fit.accumulate % every == 0;
+  }
   void save(Fit& fit) override { hook("save", fit); }
 
   void hook(const std::string& name, Fit& fit) {
@@ -212,7 +216,8 @@ void World::build_callbacks() {
     if (kind == "checkpoint") {
       made = std::make_unique<sconce::ModelCheckpoint>(
           *checkpoints_.at(spec.at("of")),
-          sconce::ModelCheckpointOptions{.monitor = monitor, .mode = mode});
+          sconce::ModelCheckpointOptions{
+              .monitor = monitor, .mode = mode, .save_every = spec.value("save_every", 0)});
     }
     callbacks_.push_back(std::move(made));  // null if the script says so
   }

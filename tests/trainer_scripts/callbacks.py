@@ -11,6 +11,11 @@ from parts import Refused, number, parameters_of
 class Callback:
     """Does nothing in each hook. A state has a name."""
     name = None
+    spec = {}
+
+    def wants_save(self, steps):
+        every = self.spec.get("save_every", 0)
+        return every > 0 and steps % every == 0
 
     def __getattr__(self, hook):
         if hook in ("setup", "load", "save") or hook.startswith("on_"):

@@ -24,6 +24,7 @@ std::string name_of(const std::string& error) {
       {"expected monitor to be one of", "monitor"},
       {"element 0 of tensors does not require grad", "frozen"},
       {"expected gradients checked for inf since the last update", "no check for inf"},
+      {"expected a gradient to check for inf", "no gradient"},
       {"expected a batch index from 0", "batch index"},
   };
   for (const auto& [text, name] : names) {
@@ -116,7 +117,7 @@ void World::in_hook(const json& recorder, size_t index, const std::string& hook,
   trace_.line("callback " + std::to_string(index) + " " + hook + " epochs " +
               std::to_string(fit.epochs.size()) + "/" + std::to_string(fit.max_epochs) + " batch " +
               std::to_string(fit.batch) + "/" + std::to_string(fit.batches) + " loss " + loss +
-              (fit.should_stop ? " stops" : ""));
+              (fit.is_stopping() ? " stops" : ""));
   if (hook == "on_epoch_end" || hook == "on_test_end") trace_.line(text_of(fit.epochs.back()));
   trace_sums(trainers_.at(running_.back()).metrics, trace_);
   for (const auto& event : recorder.value("events", json::array())) {
@@ -127,7 +128,7 @@ void World::in_hook(const json& recorder, size_t index, const std::string& hook,
 void World::act(const json& event, Fit* fit) {
   const std::string what = event.at("do");
   if (what == "throw") throw Planned();
-  if (what == "stop") fit->should_stop = true;
+  if (what == "stop") fit->stop();
   if (what == "draw") trace_.line(numbers(torch::rand({3})));
   if (what == "restart") build(event.at("seed"), /*resume=*/true);
   if (what == "fit") return this->fit(event);

@@ -42,12 +42,14 @@ class Script:
 
     # Objects
 
+    def save_every(self):
+        return {"save_every": self.r.choice([1, 2])} if self.maybe(0.3) else {}
+
     def trainer(self):
         r = self.r
         spec = {"epochs": r.choice([1, 2, 2, 3, 3]), "metrics": self.metrics, "accumulate": r.choice([1, 1, 2, 3]),
                 "precision": r.choice(["fp32", "fp32", "fp32", "bf16", "fp16"])}
-        spec.update({key: value for key, value in [("clip", 0.25), ("fast", True), ("save_every", r.choice([1, 2])),
-                                                   ("loss", "mse")]
+        spec.update({key: value for key, value in [("clip", 0.25), ("fast", True), ("loss", "mse")]
                      if self.maybe({"fast": 0.06, "loss": 0.2}.get(key, 0.3))})
         return spec
 
@@ -106,7 +108,7 @@ class Script:
 
     def make_callbacks(self):
         """Callback 0 records fits of optimizer 0, 1 all outer fits, 2 fits within one; others are an optimizer's."""
-        r, specs = self.r, [{"kind": "recorder"} for _ in range(3)]
+        r, specs = self.r, [{"kind": "recorder", **self.save_every()} for _ in range(3)]
         self.of_optimizer = {i: [] for i in range(len(self.script["optimizers"]))}
         for i, of in enumerate(self.script["schedulers"]):
             spec = {"kind": "scheduling", "of": i, "interval": r.choice(["step", "epoch"])}
@@ -122,7 +124,7 @@ class Script:
         self.of_folder = []
         for i in range(self.script["folders"]):
             self.of_folder.append(len(specs))
-            specs.append({"kind": "checkpoint", "of": i, **self.monitor(self.maybe(0.5))})
+            specs.append({"kind": "checkpoint", "of": i, **self.monitor(self.maybe(0.5)), **self.save_every()})
         self.script["callbacks"] = specs
         for index, count in ((0, r.choice([0, 1, 2, 3])), (1, r.choice([0, 0, 1])), (2, r.choice([0, 0, 1]))):
             specs[index]["events"] = [self.hook_event(index) for _ in range(count)]

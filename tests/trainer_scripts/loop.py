@@ -144,13 +144,12 @@ class Trainer:
         while fit.batch < fit.batches:
             self.step(fit, batches)
             self.call(fit, "on_after_step")
-            every = self.spec.get("save_every", 0)
             if fit.batch == fit.batches:
                 break
             stops = fit.should_stop
-            is_time = every > 0 and fit.batch // self.accumulate % every == 0
-            if (is_time or stops) and not self.fast:
-                self.call(fit, "save")
+            wanting = [callback for callback in fit.callbacks if callback.wants_save(fit.batch // self.accumulate)]
+            for callback in fit.callbacks if stops else wanting:
+                callback.save(fit)
             if stops:
                 return False
         loss, values = self.values(fit, "train_")

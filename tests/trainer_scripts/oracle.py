@@ -24,7 +24,8 @@ def name_of(error):
     if isinstance(error, Refused):
         return error.args[0]
     names = {"Expected more than 1 value per channel": "one value", "does not require grad": "frozen",
-             "No inf checks were recorded prior to update": "no check for inf"}
+             "No inf checks were recorded prior to update": "no check for inf",
+             "No inf checks were recorded for this optimizer": "no gradient"}
     return next((name for text, name in names.items() if text in str(error)), repr(error))
 
 

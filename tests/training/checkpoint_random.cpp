@@ -130,7 +130,7 @@ struct Settings {
   optim::Kernels kernels = random.one_of({optim::Kernels::automatic, optim::Kernels::fused,
                                           optim::Kernels::foreach, optim::Kernels::for_loop});
   bool momentum = random.one_in(2);
-  sconce::TrainerOptions options = {};
+  sconce::TrainerOptions options = {.num_gpus = 0};
   int64_t batches_per_epoch = 0;
   int64_t steps_per_epoch = 0;
 };
@@ -166,7 +166,9 @@ class Run {
     sconce::FitData data = {.train = train};
     if (settings.has_test) data.test = test();
     std::optional<sconce::ModelCheckpoint> saving;
-    if (checkpoint != nullptr) data.callbacks.push_back(&saving.emplace(*checkpoint));
+    if (checkpoint != nullptr)
+      data.callbacks.push_back(&saving.emplace(
+          *checkpoint, sconce::ModelCheckpointOptions{.save_every = settings.save_every}));
     std::optional<sconce::LRScheduling> scheduling;
     if (scheduler != nullptr) {
       const auto interval =
@@ -219,7 +221,6 @@ class Run {
  private:
   static sconce::TrainerOptions options(const Settings& settings, std::optional<int> epochs) {
     auto changed = settings.options;
-    changed.save_every = settings.save_every;
     if (epochs) changed.max_epochs = *epochs;
     return changed;
   }

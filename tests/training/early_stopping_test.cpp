@@ -40,8 +40,8 @@ size_t epochs_of(const std::vector<double>& values, const sconce::EarlyStoppingO
   auto with = data(16, 16);
   with.test.reset();
   with.callbacks = {&losses, &stopping};
-  const auto result =
-      Trainer({.max_epochs = static_cast<int>(values.size())}).fit(model, optimizer, with);
+  const auto result = Trainer({.max_epochs = static_cast<int>(values.size()), .num_gpus = 0})
+                          .fit(model, optimizer, with);
   CHECK(result.stopped == (result.epochs.size() < values.size()));
   return result.epochs.size();
 }
@@ -85,7 +85,7 @@ TEST_CASE("early stopping by a name that no value has is refused before any work
     auto with = data();
     if (!has_test) with.test.reset();
     with.callbacks = {&saving, &stopping};
-    return Trainer({.metrics = metrics}).fit(model, optimizer, with).epochs.size();
+    return Trainer({.num_gpus = 0, .metrics = metrics}).fit(model, optimizer, with).epochs.size();
   };
   fit("loss", false);  // a checkpoint that a refused fit must not load
   const auto weight = model->parameters()[0].detach().clone();
@@ -99,6 +99,9 @@ TEST_CASE("early stopping by a name that no value has is refused before any work
                     StartsWith(expected + "[loss, train_acc], got test_loss"));
   CHECK(model->parameters()[0].equal(weight + 1));
   CHECK(fit("test_acc", true) == 1);
+  CHECK(fit("val_acc", true) == 1);
+  CHECK_THROWS_WITH(fit("val_loss", false),
+                    StartsWith(expected + "[loss, train_acc], got val_loss"));
 }
 
 TEST_CASE("a new fit with an early stopping that has stopped one starts afresh") {
@@ -108,7 +111,7 @@ TEST_CASE("a new fit with an early stopping that has stopped one starts afresh")
   EarlyStopping stopping("loss", {.patience = 2});
   auto with = data(16, 16);
   with.callbacks = {&losses, &stopping};
-  Trainer trainer({.max_epochs = 6});
+  Trainer trainer({.max_epochs = 6, .num_gpus = 0});
   CHECK(trainer.fit(model, optimizer, with).epochs.size() == 3);
   CHECK(trainer.fit(model, optimizer, with).epochs.size() == 3);
   losses.values = {9, 8, 7, 6, 5, 4};  // worse than the first fit's best, and getting better
@@ -122,11 +125,11 @@ TEST_CASE("a state that is loaded counts for the next fit, and for no other") {
   EarlyStopping first("loss", {.patience = 4}), stopping("loss", {.patience = 4});
   auto with = data(16, 16);
   with.callbacks = {&losses, &first};
-  Trainer trainer({.max_epochs = 3});
+  Trainer trainer({.max_epochs = 3, .num_gpus = 0});
   trainer.fit(model, optimizer, with);  // waits for two epochs
   stopping.load_state_dict(first.state_dict());
   with.callbacks = {&losses, &stopping};
-  Trainer longer({.max_epochs = 6});
+  Trainer longer({.max_epochs = 6, .num_gpus = 0});
   CHECK(longer.fit(model, optimizer, with).epochs.size() == 2);
   CHECK(longer.fit(model, optimizer, with).epochs.size() == 5);
 }
@@ -143,7 +146,7 @@ TEST_CASE(
     sconce::optim::SGD optimizer(model->parameters(), 0.1);
     auto with = data(16, 16);
     with.callbacks = {&losses, &stopping, &saving};
-    return Trainer({.max_epochs = max_epochs}).fit(model, optimizer, with);
+    return Trainer({.max_epochs = max_epochs, .num_gpus = 0}).fit(model, optimizer, with);
   };
   CHECK_FALSE(run(3, 2).stopped);  // one of three
   CHECK(run(3, 6).epochs.size() == 4);

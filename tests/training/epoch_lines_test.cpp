@@ -24,7 +24,7 @@ TEST_CASE("there is one line for each epoch, and at the end the speed") {
   EpochLines lines(log);
   auto with = data();
   with.callbacks = {&lines};
-  Trainer({.max_epochs = 2}).fit(model, optimizer, with);
+  Trainer({.max_epochs = 2, .num_gpus = 0}).fit(model, optimizer, with);
   using Catch::Matchers::Matches;
   CHECK_THAT(
       log.str(),
@@ -41,8 +41,10 @@ TEST_CASE("a loss that is no number is logged without a sign") {
     auto nans = points(8);
     nans.data.fill_(std::copysign(std::numeric_limits<double>::quiet_NaN(), sign));
     EpochLines lines(log);
-    const auto result = Trainer().fit(
-        model, optimizer, {.train = Batches(nans, {.batch_size = 4}), .callbacks = {&lines}});
+    const auto result =
+        Trainer({.num_gpus = 0})
+            .fit(model, optimizer,
+                 {.train = Batches(nans, {.batch_size = 4}), .callbacks = {&lines}});
     CHECK(std::isnan(result.epochs[0].loss));
     CHECK_FALSE(std::signbit(result.epochs[0].loss));
     CHECK_THAT(log.str(), ContainsSubstring("loss nan") && !ContainsSubstring("-nan"));
@@ -56,8 +58,10 @@ TEST_CASE("without test data there is no test accuracy") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   EpochLines lines(log);
-  const auto result = Trainer().fit(
-      model, optimizer, {.train = Batches(points(8), {.batch_size = 4}), .callbacks = {&lines}});
+  const auto result =
+      Trainer({.num_gpus = 0})
+          .fit(model, optimizer,
+               {.train = Batches(points(8), {.batch_size = 4}), .callbacks = {&lines}});
   CHECK_FALSE(result.epochs[0].contains("test_acc"));
   CHECK_THAT(log.str(), !ContainsSubstring("test acc"));
 }
@@ -69,6 +73,6 @@ TEST_CASE("the line of a model without metrics has the test's loss") {
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   auto with = data();
   with.callbacks = {&lines};
-  Trainer({.metrics = sconce::Metrics{}}).fit(model, optimizer, with);
+  Trainer({.num_gpus = 0, .metrics = sconce::Metrics{}}).fit(model, optimizer, with);
   CHECK_THAT(log.str(), Matches("epoch 1/1: loss \\d\\.\\d{3}, test loss \\d\\.\\d{3}\n[^]*"));
 }

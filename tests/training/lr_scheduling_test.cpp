@@ -29,7 +29,8 @@ TEST_CASE("a scheduler is stepped after each epoch or after each step") {
     LRScheduling scheduling(scheduler, interval);
     auto fit = data(96, 16);  // 6 batches
     fit.callbacks = {&scheduling};
-    Trainer({.max_epochs = 2, .accumulate_grad_batches = accumulate}).fit(model, optimizer, fit);
+    Trainer({.max_epochs = 2, .num_gpus = 0, .accumulate_grad_batches = accumulate})
+        .fit(model, optimizer, fit);
     return optimizer.param_groups()[0].options().get_lr();
   };
   CHECK(rate_after(SchedulerInterval::epoch, 1) == std::pow(0.5, 2));
@@ -48,7 +49,7 @@ TEST_CASE("a OneCycleLR that would end before the fit is refused before the firs
     LRScheduling scheduling(scheduler, interval);
     auto with = data();
     with.callbacks = {&saving, &scheduling};
-    Trainer trainer({.max_epochs = epochs, .accumulate_grad_batches = 4});
+    Trainer trainer({.max_epochs = epochs, .num_gpus = 0, .accumulate_grad_batches = 4});
     return trainer.fit(model, optimizer, with).epochs.size();
   };
   // Six batches are two steps.
@@ -71,15 +72,17 @@ TEST_CASE("a ReduceLROnPlateau is stepped with the metric that it is given") {
     sconce::PlateauScheduling scheduling(scheduler, monitor);
     auto with = data();
     with.callbacks = {&scheduling};
-    const auto result = Trainer({.max_epochs = 4}).fit(model, optimizer, with);
+    const auto result = Trainer({.max_epochs = 4, .num_gpus = 0}).fit(model, optimizer, with);
     lr_scheduler::ReduceLROnPlateau twin(optimizer, {.mode = mode, .patience = 0});
     for (auto& group : optimizer.param_groups()) group.options().set_lr(1.0);
     const auto rates = scheduler.get_last_lr();
-    for (const auto& epoch : result.epochs) twin.step(epoch.at(monitor));
+    const std::string name = monitor == "val_loss" ? "test_loss" : monitor;
+    for (const auto& epoch : result.epochs) twin.step(epoch.at(name));
     CHECK(rates == twin.get_last_lr());
     return rates[0];
   };
   CHECK(rate_with("test_loss", lr_scheduler::PlateauMode::max) < 1);
+  CHECK(rate_with("val_loss", lr_scheduler::PlateauMode::max) < 1);
   rate_with("loss", lr_scheduler::PlateauMode::min);
 }
 
@@ -90,7 +93,7 @@ TEST_CASE("a ReduceLROnPlateau by a name that no value has is refused before the
   sconce::PlateauScheduling scheduling(scheduler, "test_nothing");
   auto with = data();
   with.callbacks = {&scheduling};
-  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, with),
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, with),
                     StartsWith("sconce::PlateauScheduling: expected monitor to be one of [loss, "
                                "train_acc, test_loss, test_acc], got test_nothing"));
   CHECK(model->parameters()[0].equal(net()->parameters()[0]));

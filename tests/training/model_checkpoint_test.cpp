@@ -108,13 +108,13 @@ TEST_CASE("what goes along with a checkpoint is checked before the training") {
   ModelCheckpoint saving(checkpoint);
   auto with = data();
   with.callbacks = {&saving};
-  CHECK_THROWS_WITH(Trainer().fit(model, without_state, with),
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, without_state, with),
                     ContainsSubstring("one of sconce's optimizers") && ContainsSubstring("Own"));
   CHECK(checkpoint.latest().empty());
-  Trainer().fit(model, optimizer, with);
+  Trainer({.num_gpus = 0}).fit(model, optimizer, with);
   auto other = data(96, /*batch_size=*/8);
   other.callbacks = {&saving};
-  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, other),
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, other),
                     ContainsSubstring("expected 6 training batches"));
 }
 
@@ -136,7 +136,7 @@ TEST_CASE("a checkpoint is saved after all others had their turn, wherever it st
     sconce::optim::SGD optimizer(model->parameters(), 0.1);
     auto with = data();
     with.callbacks = {&saving, &counting};
-    Trainer({.max_epochs = static_cast<int>(epochs)}).fit(model, optimizer, with);
+    Trainer({.max_epochs = static_cast<int>(epochs), .num_gpus = 0}).fit(model, optimizer, with);
     CHECK(counting.epochs == epochs);
     CHECK(sconce::io::load_torch(checkpoint.latest()).toGenericDict().at("counting") == epochs);
   }
@@ -153,7 +153,7 @@ TEST_CASE("sums of metrics that an epoch under way has are kept, and those of ot
     sconce::test::StopWhen stopping([&] { return ++steps == stop_after; });
     auto with = data();
     with.callbacks = {&saving, &stopping};
-    return Trainer({.metrics = metrics}).fit(model, optimizer, with);
+    return Trainer({.num_gpus = 0, .metrics = metrics}).fit(model, optimizer, with);
   };
   const sconce::Metrics accuracy = {{"acc", std::make_shared<sconce::metrics::Accuracy>()}};
   CHECK(fit(accuracy, 3).stopped);
@@ -164,12 +164,13 @@ TEST_CASE("sums of metrics that an epoch under way has are kept, and those of ot
 TEST_CASE("the metric that is monitored decides which checkpoint is the best") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path());
-  ModelCheckpoint saving(checkpoint, {.monitor = "test_loss", .mode = sconce::MonitorMode::min});
+  const auto monitor = GENERATE("test_loss", "val_loss");
+  ModelCheckpoint saving(checkpoint, {.monitor = monitor, .mode = sconce::MonitorMode::min});
   auto model = net();
   sconce::optim::SGD optimizer(model->parameters(), 3.0);  // too large: losses go up and down
   auto with = data();
   with.callbacks = {&saving};
-  const auto epochs = Trainer({.max_epochs = 6}).fit(model, optimizer, with).epochs;
+  const auto epochs = Trainer({.max_epochs = 6, .num_gpus = 0}).fit(model, optimizer, with).epochs;
   const auto less = [](const auto& a, const auto& b) {
     return a.at("test_loss") < b.at("test_loss");
   };
@@ -186,7 +187,7 @@ struct Fitting {
     with.callbacks = {&saving};
   }
   std::vector<torch::Tensor> parts() { return model->parameters(); }
-  sconce::FitResult run(sconce::TrainerOptions options = {}) {
+  sconce::FitResult run(sconce::TrainerOptions options = {.num_gpus = 0}) {
     return Trainer(options).fit(model, optimizer, with);
   }
 
@@ -202,6 +203,14 @@ torch::Tensor saved_weight(const std::filesystem::path& file) {
 }
 
 }  // namespace
+
+TEST_CASE("save_every cannot be negative") {
+  const sconce::test::TempDir folder;
+  Checkpoint checkpoint(folder.path());
+  CHECK_THROWS_WITH(ModelCheckpoint(checkpoint, {.save_every = -1}),
+                    StartsWith("sconce::ModelCheckpoint: expected save_every of at least 0, got "
+                               "-1"));
+}
 
 TEST_CASE("a monitor that no value has is refused before the folder is touched") {
   const sconce::test::TempDir folder;
@@ -245,7 +254,7 @@ TEST_CASE("the sums of an epoch are saved and resumed beside callbacks that eval
     for (;;) {
       Checkpoint checkpoint(folder.path(), {.resume = true});
       Fitting fitting(checkpoint);
-      Trainer trainer({.max_epochs = 2});
+      Trainer trainer({.max_epochs = 2, .num_gpus = 0});
       Evaluating evaluating([&] {
         if (evaluates) trainer.evaluate(fitting.model, *fitting.with.test);
       });
@@ -353,14 +362,14 @@ TEST_CASE("a resumed fit warns of options that its checkpoint replaces, and only
   CHECK(warnings_with(0.5, 0.5, 2).empty());
   const auto messages = warnings_with(0.25, 0.125, 3);
   REQUIRE(messages.size() == 1);
-  CHECK_THAT(messages[0], ContainsSubstring("sconce::ModelCheckpoint: goes on with what the "
-                                            "checkpoint was saved with: "));
+  CHECK_THAT(messages[0], ContainsSubstring("sconce::ModelCheckpoint: continues with the "
+                                            "options of the checkpoint: "));
   if (is_scheduled) {
-    CHECK_THAT(messages[0], ContainsSubstring("scheduler.base_lrs[0] 0.5 in the place of 0.25") &&
-                                ContainsSubstring("scheduler.gamma 0.5 in the place of 0.125") &&
+    CHECK_THAT(messages[0], ContainsSubstring("scheduler.base_lrs[0] 0.5 instead of 0.25") &&
+                                ContainsSubstring("scheduler.gamma 0.5 instead of 0.125") &&
                                 !ContainsSubstring("].lr"));
   } else {
-    CHECK_THAT(messages[0], ContainsSubstring("param_groups[0].lr 0.5 in the place of 0.25"));
+    CHECK_THAT(messages[0], ContainsSubstring("param_groups[0].lr 0.5 instead of 0.25"));
   }
 }
 
@@ -381,5 +390,5 @@ TEST_CASE("a resumed fit warns of a plateau's options, and not of what the plate
   const auto messages = warnings_with(0.25, 6);
   REQUIRE(messages.size() == 1);
   CHECK_THAT(messages[0],
-             Catch::Matchers::EndsWith("saved with: scheduler.factor 0.5 in the place of 0.25"));
+             Catch::Matchers::EndsWith("of the checkpoint: scheduler.factor 0.5 instead of 0.25"));
 }

@@ -67,11 +67,12 @@ struct Recorder : sconce::TrainerCallback {
   void on_after_step(sconce::Fit& fit) override {
     write("after");
     if (fit.batch == throws_after) throw std::runtime_error("thrown by a callback");
-    fit.should_stop = fit.batch == stops_after;
+    if (fit.batch == stops_after) fit.stop();
   }
   void on_epoch_end(sconce::Fit&) override { write("epoch"); }
   void on_test_begin(sconce::Fit&) override { write("test_begin"); }
   void on_test_end(sconce::Fit&) override { write("test_end"); }
+  bool wants_save(const sconce::Fit&) const override { return saves_each_step; }
   void save(sconce::Fit&) override { write("save"); }
 
   std::string prefix;
@@ -79,6 +80,7 @@ struct Recorder : sconce::TrainerCallback {
   std::string* log = nullptr;
   int64_t throws_after = -1;
   int64_t stops_after = -1;
+  bool saves_each_step = false;
 };
 
 // The loop's named ranges while this lives, as "step(data() forward())"; without waits for a
@@ -134,37 +136,35 @@ std::shared_ptr<M> made() {
 
 }  // namespace
 
-TEST_CASE("the trainer's defaults are d2l's") {
-  const sconce::TrainerOptions options;
-  CHECK(options.num_gpus == 0);
-  CHECK(options.gradient_clip_val == 0);
-  CHECK(Trainer().device() == sconce::cpu());
-  CHECK(Trainer({}).device() == sconce::cpu());
+TEST_CASE("the trainer's defaults are d2l's, but for the device, which is a GPU if there is one") {
+  CHECK(sconce::TrainerOptions().gradient_clip_val == 0);
+  CHECK(Trainer().device() == sconce::try_gpu());
+  CHECK(Trainer({.num_gpus = 0}).device() == sconce::cpu());
 }
 
 TEST_CASE("the trainer refuses options that cannot be, naming them") {
-  CHECK_THROWS_WITH(Trainer({.max_epochs = 0}),
+  CHECK_THROWS_WITH(Trainer({.max_epochs = 0, .num_gpus = 0}),
                     ContainsSubstring("expected max_epochs of at least 1, got 0"));
   CHECK_THROWS_WITH(Trainer({.num_gpus = -1}), ContainsSubstring("expected num_gpus 0 or 1"));
   CHECK_THROWS_WITH(Trainer({.num_gpus = 2}), ContainsSubstring("got 2"));
-  CHECK_THROWS_WITH(Trainer({.gradient_clip_val = -1}),
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .gradient_clip_val = -1}),
                     ContainsSubstring("expected a gradient_clip_val of at least 0, got -1"));
-  CHECK_THROWS_AS(Trainer({.gradient_clip_val = std::numeric_limits<double>::quiet_NaN()}),
-                  c10::Error);
-  CHECK_THROWS_WITH(Trainer({.save_every = -1}),
-                    ContainsSubstring("expected save_every of at least 0, got -1"));
-  CHECK_THROWS_WITH(Trainer({.metrics = sconce::Metrics{{"acc", nullptr}}}),
+  CHECK_THROWS_AS(
+      Trainer({.num_gpus = 0, .gradient_clip_val = std::numeric_limits<double>::quiet_NaN()}),
+      c10::Error);
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .metrics = sconce::Metrics{{"acc", nullptr}}}),
                     ContainsSubstring("expected a metric for 'acc', got null"));
   const auto accuracy = [] { return std::make_shared<sconce::metrics::Accuracy>(); };
-  CHECK_THROWS_WITH(Trainer({.metrics = sconce::Metrics{{"a", accuracy()}, {"a", accuracy()}}}),
-                    StartsWith("sconce::Trainer: expected metrics of different names, got two "
-                               "called 'a'"));
-  CHECK_THROWS_WITH(Trainer({.metrics = sconce::Metrics{{"loss", accuracy()}}}),
+  CHECK_THROWS_WITH(
+      Trainer({.num_gpus = 0, .metrics = sconce::Metrics{{"a", accuracy()}, {"a", accuracy()}}}),
+      StartsWith("sconce::Trainer: expected metrics of different names, got two "
+                 "called 'a'"));
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .metrics = sconce::Metrics{{"loss", accuracy()}}}),
                     StartsWith("sconce::Trainer: expected no metric called 'loss', which is the "
                                "name of the loss"));
-  CHECK_THROWS_WITH(Trainer({.accumulate_grad_batches = 0}),
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .accumulate_grad_batches = 0}),
                     ContainsSubstring("expected accumulate_grad_batches of at least 1, got 0"));
-  CHECK_THROWS_WITH(Trainer({.precision = Precision::tf32}),
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .precision = Precision::tf32}),
                     ContainsSubstring("expected a GPU for Precision::tf32, got cpu"));
   CHECK_THROWS_WITH(Trainer({.device = sconce::gpu(127)}), ContainsSubstring("cuda:127"));
   CHECK_THROWS_WITH(Trainer({.num_gpus = 1, .device = sconce::cpu()}),
@@ -172,7 +172,7 @@ TEST_CASE("the trainer refuses options that cannot be, naming them") {
 }
 
 TEST_CASE("a graph is refused beside what takes more than one batch or process a step") {
-  CHECK_THROWS_WITH(Trainer({.accumulate_grad_batches = 2, .graph = true}),
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .accumulate_grad_batches = 2, .graph = true}),
                     ContainsSubstring("sconce::Trainer: expected accumulate_grad_batches 1 with "
                                       "graph, got 2"));
 }
@@ -249,7 +249,7 @@ TEST_CASE("on a GPU a graph is refused with an optimizer that cannot be captured
 TEST_CASE("fit learns, and reports an entry an epoch") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.5);
-  const auto result = Trainer({.max_epochs = 12}).fit(model, optimizer, data());
+  const auto result = Trainer({.max_epochs = 12, .num_gpus = 0}).fit(model, optimizer, data());
   REQUIRE(result.epochs.size() == 12);
   CHECK(result.epochs.front().epoch == 1);
   CHECK(result.epochs.back().epoch == 12);
@@ -265,7 +265,8 @@ TEST_CASE("the same seeds give the same losses, bit for bit") {
     auto model = net();
     torch::optim::SGD optimizer(model->parameters(), 0.1);
     std::vector<double> values;
-    for (const auto& epoch : Trainer({.max_epochs = 4}).fit(model, optimizer, data()).epochs) {
+    for (const auto& epoch :
+         Trainer({.max_epochs = 4, .num_gpus = 0}).fit(model, optimizer, data()).epochs) {
       values.push_back(epoch.loss);
     }
     return values;
@@ -284,7 +285,8 @@ TEST_CASE("batches that workers make of items train as those cut from tensors do
     torch::optim::SGD optimizer(model->parameters(), 0.1);
     torch::manual_seed(5);  // dropout
     std::vector<double> values;
-    for (const auto& epoch : Trainer({.max_epochs = 3}).fit(model, optimizer, fit_data).epochs) {
+    for (const auto& epoch :
+         Trainer({.max_epochs = 3, .num_gpus = 0}).fit(model, optimizer, fit_data).epochs) {
       values.insert(values.end(), {epoch.loss, epoch.at("test_acc")});
     }
     return values;
@@ -302,7 +304,7 @@ TEST_CASE("an epoch is the loop that a user would write") {
   const Batches batches(points(50), {.batch_size = 16});
 
   torch::manual_seed(5);  // dropout
-  const auto metrics = Trainer().fit_epoch(model, optimizer, {batches});
+  const auto metrics = Trainer({.num_gpus = 0}).fit_epoch(model, optimizer, {batches});
 
   torch::manual_seed(5);
   double loss_sum = 0;
@@ -356,7 +358,8 @@ Reading::Order rows_of(std::initializer_list<uint64_t> epochs) {
   return rows;
 }
 
-const sconce::TrainerOptions of_three_epochs = {.max_epochs = 3, .metrics = sconce::Metrics{}};
+const sconce::TrainerOptions of_three_epochs = {
+    .max_epochs = 3, .num_gpus = 0, .metrics = sconce::Metrics{}};
 
 }  // namespace
 
@@ -504,9 +507,9 @@ TEST_CASE("accumulated batches make the step of their mean, the epoch's last one
   for (auto* net : {&model, &twin}) (*net)[2]->as<torch::nn::Dropout>()->options.p(0);
   const auto whole = points(40);
   // Steps of 3, 3 and 2 batches of 5.
-  Trainer({.accumulate_grad_batches = 3})
+  Trainer({.num_gpus = 0, .accumulate_grad_batches = 3})
       .fit_epoch(model, optimizer, {Batches(whole, {.batch_size = 5})});
-  Trainer().fit_epoch(twin, twin_optimizer, {Batches(whole, {.batch_size = 15})});
+  Trainer({.num_gpus = 0}).fit_epoch(twin, twin_optimizer, {Batches(whole, {.batch_size = 15})});
   for (size_t i = 0; i < model->parameters().size(); ++i) {
     CHECK(torch::allclose(model->parameters()[i], twin->parameters()[i], 1.3e-6, 1e-5));
   }
@@ -526,7 +529,7 @@ TEST_CASE("the precision is what the forward computes in, in training and testin
   Watching model;
   model.expected = std::array{torch::kFloat, torch::kBFloat16, torch::kHalf}[i];
   torch::optim::SGD optimizer(model.parameters(), 0.5);
-  Trainer trainer({.max_epochs = 8, .precision = precision});
+  Trainer trainer({.max_epochs = 8, .num_gpus = 0, .precision = precision});
   CHECK(trainer.fit(model, optimizer, data()).epochs[7].at("train_acc") > 0.9);
   CHECK(model.linear->weight.scalar_type() == torch::kFloat);
   CHECK(trainer.scaler().is_enabled() == (precision == Precision::fp16));
@@ -540,7 +543,7 @@ TEST_CASE("a float16 epoch is the loop with a scaler that a user would write") {
   sconce::optim::SGD optimizer(model->parameters(), options);
   sconce::optim::SGD twin_optimizer(twin->parameters(), options);
   const Batches batches(points(64), {.batch_size = 16});
-  Trainer trainer({.gradient_clip_val = 0.5, .precision = Precision::fp16});
+  Trainer trainer({.num_gpus = 0, .gradient_clip_val = 0.5, .precision = Precision::fp16});
   sconce::amp::GradScaler scaler({.device = torch::kCPU,
                                   .init_scale = 1 << 30,  // too large: some steps are skipped
                                   .backoff_factor = 1.0 / 64,
@@ -581,7 +584,7 @@ TEST_CASE("averages follow every step and are tested in the model's place") {
   sconce::WeightAveraging averaging(ema);
   auto fit = data(96, 16);
   fit.callbacks = {&averaging};
-  Trainer trainer({.max_epochs = 3});
+  Trainer trainer({.max_epochs = 3, .num_gpus = 0});
   const auto result = trainer.fit(model, optimizer, fit);
   CHECK(ema.n_averaged() == 18);
   CHECK(result.epochs[0].at("test_acc") == result.epochs[2].at("test_acc"));
@@ -598,8 +601,10 @@ TEST_CASE("with all that goes along an epoch still reads its sums only") {
   sconce::WeightAveraging averaging(ema);
   auto fit = data(96, GENERATE(4, 48));
   fit.callbacks = {&scheduling, &averaging};
-  Trainer trainer(
-      {.gradient_clip_val = 1, .precision = Precision::fp16, .accumulate_grad_batches = 2});
+  Trainer trainer({.num_gpus = 0,
+                   .gradient_clip_val = 1,
+                   .precision = Precision::fp16,
+                   .accumulate_grad_batches = 2});
   REQUIRE(trainer.scaler().is_enabled());
   const sconce::test::HostReads reads;
   trainer.fit(model, optimizer, fit);
@@ -611,7 +616,7 @@ TEST_CASE("the number of host reads does not grow with the number of steps") {
     auto model = net();
     torch::optim::SGD optimizer(model->parameters(), 0.1);
     const sconce::test::HostReads reads;
-    Trainer({.gradient_clip_val = 1}).fit(model, optimizer, data(96, batch_size));
+    Trainer({.num_gpus = 0, .gradient_clip_val = 1}).fit(model, optimizer, data(96, batch_size));
     return reads.count();
   };
   CHECK(reads_of(48) == reads_of(4));
@@ -622,7 +627,7 @@ TEST_CASE("gradient_clip_val bounds the step") {
   const auto before = model->linear->weight.detach().clone();
   torch::optim::SGD optimizer(model->parameters(), 1.0);
   const Batches one(points(16), {.batch_size = 16});
-  Trainer({.gradient_clip_val = 1e-3}).fit_epoch(model, optimizer, {one});
+  Trainer({.num_gpus = 0, .gradient_clip_val = 1e-3}).fit_epoch(model, optimizer, {one});
   const double step = (model->linear->weight.detach() - before).norm().item<double>();
   CHECK(step > 0);
   CHECK(step <= 1.001e-3);
@@ -640,7 +645,7 @@ TEST_CASE("gradients are clipped over what the optimizer steps and no others") {
   sconce::optim::SGD optimizer(model[2]->parameters(), options);
   sconce::optim::SGD twin_optimizer(twin[2]->parameters(), options);
   const Batches batches(points(64), {.batch_size = 16});
-  Trainer trainer({.gradient_clip_val = 0.5, .precision = precision});
+  Trainer trainer({.num_gpus = 0, .gradient_clip_val = 0.5, .precision = precision});
   sconce::amp::GradScaler scaler({.device = torch::kCPU, .enabled = precision == Precision::fp16});
   trainer.fit_epoch(model, optimizer, {batches});
   for (const auto [x, y] : batches) {
@@ -667,7 +672,7 @@ TEST_CASE("gradients are clipped over all groups of the optimizer together") {
                                torch::optim::OptimizerParamGroup(model[2]->parameters())},
                               torch::optim::SGDOptions(1.0));
   const Batches one(points(16), {.batch_size = 16});
-  Trainer({.gradient_clip_val = 1e-3}).fit_epoch(model, optimizer, {one});
+  Trainer({.num_gpus = 0, .gradient_clip_val = 1e-3}).fit_epoch(model, optimizer, {one});
   double squares = 0;
   for (const auto& parameter : model->parameters()) {
     squares += parameter.grad().square().sum().item<double>();
@@ -681,7 +686,7 @@ TEST_CASE("modules, holders and shared pointers are models") {
   auto holder = net();
   const auto fit = [](auto& model, const torch::nn::Module& with_parameters) {
     torch::optim::SGD optimizer(with_parameters.parameters(), 0.1);
-    CHECK_NOTHROW(Trainer().fit(model, optimizer, data()));
+    CHECK_NOTHROW(Trainer({.num_gpus = 0}).fit(model, optimizer, data()));
   };
   fit(module, module);
   fit(pointer, *pointer);
@@ -701,9 +706,9 @@ TEST_CASE("of logits for each pixel the accuracy is the share of the pixels") {
   auto y = x.gt(0).to(torch::kLong);  // (10, 4, 5)
   y.select(1, 0).mul_(-1).add_(1);    // a quarter of them is wrong
   const Batches batches({x, y}, {.batch_size = 4});
-  CHECK(Trainer().evaluate(model, batches).at("acc") == Catch::Approx(0.75));
+  CHECK(Trainer({.num_gpus = 0}).evaluate(model, batches).at("acc") == Catch::Approx(0.75));
   torch::optim::SGD optimizer(model.parameters(), 0.0);
-  const auto metrics = Trainer().fit_epoch(model, optimizer, {batches});
+  const auto metrics = Trainer({.num_gpus = 0}).fit_epoch(model, optimizer, {batches});
   CHECK(metrics.at("train_acc") == Catch::Approx(0.75));
   CHECK(metrics.examples == 10);
 }
@@ -714,17 +719,17 @@ TEST_CASE("a target that is no class for each of the logits is refused") {
   const auto x = torch::randn({2, 2});
   const Batches probabilities({x, torch::full({2, 2}, 0.5)}, {.batch_size = 2});
   CHECK_THROWS_WITH(
-      Trainer().fit_epoch(model, optimizer, {probabilities}),
+      Trainer({.num_gpus = 0}).fit_epoch(model, optimizer, {probabilities}),
       ContainsSubstring("sconce::metrics::Accuracy: expected a target of classes, integers"));
   const Batches column({x, torch::zeros({2, 1}, torch::kLong)}, {.batch_size = 2});
-  CHECK_THROWS_AS(Trainer().evaluate(model, column), c10::Error);
+  CHECK_THROWS_AS(Trainer({.num_gpus = 0}).evaluate(model, column), c10::Error);
 }
 
 TEST_CASE("in a profile each step has its ranges, one in the other") {
   const Ranges ranges;
   Plain model;
   torch::optim::SGD sgd(model.parameters(), 0.1);
-  Trainer({.accumulate_grad_batches = 2})
+  Trainer({.num_gpus = 0, .accumulate_grad_batches = 2})
       .fit(model, sgd,
            {.train = Batches(points(6), {.batch_size = 2}), .test = Batches(points(2), {})});
   CHECK(ranges.text() ==
@@ -744,8 +749,9 @@ TEST_CASE("a fit has the last batch's loss, on the device and without a gradient
   Plain model;
   torch::optim::SGD sgd(model.parameters(), 0.0);
   const auto data = points(4);
-  const auto fit = Trainer({}).fit(
-      model, sgd, {.train = Batches(data, {.batch_size = 2}), .callbacks = {&losses}});
+  const auto fit =
+      Trainer({.num_gpus = 0})
+          .fit(model, sgd, {.train = Batches(data, {.batch_size = 2}), .callbacks = {&losses}});
   REQUIRE(losses.all.size() == 2);
   for (int64_t i = 0; i < 2; ++i) {
     const auto expected = torch::nn::functional::cross_entropy(
@@ -758,14 +764,15 @@ TEST_CASE("callbacks are called in their order, and what opens a scope closes it
   std::string log;
   Recorder a("a."), b("b.");
   a.log = b.log = &log;
+  a.saves_each_step = true;
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   auto with = data(32, 16);
   with.callbacks = {&a, &b};
-  Trainer({.save_every = 1}).fit(model, optimizer, with);
+  Trainer({.num_gpus = 0}).fit(model, optimizer, with);
   CHECK(log ==
         "a.load b.load a.begin b.begin "
-        "a.before b.before a.after b.after a.save b.save "
+        "a.before b.before a.after b.after a.save "
         "a.before b.before a.after b.after "
         "a.test_begin b.test_begin b.test_end a.test_end a.epoch b.epoch a.save b.save "
         "b.end a.end ");
@@ -779,7 +786,7 @@ TEST_CASE("callbacks that began end also where another one throws, and the error
   auto with = data();
   with.callbacks = {&first, &second};
   second.throws_after = 1;
-  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, with), "thrown by a callback");
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, with), "thrown by a callback");
   CHECK(first.verbs == "load begin before after end ");
   CHECK(second.verbs == "load begin before after end ");
 }
@@ -792,7 +799,7 @@ TEST_CASE("averages are taken out of a model whose test throws") {
   auto with = data();
   with.test = Batches({torch::ones({4, 3}), torch::zeros({4}, torch::kLong)});
   with.callbacks = {&averaging};
-  CHECK_THROWS_AS(Trainer().fit(model, optimizer, with), c10::Error);
+  CHECK_THROWS_AS(Trainer({.num_gpus = 0}).fit(model, optimizer, with), c10::Error);
   CHECK_FALSE(model->parameters()[0].equal(ema.state_dict()["module.0.weight"]));
 }
 
@@ -803,10 +810,25 @@ TEST_CASE("a callback stops a fit without a checkpoint") {
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   auto with = data();
   with.callbacks = {&recorder};
-  const auto result = Trainer({.max_epochs = 3}).fit(model, optimizer, with);
+  const auto result = Trainer({.max_epochs = 3, .num_gpus = 0}).fit(model, optimizer, with);
   CHECK(result.stopped);
   CHECK(result.epochs.empty());
   CHECK(recorder.verbs == "load begin before after before after save end ");
+}
+
+TEST_CASE("no callback can take back that another one stops the fit") {
+  struct Later : sconce::TrainerCallback {
+    void on_after_step(sconce::Fit& fit) override { seen.push_back(fit.is_stopping()); }
+    std::vector<bool> seen;
+  } before, after;
+  sconce::test::StopWhen stopping([&] { return before.seen.size() == 2; });
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  auto with = data();
+  with.callbacks = {&before, &stopping, &after};
+  CHECK(Trainer({.num_gpus = 0}).fit(model, optimizer, with).stopped);
+  CHECK(before.seen == std::vector{false, false});
+  CHECK(after.seen == std::vector{false, true});
 }
 
 TEST_CASE("two callbacks whose states have one name are refused") {
@@ -815,7 +837,7 @@ TEST_CASE("two callbacks whose states have one name are refused") {
   sconce::EarlyStopping one, two;
   auto with = data();
   with.callbacks = {&one, &two};
-  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, with),
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, with),
                     ContainsSubstring("different names, got two called 'early_stopping'"));
 }
 
@@ -824,8 +846,8 @@ TEST_CASE("a model's own step is what is trained, in each precision and by repli
   const auto fit = [&](auto model, auto wrap) {
     sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.5));
     auto wrapped = wrap(model);
-    const auto result =
-        Trainer({.max_epochs = 3, .precision = precision}).fit(wrapped, optimizer, data());
+    const auto result = Trainer({.max_epochs = 3, .num_gpus = 0, .precision = precision})
+                            .fit(wrapped, optimizer, data());
     return std::pair(result.epochs.back(), model->parameters()[0].detach().clone());
   };
   const auto itself = [](auto model) { return model; };
@@ -854,16 +876,22 @@ TEST_CASE("the losses of replicas count as the examples of each") {
   torch::optim::SGD optimizer(model->parameters(), 0.5), twin_optimizer(twin->parameters(), 0.5);
   sconce::nn::DataParallel replicas(model, {.device_ids = {torch::kCPU, torch::kCPU}});
   const Batches five(points(5), {.batch_size = 5});  // of which one gets three
-  const double loss = Trainer().fit_epoch(replicas, optimizer, five).loss;
-  CHECK(loss == Catch::Approx(Trainer().fit_epoch(twin, twin_optimizer, five).loss).epsilon(1e-6));
+  const double loss = Trainer({.num_gpus = 0}).fit_epoch(replicas, optimizer, five).loss;
+  CHECK(loss == Catch::Approx(Trainer({.num_gpus = 0}).fit_epoch(twin, twin_optimizer, five).loss)
+                    .epsilon(1e-6));
   CHECK(torch::allclose(model->linear->weight, twin->linear->weight, 1.3e-6, 1e-5));
 }
 
-TEST_CASE("a validation_step is what is tested") {
-  struct Validated : OwnStep {
+TEST_CASE("a validation_step is what is tested, or else a test_step") {
+  struct Tested : OwnStep {
     torch::Tensor training_step(const torch::Tensor& x) { return forward(x).square().mean(); }
+    torch::Tensor test_step(const torch::Tensor&) { return torch::full({}, 5.0); }
+  };
+  struct Validated : Tested {
     torch::Tensor validation_step(const torch::Tensor&) { return torch::full({}, 7.0); }
-  } model;
+  };
+  Tested tested;
+  Validated model;
   torch::optim::SGD optimizer(model.parameters(), 0.1);
   const std::vector<torch::Tensor> x = {torch::randn({4, 2}), torch::randn({2, 2})};
   struct Source {
@@ -871,9 +899,10 @@ TEST_CASE("a validation_step is what is tested") {
     auto begin() const { return batches.begin(); }
     std::vector<torch::Tensor> batches;
   };
-  const auto result =
-      Trainer({.metrics = sconce::Metrics{}}).fit(model, optimizer, {Source{x}, Source{x}});
+  Trainer trainer({.num_gpus = 0});
+  const auto result = trainer.fit(model, optimizer, {Source{x}, Source{x}});
   CHECK(result.epochs[0].at("test_loss") == 7);
+  CHECK(trainer.evaluate(tested, Source{x}).at("loss") == 5);
   CHECK(result.epochs[0].examples == 6);
 }
 
@@ -900,7 +929,7 @@ TEST_CASE("a batch of one tensor is input and target, of several the last one is
   torch::optim::SGD of_sum(sum.parameters(), 0.1);
   const auto a = torch::randn({6, 1}), b = torch::randn({6, 1});
   using Three = std::tuple<torch::Tensor, torch::Tensor, torch::Tensor>;
-  Trainer trainer({.max_epochs = 200, .loss = mse});
+  Trainer trainer({.max_epochs = 200, .num_gpus = 0, .loss = mse});
   trainer.fit(sum, of_sum, {Each<Three>{{{a, b, 3 * (a + b)}}}});
   CHECK(sum.w.item<double>() == Catch::Approx(3).epsilon(1e-3));
 
@@ -918,7 +947,7 @@ TEST_CASE("a model that has a method called module is trained as any other") {
   } model;
   torch::optim::SGD optimizer(model.parameters(), 0.1);
   const auto before = model.linear->weight.detach().clone();
-  Trainer().fit_epoch(model, optimizer, Batches(points(8), {.batch_size = 4}));
+  Trainer({.num_gpus = 0}).fit_epoch(model, optimizer, Batches(points(8), {.batch_size = 4}));
   CHECK_FALSE(model.linear->weight.equal(before));
 }
 
@@ -926,29 +955,40 @@ TEST_CASE("batches that the model cannot take are refused with both types or num
   auto model = made<OwnStep>();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   CHECK_THROWS_WITH(
-      Trainer().fit_epoch(model, optimizer, Each<torch::Tensor>{{torch::ones({2, 2})}}),
+      Trainer({.num_gpus = 0})
+          .fit_epoch(model, optimizer, Each<torch::Tensor>{{torch::ones({2, 2})}}),
       ContainsSubstring("expected batches of type sconce::data::Dataset, got at::Tensor"));
   Plain plain;
   const std::vector<torch::Tensor> three(3, torch::ones({2, 2}));
   CHECK_THROWS_WITH(
-      Trainer().fit_epoch(plain, optimizer, Each<std::vector<torch::Tensor>>{{three}}),
+      Trainer({.num_gpus = 0})
+          .fit_epoch(plain, optimizer, Each<std::vector<torch::Tensor>>{{three}}),
       ContainsSubstring("expected a model whose forward takes 2 tensors and returns one"));
   const std::map<std::string, torch::Tensor> named = {{"x", torch::ones({2, 2})}};
   CHECK_THROWS_WITH(
-      Trainer().fit_epoch(plain, optimizer, Each<std::map<std::string, torch::Tensor>>{{named}}),
+      Trainer({.num_gpus = 0})
+          .fit_epoch(plain, optimizer, Each<std::map<std::string, torch::Tensor>>{{named}}),
       ContainsSubstring("expected a model with training_step"));
 }
 
-TEST_CASE("metrics need a step that says what they are to get") {
+TEST_CASE("a step that returns a loss alone needs no metrics, and cannot have any") {
   struct LossAlone : OwnStep {
     torch::Tensor training_step(const sconce::data::Dataset& batch) {
       return OwnStep::training_step(batch).loss;
     }
   } model;
   torch::optim::SGD optimizer(model.parameters(), 0.1);
-  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, data()),
+  const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .metrics = sconce::Metrics{{"acc", accuracy}}})
+                        .fit(model, optimizer, data()),
                     ContainsSubstring("expected a training_step that returns a StepOutput"));
-  CHECK(Trainer({.metrics = sconce::Metrics{}}).fit(model, optimizer, data()).epochs[0].loss > 0);
+  const auto epoch = Trainer({.num_gpus = 0}).fit(model, optimizer, data()).epochs[0];
+  CHECK(epoch.at("test_loss") > 0);
+  CHECK_FALSE(epoch.contains("train_acc"));
+  CHECK(Trainer({.num_gpus = 0, .metrics = sconce::Metrics{}})
+            .fit(model, optimizer, data())
+            .epochs[0]
+            .loss > 0);
 }
 
 TEST_CASE("metrics of one's own are those of the training and of the test") {
@@ -964,7 +1004,7 @@ TEST_CASE("metrics of one's own are those of the training and of the test") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   const auto fit = data();
-  Trainer trainer({.metrics = sconce::Metrics{{"ones", ones}}});
+  Trainer trainer({.num_gpus = 0, .metrics = sconce::Metrics{{"ones", ones}}});
   const auto epoch = trainer.fit(model, optimizer, fit).epochs[0];
   const auto share = [](const sconce::data::Dataset& of) {
     return of.target.to(torch::kDouble).mean().item<double>();
@@ -982,7 +1022,7 @@ TEST_CASE("evaluate runs in evaluation mode and records no gradient") {
       return Plain::forward(x);
     }
   } model;
-  Trainer().evaluate(model, Batches(points(16), {.batch_size = 4}));
+  Trainer({.num_gpus = 0}).evaluate(model, Batches(points(16), {.batch_size = 4}));
   CHECK(model.is_training());
 }
 
@@ -990,11 +1030,11 @@ TEST_CASE("evaluate restores the mode of every module, also when the model throw
   auto model = net();
   model[2]->eval();  // a layer frozen by its user
   const Batches batches(points(64), {.batch_size = 10});
-  Trainer().evaluate(model, batches);
+  Trainer({.num_gpus = 0}).evaluate(model, batches);
   CHECK(model->is_training());
   CHECK_FALSE(model[2]->is_training());
   const Batches too_wide({torch::ones({4, 3}), torch::zeros({4}, torch::kLong)});
-  CHECK_THROWS_AS(Trainer().evaluate(model, too_wide), c10::Error);
+  CHECK_THROWS_AS(Trainer({.num_gpus = 0}).evaluate(model, too_wide), c10::Error);
   CHECK(model->is_training());
 }
 
@@ -1015,7 +1055,8 @@ TEST_CASE("fast_dev_run takes one batch of one epoch, and saves nothing") {
   Recorder recorder;
   auto with = data();
   with.callbacks = {&recorder};
-  const auto result = Trainer({.max_epochs = 9, .fast_dev_run = true}).fit(model, optimizer, with);
+  const auto result =
+      Trainer({.max_epochs = 9, .num_gpus = 0, .fast_dev_run = true}).fit(model, optimizer, with);
   REQUIRE(result.epochs.size() == 1);
   CHECK(result.epochs[0].examples == 16);
   CHECK(recorder.verbs == "begin before after test_begin test_end epoch end ");
@@ -1025,14 +1066,14 @@ TEST_CASE("fit refuses data without a batch") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   const Batches none(points(0), {});
-  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, {none}),
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, {none}),
                     ContainsSubstring("sconce::Trainer::fit: expected training data"));
-  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, {Batches(points(4)), none}),
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, {Batches(points(4)), none}),
                     ContainsSubstring("expected test data"));
   CHECK_THROWS_WITH(
-      Trainer().fit_epoch(model, optimizer, {none}),
+      Trainer({.num_gpus = 0}).fit_epoch(model, optimizer, {none}),
       ContainsSubstring("sconce::Trainer::fit_epoch: expected training data, got no batch"));
-  CHECK_THROWS_WITH(Trainer().evaluate(model, none),
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).evaluate(model, none),
                     ContainsSubstring("sconce::Trainer::evaluate: expected data, got no batch"));
 }
 
@@ -1049,6 +1090,7 @@ struct InEach : sconce::TrainerCallback {
   void on_epoch_end(sconce::Fit&) override { run(); }
   void on_test_begin(sconce::Fit&) override { run(); }
   void on_test_end(sconce::Fit&) override { run(); }
+  bool wants_save(const sconce::Fit& fit) const override { return fit.batch % 2 == 0; }
   void save(sconce::Fit&) override { run(); }
   std::function<void()> run;
 };
@@ -1073,7 +1115,7 @@ std::vector<double> numbers_of_fit(
       sconce::metrics::ConfusionMatrixOptions{.num_classes = 2});
   const sconce::Metrics metrics = {{"acc", std::make_shared<sconce::metrics::Accuracy>()},
                                    {"matrix", matrix}};
-  Trainer trainer({.max_epochs = 2, .save_every = 2, .metrics = metrics});
+  Trainer trainer({.max_epochs = 2, .num_gpus = 0, .metrics = metrics});
   std::vector<double> numbers;
   InEach running([&] { inner(trainer, metrics); });
   ReadSums reading(*matrix, numbers);
@@ -1102,13 +1144,13 @@ TEST_CASE("what is evaluated or trained within a fit changes no number of the fi
           trainer.evaluate(other, batches);
         }) == expected);
   CHECK(numbers_of_fit([&](Trainer&, const sconce::Metrics& metrics) {
-          Trainer({.metrics = metrics}).evaluate(other, batches);
+          Trainer({.num_gpus = 0, .metrics = metrics}).evaluate(other, batches);
         }) == expected);
   CHECK(numbers_of_fit([&](Trainer& trainer, const sconce::Metrics&) {
           std::async(std::launch::async, [&] { trainer.evaluate(other, batches); }).get();
         }) == expected);
   CHECK(numbers_of_fit([&](Trainer&, const sconce::Metrics& metrics) {
-          Trainer({.metrics = metrics}).fit_epoch(other, optimizer, batches);
+          Trainer({.num_gpus = 0, .metrics = metrics}).fit_epoch(other, optimizer, batches);
         }) == expected);
   CHECK(numbers_of_fit([&](Trainer& trainer, const sconce::Metrics&) {
           trainer.fit(other, optimizer, {batches, batches});
@@ -1121,7 +1163,8 @@ TEST_CASE("what is evaluated or trained within a fit changes no number of the fi
 
 TEST_CASE("an evaluation within one within a fit puts back the sums of each") {
   const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
-  const sconce::TrainerOptions options = {.metrics = sconce::Metrics{{"acc", accuracy}}};
+  const sconce::TrainerOptions options = {.num_gpus = 0,
+                                          .metrics = sconce::Metrics{{"acc", accuracy}}};
   Trainer trainer(options);
   Plain other;
   const Batches batches(points(10, /*seed=*/3), {.batch_size = 5});
@@ -1139,7 +1182,7 @@ TEST_CASE("an evaluation within one within a fit puts back the sums of each") {
   auto model = net_without_dropout(), twin = net_without_dropout();
   torch::optim::SGD optimizer(model->parameters(), 0.1), twin_optimizer(twin->parameters(), 0.1);
   auto with = data();
-  const auto expected = Trainer().fit(twin, twin_optimizer, with).epochs[0];
+  const auto expected = Trainer({.num_gpus = 0}).fit(twin, twin_optimizer, with).epochs[0];
   with.callbacks = {&fitting};
   const auto epoch = trainer.fit(model, optimizer, with).epochs[0];
   CHECK(epoch.at("train_acc") == expected.at("train_acc"));
@@ -1150,8 +1193,8 @@ TEST_CASE(
     "outside of a fit an evaluation leaves its sums in the metrics, also after a failed fit") {
   const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
   const auto own = std::make_shared<sconce::metrics::Accuracy>();
-  Trainer trainer({.metrics = sconce::Metrics{{"acc", accuracy}}});
-  Trainer other({.metrics = sconce::Metrics{{"acc", own}}});
+  Trainer trainer({.num_gpus = 0, .metrics = sconce::Metrics{{"acc", accuracy}}});
+  Trainer other({.num_gpus = 0, .metrics = sconce::Metrics{{"acc", own}}});
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   const Batches ten(points(10), {.batch_size = 5});
@@ -1171,7 +1214,7 @@ TEST_CASE(
 
 TEST_CASE("a metric of two names has its sums after a run, and the fit's again after one within") {
   const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
-  Trainer trainer({.metrics = sconce::Metrics{{"a", accuracy}, {"b", accuracy}}});
+  Trainer trainer({.num_gpus = 0, .metrics = sconce::Metrics{{"a", accuracy}, {"b", accuracy}}});
   auto model = net_without_dropout();
   const Batches ten(points(10), {.batch_size = 5});
   const double value = trainer.evaluate(model, ten).at("a");
@@ -1191,7 +1234,7 @@ TEST_CASE("a metric of two names has its sums after a run, and the fit's again a
 
 TEST_CASE("a fit within a fit of the same trainer leaves the scale of the losses") {
   const auto weights = [](bool is_nested) {
-    Trainer trainer({.precision = Precision::fp16});
+    Trainer trainer({.num_gpus = 0, .precision = Precision::fp16});
     Plain other;
     sconce::optim::SGD of_other(other.parameters(), 0.1);
     const Batches overflowing({torch::full({2, 2}, 1e30), torch::zeros({2}, torch::kLong)});
@@ -1217,7 +1260,7 @@ TEST_CASE("evaluations within a fit keep modes, gradients and autocast of each")
       return Plain::forward(x);
     }
   } model;
-  Trainer trainer({.precision = Precision::bf16});
+  Trainer trainer({.num_gpus = 0, .precision = Precision::bf16});
   const Batches batches(points(10), {.batch_size = 5});
   InEach evaluating([&] {
     trainer.evaluate(model, batches);
@@ -1251,12 +1294,13 @@ TEST_CASE("setup is called before all else, and adds the names of a callback's o
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   auto with = data(16, 16);
   with.callbacks = {&counting, &stopping};
-  const auto result =
-      Trainer({.max_epochs = 2, .fast_dev_run = fast_dev_run}).fit(model, optimizer, with);
+  const auto result = Trainer({.max_epochs = 2, .num_gpus = 0, .fast_dev_run = fast_dev_run})
+                          .fit(model, optimizer, with);
   CHECK(result.epochs.back().at("epochs_left") == 0);
   CHECK_THAT(counting.verbs, StartsWith(fast_dev_run ? "setup begin " : "setup load begin "));
   with.callbacks = {&stopping, &counting};
-  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, with), ContainsSubstring("got epochs_left"));
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, with),
+                    ContainsSubstring("got epochs_left"));
 }
 
 TEST_CASE("null callbacks and models are refused by name before any work") {
@@ -1265,20 +1309,20 @@ TEST_CASE("null callbacks and models are refused by name before any work") {
   Recorder recorder;
   auto with = data();
   with.callbacks = {&recorder, nullptr};
-  CHECK_THROWS_WITH(Trainer().fit(model, optimizer, with),
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, with),
                     StartsWith("sconce::Trainer::fit: expected callbacks, got null as number 2 of "
                                "2"));
   CHECK(recorder.verbs.empty());
   const Batches batches(points(4), {});
   const auto expected = StartsWith("sconce::Trainer: expected a model, got null");
   std::shared_ptr<Plain> pointer;
-  CHECK_THROWS_WITH(Trainer().fit(pointer, optimizer, {batches}), expected);
-  CHECK_THROWS_WITH(Trainer().fit_epoch(pointer, optimizer, batches), expected);
-  CHECK_THROWS_WITH(Trainer().evaluate(pointer, batches), expected);
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(pointer, optimizer, {batches}), expected);
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit_epoch(pointer, optimizer, batches), expected);
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).evaluate(pointer, batches), expected);
   torch::nn::Linear holder = nullptr;
-  CHECK_THROWS_WITH(Trainer().fit(holder, optimizer, {batches}), expected);
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(holder, optimizer, {batches}), expected);
   std::unique_ptr<Plain> owner;
-  CHECK_THROWS_WITH(Trainer().evaluate(owner, batches), expected);
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).evaluate(owner, batches), expected);
 }
 
 TEST_CASE("an undefined loss is refused with its cause, in a fit and in a test") {
@@ -1290,11 +1334,12 @@ TEST_CASE("an undefined loss is refused with its cause, in a fit and in a test")
       "got an undefined tensor");
   for (const auto precision : {Precision::fp32, Precision::bf16}) {
     for (const bool graph : {false, true}) {
-      Trainer trainer({.precision = precision, .graph = graph, .loss = none});
+      Trainer trainer({.num_gpus = 0, .precision = precision, .graph = graph, .loss = none});
       CHECK_THROWS_WITH(trainer.fit(model, optimizer, data()), of_function);
     }
   }
-  CHECK_THROWS_WITH(Trainer({.loss = none}).evaluate(model, *data().test), of_function);
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .loss = none}).evaluate(model, *data().test),
+                    of_function);
 
   struct LossAlone : torch::nn::Cloneable<LossAlone> {
     LossAlone() { reset(); }
@@ -1308,7 +1353,7 @@ TEST_CASE("an undefined loss is refused with its cause, in a fit and in a test")
   };
   auto own = std::make_shared<LossAlone>();
   torch::optim::SGD of_own(own->parameters(), 0.1);
-  Trainer trainer({.metrics = sconce::Metrics{}});
+  Trainer trainer({.num_gpus = 0, .metrics = sconce::Metrics{}});
   const auto of_step = [](const std::string& name) {
     return ContainsSubstring("sconce::Trainer: expected a loss from the model's " + name +
                              ", got an undefined tensor");
@@ -1327,7 +1372,7 @@ TEST_CASE("an undefined tensor in a batch is refused by its place with graph") {
   sconce::optim::SGD optimizer(model.parameters(), 0.1);
   const auto [x, y] = points(4);
   const Each<sconce::data::Dataset> batches{{{x, y}, {x, torch::Tensor()}}};
-  CHECK_THROWS_WITH(Trainer({.graph = true}).fit(model, optimizer, {batches}),
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .graph = true}).fit(model, optimizer, {batches}),
                     ContainsSubstring("expected a batch of tensors, got one that is undefined as "
                                       "number 2 of 2"));
 }
@@ -1336,7 +1381,8 @@ TEST_CASE("an optimizer none of whose parameters has a gradient is refused, in e
   const auto precision = GENERATE(Precision::fp32, Precision::bf16, Precision::fp16);
   const auto [graph, accumulate] =
       GENERATE(std::pair(false, 1), std::pair(false, 2), std::pair(true, 1));
-  const sconce::TrainerOptions options = {.gradient_clip_val = GENERATE(0.0, 1.0),
+  const sconce::TrainerOptions options = {.num_gpus = 0,
+                                          .gradient_clip_val = GENERATE(0.0, 1.0),
                                           .precision = precision,
                                           .accumulate_grad_batches = accumulate,
                                           .graph = graph};
@@ -1370,7 +1416,7 @@ TEST_CASE("a model of which some parameters have no gradient is trained") {
   last_has_one.push_back(model->linear->bias);
   sconce::optim::SGD optimizer(last_has_one, 0.1);
   const auto before = model->linear->bias.detach().clone();
-  Trainer({.precision = precision, .graph = graph}).fit(model, optimizer, data());
+  Trainer({.num_gpus = 0, .precision = precision, .graph = graph}).fit(model, optimizer, data());
   CHECK_FALSE(model->linear->bias.equal(before));
 }
 
@@ -1382,7 +1428,7 @@ TEST_CASE("a callback may drop the gradients of a step, which then changes nothi
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   auto with = data();
   with.callbacks = {&dropping};
-  Trainer().fit(model, optimizer, with);
+  Trainer({.num_gpus = 0}).fit(model, optimizer, with);
   CHECK(model->parameters()[0].equal(net()->parameters()[0]));
 }
 
@@ -1418,7 +1464,7 @@ TEST_CASE("two replicas on the CPU train as the module does") {
     torch::nn::Sequential model(torch::nn::Linear(2, 8), torch::nn::ReLU(),
                                 torch::nn::Linear(8, 2));
     torch::optim::SGD optimizer(model->parameters(), 0.1);
-    Trainer trainer({.max_epochs = 3});
+    Trainer trainer({.max_epochs = 3, .num_gpus = 0});
     if (!parallel) return trainer.fit(model, optimizer, data()).epochs.back();
     sconce::nn::DataParallel replicas(model, {.device_ids = {sconce::cpu(), sconce::cpu()}});
     return trainer.fit(replicas, optimizer, data()).epochs.back();
@@ -1431,7 +1477,8 @@ TEST_CASE("a group of one trains as the module does, also over several batches a
   const auto train = [](const sconce::distributed::ProcessGroup& group, bool wrapped) {
     auto model = net();
     torch::optim::SGD optimizer(model->parameters(), 0.1);
-    Trainer trainer({.max_epochs = 3, .accumulate_grad_batches = 2, .process_group = group});
+    Trainer trainer(
+        {.max_epochs = 3, .num_gpus = 0, .accumulate_grad_batches = 2, .process_group = group});
     if (!wrapped) return trainer.fit(model, optimizer, data()).epochs.back();
     sconce::nn::DistributedDataParallel of_rank(model, group);
     return trainer.fit(of_rank, optimizer, data()).epochs.back();
@@ -1476,7 +1523,7 @@ TEST_CASE("gradients travel once a step, and metrics once an epoch") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   sconce::nn::DistributedDataParallel of_rank(model, group);
-  Trainer trainer({.accumulate_grad_batches = 2, .process_group = group});
+  Trainer trainer({.num_gpus = 0, .accumulate_grad_batches = 2, .process_group = group});
   const Calls sums("c10d::allreduce_");
   trainer.fit_epoch(of_rank, optimizer, {Batches(points(96), {.batch_size = 16})});
   CHECK(sums.count() == 3 + 1);  // of six batches
@@ -1535,7 +1582,7 @@ TEST_CASE("tf32 and fp16 train on the GPU and leave LibTorch's settings as they 
 TEST_CASE("a batch from a GPU is whole on the CPU when prepare_batch returns", "[gpu]") {
   sconce::test::require_gpu();
   const auto there = torch::rand({1 << 24}, sconce::gpu()).add_(1);
-  const auto here = Trainer().prepare_batch({there, there});
+  const auto here = Trainer({.num_gpus = 0}).prepare_batch({there, there});
   CHECK(here.data.min().item<float>() >= 1);
   CHECK(here.target.equal(there.cpu()));
 }

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <ATen/core/ivalue.h>
-
 #include <array>
 #include <cstdint>
 #include <filesystem>
@@ -12,18 +10,12 @@
 
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/fwd.hpp"
+#include "sconce/training/run_progress.hpp"
 #include "sconce/training/stateful.hpp"
 
 namespace sconce {
 
 class StateVisitor;  // writes and reads states, in src/
-
-/// The position of a run.
-struct RunProgress {
-  int64_t epoch = 0;       ///< number of finished epochs
-  int64_t batch = 0;       ///< number of finished batches of the epoch after them
-  c10::IValue extra = {};  ///< further values of the run, of the types that `io::save_torch` takes
-};
 
 /// Options of `Checkpoint`.
 struct CheckpointOptions {

@@ -25,7 +25,8 @@ struct EarlyStoppingOptions {
 /// Python: `EarlyStopping` of Lightning.
 class EarlyStopping : public TrainerCallback {
  public:
-  /// `monitor` is one of `Fit::value_names`, such as "loss" or "test_acc".
+  /// `monitor` is one of `Fit::value_names`, such as "loss" or "test_acc". "val_acc" stands for
+  /// "test_acc".
   /// @throw c10::Error if min_delta is negative or nan, or patience is negative.
   explicit EarlyStopping(std::string monitor = "test_loss", EarlyStoppingOptions options = {});
 

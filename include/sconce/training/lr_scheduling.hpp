@@ -41,8 +41,8 @@ class LRScheduling : public TrainerCallback {
 /// Steps a `ReduceLROnPlateau` after each epoch with one of the metrics.
 class PlateauScheduling : public TrainerCallback {
  public:
-  /// `monitor` is one of `Fit::value_names`, such as "loss" or "test_acc". The scheduler must
-  /// outlive this object.
+  /// `monitor` is one of `Fit::value_names`, such as "loss" or "test_acc". "val_acc" stands for
+  /// "test_acc". The scheduler must outlive this object.
   explicit PlateauScheduling(optim::lr_scheduler::ReduceLROnPlateau& scheduler,
                              std::string monitor = "test_loss")
       : scheduler_(scheduler), monitor_(std::move(monitor)) {}

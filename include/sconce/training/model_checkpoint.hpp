@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -9,15 +10,17 @@
 
 namespace sconce {
 
-/// Options of `ModelCheckpoint`: which checkpoint is the best.
+/// Options of `ModelCheckpoint`.
 struct ModelCheckpointOptions {
-  /// One of `Fit::value_names`, such as "test_loss". Without a name it is "test_acc" if the fit has
-  /// it, and there is no best checkpoint otherwise.
+  /// One of `Fit::value_names`, such as "test_loss", for which "val_loss" stands too. Without a
+  /// name it is "test_acc" if the fit has it, and there is no best checkpoint otherwise.
   std::optional<std::string> monitor = {};
   MonitorMode mode = MonitorMode::max;  ///< with min the checkpoint holds the negative of the value
+  int64_t save_every = 0;  ///< number of steps between saves within an epoch; 0 saves after each
+                           ///< epoch only
 };
 
-/// Saves a fit after each epoch and each `TrainerOptions::save_every` steps. With
+/// Saves a fit after each epoch and each `save_every` steps. With
 /// `CheckpointOptions::resume` a fit continues from the latest checkpoint. On the CPU the result is
 /// the same bit for bit however often the fit was stopped, killed and resumed, with the same data,
 /// options and number of threads. With three or more ranks the first step after a resumption may
@@ -27,8 +30,8 @@ struct ModelCheckpointOptions {
 class ModelCheckpoint : public TrainerCallback {
  public:
   /// The checkpoint must outlive this object.
-  explicit ModelCheckpoint(Checkpoint& checkpoint, ModelCheckpointOptions options = {})
-      : checkpoint_(checkpoint), options_(std::move(options)) {}
+  /// @throw c10::Error if save_every is negative.
+  explicit ModelCheckpoint(Checkpoint& checkpoint, ModelCheckpointOptions options = {});
 
   /// @throw c10::Error if:
   /// - `monitor` is not one of the names that there are, which the error lists;
@@ -39,6 +42,8 @@ class ModelCheckpoint : public TrainerCallback {
   /// - the number of batches of an epoch or of a step has changed since the save.
   /// @throw what Checkpoint throws.
   void load(Fit& fit) override;
+  /// Returns whether `save_every` steps are over.
+  bool wants_save(const Fit& fit) const override;
   void save(Fit& fit) override;
 
  private:

@@ -3,8 +3,6 @@
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
-#include <functional>
-#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,8 +27,11 @@ using Metrics = std::vector<std::pair<std::string, std::shared_ptr<metrics::Metr
 
 /// Options of `Trainer`. The first three are those of d2l's `Trainer`, with its defaults.
 struct TrainerOptions {
-  int max_epochs = 1;            ///< number of epochs, at least 1
-  int num_gpus = 0;              ///< 0 or 1; 1 on a machine without a GPU warns and uses the CPU
+  int max_epochs = 1;  ///< number of epochs, at least 1
+  /// 0 for the CPU or 1 for a GPU; 1 on a machine without a GPU warns and uses the CPU. With
+  /// neither `num_gpus` nor `device` it is the device of the process group, which is `try_gpu()`
+  /// for a group of one.
+  std::optional<int> num_gpus = {};
   double gradient_clip_val = 0;  ///< maximum norm of all of the optimizer's gradients together; 0
                                  ///< clips nothing
   Precision precision = Precision::fp32;  ///< precision of forward and loss; fp16 on a CPU warns
@@ -44,13 +45,12 @@ struct TrainerOptions {
   /// momentum do not.
   bool graph = false;
   bool fast_dev_run = false;  ///< runs one batch of training and of testing, to find errors
-  int64_t save_every = 0;     ///< number of steps between saves within an epoch; 0 saves after each
-                              ///< epoch only
 
   /// Loss of models without a `training_step`. If it is empty, the loss is the cross entropy of
   /// int64 targets, without the targets of -100.
   Loss loss = {};
-  /// Metrics besides the loss. Without a value there is the accuracy, as "acc", if `loss` is empty.
+  /// Metrics besides the loss. Without a value there is the accuracy, as "acc", if `loss` is empty
+  /// and the model has no step that returns a loss alone.
   std::optional<Metrics> metrics = {};
 
   /// The processes that train together. Metrics are computed over all of them.
@@ -69,7 +69,7 @@ struct FitData {
 /// A model is a module, a module holder or a `std::shared_ptr` of a module.
 /// - If it has a `training_step(batch)`, this is its step. It returns the loss (0-dim, the mean
 ///   over the examples) or a `StepOutput`. A test calls `validation_step(batch)` if the model has
-///   it, and `training_step` otherwise.
+///   it, else `test_step(batch)`, else `training_step`.
 /// - For any other model a step is `loss(forward(inputs...), target)`, with up to four inputs.
 ///   `inputs_and_target` cuts the batch into these.
 /// - It may be wrapped in `nn::DataParallel`, whose first device must be the trainer's. In a
@@ -91,22 +91,18 @@ struct FitData {
 /// saves and for optimizers outside of sconce in fp16. At the end of an epoch it reads the sums of
 /// the loss and the metrics, and those of the test.
 class Trainer {
-  struct None {};
-
  public:
   /// @throw c10::Error if:
   /// - max_epochs or accumulate_grad_batches is below 1, or num_gpus is not 0 or 1;
-  /// - gradient_clip_val is negative or not finite, or save_every is negative;
+  /// - gradient_clip_val is negative or not finite;
   /// - num_gpus and device are both given, or this machine does not have the device;
   /// - a metric is null, two have the same name, or one is called "loss";
   /// - the precision is tf32 and the device is not a GPU;
   /// - `graph` is set together with accumulate_grad_batches or a process group of several.
   explicit Trainer(TrainerOptions options = {});
-  /// Makes `Trainer({})` a trainer without options. It would be ambiguous with a copy otherwise.
-  explicit Trainer(std::initializer_list<None>) : Trainer() {}
 
   /// The device that models and batches are moved to.
-  torch::Device device() const { return device_; }
+  torch::Device device() const { return *options_.device; }
 
   /// The scaler of the losses. It is enabled in fp16 only, and keeps its state from fit to fit.
   amp::GradScaler& scaler() { return precision_.scaler(); }
@@ -115,13 +111,13 @@ class Trainer {
   template <class T = data::Dataset>
   [[nodiscard]] T prepare_batch(T batch) const {
     Batch moved = std::move(batch);
-    moved.to(device_);
+    moved.to(device());
     return moved.as<T>();
   }
 
   /// Moves the model to the trainer's device, in place. An optimizer that has the parameters
   /// already stays valid.
-  void prepare_model(torch::nn::Module& model) const { model.to(device_); }
+  void prepare_model(torch::nn::Module& model) const { model.to(device()); }
 
   /// Moves the model to the trainer's device, trains it for max_epochs over `data.train`, and tests
   /// it after each epoch. The epoch's number, from 0, chooses the order of the batches; each test
@@ -144,7 +140,8 @@ class Trainer {
 
   /// Trains the model, which must be on the device, over the next epoch of the batches (their
   /// `begin()`), and leaves it in training mode. Returns the metrics of epoch 1. It calls no
-  /// callbacks and saves nothing: it is for a loop of your own.
+  /// callbacks and saves nothing: it is for a loop of your own. With `graph` each call captures its
+  /// step anew, so that what has changed since the last call takes effect.
   /// @throw c10::Error as `fit`.
   template <class M>
   EpochMetrics fit_epoch(M& model, torch::optim::Optimizer& optimizer, const BatchLoader& train) {
@@ -164,41 +161,15 @@ class Trainer {
   }
 
  private:
-  class Epoch;      // sums and position within an epoch
-  class GraphStep;  // a step of batches of any type as a CUDA graph
-
-  using Callbacks = std::vector<TrainerCallback*>;
-  using TrainStep = std::function<void(const BatchLoader::Next&)>;
-
-  void check_fit(const detail::ModelSteps& model, const BatchLoader& train, const char* who) const;
-  Fit fit_of(const detail::ModelSteps& model, torch::optim::Optimizer& optimizer,
-             const BatchLoader& train);
   FitResult fit_model(const detail::ModelSteps& model, torch::optim::Optimizer& optimizer,
                       const FitData& data);
   EpochMetrics fit_model_epoch(const detail::ModelSteps& model, torch::optim::Optimizer& optimizer,
                                const BatchLoader& train);
-  bool agree_to_stop(Fit& fit) const;
-  bool pause(Fit& fit, const Callbacks& callbacks, bool is_time) const;
-  bool train_epoch(const TrainStep& one_step, Fit& fit, const BatchLoader::Next& next,
-                   const Callbacks& callbacks, Epoch& epoch);
-  TrainStep step_of(const detail::ModelSteps& model, Fit& fit, const Callbacks& callbacks,
-                    Epoch& epoch);
-  void graph_step(GraphStep& graph, Fit& fit, const BatchLoader::Next& next,
-                  const Callbacks& callbacks, Epoch& epoch);
-  void train_step(const detail::ModelSteps& model, Fit& fit, const BatchLoader::Next& next,
-                  const Callbacks& callbacks, Epoch& epoch);
-  StepOutput backward(const detail::ModelSteps& model, const Batch& batch, int64_t of_step);
-  void step(torch::optim::Optimizer& optimizer);
-  void test_epoch(const detail::ModelSteps& model, Fit& fit, const FitData& data);
   MetricValues evaluate_model(const detail::ModelSteps& model, const BatchLoader& batches);
-  MetricValues test_model(const detail::ModelSteps& model, const BatchLoader& batches,
-                          std::optional<int64_t> of_epoch = {});
 
-  TrainerOptions options_;
-  torch::Device device_;
+  TrainerOptions options_;  // with the device
   amp::MixedPrecision precision_;
   Loss loss_;
-  Metrics metrics_;
 };
 
 }  // namespace sconce

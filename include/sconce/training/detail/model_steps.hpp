@@ -32,6 +32,7 @@ struct ModelSteps {
   /// Turns off the averaging of gradients while its result lives. Empty unless the model is a
   /// DistributedDataParallel.
   std::function<std::shared_ptr<void>()> no_sync = {};
+  bool has_output = true;  ///< whether the steps return what metrics need, and not a loss alone
 };
 
 // What a method `R step(A)` takes.
@@ -48,6 +49,8 @@ template <class M>
 concept HasTrainingStep = requires { &M::training_step; };
 template <class M>
 concept HasValidationStep = requires { &M::validation_step; };
+template <class M>
+concept HasTestStep = requires { &M::test_step; };
 
 // Also of one that is a template or has overloads, whose batches' type cannot be told.
 template <class M>
@@ -67,27 +70,36 @@ inline StepOutput as_step_output(torch::Tensor loss) {
   return {std::move(loss)};
 }
 
-// A method of the model that makes a step of a batch: `Test` is its validation_step, if it has one.
+// The method of the model that makes a step of a batch. That of a test is its validation_step or
+// test_step, if it has one.
 template <class M, bool Test>
 struct OwnStep {
-  static auto method() {
+  static constexpr auto named_method() {
     if constexpr (Test && HasValidationStep<M>) {
-      return &M::validation_step;
+      return std::pair(&M::validation_step, "the model's validation_step");
+    } else if constexpr (Test && HasTestStep<M>) {
+      return std::pair(&M::test_step, "the model's test_step");
     } else {
-      return &M::training_step;
+      return std::pair(&M::training_step, "the model's training_step");
     }
   }
-  using BatchType = typename ArgumentOf<decltype(method())>::type;
+  static constexpr auto method = named_method().first;
+  using BatchType = typename ArgumentOf<std::remove_const_t<decltype(method)>>::type;
+  using Result = decltype((std::declval<M&>().*method)(std::declval<const BatchType&>()));
+  static constexpr bool has_output = std::same_as<Result, StepOutput>;
+
   static StepOutput call(M& module, const BatchType& batch) {
-    StepOutput output = as_step_output((module.*method())(batch));
-    check_loss(output.loss, Test && HasValidationStep<M> ? "the model's validation_step"
-                                                         : "the model's training_step");
+    StepOutput output = as_step_output((module.*method)(batch));
+    check_loss(output.loss, named_method().second);
     return output;
   }
   static ModelSteps::Step of(M& module) {
     return [&module](const Batch& batch) { return call(module, batch.as<BatchType>()); };
   }
 };
+
+template <class M>
+constexpr bool has_output = OwnStep<M, false>::has_output && OwnStep<M, true>::has_output;
 
 // Calls forward with as many tensors, if the module `M`, which may stand within `callee`, can.
 template <class M, class Callee>
@@ -148,8 +160,8 @@ StepOutput step_of_replicas(Replicas& replicas, const Batch& batch) {
 
 /// Returns the steps of a module, of a holder or pointer to one, or of a `nn::DataParallel` or
 /// `nn::DistributedDataParallel` around one. They call `training_step(batch)`, which returns the
-/// loss or a `StepOutput`, and `validation_step(batch)`; if the model has no training step, they
-/// compute `loss(forward(inputs...), target)`. The model must outlive them.
+/// loss or a `StepOutput`, and `validation_step(batch)` or `test_step(batch)`; if the model has no
+/// training step, they compute `loss(forward(inputs...), target)`. The model must outlive them.
 /// @throw c10::Error if a holder or a pointer is null. The steps throw it if a loss is undefined.
 template <class M>
 ModelSteps steps_of(M& model, const Loss& loss) {
@@ -157,16 +169,20 @@ ModelSteps steps_of(M& model, const Loss& loss) {
     using Inner = std::remove_cvref_t<decltype(*model.module())>;
     auto& inner = *model.module();
     if constexpr (HasTrainingStep<Inner>) {
-      return {model, inner,
+      return {model,
+              inner,
               [&](const Batch& b) { return step_of_replicas<Inner, false>(model, b); },
-              [&](const Batch& b) { return step_of_replicas<Inner, true>(model, b); }};
+              [&](const Batch& b) { return step_of_replicas<Inner, true>(model, b); },
+              {},
+              has_output<Inner>};
     } else {
       const auto step = forward_step<Inner>(model, loss);
       return {model, inner, step, step};
     }
   } else if constexpr (std::is_base_of_v<torch::nn::Module, M>) {
     if constexpr (HasTrainingStep<M>) {
-      return {model, model, OwnStep<M, false>::of(model), OwnStep<M, true>::of(model)};
+      return {model, model,        OwnStep<M, false>::of(model), OwnStep<M, true>::of(model),
+              {},    has_output<M>};
     } else {
       const auto step = forward_step<M>(model, loss);
       return {model, model, step, step};
@@ -183,7 +199,7 @@ ModelSteps steps_of(M& model, const Loss& loss) {
         const auto& rows = batch.as<typename Own::BatchType>();
         return model.call([&](Inner& module) { return Own::call(module, rows); });
       };
-      return {inner, inner, train, alone.test, no_sync};
+      return {inner, inner, train, alone.test, no_sync, has_output<Inner>};
     } else {
       return {inner, inner, forward_step<Inner>(model, loss), alone.test, no_sync};
     }

@@ -6,11 +6,18 @@
 #include <utility>
 #include <vector>
 
-namespace sconce {
+namespace sconce::nn {
 
-// Restores the modes of a module and of all modules in it at the end of the scope.
-class ModeGuard {
+/// Restores the modes of a module and of all modules in it, training or evaluation, at the end of
+/// the scope:
+///
+///     const nn::ModeGuard restore(*net);
+///     net->eval();
+///
+/// The module must outlive the guard.
+class [[nodiscard]] ModeGuard {
  public:
+  /// Notes the modes, and changes nothing.
   explicit ModeGuard(torch::nn::Module& module) : module_(module), training_(module.is_training()) {
     // The module itself is left out, because a model on the stack has no shared pointer.
     for (const auto& part : module.modules(/*include_self=*/false)) {
@@ -30,4 +37,4 @@ class ModeGuard {
   std::vector<std::pair<std::shared_ptr<torch::nn::Module>, bool>> parts_;
 };
 
-}  // namespace sconce
+}  // namespace sconce::nn

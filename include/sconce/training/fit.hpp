@@ -1,0 +1,70 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sconce/amp/grad_scaler.hpp"
+#include "sconce/distributed/process_group.hpp"
+#include "sconce/fwd.hpp"
+#include "sconce/training/fit_result.hpp"
+#include "sconce/training/run_progress.hpp"
+#include "sconce/training/stateful.hpp"
+
+namespace sconce {
+
+/// What a fit trains, and by which options. It stays the same during the fit.
+struct FitSetup {
+  torch::nn::Module& model;                        ///< the model without a wrapper, on `device`
+  torch::optim::Optimizer& optimizer;              ///< the optimizer of the fit
+  amp::GradScaler& scaler;                         ///< the trainer's scaler, enabled in fp16 only
+  torch::Device device;                            ///< the trainer's device
+  const distributed::ProcessGroup& process_group;  ///< the processes that train together
+  int max_epochs;                                  ///< number of epochs when the fit is complete
+  int64_t batches;                                 ///< number of batches of an epoch, on each rank
+  int64_t accumulate;                              ///< number of batches of a step
+};
+
+/// A running fit, for its callbacks.
+class Fit : public FitSetup {
+ public:
+  /// The names that `EpochMetrics::at` will find in the results of each epoch. A callback that adds
+  /// values to the results adds their names in `setup`.
+  std::vector<std::string> value_names = {};
+  std::vector<EpochMetrics> epochs = {};  ///< results of the finished epochs
+  int64_t batch = 0;                      ///< number of finished batches of the current epoch
+  torch::Tensor loss = {};  ///< loss of the last batch, 0-dim, on the device, so that reading it
+                            ///< waits; undefined before the first batch
+  /// The parts of a checkpoint besides the random generators: the model, the optimizer, the scaler
+  /// and the callbacks' states. The optimizer's part throws if `Stateful` refuses the optimizer.
+  NamedStates states = {};
+
+  Fit(const Fit&) = delete;
+  Fit& operator=(const Fit&) = delete;
+
+  /// Ends the fit after this step. No callback can take it back. In a process group the fit ends on
+  /// all ranks, at the next step or end of an epoch at which it can be saved.
+  void stop() { is_stopping_ = true; }
+  /// Returns whether `stop` was called.
+  bool is_stopping() const { return is_stopping_; }
+
+  /// Returns the position of the fit, with the sums of the loss and the metrics of the current
+  /// epoch. This is a collective.
+  virtual RunProgress progress() const = 0;
+  /// Continues from a position of `progress`, after `states` have been loaded. Call it in
+  /// `TrainerCallback::load`.
+  /// @throw c10::Error if the number of batches of an epoch or of a step, or the metrics within an
+  /// epoch, are not those of the position.
+  virtual void resume(const RunProgress& progress) = 0;
+
+ protected:
+  explicit Fit(const FitSetup& setup) : FitSetup(setup) {}
+  ~Fit() = default;
+
+ private:
+  bool is_stopping_ = false;
+};
+
+}  // namespace sconce

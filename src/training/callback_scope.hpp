@@ -1,0 +1,60 @@
+#pragma once
+
+#include <vector>
+
+#include "sconce/training/trainer_callback.hpp"
+
+namespace sconce {
+
+using Callbacks = std::vector<TrainerCallback*>;
+using CallbackVerb = void (TrainerCallback::*)(Fit&);
+
+inline void call_all(const Callbacks& callbacks, Fit& fit, CallbackVerb verb) {
+  for (auto* callback : callbacks) (callback->*verb)(fit);
+}
+
+/// Calls the opening function of each callback in the given order. At the end of the scope it calls
+/// the closing function in reverse order, for the callbacks that were opened. Exceptions of closing
+/// functions are ignored if the scope ends by another exception.
+class CallbackScope {
+ public:
+  CallbackScope(const Callbacks& callbacks, Fit& fit, CallbackVerb opening, CallbackVerb closing)
+      : fit_(fit), closing_(closing) {
+    for (auto* callback : callbacks) {
+      try {
+        (callback->*opening)(fit);
+      } catch (...) {
+        close_quietly();
+        throw;
+      }
+      opened_.push_back(callback);
+    }
+  }
+  ~CallbackScope() { close_quietly(); }
+  CallbackScope(const CallbackScope&) = delete;
+  CallbackScope& operator=(const CallbackScope&) = delete;
+
+  void close() {
+    while (!opened_.empty()) {
+      auto* callback = opened_.back();
+      opened_.pop_back();
+      (callback->*closing_)(fit_);
+    }
+  }
+
+ private:
+  void close_quietly() {
+    while (!opened_.empty()) {
+      try {
+        close();
+      } catch (...) {  // the first error is the one that users see
+      }
+    }
+  }
+
+  Fit& fit_;
+  CallbackVerb closing_;
+  Callbacks opened_ = {};
+};
+
+}  // namespace sconce

@@ -1,0 +1,210 @@
+#include "training/fit_loop.hpp"
+
+#include <ATen/ops/full.h>
+#include <ATen/record_function.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "detail/state_visitor.hpp"
+#include "sconce/stopwatch.hpp"
+#include "training/test_model.hpp"
+#include "training/fit_checks.hpp"
+#include "training/fit_metrics.hpp"
+#include "training/fit_progress.hpp"
+
+namespace sconce {
+
+namespace {
+
+// Without a checkpoint the optimizer may be one that has no state.
+Stateful state_of(torch::optim::Optimizer& optimizer) {
+  return {[&] { return Stateful(optimizer).state_dict(); },
+          [&](const c10::IValue& state) { Stateful(optimizer).load_state_dict(state); },
+          c10::demangle(typeid(optimizer).name())};
+}
+
+NamedStates states_of(const FitSetup& setup, const Callbacks& callbacks) {
+  NamedStates states = {{"model", setup.model},
+                        {"optimizer", state_of(setup.optimizer)},
+                        {"scaler", setup.scaler}};
+  std::set<std::string> names;
+  for (auto* callback : callbacks) {
+    auto state = callback->state();
+    if (!state) continue;
+    TORCH_CHECK(names.insert(callback->name()).second, "sconce::Trainer::fit: expected callbacks ",
+                "with a state to have different names, got two called '", callback->name(), "'");
+    states.emplace_back(callback->name(), std::move(*state));
+  }
+  return states;
+}
+
+}  // namespace
+
+FitLoop::FitLoop(const TrainerOptions& options, amp::MixedPrecision& precision,
+                 const detail::ModelSteps& model, torch::optim::Optimizer& optimizer,
+                 const FitData& data, const char* who)
+    : Fit({.model = model.saved,
+           .optimizer = optimizer,
+           .scaler = precision.scaler(),
+           .device = options.device.value(),
+           .process_group = options.process_group,
+           .max_epochs = options.fast_dev_run ? 1 : options.max_epochs,
+           .batches = options.fast_dev_run ? 1 : data.train.size(),
+           .accumulate = options.accumulate_grad_batches}),
+      options_(options),
+      precision_(precision),
+      steps_(model),
+      data_(data),
+      metrics_(metrics_of(options, model)),
+      run_(metrics_, &scaler),
+      sums_(device, metrics_) {
+  check_callbacks(data.callbacks, who);
+  check_model_and_batches(options, model, data.train.size(), who);
+  if (data.test && process_group.world_size() == 1) {
+    check_batches(data.test->size(), who, "test data");
+  }
+  states = states_of(*this, data.callbacks);
+}
+
+FitResult FitLoop::run() {
+  start();
+  CallbackScope scope(data_.callbacks, *this, &TrainerCallback::on_fit_begin,
+                      &TrainerCallback::on_fit_end);
+  bool stopped = agree_to_stop();
+  while (!stopped && std::ssize(epochs) < max_epochs) {
+    stopped = !train_epoch(data_.train.begin(batch, std::ssize(epochs)));
+    if (stopped) break;
+    if (data_.test) test_epoch();
+    call(&TrainerCallback::on_epoch_end);
+    stopped = agree_to_stop() && std::ssize(epochs) < max_epochs;
+    if (!options_.fast_dev_run) call(&TrainerCallback::save);
+  }
+  scope.close();
+  run_.close();
+  return {std::move(epochs), stopped};
+}
+
+EpochMetrics FitLoop::run_epoch() {
+  step_ = make_train_step(options_, precision_, steps_, optimizer);
+  train_epoch(data_.train.begin());
+  run_.close();
+  return std::move(epochs.front());
+}
+
+// Continues an earlier fit if a callback has one. The order has these reasons:
+// - setup: callbacks check what they need while nothing has changed yet;
+// - the model goes to its device: states are copied into the tensors that will train;
+// - the step is made: it refuses the optimizer before a file is read;
+// - load: a callback restores the parts, and then the position by `resume`.
+void FitLoop::start() {
+  value_names = names_of_values(metrics_, data_.test.has_value());
+  call(&TrainerCallback::setup);
+  steps_.module.to(device);
+  step_ = make_train_step(options_, precision_, steps_, optimizer);
+  if (!options_.fast_dev_run) call(&TrainerCallback::load);
+}
+
+// Trains the rest of the epoch. Returns false if the fit stopped before its end.
+bool FitLoop::train_epoch(const BatchLoader::Next& next) {
+  steps_.module.train();
+  sums_.begin(batch);
+  const auto settings = precision_.settings();
+  while (batch < batches) {
+    train_step(next);
+    call(&TrainerCallback::on_after_step);
+    if (batch < batches && pause()) return false;
+  }
+  const double seconds = sums_.seconds();
+  auto [mean_loss, metrics] = sums_.values(process_group, "train_");
+  epochs.push_back({.epoch = static_cast<int>(epochs.size()) + 1,
+                    .loss = mean_loss,
+                    .metrics = std::move(metrics),
+                    .examples = sums_.examples(),
+                    .seconds = seconds});
+  batch = 0;
+  return true;
+}
+
+// Makes a step of one or more batches. Its range in a profile ends before `on_after_step`, in which
+// callbacks may start or stop a profile.
+void FitLoop::train_step(const BatchLoader::Next& next) {
+  RECORD_USER_SCOPE("step");
+  const int64_t of_step = std::min(accumulate, batches - batch);
+  step_->zero_grad();
+  for (int64_t i = 1; i <= of_step; ++i) {
+    const bool sync = i == of_step || !steps_.no_sync;
+    const std::shared_ptr<void> no_sync = sync ? nullptr : steps_.no_sync();
+    Batch given = next_batch(next, device);
+    const StepOutput output = step_->backward(given, of_step);
+    sums_.add(output, given.size());
+    loss = output.loss;
+  }
+  check_gradients(model, optimizer);
+  call(&TrainerCallback::on_before_step);
+  step_->update();
+  batch += of_step;
+}
+
+void FitLoop::test_epoch() {
+  CallbackScope scope(data_.callbacks, *this, &TrainerCallback::on_test_begin,
+                      &TrainerCallback::on_test_end);
+  const auto values =
+      test_model(options_, precision_, metrics_, steps_, *data_.test, /*of_epoch=*/0);
+  for (const auto& [name, value] : values) epochs.back().metrics.insert("test_" + name, value);
+  scope.close();
+}
+
+// Saves the fit within an epoch if callbacks want it, and returns whether it stops. Ranks agree on
+// a stop only where they save.
+bool FitLoop::pause() {
+  Callbacks wanting;
+  std::copy_if(data_.callbacks.begin(), data_.callbacks.end(), std::back_inserter(wanting),
+               [&](const auto* callback) { return callback->wants_save(*this); });
+  if (wanting.empty() && process_group.world_size() > 1) return false;
+  const bool stops = agree_to_stop();
+  call_all(stops ? data_.callbacks : wanting, *this, &TrainerCallback::save);
+  return stops;
+}
+
+// Returns whether any rank wants to stop, so that all stop at the same step.
+bool FitLoop::agree_to_stop() {
+  if (process_group.world_size() > 1) {
+    const auto flag = at::full({1}, is_stopping() ? 1 : 0, at::TensorOptions(at::kInt).device(device));
+    process_group.all_reduce(flag, distributed::ReduceOp::max);
+    if (flag.item<int>() > 0) stop();
+  }
+  return is_stopping();
+}
+
+void FitLoop::call(CallbackVerb verb) {
+  call_all(data_.callbacks, *this, verb);
+}
+
+RunProgress FitLoop::progress() const {
+  const bool has_begun = batch > 0;
+  return {std::ssize(epochs), batch,
+          as_state(FitProgress{.batches = batches,
+                               .accumulate = accumulate,
+                               .epochs = epochs,
+                               .sums = sums_.all_sums(process_group, has_begun),
+                               .seconds = has_begun ? sums_.seconds() : 0})};
+}
+
+void FitLoop::resume(const RunProgress& progress) {
+  constexpr auto who = "sconce::Trainer::fit: expected ";
+  auto saved =
+      from_state<FitProgress>(progress.extra, "sconce::Trainer::fit: a checkpoint's 'extra'");
+  TORCH_CHECK(saved.batches == batches, who, saved.batches,
+              " training batches, as the checkpoint was saved with, got ", batches);
+  const bool is_known = saved.accumulate != 0;
+  TORCH_CHECK(!is_known || saved.accumulate == accumulate, who, "accumulate_grad_batches ",
+              saved.accumulate, ", as the checkpoint was saved with, got ", accumulate);
+  epochs = std::move(saved.epochs);
+  batch = progress.batch;
+  if (batch > 0) sums_.load(saved.sums, process_group.rank(), saved.seconds);
+}
+
+}  // namespace sconce

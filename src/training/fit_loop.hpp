@@ -1,0 +1,54 @@
+#pragma once
+
+#include <torch/optim/optimizer.h>
+
+#include <memory>
+
+#include "sconce/amp/mixed_precision.hpp"
+#include "sconce/training/detail/model_steps.hpp"
+#include "sconce/training/fit.hpp"
+#include "sconce/training/trainer.hpp"
+#include "training/callback_scope.hpp"
+#include "training/epoch_sums.hpp"
+#include "training/run_scope.hpp"
+#include "training/train_step.hpp"
+
+namespace sconce {
+
+/// A fit with its loop. The arguments of the constructor must outlive it.
+class FitLoop final : public Fit {
+ public:
+  /// The options name the device. Errors begin with `who`.
+  /// @throw c10::Error as `Trainer::fit` does before it changes anything.
+  FitLoop(const TrainerOptions& options, amp::MixedPrecision& precision,
+          const detail::ModelSteps& model, torch::optim::Optimizer& optimizer, const FitData& data,
+          const char* who);
+
+  /// Does what `Trainer::fit` does. Call it once.
+  FitResult run();
+  /// Does what `Trainer::fit_epoch` does. Call it once.
+  EpochMetrics run_epoch();
+
+  RunProgress progress() const override;
+  void resume(const RunProgress& progress) override;
+
+ private:
+  void start();
+  bool train_epoch(const BatchLoader::Next& next);
+  void train_step(const BatchLoader::Next& next);
+  void test_epoch();
+  bool pause();
+  bool agree_to_stop();
+  void call(CallbackVerb verb);
+
+  const TrainerOptions& options_;
+  amp::MixedPrecision& precision_;
+  const detail::ModelSteps& steps_;
+  const FitData& data_;
+  Metrics metrics_;
+  RunScope run_;
+  EpochSums sums_;
+  std::unique_ptr<TrainStep> step_ = {};
+};
+
+}  // namespace sconce

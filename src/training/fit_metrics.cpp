@@ -1,0 +1,54 @@
+#include "training/fit_metrics.hpp"
+
+#include <exception>
+#include <set>
+
+#include "sconce/metrics/classification.hpp"
+
+namespace sconce {
+
+namespace {
+
+// Returns whether a metric's value is one number. A metric that has no value before its first batch
+// counts as such.
+bool is_one_number(const metrics::Metric& metric) {
+  try {
+    return metric.compute().numel() == 1;
+  } catch (const std::exception&) {
+    return true;
+  }
+}
+
+}  // namespace
+
+Metrics metrics_of(const TrainerOptions& options, const detail::ModelSteps& model) {
+  if (options.metrics) return *options.metrics;
+  if (options.loss || !model.has_output) return {};
+  return {{"acc", std::make_shared<metrics::Accuracy>()}};
+}
+
+std::vector<std::string> names_of_values(const Metrics& metrics, bool has_test) {
+  std::vector<std::string> of_training = {"loss"};
+  std::vector<std::string> of_test = {"test_loss"};
+  for (const auto& [name, metric] : metrics) {
+    if (!is_one_number(*metric)) continue;
+    of_training.push_back("train_" + name);
+    of_test.push_back("test_" + name);
+  }
+  if (has_test) of_training.insert(of_training.end(), of_test.begin(), of_test.end());
+  return of_training;
+}
+
+void check_metrics(const Metrics& metrics) {
+  std::set<std::string> names;
+  for (const auto& [name, metric] : metrics) {
+    TORCH_CHECK(metric, "sconce::Trainer: expected a metric for '", name, "', got null");
+    TORCH_CHECK(name != "loss", "sconce::Trainer: expected no metric called 'loss', which is the ",
+                "name of the loss");
+    TORCH_CHECK(names.insert(name).second,
+                "sconce::Trainer: expected metrics of different names, got two called '", name,
+                "'");
+  }
+}
+
+}  // namespace sconce

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sconce/training/detail/model_steps.hpp"
+#include "sconce/training/trainer.hpp"
+
+namespace sconce {
+
+/// Returns the metrics of the options. Without any it is the accuracy, as "acc", if the options
+/// have no loss and the model's steps return more than a loss.
+Metrics metrics_of(const TrainerOptions& options, const detail::ModelSteps& model);
+
+/// Returns the names of an epoch's values: what a fit inserts into an EpochMetrics.
+std::vector<std::string> names_of_values(const Metrics& metrics, bool has_test);
+
+/// @throw c10::Error if a metric is null, two have the same name, or one is called "loss".
+void check_metrics(const Metrics& metrics);
+
+}  // namespace sconce

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <torch/optim/optimizer.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "sconce/amp/mixed_precision.hpp"
+#include "sconce/training/batch.hpp"
+#include "sconce/training/detail/model_steps.hpp"
+#include "sconce/training/step_output.hpp"
+#include "sconce/training/trainer.hpp"
+
+namespace sconce {
+
+/// A step of the optimizer in parts, which the loop calls in this order.
+class TrainStep {
+ public:
+  virtual ~TrainStep() = default;
+
+  virtual void zero_grad() = 0;
+  /// Adds the gradients of one of the step's `of_step` batches, which is on the device. Returns the
+  /// output of the batch with a detached loss.
+  virtual StepOutput backward(Batch& batch, int64_t of_step) = 0;
+  /// Clips the gradients and steps the optimizer.
+  virtual void update() = 0;
+};
+
+/// Returns the step of a fit. With `graph` it is a CUDA graph if the device is a GPU: `backward`
+/// then does all parts. The arguments must outlive it.
+/// @throw c10::Error with `graph` on a GPU if the optimizer is not capturable.
+std::unique_ptr<TrainStep> make_train_step(const TrainerOptions& options,
+                                           amp::MixedPrecision& precision,
+                                           const detail::ModelSteps& model,
+                                           torch::optim::Optimizer& optimizer);
+
+/// Checks that a parameter of the optimizer has a gradient, which is not so if it is another
+/// model's. Reads nothing from the device, and ends at the first gradient.
+/// @throw c10::Error with the number of parameters that optimizer and model have in common.
+void check_gradients(const torch::nn::Module& model, const torch::optim::Optimizer& optimizer);
+
+}  // namespace sconce
