@@ -177,7 +177,7 @@ Names all_includes(const fs::path& file, Names found = {}) {
 }  // namespace
 
 TEST_CASE("the training loop knows none of the parts that go along with it") {
-  const Names found = all_includes(root / "src/training/trainer.cpp");
+  const Names found = all_includes(root / "src/training/fit_loop.cpp");
   REQUIRE(found.contains("sconce/training/trainer_callback.hpp"));
   REQUIRE(found.contains("training/fit_progress.hpp"));
   for (const char* part : {"checkpoint", "model_checkpoint", "early_stopping", "epoch_lines",
@@ -193,7 +193,7 @@ TEST_CASE("the training loop knows none of the parts that go along with it") {
     CHECK_FALSE(found.contains("sconce/" + std::string(part) + ".hpp"));
   }
   // The only cast is to optimizers that have a state.
-  CHECK(includes(root / "src/training/trainer.cpp",
+  CHECK(includes(root / "src/training/fit_loop.cpp",
                  "_cast<([^>]*(Callback|Scheduler|Checkpoint)[^>]*)>")
             .empty());
 }
