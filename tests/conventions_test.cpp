@@ -349,31 +349,6 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("the page from Python says what to write for a module's to, which has no result in C++") {
-  const std::string page = read(root / "docs/python_to_cpp.md");
-  CHECK(page.find("| `net = net.to(device)` of a module | `net->to(device);`") !=
-        std::string::npos);
-  CHECK(page.find("| `x = x.to(device)` of a tensor | the same") != std::string::npos);
-}
-
-TEST_CASE("the page on hardening has a row for each sanitizer's preset and each fuzzer") {
-  const std::string page = read(root / "docs/hardening.md");
-  const auto presets = nlohmann::json::parse(read(root / "CMakePresets.json"));
-  Names rows;
-  for (const auto& preset : presets.at("workflowPresets")) {
-    const std::string name = preset.at("name");
-    if (name.ends_with("san")) rows.insert("| `cmake --workflow --preset " + name + "` |");
-  }
-  for (const auto& name : files_below("tests/fuzz", "_fuzz.cpp")) {
-    rows.insert("| `" + name.substr(0, name.size() - std::string("_fuzz.cpp").size()) + "` |");
-  }
-  CHECK(rows.size() >= 8);
-  for (const auto& row : rows) {
-    INFO(row);
-    CHECK(page.find(row) != std::string::npos);
-  }
-}
-
 namespace {
 
 // The pages for users, relative to the project, without the files of the site.
