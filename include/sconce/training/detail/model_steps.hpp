@@ -157,12 +157,12 @@ ModelSteps steps_of(M& model, const Loss& loss) {
     using Inner = std::remove_cvref_t<decltype(*model.module())>;
     auto& inner = *model.module();
     if constexpr (HasTrainingStep<Inner>) {
-      return {model, inner,
+      return {inner, inner,
               [&](const Batch& b) { return step_of_replicas<Inner, false>(model, b); },
               [&](const Batch& b) { return step_of_replicas<Inner, true>(model, b); }};
     } else {
       const auto step = forward_step<Inner>(model, loss);
-      return {model, inner, step, step};
+      return {inner, inner, step, step};
     }
   } else if constexpr (std::is_base_of_v<torch::nn::Module, M>) {
     if constexpr (HasTrainingStep<M>) {
