@@ -387,7 +387,7 @@ Trainer::Trainer(TrainerOptions options)
                 "sconce::Trainer: expected metrics of different names, got two called '", name,
                 "'");
   }
-  if (options_.precision == Precision::fp16 && device_.is_cpu() &&
+  if (options_.precision == amp::Precision::fp16 && device_.is_cpu() &&
       options_.process_group.rank() == 0) {
     TORCH_WARN("sconce::Trainer: fp16 on a CPU takes several times as long as fp32 on most CPUs; ",
                "fp32 is faster, and bf16 where the CPU has AVX512-BF16 or AMX");

@@ -40,7 +40,7 @@ void fit(const std::string& folder, const std::string& out, int steps) {
     const sconce::test::Warnings of_slowness;  // in fp16 on a CPU
     return sconce::Trainer({.max_epochs = 2,
                             .gradient_clip_val = 1,
-                            .precision = sconce::Precision::fp16,
+                            .precision = sconce::amp::Precision::fp16,
                             .accumulate_grad_batches = 2,
                             .save_every = saves ? 1 : 0,
                             .process_group = group});
