@@ -16,7 +16,7 @@ int main() {
   const auto [images, labels] = sconce::vision::read_idx(
       SCONCE_DIGITS_DIR "/train-images-idx3-ubyte", SCONCE_DIGITS_DIR "/train-labels-idx1-ubyte");
   sconce::data::Batches batches({images.flatten(1) / 16.0, labels}, {.batch_size = 64});
-  using enum sconce::Precision;
+  using enum sconce::amp::Precision;
   for (const auto& [name, precision] : {std::pair("fp32", fp32), {"bf16", bf16}, {"fp16", fp16}}) {
     torch::manual_seed(0);
     Classifier model;

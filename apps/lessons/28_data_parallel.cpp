@@ -42,15 +42,16 @@ int main() {
   // takes any list of devices: here both of two GPUs, or the only device twice.
   sconce::nn::DataParallel model(SimpleNN(),
                                  {.device_ids = {device, two ? sconce::gpu(1) : device}});
-  model.to(device);
+  // note: it is no module, so what a module does is asked of model.module().
+  model.module()->to(device);
   torch::nn::CrossEntropyLoss criterion;
-  torch::optim::SGD optimizer(model.parameters(), /*lr=*/0.01);
+  torch::optim::SGD optimizer(model.module()->parameters(), /*lr=*/0.01);
   auto inputs = torch::randn({100, 3}).to(device);
   auto labels = torch::randint(0, 2, {100}).to(device);
   for (int epoch = 0; epoch < 5; ++epoch) {
     shards.clear();
     optimizer.zero_grad();
-    auto outputs = model.forward(inputs);
+    auto outputs = model(inputs);
     auto loss = criterion(outputs, labels);
     loss.backward();
     optimizer.step();
@@ -58,8 +59,10 @@ int main() {
   }
 
   std::cout << "Beyond the cells:\n";
-  // note: the names in its state dict gain "module.".
-  for (const auto& item : model.named_parameters()) std::cout << item.key() << '\n';
+  // note: in Python it is a module, and the names in its state dict gain "module.".
+  for (const auto& item : model.module()->named_parameters()) {
+    std::cout << "module." << item.key() << '\n';
+  }
   std::cout << (two ? "two GPUs\n"
                     : "one device: Python's DataParallel is the module itself\n");
   // Which replica was first is chance, what they got is not. The twin has none on one

@@ -58,11 +58,12 @@ CLI::Validator one_of(const std::vector<std::string>& names) {
       "");
 }
 
-const std::map<std::string, sconce::Precision>& precisions() {
-  static const std::map<std::string, sconce::Precision> named = {{"fp32", sconce::Precision::fp32},
-                                                                 {"tf32", sconce::Precision::tf32},
-                                                                 {"bf16", sconce::Precision::bf16},
-                                                                 {"fp16", sconce::Precision::fp16}};
+const std::map<std::string, sconce::amp::Precision>& precisions() {
+  static const std::map<std::string, sconce::amp::Precision> named = {
+      {"fp32", sconce::amp::Precision::fp32},
+      {"tf32", sconce::amp::Precision::tf32},
+      {"bf16", sconce::amp::Precision::bf16},
+      {"fp16", sconce::amp::Precision::fp16}};
   return named;
 }
 
@@ -304,7 +305,7 @@ void check_device_flags(const CLI::App& app, const CommandLine& line) {
         "--graph: needs a --scheduler that changes only the learning rate, not onecycle, which "
         "also changes the momentum");
   }
-  if (line.precision == sconce::Precision::tf32 && !line.torch_device().is_cuda()) {
+  if (line.precision == sconce::amp::Precision::tf32 && !line.torch_device().is_cuda()) {
     refuse("--precision: tf32 needs a GPU, but the device is cpu");
   }
 }

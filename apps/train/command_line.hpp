@@ -34,7 +34,7 @@ struct CommandLine {
   std::string optimizer = "sgd";
   std::optional<double> lr = {};  ///< empty: `default_lr(optimizer)`
   std::string scheduler = "cosine";
-  sconce::Precision precision = sconce::Precision::fp32;
+  sconce::amp::Precision precision = sconce::amp::Precision::fp32;
   std::string precision_name = "fp32";
   double clip = 0;     ///< largest norm of all gradients together; 0: no clipping
   int accumulate = 1;  ///< number of batches for each step

@@ -289,15 +289,13 @@ void DataParallelBase::Replica::update(bool with_grad) const {
 }
 
 DataParallelBase::DataParallelBase(ModulePtr module, const DataParallelOptions& options)
-    : torch::nn::Module("DataParallel"),
-      module_(std::move(module)),
+    : module_(std::move(module)),
       device_ids_(resolved(options.device_ids)),
       output_device_(options.output_device ? resolve_device(*options.output_device, who)
                      : device_ids_.empty() ? cpu()
                                            : device_ids_.front()),
       dim_(options.dim) {
   TORCH_CHECK(module_ != nullptr, who, ": expected a module, got null");
-  register_module("module", module_);
   if (device_ids_.size() == 1) module_->to(device_ids_.front());
   if (device_ids_.size() > 1) make_replicas();
 }

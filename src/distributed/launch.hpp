@@ -2,6 +2,8 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
@@ -20,8 +22,9 @@ struct Launch {
   int rank = 0;
   int world_size = 1;
   int local_rank = 0;
-  int local_world_size = 0;  // 0: unknown
-  std::string address = {};  // where the ranks meet by TCP
+  int local_world_size = 0;            // 0: unknown
+  std::optional<int> job_number = {};  // last three digits; none: MASTER_PORT must be set
+  std::string address = {};            // where the ranks meet by TCP
   uint16_t port = 0;
   std::string file = {};          // where they meet by a file
   bool others_own_store = false;  // torchrun's agent has the store, and rank 0 is a client
@@ -68,23 +71,63 @@ inline uint16_t port_number(const std::string& text, const std::string& name) {
   return static_cast<uint16_t>(port);
 }
 
-// Names of a launcher's variables. Some of torchrun's may be missing if they were set by hand; the
-// other two launchers set all of them.
+// Names of a launcher's variables.
 struct Launcher {
   const char* name;
-  const char* rank;
+  const char* rank;  // a process that has this variable was started by the launcher
   const char* world_size;
-  const char* local_rank;
-  const char* local_world_size;
+  const char* local_rank;                // if it is not set: the rank
+  const char* local_world_size;          // null: slurm_local_world_size
+  std::array<const char*, 2> jobs = {};  // of the first that is set come the digits of the port;
+                                         // none: the launcher tells where the ranks meet
 };
 
-constexpr Launcher torchrun = {"torchrun's variables", "RANK", "WORLD_SIZE", "LOCAL_RANK",
-                               "LOCAL_WORLD_SIZE"};
-constexpr Launcher slurm = {"Slurm's variables", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID",
-                            nullptr};
-constexpr Launcher open_mpi = {"Open MPI's variables", "OMPI_COMM_WORLD_RANK",
-                               "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-                               "OMPI_COMM_WORLD_LOCAL_SIZE"};
+// In the order in which they are asked. mpirun's processes inherit the variables of a Slurm job.
+inline constexpr std::array launchers = {
+    Launcher{"torchrun's variables", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    Launcher{"Open MPI's variables",
+             "OMPI_COMM_WORLD_RANK",
+             "OMPI_COMM_WORLD_SIZE",
+             "OMPI_COMM_WORLD_LOCAL_RANK",
+             "OMPI_COMM_WORLD_LOCAL_SIZE",
+             {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
+    Launcher{"Slurm's variables",
+             "SLURM_PROCID",
+             "SLURM_NTASKS",
+             "SLURM_LOCALID",
+             nullptr,
+             {"SLURM_JOB_ID"}},
+};
+inline constexpr const Launcher& torchrun = launchers.front();
+
+// Returns the launcher that started this process, or null.
+inline const Launcher* find_launcher() {
+  if (variable(torchrun.world_size)) return &torchrun;  // set by hand, and the rank is missing
+  const auto found = std::find_if(launchers.begin(), launchers.end(),
+                                  [](const auto& each) { return variable(each.rank).has_value(); });
+  return found == launchers.end() ? nullptr : &*found;
+}
+
+// Returns the last three digits of the job's number, so that two jobs on one machine do not meet.
+inline std::optional<int> job_number(const Launcher& from) {
+  if (from.jobs[0] == nullptr) return {};
+  int number = 0;
+  for (const char* name : from.jobs) {
+    const auto job = name == nullptr ? std::nullopt : variable(name);
+    if (!job) continue;
+    for (const char c : *job) {
+      if (c >= '0' && c <= '9') number = (number * 10 + (c - '0')) % 1000;
+    }
+    break;
+  }
+  return number;
+}
+
+inline int slurm_local_world_size(int world_size) {
+  if (integer_variable("SLURM_NNODES", 1).value_or(1) == 1) return world_size;
+  // a list such as 4(x2),3
+  return std::atoi(variable("SLURM_TASKS_PER_NODE").value_or("0").c_str());
+}
 
 inline Launch read_launcher(const Launcher& from) {
   const auto required = [&](const char* name) {
@@ -97,54 +140,24 @@ inline Launch read_launcher(const Launcher& from) {
   launch.rank = required(from.rank);
   launch.world_size = required(from.world_size);
   launch.local_rank = integer_variable(from.local_rank).value_or(launch.rank);
-  if (from.local_world_size != nullptr) {
-    launch.local_world_size = integer_variable(from.local_world_size, 1).value_or(0);
-  }
+  launch.local_world_size = from.local_world_size == nullptr
+                                ? slurm_local_world_size(launch.world_size)
+                                : integer_variable(from.local_world_size, 1).value_or(0);
+  launch.job_number = job_number(from);
   return launch;
-}
-
-inline Launch read_launchers() {
-  if (variable(torchrun.rank) || variable(torchrun.world_size)) return read_launcher(torchrun);
-  // Checked before Slurm, because processes of mpirun inherit the variables of a surrounding Slurm
-  // job.
-  if (variable(open_mpi.rank)) return read_launcher(open_mpi);
-  if (variable(slurm.rank)) {
-    Launch launch = read_launcher(slurm);
-    if (integer_variable("SLURM_NNODES", 1).value_or(1) == 1) {
-      launch.local_world_size = launch.world_size;
-    } else {  // a list such as 4(x2),3
-      launch.local_world_size = std::atoi(variable("SLURM_TASKS_PER_NODE").value_or("0").c_str());
-    }
-    return launch;
-  }
-  return {};
-}
-
-// Returns the last three digits of the job number, so that two jobs on one machine do not meet.
-inline int job_number(const std::string& launcher) {
-  const char* name = "SLURM_JOB_ID";
-  if (launcher == open_mpi.name) {
-    name = variable("PMIX_NAMESPACE") ? "PMIX_NAMESPACE" : "OMPI_MCA_ess_base_jobid";
-  }
-  int number = 0;
-  for (const char c : variable(name).value_or("")) {
-    if (c >= '0' && c <= '9') number = (number * 10 + (c - '0')) % 1000;
-  }
-  return number;
 }
 
 inline void read_meeting_point(Launch& launch) {
   const auto address = variable("MASTER_ADDR");
   const auto port = variable("MASTER_PORT");
-  const bool numbered = launch.launcher == slurm.name || launch.launcher == open_mpi.name;
-  if (!numbered || launch.local_world_size < launch.world_size) {
+  if (!launch.job_number || launch.local_world_size < launch.world_size) {
     TORCH_CHECK(address && port, init_name, "expected MASTER_ADDR and MASTER_PORT, the address of ",
                 "rank 0 and a free port there, in the environment beside ", launch.launcher,
                 "; there is no ", address ? "MASTER_PORT" : "MASTER_ADDR");
   }
   launch.address = address.value_or("127.0.0.1");
   launch.port = port ? port_number(*port, "MASTER_PORT")
-                     : static_cast<uint16_t>(29500 + job_number(launch.launcher));
+                     : static_cast<uint16_t>(29500 + launch.job_number.value_or(0));
   launch.others_own_store = variable("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True";
 }
 
@@ -169,7 +182,9 @@ inline void parse_meeting_point(Launch& launch, const std::string& method) {
 inline Launch read_launch(const InitOptions& options) {
   using detail::init_name;
   const bool told = options.rank && options.world_size;
-  Launch launch = told ? Launch{.launcher = "the options"} : detail::read_launchers();
+  const auto* launcher = told ? nullptr : detail::find_launcher();
+  Launch launch = launcher ? detail::read_launcher(*launcher) : Launch{};
+  if (told) launch.launcher = "the options";
   launch.rank = options.rank.value_or(launch.rank);
   launch.world_size = options.world_size.value_or(launch.world_size);
   if (told) {

@@ -4,11 +4,15 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/util/ScopeExit.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <typeinfo>
 #include <unordered_set>
 #include <utility>
 
@@ -53,6 +57,18 @@ Kernels choose(const std::vector<torch::optim::OptimizerParamGroup>& groups) {
   return all(fits_foreach) ? Kernels::foreach : Kernels::for_loop;
 }
 
+// LibTorch 2.15 merges a group's options with the optimizer's only if it knows their type, and
+// takes the optimizer's alone otherwise.
+void keep_options_of_other_types(const torch::optim::OptimizerParamGroup& given,
+                                 torch::optim::OptimizerParamGroup& group) {
+  if (!given.has_options() || typeid(given.options()) != typeid(group.options())) return;
+  for (const auto* known : {&typeid(torch::optim::AdamOptions), &typeid(torch::optim::AdamWOptions),
+                            &typeid(torch::optim::SGDOptions)}) {
+    if (typeid(given.options()) == *known) return;
+  }
+  group.set_options(given.options().clone());
+}
+
 }  // namespace
 
 Optimizer::Optimizer(std::string name, const std::vector<ParamGroup>& groups,
@@ -62,6 +78,9 @@ Optimizer::Optimizer(std::string name, const std::vector<ParamGroup>& groups,
       extra_(std::move(extra)),
       kernels_(extra_.kernels == Kernels::automatic ? choose(param_groups_) : extra_.kernels),
       group_values_(std::make_shared<std::vector<GroupValues>>()) {
+  for (size_t i = 0; i < groups.size(); ++i) {
+    keep_options_of_other_types(groups[i], param_groups_[i]);
+  }
   if (!extra_.lr) return;
   TORCH_CHECK_VALUE(extra_.lr->defined() && extra_.lr->numel() == 1, name_,
                     ": expected a tensor lr of 1 element");
@@ -146,6 +165,7 @@ void Optimizer::add_param_group(const ParamGroup& param_group) {
     const auto give_back = c10::make_scope_exit([&] { std::swap(states, state_); });
     torch::optim::Optimizer::add_param_group(param_group);
   }
+  keep_options_of_other_types(param_group, param_groups_.back());
   auto undo = c10::make_scope_exit([this] { param_groups_.pop_back(); });
   check_new_groups();
   undo.release();

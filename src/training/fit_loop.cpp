@@ -46,7 +46,7 @@ NamedStates states_of(const FitSetup& setup, const Callbacks& callbacks) {
 FitLoop::FitLoop(const TrainerOptions& options, amp::MixedPrecision& precision,
                  const detail::ModelSteps& model, torch::optim::Optimizer& optimizer,
                  const FitData& data, const char* who)
-    : Fit({.model = model.saved,
+    : Fit({.model = model.module,
            .optimizer = optimizer,
            .scaler = precision.scaler(),
            .device = options.device.value(),

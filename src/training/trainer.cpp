@@ -57,7 +57,7 @@ void check_options(const TrainerOptions& options) {
               "sconce::Trainer: expected a process group of one with graph, got one of ",
               options.process_group.world_size());
   if (options.metrics) check_metrics(*options.metrics);
-  if (options.precision == Precision::fp16 && options.device->is_cpu() &&
+  if (options.precision == amp::Precision::fp16 && options.device->is_cpu() &&
       options.process_group.rank() == 0) {
     TORCH_WARN("sconce::Trainer: fp16 on a CPU takes several times as long as fp32 on most CPUs; ",
                "fp32 is faster, and bf16 where the CPU has AVX512-BF16 or AMX");

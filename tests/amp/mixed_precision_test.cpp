@@ -6,15 +6,17 @@
 
 #include "catch.hpp"
 #include "sconce/devices.hpp"
+#include "sconce/metrics/classification.hpp"
 #include "sconce/nn/clip_grad.hpp"
 #include "sconce/optim/sgd.hpp"
+#include "sconce/training/trainer.hpp"
 #include "support/require_gpu.hpp"
 
 using Catch::Matchers::ContainsSubstring;
-using sconce::Precision;
 using sconce::amp::MixedPrecision;
 
 TEST_CASE("a precision sets autocast and the scaler, and nothing outside its scopes") {
+  using sconce::amp::Precision;
   const auto precision = GENERATE(Precision::fp32, Precision::bf16, Precision::fp16);
   MixedPrecision of_loop(precision, torch::kCPU);
   CHECK(of_loop.precision() == precision);
@@ -32,6 +34,7 @@ TEST_CASE("a precision sets autocast and the scaler, and nothing outside its sco
 }
 
 TEST_CASE("a loop of one's own trains in a precision as with autocast and scaler by hand") {
+  using sconce::amp::Precision;
   const auto train = [](const auto& step) {
     torch::manual_seed(1);
     torch::nn::Linear net(4, 1);
@@ -72,12 +75,23 @@ TEST_CASE("a loop of one's own trains in a precision as with autocast and scaler
   CHECK(precision.scaler().get_scale() == scaler.get_scale());
 }
 
+TEST_CASE("the precision of a fit and the metric of that name do not clash") {
+  using namespace sconce;
+  using namespace sconce::metrics;
+  const Precision metric({.num_classes = 2, .average = Average::macro});
+  const TrainerOptions options = {.precision = amp::Precision::bf16};
+  CHECK(options.precision == amp::Precision::bf16);
+  CHECK(metric.sums().eq(0).all().item<bool>());
+}
+
 TEST_CASE("TF32 is refused without a GPU") {
+  using sconce::amp::Precision;
   CHECK_THROWS_WITH(MixedPrecision(Precision::tf32, torch::kCPU),
                     ContainsSubstring("expected a GPU for Precision::tf32, got cpu"));
 }
 
 TEST_CASE("TF32 is set within the scope of the settings alone", "[gpu]") {
+  using sconce::amp::Precision;
   sconce::test::require_gpu();
   at::globalContext().setFloat32MatmulPrecision("highest");
   at::globalContext().setAllowTF32CuDNN(false);

@@ -137,6 +137,30 @@ void check_usage_error(const std::string& arguments, const std::string& flag,
   }
 }
 
+// A run that was refused before it began: one line, and nothing else.
+void check_refusal(const Ran& ran, int exit_code, const std::string& error) {
+  INFO(ran.err);
+  CHECK(ran.exit_code == exit_code);
+  CHECK(ran.out.empty());
+  CHECK(lines_of(ran.err) == 1);
+  CHECK_THAT(ran.err, ContainsSubstring(error));
+}
+
+// A run that came to its end; returns it.
+Ran ended(const std::string& arguments) {
+  Ran ran = run_train(arguments);
+  INFO(arguments << ": " << ran.err);
+  CHECK(ran.exit_code == 0);
+  return ran;
+}
+
+// The losses of a run that came to its end.
+std::vector<std::string> losses(const std::string& arguments) {
+  const TempDir out;
+  ended(arguments + " --out " + out.path().string());
+  return losses_of(out.path() / "metrics.csv");
+}
+
 // A failed run: exit 1 and one line that names the file and says what was wrong.
 void check_run_error(const TempDir& folder, const std::string& file, const std::string& what) {
   const Ran ran = run_train("--data '" + folder.path().string() + "'");
@@ -157,11 +181,8 @@ TEST_CASE("sconce-train ends with exit code 2 and one line where it refuses, and
        {"--colour red", "--help lists the flags"}}));
   const TempDir folder;
   const Ran ran = run_train(arguments + " --out " + (folder.path() / "out").string());
-  INFO(ran.err);
-  CHECK(ran.exit_code == 2);
-  CHECK(ran.out.empty());
-  CHECK(lines_of(ran.err) == 1);
-  CHECK_THAT(ran.err, Catch::Matchers::StartsWith("sconce-train: ") && ContainsSubstring(error));
+  check_refusal(ran, 2, error);
+  CHECK(ran.err.starts_with("sconce-train: "));
   CHECK_FALSE(fs::exists(folder.path() / "out"));
 }
 
@@ -237,11 +258,7 @@ TEST_CASE("sconce-train refuses flags of checkpoints without a folder for them")
 }
 
 TEST_CASE("sconce-train reads numbers as decimal") {
-  const TempDir folder;
-  const Ran ran = run_train("--model linear --epochs 010 --batch-size 0900 --device cpu --out " +
-                            folder.path().string());
-  CHECK(ran.exit_code == 0);
-  CHECK(losses_of(folder.path() / "metrics.csv").size() == 10);
+  CHECK(losses("--model linear --epochs 010 --batch-size 0900 --device cpu").size() == 10);
 }
 
 TEST_CASE("sconce-train refuses wrong names, naming the flag and what it takes") {
@@ -264,8 +281,7 @@ TEST_CASE("sconce-train refuses wrong names, naming the flag and what it takes")
 }
 
 TEST_CASE("sconce-train --help lists every flag with its default") {
-  const Ran ran = run_train("--help");
-  CHECK(ran.exit_code == 0);
+  const Ran ran = ended("--help");
   CHECK(ran.err.empty());
   for (const char* flag :
        {"--data",     "--model",      "--epochs",    "--batch-size",    "--optimizer",
@@ -280,25 +296,7 @@ TEST_CASE("sconce-train --help lists every flag with its default") {
   CHECK_THAT(ran.out, ContainsSubstring("(default: cosine)") &&
                           ContainsSubstring("--data digits|fashion-mnist|DIR\n"));
   CHECK_THAT(ran.out, !ContainsSubstring("="));
-}
-
-TEST_CASE("sconce-train --help has its flags in groups") {
-  const Ran ran = run_train("--help");
-  size_t before = 0;
-  for (const char* group : {"\nOptions:\n", "\nData:\n", "\nTraining:\n", "\nDevices:\n",
-                            "\nCheckpoints:\n", "\nResults and reports:\n"}) {
-    INFO(group);
-    const auto at = ran.out.find(group);
-    REQUIRE(at != ran.out.npos);
-    CHECK(at > before);
-    before = at;
-  }
-  const std::string first = ran.out.substr(0, ran.out.find("\nData:\n"));
-  CHECK_THAT(first, ContainsSubstring("--version") && !ContainsSubstring("--data"));
-  const Ran predict = run_train("predict --help");
-  CHECK(predict.exit_code == 0);
-  CHECK_THAT(predict.out, ContainsSubstring("--weights FILE REQUIRED") &&
-                              !ContainsSubstring("Results and reports"));
+  CHECK_THAT(ended("predict --help").out, ContainsSubstring("--weights FILE REQUIRED"));
 }
 
 TEST_CASE("of a misspelt flag sconce-train names the nearest one") {
@@ -321,8 +319,7 @@ TEST_CASE("of a misspelt flag sconce-train names the nearest one") {
 }
 
 TEST_CASE("sconce-train reaches 0.95 on the digits and prints each epoch once", "[alone]") {
-  const Ran ran = run_train("--epochs 15 --device cpu");
-  CHECK(ran.exit_code == 0);
+  const Ran ran = ended("--epochs 15 --device cpu");
   CHECK_THAT(ran.out, ContainsSubstring("hardware: ") && ContainsSubstring("training on cpu"));
   CHECK(std::regex_search(
       ran.out,
@@ -335,20 +332,14 @@ TEST_CASE("sconce-train reaches 0.95 on the digits and prints each epoch once", 
 
 TEST_CASE("on the CPU --graph changes nothing", "[alone]") {
   const std::string flags = "--model mlp --epochs 2 --device cpu --clip 1 ";
-  const Ran plain = run_train(flags);
-  const Ran graph = run_train(flags + "--graph");
-  CHECK(graph.exit_code == 0);
-  CHECK(test_acc_of(graph) == test_acc_of(plain));
+  CHECK(test_acc_of(ended(flags + "--graph")) == test_acc_of(ended(flags)));
 }
 
 TEST_CASE("on a GPU --graph learns the digits with each optimizer and precision", "[gpu]") {
   sconce::test::require_gpu();
   for (const char* flags : {"--precision fp32", "--precision fp16 --clip 1 --ema 0.9",
                             "--precision bf16 --optimizer adamw --lr 0.003"}) {
-    const Ran ran = run_train(std::string("--epochs 15 --graph ") + flags);
-    INFO(flags << ": " << ran.err);
-    CHECK(ran.exit_code == 0);
-    CHECK(test_acc_of(ran) >= 0.95);
+    CHECK(test_acc_of(ended(std::string("--epochs 15 --graph ") + flags)) >= 0.95);
   }
 }
 
@@ -377,20 +368,16 @@ TEST_CASE("every optimizer and scheduler learns, with all that goes along", "[al
       GENERATE("--optimizer adam --lr 0.003 --scheduler step",
                "--optimizer adamw --scheduler onecycle --lr 0.005",
                "--scheduler cosine --batch-size 16 --accumulate 2 --clip 1 --ema 0.9");
-  const Ran ran = run_train(how + " --model mlp --epochs 15 --device cpu");
-  INFO(ran.err);
-  CHECK(ran.exit_code == 0);
-  CHECK(test_acc_of(ran) > 0.95);
+  CHECK(test_acc_of(ended(how + " --model mlp --epochs 15 --device cpu")) > 0.95);
 }
 
 TEST_CASE("sconce-train --summary prints the model and changes nothing of the training",
           "[alone]") {
   const TempDir folder;
   const auto run = [&](const std::string& name, const std::string& flags) {
-    const Ran ran = run_train("--model lenet --epochs 2 --device cpu " + flags + " --out " +
-                              (folder.path() / name).string());
-    REQUIRE(ran.exit_code == 0);
-    return ran.out;
+    return ended("--model lenet --epochs 2 --device cpu " + flags + " --out " +
+                 (folder.path() / name).string())
+        .out;
   };
   const std::string plain = run("plain", "");
   const std::string with = run("with", "--summary --live-loss");
@@ -439,25 +426,18 @@ TEST_CASE("the same seed gives the same losses twice, bit for bit, and another s
           "[alone]") {
   const char* threads = GENERATE("1", "2");
   ::setenv("OMP_NUM_THREADS", threads, 1);
-  const TempDir folder;
-  const auto losses = [&](const std::string& run, const std::string& seed) {
-    const std::string out = (folder.path() / run).string();
-    REQUIRE(run_train("--model mlp --epochs 3 --device cpu --seed " + seed + " --out " + out)
-                .exit_code == 0);
-    return losses_of(fs::path(out) / "metrics.csv");
-  };
-  const auto first = losses("a", "1");
+  const std::string flags = "--model mlp --epochs 3 --device cpu --seed ";
+  const auto first = losses(flags + "1");
   CHECK(first.size() == 3);
-  CHECK(first == losses("b", "1"));
-  CHECK(first != losses("c", "2"));
+  CHECK(first == losses(flags + "1"));
+  CHECK(first != losses(flags + "2"));
 }
 
 TEST_CASE("every model trains, and a fast run takes one batch of one epoch", "[alone]") {
   const std::string model = GENERATE("linear", "mlp", "lenet", "resnet");
   const TempDir folder;
-  const Ran ran = run_train("--fast-dev-run --epochs 7 --batch-size 8 --model " + model +
-                            " --out " + folder.path().string());
-  CHECK(ran.exit_code == 0);
+  ended("--fast-dev-run --epochs 7 --batch-size 8 --model " + model + " --out " +
+        folder.path().string());
   CHECK_THAT(contents(folder.path() / "metrics.csv"),
              Matches("epoch,loss,train_acc,test_acc,examples,seconds\n"
                      "1,[0-9.e-]+,[0-9.e-]+,[0-9.e-]+,8,[0-9.e-]+\n"));
@@ -474,14 +454,8 @@ TEST_CASE("sconce-train reads a folder of gzipped files as it reads plain ones",
             static_cast<int>(bytes.size()));
     gzclose(file);
   }
-  const auto run = [](const std::string& data) {
-    const TempDir out;
-    REQUIRE(run_train("--model linear --epochs 2 --device cpu --data " + data + " --out " +
-                      out.path().string())
-                .exit_code == 0);
-    return losses_of(out.path() / "metrics.csv");
-  };
-  CHECK(run(folder.path().string()) == run("digits"));
+  const std::string flags = "--model linear --epochs 2 --device cpu --data ";
+  CHECK(losses(flags + folder.path().string()) == losses(flags + "digits"));
 }
 
 TEST_CASE("Fashion-MNIST is read where it is installed, else the program says how to get it",
@@ -527,22 +501,16 @@ TEST_CASE("a folder that cannot be made is known before the training", "[alone]"
   const TempDir folder;
   const fs::path file = folder.write("file", "");
   const Ran ran = run_train("--out " + (file / "below").string());
-  CHECK(ran.exit_code == 1);
-  CHECK(ran.out.empty());
-  CHECK(lines_of(ran.err) == 1);
-  CHECK_THAT(ran.err, ContainsSubstring("--out") && ContainsSubstring((file / "below").string()));
+  check_refusal(ran, 1, (file / "below").string());
+  CHECK_THAT(ran.err, ContainsSubstring("--out"));
 }
 
 TEST_CASE("results that cannot be written are known before the training") {
   for (const char* name : {"metrics.csv", "model.safetensors"}) {
     const TempDir folder;
     fs::create_directory(folder.path() / name);
-    const Ran ran = run_train("--fast-dev-run --model linear --out " + folder.path().string());
-    INFO(ran.err);
-    CHECK(ran.exit_code == 1);
-    CHECK(ran.out.empty());
-    CHECK(lines_of(ran.err) == 1);
-    CHECK_THAT(ran.err, ContainsSubstring("--out: " + (folder.path() / name).string()));
+    check_refusal(run_train("--fast-dev-run --model linear --out " + folder.path().string()), 1,
+                  "--out: " + (folder.path() / name).string());
     CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
   }
 }
@@ -552,10 +520,8 @@ TEST_CASE("a trace and the peaks of memory leave the training as it is", "[alone
   const auto plain = folder.path() / "plain";
   const auto traced = folder.path() / "traced";
   const std::string flags = "--model linear --epochs 2 --device cpu --out ";
-  REQUIRE(run_train(flags + plain.string()).exit_code == 0);
-  const Ran ran = run_train(flags + traced.string() + " --profile 3 --memory");
-  INFO(ran.err);
-  CHECK(ran.exit_code == 0);
+  ended(flags + plain.string());
+  const Ran ran = ended(flags + traced.string() + " --profile 3 --memory");
   CHECK(ran.err.empty());
   CHECK_THAT(ran.out, ContainsSubstring("\npeak memory on cpu: data "));
   CHECK(losses_of(traced / "metrics.csv") == losses_of(plain / "metrics.csv"));
@@ -565,9 +531,7 @@ TEST_CASE("a trace and the peaks of memory leave the training as it is", "[alone
           return event.value("cat", "") == "user_annotation" && event.at("name") == "step";
         }) == 3);
 
-  const Ran refused = run_train("--profile 3");
-  CHECK(refused.exit_code == 2);
-  CHECK_THAT(refused.err, ContainsSubstring("--profile: needs an --out folder"));
+  check_usage_error("--profile 3", "--profile", "needs an --out folder");
 }
 
 TEST_CASE("checkpoints that cannot be written are known before the training") {
@@ -594,8 +558,7 @@ TEST_CASE("where the weights find no room the metrics are there") {
 
 TEST_CASE("a run with --out draws its training and its confusion matrix") {
   const TempDir folder;
-  REQUIRE(run_train("--model linear --epochs 2 --device cpu --out " + folder.path().string())
-              .exit_code == 0);
+  ended("--model linear --epochs 2 --device cpu --out " + folder.path().string());
   CHECK(names_in(folder.path()) == std::vector<std::string>{"confusion.svg", "metrics.csv",
                                                             "model.safetensors", "training.svg"});
   const std::string training = contents(folder.path() / "training.svg");
@@ -614,10 +577,8 @@ TEST_CASE("the title of a chart has the name of the data's folder, and not its p
   const fs::path data = folder.path() / "a" / "my-digits";
   fs::create_directories(data);
   for (const auto& entry : fs::directory_iterator(digits)) fs::copy(entry, data);
-  const Ran ran = run_train("--model linear --epochs 1 --device cpu --data " + data.string() +
-                            "/ --out " + folder.path().string());
-  INFO(ran.err);
-  REQUIRE(ran.exit_code == 0);
+  ended("--model linear --epochs 1 --device cpu --data " + data.string() + "/ --out " +
+        folder.path().string());
   CHECK_THAT(contents(folder.path() / "training.svg"),
              ContainsSubstring(">linear on my-digits<") && !ContainsSubstring("a/my-digits"));
 }
@@ -639,14 +600,10 @@ TEST_CASE("a run into the folder of another one is refused, unless it is to over
   const std::string saved = (folder.path() / "saved").string();
   for (const std::string& flags :
        {std::string("--seed 1"), std::string("--fast-dev-run"), "--resume --checkpoint " + saved}) {
-    const Ran again = run(flags);
-    INFO(flags << ": " << again.err);
-    CHECK(again.exit_code == 2);
-    CHECK(again.out.empty());
-    CHECK(lines_of(again.err) == 1);
-    CHECK_THAT(again.err, ContainsSubstring("sconce-train: --out: " + out +
-                                            " holds the metrics.csv of another run; name another "
-                                            "folder, or replace its files by --overwrite"));
+    INFO(flags);
+    check_refusal(run(flags), 2,
+                  "sconce-train: --out: " + out + " holds the metrics.csv of another run; name " +
+                      "another folder, or replace its files by --overwrite");
     CHECK(files() == kept);
     CHECK_FALSE(fs::exists(saved));
   }
@@ -744,12 +701,8 @@ TEST_CASE("sconce-train --scalars writes a run's scalars, and a resumed run goes
              Catch::Matchers::StartsWith(whole) && ContainsSubstring(",4,test_acc,"));
 
   const Ran again = run("whole", " --epochs 3");
-  CHECK(again.exit_code == 2);
-  CHECK(again.out.empty());
-  CHECK(lines_of(again.err) == 1);
-  CHECK_THAT(again.err, ContainsSubstring("--scalars: " + (folder.path() / "whole").string() +
-                                          " holds the ") &&
-                            ContainsSubstring("continue that run by --resume"));
+  check_refusal(again, 2, "--scalars: " + (folder.path() / "whole").string() + " holds the ");
+  CHECK_THAT(again.err, ContainsSubstring("continue that run by --resume"));
   CHECK(learnt("whole") == whole);
 }
 
@@ -780,9 +733,8 @@ TEST_CASE("where the scalars find no room the run warns once and comes to its en
 
 TEST_CASE("a loss that is no number has no sign in the log and in metrics.csv") {
   const TempDir folder;
-  const Ran ran = run_train("--model linear --epochs 1 --device cpu --lr 1e300 --out " +
-                            folder.path().string());
-  CHECK(ran.exit_code == 0);
+  const Ran ran =
+      ended("--model linear --epochs 1 --device cpu --lr 1e300 --out " + folder.path().string());
   CHECK_THAT(ran.out, ContainsSubstring("loss nan") && !ContainsSubstring("-nan"));
   CHECK(losses_of(folder.path() / "metrics.csv") == std::vector<std::string>{"nan"});
 }
@@ -795,11 +747,9 @@ TEST_CASE("a run is resumed by the flags that it was begun with, and another is 
   };
   REQUIRE(run("one", "--scheduler onecycle --epochs 1").exit_code == 0);
   const auto refuse = [&](const std::string& flags, const std::string& error) {
-    const Ran ran = run("one", "--resume --scheduler onecycle " + flags);
-    INFO(flags << ": " << ran.err);
-    CHECK(ran.exit_code == 2);
-    CHECK(lines_of(ran.err) == 1);
-    CHECK_THAT(ran.err, ContainsSubstring("sconce-train: " + error));
+    INFO(flags);
+    check_refusal(run("one", "--resume --scheduler onecycle " + flags), 2,
+                  "sconce-train: " + error);
   };
   const std::string has = ": the run in " + (folder.path() / "one").string() + " has ";
   refuse("--epochs 1 --optimizer adam", "--optimizer" + has + "sgd, not adam");
@@ -848,12 +798,8 @@ class RunOfTwo {
     const auto names = names_in(saved());
     const std::string run_flags = contents(saved() / "flags.txt");
     const fs::path out = folder_.path() / "out";
-    const Ran ran = train(flags + " --out " + out.string());
-    INFO(scheduler_ << " " << flags << ": " << ran.err);
-    CHECK(ran.exit_code == 2);
-    CHECK(ran.out.empty());
-    CHECK(lines_of(ran.err) == 1);
-    CHECK_THAT(ran.err, ContainsSubstring("sconce-train: " + error));
+    INFO(scheduler_ << " " << flags);
+    check_refusal(train(flags + " --out " + out.string()), 2, "sconce-train: " + error);
     CHECK_FALSE(fs::exists(out));
     CHECK(names_in(saved()) == names);
     CHECK(contents(saved() / "flags.txt") == run_flags);
@@ -968,17 +914,10 @@ TEST_CASE("--restart-schedule needs a run that it continues") {
 }
 
 TEST_CASE("sconce-train --parallel data and a group of one come to what none does", "[alone]") {
-  const TempDir folder;
-  const auto losses = [&](const std::string& parallel) {
-    const std::string out = (folder.path() / parallel).string();
-    REQUIRE(
-        run_train("--model mlp --epochs 2 --device auto --parallel " + parallel + " --out " + out)
-            .exit_code == 0);
-    return losses_of(fs::path(out) / "metrics.csv");
-  };
-  const auto none = losses("none");
-  if (sconce::num_gpus() < 2) CHECK(losses("data") == none);
-  CHECK(losses("distributed") == none);
+  const std::string flags = "--model mlp --epochs 2 --device auto --parallel ";
+  const auto none = losses(flags + "none");
+  if (sconce::num_gpus() < 2) CHECK(losses(flags + "data") == none);
+  CHECK(losses(flags + "distributed") == none);
 }
 
 TEST_CASE("two processes train as one with batches twice as large, and only the first writes",
@@ -1005,8 +944,7 @@ TEST_CASE("two processes train as one with batches twice as large, and only the 
                                                   "model.safetensors", "training.svg"});
   CHECK(examples_in(fs::path(out) / "confusion.svg") == 360);  // of both
   const std::string one = (folder.path() / "one").string();
-  REQUIRE(run_train("--model mlp --epochs 3 --device cpu " + more + " --out " + one).exit_code ==
-          0);
+  ended("--model mlp --epochs 3 --device cpu " + more + " --out " + one);
   check_as_one(fs::path(out) / "metrics.csv", fs::path(one) / "metrics.csv");
 }
 
@@ -1021,8 +959,7 @@ TEST_CASE("sconce-train runs under torchrun", "[distributed][python]") {
   REQUIRE(ran.exit_code == 0);
   CHECK_THAT(ran.out, ContainsSubstring("in the first of 2 processes"));
   const TempDir one;
-  REQUIRE(run_train("--model mlp --epochs 2 --device cpu --out " + one.path().string()).exit_code ==
-          0);
+  ended("--model mlp --epochs 2 --device cpu --out " + one.path().string());
   check_as_one(folder.path() / "metrics.csv", one.path() / "metrics.csv");
 }
 
@@ -1094,12 +1031,9 @@ TEST_CASE("SIGTERM saves the run and ends it, and resumed it comes to what it wo
         contents(fs::path(whole) / "model.safetensors"));
   CHECK(losses_of(fs::path(run) / "metrics.csv") == losses_of(fs::path(whole) / "metrics.csv"));
 
-  const auto again = run_train("--model lenet --device cpu --checkpoint " + run);
-  CHECK(again.exit_code == 2);
-  CHECK(again.out.empty());
-  CHECK_THAT(again.err, ContainsSubstring("--checkpoint: " + run +
-                                          " holds the checkpoints of a run; continue it by "
-                                          "--resume, or name another folder"));
+  check_refusal(run_train("--model lenet --device cpu --checkpoint " + run), 2,
+                "--checkpoint: " + run + " holds the checkpoints of a run; continue it by " +
+                    "--resume, or name another folder");
 }
 
 TEST_CASE("a run that a signal ends leaves no results, but the charts of its epochs", "[alone]") {

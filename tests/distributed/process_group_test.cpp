@@ -187,108 +187,70 @@ TEST_CASE("a broken pipe does not end a process that is in a group", "[alone]") 
 }
 
 TEST_CASE("each launcher's variables tell who a process is and where the group meets") {
-  SECTION("torchrun") {
-    const Environment environment(Variables{{"RANK", "5"},
-                                            {"WORLD_SIZE", "8"},
-                                            {"LOCAL_RANK", "1"},
-                                            {"LOCAL_WORLD_SIZE", "4"},
-                                            {"MASTER_ADDR", "node0"},
-                                            {"MASTER_PORT", "1234"},
-                                            {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
+  const Variables torchrun = {{"RANK", "5"},
+                              {"WORLD_SIZE", "8"},
+                              {"LOCAL_RANK", "1"},
+                              {"LOCAL_WORLD_SIZE", "4"},
+                              {"MASTER_ADDR", "node0"},
+                              {"MASTER_PORT", "1234"},
+                              {"TORCHELASTIC_USE_AGENT_STORE", "True"}};
+  const Variables meeting = {{"MASTER_ADDR", "node0"}, {"MASTER_PORT", "1234"}};
+  const Variables slurm_on_two = {
+      {"SLURM_NNODES", "2"}, {"SLURM_NTASKS", "8"}, {"SLURM_TASKS_PER_NODE", "4(x2)"}};
+  const Variables open_mpi_alone = with(open_mpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}});
+  struct Case {
+    std::string name;
+    Variables variables;
+    int rank, world_size, local_rank, local_world_size;
+    std::string address;
+    int port;
+  };
+  const std::vector<Case> cases = {
+      {"torchrun", torchrun, 5, 8, 1, 4, "node0", 1234},
+      {"Slurm on one machine", slurm, 1, 2, 1, 2, "127.0.0.1", 29500 + 234},
+      {"Slurm on several", with(slurm, with(slurm_on_two, meeting)), 1, 8, 1, 4, "node0", 1234},
+      {"Open MPI on several", with(open_mpi, meeting), 1, 2, 0, 1, "node0", 1234},
+      {"Open MPI on one machine", with(open_mpi_alone, {{"OMPI_MCA_ess_base_jobid", "167614877"}}),
+       1, 2, 0, 2, "127.0.0.1", 29500 + 877},
+      {"torchrun before Slurm", with(slurm, {{"RANK", "0"}, {"WORLD_SIZE", "1"}}), 0, 1, 0, 0, "",
+       0},
+      {"Open MPI within a job of Slurm's", with(with(slurm, slurm_on_two), open_mpi_alone), 1, 2, 0,
+       2, "127.0.0.1", 29500}};
+  for (const auto& c : cases) {
+    INFO(c.name);
+    const Environment environment(c.variables);
     const auto launch = read_launch({});
-    CHECK(launch.rank == 5);
-    CHECK(launch.world_size == 8);
-    CHECK(launch.local_rank == 1);
-    CHECK(launch.local_world_size == 4);
-    CHECK(launch.address == "node0");
-    CHECK(launch.port == 1234);
-    CHECK(launch.others_own_store);
-  }
-  SECTION("Slurm on one machine") {
-    const Environment environment(slurm);
-    const auto launch = read_launch({});
-    CHECK(launch.rank == 1);
-    CHECK(launch.world_size == 2);
-    CHECK(launch.local_rank == 1);
-    CHECK(launch.local_world_size == 2);
-    CHECK(launch.address == "127.0.0.1");
-    CHECK(launch.port == 29500 + 234);
-    CHECK_FALSE(launch.others_own_store);
-  }
-  SECTION("Slurm on several") {
-    const Environment environment(with(slurm, {{"SLURM_NNODES", "2"},
-                                               {"SLURM_NTASKS", "8"},
-                                               {"SLURM_TASKS_PER_NODE", "4(x2)"},
-                                               {"MASTER_ADDR", "node0"},
-                                               {"MASTER_PORT", "1234"}}));
-    const auto launch = read_launch({});
-    CHECK(launch.local_world_size == 4);
-    CHECK(launch.address == "node0");
-  }
-  SECTION("Open MPI on several") {
-    const Environment environment(
-        with(open_mpi, {{"MASTER_ADDR", "node0"}, {"MASTER_PORT", "1234"}}));
-    const auto launch = read_launch({});
-    CHECK(launch.rank == 1);
-    CHECK(launch.local_rank == 0);
-    CHECK(launch.local_world_size == 1);
-    CHECK(launch.address == "node0");
-  }
-  SECTION("Open MPI on one machine") {
-    const Environment environment(with(
-        open_mpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"OMPI_MCA_ess_base_jobid", "167614877"}}));
-    CHECK(read_launch({}).port == 29500 + 877);
-  }
-  SECTION("torchrun's come first") {
-    const Environment environment(with(slurm, {{"RANK", "0"}, {"WORLD_SIZE", "1"}}));
-    CHECK(read_launch({}).world_size == 1);
-  }
-  SECTION("Open MPI within a job of Slurm's") {
-    const Environment environment(with(with(slurm, {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}),
-                                       with(open_mpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}})));
-    const auto launch = read_launch({});
-    CHECK(launch.rank == 1);
-    CHECK(launch.world_size == 2);
-  }
-  SECTION("the options before all") {
-    const Environment environment(slurm);
-    const auto launch = read_launch({.init_method = "tcp://[::1]:77", .rank = 2, .world_size = 3});
-    CHECK(launch.rank == 2);
-    CHECK(launch.world_size == 3);
-    CHECK(launch.address == "::1");
-    CHECK(launch.port == 77);
+    CHECK(launch.rank == c.rank);
+    CHECK(launch.world_size == c.world_size);
+    CHECK(launch.local_rank == c.local_rank);
+    CHECK(launch.local_world_size == c.local_world_size);
+    CHECK(launch.address == c.address);
+    CHECK(launch.port == c.port);
+    CHECK(launch.others_own_store == (c.name == "torchrun"));
   }
 }
 
+TEST_CASE("the options tell rank, size and meeting point before all variables") {
+  const Environment environment(slurm);
+  const auto launch = read_launch({.init_method = "tcp://[::1]:77", .rank = 2, .world_size = 3});
+  CHECK(launch.rank == 2);
+  CHECK(launch.world_size == 3);
+  CHECK(launch.address == "::1");
+  CHECK(launch.port == 77);
+}
+
 TEST_CASE("an environment that does not tell enough is refused by name") {
-  SECTION("rank without size") {
-    const Environment environment(Variables{{"RANK", "0"}});
-    CHECK_THAT(refusal(), ContainsSubstring("expected WORLD_SIZE in the environment"));
-  }
-  SECTION("no address") {
-    const Environment environment(
-        Variables{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "1"}});
-    CHECK_THAT(refusal(), ContainsSubstring("there is no MASTER_ADDR"));
-  }
-  SECTION("several machines under Slurm") {
-    const Environment environment(with(slurm, {{"SLURM_NNODES", "2"}, {"MASTER_ADDR", "node0"}}));
-    CHECK_THAT(refusal(), ContainsSubstring("there is no MASTER_PORT"));
-  }
-  SECTION("several machines under Open MPI") {
-    const Environment environment(open_mpi);
-    CHECK_THAT(refusal(), ContainsSubstring("MASTER_ADDR and MASTER_PORT"));
-  }
-  SECTION("not a number") {
-    const Environment environment(Variables{{"RANK", "one"}, {"WORLD_SIZE", "2"}});
-    CHECK_THAT(refusal(), ContainsSubstring("integer of at least 0 in RANK, got 'one'"));
-  }
-  SECTION("a rank outside") {
-    const Environment environment(Variables{{"RANK", "2"}, {"WORLD_SIZE", "2"}});
-    CHECK_THAT(refusal(), ContainsSubstring("got rank 2 of 2"));
-  }
-  SECTION("a port outside") {
-    const Environment environment(with(slurm, {{"MASTER_PORT", "65536"}}));
-    CHECK_THAT(refusal(), ContainsSubstring("at most 65535 in MASTER_PORT, got 65536"));
+  const std::vector<std::pair<Variables, std::string>> cases = {
+      {{{"RANK", "0"}}, "expected WORLD_SIZE in the environment"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "1"}}, "there is no MASTER_ADDR"},
+      {with(slurm, {{"SLURM_NNODES", "2"}, {"MASTER_ADDR", "node0"}}), "there is no MASTER_PORT"},
+      {open_mpi, "MASTER_ADDR and MASTER_PORT"},
+      {{{"RANK", "one"}, {"WORLD_SIZE", "2"}}, "integer of at least 0 in RANK, got 'one'"},
+      {{{"RANK", "2"}, {"WORLD_SIZE", "2"}}, "got rank 2 of 2"},
+      {with(slurm, {{"MASTER_PORT", "65536"}}), "at most 65535 in MASTER_PORT, got 65536"}};
+  for (const auto& [variables, error] : cases) {
+    const Environment environment(variables);
+    CHECK_THAT(refusal(), ContainsSubstring(error));
   }
 }
 

@@ -41,7 +41,7 @@ void fit(const std::string& folder, const std::string& out, int steps) {
     return sconce::Trainer({.max_epochs = 2,
                             .num_gpus = 0,
                             .gradient_clip_val = 1,
-                            .precision = sconce::Precision::fp16,
+                            .precision = sconce::amp::Precision::fp16,
                             .accumulate_grad_batches = 2,
                             .process_group = group});
   }();

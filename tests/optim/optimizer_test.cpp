@@ -21,6 +21,7 @@ using sconce::optim::Kernels;
 using sconce::optim::SGD;
 using torch::optim::AdamOptions;
 using torch::optim::AdamWOptions;
+using torch::optim::OptimizerParamGroup;
 using torch::optim::SGDOptions;
 
 namespace {
@@ -282,6 +283,52 @@ TEST_CASE("a parameter that no group has any more is added again with its state,
     CHECK_THROWS_WITH(left->add_param_group({{a}}),
                       ContainsSubstring("expected every parameter in one group, got one in two"));
   }
+}
+
+namespace {
+
+struct OwnOptions : torch::optim::OptimizerCloneableOptions<OwnOptions> {
+  TORCH_ARG(double, lr) = 1;
+
+ public:
+  double get_lr() const override { return lr(); }
+  void set_lr(const double value) override { lr(value); }
+};
+
+// An optimizer with a type of options that LibTorch does not know.
+class OwnOptimizer : public sconce::optim::Optimizer {
+ public:
+  explicit OwnOptimizer(const std::vector<OptimizerParamGroup>& groups)
+      : Optimizer("OwnOptimizer", groups, std::make_unique<OwnOptions>(), {}) {
+    check_construction();
+  }
+
+ protected:
+  void check(const Options&) const override {}
+  bool takes_sparse_gradients() const override { return false; }
+  bool prepare_group(size_t) override { return false; }
+  void step_group(size_t, const Amp&) override {}
+  void state_replaced() override {}
+  Tensors state_tensors(const ParamState&) const override { return {}; }
+  std::unique_ptr<ParamState> make_state(const Tensors&, const torch::Tensor&) const override {
+    return nullptr;
+  }
+  void visit_options(Options&, sconce::StateVisitor&) const override {}
+};
+
+}  // namespace
+
+TEST_CASE("groups keep options of a type that LibTorch does not know") {
+  const auto group = [](double lr) {
+    auto options = std::make_unique<OwnOptions>();
+    options->lr(lr);
+    return OptimizerParamGroup({parameter({2})}, std::move(options));
+  };
+  OwnOptimizer optimizer({group(0.5), OptimizerParamGroup({parameter({2})})});
+  optimizer.add_param_group(group(0.25));
+  std::vector<double> rates;
+  for (const auto& each : optimizer.param_groups()) rates.push_back(each.options().get_lr());
+  CHECK(rates == std::vector{0.5, 1.0, 0.25});
 }
 
 TEST_CASE("a group is checked when it is added, and one that is refused leaves no trace") {

@@ -120,6 +120,7 @@ inline Result result_of(const optim::Optimizer& optimizer,
   int index = 0;
   for (const auto& group : all.at("param_groups").toListRef()) {
     for (const auto& entry : group.toGenericDict()) {
+      if (entry.key().toStringRef() == "fused") continue;  // not all of Python's optimizers have it
       result.options["group." + std::to_string(index) + "." + entry.key().toStringRef()] =
           option_text(entry.value());
     }

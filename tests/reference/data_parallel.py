@@ -23,7 +23,6 @@ def main(path):
     scatter_gather.Scatter = ScatterOnCpu
     with open(path, "w") as file:
         print(*(f"{p.name}={p.default}" for p in parameters), file=file)
-        print(nn.DataParallel(nn.Sequential(nn.Linear(3, 2))), "--", sep="\n", file=file)
         for devices in (2, 3, 4, 8):
             for rows in (0, 1, 2, 3, 4, 5, 7, 8, 9, 13, 64):
                 x = torch.ones(rows, 1)

@@ -154,7 +154,7 @@ TEST_CASE("on a GPU each flush reads all values of its steps at once", "[gpu]") 
   const auto reads_of = [](const std::vector<sconce::TrainerCallback*>& callbacks) {
     ScalarRun run;
     const sconce::test::HostReads reads;
-    run.fit(callbacks, {.precision = sconce::Precision::fp16, .device = sconce::gpu()});
+    run.fit(callbacks, {.precision = sconce::amp::Precision::fp16, .device = sconce::gpu()});
     return reads.count();
   };
   const TempDir folder;

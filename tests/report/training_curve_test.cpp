@@ -121,7 +121,7 @@ TEST_CASE("the scale of an enabled scaler is drawn too") {
   sconce::optim::SGD optimizer(model->parameters(), 0.1);
   auto data = sconce::test::data();
   data.callbacks = {&curve};
-  Trainer({.max_epochs = 2, .num_gpus = 0, .precision = sconce::Precision::fp16})
+  Trainer({.max_epochs = 2, .num_gpus = 0, .precision = sconce::amp::Precision::fp16})
       .fit(model, optimizer, data);
   const auto& scales = curve.history().scales;
   REQUIRE(scales.size() == 2);

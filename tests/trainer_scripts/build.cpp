@@ -66,8 +66,8 @@ TrainerOf make_trainer(const json& spec, const sconce::Metrics& metrics) {
       .fast_dev_run = spec.value("fast", false),
   };
   const std::string precision = spec.value("precision", "fp32");
-  if (precision == "bf16") options.precision = sconce::Precision::bf16;
-  if (precision == "fp16") options.precision = sconce::Precision::fp16;
+  if (precision == "bf16") options.precision = sconce::amp::Precision::bf16;
+  if (precision == "fp16") options.precision = sconce::amp::Precision::fp16;
   if (spec.value("loss", "") == "mse") {
     options.loss = [](const torch::Tensor& output, const torch::Tensor& target) {
       return torch::nn::functional::mse_loss(output.select(1, 0), target.to(output.dtype()));

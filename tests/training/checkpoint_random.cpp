@@ -100,8 +100,8 @@ struct Settings {
     options.max_epochs = static_cast<int>(random.number(1, 4));
     options.gradient_clip_val = random.one_of({0.0, 0.0, 0.3, 2.0});
     options.accumulate_grad_batches = static_cast<int>(random.one_of({1, 1, 2, 3}));
-    options.precision = random.one_of({sconce::Precision::fp32, sconce::Precision::fp32,
-                                       sconce::Precision::bf16, sconce::Precision::fp16});
+    options.precision = random.one_of({sconce::amp::Precision::fp32, sconce::amp::Precision::fp32,
+                                       sconce::amp::Precision::bf16, sconce::amp::Precision::fp16});
     const int64_t batches = (rows + (drop_last ? 0 : batch_size - 1)) / batch_size;
     const int64_t accumulated = options.accumulate_grad_batches;
     batches_per_epoch = batches;

@@ -39,9 +39,9 @@
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
-using sconce::Precision;
 using sconce::SchedulerInterval;
 using sconce::Trainer;
+using sconce::amp::Precision;
 using sconce::data::Batches;
 using sconce::test::data;
 using sconce::test::net;

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -41,13 +40,9 @@ struct GradScalerOptions {
 /// tensors unchanged, and `step` only steps the optimizer. From `unscale_` or `step` to `update` an
 /// optimizer must live, and one of LibTorch's must not be moved. Python: `torch.amp.GradScaler`.
 class GradScaler {
-  struct None {};
-
  public:
   /// @throw c10::Error if it is enabled and growth_factor <= 1 or backoff_factor >= 1.
   explicit GradScaler(GradScalerOptions options = {});
-  /// Makes `GradScaler({})` a scaler without options. It would be ambiguous with a copy otherwise.
-  explicit GradScaler(std::initializer_list<None>) : GradScaler() {}
   GradScaler(const GradScaler&) = delete;
   GradScaler& operator=(const GradScaler&) = delete;
   GradScaler(GradScaler&&) = default;

@@ -8,7 +8,7 @@
 #include "sconce/backends.hpp"
 #include "sconce/fwd.hpp"
 
-namespace sconce {
+namespace sconce::amp {
 
 /// The precision of a model's forward. Parameters and their gradients are float32 in all of them.
 enum class Precision {
@@ -17,8 +17,6 @@ enum class Precision {
   bf16,  ///< autocast to bfloat16
   fp16   ///< autocast to float16, with a GradScaler
 };
-
-namespace amp {
 
 /// The parts of a training loop that depend on its precision:
 ///
@@ -65,5 +63,4 @@ class MixedPrecision {
   GradScaler scaler_;
 };
 
-}  // namespace amp
-}  // namespace sconce
+}  // namespace sconce::amp

@@ -26,9 +26,8 @@ struct DataParallelOptions {
 };
 
 /// The part of `DataParallel` that does not depend on the type of the module. Not for direct use.
-class DataParallelBase : public torch::nn::Module {
+class DataParallelBase {
  public:
-  ~DataParallelBase() override;
   DataParallelBase(const DataParallelBase&) = delete;
   DataParallelBase& operator=(const DataParallelBase&) = delete;
 
@@ -42,6 +41,7 @@ class DataParallelBase : public torch::nn::Module {
   using Tensors = std::vector<torch::Tensor>;
 
   DataParallelBase(std::shared_ptr<torch::nn::Module> module, const DataParallelOptions& options);
+  ~DataParallelBase();
 
   // Returns the module of the constructor.
   const std::shared_ptr<torch::nn::Module>& original() const { return module_; }
@@ -77,7 +77,8 @@ class DataParallelBase : public torch::nn::Module {
 
 /// Runs a module on several devices at once. It splits the batch into one chunk per device, runs a
 /// replica on each device in its own thread, and joins the outputs. The gradients of all replicas
-/// add up in the parameters of the module. It is itself a module, with one child named "module".
+/// add up in the parameters of the module. It is no module: give `module()` to optimizers,
+/// summaries and files, and set modes, types and devices there.
 ///
 /// Tensors in the arguments are split by `torch::chunk` along `dim` and moved to the devices, also
 /// those inside vectors, tuples, pairs, maps and optionals. If there are fewer chunks than devices,
@@ -134,6 +135,12 @@ class DataParallel : public DataParallelBase {
     return call(forward, std::forward<A>(inputs)...);
   }
 
+  /// Calls forward.
+  template <class... A>
+  auto operator()(A&&... inputs) {
+    return forward(std::forward<A>(inputs)...);
+  }
+
   /// Runs `step(module, inputs...)` in each replica, for methods other than forward.
   /// @throw c10::Error under the same conditions as forward.
   template <class Step, class... A>
@@ -156,7 +163,7 @@ class DataParallel : public DataParallelBase {
     }
   }
 
-  /// Returns the module that was given, which is replica 0.
+  /// Returns the module that was given, which is replica 0. Python: `module`.
   std::shared_ptr<M> module() const { return std::static_pointer_cast<M>(original()); }
 
  private:

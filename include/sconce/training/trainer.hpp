@@ -34,7 +34,8 @@ struct TrainerOptions {
   std::optional<int> num_gpus = {};
   double gradient_clip_val = 0;  ///< maximum norm of all of the optimizer's gradients together; 0
                                  ///< clips nothing
-  Precision precision = Precision::fp32;  ///< precision of forward and loss; fp16 on a CPU warns
+  /// Precision of forward and loss; fp16 on a CPU warns.
+  amp::Precision precision = amp::Precision::fp32;
   int accumulate_grad_batches = 1;  ///< number of batches for each step, at least 1; the step uses
                                     ///< the mean of their gradients
   std::optional<torch::Device> device = {};  ///< the device, instead of `num_gpus`

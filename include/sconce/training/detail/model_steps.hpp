@@ -26,7 +26,6 @@ struct ModelSteps {
   using Step = std::function<StepOutput(const Batch&)>;  ///< a step on a batch
 
   torch::nn::Module& module;  ///< the module with the parameters to train
-  torch::nn::Module& saved;   ///< the module for checkpoints, without a DataParallel around it
   Step train;                 ///< the step of training
   Step test;                  ///< the step of a test
   /// Turns off the averaging of gradients while its result lives. Empty unless the model is a
@@ -169,23 +168,22 @@ ModelSteps steps_of(M& model, const Loss& loss) {
     using Inner = std::remove_cvref_t<decltype(*model.module())>;
     auto& inner = *model.module();
     if constexpr (HasTrainingStep<Inner>) {
-      return {model,
-              inner,
+      return {inner,
               [&](const Batch& b) { return step_of_replicas<Inner, false>(model, b); },
               [&](const Batch& b) { return step_of_replicas<Inner, true>(model, b); },
               {},
               has_output<Inner>};
     } else {
       const auto step = forward_step<Inner>(model, loss);
-      return {model, inner, step, step};
+      return {inner, step, step};
     }
   } else if constexpr (std::is_base_of_v<torch::nn::Module, M>) {
     if constexpr (HasTrainingStep<M>) {
-      return {model, model,        OwnStep<M, false>::of(model), OwnStep<M, true>::of(model),
+      return {model,        OwnStep<M, false>::of(model), OwnStep<M, true>::of(model),
               {},    has_output<M>};
     } else {
       const auto step = forward_step<M>(model, loss);
-      return {model, model, step, step};
+      return {model, step, step};
     }
   } else if constexpr (requires { model.no_sync(); }) {  // a DistributedDataParallel
     using Inner = std::remove_cvref_t<decltype(*model.module())>;
@@ -199,9 +197,9 @@ ModelSteps steps_of(M& model, const Loss& loss) {
         const auto& rows = batch.as<typename Own::BatchType>();
         return model.call([&](Inner& module) { return Own::call(module, rows); });
       };
-      return {inner, inner, train, alone.test, no_sync, has_output<Inner>};
+      return {inner, train, alone.test, no_sync, has_output<Inner>};
     } else {
-      return {inner, inner, forward_step<Inner>(model, loss), alone.test, no_sync};
+      return {inner, forward_step<Inner>(model, loss), alone.test, no_sync};
     }
   } else {  // a holder or a pointer
     TORCH_CHECK(static_cast<bool>(model), "sconce::Trainer: expected a model, got null");
