@@ -13,16 +13,15 @@ using sconce::GpuVerdict;
 namespace {
 
 Machine a_machine() {
-  return {.environment = {.torch = {.version = "2.15.0",
-                                    .built_with_cuda = true,
-                                    .cuda_loaded = true,
-                                    .cuda = "13.2",
-                                    .num_gpus = 1},
-                          .driver = {.version = "580.1",
-                                     .cuda = "13.0",
-                                     .gpus = {{.index = 0,
-                                               .name = "H",
-                                               .memory_total = int64_t{1} << 30}}}},
+  return {.environment =
+              {.torch = {.version = "2.15.0",
+                         .built_with_cuda = true,
+                         .cuda_loaded = true,
+                         .cuda = "13.2",
+                         .num_gpus = 1},
+               .driver = {.version = "580.1",
+                          .cuda = "13.0",
+                          .gpus = {{.index = 0, .name = "H", .memory_total = int64_t{1} << 30}}}},
           .sconce = "0.1.0",
           .compiler = "GCC 12.2.0",
           .standard = "C++20",
@@ -33,7 +32,9 @@ Machine a_machine() {
 
 }  // namespace
 
-TEST_CASE("the table and the JSON of sconce-info hold the facts, and say of others that they are not known") {
+TEST_CASE(
+    "the table and the JSON of sconce-info hold the facts, and say of others that they are not "
+    "known") {
   Machine machine = a_machine();
   machine.variables = {{"OMP_NUM_THREADS", "4"}, {"LD_PRELOAD", "\xff\"\n"}};
   machine.environment.driver.gpus.push_back({.name = "bad \xc3 byte"});
@@ -52,11 +53,14 @@ TEST_CASE("the table and the JSON of sconce-info hold the facts, and say of othe
 }
 
 TEST_CASE("the table of sconce-info ends with the verdict, and its JSON has the verdict's name") {
-  const auto [verdict, name] = GENERATE(table<GpuVerdict, std::string>(
-      {{GpuVerdict::usable, "usable"}, {GpuVerdict::no_driver, "no_driver"},
-       {GpuVerdict::cpu_build, "cpu_build"}, {GpuVerdict::cuda_not_loaded, "cuda_not_loaded"},
-       {GpuVerdict::hidden, "hidden"}, {GpuVerdict::driver_too_old, "driver_too_old"},
-       {GpuVerdict::unusable, "unusable"}}));
+  const auto [verdict, name] =
+      GENERATE(table<GpuVerdict, std::string>({{GpuVerdict::usable, "usable"},
+                                               {GpuVerdict::no_driver, "no_driver"},
+                                               {GpuVerdict::cpu_build, "cpu_build"},
+                                               {GpuVerdict::cuda_not_loaded, "cuda_not_loaded"},
+                                               {GpuVerdict::hidden, "hidden"},
+                                               {GpuVerdict::driver_too_old, "driver_too_old"},
+                                               {GpuVerdict::unusable, "unusable"}}));
   Machine machine = a_machine();
   auto& [torch, driver, visible_devices, device_order] = machine.environment;
   torch.num_gpus = verdict == GpuVerdict::usable ? 1 : 0;
