@@ -226,8 +226,7 @@ void add_report_flags(CLI::App& app, CommandLine& line) {
   app.add_flag("--overwrite", line.overwrite,
                "Replace the files of an earlier run in the --out folder, each when the new one is "
                "complete");
-  app.add_option("--scalars", line.scalars,
-                 "Folder for TensorBoard's event files, scalars.csv and scalars.jsonl")
+  app.add_option("--scalars", line.scalars, "Folder for TensorBoard's event files and scalars.csv")
       ->type_name("DIR")
       ->default_str("");
   app.add_option("--scalars-every", line.scalars_every,
