@@ -239,8 +239,7 @@ void add_report_flags(CLI::App& app, CommandLine& line) {
                  "chrome://tracing or Perfetto; 0 for none")
       ->transform(whole_number(0, int_max))
       ->type_name("N");
-  app.add_flag("--memory", line.memory,
-               "Print the peak memory of loading data, forward, backward, optimizer and test");
+  app.add_flag("--memory", line.memory, "Print the peak memory at the end");
   app.add_flag(
       "--summary", line.summary,
       "Print the model's layers, output shapes, parameters and memory before the training");
