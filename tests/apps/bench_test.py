@@ -10,7 +10,6 @@ import unittest
 BENCH = pathlib.Path(__file__).parents[2] / "apps/bench"
 sys.path.insert(0, str(BENCH))
 import bench
-import headers
 from workloads import WORKLOADS, Workload
 
 
@@ -130,21 +129,6 @@ class Growth(unittest.TestCase):
         self.assertEqual({title: grown.count(title) for title in grown},
                          dict.fromkeys(grown, 3))
         self.assertEqual(len(set(grown)), 4)
-
-
-class Headers(unittest.TestCase):
-    def test_the_headers_of_libtorch_are_found_through_those_of_sconce(self):
-        found = headers.libtorch_headers("sconce/sconce.hpp", set())
-        self.assertIn("torch/nn/module.h", found)
-        self.assertLess(headers.libtorch_headers("sconce/devices.hpp", set()), found)
-        self.assertFalse([name for name in found if name.startswith("sconce/")])
-
-    def test_a_share_above_its_bound_is_told(self):
-        self.assertEqual(headers.verdict("sconce/devices.hpp", 0.10, 0.1), "")
-        self.assertEqual(headers.verdict("sconce/devices.hpp", 0.11, 0.1), "above 10%")
-        self.assertEqual(headers.verdict("sconce/repr.hpp", 0.9, 0.25), "")
-        self.assertEqual(headers.verdict("sconce/repr.hpp", 0.9, 0.26), "own above 25%")
-        self.assertEqual(headers.verdict("sconce/nn/lazy.hpp", 0.9, 0.5), "")
 
 
 # A stand-in for sconce-bench: it prints FAKE_CHECK as its check, and each call takes 1 s.
