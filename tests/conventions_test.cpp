@@ -160,6 +160,26 @@ TEST_CASE("a file includes headers of its own layer and of those that it is link
   CHECK(seen > 300);
 }
 
+TEST_CASE("a program includes only public headers, and its own") {
+  size_t seen = 0;
+  for (const char* ending : {".hpp", ".cpp"}) {
+    for (const auto& name : files_below("apps", ending)) {
+      for (const auto& to : includes(root / "apps" / name, "#include [\"<]([^>\"]+\\.hpp)[\">]")) {
+        if (to.starts_with("nlohmann/") || to.starts_with("CLI/")) continue;
+        INFO("apps/" << name << " includes " << to);
+        if (to.starts_with("sconce/")) {
+          CHECK(to.find("/detail/") == to.npos);
+        } else {
+          const fs::path folder = (root / "apps" / name).parent_path();
+          CHECK((fs::exists(folder / to) || fs::exists(root / "apps" / to)));
+        }
+        ++seen;
+      }
+    }
+  }
+  CHECK(seen > 100);
+}
+
 namespace {
 
 // All headers of the project that a file includes, directly or indirectly, including private ones.

@@ -17,7 +17,6 @@ The exit code is 1 if a training differs, and its folder is then kept; 77 if sco
 """
 import argparse
 import csv
-import json
 import os
 import pathlib
 import random
@@ -115,7 +114,6 @@ def results(folder):
             "weights": (folder / "out/model.safetensors").read_bytes(),
             "metrics.csv": table(csv.DictReader(metrics)),
             "scalars.csv": table(csv.DictReader(scalars)),
-            "scalars.jsonl": table(map(json.loads, (folder / "scalars/scalars.jsonl").read_text().splitlines())),
             "files": names,
         }
 

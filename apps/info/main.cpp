@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "arguments.hpp"
-#include "sconce/report/environment.hpp"
+#include "info/machine_text.hpp"
 #include "standard_output.hpp"
 
 constexpr auto program = "sconce-info";
@@ -24,16 +24,16 @@ int main(int argc, char** argv) {
       apps::check_standard_output();
       return 0;
     }
-    const auto facts = sconce::environment();
+    const auto machine = apps::this_machine();
     if (json) {
-      std::cout << sconce::to_json(facts) << '\n';
+      std::cout << apps::to_json(machine) << '\n';
     } else {
-      std::cout << facts;
+      std::cout << machine;
     }
     std::cout.flush();
     apps::check_standard_output();
-    if (require_gpu && sconce::gpu_verdict(facts) != sconce::GpuVerdict::usable) {
-      return apps::fail(program, sconce::gpu_verdict_text(facts));
+    if (require_gpu && sconce::gpu_verdict(machine.environment) != sconce::GpuVerdict::usable) {
+      return apps::fail(program, sconce::gpu_verdict_text(machine.environment));
     }
   } catch (const apps::UsageError& error) {
     return apps::fail(program, error.what(), 2);

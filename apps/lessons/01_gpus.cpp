@@ -13,7 +13,7 @@ std::string mebibytes(std::optional<int64_t> bytes) {
 int main() {
   // T0.smi, T1.smi, T2.1
   // note: the tutorials print nvidia-smi's table. The facts come from the same library of the
-  // driver, NVML, without starting a program; std::cout << environment() prints them all.
+  // driver, NVML, without starting a program; sconce-info prints more of them.
   const auto driver = sconce::environment().driver;
   const auto& gpus = driver.gpus;
   for (size_t i = 0; i < gpus.size(); ++i) {

@@ -227,8 +227,7 @@ void add_report_flags(CLI::App& app, CommandLine& line) {
   app.add_flag("--overwrite", line.overwrite,
                "Replace the files of an earlier run in the --out folder, each when the new one is "
                "complete");
-  app.add_option("--scalars", line.scalars,
-                 "Folder for TensorBoard's event files, scalars.csv and scalars.jsonl")
+  app.add_option("--scalars", line.scalars, "Folder for TensorBoard's event files and scalars.csv")
       ->type_name("DIR")
       ->default_str("");
   app.add_option("--scalars-every", line.scalars_every,
@@ -241,8 +240,7 @@ void add_report_flags(CLI::App& app, CommandLine& line) {
                  "chrome://tracing or Perfetto; 0 for none")
       ->transform(whole_number(0, int_max))
       ->type_name("N");
-  app.add_flag("--memory", line.memory,
-               "Print the peak memory of loading data, forward, backward, optimizer and test");
+  app.add_flag("--memory", line.memory, "Print the peak memory at the end");
   app.add_flag(
       "--summary", line.summary,
       "Print the model's layers, output shapes, parameters and memory before the training");

@@ -32,8 +32,7 @@ void check_checkpoints(const CommandLine& line) {
 }
 
 bool is_scalar_file(const std::string& name) {
-  return name == "scalars.csv" || name == "scalars.jsonl" ||
-         name.starts_with("events.out.tfevents");
+  return name == "scalars.csv" || name.starts_with("events.out.tfevents");
 }
 
 void check_scalars(const CommandLine& line) {

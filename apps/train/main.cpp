@@ -112,7 +112,12 @@ void print_resumption(std::ostream& out, const train::CommandLine& line,
       << line.epochs - span.epochs + 1 << " to " << line.epochs << std::endl;
 }
 
-// Returns whether the training came to its end, or else was stopped by SIGTERM.
+void print_peak_memory(std::ostream& out, torch::Device device) {
+  const auto bytes = sconce::cuda::memory_stats(device).max_allocated;
+  out << "peak memory on " << device << ": " << bytes / (1 << 20) << " MiB" << std::endl;
+}
+
+// Returns false if SIGTERM stopped the training.
 bool train_classifier(const train::CommandLine& line) {
   const std::string threads = apps::choose_threads();
   sconce::keep_freed_memory();
@@ -180,6 +185,7 @@ bool train_classifier(const train::CommandLine& line) {
   if (has_results) {
     train::write_results(line, {line.model, data.images, model}, ema ? &*ema : nullptr, result);
   }
+  if (line.memory) print_peak_memory(out, device);
   return true;
 }
 

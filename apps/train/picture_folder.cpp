@@ -8,7 +8,6 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "io/utf8.hpp"
 #include "picture.hpp"
 #include "sconce/data/loader.hpp"
 
@@ -53,21 +52,23 @@ bool has_picture_suffix(const fs::path& path) {
   return suffix == ".png" || suffix == ".jpg" || suffix == ".jpeg";
 }
 
-// Whether a name can be shown in a line: UTF-8 without control characters, of which those from
-// U+0080 to U+009F are two bytes.
-bool is_printable(const std::string& name) {
-  if (!sconce::io::is_utf8(name)) return false;
-  for (size_t i = 0; i < name.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(name[i]);
-    const bool is_long = byte == 0xc2 && static_cast<unsigned char>(name[i + 1]) < 0xa0;
-    if (byte < 0x20 || byte == 0x7f || is_long) return false;
+// Whether a name can be shown in a line: UTF-8 without control characters.
+bool is_printable(const fs::path& name) {
+  try {
+    const std::u32string codes = name.u32string();
+    return std::none_of(codes.begin(), codes.end(), [](char32_t code) {
+      const bool is_control = code < 0x20 || (code >= 0x7f && code < 0xa0);
+      const bool is_surrogate = code >= 0xd800 && code < 0xe000;  // which some libraries let pass
+      return is_control || is_surrogate;
+    });
+  } catch (const std::exception&) {  // not UTF-8
+    return false;
   }
-  return true;
 }
 
 // A link to a folder that the link is in makes a circle.
 void check_class(const fs::path& folder, const fs::path& of_class) {
-  if (!is_printable(of_class.filename().string())) {
+  if (!is_printable(of_class.filename())) {
     refuse(of_class, "expected a class's name in UTF-8, without control characters");
   }
   const fs::path above = fs::canonical(folder);

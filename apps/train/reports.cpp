@@ -29,7 +29,6 @@ Reports::Reports(const CommandLine& line, const Images& images, std::ostream& ou
                                                             .resume = line.resume});
   }
   if (line.profile > 0) trace_.emplace(line.out / trace_name, line.profile);
-  if (line.memory) memory_.emplace(out);
 }
 
 void Reports::add_charts(const CommandLine& line, const Images& images) {
@@ -48,7 +47,6 @@ std::vector<sconce::TrainerCallback*> Reports::callbacks() {
   const auto add = [&all](auto& report) {
     if (report) all.push_back(&*report);
   };
-  add(memory_);  // its line comes when the bar, which ends before it, is cleared
   all.push_back(&bar_);
   add(curve_);
   add(confusion_);

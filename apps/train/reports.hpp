@@ -8,7 +8,6 @@
 #include "command_line.hpp"
 #include "images.hpp"
 #include "sconce/report/confusion_chart.hpp"
-#include "sconce/report/memory_peaks.hpp"
 #include "sconce/report/profile.hpp"
 #include "sconce/report/progress_bar.hpp"
 #include "sconce/report/scalar_log.hpp"
@@ -18,10 +17,9 @@ namespace train {
 
 constexpr auto trace_name = "trace.json";  ///< in the folder of `--out`
 
-/// What a run measures, and what shows it while it trains: the progress bar, the charts that
-/// `--out` redraws after each epoch (training.svg, and for 2 to 100 classes confusion.svg), the
-/// scalars, the trace and the peaks of memory. A run without `--out` measures the same as one with
-/// it, since the checkpoints of either are to resume the other.
+/// The metrics and the reports of a run: the progress bar, the charts in the `--out` folder
+/// (training.svg, and confusion.svg for 2 to 100 classes), the scalars and the trace. A run without
+/// `--out` has the same metrics, so that either can resume the checkpoints of the other.
 class Reports {
  public:
   /// The stream must outlive this.
@@ -43,7 +41,6 @@ class Reports {
   std::optional<sconce::ConfusionChart> confusion_ = {};
   std::optional<sconce::ScalarLog> scalars_ = {};
   std::optional<sconce::StepTrace> trace_ = {};
-  std::optional<sconce::MemoryPeaks> memory_ = {};
 };
 
 }  // namespace train

@@ -1,12 +1,12 @@
 #include "run_flags.hpp"
 
+#include <charconv>
 #include <fstream>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "detail/format.hpp"
 #include "optimization.hpp"
 #include "sconce/io/whole_file.hpp"
 
@@ -14,21 +14,27 @@ namespace train {
 
 namespace {
 
+// The shortest text that reads back as the same number, such as "2" and "0.1".
+std::string shortest_text(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
 std::vector<std::pair<std::string, std::string>> run_flags(const CommandLine& line) {
   return {{"--image-size", std::to_string(line.image_size)},
           {"--grey", line.grey ? "yes" : "no"},
-          {"--test-fraction", sconce::shortest_text(line.test_fraction)},
+          {"--test-fraction", shortest_text(line.test_fraction)},
           {"--augment", line.augment ? "yes" : "no"},
           {"--skip-bad", line.skip_bad ? "yes" : "no"},
           {"--model", line.model},
           {"--batch-size", std::to_string(line.batch_size)},
           {"--optimizer", line.optimizer},
-          {"--lr", sconce::shortest_text(line.lr.value_or(default_lr(line.optimizer)))},
+          {"--lr", shortest_text(line.lr.value_or(default_lr(line.optimizer)))},
           {"--scheduler", line.scheduler},
           {"--precision", line.precision_name},
-          {"--clip", sconce::shortest_text(line.clip)},
+          {"--clip", shortest_text(line.clip)},
           {"--accumulate", std::to_string(line.accumulate)},
-          {"--ema", sconce::shortest_text(line.ema)},
+          {"--ema", shortest_text(line.ema)},
           {"--seed", std::to_string(line.seed)}};
 }
 

@@ -50,7 +50,6 @@
 #include "sconce/report/confusion_chart.hpp"
 #include "sconce/report/environment.hpp"
 #include "sconce/report/line_chart.hpp"
-#include "sconce/report/memory_peaks.hpp"
 #include "sconce/report/profile.hpp"
 #include "sconce/report/progress_bar.hpp"
 #include "sconce/report/scalar_files.hpp"

@@ -18,8 +18,6 @@ namespace sconce {
 
 namespace {
 
-using svg::number;
-
 constexpr int levels = 40;          // number of color levels above 0
 constexpr double matrix_top = 44;   // pixels above the matrix
 constexpr double beside = 84;       // pixels right of the matrix, for the scale
@@ -27,10 +25,8 @@ constexpr double most_label = 130;  // maximum width of a class name in pixels
 constexpr double line_height = 14;
 
 constexpr auto matrix_style =
-    ".cell{fill:#08306b;shape-rendering:crispEdges}.frame{fill:none;stroke:#8c959f}"
-    ".on{fill:#fff}"
-    "@media(prefers-color-scheme:dark){.cell{fill:#9ecbff}.frame{stroke:#6e7681}"
-    ".on{fill:#0d1117}}";
+    ".cell{fill:#08306b;shape-rendering:crispEdges}.on{fill:#fff}"
+    "@media(prefers-color-scheme:dark){.cell{fill:#9ecbff}.on{fill:#0d1117}}";
 constexpr double on_dark = 0.58;  // from this opacity numbers have the background's color
 
 void check_classes(int64_t classes, size_t names, const char* who) {
@@ -57,13 +53,6 @@ double opacity_of(int level) {
   return 0.06 + 0.94 * level / levels;
 }
 
-// Returns an SVG path.
-std::string rectangle(double x, double y, double width, double height) {
-  std::string path = "M";
-  path.append(number(x)).append(" ").append(number(y)).append("h").append(number(width));
-  return path.append("v").append(number(height)).append("h-").append(number(width)).append("z");
-}
-
 class Drawing {
  public:
   explicit Drawing(const ConfusionMatrixChart& chart)
@@ -73,19 +62,16 @@ class Drawing {
         row_sums_(counts_.sum(1)),
         names_(chart.class_names) {
     for (int64_t i = 0; std::ssize(names_) < classes_; ++i) names_.push_back(std::to_string(i));
-    for (const auto& name : names_) label_ = std::max(label_, svg::text_width(name));
-    label_ = std::min(label_, most_label);
+    label_ = std::min(svg::widest(names_), most_label);
     const double room = svg::chart_width - beside - 16 - line_height - label_ - 18;
     cell_ = std::min(std::floor(room / static_cast<double>(classes_)), 110.);
     left_ = svg::chart_width - beside - room / 2 - side() / 2;
   }
 
   std::string svg() const {
-    std::string body = draw_colours() + draw_scale();
-    for (const auto& [left, width] : {std::pair(left_, side()), std::pair(scale(), 14.)}) {
-      body += "<rect class=\"frame\" x=\"" + number(left) + "\" y=\"" + number(matrix_top) +
-              "\" width=\"" + number(width) + "\" height=\"" + number(side()) + "\"/>\n";
-    }
+    std::string body = draw_colours() + draw_scale() +
+                       svg::path("frame", svg::rectangle(left_, matrix_top, side(), side())) +
+                       svg::path("frame", svg::rectangle(scale(), matrix_top, 14, side()));
     if (has_numbers()) body += draw_numbers();
     body += draw_names();
     return svg::document({.height = matrix_top + side() + below() + 36,
@@ -116,7 +102,7 @@ class Drawing {
       for (int64_t column = 0; column < classes_; ++column) {
         if (count(row, column) == 0) continue;
         paths.at(static_cast<size_t>(level_of(row, column))) +=
-            rectangle(left_ + at(column), matrix_top + at(row), cell_, cell_);
+            svg::rectangle(left_ + at(column), matrix_top + at(row), cell_, cell_);
       }
     }
   }
@@ -130,8 +116,8 @@ class Drawing {
     const auto height = [&](int level) { return std::round(side() * level / (levels + 1)); };
     for (int level = 0; level <= levels; ++level) {
       auto& path = paths.at(static_cast<size_t>(level));
-      path += rectangle(scale(), matrix_top + side() - height(level + 1), 14,
-                        height(level + 1) - height(level));
+      path += svg::rectangle(scale(), matrix_top + side() - height(level + 1), 14,
+                             height(level + 1) - height(level));
       const int percent = static_cast<int>(std::lround(opacity_of(level) * 100));
       const std::string opacity =
           percent == 100 ? "1" : (percent < 10 ? ".0" : ".") + std::to_string(percent);
@@ -142,14 +128,11 @@ class Drawing {
 
   std::string draw_scale() const {
     const double x = scale() + 20;
-    return svg::text(x, matrix_top + 10, "100%", {.attributes = "class=\"muted\""}) +
-           svg::text(x, matrix_top + side() / 2 + 4, "50%", {.attributes = "class=\"muted\""}) +
-           svg::text(x, matrix_top + side(), "0%", {.attributes = "class=\"muted\""}) +
-           svg::text(
-               0, 0, "part of the row",
-               {.attributes = "class=\"muted\" text-anchor=\"middle\" transform=\"translate(" +
-                              number(x + 10) + ' ' + number(matrix_top + side() / 4 + 2) +
-                              ")rotate(-90)\""});
+    return svg::text(x, matrix_top + 10, "100%", {.style_class = "muted"}) +
+           svg::text(x, matrix_top + side() / 2 + 4, "50%", {.style_class = "muted"}) +
+           svg::text(x, matrix_top + side(), "0%", {.style_class = "muted"}) +
+           svg::text(x + 10, matrix_top + side() / 4 + 2, "part of the row",
+                     {.anchor = "middle", .style_class = "muted", .is_turned = true});
   }
 
   static std::string text_of(double count) {
@@ -158,11 +141,9 @@ class Drawing {
   }
 
   bool has_numbers() const {
-    double widest = 0;
-    for (int64_t i = 0; i < counts_.numel(); ++i) {
-      widest = std::max(widest, svg::text_width(text_of(count(0, i))));
-    }
-    return cell_ >= 18 && widest + 4 <= cell_;
+    std::vector<std::string> texts;
+    for (int64_t i = 0; i < counts_.numel(); ++i) texts.push_back(text_of(count(0, i)));
+    return cell_ >= 18 && svg::widest(texts) + 4 <= cell_;
   }
 
   std::string draw_numbers() const {
@@ -171,10 +152,9 @@ class Drawing {
       for (int64_t column = 0; column < classes_; ++column) {
         const bool is_none = count(row, column) == 0;
         const bool is_on_dark = !is_none && opacity_of(level_of(row, column)) >= on_dark;
-        const char* kind = is_none ? " class=\"muted\"" : is_on_dark ? " class=\"on\"" : "";
+        const char* kind = is_none ? "muted" : is_on_dark ? "on" : "";
         drawn += svg::text(left_ + at(column) + cell_ / 2, matrix_top + at(row) + cell_ / 2 + 4,
-                           text_of(count(row, column)),
-                           {.attributes = std::string("text-anchor=\"middle\"") + kind});
+                           text_of(count(row, column)), {.anchor = "middle", .style_class = kind});
       }
     }
     return drawn;
@@ -194,21 +174,16 @@ class Drawing {
     for (int64_t i = 0; i < classes_; i += names_every()) {
       const std::string& name = names_[static_cast<size_t>(i)];
       const double middle = at(i) + cell_ / 2;
-      drawn += svg::text(left_ - 6, matrix_top + middle + 4, name,
-                         {.room = label_, .attributes = "text-anchor=\"end\""});
-      const std::string x = number(left_ + middle + (is_level() ? 0 : 4));
-      const std::string place = is_level() ? "text-anchor=\"middle\" transform=\"translate(" + x +
-                                                 ' ' + number(bottom + 16) + ")\""
-                                           : "text-anchor=\"end\" transform=\"translate(" + x +
-                                                 ' ' + number(bottom + 6) + ")rotate(-90)\"";
-      drawn += svg::text(0, 0, name, {.room = label_, .attributes = place});
+      drawn +=
+          svg::text(left_ - 6, matrix_top + middle + 4, name, {.room = label_, .anchor = "end"});
+      drawn += svg::text(
+          left_ + middle + (is_level() ? 0 : 4), bottom + (is_level() ? 16 : 6), name,
+          {.room = label_, .anchor = is_level() ? "middle" : "end", .is_turned = !is_level()});
     }
     drawn += svg::text(left_ + side() / 2, bottom + below() + 18, "predicted class",
-                       {.attributes = "text-anchor=\"middle\""});
-    return drawn + svg::text(0, 0, "true class",
-                             {.attributes = "text-anchor=\"middle\" transform=\"translate(" +
-                                            number(left_ - label_ - 16) + ' ' +
-                                            number(matrix_top + side() / 2) + ")rotate(-90)\""});
+                       {.anchor = "middle"});
+    return drawn + svg::text(left_ - label_ - 16, matrix_top + side() / 2, "true class",
+                             {.anchor = "middle", .is_turned = true});
   }
 
   std::string title_;

@@ -27,14 +27,14 @@ constexpr size_t colours = 6, dashes = 4, marker_shapes = 4;
 // Color-blind people can tell these colors apart. They are those of Okabe and Ito, but darker on
 // white to stand out from it.
 constexpr auto line_style =
-    ".frame{fill:none;stroke:#8c959f}.grid{stroke:#d8dee4}"
+    ".grid{stroke:#d8dee4}"
     ".line{fill:none;stroke-width:2;stroke-linejoin:round}"
     ".d1{stroke-dasharray:7 4}.d2{stroke-dasharray:2 3}.d3{stroke-dasharray:9 3 2 3}"
     ".s0{stroke:#0072b2}.s1{stroke:#c04f00}.s2{stroke:#00805d}.s3{stroke:#a6478a}"
     ".s4{stroke:#8a6100}.s5{stroke:#57606a}"
     ".m0{fill:#0072b2}.m1{fill:#c04f00}.m2{fill:#00805d}.m3{fill:#a6478a}.m4{fill:#8a6100}"
     ".m5{fill:#57606a}"
-    "@media(prefers-color-scheme:dark){.frame{stroke:#6e7681}.grid{stroke:#30363d}"
+    "@media(prefers-color-scheme:dark){.grid{stroke:#30363d}"
     ".s0{stroke:#56b4e9}.s1{stroke:#ff9a52}.s2{stroke:#2fc79a}.s3{stroke:#e79bc7}"
     ".s4{stroke:#f0e442}.s5{stroke:#b1bac4}"
     ".m0{fill:#56b4e9}.m1{fill:#ff9a52}.m2{fill:#2fc79a}.m3{fill:#e79bc7}.m4{fill:#f0e442}"
@@ -138,6 +138,15 @@ std::string marker_of(const Point& at, size_t series) {
   }
 }
 
+std::string draw_paths(const std::string& lines, const std::string& markers, size_t series) {
+  const std::string colour = std::to_string(series % colours);
+  const std::string dash = std::to_string(series % dashes);
+  std::string drawn;
+  if (!lines.empty()) drawn += svg::path("line s" + colour + " d" + dash, lines);
+  if (!markers.empty()) drawn += svg::path("m" + colour, markers);
+  return drawn;
+}
+
 std::string draw_runs(const std::vector<Run>& runs, size_t series) {
   size_t points = 0;
   for (const auto& run : runs) points += run.size();
@@ -147,16 +156,7 @@ std::string draw_runs(const std::vector<Run>& runs, size_t series) {
     if (run.size() > 1 && points > most_markers) continue;
     for (const auto& point : run) markers += marker_of(point, series);
   }
-  const std::string colour = std::to_string(series % colours);
-  std::string drawn;
-  if (!lines.empty()) {
-    drawn += "<path class=\"line s" + colour + " d" + std::to_string(series % dashes) + "\" d=\"" +
-             lines + "\"/>\n";
-  }
-  if (!markers.empty()) {
-    drawn += "<path class=\"m" + colour + "\" d=\"" + markers + "\"/>\n";
-  }
-  return drawn;
+  return draw_paths(lines, markers, series);
 }
 
 // A single series with the name of its axis needs no legend.
@@ -180,11 +180,8 @@ std::string draw_legend(const ChartPanel& panel, double left, double& top) {
     }
     const auto from = std::llround(x * 10), middle = std::llround((top + legend_row / 2) * 10);
     const auto length = std::llround(swatch * 10);
-    const Run sample = {{from, middle}, {from + length, middle}};
-    drawn += "<path class=\"line s" + std::to_string(i % colours) + " d" +
-             std::to_string(i % dashes) + "\" d=\"" + path_of(sample) + "\"/>\n";
-    drawn += "<path class=\"m" + std::to_string(i % colours) + "\" d=\"" +
-             marker_of({from + length / 2, middle}, i) + "\"/>\n";
+    drawn += draw_paths(path_of({{from, middle}, {from + length, middle}}),
+                        marker_of({from + length / 2, middle}, i), i);
     drawn += svg::text(x + swatch + 6, top + legend_row / 2 + 4, name, {.room = room});
     x += wide + gap;
   }
@@ -193,8 +190,8 @@ std::string draw_legend(const ChartPanel& panel, double left, double& top) {
 }
 
 std::string line_of(const char* style_class, double x1, double y1, double x2, double y2) {
-  return std::string("<path class=\"") + style_class + "\" d=\"M" + number(x1) + ' ' + number(y1) +
-         'L' + number(x2) + ' ' + number(y2) + "\"/>\n";
+  return svg::path(style_class,
+                   'M' + number(x1) + ' ' + number(y1) + 'L' + number(x2) + ' ' + number(y2));
 }
 
 std::string draw_axes(const Plot& plot, const std::string& y_label, bool is_last) {
@@ -203,24 +200,20 @@ std::string draw_axes(const Plot& plot, const std::string& y_label, bool is_last
     const double y = plot.y_of(plot.y.ticks[i]);
     drawn += line_of("grid", plot.left, y, right, y);
     drawn += svg::text(plot.left - 7, y + 4, plot.y.labels[i],
-                       {.attributes = "text-anchor=\"end\" class=\"muted\""});
+                       {.anchor = "end", .style_class = "muted"});
   }
   for (size_t i = 0; i < plot.x.ticks.size(); ++i) {
     const double x = plot.x_of(plot.x.ticks[i]);
     drawn += line_of("frame", x, plot.bottom, x, plot.bottom + 4);
     if (!is_last) continue;
     drawn += svg::text(x, plot.bottom + 18, plot.x.labels[i],
-                       {.attributes = "text-anchor=\"middle\" class=\"muted\""});
+                       {.anchor = "middle", .style_class = "muted"});
   }
-  drawn += "<rect class=\"frame\" x=\"" + number(plot.left) + "\" y=\"" + number(plot.top) +
-           "\" width=\"" + number(right - plot.left) + "\" height=\"" +
-           number(plot.bottom - plot.top) + "\"/>\n";
-  // The label is rotated around its own position, 20 pixels from the left.
-  const double middle = (plot.top + plot.bottom) / 2;
-  return drawn + svg::text(0, 0, y_label,
-                           {.room = plot.bottom - plot.top + 16,
-                            .attributes = "text-anchor=\"middle\" transform=\"translate(20 " +
-                                          number(middle) + ")rotate(-90)\""});
+  const double height = plot.bottom - plot.top;
+  return drawn +
+         svg::path("frame", svg::rectangle(plot.left, plot.top, right - plot.left, height)) +
+         svg::text(20, plot.top + height / 2, y_label,
+                   {.room = height + 16, .anchor = "middle", .is_turned = true});
 }
 
 std::string draw_series(const ChartPanel& panel, const Plot& plot) {
@@ -230,13 +223,7 @@ std::string draw_series(const ChartPanel& panel, const Plot& plot) {
   }
   if (!drawn.empty()) return drawn;
   return svg::text((plot.left + right) / 2, (plot.top + plot.bottom) / 2 + 4, "no finite value",
-                   {.attributes = "text-anchor=\"middle\" class=\"muted\""});
-}
-
-double widest(const Axis& axis) {
-  double width = 0;
-  for (const auto& label : axis.labels) width = std::max(width, svg::text_width(label));
-  return width;
+                   {.anchor = "middle", .style_class = "muted"});
 }
 
 // The labels limit the number of ticks: they must not overlap.
@@ -255,7 +242,7 @@ Axis x_axis(const std::vector<ChartPanel>& panels, double plot_width) {
   AxisOptions options{.most_ticks = 10, .whole = whole};
   Axis axis = range.axis(options);
   while (options.most_ticks > 1 &&
-         (widest(axis) + 14) * static_cast<double>(axis.ticks.size()) > plot_width) {
+         (svg::widest(axis.labels) + 14) * static_cast<double>(axis.ticks.size()) > plot_width) {
     --options.most_ticks;
     axis = range.axis(options);
   }
@@ -290,7 +277,7 @@ std::string LineChart::svg() const {
   std::vector<Axis> y_axes;
   double labels = 0;
   for (const auto& panel : panels) {
-    labels = std::max(labels, widest(y_axes.emplace_back(y_axis(panel, height))));
+    labels = std::max(labels, svg::widest(y_axes.emplace_back(y_axis(panel, height)).labels));
   }
   Plot plot{.left = 36 + labels};
   plot.x = x_axis(panels, right - plot.left);
@@ -306,7 +293,7 @@ std::string LineChart::svg() const {
     top = plot.bottom + 16;
   }
   body += svg::text((plot.left + right) / 2, plot.bottom + 38, x_label,
-                    {.room = right - plot.left, .attributes = "text-anchor=\"middle\""});
+                    {.room = right - plot.left, .anchor = "middle"});
   return svg::document(
       {.height = plot.bottom + 50, .title = title, .style = line_style, .body = body});
 }

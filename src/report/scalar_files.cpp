@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <exception>
 #include <fstream>
-#include <functional>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "detail/format.hpp"
@@ -23,6 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr auto who = "sconce::ScalarFiles";
 const std::string csv_header = "step,epoch,tag,value,wall_time\n";
 
 std::string csv_line(const ScalarEvent& scalar) {
@@ -35,20 +33,8 @@ std::string csv_line(const ScalarEvent& scalar) {
          shortest_text(scalar.value) + ',' + shortest_text(scalar.wall_time) + '\n';
 }
 
-std::string json_line(const ScalarEvent& scalar) {
-  nlohmann::ordered_json line = {{"step", scalar.step},
-                                 {"epoch", scalar.epoch},
-                                 {"tag", scalar.tag},
-                                 {"value", scalar.value},
-                                 {"wall_time", scalar.wall_time}};
-  if (!std::isfinite(scalar.value)) line["value"] = shortest_text(scalar.value);
-  return line.dump() + '\n';
-}
-
-// The step and the epoch of a line, or nothing if the line is not a scalar.
-using Place = std::optional<std::pair<int64_t, int64_t>>;
-
-Place csv_place(const std::string& line) {
+// Returns the step and the epoch of a line, or nothing if the line is not a scalar.
+std::optional<std::pair<int64_t, int64_t>> csv_place(const std::string& line) {
   int64_t step = 0;
   int64_t epoch = 0;
   const char* end = line.data() + line.size();
@@ -59,56 +45,38 @@ Place csv_place(const std::string& line) {
   return {{step, epoch}};
 }
 
-Place json_place(const std::string& line) {
-  const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("step") || !json.contains("epoch") ||
-      !json["step"].is_number_integer() || !json["epoch"].is_number_integer()) {
-    return {};
-  }
-  return {{json["step"].get<int64_t>(), json["epoch"].get<int64_t>()}};
-}
-
 // Returns the name of a file of an earlier run, or an empty text if there is none.
 std::string earlier_file(const fs::path& folder) {
   std::error_code error;
   fs::directory_iterator entry(folder, error), end;
   for (; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (name == "scalars.csv" || name == "scalars.jsonl" ||
-        name.starts_with("events.out.tfevents.")) {
-      return name;
-    }
+    if (name == "scalars.csv" || name.starts_with("events.out.tfevents.")) return name;
   }
   return {};
 }
 
 }  // namespace
 
-// One of the two text files.
-class ScalarFiles::Lines {
-  using PlaceOf = std::function<Place(const std::string&)>;
-
+// The file scalars.csv.
+class ScalarFiles::Csv {
  public:
-  static constexpr auto who = "sconce::ScalarFiles";
-
-  Lines(const fs::path& path, std::string header) : path_(path), file_(path, who), header_(header) {
-    pending_ = std::move(header);
-  }
+  explicit Csv(const fs::path& path) : path_(path), file_(path, who) {}
 
   // Keeps the lines up to a step.
-  void resume(int64_t last_step, const PlaceOf& place_of) {
+  void resume(int64_t last_step) {
     std::error_code error;
     if (!fs::exists(path_, error)) return;
     const std::string text = read();
-    if (header_.starts_with(text)) {  // only the header, or a part of it
+    if (csv_header.starts_with(text)) {  // only the header, or a part of it
       kept_ = std::string();
       return;
     }
-    TORCH_CHECK(text.starts_with(header_), who, ": ", path_.string(),
-                ": expected a file that begins with ", header_.substr(0, header_.size() - 1),
+    TORCH_CHECK(text.starts_with(csv_header), who, ": ", path_.string(),
+                ": expected a file that begins with ", csv_header.substr(0, csv_header.size() - 1),
                 ", got another");
     pending_.clear();
-    std::string kept = kept_lines(text, last_step, place_of);
+    std::string kept = kept_lines(text, last_step);
     if (kept != text) kept_ = std::move(kept);
   }
 
@@ -134,14 +102,13 @@ class ScalarFiles::Lines {
   }
 
   // Returns the header and the lines up to a step, without a last line that is cut off.
-  std::string kept_lines(const std::string& text, int64_t last_step,
-                         const PlaceOf& place_of) const {
-    std::string kept = header_;
-    int64_t number = header_.empty() ? 0 : 1;
-    size_t begin = header_.size();
+  std::string kept_lines(const std::string& text, int64_t last_step) const {
+    std::string kept = csv_header;
+    int64_t number = 1;
+    size_t begin = csv_header.size();
     for (size_t end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
       const std::string line = text.substr(begin, end - begin);
-      const Place place = place_of(line);
+      const auto place = csv_place(line);
       ++number;
       TORCH_CHECK(place, who, ": ", path_.string(), ":", number,
                   ": expected a line of a scalar, got another");
@@ -156,24 +123,21 @@ class ScalarFiles::Lines {
 
   fs::path path_;
   AppendFile file_;
-  std::string header_;
   std::optional<std::string> kept_ = {};  // content that replaces the file's at the next flush
-  std::string pending_;
+  std::string pending_ = csv_header;
 };
 
 ScalarFiles::ScalarFiles(fs::path folder, const ScalarFilesOptions& options)
     : folder_(std::move(folder)),
-      csv_(std::make_unique<Lines>(folder_ / "scalars.csv", csv_header)),
-      jsonl_(std::make_unique<Lines>(folder_ / "scalars.jsonl", "")),
+      csv_(std::make_unique<Csv>(folder_ / "scalars.csv")),
       events_(folder_, {.purge_step = options.resume_step ? std::optional(*options.resume_step + 1)
                                                           : std::nullopt}) {
   if (options.resume_step) {
-    csv_->resume(*options.resume_step, csv_place);
-    jsonl_->resume(*options.resume_step, json_place);
+    csv_->resume(*options.resume_step);
     return;
   }
   const std::string earlier = earlier_file(folder_);
-  TORCH_CHECK(earlier.empty(), Lines::who, ": ", folder_.string(),
+  TORCH_CHECK(earlier.empty(), who, ": ", folder_.string(),
               ": expected a folder without scalars for a new run, got one with ", earlier,
               ": name another folder, or resume that run");
 }
@@ -189,17 +153,15 @@ void ScalarFiles::add(const ScalarEvent& scalar) {
   const auto is_control = [](unsigned char byte) { return byte < 32 || byte == 127; };
   TORCH_CHECK(
       io::is_utf8(scalar.tag) && std::none_of(scalar.tag.begin(), scalar.tag.end(), is_control),
-      Lines::who, "::add: expected a tag in UTF-8 without control characters, got another");
+      who, "::add: expected a tag in UTF-8 without control characters, got another");
   csv_->add(csv_line(scalar));
-  jsonl_->add(json_line(scalar));
   events_.add_scalar(scalar.tag, scalar.value, scalar.step, {.walltime = scalar.wall_time});
 }
 
 void ScalarFiles::flush() {
   std::error_code error;
   fs::create_directories(folder_, error);
-  TORCH_CHECK(!error, Lines::who, ": ", folder_.string(),
-              ": cannot make the folder: ", error.message());
+  TORCH_CHECK(!error, who, ": ", folder_.string(), ": cannot make the folder: ", error.message());
   std::exception_ptr first;
   const auto attempt = [&first](auto& file) {
     try {
@@ -209,7 +171,6 @@ void ScalarFiles::flush() {
     }
   };
   attempt(*csv_);
-  attempt(*jsonl_);
   attempt(events_);
   if (first) std::rethrow_exception(first);
 }

@@ -1,8 +1,8 @@
 #include "report/svg.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <vector>
 
 #include "io/utf8.hpp"
 
@@ -69,9 +69,13 @@ std::string cut(std::string_view whole, double room) {
 
 constexpr auto common_style =
     "text{font:12px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1f2328}"
-    ".background{fill:#fff}.muted{fill:#59636e}"
+    ".background{fill:#fff}.muted{fill:#59636e}.frame{fill:none;stroke:#8c959f}"
     "@media(prefers-color-scheme:dark){"
-    "text{fill:#e6edf3}.background{fill:#0d1117}.muted{fill:#9198a1}}";
+    "text{fill:#e6edf3}.background{fill:#0d1117}.muted{fill:#9198a1}.frame{stroke:#6e7681}}";
+
+std::string attribute(const char* name, const std::string& value) {
+  return value.empty() ? "" : ' ' + std::string(name) + "=\"" + value + '"';
+}
 
 }  // namespace
 
@@ -98,13 +102,33 @@ double text_width(std::string_view text) {
   return width;
 }
 
+double widest(const std::vector<std::string>& texts) {
+  double width = 0;
+  for (const auto& text : texts) width = std::max(width, text_width(text));
+  return width;
+}
+
 std::string text(double x, double y, std::string_view text, const TextOptions& options) {
   const double room = options.room * 12 / options.size;
   const bool fits = text_width(text) <= room;
-  const std::string head = "<text x=\"" + number(x) + "\" y=\"" + number(y) + '"' +
-                           (options.attributes.empty() ? "" : ' ' + options.attributes) + '>';
+  const std::string place =
+      options.is_turned
+          ? attribute("transform", "translate(" + number(x) + ' ' + number(y) + ")rotate(-90)")
+          : attribute("x", number(x)) + attribute("y", number(y));
+  const std::string head = "<text" + place + attribute("text-anchor", options.anchor) +
+                           attribute("class", options.style_class) +
+                           attribute("style", options.style) + '>';
   if (fits) return head + escape(text) + "</text>\n";
   return head + "<title>" + escape(text) + "</title>" + escape(cut(text, room)) + "</text>\n";
+}
+
+std::string path(const std::string& style_class, const std::string& data) {
+  return "<path" + attribute("class", style_class) + attribute("d", data) + "/>\n";
+}
+
+std::string rectangle(double x, double y, double width, double height) {
+  return 'M' + number(x) + ' ' + number(y) + 'h' + number(width) + 'v' + number(height) + "h-" +
+         number(width) + 'z';
 }
 
 std::string document(const Document& document) {
@@ -118,9 +142,7 @@ std::string document(const Document& document) {
          "\" height=\"" + height + "\"/>\n" +
          // The size is larger than the font's, because bold letters are wider.
          text(16, 26, document.title,
-              {.room = chart_width - 32,
-               .size = 18,
-               .attributes = "style=\"font-size:16px;font-weight:600\""}) +
+              {.room = chart_width - 32, .size = 18, .style = "font-size:16px;font-weight:600"}) +
          document.body + "</svg>\n";
 }
 

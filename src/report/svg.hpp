@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// Parts of the charts as SVG in XML 1.0. They do not depend on the locale.
 namespace sconce::svg {
@@ -23,22 +24,34 @@ std::string number(double pixels);
 /// the font.
 double text_width(std::string_view text);
 
+/// Returns the largest `text_width`, or 0 if there are no texts.
+double widest(const std::vector<std::string>& texts);
+
 /// Options of `text`.
 struct TextOptions {
   double room = std::numeric_limits<double>::infinity();  ///< pixels; a wider text is cut
   double size = 12;                                       ///< font size in pixels
-  std::string attributes = {};                            ///< further XML attributes
+  std::string anchor = {};                                ///< part at the position: middle, end
+  std::string style_class = {};
+  std::string style = {};  ///< CSS
+  bool is_turned = false;  ///< whether the text runs upwards
 };
 
 /// Returns a <text> element at the position, in pixels. If the text is cut, its tooltip has the
 /// whole text.
 std::string text(double x, double y, std::string_view text, const TextOptions& options = {});
 
+/// Returns a <path> element.
+std::string path(const std::string& style_class, const std::string& data);
+
+/// Returns the data of a <path>: a rectangle, in pixels.
+std::string rectangle(double x, double y, double width, double height);
+
 /// Content of an SVG file.
 struct Document {
   double height = 0;       ///< in pixels
   std::string title = {};  ///< drawn in the top 40 pixels
-  std::string style = {};  ///< CSS, in addition to that of the texts and the background
+  std::string style = {};  ///< CSS, in addition to that of texts, frames and the background
   std::string body = {};
 };
 

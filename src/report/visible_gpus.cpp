@@ -37,8 +37,8 @@ std::tuple<long, long, long> parts_of_bus(const std::string& id) {
 
 // Whether the driver's order is CUDA's. By default CUDA puts the fastest GPU first.
 bool has_order_of_cuda(const Environment& facts) {
-  if (variable(facts, "CUDA_DEVICE_ORDER") == "PCI_BUS_ID") return true;
-  const auto list = variable(facts, "CUDA_VISIBLE_DEVICES");
+  if (facts.device_order == "PCI_BUS_ID") return true;
+  const auto& list = facts.visible_devices;
   if (list && list->starts_with("GPU-")) return true;
   const auto& gpus = facts.driver.gpus;
   return std::all_of(gpus.begin(), gpus.end(),
@@ -47,17 +47,10 @@ bool has_order_of_cuda(const Environment& facts) {
 
 }  // namespace
 
-std::optional<std::string> variable(const Environment& facts, const std::string& name) {
-  for (const auto& [key, value] : facts.variables) {
-    if (key == name) return value;
-  }
-  return {};
-}
-
 std::vector<size_t> visible_gpus(const Environment& facts) {
   const auto& gpus = facts.driver.gpus;
   std::vector<size_t> places;
-  const auto list = variable(facts, "CUDA_VISIBLE_DEVICES");
+  const auto& list = facts.visible_devices;
   if (!list) {
     places.resize(gpus.size());
     std::iota(places.begin(), places.end(), size_t{0});

@@ -1,15 +1,10 @@
 #pragma once
 
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "sconce/report/environment.hpp"
 
 namespace sconce {
-
-/// Returns the value of an environment variable in the facts, or nothing if it was not set.
-std::optional<std::string> variable(const Environment& facts, const std::string& name);
 
 /// Returns the positions in `driver.gpus` of the GPUs that CUDA_VISIBLE_DEVICES lists, in its
 /// order. An entry is a number or the beginning of a UUID; the first one that fits no GPU ends the

@@ -74,7 +74,7 @@ class EagerStep final : public TrainStep {
   StepOutput whole(Batch& batch) {
     zero_grad();
     StepOutput output = backward(batch, /*of_step=*/1);
-    check_gradients(model_.saved, optimizer_);
+    check_gradients(model_.module, optimizer_);
     update();
     return output;
   }

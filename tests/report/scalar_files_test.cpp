@@ -1,6 +1,5 @@
 #include "sconce/report/scalar_files.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -38,7 +37,7 @@ std::string error_of_resuming(const TempDir& folder, int64_t step) {
 
 }  // namespace
 
-TEST_CASE("a scalar is a line in two files, and an event in the third") {
+TEST_CASE("a scalar is a line in scalars.csv, and an event for TensorBoard") {
   const TempDir folder;
   const auto run = folder.path() / "new" / "run";
   ScalarFiles files(run);
@@ -53,12 +52,6 @@ TEST_CASE("a scalar is a line in two files, and an event in the third") {
         "4,2,loss,0.3333333333333333,1763766138.25\n"
         "5,2,\"odd, \"\"tag\"\"\",nan,0.5\n"
         "6,3,größe,-inf,0.5\n");
-  CHECK(
-      contents(run / "scalars.jsonl") ==
-      "{\"step\":4,\"epoch\":2,\"tag\":\"loss\",\"value\":0.3333333333333333,"
-      "\"wall_time\":1763766138.25}\n"
-      "{\"step\":5,\"epoch\":2,\"tag\":\"odd, \\\"tag\\\"\",\"value\":\"nan\",\"wall_time\":0.5}\n"
-      "{\"step\":6,\"epoch\":3,\"tag\":\"größe\",\"value\":\"-inf\",\"wall_time\":0.5}\n");
   const auto shown = shown_scalars(run);
   REQUIRE(shown.size() == 3);
   CHECK(shown[0].tag == "loss");
@@ -67,28 +60,21 @@ TEST_CASE("a scalar is a line in two files, and an event in the third") {
   CHECK(shown[0].wall_time == 1763766138.25);
   CHECK_THROWS_WITH(files.add({.tag = "two\nlines"}), ContainsSubstring("ScalarFiles::add"));
   CHECK_THROWS_WITH(files.add({.tag = "\xff"}), ContainsSubstring("ScalarFiles::add"));
-  CHECK(names_in(run).size() == 3);
+  CHECK(names_in(run).size() == 2);
 }
 
 TEST_CASE("a resumed run drops what is beyond its step, wherever its files were cut off") {
   const TempDir whole;
   write_run(whole.path(), 1, 4);
   const auto csv = contents(whole.path() / "scalars.csv");
-  const auto jsonl = contents(whole.path() / "scalars.jsonl");
-  const auto lines_up_to_2 = [](const std::string& text, size_t header) {
-    size_t end = 0;
-    for (size_t i = 0; i < header + 2; ++i) end = text.find('\n', end) + 1;
-    return end;
-  };
-  for (size_t cut = lines_up_to_2(csv, 1); cut <= csv.size(); ++cut) {
+  size_t kept = 0;
+  for (int line = 0; line < 3; ++line) kept = csv.find('\n', kept) + 1;  // with the header
+  for (size_t cut = kept; cut <= csv.size(); ++cut) {
     const TempDir folder;
     write_run(folder.path(), 1, 4);
     folder.write("scalars.csv", csv.substr(0, cut));
-    folder.write("scalars.jsonl",
-                 jsonl.substr(0, std::min(lines_up_to_2(jsonl, 0) + cut, jsonl.size())));
     write_run(folder.path(), 3, 4, /*resume_step=*/2);
     CHECK(contents(folder.path() / "scalars.csv") == csv);
-    CHECK(contents(folder.path() / "scalars.jsonl") == jsonl);
     const auto shown = shown_scalars(folder.path());
     REQUIRE(shown.size() == 4);
     for (int64_t i = 0; i < 4; ++i) CHECK(shown[i].step == i + 1);
@@ -98,15 +84,13 @@ TEST_CASE("a resumed run drops what is beyond its step, wherever its files were 
 TEST_CASE("a run that was killed before its first save begins again, wherever it was cut off") {
   const TempDir whole;
   write_run(whole.path(), 1, 2);
-  for (const char* name : {"scalars.csv", "scalars.jsonl"}) {
-    const auto bytes = contents(whole.path() / name);
-    for (size_t cut = 0; cut <= bytes.size(); ++cut) {
-      const TempDir folder;
-      folder.write(name, bytes.substr(0, cut));
-      write_run(folder.path(), 1, 2, /*resume_step=*/0);
-      CHECK(contents(folder.path() / name) == bytes);
-      CHECK(shown_scalars(folder.path()).size() == 2);
-    }
+  const auto csv = contents(whole.path() / "scalars.csv");
+  for (size_t cut = 0; cut <= csv.size(); ++cut) {
+    const TempDir folder;
+    folder.write("scalars.csv", csv.substr(0, cut));
+    write_run(folder.path(), 1, 2, /*resume_step=*/0);
+    CHECK(contents(folder.path() / "scalars.csv") == csv);
+    CHECK(shown_scalars(folder.path()).size() == 2);
   }
 }
 
@@ -129,29 +113,25 @@ TEST_CASE("a new run does not write into the folder of another") {
 }
 
 TEST_CASE("files of others and damaged ones are named, and stay as they are") {
-  const auto refuses = [](const std::string& name, const std::string& bytes,
-                          const std::string& error) {
+  const auto refuses = [](const std::string& bytes, const std::string& error) {
     const TempDir folder;
-    const auto path = folder.write(name, bytes);
+    const auto path = folder.write("scalars.csv", bytes);
     CHECK_THAT(
         error_of_resuming(folder, 2),
         ContainsSubstring("sconce::ScalarFiles: " + path.string()) && ContainsSubstring(error));
     CHECK(contents(path) == bytes);
   };
-  refuses("scalars.csv", "a,b\n1,2\n", "begins with step,epoch,tag,value,wall_time, got another");
+  refuses("a,b\n1,2\n", "begins with step,epoch,tag,value,wall_time, got another");
   const std::string header = "step,epoch,tag,value,wall_time\n";
-  refuses("scalars.csv", header + "1,1,loss,0.5,0.5\nx,1,loss,0.5,0.5\n", "scalars.csv:3: ");
-  refuses("scalars.csv", header + "1\n", "scalars.csv:2: ");
-  refuses("scalars.csv", header + "1,2\n", "scalars.csv:2: ");
-  refuses("scalars.jsonl", "{\"step\":1,\"epoch\":1}\nnonsense\n", "scalars.jsonl:2: ");
-  refuses("scalars.jsonl", "[1]\n", "scalars.jsonl:1: ");
-  refuses("scalars.jsonl", "{\"step\":\"x\",\"epoch\":1}\n", "scalars.jsonl:1: ");
+  refuses(header + "1,1,loss,0.5,0.5\nx,1,loss,0.5,0.5\n", "scalars.csv:3: ");
+  refuses(header + "1\n", "scalars.csv:2: ");
+  refuses(header + "1,2\n", "scalars.csv:2: ");
   const TempDir folder;
   std::filesystem::create_directory(folder.path() / "scalars.csv");
   CHECK_THAT(error_of_resuming(folder, 2), ContainsSubstring("expected a regular file"));
 }
 
-TEST_CASE("where one file cannot be written the others are, and it follows when it can") {
+TEST_CASE("where one file cannot be written the other is, and it follows when it can") {
   const TempDir folder;
   ScalarFiles files(folder.path());
   files.add({.tag = "loss", .value = 1, .step = 1, .epoch = 1});

@@ -18,7 +18,7 @@ Environment three_gpus() {
 
 Environment with_visible(const std::string& list) {
   Environment facts = three_gpus();
-  facts.variables = {{"CUDA_VISIBLE_DEVICES", list}};
+  facts.visible_devices = list;
   return facts;
 }
 
@@ -65,8 +65,8 @@ TEST_CASE("unlike GPUs have no known number where CUDA puts the fastest first") 
   Environment facts = three_gpus();
   facts.driver.gpus[2].name = "B";
   CHECK(indexes(facts) == std::vector<int>{-1, -1, -1});
-  facts.variables = {{"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}};
+  facts.device_order = "PCI_BUS_ID";
   CHECK(indexes(facts) == std::vector<int>{0, 1, 2});
-  facts.variables = {{"CUDA_VISIBLE_DEVICES", "GPU-bc3"}};
+  facts.visible_devices = "GPU-bc3";
   CHECK(indexes(facts) == std::vector<int>{-1, -1, 0});
 }

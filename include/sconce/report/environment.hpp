@@ -1,10 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <iosfwd>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace sconce {
@@ -28,31 +26,23 @@ struct DriverFacts {
   std::vector<GpuFacts> gpus = {};  ///< Ordered by bus id; hidden ones are included.
 };
 
-/// LibTorch and its CUDA libraries. A version is empty if it is not known.
+/// LibTorch and its CUDA.
 struct TorchFacts {
   std::string version = {};                 ///< Version of LibTorch.
   bool built_with_cuda = false;             ///< Whether sconce was built with a CUDA LibTorch.
   bool cuda_loaded = false;                 ///< Whether libtorch_cuda is in this process.
   std::string cuda = {};                    ///< CUDA version that LibTorch was built with.
-  std::string cuda_runtime = {};            ///< CUDA runtime version in this process.
-  std::string cudnn = {};                   ///< Version of cuDNN.
-  std::string nccl = {};                    ///< Version of NCCL.
   int num_gpus = 0;                         ///< Number of GPUs that LibTorch can use.
   std::vector<std::string> gpu_buses = {};  ///< Their bus ids in CUDA's order; empty if not known.
-  int num_threads = 0;                      ///< Number of threads of an operation on the CPU.
 };
 
-/// The versions and the hardware that a program uses. Python: `torch.utils.collect_env`.
+/// LibTorch, the driver and the GPUs that a program has. `sconce-info` shows more of its machine.
+/// Python: `torch.utils.collect_env`.
 struct Environment {
-  std::string sconce = {};    ///< The version of sconce.
-  std::string compiler = {};  ///< The compiler of sconce and its version.
-  std::string standard = {};  ///< The C++ standard of sconce, such as "C++20".
-  std::string cpu = {};       ///< The processor's name; empty if not known.
-  int cores = 0;              ///< The logical cores that this process may use.
-  TorchFacts torch = {};      ///< LibTorch and its CUDA libraries.
-  DriverFacts driver = {};    ///< The NVIDIA driver and its GPUs.
-  /// The environment variables that are set and that affect CUDA, LibTorch, NCCL or Gloo, sorted.
-  std::vector<std::pair<std::string, std::string>> variables = {};
+  TorchFacts torch = {};                            ///< LibTorch and its CUDA.
+  DriverFacts driver = {};                          ///< The NVIDIA driver and its GPUs.
+  std::optional<std::string> visible_devices = {};  ///< CUDA_VISIBLE_DEVICES, if it is set.
+  std::optional<std::string> device_order = {};     ///< CUDA_DEVICE_ORDER, if it is set.
 };
 
 /// Whether a GPU can be used, and the reason if not.
@@ -79,12 +69,5 @@ std::string gpu_verdict_text(const Environment& facts);
 
 /// Returns the number and names of the GPUs that LibTorch can use, such as "1 GPU (NVIDIA H100)".
 std::string gpu_names(const Environment& facts);
-
-/// Prints the facts as a table, whose last line is the verdict.
-std::ostream& operator<<(std::ostream& out, const Environment& facts);
-
-/// Returns the facts and the verdict as JSON. Unknown values are null. Bytes that are not UTF-8
-/// become U+FFFD.
-std::string to_json(const Environment& facts);
 
 }  // namespace sconce

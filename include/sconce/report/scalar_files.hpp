@@ -26,12 +26,10 @@ struct ScalarFilesOptions {
   std::optional<int64_t> resume_step = {};
 };
 
-/// Writes the scalars of a run to three kinds of files in a folder: `events.out.tfevents.*` for
-/// TensorBoard (see `SummaryWriter`), `scalars.csv` and `scalars.jsonl`. The latter two have a line
-/// for each scalar: step, epoch, tag, value, wall_time. Numbers have all their digits. JSON has no
-/// nan and inf, so `scalars.jsonl` has them as strings, which pandas and Python's `float` read as
-/// numbers. If the process is killed, the last line may be cut off; a resumed run drops it. Only
-/// one process at a time may write to a folder.
+/// Writes the scalars of a run to two kinds of files in a folder: `events.out.tfevents.*` for
+/// TensorBoard (see `SummaryWriter`), and `scalars.csv`, which has a line for each scalar: step,
+/// epoch, tag, value, wall_time. Numbers have all their digits. If the process is killed, the last
+/// line may be cut off; a resumed run drops it. Only one process at a time may write to a folder.
 class ScalarFiles {
  public:
   /// Reads the files in the folder, and writes nothing.
@@ -52,15 +50,14 @@ class ScalarFiles {
   /// Writes the scalars since the last flush, with one write for each file. The first flush creates
   /// the folder and the files.
   /// @throw c10::Error naming the file if one cannot be written. The file is then unchanged, the
-  /// other files are written, and the next flush tries again.
+  /// other file is written, and the next flush tries again.
   void flush();
 
  private:
-  class Lines;
+  class Csv;
 
   std::filesystem::path folder_;
-  std::unique_ptr<Lines> csv_;
-  std::unique_ptr<Lines> jsonl_;
+  std::unique_ptr<Csv> csv_;
   utils::tensorboard::SummaryWriter events_;
 };
 
