@@ -15,6 +15,8 @@
 #include "sconce/data/distributed_sampler.hpp"
 #include "sconce/data/item_source.hpp"
 #include "sconce/data/loader.hpp"
+#include "sconce/data/loader_options.hpp"
+#include "sconce/data/loop_iterator.hpp"
 #include "sconce/data/sampler.hpp"
 #include "sconce/data/seed.hpp"
 #include "sconce/data/transformed_batches.hpp"
