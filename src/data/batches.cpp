@@ -49,15 +49,15 @@ BatchesOptions Batches::with_sampler(BatchesOptions options, AnySampler sampler)
 Batches::Iterator Batches::begin(int64_t batch, int64_t epoch) const {
   const detail::EpochItems items = epoch_items(batch, epoch);
   const auto order = items.order.defined() ? items.order.to(dataset_.data.device()) : items.order;
-  const auto make = [rows = dataset_, order, size = items.batch_size, all = items.items](
-                        int64_t index, const std::stop_token&) {
+  const auto make = [data = dataset_.data, target = dataset_.target, order, size = items.batch_size,
+                     all = items.items](int64_t index, const std::stop_token&) {
     const int64_t start = index * size;
     const int64_t length = std::min(size, all - start);
-    const auto part = [&](const torch::Tensor& tensor) {
-      return order.defined() ? tensor.index_select(0, order.narrow(0, start, length))
-                             : tensor.narrow(0, start, length);
-    };
-    return detail::made(Dataset{part(rows.data), part(rows.target)});
+    if (!order.defined()) {
+      return detail::made(Dataset{data.narrow(0, start, length), target.narrow(0, start, length)});
+    }
+    const auto rows = order.narrow(0, start, length);
+    return detail::made(Dataset{data.index_select(0, rows), target.index_select(0, rows)});
   };
   return Iterator(std::make_shared<detail::LoaderLoop>(
       std::vector<detail::LoaderLoop::Make>{make},

@@ -405,6 +405,7 @@ void Trainer::check_fit(const detail::ModelSteps& model, const BatchLoader& trai
     TORCH_CHECK(device == device_, who, ": expected the module of the DistributedDataParallel on ",
                 device_, " from its construction on, got it on ", device);
   }
+  train.check_world_size(group.world_size());
   if (!is_alone) check_ranks(group, train.size(), device_, who);
   check_batches(train.size(), who, "training data");
 }
@@ -426,6 +427,7 @@ FitResult Trainer::fit_model(const detail::ModelSteps& model, torch::optim::Opti
                              const FitData& data) {
   check_callbacks(data.callbacks);
   check_fit(model, data.train, "sconce::Trainer::fit");
+  if (data.test) data.test->check_world_size(options_.process_group.world_size());
   if (data.test && options_.process_group.world_size() == 1) {
     check_batches(data.test->size(), "sconce::Trainer::fit", "test data");
   }
@@ -609,6 +611,7 @@ void Trainer::test_epoch(const detail::ModelSteps& model, Fit& fit, const FitDat
 }
 
 MetricValues Trainer::evaluate_model(const detail::ModelSteps& model, const BatchLoader& batches) {
+  batches.check_world_size(options_.process_group.world_size());
   RunScope run(metrics_);
   MetricValues values = test_model(model, batches);
   run.close();

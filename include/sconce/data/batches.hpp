@@ -37,6 +37,11 @@ class Batches : public detail::LoaderBase {
   /// - the sampler is for a different number of rows, or is used with `shuffle`.
   explicit Batches(Dataset dataset, BatchesOptions options = {});
 
+  /// The same for the two tensors of a `torch::data::Example<>`.
+  template <detail::TorchExample Example>
+  explicit Batches(Example dataset, BatchesOptions options = {})
+      : Batches(Dataset{std::move(dataset.data), std::move(dataset.target)}, std::move(options)) {}
+
   /// The same for sampler and options apart, as in sconce 0.2.
   template <Sampler S>
   Batches(Dataset dataset, const S& sampler, BatchesOptions options = {})

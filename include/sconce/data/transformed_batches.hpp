@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "sconce/data/dataset.hpp"
 #include "sconce/data/detail/begin_at.hpp"
 #include "sconce/data/detail/epoch_count.hpp"
 #include "sconce/data/detail/loader_loop.hpp"
@@ -21,6 +22,19 @@
 #include "sconce/data/seed.hpp"
 
 namespace sconce::data {
+
+namespace detail {
+
+template <class F, class Batch>
+concept TakesBatch =
+    std::invocable<const F&, Batch> || std::invocable<const F&, Batch, const at::Generator&>;
+
+// A function of a `Dataset`, for batches of `torch::data::Example<>`.
+template <class F, class Batch>
+concept TakesAsDataset =
+    TorchExample<std::remove_cvref_t<Batch>> && !TakesBatch<F, Batch> && TakesBatch<F, Dataset>;
+
+}  // namespace detail
 
 /// The options of `TransformedBatches`.
 struct TransformedBatchesOptions {
@@ -38,10 +52,12 @@ struct TransformedBatchesOptions {
 template <class Source, class Function>
 class TransformedBatches {
   using SourceIterator = decltype(std::declval<const Source&>().begin());
-  using SourceBatch = decltype(*std::declval<const SourceIterator&>());
+  using Read = decltype(*std::declval<const SourceIterator&>());
+  static constexpr bool as_dataset = detail::TakesAsDataset<Function, Read>;
+  using SourceBatch = std::conditional_t<as_dataset, Dataset, Read>;
   static constexpr bool takes_generator =
       std::invocable<const Function&, SourceBatch, const at::Generator&>;
-  static_assert(takes_generator || std::invocable<const Function&, SourceBatch>,
+  static_assert(detail::TakesBatch<Function, SourceBatch>,
                 "sconce::data::TransformedBatches: expected a function, callable when const, of "
                 "the source's batch, or of it and an at::Generator");
 
@@ -88,6 +104,14 @@ class TransformedBatches {
     return loop(detail::begin_at(std::as_const(parts_->source), batch, epoch), batch, epoch);
   }
 
+  /// Checks the size of the process group, if the source does.
+  /// @throw c10::Error if the source cannot be used in a process group of this size.
+  void check_world_size(int world_size) const
+    requires requires(const Source& source) { source.check_world_size(world_size); }
+  {
+    parts_->source.check_world_size(world_size);
+  }
+
   /// Returns the sentinel that an iterator equals at the end of its epoch.
   std::default_sentinel_t end() const { return {}; }
 
@@ -119,6 +143,15 @@ class TransformedBatches {
         detail::LoaderLoop::Options{.first = first, .last = size(), .epoch = epoch}));
   }
 
+  static SourceBatch read(const SourceIterator& place) {
+    if constexpr (as_dataset) {
+      const auto& example = *place;
+      return {example.data, example.target};
+    } else {
+      return *place;
+    }
+  }
+
   // Reads the next batch of the source and calls the function.
   static std::shared_ptr<void> made(SourceIterator& place, bool advance, const Function& function,
                                     uint64_t seed) {
@@ -126,9 +159,9 @@ class TransformedBatches {
       if (advance) ++place;
       if constexpr (takes_generator) {
         const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
-        return detail::made<Batch>(function(*std::as_const(place), generator));
+        return detail::made<Batch>(function(read(place), generator));
       } else {
-        return detail::made<Batch>(function(*std::as_const(place)));
+        return detail::made<Batch>(function(read(place)));
       }
     } catch (...) {
       if constexpr (requires { place.failed_item(); }) {
