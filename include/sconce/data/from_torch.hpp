@@ -48,9 +48,9 @@ class TorchBatches {
   /// Returns the number of batches in an epoch.
   int64_t size() const { return batches_; }
 
-  /// Starts an epoch by the loader's `begin()`, which resets its sampler. If the loader has workers,
-  /// first reads what is left of the epoch before, since it cannot begin within one. There is one
-  /// loop at a time: a loop that reads on after another has begun throws.
+  /// Starts an epoch by the loader's `begin()`, which resets its sampler. If the loader has
+  /// workers, first reads what is left of the epoch before, since it cannot begin within one. There
+  /// is one loop at a time: a loop that reads on after another has begun throws.
   /// @throw what reading the rest throws.
   Iterator begin() const { return begin(0, epochs_.take()); }
 
@@ -87,11 +87,11 @@ class TorchBatches {
 };
 
 /// Makes a loader of `torch::data::make_data_loader` a source of batches, for the Trainer or a loop
-/// of your own: `{.train = from_torch(std::move(loader), batches)}`. Such a loader does not tell how
-/// many batches an epoch has, so `batches` does: a loop ends after as many, and throws if the loader
-/// has fewer. It has no epoch that can be chosen either: its sampler draws from LibTorch's global
-/// generator. So it cannot resume a fit within an epoch, and a process group of several refuses it;
-/// a `Loader` over the dataset can do both.
+/// of your own: `{.train = from_torch(std::move(loader), batches)}`. Such a loader does not tell
+/// how many batches an epoch has, so `batches` does: a loop ends after as many, and throws if the
+/// loader has fewer. It has no epoch that can be chosen either: its sampler draws from LibTorch's
+/// global generator. So it cannot resume a fit within an epoch, and a process group of several
+/// refuses it; a `Loader` over the dataset can do both.
 /// @throw c10::Error if the loader is null or `batches` is below 1.
 template <class TorchLoader>
 TorchBatches<TorchLoader> from_torch(std::unique_ptr<TorchLoader> loader, int64_t batches) {
