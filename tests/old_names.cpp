@@ -4,11 +4,15 @@
 #include <concepts>
 
 #include "catch.hpp"
+#include "sconce/optim/lr_scheduler.hpp"
+#include "sconce/training/early_stopping.hpp"
 
 TEST_CASE("the names of 0.2 are those of today") {
   STATIC_CHECK(std::same_as<sconce::cuda::CapturedStep, sconce::CapturedStep>);
   STATIC_CHECK(std::same_as<sconce::cuda::CapturedStepOptions, sconce::CapturedStepOptions>);
   STATIC_CHECK(std::same_as<sconce::cuda::OtherShape, sconce::OtherShape>);
+  STATIC_CHECK(std::same_as<sconce::MonitorMode, sconce::optim::MetricMode>);
+  STATIC_CHECK(std::same_as<sconce::optim::lr_scheduler::PlateauMode, sconce::optim::MetricMode>);
   CHECK(sconce::cuda::is_nccl_available() == sconce::distributed::is_nccl_available());
   CHECK_THROWS_AS(sconce::data::read_idx("no such file"), c10::Error);
 }

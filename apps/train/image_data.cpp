@@ -86,8 +86,8 @@ ImageData open_idx(const CommandLine& line, const ProcessGroup& group) {
   const int64_t train_size = train.data.size(0);
   const sconce::data::DistributedSampler sampler(train_size, group, {.seed = line.seed});
   return {.images = images,
-          .train = sconce::data::Batches(to_device(train, device), sampler,
-                                         {.batch_size = line.batch_size}),
+          .train = sconce::data::Batches(to_device(train, device),
+                                         {.batch_size = line.batch_size, .sampler = sampler}),
           .test = sconce::data::Batches(to_device(rows_of_rank(test, group), device),
                                         {.batch_size = test_batch_size}),
           .train_size = train_size,

@@ -4,83 +4,64 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-
-#include "data/batch_count.hpp"
+#include <memory>
+#include <optional>
 
 namespace sconce::data {
 namespace {
 
+constexpr auto who = "sconce::data::Batches";
+
 void check_tensor(const torch::Tensor& tensor, const char* name) {
-  TORCH_CHECK(tensor.defined(), "sconce::data::Batches: ", name,
-              ": expected a tensor, got an undefined one");
-  TORCH_CHECK(tensor.dim() >= 1, "sconce::data::Batches: ", name,
-              ": expected rank 1 or more, got rank 0");
+  TORCH_CHECK(tensor.defined(), who, ": ", name, ": expected a tensor, got an undefined one");
+  TORCH_CHECK(tensor.dim() >= 1, who, ": ", name, ": expected rank 1 or more, got rank 0");
+}
+
+int64_t checked_rows(const Dataset& dataset) {
+  const auto& [data, target] = dataset;
+  check_tensor(data, "data");
+  check_tensor(target, "target");
+  TORCH_CHECK(data.size(0) == target.size(0), who, ": target: expected ", data.size(0),
+              " rows as in data, got ", target.size(0));
+  TORCH_CHECK(data.device() == target.device(), who, ": target: expected it on ", data.device(),
+              " as data, got it on ", target.device());
+  return data.size(0);
 }
 
 }  // namespace
 
 Batches::Batches(Dataset dataset, BatchesOptions options)
-    : dataset_(std::move(dataset)), options_(options) {
-  const auto& [data, target] = dataset_;
-  check_tensor(data, "data");
-  check_tensor(target, "target");
-  TORCH_CHECK(data.size(0) == target.size(0), "sconce::data::Batches: target: expected ",
-              data.size(0), " rows as in data, got ", target.size(0));
-  TORCH_CHECK(data.device() == target.device(), "sconce::data::Batches: target: expected it on ",
-              data.device(), " as data, got it on ", target.device());
-  TORCH_CHECK(options_.batch_size >= 1,
-              "sconce::data::Batches: batch_size: expected 1 or more, got ", options_.batch_size);
-  rows_ = data.size(0);
-  if (options_.shuffle) sampler_ = RandomSampler(rows_, options_.seed);
+    : LoaderBase(who,
+                 {.batch_size = options.batch_size,
+                  .shuffle = options.shuffle,
+                  .sampler = std::move(options.sampler),
+                  .drop_last = options.drop_last,
+                  .seed = options.seed},
+                 checked_rows(dataset)),
+      dataset_(std::move(dataset)) {}
+
+BatchesOptions Batches::with_sampler(BatchesOptions options, AnySampler sampler) {
+  TORCH_CHECK(!options.sampler, who, ": expected one sampler, got two");
+  options.sampler = std::move(sampler);
+  return options;
 }
 
-Batches::Batches(AnySampler sampler, Dataset dataset, BatchesOptions options)
-    : Batches(std::move(dataset), options) {
-  TORCH_CHECK(!options_.shuffle, "sconce::data::Batches: shuffle: expected false with a sampler, ",
-              "which sets the order, got true");
-  TORCH_CHECK(sampler.dataset_size() == rows_, "sconce::data::Batches: sampler: expected one for ",
-              rows_, " rows as in data, got one for ", sampler.dataset_size());
-  rows_ = sampler.size();
-  sampler_ = std::move(sampler);
-  epochs_ = detail::EpochCount("sconce::data::Batches", sampler_);
-}
-
-void Batches::set_epoch(int64_t epoch) {
-  epochs_.set(epoch);
-}
-
-int64_t Batches::size() const {
-  return batch_count(rows_, options_.batch_size, options_.drop_last);
-}
-
-Batches::Iterator Batches::begin() const& {
-  return Iterator(*this, 0, epochs_.take());
-}
-
-Batches::Iterator Batches::begin(int64_t batch, int64_t epoch) const& {
-  check_first_batch(batch, size(), "sconce::data::Batches::begin");
-  return Iterator(*this, batch, epochs_.named(epoch));
-}
-
-Batches::Iterator::Iterator(const Batches& batches, int64_t index, int64_t epoch)
-    : batches_(&batches), index_(index), epoch_(epoch) {
-  const auto& sampler = batches.sampler_;
-  if (sampler) order_ = sampler.indices(epoch).to(batches.dataset_.data.device());
-}
-
-Batches::Iterator& Batches::Iterator::operator++() {
-  ++index_;
-  return *this;
-}
-
-Dataset Batches::Iterator::operator*() const {
-  const auto& [data, target] = batches_->dataset_;
-  const int64_t batch_size = batches_->options_.batch_size;
-  const int64_t start = index_ * batch_size;
-  const int64_t length = std::min(batch_size, batches_->rows_ - start);
-  if (!order_.defined()) return {data.narrow(0, start, length), target.narrow(0, start, length)};
-  const torch::Tensor rows = order_.narrow(0, start, length);
-  return {data.index_select(0, rows), target.index_select(0, rows)};
+Batches::Iterator Batches::begin(int64_t batch, int64_t epoch) const {
+  const detail::EpochItems items = epoch_items(batch, epoch);
+  const auto order = items.order.defined() ? items.order.to(dataset_.data.device()) : items.order;
+  const auto make = [data = dataset_.data, target = dataset_.target, order, size = items.batch_size,
+                     all = items.items](int64_t index, const std::stop_token&) {
+    const int64_t start = index * size;
+    const int64_t length = std::min(size, all - start);
+    if (!order.defined()) {
+      return detail::made(Dataset{data.narrow(0, start, length), target.narrow(0, start, length)});
+    }
+    const auto rows = order.narrow(0, start, length);
+    return detail::made(Dataset{data.index_select(0, rows), target.index_select(0, rows)});
+  };
+  return Iterator(std::make_shared<detail::LoaderLoop>(
+      std::vector<detail::LoaderLoop::Make>{make},
+      detail::LoaderLoop::Options{.first = batch, .last = size(), .epoch = epoch}));
 }
 
 }  // namespace sconce::data

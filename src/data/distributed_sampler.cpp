@@ -8,7 +8,7 @@
 #include <ATen/ops/remainder.h>
 #include <c10/util/Exception.h>
 
-#include "data/batch_count.hpp"
+#include "data/check_epoch.hpp"
 
 namespace sconce::data {
 

@@ -5,7 +5,7 @@
 #include <ATen/ops/randperm.h>
 #include <c10/util/Exception.h>
 
-#include "data/batch_count.hpp"
+#include "data/check_epoch.hpp"
 
 namespace sconce::data {
 

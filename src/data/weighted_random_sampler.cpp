@@ -7,7 +7,7 @@
 
 #include <limits>
 
-#include "data/batch_count.hpp"
+#include "data/check_epoch.hpp"
 
 namespace sconce::data {
 namespace {

@@ -14,16 +14,19 @@
 
 #include "detail/state_visitor.hpp"
 
-namespace sconce::optim::lr_scheduler {
+namespace sconce::optim {
+
+// What StateVisitor looks up: an unnamed namespace would hide it.
+static constexpr std::array<const char*, 2> names(MetricMode) {
+  return {"min", "max"};
+}
+
+namespace lr_scheduler {
 
 using torch::optim::OptimizerOptions;
 
-// What StateVisitor looks up: an unnamed namespace would hide it.
 static constexpr std::array<const char*, 2> names(AnnealStrategy) {
   return {"cos", "linear"};
-}
-static constexpr std::array<const char*, 2> names(PlateauMode) {
-  return {"min", "max"};
 }
 static constexpr std::array<const char*, 2> names(ThresholdMode) {
   return {"rel", "abs"};
@@ -371,9 +374,9 @@ void SequentialLR::visit(StateVisitor& state) {
 
 namespace {
 
-double worst(PlateauMode mode) {
+double worst(MetricMode mode) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  return mode == PlateauMode::min ? infinity : -infinity;
+  return mode == MetricMode::min ? infinity : -infinity;
 }
 
 }  // namespace
@@ -412,7 +415,7 @@ void ReduceLROnPlateau::step(double metrics) {
 bool ReduceLROnPlateau::is_better(double metric) const {
   const double threshold = options_.threshold;
   const bool is_share = options_.threshold_mode == ThresholdMode::rel;
-  if (options_.mode == PlateauMode::min) {
+  if (options_.mode == MetricMode::min) {
     return metric < (is_share ? best_ * (1.0 - threshold) : best_ - threshold);
   }
   return metric > (is_share ? best_ * (threshold + 1.0) : best_ + threshold);
@@ -451,4 +454,6 @@ void ReduceLROnPlateau::visit(StateVisitor& state) {
   state("num_bad_epochs", num_bad_epochs_);
 }
 
-}  // namespace sconce::optim::lr_scheduler
+}  // namespace lr_scheduler
+
+}  // namespace sconce::optim

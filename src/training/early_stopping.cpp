@@ -18,7 +18,7 @@ EarlyStopping::EarlyStopping(std::string monitor, EarlyStoppingOptions options)
 
 EarlyStopping::State EarlyStopping::initial_state() const {
   const double infinity = std::numeric_limits<double>::infinity();
-  return {.best_score = options_.mode == MonitorMode::min ? infinity : -infinity};
+  return {.best_score = options_.mode == optim::MetricMode::min ? infinity : -infinity};
 }
 
 void EarlyStopping::setup(Fit& fit) {
@@ -34,7 +34,7 @@ void EarlyStopping::on_fit_begin(Fit& fit) {
 
 void EarlyStopping::on_epoch_end(Fit& fit) {
   const double score = fit.epochs.back().at(monitor_);
-  const double sign = options_.mode == MonitorMode::min ? -1 : 1;
+  const double sign = options_.mode == optim::MetricMode::min ? -1 : 1;
   const bool is_better = sign * score > sign * state_.best_score + options_.min_delta;
   state_.wait_count = is_better ? 0 : state_.wait_count + 1;
   if (is_better) state_.best_score = score;

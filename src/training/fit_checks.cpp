@@ -34,7 +34,7 @@ void check_callbacks(const std::vector<TrainerCallback*>& callbacks, const char*
 }
 
 void check_model_and_batches(const TrainerOptions& options, const detail::ModelSteps& model,
-                             int64_t batches, const char* who) {
+                             const BatchLoader& train, const char* who) {
   const auto& group = options.process_group;
   const bool is_alone = group.world_size() == 1;
   TORCH_CHECK(is_alone || model.no_sync, who, ": expected, in a process group of several, a ",
@@ -45,8 +45,9 @@ void check_model_and_batches(const TrainerOptions& options, const detail::ModelS
                 ": expected the module of the DistributedDataParallel on ", *options.device,
                 " from its construction on, got it on ", device);
   }
-  if (!is_alone) check_ranks(group, batches, *options.device, who);
-  check_batches(batches, who, "training data");
+  train.check_world_size(group.world_size());
+  if (!is_alone) check_ranks(group, train.size(), *options.device, who);
+  check_batches(train.size(), who, "training data");
 }
 
 }  // namespace sconce

@@ -18,9 +18,10 @@ void check_callbacks(const std::vector<TrainerCallback*>& callbacks, const char*
 
 /// @throw c10::Error if:
 /// - there are no batches, or other ranks have another number of them;
+/// - in a process group of several, the loader is of one process alone;
 /// - in a process group of several, the model is not a DistributedDataParallel;
 /// - a DistributedDataParallel is not on the device of the options.
 void check_model_and_batches(const TrainerOptions& options, const detail::ModelSteps& model,
-                             int64_t batches, const char* who);
+                             const BatchLoader& train, const char* who);
 
 }  // namespace sconce

@@ -62,7 +62,8 @@ FitLoop::FitLoop(const TrainerOptions& options, amp::MixedPrecision& precision,
       run_(metrics_, &scaler),
       sums_(device, metrics_) {
   check_callbacks(data.callbacks, who);
-  check_model_and_batches(options, model, data.train.size(), who);
+  check_model_and_batches(options, model, data.train, who);
+  if (data.test) data.test->check_world_size(process_group.world_size());
   if (data.test && process_group.world_size() == 1) {
     check_batches(data.test->size(), who, "test data");
   }

@@ -1,6 +1,5 @@
 #include "sconce/training/lr_scheduling.hpp"
 
-#include "detail/state_visitor.hpp"
 #include "training/find_monitor.hpp"
 
 namespace sconce {
@@ -16,14 +15,11 @@ void LRScheduling::on_fit_begin(Fit& fit) {
   const int64_t epochs_left = fit.max_epochs - std::ssize(fit.epochs);
   const int64_t left =
       by_steps ? epochs_left * steps_of(fit.batches) - steps_of(fit.batch) : epochs_left;
-  const std::string name = "sconce::LRScheduling";
-  StateVisitor state(schedule->state_dict(), name);
-  int64_t done = 0, total = 0;
-  state("last_epoch", done);
-  state("total_steps", total);
-  TORCH_CHECK(left <= 0 || done + left <= total, name, ": expected a OneCycleLR of at least ",
-              done + left, " steps, for ", fit.max_epochs, " epochs, got one of ", total,
-              "; from a checkpoint comes one of as many as it was saved with");
+  const int64_t needed = schedule->last_epoch() + left;
+  TORCH_CHECK(left <= 0 || needed <= schedule->total_steps(),
+              "sconce::LRScheduling: expected a OneCycleLR of at least ", needed, " steps, for ",
+              fit.max_epochs, " epochs, got one of ", schedule->total_steps(),
+              "; one that a checkpoint restores keeps the number of steps that it was saved with");
 }
 
 void LRScheduling::on_after_step(Fit&) {

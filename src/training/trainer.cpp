@@ -87,6 +87,7 @@ EpochMetrics Trainer::fit_model_epoch(const detail::ModelSteps& model,
 }
 
 MetricValues Trainer::evaluate_model(const detail::ModelSteps& model, const BatchLoader& batches) {
+  batches.check_world_size(options_.process_group.world_size());
   const Metrics metrics = metrics_of(options_, model);
   RunScope run(metrics);
   auto values = test_model(options_, precision_, metrics, model, batches);

@@ -16,7 +16,6 @@
 #include "catch.hpp"
 #include "sconce/data/distributed_sampler.hpp"
 #include "sconce/distributed/process_group.hpp"
-#include "support/begins.hpp"
 #include "support/error_of.hpp"
 #include "support/require_gpu.hpp"
 #include "support/warnings.hpp"
@@ -31,13 +30,6 @@ using sconce::data::Dataset;
 
 static_assert(std::input_iterator<Batches::Iterator>);
 static_assert(std::sentinel_for<std::default_sentinel_t, Batches::Iterator>);
-
-// Iterators into a temporary would dangle.
-using sconce::test::Begins;
-using sconce::test::BeginsAtBatch;
-static_assert(Begins<Batches&> && Begins<const Batches&>);
-static_assert(!Begins<Batches> && !Begins<const Batches>);
-static_assert(BeginsAtBatch<const Batches&> && !BeginsAtBatch<Batches>);
 
 // Row i of data is (2 i, 2 i + 1), row i of target is i.
 Dataset counting(int64_t rows) {
@@ -277,8 +269,8 @@ TEST_CASE("Batches refuses a data set that does not fit together") {
 
 TEST_CASE("Batches refuses a batch_size below 1 and an epoch below 0") {
   CHECK(refusal(counting(4), {.batch_size = 0}) ==
-        "sconce::data::Batches: batch_size: expected 1 or more, got 0");
-  CHECK_THAT(refusal(counting(4), {.batch_size = -2}), StartsWith("sconce::data::Batches: batch"));
+        "sconce::data::Batches: expected a batch_size of 1 or more, got 0");
+  CHECK_THAT(refusal(counting(4), {.batch_size = -2}), ContainsSubstring("1 or more, got -2"));
   Batches batches(counting(4));
   CHECK_THROWS_AS(batches.set_epoch(-1), c10::Error);
 }
@@ -289,7 +281,7 @@ TEST_CASE("a sampler's batches hold the rows of its rank in its order") {
   for (const int rank : {0, 1}) {
     sconce::data::DistributedSampler sampler(7, group,
                                              {.seed = 3, .num_replicas = 2, .rank = rank});
-    Batches batches(counting(7), sampler, {.batch_size = 3});
+    Batches batches(counting(7), {.batch_size = 3, .sampler = sampler});
     CHECK(lengths(batches) == std::vector<int64_t>{3, 1});  // both ranks get one of the rows
     batches.set_epoch(0);
     const auto rows = order(batches);
@@ -308,7 +300,7 @@ TEST_CASE("a sampler's batches hold the rows of its rank in its order") {
 TEST_CASE("a group of one deals the rows as batches without a sampler do") {
   const auto group = sconce::distributed::ProcessGroup::init();
   const sconce::data::DistributedSampler sampler(9, group, {.seed = 4});
-  CHECK(order(Batches(counting(9), sampler, {.batch_size = 2})) ==
+  CHECK(order(Batches(counting(9), {.batch_size = 2, .sampler = sampler})) ==
         order(Batches(counting(9), {.batch_size = 2, .shuffle = true, .seed = 4})));
 }
 
@@ -323,7 +315,7 @@ struct Backwards {
 };
 
 TEST_CASE("batches come in the order of a sampler of one's own, from its epoch on") {
-  Batches batches(counting(4), Backwards{.of = 1}, {.batch_size = 2});
+  Batches batches(counting(4), {.batch_size = 2, .sampler = Backwards{.of = 1}});
   CHECK(order(batches) == std::vector<int64_t>{0, 3, 2, 1});
   CHECK(order(batches) == std::vector<int64_t>{1, 0, 3, 2});
   batches.set_epoch(0);
@@ -413,7 +405,7 @@ TEST_CASE("with a DistributedSampler only set_epoch moves the order, and begin w
   const auto group = sconce::distributed::ProcessGroup::init();
   sconce::data::DistributedSampler sampler(9, group, {.seed = 4});
   sampler.set_epoch(3);
-  Batches batches(counting(9), sampler, {.batch_size = 2});
+  Batches batches(counting(9), {.batch_size = 2, .sampler = sampler});
   const auto rows_of = [&](int64_t epoch) {
     sampler.set_epoch(epoch);
     const torch::Tensor rows = sampler.indices();
@@ -437,18 +429,55 @@ TEST_CASE("with a DistributedSampler only set_epoch moves the order, and begin w
 TEST_CASE("a DistributedSampler without shuffle has no order to move, and nothing warns") {
   const sconce::test::Warnings warnings;
   const auto group = sconce::distributed::ProcessGroup::init();
-  const Batches batches(counting(5), sconce::data::DistributedSampler(5, group, {.shuffle = false}),
-                        {.batch_size = 2});
+  const sconce::data::DistributedSampler sampler(5, group, {.shuffle = false});
+  const Batches batches(counting(5), {.batch_size = 2, .sampler = sampler});
   for (int i = 0; i < 3; ++i) CHECK(order(batches) == std::vector<int64_t>{0, 1, 2, 3, 4});
   CHECK(warnings.messages().empty());
 }
 
 TEST_CASE("a sampler for other rows, or beside shuffle, is refused") {
-  const auto group = sconce::distributed::ProcessGroup::init();
-  const sconce::data::DistributedSampler sampler(9, group);
-  CHECK_THROWS_WITH(Batches(counting(8), sampler),
-                    Catch::Matchers::ContainsSubstring(
-                        "sampler: expected one for 8 rows as in data, got one for 9"));
-  CHECK_THROWS_WITH(Batches(counting(9), sampler, {.shuffle = true}),
-                    Catch::Matchers::ContainsSubstring("shuffle: expected false"));
+  const sconce::data::RandomSampler sampler(9);
+  const std::string who = "sconce::data::Batches: expected ";
+  CHECK(refusal(counting(8), {.sampler = sampler}) ==
+        who + "a sampler for 8 items, as many as there are, got one for 9");
+  CHECK(refusal(counting(9), {.shuffle = true, .sampler = sampler}) ==
+        who + "either shuffle or a sampler, which sets the order, got both");
+}
+
+TEST_CASE("a sampler beside the options is the same as one among them") {
+  const Batches batches(counting(4), Backwards{.of = 1}, {.batch_size = 2});
+  CHECK(order(batches) == std::vector<int64_t>{0, 3, 2, 1});
+  CHECK_THROWS_WITH(Batches(counting(4), Backwards(), {.sampler = Backwards()}),
+                    ContainsSubstring("Batches: expected one sampler, got two"));
+}
+
+TEST_CASE("a sampler that chooses rows that there are not is refused when the epoch begins") {
+  struct Beyond : Backwards {
+    torch::Tensor indices() const { return torch::arange(4) + of; }
+  };
+  const Batches batches(counting(4), {.batch_size = 2, .sampler = Beyond()});
+  CHECK(order(batches) == std::vector<int64_t>{0, 1, 2, 3});
+  CHECK_THROWS_WITH(batches.begin(), ContainsSubstring("Batches::begin: expected items of at "
+                                                       "least 0 and below 4 from the sampler, "
+                                                       "got 4"));
+}
+
+TEST_CASE("a loop over batches may outlive them, and its copies share the position") {
+  const auto begin = [] {
+    return Batches(counting(5), {.batch_size = 2, .shuffle = true, .seed = 1}).begin();
+  };
+  auto place = begin();
+  const auto copy = place;
+  const auto again = Batches(counting(5), {.batch_size = 2, .shuffle = true, .seed = 1}).begin();
+  CHECK(torch::equal((*place).target, (*again).target));
+  CHECK((*place).target.is_same((*copy).target));
+  ++place;
+  CHECK((*place).target.is_same((*copy).target));
+  ++place;
+  ++place;
+  CHECK(copy == std::default_sentinel);
+  CHECK_THROWS_WITH(*copy, ContainsSubstring("below 3, got 3, where the epoch is over"));
+  CHECK_THROWS_WITH(++place, ContainsSubstring("where the epoch is over"));
+  const auto& kept = *begin();  // of a temporary iterator
+  CHECK(torch::equal(kept.data, (*again).data));
 }

@@ -623,8 +623,9 @@ TEST_CASE("options that do not fit are refused before anything is read") {
   CHECK(refusal({.prefetch_factor = 0}) == who + "a prefetch_factor of 1 or more, got 0");
   CHECK_THAT(refusal({.shuffle = true, .sampler = sconce::data::RandomSampler(12)}),
              ContainsSubstring("expected either shuffle or a sampler"));
-  CHECK_THAT(refusal({.sampler = sconce::data::RandomSampler(9)}),
-             ContainsSubstring("expected a sampler for 12 items as in the source, got one for 9"));
+  CHECK_THAT(
+      refusal({.sampler = sconce::data::RandomSampler(9)}),
+      ContainsSubstring("expected a sampler for 12 items, as many as there are, got one for 9"));
   Loader loader(Broken{"any"});
   CHECK_THROWS_WITH(loader.set_epoch(-1), ContainsSubstring("an epoch of 0 or more, got -1"));
 }

@@ -17,7 +17,6 @@
 #include "sconce/data/transforms.hpp"
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/training/batch.hpp"
-#include "support/begins.hpp"
 #include "support/warnings.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -63,12 +62,6 @@ using Doubled = TransformedBatches<Batches, Dataset (*)(const Dataset&)>;
 static_assert(sconce::BatchSource<Doubled>);
 static_assert(std::input_iterator<Doubled::Iterator>);
 static_assert(std::sentinel_for<std::default_sentinel_t, Doubled::Iterator>);
-
-// Iterators into a temporary would dangle.
-using sconce::test::Begins;
-using sconce::test::BeginsAtBatch;
-static_assert(Begins<Doubled&> && Begins<const Doubled&> && !Begins<Doubled>);
-static_assert(BeginsAtBatch<const Doubled&> && !BeginsAtBatch<Doubled>);
 
 }  // namespace
 
@@ -129,7 +122,7 @@ TEST_CASE("TransformedBatches passes the epoch on, and a loop that runs keeps it
   for (const auto& data : expected) {
     CHECK(torch::equal((*place).target, (*plain).target));
     CHECK(torch::equal((*place).data, data));
-    CHECK(torch::equal((*place).data, data));  // transformed a second time
+    CHECK((*place).data.is_same((*place).data));  // transformed once
     ++place;
     ++plain;
   }
@@ -165,7 +158,7 @@ TEST_CASE("over a DistributedSampler the generators keep the epoch as the order 
   const sconce::test::Warnings warnings;
   const auto group = sconce::distributed::ProcessGroup::init();
   const sconce::data::DistributedSampler sampler(20, group);
-  TransformedBatches batches(Batches(numbered(20), sampler, {.batch_size = 4}), noisy);
+  TransformedBatches batches(Batches(numbered(20), {.batch_size = 4, .sampler = sampler}), noisy);
   const auto first = data_of(batches), again = data_of(batches);
   for (size_t i = 0; i < first.size(); ++i) CHECK(torch::equal(first[i], again[i]));
   REQUIRE(warnings.messages().size() == 1);
@@ -285,4 +278,24 @@ TEST_CASE("a transformed loop over a loader names the item of its exception, and
   CHECK(place.failed_item() == 7);
   CHECK(place == std::default_sentinel);
   CHECK_THROWS_AS(++place, std::runtime_error);
+}
+
+TEST_CASE("a transformed loop may outlive its batches, and an exception of the function ends it") {
+  const auto begin = [] {
+    const auto no_fours = [](const Dataset& batch) -> Dataset {
+      TORCH_CHECK(batch.target.ne(4).all().item<bool>(), "a four");
+      return doubled(batch);
+    };
+    return TransformedBatches(Batches(numbered(8), {.batch_size = 2}), no_fours).begin();
+  };
+  auto place = begin();
+  CHECK(torch::equal((*place).data, torch::tensor({0.f, 2.f})));
+  ++place;
+  ++place;
+  CHECK_FALSE(place == std::default_sentinel);
+  for (int turn = 0; turn < 2; ++turn) {
+    CHECK_THROWS_WITH(*place, ContainsSubstring("a four"));
+    CHECK(place == std::default_sentinel);
+  }
+  CHECK(place.failed_item() == std::nullopt);
 }

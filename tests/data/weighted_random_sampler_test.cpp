@@ -98,7 +98,8 @@ TEST_CASE("batches of rows drawn by weight") {
   const WeightedRandomSampler sampler(some_weights(30), 7, {.seed = 2});
   const sconce::data::Dataset dataset{torch::arange(30), torch::arange(30)};
   std::vector<torch::Tensor> rows;
-  for (auto [data, target] : sconce::data::Batches(dataset, sampler, {.batch_size = 3})) {
+  for (auto [data, target] :
+       sconce::data::Batches(dataset, {.batch_size = 3, .sampler = sampler})) {
     CHECK(torch::equal(data, target));
     rows.push_back(target);
   }

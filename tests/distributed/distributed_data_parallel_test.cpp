@@ -125,7 +125,8 @@ TEST_CASE("two processes train as one does on the joined batch", "[distributed]"
   }
 }
 
-TEST_CASE("ranks with other numbers of batches are refused by the trainer", "[distributed]") {
+TEST_CASE("the trainer refuses ranks with other numbers of batches, and batches from torch",
+          "[distributed]") {
   auto ranks = start_ranks(2, {SCONCE_WORKER, "uneven", "victim=1", "timeout=20000"});
   wait_for(ranks, Seconds(60));
   for (const auto& rank : ranks) {
@@ -133,6 +134,10 @@ TEST_CASE("ranks with other numbers of batches are refused by the trainer", "[di
     CHECK_THAT(rank->err(), ContainsSubstring("sconce::Trainer::fit: expected as many training "
                                               "batches on every rank, got 4 on rank 0 and 5 on "
                                               "rank 1"));
+    for (const std::string call : {"0", "1", "2"}) {
+      CHECK_THAT(rank->err(), ContainsSubstring(call + " sconce::data::from_torch: expected a "
+                                                       "process group of one, got one of 2"));
+    }
   }
 }
 

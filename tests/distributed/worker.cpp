@@ -16,6 +16,7 @@
 #include <string>
 
 #include "distributed/training.hpp"
+#include "sconce/data/from_torch.hpp"
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/optim/ema.hpp"
 #include "sconce/report/progress_bar.hpp"
@@ -119,7 +120,18 @@ void train(const Words& words) {
   }
 }
 
-// Fits a model. Rank `victim` has one batch more than the others.
+struct OneRow : torch::data::Dataset<OneRow> {
+  torch::data::Example<> get(size_t) override { return {torch::ones({2}), torch::tensor(1)}; }
+  std::optional<size_t> size() const override { return 1; }
+};
+
+sconce::BatchLoader of_torch() {
+  auto rows = OneRow().map(torch::data::transforms::Stack<>());
+  return sconce::data::from_torch(torch::data::make_data_loader(std::move(rows)), 1);
+}
+
+// Fits a model. Rank `victim` has one batch more than the others. Before that, prints why loaders
+// of torch::data are refused.
 void uneven(const Words& words) {
   const auto group = join(words);
   const int64_t rows = group.rank() == std::stoi(words.at("victim")) ? 5 : 4;
@@ -127,8 +139,21 @@ void uneven(const Words& words) {
   sconce::nn::DistributedDataParallel model(linear, group);
   torch::optim::SGD optimizer(linear->parameters(), 0.1);
   sconce::Trainer trainer({.num_gpus = 0, .process_group = group});
-  const sconce::data::Dataset data = {torch::ones({rows, 2}), torch::ones({rows}, torch::kLong)};
-  trainer.fit(model, optimizer, {sconce::data::Batches(data)});
+  const auto ones = [](int64_t size) {
+    return sconce::data::Batches({torch::ones({size, 2}), torch::ones({size}, torch::kLong)});
+  };
+  const std::function<void()> refused[] = {
+      [&] { trainer.fit(model, optimizer, {.train = of_torch()}); },
+      [&] { trainer.fit(model, optimizer, {.train = ones(4), .test = of_torch()}); },
+      [&] { trainer.evaluate(model, of_torch()); }};
+  for (size_t i = 0; i < std::size(refused); ++i) {
+    try {
+      refused[i]();
+    } catch (const c10::Error& error) {
+      std::cerr << i << ' ' << error.what_without_backtrace() << '\n';
+    }
+  }
+  trainer.fit(model, optimizer, {ones(rows)});
 }
 
 // Fits a model without averaging gradients.

@@ -28,7 +28,8 @@ void fit(const std::string& folder, const std::string& out, int steps) {
   torch::manual_seed(1);
   const sconce::data::Dataset rows = {torch::randn({40, 6}), torch::randint(3, {40})};
   const sconce::data::DistributedSampler sampler(40, group, {.seed = 3});
-  const sconce::data::Batches batches(rows, sampler, {.batch_size = 4 / group.world_size()});
+  const sconce::data::Batches batches(rows,
+                                      {.batch_size = 4 / group.world_size(), .sampler = sampler});
   namespace nn = torch::nn;
   nn::Sequential net(nn::Linear(6, 16), nn::BatchNorm1d(16), nn::ReLU(), nn::Dropout(0.3),
                      nn::Linear(16, 3));

@@ -55,6 +55,22 @@ TEST_CASE("a state brings its options") {
   CHECK(lr_of(optimizer) == 0.4);
 }
 
+TEST_CASE("a scheduler tells its steps so far, and a cycle all of them, also those of a state") {
+  auto optimizer = make_sgd(0.8);
+  const OneCycleLROptions of_six{.epochs = 2, .steps_per_epoch = 3, .cycle_momentum = false};
+  OneCycleLR scheduler(optimizer, 1.0, of_six);
+  CHECK(scheduler.total_steps() == 6);
+  CHECK(scheduler.last_epoch() == 0);
+  scheduler.step();
+  scheduler.step();
+  CHECK(scheduler.last_epoch() == 2);
+  OneCycleLR fresh(optimizer, 1.0, {.total_steps = 9, .cycle_momentum = false});
+  CHECK(fresh.total_steps() == 9);
+  fresh.load_state_dict(scheduler.state_dict());
+  CHECK(fresh.total_steps() == 6);
+  CHECK(fresh.last_epoch() == 2);
+}
+
 TEST_CASE("a state that does not fit is refused, and the scheduler stays as it was") {
   auto optimizer = make_sgd(0.8);
   StepLR scheduler(optimizer, 3, 0.5);

@@ -68,10 +68,7 @@ class LoaderOf : public AnyLoader {
       if (*place == std::default_sentinel) return {};
       return **place;
     };
-    loop.failed_item = [place]() -> int64_t {
-      if constexpr (requires { place->failed_item(); }) return place->failed_item().value_or(-1);
-      return -1;
-    };
+    loop.failed_item = [place] { return place->failed_item().value_or(-1); };
     return loop;
   }
 
@@ -79,26 +76,25 @@ class LoaderOf : public AnyLoader {
   std::shared_ptr<L> loader_;
 };
 
-// Calls the function with the sampler that the script names; without one, with an empty AnySampler.
-template <class F>
-std::shared_ptr<AnyLoader> with_sampler(const json& spec, int64_t rows, const F& function) {
+// Returns the sampler that the script names, or none.
+data::AnySampler sampler_of(const json& spec, int64_t rows) {
   const std::string kind = spec.value("sampler", "");
   const uint64_t seed = spec.value("seed", 0);
-  if (kind == "random") return function(data::RandomSampler(rows, seed));
+  if (kind == "random") return data::RandomSampler(rows, seed);
   if (kind == "weighted") {
     const auto weights = torch::arange(1, rows + 1, torch::kDouble);
     const bool replacement = spec.value("replacement", true);
-    return function(data::WeightedRandomSampler(weights, spec.value("samples", rows),
-                                                {.replacement = replacement, .seed = seed}));
+    return data::WeightedRandomSampler(weights, spec.value("samples", rows),
+                                       {.replacement = replacement, .seed = seed});
   }
   if (kind == "distributed") {
-    return function(data::DistributedSampler(rows, sconce::distributed::ProcessGroup(),
-                                             {.shuffle = spec.value("shuffle", false),
-                                              .seed = seed,
-                                              .num_replicas = 2,
-                                              .rank = spec.value("rank", 0)}));
+    return data::DistributedSampler(rows, sconce::distributed::ProcessGroup(),
+                                    {.shuffle = spec.value("shuffle", false),
+                                     .seed = seed,
+                                     .num_replicas = 2,
+                                     .rank = spec.value("rank", 0)});
   }
-  return function(data::AnySampler());
+  return {};
 }
 
 template <class L>
@@ -116,26 +112,23 @@ std::shared_ptr<AnyLoader> make_loader(const json& spec, const Dataset& rows) {
   const bool drop_last = spec.value("drop_last", false);
   const bool shuffle = !spec.contains("sampler") && spec.value("shuffle", false);
   const uint64_t seed = spec.value("seed", 0);
-  return with_sampler(spec, rows.data.size(0), [&](const auto& sampler) {
-    if (spec.contains("workers")) {
-      Source source(rows, spec.value("bad", std::set<int64_t>()), spec.value("by_torch", false));
-      return with_noise(spec, data::Loader<Source>(std::move(source),
-                                                   {.batch_size = batch_size,
-                                                    .shuffle = shuffle,
-                                                    .sampler = sampler,
-                                                    .drop_last = drop_last,
-                                                    .seed = seed,
-                                                    .num_workers = spec.at("workers"),
-                                                    .prefetch_factor = spec.value("prefetch", 2)}));
-    }
-    const data::BatchesOptions options = {
-        .batch_size = batch_size, .shuffle = shuffle, .drop_last = drop_last, .seed = seed};
-    if constexpr (data::Sampler<std::remove_cvref_t<decltype(sampler)>>) {
-      return with_noise(spec, data::Batches(rows, sampler, options));
-    } else {
-      return with_noise(spec, data::Batches(rows, options));
-    }
-  });
+  const auto sampler = sampler_of(spec, rows.data.size(0));
+  if (spec.contains("workers")) {
+    Source source(rows, spec.value("bad", std::set<int64_t>()), spec.value("by_torch", false));
+    return with_noise(spec, data::Loader<Source>(std::move(source),
+                                                 {.batch_size = batch_size,
+                                                  .shuffle = shuffle,
+                                                  .sampler = sampler,
+                                                  .drop_last = drop_last,
+                                                  .seed = seed,
+                                                  .num_workers = spec.at("workers"),
+                                                  .prefetch_factor = spec.value("prefetch", 2)}));
+  }
+  return with_noise(spec, data::Batches(rows, {.batch_size = batch_size,
+                                               .shuffle = shuffle,
+                                               .sampler = sampler,
+                                               .drop_last = drop_last,
+                                               .seed = seed}));
 }
 
 }  // namespace trainer_scripts

@@ -3,11 +3,14 @@
 #include <torch/torch.h>
 
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "catch.hpp"
 #include "sconce/data/batches.hpp"
 #include "sconce/data/loader.hpp"
+#include "sconce/data/transformed_batches.hpp"
+#include "sconce/training/trainer.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using sconce::Batch;
@@ -45,6 +48,65 @@ TEST_CASE("a batch is what it was given, and no other type") {
                                       "at::Tensor"));
   CHECK_THROWS_WITH(Batch(torch::ones({})).size(), ContainsSubstring("one dimension or more"));
   CHECK_THROWS_WITH(Batch(std::vector<Tensor>()).size(), ContainsSubstring("a first tensor"));
+}
+
+TEST_CASE("a batch of an Example is a Dataset too, whatever becomes of its tensors") {
+  const auto x = torch::ones({2, 3}), y = torch::zeros({2});
+  Batch batch = torch::data::Example<>(x, y);
+  const auto check = [&](const Tensor& data, const Tensor& target) {
+    CHECK(batch.as<sconce::data::Dataset>().data.is_same(data));
+    CHECK(batch.as<sconce::data::Dataset>().target.is_same(target));
+    CHECK(batch.as<torch::data::Example<>>().data.is_same(data));
+  };
+  check(x, y);
+  batch.set_tensors({y, x});
+  check(y, x);
+  batch.to(torch::kMeta);
+  CHECK(batch.as<sconce::data::Dataset>().target.is_meta());
+  const Batch only_data = torch::data::TensorExample(x);
+  CHECK_THROWS_WITH(only_data.as<sconce::data::Dataset>(),
+                    ContainsSubstring("expected batches of type sconce::data::Dataset, got"));
+}
+
+namespace {
+
+// A step of a Dataset, whose loss is the mean of the batch's data.
+struct StepOfDataset : torch::nn::Module {
+  torch::Tensor training_step(const sconce::data::Dataset& batch) {
+    CHECK(batch.data.size(0) == batch.target.size(0));
+    return (weight * batch.data).mean();
+  }
+  torch::Tensor weight = register_parameter("weight", torch::ones({}));
+};
+
+struct FiveRows : torch::data::datasets::Dataset<FiveRows> {
+  torch::data::Example<> get(size_t i) override {
+    return {torch::full({2}, static_cast<float>(i)), torch::tensor(1)};
+  }
+  std::optional<size_t> size() const override { return 5; }
+};
+
+}  // namespace
+
+TEST_CASE("examples of torch go wherever a Dataset does") {
+  const auto x = torch::arange(5.f).unsqueeze(1);
+  const sconce::data::Batches batches(torch::data::Example<>(x, x), {.batch_size = 2});
+  CHECK(batches.dataset().data.is_same(x));
+  const sconce::data::Loader loader(FiveRows(), {.batch_size = 2});
+  const auto twice = [](const sconce::data::Dataset& batch) {
+    return sconce::data::Dataset{2 * batch.data, batch.target};
+  };
+  CHECK((*sconce::data::TransformedBatches(loader, twice).begin(2, 0))
+            .data.equal(torch::full({1, 2}, 8.f)));
+  const auto loss = [](const BatchLoader& of) {
+    StepOfDataset model;
+    sconce::Trainer trainer({.metrics = sconce::Metrics()});
+    return trainer.evaluate(model, of).at("loss");
+  };
+  CHECK(loss(loader) == 2);
+  CHECK(loss(batches) == 2);
+  const auto moved = sconce::Trainer().prepare_batch(torch::data::Example<>(x, x));
+  CHECK(moved.data.is_same(x));
 }
 
 TEST_CASE("a batch is moved to a device, undefined tensors stay") {

@@ -61,7 +61,9 @@ TEST_CASE("a OneCycleLR that would end before the fit is refused before the firs
   CHECK(run(3, SchedulerInterval::step, 6) == 3);
   CHECK(run(3, SchedulerInterval::step, 6) == 3);
   const sconce::test::Warnings of_the_resumed;
-  CHECK_THROWS_WITH(run(4, SchedulerInterval::step, 8), ContainsSubstring("at least 8 steps"));
+  CHECK_THROWS_WITH(run(4, SchedulerInterval::step, 8),
+                    ContainsSubstring("at least 8 steps, for 4 epochs, got one of 6; one that a "
+                                      "checkpoint restores keeps the number of steps"));
 }
 
 TEST_CASE("a ReduceLROnPlateau is stepped with the metric that it is given") {

@@ -308,7 +308,7 @@ TEST_CASE("an epoch is the loop that a user would write") {
 
   torch::manual_seed(5);
   double loss_sum = 0;
-  for (const auto [x, y] : batches) {
+  for (const auto& [x, y] : batches) {
     twin_optimizer.zero_grad();
     const auto loss = torch::nn::functional::cross_entropy(twin->forward(x), y);
     loss.backward();
@@ -556,7 +556,7 @@ TEST_CASE("a float16 epoch is the loop with a scaler that a user would write") {
   trainer.fit_epoch(model, optimizer, {batches});
 
   torch::manual_seed(5);
-  for (const auto [x, y] : batches) {
+  for (const auto& [x, y] : batches) {
     twin_optimizer.zero_grad();
     torch::Tensor loss;
     {
@@ -648,7 +648,7 @@ TEST_CASE("gradients are clipped over what the optimizer steps and no others") {
   Trainer trainer({.num_gpus = 0, .gradient_clip_val = 0.5, .precision = precision});
   sconce::amp::GradScaler scaler({.device = torch::kCPU, .enabled = precision == Precision::fp16});
   trainer.fit_epoch(model, optimizer, {batches});
-  for (const auto [x, y] : batches) {
+  for (const auto& [x, y] : batches) {
     twin->zero_grad();
     torch::Tensor loss;
     {

@@ -2,13 +2,21 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <concepts>
+
 #include "sconce/fwd.hpp"
 #include "sconce/nn/nested_tensors.hpp"
 
+namespace torch::data {
+template <typename Data, typename Target>
+struct Example;
+}  // namespace torch::data
+
 namespace sconce::data {
 
-/// A data set held in two tensors, or one batch of it. Row i of `data` belongs to row i of
-/// `target`. Python: `torch.utils.data.TensorDataset(data, target)`.
+/// Two tensors: those of a data set, or those of a batch or an item of one. Row i of `data` belongs
+/// to row i of `target`. `torch::data::Example<>` is accepted wherever a `Dataset` is. Python:
+/// `torch.utils.data.TensorDataset(data, target)`.
 struct Dataset {
   /// Inputs `(N, ...)`, of any type and on any device.
   torch::Tensor data = {};
@@ -17,8 +25,25 @@ struct Dataset {
   torch::Tensor target = {};
 };
 
+namespace detail {
+
+// The type that `torch::data::Example<>` names.
+template <class T>
+concept TorchExample = std::same_as<T, torch::data::Example<at::Tensor, at::Tensor>>;
+
+}  // namespace detail
+
 }  // namespace sconce::data
 
 template <>
 struct sconce::nn::NestedTensors<sconce::data::Dataset>
     : sconce::nn::TensorMembers<&sconce::data::Dataset::data, &sconce::data::Dataset::target> {};
+
+template <class Data, class Target>
+struct sconce::nn::NestedTensors<torch::data::Example<Data, Target>>
+    : sconce::nn::TensorMembers<&torch::data::Example<Data, Target>::data,
+                                &torch::data::Example<Data, Target>::target> {};
+
+template <class Data>
+struct sconce::nn::NestedTensors<torch::data::Example<Data, void>>
+    : sconce::nn::TensorMembers<&torch::data::Example<Data, void>::data> {};

@@ -23,9 +23,9 @@ struct DistributedSamplerOptions {
 /// Chooses the rows of a data set that one rank trains on. All ranks share one order of the rows,
 /// and each rank takes every num_replicas-th row of it, so all ranks get the same number of rows.
 /// The order depends on the seed and the epoch; no global generator is used.
-/// `Batches(dataset, sampler, {.batch_size = 64})` makes batches of the rows. Call `set_epoch` of
-/// the batches before each epoch of a loop of your own; a fit of the Trainer does it by itself.
-/// Python: `torch.utils.data.distributed.DistributedSampler`.
+/// `Batches(dataset, {.batch_size = 64, .sampler = sampler})` makes batches of the rows. Call
+/// `set_epoch` of the batches before each epoch of a loop of your own; a fit of the Trainer does it
+/// by itself. Python: `torch.utils.data.distributed.DistributedSampler`.
 class DistributedSampler {
  public:
   /// Takes rank and size from the group: a `distributed::ProcessGroup`, or any type that has them.

@@ -9,12 +9,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "sconce/data/dataset.hpp"
 #include "sconce/nn/nested_tensors.hpp"
-
-namespace torch::data {
-template <typename Data, typename Target>
-struct Example;
-}  // namespace torch::data
 
 namespace sconce::data {
 
@@ -69,12 +65,3 @@ template <class S>
 concept StatefulTorchDataset = requires { requires bool(S::is_stateful); };
 
 }  // namespace sconce::data
-
-template <class Data, class Target>
-struct sconce::nn::NestedTensors<torch::data::Example<Data, Target>>
-    : sconce::nn::TensorMembers<&torch::data::Example<Data, Target>::data,
-                                &torch::data::Example<Data, Target>::target> {};
-
-template <class Data>
-struct sconce::nn::NestedTensors<torch::data::Example<Data, void>>
-    : sconce::nn::TensorMembers<&torch::data::Example<Data, void>::data> {};

@@ -17,7 +17,7 @@ struct WeightedRandomSamplerOptions {
 /// Draws rows of a data set with probabilities given by weights, again in each epoch. If the weight
 /// of each row is 1 / (number of rows of its class), all classes come equally often. It uses its
 /// own CPU generator, seeded with seed + epoch, and no other.
-/// `Batches(dataset, sampler, {.batch_size = 64})` makes batches of the rows.
+/// `Batches(dataset, {.batch_size = 64, .sampler = sampler})` makes batches of the rows.
 /// Python: `torch.utils.data.WeightedRandomSampler` with a generator of this seed.
 class WeightedRandomSampler {
  public:

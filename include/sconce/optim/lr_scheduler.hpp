@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sconce/optim/lr_scheduler_base.hpp"
+#include "sconce/optim/metric_mode.hpp"
 
 /// Python's schedulers for any `torch::optim::Optimizer`. They set the learning rates in the
 /// options of its parameter groups, first when they are constructed. The optimizer must outlive
@@ -153,6 +154,9 @@ class OneCycleLR final : public GroupLRScheduler {
   OneCycleLR(torch::optim::Optimizer& optimizer, const PerGroup<double>& max_lr,
              const OneCycleLROptions& options);
 
+  /// Returns the number of steps of the cycle, also if it came from a state. Python: `total_steps`.
+  int64_t total_steps() const { return total_steps_; }
+
   /// A part of the cycle. The texts name the values at its ends, as in Python's state.
   struct Phase {
     double end_step = 0;  ///< the last step
@@ -193,17 +197,16 @@ class SequentialLR final : public LRScheduler {
   std::vector<int64_t> milestones_;
 };
 
-/// Whether a lower or a higher metric is better.
-enum class PlateauMode { min, max };
+using PlateauMode = MetricMode;  ///< the name of sconce 0.2
 /// Whether a threshold is relative to the best metric or an absolute difference.
 enum class ThresholdMode { rel, abs };
 
 /// Options of `ReduceLROnPlateau`, with Python's names and defaults.
 struct ReduceLROnPlateauOptions {
-  PlateauMode mode = PlateauMode::min;  ///< whether a lower or a higher metric is better
-  double factor = 0.1;                  ///< factor of a reduction, below 1
-  int64_t patience = 10;                ///< number of epochs without improvement before a reduction
-  double threshold = 1e-4;              ///< smallest change that counts as an improvement
+  MetricMode mode = MetricMode::min;  ///< whether a lower or a higher metric is better
+  double factor = 0.1;                ///< factor of a reduction, below 1
+  int64_t patience = 10;              ///< number of epochs without improvement before a reduction
+  double threshold = 1e-4;            ///< smallest change that counts as an improvement
   ThresholdMode threshold_mode = ThresholdMode::rel;  ///< how the threshold is measured
   int64_t cooldown = 0;           ///< number of epochs to ignore after a reduction
   PerGroup<double> min_lr = 0.0;  ///< lower bound of the learning rate

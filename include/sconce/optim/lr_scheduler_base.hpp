@@ -51,6 +51,9 @@ class Scheduler {
   /// Returns the learning rates after the latest step, one for each group.
   const std::vector<double>& get_last_lr() const { return last_lr_; }
 
+  /// Returns the number of steps so far, also if it came from a state. Python: `last_epoch`.
+  int64_t last_epoch() const { return last_epoch_; }
+
   /// Returns a dict with Python's keys, which Python's `load_state_dict` takes. Its values are
   /// numbers, strings, None, and lists and dicts of these. It leaves out three of Python's values:
   /// MultiStepLR's `milestones` and OneCycleLR's `use_beta1`, which Python derives from arguments,

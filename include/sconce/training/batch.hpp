@@ -76,10 +76,13 @@ class Batch {
         "sconce::Batch: expected a type in which sconce::nn::NestedTensors finds tensors");
   }
 
-  /// Returns the batch with its own type.
+  /// Returns the batch with its own type, or a `torch::data::Example<>` as a `data::Dataset`.
   /// @throw c10::Error naming both types if the batch has another type.
   template <class T>
   const T& as() const {
+    if constexpr (std::same_as<T, data::Dataset>) {
+      if (const auto* dataset = held_->as_dataset()) return *dataset;
+    }
     const auto* held = dynamic_cast<const Holder<T>*>(held_.get());
     TORCH_CHECK(held != nullptr, "sconce::Batch: expected batches of type ",
                 c10::demangle(typeid(T).name()), ", got ", c10::demangle(held_->type().name()));
@@ -111,6 +114,8 @@ class Batch {
     virtual const std::type_info& type() const = 0;
     virtual InputsAndTarget inputs_and_target() const = 0;
     virtual void for_each(const std::function<void(torch::Tensor&)>& f) = 0;
+    virtual const data::Dataset* as_dataset() = 0;  // null unless it holds an Example
+    data::Dataset dataset = {};
   };
 
   template <class T>
@@ -121,6 +126,14 @@ class Batch {
     void for_each(const std::function<void(torch::Tensor&)>& f) override {
       nn::for_each_tensor(value, f);
     }
+    const data::Dataset* as_dataset() override {
+      if constexpr (data::detail::TorchExample<T>) {
+        dataset = {value.data, value.target};
+        return &dataset;
+      } else {
+        return nullptr;
+      }
+    }
     T value;
   };
 
@@ -129,7 +142,8 @@ class Batch {
 
 /// A type with a number of batches, `size()`, and a loop over them, such as `data::Batches`. If it
 /// has epochs, it also has `begin(batch, epoch)`, which starts at a batch of an epoch, or
-/// `set_epoch(epoch)`.
+/// `set_epoch(epoch)`. It may have `check_world_size(world_size)`, which throws if it cannot be
+/// used in a process group of this size.
 template <class T>
 concept BatchSource = requires(const T& source) {
   { source.size() } -> std::convertible_to<int64_t>;
@@ -148,8 +162,22 @@ class BatchLoader {
     requires(!std::same_as<Source, BatchLoader>)
   BatchLoader(Source source) : BatchLoader(std::make_shared<Source>(std::move(source))) {}
 
+  /// Does not compile: a loader of `torch::data` is given by `data::from_torch`.
+  template <class TorchLoader>
+  BatchLoader(const std::unique_ptr<TorchLoader>&) {
+    static_assert(
+        sizeof(TorchLoader*) == 0,
+        "sconce::BatchLoader: expected a source of batches, got a std::unique_ptr; give a "
+        "loader of torch::data::make_data_loader by "
+        "sconce::data::from_torch(std::move(loader), number_of_batches)");
+  }
+
   /// Returns the number of batches.
   int64_t size() const { return size_(); }
+
+  /// Calls `check_world_size` of the source, if it has one.
+  /// @throw c10::Error if the source cannot be used in a process group of this size.
+  void check_world_size(int world_size) const { check_world_size_(world_size); }
 
   /// Calls `set_epoch` of the source, if it has one.
   void set_epoch(int64_t epoch) { set_epoch_(epoch); }
@@ -166,6 +194,11 @@ class BatchLoader {
   template <class Source>
   explicit BatchLoader(const std::shared_ptr<Source>& source)
       : size_([source] { return static_cast<int64_t>(source->size()); }),
+        check_world_size_([source](int size) {
+          if constexpr (requires { source->check_world_size(size); }) {
+            source->check_world_size(size);
+          }
+        }),
         set_epoch_([source](int64_t epoch) {
           if constexpr (requires { source->set_epoch(epoch); }) source->set_epoch(epoch);
         }),
@@ -187,6 +220,7 @@ class BatchLoader {
   }
 
   std::function<int64_t()> size_;
+  std::function<void(int)> check_world_size_;
   std::function<void(int64_t)> set_epoch_;
   std::function<Next()> begin_;
   std::function<Next(int64_t, int64_t)> begin_at_;

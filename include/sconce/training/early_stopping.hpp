@@ -4,20 +4,20 @@
 
 #include <string>
 
+#include "sconce/optim/metric_mode.hpp"
 #include "sconce/training/trainer_callback.hpp"
 
 namespace sconce {
 
 class StateVisitor;  // writes and reads states, in src/
 
-/// Whether a lower or a higher value of a metric is better.
-enum class MonitorMode { min, max };
+using MonitorMode = optim::MetricMode;  ///< the name of sconce 0.2
 
 /// Options of `EarlyStopping`: the arguments of Lightning's class with its names and defaults.
 struct EarlyStoppingOptions {
   double min_delta = 0;  ///< smallest change that counts as an improvement
   int patience = 3;      ///< number of epochs without improvement before the fit stops
-  MonitorMode mode = MonitorMode::min;  ///< whether a lower or a higher value is better
+  optim::MetricMode mode = optim::MetricMode::min;  ///< whether a lower or a higher value is better
 };
 
 /// Stops a fit if a metric no longer improves or is not finite. Each fit starts afresh, unless a

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "data/batch_count.hpp"
+#include "data/check_epoch.hpp"
 
 namespace sconce::data::detail {
 

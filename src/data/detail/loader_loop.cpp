@@ -4,21 +4,26 @@
 
 #include <utility>
 
+#include "sconce/data/detail/read_ahead.hpp"
+
 namespace sconce::data::detail {
 
-LoaderLoop::LoaderLoop(std::vector<ReadAhead::Make> makers, Options options)
+LoaderLoop::LoaderLoop(std::vector<Make> makers, Options options)
     : options_(std::move(options)), index_(options_.first) {
   if (options_.ahead == 0) {
     make_ = std::move(makers.front());
   } else if (!is_over()) {
-    ahead_.emplace(std::move(makers), options_.ahead, options_.first, options_.last);
+    ahead_ = std::make_unique<ReadAhead>(std::move(makers), options_.ahead, options_.first,
+                                         options_.last);
   }
 }
+
+LoaderLoop::~LoaderLoop() = default;
 
 const MadeBatch& LoaderLoop::batch() {
   if (current_) return *current_;
   if (error_) rethrow();
-  TORCH_CHECK(!is_over(), "sconce::data::Loader::Iterator: expected a batch index below ",
+  TORCH_CHECK(!is_over(), "sconce::data::LoopIterator: expected a batch index below ",
               options_.last, ", got ", index_, ", where the epoch is over");
   try {
     current_ = next();
@@ -40,7 +45,7 @@ std::shared_ptr<MadeBatch> LoaderLoop::next() {
 }
 
 void LoaderLoop::rethrow() const {
-  *options_.failed_item = failed_item_.value_or(-1);
+  if (options_.failed_item) *options_.failed_item = failed_item_.value_or(-1);
   std::rethrow_exception(error_);
 }
 

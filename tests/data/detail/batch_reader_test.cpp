@@ -21,15 +21,6 @@ struct Squares {
 
 }  // namespace
 
-TEST_CASE("an epoch's batches are cut from its order, the last one shorter") {
-  EpochItems epoch{.order = {}, .items = 5, .batch_size = 2, .seed = 0, .epoch = 0};
-  CHECK(epoch.of(1) == std::vector<int64_t>{2, 3});
-  CHECK(epoch.of(2) == std::vector<int64_t>{4});
-  epoch.order = torch::tensor({4, 0, 3, 1, 2});
-  CHECK(epoch.of(0) == std::vector<int64_t>{4, 0});
-  CHECK(epoch.of(2) == std::vector<int64_t>{2});
-}
-
 TEST_CASE("each item of an epoch has a generator of its own") {
   const EpochItems epoch{.order = {}, .items = 5, .batch_size = 2, .seed = 1, .epoch = 2};
   const auto drawn = [&](int64_t item) {

@@ -12,29 +12,18 @@
 using Catch::Matchers::ContainsSubstring;
 using sconce::data::detail::ItemError;
 using sconce::data::detail::LoaderLoop;
-using sconce::data::detail::MadeBatch;
-using sconce::data::detail::ReadAhead;
+using sconce::data::detail::made;
 
 namespace {
 
-struct Number : MadeBatch {
-  int64_t number = 0;
-};
-
-std::shared_ptr<void> made(int64_t index) {
-  auto number = std::make_shared<Number>();
-  number->number = index;
-  return std::static_pointer_cast<MadeBatch>(number);
-}
-
 int64_t number_of(LoaderLoop& loop) {
-  return static_cast<const Number&>(loop.batch()).number;
+  return static_cast<const sconce::data::detail::Made<int64_t>&>(loop.batch()).batch;
 }
 
 // A loop from batch 2 to 5 in epoch 9, which reads by itself or has workers.
 struct Loop {
-  Loop(int workers, const ReadAhead::Make& make)
-      : loop(std::vector<ReadAhead::Make>(static_cast<size_t>(std::max(workers, 1)), make),
+  Loop(int workers, const LoaderLoop::Make& make)
+      : loop(std::vector<LoaderLoop::Make>(static_cast<size_t>(std::max(workers, 1)), make),
              {.first = 2, .last = 6, .epoch = 9, .ahead = 2 * workers, .failed_item = of_all}) {}
   std::shared_ptr<std::atomic<int64_t>> of_all = std::make_shared<std::atomic<int64_t>>(-1);
   LoaderLoop loop;
@@ -81,7 +70,7 @@ TEST_CASE("a loop throws the exception of an item, without what told the item, a
 TEST_CASE("a loop whose batch cannot be waited for throws that at each call, and has no item") {
   const auto workers = GENERATE(0, 2);
   Loop of(workers, [](int64_t index, const auto&) {
-    auto number = std::make_shared<MadeBatch>();
+    auto number = std::make_shared<sconce::data::detail::MadeBatch>();
     if (index == 3) number->wait = [] { throw std::runtime_error("no stream"); };
     return number;
   });

@@ -10,23 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "sconce/data/detail/loader_base.hpp"
 #include "sconce/data/detail/loader_loop.hpp"
 #include "sconce/data/item_source.hpp"
 #include "sconce/fwd.hpp"
 
 /// The parts of a `Loader` that read the items of a batch. Not for direct use.
 namespace sconce::data::detail {
-
-// The items of one epoch in order, split into batches.
-struct EpochItems {
-  std::vector<int64_t> of(int64_t batch) const;
-
-  torch::Tensor order;  // int64 (items,) on the CPU; undefined: 0, 1, 2...
-  int64_t items;
-  int64_t batch_size;
-  uint64_t seed;
-  uint64_t epoch;
-};
 
 // Returns the generator of an item, which is the same in whichever thread reads the item.
 at::Generator item_generator(const EpochItems& epoch, int64_t item);

@@ -3,20 +3,34 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
+#include <utility>
 #include <vector>
 
-#include "sconce/data/detail/copy_stream.hpp"
-#include "sconce/data/detail/read_ahead.hpp"
-
-/// The part of a `Loader` that takes the batches of one loop. Not for direct use.
+/// The part of a loader that takes the batches of one loop. Not for direct use.
 namespace sconce::data::detail {
+
+class ReadAhead;
 
 // What is common to batches of any type.
 struct MadeBatch {
-  CopyStream::Wait wait = {};
+  std::function<void()> wait = {};  // called before the batch is used
 };
+
+template <class Batch>
+struct Made : MadeBatch {
+  Batch batch;
+};
+
+// Returns a batch in the form that a `LoaderLoop` takes.
+template <class Batch>
+std::shared_ptr<void> made(Batch batch, std::function<void()> wait = {}) {
+  return std::shared_ptr<MadeBatch>(
+      std::make_shared<Made<Batch>>(Made<Batch>{{std::move(wait)}, std::move(batch)}));
+}
 
 // The exception of an item, on its way to the loop, which throws it as it was.
 struct ItemError {
@@ -27,17 +41,21 @@ struct ItemError {
 // One loop over a loader, in one thread.
 class LoaderLoop {
  public:
+  // Function that makes the batch with this index; see `ReadAhead::Make`.
+  using Make = std::function<std::shared_ptr<void>(int64_t index, const std::stop_token& stop)>;
+
   struct Options {
     int64_t first;  // index of the first batch
     int64_t last;   // index after that of the last batch
     int64_t epoch;
-    int64_t ahead;  // number of batches that threads make ahead; 0: without threads
-    std::shared_ptr<std::atomic<int64_t>> failed_item;  // of all loops over the loader; -1: none
+    int64_t ahead = 0;  // number of batches that threads make ahead; 0: without threads
+    std::shared_ptr<std::atomic<int64_t>> failed_item = {};  // of all loops of a loader; -1: none
   };
 
-  // Starts a thread for each of the functions, which return a `MadeBatch`. Without threads the loop
-  // calls the only function itself.
-  LoaderLoop(std::vector<ReadAhead::Make> makers, Options options);
+  // Starts a thread for each of the functions, which return what `made` does. Without threads the
+  // loop calls the only function itself.
+  LoaderLoop(std::vector<Make> makers, Options options);
+  ~LoaderLoop();
 
   // Waits for the current batch and returns it. If making it throws, the epoch is over, and this
   // and all further calls throw the exception.
@@ -56,11 +74,11 @@ class LoaderLoop {
 
   Options options_;
   int64_t index_;
-  ReadAhead::Make make_ = {};
+  Make make_ = {};
   std::shared_ptr<MadeBatch> current_ = {};
   std::exception_ptr error_ = {};
   std::optional<int64_t> failed_item_ = {};
-  std::optional<ReadAhead> ahead_ = {};
+  std::unique_ptr<ReadAhead> ahead_;
 };
 
 }  // namespace sconce::data::detail

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <vector>
+
+#include "sconce/data/detail/epoch_count.hpp"
+#include "sconce/data/loader_options.hpp"
+#include "sconce/fwd.hpp"
+
+namespace sconce::data::detail {
+
+// The items of one epoch in order, split into batches.
+struct EpochItems {
+  std::vector<int64_t> of(int64_t batch) const;
+
+  torch::Tensor order;  // int64 (items,) on the CPU; undefined: 0, 1, 2...
+  int64_t items;
+  int64_t batch_size;
+  uint64_t seed;
+  uint64_t epoch;
+};
+
+// What `Batches` and every `Loader` have in common: the items of an epoch and the count of epochs.
+class LoaderBase {
+ public:
+  /// Sets the epoch of the next `begin()`, also in the copies of this loader. The epoch determines
+  /// the order and the generators of the items. A running loop keeps its own. Python:
+  /// `DistributedSampler.set_epoch(epoch)`.
+  /// @throw c10::Error if `epoch` is negative.
+  void set_epoch(int64_t epoch);
+
+  /// Returns the number of batches in an epoch. Python: `len(loader)`.
+  int64_t size() const;
+
+  /// Returns the sentinel that an iterator equals at the end of its epoch.
+  std::default_sentinel_t end() const { return {}; }
+
+ protected:
+  // `who` is the class of the loader, for messages; `items` is the size of the data set.
+  LoaderBase(const char* who, LoaderOptions options, std::optional<int64_t> items);
+  int64_t take_epoch() const { return epochs_.take(); }
+  EpochItems epoch_items(int64_t first_batch, int64_t epoch) const;
+  const LoaderOptions& options() const { return options_; }
+
+ private:
+  const char* who_;
+  LoaderOptions options_;
+  int64_t items_ = 0;
+  EpochCount epochs_;
+};
+
+}  // namespace sconce::data::detail

@@ -1,0 +1,73 @@
+#include "sconce/data/detail/loader_base.hpp"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace sconce::data::detail {
+
+std::vector<int64_t> EpochItems::of(int64_t batch) const {
+  const int64_t start = batch * batch_size;
+  std::vector<int64_t> indices(static_cast<size_t>(std::min(batch_size, items - start)));
+  if (order.defined()) {
+    std::copy_n(order.const_data_ptr<int64_t>() + start, indices.size(), indices.begin());
+  } else {
+    std::iota(indices.begin(), indices.end(), start);
+  }
+  return indices;
+}
+
+LoaderBase::LoaderBase(const char* who, LoaderOptions options, std::optional<int64_t> items)
+    : who_(who), options_(std::move(options)), epochs_(who, options_.sampler) {
+  TORCH_CHECK(items, who, ": expected a dataset that has a size, got one without");
+  items_ = *items;
+  TORCH_CHECK(items_ >= 0, who, ": expected a source of 0 items or more, got ", items_);
+  TORCH_CHECK(options_.batch_size >= 1, who, ": expected a batch_size of 1 or more, got ",
+              options_.batch_size);
+  TORCH_CHECK(options_.num_workers >= 0, who, ": expected num_workers of 0 or more, got ",
+              options_.num_workers);
+  TORCH_CHECK(options_.prefetch_factor >= 1, who, ": expected a prefetch_factor of 1 or more, got ",
+              options_.prefetch_factor);
+  TORCH_CHECK(!options_.shuffle || !options_.sampler, who,
+              ": expected either shuffle or a sampler, which sets the order, got both");
+  TORCH_CHECK(!options_.sampler || options_.sampler.dataset_size() == items_, who,
+              ": expected a sampler for ", items_, " items, as many as there are, got one for ",
+              options_.sampler.dataset_size());
+  if (options_.shuffle) options_.sampler = RandomSampler(items_, options_.seed);
+}
+
+void LoaderBase::set_epoch(int64_t epoch) {
+  epochs_.set(epoch);
+}
+
+int64_t LoaderBase::size() const {
+  const int64_t items = options_.sampler ? options_.sampler.size() : items_;
+  const bool has_short_one = items % options_.batch_size != 0;
+  return items / options_.batch_size + (has_short_one && !options_.drop_last ? 1 : 0);
+}
+
+EpochItems LoaderBase::epoch_items(int64_t first_batch, int64_t epoch) const {
+  TORCH_CHECK(first_batch >= 0 && first_batch <= size(), who_,
+              "::begin: expected a batch index from 0 to ", size(), ", got ", first_batch);
+  EpochItems items{.order = {},
+                   .items = items_,
+                   .batch_size = options_.batch_size,
+                   .seed = options_.seed,
+                   .epoch = static_cast<uint64_t>(epochs_.named(epoch))};
+  if (!options_.sampler) return items;
+  items.order = options_.sampler.indices(epoch).to(at::kCPU, at::kLong).contiguous();
+  items.items = items.order.numel();
+  TORCH_CHECK(items.items == options_.sampler.size(), who_, "::begin: expected ",
+              options_.sampler.size(), " items from the sampler, as its size() says, got ",
+              items.items);
+  const auto* begin = items.order.const_data_ptr<int64_t>();
+  const auto outside = [this](int64_t item) { return item < 0 || item >= items_; };
+  const auto* found = std::find_if(begin, begin + items.items, outside);
+  TORCH_CHECK(found == begin + items.items, who_, "::begin: expected items of at least 0 and ",
+              "below ", items_, " from the sampler, got ", *found);
+  return items;
+}
+
+}  // namespace sconce::data::detail

@@ -1,0 +1,172 @@
+#include "sconce/data/from_torch.hpp"
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "catch.hpp"
+#include "sconce/data/transformed_batches.hpp"
+#include "sconce/optim/sgd.hpp"
+#include "sconce/training/trainer.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::data::Dataset;
+using sconce::data::from_torch;
+using sconce::data::TransformedBatches;
+
+namespace {
+
+using Shuffled = torch::data::samplers::RandomSampler;
+using InOrder = torch::data::samplers::SequentialSampler;
+
+// Ten rows, of which row i is i. Row `broken` cannot be read.
+struct TenRows : torch::data::Dataset<TenRows> {
+  explicit TenRows(size_t row = 10) : broken(row) {}
+  torch::data::Example<> get(size_t i) override {
+    if (i == broken) throw std::out_of_range("broken row");
+    return {torch::full({2}, static_cast<float>(i)), torch::tensor(static_cast<int64_t>(i) % 2)};
+  }
+  std::optional<size_t> size() const override { return 10; }
+  size_t broken;
+};
+
+// Four batches an epoch.
+template <class Sampler>
+auto torch_loader(size_t workers, TenRows rows = TenRows()) {
+  return torch::data::make_data_loader<Sampler>(
+      std::move(rows).map(torch::data::transforms::Stack<>()),
+      torch::data::DataLoaderOptions().batch_size(3).workers(workers));
+}
+
+// The rows of an epoch in order.
+template <class Source>
+std::vector<float> rows_of(Source&& source) {
+  std::vector<float> rows;
+  for (const auto& batch : source) {
+    const auto* data = batch.data.template const_data_ptr<float>();
+    for (int64_t i = 0; i < batch.data.size(0); ++i) rows.push_back(data[2 * i]);
+  }
+  return rows;
+}
+
+const std::vector<float> in_order = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+
+static_assert(std::input_iterator<decltype(from_torch(torch_loader<Shuffled>(0), 1).begin())>);
+static_assert(sconce::data::detail::is_list_of_examples<std::vector<torch::data::Example<>>>);
+static_assert(!sconce::data::detail::is_list_of_examples<std::vector<torch::Tensor>>);
+
+struct TwoByTwo : torch::nn::Module {
+  torch::Tensor forward(const torch::Tensor& x) { return linear->forward(x); }
+  torch::nn::Linear linear = register_module("linear", torch::nn::Linear(2, 2));
+};
+
+}  // namespace
+
+TEST_CASE("batches from torch come in the order of a plain loop, another in each epoch") {
+  const auto workers = GENERATE(0, 2);
+  torch::manual_seed(3);
+  const auto plain = torch_loader<Shuffled>(workers);
+  std::vector<std::vector<float>> expected;
+  for (int epoch = 0; epoch < 3; ++epoch) expected.push_back(rows_of(*plain));
+  torch::manual_seed(3);
+  const auto batches = from_torch(torch_loader<Shuffled>(workers), 4);
+  CHECK(batches.size() == 4);
+  for (const auto& rows : expected) CHECK(rows_of(batches) == rows);
+  CHECK(expected[0] != expected[1]);
+  CHECK(batches.begin().epoch() == 3);
+}
+
+TEST_CASE("a fit of batches from torch is the plain loop over the same loader") {
+  const auto make = [] {
+    torch::manual_seed(5);
+    return std::pair(TwoByTwo(), torch_loader<Shuffled>(0));
+  };
+  auto [expected, plain] = make();
+  torch::optim::SGD sgd(expected.parameters(), torch::optim::SGDOptions(0.01));
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    for (const auto& batch : *plain) {
+      sgd.zero_grad();
+      const auto output = expected.forward(batch.data);
+      torch::nn::functional::cross_entropy(output, batch.target).backward();
+      sgd.step();
+    }
+  }
+  auto [model, of_torch] = make();
+  torch::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.01));
+  sconce::Trainer trainer({.max_epochs = 2});
+  const auto result = trainer.fit(model, optimizer, {.train = from_torch(std::move(of_torch), 4)});
+  CHECK(result.epochs.back().examples == 10);
+  CHECK(torch::equal(model.linear->weight, expected.linear->weight));
+  CHECK(torch::equal(model.linear->bias, expected.linear->bias));
+}
+
+TEST_CASE("fewer batches from torch than promised are an error") {
+  const auto workers = GENERATE(0, 2);
+  const auto batches = from_torch(torch_loader<InOrder>(workers), 5);
+  auto place = batches.begin();
+  for (int i = 0; i < 4; ++i) ++place;
+  CHECK_THROWS_WITH(*place, ContainsSubstring("sconce::data::from_torch: expected 5 batches in an "
+                                              "epoch of the loader, got 4"));
+  CHECK(place == std::default_sentinel);
+  CHECK(torch::equal((*batches.begin()).target, torch::tensor({0, 1, 0})));
+}
+
+TEST_CASE("a loop that leaves batches from torch unread is followed by a whole one") {
+  const auto workers = GENERATE(0, 2);
+  const auto batches = from_torch(torch_loader<InOrder>(workers), 2);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    CHECK(rows_of(batches) == std::vector<float>{0, 1, 2, 3, 4, 5});
+  }
+  const auto copy = batches;
+  auto left = batches.begin();
+  CHECK((*left).data[0][0].item<float>() == 0);
+  CHECK((*copy.begin()).data[0][0].item<float>() == 0);
+  CHECK((*left).data[0][0].item<float>() == 0);  // it has its batch
+  ++left;
+  CHECK_THROWS_WITH(*left, ContainsSubstring("expected one loop at a time"));
+}
+
+TEST_CASE("a row that cannot be read ends the epoch from torch, and the next one begins") {
+  const auto workers = GENERATE(0, 2);
+  const auto batches = from_torch(torch_loader<InOrder>(workers, TenRows(4)), 4);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    auto place = batches.begin();
+    CHECK((*place).data[0][0].item<float>() == 0);
+    ++place;
+    CHECK_THROWS_WITH(*place, ContainsSubstring("broken row"));
+    CHECK(place == std::default_sentinel);
+  }
+}
+
+TEST_CASE("batches from torch cannot begin within an epoch, nor be shared by several processes") {
+  const auto batches = from_torch(torch_loader<InOrder>(0), 4);
+  CHECK(rows_of(batches) == in_order);
+  CHECK(batches.begin(0, 7).epoch() == 7);
+  CHECK_THROWS_WITH(batches.begin(3, 0),
+                    ContainsSubstring("from_torch: expected to begin with batch 0") &&
+                        ContainsSubstring("got batch 3; sconce::data::Loader can"));
+  CHECK_THROWS_WITH(batches.begin(0, -1), ContainsSubstring("an epoch of 0 or more, got -1"));
+  const auto with_noise = [](Dataset batch, const at::Generator& generator) {
+    return Dataset{batch.data + torch::rand({1}, generator), batch.target};
+  };
+  const sconce::BatchLoader loaders[] = {batches, TransformedBatches(batches, with_noise)};
+  for (const auto& of_any : loaders) {
+    CHECK_NOTHROW(of_any.check_world_size(1));
+    CHECK_THROWS_WITH(of_any.check_world_size(2),
+                      ContainsSubstring("from_torch: expected a process group of one, got one of "
+                                        "2; sconce::data::Loader takes the dataset"));
+  }
+}
+
+TEST_CASE("from_torch refuses null and an epoch without batches") {
+  CHECK_THROWS_WITH(from_torch(decltype(torch_loader<Shuffled>(0))(), 4),
+                    ContainsSubstring("from_torch: expected a loader, got null"));
+  CHECK_THROWS_WITH(from_torch(torch_loader<Shuffled>(0), 0),
+                    ContainsSubstring("from_torch: expected 1 batch or more, got 0"));
+}
