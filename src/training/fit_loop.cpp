@@ -10,10 +10,10 @@
 
 #include "detail/state_visitor.hpp"
 #include "sconce/stopwatch.hpp"
-#include "training/test_model.hpp"
 #include "training/fit_checks.hpp"
 #include "training/fit_metrics.hpp"
 #include "training/fit_progress.hpp"
+#include "training/test_model.hpp"
 
 namespace sconce {
 
@@ -27,9 +27,8 @@ Stateful state_of(torch::optim::Optimizer& optimizer) {
 }
 
 NamedStates states_of(const FitSetup& setup, const Callbacks& callbacks) {
-  NamedStates states = {{"model", setup.model},
-                        {"optimizer", state_of(setup.optimizer)},
-                        {"scaler", setup.scaler}};
+  NamedStates states = {
+      {"model", setup.model}, {"optimizer", state_of(setup.optimizer)}, {"scaler", setup.scaler}};
   std::set<std::string> names;
   for (auto* callback : callbacks) {
     auto state = callback->state();
@@ -173,7 +172,8 @@ bool FitLoop::pause() {
 // Returns whether any rank wants to stop, so that all stop at the same step.
 bool FitLoop::agree_to_stop() {
   if (process_group.world_size() > 1) {
-    const auto flag = at::full({1}, is_stopping() ? 1 : 0, at::TensorOptions(at::kInt).device(device));
+    const auto flag =
+        at::full({1}, is_stopping() ? 1 : 0, at::TensorOptions(at::kInt).device(device));
     process_group.all_reduce(flag, distributed::ReduceOp::max);
     if (flag.item<int>() > 0) stop();
   }

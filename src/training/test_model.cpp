@@ -18,8 +18,8 @@ Batch next_batch(const BatchLoader::Next& next, torch::Device device) {
 }
 
 MetricValues test_model(const TrainerOptions& options, const amp::MixedPrecision& precision,
-                      const Metrics& metrics, const detail::ModelSteps& model,
-                      const BatchLoader& batches, std::optional<int64_t> of_epoch) {
+                        const Metrics& metrics, const detail::ModelSteps& model,
+                        const BatchLoader& batches, std::optional<int64_t> of_epoch) {
   RECORD_USER_SCOPE("test");
   const auto& group = options.process_group;
   constexpr auto who = "sconce::Trainer::evaluate";

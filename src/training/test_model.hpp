@@ -17,7 +17,7 @@ Batch next_batch(const BatchLoader::Next& next, torch::Device device);
 /// Does what `Trainer::evaluate` does, over the batches of `of_epoch` or the next epoch, and leaves
 /// the sums in the metrics.
 MetricValues test_model(const TrainerOptions& options, const amp::MixedPrecision& precision,
-                      const Metrics& metrics, const detail::ModelSteps& model,
-                      const BatchLoader& batches, std::optional<int64_t> of_epoch = {});
+                        const Metrics& metrics, const detail::ModelSteps& model,
+                        const BatchLoader& batches, std::optional<int64_t> of_epoch = {});
 
 }  // namespace sconce

@@ -89,7 +89,8 @@ class EagerStep final : public TrainStep {
 class GraphStep final : public TrainStep {
  public:
   GraphStep(EagerStep step, torch::Device device)
-      : step_(std::move(step)), captured_(device, [this](const std::vector<torch::Tensor>& tensors) {
+      : step_(std::move(step)),
+        captured_(device, [this](const std::vector<torch::Tensor>& tensors) {
           batch_->set_tensors(tensors);
           const StepOutput output = step_.whole(*batch_);
           return std::vector<torch::Tensor>{output.loss, output.output, output.target};

@@ -79,7 +79,7 @@ TEST_CASE("the precision of a fit and the metric of that name do not clash") {
   using namespace sconce;
   using namespace sconce::metrics;
   const Precision metric({.num_classes = 2, .average = Average::macro});
-  const TrainerOptions options = {.precision = amp::Precision::bf16};
+  const TrainerOptions options = {.num_gpus = 0, .precision = amp::Precision::bf16};
   CHECK(options.precision == amp::Precision::bf16);
   CHECK(metric.sums().eq(0).all().item<bool>());
 }

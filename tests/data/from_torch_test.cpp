@@ -99,7 +99,7 @@ TEST_CASE("a fit of batches from torch is the plain loop over the same loader") 
   }
   auto [model, of_torch] = make();
   torch::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.01));
-  sconce::Trainer trainer({.max_epochs = 2});
+  sconce::Trainer trainer({.max_epochs = 2, .num_gpus = 0});
   const auto result = trainer.fit(model, optimizer, {.train = from_torch(std::move(of_torch), 4)});
   CHECK(result.epochs.back().examples == 10);
   CHECK(torch::equal(model.linear->weight, expected.linear->weight));

@@ -901,7 +901,8 @@ TEST_CASE("a DataParallel is no module: the trainer trains the one in it") {
   const sconce::data::Batches batches({X, X.select(1, 0).gt(0).to(torch::kLong)},
                                       {.batch_size = 16});
   torch::optim::SGD optimizer(module->parameters(), 0.5);
-  const auto result = sconce::Trainer({.max_epochs = 8, .num_gpus = 0}).fit(net, optimizer, {batches, batches});
+  const auto result =
+      sconce::Trainer({.max_epochs = 8, .num_gpus = 0}).fit(net, optimizer, {batches, batches});
   CHECK(result.epochs.back().loss < result.epochs.front().loss);
   CHECK(result.epochs.back().at("test_acc") > 0.9);
   CHECK(net(X).equal(joined_chunks(module, X, 2)));

@@ -100,12 +100,12 @@ TEST_CASE("examples of torch go wherever a Dataset does") {
             .data.equal(torch::full({1, 2}, 8.f)));
   const auto loss = [](const BatchLoader& of) {
     StepOfDataset model;
-    sconce::Trainer trainer({.metrics = sconce::Metrics()});
+    sconce::Trainer trainer({.num_gpus = 0, .metrics = sconce::Metrics()});
     return trainer.evaluate(model, of).at("loss");
   };
   CHECK(loss(loader) == 2);
   CHECK(loss(batches) == 2);
-  const auto moved = sconce::Trainer().prepare_batch(torch::data::Example<>(x, x));
+  const auto moved = sconce::Trainer({.num_gpus = 0}).prepare_batch(torch::data::Example<>(x, x));
   CHECK(moved.data.is_same(x));
 }
 

@@ -179,8 +179,7 @@ ModelSteps steps_of(M& model, const Loss& loss) {
     }
   } else if constexpr (std::is_base_of_v<torch::nn::Module, M>) {
     if constexpr (HasTrainingStep<M>) {
-      return {model,        OwnStep<M, false>::of(model), OwnStep<M, true>::of(model),
-              {},    has_output<M>};
+      return {model, OwnStep<M, false>::of(model), OwnStep<M, true>::of(model), {}, has_output<M>};
     } else {
       const auto step = forward_step<M>(model, loss);
       return {model, step, step};
