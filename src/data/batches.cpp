@@ -4,8 +4,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <memory>
-#include <optional>
+#include <stop_token>
 
 namespace sconce::data {
 namespace {
@@ -59,9 +58,7 @@ Batches::Iterator Batches::begin(int64_t batch, int64_t epoch) const {
     const auto rows = order.narrow(0, start, length);
     return detail::made(Dataset{data.index_select(0, rows), target.index_select(0, rows)});
   };
-  return Iterator(std::make_shared<detail::LoaderLoop>(
-      std::vector<detail::LoaderLoop::Make>{make},
-      detail::LoaderLoop::Options{.first = batch, .last = size(), .epoch = epoch}));
+  return Iterator({make}, {.first = batch, .last = size(), .epoch = epoch});
 }
 
 }  // namespace sconce::data

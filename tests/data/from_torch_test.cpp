@@ -7,13 +7,18 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "catch.hpp"
 #include "sconce/data/transformed_batches.hpp"
 #include "sconce/optim/sgd.hpp"
+#include "sconce/training/checkpoint.hpp"
+#include "sconce/training/model_checkpoint.hpp"
 #include "sconce/training/trainer.hpp"
+#include "support/stop_when.hpp"
+#include "support/temp_dir.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using sconce::data::Dataset;
@@ -104,6 +109,31 @@ TEST_CASE("a fit of batches from torch is the plain loop over the same loader") 
   CHECK(result.epochs.back().examples == 10);
   CHECK(torch::equal(model.linear->weight, expected.linear->weight));
   CHECK(torch::equal(model.linear->bias, expected.linear->bias));
+}
+
+TEST_CASE("a fit of batches from torch resumes after an epoch exactly, and is refused within one") {
+  const sconce::test::TempDir folder;
+  const auto train = [](const std::string& to, int epochs, int64_t stop_at = -1) {
+    torch::manual_seed(5);
+    TwoByTwo model;
+    sconce::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.01));
+    sconce::Checkpoint checkpoint(to, {.resume = true});
+    sconce::ModelCheckpoint saving(checkpoint);
+    int64_t steps = 0;
+    sconce::test::StopWhen stopping([&] { return ++steps == stop_at; });
+    sconce::Trainer({.max_epochs = epochs})
+        .fit(
+            model, optimizer,
+            {.train = from_torch(torch_loader<Shuffled>(0), 4), .callbacks = {&saving, &stopping}});
+    return model.linear->weight;
+  };
+  const auto whole = train(folder.path() / "whole", 4);
+  train(folder.path() / "parts", 2);
+  CHECK(torch::equal(train(folder.path() / "parts", 4), whole));
+  train(folder.path() / "within", 2, 6);
+  CHECK_THROWS_WITH(train(folder.path() / "within", 2),
+                    ContainsSubstring("from_torch: expected to begin with batch 0") &&
+                        ContainsSubstring("got batch 2"));
 }
 
 TEST_CASE("fewer batches from torch than promised are an error") {

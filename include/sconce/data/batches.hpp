@@ -27,7 +27,7 @@ namespace sconce::data {
 /// over a `DistributedSampler` of one replica.
 class Batches : public detail::LoaderBase {
  public:
-  using Iterator = LoopIterator<Dataset>;
+  using Iterator = LoopIterator<Dataset>;  ///< position of one loop
 
   /// Keeps the two tensors without copying them. A data set without rows gives no batches.
   /// @throw c10::Error if:

@@ -32,7 +32,7 @@ class TorchBatches {
  public:
   /// Type of a batch: that of the loader.
   using Batch = typename TorchLoader::BatchType;
-  using Iterator = LoopIterator<Batch>;
+  using Iterator = LoopIterator<Batch>;  ///< position of one loop
   static_assert(!detail::is_list_of_examples<Batch>,
                 "sconce::data::from_torch: expected a loader of batches, got one of lists of "
                 "examples; give its dataset "
@@ -108,9 +108,7 @@ auto TorchBatches<TorchLoader>::begin(int64_t batch, int64_t epoch) const -> Ite
                         int64_t index, const std::stop_token&) {
     return detail::made(parts->read(loop, index, batches));
   };
-  return Iterator(std::make_shared<detail::LoaderLoop>(
-      std::vector<detail::LoaderLoop::Make>{make},
-      detail::LoaderLoop::Options{.first = 0, .last = batches_, .epoch = epoch}));
+  return Iterator({make}, {.first = 0, .last = batches_, .epoch = epoch});
 }
 
 template <class TorchLoader>

@@ -66,7 +66,7 @@ class Loader : public detail::LoaderBase {
     }
   }
 
-  using Iterator = LoopIterator<Batch>;
+  using Iterator = LoopIterator<Batch>;  ///< position of one loop
 
   /// Starts the next epoch, as `Batches::begin()` does: draws the order and starts the workers.
   /// **With a `DistributedSampler` only `set_epoch` moves the epoch.**
@@ -98,10 +98,6 @@ class Loader : public detail::LoaderBase {
     std::atomic<int64_t> failed_item = -1;
   };
 
-  static detail::LoaderLoop::Make maker(const std::shared_ptr<Parts>& parts,
-                                        const std::shared_ptr<const detail::EpochItems>& epoch,
-                                        const LoaderOptions& options);
-
   std::shared_ptr<Parts> parts_;
 };
 
@@ -110,33 +106,26 @@ auto Loader<Source, Collate>::begin(int64_t batch, int64_t of_epoch) const -> It
   const auto epoch = std::make_shared<const detail::EpochItems>(epoch_items(batch, of_epoch));
   const int workers = options().num_workers;
   std::vector<detail::LoaderLoop::Make> makers(static_cast<size_t>(std::max(workers, 1)));
-  for (auto& make : makers) make = maker(parts_, epoch, options());
-  return Iterator(std::make_shared<detail::LoaderLoop>(
-      std::move(makers),
-      detail::LoaderLoop::Options{.first = batch,
-                                  .last = size(),
-                                  .epoch = of_epoch,
-                                  .ahead = int64_t(workers) * options().prefetch_factor,
-                                  .failed_item = {parts_, &parts_->failed_item}}));
-}
-
-template <class Source, class Collate>
-detail::LoaderLoop::Make Loader<Source, Collate>::maker(
-    const std::shared_ptr<Parts>& parts, const std::shared_ptr<const detail::EpochItems>& epoch,
-    const LoaderOptions& options) {
-  auto reader = std::make_shared<Reader>(parts->source, parts->collate);
-  std::optional<detail::CopyStream> copies;
-  if (options.device) copies.emplace(*options.device);
-  return [parts, epoch, reader, copies](int64_t index, const std::stop_token& stop) {
-    Batch batch = reader->read(*epoch, index, stop);
-    if (!copies) return detail::made(std::move(batch));
-    std::vector<torch::Tensor*> tensors;
-    nn::for_each_tensor(batch, [&](torch::Tensor& tensor) {
-      if (tensor.defined()) tensors.push_back(&tensor);
-    });
-    auto wait = copies->copy(tensors);
-    return detail::made(std::move(batch), std::move(wait));
-  };
+  for (auto& make : makers) {
+    const auto reader = std::make_shared<Reader>(parts_->source, parts_->collate);
+    std::optional<detail::CopyStream> copies;
+    if (options().device) copies.emplace(*options().device);
+    make = [parts = parts_, epoch, reader, copies](int64_t index, const std::stop_token& stop) {
+      Batch made = reader->read(*epoch, index, stop);
+      if (!copies) return detail::made(std::move(made));
+      std::vector<torch::Tensor*> tensors;
+      nn::for_each_tensor(made, [&](torch::Tensor& tensor) {
+        if (tensor.defined()) tensors.push_back(&tensor);
+      });
+      auto wait = copies->copy(tensors);
+      return detail::made(std::move(made), std::move(wait));
+    };
+  }
+  return Iterator(std::move(makers), {.first = batch,
+                                      .last = size(),
+                                      .epoch = of_epoch,
+                                      .ahead = int64_t(workers) * options().prefetch_factor,
+                                      .failed_item = {parts_, &parts_->failed_item}});
 }
 
 }  // namespace sconce::data

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "sconce/data/detail/loader_loop.hpp"
 
@@ -20,8 +21,9 @@ class LoopIterator {
   using value_type = Batch;
   using difference_type = std::ptrdiff_t;
 
-  /// Takes the loop. Not for direct use: `begin()` of a loader makes iterators.
-  explicit LoopIterator(std::shared_ptr<detail::LoaderLoop> loop) : loop_(std::move(loop)) {}
+  /// Starts a loop. Not for direct use: `begin()` of a loader makes iterators.
+  LoopIterator(std::vector<detail::LoaderLoop::Make> makers, detail::LoaderLoop::Options options)
+      : loop_(std::make_shared<detail::LoaderLoop>(std::move(makers), std::move(options))) {}
 
   /// Returns the batch, which is made or waited for at the first call and kept until `++`.
   /// @throw what making the batch threw, such as the exception of an item. The epoch is over then,

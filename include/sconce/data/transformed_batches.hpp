@@ -12,7 +12,6 @@
 #include <stop_token>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "sconce/data/dataset.hpp"
 #include "sconce/data/detail/begin_at.hpp"
@@ -69,7 +68,7 @@ class TransformedBatches {
  public:
   /// Type of a batch: the return type of the function.
   using Batch = std::remove_cvref_t<typename Result::type>;
-  using Iterator = LoopIterator<Batch>;
+  using Iterator = LoopIterator<Batch>;  ///< position of one loop
 
   /// Takes the source and the function.
   TransformedBatches(Source source, Function function, TransformedBatchesOptions options = {})
@@ -138,9 +137,7 @@ class TransformedBatches {
       const uint64_t mixed = mix_seeds(seed, uint64_t(epoch), uint64_t(index));
       return made(place->iterator, index > first, parts->function, mixed);
     };
-    return Iterator(std::make_shared<detail::LoaderLoop>(
-        std::vector<detail::LoaderLoop::Make>{make},
-        detail::LoaderLoop::Options{.first = first, .last = size(), .epoch = epoch}));
+    return Iterator({make}, {.first = first, .last = size(), .epoch = epoch});
   }
 
   static SourceBatch read(const SourceIterator& place) {
