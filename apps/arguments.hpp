@@ -12,8 +12,8 @@
 
 namespace apps {
 
-/// Returns how many letters must be put in, taken out, replaced or exchanged with their neighbour
-/// to make one word of the other.
+/// Returns how many letters must be inserted, deleted, replaced or swapped with their neighbor to
+/// turn one word into the other.
 inline size_t edit_distance(const std::string& from, const std::string& to) {
   std::vector<std::vector<size_t>> of(from.size() + 1, std::vector<size_t>(to.size() + 1));
   for (size_t i = 0; i <= from.size(); ++i) {
@@ -31,8 +31,8 @@ inline size_t edit_distance(const std::string& from, const std::string& to) {
   return of[from.size()][to.size()];
 }
 
-/// Returns the flag of the program that is most like the unknown one, both without dashes, or an
-/// empty text if none is: a third of its letters may be wrong.
+/// Returns the flag of the program that is most similar to the unknown one, both without dashes. At
+/// most a third of the letters may differ, or else the result is empty.
 inline std::string nearest_flag(const CLI::App& app, const std::string& unknown) {
   std::string nearest;
   size_t least = std::max<size_t>(unknown.size() / 3, 1) + 1;
@@ -47,8 +47,8 @@ inline std::string nearest_flag(const CLI::App& app, const std::string& unknown)
   return nearest;
 }
 
-/// Returns what is wrong with the arguments that neither the program nor its subcommand knows, or
-/// an empty text if there are none: the first flag, else the first word.
+/// Returns the error for arguments that neither the program nor its subcommand knows, or an empty
+/// text if there are none. It names the first flag, or else the first word.
 inline std::string unknown_argument(const CLI::App& app) {
   const auto commands = app.get_subcommands();
   std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
@@ -66,8 +66,8 @@ inline std::string unknown_argument(const CLI::App& app) {
          (nearest.empty() ? "" : "; did you mean --" + nearest + "?");
 }
 
-/// Parses a program's arguments, among them --help and --version. Returns the text to print where
-/// one of these is given, else an empty one.
+/// Parses a program's arguments. Returns the text to print if they have --help or --version, and an
+/// empty text otherwise.
 /// @throw UsageError
 inline std::string parse_arguments(CLI::App& app, int argc, const char* const* argv) {
   const auto version = [&app] {

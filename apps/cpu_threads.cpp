@@ -52,7 +52,7 @@ std::vector<int> allowed_cpus() {
   CPU_ZERO(&mask);
   std::vector<int> cpus;
   if (sched_getaffinity(0, sizeof(mask), &mask) != 0)
-    return cpus;  // more than the mask has room for
+    return cpus;  // there are more CPUs than cpu_set_t has room for
   for (int i = 0; i < CPU_SETSIZE; ++i) {
     if (CPU_ISSET(i, &mask)) cpus.push_back(i);
   }

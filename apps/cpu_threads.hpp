@@ -6,18 +6,19 @@
 
 namespace apps {
 
-/// Makes LibTorch use as many threads as this process has CPUs to itself, and returns their number
-/// as text, with the reason where it is not LibTorch's own. OpenMP's threads wait for each other by
-/// spinning: where another process takes the CPU of one, all wait for it, up to 70 times as long as
-/// one thread computes. Takes 50 ms to see what is busy. Where OMP_NUM_THREADS or MKL_NUM_THREADS
-/// is set, that is the number. Call it before LibTorch computes.
+/// Sets LibTorch's number of threads to the number of CPUs that no other process keeps busy.
+/// Returns the number as text, with the reason if it is not LibTorch's default. OpenMP's threads
+/// spin while they wait for each other. If another process uses the CPU of one thread, all wait for
+/// it, which can take 70 times as long as one thread alone. Measures for 50 ms. Changes nothing if
+/// OMP_NUM_THREADS or MKL_NUM_THREADS is set. Call it before LibTorch computes.
 std::string choose_threads();
 
-/// Returns how many of these CPUs were busy between two texts of /proc/stat, all their busy times
-/// together: a process may move from one to another.
+/// Returns how many of these CPUs were busy between two readings of /proc/stat. Adds up their busy
+/// times, because a process may move between CPUs.
 int busy_cpus(const std::string& before, const std::string& after, const std::vector<int>& cpus);
 
-/// Returns the CPUs that the text of a cgroup's cpu.max allows, rounded down, or nothing for any.
+/// Returns the number of CPUs that a cgroup's cpu.max allows, rounded down, or nothing if it sets
+/// no limit.
 std::optional<int> quota_of(const std::string& cpu_max);
 
 }  // namespace apps

@@ -8,7 +8,8 @@
 
 namespace apps {
 
-/// Checks at a program's end that all its output was written. A disk may be full, or a pipe closed.
+/// Checks at the end of a program that all its output was written: a disk may be full, or a pipe
+/// closed.
 /// @throw std::runtime_error if not, with the cause if it is known.
 inline void check_standard_output() {
   errno = 0;

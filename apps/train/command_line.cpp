@@ -101,7 +101,7 @@ CLI::Validator data_name() {
 
 constexpr uint64_t int_max = std::numeric_limits<int>::max();
 
-// The images, and the flags of a folder of pictures.
+// Adds the flags for the images.
 void add_data_flags(CLI::App& app, CommandLine& line) {
   app.option_defaults()->group("Data");
   app.add_option(
@@ -129,7 +129,7 @@ void add_data_flags(CLI::App& app, CommandLine& line) {
       ->type_name("N");
 }
 
-// What is trained, and how.
+// Adds the flags for the model and its training.
 void add_training_flags(CLI::App& app, CommandLine& line) {
   app.option_defaults()->group("Training");
   app.add_option("--model", line.model, "Network to train")
@@ -177,7 +177,7 @@ void add_training_flags(CLI::App& app, CommandLine& line) {
                "Train and test on one batch only, to check that everything runs");
 }
 
-// Where it is trained.
+// Adds the flags for devices and processes.
 void add_device_flags(CLI::App& app, CommandLine& line) {
   app.option_defaults()->group("Devices");
   app.add_option("--device", line.device,
@@ -198,7 +198,7 @@ void add_device_flags(CLI::App& app, CommandLine& line) {
   app.add_flag("--graph", line.graph, "Make each step a replay of a CUDA graph on a GPU");
 }
 
-// The flags of a run that is saved and continued.
+// Adds the flags for saving and resuming a run.
 void add_saving_flags(CLI::App& app, CommandLine& line) {
   app.option_defaults()->group("Checkpoints");
   app.add_option("--checkpoint", line.checkpoint,
@@ -216,7 +216,7 @@ void add_saving_flags(CLI::App& app, CommandLine& line) {
                "rate over the epochs that remain");
 }
 
-// What the run writes and prints.
+// Adds the flags for results and reports.
 void add_report_flags(CLI::App& app, CommandLine& line) {
   app.option_defaults()->group("Results and reports");
   app.add_option("--out", line.out,
@@ -261,7 +261,8 @@ CLI::App* add_predict(CLI::App& app, PredictLine& predict) {
   return command;
 }
 
-// In the text and not beside the type, as CLI11 has it, where DIR=digits would look like syntax.
+// Writes the defaults into the descriptions. CLI11 writes them beside the type, where DIR=digits
+// would look like syntax.
 void describe_defaults(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     if (option->get_type_size() == 0 || option->get_default_str().empty()) continue;

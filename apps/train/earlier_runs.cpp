@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The file of the latest checkpoint in the --checkpoint folder, or an empty path.
+// Returns the file of the latest checkpoint in the --checkpoint folder, or an empty path.
 fs::path latest_checkpoint(const CommandLine& line) {
   if (line.checkpoint.empty() || !fs::is_directory(line.checkpoint)) return {};
   return sconce::Checkpoint(line.checkpoint, {.resume = true}).latest();
@@ -37,7 +37,7 @@ bool is_scalar_file(const std::string& name) {
 
 void check_scalars(const CommandLine& line) {
   if (line.scalars.empty() || line.resume) return;
-  std::error_code ignored;  // a folder that cannot be read costs a run nothing but its scalars
+  std::error_code ignored;  // if the folder cannot be read, only the scalars are lost
   for (const auto& entry : fs::directory_iterator(line.scalars, ignored)) {
     const std::string name = entry.path().filename().string();
     if (!is_scalar_file(name)) continue;
@@ -46,7 +46,7 @@ void check_scalars(const CommandLine& line) {
   }
 }
 
-// Whether the results are those that the run to be resumed wrote at an earlier end.
+// Returns whether the resumed run wrote these results when it ended before.
 bool are_of_resumed_run(const fs::path& metrics, const CommandLine& line) {
   const fs::path checkpoint = line.resume ? latest_checkpoint(line) : fs::path();
   if (checkpoint.empty()) return false;

@@ -4,11 +4,10 @@
 
 namespace train {
 
-/// Checks that the folders of a run hold nothing of another run that it would replace, or that it
-/// was told to, and that there is a run where its schedule is to be restarted. The results in
-/// `--out` are those of the run that it resumes, if their metrics are those of the checkpoint's
-/// epochs. Writes nothing.
-/// @throw UsageError that names the flag, the folder and what helps.
+/// Checks that the run would replace no files of another run, unless `--overwrite` allows it, and
+/// that `--restart-schedule` has a run to continue. Results in `--out` belong to the resumed run if
+/// their metrics are those of the checkpoint's epochs. Writes nothing.
+/// @throw UsageError that names the flag and the folder, and says what to do.
 /// @throw c10::Error if a checkpoint cannot be read.
 void check_earlier_runs(const CommandLine& line);
 

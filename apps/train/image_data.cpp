@@ -33,7 +33,7 @@ path find_folder(const std::string& data) {
   return installed;
 }
 
-// MNIST is handed out gzipped; many unpack it.
+// MNIST is distributed gzipped, and many people unpack it.
 path find_file(const path& folder, const std::string& name) {
   const path gzipped = folder / (name + ".gz");
   return std::filesystem::exists(gzipped) ? gzipped : folder / name;
@@ -49,7 +49,7 @@ Dataset read_part(const path& folder, const std::string& part) {
   return {read.data.unsqueeze(1).to(torch::kFloat), read.target};
 }
 
-// The rows of one rank, of which another may have one more.
+// Returns every world_size-th row, from the rank's on. Other ranks may have one row more.
 Dataset rows_of_rank(const Dataset& all, const ProcessGroup& group) {
   const auto every = [&](const torch::Tensor& tensor) {
     return tensor.slice(0, group.rank(), tensor.size(0), group.world_size());
@@ -61,7 +61,7 @@ Dataset to_device(const Dataset& all, torch::Device device) {
   return {all.data.to(device), all.target.to(device)};
 }
 
-// The images are small: all of them go to the device once, not batch by batch.
+// The images are small, so they are copied to the device once and not batch by batch.
 ImageData open_idx(const CommandLine& line, const ProcessGroup& group) {
   const path folder = find_folder(line.data);
   Dataset train = read_part(folder, "train");
@@ -75,7 +75,7 @@ ImageData open_idx(const CommandLine& line, const ProcessGroup& group) {
               ": expected test images of ", train.data.sizes().slice(1),
               " like the training images, found ", test.data.sizes().slice(1));
   for (int64_t i = 0; i < classes; ++i) images.classes.push_back(std::to_string(i));
-  // A constant image set has no deviation to divide by.
+  // The deviation of constant images is 0.
   const torch::Tensor mean = train.data.mean();
   const torch::Tensor deviation = train.data.std().clamp_min(1e-6);
   for (auto* part : {&train, &test}) part->data.sub_(mean).div_(deviation);
@@ -94,7 +94,8 @@ ImageData open_idx(const CommandLine& line, const ProcessGroup& group) {
           .test_size = test.data.size(0)};
 }
 
-// Bytes become floats with the training pictures' mean 0 and deviation 1, after `augment`.
+// Applies `augment` to the bytes and then normalizes them with the training pictures' mean and
+// deviation.
 sconce::BatchLoader normalised(sconce::data::Loader<PictureItems> loader, const Images& images,
                                const sconce::data::Compose& augment, uint64_t seed) {
   const sconce::data::Normalize normalize(images.mean, images.std);
@@ -106,7 +107,7 @@ sconce::BatchLoader normalised(sconce::data::Loader<PictureItems> loader, const 
       {.seed = seed});
 }
 
-// Each picture at another place, by up to an eighth of its size, and every second one mirrored.
+// Shifts pictures at random by up to an eighth of their size, and mirrors half of them.
 sconce::data::Compose augmentation(const CommandLine& line) {
   sconce::data::Compose augment;
   if (!line.augment) return augment;
@@ -153,7 +154,6 @@ bool is_picture_folder(const std::string& data) {
 }
 
 ImageData open_images(const CommandLine& line, const ProcessGroup& group) {
-  // A folder with both is refused as one of pictures.
   if (is_picture_folder(line.data)) return open_pictures(line, group);
   return open_idx(line, group);
 }

@@ -8,26 +8,26 @@
 
 namespace train {
 
-/// The images to train and to test on, in batches (N, C, H, W), float32 on a device with the
-/// training images' mean 0 and deviation 1, and their classes (N,).
+/// The images for training and test, in batches: images (N, C, H, W), float32, on the device,
+/// normalized so that the training images have mean 0 and deviation 1; and their classes (N,).
 struct ImageData {
   Images images;
-  sconce::BatchLoader train;  ///< of this rank; each epoch in another order
+  sconce::BatchLoader train;  ///< of this rank, in another order in each epoch
   sconce::BatchLoader test;   ///< of this rank
   int64_t train_size = 0;     ///< of all ranks
   int64_t test_size = 0;      ///< of all ranks
-  int64_t left_out = 0;       ///< pictures that --skip-bad passed over
+  int64_t left_out = 0;       ///< number of pictures that --skip-bad left out
 };
 
-/// Whether `--data` names a folder of pictures: not one that holds IDX files.
+/// Returns whether `--data` names a folder of pictures and not one of IDX files.
 bool is_picture_folder(const std::string& data);
 
-/// Opens what `--data` names: "digits", which sconce brings; "fashion-mnist", where Debian's
-/// package of it is installed; the four IDX files of a folder (MNIST's names, with or without .gz),
-/// all of which go to the device; or a folder of pictures, which are read as they are needed.
-/// @throw c10::Error if Fashion-MNIST is not installed, saying how to get it, or if an IDX file is
-/// missing or not what it should be, naming it.
-/// @throw std::runtime_error naming a folder or a picture that is not what it should be.
+/// Opens what `--data` names: "digits", which come with sconce; "fashion-mnist", Debian's package;
+/// a folder with MNIST's four IDX files, plain or with .gz, which are copied to the device; or a
+/// folder of pictures, which are read when they are needed.
+/// @throw c10::Error if Fashion-MNIST is not installed, saying how to get it, or naming an IDX file
+/// that is missing or damaged.
+/// @throw std::runtime_error naming a folder or a picture that is not as expected.
 ImageData open_images(const CommandLine& line, const sconce::distributed::ProcessGroup& group);
 
 }  // namespace train

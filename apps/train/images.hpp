@@ -6,11 +6,11 @@
 
 namespace train {
 
-/// What a model takes and answers: how a picture becomes its input, and the names of its classes.
+/// How a picture becomes the input of a model, and the names of the model's classes.
 struct Images {
-  std::vector<int64_t> shape = {};  ///< of one: (channels, height, width); one channel is grey
-  std::vector<double> mean = {};    ///< of each channel's bytes, which is taken from them
-  std::vector<double> std = {};     ///< what they are divided by then
+  std::vector<int64_t> shape = {};  ///< (channels, height, width); one channel is grey
+  std::vector<double> mean = {};    ///< of each channel's bytes; it is subtracted
+  std::vector<double> std = {};     ///< of each channel's bytes; the difference is divided by it
   std::vector<std::string> classes = {};
 };
 

@@ -1,6 +1,6 @@
 #include <csetjmp>
 #include <cstdio>
-// These two need the line above.
+// These two need <cstdio>.
 #include <jerror.h>
 #include <jpeglib.h>
 
@@ -13,11 +13,12 @@ namespace train {
 
 namespace {
 
-// A progressive picture of many scans takes long and few bytes; files have about ten.
+// A small progressive file can have so many scans that decoding takes very long. Most files have
+// about ten.
 constexpr int max_scans = 500;
 
-// libjpeg's functions are left by a longjmp of ours where they fail. No object with a destructor
-// lives in a function that calls setjmp, nor in what libjpeg calls.
+// If a function of libjpeg fails, it is left by longjmp. Therefore the functions that call setjmp,
+// and those that libjpeg calls, have no object with a destructor.
 class JpegDecoder final : public PictureDecoder {
  public:
   explicit JpegDecoder(std::FILE* file) : file_(file), buffer_(1 << 16) {}
@@ -50,7 +51,7 @@ class JpegDecoder final : public PictureDecoder {
     of(jpeg).fail(message);
   }
 
-  // A warning of pixels that were lost, and made up, is an error; the others are of no consequence.
+  // A warning that pixels are missing is an error. Other warnings are ignored.
   static void emit_message(j_common_ptr jpeg, int level) {
     if (level >= 0) return;
     switch (jpeg->err->msg_code) {
@@ -111,7 +112,7 @@ class JpegDecoder final : public PictureDecoder {
     jpeg_read_header(&jpeg_, TRUE);
     const int components = jpeg_.num_components;
     if (components != 1 && components != 3 && components != 4) {
-      fail("neither grey nor of three or four colours");
+      fail("expected 1, 3 or 4 color components");
     }
     jpeg_.out_color_space = components == 4 ? JCS_CMYK : JCS_RGB;
     return true;
@@ -130,7 +131,7 @@ class JpegDecoder final : public PictureDecoder {
     return true;
   }
 
-  // Adobe's CMYK, which is the one in use, is stored inverted.
+  // CMYK is stored inverted, as Adobe's programs write it.
   void convert_cmyk(uint8_t* rgb) const {
     for (size_t i = 0; i < cmyk_row_.size(); i += 4) {
       const int light = cmyk_row_[i + 3];

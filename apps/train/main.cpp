@@ -39,7 +39,7 @@ std::string name_of(torch::Device gpu) {
   }
 }
 
-// As CUDA has them: `sconce::environment()` would load the driver's NVML, and ask it for more.
+// Asks CUDA for the names. `sconce::environment()` would also load the driver's NVML.
 std::string gpu_names() {
   sconce::Environment facts;
   facts.torch.num_gpus = sconce::num_gpus();
@@ -72,7 +72,7 @@ void print_task(std::ostream& out, const train::CommandLine& line, const train::
   out << "\nmodel: " << line.model << ", " << parameters << " parameters" << std::endl;
 }
 
-// What the model comes to for a batch of the data's shape.
+// Prints the summary of the model for a batch of the images' shape.
 void print_summary(std::ostream& out, const train::CommandLine& line, const train::Images& images,
                    torch::nn::Sequential& model, torch::Device device) {
   std::vector<int64_t> shape = {line.batch_size};
@@ -80,8 +80,8 @@ void print_summary(std::ostream& out, const train::CommandLine& line, const trai
   out << sconce::summary(model, torch::zeros(shape, device)) << std::flush;
 }
 
-// The processes that train together; without --parallel distributed this one alone, even where a
-// launcher's variables are set.
+// Returns the processes that train together. Without --parallel distributed this is one process,
+// even if a launcher has set its variables.
 sconce::distributed::ProcessGroup join(const train::CommandLine& line) {
   using sconce::distributed::ProcessGroup;
   if (line.parallel != "distributed") return {};
@@ -89,7 +89,7 @@ sconce::distributed::ProcessGroup join(const train::CommandLine& line) {
       {.timeout = std::chrono::milliseconds(std::llround(line.timeout * 1000))});
 }
 
-// Calls `fit` with what --parallel makes of the model.
+// Calls `fit` with the model, wrapped as --parallel says.
 template <class Fit>
 sconce::FitResult fit_parallel(const std::string& parallel, torch::nn::Sequential& model,
                                const sconce::distributed::ProcessGroup& group, const Fit& fit) {
@@ -121,7 +121,7 @@ void print_peak_memory(std::ostream& out, torch::Device device) {
 bool train_classifier(const train::CommandLine& line) {
   const std::string threads = apps::choose_threads();
   sconce::keep_freed_memory();
-  train::check_earlier_runs(line);  // before the processes meet: each of them is refused
+  train::check_earlier_runs(line);  // before the processes join: each reports the error
   const auto group = join(line);
   const torch::Device device = line.torch_device(group);
   std::ostream out(group.rank() == 0 ? std::cout.rdbuf() : nullptr);
@@ -189,7 +189,7 @@ bool train_classifier(const train::CommandLine& line) {
   return true;
 }
 
-// LibTorch's profiler writes lines of its own to standard error, unless the user says which.
+// Turns off the log of LibTorch's profiler on standard error, unless the user has set its level.
 void quiet_profiler() {
   ::setenv("KINETO_LOG_LEVEL", "7", /*overwrite=*/0);
 }
@@ -207,7 +207,7 @@ int main(int argc, char** argv) {
     } else if (quiet_profiler(); !train_classifier(line)) {
       std::cerr << "sconce-train: stopped by SIGTERM; --resume goes on from "
                 << line.checkpoint.string() << '\n';
-      return 128 + SIGTERM;  // what a shell makes of the signal: the run is not over
+      return 128 + SIGTERM;  // as a shell reports the signal: the run is not finished
     }
     apps::check_standard_output();
   } catch (const train::UsageError& error) {

@@ -13,14 +13,14 @@ namespace train {
 
 namespace {
 
-// The keys of the texts; "format" is what Python's readers ask for.
+// Keys of the metadata. Python's readers also need "format".
 constexpr auto model_key = "sconce.model";
 constexpr auto shape_key = "sconce.shape";
 constexpr auto mean_key = "sconce.mean";
 constexpr auto std_key = "sconce.std";
 constexpr auto classes_key = "sconce.classes";
 
-// Values in the shortest text that reads as the same, one a line.
+// Returns the values as text, one per line, in the shortest form that reads back as the same value.
 template <class T>
 std::string lines_of(const std::vector<T>& values) {
   std::string text;
@@ -42,7 +42,7 @@ std::vector<std::string> split(const std::string& text) {
   return lines;
 }
 
-// The texts of one file, whose errors name it.
+// The metadata of a file. Errors name the file.
 class Texts {
  public:
   explicit Texts(const std::filesystem::path& file)
@@ -56,7 +56,7 @@ class Texts {
   }
 
   void check(bool holds, const std::string& key, const std::string& expected) const {
-    TORCH_CHECK(holds, file_, ": expected in ", key, " of the metadata ", expected, ", found '",
+    TORCH_CHECK(holds, file_, ": expected ", expected, " as ", key, " in the metadata, found '",
                 text(key), "'");
   }
 
@@ -78,7 +78,7 @@ class Texts {
   sconce::io::Metadata texts_;
 };
 
-// The largest side of a picture that a network is made for; more is damage.
+// The largest side of a network's input. A larger one means that the file is damaged.
 constexpr int64_t max_side = 4096;
 
 Images read_images(const Texts& texts) {

@@ -13,8 +13,8 @@ nn::Conv2d conv3x3(int64_t in, int64_t out, int64_t stride) {
   return nn::Conv2d(nn::Conv2dOptions(in, out, 3).stride(stride).padding(1).bias(false));
 }
 
-// (N, in, H, W) to (N, out, H / stride, W / stride): two convolutions beside a short cut.
-// Cloneable, so that a DataParallel makes replicas of it.
+// (N, in, H, W) to (N, out, H / stride, W / stride): two convolutions beside a shortcut. It is
+// Cloneable, so that DataParallel can make replicas of it.
 struct ResidualImpl : nn::Cloneable<ResidualImpl> {
   ResidualImpl(int64_t channels_in, int64_t channels_out, int64_t step)
       : in(channels_in), out(channels_out), stride(step) {

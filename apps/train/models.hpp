@@ -7,7 +7,7 @@
 
 namespace train {
 
-/// The names that `make_model` knows.
+/// Returns the names for `make_model`.
 const std::vector<std::string>& model_names();
 
 /// Makes a classifier of images `(N, channels, height, width)` whose output is `(N, classes)`:

@@ -45,7 +45,7 @@ Schedule make_schedule(const std::string& name, torch::optim::Optimizer& optimiz
         std::make_unique<lr_scheduler::StepLR>(optimizer, std::max<int64_t>(epochs / 3, 1), 0.1)};
   }
   if (name == "cosine") {
-    // CosineAnnealingLR, as a function of the epoch, since earlier checkpoints hold it as such.
+    // This equals CosineAnnealingLR. Earlier checkpoints hold the state of a LambdaLR.
     const auto share = [end = static_cast<double>(epochs)](int64_t epoch) {
       return (1 + std::cos(std::numbers::pi * static_cast<double>(epoch) / end)) / 2;
     };

@@ -12,30 +12,30 @@
 
 namespace train {
 
-/// The names that `make_optimizer` knows.
+/// Returns the names for `make_optimizer`.
 const std::vector<std::string>& optimizer_names();
 
-/// The learning rate that an optimizer starts with where none is given.
+/// Returns the default learning rate of an optimizer.
 double default_lr(const std::string& optimizer);
 
-/// Returns one of sconce's optimizers over the parameters; SGD's momentum is 0.9. Where `extra` has
-/// a learning rate, a tensor, it is the one.
-/// @throw c10::Error if there is none of that name.
+/// Returns one of sconce's optimizers for the parameters. SGD has a momentum of 0.9. A learning
+/// rate in `extra` is used instead of `lr`.
+/// @throw c10::Error if the name is unknown.
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(
     const std::string& name, const std::vector<torch::Tensor>& params, double lr,
     const sconce::optim::ExtraOptions& extra = {});
 
-/// A scheduler and when to step it; "none" has none.
+/// A scheduler, which is null for "none", and when to step it.
 struct Schedule {
   std::unique_ptr<sconce::optim::lr_scheduler::LRScheduler> scheduler = {};
   sconce::SchedulerInterval interval = sconce::SchedulerInterval::epoch;
 };
 
-/// The names that `make_schedule` knows.
+/// Returns the names for `make_schedule`.
 const std::vector<std::string>& scheduler_names();
 
-/// Returns the schedule of that name over so many epochs, which have so many steps together.
-/// @throw c10::Error if there is none of that name.
+/// Returns the schedule with this name for `epochs` epochs, which have `steps` steps in total.
+/// @throw c10::Error if the name is unknown.
 Schedule make_schedule(const std::string& name, torch::optim::Optimizer& optimizer, int64_t epochs,
                        int64_t steps);
 

@@ -55,7 +55,7 @@ PictureSize read_header(PictureDecoder& decoder, int64_t max_pixels) {
   return size;
 }
 
-// Returns `read()`, whose errors get the file's name.
+// Returns `read()`, and adds the file's name to its errors.
 template <class Read>
 auto naming(const fs::path& file, const Read& read) {
   try {

@@ -7,7 +7,7 @@
 
 namespace train {
 
-/// A file that is no picture, or a damaged one. `what()` is one line.
+/// The error of a file that is damaged or not a picture. `what()` is one line.
 struct PictureError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -18,8 +18,8 @@ struct PictureSize {
   int64_t width = 0;
 };
 
-/// Reads one picture from an open file, which it leaves open: first the header, then the pixels.
-/// Its errors do not name the file, whose name it does not know.
+/// Reads one picture from an open file, first the header, then the pixels, and leaves the file
+/// open. Its errors do not name the file.
 class PictureDecoder {
  public:
   PictureDecoder() = default;
@@ -27,7 +27,7 @@ class PictureDecoder {
   PictureDecoder& operator=(const PictureDecoder&) = delete;
   virtual ~PictureDecoder() = default;
 
-  /// Reads to where the pixels begin, and takes no memory for them.
+  /// Reads the header, and allocates no memory for the pixels.
   /// @throw PictureError
   virtual PictureSize read_header() = 0;
 
@@ -36,18 +36,18 @@ class PictureDecoder {
   virtual void read_pixels(uint8_t* rgb) = 0;
 };
 
-/// Whether the program was built with libpng.
+/// Returns whether the program was built with libpng.
 bool has_libpng();
 
-/// Whether the program was built with libjpeg-turbo.
+/// Returns whether the program was built with libjpeg-turbo.
 bool has_libjpeg();
 
-/// Returns a decoder by libpng.
-/// @throw std::runtime_error if the program was built without, naming the package to install.
+/// Returns a decoder that uses libpng.
+/// @throw std::runtime_error naming the package to install, if the program was built without it.
 std::unique_ptr<PictureDecoder> make_png_decoder(std::FILE* file);
 
-/// Returns a decoder by libjpeg-turbo.
-/// @throw std::runtime_error if the program was built without, naming the package to install.
+/// Returns a decoder that uses libjpeg-turbo.
+/// @throw std::runtime_error naming the package to install, if the program was built without it.
 std::unique_ptr<PictureDecoder> make_jpeg_decoder(std::FILE* file);
 
 }  // namespace train

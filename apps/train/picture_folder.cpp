@@ -23,7 +23,7 @@ constexpr int64_t measured_pictures = 10'000;
   throw std::runtime_error(path.string() + ": " + why);
 }
 
-// What a folder holds, sorted, but for names that begin with a dot.
+// Returns the entries of a folder, sorted by name, without names that begin with a dot.
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> entries;
@@ -52,7 +52,7 @@ bool has_picture_suffix(const fs::path& path) {
   return suffix == ".png" || suffix == ".jpg" || suffix == ".jpeg";
 }
 
-// Whether a name can be shown in a line: UTF-8 without control characters.
+// Returns whether a name can be printed on a line: UTF-8 without control characters.
 bool is_printable(const fs::path& name) {
   try {
     const std::u32string codes = name.u32string();
@@ -66,7 +66,7 @@ bool is_printable(const fs::path& name) {
   }
 }
 
-// A link to a folder that the link is in makes a circle.
+// A link to a folder around it would be a cycle.
 void check_class(const fs::path& folder, const fs::path& of_class) {
   if (!is_printable(of_class.filename())) {
     refuse(of_class, "expected a class's name in UTF-8, without control characters");
@@ -75,7 +75,7 @@ void check_class(const fs::path& folder, const fs::path& of_class) {
   const fs::path target = fs::canonical(of_class);
   if (std::mismatch(target.begin(), target.end(), above.begin(), above.end()).first ==
       target.end()) {
-    refuse(of_class, "expected a class's folder, got a link in a circle");
+    refuse(of_class, "expected a class's folder, got a link to a folder around it");
   }
 }
 
@@ -91,7 +91,7 @@ std::vector<fs::path> pictures_of(const fs::path& of_class) {
   return pictures;
 }
 
-// A source of whether a picture can be read.
+// A source of items that say whether a picture can be read.
 struct PictureChecks {
   std::vector<PictureFile> files;
 
@@ -166,7 +166,7 @@ int64_t leave_out_bad(PictureFolder& folder, int num_workers) {
   }
   for (size_t i = 0; i < left.size(); ++i) {
     if (left[i] == 0)
-      throw std::runtime_error("--skip-bad: none is left of class " + folder.classes[i]);
+      throw std::runtime_error("--skip-bad: no picture is left of class " + folder.classes[i]);
   }
   std::swap(folder.files, good);
   return static_cast<int64_t>(good.size() - folder.files.size());
@@ -225,7 +225,7 @@ void measure_channels(Images& images, const std::vector<PictureFile>& files, uin
       squares[c] += square[c].item<int64_t>();
     }
   }
-  // In floats, as of images in memory; a constant channel has no deviation to divide by.
+  // The figures are float32, as for IDX files. The deviation of a constant channel is 0.
   const auto count = static_cast<long double>(chosen.size()) * images.shape[1] * images.shape[2];
   for (int64_t c = 0; c < channels; ++c) {
     const long double apart = squares[c] - static_cast<long double>(sums[c]) * sums[c] / count;

@@ -23,24 +23,27 @@ struct PictureFolder {
   std::vector<PictureFile> files = {};
 };
 
-/// Whether a folder holds any of MNIST's four IDX files, plain or gzipped.
+/// Returns whether a folder has any of MNIST's four IDX files, plain or gzipped.
 bool has_idx_files(const std::filesystem::path& folder);
 
-/// Lists a folder of which each subfolder is a class, all sorted by their bytes. Files that end in
-/// .png, .jpg or .jpeg, in any case, are its pictures; other files, and names that begin with a
-/// dot, are passed over. A class may be a link to a folder.
-/// @throw std::runtime_error naming the folder if it cannot be read or has IDX files too, if there
-/// are less than two classes, if a class has no picture, has a folder in it or a name that is not
-/// UTF-8 or has control characters, or if a link leads to nothing or in a circle.
+/// Lists the pictures of a folder in which each subfolder is a class. Classes and pictures are
+/// sorted by the bytes of their names. Pictures are files that end in .png, .jpg or .jpeg, in upper
+/// or lower case. Other files, and names that begin with a dot, are ignored. A class may be a link
+/// to a folder.
+/// @throw std::runtime_error naming the folder if:
+/// - it cannot be read, has IDX files too, or has fewer than two classes;
+/// - a class has no picture, contains a folder, or has a name that is not UTF-8 or has control
+///   characters;
+/// - a link is broken, or leads to a folder around it.
 PictureFolder list_pictures(const std::filesystem::path& folder);
 
 /// Reads the header of every picture.
-/// @throw PictureError of the first that is none
+/// @throw PictureError for the first file that is not a picture.
 void check_headers(const PictureFolder& folder);
 
-/// Reads all pictures, with so many threads beside this one, and leaves those out that are none or
-/// damaged. Returns their number.
-/// @throw std::runtime_error naming a class if none of its pictures is left.
+/// Reads all pictures with `num_workers` further threads, and removes files that are damaged or not
+/// pictures from the list. Returns their number.
+/// @throw std::runtime_error naming a class of which no picture is left.
 int64_t leave_out_bad(PictureFolder& folder, int num_workers);
 
 /// Two parts of a folder's pictures, each in the folder's order.
@@ -49,18 +52,18 @@ struct PictureSplit {
   std::vector<PictureFile> test = {};
 };
 
-/// Puts a fraction of each class, rounded, into the test part, chosen by the seed; one picture at
-/// least remains for the training. Python: `train_test_split(..., stratify=target)` of
-/// scikit-learn, which draws others.
-/// @throw std::runtime_error if the test part would have none.
+/// Moves a fraction of each class, rounded, to the test part. The seed chooses the pictures. At
+/// least one picture of each class remains for training. Python: `train_test_split(...,
+/// stratify=target)` of scikit-learn, which draws other pictures.
+/// @throw std::runtime_error if the test part would be empty.
 PictureSplit split_pictures(const PictureFolder& folder, double test_fraction, uint64_t seed);
 
-/// Reads a picture as (channels, height, width) of uint8: grey if that is one channel, and resized
-/// whatever its form.
+/// Reads a picture as uint8 of `shape`, (channels, height, width). Converts it to grey if that is
+/// one channel, and resizes it without keeping its aspect ratio.
 /// @throw PictureError
 at::Tensor load_picture(const std::filesystem::path& file, at::IntArrayRef shape);
 
-/// A source of items, of which one is a picture (C, H, W), uint8, and its class (), int64.
+/// A source of items: a picture (C, H, W), uint8, and its class (), int64.
 /// Python: `torchvision.datasets.ImageFolder`.
 class PictureItems {
  public:
@@ -69,7 +72,7 @@ class PictureItems {
 
   int64_t size() const { return static_cast<int64_t>(files_.size()); }  ///< number of pictures
 
-  /// Reads one from its file.
+  /// Reads a picture from its file.
   /// @throw PictureError
   sconce::data::Dataset get(int64_t index) const;
 
@@ -78,8 +81,8 @@ class PictureItems {
   std::vector<int64_t> shape_;
 };
 
-/// Sets mean and standard deviation of each channel, over at most 10,000 of the pictures, chosen by
-/// the seed, which are read by so many threads beside this one.
+/// Sets the mean and the standard deviation of each channel. Reads at most 10,000 of the pictures,
+/// which the seed chooses, with `num_workers` further threads.
 /// @throw PictureError
 void measure_channels(Images& images, const std::vector<PictureFile>& files, uint64_t seed,
                       int num_workers);

@@ -9,8 +9,8 @@ namespace train {
 
 namespace {
 
-// libpng leaves its functions by a longjmp where they fail. No object with a destructor lives in a
-// function that calls setjmp, nor in what libpng calls.
+// If a function of libpng fails, it is left by longjmp. Therefore the functions that call setjmp,
+// and those that libpng calls, have no object with a destructor.
 class PngDecoder final : public PictureDecoder {
  public:
   explicit PngDecoder(std::FILE* file) : file_(file) {
@@ -49,7 +49,7 @@ class PngDecoder final : public PictureDecoder {
   bool try_header() {
     if (setjmp(png_jmpbuf(png_))) return false;
     png_set_read_fn(png_, file_, read_bytes);
-    // The caller bounds the size. Chunks of texts, profiles and the like are passed over unread.
+    // The caller checks the size. Chunks such as texts and color profiles are skipped.
     png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
     png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_read_info(png_, info_);
@@ -70,7 +70,7 @@ class PngDecoder final : public PictureDecoder {
       png_set_strip_alpha(png_);
     }
     const int passes = png_set_interlace_handling(png_);
-    png_read_update_info(png_, info_);  // takes memory for some rows
+    png_read_update_info(png_, info_);  // allocates memory for some rows
     for (int pass = 0; pass < passes; ++pass) {
       for (int64_t y = 0; y < height_; ++y) png_read_row(png_, rgb + y * 3 * width_, nullptr);
     }
@@ -81,8 +81,8 @@ class PngDecoder final : public PictureDecoder {
     return true;
   }
 
-  // Makes RGB of a row of 16-bit grey in its place, from its end on. As in Pillow what is above 255
-  // becomes 255, while of 16-bit colours the upper byte is taken.
+  // Converts a row of 16-bit grey to RGB in place, from its end. As in Pillow, values above 255
+  // become 255, whereas 16-bit colors keep their upper byte.
   void narrow_grey(uint8_t* row) const {
     for (int64_t x = width_ - 1; x >= 0; --x) {
       const uint8_t grey = row[2 * x] == 0 ? row[2 * x + 1] : 255;

@@ -8,7 +8,7 @@ namespace train {
 
 namespace {
 
-// A folder's last name: the whole path of one is too long for a title.
+// Returns the last part of a path, because a whole path is too long for a title.
 std::string name_of_data(const std::string& data) {
   const auto path = std::filesystem::absolute(data).lexically_normal();
   return (path.has_filename() ? path : path.parent_path()).filename().string();

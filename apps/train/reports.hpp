@@ -22,14 +22,14 @@ constexpr auto trace_name = "trace.json";  ///< in the folder of `--out`
 /// `--out` has the same metrics, so that either can resume the checkpoints of the other.
 class Reports {
  public:
-  /// The stream must outlive this.
+  /// The stream must outlive this object.
   Reports(const CommandLine& line, const Images& images, std::ostream& out);
 
-  /// The metrics for the Trainer: "acc", and a confusion matrix if one can be drawn.
+  /// Returns the metrics for the Trainer: "acc", and a confusion matrix if one can be drawn.
   sconce::Metrics metrics() const;
 
-  /// The callbacks, which stand before those that save, since a checkpoint must not be ahead of
-  /// the scalars. This must outlive them.
+  /// Returns the callbacks. Put them before those that save, because a checkpoint must not be
+  /// ahead of the scalars. This object must outlive them.
   std::vector<sconce::TrainerCallback*> callbacks();
 
  private:

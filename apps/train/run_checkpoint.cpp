@@ -9,7 +9,7 @@ namespace train {
 
 namespace {
 
-// Whether SIGTERM came; a launcher or a queue sends it some time before it kills.
+// Whether SIGTERM has arrived. Launchers and queues send it some time before they kill a process.
 volatile std::sig_atomic_t terminated = 0;
 
 }  // namespace
@@ -32,7 +32,7 @@ std::optional<sconce::Checkpoint> open_checkpoint(const CommandLine& line,
   if (!checkpoint->latest().empty()) check_run_flags(line);
   std::signal(SIGTERM, [](int signal) {
     terminated = 1;
-    std::signal(signal, SIG_DFL);  // a second one ends what waits for a lost process
+    std::signal(signal, SIG_DFL);  // a second SIGTERM ends a process that waits for a lost one
   });
   return checkpoint;
 }

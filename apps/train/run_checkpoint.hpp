@@ -9,18 +9,19 @@
 
 namespace train {
 
-/// Opens the checkpoints of the run, if it is to have any. SIGTERM then ends it at a step's end.
+/// Opens the checkpoints of the run, if `--checkpoint` is given. SIGTERM then stops the run after
+/// its current step.
 /// @throw UsageError if a saved run has other flags.
 /// @throw c10::Error if the folder cannot be written.
 std::optional<sconce::Checkpoint> open_checkpoint(const CommandLine& line,
                                                   const sconce::distributed::ProcessGroup& group);
 
-/// Returns what the latest checkpoint tells of the run, if there is one.
+/// Reads the latest checkpoint, if there is one.
 /// @throw c10::Error if the file is damaged.
 std::optional<SavedRun> saved_run(const std::optional<sconce::Checkpoint>& checkpoint);
 
-/// Goes along with a run that has checkpoints: from its begin on their folder is this run's, and it
-/// stops where SIGTERM came.
+/// Writes the flags of a run into its checkpoint folder when the run begins, and stops the run
+/// after SIGTERM.
 class RunSaving : public sconce::TrainerCallback {
  public:
   /// The command line must outlive this object.

@@ -14,7 +14,7 @@ namespace train {
 
 namespace {
 
-// The shortest text that reads back as the same number, such as "2" and "0.1".
+// Returns the shortest text that reads back as the same number, such as "2" and "0.1".
 std::string shortest_text(double value) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, value).ptr};

@@ -6,16 +6,16 @@
 
 namespace train {
 
-/// The file of a checkpoint folder that holds the flags by which its run was begun.
+/// Returns the file of the checkpoint folder that holds the flags of its run.
 std::filesystem::path run_flags_file(const CommandLine& line);
 
-/// Writes that file: the flags that decide what a training comes to.
+/// Writes that file, with the flags that change the result of a training.
 /// @throw c10::Error naming the file and the cause.
 void write_run_flags(const CommandLine& line);
 
-/// Checks the command line of a resumed run against that file, if it is there: another value would
-/// be passed over for that of the checkpoint, or fit it ill. The number of epochs is not among
-/// them: `schedule_span` checks it.
+/// Compares the command line of a resumed run with that file, if it exists. Another value would be
+/// ignored in favor of the checkpoint's, or would not fit it. `schedule_span` checks the number of
+/// epochs.
 /// @throw UsageError naming the first flag that has another value.
 void check_run_flags(const CommandLine& line);
 

@@ -11,14 +11,14 @@
 
 namespace train {
 
-/// What a checkpoint tells of its run.
+/// The saved run in a checkpoint.
 struct SavedRun {
   std::vector<sconce::EpochMetrics> epochs = {};  ///< results of the finished epochs
-  int64_t batch = 0;                              ///< finished batches of the epoch after them
-  c10::IValue scheduler = {};                     ///< state of the scheduler; None without one
+  int64_t batch = 0;           ///< number of finished batches in the epoch after them
+  c10::IValue scheduler = {};  ///< state of the scheduler, or None
 
-  /// The number of epochs for which its schedule was made, as `ScheduleKeeper` saves it. Empty
-  /// without a schedule, and in the checkpoints of version 0.2.0 and earlier.
+  /// The number of epochs that the schedule was made for, which `ScheduleKeeper` saves. It is empty
+  /// without a schedule, and in checkpoints of version 0.2 and earlier.
   std::optional<int64_t> schedule_epochs = {};
 };
 

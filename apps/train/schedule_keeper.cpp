@@ -19,7 +19,7 @@ sconce::Stateful ScheduleKeeper::epochs_of_schedule() const {
     state.insert("epochs", int64_t{epochs});
     return c10::IValue(state);
   };
-  // What was saved has been compared with the command line, or is replaced.
+  // The saved number was compared with the command line before, or is replaced.
   return {state_dict, [](const c10::IValue&) {}};
 }
 

@@ -8,18 +8,19 @@
 
 namespace train {
 
-/// Keeps in a run's checkpoints for how many epochs its schedule was made, and begins a new one
-/// where the span says so. It stands before the callback that steps the scheduler.
+/// Saves the number of epochs that a run's schedule was made for in its checkpoints, and starts a
+/// new schedule if the span says so. Put it before the callback that steps the scheduler.
 class ScheduleKeeper : public sconce::TrainerCallback {
  public:
-  /// `schedule` is a new one of the span; both outlive this object. The state of the saved run's
-  /// scheduler is taken already here, since the checkpoint would warn of the difference.
+  /// `schedule` is a new schedule for the span. Both must outlive this object. If the schedule
+  /// restarts, it gets the saved run's state here, because loading the checkpoint would warn of a
+  /// difference.
   ScheduleKeeper(const CommandLine& line, const ScheduleSpan& span, Schedule& schedule,
                  const std::optional<SavedRun>& saved);
 
   void on_fit_begin(sconce::Fit& fit) override;
   std::string name() const override { return "schedule"; }
-  /// Nothing where a checkpoint is loaded that has no such part. Such a run gets it as it begins.
+  /// Empty if the loaded checkpoint is of 0.2; `on_fit_begin` then adds the state.
   std::optional<sconce::Stateful> state() override;
 
  private:

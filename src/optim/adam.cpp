@@ -65,7 +65,7 @@ AdamParamState& AdamBase::state_for(size_t group, size_t index, bool amsgrad) {
     state_[key] = std::move(fresh);
   }
   auto& typed = static_cast<AdamParamState&>(*state_[key]);
-  typed.owner = StateOwner(parameter);  // whoever made the state
+  typed.owner = StateOwner(parameter);  // also for a state that was loaded
   if (amsgrad && !typed.max_exp_avg_sq.defined()) {
     typed.max_exp_avg_sq = at::zeros_like(parameter);
   }

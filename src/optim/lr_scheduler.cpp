@@ -287,8 +287,8 @@ double OneCycleLR::get_lr(size_t group, double, bool) const {
   const auto value = [&](const std::string& name) {
     const auto found = groups_->at(group).find(name);
     TORCH_CHECK(found != groups_->at(group).end(),
-                "sconce::optim::lr_scheduler::OneCycleLR: expected a state whose phases go from "
-                "and to values of a group, got '",
+                "sconce::optim::lr_scheduler::OneCycleLR: expected a state whose phases name "
+                "values of a group, got '",
                 name, "'");
     return found->second;
   };
@@ -299,7 +299,7 @@ double OneCycleLR::get_lr(size_t group, double, bool) const {
     start_step = phase->end_step;
   }
   expect(phase->end_step != start_step, "OneCycleLR",
-         "phases of some length, but total_steps and pct_start make one of none at step ",
+         "phases of at least one step, but total_steps and pct_start give an empty one at step ",
          last_epoch_);
   const double pct = (step - start_step) / (phase->end_step - start_step);
   if (cycle_momentum_) {
@@ -337,7 +337,7 @@ SequentialLR::SequentialLR(torch::optim::Optimizer& optimizer,
   for (size_t i = 0; i < schedulers_.size(); ++i) {
     expect(schedulers_[i] != nullptr, who, "schedulers, got a null pointer at index ", i);
     expect(&schedulers_[i]->optimizer_ == &optimizer, who,
-           "all schedulers to belong to the same optimizer, got another's at index ", i);
+           "all schedulers to belong to the same optimizer, got one of another at index ", i);
   }
   const auto& values = *schedulers_.front()->groups_;
   for (size_t i = 0; i < values.size(); ++i) {

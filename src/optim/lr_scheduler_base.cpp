@@ -62,7 +62,7 @@ std::vector<double> Scheduler::current_lrs() const {
   std::vector<double> lrs;
   for (const auto& group : optimizer_.param_groups()) lrs.push_back(group.options().get_lr());
   TORCH_CHECK(!lrs.empty(), c10::demangle(typeid(*this).name()), ": expected an optimizer with ",
-              "parameter groups, got one without, as an optimizer is that was moved elsewhere");
+              "parameter groups, got one without: it may have been moved");
   return lrs;
 }
 

@@ -159,7 +159,7 @@ void Optimizer::check_construction() {
 void Optimizer::add_param_group(const ParamGroup& param_group) {
   check_new_groups();
   {
-    // LibTorch refuses every parameter that has a state, also one that no group has any more.
+    // LibTorch refuses every parameter that has a state, even if no group has it any more.
     decltype(state_) states;
     std::swap(states, state_);
     const auto give_back = c10::make_scope_exit([&] { std::swap(states, state_); });
@@ -172,7 +172,8 @@ void Optimizer::add_param_group(const ParamGroup& param_group) {
 }
 
 void Optimizer::check_new_groups() {
-  checked_groups_ = std::min(checked_groups_, param_groups_.size());  // one may be gone
+  // Groups may have been removed.
+  checked_groups_ = std::min(checked_groups_, param_groups_.size());
   for (; checked_groups_ < param_groups_.size(); ++checked_groups_) {
     auto& group = param_groups_[checked_groups_];
     check_reached(group.options());
@@ -301,7 +302,7 @@ void Optimizer::step_all(const Amp& amp) {
 }
 
 void Optimizer::replace_state(const std::function<void()>& read) {
-  check_new_groups();  // with the options with which they were added
+  check_new_groups();  // with the options that they were added with
   std::vector<std::unique_ptr<Options>> options;
   for (const auto& group : param_groups_) options.push_back(group.options().clone());
   decltype(state_) before;
@@ -375,8 +376,7 @@ IValue Optimizer::state_dict() const {
   return all;
 }
 
-// A schedule may have brought a rate to just below 0 by rounding, so of the rates only nan is
-// refused.
+// Rounding in a schedule may make a rate slightly negative, so negative rates are accepted here.
 void Optimizer::check_reached(const Options& options) const {
   const auto copy = options.clone();
   copy->set_lr(std::abs(options.get_lr()));
@@ -384,7 +384,7 @@ void Optimizer::check_reached(const Options& options) const {
 }
 
 void Optimizer::load_state_dict(const IValue& state_dict) {
-  check_new_groups();  // with the options with which they were added
+  check_new_groups();  // with the options that they were added with
   const std::string where = name_ + "::load_state_dict";
   StateVisitor reader(state_dict, where);
   GenericDict states = string_dict();

@@ -33,9 +33,9 @@ using Parameters = std::vector<at::Tensor>;
 // Writes or reads the state of one parameter.
 class ParamStateVisitor {
  public:
-  // One that writes.
+  // Makes a visitor that writes.
   ParamStateVisitor() = default;
-  // One that reads tensors of the sizes, the type and the device of `like`.
+  // Makes a visitor that reads. Tensors get the type and device of `like`, and must have its sizes.
   ParamStateVisitor(const IValue& state, std::string where, at::Tensor like)
       : state_(state, std::move(where)), like_(std::move(like)) {}
 
@@ -55,7 +55,7 @@ class ParamStateVisitor {
     state_.write_only(key, at::scalar_tensor(steps, type));
   }
 
-  // A tensor that need not be there is undefined here, and in Python None or without a key.
+  // An optional tensor may be undefined here. In Python it is then None, or its key is missing.
   void tensor(const char* key, at::Tensor& value, bool is_needed = true, bool is_number = false) {
     if (is_needed) {
       state_(key, value);
@@ -88,10 +88,10 @@ class ParamStateVisitor {
   at::Tensor like_ = {};
 };
 
-// Of each class: its options and its state, by Python's keys. `like` is what a parameter's state is
-// like; it is called for each parameter of a group.
+// The forms list the options and the state of each class by Python's keys. `like` returns a tensor
+// with the sizes, the type and the device of a parameter's state.
 struct ElementwiseForm {
-  static constexpr bool needs_state = false;  // for a step
+  static constexpr bool needs_state = false;  // whether a step needs the state of every parameter
   static at::Tensor like(const Parameters& parameters, size_t index) { return parameters[index]; }
 };
 
@@ -172,7 +172,7 @@ struct AdagradForm : ElementwiseForm {
   }
 };
 
-// One state for all parameters together, kept under the first.
+// All parameters share one state, which the first one has.
 struct LBFGSForm {
   using Options = torch::optim::LBFGSOptions;
   using State = torch::optim::LBFGSParamState;
@@ -217,7 +217,7 @@ struct LBFGSForm {
   }
 };
 
-// What all classes have in common; LibTorch has only the first choice of each.
+// The options that all classes share in Python. LibTorch supports only one value of each.
 void visit_choices(StateVisitor& state) {
   bool maximize = false;
   state("maximize", maximize, false);
@@ -257,10 +257,10 @@ IValue state_dict(const LibTorchOptimizer& optimizer) {
   return all;
 }
 
-// LibTorch checks options where it constructs an optimizer.
+// LibTorch checks the options when it constructs an optimizer.
 template <class Optimizer, class Options>
 void check_options(Options options, const std::string& where) {
-  options.lr(std::abs(options.lr()));  // a schedule may have rounded to just below 0
+  options.lr(std::abs(options.lr()));  // rounding in a schedule may make it slightly negative
   try {
     Optimizer(std::vector<at::Tensor>(), options);
   } catch (const c10::Error& error) {
@@ -344,7 +344,7 @@ OptimizerState functions_of_ours() {
 OptimizerState optimizer_state(const LibTorchOptimizer& optimizer) {
   namespace libtorch = torch::optim;
   if (dynamic_cast<const Optimizer*>(&optimizer) != nullptr) return functions_of_ours();
-  // The class itself: a class derived from it may have more state.
+  // Derived classes are excluded, because they may have more state.
   const auto& type = typeid(optimizer);
   if (type == typeid(libtorch::Adagrad)) return functions<libtorch::Adagrad, AdagradForm>();
   if (type == typeid(libtorch::Adam)) {

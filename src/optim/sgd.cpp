@@ -214,7 +214,7 @@ SGDParamState& SGD::state_for(size_t group, size_t index) {
       state->first_step_pending = state->first_step_pending.to(parameter.device());
     }
   }
-  state->owner = StateOwner(parameter);  // whoever made the state
+  state->owner = StateOwner(parameter);  // also for a state that was loaded
   return *state;
 }
 

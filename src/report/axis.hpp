@@ -20,7 +20,7 @@ struct AxisOptions {
   bool whole = false;  ///< ticks at whole numbers only
 };
 
-/// Whether a value can be drawn: it is finite, and sums of such values do not overflow.
+/// Returns whether a value can be drawn: it is finite, and sums of such values do not overflow.
 bool is_drawn(double value);
 
 /// Returns an axis for drawable values from `low` to `high`. If both are equal, they are in the

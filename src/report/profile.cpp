@@ -25,11 +25,11 @@ namespace {
 
 namespace impl = torch::profiler::impl;
 
-// A process has one profiler. To start it again would cancel what it records.
+// A process has one profiler. Starting it again would discard its records.
 std::atomic<bool> is_ours_under_way = false;
 
-// Returns whether LibTorch's profiler is under way, which somebody else started: in this thread by
-// any of LibTorch's ways, or in another one by Kineto.
+// Returns whether LibTorch's profiler was started by others: in this thread, by any of LibTorch's
+// functions, or in another thread, by Kineto.
 bool is_another_under_way() {
   if (impl::profilerEnabled()) return true;
   auto& kineto = libkineto::api();

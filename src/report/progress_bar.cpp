@@ -112,7 +112,7 @@ std::string TerminalBar::line(int64_t done, double seconds, std::string text) co
     room -= size;
     return part + ' ';
   };
-  // The most important parts take their room first.
+  // The most important parts come first, while there is room.
   const std::string count = take(std::to_string(done) + '/' + std::to_string(total_));
   const std::string title = take(title_);
   const std::string left =

@@ -35,7 +35,8 @@ std::tuple<long, long, long> parts_of_bus(const std::string& id) {
   return {domain, bus, device};
 }
 
-// Whether the driver's order is CUDA's. By default CUDA puts the fastest GPU first.
+// Returns whether the driver lists the GPUs in CUDA's order. By default CUDA lists the fastest
+// first.
 bool has_order_of_cuda(const Environment& facts) {
   if (facts.device_order == "PCI_BUS_ID") return true;
   const auto& list = facts.visible_devices;

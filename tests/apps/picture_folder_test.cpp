@@ -138,8 +138,8 @@ TEST_CASE("links in a folder of pictures: a class may be one, a circle is refuse
   write_file(temporary.path() / "elsewhere/b.png", "");
   fs::create_symlink(temporary.path() / "elsewhere", folder / "dog");
   CHECK(train::list_pictures(folder).classes == std::vector<std::string>{"cat", "dog"});
-  refuse("here", ".", "got a link in a circle");
-  refuse("above", temporary.path(), "got a link in a circle");
+  refuse("here", ".", "got a link to a folder around it");
+  refuse("above", temporary.path(), "got a link to a folder around it");
   refuse("self", "self", "symbolic links");
   refuse("nothing", "nowhere", "No such file");
   refuse("cat/above", "..", "got a folder");
@@ -215,7 +215,8 @@ TEST_CASE("pictures are left out where they are none or damaged, and counted") {
   for (const auto& file : list.files) {
     if (file.target == 1) write_file(file.path, "");
   }
-  CHECK_THAT(what_of([&] { train::leave_out_bad(list, 0); }), ContainsSubstring("none is left of"));
+  CHECK_THAT(what_of([&] { train::leave_out_bad(list, 0); }),
+             ContainsSubstring("no picture is left of"));
 }
 
 TEST_CASE("the channels' mean and deviation are those of all pictures together") {

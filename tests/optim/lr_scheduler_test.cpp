@@ -625,8 +625,9 @@ TEST_CASE("schedulers refuse wrong arguments for Python's reasons") {
   refused([&] { SequentialLR(o, {step_lr, step_lr, step_lr}, {5, 1}); },
           sequence + "milestones in order");
   refused([&] { SequentialLR(o, {step_lr, nullptr}, {5}); }, sequence + "schedulers, got a null");
-  refused([&] { SequentialLR(o, {step_lr, std::make_shared<StepLR>(*other, 3)}, {5}); },
-          sequence + "all schedulers to belong to the same optimizer, got another's at index 1");
+  refused(
+      [&] { SequentialLR(o, {step_lr, std::make_shared<StepLR>(*other, 3)}, {5}); },
+      sequence + "all schedulers to belong to the same optimizer, got one of another at index 1");
   const std::string plateau = "ReduceLROnPlateau: expected ";
   refused([&] { ReduceLROnPlateau(o, {.factor = 1.0}); }, plateau + "factor below 1, got 1");
   refused([&] { ReduceLROnPlateau(o, {.min_lr = {0.1, 0.2, 0.3}}); },
