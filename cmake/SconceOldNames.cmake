@@ -14,6 +14,7 @@ set(old_names # <old path> <new path>
   nn/data_parallel               distributed/data_parallel
   nn/distributed_data_parallel   distributed/distributed_data_parallel
   trainer                        training/trainer
+  training/batch                 training/any_batches
   training/model_steps           training/detail/model_steps)
 
 set(SCONCE_OLD_NAMES_DIR "${PROJECT_BINARY_DIR}/old_names")

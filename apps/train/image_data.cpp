@@ -96,8 +96,8 @@ ImageData open_idx(const CommandLine& line, const ProcessGroup& group) {
 
 // Applies `augment` to the bytes and then normalizes them with the training pictures' mean and
 // deviation.
-sconce::BatchLoader normalised(sconce::data::Loader<PictureItems> loader, const Images& images,
-                               const sconce::data::Compose& augment, uint64_t seed) {
+sconce::AnyBatches normalised(sconce::data::Loader<PictureItems> loader, const Images& images,
+                              const sconce::data::Compose& augment, uint64_t seed) {
   const sconce::data::Normalize normalize(images.mean, images.std);
   return sconce::data::TransformedBatches(
       std::move(loader),

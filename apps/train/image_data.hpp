@@ -4,7 +4,7 @@
 
 #include "command_line.hpp"
 #include "images.hpp"
-#include "sconce/training/batch.hpp"
+#include "sconce/training/any_batches.hpp"
 
 namespace train {
 
@@ -12,11 +12,11 @@ namespace train {
 /// normalized so that the training images have mean 0 and deviation 1; and their classes (N,).
 struct ImageData {
   Images images;
-  sconce::BatchLoader train;  ///< of this rank, in another order in each epoch
-  sconce::BatchLoader test;   ///< of this rank
-  int64_t train_size = 0;     ///< of all ranks
-  int64_t test_size = 0;      ///< of all ranks
-  int64_t left_out = 0;       ///< number of pictures that --skip-bad left out
+  sconce::AnyBatches train;  ///< of this rank, in another order in each epoch
+  sconce::AnyBatches test;   ///< of this rank
+  int64_t train_size = 0;    ///< of all ranks
+  int64_t test_size = 0;     ///< of all ranks
+  int64_t left_out = 0;      ///< number of pictures that --skip-bad left out
 };
 
 /// Returns whether `--data` names a folder of pictures and not one of IDX files.

@@ -42,8 +42,8 @@ sconce::Metrics Reports::metrics() const {
   return all;
 }
 
-std::vector<sconce::TrainerCallback*> Reports::callbacks() {
-  std::vector<sconce::TrainerCallback*> all;
+sconce::Callbacks Reports::callbacks() {
+  sconce::Callbacks all;
   const auto add = [&all](auto& report) {
     if (report) all.push_back(&*report);
   };

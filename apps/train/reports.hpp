@@ -30,7 +30,7 @@ class Reports {
 
   /// Returns the callbacks. Put them before those that save, because a checkpoint must not be
   /// ahead of the scalars. This object must outlive them.
-  std::vector<sconce::TrainerCallback*> callbacks();
+  sconce::Callbacks callbacks();
 
  private:
   void add_charts(const CommandLine& line, const Images& images);

@@ -1,16 +1,13 @@
 #pragma once
 
-#include <vector>
-
 #include "sconce/training/trainer_callback.hpp"
 
 namespace sconce {
 
-using Callbacks = std::vector<TrainerCallback*>;
 using CallbackVerb = void (TrainerCallback::*)(Fit&);
 
 inline void call_all(const Callbacks& callbacks, Fit& fit, CallbackVerb verb) {
-  for (auto* callback : callbacks) (callback->*verb)(fit);
+  for (TrainerCallback* callback : callbacks) (callback->*verb)(fit);
 }
 
 /// Calls the opening function of each callback in the given order. At the end of the scope it calls
@@ -20,7 +17,7 @@ class CallbackScope {
  public:
   CallbackScope(const Callbacks& callbacks, Fit& fit, CallbackVerb opening, CallbackVerb closing)
       : fit_(fit), closing_(closing) {
-    for (auto* callback : callbacks) {
+    for (TrainerCallback* callback : callbacks) {
       try {
         (callback->*opening)(fit);
       } catch (...) {
@@ -36,7 +33,7 @@ class CallbackScope {
 
   void close() {
     while (!opened_.empty()) {
-      auto* callback = opened_.back();
+      TrainerCallback* callback = opened_.back();
       opened_.pop_back();
       (callback->*closing_)(fit_);
     }

@@ -135,16 +135,31 @@ c10::impl::GenericDict states_of(const NamedStates& parts) {
   return states;
 }
 
+// Returns the key of a part in a file: its name, or a former name that no other part has now.
+std::string key_of(const StateVisitor& saved, const NamedStates& parts, size_t part) {
+  const auto& [name, state] = parts[part];
+  if (saved.dict().contains(name)) return name;
+  for (const auto& former : state.former_names()) {
+    const bool is_taken = std::any_of(parts.begin(), parts.end(),
+                                      [&](const auto& other) { return other.first == former; });
+    if (!is_taken && saved.dict().contains(former)) return former;
+  }
+  return name;
+}
+
 // An optimizer or a scheduler would accept the state of another class with the same keys.
 void check_classes(const StateVisitor& saved, const NamedStates& parts, const std::string& where) {
   if (!saved.dict().contains("classes")) return;  // another program wrote it
   StateVisitor classes(saved.value("classes"), where);
-  for (const auto& [name, part] : parts) {
-    if (part.type().empty() || !classes.dict().contains(name)) continue;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto& [name, part] = parts[i];
+    const auto key = key_of(saved, parts, i);
+    if (part.type().empty() || !classes.dict().contains(key)) continue;
     std::string type;
-    classes(name.c_str(), type);
-    TORCH_CHECK(type == part.type(), where, ": expected for '", name, "' a ", type,
-                ", as it was saved, got a ", part.type());
+    classes(key.c_str(), type);
+    // Earlier versions saved it with its namespaces.
+    TORCH_CHECK(type == part.type() || type.ends_with("::" + part.type()), where, ": expected for '", name,
+                "' the class ", type, ", as it was saved, got ", part.type());
   }
 }
 
@@ -154,8 +169,9 @@ void check_parts(const StateVisitor& saved, const NamedStates& parts, const std:
     const std::string& name = entry.key().toStringRef();
     if (!other_keys.contains(name) && !entry.value().isNone()) left.insert(name);
   }
-  for (const auto& [name, part] : parts) {
-    TORCH_CHECK(left.erase(name) > 0, where, ": expected a run without '", name,
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto& name = parts[i].first;
+    TORCH_CHECK(left.erase(key_of(saved, parts, i)) > 0, where, ": expected a run without '", name,
                 "', as it was saved");
   }
   TORCH_CHECK(left.empty(), where, ": expected a run with '", *left.begin(), "', as it was saved");
@@ -314,7 +330,9 @@ Checkpoint::RunState Checkpoint::read(const std::string& name, const NamedStates
   const auto& own = run.generators[static_cast<size_t>(group.rank())];
   check_random_state(own, where);
   check_parts(saved, parts, where);
-  for (const auto& [part_name, part] : parts) part.load_state_dict(saved.value(part_name.c_str()));
+  for (size_t i = 0; i < parts.size(); ++i) {
+    parts[i].second.load_state_dict(saved.value(key_of(saved, parts, i).c_str()));
+  }
   set_random_state(own);
   return run;
 }

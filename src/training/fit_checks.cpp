@@ -26,7 +26,7 @@ void check_batches(int64_t batches, const char* who, const char* expected) {
   TORCH_CHECK(batches > 0, who, ": expected ", expected, ", got no batch");
 }
 
-void check_callbacks(const std::vector<TrainerCallback*>& callbacks, const char* who) {
+void check_callbacks(const Callbacks& callbacks, const char* who) {
   for (size_t i = 0; i < callbacks.size(); ++i) {
     TORCH_CHECK(callbacks[i] != nullptr, who, ": expected callbacks, got null as number ", i + 1,
                 " of ", callbacks.size());
@@ -34,7 +34,7 @@ void check_callbacks(const std::vector<TrainerCallback*>& callbacks, const char*
 }
 
 void check_model_and_batches(const TrainerOptions& options, const detail::ModelSteps& model,
-                             const BatchLoader& train, const char* who) {
+                             const AnyBatches& train, const char* who) {
   const auto& group = options.process_group;
   const bool is_alone = group.world_size() == 1;
   TORCH_CHECK(is_alone || model.no_sync, who, ": expected, in a process group of several, a ",

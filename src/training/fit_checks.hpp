@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "sconce/training/detail/model_steps.hpp"
 #include "sconce/training/trainer.hpp"
@@ -14,7 +13,7 @@ namespace sconce {
 void check_batches(int64_t batches, const char* who, const char* expected);
 
 /// @throw c10::Error if a callback is null.
-void check_callbacks(const std::vector<TrainerCallback*>& callbacks, const char* who);
+void check_callbacks(const Callbacks& callbacks, const char* who);
 
 /// @throw c10::Error if:
 /// - there are no batches, or other ranks have another number of them;
@@ -22,6 +21,6 @@ void check_callbacks(const std::vector<TrainerCallback*>& callbacks, const char*
 /// - in a process group of several, the model is not a DistributedDataParallel;
 /// - a DistributedDataParallel is not on the device of the options.
 void check_model_and_batches(const TrainerOptions& options, const detail::ModelSteps& model,
-                             const BatchLoader& train, const char* who);
+                             const AnyBatches& train, const char* who);
 
 }  // namespace sconce

@@ -23,16 +23,17 @@ namespace {
 Stateful state_of(torch::optim::Optimizer& optimizer) {
   return {[&] { return Stateful(optimizer).state_dict(); },
           [&](const c10::IValue& state) { Stateful(optimizer).load_state_dict(state); },
-          c10::demangle(typeid(optimizer).name())};
+          detail::class_name(typeid(optimizer))};
 }
 
 NamedStates states_of(const FitSetup& setup, const Callbacks& callbacks) {
   NamedStates states = {
       {"model", setup.model}, {"optimizer", state_of(setup.optimizer)}, {"scaler", setup.scaler}};
   std::set<std::string> names;
-  for (auto* callback : callbacks) {
+  for (TrainerCallback* callback : callbacks) {
     auto state = callback->state();
     if (!state) continue;
+    state->set_former_names(callback->former_names());
     TORCH_CHECK(names.insert(callback->name()).second, "sconce::Trainer::fit: expected callbacks ",
                 "with a state to have different names, got two called '", callback->name(), "'");
     states.emplace_back(callback->name(), std::move(*state));
@@ -108,7 +109,7 @@ void FitLoop::start() {
 }
 
 // Trains the rest of the epoch. Returns false if the fit stopped before its end.
-bool FitLoop::train_epoch(const BatchLoader::Next& next) {
+bool FitLoop::train_epoch(const AnyBatches::Next& next) {
   steps_.module.train();
   sums_.begin(batch);
   const auto settings = precision_.settings();
@@ -130,14 +131,14 @@ bool FitLoop::train_epoch(const BatchLoader::Next& next) {
 
 // Makes a step of one or more batches. Its range in a profile ends before `on_after_step`, in which
 // callbacks may start or stop a profile.
-void FitLoop::train_step(const BatchLoader::Next& next) {
+void FitLoop::train_step(const AnyBatches::Next& next) {
   RECORD_USER_SCOPE("step");
   const int64_t of_step = std::min(accumulate, batches - batch);
   step_->zero_grad();
   for (int64_t i = 1; i <= of_step; ++i) {
     const bool sync = i == of_step || !steps_.no_sync;
     const std::shared_ptr<void> no_sync = sync ? nullptr : steps_.no_sync();
-    Batch given = next_batch(next, device);
+    AnyBatch given = next_batch(next, device);
     const StepOutput output = step_->backward(given, of_step);
     sums_.add(output, given.size());
     loss = output.loss;
@@ -162,7 +163,7 @@ void FitLoop::test_epoch() {
 bool FitLoop::pause() {
   Callbacks wanting;
   std::copy_if(data_.callbacks.begin(), data_.callbacks.end(), std::back_inserter(wanting),
-               [&](const auto* callback) { return callback->wants_save(*this); });
+               [&](const auto& callback) { return callback->wants_save(*this); });
   if (wanting.empty() && process_group.world_size() > 1) return false;
   const bool stops = agree_to_stop();
   call_all(stops ? data_.callbacks : wanting, *this, &TrainerCallback::save);

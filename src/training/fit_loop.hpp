@@ -34,8 +34,8 @@ class FitLoop final : public Fit {
 
  private:
   void start();
-  bool train_epoch(const BatchLoader::Next& next);
-  void train_step(const BatchLoader::Next& next);
+  bool train_epoch(const AnyBatches::Next& next);
+  void train_step(const AnyBatches::Next& next);
   void test_epoch();
   bool pause();
   bool agree_to_stop();

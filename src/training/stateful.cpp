@@ -1,5 +1,6 @@
 #include "sconce/training/stateful.hpp"
 
+#include <c10/util/Type.h>
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
@@ -10,6 +11,12 @@
 
 namespace sconce {
 
+std::string detail::class_name(const std::type_info& type) {
+  const std::string name = c10::demangle(type.name());
+  const auto end_of_namespaces = name.rfind("::", name.find('<'));
+  return end_of_namespaces == std::string::npos ? name : name.substr(end_of_namespaces + 2);
+}
+
 Stateful::Stateful(torch::nn::Module& module)
     : Stateful([&module] { return io::as_ivalue(nn::state_dict(module)); },
                [&module](const c10::IValue& state) {
@@ -17,7 +24,7 @@ Stateful::Stateful(torch::nn::Module& module)
                }) {}
 
 Stateful::Stateful(torch::optim::Optimizer& optimizer)
-    : type_(c10::demangle(typeid(optimizer).name())) {
+    : type_(detail::class_name(typeid(optimizer))) {
   const auto [state_dict, load_state_dict] = optim::optimizer_state(optimizer);
   state_dict_ = [&optimizer, write = state_dict] { return write(optimizer); };
   load_state_dict_ = [&optimizer, read = load_state_dict](const c10::IValue& state) {

@@ -10,16 +10,16 @@
 
 namespace sconce {
 
-Batch next_batch(const BatchLoader::Next& next, torch::Device device) {
+AnyBatch next_batch(const AnyBatches::Next& next, torch::Device device) {
   RECORD_USER_SCOPE("data");
-  Batch batch = next();
+  AnyBatch batch = next();
   batch.to(device);
   return batch;
 }
 
 MetricValues test_model(const TrainerOptions& options, const amp::MixedPrecision& precision,
                         const Metrics& metrics, const detail::ModelSteps& model,
-                        const BatchLoader& batches, std::optional<int64_t> of_epoch) {
+                        const AnyBatches& batches, std::optional<int64_t> of_epoch) {
   RECORD_USER_SCOPE("test");
   const auto& group = options.process_group;
   constexpr auto who = "sconce::Trainer::evaluate";
@@ -36,7 +36,7 @@ MetricValues test_model(const TrainerOptions& options, const amp::MixedPrecision
   const int64_t count = options.fast_dev_run ? std::min<int64_t>(size, 1) : size;
   const auto next = of_epoch ? batches.begin(0, *of_epoch) : batches.begin();
   for (int64_t i = 0; i < count; ++i) {
-    const Batch batch = next_batch(next, *options.device);
+    const AnyBatch batch = next_batch(next, *options.device);
     sums.add(model.test(batch), batch.size());
   }
   const auto [loss, of_metrics] = sums.values(group, "");

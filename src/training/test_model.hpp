@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "sconce/amp/mixed_precision.hpp"
-#include "sconce/training/batch.hpp"
+#include "sconce/training/any_batches.hpp"
 #include "sconce/training/detail/model_steps.hpp"
 #include "sconce/training/fit_result.hpp"
 #include "sconce/training/trainer.hpp"
@@ -12,12 +12,12 @@
 namespace sconce {
 
 /// Returns the next batch on the device.
-Batch next_batch(const BatchLoader::Next& next, torch::Device device);
+AnyBatch next_batch(const AnyBatches::Next& next, torch::Device device);
 
 /// Does what `Trainer::evaluate` does, over the batches of `of_epoch` or the next epoch, and leaves
 /// the sums in the metrics.
 MetricValues test_model(const TrainerOptions& options, const amp::MixedPrecision& precision,
                         const Metrics& metrics, const detail::ModelSteps& model,
-                        const BatchLoader& batches, std::optional<int64_t> of_epoch = {});
+                        const AnyBatches& batches, std::optional<int64_t> of_epoch = {});
 
 }  // namespace sconce

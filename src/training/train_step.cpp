@@ -47,7 +47,7 @@ class EagerStep final : public TrainStep {
 
   void zero_grad() override { optim::zero_grad(optimizer_); }
 
-  StepOutput backward(Batch& batch, int64_t of_step) override {
+  StepOutput backward(AnyBatch& batch, int64_t of_step) override {
     StepOutput output;
     {
       RECORD_USER_SCOPE("forward");
@@ -71,7 +71,7 @@ class EagerStep final : public TrainStep {
   }
 
   // The parts of a step of one batch.
-  StepOutput whole(Batch& batch) {
+  StepOutput whole(AnyBatch& batch) {
     zero_grad();
     StepOutput output = backward(batch, /*of_step=*/1);
     check_gradients(model_.module, optimizer_);
@@ -99,7 +99,7 @@ class GraphStep final : public TrainStep {
   void zero_grad() override {}
 
   // The next replay overwrites the outputs. The loss may be read after it.
-  StepOutput backward(Batch& batch, int64_t /*of_step*/) override {
+  StepOutput backward(AnyBatch& batch, int64_t /*of_step*/) override {
     batch_ = &batch;
     const auto outputs = captured_(batch.tensors());
     return {outputs[0].clone(), outputs[1], outputs[2]};
@@ -109,7 +109,7 @@ class GraphStep final : public TrainStep {
 
  private:
   EagerStep step_;
-  Batch* batch_ = nullptr;  // of the current step
+  AnyBatch* batch_ = nullptr;  // of the current step
   CapturedStep captured_;
 };
 

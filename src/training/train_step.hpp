@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "sconce/amp/mixed_precision.hpp"
-#include "sconce/training/batch.hpp"
+#include "sconce/training/any_batches.hpp"
 #include "sconce/training/detail/model_steps.hpp"
 #include "sconce/training/step_output.hpp"
 #include "sconce/training/trainer.hpp"
@@ -21,7 +21,7 @@ class TrainStep {
   virtual void zero_grad() = 0;
   /// Adds the gradients of one of the step's `of_step` batches, which is on the device. Returns the
   /// output of the batch with a detached loss.
-  virtual StepOutput backward(Batch& batch, int64_t of_step) = 0;
+  virtual StepOutput backward(AnyBatch& batch, int64_t of_step) = 0;
   /// Clips the gradients and steps the optimizer.
   virtual void update() = 0;
 };

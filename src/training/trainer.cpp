@@ -79,14 +79,13 @@ FitResult Trainer::fit_model(const detail::ModelSteps& model, torch::optim::Opti
 }
 
 EpochMetrics Trainer::fit_model_epoch(const detail::ModelSteps& model,
-                                      torch::optim::Optimizer& optimizer,
-                                      const BatchLoader& train) {
+                                      torch::optim::Optimizer& optimizer, const AnyBatches& train) {
   const FitData data{.train = train};
   return FitLoop(options_, precision_, model, optimizer, data, "sconce::Trainer::fit_epoch")
       .run_epoch();
 }
 
-MetricValues Trainer::evaluate_model(const detail::ModelSteps& model, const BatchLoader& batches) {
+MetricValues Trainer::evaluate_model(const detail::ModelSteps& model, const AnyBatches& batches) {
   batches.check_world_size(options_.process_group.world_size());
   const Metrics metrics = metrics_of(options_, model);
   RunScope run(metrics);

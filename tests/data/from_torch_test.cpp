@@ -185,7 +185,7 @@ TEST_CASE("batches from torch cannot begin within an epoch, nor be shared by sev
   const auto with_noise = [](Dataset batch, const at::Generator& generator) {
     return Dataset{batch.data + torch::rand({1}, generator), batch.target};
   };
-  const sconce::BatchLoader loaders[] = {batches, TransformedBatches(batches, with_noise)};
+  const sconce::AnyBatches loaders[] = {batches, TransformedBatches(batches, with_noise)};
   for (const auto& of_any : loaders) {
     CHECK_NOTHROW(of_any.check_world_size(1));
     CHECK_THROWS_WITH(of_any.check_world_size(2),

@@ -17,7 +17,7 @@
 #include "sconce/data/batches.hpp"
 #include "sconce/data/distributed_sampler.hpp"
 #include "sconce/distributed/process_group.hpp"
-#include "sconce/training/batch.hpp"
+#include "sconce/training/any_batches.hpp"
 #include "support/ask_python.hpp"
 #include "support/error_of.hpp"
 #include "support/require_gpu.hpp"

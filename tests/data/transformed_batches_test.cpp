@@ -16,7 +16,7 @@
 #include "sconce/data/loader.hpp"
 #include "sconce/data/transforms.hpp"
 #include "sconce/distributed/process_group.hpp"
-#include "sconce/training/batch.hpp"
+#include "sconce/training/any_batches.hpp"
 #include "support/warnings.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -244,7 +244,7 @@ TEST_CASE("the Trainer's loader takes transformed batches, from any batch on") {
                                    [augment](const Dataset& batch, at::Generator generator) {
                                      return Dataset{augment(batch.data, generator), batch.target};
                                    });
-  sconce::BatchLoader loader(batches);
+  sconce::AnyBatches loader(batches);
   CHECK(loader.size() == 3);
   const auto expected = data_of(batches, 0, 4);
   auto next = loader.begin(1, 4);

@@ -125,7 +125,7 @@ struct OneRow : torch::data::Dataset<OneRow> {
   std::optional<size_t> size() const override { return 1; }
 };
 
-sconce::BatchLoader of_torch() {
+sconce::AnyBatches of_torch() {
   auto rows = OneRow().map(torch::data::transforms::Stack<>());
   return sconce::data::from_torch(torch::data::make_data_loader(std::move(rows)), 1);
 }

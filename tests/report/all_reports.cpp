@@ -64,7 +64,7 @@ struct Run {
   sconce::FitResult result = {};
   std::vector<std::string> warnings = {};
 
-  void fit(std::vector<sconce::TrainerCallback*> further = {}) {
+  void fit(sconce::Callbacks further = {}) {
     const sconce::test::Warnings heard;
     data.callbacks = {&lines, &bar, &log, &curve, &chart, &trace};
     data.callbacks.insert(data.callbacks.end(), further.begin(), further.end());

@@ -81,7 +81,7 @@ struct ScalarRun {
   torch::nn::Sequential model = net();
   sconce::optim::SGD optimizer{model->parameters(), torch::optim::SGDOptions(0.5).momentum(0.9)};
 
-  sconce::FitResult fit(const std::vector<sconce::TrainerCallback*>& callbacks,
+  sconce::FitResult fit(const sconce::Callbacks& callbacks,
                         sconce::TrainerOptions options = {.num_gpus = 0}) {
     options.max_epochs = 3;
     options.accumulate_grad_batches = 2;
@@ -122,7 +122,7 @@ TEST_CASE("the loss of each n-th step is that of its last batch, and no step rea
     void on_after_step(sconce::Fit& fit) override { losses.push_back(fit.loss.clone()); }
     std::vector<torch::Tensor> losses;
   };
-  const auto reads_of = [](const std::vector<sconce::TrainerCallback*>& callbacks) {
+  const auto reads_of = [](const sconce::Callbacks& callbacks) {
     ScalarRun run;
     const sconce::test::HostReads reads;
     run.fit(callbacks);
@@ -147,7 +147,7 @@ TEST_CASE("the loss of each n-th step is that of its last batch, and no step rea
 
 TEST_CASE("on a GPU each flush reads all values of its steps at once", "[gpu]") {
   sconce::test::require_gpu();
-  const auto reads_of = [](const std::vector<sconce::TrainerCallback*>& callbacks) {
+  const auto reads_of = [](const sconce::Callbacks& callbacks) {
     ScalarRun run;
     const sconce::test::HostReads reads;
     run.fit(callbacks, {.precision = sconce::amp::Precision::fp16, .device = sconce::gpu()});

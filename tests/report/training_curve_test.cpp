@@ -172,7 +172,7 @@ TEST_CASE("where the curve cannot be written there is one warning, and the fit g
 }
 
 TEST_CASE("a curve adds no host read to a step") {
-  const auto reads = [](std::vector<sconce::TrainerCallback*> callbacks) {
+  const auto reads = [](sconce::Callbacks callbacks) {
     auto model = sconce::test::net();
     torch::optim::SGD optimizer(model->parameters(), 0.1);
     auto data = sconce::test::data();

@@ -54,7 +54,7 @@ class LoaderOf : public AnyLoader {
   std::shared_ptr<AnyLoader> copy() const override {
     return std::make_shared<LoaderOf>(L(*loader_));
   }
-  sconce::BatchLoader for_trainer() const override { return *loader_; }
+  sconce::AnyBatches for_trainer() const override { return *loader_; }
   void set_epoch(int64_t epoch) override { loader_->set_epoch(epoch); }
 
   Loop begin(const std::optional<Start>& start) const override {

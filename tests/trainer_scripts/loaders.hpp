@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "sconce/training/batch.hpp"
+#include "sconce/training/any_batches.hpp"
 #include "trainer_scripts/trace.hpp"
 
 namespace trainer_scripts {
@@ -36,7 +36,7 @@ class AnyLoader {
  public:
   virtual ~AnyLoader() = default;
   virtual std::shared_ptr<AnyLoader> copy() const = 0;
-  virtual sconce::BatchLoader for_trainer() const = 0;
+  virtual sconce::AnyBatches for_trainer() const = 0;
   virtual void set_epoch(int64_t epoch) = 0;
   virtual Loop begin(const std::optional<Start>& start) const = 0;
 };

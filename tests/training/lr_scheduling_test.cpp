@@ -88,6 +88,27 @@ TEST_CASE("a ReduceLROnPlateau is stepped with the metric that it is given") {
   rate_with("loss", lr_scheduler::PlateauMode::min);
 }
 
+TEST_CASE("a warm-up and a ReduceLROnPlateau go together, in a checkpoint too") {
+  const sconce::test::TempDir folder;
+  const auto rate_after = [&](int epochs) {
+    auto model = net();
+    torch::optim::SGD optimizer(model->parameters(), 1.0);
+    lr_scheduler::LinearLR warm_up(optimizer, {.start_factor = 0.25, .total_iters = 3});
+    lr_scheduler::ReduceLROnPlateau plateau(optimizer,
+                                            {.factor = 0.5, .patience = 0, .threshold = 1e3});
+    sconce::LRScheduling warming(warm_up, SchedulerInterval::step);
+    sconce::PlateauScheduling scheduling(plateau);
+    sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
+    sconce::ModelCheckpoint saving(checkpoint);
+    auto with = data();
+    with.callbacks = {&warming, &scheduling, &saving};
+    Trainer({.max_epochs = epochs, .num_gpus = 0}).fit(model, optimizer, with);
+    return plateau.get_last_lr()[0];
+  };
+  CHECK(rate_after(2) == 0.25);
+  CHECK(rate_after(4) == 0.0625);
+}
+
 TEST_CASE("a ReduceLROnPlateau by a name that no value has is refused before the first step") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 1.0);

@@ -390,5 +390,5 @@ TEST_CASE("a resumed fit warns of a plateau's options, and not of what the plate
   const auto messages = warnings_with(0.25, 6);
   REQUIRE(messages.size() == 1);
   CHECK_THAT(messages[0],
-             Catch::Matchers::EndsWith("of the checkpoint: scheduler.factor 0.5 instead of 0.25"));
+             Catch::Matchers::EndsWith("of the checkpoint: plateau.factor 0.5 instead of 0.25"));
 }

@@ -149,7 +149,7 @@ TEST_CASE("a state is read from an object and loaded into another") {
   sconce::optim::SGD of_a(a->parameters(), 0.1), of_b(b->parameters(), 0.2);
   Stateful(of_b).load_state_dict(Stateful(of_a).state_dict());
   CHECK(of_b.param_groups()[0].options().get_lr() == 0.1);
-  CHECK(Stateful(of_a).type() == "sconce::optim::SGD");
+  CHECK(Stateful(of_a).type() == "SGD");
 
   sconce::optim::ExponentialMovingAverage averages(*a), others(*b);
   averages.update();
@@ -233,8 +233,7 @@ TEST_CASE("a checkpoint of another optimizer of LibTorch is refused before anyth
   const auto before = copies(other);
   torch::manual_seed(3);
   CHECK_THROWS_WITH(sconce::Checkpoint(folder.path(), {.resume = true}).load(other.parts()),
-                    ContainsSubstring("'optimizer' a torch::optim::Adam, as it was saved, got a "
-                                      "torch::optim::AdamW"));
+                    ContainsSubstring("'optimizer' the class Adam, as it was saved, got AdamW"));
   const auto next = torch::rand({1});
   torch::manual_seed(3);
   CHECK(torch::equal(torch::rand({1}), next));
@@ -272,6 +271,6 @@ TEST_CASE("an optimizer without a state is refused by its class") {
                     ContainsSubstring("Own") && ContainsSubstring("torch::optim::Adagrad"));
   sconce::optim::SGD ours(parameters, 0.1);
   const Stateful state(static_cast<torch::optim::Optimizer&>(ours));
-  CHECK(state.type() == "sconce::optim::SGD");
+  CHECK(state.type() == "SGD");
   CHECK(state.state_dict().toGenericDict().contains("param_groups"));
 }

@@ -370,7 +370,7 @@ TEST_CASE("fit_epoch in a loop trains on another order each time, as evaluate re
   const Batches batches = shuffled_rows();
   trainer.fit_epoch(model, optimizer, batches);
   trainer.fit_epoch(model, optimizer, batches);
-  const sconce::BatchLoader loader = batches;
+  const sconce::AnyBatches loader = batches;
   trainer.fit_epoch(model, optimizer, loader);
   CHECK(model.trained == rows_of({0, 1, 2}));
   trainer.evaluate(model, loader);

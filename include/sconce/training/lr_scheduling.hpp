@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/training/trainer_callback.hpp"
@@ -51,8 +52,10 @@ class PlateauScheduling : public TrainerCallback {
   void setup(Fit& fit) override;
   /// Steps the scheduler with the value of the epoch.
   void on_epoch_end(Fit& fit) override { scheduler_.step(fit.epochs.back().at(monitor_)); }
-  /// Returns "scheduler".
-  std::string name() const override { return "scheduler"; }
+  /// Returns "plateau", so that a fit may have a `LRScheduling` beside it.
+  std::string name() const override { return "plateau"; }
+  /// Returns "scheduler", its name in 0.2.
+  std::vector<std::string> former_names() const override { return {"scheduler"}; }
   /// Returns the scheduler as a part of a checkpoint.
   std::optional<Stateful> state() override { return Stateful(scheduler_); }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <ATen/core/ivalue.h>
-#include <c10/util/Type.h>
 
 #include <concepts>
 #include <functional>
@@ -17,6 +16,11 @@ class ExponentialMovingAverage;
 }  // namespace sconce::optim
 
 namespace sconce {
+
+namespace detail {
+/// Returns the name of a class without its namespaces, so that a checkpoint does not depend on them.
+std::string class_name(const std::type_info& type);
+}  // namespace detail
 
 /// An object with a state that a checkpoint keeps. The caller keeps the object alive.
 /// Python: `torch.distributed.checkpoint.stateful.Stateful`.
@@ -35,7 +39,7 @@ class Stateful {
   Stateful(T& object)
       : state_dict_([&object] { return c10::IValue(std::as_const(object).state_dict()); }),
         load_state_dict_([&object](const c10::IValue& state) { object.load_state_dict(state); }),
-        type_(c10::demangle(typeid(object).name())) {}
+        type_(detail::class_name(typeid(object))) {}
 
   /// The state of a module is a dict of its tensors with Python's names.
   Stateful(torch::nn::Module& module);
@@ -60,14 +64,24 @@ class Stateful {
   /// Restores the state of the object. Passes on its exceptions.
   void load_state_dict(const c10::IValue& state) const { load_state_dict_(state); }
 
-  /// Returns the class of the object, because several optimizers and schedulers accept the same
-  /// state. Empty for a module.
+  /// Returns the class of the object without its namespaces, because several optimizers and
+  /// schedulers accept the same state. Empty for a module.
   const std::string& type() const { return type_; }
+
+  /// Sets the names that earlier versions of the program gave this part of a run. A checkpoint that
+  /// has one of them and not the new name is loaded too.
+  Stateful& set_former_names(std::vector<std::string> names) {
+    former_names_ = std::move(names);
+    return *this;
+  }
+  /// Returns those names.
+  const std::vector<std::string>& former_names() const { return former_names_; }
 
  private:
   std::function<c10::IValue()> state_dict_;
   std::function<void(const c10::IValue&)> load_state_dict_;
   std::string type_ = {};
+  std::vector<std::string> former_names_ = {};
 };
 
 /// The parts of a run by name, in the order in which they are loaded.

@@ -14,7 +14,7 @@
 #include "sconce/devices.hpp"
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/metrics/metric.hpp"
-#include "sconce/training/batch.hpp"
+#include "sconce/training/any_batches.hpp"
 #include "sconce/training/detail/model_steps.hpp"
 #include "sconce/training/fit_result.hpp"
 #include "sconce/training/step_output.hpp"
@@ -60,9 +60,9 @@ struct TrainerOptions {
 
 /// The batches and callbacks of a fit. The caller keeps the callbacks alive.
 struct FitData {
-  BatchLoader train;                             ///< batches to train on
-  std::optional<BatchLoader> test = {};          ///< batches to test on after each epoch
-  std::vector<TrainerCallback*> callbacks = {};  ///< called in this order
+  AnyBatches train;                     ///< batches to train on
+  std::optional<AnyBatches> test = {};  ///< batches to test on after each epoch
+  Callbacks callbacks = {};             ///< called in this order
 };
 
 /// A training loop with mixed precision. Python: d2l's `Trainer`.
@@ -111,7 +111,7 @@ class Trainer {
   /// Returns the batch on the trainer's device. Tensors that are there already are not copied.
   template <class T = data::Dataset>
   [[nodiscard]] T prepare_batch(T batch) const {
-    Batch moved = std::move(batch);
+    AnyBatch moved = std::move(batch);
     moved.to(device());
     return moved.as<T>();
   }
@@ -145,7 +145,7 @@ class Trainer {
   /// step anew, so that what has changed since the last call takes effect.
   /// @throw c10::Error as `fit`.
   template <class M>
-  EpochMetrics fit_epoch(M& model, torch::optim::Optimizer& optimizer, const BatchLoader& train) {
+  EpochMetrics fit_epoch(M& model, torch::optim::Optimizer& optimizer, const AnyBatches& train) {
     return fit_model_epoch(detail::steps_of(model, loss_), optimizer, train);
   }
 
@@ -157,7 +157,7 @@ class Trainer {
   /// @throw c10::Error if there are no batches, the model is null, or a loss is undefined.
   /// @throw what the model, the loss and the metrics throw.
   template <class M>
-  MetricValues evaluate(M& model, const BatchLoader& batches) {
+  MetricValues evaluate(M& model, const AnyBatches& batches) {
     return evaluate_model(detail::steps_of(model, loss_), batches);
   }
 
@@ -165,8 +165,8 @@ class Trainer {
   FitResult fit_model(const detail::ModelSteps& model, torch::optim::Optimizer& optimizer,
                       const FitData& data);
   EpochMetrics fit_model_epoch(const detail::ModelSteps& model, torch::optim::Optimizer& optimizer,
-                               const BatchLoader& train);
-  MetricValues evaluate_model(const detail::ModelSteps& model, const BatchLoader& batches);
+                               const AnyBatches& train);
+  MetricValues evaluate_model(const detail::ModelSteps& model, const AnyBatches& batches);
 
   TrainerOptions options_;  // with the device
   amp::MixedPrecision precision_;

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <concepts>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sconce/training/fit.hpp"
 #include "sconce/training/stateful.hpp"
@@ -46,8 +48,36 @@ class TrainerCallback {
 
   /// Returns the name of the callback's part of a checkpoint. Empty by default.
   virtual std::string name() const { return {}; }
+  /// Returns names that the part had in earlier versions, which are looked for where a checkpoint
+  /// does not have `name()`. None by default.
+  virtual std::vector<std::string> former_names() const { return {}; }
   /// Returns the state of the callback for a checkpoint, or nothing, the default, if it has none.
   virtual std::optional<Stateful> state() { return {}; }
 };
+
+/// A pointer to a callback, which the caller keeps alive.
+class CallbackPointer {
+ public:
+  /// Takes the pointer.
+  CallbackPointer(TrainerCallback* callback) : callback_(callback) {}
+  /// Does not compile: a copy of the callback would not be the caller's.
+  template <std::derived_from<TrainerCallback> T>
+  CallbackPointer(const T&) {
+    static_assert(
+        sizeof(T) == 0,
+        "sconce::FitData: expected pointers to callbacks, got a callback: write &callback");
+  }
+
+  /// Returns the pointer.
+  operator TrainerCallback*() const { return callback_; }
+  /// Calls a function of the callback.
+  TrainerCallback* operator->() const { return callback_; }
+
+ private:
+  TrainerCallback* callback_;
+};
+
+/// The callbacks of a fit, in the order in which they are called.
+using Callbacks = std::vector<CallbackPointer>;
 
 }  // namespace sconce

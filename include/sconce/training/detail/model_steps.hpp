@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sconce/nn/nested_tensors.hpp"
-#include "sconce/training/batch.hpp"
+#include "sconce/training/any_batches.hpp"
 #include "sconce/training/step_output.hpp"
 
 namespace sconce::nn {
@@ -23,7 +23,7 @@ namespace sconce::detail {
 /// The steps of a model on a batch, and its modules. The Trainer's loop uses this instead of the
 /// model, so that it is compiled once and not for each model.
 struct ModelSteps {
-  using Step = std::function<StepOutput(const Batch&)>;  ///< a step on a batch
+  using Step = std::function<StepOutput(const AnyBatch&)>;  ///< a step on a batch
 
   torch::nn::Module& module;  ///< the module with the parameters to train
   Step train;                 ///< the step of training
@@ -93,7 +93,7 @@ struct OwnStep {
     return output;
   }
   static ModelSteps::Step of(M& module) {
-    return [&module](const Batch& batch) { return call(module, batch.as<BatchType>()); };
+    return [&module](const AnyBatch& batch) { return call(module, batch.as<BatchType>()); };
   }
 };
 
@@ -133,7 +133,7 @@ ModelSteps::Step forward_step(Callee& callee, const Loss& loss) {
   static_assert(!CanTrainingStep<M>,
                 "sconce::Trainer: expected one training_step that names the type of its batches, "
                 "not a template or several");
-  return [&callee, loss](const Batch& batch) -> StepOutput {
+  return [&callee, loss](const AnyBatch& batch) -> StepOutput {
     auto [inputs, target] = batch.inputs_and_target();
     auto output = call_forward<M>(callee, inputs);
     auto value = loss(output, target);
@@ -144,11 +144,11 @@ ModelSteps::Step forward_step(Callee& callee, const Loss& loss) {
 
 // Of replicas: each makes the step of its part, and their losses count as their examples.
 template <class M, bool Test, class Replicas>
-StepOutput step_of_replicas(Replicas& replicas, const Batch& batch) {
+StepOutput step_of_replicas(Replicas& replicas, const AnyBatch& batch) {
   using Own = OwnStep<M, Test>;
   const auto part = [](M& module, const typename Own::BatchType& rows) {
     StepOutput step = Own::call(module, rows);
-    const auto count = torch::full({1}, Batch(rows).size(), step.loss.detach().options());
+    const auto count = torch::full({1}, AnyBatch(rows).size(), step.loss.detach().options());
     step.loss = step.loss.unsqueeze(0);
     return std::pair(std::move(step), count);
   };
@@ -169,8 +169,8 @@ ModelSteps steps_of(M& model, const Loss& loss) {
     auto& inner = *model.module();
     if constexpr (HasTrainingStep<Inner>) {
       return {inner,
-              [&](const Batch& b) { return step_of_replicas<Inner, false>(model, b); },
-              [&](const Batch& b) { return step_of_replicas<Inner, true>(model, b); },
+              [&](const AnyBatch& b) { return step_of_replicas<Inner, false>(model, b); },
+              [&](const AnyBatch& b) { return step_of_replicas<Inner, true>(model, b); },
               {},
               has_output<Inner>};
     } else {
@@ -192,7 +192,7 @@ ModelSteps steps_of(M& model, const Loss& loss) {
     ModelSteps alone = steps_of(inner, loss);
     if constexpr (HasTrainingStep<Inner>) {
       using Own = OwnStep<Inner, false>;
-      const auto train = [&model](const Batch& batch) {
+      const auto train = [&model](const AnyBatch& batch) {
         const auto& rows = batch.as<typename Own::BatchType>();
         return model.call([&](Inner& module) { return Own::call(module, rows); });
       };

@@ -1,4 +1,4 @@
-#include "sconce/training/batch.hpp"
+#include "sconce/training/any_batch.hpp"
 
 #include "detail/to_device.hpp"
 
@@ -10,32 +10,32 @@ InputsAndTarget inputs_and_target(const std::vector<torch::Tensor>& batch) {
   return {{batch.begin(), batch.end() - 1}, batch.back()};
 }
 
-void Batch::to(torch::Device device) {
+void AnyBatch::to(torch::Device device) {
   held_->for_each([&](torch::Tensor& tensor) {
     if (tensor.defined()) tensor = to_device(tensor, device);
   });
 }
 
-std::vector<torch::Tensor> Batch::tensors() const {
+std::vector<torch::Tensor> AnyBatch::tensors() const {
   std::vector<torch::Tensor> all;
   held_->for_each([&](torch::Tensor& tensor) { all.push_back(tensor); });
   return all;
 }
 
-void Batch::set_tensors(const std::vector<torch::Tensor>& tensors) {
-  TORCH_CHECK(tensors.size() == this->tensors().size(), "sconce::Batch::set_tensors: expected ",
+void AnyBatch::set_tensors(const std::vector<torch::Tensor>& tensors) {
+  TORCH_CHECK(tensors.size() == this->tensors().size(), "sconce::AnyBatch::set_tensors: expected ",
               this->tensors().size(), " tensors, got ", tensors.size());
   size_t next = 0;
   held_->for_each([&](torch::Tensor& tensor) { tensor = tensors[next++]; });
 }
 
-int64_t Batch::size() const {
+int64_t AnyBatch::size() const {
   torch::Tensor first;
   held_->for_each([&](torch::Tensor& tensor) {
     if (!first.defined()) first = tensor;
   });
   TORCH_CHECK(first.defined() && first.dim() > 0,
-              "sconce::Batch: expected a first tensor of one dimension or more");
+              "sconce::AnyBatch: expected a first tensor of one dimension or more");
   return first.size(0);
 }
 

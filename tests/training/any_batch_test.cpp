@@ -1,4 +1,4 @@
-#include "sconce/training/batch.hpp"
+#include "sconce/training/any_batches.hpp"
 
 #include <torch/torch.h>
 
@@ -13,13 +13,13 @@
 #include "sconce/training/trainer.hpp"
 
 using Catch::Matchers::ContainsSubstring;
-using sconce::Batch;
-using sconce::BatchLoader;
+using sconce::AnyBatch;
+using sconce::AnyBatches;
 using torch::Tensor;
 
 TEST_CASE("the last part of a batch is its target, and a single tensor is both") {
   const auto a = torch::ones({2}), b = torch::zeros({2, 3}), c = torch::ones({2, 4});
-  const auto check = [](const Batch& batch, const std::vector<Tensor>& inputs,
+  const auto check = [](const AnyBatch& batch, const std::vector<Tensor>& inputs,
                         const Tensor& target) {
     const auto cut = batch.inputs_and_target();
     REQUIRE(cut.inputs.size() == inputs.size());
@@ -34,25 +34,25 @@ TEST_CASE("the last part of a batch is its target, and a single tensor is both")
   check(std::tuple(a, b, c), {a, b}, c);
   check(std::vector{a, b, c}, {a, b}, c);
   check(std::vector{a}, {a}, a);
-  const Batch named = std::map<std::string, Tensor>{{"x", a}};
+  const AnyBatch named = std::map<std::string, Tensor>{{"x", a}};
   CHECK(named.inputs_and_target().inputs.empty());
   CHECK(named.size() == 2);
   CHECK(named.as<std::map<std::string, Tensor>>().at("x").is_same(a));
 }
 
 TEST_CASE("a batch is what it was given, and no other type") {
-  const Batch batch = torch::ones({2});
+  const AnyBatch batch = torch::ones({2});
   CHECK(batch.type() == typeid(Tensor));
   CHECK_THROWS_WITH(batch.as<sconce::data::Dataset>(),
                     ContainsSubstring("expected batches of type sconce::data::Dataset, got "
                                       "at::Tensor"));
-  CHECK_THROWS_WITH(Batch(torch::ones({})).size(), ContainsSubstring("one dimension or more"));
-  CHECK_THROWS_WITH(Batch(std::vector<Tensor>()).size(), ContainsSubstring("a first tensor"));
+  CHECK_THROWS_WITH(AnyBatch(torch::ones({})).size(), ContainsSubstring("one dimension or more"));
+  CHECK_THROWS_WITH(AnyBatch(std::vector<Tensor>()).size(), ContainsSubstring("a first tensor"));
 }
 
 TEST_CASE("a batch of an Example is a Dataset too, whatever becomes of its tensors") {
   const auto x = torch::ones({2, 3}), y = torch::zeros({2});
-  Batch batch = torch::data::Example<>(x, y);
+  AnyBatch batch = torch::data::Example<>(x, y);
   const auto check = [&](const Tensor& data, const Tensor& target) {
     CHECK(batch.as<sconce::data::Dataset>().data.is_same(data));
     CHECK(batch.as<sconce::data::Dataset>().target.is_same(target));
@@ -63,7 +63,7 @@ TEST_CASE("a batch of an Example is a Dataset too, whatever becomes of its tenso
   check(y, x);
   batch.to(torch::kMeta);
   CHECK(batch.as<sconce::data::Dataset>().target.is_meta());
-  const Batch only_data = torch::data::TensorExample(x);
+  const AnyBatch only_data = torch::data::TensorExample(x);
   CHECK_THROWS_WITH(only_data.as<sconce::data::Dataset>(),
                     ContainsSubstring("expected batches of type sconce::data::Dataset, got"));
 }
@@ -98,7 +98,7 @@ TEST_CASE("examples of torch go wherever a Dataset does") {
   };
   CHECK((*sconce::data::TransformedBatches(loader, twice).begin(2, 0))
             .data.equal(torch::full({1, 2}, 8.f)));
-  const auto loss = [](const BatchLoader& of) {
+  const auto loss = [](const AnyBatches& of) {
     StepOfDataset model;
     sconce::Trainer trainer({.num_gpus = 0, .metrics = sconce::Metrics()});
     return trainer.evaluate(model, of).at("loss");
@@ -110,7 +110,7 @@ TEST_CASE("examples of torch go wherever a Dataset does") {
 }
 
 TEST_CASE("a batch is moved to a device, undefined tensors stay") {
-  Batch batch = std::tuple(torch::ones({2}), Tensor());
+  AnyBatch batch = std::tuple(torch::ones({2}), Tensor());
   batch.to(torch::kMeta);
   const auto& [x, undefined] = batch.as<std::tuple<Tensor, Tensor>>();
   CHECK(x.device() == torch::kMeta);
@@ -120,22 +120,22 @@ TEST_CASE("a batch is moved to a device, undefined tensors stay") {
 TEST_CASE("the tensors of a batch can be looked at and replaced, whatever its type") {
   const auto x = torch::ones({2, 3});
   const auto y = torch::zeros({2});
-  sconce::Batch batch = std::pair(x, std::vector<Tensor>{y, x});
+  sconce::AnyBatch batch = std::pair(x, std::vector<Tensor>{y, x});
   const auto tensors = batch.tensors();
   REQUIRE(tensors.size() == 3);
   CHECK(tensors[0].is_same(x));
   CHECK(tensors[1].is_same(y));
   batch.set_tensors({y, x, y});
   CHECK(batch.as<std::pair<Tensor, std::vector<Tensor>>>().second[0].is_same(x));
-  CHECK_THROWS_WITH(
-      batch.set_tensors({x}),
-      Catch::Matchers::ContainsSubstring("sconce::Batch::set_tensors: expected 3 tensors, got 1"));
+  CHECK_THROWS_WITH(batch.set_tensors({x}),
+                    Catch::Matchers::ContainsSubstring(
+                        "sconce::AnyBatch::set_tensors: expected 3 tensors, got 1"));
 }
 
 TEST_CASE("a loader gives the batches of its source from any of them on") {
   const auto x = torch::arange(10).unsqueeze(1);
   const sconce::data::Batches batches({x, x}, {.batch_size = 3, .shuffle = true, .seed = 4});
-  const BatchLoader loader = batches;
+  const AnyBatches loader = batches;
   CHECK(loader.size() == 4);
   for (const int64_t from : {0, 2}) {
     const auto next = loader.begin(from, 1);
@@ -148,15 +148,15 @@ TEST_CASE("a loader gives the batches of its source from any of them on") {
 TEST_CASE("a loader begins the next epoch of its source, as a loop over the source does") {
   const auto x = torch::arange(10);
   const sconce::data::Batches batches({x, x}, {.batch_size = 10, .shuffle = true});
-  BatchLoader loader = batches;
-  const BatchLoader copy = loader;
-  const auto order = [](const BatchLoader& of) {
+  AnyBatches loader = batches;
+  const AnyBatches copy = loader;
+  const auto order = [](const AnyBatches& of) {
     return of.begin()().as<sconce::data::Dataset>().data;
   };
   const auto expected = [&](int64_t epoch) { return (*batches.begin(0, epoch)).data; };
   CHECK(order(loader).equal(expected(0)));
   CHECK(order(copy).equal(expected(1)));
-  CHECK(order(BatchLoader(batches)).equal(expected(2)));
+  CHECK(order(AnyBatches(batches)).equal(expected(2)));
   CHECK(loader.begin(0, 9)().as<sconce::data::Dataset>().data.equal(expected(9)));
   CHECK((*batches.begin()).data.equal(expected(3)));
   loader.set_epoch(7);
@@ -181,8 +181,8 @@ struct OfEpoch {
 
 TEST_CASE("a source with set_epoch alone keeps its epoch while another is named") {
   OfEpoch source(2);
-  BatchLoader loader = source;
-  const auto epoch_of = [](const BatchLoader::Next& next) {
+  AnyBatches loader = source;
+  const auto epoch_of = [](const AnyBatches::Next& next) {
     return next().as<Tensor>().item<int64_t>();
   };
   const auto running = loader.begin();
@@ -210,7 +210,7 @@ struct FromFour {
 }  // namespace
 
 TEST_CASE("a source that can begin at a batch reads none before it") {
-  const BatchLoader loader = sconce::data::Loader(FromFour(), {.batch_size = 2});
+  const AnyBatches loader = sconce::data::Loader(FromFour(), {.batch_size = 2});
   const auto next = loader.begin(2, 0);
   CHECK(next().as<Tensor>().equal(torch::tensor({4, 5})));
   CHECK(next().as<Tensor>().equal(torch::tensor({6, 7})));

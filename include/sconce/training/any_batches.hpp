@@ -1,0 +1,109 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "sconce/data/detail/begin_at.hpp"
+#include "sconce/training/any_batch.hpp"
+
+namespace sconce {
+
+/// A type with a number of batches, `size()`, and a loop over them, such as `data::Batches`. If it
+/// has epochs, it also has `begin(batch, epoch)`, which starts at a batch of an epoch, or
+/// `set_epoch(epoch)`. It may have `check_world_size(world_size)`, which throws if it cannot be
+/// used in a process group of this size.
+template <class T>
+concept BatchSource = requires(const T& source) {
+  { source.size() } -> std::convertible_to<int64_t>;
+  { *source.begin() };
+  ++(*std::declval<decltype(source.begin())*>());
+};
+
+/// Holds a copy of any `BatchSource`, so that the Trainer need not know its type. Copies share it.
+class AnyBatches {
+ public:
+  /// Returns the next batch of an epoch.
+  using Next = std::function<AnyBatch()>;
+
+  /// Copies the source.
+  template <BatchSource Source>
+    requires(!std::same_as<Source, AnyBatches>)
+  AnyBatches(Source source) : AnyBatches(std::make_shared<Source>(std::move(source))) {}
+
+  /// Does not compile: the type is no `BatchSource`.
+  template <class T>
+    requires(!BatchSource<T> && !std::same_as<T, AnyBatches>)
+  AnyBatches(const T&) {
+    static_assert(sizeof(T) == 0,
+                  "sconce::AnyBatches: expected a source of batches, which has size() and begin(), "
+                  "such as sconce::data::Batches(dataset, {.batch_size = 32})");
+  }
+  /// Does not compile: a loader of `torch::data` is given by `data::from_torch`.
+  template <class TorchLoader>
+  AnyBatches(const std::unique_ptr<TorchLoader>&) {
+    static_assert(sizeof(TorchLoader*) == 0,
+                  "sconce::AnyBatches: expected a source of batches, got a std::unique_ptr; give a "
+                  "loader of torch::data::make_data_loader by "
+                  "sconce::data::from_torch(std::move(loader), number_of_batches)");
+  }
+
+  /// Returns the number of batches.
+  int64_t size() const { return size_(); }
+
+  /// Calls `check_world_size` of the source, if it has one.
+  /// @throw c10::Error if the source cannot be used in a process group of this size.
+  void check_world_size(int world_size) const { check_world_size_(world_size); }
+
+  /// Calls `set_epoch` of the source, if it has one.
+  void set_epoch(int64_t epoch) { set_epoch_(epoch); }
+
+  /// Begins an epoch by `begin()` of the source: with `data::Batches` and `data::Loader` the next
+  /// one. The function that it returns must be called once for each batch.
+  Next begin() const { return begin_(); }
+
+  /// Begins this epoch at the batch with this index, and leaves the epoch of the next `begin()`
+  /// alone. A source that has `set_epoch` and no `begin(batch, epoch)` is copied for it.
+  Next begin(int64_t batch, int64_t epoch) const { return begin_at_(batch, epoch); }
+
+ private:
+  template <class Source>
+  explicit AnyBatches(const std::shared_ptr<Source>& source)
+      : size_([source] { return static_cast<int64_t>(source->size()); }),
+        check_world_size_([source](int size) {
+          if constexpr (requires { source->check_world_size(size); }) {
+            source->check_world_size(size);
+          }
+        }),
+        set_epoch_([source](int64_t epoch) {
+          if constexpr (requires { source->set_epoch(epoch); }) source->set_epoch(epoch);
+        }),
+        begin_([source] {
+          const Source& read = *source;
+          return next_of<Source>(source, {nullptr, read.begin()});
+        }),
+        begin_at_([source](int64_t batch, int64_t epoch) {
+          return next_of<Source>(source, data::detail::begin_at<Source>(*source, batch, epoch));
+        }) {}
+
+  template <class Source>
+  static Next next_of(const std::shared_ptr<Source>& source,
+                      data::detail::SourcePlace<Source> place) {
+    return [source, place = std::move(place), is_first = true]() mutable -> AnyBatch {
+      if (!std::exchange(is_first, false)) ++place.iterator;
+      return *place.iterator;
+    };
+  }
+
+  std::function<int64_t()> size_;
+  std::function<void(int)> check_world_size_;
+  std::function<void(int64_t)> set_epoch_;
+  std::function<Next()> begin_;
+  std::function<Next(int64_t, int64_t)> begin_at_;
+};
+
+using BatchLoader = AnyBatches;  // the name in 0.2
+
+}  // namespace sconce
