@@ -105,8 +105,13 @@ sconce::FitResult fit_parallel(const std::string& parallel, torch::nn::Sequentia
 }
 
 void print_resumption(std::ostream& out, const train::CommandLine& line,
-                      const train::ScheduleSpan& span, const sconce::Checkpoint& checkpoint) {
+                      const train::ScheduleSpan& span, const train::SavedRun& saved,
+                      const sconce::Checkpoint& checkpoint) {
   out << "resuming from " << checkpoint.latest().string() << std::endl;
+  if (!saved.schedule_epochs && line.scheduler != "none") {  // 0.2 wrote it
+    out << "the checkpoint does not say how many epochs its schedule is for: " << line.epochs
+        << " are assumed" << std::endl;
+  }
   if (!span.restarts) return;
   out << "restarting the schedule: " << line.scheduler << " over the epochs "
       << line.epochs - span.epochs + 1 << " to " << line.epochs << std::endl;
@@ -156,7 +161,7 @@ bool train_classifier(const train::CommandLine& line) {
   sconce::optim::ExtraOptions extra;
   if (line.graph && device.is_cuda()) extra.lr = torch::full({}, lr, device);
   const auto optimizer = train::make_optimizer(line.optimizer, model->parameters(), lr, extra);
-  if (saved) print_resumption(out, line, span, *checkpoint);
+  if (saved) print_resumption(out, line, span, *saved, *checkpoint);
   auto schedule = train::make_schedule(line.scheduler, *optimizer, span.epochs, span.steps);
   std::optional<sconce::optim::ExponentialMovingAverage> ema;
   if (line.ema > 0) ema.emplace(*model, sconce::optim::EmaOptions{.decay = line.ema});

@@ -158,8 +158,9 @@ void check_classes(const StateVisitor& saved, const NamedStates& parts, const st
     std::string type;
     classes(key.c_str(), type);
     // Earlier versions saved it with its namespaces.
-    TORCH_CHECK(type == part.type() || type.ends_with("::" + part.type()), where, ": expected for '", name,
-                "' the class ", type, ", as it was saved, got ", part.type());
+    TORCH_CHECK(type == part.type() || type.ends_with("::" + part.type()), where,
+                ": expected for '", name, "' the class ", type, ", as it was saved, got ",
+                part.type());
   }
 }
 

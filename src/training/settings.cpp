@@ -38,9 +38,8 @@ Settings settings_of(const NamedStates& states) {
   };
   Settings settings;
   const std::array schedulers = {"scheduler", "plateau"};
-  const bool is_scheduled = std::any_of(schedulers.begin(), schedulers.end(), [&](const char* name) {
-    return !state_of(name).isNone();
-  });
+  const bool is_scheduled = std::any_of(schedulers.begin(), schedulers.end(),
+                                        [&](const char* name) { return !state_of(name).isNone(); });
   const auto groups = state_of("optimizer").toGenericDict().at("param_groups");
   const std::set<std::string> scheduled = {"lr", "momentum", "betas"};
   add_settings("param_groups", groups, is_scheduled ? scheduled : std::set<std::string>(),

@@ -867,6 +867,8 @@ TEST_CASE("a checkpoint of 0.2, which names no number of epochs, is resumed or b
   const Ran same = run.train("--epochs 2 --resume");
   INFO(same.err);
   CHECK(same.exit_code == 0);
+  CHECK_THAT(same.out, ContainsSubstring("the checkpoint does not say how many epochs its schedule "
+                                         "is for: 2 are assumed"));
   const Ran more = run.train("--epochs 4 --resume --restart-schedule");
   INFO(more.err);
   CHECK(more.exit_code == 0);

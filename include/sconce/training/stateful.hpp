@@ -18,7 +18,8 @@ class ExponentialMovingAverage;
 namespace sconce {
 
 namespace detail {
-/// Returns the name of a class without its namespaces, so that a checkpoint does not depend on them.
+/// Returns the name of a class without its namespaces, so that a checkpoint does not depend on
+/// them.
 std::string class_name(const std::type_info& type);
 }  // namespace detail
 
