@@ -9,7 +9,6 @@
 #include <map>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -378,26 +377,6 @@ TEST_CASE("an epoch that is named, from any batch on, leaves the next one alone"
                     ContainsSubstring("sconce::data::Batches::begin: expected an epoch of 0 or"));
   CHECK_THROWS_WITH(batches.begin(4, 0), ContainsSubstring("from 0 to 3, got 4"));
   CHECK(batches.begin().epoch() == 2);
-}
-
-TEST_CASE("loops in threads get an epoch each") {
-  const Batches batches(counting(10), {.batch_size = 4, .shuffle = true});
-  std::vector<std::vector<int64_t>> orders(3);
-  std::vector<std::thread> threads;
-  for (auto& rows : orders) {
-    threads.emplace_back([&] {
-      for (const auto& batch : batches) {
-        const auto* row = batch.target.const_data_ptr<int64_t>();
-        rows.insert(rows.end(), row, row + batch.target.numel());
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  std::vector<std::vector<int64_t>> expected;
-  for (const auto& [epoch, rows] : orders_of_python(10, 0)) expected.push_back(rows);
-  std::sort(orders.begin(), orders.end());  // the threads may start in any order
-  std::sort(expected.begin(), expected.end());
-  CHECK(orders == expected);
 }
 
 TEST_CASE("with a DistributedSampler only set_epoch moves the order, and begin warns once") {

@@ -263,26 +263,6 @@ TEST_CASE("an exception of an item reaches the loop with its type, its text and 
   }
 }
 
-TEST_CASE("an exception ends the epoch, and comes again if the loop reads on") {
-  const auto workers = GENERATE(0, 1, 4);
-  const Loader loader(Broken{"std"}, {.batch_size = 4, .num_workers = workers});
-  auto place = loader.begin();
-  const auto copy = place;
-  ++place;
-  CHECK_FALSE(place == loader.end());
-  for (int turn = 0; turn < 2; ++turn) {
-    CHECK_THROWS_AS(*place, std::out_of_range);
-    CHECK_THROWS_AS(++place, std::out_of_range);
-    CHECK_THROWS_AS(place++, std::out_of_range);
-    CHECK_THROWS_AS(*copy, std::out_of_range);  // copies share their place
-    CHECK(place == loader.end());
-    CHECK(copy == loader.end());
-  }
-  CHECK(copy.failed_item() == 7);
-  CHECK_THROWS_AS(*loader.begin(1, 0), std::out_of_range);
-  CHECK((*loader.begin(2, 0))[0].item<int64_t>() == 8);
-}
-
 TEST_CASE("an item that throws in a batch passed over unread throws there, and once more") {
   const auto workers = GENERATE(0, 2);
   const Loader loader(Broken{"c10"}, {.num_workers = workers});
@@ -293,17 +273,6 @@ TEST_CASE("an item that throws in a batch passed over unread throws there, and o
   CHECK_THAT(text, ContainsSubstring("in item 7"));
   const auto again = text.find("in item 7", text.find("in item 7") + 1);
   CHECK(again == std::string::npos);  // it is added to the text once
-}
-
-TEST_CASE("reading on at the end is an error, with workers as without") {
-  const auto workers = GENERATE(0, 2);
-  const Loader loader(Rows{table(4)}, {.batch_size = 2, .num_workers = workers});
-  auto place = loader.begin(2, 0);
-  CHECK(place == loader.end());
-  CHECK_THROWS_WITH(*place, ContainsSubstring("expected a batch index below 2, got 2"));
-  CHECK_THROWS_WITH(++place, ContainsSubstring("where the epoch is over"));
-  CHECK(place == loader.end());
-  CHECK(place.failed_item() == std::nullopt);
 }
 
 namespace {
@@ -402,20 +371,6 @@ std::vector<torch::Tensor> epoch_of(const Dataset& all, int64_t batch_size, uint
 }
 
 }  // namespace
-
-TEST_CASE("a loop over a loader takes the next epoch at each begin, and copies count together") {
-  const auto workers = GENERATE(0, 2);
-  const Dataset rows = table(12);
-  Loader loader(Rows{rows}, {.batch_size = 3, .shuffle = true, .num_workers = workers});
-  const auto through_a_copy = [](auto copy) { return tensors(copy); };
-  CHECK(same(tensors(loader), epoch_of(rows, 3, 0)));
-  CHECK(same(through_a_copy(loader), epoch_of(rows, 3, 1)));
-  CHECK(same(through_a_copy(loader), epoch_of(rows, 3, 2)));
-  CHECK(same(tensors(loader), epoch_of(rows, 3, 3)));
-  loader.set_epoch(8);
-  CHECK(same(through_a_copy(loader), epoch_of(rows, 3, 8)));
-  CHECK(same(tensors(loader), epoch_of(rows, 3, 9)));
-}
 
 TEST_CASE(
     "what a source draws is new in each epoch of a loop, with a DistributedSampler by set_epoch") {
