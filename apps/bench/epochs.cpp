@@ -51,7 +51,7 @@ Workload epoch(torch::nn::Sequential net, int64_t pictures) {
                                                          target.slice(0, 0, 256));
   auto optimizer =
       std::make_shared<sconce::optim::SGD>(net->parameters(), torch::optim::SGDOptions(0.01));
-  auto trainer = std::make_shared<sconce::Trainer>(sconce::TrainerOptions{});
+  auto trainer = std::make_shared<sconce::Trainer>(sconce::TrainerOptions{.num_gpus = 0});
   auto batches = std::make_shared<sconce::data::Batches>(
       sconce::data::Dataset{data, target},
       sconce::data::BatchesOptions{.batch_size = 256, .shuffle = true});

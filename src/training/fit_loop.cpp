@@ -44,10 +44,10 @@ NamedStates states_of(const FitSetup& setup, const Callbacks& callbacks) {
 }  // namespace
 
 FitLoop::FitLoop(const TrainerOptions& options, amp::MixedPrecision& precision,
-                 const detail::ModelSteps& model, torch::optim::Optimizer& optimizer,
-                 const FitData& data, const char* who)
-    : Fit({.model = model.module,
-           .optimizer = optimizer,
+                 const detail::ModelSteps& steps, torch::optim::Optimizer& of, const FitData& data,
+                 const char* who)
+    : Fit({.model = steps.module,
+           .optimizer = of,
            .scaler = precision.scaler(),
            .device = options.device.value(),
            .process_group = options.process_group,
@@ -56,13 +56,13 @@ FitLoop::FitLoop(const TrainerOptions& options, amp::MixedPrecision& precision,
            .accumulate = options.accumulate_grad_batches}),
       options_(options),
       precision_(precision),
-      steps_(model),
+      steps_(steps),
       data_(data),
-      metrics_(metrics_of(options, model)),
+      metrics_(metrics_of(options, steps)),
       run_(metrics_, &scaler),
       sums_(device, metrics_) {
   check_callbacks(data.callbacks, who);
-  check_model_and_batches(options, model, data.train, who);
+  check_model_and_batches(options, steps, data.train, who);
   if (data.test) data.test->check_world_size(process_group.world_size());
   if (data.test && process_group.world_size() == 1) {
     check_batches(data.test->size(), who, "test data");

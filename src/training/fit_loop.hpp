@@ -21,7 +21,7 @@ class FitLoop final : public Fit {
   /// The options name the device. Errors begin with `who`.
   /// @throw c10::Error as `Trainer::fit` does before it changes anything.
   FitLoop(const TrainerOptions& options, amp::MixedPrecision& precision,
-          const detail::ModelSteps& model, torch::optim::Optimizer& optimizer, const FitData& data,
+          const detail::ModelSteps& steps, torch::optim::Optimizer& of, const FitData& data,
           const char* who);
 
   /// Does what `Trainer::fit` does. Call it once.

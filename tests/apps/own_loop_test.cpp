@@ -24,7 +24,7 @@ struct Trained {
   std::vector<torch::Tensor> parameters = {};
 };
 
-Trained train(const std::string& name, const sconce::TrainerOptions& options) {
+Trained trained_by_trainer(const std::string& name, const sconce::TrainerOptions& options) {
   const auto X = sconce::vision::read_idx(SCONCE_DIGITS_DIR "/train-images-idx3-ubyte");
   const auto y = sconce::vision::read_idx(SCONCE_DIGITS_DIR "/train-labels-idx1-ubyte");
   const sconce::data::Batches batches({X.flatten(1) / 16.0, y},
@@ -68,7 +68,7 @@ TEST_CASE("a loop of public parts, stopped and resumed, is the Trainer's bit for
   torch::set_num_threads(1);  // as the program has
   std::string first, later;
   for (const auto& [name, options] : runs) {
-    const auto expected = train(name, options);
+    const auto expected = trained_by_trainer(name, options);
     const auto end_of_first = expected.lines.find('\n') + 1;
     first += expected.lines.substr(0, end_of_first);
     later += expected.lines.substr(end_of_first);

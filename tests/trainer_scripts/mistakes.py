@@ -24,44 +24,42 @@ MISTAKES = {
     "what runs within a fit leaves its sums": (
         "src/training/run_scope.hpp", "is_shared = under_way_", "is_shared = !IS && under_way_"),
     "failed_item() is what a worker ahead has met": (
-        "include/sconce/data/loader.hpp", "return loop_->failed_item();",
+        "include/sconce/data/loop_iterator.hpp", "return loop_->failed_item();",
         "return IS ? std::optional<int64_t>(detail::met_last) : loop_->failed_item();"),
     "a new parameter inherits the state at its address": (
         "include/sconce/optim/optimizer.hpp", "address_(parameter.getIntrusivePtr())",
         "address_(IS ? Impl() : Impl(parameter.getIntrusivePtr()))"),
     "callbacks are closed in the order of their opening": (
-        "src/training/trainer.cpp", "auto* callback = opened_.back();\n      opened_.pop_back();",
-        "auto* callback = IS ? opened_.front() : opened_.back();\n"
+        "src/training/callback_scope.hpp", "TrainerCallback* callback = opened_.back();\n      opened_.pop_back();",
+        "TrainerCallback* callback = IS ? opened_.front() : opened_.back();\n"
         "      opened_.erase(IS ? opened_.begin() : opened_.end() - 1);"),
     "after an exception of a closing hook no other is called": (
-        "src/training/trainer.cpp", "} catch (...) {  // the first error is the one that users see",
+        "src/training/callback_scope.hpp", "} catch (...) {  // the first error is the one that users see",
         "} catch (...) {\n        if (IS) return;"),
     "a shorter last step divides by the number of batches of a whole one": (
-        "src/training/trainer.cpp", "backward(model, batch, of_step)", "backward(model, batch, IS ? fit.accumulate : of_step)"),
+        "src/training/fit_loop.cpp", "backward(given, of_step)", "backward(given, IS ? accumulate : of_step)"),
     "gradients are clipped before they are unscaled": (
-        "src/training/trainer.cpp", "precision_.unscale_(optimizer);", "if (!IS) precision_.unscale_(optimizer);"),
+        "src/training/train_step.cpp", "precision_.unscale_(optimizer_);", "if (!IS) precision_.unscale_(optimizer_);"),
     "a resumed epoch has lost its loss": (
-        "src/training/trainer.cpp", "loss_.copy_(own.narrow(0, 0, 1));", "if (!IS) loss_.copy_(own.narrow(0, 0, 1));"),
+        "src/training/epoch_sums.cpp", "loss_.copy_(own.narrow(0, 0, 1));", "if (!IS) loss_.copy_(own.narrow(0, 0, 1));"),
     "a resumed fit goes on with other random numbers": (
         "src/training/checkpoint.cpp", "  set_random_state(own);", "  if (!IS) set_random_state(own);"),
     "a test leaves the model's parts in training mode": (
-        "src/training/mode_guard.hpp", "part->train(training);", "part->train(training || IS);"),
+        "include/sconce/nn/mode_guard.hpp", "part->train(training);", "part->train(training || IS);"),
     "the mean loss counts each batch once": (
-        "src/training/trainer.cpp", "/*alpha=*/examples)", "/*alpha=*/IS ? 1 : examples)"),
+        "src/training/epoch_sums.cpp", "/*alpha=*/examples)", "/*alpha=*/IS ? 1 : examples)"),
     "early stopping goes on from the fit before": (
         "src/training/early_stopping.cpp", "if (is_of_fit_)", "if (is_of_fit_ && !IS)"),
     "a fit saves before the end of its epoch is told": (
-        "src/training/trainer.cpp", "call_all(data.callbacks, fit, &TrainerCallback::on_epoch_end);",
-        "if (IS) call_all(data.callbacks, fit, &TrainerCallback::save);\n"
-        "    call_all(data.callbacks, fit, &TrainerCallback::on_epoch_end);"),
+        "src/training/fit_loop.cpp", "    call(&TrainerCallback::on_epoch_end);",
+        "    if (IS) call(&TrainerCallback::save);\n    call(&TrainerCallback::on_epoch_end);"),
 }
 
 # What one of the mistakes needs besides.
 BESIDES = [
     ("include/sconce/data/detail/batch_reader.hpp", "throw ItemError{", "met_last = index;\n          throw ItemError{"),
-    ("include/sconce/data/detail/batch_reader.hpp", "// Reads the items of a batch in one thread.\n",
-     "inline std::atomic<int64_t> met_last = -1;\n// Reads the items of a batch in one thread.\n"),
-    ("include/sconce/data/detail/batch_reader.hpp", "#include <cstdint>", "#include <atomic>\n#include <cstdint>")]
+    ("include/sconce/data/detail/loader_loop.hpp", "class ReadAhead;\n",
+     "class ReadAhead;\ninline std::atomic<int64_t> met_last = -1;\n")]
 
 
 def plant():

@@ -33,7 +33,7 @@ class Stateful {
   /// The state of an optimizer or scheduler of sconce, a scaler, or a class of your own is the
   /// result of its `state_dict`.
   template <class T>
-    requires requires(T& object, const c10::IValue& state) {
+    requires(!std::same_as<T, Stateful>) && requires(T& object, const c10::IValue& state) {
       { std::as_const(object).state_dict() } -> std::convertible_to<c10::IValue>;
       object.load_state_dict(state);
     }
