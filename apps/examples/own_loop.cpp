@@ -52,10 +52,9 @@ void train(const std::string& folder, sconce::amp::Precision of, int64_t accumul
 }
 
 int main() {
-  using enum sconce::amp::Precision;
   for (const int64_t epochs : {1, 3}) {
-    train("fp32", fp32, /*accumulate=*/1, /*clip=*/0, epochs);
-    train("bf16", bf16, /*accumulate=*/1, /*clip=*/0.5, epochs);
-    train("fp16", fp16, /*accumulate=*/3, /*clip=*/0.5, epochs);
+    train("fp32", sconce::amp::Precision::fp32, /*accumulate=*/1, /*clip=*/0, epochs);
+    train("bf16", sconce::amp::Precision::bf16, /*accumulate=*/1, /*clip=*/0.5, epochs);
+    train("fp16", sconce::amp::Precision::fp16, /*accumulate=*/3, /*clip=*/0.5, epochs);
   }
 }
