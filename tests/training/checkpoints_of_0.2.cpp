@@ -40,7 +40,7 @@ std::vector<double> numbers_of(const Training& training, const sconce::FitResult
 }
 
 void check_old_file(const fs::path& file, const std::function<void(Training&)>& make_ready,
-                   int64_t batches_before) {
+                    int64_t batches_before) {
   INFO(file);
   const sconce::test::TempDir folder;
   fs::copy_file(file, folder.path() / file.filename());

@@ -78,12 +78,10 @@ struct Training {
     optimize<optim::SGD>(torch::optim::SGDOptions(0.125).momentum(0.5).dampening(0.25));
   }
   void adam(bool amsgrad = false) {
-    optimize<optim::Adam>(
-        torch::optim::AdamOptions(0.125).betas({0.5, 0.75}).amsgrad(amsgrad));
+    optimize<optim::Adam>(torch::optim::AdamOptions(0.125).betas({0.5, 0.75}).amsgrad(amsgrad));
   }
   void adamw() {
-    optimize<optim::AdamW>(
-        torch::optim::AdamWOptions(0.125).betas({0.5, 0.75}).weight_decay(0.25));
+    optimize<optim::AdamW>(torch::optim::AdamWOptions(0.125).betas({0.5, 0.75}).weight_decay(0.25));
   }
 
   // Keeps an object as long as the training.
