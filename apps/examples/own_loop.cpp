@@ -46,7 +46,7 @@ void train(const std::string& folder, sconce::amp::Precision of, int64_t accumul
       precision.step(optimizer);
     }
     scheduler.step();
-    std::printf("%s: loss %.17g\n", folder.c_str(), sum.item<double>() / X.size(0));
+    std::printf("%s: loss %.17g\n", folder.c_str(), (sum / X.size(0)).item<double>());
     checkpoint.save(parts, {.epoch = epoch + 1});
   }
 }
