@@ -61,12 +61,15 @@ Kernels choose(const std::vector<torch::optim::OptimizerParamGroup>& groups) {
 // takes the optimizer's alone otherwise.
 void keep_options_of_other_types(const torch::optim::OptimizerParamGroup& given,
                                  torch::optim::OptimizerParamGroup& group) {
-  if (!given.has_options() || typeid(given.options()) != typeid(group.options())) return;
+  if (!given.has_options()) return;
+  const auto& options = given.options();
+  const auto& merged = group.options();
+  if (typeid(options) != typeid(merged)) return;
   for (const auto* known : {&typeid(torch::optim::AdamOptions), &typeid(torch::optim::AdamWOptions),
                             &typeid(torch::optim::SGDOptions)}) {
-    if (typeid(given.options()) == *known) return;
+    if (typeid(options) == *known) return;
   }
-  group.set_options(given.options().clone());
+  group.set_options(options.clone());
 }
 
 }  // namespace
