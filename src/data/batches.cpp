@@ -9,28 +9,29 @@
 namespace sconce::data {
 namespace {
 
-constexpr auto who = "sconce::data::Batches";
+constexpr auto batches_name = "sconce::data::Batches";
 
 void check_tensor(const torch::Tensor& tensor, const char* name) {
-  TORCH_CHECK(tensor.defined(), who, ": ", name, ": expected a tensor, got an undefined one");
-  TORCH_CHECK(tensor.dim() >= 1, who, ": ", name, ": expected rank 1 or more, got rank 0");
+  TORCH_CHECK(tensor.defined(), batches_name, ": ", name,
+              ": expected a tensor, got an undefined one");
+  TORCH_CHECK(tensor.dim() >= 1, batches_name, ": ", name, ": expected rank 1 or more, got rank 0");
 }
 
 int64_t checked_rows(const Dataset& dataset) {
   const auto& [data, target] = dataset;
   check_tensor(data, "data");
   check_tensor(target, "target");
-  TORCH_CHECK(data.size(0) == target.size(0), who, ": target: expected ", data.size(0),
+  TORCH_CHECK(data.size(0) == target.size(0), batches_name, ": target: expected ", data.size(0),
               " rows as in data, got ", target.size(0));
-  TORCH_CHECK(data.device() == target.device(), who, ": target: expected it on ", data.device(),
-              " as data, got it on ", target.device());
+  TORCH_CHECK(data.device() == target.device(), batches_name, ": target: expected it on ",
+              data.device(), " as data, got it on ", target.device());
   return data.size(0);
 }
 
 }  // namespace
 
 Batches::Batches(Dataset dataset, BatchesOptions options)
-    : LoaderBase(who,
+    : LoaderBase(batches_name,
                  {.batch_size = options.batch_size,
                   .shuffle = options.shuffle,
                   .sampler = std::move(options.sampler),
@@ -40,7 +41,7 @@ Batches::Batches(Dataset dataset, BatchesOptions options)
       dataset_(std::move(dataset)) {}
 
 BatchesOptions Batches::with_sampler(BatchesOptions options, AnySampler sampler) {
-  TORCH_CHECK(!options.sampler, who, ": expected one sampler, got two");
+  TORCH_CHECK(!options.sampler, batches_name, ": expected one sampler, got two");
   options.sampler = std::move(sampler);
   return options;
 }
