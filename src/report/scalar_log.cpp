@@ -22,10 +22,7 @@ namespace {
 
 // Returns the number of finished steps. The last step of an epoch may have fewer batches.
 int64_t scalar_step(const Fit& fit) {
-  const auto steps = [&](int64_t batches) {
-    return (batches + fit.accumulate - 1) / fit.accumulate;
-  };
-  return std::ssize(fit.epochs) * steps(fit.batches) + steps(fit.batch);
+  return std::ssize(fit.epochs) * fit.steps_of(fit.batches) + fit.steps_of(fit.batch);
 }
 
 bool is_logged(int64_t step, const ScalarLogOptions& options) {

@@ -135,28 +135,30 @@ c10::impl::GenericDict states_of(const NamedStates& parts) {
   return states;
 }
 
-// Returns the key of a part in a file: its name, or a former name that no other part has now.
-std::string key_of(const StateVisitor& saved, const NamedStates& parts, size_t part) {
-  const auto& [name, state] = parts[part];
-  if (saved.dict().contains(name)) return name;
-  for (const auto& former : state.former_names()) {
-    const bool is_taken = std::any_of(parts.begin(), parts.end(),
-                                      [&](const auto& other) { return other.first == former; });
-    if (!is_taken && saved.dict().contains(former)) return former;
+// Returns the parts by their keys in a file. One that the file does not have by its name may have a
+// former name, unless that is another part's.
+NamedStates by_keys(const StateVisitor& saved, NamedStates parts) {
+  std::set<std::string> taken;
+  for (const auto& [name, part] : parts) taken.insert(name);
+  for (auto& [name, part] : parts) {
+    if (saved.dict().contains(name)) continue;
+    const auto& former = part.former_names();
+    const auto found = std::find_if(former.begin(), former.end(), [&](const auto& key) {
+      return !taken.contains(key) && saved.dict().contains(key);
+    });
+    if (found != former.end()) taken.insert(name = *found);
   }
-  return name;
+  return parts;
 }
 
 // An optimizer or a scheduler would accept the state of another class with the same keys.
 void check_classes(const StateVisitor& saved, const NamedStates& parts, const std::string& where) {
   if (!saved.dict().contains("classes")) return;  // another program wrote it
   StateVisitor classes(saved.value("classes"), where);
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const auto& [name, part] = parts[i];
-    const auto key = key_of(saved, parts, i);
-    if (part.type().empty() || !classes.dict().contains(key)) continue;
+  for (const auto& [name, part] : parts) {
+    if (part.type().empty() || !classes.dict().contains(name)) continue;
     std::string type;
-    classes(key.c_str(), type);
+    classes(name.c_str(), type);
     // Earlier versions saved it with its namespaces.
     TORCH_CHECK(type == part.type() || type.ends_with("::" + part.type()), where,
                 ": expected for '", name, "' the class ", type, ", as it was saved, got ",
@@ -170,9 +172,8 @@ void check_parts(const StateVisitor& saved, const NamedStates& parts, const std:
     const std::string& name = entry.key().toStringRef();
     if (!other_keys.contains(name) && !entry.value().isNone()) left.insert(name);
   }
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const auto& name = parts[i].first;
-    TORCH_CHECK(left.erase(key_of(saved, parts, i)) > 0, where, ": expected a run without '", name,
+  for (const auto& [name, part] : parts) {
+    TORCH_CHECK(left.erase(name) > 0, where, ": expected a run without '", name,
                 "', as it was saved");
   }
   TORCH_CHECK(left.empty(), where, ": expected a run with '", *left.begin(), "', as it was saved");
@@ -330,10 +331,9 @@ Checkpoint::RunState Checkpoint::read(const std::string& name, const NamedStates
               " processes, as it was saved, got ", ranks);
   const auto& own = run.generators[static_cast<size_t>(group.rank())];
   check_random_state(own, where);
-  check_parts(saved, parts, where);
-  for (size_t i = 0; i < parts.size(); ++i) {
-    parts[i].second.load_state_dict(saved.value(key_of(saved, parts, i).c_str()));
-  }
+  const NamedStates found = by_keys(saved, parts);
+  check_parts(saved, found, where);
+  for (const auto& [key, part] : found) part.load_state_dict(saved.value(key.c_str()));
   set_random_state(own);
   return run;
 }

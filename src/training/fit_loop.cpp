@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "detail/state_visitor.hpp"
-#include "sconce/stopwatch.hpp"
 #include "training/fit_checks.hpp"
 #include "training/fit_metrics.hpp"
 #include "training/fit_progress.hpp"

@@ -8,13 +8,10 @@ namespace sconce {
 void LRScheduling::on_fit_begin(Fit& fit) {
   const auto* schedule = dynamic_cast<const optim::lr_scheduler::OneCycleLR*>(&scheduler_);
   if (schedule == nullptr) return;
-  const auto steps_of = [&](int64_t batches) {
-    return (batches + fit.accumulate - 1) / fit.accumulate;
-  };
   const bool by_steps = interval_ == SchedulerInterval::step;
   const int64_t epochs_left = fit.max_epochs - std::ssize(fit.epochs);
   const int64_t left =
-      by_steps ? epochs_left * steps_of(fit.batches) - steps_of(fit.batch) : epochs_left;
+      by_steps ? epochs_left * fit.steps_of(fit.batches) - fit.steps_of(fit.batch) : epochs_left;
   const int64_t needed = schedule->last_epoch() + left;
   TORCH_CHECK(left <= 0 || needed <= schedule->total_steps(),
               "sconce::LRScheduling: expected a OneCycleLR of at least ", needed, " steps, for ",

@@ -40,7 +40,7 @@ void ModelCheckpoint::load(Fit& fit) {
 }
 
 bool ModelCheckpoint::wants_save(const Fit& fit) const {
-  return options_.save_every > 0 && fit.batch / fit.accumulate % options_.save_every == 0;
+  return options_.save_every > 0 && fit.steps_of(fit.batch) % options_.save_every == 0;
 }
 
 void ModelCheckpoint::save(Fit& fit) {

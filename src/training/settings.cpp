@@ -1,7 +1,6 @@
 #include "training/settings.hpp"
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "sconce/repr.hpp"
@@ -37,19 +36,19 @@ Settings settings_of(const NamedStates& states) {
     return found == states.end() ? c10::IValue() : found->second.state_dict();
   };
   Settings settings;
-  const std::array schedulers = {"scheduler", "plateau"};
-  const bool is_scheduled = std::any_of(schedulers.begin(), schedulers.end(),
-                                        [&](const char* name) { return !state_of(name).isNone(); });
+  const std::set<std::string> counters = {"last_epoch", "_last_lr",         "_step_count",
+                                          "best",       "cooldown_counter", "num_bad_epochs"};
+  bool is_scheduled = false;
+  for (const char* name : {"scheduler", "plateau"}) {
+    const auto state = state_of(name);
+    if (state.isNone()) continue;
+    add_settings(name, state, counters, settings);
+    is_scheduled = true;
+  }
   const auto groups = state_of("optimizer").toGenericDict().at("param_groups");
   const std::set<std::string> scheduled = {"lr", "momentum", "betas"};
   add_settings("param_groups", groups, is_scheduled ? scheduled : std::set<std::string>(),
                settings);
-  const std::set<std::string> counters = {"last_epoch", "_last_lr",         "_step_count",
-                                          "best",       "cooldown_counter", "num_bad_epochs"};
-  for (const char* name : schedulers) {
-    const auto state = state_of(name);
-    if (!state.isNone()) add_settings(name, state, counters, settings);
-  }
   return settings;
 }
 

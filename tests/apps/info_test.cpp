@@ -5,6 +5,7 @@
 #include "catch.hpp"
 #include "info/machine_text.hpp"
 #include "sconce/version.hpp"
+#include "support/made_up_environment.hpp"
 
 using apps::Machine;
 using Catch::Matchers::ContainsSubstring;
@@ -13,15 +14,7 @@ using sconce::GpuVerdict;
 namespace {
 
 Machine a_machine() {
-  return {.environment =
-              {.torch = {.version = "2.15.0",
-                         .built_with_cuda = true,
-                         .cuda_loaded = true,
-                         .cuda = "13.2",
-                         .num_gpus = 1},
-               .driver = {.version = "580.1",
-                          .cuda = "13.0",
-                          .gpus = {{.index = 0, .name = "H", .memory_total = int64_t{1} << 30}}}},
+  return {.environment = sconce::test::made_up_environment(),
           .sconce = "0.1.0",
           .compiler = "GCC 12.2.0",
           .standard = "C++20",

@@ -5,29 +5,19 @@
 
 #include "catch.hpp"
 #include "sconce/devices.hpp"
+#include "support/made_up_environment.hpp"
 #include "support/require_gpu.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using sconce::Environment;
 using sconce::GpuVerdict;
+using sconce::test::made_up_environment;
 
 namespace {
 
-// A machine with one GPU, where all is well.
-Environment well() {
-  return {.torch = {.version = "2.15.0",
-                    .built_with_cuda = true,
-                    .cuda_loaded = true,
-                    .cuda = "13.2",
-                    .num_gpus = 1},
-          .driver = {.version = "580.1",
-                     .cuda = "13.0",
-                     .gpus = {{.index = 0, .name = "H", .memory_total = int64_t{1} << 30}}}};
-}
-
-// The same, where LibTorch finds no GPU.
+// A machine with one GPU where LibTorch finds none.
 Environment none() {
-  Environment facts = well();
+  Environment facts = made_up_environment();
   facts.torch.num_gpus = 0;
   return facts;
 }
@@ -42,8 +32,8 @@ void check_verdict(const Environment& facts, GpuVerdict verdict, const std::stri
 }  // namespace
 
 TEST_CASE("the verdict where a GPU can be used") {
-  check_verdict(well(), GpuVerdict::usable, "1 GPU (H) can be used");
-  Environment no_nvml = well();  // as in a container with CUDA alone
+  check_verdict(made_up_environment(), GpuVerdict::usable, "1 GPU (H) can be used");
+  Environment no_nvml = made_up_environment();  // as in a container with CUDA alone
   no_nvml.driver = {.error = "cannot load libnvidia-ml.so.1"};
   check_verdict(no_nvml, GpuVerdict::usable, "1 GPU (cuda:0) can be used");
 }
@@ -94,7 +84,7 @@ TEST_CASE("the verdict where none of the known reasons explains that no GPU is f
 }
 
 TEST_CASE("the names of GPUs stand in CUDA's order") {
-  Environment facts = well();
+  Environment facts = made_up_environment();
   facts.torch.num_gpus = 3;
   facts.driver.gpus = {{.index = 1, .name = "B"}, {.name = "hidden"}, {.index = 0, .name = "A"}};
   CHECK(gpu_names(facts) == "3 GPUs (A, B, cuda:2)");

@@ -19,7 +19,7 @@ struct StopWhen : TrainerCallback {
 // Wants a save after so many steps within an epoch: there a process group agrees on a stop.
 struct SaveEvery : TrainerCallback {
   explicit SaveEvery(int64_t given) : steps(given) {}
-  bool wants_save(const Fit& fit) const override { return fit.batch / fit.accumulate % steps == 0; }
+  bool wants_save(const Fit& fit) const override { return fit.steps_of(fit.batch) % steps == 0; }
   int64_t steps;
 };
 

@@ -117,7 +117,7 @@ struct Recorder : sconce::TrainerCallback {
   void on_test_end(Fit& fit) override { hook("on_test_end", fit); }
   bool wants_save(const Fit& fit) const override {
     const int64_t every = spec.value("save_every", 0);
-    return every > 0 && fit.batch / fit.accumulate % every == 0;
+    return every > 0 && fit.steps_of(fit.batch) % every == 0;
   }
   void save(Fit& fit) override { hook("save", fit); }
 

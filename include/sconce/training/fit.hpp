@@ -25,6 +25,10 @@ struct FitSetup {
   int max_epochs;                                  ///< number of epochs when the fit is complete
   int64_t batches;                                 ///< number of batches of an epoch, on each rank
   int64_t accumulate;                              ///< number of batches of a step
+
+  /// Returns the number of steps that the first `count` batches of an epoch make. The last step of
+  /// an epoch may have fewer batches.
+  int64_t steps_of(int64_t count) const { return (count + accumulate - 1) / accumulate; }
 };
 
 /// A running fit, for its callbacks.

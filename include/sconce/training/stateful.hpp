@@ -71,10 +71,7 @@ class Stateful {
 
   /// Sets the names that earlier versions of the program gave this part of a run. A checkpoint that
   /// has one of them and not the new name is loaded too.
-  Stateful& set_former_names(std::vector<std::string> names) {
-    former_names_ = std::move(names);
-    return *this;
-  }
+  void set_former_names(std::vector<std::string> names) { former_names_ = std::move(names); }
   /// Returns those names.
   const std::vector<std::string>& former_names() const { return former_names_; }
 

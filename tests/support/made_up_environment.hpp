@@ -1,0 +1,19 @@
+#pragma once
+
+#include "sconce/report/environment.hpp"
+
+namespace sconce::test {
+
+// A machine with one GPU, where all is well.
+inline Environment made_up_environment() {
+  return {.torch = {.version = "2.15.0",
+                    .built_with_cuda = true,
+                    .cuda_loaded = true,
+                    .cuda = "13.2",
+                    .num_gpus = 1},
+          .driver = {.version = "580.1",
+                     .cuda = "13.0",
+                     .gpus = {{.index = 0, .name = "H", .memory_total = int64_t{1} << 30}}}};
+}
+
+}  // namespace sconce::test
