@@ -9,7 +9,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "command_line.hpp"
 #include "cpu_threads.hpp"
@@ -122,6 +125,41 @@ void print_peak_memory(std::ostream& out, torch::Device device) {
   out << "peak memory on " << device << ": " << bytes / (1 << 20) << " MiB" << std::endl;
 }
 
+sconce::TrainerOptions trainer_options(const train::CommandLine& line, torch::Device device,
+                                       const sconce::distributed::ProcessGroup& group,
+                                       sconce::Metrics metrics) {
+  return {.max_epochs = line.epochs,
+          .gradient_clip_val = line.clip,
+          .precision = line.precision,
+          .accumulate_grad_batches = line.accumulate,
+          .device = device,
+          .graph = line.graph,
+          .fast_dev_run = line.fast_dev_run,
+          .metrics = std::move(metrics),
+          .process_group = group};
+}
+
+// Returns the callbacks besides the reports. Those that save come last, after what they save.
+std::vector<std::unique_ptr<sconce::TrainerCallback>> make_callbacks(
+    const train::CommandLine& line, const train::ScheduleSpan& span, train::Schedule& schedule,
+    const std::optional<train::SavedRun>& saved,
+    std::optional<sconce::optim::ExponentialMovingAverage>& ema,
+    std::optional<sconce::Checkpoint>& checkpoint) {
+  std::vector<std::unique_ptr<sconce::TrainerCallback>> callbacks;
+  if (schedule.scheduler) {
+    callbacks.push_back(std::make_unique<train::ScheduleKeeper>(line, span, schedule, saved));
+    callbacks.push_back(
+        std::make_unique<sconce::LRScheduling>(*schedule.scheduler, schedule.interval));
+  }
+  if (ema) callbacks.push_back(std::make_unique<sconce::WeightAveraging>(*ema));
+  if (checkpoint) {
+    callbacks.push_back(std::make_unique<sconce::ModelCheckpoint>(
+        *checkpoint, sconce::ModelCheckpointOptions{.save_every = line.save_every}));
+    callbacks.push_back(std::make_unique<train::RunSaving>(line));
+  }
+  return callbacks;
+}
+
 // Returns false if SIGTERM stopped the training.
 bool train_classifier(const train::CommandLine& line) {
   const std::string threads = apps::choose_threads();
@@ -145,15 +183,7 @@ bool train_classifier(const train::CommandLine& line) {
   print_task(out, line, data, *model);
 
   train::Reports reports(line, data.images, out);
-  sconce::Trainer trainer({.max_epochs = line.epochs,
-                           .gradient_clip_val = line.clip,
-                           .precision = line.precision,
-                           .accumulate_grad_batches = line.accumulate,
-                           .device = device,
-                           .graph = line.graph,
-                           .fast_dev_run = line.fast_dev_run,
-                           .metrics = reports.metrics(),
-                           .process_group = group});
+  sconce::Trainer trainer(trainer_options(line, device, group, reports.metrics()));
   trainer.prepare_model(*model);
   if (line.summary && group.rank() == 0) print_summary(out, line, data.images, model, device);
 
@@ -168,21 +198,8 @@ bool train_classifier(const train::CommandLine& line) {
 
   sconce::FitData fit_data = {
       .train = data.train, .test = data.test, .callbacks = reports.callbacks()};
-  std::optional<train::ScheduleKeeper> schedule_keeper;
-  std::optional<sconce::LRScheduling> scheduling;
-  if (schedule.scheduler) {
-    fit_data.callbacks.push_back(&schedule_keeper.emplace(line, span, schedule, saved));
-    fit_data.callbacks.push_back(&scheduling.emplace(*schedule.scheduler, schedule.interval));
-  }
-  std::optional<sconce::WeightAveraging> averaging;
-  if (ema) fit_data.callbacks.push_back(&averaging.emplace(*ema));
-  std::optional<sconce::ModelCheckpoint> saving;
-  std::optional<train::RunSaving> run_saving;
-  if (checkpoint) {
-    fit_data.callbacks.push_back(&saving.emplace(
-        *checkpoint, sconce::ModelCheckpointOptions{.save_every = line.save_every}));
-    fit_data.callbacks.push_back(&run_saving.emplace(line));
-  }
+  const auto callbacks = make_callbacks(line, span, schedule, saved, ema, checkpoint);
+  for (const auto& callback : callbacks) fit_data.callbacks.push_back(callback.get());
   const auto result = fit_parallel(line.parallel, model, group, [&](auto& parallel) {
     return trainer.fit(parallel, *optimizer, fit_data);
   });
