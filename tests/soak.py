@@ -18,7 +18,6 @@ import json
 import math
 import os
 import pathlib
-import random
 import re
 import signal
 import subprocess
@@ -29,8 +28,6 @@ import xml.etree.ElementTree as xml
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TESTS = ROOT / "tests"
 BUILD = ROOT / "build/default"
-# Tests per call of ctest if --minutes is given. The time is checked between calls.
-AT_ONCE = 12
 
 
 def changed_files(since):
@@ -124,16 +121,24 @@ class Load:
             loop.wait()
 
 
-def run(tests):
-    """Runs the tests once. Returns the number of failures and the output."""
+def run(tests, seconds):
+    """Runs the tests once, for at most this time. Returns whether all came to an end, the number of those that failed, and
+    the output."""
     numbers = ",".join(str(test["number"]) for test in tests)
     # The first three numbers are start, end and stride of a range. Zeros select no range.
-    done = subprocess.run(["ctest", "--test-dir", BUILD, "-j4", "--schedule-random", "--output-on-failure",
-                           "-I", f"0,0,0,{numbers}"], text=True, capture_output=True)
-    if done.returncode == 0:
-        return 0, ""
-    counted = re.search(r"(\d+) tests? failed", done.stdout)
-    return int(counted[1]) if counted else 1, done.stdout + done.stderr
+    command = ["ctest", "--test-dir", BUILD, "-j4", "--schedule-random", "--output-on-failure", "-I",
+               f"0,0,0,{numbers}"]
+    with subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          start_new_session=True) as process:
+        is_whole = True
+        try:
+            output, _ = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            is_whole = False
+            os.killpg(process.pid, signal.SIGTERM)
+            output, _ = process.communicate()
+    failed = re.findall(r"^ *\d+/\d+ Test +#\d+: .*\*\*\*(?!Skipped)", output, re.M)
+    return is_whole, len(failed), output
 
 
 def main():
@@ -141,32 +146,26 @@ def main():
     parser.add_argument("--rounds", type=int, default=30, metavar="N",
                         help="number of runs of each test (default: 30)")
     parser.add_argument("--minutes", type=float, default=float("inf"), metavar="M",
-                        help="start no test after M minutes")
+                        help="stop after M minutes; tests under way do not count")
     parser.add_argument("--part", default="1/1", metavar="K/N", help="run part K of N parts of the tests")
     parser.add_argument("--name", metavar="REGEX", help="run only tests whose names match")
     parser.add_argument("--since", metavar="REVISION",
                         help="run only tests that the changes since REVISION affect")
     arguments = parser.parse_args()
     tests, start = choose(arguments), time.monotonic()
-    failed = runs = 0
-    # Each call restarts the Python server, and cores are idle during its last tests.
-    at_once = AT_ONCE if math.isfinite(arguments.minutes) else len(tests)
+    failed = 0
     print(f"{len(tests)} tests, {arguments.rounds} rounds", flush=True)
     with Load():
         for round_number in range(1, arguments.rounds + 1):
-            random.shuffle(tests)
-            for first in range(0, len(tests), at_once):
-                if time.monotonic() - start > 60 * arguments.minutes:
-                    print(f"time is up after {runs} runs in {round_number - 1} whole rounds, {failed} failed")
-                    return 1 if failed else 0
-                some = tests[first:first + at_once]
-                failures, output = run(some)
-                runs += len(some)
-                failed += failures
-                if failures:
-                    print(output, flush=True)
-            print(f"round {round_number}: {runs} runs so far, {failed} failed, "
-                  f"{time.monotonic() - start:.0f} s", flush=True)
+            left = 60 * arguments.minutes - (time.monotonic() - start)
+            is_whole, failures, output = run(tests, left if math.isfinite(left) else None)
+            failed += failures
+            if failures:
+                print(output, flush=True)
+            how_far = "" if is_whole else " was stopped, for the time is up"
+            print(f"round {round_number}{how_far}: {failed} failed so far, {time.monotonic() - start:.0f} s", flush=True)
+            if not is_whole:
+                break
     return 1 if failed else 0
 
 

@@ -163,7 +163,13 @@ TEST_CASE("a loop that leaves batches from torch unread is followed by a whole o
 }
 
 TEST_CASE("a row that cannot be read ends the epoch from torch, and the next one begins") {
-  const auto workers = GENERATE(0, 2);
+#ifdef __SANITIZE_THREAD__
+  // A worker gives LibTorch an exception. ThreadSanitizer does not see how libstdc++ counts its
+  // owners.
+  const size_t workers = 0;
+#else
+  const auto workers = GENERATE(size_t{0}, size_t{2});
+#endif
   const auto batches = from_torch(torch_loader<InOrder>(workers, TenRows(4)), 4);
   for (int epoch = 0; epoch < 2; ++epoch) {
     auto place = batches.begin();

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace apps {
+
+/// Returns true if all of `text` is one number of type T that T can hold.
+template <class T>
+bool parse(const std::string& text, T& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+// CLI11's own checks accept nan, and their errors do not say what a flag takes.
+
+/// Rewrites the number in plain decimal, because CLI11 would read 010 as octal.
+inline CLI::Validator whole_number(uint64_t min, uint64_t max) {
+  const std::string takes =
+      "takes a whole number from " + std::to_string(min) + " to " + std::to_string(max);
+  return CLI::Validator(
+      [=](std::string& text) {
+        uint64_t value = 0;
+        const bool good = parse(text, value) && value >= min && value <= max;
+        if (!good) return takes + ", not '" + text + "'";
+        text = std::to_string(value);
+        return std::string();
+      },
+      "");
+}
+
+/// Accepts a finite number that `fits`. `what` describes such numbers.
+inline CLI::Validator number(const std::string& what, bool (*fits)(double)) {
+  return CLI::Validator(
+      [=](std::string& text) {
+        double value = 0;
+        const bool good = parse(text, value) && std::isfinite(value) && fits(value);
+        return good ? std::string() : "takes " + what + ", not '" + text + "'";
+      },
+      "");
+}
+
+inline CLI::Validator one_of(const std::vector<std::string>& names) {
+  return CLI::Validator(
+      [=](std::string& text) {
+        if (std::find(names.begin(), names.end(), text) != names.end()) return std::string();
+        return "takes " + CLI::detail::join(names, "|") + ", not '" + text + "'";
+      },
+      "");
+}
+
+}  // namespace apps
