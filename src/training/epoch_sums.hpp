@@ -23,7 +23,7 @@ class EpochSums {
   /// Sets the sums to 0, unless the epoch continues from `batch`.
   void begin(int64_t batch = 0);
 
-  /// Adds a batch of so many examples.
+  /// Adds the output of a batch that has this number of examples.
   void add(const StepOutput& step, int64_t examples);
 
   int64_t examples() const { return examples_; }

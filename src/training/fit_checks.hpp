@@ -9,7 +9,7 @@ namespace sconce {
 
 // The errors of these functions begin with `who`.
 
-/// @throw c10::Error if `batches`, the number of `expected`, is 0.
+/// @throw c10::Error if `batches` is 0. It names what is missing: "training data".
 void check_batches(int64_t batches, const char* who, const char* expected);
 
 /// @throw c10::Error if a callback is null.
