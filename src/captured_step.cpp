@@ -67,7 +67,17 @@ CapturedStep::CapturedStep(torch::Device device, Step step, CapturedStepOptions 
   side_ = c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_);
 }
 
-CapturedStep::~CapturedStep() = default;
+// What the step has made, such as gradients and states of an optimizer, may be freed next. It belongs
+// to the side stream, which may use its memory again only after the replays.
+CapturedStep::~CapturedStep() {
+  if (!graph_) return;
+  try {
+    wait(*side_, current_stream(device_));
+  } catch (const c10::Error& error) {
+    TORCH_WARN(step_name, ": expected the stream of its warm-up to wait for the replays, got the ",
+               "error: ", error.what_without_backtrace());
+  }
+}
 
 CapturedStep::Tensors CapturedStep::operator()(const Tensors& batch) {
   check_batch(batch);

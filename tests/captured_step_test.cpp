@@ -389,6 +389,29 @@ TEST_CASE("a captured step does what the caller's stream has queued, and is done
   }
 }
 
+TEST_CASE("memory that a captured step has made is used again only after its replays", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto device = sconce::gpu();
+  const c10::impl::VirtualGuardImpl guard(torch::kCUDA);
+  torch::Tensor state;  // made by the first step, on the stream of the warm-up
+  {
+    CapturedStep step(device, [&](const StepTensors& batch) {
+      if (!state.defined()) state = torch::zeros_like(batch[0]);
+      return StepTensors{state.add_(batch[0]).clone()};
+    });
+    const auto ones = torch::ones({64}, device);
+    for (int i = 0; i < 6; ++i) step({ones});
+  }
+  const void* const address = state.const_data_ptr();
+  state.reset();
+  bool is_used_again = false;
+  for (int i = 0; i < 32; ++i) {  // all streams of the pool
+    const c10::StreamGuard stream(guard.getStreamFromGlobalPool(device));
+    is_used_again |= torch::zeros({64}, device).const_data_ptr() == address;
+  }
+  CHECK(is_used_again);
+}
+
 TEST_CASE("is_capturable asks for fused kernels and a rate on the GPU") {
   const std::vector<torch::Tensor> on_cpu = {torch::ones({2}, torch::requires_grad())};
   const auto lr = torch::full({}, 0.1);

@@ -7,6 +7,7 @@ differ, and shows the differences.
   twins   on the CPU, with the GPUs hidden. The lessons must print the same with CUDA_VISIBLE_DEVICES
           empty and invalid, and with --page what their pages show.
   gpu     with the GPUs. Skipped (77) if there is none; fails instead if SCONCE_REQUIRE_GPU=1.
+          With --simgpu, on simulated GPUs, where a race is an error.
 
 With --labels, the output must contain the labels that the cells print on such a machine.
 """
@@ -56,6 +57,13 @@ def gpu_count():
     return count.value if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 else 0
 
 
+def on_gpus(command, arguments):
+    """Adds sconce-simgpu and its flags before the command, if the GPUs are simulated ones."""
+    if arguments.simgpu is None:
+        return command
+    return [str(arguments.simgpu), "--gpus", str(arguments.gpus), "--races", "throw", "--", *command]
+
+
 def variables(arguments, **more):
     return machine.environment(arguments.python.parent, **more)
 
@@ -78,7 +86,7 @@ def compare(name, expected, got, sides):
 
 
 def run_lesson(lesson, arguments, **more):
-    command = lesson.command(arguments.bin)
+    command = on_gpus(lesson.command(arguments.bin), arguments)
     return output(command, run(command, variables(arguments, **more)))
 
 
@@ -95,6 +103,7 @@ def run_twin(lesson, arguments, **more):
         if done:
             return output(command, done)
         print(f"nobody serves at {socket}: the twin runs in a process of its own")
+    command = on_gpus(command, arguments)
     return output(command, run(command, environment))
 
 
@@ -139,7 +148,7 @@ def compare_on_cpu(lesson, arguments):
 def compare_on_gpu(lesson, arguments):
     cpp = run_lesson(lesson, arguments)
     equal = compare(lesson.name, normal(run_twin(lesson, arguments)), normal(cpp), ("Python", "C++"))
-    return equal & has_labels(lesson, arguments, cpp, gpu_count())
+    return equal & has_labels(lesson, arguments, cpp, arguments.gpus)
 
 
 def main():
@@ -151,13 +160,17 @@ def main():
     parser.add_argument("--lessons", type=pathlib.Path, default=sources.HERE, help="folder of the twins")
     parser.add_argument("--page", action="store_true", help="also compare with the page")
     parser.add_argument("--labels", action="store_true", help="also check the cells' labels")
+    parser.add_argument("--simgpu", type=pathlib.Path, help="sconce-simgpu, which simulates the GPUs")
+    parser.add_argument("--gpus", type=int, help="number of simulated GPUs")
     parser.add_argument("--server", type=pathlib.Path, help="prefix of python_server.py's socket")
     arguments = parser.parse_intermixed_args()
     chosen = [lesson for lesson in sources.lessons(arguments.lessons)
               if lesson.name in (arguments.names or [lesson.name])]
     if not chosen:
         sys.exit(f"no lesson has these names: {' '.join(arguments.names)}")
-    if arguments.how == "gpu" and gpu_count() == 0:
+    if arguments.simgpu is None:
+        arguments.gpus = gpu_count()
+    if arguments.how == "gpu" and arguments.gpus == 0:
         print("needs a GPU, and this process sees none")
         return 1 if os.environ.get("SCONCE_REQUIRE_GPU") == "1" else 77
     compared = compare_on_gpu if arguments.how == "gpu" else compare_on_cpu

@@ -17,6 +17,9 @@ import tempfile
 import generate
 import run
 
+sys.path.append(str(run.ROOT / "tests/support"))
+import planting  # noqa: E402
+
 # By name: the file, what is replaced in it, and by what. IS tells whether this mistake is on.
 MISTAKES = {
     "each begin() gives the order of epoch 0": (
@@ -62,38 +65,15 @@ BESIDES = [
      "class ReadAhead;\ninline std::atomic<int64_t> met_last = -1;\n")]
 
 
-def plant():
-    """Puts the mistakes into the sources, and returns these as they were."""
-    before = {}
-    changes = list(BESIDES)
-    for number, (name, old, new) in enumerate(MISTAKES.values(), 1):
-        is_on = f'(std::getenv("SCONCE_MISTAKE") != nullptr && std::atoi(std::getenv("SCONCE_MISTAKE")) == {number})'
-        changes.append((name, old, new.replace("IS", is_on)))
-    for name, old, new in changes:
-        path = run.ROOT / name
-        text = path.read_text()
-        if text.count(old) != 1:
-            restore(before)
-            sys.exit(f"{name}: expected once: {old!r}, got it {text.count(old)} times")
-        before.setdefault(path, text)
-        path.write_text(text.replace(old, new))
-    return before
-
-
-def restore(before):
-    for path, text in before.items():
-        path.write_text(text)
-
-
 def built(build, folder):
     """Builds the program with the mistakes, and returns its copy in the folder."""
-    before = plant()
+    before = planting.plant(MISTAKES.values(), BESIDES)
     try:
         subprocess.run(["cmake", "--build", build, "--target", "test-trainer-scripts"], check=True,
                        stdout=subprocess.DEVNULL)
         return shutil.copy(pathlib.Path(build) / "bin/test-trainer-scripts", folder)
     finally:
-        restore(before)
+        planting.restore(before)
 
 
 class Scripts:
@@ -106,7 +86,7 @@ class Scripts:
 
     def find(self, number):
         """Returns the first script that differs with a mistake, and how many there were; 0: with none."""
-        run.ENVIRONMENT["SCONCE_MISTAKE"] = str(number)
+        run.ENVIRONMENT[planting.VARIABLE] = str(number)
         done = 0
         for i, part in enumerate(self.parts if number > 0 else self.parts[:2]):
             with tempfile.TemporaryDirectory() as name:

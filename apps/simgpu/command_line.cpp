@@ -1,0 +1,78 @@
+#include "command_line.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "arguments.hpp"
+#include "validators.hpp"
+
+namespace simgpu {
+
+namespace {
+
+constexpr uint64_t mib = uint64_t{1} << 20;
+
+/// Accepts a number of bytes, or of MiB or GiB with that unit, and rewrites it in bytes.
+CLI::Validator memory_size() {
+  return CLI::Validator(
+      [](std::string& text) {
+        uint64_t unit = 1;
+        std::string digits = text;
+        for (const auto& [name, bytes] : {std::pair("MiB", mib), std::pair("GiB", 1024 * mib)}) {
+          if (!text.ends_with(name)) continue;
+          unit = bytes;
+          digits = text.substr(0, text.size() - 3);
+        }
+        uint64_t count = 0;
+        const bool good = apps::parse(digits, count) && count <= 1024 * 1024 * mib / unit &&
+                          count * unit >= 32 * mib;
+        if (!good) return "takes a size from 32MiB to 1024GiB, not '" + text + "'";
+        text = std::to_string(count * unit);
+        return std::string();
+      },
+      "");
+}
+
+}  // namespace
+
+CommandLine parse_command_line(int argc, char** argv) {
+  CommandLine line;
+  std::string late = "on";
+  CLI::App app(
+      "Runs a program that uses LibTorch's CUDA build, or Python with torch, on GPUs that are "
+      "simulated by the CPU:\n  sconce-simgpu --gpus 2 -- build/default/bin/sconce-train "
+      "--parallel "
+      "data",
+      "sconce-simgpu");
+  app.add_option("--gpus", line.gpus, "Number of GPUs")
+      ->transform(apps::whole_number(1, 64))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--memory", line.memory, "Memory of each GPU, for example 512MiB")
+      ->transform(memory_size())
+      ->type_name("SIZE")
+      ->default_str("8GiB");
+  app.add_option("--races", line.races, "What happens at a race: report it, throw an error, or off")
+      ->check(apps::one_of({"report", "throw", "off"}))
+      ->type_name("MODE")
+      ->capture_default_str();
+  app.add_option("--late-copies", late,
+                 "on: what an asynchronous copy writes is seen only after a wait for it; off: at "
+                 "once")
+      ->check(apps::one_of({"on", "off"}))
+      ->type_name("MODE")
+      ->capture_default_str();
+  app.add_flag("--beside-a-driver", line.beside_a_driver,
+               "Start although the machine has a GPU, which the program then does not see");
+  // CLI11 would take a word of the program such as [gpu] for a list of its own.
+  char** const end = std::find(argv, argv + argc, std::string_view("--"));
+  line.text = apps::parse_arguments(app, static_cast<int>(end - argv), argv);
+  line.late_copies = late == "on";
+  if (end != argv + argc) line.program.assign(end + 1, argv + argc);
+  if (line.text.empty() && line.program.empty()) {
+    throw UsageError("expected a program after -- (--help lists the flags)");
+  }
+  return line;
+}
+
+}  // namespace simgpu

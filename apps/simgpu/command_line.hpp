@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fail.hpp"
+
+namespace simgpu {
+
+using apps::UsageError;
+
+/// The command line of sconce-simgpu.
+struct CommandLine {
+  std::string text = {};  ///< what --help or --version print; empty for a run
+  int gpus = 2;
+  uint64_t memory = uint64_t{8} << 30;  ///< of each GPU, in bytes
+  std::string races = "report";         ///< report, throw or off
+  bool late_copies = true;
+  bool beside_a_driver = false;
+  std::vector<std::string> program = {};  ///< its name and its arguments
+};
+
+/// @throw UsageError if the arguments are wrong.
+CommandLine parse_command_line(int argc, char** argv);
+
+}  // namespace simgpu

@@ -1,0 +1,31 @@
+#include "simgpu/kernels/allocator_trace.hpp"
+
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include "simgpu/runtime/work.hpp"
+
+namespace simgpu {
+
+namespace {
+
+using c10::cuda::CUDACachingAllocator::TraceEntry;
+
+// Runs under the allocator's lock.
+void take_back(const TraceEntry& entry) {
+  if (entry.action_ != TraceEntry::FREE_COMPLETED) return;
+  on_freed(reinterpret_cast<const void*>(entry.addr_), entry.size_,
+           static_cast<cudaStream_t>(entry.stream_));
+}
+
+bool attach() {
+  c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker(&take_back);
+  return true;
+}
+
+}  // namespace
+
+void trace_allocator() {
+  [[maybe_unused]] static const bool is_attached = attach();
+}
+
+}  // namespace simgpu

@@ -1,0 +1,190 @@
+#include "simgpu/kernels/call.hpp"
+
+#include <ATen/cuda/EmptyTensor.h>
+#include <ATen/native/TensorShape.h>
+#include <ATen/ops/as_strided_native.h>
+#include <c10/cuda/CUDAFunctions.h>
+
+#include "simgpu/kernels/cpu_view.hpp"
+#include "simgpu/kernels/layouts.hpp"
+#include "simgpu/kernels/tensors_of.hpp"
+
+namespace simgpu {
+
+namespace {
+
+c10::Device with_index(c10::Device device) {
+  if (device.is_cuda() && device.has_index()) return device;
+  return {c10::kCUDA, c10::cuda::current_device()};
+}
+
+// Of the operators that take indices of the CPU.
+constexpr size_t indices_position = 1;
+
+bool is_mask(const at::Tensor& tensor) {
+  return tensor.scalar_type() == at::kBool || tensor.scalar_type() == at::kByte;
+}
+
+}  // namespace
+
+Call::Call(const OperatorPlan& plan, const torch::jit::Stack& stack) : plan_(plan) {
+  work_.label = plan.label;
+  const auto count = plan.writes.size();
+  const auto* arguments = stack.data() + (stack.size() - count);
+  for (size_t i = 0; i < count; ++i) {
+    for_tensors(arguments[i], [&](const at::Tensor& tensor) {
+      if (tensor.defined() && tensor.is_cuda() && device_.is_cpu()) device_ = tensor.device();
+    });
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (device_.is_cpu() && arguments[i].isDevice()) device_ = arguments[i].toDevice();
+  }
+  device_ = with_index(device_);
+  for (size_t i = 0; i < count; ++i) {
+    for_tensors(arguments[i], [&](const at::Tensor& tensor) { see(tensor, i); });
+  }
+}
+
+void Call::see(const at::Tensor& tensor, size_t index) {
+  if (!tensor.defined() || tensor.device() == device_) return;
+  if (tensor.is_cpu() && !plan_.writes[index]) {
+    if (plan_.cpu_tensors == CpuTensors::indices && index == indices_position) return;
+    if (plan_.cpu_tensors != CpuTensors::none && tensor.dim() == 0) return;
+  }
+  refuse_device(tensor.device(), index);
+}
+
+// In the words of indexing, of TensorIterator, or of the checks that other operators begin with.
+void Call::refuse_device(c10::Device device, size_t index) const {
+  TORCH_CHECK(plan_.cpu_tensors != CpuTensors::indices || index != indices_position,
+              "indices should be either on cpu or on the same device as the indexed tensor (",
+              device_, ") (simulated GPUs: ", plan_.label, ")");
+  TORCH_CHECK(plan_.cpu_tensors == CpuTensors::none,
+              "Expected all tensors to be on the same device, but found at least two devices, ",
+              device_, " and ", device, "! (simulated GPUs: argument ", plan_.argument_names[index],
+              " of ", plan_.label, ")");
+  TORCH_CHECK(false, "Expected all tensors to be on the same device, but got ",
+              plan_.argument_names[index], " is on ", device, ", different from other tensors on ",
+              device_, " (simulated GPUs: when checking argument in ", plan_.label, ")");
+}
+
+bool Call::waits_for_host(const torch::jit::Stack& stack) const {
+  const auto* arguments = stack.data() + (stack.size() - plan_.writes.size());
+  switch (plan_.host_wait) {
+    case HostWait::never:
+      return false;
+    case HostWait::always:
+      return true;
+    case HostWait::without_output_size:
+      return arguments[plan_.writes.size() - 1].isNone();
+    case HostWait::with_mask:
+      break;
+  }
+  bool has_mask = false;
+  for_tensors(arguments[indices_position], [&](const at::Tensor& index) {
+    has_mask = has_mask || (index.defined() && index.is_cuda() && is_mask(index));
+  });
+  return has_mask;
+}
+
+void Call::replace_arguments(torch::jit::Stack& stack) {
+  const auto count = plan_.writes.size();
+  const auto first = stack.size() - count;
+  for (size_t i = 0; i < count; ++i) {
+    auto& value = stack[first + i];
+    if (value.isDevice()) {
+      value = c10::Device(c10::kCPU);
+    } else if (value.isTensor() || value.isTensorList() || value.isOptionalTensorList()) {
+      const bool writes = plan_.writes[i];
+      value = map_tensors(value, [&](const at::Tensor& tensor) { return on_cpu(tensor, writes); });
+    }
+  }
+}
+
+at::Tensor Call::on_cpu(const at::Tensor& tensor, bool writes) {
+  if (!tensor.defined() || !tensor.is_cuda()) return tensor;
+  if (!has_parts(tensor)) return strided_on_cpu(tensor, writes);
+  has_part_tensors_ = true;
+  auto cpu =
+      map_parts(tensor, [&](const at::Tensor& part) { return strided_on_cpu(part, writes); });
+  arguments_.push_back({tensor, cpu, writes});
+  return cpu;
+}
+
+at::Tensor Call::strided_on_cpu(const at::Tensor& tensor, bool writes) {
+  auto cpu = view_on_cpu(tensor, writes);
+  if (tensor.numel() > 0) {
+    const auto* data = static_cast<const char*>(tensor.storage().data()) +
+                       static_cast<size_t>(tensor.storage_offset()) * tensor.dtype().itemsize();
+    work_.accesses.push_back({data, extent(tensor), writes});
+  }
+  arguments_.push_back({tensor, cpu, writes});
+  return cpu;
+}
+
+std::vector<Result> Call::replace_results(torch::jit::Stack& stack) {
+  for (const auto& argument : arguments_) {
+    if (argument.writes) write_back(argument);
+  }
+  position_ = 0;
+  for (size_t i = stack.size() - plan_.returns; i < stack.size(); ++i) {
+    auto& value = stack[i];
+    if (!value.isTensor() && !value.isTensorList()) continue;
+    value = map_tensors(value, [&](const at::Tensor& tensor) {
+      auto gpu = result(tensor);
+      ++position_;
+      return gpu;
+    });
+  }
+  return std::move(results_);
+}
+
+// A strided `out` of another size was resized; a sparse tensor may have got other indices.
+void Call::write_back(const Argument& argument) {
+  const auto& [gpu, cpu, writes] = argument;
+  if (gpu.is_nested()) return;
+  if (has_parts(gpu)) {
+    assign_sparse(gpu, map_parts(cpu, [&](const at::Tensor& part) { return result(part); }));
+    return;
+  }
+  if (gpu.sizes() == cpu.sizes() && gpu.strides() == cpu.strides()) return;
+  const auto count = extent(cpu) / cpu.dtype().itemsize();
+  gpu.resize_({static_cast<int64_t>(count)});
+  gpu.unsafeGetTensorImpl()->set_sizes_and_strides(cpu.sizes(), cpu.strides());
+  const auto* data = gpu.storage().data();
+  const bool is_moved = data != nullptr && cpu.storage().data() != host_address(data);
+  if (is_moved && cpu.numel() > 0) results_.push_back({cpu, gpu, -1});
+}
+
+// An argument, a view of one, or a new tensor.
+at::Tensor Call::result(const at::Tensor& cpu) {
+  if (!cpu.defined()) return cpu;
+  for (const auto& argument : arguments_) {
+    if (argument.cpu.is_same(cpu)) return argument.gpu;
+  }
+  if (has_parts(cpu)) {
+    return map_parts(cpu, [&](const at::Tensor& part) { return result(part); });
+  }
+  for (const auto& [gpu, view, writes] : arguments_) {
+    if (has_parts(view) || cpu.numel() == 0) continue;
+    if (view.storage().data() == cpu.storage().data()) {
+      return at::native::as_strided_tensorimpl(gpu, cpu.sizes(), cpu.strides(),
+                                               cpu.storage_offset());
+    }
+  }
+  return new_result(cpu);
+}
+
+at::Tensor Call::new_result(const at::Tensor& cpu) {
+  TORCH_CHECK_NOT_IMPLEMENTED(!cpu.is_quantized(), "simulated GPUs: ", plan_.label,
+                              " with a quantized result is not supported");
+  const auto dense = cpu.is_non_overlapping_and_dense() ? cpu : cpu.contiguous();
+  at::Tensor gpu(
+      at::detail::empty_strided_cuda(dense.sizes(), dense.strides(), dense.scalar_type(), device_));
+  if (dense.is_conj()) gpu._set_conj(true);
+  if (dense.is_neg()) gpu._set_neg(true);
+  if (dense.numel() > 0) results_.push_back({dense, gpu, position_});
+  return gpu;
+}
+
+}  // namespace simgpu

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <ATen/core/boxing/KernelFunction.h>
+#include <ATen/core/operator_name.h>
+
+#include <string>
+#include <vector>
+
+namespace simgpu {
+
+/// An operator that the CPU has no kernel of, or one that takes other types, and a function of
+/// tensors of the CPU that does its work. The boxed kernel calls it.
+struct OwnKernel {
+  c10::OperatorName name;
+  c10::KernelFunction function;
+};
+
+using OwnKernels = std::vector<OwnKernel>;
+
+void add_convolutions(OwnKernels& kernels);
+void add_dropouts(OwnKernels& kernels);
+void add_grid_samplers(OwnKernels& kernels);
+void add_products(OwnKernels& kernels);
+void add_batch_norms(OwnKernels& kernels);
+void add_rms_norms(OwnKernels& kernels);
+void add_recurrent_cells(OwnKernels& kernels);
+void add_softmaxes(OwnKernels& kernels);
+
+/// Adds the function as the kernel of aten::<name>.<overload>.
+template <class Function>
+void add_own(OwnKernels& kernels, const char* name, const char* overload, Function* function) {
+  kernels.push_back({{std::string("aten::") + name, overload},
+                     c10::KernelFunction::makeFromUnboxedRuntimeFunction(function)});
+}
+
+}  // namespace simgpu

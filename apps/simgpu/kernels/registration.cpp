@@ -1,0 +1,171 @@
+// Replaces LibTorch's kernels of a GPU.
+
+#include "simgpu/kernels/registration.hpp"
+
+#include <ATen/Context.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/util/Exception.h>
+#include <caffe2/core/common.h>
+#include <torch/version.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "simgpu/kernels/boxed_kernel.hpp"
+#include "simgpu/kernels/choosers.hpp"
+#include "simgpu/kernels/kept_operators.hpp"
+#include "simgpu/kernels/mixed_device_kernels.hpp"
+#include "simgpu/kernels/own_kernels.hpp"
+#include "simgpu/kernels/refused_kernel.hpp"
+#include "simgpu/runtime/work.hpp"
+
+namespace simgpu {
+
+namespace {
+
+using c10::DispatchKey;
+using c10::KernelFunction;
+
+struct Silent : c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
+
+// Keeps each registration until the process ends, which must not find the real kernels.
+void register_kernel(const c10::OperatorName& name, DispatchKey key, KernelFunction kernel) {
+  static auto& handles = *new std::vector<c10::RegistrationHandleRAII>;
+  handles.push_back(c10::Dispatcher::singleton().registerImpl(
+      name, key, std::move(kernel), std::nullopt, nullptr, "simulated GPUs"));
+}
+
+DispatchKey key_of_cpu(DispatchKey key) {
+  switch (key) {
+    case DispatchKey::SparseCUDA:
+      return DispatchKey::SparseCPU;
+    case DispatchKey::SparseCsrCUDA:
+      return DispatchKey::SparseCsrCPU;
+    case DispatchKey::NestedTensorCUDA:
+      return DispatchKey::NestedTensorCPU;
+    default:
+      return DispatchKey::CPU;
+  }
+}
+
+bool is_view(const c10::FunctionSchema& schema) {
+  for (const auto& result : schema.returns()) {
+    if (result.alias_info() != nullptr && !result.alias_info()->isWrite()) return true;
+  }
+  return false;
+}
+
+template <class Kernel, class... Arguments>
+KernelFunction boxed(Arguments&&... arguments) {
+  return KernelFunction::makeFromBoxedFunctor(
+      std::make_unique<Kernel>(std::forward<Arguments>(arguments)...));
+}
+
+bool runs_on_cpu(const c10::OperatorHandle& op, DispatchKey key) {
+  if (key == DispatchKey::QuantizedCUDA) return false;
+  const auto& name = op.operator_name().name;
+  if (!name.starts_with("aten::") && !name.starts_with("fsdp::")) return false;
+  return op.hasComputedKernelForDispatchKey(key_of_cpu(key));
+}
+
+// Whether the CPU's kernel is composed of operators of one tensor after another.
+bool goes_through_lists(const c10::OperatorHandle& op) {
+  return op.operator_name().name.starts_with("aten::_foreach_") &&
+         !op.hasKernelForDispatchKey(DispatchKey::CPU);
+}
+
+void replace(const c10::OperatorName& name, DispatchKey key) {
+  const auto op = c10::Dispatcher::singleton().findSchema(name);
+  if (!op || keeps_kernel(c10::toString(name), key)) return;
+  if (runs_on_cpu(*op, key)) {
+    if (is_view(op->schema())) return;
+    const auto plan = make_plan(*op, key_of_cpu(key));
+    register_kernel(
+        name, key, goes_through_lists(*op) ? boxed<ForeachKernel>(plan) : boxed<BoxedKernel>(plan));
+  } else {
+    register_kernel(name, key, boxed<RefusedKernel>(c10::toString(name)));
+  }
+}
+
+void replace_kernels(DispatchKey key) {
+  for (const auto& name : c10::Dispatcher::singleton().getRegistrationsForDispatchKey(key)) {
+    replace(name, key);
+  }
+}
+
+// Composite operators that choose among libraries of the GPU, or launch kernels themselves.
+void replace_composites() {
+  for (const char* name : {"aten::convolution", "aten::_convolution"}) {
+    const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
+    register_kernel(op.operator_name(), DispatchKey::CUDA,
+                    boxed<BoxedKernel>(make_plan(op, DispatchKey::CPU)));
+  }
+}
+
+// Not every version of LibTorch has every operator of the lists.
+void register_own_kernels() {
+  OwnKernels kernels;
+  for (const auto add : {&add_batch_norms, &add_convolutions, &add_dropouts, &add_grid_samplers,
+                         &add_products, &add_recurrent_cells, &add_rms_norms, &add_softmaxes}) {
+    add(kernels);
+  }
+  for (auto& [name, function] : kernels) {
+    const auto op = c10::Dispatcher::singleton().findSchema(name);
+    if (!op) continue;
+    register_kernel(name, DispatchKey::CUDA,
+                    boxed<BoxedKernel>(make_plan(*op, DispatchKey::CPU), std::move(function)));
+  }
+}
+
+void register_kernels_of_gpu_tensors() {
+  OwnKernels kernels;
+  add_choosers(kernels);
+  for (auto& [name, function] : kernels) {
+    if (!c10::Dispatcher::singleton().findSchema(name)) continue;
+    register_kernel(name, DispatchKey::CUDA, std::move(function));
+  }
+  auto& dispatcher = c10::Dispatcher::singleton();
+  const auto copy = dispatcher.findSchemaOrThrow("aten::copy_", "");
+  register_kernel(copy.operator_name(), DispatchKey::CUDA,
+                  boxed<CopyKernel>(make_plan(copy, DispatchKey::CPU)));
+}
+
+// The process may have loaded another LibTorch than the one that these kernels were compiled for.
+// at::show_config() would ask for the number of GPUs, whose first answer is being made.
+void check_version() {
+  const auto& options = caffe2::GetBuildOptions();
+  const auto found = options.find("TORCH_VERSION");
+  const auto version = found == options.end() ? "an unknown version" : found->second;
+  if (version == TORCH_VERSION) return;
+  std::fprintf(stderr, "simulated GPUs: built for LibTorch %s, but the program has %s\n",
+               TORCH_VERSION, version.c_str());
+  std::_Exit(2);
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) void simgpu_register_kernels() {
+  check_version();
+  if (num_gpus() == 0) return;
+  Silent silent;
+  const c10::WarningUtils::WarningHandlerGuard quiet(&silent);
+  for (const auto key : {DispatchKey::CUDA, DispatchKey::SparseCUDA, DispatchKey::SparseCsrCUDA,
+                         DispatchKey::QuantizedCUDA, DispatchKey::NestedTensorCUDA}) {
+    replace_kernels(key);
+  }
+  replace_composites();
+  register_own_kernels();
+  register_kernels_of_gpu_tensors();
+  // Attention goes by the products and the softmax that it is made of.
+  at::globalContext().setSDPUseFlash(false);
+  at::globalContext().setSDPUseMemEfficient(false);
+  at::globalContext().setSDPUseCuDNN(false);
+}
+
+}  // namespace simgpu

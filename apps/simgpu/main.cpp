@@ -1,0 +1,98 @@
+// sconce-simgpu: runs a program on GPUs that are simulated by the CPU.
+//   build/default/bin/sconce-simgpu --gpus 2 -- build/default/bin/sconce-train --parallel data
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "command_line.hpp"
+#include "program_file.hpp"
+#include "standard_output.hpp"
+#include "torch_of_program.hpp"
+
+namespace {
+
+using simgpu::CommandLine;
+using simgpu::UsageError;
+
+// Whether the driver of a real GPU is at work.
+bool has_driver() {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (driver == nullptr) return false;
+  const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
+  const auto count = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDeviceGetCount"));
+  int gpus = 0;
+  return init != nullptr && count != nullptr && init(0) == 0 && count(&gpus) == 0 && gpus > 0;
+}
+
+void check_environment(const CommandLine& line) {
+  if (std::getenv("SCONCE_SIMGPU_GPUS") != nullptr) {
+    throw UsageError("this process runs on simulated GPUs already");
+  }
+  if (const char* preloaded = std::getenv("LD_PRELOAD"); preloaded != nullptr && *preloaded != 0) {
+    throw UsageError(std::string("expected LD_PRELOAD to be unset, got ") + preloaded);
+  }
+  if (!line.beside_a_driver && has_driver()) {
+    throw UsageError("this machine has a GPU; --beside-a-driver runs on simulated ones there");
+  }
+}
+
+// The libraries lie where the build and the installation put them, beside the program's folder.
+std::filesystem::path runtime_library() {
+  const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() /
+                      SCONCE_SIMGPU_LIBRARIES;
+  for (const char* name : {"libsconce_simgpu_kernels.so", "libcuda.so.1"}) {
+    if (!std::filesystem::exists(folder / name)) {
+      throw std::runtime_error("there is no " + (folder / name).string());
+    }
+  }
+  return folder / "libcuda.so.1";
+}
+
+void set(const char* name, const std::string& value) {
+  ::setenv(name, value.c_str(), /*overwrite=*/1);
+}
+
+[[noreturn]] void run(const CommandLine& line, const std::filesystem::path& program) {
+  set("LD_PRELOAD", runtime_library().string());
+  set("SCONCE_SIMGPU_GPUS", std::to_string(line.gpus));
+  set("SCONCE_SIMGPU_MEMORY", std::to_string(line.memory));
+  set("SCONCE_SIMGPU_RACES", line.races);
+  set("SCONCE_SIMGPU_LATE_COPIES", line.late_copies ? "1" : "0");
+  std::cerr << "simulated GPUs: " << line.gpus << " with " << (line.memory >> 20)
+            << " MiB each; neither times nor the rounding of kernels are a real GPU's" << std::endl;
+  std::vector<char*> arguments;
+  auto words = line.program;
+  for (auto& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::execv(program.c_str(), arguments.data());
+  throw std::runtime_error("cannot start " + program.string() + ": " + std::strerror(errno));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const CommandLine line = simgpu::parse_command_line(argc, argv);
+    if (!line.text.empty()) {
+      std::cout << line.text;
+      apps::check_standard_output();
+      return 0;
+    }
+    check_environment(line);
+    const auto program = simgpu::find_program(line.program.front());
+    simgpu::check_torch(program, simgpu::executable_of(program));
+    run(line, program);
+  } catch (const UsageError& error) {
+    return apps::fail("sconce-simgpu", error.what(), 2);
+  } catch (const std::exception& error) {
+    return apps::fail("sconce-simgpu", error.what());
+  }
+}

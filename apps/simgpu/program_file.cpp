@@ -1,0 +1,96 @@
+#include "program_file.hpp"
+
+#include <elf.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "command_line.hpp"
+
+namespace simgpu {
+
+namespace {
+
+bool can_run(const std::filesystem::path& file) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(file, error) && access(file.c_str(), X_OK) == 0;
+}
+
+// Whether an ELF file names a dynamic loader. Without one, nothing can be preloaded.
+bool is_dynamic(std::ifstream& file, const Elf64_Ehdr& header) {
+  for (int i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment = {};
+    file.seekg(static_cast<std::streamoff>(header.e_phoff) + i * header.e_phentsize);
+    if (!file.read(reinterpret_cast<char*>(&segment), sizeof segment)) return false;
+    if (segment.p_type == PT_INTERP) return true;
+  }
+  return false;
+}
+
+void check_is_dynamic(const std::filesystem::path& path, std::ifstream& file) {
+  Elf64_Ehdr header = {};
+  file.seekg(0);
+  const bool is_elf = file.read(reinterpret_cast<char*>(&header), sizeof header) &&
+                      std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
+                      header.e_ident[EI_CLASS] == ELFCLASS64;
+  if (!is_elf) {
+    throw UsageError(path.string() + ": expected a program of 64 bits, or a script that begins " +
+                     "with #!");
+  }
+  if (!is_dynamic(file, header)) {
+    throw UsageError(path.string() +
+                     ": expected a program that loads LibTorch as a shared library; it is linked "
+                     "statically");
+  }
+}
+
+// The interpreter in the first line of a script: "#!/usr/bin/python3", "#!/usr/bin/env python3".
+std::filesystem::path interpreter(const std::string& first_line) {
+  std::istringstream words(first_line.substr(2));
+  std::string word;
+  words >> word;
+  if (std::filesystem::path(word).filename() == "env") words >> word;
+  return find_program(word);
+}
+
+}  // namespace
+
+std::filesystem::path find_program(const std::string& name) {
+  std::istringstream folders;
+  if (name.find('/') != std::string::npos) {
+    if (can_run(name)) return name;
+  } else {
+    const char* path = std::getenv("PATH");
+    folders.str(path == nullptr ? "" : path);
+  }
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const auto file = std::filesystem::path(folder.empty() ? "." : folder) / name;
+    if (can_run(file)) return file;
+  }
+  throw UsageError("'" + name + "': there is no such program, or it cannot be executed");
+}
+
+std::filesystem::path executable_of(const std::filesystem::path& program) {
+  std::ifstream file(program, std::ios::binary);
+  if (!file) throw UsageError("cannot read " + program.string());
+  std::string first_line;
+  std::array<char, 2> magic = {};
+  file.read(magic.data(), magic.size());
+  if (magic == std::array<char, 2>{'#', '!'}) {
+    file.seekg(0);
+    std::getline(file, first_line);
+    const auto found = interpreter(first_line);
+    std::ifstream of_interpreter(found, std::ios::binary);
+    check_is_dynamic(found, of_interpreter);
+    return found;
+  }
+  file.clear();
+  check_is_dynamic(program, file);
+  return program;
+}
+
+}  // namespace simgpu

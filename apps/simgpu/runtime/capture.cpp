@@ -1,0 +1,147 @@
+#include "simgpu/runtime/capture.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "simgpu/runtime/process.hpp"
+#include "simgpu/runtime/work.hpp"
+
+namespace simgpu {
+
+namespace {
+
+std::vector<std::shared_ptr<Capture>>& captures() {
+  static auto& at_work = *new std::vector<std::shared_ptr<Capture>>;
+  return at_work;
+}
+
+void keep_memory(Capture& capture, const Access& access) {
+  if (!access.writes || access.size == 0) return;
+  auto& kept_size = capture.kept_sizes[access.data];
+  if (kept_size >= access.size) return;
+  kept_size = access.size;
+  auto* bytes = static_cast<char*>(host_address(access.data));
+  capture.kept.push_back({bytes, {bytes, bytes + access.size}});
+}
+
+// From the last to the first, since later ones hold what earlier work has written.
+void restore_memory(Capture& capture) {
+  for (auto kept = capture.kept.rbegin(); kept != capture.kept.rend(); ++kept) {
+    std::memcpy(kept->data, kept->bytes.data(), kept->bytes.size());
+  }
+  capture.kept.clear();
+}
+
+bool is_joined(const Capture& capture) {
+  const auto& origin = capture.branches.at(capture.origin);
+  return std::all_of(capture.branches.begin(), capture.branches.end(), [&](const auto& branch) {
+    return branch.first == capture.origin || origin.seen.at(branch.first->id) >= branch.second.tick;
+  });
+}
+
+}  // namespace
+
+bool is_any_capturing() {
+  return !captures().empty();
+}
+
+bool invalidate_capture(Stream& stream) {
+  if (!stream.capture) return false;
+  stream.capture->is_valid = false;
+  return true;
+}
+
+cudaStreamCaptureMode& capture_mode() {
+  thread_local cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+  return mode;
+}
+
+bool is_refused_by_captures() {
+  const auto mode = capture_mode();
+  if (mode == cudaStreamCaptureModeRelaxed) return false;
+  bool is_refused = false;
+  for (const auto& capture : captures()) {
+    const bool is_own = capture->thread == std::this_thread::get_id();
+    const bool disturbs = is_own ? capture->mode != cudaStreamCaptureModeRelaxed
+                                 : mode == cudaStreamCaptureModeGlobal &&
+                                       capture->mode == cudaStreamCaptureModeGlobal;
+    if (!disturbs) continue;
+    capture->is_valid = false;
+    is_refused = true;
+  }
+  return is_refused;
+}
+
+cudaError_t begin_capture(Stream& stream, cudaStreamCaptureMode mode) {
+  static unsigned long long num_captures = 0;
+  if (stream.is_default) return fail(cudaErrorStreamCaptureUnsupported);
+  if (stream.capture) return fail(cudaErrorIllegalState);
+  use(stream);
+  drain(stream);
+  auto capture = std::make_shared<Capture>();
+  capture->id = ++num_captures;
+  capture->mode = mode;
+  capture->origin = &stream;
+  capture->branches[&stream] = {};
+  stream.capture = capture;
+  captures().push_back(std::move(capture));
+  return cudaSuccess;
+}
+
+cudaError_t end_capture(Stream& stream, std::unique_ptr<Graph>& graph) {
+  const auto capture = stream.capture;
+  if (!capture) return fail(cudaErrorIllegalState);
+  if (capture->origin != &stream) {
+    capture->is_valid = false;
+    return fail(cudaErrorStreamCaptureUnmatched);
+  }
+  if (capture->mode != cudaStreamCaptureModeRelaxed &&
+      capture->thread != std::this_thread::get_id()) {
+    return fail(cudaErrorStreamCaptureWrongThread);
+  }
+  for (const auto& branch : capture->branches) branch.first->capture = nullptr;
+  capture->is_ended = true;
+  std::erase(captures(), capture);
+  restore_memory(*capture);
+  graph = std::move(capture->graph);
+  if (!capture->is_valid) return fail(cudaErrorStreamCaptureInvalidated);
+  return is_joined(*capture) ? cudaSuccess : fail(cudaErrorStreamCaptureUnjoined);
+}
+
+void begin_captured_work(Stream& stream, const Work& work) {
+  auto& capture = *stream.capture;
+  auto& branch = capture.branches[&stream];
+  branch.seen.set(stream.id, ++branch.tick);
+  for (const auto& access : work.accesses) keep_memory(capture, access);
+  check_accesses(capture.history, {&stream, branch.tick, work.label}, branch.seen,
+                 work.accesses.data(), work.accesses.size());
+}
+
+void record_captured_event(Event& event, Stream& stream) {
+  const auto& branch = stream.capture->branches[&stream];
+  event.stream = &stream;
+  event.tick = branch.tick;
+  event.seen = branch.seen;
+}
+
+cudaError_t wait_for_captured_event(Stream& stream, const Event& event) {
+  if (event.capture->is_ended) return fail(cudaErrorCapturedEvent);
+  if (stream.capture && stream.capture != event.capture) {
+    stream.capture->is_valid = event.capture->is_valid = false;
+    return fail(cudaErrorStreamCaptureMerge);
+  }
+  if (stream.is_default) {
+    event.capture->is_valid = false;
+    return fail(cudaErrorStreamCaptureImplicit);
+  }
+  if (!stream.capture) {
+    use(stream);
+    drain(stream);
+    stream.capture = event.capture;
+  }
+  event.capture->branches[&stream].seen.join(event.seen);
+  return cudaSuccess;
+}
+
+}  // namespace simgpu

@@ -1,0 +1,122 @@
+#include "simgpu/runtime/copies.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "simgpu/runtime/capture.hpp"
+#include "simgpu/runtime/memory.hpp"
+#include "simgpu/runtime/process.hpp"
+#include "simgpu/runtime/races.hpp"
+#include "simgpu/runtime/settings.hpp"
+#include "simgpu/runtime/work.hpp"
+
+namespace simgpu {
+
+namespace {
+
+enum class Kind { gpu, pinned_memory, pageable_memory };
+
+Kind kind_of(const void* data) {
+  const auto* block = find_block(data);
+  if (block == nullptr) return Kind::pageable_memory;
+  return block->device == pinned ? Kind::pinned_memory : Kind::gpu;
+}
+
+const char* label_of(Kind from, Kind to) {
+  static constexpr const char* labels[3][3] = {
+      {"a copy from a GPU to a GPU", "a copy from a GPU to pinned memory",
+       "a copy from a GPU to the CPU"},
+      {"a copy from pinned memory to a GPU", "a copy from pinned memory to pinned memory",
+       "a copy from pinned memory to the CPU"},
+      {"a copy from the CPU to a GPU", "a copy from the CPU to pinned memory",
+       "a copy from the CPU to the CPU"}};
+  return labels[static_cast<size_t>(from)][static_cast<size_t>(to)];
+}
+
+bool fits(cudaMemcpyKind kind, Kind from, Kind to) {
+  if (kind == cudaMemcpyDefault) return true;
+  const bool from_gpu = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  const bool to_gpu = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  return from_gpu == (from == Kind::gpu) && to_gpu == (to == Kind::gpu);
+}
+
+bool overlap(const Access& a, const Access& b) {
+  const auto* a_begin = static_cast<const char*>(a.data);
+  const auto* b_begin = static_cast<const char*>(b.data);
+  return a_begin < b_begin + b.size && b_begin < a_begin + a.size;
+}
+
+// Does what is pending and comes earlier, if it uses memory that is about to be overwritten. The
+// rest stays pending, since doing it would hide a wait that is missing.
+void drain_users(const Stream& stream, const Access& written) {
+  for (auto* other : used_streams()) {
+    if (other == nullptr) continue;
+    uint64_t up_to = 0;
+    for (const auto& work : other->pending) {
+      const bool is_earlier = stream.seen.at(other->id) >= work.tick;
+      const auto uses = [&](const Access& access) { return overlap(access, written); };
+      if (is_earlier && std::any_of(work.accesses.begin(), work.accesses.end(), uses)) {
+        up_to = work.tick;
+      }
+    }
+    if (up_to > 0) drain(*other, up_to);
+  }
+}
+
+void copy_late(Stream& stream, void* to, const void* from, size_t size, Kind from_kind) {
+  Pending late{.tick = stream.tick, .accesses = {{{from, size, false}, {to, size, true}}}};
+  auto* target = host_address(to);
+  const auto* source = static_cast<const char*>(host_address(from));
+  if (from_kind == Kind::pageable_memory) {  // CUDA has read it before the call returns
+    late.copy = [target, staged = std::vector<char>(source, source + size)] {
+      std::memcpy(target, staged.data(), staged.size());
+    };
+  } else {
+    late.copy = [target, source, size] { std::memmove(target, source, size); };
+  }
+  drain_users(stream, late.accesses[1]);
+  stream.pending.push_back(std::move(late));
+  std::memset(target, 0xFF, size);
+}
+
+cudaError_t capture_copy(Stream& stream, Work work, Kind from, Kind to) {
+  if (from == Kind::pageable_memory || to == Kind::pageable_memory) {
+    invalidate_capture(stream);
+    return fail(cudaErrorStreamCaptureUnsupported);
+  }
+  begin_captured_work(stream, work);
+  work.run();
+  stream.capture->graph->works->push_back(std::move(work));
+  return cudaSuccess;
+}
+
+}  // namespace
+
+cudaError_t copy_async(Stream& stream, void* to, const void* from, size_t size,
+                       cudaMemcpyKind kind) {
+  if (size == 0) return cudaSuccess;
+  const auto from_kind = kind_of(from);
+  const auto to_kind = kind_of(to);
+  if (!is_accessible(from, size) || !is_accessible(to, size) || !fits(kind, from_kind, to_kind)) {
+    return fail(cudaErrorInvalidValue);
+  }
+  Work work{.label = label_of(from_kind, to_kind), .accesses = {{from, size}, {to, size, true}}};
+  work.run = [target = host_address(to), source = host_address(from), size] {
+    std::memmove(target, source, size);
+  };
+  if (stream.capture) return capture_copy(stream, std::move(work), from_kind, to_kind);
+  advance(stream);
+  check_accesses(access_history(), {&stream, stream.tick, work.label}, stream.seen,
+                 work.accesses.data(), work.accesses.size());
+  if (settings().late_copies && to_kind != Kind::pageable_memory) {
+    copy_late(stream, to, from, size, from_kind);
+    return cudaSuccess;
+  }
+  drain(stream);
+  work.run();
+  if (to_kind == Kind::pageable_memory) wait_on_host(stream);  // as CUDA does
+  return cudaSuccess;
+}
+
+}  // namespace simgpu

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+#include "simgpu/runtime/stream.hpp"
+
+namespace simgpu {
+
+/// Copies memory on the stream. An asynchronous copy is late: its destination is filled with 0xFF,
+/// and it is done when something orders it before its own work.
+/// @throw std::runtime_error in a race, if races are to be thrown.
+cudaError_t copy_async(Stream& stream, void* to, const void* from, size_t size,
+                       cudaMemcpyKind kind);
+
+}  // namespace simgpu

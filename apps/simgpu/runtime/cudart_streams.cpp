@@ -1,0 +1,227 @@
+#include <cuda_runtime_api.h>
+
+#include <functional>
+#include <utility>
+
+#include "simgpu/runtime/capture.hpp"
+#include "simgpu/runtime/devices.hpp"
+#include "simgpu/runtime/fault_handler.hpp"
+#include "simgpu/runtime/process.hpp"
+#include "simgpu/runtime/stream.hpp"
+#include "simgpu/runtime/work.hpp"
+
+// What LibTorch calls of CUDA's runtime: streams and events.
+
+namespace simgpu {
+
+namespace {
+
+// A pending copy is found unfinished by as many queries as this, and is then done.
+constexpr int queries_until_done = 50;
+
+Event& event_of(cudaEvent_t handle) {
+  return *reinterpret_cast<Event*>(handle);
+}
+
+cudaError_t make_stream(cudaStream_t* handle, unsigned flags, int priority) {
+  const Lock lock;
+  if (is_unusable_fork()) return fail(cudaErrorInitializationError);
+  if (num_gpus() == 0) return fail(cudaErrorNoDevice);
+  *handle = create_stream(flags, priority);
+  return cudaSuccess;
+}
+
+cudaError_t synchronize_stream(Stream& stream) {
+  if (is_unusable_fork()) return fail(cudaErrorInitializationError);
+  if (invalidate_capture(stream)) return fail(cudaErrorStreamCaptureUnsupported);
+  wait_on_host(stream);
+  return cudaSuccess;
+}
+
+cudaError_t query_stream(Stream& stream) {
+  if (invalidate_capture(stream)) return fail(cudaErrorStreamCaptureUnsupported);
+  if (find_unready(stream).valid()) return fail(cudaErrorNotReady);
+  if (is_pending(stream) && stream.queries++ < queries_until_done) return fail(cudaErrorNotReady);
+  stream.queries = 0;
+  wait_on_host(stream);
+  return cudaSuccess;
+}
+
+cudaError_t make_event(cudaEvent_t* handle, unsigned flags) {
+  if (is_unusable_fork()) return fail(cudaErrorInitializationError);
+  auto* event = new Event;
+  event->device = current_device();
+  event->has_timing = (flags & cudaEventDisableTiming) == 0;
+  *handle = reinterpret_cast<cudaEvent_t>(event);
+  return cudaSuccess;
+}
+
+cudaError_t record_on_stream(Event& event, Stream& stream) {
+  if (event.device != stream.device) return fail(cudaErrorInvalidResourceHandle);
+  event.capture = stream.capture;
+  if (stream.capture) {
+    record_captured_event(event, stream);
+  } else {
+    record_event(event, stream);
+  }
+  return cudaSuccess;
+}
+
+cudaError_t wait(Stream& stream, const Event& event) {
+  if (event.stream == nullptr) return cudaSuccess;
+  if (event.capture) return wait_for_captured_event(stream, event);
+  if (invalidate_capture(stream)) return fail(cudaErrorStreamCaptureIsolation);
+  order_after(stream, event);
+  return cudaSuccess;
+}
+
+cudaError_t refuse_captured(const Event& event) {
+  event.capture->is_valid = false;
+  return fail(cudaErrorCapturedEvent);
+}
+
+cudaError_t query_event(Event& event) {
+  if (event.capture) return refuse_captured(event);
+  if (is_refused_by_captures()) return fail(cudaErrorStreamCaptureUnsupported);
+  if (is_waiting_for_thread(event)) return fail(cudaErrorNotReady);
+  if (is_pending(event) && event.queries++ < queries_until_done) return fail(cudaErrorNotReady);
+  wait_on_host(event);
+  return cudaSuccess;
+}
+
+void call_on_host(cudaStream_t stream, const char* label, std::function<void()> function) {
+  Work work{.label = label, .run = std::move(function)};
+  begin_work(stream, work);
+  work.run();
+  record(stream, std::move(work));
+}
+
+cudaError_t elapsed_time(float* milliseconds, const Event& from, const Event& to) {
+  if (from.stream == nullptr || to.stream == nullptr || !from.has_timing || !to.has_timing ||
+      from.device != to.device) {
+    return fail(cudaErrorInvalidResourceHandle);
+  }
+  if (is_pending(from) || is_pending(to)) return fail(cudaErrorNotReady);
+  *milliseconds = static_cast<float>(static_cast<double>(to.time_ns - from.time_ns) / 1e6);
+  return cudaSuccess;
+}
+
+}  // namespace
+
+}  // namespace simgpu
+
+using simgpu::event_of;
+using simgpu::fail;
+using simgpu::find_stream;
+using simgpu::Lock;
+
+#pragma GCC visibility push(default)
+
+extern "C" {
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  return simgpu::make_stream(stream, flags, priority);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return simgpu::make_stream(stream, flags, 0);
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  return simgpu::make_stream(stream, cudaStreamDefault, 0);
+}
+
+// The stream's work goes on, and races may still name it.
+cudaError_t cudaStreamDestroy(cudaStream_t) {
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
+  const Lock lock;
+  *priority = find_stream(stream).priority;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  simgpu::keep_fault_handler();
+  simgpu::wait_for_threads(stream);
+  const Lock lock;
+  return simgpu::synchronize_stream(find_stream(stream));
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  const Lock lock;
+  return simgpu::query_stream(find_stream(stream));
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+  if ((flags & cudaEventWaitExternal) != 0) return simgpu::refuse("cudaEventWaitExternal");
+  const Lock lock;
+  return simgpu::wait(find_stream(stream), event_of(event));
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  simgpu::call_on_host(stream, "a host function", [function, data] { function(data); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data,
+                                  unsigned) {
+  {
+    const Lock lock;
+    if (simgpu::invalidate_capture(find_stream(stream))) {
+      return fail(cudaErrorStreamCaptureUnsupported);
+    }
+  }
+  simgpu::call_on_host(stream, "a callback", [=] { callback(stream, cudaSuccess, data); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  if ((flags & cudaEventInterprocess) != 0) return simgpu::refuse("cudaEventInterprocess");
+  return simgpu::make_event(event, flags);
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  return simgpu::make_event(event, cudaEventDefault);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  const Lock lock;
+  delete reinterpret_cast<simgpu::Event*>(event);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const Lock lock;
+  return simgpu::record_on_stream(event_of(event), find_stream(stream));
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  if ((flags & cudaEventRecordExternal) != 0) return simgpu::refuse("cudaEventRecordExternal");
+  return cudaEventRecord(event, stream);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
+  simgpu::keep_fault_handler();
+  const auto& event = event_of(handle);
+  simgpu::wait_for_threads(event);
+  const Lock lock;
+  if (event.capture) return simgpu::refuse_captured(event);
+  simgpu::wait_on_host(event);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const Lock lock;
+  return simgpu::query_event(event_of(event));
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
+  const Lock lock;
+  return simgpu::elapsed_time(milliseconds, event_of(from), event_of(to));
+}
+
+}  // extern "C"
+
+#pragma GCC visibility pop

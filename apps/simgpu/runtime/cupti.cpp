@@ -1,0 +1,37 @@
+#include <cupti.h>
+
+// CUPTI without a GPU: LibTorch's profiler then records the host's work alone. The real library
+// would crash in a process whose driver is this library.
+
+#define SIMGPU_NO_PROFILER(function)                                                         \
+  __attribute__((visibility("default"))) CUptiResult simgpu_##function() __asm__(#function); \
+  CUptiResult simgpu_##function() {                                                          \
+    return CUPTI_ERROR_NOT_INITIALIZED;                                                      \
+  }
+
+extern "C" {
+
+SIMGPU_NO_PROFILER(cuptiActivityDisable)
+SIMGPU_NO_PROFILER(cuptiActivityEnable)
+SIMGPU_NO_PROFILER(cuptiActivityEnableCudaEventDeviceTimestamps)
+SIMGPU_NO_PROFILER(cuptiActivityEnableDriverApi)
+SIMGPU_NO_PROFILER(cuptiActivityEnableRuntimeApi)
+SIMGPU_NO_PROFILER(cuptiActivityFlushAll)
+SIMGPU_NO_PROFILER(cuptiActivityGetNextRecord)
+SIMGPU_NO_PROFILER(cuptiActivityGetNumDroppedRecords)
+SIMGPU_NO_PROFILER(cuptiActivityPopExternalCorrelationId)
+SIMGPU_NO_PROFILER(cuptiActivityPushExternalCorrelationId)
+SIMGPU_NO_PROFILER(cuptiActivityRegisterCallbacks)
+SIMGPU_NO_PROFILER(cuptiActivityRegisterTimestampCallback)
+SIMGPU_NO_PROFILER(cuptiActivitySetAttribute)
+SIMGPU_NO_PROFILER(cuptiEnableCallback)
+SIMGPU_NO_PROFILER(cuptiEnableDomain)
+SIMGPU_NO_PROFILER(cuptiFinalize)
+SIMGPU_NO_PROFILER(cuptiGetCallbackName)
+SIMGPU_NO_PROFILER(cuptiGetVersion)
+SIMGPU_NO_PROFILER(cuptiSubscribe)
+SIMGPU_NO_PROFILER(cuptiUnsubscribe)
+
+}  // extern "C"
+
+#undef SIMGPU_NO_PROFILER

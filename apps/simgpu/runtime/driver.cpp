@@ -1,0 +1,109 @@
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+
+#include <string>
+
+#include "simgpu/runtime/devices.hpp"
+
+// What LibTorch calls of the driver. Its library for kernels made at run time is linked with the
+// functions; its allocator asks for others by name.
+
+namespace simgpu {
+
+namespace {
+
+// A stand-in for the context of a device.
+CUcontext some_context() {
+  static int context = 0;
+  return reinterpret_cast<CUcontext>(&context);
+}
+
+// Returns nullptr for a function that only the real driver has.
+void* own_function(const std::string& name) {
+  Dl_info own = {};
+  dladdr(reinterpret_cast<const void*>(&own_function), &own);
+  void* self = dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+  if (self == nullptr) return nullptr;
+  void* found = dlsym(self, name.c_str());
+  Dl_info place = {};
+  const bool is_own =
+      found != nullptr && dladdr(found, &place) != 0 && place.dli_fbase == own.dli_fbase;
+  dlclose(self);
+  return is_own ? found : nullptr;
+}
+
+// The driver's newer functions have a suffix that those who ask leave out.
+void* function_of_driver(const std::string& name) {
+  void* found = own_function(name);
+  return found != nullptr ? found : own_function(name + "_v2");
+}
+
+}  // namespace
+
+}  // namespace simgpu
+
+#pragma GCC visibility push(default)
+
+extern "C" {
+
+CUresult cuInit(unsigned) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuDriverGetVersion(int* version) {
+  *version = CUDA_VERSION;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  if (!simgpu::is_device(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
+  *device = ordinal;
+  return CUDA_SUCCESS;
+}
+
+// No multicast, no memory fabric: what LibTorch asks for.
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute, CUdevice) {
+  *value = 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* is_active) {
+  *flags = 0;
+  *is_active = simgpu::has_context(device) ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
+  *context = simgpu::some_context();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext* context) {
+  *context = simgpu::some_context();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetCurrent(CUcontext) {
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGetErrorString(CUresult, const char** text) {
+  *text = "not supported by simulated GPUs";
+  return CUDA_SUCCESS;
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned,
+                                             unsigned long long,
+                                             cudaDriverEntryPointQueryResult* result) {
+  *function = simgpu::function_of_driver(name);
+  if (result != nullptr) {
+    *result =
+        *function != nullptr ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+  }
+  return cudaSuccess;
+}
+
+}  // extern "C"
+
+#pragma GCC visibility pop

@@ -1,0 +1,54 @@
+#include <cuda.h>
+
+#include "simgpu/runtime/process.hpp"
+
+// Functions of the driver that simulated GPUs do not have. Each fails whatever its arguments are,
+// so it is defined without them: the caller's registers are not read.
+
+#define SIMGPU_REFUSE(function)                                                           \
+  __attribute__((visibility("default"))) CUresult simgpu_##function() __asm__(#function); \
+  CUresult simgpu_##function() {                                                          \
+    simgpu::refuse(#function);                                                            \
+    return CUDA_ERROR_NOT_SUPPORTED;                                                      \
+  }
+
+extern "C" {
+
+// Memory that grows: expandable segments of LibTorch's allocator.
+SIMGPU_REFUSE(cuMemAddressFree)
+SIMGPU_REFUSE(cuMemAddressReserve)
+SIMGPU_REFUSE(cuMemCreate)
+SIMGPU_REFUSE(cuMemExportToShareableHandle)
+SIMGPU_REFUSE(cuMemGetAddressRange_v2)
+SIMGPU_REFUSE(cuMemGetAllocationGranularity)
+SIMGPU_REFUSE(cuMemGetAllocationPropertiesFromHandle)
+SIMGPU_REFUSE(cuMemImportFromShareableHandle)
+SIMGPU_REFUSE(cuMemMap)
+SIMGPU_REFUSE(cuMemRelease)
+SIMGPU_REFUSE(cuMemRetainAllocationHandle)
+SIMGPU_REFUSE(cuMemSetAccess)
+SIMGPU_REFUSE(cuMemUnmap)
+SIMGPU_REFUSE(cuMemsetD32Async)
+SIMGPU_REFUSE(cuPointerGetAttribute)
+SIMGPU_REFUSE(cuStreamWriteValue32)
+
+// Kernels that are compiled at run time.
+SIMGPU_REFUSE(cuFuncGetAttribute)
+SIMGPU_REFUSE(cuFuncSetAttribute)
+SIMGPU_REFUSE(cuFuncSetCacheConfig)
+SIMGPU_REFUSE(cuLaunchCooperativeKernel)
+SIMGPU_REFUSE(cuLaunchKernel)
+SIMGPU_REFUSE(cuLinkAddData_v2)
+SIMGPU_REFUSE(cuLinkComplete)
+SIMGPU_REFUSE(cuLinkCreate_v2)
+SIMGPU_REFUSE(cuModuleGetFunction)
+SIMGPU_REFUSE(cuModuleLoad)
+SIMGPU_REFUSE(cuModuleLoadData)
+SIMGPU_REFUSE(cuModuleLoadDataEx)
+SIMGPU_REFUSE(cuModuleUnload)
+SIMGPU_REFUSE(cuOccupancyMaxActiveBlocksPerMultiprocessor)
+SIMGPU_REFUSE(cuTensorMapEncodeTiled)
+
+}  // extern "C"
+
+#undef SIMGPU_REFUSE

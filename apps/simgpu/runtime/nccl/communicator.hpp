@@ -1,0 +1,93 @@
+#pragma once
+
+#include <nccl.h>
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "simgpu/runtime/nccl/failure.hpp"
+#include "simgpu/runtime/nccl/operation.hpp"
+#include "simgpu/runtime/nccl/peers.hpp"
+
+namespace simgpu::nccl {
+
+/// A communicator of one rank. A thread of its own exchanges with the other ranks, one job after
+/// the other. If a rank is lost, the job does not end until the communicator is aborted, as a
+/// kernel of NCCL does not, and `error` tells it.
+class Communicator {
+ public:
+  /// Joins. @throw Failure
+  Communicator(const ncclUniqueId& id, int ranks, int rank);
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  /// Finishes the jobs, unless a rank is lost or it was aborted.
+  ~Communicator();
+
+  /// Waits until all ranks have joined. @throw Failure
+  void connect() { peers_.connect(); }
+
+  int rank() const { return peers_.rank(); }
+  int ranks() const { return peers_.ranks(); }
+
+  /// GPU that was current when the communicator was made.
+  int device() const { return device_; }
+
+  /// ncclSuccess, or why the communicator cannot be used.
+  ncclResult_t error() const;
+
+  /// @throw Failure if the communicator cannot be used.
+  void check() const;
+
+  /// Asks for a job. The result is ready when it has ended, or the communicator is aborted.
+  /// @throw Failure if the communicator cannot be used.
+  std::shared_future<void> submit(const char* label, std::function<void(Peers&)> run);
+
+  /// Waits for a job. @throw Failure if a rank is lost meanwhile.
+  void finish(const std::shared_future<void>& done) const;
+
+  /// Ends all jobs.
+  void abort();
+
+  /// Makes an operator that multiplies by a factor before it sums. A factor in the memory of a GPU
+  /// is read when the operation runs.
+  ncclRedOp_t create_premultiplied_sum(const void* factor, ncclDataType_t type,
+                                       ncclScalarResidence_t residence);
+
+  /// @throw Failure if there is no such operator.
+  void destroy(ncclRedOp_t op);
+
+  /// Returns NCCL's own operator, or one that was made. @throw Failure
+  Reduction reduction(ncclRedOp_t op) const;
+
+ private:
+  struct Job {
+    const char* label;
+    std::function<void(Peers&)> run;
+    std::promise<void> done = {};
+  };
+
+  void work();
+  std::optional<Job> next_job();
+  void run(Job& job);
+
+  Peers peers_;
+  int device_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Job> jobs_;
+  bool is_stopped_ = false;
+  bool is_aborted_ = false;
+  std::optional<Failure> failure_;
+  std::map<int, std::shared_ptr<const void>> factors_;
+  int next_op_ = ncclNumOps;
+  std::thread thread_;
+};
+
+}  // namespace simgpu::nccl

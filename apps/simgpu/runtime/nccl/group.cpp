@@ -1,0 +1,144 @@
+#include "simgpu/runtime/nccl/group.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "simgpu/runtime/nccl/exchange.hpp"
+
+namespace simgpu::nccl {
+
+namespace {
+
+// How long a call waits for the other ranks before it leaves the exchange to the communicator's
+// thread. Then c10d can time the call, and the program can do what another rank waits for.
+constexpr auto patience = std::chrono::milliseconds(100);
+
+struct Group {
+  int depth = 0;
+  std::vector<Call> calls;
+  std::vector<std::shared_ptr<Communicator>> joining;
+};
+
+thread_local Group current_group;
+
+// Makes the communicator's GPU the current one, whose default stream a null stream is.
+class OnDevice {
+ public:
+  explicit OnDevice(const Communicator& communicator) {
+    cudaGetDevice(&former_);
+    cudaSetDevice(communicator.device());
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+  ~OnDevice() { cudaSetDevice(former_); }
+
+ private:
+  int former_ = 0;
+};
+
+// The calls of one communicator, which are one job for it.
+struct Batch {
+  std::shared_ptr<Communicator> communicator;
+  std::vector<Operation> operations = {};
+  std::set<cudaStream_t> streams = {};
+  std::shared_future<void> done = {};
+
+  std::shared_future<void> submit() const {
+    std::vector<Operation> on_the_host;
+    std::transform(operations.begin(), operations.end(), std::back_inserter(on_the_host), on_host);
+    return communicator->submit(operations.front().label,
+                                [on_the_host = std::move(on_the_host)](Peers& peers) {
+                                  run_operations(peers, on_the_host);
+                                });
+  }
+
+  std::vector<Access> accesses() const {
+    std::vector<Access> all;
+    for (const auto& operation : operations) {
+      const auto used = accesses_of(operation, communicator->rank(), communicator->ranks());
+      all.insert(all.end(), used.begin(), used.end());
+    }
+    return all;
+  }
+};
+
+std::vector<Batch> batches_of(const std::vector<Call>& calls) {
+  std::vector<Batch> batches;
+  for (const auto& call : calls) {
+    auto batch = std::find_if(batches.begin(), batches.end(),
+                              [&](const Batch& b) { return b.communicator == call.communicator; });
+    if (batch == batches.end()) batch = batches.insert(batch, Batch{call.communicator});
+    batch->operations.push_back(call.operation);
+    batch->streams.insert(call.stream);
+  }
+  return batches;
+}
+
+void begin_on_stream(const Call& call) {
+  const auto& communicator = *call.communicator;
+  communicator.check();
+  const OnDevice device(communicator);
+  begin_work(call.stream, {call.operation.label,
+                           accesses_of(call.operation, communicator.rank(), communicator.ranks())});
+}
+
+// A replay exchanges again, so all ranks have to capture the operations and to replay them.
+void keep_for_replays(const Batch& batch, cudaStream_t stream) {
+  record(stream, {batch.operations.front().label, batch.accesses(),
+                  [batch] { batch.communicator->finish(batch.submit()); }});
+}
+
+void settle(const Batch& batch, std::chrono::steady_clock::time_point deadline) {
+  const OnDevice device(*batch.communicator);
+  const auto capturing = std::find_if(batch.streams.begin(), batch.streams.end(), is_capturing);
+  if (capturing != batch.streams.end()) {
+    batch.communicator->finish(batch.done);
+    keep_for_replays(batch, *capturing);
+  } else if (batch.done.wait_until(deadline) != std::future_status::ready) {
+    for (auto* stream : batch.streams) stream_wait(stream, batch.done);
+  }
+}
+
+void launch(const std::vector<Call>& calls) {
+  for (const auto& call : calls) begin_on_stream(call);
+  auto batches = batches_of(calls);
+  for (auto& batch : batches) batch.done = batch.submit();
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  for (const auto& batch : batches) settle(batch, deadline);
+}
+
+}  // namespace
+
+void begin_group() {
+  ++current_group.depth;
+}
+
+void end_group() {
+  if (current_group.depth == 0) throw Failure(ncclInvalidUsage, "ncclGroupEnd without a start");
+  if (--current_group.depth > 0) return;
+  const auto ended = std::exchange(current_group, {});
+  for (const auto& communicator : ended.joining) communicator->connect();
+  launch(ended.calls);
+}
+
+void start(Call call) {
+  if (current_group.depth > 0) {
+    current_group.calls.push_back(std::move(call));
+  } else {
+    launch({std::move(call)});
+  }
+}
+
+void connect(const std::shared_ptr<Communicator>& communicator) {
+  if (current_group.depth > 0) {
+    current_group.joining.push_back(communicator);
+  } else {
+    communicator->connect();
+  }
+}
+
+}  // namespace simgpu::nccl

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <nccl.h>
+
+#include <memory>
+
+#include "simgpu/runtime/nccl/communicator.hpp"
+
+namespace simgpu::nccl {
+
+/// Keeps the communicator, and returns its handle.
+ncclComm_t add_handle(std::shared_ptr<Communicator> communicator);
+
+/// Returns the communicator. @throw Failure if there is none.
+std::shared_ptr<Communicator> find_handle(ncclComm_t handle);
+
+/// Returns the communicator, and forgets it. @throw Failure if there is none.
+std::shared_ptr<Communicator> take_handle(ncclComm_t handle);
+
+}  // namespace simgpu::nccl

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <nccl.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "simgpu/runtime/nccl/reduction.hpp"
+#include "simgpu/runtime/work.hpp"
+
+namespace simgpu::nccl {
+
+enum class Kind {
+  all_reduce,
+  reduce,
+  broadcast,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  gather,
+  send,
+  receive,
+};
+
+/// One call of a collective, of ncclSend or of ncclRecv.
+struct Operation {
+  Kind kind;
+  /// The function of NCCL.
+  const char* label;
+  const void* sent;
+  void* received;
+  /// Elements of a chunk. A collective sends or receives one chunk, or one for each rank.
+  size_t count;
+  ncclDataType_t type;
+  /// The root, or the rank at the other end.
+  int peer = 0;
+  Reduction reduction = {};
+};
+
+/// Size of a chunk in bytes.
+inline size_t chunk_size(const Operation& operation) {
+  return operation.count * size_of(operation.type);
+}
+
+/// Whether each chunk that is sent is for another rank.
+bool sends_to_each(Kind kind);
+
+/// Whether the ranks' chunks are reduced to one.
+bool reduces(Kind kind);
+
+/// Number of chunks that the rank sends.
+int chunks_sent(const Operation& operation, int rank, int ranks);
+
+/// Number of chunks that the rank receives.
+int chunks_received(const Operation& operation, int rank, int ranks);
+
+/// The memory that the operation uses in the rank.
+std::vector<Access> accesses_of(const Operation& operation, int rank, int ranks);
+
+/// Returns the operation with the addresses at which this library uses the memory.
+Operation on_host(Operation operation);
+
+}  // namespace simgpu::nccl

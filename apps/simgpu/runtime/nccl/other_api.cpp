@@ -1,0 +1,57 @@
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include "simgpu/runtime/nccl/failure.hpp"
+
+// NCCL's functions for errors, and those for memory, which need nothing of a communicator here.
+
+extern "C" {
+#pragma GCC visibility push(default)
+
+const char* ncclGetLastError(ncclComm_t) {
+  return simgpu::nccl::last_error();
+}
+
+const char* ncclGetErrorString(ncclResult_t result) {
+  switch (result) {
+    case ncclSuccess:
+      return "no error";
+    case ncclUnhandledCudaError:
+      return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
+    case ncclSystemError:
+      return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
+    case ncclInternalError:
+      return "internal error - please report this issue to the NCCL developers";
+    case ncclInvalidArgument:
+      return "invalid argument (run with NCCL_DEBUG=WARN for details)";
+    case ncclInvalidUsage:
+      return "invalid usage (run with NCCL_DEBUG=WARN for details)";
+    case ncclRemoteError:
+      return "remote process exited or there was a network error";
+    case ncclInProgress:
+      return "NCCL operation in progress";
+    default:
+      return "unknown result code";
+  }
+}
+
+ncclResult_t ncclMemAlloc(void** data, size_t size) {
+  return cudaMalloc(data, size) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+ncclResult_t ncclMemFree(void* data) {
+  return cudaFree(data) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+// Registration only makes transfers faster.
+ncclResult_t ncclCommRegister(const ncclComm_t, void*, size_t, void** handle) {
+  *handle = nullptr;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommDeregister(const ncclComm_t, void*) {
+  return ncclSuccess;
+}
+
+#pragma GCC visibility pop
+}

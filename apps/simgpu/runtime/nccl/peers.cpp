@@ -1,0 +1,164 @@
+#include "simgpu/runtime/nccl/peers.hpp"
+
+#include <cuda_runtime_api.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <climits>
+#include <cstring>
+#include <ctime>
+#include <string>
+
+#include "simgpu/runtime/nccl/failure.hpp"
+
+namespace simgpu::nccl {
+
+namespace {
+
+using PeerClock = std::chrono::steady_clock;
+
+constexpr int yields_before_sleep = 16;
+constexpr long longest_sleep_ns = 50'000'000;
+constexpr auto between_checks = std::chrono::milliseconds(200);
+// The default timeout of c10d's NCCL backend, which does not watch the start of a communicator.
+constexpr auto longest_start = std::chrono::minutes(10);
+
+static_assert(std::atomic<uint32_t>::is_always_lock_free);
+
+void futex_sleep(std::atomic<uint32_t>& word, uint32_t expected) {
+  const timespec timeout{0, longest_sleep_ns};
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT, expected, &timeout, nullptr,
+          0);
+}
+
+void futex_wake(std::atomic<uint32_t>& word) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+Ranks bit_of(int rank) {
+  return Ranks{1} << rank;
+}
+
+int check_number(int ranks, int rank) {
+  if (ranks < 1 || ranks > max_ranks) {
+    throw Failure(ncclInvalidArgument,
+                  "a communicator has 1 to 64 ranks, not " + std::to_string(ranks));
+  }
+  if (rank < 0 || rank >= ranks) {
+    throw Failure(ncclInvalidArgument,
+                  "rank " + std::to_string(rank) + " of " + std::to_string(ranks));
+  }
+  return ranks;
+}
+
+}  // namespace
+
+Peers::Peers(const ncclUniqueId& id, int ranks, int rank)
+    : memory_(id, check_number(ranks, rank)), id_(id), ranks_(ranks), rank_(rank) {
+  auto& me = memory_.member(rank);
+  if (me.has_joined.load() != 0) {
+    throw Failure(ncclInvalidUsage, "two processes are rank " + std::to_string(rank));
+  }
+  int device = 0;
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetPCIBusId(me.gpu.data(), static_cast<int>(me.gpu.size()), device) !=
+          cudaSuccess) {
+    throw Failure(ncclUnhandledCudaError, "no GPU for rank " + std::to_string(rank));
+  }
+  me.process = this_process();
+  me.has_joined.store(1);
+  for (int other = 0; other < ranks; ++other) notify(other);
+}
+
+void Peers::connect() {
+  const auto start = PeerClock::now();
+  wait([&] {
+    Ranks missing = 0;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      if (memory_.member(rank).has_joined.load() != 0) continue;
+      missing |= bit_of(rank);
+      if (PeerClock::now() - start > longest_start) {
+        throw Failure(ncclSystemError,
+                      "rank " + std::to_string(rank) + " has not come within 10 minutes");
+      }
+    }
+    return missing;
+  });
+  SharedMemory::release(id_);
+  check_gpus();
+}
+
+void Peers::barrier() {
+  ++barriers_;
+  memory_.member(rank_).barriers_reached.store(barriers_);
+  for (int other = 0; other < ranks_; ++other) {
+    if (other != rank_) notify(other);
+  }
+  wait([&] {
+    Ranks missing = 0;
+    for (int other = 0; other < ranks_; ++other) {
+      const auto ahead = memory_.member(other).barriers_reached.load() - barriers_;
+      if (static_cast<int32_t>(ahead) < 0) missing |= bit_of(other);
+    }
+    return missing;
+  });
+}
+
+void Peers::wait(const std::function<Ranks()>& missing) {
+  auto& bell = memory_.member(rank_).bell;
+  auto next_check = PeerClock::now() + between_checks;
+  for (int turn = 0;; ++turn) {
+    const auto seen = bell.load();
+    if (is_aborted_.load()) throw Aborted{};
+    if (missing() == 0) return;
+    if (turn < yields_before_sleep) {
+      sched_yield();
+    } else {
+      futex_sleep(bell, seen);
+    }
+    if (PeerClock::now() < next_check) continue;
+    check_running(missing);
+    next_check = PeerClock::now() + between_checks;
+  }
+}
+
+void Peers::notify(int rank) {
+  auto& bell = memory_.member(rank).bell;
+  bell.fetch_add(1);
+  futex_wake(bell);
+}
+
+void Peers::abort() {
+  is_aborted_.store(true);
+  notify(rank_);
+}
+
+// A rank may do its part and end right after, so `missing` is asked again for each that has ended.
+void Peers::check_running(const std::function<Ranks()>& missing) const {
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const auto& member = memory_.member(rank);
+    if (member.has_joined.load() == 0 || is_running(member.process)) continue;
+    if ((missing() & bit_of(rank)) == 0) continue;
+    throw Failure(ncclRemoteError, "rank " + std::to_string(rank) + " (process " +
+                                       std::to_string(member.process.id) +
+                                       ") has ended, and rank " + std::to_string(rank_) +
+                                       " waits for it");
+  }
+}
+
+void Peers::check_gpus() const {
+  for (int a = 0; a < ranks_; ++a) {
+    for (int b = a + 1; b < ranks_; ++b) {
+      const auto& gpu = memory_.member(a).gpu;
+      if (std::strncmp(gpu.data(), memory_.member(b).gpu.data(), gpu.size()) != 0) continue;
+      throw Failure(ncclInvalidUsage, "Duplicate GPU detected: rank " + std::to_string(a) +
+                                          " and rank " + std::to_string(b) +
+                                          " both on CUDA device " + gpu.data());
+    }
+  }
+}
+
+}  // namespace simgpu::nccl

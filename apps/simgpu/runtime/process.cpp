@@ -1,0 +1,105 @@
+#include "simgpu/runtime/process.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdio>
+#include <set>
+#include <string>
+
+#include "simgpu/runtime/devices.hpp"
+#include "simgpu/runtime/host_clock.hpp"
+
+namespace simgpu {
+
+namespace {
+
+// Not a mutex of the C library: by those, threads tell each other what they have waited for.
+class ProcessLock {
+ public:
+  void lock() {
+    const void* const self = this_thread();
+    if (owner_ == self) {
+      ++depth_;
+      return;
+    }
+    const void* owner = nullptr;
+    while (!owner_.compare_exchange_strong(owner, self)) {
+      if (owner != nullptr) owner_.wait(owner);
+      owner = nullptr;
+    }
+    depth_ = 1;
+  }
+
+  void unlock() {
+    if (--depth_ > 0) return;
+    owner_ = nullptr;
+    owner_.notify_one();
+  }
+
+ private:
+  static const void* this_thread() {
+    thread_local const char here = 0;
+    return &here;
+  }
+
+  std::atomic<const void*> owner_ = nullptr;
+  int depth_ = 0;
+};
+
+ProcessLock process_lock;
+
+std::atomic<bool> forked_after_use = false;
+
+// No other thread may hold a lock while the process is copied.
+void before_fork() {
+  process_lock.lock();
+  hold_exchanges();
+}
+
+void after_fork() {
+  release_exchanges();
+  process_lock.unlock();
+}
+
+void after_fork_in_child() {
+  forked_after_use = forked_after_use || has_any_context();
+  after_fork();
+}
+
+[[maybe_unused]] const int fork_handlers =
+    pthread_atfork(before_fork, after_fork, after_fork_in_child);
+
+}  // namespace
+
+Lock::Lock() {
+  process_lock.lock();
+}
+Lock::~Lock() {
+  process_lock.unlock();
+}
+
+bool is_unusable_fork() {
+  return forked_after_use;
+}
+
+cudaError_t& last_error() {
+  thread_local cudaError_t error = cudaSuccess;
+  return error;
+}
+
+cudaError_t fail(cudaError_t error) {
+  last_error() = error;
+  return error;
+}
+
+cudaError_t refuse(const char* function) {
+  static auto& refused = *new std::set<std::string>;
+  const Lock lock;
+  if (refused.insert(function).second) {
+    std::fprintf(stderr, "simulated GPUs: %s is not supported\n", function);
+  }
+  return fail(cudaErrorNotSupported);
+}
+
+}  // namespace simgpu

@@ -1,0 +1,140 @@
+#include "simgpu/runtime/races.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "simgpu/runtime/memory.hpp"
+#include "simgpu/runtime/settings.hpp"
+
+namespace simgpu {
+
+namespace {
+
+std::string& kept_race() {
+  static auto& text = *new std::string;
+  return text;
+}
+
+std::string describe_race(const Conflict& former, const User& user, const Access& access) {
+  return std::string("simulated GPUs: a race: ") + user.label +
+         (access.writes ? " writes " : " reads ") + std::to_string(access.size) + " bytes on " +
+         describe(*user.stream) + ", which " + former.user.label +
+         (former.writes ? " writes on " : " reads on ") + describe(*former.user.stream) +
+         ", and nothing orders the two";
+}
+
+void write_once(const std::string& text) {
+  static auto& written = *new std::set<std::string>;
+  if (written.insert(text).second) std::fprintf(stderr, "%s\n", text.c_str());
+}
+
+}  // namespace
+
+// Returns the first range at or after the address, once no range reaches over the address.
+AccessHistory::Ranges::iterator AccessHistory::split(uintptr_t address) {
+  const auto after = ranges_.lower_bound(address);
+  if (after == ranges_.begin()) return after;
+  auto& before = std::prev(after)->second;
+  if (before.end <= address) return after;
+  const auto second_part = ranges_.emplace_hint(after, address, before);
+  before.end = address;
+  return second_part;
+}
+
+void AccessHistory::find_conflicts(const Range& range, const Clock& seen, bool writes) {
+  if (!range.writer.is_in(seen)) conflicts_.push_back({range.writer, true});
+  if (!writes) return;
+  for (const auto& reader : range.readers) {
+    if (!reader.is_in(seen)) conflicts_.push_back({reader, false});
+  }
+}
+
+const std::vector<Conflict>& AccessHistory::add(const User& user, const Clock& seen,
+                                                const Access& access) {
+  conflicts_.clear();
+  const auto begin = reinterpret_cast<uintptr_t>(access.data);
+  const auto end = begin + access.size;
+  auto range = split(begin);
+  if (range == ranges_.end() || range->second.end != end) split(end);
+  auto at = begin;
+  for (range = ranges_.lower_bound(begin); at < end; ++range) {
+    if (range == ranges_.end() || range->first > at) {  // memory that nobody has used yet
+      const auto next = range == ranges_.end() ? end : std::min(end, range->first);
+      range = ranges_.emplace_hint(range, at, Range{.end = next});
+    }
+    auto& old = range->second;
+    find_conflicts(old, seen, access.writes);
+    at = old.end;
+    if (access.writes) continue;
+    std::erase_if(old.readers, [&](const User& reader) { return reader.stream == user.stream; });
+    old.readers.push_back(user);
+  }
+  if (!access.writes) return conflicts_;
+  const auto first = ranges_.find(begin);
+  ranges_.erase(std::next(first), range);
+  first->second.end = end;
+  first->second.writer = user;
+  first->second.readers.clear();
+  return conflicts_;
+}
+
+std::vector<Conflict> AccessHistory::find_unordered(const Access& access, const Clock& seen) const {
+  std::vector<Conflict> found;
+  const auto begin = reinterpret_cast<uintptr_t>(access.data);
+  auto range = ranges_.upper_bound(begin);
+  if (range != ranges_.begin() && std::prev(range)->second.end > begin) --range;
+  for (; range != ranges_.end() && range->first < begin + access.size; ++range) {
+    const auto& used = range->second;
+    if (!used.writer.is_in(seen)) found.push_back({used.writer, true});
+    for (const auto& reader : used.readers) {
+      if (!reader.is_in(seen)) found.push_back({reader, false});
+    }
+  }
+  return found;
+}
+
+void AccessHistory::forget(const void* data, size_t size) {
+  const auto begin = reinterpret_cast<uintptr_t>(data);
+  const auto first = split(begin);
+  if (first == ranges_.end()) return;
+  split(begin + size);
+  ranges_.erase(ranges_.lower_bound(begin), ranges_.lower_bound(begin + size));
+}
+
+AccessHistory& access_history() {
+  static auto& history = *new AccessHistory;
+  return history;
+}
+
+void check_accesses(AccessHistory& history, const User& user, const Clock& seen,
+                    const Access* accesses, size_t count) {
+  if (settings().races == RaceMode::off) return;
+  for (const auto* access = accesses; access != accesses + count; ++access) {
+    if (access->size == 0) continue;
+    if (!is_gpu_address(access->data) && find_block(access->data) == nullptr) continue;
+    for (const auto& former : history.add(user, seen, *access)) {
+      report_race(describe_race(former, user, *access));
+    }
+  }
+}
+
+void report_race(const std::string& text) {
+  if (settings().races == RaceMode::off) return;
+  if (settings().races == RaceMode::raise) throw std::runtime_error(text);
+  write_once(text);
+}
+
+void report_race_later(const std::string& text) {
+  if (settings().races == RaceMode::off) return;
+  write_once(text);
+  if (settings().races == RaceMode::raise) kept_race() = text;
+}
+
+void throw_kept_race() {
+  if (!kept_race().empty()) throw std::runtime_error(std::exchange(kept_race(), ""));
+}
+
+}  // namespace simgpu

@@ -1,0 +1,57 @@
+#include "simgpu/runtime/work.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+#include "simgpu/runtime/capture.hpp"
+#include "simgpu/runtime/fault_handler.hpp"
+#include "simgpu/runtime/process.hpp"
+#include "simgpu/runtime/races.hpp"
+#include "simgpu/runtime/stream.hpp"
+
+namespace simgpu {
+
+namespace {
+
+void begin(cudaStream_t handle, const Work& work, bool is_replay) {
+  keep_fault_handler();
+  wait_for_threads(handle);
+  const Lock lock;
+  if (is_unusable_fork()) {
+    throw std::runtime_error("simulated GPUs: a GPU was in use before this process was forked");
+  }
+  throw_kept_race();
+  auto& stream = find_stream(handle);
+  if (stream.capture) return begin_captured_work(stream, work);
+  advance(stream);
+  drain(stream);
+  check_accesses(access_history(), {&stream, stream.tick, work.label, is_replay}, stream.seen,
+                 work.accesses.data(), work.accesses.size());
+}
+
+}  // namespace
+
+bool is_capturing(cudaStream_t handle) {
+  const Lock lock;
+  return find_stream(handle).capture != nullptr;
+}
+
+void begin_work(cudaStream_t stream, const Work& work) {
+  begin(stream, work, false);
+}
+
+void begin_replayed_work(cudaStream_t stream, const Work& work) {
+  begin(stream, work, true);
+}
+
+void record(cudaStream_t handle, Work work) {
+  const Lock lock;
+  auto& stream = find_stream(handle);
+  if (stream.capture) stream.capture->graph->works->push_back(std::move(work));
+}
+
+bool wait_for_host(cudaStream_t handle) {
+  return cudaStreamSynchronize(handle) == cudaSuccess;
+}
+
+}  // namespace simgpu

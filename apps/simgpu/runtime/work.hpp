@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <functional>
+#include <future>
+#include <vector>
+
+// For the kernels, which are a library of their own.
+#pragma GCC visibility push(default)
+
+// What the kernels ask of the simulated CUDA runtime.
+namespace simgpu {
+
+/// Memory that a piece of work reads or writes, by the address that its user knows.
+struct Access {
+  const void* data = nullptr;
+  size_t size = 0;
+  bool writes = false;
+};
+
+/// A piece of work for a stream.
+struct Work {
+  /// Name in reports: "aten::add.Tensor". Must live as long as the process.
+  const char* label = "";
+  std::vector<Access> accesses = {};
+  /// Does the work. A graph keeps it and calls it in each replay. May be empty otherwise.
+  std::function<void()> run = {};
+};
+
+/// Number of GPUs that the process sees.
+int num_gpus();
+
+/// Returns where the library itself reads and writes the memory that `data` names: a GPU's memory
+/// has no access rights at its own address. Returns `data` for any other memory.
+void* host_address(const void* data);
+
+/// Whether the stream is part of a capture.
+bool is_capturing(cudaStream_t stream);
+
+/// Called right before the calling thread does the work of a stream: finishes the copies that the
+/// stream has queued, and checks the accesses against those of other streams. In a capture it keeps
+/// what the work will overwrite instead, so that the end of the capture can restore it.
+/// @throw std::runtime_error in a race, if races are to be thrown.
+void begin_work(cudaStream_t stream, const Work& work);
+
+/// Keeps the work for the replays, if the stream is part of a capture.
+void record(cudaStream_t stream, Work work);
+
+/// Makes the stream wait for what another thread does, such as an exchange with other processes, as
+/// cudaStreamWaitEvent makes it wait for an event. Returns at once. Until `done` is ready, an event
+/// recorded behind it and the stream itself are not ready, and whoever waits for the stream, or
+/// begins its next work, waits without a lock that a query of an event or a stream needs.
+void stream_wait(cudaStream_t stream, std::shared_future<void> done);
+
+/// Waits for the stream, because the host is about to read its results. Returns false, and
+/// invalidates the capture, if the stream is part of one.
+bool wait_for_host(cudaStream_t stream);
+
+/// Tells that LibTorch's allocator has taken back memory that it had given to a stream. Names the
+/// work of other streams that may still use it, and fills it with 0xFF. Throws nothing, since
+/// destructors free memory: if races are to be thrown, the next `begin_work` of any thread throws.
+void on_freed(const void* data, size_t size, cudaStream_t stream);
+
+}  // namespace simgpu
+
+#pragma GCC visibility pop

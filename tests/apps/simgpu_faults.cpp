@@ -1,0 +1,172 @@
+// Mistakes that a GPU punishes, and the same programs done right:
+//   test-simgpu-faults NAME wrong|right
+// Prints what it has computed. The tests run it on simulated GPUs.
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/torch.h>
+
+#include <cstring>
+#include <functional>
+#include <future>
+#include <iostream>
+#include <map>
+
+namespace {
+
+using c10::Event;
+using c10::Stream;
+using c10::StreamGuard;
+using torch::Tensor;
+
+constexpr int64_t batches = 8;
+constexpr int64_t rows = 1000;
+
+Stream current_stream(c10::DeviceIndex device = 0) {
+  return c10::impl::VirtualGuardImpl(torch::kCUDA).getStream(torch::Device(torch::kCUDA, device));
+}
+
+Stream another_stream() {
+  return c10::impl::VirtualGuardImpl(torch::kCUDA)
+      .getStreamFromGlobalPool(torch::Device(torch::kCUDA, 0));
+}
+
+void wait(const Stream& waiting, const Stream& awaited) {
+  Event event(torch::kCUDA);
+  event.record(awaited);
+  event.block(waiting);
+}
+
+// A loop that copies the next batch on a stream of its own, and may use it before it is there.
+void prefetch(bool is_right) {
+  const auto compute = current_stream();
+  const auto copy = another_stream();
+  auto sum = torch::zeros({}, torch::kCUDA);
+  for (int64_t i = 0; i < batches; ++i) {
+    const auto batch = torch::full({rows}, static_cast<float>(i)).pin_memory();
+    Tensor moved;
+    {
+      const StreamGuard guard(copy);
+      moved = batch.to(torch::kCUDA, /*non_blocking=*/true);
+    }
+    if (is_right) wait(compute, copy);
+    moved.record_stream(compute);
+    sum += moved.sum();
+  }
+  std::cout << sum.item<float>() << '\n';
+}
+
+// Reads a GPU's memory by its address.
+void host_read(bool is_right) {
+  const auto ones = torch::ones({rows}, torch::kCUDA);
+  const auto readable = is_right ? ones.cpu() : ones;
+  std::cout << readable.const_data_ptr<float>()[0] << '\n';
+}
+
+// Writes a GPU's memory by its address.
+void host_write(bool is_right) {
+  auto zeros = torch::zeros({rows}, torch::kCUDA);
+  if (is_right) {
+    zeros.fill_(1);
+  } else {
+    zeros.mutable_data_ptr<float>()[0] = 1;
+  }
+  std::cout << zeros[0].item<float>() << '\n';
+}
+
+// A step of Adam whose count of steps is the CPU's.
+void step_count(bool is_right) {
+  const auto parameter = torch::ones({rows}, torch::kCUDA);
+  const auto gradient = torch::ones_like(parameter);
+  const auto average = torch::zeros_like(parameter);
+  const auto squares = torch::zeros_like(parameter);
+  const auto step = torch::ones({}, is_right ? torch::kCUDA : torch::kCPU);
+  at::_fused_adam_({parameter}, {gradient}, {average}, {squares}, {}, {step}, /*lr=*/0.5,
+                   /*beta1=*/0.9, /*beta2=*/0.999, /*weight_decay=*/0, /*eps=*/0,
+                   /*amsgrad=*/false, /*maximize=*/false);
+  std::cout << parameter[0].item<float>() << '\n';
+}
+
+// Two threads that write one tensor on a stream each.
+void two_threads(bool is_right) {
+  auto shared = torch::zeros({rows}, torch::kCUDA);
+  current_stream().synchronize();
+  Event first_is_done(torch::kCUDA);
+  std::async(std::launch::async, [&] {
+    const StreamGuard guard(another_stream());
+    shared.add_(1);
+    first_is_done.record(current_stream());
+  }).get();
+  std::async(std::launch::async, [&] {
+    const auto stream = another_stream();
+    const StreamGuard guard(stream);
+    if (is_right) first_is_done.block(stream);
+    shared.add_(1);
+    stream.synchronize();
+  }).get();
+  std::cout << shared[0].item<float>() << '\n';
+}
+
+// Gives a tensor back to its stream while another stream reads it.
+void record_stream(bool is_right) {
+  const auto compute = current_stream();
+  const auto copy = another_stream();
+  auto result = torch::zeros({rows}).pin_memory();
+  {
+    Tensor moved;
+    {
+      const StreamGuard guard(copy);
+      moved = torch::ones({rows}, torch::kCUDA);
+    }
+    wait(compute, copy);
+    if (is_right) moved.record_stream(compute);
+    result.copy_(moved, /*non_blocking=*/true);
+  }
+  compute.synchronize();
+  std::cout << result.to(torch::kCUDA).mean().item<float>() << '\n';
+}
+
+// Writes pinned memory while it is copied from.
+void pinned_write(bool is_right) {
+  auto source = torch::ones({rows}).pin_memory();
+  const auto copied = source.to(torch::kCUDA, /*non_blocking=*/true);
+  if (is_right) current_stream().synchronize();
+  source.fill_(2);
+  std::cout << copied[0].item<float>() << '\n';
+}
+
+// Records an event of one GPU on a stream of another one.
+void event_of_another_gpu(bool is_right) {
+  Event event(torch::kCUDA);
+  event.record(current_stream(0));
+  event.record(current_stream(is_right ? 0 : 1));
+  std::cout << "recorded\n";
+}
+
+// Asks for more memory than a GPU has.
+void out_of_memory(bool is_right) {
+  const int64_t gib = int64_t{1} << 30;
+  const auto bytes = torch::empty({is_right ? 1 : 64 * gib},
+                                  torch::TensorOptions(torch::kCUDA).dtype(torch::kByte));
+  std::cout << bytes.numel() << '\n';
+}
+
+const std::map<std::string, std::function<void(bool)>> faults = {
+    {"prefetch", prefetch},          {"host_read", host_read},
+    {"host_write", host_write},      {"step_count", step_count},
+    {"two_threads", two_threads},    {"record_stream", record_stream},
+    {"pinned_write", pinned_write},  {"event_of_another_gpu", event_of_another_gpu},
+    {"out_of_memory", out_of_memory}};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3 || !faults.contains(argv[1])) return 2;
+  try {
+    faults.at(argv[1])(std::strcmp(argv[2], "right") == 0);
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << '\n';
+    return 1;
+  }
+  return 0;
+}

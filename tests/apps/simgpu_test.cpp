@@ -1,0 +1,195 @@
+// sconce-simgpu, and what simulated GPUs refuse and report.
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "catch.hpp"
+#include "support/run_program.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
+using sconce::test::Ran;
+using sconce::test::run_program;
+using sconce::test::TempDir;
+
+namespace {
+
+const std::string simgpu = SCONCE_BIN_DIR "/sconce-simgpu";
+const std::string train = SCONCE_BIN_DIR "/sconce-train";
+const std::string info = SCONCE_BIN_DIR "/sconce-info";
+
+// Runs a program on simulated GPUs. A machine that has a GPU runs these tests too.
+Ran simulated(const std::string& flags, const std::string& program,
+              const std::string& variables = "") {
+  return run_program(variables + " OMP_NUM_THREADS=1 " + simgpu + " --beside-a-driver " + flags +
+                     " -- " + program);
+}
+
+Ran fault(const std::string& name, const std::string& how, const std::string& flags = "") {
+  return simulated(flags, std::string(SCONCE_SIMGPU_FAULTS " ") + name + " " + how);
+}
+
+void check_refused(const Ran& ran, const std::string& reason) {
+  INFO(ran.err);
+  CHECK(ran.exit_code == 2);
+  CHECK_THAT(ran.err, StartsWith("sconce-simgpu: ") && ContainsSubstring(reason));
+  CHECK(std::count(ran.err.begin(), ran.err.end(), '\n') == 1);
+  CHECK(ran.out.empty());
+}
+
+// The lines of a training of two epochs.
+std::string losses(const Ran& ran) {
+  INFO(ran.err);
+  REQUIRE(ran.exit_code == 0);
+  const auto first = ran.out.find("epoch 1/2: ");
+  REQUIRE(first != std::string::npos);
+  return ran.out.substr(first, ran.out.rfind("\n", ran.out.size() - 2) - first);
+}
+
+int visible_gpus(const std::string& flags, const std::string& visible) {
+  const Ran ran = simulated(flags, info + " --json", "CUDA_VISIBLE_DEVICES=" + visible);
+  INFO(ran.err);
+  REQUIRE(ran.exit_code == 0);
+  return nlohmann::json::parse(ran.out)["libtorch"]["num_gpus"].get<int>();
+}
+
+}  // namespace
+
+TEST_CASE("what cannot run on simulated GPUs is refused before it starts") {
+  for (const char* gpus : {"0", "65", "x"}) {
+    check_refused(simulated(std::string("--gpus ") + gpus, info), "a whole number from 1 to 64");
+  }
+  check_refused(simulated("--memory 31MiB", info), "a size from 32MiB to 1024GiB");
+  check_refused(simulated("--races no", info), "takes report|throw|off");
+  check_refused(simulated("", ""), "expected a program after --");
+  check_refused(simulated("", "no-such-program"), "there is no such program");
+  check_refused(simulated("", "bash -c 'echo started'"), "Python with torch");
+  check_refused(simulated("", info, "LD_PRELOAD=libm.so.6"), "expected LD_PRELOAD to be unset");
+  check_refused(simulated("", simgpu + " -- " + info), "Python with torch");
+  check_refused(simulated("", info, "SCONCE_SIMGPU_GPUS=2"), "on simulated GPUs already");
+}
+
+TEST_CASE("a program that is linked statically, or with another LibTorch, is refused") {
+  const TempDir folder;
+  const std::string of_other = (folder.path() / "python").string();
+  const auto torch = folder.path() / "torch";
+  std::filesystem::create_directories(torch / "lib");
+  std::ofstream(of_other) << "#!/bin/sh\nprintf %s '" << torch.string() << "'\n";
+  std::filesystem::permissions(of_other, std::filesystem::perms::owner_all);
+  check_refused(simulated("", of_other), "is a CPU build");
+  std::ofstream(torch / "lib/libtorch_cuda.so").flush();
+  std::ofstream(torch / "version.py") << "__version__ = '2.10.1+cu130'\n";
+  check_refused(simulated("", of_other), "is 2.10.1");
+
+  const std::string program = (folder.path() / "static").string();
+  std::ofstream(folder.path() / "static.c") << "int main(void) { return 0; }\n";
+  if (run_program("cc -static -o " + program + " " + program + ".c").exit_code != 0) {
+    SKIP("this machine links no program statically");
+  }
+  check_refused(simulated("", program), "it is linked statically");
+}
+
+TEST_CASE("beside the driver of a real GPU, simulated ones are started only when told so") {
+  const std::string with_driver = "LD_LIBRARY_PATH=" SCONCE_DRIVER_DIR " " + simgpu;
+  check_refused(run_program(with_driver + " -- " + info), "--beside-a-driver");
+  CHECK(run_program(with_driver + " --beside-a-driver -- " + info).exit_code == 0);
+}
+
+TEST_CASE("simulated GPUs say what they are") {
+  const Ran ran = simulated("--gpus 3 --memory 512MiB", info);
+  REQUIRE(ran.exit_code == 0);
+  CHECK_THAT(ran.err, StartsWith("simulated GPUs: 3 with 512 MiB each"));
+  CHECK_THAT(ran.out, ContainsSubstring("Simulated GPU"));
+}
+
+TEST_CASE("CUDA_VISIBLE_DEVICES chooses among simulated GPUs by CUDA's rules") {
+  CHECK(visible_gpus("--gpus 3", "''") == 0);
+  CHECK(visible_gpus("--gpus 3", "-1") == 0);
+  CHECK(visible_gpus("--gpus 3", "2,0") == 2);
+  CHECK(visible_gpus("--gpus 3", "1,7,0") == 1);
+  CHECK(visible_gpus("--gpus 3", "nonsense") == 0);
+}
+
+TEST_CASE("a training on two simulated GPUs has the CPU's losses") {
+  const std::string flags = train + " --model mlp --epochs 2 --device ";
+  const auto expected = losses(run_program("OMP_NUM_THREADS=1 " + flags + "cpu"));
+  CHECK(losses(simulated("--races throw", flags + "cuda:0")) == expected);
+  CHECK(losses(simulated("--races throw", flags + "auto --parallel data")) == expected);
+  CHECK(losses(simulated("--races throw --late-copies off", flags + "cuda:1")) == expected);
+}
+
+TEST_CASE("two processes train on a simulated GPU each by NCCL, and come to what CPUs do") {
+  const auto torchrun = std::filesystem::path(SCONCE_PYTHON).replace_filename("torchrun");
+  if (!std::filesystem::exists(torchrun)) SKIP("this LibTorch is not from a Python package");
+  const std::string flags = torchrun.string() + " --standalone --nproc-per-node=2 --no-python " +
+                            train + " --model mlp --epochs 2 --parallel distributed";
+  const Ran ran = simulated("--races throw", flags);
+  CHECK_THAT(ran.out, ContainsSubstring("nccl"));
+  CHECK(losses(ran) == losses(run_program("OMP_NUM_THREADS=1 CUDA_VISIBLE_DEVICES= " + flags)));
+}
+
+TEST_CASE("mistakes that a GPU punishes are found, and their right versions run clean") {
+  struct Fault {
+    std::string name, report, right;
+  };
+  const auto fault_of = GENERATE(Fault{"prefetch", "nothing orders", "28000"},
+                                 Fault{"record_stream", "record_stream is missing", "1"},
+                                 Fault{"two_threads", "nothing orders", "2"},
+                                 Fault{"step_count", "on the same device", "0.5"},
+                                 Fault{"event_of_another_gpu", "Event device index", "recorded"},
+                                 Fault{"out_of_memory", "out of memory", "1"});
+  INFO(fault_of.name);
+  const Ran wrong = fault(fault_of.name, "wrong", "--races throw");
+  CHECK(wrong.exit_code == 1);
+  CHECK_THAT(wrong.err, ContainsSubstring(fault_of.report));
+  const Ran right = fault(fault_of.name, "right", "--races throw");
+  INFO(right.err);
+  CHECK(right.exit_code == 0);
+  CHECK(right.out == fault_of.right + "\n");
+  CHECK(std::count(right.err.begin(), right.err.end(), '\n') == 1);  // what the GPUs are
+}
+
+TEST_CASE("a GPU's memory that the host touches by its address ends the program") {
+  const std::string name = GENERATE("host_read", "host_write");
+  const Ran wrong = fault(name, "wrong");
+  CHECK(wrong.exit_code != 0);
+  CHECK_THAT(wrong.err, ContainsSubstring(name == "host_read" ? "reads" : "writes") &&
+                            ContainsSubstring("cuda:0") && ContainsSubstring("bytes"));
+  CHECK(wrong.out.empty());
+  CHECK(fault(name, "right").out == "1\n");
+}
+
+TEST_CASE("a copy takes what pinned memory holds when it is done, late or at once") {
+  CHECK(fault("pinned_write", "right").out == "1\n");
+  CHECK(fault("pinned_write", "wrong").out == "2\n");
+  CHECK(fault("pinned_write", "wrong", "--late-copies off").out == "1\n");
+}
+
+TEST_CASE("a race is reported and the program goes on, if it is only to be reported") {
+  const Ran ran = fault("prefetch", "wrong");
+  CHECK(ran.exit_code == 0);
+  CHECK_THAT(ran.out, ContainsSubstring("nan"));
+  CHECK_THAT(ran.err, ContainsSubstring("simulated GPUs: ") && ContainsSubstring("nothing orders"));
+  CHECK_THAT(fault("prefetch", "wrong", "--races off").out, ContainsSubstring("nan"));
+}
+
+TEST_CASE("of the cases for GPUs one alone needs a real GPU") {
+  const Ran found = run_program("grep -rhoF '[gpu][real-gpu]\"' '" SCONCE_TESTS_DIR
+                                "' --include='*_test.cpp' --exclude=simgpu_test.cpp");
+  CHECK(found.out == "[gpu][real-gpu]\"\n");
+}
+
+TEST_CASE("the installed sconce-simgpu keeps its libcuda.so.1 out of the folders of libraries") {
+  const TempDir prefix;
+  const auto lib = prefix.path() / "lib";
+  const Ran installed = run_program(std::string("'" SCONCE_CMAKE "' --install '" SCONCE_BUILD_DIR
+                                                "' --component programs --prefix ") +
+                                    prefix.path().string());
+  INFO(installed.err);
+  REQUIRE(installed.exit_code == 0);
+  CHECK_FALSE(std::filesystem::exists(lib / "libcuda.so.1"));
+  CHECK(std::filesystem::exists(lib / "sconce/simgpu/libcuda.so.1"));
+  const Ran ran =
+      run_program((prefix.path() / "bin/sconce-simgpu").string() + " --beside-a-driver -- " + info);
+  CHECK(ran.exit_code == 0);
+  CHECK_THAT(ran.out, ContainsSubstring("Simulated GPU"));
+}

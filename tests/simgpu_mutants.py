@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Takes away what orders the work of GPUs in sconce, piece by piece, and looks whether the tests on simulated GPUs notice.
+
+  simgpu_mutants.py                    all of them
+  simgpu_mutants.py --only "graph"     those with this word in their names
+
+One build of BUILD has all mutants; a variable of the environment turns one on. The sources are restored afterwards, and
+have to be built again. The exit code is 1 if a mutant is not noticed and ought to be, or the other way around.
+"""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT / "tests/support"))
+import planting  # noqa: E402
+
+COPIES = "src/data/detail/copy_stream.cpp"
+CAPTURE = "src/captured_step.cpp"
+GRAPH = "src/detail/step_graph.cpp"
+PARALLEL = "src/distributed/data_parallel.cpp"
+
+# By name: the file, what is replaced in it, by what, and the tests that notice; or why no test can.
+MUTANTS = {
+    "a copy's event is not recorded": (COPIES, "event->record(*stream_);", "if (!IS) event->record(*stream_);", "data"),
+    "the current stream does not wait for copies": (
+        COPIES, "event->block(current);", "if (!IS) event->block(current);", "data"),
+    "copies are not recorded on the current stream": (
+        COPIES, "copy.record_stream(current);", "if (!IS) copy.record_stream(current);", "data"),
+    "copies take the current stream": (
+        COPIES, "const c10::StreamGuard guard(*stream_);",
+        "const c10::StreamGuard guard(IS ? c10::impl::VirtualGuardImpl(device_.type()).getStream(device_) : *stream_);",
+        "data"),
+    "a copy is not from pinned memory": (
+        COPIES, "tensor->is_cpu() ? tensor->pin_memory()", "tensor->is_cpu() && !IS ? tensor->pin_memory()",
+        None, "CUDA reads pageable memory before the call returns: slower, and no number differs"),
+    "a copy is waited for": (
+        COPIES, "from.to(device_, /*non_blocking=*/true)", "from.to(device_, /*non_blocking=*/!IS)",
+        None, "slower, and no number differs"),
+    "a loop's copies go to the first GPU": (
+        COPIES, "if (!device_.has_index()) device_ = guard.getDevice();",
+        "if (IS) device_ = c10::Device(device.type(), 0); else if (!device_.has_index()) device_ = guard.getDevice();",
+        "data"),
+    "a copy to the CPU is not waited for": (
+        "src/detail/to_device.hpp", "/*non_blocking=*/!device.is_cpu()", "/*non_blocking=*/IS || !device.is_cpu()",
+        "training|parallel"),
+    "the warm-up of a captured step does not wait for the current stream": (
+        CAPTURE, "wait(*side_, current);", "if (!IS) wait(*side_, current);", "core"),
+    "the current stream does not wait for the warm-up of a captured step": (
+        CAPTURE, "wait(current, *side_);", "if (!IS) wait(current, *side_);", "core"),
+    "outputs of the warm-up are not recorded on the current stream": (
+        CAPTURE, "if (output.defined()) output.record_stream(current);",
+        "if (output.defined() && !IS) output.record_stream(current);", "core"),
+    "the warm-up runs on the current stream": (
+        CAPTURE, "const c10::StreamGuard guard(*side_);\n    outputs", "const c10::StreamGuard guard(IS ? current : *side_);\n    outputs",
+        "core"),
+    "the end of a captured step does not order its memory after the replays": (
+        CAPTURE, "wait(*side_, current_stream(device_));", "if (!IS) wait(*side_, current_stream(device_));", "core"),
+    "a capture does not wait for the device": (CAPTURE, "synchronize(device_);", "if (!IS) synchronize(device_);", "core"),
+    "a capture runs on the current stream": (
+        CAPTURE, "const c10::StreamGuard guard(*side_);\n  std::string error;",
+        "const c10::StreamGuard guard(IS ? current_stream(device_) : *side_);\n  std::string error;", "core"),
+    "a captured step uses autocast's cache": (
+        CAPTURE, "at::autocast::set_autocast_cache_enabled(false)", "at::autocast::set_autocast_cache_enabled(IS && before_)",
+        "core"),
+    "a captured step leaves the current device": (
+        CAPTURE, "const c10::DeviceGuard guard(device_);",
+        "const c10::DeviceGuard guard(IS ? c10::Device(c10::kCUDA, 0) : device_);", "core"),
+    "a replay's inputs are copied at once": (
+        CAPTURE, "copy_(batch[i].detach(), /*non_blocking=*/true)", "copy_(batch[i].detach(), /*non_blocking=*/!IS)",
+        None, "slower, and no number differs"),
+    "a graph has no pool of its own": (
+        GRAPH, "pool_(at::cuda::graph_pool_handle())", "pool_(IS ? at::cuda::MempoolId_t{0, 0} : at::cuda::graph_pool_handle())",
+        "core"),
+    "a capture forbids what other threads do": (
+        GRAPH, "cudaStreamCaptureModeThreadLocal", "IS ? cudaStreamCaptureModeGlobal : cudaStreamCaptureModeThreadLocal",
+        "core|data|training"),
+    "a capture that fails is not ended": (GRAPH, "if (is_capturing_) abandon();", "if (is_capturing_ && !IS) abandon();", "core"),
+    "a capture that cannot begin is not ended": (
+        GRAPH, "      abandon();\n      throw;", "      if (!IS) abandon();\n      throw;", "core"),
+    "a failed capture keeps the allocator's pool": (
+        GRAPH, "      c10::cuda::CUDACachingAllocator::endAllocateToPool(device_, pool_);",
+        "      if (!IS) c10::cuda::CUDACachingAllocator::endAllocateToPool(device_, pool_);", "core"),
+    "a failed capture keeps the generators": (
+        GRAPH, "for (const auto& generator : generators_) {\n      attempt", "if (!IS) for (const auto& generator : generators_) {\n      attempt",
+        None, "with LibTorch 2.15 a generator forgets the capture by itself"),
+    "replicas run on the default streams": (
+        PARALLEL, "streams.push_back(c10::impl::VirtualGuardImpl(device.type()).getStream(device));",
+        "const c10::impl::VirtualGuardImpl guard(device.type());\n    streams.push_back(IS ? guard.getDefaultStream(device) : guard.getStream(device));",
+        "parallel"),
+    "replicas run on the first device": (
+        PARALLEL, "const c10::StreamGuard on_device(streams[i]);", "const c10::StreamGuard on_device(streams[IS ? 0 : i]);",
+        "parallel"),
+    "replicas are without the caller's autocast": (
+        PARALLEL, "const at::ThreadLocalStateGuard guard(state_);",
+        "const at::ThreadLocalStateGuard guard(IS ? at::ThreadLocalState() : state_);", "parallel"),
+    "synchronize does not wait": (
+        "src/devices.cpp", "c10::impl::getDeviceGuardImpl(c10::kCUDA)->synchronizeDevice(device.index());",
+        "if (!IS) c10::impl::getDeviceGuardImpl(c10::kCUDA)->synchronizeDevice(device.index());", "core"),
+    "a stopwatch reads its time before the work is done": (
+        "src/stopwatch.cpp", "double Stopwatch::seconds() const {\n  synchronize(device_);",
+        "double Stopwatch::seconds() const {\n  if (!IS) synchronize(device_);", "core"),
+    "a stopwatch starts before earlier work is done": (
+        "src/stopwatch.cpp", "void Stopwatch::restart() {\n  synchronize(device_);",
+        "void Stopwatch::restart() {\n  if (!IS) synchronize(device_);",
+        None, "it changes a time alone, and no time is compared on simulated GPUs"),
+    "a batch is not stacked in pinned memory": (
+        "src/data/collate.cpp", "if (!pin_memory || !tensors[0].is_cpu())", "if (IS || !pin_memory || !tensors[0].is_cpu())",
+        None, "the copy pins it: slower, and no number differs"),
+    "infinite gradients of another device are not seen": (
+        "src/amp/grad_scaler.cpp", "for (size_t i = 1; i < found_infs.size(); ++i) {",
+        "for (size_t i = IS ? found_infs.size() : 1; i < found_infs.size(); ++i) {", "core"),
+    "gradients of another device are unscaled by the first one's tensor": (
+        "src/amp/grad_scaler.cpp", "to_device(inv_scale, device)", "IS ? inv_scale : to_device(inv_scale, device)", "core"),
+}
+
+
+def ctest(build, pattern, number):
+    """Returns the names of the tests that fail with a mutant."""
+    done = subprocess.run(["ctest", "--test-dir", build, "-L", "^simgpu$", "-R", f"^test-({pattern})-simgpu$", "-j2"],
+                          env=os.environ | {planting.VARIABLE: str(number)}, capture_output=True, text=True)
+    return re.findall(r"^\s+\d+ - (\S+) \(", done.stdout, re.M)
+
+
+def report(name, mutant, failed):
+    """Prints the outcome, and returns whether it is as it ought to be."""
+    if mutant[3] is not None:
+        print(f"{name}: " + (f"noticed by {', '.join(failed)}" if failed else "NOT NOTICED"), flush=True)
+        return bool(failed)
+    print(f"{name}: " + (f"NOTICED by {', '.join(failed)}" if failed else f"not noticed: {mutant[4]}"), flush=True)
+    return not failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="a word in the names of the mutants")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/default", help="the build folder")
+    arguments = parser.parse_args()
+    every = "core|data|training|parallel"
+    before = planting.plant([mutant[:3] for mutant in MUTANTS.values()])
+    try:
+        subprocess.run(["cmake", "--build", arguments.build], check=True, stdout=subprocess.DEVNULL)
+        as_expected = [not ctest(arguments.build, every, 0)]
+        for number, (name, mutant) in enumerate(MUTANTS.items(), 1):
+            if arguments.only in name:
+                as_expected.append(report(name, mutant, ctest(arguments.build, mutant[3] or every, number)))
+    finally:
+        planting.restore(before)
+    print(f"{sum(as_expected) - 1} of {len(as_expected) - 1} are as they ought to be"
+          + ("" if as_expected[0] else "; the tests fail without a mutant"))
+    return 0 if all(as_expected) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""Plants mistakes in the sources of sconce. One build has all of them; a variable of the environment turns one on."""
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+VARIABLE = "SCONCE_MISTAKE"
+
+
+def is_on(number):
+    """Returns C++ that tells whether this mistake is the one that is on."""
+    return f'(std::getenv("{VARIABLE}") != nullptr && std::atoi(std::getenv("{VARIABLE}")) == {number})'
+
+
+def plant(mistakes, besides=()):
+    """Puts mistakes 1, 2, 3... into the sources, and returns these as they were.
+
+    Each is a file, what is replaced in it, and by what. IS tells whether the mistake is on. `besides` are further
+    changes, which do nothing by themselves.
+    """
+    changes = list(besides)
+    changes += [(name, old, new.replace("IS", is_on(number))) for number, (name, old, new) in enumerate(mistakes, 1)]
+    before = {}
+    for name, old, new in changes:
+        path = ROOT / name
+        text = path.read_text()
+        if text.count(old) != 1:
+            restore(before)
+            sys.exit(f"{name}: expected once: {old!r}, got it {text.count(old)} times")
+        before.setdefault(path, text)
+        path.write_text(text.replace(old, new))
+    return before
+
+
+def restore(before):
+    for path, text in before.items():
+        path.write_text(text)
