@@ -67,8 +67,8 @@ CapturedStep::CapturedStep(torch::Device device, Step step, CapturedStepOptions 
   side_ = c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_);
 }
 
-// What the step has made, such as gradients and states of an optimizer, may be freed next. It belongs
-// to the side stream, which may use its memory again only after the replays.
+// What the step has made, such as gradients and states of an optimizer, may be freed next. It
+// belongs to the side stream, which may use its memory again only after the replays.
 CapturedStep::~CapturedStep() {
   if (!graph_) return;
   try {
