@@ -90,8 +90,10 @@ TEST_CASE("every GPU of try_all_gpus takes a tensor and gives it back", "[gpu]")
 TEST_CASE("synchronize waits for the work queued on a GPU", "[gpu]") {
   sconce::test::require_gpu();
   const auto device = sconce::gpu();
-  auto x = torch::rand({4096, 4096}, device);
-  for (int i = 0; i < 20; ++i) x = torch::mm(x, x).div_(4096);
+  auto x = torch::rand({1024, 1024}, device);
+  for (int i = 0; i < 20; ++i) x = torch::mm(x, x).div_(1024);
+  auto copied = torch::empty({1024, 1024}).pin_memory();
+  copied.copy_(x, /*non_blocking=*/true);
   sconce::synchronize(device);
   const c10::impl::VirtualGuardImpl guard(torch::kCUDA);
   CHECK(guard.queryStream(guard.getStream(device)));

@@ -62,6 +62,9 @@ CommandLine parse_command_line(int argc, char** argv) {
       ->check(apps::one_of({"on", "off"}))
       ->type_name("MODE")
       ->capture_default_str();
+  app.add_option("--counts", line.counts,
+                 "Write to this file, as JSON, how often the program asks a GPU for something")
+      ->type_name("FILE");
   app.add_flag("--beside-a-driver", line.beside_a_driver,
                "Start although the machine has a GPU, which the program then does not see");
   // CLI11 would take a word of the program such as [gpu] for a list of its own.

@@ -44,6 +44,14 @@ void check_environment(const CommandLine& line) {
   }
 }
 
+// The process writes the file when it ends, which is late for an error.
+void check_counts(const std::filesystem::path& file) {
+  const auto folder = std::filesystem::absolute(file).parent_path();
+  if (std::filesystem::is_directory(file) || ::access(folder.c_str(), W_OK) != 0) {
+    throw UsageError("--counts: cannot write " + file.string());
+  }
+}
+
 // The libraries lie where the build and the installation put them, beside the program's folder.
 std::filesystem::path runtime_library() {
   const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() /
@@ -66,6 +74,7 @@ void set(const char* name, const std::string& value) {
   set("SCONCE_SIMGPU_MEMORY", std::to_string(line.memory));
   set("SCONCE_SIMGPU_RACES", line.races);
   set("SCONCE_SIMGPU_LATE_COPIES", line.late_copies ? "1" : "0");
+  set("SCONCE_SIMGPU_COUNTS", line.counts.empty() ? "" : std::filesystem::absolute(line.counts));
   std::cerr << "simulated GPUs: " << line.gpus << " with " << (line.memory >> 20)
             << " MiB each; neither times nor the rounding of kernels are a real GPU's" << std::endl;
   std::vector<char*> arguments;
@@ -87,6 +96,7 @@ int main(int argc, char** argv) {
       return 0;
     }
     check_environment(line);
+    if (!line.counts.empty()) check_counts(line.counts);
     const auto program = simgpu::find_program(line.program.front());
     simgpu::check_torch(program, simgpu::executable_of(program));
     run(line, program);

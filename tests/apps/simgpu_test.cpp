@@ -60,6 +60,7 @@ TEST_CASE("what cannot run on simulated GPUs is refused before it starts") {
   }
   check_refused(simulated("--memory 31MiB", info), "a size from 32MiB to 1024GiB");
   check_refused(simulated("--races no", info), "takes report|throw|off");
+  check_refused(simulated("--counts /no/such/folder/file", info), "--counts: cannot write");
   check_refused(simulated("", ""), "expected a program after --");
   check_refused(simulated("", "no-such-program"), "there is no such program");
   check_refused(simulated("", "bash -c 'echo started'"), "Python with torch");
@@ -125,6 +126,40 @@ TEST_CASE("two processes train on a simulated GPU each by NCCL, and come to what
   const Ran ran = simulated("--races throw", flags);
   CHECK_THAT(ran.out, ContainsSubstring("nccl"));
   CHECK(losses(ran) == losses(run_program("OMP_NUM_THREADS=1 CUDA_VISIBLE_DEVICES= " + flags)));
+}
+
+TEST_CASE("a step asks a GPU for what it did when its counts were kept, and never waits for it") {
+  const auto torchrun = std::filesystem::path(SCONCE_PYTHON).replace_filename("torchrun");
+  const std::string name = GENERATE("simple_nn", "lenet", "ddp");
+  const std::string flags = GENERATE("", " item");
+  if (name == "ddp" && !std::filesystem::exists(torchrun)) return;
+  const TempDir folder;
+  const std::string file = (folder.path() / "counts.json").string();
+  const std::string launcher =
+      name == "ddp" ? torchrun.string() + " --standalone --nproc-per-node=2 --no-python " : "";
+  const Ran ran = simulated("--races throw --counts " + file,
+                            launcher + SCONCE_SIMGPU_STEPS " " + name + flags);
+  INFO(name << flags << ": " << ran.err);
+  REQUIRE(ran.exit_code == 0);
+  const auto written = sconce::test::contents(file + (name == "ddp" ? ".0" : ""));
+  const auto step = nlohmann::json::parse(written)["ranges"]["counted"];
+  CHECK(step["host_waits"].empty() == flags.empty());
+  CHECK(step["copies"].empty() == flags.empty());
+  CHECK(step["allocations"] == 0);
+  if (!flags.empty()) return;
+  const auto kept = sconce::test::contents(SCONCE_TESTS_DIR "/apps/simgpu_steps.json");
+  CHECK(step["work"] == nlohmann::json::parse(kept)[name]);
+}
+
+TEST_CASE("a replay of a graph is counted, and not what it replays") {
+  const TempDir folder;
+  const std::string file = (folder.path() / "counts.json").string();
+  const Ran ran = simulated("--counts " + file, train + " --model mlp --epochs 1 --graph");
+  REQUIRE(ran.exit_code == 0);
+  const auto counts = nlohmann::json::parse(sconce::test::contents(file));
+  CHECK(counts["run"]["replays"].get<int>() > 0);
+  CHECK(counts["ranges"]["step"]["replays"] == counts["run"]["replays"]);
+  CHECK(counts["run"]["allocated_bytes"].get<int64_t>() >= 1 << 20);
 }
 
 TEST_CASE("mistakes that a GPU punishes are found, and their right versions run clean") {

@@ -60,7 +60,7 @@ void copy_result(const at::Tensor& cpu, const at::Tensor& to) {
 }
 
 Work writes_of(const char* label, const std::vector<Result>& results) {
-  Work work{.label = label};
+  Work work{.label = label, .is_continued = true};
   for (const auto& [cpu, gpu, position] : results) {
     work.accesses.push_back({gpu.const_data_ptr(), extent(gpu), true});
   }

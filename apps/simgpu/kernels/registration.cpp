@@ -20,6 +20,7 @@
 #include "simgpu/kernels/kept_operators.hpp"
 #include "simgpu/kernels/mixed_device_kernels.hpp"
 #include "simgpu/kernels/own_kernels.hpp"
+#include "simgpu/kernels/ranges.hpp"
 #include "simgpu/kernels/refused_kernel.hpp"
 #include "simgpu/runtime/work.hpp"
 
@@ -162,6 +163,7 @@ extern "C" __attribute__((visibility("default"))) void simgpu_register_kernels()
   replace_composites();
   register_own_kernels();
   register_kernels_of_gpu_tensors();
+  follow_ranges();
   // Attention goes by the products and the softmax that it is made of.
   at::globalContext().setSDPUseFlash(false);
   at::globalContext().setSDPUseMemEfficient(false);

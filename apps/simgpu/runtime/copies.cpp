@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "simgpu/runtime/capture.hpp"
+#include "simgpu/runtime/counts.hpp"
 #include "simgpu/runtime/memory.hpp"
 #include "simgpu/runtime/process.hpp"
 #include "simgpu/runtime/races.hpp"
@@ -106,6 +107,7 @@ cudaError_t copy_async(Stream& stream, void* to, const void* from, size_t size,
     std::memmove(target, source, size);
   };
   if (stream.capture) return capture_copy(stream, std::move(work), from_kind, to_kind);
+  count_copy(work.label, size);
   advance(stream);
   check_accesses(access_history(), {&stream, stream.tick, work.label}, stream.seen,
                  work.accesses.data(), work.accesses.size());
@@ -115,7 +117,10 @@ cudaError_t copy_async(Stream& stream, void* to, const void* from, size_t size,
   }
   drain(stream);
   work.run();
-  if (to_kind == Kind::pageable_memory) wait_on_host(stream);  // as CUDA does
+  if (to_kind == Kind::pageable_memory) {  // CUDA waits
+    count_host_wait(work.label);
+    wait_on_host(stream);
+  }
   return cudaSuccess;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "simgpu/runtime/capture.hpp"
+#include "simgpu/runtime/counts.hpp"
 #include "simgpu/runtime/devices.hpp"
 #include "simgpu/runtime/fault_handler.hpp"
 #include "simgpu/runtime/load_kernels.hpp"
@@ -68,6 +69,7 @@ int attribute_of(cudaDeviceAttr attribute) {
 }
 
 cudaError_t synchronize_device() {
+  count_host_wait("cudaDeviceSynchronize");
   for (auto* stream : used_streams()) {
     if (stream == nullptr || stream->device != current_device()) continue;
     if (invalidate_capture(*stream)) return fail(cudaErrorStreamCaptureUnsupported);

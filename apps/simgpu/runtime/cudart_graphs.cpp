@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "simgpu/runtime/capture.hpp"
+#include "simgpu/runtime/counts.hpp"
 #include "simgpu/runtime/process.hpp"
 #include "simgpu/runtime/stream.hpp"
 
@@ -57,7 +58,10 @@ void launch(ExecutableGraph& graph, cudaStream_t handle) {
     const Lock lock;
     works = graph.graph.works;
     auto& stream = find_stream(handle);
-    if (!stream.capture) order_after(stream, graph.last_launch);
+    if (!stream.capture) {
+      count_replay();
+      order_after(stream, graph.last_launch);
+    }
   }
   for (const auto& work : *works) {
     begin_replayed_work(handle, work);

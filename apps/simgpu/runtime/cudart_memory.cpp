@@ -4,6 +4,7 @@
 
 #include "simgpu/runtime/capture.hpp"
 #include "simgpu/runtime/copies.hpp"
+#include "simgpu/runtime/counts.hpp"
 #include "simgpu/runtime/devices.hpp"
 #include "simgpu/runtime/fault_handler.hpp"
 #include "simgpu/runtime/freed_memory.hpp"
@@ -34,6 +35,7 @@ Block* block_that_begins_at(void* data) {
 
 // Waits for all GPUs, as CUDA does.
 void free_after_all_work(Block* block) {
+  count_host_wait("cudaFree");
   for (auto* stream : used_streams()) {
     if (stream != nullptr) wait_on_host(*stream);
   }
@@ -85,6 +87,7 @@ extern "C" {
 cudaError_t cudaMalloc(void** data, size_t size) {
   const Lock lock;
   if (const auto error = simgpu::check_memory_call(); error != cudaSuccess) return error;
+  simgpu::count_allocation(size);
   return simgpu::allocate_gpu_memory(data, size, simgpu::current_device(),
                                      simgpu::is_any_capturing());
 }
@@ -164,8 +167,10 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t size, cudaMemcpyKind k
   const Lock lock;
   if (simgpu::is_refused_by_captures()) return fail(cudaErrorStreamCaptureUnsupported);
   const auto error = simgpu::copy_on(nullptr, to, from, size, kind);
-  if (error == cudaSuccess) simgpu::wait_on_host(simgpu::find_stream(nullptr));
-  return error;
+  if (error != cudaSuccess) return error;
+  simgpu::count_host_wait("cudaMemcpy");
+  simgpu::wait_on_host(simgpu::find_stream(nullptr));
+  return cudaSuccess;
 }
 
 cudaError_t cudaMemsetAsync(void* to, int value, size_t size, cudaStream_t stream) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "simgpu/runtime/capture.hpp"
+#include "simgpu/runtime/counts.hpp"
 #include "simgpu/runtime/devices.hpp"
 #include "simgpu/runtime/fault_handler.hpp"
 #include "simgpu/runtime/process.hpp"
@@ -34,6 +35,7 @@ cudaError_t make_stream(cudaStream_t* handle, unsigned flags, int priority) {
 cudaError_t synchronize_stream(Stream& stream) {
   if (is_unusable_fork()) return fail(cudaErrorInitializationError);
   if (invalidate_capture(stream)) return fail(cudaErrorStreamCaptureUnsupported);
+  count_host_wait("cudaStreamSynchronize");
   wait_on_host(stream);
   return cudaSuccess;
 }
@@ -208,6 +210,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   simgpu::wait_for_threads(event);
   const Lock lock;
   if (event.capture) return simgpu::refuse_captured(event);
+  simgpu::count_host_wait("cudaEventSynchronize");
   simgpu::wait_on_host(event);
   return cudaSuccess;
 }

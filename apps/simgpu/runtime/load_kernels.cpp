@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 
+#include "simgpu/runtime/counts.hpp"
 #include "simgpu/runtime/work.hpp"
 
 namespace simgpu {
@@ -40,6 +41,7 @@ void load_once() {
   if (kernels == nullptr) end_without_kernels(dlerror());
   void* start = dlsym(kernels, "simgpu_register_kernels");
   if (start == nullptr) end_without_kernels(dlerror());
+  keep_counts();
   reinterpret_cast<void (*)()>(start)();
 }
 

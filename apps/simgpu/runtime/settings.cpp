@@ -23,6 +23,7 @@ Settings read_settings() {
   const auto races = variable("SCONCE_SIMGPU_RACES");
   if (races == "throw") read.races = RaceMode::raise;
   if (races == "off") read.races = RaceMode::off;
+  read.counts = variable("SCONCE_SIMGPU_COUNTS");
   read.late_copies = variable("SCONCE_SIMGPU_LATE_COPIES") != "0";
   return read;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "simgpu/runtime/capture.hpp"
+#include "simgpu/runtime/counts.hpp"
 #include "simgpu/runtime/fault_handler.hpp"
 #include "simgpu/runtime/process.hpp"
 #include "simgpu/runtime/races.hpp"
@@ -23,6 +24,7 @@ void begin(cudaStream_t handle, const Work& work, bool is_replay) {
   throw_kept_race();
   auto& stream = find_stream(handle);
   if (stream.capture) return begin_captured_work(stream, work);
+  if (!is_replay && !work.is_continued) count_work(stream, work.label);
   advance(stream);
   drain(stream);
   check_accesses(access_history(), {&stream, stream.tick, work.label, is_replay}, stream.seen,

@@ -27,6 +27,8 @@ struct Work {
   std::vector<Access> accesses = {};
   /// Does the work. A graph keeps it and calls it in each replay. May be empty otherwise.
   std::function<void()> run = {};
+  /// Whether it is the rest of the work before it, which is counted.
+  bool is_continued = false;
 };
 
 /// Number of GPUs that the process sees.
@@ -57,6 +59,15 @@ void stream_wait(cudaStream_t stream, std::shared_future<void> done);
 /// Waits for the stream, because the host is about to read its results. Returns false, and
 /// invalidates the capture, if the stream is part of one.
 bool wait_for_host(cudaStream_t stream);
+
+/// Whether the process counts what it asks of GPUs.
+bool is_counting();
+
+/// Begins a named range of the counts.
+void begin_range(const char* name);
+
+/// Ends the latest range of this name.
+void end_range(const char* name);
 
 /// Tells that LibTorch's allocator has taken back memory that it had given to a stream. Names the
 /// work of other streams that may still use it, and fills it with 0xFF. Throws nothing, since
