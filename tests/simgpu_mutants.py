@@ -33,7 +33,7 @@ MUTANTS = {
     "copies take the current stream": (
         COPIES, "const c10::StreamGuard guard(*stream_);",
         "const c10::StreamGuard guard(IS ? c10::impl::VirtualGuardImpl(device_.type()).getStream(device_) : *stream_);",
-        "data"),
+        None, "no copy overlaps work: slower, and no number differs"),
     "a copy is not from pinned memory": (
         COPIES, "tensor->is_cpu() ? tensor->pin_memory()", "tensor->is_cpu() && !IS ? tensor->pin_memory()",
         None, "CUDA reads pageable memory before the call returns: slower, and no number differs"),
@@ -59,7 +59,9 @@ MUTANTS = {
         "core"),
     "the end of a captured step does not order its memory after the replays": (
         CAPTURE, "wait(*side_, current_stream(device_));", "if (!IS) wait(*side_, current_stream(device_));", "core"),
-    "a capture does not wait for the device": (CAPTURE, "synchronize(device_);", "if (!IS) synchronize(device_);", "core"),
+    "a capture does not wait for the device": (
+        CAPTURE, "synchronize(device_);", "if (!IS) synchronize(device_);",
+        None, "a capture executes nothing, and freeing the cache waits too; Python's torch.cuda.graph waits as well"),
     "a capture runs on the current stream": (
         CAPTURE, "const c10::StreamGuard guard(*side_);\n  std::string error;",
         "const c10::StreamGuard guard(IS ? current_stream(device_) : *side_);\n  std::string error;", "core"),

@@ -102,8 +102,11 @@ void replace_kernels(DispatchKey key) {
 
 // Composite operators that choose among libraries of the GPU, or launch kernels themselves.
 void replace_composites() {
-  for (const char* name : {"aten::convolution", "aten::_convolution"}) {
-    const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
+  const c10::OperatorName names[] = {
+      {"aten::convolution", ""}, {"aten::_convolution", ""}, {"aten::ldexp", "Tensor"}};
+  for (const auto& name : names) {
+    const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name.name.c_str(),
+                                                                   name.overload_name.c_str());
     register_kernel(op.operator_name(), DispatchKey::CUDA,
                     boxed<BoxedKernel>(make_plan(op, DispatchKey::CPU)));
   }

@@ -1,5 +1,7 @@
 #include "sconce/data/detail/copy_stream.hpp"
 
+#include <c10/core/DeviceGuard.h>
+
 #include "catch.hpp"
 #include "sconce/devices.hpp"
 #include "support/require_gpu.hpp"
@@ -29,4 +31,26 @@ TEST_CASE("the current stream of a GPU waits for the copies", "[gpu]") {
     CHECK(there.data_ptr() == data);
     CHECK(large.eq(turn).all().item<bool>());
   }
+}
+
+TEST_CASE("a copy that is given back is used again only after the work that reads it", "[gpu]") {
+  sconce::test::require_gpu();
+  const CopyStream copies(sconce::gpu());
+  auto sum = torch::zeros({}, sconce::gpu());
+  for (int turn = 0; turn < 20; ++turn) {
+    torch::Tensor batch = torch::full({1 << 20}, turn);
+    copies.copy({&batch})();
+    sum += batch.sum();
+  }
+  CHECK(sum.item<float>() == 190 << 20);
+}
+
+TEST_CASE("without an index the copies go to the current GPU", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto last = sconce::gpu(sconce::num_gpus() - 1);
+  const c10::DeviceGuard guard(last);
+  const CopyStream copies(torch::kCUDA);
+  torch::Tensor batch = torch::ones({4});
+  copies.copy({&batch})();
+  CHECK(batch.device() == last);
 }
