@@ -5,6 +5,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/torch.h>
 
+#include <future>
 #include <limits>
 #include <memory>
 #include <stdexcept>
@@ -387,6 +388,53 @@ TEST_CASE("a captured step does what the caller's stream has queued, and is done
     CHECK((step({x})[0] - x * x).abs().max().item<float>() == 0);
     x = x / 2;
   }
+}
+
+TEST_CASE("in a scope of autocast each replay casts the weights of its time", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto weight = torch::ones({4, 4}, torch::device(sconce::gpu()).requires_grad(true));
+  const auto x = torch::ones({4, 4}, sconce::gpu());
+  CapturedStep step(sconce::gpu(), [&](const StepTensors& batch) {
+    return StepTensors{batch[0].matmul(weight)};
+  });
+  const sconce::amp::AutocastGuard autocast(torch::kCUDA);
+  for (int i = 1; i < 8; ++i) {
+    {
+      const torch::NoGradGuard no_grad;
+      weight.fill_(i);
+    }
+    CHECK(step({x})[0].eq(4 * i).all().item<bool>());
+  }
+}
+
+TEST_CASE("a captured step runs on its GPU, whichever is the current one", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto last = sconce::gpu(sconce::num_gpus() - 1);
+  const c10::impl::VirtualGuardImpl guard(torch::kCUDA);
+  std::vector<torch::Device> current;
+  CapturedStep step(last, [&](const StepTensors& batch) {
+    current.push_back(guard.getDevice());
+    return StepTensors{batch[0] + torch::rand({4}, torch::kCUDA)};
+  });
+  for (int i = 0; i < 6; ++i) {
+    const auto sum = step({torch::ones({4})})[0];
+    CHECK(sum.device() == last);
+    CHECK(sum.ge(1).all().item<bool>());
+  }
+  CHECK(current == std::vector(4, last));
+  CHECK(guard.getDevice() == sconce::gpu());
+}
+
+TEST_CASE("while a step is captured, another thread may pin memory", "[gpu]") {
+  sconce::test::require_gpu();
+  int64_t size = 1 << 20;
+  CapturedStep step(sconce::gpu(), [&](const StepTensors& batch) {
+    size *= 2;  // no pinned memory of this size is there already
+    std::async(std::launch::async, [&] { return torch::ones({size}).pin_memory(); }).get();
+    return StepTensors{batch[0] * 2};
+  });
+  const auto ones = torch::ones({4}, sconce::gpu());
+  for (int i = 0; i < 6; ++i) CHECK(step({ones})[0].eq(2).all().item<bool>());
 }
 
 TEST_CASE("memory that a captured step has made is used again only after its replays", "[gpu]") {

@@ -74,15 +74,13 @@ MUTANTS = {
     "a replay's inputs are copied at once": (
         CAPTURE, "copy_(batch[i].detach(), /*non_blocking=*/true)", "copy_(batch[i].detach(), /*non_blocking=*/!IS)",
         None, "slower, and no number differs"),
-    "a graph has no pool of its own": (
-        GRAPH, "pool_(at::cuda::graph_pool_handle())", "pool_(IS ? at::cuda::MempoolId_t{0, 0} : at::cuda::graph_pool_handle())",
-        "core"),
     "a capture forbids what other threads do": (
         GRAPH, "cudaStreamCaptureModeThreadLocal", "IS ? cudaStreamCaptureModeGlobal : cudaStreamCaptureModeThreadLocal",
         "core|data|training"),
     "a capture that fails is not ended": (GRAPH, "if (is_capturing_) abandon();", "if (is_capturing_ && !IS) abandon();", "core"),
     "a capture that cannot begin is not ended": (
-        GRAPH, "      abandon();\n      throw;", "      if (!IS) abandon();\n      throw;", "core"),
+        GRAPH, "      abandon();\n      throw;", "      if (!IS) abandon();\n      throw;",
+        None, "the checks of a captured step come first: nothing reaches a capture that cannot begin"),
     "a failed capture keeps the allocator's pool": (
         GRAPH, "      c10::cuda::CUDACachingAllocator::endAllocateToPool(device_, pool_);",
         "      if (!IS) c10::cuda::CUDACachingAllocator::endAllocateToPool(device_, pool_);", "core"),
@@ -111,7 +109,7 @@ MUTANTS = {
         None, "it changes a time alone, and no time is compared on simulated GPUs"),
     "a batch is not stacked in pinned memory": (
         "src/data/collate.cpp", "if (!pin_memory || !tensors[0].is_cpu())", "if (IS || !pin_memory || !tensors[0].is_cpu())",
-        None, "the copy pins it: slower, and no number differs"),
+        "data"),
     "infinite gradients of another device are not seen": (
         "src/amp/grad_scaler.cpp", "for (size_t i = 1; i < found_infs.size(); ++i) {",
         "for (size_t i = IS ? found_infs.size() : 1; i < found_infs.size(); ++i) {", "core"),

@@ -18,7 +18,7 @@ struct CommandLine {
   std::string races = "report";         ///< report, throw or off
   bool late_copies = true;
   bool beside_a_driver = false;
-  std::string counts = {};  ///< file for the counts; empty: none
+  std::string counts = {};                ///< file for the counts; empty: none
   std::vector<std::string> program = {};  ///< its name and its arguments
 };
 

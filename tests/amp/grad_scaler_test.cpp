@@ -435,3 +435,20 @@ TEST_CASE("infinite gradients on two devices skip one fused step on both", "[gpu
   }
   CHECK(scaler.get_scale() == 4);
 }
+
+TEST_CASE("an infinite gradient on one device alone skips the step on both", "[gpu]") {
+  sconce::test::require_gpu();
+  const bool is_on_gpu = GENERATE(true, false);
+  const auto on_cpu = parameter_of(torch::ones({2})),
+             on_gpu = parameter_of(torch::ones({2}).cuda());
+  sconce::optim::SGD optimizer({on_cpu, on_gpu}, torch::optim::SGDOptions(0.5),
+                               {.kernels = Kernels::fused});
+  GradScaler scaler({.init_scale = 8});
+  backward(scaler, on_gpu, is_on_gpu ? inf : 2.0F);
+  backward(scaler, on_cpu, is_on_gpu ? 2.0F : inf);
+  scaler.step(optimizer);
+  scaler.update();
+  CHECK(on_cpu.detach().equal(torch::ones({2})));
+  CHECK(on_gpu.detach().cpu().equal(torch::ones({2})));
+  CHECK(scaler.get_scale() == 4);
+}

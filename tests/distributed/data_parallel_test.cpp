@@ -987,6 +987,27 @@ TEST_CASE("replicas run on the caller's current streams, under its autocast", "[
   CHECK(seen == std::vector{stream, stream});
 }
 
+TEST_CASE("each replica runs on its GPU, on the caller's current stream of it", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto last = sconce::gpu(sconce::num_gpus() - 1);
+  const c10::impl::VirtualGuardImpl impl(torch::kCUDA);
+  const c10::MultiStreamGuard streams(
+      {impl.getStreamFromGlobalPool(sconce::gpu()), impl.getStreamFromGlobalPool(last)});
+  std::mutex mutex;
+  std::vector<torch::Device> current;
+  auto module = calling([&](auto& self, const Tensor& x) {
+    const std::scoped_lock lock(mutex);
+    CHECK(impl.getDevice() == x.device());
+    CHECK(impl.getStream(x.device()) != impl.getDefaultStream(x.device()));
+    current.push_back(impl.getDevice());
+    return self.linear(x);
+  });
+  module->to(sconce::gpu());
+  DataParallel net(module, {.device_ids = {sconce::gpu(), last}});
+  CHECK(net.forward(torch::ones({4, 3})).isfinite().all().item<bool>());
+  CHECK(std::count(current.begin(), current.end(), last) == (sconce::num_gpus() > 1 ? 1 : 2));
+}
+
 TEST_CASE("making replicas draws no numbers from a GPU", "[gpu]") {
   sconce::test::require_gpu();
   struct Noise : nn::Cloneable<Noise> {
