@@ -2,7 +2,6 @@
 
 #include <ATen/autocast_mode.h>
 #include <ATen/ops/empty_like.h>
-#include <c10/core/DeviceGuard.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -102,7 +101,6 @@ CapturedStep::Tensors CapturedStep::step(const Tensors& batch) {
     for (const auto& tensor : batch) moved.push_back(to_device(tensor, device_));
   }
   if (device_.is_cpu()) return run(moved);
-  const c10::DeviceGuard guard(device_);
   if (!is_like || warmed_up_ < options_.warmup) {
     Tensors outputs = run_aside(moved);
     if (is_like) ++warmed_up_;

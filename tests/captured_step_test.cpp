@@ -394,9 +394,8 @@ TEST_CASE("in a scope of autocast each replay casts the weights of its time", "[
   sconce::test::require_gpu();
   const auto weight = torch::ones({4, 4}, torch::device(sconce::gpu()).requires_grad(true));
   const auto x = torch::ones({4, 4}, sconce::gpu());
-  CapturedStep step(sconce::gpu(), [&](const StepTensors& batch) {
-    return StepTensors{batch[0].matmul(weight)};
-  });
+  CapturedStep step(sconce::gpu(),
+                    [&](const StepTensors& batch) { return StepTensors{batch[0].matmul(weight)}; });
   const sconce::amp::AutocastGuard autocast(torch::kCUDA);
   for (int i = 1; i < 8; ++i) {
     {

@@ -68,9 +68,6 @@ MUTANTS = {
     "a captured step uses autocast's cache": (
         CAPTURE, "at::autocast::set_autocast_cache_enabled(false)", "at::autocast::set_autocast_cache_enabled(IS && before_)",
         "core"),
-    "a captured step leaves the current device": (
-        CAPTURE, "const c10::DeviceGuard guard(device_);",
-        "const c10::DeviceGuard guard(IS ? c10::Device(c10::kCUDA, 0) : device_);", "core"),
     "a replay's inputs are copied at once": (
         CAPTURE, "copy_(batch[i].detach(), /*non_blocking=*/true)", "copy_(batch[i].detach(), /*non_blocking=*/!IS)",
         None, "slower, and no number differs"),

@@ -24,9 +24,10 @@ CLI::Validator memory_size() {
           digits = text.substr(0, text.size() - 3);
         }
         uint64_t count = 0;
-        const bool good = apps::parse(digits, count) && count <= 1024 * 1024 * mib / unit &&
-                          count * unit >= 32 * mib;
-        if (!good) return "takes a size from 32MiB to 1024GiB, not '" + text + "'";
+        const bool good = apps::parse(digits, count) &&
+                          count <= uint64_t{1024} * 1024 * mib / unit && count * unit >= 32 * mib;
+        if (!good)
+          return "takes a whole number of MiB or GiB from 32MiB to 1024GiB, not '" + text + "'";
         text = std::to_string(count * unit);
         return std::string();
       },
@@ -69,7 +70,12 @@ CommandLine parse_command_line(int argc, char** argv) {
                "Start although the machine has a GPU, which the program then does not see");
   // CLI11 would take a word of the program such as [gpu] for a list of its own.
   char** const end = std::find(argv, argv + argc, std::string_view("--"));
-  line.text = apps::parse_arguments(app, static_cast<int>(end - argv), argv);
+  try {
+    line.text = apps::parse_arguments(app, static_cast<int>(end - argv), argv);
+  } catch (const UsageError& error) {
+    if (end != argv + argc) throw;
+    throw UsageError(std::string(error.what()) + "; the program comes after --");
+  }
   line.late_copies = late == "on";
   if (end != argv + argc) line.program.assign(end + 1, argv + argc);
   if (line.text.empty() && line.program.empty()) {

@@ -24,7 +24,8 @@ bool can_run(const std::filesystem::path& file) {
 bool is_dynamic(std::ifstream& file, const Elf64_Ehdr& header) {
   for (int i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment = {};
-    file.seekg(static_cast<std::streamoff>(header.e_phoff) + i * header.e_phentsize);
+    file.seekg(static_cast<std::streamoff>(header.e_phoff) +
+               std::streamoff{i} * header.e_phentsize);
     if (!file.read(reinterpret_cast<char*>(&segment), sizeof segment)) return false;
     if (segment.p_type == PT_INTERP) return true;
   }

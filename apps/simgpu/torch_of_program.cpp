@@ -31,9 +31,13 @@ std::filesystem::path folder_of_library(const std::string& loaded, const std::st
   return {};
 }
 
+bool is_python(const std::filesystem::path& program) {
+  return program.filename().string().starts_with("python");
+}
+
 // The lib folder of the torch that Python would import; empty if this is no Python, or has none.
 std::filesystem::path folder_of_python(const std::filesystem::path& python) {
-  if (!python.filename().string().starts_with("python")) return {};
+  if (!is_python(python)) return {};
   const auto found = output_of({python.string(), "-c",
                                 "import importlib.util as util; spec = util.find_spec('torch'); "
                                 "print(spec.submodule_search_locations[0], end='')"});
@@ -61,10 +65,14 @@ void check_torch(const std::filesystem::path& program, const std::filesystem::pa
   auto folder = folder_of_library(loaded, "libtorch_cpu.so");
   if (folder.empty()) folder = folder_of_python(program);  // which a script may start
   if (folder.empty()) folder = folder_of_python(executable);
+  if (folder.empty() && (is_python(program) || is_python(executable))) {
+    throw UsageError(program.string() + ": this Python cannot import torch");
+  }
   if (folder.empty()) {
-    throw UsageError(program.string() +
-                     ": expected a program that is linked with LibTorch, or Python with torch (a "
-                     "launcher stands before sconce-simgpu)");
+    throw UsageError(
+        program.string() +
+        ": expected a program that is linked with LibTorch, or Python with torch; name "
+        "the program itself if a shell or mpirun starts it");
   }
   if (!std::filesystem::exists(folder / "libtorch_cuda.so")) {
     throw UsageError(program.string() + ": expected LibTorch's CUDA build; " + folder.string() +

@@ -58,10 +58,11 @@ TEST_CASE("what cannot run on simulated GPUs is refused before it starts") {
   for (const char* gpus : {"0", "65", "x"}) {
     check_refused(simulated(std::string("--gpus ") + gpus, info), "a whole number from 1 to 64");
   }
-  check_refused(simulated("--memory 31MiB", info), "a size from 32MiB to 1024GiB");
+  check_refused(simulated("--memory 31MiB", info), "from 32MiB to 1024GiB");
   check_refused(simulated("--races no", info), "takes report|throw|off");
   check_refused(simulated("--counts /no/such/folder/file", info), "--counts: cannot write");
   check_refused(simulated("", ""), "expected a program after --");
+  check_refused(run_program(simgpu + " " + info), "the program comes after --");
   check_refused(simulated("", "no-such-program"), "there is no such program");
   check_refused(simulated("", "bash -c 'echo started'"), "Python with torch");
   check_refused(simulated("", info, "LD_PRELOAD=libm.so.6"), "expected LD_PRELOAD to be unset");
@@ -76,6 +77,10 @@ TEST_CASE("a program that is linked statically, or with another LibTorch, is ref
   std::filesystem::create_directories(torch / "lib");
   std::ofstream(of_other) << "#!/bin/sh\nprintf %s '" << torch.string() << "'\n";
   std::filesystem::permissions(of_other, std::filesystem::perms::owner_all);
+  const std::string without = (folder.path() / "python3").string();
+  std::ofstream(without) << "#!/bin/sh\nexit 1\n";
+  std::filesystem::permissions(without, std::filesystem::perms::owner_all);
+  check_refused(simulated("", without), "this Python cannot import torch");
   check_refused(simulated("", of_other), "is a CPU build");
   std::ofstream(torch / "lib/libtorch_cuda.so").flush();
   std::ofstream(torch / "version.py") << "__version__ = '2.10.1+cu130'\n";

@@ -7,6 +7,7 @@
 #include "simgpu/runtime/counts.hpp"
 #include "simgpu/runtime/devices.hpp"
 #include "simgpu/runtime/fault_handler.hpp"
+#include "simgpu/runtime/host_clock.hpp"
 #include "simgpu/runtime/process.hpp"
 #include "simgpu/runtime/stream.hpp"
 #include "simgpu/runtime/work.hpp"
@@ -17,7 +18,8 @@ namespace simgpu {
 
 namespace {
 
-// A pending copy is found unfinished by as many queries as this, and is then done.
+// Work that the host has not waited for is found unfinished by as many queries as this, and is then
+// done. LibTorch asks by itself after a collective, for example, which is no wait of the program.
 constexpr int queries_until_done = 50;
 
 Event& event_of(cudaEvent_t handle) {
@@ -43,7 +45,8 @@ cudaError_t synchronize_stream(Stream& stream) {
 cudaError_t query_stream(Stream& stream) {
   if (invalidate_capture(stream)) return fail(cudaErrorStreamCaptureUnsupported);
   if (find_unready(stream).valid()) return fail(cudaErrorNotReady);
-  if (is_pending(stream) && stream.queries++ < queries_until_done) return fail(cudaErrorNotReady);
+  const bool is_known = host_clock().includes(stream.seen);
+  if (!is_known && stream.queries++ < queries_until_done) return fail(cudaErrorNotReady);
   stream.queries = 0;
   wait_on_host(stream);
   return cudaSuccess;
@@ -86,7 +89,8 @@ cudaError_t query_event(Event& event) {
   if (event.capture) return refuse_captured(event);
   if (is_refused_by_captures()) return fail(cudaErrorStreamCaptureUnsupported);
   if (is_waiting_for_thread(event)) return fail(cudaErrorNotReady);
-  if (is_pending(event) && event.queries++ < queries_until_done) return fail(cudaErrorNotReady);
+  const bool is_known = host_clock().includes(event.seen);
+  if (!is_known && event.queries++ < queries_until_done) return fail(cudaErrorNotReady);
   wait_on_host(event);
   return cudaSuccess;
 }
@@ -103,7 +107,8 @@ cudaError_t elapsed_time(float* milliseconds, const Event& from, const Event& to
       from.device != to.device) {
     return fail(cudaErrorInvalidResourceHandle);
   }
-  if (is_pending(from) || is_pending(to)) return fail(cudaErrorNotReady);
+  const auto& known = host_clock();
+  if (!known.includes(from.seen) || !known.includes(to.seen)) return fail(cudaErrorNotReady);
   *milliseconds = static_cast<float>(static_cast<double>(to.time_ns - from.time_ns) / 1e6);
   return cudaSuccess;
 }

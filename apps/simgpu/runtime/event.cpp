@@ -19,10 +19,6 @@ void order_after(Stream& stream, const Event& event) {
   if (event.stream != nullptr) order_after(stream, *event.stream, event.tick, event.seen);
 }
 
-bool is_pending(const Event& event) {
-  return event.stream != nullptr && is_pending(*event.stream, event.tick);
-}
-
 bool is_waiting_for_thread(const Event& event) {
   return event.stream != nullptr && find_unready(*event.stream, event.tick).valid();
 }

@@ -26,9 +26,6 @@ void record_event(Event& event, Stream& stream);
 /// Lets the later work of the stream wait for an event that is recorded.
 void order_after(Stream& stream, const Event& event);
 
-/// Whether work before the event is pending.
-bool is_pending(const Event& event);
-
 /// Whether the event waits for another thread.
 bool is_waiting_for_thread(const Event& event);
 

@@ -3,7 +3,8 @@
 #include <semaphore.h>
 
 #include <atomic>
-#include <memory>
+#include <cerrno>
+#include <new>
 
 #include "simgpu/runtime/host_clock.hpp"
 
@@ -107,7 +108,8 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
                    void* argument) {
   using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   static std::atomic<Create> next;
-  auto* start = new simgpu::Start{.function = function, .argument = argument};
+  auto* start = new (std::nothrow) simgpu::Start{.function = function, .argument = argument};
+  if (start == nullptr) return EAGAIN;
   simgpu::exchange_host_clock(start);
   const int result =
       simgpu::find_next(next, "pthread_create")(thread, attributes, simgpu::run_thread, start);
