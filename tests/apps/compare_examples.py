@@ -46,7 +46,7 @@ def main():
     parser.add_argument("--examples", type=pathlib.Path, dest="lessons", help="folder of the twins",
                         default=compare_lessons.ROOT / "apps/examples")
     parser.add_argument("--server", type=pathlib.Path, help="prefix of python_server.py's socket")
-    parser.set_defaults(how="twins")
+    parser.set_defaults(how="twins", simgpu=None)
     arguments = parser.parse_intermixed_args()
     everyone = [Example(source) for source in sorted(arguments.lessons.glob("*.cpp"))]
     chosen = [example for example in everyone if example.name in (arguments.names or [example.name])]
