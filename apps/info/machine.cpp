@@ -10,8 +10,7 @@
 #include <string_view>
 #include <thread>
 
-#include "sconce/cuda/device_properties.hpp"
-#include "sconce/devices.hpp"
+#include "gpus_of_cuda.hpp"
 #include "sconce/version.hpp"
 
 namespace apps {
@@ -45,20 +44,6 @@ void ask_cuda(Machine& machine) {
   if (!hooks.compiledWithCuDNN()) return;
   const long version = hooks.versionCuDNN();
   machine.cudnn = dotted(version / 10000, version % 10000 / 100, version % 100);
-}
-
-// NVML may be missing where CUDA has GPUs, as in a container or with simulated ones.
-void add_gpus_of_cuda(sconce::Environment& facts) {
-  for (int i = 0; i < facts.torch.num_gpus; ++i) {
-    sconce::GpuFacts gpu = {.index = i};
-    try {
-      const auto properties = sconce::cuda::get_device_properties(sconce::gpu(i));
-      gpu.name = properties.name;
-      gpu.memory_total = properties.total_memory;
-    } catch (const c10::Error&) {  // sconce was built without CUDA's headers
-    }
-    facts.driver.gpus.push_back(gpu);
-  }
 }
 
 bool matters(std::string_view name) {
@@ -116,7 +101,8 @@ Machine this_machine() {
       .num_threads = at::get_num_threads(),
       .variables = read_variables()};
   if (machine.environment.torch.cuda_loaded) ask_cuda(machine);
-  if (machine.environment.driver.gpus.empty()) add_gpus_of_cuda(machine.environment);
+  auto& gpus = machine.environment.driver.gpus;
+  if (gpus.empty()) gpus = gpus_of_cuda();
   return machine;
 }
 

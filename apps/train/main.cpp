@@ -1,6 +1,7 @@
 // sconce-train: trains an image classifier on real images, and classifies pictures by it.
 //   build/default/bin/sconce-train --model lenet --epochs 10
 
+#include <ATen/ceil_div.h>
 #include <torch/torch.h>
 
 #include <chrono>
@@ -18,6 +19,7 @@
 #include "cpu_threads.hpp"
 #include "earlier_runs.hpp"
 #include "fail.hpp"
+#include "gpus_of_cuda.hpp"
 #include "image_data.hpp"
 #include "model_file.hpp"
 #include "models.hpp"
@@ -33,22 +35,10 @@
 
 namespace {
 
-// Empty where sconce was built without CUDA's headers.
-std::string name_of(torch::Device gpu) {
-  try {
-    return sconce::cuda::get_device_properties(gpu).name;
-  } catch (const c10::Error&) {
-    return {};
-  }
-}
-
-// Asks CUDA for the names. `sconce::environment()` would also load the driver's NVML.
 std::string gpu_names() {
   sconce::Environment facts;
   facts.torch.num_gpus = sconce::num_gpus();
-  for (int i = 0; i < facts.torch.num_gpus; ++i) {
-    facts.driver.gpus.push_back({.index = i, .name = name_of(sconce::gpu(i))});
-  }
+  facts.driver.gpus = apps::gpus_of_cuda();
   return sconce::gpu_names(facts);
 }
 
@@ -170,7 +160,7 @@ bool train_classifier(const train::CommandLine& line) {
   std::ostream out(group.rank() == 0 ? std::cout.rdbuf() : nullptr);
   const bool has_results = !line.out.empty() && group.rank() == 0;
   const train::ImageData data = train::open_images(line, group);
-  const int64_t steps = (data.train.size() + line.accumulate - 1) / line.accumulate;
+  const int64_t steps = at::ceil_div<int64_t>(data.train.size(), line.accumulate);
   auto checkpoint = train::open_checkpoint(line, group);
   const auto saved = train::saved_run(checkpoint);
   const auto span = train::schedule_span(line, saved, steps);

@@ -1,5 +1,7 @@
 #include "schedule_span.hpp"
 
+#include <ATen/ceil_div.h>
+
 #include <iterator>
 #include <string>
 
@@ -21,7 +23,7 @@ ScheduleSpan schedule_span(const CommandLine& line, const std::optional<SavedRun
   if (!saved || line.scheduler == "none") return {line.epochs, line.epochs * steps_per_epoch};
   const int64_t done = std::ssize(saved->epochs);
   const int64_t done_steps =
-      done * steps_per_epoch + (saved->batch + line.accumulate - 1) / line.accumulate;
+      done * steps_per_epoch + at::ceil_div<int64_t>(saved->batch, line.accumulate);
   if (line.restart_schedule && done >= line.epochs) {
     throw UsageError("--restart-schedule: " + run + " has finished " + std::to_string(done) +
                      " epochs, and none remains of --epochs " + std::to_string(line.epochs));

@@ -168,7 +168,7 @@ def main():
               if lesson.name in (arguments.names or [lesson.name])]
     if not chosen:
         sys.exit(f"no lesson has these names: {' '.join(arguments.names)}")
-    if arguments.simgpu is None:
+    if arguments.how == "gpu" and arguments.simgpu is None:
         arguments.gpus = gpu_count()
     if arguments.how == "gpu" and arguments.gpus == 0:
         print("needs a GPU, and this process sees none")

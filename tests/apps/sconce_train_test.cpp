@@ -942,8 +942,8 @@ TEST_CASE("two processes train as one with batches twice as large, and only the 
 TEST_CASE("sconce-train runs under torchrun", "[distributed][python]") {
   const TempDir folder;
   const Ran ran = sconce::test::run_program(
-      fs::path(SCONCE_PYTHON).replace_filename("torchrun").string() +
-      " --standalone --nproc-per-node=2 --no-python " + train_program +
+      sconce::test::torchrun().string() + " --standalone --nproc-per-node=2 --no-python " +
+      train_program +
       " --model mlp --epochs 2 --device cpu --parallel distributed --batch-size 32 --out " +
       folder.path().string());
   INFO(ran.err);
@@ -1050,7 +1050,7 @@ TEST_CASE("under torchrun with restarts a killed rank leaves the result as it is
   const auto start = [&](const std::string& name) {
     const std::string run = (folder.path() / name).string();
     return std::make_unique<sconce::test::Process>(
-        std::vector<std::string>{fs::path(SCONCE_PYTHON).replace_filename("torchrun").string(),
+        std::vector<std::string>{sconce::test::torchrun().string(),
                                  "--standalone",
                                  "--nproc-per-node=2",
                                  "--max-restarts=1",

@@ -10,6 +10,7 @@ using Catch::Matchers::StartsWith;
 using sconce::test::Ran;
 using sconce::test::run_program;
 using sconce::test::TempDir;
+using sconce::test::torchrun;
 
 namespace {
 
@@ -124,9 +125,8 @@ TEST_CASE("a training on two simulated GPUs has the CPU's losses") {
 }
 
 TEST_CASE("two processes train on a simulated GPU each by NCCL, and come to what CPUs do") {
-  const auto torchrun = std::filesystem::path(SCONCE_PYTHON).replace_filename("torchrun");
-  if (!std::filesystem::exists(torchrun)) SKIP("this LibTorch is not from a Python package");
-  const std::string flags = torchrun.string() + " --standalone --nproc-per-node=2 --no-python " +
+  if (!std::filesystem::exists(torchrun())) SKIP("this LibTorch is not from a Python package");
+  const std::string flags = torchrun().string() + " --standalone --nproc-per-node=2 --no-python " +
                             train + " --model mlp --epochs 2 --parallel distributed";
   const Ran ran = simulated("--races throw", flags);
   CHECK_THAT(ran.out, ContainsSubstring("nccl"));
@@ -134,14 +134,13 @@ TEST_CASE("two processes train on a simulated GPU each by NCCL, and come to what
 }
 
 TEST_CASE("a step asks a GPU for what it did when its counts were kept, and never waits for it") {
-  const auto torchrun = std::filesystem::path(SCONCE_PYTHON).replace_filename("torchrun");
   const auto [name, flags] = GENERATE(table<std::string, std::string>(
       {{"simple_nn", ""}, {"lenet", ""}, {"ddp", ""}, {"simple_nn", " item"}}));
-  if (name == "ddp" && !std::filesystem::exists(torchrun)) SKIP("this LibTorch has no torchrun");
+  if (name == "ddp" && !std::filesystem::exists(torchrun())) SKIP("this LibTorch has no torchrun");
   const TempDir folder;
   const std::string file = (folder.path() / "counts.json").string();
   const std::string launcher =
-      name == "ddp" ? torchrun.string() + " --standalone --nproc-per-node=2 --no-python " : "";
+      name == "ddp" ? torchrun().string() + " --standalone --nproc-per-node=2 --no-python " : "";
   const Ran ran = simulated("--races throw --counts " + file,
                             launcher + SCONCE_SIMGPU_STEPS " " + name + flags);
   INFO(name << flags << ": " << ran.err);

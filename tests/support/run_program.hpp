@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "support/temp_dir.hpp"
@@ -23,6 +24,12 @@ inline Ran run_program(const std::string& command) {
   const std::string err = (folder.path() / "err").string();
   const int status = std::system((command + " >" + out + " 2>" + err + " </dev/null").c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out), contents(err)};
+}
+
+/// Returns torchrun of the Python that has this build's LibTorch. If that is from no Python
+/// package, there is no such file.
+inline std::filesystem::path torchrun() {
+  return std::filesystem::path(SCONCE_PYTHON).replace_filename("torchrun");
 }
 
 }  // namespace sconce::test

@@ -1,15 +1,12 @@
 #include <cupti.h>
 
+#include "simgpu/runtime/define_function.hpp"
+
 // CUPTI without a GPU: LibTorch's profiler then records the host's work alone. The real library
 // would crash in a process whose driver is this library.
 
-#define SIMGPU_NO_PROFILER(function)                                                         \
-  __attribute__((visibility("default"))) CUptiResult simgpu_##function() __asm__(#function); \
-  CUptiResult simgpu_##function() {                                                          \
-    return CUPTI_ERROR_NOT_INITIALIZED;                                                      \
-  }
-
-extern "C" {
+#define SIMGPU_NO_PROFILER(function) \
+  SIMGPU_DEFINE(simgpu_##function, #function, CUPTI_ERROR_NOT_INITIALIZED)
 
 SIMGPU_NO_PROFILER(cuptiActivityDisable)
 SIMGPU_NO_PROFILER(cuptiActivityEnable)
@@ -31,7 +28,5 @@ SIMGPU_NO_PROFILER(cuptiGetCallbackName)
 SIMGPU_NO_PROFILER(cuptiGetVersion)
 SIMGPU_NO_PROFILER(cuptiSubscribe)
 SIMGPU_NO_PROFILER(cuptiUnsubscribe)
-
-}  // extern "C"
 
 #undef SIMGPU_NO_PROFILER

@@ -1,18 +1,12 @@
 #include <cuda.h>
 
+#include "simgpu/runtime/define_function.hpp"
 #include "simgpu/runtime/process.hpp"
 
-// Functions of the driver that simulated GPUs do not have. Each fails whatever its arguments are,
-// so it is defined without them: the caller's registers are not read.
+// Functions of the driver that simulated GPUs do not have.
 
-#define SIMGPU_REFUSE(function)                                                           \
-  __attribute__((visibility("default"))) CUresult simgpu_##function() __asm__(#function); \
-  CUresult simgpu_##function() {                                                          \
-    simgpu::refuse(#function);                                                            \
-    return CUDA_ERROR_NOT_SUPPORTED;                                                      \
-  }
-
-extern "C" {
+#define SIMGPU_REFUSE(function) \
+  SIMGPU_DEFINE(simgpu_##function, #function, (simgpu::refuse(#function), CUDA_ERROR_NOT_SUPPORTED))
 
 // Memory that grows: expandable segments of LibTorch's allocator.
 SIMGPU_REFUSE(cuMemAddressFree)
@@ -48,7 +42,5 @@ SIMGPU_REFUSE(cuModuleLoadDataEx)
 SIMGPU_REFUSE(cuModuleUnload)
 SIMGPU_REFUSE(cuOccupancyMaxActiveBlocksPerMultiprocessor)
 SIMGPU_REFUSE(cuTensorMapEncodeTiled)
-
-}  // extern "C"
 
 #undef SIMGPU_REFUSE

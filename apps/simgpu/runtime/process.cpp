@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdio>
 #include <set>
-#include <string>
 
 #include "simgpu/runtime/devices.hpp"
 #include "simgpu/runtime/host_clock.hpp"
@@ -93,12 +92,14 @@ cudaError_t fail(cudaError_t error) {
   return error;
 }
 
-cudaError_t refuse(const char* function) {
-  static auto& refused = *new std::set<std::string>;
+void write_once(const std::string& line) {
+  static auto& written = *new std::set<std::string>;
   const Lock lock;
-  if (refused.insert(function).second) {
-    std::fprintf(stderr, "simulated GPUs: %s is not supported\n", function);
-  }
+  if (written.insert(line).second) std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+cudaError_t refuse(const char* function) {
+  write_once("simulated GPUs: " + std::string(function) + " is not supported");
   return fail(cudaErrorNotSupported);
 }
 

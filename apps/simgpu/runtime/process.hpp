@@ -2,6 +2,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <string>
+
 namespace simgpu {
 
 /// Guards everything that the threads of the process share. Kernels and callbacks run without it.
@@ -21,6 +23,9 @@ cudaError_t fail(cudaError_t error);
 
 /// The calling thread's last error, which may be set.
 cudaError_t& last_error();
+
+/// Writes a line to standard error, unless it has been written before.
+void write_once(const std::string& line);
 
 /// Writes once to standard error that simulated GPUs have no such function.
 /// @return cudaErrorNotSupported, kept for cudaGetLastError.

@@ -1,12 +1,11 @@
 #include "simgpu/runtime/races.hpp"
 
 #include <algorithm>
-#include <cstdio>
-#include <set>
 #include <stdexcept>
 #include <utility>
 
 #include "simgpu/runtime/memory.hpp"
+#include "simgpu/runtime/process.hpp"
 #include "simgpu/runtime/settings.hpp"
 
 namespace simgpu {
@@ -24,11 +23,6 @@ std::string describe_race(const Conflict& former, const User& user, const Access
          describe(*user.stream) + ", which " + former.user.label +
          (former.writes ? " writes on " : " reads on ") + describe(*former.user.stream) +
          ", and nothing orders the two";
-}
-
-void write_once(const std::string& text) {
-  static auto& written = *new std::set<std::string>;
-  if (written.insert(text).second) std::fprintf(stderr, "%s\n", text.c_str());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ATen/ceil_div.h>
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
@@ -28,7 +29,7 @@ struct FitSetup {
 
   /// Returns the number of steps that the first `count` batches of an epoch make. The last step of
   /// an epoch may have fewer batches.
-  int64_t steps_of(int64_t count) const { return (count + accumulate - 1) / accumulate; }
+  int64_t steps_of(int64_t count) const { return at::ceil_div(count, accumulate); }
 };
 
 /// A running fit, for its callbacks.

@@ -1,14 +1,10 @@
+#include "simgpu/runtime/define_function.hpp"
 #include "simgpu/runtime/nccl/refusal.hpp"
 
-// NCCL's functions that simulated GPUs do not have. They look at no argument, so each is
-// another function under NCCL's name: the declarations in NCCL's header differ between its
-// versions.
+// NCCL's functions that simulated GPUs do not have.
 
-#define SIMGPU_REFUSE(name)                                                                     \
-  extern "C" __attribute__((visibility("default"))) int simgpu_refused_##name() __asm__(#name); \
-  extern "C" int simgpu_refused_##name() {                                                      \
-    return simgpu::nccl::refuse(#name);                                                         \
-  }
+#define SIMGPU_REFUSE(function) \
+  SIMGPU_DEFINE(simgpu_##function, #function, simgpu::nccl::refuse(#function))
 
 SIMGPU_REFUSE(ncclCommGetUniqueId)
 SIMGPU_REFUSE(ncclCommGrow)

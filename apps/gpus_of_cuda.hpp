@@ -1,0 +1,32 @@
+#pragma once
+
+#include <c10/util/Exception.h>
+
+#include <vector>
+
+#include "sconce/cuda/device_properties.hpp"
+#include "sconce/devices.hpp"
+#include "sconce/report/environment.hpp"
+
+namespace apps {
+
+/// Returns the GPUs of this process, with their names and memory as CUDA tells them. Both are
+/// missing if sconce was built without CUDA's headers. `sconce::environment()` asks the driver's
+/// NVML instead, which takes longer to load, and may be missing where CUDA has GPUs: in a
+/// container, or with simulated ones.
+inline std::vector<sconce::GpuFacts> gpus_of_cuda() {
+  std::vector<sconce::GpuFacts> gpus;
+  for (int i = 0; i < sconce::num_gpus(); ++i) {
+    auto& gpu = gpus.emplace_back();
+    gpu.index = i;
+    try {
+      const auto properties = sconce::cuda::get_device_properties(sconce::gpu(i));
+      gpu.name = properties.name;
+      gpu.memory_total = properties.total_memory;
+    } catch (const c10::Error&) {  // built without CUDA's headers
+    }
+  }
+  return gpus;
+}
+
+}  // namespace apps
