@@ -91,8 +91,11 @@ Group join(const Launch& launch, const std::string& backend, Milliseconds timeou
       opened->setTimeout(timeout);
       return opened;
     });
-    return naming(who + "connecting to the others failed: ",
-                  [&] { return make_group(store, launch, backend, timeout); });
+    return naming(who + "connecting to the others failed: ", [&] {
+      auto group = make_group(store, launch, backend, timeout);
+      connect_all(*store, launch, deadline);
+      return group;
+    });
   };
   return within(timeout + std::chrono::seconds(1), who + "joining the group", work);
 }

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstring>
 #include <future>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
@@ -169,12 +170,12 @@ inline Store open_store(const Launch& launch, Clock::time_point deadline) {
   return c10::make_intrusive<c10d::FileStore>(launch.file, launch.world_size);
 }
 
-// Waits until every rank has joined, and names those that have not.
-inline void join_all(c10d::Store& store, const Launch& launch, Clock::time_point deadline) {
-  const auto key_of = [](int rank) { return "joined/" + std::to_string(rank); };
+// Waits until these ranks are in a state, such as "joined", and names those that are not.
+inline void wait_for_ranks(c10d::Store& store, const std::vector<int>& ranks,
+                           const std::string& state, Clock::time_point deadline) {
+  const auto key_of = [&](int rank) { return state + "/" + std::to_string(rank); };
   std::vector<std::string> keys;
-  for (int rank = 0; rank < launch.world_size; ++rank) keys.push_back(key_of(rank));
-  store.set(key_of(launch.rank), std::vector<uint8_t>{1});
+  for (const int rank : ranks) keys.push_back(key_of(rank));
   std::string missing;
   try {
     store.wait(keys, left_until(deadline));
@@ -182,14 +183,42 @@ inline void join_all(c10d::Store& store, const Launch& launch, Clock::time_point
   } catch (const std::exception&) {
   }
   try {
-    for (int rank = 0; rank < launch.world_size; ++rank) {
+    for (const int rank : ranks) {
       if (store.check({key_of(rank)})) continue;
       missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
     }
   } catch (const std::exception&) {  // rank 0 owned the store and gave up first
-    TORCH_CHECK(false, "the store where the ranks meet was closed before all had joined");
+    TORCH_CHECK(false, "the store where the ranks meet was closed before all had ", state);
   }
-  TORCH_CHECK(missing.empty(), "these ranks have not joined: ", missing);
+  TORCH_CHECK(missing.empty(), "these ranks have not ", state, ": ", missing);
+}
+
+inline void announce(c10d::Store& store, int rank, const std::string& state) {
+  store.set(state + "/" + std::to_string(rank), std::vector<uint8_t>{1});
+}
+
+inline std::vector<int> ranks_from(int first, const Launch& launch) {
+  std::vector<int> ranks(static_cast<size_t>(launch.world_size - first));
+  std::iota(ranks.begin(), ranks.end(), first);
+  return ranks;
+}
+
+// Waits until every rank has joined.
+inline void join_all(c10d::Store& store, const Launch& launch, Clock::time_point deadline) {
+  announce(store, launch.rank, "joined");
+  wait_for_ranks(store, ranks_from(0, launch), "joined", deadline);
+}
+
+// Waits until every rank has connected to the others. A rank that left before would close
+// connections that others still wait for. Rank 0, which may own the store, returns last.
+inline void connect_all(c10d::Store& store, const Launch& launch, Clock::time_point deadline) {
+  announce(store, launch.rank, "connected");
+  wait_for_ranks(store, ranks_from(0, launch), "connected", deadline);
+  if (launch.rank == 0) {
+    wait_for_ranks(store, ranks_from(1, launch), "seen that all have connected", deadline);
+  } else {
+    announce(store, launch.rank, "seen that all have connected");
+  }
 }
 
 }  // namespace sconce::distributed

@@ -8,6 +8,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "catch.hpp"
+#include "distributed/gloo.hpp"
 #include "distributed/launch.hpp"
 #include "distributed/rendezvous.hpp"
 #include "support/error_of.hpp"
@@ -400,6 +401,29 @@ TEST_CASE("a peer that is lost or stopped ends the others in time", "[distribute
                    when(*ranks[rank], "ended") -
                        Seconds(ranks[victim]->changed_at.time_since_epoch()).count());
   }
+}
+
+TEST_CASE("init returns when every rank has connected, so that one may leave at once",
+          "[distributed]") {
+  using namespace sconce::distributed;
+  const sconce::test::TempDir folder;
+  const std::string file = (folder.path() / "store").string();
+  Processes rank_0;
+  rank_0.push_back(std::make_unique<Process>(
+      worker({"unwrapped", "rank=0", "world_size=2", "init_method=file://" + file}), Variables{}));
+
+  const Launch launch{.rank = 1, .world_size = 2, .file = file};
+  const auto deadline = Clock::now() + std::chrono::seconds(30);
+  const auto store =
+      c10::make_intrusive<c10d::PrefixStore>("sconce/0/0", open_store(launch, deadline));
+  join_all(*store, launch, deadline);
+  const auto gloo = make_gloo(c10::make_intrusive<c10d::PrefixStore>("gloo", store), launch,
+                              std::chrono::seconds(30));
+  wait_for(rank_0, Seconds(1));
+  CHECK_FALSE(rank_0[0]->ended());
+  connect_all(*store, launch, deadline);
+  wait_for(rank_0, Seconds(30));
+  CHECK(rank_0[0]->ended());
 }
 
 TEST_CASE("a peer that fails in forward ends the others in time", "[distributed]") {
