@@ -27,6 +27,7 @@ using sconce::test::Ran;
 using sconce::test::run_program;
 using sconce::test::run_train;
 using sconce::test::TempDir;
+using sconce::test::train_command;
 
 namespace {
 
@@ -547,10 +548,9 @@ TEST_CASE("checkpoints that cannot be written are known before the training") {
 
 TEST_CASE("where the weights find no room the metrics are there") {
   const TempDir folder;
-  const std::string command = " --model mlp --epochs 2 --device cpu --out ";
-  const Ran ran =
-      sconce::test::run_program("(trap '' XFSZ; ulimit -f 16; exec " +
-                                (train_program + command + folder.path().string()) + ")");
+  const std::string command = "--model mlp --epochs 2 --device cpu --out ";
+  const Ran ran = sconce::test::run_program("(trap '' XFSZ; ulimit -f 16; exec " +
+                                            train_command(command + folder.path().string()) + ")");
   INFO(ran.err);
   CHECK(ran.exit_code == 1);
   CHECK_THAT(ran.err, ContainsSubstring("model.safetensors: cannot write it: File too large"));
@@ -642,14 +642,14 @@ TEST_CASE("a resumed run replaces its own results, and not those of another run"
 
 TEST_CASE("charts that cannot be written cost a run nothing but them") {
   const TempDir folder;
-  const std::string arguments = " --model linear --epochs 3 --device cpu --out ";
+  const std::string arguments = "--model linear --epochs 3 --device cpu --out ";
   const fs::path full = folder.path() / "full", taken = folder.path() / "taken";
   for (const char* name : {"training.svg", "confusion.svg"}) {
     fs::create_directories(taken / name);
   }
   // The metrics and the weights have room, the charts have none.
   const Ran runs[] = {sconce::test::run_program("(trap '' XFSZ; ulimit -f 7; exec " +
-                                                (train_program + arguments + full.string()) + ")"),
+                                                train_command(arguments + full.string()) + ")"),
                       run_train(arguments + taken.string())};
   for (const auto& ran : runs) {
     INFO(ran.err);
@@ -711,8 +711,7 @@ TEST_CASE("sconce-train --scalars writes a run's scalars, and a resumed run goes
 TEST_CASE("where the scalars find no room the run warns once and comes to its end") {
   const TempDir folder;
   const std::string log = (folder.path() / "log").string();
-  const std::string command =
-      std::string(train_program) + " --model linear --epochs 20 --device cpu --scalars ";
+  const std::string command = train_command("--model linear --epochs 20 --device cpu --scalars ");
   const Ran full =
       sconce::test::run_program("(trap '' XFSZ; ulimit -f 8; exec " + command + log + ")");
   INFO(full.err);
@@ -917,10 +916,9 @@ TEST_CASE("two processes train as one with batches twice as large, and only the 
   const TempDir folder;
   const std::string out = (folder.path() / "two").string();
   std::vector<std::string> command = {"sh", "-c",
-                                      std::string(train_program) +
-                                          " --model mlp --epochs 3 --device cpu --parallel "
-                                          "distributed --batch-size 32 " +
-                                          more + " --out " + out};
+                                      train_command("--model mlp --epochs 3 --device cpu "
+                                                    "--parallel distributed --batch-size 32 " +
+                                                    more + " --out " + out)};
   auto ranks = sconce::test::start_ranks(2, command);
   sconce::test::wait_for(ranks, sconce::test::Seconds(90));
   for (const auto& rank : ranks) {

@@ -376,10 +376,12 @@ TEST_CASE("two processes meet by each launcher's variables and each init_method"
   }
   wait_for(ranks, Seconds(60));
   require_success(ranks);
+  const bool gpu_each = sconce::num_gpus() >= 2 && sconce::distributed::is_nccl_available();
+  const std::string backend = gpu_each ? "cpu:gloo,cuda:nccl" : "gloo";
   for (const int rank : {0, 1}) {
     const std::string number = std::to_string(rank);
     CHECK(ranks[rank]->out() ==
-          "rank " + number + " of 2, here " + number + ", backend gloo\nsum: 2\n");
+          "rank " + number + " of 2, here " + number + ", backend " + backend + "\nsum: 2\n");
     CHECK(ranks[rank]->err() == "");
   }
 }

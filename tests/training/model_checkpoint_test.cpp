@@ -187,7 +187,8 @@ struct Fitting {
     with.callbacks = {&saving};
   }
   std::vector<torch::Tensor> parts() { return model->parameters(); }
-  sconce::FitResult run(sconce::TrainerOptions options = {.num_gpus = 0}) {
+  sconce::FitResult run(sconce::TrainerOptions options = {}) {
+    options.num_gpus = 0;
     return Trainer(options).fit(model, optimizer, with);
   }
 

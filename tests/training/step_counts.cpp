@@ -184,13 +184,13 @@ TEST_CASE("what the Trainer adds to a step by hand does not depend on the model"
     // Two for a batch that is on its device already; two to detach the loss; five to add it, a
     // float, to a sum of doubles.
     Counts bound = {.operators = 2 + 2 + 5, .allocations = 1, .copies = 1};
-    CHECK_AT_MOST(extra_of_trainer(model, {.metrics = sconce::Metrics{}}), bound);
+    CHECK_AT_MOST(extra_of_trainer(model, {.num_gpus = 0, .metrics = sconce::Metrics{}}), bound);
     // The accuracy: two to detach the outputs, two of argmax, one to compare, three to fill three
     // sums, two to choose the first, seven to count the hits in it, one to add them.
     bound.operators += 2 + 2 + 1 + 3 + 2 + 7 + 1;
     bound.allocations += 5;
     bound.copies += 1;
-    CHECK_AT_MOST(extra_of_trainer(model, {}), bound);
+    CHECK_AT_MOST(extra_of_trainer(model, {.num_gpus = 0}), bound);
   }
 }
 
