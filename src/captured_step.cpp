@@ -160,6 +160,7 @@ CapturedStep::Tensors CapturedStep::run_aside(const Tensors& batch) const {
 void CapturedStep::capture() {
   synchronize(device_);
   cuda::empty_cache();  // the graph allocates its own memory and cannot use the cache
+  const auto current = current_stream(device_);
   const c10::StreamGuard guard(*side_);
   std::string error;
   try {
@@ -168,13 +169,14 @@ void CapturedStep::capture() {
     graph->end();
     outputs_ = std::move(outputs);
     graph_ = std::move(graph);
-    return;
   } catch (const c10::Error& caught) {
     error = caught.what_without_backtrace();
   } catch (const std::exception& caught) {
     error = caught.what();
   }
-  TORCH_CHECK(false, step_name, ": expected a step that can be captured, got the error: ", error);
+  // LibTorch 2.11 writes a generator's seed where a capture begins, and again in each replay.
+  wait(current, *side_);
+  TORCH_CHECK(graph_, step_name, ": expected a step that can be captured, got the error: ", error);
 }
 
 }  // namespace sconce
