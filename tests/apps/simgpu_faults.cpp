@@ -107,6 +107,33 @@ void two_threads(bool is_right) {
   std::cout << shared[0].item<float>() << '\n';
 }
 
+// Two streams that write two columns each of one matrix, which may have one of them in common.
+void columns(bool is_right) {
+  const auto matrix = torch::zeros({rows, 4}, torch::kCUDA);
+  current_stream().synchronize();
+  for (const int64_t first : {0, is_right ? 2 : 1}) {
+    const auto stream = another_stream();
+    const StreamGuard guard(stream);
+    matrix.narrow(1, first, 2).fill_(1);
+  }
+  c10::impl::VirtualGuardImpl(torch::kCUDA).synchronizeDevice(0);
+  std::cout << matrix.sum().item<float>() << '\n';
+}
+
+// Two streams that write parts of one block of four dimensions, which nest in each other without
+// meeting unless their channels do.
+void channels(bool is_right) {
+  const auto images = torch::zeros({2, 4, 6, 10}, torch::kCUDA);
+  current_stream().synchronize();
+  for (const int64_t first : {0, is_right ? 2 : 1}) {
+    const auto stream = another_stream();
+    const StreamGuard guard(stream);
+    images.narrow(1, first, 2).slice(2, 0, 6, 2).narrow(3, 1, 5).transpose(0, 3).fill_(1);
+  }
+  c10::impl::VirtualGuardImpl(torch::kCUDA).synchronizeDevice(0);
+  std::cout << images.sum().item<float>() << '\n';
+}
+
 // Gives a tensor back to its stream while another stream reads it.
 void record_stream(bool is_right) {
   const auto compute = current_stream();
@@ -152,11 +179,17 @@ void out_of_memory(bool is_right) {
 }
 
 const std::map<std::string, std::function<void(bool)>> faults = {
-    {"prefetch", prefetch},          {"host_read", host_read},
-    {"host_write", host_write},      {"step_count", step_count},
-    {"two_threads", two_threads},    {"record_stream", record_stream},
-    {"pinned_write", pinned_write},  {"event_of_another_gpu", event_of_another_gpu},
-    {"out_of_memory", out_of_memory}};
+    {"prefetch", prefetch},
+    {"host_read", host_read},
+    {"host_write", host_write},
+    {"step_count", step_count},
+    {"two_threads", two_threads},
+    {"record_stream", record_stream},
+    {"pinned_write", pinned_write},
+    {"event_of_another_gpu", event_of_another_gpu},
+    {"out_of_memory", out_of_memory},
+    {"columns", columns},
+    {"channels", channels}};
 
 }  // namespace
 

@@ -173,6 +173,8 @@ TEST_CASE("mistakes that a GPU punishes are found, and their right versions run 
   const auto fault_of = GENERATE(Fault{"prefetch", "nothing orders", "28000"},
                                  Fault{"record_stream", "record_stream is missing", "1"},
                                  Fault{"two_threads", "nothing orders", "2"},
+                                 Fault{"columns", "writes 1000 rows of 8 bytes", "4000"},
+                                 Fault{"channels", "writes 12 rows of 20 bytes", "120"},
                                  Fault{"step_count", "on the same device", "0.5"},
                                  Fault{"event_of_another_gpu", "Event device index", "recorded"},
                                  Fault{"out_of_memory", "out of memory", "1"});

@@ -13,6 +13,7 @@
 #include "simgpu/kernels/call.hpp"
 #include "simgpu/kernels/cpu_view.hpp"
 #include "simgpu/kernels/random.hpp"
+#include "simgpu/kernels/rows.hpp"
 #include "simgpu/kernels/tensors_of.hpp"
 
 namespace simgpu {
@@ -61,9 +62,7 @@ void copy_result(const at::Tensor& cpu, const at::Tensor& to) {
 
 Work writes_of(const char* label, const std::vector<Result>& results) {
   Work work{.label = label, .is_continued = true};
-  for (const auto& [cpu, gpu, position] : results) {
-    work.accesses.push_back({gpu.const_data_ptr(), extent(gpu), true});
-  }
+  for (const auto& result : results) add_accesses(work.accesses, result.gpu, true);
   return work;
 }
 

@@ -7,6 +7,7 @@
 
 #include "simgpu/kernels/cpu_view.hpp"
 #include "simgpu/kernels/layouts.hpp"
+#include "simgpu/kernels/rows.hpp"
 #include "simgpu/kernels/tensors_of.hpp"
 
 namespace simgpu {
@@ -113,11 +114,7 @@ at::Tensor Call::on_cpu(const at::Tensor& tensor, bool writes) {
 
 at::Tensor Call::strided_on_cpu(const at::Tensor& tensor, bool writes) {
   auto cpu = view_on_cpu(tensor, writes);
-  if (tensor.numel() > 0) {
-    const auto* data = static_cast<const char*>(tensor.storage().data()) +
-                       static_cast<size_t>(tensor.storage_offset()) * tensor.dtype().itemsize();
-    work_.accesses.push_back({data, extent(tensor), writes});
-  }
+  add_accesses(work_.accesses, tensor, writes);
   arguments_.push_back({tensor, cpu, writes});
   return cpu;
 }

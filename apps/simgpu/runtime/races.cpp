@@ -18,9 +18,10 @@ std::string& kept_race() {
 }
 
 std::string describe_race(const Conflict& former, const User& user, const Access& access) {
+  const auto rows = access.rows == 1 ? "" : std::to_string(access.rows) + " rows of ";
   return std::string("simulated GPUs: a race: ") + user.label +
-         (access.writes ? " writes " : " reads ") + std::to_string(access.size) + " bytes on " +
-         describe(*user.stream) + ", which " + former.user.label +
+         (access.writes ? " writes " : " reads ") + rows + std::to_string(access.size) +
+         " bytes on " + describe(*user.stream) + ", which " + former.user.label +
          (former.writes ? " writes on " : " reads on ") + describe(*former.user.stream) +
          ", and nothing orders the two";
 }
@@ -53,12 +54,13 @@ const std::vector<Conflict>& AccessHistory::add(const User& user, const Clock& s
   const auto end = begin + access.size;
   auto range = split(begin);
   if (range == ranges_.end() || range->second.end != end) split(end);
-  auto at = begin;
-  for (range = ranges_.lower_bound(begin); at < end; ++range) {
+  auto first = ranges_.end();
+  for (auto at = begin; at < end; ++range) {
     if (range == ranges_.end() || range->first > at) {  // memory that nobody has used yet
       const auto next = range == ranges_.end() ? end : std::min(end, range->first);
       range = ranges_.emplace_hint(range, at, Range{.end = next});
     }
+    if (at == begin) first = range;
     auto& old = range->second;
     find_conflicts(old, seen, access.writes);
     at = old.end;
@@ -67,7 +69,6 @@ const std::vector<Conflict>& AccessHistory::add(const User& user, const Clock& s
     old.readers.push_back(user);
   }
   if (!access.writes) return conflicts_;
-  const auto first = ranges_.find(begin);
   ranges_.erase(std::next(first), range);
   first->second.end = end;
   first->second.writer = user;

@@ -13,11 +13,12 @@
 // What the kernels ask of the simulated CUDA runtime.
 namespace simgpu {
 
-/// Memory that a piece of work reads or writes, by the address that its user knows.
+/// Memory without gaps that a piece of work reads or writes, by the address that its user knows.
 struct Access {
   const void* data = nullptr;
   size_t size = 0;
   bool writes = false;
+  size_t rows = 1;  ///< of this size that the view has which it is a row of
 };
 
 /// A piece of work for a stream.
