@@ -12,6 +12,8 @@
 #include <iostream>
 #include <map>
 
+#include "detail/step_graph.hpp"
+
 namespace {
 
 using c10::Event;
@@ -162,6 +164,36 @@ void pinned_write(bool is_right) {
   std::cout << copied[0].item<float>() << '\n';
 }
 
+// Reads what a capture computes while it is captured, which no GPU has computed before a replay. By
+// then it writes a parameter as well, which the capture writes, and reads pinned memory.
+void capture(bool is_right) {
+  const auto ones = torch::ones({rows}, torch::kCUDA);
+  const auto parameter = torch::zeros({rows}, torch::kCUDA);
+  const auto seen = torch::zeros({rows}, torch::kCUDA);
+  const auto pinned = torch::zeros({rows}).pin_memory();
+  current_stream().synchronize();
+  const auto captured = another_stream();
+  const auto other = current_stream();
+  const StreamGuard guard(captured);
+  const auto graph = sconce::StepGraph::begin({});
+  const auto doubled = ones * 2;
+  parameter.fill_(5);
+  pinned.copy_(parameter, /*non_blocking=*/true);
+  const auto early = pinned[0].item<float>();
+  {
+    const StreamGuard not_captured(other);
+    if (!is_right) seen.copy_(doubled);
+    parameter.add_(1);
+  }
+  const auto tripled = doubled + parameter;
+  graph->end();
+  other.synchronize();
+  std::cout << parameter.mean().item<float>() << ' ' << early << ' ';
+  graph->replay();
+  if (is_right) seen.copy_(doubled);
+  std::cout << seen.mean().item<float>() << ' ' << tripled.mean().item<float>() << '\n';
+}
+
 // Records an event of one GPU on a stream of another one.
 void event_of_another_gpu(bool is_right) {
   Event event(torch::kCUDA);
@@ -179,17 +211,12 @@ void out_of_memory(bool is_right) {
 }
 
 const std::map<std::string, std::function<void(bool)>> faults = {
-    {"prefetch", prefetch},
-    {"host_read", host_read},
-    {"host_write", host_write},
-    {"step_count", step_count},
-    {"two_threads", two_threads},
-    {"record_stream", record_stream},
-    {"pinned_write", pinned_write},
-    {"event_of_another_gpu", event_of_another_gpu},
-    {"out_of_memory", out_of_memory},
-    {"columns", columns},
-    {"channels", channels}};
+    {"prefetch", prefetch},           {"host_read", host_read},
+    {"host_write", host_write},       {"step_count", step_count},
+    {"two_threads", two_threads},     {"record_stream", record_stream},
+    {"pinned_write", pinned_write},   {"event_of_another_gpu", event_of_another_gpu},
+    {"out_of_memory", out_of_memory}, {"columns", columns},
+    {"channels", channels},           {"capture", capture}};
 
 }  // namespace
 

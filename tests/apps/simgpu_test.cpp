@@ -6,6 +6,7 @@
 #include "support/run_program.hpp"
 
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::Matches;
 using Catch::Matchers::StartsWith;
 using sconce::test::Ran;
 using sconce::test::run_program;
@@ -203,6 +204,15 @@ TEST_CASE("a copy takes what pinned memory holds when it is done, late or at onc
   CHECK(fault("pinned_write", "right").out == "1\n");
   CHECK(fault("pinned_write", "wrong").out == "2\n");
   CHECK(fault("pinned_write", "wrong", "--late-copies off").out == "1\n");
+}
+
+TEST_CASE("work that is not captured finds what it would find without the capture") {
+  const Ran wrong = fault("capture", "wrong", "--races throw");
+  INFO(wrong.err);
+  CHECK_THAT(wrong.out, Matches("1 0 -?nan 7\n"));
+  const Ran right = fault("capture", "right", "--races throw");
+  INFO(right.err);
+  CHECK(right.out == "1 0 2 7\n");
 }
 
 TEST_CASE("a race is reported and the program goes on, if it is only to be reported") {

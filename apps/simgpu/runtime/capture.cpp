@@ -1,7 +1,7 @@
 #include "simgpu/runtime/capture.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "simgpu/runtime/process.hpp"
@@ -16,19 +16,61 @@ std::vector<std::shared_ptr<Capture>>& captures() {
   return at_work;
 }
 
-void keep_memory(Capture& capture, const Access& access) {
-  if (!access.writes || access.size == 0) return;
-  auto& kept_size = capture.kept_sizes[access.data];
-  if (kept_size >= access.size) return;
-  kept_size = access.size;
-  auto* bytes = static_cast<char*>(host_address(access.data));
-  capture.kept.push_back({bytes, {bytes, bytes + access.size}});
+using KeptMemory = std::map<uintptr_t, Capture::Kept>;
+
+uintptr_t end_of(const KeptMemory::value_type& kept) {
+  return kept.first + kept.second.bytes.size();
 }
 
-// From the last to the first, since later ones hold what earlier work has written.
+char* memory_at(uintptr_t address) {
+  return static_cast<char*>(host_address(reinterpret_cast<const void*>(address)));
+}
+
+// Returns the first memory that ends after the address.
+KeptMemory::iterator find_kept(KeptMemory& memory, uintptr_t address) {
+  auto found = memory.upper_bound(address);
+  if (found != memory.begin() && end_of(*std::prev(found)) > address) --found;
+  return found;
+}
+
+void swap_bytes(KeptMemory::value_type& memory) {
+  auto& [address, kept] = memory;
+  std::swap_ranges(kept.bytes.begin(), kept.bytes.end(), memory_at(address));
+  kept.is_hidden = !kept.is_hidden;
+}
+
+// Hides what captured work has written to the memory, or lets it be seen again.
+void set_hidden(Capture& capture, const Access& access, bool is_hidden) {
+  const auto begin = reinterpret_cast<uintptr_t>(access.data);
+  auto kept = find_kept(capture.kept, begin);
+  for (; kept != capture.kept.end() && kept->first < begin + access.size; ++kept) {
+    if (kept->second.is_hidden != is_hidden) swap_bytes(*kept);
+  }
+}
+
+void show_alone(const Capture* shown, std::span<const Access> accesses) {
+  for (const auto& capture : captures()) {
+    for (const auto& access : accesses) set_hidden(*capture, access, capture.get() != shown);
+  }
+}
+
+// Keeps what is not kept yet of memory that is about to be written.
+void keep_memory(Capture& capture, const Access& access) {
+  auto at = reinterpret_cast<uintptr_t>(access.data);
+  const auto end = at + access.size;
+  for (auto next = find_kept(capture.kept, at); at < end; ++next) {
+    const auto gap_end = next == capture.kept.end() ? end : std::min(end, next->first);
+    if (at < gap_end) {
+      Capture::Kept kept{.bytes = {memory_at(at), memory_at(at) + (gap_end - at)}};
+      next = capture.kept.emplace_hint(next, at, std::move(kept));
+    }
+    at = end_of(*next);
+  }
+}
+
 void restore_memory(Capture& capture) {
-  for (auto kept = capture.kept.rbegin(); kept != capture.kept.rend(); ++kept) {
-    std::memcpy(kept->data, kept->bytes.data(), kept->bytes.size());
+  for (auto& memory : capture.kept) {
+    if (!memory.second.is_hidden) swap_bytes(memory);
   }
   capture.kept.clear();
 }
@@ -109,11 +151,18 @@ cudaError_t end_capture(Stream& stream, std::unique_ptr<Graph>& graph) {
   return is_joined(*capture) ? cudaSuccess : fail(cudaErrorStreamCaptureUnjoined);
 }
 
+void hide_captured(std::span<const Access> accesses) {
+  show_alone(nullptr, accesses);
+}
+
 void begin_captured_work(Stream& stream, const Work& work) {
   auto& capture = *stream.capture;
   auto& branch = capture.branches[&stream];
   branch.seen.set(stream.id, ++branch.tick);
-  for (const auto& access : work.accesses) keep_memory(capture, access);
+  show_alone(&capture, work.accesses);
+  for (const auto& access : work.accesses) {
+    if (access.writes) keep_memory(capture, access);
+  }
   check_accesses(capture.history, {&stream, branch.tick, work.label}, branch.seen,
                  work.accesses.data(), work.accesses.size());
 }

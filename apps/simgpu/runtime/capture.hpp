@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -20,16 +21,18 @@ struct Graph {
 };
 
 /// Makes a graph of the work of some streams. Kernels need results to go on, so the work is done
-/// during the capture too; the capture's end restores what it has overwritten.
+/// during the capture too. Work that is not captured finds what the memory held without it, and so
+/// does everybody from the capture's end on.
 struct Capture {
   /// A stream's part in the capture. Captured work races only with work of the same capture.
   struct Branch {
     uint64_t tick = 0;
     Clock seen = {};
   };
+  /// Memory that captured work has written.
   struct Kept {
-    void* data = nullptr;
-    std::vector<char> bytes = {};
+    std::vector<char> bytes = {};  ///< that the memory would hold without it, or if hidden with it
+    bool is_hidden = false;        ///< what captured work has written
   };
 
   unsigned long long id = 0;
@@ -41,8 +44,7 @@ struct Capture {
   std::unique_ptr<Graph> graph = std::make_unique<Graph>();
   std::map<Stream*, Branch> branches = {};
   AccessHistory history = {};
-  std::vector<Kept> kept = {};
-  std::map<const void*, size_t> kept_sizes = {};
+  std::map<uintptr_t, Kept> kept = {};  ///< by address, each apart from the others
 };
 
 /// Whether any stream is part of a capture.
@@ -64,6 +66,10 @@ cudaError_t begin_capture(Stream& stream, cudaStreamCaptureMode mode);
 /// Ends the capture that began on the stream, and restores the memory. The graph is returned even
 /// if the capture has failed, to be destroyed without the lock: that frees memory of LibTorch's.
 cudaError_t end_capture(Stream& stream, std::unique_ptr<Graph>& graph);
+
+/// Lets the memory hold what it would hold without the captures at work, for work that is not
+/// captured.
+void hide_captured(std::span<const Access> accesses);
 
 /// Begins a piece of captured work.
 /// @throw std::runtime_error in a race within the capture, if races are to be thrown.

@@ -88,6 +88,8 @@ cudaError_t capture_copy(Stream& stream, Work work, Kind from, Kind to) {
   }
   begin_captured_work(stream, work);
   work.run();
+  // The host reads it without a call.
+  if (to == Kind::pinned_memory) hide_captured({&work.accesses.back(), 1});
   stream.capture->graph->works->push_back(std::move(work));
   return cudaSuccess;
 }
@@ -111,6 +113,7 @@ cudaError_t copy_async(Stream& stream, void* to, const void* from, size_t size,
   advance(stream);
   check_accesses(access_history(), {&stream, stream.tick, work.label}, stream.seen,
                  work.accesses.data(), work.accesses.size());
+  hide_captured(work.accesses);
   if (settings().late_copies && to_kind != Kind::pageable_memory) {
     copy_late(stream, to, from, size, from_kind);
     return cudaSuccess;

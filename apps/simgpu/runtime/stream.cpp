@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "simgpu/runtime/capture.hpp"
 #include "simgpu/runtime/devices.hpp"
 #include "simgpu/runtime/host_clock.hpp"
 #include "simgpu/runtime/process.hpp"
@@ -105,7 +106,10 @@ void drain(Stream& stream, uint64_t up_to) {
   while (is_pending(stream, up_to)) {
     const auto next = std::move(stream.pending.front());
     stream.pending.pop_front();
-    if (next.copy) next.copy();
+    if (next.copy) {
+      hide_captured(next.accesses);
+      next.copy();
+    }
     if (next.awaited != nullptr) drain(*next.awaited, next.awaited_tick);
     if (next.done.valid()) next.done.wait();
   }

@@ -29,6 +29,7 @@ void begin(cudaStream_t handle, const Work& work, bool is_replay) {
   drain(stream);
   check_accesses(access_history(), {&stream, stream.tick, work.label, is_replay}, stream.seen,
                  work.accesses.data(), work.accesses.size());
+  hide_captured(work.accesses);
 }
 
 }  // namespace

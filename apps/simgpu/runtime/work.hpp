@@ -44,7 +44,7 @@ bool is_capturing(cudaStream_t stream);
 
 /// Called right before the calling thread does the work of a stream: finishes the copies that the
 /// stream has queued, and checks the accesses against those of other streams. In a capture it keeps
-/// what the work will overwrite instead, so that the end of the capture can restore it.
+/// what the work will overwrite instead, so that work that is not captured can find it.
 /// @throw std::runtime_error in a race, if races are to be thrown.
 void begin_work(cudaStream_t stream, const Work& work);
 
