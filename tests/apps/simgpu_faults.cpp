@@ -1,6 +1,7 @@
 // Mistakes that a GPU punishes, and the same programs done right:
 //   test-simgpu-faults NAME wrong|right
 // Prints what it has computed. The tests run it on simulated GPUs.
+#include <ATen/cuda/Sleep.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -194,6 +195,25 @@ void capture(bool is_right) {
   std::cout << seen.mean().item<float>() << ' ' << tripled.mean().item<float>() << '\n';
 }
 
+// Writes pinned memory while its copy waits for a kernel that takes time, in a graph and without.
+void sleep(bool is_right) {
+  auto source = torch::ones({rows}).pin_memory();
+  const auto stream = another_stream();
+  const StreamGuard guard(stream);
+  const auto graph = sconce::StepGraph::begin({});
+  at::cuda::sleep(1000);
+  graph->end();
+  graph->replay();
+  stream.synchronize();
+  const bool is_idle = stream.query();
+  const auto copied = source.to(torch::kCUDA, /*non_blocking=*/true);
+  if (is_right) stream.synchronize();
+  at::cuda::sleep(1000);
+  const bool is_busy = !stream.query();
+  source.fill_(2);
+  std::cout << is_idle << ' ' << is_busy << ' ' << copied[0].item<float>() << '\n';
+}
+
 // Records an event of one GPU on a stream of another one.
 void event_of_another_gpu(bool is_right) {
   Event event(torch::kCUDA);
@@ -211,12 +231,19 @@ void out_of_memory(bool is_right) {
 }
 
 const std::map<std::string, std::function<void(bool)>> faults = {
-    {"prefetch", prefetch},           {"host_read", host_read},
-    {"host_write", host_write},       {"step_count", step_count},
-    {"two_threads", two_threads},     {"record_stream", record_stream},
-    {"pinned_write", pinned_write},   {"event_of_another_gpu", event_of_another_gpu},
-    {"out_of_memory", out_of_memory}, {"columns", columns},
-    {"channels", channels},           {"capture", capture}};
+    {"prefetch", prefetch},
+    {"host_read", host_read},
+    {"host_write", host_write},
+    {"step_count", step_count},
+    {"two_threads", two_threads},
+    {"record_stream", record_stream},
+    {"pinned_write", pinned_write},
+    {"event_of_another_gpu", event_of_another_gpu},
+    {"out_of_memory", out_of_memory},
+    {"columns", columns},
+    {"channels", channels},
+    {"capture", capture},
+    {"sleep", sleep}};
 
 }  // namespace
 

@@ -206,6 +206,13 @@ TEST_CASE("a copy takes what pinned memory holds when it is done, late or at onc
   CHECK(fault("pinned_write", "wrong", "--late-copies off").out == "1\n");
 }
 
+TEST_CASE("a kernel that takes time is work of its stream, and leaves copies before it late") {
+  const Ran ran = fault("sleep", "right", "--races throw");
+  INFO(ran.err);
+  CHECK(ran.out == "1 1 1\n");
+  CHECK(fault("sleep", "wrong").out == "1 1 2\n");
+}
+
 TEST_CASE("work that is not captured finds what it would find without the capture") {
   const Ran wrong = fault("capture", "wrong", "--races throw");
   INFO(wrong.err);

@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "simgpu/runtime/process.hpp"
+#include "simgpu/runtime/work.hpp"
 
-// CUDA's kernels, which are registered while LibTorch is loaded and cannot run.
+// CUDA's kernels, which are registered while LibTorch is loaded and cannot run. That of
+// torch.cuda._sleep has nothing to do.
 
 namespace simgpu {
 
@@ -50,6 +52,17 @@ cudaError_t refuse_kernel(const void* function) {
                  kernel_name(function).c_str());
   }
   return fail(cudaErrorNotSupported);
+}
+
+bool takes_time_alone(const void* function) {
+  const Lock lock;
+  return kernel_name(function) == "at::cuda::(anonymous namespace)::spin_kernel(long)";
+}
+
+cudaError_t launch_kernel(const void* function, cudaStream_t stream) {
+  if (!takes_time_alone(function)) return refuse_kernel(function);
+  take_time(stream, "at::cuda::sleep");
+  return cudaSuccess;
 }
 
 cudaError_t refuse_kernel_query() {
@@ -96,12 +109,14 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
   return cudaSuccess;
 }
 
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3, dim3, void**, size_t, cudaStream_t) {
-  return simgpu::refuse_kernel(kernel);
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3, dim3, void**, size_t,
+                               cudaStream_t stream) {
+  return simgpu::launch_kernel(kernel, stream);
 }
 
-cudaError_t cudaLaunchKernel(const void* function, dim3, dim3, void**, size_t, cudaStream_t) {
-  return simgpu::refuse_kernel(function);
+cudaError_t cudaLaunchKernel(const void* function, dim3, dim3, void**, size_t,
+                             cudaStream_t stream) {
+  return simgpu::launch_kernel(function, stream);
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t*, const void* function, void**) {

@@ -14,14 +14,18 @@ namespace simgpu {
 
 namespace {
 
-void begin(cudaStream_t handle, const Work& work, bool is_replay) {
-  keep_fault_handler();
-  wait_for_threads(handle);
-  const Lock lock;
+void check_process() {
   if (is_unusable_fork()) {
     throw std::runtime_error("simulated GPUs: a GPU was in use before this process was forked");
   }
   throw_kept_race();
+}
+
+void begin(cudaStream_t handle, const Work& work, bool is_replay) {
+  keep_fault_handler();
+  wait_for_threads(handle);
+  const Lock lock;
+  check_process();
   auto& stream = find_stream(handle);
   if (stream.capture) return begin_captured_work(stream, work);
   if (!is_replay && !work.is_continued) count_work(stream, work.label);
@@ -51,6 +55,19 @@ void record(cudaStream_t handle, Work work) {
   const Lock lock;
   auto& stream = find_stream(handle);
   if (stream.capture) stream.capture->graph->works->push_back(std::move(work));
+}
+
+void take_time(cudaStream_t handle, const char* label) {
+  keep_fault_handler();
+  const Lock lock;
+  check_process();
+  auto& stream = find_stream(handle);
+  if (stream.capture) {
+    begin_captured_work(stream, {.label = label});
+    return record(handle, {.label = label, .run = [] {}});
+  }
+  count_work(stream, label);
+  advance(stream);
 }
 
 bool wait_for_host(cudaStream_t handle) {

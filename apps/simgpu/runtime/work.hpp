@@ -51,6 +51,10 @@ void begin_work(cudaStream_t stream, const Work& work);
 /// Keeps the work for the replays, if the stream is part of a capture.
 void record(cudaStream_t stream, Work work);
 
+/// Gives the stream work that takes time and does nothing else. Copies that come before it stay
+/// late. In a capture it is kept for the replays.
+void take_time(cudaStream_t stream, const char* label);
+
 /// Makes the stream wait for what another thread does, such as an exchange with other processes, as
 /// cudaStreamWaitEvent makes it wait for an event. Returns at once. Until `done` is ready, an event
 /// recorded behind it and the stream itself are not ready, and whoever waits for the stream, or
