@@ -14,6 +14,7 @@
 
 #include "command_line.hpp"
 #include "program_file.hpp"
+#include "simgpu/runtime/visible_gpus.hpp"
 #include "standard_output.hpp"
 #include "torch_of_program.hpp"
 
@@ -68,6 +69,15 @@ void set(const char* name, const std::string& value) {
   ::setenv(name, value.c_str(), /*overwrite=*/1);
 }
 
+void say_what_the_gpus_are(const CommandLine& line) {
+  std::cerr << "simulated GPUs: " << line.gpus << " with " << (line.memory >> 20) << " MiB each";
+  if (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr) {
+    std::cerr << ", of which CUDA_VISIBLE_DEVICES leaves "
+              << simgpu::find_visible_gpus(line.gpus).size();
+  }
+  std::cerr << "; neither times nor the rounding of kernels are a real GPU's" << std::endl;
+}
+
 [[noreturn]] void run(const CommandLine& line, const std::filesystem::path& program) {
   set("LD_PRELOAD", runtime_library().string());
   set("SCONCE_SIMGPU_GPUS", std::to_string(line.gpus));
@@ -75,8 +85,7 @@ void set(const char* name, const std::string& value) {
   set("SCONCE_SIMGPU_RACES", line.races);
   set("SCONCE_SIMGPU_LATE_COPIES", line.late_copies ? "1" : "0");
   set("SCONCE_SIMGPU_COUNTS", line.counts.empty() ? "" : std::filesystem::absolute(line.counts));
-  std::cerr << "simulated GPUs: " << line.gpus << " with " << (line.memory >> 20)
-            << " MiB each; neither times nor the rounding of kernels are a real GPU's" << std::endl;
+  say_what_the_gpus_are(line);
   std::vector<char*> arguments;
   auto words = line.program;
   for (auto& word : words) arguments.push_back(word.data());

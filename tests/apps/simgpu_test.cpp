@@ -51,7 +51,10 @@ int visible_gpus(const std::string& flags, const std::string& visible) {
   const Ran ran = simulated(flags, info + " --json", "CUDA_VISIBLE_DEVICES=" + visible);
   INFO(ran.err);
   REQUIRE(ran.exit_code == 0);
-  return nlohmann::json::parse(ran.out)["libtorch"]["num_gpus"].get<int>();
+  const auto count = nlohmann::json::parse(ran.out)["libtorch"]["num_gpus"].get<int>();
+  CHECK_THAT(ran.err, ContainsSubstring("each, of which CUDA_VISIBLE_DEVICES leaves " +
+                                        std::to_string(count) + ";"));
+  return count;
 }
 
 }  // namespace
@@ -103,9 +106,9 @@ TEST_CASE("beside the driver of a real GPU, simulated ones are started only when
 }
 
 TEST_CASE("simulated GPUs say what they are") {
-  const Ran ran = simulated("--gpus 3 --memory 512MiB", info);
+  const Ran ran = simulated("--gpus 3 --memory 512MiB", info, "env -u CUDA_VISIBLE_DEVICES");
   REQUIRE(ran.exit_code == 0);
-  CHECK_THAT(ran.err, StartsWith("simulated GPUs: 3 with 512 MiB each"));
+  CHECK_THAT(ran.err, StartsWith("simulated GPUs: 3 with 512 MiB each; neither"));
   CHECK_THAT(ran.out, ContainsSubstring("Simulated GPU"));
 }
 

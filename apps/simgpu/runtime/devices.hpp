@@ -1,13 +1,8 @@
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 namespace simgpu {
-
-/// Returns the GPUs that a value of CUDA_VISIBLE_DEVICES leaves to the process, by CUDA's rules: an
-/// index that does not exist hides itself and those after it, a repeated index hides all.
-std::vector<int> visible_gpus(std::string_view indices, int num_gpus);
 
 /// Returns the index in the machine of each GPU that the process sees.
 const std::vector<int>& visible_gpus();
