@@ -166,12 +166,13 @@ void pinned_write(bool is_right) {
 }
 
 // Reads what a capture computes while it is captured, which no GPU has computed before a replay. By
-// then it writes a parameter as well, which the capture writes, and reads pinned memory.
+// then pinned memory is read and a parameter is copied to, which the capture writes as well.
 void capture(bool is_right) {
   const auto ones = torch::ones({rows}, torch::kCUDA);
   const auto parameter = torch::zeros({rows}, torch::kCUDA);
   const auto seen = torch::zeros({rows}, torch::kCUDA);
   const auto pinned = torch::zeros({rows}).pin_memory();
+  const auto source = torch::ones({rows}).pin_memory();
   current_stream().synchronize();
   const auto captured = another_stream();
   const auto other = current_stream();
@@ -184,15 +185,15 @@ void capture(bool is_right) {
   {
     const StreamGuard not_captured(other);
     if (!is_right) seen.copy_(doubled);
-    parameter.add_(1);
+    parameter.copy_(source, /*non_blocking=*/true);
   }
-  const auto tripled = doubled + parameter;
-  graph->end();
+  const auto sum = doubled + parameter;
   other.synchronize();
+  graph->end();
   std::cout << parameter.mean().item<float>() << ' ' << early << ' ';
   graph->replay();
   if (is_right) seen.copy_(doubled);
-  std::cout << seen.mean().item<float>() << ' ' << tripled.mean().item<float>() << '\n';
+  std::cout << seen.mean().item<float>() << ' ' << sum.mean().item<float>() << '\n';
 }
 
 // Writes pinned memory while its copy waits for a kernel that takes time, in a graph and without.

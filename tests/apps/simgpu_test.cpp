@@ -223,6 +223,7 @@ TEST_CASE("work that is not captured finds what it would find without the captur
   const Ran right = fault("capture", "right", "--races throw");
   INFO(right.err);
   CHECK(right.out == "1 0 2 7\n");
+  CHECK(fault("capture", "right", "--late-copies off").out == "1 0 2 7\n");
 }
 
 TEST_CASE("a race is reported and the program goes on, if it is only to be reported") {
