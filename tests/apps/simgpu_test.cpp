@@ -30,12 +30,28 @@ Ran fault(const std::string& name, const std::string& how, const std::string& fl
   return simulated(flags, std::string(SCONCE_SIMGPU_FAULTS " ") + name + " " + how);
 }
 
+// Runs two ranks whose collectives of NCCL match or do not. Races are not thrown: a case that fails
+// gives its memory back early, which the next one would throw.
+Ran collectives(const std::string& how) {
+  const TempDir folder;
+  const std::string rank = simgpu + " --beside-a-driver -- " + SCONCE_SIMGPU_COLLECTIVES " " +
+                           folder.path().string() + " " + how;
+  return run_program("(export WORLD_SIZE=2 OMP_NUM_THREADS=1; RANK=1 LOCAL_RANK=1 " + rank +
+                     " & RANK=0 LOCAL_RANK=0 " + rank + "; wait)");
+}
+
 void check_refused(const Ran& ran, const std::string& reason) {
   INFO(ran.err);
   CHECK(ran.exit_code == 2);
   CHECK_THAT(ran.err, StartsWith("sconce-simgpu: ") && ContainsSubstring(reason));
   CHECK(std::count(ran.err.begin(), ran.err.end(), '\n') == 1);
   CHECK(ran.out.empty());
+}
+
+int count_of(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
 }
 
 // The lines of a training of two epochs.
@@ -191,6 +207,29 @@ TEST_CASE("mistakes that a GPU punishes are found, and their right versions run 
   CHECK(right.exit_code == 0);
   CHECK(right.out == fault_of.right + "\n");
   CHECK(std::count(right.err.begin(), right.err.end(), '\n') == 1);  // what the GPUs are
+}
+
+TEST_CASE("collectives that do not match between ranks fail in each, which say what each calls") {
+  const Ran wrong = collectives("wrong");
+  INFO(wrong.out << wrong.err);
+  const std::string all_reduce = " where rank 0 calls ncclAllReduce of 100 float32, sum";
+  for (const auto& [name, report] : std::map<std::string, std::string>{
+           {"kind", "rank 1 calls ncclBroadcast of 100 float32 from rank 0," + all_reduce},
+           {"count", "rank 1 calls ncclAllReduce of 1048576 float32, sum," + all_reduce},
+           {"type", "rank 1 calls ncclAllReduce of 100 int32, sum," + all_reduce},
+           {"reduction", "rank 1 calls ncclAllReduce of 100 float32, max," + all_reduce},
+           {"root",
+            "rank 1 calls ncclBroadcast of 100 float32 from rank 1, where rank 0 calls "
+            "ncclBroadcast of 100 float32 from rank 0"}}) {
+    INFO(name);
+    CHECK(count_of(wrong.out, name + " fails") == 2);
+    CHECK(count_of(wrong.out, "simulated GPUs: " + report + "\n") == 2);
+    CHECK_THAT(wrong.err, ContainsSubstring("simulated GPUs: " + report + "\n"));
+  }
+  const Ran right = collectives("right");
+  INFO(right.out << right.err);
+  CHECK(count_of(right.out, " is done\n") == 10);
+  CHECK(count_of(right.err, "\n") == 2);  // what the GPUs are
 }
 
 TEST_CASE("a GPU's memory that the host touches by its address ends the program") {

@@ -68,7 +68,11 @@ void run_collective(Peers& peers, const Operation& operation) {
     const Piece piece{operation, offset, std::min(stride, size - offset), stride,
                       peers.num_barriers()};
     put(peers, piece);
-    peers.barrier();
+    if (offset == 0) {
+      peers.barrier_of(describe(operation));
+    } else {
+      peers.barrier();
+    }
     take(peers, piece);
   }
 }

@@ -117,7 +117,9 @@ void Communicator::run(Job& job) {
   } catch (const Aborted&) {
   } catch (const Failure& failure) {
     std::unique_lock lock(mutex_);
-    failure_.emplace(failure.result, failure.what() + std::string(" in ") + job.label);
+    std::string text = failure.what();
+    if (failure.result == ncclRemoteError) text += std::string(" in ") + job.label;
+    failure_.emplace(failure.result, text);
     fail(*failure_);
     changed_.wait(lock, [&] { return is_aborted_; });
   }

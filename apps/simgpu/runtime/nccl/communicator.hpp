@@ -19,8 +19,8 @@
 namespace simgpu::nccl {
 
 /// A communicator of one rank. A thread of its own exchanges with the other ranks, one job after
-/// the other. If a rank is lost, the job does not end until the communicator is aborted, as a
-/// kernel of NCCL does not, and `error` tells it.
+/// the other. If a rank is lost or calls something else, the job does not end until the
+/// communicator is aborted, as a kernel of NCCL does not, and `error` tells it.
 class Communicator {
  public:
   /// Joins. @throw Failure
@@ -49,7 +49,7 @@ class Communicator {
   /// @throw Failure if the communicator cannot be used.
   std::shared_future<void> submit(const char* label, std::function<void(Peers&)> run);
 
-  /// Waits for a job. @throw Failure if a rank is lost meanwhile.
+  /// Waits for a job. @throw Failure if it fails.
   void finish(const std::shared_future<void>& done) const;
 
   /// Ends all jobs.

@@ -9,11 +9,11 @@ namespace simgpu::nccl {
 
 /// Does the operations of one group of calls, together with the other ranks: first the collectives
 /// in their order, then what is sent and received, all at once. The addresses are the host's.
-/// @throw Failure if a rank is lost. @throw Aborted
+/// @throw Failure if a rank is lost, or calls another collective. @throw Aborted
 void run_operations(Peers& peers, const std::vector<Operation>& operations);
 
-/// Does one collective.
-/// @throw Failure if a rank is lost. @throw Aborted
+/// Does one collective. It does nothing if it has no elements, as NCCL.
+/// @throw Failure if a rank is lost, or calls another collective. @throw Aborted
 void run_collective(Peers& peers, const Operation& operation);
 
 /// Does all that is sent and received. What goes to one rank goes in order; different ranks do not

@@ -11,19 +11,22 @@ namespace {
 
 std::atomic<const char*> last_text{""};
 
-// Returns a copy that is never freed, since callers of ncclGetLastError do not free it.
-const char* keep_text(const std::string& text) {
+// Keeps a copy that is never freed, since callers of ncclGetLastError do not free it. Returns
+// whether the text is new.
+bool keep_text(const std::string& text) {
   static auto& mutex = *new std::mutex;
   static auto& texts = *new std::set<std::string>;
   const std::lock_guard lock(mutex);
-  return texts.insert(text).first->c_str();
+  const auto [kept, is_new] = texts.insert(text);
+  last_text.store(kept->c_str());
+  return is_new;
 }
 
 }  // namespace
 
 ncclResult_t fail(const Failure& failure) {
-  last_text.store(keep_text("simulated GPUs: " + std::string(failure.what())));
-  std::fprintf(stderr, "%s\n", last_text.load());
+  const auto text = "simulated GPUs: " + std::string(failure.what());
+  if (keep_text(text)) std::fprintf(stderr, "%s\n", text.c_str());
   return failure.result;
 }
 

@@ -14,8 +14,8 @@ struct Failure : std::runtime_error {
   ncclResult_t result;
 };
 
-/// Writes the text to standard error, since LibTorch does not always show it, and keeps it for
-/// ncclGetLastError. Returns the code.
+/// Writes the text to standard error, once, since LibTorch does not always show it, and keeps it
+/// for ncclGetLastError. Returns the code.
 ncclResult_t fail(const Failure& failure);
 
 /// Text of the last failure in the process. Stays valid as long as the process.

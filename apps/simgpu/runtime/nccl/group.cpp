@@ -99,6 +99,7 @@ void settle(const Batch& batch, std::chrono::steady_clock::time_point deadline) 
     batch.communicator->finish(batch.done);
     keep_for_replays(batch, *capturing);
   } else if (batch.done.wait_until(deadline) != std::future_status::ready) {
+    batch.communicator->check();
     for (auto* stream : batch.streams) stream_wait(stream, batch.done);
   }
 }

@@ -32,6 +32,17 @@ int chunks_received(const Operation& operation, int rank, int ranks) {
   }
 }
 
+std::string describe(const Operation& operation) {
+  std::string text = std::string(operation.label) + " of " + std::to_string(operation.count) + " " +
+                     name_of(operation.type);
+  if (reduces(operation.kind)) text += std::string(", ") + name_of(operation.reduction);
+  if (operation.kind == Kind::broadcast) text += " from rank " + std::to_string(operation.peer);
+  if (operation.kind == Kind::reduce || operation.kind == Kind::gather) {
+    text += " to rank " + std::to_string(operation.peer);
+  }
+  return text;
+}
+
 std::vector<Access> accesses_of(const Operation& operation, int rank, int ranks) {
   std::vector<Access> accesses;
   const auto add = [&](const void* data, int chunks, bool writes) {

@@ -3,6 +3,7 @@
 #include <nccl.h>
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "simgpu/runtime/nccl/reduction.hpp"
@@ -53,6 +54,9 @@ int chunks_sent(const Operation& operation, int rank, int ranks);
 
 /// Number of chunks that the rank receives.
 int chunks_received(const Operation& operation, int rank, int ranks);
+
+/// "ncclAllReduce of 100 float32, sum": what has to be the same in all ranks of a collective.
+std::string describe(const Operation& operation);
 
 /// The memory that the operation uses in the rank.
 std::vector<Access> accesses_of(const Operation& operation, int rank, int ranks);

@@ -66,8 +66,7 @@ ncclResult_t ncclBroadcast(const void* sent, void* received, size_t count, ncclD
 
 ncclResult_t ncclBcast(void* data, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                        cudaStream_t stream) {
-  return start_operation({Kind::broadcast, "ncclBcast", data, data, count, type, root}, comm,
-                         stream);
+  return ncclBroadcast(data, data, count, type, root, comm, stream);
 }
 
 ncclResult_t ncclAllGather(const void* sent, void* received, size_t count, ncclDataType_t type,

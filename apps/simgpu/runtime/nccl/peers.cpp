@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <climits>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <string>
@@ -105,6 +106,19 @@ void Peers::barrier() {
     }
     return missing;
   });
+}
+
+// A rank writes a text again two barriers later, when all have read it.
+void Peers::barrier_of(const std::string& call) {
+  const size_t turn = barriers_ % 2;
+  const auto text_of = [&](int rank) { return memory_.member(rank).calls[turn].data(); };
+  std::snprintf(text_of(rank_), sizeof(CallText), "%s", call.c_str());
+  barrier();
+  for (int rank = 1; rank < ranks_; ++rank) {
+    if (std::strcmp(text_of(rank), text_of(0)) == 0) continue;
+    throw Failure(ncclInvalidUsage, "rank " + std::to_string(rank) + " calls " + text_of(rank) +
+                                        ", where rank 0 calls " + text_of(0));
+  }
 }
 
 void Peers::wait(const std::function<Ranks()>& missing) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "simgpu/runtime/nccl/shared_memory.hpp"
 
@@ -37,6 +38,10 @@ class Peers {
   /// Waits until all ranks are here.
   /// @throw Failure if a rank is lost. @throw Aborted
   void barrier();
+
+  /// Waits until all ranks are here, and checks that all do the same.
+  /// @throw Failure if a rank does something else, or is lost. @throw Aborted
+  void barrier_of(const std::string& call);
 
   /// Calls `missing` again and again, until it returns no rank. In between the thread sleeps until
   /// a rank calls `notify` for this one.

@@ -159,6 +159,51 @@ size_t size_of(ncclDataType_t type) {
   }
 }
 
+const char* name_of(ncclDataType_t type) {
+  switch (type) {
+    case ncclInt8:
+      return "int8";
+    case ncclUint8:
+      return "uint8";
+    case ncclInt32:
+      return "int32";
+    case ncclUint32:
+      return "uint32";
+    case ncclInt64:
+      return "int64";
+    case ncclUint64:
+      return "uint64";
+    case ncclFloat16:
+      return "float16";
+    case ncclFloat32:
+      return "float32";
+    case ncclFloat64:
+      return "float64";
+    case ncclBfloat16:
+      return "bfloat16";
+    case ncclFloat8e4m3:
+      return "float8_e4m3fn";
+    default:
+      return "float8_e5m2";
+  }
+}
+
+const char* name_of(const Reduction& reduction) {
+  if (reduction.factor != nullptr) return "sum with a factor";
+  switch (reduction.op) {
+    case ncclProd:
+      return "product";
+    case ncclMax:
+      return "max";
+    case ncclMin:
+      return "min";
+    case ncclAvg:
+      return "average";
+    default:
+      return "sum";
+  }
+}
+
 void check_reducible(ncclDataType_t type) {
   if (size_of(type) == 1 && type != ncclInt8 && type != ncclUint8) {
     throw Failure(ncclInvalidUsage, "reductions of float8 are not supported");

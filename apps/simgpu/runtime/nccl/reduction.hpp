@@ -20,6 +20,12 @@ struct Reduction {
   std::shared_ptr<const void> factor = nullptr;
 };
 
+/// PyTorch's name of the type.
+const char* name_of(ncclDataType_t type);
+
+/// "sum".
+const char* name_of(const Reduction& reduction);
+
 /// Checks that elements of the type can be reduced.
 /// @throw Failure
 void check_reducible(ncclDataType_t type);

@@ -14,6 +14,9 @@ namespace simgpu::nccl {
 /// Most ranks of a communicator.
 constexpr int max_ranks = 64;
 
+/// What a rank does in a collective, in words. While others still read one, it writes the next.
+using CallText = std::array<char, 128>;
+
 /// What a rank tells the others.
 struct alignas(64) Member {
   /// Counts what others have done that the rank may wait for. A futex.
@@ -24,6 +27,7 @@ struct alignas(64) Member {
   Process process;
   /// PCI bus id of its GPU.
   std::array<char, 16> gpu;
+  std::array<CallText, 2> calls;
 };
 
 /// What one rank sends to another, in pieces: a ring of two.
