@@ -215,6 +215,26 @@ void sleep(bool is_right) {
   std::cout << is_idle << ' ' << is_busy << ' ' << copied[0].item<float>() << '\n';
 }
 
+// Fills one pinned buffer for each batch, and may do it while the last one is copied from it. Other
+// work of the stream comes in between, so that the numbers alone do not show it. Results come back
+// into the same buffer.
+void pinned_buffer(bool is_right) {
+  const auto buffer = torch::zeros({rows}).pin_memory();
+  auto sum = torch::zeros({rows}, torch::kCUDA);
+  Event is_copied(torch::kCUDA);
+  for (int64_t i = 0; i < batches; ++i) {
+    if (is_right && i % 2 == 1) is_copied.synchronize();
+    while (is_right && i % 2 == 0 && !is_copied.query()) continue;
+    buffer.fill_(static_cast<double>(i));
+    sum += buffer.to(torch::kCUDA, /*non_blocking=*/true);
+    is_copied.record(current_stream());
+  }
+  buffer.copy_(sum, /*non_blocking=*/true);
+  const auto again = buffer.to(torch::kCUDA, /*non_blocking=*/true);
+  current_stream().synchronize();
+  std::cout << buffer[0].item<float>() << ' ' << again[0].item<float>() << '\n';
+}
+
 // Records an event of one GPU on a stream of another one.
 void event_of_another_gpu(bool is_right) {
   Event event(torch::kCUDA);
@@ -239,6 +259,7 @@ const std::map<std::string, std::function<void(bool)>> faults = {
     {"two_threads", two_threads},
     {"record_stream", record_stream},
     {"pinned_write", pinned_write},
+    {"pinned_buffer", pinned_buffer},
     {"event_of_another_gpu", event_of_another_gpu},
     {"out_of_memory", out_of_memory},
     {"columns", columns},

@@ -195,6 +195,7 @@ TEST_CASE("mistakes that a GPU punishes are found, and their right versions run 
                                  Fault{"two_threads", "nothing orders", "2"},
                                  Fault{"columns", "writes 1000 rows of 8 bytes", "4000"},
                                  Fault{"channels", "writes 12 rows of 20 bytes", "120"},
+                                 Fault{"pinned_buffer", "4000 bytes changed after a copy", "28 28"},
                                  Fault{"step_count", "on the same device", "0.5"},
                                  Fault{"event_of_another_gpu", "Event device index", "recorded"},
                                  Fault{"out_of_memory", "out of memory", "1"});
@@ -242,10 +243,20 @@ TEST_CASE("a GPU's memory that the host touches by its address ends the program"
   CHECK(fault(name, "right").out == "1\n");
 }
 
-TEST_CASE("a copy takes what pinned memory holds when it is done, late or at once") {
-  CHECK(fault("pinned_write", "right").out == "1\n");
-  CHECK(fault("pinned_write", "wrong").out == "2\n");
-  CHECK(fault("pinned_write", "wrong", "--late-copies off").out == "1\n");
+TEST_CASE(
+    "a copy takes what pinned memory holds when it is done, late or at once, and a change is "
+    "named") {
+  const auto is_named =
+      ContainsSubstring("pinned memory of 4000 bytes changed after a copy from it");
+  const Ran right = fault("pinned_write", "right");
+  CHECK(right.out == "1\n");
+  CHECK_THAT(right.err, !is_named);
+  const Ran late = fault("pinned_write", "wrong");
+  CHECK(late.out == "2\n");
+  CHECK_THAT(late.err, is_named);
+  const Ran at_once = fault("pinned_write", "wrong", "--late-copies off");
+  CHECK(at_once.out == "1\n");
+  CHECK_THAT(at_once.err, is_named);
 }
 
 TEST_CASE("a kernel that takes time is work of its stream, and leaves copies before it late") {

@@ -7,6 +7,7 @@
 #include "simgpu/runtime/capture.hpp"
 #include "simgpu/runtime/counts.hpp"
 #include "simgpu/runtime/memory.hpp"
+#include "simgpu/runtime/pinned_sources.hpp"
 #include "simgpu/runtime/process.hpp"
 #include "simgpu/runtime/races.hpp"
 #include "simgpu/runtime/settings.hpp"
@@ -42,12 +43,6 @@ bool fits(cudaMemcpyKind kind, Kind from, Kind to) {
   return from_gpu == (from == Kind::gpu) && to_gpu == (to == Kind::gpu);
 }
 
-bool overlap(const Access& a, const Access& b) {
-  const auto* a_begin = static_cast<const char*>(a.data);
-  const auto* b_begin = static_cast<const char*>(b.data);
-  return a_begin < b_begin + b.size && b_begin < a_begin + a.size;
-}
-
 // Does what is pending and comes earlier, if it uses memory that is about to be overwritten. The
 // rest stays pending, since doing it would hide a wait that is missing.
 void drain_users(const Stream& stream, const Access& written) {
@@ -63,6 +58,14 @@ void drain_users(const Stream& stream, const Access& written) {
     }
     if (up_to > 0) drain(*other, up_to);
   }
+}
+
+// Whether a late copy is still to write some of the memory.
+bool is_awaited(const Access& memory) {
+  const auto writes = [&](const Pending& work) { return overlap(work.accesses[1], memory); };
+  return std::any_of(used_streams().begin(), used_streams().end(), [&](const Stream* stream) {
+    return stream != nullptr && std::any_of(stream->pending.begin(), stream->pending.end(), writes);
+  });
 }
 
 void copy_late(Stream& stream, void* to, const void* from, size_t size, Kind from_kind) {
@@ -114,6 +117,9 @@ cudaError_t copy_async(Stream& stream, void* to, const void* from, size_t size,
   check_accesses(access_history(), {&stream, stream.tick, work.label}, stream.seen,
                  work.accesses.data(), work.accesses.size());
   hide_captured(work.accesses);
+  if (from_kind == Kind::pinned_memory && to_kind == Kind::gpu && !is_awaited({from, size})) {
+    watch_source(stream, {from, size});
+  }
   if (settings().late_copies && to_kind != Kind::pageable_memory) {
     copy_late(stream, to, from, size, from_kind);
     return cudaSuccess;

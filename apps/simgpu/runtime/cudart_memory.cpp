@@ -70,7 +70,9 @@ cudaError_t copy_on(cudaStream_t handle, void* to, const void* from, size_t size
   const Lock lock;
   if (is_unusable_fork()) return fail(cudaErrorInitializationError);
   throw_kept_race();
-  return copy_async(find_stream(handle), to, from, size, kind);
+  const auto error = copy_async(find_stream(handle), to, from, size, kind);
+  throw_kept_race();
+  return error;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "simgpu/runtime/devices.hpp"
 #include "simgpu/runtime/fault_handler.hpp"
 #include "simgpu/runtime/host_clock.hpp"
+#include "simgpu/runtime/pinned_sources.hpp"
 #include "simgpu/runtime/process.hpp"
 #include "simgpu/runtime/stream.hpp"
 #include "simgpu/runtime/work.hpp"
@@ -95,9 +96,17 @@ cudaError_t query_event(Event& event) {
   return cudaSuccess;
 }
 
+// The host hears from the function that what comes before it is done.
+void check_sources_of(cudaStream_t handle) {
+  const Lock lock;
+  const auto& stream = find_stream(handle);
+  if (!stream.capture) check_sources(stream.seen);
+}
+
 void call_on_host(cudaStream_t stream, const char* label, std::function<void()> function) {
   Work work{.label = label, .run = std::move(function)};
   begin_work(stream, work);
+  check_sources_of(stream);
   work.run();
   record(stream, std::move(work));
 }

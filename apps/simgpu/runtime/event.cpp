@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "simgpu/runtime/host_clock.hpp"
+#include "simgpu/runtime/pinned_sources.hpp"
 
 namespace simgpu {
 
@@ -34,6 +35,7 @@ void wait_on_host(const Event& event) {
   if (event.stream == nullptr) return;
   drain(*event.stream, event.tick);
   join_host_clock(event.seen);
+  check_sources(event.seen);
 }
 
 }  // namespace simgpu

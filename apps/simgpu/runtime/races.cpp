@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "simgpu/runtime/memory.hpp"
+#include "simgpu/runtime/pinned_sources.hpp"
 #include "simgpu/runtime/process.hpp"
 #include "simgpu/runtime/settings.hpp"
 
@@ -109,7 +110,9 @@ void check_accesses(AccessHistory& history, const User& user, const Clock& seen,
   if (settings().races == RaceMode::off) return;
   for (const auto* access = accesses; access != accesses + count; ++access) {
     if (access->size == 0) continue;
-    if (!is_gpu_address(access->data) && find_block(access->data) == nullptr) continue;
+    const bool is_of_gpu = is_gpu_address(access->data);
+    if (!is_of_gpu && find_block(access->data) == nullptr) continue;
+    if (!is_of_gpu && access->writes) check_overwritten_sources(*access);
     for (const auto& former : history.add(user, seen, *access)) {
       report_race(describe_race(former, user, *access));
     }

@@ -8,6 +8,7 @@
 #include "simgpu/runtime/capture.hpp"
 #include "simgpu/runtime/devices.hpp"
 #include "simgpu/runtime/host_clock.hpp"
+#include "simgpu/runtime/pinned_sources.hpp"
 #include "simgpu/runtime/process.hpp"
 
 namespace simgpu {
@@ -179,6 +180,7 @@ void order_after(Stream& later, Stream& earlier, uint64_t tick, const Clock& see
 void wait_on_host(Stream& stream) {
   drain(stream);
   join_host_clock(stream.seen);
+  check_sources(stream.seen);
 }
 
 }  // namespace simgpu

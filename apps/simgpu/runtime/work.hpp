@@ -21,6 +21,13 @@ struct Access {
   size_t rows = 1;  ///< of this size that the view has which it is a row of
 };
 
+/// Whether some memory is in both.
+inline bool overlap(const Access& a, const Access& b) {
+  const auto* a_begin = static_cast<const char*>(a.data);
+  const auto* b_begin = static_cast<const char*>(b.data);
+  return a_begin < b_begin + b.size && b_begin < a_begin + a.size;
+}
+
 /// A piece of work for a stream.
 struct Work {
   /// Name in reports: "aten::add.Tensor". Must live as long as the process.
