@@ -233,6 +233,26 @@ TEST_CASE("collectives that do not match between ranks fail in each, which say w
   CHECK(count_of(right.err, "\n") == 2);  // what the GPUs are
 }
 
+TEST_CASE("a graph that uses memory freed after its capture is named when it is replayed") {
+  if (!std::filesystem::exists(torchrun())) SKIP("this LibTorch is not from a Python package");
+  const Ran ran =
+      simulated("--races throw", SCONCE_PYTHON " " SCONCE_TESTS_DIR "/apps/simgpu_graphs.py");
+  INFO(ran.err);
+  CHECK(ran.exit_code == 0);
+  const std::string line = "simulated GPUs: a replay of a graph: ";
+  const std::string freed = ", which were freed after the capture\n";
+  CHECK_THAT(ran.out, StartsWith("freed wrong fails: " + line));
+  CHECK_THAT(ran.out,
+             ContainsSubstring(" reads 4000 bytes of cuda:0" + freed + "freed right 2.0\n"));
+  CHECK_THAT(ran.err, ContainsSubstring(" reads 33554432 bytes of cuda:0" + freed));
+  CHECK_THAT(ran.err, ContainsSubstring(" reads 4000 bytes of pinned memory" + freed));
+  const std::string illegal =
+      " wrong fails: CUDA error: an illegal memory access was encountered\n";
+  CHECK_THAT(ran.out, ContainsSubstring("\nreturned" + illegal + "returned right 2.0\npinned" +
+                                        illegal + "pinned right 1.0\nof_a_pool wrong 4.0\n"));
+  CHECK(count_of(ran.err, line) == 2);
+}
+
 TEST_CASE("a GPU's memory that the host touches by its address ends the program") {
   const std::string name = GENERATE("host_read", "host_write");
   const Ran wrong = fault(name, "wrong");

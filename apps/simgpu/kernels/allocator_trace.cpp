@@ -10,11 +10,21 @@ namespace {
 
 using c10::cuda::CUDACachingAllocator::TraceEntry;
 
+// LibTorch 2.11 does not tell the pool.
+template <class Entry>
+bool is_of_pool(const Entry& entry) {
+  if constexpr (requires { entry.mempool_; }) {
+    return entry.mempool_ != c10::MempoolId_t{0, 0};
+  } else {
+    return false;
+  }
+}
+
 // Runs under the allocator's lock.
 void take_back(const TraceEntry& entry) {
   if (entry.action_ != TraceEntry::FREE_COMPLETED) return;
   on_freed(reinterpret_cast<const void*>(entry.addr_), entry.size_,
-           static_cast<cudaStream_t>(entry.stream_));
+           static_cast<cudaStream_t>(entry.stream_), is_of_pool(entry));
 }
 
 bool attach() {

@@ -147,6 +147,7 @@ cudaError_t end_capture(Stream& stream, std::unique_ptr<Graph>& graph) {
   std::erase(captures(), capture);
   restore_memory(*capture);
   graph = std::move(capture->graph);
+  graph->memories = follow_memory(*graph->works);
   if (!capture->is_valid) return fail(cudaErrorStreamCaptureInvalidated);
   return is_joined(*capture) ? cudaSuccess : fail(cudaErrorStreamCaptureUnjoined);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "simgpu/runtime/event.hpp"
+#include "simgpu/runtime/graph_memory.hpp"
 #include "simgpu/runtime/races.hpp"
 #include "simgpu/runtime/stream.hpp"
 
@@ -18,6 +19,7 @@ namespace simgpu {
 struct Graph {
   std::shared_ptr<std::vector<Work>> works = std::make_shared<std::vector<Work>>();
   std::vector<std::shared_ptr<void>> user_objects = {};
+  std::shared_ptr<const GraphMemories> memories = {};  ///< once the capture has ended
 };
 
 /// Makes a graph of the work of some streams. Kernels need results to go on, so the work is done

@@ -52,10 +52,11 @@ void release(UserObject* object, unsigned count) {
 }
 
 // A capturing stream takes the works into its own graph.
-void launch(ExecutableGraph& graph, cudaStream_t handle) {
+cudaError_t launch(ExecutableGraph& graph, cudaStream_t handle) {
   std::shared_ptr<std::vector<Work>> works;
   {
     const Lock lock;
+    if (const auto error = check_memory(*graph.graph.memories); error != cudaSuccess) return error;
     works = graph.graph.works;
     auto& stream = find_stream(handle);
     if (!stream.capture) {
@@ -71,6 +72,7 @@ void launch(ExecutableGraph& graph, cudaStream_t handle) {
   const Lock lock;
   auto& stream = find_stream(handle);
   if (!stream.capture) record_event(graph.last_launch, stream);
+  return cudaSuccess;
 }
 
 }  // namespace
@@ -147,8 +149,7 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-  simgpu::launch(*graph_of(executable), stream);
-  return cudaSuccess;
+  return simgpu::launch(*graph_of(executable), stream);
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "simgpu/runtime/graph_memory.hpp"
 #include "simgpu/runtime/host_clock.hpp"
 #include "simgpu/runtime/process.hpp"
 #include "simgpu/runtime/races.hpp"
@@ -39,12 +40,13 @@ void check_freed_pinned_memory(const Block& block) {
   }
 }
 
-void on_freed(const void* data, size_t size, cudaStream_t handle) {
+void on_freed(const void* data, size_t size, cudaStream_t handle, bool is_of_pool) {
   if (settings().races == RaceMode::off || size == 0) return;
   const Lock lock;
   const auto* block = find_block(data);
   // Memory of a capture goes back to a pool that only captures use, whose replays are ordered.
   if (block == nullptr || block->device == pinned || block->is_of_capture) return;
+  if (!is_of_pool) mark_freed_memory({data, size});
   const auto& stream = find_stream(handle, block->device);
   if (stream.capture) return;
   auto seen = stream.seen;
