@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Checks the C++ sources with clang-format or clang-tidy, with the settings in the top folder.
+"""Checks the C++ sources with clang-format, clang-tidy or the compiler, with the settings in the top folder.
 
   lint.py format                        checks the layout of every source
   lint.py format --fix                  rewrites the layout instead
   lint.py tidy --build DIR              checks every source of DIR's compile_commands.json except the tests
   lint.py tidy --build DIR --since REVISION --minutes 2
                                         checks the sources changed since, for at most this time
+  lint.py alone --build DIR --since REVISION
+                                        compiles the library's sources and headers that the changes since affect, each
+                                        alone, as the preset no-pch does
 
 The tools' versions are pinned, because layout and findings differ between versions. pip installs them in a
 separate folder (--setup). The exit code is 1 if there is a finding.
@@ -15,6 +18,8 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
+import shlex
 import subprocess
 import sys
 import time
@@ -83,9 +88,52 @@ def check_mistakes(args):
     return not any(codes)
 
 
+def includes(path, known):
+    """Returns the project's files that a file of the library includes, directly or not, and the file itself."""
+    if path not in known:
+        known[path] = {path}
+        for name in re.findall(r'^#include "([^"]+)"', path.read_text(), re.M):
+            for folder in (ROOT / "include", ROOT / "src"):
+                if (folder / name).exists():
+                    known[path] |= includes(folder / name, known)
+    return known[path]
+
+
+def checked_by(entry):
+    """Returns the file that an entry of compile_commands.json checks: a source of the library, or a header that no
+    source includes first. None for the others."""
+    path = pathlib.Path(entry["file"])
+    header = re.search(r"_verify_interface_header_sets/(sconce/.*)\.cxx$", entry["file"])
+    if header:
+        path = ROOT / "include" / header[1]
+        source = ROOT / "src" / path.relative_to(ROOT / "include/sconce").with_suffix(".cpp")
+        return None if source.exists() else path
+    return path if ROOT / "src" in path.parents else None
+
+
+def check_alone(args):
+    """Compiles each file without a precompiled header and neighbours, which may hide a missing include."""
+    changed, known = set(sources(args.since)), {}
+    database = json.loads((args.build / "compile_commands.json").read_text())
+    files = [(checked_by(entry), entry) for entry in database]
+    chosen = [entry for path, entry in files if path and includes(path, known) & changed]
+
+    def check(entry):
+        ran = subprocess.run([*shlex.split(entry["command"]), "-fsyntax-only"], cwd=entry["directory"], text=True,
+                             capture_output=True)
+        if ran.returncode != 0:
+            print(ran.stdout, ran.stderr, sep="", flush=True)
+        return ran.returncode
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        codes = list(pool.map(check, chosen))
+    print(f"alone: {len(chosen)} files, {sum(bool(code) for code in codes)} with errors")
+    return not any(codes)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("check", choices=["format", "tidy"])
+    parser.add_argument("check", choices=["format", "tidy", "alone"])
     parser.add_argument("--since", metavar="REVISION", help="only the sources changed since")
     parser.add_argument("--fix", action="store_true", help="write the layout instead of checking it")
     parser.add_argument("--build", type=pathlib.Path, help="a build folder with compile_commands.json")
@@ -93,9 +141,9 @@ def main():
     parser.add_argument("--setup", type=pathlib.Path, default=ROOT / "build/setup",
                         help="the folder of the pinned versions")
     args = parser.parse_args()
-    if args.check == "tidy" and args.build is None:
-        parser.error("tidy needs --build")
-    sys.exit(not (check_layout if args.check == "format" else check_mistakes)(args))
+    if args.check != "format" and args.build is None:
+        parser.error(f"{args.check} needs --build")
+    sys.exit(not {"format": check_layout, "tidy": check_mistakes, "alone": check_alone}[args.check](args))
 
 
 if __name__ == "__main__":
