@@ -2,6 +2,7 @@
 
 /// Includes every public header of sconce. Include single headers for faster builds: most of them
 /// are light.
+#include "sconce/activation_checkpoint.hpp"
 #include "sconce/amp/autocast.hpp"
 #include "sconce/amp/grad_scaler.hpp"
 #include "sconce/amp/mixed_precision.hpp"

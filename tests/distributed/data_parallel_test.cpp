@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "catch.hpp"
+#include "sconce/activation_checkpoint.hpp"
 #include "sconce/amp/autocast.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/nn/lazy.hpp"
@@ -494,6 +495,23 @@ TEST_CASE("an error of the module itself names replica 0, and the next forward i
   CHECK(status_of("Threads") <= threads);
   const auto X = torch::ones({4, 3});
   CHECK(net.forward(X).equal(joined_chunks(module, X, 2)));
+}
+
+TEST_CASE("replicas may checkpoint their activations") {
+  torch::manual_seed(4);
+  const auto module = calling([](auto& self, const Tensor& x, bool is_checkpointed) {
+    const auto function = [&self](const Tensor& input) { return self.linear(input).exp(); };
+    return is_checkpointed ? sconce::checkpoint(function, x) : function(x);
+  });
+  DataParallel net(module, cpus());
+  const auto gradients = [&](bool is_checkpointed) {
+    net.module()->zero_grad();
+    const auto x = torch::linspace(-1, 1, 24).view({8, 3}).requires_grad_();
+    net.forward(x, is_checkpointed).sum().backward();
+    return torch::cat(
+        {x.grad().flatten(), module->linear->weight.grad().flatten(), module->linear->bias.grad()});
+  };
+  CHECK(gradients(true).equal(gradients(false)));
 }
 
 TEST_CASE(

@@ -110,7 +110,7 @@ TEST_CASE("trainings of two and three processes equal those of Python bit by bit
 
 TEST_CASE("further trainings of two processes equal those of Python bit by bit",
           "[distributed][python]") {
-  check_against_python("wide,small,outputs,static,sparse,amp,fp16", "2");
+  check_against_python("wide,small,outputs,static,sparse,checkpointed,amp,fp16", "2");
 }
 
 TEST_CASE("two processes train as one does on the joined batch", "[distributed]") {

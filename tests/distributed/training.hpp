@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "sconce/activation_checkpoint.hpp"
 #include "sconce/amp/autocast.hpp"
 #include "sconce/amp/grad_scaler.hpp"
 #include "sconce/data/dataset.hpp"
@@ -56,6 +57,22 @@ struct WordsImpl : torch::nn::Module {
   }
 };
 TORCH_MODULE(Words);
+
+struct CheckpointedImpl : torch::nn::Module {
+  torch::nn::Linear first = register_module("first", torch::nn::Linear(20, 30));
+  torch::nn::Linear middle = register_module("middle", torch::nn::Linear(30, 30));
+  torch::nn::Linear last = register_module("last", torch::nn::Linear(30, 10));
+
+  torch::Tensor hidden(const torch::Tensor& x) {
+    return torch::dropout(torch::relu(first(x)), 0.3, is_training());
+  }
+
+  torch::Tensor forward(torch::Tensor x) {
+    x = checkpoint([this](const torch::Tensor& input) { return hidden(input); }, x);
+    return last(torch::relu(checkpoint(middle, x)));
+  }
+};
+TORCH_MODULE(Checkpointed);
 
 // Separate statements, because the layers draw their initial values in this order.
 inline torch::nn::Sequential mlp(int64_t width) {
@@ -182,6 +199,8 @@ inline void train(const std::string& name, const distributed::ProcessGroup& grou
                 [](auto& model, const auto& x, int) { return std::get<0>(model.forward(x)); });
   } else if (name == "sparse") {
     train_model(name, Words(), group, joined, file, plain);
+  } else if (name == "checkpointed") {
+    train_model(name, Checkpointed(), group, joined, file, plain);
   } else {
     const auto model = name == "cnn" ? cnn() : mlp(name == "wide" ? 700 : 30);
     train_model(name, model, group, joined, file, plain);

@@ -18,6 +18,7 @@ from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
 
 
 class Branches(nn.Module):
@@ -64,6 +65,21 @@ class Words(nn.Module):
         return self.last(self.embedding((x.abs() * 10).long().clamp(max=49)).mean(1))
 
 
+class Checkpointed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(20, 30)
+        self.middle = nn.Linear(30, 30)
+        self.last = nn.Linear(30, 10)
+
+    def hidden(self, x):
+        return F.dropout(torch.relu(self.first(x)), 0.3, self.training)
+
+    def forward(self, x):
+        x = checkpoint(self.hidden, x, use_reentrant=False)
+        return self.last(torch.relu(checkpoint(self.middle, x, use_reentrant=False)))
+
+
 def mlp(width):
     return nn.Sequential(
         nn.Linear(20, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10)
@@ -79,6 +95,7 @@ def cnn():
 
 
 MODELS = {
+    "checkpointed": Checkpointed,
     "cnn": cnn,
     "outputs": TwoHeads,
     "sparse": Words,
