@@ -1,0 +1,116 @@
+#pragma once
+
+#include <ATen/core/Generator.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "sconce/data/item_source.hpp"
+
+namespace sconce::data {
+
+namespace detail {
+
+// The place of an item in one of several sources.
+struct ItemPlace {
+  size_t source;
+  int64_t index;
+};
+
+// The number of items of the first source, the first two, and so on.
+class CumulativeSizes {
+ public:
+  void add(int64_t size);
+  int64_t total() const { return sums_.empty() ? 0 : sums_.back(); }
+  ItemPlace place_of(int64_t index) const;
+  const std::vector<int64_t>& sums() const { return sums_; }
+
+ private:
+  std::vector<int64_t> sums_ = {};
+};
+
+void check_not_empty(size_t sources);
+
+}  // namespace detail
+
+/// The items of several sources, one after the other, for a `Loader`: `ConcatDataset(a, b)`, or of
+/// a `std::vector` of sources. The sources may have different types if their items have the same
+/// one. It owns the sources, and its copies share them. `draws` tells whether one of them draws
+/// random numbers. Python: `torch.utils.data.ConcatDataset`.
+template <class Item, bool draws = false>
+class ConcatDataset {
+ public:
+  /// Takes the sources.
+  /// @throw c10::Error if the size of one is negative.
+  template <ItemSource... Sources>
+    requires(sizeof...(Sources) > 0)
+  explicit ConcatDataset(Sources... sources) {
+    (add(std::move(sources)), ...);
+  }
+
+  /// Takes the sources of the vector.
+  /// @throw c10::Error if there is none, or the size of one is negative.
+  template <ItemSource Source>
+  explicit ConcatDataset(std::vector<Source> sources) {
+    detail::check_not_empty(sources.size());
+    for (auto& source : sources) add(std::move(source));
+  }
+
+  /// Returns the number of all items. Python: `len(dataset)`.
+  int64_t size() const { return sizes_.total(); }
+
+  /// Returns an item: those of the first source come first.
+  /// @throw c10::Error if there is no such item.
+  Item get(int64_t index) const
+    requires(!draws)
+  {
+    return item(index, {});
+  }
+
+  /// Returns an item if a source draws random numbers, as above.
+  Item get(int64_t index, const at::Generator& generator) const
+    requires draws
+  {
+    return item(index, generator);
+  }
+
+  /// Returns the number of items of the first source, of the first two, and so on. Python:
+  /// `cumulative_sizes`.
+  const std::vector<int64_t>& cumulative_sizes() const { return sizes_.sums(); }
+
+ private:
+  template <class Source>
+  void add(Source source) {
+    sizes_.add(source.size());
+    gets_.push_back([shared = std::make_shared<const Source>(std::move(source))](
+                        int64_t index, const at::Generator& generator) -> Item {
+      if constexpr (detail::DrawsItem<Source>) {
+        return shared->get(index, generator);
+      } else {
+        return shared->get(index);
+      }
+    });
+  }
+
+  Item item(int64_t index, const at::Generator& generator) const {
+    const auto place = sizes_.place_of(index);
+    return gets_[place.source](place.index, generator);
+  }
+
+  detail::CumulativeSizes sizes_ = {};
+  std::vector<std::function<Item(int64_t, const at::Generator&)>> gets_ = {};
+};
+
+template <ItemSource First, ItemSource... Rest>
+ConcatDataset(First, Rest...)
+    -> ConcatDataset<typename detail::ItemOf<First>::type,
+                     (detail::DrawsItem<First> || ... || detail::DrawsItem<Rest>)>;
+template <ItemSource Source>
+ConcatDataset(std::vector<Source>)
+    -> ConcatDataset<typename detail::ItemOf<Source>::type, detail::DrawsItem<Source>>;
+
+}  // namespace sconce::data

@@ -1,0 +1,155 @@
+#include "sconce/data/subset.hpp"
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "sconce/data/batches.hpp"
+#include "sconce/data/loader.hpp"
+#include "support/error_of.hpp"
+
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::data::Batches;
+using sconce::data::Dataset;
+using sconce::data::Loader;
+using sconce::data::Subset;
+using sconce::test::error_of;
+
+const std::vector<int64_t> some = {5, 2, 2, 7};
+
+// Item i is 10 i. It cannot be copied.
+struct Tens {
+  Tens() = default;
+  Tens(Tens&&) = default;
+  int64_t size() const { return 8; }
+  torch::Tensor get(int64_t i) const { return torch::full({}, 10 * i); }
+};
+
+// Item i is 100 i and a number below 100 from its generator.
+struct OneDraw {
+  int64_t size() const { return 8; }
+  torch::Tensor get(int64_t i, at::Generator generator) const {
+    return torch::randint(100, {}, generator, torch::kLong) + 100 * i;
+  }
+};
+
+// A dataset of LibTorch, of which each row is counted in the copy that reads it.
+struct TensOfTorch : torch::data::Dataset<TensOfTorch, torch::data::TensorExample> {
+  torch::data::TensorExample get(size_t i) override {
+    ++reads;
+    return torch::full({}, 10 * static_cast<int64_t>(i));
+  }
+  std::optional<size_t> size() const override { return has_size ? std::optional(8) : std::nullopt; }
+  int reads = 0;
+  bool has_size = true;
+};
+
+template <class T>
+std::vector<int64_t> items(const T& loader) {
+  std::vector<int64_t> all;
+  for (auto batch : loader) {
+    sconce::nn::for_each_tensor(batch, [&](const torch::Tensor& tensor) {
+      for (int64_t i = 0; i < tensor.size(0); ++i) all.push_back(tensor[i].item<int64_t>());
+    });
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a subset has the items of its indices in their order, for any number of workers") {
+  const Subset subset(Tens(), some);
+  CHECK(subset.size() == 4);
+  CHECK(subset.indices() == some);
+  CHECK(subset.source().size() == 8);
+  CHECK(subset.get(3).item<int64_t>() == 70);
+  for (const int workers : {0, 2}) {
+    const Loader loader(subset, {.batch_size = 3, .num_workers = workers});
+    CHECK(items(loader) == std::vector<int64_t>{50, 20, 20, 70});
+  }
+  CHECK(items(Loader(Subset(Tens(), {}))).empty());
+}
+
+TEST_CASE("a subset of a subset has the items of both, and copies share the source") {
+  const Subset subset(Tens(), some);
+  const auto copy = subset;
+  CHECK(&copy.source() == &subset.source());
+  CHECK(&copy.indices() == &subset.indices());
+  CHECK(items(Loader(Subset(copy, {3, 0}))) == std::vector<int64_t>{70, 50});
+  const auto shared = std::make_shared<Tens>();
+  const Subset first(shared, {0}), second(shared, {1});
+  CHECK(&first.source() == shared.get());
+  CHECK(&second.source() == shared.get());
+}
+
+TEST_CASE("the items of a source that draws have the generators of their places in the subset") {
+  const Loader whole(OneDraw(), {.batch_size = 3, .seed = 4});
+  const Loader part(Subset(OneDraw(), {7, 1, 2}), {.batch_size = 3, .seed = 4});
+  CHECK((*part.begin()).equal(*whole.begin() + torch::tensor({700, 0, 0})));
+}
+
+TEST_CASE("a subset of a dataset of LibTorch is read by copies, item by item or by batches") {
+  const Subset subset(TensOfTorch(), some);
+  for (const int workers : {0, 2}) {
+    const Loader loader(subset, {.batch_size = 3, .num_workers = workers});
+    CHECK(items(loader) == std::vector<int64_t>{50, 20, 20, 70});
+  }
+  CHECK(subset.source().reads == 0);
+  CHECK(subset.indices() == some);
+  const auto stacked =
+      TensOfTorch().map(torch::data::transforms::Stack<torch::data::TensorExample>());
+  const Subset batches(stacked, some);
+  CHECK(items(Loader(batches, {.batch_size = 3})) == std::vector<int64_t>{50, 20, 20, 70});
+}
+
+TEST_CASE("a subset of two tensors is a data set of copied rows") {
+  const Dataset table{torch::arange(16).reshape({8, 2}), 10 * torch::arange(8)};
+  const Subset subset(table, some);
+  CHECK(subset.size() == 4);
+  CHECK(subset.indices() == some);
+  CHECK(subset.data.equal(table.data.index_select(0, torch::tensor(some))));
+  const Batches batches(subset, {.batch_size = 3});
+  CHECK(batches.size() == 2);
+  CHECK((*batches.begin(1, 0)).target.equal(torch::tensor({70})));
+  table.target.zero_();
+  CHECK(subset.target.equal(torch::tensor({50, 20, 20, 70})));
+}
+
+TEST_CASE("an item that throws is named by its place in the subset") {
+  struct Bad : Tens {
+    torch::Tensor get(int64_t i) const {
+      TORCH_CHECK(i != 7, "no item ", i);
+      return Tens::get(i);
+    }
+  };
+  const Loader loader(Subset(Bad(), some));
+  CHECK_THAT(error_of([&] { items(loader); }),
+             ContainsSubstring("no item 7") && ContainsSubstring("in item 3"));
+  REQUIRE(loader.failed_item() == 3);
+  CHECK(loader.source().indices()[3] == 7);
+}
+
+TEST_CASE("a subset refuses a null source, a source without a size, and indices outside of it") {
+  const std::string expected = "sconce::data::Subset: expected ";
+  const auto indices_of_8 = expected + "indices of at least 0 and below 8, the size of the source";
+  CHECK(error_of([] { Subset(Tens(), {0, 8}); }) == indices_of_8 + ", got 8");
+  CHECK(error_of([] { Subset(TensOfTorch(), {0, -1}); }) == indices_of_8 + ", got -1");
+  CHECK(error_of([] { Subset(std::shared_ptr<Tens>(), {0}); }) == expected + "a source, got null");
+  TensOfTorch unsized;
+  unsized.has_size = false;
+  CHECK(error_of([&] { Subset(unsized, {0}); }) ==
+        expected + "a dataset that has a size, got one without");
+  const auto x = torch::ones({8});
+  CHECK(error_of([&] { Subset(Dataset{x, x}, {8}); }) == indices_of_8 + ", got 8");
+  CHECK(error_of([&] { Subset(Dataset{x, torch::ones({7})}, {0}); }) ==
+        expected + "as many rows in target as in data, 8, got 7");
+  CHECK(error_of([&] { Subset(Dataset{x, {}}, {0}); }) ==
+        expected + "data and target of one dimension or more");
+  const Subset subset(Tens(), some);
+  const std::string get = "sconce::data::Subset::get: expected an index of at least 0 and below 4";
+  CHECK(error_of([&] { subset.get(4); }) == get + ", got 4");
+  CHECK(error_of([&] { subset.get(-1); }) == get + ", got -1");
+}
