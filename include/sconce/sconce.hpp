@@ -46,6 +46,7 @@
 #include "sconce/nn/memory_format.hpp"
 #include "sconce/nn/mode_guard.hpp"
 #include "sconce/nn/nested_tensors.hpp"
+#include "sconce/nn/requires_grad.hpp"
 #include "sconce/nn/state_dict.hpp"
 #include "sconce/optim/adam.hpp"
 #include "sconce/optim/amp_scaling.hpp"
