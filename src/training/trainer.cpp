@@ -1,5 +1,6 @@
 #include "sconce/training/trainer.hpp"
 
+#include <ATen/record_function.h>
 #include <torch/nn/functional/loss.h>
 
 #include <cmath>
@@ -92,6 +93,20 @@ MetricValues Trainer::evaluate_model(const detail::ModelSteps& model, const AnyB
   auto values = test_model(options_, precision_, metrics, model, batches);
   run.close();
   return values;
+}
+
+void Trainer::predict_model(const detail::ModelSteps& model, const AnyBatches& batches,
+                            const std::function<void(const torch::Tensor& output)>& use) {
+  RECORD_USER_SCOPE("predict");
+  constexpr auto who = "sconce::Trainer::predict";
+  TORCH_CHECK(use, who, ": expected a function, got an empty one");
+  batches.check_world_size(options_.process_group.world_size());
+  const EvaluationScope scope(options_, precision_, model, batches, who);
+  scope.for_each_batch({}, [&](const AnyBatch& batch) {
+    const auto output = model.predict(batch);
+    const amp::AutocastGuard off(device().type(), {.enabled = false});
+    use(output);
+  });
 }
 
 }  // namespace sconce

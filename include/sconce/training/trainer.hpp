@@ -3,6 +3,7 @@
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -81,7 +82,7 @@ struct FitData {
 /// Batches may have any type in which `nn::NestedTensors` finds tensors.
 ///
 /// In a profile each step is a range "step", with the ranges "data", "forward", "backward" and
-/// "optimizer" inside, and each test is a range "test".
+/// "optimizer" inside, each test is a range "test", and each prediction a range "predict".
 ///
 /// Afterwards the metrics have the sums of what ran last, for the caller to read. What runs within
 /// a fit, such as an `evaluate` or another fit in a callback, puts the sums of the metrics back
@@ -161,12 +162,42 @@ class Trainer {
     return evaluate_model(detail::steps_of(model, loss_), batches);
   }
 
+  /// Calls the function with the output of the model, which must be on the device, for each batch
+  /// in order: what `predict_step(batch)` returns if the model has it, else `forward(inputs...)`.
+  /// The output stays on its device, so the function can reduce it before a copy.
+  ///
+  /// Runs in the trainer's precision, without gradients and in evaluation mode, and restores the
+  /// mode of every module. The function itself runs without autocast. In a process group each rank
+  /// gets the outputs of its own batches, of which it may have none; buffers become those of rank
+  /// 0. As a loop of your own does, it takes the next epoch of the batches, and changes nothing of
+  /// a fit before or after it.
+  /// @throw c10::Error if there are no batches, the model or the function is null, the model cannot
+  /// take the inputs, or an output is undefined.
+  /// @throw what the model and the function throw.
+  template <class M>
+  void predict(M& model, const AnyBatches& batches,
+               const std::function<void(const torch::Tensor& output)>& use) {
+    predict_model(detail::steps_of(model, loss_), batches, use);
+  }
+
+  /// Returns the outputs, one for each batch, on the CPU. Python: Lightning's `Trainer.predict`.
+  /// @throw as above.
+  template <class M>
+  std::vector<torch::Tensor> predict(M& model, const AnyBatches& batches) {
+    std::vector<torch::Tensor> outputs;
+    predict(model, batches,
+            [&](const torch::Tensor& output) { outputs.push_back(output.to(cpu())); });
+    return outputs;
+  }
+
  private:
   FitResult fit_model(const detail::ModelSteps& model, torch::optim::Optimizer& optimizer,
                       const FitData& data);
   EpochMetrics fit_model_epoch(const detail::ModelSteps& model, torch::optim::Optimizer& optimizer,
                                const AnyBatches& train);
   MetricValues evaluate_model(const detail::ModelSteps& model, const AnyBatches& batches);
+  void predict_model(const detail::ModelSteps& model, const AnyBatches& batches,
+                     const std::function<void(const torch::Tensor& output)>& use);
 
   TrainerOptions options_;  // with the device
   amp::MixedPrecision precision_;

@@ -23,11 +23,13 @@ namespace sconce::detail {
 /// The steps of a model on a batch, and its modules. The Trainer's loop uses this instead of the
 /// model, so that it is compiled once and not for each model.
 struct ModelSteps {
-  using Step = std::function<StepOutput(const AnyBatch&)>;  ///< a step on a batch
+  using Step = std::function<StepOutput(const AnyBatch&)>;        ///< a step on a batch
+  using Predict = std::function<torch::Tensor(const AnyBatch&)>;  ///< the output for a batch
 
   torch::nn::Module& module;  ///< the module with the parameters to train
   Step train;                 ///< the step of training
   Step test;                  ///< the step of a test
+  Predict predict;            ///< what the model predicts
   /// Turns off the averaging of gradients while its result lives. Empty unless the model is a
   /// DistributedDataParallel.
   std::function<std::shared_ptr<void>()> no_sync = {};
@@ -50,6 +52,8 @@ template <class M>
 concept HasValidationStep = requires { &M::validation_step; };
 template <class M>
 concept HasTestStep = requires { &M::test_step; };
+template <class M>
+concept HasPredictStep = requires { &M::predict_step; };
 
 // Also of one that is a template or has overloads, whose batches' type cannot be told.
 template <class M>
@@ -100,9 +104,10 @@ struct OwnStep {
 template <class M>
 constexpr bool has_output = OwnStep<M, false>::has_output && OwnStep<M, true>::has_output;
 
-// Calls forward with as many tensors, if the module `M`, which may stand within `callee`, can.
+// Calls forward with as many tensors, if the module `M`, which may stand within `callee`, can. Else
+// the error names the step that the model could have instead.
 template <class M, class Callee>
-torch::Tensor call_forward(Callee& callee, const std::vector<torch::Tensor>& in) {
+torch::Tensor call_forward(Callee& callee, const std::vector<torch::Tensor>& in, const char* step) {
   constexpr auto takes = []<class... Ts>(std::type_identity<std::tuple<Ts...>>) {
     return requires(M& module, Ts... tensors) {
       { module.forward(tensors...) } -> std::convertible_to<torch::Tensor>;
@@ -121,10 +126,10 @@ torch::Tensor call_forward(Callee& callee, const std::vector<torch::Tensor>& in)
   if constexpr (takes(std::type_identity<std::tuple<T, T, T, T>>())) {
     if (in.size() == 4) return callee.forward(in[0], in[1], in[2], in[3]);
   }
-  TORCH_CHECK(!in.empty(), "sconce::Trainer: expected a model with training_step, for batches ",
+  TORCH_CHECK(!in.empty(), "sconce::Trainer: expected a model with ", step, ", for batches ",
               "that are not cut into inputs and a target by themselves");
   TORCH_CHECK(false, "sconce::Trainer: expected a model whose forward takes ", in.size(),
-              " tensors and returns one, or one with training_step");
+              " tensors and returns one, or one with ", step);
 }
 
 // The loop's own step, of a model without one: the loss of what forward returns.
@@ -135,7 +140,7 @@ ModelSteps::Step forward_step(Callee& callee, const Loss& loss) {
                 "not a template or several");
   return [&callee, loss](const AnyBatch& batch) -> StepOutput {
     auto [inputs, target] = batch.inputs_and_target();
-    auto output = call_forward<M>(callee, inputs);
+    auto output = call_forward<M>(callee, inputs, "training_step");
     auto value = loss(output, target);
     check_loss(value, "TrainerOptions::loss");
     return {std::move(value), std::move(output), std::move(target)};
@@ -157,32 +162,60 @@ StepOutput step_of_replicas(Replicas& replicas, const AnyBatch& batch) {
   return step;
 }
 
+// Calls the model's own predict_step, in each of its replicas if it has some, or its forward with
+// the inputs of the batch.
+template <class M, class Callee>
+torch::Tensor predict(Callee& callee, const AnyBatch& batch) {
+  torch::Tensor output;
+  if constexpr (HasPredictStep<M>) {
+    using BatchType = typename ArgumentOf<decltype(&M::predict_step)>::type;
+    const auto step = [](M& module, const BatchType& rows) { return module.predict_step(rows); };
+    if constexpr (std::is_base_of_v<nn::DataParallelBase, Callee>) {
+      output = callee.call(step, batch.as<BatchType>());
+    } else {
+      output = step(callee, batch.as<BatchType>());
+    }
+  } else {
+    output = call_forward<M>(callee, batch.inputs_and_target().inputs, "predict_step");
+  }
+  TORCH_CHECK(output.defined(), "sconce::Trainer: expected an output from the model, got an ",
+              "undefined tensor");
+  return output;
+}
+
 /// Returns the steps of a module, of a holder or pointer to one, or of a `nn::DataParallel` or
 /// `nn::DistributedDataParallel` around one. They call `training_step(batch)`, which returns the
 /// loss or a `StepOutput`, and `validation_step(batch)` or `test_step(batch)`; if the model has no
-/// training step, they compute `loss(forward(inputs...), target)`. The model must outlive them.
-/// @throw c10::Error if a holder or a pointer is null. The steps throw it if a loss is undefined.
+/// training step, they compute `loss(forward(inputs...), target)`. What it predicts comes from
+/// `predict_step(batch)` or `forward(inputs...)`. The model must outlive them.
+/// @throw c10::Error if a holder or a pointer is null. The steps throw it if a loss or an output is
+/// undefined.
 template <class M>
 ModelSteps steps_of(M& model, const Loss& loss) {
   if constexpr (std::is_base_of_v<nn::DataParallelBase, M>) {
     using Inner = std::remove_cvref_t<decltype(*model.module())>;
     auto& inner = *model.module();
+    const auto predicted = [&](const AnyBatch& batch) { return predict<Inner>(model, batch); };
     if constexpr (HasTrainingStep<Inner>) {
       return {inner,
               [&](const AnyBatch& b) { return step_of_replicas<Inner, false>(model, b); },
               [&](const AnyBatch& b) { return step_of_replicas<Inner, true>(model, b); },
+              predicted,
               {},
               has_output<Inner>};
     } else {
       const auto step = forward_step<Inner>(model, loss);
-      return {inner, step, step};
+      return {inner, step, step, predicted};
     }
   } else if constexpr (std::is_base_of_v<torch::nn::Module, M>) {
+    const auto predicted = [&](const AnyBatch& batch) { return predict<M>(model, batch); };
     if constexpr (HasTrainingStep<M>) {
-      return {model, OwnStep<M, false>::of(model), OwnStep<M, true>::of(model), {}, has_output<M>};
+      using Train = OwnStep<M, false>;
+      using Test = OwnStep<M, true>;
+      return {model, Train::of(model), Test::of(model), predicted, {}, has_output<M>};
     } else {
       const auto step = forward_step<M>(model, loss);
-      return {model, step, step};
+      return {model, step, step, predicted};
     }
   } else if constexpr (requires { model.no_sync(); }) {  // a DistributedDataParallel
     using Inner = std::remove_cvref_t<decltype(*model.module())>;
@@ -196,9 +229,9 @@ ModelSteps steps_of(M& model, const Loss& loss) {
         const auto& rows = batch.as<typename Own::BatchType>();
         return model.call([&](Inner& module) { return Own::call(module, rows); });
       };
-      return {inner, train, alone.test, no_sync, has_output<Inner>};
+      return {inner, train, alone.test, alone.predict, no_sync, has_output<Inner>};
     } else {
-      return {inner, forward_step<Inner>(model, loss), alone.test, no_sync};
+      return {inner, forward_step<Inner>(model, loss), alone.test, alone.predict, no_sync};
     }
   } else {  // a holder or a pointer
     TORCH_CHECK(static_cast<bool>(model), "sconce::Trainer: expected a model, got null");
