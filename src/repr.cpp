@@ -12,6 +12,7 @@
 
 #include "detail/extra_repr.hpp"
 #include "detail/module_name.hpp"
+#include "sconce/nn/multihead_attention.hpp"
 
 namespace sconce {
 
@@ -187,7 +188,8 @@ std::string indented(const std::string& text) {
 std::vector<std::string> child_lines(const torch::nn::Module& module) {
   const bool merge = dynamic_cast<const torch::nn::ModuleListImpl*>(&module) != nullptr;
   // Python's attention holds a Linear of another name.
-  const bool renames = dynamic_cast<const torch::nn::MultiheadAttentionImpl*>(&module) != nullptr;
+  const bool renames = dynamic_cast<const torch::nn::MultiheadAttentionImpl*>(&module) != nullptr ||
+                       dynamic_cast<const nn::MultiheadAttentionImpl*>(&module) != nullptr;
   std::vector<std::string> lines;
   const auto children = module.named_children();
   for (size_t first = 0, end = 0; first < children.size(); first = end) {

@@ -7,13 +7,14 @@
 
 #include "catch.hpp"
 #include "sconce/nn/lazy.hpp"
+#include "sconce/nn/transformer.hpp"
 #include "support/ask_python.hpp"
 #include "support/require_gpu.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using sconce::repr;
 namespace nn = torch::nn;
-namespace lazy = sconce::nn;
+namespace ours = sconce::nn;
 
 // Classes that the Python script defines too.
 namespace models {
@@ -311,16 +312,16 @@ std::map<std::string, std::string> our_texts() {
       {"nn.NLLLoss()", repr(nn::NLLLoss())},
       {"nn.BCEWithLogitsLoss()", repr(nn::BCEWithLogitsLoss())},
       {"nn.CosineSimilarity()", repr(nn::CosineSimilarity())},
-      {"nn.LazyLinear(1, bias=False)", repr(lazy::LazyLinear(lazy::LazyLinearOptions(1).bias(false)))},
-      {"nn.LazyConv1d(4, 3)", repr(lazy::LazyConv1d(lazy::LazyConv1dOptions(4, 3)))},
+      {"nn.LazyLinear(1, bias=False)", repr(ours::LazyLinear(ours::LazyLinearOptions(1).bias(false)))},
+      {"nn.LazyConv1d(4, 3)", repr(ours::LazyConv1d(ours::LazyConv1dOptions(4, 3)))},
       {"nn.LazyConv2d(64, 3, padding=1)",
-       repr(lazy::LazyConv2d(lazy::LazyConv2dOptions(64, 3).padding(1)))},
+       repr(ours::LazyConv2d(ours::LazyConv2dOptions(64, 3).padding(1)))},
       {"nn.LazyConv3d(4, 3, stride=2, bias=False)",
-       repr(lazy::LazyConv3d(lazy::LazyConv3dOptions(4, 3).stride(2).bias(false)))},
-      {"nn.LazyBatchNorm1d()", repr(lazy::LazyBatchNorm1d())},
+       repr(ours::LazyConv3d(ours::LazyConv3dOptions(4, 3).stride(2).bias(false)))},
+      {"nn.LazyBatchNorm1d()", repr(ours::LazyBatchNorm1d())},
       {"nn.LazyBatchNorm2d(affine=False)",
-       repr(lazy::LazyBatchNorm2d(lazy::LazyBatchNorm2dOptions().affine(false)))},
-      {"nn.Sequential(nn.LazyLinear(1))", repr(nn::Sequential(lazy::LazyLinear(1)))},
+       repr(ours::LazyBatchNorm2d(ours::LazyBatchNorm2dOptions().affine(false)))},
+      {"nn.Sequential(nn.LazyLinear(1))", repr(nn::Sequential(ours::LazyLinear(1)))},
       {"nn.Sequential()", repr(nn::Sequential())},
       {"nn.Sequential(nn.Linear(3, 1))", repr(nn::Sequential(nn::Linear(3, 1)))},
       {"nn.Sequential(nn.Flatten(), nn.Linear(4, 2), nn.ReLU(), nn.Dropout(0.5), nn.Linear(2, 2))",
@@ -340,6 +341,22 @@ std::map<std::string, std::string> our_texts() {
       {"nn.TransformerEncoderLayer(4, 2, 8)",
        repr(nn::TransformerEncoderLayer(
            nn::TransformerEncoderLayerOptions(4, 2).dim_feedforward(8)))},
+      {"nn.LayerNorm((3, 4), eps=1e-6, bias=False)",
+       repr(ours::LayerNorm(ours::LayerNormOptions({3, 4}).eps(1e-6).bias(false)))},
+      {"nn.MultiheadAttention(4, 2, bias=False)",
+       repr(ours::MultiheadAttention(ours::MultiheadAttentionOptions(4, 2).bias(false)))},
+      {"nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8, 0.5), 2, nn.LayerNorm(4))",
+       repr(ours::TransformerEncoder(
+           ours::TransformerEncoderOptions(
+               ours::TransformerEncoderLayer(
+                   ours::TransformerEncoderLayerOptions(4, 2).dim_feedforward(8).dropout(0.5)),
+               2)
+               .norm(nn::AnyModule(ours::LayerNorm(4)))))},
+      {"nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 8), 2)",
+       repr(ours::TransformerDecoder(
+           ours::TransformerDecoderLayer(
+               ours::TransformerDecoderLayerOptions(4, 2).dim_feedforward(8)),
+           2))},
       {"SimpleNN()", repr(models::SimpleNN())},
       {"Residual()", repr(models::Residual())},
       {"Wide(2, 3)", repr(models::Wide(2, 3))},

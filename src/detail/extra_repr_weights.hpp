@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "detail/extra_repr_text.hpp"
+#include "sconce/nn/layer_norm.hpp"
 
 // The layers with weights.
 namespace sconce::extra_repr {
@@ -54,7 +55,8 @@ std::string of(const nn::NormImplBase<D, Derived, Options>& m) {
                named("track_running_stats", m.options.track_running_stats())});
 }
 
-inline std::string of(const nn::LayerNormImpl& m) {
+template <OneOf<nn::LayerNormImpl, sconce::nn::LayerNormImpl> M>
+std::string of(const M& m) {
   return list({text(c10::IntArrayRef(m.options.normalized_shape())), named("eps", m.options.eps()),
                named("elementwise_affine", m.options.elementwise_affine()),
                norms_show_bias ? named("bias", m.bias.defined()) : ""});

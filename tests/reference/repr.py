@@ -11,6 +11,7 @@ import ctypes
 import random
 import struct
 import sys
+import warnings
 
 import torch
 from torch import nn
@@ -331,6 +332,10 @@ nn.ModuleList([Residual(), Residual()])
 nn.ModuleDict({'left': nn.Linear(2, 2), 'right': nn.ReLU()})
 nn.MultiheadAttention(4, 2)
 nn.TransformerEncoderLayer(4, 2, 8)
+nn.LayerNorm((3, 4), eps=1e-6, bias=False)
+nn.MultiheadAttention(4, 2, bias=False)
+nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8, 0.5), 2, nn.LayerNorm(4))
+nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 8), 2)
 SimpleNN()
 Residual()
 Wide(2, 3)
@@ -351,6 +356,7 @@ def write_texts(file):
         file.write(f"== float {x.hex()}\n{x!r}\n".encode())
 
 
+warnings.simplefilter("ignore")  # an encoder without nested tensors
 random.seed(7)
 torch.manual_seed(7)
 with open(sys.argv[2], "wb") as out:

@@ -1,0 +1,42 @@
+#include "sconce/nn/layer_norm.hpp"
+
+#include "catch.hpp"
+#include "sconce/repr.hpp"
+
+using sconce::nn::LayerNorm;
+using sconce::nn::LayerNormOptions;
+
+TEST_CASE("a layer norm computes what LibTorch's does, with and without a bias") {
+  torch::manual_seed(0);
+  const auto x = torch::randn({3, 4, 5});
+  for (const bool bias : {true, false}) {
+    LayerNorm ours(LayerNormOptions({4, 5}).eps(1e-3).bias(bias));
+    torch::nn::LayerNorm theirs(torch::nn::LayerNormOptions({4, 5}).eps(1e-3));
+    CHECK(ours->parameters().size() == (bias ? 2 : 1));
+    CHECK(ours->bias.defined() == bias);
+    CHECK(ours(x).equal(theirs(x)));
+    const torch::NoGradGuard no_grad;
+    const auto weight = torch::randn({4, 5}), shift = torch::randn({4, 5});
+    ours->weight.copy_(weight);
+    theirs->weight.copy_(weight);
+    if (bias) {
+      ours->bias.copy_(shift);
+      theirs->bias.copy_(shift);
+    }
+    CHECK(ours(x).equal(theirs(x)));
+    const auto copy = std::dynamic_pointer_cast<sconce::nn::LayerNormImpl>(ours->clone());
+    CHECK(copy->forward(x).equal(ours(x)));
+    ours->reset_parameters();
+    CHECK(ours->weight.equal(torch::ones({4, 5})));
+    CHECK_FALSE(copy->weight.equal(ours->weight));
+  }
+}
+
+TEST_CASE("a layer norm of one size normalizes the last dimension, and may learn nothing") {
+  const auto x = torch::randn({3, 4});
+  LayerNorm norm(LayerNormOptions(4).elementwise_affine(false));
+  CHECK(norm->parameters().empty());
+  CHECK(norm(x).equal(torch::layer_norm(x, {4})));
+  CHECK_THROWS_WITH(norm(torch::ones({4, 3})),
+                    Catch::Matchers::ContainsSubstring("expected input with shape [*, 4]"));
+}

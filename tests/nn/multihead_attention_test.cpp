@@ -1,0 +1,205 @@
+#include "sconce/nn/multihead_attention.hpp"
+
+#include "catch.hpp"
+#include "nn/masks.hpp"
+#include "sconce/amp/autocast.hpp"
+#include "sconce/devices.hpp"
+#include "sconce/distributed/data_parallel.hpp"
+#include "support/error_of.hpp"
+#include "support/host_reads.hpp"
+
+using namespace sconce::nn;
+using Catch::Matchers::ContainsSubstring;
+using sconce::amp::AutocastGuard;
+using sconce::test::causal;
+using sconce::test::error_of;
+using sconce::test::near;
+using sconce::test::padding;
+using torch::Tensor;
+
+namespace {
+
+MultiheadAttention batch_first(int64_t embed_dim, int64_t num_heads) {
+  return MultiheadAttention(MultiheadAttentionOptions(embed_dim, num_heads).batch_first(true));
+}
+
+}  // namespace
+
+TEST_CASE("the defaults of attention are Python's") {
+  const MultiheadAttentionOptions options(6, 2);
+  CHECK(options.dropout() == 0);
+  CHECK(options.bias());
+  CHECK_FALSE(options.add_bias_kv());
+  CHECK_FALSE(options.add_zero_attn());
+  CHECK_FALSE(options.kdim().has_value());
+  CHECK_FALSE(options.vdim().has_value());
+  CHECK_FALSE(options.batch_first());
+  const AttentionArgs args;
+  CHECK(args.need_weights);
+  CHECK(args.average_attn_weights);
+  CHECK_FALSE(args.is_causal);
+}
+
+TEST_CASE("a padded batch is attended to as its rows alone are") {
+  const bool need_weights = GENERATE(true, false);
+  torch::manual_seed(1);
+  auto attention = batch_first(8, 2);
+  const std::vector<int64_t> lengths = {5, 2, 1, 4};
+  const auto x = torch::randn({4, 5, 8});
+  const auto [output, weights] = attention(
+      x, x, x,
+      AttentionArgs{.key_padding_mask = padding(lengths, 5), .need_weights = need_weights});
+  CHECK(weights.defined() == need_weights);
+  for (int64_t i = 0; i < 4; ++i) {
+    const auto row = x[i].narrow(0, 0, lengths[static_cast<size_t>(i)]);
+    const auto [alone, alone_weights] =
+        attention(row, row, row, AttentionArgs{.need_weights = need_weights});
+    CHECK(near(output[i].narrow(0, 0, row.size(0)), alone));
+    if (!need_weights) continue;
+    CHECK(near(weights[i].narrow(0, 0, row.size(0)).narrow(1, 0, row.size(0)), alone_weights));
+    CHECK(weights[i].narrow(1, row.size(0), 5 - row.size(0)).count_nonzero().item<int64_t>() == 0);
+  }
+}
+
+TEST_CASE("attention trains in 16 bits with masks of both kinds, and near its numbers in 32") {
+  const auto dtype = GENERATE(torch::kBFloat16, torch::kHalf);
+  const bool need_weights = GENERATE(true, false);
+  const bool autocast = GENERATE(true, false);
+  const bool of_floats = GENERATE(true, false);
+  torch::manual_seed(2);
+  auto attention = batch_first(8, 2);
+  auto x = torch::randn({3, 5, 8});
+  AttentionArgs args = {.key_padding_mask = padding({5, 2, 3}, 5),
+                        .attn_mask = causal(5),
+                        .need_weights = need_weights};
+  if (of_floats) {  // of 32 bits, whatever the type of the inputs
+    for (auto* mask : {&args.key_padding_mask, &args.attn_mask}) {
+      *mask = torch::zeros(mask->sizes()).masked_fill(*mask, -INFINITY);
+    }
+  }
+  const auto exact = std::get<0>(attention(x, x, x, args));
+  if (!autocast) {
+    attention->to(dtype);
+    x = x.to(dtype);
+  }
+  x.requires_grad_();
+  const AutocastGuard guard(torch::kCPU, {.dtype = dtype, .enabled = autocast});
+  const auto output = std::get<0>(attention(x, x, x, args));
+  CHECK(output.scalar_type() == dtype);
+  CHECK(torch::allclose(output.to(torch::kFloat), exact, 0.05, 0.05));
+  output.to(torch::kFloat).pow(2).sum().backward();
+  CHECK(x.grad().isfinite().all().item<bool>());
+  CHECK(x.grad().count_nonzero().item<int64_t>() > 0);
+  for (const auto& p : attention->parameters()) CHECK(p.grad().isfinite().all().item<bool>());
+}
+
+TEST_CASE("the causal hint and the causal mask give the same output") {
+  torch::manual_seed(3);
+  auto attention = batch_first(8, 2);
+  const auto x = torch::randn({3, 5, 8});
+  AttentionArgs args = {.attn_mask = causal(5), .need_weights = false};
+  const auto by_mask = std::get<0>(attention(x, x, x, args));
+  args.is_causal = true;
+  CHECK(near(std::get<0>(attention(x, x, x, args)), by_mask));
+  args.attn_mask = torch::zeros({5, 5});  // the hint is believed
+  CHECK(near(std::get<0>(attention(x, x, x, args)), by_mask));
+  args.need_weights = true;  // the mask is
+  CHECK_FALSE(near(std::get<0>(attention(x, x, x, args)), by_mask));
+}
+
+TEST_CASE("attention refuses arguments that do not fit, before any work") {
+  auto attention = batch_first(8, 2);
+  const auto x = torch::randn({3, 5, 8}), memory = torch::randn({3, 4, 8});
+  const auto error = [&](const AttentionArgs& args) {
+    return error_of([&] { attention(x, memory, memory, args); });
+  };
+  const std::string who = "sconce::nn::MultiheadAttention: ";
+  CHECK(error({.key_padding_mask = padding({3, 3, 3}, 5)}) ==
+        who + "expected key_padding_mask of shape [3, 4], got [3, 5]");
+  CHECK(error({.attn_mask = causal(5)}) ==
+        who + "expected attn_mask of shape [5, 4] or [6, 5, 4], got [5, 5]");
+  CHECK(error({.key_padding_mask = torch::ones({3, 4}, torch::kInt64)}) ==
+        who + "expected a mask of bool or floats, got key_padding_mask of Long");
+  CHECK(error({.attn_mask = torch::ones({5, 4}, torch::kMeta)}) ==
+        who + "expected attn_mask on cpu, as the query is, got one on meta");
+  CHECK(error({.is_causal = true}) ==
+        who + "expected a mask together with is_causal, which is only a hint, got none");
+
+  const auto shapes = [&](const Tensor& query, const Tensor& key, const Tensor& value) {
+    return error_of([&] { attention(query, key, value); });
+  };
+  CHECK(shapes(x, memory[0], memory) ==
+        who +
+            "expected inputs with 3 dimensions, or all with 2 without a batch, got [3, 5, 8], "
+            "[4, 8] and [3, 4, 8]");
+  CHECK(shapes(x, memory.narrow(2, 0, 6), memory) ==
+        who + "expected 8, 8 and 8 features, got inputs [3, 5, 8], [3, 4, 6] and [3, 4, 8]");
+  CHECK(shapes(x, memory, x) == who +
+                                    "expected keys and values of one length, and one batch size, "
+                                    "got [3, 5, 8], [3, 4, 8] and [3, 5, 8]");
+  CHECK_THAT(shapes(x, memory.narrow(0, 0, 2), memory.narrow(0, 0, 2)),
+             ContainsSubstring("and one batch size"));
+  const auto nested = at::_nested_tensor_from_tensor_list({x[0], memory[0]});
+  CHECK(shapes(nested, nested, nested) == who + "expected dense inputs, got a nested tensor");
+  CHECK(shapes(x, Tensor(), x) == who + "expected dense inputs, got an undefined tensor");
+}
+
+TEST_CASE("attention refuses options that do not fit") {
+  const std::string who = "sconce::nn::MultiheadAttention: ";
+  CHECK(error_of([] { MultiheadAttention(8, 3); }) ==
+        who +
+            "expected positive num_heads that divide a positive embed_dim, got num_heads 3 and "
+            "embed_dim 8");
+  CHECK_THAT(error_of([] { MultiheadAttention(8, 0); }), ContainsSubstring("got num_heads 0"));
+  CHECK(error_of([] { MultiheadAttention(MultiheadAttentionOptions(8, 2).kdim(0)); }) ==
+        who + "expected positive kdim and vdim, got 0 and 8");
+  CHECK(error_of([] { MultiheadAttention(MultiheadAttentionOptions(8, 2).dropout(1.5)); }) ==
+        who + "expected a dropout between 0 and 1, got 1.5");
+}
+
+TEST_CASE("a copy of attention computes the same, with weights of its own") {
+  torch::manual_seed(4);
+  MultiheadAttention attention(
+      MultiheadAttentionOptions(8, 2).kdim(6).add_bias_kv(true).add_zero_attn(true));
+  const auto x = torch::randn({5, 3, 8}), key = torch::randn({4, 3, 6});
+  const auto value = torch::randn({4, 3, 8});
+  const auto copy = std::dynamic_pointer_cast<MultiheadAttentionImpl>(attention->clone());
+  CHECK(std::get<0>(copy->forward(x, key, value)).equal(std::get<0>(attention(x, key, value))));
+  const torch::NoGradGuard no_grad;
+  copy->out_proj->weight.zero_();
+  copy->bias_k.zero_();
+  CHECK(attention->out_proj->weight.count_nonzero().item<int64_t>() > 0);
+  CHECK(attention->bias_k.count_nonzero().item<int64_t>() > 0);
+}
+
+TEST_CASE("attention in a module of any type takes three inputs") {
+  torch::nn::AnyModule any(MultiheadAttention(8, 2));
+  const auto x = torch::randn({5, 3, 8});
+  const auto output = any.forward<std::tuple<Tensor, Tensor>>(x, x, x);
+  CHECK(std::get<1>(output).sizes() == at::IntArrayRef{3, 5, 5});
+}
+
+TEST_CASE("attention reads nothing on the host") {
+  const bool need_weights = GENERATE(true, false);
+  auto attention = batch_first(8, 2);
+  attention->options.dropout(0.5);
+  const auto x = torch::randn({3, 5, 8}).requires_grad_();
+  const AttentionArgs args = {.key_padding_mask = padding({5, 2, 3}, 5),
+                              .attn_mask = causal(5),
+                              .need_weights = need_weights};
+  const sconce::test::HostReads reads;
+  std::get<0>(attention(x, x, x, args)).sum().backward();
+  CHECK(reads.count() == 0);
+}
+
+TEST_CASE("replicas of attention take the rows of a padding mask with those of the inputs") {
+  torch::manual_seed(5);
+  auto attention = batch_first(8, 2);
+  DataParallel parallel(attention, {.device_ids = {sconce::cpu(), sconce::cpu()}});
+  const auto x = torch::randn({4, 5, 8});
+  const AttentionArgs args = {.key_padding_mask = padding({5, 2, 1, 4}, 5)};
+  const auto [output, weights] = parallel.forward(x, x, x, args);
+  const auto [whole, whole_weights] = attention(x, x, x, args);
+  CHECK(near(output, whole));
+  CHECK(near(weights, whole_weights));
+}
