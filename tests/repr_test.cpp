@@ -347,11 +347,9 @@ std::map<std::string, std::string> our_texts() {
        repr(ours::MultiheadAttention(ours::MultiheadAttentionOptions(4, 2).bias(false)))},
       {"nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8, 0.5), 2, nn.LayerNorm(4))",
        repr(ours::TransformerEncoder(
-           ours::TransformerEncoderOptions(
-               ours::TransformerEncoderLayer(
-                   ours::TransformerEncoderLayerOptions(4, 2).dim_feedforward(8).dropout(0.5)),
-               2)
-               .norm(nn::AnyModule(ours::LayerNorm(4)))))},
+           ours::TransformerEncoderLayer(
+               ours::TransformerEncoderLayerOptions(4, 2).dim_feedforward(8).dropout(0.5)),
+           2, nn::AnyModule(ours::LayerNorm(4))))},
       {"nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 8), 2)",
        repr(ours::TransformerDecoder(
            ours::TransformerDecoderLayer(

@@ -51,7 +51,6 @@
 #include "sconce/nn/requires_grad.hpp"
 #include "sconce/nn/state_dict.hpp"
 #include "sconce/nn/transformer.hpp"
-#include "sconce/nn/transformer_layer.hpp"
 #include "sconce/optim/adam.hpp"
 #include "sconce/optim/amp_scaling.hpp"
 #include "sconce/optim/ema.hpp"

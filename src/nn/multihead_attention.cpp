@@ -1,15 +1,11 @@
 #include "sconce/nn/multihead_attention.hpp"
 
 #include <torch/nn/init.h>
-#include <torch/types.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
-#include <utility>
 #include <vector>
-
-#include "nn/attention_inputs.hpp"
-#include "sconce/repr.hpp"
 
 namespace sconce::nn {
 
@@ -18,122 +14,82 @@ namespace {
 using torch::Tensor;
 using Three = std::array<Tensor, 3>;  // for queries, keys and values
 
-void check_mask(const char* who, const char* name, const Tensor& mask, const Tensor& query,
-                const std::vector<std::vector<int64_t>>& shapes) {
+void check_mask(const char* who, const char* name, const Tensor& mask,
+                const std::vector<c10::IntArrayRef>& shapes) {
   if (!mask.defined()) return;
   TORCH_CHECK(mask.scalar_type() == torch::kBool || mask.is_floating_point(), who,
               ": expected a mask of bool or floats, got ", name, " of ", mask.scalar_type());
-  TORCH_CHECK(mask.device() == query.device(), who, ": expected ", name, " on ", query.device(),
-              ", as the query is, got one on ", mask.device());
-  for (const auto& shape : shapes) {
-    if (mask.sizes() == shape) return;
-  }
-  std::string expected;
-  for (const auto& shape : shapes) {
-    expected += (expected.empty() ? "" : " or ") + c10::str(c10::IntArrayRef(shape));
-  }
-  TORCH_CHECK(false, who, ": expected ", name, " of shape ", expected, ", got ", mask.sizes());
+  TORCH_CHECK(std::find(shapes.begin(), shapes.end(), mask.sizes()) != shapes.end(), who,
+              ": expected ", name, " of shape ", c10::Join(" or ", shapes), ", got ", mask.sizes());
 }
 
-void check_options(const MultiheadAttentionOptions& options) {
-  const char* who = "sconce::nn::MultiheadAttention";
-  const int64_t features = options.embed_dim(), heads = options.num_heads();
-  TORCH_CHECK(features > 0 && heads > 0 && features % heads == 0, who,
-              ": expected positive num_heads that divide a positive embed_dim, got num_heads ",
-              heads, " and embed_dim ", features);
-  const int64_t kdim = options.kdim().value_or(features), vdim = options.vdim().value_or(features);
-  TORCH_CHECK(kdim > 0 && vdim > 0, who, ": expected positive kdim and vdim, got ", kdim, " and ",
-              vdim);
-  TORCH_CHECK(options.dropout() >= 0 && options.dropout() <= 1, who,
-              ": expected a dropout between 0 and 1, got ", options.dropout());
-}
-
-// The outputs of one projection with packed weights.
-std::vector<Tensor> unpacked(const Tensor& packed, int64_t count) {
-  return packed.unflatten(-1, {count, packed.size(-1) / count})
-      .unsqueeze(0)
-      .transpose(0, -2)
-      .squeeze(-2)
-      .contiguous()
-      .unbind(0);
-}
-
-// Applies the weights to inputs (L, N, E) as Python does: packed as far as the inputs are the same.
-Three projected(const MultiheadAttentionImpl& m, const Three& inputs) {
-  const auto& [query, key, value] = inputs;
-  const Tensor& bias = m.in_proj_bias;
-  if (m.in_proj_weight.defined() && key.is_same(value) && query.is_same(key)) {
-    const auto parts = unpacked(torch::linear(query, m.in_proj_weight, bias), 3);
-    return {parts[0], parts[1], parts[2]};
-  }
-  if (m.in_proj_weight.defined() && key.is_same(value)) {
-    const std::vector<int64_t> sizes = {query.size(-1), 2 * query.size(-1)};
-    const auto weights = m.in_proj_weight.split_with_sizes(sizes);
-    const auto biases = bias.defined() ? bias.split_with_sizes(sizes) : std::vector<Tensor>(2);
-    const auto q = torch::linear(query, weights[0], biases[0]);
-    const auto parts = unpacked(torch::linear(key, weights[1], biases[1]), 2);
-    return {q, parts[0], parts[1]};
-  }
+// Projects inputs (L, N, E) in as many products as Python: one for all that are the same tensor.
+Three projected(const MultiheadAttentionImpl& m, const Three& inputs, bool same_kv, bool same_q) {
+  const bool packed = m.in_proj_weight.defined() && same_kv;
+  const int64_t features = m.options.embed_dim();
+  const auto sizes = !packed  ? std::vector(3, features)
+                     : same_q ? std::vector{3 * features}
+                              : std::vector{features, 2 * features};
+  const auto split = [&](const Tensor& x) {
+    return sizes.size() == 1 ? std::vector{x} : x.split_with_sizes(sizes);
+  };
   const auto weights = m.in_proj_weight.defined()
-                           ? m.in_proj_weight.chunk(3)
+                           ? split(m.in_proj_weight)
                            : std::vector{m.q_proj_weight, m.k_proj_weight, m.v_proj_weight};
-  const auto biases = bias.defined() ? bias.chunk(3) : std::vector<Tensor>(3);
-  return {torch::linear(query, weights[0], biases[0]), torch::linear(key, weights[1], biases[1]),
-          torch::linear(value, weights[2], biases[2])};
-}
-
-// Numbers that are added to the scores, or undefined tensors.
-struct Masks {
-  Tensor attn = {};     // (1 or N * heads, L, S)
-  Tensor padding = {};  // (N, S)
-
-  // Makes room for one more key, which nobody hides.
-  void widen() {
-    for (auto* mask : {&attn, &padding}) {
-      if (mask->defined()) *mask = torch::constant_pad_nd(*mask, {0, 1});
+  const auto biases = m.in_proj_bias.defined() ? split(m.in_proj_bias) : std::vector<Tensor>(3);
+  std::vector<Tensor> parts;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const auto product = torch::linear(inputs[i], weights[i], biases[i]);
+    if (product.size(-1) == features) {
+      parts.push_back(product);
+      continue;
     }
+    const auto apart = product.unflatten(-1, {-1, features}).unsqueeze(0).transpose(0, -2);
+    for (const auto& part : apart.squeeze(-2).contiguous().unbind()) parts.push_back(part);
   }
-
-  // Returns the mask (N * heads or 1, L or 1, S) that has both.
-  Tensor merged(int64_t heads) const {
-    if (!padding.defined()) return attn;
-    const auto batch = padding.size(0);
-    const auto of_heads =
-        padding.view({batch, 1, 1, -1}).expand({-1, heads, -1, -1}).reshape({batch * heads, 1, -1});
-    return attn.defined() ? attn + of_heads : of_heads;
-  }
-};
-
-// Returns the inputs (L, N, E), sharing a tensor where they do. Without a batch N is 1, and Python
-// then treats the inputs as different ones.
-Three sequence_first(const Three& inputs, bool batch_first) {
-  const auto& [query, key, value] = inputs;
-  if (query.dim() == 2) return {query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)};
-  if (!batch_first) return inputs;
-  const auto v = value.transpose(1, 0);
-  const auto k = key.is_same(value) ? v : key.transpose(1, 0);
-  const auto q = query.is_same(key) && key.is_same(value) ? k : query.transpose(1, 0);
-  return {q, k, v};
+  return {parts[0], parts[1], parts[2]};
 }
 
-// Splits projections (L, N, E) into heads (N * heads, L, E / heads), with the keys that the options
-// add.
-void split(const MultiheadAttentionImpl& m, Three& heads, Masks& masks) {
+// Returns numbers to add to the scores: minus infinity where a mask of bool is true.
+Tensor additive_mask(const Tensor& mask, torch::ScalarType dtype) {
+  if (!mask.defined() || mask.scalar_type() != torch::kBool) return mask;
+  return torch::zeros_like(mask, mask.options().dtype(dtype)).masked_fill_(mask, -INFINITY);
+}
+
+// Returns numbers (1 or N * heads, 1 or L, S) to add to the scores, or an undefined tensor. S
+// counts the keys that are appended, which nobody hides.
+Tensor merged_mask(const AttentionArgs& args, const Tensor& query, const Three& heads,
+                   int64_t count) {
+  auto mask = additive_mask(args.attn_mask, query.scalar_type());
+  auto padding = additive_mask(args.key_padding_mask, query.scalar_type());
+  if (mask.defined() && mask.dim() == 2) mask = mask.unsqueeze(0);
+  if (padding.defined()) {
+    const int64_t rows = heads[0].size(0), source = padding.size(-1);
+    padding = padding.view({rows / count, 1, 1, source}).expand({-1, count, -1, -1});
+    padding = padding.reshape({rows, 1, source});
+    mask = mask.defined() ? mask + padding : padding;
+  }
+  if (!mask.defined()) return mask;
+  const int64_t appended = heads[1].size(1) - mask.size(-1);
+  if (appended > 0) mask = torch::constant_pad_nd(mask, {0, appended});
+  return mask.to(heads[0].scalar_type());  // under autocast not that of the query
+}
+
+// Splits projections (L, N, E) into heads (N * heads, L, E / heads), and appends the keys that the
+// options ask for.
+void split(const MultiheadAttentionImpl& m, Three& heads) {
   const int64_t batch = heads[0].size(1), count = m.options.num_heads();
-  if (m.bias_k.defined()) {
-    heads[1] = torch::cat({heads[1], m.bias_k.repeat({1, batch, 1})});
-    heads[2] = torch::cat({heads[2], m.bias_v.repeat({1, batch, 1})});
-    masks.widen();
+  for (size_t i = 1; m.bias_k.defined() && i < 3; ++i) {
+    heads[i] = torch::cat({heads[i], (i == 1 ? m.bias_k : m.bias_v).repeat({1, batch, 1})});
   }
   for (auto& x : heads) x = x.view({x.size(0), batch * count, x.size(2) / count}).transpose(0, 1);
-  if (!m.options.add_zero_attn()) return;
-  for (auto* x : {&heads[1], &heads[2]}) {
-    *x = torch::cat({*x, torch::zeros({x->size(0), 1, x->size(2)}, x->options())}, 1);
+  for (size_t i = 1; m.options.add_zero_attn() && i < 3; ++i) {
+    const auto zeros = torch::zeros({heads[i].size(0), 1, heads[i].size(2)}, heads[i].options());
+    heads[i] = torch::cat({heads[i], zeros}, 1);
   }
-  masks.widen();
 }
 
-// Returns the outputs of the heads (N * heads, L, E / heads), and the weights (N * heads, L, S).
+// Returns outputs of the heads (N * heads, L, E / heads), and weights (N * heads, L, S).
 std::pair<Tensor, Tensor> with_weights(const Three& heads, const Tensor& mask, double dropout) {
   const auto& [q, k, v] = heads;
   const auto scaled = q * std::sqrt(1.0 / static_cast<double>(q.size(-1)));
@@ -144,7 +100,7 @@ std::pair<Tensor, Tensor> with_weights(const Three& heads, const Tensor& mask, d
   return {torch::bmm(weights, v), weights};
 }
 
-// Returns the outputs of the heads (N, heads, L, E / heads).
+// Returns outputs of the heads (N, heads, L, E / heads).
 Tensor without_weights(const Three& heads, const Tensor& mask, double dropout, bool is_causal,
                        int64_t count) {
   const auto of_batch = [count](const Tensor& x) {
@@ -158,120 +114,95 @@ Tensor without_weights(const Three& heads, const Tensor& mask, double dropout, b
 
 }  // namespace
 
-void check_attention(const char* who, const MultiheadAttentionOptions& options, const Tensor& query,
-                     const Tensor& key, const Tensor& value, const AttentionArgs& args) {
+void MultiheadAttentionImpl::reset() {
+  const int64_t size = options.embed_dim(), heads = options.num_heads();
+  TORCH_CHECK(size > 0 && heads > 0 && size % heads == 0,
+              "sconce::nn::MultiheadAttention: expected num_heads that divide embed_dim, got ",
+              heads, " and ", size);
+  const auto add = [this](const char* name, Tensor& parameter, at::IntArrayRef sizes) {
+    parameter = register_parameter(name, torch::empty(sizes));
+  };
+  const bool packed = options.kdim() == size && options.vdim() == size;
+  if (packed) add("in_proj_weight", in_proj_weight, {3 * size, size});
+  if (!packed) add("q_proj_weight", q_proj_weight, {size, size});
+  if (!packed) add("k_proj_weight", k_proj_weight, {size, options.kdim()});
+  if (!packed) add("v_proj_weight", v_proj_weight, {size, options.vdim()});
+  if (options.bias()) add("in_proj_bias", in_proj_bias, {3 * size});
+  if (options.add_bias_kv()) add("bias_k", bias_k, {1, 1, size});
+  if (options.add_bias_kv()) add("bias_v", bias_v, {1, 1, size});
+  // The numbers are drawn in Python's order.
+  const auto linear = torch::nn::LinearOptions(size, size).bias(options.bias());
+  out_proj = register_module("out_proj", torch::nn::Linear(linear));
+  for (const auto& parameter : parameters(/*recurse=*/false)) {
+    if (parameter.dim() == 1) torch::nn::init::zeros_(parameter);
+    if (parameter.dim() == 2) torch::nn::init::xavier_uniform_(parameter);
+    if (parameter.dim() == 3) torch::nn::init::xavier_normal_(parameter);
+  }
+  if (options.bias()) torch::nn::init::zeros_(out_proj->bias);
+}
+
+void MultiheadAttentionImpl::check(const char* who, const Tensor& query, const Tensor& key,
+                                   const Tensor& value, const AttentionArgs& args) const {
   for (const Tensor* input : {&query, &key, &value}) {
-    TORCH_CHECK(input->defined() && !input->is_nested(), who, ": expected dense inputs, got ",
-                input->defined() ? "a nested tensor" : "an undefined tensor");
+    TORCH_CHECK(input->defined() && !input->is_nested(), who,
+                ": expected dense inputs, got an undefined or nested tensor");
   }
   const auto shapes = c10::str(query.sizes(), ", ", key.sizes(), " and ", value.sizes());
   const int64_t dim = query.dim();
   TORCH_CHECK((dim == 2 || dim == 3) && key.dim() == dim && value.dim() == dim, who,
               ": expected inputs with 3 dimensions, or all with 2 without a batch, got ", shapes);
-  const int64_t features = options.embed_dim();
-  const int64_t kdim = options.kdim().value_or(features), vdim = options.vdim().value_or(features);
-  TORCH_CHECK(query.size(-1) == features && key.size(-1) == kdim && value.size(-1) == vdim, who,
-              ": expected ", features, ", ", kdim, " and ", vdim, " features, got inputs ", shapes);
+  const std::array features = {options.embed_dim(), options.kdim(), options.vdim()};
+  TORCH_CHECK((features == std::array{query.size(-1), key.size(-1), value.size(-1)}), who,
+              ": expected ", c10::IntArrayRef(features), " features, got inputs ", shapes);
   const int64_t length_dim = dim == 3 && options.batch_first() ? 1 : 0;
   const int64_t length = query.size(length_dim), source = key.size(length_dim);
   const int64_t batch = dim == 3 ? query.size(1 - length_dim) : 1;
   TORCH_CHECK(key.sizes().slice(0, dim - 1) == value.sizes().slice(0, dim - 1) &&
                   (dim == 2 || key.size(1 - length_dim) == batch),
               who, ": expected keys and values of one length, and one batch size, got ", shapes);
-  check_mask(who, "key_padding_mask", args.key_padding_mask, query,
-             {dim == 3 ? std::vector{batch, source} : std::vector{source}});
-  check_mask(who, "attn_mask", args.attn_mask, query,
-             {{length, source}, {batch * options.num_heads(), length, source}});
+  const std::array padding = {batch, source}, two = {length, source};
+  const std::array three = {batch * options.num_heads(), length, source};
+  check_mask(who, "key_padding_mask", args.key_padding_mask,
+             {c10::IntArrayRef(padding).slice(dim == 3 ? 0 : 1)});
+  check_mask(who, "attn_mask", args.attn_mask, {two, three});
   TORCH_CHECK(!args.is_causal || args.attn_mask.defined(), who,
               ": expected a mask together with is_causal, which is only a hint, got none");
-}
-
-Tensor additive_mask(const Tensor& mask, torch::ScalarType dtype) {
-  if (!mask.defined() || mask.scalar_type() != torch::kBool) return mask;
-  return torch::zeros_like(mask, mask.options().dtype(dtype)).masked_fill_(mask, -INFINITY);
-}
-
-MultiheadAttentionImpl::MultiheadAttentionImpl(MultiheadAttentionOptions from)
-    : options(std::move(from)) {
-  reset();
-}
-
-void MultiheadAttentionImpl::reset() {
-  check_options(options);
-  const int64_t features = options.embed_dim();
-  const int64_t kdim = options.kdim().value_or(features), vdim = options.vdim().value_or(features);
-  const auto weight = [this](const char* name, std::vector<int64_t> sizes) {
-    return register_parameter(name, torch::empty(sizes));
-  };
-  if (kdim == features && vdim == features) {
-    in_proj_weight = weight("in_proj_weight", {3 * features, features});
-  } else {
-    q_proj_weight = weight("q_proj_weight", {features, features});
-    k_proj_weight = weight("k_proj_weight", {features, kdim});
-    v_proj_weight = weight("v_proj_weight", {features, vdim});
-  }
-  if (options.bias()) in_proj_bias = weight("in_proj_bias", {3 * features});
-  if (options.add_bias_kv()) {
-    bias_k = weight("bias_k", {1, 1, features});
-    bias_v = weight("bias_v", {1, 1, features});
-  }
-  // The order of the draws is Python's.
-  out_proj = register_module(
-      "out_proj",
-      torch::nn::Linear(torch::nn::LinearOptions(features, features).bias(options.bias())));
-  for (const auto& drawn : {in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight}) {
-    if (drawn.defined()) torch::nn::init::xavier_uniform_(drawn);
-  }
-  for (const auto& zero : {in_proj_bias, out_proj->bias}) {
-    if (zero.defined()) torch::nn::init::zeros_(zero);
-  }
-  for (const auto& drawn : {bias_k, bias_v}) {
-    if (drawn.defined()) torch::nn::init::xavier_normal_(drawn);
-  }
-}
-
-void MultiheadAttentionImpl::pretty_print(std::ostream& stream) const {
-  stream << repr(*this);
 }
 
 std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(const Tensor& query, const Tensor& key,
                                                            const Tensor& value,
                                                            const AttentionArgs& args) {
-  check_attention("sconce::nn::MultiheadAttention", options, query, key, value, args);
-  const bool is_batched = query.dim() == 3;
-  const auto inputs = sequence_first({query, key, value}, options.batch_first());
+  check("sconce::nn::MultiheadAttention", query, key, value, args);
+  const bool is_batched = query.dim() == 3, swaps = is_batched && options.batch_first();
+  const auto length_first = [&](const Tensor& x) {
+    return swaps ? x.transpose(1, 0) : is_batched ? x : x.unsqueeze(1);
+  };
+  // Without a batch, Python takes no two inputs for one.
+  const bool same_kv = is_batched && key.is_same(value);
+  const Three inputs = {length_first(query), length_first(key), length_first(value)};
   const int64_t length = inputs[0].size(0), batch = inputs[0].size(1);
   const int64_t features = options.embed_dim(), count = options.num_heads();
+  auto heads = projected(*this, inputs, same_kv, query.is_same(key));
+  split(*this, heads);
 
   const bool by_hint = args.is_causal && !args.key_padding_mask.defined() && !args.need_weights;
-  Masks masks = {.attn = by_hint ? Tensor() : additive_mask(args.attn_mask, query.scalar_type()),
-                 .padding = additive_mask(args.key_padding_mask, query.scalar_type())};
-  if (masks.attn.defined() && masks.attn.dim() == 2) masks.attn = masks.attn.unsqueeze(0);
-  if (masks.padding.defined() && !is_batched) masks.padding = masks.padding.unsqueeze(0);
-
-  auto heads = projected(*this, inputs);
-  split(*this, heads, masks);
-  auto mask = masks.merged(count);
-  // Under autocast the heads have another type than the query.
-  if (mask.defined()) mask = mask.to(heads[0].scalar_type());
-
+  const auto mask = by_hint ? Tensor() : merged_mask(args, query, heads, count);
   const double dropout = is_training() ? options.dropout() : 0;
-  const auto joined = [&](const Tensor& outputs) {  // of the heads, with L first
-    const auto rows = outputs.reshape({length * batch, features});
-    auto output = torch::linear(rows, out_proj->weight, out_proj->bias);
-    output = output.view({length, batch, features});
-    if (!is_batched) return output.squeeze(1);
-    return options.batch_first() ? output.transpose(1, 0) : output;
-  };
-  if (!args.need_weights) {
-    const auto outputs = without_weights(heads, mask, dropout, by_hint, count);
-    return {joined(outputs.permute({2, 0, 1, 3})), Tensor()};
+  Tensor joined, weights;  // of all heads; the outputs with L first
+  if (args.need_weights) {
+    std::tie(joined, weights) = with_weights(heads, mask, dropout);
+    joined = joined.transpose(0, 1);
+    weights = weights.view({batch, count, length, -1});
+    if (args.average_attn_weights) weights = weights.mean(1);
+    if (!is_batched) weights = weights.squeeze(0);
+  } else {
+    joined = without_weights(heads, mask, dropout, by_hint, count).permute({2, 0, 1, 3});
   }
-  auto [outputs, weights] = with_weights(heads, mask, dropout);
-  const auto output = joined(outputs.transpose(0, 1));
-  weights = weights.view({batch, count, length, -1});
-  if (args.average_attn_weights) weights = weights.mean(1);
-  return {output, is_batched ? weights : weights.squeeze(0)};
+  const auto rows = joined.reshape({length * batch, features});
+  const auto flat = torch::linear(rows, out_proj->weight, out_proj->bias);
+  const auto output = flat.view({length, batch, features});
+  if (!is_batched) return {output.squeeze(1), weights};
+  return {swaps ? output.transpose(1, 0) : output, weights};
 }
 
 }  // namespace sconce::nn

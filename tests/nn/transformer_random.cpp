@@ -114,12 +114,12 @@ Model make_transformer(Case c, bool is_stack, const F& args_of) {
                                 args_of(x, masks));
             }};
   }
-  TransformerStackOptions<Layer> options(layer, c["layers"]);
+  torch::nn::AnyModule norm;
   if (c["norm"] != 0) {
-    const int64_t features = c["features"];
-    options.norm(torch::nn::AnyModule(LayerNorm(LayerNormOptions(features).bias(c["bias"] != 0))));
+    const LayerNormOptions options(std::vector{c["features"]});
+    norm = torch::nn::AnyModule(LayerNorm(LayerNormOptions(options).bias(c["bias"] != 0)));
   }
-  Stack stack(options);
+  Stack stack(layer, c["layers"], norm);
   return {stack.ptr(), [=](const Tensors& x, const Tensors& masks) mutable {
             return std::apply([&](auto... all) { return Tensors{stack->forward(all...)}; },
                               args_of(x, masks));

@@ -3,10 +3,12 @@
 #include <torch/arg.h>
 #include <torch/nn/cloneable.h>
 #include <torch/nn/pimpl.h>
+#include <torch/types.h>
 
-#include <ostream>
 #include <utility>
 #include <vector>
+
+#include "sconce/repr.hpp"
 
 namespace sconce::nn {
 
@@ -30,18 +32,21 @@ struct LayerNormOptions {
 class LayerNormImpl : public torch::nn::Cloneable<LayerNormImpl> {
  public:
   /// Makes a layer with these options. Draws no random numbers.
-  explicit LayerNormImpl(LayerNormOptions options);
+  explicit LayerNormImpl(LayerNormOptions of) : options(std::move(of)) { reset(); }
 
-  void reset() override;
-
-  /// Sets the weight to one and the bias to zero.
-  void reset_parameters();
+  void reset() override {
+    if (!options.elementwise_affine()) return;
+    weight = register_parameter("weight", torch::ones(options.normalized_shape()));
+    if (options.bias()) bias = register_parameter("bias", torch::zeros(options.normalized_shape()));
+  }
 
   /// Prints the text of `repr`.
-  void pretty_print(std::ostream& stream) const override;
+  void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
   /// @throw c10::Error if the last dimensions of the input are not `normalized_shape`.
-  torch::Tensor forward(const torch::Tensor& input);
+  torch::Tensor forward(const torch::Tensor& input) {
+    return torch::layer_norm(input, options.normalized_shape(), weight, bias, options.eps());
+  }
 
   LayerNormOptions options;  ///< the options of the layer
   torch::Tensor weight;      ///< shape `normalized_shape`; undefined without `elementwise_affine`

@@ -2,23 +2,22 @@
 
 #include <torch/arg.h>
 #include <torch/nn/cloneable.h>
-#include <torch/nn/modules/container/any.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 
-#include <optional>
-#include <ostream>
 #include <tuple>
 
 #include "sconce/nn/nested_tensors.hpp"
+#include "sconce/repr.hpp"
 
 namespace sconce::nn {
 
 /// Options of `MultiheadAttention`, with the names and defaults of Python's.
 struct MultiheadAttentionOptions {
-  /// Makes options with these two values and defaults for the others.
+  /// Makes options with these two values and defaults for the others. `kdim` and `vdim` are
+  /// `embed_dim`.
   MultiheadAttentionOptions(int64_t embed_dim, int64_t num_heads)
-      : embed_dim_(embed_dim), num_heads_(num_heads) {}
+      : embed_dim_(embed_dim), num_heads_(num_heads), kdim_(embed_dim), vdim_(embed_dim) {}
 
   TORCH_ARG(int64_t, embed_dim);           ///< number of features of the queries and the output
   TORCH_ARG(int64_t, num_heads);           ///< number of heads, which divides `embed_dim`
@@ -26,10 +25,9 @@ struct MultiheadAttentionOptions {
   TORCH_ARG(bool, bias) = true;            ///< whether the projections have a bias
   TORCH_ARG(bool, add_bias_kv) = false;    ///< whether to append a learned key and value
   TORCH_ARG(bool, add_zero_attn) = false;  ///< whether to append a key and a value of zeros
-  TORCH_ARG(std::optional<int64_t>, kdim) = {
-  };  ///< number of features of the keys; none: embed_dim
-  TORCH_ARG(std::optional<int64_t>, vdim) = {};  ///< the same of the values
-  TORCH_ARG(bool, batch_first) = false;  ///< whether batches are `(N, L, E)`, not `(L, N, E)`
+  TORCH_ARG(int64_t, kdim);                ///< number of features of the keys
+  TORCH_ARG(int64_t, vdim);                ///< number of features of the values
+  TORCH_ARG(bool, batch_first) = false;    ///< whether batches are `(N, L, E)`, not `(L, N, E)`
 };
 
 /// What `MultiheadAttention` takes besides its inputs. A mask is of bool, where true hides a key,
@@ -37,11 +35,10 @@ struct MultiheadAttentionOptions {
 struct AttentionArgs {
   torch::Tensor key_padding_mask = {};  ///< `(N, S)`, or `(S)` for inputs without batch
   torch::Tensor attn_mask = {};         ///< `(L, S)` or `(N * num_heads, L, S)`
-  bool need_weights =
-      true;  ///< whether to return the weights; false is faster and takes less memory
+  bool need_weights = true;          ///< whether to return the weights; without them it is faster
   bool average_attn_weights = true;  ///< whether the weights are the mean over the heads
   /// Hint that `attn_mask` is the causal mask, which must be given too. Without `need_weights` and
-  /// `key_padding_mask`, a faster kernel then runs instead of the one that reads the mask.
+  /// `key_padding_mask`, a faster kernel then runs, and the mask is not read.
   bool is_causal = false;
 };
 
@@ -59,7 +56,7 @@ class MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAttentionImp
   /// Makes a layer with these options. Draws the numbers that Python draws.
   /// @throw c10::Error if `embed_dim` or `num_heads` is below 1, `num_heads` does not divide
   /// `embed_dim`, `kdim` or `vdim` is below 1, or `dropout` is not between 0 and 1.
-  explicit MultiheadAttentionImpl(MultiheadAttentionOptions options);
+  explicit MultiheadAttentionImpl(MultiheadAttentionOptions of) : options(of) { reset(); }
   /// Makes a layer with default options.
   MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads)
       : MultiheadAttentionImpl(MultiheadAttentionOptions(embed_dim, num_heads)) {}
@@ -67,7 +64,7 @@ class MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAttentionImp
   void reset() override;
 
   /// Prints the text of `repr`.
-  void pretty_print(std::ostream& stream) const override;
+  void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
   /// Takes queries `(L, N, E)`, keys `(S, N, kdim)` and values `(S, N, vdim)`; with `batch_first` N
   /// comes first; without a batch N is missing. Returns the output, of the shape of the queries,
@@ -80,6 +77,10 @@ class MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAttentionImp
                                                    const torch::Tensor& value,
                                                    const AttentionArgs& args = {});
 
+  /// Throws what `forward` would throw, as an error of `who`. Looks at no value of a tensor.
+  void check(const char* who, const torch::Tensor& query, const torch::Tensor& key,
+             const torch::Tensor& value, const AttentionArgs& args) const;
+
   MultiheadAttentionOptions options;  ///< the options of the layer
   torch::Tensor in_proj_weight;  ///< `(3 * E, E)`; undefined if `kdim` or `vdim` is not `embed_dim`
   torch::Tensor q_proj_weight;   ///< `(E, E)`; undefined if `in_proj_weight` is defined
@@ -89,9 +90,6 @@ class MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAttentionImp
   torch::Tensor bias_k;          ///< `(1, 1, E)`; undefined without `add_bias_kv`
   torch::Tensor bias_v;          ///< `(1, 1, E)`; undefined without `add_bias_kv`
   torch::nn::Linear out_proj = nullptr;  ///< the projection of the output
-
- protected:
-  FORWARD_HAS_DEFAULT_ARGS({3, torch::nn::AnyValue(AttentionArgs())})
 };
 /// Module holder of `MultiheadAttentionImpl`. Python: `torch.nn.MultiheadAttention`.
 TORCH_MODULE(MultiheadAttention);
