@@ -166,8 +166,8 @@ void unwrapped(const Words& words) {
 }
 
 // Trains a model with BatchNorm on each rank's own rows. Tests it, with averaged weights if `ema`
-// is 1, on three batches that only rank 0 has. Prints the accuracy, and on rank 0 the accuracy
-// computed by hand.
+// is 1, on three batches that only rank 0 has, and predicts these. Prints the accuracy, and on rank
+// 0 the accuracy computed by hand.
 void evaluate(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(group.rank());
@@ -189,6 +189,9 @@ void evaluate(const Words& words) {
   if (ema) data.callbacks.push_back(&averaging.emplace(*ema));
   const auto result = trainer.fit(model, optimizer, data);
   std::cout << "accuracy: " << result.epochs[0].at("test_acc") << '\n';
+  const auto outputs = trainer.predict(model, data.test.value());
+  TORCH_CHECK(std::ssize(outputs) == (group.rank() == 0 ? 3 : 0), "got ", outputs.size(),
+              " predictions");
   if (group.rank() > 0) return;
   std::optional<sconce::optim::ExponentialMovingAverage::SwapGuard> averages;
   if (ema) averages.emplace(*ema);
