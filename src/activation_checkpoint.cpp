@@ -26,7 +26,8 @@ using torch::autograd::SavedVariable;
 using torch::autograd::SavedVariableHooks;
 using Tensors = CheckpointGuard::Tensors;
 
-// Ends a second run of which nothing more is needed. It is no error, so nobody else should catch it.
+// Ends a second run of which nothing more is needed. It is no error, so nobody else should catch
+// it.
 struct EverythingIsSaved {};
 
 // The state of autocast in this thread.
@@ -144,7 +145,7 @@ class CheckpointFrame {
   std::optional<GeneratorStates> generators_ = {};
   std::vector<at::TensorOptions> kinds_ = {};
   std::vector<std::vector<int64_t>> shapes_ = {};
-  Tensors saved_ = {};           // by a second run; undefined where taken
+  Tensors saved_ = {};      // by a second run; undefined where taken
   int backward_pass_ = -1;  // that the second run was for
 };
 
@@ -194,7 +195,8 @@ class SavedAgain : public SavedVariableHooks {
   torch::Tensor tensor_;
 };
 
-// LibTorch's engine, which is asked for hooks wherever a tensor is saved. Only Python's knows hooks.
+// LibTorch's engine, which is asked for hooks wherever a tensor is saved. Only Python's knows
+// hooks.
 class HookedEngine : public Engine {
  public:
   ~HookedEngine() override { stop(); }
@@ -238,9 +240,10 @@ void CheckpointFrame::add_again(const torch::Tensor& tensor) {
   TORCH_CHECK(tensor.sizes() == shapes_[place] && tensor.dtype() == kind.dtype() &&
                   tensor.device() == kind.device(),
               "sconce::checkpoint: expected the second run of the function to save what the first "
-              "saved: tensor ", place + 1, " of shape ", at::IntArrayRef(shapes_[place]), ", ",
-              kind.dtype(), " on ", kind.device(), ", got shape ", tensor.sizes(), ", ",
-              tensor.dtype(), " on ", tensor.device());
+              "saved: tensor ",
+              place + 1, " of shape ", at::IntArrayRef(shapes_[place]), ", ", kind.dtype(), " on ",
+              kind.device(), ", got shape ", tensor.sizes(), ", ", tensor.dtype(), " on ",
+              tensor.device());
   saved_.push_back(tensor);
   if (saved_.size() == kinds_.size()) throw EverythingIsSaved();
 }
@@ -261,8 +264,8 @@ void CheckpointFrame::run_again() {
     return;
   }
   TORCH_CHECK(saved_.size() == kinds_.size(),
-              "sconce::checkpoint: expected the second run of the function to save ",
-              kinds_.size(), " tensors, as the first did, got ", saved_.size());
+              "sconce::checkpoint: expected the second run of the function to save ", kinds_.size(),
+              " tensors, as the first did, got ", saved_.size());
 }
 
 CheckpointGuard::CheckpointGuard(const ActivationCheckpointOptions& options, const Tensors& inputs,
@@ -274,6 +277,8 @@ CheckpointGuard::CheckpointGuard(const ActivationCheckpointOptions& options, con
   recordings.push_back({.frame = frame_});
 }
 
-CheckpointGuard::~CheckpointGuard() { recordings.pop_back(); }
+CheckpointGuard::~CheckpointGuard() {
+  recordings.pop_back();
+}
 
 }  // namespace sconce::detail

@@ -56,7 +56,8 @@ struct LiveMemory : c10::MemoryReportingInfoBase {
   int64_t peak = 0;
 };
 
-std::vector<CountingBlock> some_blocks(int count, torch::Device device = torch::kCPU, int64_t width = 8) {
+std::vector<CountingBlock> some_blocks(int count, torch::Device device = torch::kCPU,
+                                       int64_t width = 8) {
   torch::manual_seed(0);
   std::vector<CountingBlock> blocks;
   for (int i = 0; i < count; ++i) blocks.emplace_back(width)->to(device);
@@ -180,7 +181,8 @@ TEST_CASE("a checkpointed function takes several inputs and returns what it like
 TEST_CASE("gradients of gradients go through a checkpoint") {
   const auto x = torch::randn({5}).requires_grad_();
   const auto second = [&x](const Tensor& y) {
-    const auto g = torch::autograd::grad({y.sum()}, {x}, {}, std::nullopt, /*create_graph=*/true)[0];
+    const auto g =
+        torch::autograd::grad({y.sum()}, {x}, {}, std::nullopt, /*create_graph=*/true)[0];
     return torch::autograd::grad({g.sum()}, {x})[0];
   };
   const auto function = [](const Tensor& input) { return input.sin().exp(); };
@@ -197,8 +199,9 @@ TEST_CASE("a checkpointed function may have a backward pass within itself") {
     call(function, x).sum().backward();
     return x.grad();
   };
-  CHECK(gradient([](auto f, const Tensor& x) { return checkpoint(f, x); })
-            .equal(gradient([](auto f, const Tensor& x) { return f(x); })));
+  CHECK(gradient([](auto f, const Tensor& x) {
+          return checkpoint(f, x);
+        }).equal(gradient([](auto f, const Tensor& x) { return f(x); })));
 }
 
 TEST_CASE("without the generators' states the second run draws anew") {
@@ -267,9 +270,8 @@ TEST_CASE("an autograd engine of another library is named") {
   using torch::autograd::Engine;
   static Engine* const before = &Engine::get_default_engine();
   torch::autograd::set_default_engine_stub(&Engine::get_base_engine);
-  const auto error = error_of([] {
-    checkpoint([](const Tensor& input) { return input; }, torch::ones({}));
-  });
+  const auto error =
+      error_of([] { checkpoint([](const Tensor& input) { return input; }, torch::ones({})); });
   torch::autograd::set_default_engine_stub([]() -> Engine& { return *before; });
   CHECK_THAT(error, ContainsSubstring("expected LibTorch's own autograd engine"));
 }
@@ -309,7 +311,8 @@ TEST_CASE("24 checkpointed blocks take at most a quarter of the memory of a step
   CHECK(4 * of_checkpointed < of_plain);
 }
 
-TEST_CASE("a checkpoint is captured without the generators' states, and refused with them", "[gpu]") {
+TEST_CASE("a checkpoint is captured without the generators' states, and refused with them",
+          "[gpu]") {
   sconce::test::require_gpu();
   const auto run = [](auto call, bool is_captured) {
     auto block = some_blocks(1, sconce::gpu())[0];
@@ -333,7 +336,10 @@ TEST_CASE("a checkpoint is captured without the generators' states, and refused 
   const auto without = [](CountingBlock& block, const Tensor& x) {
     return checkpoint({.preserve_rng_state = false}, block, x);
   };
-  check_equal(run(without, true), run([](CountingBlock& block, const Tensor& x) { return block(x); }, false));
-  CHECK_THAT(error_of([&] { run([](CountingBlock& b, const Tensor& x) { return checkpoint(b, x); }, true); }),
+  check_equal(run(without, true),
+              run([](CountingBlock& block, const Tensor& x) { return block(x); }, false));
+  CHECK_THAT(error_of([&] {
+               run([](CountingBlock& b, const Tensor& x) { return checkpoint(b, x); }, true);
+             }),
              ContainsSubstring("preserve_rng_state"));
 }

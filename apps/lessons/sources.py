@@ -20,6 +20,8 @@ CPP_TOKEN = re.compile(rf"//[^\n]*|'(?:[^'\\\n]|\\[^'\n]+)'|({STRING}(?:\s*{STRI
 class Lesson:
     """NN_name.cpp and its twin NN_name.py."""
 
+    arguments = ()  # of the twin
+
     def __init__(self, source):
         self.name = source.stem
         self.cpp = source.read_text()

@@ -30,7 +30,7 @@ class CheckpointFrame;  // in src/
 /// again by `again` when it is needed. Tensors that `again` takes are `inputs`.
 class [[nodiscard]] CheckpointGuard {
  public:
-  using Tensors = std::vector<torch::Tensor>;          ///< the inputs that are tensors
+  using Tensors = std::vector<torch::Tensor>;         ///< the inputs that are tensors
   using Again = std::function<void(const Tensors&)>;  ///< runs the function a second time
 
   /// @throw c10::Error if the autograd engine is not LibTorch's own, as in a Python process.
@@ -49,8 +49,10 @@ constexpr bool is_tensor = std::is_same_v<std::decay_t<T>, torch::Tensor>;
 /// An input without its memory if it is a tensor.
 template <class T>
 T without_memory(const T& input) {
-  if constexpr (is_tensor<T>) return T();
-  else return input;
+  if constexpr (is_tensor<T>)
+    return T();
+  else
+    return input;
 }
 
 }  // namespace detail

@@ -92,14 +92,14 @@ def run_lesson(lesson, arguments, **more):
 
 def run_twin(lesson, arguments, **more):
     environment = variables(arguments, **more)
-    script = str(arguments.lessons / f"{lesson.name}.py")
-    command = [str(arguments.python), script]
+    script = [str(arguments.lessons / f"{lesson.name}.py"), *lesson.arguments]
+    command = [str(arguments.python), *script]
     if lesson.processes > 1:
-        command = ["torchrun", "--standalone", f"--nproc-per-node={lesson.processes}", script]
+        command = ["torchrun", "--standalone", f"--nproc-per-node={lesson.processes}", *script]
     elif arguments.server and arguments.how == "twins":
         # Each parent process, such as ctest, has its own server with its own environment.
         socket = f"{arguments.server}-{os.getppid()}"
-        done = python_server.run(socket, [script], environment)
+        done = python_server.run(socket, script, environment)
         if done:
             return output(command, done)
         print(f"nobody serves at {socket}: the twin runs in a process of its own")
