@@ -95,7 +95,8 @@ if(WAY STREQUAL "find_package") # which alone has all of the pages' programs: on
   # Most of a program's time goes into torch/torch.h. Each includes it itself, so that the precompiled header hides no
   # missing include. The other two ways compile the first program without it.
   file(APPEND "${project}/CMakeLists.txt" "target_precompile_headers(mine PRIVATE <torch/torch.h>)\n")
-  add_program(mixed_precision "AutocastGuard" sconce::sconce)
+  add_program(attention "TransformerEncoder" sconce::sconce)
+  add_program(mixed_precision "scaler.unscale_" sconce::sconce)
   add_program(weights "save_safetensors" sconce::sconce)
   add_program(own_data "struct Points" sconce::sconce)
   add_program(split_data "random_split" sconce::sconce)
@@ -110,13 +111,13 @@ if(WAY STREQUAL "find_package") # which alone has all of the pages' programs: on
   add_program(several_processes "ProcessGroup" sconce::sconce)
 elseif(WAY STREQUAL "add_subdirectory")
   file(CREATE_LINK "${SOURCE}" "${project}/sconce" SYMBOLIC)
-  add_program(core "AutocastGuard" sconce::core)
+  add_program(core "scaler.unscale_" sconce::core)
 else()
   set(clone "${WORK}/die quelle ö")
   file(COPY "${SOURCE}/CMakeLists.txt" "${SOURCE}/cmake" "${SOURCE}/include" "${SOURCE}/src"
        DESTINATION "${clone}")
   list(APPEND configure "-DFETCHCONTENT_SOURCE_DIR_SCONCE=${clone}")
-  add_program(core "AutocastGuard" sconce::core)
+  add_program(core "scaler.unscale_" sconce::core)
 endif()
 
 run("configuring" ${configure})
@@ -216,7 +217,7 @@ if(WAY STREQUAL "find_package")
 
   page_block(lists cmake "COMPONENTS core")
   file(WRITE "${project}/CMakeLists.txt" "${lists}")
-  write_program(main "AutocastGuard")
+  write_program(main "scaler.unscale_")
   run("building with the core alone" "${CMAKE_COMMAND}" --build "${project}/build")
   run("running with the core alone" "${project}/build/mine")
   string(REPLACE "COMPONENTS core" "COMPONENTS cores" lists "${lists}")

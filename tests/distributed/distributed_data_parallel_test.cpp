@@ -6,7 +6,9 @@
 
 #include "catch.hpp"
 #include "distributed/training.hpp"
+#include "sconce/amp/autocast.hpp"
 #include "sconce/nn/lazy.hpp"
+#include "sconce/nn/transformer.hpp"
 #include "support/ask_python.hpp"
 #include "support/error_of.hpp"
 #include "support/one_with_gloo.hpp"
@@ -214,6 +216,27 @@ TEST_CASE("in a group of one it is the module") {
   const auto guard = model.no_sync();
   model.forward(x).sum().backward();
   CHECK(linear->bias.grad().eq(4).all().item<bool>());
+}
+
+TEST_CASE("an encoder with masks trains under autocast as it does alone") {
+  using sconce::nn::EncoderArgs;
+  torch::manual_seed(0);
+  sconce::nn::TransformerEncoderLayer layer(
+      sconce::nn::TransformerLayerOptions(8, 2).dim_feedforward(12).dropout(0).batch_first(true));
+  sconce::nn::TransformerEncoder encoder(layer, 2);
+  const auto x = torch::randn({3, 5, 8});
+  const EncoderArgs args = {.src_mask = torch::ones({5, 5}, torch::kBool).triu(1),
+                            .src_key_padding_mask = torch::arange(5).expand({3, 5}) >= 4};
+  const sconce::amp::AutocastGuard autocast(torch::kCPU, {.dtype = torch::kBFloat16});
+  encoder(x, args).sum().backward();
+  std::vector<torch::Tensor> expected;
+  for (const auto& p : encoder->parameters()) expected.push_back(p.grad().clone());
+  encoder->zero_grad();
+  const auto group = one_with_gloo();
+  DistributedDataParallel model(encoder, group);
+  model(x, args).sum().backward();
+  const auto parameters = encoder->parameters();
+  for (size_t i = 0; i < expected.size(); ++i) CHECK(parameters[i].grad().equal(expected[i]));
 }
 
 TEST_CASE("a model outlives its group, and the module the model") {
