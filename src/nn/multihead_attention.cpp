@@ -14,9 +14,11 @@ namespace {
 using torch::Tensor;
 using Three = std::array<Tensor, 3>;  // for queries, keys and values
 
-void check_mask(const char* who, const char* name, const Tensor& mask,
+void check_mask(const char* who, const char* name, const Tensor& mask, torch::Device device,
                 const std::vector<c10::IntArrayRef>& shapes) {
   if (!mask.defined()) return;
+  TORCH_CHECK(mask.device() == device, who, ": expected ", name, " on ", device, ", got ",
+              mask.device());
   TORCH_CHECK(mask.scalar_type() == torch::kBool || mask.is_floating_point(), who,
               ": expected a mask of bool or floats, got ", name, " of ", mask.scalar_type());
   TORCH_CHECK(std::find(shapes.begin(), shapes.end(), mask.sizes()) != shapes.end(), who,
@@ -119,6 +121,11 @@ void MultiheadAttentionImpl::reset() {
   TORCH_CHECK(size > 0 && heads > 0 && size % heads == 0,
               "sconce::nn::MultiheadAttention: expected num_heads that divide embed_dim, got ",
               heads, " and ", size);
+  TORCH_CHECK(
+      options.kdim() > 0 && options.vdim() > 0 && options.dropout() >= 0 && options.dropout() <= 1,
+      "sconce::nn::MultiheadAttention: expected kdim and vdim of at least 1 and a dropout "
+      "between 0 and 1, got ",
+      options.kdim(), ", ", options.vdim(), " and ", options.dropout());
   const auto add = [this](const char* name, Tensor& parameter, at::IntArrayRef sizes) {
     parameter = register_parameter(name, torch::empty(sizes));
   };
@@ -162,9 +169,9 @@ void MultiheadAttentionImpl::check(const char* who, const Tensor& query, const T
               who, ": expected keys and values of one length, and one batch size, got ", shapes);
   const std::array padding = {batch, source}, two = {length, source};
   const std::array three = {batch * options.num_heads(), length, source};
-  check_mask(who, "key_padding_mask", args.key_padding_mask,
+  check_mask(who, "key_padding_mask", args.key_padding_mask, query.device(),
              {c10::IntArrayRef(padding).slice(dim == 3 ? 0 : 1)});
-  check_mask(who, "attn_mask", args.attn_mask, {two, three});
+  check_mask(who, "attn_mask", args.attn_mask, query.device(), {two, three});
   TORCH_CHECK(!args.is_causal || args.attn_mask.defined(), who,
               ": expected a mask together with is_causal, which is only a hint, got none");
 }

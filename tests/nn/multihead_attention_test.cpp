@@ -151,6 +151,24 @@ TEST_CASE("attention refuses heads that do not divide its features") {
   CHECK(error_of([] { MultiheadAttention(0, 1); }) == who + ", got 1 and 0");
 }
 
+TEST_CASE("attention refuses options out of range, and a mask on another device") {
+  const std::string who =
+      "sconce::nn::MultiheadAttention: expected kdim and vdim of at least 1 and a dropout between "
+      "0 and 1, got ";
+  const MultiheadAttentionOptions options(8, 2);
+  const auto with = [](MultiheadAttentionOptions bad) {
+    return error_of([&bad] { MultiheadAttention attention(bad); });
+  };
+  CHECK(with(MultiheadAttentionOptions(options).dropout(1.5)) == who + "8, 8 and 1.5");
+  CHECK(with(MultiheadAttentionOptions(options).kdim(0)) == who + "0, 8 and 0");
+  CHECK(with(MultiheadAttentionOptions(options).vdim(-1)) == who + "8, -1 and 0");
+  MultiheadAttention attention(options);
+  const auto x = torch::zeros({3, 1, 8});
+  const auto mask = torch::zeros({3, 3}, torch::kMeta);
+  CHECK(error_of([&] { attention(x, x, x, AttentionArgs{.attn_mask = mask}); }) ==
+        "sconce::nn::MultiheadAttention: expected attn_mask on cpu, got meta");
+}
+
 TEST_CASE("a copy of attention computes the same, with weights of its own") {
   torch::manual_seed(4);
   MultiheadAttention attention(
