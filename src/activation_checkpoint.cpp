@@ -216,7 +216,8 @@ class HookedEngine : public Engine {
 // Before main: a backward pass that has begun would end in another engine. An engine that is not
 // LibTorch's own, such as that of a Python process, stays.
 [[maybe_unused]] const bool is_hooked = [] {
-  const bool is_own = typeid(Engine::get_default_engine()) == typeid(Engine);
+  const Engine& engine = Engine::get_default_engine();
+  const bool is_own = typeid(engine) == typeid(Engine);
   if (is_own) torch::autograd::set_default_engine_stub(&HookedEngine::instance);
   return is_own;
 }();
@@ -270,7 +271,8 @@ void CheckpointFrame::run_again() {
 
 CheckpointGuard::CheckpointGuard(const ActivationCheckpointOptions& options, const Tensors& inputs,
                                  Again again) {
-  TORCH_CHECK(typeid(Engine::get_default_engine()) == typeid(HookedEngine),
+  const Engine& engine = Engine::get_default_engine();
+  TORCH_CHECK(typeid(engine) == typeid(HookedEngine),
               "sconce::checkpoint: expected LibTorch's own autograd engine, got that of a Python "
               "process or of another library; use torch.utils.checkpoint there");
   frame_ = std::make_shared<CheckpointFrame>(options, inputs, std::move(again));

@@ -123,9 +123,10 @@ void train(const Options& o) {
                         std::make_unique<AdamWOptions>(AdamWOptions(o.lr).weight_decay(decay)));
   }
   sconce::optim::AdamW adamw(groups);
-  const double steps = o.epochs * ((training.size() + o.accumulate - 1) / o.accumulate);
-  const double warm_up = steps / 10;
-  sconce::optim::lr_scheduler::LambdaLR scheduler(adamw, [&](int64_t step) {
+  const int64_t of_epoch = (training.size() + o.accumulate - 1) / o.accumulate;
+  const auto steps = static_cast<double>(o.epochs * of_epoch), warm_up = steps / 10;
+  sconce::optim::lr_scheduler::LambdaLR scheduler(adamw, [=](int64_t done) {
+    const auto step = static_cast<double>(done);
     if (step < warm_up) return (step + 1) / (warm_up + 1);
     return 0.1 + 0.45 * (1 + std::cos(std::numbers::pi * (step - warm_up) / (steps - warm_up)));
   });
@@ -156,9 +157,9 @@ void train(const Options& o) {
   if (group.rank() == 0) write(*net, symbols.to(group.device()), o);
 }
 
-int main(int argc, char** argv) {
-  Options o;
+int main(int argc, char** argv) try {
   CLI::App app("Trains a GPT on a text, byte by byte, and prints what it writes.");
+  Options o;
   app.add_option("--text", o.text, "A file, or a folder of files")->check(CLI::ExistingPath);
   app.add_option("--epochs", o.epochs)->check(CLI::PositiveNumber);
   app.add_option("--accumulate", o.accumulate)->check(CLI::PositiveNumber);
@@ -179,14 +180,14 @@ int main(int argc, char** argv) {
   app.add_flag("--resume", o.resume, "Go on from the folder's latest checkpoint")->needs(out);
   try {
     app.parse(argc, argv);
-    train(o);
-    return 0;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
-  } catch (const c10::Error& error) {
-    std::cerr << "gpt: " << error.what_without_backtrace() << "\n";
-  } catch (const std::exception& error) {
-    std::cerr << "gpt: " << error.what() << "\n";
   }
+  train(o);
+} catch (const c10::Error& error) {
+  std::cerr << "gpt: " << error.what_without_backtrace() << "\n";
+  return 1;
+} catch (const std::exception& error) {
+  std::cerr << "gpt: " << error.what() << "\n";
   return 1;
 }

@@ -164,7 +164,8 @@ void MultiheadAttentionImpl::check(const char* who, const Tensor& query, const T
   const int64_t length_dim = dim == 3 && options.batch_first() ? 1 : 0;
   const int64_t length = query.size(length_dim), source = key.size(length_dim);
   const int64_t batch = dim == 3 ? query.size(1 - length_dim) : 1;
-  TORCH_CHECK(key.sizes().slice(0, dim - 1) == value.sizes().slice(0, dim - 1) &&
+  const auto features_at = static_cast<size_t>(dim - 1);
+  TORCH_CHECK(key.sizes().slice(0, features_at) == value.sizes().slice(0, features_at) &&
                   (dim == 2 || key.size(1 - length_dim) == batch),
               who, ": expected keys and values of one length, and one batch size, got ", shapes);
   const std::array padding = {batch, source}, two = {length, source};

@@ -6,6 +6,8 @@
 #include <torch/nn/modules/dropout.h>
 #include <torch/nn/options/transformerlayer.h>
 
+#include <utility>
+
 #include "sconce/nn/layer_norm.hpp"
 #include "sconce/nn/multihead_attention.hpp"
 
@@ -85,7 +87,10 @@ class TransformerEncoderLayerImpl : public torch::nn::Cloneable<TransformerEncod
   /// Makes a layer with these options. Draws the numbers that Python draws.
   /// @throw c10::Error if `nhead` does not divide `d_model`, `dim_feedforward` is below 1,
   /// `dropout` is not between 0 and 1, or the activation is an empty function.
-  explicit TransformerEncoderLayerImpl(TransformerLayerOptions o) : TransformerParts{o} { reset(); }
+  explicit TransformerEncoderLayerImpl(TransformerLayerOptions of)
+      : TransformerParts{std::move(of)} {
+    reset();
+  }
 
   void reset() override;
 
@@ -110,7 +115,10 @@ class TransformerDecoderLayerImpl : public torch::nn::Cloneable<TransformerDecod
  public:
   /// Makes a layer with these options. Draws the numbers that Python draws.
   /// @throw c10::Error as the constructor of `TransformerEncoderLayerImpl`.
-  explicit TransformerDecoderLayerImpl(TransformerLayerOptions o) : TransformerParts{o} { reset(); }
+  explicit TransformerDecoderLayerImpl(TransformerLayerOptions of)
+      : TransformerParts{std::move(of)} {
+    reset();
+  }
 
   void reset() override;
 
