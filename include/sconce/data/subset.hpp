@@ -52,6 +52,7 @@ auto shareable(Source source) {
 /// Some items of a source, in the order of their indices, for a `Loader`. An index may be repeated.
 /// The subset owns the source, and copies of the subset share it. Its items have indices of their
 /// own, from 0 on: `failed_item()` of a loader is one of these, and `indices()` has the source's.
+/// A dataset of `torch::data` may be the source too: each copy then has its own.
 /// Python: `torch.utils.data.Subset`.
 template <class Source>
 class Subset {
@@ -105,6 +106,7 @@ class Subset {
   detail::SubsetIndices indices_;
 };
 
+/// @cond  Doxygen takes what follows for functions and classes of the same name.
 template <class Source>
 Subset(std::shared_ptr<Source>, std::vector<int64_t>) -> Subset<std::remove_const_t<Source>>;
 
@@ -159,6 +161,8 @@ class Subset<Source> {
   Source source_;
   detail::SubsetIndices indices_;
 };
+
+/// @endcond
 
 /// A copy of some rows of two tensors, on their device: a `Dataset` for `Batches`.
 template <>
