@@ -100,3 +100,25 @@ function(sconce_add_program name)
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
   sconce_set_warnings(${name})
 endfunction()
+
+# Lets `cmake --install <build> --component programs` install a program. It finds LibTorch, and sconce if that is shared,
+# by its run path. LibTorch is named, because CMake keeps folders of the build out of the run path.
+function(sconce_install_program name)
+  if(NOT SCONCE_INSTALL)
+    return()
+  endif()
+  set(run_path "")
+  if(BUILD_SHARED_LIBS)
+    list(APPEND run_path "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+  endif()
+  if(SCONCE_INSTALL_TORCH_DIR)
+    list(APPEND run_path "${SCONCE_TORCH_ROOT}/lib")
+  endif()
+  set_target_properties(${name} PROPERTIES INSTALL_RPATH "${run_path}"
+    INSTALL_RPATH_USE_LINK_PATH ${SCONCE_INSTALL_TORCH_DIR}) # for libpng and the like
+  if(SCONCE_INSTALL_TORCH_DIR AND NOT BUILD_SHARED_LIBS)
+    # To have another one, the built program's would end with a colon, which stands for the current folder.
+    set_target_properties(${name} PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
+  endif()
+  install(TARGETS ${name} RUNTIME DESTINATION bin COMPONENT programs EXCLUDE_FROM_ALL)
+endfunction()

@@ -22,8 +22,16 @@ using std::filesystem::path;
 
 constexpr int64_t test_batch_size = 1000;
 
+// The digits are installed with the program, and lie among the sources of one that is not
+// installed.
+path find_digits() {
+  const path program = std::filesystem::read_symlink("/proc/self/exe");
+  const path installed = program.parent_path().parent_path() / "share/sconce/digits";
+  return std::filesystem::is_directory(installed) ? installed : path(SCONCE_DIGITS_DIR);
+}
+
 path find_folder(const std::string& data) {
-  if (data == "digits") return SCONCE_DIGITS_DIR;
+  if (data == "digits") return find_digits();
   if (data != "fashion-mnist") return data;
   const path installed = "/usr/share/datasets/fashion-mnist";
   TORCH_CHECK(std::filesystem::is_directory(installed), "--data fashion-mnist: not found in ",

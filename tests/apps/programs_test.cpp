@@ -50,6 +50,32 @@ TEST_CASE("programs take the C++ library's symbols from itself, not from LibTorc
   CHECK(needs.find("[libstdc++.so.6]") < needs.find("[libtorch"));
 }
 
+TEST_CASE(
+    "installed programs start from any folder, with LibTorch, and train on digits of their own") {
+  const std::string run_path = SCONCE_INSTALLED_RUN_PATH;
+  if (run_path.empty()) SKIP("this build installs no programs that find their libraries alone");
+  const TempDir prefix;
+  const std::string folder = prefix.path().string();
+  const auto installed = run_program("'" SCONCE_CMAKE "' --install '" SCONCE_BUILD_DIR
+                                     "' --component programs --prefix " +
+                                     folder);
+  INFO(installed.err);
+  REQUIRE(installed.exit_code == 0);
+  const std::string start = "cd / && env -u LD_LIBRARY_PATH " + folder + "/bin/";
+  for (const std::string name : {"sconce-train", "sconce-info", "sconce-tour"}) {
+    const auto ran = run_program("(" + start + name + " --help)");
+    INFO(name << ": " << ran.err);
+    CHECK(ran.exit_code == 0);
+    CHECK_THAT(ran.out, ContainsSubstring(name));
+    CHECK_THAT(dynamic_section(folder + "/bin/" + name), ContainsSubstring("[" + run_path + "]"));
+  }
+  const std::string train =
+      "(" + start + "sconce-train --model linear --fast-dev-run --device cpu)";
+  CHECK(run_program(train).exit_code == 0);
+  std::filesystem::remove(prefix.path() / "share/sconce/digits/t10k-images-idx3-ubyte");
+  CHECK_THAT(run_program(train).err, ContainsSubstring(folder + "/share/sconce/digits"));
+}
+
 TEST_CASE("a program whose output is not taken ends with exit code 1 and says so") {
   const TempDir folder;
   const std::string train =
