@@ -5,8 +5,9 @@
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 
-#include <iostream>
 #include <string>
+
+#include "simgpu_print_loss.hpp"
 
 namespace {
 
@@ -58,7 +59,7 @@ void run(torch::nn::Sequential net, Model&& model, torch::Device device, bool re
   for (int i = 0; i < 3; ++i) step(model, X, y);
   RECORD_USER_SCOPE("counted");
   const torch::Tensor loss = step(model, X, y);
-  if (reads_loss) std::cout << loss.item<float>() << '\n';
+  if (reads_loss) print_loss(loss);
 }
 
 }  // namespace

@@ -175,6 +175,26 @@ TEST_CASE("a step asks a GPU for what it did when its counts were kept, and neve
   CHECK(step["work"] == nlohmann::json::parse(kept)[name]);
 }
 
+TEST_CASE("a wait of the host is counted with its place, of which addr2line makes lines") {
+  const TempDir folder;
+  const std::string file = (folder.path() / "counts.json").string();
+  REQUIRE(simulated("--counts " + file, SCONCE_SIMGPU_STEPS " simple_nn item").exit_code == 0);
+  const auto counts = nlohmann::json::parse(sconce::test::contents(file));
+  const std::string source = sconce::test::contents(SCONCE_TESTS_DIR "/apps/simgpu_print_loss.cpp");
+  const auto line = 1 + std::count(source.begin(), source.begin() + source.find(".item"), '\n');
+  const auto waits = counts["ranges"]["counted"]["host_waits"];
+  REQUIRE(waits.size() == 1);
+  const auto wait = waits.items().begin().key();
+  CHECK(waits[wait] == 1);
+  const std::string place = "cudaStreamSynchronize at test-simgpu-steps ";
+  REQUIRE_THAT(wait, StartsWith(place + "0x"));
+  const Ran lines =
+      run_program("addr2line -Cfpe " SCONCE_SIMGPU_STEPS " " + wait.substr(place.size()));
+  INFO(lines.out);
+  CHECK_THAT(lines.out, Matches("print_loss[^\n]*simgpu_print_loss.cpp:" + std::to_string(line) +
+                                "\n(.*\n)*main .*\n(.*\n)*"));
+}
+
 TEST_CASE("a replay of a graph is counted, and not what it replays") {
   const TempDir folder;
   const std::string file = (folder.path() / "counts.json").string();

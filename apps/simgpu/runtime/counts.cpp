@@ -8,8 +8,10 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "simgpu/runtime/call_stack.hpp"
 #include "simgpu/runtime/process.hpp"
 #include "simgpu/runtime/settings.hpp"
 #include "simgpu/runtime/work.hpp"
@@ -19,11 +21,12 @@ namespace simgpu {
 namespace {
 
 using Numbers = std::map<std::string, uint64_t>;
+using HostWait = std::pair<std::string, CallStack>;  // with the function that waits
 
 struct Counts {
   uint64_t calls = 1;
   std::map<std::string, Numbers> work = {};  // by stream, then by label
-  Numbers host_waits = {};
+  std::map<HostWait, uint64_t> host_waits = {};
   Numbers copied_bytes = {};
   Numbers copies = {};
   uint64_t allocations = 0;
@@ -60,13 +63,22 @@ std::string json_of(const Numbers& numbers) {
   return "{" + text + "}";
 }
 
+Numbers with_places(const std::map<HostWait, uint64_t>& waits) {
+  Numbers named;
+  for (const auto& [wait, number] : waits) {
+    const auto place = place_of(wait.second);
+    named[wait.first + (place.empty() ? "" : " at " + place)] += number;
+  }
+  return named;
+}
+
 std::string json_of(const Counts& counted) {
   std::string work;
   for (const auto& [stream, labels] : counted.work) {
     work += (work.empty() ? "\"" : ", \"") + stream + "\": " + json_of(labels);
   }
   return "{\"calls\": " + std::to_string(counted.calls) + ", \"work\": {" + work +
-         "}, \"host_waits\": " + json_of(counted.host_waits) +
+         "}, \"host_waits\": " + json_of(with_places(counted.host_waits)) +
          ", \"copies\": " + json_of(counted.copies) +
          ", \"copied_bytes\": " + json_of(counted.copied_bytes) +
          ", \"allocations\": " + std::to_string(counted.allocations) +
@@ -79,15 +91,20 @@ std::string file_name() {
   return settings().counts + (rank == nullptr ? "" : std::string(".") + rank);
 }
 
-void write_counts() {
+AllCounts copy_of_counts() {
   const Lock lock;
+  return counts();
+}
+
+void write_counts() {
+  const AllCounts all = copy_of_counts();  // places are looked up without the lock
   std::string ranges;
-  for (const auto& [name, counted] : counts().ranges) {
+  for (const auto& [name, counted] : all.ranges) {
     ranges += (ranges.empty() ? "\n  \"" : ",\n  \"") + name + "\": " + json_of(counted);
   }
   const auto name = file_name();
   std::ofstream file(name + ".part");
-  file << "{\"run\": " << json_of(counts().run) << ",\n \"ranges\": {" << ranges << "}}\n";
+  file << "{\"run\": " << json_of(all.run) << ",\n \"ranges\": {" << ranges << "}}\n";
   file.close();
   if (!file || std::rename((name + ".part").c_str(), name.c_str()) != 0) {
     std::fprintf(stderr, "simulated GPUs: cannot write %s\n", name.c_str());
@@ -101,7 +118,9 @@ void count_work(const Stream& stream, const char* label) {
 }
 
 void count_host_wait(const char* function) {
-  add([&](Counts& counted) { ++counted.host_waits[function]; });
+  if (!is_counting()) return;
+  const HostWait wait{function, call_stack()};
+  add([&](Counts& counted) { ++counted.host_waits[wait]; });
 }
 
 void count_copy(const char* label, size_t bytes) {
@@ -141,7 +160,9 @@ void end_range(const char* name) {
 }
 
 void keep_counts() {
-  if (is_counting()) std::atexit(write_counts);
+  if (!is_counting()) return;
+  call_stack();
+  std::atexit(write_counts);
 }
 
 }  // namespace simgpu

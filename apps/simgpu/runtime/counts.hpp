@@ -12,7 +12,7 @@ namespace simgpu {
 /// Counts a piece of work that is launched on a stream.
 void count_work(const Stream& stream, const char* label);
 
-/// Counts a wait of the host, by the function that waits.
+/// Counts a wait of the host, by the function that waits and its place in the program.
 void count_host_wait(const char* function);
 
 /// Counts a copy, by where it goes and whether the host's memory is pinned.
