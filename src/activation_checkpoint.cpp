@@ -14,6 +14,7 @@
 #include <optional>
 #include <typeinfo>
 
+#include "detail/host_call.hpp"
 #include "nn/keep_generator.hpp"
 #include "sconce/amp/autocast.hpp"
 
@@ -70,6 +71,7 @@ bool is_capturing(c10::Device device) {
 class GeneratorStates {
  public:
   explicit GeneratorStates(const Tensors& tensors) {
+    refuse_recording("a checkpoint that sets a generator back (preserve_rng_state)");
     add(c10::kCPU);
     for (const auto& tensor : tensors) {
       if (!tensor.defined() || !tensor.is_cuda()) continue;

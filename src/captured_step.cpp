@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "detail/cpu_graphs.hpp"
 #include "detail/resolve_device.hpp"
 #include "detail/step_graph.hpp"
 #include "detail/to_device.hpp"
@@ -62,7 +63,10 @@ CapturedStep::CapturedStep(torch::Device device, Step step, CapturedStepOptions 
   TORCH_CHECK(options_.warmup >= 1, step_name,
               ": expected a warmup of at least 1 step, in which an ",
               "optimizer makes its state, got ", options_.warmup);
-  if (device_.is_cpu()) return;
+  if (device_.is_cpu()) {
+    cpu_graphs_ = std::make_unique<detail::CpuGraphs>();
+    return;
+  }
   side_ = c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_);
 }
 
@@ -94,21 +98,23 @@ CapturedStep::Tensors CapturedStep::operator()(const Tensors& batch) {
   }
 }
 
+bool CapturedStep::is_captured() const {
+  return graph_ != nullptr || (cpu_graphs_ != nullptr && !cpu_graphs_->empty());
+}
+
 CapturedStep::Tensors CapturedStep::step(const Tensors& batch) {
   const bool is_like = is_like_first(batch);
-  Tensors moved;
-  if (!graph_ || !is_like) {
-    for (const auto& tensor : batch) moved.push_back(to_device(tensor, device_));
-  }
-  if (device_.is_cpu()) return run(moved);
   if (!is_like || warmed_up_ < options_.warmup) {
-    Tensors outputs = run_aside(moved);
+    Tensors moved;
+    for (const auto& tensor : batch) moved.push_back(to_device(tensor, device_));
+    Tensors outputs = device_.is_cpu() ? warm_up_on_cpu(moved, is_like) : run_aside(moved);
     if (is_like) ++warmed_up_;
     return outputs;
   }
   for (size_t i = 0; i < batch.size(); ++i) {
     (*inputs_)[i].copy_(batch[i].detach(), /*non_blocking=*/true);
   }
+  if (device_.is_cpu()) return cpu_graphs_->run([this] { return run(*inputs_); });
   if (!graph_) capture();
   graph_->replay();
   return outputs_;
@@ -140,6 +146,14 @@ CapturedStep::Tensors CapturedStep::run(const Tensors& batch) const {
     if (output.defined()) output = output.detach();
   }
   return outputs;
+}
+
+// The last step of the warm-up is recorded. It shows what cannot be captured before the next call
+// would run any of it.
+CapturedStep::Tensors CapturedStep::warm_up_on_cpu(const Tensors& batch, bool is_like) {
+  const auto step = [&] { return run(batch); };
+  const bool is_last = is_like && warmed_up_ + 1 == options_.warmup;
+  return is_last ? cpu_graphs_->rehearse(step) : step();
 }
 
 CapturedStep::Tensors CapturedStep::run_aside(const Tensors& batch) const {

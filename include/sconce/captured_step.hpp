@@ -15,6 +15,9 @@
 namespace sconce {
 
 class StepGraph;  // in src/
+namespace detail {
+class CpuGraphs;  // in src/
+}  // namespace detail
 
 /// What a CapturedStep does with a batch whose shapes or types differ from the first batch's.
 enum class OtherShape {
@@ -80,12 +83,13 @@ class CapturedStep {
   /// - the step cannot be captured. The device stays usable, and none of the step was run on it.
   Tensors operator()(const Tensors& batch);
 
-  /// Returns whether the step has been captured. Always false on the CPU.
-  bool is_captured() const { return graph_ != nullptr; }
+  /// Returns whether the step has been captured.
+  bool is_captured() const;
 
  private:
   Tensors step(const Tensors& batch);
   Tensors run(const Tensors& batch) const;
+  Tensors warm_up_on_cpu(const Tensors& batch, bool is_like);
   Tensors run_aside(const Tensors& batch) const;
   void capture();
   bool is_like_first(const Tensors& batch) const;
@@ -93,11 +97,12 @@ class CapturedStep {
   torch::Device device_;
   Step step_;
   CapturedStepOptions options_;
-  std::optional<c10::Stream> side_ = {};  // for a GPU
-  std::optional<Tensors> inputs_ = {};    // on the device, of the first batch's shapes
-  int warmed_up_ = 0;                     // number of steps done
-  Tensors outputs_ = {};                  // written by the graph
-  std::unique_ptr<StepGraph> graph_;
+  std::optional<c10::Stream> side_ = {};           // for a GPU
+  std::optional<Tensors> inputs_ = {};             // on the device, of the first batch's shapes
+  int warmed_up_ = 0;                              // number of steps done
+  Tensors outputs_ = {};                           // written by the graph
+  std::unique_ptr<StepGraph> graph_;               // of a GPU
+  std::unique_ptr<detail::CpuGraphs> cpu_graphs_;  // null on a GPU
 };
 
 }  // namespace sconce

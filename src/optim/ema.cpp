@@ -7,6 +7,7 @@
 #include <ATen/ops/empty.h>
 #include <torch/nn/module.h>
 
+#include "detail/host_call.hpp"
 #include "detail/tensor_groups.hpp"
 #include "nn/can_copy.hpp"
 
@@ -67,6 +68,10 @@ void ExponentialMovingAverage::check(const char* what) const {
 }
 
 void ExponentialMovingAverage::update() {
+  detail::run_and_record([this] { update_now(); });
+}
+
+void ExponentialMovingAverage::update_now() {
   const at::NoGradGuard no_grad;
   check("update");
   Groups copied, moved;

@@ -16,6 +16,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "detail/host_call.hpp"
 #include "detail/state_visitor.hpp"
 #include "detail/tensor_groups.hpp"
 #include "optim/conversions.hpp"
@@ -292,6 +293,10 @@ bool Optimizer::step_supports_amp_scaling() const {
 }
 
 void Optimizer::step_all(const Amp& amp) {
+  detail::run_and_record([this, amp] { step_now(amp); });
+}
+
+void Optimizer::step_now(const Amp& amp) {
   const at::NoGradGuard no_grad;
   check_new_groups();
   // All checks come before the first change, because half a step could not be repeated.

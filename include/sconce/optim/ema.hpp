@@ -80,6 +80,7 @@ class ExponentialMovingAverage {
   };
 
   void add(const std::string& name, const torch::Tensor& value, bool is_copied);
+  void update_now();
   void check(const char* what) const;
 
   EmaOptions options_;

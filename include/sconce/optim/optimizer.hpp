@@ -208,6 +208,7 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   void check_fused(const torch::Tensor& parameter) const;
   bool has_sparse_gradient() const;
   void step_all(const Amp& amp);
+  void step_now(const Amp& amp);
   void rewrite_lr();
   GroupState state_of_group(size_t index) const;
   void check_reached(const Options& options) const;

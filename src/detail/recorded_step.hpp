@@ -1,0 +1,93 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace sconce::detail {
+
+/// A tensor without a share in it. As long as it exists, no other tensor gets the address.
+using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+
+/// Gradients of parameters at one place of the step.
+using Gradients = std::vector<std::pair<WeakTensor, at::Tensor>>;
+
+/// What a thread has set that kernels read: dispatch keys, which reach the operators that a kernel
+/// calls, and whether gradients are enabled.
+struct ThreadState {
+  static ThreadState now();
+  void apply() const;
+
+  c10::impl::LocalDispatchKeySet keys;
+  bool grad_mode;
+};
+
+/// A call of an operator. The tensors among the arguments name the memory of the replays.
+struct OperatorCall {
+  c10::OperatorHandle op;
+  c10::DispatchKeySet keys;  // of the kernels below autograd and autocast
+  ThreadState thread;
+  std::vector<c10::IValue> arguments = {};
+  std::vector<c10::StorageImpl*> results =
+      {};  // that take the memory of the results; null for a view
+  std::vector<c10::StorageImpl*> last_used = {};  // whose memory is freed afterwards
+};
+
+/// A call of host code.
+struct HostCall {
+  std::function<void()> call;
+  Gradients gradients;  // that the call reads
+};
+
+/// A tensor that the step has not made, as it was when the step was recorded.
+struct Input {
+  explicit Input(const at::Tensor& tensor);
+  bool is_unchanged() const;
+
+  WeakTensor tensor;
+  const c10::StorageImpl* storage;
+  const void* data;
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> strides;
+  c10::ScalarType dtype;
+  bool requires_grad;
+  bool is_parameter;  // a leaf that requires a gradient
+};
+
+/// The gradient of a parameter before and after the step.
+struct LeafGradient {
+  WeakTensor parameter;
+  WeakTensor before;
+  at::Tensor after;
+  bool is_dropped;  // the step drops the gradient that was there before, whatever it was
+};
+
+/// How a recorded step fits what the step would do now.
+enum class Fit { fits, changed, gone };
+
+/// The operators of one run of a step on the CPU, below autograd, with the memory that they write.
+struct RecordedStep {
+  /// Returns `gone` if a parameter no longer exists, and `changed` if the step would read or write
+  /// other memory, or compute other gradients.
+  Fit fit() const;
+
+  /// Runs the operators and the host calls again. The thread's state is restored.
+  void replay();
+
+  std::vector<std::variant<OperatorCall, HostCall>> calls = {};
+  std::vector<Input> inputs = {};
+  std::vector<LeafGradient> gradients = {};
+  std::vector<c10::VariableVersion> written = {};  // of tensors that the step has not made
+  std::vector<c10::Storage> memory = {};           // that the calls name
+  std::vector<size_t> host_values = {};            // hashes of memory that the host has written
+  at::DataPtr pool = {};
+};
+
+}  // namespace sconce::detail

@@ -1,0 +1,214 @@
+#include "detail/recorder.hpp"
+
+#include <ATen/core/enum_tag.h>
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "detail/for_each_tensor.hpp"
+#include "detail/out_variant.hpp"
+#include "detail/refusal.hpp"
+
+namespace sconce::detail {
+
+namespace {
+
+using Source = StepMemory::Source;
+using Names = std::set<std::string_view>;
+
+const Names allocations = {"aten::empty", "aten::empty_strided", "aten::empty_like",
+                           "aten::new_empty", "aten::new_empty_strided"};
+const Names constants = {"aten::full",      "aten::full_like",  "aten::ones",         "aten::zeros",
+                         "aten::ones_like", "aten::zeros_like", "aten::scalar_tensor"};
+// They write every element and read none.
+const Names fills = {"aten::bernoulli_",   "aten::cauchy_", "aten::copy_",
+                     "aten::exponential_", "aten::fill_",   "aten::geometric_",
+                     "aten::log_normal_",  "aten::normal_", "aten::random_",
+                     "aten::uniform_",     "aten::zero_"};
+constexpr size_t most_constant_bytes = 1 << 16;
+
+bool writes(const c10::Argument& argument) {
+  return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+}
+
+WeakTensor weak(const at::Tensor& tensor) {
+  return WeakTensor(tensor.getIntrusivePtr());
+}
+
+}  // namespace
+
+Recorder::Recorder(const RecordedStep* earlier) {
+  if (earlier == nullptr) return;
+  earlier_values_ = earlier->host_values;
+  for (const auto& input : earlier->inputs) {
+    if (!input.is_parameter || input.tensor.expired()) continue;
+    const auto* parameter = input.tensor._unsafe_get_target();
+    gradients_before_.emplace(parameter, weak(parameter->grad()));
+  }
+}
+
+void Recorder::refuse(std::string reason) {
+  if (refusal_.empty()) refusal_ = std::move(reason);
+}
+
+// Takes note of a tensor that the step has not made.
+void Recorder::see(const at::Tensor& tensor) {
+  if (!tensor.defined() || memory_.has(tensor)) return;
+  const auto* impl = tensor.unsafeGetTensorImpl();
+  if (!seen_.emplace(impl, weak(tensor)).second || impl->is_wrapped_number()) return;
+  const Input& input = step_->inputs.emplace_back(tensor);
+  if (input.is_parameter) gradients_before_.emplace(impl, weak(tensor.grad()));
+}
+
+void Recorder::call(OperatorCall call, torch::jit::Stack* stack) {
+  const auto last = [&](size_t count) {
+    return c10::ArrayRef<c10::IValue>(*stack).slice(stack->size() - count);
+  };
+  const auto& schema = call.op.schema();
+  const auto arguments = last(schema.arguments().size());
+  if (refusal_.empty()) refusal_ = refusal_of_call(call.op, arguments);
+  if (!refusal_.empty()) return call.op.redispatchBoxed(call.keys, stack);
+  for_each_tensor(arguments, [&](const at::Tensor& tensor) { see(tensor); });
+  call.arguments = arguments.vec();
+  call.op.redispatchBoxed(call.keys, stack);
+  const auto results = last(schema.returns().size());
+  refusal_ = refusal_of_tensors(call.op, results);
+  if (refusal_.empty() && !call.op.hasTag(at::Tag::inplace_view)) add(std::move(call), results);
+}
+
+void Recorder::composite_call(OperatorCall call, const at::Tensor& result) {
+  if (!refusal_.empty() || !memory_.is_untouched(result)) return;
+  const c10::ArrayRef<c10::IValue> given = call.arguments;
+  for_each_tensor(given, [&](const at::Tensor& tensor) { see(tensor); });
+  for (auto& argument : call.arguments) argument = memory_.name(argument, here());
+  memory_.add(result, Source::result, here());
+  call.results = {memory_.storage_of(result)};
+  step_->calls.push_back(std::move(call));
+}
+
+// Takes note of what the call writes, and returns whether that is anything.
+bool Recorder::write(const OperatorCall& call) {
+  const auto& schema = call.op.schema();
+  bool writes_any = false;
+  for (size_t i = 0; i < call.arguments.size(); ++i) {
+    const auto& argument = schema.arguments()[i];
+    if (!writes(argument)) continue;
+    writes_any = true;
+    for_each_tensor(call.arguments[i], [&](const at::Tensor& tensor) {
+      if (!tensor.defined()) return;
+      memory_.write(tensor, argument.is_out() || fills.contains(schema.name()), here());
+      if (!memory_.has(tensor) && !tensor.is_inference()) {
+        step_->written.push_back(tensor.unsafeGetTensorImpl()->version_counter());
+      }
+    });
+  }
+  return writes_any;
+}
+
+void Recorder::add(OperatorCall call, c10::ArrayRef<c10::IValue> results) {
+  const bool writes_any = write(call);
+  std::vector<at::Tensor> tensors;
+  std::vector<bool> are_new;
+  for_each_tensor(results, [&](const at::Tensor& result) {
+    tensors.push_back(result);
+    are_new.push_back(is_new(result, call.arguments));
+  });
+  const bool makes_any = std::find(are_new.begin(), are_new.end(), true) != are_new.end();
+  if (writes_any || makes_any || results.empty()) {
+    for (auto& argument : call.arguments) argument = memory_.name(argument, here());
+    add(std::move(call), tensors, are_new, !writes_any);
+  }
+  for (const auto& result : tensors) {  // views of memory that the step has got
+    if (result.defined() && !memory_.has(result)) {
+      seen_.emplace(result.unsafeGetTensorImpl(), weak(result));
+    }
+  }
+}
+
+// Returns whether the call has made the result's memory.
+bool Recorder::is_new(const at::Tensor& result, c10::ArrayRef<c10::IValue> arguments) const {
+  if (!result.defined() || memory_.has(result)) return false;
+  bool is_given = false;
+  for_each_tensor(arguments, [&](const at::Tensor& argument) {
+    is_given |= argument.defined() && argument.storage().is_alias_of(result.storage());
+  });
+  return !is_given;
+}
+
+// Adds a call whose arguments are named.
+void Recorder::add(OperatorCall call, const std::vector<at::Tensor>& results,
+                   const std::vector<bool>& are_new, bool is_functional) {
+  const auto& name = call.op.schema().name();
+  if (allocations.contains(name)) return memory_.add(results[0], Source::allocation, here());
+  if (is_functional && add_with_out(call, results, are_new)) return;
+  const bool makes_any = std::find(are_new.begin(), are_new.end(), true) != are_new.end();
+  const bool is_constant =
+      constants.contains(name) && results[0].storage().nbytes() <= most_constant_bytes;
+  for (size_t i = 0; makes_any && i < results.size(); ++i) {
+    const bool takes = are_new[i] && !memory_.has(results[i]);  // two may share memory
+    if (takes) memory_.add(results[i], is_constant ? Source::constant : Source::result, here());
+    call.results.push_back(takes ? memory_.storage_of(results[i]) : nullptr);
+  }
+  step_->calls.push_back(std::move(call));
+}
+
+// Adds the call with its variant that writes into given memory, if there is one.
+bool Recorder::add_with_out(OperatorCall& call, const std::vector<at::Tensor>& results,
+                            const std::vector<bool>& are_new) {
+  if (results.size() != call.op.schema().returns().size()) return false;  // a list
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!are_new[i] || results[i].nbytes() != results[i].storage().nbytes()) return false;
+  }
+  const auto out = out_variant(call.op);
+  if (!out) return false;
+  call.op = *out;
+  for (const auto& result : results) {
+    memory_.add(result, Source::written, here());
+    call.arguments.emplace_back(memory_.name(result, here()));
+  }
+  step_->calls.push_back(std::move(call));
+  return true;
+}
+
+Gradients Recorder::gradients_now() const {
+  Gradients gradients;
+  for (const auto& input : step_->inputs) {
+    if (!input.is_parameter || input.tensor.expired()) continue;
+    gradients.emplace_back(input.tensor, input.tensor._unsafe_get_target()->grad());
+  }
+  return gradients;
+}
+
+void Recorder::host_call(std::function<void()> call) {
+  if (refusal_.empty()) step_->calls.push_back(HostCall{std::move(call), gradients_now()});
+}
+
+void Recorder::end_gradients() {
+  for (auto& [parameter, after] : gradients_now()) {
+    auto before = gradients_before_.at(parameter._unsafe_get_target());
+    const bool was_there = before._unsafe_get_target() != c10::UndefinedTensorImpl::singleton();
+    const bool stays = before._unsafe_get_target() == after.unsafeGetTensorImpl();
+    step_->gradients.push_back({.parameter = std::move(parameter),
+                                .before = std::move(before),
+                                .after = std::move(after),
+                                .is_dropped = was_there && !stays});
+  }
+}
+
+RecordingOutcome Recorder::finish() {
+  const auto& values = memory_.host_values();
+  if (values.size() == earlier_values_.size() && values != earlier_values_) {
+    refuse("values that the host writes, not the same in each step");
+  }
+  if (!refusal_.empty()) return {nullptr, std::move(refusal_)};
+  end_gradients();
+  // Autograd and the host make tensors too, which ended with the step.
+  std::erase_if(step_->inputs, [](const Input& input) { return input.tensor.expired(); });
+  step_->host_values = memory_.host_values();
+  memory_.place(*step_);
+  return {std::move(step_), {}};
+}
+
+}  // namespace sconce::detail

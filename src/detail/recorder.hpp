@@ -1,0 +1,67 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/stack.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "detail/recorded_step.hpp"
+#include "detail/step_memory.hpp"
+
+namespace sconce::detail {
+
+/// What came of a recording.
+struct RecordingOutcome {
+  std::unique_ptr<RecordedStep> step;
+  std::string refusal;  // why the step cannot be replayed; empty if it can
+};
+
+/// Records the operators of one step in one thread.
+class Recorder {
+ public:
+  /// `earlier` is a recording of the same step, or null.
+  explicit Recorder(const RecordedStep* earlier);
+
+  /// Runs the operator with the arguments on the stack, and adds it to the step.
+  void call(OperatorCall call, torch::jit::Stack* stack);
+
+  /// Adds a call of a composite operator, whose arguments are the tensors' own. It is needed only
+  /// if the operator has computed the result without calling others.
+  void composite_call(OperatorCall call, const at::Tensor& result);
+
+  /// Adds a call of host code, which has been run.
+  void host_call(std::function<void()> call);
+
+  /// Makes the step one that cannot be replayed, for the first reason that is given.
+  void refuse(std::string reason);
+
+  /// Returns the recording, when the step is over.
+  RecordingOutcome finish();
+
+ private:
+  void see(const at::Tensor& tensor);
+  bool write(const OperatorCall& call);
+  bool is_new(const at::Tensor& result, c10::ArrayRef<c10::IValue> arguments) const;
+  void add(OperatorCall call, c10::ArrayRef<c10::IValue> results);
+  void add(OperatorCall call, const std::vector<at::Tensor>& results,
+           const std::vector<bool>& are_new, bool is_functional);
+  bool add_with_out(OperatorCall& call, const std::vector<at::Tensor>& results,
+                    const std::vector<bool>& are_new);
+  Gradients gradients_now() const;
+  void end_gradients();
+  size_t here() const { return step_->calls.size(); }
+
+  std::unique_ptr<RecordedStep> step_ = std::make_unique<RecordedStep>();
+  StepMemory memory_ = {};
+  std::string refusal_ = {};
+  // Tensors of memory that the step has not made. They keep their addresses.
+  std::unordered_map<const c10::TensorImpl*, WeakTensor> seen_ = {};
+  std::unordered_map<const c10::TensorImpl*, WeakTensor> gradients_before_ = {};
+  std::vector<size_t> earlier_values_ = {};
+};
+
+}  // namespace sconce::detail
