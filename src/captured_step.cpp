@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "detail/cpu_graphs.hpp"
+#include "detail/host_call.hpp"
 #include "detail/resolve_device.hpp"
 #include "detail/step_graph.hpp"
 #include "detail/to_device.hpp"
@@ -83,6 +84,8 @@ CapturedStep::~CapturedStep() {
 }
 
 CapturedStep::Tensors CapturedStep::operator()(const Tensors& batch) {
+  TORCH_CHECK(!detail::is_recording(), step_name, ": expected no captured step within the step of ",
+              "another, got one while the other is captured");
   check_batch(batch);
   if (inputs_) return step(batch);
   Tensors inputs;
@@ -148,8 +151,8 @@ CapturedStep::Tensors CapturedStep::run(const Tensors& batch) const {
   return outputs;
 }
 
-// The last step of the warm-up is recorded. It shows what cannot be captured before the next call
-// would run any of it.
+// The last step of the warm-up is recorded, if any can be. It shows what cannot be captured before
+// the next call would run any of it.
 CapturedStep::Tensors CapturedStep::warm_up_on_cpu(const Tensors& batch, bool is_like) {
   const auto step = [&] { return run(batch); };
   const bool is_last = is_like && warmed_up_ + 1 == options_.warmup;

@@ -16,6 +16,7 @@
 #include "sconce/devices.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "support/error_of.hpp"
+#include "support/live_memory.hpp"
 #include "support/require_gpu.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -44,17 +45,6 @@ struct CountingBlockImpl : torch::nn::Cloneable<CountingBlockImpl> {
   torch::nn::Linear down = nullptr;
 };
 TORCH_MODULE(CountingBlock);
-
-// The memory of tensors that a thread allocates and frees, and its peak, in bytes.
-struct LiveMemory : c10::MemoryReportingInfoBase {
-  void reportMemoryUsage(void*, int64_t size, size_t, size_t, c10::Device) override {
-    now += size;
-    peak = std::max(peak, now);
-  }
-  bool memoryProfilingEnabled() const override { return true; }
-  int64_t now = 0;
-  int64_t peak = 0;
-};
 
 std::vector<CountingBlock> some_blocks(int count, torch::Device device = torch::kCPU,
                                        int64_t width = 8) {
@@ -298,7 +288,7 @@ TEST_CASE("24 checkpointed blocks take at most a quarter of the memory of a step
   const auto peak = [](auto forward) {
     auto blocks = some_blocks(24, torch::kCPU, 64);
     const auto x = torch::randn({2, 64, 64});
-    const auto live = std::make_shared<LiveMemory>();
+    const auto live = std::make_shared<sconce::test::LiveMemory>();
     const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, live);
     forward(blocks, x).sum().backward();
     return live->peak;

@@ -459,11 +459,14 @@ TEST_CASE("memory that a captured step has made is used again only after its rep
   CHECK(is_used_again);
 }
 
-TEST_CASE("is_capturable asks for fused kernels and a rate on the GPU") {
+TEST_CASE(
+    "is_capturable asks for fused kernels and a rate on the GPU, and for nothing on the CPU") {
   const std::vector<torch::Tensor> on_cpu = {torch::ones({2}, torch::requires_grad())};
   const auto lr = torch::full({}, 0.1);
-  CHECK_FALSE(sconce::optim::SGD(on_cpu, 0.1).is_capturable());
-  CHECK_FALSE(sconce::optim::SGD(on_cpu, 0.1, {.lr = lr}).is_capturable());
+  CHECK(sconce::optim::SGD(on_cpu, 0.1).is_capturable());
+  CHECK(sconce::optim::SGD(on_cpu, 0.1, {.lr = lr}).is_capturable());
+  const sconce::optim::ExtraOptions foreach = {.kernels = sconce::optim::Kernels::foreach};
+  CHECK(sconce::optim::SGD(on_cpu, 0.1, foreach).is_capturable());
   if (sconce::num_gpus() == 0) return;
   const std::vector<torch::Tensor> on_gpu = {
       torch::ones({2}, torch::device(sconce::gpu()).requires_grad(true))};

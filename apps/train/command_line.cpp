@@ -156,7 +156,9 @@ void add_device_flags(CLI::App& app, CommandLine& line) {
       ->check(number("a number from 0.001 to 1000000",
                      [](double value) { return value >= 0.001 && value <= 1e6; }))
       ->type_name("SECONDS");
-  app.add_flag("--graph", line.graph, "Make each step a replay of a CUDA graph on a GPU");
+  app.add_flag(
+      "--graph", line.graph,
+      "Capture a step and replay it: on a GPU as a CUDA graph, on the CPU without autograd");
 }
 
 // Adds the flags for saving and resuming a run.

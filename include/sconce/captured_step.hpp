@@ -34,10 +34,12 @@ struct CapturedStepOptions {
   std::vector<at::Generator> generators = {};
 };
 
-/// Runs a training step, or any other function of tensors, as a CUDA graph, with one launch for all
-/// its kernels.
+/// Runs a training step, or any other function of tensors, by replaying what its first calls have
+/// done. On a GPU it is a CUDA graph, with one launch for all kernels. On the CPU it is the list of
+/// LibTorch's operators below autograd, run again in the same memory. Each replay does bit for bit
+/// what the function would do.
 ///
-///     CapturedStep step(gpu(), [&](const std::vector<torch::Tensor>& batch) {
+///     CapturedStep step(try_gpu(), [&](const std::vector<torch::Tensor>& batch) {
 ///       optimizer.zero_grad();
 ///       const auto loss = loss_of(net->forward(batch[0]), batch[1]);
 ///       loss.backward();
@@ -46,19 +48,28 @@ struct CapturedStepOptions {
 ///     });
 ///     for (const auto& batch : batches) sum += step({batch.data, batch.target})[0];
 ///
-/// Each call runs one step. On a GPU the first `warmup` calls run eagerly on a side stream. The
-/// next call captures the step and replays it. Each later call copies its batch to where the graph
-/// reads it and replays the graph. Only batches like the first count for the warm-up. The first is
-/// the first whose step did not throw. The current stream and the side stream wait for each other.
-/// On the CPU each call just runs the function.
+/// Each call runs one step. The first `warmup` calls run eagerly, on a GPU on a side stream. The
+/// next call captures the step. Each later call copies its batch to where the capture reads it and
+/// replays. Only batches like the first count for the warm-up. The first is the first whose step
+/// did not throw. On a GPU the current stream and the side stream wait for each other.
 ///
-/// The function must obey the rules of CUDA graphs: it reads no values on the host, makes no
-/// synchronous copy and does the same work each time, since a replay does not run its host code. It
-/// calls `zero_grad` itself, so that the gradients lie in the memory of the graph. It may call
-/// sconce optimizers that return true from `is_capturable()`; a learning rate schedule takes effect
-/// if the learning rate is a tensor on the GPU. It may also call `clip_grad_norm_`, a GradScaler
-/// and AutocastGuards. No loss of an earlier step may still hold the autograd graph of the
-/// parameters.
+/// The function must obey the rules of CUDA graphs, on both devices: it reads no values on the
+/// host, makes no synchronous copy and does the same work each time, since a replay does not run
+/// its host code. It calls `zero_grad` itself, so that the gradients lie in the memory of the
+/// capture. It may call sconce optimizers that return true from `is_capturable()`; on a GPU a
+/// learning rate schedule takes effect if the learning rate is a tensor there. It may also call
+/// `clip_grad_norm_`, a GradScaler and AutocastGuards. No loss of an earlier step may still hold
+/// the autograd graph of the parameters.
+///
+/// On the CPU a replay runs the steps of sconce optimizers and the updates of an
+/// ExponentialMovingAverage as they are, so any of their options and states may change. Gradients
+/// may also add up over calls. If the step would now meet other memory or other gradients, because
+/// a parameter was moved or frozen or a gradient dropped, it is captured again. What cannot be
+/// replayed is refused by the first call after the warm-up: a host read, a shape that depends on
+/// values, a sparse tensor, an operator in another thread (such as DataParallel's), a collective, a
+/// checkpoint that sets a generator back, and numbers that the host has computed anew in each step,
+/// such as those of LibTorch's own Adam. Where another library has the dispatch key that records
+/// operators, the step runs as it is.
 ///
 /// During a call autocast does not cache casts, because a replay would reuse the weights of the
 /// capture.
@@ -76,11 +87,14 @@ class CapturedStep {
 
   /// Runs one step and returns the outputs of the function, detached. A batch on another device is
   /// copied to the device first. Each replay returns the same tensors, so the next call overwrites
-  /// their values.
+  /// their values. After an error on the CPU that a replay meets, such as an index out of range,
+  /// the step is half done, as the plain step would be.
   /// @throw c10::Error if:
   /// - the batch contains an undefined tensor;
   /// - the batch differs from the first and `other_shape` is `refuse`;
-  /// - the step cannot be captured. The device stays usable, and none of the step was run on it.
+  /// - the step cannot be captured. The device stays usable, and none of the step was run on it;
+  /// - on the CPU, a parameter that the step was captured with no longer exists;
+  /// - a step on the CPU is being captured in this thread.
   Tensors operator()(const Tensors& batch);
 
   /// Returns whether the step has been captured.

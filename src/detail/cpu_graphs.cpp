@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "detail/host_call.hpp"
 #include "detail/step_recorder.hpp"
 
 namespace sconce::detail {
@@ -12,12 +11,6 @@ namespace sconce::detail {
 namespace {
 
 constexpr size_t most_graphs = 4;
-
-void check_not_within_another() {
-  TORCH_CHECK(!is_recording(),
-              "sconce::CapturedStep: expected no captured step within the step of ",
-              "another, got one while the other is captured");
-}
 
 }  // namespace
 
@@ -29,10 +22,14 @@ CpuGraphs::Graph CpuGraphs::record(const Step& step, const RecordedStep* earlier
 }
 
 CpuGraphs::Tensors CpuGraphs::rehearse(const Step& step) {
-  check_not_within_another();
   if (!can_record()) return step();
-  rehearsal_ = record(step, nullptr);
-  return std::exchange(rehearsal_.outputs, {});
+  auto [recorded, outputs] = record(step, nullptr);
+  if (recorded == nullptr) return outputs;
+  // It must not keep the gradients, which would lie beside those of the next call.
+  rehearsal_ = std::make_unique<RecordedStep>();
+  rehearsal_->inputs = std::move(recorded->inputs);
+  rehearsal_->host_values = std::move(recorded->host_values);
+  return outputs;
 }
 
 CpuGraphs::Graph* CpuGraphs::find_fitting() {
@@ -49,7 +46,6 @@ CpuGraphs::Graph* CpuGraphs::find_fitting() {
 }
 
 CpuGraphs::Tensors CpuGraphs::run(const Step& step) {
-  check_not_within_another();
   if (!can_record()) return step();
   TORCH_CHECK(refusal_.empty(), "sconce::CapturedStep: expected a step that can be captured, got ",
               "one with ", refusal_);
@@ -60,9 +56,9 @@ CpuGraphs::Tensors CpuGraphs::run(const Step& step) {
     }
     return fitting->outputs;
   }
-  const auto* earlier = graphs_.empty() ? rehearsal_.step.get() : graphs_.back().step.get();
+  const auto* earlier = graphs_.empty() ? rehearsal_.get() : graphs_.back().step.get();
   auto graph = record(step, earlier);
-  rehearsal_ = {};
+  rehearsal_.reset();
   auto outputs = graph.outputs;
   if (graph.step == nullptr) return outputs;
   if (graphs_.size() == most_graphs) graphs_.erase(graphs_.begin());

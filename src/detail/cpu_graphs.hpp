@@ -39,7 +39,7 @@ class CpuGraphs {
   Graph* find_fitting();
   Graph record(const Step& step, const RecordedStep* earlier);
 
-  Graph rehearsal_ = {};  // tells the parameters
+  std::unique_ptr<RecordedStep> rehearsal_ = {};  // its inputs and values
   std::vector<Graph> graphs_ = {};
   std::string refusal_ = {};
 };

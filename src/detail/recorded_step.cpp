@@ -19,6 +19,10 @@ void set_gradient(const WeakTensor& parameter, const at::Tensor& gradient) {
   if (!tensor->grad().is_same(gradient)) tensor->mutable_grad() = gradient;
 }
 
+void free_memory(c10::StorageImpl& storage) {
+  storage.set_data_ptr_noswap({nullptr, c10::kCPU});
+}
+
 // Gives the memory of a result to the storage that the later calls read.
 void take_memory(c10::StorageImpl& storage, const at::Tensor& result) {
   auto& memory = result.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks();
@@ -43,7 +47,7 @@ void run(const OperatorCall& call, torch::jit::Stack& stack) {
   call.thread.apply();
   call.op.redispatchBoxed(call.keys, &stack);
   if (!call.results.empty()) take_results(call, stack);
-  for (auto* storage : call.last_used) storage->set_data_ptr_noswap({nullptr, c10::kCPU});
+  for (auto* storage : call.last_used) free_memory(*storage);
 }
 
 void run(const HostCall& call) {
@@ -97,9 +101,27 @@ Fit RecordedStep::fit() const {
   return same_gradients ? Fit::fits : Fit::changed;
 }
 
+// Frees the gradients that the step drops, which would otherwise lie beside what it computes.
+void RecordedStep::drop_gradients() const {
+  for (const auto& gradient : gradients) {
+    if (gradient.is_new_memory) free_memory(*gradient.after.storage().unsafeGetStorageImpl());
+  }
+}
+
+// After an error, a parameter must have no gradient without memory.
+void RecordedStep::forget_dropped_gradients() const {
+  for (const auto& gradient : gradients) {
+    if (gradient.is_new_memory && gradient.after.storage().data() == nullptr) {
+      set_gradient(gradient.parameter, {});
+    }
+  }
+}
+
 void RecordedStep::replay() {
   const auto before = ThreadState::now();
   const auto restore = c10::make_scope_exit([&] { before.apply(); });
+  drop_gradients();
+  auto undo = c10::make_scope_exit([this] { forget_dropped_gradients(); });
   torch::jit::Stack stack;
   for (const auto& call : calls) {
     if (const auto* op = std::get_if<OperatorCall>(&call)) {
@@ -109,6 +131,7 @@ void RecordedStep::replay() {
       run(std::get<HostCall>(call));
     }
   }
+  undo.release();
   for (auto& version : written) version.bump();
   for (const auto& gradient : gradients) {
     set_gradient(gradient.parameter, gradient.after);

@@ -66,7 +66,17 @@ struct LeafGradient {
   WeakTensor parameter;
   WeakTensor before;
   at::Tensor after;
-  bool is_dropped;  // the step drops the gradient that was there before, whatever it was
+  bool is_dropped;     // the step drops the gradient that was there before, whatever it was
+  bool is_new_memory;  // it is dropped, and a call gives the one after the step new memory
+};
+
+/// A value that the host gave to a call: the numbers among its arguments, or memory that no call
+/// has written. A replay does not compute it anew.
+struct HostValue {
+  bool operator==(const HostValue&) const = default;
+
+  std::string op;
+  size_t hash;
 };
 
 /// How a recorded step fits what the step would do now.
@@ -81,12 +91,15 @@ struct RecordedStep {
   /// Runs the operators and the host calls again. The thread's state is restored.
   void replay();
 
+  void drop_gradients() const;
+  void forget_dropped_gradients() const;
+
   std::vector<std::variant<OperatorCall, HostCall>> calls = {};
   std::vector<Input> inputs = {};
   std::vector<LeafGradient> gradients = {};
   std::vector<c10::VariableVersion> written = {};  // of tensors that the step has not made
   std::vector<c10::Storage> memory = {};           // that the calls name
-  std::vector<size_t> host_values = {};            // hashes of memory that the host has written
+  std::vector<HostValue> host_values = {};
   at::DataPtr pool = {};
 };
 

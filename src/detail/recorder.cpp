@@ -1,6 +1,7 @@
 #include "detail/recorder.hpp"
 
 #include <ATen/core/enum_tag.h>
+#include <c10/util/hash.h>
 
 #include <algorithm>
 #include <set>
@@ -29,8 +30,38 @@ const Names fills = {"aten::bernoulli_",   "aten::cauchy_", "aten::copy_",
                      "aten::uniform_",     "aten::zero_"};
 constexpr size_t most_constant_bytes = 1 << 16;
 
+// Larger memory comes from the allocator in each replay and goes back, as in the plain loop. A pool
+// beside it would have a peak of its own, and the time to allocate does not count there.
+constexpr size_t most_pooled_bytes = 1 << 20;
+
 bool writes(const c10::Argument& argument) {
   return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+}
+
+template <class T>
+void combine(size_t& hash, const T& value) {
+  hash = c10::hash_combine(hash, std::hash<T>()(value));
+}
+
+size_t hash_of_numbers(c10::ArrayRef<c10::IValue> arguments) {
+  size_t hash = 0;
+  for (const auto& value : arguments) {
+    if (value.isDouble()) combine(hash, value.toDouble());
+    if (value.isInt()) combine(hash, value.toInt());
+    if (value.isBool()) combine(hash, value.toBool());
+    if (value.isIntList()) {
+      for (const int64_t number : value.toIntVector()) combine(hash, number);
+    }
+    if (value.isDoubleList()) {
+      for (const double number : value.toDoubleVector()) combine(hash, number);
+    }
+    if (!value.isTensor()) continue;
+    const auto& tensor = value.toTensor();
+    if (tensor.defined() && tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+      combine(hash, tensor.item<double>());
+    }
+  }
+  return hash;
 }
 
 WeakTensor weak(const at::Tensor& tensor) {
@@ -117,6 +148,7 @@ void Recorder::add(OperatorCall call, c10::ArrayRef<c10::IValue> results) {
   });
   const bool makes_any = std::find(are_new.begin(), are_new.end(), true) != are_new.end();
   if (writes_any || makes_any || results.empty()) {
+    step_->host_values.push_back({call.op.schema().name(), hash_of_numbers(call.arguments)});
     for (auto& argument : call.arguments) argument = memory_.name(argument, here());
     add(std::move(call), tensors, are_new, !writes_any);
   }
@@ -159,7 +191,10 @@ bool Recorder::add_with_out(OperatorCall& call, const std::vector<at::Tensor>& r
                             const std::vector<bool>& are_new) {
   if (results.size() != call.op.schema().returns().size()) return false;  // a list
   for (size_t i = 0; i < results.size(); ++i) {
-    if (!are_new[i] || results[i].nbytes() != results[i].storage().nbytes()) return false;
+    if (!are_new[i] || results[i].nbytes() != results[i].storage().nbytes() ||
+        results[i].nbytes() > most_pooled_bytes) {
+      return false;
+    }
   }
   const auto out = out_variant(call.op);
   if (!out) return false;
@@ -189,24 +224,37 @@ void Recorder::end_gradients() {
   for (auto& [parameter, after] : gradients_now()) {
     auto before = gradients_before_.at(parameter._unsafe_get_target());
     const bool was_there = before._unsafe_get_target() != c10::UndefinedTensorImpl::singleton();
+    const bool is_result = after.defined() && memory_.is_result(after);
     const bool stays = before._unsafe_get_target() == after.unsafeGetTensorImpl();
     step_->gradients.push_back({.parameter = std::move(parameter),
                                 .before = std::move(before),
                                 .after = std::move(after),
-                                .is_dropped = was_there && !stays});
+                                .is_dropped = was_there && !stays,
+                                .is_new_memory = was_there && !stays && is_result});
   }
 }
 
-RecordingOutcome Recorder::finish() {
-  const auto& values = memory_.host_values();
-  if (values.size() == earlier_values_.size() && values != earlier_values_) {
-    refuse("values that the host writes, not the same in each step");
+// A step that does the same as the earlier one must do it with the same values.
+void Recorder::compare_host_values() {
+  for (const size_t hash : memory_.host_values()) {
+    step_->host_values.push_back({"memory that the host writes", hash});
   }
+  const auto& now = step_->host_values;
+  if (!std::equal(now.begin(), now.end(), earlier_values_.begin(), earlier_values_.end(),
+                  [](const auto& a, const auto& b) { return a.op == b.op; })) {
+    return;
+  }
+  const auto [other, same] = std::mismatch(now.begin(), now.end(), earlier_values_.begin());
+  if (other != now.end())
+    refuse("values of the host that change from step to step (" + other->op + ")");
+}
+
+RecordingOutcome Recorder::finish() {
+  compare_host_values();
   if (!refusal_.empty()) return {nullptr, std::move(refusal_)};
   end_gradients();
   // Autograd and the host make tensors too, which ended with the step.
   std::erase_if(step_->inputs, [](const Input& input) { return input.tensor.expired(); });
-  step_->host_values = memory_.host_values();
   memory_.place(*step_);
   return {std::move(step_), {}};
 }

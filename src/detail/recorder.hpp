@@ -51,6 +51,7 @@ class Recorder {
            const std::vector<bool>& are_new, bool is_functional);
   bool add_with_out(OperatorCall& call, const std::vector<at::Tensor>& results,
                     const std::vector<bool>& are_new);
+  void compare_host_values();
   Gradients gradients_now() const;
   void end_gradients();
   size_t here() const { return step_->calls.size(); }
@@ -61,7 +62,7 @@ class Recorder {
   // Tensors of memory that the step has not made. They keep their addresses.
   std::unordered_map<const c10::TensorImpl*, WeakTensor> seen_ = {};
   std::unordered_map<const c10::TensorImpl*, WeakTensor> gradients_before_ = {};
-  std::vector<size_t> earlier_values_ = {};
+  std::vector<HostValue> earlier_values_ = {};
 };
 
 }  // namespace sconce::detail

@@ -42,6 +42,11 @@ bool StepMemory::is_untouched(const at::Tensor& tensor) const {
   return memory != nullptr && memory->source == Source::allocation;
 }
 
+bool StepMemory::is_result(const at::Tensor& tensor) const {
+  const auto* memory = find(tensor);
+  return memory != nullptr && memory->source == Source::result;
+}
+
 void StepMemory::add(const at::Tensor& tensor, Source source, size_t call) {
   const c10::Storage& storage = tensor.storage();
   at_[storage.unsafeGetStorageImpl()] = memory_.size();
@@ -87,14 +92,14 @@ c10::IValue StepMemory::name(const c10::IValue& value, size_t call) {
   return value;
 }
 
-void StepMemory::write(const at::Tensor& tensor, bool fills, size_t call) {
+void StepMemory::write(const at::Tensor& tensor, bool fills_it, size_t call) {
   auto* memory = find(tensor);
   if (memory == nullptr) return;
   if (memory->source == Source::constant) {
     memory->source = Source::result;
     memory->kept = {};
   } else if (memory->source == Source::allocation) {
-    const bool fills_all = fills && tensor.nbytes() == tensor.storage().nbytes();
+    const bool fills_all = fills_it && tensor.nbytes() == tensor.storage().nbytes();
     memory->source = fills_all ? Source::written : Source::host;
     memory->first = call;
     if (fills_all) memory->kept = {};

@@ -31,6 +31,9 @@ class StepMemory {
   /// Returns whether the tensor's memory has been allocated, and no call has read or written it.
   bool is_untouched(const at::Tensor& tensor) const;
 
+  /// Returns whether a call gives the tensor new memory in each replay.
+  bool is_result(const at::Tensor& tensor) const;
+
   /// Takes note of new memory, made by the call with index `call`.
   void add(const at::Tensor& tensor, Source source, size_t call);
 
@@ -42,7 +45,7 @@ class StepMemory {
   c10::IValue name(const c10::IValue& value, size_t call);
 
   /// Takes note that a call writes the tensor, and whether it writes each element and reads none.
-  void write(const at::Tensor& tensor, bool fills, size_t call);
+  void write(const at::Tensor& tensor, bool fills_it, size_t call);
 
   /// Returns hashes of the memory that calls have read and none had written, in the order of the
   /// reads. The host has written it, as in `torch::tensor`.

@@ -86,7 +86,11 @@ class Observer {
 // Registers the recorder once, and returns whether nobody else had the key.
 bool registers_recorder() {
   auto& dispatcher = c10::Dispatcher::singleton();
-  if (dispatcher.hasBackendFallbackForDispatchKey(key)) return false;
+  if (dispatcher.hasBackendFallbackForDispatchKey(key)) {
+    TORCH_WARN("sconce::CapturedStep: expected the dispatch key ", key, " to be free, and another ",
+               "library has it; steps on the CPU run as they are, without replays");
+    return false;
+  }
   static const auto registration = dispatcher.registerFallback(
       key, c10::KernelFunction::makeFromBoxedFunction<&record_call>(), "sconce::CapturedStep");
   return true;

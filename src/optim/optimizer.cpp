@@ -107,11 +107,14 @@ void Optimizer::write_lr() {
 }
 
 bool Optimizer::is_capturable() const {
-  const auto on_gpu = [](const torch::Tensor& tensor) { return tensor.is_cuda(); };
-  return kernels_ == Kernels::fused && extra_.lr && extra_.lr->is_cuda() &&
-         std::all_of(param_groups_.begin(), param_groups_.end(), [&](const auto& group) {
-           return std::all_of(group.params().begin(), group.params().end(), on_gpu);
-         });
+  const auto all_are_on = [&](c10::DeviceType type) {
+    return std::all_of(param_groups_.begin(), param_groups_.end(), [&](const auto& group) {
+      return std::all_of(group.params().begin(), group.params().end(),
+                         [&](const auto& parameter) { return parameter.device().type() == type; });
+    });
+  };
+  return all_are_on(c10::kCPU) || (kernels_ == Kernels::fused && extra_.lr &&
+                                   extra_.lr->is_cuda() && all_are_on(c10::kCUDA));
 }
 
 // In C++ `parameters()` lists the parameters of a layer once for each occurrence of the layer.

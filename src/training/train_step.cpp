@@ -123,7 +123,10 @@ std::unique_ptr<TrainStep> make_train_step(const TrainerOptions& options,
   if (!options.graph) return std::make_unique<EagerStep>(step);
   const auto device = options.device.value();
   const auto* ours = dynamic_cast<optim::Optimizer*>(&optimizer);
-  TORCH_CHECK(device.is_cpu() || (ours != nullptr && ours->is_capturable()),
+  TORCH_CHECK(ours != nullptr,
+              "sconce::Trainer: expected with graph one of sconce's optimizers, whose ",
+              "step can be replayed, got another");
+  TORCH_CHECK(ours->is_capturable(),
               "sconce::Trainer: expected with graph one of sconce's optimizers with fused kernels ",
               "and a learning rate that is a tensor on ", device,
               " (ExtraOptions::lr), got another");

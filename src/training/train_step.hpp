@@ -26,9 +26,9 @@ class TrainStep {
   virtual void update() = 0;
 };
 
-/// Returns the step of a fit. With `graph` it is a CUDA graph if the device is a GPU: `backward`
+/// Returns the step of a fit. With `graph` it is a captured step: `backward`
 /// then does all parts. The arguments must outlive it.
-/// @throw c10::Error with `graph` on a GPU if the optimizer is not capturable.
+/// @throw c10::Error with `graph` if the optimizer is not capturable.
 std::unique_ptr<TrainStep> make_train_step(const TrainerOptions& options,
                                            amp::MixedPrecision& precision,
                                            const detail::ModelSteps& model,

@@ -104,9 +104,10 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   bool step_supports_amp_scaling() const final;
   void step_with_amp_scaling(const torch::Tensor& grad_scale, const torch::Tensor& found_inf) final;
 
-  /// Returns whether a CUDA graph of a step can replay the step with a new learning rate. This
-  /// needs fused kernels, parameters on GPUs, and a learning rate that is a tensor on a GPU. The
-  /// graph keeps the values of all other options. Python: the argument `capturable`.
+  /// Returns whether a CapturedStep can replay the step with a new learning rate. On the CPU it
+  /// always can, and all other options may change too. On GPUs this needs fused kernels and a
+  /// learning rate that is a tensor on a GPU, and the graph keeps the values of all other options.
+  /// Python: the argument `capturable`.
   bool is_capturable() const;
 
   /// Writes changed learning rates of the groups' options into the learning rate if it is a tensor.

@@ -40,11 +40,10 @@ struct TrainerOptions {
   int accumulate_grad_batches = 1;  ///< number of batches for each step, at least 1; the step uses
                                     ///< the mean of their gradients
   std::optional<torch::Device> device = {};  ///< the device, instead of `num_gpus`
-  /// Makes each step of a fit a replay of a CUDA graph if the device is a GPU; see
-  /// `CapturedStep`. The optimizer's `is_capturable()` must be true. Batches of another shape
-  /// than the first, such as a smaller last one, run without the graph. Callbacks get
-  /// `on_before_step` after the step. Schedules of the learning rate take effect; schedules of the
-  /// momentum do not.
+  /// Makes each step of a fit a replay, on a GPU of a CUDA graph; see `CapturedStep`. The
+  /// optimizer must be sconce's, and its `is_capturable()` true. Batches of another shape than the
+  /// first, such as a smaller last one, run as without. Callbacks get `on_before_step` after the
+  /// step. Schedules of the learning rate take effect; on a GPU, schedules of the momentum do not.
   bool graph = false;
   bool fast_dev_run = false;  ///< runs one batch of training and of testing, to find errors
 
@@ -131,7 +130,7 @@ class Trainer {
   /// - the model or a callback is null, or two callbacks have the same name;
   /// - in a process group of several, the model is not a DistributedDataParallel on the trainer's
   ///   device, or the ranks have different numbers of training batches;
-  /// - `graph` is set on a GPU, and the optimizer is not capturable or the capture fails;
+  /// - `graph` is set, and the optimizer is not capturable or the step cannot be captured;
   /// - a loss is undefined, or after the backward passes of a step none of the optimizer's
   ///   parameters has a gradient, as in an optimizer of another model.
   /// @throw what the model, the loss, the metrics and the callbacks throw.

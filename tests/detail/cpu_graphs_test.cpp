@@ -1,0 +1,426 @@
+// Captured steps on the CPU, which are recorded and replayed. tests/captured_step_test.cpp has what
+// they have in common with CUDA graphs.
+
+#include <ATen/core/boxing/KernelFunction.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <torch/torch.h>
+
+#include <future>
+#include <limits>
+#include <memory>
+#include <thread>
+
+#include "catch.hpp"
+#include "sconce/activation_checkpoint.hpp"
+#include "sconce/captured_step.hpp"
+#include "sconce/optim/adam.hpp"
+#include "sconce/optim/ema.hpp"
+#include "sconce/optim/sgd.hpp"
+#include "support/error_of.hpp"
+#include "support/live_memory.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
+using sconce::CapturedStep;
+using sconce::test::error_of;
+using StepTensors = CapturedStep::Tensors;
+
+namespace {
+
+// A layer with an optimizer, and the number of steps whose host code has run.
+struct Fit {
+  Fit() {
+    torch::manual_seed(0);
+    layer = torch::nn::Linear(3, 2);
+    optimizer = std::make_unique<sconce::optim::SGD>(layer->parameters(),
+                                                     torch::optim::SGDOptions(0.1).momentum(0.9));
+  }
+
+  StepTensors step(const StepTensors& batch) {
+    ++host_runs;
+    optimizer->zero_grad();
+    const auto loss = layer->forward(batch[0]).square().mean();
+    loss.backward();
+    optimizer->step();
+    return {loss};
+  }
+
+  CapturedStep::Step function() {
+    return [this](const StepTensors& batch) { return step(batch); };
+  }
+
+  torch::nn::Linear layer = nullptr;
+  std::unique_ptr<sconce::optim::SGD> optimizer;
+  int host_runs = 0;
+};
+
+StepTensors some_batch(int64_t seed) {
+  torch::manual_seed(seed);
+  return {torch::randn({4, 3})};
+}
+
+void check_equal(const Fit& a, const Fit& b) {
+  CHECK(a.layer->weight.equal(b.layer->weight));
+  CHECK(a.layer->bias.equal(b.layer->bias));
+  CHECK(a.layer->weight.grad().equal(b.layer->weight.grad()));
+}
+
+// Makes ten steps, captured and not, with `between` before each, and expects the same of both.
+// Returns how many of the captured steps ran the host code.
+template <class F>
+int check_like_plain_loop(const F& between) {
+  Fit plain, captured;
+  CapturedStep step(torch::kCPU, captured.function());
+  for (int i = 0; i < 10; ++i) {
+    INFO("step " << i);
+    between(plain, i);
+    between(captured, i);
+    const auto expected = plain.step(some_batch(i))[0].detach();
+    CHECK(step(some_batch(i))[0].equal(expected));
+    check_equal(captured, plain);
+  }
+  return captured.host_runs;
+}
+
+// Expects the step to be refused for `reason` in the first call after the warm-up, before any of it
+// is run.
+void check_refused(const CapturedStep::Step& step, const std::string& reason) {
+  INFO(reason);
+  int host_runs = 0;
+  const auto counted = [&](const StepTensors& batch) {
+    ++host_runs;
+    return step(batch);
+  };
+  CapturedStep captured(torch::kCPU, counted, {.warmup = 2});
+  const StepTensors batch = {torch::ones({4, 4})};
+  captured(batch);
+  captured(batch);
+  for (int i = 0; i < 2; ++i) {
+    CHECK_THAT(error_of([&] { captured(batch); }),
+               StartsWith("sconce::CapturedStep: expected a step that can be captured, got one "
+                          "with " +
+                          reason));
+  }
+  CHECK(host_runs == 2);
+  CHECK_FALSE(captured.is_captured());
+  CHECK(step(batch).size() == 1);
+}
+
+}  // namespace
+
+TEST_CASE("after the warm-up and the capture the host code of a step does not run again") {
+  CHECK(check_like_plain_loop([](Fit&, int) {}) == 4);
+}
+
+TEST_CASE("what a schedule changes takes effect in replays on the CPU") {
+  const int host_runs = check_like_plain_loop([](Fit& fit, int i) {
+    auto& options =
+        static_cast<torch::optim::SGDOptions&>(fit.optimizer->param_groups()[0].options());
+    if (i == 5) options.lr(0.03);
+    if (i == 6) options.momentum(0.5);
+    if (i == 7) options.weight_decay(0.1);
+    if (i == 8) options.nesterov(true);
+  });
+  CHECK(host_runs == 4);
+}
+
+TEST_CASE("a state that is loaded after the capture is the state of the replays") {
+  const int host_runs = check_like_plain_loop([](Fit& fit, int i) {
+    if (i != 6) return;
+    Fit other;
+    for (int k = 0; k < 3; ++k) other.step(some_batch(50 + k));
+    fit.optimizer->load_state_dict(other.optimizer->state_dict());
+    const torch::NoGradGuard no_grad;
+    fit.layer->weight.copy_(other.layer->weight);
+  });
+  CHECK(host_runs == 4);
+}
+
+TEST_CASE("parameters that are moved, frozen or given other strides are captured anew") {
+  const auto change = GENERATE(0, 1, 2);
+  const int host_runs = check_like_plain_loop([&](Fit& fit, int i) {
+    if (i != 6) return;
+    auto& weight = fit.layer->weight;
+    const torch::NoGradGuard no_grad;
+    if (change == 0) weight.set_data(weight.clone());
+    if (change == 1) fit.layer->bias.requires_grad_(false);
+    if (change == 2) weight.set_data(weight.t().contiguous().t());
+  });
+  CHECK(host_runs == 5);
+}
+
+TEST_CASE("gradients that are dropped or added up outside of the step are as in the plain loop") {
+  Fit plain, captured;
+  const auto backward = [](Fit& fit, const StepTensors& batch) {
+    ++fit.host_runs;
+    const auto loss = fit.layer->forward(batch[0]).square().mean();
+    loss.backward();
+    return StepTensors{loss};
+  };
+  const auto update = [](Fit& fit, int i) {
+    if (i % 3 != 2) return;
+    fit.optimizer->step();
+    fit.optimizer->zero_grad();
+  };
+  CapturedStep step(torch::kCPU,
+                    [&](const StepTensors& batch) { return backward(captured, batch); });
+  for (int i = 0; i < 21; ++i) {
+    INFO("step " << i);
+    const auto expected = backward(plain, some_batch(i))[0].detach();
+    CHECK(step(some_batch(i))[0].equal(expected));
+    check_equal(captured, plain);
+    update(plain, i);
+    update(captured, i);
+    CHECK(captured.layer->weight.equal(plain.layer->weight));
+  }
+  CHECK(captured.host_runs <= 6);  // the warm-up and a capture with and without gradients
+}
+
+TEST_CASE("averages of the parameters are updated in replays, and count them") {
+  Fit plain, captured;
+  sconce::optim::ExponentialMovingAverage of_plain(*plain.layer), of_captured(*captured.layer);
+  CapturedStep step(torch::kCPU, [&](const StepTensors& batch) {
+    auto outputs = captured.step(batch);
+    of_captured.update();
+    return outputs;
+  });
+  for (int i = 0; i < 8; ++i) {
+    plain.step(some_batch(i));
+    of_plain.update();
+    step(some_batch(i));
+  }
+  const auto expected = of_plain.state_dict();
+  for (const auto& item : of_captured.state_dict()) {
+    CHECK(item.value().equal(expected[item.key()]));
+  }
+}
+
+TEST_CASE("what a recorded step cannot replay is refused by name before the call runs it") {
+  check_refused(
+      [](const StepTensors& batch) { return StepTensors{batch[0] * batch[0].sum().item<float>()}; },
+      "a host read (aten::_local_scalar_dense)");
+  check_refused(
+      [](const StepTensors& batch) { return StepTensors{batch[0].masked_select(batch[0] > 0)}; },
+      "a shape that depends on values (aten::masked_select)");
+  check_refused(
+      [](const StepTensors& batch) { return StepTensors{batch[0].to_sparse().to_dense()}; },
+      "a sparse tensor (aten::_to_sparse)");
+  check_refused(
+      [](const StepTensors& batch) {
+        torch::Tensor twice;
+        const at::ThreadLocalState state;
+        std::thread([&] {
+          const at::ThreadLocalStateGuard guard(state);
+          twice = batch[0] * 2;
+        }).join();
+        return StepTensors{twice};
+      },
+      "operators in another thread");
+  check_refused(
+      [](const StepTensors& batch) {
+        const auto x = batch[0].detach().clone().requires_grad_();
+        const auto y = sconce::checkpoint(
+            [](const torch::Tensor& given) { return torch::dropout(given, 0.5, true); }, x);
+        y.sum().backward();
+        return StepTensors{y.detach()};
+      },
+      "a checkpoint that sets a generator back");
+}
+
+TEST_CASE("numbers that the host computes anew in each step are refused by the operator's name") {
+  // LibTorch's own Adam counts its steps on the host.
+  torch::nn::Linear layer(3, 1);
+  torch::optim::Adam optimizer(layer->parameters());
+  CapturedStep step(torch::kCPU, [&](const StepTensors& batch) {
+    optimizer.zero_grad();
+    const auto loss = layer->forward(batch[0]).mean();
+    loss.backward();
+    optimizer.step();
+    return StepTensors{loss};
+  });
+  for (int i = 0; i < 4; ++i) step(some_batch(i));
+  CHECK_THAT(error_of([&] { step(some_batch(4)); }),
+             ContainsSubstring("got one with values of the host that change from step to step ("));
+  CHECK_FALSE(step.is_captured());
+}
+
+TEST_CASE("a replay counts as a write for the graphs of the caller") {
+  const auto weight = torch::ones({4, 3});
+  CapturedStep step(torch::kCPU,
+                    [&](const StepTensors& batch) { return StepTensors{weight.add_(batch[0])}; });
+  for (int i = 0; i < 5; ++i) step(some_batch(i));
+  const auto y = (torch::ones({4, 3}, torch::requires_grad()) * weight).sum();
+  step(some_batch(5));
+  CHECK_THAT(error_of([&] { y.backward(); }),
+             ContainsSubstring("modified by an inplace operation"));
+}
+
+TEST_CASE("a running sum outside of the step, and buffers, are written by replays") {
+  torch::nn::BatchNorm1d norm(3);
+  const auto sum = torch::zeros({});
+  CapturedStep step(torch::kCPU, [&](const StepTensors& batch) {
+    const auto y = norm->forward(batch[0]).square().sum();
+    sum.add_(y.detach());
+    return StepTensors{y};
+  });
+  torch::nn::BatchNorm1d plain(3);
+  const auto expected = torch::zeros({});
+  for (int i = 0; i < 8; ++i) {
+    step(some_batch(i));
+    expected.add_(plain->forward(some_batch(i)[0]).square().sum().detach());
+  }
+  CHECK(step.is_captured());
+  CHECK(sum.equal(expected));
+  CHECK(norm->running_mean.equal(plain->running_mean));
+  CHECK(norm->running_var.equal(plain->running_var));
+  CHECK(norm->num_batches_tracked.item<int>() == 8);
+}
+
+TEST_CASE("constants of the host, and what LibTorch computes unseen, are right in replays") {
+  CapturedStep step(torch::kCPU, [](const StepTensors& batch) {
+    const auto scale = torch::tensor({1.0F, 2.0F, 3.0F});
+    return StepTensors{torch::max_pool1d(batch[0] * 1 + scale, 2), torch::max_pool1d(batch[0], 2)};
+  });
+  for (int i = 0; i < 7; ++i) {
+    const auto x = some_batch(i)[0];
+    const auto outputs = step({x});
+    CHECK(outputs[0].equal(torch::max_pool1d(x * 1 + torch::tensor({1.0F, 2.0F, 3.0F}), 2)));
+    CHECK(outputs[1].equal(torch::max_pool1d(x, 2)));
+  }
+  CHECK(step.is_captured());
+}
+
+TEST_CASE("a step may return its input, a view of it, or nothing") {
+  int host_runs = 0;
+  CapturedStep step(torch::kCPU, [&](const StepTensors& batch) {
+    ++host_runs;
+    return StepTensors{batch[0], batch[0][1], torch::Tensor()};
+  });
+  CapturedStep nothing(torch::kCPU, [&](const StepTensors&) { return StepTensors{}; });
+  for (int i = 0; i < 7; ++i) {
+    const auto x = some_batch(i)[0];
+    const auto outputs = step({x});
+    CHECK(outputs[0].equal(x));
+    CHECK(outputs[1].equal(x[1]));
+    CHECK_FALSE(outputs[2].defined());
+    CHECK(nothing({x}).empty());
+  }
+  CHECK(host_runs == 4);
+}
+
+TEST_CASE("a captured step within the step of another is refused, and each is usable afterwards") {
+  CapturedStep inner(torch::kCPU,
+                     [](const StepTensors& batch) { return StepTensors{batch[0] * 2}; });
+  CapturedStep outer(torch::kCPU, [&](const StepTensors& batch) { return inner(batch); },
+                     {.warmup = 1});
+  const auto x = torch::ones({2});
+  for (int i = 0; i < 2; ++i) {
+    CHECK_THAT(error_of([&] { outer({x}); }),
+               StartsWith("sconce::CapturedStep: expected no captured step within the step of "
+                          "another"));
+  }
+  for (int i = 0; i < 6; ++i) CHECK(inner({x})[0].equal(x * 2));
+}
+
+TEST_CASE("replays after the model is gone are refused") {
+  auto fit = std::make_unique<Fit>();
+  CapturedStep step(torch::kCPU, [&](const StepTensors& batch) { return fit->step(batch); });
+  for (int i = 0; i < 5; ++i) step(some_batch(i));
+  fit.reset();
+  for (int i = 0; i < 2; ++i) {
+    CHECK_THAT(error_of([&] { step(some_batch(5)); }),
+               StartsWith("sconce::CapturedStep: expected the parameters that the step was "
+                          "captured with, got one that no longer exists"));
+  }
+}
+
+TEST_CASE("a step that throws, while it is recorded or replayed, throws that and goes on") {
+  const auto throwing_call = GENERATE(1, 3, 4);
+  int calls = 0;
+  Fit plain, fit;
+  CapturedStep step(torch::kCPU, [&](const StepTensors& batch) {
+    TORCH_CHECK(++calls != throwing_call, "thrown by the step");
+    return fit.step(batch);
+  });
+  for (int i = 1; i <= 8; ++i) {
+    if (i == throwing_call) {
+      CHECK_THAT(error_of([&] { step(some_batch(i)); }), StartsWith("thrown by the step"));
+    } else {
+      CHECK(step(some_batch(i))[0].equal(plain.step(some_batch(i))[0]));
+    }
+  }
+  CHECK(step.is_captured());
+  // An index out of range is found by the replay's operator.
+  CapturedStep pick(torch::kCPU, [](const StepTensors& batch) {
+    return StepTensors{torch::arange(4).index_select(0, batch[0])};
+  });
+  for (int i = 0; i < 6; ++i) pick({torch::tensor({1, 2})});
+  CHECK_THAT(error_of([&] { pick({torch::tensor({1, 7})}); }), ContainsSubstring("out of range"));
+  CHECK(pick({torch::tensor({3, 0})})[0].equal(torch::tensor({3, 0})));
+}
+
+TEST_CASE("two threads may each capture and replay a step") {
+  const auto train = [] {
+    Fit fit;
+    CapturedStep step(torch::kCPU, fit.function());
+    const auto x = torch::linspace(-1, 1, 12).view({4, 3});
+    for (int i = 0; i < 200; ++i) step({x + i});
+    CHECK(step.is_captured());
+    return fit.layer->weight.detach();
+  };
+  auto other = std::async(std::launch::async, train);
+  const auto weight = train();
+  CHECK(other.get().sizes() == weight.sizes());
+}
+
+TEST_CASE("replays leave the thread's state as it was") {
+  const torch::NoGradGuard no_grad;
+  CapturedStep step(torch::kCPU, [](const StepTensors& batch) {
+    const torch::AutoGradMode grad(true);
+    return StepTensors{batch[0] * 2};
+  });
+  for (int i = 0; i < 6; ++i) {
+    step({torch::ones({2})});
+    CHECK_FALSE(torch::GradMode::is_enabled());
+    CHECK_FALSE(torch::ones({2}, torch::requires_grad()).mul(2).requires_grad());
+  }
+}
+
+TEST_CASE("where another library has the dispatch key, a step on the CPU runs as it is",
+          "[alone]") {
+  const auto registration = c10::Dispatcher::singleton().registerFallback(
+      c10::DispatchKey::Fake, c10::KernelFunction::makeFallthrough(), "a test");
+  Fit plain, fit;
+  CapturedStep step(torch::kCPU, fit.function());
+  for (int i = 0; i < 6; ++i) {
+    CHECK(step(some_batch(i))[0].equal(plain.step(some_batch(i))[0].detach()));
+  }
+  check_equal(fit, plain);
+  CHECK(fit.host_runs == 6);
+  CHECK_FALSE(step.is_captured());
+}
+
+TEST_CASE("replays need little more memory than the plain loop", "[alone]") {
+  // 24 blocks, each of which saves 4 MiB for the backward pass.
+  const auto peak_of = [](bool captured) {
+    std::vector<torch::Tensor> weights;
+    for (int i = 0; i < 24; ++i) weights.push_back(torch::ones({1024}, torch::requires_grad()));
+    const auto run = [&](const StepTensors& batch) {
+      for (auto& weight : weights) weight.mutable_grad().reset();
+      auto x = batch[0];
+      for (const auto& weight : weights) x = torch::tanh(x * weight);
+      x.sum().backward();
+      return StepTensors{x.sum().detach()};
+    };
+    const StepTensors batch = {torch::ones({1024, 1024})};
+    const auto live = std::make_shared<sconce::test::LiveMemory>();
+    const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, live);
+    CapturedStep step(torch::kCPU, run);
+    for (int i = 0; i < 6; ++i) captured ? step(batch) : run(batch);
+    return live->peak;
+  };
+  const auto plain = peak_of(false), captured = peak_of(true);
+  INFO(captured << " of " << plain << " bytes");
+  CHECK(static_cast<double>(captured) <= 1.1 * static_cast<double>(plain));
+}

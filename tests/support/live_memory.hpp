@@ -1,0 +1,21 @@
+#pragma once
+
+#include <c10/core/Allocator.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace sconce::test {
+
+/// The memory of tensors that a thread allocates and frees, and its peak, in bytes.
+struct LiveMemory : c10::MemoryReportingInfoBase {
+  void reportMemoryUsage(void*, int64_t size, size_t, size_t, c10::Device) override {
+    now += size;
+    peak = std::max(peak, now);
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+  int64_t now = 0;
+  int64_t peak = 0;
+};
+
+}  // namespace sconce::test
