@@ -14,6 +14,7 @@
 
 #include "detail/tensor_groups.hpp"
 #include "distributed/gather_bytes.hpp"
+#include "distributed/lone_checks.hpp"
 #include "sconce/nn/lazy.hpp"
 
 namespace sconce::nn {
@@ -182,6 +183,14 @@ std::vector<size_t> bucket_limits(const DistributedDataParallelOptions& options,
   return {static_cast<size_t>(cap)};
 }
 
+// Whether a Reducer does more for a group of one than checks: it rounds gradients that are sent in
+// a smaller type, sums the rows of sparse ones, looks for unused parameters, and learns the graph.
+bool needs_reducer(const Parameters& parameters, const DistributedDataParallelOptions& options) {
+  const auto& sparse = parameters.sparse;
+  return options.comm_hook != CommHook::none || options.find_unused_parameters ||
+         options.static_graph || std::find(sparse.begin(), sparse.end(), true) != sparse.end();
+}
+
 std::shared_ptr<c10d::Reducer> make_reducer(const Parameters& parameters, const Group& group,
                                             const DistributedDataParallelOptions& options) {
   constexpr double mebibyte = 1024 * 1024;
@@ -203,14 +212,15 @@ std::shared_ptr<c10d::Reducer> make_reducer(const Parameters& parameters, const 
 namespace detail {
 
 struct DistributedCore::Engine {
-  std::shared_ptr<torch::nn::Module> module;
-  Group group;
-  DistributedDataParallelOptions options;
+  std::shared_ptr<torch::nn::Module> module = {};
+  Group group = {};
+  DistributedDataParallelOptions options = {};
   bool has_buffers = false;
   std::shared_ptr<c10d::Reducer> reducer = {};
   std::shared_ptr<c10d::Logger> logger = {};  // the Reducer uses it but holds it weakly
   bool sync_buffers = true;
   std::shared_ptr<bool> graph_is_known = std::make_shared<bool>(false);  // for a static graph
+  std::unique_ptr<LoneChecks> alone = {};  // in the place of the Reducer in a group of one
 
   void synchronize_values() {
     auto tensors = detached(module->parameters());
@@ -289,6 +299,11 @@ DistributedCore::DistributedCore(std::shared_ptr<torch::nn::Module> module,
   const auto device = parameters.tensors.front().device();
   TORCH_CHECK(!on_gpu || device.is_cuda(), name, ": expected a module on a GPU for backend nccl, ",
               "got one on ", device);
+  if (group.world_size() == 1 && !needs_reducer(parameters, options)) {
+    engine_ = std::make_unique<Engine>();
+    engine_->alone = std::make_unique<LoneChecks>(name, parameters.tensors, parameters.names);
+    return;
+  }
   const torch::NoGradGuard no_grad;
   check_same_everywhere(*module, group, on_gpu ? device : torch::kCPU);
   const bool has_buffers = !module->buffers().empty();
@@ -305,6 +320,10 @@ DistributedCore::~DistributedCore() = default;
 void DistributedCore::before_forward() {
   if (!engine_) return;
   auto& engine = *engine_;
+  if (engine.alone) {
+    if (torch::GradMode::is_enabled()) engine.alone->check_finished();
+    return;
+  }
   if (torch::GradMode::is_enabled()) {
     if (sync_) engine.reducer->prepare_for_forward();
     engine.reducer->rebuild_buckets();
@@ -318,13 +337,17 @@ void DistributedCore::before_forward() {
 void DistributedCore::after_forward(const std::vector<torch::Tensor*>& outputs) {
   if (!engine_) return;
   const bool sync = torch::GradMode::is_enabled() && sync_;
+  if (engine_->alone) {
+    if (sync) engine_->alone->expect_gradients();
+    return;
+  }
   engine_->sync_buffers = sync;
   if (sync) engine_->prepare_for_backward(outputs);
   if (engine_->needs_sink()) engine_->pass_through_sink(outputs);
 }
 
 std::vector<int64_t> DistributedCore::bucket_sizes() const {
-  return engine_ ? engine_->logger->get_bucket_sizes() : std::vector<int64_t>();
+  return engine_ && engine_->logger ? engine_->logger->get_bucket_sizes() : std::vector<int64_t>();
 }
 
 }  // namespace detail

@@ -255,7 +255,8 @@ TEST_CASE("a model outlives its group, and the module the model") {
 TEST_CASE("gradients come in buckets, which are made again in their order") {
   const auto group = one_with_gloo();
   const auto model = sconce::test::mlp(30);
-  DistributedDataParallel small(model, group, {.bucket_cap_mb = 0.002});
+  DistributedDataParallel small(model, group,
+                                {.bucket_cap_mb = 0.002, .comm_hook = CommHook::fp16_compress});
   CHECK(small.bucket_sizes() == std::vector<int64_t>{7480});
   const auto x = torch::randn({8, 20});
   small(x).sum().backward();

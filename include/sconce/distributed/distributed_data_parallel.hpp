@@ -55,7 +55,7 @@ class DistributedCore {
 
  private:
   struct Engine;
-  std::unique_ptr<Engine> engine_;  // null in a group of one
+  std::unique_ptr<Engine> engine_;  // null in a group without a backend
   bool sync_ = true;
 };
 
@@ -85,8 +85,10 @@ class [[nodiscard]] NoSyncGuard {
 
 /// Trains one module in several processes, each on its own batches. After `loss.backward()` every
 /// rank has the mean of all ranks' gradients, so equal parameters stay equal. LibTorch's Reducer
-/// sends the gradients in buckets while backward is still running. In a group of one it only calls
-/// the module.
+/// sends the gradients in buckets while backward is still running. In a group of one without a
+/// backend it only calls the module. In a group of one with a backend gradients are neither sent
+/// nor copied, but checked as the Reducer does, unless comm_hook, find_unused_parameters,
+/// static_graph or sparse gradients need the Reducer.
 ///
 /// Move the module to its device, the CPU or one GPU, before construction, and move the inputs to
 /// the same device. Give the module's own parameters to optimizers, save and load through the
@@ -152,7 +154,8 @@ class DistributedDataParallel {
   [[nodiscard]] NoSyncGuard no_sync() { return NoSyncGuard(*this); }
 
   /// Returns the bytes of each bucket, in the order of sending. From the second forward on, these
-  /// are the buckets rebuilt in the order in which the gradients arrived. Empty in a group of one.
+  /// are the buckets rebuilt in the order in which the gradients arrived. Empty in a group of one
+  /// that sends no gradients.
   /// Python: bucket_sizes and rebuilt_bucket_sizes of `_get_ddp_logging_data()`.
   std::vector<int64_t> bucket_sizes() const { return core_.bucket_sizes(); }
 
