@@ -7,8 +7,8 @@
 #include <iostream>
 #include <string>
 
-#include "sconce/freed_memory.hpp"
 #include "sconce/stopwatch.hpp"
+#include "sconce/tuned_memory.hpp"
 #include "workload.hpp"
 
 namespace {
@@ -36,11 +36,11 @@ bench::Workload make_workload(const std::string& name, int64_t size) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  sconce::tune_memory();
   if (argc < 2 || argc > 3) {
     std::cerr << "usage: sconce-bench FILE.NAME [SIZE]\n";
     return 2;
   }
-  sconce::keep_freed_memory();
   try {
     const auto workload = make_workload(argv[1], argc == 3 ? std::stoll(argv[2]) : 0);
     std::cout << std::setprecision(17) << "[";

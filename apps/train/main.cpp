@@ -153,7 +153,6 @@ std::vector<std::unique_ptr<sconce::TrainerCallback>> make_callbacks(
 // Returns false if SIGTERM stopped the training.
 bool train_classifier(const train::CommandLine& line) {
   const std::string threads = apps::choose_threads();
-  sconce::keep_freed_memory();
   train::check_earlier_runs(line);  // before the processes join: each reports the error
   const auto group = join(line);
   const torch::Device device = line.torch_device(group);
@@ -210,6 +209,7 @@ void quiet_profiler() {
 
 int main(int argc, char** argv) {
   try {
+    sconce::tune_memory();
     const train::CommandLine line = train::parse_command_line(argc, argv);
     if (!line.help.empty()) {
       std::cout << line.help;

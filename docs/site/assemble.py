@@ -19,7 +19,7 @@ PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/*.
 ROOMS = {
     "devices": ("Devices and settings", "Devices, times, text, captured steps and the settings of the process.",
                 ["devices", "backends", "captured_step", "activation_checkpoint", "seed_everything", "stopwatch", "repr",
-                 "freed_memory", "fwd"]),
+                 "tuned_memory", "fwd"]),
     "amp": ("Mixed precision", "Autocast and the gradient scaler.", ["amp/"]),
     "optim": ("Optimizers and schedulers", "Fused optimizers, learning-rate schedulers and averages of weights.",
               ["optim/"]),

@@ -1,0 +1,135 @@
+#include "sconce/tuned_memory.hpp"
+
+#include <ATen/ops/empty.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+
+#include "catch.hpp"
+#include "support/temp_dir.hpp"
+
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool is_glibc = false;  // malloc is the sanitizer's
+#else
+constexpr bool is_glibc = true;
+#endif
+
+// The number of pages that the system has given to this process so far.
+long pages() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
+
+// Touches four blocks of 30 MiB that are alive together, like the activations of a training step.
+void make_and_free() {
+  std::array<std::unique_ptr<char[]>, 4> blocks;
+  for (auto& block : blocks) block = std::make_unique<char[]>(30 << 20);
+}
+
+long pages_for_100_steps() {
+  make_and_free();
+  const long before = pages();
+  for (int i = 0; i < 100; ++i) make_and_free();
+  return pages() - before;
+}
+
+// Whether the kernel has noted that the memory is to have huge pages: "hg" among the VmFlags of its
+// mapping.
+bool is_marked(const at::Tensor& tensor) {
+  const auto address = reinterpret_cast<uintptr_t>(tensor.const_data_ptr());
+  std::ifstream maps("/proc/self/smaps");
+  bool is_here = false;
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t begin = 0, end = 0;
+    char dash = 0;
+    if (std::istringstream(line) >> std::hex >> begin >> dash >> end && dash == '-') {
+      is_here = begin <= address && address < end;
+    }
+    if (is_here && line.starts_with("VmFlags:")) return line.find(" hg") != std::string::npos;
+  }
+  return false;
+}
+
+bool system_has_huge_pages() {
+  const auto modes = sconce::test::contents("/sys/kernel/mm/transparent_hugepage/enabled");
+  return modes.find("[always]") != std::string::npos ||
+         modes.find("[madvise]") != std::string::npos;
+}
+
+at::Tensor large() {
+  return at::empty({4 << 20}, at::kByte);
+}
+
+std::string variable() {
+  const char* value = std::getenv("THP_MEM_ALLOC_ENABLE");
+  return value == nullptr ? "not set" : value;
+}
+
+}  // namespace
+
+TEST_CASE("memory that was freed is used again without asking the system for pages") {
+  const bool keeps_freed = sconce::tune_memory().keeps_freed;
+  CHECK((keeps_freed || !is_glibc));
+  if (!keeps_freed) SKIP("malloc is a sanitizer's");
+  CHECK(pages_for_100_steps() < 1000);  // the blocks have 3,072,000 pages
+}
+
+TEST_CASE("in a new process large tensors get huge pages, if the system has them", "[alone]") {
+  ::unsetenv("THP_MEM_ALLOC_ENABLE");
+  const bool huge_pages = system_has_huge_pages();
+  CHECK(sconce::tune_memory().huge_pages == huge_pages);
+  CHECK(variable() == "not set");
+  CHECK(is_marked(large()) == huge_pages);
+  CHECK(sconce::tune_memory().huge_pages == huge_pages);  // a second call finds the same
+}
+
+TEST_CASE("after the first tensor it is too late for huge pages", "[alone]") {
+  ::unsetenv("THP_MEM_ALLOC_ENABLE");
+  CHECK(large().defined());
+  const auto tuned = sconce::tune_memory();
+  CHECK_FALSE(tuned.huge_pages);
+  CHECK((tuned.keeps_freed || !is_glibc));
+  CHECK(variable() == "not set");
+  CHECK_FALSE(is_marked(large()));
+}
+
+TEST_CASE("who turns huge pages off keeps them off", "[alone]") {
+  ::setenv("THP_MEM_ALLOC_ENABLE", "0", 1);
+  CHECK_FALSE(sconce::tune_memory().huge_pages);
+  CHECK(variable() == "0");
+  CHECK_FALSE(is_marked(large()));
+}
+
+TEST_CASE("who turns huge pages on keeps the variable for processes to come", "[alone]") {
+  ::setenv("THP_MEM_ALLOC_ENABLE", "1", 1);
+  CHECK(sconce::tune_memory().huge_pages == system_has_huge_pages());
+  CHECK(variable() == "1");
+}
+
+TEST_CASE("where the system gives a process no huge pages, tune_memory says so", "[alone]") {
+  ::unsetenv("THP_MEM_ALLOC_ENABLE");
+  REQUIRE(::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0);
+  CHECK_FALSE(sconce::tune_memory().huge_pages);
+  CHECK(variable() == "not set");
+}
+
+TEST_CASE("the name of 0.2 keeps freed memory alone", "[alone]") {
+  ::unsetenv("THP_MEM_ALLOC_ENABLE");
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  const bool accepted = sconce::keep_freed_memory();
+#pragma GCC diagnostic pop
+  CHECK_FALSE(is_marked(large()));
+  CHECK(variable() == "not set");
+  CHECK((accepted || !is_glibc));
+  if (is_glibc) CHECK(pages_for_100_steps() < 1000);
+}
