@@ -8,6 +8,13 @@ A B C C B A, in rounds of about 0.2 s, so that other load on the machine slows a
 another side's time divided by sconce's, and its interval is the 95 % interval of the median over the pairs.
 A whole process is measured from its start to its check, and by its peak memory.
 
+    ... bench.py --with compile,jax build/release/bin/sconce-bench steps.sgd
+
+adds torch.compile of the model ("compile_model") and of the whole step ("compile_step"), and JAX with one step
+compiled ("jax_step") and with the whole loop in lax.scan ("jax_scan"), where a workload has these forms. JAX is
+installed into build/bench/jax; torch.compile needs a C++ compiler. The time from the start of a process to the end of
+its first call, in which it compiles, is apart, and no compiled code of an earlier run is used.
+
 The limit is another side: loops that do the same work by only multiplying and adding in registers, or only
 reading and writing the same memory, in the same turns. Its smallest time divided by sconce's is the share of
 the limit that the workload reaches. A share above 1 is a measurement error and ends the run.
@@ -17,10 +24,12 @@ import argparse
 import json
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
 import time
+import venv
 from importlib.metadata import version
 from math import comb
 from pathlib import Path
@@ -28,7 +37,10 @@ from pathlib import Path
 from workloads import WORKLOADS
 
 HERE = Path(__file__).parent
+BUILD = HERE.parents[1] / "build/bench"
 ROUND_SECONDS = 0.2
+COMPILED = {"compile": ["compile_model", "compile_step"], "jax": ["jax_step", "jax_scan"]}  # sides by compiler
+JAX = "jax==0.10.2"
 NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
 
 
@@ -38,7 +50,9 @@ class Side:
     def __init__(self, name, command):
         self.name = name
         self.values = []  # seconds per call, by round
-        environment = os.environ | {"OMP_NUM_THREADS": "1"}
+        self.started = time.perf_counter()
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
+                                    "SCONCE_BENCH_NUMBERS": str(BUILD / "numbers.npz")}
         self.process = subprocess.Popen(command, env=environment, text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.check = json.loads(self.read().replace("nan", "NaN"))
@@ -53,6 +67,11 @@ class Side:
         """Returns the seconds per call, measured over this many calls."""
         print(calls, file=self.process.stdin, flush=True)
         return float(self.read()) / calls
+
+    def first_call(self):
+        """Makes a call and returns the seconds from the start of the process to its end."""
+        self.run(1)
+        return time.perf_counter() - self.started
 
     def close(self):
         """Ends the process and returns its peak memory in bytes."""
@@ -82,23 +101,50 @@ class WholeProcess:
         pass
 
 
-def commands(workload, program):
+def jax_python():
+    """The Python of an environment with JAX, which is made if needed."""
+    complete = BUILD / "jax/complete"
+    if not complete.exists() or complete.read_text() != JAX:
+        venv.create(BUILD / "jax", with_pip=True, clear=True)
+        subprocess.run([BUILD / "jax/bin/python", "-m", "pip", "install", "--quiet", "--no-input",
+                        "--disable-pip-version-check", JAX], check=True)
+        complete.write_text(JAX)
+    return str(BUILD / "jax/bin/python")
+
+
+def commands(workload, program, compilers=()):
     """The command of each side, sconce first."""
-    name = workload.name.partition(":")[0]
+    name, worker = workload.name.partition(":")[0], str(HERE / "worker.py")
     size = [str(workload.size)] if workload.size else []
     made = {"sconce": [program, name, *size]}
+    if name.endswith("_captured"):
+        made["eager"] = [program, workload.twin, *size]
     for side in ("libtorch", "limit"):
         if getattr(workload, side):
             made[side] = [program, getattr(workload, side), *size]
     for variant in workload.floors:
-        made.setdefault(variant, [sys.executable, str(HERE / "worker.py"), name, variant, *size])
+        made.setdefault(variant, [sys.executable, worker, workload.twin, variant, *size])
+    for compiler in compilers:
+        python, twin = sys.executable, workload.twin
+        if compiler == "jax":
+            python, twin = jax_python(), "jax_steps." + twin.replace(".", "_")
+        for variant in COMPILED[compiler]:
+            made[variant] = [python, worker, twin, variant, *size]
     return made
 
 
-def start_sides(workload, program):
-    if workload.measure == "calls":
-        return [Side(*side) for side in commands(workload, program).items()]
-    return [WholeProcess(*side, workload.measure) for side in commands(workload, program).items()]
+def start_sides(workload, program, compilers=()):
+    made = commands(workload, program, compilers)
+    if workload.measure != "calls":
+        return [WholeProcess(*side, workload.measure) for side in made.items()]
+    if "jax" in compilers:
+        Side("numbers", [sys.executable, str(HERE / "worker.py"), workload.twin, "numbers", str(workload.size)]).close()
+    sides = []
+    for side in made.items():
+        sides.append(Side(*side))
+        if compilers:
+            sides[-1].first = sides[-1].first_call()
+    return sides
 
 
 def different(checks, tolerance):
@@ -159,21 +205,26 @@ def ratios_of(workload, sides):
 
 
 def refuse_different(workload, sides):
-    checks = [side.check for side in sides if side.name != "limit"]
-    if different(checks, workload.tolerance):
+    compiled = sum(COMPILED.values(), [])
+    exact = [side.check for side in sides if side.name not in ("limit", *compiled)]
+    rounded = [sides[0].check, *(side.check for side in sides if side.name in compiled)]
+    if different(exact, workload.tolerance) or different(rounded, workload.compiled_tolerance):
         sys.exit(f"bench: {workload.title}: expected the same numbers of all sides, got "
                  + ", ".join(f"{side.name} {side.check}" for side in sides))
 
 
-def run_workload(workload, program, pairs):
-    values = {}
+def run_workload(workload, program, pairs, compilers=()):
+    compilers = [compiler for compiler in compilers if compiler in workload.compilers]
+    values, first = {}, {}
     starts = min(workload.starts, pairs)
     for start in range(starts):
-        sides = start_sides(workload, program)
+        sides = start_sides(workload, program, compilers)
         try:
             refuse_different(workload, sides)
             for side in sides:
                 side.values = values.setdefault(side.name, [])
+                if compilers:
+                    first[side.name] = side.first
             calls = calls_of_a_round(sides) if workload.measure == "calls" else 1
             take_turns(sides, range(start, pairs, starts), calls)
         finally:
@@ -182,6 +233,7 @@ def run_workload(workload, program, pairs):
     return {"name": workload.name, "title": workload.title, "size": workload.size,
             "unit": "bytes" if workload.measure == "memory" else "seconds",
             "values": values,
+            "first": first,
             "ratios": ratios_of(workload, sides)}
 
 
@@ -214,7 +266,28 @@ def table(header, lines):
     return "".join(f"| {' | '.join(line)} |\n" for line in [header, rule, *lines])
 
 
-GROWTH_HEADER = ["workload", "sizes", "sconce", "ratio beside Python's best", "below 1.1 from"]
+SLOWER_HEADER = ["workload", "beside", "sconce", "ratio", "95 % interval"]
+
+
+def slower(results):
+    """Returns the lines of `rows` in which sconce is slower beyond noise, the slowest first."""
+    lost = [(result["ratios"][line[1]]["median"], line[:5]) for workload, result in results
+            for line in rows(workload, result)
+            if line[1] != "limit" and result["ratios"][line[1]]["interval"][1] < 1]
+    return [line for _, line in sorted(lost)]
+
+
+FIRST_HEADER = ["workload", "side", "start to first call"]
+
+
+def firsts(results):
+    """Yields a line for each side whose first call was measured."""
+    for _, result in results:
+        for name, seconds in result.get("first", {}).items():
+            yield [result["title"], name, readable(seconds, "seconds")]
+
+
+GROWTH_HEADER = ["workload", "sizes", "sconce", "ratio beside the faster eager Python", "below 1.1 from"]
 
 
 def growth(results):
@@ -225,7 +298,7 @@ def growth(results):
             lines[workload.grows].append(result)
     for title, made in lines.items():
         made.sort(key=lambda result: result["size"])
-        ratios = [result["ratios"]["best"]["median"] for result in made]
+        ratios = [min(result["ratios"][side]["median"] for side in ("default", "best")) for result in made]
         even = [f"{result['size']:,}" for result, of_size in zip(made, ratios) if of_size < 1.1]
         times = [readable(statistics.median(result["values"]["sconce"]), "seconds") for result in made]
         if len(made) > 1:
@@ -252,15 +325,26 @@ def refuse_below(least, results):
                          f"beside Python's {variant}, got {median:.2f}")
 
 
+class Parser(argparse.ArgumentParser):
+    """Refuses in one line."""
+
+    def error(self, message):
+        self.exit(2, f"bench: {message}\n")
+
+
 def parse(arguments=None):
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         description="Compares the speed and memory of sconce and Python on the same LibTorch.")
-    parser.add_argument("program", help="path of sconce-bench")
+    parser.add_argument("program", nargs="?", default="", help="path of sconce-bench")
     parser.add_argument("names", nargs="*", help="workloads to run, such as ops.add (default: all)")
     parser.add_argument("--pairs", type=int, default=15, metavar="N",
                         help="number of rounds of each side (default: 15)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="file for all times, as JSON")
     parser.add_argument("--table", type=Path, metavar="FILE", help="file for the tables, in Markdown")
+    parser.add_argument("--with", dest="compilers", default="", metavar="compile,jax",
+                        help="compilers of Python to measure too: torch.compile, JAX, or both")
+    parser.add_argument("--from", dest="times", type=Path, metavar="FILE",
+                        help="write the tables of a file made by --json, and measure nothing")
     parser.add_argument("--least", type=float, default=0, metavar="RATIO",
                         help="end with an error if a ratio to Python is below this one")
     parsed = parser.parse_args(arguments)
@@ -268,6 +352,14 @@ def parse(arguments=None):
     unknown = set(parsed.names) - known
     if unknown:
         parser.error(f"expected workloads of {', '.join(sorted(known))}, got {', '.join(unknown)}")
+    parsed.compilers = [name for name in parsed.compilers.split(",") if name]
+    unknown = set(parsed.compilers) - set(COMPILED)
+    if unknown:
+        parser.error(f"expected --with {','.join(COMPILED)} or one of them, got {', '.join(sorted(unknown))}")
+    if "compile" in parsed.compilers and not shutil.which(os.environ.get("CXX", "g++")):
+        parser.error("expected a C++ compiler for --with compile, got none: install g++ or set CXX")
+    if parsed.times:
+        return parsed
     if not os.access(parsed.program, os.X_OK):
         parser.error(f"expected a program, got {parsed.program}")
     if parsed.pairs < 1:
@@ -276,27 +368,47 @@ def parse(arguments=None):
     return parsed
 
 
-def main():
-    arguments = parse()
-    results, lines = [], []
+def measured(arguments):
+    """Yields each workload to run with its result."""
     for workload in WORKLOADS:
         if arguments.names and workload.name not in arguments.names:
             continue
         if workload.gpu and not NVIDIA_DRIVER.exists():
             print(f"{workload.title}: not measured, without a GPU")
             continue
-        results.append((workload, run_workload(workload, arguments.program, arguments.pairs)))
-        for line in rows(*results[-1]):
+        yield workload, run_workload(workload, arguments.program, arguments.pairs, arguments.compilers)
+
+
+def read_back(file):
+    """Yields each workload of a file made by --json with its result."""
+    known = {(workload.name, workload.size): workload for workload in WORKLOADS}
+    for result in json.loads(file.read_text())["results"]:
+        yield known[result["name"], result["size"]], result
+
+
+def tables(lines, results):
+    made = [(SLOWER_HEADER, slower(results)), (HEADER, lines), (FIRST_HEADER, list(firsts(results))),
+            (GROWTH_HEADER, list(growth(results)))]
+    return "\n".join(table(header, of_header) for header, of_header in made if of_header)
+
+
+def main():
+    arguments = parse()
+    results, lines = [], []
+    for workload, result in read_back(arguments.times) if arguments.times else measured(arguments):
+        results.append((workload, result))
+        for line in rows(workload, result):
             lines.append(line)
             print("  ".join(cell for cell in line if cell), flush=True)
-    grown = list(growth(results))
-    results = [result for _, result in results]
-    if arguments.json:
-        made = {"machine": machine(arguments.program), "results": results}
-        arguments.json.write_text(json.dumps(made) + "\n")
+        for _, name, first in firsts(results[-1:]):
+            print(f"{workload.title}  {name}  {first} to the end of the first call", flush=True)
+    made = [result for _, result in results]
+    if arguments.json and not arguments.times:
+        text = json.dumps({"machine": machine(arguments.program), "results": made})
+        arguments.json.write_text(text + "\n")
     if arguments.table:
-        arguments.table.write_text(table(HEADER, lines) + "\n" + table(GROWTH_HEADER, grown))
-    refuse_below(arguments.least, results)
+        arguments.table.write_text(tables(lines, results))
+    refuse_below(arguments.least, made)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ Workload layer(int64_t size) {
 }
 
 // A training step on `size` pictures.
-template <MemoryFormat format>
+template <MemoryFormat format, Run run>
 Workload cnn(int64_t size) {
   torch::manual_seed(0);
   torch::nn::Sequential net;  // constructor arguments may be evaluated in any order
@@ -47,8 +47,8 @@ Workload cnn(int64_t size) {
   const auto optimizer = std::make_shared<sconce::optim::SGD>(net->parameters(), 0.01);
   const auto x = torch::randn({size, 3, 32, 32}).contiguous(format);
   const auto target = torch::arange(size).remainder(10);
-  return training_steps(optimizer, [=, net = net.ptr()] {
-    return torch::nn::functional::cross_entropy(net->forward(x), target);
+  return training_steps<run>(optimizer, {x, target}, [net = net.ptr()](const Tensors& batch) {
+    return torch::nn::functional::cross_entropy(net->forward(batch[0]), batch[1]);
   });
 }
 
@@ -57,8 +57,10 @@ Workload cnn(int64_t size) {
 Workloads conv() {
   return {{"layer", layer<MemoryFormat::Contiguous>},
           {"layer_nhwc", layer<MemoryFormat::ChannelsLast>},
-          {"cnn", cnn<MemoryFormat::Contiguous>},
-          {"cnn_nhwc", cnn<MemoryFormat::ChannelsLast>}};
+          {"cnn", cnn<MemoryFormat::Contiguous, Run::eager>},
+          {"cnn_captured", cnn<MemoryFormat::Contiguous, Run::captured>},
+          {"cnn_nhwc", cnn<MemoryFormat::ChannelsLast, Run::eager>},
+          {"cnn_nhwc_captured", cnn<MemoryFormat::ChannelsLast, Run::captured>}};
 }
 
 }  // namespace bench

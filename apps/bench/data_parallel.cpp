@@ -28,8 +28,9 @@ Workload replica_steps(const torch::nn::Sequential& model, int64_t size, const F
   const auto optimizer = std::make_shared<sconce::optim::SGD>(model->parameters(), 0.01);
   const auto x = torch::randn({size, 256});
   const auto target = torch::arange(size).remainder(10);
-  return training_steps(optimizer,
-                        [=] { return torch::nn::functional::cross_entropy(forward(x), target); });
+  return training_steps(optimizer, {x, target}, [=](const Tensors& batch) {
+    return torch::nn::functional::cross_entropy(forward(batch[0]), batch[1]);
+  });
 }
 
 Workload replicas(int64_t size) {

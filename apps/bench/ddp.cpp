@@ -30,7 +30,8 @@ template <class Forward>
 Workload ddp_steps(const torch::nn::Sequential& layers, const Forward& forward) {
   const auto optimizer = std::make_shared<sconce::optim::SGD>(layers->parameters(), 0.01);
   const auto x = torch::randn({16, 64});
-  return training_steps(optimizer, [=] { return forward(x).square().mean(); });
+  return training_steps(optimizer, {x},
+                        [=](const Tensors& batch) { return forward(batch[0]).square().mean(); });
 }
 
 Workload ddp_steps_of_rank(const std::string& meeting, int rank, int ranks) {

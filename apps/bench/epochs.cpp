@@ -7,7 +7,7 @@
 #include "sconce/data/batches.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "sconce/training/trainer.hpp"
-#include "workload.hpp"
+#include "training_steps.hpp"
 
 namespace bench {
 
@@ -43,7 +43,32 @@ torch::nn::Sequential lenet() {
   return net;
 }
 
+// The loop of Trainer::fit_epoch around a captured step.
+template <class Batches>
+auto captured_epoch(torch::nn::Sequential net, std::shared_ptr<sconce::optim::SGD> optimizer,
+                    std::shared_ptr<Batches> batches) {
+  const auto step =
+      std::make_shared<sconce::CapturedStep>(sconce::cpu(), [=](const Tensors& batch) mutable {
+        optimizer->zero_grad();
+        const auto output = net->forward(batch[0]);
+        const auto loss = torch::nn::functional::cross_entropy(output, batch[1]);
+        loss.backward();
+        optimizer->step();
+        return Tensors{loss, (output.argmax(1) == batch[1]).sum()};
+      });
+  return [=] {
+    auto loss_sum = torch::zeros({}), correct = torch::zeros({}, torch::kLong);
+    for (const auto& batch : *batches) {
+      const auto made = (*step)({batch.data, batch.target});
+      loss_sum += made[0] * batch.target.size(0);
+      correct += made[1];
+    }
+    return loss_sum.item<double>() + correct.item<double>();
+  };
+}
+
 // The check is the loss of the first unshuffled batch, before any step.
+template <Run run>
 Workload epoch(torch::nn::Sequential net, int64_t pictures) {
   const auto data = torch::randn({pictures, 1, 28, 28});
   const auto target = torch::arange(pictures).remainder(10);
@@ -51,27 +76,34 @@ Workload epoch(torch::nn::Sequential net, int64_t pictures) {
                                                          target.slice(0, 0, 256));
   auto optimizer =
       std::make_shared<sconce::optim::SGD>(net->parameters(), torch::optim::SGDOptions(0.01));
-  auto trainer = std::make_shared<sconce::Trainer>(sconce::TrainerOptions{.num_gpus = 0});
   auto batches = std::make_shared<sconce::data::Batches>(
       sconce::data::Dataset{data, target},
       sconce::data::BatchesOptions{.batch_size = 256, .shuffle = true});
-  return {[=]() mutable { trainer->fit_epoch(net, *optimizer, *batches); }, {loss.item<double>()}};
+  const std::vector<double> check = {loss.item<double>()};
+  if (run == Run::captured) return {captured_epoch(net, optimizer, batches), check};
+  auto trainer = std::make_shared<sconce::Trainer>(sconce::TrainerOptions{.num_gpus = 0});
+  return {[=]() mutable { trainer->fit_epoch(net, *optimizer, *batches); }, check};
 }
 
+template <Run run>
 Workload mlp_epoch(int64_t pictures) {
   torch::manual_seed(0);
-  return epoch(mlp(), pictures);
+  return epoch<run>(mlp(), pictures);
 }
 
+template <Run run>
 Workload lenet_epoch(int64_t pictures) {
   torch::manual_seed(0);
-  return epoch(lenet(), pictures);
+  return epoch<run>(lenet(), pictures);
 }
 
 }  // namespace
 
 Workloads epochs() {
-  return {{"mlp", mlp_epoch}, {"lenet", lenet_epoch}};
+  return {{"mlp", mlp_epoch<Run::eager>},
+          {"mlp_captured", mlp_epoch<Run::captured>},
+          {"lenet", lenet_epoch<Run::eager>},
+          {"lenet_captured", lenet_epoch<Run::captured>}};
 }
 
 }  // namespace bench

@@ -4,20 +4,30 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+import updates
+from training_steps import compiled_step, save_numbers
+
 
 def epoch(net, variant, pictures):
     data, target = torch.randn(pictures, 1, 28, 28), torch.arange(pictures) % 10
     criterion = nn.CrossEntropyLoss()
     check = [criterion(net(data[:256]), target[:256]).item()]
+    forward = torch.compile(net) if variant == "compile_model" else net
 
     def step(x, y):
         optimizer.zero_grad()
-        output = net(x)
+        output = forward(x)
         loss = criterion(output, y)
         loss.backward()
         optimizer.step()
-        return output, loss
+        return loss, output
 
+    def losses_of(forward, x, y):
+        output = forward(x)
+        return criterion(output, y), output
+
+    if variant == "numbers":
+        return save_numbers(net, (data, target))
     if variant == "default":
         optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
         loader = DataLoader(TensorDataset(data, target), batch_size=256, shuffle=True)
@@ -25,18 +35,20 @@ def epoch(net, variant, pictures):
         def run():
             loss_sum, correct = 0.0, 0
             for x, y in loader:
-                output, loss = step(x, y)
+                loss, output = step(x, y)
                 loss_sum += loss.item() * len(y)
                 correct += (output.argmax(1) == y).sum().item()
             return loss_sum / pictures, correct / pictures
     else:
         optimizer = torch.optim.SGD(net.parameters(), lr=0.01, fused=True)
+        if variant == "compile_step":
+            step = compiled_step(net, losses_of, updates.SGD(0.01))
 
         def run():
             loss_sum, correct = torch.zeros(()), torch.zeros((), dtype=torch.int64)
             for rows in torch.randperm(pictures).split(256):
                 x, y = data.index_select(0, rows), target.index_select(0, rows)
-                output, loss = step(x, y)
+                loss, output = step(x, y)
                 loss_sum += loss.detach() * len(y)
                 correct += (output.argmax(1) == y).sum()
             return loss_sum.item() / pictures, correct.item() / pictures

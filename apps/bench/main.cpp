@@ -22,13 +22,19 @@ double seconds_of(const bench::Workload& workload, int64_t calls) {
 }
 
 bench::Workload make_workload(const std::string& name, int64_t size) {
-  const std::map<std::string, bench::Workloads> files = {
-      {"conv", bench::conv()},       {"data_parallel", bench::data_parallel()},
-      {"ddp", bench::ddp()},         {"epochs", bench::epochs()},
-      {"feeding", bench::feeding()}, {"files", bench::files()},
-      {"gpu", bench::gpu()},         {"limits", bench::limits()},
-      {"ops", bench::ops()},         {"optimizers", bench::optimizers()},
-      {"race", bench::race()},       {"steps", bench::steps()}};
+  const std::map<std::string, bench::Workloads> files = {{"conv", bench::conv()},
+                                                         {"data_parallel", bench::data_parallel()},
+                                                         {"ddp", bench::ddp()},
+                                                         {"epochs", bench::epochs()},
+                                                         {"feeding", bench::feeding()},
+                                                         {"files", bench::files()},
+                                                         {"gpt", bench::gpt()},
+                                                         {"gpu", bench::gpu()},
+                                                         {"limits", bench::limits()},
+                                                         {"ops", bench::ops()},
+                                                         {"optimizers", bench::optimizers()},
+                                                         {"race", bench::race()},
+                                                         {"steps", bench::steps()}};
   const auto dot = name.find('.');
   return files.at(name.substr(0, dot)).at(name.substr(dot + 1))(size);
 }

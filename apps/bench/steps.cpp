@@ -24,26 +24,29 @@ struct SimpleNN : torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x) { return fc2(torch::relu(fc1(x))); }
 };
 
-template <class Optimizer, class Options>
+template <class Optimizer, Run run = Run::eager, class Options>
 Workload simple_nn(const Options& options, int64_t rows) {
   torch::manual_seed(0);
   auto model = std::make_shared<SimpleNN>();
   const auto inputs = torch::randn({rows, 3}), labels = torch::arange(rows).remainder(2);
   const auto optimizer = std::make_shared<Optimizer>(model->parameters(), options);
-  return training_steps(optimizer,
-                        [=] { return F::cross_entropy(model->forward(inputs), labels); });
+  return training_steps<run>(optimizer, {inputs, labels}, [=](const Tensors& batch) {
+    return F::cross_entropy(model->forward(batch[0]), batch[1]);
+  });
 }
 
+template <Run run>
 Workload sgd(int64_t rows) {
-  return simple_nn<sconce::optim::SGD>(torch::optim::SGDOptions(0.01), rows);
+  return simple_nn<sconce::optim::SGD, run>(torch::optim::SGDOptions(0.01), rows);
 }
 
 Workload sgd_libtorch(int64_t rows) {
   return simple_nn<torch::optim::SGD>(torch::optim::SGDOptions(0.01), rows);
 }
 
+template <Run run>
 Workload adam(int64_t rows) {
-  return simple_nn<sconce::optim::Adam>(torch::optim::AdamOptions(0.01), rows);
+  return simple_nn<sconce::optim::Adam, run>(torch::optim::AdamOptions(0.01), rows);
 }
 
 Workload adam_libtorch(int64_t rows) {
@@ -51,6 +54,7 @@ Workload adam_libtorch(int64_t rows) {
 }
 
 // A bfloat16 step of a perceptron of `size` units with autocast, a scaler and clipping.
+template <Run run>
 Workload amp(int64_t size) {
   torch::manual_seed(0);
   torch::nn::Sequential model;  // constructor arguments may be evaluated in any order
@@ -62,32 +66,49 @@ Workload amp(int64_t size) {
       std::make_shared<sconce::optim::AdamW>(model->parameters(), torch::optim::AdamWOptions(1e-3));
   auto scaler = std::make_shared<sconce::amp::GradScaler>(
       sconce::amp::GradScalerOptions{.device = torch::kCPU});
-  auto step = [=]() mutable {
+  const auto step = [=, net = model.ptr()](const Tensors& batch) {
     optimizer->zero_grad();
     torch::Tensor loss;
     {
       const sconce::amp::AutocastGuard autocast(torch::kCPU, {.dtype = torch::kBFloat16});
-      loss = F::cross_entropy(model->forward(inputs), labels);
+      loss = F::cross_entropy(net->forward(batch[0]), batch[1]);
     }
     scaler->scale(loss).backward();
     scaler->unscale_(*optimizer);
-    sconce::nn::clip_grad_norm_(model->parameters(), 1.0);
+    sconce::nn::clip_grad_norm_(net->parameters(), 1.0);
     scaler->step(*optimizer);
     scaler->update();
     return loss;
   };
-  for (int i = 0; i < 2; ++i) step();
-  return {step, {step().item<double>()}};
+  return calls_of<run>(step, {inputs, labels});
+}
+
+// `size` linear layers of 64 units, one after another.
+template <Run run>
+Workload layers(int64_t size) {
+  torch::manual_seed(0);
+  torch::nn::Sequential net;
+  for (int64_t i = 0; i < size; ++i) net->push_back(torch::nn::Linear(64, 64));
+  const auto x = torch::randn({16, 64});
+  const auto optimizer = std::make_shared<sconce::optim::SGD>(net->parameters(), 0.01);
+  return training_steps<run>(optimizer, {x}, [net = net.ptr()](const Tensors& batch) {
+    return net->forward(batch[0]).square().mean();
+  });
 }
 
 }  // namespace
 
 Workloads steps() {
-  return {{"sgd", sgd},
+  return {{"sgd", sgd<Run::eager>},
+          {"sgd_captured", sgd<Run::captured>},
           {"sgd_libtorch", sgd_libtorch},
-          {"adam", adam},
+          {"adam", adam<Run::eager>},
+          {"adam_captured", adam<Run::captured>},
           {"adam_libtorch", adam_libtorch},
-          {"amp", amp}};
+          {"amp", amp<Run::eager>},
+          {"amp_captured", amp<Run::captured>},
+          {"layers", layers<Run::eager>},
+          {"layers_captured", layers<Run::captured>}};
 }
 
 }  // namespace bench

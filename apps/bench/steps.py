@@ -3,7 +3,8 @@
 import torch
 from torch import nn
 
-from training_steps import training_steps
+import updates
+from training_steps import calls_of, compiled_step, forms, save_numbers
 
 
 class SimpleNN(nn.Module):
@@ -16,45 +17,59 @@ class SimpleNN(nn.Module):
         return self.fc2(torch.relu(self.fc1(x)))
 
 
-def simple_nn(make_optimizer, rows):
+def simple_nn(variant, rows, optimizer, update):
     torch.manual_seed(0)
     model = SimpleNN()
-    inputs, labels = torch.randn(rows, 3), torch.arange(rows) % 2
     criterion = nn.CrossEntropyLoss()
-    return training_steps(make_optimizer(model.parameters()),
-                          lambda: criterion(model(inputs), labels))
+    return forms(variant, model, (torch.randn(rows, 3), torch.arange(rows) % 2),
+                 lambda forward, x, y: (criterion(forward(x), y),),
+                 lambda parameters, fused: optimizer(parameters, lr=0.01, fused=fused), update)
 
 
 def sgd(variant, rows):
-    fused = variant == "best"
-    return simple_nn(lambda parameters: torch.optim.SGD(parameters, lr=0.01, fused=fused), rows)
+    return simple_nn(variant, rows, torch.optim.SGD, updates.SGD(0.01))
 
 
 def adam(variant, rows):
-    fused = variant == "best"
-    return simple_nn(lambda parameters: torch.optim.Adam(parameters, lr=0.01, fused=fused), rows)
+    return simple_nn(variant, rows, torch.optim.Adam, updates.AdamW(0.01, weight_decay=0))
 
 
 def amp(variant, size):
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(size, size), nn.ReLU(), nn.Linear(size, 10))
-    inputs, labels = torch.randn(32, size), torch.arange(32) % 10
-    best = variant == "best"
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=best)
-    scaler = torch.amp.GradScaler("cpu")
+    batch = torch.randn(32, size), torch.arange(32) % 10
     criterion = nn.CrossEntropyLoss()
+
+    def losses_of(forward, x, y):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return (criterion(forward(x), y),)
+
+    if variant == "numbers":
+        return save_numbers(model, batch)
+    if variant == "compile_step":
+        whole = compiled_step(model, losses_of, updates.Scaled(updates.AdamW(1e-3, weight_decay=0.01), max_norm=1.0))
+        return calls_of(lambda: whole(*batch)[0])
+    fast = variant != "default"
+    forward = torch.compile(model) if variant == "compile_model" else model
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=fast)
+    scaler = torch.amp.GradScaler("cpu")
 
     def step():
         optimizer.zero_grad()
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            loss = criterion(model(inputs), labels)
+        loss, = losses_of(forward, *batch)
         scaler.scale(loss).backward()
         scaler.unscale_(optimizer)
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=best or None)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=fast or None)
         scaler.step(optimizer)
         scaler.update()
         return loss
 
-    for _ in range(2):
-        step()
-    return [step().item()], step
+    return calls_of(step)
+
+
+def layers(variant, size):
+    """`size` linear layers of 64 units, one after another."""
+    torch.manual_seed(0)
+    net = nn.Sequential(*(nn.Linear(64, 64) for _ in range(size)))
+    return forms(variant, net, (torch.randn(16, 64),), lambda forward, x: (forward(x).square().mean(),),
+                 lambda parameters, fused: torch.optim.SGD(parameters, lr=0.01, fused=fused), updates.SGD(0.01))

@@ -1,9 +1,20 @@
 """Steps of a training loop that does not record its losses."""
 
+import os
+
+import numpy
+import torch
+from torch.func import functional_call, grad_and_value
+
+
+def calls_of(step):
+    """Returns the loss after 3 steps, as a list, and a function that makes one more step."""
+    for _ in range(2):
+        step()
+    return [step().item()], step
+
 
 def training_steps(optimizer, compute_loss):
-    """Returns the loss after 3 steps, as a list, and a function that makes one more step."""
-
     def step():
         optimizer.zero_grad()
         loss = compute_loss()
@@ -11,6 +22,50 @@ def training_steps(optimizer, compute_loss):
         optimizer.step()
         return loss
 
-    for _ in range(2):
-        step()
-    return [step().item()], step
+    return calls_of(step)
+
+
+def save_numbers(net, batch):
+    """Saves what the JAX form of a workload begins with."""
+    arrays = [tensor.detach().numpy() for tensor in (*net.parameters(), *batch)]
+    numpy.savez(os.environ["SCONCE_BENCH_NUMBERS"], *arrays)
+    return [], None
+
+
+def compiled_step(net, losses_of, update):
+    """The whole step as one function compiled by torch.compile. `backward()` and the optimizer's `step()` would split
+    it, so the gradients are those of torch.func, and the update is one of updates.py. `losses_of(forward, *batch)`
+    returns a tuple that begins with the loss, and so does the step.
+    """
+    names = [name for name, _ in net.named_parameters()]
+    parameters = [parameter.detach() for parameter in net.parameters()]
+    state = update.start(torch, parameters)
+
+    def scaled_loss(parameters, scale, batch):
+        def forward(*inputs, **options):
+            return functional_call(net, dict(zip(names, parameters)), inputs, options)
+
+        made = losses_of(forward, *batch)
+        return scale * made[0], made
+
+    @torch.compile
+    def step(parameters, state, batch):
+        gradients, (_, made) = grad_and_value(scaled_loss, has_aux=True)(parameters, update.scale(state), batch)
+        new_parameters, new_state = update(torch, parameters, gradients, state)
+        for old, new in zip([*parameters, *state], [*new_parameters, *new_state]):
+            old.copy_(new)
+        return made
+
+    return lambda *batch: step(parameters, state, batch)
+
+
+def forms(variant, net, batch, losses_of, make_optimizer, update):
+    """`training_steps` in the form of a variant; `losses_of` and `update` as in `compiled_step`."""
+    if variant == "numbers":
+        return save_numbers(net, batch)
+    if variant == "compile_step":
+        step = compiled_step(net, losses_of, update)
+        return calls_of(lambda: step(*batch)[0])
+    forward = torch.compile(net) if variant == "compile_model" else net
+    optimizer = make_optimizer(net.parameters(), fused=variant != "default")
+    return training_steps(optimizer, lambda: losses_of(forward, *batch)[0])

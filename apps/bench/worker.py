@@ -1,8 +1,9 @@
 """A Python workload for bench.py: worker.py FILE.NAME VARIANT [SIZE].
 
 Prints the workload's check as a JSON list. Then, for each line N on standard input, prints the seconds that
-N calls took. VARIANT is "default", as most programs are written; "best", as fast as PyTorch in Python can do
-the same; or "compile", with torch.compile.
+N calls took. VARIANT is "default", as most programs are written; "best", as fast as PyTorch's eager mode in Python can
+do the same; "compile", "compile_model" or "compile_step", with torch.compile; "jax_step" or "jax_scan", in the file
+jax_steps; or "numbers", which only saves what the JAX form begins with.
 """
 
 import importlib
@@ -10,20 +11,26 @@ import json
 import sys
 import time
 import timeit
+from math import ceil
 
 
 def main(name, variant, size="0"):
     file, function = name.split(".")
     check, call, *rest = getattr(importlib.import_module(file), function)(variant, int(size))
     wait = rest[0] if rest else lambda: None  # waits until the calls are done, on a GPU
+    of_a_call = rest[1] if len(rest) > 1 else 1  # number of steps, in a loop that is compiled as a whole
     print(json.dumps(check), flush=True)
+    if call is None:
+        return
     timer = timeit.Timer(call)
     for line in sys.stdin:
+        steps = int(line)
+        calls = ceil(steps / of_a_call)
         wait()
         start = time.perf_counter()
-        timer.timeit(int(line))
+        timer.timeit(calls)
         wait()
-        print(time.perf_counter() - start, flush=True)
+        print((time.perf_counter() - start) * steps / (calls * of_a_call), flush=True)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ Workloads ddp();            ///< ddp.cpp and ddp.py
 Workloads epochs();         ///< epochs.cpp and epochs.py
 Workloads feeding();        ///< feeding.cpp and feeding.py
 Workloads files();          ///< files.cpp and files.py
+Workloads gpt();            ///< gpt.cpp and gpt.py
 Workloads gpu();            ///< gpu.cpp and gpu.py
 Workloads limits();         ///< limits.cpp: the machine's limits for other workloads
 Workloads ops();            ///< ops.cpp and ops.py

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 @dataclass
 class Workload:
-    name: str  # FILE.NAME; for a whole process, followed by a colon and its measure
+    name: str  # FILE.NAME; for a whole process, followed by a colon and its measure. NAME_captured runs as a CapturedStep
     title: str
     floors: dict  # the required ratio, or None, by side: Python's "default" and "best", and "libtorch"
+    compilers: tuple = ()  # of --with, for which the Python side has the compiled forms
     libtorch: str = ""  # the workload with plain LibTorch, if sconce adds to it
     limit: str = ""  # the workload of limits.cpp with the least time for the same work
     measure: str = "calls"  # or "start" or "memory" of a whole process up to its check
@@ -18,8 +19,16 @@ class Workload:
     most: float = float("inf")  # the ratio of the kernels alone; a larger one is a measurement error
     lower_end: float = 0  # the required lower end of the interval
     tolerance: float = 1e-6  # for the comparison of the sides' numbers
+    compiled_tolerance: float = 1e-5  # the same for compiled forms, which round elsewhere
+
+    @property
+    def twin(self):
+        """The name of the Python function."""
+        return self.name.partition(":")[0].removesuffix("_captured")
 
 
+EAGER = {"default": None, "best": None}
+BOTH = ("compile", "jax")
 STEP, OPTIMIZER = "SimpleNN step, by rows", "AdamW of one parameter, by numbers"
 FEEDING, DDP = "epoch of batches, by pictures", "DDP step, by ranks"
 
@@ -47,17 +56,27 @@ WORKLOADS = [
     Workload("ops.norms_written", "1,000 products, norms written to a tensor", {"default": None}),
     Workload("ops.norms_batched", "1,000 products and norms in one call", {"default": None}),
     Workload("steps.sgd", "SimpleNN step, SGD", {"libtorch": 0.98, "default": 2.3, "best": 2.0},
-             libtorch="steps.sgd_libtorch", size=4, grows=STEP),
-    Workload("steps.sgd", "SimpleNN step, SGD, 4,096 rows", {"default": None, "best": None},
-             size=4096, grows=STEP),
+             libtorch="steps.sgd_libtorch", size=4, grows=STEP, compilers=BOTH),
+    Workload("steps.sgd_captured", "SimpleNN step, SGD, captured", EAGER, size=4, compilers=BOTH),
+    Workload("steps.sgd", "SimpleNN step, SGD, 4,096 rows", EAGER, size=4096, grows=STEP, compilers=BOTH),
+    Workload("steps.sgd_captured", "SimpleNN step, SGD, 4,096 rows, captured", EAGER, size=4096, compilers=BOTH),
     Workload("steps.sgd", "SimpleNN step, SGD, 262,144 rows", {"default": None, "best": None},
              size=262_144, grows=STEP),
     Workload("steps.adam", "SimpleNN step, Adam", {"libtorch": 0.98, "default": 3.0, "best": 2.2},
-             libtorch="steps.adam_libtorch", size=4),
+             libtorch="steps.adam_libtorch", size=4, compilers=BOTH),
+    Workload("steps.adam_captured", "SimpleNN step, Adam, captured", EAGER, size=4, compilers=BOTH),
+    Workload("steps.adam", "SimpleNN step, Adam, 4,096 rows", EAGER, size=4096, compilers=BOTH),
+    Workload("steps.adam_captured", "SimpleNN step, Adam, 4,096 rows, captured", EAGER, size=4096, compilers=BOTH),
     Workload("steps.amp", "bf16 step, scaler and clipping, 64 units",
-             {"default": 1.8, "best": 2.0}, size=64, tolerance=1e-5),
-    Workload("steps.amp", "bf16 step, scaler and clipping, 1024 units",
-             {"default": None, "best": None}, size=1024, tolerance=1e-5),
+             {"default": 1.8, "best": 2.0}, size=64, tolerance=1e-5, compilers=BOTH, compiled_tolerance=1e-2),
+    Workload("steps.amp_captured", "bf16 step, scaler and clipping, 64 units, captured", EAGER, size=64,
+             tolerance=1e-5, compilers=BOTH, compiled_tolerance=1e-2),
+    Workload("steps.amp", "bf16 step, scaler and clipping, 1024 units", EAGER, size=1024, tolerance=1e-5),
+    Workload("steps.layers", "step of 50 linear layers of 64", EAGER, size=50, compilers=BOTH),
+    Workload("steps.layers_captured", "step of 50 linear layers of 64, captured", EAGER, size=50, compilers=BOTH),
+    Workload("gpt.block", "step of a GPT block, d = 256, 8 x 128 tokens", EAGER, size=8, compilers=BOTH),
+    Workload("gpt.block_captured", "step of a GPT block, d = 256, 8 x 128 tokens, captured", EAGER, size=8,
+             compilers=BOTH),
     Workload("optimizers.adamw_small", "AdamW, 1,000 parameters of 64",
              {"libtorch": 30, "default": None, "best": 8}, size=1000,
              libtorch="optimizers.adamw_small_libtorch"),
@@ -70,9 +89,11 @@ WORKLOADS = [
              {"default": None, "best": None}, size=100_000, grows=OPTIMIZER),
     Workload("optimizers.clip_small", "clipping of 1,000 gradients of 64",
              {"default": None, "best": 1.2}, size=1000),
-    Workload("epochs.mlp", "MLP epoch, 6,144 pictures", {"default": 1.45, "best": 1.08}, size=6144),
+    Workload("epochs.mlp", "MLP epoch, 6,144 pictures", {"default": 1.45, "best": 1.08}, size=6144, compilers=BOTH),
+    Workload("epochs.mlp_captured", "MLP epoch, 6,144 pictures, captured", EAGER, size=6144, compilers=BOTH),
     Workload("epochs.lenet", "LeNet epoch, 6,144 pictures", {"default": 1.0, "best": 1.0},
-             size=6144, lower_end=0.97),
+             size=6144, lower_end=0.97, compilers=BOTH),
+    Workload("epochs.lenet_captured", "LeNet epoch, 6,144 pictures, captured", EAGER, size=6144, compilers=BOTH),
     Workload("feeding.batches", "60,000 pictures in batches of 256",
              {"default": None, "best": None}, size=60_000, grows=FEEDING),
     Workload("feeding.batches", "600 pictures in batches of 256",
@@ -89,8 +110,10 @@ WORKLOADS = [
     Workload("conv.layer_nhwc", "3 x 3 convolution, NHWC, 16 pictures", {"default": None}, size=16),
     Workload("conv.cnn", "CNN step, NCHW, 16 pictures", {"default": None, "best": None}, size=16,
              tolerance=1e-5),
+    Workload("conv.cnn_captured", "CNN step, NCHW, 16 pictures, captured", EAGER, size=16, tolerance=1e-5),
     Workload("conv.cnn_nhwc", "CNN step, NHWC, 16 pictures", {"default": None, "best": None},
              size=16, tolerance=1e-5),
+    Workload("conv.cnn_nhwc_captured", "CNN step, NHWC, 16 pictures, captured", EAGER, size=16, tolerance=1e-5),
     Workload("ddp.step", "DDP step, two ranks", {"default": 1.1, "best": 1.1}, size=2, grows=DDP),
     Workload("ddp.step", "DDP step, a group of one", {"libtorch": None, "default": 1.1, "best": 1.1},
              libtorch="ddp.bare", size=1, grows=DDP),
