@@ -4,7 +4,7 @@ batches come from a file. The variant "jax_step" compiles one step, "jax_scan" a
 
 import os
 
-# Like the other sides, one thread. XLA reads these when it starts.
+# Like the other sides, one thread that computes. XLA reads these when it starts.
 os.environ |= {"JAX_PLATFORMS": "cpu", "NPROC": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
 
 import jax  # noqa: E402

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 @dataclass
 class Workload:
-    name: str  # FILE.NAME; for a whole process, followed by a colon and its measure. NAME_captured runs as a CapturedStep
+    # FILE.NAME; for a whole process, followed by a colon and its measure. NAME_captured runs as a CapturedStep.
+    name: str
     title: str
     floors: dict  # the required ratio, or None, by side: Python's "default" and "best", and "libtorch"
     compilers: tuple = ()  # of --with, for which the Python side has the compiled forms
