@@ -53,7 +53,7 @@ bool asks_for_huge_pages() {
 // The pages that the system gives to this thread while it fills a new block. The block is malloc's,
 // not a tensor: for an aligned block glibc may pass over a free one that just fits.
 long pages_for_a_block() {
-  constexpr int64_t bytes = 1 << 20;  // by default each block of this size goes back when freed
+  constexpr size_t bytes = 1 << 20;  // by default each block of this size goes back when freed
   const auto pages = [] {
     rusage usage = {};
     getrusage(RUSAGE_THREAD, &usage);
@@ -61,7 +61,8 @@ long pages_for_a_block() {
   };
   const long before = pages();
   const std::unique_ptr<volatile char[]> block(new volatile char[bytes]);
-  for (int64_t i = 0; i < bytes; i += page_bytes()) block[i] = 1;
+  const auto page = static_cast<size_t>(page_bytes());
+  for (size_t i = 0; i < bytes; i += page) block[i] = 1;
   return pages() - before;
 }
 

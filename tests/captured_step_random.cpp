@@ -152,7 +152,8 @@ Layer batch_norm(LayerMaker& make) {
   const bool has_sums = !make.draw.one_in(4) && !make.device.is_cuda();
   const auto options = nn::BatchNorm1dOptions(make.width).track_running_stats(has_sums);
   auto layer = make.keep(nn::BatchNorm1d(options));
-  return make.draw.one_in(2) ? over_channels(layer) : over_rows(layer);
+  const Layer norm = make.draw.one_in(2) ? over_channels(layer) : over_rows(layer);
+  return [norm](const Tensor& x) { return x.size(0) * x.size(1) < 2 ? x * 1 : norm(x); };
 }
 
 Layer dropout(LayerMaker& make) {
@@ -304,7 +305,7 @@ class Net : public nn::Module {
  public:
   Net(Draw& draw, torch::Device device)
       : rows(1 + draw.below(6)),
-        length_(2 + draw.below(6)),
+        length_(1 + draw.below(6)),
         width_(4 * (1 + draw.below(4))),
         classes_(2 + draw.below(4)) {
     if (draw.one_in(3)) {
@@ -546,7 +547,6 @@ void thaw(Training& training, Tensor&) {
 
 void freeze(Training&, Tensor& p) {
   p.requires_grad_(false);
-  p.mutable_grad().reset();
 }
 
 void replace_gradient(Training&, Tensor& p) {

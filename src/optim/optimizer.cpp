@@ -250,9 +250,11 @@ void Optimizer::sync_lr() const {
 }
 
 void zero_grad(torch::optim::Optimizer& optimizer) {
-  for (auto& group : optimizer.param_groups()) {
-    for (auto& parameter : group.params()) parameter.mutable_grad().reset();
-  }
+  detail::run_and_record([&optimizer] {
+    for (auto& group : optimizer.param_groups()) {
+      for (auto& parameter : group.params()) parameter.mutable_grad().reset();
+    }
+  });
 }
 
 void Optimizer::zero_grad(bool set_to_none) {

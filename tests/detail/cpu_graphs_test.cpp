@@ -177,6 +177,25 @@ TEST_CASE("gradients that are dropped or added up outside of the step are as in 
   CHECK(captured.host_runs <= 6);  // the warm-up and a capture with and without gradients
 }
 
+TEST_CASE("a replay drops the gradients of parameters that it does not use, too") {
+  Fit plain, captured;
+  const auto other = torch::ones({2}, torch::requires_grad());
+  plain.optimizer->add_param_group({{other.detach().clone().requires_grad_()}});
+  captured.optimizer->add_param_group({{other}});
+  CapturedStep step(torch::kCPU, captured.function());
+  for (int i = 0; i < 8; ++i) {
+    for (auto* fit : {&plain, &captured}) {
+      auto& parameter = fit->optimizer->param_groups()[1].params()[0];
+      parameter.mutable_grad() = torch::ones({2});
+    }
+    plain.step(some_batch(i));
+    step(some_batch(i));
+    CHECK(other.equal(torch::ones({2})));
+    CHECK_FALSE(other.grad().defined());
+  }
+  CHECK(captured.host_runs == 4);
+}
+
 TEST_CASE("averages of the parameters are updated in replays, and count them") {
   Fit plain, captured;
   sconce::optim::ExponentialMovingAverage of_plain(*plain.layer), of_captured(*captured.layer);
@@ -374,14 +393,22 @@ TEST_CASE("two threads may each capture and replay a step") {
   CHECK(other.get().sizes() == weight.sizes());
 }
 
-TEST_CASE("replays leave the thread's state as it was") {
+TEST_CASE("replays have the grad mode of the capture, and leave the thread's as it was") {
+  torch::nn::LSTM layer(2, 3);  // its kernel saves what the backward pass needs, or does not
   const torch::NoGradGuard no_grad;
-  CapturedStep step(torch::kCPU, [](const StepTensors& batch) {
+  const auto run = [&](const StepTensors& batch) {
     const torch::AutoGradMode grad(true);
-    return StepTensors{batch[0] * 2};
-  });
+    for (auto& parameter : layer->parameters()) parameter.mutable_grad().reset();
+    const auto loss = std::get<0>(layer->forward(batch[0])).sum();
+    loss.backward();
+    return StepTensors{loss.detach(), layer->parameters()[0].grad()};
+  };
+  CapturedStep step(torch::kCPU, run);
   for (int i = 0; i < 6; ++i) {
-    step({torch::ones({2})});
+    const auto expected = run({torch::ones({4, 1, 2})});
+    const auto outputs = step({torch::ones({4, 1, 2})});
+    CHECK(outputs[0].equal(expected[0]));
+    CHECK(outputs[1].equal(expected[1]));
     CHECK_FALSE(torch::GradMode::is_enabled());
     CHECK_FALSE(torch::ones({2}, torch::requires_grad()).mul(2).requires_grad());
   }
