@@ -45,8 +45,8 @@ torch::nn::Sequential lenet() {
 
 // The loop of Trainer::fit_epoch around a captured step.
 template <class Batches>
-auto captured_epoch(torch::nn::Sequential net, std::shared_ptr<sconce::optim::SGD> optimizer,
-                    std::shared_ptr<Batches> batches) {
+auto captured_epoch(torch::nn::Sequential net, const std::shared_ptr<sconce::optim::SGD>& optimizer,
+                    const std::shared_ptr<Batches>& batches) {
   const auto step =
       std::make_shared<sconce::CapturedStep>(sconce::cpu(), [=](const Tensors& batch) mutable {
         optimizer->zero_grad();

@@ -20,7 +20,7 @@ enum class Run { eager, captured };
 /// loss after 3 steps; a captured step has been replayed by then.
 template <Run run = Run::eager, class Step>
 Workload calls_of(const Step& step, const Tensors& batch) {
-  const auto workload = [](auto call) {
+  const auto workload = [](const auto& call) {
     for (int i = 0; i < 2; ++i) call();
     return Workload{call, {call().template item<double>()}};
   };
