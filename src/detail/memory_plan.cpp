@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace sconce::detail {
 
@@ -24,8 +25,9 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes) {
   plan.offsets.resize(lifetimes.size());
   std::vector<size_t> largest_first(lifetimes.size());
   std::iota(largest_first.begin(), largest_first.end(), size_t{0});
-  std::stable_sort(largest_first.begin(), largest_first.end(),
-                   [&](size_t a, size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
+  std::sort(largest_first.begin(), largest_first.end(), [&](size_t a, size_t b) {
+    return std::pair(lifetimes[b].bytes, a) < std::pair(lifetimes[a].bytes, b);
+  });
   std::vector<size_t> placed;  // by offset
   for (const size_t next : largest_first) {
     const size_t bytes = aligned(lifetimes[next].bytes);
