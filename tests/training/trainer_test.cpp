@@ -1524,7 +1524,9 @@ TEST_CASE("gradients travel once a step, and metrics once an epoch") {
   const auto group = one_with_gloo();
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
-  sconce::nn::DistributedDataParallel of_rank(model, group);
+  // Without a hook the gradients of a group of one do not travel.
+  sconce::nn::DistributedDataParallel of_rank(model, group,
+                                              {.comm_hook = sconce::nn::CommHook::bf16_compress});
   Trainer trainer({.num_gpus = 0, .accumulate_grad_batches = 2, .process_group = group});
   const Calls sums("c10d::allreduce_");
   trainer.fit_epoch(of_rank, optimizer, {Batches(points(96), {.batch_size = 16})});
