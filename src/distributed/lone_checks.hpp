@@ -21,10 +21,10 @@ namespace sconce::nn {
 /// the Reducer it only counts the backward that follows a forward with synchronization.
 class LoneChecks {
  public:
-  /// `names` are those of the parameters by their places, for errors that begin with `who`.
-  LoneChecks(const char* who, std::vector<at::Tensor> parameters,
+  /// `names` are those of the parameters by their places, for errors that begin with `caller`.
+  LoneChecks(const char* caller, std::vector<at::Tensor> parameters,
              std::unordered_map<size_t, std::string> names)
-      : who_(who),
+      : who_(caller),
         parameters_(std::move(parameters)),
         names_(std::move(names)),
         arrived_(parameters_.size()) {
