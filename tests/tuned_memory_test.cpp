@@ -1,6 +1,7 @@
 #include "sconce/tuned_memory.hpp"
 
 #include <ATen/ops/empty.h>
+#include <dlfcn.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
@@ -16,11 +17,9 @@
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool is_glibc = false;  // malloc is the sanitizer's
-#else
-constexpr bool is_glibc = true;
-#endif
+// A sanitizer brings a malloc of its own.
+const bool is_glibc = ::dlsym(RTLD_DEFAULT, "__asan_init") == nullptr &&
+                      ::dlsym(RTLD_DEFAULT, "__tsan_init") == nullptr;
 
 // The number of pages that the system has given to this process so far.
 long pages() {
