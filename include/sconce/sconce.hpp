@@ -89,3 +89,4 @@
 #include "sconce/tuned_memory.hpp"
 #include "sconce/version.hpp"
 #include "sconce/vision/idx.hpp"
+#include "sconce/vision/models/resnet.hpp"
