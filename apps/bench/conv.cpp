@@ -6,6 +6,7 @@
 
 #include "sconce/nn/memory_format.hpp"
 #include "sconce/optim/sgd.hpp"
+#include "sconce/vision/models/resnet.hpp"
 #include "training_steps.hpp"
 
 namespace bench {
@@ -52,6 +53,19 @@ Workload cnn(int64_t size) {
   });
 }
 
+// A training step of a ResNet-18 on `size` pictures of 96 x 96.
+template <Run run>
+Workload resnet(int64_t size) {
+  torch::manual_seed(0);
+  auto net = sconce::vision::models::resnet18({.num_classes = 10});
+  const auto optimizer = std::make_shared<sconce::optim::SGD>(net->parameters(), 0.01);
+  const auto x = torch::randn({size, 3, 96, 96});
+  const auto target = torch::arange(size).remainder(10);
+  return training_steps<run>(optimizer, {x, target}, [net = net.ptr()](const Tensors& batch) {
+    return torch::nn::functional::cross_entropy(net->forward(batch[0]), batch[1]);
+  });
+}
+
 }  // namespace
 
 Workloads conv() {
@@ -60,7 +74,9 @@ Workloads conv() {
           {"cnn", cnn<MemoryFormat::Contiguous, Run::eager>},
           {"cnn_captured", cnn<MemoryFormat::Contiguous, Run::captured>},
           {"cnn_nhwc", cnn<MemoryFormat::ChannelsLast, Run::eager>},
-          {"cnn_nhwc_captured", cnn<MemoryFormat::ChannelsLast, Run::captured>}};
+          {"cnn_nhwc_captured", cnn<MemoryFormat::ChannelsLast, Run::captured>},
+          {"resnet", resnet<Run::eager>},
+          {"resnet_captured", resnet<Run::captured>}};
 }
 
 }  // namespace bench
