@@ -90,3 +90,4 @@
 #include "sconce/version.hpp"
 #include "sconce/vision/idx.hpp"
 #include "sconce/vision/models/resnet.hpp"
+#include "sconce/vision/models/vision_transformer.hpp"

@@ -145,7 +145,8 @@ std::array<Sequential, 4> make_layers(const std::array<int64_t, 4>& blocks,
   return layers;
 }
 
-void check(ResNetBlock block, const std::array<int64_t, 4>& layers, const ResNetOptions& options) {
+void check_resnet(ResNetBlock block, const std::array<int64_t, 4>& layers,
+                  const ResNetOptions& options) {
   constexpr auto who = "sconce::vision::models::ResNet: expected ";
   TORCH_CHECK(std::min({layers[0], layers[1], layers[2], layers[3]}) >= 1, who,
               "at least 1 block in each layer, got ", at::IntArrayRef(layers));
@@ -163,7 +164,7 @@ void check(ResNetBlock block, const std::array<int64_t, 4>& layers, const ResNet
 }
 
 // Sets what torchvision sets in all modules, in their order.
-void init(torch::nn::Module& net, bool zero_init_residual) {
+void init_resnet(torch::nn::Module& net, bool zero_init_residual) {
   for (const auto& module : net.modules(/*include_self=*/false)) {
     if (auto* conv = module->as<Conv2d>()) {
       torch::nn::init::kaiming_normal_(conv->weight, 0, torch::kFanOut, torch::kReLU);
@@ -181,7 +182,7 @@ void init(torch::nn::Module& net, bool zero_init_residual) {
 
 ResNetImpl::ResNetImpl(ResNetBlock block, std::array<int64_t, 4> layers, ResNetOptions options)
     : block_(block), layers_(layers), options_(options) {
-  check(block, layers, options);
+  check_resnet(block, layers, options);
   ResNetImpl::reset();
 }
 
@@ -202,7 +203,7 @@ void ResNetImpl::reset() {
   avgpool = register_module("avgpool", torch::nn::AdaptiveAvgPool2d(1));
   const int64_t features = 512 * (basic ? BasicBlockImpl::expansion : BottleneckImpl::expansion);
   fc = register_module("fc", torch::nn::Linear(features, options_.num_classes));
-  init(*this, options_.zero_init_residual);
+  init_resnet(*this, options_.zero_init_residual);
 }
 
 torch::Tensor ResNetImpl::forward(const torch::Tensor& x) {

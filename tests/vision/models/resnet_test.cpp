@@ -1,51 +1,23 @@
 #include "sconce/vision/models/resnet.hpp"
 
-#include <torch/nn/functional/loss.h>
-#include <torch/optim/sgd.h>
-
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <sstream>
+#include <array>
+#include <memory>
 #include <string>
-#include <vector>
 
 #include "catch.hpp"
-#include "sconce/nn/memory_format.hpp"
 #include "sconce/nn/state_dict.hpp"
 #include "sconce/repr.hpp"
+#include "support/like_torchvision.hpp"
 
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::WithinAbs;
 using sconce::vision::models::ResNet;
 using sconce::vision::models::resnet18;
 using sconce::vision::models::resnet34;
 using sconce::vision::models::resnet50;
 using sconce::vision::models::ResNetBlock;
 using sconce::vision::models::ResNetOptions;
-
-struct Line {
-  std::string what;
-  std::vector<double> values;
-};
-
-// The lines of reference/resnet.txt about a network.
-std::vector<Line> lines_of(const std::string& network) {
-  std::ifstream file(std::filesystem::path(SCONCE_TESTS_DIR) / "reference/resnet.txt");
-  std::vector<Line> lines;
-  for (std::string text; std::getline(file, text);) {
-    std::istringstream words(text);
-    std::string name, value;
-    Line line;
-    words >> name >> line.what;
-    while (words >> value) line.values.push_back(std::stod(value));
-    if (name == network) lines.push_back(std::move(line));
-  }
-  REQUIRE(!lines.empty());
-  return lines;
-}
 
 ResNet make(const std::string& network) {
   torch::manual_seed(0);
@@ -60,59 +32,10 @@ ResNet make(const std::string& network) {
                               .replace_stride_with_dilation = {false, true, true}});
 }
 
-// Other processors add up in another order.
-void check_close(const std::vector<double>& got, const std::vector<double>& expected) {
-  REQUIRE(got.size() == expected.size());
-  for (size_t i = 0; i < got.size(); ++i) {
-    CHECK_THAT(got[i], WithinAbs(expected[i], 1e-4 * std::max(1.0, std::abs(expected[i]))));
-  }
-}
-
-std::vector<double> values_of(const torch::Tensor& tensor) {
-  const auto flat = tensor.detach().to(torch::kDouble).flatten().contiguous();
-  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
-}
-
-std::vector<double> losses_of(ResNet net, const torch::Tensor& x) {
-  net->train();
-  torch::optim::SGD sgd(net->parameters(), 0.001);
-  std::vector<double> losses;
-  for (int i = 0; i < 3; ++i) {
-    const auto loss = torch::nn::functional::cross_entropy(net(x), torch::arange(4));
-    sgd.zero_grad();
-    loss.backward();
-    sgd.step();
-    losses.push_back(loss.item<double>());
-  }
-  return losses;
-}
-
-TEST_CASE("a ResNet has torchvision's state from the same seed, its logits and its losses") {
+TEST_CASE("a ResNet has torchvision's state from the same seed, its losses and its logits") {
   const std::string network = GENERATE("resnet18", "resnet34", "resnet50", "dilated");
   CAPTURE(network);
-  const auto lines = lines_of(network);
-  auto net = make(network);
-  const auto state = sconce::nn::state_dict(*net);
-  REQUIRE(state.size() + 3 == lines.size());
-  auto line = lines.begin();
-  for (const auto& item : state) {
-    const auto& [name, tensor] = item.pair();
-    CAPTURE(name);
-    REQUIRE(line->what == name);
-    std::vector<double> expected(tensor.sizes().begin(), tensor.sizes().end());
-    expected.push_back(tensor.to(torch::kDouble).sum().item<double>());
-    check_close(expected, line->values);
-    ++line;
-  }
-  const auto x = torch::randn({4, 3, 64, 64});
-  for (const auto format : {torch::MemoryFormat::Contiguous, torch::MemoryFormat::ChannelsLast}) {
-    const torch::NoGradGuard no_grad;
-    sconce::nn::to_memory_format(*net, format);
-    net->eval();
-    check_close(values_of(net(x.contiguous(format))), (line++)->values);
-  }
-  sconce::nn::to_memory_format(*net, torch::MemoryFormat::Contiguous);
-  check_close(losses_of(net, x), line->values);
+  sconce::test::check_like_torchvision(network, make(network), /*size=*/64);
 }
 
 TEST_CASE("a ResNet prints like torchvision's") {
