@@ -65,6 +65,7 @@ class ResNetImpl : public torch::nn::Cloneable<ResNetImpl> {
   std::array<int64_t, 4> layers_;
   ResNetOptions options_;
 };
+/// Module holder of `ResNetImpl`. Python: `torchvision.models.ResNet`.
 TORCH_MODULE(ResNet);
 
 /// ResNet-18. Python: `torchvision.models.resnet18`.
