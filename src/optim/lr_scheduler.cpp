@@ -185,6 +185,120 @@ void CosineAnnealingLR::visit(StateVisitor& state) {
   GroupLRScheduler::visit(state);
 }
 
+CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(torch::optim::Optimizer& optimizer,
+                                                         int64_t T_0, int64_t T_mult,
+                                                         double eta_min)
+    : GroupLRScheduler(optimizer),
+      T_0_(T_0),
+      T_mult_(T_mult),
+      eta_min_(eta_min),
+      T_i_(static_cast<double>(T_0)) {
+  constexpr const char* who = "CosineAnnealingWarmRestarts";
+  expect(T_0 >= 1, who, "T_0 of at least 1, got ", T_0);
+  expect(T_mult >= 1, who, "T_mult of at least 1, got ", T_mult);
+  start();
+}
+
+void CosineAnnealingWarmRestarts::step() {
+  auto undo = c10::make_scope_exit([this, T_i = T_i_, T_cur = T_cur_] {
+    T_i_ = T_i;
+    T_cur_ = T_cur;
+  });
+  if (++T_cur_ >= T_i_) {
+    T_cur_ = std::fmod(T_cur_, T_i_);
+    T_i_ *= static_cast<double>(T_mult_);
+  }
+  GroupLRScheduler::step();
+  undo.release();
+}
+
+void CosineAnnealingWarmRestarts::step(double epoch) {
+  expect(epoch >= 0 && epoch <= static_cast<double>(most_steps), "CosineAnnealingWarmRestarts",
+         "an epoch from 0 to 2^53, got ", epoch);
+  const auto T_0 = static_cast<double>(T_0_);
+  const auto T_mult = static_cast<double>(T_mult_);
+  if (epoch < T_0) {
+    T_cur_ = epoch;
+    T_i_ = T_0;
+  } else if (T_mult_ == 1) {
+    T_cur_ = std::fmod(epoch, T_0);
+  } else {
+    const double restarts = std::trunc(std::log(epoch / T_0 * (T_mult - 1) + 1) / std::log(T_mult));
+    T_cur_ = epoch - T_0 * (std::pow(T_mult, restarts) - 1) / (T_mult - 1);
+    T_i_ = T_0 * std::pow(T_mult, restarts);
+  }
+  last_epoch_ = static_cast<int64_t>(std::floor(epoch));
+  set_lrs([this](size_t group, double lr) { return get_lr(group, lr, false); });
+}
+
+double CosineAnnealingWarmRestarts::get_lr(size_t group, double, bool) const {
+  return eta_min_ +
+         (base_lr(group) - eta_min_) * (1 + std::cos(std::numbers::pi * T_cur_ / T_i_)) / 2;
+}
+
+double CosineAnnealingWarmRestarts::restart_lr(size_t group) const {
+  return get_lr(group, 0, false);
+}
+
+void CosineAnnealingWarmRestarts::restart() {
+  T_cur_ = 0;
+  T_i_ = static_cast<double>(T_0_);
+  GroupLRScheduler::restart();
+}
+
+void CosineAnnealingWarmRestarts::visit(StateVisitor& state) {
+  state("T_0", T_0_);
+  state.check(T_0_ >= 1 && T_0_ <= most_steps, "from 1 to 2^53");
+  state("T_i", T_i_);
+  state.check(T_i_ >= 1, "of at least 1");
+  state("T_mult", T_mult_);
+  state.check(T_mult_ >= 1, "of at least 1");
+  state("eta_min", eta_min_);
+  state("T_cur", T_cur_);
+  GroupLRScheduler::visit(state);
+}
+
+ConstantLR::ConstantLR(torch::optim::Optimizer& optimizer, double factor, int64_t total_iters)
+    : GroupLRScheduler(optimizer), factor_(factor), total_iters_(total_iters) {
+  expect(factor > 0 && factor <= 1, "ConstantLR",
+         "factor greater than 0 and less or equal to 1, got ", factor);
+  start();
+}
+
+double ConstantLR::get_lr(size_t, double lr, bool) const {
+  if (last_epoch_ == 0) return lr * factor_;
+  return last_epoch_ == total_iters_ ? lr * (1.0 / factor_) : lr;
+}
+
+double ConstantLR::restart_lr(size_t group) const {
+  return base_lr(group) * (total_iters_ <= 0 ? 1.0 : factor_);
+}
+
+void ConstantLR::visit(StateVisitor& state) {
+  state("factor", factor_);
+  state("total_iters", total_iters_);
+  GroupLRScheduler::visit(state);
+}
+
+PolynomialLR::PolynomialLR(torch::optim::Optimizer& optimizer, int64_t total_iters, double power)
+    : GroupLRScheduler(optimizer), total_iters_(total_iters), power_(power) {
+  expect(power >= 0, "PolynomialLR", "power of at least 0, got ", power);
+  start();
+}
+
+double PolynomialLR::get_lr(size_t, double lr, bool is_initial) const {
+  if (is_initial || last_epoch_ > total_iters_) return lr;
+  const auto total_iters = static_cast<double>(total_iters_);
+  const auto epoch = static_cast<double>(last_epoch_);
+  return lr * std::pow((1.0 - epoch / total_iters) / (1.0 - (epoch - 1) / total_iters), power_);
+}
+
+void PolynomialLR::visit(StateVisitor& state) {
+  state("total_iters", total_iters_);
+  state("power", power_);
+  GroupLRScheduler::visit(state);
+}
+
 LinearLR::LinearLR(torch::optim::Optimizer& optimizer, LinearLROptions options)
     : GroupLRScheduler(optimizer), options_(options) {
   expect(options.start_factor > 0 && options.start_factor <= 1, "LinearLR",

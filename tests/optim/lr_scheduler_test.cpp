@@ -233,6 +233,37 @@ std::vector<Example> smooth_cases() {
   return cases;
 }
 
+std::vector<Example> restarting_and_short_cases() {
+  std::vector<Example> cases = {
+      {"SGD|ConstantLR(o)", [](Optimizer& o) { return Schedulers{make<ConstantLR>(o)}; }},
+      {"SGD|PolynomialLR(o)", [](Optimizer& o) { return Schedulers{make<PolynomialLR>(o)}; }}};
+  for (const int64_t T_0 : {1, 2, 7, 40, 300}) {
+    for (const int64_t T_mult : {1, 2, 3}) {
+      for (const double eta_min : {0.0, 0.02}) {
+        cases.push_back({c10::str("AdamW|CosineAnnealingWarmRestarts(o, ", T_0, ", ", T_mult, ", ",
+                                  text(eta_min), ")"),
+                         [=](Optimizer& o) {
+                           return Schedulers{
+                               make<CosineAnnealingWarmRestarts>(o, T_0, T_mult, eta_min)};
+                         }});
+      }
+    }
+  }
+  for (const int64_t iters : {0, 1, 30, 150, 1000}) {
+    for (const double factor : {0.1, 0.75, 1.0}) {
+      cases.push_back(
+          {c10::str("RMSprop|ConstantLR(o, ", text(factor), ", ", iters, ")"),
+           [=](Optimizer& o) { return Schedulers{make<ConstantLR>(o, factor, iters)}; }});
+    }
+    for (const double power : {0.0, 0.5, 1.0, 2.5}) {
+      cases.push_back(
+          {c10::str("Adam|PolynomialLR(o, ", iters, ", ", text(power), ")"),
+           [=](Optimizer& o) { return Schedulers{make<PolynomialLR>(o, iters, power)}; }});
+    }
+  }
+  return cases;
+}
+
 std::vector<Example> one_cycle_cases() {
   std::vector<Example> cases = {
       {"SGD|OneCycleLR(o, [0.1, 0.2], epochs=30, steps_per_epoch=7, base_momentum=[0.5, 0.6], "
@@ -375,6 +406,20 @@ std::vector<Example> combined_cases() {
              o, 0.1, OneCycleLROptions{.total_steps = 90, .cycle_momentum = false});
          return by_turns(o, List{first, second}, {120});
        }},
+      {"SGD|SequentialLR(o, [ConstantLR(o, 0.5, 9), CosineAnnealingWarmRestarts(o, 15, 2), "
+       "PolynomialLR(o, 40, 2.0)], [20, 110])",
+       [=](Optimizer& o) {
+         return by_turns(
+             o,
+             List{make<ConstantLR>(o, 0.5, 9), make<CosineAnnealingWarmRestarts>(o, 15, 2),
+                  make<PolynomialLR>(o, 40, 2.0)},
+             {20, 110});
+       }},
+      {"SGD|SequentialLR(o, [CosineAnnealingWarmRestarts(o, 4, 3), ConstantLR(o)], [37])",
+       [=](Optimizer& o) {
+         return by_turns(o, List{make<CosineAnnealingWarmRestarts>(o, 4, 3), make<ConstantLR>(o)},
+                         {37});
+       }},
       {"SGD|SequentialLR(o, [ExponentialLR(o, 0.9)], [])|StepLR(o, 11)", [=](Optimizer& o) {
          auto both = by_turns(o, List{make<ExponentialLR>(o, 0.9)}, {});
          both.push_back(make<StepLR>(o, 11));
@@ -427,8 +472,8 @@ std::vector<std::pair<Example, Example>> pairs_of_cycles() {
 
 std::vector<Example> all_cases() {
   std::vector<Example> all;
-  for (const auto& some :
-       {step_cases(), smooth_cases(), one_cycle_cases(), plateau_cases(), combined_cases()}) {
+  for (const auto& some : {step_cases(), smooth_cases(), restarting_and_short_cases(),
+                           one_cycle_cases(), plateau_cases(), combined_cases()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;
@@ -586,6 +631,30 @@ TEST_CASE("the initial learning rate is the one that an optimizer was loaded wit
   CHECK(resumed->param_groups()[0].options().get_lr() == 0.1);
 }
 
+TEST_CASE("warm restarts follow fractions of epochs as Python's do", "[python]") {
+  const TempDir folder;
+  const std::vector<std::pair<int64_t, int64_t>> lengths = {{1, 1}, {5, 1}, {1, 2}, {4, 2}, {3, 3}};
+  std::ofstream lines(folder.path() / "cases");
+  for (const auto& [T_0, T_mult] : lengths) {
+    lines << "SGD|CosineAnnealingWarmRestarts(o, " << T_0 << ", " << T_mult << ", 0.001)\n";
+  }
+  lines.close();
+  auto answer = sconce::test::ask_python(folder, "lr_scheduler.py", "fractions");
+  answer.ignore(100, '\n');  // the first "case"
+  for (const auto& [T_0, T_mult] : lengths) {
+    INFO(T_0 << ", " << T_mult);
+    const auto optimizer = make_optimizer("SGD");
+    const auto scheduler = make<CosineAnnealingWarmRestarts>(*optimizer, T_0, T_mult, 0.001);
+    Curve ours = {numbers(*optimizer, {scheduler})};
+    for (int i = 1; i <= steps; ++i) {
+      i % 10 == 0 ? scheduler->step() : scheduler->step(i / 7.0);
+      ours.push_back(numbers(*optimizer, {scheduler}));
+    }
+    check_equal(ours, read_curve(answer));
+    CHECK_THROWS_WITH(scheduler->step(-1.0), ContainsSubstring("an epoch from 0 to 2^53, got -1"));
+  }
+}
+
 TEST_CASE("schedulers refuse wrong arguments for Python's reasons") {
   const auto optimizer = make_optimizer("SGD");
   auto& o = *optimizer;
@@ -603,6 +672,14 @@ TEST_CASE("schedulers refuse wrong arguments for Python's reasons") {
   for (const double factor : {-0.5, 1.5}) {
     refused([&] { LinearLR(o, {.end_factor = factor}); }, "LinearLR: expected end_factor");
   }
+  refused([&] { CosineAnnealingWarmRestarts(o, 0); },
+          "CosineAnnealingWarmRestarts: expected T_0 of at least 1, got 0");
+  refused([&] { CosineAnnealingWarmRestarts(o, 3, 0); },
+          "CosineAnnealingWarmRestarts: expected T_mult of at least 1, got 0");
+  for (const double factor : {0.0, -1.0, 1.5}) {
+    refused([&] { ConstantLR(o, factor); }, "ConstantLR: expected factor greater than 0");
+  }
+  refused([&] { PolynomialLR(o, 5, -1); }, "PolynomialLR: expected power of at least 0, got -1");
   const std::string cycle = "OneCycleLR: expected ";
   refused([&] { OneCycleLR(o, 0.1, {}); }, cycle + "either total_steps or both");
   refused([&] { OneCycleLR(o, 0.1, {.epochs = 3}); }, cycle + "either total_steps or both");

@@ -47,7 +47,10 @@ const std::vector<std::string> random_schedules = {"None",
                                                    "ExponentialLR(o, 0.875)",
                                                    "LinearLR(o, 1 / 3, 0.0, 5)",
                                                    "CosineAnnealingLR(o, 7, 0.001)",
-                                                   "OneCycleLR(o, 0.05, 90, pct_start=0.4)"};
+                                                   "OneCycleLR(o, 0.05, 90, pct_start=0.4)",
+                                                   "CosineAnnealingWarmRestarts(o, 3, 2, 0.001)",
+                                                   "ConstantLR(o, 0.5, 4)",
+                                                   "PolynomialLR(o, 9, 1.5)"};
 
 std::vector<std::string> draw_events(Dice& dice, bool has_schedule) {
   int parameters = 4;
@@ -217,6 +220,15 @@ class RandomRun {
       case 5:
         schedule_ = std::make_unique<OneCycleLR>(
             o, 0.05, OneCycleLROptions{.total_steps = 90, .pct_start = 0.4});
+        break;
+      case 6:
+        schedule_ = std::make_unique<CosineAnnealingWarmRestarts>(o, 3, 2, 0.001);
+        break;
+      case 7:
+        schedule_ = std::make_unique<ConstantLR>(o, 0.5, 4);
+        break;
+      case 8:
+        schedule_ = std::make_unique<PolynomialLR>(o, 9, 1.5);
         break;
       default:
         break;

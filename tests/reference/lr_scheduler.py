@@ -1,10 +1,12 @@
 """Runs Python's schedulers in the cases of lr_scheduler_test.cpp.
 
-    python lr_scheduler.py curves|states|cycles OUT
+    python lr_scheduler.py curves|fractions|states|cycles OUT
 
 Each line of the file `cases` beside OUT is a case: an optimizer and one or more schedulers of it, such
 as `SGD|LinearLR(o)|StepLR(o, 7, 0.5)`. OUT gets a line "case", then a line with the numbers before the first
 step, and one after each of 200 steps. A line "raised" ends a case whose scheduler throws.
+
+`fractions` steps by sevenths of an epoch, and each tenth time without an argument.
 
 `states` starts at step 100: new schedulers load the states in the file `ours`, written by C++.
 It also writes Python's states at that step to the file `theirs`.
@@ -49,7 +51,12 @@ def numbers(o, schedulers):
 
 def step(schedulers, i):
     for s in schedulers:
-        s.step(metric(i)) if isinstance(s, ReduceLROnPlateau) else s.step()
+        if isinstance(s, ReduceLROnPlateau):
+            s.step(metric(i))
+        elif what == "fractions" and i % 10:
+            s.step(i / 7)
+        else:
+            s.step()
 
 
 def run(case, schedulers, o, steps, out):
@@ -76,7 +83,7 @@ def plain(state):
 what, path = sys.argv[1], pathlib.Path(sys.argv[2])
 cases = (path.parent / "cases").read_text().splitlines()
 with open(path, "w") as out:
-    if what == "curves":
+    if what in ("curves", "fractions"):
         for case in cases:
             try:
                 o, schedulers = make(case)

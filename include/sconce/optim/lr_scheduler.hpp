@@ -100,6 +100,67 @@ class CosineAnnealingLR final : public GroupLRScheduler {
   double eta_min_;
 };
 
+/// Lowers the learning rate along half a cosine from the initial one to eta_min in T_0 epochs, and
+/// starts again, each time over T_mult times as many epochs. Python: `CosineAnnealingWarmRestarts`.
+class CosineAnnealingWarmRestarts final : public GroupLRScheduler {
+ public:
+  /// @throw c10::Error if T_0 or T_mult is below 1.
+  CosineAnnealingWarmRestarts(torch::optim::Optimizer& optimizer, int64_t T_0, int64_t T_mult = 1,
+                              double eta_min = 0.0);
+
+  void step() override;
+
+  /// Sets the learning rates of a position within the epochs, such as `epoch + batch / batches`
+  /// after each batch.
+  /// @throw c10::Error if epoch is negative or above 2^53.
+  void step(double epoch);
+
+ private:
+  void restart() override;
+  void visit(StateVisitor& state) override;
+  double get_lr(size_t group, double lr, bool is_initial) const override;
+  double restart_lr(size_t group) const override;
+
+  int64_t T_0_;
+  int64_t T_mult_;
+  double eta_min_;
+  double T_i_;        // length of the current cosine in epochs
+  double T_cur_ = 0;  // number of epochs since its start
+};
+
+/// Multiplies the initial learning rate by a factor until epoch total_iters. Python: `ConstantLR`.
+class ConstantLR final : public GroupLRScheduler {
+ public:
+  /// @throw c10::Error if factor is not above 0 and at most 1. Python takes 0, and fails when it
+  /// divides by it in epoch total_iters.
+  explicit ConstantLR(torch::optim::Optimizer& optimizer, double factor = 1.0 / 3,
+                      int64_t total_iters = 5);
+
+ private:
+  void visit(StateVisitor& state) override;
+  double get_lr(size_t group, double lr, bool is_initial) const override;
+  double restart_lr(size_t group) const override;
+
+  double factor_;
+  int64_t total_iters_;
+};
+
+/// Lowers the learning rate to 0 in total_iters epochs: the initial one times
+/// (1 - epoch / total_iters)^power. Python: `PolynomialLR`.
+class PolynomialLR final : public GroupLRScheduler {
+ public:
+  /// @throw c10::Error if power is negative, which would divide by 0 in epoch total_iters.
+  explicit PolynomialLR(torch::optim::Optimizer& optimizer, int64_t total_iters = 5,
+                        double power = 1.0);
+
+ private:
+  void visit(StateVisitor& state) override;
+  double get_lr(size_t group, double lr, bool is_initial) const override;
+
+  int64_t total_iters_;
+  double power_;
+};
+
 /// Options of `LinearLR`, with Python's names and defaults.
 struct LinearLROptions {
   double start_factor = 1.0 / 3;  ///< factor in epoch 0; above 0, at most 1

@@ -113,6 +113,10 @@ class GroupLRScheduler : public LRScheduler {
   /// Returns the learning rate in epoch 0. It does not depend on the current one. Python:
   /// `_get_closed_form_lr`.
   virtual double restart_lr(size_t group) const { return base_lr(group); }
+  /// Goes back to epoch 0. Python: `step(0)`.
+  virtual void restart();
+  /// Sets the learning rate of each group to the function's, or none if it throws.
+  void set_lrs(const std::function<double(size_t group, double lr)>& lr_of);
   /// Returns the group's initial learning rate.
   /// @throw c10::Error if the group was added after the scheduler.
   double base_lr(size_t group) const;
@@ -122,8 +126,6 @@ class GroupLRScheduler : public LRScheduler {
 
  private:
   friend class SequentialLR;
-  void restart();
-  void set_lrs(const std::function<double(size_t group, double lr)>& lr_of);
 
   int64_t step_count_ = 0;
 };
