@@ -49,7 +49,7 @@ int main() {
   beyond(X, Y);
 }
 
-// Beyond the cells: a sum that fails everywhere, Z = X that copies nothing, and X.cuda(1).
+// Beyond the cells: a sum that fails everywhere, Z = X without a copy, and X.cuda(1).
 // note: of tensors on cpu and meta the error's words differ, and are not shown. Python: "Tensor on
 // device meta is not on the expected device cpu!"; C++: "Expected all tensors to be on the same
 // device, but found at least two devices, meta and cpu!".
