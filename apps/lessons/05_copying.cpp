@@ -67,7 +67,8 @@ void beyond(const torch::Tensor& X, const torch::Tensor& Y) {
   auto Z = X;
   std::cout << "after Z = X, Z is X: " << repr(Z.is_same(X)) << '\n';
   try {
-    std::cout << "X.cuda(1) is on " << X.to(gpu(1)).device() << '\n';
+    const auto copy = X.to(gpu(1));
+    std::cout << "X.cuda(1) is on " << copy.device() << '\n';
   } catch (const c10::Error&) {
     std::cout << "X.cuda(1) fails with " << num_gpus() << " GPUs\n";
   }

@@ -14,7 +14,8 @@ def beyond(X, Y):
     Z = X
     print(f"after Z = X, Z is X: {Z is X}")
     try:
-        print(f"X.cuda(1) is on {X.to(gpu(1)).device}")
+        copy = X.to(gpu(1))
+        print(f"X.cuda(1) is on {copy.device}")
     except (AssertionError, RuntimeError):  # a CPU build raises the former
         print(f"X.cuda(1) fails with {num_gpus()} GPUs")
 
