@@ -5,7 +5,7 @@ import re
 import chunks
 
 Words = collections.namedtuple("Words", "text note")
-WIDEST = 120
+WIDEST = 130
 
 
 def read(lesson, folder):
