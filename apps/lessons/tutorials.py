@@ -53,13 +53,18 @@ def outputs_of(lesson, site):
     return parts
 
 
+def output_above(lesson):
+    return f"The program is the one above: [what it prints](pages/{lesson.name}.md#its-output-without-a-gpu)."
+
+
 def walk(found, site):
     """Returns the parts of the sections. The command and the outputs follow a lesson's last section in a row."""
-    parts = []
+    parts, shown = [], set()
     for place, each in enumerate(found):
         parts += [*head(each), *sections.section(each.chunk, each.lesson, site, UP)]
         if found[place + 1:place + 2] == [] or found[place + 1].lesson is not each.lesson:
-            parts += outputs_of(each.lesson, site)
+            parts += outputs_of(each.lesson, site) if each.lesson not in shown else [output_above(each.lesson)]
+            shown.add(each.lesson)
     return parts
 
 
