@@ -1,5 +1,6 @@
 """All pages, and the page of each lesson, pages/NN_name.md: its chunks with their words, and its outputs."""
 import chunks
+import counts
 import machine
 import outputs
 import readme
@@ -76,6 +77,7 @@ def lesson_page(lesson, site):
               f"[{lesson.name}.cpp](../{lesson.name}.cpp) and its twin [{lesson.name}.py](../{lesson.name}.py)",
               folded("C++", block("cpp", lesson.cpp)), folded("Python", block("python", lesson.python)),
               outputs.WITHOUT_GPU, block("text", site.without_gpu[lesson.name]), *on_simulated(lesson, site)]
+    parts += counts.parts(lesson, site.folder)
     parts += [part for each in outputs.recorded(lesson, site.folder) for part in on_gpu(*each)]
     return "\n\n".join(parts) + "\n"
 
