@@ -52,7 +52,6 @@ void beyond(const torch::Tensor& X, torch::nn::Sequential net) {
   std::cout << "two equal rows: " << repr(output[0].equal(output[1])) << '\n';
   net->to(torch::kDouble);
   X.to(torch::kDouble);
-  std::cout << "after to(double): a parameter is "
-            << repr(net->parameters()[0].scalar_type()) << ", X is "
-            << repr(X.scalar_type()) << '\n';
+  std::cout << "the net: " << repr(net->parameters()[0].scalar_type())
+            << ", X: " << repr(X.scalar_type()) << '\n';
 }

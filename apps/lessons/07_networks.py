@@ -14,7 +14,7 @@ def beyond(X, net):
     print(f"two equal rows: {output[0].equal(output[1])}")
     net.to(torch.double)
     X.to(torch.double)
-    print(f"after to(double): a parameter is {next(net.parameters()).dtype}, X is {X.dtype}")
+    print(f"the net: {next(net.parameters()).dtype}, X: {X.dtype}")
 
 
 torch.manual_seed(0)

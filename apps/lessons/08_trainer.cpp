@@ -37,8 +37,8 @@ struct Trainer {
   }
 
   // T2.47c
-  // note: the cell also sets model.board.xlim. A plain nn.Module has no board, and C++ refuses:
-  // error: 'struct Model' has no member named 'board'
+  // note: the cell also sets model.board.xlim. A plain nn.Module has no board, and a compiler
+  // says so: has no member named 'board'.
   void prepare_model(const std::shared_ptr<Model>& model) {
     model->trainer = this;
     if (!gpus.empty()) model->to(gpus[0]);
