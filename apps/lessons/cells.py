@@ -6,8 +6,8 @@ cells.txt tells for each id the statements of its cell in order, as the names an
     but in C++: print(X) -> print(repr(X)) because C++ has no repr
 
 Words, numbers, texts of one word and the signs + * @ are looked for, in this order and within one statement;
-other signs are there for the eye. `name = Call(...)` in C++ may be `Call name(...)`. `but` (in both languages, in C++ or in Python) replaces a statement by others,
-or by `nothing`.
+other signs are there for the eye. `name = Class(...)` in C++ may be `Class name(...)`. `but` (in both languages,
+in C++ or in Python) replaces a statement by others, or by `nothing`.
 """
 import collections
 import io
@@ -25,9 +25,8 @@ LANGUAGES = {"C++": "cpp", "Python": "python"}
 SPELLINGS = {
     "print": r"(?:\bcout\b|\bprintf\b|\bputs\b|<<)", "shape": r"\bsizes\b", "size": r"\bsizes?\b",
     "dtype": r"\b(?:dtype|scalar_type)\b", "except": r"\bcatch\b", "Exception": r"\bError\b",
-    "device": r"\b[dD]evice\b", "def": "", "class": r"\b(?:struct|class|TORCH_MODULE)\b", "self": r"(?:\bthis\b|)", "is": r"\bis_same\b",
-    "in": ":", "float": r"\b(?:double|float)\b", "None": r"\b(?:nullopt|nullptr|undefined)\b", "and": "&&",
-    "not": r"(?:!|\bempty\b)", "len": r"\bsize\b", "min": r"\bmin\b", "with": "", "import": r"#include",
+    "device": r"\b[dD]evice\b", "class": r"\b(?:struct|class)\b", "is": r"\bis_same\b", "in": ":",
+    "import": "#include", "def": "", "with": "", "self": "",
 }
 
 
@@ -89,8 +88,7 @@ def pattern(statement, language):
         own = SPELLINGS.get(token) if language == "C++" else None
         if own is None:
             own = rf"""["']{re.escape(token[1:-1])}["']""" if token[0] == "'" else re.escape(token)
-            own = rf"(?<![\w.]){own}(?![\w])" if token[0].isalnum() or token[0] == "_" else own
-            own = own.replace(r"(?<![\w.])", r"(?<!\w)")
+            own = rf"(?<!\w){own}(?!\w)" if token[0].isalnum() or token[0] == "_" else own
         words.append(own)
     if language == "C++" and re.match(r"[\w.]+ = [A-Z]", statement):  # a class
         words[:2] = [f"(?:{'[^;]*?'.join(words[:2])}|{'[^;]*?'.join(words[1::-1])})"]

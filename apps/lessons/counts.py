@@ -24,6 +24,7 @@ def parts(lesson, folder):
         return []
     lines = [f"| {row} | {' | '.join(cells(entry))} |" for row, entry in rows.items()]
     reasons = [f"- {row}: {entry['why']}" for row, entry in rows.items() if isinstance(entry, dict) and entry["why"]]
-    found = ["## What it does, counted", "The tests count around the unchanged program and its twin. GPUs are simulated.",
+    found = ["## What it does, counted",
+             "The tests count around the unchanged program and its twin. GPUs are simulated.",
              "\n".join([f"| | {' | '.join(MACHINES)} |", "| --- | --- | --- | --- |", *lines])]
     return found + (["Where Python differs:\n\n" + "\n".join(reasons)] if reasons else [])

@@ -23,8 +23,8 @@ def in_order(page, site):
 
     def place(row):
         lesson = site.lesson_of.get(row[0])
-        found = [(lesson, i, chunk) for i, chunk in enumerate(chunks.cpp(lesson)) if row[0] in chunk.ids] if lesson else []
-        return (lesson.name, found[0][1]) if found else (row[0], -1)
+        found = [i for i, chunk in enumerate(chunks.cpp(lesson) if lesson else []) if row[0] in chunk.ids]
+        return (lesson.name, found[0]) if found else (row[0], -1)
 
     made = []
     for (_, number), group in itertools.groupby(rows, place):
@@ -74,8 +74,8 @@ def differences(page, site):
     if not listed:
         return []
     lines = [f"- `{id}`, {difference.sentence()}" for id, difference in listed]
-    return ["## Differences", "[A list](cells.txt) has each cell's statements in their order, and a test looks for them in\n"
-            "the code above. These differ:", "\n".join(lines)]
+    return ["## Differences", "[A list](cells.txt) has each cell's statements in their order, and a test looks for "
+            "them in\nthe code above. These differ:", "\n".join(lines)]
 
 
 def text(page, site):
