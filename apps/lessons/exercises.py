@@ -26,8 +26,8 @@ def parts(section, site, up):
     if below:
         answer += ["Beyond the exercise:", block("cpp", below[0].code)]
     return [f"### {title}", f"{', '.join(f'`{id}`' for id in section.ids)}", words.strip(),
-            f"Begin with [exercises/{number}.cpp](exercises/{number}.cpp), which compiles as it is. Change it there, or\n"
-            f"make it the `main.cpp` of a copy of [the template]({up}apps/template/README.md).",
+            f"Begin with [exercises/{number}.cpp](exercises/{number}.cpp), which compiles as it is. Change it there,\n"
+            f"or make it the `main.cpp` of a copy of [the template]({up}apps/template/README.md).",
             shell(of_exercise(number)),
             folded(f"An answer: {lesson.name[:2]} {lesson.title}", *answer, shell(of_lesson(lesson, site.torch)),
                    f"[Its page](pages/{lesson.name}.md) shows what it prints.")]

@@ -12,8 +12,8 @@ from commands import block, folded, of_lesson, of_simulation, shell
 UP = "../../"  # from here to the project
 Section = collections.namedtuple("Section", "ids places title lesson chunk")
 
-HOW = """The tutorial's cells, exercises and claims in its order: each first in Python, in our own words, then as C++ that
-does the same and prints the same. A quote says where the tutorial is wrong or wants more than a machine has. Configure
+HOW = """The tutorial's cells, exercises and claims in its order: each first in Python, in our own words, then as C++
+that does the same and prints the same. A quote says where the tutorial is wrong or wants more than a machine has. Configure
 once; each command below then builds and runs one lesson. It uses the GPUs that it finds, and works without."""
 
 
@@ -53,8 +53,10 @@ def outputs_of(lesson, site):
     return parts
 
 
-def output_above(lesson):
-    return f"The program is the one above: [what it prints](pages/{lesson.name}.md#its-output-without-a-gpu)."
+def output_above(lesson, site):
+    """Returns the command for a lesson whose outputs the page shows above."""
+    return [shell(of_lesson(lesson, site.torch)),
+            f"It is the program of a cell above: [what it prints](pages/{lesson.name}.md#its-output-without-a-gpu)."]
 
 
 def walk(found, site):
@@ -63,7 +65,7 @@ def walk(found, site):
     for place, each in enumerate(found):
         parts += [*head(each), *sections.section(each.chunk, each.lesson, site, UP)]
         if found[place + 1:place + 2] == [] or found[place + 1].lesson is not each.lesson:
-            parts += outputs_of(each.lesson, site) if each.lesson not in shown else [output_above(each.lesson)]
+            parts += outputs_of(each.lesson, site) if each.lesson not in shown else output_above(each.lesson, site)
             shown.add(each.lesson)
     return parts
 

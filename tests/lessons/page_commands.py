@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Copies each fragment and each command of the tutorials' pages, in their order, as a reader would.
 
-C++ and Python must stand in a source of the lesson that the next command builds, or in its twin, which runs. Commands run
-in the project's folder, each once; what a lesson's command prints is compared with the output that the page shows below
+C++ and Python must stand in a source of the lesson that the next command builds, or in its twin, which runs. Commands
+run in the project's folder, each once; what a lesson's command prints is compared with the output that the page shows below
 it, except for the numbers on lines that begin with ~.
 
   page_commands.py           all; run by hand: it builds every lesson that is not built
