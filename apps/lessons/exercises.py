@@ -3,7 +3,8 @@ import re
 
 import chunks
 import sections
-from commands import block, folded, of_exercise, of_lesson, shell
+import sources
+from commands import folded, of_exercise, of_lesson, shell
 
 
 def files(folder):
@@ -21,10 +22,8 @@ def parts(section, site, up):
     """Returns the parts of an exercise's section."""
     lesson, number = section.lesson, section.places[0].rpartition(" ")[2]
     title, _, words = task(site.folder, number).partition("\n")
-    answer = sections.section(section.chunk, lesson, site, up)
-    below = chunks.beyond(lesson)
-    if below:
-        answer += ["Beyond the exercise:", block("cpp", below[0].code)]
+    code, notes = chunks.without_notes(sources.HEAD.sub("", lesson.cpp, count=1))
+    answer = sections.section(chunks.Chunk(section.chunk.ids, code, notes, False), lesson, site, up, lesson.python)
     return [f"### {title}", f"{', '.join(f'`{id}`' for id in section.ids)}", words.strip(),
             f"Begin with [exercises/{number}.cpp](exercises/{number}.cpp), which compiles as it is. Change it there,\n"
             f"or make it the `main.cpp` of a copy of [the template]({up}apps/template/README.md).",
