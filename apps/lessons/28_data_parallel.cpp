@@ -58,7 +58,7 @@ void beyond(sconce::nn::DataParallel<SimpleNNImpl>& model, const torch::Tensor& 
   // note: Python's is the plain module then, too, and does not say so.
   if (sconce::num_gpus() < 2) std::printf("fewer than two GPUs: the module itself\n");
   const auto chunks = inputs.chunk(2);
-  const SimpleNN module(model.module());
+  SimpleNN module(model.module());
   const auto joined = torch::cat({module(chunks[0]), module(chunks[1])});
   const bool close = torch::allclose(joined, model(inputs));
   std::printf("two chunks, close to the whole batch: %s\n", repr(close).c_str());
