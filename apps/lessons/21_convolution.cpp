@@ -32,9 +32,8 @@ int main() {
 // note: with the flag, cuDNN tries its kernels at the first call of each shape and keeps the
 // fastest. On the CPU nobody reads the flag.
 void beyond(torch::nn::Conv2d layer, torch::Tensor input, const torch::Tensor& output) {
-  const std::vector<c10::SymInt> zero = {0, 0}, one = {1, 1};
-  const auto backend = at::native::select_conv_backend(input, layer->weight, layer->bias,
-                                                       one, one, one, false, zero, 1, {});
+  const auto backend = at::native::select_conv_backend(
+      input, layer->weight, layer->bias, {1, 1}, {1, 1}, {1, 1}, false, {0, 0}, 1, {});
   const auto device = input.device();
   std::cout << repr(output.sizes()) << " on " << device << '\n';
   std::cout << "by cuDNN: " << repr(backend == ConvBackend::Cudnn) << '\n';

@@ -16,15 +16,14 @@ void beyond();
 
 int main() {
   // T3.libs
-  // note: the text counts pooling and activations among cuDNN's. LibTorch has one kernel of its own
-  // for each of them, so there is no choice that it could report; and names of operators prove
-  // nothing. It counts eigenvalues among cuBLAS': they are cuSOLVER's, or MAGMA's in a build with it.
+  // note: the text counts pooling and activations among cuDNN's. LibTorch has kernels of its own for
+  // them, so there is no choice that it could report; names of operators prove nothing. It counts
+  // eigenvalues among cuBLAS': they are cuSOLVER's, or MAGMA's in a build that has it.
   auto x = torch::rand({2, 3, 8, 8}, sconce::try_gpu());
   auto weight = torch::rand({4, 3, 3, 3}, x.device());
   auto ones = torch::ones({3}, x.device());
-  const std::vector<c10::SymInt> zero = {0, 0}, one = {1, 1};
   auto convolution = at::native::select_conv_backend(
-      x, weight, /*bias=*/{}, one, zero, one, /*transposed=*/false, zero, 1, {});
+      x, weight, /*bias=*/{}, {1, 1}, {0, 0}, {1, 1}, false, {0, 0}, 1, {});
   auto normalization =
       at::native::_select_batch_norm_backend(x, ones, ones, ones, ones, true, 1e-5);
   auto products = at::globalContext().blasPreferredBackend();

@@ -38,9 +38,8 @@ void beyond(const torch::Tensor& tensor, const torch::Tensor& result) {
   const torch::Device device(tensor.device().type());
   const bool equal = tensor.device() == device;
   std::cout << tensor.device() << " == " << device << ": " << repr(equal) << '\n';
-  auto unassigned = torch::ones({2});
-  unassigned.to(device);
-  std::cout << "to() without =: " << unassigned.device() << '\n';
+  tensor.to(torch::kMeta);
+  std::cout << "to() without =: " << tensor.device() << '\n';
   std::cout << "plus 3: " << repr((result + torch::tensor(3.f))[0]) << '\n';
   // note: without a GPU a meta tensor, which has no data, is the one left behind. The messages then
   // differ: "Expected all tensors to be on the same device, but found at least two devices, meta
@@ -49,8 +48,7 @@ void beyond(const torch::Tensor& tensor, const torch::Tensor& result) {
   try {
     result + left_behind;
   } catch (const c10::Error& error) {
-    const std::string message = error.what_without_backtrace();
     std::cout << result.device() << " + " << left_behind.device() << ": refused\n";
-    if (device.is_cuda()) std::cout << message.substr(0, message.find('\n')) << '\n';
+    if (device.is_cuda()) std::cout << error.msg() << '\n';
   }
 }

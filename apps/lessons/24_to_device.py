@@ -6,9 +6,8 @@ def beyond(tensor, result):
     print(result)
     device = torch.device(tensor.device.type)
     print(f"{tensor.device} == {device}: {tensor.device == device}")
-    unassigned = torch.ones(2)
-    unassigned.to(device)
-    print("to() without =:", unassigned.device)
+    tensor.to("meta")
+    print("to() without =:", tensor.device)
     print("plus 3:", (result + torch.tensor(3.0))[0])
     left_behind = torch.ones(5, 5, device="meta" if device.type == "cpu" else "cpu")
     try:

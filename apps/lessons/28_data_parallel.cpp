@@ -7,8 +7,8 @@
 
 using sconce::repr;
 
-// note: a replica is a clone, and `clone()` calls `reset()` to make the layers again. So the base is
-// Cloneable, and the layers are made in `reset()`.
+// note: a replica is a clone, and `clone()` calls `reset()` to make the layers again. So the base
+// is Cloneable, and the layers are made in `reset()`.
 struct SimpleNNImpl : torch::nn::Cloneable<SimpleNNImpl> {
   torch::nn::Linear fc1{nullptr}, fc2{nullptr};
   SimpleNNImpl() { reset(); }
