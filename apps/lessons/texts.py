@@ -5,7 +5,7 @@ import re
 import chunks
 
 Words = collections.namedtuple("Words", "text note")
-WIDEST = 130
+WIDEST = 120
 
 
 def read(lesson, folder):

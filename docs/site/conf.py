@@ -9,7 +9,7 @@ version = release = os.environ["SCONCE_VERSION"]
 
 extensions = ["myst_parser", "breathe"]
 exclude_patterns = ["README.md"]  # index.md includes it
-suppress_warnings = ["misc.highlighting_failure"]  # docs/python_to_cpp.md has C++ that is wrong on purpose
+suppress_warnings = []
 
 myst_heading_anchors = 4
 breathe_projects = {"sconce": os.environ["SCONCE_DOXYGEN_XML"]}
