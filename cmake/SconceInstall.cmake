@@ -1,7 +1,11 @@
-# Installs the library, its headers and the package that find_package(sconce) reads. The package searches for LibTorch
-# again with SconceTorch.cmake, which is installed with it. With SCONCE_INSTALL_TORCH_DIR, sconce-config.cmake contains
-# the folder of this build's LibTorch, which is tried last. The package contains no other path of the build and no part
-# of LibTorch.
+# Two packages that find_package(sconce) reads.
+#
+# The installed one comes with the library and its headers. It searches for LibTorch again with SconceTorch.cmake, which
+# is installed with it. With SCONCE_INSTALL_TORCH_DIR, sconce-config.cmake contains the folder of this build's LibTorch,
+# which is tried last. The package contains no other path of the build and no part of LibTorch.
+#
+# The build folder is the other: -Dsconce_DIR=<build folder> needs no installation. It takes the LibTorch of the build
+# before Python's, and the headers and libraries where they lie.
 
 include_guard(GLOBAL)
 include(CMakePackageConfigHelpers)
@@ -20,21 +24,54 @@ function(sconce_install)
   install(DIRECTORY "${SCONCE_OLD_NAMES_DIR}/sconce"
     DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/sconce_old_names")
   install(EXPORT sconce-targets NAMESPACE sconce:: DESTINATION "${folder}")
-  set(torch_of_build "")
-  if(SCONCE_INSTALL_TORCH_DIR)
-    set(torch_of_build "${SCONCE_TORCH_ROOT}")
-  endif()
   set(torch_of_build_variant cpu)
   if(SCONCE_TORCH_IS_CUDA)
     set(torch_of_build_variant cuda)
   endif()
+  set(torch_of_build "")
+  if(SCONCE_INSTALL_TORCH_DIR)
+    set(torch_of_build "${SCONCE_TORCH_ROOT}")
+  endif()
+  set(is_build OFF)
+  set(this_sconce "the installed sconce")
+  set(torch_module "\${CMAKE_CURRENT_LIST_DIR}/SconceTorch.cmake")
   configure_package_config_file(cmake/sconce-config.cmake.in
-    "${CMAKE_CURRENT_BINARY_DIR}/sconce-config.cmake" INSTALL_DESTINATION "${folder}")
+    "${CMAKE_CURRENT_BINARY_DIR}/installed/sconce-config.cmake" INSTALL_DESTINATION "${folder}")
+  set(torch_of_build "${SCONCE_TORCH_ROOT}")
+  set(is_build ON)
+  set(this_sconce sconce)
+  set(how_to_build "cmake --build ${PROJECT_BINARY_DIR}")
+  if(PROJECT_BINARY_DIR STREQUAL "${PROJECT_SOURCE_DIR}/build/default")
+    set(how_to_build "cd ${PROJECT_SOURCE_DIR} && cmake --workflow --preset demo")
+  endif()
+  set(torch_module "${PROJECT_SOURCE_DIR}/cmake/SconceTorch.cmake")
+  sconce_zlib_of_build(zlib_of_build zlib_headers)
+  configure_package_config_file(cmake/sconce-config.cmake.in
+    "${CMAKE_CURRENT_BINARY_DIR}/sconce-config.cmake"
+    INSTALL_DESTINATION "${PROJECT_BINARY_DIR}" INSTALL_PREFIX "${PROJECT_BINARY_DIR}")
+  export(EXPORT sconce-targets NAMESPACE sconce:: FILE "${CMAKE_CURRENT_BINARY_DIR}/sconce-targets.cmake")
   write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/sconce-config-version.cmake"
     COMPATIBILITY SameMinorVersion)
   install(FILES
-    "${CMAKE_CURRENT_BINARY_DIR}/sconce-config.cmake"
+    "${CMAKE_CURRENT_BINARY_DIR}/installed/sconce-config.cmake"
     "${CMAKE_CURRENT_BINARY_DIR}/sconce-config-version.cmake"
     cmake/SconceTorch.cmake
     DESTINATION "${folder}")
+endfunction()
+
+# Sets <library> and <headers> to those of the zlib that this build links, which may be its own and not the system's.
+function(sconce_zlib_of_build library headers)
+  if(TARGET zlibstatic) # built from its sources
+    set(${library} "${zlib_BINARY_DIR}/${CMAKE_STATIC_LIBRARY_PREFIX}z${CMAKE_STATIC_LIBRARY_SUFFIX}" PARENT_SCOPE)
+    set(${headers} "${zlib_SOURCE_DIR};${zlib_BINARY_DIR}" PARENT_SCOPE)
+    return()
+  endif()
+  foreach(property IN ITEMS IMPORTED_LOCATION_RELEASE IMPORTED_LOCATION)
+    get_target_property(found ZLIB::ZLIB ${property})
+    if(found)
+      set(${library} "${found}" PARENT_SCOPE)
+    endif()
+  endforeach()
+  get_target_property(found ZLIB::ZLIB INTERFACE_INCLUDE_DIRECTORIES)
+  set(${headers} "${found}" PARENT_SCOPE)
 endfunction()

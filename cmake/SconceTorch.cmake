@@ -6,7 +6,8 @@
 #
 # SCONCE_TORCH_VERSION, if set, requires exactly that version. SCONCE_TORCH_VARIANT, cpu or cuda, restricts the
 # LibTorchs that the user did not name. One that the user names is used whatever its variant is. An installed package
-# sets SCONCE_TORCH_OF_BUILD, the LibTorch that it was built with, and SCONCE_TORCH_OF_BUILD_VARIANT.
+# sets SCONCE_TORCH_OF_BUILD, the LibTorch that it was built with, and SCONCE_TORCH_OF_BUILD_VARIANT. A build folder that
+# is used as a package also sets SCONCE_TORCH_OF_BUILD_FIRST, so that this LibTorch comes before Python's.
 
 include_guard(GLOBAL)
 
@@ -201,6 +202,11 @@ endfunction()
 # Chooses a LibTorch if the user named none. Sets <folder> to its root and <from> to a description of its origin.
 function(sconce_choose_torch folder from)
   sconce_torch_of_build(of_build state_of_build)
+  if(of_build AND SCONCE_TORCH_OF_BUILD_FIRST)
+    set(${folder} "${of_build}" PARENT_SCOPE)
+    set(${from} "the one that sconce was built with" PARENT_SCOPE)
+    return()
+  endif()
   find_package(Python3 COMPONENTS Interpreter QUIET)
   set(seen "no Python 3")
   if(Python3_Interpreter_FOUND)

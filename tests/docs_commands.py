@@ -51,6 +51,7 @@ BLOCKS = {
         ("epoch 15/15", "shown"),
         ("--preset test", "run sconce"),
         ("-DSCONCE_TORCH_VARIANT=cpu", "not-run it needs the index of CPU wheels"),
+        ("apps/template first", "run ."),
         ("--preset release", "run sconce"),
         ("find_package(sconce 0.2 REQUIRED)", "file CMakeLists.txt"),
         ("-DCMAKE_PREFIX_PATH=<folder>", "run mine"),

@@ -1,6 +1,7 @@
 import subprocess
 
-from helpers import num_gpus
+import torch
+from helpers import gpu, num_gpus
 
 
 def run(command):
@@ -8,16 +9,23 @@ def run(command):
     return done.stdout.splitlines() if done.returncode == 0 else []
 
 
+def beyond(num_gpus_of_machine):
+    print("Beyond the cells:")
+    print(f"GPUs of the machine: {num_gpus_of_machine}")
+    print(f"GPUs for this process: {num_gpus()}")
+    for i in range(num_gpus()):
+        properties = torch.cuda.get_device_properties(gpu(i))
+        print(f"{gpu(i)}: {properties.name}, {properties.total_memory} bytes")
+
+
 # T0.smi, T1.smi, T2.1
 query = "nvidia-smi --format=csv,noheader --query-gpu="
-gpus = run(query + "index,name,driver_version,memory.total")
-for line in gpus:
-    print(f"GPU {line}")
-for line in run(query + "index,memory.used,utilization.gpu"):
-    print(f"~ GPU {line}")
-if not gpus:
+identities = run(query + "index,name,driver_version,memory.total")
+loads = run(query + "index,memory.used,utilization.gpu")
+for identity, load in zip(identities, loads):
+    print(f"GPU {identity}")
+    print(f"~ GPU {load}")
+if not identities:
     print("nvidia-smi shows no GPU on this machine")
 
-print("Beyond the cells:")
-print(f"GPUs of the machine: {len(gpus)}")
-print(f"GPUs for this process: {num_gpus()}")
+beyond(len(identities))

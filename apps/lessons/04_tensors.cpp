@@ -7,6 +7,8 @@
 
 using sconce::repr, sconce::try_gpu;
 
+void beyond(const torch::Tensor& X, const torch::Tensor& Y);
+
 int main() {
   torch::manual_seed(0);
 
@@ -15,22 +17,24 @@ int main() {
   std::cout << "Tensor device: " << x.device() << '\n';
 
   // T0.X, T1.X, T2.11
-  // note: T0's labels name a GPU also where the tensor fell back to the CPU; the tensor itself
-  // says.
   auto X = torch::ones({2, 3}, try_gpu());
   std::cout << "Tensor X created on GPU: " << repr(X) << '\n';
-  if (X.is_cpu())
-    std::cout << "There is no GPU: X was created on " << X.device() << ".\n";
 
   // T0.Y, T2.12
-  // On the second GPU, if there is one.
   auto Y = torch::rand({2, 3}, try_gpu(1));
   std::cout << "Tensor Y created on second GPU: " << repr(Y) << '\n';
-  if (Y.is_cpu())
-    std::cout << "There is no second GPU: Y was created on " << Y.device() << ".\n";
 
   // T1.Y
-  // note: T0 and T2 draw from [0, 1), T1 from the normal distribution; both are shown.
+  // note: T0 and T2 draw from [0, 1), T1 from the normal distribution.
   Y = torch::randn({2, 3}, try_gpu(1));
   std::cout << repr(Y) << '\n';
+
+  beyond(X, Y);
+}
+
+// Beyond the cells: the labels say GPU also after the fallback; the tensors know better.
+void beyond(const torch::Tensor& X, const torch::Tensor& Y) {
+  std::cout << "Beyond the cells:\n";
+  std::cout << "with " << sconce::num_gpus() << " GPUs X was created on " << X.device()
+            << ", Y on " << Y.device() << '\n';
 }

@@ -2,6 +2,21 @@ import torch
 from helpers import try_gpu
 from torch import nn
 
+
+def beyond(X, net):
+    print("Beyond the cells:")
+    for parameter in net.parameters():
+        print(parameter.shape)
+    lazy = nn.Sequential(nn.LazyLinear(1))
+    lazy.to(try_gpu())
+    output = lazy(X)
+    print(lazy)
+    print(f"two equal rows: {output[0].equal(output[1])}")
+    net.to(torch.double)
+    X.to(torch.double)
+    print(f"the net: {next(net.parameters()).dtype}, X: {X.dtype}")
+
+
 torch.manual_seed(0)
 X = torch.ones(2, 3, device=try_gpu())
 
@@ -10,23 +25,22 @@ net = nn.Sequential(nn.LazyLinear(1))
 net.to(try_gpu())
 print(net)
 
-output = net(X)  # T0.netX, T2.45
+# T0.netX, T2.45
+output = net(X)
 print(f"Network output: {output}")
 
-print(f"Weight device: {net[0].weight.data.device}")  # T0.where, T2.46
-lazy = net
+# T0.where, T2.46
+print(f"Weight device: {net[0].weight.data.device}")
 
 # T1.net
-torch.manual_seed(0)
 net = nn.Sequential(nn.Linear(3, 1))
 net.to(try_gpu())
 print(net)
-print(net(X))  # T1.netX
-print(net[0].weight.data.device)  # T1.where
 
-print("Beyond the cells:")
-print(lazy)
-for parameter in net.parameters():
-    print(parameter.shape)
-print("two equal rows:", output[0].equal(output[1]))
-print("the same numbers, lazy or not:", output.equal(net(X)))
+# T1.netX
+print(net(X))
+
+# T1.where
+print(net[0].weight.data.device)
+
+beyond(X, net)

@@ -1,49 +1,39 @@
 import torch
-from helpers import calls_of, median_seconds, try_gpu, waits_of
+from helpers import median_seconds, try_gpu
 
-device = try_gpu()
+
+def beyond(a):
+    def copy(x):
+        return x.to("cpu", copy=True)
+
+    def small():
+        return [copy(a[i]) for i in range(1000)]
+
+    def large():
+        return copy(a)
+
+    print(f"Beyond the cells:\nequal copies: {torch.stack(small()).equal(large())}")
+    print(f"sum on {a.device}: {a.sum().item()}")
+    print(f"~ copies: 1000 small {median_seconds(small) * 1e3:.3f} ms, "
+          f"one large {median_seconds(large) * 1e3:.3f} ms")
+
+
 torch.manual_seed(0)
-a = torch.randint(10, (1000, 1000), dtype=torch.float).to(device)
-b = torch.randint(10, (1000, 1000), dtype=torch.float).to(device)
+a = torch.randint(10, (1000, 1000), dtype=torch.float).to(try_gpu())
+b = torch.randint(10, (1000, 1000), dtype=torch.float).to(try_gpu())
 
 
 # T0.batch, T1.small
-def add():
-    return a + b
-
-
-def add_rows():
+def small():
     return [a[i] + b[i] for i in range(1000)]
 
 
-print(f"equal sums: {torch.stack(add_rows()).equal(add())}, "
-      f"in all {add().double().sum().item()} on {add().device}")
-print(f"additions: {calls_of('aten::add', add_rows)} small, {calls_of('aten::add', add)} large")
+def large():
+    return a + b
 
 
-def copy(x):
-    return x.to("cpu", copy=True)
+print(f"equal sums: {torch.stack(small()).equal(large())}")
+print(f"~ additions: 1000 small {median_seconds(small) * 1e3:.3f} ms, "
+      f"one large {median_seconds(large) * 1e3:.3f} ms")
 
-
-def copy_all():
-    return copy(a)
-
-
-def copy_rows():
-    return [copy(a[i]) for i in range(1000)]
-
-
-print(f"equal copies: {torch.stack(copy_rows()).equal(copy_all())}, "
-      f"in all {copy_all().double().sum().item()}")
-print(f"copies: {calls_of('aten::_to_copy', copy_rows)} small, "
-      f"{calls_of('aten::_to_copy', copy_all)} large")
-
-
-def time():
-    print(f"~ additions: 1000 small {median_seconds(add_rows) * 1e3:.3f} ms, "
-          f"one large {median_seconds(add) * 1e3:.3f} ms; "
-          f"copies: 1000 small {median_seconds(copy_rows) * 1e3:.3f} ms, "
-          f"one large {median_seconds(copy_all) * 1e3:.3f} ms")
-
-
-print("waits of the clock:", waits_of(time))
+beyond(a)

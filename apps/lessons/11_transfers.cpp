@@ -3,65 +3,50 @@
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 
-#include <ATen/record_function.h>
 #include <cstdio>
 #include <iostream>
 
 using sconce::median_seconds, sconce::repr;
 
-int waits = 0;
-
-// A profile shows each wait by this name; the CPU's take no time.
-std::unique_ptr<at::ObserverContext> count_wait(const at::RecordFunction& call) {
-  if (std::string_view(call.name()) == "sconce::synchronize") ++waits;
-  return nullptr;
-}
+void beyond(const torch::Tensor& x, const torch::Tensor& x_gpu);
 
 int main() {
-  const auto device = sconce::try_gpu();
   torch::manual_seed(0);
 
   // T0.copy, T1.slow, T3.to
-  // note: T3 has tensors start on the CPU; one made with a device starts on that device.
-  auto x = torch::randint(2, {2048, 1024}, torch::kFloat);
-  auto on_device = x.to(device);
-  auto made_there = torch::ones({2048, 1024}, device);
-  std::cout << "from " << x.device() << " to " << on_device.device() << ", " << x.nbytes()
-            << " bytes; made there: " << made_there.device() << '\n';
-  std::cout << "values kept: " << repr(on_device.cpu().equal(x)) << '\n';
-  std::cout << "the same tensor: " << repr(on_device.is_same(x)) << '\n';
+  auto x = torch::randn({2048, 1024});
+  auto x_gpu = x.to(sconce::try_gpu());
+  auto x_cpu = x_gpu.cpu();
+  std::cout << x.device() << " to " << x_gpu.device() << " and back to " << x_cpu.device()
+            << ", " << x.nbytes() << " bytes each way\n";
+  std::cout << "values kept: " << repr(x_cpu.equal(x)) << '\n';
 
-  // Whole numbers, so that the product's sum is exact in any order.
-  const auto multiply = [&] { return torch::matmul(on_device, on_device.t()); };
-  auto product = multiply();
-  std::cout << "product: " << repr(product.sizes()) << " on " << product.device()
-            << ", in all " << repr(product.sum(torch::kDouble).item<double>()) << '\n';
+  beyond(x, x_gpu);
+}
 
-  at::addGlobalCallback(
-      at::RecordFunctionCallback(count_wait).scopes({at::RecordScope::USER_SCOPE}));
-  const auto gigabytes = [&](const std::function<void()>& work) {
-    return static_cast<double>(x.nbytes()) / median_seconds(work, device) / 1e9;
-  };
+// Beyond the cells: what a copy costs beside the work that it is for.
+void beyond(const torch::Tensor& x, const torch::Tensor& x_gpu) {
+  const auto device = x_gpu.device();
+  // note: T3 has tensors start on the CPU; one that is made with a device starts on that device.
+  std::cout << "made there: " << torch::ones({2, 3}, device).device() << '\n';
+
   const auto copy = [](const torch::Tensor& from, torch::Device to) {
-    return from.to(from.options().device(to), /*non_blocking=*/true, /*copy=*/true);
+    return from.to(to, /*non_blocking=*/true, /*copy=*/true);
   };
-  const double there = gigabytes([&] { copy(x, device); });
-  // Without the wait, a copy that does not block may not have arrived when it is read.
-  const double back = gigabytes([&] {
-    copy(on_device, torch::kCPU);
-    sconce::synchronize(device);
-  });
-  std::printf(
-      "~ to the device %.2f GB/s, back to the CPU %.2f GB/s, the product %.3f ms\n",
-      there, back, median_seconds(multiply, device) * 1e3);
+  const auto bytes = static_cast<double>(x.nbytes());
+  const auto multiply = [&] { return torch::matmul(x_gpu, x_gpu.t()); };
+  const double there = median_seconds([&] { copy(x, device); }, device);
+  const double back = median_seconds([&] { copy(x_gpu, torch::kCPU); }, device);
+  const double product = median_seconds(multiply, device);
+  std::cout << "product: " << repr(multiply().sizes()) << '\n';
+  std::printf("~ to the device %.2f GB/s, back %.2f GB/s, the product %.3f ms\n",
+              bytes / there / 1e9, bytes / back / 1e9, product * 1e3);
   if (device.is_cpu()) {
-    std::cout
-        << "Without a GPU nothing is transferred: these are copies within the memory.\n";
-  } else {
-    auto pinned = x.pin_memory();
-    const double from_pinned = gigabytes([&] { copy(pinned, device); });
-    std::printf("~ to the device from pinned memory %.2f GB/s\n", from_pinned);
-    std::cout << "values kept: " << repr(copy(pinned, device).cpu().equal(x)) << '\n';
+    std::cout << "Without a GPU nothing is transferred: these are copies in memory.\n";
+    return;
   }
-  std::cout << "waits of the clock and for copies: " << waits << '\n';
+  auto pinned = x.pin_memory();
+  const double from_pinned = median_seconds([&] { copy(pinned, device); }, device);
+  std::printf("~ from pinned memory %.2f GB/s\n", bytes / from_pinned / 1e9);
+  std::cout << "values kept: " << repr(copy(pinned, device).cpu().equal(x)) << '\n';
 }

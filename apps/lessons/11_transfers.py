@@ -1,43 +1,39 @@
 import torch
-from helpers import median_seconds, synchronize, try_gpu
+from helpers import median_seconds, try_gpu
 
-device = try_gpu()
+
+def beyond(x, x_gpu):
+    device = x_gpu.device
+    print("made there:", torch.ones(2, 3, device=device).device)
+
+    def copy(tensor, to):
+        return tensor.to(to, non_blocking=True, copy=True)
+
+    def multiply():
+        return torch.matmul(x_gpu, x_gpu.t())
+
+    there = median_seconds(lambda: copy(x, device), device)
+    back = median_seconds(lambda: copy(x_gpu, "cpu"), device)
+    product = median_seconds(multiply, device)
+    print("product:", multiply().shape)
+    print(f"~ to the device {x.nbytes / there / 1e9:.2f} GB/s, back {x.nbytes / back / 1e9:.2f} GB/s, "
+          f"the product {product * 1e3:.3f} ms")
+    if device.type == "cpu":
+        print("Without a GPU nothing is transferred: these are copies in memory.")
+        return
+    pinned = x.pin_memory()
+    from_pinned = median_seconds(lambda: copy(pinned, device), device)
+    print(f"~ from pinned memory {x.nbytes / from_pinned / 1e9:.2f} GB/s")
+    print("values kept:", copy(pinned, device).cpu().equal(x))
+
+
 torch.manual_seed(0)
 
 # T0.copy, T1.slow, T3.to
-x = torch.randint(2, (2048, 1024), dtype=torch.float)
-on_device = x.to(device)
-made_there = torch.ones(2048, 1024, device=device)
-print(f"from {x.device} to {on_device.device}, {x.nbytes} bytes; made there: {made_there.device}")
-print("values kept:", on_device.cpu().equal(x))
-print("the same tensor:", on_device is x)
+x = torch.randn(2048, 1024)
+x_gpu = x.to(try_gpu())
+x_cpu = x_gpu.cpu()
+print(f"{x.device} to {x_gpu.device} and back to {x_cpu.device}, {x.nbytes} bytes each way")
+print("values kept:", x_cpu.equal(x))
 
-
-def multiply():
-    return torch.matmul(on_device, on_device.t())
-
-
-product = multiply()
-print(f"product: {product.shape} on {product.device}, in all {product.double().sum().item()}")
-
-
-def gigabytes(work):
-    return x.nbytes / median_seconds(work) / 1e9
-
-
-def copy(tensor, to):
-    return tensor.to(to, non_blocking=True, copy=True)
-
-
-there = gigabytes(lambda: copy(x, device))
-back = gigabytes(lambda: (copy(on_device, "cpu"), synchronize(device)))
-print(f"~ to the device {there:.2f} GB/s, back to the CPU {back:.2f} GB/s, "
-      f"the product {median_seconds(multiply) * 1e3:.3f} ms")
-if device.type == "cpu":
-    print("Without a GPU nothing is transferred: these are copies within the memory.")
-else:
-    pinned = x.pin_memory()
-    from_pinned = gigabytes(lambda: copy(pinned, device))
-    print(f"~ to the device from pinned memory {from_pinned:.2f} GB/s")
-    print("values kept:", copy(pinned, device).cpu().equal(x))
-print("waits of the clock and for copies:", synchronize.count)
+beyond(x, x_gpu)

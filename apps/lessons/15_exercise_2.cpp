@@ -8,6 +8,8 @@
 
 using sconce::repr, sconce::try_gpu;
 
+void beyond(torch::nn::Linear net);
+
 int main() {
   torch::manual_seed(0);
   torch::nn::Linear net(3, 2);
@@ -16,19 +18,21 @@ int main() {
   // T0.E2, T1.E2
   std::cout << repr(net->weight.data()) << '\n';
   std::cout << repr(net->weight.data()[0][1].item<double>()) << '\n';
-
-  // Written in place, the parameter stays the one that an optimizer knows.
   {
     torch::NoGradGuard no_grad;
     net->weight.fill_(1);
     net->weight[0][1] = 5;
-    net->bias.copy_(torch::tensor({1.f, 2.f}));  // from the CPU, wherever the bias lies
+    net->bias.copy_(torch::tensor({1.f, 2.f}));
   }
   std::cout << repr(net->weight.data()) << '\n';
   std::cout << repr(net->bias.data()) << '\n';
   std::cout << repr(net->bias.device() == try_gpu()) << '\n';
 
-  // Outside of no_grad autograd refuses it, for the parameter is a leaf of its graph.
+  beyond(net);
+}
+
+// Beyond the exercise: without the guard autograd refuses to write; and a file between devices.
+void beyond(torch::nn::Linear net) {
   try {
     net->weight.fill_(1);
   } catch (const c10::Error& error) {
@@ -42,7 +46,4 @@ int main() {
   torch::Tensor loaded;
   torch::load(loaded, file, torch::kCPU);
   std::cout << repr(loaded) << '\n';
-  std::cout << "The calls are those for the CPU: reading copies to it, writing without a "
-               "gradient "
-               "keeps the parameter where it lies.\n";
 }

@@ -3,88 +3,61 @@
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 
-#include <torch/csrc/profiler/util.h>
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
-using clock_type = std::chrono::steady_clock;
+using seconds = std::chrono::duration<double>;
+using std::chrono::steady_clock;
 
-double seconds_since(clock_type::time_point start) {
-  return std::chrono::duration<double>(clock_type::now() - start).count();
-}
-
-// Waits for the device and counts that it did: on the CPU too, where nothing is queued.
-int waits = 0;
-void wait(torch::Device device) {
-  sconce::synchronize(device), ++waits;
-}
-
-// Adds up the floating-point operations of the products that run.
-long long flops = 0;
-std::unique_ptr<at::ObserverContext> count_flops(const at::RecordFunction& call) {
-  namespace profiler = torch::profiler::impl;
-  flops += profiler::computeFlops(call.name(), profiler::saveExtraArgs(call));
-  return nullptr;
-}
-
-// The median of three products after a warm-up, each waited for, and each the cell's.
-double measure(const char* name, const torch::Tensor& x, const torch::Tensor& y,
-               const torch::Tensor& of_cell) {
-  waits = flops = 0;
-  const auto handle =
-      at::addGlobalCallback(at::RecordFunctionCallback(count_flops).needsInputs(true));
-  auto z = torch::matmul(x, y);
-  at::removeCallback(handle), wait(x.device());
-  bool within = true;
-  double seconds[3] = {};
-  for (double& product : seconds) {
-    const auto start_time = clock_type::now();
-    z = torch::matmul(x, y);
-    const double call = seconds_since(start_time);
-    wait(z.device());
-    product = seconds_since(start_time);
-    within &= call <= product;
-  }
-  std::sort(seconds, seconds + 3);
-  std::printf(
-      "%s: the calls' times lie within the products': %s, close to the cell's: %s\n",
-      name, sconce::repr(within).c_str(),
-      sconce::repr(torch::allclose(z, of_cell, 1e-5, 1e-3)).c_str());
-  std::printf("%s: waits: %d\n%s: floating-point operations: %lld\n", name, waits, name,
-              flops);
-  // The rows count by their place, so that an exchange shows.
-  std::printf("%s: result on %s, checksum %.4e\n", name, z.device().str().c_str(),
-              z.cpu().cumsum(0, torch::kDouble).sum().item<double>());
-  std::printf("~ %s: %.3f ms, %.0f GFLOP/s\n", name, seconds[1] * 1e3,
-              flops / seconds[1] / 1e9);
-  return seconds[1];
-}
+void beyond(const torch::Tensor& x, const torch::Tensor& y, const torch::Tensor& z_cpu);
 
 int main() {
-  // note: T3 takes one run each, the first ones, and reads the clock when the GPU has been asked,
-  // not when it has answered. Its "70.72 times" would be 27.7 TFLOP/s in float32, above what such a
-  // GPU can do: T4 8.1, A100 19.5. The transfers are left out, here too.
-  torch::manual_seed(0);  // T3.2
-  auto x = torch::randn({2000, 2000}), y = torch::randn({2000, 2000});
-  torch::Tensor x_gpu, y_gpu, z_gpu;
-  auto start_time = clock_type::now();
+  torch::manual_seed(0);
+
+  // T3.2
+  const int64_t matrix_size = 2000;
+  auto x = torch::randn({matrix_size, matrix_size});
+  auto y = torch::randn({matrix_size, matrix_size});
+  auto start_time = steady_clock::now();
   auto z_cpu = torch::matmul(x, y);
-  const double cpu_time = seconds_since(start_time);
+  const double cpu_time = seconds(steady_clock::now() - start_time).count();
   std::printf("~ CPU Time: %.6f seconds\n", cpu_time);
   if (torch::cuda::is_available()) {
-    x_gpu = x.to(torch::kCUDA), y_gpu = y.to(torch::kCUDA);
-    start_time = clock_type::now();
-    z_gpu = torch::matmul(x_gpu, y_gpu);
-    const double gpu_time = seconds_since(start_time), speedup = cpu_time / gpu_time;
+    const torch::Device device("cuda");
+    auto x_gpu = x.to(device);
+    auto y_gpu = y.to(device);
+    start_time = steady_clock::now();
+    auto z_gpu = torch::matmul(x_gpu, y_gpu);
+    const double gpu_time = seconds(steady_clock::now() - start_time).count();
     std::printf("~ GPU Time: %.6f seconds\n", gpu_time);
+    const double speedup = cpu_time / gpu_time;
     std::printf("~ Speedup: GPU is %.2f times faster than CPU!\n", speedup);
-    std::printf("The GPU's time is that of asking it: nobody waited for the product.\n");
   } else {
     std::printf("GPU not available, computations performed on CPU only.\n");
   }
-  std::printf("Beyond the cells:\nwaits in the cell: %d\n", waits);
-  const double cpu = measure("CPU", x, y, z_cpu);
-  if (z_gpu.defined())
-    std::printf("~ honest speed-up: %.2f\n", cpu / measure("GPU", x_gpu, y_gpu, z_gpu));
+
+  beyond(x, y, z_cpu);
+}
+
+// Beyond the cell: medians after a warm-up, each product waited for.
+void beyond(const torch::Tensor& x, const torch::Tensor& y, const torch::Tensor& z_cpu) {
+  // note: T3 takes one run each, the first ones, and reads the clock when the GPU has been asked,
+  // not when it has answered. Its "70.72 times" would be 27.7 TFLOP/s in float32, above what such a
+  // GPU can do: T4 8.1, A100 19.5. The transfers are left out, here too.
+  const auto measure = [&](torch::Device device) {
+    auto a = x.to(device), b = y.to(device);
+    const auto multiply = [&] { return torch::matmul(a, b); };
+    const double time = sconce::median_seconds(multiply, device, /*runs=*/3);
+    const auto close =
+        torch::allclose(multiply().cpu(), z_cpu, /*rtol=*/1e-5, /*atol=*/1e-2);
+    std::printf("waited for on %s: close to the cell's %s\n", device.str().c_str(),
+                sconce::repr(close).c_str());
+    std::printf("~ %.6f seconds, %.0f GFLOP/s\n", time,
+                2e-9 * x.size(0) * x.size(1) * y.size(1) / time);
+    return time;
+  };
+  std::printf("z_cpu[0][1] = %s\n", sconce::repr(z_cpu[0][1].item<double>()).c_str());
+  const double cpu_time = measure(sconce::cpu());
+  if (sconce::num_gpus() > 0)
+    std::printf("~ GPU is %.2f times faster\n", cpu_time / measure(sconce::gpu()));
 }

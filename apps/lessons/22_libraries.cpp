@@ -7,70 +7,49 @@
 #include <ATen/native/ConvUtils.h>
 #include <ATen/native/Normalization.h>
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
+#include <regex>
 
-// Returns the value that LibTorch was built with under this name.
-std::string built_with(const std::string& name) {
-  const std::string config = at::show_config();
-  const size_t at = config.find(name + "=");
-  if (at == std::string::npos) return "none";
-  const size_t begin = at + name.size() + 1;
-  return config.substr(begin, config.find(',', begin) - begin);
-}
+using at::native::BatchNormBackend, at::native::ConvBackend, sconce::repr;
 
-// Returns the file of the library that this process has loaded.
-std::string loaded(const std::string& library) {
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    const std::string file = line.substr(line.rfind('/') + 1);
-    if (file.starts_with(library + ".so")) return file;
-  }
-  return "none";
-}
-
-std::string convolution(const torch::Tensor& x, const torch::Tensor& weight) {
-  using at::native::ConvBackend;
-  const std::vector<c10::SymInt> zero = {0, 0}, one = {1, 1};
-  const auto backend =
-      at::native::select_conv_backend(x, weight, {}, one, zero, one, false, zero, 1, {});
-  return backend == ConvBackend::Cudnn    ? "Cudnn"
-         : backend == ConvBackend::Mkldnn ? "Mkldnn"
-         : backend == ConvBackend::Slow2d ? "Slow2d"
-                                          : "another";
-}
+void beyond();
 
 int main() {
   // T3.libs
-  for (const char* name : {"CUDA_VERSION", "CUDNN_VERSION", "BLAS_INFO", "LAPACK_INFO"}) {
-    std::cout << "built with " << name << ": " << built_with(name) << '\n';
-  }
-  for (const char* library : {"libcudnn", "libcublas", "libcublasLt"}) {
-    std::cout << "linked: " << library << ": " << loaded(library) << '\n';
-  }
+  // note: the text counts pooling and activations among cuDNN's. LibTorch has kernels of its own for
+  // them, so there is no choice that it could report; names of operators prove nothing. It counts
+  // eigenvalues among cuBLAS': they are cuSOLVER's, or MAGMA's in a build that has it.
+  auto x = torch::rand({2, 3, 8, 8}, sconce::try_gpu());
+  auto weight = torch::rand({4, 3, 3, 3}, x.device());
+  auto ones = torch::ones({3}, x.device());
+  auto convolution = at::native::select_conv_backend(
+      x, weight, /*bias=*/{}, {1, 1}, {0, 0}, {1, 1}, false, {0, 0}, 1, {});
+  auto normalization =
+      at::native::_select_batch_norm_backend(x, ones, ones, ones, ones, true, 1e-5);
+  auto products = at::globalContext().blasPreferredBackend();
+  auto eigenvalues = at::globalContext().linalgPreferredBackend();
 
-  const auto device = sconce::try_gpu();
-  auto x = torch::rand({2, 3, 8, 8}, device), weight = torch::rand({4, 3, 3, 3}, device);
-  auto ones = torch::ones({3}, device);
-  auto& context = at::globalContext();
-  std::cout << "convolution on this machine: " << convolution(x, weight) << '\n';
-  const auto normalisation = at::native::_select_batch_norm_backend(
-      x, ones, ones, ones, ones, /*training=*/true, 1e-5);
-  const bool by_cudnn = normalisation == at::native::BatchNormBackend::Cudnn;
-  std::cout << "normalisation on this machine: " << (by_cudnn ? "Cudnn" : "Native")
+  std::cout << "convolution by cuDNN: " << repr(convolution == ConvBackend::Cudnn)
+            << "\nconvolution by oneDNN: " << repr(convolution == ConvBackend::Mkldnn)
+            << "\nnormalization by cuDNN: "
+            << repr(normalization == BatchNormBackend::Cudnn)
+            << "\nproducts on a GPU: " << at::BlasBackendToString(products)
+            << "\neigenvalues on a GPU: " << at::LinalgBackendToString(eigenvalues)
             << '\n';
-  context.setUserEnabledCuDNN(false), context.setUserEnabledMkldnn(false);
-  std::cout << "convolution without these libraries: " << convolution(x, weight) << '\n';
 
-  // note: the text counts pooling and activations among cuDNN's, and eigenvalues among cuBLAS'. For
-  // pooling and activations LibTorch has kernels of its own and no choice to report; eigenvalues
-  // are cuSOLVER's, or MAGMA's where the build has it. Names of operators would prove nothing.
-  std::cout << "products on a GPU: "
-            << at::BlasBackendToString(context.blasPreferredBackend()) << '\n';
-  std::cout << "eigenvalues on a GPU: "
-            << at::LinalgBackendToString(context.linalgPreferredBackend()) << '\n';
-  // The memory that cuBLAS may use beside the matrices: if it is fixed, results repeat.
+  beyond();
+}
+
+// Beyond the cells: what the build links, and the memory that cuBLAS may use beside the matrices.
+void beyond() {
+  const std::string config = at::show_config();
+  for (const std::string name :
+       {"CUDA_VERSION", "CUDNN_VERSION", "BLAS_INFO", "LAPACK_INFO"}) {
+    std::smatch found;
+    std::regex_search(config, found, std::regex(name + "=([^,]*)"));
+    std::cout << name << ": " << (found.empty() ? "none" : found.str(1)) << '\n';
+  }
   const char* workspace = std::getenv("CUBLAS_WORKSPACE_CONFIG");
-  std::cout << "cuBLAS' workspace: "
-            << (workspace != nullptr ? workspace : "LibTorch's choice") << '\n';
+  std::cout << "cuBLAS' workspace: " << (workspace ? workspace : "LibTorch's choice")
+            << '\n';
 }

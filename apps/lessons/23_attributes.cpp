@@ -7,20 +7,20 @@
 
 using sconce::repr, sconce::try_gpu;
 
+void beyond(const torch::Tensor& x, const torch::Tensor& y);
+
 int main() {
   torch::manual_seed(0);
 
   // T3.8
-  // note: T3 says that it creates the two on the GPU, and makes them on the CPU and copies them; it
-  // demands CUDA, where this takes what there is.
+  // note: T3 says that it creates the two on the GPU; it makes them on the CPU and copies them.
   auto x = torch::randn({1000, 500}).to(try_gpu());
   auto y = torch::randn({500, 200}).to(try_gpu());
   auto result = torch::matmul(x, y);
 
-  // note: "Type:" shows the dtype a second time. The comment in T3 says that is_leaf is False. It
-  // is True: nothing here asks for a gradient, so result has no graph.
   std::cout << "Shape of the Tensor:  " << repr(result.sizes()) << '\n';
   std::cout << "Data Type:  " << repr(result.scalar_type()) << '\n';
+  // note: "Type:" shows the dtype a second time. C++'s `type()` is something else, and deprecated.
   std::cout << "Type:  " << repr(result.scalar_type()) << '\n';
   std::cout << "requires_grad:  " << repr(result.requires_grad()) << '\n';
   std::cout << "Is Leaf:  " << repr(result.is_leaf()) << '\n';
@@ -28,10 +28,14 @@ int main() {
   std::cout << "Size:  " << repr(result.sizes()) << '\n';
   std::cout << "Result:  " << repr(result.data()) << '\n';
 
-  std::cout << "Beyond the cells:\n";
+  beyond(x, y);
+}
+
+// Beyond the cells: T3's comment says that is_leaf is False. Only a gradient makes it so.
+void beyond(const torch::Tensor& x, const torch::Tensor& y) {
   x.requires_grad_();
-  auto with_gradient = torch::matmul(x, y);
-  std::cout << "of an x that asks for a gradient: requires_grad "
-            << repr(with_gradient.requires_grad()) << ", leaf "
-            << repr(with_gradient.is_leaf()) << '\n';
+  auto result = torch::matmul(x, y);
+  std::cout << "With a gradient, requires_grad:  " << repr(result.requires_grad())
+            << '\n';
+  std::cout << "With a gradient, Is Leaf:  " << repr(result.is_leaf()) << '\n';
 }

@@ -1,6 +1,14 @@
 import torch
 from helpers import try_gpu
 
+
+def beyond(x, y):
+    x.requires_grad_()
+    result = torch.matmul(x, y)
+    print("With a gradient, requires_grad: ", result.requires_grad)
+    print("With a gradient, Is Leaf: ", result.is_leaf)
+
+
 torch.manual_seed(0)
 
 # T3.8
@@ -17,8 +25,4 @@ print("Device: ", result.device)
 print("Size: ", result.size())
 print("Result: ", result.data)
 
-print("Beyond the cells:")
-x.requires_grad_()
-with_gradient = torch.matmul(x, y)
-print("of an x that asks for a gradient: requires_grad "
-      f"{with_gradient.requires_grad}, leaf {with_gradient.is_leaf}")
+beyond(x, y)

@@ -7,10 +7,13 @@
 
 using sconce::repr;
 
+void beyond(const torch::Tensor& tensor, const torch::Tensor& result);
+
 int main() {
   torch::manual_seed(0);
+
   // T4.tensor
-  torch::Device device(torch::cuda::is_available() ? torch::kCUDA : torch::kCPU);
+  torch::Device device(torch::cuda::is_available() ? "cuda" : "cpu");
   auto tensor = torch::randn({5, 5}).to(device);
 
   // T4.check
@@ -25,30 +28,27 @@ int main() {
   auto tensor2 = torch::randn({5, 5}).to(device);
   auto result = tensor1 + tensor2;
 
-  std::cout << "Beyond the cells:\n";
-  std::cout << repr(tensor) << '\n';
+  beyond(tensor, result);
+}
+
+// Beyond the cells: two names of one GPU, a copy thrown away, and a tensor left behind.
+void beyond(const torch::Tensor& tensor, const torch::Tensor& result) {
+  std::cout << repr(tensor) << '\n' << repr(result) << '\n';
   // note: "cuda" names the current GPU and "cuda:0" the first, and the two are not equal.
-  std::cout << tensor.device() << ' ' << device << ' ' << repr(tensor.device() == device)
-            << '\n';
-  std::cout << repr(result) << '\n';
-
-  // A `to` whose result is thrown away leaves the tensor where it was.
-  auto stays = torch::ones({2});
-  stays.to(device);
-  std::cout << stays.device() << '\n';
-
-  // A number in a tensor of no dimensions is added from anywhere; other tensors are not.
-  std::cout << repr((tensor1 + torch::tensor(3.f))[0]) << '\n';
-  // note: without a GPU nothing can be left behind; a meta tensor, which has no data, stands for
-  // it. Its error reads "Expected all tensors to be on the same device, but found at least two
-  // devices, meta and cpu!" in C++ and "Tensor on device meta is not on the expected device cpu!"
-  // in Python.
+  const torch::Device device(tensor.device().type());
+  const bool equal = tensor.device() == device;
+  std::cout << tensor.device() << " == " << device << ": " << repr(equal) << '\n';
+  tensor.to(torch::kMeta);
+  std::cout << "to() without =: " << tensor.device() << '\n';
+  std::cout << "plus 3: " << repr((result + torch::tensor(3.f))[0]) << '\n';
+  // note: without a GPU a meta tensor, which has no data, is the one left behind. The messages then
+  // differ: "Expected all tensors to be on the same device, but found at least two devices, meta
+  // and cpu!" in C++, "Tensor on device meta is not on the expected device cpu!" in Python.
   auto left_behind = torch::ones({5, 5}, device.is_cpu() ? torch::kMeta : torch::kCPU);
   try {
-    tensor1 + left_behind;
+    result + left_behind;
   } catch (const c10::Error& error) {
-    std::cout << tensor1.device() << " and " << left_behind.device() << " do not add\n";
-    const std::string message = error.what_without_backtrace();
-    if (!device.is_cpu()) std::cout << message.substr(0, message.find('\n')) << '\n';
+    std::cout << result.device() << " + " << left_behind.device() << ": refused\n";
+    if (device.is_cuda()) std::cout << error.msg() << '\n';
   }
 }

@@ -15,9 +15,12 @@ struct SimpleNNImpl : torch::nn::Module {
 };
 TORCH_MODULE(SimpleNN);
 
+void beyond(SimpleNN model, const torch::Tensor& inputs, const torch::Tensor& labels);
+
 int main() {
   const auto device = sconce::try_gpu();
   torch::manual_seed(0);
+
   // T4.model
   // note: T4 makes a SimpleNN before the cell that defines it. In that order the compiler says
   // "error: 'SimpleNN' was not declared in this scope".
@@ -30,18 +33,20 @@ int main() {
   auto labels = torch::randint(0, 2, {4});
   inputs = inputs.to(device), labels = labels.to(device);
 
-  std::cout << "Beyond the cells:\n";
+  beyond(model, inputs, labels);
+}
+
+// Beyond the cells: the model's text and size, and what else moves with a module: its buffers.
+void beyond(SimpleNN model, const torch::Tensor& inputs, const torch::Tensor& labels) {
   std::cout << repr(model) << '\n';
   int64_t count = 0;
   for (const auto& parameter : model->parameters()) count += parameter.numel();
   std::cout << count << " parameters on " << model->fc1->weight.device() << '\n';
-
-  // Buffers move as well: what BatchNorm has seen lies beside its weights.
+  std::cout << inputs.device() << ' ' << labels.device() << '\n';
+  std::cout << repr(model(inputs).detach()) << '\n';
   torch::nn::BatchNorm1d norm(3);
-  norm->to(device);
+  norm->to(inputs.device());
   for (const auto& buffer : norm->named_buffers()) {
     std::cout << buffer.key() << ' ' << buffer->device() << '\n';
   }
-  std::cout << inputs.device() << ' ' << labels.device() << '\n';
-  std::cout << repr(model(inputs).detach()) << '\n';
 }

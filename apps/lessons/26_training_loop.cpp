@@ -6,45 +6,18 @@
 #include <cstdio>
 
 struct SimpleNNImpl : torch::nn::Module {
-  torch::nn::Linear fc1, fc2;
-  explicit SimpleNNImpl(int64_t hidden = 10) : fc1(3, hidden), fc2(hidden, 2) {
-    register_module("fc1", fc1);
-    register_module("fc2", fc2);
-  }
+  torch::nn::Linear fc1 = register_module("fc1", torch::nn::Linear(3, 10));
+  torch::nn::Linear fc2 = register_module("fc2", torch::nn::Linear(10, 2));
   torch::Tensor forward(const torch::Tensor& x) { return fc2(torch::relu(fc1(x))); }
 };
 TORCH_MODULE(SimpleNN);
 
-// Trains a model of so many hidden units for fifty steps, and tells a step's share.
-void time_step(torch::Device device, int64_t hidden) {
-  torch::manual_seed(0);
-  SimpleNN model(hidden);
-  model->to(device);
-  torch::optim::SGD optimizer(model->parameters(), /*lr=*/0.01);
-  auto inputs = torch::randn({100, 3}).to(device);
-  auto labels = torch::randint(0, 2, {100}).to(device);
-  torch::Tensor loss;
-  const auto train = [&] {
-    for (int step = 0; step < 50; ++step) {
-      optimizer.zero_grad();
-      loss = torch::nn::functional::cross_entropy(model(inputs), labels);
-      loss.backward();
-      optimizer.step();
-    }
-  };
-  const double seconds = sconce::median_seconds(train, device, 3);
-  int64_t count = 0;
-  for (const auto& parameter : model->parameters()) count += parameter.numel();
-  std::printf("%lld hidden units: %lld parameters on %s\n",
-              static_cast<long long>(hidden), static_cast<long long>(count),
-              model->fc1->weight.device().str().c_str());
-  std::printf("  loss after 4 x 50 steps: %.3f\n", loss.item<double>());
-  std::printf("~ a step: %.3f ms\n", seconds / 50 * 1e3);
-}
+void beyond(torch::Device device);
 
 int main() {
   const auto device = sconce::try_gpu();
   torch::manual_seed(0);
+
   // T4.loop
   SimpleNN model;
   model->to(device);
@@ -64,11 +37,29 @@ int main() {
                 loss.item<double>());
   }
 
-  // note: a model of 62 parameters is too small for a GPU, so a wide one stands beside it.
-  std::printf("Beyond the cells:\n");
-  for (const int64_t hidden : {10, 4096}) {
-    time_step(torch::kCPU, hidden);
-    if (!device.is_cpu()) time_step(device, hidden);
-  }
+  beyond(device);
+}
+
+// Beyond the cells: the time of a step. A model of 62 parameters is too small for a GPU.
+void beyond(torch::Device device) {
   if (device.is_cpu()) std::printf("There is no GPU here to compare with.\n");
+  for (const int hidden : {10, 4096}) {
+    for (const auto& where : {sconce::cpu(), sconce::gpu()}) {
+      if (where.is_cuda() && device.is_cpu()) continue;
+      torch::nn::Sequential model(torch::nn::Linear(3, hidden), torch::nn::ReLU(),
+                                  torch::nn::Linear(hidden, 2));
+      model->to(where);
+      torch::optim::SGD optimizer(model->parameters(), /*lr=*/0.01);
+      auto inputs = torch::randn({100, 3}).to(where);
+      auto labels = torch::randint(0, 2, {100}).to(where);
+      const auto step = [&] {
+        optimizer.zero_grad();
+        torch::nn::functional::cross_entropy(model->forward(inputs), labels).backward();
+        optimizer.step();
+      };
+      const double seconds = sconce::median_seconds(step, where);
+      std::printf("~ a step of %d hidden units on %s: %.3f ms\n", hidden,
+                  where.str().c_str(), seconds * 1e3);
+    }
+  }
 }

@@ -1,7 +1,6 @@
 """The content of a lesson's sources: its head, its notes, the cells that it covers, its string literals."""
 import ast
 import hashlib
-import itertools
 import pathlib
 import re
 import sys
@@ -39,23 +38,21 @@ class Lesson:
         return ["torchrun", "--standalone", f"--nproc-per-node={self.processes}", "--no-python", *program]
 
     def notes(self):
-        texts = [" ".join(re.sub(r"\s*// ", " ", text).split()) for _, text in NOTE.findall(self.cpp)]
-        return [re.sub(r"^[a-z]+(?= )", lambda word: word[0].capitalize(), text) for text in texts]
+        return [note(text) for _, text in NOTE.findall(self.cpp)]
 
-    def listing(self):
-        """Returns the C++ without its head, with each note replaced by its number."""
-        number = itertools.count(1)
-        return NOTE.sub(lambda note: f"{note[1]}// note {next(number)}\n", HEAD.sub("", self.cpp, count=1))
+    def code_lines(self):
+        """Returns how many lines of the C++ are neither blank nor only a comment."""
+        return sum(bool(re.match(r"\s*(?!//)\S", line)) for line in self.cpp.splitlines())
 
     def digest(self):
         """Returns a hash that changes with the sources."""
         return hashlib.sha256((self.cpp + self.python).encode()).hexdigest()[:16]
 
-    def unmarked_ids(self, ending):
-        """Returns the cells that no comment marks in the source with this ending."""
+    def marked_ids(self, ending):
+        """Returns the ids in the comments of ids of the source with this ending."""
         text, begins = {"cpp": (self.cpp, "//"), "py": (self.python, "#")}[ending]
-        marked = ", ".join(re.findall(rf"(?:^|\s){begins} ({IDS})", text)).split(", ")
-        return [id for id in self.ids if id not in marked]
+        found = re.findall(rf"^[ \t]*{begins} ({IDS})$", text, re.MULTILINE)
+        return [id for ids in found for id in ids.split(", ")]
 
     def literals(self):
         """Returns the string literals of the C++ source. Adjacent ones are joined, as in C++."""
@@ -66,6 +63,12 @@ class Lesson:
         """Returns the exact lines of the output that are not contained in a string literal."""
         literals = self.literals()
         return [line for line in exact(output) if not any(line.strip() in text for text in literals)]
+
+
+def note(text):
+    """Returns the comment's text in one line, which begins with a capital."""
+    joined = " ".join(re.sub(r"\s*// ", " ", text).split())
+    return re.sub(r"^[a-z]+(?= )", lambda word: word[0].capitalize(), joined)
 
 
 def lessons(folder=HERE):

@@ -7,6 +7,7 @@ that they link to. Writes the reference: a page for each folder of headers, with
 
 import collections
 import functools
+import os
 import pathlib
 import re
 import shutil
@@ -36,15 +37,18 @@ ROOMS = {
 }
 BELOW = {"apps/lessons/README.md": "pages/*", "apps/train/README.md": "*/README"}  # shown under a page
 NO_PAGE = {"sconce", "version"}  # only includes; only macros
+NOT_SHOWN = ["apps/lessons/texts/*"]  # is part of other pages
 
 
 def copy_pages(project, source):
     for pattern in PAGES:
         for page in sorted(project.glob(pattern)):
+            if any(page.relative_to(project).match(other) for other in NOT_SHOWN):
+                continue
             copy(project, source, page)
             for link in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text()):
                 linked = (page.parent / link).resolve()
-                if linked.is_file() and project in linked.parents:
+                if linked.is_file() and project in linked.parents and not room_of(linked):
                     copy(project, source, linked)
     for page, below in BELOW.items():
         with open(source / page, "a") as file:
@@ -54,10 +58,36 @@ def copy_pages(project, source):
 def copy(project, source, file):
     to = source / file.relative_to(project)
     to.parent.mkdir(parents=True, exist_ok=True)
-    if file.suffix == ".md":  # Sphinx allows no link to a file in a heading, so it is moved below
-        to.write_text(re.sub(r"^(#+ .*): (\[.*\]\(.*\))$", r"\1\n\n\2", file.read_text(), flags=re.MULTILINE))
+    if file.suffix == ".md":
+        to.write_text(to_reference(file, source, to))
     else:
         shutil.copy(file, to)
+
+
+def header_name(file):
+    """Returns the name of a public header, such as amp/autocast, or "" for any other file."""
+    found = re.search(r"/include/sconce/(.+)\.hpp$", str(file))
+    return found[1] if found and "detail/" not in found[1] else ""
+
+
+def room_of(file):
+    """Returns the page of the reference that has the header, or None."""
+    name = header_name(file)
+    return next((room for room, (_, _, places) in ROOMS.items() for place in places
+                 if name and (name == place or place.endswith("/") and name.startswith(place))), None)
+
+
+def to_reference(file, source, to):
+    """Returns the page with its links to public headers leading to the sections of the reference."""
+    def link(match):
+        header = (file.parent / match[1]).resolve()
+        if not room_of(header):
+            return match[0]
+        page = os.path.relpath(source / f"reference/{room_of(header)}.md", to.parent)
+        # The anchor is the one of the heading `sconce/<header>.hpp`.
+        return f"]({page}#{re.sub('[/.]', '', f'sconce/{header_name(header)}.hpp')})"
+
+    return re.sub(r"\]\(((?:\.\./)*include/sconce/[\w/]+\.hpp)\)", link, file.read_text())
 
 
 def plain(name):

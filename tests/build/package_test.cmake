@@ -12,7 +12,7 @@ file(MAKE_DIRECTORY "${project}")
 # Sets <out> to the first code block of that language that holds <text>, of the README or a page of docs/.
 function(page_block out language text)
   file(GLOB pages "${SOURCE}/docs/*.md")
-  list(FILTER pages EXCLUDE REGEX "/compile_errors.md$") # whose blocks are no programs
+  list(FILTER pages EXCLUDE REGEX "/(compile_errors|python_to_cpp).md$") # whose blocks are no programs
   foreach(page IN ITEMS "${SOURCE}/README.md" ${pages})
     file(READ "${page}" rest)
     string(FIND "${rest}" "```${language}\n" start)
@@ -32,16 +32,7 @@ function(page_block out language text)
   message(FATAL_ERROR "no page has a ${language} block with '${text}'")
 endfunction()
 
-# Runs a command with PYTHON first on the PATH; stops if it fails. Leaves what it printed in output.
-function(run what)
-  cmake_path(GET PYTHON PARENT_PATH bin)
-  execute_process(COMMAND "${CMAKE_COMMAND}" -E env "PATH=${bin}:$ENV{PATH}" ${ARGN}
-    RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE output)
-  if(failed)
-    message(FATAL_ERROR "${what} failed:\n${output}")
-  endif()
-  set(output "${output}" PARENT_SCOPE)
-endfunction()
+include("${CMAKE_CURRENT_LIST_DIR}/run.cmake")
 
 # Writes the first program of the pages that holds <text> into <name>.cpp.
 function(write_program name text)

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Compiles the mistakes in docs/python_to_cpp.md and docs/compile_errors.md by the build's g++, and runs those that compile.
+
+mistakes.py BUILD  builds two targets of that folder. mistakes-wrong must fail with the words of each message;
+                   mistakes-right must build, and print or throw what the page says
+"""
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HEADERS = "#include <torch/torch.h>\n#include <sconce/sconce.hpp>\n\n#include <iostream>\n\n"
+# What the blocks of docs/compile_errors.md stand after.
+TRAINER_SETUP = """
+struct PointsDataset : torch::data::datasets::Dataset<PointsDataset> {
+  torch::data::Example<> get(size_t) override { return {torch::ones({2}), torch::ones({})}; }
+  c10::optional<size_t> size() const override { return 40; }
+};
+const torch::Tensor x = torch::ones({40, 2}), y = torch::ones({40});
+const sconce::data::Batches batches({x, y}, {.batch_size = 10});
+torch::optim::SGD optimizer(std::vector<torch::Tensor>{x}, 0.1);
+"""
+RUN = """
+void run(const char* name, void (*part)()) {
+  std::cout << "== " << name << '\\n';
+  try {
+    part();
+  } catch (const std::exception& error) {
+    std::cout << "throws: " << error.what();
+  }
+  std::cout << std::endl;
+}
+"""
+
+# kind: "says" for a message of g++, "throws", "prints", or "unseen" for what compiles, but must not be run.
+Part = collections.namedtuple("Part", "name kind words code setup")
+
+
+def parts_of_mistakes():
+    """Returns the wrong and right parts of docs/python_to_cpp.md."""
+    page = (ROOT / "docs/python_to_cpp.md").read_text(encoding="utf-8")
+    setup, *blocks = re.findall(r"^```cpp\n(.*?)^```$", page, re.M | re.S)
+    pattern = r"// wrong(?:, (\w+))?: (.*?)\n(.*)^// right(?:, (prints): (.*?)|:)\n(.*)"
+    parts = []
+    for number, block in enumerate(blocks):
+        match = re.fullmatch(pattern, block, re.M | re.S)
+        if not match:
+            sys.exit(f"docs/python_to_cpp.md: expected '// wrong: ...' and '// right:' in\n{block}")
+        kind, words, wrong, kind_of_right, words_of_right, right = match.groups()
+        parts.append(Part(f"wrong_{number}", kind or "says", words, wrong, setup))
+        parts.append(Part(f"right_{number}", kind_of_right, words_of_right or "", right, setup))
+    return parts
+
+
+def parts_of_trainer():
+    """Returns the wrong parts of docs/compile_errors.md. Their only error is an assertion of sconce's."""
+    page = (ROOT / "docs/compile_errors.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```cpp\n(.*?)^```\n\n```\n(.*?)\n```$", page, re.M | re.S)
+    return [Part(f"trainer_{number}", "says", message, code, "")
+            for number, (code, message) in enumerate(blocks)]
+
+
+def function_of(part):
+    """Returns a namespace with the function f. Structs, which may have templates, come before it."""
+    structs, statements = re.fullmatch(r"((?:struct .*^\}.*?;\n(?:TORCH_MODULE.*?\n)?)?)(.*)", part.code, re.M | re.S).groups()
+    lines = structs.count("\n") + 1
+    return (f'namespace {part.name} {{\n#line 1 "{part.name}"\n{structs}void f() {{\n{part.setup}'
+            f'#line {lines} "{part.name}"\n{statements}}}\n}}\n')
+
+
+def built(build, name, source):
+    """Builds the target of that name from the source. Returns its exit code, and what it printed."""
+    path = build / f"tests/{name}.cpp"
+    if not path.exists() or path.read_text(encoding="utf-8") != source:
+        path.write_text(source, encoding="utf-8")
+    process = subprocess.run(["cmake", "-E", "env", "LC_ALL=C", "cmake", "--build", build, "--target", name], text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return process.returncode, process.stdout
+
+
+def messages_of(output):
+    """Returns g++'s messages by part.
+
+    One about a header follows a line about the part that uses it. If none does, as with constructors of holders, which
+    are inherited, its part is "".
+    """
+    messages = collections.defaultdict(list)
+    part = ""
+    for line in output.splitlines():
+        place = re.match(r"((?:wrong|trainer)_\d+):", line)
+        if place:
+            part = place.group(1)
+        elif line.startswith("In file included from") or ": In instantiation of" in line:
+            part = ""
+        message = re.search(r"(?:error|warning|note): .*", line)
+        if message:
+            messages[part].append(message.group())
+    return messages
+
+
+def check_wrong(build, parts):
+    returncode, output = built(build, "mistakes-wrong", HEADERS + TRAINER_SETUP + "".join(map(function_of, parts)))
+    messages = messages_of(output)
+    failures = []
+    for part in parts:
+        got = messages[part.name]
+        others = [line for line in got if line.startswith("error: ") and not line.startswith("error: static")]
+        found = any(part.words in line for line in got + messages[""])
+        if not found or (part.name.startswith("trainer") and others):
+            failures.append("\n  ".join([f"{part.code}expected: {part.words}", *got]))
+    if returncode == 0 or failures:
+        sys.exit("\n".join([*failures, output]))
+
+
+def check_run(build, parts):
+    calls = "".join(f'  run("{part.name}", {part.name}::f);\n' for part in parts if part.kind != "unseen")
+    source = HEADERS + "".join(map(function_of, parts)) + RUN + f"\nint main() {{\n{calls}}}\n"
+    returncode, output = built(build, "mistakes-right", source)
+    if returncode != 0:
+        sys.exit(output)
+    printed = subprocess.run([build / "tests/mistakes-right"], text=True, stdout=subprocess.PIPE, check=True).stdout
+    outputs = dict(text.split("\n", 1) for text in printed.split("== ")[1:])
+    for part in parts:
+        got = outputs.get(part.name, "")
+        fits = part.words in got and got.startswith("throws: ") == (part.kind == "throws")
+        if part.kind == "prints":
+            fits = got.rstrip().endswith(part.words)
+        if part.kind != "unseen" and not fits:
+            sys.exit(f"{part.code}expected: {part.words}\ngot: {got}")
+
+
+def main():
+    build = pathlib.Path(sys.argv[1])
+    parts = parts_of_mistakes()
+    for part in parts:
+        if part.kind and len(part.words.split()) < 3:
+            sys.exit(f"{part.code}expected three words or more of the message, got: {part.words}")
+    parts += parts_of_trainer()
+    check_wrong(build, [part for part in parts if part.kind == "says"])
+    check_run(build, [part for part in parts if part.kind != "says"])
+
+
+if __name__ == "__main__":
+    main()

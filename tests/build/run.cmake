@@ -1,0 +1,38 @@
+# What the tests of packages share.
+
+# Runs a command with PYTHON first on the PATH; stops if it fails. Leaves what it printed in output.
+function(run what)
+  cmake_path(GET PYTHON PARENT_PATH bin)
+  execute_process(COMMAND "${CMAKE_COMMAND}" -E env "PATH=${bin}:$ENV{PATH}" ${ARGN}
+    RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(failed)
+    message(FATAL_ERROR "${what} failed:\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+# Stops unless what the last command printed matches.
+function(expect pattern)
+  if(NOT output MATCHES "${pattern}")
+    message(FATAL_ERROR "expected '${pattern}', got:\n${output}")
+  endif()
+endfunction()
+
+# Runs a command that must fail, and print what matches.
+function(expect_failure pattern)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE output)
+  if(NOT failed)
+    message(FATAL_ERROR "expected a failure with '${pattern}'")
+  endif()
+  expect("${pattern}")
+endfunction()
+
+# Builds the program of apps/template in <project>/build, which is configured, and runs it.
+function(build_template project)
+  run("building" "${CMAKE_COMMAND}" --build "${project}/build")
+  if(output MATCHES "warning:")
+    message(FATAL_ERROR "expected no warning, got:\n${output}")
+  endif()
+  run("running" "${project}/build/train")
+  expect("epoch 10/10: loss [0-9.]+, train acc (1|0[.]9)")
+endfunction()
