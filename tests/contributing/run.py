@@ -6,6 +6,7 @@ patch's diff are "Build: targets" and "Test: a program and its arguments". They 
 
   run.py [PATCH...]   all patches, or those named, such as metric
   run.py --tree F     in the clone F, which has no changes and is left without any, with its build folder
+  run.py --check      only finds out whether the patches apply to the sources
 """
 import argparse
 import os
@@ -29,6 +30,9 @@ def words_of(patch, title):
     return shlex.split(re.search(rf"^{title}: (.*)$", patch.read_text(), re.M)[1])
 
 
+APPLY = ["git", "apply", "-C1"]
+
+
 def check_clean(tree):
     changes = subprocess.run(["git", "status", "--porcelain"], cwd=tree, check=True, capture_output=True, text=True)
     if changes.stdout:
@@ -37,7 +41,7 @@ def check_clean(tree):
 
 def try_patch(patch, tree, setup):
     check_clean(tree)
-    run(["git", "apply", "-C1", str(patch)], tree)
+    run([*APPLY, str(patch)], tree)
     try:
         run(["cmake", "--preset", "default", f"-DSCONCE_SETUP_DIR={setup}"], tree)
         run(["cmake", "--build", "--preset", "default", "--target", *words_of(patch, "Build"), "test-conventions"], tree)
@@ -54,8 +58,11 @@ def main():
     parser.add_argument("names", nargs="*", metavar="PATCH")
     parser.add_argument("--tree", type=pathlib.Path)
     parser.add_argument("--setup", type=pathlib.Path, default=ROOT / "build/setup", help="as SCONCE_SETUP_DIR")
+    parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
     patches = [HERE / f"{name}.patch" for name in arguments.names] or sorted(HERE.glob("*.patch"))
+    if arguments.check:
+        return any([subprocess.run([*APPLY, "--check", str(patch)], cwd=ROOT).returncode for patch in patches])
     with tempfile.TemporaryDirectory() as folder:
         tree = arguments.tree or pathlib.Path(folder) / "sconce"
         if not arguments.tree:
@@ -63,7 +70,8 @@ def main():
         for patch in patches:
             try_patch(patch, tree, arguments.setup.resolve())
     print(f"{len(patches)} patches apply, build and pass")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
