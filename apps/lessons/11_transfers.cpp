@@ -30,23 +30,22 @@ void beyond(const torch::Tensor& x, const torch::Tensor& x_gpu) {
   // note: T3 has tensors start on the CPU; one that is made with a device starts on that device.
   std::cout << "made there: " << torch::ones({2, 3}, device).device() << '\n';
 
-  const auto copy = [](const torch::Tensor& from, torch::Device to) {
-    return from.to(to, /*non_blocking=*/true, /*copy=*/true);
-  };
-  const auto bytes = static_cast<double>(x.nbytes());
   const auto multiply = [&] { return torch::matmul(x_gpu, x_gpu.t()); };
-  const double there = median_seconds([&] { copy(x, device); }, device);
-  const double back = median_seconds([&] { copy(x_gpu, torch::kCPU); }, device);
-  const double product = median_seconds(multiply, device);
+  const auto to_gpu = [&] { return x.to(device, /*non_blocking=*/false, /*copy=*/true); };
+  const auto to_cpu = [&] { return x_gpu.to(torch::kCPU, false, /*copy=*/true); };
+  const double gigabytes = static_cast<double>(x.nbytes()) / 1e9;
   std::cout << "product: " << repr(multiply().sizes()) << '\n';
   std::printf("~ to the device %.2f GB/s, back %.2f GB/s, the product %.3f ms\n",
-              bytes / there / 1e9, bytes / back / 1e9, product * 1e3);
-  if (device.is_cpu()) {
+              gigabytes / median_seconds(to_gpu, device),
+              gigabytes / median_seconds(to_cpu, device),
+              median_seconds(multiply, device) * 1e3);
+  if (device.is_cuda()) {
+    auto pinned = x.pin_memory();
+    const auto from_pinned = [&] { return pinned.to(device, /*non_blocking=*/true); };
+    std::cout << "values kept: " << repr(from_pinned().cpu().equal(x)) << '\n';
+    std::printf("~ from pinned memory %.2f GB/s\n",
+                gigabytes / median_seconds(from_pinned, device));
+  } else {
     std::cout << "Without a GPU nothing is transferred: these are copies in memory.\n";
-    return;
   }
-  auto pinned = x.pin_memory();
-  const double from_pinned = median_seconds([&] { copy(pinned, device); }, device);
-  std::printf("~ from pinned memory %.2f GB/s\n", bytes / from_pinned / 1e9);
-  std::cout << "values kept: " << repr(copy(pinned, device).cpu().equal(x)) << '\n';
 }

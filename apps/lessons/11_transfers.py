@@ -6,25 +6,30 @@ def beyond(x, x_gpu):
     device = x_gpu.device
     print("made there:", torch.ones(2, 3, device=device).device)
 
-    def copy(tensor, to):
-        return tensor.to(to, non_blocking=True, copy=True)
-
     def multiply():
         return torch.matmul(x_gpu, x_gpu.t())
 
-    there = median_seconds(lambda: copy(x, device), device)
-    back = median_seconds(lambda: copy(x_gpu, "cpu"), device)
-    product = median_seconds(multiply, device)
+    def to_gpu():
+        return x.to(device, copy=True)
+
+    def to_cpu():
+        return x_gpu.to("cpu", copy=True)
+
+    gigabytes = x.nbytes / 1e9
     print("product:", multiply().shape)
-    print(f"~ to the device {x.nbytes / there / 1e9:.2f} GB/s, back {x.nbytes / back / 1e9:.2f} GB/s, "
-          f"the product {product * 1e3:.3f} ms")
-    if device.type == "cpu":
+    print(f"~ to the device {gigabytes / median_seconds(to_gpu, device):.2f} GB/s, "
+          f"back {gigabytes / median_seconds(to_cpu, device):.2f} GB/s, "
+          f"the product {median_seconds(multiply, device) * 1e3:.3f} ms")
+    if device.type == "cuda":
+        pinned = x.pin_memory()
+
+        def from_pinned():
+            return pinned.to(device, non_blocking=True)
+
+        print("values kept:", from_pinned().cpu().equal(x))
+        print(f"~ from pinned memory {gigabytes / median_seconds(from_pinned, device):.2f} GB/s")
+    else:
         print("Without a GPU nothing is transferred: these are copies in memory.")
-        return
-    pinned = x.pin_memory()
-    from_pinned = median_seconds(lambda: copy(pinned, device), device)
-    print(f"~ from pinned memory {x.nbytes / from_pinned / 1e9:.2f} GB/s")
-    print("values kept:", copy(pinned, device).cpu().equal(x))
 
 
 torch.manual_seed(0)

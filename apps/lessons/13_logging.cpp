@@ -7,7 +7,7 @@
 
 using sconce::repr;
 
-void beyond(const torch::Tensor& loss, const torch::Tensor& read, torch::Tensor log);
+void beyond(const torch::Tensor& loss, torch::Tensor log);
 
 int main() {
   const auto device = sconce::try_gpu();
@@ -31,15 +31,15 @@ int main() {
     log[i] = loss.detach();
   }
   auto copied = log.cpu();
+  std::cout << "log on " << log.device() << ", copied to " << copied.device() << '\n';
   std::cout << "equal logs: " << repr(copied.equal(read)) << '\n';
   std::cout << "last loss: " << repr(copied[99].item<double>()) << '\n';
 
-  beyond(loss, read, log);
+  beyond(loss, log);
 }
 
 // Beyond the cells: without detach() the log keeps the graph of every step.
-void beyond(const torch::Tensor& loss, const torch::Tensor& read, torch::Tensor log) {
-  std::cout << "log on " << log.device() << ", read to " << read.device() << '\n';
+void beyond(const torch::Tensor& loss, torch::Tensor log) {
   std::cout << "a log keeps the graphs: " << repr(log.requires_grad()) << '\n';
   log[99] = loss;
   std::cout << "without detach(): " << repr(log.requires_grad()) << '\n';

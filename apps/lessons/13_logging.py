@@ -3,8 +3,7 @@ from helpers import try_gpu
 from torch import nn
 
 
-def beyond(loss, read, log):
-    print(f"log on {log.device}, read to {read.device}")
+def beyond(loss, log):
     print("a log keeps the graphs:", log.requires_grad)
     log[99] = loss
     print("without detach():", log.requires_grad)
@@ -26,7 +25,8 @@ for i in range(100):
     loss = nn.functional.mse_loss(net(X[i]), y[i])
     log[i] = loss.detach()
 copied = log.cpu()
+print(f"log on {log.device}, copied to {copied.device}")
 print("equal logs:", copied.equal(read))
 print("last loss:", copied[99].item())
 
-beyond(loss, read, log)
+beyond(loss, log)

@@ -9,6 +9,7 @@
 #include <future>
 #include <iostream>
 
+using sconce::repr;
 using Pair = std::pair<torch::Tensor, torch::Tensor>;
 
 torch::Tensor by_one_thread(const torch::Tensor& x) {
@@ -23,7 +24,9 @@ Pair multiply_at_once(const torch::Tensor& x, const torch::Tensor& y) {
         c10::impl::VirtualGuardImpl(torch::kCUDA).getStreamFromGlobalPool(y.device());
     auto first = torch::matmul(x, x);
     const c10::StreamGuard guard(stream);
-    return {first, torch::matmul(y, y)};
+    auto second = torch::matmul(y, y);
+    sconce::synchronize(y.device());  // the clock waits for the device of x
+    return {first, second};
   }
   auto first = std::async(std::launch::async, by_one_thread, x);
   auto second = std::async(std::launch::async, by_one_thread, y);
@@ -45,18 +48,17 @@ int main() {
     auto x = torch::randn({n, n}, device), y = torch::randn({n, n}, device);
     auto there = y.to(other);
     sconce::synchronize(other);
-    Pair first, second;
-    const auto together = [&] {
-      first = multiply_at_once(x, there);
-      sconce::synchronize(other);
-    };
-    const auto in_turn = [&] { second = {torch::matmul(x, x), torch::matmul(y, y)}; };
+    const auto together = [&] { return multiply_at_once(x, there); };
+    const auto in_turn = [&] { return Pair{torch::matmul(x, x), torch::matmul(y, y)}; };
     const double at_once = sconce::median_seconds(together, device);
     const double alone = sconce::median_seconds(in_turn, device);
-    for (const auto& [z, w] : {first, second})
-      std::cout << n << " on " << z.device() << ": "
-                << sconce::repr(z[0][1].item<double>()) << ", on " << w.device() << ": "
-                << sconce::repr(w[0][1].item<double>()) << '\n';
+    const auto [z, w] = together();
+    const auto [u, v] = in_turn();
+    std::cout << n << ", on " << z.device() << " and " << w.device()
+              << ": z[0][1] = " << repr(z[0][1].item<double>())
+              << ", w[0][1] = " << repr(w[0][1].item<double>()) << '\n';
+    std::cout << "equal products: " << repr(u.equal(z)) << ", "
+              << repr(v.equal(w.to(device))) << '\n';
     std::printf("~ at once %.3f ms, one after the other %.3f ms, ratio %.2f\n",
                 at_once * 1e3, alone * 1e3, alone / at_once);
   }

@@ -13,7 +13,9 @@ def multiply_at_once(x, y):
     if x.is_cuda:
         first = torch.matmul(x, x)
         with torch.cuda.stream(stream):
-            return first, torch.matmul(y, y)
+            second = torch.matmul(y, y)
+        synchronize(y.device)
+        return first, second
     with ThreadPoolExecutor(2) as threads:
         return tuple(threads.map(by_one_thread, [x, y]))
 
@@ -34,17 +36,16 @@ for n in [64, 1024]:
     synchronize(other)
 
     def together():
-        global first
-        first = multiply_at_once(x, there)
-        synchronize(other)
+        return multiply_at_once(x, there)
 
     def in_turn():
-        global second
-        second = torch.matmul(x, x), torch.matmul(y, y)
+        return torch.matmul(x, x), torch.matmul(y, y)
 
     at_once = median_seconds(together, device)
     alone = median_seconds(in_turn, device)
-    for z, w in [first, second]:
-        print(f"{n} on {z.device}: {z[0][1].item()}, on {w.device}: {w[0][1].item()}")
+    z, w = together()
+    u, v = in_turn()
+    print(f"{n}, on {z.device} and {w.device}: z[0][1] = {z[0][1].item()}, w[0][1] = {w[0][1].item()}")
+    print(f"equal products: {u.equal(z)}, {v.equal(w.to(device))}")
     print(f"~ at once {at_once * 1e3:.3f} ms, one after the other {alone * 1e3:.3f} ms, "
           f"ratio {alone / at_once:.2f}")

@@ -5,7 +5,9 @@
 
 #include <chrono>
 #include <cstdio>
+#include <iostream>
 
+using sconce::repr;
 using seconds = std::chrono::duration<double>;
 using std::chrono::steady_clock;
 
@@ -44,20 +46,16 @@ void beyond(const torch::Tensor& x, const torch::Tensor& y, const torch::Tensor&
   // note: T3 takes one run each, the first ones, and reads the clock when the GPU has been asked,
   // not when it has answered. Its "70.72 times" would be 27.7 TFLOP/s in float32, above what such a
   // GPU can do: T4 8.1, A100 19.5. The transfers are left out, here too.
-  const auto measure = [&](torch::Device device) {
-    auto a = x.to(device), b = y.to(device);
-    const auto multiply = [&] { return torch::matmul(a, b); };
-    const double time = sconce::median_seconds(multiply, device, /*runs=*/3);
-    const auto close =
-        torch::allclose(multiply().cpu(), z_cpu, /*rtol=*/1e-5, /*atol=*/1e-2);
-    std::printf("waited for on %s: close to the cell's %s\n", device.str().c_str(),
-                sconce::repr(close).c_str());
-    std::printf("~ %.6f seconds, %.0f GFLOP/s\n", time,
-                2e-9 * x.size(0) * x.size(1) * y.size(1) / time);
-    return time;
-  };
-  std::printf("z_cpu[0][1] = %s\n", sconce::repr(z_cpu[0][1].item<double>()).c_str());
-  const double cpu_time = measure(sconce::cpu());
-  if (sconce::num_gpus() > 0)
-    std::printf("~ GPU is %.2f times faster\n", cpu_time / measure(sconce::gpu()));
+  const auto device = sconce::try_gpu();
+  auto x_gpu = x.to(device), y_gpu = y.to(device);
+  const auto on_cpu = [&] { return torch::matmul(x, y); };
+  const auto on_gpu = [&] { return torch::matmul(x_gpu, y_gpu); };
+  const double cpu_time = sconce::median_seconds(on_cpu, sconce::cpu(), /*runs=*/3);
+  const double gpu_time = sconce::median_seconds(on_gpu, device, /*runs=*/3);
+  const double gflop = 2e-9 * x.size(0) * x.size(1) * y.size(1);
+  std::cout << "equal to the cell's: " << repr(on_cpu().equal(z_cpu)) << ", close on "
+            << device << ": " << repr(on_gpu().cpu().allclose(z_cpu, 1e-5, 1e-2)) << '\n';
+  std::printf("~ waited for: CPU %.0f GFLOP/s, %s %.0f GFLOP/s, speedup %.2f\n",
+              gflop / cpu_time, device.str().c_str(), gflop / gpu_time,
+              cpu_time / gpu_time);
 }

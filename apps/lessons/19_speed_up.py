@@ -1,26 +1,26 @@
 import time
 
 import torch
-from helpers import cpu, gpu, median_seconds, num_gpus
+from helpers import cpu, median_seconds, try_gpu
 
 
 def beyond(x, y, z_cpu):
-    def measure(device):
-        a, b = x.to(device), y.to(device)
+    device = try_gpu()
+    x_gpu, y_gpu = x.to(device), y.to(device)
 
-        def multiply():
-            return torch.matmul(a, b)
+    def on_cpu():
+        return torch.matmul(x, y)
 
-        seconds = median_seconds(multiply, device, runs=3)
-        close = torch.allclose(multiply().cpu(), z_cpu, rtol=1e-5, atol=1e-2)
-        print(f"waited for on {device}: close to the cell's {close}")
-        print(f"~ {seconds:.6f} seconds, {2e-9 * x.size(0) * x.size(1) * y.size(1) / seconds:.0f} GFLOP/s")
-        return seconds
+    def on_gpu():
+        return torch.matmul(x_gpu, y_gpu)
 
-    print("z_cpu[0][1] =", z_cpu[0][1].item())
-    cpu_time = measure(cpu())
-    if num_gpus() > 0:
-        print(f"~ GPU is {cpu_time / measure(gpu()):.2f} times faster")
+    cpu_time = median_seconds(on_cpu, cpu(), runs=3)
+    gpu_time = median_seconds(on_gpu, device, runs=3)
+    gflop = 2e-9 * x.size(0) * x.size(1) * y.size(1)
+    print(f"equal to the cell's: {on_cpu().equal(z_cpu)}, close on {device}: "
+          f"{on_gpu().cpu().allclose(z_cpu, 1e-5, 1e-2)}")
+    print(f"~ waited for: CPU {gflop / cpu_time:.0f} GFLOP/s, {device} {gflop / gpu_time:.0f} GFLOP/s, "
+          f"speedup {cpu_time / gpu_time:.2f}")
 
 
 torch.manual_seed(0)

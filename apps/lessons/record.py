@@ -54,13 +54,15 @@ def main():
     parser.add_argument("--lessons", type=pathlib.Path, default=sources.HERE, help="folder of the twins")
     parser.add_argument("--out", type=pathlib.Path, help="the file to write")
     arguments = parser.parse_args()
-    arguments.how, arguments.server = "gpu", None  # the options with which the comparison runs them on a GPU
+    # The options with which the comparison runs them on a GPU.
+    arguments.how, arguments.server, arguments.simgpu = "gpu", None, None
+    lessons = compare_lessons.choose(arguments)
     record = device(arguments)
     name = re.sub(r"\W+", "-", machine.gpu_names(record["gpus"]) or "cpu").lower()
     out = arguments.out or arguments.lessons / f"recorded/{name}.json"
     out.parent.mkdir(exist_ok=True)
     record["lessons"] = {}
-    for lesson in sources.lessons(arguments.lessons):
+    for lesson in lessons:
         record["lessons"][lesson.name] = entry(lesson, arguments)
         out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
     equal = [each["equal"] for each in record["lessons"].values()]

@@ -10,6 +10,10 @@ differ, and shows the differences.
           With --simgpu, on simulated GPUs, where a race is an error.
 
 With --labels, the output must contain the labels that the cells print on such a machine.
+
+With --counter, the same runs count products, sums, copies, waits and host reads, and each count must be that
+of tests/lessons/counts.json. --counts show prints them after the program; --counts write puts them into the
+table, and leaves to you to say why if those of C++ and Python differ. On real GPUs nothing is counted.
 """
 import argparse
 import ctypes
@@ -20,10 +24,12 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
-sys.path[:0] = [str(ROOT / "apps/lessons"), str(ROOT / "tests/support")]
+sys.path[:0] = [str(ROOT / "apps/lessons"), str(ROOT / "tests/support"), str(ROOT / "tests/lessons")]
+import counting  # noqa: E402
 import labels  # noqa: E402
 import machine  # noqa: E402
 import pages  # noqa: E402
@@ -57,11 +63,12 @@ def gpu_count():
     return count.value if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 else 0
 
 
-def on_gpus(command, arguments):
+def on_gpus(command, arguments, counts=None):
     """Adds sconce-simgpu and its flags before the command, if the GPUs are simulated ones."""
     if arguments.simgpu is None:
         return command
-    return [str(arguments.simgpu), "--gpus", str(arguments.gpus), "--races", "throw", "--", *command]
+    counting_waits = ["--counts", str(counting.simgpu_file(counts))] if counts else []
+    return [str(arguments.simgpu), "--gpus", str(arguments.gpus), "--races", "throw", *counting_waits, "--", *command]
 
 
 def variables(arguments, **more):
@@ -85,14 +92,22 @@ def compare(name, expected, got, sides):
     return not difference
 
 
-def run_lesson(lesson, arguments, **more):
-    command = on_gpus(lesson.command(arguments.bin), arguments)
+def run_lesson(lesson, arguments, counts=None, **more):
+    """Returns the output. Writes the counts to a file if one is given."""
+    command = lesson.command(arguments.bin)
+    if counts:
+        command[-1:] = counting.command(arguments.python, arguments.counter, command[-1:])
+        more["SCONCE_COUNTS"] = str(counts)
+    command = on_gpus(command, arguments, counts)
     return output(command, run(command, variables(arguments, **more)))
 
 
-def run_twin(lesson, arguments, **more):
-    environment = variables(arguments, **more)
+def run_twin(lesson, arguments, counts=None, **more):
     script = [str(arguments.lessons / f"{lesson.name}.py"), *lesson.arguments]
+    if counts:
+        script = counting.command(arguments.python, arguments.counter, script)[1:]
+        more["SCONCE_COUNTS"] = str(counts)
+    environment = variables(arguments, **more)
     command = [str(arguments.python), *script]
     if lesson.processes > 1:
         command = ["torchrun", "--standalone", f"--nproc-per-node={lesson.processes}", *script]
@@ -103,8 +118,37 @@ def run_twin(lesson, arguments, **more):
         if done:
             return output(command, done)
         print(f"nobody serves at {socket}: the twin runs in a process of its own")
-    command = on_gpus(command, arguments)
+    command = on_gpus(command, arguments, counts)
     return output(command, run(command, environment))
+
+
+def run_both(lesson, arguments, **more):
+    """Returns the outputs of the lesson and of its twin, and whether their counts are the table's."""
+    if not arguments.counter:
+        return run_lesson(lesson, arguments, **more), run_twin(lesson, arguments, **more), True
+    with tempfile.TemporaryDirectory() as folder:
+        files = {side: pathlib.Path(folder) / side for side in counting.SIDES}
+        cpp = run_lesson(lesson, arguments, files["C++"], **more)
+        twin = run_twin(lesson, arguments, files["Python"], **more)
+        try:
+            counted = {side: counting.read(file, lesson.processes) for side, file in files.items()}
+        except counting.Missing as missing:
+            raise Failed(f"{lesson.name}: {missing}") from None
+    return cpp, twin, has_counts(lesson, arguments, cpp, counted)
+
+
+def has_counts(lesson, arguments, cpp, counted):
+    table, gpus = counting.read_table(arguments.table), arguments.gpus
+    if arguments.counts == "show":
+        print(cpp, counting.as_text(counted), sep="\n")
+    if arguments.counts == "write":
+        counting.update(table, lesson.name, gpus, counted)
+        counting.write_table(table, arguments.table)
+    wrong = [difference for side in counting.SIDES
+             for difference in counting.differences(table, lesson.name, side, gpus, counted[side])]
+    wrong += counting.without_reason(table, lesson.name)
+    print(*wrong, sep="\n", end="\n" if wrong else "")
+    return not wrong
 
 
 def compare_with_page(lesson, arguments, cpp):
@@ -136,19 +180,49 @@ def has_labels(lesson, arguments, cpp, gpus):
 
 
 def compare_on_cpu(lesson, arguments):
-    empty = run_lesson(lesson, arguments, CUDA_VISIBLE_DEVICES="")
+    empty, twin, equal = run_both(lesson, arguments, CUDA_VISIBLE_DEVICES="")
     nonsense = run_lesson(lesson, arguments, CUDA_VISIBLE_DEVICES="nonsense")
-    twin = run_twin(lesson, arguments, CUDA_VISIBLE_DEVICES="")
-    equal = compare(lesson.name, normal(twin), normal(empty), ("Python", "C++"))
+    equal &= compare(lesson.name, normal(twin), normal(empty), ("Python", "C++"))
     equal &= compare(lesson.name, normal(empty), normal(nonsense), ("empty", "nonsense"))
     equal &= has_labels(lesson, arguments, empty, gpus=0)
     return equal & (not arguments.page or compare_with_page(lesson, arguments, empty))
 
 
 def compare_on_gpu(lesson, arguments):
-    cpp = run_lesson(lesson, arguments)
-    equal = compare(lesson.name, normal(run_twin(lesson, arguments)), normal(cpp), ("Python", "C++"))
+    cpp, twin, equal = run_both(lesson, arguments)
+    equal &= compare(lesson.name, normal(twin), normal(cpp), ("Python", "C++"))
     return equal & has_labels(lesson, arguments, cpp, arguments.gpus)
+
+
+def refuse(text):
+    """Exits with one line."""
+    print(f"{pathlib.Path(sys.argv[0]).name}: {text}", file=sys.stderr)
+    sys.exit(2)
+
+
+def need(path, what, command):
+    if not path.exists():
+        refuse(f"{what}: there is no {path}; `{command}` makes it")
+
+
+def choose(arguments, names=()):
+    """Returns the lessons with these names, or all. Exits if one does not exist, or what it needs."""
+    sources_of_lessons = sorted(arguments.lessons.glob("[0-9]*.cpp"))
+    unknown = [name for name in names if name not in [source.stem for source in sources_of_lessons]]
+    if unknown:
+        refuse(f"no lesson has the name {', '.join(unknown)}; `ls {arguments.lessons}` lists them")
+    for source in sources_of_lessons:
+        twin = source.with_suffix(".py")
+        need(twin, f"the twin of {source.stem}", f"git checkout -- {twin}")
+    chosen = [lesson for lesson in sources.lessons(arguments.lessons) if lesson.name in (names or [lesson.name])]
+    need(arguments.python, "Python with LibTorch", "cmake --preset default")
+    for lesson in chosen:
+        need(arguments.bin / lesson.name, lesson.name, "cmake --build --preset default --target lessons")
+    several = next((lesson.name for lesson in chosen if lesson.processes > 1), None)
+    if several and not shutil.which("torchrun", path=variables(arguments)["PATH"]):
+        refuse(f"{several} needs torchrun, which is neither beside {arguments.python} nor in the PATH; "
+               f"`{arguments.python} -m pip install torch` installs it")
+    return chosen
 
 
 def main():
@@ -163,13 +237,22 @@ def main():
     parser.add_argument("--simgpu", type=pathlib.Path, help="sconce-simgpu, which simulates the GPUs")
     parser.add_argument("--gpus", type=int, help="number of simulated GPUs")
     parser.add_argument("--server", type=pathlib.Path, help="prefix of python_server.py's socket")
+    parser.add_argument("--counter", type=pathlib.Path, help="the library count-operations")
+    parser.add_argument("--counts", choices=["check", "show", "write"], default="check", help="(default: check)")
+    parser.add_argument("--table", type=pathlib.Path, default=counting.TABLE, help="the counts, by lesson")
     arguments = parser.parse_intermixed_args()
-    chosen = [lesson for lesson in sources.lessons(arguments.lessons)
-              if lesson.name in (arguments.names or [lesson.name])]
-    if not chosen:
-        sys.exit(f"no lesson has these names: {' '.join(arguments.names)}")
+    chosen = choose(arguments, arguments.names)
+    if arguments.counter:
+        need(arguments.counter, "the counter", "cmake --build --preset default --target count-operations")
+    if arguments.simgpu:
+        need(arguments.simgpu, "the simulated GPUs", "cmake --build --preset default --target sconce-simgpu")
     if arguments.how == "gpu" and arguments.simgpu is None:
         arguments.gpus = gpu_count()
+        arguments.counter = None  # the table is of simulated GPUs, whose operators call others
+    if arguments.how == "twins":
+        arguments.gpus = 0
+    if arguments.counter and arguments.gpus >= len(counting.MACHINES):
+        refuse(f"counts are known with up to {len(counting.MACHINES) - 1} GPUs")
     if arguments.how == "gpu" and arguments.gpus == 0:
         print("needs a GPU, and this process sees none")
         return 1 if os.environ.get("SCONCE_REQUIRE_GPU") == "1" else 77

@@ -46,6 +46,32 @@ class Comparisons(unittest.TestCase):
         self.assertEqual(self.compare(lessons, "~ 3 ms", "~ 4 ms").returncode, 0)
         self.assertEqual(self.compare(lessons, "~ 3 ms", "~ 3 us").returncode, 1)
 
+    def test_what_a_lesson_lacks_is_named_in_one_line(self):
+        self.compare(["compare_lessons.py", "twins"], "1", "1")  # makes the files
+
+        def refused(*options, how="twins"):
+            done = subprocess.run([sys.executable, "compare_lessons.py", how, "--bin", self.folder, "--lessons", self.folder,
+                                   "--python", sys.executable, *options], cwd=ROOT / "tests/apps",
+                                  capture_output=True, text=True, env=dict(os.environ, PATH="/nowhere"))
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
+            return done.stderr
+
+        self.assertIn("no lesson has the name 99_none, 98_none; `ls ", refused("01_fake", "99_none", "98_none"))
+        self.assertIn("cmake --build --preset default --target count-operations", refused("--counter", "/none.so"))
+        self.assertIn("there is no /none/python; `cmake --preset default`", refused("--python", "/none/python"))
+        self.assertIn("--target sconce-simgpu` makes it", refused("--simgpu", "/none", "--gpus", "1", how="gpu"))
+        self.assertIn("counts are known with up to 2 GPUs", refused(
+            "--counter", __file__, "--simgpu", __file__, "--gpus", "3", how="gpu"))
+        several = "// Fake: a lesson.\n// Covers: T0.fake\n// Processes: 2\n"
+        (self.folder / "01_fake.cpp").write_text(several)
+        if not (pathlib.Path(sys.executable).parent / "torchrun").exists():
+            self.assertIn("01_fake needs torchrun, which is", refused())
+        (self.folder / "01_fake").unlink()
+        self.assertIn("01_fake: there is no ", refused())
+        self.assertIn("`cmake --build --preset default --target lessons` makes it", refused())
+        (self.folder / "01_fake.py").unlink()
+        self.assertIn("01_fake.py; `git checkout -- ", refused())
+
     def test_an_example_that_prints_something_else_fails(self):
         self.check(["compare_examples.py"])
         self.assertEqual(self.compare(["compare_examples.py"], "~ 3 ms", "~ 4 ms").returncode, 1)

@@ -1,0 +1,198 @@
+// Counts what a process asks of LibTorch and writes the table as JSON to the file SCONCE_COUNTS
+// when it ends, with the rank at the end of the name if there is one:
+//   LD_PRELOAD=libcount-operations.so SCONCE_COUNTS=counts.json
+//   build/default/bin/lessons/13_logging
+// Python loads it after torch: see counted.py. Nothing is counted without SCONCE_COUNTS.
+//
+// It counts the operators with the work that a program is about, at any depth, and not what the
+// program itself calls: torch::linear and Python's functional.linear reach aten::addmm by other
+// ways. What such an operator calls in turn is its own work and is not counted again: that differs
+// between devices.
+#include <ATen/core/Tensor.h>
+#include <ATen/record_function.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace {
+
+using Call = at::RecordFunction;
+
+class Counts {
+ public:
+  void add(const std::string& row, int64_t number = 1) {
+    const std::lock_guard lock(mutex_);
+    rows_[row] += number;
+  }
+
+  std::string json() {
+    const std::lock_guard lock(mutex_);
+    std::string text;
+    for (const auto& [row, number] : rows_) {
+      text += (text.empty() ? "\"" : ",\n \"") + row + "\": " + std::to_string(number);
+    }
+    return "{" + text + "}\n";
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, int64_t> rows_;
+};
+
+// Both are used until the process has ended.
+Counts& counts() {
+  static auto& all = *new Counts;
+  return all;
+}
+
+std::string& file_name() {
+  static auto& name = *new std::string;
+  return name;
+}
+
+std::optional<at::Tensor> input(const Call& call, size_t index) {
+  if (index >= call.inputs().size() || !call.inputs()[index].isTensor()) return {};
+  const auto& tensor = call.inputs()[index].toTensor();
+  return tensor.defined() ? std::optional(tensor) : std::nullopt;
+}
+
+std::string shape_of(at::IntArrayRef sizes) {
+  std::string text;
+  for (const int64_t size : sizes) text += (text.empty() ? "" : "x") + std::to_string(size);
+  return text;
+}
+
+// A transposed matrix is named as what it is a view of, so that an exchange of equal dimensions
+// shows.
+std::string describe(const at::Tensor& operand) {
+  const bool is_transposed =
+      operand.dim() == 2 && operand.stride(0) == 1 && operand.size(0) > 1 && operand.size(1) > 1;
+  return is_transposed ? shape_of(operand.t().sizes()) + ".t()" : shape_of(operand.sizes());
+}
+
+// The position of the first operand of a product.
+std::optional<size_t> position_of_operands(std::string_view name) {
+  static const std::map<std::string_view, size_t> positions = {
+      {"aten::mm", 0},      {"aten::bmm", 0},      {"aten::mv", 0},
+      {"aten::dot", 0},     {"aten::addmm", 1},    {"aten::addmm_", 1},
+      {"aten::addmv", 1},   {"aten::addmv_", 1},   {"aten::addbmm", 1},
+      {"aten::baddbmm", 1}, {"aten::baddbmm_", 1}, {"aten::_addmm_activation", 1},
+  };
+  const auto found = positions.find(name);
+  return found == positions.end() ? std::nullopt : std::optional(found->second);
+}
+
+void count_product(const Call& call, size_t position) {
+  const auto left = input(call, position), right = input(call, position + 1);
+  if (!left || !right) return;
+  counts().add("product " + describe(*left) + " @ " + describe(*right));
+  // Each row of the left operand meets each column of the right one.
+  const int64_t columns = right->dim() < 2 ? 1 : right->size(-1);
+  counts().add("floating-point operations", 2 * left->numel() * columns);
+}
+
+// The operations for each value of a convolution's output.
+int64_t operations_per_value(const at::Tensor& weight) {
+  return 2 * weight.numel() / weight.size(0);
+}
+
+// Returns the operations for each value of the output.
+int64_t count_convolution(const Call& call) {
+  const auto images = input(call, 0), weight = input(call, 1);
+  if (!images || !weight) return 0;
+  counts().add("convolution " + shape_of(images->sizes()) + " with " + shape_of(weight->sizes()));
+  return operations_per_value(*weight);
+}
+
+void count_convolution_backward(const Call& call) {
+  const auto gradient = input(call, 0), images = input(call, 1), weight = input(call, 2);
+  if (!gradient || !images || !weight) return;
+  const auto wanted = call.inputs().back().toBoolList();
+  counts().add("convolution's backward pass " + shape_of(images->sizes()) + " with " +
+               shape_of(weight->sizes()));
+  counts().add("floating-point operations",
+               (wanted[0] + wanted[1]) * gradient->numel() * operations_per_value(*weight));
+}
+
+void count_copy(const Call& call) {
+  const auto to = input(call, 0), from = input(call, 1);
+  if (!to || !from || to->device() == from->device()) return;
+  counts().add("copies from " + from->device().str() + " to " + to->device().str());
+}
+
+void count_sum(const Call& call) {
+  const auto left = input(call, 0), right = input(call, 1);
+  if (!left || !right || left->dim() == 0 || right->dim() == 0) return;
+  counts().add("sum " + shape_of(left->sizes()) + " + " + shape_of(right->sizes()));
+}
+
+// The work that is open in this thread. What it calls is not counted again.
+thread_local bool in_work = false;
+
+struct Work : at::ObserverContext {
+  int64_t operations_per_value = 0;  // of an output that is not there yet
+};
+
+std::unique_ptr<at::ObserverContext> begin(const Call& call) {
+  const std::string_view name = call.name();
+  if (name == "aten::_local_scalar_dense") counts().add("host reads");
+  if (name == "aten::copy_") count_copy(call);
+  if (name == "aten::add") count_sum(call);
+  const auto operands = position_of_operands(name);
+  const bool is_convolution = name == "aten::convolution";
+  const bool is_backward = name == "aten::convolution_backward";
+  if (in_work || !(operands || is_convolution || is_backward)) return nullptr;
+  auto work = std::make_unique<Work>();
+  if (operands) count_product(call, *operands);
+  if (is_convolution) work->operations_per_value = count_convolution(call);
+  if (is_backward) count_convolution_backward(call);
+  in_work = true;
+  return work;
+}
+
+// The inputs are gone by now.
+void end(const Call& call, at::ObserverContext* context) {
+  if (context == nullptr) return;
+  in_work = false;
+  const auto operations = static_cast<Work*>(context)->operations_per_value;
+  if (operations == 0 || call.outputs().empty()) return;
+  counts().add("floating-point operations", operations * call.outputs()[0].toTensor().numel());
+}
+
+}  // namespace
+
+// Python calls it, because a process that multiprocessing has forked calls no exit handlers.
+extern "C" void write_counts() {
+  if (file_name().empty()) return;
+  std::ofstream(std::exchange(file_name(), "")) << counts().json();
+}
+
+namespace {
+
+// Programs that this one starts are not counted: they find no SCONCE_COUNTS.
+[[maybe_unused]] const bool is_counting = [] {
+  const char* file = std::getenv("SCONCE_COUNTS");
+  if (file == nullptr) return false;
+  const char* rank = std::getenv("RANK");
+  file_name() = std::string(file) + (rank == nullptr ? "" : std::string(".") + rank);
+  ::unsetenv("SCONCE_COUNTS");
+  at::addGlobalCallback(at::RecordFunctionCallback(begin, end)
+                            .needsInputs(true)
+                            .needsOutputs(true)
+                            .scopes({at::RecordScope::FUNCTION}));
+  std::atexit(write_counts);
+  return true;
+}();
+
+}  // namespace

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Tests the counter of the lessons: a program whose work is known has these counts, and one with more work fails.
+
+  counter_test.py LIBRARY PROGRAM
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+LIBRARY, PROGRAM = sys.argv[1:]
+# The product has 2*3*4 multiplications and as many additions; each of the convolution's 2*2*2 values has 9.
+WORK = {"host reads": 2, "product 2x3 @ 3x4": 1, "sum 2x3 + 2x3": 1, "convolution 1x1x4x4 with 2x1x3x3": 1,
+        "floating-point operations": 2 * 2 * 3 * 4 + 2 * 8 * 9}
+
+
+class Counter(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.server = pathlib.Path(folder.name) / "server"
+        subprocess.run([sys.executable, HERE.parent / "support/python_server.py", "serve", cls.server, "torch"],
+                       check=True, stdout=subprocess.DEVNULL)
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.table = self.folder / "counts.json"
+        shutil.copy(PROGRAM, self.folder / "01_planted")
+        shutil.copy(HERE / "planted_work.py", self.folder / "01_planted.py")
+        (self.folder / "01_planted.cpp").write_text("// Planted: a lesson.\n// Covers: T0.planted\n")
+        self.write({row: [number, 0, 0] for row, number in WORK.items()})
+
+    def write(self, rows):
+        self.table.write_text(json.dumps({"01_planted": rows}))
+
+    def compare(self, *options, serves=True, **variables):
+        options = [*options, "--server", self.server] if serves else options
+        done = subprocess.run(
+            [sys.executable, HERE.parent / "apps/compare_lessons.py", "twins", "01_planted", "--bin", self.folder,
+             "--lessons", self.folder, "--python", sys.executable, "--counter", LIBRARY, "--table", self.table,
+             *options], capture_output=True, text=True, env=dict(os.environ, **variables))
+        self.assertNotIn("nobody serves", done.stdout)
+        return done
+
+    def test_the_known_work_has_its_counts(self):
+        done = self.compare("--counts", "show")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"product 2x3 @ 3x4 +1 +1\n")
+
+    def test_planted_work_fails_on_its_side(self):
+        for side, serves in [("C++", True), ("Python", True), ("Python", False)]:
+            done = self.compare(serves=serves, PLANTED=side)
+            self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+            wrong = [line for line in done.stdout.splitlines() if "expected" in line]
+            self.assertEqual(wrong, [f"01_planted: {side} with no GPU: {difference}" for difference in [
+                "host reads: expected 2, got 3", "product 2x3 @ 3x4: expected 1, got 0",
+                "product 2x3.t() @ 2x4: expected 0, got 1"]])
+
+    def test_a_lesson_that_is_not_in_the_table_fails(self):
+        self.table.write_text("{}")
+        done = self.compare()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("01_planted: counts.json has no such lesson", done.stdout)
+
+    def test_the_written_table_is_that_of_the_run_and_wants_reasons(self):
+        self.write({"host reads": [7, 1, 2]})
+        self.assertEqual(self.compare("--counts", "write", PLANTED="C++").returncode, 1)
+        table = json.loads(self.table.read_text())["01_planted"]
+        self.assertEqual(table["host reads"], {"C++": [3, 1, 2], "Python": [2, 1, 2], "why": ""})
+        self.assertEqual(table["sum 2x3 + 2x3"], [1, 0, 0])
+        done = self.compare(PLANTED="C++")
+        self.assertIn("01_planted: host reads: C++ and Python differ, and counts.json does not say why", done.stdout)
+        table = {row: entry | {"why": "planted"} if isinstance(entry, dict) else entry
+                 for row, entry in table.items()}
+        self.write(table)
+        done = self.compare(PLANTED="C++")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Makes mistakes in copies of the lessons that measure, and fails if the comparison does not see one.
+
+In each lesson and each twin a wait is left out, two dimensions are exchanged, and a count is wrong. The copy runs on
+one simulated GPU. A mistake is seen if a count is not that of counts.json, or if the output is not the lesson's.
+"""
+import argparse
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from mistakes import MISTAKES
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.dont_write_bytecode = True
+sys.path.append(str(HERE.parent / "apps"))
+import compare_lessons  # noqa: E402
+import counting  # noqa: E402
+import sources  # noqa: E402
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("names", nargs="*", help="lessons (default: all that the table of mistakes has)")
+    parser.add_argument("--build", type=pathlib.Path, required=True, help="build folder of the lessons")
+    parser.add_argument("--counter", type=pathlib.Path, required=True, help="the library count-operations")
+    arguments = parser.parse_args()
+    arguments.build = arguments.build.resolve()
+    arguments.bin, arguments.lessons = arguments.build / "bin/lessons", sources.HERE
+    arguments.python = pathlib.Path(sys.executable)
+    arguments.simgpu, arguments.gpus = arguments.build / "bin/sconce-simgpu", 1
+    arguments.how, arguments.server = "gpu", None
+    return arguments
+
+
+def with_mistake(text, replacements):
+    for old, new in replacements.items():
+        if old not in text:
+            raise KeyError(old)
+        text = text.replace(old, new, 1)
+    return text
+
+
+def build(lesson, source, program, arguments):
+    """Builds a program from this source with the commands of the lesson."""
+    listed = subprocess.run(["ninja", "-t", "commands", f"bin/lessons/{lesson.name}"], cwd=arguments.build,
+                            capture_output=True, text=True, check=True).stdout.splitlines()
+    original = str(sources.HERE / f"{lesson.name}.cpp")
+    compiling = next(line for line in reversed(listed) if original in line)
+    words = shlex.split(compiling)
+    made = words[words.index("-o") + 1]
+    made_here = f"{program}.o"
+    for command in [compiling.replace(original, str(source)), listed[-1]]:
+        command = command.replace(made, made_here).replace(f"bin/lessons/{lesson.name}", str(program))
+        subprocess.run(command, shell=True, cwd=arguments.build, check=True, stdout=subprocess.DEVNULL)
+
+
+def seen(lesson, language, replacements, right, arguments, folder):
+    """Returns how the comparison sees the mistake, or None."""
+    shutil.copytree(sources.HERE, folder / "lessons", ignore=shutil.ignore_patterns("pages", "recorded"))
+    ending = ".cpp" if language == "C++" else ".py"
+    source = folder / f"lessons/{lesson.name}{ending}"
+    source.write_text(with_mistake(source.read_text(), replacements))
+    wrong = argparse.Namespace(**vars(arguments) | {"lessons": folder / "lessons", "bin": folder})
+    counts = folder / "counts"
+    try:
+        if language == "C++":
+            build(lesson, source, folder / lesson.name, arguments)
+            output = compare_lessons.run_lesson(lesson, wrong, counts)
+        else:
+            output = compare_lessons.run_twin(lesson, wrong, counts)
+    except compare_lessons.Failed as failure:
+        return f"it fails: {str(failure).strip().splitlines()[-1]}"
+    different = counting.differences(counting.read_table(), lesson.name, language, 1,
+                                     counting.read(counts, lesson.processes))
+    if different:
+        return different[0]
+    return None if compare_lessons.normal(output) == right else "its output differs"
+
+
+def main():
+    arguments = options()
+    lessons = {lesson.name: lesson for lesson in compare_lessons.choose(arguments, arguments.names)}
+    chosen = [mistake for mistake in MISTAKES if mistake[0] in lessons]
+    right = {name: compare_lessons.normal(compare_lessons.run_lesson(lessons[name], arguments))
+             for name in {name for name, *_ in chosen}}
+    unseen = 0
+    for name, language, what, replacements in chosen:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                how = seen(lessons[name], language, replacements, right[name], arguments, pathlib.Path(folder))
+            except KeyError as text:
+                how = None
+                print(f"{name}: {language} has no {text}: the table of mistakes is of another lesson")
+        unseen += how is None
+        print(f"{name}: {language}: {what}: {how or 'NOT SEEN'}", flush=True)
+    print(f"{len(chosen) - unseen} of {len(chosen)} mistakes were seen")
+    return 1 if unseen or not chosen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
