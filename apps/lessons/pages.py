@@ -31,7 +31,7 @@ def beyond(lesson, site):
     chunk, python = chunks.beyond(lesson)
     words = texts.read(lesson, site.folder).get("beyond", texts.Words("", ""))
     parts = ["## Beyond the cells", reference.linked(words.text, UP), block("cpp", chunk.code),
-             reference.linked(sections.quote(words.note, *chunk.notes), UP),
+             reference.linked(sections.quote(words.note) or sections.quote(*chunk.notes), UP),
              folded("In Python", block("python", python))]
     return [part for part in parts if part]
 

@@ -12,10 +12,13 @@ def quote(*notes):
 
 
 def section(chunk, lesson, site, up, python=None):
-    """Returns the parts of a chunk: its words, Python (the chunk of the twin), C++, notes and links to the reference."""
+    """Returns the parts of a chunk: its words, Python (the chunk of the twin), C++, a quote and links to the reference.
+
+    The quote is that of the words. Without one it is the notes of the source.
+    """
     words = texts.read(lesson, site.folder).get(" ".join(chunk.ids), texts.Words("", ""))
     links = reference.links(chunk.code, lesson.cpp, up)
     parts = [reference.linked(words.text, up), block("python", python or chunks.python(lesson, chunk)),
-             block("cpp", chunk.code), reference.linked(quote(words.note, *chunk.notes), up),
+             block("cpp", chunk.code), reference.linked(quote(words.note) or quote(*chunk.notes), up),
              f"Reference: {links}" if links else ""]
     return [part for part in parts if part]
