@@ -7,7 +7,7 @@
 
 using sconce::repr;
 
-void beyond(const torch::Tensor& loss, torch::Tensor log);
+void beyond(const torch::Tensor& loss, const torch::Tensor& log);
 
 int main() {
   const auto device = sconce::try_gpu();
@@ -39,7 +39,7 @@ int main() {
 }
 
 // Beyond the cells: without detach() the log keeps the graph of every step.
-void beyond(const torch::Tensor& loss, torch::Tensor log) {
+void beyond(const torch::Tensor& loss, const torch::Tensor& log) {
   std::cout << "a log keeps the graphs: " << repr(log.requires_grad()) << '\n';
   log[99] = loss;
   std::cout << "without detach(): " << repr(log.requires_grad()) << '\n';

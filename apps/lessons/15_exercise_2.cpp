@@ -8,7 +8,7 @@
 
 using sconce::repr, sconce::try_gpu;
 
-void beyond(torch::nn::Linear net);
+void beyond(const torch::nn::Linear& net);
 
 int main() {
   torch::manual_seed(0);
@@ -32,7 +32,7 @@ int main() {
 }
 
 // Beyond the exercise: without the guard autograd refuses to write; and a file between devices.
-void beyond(torch::nn::Linear net) {
+void beyond(const torch::nn::Linear& net) {
   try {
     net->weight.fill_(1);
   } catch (const c10::Error& error) {

@@ -46,6 +46,5 @@ void beyond(const torch::Tensor& A, const torch::Tensor& B, const torch::Tensor&
   // note: the exercise expects the kept log to be faster. On the CPU it is not, for there nothing
   // is transferred and nobody waits.
   if (A.is_cpu())
-    std::cout
-        << "Without a GPU nothing is transferred: there keeping the log saves nothing.\n";
+    std::cout << "Without a GPU nothing is transferred: a kept log saves nothing.\n";
 }

@@ -9,7 +9,7 @@ def beyond(A, B, norms):
     print("last norm:", norms[999].item())
     print("close norms:", batched.allclose(norms))
     if A.is_cpu:
-        print("Without a GPU nothing is transferred: there keeping the log saves nothing.")
+        print("Without a GPU nothing is transferred: a kept log saves nothing.")
 
 
 device = try_gpu()

@@ -58,7 +58,7 @@ int main() {
               << ": z[0][1] = " << repr(z[0][1].item<double>())
               << ", w[0][1] = " << repr(w[0][1].item<double>()) << '\n';
     std::cout << "equal products: " << repr(u.equal(z)) << ", "
-              << repr(v.equal(w.to(device))) << '\n';
+              << repr(v.cpu().equal(w.cpu())) << '\n';
     std::printf("~ at once %.3f ms, one after the other %.3f ms, ratio %.2f\n",
                 at_once * 1e3, alone * 1e3, alone / at_once);
   }

@@ -45,7 +45,8 @@ for n in [64, 1024]:
     alone = median_seconds(in_turn, device)
     z, w = together()
     u, v = in_turn()
-    print(f"{n}, on {z.device} and {w.device}: z[0][1] = {z[0][1].item()}, w[0][1] = {w[0][1].item()}")
-    print(f"equal products: {u.equal(z)}, {v.equal(w.to(device))}")
+    print(f"{n}, on {z.device} and {w.device}: z[0][1] = {z[0][1].item()}, "
+          f"w[0][1] = {w[0][1].item()}")
+    print(f"equal products: {u.equal(z)}, {v.cpu().equal(w.cpu())}")
     print(f"~ at once {at_once * 1e3:.3f} ms, one after the other {alone * 1e3:.3f} ms, "
           f"ratio {alone / at_once:.2f}")

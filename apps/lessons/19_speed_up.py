@@ -19,8 +19,8 @@ def beyond(x, y, z_cpu):
     gflop = 2e-9 * x.size(0) * x.size(1) * y.size(1)
     print(f"equal to the cell's: {on_cpu().equal(z_cpu)}, close on {device}: "
           f"{on_gpu().cpu().allclose(z_cpu, 1e-5, 1e-2)}")
-    print(f"~ waited for: CPU {gflop / cpu_time:.0f} GFLOP/s, {device} {gflop / gpu_time:.0f} GFLOP/s, "
-          f"speedup {cpu_time / gpu_time:.2f}")
+    print(f"~ waited for: CPU {gflop / cpu_time:.0f} GFLOP/s, "
+          f"{device} {gflop / gpu_time:.0f} GFLOP/s, speedup {cpu_time / gpu_time:.2f}")
 
 
 torch.manual_seed(0)
