@@ -43,8 +43,7 @@ int main() {
 // Beyond the cells: the parameters' shapes, the lazy layer after its first call, and to.
 void beyond(const torch::Tensor& X, torch::nn::Sequential net) {
   std::cout << "Beyond the cells:\n";
-  for (const auto& parameter : net->parameters())
-    std::cout << repr(parameter.sizes()) << '\n';
+  for (const auto& p : net->parameters()) std::cout << repr(p.sizes()) << '\n';
   torch::nn::Sequential lazy(sconce::nn::LazyLinear(1));
   lazy->to(try_gpu());
   auto output = lazy->forward(X);
