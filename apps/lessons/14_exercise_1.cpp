@@ -17,7 +17,7 @@ int main() {
   // T0.E1, T1.E1
   // note: the exercise sets no measure. A rate is FLOP/s, and no interface tells a device's limit,
   // so the best of this run stands for it.
-  for (const int64_t n : {4, 64, 256, 1024}) {
+  for (const int n : {4, 64, 256, 1024}) {
     auto x = torch::randn({n, n}), y = torch::randn({n, n});
     auto x_gpu = x.to(device), y_gpu = y.to(device);
     const auto on_cpu = [&] { return torch::matmul(x, y); };

@@ -44,7 +44,7 @@ void beyond(const torch::Tensor& x, const torch::Tensor& y, const torch::Tensor&
   // up to 2^-11 of their size. Errors of so many products add up as the square root of their
   // number; the tolerance is five times that, so that the largest of a million sums fits. On a CPU
   // without such a unit "high" changes nothing. Float32 rounds its sums, for which 1e-3 is enough.
-  const double tf32 = 5 * std::sqrt(2.0 * x.size(1)) * std::exp2(-11);
+  const double tf32 = 5 * std::sqrt(static_cast<double>(2 * x.size(1))) * std::exp2(-11);
   for (const char* precision : {"highest", "high"}) {
     const sconce::backends::FlagsGuard guard({.float32_matmul_precision = precision});
     auto z = torch::matmul(x.to(other), y.to(other)).to(z_cpu.options());

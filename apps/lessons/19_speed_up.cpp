@@ -52,7 +52,7 @@ void beyond(const torch::Tensor& x, const torch::Tensor& y, const torch::Tensor&
   const auto on_gpu = [&] { return torch::matmul(x_gpu, y_gpu); };
   const double cpu_time = sconce::median_seconds(on_cpu, sconce::cpu(), /*runs=*/3);
   const double gpu_time = sconce::median_seconds(on_gpu, device, /*runs=*/3);
-  const double gflop = 2e-9 * x.size(0) * x.size(1) * y.size(1);
+  const double gflop = static_cast<double>(2 * x.size(0) * x.size(1) * y.size(1)) / 1e9;
   std::cout << "equal to the cell's: " << repr(on_cpu().equal(z_cpu)) << ", close on "
             << device << ": " << repr(on_gpu().cpu().allclose(z_cpu, 1e-5, 1e-2)) << '\n';
   std::printf("~ waited for: CPU %.0f GFLOP/s, %s %.0f GFLOP/s, speedup %.2f\n",

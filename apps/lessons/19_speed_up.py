@@ -16,7 +16,7 @@ def beyond(x, y, z_cpu):
 
     cpu_time = median_seconds(on_cpu, cpu(), runs=3)
     gpu_time = median_seconds(on_gpu, device, runs=3)
-    gflop = 2e-9 * x.size(0) * x.size(1) * y.size(1)
+    gflop = 2 * x.size(0) * x.size(1) * y.size(1) / 1e9
     print(f"equal to the cell's: {on_cpu().equal(z_cpu)}, close on {device}: "
           f"{on_gpu().cpu().allclose(z_cpu, 1e-5, 1e-2)}")
     print(f"~ waited for: CPU {gflop / cpu_time:.0f} GFLOP/s, "
