@@ -70,9 +70,8 @@ WeakTensor weak(const at::Tensor& tensor) {
 
 }  // namespace
 
-Recorder::Recorder(const RecordedStep* earlier) {
+Recorder::Recorder(const StepTrace* earlier) {
   if (earlier == nullptr) return;
-  earlier_values_ = earlier->host_values;
   for (const auto& input : earlier->inputs) {
     if (!input.is_parameter || input.tensor.expired()) continue;
     const auto* parameter = input.tensor._unsafe_get_target();
@@ -89,7 +88,7 @@ void Recorder::see(const at::Tensor& tensor) {
   if (!tensor.defined() || memory_.has(tensor)) return;
   const auto* impl = tensor.unsafeGetTensorImpl();
   if (!seen_.emplace(impl, weak(tensor)).second || impl->is_wrapped_number()) return;
-  const Input& input = step_->inputs.emplace_back(tensor);
+  const Input& input = step_->trace.inputs.emplace_back(tensor);
   if (input.is_parameter) gradients_before_.emplace(impl, weak(tensor.grad()));
 }
 
@@ -148,7 +147,7 @@ void Recorder::add(OperatorCall call, c10::ArrayRef<c10::IValue> results) {
   });
   const bool makes_any = std::find(are_new.begin(), are_new.end(), true) != are_new.end();
   if (writes_any || makes_any || results.empty()) {
-    step_->host_values.push_back({call.op.schema().name(), hash_of_numbers(call.arguments)});
+    step_->trace.host_values.push_back({call.op.schema().name(), hash_of_numbers(call.arguments)});
     for (auto& argument : call.arguments) argument = memory_.name(argument, here());
     add(std::move(call), tensors, are_new, !writes_any);
   }
@@ -209,7 +208,7 @@ bool Recorder::add_with_out(OperatorCall& call, const std::vector<at::Tensor>& r
 
 Gradients Recorder::gradients_now() const {
   Gradients gradients;
-  for (const auto& input : step_->inputs) {
+  for (const auto& input : step_->trace.inputs) {
     if (!input.is_parameter || input.tensor.expired()) continue;
     gradients.emplace_back(input.tensor, input.tensor._unsafe_get_target()->grad());
   }
@@ -217,7 +216,9 @@ Gradients Recorder::gradients_now() const {
 }
 
 void Recorder::host_call(std::function<void()> call) {
-  if (refusal_.empty()) step_->calls.push_back(HostCall{std::move(call), gradients_now()});
+  if (!refusal_.empty()) return;
+  step_->trace.host_values.push_back({"a call of the host", 0});
+  step_->calls.push_back(HostCall{std::move(call), gradients_now()});
 }
 
 void Recorder::end_gradients() {
@@ -234,27 +235,14 @@ void Recorder::end_gradients() {
   }
 }
 
-// A step that does the same as the earlier one must do it with the same values.
-void Recorder::compare_host_values() {
-  for (const size_t hash : memory_.host_values()) {
-    step_->host_values.push_back({"memory that the host writes", hash});
-  }
-  const auto& now = step_->host_values;
-  if (!std::equal(now.begin(), now.end(), earlier_values_.begin(), earlier_values_.end(),
-                  [](const auto& a, const auto& b) { return a.op == b.op; })) {
-    return;
-  }
-  const auto [other, same] = std::mismatch(now.begin(), now.end(), earlier_values_.begin());
-  if (other != now.end())
-    refuse("values of the host that change from step to step (" + other->op + ")");
-}
-
 RecordingOutcome Recorder::finish() {
-  compare_host_values();
+  for (const size_t hash : memory_.host_values()) {
+    step_->trace.host_values.push_back({"memory that the host writes", hash});
+  }
   if (!refusal_.empty()) return {nullptr, std::move(refusal_)};
   end_gradients();
   // Autograd and the host make tensors too, which ended with the step.
-  std::erase_if(step_->inputs, [](const Input& input) { return input.tensor.expired(); });
+  std::erase_if(step_->trace.inputs, [](const Input& input) { return input.tensor.expired(); });
   memory_.place(*step_);
   return {std::move(step_), {}};
 }

@@ -23,8 +23,8 @@ struct RecordingOutcome {
 /// Records the operators of one step in one thread.
 class Recorder {
  public:
-  /// `earlier` is a recording of the same step, or null.
-  explicit Recorder(const RecordedStep* earlier);
+  /// `earlier` is the trace of the last recording of the same step, or null.
+  explicit Recorder(const StepTrace* earlier);
 
   /// Runs the operator with the arguments on the stack, and adds it to the step.
   void call(OperatorCall call, torch::jit::Stack* stack);
@@ -51,7 +51,6 @@ class Recorder {
            const std::vector<bool>& are_new, bool is_functional);
   bool add_with_out(OperatorCall& call, const std::vector<at::Tensor>& results,
                     const std::vector<bool>& are_new);
-  void compare_host_values();
   Gradients gradients_now() const;
   void end_gradients();
   size_t here() const { return step_->calls.size(); }
@@ -62,7 +61,6 @@ class Recorder {
   // Tensors of memory that the step has not made. They keep their addresses.
   std::unordered_map<const c10::TensorImpl*, WeakTensor> seen_ = {};
   std::unordered_map<const c10::TensorImpl*, WeakTensor> gradients_before_ = {};
-  std::vector<HostValue> earlier_values_ = {};
 };
 
 }  // namespace sconce::detail

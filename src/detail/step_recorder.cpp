@@ -103,7 +103,7 @@ bool can_record() {
   return is_registered;
 }
 
-RecordingOutcome record(const std::function<void()>& step, const RecordedStep* earlier) {
+RecordingOutcome record(const std::function<void()>& step, const StepTrace* earlier) {
   Recorder recording(earlier);
   const int64_t calls_before = calls_of_other_threads;
   {
