@@ -4,11 +4,10 @@
 #include <c10/util/hash.h>
 
 #include <algorithm>
-#include <set>
-#include <string_view>
 #include <utility>
 
 #include "detail/for_each_tensor.hpp"
+#include "detail/known_operators.hpp"
 #include "detail/out_variant.hpp"
 #include "detail/refusal.hpp"
 
@@ -17,17 +16,7 @@ namespace sconce::detail {
 namespace {
 
 using Source = StepMemory::Source;
-using Names = std::set<std::string_view>;
 
-const Names allocations = {"aten::empty", "aten::empty_strided", "aten::empty_like",
-                           "aten::new_empty", "aten::new_empty_strided"};
-const Names constants = {"aten::full",      "aten::full_like",  "aten::ones",         "aten::zeros",
-                         "aten::ones_like", "aten::zeros_like", "aten::scalar_tensor"};
-// They write every element and read none.
-const Names fills = {"aten::bernoulli_",   "aten::cauchy_", "aten::copy_",
-                     "aten::exponential_", "aten::fill_",   "aten::geometric_",
-                     "aten::log_normal_",  "aten::normal_", "aten::random_",
-                     "aten::uniform_",     "aten::zero_"};
 constexpr size_t most_constant_bytes = 1 << 16;
 
 // Larger memory comes from the allocator in each replay and goes back, as in the plain loop. A pool
@@ -128,7 +117,7 @@ bool Recorder::write(const OperatorCall& call) {
     writes_any = true;
     for_each_tensor(call.arguments[i], [&](const at::Tensor& tensor) {
       if (!tensor.defined()) return;
-      memory_.write(tensor, argument.is_out() || fills.contains(schema.name()), here());
+      memory_.write(tensor, argument.is_out() || has_trait(schema.name(), Trait::fill), here());
       if (!memory_.has(tensor) && !tensor.is_inference()) {
         step_->written.push_back(tensor.unsafeGetTensorImpl()->version_counter());
       }
@@ -137,68 +126,71 @@ bool Recorder::write(const OperatorCall& call) {
   return writes_any;
 }
 
-void Recorder::add(OperatorCall call, c10::ArrayRef<c10::IValue> results) {
-  const bool writes_any = write(call);
-  std::vector<at::Tensor> tensors;
-  std::vector<bool> are_new;
-  for_each_tensor(results, [&](const at::Tensor& result) {
-    tensors.push_back(result);
-    are_new.push_back(is_new(result, call.arguments));
+// Returns the results of the call, and which of them have memory that it has made.
+Recorder::Results Recorder::results_of(const OperatorCall& call,
+                                       c10::ArrayRef<c10::IValue> values) const {
+  const c10::ArrayRef<c10::IValue> arguments = call.arguments;
+  Results results;
+  for_each_tensor(values, [&](const at::Tensor& result) {
+    bool is_new = result.defined() && !memory_.has(result);
+    for_each_tensor(arguments, [&](const at::Tensor& argument) {
+      is_new = is_new &&
+               !(argument.defined() && argument.storage().is_alias_of(result.storage()));
+    });
+    results.tensors.push_back(result);
+    results.are_new.push_back(is_new);
+    results.any_new |= is_new;
   });
-  const bool makes_any = std::find(are_new.begin(), are_new.end(), true) != are_new.end();
-  if (writes_any || makes_any || results.empty()) {
+  return results;
+}
+
+void Recorder::add(OperatorCall call, c10::ArrayRef<c10::IValue> values) {
+  const bool writes_any = write(call);
+  const Results results = results_of(call, values);
+  if (writes_any || results.any_new || values.empty()) {
     step_->trace.host_values.push_back({call.op.schema().name(), hash_of_numbers(call.arguments)});
     for (auto& argument : call.arguments) argument = memory_.name(argument, here());
-    add(std::move(call), tensors, are_new, !writes_any);
+    add_named(std::move(call), results, !writes_any);
   }
-  for (const auto& result : tensors) {  // views of memory that the step has got
+  for (const auto& result : results.tensors) {  // views of memory that the step has got
     if (result.defined() && !memory_.has(result)) {
       seen_.emplace(result.unsafeGetTensorImpl(), weak(result));
     }
   }
 }
 
-// Returns whether the call has made the result's memory.
-bool Recorder::is_new(const at::Tensor& result, c10::ArrayRef<c10::IValue> arguments) const {
-  if (!result.defined() || memory_.has(result)) return false;
-  bool is_given = false;
-  for_each_tensor(arguments, [&](const at::Tensor& argument) {
-    is_given |= argument.defined() && argument.storage().is_alias_of(result.storage());
-  });
-  return !is_given;
-}
-
 // Adds a call whose arguments are named.
-void Recorder::add(OperatorCall call, const std::vector<at::Tensor>& results,
-                   const std::vector<bool>& are_new, bool is_functional) {
+void Recorder::add_named(OperatorCall call, const Results& results, bool is_functional) {
   const auto& name = call.op.schema().name();
-  if (allocations.contains(name)) return memory_.add(results[0], Source::allocation, here());
-  if (is_functional && add_with_out(call, results, are_new)) return;
-  const bool makes_any = std::find(are_new.begin(), are_new.end(), true) != are_new.end();
-  const bool is_constant =
-      constants.contains(name) && results[0].storage().nbytes() <= most_constant_bytes;
-  for (size_t i = 0; makes_any && i < results.size(); ++i) {
-    const bool takes = are_new[i] && !memory_.has(results[i]);  // two may share memory
-    if (takes) memory_.add(results[i], is_constant ? Source::constant : Source::result, here());
-    call.results.push_back(takes ? memory_.storage_of(results[i]) : nullptr);
+  if (has_trait(name, Trait::allocation)) {
+    return memory_.add(results.tensors[0], Source::allocation, here());
+  }
+  if (is_functional && add_with_out(call, results)) return;
+  const bool is_constant = has_trait(name, Trait::constant) &&
+                           results.tensors[0].storage().nbytes() <= most_constant_bytes;
+  for (size_t i = 0; results.any_new && i < results.tensors.size(); ++i) {
+    const auto& result = results.tensors[i];
+    const bool takes = results.are_new[i] && !memory_.has(result);  // two may share memory
+    if (takes) memory_.add(result, is_constant ? Source::constant : Source::result, here());
+    call.results.push_back(takes ? memory_.storage_of(result) : nullptr);
   }
   step_->calls.push_back(std::move(call));
 }
 
 // Adds the call with its variant that writes into given memory, if there is one.
-bool Recorder::add_with_out(OperatorCall& call, const std::vector<at::Tensor>& results,
-                            const std::vector<bool>& are_new) {
-  if (results.size() != call.op.schema().returns().size()) return false;  // a list
-  for (size_t i = 0; i < results.size(); ++i) {
-    if (!are_new[i] || results[i].nbytes() != results[i].storage().nbytes() ||
-        results[i].nbytes() > most_pooled_bytes) {
+bool Recorder::add_with_out(OperatorCall& call, const Results& results) {
+  const auto& tensors = results.tensors;
+  if (tensors.size() != call.op.schema().returns().size()) return false;  // a list
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!results.are_new[i] || tensors[i].nbytes() != tensors[i].storage().nbytes() ||
+        tensors[i].nbytes() > most_pooled_bytes) {
       return false;
     }
   }
   const auto out = out_variant(call.op);
   if (!out) return false;
   call.op = *out;
-  for (const auto& result : results) {
+  for (const auto& result : tensors) {
     memory_.add(result, Source::written, here());
     call.arguments.emplace_back(memory_.name(result, here()));
   }

@@ -43,14 +43,18 @@ class Recorder {
   RecordingOutcome finish();
 
  private:
+  struct Results {
+    std::vector<at::Tensor> tensors = {};
+    std::vector<bool> are_new = {};  // whether the call has made a result's memory
+    bool any_new = false;
+  };
+
   void see(const at::Tensor& tensor);
   bool write(const OperatorCall& call);
-  bool is_new(const at::Tensor& result, c10::ArrayRef<c10::IValue> arguments) const;
-  void add(OperatorCall call, c10::ArrayRef<c10::IValue> results);
-  void add(OperatorCall call, const std::vector<at::Tensor>& results,
-           const std::vector<bool>& are_new, bool is_functional);
-  bool add_with_out(OperatorCall& call, const std::vector<at::Tensor>& results,
-                    const std::vector<bool>& are_new);
+  Results results_of(const OperatorCall& call, c10::ArrayRef<c10::IValue> values) const;
+  void add(OperatorCall call, c10::ArrayRef<c10::IValue> values);
+  void add_named(OperatorCall call, const Results& results, bool is_functional);
+  bool add_with_out(OperatorCall& call, const Results& results);
   Gradients gradients_now() const;
   void end_gradients();
   size_t here() const { return step_->calls.size(); }
