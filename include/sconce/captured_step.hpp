@@ -75,7 +75,7 @@ struct CapturedStepOptions {
 /// operators, the step runs as it is.
 ///
 /// During a call autocast does not cache casts, because a replay would reuse the weights of the
-/// capture.
+/// capture. On the CPU a replay computes equal casts once.
 /// Python: `torch.cuda.graph`, with the warm-up shown in PyTorch's notes on CUDA graphs.
 class CapturedStep {
  public:

@@ -53,6 +53,18 @@ size_t hash_of_numbers(c10::ArrayRef<c10::IValue> arguments) {
   return hash;
 }
 
+// Returns whether both calls copy the same values to the same type. Their arguments are named.
+bool are_equal_casts(const OperatorCall& a, const OperatorCall& b) {
+  const auto& x = a.arguments[0].toTensor();
+  const auto& y = b.arguments[0].toTensor();
+  return a.op == b.op && a.keys == b.keys && x.storage().is_alias_of(y.storage()) &&
+         x.storage_offset() == y.storage_offset() && x.sizes() == y.sizes() &&
+         x.strides() == y.strides() && x.scalar_type() == y.scalar_type() &&
+         x.is_conj() == y.is_conj() && x.is_neg() == y.is_neg() &&
+         std::equal(a.arguments.begin() + 1, a.arguments.end(), b.arguments.begin() + 1,
+                    b.arguments.end());
+}
+
 WeakTensor weak(const at::Tensor& tensor) {
   return WeakTensor(tensor.getIntrusivePtr());
 }
@@ -110,20 +122,46 @@ void Recorder::composite_call(OperatorCall call, const at::Tensor& result) {
 // Takes note of what the call writes, and returns whether that is anything.
 bool Recorder::write(const OperatorCall& call) {
   const auto& schema = call.op.schema();
-  bool writes_any = false;
+  const bool may_write_all = has_trait(schema.name(), Trait::silent_write);
+  const bool fills = has_trait(schema.name(), Trait::fill);
+  bool writes_any = may_write_all;
   for (size_t i = 0; i < call.arguments.size(); ++i) {
     const auto& argument = schema.arguments()[i];
-    if (!writes(argument)) continue;
+    const bool is_named = writes(argument);
+    if (!is_named && !may_write_all) continue;
     writes_any = true;
     for_each_tensor(call.arguments[i], [&](const at::Tensor& tensor) {
       if (!tensor.defined()) return;
-      memory_.write(tensor, argument.is_out() || has_trait(schema.name(), Trait::fill), here());
-      if (!memory_.has(tensor) && !tensor.is_inference()) {
+      memory_.write(tensor, is_named && (argument.is_out() || fills), here());
+      forget_casts(tensor);
+      if (is_named && !memory_.has(tensor) && !tensor.is_inference()) {
         step_->written.push_back(tensor.unsafeGetTensorImpl()->version_counter());
       }
     });
   }
   return writes_any;
+}
+
+// A cast of the tensor has no earlier one that is equal, nor is a cast equal to one that is written.
+void Recorder::forget_casts(const at::Tensor& written) {
+  const auto* storage = memory_.storage_of(written);
+  std::erase_if(casts_, [&](const Cast& cast) {
+    return cast.result == storage ||
+           cast.call.arguments[0].toTensor().storage().unsafeGetStorageImpl() == storage;
+  });
+}
+
+// Lets the replays compute a cast once that the step makes several times. Autocast does so by a
+// cache, which is off while a step is recorded, since it would keep casts from call to call.
+void Recorder::merge_cast(const OperatorCall& call, const at::Tensor& result) {
+  const auto equal = std::find_if(casts_.begin(), casts_.end(), [&](const Cast& earlier) {
+    return are_equal_casts(earlier.call, call);
+  });
+  if (equal == casts_.end()) {
+    casts_.push_back({call, memory_.storage_of(result)});
+  } else {
+    memory_.merge(result, equal->result);
+  }
 }
 
 // Returns the results of the call, and which of them have memory that it has made.
@@ -174,6 +212,7 @@ void Recorder::add_named(OperatorCall call, const Results& results, bool is_func
     if (takes) memory_.add(result, is_constant ? Source::constant : Source::result, here());
     call.results.push_back(takes ? memory_.storage_of(result) : nullptr);
   }
+  if (is_functional && has_trait(name, Trait::cast)) merge_cast(call, results.tensors[0]);
   step_->calls.push_back(std::move(call));
 }
 
@@ -210,6 +249,7 @@ Gradients Recorder::gradients_now() const {
 void Recorder::host_call(std::function<void()> call) {
   if (!refusal_.empty()) return;
   step_->trace.host_values.push_back({"a call of the host", 0});
+  casts_.clear();  // it may have written any of their tensors
   step_->calls.push_back(HostCall{std::move(call), gradients_now()});
 }
 

@@ -48,9 +48,15 @@ class Recorder {
     std::vector<bool> are_new = {};  // whether the call has made a result's memory
     bool any_new = false;
   };
+  struct Cast {
+    OperatorCall call;
+    const c10::StorageImpl* result;  // of the replays
+  };
 
   void see(const at::Tensor& tensor);
   bool write(const OperatorCall& call);
+  void forget_casts(const at::Tensor& written);
+  void merge_cast(const OperatorCall& call, const at::Tensor& result);
   Results results_of(const OperatorCall& call, c10::ArrayRef<c10::IValue> values) const;
   void add(OperatorCall call, c10::ArrayRef<c10::IValue> values);
   void add_named(OperatorCall call, const Results& results, bool is_functional);
@@ -61,6 +67,7 @@ class Recorder {
 
   std::unique_ptr<RecordedStep> step_ = std::make_unique<RecordedStep>();
   StepMemory memory_ = {};
+  std::vector<Cast> casts_ = {};  // of tensors that nobody has written since
   std::string refusal_ = {};
   // Tensors of memory that the step has not made. They keep their addresses.
   std::unordered_map<const c10::TensorImpl*, WeakTensor> seen_ = {};

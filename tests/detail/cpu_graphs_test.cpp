@@ -336,6 +336,33 @@ TEST_CASE("a step whose parameters get other sizes is captured again") {
   CHECK(captured.host_runs == 4 + 2 + 2);
 }
 
+TEST_CASE("equal casts are those of the plain loop, whatever writes their tensors") {
+  torch::nn::BatchNorm1d norm(3);
+  const auto weight = torch::ones({3});
+  const auto run = [](const torch::Tensor& x, torch::nn::BatchNorm1d layer, torch::Tensor w) {
+    const auto half = torch::kBFloat16;
+    const auto before = layer->running_mean.to(half), first = w.to(half);
+    const auto y = layer->forward(x);
+    const auto after = layer->running_mean.to(half);  // which the layer has written silently
+    w.view({3}).add_(0.5);
+    auto written = w.to(half);
+    const auto kept = w.to(half), other = w.to(half);
+    written.mul_(3);
+    return StepTensors{before + 2 * after, first + 2 * written + 4 * kept, other, y.detach()};
+  };
+  torch::nn::BatchNorm1d of_plain(3);
+  const auto of_plain_weight = weight.clone();
+  CapturedStep step(torch::kCPU,
+                    [&](const StepTensors& batch) { return run(batch[0], norm, weight); });
+  for (int i = 0; i < 8; ++i) {
+    INFO("step " << i);
+    const auto found = step(some_batch(i));
+    const auto expected = run(some_batch(i)[0], of_plain, of_plain_weight);
+    for (size_t k = 0; k < expected.size(); ++k) CHECK(found[k].equal(expected[k]));
+  }
+  CHECK(step.is_captured());
+}
+
 TEST_CASE("a replay counts as a write for the graphs of the caller") {
   const auto weight = torch::ones({4, 3});
   CapturedStep step(torch::kCPU,
