@@ -68,11 +68,11 @@ struct CapturedStepOptions {
 /// may also add up over calls. If the step would now meet other memory or other gradients, because
 /// a parameter was moved, frozen or resized or a gradient dropped, it is captured again. What
 /// cannot be replayed is refused by the call after the one that was recorded, before it runs
-/// anything, which is the first call after the warm-up or a later one: a host read, a shape that depends on
-/// values, a sparse tensor, an operator in another thread (such as DataParallel's), a collective, a
-/// checkpoint that sets a generator back, and numbers that the host has computed anew in each step,
-/// such as those of LibTorch's own Adam. Where another library has the dispatch key that records
-/// operators, the step runs as it is.
+/// anything, which is the first call after the warm-up or a later one: a host read, a shape that
+/// depends on values, a sparse tensor, an operator in another thread (such as DataParallel's), a
+/// collective, a checkpoint that sets a generator back, and numbers that the host has computed anew
+/// in each step, such as those of LibTorch's own Adam. Where another library has the dispatch key
+/// that records operators, the step runs as it is.
 ///
 /// During a call autocast does not cache casts, because a replay would reuse the weights of the
 /// capture. On the CPU a replay computes equal casts once.

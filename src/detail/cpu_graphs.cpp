@@ -18,8 +18,8 @@ constexpr size_t most_traces = 8;
 
 CpuGraphs::Graph CpuGraphs::record(const Step& step) {
   Tensors outputs;
-  auto recording = detail::record([&] { outputs = step(); },
-                                  traces_.empty() ? nullptr : &traces_.back());
+  auto recording =
+      detail::record([&] { outputs = step(); }, traces_.empty() ? nullptr : &traces_.back());
   refusal_ = std::move(recording.refusal);
   return {std::move(recording.step), std::move(outputs)};
 }

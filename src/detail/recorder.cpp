@@ -142,7 +142,8 @@ bool Recorder::write(const OperatorCall& call) {
   return writes_any;
 }
 
-// A cast of the tensor has no earlier one that is equal, nor is a cast equal to one that is written.
+// A cast of the tensor has no earlier one that is equal, nor is a cast equal to one that is
+// written.
 void Recorder::forget_casts(const at::Tensor& written) {
   const auto* storage = memory_.storage_of(written);
   std::erase_if(casts_, [&](const Cast& cast) {
@@ -172,8 +173,7 @@ Recorder::Results Recorder::results_of(const OperatorCall& call,
   for_each_tensor(values, [&](const at::Tensor& result) {
     bool is_new = result.defined() && !memory_.has(result);
     for_each_tensor(arguments, [&](const at::Tensor& argument) {
-      is_new = is_new &&
-               !(argument.defined() && argument.storage().is_alias_of(result.storage()));
+      is_new = is_new && !(argument.defined() && argument.storage().is_alias_of(result.storage()));
     });
     results.tensors.push_back(result);
     results.are_new.push_back(is_new);

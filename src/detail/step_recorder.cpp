@@ -58,11 +58,12 @@ std::unique_ptr<at::ObserverContext> begin_operator(const at::RecordFunction& fu
 void end_operator(const at::RecordFunction& function, at::ObserverContext* context) {
   if (context == nullptr || recorder == nullptr || function.outputs().empty()) return;
   auto& arguments = static_cast<Arguments&>(*context).values;
-  recorder->composite_call({.op = *c10::Dispatcher::singleton().findSchema(*function.operator_name()),
-                            .keys = c10::DispatchKeySet(c10::DispatchKey::CPU),
-                            .thread = thread_state(),
-                            .arguments = std::move(arguments)},
-                           function.outputs()[0].toTensor());
+  recorder->composite_call(
+      {.op = *c10::Dispatcher::singleton().findSchema(*function.operator_name()),
+       .keys = c10::DispatchKeySet(c10::DispatchKey::CPU),
+       .thread = thread_state(),
+       .arguments = std::move(arguments)},
+      function.outputs()[0].toTensor());
 }
 
 // Watches the operators that compose others in this thread.

@@ -284,13 +284,12 @@ TEST_CASE("numbers that the host computes anew in each step are refused by the o
 TEST_CASE("a first step that does more than the later ones is recorded once more") {
   Fit plain, fit;
   torch::Tensor made;
-  CapturedStep step(
-      torch::kCPU,
-      [&](const StepTensors& batch) {
-        if (!made.defined()) made = torch::zeros({3});
-        return fit.step({batch[0] + made});
-      },
-      {.warmup = 1});
+  CapturedStep step(torch::kCPU,
+                    [&](const StepTensors& batch) {
+                      if (!made.defined()) made = torch::zeros({3});
+                      return fit.step({batch[0] + made});
+                    },
+                    {.warmup = 1});
   for (int i = 0; i < 8; ++i) {
     CHECK(step(some_batch(i))[0].equal(plain.step(some_batch(i))[0]));
     CHECK(step.is_captured() == (i >= 2));

@@ -45,9 +45,8 @@ TEST_CASE("a replay casts a tensor once for all that read the cast") {
   CHECK(twice([&] { layer->weight[0].add_(1); }) == 4);
   CHECK(twice([&] { sconce::detail::run_and_record([] {}); }) == 6);
   CHECK(number_of_casts([&] { x.to(torch::kHalf) + x.to(torch::kDouble); }) == 2);
-  CHECK(number_of_casts([&] {
-          x.slice(1, 0, 2).to(torch::kHalf) + x.slice(1, 1).to(torch::kHalf);
-        }) == 2);
+  CHECK(number_of_casts(
+            [&] { x.slice(1, 0, 2).to(torch::kHalf) + x.slice(1, 1).to(torch::kHalf); }) == 2);
   CHECK(number_of_casts([&] { x.to(torch::kHalf).add_(1) + x.to(torch::kHalf); }) == 2);
   CHECK(number_of_casts([&] { x.to(torch::kHalf) + x.to(torch::kHalf).add_(1); }) == 2);
 }
