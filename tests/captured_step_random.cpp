@@ -241,6 +241,19 @@ Layer in_place(LayerMaker&) {
   };
 }
 
+// Equal casts, and casts of what is written in between.
+Layer casts(LayerMaker&) {
+  return [](const Tensor& x) {
+    auto y = x * 1;
+    const auto half = torch::kBFloat16;
+    const auto first = y.to(half), second = y.to(half);
+    y.select(2, 0).mul_(2);
+    auto written = y.to(half), third = y.to(half);
+    written.add_(1);
+    return x + (first + second + written + third + y.to(half)).to(x.scalar_type());
+  };
+}
+
 Layer softmax(LayerMaker&) {
   return [](const Tensor& x) { return x.softmax(-1) + x.log_softmax(1).exp(); };
 }
@@ -281,6 +294,7 @@ const std::vector<LayerKind> layer_kinds = {{"linear", linear},
                                             {"indexing", indexing},
                                             {"constants", constants},
                                             {"in place", in_place},
+                                            {"casts", casts},
                                             {"softmax", softmax},
                                             {"random numbers", random_numbers}};
 

@@ -43,30 +43,6 @@ torch::nn::Sequential lenet() {
   return net;
 }
 
-// The loop of Trainer::fit_epoch around a captured step.
-template <class Batches>
-auto captured_epoch(torch::nn::Sequential net, const std::shared_ptr<sconce::optim::SGD>& optimizer,
-                    const std::shared_ptr<Batches>& batches) {
-  const auto step =
-      std::make_shared<sconce::CapturedStep>(sconce::cpu(), [=](const Tensors& batch) mutable {
-        optimizer->zero_grad();
-        const auto output = net->forward(batch[0]);
-        const auto loss = torch::nn::functional::cross_entropy(output, batch[1]);
-        loss.backward();
-        optimizer->step();
-        return Tensors{loss, (output.argmax(1) == batch[1]).sum()};
-      });
-  return [=] {
-    auto loss_sum = torch::zeros({}), correct = torch::zeros({}, torch::kLong);
-    for (const auto& batch : *batches) {
-      const auto made = (*step)({batch.data, batch.target});
-      loss_sum += made[0] * batch.target.size(0);
-      correct += made[1];
-    }
-    return loss_sum.item<double>() + correct.item<double>();
-  };
-}
-
 // The check is the loss of the first unshuffled batch, before any step.
 template <Run run>
 Workload epoch(torch::nn::Sequential net, int64_t pictures) {
@@ -80,8 +56,8 @@ Workload epoch(torch::nn::Sequential net, int64_t pictures) {
       sconce::data::Dataset{data, target},
       sconce::data::BatchesOptions{.batch_size = 256, .shuffle = true});
   const std::vector<double> check = {loss.item<double>()};
-  if (run == Run::captured) return {captured_epoch(net, optimizer, batches), check};
-  auto trainer = std::make_shared<sconce::Trainer>(sconce::TrainerOptions{.num_gpus = 0});
+  auto trainer = std::make_shared<sconce::Trainer>(
+      sconce::TrainerOptions{.num_gpus = 0, .graph = run == Run::captured});
   return {[=]() mutable { trainer->fit_epoch(net, *optimizer, *batches); }, check};
 }
 

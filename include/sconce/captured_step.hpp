@@ -49,7 +49,9 @@ struct CapturedStepOptions {
 ///     for (const auto& batch : batches) sum += step({batch.data, batch.target})[0];
 ///
 /// Each call runs one step. The first `warmup` calls run eagerly, on a GPU on a side stream. The
-/// next call captures the step. Each later call copies its batch to where the capture reads it and
+/// next call captures the step. On the CPU it does so if its operators are those of the last call
+/// of the warm-up, or else a later call does, whose operators are known: a first step may make the
+/// states of an optimizer. Each later call copies its batch to where the capture reads it and
 /// replays. Only batches like the first count for the warm-up. The first is the first whose step
 /// did not throw. On a GPU the current stream and the side stream wait for each other.
 ///
@@ -64,15 +66,16 @@ struct CapturedStepOptions {
 /// On the CPU a replay runs the steps of sconce optimizers and the updates of an
 /// ExponentialMovingAverage as they are, so any of their options and states may change. Gradients
 /// may also add up over calls. If the step would now meet other memory or other gradients, because
-/// a parameter was moved or frozen or a gradient dropped, it is captured again. What cannot be
-/// replayed is refused by the first call after the warm-up: a host read, a shape that depends on
-/// values, a sparse tensor, an operator in another thread (such as DataParallel's), a collective, a
-/// checkpoint that sets a generator back, and numbers that the host has computed anew in each step,
-/// such as those of LibTorch's own Adam. Where another library has the dispatch key that records
-/// operators, the step runs as it is.
+/// a parameter was moved, frozen or resized or a gradient dropped, it is captured again. What
+/// cannot be replayed is refused by the call after the one that was recorded, before it runs
+/// anything, which is the first call after the warm-up or a later one: a host read, a shape that
+/// depends on values, a sparse tensor, an operator in another thread (such as DataParallel's), a
+/// collective, a checkpoint that sets a generator back, and numbers that the host has computed anew
+/// in each step, such as those of LibTorch's own Adam. Where another library has the dispatch key
+/// that records operators, the step runs as it is.
 ///
 /// During a call autocast does not cache casts, because a replay would reuse the weights of the
-/// capture.
+/// capture. On the CPU a replay computes equal casts once.
 /// Python: `torch.cuda.graph`, with the warm-up shown in PyTorch's notes on CUDA graphs.
 class CapturedStep {
  public:

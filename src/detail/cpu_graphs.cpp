@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "detail/step_recorder.hpp"
@@ -11,24 +12,43 @@ namespace sconce::detail {
 namespace {
 
 constexpr size_t most_graphs = 4;
+constexpr size_t most_traces = 8;
 
 }  // namespace
 
-CpuGraphs::Graph CpuGraphs::record(const Step& step, const RecordedStep* earlier) {
+CpuGraphs::Graph CpuGraphs::record(const Step& step) {
   Tensors outputs;
-  auto recording = detail::record([&] { outputs = step(); }, earlier);
+  auto recording =
+      detail::record([&] { outputs = step(); }, traces_.empty() ? nullptr : &traces_.back());
   refusal_ = std::move(recording.refusal);
   return {std::move(recording.step), std::move(outputs)};
 }
 
+// Returns whether an earlier recording was the same. If it was but for values of the host, the step
+// is one that cannot be captured.
+bool CpuGraphs::is_repetition(const StepTrace& trace) {
+  const std::string* changed = nullptr;
+  const auto earlier = std::find_if(traces_.begin(), traces_.end(),
+                                    [&](const auto& other) { return trace.is_like(other); });
+  const bool is_known = earlier != traces_.end();
+  if (is_known) {
+    changed = trace.find_changed_value(*earlier);
+    traces_.erase(earlier);
+  } else if (traces_.size() == most_traces) {
+    traces_.erase(traces_.begin());
+  }
+  traces_.push_back(trace);
+  if (changed != nullptr) {
+    refusal_ = "values of the host that change from step to step (" + *changed + ")";
+  }
+  return is_known && changed == nullptr;
+}
+
+// It keeps only the trace. The recording would hold its gradients beside those of the next call.
 CpuGraphs::Tensors CpuGraphs::rehearse(const Step& step) {
   if (!can_record()) return step();
-  auto [recorded, outputs] = record(step, nullptr);
-  if (recorded == nullptr) return outputs;
-  // It must not keep the gradients, which would lie beside those of the next call.
-  rehearsal_ = std::make_unique<RecordedStep>();
-  rehearsal_->inputs = std::move(recorded->inputs);
-  rehearsal_->host_values = std::move(recorded->host_values);
+  auto [recorded, outputs] = record(step);
+  if (recorded != nullptr) traces_.push_back(std::move(recorded->trace));
   return outputs;
 }
 
@@ -56,11 +76,9 @@ CpuGraphs::Tensors CpuGraphs::run(const Step& step) {
     }
     return fitting->outputs;
   }
-  const auto* earlier = graphs_.empty() ? rehearsal_.get() : graphs_.back().step.get();
-  auto graph = record(step, earlier);
-  rehearsal_.reset();
+  auto graph = record(step);
   auto outputs = graph.outputs;
-  if (graph.step == nullptr) return outputs;
+  if (graph.step == nullptr || !is_repetition(graph.step->trace)) return outputs;
   if (graphs_.size() == most_graphs) graphs_.erase(graphs_.begin());
   graphs_.push_back(std::move(graph));
   return outputs;

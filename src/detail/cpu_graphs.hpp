@@ -18,11 +18,13 @@ class CpuGraphs {
   using Tensors = std::vector<at::Tensor>;
   using Step = std::function<Tensors()>;
 
-  /// Runs the step, and finds out whether it can be captured.
+  /// Runs the step, and finds out whether it can be captured. The first call.
   Tensors rehearse(const Step& step);
 
-  /// Replays the capture that fits, or else runs the step and captures it. Each replay of a capture
-  /// returns the same tensors.
+  /// Replays the capture that fits, or else runs and records the step. The recording is a capture
+  /// if an earlier one had the same operators and values: the first steps may do more than the
+  /// later ones, as to make the states of an optimizer. Each replay of a capture returns the same
+  /// tensors.
   /// @throw c10::Error, before anything is run, if an earlier step was one that cannot be captured,
   /// or if a parameter no longer exists.
   Tensors run(const Step& step);
@@ -37,9 +39,10 @@ class CpuGraphs {
   };
 
   Graph* find_fitting();
-  Graph record(const Step& step, const RecordedStep* earlier);
+  Graph record(const Step& step);
+  bool is_repetition(const StepTrace& trace);
 
-  std::unique_ptr<RecordedStep> rehearsal_ = {};  // its inputs and values
+  std::vector<StepTrace> traces_ = {};  // of recordings that differ, the last one at the end
   std::vector<Graph> graphs_ = {};
   std::string refusal_ = {};
 };

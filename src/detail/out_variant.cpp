@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <set>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <vector>
+
+#include "detail/known_operators.hpp"
 
 namespace sconce::detail {
 
@@ -39,12 +39,8 @@ bool writes_results_of(const c10::FunctionSchema& out, const c10::FunctionSchema
          });
 }
 
-// Their variants on the CPU are wrong: that of native_batch_norm takes its input for a contiguous
-// one.
-const std::set<std::string_view> wrong = {"aten::native_batch_norm"};
-
 std::optional<c10::OperatorHandle> find(const c10::FunctionSchema& functional) {
-  if (wrong.contains(functional.name())) return {};
+  if (has_trait(functional.name(), Trait::wrong_out_variant)) return {};
   static const Overloads overloads = all_overloads();
   const auto found = overloads.find(functional.name());
   if (found == overloads.end()) return {};

@@ -83,9 +83,28 @@ bool Input::is_unchanged() const {
          now->dtype() == c10::scalarTypeToTypeMeta(dtype) && now->requires_grad() == requires_grad;
 }
 
+bool Input::is_like(const Input& other) const {
+  return sizes == other.sizes && strides == other.strides && dtype == other.dtype &&
+         requires_grad == other.requires_grad;
+}
+
+bool StepTrace::is_like(const StepTrace& other) const {
+  return std::equal(inputs.begin(), inputs.end(), other.inputs.begin(), other.inputs.end(),
+                    [](const auto& a, const auto& b) { return a.is_like(b); }) &&
+         std::equal(host_values.begin(), host_values.end(), other.host_values.begin(),
+                    other.host_values.end(),
+                    [](const auto& a, const auto& b) { return a.op == b.op; });
+}
+
+const std::string* StepTrace::find_changed_value(const StepTrace& other) const {
+  const auto [value, same] =
+      std::mismatch(host_values.begin(), host_values.end(), other.host_values.begin());
+  return value == host_values.end() ? nullptr : &value->op;
+}
+
 Fit RecordedStep::fit() const {
   Fit fit = Fit::fits;
-  for (const auto& input : inputs) {
+  for (const auto& input : trace.inputs) {
     if (input.tensor.expired()) {
       if (input.is_parameter) return Fit::gone;
       fit = Fit::changed;

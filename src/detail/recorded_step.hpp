@@ -50,6 +50,8 @@ struct HostCall {
 struct Input {
   explicit Input(const at::Tensor& tensor);
   bool is_unchanged() const;
+  /// Returns whether the other has the same sizes, strides and type.
+  bool is_like(const Input& other) const;
 
   WeakTensor tensor;
   const c10::StorageImpl* storage;
@@ -79,6 +81,19 @@ struct HostValue {
   size_t hash;
 };
 
+/// What two recordings of a step must have in common before one of them is replayed.
+struct StepTrace {
+  /// Returns whether the other has the same operators, with inputs of the same sizes and types.
+  bool is_like(const StepTrace& other) const;
+
+  /// Returns the operator to which the host gave another value than in the other, which is like
+  /// this one, or null.
+  const std::string* find_changed_value(const StepTrace& other) const;
+
+  std::vector<Input> inputs = {};
+  std::vector<HostValue> host_values = {};  // of all calls, in their order
+};
+
 /// How a recorded step fits what the step would do now.
 enum class Fit { fits, changed, gone };
 
@@ -95,11 +110,10 @@ struct RecordedStep {
   void forget_dropped_gradients() const;
 
   std::vector<std::variant<OperatorCall, HostCall>> calls = {};
-  std::vector<Input> inputs = {};
+  StepTrace trace = {};
   std::vector<LeafGradient> gradients = {};
   std::vector<c10::VariableVersion> written = {};  // of tensors that the step has not made
   std::vector<c10::Storage> memory = {};           // that the calls name
-  std::vector<HostValue> host_values = {};
   at::DataPtr pool = {};
 };
 

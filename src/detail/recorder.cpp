@@ -4,11 +4,10 @@
 #include <c10/util/hash.h>
 
 #include <algorithm>
-#include <set>
-#include <string_view>
 #include <utility>
 
 #include "detail/for_each_tensor.hpp"
+#include "detail/known_operators.hpp"
 #include "detail/out_variant.hpp"
 #include "detail/refusal.hpp"
 
@@ -17,17 +16,7 @@ namespace sconce::detail {
 namespace {
 
 using Source = StepMemory::Source;
-using Names = std::set<std::string_view>;
 
-const Names allocations = {"aten::empty", "aten::empty_strided", "aten::empty_like",
-                           "aten::new_empty", "aten::new_empty_strided"};
-const Names constants = {"aten::full",      "aten::full_like",  "aten::ones",         "aten::zeros",
-                         "aten::ones_like", "aten::zeros_like", "aten::scalar_tensor"};
-// They write every element and read none.
-const Names fills = {"aten::bernoulli_",   "aten::cauchy_", "aten::copy_",
-                     "aten::exponential_", "aten::fill_",   "aten::geometric_",
-                     "aten::log_normal_",  "aten::normal_", "aten::random_",
-                     "aten::uniform_",     "aten::zero_"};
 constexpr size_t most_constant_bytes = 1 << 16;
 
 // Larger memory comes from the allocator in each replay and goes back, as in the plain loop. A pool
@@ -64,15 +53,26 @@ size_t hash_of_numbers(c10::ArrayRef<c10::IValue> arguments) {
   return hash;
 }
 
+// Returns whether both calls copy the same values to the same type. Their arguments are named.
+bool are_equal_casts(const OperatorCall& a, const OperatorCall& b) {
+  const auto& x = a.arguments[0].toTensor();
+  const auto& y = b.arguments[0].toTensor();
+  return a.op == b.op && a.keys == b.keys && x.storage().is_alias_of(y.storage()) &&
+         x.storage_offset() == y.storage_offset() && x.sizes() == y.sizes() &&
+         x.strides() == y.strides() && x.scalar_type() == y.scalar_type() &&
+         x.is_conj() == y.is_conj() && x.is_neg() == y.is_neg() &&
+         std::equal(a.arguments.begin() + 1, a.arguments.end(), b.arguments.begin() + 1,
+                    b.arguments.end());
+}
+
 WeakTensor weak(const at::Tensor& tensor) {
   return WeakTensor(tensor.getIntrusivePtr());
 }
 
 }  // namespace
 
-Recorder::Recorder(const RecordedStep* earlier) {
+Recorder::Recorder(const StepTrace* earlier) {
   if (earlier == nullptr) return;
-  earlier_values_ = earlier->host_values;
   for (const auto& input : earlier->inputs) {
     if (!input.is_parameter || input.tensor.expired()) continue;
     const auto* parameter = input.tensor._unsafe_get_target();
@@ -89,7 +89,7 @@ void Recorder::see(const at::Tensor& tensor) {
   if (!tensor.defined() || memory_.has(tensor)) return;
   const auto* impl = tensor.unsafeGetTensorImpl();
   if (!seen_.emplace(impl, weak(tensor)).second || impl->is_wrapped_number()) return;
-  const Input& input = step_->inputs.emplace_back(tensor);
+  const Input& input = step_->trace.inputs.emplace_back(tensor);
   if (input.is_parameter) gradients_before_.emplace(impl, weak(tensor.grad()));
 }
 
@@ -122,15 +122,19 @@ void Recorder::composite_call(OperatorCall call, const at::Tensor& result) {
 // Takes note of what the call writes, and returns whether that is anything.
 bool Recorder::write(const OperatorCall& call) {
   const auto& schema = call.op.schema();
-  bool writes_any = false;
+  const bool may_write_all = has_trait(schema.name(), Trait::silent_write);
+  const bool fills = has_trait(schema.name(), Trait::fill);
+  bool writes_any = may_write_all;
   for (size_t i = 0; i < call.arguments.size(); ++i) {
     const auto& argument = schema.arguments()[i];
-    if (!writes(argument)) continue;
+    const bool is_named = writes(argument);
+    if (!is_named && !may_write_all) continue;
     writes_any = true;
     for_each_tensor(call.arguments[i], [&](const at::Tensor& tensor) {
       if (!tensor.defined()) return;
-      memory_.write(tensor, argument.is_out() || fills.contains(schema.name()), here());
-      if (!memory_.has(tensor) && !tensor.is_inference()) {
+      memory_.write(tensor, is_named && (argument.is_out() || fills), here());
+      forget_casts(tensor);
+      if (is_named && !memory_.has(tensor) && !tensor.is_inference()) {
         step_->written.push_back(tensor.unsafeGetTensorImpl()->version_counter());
       }
     });
@@ -138,68 +142,94 @@ bool Recorder::write(const OperatorCall& call) {
   return writes_any;
 }
 
-void Recorder::add(OperatorCall call, c10::ArrayRef<c10::IValue> results) {
-  const bool writes_any = write(call);
-  std::vector<at::Tensor> tensors;
-  std::vector<bool> are_new;
-  for_each_tensor(results, [&](const at::Tensor& result) {
-    tensors.push_back(result);
-    are_new.push_back(is_new(result, call.arguments));
+// A cast of the tensor has no earlier one that is equal, nor is a cast equal to one that is
+// written.
+void Recorder::forget_casts(const at::Tensor& written) {
+  const auto* storage = memory_.storage_of(written);
+  std::erase_if(casts_, [&](const Cast& cast) {
+    return cast.result == storage ||
+           cast.call.arguments[0].toTensor().storage().unsafeGetStorageImpl() == storage;
   });
-  const bool makes_any = std::find(are_new.begin(), are_new.end(), true) != are_new.end();
-  if (writes_any || makes_any || results.empty()) {
-    step_->host_values.push_back({call.op.schema().name(), hash_of_numbers(call.arguments)});
-    for (auto& argument : call.arguments) argument = memory_.name(argument, here());
-    add(std::move(call), tensors, are_new, !writes_any);
+}
+
+// Lets the replays compute a cast once that the step makes several times. Autocast does so by a
+// cache, which is off while a step is recorded, since it would keep casts from call to call.
+void Recorder::merge_cast(const OperatorCall& call, const at::Tensor& result) {
+  const auto equal = std::find_if(casts_.begin(), casts_.end(), [&](const Cast& earlier) {
+    return are_equal_casts(earlier.call, call);
+  });
+  if (equal == casts_.end()) {
+    casts_.push_back({call, memory_.storage_of(result)});
+  } else {
+    memory_.merge(result, equal->result);
   }
-  for (const auto& result : tensors) {  // views of memory that the step has got
+}
+
+// Returns the results of the call, and which of them have memory that it has made.
+Recorder::Results Recorder::results_of(const OperatorCall& call,
+                                       c10::ArrayRef<c10::IValue> values) const {
+  const c10::ArrayRef<c10::IValue> arguments = call.arguments;
+  Results results;
+  for_each_tensor(values, [&](const at::Tensor& result) {
+    bool is_new = result.defined() && !memory_.has(result);
+    for_each_tensor(arguments, [&](const at::Tensor& argument) {
+      is_new = is_new && !(argument.defined() && argument.storage().is_alias_of(result.storage()));
+    });
+    results.tensors.push_back(result);
+    results.are_new.push_back(is_new);
+    results.any_new |= is_new;
+  });
+  return results;
+}
+
+void Recorder::add(OperatorCall call, c10::ArrayRef<c10::IValue> values) {
+  const bool writes_any = write(call);
+  const Results results = results_of(call, values);
+  if (writes_any || results.any_new || values.empty()) {
+    step_->trace.host_values.push_back({call.op.schema().name(), hash_of_numbers(call.arguments)});
+    for (auto& argument : call.arguments) argument = memory_.name(argument, here());
+    add_named(std::move(call), results, !writes_any);
+  }
+  for (const auto& result : results.tensors) {  // views of memory that the step has got
     if (result.defined() && !memory_.has(result)) {
       seen_.emplace(result.unsafeGetTensorImpl(), weak(result));
     }
   }
 }
 
-// Returns whether the call has made the result's memory.
-bool Recorder::is_new(const at::Tensor& result, c10::ArrayRef<c10::IValue> arguments) const {
-  if (!result.defined() || memory_.has(result)) return false;
-  bool is_given = false;
-  for_each_tensor(arguments, [&](const at::Tensor& argument) {
-    is_given |= argument.defined() && argument.storage().is_alias_of(result.storage());
-  });
-  return !is_given;
-}
-
 // Adds a call whose arguments are named.
-void Recorder::add(OperatorCall call, const std::vector<at::Tensor>& results,
-                   const std::vector<bool>& are_new, bool is_functional) {
+void Recorder::add_named(OperatorCall call, const Results& results, bool is_functional) {
   const auto& name = call.op.schema().name();
-  if (allocations.contains(name)) return memory_.add(results[0], Source::allocation, here());
-  if (is_functional && add_with_out(call, results, are_new)) return;
-  const bool makes_any = std::find(are_new.begin(), are_new.end(), true) != are_new.end();
-  const bool is_constant =
-      constants.contains(name) && results[0].storage().nbytes() <= most_constant_bytes;
-  for (size_t i = 0; makes_any && i < results.size(); ++i) {
-    const bool takes = are_new[i] && !memory_.has(results[i]);  // two may share memory
-    if (takes) memory_.add(results[i], is_constant ? Source::constant : Source::result, here());
-    call.results.push_back(takes ? memory_.storage_of(results[i]) : nullptr);
+  if (has_trait(name, Trait::allocation)) {
+    return memory_.add(results.tensors[0], Source::allocation, here());
   }
+  if (is_functional && add_with_out(call, results)) return;
+  const bool is_constant = has_trait(name, Trait::constant) &&
+                           results.tensors[0].storage().nbytes() <= most_constant_bytes;
+  for (size_t i = 0; results.any_new && i < results.tensors.size(); ++i) {
+    const auto& result = results.tensors[i];
+    const bool takes = results.are_new[i] && !memory_.has(result);  // two may share memory
+    if (takes) memory_.add(result, is_constant ? Source::constant : Source::result, here());
+    call.results.push_back(takes ? memory_.storage_of(result) : nullptr);
+  }
+  if (is_functional && has_trait(name, Trait::cast)) merge_cast(call, results.tensors[0]);
   step_->calls.push_back(std::move(call));
 }
 
 // Adds the call with its variant that writes into given memory, if there is one.
-bool Recorder::add_with_out(OperatorCall& call, const std::vector<at::Tensor>& results,
-                            const std::vector<bool>& are_new) {
-  if (results.size() != call.op.schema().returns().size()) return false;  // a list
-  for (size_t i = 0; i < results.size(); ++i) {
-    if (!are_new[i] || results[i].nbytes() != results[i].storage().nbytes() ||
-        results[i].nbytes() > most_pooled_bytes) {
+bool Recorder::add_with_out(OperatorCall& call, const Results& results) {
+  const auto& tensors = results.tensors;
+  if (tensors.size() != call.op.schema().returns().size()) return false;  // a list
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!results.are_new[i] || tensors[i].nbytes() != tensors[i].storage().nbytes() ||
+        tensors[i].nbytes() > most_pooled_bytes) {
       return false;
     }
   }
   const auto out = out_variant(call.op);
   if (!out) return false;
   call.op = *out;
-  for (const auto& result : results) {
+  for (const auto& result : tensors) {
     memory_.add(result, Source::written, here());
     call.arguments.emplace_back(memory_.name(result, here()));
   }
@@ -209,7 +239,7 @@ bool Recorder::add_with_out(OperatorCall& call, const std::vector<at::Tensor>& r
 
 Gradients Recorder::gradients_now() const {
   Gradients gradients;
-  for (const auto& input : step_->inputs) {
+  for (const auto& input : step_->trace.inputs) {
     if (!input.is_parameter || input.tensor.expired()) continue;
     gradients.emplace_back(input.tensor, input.tensor._unsafe_get_target()->grad());
   }
@@ -217,7 +247,10 @@ Gradients Recorder::gradients_now() const {
 }
 
 void Recorder::host_call(std::function<void()> call) {
-  if (refusal_.empty()) step_->calls.push_back(HostCall{std::move(call), gradients_now()});
+  if (!refusal_.empty()) return;
+  step_->trace.host_values.push_back({"a call of the host", 0});
+  casts_.clear();  // it may have written any of their tensors
+  step_->calls.push_back(HostCall{std::move(call), gradients_now()});
 }
 
 void Recorder::end_gradients() {
@@ -234,27 +267,14 @@ void Recorder::end_gradients() {
   }
 }
 
-// A step that does the same as the earlier one must do it with the same values.
-void Recorder::compare_host_values() {
-  for (const size_t hash : memory_.host_values()) {
-    step_->host_values.push_back({"memory that the host writes", hash});
-  }
-  const auto& now = step_->host_values;
-  if (!std::equal(now.begin(), now.end(), earlier_values_.begin(), earlier_values_.end(),
-                  [](const auto& a, const auto& b) { return a.op == b.op; })) {
-    return;
-  }
-  const auto [other, same] = std::mismatch(now.begin(), now.end(), earlier_values_.begin());
-  if (other != now.end())
-    refuse("values of the host that change from step to step (" + other->op + ")");
-}
-
 RecordingOutcome Recorder::finish() {
-  compare_host_values();
+  for (const size_t hash : memory_.host_values()) {
+    step_->trace.host_values.push_back({"memory that the host writes", hash});
+  }
   if (!refusal_.empty()) return {nullptr, std::move(refusal_)};
   end_gradients();
   // Autograd and the host make tensors too, which ended with the step.
-  std::erase_if(step_->inputs, [](const Input& input) { return input.tensor.expired(); });
+  std::erase_if(step_->trace.inputs, [](const Input& input) { return input.tensor.expired(); });
   memory_.place(*step_);
   return {std::move(step_), {}};
 }

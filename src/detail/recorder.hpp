@@ -23,8 +23,8 @@ struct RecordingOutcome {
 /// Records the operators of one step in one thread.
 class Recorder {
  public:
-  /// `earlier` is a recording of the same step, or null.
-  explicit Recorder(const RecordedStep* earlier);
+  /// `earlier` is the trace of the last recording of the same step, or null.
+  explicit Recorder(const StepTrace* earlier);
 
   /// Runs the operator with the arguments on the stack, and adds it to the step.
   void call(OperatorCall call, torch::jit::Stack* stack);
@@ -43,26 +43,35 @@ class Recorder {
   RecordingOutcome finish();
 
  private:
+  struct Results {
+    std::vector<at::Tensor> tensors = {};
+    std::vector<bool> are_new = {};  // whether the call has made a result's memory
+    bool any_new = false;
+  };
+  struct Cast {
+    OperatorCall call;
+    const c10::StorageImpl* result;  // of the replays
+  };
+
   void see(const at::Tensor& tensor);
   bool write(const OperatorCall& call);
-  bool is_new(const at::Tensor& result, c10::ArrayRef<c10::IValue> arguments) const;
-  void add(OperatorCall call, c10::ArrayRef<c10::IValue> results);
-  void add(OperatorCall call, const std::vector<at::Tensor>& results,
-           const std::vector<bool>& are_new, bool is_functional);
-  bool add_with_out(OperatorCall& call, const std::vector<at::Tensor>& results,
-                    const std::vector<bool>& are_new);
-  void compare_host_values();
+  void forget_casts(const at::Tensor& written);
+  void merge_cast(const OperatorCall& call, const at::Tensor& result);
+  Results results_of(const OperatorCall& call, c10::ArrayRef<c10::IValue> values) const;
+  void add(OperatorCall call, c10::ArrayRef<c10::IValue> values);
+  void add_named(OperatorCall call, const Results& results, bool is_functional);
+  bool add_with_out(OperatorCall& call, const Results& results);
   Gradients gradients_now() const;
   void end_gradients();
   size_t here() const { return step_->calls.size(); }
 
   std::unique_ptr<RecordedStep> step_ = std::make_unique<RecordedStep>();
   StepMemory memory_ = {};
+  std::vector<Cast> casts_ = {};  // of tensors that nobody has written since
   std::string refusal_ = {};
   // Tensors of memory that the step has not made. They keep their addresses.
   std::unordered_map<const c10::TensorImpl*, WeakTensor> seen_ = {};
   std::unordered_map<const c10::TensorImpl*, WeakTensor> gradients_before_ = {};
-  std::vector<HostValue> earlier_values_ = {};
 };
 
 }  // namespace sconce::detail

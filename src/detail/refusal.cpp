@@ -2,22 +2,18 @@
 
 #include <ATen/core/enum_tag.h>
 
-#include <set>
-#include <string_view>
-
 #include "detail/for_each_tensor.hpp"
+#include "detail/known_operators.hpp"
 
 namespace sconce::detail {
 
 namespace {
 
-const std::set<std::string_view> relocations = {"aten::resize_", "aten::resize_as_", "aten::set_"};
-
 std::string named(const char* reason, const c10::OperatorHandle& op) {
   return std::string(reason) + " (" + op.schema().name() + ")";
 }
 
-bool has_bool_index(c10::ArrayRef<c10::IValue> values) {
+bool has_mask(c10::ArrayRef<c10::IValue> values) {
   bool found = false;
   for_each_tensor(values.back(), [&](const at::Tensor& index) {
     found |=
@@ -43,10 +39,10 @@ std::string refusal_of_tensors(const c10::OperatorHandle& op, c10::ArrayRef<c10:
 std::string refusal_of_call(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
   const std::string& name = op.schema().name();
   if (name.find("c10d") != std::string::npos) return named("a collective", op);
-  if (relocations.contains(name)) return named("a tensor that gets other memory", op);
+  if (has_trait(name, Trait::relocation)) return named("a tensor that gets other memory", op);
   if (op.hasTag(at::Tag::data_dependent_output)) return named("a host read", op);
   if (op.hasTag(at::Tag::dynamic_output_shape) &&
-      !(name == "aten::index" && !has_bool_index(arguments))) {
+      !(has_trait(name, Trait::takes_indices) && !has_mask(arguments))) {
     return named("a shape that depends on values", op);
   }
   return refusal_of_tensors(op, arguments);

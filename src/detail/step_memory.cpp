@@ -2,6 +2,7 @@
 
 #include <c10/core/CPUAllocator.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -95,6 +96,11 @@ c10::IValue StepMemory::name(const c10::IValue& value, size_t call) {
 void StepMemory::write(const at::Tensor& tensor, bool fills_it, size_t call) {
   auto* memory = find(tensor);
   if (memory == nullptr) return;
+  memory->merged_with.reset();
+  const auto index = static_cast<size_t>(memory - memory_.data());
+  for (auto& other : memory_) {
+    if (other.merged_with == index) other.merged_with.reset();
+  }
   if (memory->source == Source::constant) {
     memory->source = Source::result;
     memory->kept = {};
@@ -106,8 +112,33 @@ void StepMemory::write(const at::Tensor& tensor, bool fills_it, size_t call) {
   }
 }
 
-c10::StorageImpl* StepMemory::storage_of(const at::Tensor& result) const {
-  return find(result)->named.unsafeGetStorageImpl();
+void StepMemory::merge(const at::Tensor& tensor, const c10::StorageImpl* other) {
+  const auto found = std::find_if(memory_.begin(), memory_.end(), [&](const Memory& memory) {
+    return memory.named.unsafeGetStorageImpl() == other;
+  });
+  find(tensor)->merged_with = static_cast<size_t>(found - memory_.begin());
+}
+
+c10::StorageImpl* StepMemory::storage_of(const at::Tensor& tensor) const {
+  const auto* memory = find(tensor);
+  return (memory == nullptr ? tensor.storage() : memory->named).unsafeGetStorageImpl();
+}
+
+// Returns the calls that are not needed then.
+std::set<size_t> StepMemory::merge_all() {
+  std::set<size_t> needless;
+  for (auto& memory : memory_) {
+    if (!memory.merged_with) continue;
+    auto& other = memory_[*memory.merged_with];
+    if (memory.original.use_count() > 0 || other.original.use_count() > 0) continue;
+    for (auto& tensor : memory.names) {
+      tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(other.named);
+    }
+    other.last = std::max(other.last, memory.last);
+    memory.source = Source::merged;
+    needless.insert(memory.first);
+  }
+  return needless;
 }
 
 // Lets the calls name the memory where the step has put it.
@@ -133,10 +164,10 @@ void StepMemory::place_in_pool(const std::vector<Memory*>& planned, RecordedStep
 void StepMemory::place(RecordedStep& step) {
   std::vector<Memory*> planned;
   std::unordered_map<const c10::StorageImpl*, c10::StorageImpl*> moved;
-  std::set<size_t> of_constants;
+  std::set<size_t> needless = merge_all();
   for (auto& memory : memory_) {
     const bool is_constant = memory.source == Source::constant && memory.original.use_count() == 1;
-    if (is_constant) of_constants.insert(memory.first);
+    if (is_constant) needless.insert(memory.first);
     if (auto original = memory.original.lock()) {
       moved[memory.named.unsafeGetStorageImpl()] = original.get();
       memory.kept = {};
@@ -151,15 +182,25 @@ void StepMemory::place(RecordedStep& step) {
   }
   place_in_pool(planned, step);
   std::vector<std::variant<OperatorCall, HostCall>> calls;
+  OperatorCall* previous = nullptr;
+  calls.reserve(step.calls.size());
   for (size_t i = 0; i < step.calls.size(); ++i) {
-    if (of_constants.contains(i)) continue;
-    if (auto* call = std::get_if<OperatorCall>(&step.calls[i])) {
+    auto* call = std::get_if<OperatorCall>(&step.calls[i]);
+    if (needless.contains(i)) {
+      if (previous != nullptr) {
+        previous->last_used.insert(previous->last_used.end(), call->last_used.begin(),
+                                   call->last_used.end());
+      }
+      continue;
+    }
+    if (call != nullptr) {
       for (auto*& storage : call->results) {
         const auto found = moved.find(storage);
         if (found != moved.end()) storage = found->second;
       }
     }
     calls.push_back(std::move(step.calls[i]));
+    if (call != nullptr) previous = std::get_if<OperatorCall>(&calls.back());
   }
   step.calls = std::move(calls);
 }

@@ -4,6 +4,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <cstddef>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <vector>
@@ -21,6 +22,7 @@ class StepMemory {
     allocation,  ///< nobody's yet
     host,        ///< those that the host has written, or part of them
     constant,    ///< those of the recording, as long as no call writes it
+    merged,      ///< none: other memory with the same values is read instead
     result,      ///< those of new memory, which the call gives in each replay
     written      ///< those that a call writes into it
   };
@@ -47,12 +49,17 @@ class StepMemory {
   /// Takes note that a call writes the tensor, and whether it writes each element and reads none.
   void write(const at::Tensor& tensor, bool fills_it, size_t call);
 
+  /// Lets the calls read other memory of the replays instead of the tensor's, which has the same
+  /// values, unless the step writes one of both later or somebody still holds one after it.
+  void merge(const at::Tensor& tensor, const c10::StorageImpl* other);
+
   /// Returns hashes of the memory that calls have read and none had written, in the order of the
   /// reads. The host has written it, as in `torch::tensor`.
   const std::vector<size_t>& host_values() const { return host_values_; }
 
-  /// Returns the storage that takes the memory of a result.
-  c10::StorageImpl* storage_of(const at::Tensor& result) const;
+  /// Returns the storage that has the tensor's memory in the replays. For memory that the step has
+  /// not made this is the tensor's own.
+  c10::StorageImpl* storage_of(const at::Tensor& tensor) const;
 
   /// Gives all memory its place and drops the calls that only make constants. What somebody still
   /// holds after the step stays where it is.
@@ -67,10 +74,12 @@ class StepMemory {
     c10::Storage named;
     c10::Storage kept = {};  // the original, as long as the replays may need its values
     std::vector<at::Tensor> names = {};
+    std::optional<size_t> merged_with = {};
   };
 
   const Memory* find(const at::Tensor& tensor) const;
   Memory* find(const at::Tensor& tensor);
+  std::set<size_t> merge_all();
   static void stay(Memory& memory, c10::Storage original, RecordedStep& step);
   void place_in_pool(const std::vector<Memory*>& planned, RecordedStep& step);
 

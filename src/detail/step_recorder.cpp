@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "detail/host_call.hpp"
+#include "detail/known_operators.hpp"
 
 namespace sconce::detail {
 
@@ -42,9 +43,6 @@ void record_call(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
   op.redispatchBoxed(keys, stack);
 }
 
-// An operator that composes others may compute on the host instead, unseen by the dispatcher.
-const c10::OperatorName unseen_operator("aten::max_pool1d", "");
-
 struct Arguments final : at::ObserverContext {
   explicit Arguments(std::vector<c10::IValue> given) : values(std::move(given)) {}
 
@@ -52,7 +50,7 @@ struct Arguments final : at::ObserverContext {
 };
 
 std::unique_ptr<at::ObserverContext> begin_operator(const at::RecordFunction& function) {
-  if (function.operator_name() != unseen_operator) return nullptr;
+  if (!has_trait(function.name(), Trait::unseen)) return nullptr;
   const auto given = function.inputs();
   return std::make_unique<Arguments>(std::vector<c10::IValue>(given.begin(), given.end()));
 }
@@ -60,11 +58,12 @@ std::unique_ptr<at::ObserverContext> begin_operator(const at::RecordFunction& fu
 void end_operator(const at::RecordFunction& function, at::ObserverContext* context) {
   if (context == nullptr || recorder == nullptr || function.outputs().empty()) return;
   auto& arguments = static_cast<Arguments&>(*context).values;
-  recorder->composite_call({.op = *c10::Dispatcher::singleton().findSchema(unseen_operator),
-                            .keys = c10::DispatchKeySet(c10::DispatchKey::CPU),
-                            .thread = thread_state(),
-                            .arguments = std::move(arguments)},
-                           function.outputs()[0].toTensor());
+  recorder->composite_call(
+      {.op = *c10::Dispatcher::singleton().findSchema(*function.operator_name()),
+       .keys = c10::DispatchKeySet(c10::DispatchKey::CPU),
+       .thread = thread_state(),
+       .arguments = std::move(arguments)},
+      function.outputs()[0].toTensor());
 }
 
 // Watches the operators that compose others in this thread.
@@ -103,7 +102,7 @@ bool can_record() {
   return is_registered;
 }
 
-RecordingOutcome record(const std::function<void()>& step, const RecordedStep* earlier) {
+RecordingOutcome record(const std::function<void()>& step, const StepTrace* earlier) {
   Recorder recording(earlier);
   const int64_t calls_before = calls_of_other_threads;
   {

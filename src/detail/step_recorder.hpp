@@ -10,8 +10,8 @@ namespace sconce::detail {
 /// LibTorch's dispatch key `Fake`.
 bool can_record();
 
-/// Runs the step in this thread, and records its operators. `earlier` is a recording of the same
-/// step, which tells its parameters, or null. No step is being recorded in this thread.
-RecordingOutcome record(const std::function<void()>& step, const RecordedStep* earlier);
+/// Runs the step in this thread, and records its operators. `earlier` is the trace of its last
+/// recording, which tells its parameters, or null. No step is being recorded in this thread.
+RecordingOutcome record(const std::function<void()>& step, const StepTrace* earlier);
 
 }  // namespace sconce::detail

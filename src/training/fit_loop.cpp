@@ -87,10 +87,11 @@ FitResult FitLoop::run() {
   return {std::move(epochs), stopped};
 }
 
-EpochMetrics FitLoop::run_epoch() {
-  step_ = make_train_step(options_, precision_, steps_, optimizer);
+EpochMetrics FitLoop::run_epoch(std::shared_ptr<TrainStep>& kept) {
+  step_ = make_train_step(options_, precision_, steps_, optimizer, std::exchange(kept, nullptr));
   train_epoch(data_.train.begin());
   run_.close();
+  if (options_.graph && device.is_cpu()) kept = step_;
   return std::move(epochs.front());
 }
 

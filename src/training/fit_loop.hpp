@@ -26,8 +26,9 @@ class FitLoop final : public Fit {
 
   /// Does what `Trainer::fit` does. Call it once.
   FitResult run();
-  /// Does what `Trainer::fit_epoch` does. Call it once.
-  EpochMetrics run_epoch();
+  /// Does what `Trainer::fit_epoch` does, with the step of an earlier call if that fits, and leaves
+  /// the step there. Call it once.
+  EpochMetrics run_epoch(std::shared_ptr<TrainStep>& kept);
 
   RunProgress progress() const override;
   void resume(const RunProgress& progress) override;
@@ -48,7 +49,7 @@ class FitLoop final : public Fit {
   Metrics metrics_;
   RunScope run_;
   EpochSums sums_;
-  std::unique_ptr<TrainStep> step_ = {};
+  std::shared_ptr<TrainStep> step_ = {};
 };
 
 }  // namespace sconce

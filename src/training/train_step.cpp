@@ -3,12 +3,16 @@
 #include <ATen/record_function.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <typeindex>
+#include <utility>
 #include <vector>
 
 #include "sconce/captured_step.hpp"
 #include "sconce/nn/clip_grad.hpp"
 #include "sconce/optim/optimizer.hpp"
+#include "training/trained_objects.hpp"
 
 namespace sconce {
 
@@ -79,6 +83,10 @@ class EagerStep final : public TrainStep {
     return output;
   }
 
+  TrainedObjects objects() const {
+    return {model_.module, dynamic_cast<optim::Optimizer&>(optimizer_)};
+  }
+
  private:
   double clip_;
   amp::MixedPrecision& precision_;
@@ -86,41 +94,73 @@ class EagerStep final : public TrainStep {
   torch::optim::Optimizer& optimizer_;
 };
 
+// What the batches of one capture have in common.
+struct BatchKind {
+  explicit BatchKind(const AnyBatch& batch) : type(batch.type()) {
+    for (const auto& tensor : batch.tensors()) {
+      if (tensor.defined()) tensors.emplace_back(tensor.sizes().vec(), tensor.scalar_type());
+    }
+  }
+  bool operator==(const BatchKind&) const = default;
+
+  std::type_index type;
+  std::vector<std::pair<std::vector<int64_t>, torch::ScalarType>> tensors = {};
+};
+
 class GraphStep final : public TrainStep {
  public:
-  GraphStep(EagerStep step, torch::Device device)
-      : step_(std::move(step)),
-        captured_(device, [this](const std::vector<torch::Tensor>& tensors) {
-          batch_->set_tensors(tensors);
-          const StepOutput output = step_.whole(*batch_);
-          return std::vector<torch::Tensor>{output.loss, output.output, output.target};
-        }) {}
+  GraphStep(const EagerStep& step, torch::Device device) : step_(step), device_(device) {}
+
+  // Makes this the step of another loop. What the earlier one referred to may be gone.
+  void use_for(const EagerStep& step) {
+    step_.emplace(step);
+    is_first_ = true;
+  }
 
   void zero_grad() override {}
 
   // The next replay overwrites the outputs. The loss may be read after it.
   StepOutput backward(AnyBatch& batch, int64_t /*of_step*/) override {
     batch_ = &batch;
-    const auto outputs = captured_(batch.tensors());
+    if (is_first_) begin(BatchKind(batch), step_->objects());
+    const auto outputs = (*captured_)(batch.tensors());
     return {outputs[0].clone(), outputs[1], outputs[2]};
   }
 
   void update() override {}
 
  private:
-  EagerStep step_;
+  // The first batch of a loop tells the shape that is captured. The modules have their mode then.
+  void begin(BatchKind kind, TrainedObjects objects) {
+    is_first_ = false;
+    if (captured_ && kind == kind_ && objects.are(*objects_)) return;
+    kind_ = std::move(kind);
+    objects_ = std::move(objects);
+    captured_.emplace(device_, [this](const std::vector<torch::Tensor>& tensors) {
+      batch_->set_tensors(tensors);
+      const StepOutput output = step_->whole(*batch_);
+      return std::vector<torch::Tensor>{output.loss, output.output, output.target};
+    });
+  }
+
+  std::optional<EagerStep> step_;
+  torch::Device device_;
+  bool is_first_ = true;       // whether the loop has had no batch
   AnyBatch* batch_ = nullptr;  // of the current step
-  CapturedStep captured_;
+  std::optional<BatchKind> kind_ = {};
+  std::optional<TrainedObjects> objects_ = {};
+  std::optional<CapturedStep> captured_ = {};
 };
 
 }  // namespace
 
-std::unique_ptr<TrainStep> make_train_step(const TrainerOptions& options,
+std::shared_ptr<TrainStep> make_train_step(const TrainerOptions& options,
                                            amp::MixedPrecision& precision,
                                            const detail::ModelSteps& model,
-                                           torch::optim::Optimizer& optimizer) {
+                                           torch::optim::Optimizer& optimizer,
+                                           const std::shared_ptr<TrainStep>& earlier) {
   const EagerStep step(options.gradient_clip_val, precision, model, optimizer);
-  if (!options.graph) return std::make_unique<EagerStep>(step);
+  if (!options.graph) return std::make_shared<EagerStep>(step);
   const auto device = options.device.value();
   const auto* ours = dynamic_cast<optim::Optimizer*>(&optimizer);
   TORCH_CHECK(ours != nullptr,
@@ -130,7 +170,10 @@ std::unique_ptr<TrainStep> make_train_step(const TrainerOptions& options,
               "sconce::Trainer: expected with graph one of sconce's optimizers with fused kernels ",
               "and a learning rate that is a tensor on ", device,
               " (ExtraOptions::lr), got another");
-  return std::make_unique<GraphStep>(step, device);
+  auto* graph = dynamic_cast<GraphStep*>(earlier.get());
+  if (graph == nullptr) return std::make_shared<GraphStep>(step, device);
+  graph->use_for(step);
+  return earlier;
 }
 
 void check_gradients(const torch::nn::Module& model, const torch::optim::Optimizer& optimizer) {

@@ -27,12 +27,15 @@ class TrainStep {
 };
 
 /// Returns the step of a fit. With `graph` it is a captured step: `backward`
-/// then does all parts. The arguments must outlive it.
+/// then does all parts. It is used as long as the other arguments exist. `earlier` is the step of
+/// an earlier loop on the same device, or null. If it is captured, it is returned for these
+/// arguments, and keeps the capture if they are the same objects.
 /// @throw c10::Error with `graph` if the optimizer is not capturable.
-std::unique_ptr<TrainStep> make_train_step(const TrainerOptions& options,
+std::shared_ptr<TrainStep> make_train_step(const TrainerOptions& options,
                                            amp::MixedPrecision& precision,
                                            const detail::ModelSteps& model,
-                                           torch::optim::Optimizer& optimizer);
+                                           torch::optim::Optimizer& optimizer,
+                                           const std::shared_ptr<TrainStep>& earlier = nullptr);
 
 /// Checks that a parameter of the optimizer has a gradient, which is not so if it is another
 /// model's. Reads nothing from the device, and ends at the first gradient.

@@ -83,7 +83,7 @@ EpochMetrics Trainer::fit_model_epoch(const detail::ModelSteps& model,
                                       torch::optim::Optimizer& optimizer, const AnyBatches& train) {
   const FitData data{.train = train};
   return FitLoop(options_, precision_, model, optimizer, data, "sconce::Trainer::fit_epoch")
-      .run_epoch();
+      .run_epoch(epoch_step_);
 }
 
 MetricValues Trainer::evaluate_model(const detail::ModelSteps& model, const AnyBatches& batches) {

@@ -23,6 +23,8 @@
 
 namespace sconce {
 
+class TrainStep;  // in src/
+
 /// Metrics with their names, such as "acc" for the values "train_acc" and "test_acc".
 using Metrics = std::vector<std::pair<std::string, std::shared_ptr<metrics::Metric>>>;
 
@@ -141,8 +143,11 @@ class Trainer {
 
   /// Trains the model, which must be on the device, over the next epoch of the batches (their
   /// `begin()`), and leaves it in training mode. Returns the metrics of epoch 1. It calls no
-  /// callbacks and saves nothing: it is for a loop of your own. With `graph` each call captures its
-  /// step anew, so that what has changed since the last call takes effect.
+  /// callbacks and saves nothing: it is for a loop of your own. With `graph` on the CPU the capture
+  /// is kept, with its gradients and memory, for the next call with the same model, optimizer and
+  /// parameters. Rates, modes, shapes and tensors may change in between, but what else the host
+  /// code of the model reads, such as a dropout's rate, is that of the capture. A model that no
+  /// `std::shared_ptr` owns, and on a GPU any model, is captured anew in each call.
   /// @throw c10::Error as `fit`.
   template <class M>
   EpochMetrics fit_epoch(M& model, torch::optim::Optimizer& optimizer, const AnyBatches& train) {
@@ -201,6 +206,7 @@ class Trainer {
   TrainerOptions options_;  // with the device
   amp::MixedPrecision precision_;
   Loss loss_;
+  std::shared_ptr<TrainStep> epoch_step_ = {};  // of the last fit_epoch, if it is captured
 };
 
 }  // namespace sconce
