@@ -8,8 +8,9 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "picture.hpp"
 #include "sconce/data/loader.hpp"
+#include "sconce/data/transforms.hpp"
+#include "sconce/vision/image.hpp"
 
 namespace train {
 
@@ -100,8 +101,10 @@ struct PictureChecks {
   at::Tensor get(int64_t index) const {
     bool is_good = true;
     try {
-      read_picture(files[index].path);
-    } catch (const PictureError&) {
+      sconce::vision::read_image(files[index].path);
+    } catch (const c10::NotImplementedError&) {  // no library to tell by
+      throw;
+    } catch (const c10::Error&) {
       is_good = false;
     }
     return at::scalar_tensor(is_good, at::kBool);
@@ -148,7 +151,7 @@ PictureFolder list_pictures(const fs::path& folder) {
 }
 
 void check_headers(const PictureFolder& folder) {
-  for (const auto& file : folder.files) read_picture_header(file.path);
+  for (const auto& file : folder.files) sconce::vision::read_image_size(file.path);
 }
 
 int64_t leave_out_bad(PictureFolder& folder, int num_workers) {
@@ -197,8 +200,11 @@ PictureSplit split_pictures(const PictureFolder& folder, double test_fraction, u
 }
 
 at::Tensor load_picture(const fs::path& file, at::IntArrayRef shape) {
-  const at::Tensor rgb = read_picture(file);
-  return resize_picture(shape[0] == 1 ? rgb_to_grey(rgb) : rgb, shape.slice(1));
+  using sconce::vision::ImageReadMode;
+  const at::Tensor picture =
+      sconce::vision::read_image(file, shape[0] == 1 ? ImageReadMode::gray : ImageReadMode::rgb);
+  const sconce::data::Resize resize({shape[1], shape[2]});
+  return resize(picture.unsqueeze(0)).squeeze(0).contiguous();
 }
 
 sconce::data::Dataset PictureItems::get(int64_t index) const {

@@ -38,7 +38,7 @@ bool has_idx_files(const std::filesystem::path& folder);
 PictureFolder list_pictures(const std::filesystem::path& folder);
 
 /// Reads the header of every picture.
-/// @throw PictureError for the first file that is not a picture.
+/// @throw c10::Error for the first file that is not a picture.
 void check_headers(const PictureFolder& folder);
 
 /// Reads all pictures with `num_workers` further threads, and removes files that are damaged or not
@@ -60,7 +60,7 @@ PictureSplit split_pictures(const PictureFolder& folder, double test_fraction, u
 
 /// Reads a picture as uint8 of `shape`, (channels, height, width). Converts it to grey if that is
 /// one channel, and resizes it without keeping its aspect ratio.
-/// @throw PictureError
+/// @throw c10::Error
 at::Tensor load_picture(const std::filesystem::path& file, at::IntArrayRef shape);
 
 /// A source of items: a picture (C, H, W), uint8, and its class (), int64.
@@ -73,7 +73,7 @@ class PictureItems {
   int64_t size() const { return static_cast<int64_t>(files_.size()); }  ///< number of pictures
 
   /// Reads a picture from its file.
-  /// @throw PictureError
+  /// @throw c10::Error
   sconce::data::Dataset get(int64_t index) const;
 
  private:
@@ -83,7 +83,7 @@ class PictureItems {
 
 /// Sets the mean and the standard deviation of each channel. Reads at most 10,000 of the pictures,
 /// which the seed chooses, with `num_workers` further threads.
-/// @throw PictureError
+/// @throw c10::Error
 void measure_channels(Images& images, const std::vector<PictureFile>& files, uint64_t seed,
                       int num_workers);
 
