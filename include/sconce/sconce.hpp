@@ -90,5 +90,6 @@
 #include "sconce/version.hpp"
 #include "sconce/vision/idx.hpp"
 #include "sconce/vision/image.hpp"
+#include "sconce/vision/image_folder.hpp"
 #include "sconce/vision/models/resnet.hpp"
 #include "sconce/vision/models/vision_transformer.hpp"

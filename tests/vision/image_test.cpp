@@ -331,11 +331,11 @@ TEST_CASE("without a library of pictures an error of its own type names the pack
   };
   const auto read = [](const char* name) { return [=] { read_image(pictures / name); }; };
   const auto write = [&] { write_png(sample(3), folder.path() / "a.png"); };
-  const auto named = [](const char* package) {
-    return StartsWith("sconce::vision::") && ContainsSubstring(package);
+  const auto check_named = [](const std::string& why, const char* package) {
+    CHECK_THAT(why, StartsWith("sconce::vision::") && ContainsSubstring(package));
   };
-  if (!has_libpng()) CHECK_THAT(error(read("rgb-8.png")), named("apt install libpng-dev"));
-  if (!has_libpng()) CHECK_THAT(error(write), named("apt install libpng-dev"));
-  if (!has_libjpeg()) CHECK_THAT(error(read("grey.jpg")), named("apt install libjpeg-dev"));
+  if (!has_libpng()) check_named(error(read("rgb-8.png")), "apt install libpng-dev");
+  if (!has_libpng()) check_named(error(write), "apt install libpng-dev");
+  if (!has_libjpeg()) check_named(error(read("grey.jpg")), "apt install libjpeg-dev");
   if (has_libpng() && has_libjpeg()) SKIP("built with both");
 }
