@@ -104,7 +104,7 @@ ImageData open_idx(const CommandLine& line, const ProcessGroup& group) {
 
 // Applies `augment` to the bytes and then normalizes them with the training pictures' mean and
 // deviation.
-sconce::AnyBatches normalised(sconce::data::Loader<PictureItems> loader, const Images& images,
+sconce::AnyBatches normalised(sconce::data::Loader<Pictures> loader, const Images& images,
                               const sconce::data::Compose& augment, uint64_t seed) {
   const sconce::data::Normalize normalize(images.mean, images.std);
   return sconce::data::TransformedBatches(
@@ -126,33 +126,32 @@ sconce::data::Compose augmentation(const CommandLine& line) {
 }
 
 ImageData open_pictures(const CommandLine& line, const ProcessGroup& group) {
-  PictureFolder folder = list_pictures(line.data);
-  const int64_t left_out = line.skip_bad ? leave_out_bad(folder, line.workers) : 0;
-  if (!line.skip_bad) check_headers(folder);
-  const PictureSplit split = split_pictures(folder, line.test_fraction, line.seed);
-  Images images{.shape = {line.grey ? 1 : 3, line.image_size, line.image_size},
-                .classes = folder.classes};
-  measure_channels(images, split.train, line.seed, line.workers);
+  Images images{.shape = {line.grey ? 1 : 3, line.image_size, line.image_size}};
+  const auto folder = open_folder(line.data, images.shape);
+  const auto good = line.skip_bad ? leave_out_bad(*folder, line.workers) : check_headers(*folder);
+  const auto split = split_pictures(folder->targets(), good, line.test_fraction, line.seed);
+  images.classes = folder->classes();
+  measure_channels(images, Pictures(folder, split.train), line.seed, line.workers);
 
   const auto train_size = static_cast<int64_t>(split.train.size());
   const auto test_size = static_cast<int64_t>(split.test.size());
-  std::vector<PictureFile> tests;
+  std::vector<int64_t> tests;
   for (int64_t i = group.rank(); i < test_size; i += group.world_size()) {
     tests.push_back(split.test[i]);
   }
   sconce::data::LoaderOptions options{.batch_size = line.batch_size, .num_workers = line.workers};
   const torch::Device device = line.torch_device(group);
   if (!device.is_cpu()) options.device = device;
-  sconce::data::Loader test(PictureItems(tests, images.shape), options);
+  sconce::data::Loader test(Pictures(folder, tests), options);
   options.sampler = sconce::data::DistributedSampler(train_size, group, {.seed = line.seed});
-  sconce::data::Loader train(PictureItems(split.train, images.shape), options);
+  sconce::data::Loader train(Pictures(folder, split.train), options);
   const uint64_t seed = sconce::data::mix_seeds(line.seed, 0, group.rank());
   return {.images = images,
           .train = normalised(std::move(train), images, augmentation(line), seed),
           .test = normalised(std::move(test), images, sconce::data::Compose(), 0),
           .train_size = train_size,
           .test_size = test_size,
-          .left_out = left_out};
+          .left_out = folder->size() - static_cast<int64_t>(good.size())};
 }
 
 }  // namespace

@@ -6,9 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
+#include <string>
 
-#include "picture.hpp"
 #include "sconce/data/loader.hpp"
 
 namespace train {
@@ -19,97 +20,27 @@ namespace fs = std::filesystem;
 
 constexpr int64_t measured_pictures = 10'000;
 
-[[noreturn]] void refuse(const fs::path& path, const std::string& why) {
-  throw std::runtime_error(path.string() + ": " + why);
-}
-
-// Returns the entries of a folder, sorted by name, without names that begin with a dot.
-std::vector<fs::path> entries_of(const fs::path& folder) {
-  std::error_code error;
-  std::vector<fs::path> entries;
-  fs::directory_iterator it(folder, error);
-  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
-    const fs::path& path = it->path();
-    if (!path.filename().string().starts_with('.')) entries.push_back(path);
-  }
-  if (error) refuse(folder, "cannot read the folder: " + error.message());
-  const auto name = [](const fs::path& path) { return path.filename().string(); };
-  std::sort(entries.begin(), entries.end(),
-            [&](const fs::path& a, const fs::path& b) { return name(a) < name(b); });
-  return entries;
-}
-
-bool is_folder(const fs::path& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (error) refuse(path, error.message());
-  return fs::is_directory(status);
-}
-
-bool has_picture_suffix(const fs::path& path) {
-  std::string suffix = path.extension().string();
-  for (char& c : suffix) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return suffix == ".png" || suffix == ".jpg" || suffix == ".jpeg";
-}
-
-// Returns whether a name can be printed on a line: UTF-8 without control characters.
-bool is_printable(const fs::path& name) {
-  try {
-    const std::u32string codes = name.u32string();
-    return std::none_of(codes.begin(), codes.end(), [](char32_t code) {
-      const bool is_control = code < 0x20 || (code >= 0x7f && code < 0xa0);
-      const bool is_surrogate = code >= 0xd800 && code < 0xe000;  // which some libraries let pass
-      return is_control || is_surrogate;
-    });
-  } catch (const std::exception&) {  // not UTF-8
-    return false;
-  }
-}
-
-// A link to a folder around it would be a cycle.
-void check_class(const fs::path& folder, const fs::path& of_class) {
-  if (!is_printable(of_class.filename())) {
-    refuse(of_class, "expected a class's name in UTF-8, without control characters");
-  }
-  const fs::path above = fs::canonical(folder);
-  const fs::path target = fs::canonical(of_class);
-  if (std::mismatch(target.begin(), target.end(), above.begin(), above.end()).first ==
-      target.end()) {
-    refuse(of_class, "expected a class's folder, got a link to a folder around it");
-  }
-}
-
-std::vector<fs::path> pictures_of(const fs::path& of_class) {
-  std::vector<fs::path> pictures;
-  for (const auto& path : entries_of(of_class)) {
-    if (is_folder(path)) refuse(path, "expected only files in a class's folder, got a folder");
-    if (has_picture_suffix(path)) pictures.push_back(path);
-  }
-  if (pictures.empty()) {
-    refuse(of_class, "expected a class's pictures (.png, .jpg, .jpeg), found none");
-  }
-  return pictures;
-}
-
 // A source of items that say whether a picture can be read.
 struct PictureChecks {
-  std::vector<PictureFile> files;
+  std::vector<sconce::vision::ImageSample> samples;
 
-  int64_t size() const { return static_cast<int64_t>(files.size()); }
+  int64_t size() const { return static_cast<int64_t>(samples.size()); }
 
   at::Tensor get(int64_t index) const {
     bool is_good = true;
     try {
-      read_picture(files[index].path);
-    } catch (const PictureError&) {
+      sconce::vision::read_image(samples[index].path);
+    } catch (const c10::NotImplementedError&) {  // no library to tell by
+      throw;
+    } catch (const c10::Error&) {
       is_good = false;
     }
     return at::scalar_tensor(is_good, at::kBool);
   }
 };
 
-at::Tensor random_order(size_t size, const at::Generator& generator) {
-  return at::randperm(static_cast<int64_t>(size), generator, at::kLong);
+at::Tensor random_order(int64_t size, const at::Generator& generator) {
+  return at::randperm(size, generator, at::kLong);
 }
 
 }  // namespace
@@ -124,61 +55,60 @@ bool has_idx_files(const fs::path& folder) {
   return false;
 }
 
-PictureFolder list_pictures(const fs::path& folder) {
-  PictureFolder list;
-  for (const auto& path : entries_of(folder)) {
-    if (!is_folder(path)) continue;
-    check_class(folder, path);
-    const auto target = static_cast<int64_t>(list.classes.size());
-    for (const auto& picture : pictures_of(path)) list.files.push_back({picture, target});
-    list.classes.push_back(path.filename().string());
-  }
-  if (list.classes.empty()) {
-    refuse(folder,
-           "expected MNIST's four IDX files, or a folder of pictures for each class, "
-           "found neither");
-  }
-  if (has_idx_files(folder)) {
-    refuse(folder, "expected IDX files or folders of pictures, found both");
-  }
-  if (list.classes.size() == 1) {
-    refuse(folder, "expected two classes or more, found one folder, " + list.classes[0]);
-  }
-  return list;
+sconce::vision::ImageFolderOptions reading_as(const std::vector<int64_t>& shape) {
+  using sconce::vision::ImageReadMode;
+  const sconce::data::Resize resize({shape[1], shape[2]});
+  const auto to_size = [resize](const at::Tensor& picture) {
+    return resize(picture.unsqueeze(0)).squeeze(0).contiguous();
+  };
+  return {.transform = sconce::data::Compose(to_size),
+          .mode = shape[0] == 1 ? ImageReadMode::gray : ImageReadMode::rgb};
 }
 
-void check_headers(const PictureFolder& folder) {
-  for (const auto& file : folder.files) read_picture_header(file.path);
+std::shared_ptr<const ImageFolder> open_folder(const fs::path& folder,
+                                               const std::vector<int64_t>& shape) {
+  auto opened = std::make_shared<const ImageFolder>(folder, reading_as(shape));
+  TORCH_CHECK(opened->classes().size() > 1, folder.string(),
+              ": expected two classes or more, found one folder, ", opened->classes()[0]);
+  return opened;
 }
 
-int64_t leave_out_bad(PictureFolder& folder, int num_workers) {
-  const sconce::data::Loader checks(PictureChecks{folder.files},
+std::vector<int64_t> check_headers(const ImageFolder& folder) {
+  for (const auto& sample : folder.samples()) sconce::vision::read_image_size(sample.path);
+  std::vector<int64_t> all(folder.samples().size());
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+std::vector<int64_t> leave_out_bad(const ImageFolder& folder, int num_workers) {
+  const sconce::data::Loader checks(PictureChecks{folder.samples()},
                                     {.batch_size = 64, .num_workers = num_workers});
-  std::vector<PictureFile> good;
-  std::vector<int64_t> left(folder.classes.size());
-  auto file = folder.files.begin();
+  std::vector<int64_t> good;
+  std::vector<int64_t> left(folder.classes().size());
+  int64_t index = 0;
   for (const at::Tensor& batch : checks) {
-    for (int64_t i = 0; i < batch.size(0); ++i, ++file) {
+    for (int64_t i = 0; i < batch.size(0); ++i, ++index) {
       if (!batch[i].item<bool>()) continue;
-      ++left[file->target];
-      good.push_back(*file);
+      ++left[folder.samples()[index].target];
+      good.push_back(index);
     }
   }
   for (size_t i = 0; i < left.size(); ++i) {
     if (left[i] == 0)
-      throw std::runtime_error("--skip-bad: no picture is left of class " + folder.classes[i]);
+      throw std::runtime_error("--skip-bad: no picture is left of class " + folder.classes()[i]);
   }
-  std::swap(folder.files, good);
-  return static_cast<int64_t>(good.size() - folder.files.size());
+  return good;
 }
 
-PictureSplit split_pictures(const PictureFolder& folder, double test_fraction, uint64_t seed) {
+PictureSplit split_pictures(const at::Tensor& targets, const std::vector<int64_t>& indices,
+                            double test_fraction, uint64_t seed) {
   const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  const auto* target = targets.const_data_ptr<int64_t>();
   PictureSplit split;
-  for (auto begin = folder.files.begin(); begin != folder.files.end();) {
-    const auto end = std::find_if(begin, folder.files.end(), [&](const PictureFile& file) {
-      return file.target != begin->target;
-    });
+  size_t classes = 0;
+  for (auto begin = indices.begin(); begin != indices.end(); ++classes) {
+    const auto end = std::find_if(begin, indices.end(),
+                                  [&](int64_t index) { return target[index] != target[*begin]; });
     const auto count = end - begin;
     const auto wanted = std::llround(test_fraction * static_cast<double>(count));
     const auto tests = std::min<int64_t>(wanted, count - 1);
@@ -190,29 +120,17 @@ PictureSplit split_pictures(const PictureFolder& folder, double test_fraction, u
   }
   if (split.test.empty()) {
     throw std::runtime_error("--test-fraction: no picture is left to test on: a class has " +
-                             std::to_string(folder.files.size() / folder.classes.size()) +
-                             " on average");
+                             std::to_string(indices.size() / classes) + " on average");
   }
   return split;
 }
 
-at::Tensor load_picture(const fs::path& file, at::IntArrayRef shape) {
-  const at::Tensor rgb = read_picture(file);
-  return resize_picture(shape[0] == 1 ? rgb_to_grey(rgb) : rgb, shape.slice(1));
-}
-
-sconce::data::Dataset PictureItems::get(int64_t index) const {
-  const PictureFile& file = files_[index];
-  return {load_picture(file.path, shape_), at::scalar_tensor(file.target, at::kLong)};
-}
-
-void measure_channels(Images& images, const std::vector<PictureFile>& files, uint64_t seed,
-                      int num_workers) {
-  const auto order = random_order(files.size(), at::make_generator<at::CPUGeneratorImpl>(seed))
+void measure_channels(Images& images, const Pictures& pictures, uint64_t seed, int num_workers) {
+  const auto order = random_order(pictures.size(), at::make_generator<at::CPUGeneratorImpl>(seed))
                          .slice(0, 0, measured_pictures);
-  std::vector<PictureFile> chosen;
-  for (int64_t i = 0; i < order.size(0); ++i) chosen.push_back(files[order[i].item<int64_t>()]);
-  const sconce::data::Loader loader(PictureItems(chosen, images.shape),
+  std::vector<int64_t> chosen(order.size(0));
+  for (int64_t i = 0; i < order.size(0); ++i) chosen[i] = order[i].item<int64_t>();
+  const sconce::data::Loader loader(sconce::data::Subset(pictures, chosen),
                                     {.batch_size = 64, .num_workers = num_workers});
   const int64_t channels = images.shape[0];
   std::vector<int64_t> sums(channels), squares(channels);

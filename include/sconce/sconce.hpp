@@ -89,5 +89,7 @@
 #include "sconce/tuned_memory.hpp"
 #include "sconce/version.hpp"
 #include "sconce/vision/idx.hpp"
+#include "sconce/vision/image.hpp"
+#include "sconce/vision/image_folder.hpp"
 #include "sconce/vision/models/resnet.hpp"
 #include "sconce/vision/models/vision_transformer.hpp"

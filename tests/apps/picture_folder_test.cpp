@@ -1,10 +1,10 @@
-// Folders of pictures: which are accepted, which are rejected, and how sconce-train trains with
-// them.
+// Folders of pictures: how sconce-train splits, measures and learns them.
 #include "train/picture_folder.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
-#include <set>
+#include <numeric>
 
 #include "apps/run_train.hpp"
 #include "catch.hpp"
@@ -16,7 +16,7 @@
 #include "support/png.hpp"
 #include "train/model_file.hpp"
 #include "train/models.hpp"
-#include "train/picture.hpp"
+#include "vision/png.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
@@ -62,12 +62,6 @@ std::string what_of(const std::function<void()>& function) {
   return "nothing was thrown";
 }
 
-std::set<std::string> names_of(const std::vector<train::PictureFile>& files) {
-  std::set<std::string> names;
-  for (const auto& file : files) names.insert(file.path.string());
-  return names;
-}
-
 std::string last_line(const std::string& text) {
   const auto end = text.find_last_not_of('\n');
   return text.substr(text.rfind('\n', end) + 1);
@@ -81,155 +75,67 @@ std::vector<std::string> epochs_of(const fs::path& csv) {
   return epochs;
 }
 
-void check_refused(const fs::path& folder, const fs::path& named, const std::string& why) {
-  const std::string error = what_of([&] { train::list_pictures(folder); });
-  CHECK_THAT(error, StartsWith(named.string() + ": ") && ContainsSubstring(why));
-}
-
 }  // namespace
 
-TEST_CASE("a folder's classes and pictures come sorted by their bytes") {
+TEST_CASE("a folder of one class is refused by name") {
   const TempDir folder;
-  for (const char* name : {"b/2.png", "b/10.PNG", "b/x.JpEg", "b/notes.txt", "b/.hidden.png",
-                           "B/a.jpg", "\xc3\xa4/\xff\xfe.png", ".git/a.png", "README.png"}) {
-    write_file(folder.path() / name, "");
-  }
-  const auto list = train::list_pictures(folder.path());
-  CHECK(list.classes == std::vector<std::string>{"B", "b", "\xc3\xa4"});
-  std::vector<std::string> names;
-  for (const auto& file : list.files) {
-    names.push_back(std::to_string(file.target) + file.path.filename().string());
-  }
-  CHECK(names ==
-        std::vector<std::string>{"0a.jpg", "110.PNG", "12.png", "1x.JpEg", "2\xff\xfe.png"});
-}
-
-TEST_CASE("a folder that is not one of pictures is refused by name") {
-  const TempDir temporary;
-  const fs::path folder = temporary.path() / "data";
-  fs::create_directory(folder);
-  const auto add = [&](const char* name) { write_file(folder / name, ""); };
-  check_refused(folder / "nowhere", folder / "nowhere", "cannot read the folder");
-  check_refused(folder, folder, "found neither");
-  add("a.png");
-  check_refused(folder, folder, "found neither");
-  add("cat/a.png");
-  check_refused(folder, folder, "expected two classes or more, found one folder, cat");
-  fs::create_directory(folder / "dog");
-  check_refused(folder, folder / "dog", "expected a class's pictures (.png, .jpg, .jpeg)");
-  fs::create_directory(folder / "dog/x.png");
-  check_refused(folder, folder / "dog/x.png", "got a folder");
-  fs::remove(folder / "dog/x.png");
-  add("dog/a.png");
-  CHECK(train::list_pictures(folder).files.size() == 2);
-  add("train-labels-idx1-ubyte.gz");
-  check_refused(folder, folder, "expected IDX files or folders of pictures, found both");
-}
-
-TEST_CASE("links in a folder of pictures: a class may be one, a circle is refused by name") {
-  const TempDir temporary;
-  const fs::path folder = temporary.path() / "data";
-  const auto refuse = [&](const char* name, const fs::path& target, const std::string& why) {
-    fs::create_symlink(target, folder / name);
-    check_refused(folder, folder / name, why);
-    fs::remove(folder / name);
-  };
-  write_file(folder / "cat/a.png", "");
-  write_file(temporary.path() / "elsewhere/b.png", "");
-  fs::create_symlink(temporary.path() / "elsewhere", folder / "dog");
-  CHECK(train::list_pictures(folder).classes == std::vector<std::string>{"cat", "dog"});
-  refuse("here", ".", "got a link to a folder around it");
-  refuse("above", temporary.path(), "got a link to a folder around it");
-  refuse("self", "self", "symbolic links");
-  refuse("nothing", "nowhere", "No such file");
-  refuse("cat/above", "..", "got a folder");
-  refuse("cat/self", "self", "symbolic links");
-}
-
-TEST_CASE("a class's name is UTF-8 without control characters") {
-  const TempDir temporary;
-  const auto list_with = [&](const std::string& name) {
-    const fs::path folder = temporary.path() / std::to_string(name.size());
-    write_file(folder / "a/a.png", "");
-    write_file(folder / name / "a.png", "");
-    const std::string error = what_of([&] { train::list_pictures(folder); });
-    fs::remove_all(folder);
-    return error;
-  };
-  for (const char* good : {"b", "\x7e", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x90\xb1", "b c"}) {
-    CHECK(list_with(good) == "nothing was thrown");
-  }
-  for (const char* bad :
-       {"\xff", "\xc3", "\xc3(", "\xe2\x82", "\xc0\xaf", "\xed\xa0\x80", "b\nc", "\xf5\x80\x80\x80",
-        "\xf4\x90\x80\x80", "\xe0\x80\x80", "\x7f", "\xc2\x85", "\x80"}) {
-    CHECK_THAT(list_with(bad), ContainsSubstring(bad) && ContainsSubstring("name in UTF-8"));
-  }
+  write_file(folder.path() / "cat/a.png", "");
+  CHECK_THAT(
+      what_of([&] { train::open_folder(folder.path(), {3, 8, 8}); }),
+      StartsWith(folder.path().string() + ": expected two classes or more, found one folder, cat"));
 }
 
 TEST_CASE("a split takes its fraction of each class, by the seed") {
-  train::PictureFolder folder{.classes = {"a", "b", "c"}};
-  const auto add = [&](int64_t target, int count) {
-    for (int i = 0; i < count; ++i) {
-      folder.files.push_back({folder.classes[target] + std::to_string(i), target});
-    }
-  };
-  add(0, 100);
-  add(1, 11);
-  add(2, 1);
-  const auto split = train::split_pictures(folder, 0.25, 7);
-  const auto of_class = [](const std::vector<train::PictureFile>& files, int64_t target) {
-    return std::count_if(files.begin(), files.end(),
-                         [&](const auto& file) { return file.target == target; });
-  };
-  CHECK(of_class(split.test, 0) == 25);
-  CHECK(of_class(split.test, 1) == 3);
-  CHECK(of_class(split.test, 2) == 0);
-  auto all = names_of(split.train);
-  all.merge(names_of(split.test));
-  CHECK(all == names_of(folder.files));
-  CHECK(split.train.size() + split.test.size() == 112);
-  CHECK(names_of(train::split_pictures(folder, 0.25, 7).test) == names_of(split.test));
-  CHECK(names_of(train::split_pictures(folder, 0.25, 8).test) != names_of(split.test));
-  const std::string error = what_of([&] { train::split_pictures(folder, 0.001, 7); });
+  const auto targets = torch::cat(
+      {torch::zeros({100}, torch::kLong), torch::ones({11}, torch::kLong), torch::tensor({2})});
+  std::vector<int64_t> all(112);
+  std::iota(all.begin(), all.end(), 0);
+  const auto split = train::split_pictures(targets, all, 0.25, 7);
+  const auto tests = torch::tensor(split.test);
+  CHECK(targets.index({tests}).bincount({}, 3).equal(torch::tensor({25, 3, 0})));
+  auto both = split.train;
+  both.insert(both.end(), split.test.begin(), split.test.end());
+  std::sort(both.begin(), both.end());
+  CHECK(both == all);
+  CHECK(std::is_sorted(split.train.begin(), split.train.end()));
+  CHECK(train::split_pictures(targets, all, 0.25, 7).test == split.test);
+  CHECK(train::split_pictures(targets, all, 0.25, 8).test != split.test);
+  const std::string error = what_of([&] { train::split_pictures(targets, all, 0.001, 7); });
   CHECK_THAT(error, ContainsSubstring("--test-fraction"));
 }
 
 TEST_CASE("pictures are left out where they are none or damaged, and counted") {
-  if (!train::has_libpng()) SKIP("built without libpng");
+  if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   write_colors(folder.path());
   const std::string whole = png_of(colored(0, 3));
   write_file(folder.path() / "red/3.png", whole.substr(0, whole.size() / 2));
   write_file(folder.path() / "blue/4.png", "<html>404</html>");
-  auto list = train::list_pictures(folder.path());
-  CHECK_THAT(what_of([&] { train::check_headers(list); }),
-             StartsWith((folder.path() / "blue/4.png").string()));
-  const auto before = list;
+  const auto opened = train::open_folder(folder.path(), {3, 8, 8});
+  CHECK_THAT(what_of([&] { train::check_headers(*opened); }),
+             ContainsSubstring((folder.path() / "blue/4.png").string() + ": "));
   for (const int workers : {0, 2}) {
-    list = before;
-    CHECK(train::leave_out_bad(list, workers) == 2);
-    CHECK(list.files.size() == 18);
-    CHECK_FALSE(names_of(list.files).contains((folder.path() / "red/3.png").string()));
-    CHECK_FALSE(names_of(list.files).contains((folder.path() / "blue/4.png").string()));
+    const auto good = train::leave_out_bad(*opened, workers);
+    CHECK(good.size() == 18);
+    for (const int64_t bad : {4, 13}) CHECK(std::find(good.begin(), good.end(), bad) == good.end());
   }
-  for (const auto& file : list.files) {
-    if (file.target == 1) write_file(file.path, "");
+  for (const auto& sample : opened->samples()) {
+    if (sample.target == 1) write_file(sample.path, "");
   }
-  CHECK_THAT(what_of([&] { train::leave_out_bad(list, 0); }),
+  CHECK_THAT(what_of([&] { train::leave_out_bad(*opened, 0); }),
              ContainsSubstring("no picture is left of"));
 }
 
 TEST_CASE("the channels' mean and deviation are those of all pictures together") {
-  if (!train::has_libpng()) SKIP("built without libpng");
+  if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   write_colors(folder.path());
-  const auto files = train::list_pictures(folder.path()).files;
   for (const int64_t channels : {1, 3}) {
     train::Images images{.shape = {channels, 6, 8}};
-    train::measure_channels(images, files, 0, 0);
-    const train::PictureItems items(files, images.shape);
+    const auto opened = train::open_folder(folder.path(), images.shape);
+    train::measure_channels(images, train::Pictures(opened, train::check_headers(*opened)), 0, 0);
     std::vector<torch::Tensor> all;
-    for (int64_t i = 0; i < items.size(); ++i) all.push_back(items.get(i).data);
+    for (int64_t i = 0; i < opened->size(); ++i) all.push_back(opened->get(i).data);
     const auto pixels = torch::stack(all).to(torch::kDouble);
     const auto values = [](const std::vector<double>& v) {
       return torch::tensor(v, torch::kDouble);
@@ -291,7 +197,7 @@ TEST_CASE("a network comes back from its weights' file with what it takes and an
 }
 
 TEST_CASE("the digits as pictures are learnt bit for bit as from IDX files", "[alone]") {
-  if (!train::has_libpng()) SKIP("built without libpng");
+  if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   const fs::path pictures = folder.path() / "pictures";
   const fs::path idx = folder.path() / "idx";
@@ -307,16 +213,17 @@ TEST_CASE("the digits as pictures are learnt bit for bit as from IDX files", "[a
       write_file(pictures / name, png_of(read.data[i].unsqueeze(0)));
     }
   }
-  const auto split = train::split_pictures(train::list_pictures(pictures), 0.2, 3);
-  const auto write_idx = [&](const std::string& part,
-                             const std::vector<train::PictureFile>& files) {
-    const auto count = big_endian(static_cast<int64_t>(files.size()));
+  const auto opened = train::open_folder(pictures, {1, 8, 8});
+  const auto split =
+      train::split_pictures(opened->targets(), train::check_headers(*opened), 0.2, 3);
+  const auto write_idx = [&](const std::string& part, const std::vector<int64_t>& items) {
+    const auto count = big_endian(static_cast<int64_t>(items.size()));
     std::string images = std::string("\0\0\x8\3", 4) + count + big_endian(8) + big_endian(8);
     std::string labels = std::string("\0\0\x8\1", 4) + count;
-    for (const auto& file : files) {
-      const auto pixels = train::load_picture(file.path, {1, 8, 8});
+    for (const int64_t item : items) {
+      const auto [pixels, target] = opened->get(item);
       images.append(static_cast<const char*>(pixels.const_data_ptr()), 64);
-      labels += static_cast<char>(file.target);
+      labels += static_cast<char>(target.item<int64_t>());
     }
     write_file(idx / (part + "-images-idx3-ubyte"), images);
     write_file(idx / (part + "-labels-idx1-ubyte"), labels);
@@ -341,7 +248,7 @@ TEST_CASE("the digits as pictures are learnt bit for bit as from IDX files", "[a
 }
 
 TEST_CASE("sconce-train learns the classes of a folder and predicts them", "[alone]") {
-  if (!train::has_libpng()) SKIP("built without libpng");
+  if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   const fs::path data = folder.path() / "colors";
   const fs::path out = folder.path() / "run";
@@ -370,13 +277,13 @@ TEST_CASE("sconce-train learns the classes of a folder and predicts them", "[alo
   const Ran refused = run_train(predict + red.string() + " " + wrong.string());
   CHECK(refused.exit_code == 1);
   CHECK(refused.out.empty());
-  CHECK_THAT(refused.err,
-             StartsWith("sconce-train: " + wrong.string() + ": expected a PNG or JPEG"));
+  CHECK_THAT(refused.err, StartsWith("sconce-train: sconce::vision::read_image: " + wrong.string() +
+                                     ": expected a PNG or JPEG"));
   CHECK(last_line(refused.err) == refused.err);
 }
 
 TEST_CASE("a bad picture ends the training by name, one that is none before it begins", "[alone]") {
-  if (!train::has_libpng()) SKIP("built without libpng");
+  if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   write_colors(folder.path());
   const fs::path bad = folder.path() / "red/5.png";
@@ -389,13 +296,15 @@ TEST_CASE("a bad picture ends the training by name, one that is none before it b
     const Ran damaged = run_train(flags + workers);
     CHECK(damaged.exit_code == 1);
     CHECK(last_line(damaged.err) == damaged.err);
-    CHECK_THAT(damaged.err, StartsWith("sconce-train: " + bad.string() + ": damaged PNG: "));
+    CHECK_THAT(damaged.err, StartsWith("sconce-train: sconce::vision::read_image: " + bad.string() +
+                                       ": damaged PNG: "));
   }
   write_file(bad, sconce::test::png_header(1, 60000, 60000) + std::string(4, '\0') + "IDAT");
   const Ran large = run_train(flags);
   CHECK(large.exit_code == 1);
   CHECK(large.out.empty());
-  CHECK_THAT(large.err, StartsWith("sconce-train: " + bad.string() + ": 60000 x 60000 pixels"));
+  CHECK_THAT(large.err, StartsWith("sconce-train: sconce::vision::read_image_size: " +
+                                   bad.string() + ": 60000 x 60000 pixels"));
   const Ran skipped = run_train(flags + " --skip-bad");
   CHECK(skipped.exit_code == 0);
   CHECK_THAT(skipped.out, ContainsSubstring("15 training and 4 test images of 32x32, 2 classes; 1 "
@@ -403,7 +312,7 @@ TEST_CASE("a bad picture ends the training by name, one that is none before it b
 }
 
 TEST_CASE("weights that were trained on IDX files predict pictures, made grey", "[alone]") {
-  if (!train::has_libpng()) SKIP("built without libpng");
+  if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   REQUIRE(run_train("--epochs 5 --device cpu --out " + folder.path().string()).exit_code == 0);
   const fs::path source = SCONCE_DIGITS_DIR;

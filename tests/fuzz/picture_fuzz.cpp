@@ -1,13 +1,14 @@
-// Fuzzes the decoders of sconce-train. Their pixels are not checked here, but in
-// tests/apps/picture_test.cpp.
-#include "train/picture_decoder.hpp"
-
+// Fuzzes the decoders of pictures. Their pixels are not checked here, but in
+// tests/vision/image_test.cpp.
 #include <cstdint>
 #include <cstdio>
 #include <memory>
-#include <vector>
 
 #include "fuzz/target.hpp"
+#include "vision/image_decoder.hpp"
+
+using sconce::test::expect;
+using sconce::vision::ImageReadMode;
 
 namespace {
 
@@ -15,24 +16,18 @@ struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
-void read(std::unique_ptr<train::PictureDecoder> (*make)(std::FILE*), const uint8_t* data,
-          size_t size) {
-  const std::unique_ptr<std::FILE, CloseFile> file(
-      fmemopen(const_cast<uint8_t*>(data), size, "rb"));
-  try {
-    const auto decoder = make(file.get());
-    const auto [height, width] = decoder->read_header();
-    if (height > (1 << 20) / width) return;
-    std::vector<uint8_t> pixels(static_cast<size_t>(3 * height * width));
-    decoder->read_pixels(pixels.data());
-  } catch (const train::PictureError&) {
-  }
-}
-
 }  // namespace
 
 SCONCE_FUZZ_TARGET(picture)(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  read(data[0] == 0x89 ? train::make_png_decoder : train::make_jpeg_decoder, data, size);
+  const std::unique_ptr<std::FILE, CloseFile> file(
+      fmemopen(const_cast<uint8_t*>(data), size, "rb"));
+  const auto mode = static_cast<ImageReadMode>(data[size / 2] % 5);
+  try {
+    const auto image = sconce::vision::read_pixels(file.get(), mode, 1 << 20);
+    expect(mode == ImageReadMode::unchanged || image.size(0) == static_cast<int64_t>(mode),
+           "a picture has other channels than its mode");
+  } catch (const sconce::vision::ImageError&) {
+  }
   return 0;
 }

@@ -1,5 +1,7 @@
 // Runs the fuzz targets on the inputs in corpus/.
 #include "fuzz/replay.hpp"
+#include "vision/jpeg.hpp"
+#include "vision/png.hpp"
 
 using sconce::test::replay;
 
@@ -13,4 +15,11 @@ TEST_CASE("every input of the corpus of load_torch is read or refused, without a
 
 TEST_CASE("every input of the corpus of Checkpoint::load is read or refused, without a crash") {
   replay("fuzz/corpus/checkpoint", sconce::test::fuzz_checkpoint);
+}
+
+TEST_CASE("every picture kept for tests is read or refused, without a crash") {
+  if (!sconce::vision::has_libpng() || !sconce::vision::has_libjpeg()) {
+    SKIP("built without libpng or libjpeg-turbo");
+  }
+  replay("reference/pictures", sconce::test::fuzz_picture);
 }

@@ -2,7 +2,7 @@
 
     python3 pictures.py                   # needs Pillow 13
     python3 pictures.py FOLDER COUNT      # COUNT random ones, half of each format, for a check by hand:
-    SCONCE_PICTURES=FOLDER build/default/bin/test-apps "[pictures]"
+    SCONCE_PICTURES=FOLDER build/default/bin/test-data "[pictures]"
 """
 import io
 import random

@@ -31,6 +31,7 @@ struct ItemOf<S> {
   using type = std::remove_cvref_t<decltype(std::declval<const S&>().get(0))>;
 };
 template <DrawsItem S>
+  requires(!GetsItem<S>)
 struct ItemOf<S> {
   using type = std::remove_cvref_t<decltype(std::declval<const S&>().get(
       0, std::declval<const at::Generator&>()))>;
@@ -39,10 +40,11 @@ struct ItemOf<S> {
 }  // namespace detail
 
 /// A data set that is read item by item. `size()` is the number of items, and `get(index)` returns
-/// one; a source that draws random numbers has `get(index, generator)` instead. Both are const and
-/// are called from several threads at once. An item has any type in which `nn::NestedTensors` finds
-/// tensors: a tensor, a pair or tuple of tensors, a `Dataset` with the `data` and `target` of one
-/// row, or a user's struct. Python: `torch.utils.data.Dataset`, with `__len__` and `__getitem__`.
+/// one; a source that draws random numbers has `get(index, generator)`, which a loader prefers.
+/// Both are const and are called from several threads at once. An item has any type in which
+/// `nn::NestedTensors` finds tensors: a tensor, a pair or tuple of tensors, a `Dataset` with the
+/// `data` and `target` of one row, or a user's struct. Python: `torch.utils.data.Dataset`, with
+/// `__len__` and `__getitem__`.
 template <class S>
 concept ItemSource = requires(const S& source) {
   { source.size() } -> std::convertible_to<int64_t>;

@@ -1,3 +1,5 @@
+#include "vision/jpeg.hpp"
+
 #include <csetjmp>
 #include <cstdio>
 // These two need <cstdio>.
@@ -7,9 +9,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "picture_decoder.hpp"
-
-namespace train {
+namespace sconce::vision {
 
 namespace {
 
@@ -19,20 +19,22 @@ constexpr int max_scans = 500;
 
 // If a function of libjpeg fails, it is left by longjmp. Therefore the functions that call setjmp,
 // and those that libjpeg calls, have no object with a destructor.
-class JpegDecoder final : public PictureDecoder {
+class JpegDecoder final : public ImageDecoder {
  public:
   explicit JpegDecoder(std::FILE* file) : file_(file), buffer_(1 << 16) {}
 
   ~JpegDecoder() override { jpeg_destroy_decompress(&jpeg_); }
 
-  PictureSize read_header() override {
-    if (!try_header()) throw PictureError(message_);
-    return {jpeg_.image_height, jpeg_.image_width};
+  ImageHeader read_header() override {
+    if (!try_header()) throw ImageError(message_);
+    return {jpeg_.image_height, jpeg_.image_width, jpeg_.num_components == 1 ? 1 : 3};
   }
 
-  void read_pixels(uint8_t* rgb) override {
-    cmyk_row_.resize(jpeg_.num_components == 4 ? 4 * size_t{jpeg_.image_width} : 0);
-    if (!try_pixels(rgb)) throw PictureError(message_);
+  void read_pixels(uint8_t* pixels, int64_t channels) override {
+    const bool is_cmyk = jpeg_.num_components == 4;
+    cmyk_row_.resize(is_cmyk ? 4 * size_t{jpeg_.image_width} : 0);
+    jpeg_.out_color_space = is_cmyk ? JCS_CMYK : channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    if (!try_pixels(pixels, static_cast<size_t>(channels))) throw ImageError(message_);
   }
 
  private:
@@ -114,15 +116,14 @@ class JpegDecoder final : public PictureDecoder {
     if (components != 1 && components != 3 && components != 4) {
       fail("expected 1, 3 or 4 color components");
     }
-    jpeg_.out_color_space = components == 4 ? JCS_CMYK : JCS_RGB;
     return true;
   }
 
-  bool try_pixels(uint8_t* rgb) {
+  bool try_pixels(uint8_t* pixels, size_t channels) {
     if (setjmp(jump_)) return false;
     jpeg_start_decompress(&jpeg_);
     while (jpeg_.output_scanline < jpeg_.output_height) {
-      uint8_t* to = rgb + size_t{3} * jpeg_.output_width * jpeg_.output_scanline;
+      uint8_t* to = pixels + channels * jpeg_.output_width * jpeg_.output_scanline;
       uint8_t* row = cmyk_row_.empty() ? to : cmyk_row_.data();
       jpeg_read_scanlines(&jpeg_, &row, 1);
       if (!cmyk_row_.empty()) convert_cmyk(to);
@@ -144,7 +145,7 @@ class JpegDecoder final : public PictureDecoder {
 
   std::FILE* file_;
   std::vector<uint8_t> buffer_;
-  std::vector<uint8_t> cmyk_row_ = {};  // empty: the pixels are RGB
+  std::vector<uint8_t> cmyk_row_ = {};  // empty: the pixels are not CMYK
   jpeg_decompress_struct jpeg_ = {};
   jpeg_error_mgr errors_ = {};
   jpeg_source_mgr source_ = {};
@@ -159,8 +160,8 @@ bool has_libjpeg() {
   return true;
 }
 
-std::unique_ptr<PictureDecoder> make_jpeg_decoder(std::FILE* file) {
+std::unique_ptr<ImageDecoder> make_jpeg_decoder(std::FILE* file) {
   return std::make_unique<JpegDecoder>(file);
 }
 
-}  // namespace train
+}  // namespace sconce::vision

@@ -1,0 +1,105 @@
+#include "sconce/vision/image.hpp"
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "sconce/io/whole_file.hpp"
+#include "vision/image_decoder.hpp"
+#include "vision/png.hpp"
+
+namespace sconce::vision {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+// Checked before opening, because opening a FIFO waits for its writer.
+File open(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (error && status.type() != fs::file_type::not_found) throw ImageError(error.message());
+  if (!fs::is_regular_file(status)) {
+    throw ImageError(fs::is_directory(status) ? "expected a picture, got a folder"
+                     : fs::exists(status)     ? "expected a regular file"
+                                              : "no such file");
+  }
+  File file(std::fopen(path.c_str(), "rb"));
+  if (!file) throw ImageError(std::strerror(errno));
+  return file;
+}
+
+// Returns `work()`. Its errors become LibTorch's and begin with `who`, which names function and
+// file.
+template <class Work>
+auto with_name(const std::string& who, const Work& work) {
+  try {
+    return work();
+  } catch (const ImageError& error) {
+    TORCH_CHECK(false, who, ": ", error.what());
+  } catch (const NoImageLibrary& error) {
+    TORCH_CHECK_NOT_IMPLEMENTED(false, who, ": ", error.what());
+  }
+}
+
+}  // namespace
+
+torch::Tensor read_image(const fs::path& path, ImageReadMode mode) {
+  return with_name("sconce::vision::read_image: " + path.string(), [&] {
+    const File file = open(path);
+    return read_pixels(file.get(), mode, max_image_pixels);
+  });
+}
+
+torch::Tensor decode_image(const torch::Tensor& input, ImageReadMode mode) {
+  TORCH_CHECK(
+      input.defined() && input.dim() == 1 && input.scalar_type() == at::kByte && input.is_cpu(),
+      "sconce::vision::decode_image: expected the bytes of a file, uint8 (n,) on the CPU, ", "got ",
+      input.toString(), " of shape ", input.defined() ? input.sizes() : at::IntArrayRef());
+  return with_name("sconce::vision::decode_image", [&] {
+    if (input.numel() == 0) throw ImageError("expected a PNG or JPEG picture, got no bytes");
+    const at::Tensor bytes = input.contiguous();
+    const auto size = static_cast<size_t>(bytes.numel());
+    const File file(::fmemopen(const_cast<void*>(bytes.const_data_ptr()), size, "rb"));
+    if (!file) throw ImageError(std::strerror(errno));
+    return read_pixels(file.get(), mode, max_image_pixels);
+  });
+}
+
+std::array<int64_t, 2> read_image_size(const fs::path& path) {
+  return with_name("sconce::vision::read_image_size: " + path.string(), [&] {
+    const File file = open(path);
+    const ImageHeader header = read_header(file.get(), max_image_pixels);
+    return std::array{header.height, header.width};
+  });
+}
+
+void write_png(const torch::Tensor& input, const fs::path& path, int compression_level) {
+  const std::string who = "sconce::vision::write_png: " + path.string();
+  TORCH_CHECK(input.defined() && input.dim() == 3 && input.scalar_type() == at::kByte &&
+                  input.is_cpu() && input.size(0) >= 1 && input.size(0) <= 4 && input.numel() > 0,
+              who, ": expected a picture, uint8 (C, H, W) on the CPU, with 1 to 4 channels and a ",
+              "pixel or more, got ", input.toString(), " of shape ",
+              input.defined() ? input.sizes() : at::IntArrayRef());
+  TORCH_CHECK(std::max(input.size(1), input.size(2)) < int64_t{1} << 31, who,
+              ": expected sides below 2^31, got shape ", input.sizes());
+  TORCH_CHECK(compression_level >= 0 && compression_level <= 9, who,
+              ": expected a compression_level from 0 to 9, got ", compression_level);
+  const std::string bytes = with_name(
+      who, [&] { return encode_png(input.permute({1, 2, 0}).contiguous(), compression_level); });
+  io::write_whole(path, bytes, "sconce::vision::write_png");
+}
+
+}  // namespace sconce::vision

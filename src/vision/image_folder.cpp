@@ -1,0 +1,119 @@
+#include "sconce/vision/image_folder.hpp"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <exception>
+#include <system_error>
+#include <utility>
+
+namespace sconce::vision {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const fs::path& path, const std::string& why) {
+  TORCH_CHECK(false, "sconce::vision::ImageFolder: ", path.string(), ": ", why);
+}
+
+// Returns the entries of a folder, sorted by name, without names that begin with a dot.
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> entries;
+  fs::directory_iterator it(folder, error);
+  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
+    const fs::path& path = it->path();
+    if (!path.filename().string().starts_with('.')) entries.push_back(path);
+  }
+  if (error) refuse(folder, "cannot read the folder: " + error.message());
+  const auto name = [](const fs::path& path) { return path.filename().string(); };
+  std::sort(entries.begin(), entries.end(),
+            [&](const fs::path& a, const fs::path& b) { return name(a) < name(b); });
+  return entries;
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (error) refuse(path, error.message());
+  return fs::is_directory(status);
+}
+
+bool has_picture_suffix(const fs::path& path) {
+  std::string suffix = path.extension().string();
+  for (char& c : suffix) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return suffix == ".png" || suffix == ".jpg" || suffix == ".jpeg";
+}
+
+// Returns whether a name can be printed on a line: UTF-8 without control characters.
+bool is_printable(const fs::path& name) {
+  try {
+    const std::u32string codes = name.u32string();
+    return std::none_of(codes.begin(), codes.end(), [](char32_t code) {
+      const bool is_control = code < 0x20 || (code >= 0x7f && code < 0xa0);
+      const bool is_surrogate = code >= 0xd800 && code < 0xe000;  // which some libraries let pass
+      return is_control || is_surrogate;
+    });
+  } catch (const std::exception&) {  // not UTF-8
+    return false;
+  }
+}
+
+// A link to a folder around it would be a cycle.
+void check_class(const fs::path& folder, const fs::path& of_class) {
+  if (!is_printable(of_class.filename())) {
+    refuse(of_class, "expected a class's name in UTF-8, without control characters");
+  }
+  const fs::path above = fs::canonical(folder);
+  const fs::path target = fs::canonical(of_class);
+  if (std::mismatch(target.begin(), target.end(), above.begin(), above.end()).first ==
+      target.end()) {
+    refuse(of_class, "expected a class's folder, got a link to a folder around it");
+  }
+}
+
+std::vector<fs::path> pictures_of(const fs::path& of_class) {
+  std::vector<fs::path> pictures;
+  for (const auto& path : entries_of(of_class)) {
+    if (is_folder(path)) refuse(path, "expected only files in a class's folder, got a folder");
+    if (has_picture_suffix(path)) pictures.push_back(path);
+  }
+  if (pictures.empty()) {
+    refuse(of_class, "expected a class's pictures (.png, .jpg, .jpeg), found none");
+  }
+  return pictures;
+}
+
+}  // namespace
+
+ImageFolder::ImageFolder(const fs::path& root, ImageFolderOptions options)
+    : options_(std::move(options)) {
+  for (const auto& path : entries_of(root)) {
+    if (!is_folder(path)) continue;
+    check_class(root, path);
+    const auto target = static_cast<int64_t>(classes_.size());
+    for (const auto& picture : pictures_of(path)) samples_.push_back({picture, target});
+    classes_.push_back(path.filename().string());
+  }
+  if (classes_.empty()) refuse(root, "expected a folder of pictures for each class, found none");
+}
+
+data::Dataset ImageFolder::get(int64_t index, const at::Generator& generator) const {
+  TORCH_CHECK_INDEX(index >= 0 && index < size(), "sconce::vision::ImageFolder: expected an index ",
+                    "from 0 to ", size() - 1, ", got ", index);
+  const ImageSample& sample = samples_[static_cast<size_t>(index)];
+  return {options_.transform(read_image(sample.path, options_.mode), generator),
+          at::scalar_tensor(sample.target, at::kLong)};
+}
+
+torch::Tensor ImageFolder::targets() const {
+  const at::Tensor targets = at::empty({size()}, at::kLong);
+  std::transform(samples_.begin(), samples_.end(), targets.mutable_data_ptr<int64_t>(),
+                 [](const ImageSample& sample) { return sample.target; });
+  return targets;
+}
+
+}  // namespace sconce::vision

@@ -1,0 +1,13 @@
+#include "vision/jpeg.hpp"
+
+namespace sconce::vision {
+
+bool has_libjpeg() {
+  return false;
+}
+
+std::unique_ptr<ImageDecoder> make_jpeg_decoder(std::FILE*) {
+  throw NoImageLibrary("built without libjpeg-turbo: apt install libjpeg-dev, then build again");
+}
+
+}  // namespace sconce::vision
