@@ -10,8 +10,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 TABLE = HERE / "counts.json"
 MACHINES = ["no GPU", "one simulated GPU", "two simulated GPUs"]
 SIDES = ["C++", "Python"]
-# The waits that a program asks for. Those of its copies and host reads have rows of their own.
-WAITS = ["cudaDeviceSynchronize", "cudaEventSynchronize"]
+# The wait that a program asks for. Those of its copies and host reads have rows of their own.
+WAIT = "cudaDeviceSynchronize"
 
 
 class Missing(Exception):
@@ -28,13 +28,10 @@ def simgpu_file(file):
 
 
 def waits(file):
-    """Returns how often the host waited for a simulated GPU, by the function, whatever asked for it."""
-    rows = {}
-    for place, number in json.loads(file.read_text())["run"]["host_waits"].items():
-        function = place.split(" at ")[0]
-        if function in WAITS:
-            rows[f"waits by {function}"] = rows.get(f"waits by {function}", 0) + number
-    return rows
+    """Returns how often the host waited for a simulated GPU, whatever asked for it."""
+    places = json.loads(file.read_text())["run"]["host_waits"].items()
+    number = sum(number for place, number in places if place.split(" at ")[0] == WAIT)
+    return {"waits for the device": number} if number else {}
 
 
 def read(file, processes):

@@ -49,9 +49,9 @@ MISTAKES = [
     ("13_logging", "C++", COUNT, {"i < 100; ++i": "i < 99; ++i"}),
     ("13_logging", "Python", COUNT, {"range(100)": "range(99)"}),
 
-    *of_clock("14_exercise_1", ("multiply", "device"), ("multiply", "device")),
-    ("14_exercise_1", "C++", DIMENSIONS, {"torch::matmul(x, y)": "torch::matmul(x.t(), y)"}),
-    ("14_exercise_1", "Python", DIMENSIONS, {"return torch.matmul(x, y)": "return torch.matmul(x.t(), y)"}),
+    *of_clock("14_exercise_1", ("on_gpu", "device"), ("on_gpu", "device")),
+    ("14_exercise_1", "C++", DIMENSIONS, {"(x_gpu, y_gpu)": "(x_gpu.t(), y_gpu)"}),
+    ("14_exercise_1", "Python", DIMENSIONS, {"(x_gpu, y_gpu)": "(x_gpu.t(), y_gpu)"}),
 
     ("16_exercise_3", "C++", WAIT, {"sconce::Stopwatch stopwatch(device);": "sconce::Stopwatch stopwatch;"}),
     ("16_exercise_3", "Python", WAIT, {"stopwatch = Stopwatch(device)": "stopwatch = Stopwatch()"}),
@@ -60,19 +60,19 @@ MISTAKES = [
     ("16_exercise_3", "C++", COUNT, {"i < 1000; ++i": "i < 999; ++i"}),
     ("16_exercise_3", "Python", COUNT, {"range(1000)": "range(999)"}),
 
-    ("17_exercise_4", "C++", WAIT, {"(x, there);\n      sconce::synchronize(other);": "(x, there);"}),
-    ("17_exercise_4", "Python", WAIT, {"(x, there)\n        synchronize(other)": "(x, there)"}),
+    ("17_exercise_4", "C++", WAIT, {"sconce::synchronize(y.device());": ""}),
+    ("17_exercise_4", "Python", WAIT, {"synchronize(y.device)\n": "\n"}),
     ("17_exercise_4", "C++", DIMENSIONS, {"first = torch::matmul(x, x)": "first = torch::matmul(x, x.t())"}),
     ("17_exercise_4", "Python", DIMENSIONS, {"first = torch.matmul(x, x)": "first = torch.matmul(x, x.t())"}),
     ("17_exercise_4", "C++", COUNT, {"(together, device)": "(together, device, 8)"}),
     ("17_exercise_4", "Python", COUNT, {"(together, device)": "(together, device, 8)"}),
 
-    ("19_speed_up", "C++", WAIT, {"(multiply, device, /*runs=*/3)": "(multiply, torch::kCPU, /*runs=*/3)"}),
-    ("19_speed_up", "Python", WAIT, {"(multiply, device, runs=3)": "(multiply, cpu(), runs=3)"}),
-    ("19_speed_up", "C++", DIMENSIONS, {"torch::matmul(a, b)": "torch::matmul(a.t(), b)"}),
-    ("19_speed_up", "Python", DIMENSIONS, {"torch.matmul(a, b)": "torch.matmul(a.t(), b)"}),
-    ("19_speed_up", "C++", COUNT, {"(multiply, device, /*runs=*/3)": "(multiply, device, /*runs=*/2)"}),
-    ("19_speed_up", "Python", COUNT, {"(multiply, device, runs=3)": "(multiply, device, runs=2)"}),
+    ("19_speed_up", "C++", WAIT, {"(on_gpu, device, ": "(on_gpu, sconce::cpu(), "}),
+    ("19_speed_up", "Python", WAIT, {"(on_gpu, device, ": "(on_gpu, cpu(), "}),
+    ("19_speed_up", "C++", DIMENSIONS, {"(x_gpu, y_gpu)": "(x_gpu.t(), y_gpu)"}),
+    ("19_speed_up", "Python", DIMENSIONS, {"(x_gpu, y_gpu)": "(x_gpu.t(), y_gpu)"}),
+    ("19_speed_up", "C++", COUNT, {"(on_gpu, device, /*runs=*/3)": "(on_gpu, device, /*runs=*/2)"}),
+    ("19_speed_up", "Python", COUNT, {"(on_gpu, device, runs=3)": "(on_gpu, device, runs=2)"}),
 
     ("20_asynchronous", "C++", WAIT, {"sconce::synchronize(device);\n  const double finished":
                                       "const double finished"}),

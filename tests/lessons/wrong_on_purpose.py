@@ -33,6 +33,7 @@ def options():
     arguments.python = pathlib.Path(sys.executable)
     arguments.simgpu, arguments.gpus = arguments.build / "bin/sconce-simgpu", 1
     arguments.how, arguments.server = "gpu", None
+    arguments.counts, arguments.table = "check", counting.TABLE
     return arguments
 
 
@@ -48,14 +49,12 @@ def build(lesson, source, program, arguments):
     """Builds a program from this source with the commands of the lesson."""
     listed = subprocess.run(["ninja", "-t", "commands", f"bin/lessons/{lesson.name}"], cwd=arguments.build,
                             capture_output=True, text=True, check=True).stdout.splitlines()
-    original = str(sources.HERE / f"{lesson.name}.cpp")
-    compiling = next(line for line in reversed(listed) if original in line)
-    words = shlex.split(compiling)
-    made = words[words.index("-o") + 1]
-    made_here = f"{program}.o"
-    for command in [compiling.replace(original, str(source)), listed[-1]]:
-        command = command.replace(made, made_here).replace(f"bin/lessons/{lesson.name}", str(program))
-        subprocess.run(command, shell=True, cwd=arguments.build, check=True, stdout=subprocess.DEVNULL)
+    linking = listed[-1]
+    made = next(word for word in shlex.split(linking) if word.endswith(".o"))
+    compiling = next(line for line in listed if f"-o {made} " in line).rpartition(" -c ")[0]
+    for command in [f"{compiling} -c {source}", linking.replace(f"bin/lessons/{lesson.name}", str(program))]:
+        subprocess.run(command.replace(made, f"{program}.o"), shell=True, cwd=arguments.build, check=True,
+                       stdout=subprocess.DEVNULL)
 
 
 def seen(lesson, language, replacements, right, arguments, folder):
@@ -74,19 +73,26 @@ def seen(lesson, language, replacements, right, arguments, folder):
             output = compare_lessons.run_twin(lesson, wrong, counts)
     except compare_lessons.Failed as failure:
         return f"it fails: {str(failure).strip().splitlines()[-1]}"
-    different = counting.differences(counting.read_table(), lesson.name, language, 1,
+    different = counting.differences(counting.read_table(arguments.table), lesson.name, language, arguments.gpus,
                                      counting.read(counts, lesson.processes))
     if different:
         return different[0]
     return None if compare_lessons.normal(output) == right else "its output differs"
 
 
+def right_output(lesson, arguments):
+    """Returns the output of the lesson without a mistake, whose counts must be those of the table."""
+    cpp, _, equal = compare_lessons.run_both(lesson, arguments)
+    if not equal:
+        sys.exit(f"{lesson.name}: its counts are others even without a mistake")
+    return compare_lessons.normal(cpp)
+
+
 def main():
     arguments = options()
     lessons = {lesson.name: lesson for lesson in compare_lessons.choose(arguments, arguments.names)}
     chosen = [mistake for mistake in MISTAKES if mistake[0] in lessons]
-    right = {name: compare_lessons.normal(compare_lessons.run_lesson(lessons[name], arguments))
-             for name in {name for name, *_ in chosen}}
+    right = {name: right_output(lessons[name], arguments) for name in {name for name, *_ in chosen}}
     unseen = 0
     for name, language, what, replacements in chosen:
         with tempfile.TemporaryDirectory() as folder:

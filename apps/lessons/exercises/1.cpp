@@ -14,8 +14,7 @@ int main() {
   const int64_t n = 64;
   auto x = torch::randn({n, n}, device);
   auto y = torch::randn({n, n}, device);
-  const double seconds =
-      sconce::median_seconds([&] { torch::matmul(x, y); }, device);
+  const double seconds = sconce::median_seconds([&] { torch::matmul(x, y); }, device);
   std::cout << "n = " << n << " on " << device << '\n';
   std::printf("~ %.6f ms\n", seconds * 1e3);
 }
