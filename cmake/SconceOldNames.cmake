@@ -11,6 +11,7 @@ set(old_names # <old path> <new path>
   data/copy_stream               data/detail/copy_stream
   data/idx                       vision/idx
   data/read_ahead                data/detail/read_ahead
+  data/transforms                vision/transforms
   freed_memory                   tuned_memory
   nn/data_parallel               distributed/data_parallel
   nn/distributed_data_parallel   distributed/distributed_data_parallel

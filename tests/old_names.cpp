@@ -13,6 +13,12 @@ TEST_CASE("the names of 0.2 are those of today") {
   STATIC_CHECK(std::same_as<sconce::cuda::OtherShape, sconce::OtherShape>);
   STATIC_CHECK(std::same_as<sconce::MonitorMode, sconce::optim::MetricMode>);
   STATIC_CHECK(std::same_as<sconce::optim::lr_scheduler::PlateauMode, sconce::optim::MetricMode>);
+  STATIC_CHECK(std::same_as<sconce::data::Compose, sconce::vision::transforms::Compose>);
+  STATIC_CHECK(std::same_as<sconce::data::Normalize, sconce::vision::transforms::Normalize>);
+  STATIC_CHECK(std::same_as<sconce::data::RandomCrop, sconce::vision::transforms::RandomCrop>);
+  STATIC_CHECK(std::same_as<sconce::data::RandomHorizontalFlip,
+                            sconce::vision::transforms::RandomHorizontalFlip>);
+  STATIC_CHECK(std::same_as<sconce::data::Resize, sconce::vision::transforms::Resize>);
   CHECK(sconce::cuda::is_nccl_available() == sconce::distributed::is_nccl_available());
   CHECK_THROWS_AS(sconce::data::read_idx("no such file"), c10::Error);
 }

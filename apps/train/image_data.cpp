@@ -9,8 +9,8 @@
 #include "sconce/data/distributed_sampler.hpp"
 #include "sconce/data/loader.hpp"
 #include "sconce/data/transformed_batches.hpp"
-#include "sconce/data/transforms.hpp"
 #include "sconce/vision/idx.hpp"
+#include "sconce/vision/transforms.hpp"
 
 namespace train {
 
@@ -105,8 +105,8 @@ ImageData open_idx(const CommandLine& line, const ProcessGroup& group) {
 // Applies `augment` to the bytes and then normalizes them with the training pictures' mean and
 // deviation.
 sconce::AnyBatches normalised(sconce::data::Loader<Pictures> loader, const Images& images,
-                              const sconce::data::Compose& augment, uint64_t seed) {
-  const sconce::data::Normalize normalize(images.mean, images.std);
+                              const sconce::vision::transforms::Compose& augment, uint64_t seed) {
+  const sconce::vision::transforms::Normalize normalize(images.mean, images.std);
   return sconce::data::TransformedBatches(
       std::move(loader),
       [augment, normalize](const Dataset& batch, const at::Generator& generator) {
@@ -116,12 +116,12 @@ sconce::AnyBatches normalised(sconce::data::Loader<Pictures> loader, const Image
 }
 
 // Shifts pictures at random by up to an eighth of their size, and mirrors half of them.
-sconce::data::Compose augmentation(const CommandLine& line) {
-  sconce::data::Compose augment;
+sconce::vision::transforms::Compose augmentation(const CommandLine& line) {
+  sconce::vision::transforms::Compose augment;
   if (!line.augment) return augment;
   const int64_t size = line.image_size;
-  augment.push_back(sconce::data::RandomCrop({size, size}, size / 8));
-  augment.push_back(sconce::data::RandomHorizontalFlip());
+  augment.push_back(sconce::vision::transforms::RandomCrop({size, size}, size / 8));
+  augment.push_back(sconce::vision::transforms::RandomHorizontalFlip());
   return augment;
 }
 
@@ -148,7 +148,7 @@ ImageData open_pictures(const CommandLine& line, const ProcessGroup& group) {
   const uint64_t seed = sconce::data::mix_seeds(line.seed, 0, group.rank());
   return {.images = images,
           .train = normalised(std::move(train), images, augmentation(line), seed),
-          .test = normalised(std::move(test), images, sconce::data::Compose(), 0),
+          .test = normalised(std::move(test), images, sconce::vision::transforms::Compose(), 0),
           .train_size = train_size,
           .test_size = test_size,
           .left_out = folder->size() - static_cast<int64_t>(good.size())};

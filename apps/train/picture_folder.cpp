@@ -57,11 +57,8 @@ bool has_idx_files(const fs::path& folder) {
 
 sconce::vision::ImageFolderOptions reading_as(const std::vector<int64_t>& shape) {
   using sconce::vision::ImageReadMode;
-  const sconce::data::Resize resize({shape[1], shape[2]});
-  const auto to_size = [resize](const at::Tensor& picture) {
-    return resize(picture.unsqueeze(0)).squeeze(0).contiguous();
-  };
-  return {.transform = sconce::data::Compose(to_size),
+  const sconce::vision::transforms::Resize resize({shape[1], shape[2]});
+  return {.transform = [resize](const at::Tensor& picture) { return resize(picture).contiguous(); },
           .mode = shape[0] == 1 ? ImageReadMode::gray : ImageReadMode::rgb};
 }
 

@@ -7,7 +7,7 @@
 #include "model_file.hpp"
 #include "picture_folder.hpp"
 #include "sconce/data/loader.hpp"
-#include "sconce/data/transforms.hpp"
+#include "sconce/vision/transforms.hpp"
 
 namespace train {
 
@@ -44,7 +44,7 @@ void print_picture(std::ostream& out, const std::filesystem::path& picture,
 void predict(const PredictLine& line, std::ostream& out) {
   const torch::NoGradGuard no_grad;
   TrainedModel model = load_model(line.weights);
-  const sconce::data::Normalize normalize(model.images.mean, model.images.std);
+  const sconce::vision::transforms::Normalize normalize(model.images.mean, model.images.std);
   const PictureItems items{line.pictures, reading_as(model.images.shape)};
   std::vector<torch::Tensor> probabilities;
   for (const auto& batch : sconce::data::Loader(items, {.batch_size = 64})) {

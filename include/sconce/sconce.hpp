@@ -25,7 +25,6 @@
 #include "sconce/data/seed.hpp"
 #include "sconce/data/subset.hpp"
 #include "sconce/data/transformed_batches.hpp"
-#include "sconce/data/transforms.hpp"
 #include "sconce/data/weighted_random_sampler.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/distributed/data_parallel.hpp"
@@ -93,3 +92,4 @@
 #include "sconce/vision/image_folder.hpp"
 #include "sconce/vision/models/resnet.hpp"
 #include "sconce/vision/models/vision_transformer.hpp"
+#include "sconce/vision/transforms.hpp"

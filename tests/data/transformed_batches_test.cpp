@@ -14,9 +14,9 @@
 #include "sconce/data/batches.hpp"
 #include "sconce/data/distributed_sampler.hpp"
 #include "sconce/data/loader.hpp"
-#include "sconce/data/transforms.hpp"
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/training/any_batches.hpp"
+#include "sconce/vision/transforms.hpp"
 #include "support/warnings.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -236,8 +236,9 @@ TEST_CASE("an epoch of a source that can only be set is begun in a copy of the s
 }
 
 TEST_CASE("the Trainer's loader takes transformed batches, from any batch on") {
-  const sconce::data::Compose augment(sconce::data::RandomCrop({2, 2}, 1),
-                                      sconce::data::RandomHorizontalFlip());
+  const sconce::vision::transforms::Compose augment(
+      sconce::vision::transforms::RandomCrop({2, 2}, 1),
+      sconce::vision::transforms::RandomHorizontalFlip());
   const Batches source({torch::rand({8, 1, 4, 4}), torch::arange(8)},
                        {.batch_size = 3, .shuffle = true, .seed = 1});
   const TransformedBatches batches(source,

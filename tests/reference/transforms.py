@@ -1,4 +1,4 @@
-"""Writes transforms.txt: torchvision's transforms of images, for tests/data/transforms_test.cpp.
+"""Writes transforms.txt: torchvision's transforms of images, for tests/vision/transforms_test.cpp.
 
 Run with a Python that has torchvision: python3 tests/reference/transforms.py
 
@@ -30,6 +30,22 @@ CROPS = [  # shape, size, padding, seed
     ((2, 1, 3, 3), (3, 3), (0, 0, 0, 0), 3),
 ]
 FLIPS = [(20, 0.5, 0), (20, 0.25, 7), (5, 0.0, 1), (5, 1.0, 1)]
+CENTERS = [((2, 3, 7, 6), (4, 3)), ((1, 1, 4, 5), (6, 4)), ((2, 1, 3, 4), (6, 9)), ((1, 2, 5, 5), (5, 5))]
+BOXES = [  # shape, size, options, seed
+    ((4, 3, 9, 8), (5, 6), {}, 0),
+    ((3, 1, 12, 4), (6, 6), {}, 1),
+    ((3, 1, 4, 17), (3, 5), {"scale": (0.9, 1.0)}, 2),
+    ((2, 3, 16, 3), (4, 4), {"scale": (0.9, 1.0), "ratio": (0.5, 0.8)}, 3),
+    ((2, 1, 6, 6), (6, 6), {"scale": (1.0, 1.0), "ratio": (1.0, 1.0)}, 4),
+]
+JITTERS = [  # shape, brightness, contrast, saturation, hue, seed
+    ((3, 3, 5, 4), (0.4, 0.4, 0.4, 0.1), 0),
+    ((4, 3, 4, 4), (0, 0, 0, 0.5), 1),
+    ((2, 3, 4, 4), (1.5, 0, 0, 0), 2),
+    ((2, 3, 4, 4), (0, 1, 0, 0), 3),
+    ((2, 3, 4, 4), (0, 0, 2, 0), 4),
+    ((3, 1, 4, 4), (0.4, 0.4, 0.4, 0.1), 5),
+]
 MEAN, STD = (0.5, 0.25, 0.125), (0.2, 0.3, 0.7)
 lines = []
 
@@ -68,6 +84,18 @@ for count, p, seed in FLIPS:
     flip = v2.RandomHorizontalFlip(p)
     write("flip", torch.float32, shape, [p, seed],
           torch.stack([flip(image) for image in images(torch.float32, shape)]))
+for dtype in (torch.uint8, torch.float32):
+    for shape, size in CENTERS:
+        write("center", dtype, shape, size, v2.CenterCrop(size)(images(dtype, shape)))
+    for shape, size, options, seed in BOXES:
+        torch.manual_seed(seed)
+        crop = v2.RandomResizedCrop(size, **options)
+        write("box", dtype, shape, [*size, *crop.scale, *crop.ratio, seed],
+              torch.stack([crop(image) for image in images(dtype, shape)]))
+    for shape, options, seed in JITTERS:
+        torch.manual_seed(seed)
+        jitter = v2.ColorJitter(*options)
+        write("jitter", dtype, shape, [*options, seed], torch.stack([jitter(image) for image in images(dtype, shape)]))
 shape = (2, 3, 7, 6)
 compose = v2.Compose([v2.Resize((5, 4)), v2.Normalize(MEAN, STD)])
 write("compose", torch.float32, shape, [], compose(images(torch.float32, shape)))

@@ -131,8 +131,8 @@ TEST_CASE("an item of a folder is a picture, transformed, and its class") {
   const auto corner = [](const torch::Tensor& picture) {
     return picture.slice(1, 0, 2).slice(2, 0, 2).to(torch::kFloat);
   };
-  const ImageFolder small(
-      root.path(), {.transform = sconce::data::Compose(corner), .mode = ImageReadMode::gray});
+  const ImageFolder small(root.path(), {.transform = sconce::vision::transforms::Compose(corner),
+                                        .mode = ImageReadMode::gray});
   CHECK(small.get(0).data.equal(torch::full({1, 2, 2}, 7.F)));
   for (const auto& batch : sconce::data::Loader(small, {.batch_size = 2, .num_workers = 2})) {
     CHECK(batch.data.sizes() == torch::IntArrayRef{2, 1, 2, 2});
@@ -151,7 +151,7 @@ TEST_CASE("a folder's random transforms draw by item, whoever reads it") {
   const auto noisy = [](const torch::Tensor& picture, const at::Generator& generator) {
     return picture.to(torch::kFloat) + torch::rand({1}, generator);
   };
-  const ImageFolder folder(root.path(), {.transform = sconce::data::Compose(noisy)});
+  const ImageFolder folder(root.path(), {.transform = sconce::vision::transforms::Compose(noisy)});
   const auto all_of = [](const auto& loader) {
     std::vector<torch::Tensor> batches;
     for (const auto& batch : loader) batches.push_back(batch.data);

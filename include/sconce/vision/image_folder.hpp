@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "sconce/data/dataset.hpp"
-#include "sconce/data/transforms.hpp"
 #include "sconce/fwd.hpp"
 #include "sconce/vision/image.hpp"
+#include "sconce/vision/transforms.hpp"
 
 namespace sconce::vision {
 
@@ -26,7 +26,7 @@ struct ImageFolderOptions {
   /// Called with each picture `(C, H, W)`, uint8, and the item's generator, from several threads.
   /// Pictures of several sizes need one that makes them the same size before a `Loader` can stack
   /// them.
-  data::Compose transform = data::Compose();
+  transforms::Compose transform = transforms::Compose();
 
   /// The channels. torchvision's loader of pictures converts to RGB, too.
   ImageReadMode mode = ImageReadMode::rgb;

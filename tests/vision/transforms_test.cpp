@@ -1,4 +1,4 @@
-#include "sconce/data/transforms.hpp"
+#include "sconce/vision/transforms.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -15,12 +15,15 @@
 #include "support/require_gpu.hpp"
 
 using Catch::Matchers::ContainsSubstring;
-using sconce::data::Compose;
-using sconce::data::Normalize;
-using sconce::data::RandomCrop;
-using sconce::data::RandomHorizontalFlip;
-using sconce::data::Resize;
 using sconce::test::error_of;
+using sconce::vision::transforms::CenterCrop;
+using sconce::vision::transforms::ColorJitter;
+using sconce::vision::transforms::Compose;
+using sconce::vision::transforms::Normalize;
+using sconce::vision::transforms::RandomCrop;
+using sconce::vision::transforms::RandomHorizontalFlip;
+using sconce::vision::transforms::RandomResizedCrop;
+using sconce::vision::transforms::Resize;
 
 namespace {
 
@@ -138,13 +141,15 @@ TEST_CASE("Resize takes images in another memory order") {
 }
 
 TEST_CASE("Resize refuses a size below 1 and images that it cannot scale") {
-  CHECK(error_of([] { Resize({0, 4}); }) ==
-        "sconce::data::Resize: expected a height and width of 1 or more, got 0 and 4");
+  CHECK(
+      error_of([] { Resize({0, 4}); }) ==
+      "sconce::vision::transforms::Resize: expected a height and width of 1 or more, got 0 and 4");
   const Resize resize({4, 4});
   CHECK(error_of([&] { resize({}); }) ==
-        "sconce::data::Resize: expected images, got an undefined tensor");
-  CHECK(error_of([&] { resize(torch::zeros({3, 8, 8})); }) ==
-        "sconce::data::Resize: expected images of shape (N, C, H, W), got shape [3, 8, 8]");
+        "sconce::vision::transforms::Resize: expected images, got an undefined tensor");
+  CHECK(error_of([&] { resize(torch::zeros({8, 8})); }) ==
+        "sconce::vision::transforms::Resize: expected images of shape (N, C, H, W) or (C, H, W), "
+        "got shape [8, 8]");
   CHECK_THAT(error_of([&] { resize(torch::zeros({1, 1, 0, 8})); }),
              ContainsSubstring("of one pixel or more, got shape [1, 1, 0, 8]"));
   CHECK_THAT(error_of([&] { resize(torch::zeros({1, 1, 8, 8}, torch::kBool)); }),
@@ -166,19 +171,21 @@ TEST_CASE("Normalize gives torchvision's images") {
 
 TEST_CASE("Normalize refuses what does not fit together") {
   CHECK(error_of([] { Normalize({}, {}); }) ==
-        "sconce::data::Normalize: expected as many values of mean as of std, and one or more, got "
+        "sconce::vision::transforms::Normalize: expected as many values of mean as of std, and one "
+        "or more, got "
         "0 and 0");
   CHECK_THAT(error_of([] { Normalize({0, 0}, {1}); }), ContainsSubstring("got 2 and 1"));
   CHECK_THAT(error_of([] { Normalize({0, 0}, {1, 0}); }),
              ContainsSubstring("expected no std of 0"));
   const Normalize normalize({0, 0, 0}, {1, 1, 1});
   CHECK_THAT(error_of([&] { normalize({}); }), ContainsSubstring("undefined"));
-  CHECK_THAT(error_of([&] { normalize(torch::zeros({3, 2, 2})); }),
-             ContainsSubstring("got shape [3, 2, 2]"));
+  CHECK_THAT(error_of([&] { normalize(torch::zeros({2, 2})); }),
+             ContainsSubstring("got shape [2, 2]"));
   CHECK(error_of([&] { normalize(torch::zeros({1, 3, 2, 2}, torch::kByte)); }) ==
-        "sconce::data::Normalize: expected images of a floating type, got Byte");
+        "sconce::vision::transforms::Normalize: expected images of a floating type, got Byte");
   CHECK(error_of([&] { normalize(torch::zeros({1, 1, 2, 2})); }) ==
-        "sconce::data::Normalize: expected images of 3 channels, as mean has values, got 1");
+        "sconce::vision::transforms::Normalize: expected images of 3 channels, as mean has values, "
+        "got 1");
 }
 
 TEST_CASE("RandomCrop cuts what torchvision's pad and crop cut at those places") {
@@ -235,13 +242,16 @@ TEST_CASE("RandomCrop gives memory of its own, also where there is one place alo
 
 TEST_CASE("RandomCrop refuses sizes that do not fit and a generator of another device") {
   CHECK(error_of([] { RandomCrop({4, -1}); }) ==
-        "sconce::data::RandomCrop: expected a height and width of 1 or more, got 4 and -1");
-  CHECK(error_of([] { RandomCrop({4, 4}, {0, 1, -2, 0}); }) ==
-        "sconce::data::RandomCrop: expected a padding of 0 or more, got [0, 1, -2, 0]");
+        "sconce::vision::transforms::RandomCrop: expected a height and width of 1 or more, got 4 "
+        "and -1");
+  CHECK(
+      error_of([] { RandomCrop({4, 4}, {0, 1, -2, 0}); }) ==
+      "sconce::vision::transforms::RandomCrop: expected a padding of 0 or more, got [0, 1, -2, 0]");
   const RandomCrop crop({5, 4}, {0, 1, 0, 0});
   const auto input = torch::zeros({2, 1, 3, 4});
   CHECK(error_of([&] { crop(input, seeded(0)); }) ==
-        "sconce::data::RandomCrop: expected images of 5 x 4 pixels or more with the padding, got "
+        "sconce::vision::transforms::RandomCrop: expected images of 5 x 4 pixels or more with the "
+        "padding, got "
         "4 x 4");
   CHECK_THAT(error_of([&] { crop(torch::zeros({2, 1, 4, 3}), seeded(0)); }),
              ContainsSubstring("got 5 x 3"));
@@ -249,7 +259,7 @@ TEST_CASE("RandomCrop refuses sizes that do not fit and a generator of another d
   CHECK_THAT(error_of([&] { crop(torch::zeros({5, 5}), seeded(0)); }),
              ContainsSubstring("got shape [5, 5]"));
   CHECK(error_of([&] { crop(torch::zeros({2, 1, 4, 4}), {}); }) ==
-        "sconce::data::RandomCrop: expected a CPU generator, got an undefined one");
+        "sconce::vision::transforms::RandomCrop: expected a CPU generator, got an undefined one");
 }
 
 TEST_CASE("RandomHorizontalFlip gives the images that torchvision gives one after the other") {
@@ -270,7 +280,8 @@ TEST_CASE("RandomHorizontalFlip gives the images that torchvision gives one afte
 TEST_CASE("RandomHorizontalFlip refuses a probability beyond 0 to 1") {
   for (const double p : {-0.1, 1.1, std::numeric_limits<double>::quiet_NaN()}) {
     CHECK_THAT(error_of([&] { RandomHorizontalFlip{p}; }),
-               ContainsSubstring("sconce::data::RandomHorizontalFlip: expected p in 0 to 1, got "));
+               ContainsSubstring(
+                   "sconce::vision::transforms::RandomHorizontalFlip: expected p in 0 to 1, got "));
   }
   const RandomHorizontalFlip flip;
   CHECK_THAT(error_of([&] { flip({}, seeded(0)); }), ContainsSubstring("undefined tensor"));
@@ -278,6 +289,103 @@ TEST_CASE("RandomHorizontalFlip refuses a probability beyond 0 to 1") {
              ContainsSubstring("got shape [2, 2]"));
   CHECK_THAT(error_of([&] { flip(torch::zeros({1, 1, 2, 2}), {}); }),
              ContainsSubstring("expected a CPU generator"));
+}
+
+TEST_CASE("CenterCrop gives torchvision's images") {
+  for (const auto& [input, options, expected] : cases("center")) {
+    CAPTURE(input.scalar_type(), input.sizes(), options);
+    const auto copy = input.clone();
+    check_as_expected(CenterCrop({integer(options[0]), integer(options[1])})(input), expected);
+    CHECK(torch::equal(input, copy));
+  }
+  CHECK(CenterCrop({3, 2})(torch::zeros({0, 3, 8, 8})).sizes() == std::vector<int64_t>{0, 3, 3, 2});
+  CHECK_THAT(error_of([] { CenterCrop({0, 4}); }),
+             ContainsSubstring("CenterCrop: expected a height and width of 1 or more"));
+  CHECK_THAT(error_of([] { CenterCrop({4, 4})(torch::Tensor()); }),
+             ContainsSubstring("CenterCrop: expected images, got an undefined tensor"));
+}
+
+TEST_CASE("RandomResizedCrop gives the images that torchvision gives one after the other") {
+  for (const auto& [input, options, expected] : cases("box")) {
+    CAPTURE(input.scalar_type(), input.sizes(), options);
+    const RandomResizedCrop crop({integer(options[0]), integer(options[1])},
+                                 {options[2], options[3]}, {options[4], options[5]});
+    const auto copy = input.clone();
+    check_as_expected(crop(input, seeded(static_cast<uint64_t>(options[6]))), expected);
+    CHECK(torch::equal(input, copy));
+  }
+  const auto boxes = cases("box");
+  const auto& [input, options, expected] = boxes.front();  // has torchvision's defaults
+  check_as_expected(RandomResizedCrop({5, 6})(input, seeded(0)), expected);
+}
+
+TEST_CASE("RandomResizedCrop refuses bounds and images that it cannot crop by") {
+  using Bounds = std::array<double, 2>;
+  for (const auto& bounds : {Bounds{0, 1}, Bounds{1, 0.5}, Bounds{-1, 1}}) {
+    CHECK_THAT(error_of([&] { RandomResizedCrop({4, 4}, bounds); }),
+               ContainsSubstring("RandomResizedCrop: expected increasing bounds of scale above 0"));
+    CHECK_THAT(error_of([&] { RandomResizedCrop({4, 4}, {0.1, 1}, bounds); }),
+               ContainsSubstring("RandomResizedCrop: expected increasing bounds of ratio above 0"));
+  }
+  const RandomResizedCrop crop({4, 5});
+  CHECK(crop(torch::zeros({0, 3, 8, 8}), seeded(0)).sizes() == std::vector<int64_t>{0, 3, 4, 5});
+  CHECK_THAT(error_of([&] { crop(torch::zeros({1, 3, 0, 8}), seeded(0)); }),
+             ContainsSubstring("of one pixel or more, got shape [1, 3, 0, 8]"));
+  CHECK_THAT(error_of([&] { crop(torch::zeros({1, 3, 8, 8}), {}); }),
+             ContainsSubstring("expected a CPU generator"));
+}
+
+TEST_CASE("ColorJitter gives the images that torchvision gives one after the other") {
+  for (const auto& [input, options, expected] : cases("jitter")) {
+    CAPTURE(input.scalar_type(), input.sizes(), options);
+    const ColorJitter jitter({.brightness = options[0],
+                              .contrast = options[1],
+                              .saturation = options[2],
+                              .hue = options[3]});
+    const auto copy = input.clone();
+    const auto result = jitter(input, seeded(static_cast<uint64_t>(options[4])));
+    CHECK(result.scalar_type() == input.scalar_type());
+    // Another processor may round a mean otherwise, which ends on the other side of an integer.
+    if (input.scalar_type() == torch::kByte) {
+      check_near(result, expected, 0, 1);
+    } else {
+      check_near(result, expected, 1e-5, 1e-5);
+    }
+    CHECK(torch::equal(input, copy));
+    CHECK_FALSE(result.is_alias_of(input));
+  }
+}
+
+TEST_CASE("ColorJitter refuses options beyond their bounds, and images without colors") {
+  for (const double wrong : {-0.1, std::numeric_limits<double>::infinity()}) {
+    CHECK_THAT(error_of([&] { ColorJitter({.brightness = wrong}); }),
+               ContainsSubstring("ColorJitter: expected a brightness of 0 to "));
+    CHECK_THAT(error_of([&] { ColorJitter({.contrast = wrong}); }),
+               ContainsSubstring("expected a contrast"));
+    CHECK_THAT(error_of([&] { ColorJitter({.saturation = wrong}); }),
+               ContainsSubstring("expected a saturation"));
+  }
+  CHECK_THAT(error_of([] { ColorJitter({.hue = 0.6}); }),
+             ContainsSubstring("expected a hue of 0 to 0.5, got 0.6"));
+  const ColorJitter jitter({.hue = 0.5});
+  CHECK_THAT(error_of([&] { jitter(torch::zeros({1, 2, 4, 4}), seeded(0)); }),
+             ContainsSubstring("1 or 3 channels, got 2"));
+  CHECK_THAT(error_of([&] { jitter(torch::zeros({1, 3, 4, 4}, torch::kInt), seeded(0)); }),
+             ContainsSubstring("uint8 or a floating type, got Int"));
+  CHECK_THAT(error_of([&] { jitter(torch::zeros({1, 3, 4, 4}), {}); }),
+             ContainsSubstring("expected a CPU generator"));
+}
+
+TEST_CASE("a transform of one image is that of a batch of one") {
+  const auto image = sample_images(torch::kByte, {3, 9, 8, 1}).squeeze(3);
+  const Compose random(RandomResizedCrop({7, 7}), RandomCrop({6, 6}, 1), RandomHorizontalFlip(),
+                       ColorJitter({.brightness = 0.5, .hue = 0.1}));
+  const auto to_float = [](const torch::Tensor& given) { return given.to(torch::kFloat); };
+  const Compose all(Resize({10, 9}), CenterCrop({8, 8}), random, to_float,
+                    Normalize(channel_mean, channel_std));
+  const auto one = all(image, seeded(6));
+  CHECK(one.sizes() == std::vector<int64_t>{3, 6, 6});
+  CHECK(one.equal(all(image.unsqueeze(0), seeded(6)).squeeze(0)));
 }
 
 TEST_CASE("Compose gives torchvision's images") {

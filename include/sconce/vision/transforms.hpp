@@ -13,13 +13,13 @@
 
 #include "sconce/fwd.hpp"
 
-/// Transforms of whole batches of images `(N, C, H, W)`, on the device of the batch, with the names
-/// and arguments of `torchvision.transforms.v2`. They do not change the given images, have no state
-/// (so several threads may share one) and read nothing back from a GPU.
+/// Transforms of a batch of images `(N, C, H, W)` or of one image `(C, H, W)`, on its device, with
+/// the names and arguments of `torchvision.transforms.v2`. They do not change the given images,
+/// have no state (so several threads may share one) and read nothing back from a GPU.
 ///
 /// Random choices are drawn from the CPU generator given to the call, so the same seed gives the
 /// same choices on every device. No other generator is used.
-namespace sconce::data {
+namespace sconce::vision::transforms {
 
 /// Normalizes each channel: (image - mean) / std.
 /// Python: `torchvision.transforms.v2.Normalize(mean, std)`.
@@ -31,8 +31,8 @@ class Normalize {
   Normalize(std::vector<double> mean, std::vector<double> std);
 
   /// Returns the normalized images in their own floating-point type.
-  /// @throw c10::Error if `images` is undefined, not `(N, C, H, W)`, not of a floating-point type,
-  /// or has a different number of channels than `mean`.
+  /// @throw c10::Error if `images` is undefined, not `(N, C, H, W)` or `(C, H, W)`, not of a
+  /// floating-point type, or has a different number of channels than `mean`.
   torch::Tensor operator()(const torch::Tensor& images) const;
 
  private:
@@ -51,8 +51,8 @@ class Resize {
   /// Returns `(N, C, height, width)` in the type of the images; values of integer types are rounded
   /// to nearest. If the images already have that size, returns the same tensor. As in torchvision,
   /// uint8 is computed in integers on the CPU and in floats on a GPU, so results may differ by 1.
-  /// @throw c10::Error if `images` is undefined, not `(N, C, H, W)`, has images without pixels, or
-  /// has neither a floating-point nor an integer type.
+  /// @throw c10::Error if `images` is undefined, not `(N, C, H, W)` or `(C, H, W)`, has images
+  /// without pixels, or has neither a floating-point nor an integer type.
   torch::Tensor operator()(const torch::Tensor& images) const;
 
  private:
@@ -89,12 +89,78 @@ class RandomHorizontalFlip {
   explicit RandomHorizontalFlip(double p = 0.5);
 
   /// Returns a new batch. Draws with one `torch.rand(N)`.
-  /// @throw c10::Error if `images` is undefined or not `(N, C, H, W)`, or if `generator` is not a
+  /// @throw c10::Error if `images` is undefined or of another shape, or if `generator` is not a
   /// CPU generator.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator) const;
 
  private:
   double p_;
+};
+
+/// Crops images to one size at the center. Smaller images are padded with zeros first. Python:
+/// `torchvision.transforms.v2.CenterCrop(size)`.
+class CenterCrop {
+ public:
+  /// Takes height and width in pixels.
+  /// @throw c10::Error if height or width is below 1.
+  explicit CenterCrop(std::array<int64_t, 2> size);
+
+  /// Returns `(N, C, height, width)`, a view of the images if they are not padded.
+  /// @throw c10::Error if `images` is undefined or of another shape.
+  torch::Tensor operator()(const torch::Tensor& images) const;
+
+ private:
+  std::array<int64_t, 2> size_;
+};
+
+/// Crops each image to a box of random area and aspect ratio and resizes it as `Resize` does, with
+/// a box for each image. Python: `torchvision.transforms.v2.RandomResizedCrop(size, scale, ratio)`,
+/// called for one image at a time. With the same seed both choose the same boxes.
+class RandomResizedCrop {
+ public:
+  /// Takes height and width in pixels, the bounds of the box's part of the image's area, and those
+  /// of its width divided by its height.
+  /// @throw c10::Error if a value of `size` is below 1, or bounds are not above 0 and increasing.
+  explicit RandomResizedCrop(std::array<int64_t, 2> size, std::array<double, 2> scale = {0.08, 1.0},
+                             std::array<double, 2> ratio = {3. / 4, 4. / 3});
+
+  /// Returns `(N, C, height, width)`. Draws area, ratio, top and left of an image up to ten times,
+  /// until the box is within the image; else the box is at the center.
+  /// @throw c10::Error as `Resize` does, or if `generator` is not a CPU generator.
+  torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator) const;
+
+ private:
+  std::array<int64_t, 4> draw_box(int64_t height, int64_t width,
+                                  const at::Generator& generator) const;
+
+  std::array<int64_t, 2> size_;
+  std::array<double, 2> scale_;
+  std::array<double, 2> ratio_;
+};
+
+/// How far `ColorJitter` changes images; 0 leaves them as they are. Python also takes bounds.
+struct ColorJitterOptions {
+  double brightness = 0;  ///< the factor is from max(0, 1 - brightness) to 1 + brightness
+  double contrast = 0;    ///< the same
+  double saturation = 0;  ///< the same
+  double hue = 0;         ///< the shift is from -hue to hue, in turns; at most 0.5
+};
+
+/// Changes brightness, contrast, saturation and hue of each image, in random order. Python:
+/// `torchvision.transforms.v2.ColorJitter(brightness, contrast, saturation, hue)`, called for one
+/// image at a time. With the same seed both make the same changes.
+class ColorJitter {
+ public:
+  /// @throw c10::Error if an option is negative or not finite, or if `hue` is above 0.5.
+  explicit ColorJitter(ColorJitterOptions options);
+
+  /// Returns new images. Draws the order, then a factor for each option that is not 0.
+  /// @throw c10::Error if `images` is undefined or of another shape, has not 1 or 3 channels, or is
+  /// neither uint8 nor of a floating-point type, or if `generator` is not a CPU generator.
+  torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator) const;
+
+ private:
+  ColorJitterOptions options_;
 };
 
 /// A function of a batch of images and a generator that returns a batch: one of the random classes
@@ -119,7 +185,7 @@ class Compose {
  public:
   /// Copies the transforms. Without any, the images are returned unchanged.
   template <Transform... Ts>
-  explicit Compose(Ts... transforms) {
+  explicit(sizeof...(Ts) != 1) Compose(Ts... transforms) {
     (push_back(std::move(transforms)), ...);
   }
 
@@ -147,4 +213,15 @@ class Compose {
   std::vector<Step> transforms_ = {};
 };
 
+}  // namespace sconce::vision::transforms
+
+namespace sconce::data {
+// The names in 0.2.
+using vision::transforms::Compose;
+using vision::transforms::Normalize;
+using vision::transforms::RandomCrop;
+using vision::transforms::RandomHorizontalFlip;
+using vision::transforms::RandomTransform;
+using vision::transforms::Resize;
+using vision::transforms::Transform;
 }  // namespace sconce::data
