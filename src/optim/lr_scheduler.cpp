@@ -9,27 +9,18 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 #include "detail/state_visitor.hpp"
+#include "optim/scheduler_arguments.hpp"
 
-namespace sconce::optim {
-
-// What StateVisitor looks up: an unnamed namespace would hide it.
-static constexpr std::array<const char*, 2> names(MetricMode) {
-  return {"min", "max"};
-}
-
-namespace lr_scheduler {
+namespace sconce::optim::lr_scheduler {
 
 using torch::optim::OptimizerOptions;
 
+// What StateVisitor looks up: an unnamed namespace would hide it.
 static constexpr std::array<const char*, 2> names(AnnealStrategy) {
   return {"cos", "linear"};
-}
-static constexpr std::array<const char*, 2> names(ThresholdMode) {
-  return {"rel", "abs"};
 }
 
 static void visit_state(OneCycleLR::Phase& phase, StateVisitor& state) {
@@ -41,22 +32,6 @@ static void visit_state(OneCycleLR::Phase& phase, StateVisitor& state) {
 }
 
 namespace {
-
-template <class... Parts>
-void expect(bool fits, const char* who, const Parts&... parts) {
-  TORCH_CHECK_VALUE(fits, "sconce::optim::lr_scheduler::", who, ": expected ", parts...);
-}
-
-// Returns one value for each group of the optimizer.
-template <class T>
-std::vector<T> expand(const PerGroup<T>& values, const torch::optim::Optimizer& optimizer,
-                      const char* who, const char* what) {
-  const size_t groups = optimizer.param_groups().size();
-  if (!values.is_list()) return std::vector<T>(groups, values.values().front());
-  expect(values.values().size() == groups, who, what, " to be one or ", groups,
-         ", as many as param_groups, got ", values.values().size());
-  return values.values();
-}
 
 // Sets the momentum or the first beta. Returns false if the options have neither.
 bool set_momentum(OptimizerOptions& options, double value) {
@@ -182,79 +157,6 @@ void CosineAnnealingLR::visit(StateVisitor& state) {
   state("T_max", T_max_);
   state.check(T_max_ >= 1 && T_max_ <= most_steps, "from 1 to 2^53");
   state("eta_min", eta_min_);
-  GroupLRScheduler::visit(state);
-}
-
-CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(torch::optim::Optimizer& optimizer,
-                                                         int64_t T_0, int64_t T_mult,
-                                                         double eta_min)
-    : GroupLRScheduler(optimizer),
-      T_0_(T_0),
-      T_mult_(T_mult),
-      eta_min_(eta_min),
-      T_i_(static_cast<double>(T_0)) {
-  constexpr const char* who = "CosineAnnealingWarmRestarts";
-  expect(T_0 >= 1, who, "T_0 of at least 1, got ", T_0);
-  expect(T_mult >= 1, who, "T_mult of at least 1, got ", T_mult);
-  start();
-}
-
-void CosineAnnealingWarmRestarts::step() {
-  auto undo = c10::make_scope_exit([this, T_i = T_i_, T_cur = T_cur_] {
-    T_i_ = T_i;
-    T_cur_ = T_cur;
-  });
-  if (++T_cur_ >= T_i_) {
-    T_cur_ = std::fmod(T_cur_, T_i_);
-    T_i_ *= static_cast<double>(T_mult_);
-  }
-  GroupLRScheduler::step();
-  undo.release();
-}
-
-void CosineAnnealingWarmRestarts::step(double epoch) {
-  expect(epoch >= 0 && epoch <= static_cast<double>(most_steps), "CosineAnnealingWarmRestarts",
-         "an epoch from 0 to 2^53, got ", epoch);
-  const auto T_0 = static_cast<double>(T_0_);
-  const auto T_mult = static_cast<double>(T_mult_);
-  if (epoch < T_0) {
-    T_cur_ = epoch;
-    T_i_ = T_0;
-  } else if (T_mult_ == 1) {
-    T_cur_ = std::fmod(epoch, T_0);
-  } else {
-    const double restarts = std::trunc(std::log(epoch / T_0 * (T_mult - 1) + 1) / std::log(T_mult));
-    T_cur_ = epoch - T_0 * (std::pow(T_mult, restarts) - 1) / (T_mult - 1);
-    T_i_ = T_0 * std::pow(T_mult, restarts);
-  }
-  last_epoch_ = static_cast<int64_t>(std::floor(epoch));
-  set_lrs([this](size_t group, double lr) { return get_lr(group, lr, false); });
-}
-
-double CosineAnnealingWarmRestarts::get_lr(size_t group, double, bool) const {
-  return eta_min_ +
-         (base_lr(group) - eta_min_) * (1 + std::cos(std::numbers::pi * T_cur_ / T_i_)) / 2;
-}
-
-double CosineAnnealingWarmRestarts::restart_lr(size_t group) const {
-  return get_lr(group, 0, false);
-}
-
-void CosineAnnealingWarmRestarts::restart() {
-  T_cur_ = 0;
-  T_i_ = static_cast<double>(T_0_);
-  GroupLRScheduler::restart();
-}
-
-void CosineAnnealingWarmRestarts::visit(StateVisitor& state) {
-  state("T_0", T_0_);
-  state.check(T_0_ >= 1 && T_0_ <= most_steps, "from 1 to 2^53");
-  state("T_i", T_i_);
-  state.check(T_i_ >= 1, "of at least 1");
-  state("T_mult", T_mult_);
-  state.check(T_mult_ >= 1, "of at least 1");
-  state("eta_min", eta_min_);
-  state("T_cur", T_cur_);
   GroupLRScheduler::visit(state);
 }
 
@@ -486,88 +388,4 @@ void SequentialLR::visit(StateVisitor& state) {
   state("_schedulers", schedulers_);
 }
 
-namespace {
-
-double worst(MetricMode mode) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  return mode == MetricMode::min ? infinity : -infinity;
-}
-
-}  // namespace
-
-ReduceLROnPlateau::ReduceLROnPlateau(torch::optim::Optimizer& optimizer,
-                                     const ReduceLROnPlateauOptions& options)
-    : Scheduler(optimizer),
-      options_(options),
-      min_lrs_(expand(options.min_lr, optimizer, "ReduceLROnPlateau", "min_lr")),
-      best_(worst(options.mode)) {
-  expect(options.factor < 1, "ReduceLROnPlateau", "factor below 1, got ", options.factor);
-  if (!options.min_lr.is_list()) default_min_lr_ = min_lrs_.front();
-  last_lr_ = current_lrs();
-}
-
-void ReduceLROnPlateau::step(double metrics) {
-  ++last_epoch_;
-  if (is_better(metrics)) {
-    best_ = metrics;
-    num_bad_epochs_ = 0;
-  } else {
-    ++num_bad_epochs_;
-  }
-  if (cooldown_counter_ > 0) {
-    --cooldown_counter_;
-    num_bad_epochs_ = 0;
-  }
-  if (num_bad_epochs_ > options_.patience) {
-    reduce();
-    cooldown_counter_ = options_.cooldown;
-    num_bad_epochs_ = 0;
-  }
-  last_lr_ = current_lrs();
-}
-
-bool ReduceLROnPlateau::is_better(double metric) const {
-  const double threshold = options_.threshold;
-  const bool is_share = options_.threshold_mode == ThresholdMode::rel;
-  if (options_.mode == MetricMode::min) {
-    return metric < (is_share ? best_ * (1.0 - threshold) : best_ - threshold);
-  }
-  return metric > (is_share ? best_ * (threshold + 1.0) : best_ + threshold);
-}
-
-void ReduceLROnPlateau::reduce() {
-  auto& groups = optimizer_.param_groups();
-  if (groups.size() != min_lrs_.size()) {
-    TORCH_CHECK(default_min_lr_, "sconce::optim::lr_scheduler::ReduceLROnPlateau: expected the ",
-                min_lrs_.size(), " parameter groups that min_lr lists values for, got ",
-                groups.size());
-    min_lrs_.assign(groups.size(), *default_min_lr_);
-  }
-  for (size_t i = 0; i < groups.size(); ++i) {
-    const double old_lr = groups[i].options().get_lr();
-    const double new_lr = std::max(old_lr * options_.factor, min_lrs_[i]);
-    if (old_lr - new_lr > options_.eps) groups[i].options().set_lr(new_lr);
-  }
-  write_lrs();
-}
-
-void ReduceLROnPlateau::visit(StateVisitor& state) {
-  state("factor", options_.factor);
-  state("default_min_lr", default_min_lr_);
-  state("min_lrs", min_lrs_);
-  state("patience", options_.patience);
-  state("cooldown", options_.cooldown);
-  state("eps", options_.eps);
-  Scheduler::visit(state);
-  state.write_only("mode_worse", worst(options_.mode));
-  state("mode", options_.mode);
-  state("threshold", options_.threshold);
-  state("threshold_mode", options_.threshold_mode);
-  state("best", best_);
-  state("cooldown_counter", cooldown_counter_);
-  state("num_bad_epochs", num_bad_epochs_);
-}
-
-}  // namespace lr_scheduler
-
-}  // namespace sconce::optim
+}  // namespace sconce::optim::lr_scheduler

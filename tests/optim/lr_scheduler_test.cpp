@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "catch.hpp"
+#include "optim/two_groups.hpp"
 #include "sconce/io/torch_file.hpp"
 #include "sconce/optim/adam.hpp"
 #include "sconce/optim/sgd.hpp"
@@ -13,6 +14,7 @@
 using Catch::Matchers::ContainsSubstring;
 using namespace sconce::optim::lr_scheduler;
 using sconce::test::TempDir;
+using sconce::test::two_groups;
 using torch::optim::Optimizer;
 
 namespace {
@@ -27,10 +29,6 @@ struct Example {
   std::string python;  // as in reference/lr_scheduler.py
   std::function<Schedulers(Optimizer&)> make;
 };
-
-std::vector<torch::optim::OptimizerParamGroup> two_groups() {
-  return {{{torch::zeros(1)}}, {{torch::zeros(1)}}};
-}
 
 std::shared_ptr<Optimizer> make_optimizer(const std::string& kind) {
   using namespace torch::optim;
@@ -631,30 +629,6 @@ TEST_CASE("the initial learning rate is the one that an optimizer was loaded wit
   CHECK(resumed->param_groups()[0].options().get_lr() == 0.1);
 }
 
-TEST_CASE("warm restarts follow fractions of epochs as Python's do", "[python]") {
-  const TempDir folder;
-  const std::vector<std::pair<int64_t, int64_t>> lengths = {{1, 1}, {5, 1}, {1, 2}, {4, 2}, {3, 3}};
-  std::ofstream lines(folder.path() / "cases");
-  for (const auto& [T_0, T_mult] : lengths) {
-    lines << "SGD|CosineAnnealingWarmRestarts(o, " << T_0 << ", " << T_mult << ", 0.001)\n";
-  }
-  lines.close();
-  auto answer = sconce::test::ask_python(folder, "lr_scheduler.py", "fractions");
-  answer.ignore(100, '\n');  // the first "case"
-  for (const auto& [T_0, T_mult] : lengths) {
-    INFO(T_0 << ", " << T_mult);
-    const auto optimizer = make_optimizer("SGD");
-    const auto scheduler = make<CosineAnnealingWarmRestarts>(*optimizer, T_0, T_mult, 0.001);
-    Curve ours = {numbers(*optimizer, {scheduler})};
-    for (int i = 1; i <= steps; ++i) {
-      i % 10 == 0 ? scheduler->step() : scheduler->step(i / 7.0);
-      ours.push_back(numbers(*optimizer, {scheduler}));
-    }
-    check_equal(ours, read_curve(answer));
-    CHECK_THROWS_WITH(scheduler->step(-1.0), ContainsSubstring("an epoch from 0 to 2^53, got -1"));
-  }
-}
-
 TEST_CASE("schedulers refuse wrong arguments for Python's reasons") {
   const auto optimizer = make_optimizer("SGD");
   auto& o = *optimizer;
@@ -672,10 +646,6 @@ TEST_CASE("schedulers refuse wrong arguments for Python's reasons") {
   for (const double factor : {-0.5, 1.5}) {
     refused([&] { LinearLR(o, {.end_factor = factor}); }, "LinearLR: expected end_factor");
   }
-  refused([&] { CosineAnnealingWarmRestarts(o, 0); },
-          "CosineAnnealingWarmRestarts: expected T_0 of at least 1, got 0");
-  refused([&] { CosineAnnealingWarmRestarts(o, 3, 0); },
-          "CosineAnnealingWarmRestarts: expected T_mult of at least 1, got 0");
   for (const double factor : {0.0, -1.0, 1.5}) {
     refused([&] { ConstantLR(o, factor); }, "ConstantLR: expected factor greater than 0");
   }
@@ -705,10 +675,6 @@ TEST_CASE("schedulers refuse wrong arguments for Python's reasons") {
   refused(
       [&] { SequentialLR(o, {step_lr, std::make_shared<StepLR>(*other, 3)}, {5}); },
       sequence + "all schedulers to belong to the same optimizer, got one of another at index 1");
-  const std::string plateau = "ReduceLROnPlateau: expected ";
-  refused([&] { ReduceLROnPlateau(o, {.factor = 1.0}); }, plateau + "factor below 1, got 1");
-  refused([&] { ReduceLROnPlateau(o, {.min_lr = {0.1, 0.2, 0.3}}); },
-          plateau + "min_lr to be one or 2");
   CHECK(o.param_groups()[0].options().get_lr() == 0.1);
 }
 
@@ -742,18 +708,6 @@ TEST_CASE("SequentialLR begins with the scheduler of epoch 0") {
                                 std::make_shared<LinearLR>(*optimizer, LinearLROptions{0.25})},
                                {0});
   CHECK(scheduler.get_last_lr() == std::vector<double>{0.1 * 0.25, 0.003 * 0.25});
-}
-
-TEST_CASE("ReduceLROnPlateau takes groups that are added later unless min_lr lists the groups") {
-  const auto optimizer = make_optimizer("SGD");
-  ReduceLROnPlateau scheduler(*optimizer, {.patience = 0});
-  ReduceLROnPlateau listed(*optimizer, {.patience = 0, .min_lr = {0.0, 0.0}});
-  optimizer->add_param_group({{torch::zeros(1)}});
-  scheduler.step(1);
-  scheduler.step(1);
-  CHECK(scheduler.get_last_lr() == std::vector<double>{0.1 * 0.1, 0.003 * 0.1, 0.1});
-  listed.step(1);
-  CHECK_THROWS_WITH(listed.step(1), ContainsSubstring("expected the 2 parameter groups"));
 }
 
 TEST_CASE("OneCycleLR refuses a state with phases that it does not know") {

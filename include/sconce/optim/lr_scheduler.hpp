@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "sconce/optim/lr_scheduler_base.hpp"
-#include "sconce/optim/metric_mode.hpp"
+#include "sconce/optim/reduce_lr_on_plateau.hpp"
+#include "sconce/optim/warm_restarts.hpp"
 
 /// Python's schedulers for any `torch::optim::Optimizer`. They set the learning rates in the
 /// options of its parameter groups, first when they are constructed. The optimizer must outlive
@@ -98,34 +99,6 @@ class CosineAnnealingLR final : public GroupLRScheduler {
 
   int64_t T_max_;
   double eta_min_;
-};
-
-/// Lowers the learning rate along half a cosine from the initial one to eta_min in T_0 epochs, and
-/// starts again, each time over T_mult times as many epochs. Python: `CosineAnnealingWarmRestarts`.
-class CosineAnnealingWarmRestarts final : public GroupLRScheduler {
- public:
-  /// @throw c10::Error if T_0 or T_mult is below 1.
-  CosineAnnealingWarmRestarts(torch::optim::Optimizer& optimizer, int64_t T_0, int64_t T_mult = 1,
-                              double eta_min = 0.0);
-
-  void step() override;
-
-  /// Sets the learning rates of a position within the epochs, such as `epoch + batch / batches`
-  /// after each batch.
-  /// @throw c10::Error if epoch is negative or above 2^53.
-  void step(double epoch);
-
- private:
-  void restart() override;
-  void visit(StateVisitor& state) override;
-  double get_lr(size_t group, double lr, bool is_initial) const override;
-  double restart_lr(size_t group) const override;
-
-  int64_t T_0_;
-  int64_t T_mult_;
-  double eta_min_;
-  double T_i_;        // length of the current cosine in epochs
-  double T_cur_ = 0;  // number of epochs since its start
 };
 
 /// Multiplies the initial learning rate by a factor until epoch total_iters. Python: `ConstantLR`.
@@ -256,49 +229,6 @@ class SequentialLR final : public LRScheduler {
 
   std::vector<std::shared_ptr<GroupLRScheduler>> schedulers_;
   std::vector<int64_t> milestones_;
-};
-
-using PlateauMode = MetricMode;  ///< the name of sconce 0.2
-/// Whether a threshold is relative to the best metric or an absolute difference.
-enum class ThresholdMode { rel, abs };
-
-/// Options of `ReduceLROnPlateau`, with Python's names and defaults.
-struct ReduceLROnPlateauOptions {
-  MetricMode mode = MetricMode::min;  ///< whether a lower or a higher metric is better
-  double factor = 0.1;                ///< factor of a reduction, below 1
-  int64_t patience = 10;              ///< number of epochs without improvement before a reduction
-  double threshold = 1e-4;            ///< smallest change that counts as an improvement
-  ThresholdMode threshold_mode = ThresholdMode::rel;  ///< how the threshold is measured
-  int64_t cooldown = 0;           ///< number of epochs to ignore after a reduction
-  PerGroup<double> min_lr = 0.0;  ///< lower bound of the learning rate
-  double eps = 1e-8;              ///< smallest change of a learning rate that is made
-};
-
-/// Multiplies the learning rate by a factor if a metric has not improved for more than patience
-/// epochs.
-/// Python: `ReduceLROnPlateau`.
-class ReduceLROnPlateau final : public Scheduler {
- public:
-  /// @throw c10::Error if factor is not below 1, or the length of a list of min_lr is not the
-  /// number of groups.
-  explicit ReduceLROnPlateau(torch::optim::Optimizer& optimizer,
-                             const ReduceLROnPlateauOptions& options = {});
-
-  /// Takes the metric of an epoch. nan counts as no improvement.
-  /// @throw c10::Error if a group was added and min_lr is a list.
-  void step(double metrics);
-
- private:
-  void visit(StateVisitor& state) override;
-  bool is_better(double metric) const;
-  void reduce();
-
-  ReduceLROnPlateauOptions options_;
-  std::vector<double> min_lrs_;
-  std::optional<double> default_min_lr_ = {};
-  double best_;
-  int64_t cooldown_counter_ = 0;
-  int64_t num_bad_epochs_ = 0;
 };
 
 }  // namespace sconce::optim::lr_scheduler

@@ -1,0 +1,107 @@
+#include "sconce/optim/reduce_lr_on_plateau.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "detail/state_visitor.hpp"
+#include "optim/scheduler_arguments.hpp"
+
+namespace sconce::optim {
+
+// What StateVisitor looks up: an unnamed namespace would hide it.
+static constexpr std::array<const char*, 2> names(MetricMode) {
+  return {"min", "max"};
+}
+
+namespace lr_scheduler {
+
+static constexpr std::array<const char*, 2> names(ThresholdMode) {
+  return {"rel", "abs"};
+}
+
+namespace {
+
+double worst(MetricMode mode) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  return mode == MetricMode::min ? infinity : -infinity;
+}
+
+}  // namespace
+
+ReduceLROnPlateau::ReduceLROnPlateau(torch::optim::Optimizer& optimizer,
+                                     const ReduceLROnPlateauOptions& options)
+    : Scheduler(optimizer),
+      options_(options),
+      min_lrs_(expand(options.min_lr, optimizer, "ReduceLROnPlateau", "min_lr")),
+      best_(worst(options.mode)) {
+  expect(options.factor < 1, "ReduceLROnPlateau", "factor below 1, got ", options.factor);
+  if (!options.min_lr.is_list()) default_min_lr_ = min_lrs_.front();
+  last_lr_ = current_lrs();
+}
+
+void ReduceLROnPlateau::step(double metrics) {
+  ++last_epoch_;
+  if (is_better(metrics)) {
+    best_ = metrics;
+    num_bad_epochs_ = 0;
+  } else {
+    ++num_bad_epochs_;
+  }
+  if (cooldown_counter_ > 0) {
+    --cooldown_counter_;
+    num_bad_epochs_ = 0;
+  }
+  if (num_bad_epochs_ > options_.patience) {
+    reduce();
+    cooldown_counter_ = options_.cooldown;
+    num_bad_epochs_ = 0;
+  }
+  last_lr_ = current_lrs();
+}
+
+bool ReduceLROnPlateau::is_better(double metric) const {
+  const double threshold = options_.threshold;
+  const bool is_share = options_.threshold_mode == ThresholdMode::rel;
+  if (options_.mode == MetricMode::min) {
+    return metric < (is_share ? best_ * (1.0 - threshold) : best_ - threshold);
+  }
+  return metric > (is_share ? best_ * (threshold + 1.0) : best_ + threshold);
+}
+
+void ReduceLROnPlateau::reduce() {
+  auto& groups = optimizer_.param_groups();
+  if (groups.size() != min_lrs_.size()) {
+    TORCH_CHECK(default_min_lr_, "sconce::optim::lr_scheduler::ReduceLROnPlateau: expected the ",
+                min_lrs_.size(), " parameter groups that min_lr lists values for, got ",
+                groups.size());
+    min_lrs_.assign(groups.size(), *default_min_lr_);
+  }
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const double old_lr = groups[i].options().get_lr();
+    const double new_lr = std::max(old_lr * options_.factor, min_lrs_[i]);
+    if (old_lr - new_lr > options_.eps) groups[i].options().set_lr(new_lr);
+  }
+  write_lrs();
+}
+
+void ReduceLROnPlateau::visit(StateVisitor& state) {
+  state("factor", options_.factor);
+  state("default_min_lr", default_min_lr_);
+  state("min_lrs", min_lrs_);
+  state("patience", options_.patience);
+  state("cooldown", options_.cooldown);
+  state("eps", options_.eps);
+  Scheduler::visit(state);
+  state.write_only("mode_worse", worst(options_.mode));
+  state("mode", options_.mode);
+  state("threshold", options_.threshold);
+  state("threshold_mode", options_.threshold_mode);
+  state("best", best_);
+  state("cooldown_counter", cooldown_counter_);
+  state("num_bad_epochs", num_bad_epochs_);
+}
+
+}  // namespace lr_scheduler
+
+}  // namespace sconce::optim

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <c10/util/Exception.h>
+
+#include <vector>
+
+#include "sconce/optim/lr_scheduler_base.hpp"
+
+namespace sconce::optim::lr_scheduler {
+
+/// Throws unless `fits`. The parts tell what the scheduler `who` expects.
+template <class... Parts>
+void expect(bool fits, const char* who, const Parts&... parts) {
+  TORCH_CHECK_VALUE(fits, "sconce::optim::lr_scheduler::", who, ": expected ", parts...);
+}
+
+/// Returns one value for each group of the optimizer.
+/// @throw c10::ValueError if a list has another length.
+template <class T>
+std::vector<T> expand(const PerGroup<T>& values, const torch::optim::Optimizer& optimizer,
+                      const char* who, const char* what) {
+  const size_t groups = optimizer.param_groups().size();
+  if (!values.is_list()) return std::vector<T>(groups, values.values().front());
+  expect(values.values().size() == groups, who, what, " to be one or ", groups,
+         ", as many as param_groups, got ", values.values().size());
+  return values.values();
+}
+
+}  // namespace sconce::optim::lr_scheduler
