@@ -11,9 +11,10 @@ inline std::vector<torch::optim::OptimizerParamGroup> two_groups() {
   return {{{torch::zeros(1)}}, {{torch::zeros(1)}}};
 }
 
-/// An SGD with the learning rates 0.1 and 0.003 of the two groups.
+/// An SGD with the learning rates 0.1 and 0.003 of the two groups, and 1 for those to come.
 inline torch::optim::SGD sgd_of_two_groups() {
-  torch::optim::SGD optimizer(two_groups(), torch::optim::SGDOptions(0.1).momentum(0.9));
+  torch::optim::SGD optimizer(two_groups(), torch::optim::SGDOptions(1).momentum(0.9));
+  optimizer.param_groups()[0].options().set_lr(0.1);
   optimizer.param_groups()[1].options().set_lr(0.003);
   return optimizer;
 }
