@@ -1,6 +1,6 @@
 """Mistakes for wrong_on_purpose.py: the lesson, the language, what is wrong, and the texts that make it so."""
 
-CPU = 'torch.device("cpu")'
+CPU = "torch.device('cpu')"  # some stand in a string of double quotes
 WAIT, DIMENSIONS, COUNT = "a wait left out", "two dimensions exchanged", "a wrong count"
 
 

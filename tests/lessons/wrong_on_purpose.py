@@ -2,7 +2,8 @@
 """Makes mistakes in copies of the lessons that measure, and fails if the comparison does not see one.
 
 In each lesson and each twin a wait is left out, two dimensions are exchanged, and a count is wrong. The copy runs on
-one simulated GPU. A mistake is seen if a count is not that of counts.json, or if the output is not the lesson's.
+one simulated GPU. A mistake is seen if a count is not that of counts.json, or if the output is not the lesson's. A copy
+that does not run proves nothing.
 """
 import argparse
 import pathlib
@@ -40,7 +41,7 @@ def options():
 def with_mistake(text, replacements):
     for old, new in replacements.items():
         if old not in text:
-            raise KeyError(old)
+            raise KeyError(f"mistakes.py is of another lesson; this one has no {old}")
         text = text.replace(old, new, 1)
     return text
 
@@ -65,14 +66,10 @@ def seen(lesson, language, replacements, right, arguments, folder):
     source.write_text(with_mistake(source.read_text(), replacements))
     wrong = argparse.Namespace(**vars(arguments) | {"lessons": folder / "lessons", "bin": folder})
     counts = folder / "counts"
-    try:
-        if language == "C++":
-            build(lesson, source, folder / lesson.name, arguments)
-            output = compare_lessons.run_lesson(lesson, wrong, counts)
-        else:
-            output = compare_lessons.run_twin(lesson, wrong, counts)
-    except compare_lessons.Failed as failure:
-        return f"it fails: {str(failure).strip().splitlines()[-1]}"
+    if language == "C++":
+        build(lesson, source, folder / lesson.name, arguments)
+    run = compare_lessons.run_lesson if language == "C++" else compare_lessons.run_twin
+    output = run(lesson, wrong, counts)
     different = counting.differences(counting.read_table(arguments.table), lesson.name, language, arguments.gpus,
                                      counting.read(counts, lesson.processes))
     if different:
@@ -98,9 +95,9 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             try:
                 how = seen(lessons[name], language, replacements, right[name], arguments, pathlib.Path(folder))
-            except KeyError as text:
+            except (KeyError, compare_lessons.Failed, counting.Missing, subprocess.CalledProcessError) as reason:
                 how = None
-                print(f"{name}: {language} has no {text}: the table of mistakes is of another lesson")
+                print(reason)
         unseen += how is None
         print(f"{name}: {language}: {what}: {how or 'NOT SEEN'}", flush=True)
     print(f"{len(chosen) - unseen} of {len(chosen)} mistakes were seen")
