@@ -126,8 +126,8 @@ TEST_CASE("a folder belongs to one layer, and the three trees have the same fold
   CHECK(folders.size() == listed.size());
   CHECK(folders.size() >= 12);
   // CONTRIBUTING.md lists the folders without a counterpart.
-  const Names alone = {"apps",    "build",     "contributing", "fuzz",           "gloo_stand_in",
-                       "no_cuda", "reference", "support",      "trainer_scripts"};
+  const Names alone = {"apps",    "build",   "contributing", "fuzz",    "gloo_stand_in",
+                       "lessons", "no_cuda", "reference",    "support", "trainer_scripts"};
   for (const fs::path tree : {"include/sconce", "src", "tests"}) {
     Names found = {"detail"};  // internal headers are not public
     for (const auto& entry : fs::directory_iterator(root / tree)) {

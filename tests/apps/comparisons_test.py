@@ -50,8 +50,8 @@ class Comparisons(unittest.TestCase):
         self.compare(["compare_lessons.py", "twins"], "1", "1")  # makes the files
 
         def refused(*options, how="twins"):
-            done = subprocess.run([sys.executable, "compare_lessons.py", how, "--bin", self.folder, "--lessons", self.folder,
-                                   "--python", sys.executable, *options], cwd=ROOT / "tests/apps",
+            done = subprocess.run([sys.executable, "compare_lessons.py", how, "--bin", self.folder, "--lessons",
+                                   self.folder, "--python", sys.executable, *options], cwd=ROOT / "tests/apps",
                                   capture_output=True, text=True, env=dict(os.environ, PATH="/nowhere"))
             self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
             return done.stderr
