@@ -3,8 +3,6 @@ import time
 from statistics import median
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import FlopCounterMode
 
 
 def cpu():
@@ -28,12 +26,8 @@ def try_all_gpus():
 
 
 def synchronize(device):
-    synchronize.count += 1
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-
-
-synchronize.count = 0
 
 
 class Stopwatch:
@@ -56,31 +50,3 @@ def median_seconds(work, device=None, runs=9):
         work()
         seconds.append(stopwatch.seconds())
     return median(seconds)
-
-
-def count_flops(work):
-    """Returns the result of the work, and the floating-point operations of its products."""
-    with FlopCounterMode(display=False) as counter:
-        result = work()
-    return result, counter.get_total_flops()
-
-
-def waits_of(work):
-    """Counts how often the work synchronizes with a device, including the CPU."""
-    before = synchronize.count
-    work()
-    return synchronize.count - before
-
-
-def calls_of(name, work):
-    """Counts how often the work calls the operator."""
-    class Calls(TorchDispatchMode):
-        count = 0
-
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            self.count += func.name().split(".")[0] == name
-            return func(*args, **(kwargs or {}))
-
-    with Calls() as calls:
-        work()
-    return calls.count
