@@ -29,11 +29,10 @@ int main(int argc, char** argv) try {
   sconce::nn::requires_grad_(*net, false);
   const auto classes = static_cast<int64_t>(train.classes().size());
   net->fc = net->replace_module("fc", torch::nn::Linear(512, classes));
-  sconce::optim::SGD sgd(net->fc->parameters(),
-                         torch::optim::SGDOptions(/*lr=*/0.01).momentum(0.9));
+  sconce::optim::SGD sgd(net->fc->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
   sconce::EpochLines lines(std::cout);
-  sconce::Trainer({.max_epochs = 3, .device = device})
-      .fit(net, sgd, {train_batches, test_batches, {&lines}});
+  sconce::Trainer trainer({.max_epochs = 3, .device = device});
+  trainer.fit(net, sgd, {train_batches, test_batches, {&lines}});
   sconce::io::save_torch(argv[4], sconce::nn::state_dict(*net));
 } catch (const c10::Error& error) {
   std::cerr << "fine_tuning: " << error.what_without_backtrace() << '\n';

@@ -2,11 +2,12 @@
 """Makes mistakes in copies of the lessons that measure, and fails if the comparison does not see one.
 
 In each lesson and each twin a wait is left out, two dimensions are exchanged, and a count is wrong. The copy runs on
-one simulated GPU. A mistake is seen if a count is not that of counts.json, or if the output is not the lesson's. A copy
-that does not run proves nothing.
+one simulated GPU. A mistake is seen if a count is not that of counts.json, if the output is not the lesson's, or if the
+simulated GPU names a race. A copy that does not run for another reason proves nothing.
 """
 import argparse
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -69,7 +70,13 @@ def seen(lesson, language, replacements, right, arguments, folder):
     if language == "C++":
         build(lesson, source, folder / lesson.name, arguments)
     run = compare_lessons.run_lesson if language == "C++" else compare_lessons.run_twin
-    output = run(lesson, wrong, counts)
+    try:
+        output = run(lesson, wrong, counts)
+    except compare_lessons.Failed as failure:
+        race = re.search("a race: .*", str(failure))
+        if not race:
+            raise
+        return race[0]
     different = counting.differences(counting.read_table(arguments.table), lesson.name, language, arguments.gpus,
                                      counting.read(counts, lesson.processes))
     if different:
