@@ -89,7 +89,7 @@ class JpegDecoder final : public ImageDecoder {
   static void skip_bytes(j_decompress_ptr jpeg, long count) {
     while (count > 0) {
       if (jpeg->src->bytes_in_buffer == 0) fill_buffer(jpeg);
-      const size_t step = std::min<size_t>(count, jpeg->src->bytes_in_buffer);
+      const size_t step = std::min(static_cast<size_t>(count), jpeg->src->bytes_in_buffer);
       jpeg->src->next_input_byte += step;
       jpeg->src->bytes_in_buffer -= step;
       count -= static_cast<long>(step);

@@ -148,7 +148,8 @@ std::unique_ptr<at::ObserverContext> begin(const Call& call) {
   const std::string_view name = call.name();
   if (name == "aten::_local_scalar_dense") counts().add("host reads");
   if (name == "aten::copy_") count_copy(call);
-  if (name == "aten::add") count_sum(call);
+  // How often a backward pass adds gradients depends on which thread is first. It has no grad mode.
+  if (name == "aten::add" && at::GradMode::is_enabled()) count_sum(call);
   const auto operands = position_of_operands(name);
   const bool is_convolution = name == "aten::convolution";
   const bool is_backward = name == "aten::convolution_backward";
