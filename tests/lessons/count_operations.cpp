@@ -9,6 +9,7 @@
 // ways. What such an operator calls in turn is its own work and is not counted again: that differs
 // between devices.
 #include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
 
 #include <array>
