@@ -6,6 +6,8 @@
 A program is started with the library preloaded. A script runs here, once torch and then the library are loaded.
 The library writes the counts to the file SCONCE_COUNTS: see count_operations.cpp.
 """
+import atexit
+import ctypes
 import os
 import sys
 
@@ -16,8 +18,19 @@ def run_program(library, command):
     os.execvp(command[0], command)
 
 
+def end():
+    """Ends the process as a program in C does, while Python is whole.
+
+    Python's own end stops a thread of autograd that still releases what it computed, by an exception that LibTorch
+    does not let through: the process aborts.
+    """
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    ctypes.CDLL(None).exit(0)
+
+
 def run_script(library, command):
-    import ctypes
     import runpy
 
     import torch  # noqa: F401
@@ -29,6 +42,7 @@ def run_script(library, command):
         runpy.run_path(command[0], run_name="__main__")
     finally:
         counter.write_counts()
+    end()
 
 
 if __name__ == "__main__":
