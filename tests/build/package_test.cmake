@@ -253,7 +253,8 @@ if(WAY STREQUAL "find_package")
   # The libraries of pictures that the build had are asked for with vision alone.
   foreach(package IN ITEMS PNG JPEG)
     string(TOLOWER "lib${package}-dev" debian)
-    execute_process(COMMAND ${configure} -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=OFF -DCMAKE_DISABLE_FIND_PACKAGE_${package}=ON
+    execute_process(COMMAND ${configure} -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=OFF -DCMAKE_DISABLE_FIND_PACKAGE_PNG=OFF
+                            -DCMAKE_DISABLE_FIND_PACKAGE_JPEG=OFF -DCMAKE_DISABLE_FIND_PACKAGE_${package}=ON
                     RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE output)
     if(config MATCHES "ITEMS[^)]* ${package}[ )]" AND NOT output MATCHES "apt[ \n]+install[ \n]+${debian}")
       message(FATAL_ERROR "configuring: expected an error that tells to install ${debian}\n${output}")
