@@ -16,14 +16,6 @@ std::string name_of_data(const std::string& data) {
 
 }  // namespace
 
-RunScalars::RunScalars(const CommandLine& line)
-    : ScalarLog(line.scalars, {.every_n_steps = line.scalars_every, .resume = line.resume}),
-      save_every_(line.save_every) {}
-
-bool RunScalars::wants_save(const sconce::Fit& fit) const {
-  return save_every_ > 0 && fit.steps_of(fit.batch) % save_every_ == 0;
-}
-
 Reports::Reports(const CommandLine& line, const Images& images, std::ostream& out)
     : bar_(out, {.live_loss = line.live_loss}) {
   const auto classes = static_cast<int64_t>(images.classes.size());
@@ -32,7 +24,10 @@ Reports::Reports(const CommandLine& line, const Images& images, std::ostream& ou
         sconce::metrics::ConfusionMatrixOptions{.num_classes = classes});
   }
   if (!line.out.empty()) add_charts(line, images);
-  if (!line.scalars.empty()) scalars_.emplace(line);
+  if (!line.scalars.empty()) {
+    scalars_.emplace(line.scalars, sconce::ScalarLogOptions{.every_n_steps = line.scalars_every,
+                                                            .resume = line.resume});
+  }
   if (line.profile > 0) trace_.emplace(line.out / trace_name, line.profile);
 }
 

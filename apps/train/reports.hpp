@@ -17,17 +17,6 @@ namespace train {
 
 constexpr auto trace_name = "trace.json";  ///< in the folder of `--out`
 
-/// A ScalarLog that writes its files before each checkpoint within an epoch, too: what a run that is
-/// resumed there has logged before must be in them.
-class RunScalars : public sconce::ScalarLog {
- public:
-  explicit RunScalars(const CommandLine& line);
-  bool wants_save(const sconce::Fit& fit) const override;
-
- private:
-  int64_t save_every_;
-};
-
 /// The metrics and the reports of a run: the progress bar, the charts in the `--out` folder
 /// (training.svg, and confusion.svg for 2 to 100 classes), the scalars and the trace. A run without
 /// `--out` has the same metrics, so that either can resume the checkpoints of the other.
@@ -39,8 +28,7 @@ class Reports {
   /// Returns the metrics for the Trainer: "acc", and a confusion matrix if one can be drawn.
   sconce::Metrics metrics() const;
 
-  /// Returns the callbacks. Put them before those that save, because a checkpoint must not be
-  /// ahead of the scalars. This object must outlive them.
+  /// Returns the callbacks. This object must outlive them.
   sconce::Callbacks callbacks();
 
  private:
@@ -50,7 +38,7 @@ class Reports {
   sconce::ProgressBar bar_;
   std::optional<sconce::TrainingCurve> curve_ = {};
   std::optional<sconce::ConfusionChart> confusion_ = {};
-  std::optional<RunScalars> scalars_ = {};
+  std::optional<sconce::ScalarLog> scalars_ = {};
   std::optional<sconce::StepTrace> trace_ = {};
 };
 

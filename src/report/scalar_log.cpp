@@ -144,11 +144,11 @@ void ScalarLog::on_fit_begin(Fit& fit) {
   std::optional<int64_t> resume_step;
   if (options_.resume) resume_step = scalar_step(fit);
   writing_ = std::make_unique<Writing>(folder_, resume_step);
-  save(fit);
+  write();
 }
 
-void ScalarLog::on_fit_end(Fit& fit) {
-  save(fit);
+void ScalarLog::on_fit_end(Fit&) {
+  write();
   writing_.reset();
 }
 
@@ -166,10 +166,14 @@ void ScalarLog::on_after_step(Fit& fit) {
 void ScalarLog::on_epoch_end(Fit& fit) {
   if (!writing_) return;
   writing_->attempt([&] { writing_->add_epoch(fit); });
-  save(fit);
+  write();
 }
 
-void ScalarLog::save(Fit&) {
+void ScalarLog::on_before_save(Fit&) {
+  write();
+}
+
+void ScalarLog::write() {
   if (writing_) writing_->attempt([&] { writing_->flush(); });
 }
 

@@ -80,7 +80,7 @@ FitResult FitLoop::run() {
     if (data_.test) test_epoch();
     call(&TrainerCallback::on_epoch_end);
     stopped = agree_to_stop() && std::ssize(epochs) < max_epochs;
-    if (!options_.fast_dev_run) call(&TrainerCallback::save);
+    if (!options_.fast_dev_run) save(data_.callbacks);
   }
   scope.close();
   run_.close();
@@ -166,8 +166,13 @@ bool FitLoop::pause() {
                [&](const auto& callback) { return callback->wants_save(*this); });
   if (wanting.empty() && process_group.world_size() > 1) return false;
   const bool stops = agree_to_stop();
-  call_all(stops ? data_.callbacks : wanting, *this, &TrainerCallback::save);
+  save(stops ? data_.callbacks : wanting);
   return stops;
+}
+
+void FitLoop::save(const Callbacks& saving) {
+  if (!saving.empty()) call(&TrainerCallback::on_before_save);
+  call_all(saving, *this, &TrainerCallback::save);
 }
 
 // Returns whether any rank wants to stop, so that all stop at the same step.

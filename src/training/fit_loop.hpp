@@ -39,6 +39,7 @@ class FitLoop final : public Fit {
   void train_step(const AnyBatches::Next& next);
   void test_epoch();
   bool pause();
+  void save(const Callbacks& saving);
   bool agree_to_stop();
   void call(CallbackVerb verb);
 

@@ -269,6 +269,29 @@ TEST_CASE("a fit that is stopped or fails anywhere, and is resumed, logs each st
   }
 }
 
+TEST_CASE("what was logged before a save within an epoch is in the files then, in any order") {
+  struct ReadsOnSave : sconce::test::SaveEvery {
+    ReadsOnSave(std::filesystem::path of, std::vector<int64_t>& into)
+        : SaveEvery(3), folder(std::move(of)), last_steps(into) {}
+    void save(sconce::Fit&) override {
+      const auto rows = scalars_of(folder);
+      last_steps.push_back(rows.empty() ? 0 : rows.back().step);
+    }
+    std::filesystem::path folder;
+    std::vector<int64_t>& last_steps;
+  };
+  const TempDir folder;
+  std::vector<int64_t> last_steps;
+  ReadsOnSave saving(folder.path(), last_steps);
+  ScalarLog log(folder.path(), {.every_n_steps = 1});
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  auto with = data(64, 8);  // 8 batches
+  with.callbacks = {&saving, &log};
+  Trainer({.num_gpus = 0}).fit(model, optimizer, with);
+  CHECK(last_steps == std::vector<int64_t>{3, 6, 8});
+}
+
 TEST_CASE("a fit that is not resumed leaves another's files alone, and does not begin") {
   const TempDir folder;
   ScalarLog log(folder.path());

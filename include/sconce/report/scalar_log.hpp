@@ -46,11 +46,13 @@ class ScalarLog : public TrainerCallback {
   void on_after_step(Fit& fit) override;
   /// Keeps the scalars of the epoch, and writes the files.
   void on_epoch_end(Fit& fit) override;
-  /// Writes the files.
-  void save(Fit& fit) override;
+  /// Writes the files, so that no checkpoint is ahead of them.
+  void on_before_save(Fit& fit) override;
 
  private:
   class Writing;  // of one fit
+
+  void write();
 
   std::filesystem::path folder_;
   ScalarLogOptions options_;

@@ -41,6 +41,9 @@ class TrainerCallback {
   /// Returns whether `save` should be called after this step, within an epoch. It must return the
   /// same on all ranks. False by default.
   virtual bool wants_save(const Fit&) const { return false; }
+  /// Called for all callbacks before any `save`, for what a checkpoint must not be ahead of, such
+  /// as a log in memory.
+  virtual void on_before_save(Fit&) {}
   /// Called after all other functions of all callbacks: after each epoch, before a fit stops, and
   /// after each step for which `wants_save` returns true. If `fit.batch` is 0, `fit.epochs.back()`
   /// has the metrics of the last epoch.
