@@ -1,6 +1,6 @@
 // Loaded into a Python process by captured_in_python.py.
 
-#include <torch/torch.h>
+#include <torch/nn/modules/linear.h>
 
 #include "sconce/captured_step.hpp"
 #include "sconce/optim/sgd.hpp"
