@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 #include <unordered_map>
@@ -105,14 +106,16 @@ std::ostream& operator<<(std::ostream& out, const SizeMismatch& entry) {
                         : out << "an uninitialized layer";
 }
 
+// The state of another model may differ in hundreds of names.
+constexpr size_t max_named = 10;
+
 std::string text(const LoadReport& report) {
   std::ostringstream out;
   const auto add = [&](const char* what, const auto& entries) {
-    const char* before = "; ";
-    for (const auto& entry : entries) {
-      out << before << (before[0] == ';' ? what : "") << entry;
-      before = ", ";
+    for (size_t i = 0; i < std::min(entries.size(), max_named); ++i) {
+      out << (i == 0 ? "; " : ", ") << (i == 0 ? what : "") << entries[i];
     }
+    if (entries.size() > max_named) out << " and " << entries.size() - max_named << " more";
   };
   add("missing: ", report.missing);
   add("unexpected: ", report.unexpected);

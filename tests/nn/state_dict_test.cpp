@@ -84,6 +84,24 @@ TEST_CASE("a strict load that does not fit names everything and changes nothing"
   CHECK(torch::equal(state_dict(*model)["fc1.bias"], before["fc1.bias"]));
 }
 
+TEST_CASE("of many names that do not fit the error has the first ten and a number") {
+  nn::Sequential model;
+  StateDict state;
+  for (int i = 0; i < 12; ++i) {
+    model->push_back("a" + std::to_string(i), nn::Linear(nn::LinearOptions(1, 1).bias(false)));
+    state.insert("b" + std::to_string(i) + ".weight", torch::ones({1, 1}));
+  }
+  const auto list = [](const std::string& letter) {
+    std::string text;
+    for (int i = 0; i < 10; ++i) {
+      text += (i == 0 ? "" : ", ") + letter + std::to_string(i) + ".weight";
+    }
+    return text + " and 2 more";
+  };
+  CHECK_THROWS_WITH(load_state_dict(*model, state),
+                    ContainsSubstring("; missing: " + list("a") + "; unexpected: " + list("b")));
+}
+
 TEST_CASE("an entry whose type cannot be converted is refused before anything is changed") {
   auto model = three_layers();
   StateDict before, state;

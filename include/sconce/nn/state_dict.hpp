@@ -49,7 +49,9 @@ struct LoadOptions {
 /// before anything is written, so a load that throws changes nothing. Python:
 /// `module.load_state_dict(state, strict)`.
 /// @throw c10::Error if:
-/// - `strict` is set and an entry is missing, unexpected or mismatched; the text names all of them;
+/// - `strict` is set and an entry is missing, unexpected or mismatched; the text names the first
+/// ten
+///   of each kind and has the number of the others;
 /// - `rename` maps two names of the state to one name of the module;
 /// - an entry has no values to copy, such as one that is undefined, not strided or on the meta
 ///   device;
