@@ -31,6 +31,7 @@ import sys
 import time
 import venv
 from importlib.metadata import version
+from importlib.util import find_spec
 from math import comb
 from pathlib import Path
 
@@ -52,7 +53,8 @@ class Side:
         self.values = []  # seconds per call, by round
         self.started = time.perf_counter()
         environment = os.environ | {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
-                                    "SCONCE_BENCH_NUMBERS": str(BUILD / "numbers.npz")}
+                                    "SCONCE_BENCH_NUMBERS": str(BUILD / "numbers.npz"),
+                                    "SCONCE_BENCH_FILES": str(BUILD / "files")}
         self.process = subprocess.Popen(command, env=environment, text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.check = json.loads(self.read().replace("nan", "NaN"))
@@ -139,6 +141,8 @@ def start_sides(workload, program, compilers=()):
         return [WholeProcess(*side, workload.measure) for side in made.items()]
     if "jax" in compilers:
         Side("numbers", [sys.executable, str(HERE / "worker.py"), workload.twin, "numbers", str(workload.size)]).close()
+    if workload.needs:
+        Side("files", [sys.executable, str(HERE / "worker.py"), workload.twin, "files", str(workload.size)]).close()
     sides = []
     for side in made.items():
         sides.append(Side(*side))
@@ -375,6 +379,9 @@ def measured(arguments):
             continue
         if workload.gpu and not NVIDIA_DRIVER.exists():
             print(f"{workload.title}: not measured, without a GPU")
+            continue
+        if workload.needs and not find_spec(workload.needs):
+            print(f"{workload.title}: not measured, without {workload.needs}")
             continue
         yield workload, run_workload(workload, arguments.program, arguments.pairs, arguments.compilers)
 

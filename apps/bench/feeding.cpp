@@ -1,10 +1,14 @@
-// An epoch of shuffled batches of 256 pictures of 28 x 28 in memory, without training.
+// An epoch of shuffled batches of 256 pictures of 28 x 28 in memory, and one of JPEG files, without
+// training.
 
 #include <torch/torch.h>
 
+#include <cstdlib>
 #include <memory>
 
 #include "sconce/data/batches.hpp"
+#include "sconce/data/loader.hpp"
+#include "sconce/vision/image_folder.hpp"
 #include "workload.hpp"
 
 namespace bench {
@@ -30,10 +34,34 @@ Workload batches(int64_t pictures) {
           {sum_of_targets()}};
 }
 
+Workload pictures(int64_t count) {
+  namespace transforms = sconce::vision::transforms;
+  const char* folder = std::getenv("SCONCE_BENCH_FILES");
+  TORCH_CHECK(folder != nullptr, "feeding.pictures: bench.py names the folder of its files");
+  const transforms::Compose to_input(
+      transforms::Resize({224, 224}), [](const at::Tensor& x) { return x.to(torch::kFloat) / 255; },
+      transforms::Normalize({0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}));
+  const auto loader = std::make_shared<sconce::data::Loader<sconce::vision::ImageFolder>>(
+      sconce::vision::ImageFolder(folder, {.transform = to_input}),
+      sconce::data::LoaderOptions{.batch_size = 32, .num_workers = 2});
+  double sum = 0;
+  double targets = 0;
+  for (const auto& [data, target] : *loader) {
+    sum += data.mean(torch::kDouble).item<double>() * static_cast<double>(data.size(0));
+    targets += static_cast<double>(target.sum().item<int64_t>());
+  }
+  return {[loader] {
+            for (const auto& batch : *loader) (void)batch;
+          },
+          {sum / static_cast<double>(count), targets}};
+}
+
 }  // namespace
 
 Workloads feeding() {
-  return {{"batches", batches<torch::kByte>}, {"floats", batches<torch::kFloat>}};
+  return {{"batches", batches<torch::kByte>},
+          {"floats", batches<torch::kFloat>},
+          {"pictures", pictures}};
 }
 
 }  // namespace bench

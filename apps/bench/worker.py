@@ -2,7 +2,7 @@
 
 Prints the workload's check as a JSON list. Then, for each line N on standard input, prints the seconds that
 N calls took. VARIANT is "default", as most programs are written; "best", as fast as PyTorch's eager mode in Python can
-do the same; "compile", "compile_model" or "compile_step", with torch.compile; "jax_step" or "jax_scan", in the file
+do the same; "files", which writes the files that both sides read; "compile", "compile_model" or "compile_step", with torch.compile; "jax_step" or "jax_scan", in the file
 jax_steps; or "numbers", which only saves what the JAX form begins with.
 """
 

@@ -15,6 +15,7 @@ class Workload:
     measure: str = "calls"  # or "start" or "memory" of a whole process up to its check
     starts: int = 1  # number of processes: the location of large memory changes its speed, and is random
     gpu: bool = False  # whether this is a measurement on a GPU
+    needs: str = ""  # a further package of Python; the twin's variant "files" writes the files of both sides
     size: int = 0  # number of rows, parameters or the like
     grows: str = ""  # the row of the growth table that contains this size
     most: float = float("inf")  # the ratio of the kernels alone; a larger one is a measurement error
@@ -103,6 +104,8 @@ WORKLOADS = [
              {"default": None, "best": None}, size=600_000, grows=FEEDING),
     Workload("feeding.floats", "60,000 pictures of floats in batches of 256",
              {"default": None, "best": None}, size=60_000),
+    Workload("feeding.pictures", "1,024 JPEG files in batches of 32, by two workers",
+             {"default": 1.0, "best": 1.0}, size=1024, lower_end=1.0, tolerance=1e-3, needs="torchvision"),
     Workload("files.load", "loading a safetensors file of 256 MiB",
              {"default": None}, size=16, tolerance=1e-5, starts=5),
     Workload("files.save", "saving a safetensors file of 256 MiB",
