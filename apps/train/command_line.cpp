@@ -74,7 +74,8 @@ void add_data_flags(CLI::App& app, CommandLine& line) {
       ->type_name("digits|fashion-mnist|DIR");
   app.add_option("--image-size", line.image_size, "Height and width of the resized pictures")
       ->transform(whole_number(1, 1024))
-      ->type_name("N");
+      ->type_name("N")
+      ->default_str("224 for the networks of torchvision, else 32");
   app.add_flag("--grey", line.grey, "Convert the pictures to grey");
   app.add_option("--test-fraction", line.test_fraction,
                  "Fraction of the pictures of each class to test on; --seed chooses them")
@@ -96,6 +97,13 @@ void add_training_flags(CLI::App& app, CommandLine& line) {
   app.add_option("--model", line.model, "Network to train")
       ->check(one_of(model_names()))
       ->type_name(CLI::detail::join(model_names(), "|"));
+  app.add_option("--weights", line.weights,
+                 "Weights to begin with: a .safetensors file, or a state dict that Python's "
+                 "torch.save wrote. A last layer for another number of classes is replaced")
+      ->type_name("FILE")
+      ->default_str("");
+  app.add_flag("--freeze", line.freeze,
+               "Train only the last layer; the others stay as they are in --weights");
   app.add_option("--epochs", line.epochs, "Number of passes over the training data")
       ->transform(whole_number(1, int_max))
       ->type_name("N");
@@ -245,6 +253,18 @@ void check_picture_flags(const CLI::App& app, const CommandLine& line) {
   }
 }
 
+void check_model_flags(const CommandLine& line) {
+  if (line.freeze && line.weights.empty()) refuse("--freeze: needs --weights");
+  if (!is_of_vision(line.model)) return;
+  if (!is_picture_folder(line.data)) {
+    refuse("--model: " + line.model + " needs a folder of pictures as --data, not " + line.data);
+  }
+  if (line.grey) refuse("--grey: " + line.model + " takes pictures in color");
+  if (line.model == "vit_b_16" && line.image_size % 16 != 0) {
+    refuse("--image-size: vit_b_16 takes a multiple of 16, not " + std::to_string(line.image_size));
+  }
+}
+
 void check_device_flags(const CLI::App& app, const CommandLine& line) {
   if (line.parallel == "data" && line.device != "auto") {
     refuse("--parallel: data uses every GPU and needs --device auto, not " + line.device);
@@ -326,7 +346,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     line.predict = predict;
     return line;
   }
+  if (is_of_vision(line.model) && app.count("--image-size") == 0) line.image_size = 224;
   check_picture_flags(app, line);
+  check_model_flags(line);
   check_device_flags(app, line);
   check_file_flags(app, line);
   return line;

@@ -29,6 +29,8 @@ struct CommandLine {
   bool skip_bad = false;        ///< whether to leave out files that are damaged or not pictures
   int workers = 0;              ///< number of threads that read pictures ahead
   std::string model = "lenet";
+  std::filesystem::path weights = {};  ///< file of the first weights; empty: they are drawn
+  bool freeze = false;                 ///< whether only the last layer is trained
   int epochs = 10;
   int64_t batch_size = 64;
   std::string optimizer = "sgd";

@@ -70,11 +70,11 @@ Dataset to_device(const Dataset& all, torch::Device device) {
 }
 
 // The images are small, so they are copied to the device once and not batch by batch.
-ImageData open_idx(const CommandLine& line, const ProcessGroup& group) {
+ImageData open_idx(const CommandLine& line, const ProcessGroup& group, const Images& known) {
   const path folder = find_folder(line.data);
   Dataset train = read_part(folder, "train");
   Dataset test = read_part(folder, "t10k");
-  Images images{.shape = train.data.sizes().slice(1).vec()};
+  Images images{.shape = train.data.sizes().slice(1).vec(), .mean = known.mean, .std = known.std};
   const int64_t classes = train.target.max().item<int64_t>() + 1;
   const int64_t highest = test.target.max().item<int64_t>();
   TORCH_CHECK(highest < classes, folder.string(),
@@ -83,12 +83,12 @@ ImageData open_idx(const CommandLine& line, const ProcessGroup& group) {
               ": expected test images of ", train.data.sizes().slice(1),
               " like the training images, found ", test.data.sizes().slice(1));
   for (int64_t i = 0; i < classes; ++i) images.classes.push_back(std::to_string(i));
-  // The deviation of constant images is 0.
-  const torch::Tensor mean = train.data.mean();
-  const torch::Tensor deviation = train.data.std().clamp_min(1e-6);
-  for (auto* part : {&train, &test}) part->data.sub_(mean).div_(deviation);
-  images.mean = {mean.item<double>()};
-  images.std = {deviation.item<double>()};
+  if (images.mean.empty()) {
+    images.mean = {train.data.mean().item<double>()};
+    // The deviation of constant images is 0.
+    images.std = {train.data.std().clamp_min(1e-6).item<double>()};
+  }
+  for (auto* part : {&train, &test}) part->data.sub_(images.mean[0]).div_(images.std[0]);
 
   const torch::Device device = line.torch_device(group);
   const int64_t train_size = train.data.size(0);
@@ -125,13 +125,17 @@ sconce::vision::transforms::Compose augmentation(const CommandLine& line) {
   return augment;
 }
 
-ImageData open_pictures(const CommandLine& line, const ProcessGroup& group) {
-  Images images{.shape = {line.grey ? 1 : 3, line.image_size, line.image_size}};
+ImageData open_pictures(const CommandLine& line, const ProcessGroup& group, const Images& known) {
+  Images images{.shape = {line.grey ? 1 : 3, line.image_size, line.image_size},
+                .mean = known.mean,
+                .std = known.std};
   const auto folder = open_folder(line.data, images.shape);
   const auto good = line.skip_bad ? leave_out_bad(*folder, line.workers) : check_headers(*folder);
   const auto split = split_pictures(folder->targets(), good, line.test_fraction, line.seed);
   images.classes = folder->classes();
-  measure_channels(images, Pictures(folder, split.train), line.seed, line.workers);
+  if (images.mean.empty()) {
+    measure_channels(images, Pictures(folder, split.train), line.seed, line.workers);
+  }
 
   const auto train_size = static_cast<int64_t>(split.train.size());
   const auto test_size = static_cast<int64_t>(split.test.size());
@@ -160,9 +164,9 @@ bool is_picture_folder(const std::string& data) {
   return data != "digits" && data != "fashion-mnist" && !has_idx_files(data);
 }
 
-ImageData open_images(const CommandLine& line, const ProcessGroup& group) {
-  if (is_picture_folder(line.data)) return open_pictures(line, group);
-  return open_idx(line, group);
+ImageData open_images(const CommandLine& line, const ProcessGroup& group, const Images& known) {
+  if (is_picture_folder(line.data)) return open_pictures(line, group, known);
+  return open_idx(line, group, known);
 }
 
 }  // namespace train

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -54,23 +55,58 @@ void print_hardware(std::ostream& out, const std::string& threads, torch::Device
   }
 }
 
+// The network to train.
+struct Network {
+  train::Classifier model;
+  // The number of classes of the last layer in --weights, if another one took its place.
+  std::optional<int64_t> replaced = {};
+};
+
+Network make_network(const train::CommandLine& line, const train::Images& images,
+                     const train::Pretrained& weights) {
+  torch::manual_seed(line.seed);
+  Network made{train::make_model(line.model, images.shape, std::ssize(images.classes))};
+  if (!line.weights.empty()) made.replaced = train::load_weights(made.model, weights);
+  if (line.freeze) made.model->freeze();
+  return made;
+}
+
+std::vector<torch::Tensor> trained_parameters(const torch::nn::Module& model) {
+  auto parameters = model.parameters();
+  std::erase_if(parameters, [](const torch::Tensor& tensor) { return !tensor.requires_grad(); });
+  return parameters;
+}
+
+int64_t count_numbers(const std::vector<torch::Tensor>& tensors) {
+  int64_t count = 0;
+  for (const auto& tensor : tensors) count += tensor.numel();
+  return count;
+}
+
 void print_task(std::ostream& out, const train::CommandLine& line, const train::ImageData& data,
-                const torch::nn::Module& model) {
-  int64_t parameters = 0;
-  for (const auto& parameter : model.parameters()) parameters += parameter.numel();
+                const Network& network) {
   out << "data: " << line.data << ", " << data.train_size << " training and " << data.test_size
       << " test images of " << data.images.shape[1] << "x" << data.images.shape[2] << ", "
       << data.images.classes.size() << " classes";
   if (line.skip_bad) out << "; " << data.left_out << " bad pictures left out";
-  out << "\nmodel: " << line.model << ", " << parameters << " parameters" << std::endl;
+  const auto& model = *network.model;
+  out << "\nmodel: " << line.model << ", " << count_numbers(model.parameters()) << " parameters";
+  if (line.freeze)
+    out << ", of which " << count_numbers(trained_parameters(model)) << " are trained";
+  if (!line.weights.empty()) out << "\nweights: " << line.weights.string();
+  if (network.replaced) {
+    out << "; their last layer, for " << *network.replaced << " classes, is replaced by one for "
+        << data.images.classes.size();
+  }
+  out << std::endl;
 }
 
 // Prints the summary of the model for a batch of the images' shape.
 void print_summary(std::ostream& out, const train::CommandLine& line, const train::Images& images,
-                   torch::nn::Sequential& model, torch::Device device) {
+                   train::Classifier& model, torch::Device device) {
   std::vector<int64_t> shape = {line.batch_size};
   shape.insert(shape.end(), images.shape.begin(), images.shape.end());
-  out << sconce::summary(model, torch::zeros(shape, device)) << std::flush;
+  out << sconce::summary(model->network(), torch::zeros(shape, device)) << std::flush;
 }
 
 // Returns the processes that train together. Without --parallel distributed this is one process,
@@ -84,7 +120,7 @@ sconce::distributed::ProcessGroup join(const train::CommandLine& line) {
 
 // Calls `fit` with the model, wrapped as --parallel says.
 template <class Fit>
-sconce::FitResult fit_parallel(const std::string& parallel, torch::nn::Sequential& model,
+sconce::FitResult fit_parallel(const std::string& parallel, train::Classifier& model,
                                const sconce::distributed::ProcessGroup& group, const Fit& fit) {
   if (parallel == "data") {
     sconce::nn::DataParallel replicas(model);
@@ -158,18 +194,18 @@ bool train_classifier(const train::CommandLine& line) {
   const torch::Device device = line.torch_device(group);
   std::ostream out(group.rank() == 0 ? std::cout.rdbuf() : nullptr);
   const bool has_results = !line.out.empty() && group.rank() == 0;
-  const train::ImageData data = train::open_images(line, group);
+  auto weights =
+      line.weights.empty() ? train::Pretrained() : train::load_pretrained(line.weights, line.model);
+  const train::ImageData data = train::open_images(line, group, weights.images);
+  Network network = make_network(line, data.images, std::exchange(weights, {}));
+  train::Classifier& model = network.model;
   const int64_t steps = at::ceil_div<int64_t>(data.train.size(), line.accumulate);
   auto checkpoint = train::open_checkpoint(line, group);
   const auto saved = train::saved_run(checkpoint);
   const auto span = train::schedule_span(line, saved, steps);
   if (has_results) train::check_results_writable(line);
   print_hardware(out, threads, device, group);
-
-  torch::manual_seed(line.seed);
-  auto model = train::make_model(line.model, data.images.shape,
-                                 static_cast<int64_t>(data.images.classes.size()));
-  print_task(out, line, data, *model);
+  print_task(out, line, data, network);
 
   train::Reports reports(line, data.images, out);
   sconce::Trainer trainer(trainer_options(line, device, group, reports.metrics()));
@@ -179,7 +215,8 @@ bool train_classifier(const train::CommandLine& line) {
   const double lr = line.lr.value_or(train::default_lr(line.optimizer));
   sconce::optim::ExtraOptions extra;
   if (line.graph && device.is_cuda()) extra.lr = torch::full({}, lr, device);
-  const auto optimizer = train::make_optimizer(line.optimizer, model->parameters(), lr, extra);
+  const auto optimizer =
+      train::make_optimizer(line.optimizer, trained_parameters(*model), lr, extra);
   if (saved) print_resumption(out, line, span, *saved, *checkpoint);
   auto schedule = train::make_schedule(line.scheduler, *optimizer, span.epochs, span.steps);
   std::optional<sconce::optim::ExponentialMovingAverage> ema;

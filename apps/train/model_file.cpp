@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "models.hpp"
+#include "sconce/io/torch_file.hpp"
 #include "sconce/nn/state_dict.hpp"
 
 namespace train {
@@ -47,6 +47,8 @@ class Texts {
  public:
   explicit Texts(const std::filesystem::path& file)
       : file_(file.string()), texts_(sconce::io::load_safetensors_metadata(file)) {}
+
+  bool contains(const std::string& key) const { return texts_.contains(key); }
 
   std::string text(const std::string& key) const {
     const auto found = texts_.find(key);
@@ -134,6 +136,44 @@ TrainedModel load_model(const std::filesystem::path& file) {
   }
   model.network->eval();
   return model;
+}
+
+Pretrained load_pretrained(const std::filesystem::path& file, const std::string& model_name) {
+  Pretrained weights{.file = file};
+  if (is_of_vision(model_name)) {  // what torchvision's weights were trained with, for bytes
+    weights.images = {.mean = {0.485 * 255, 0.456 * 255, 0.406 * 255},
+                      .std = {0.229 * 255, 0.224 * 255, 0.225 * 255}};
+  }
+  if (file.extension() != ".safetensors") {
+    weights.state = sconce::io::load_torch_state_dict(file);
+    return weights;
+  }
+  weights.state = sconce::io::load_safetensors(file);
+  const Texts texts(file);
+  if (texts.contains(model_key)) weights.images = read_images(texts);
+  return weights;
+}
+
+std::optional<int64_t> load_weights(Classifier& network, const Pretrained& weights) {
+  std::optional<int64_t> classes;
+  const auto own = sconce::nn::state_dict(*network);
+  sconce::StateDict state;
+  for (const auto& item : weights.state) {
+    const torch::Tensor& given = item.value();
+    const auto* made = own.find(item.key());
+    const bool is_other = made != nullptr && item.key().starts_with(network->last_layer() + '.') &&
+                          given.dim() == made->dim() && given.size(0) != made->size(0) &&
+                          given.sizes().slice(1) == made->sizes().slice(1);
+    if (is_other) classes = given.size(0);
+    state.insert(item.key(), is_other ? *made : given);
+  }
+  try {
+    sconce::nn::load_state_dict(*network, state);
+  } catch (const c10::Error& error) {
+    TORCH_CHECK(false, weights.file.string(),
+                ": expected the weights of --model: ", error.what_without_backtrace());
+  }
+  return classes;
 }
 
 }  // namespace train

@@ -2,10 +2,17 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <utility>
+
+#include "sconce/vision/models/resnet.hpp"
+#include "sconce/vision/models/vision_transformer.hpp"
+
 namespace train {
 
 namespace {
 
+namespace models = sconce::vision::models;
 namespace nn = torch::nn;
 
 nn::Conv2d conv3x3(int64_t in, int64_t out, int64_t stride) {
@@ -71,16 +78,25 @@ nn::Sequential resnet(int64_t channels, int64_t classes) {
                         nn::AdaptiveAvgPool2d(1), nn::Flatten(), nn::Linear(64, classes));
 }
 
-}  // namespace
-
-const std::vector<std::string>& model_names() {
-  static const std::vector<std::string> names = {"linear", "mlp", "lenet", "resnet"};
+const std::vector<std::string>& vision_names() {
+  static const std::vector<std::string> names = {"resnet18", "resnet34", "resnet50", "vit_b_16"};
   return names;
 }
 
-torch::nn::Sequential make_model(const std::string& name, torch::IntArrayRef image,
-                                 int64_t classes) {
+// A network of sconce::vision alone in a Sequential.
+nn::Sequential of_vision(const std::string& name, torch::IntArrayRef image, int64_t classes) {
+  TORCH_CHECK(image[0] == 3, "make_model: ", name, " takes images of 3 channels, got ", image[0]);
+  if (name == "resnet18") return nn::Sequential(models::resnet18({.num_classes = classes}));
+  if (name == "resnet34") return nn::Sequential(models::resnet34({.num_classes = classes}));
+  if (name == "resnet50") return nn::Sequential(models::resnet50({.num_classes = classes}));
+  TORCH_CHECK(image[1] == image[2], "make_model: vit_b_16 takes square images, got ", image[1], "x",
+              image[2]);
+  return nn::Sequential(models::vit_b_16({.image_size = image[1], .num_classes = classes}));
+}
+
+nn::Sequential make_network(const std::string& name, torch::IntArrayRef image, int64_t classes) {
   const int64_t pixels = c10::multiply_integers(image);
+  if (is_of_vision(name)) return of_vision(name, image, classes);
   if (name == "linear") return linear(pixels, classes);
   if (name == "mlp") return mlp(pixels, classes);
   if (name == "resnet") return resnet(image[0], classes);
@@ -88,6 +104,57 @@ torch::nn::Sequential make_model(const std::string& name, torch::IntArrayRef ima
   TORCH_CHECK(image[1] >= 4 && image[2] >= 4,
               "make_model: lenet takes images of at least 4x4, got ", image[1], "x", image[2]);
   return lenet(image, classes);
+}
+
+}  // namespace
+
+const std::vector<std::string>& model_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all = {"linear", "mlp", "lenet", "resnet"};
+    all.insert(all.end(), vision_names().begin(), vision_names().end());
+    return all;
+  }();
+  return names;
+}
+
+bool is_of_vision(const std::string& name) {
+  return std::find(vision_names().begin(), vision_names().end(), name) != vision_names().end();
+}
+
+ClassifierImpl::ClassifierImpl(std::string name, torch::IntArrayRef image, int64_t classes)
+    : name_(std::move(name)), image_(image.vec()), classes_(classes) {
+  ClassifierImpl::reset();
+}
+
+void ClassifierImpl::reset() {
+  network_ = make_network(name_, image_, classes_);
+  const auto named = is_of_vision(name_) ? network_->ptr(0) : network_.ptr();
+  for (const auto& item : named->named_parameters(/*recurse=*/false)) {
+    register_parameter(item.key(), item.value());
+  }
+  for (const auto& child : named->named_children()) register_module(child.key(), child.value());
+  const std::string last = named_parameters().keys().back();
+  last_layer_ = last.substr(0, last.rfind('.'));
+}
+
+void ClassifierImpl::train(bool on) {
+  Cloneable::train(on);
+  if (!is_frozen_) return;
+  for (const auto& child : named_children()) {
+    if (!(last_layer_ + '.').starts_with(child.key() + '.')) child.value()->eval();
+  }
+}
+
+void ClassifierImpl::freeze() {
+  is_frozen_ = true;
+  for (const auto& item : named_parameters()) {
+    if (!item.key().starts_with(last_layer_ + '.')) item.value().set_requires_grad(false);
+  }
+  train(is_training());
+}
+
+Classifier make_model(const std::string& name, torch::IntArrayRef image, int64_t classes) {
+  return Classifier(name, image, classes);
 }
 
 }  // namespace train

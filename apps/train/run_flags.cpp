@@ -27,6 +27,8 @@ std::vector<std::pair<std::string, std::string>> run_flags(const CommandLine& li
           {"--augment", line.augment ? "yes" : "no"},
           {"--skip-bad", line.skip_bad ? "yes" : "no"},
           {"--model", line.model},
+          {"--weights", line.weights.empty() ? "no" : "yes"},
+          {"--freeze", line.freeze ? "yes" : "no"},
           {"--batch-size", std::to_string(line.batch_size)},
           {"--optimizer", line.optimizer},
           {"--lr", shortest_text(line.lr.value_or(default_lr(line.optimizer)))},

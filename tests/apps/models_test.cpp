@@ -3,15 +3,143 @@
 #include "catch.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/distributed/data_parallel.hpp"
+#include "sconce/io/torch_file.hpp"
+#include "sconce/nn/state_dict.hpp"
+#include "sconce/optim/sgd.hpp"
+#include "sconce/vision/models/resnet.hpp"
+#include "support/error_of.hpp"
+#include "support/temp_dir.hpp"
+#include "train/model_file.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
+
+namespace {
+
+sconce::StateDict values_of(const torch::nn::Module& model) {
+  sconce::StateDict values;
+  for (const auto& item : sconce::nn::state_dict(model)) {
+    values.insert(item.key(), item.value().clone());
+  }
+  return values;
+}
+
+// Checks which of a model's tensors have the same values as in a state, and which have others.
+void check_kept(const torch::nn::Module& model, const sconce::StateDict& state,
+                const std::string& last_layer) {
+  for (const auto& item : sconce::nn::state_dict(model)) {
+    INFO(item.key());
+    const bool is_last = item.key().starts_with(last_layer + '.');
+    CHECK(torch::equal(item.value(), state[item.key()]) == !is_last);
+  }
+}
+
+}  // namespace
 
 TEST_CASE("every model of sconce-train runs in replicas") {
   const torch::NoGradGuard no_grad;
-  const auto x = torch::randn({6, 1, 8, 8});
   for (const auto& name : train::model_names()) {
     INFO(name);
-    auto model = train::make_model(name, {1, 8, 8}, 10);
+    // Those beside resnet18 have the same layers and are large.
+    if (train::is_of_vision(name) && name != "resnet18") continue;
+    const std::vector<int64_t> image =
+        name == "resnet18" ? std::vector<int64_t>{3, 32, 32} : std::vector<int64_t>{1, 8, 8};
+    const auto x = torch::randn({6, image[0], image[1], image[2]});
+    auto model = train::make_model(name, image, 10);
     sconce::nn::DataParallel replicas(model, {.device_ids = {sconce::cpu(), sconce::cpu()}});
     model->eval();
     CHECK(torch::allclose(replicas(x), model->forward(x), 1.3e-6, 1e-5));
   }
+}
+
+TEST_CASE("a network of sconce::vision is sconce-train's with the same names and numbers") {
+  torch::manual_seed(1);
+  auto ours = train::make_model("resnet18", {3, 40, 48}, 5);
+  torch::manual_seed(1);
+  auto theirs = sconce::vision::models::resnet18({.num_classes = 5});
+  CHECK(sconce::nn::state_dict(*ours).keys() == sconce::nn::state_dict(*theirs).keys());
+  const auto x = torch::randn({2, 3, 40, 48});
+  CHECK(ours->forward(x).equal(theirs->forward(x)));
+  CHECK(ours->last_layer() == "fc");
+  auto transformer = train::make_model("vit_b_16", {3, 32, 32}, 5);
+  CHECK(transformer->last_layer() == "heads.head");
+  CHECK(transformer->named_parameters().contains("class_token"));
+  CHECK(transformer->forward(torch::randn({1, 3, 32, 32})).sizes() == torch::IntArrayRef{1, 5});
+  CHECK_THAT(sconce::test::error_of([] { train::make_model("resnet18", {1, 32, 32}, 5); }),
+             StartsWith("make_model: resnet18 takes images of 3 channels, got 1"));
+  CHECK_THAT(sconce::test::error_of([] { train::make_model("vit_b_16", {3, 32, 48}, 5); }),
+             StartsWith("make_model: vit_b_16 takes square images, got 32x48"));
+}
+
+TEST_CASE("of a frozen model only the last layer learns, in replicas too") {
+  const bool in_replicas = GENERATE(false, true);
+  const std::string name = GENERATE("lenet", "resnet", "resnet18");
+  INFO(name);
+  torch::manual_seed(0);
+  auto model = train::make_model(name, {3, 32, 32}, 4);
+  model->freeze();
+  const auto before = values_of(*model);
+  sconce::nn::DataParallel replicas(model, {.device_ids = {sconce::cpu(), sconce::cpu()}});
+  model->train();
+  const auto x = torch::randn({6, 3, 32, 32});
+  const auto logits = in_replicas ? replicas(x) : model->forward(x);
+  torch::cross_entropy_loss(logits, torch::arange(6).remainder(4)).backward();
+  std::vector<torch::Tensor> trained;
+  for (const auto& item : model->named_parameters()) {
+    CHECK(item.value().grad().defined() == item.key().starts_with(model->last_layer() + '.'));
+    if (item.value().requires_grad()) trained.push_back(item.value());
+  }
+  sconce::optim::SGD(trained, torch::optim::SGDOptions(0.1)).step();
+  check_kept(*model, before, model->last_layer());
+}
+
+TEST_CASE("weights are loaded, and a last layer for another number of classes stays") {
+  const sconce::test::TempDir folder;
+  const bool is_safetensors = GENERATE(false, true);
+  const auto file = folder.path() / (is_safetensors ? "w.safetensors" : "w.pt");
+  torch::manual_seed(0);
+  auto from = train::make_model("resnet", {3, 8, 8}, 10);
+  const train::Images images{.shape = {3, 8, 8},
+                             .mean = {1, 2, 3},
+                             .std = {4, 5, 6},
+                             .classes = std::vector<std::string>(10, "a")};
+  if (is_safetensors) {
+    sconce::io::save_safetensors(file, sconce::nn::state_dict(*from),
+                                 train::model_metadata("resnet", images));
+  } else {
+    sconce::io::save_torch(file, sconce::nn::state_dict(*from));
+  }
+  const auto weights = train::load_pretrained(file, "resnet");
+  CHECK(weights.images.mean == (is_safetensors ? images.mean : std::vector<double>{}));
+  CHECK(weights.images.std == (is_safetensors ? images.std : std::vector<double>{}));
+
+  auto same = train::make_model("resnet", {3, 8, 8}, 10);
+  CHECK_FALSE(train::load_weights(same, weights).has_value());
+  check_kept(*same, values_of(*from), "none");
+  auto other = train::make_model("resnet", {3, 8, 8}, 3);
+  const auto drawn = values_of(*other);
+  CHECK(train::load_weights(other, weights) == 10);
+  for (const auto& item : sconce::nn::state_dict(*other)) {
+    const bool is_last = item.key().starts_with(other->last_layer() + '.');
+    CHECK(item.value().equal((is_last ? drawn : weights.state)[item.key()]));
+  }
+}
+
+TEST_CASE("weights of another model are refused with ten of its names, and nothing is changed") {
+  const sconce::test::TempDir folder;
+  const auto file = folder.path() / "w.pt";
+  sconce::io::save_torch(file, sconce::nn::state_dict(*train::make_model("resnet", {3, 8, 8}, 10)));
+  auto network = train::make_model("resnet18", {3, 32, 32}, 10);
+  const auto before = values_of(*network);
+  const auto weights = train::load_pretrained(file, "resnet18");
+  CHECK(weights.images.mean == std::vector<double>{0.485 * 255, 0.456 * 255, 0.406 * 255});
+  CHECK(weights.images.std == std::vector<double>{0.229 * 255, 0.224 * 255, 0.225 * 255});
+  const std::string error = sconce::test::error_of([&] { train::load_weights(network, weights); });
+  CHECK_THAT(error, StartsWith(file.string() + ": expected the weights of --model: "));
+  CHECK_THAT(error, ContainsSubstring("; missing: conv1.weight, ") &&
+                        ContainsSubstring(" and 112 more; unexpected: 0.weight, "));
+  CHECK_THAT(error, !ContainsSubstring("layer2"));
+  check_kept(*network, before, "none");
+  CHECK_THAT(sconce::test::error_of([&] { train::load_pretrained(folder.path() / "none.pt", ""); }),
+             ContainsSubstring("none.pt"));
 }

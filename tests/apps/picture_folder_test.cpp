@@ -10,8 +10,10 @@
 #include "catch.hpp"
 #include "sconce/data/loader.hpp"
 #include "sconce/io/safetensors.hpp"
+#include "sconce/io/torch_file.hpp"
 #include "sconce/nn/state_dict.hpp"
 #include "sconce/vision/idx.hpp"
+#include "sconce/vision/models/resnet.hpp"
 #include "support/error_of.hpp"
 #include "support/png.hpp"
 #include "train/model_file.hpp"
@@ -280,6 +282,85 @@ TEST_CASE("sconce-train learns the classes of a folder and predicts them", "[alo
   CHECK_THAT(refused.err, StartsWith("sconce-train: sconce::vision::read_image: " + wrong.string() +
                                      ": expected a PNG or JPEG"));
   CHECK(last_line(refused.err) == refused.err);
+}
+
+TEST_CASE("sconce-train trains the last layer of a network of torchvision", "[alone]") {
+  if (!sconce::vision::has_libpng()) SKIP("built without libpng");
+  const TempDir folder;
+  const fs::path data = folder.path() / "colors";
+  const fs::path weights = folder.path() / "weights.pt";
+  write_colors(data);
+  torch::manual_seed(5);
+  const auto net = sconce::vision::models::resnet18();
+  sconce::io::save_torch(weights, sconce::nn::state_dict(*net));
+  const auto run = [&](const std::string& flags) {
+    return run_train(
+        "--model resnet18 --image-size 32 --batch-size 4 --device cpu --scheduler none"
+        " --data " +
+        data.string() + " --weights " + weights.string() + " " + flags);
+  };
+  const auto path = [&](const char* name) { return (folder.path() / name).string(); };
+
+  const Ran ran = run("--freeze --epochs 2 --out " + path("whole"));
+  INFO(ran.err);
+  REQUIRE(ran.exit_code == 0);
+  CHECK_THAT(ran.out, ContainsSubstring("model: resnet18, 11177538 parameters, of which 1026 are "
+                                        "trained\nweights: " +
+                                        weights.string() +
+                                        "; their last layer, for 1000 classes, is replaced by one "
+                                        "for 2\n"));
+  const auto file = folder.path() / "whole/model.safetensors";
+  const auto state = sconce::io::load_safetensors(file);
+  for (const auto& item : sconce::nn::state_dict(*net)) {
+    INFO(item.key());
+    if (!item.key().starts_with("fc.")) CHECK(item.value().equal(state[item.key()]));
+  }
+  CHECK(state["fc.weight"].sizes() == torch::IntArrayRef{2, 512});
+  const auto red = data / "red/1.png";
+  const Ran predicted = run_train("predict --weights " + file.string() + " " + red.string());
+  CHECK_THAT(predicted.out, StartsWith(red.string() + ": red "));
+
+  // A resumed run, which begins in the middle, comes to the same.
+  const std::string saved = "--checkpoint " + path("saved") + " ";
+  REQUIRE(run("--freeze --epochs 1 " + saved).exit_code == 0);
+  const Ran other = run("--epochs 2 --resume " + saved);
+  CHECK(other.exit_code == 2);
+  CHECK_THAT(other.err,
+             ContainsSubstring("--freeze: the run in ") && ContainsSubstring(" has yes, not no"));
+  REQUIRE(run("--freeze --epochs 2 --resume --out " + path("again") + " " + saved).exit_code == 0);
+  const auto resumed = sconce::io::load_safetensors(folder.path() / "again/model.safetensors");
+  for (const auto& item : state) CHECK(item.value().equal(resumed[item.key()]));
+
+  // Without --freeze all layers learn.
+  REQUIRE(run("--epochs 1 --out " + path("all")).exit_code == 0);
+  const auto all = sconce::io::load_safetensors(folder.path() / "all/model.safetensors");
+  CHECK_FALSE(all["conv1.weight"].equal(state["conv1.weight"]));
+  CHECK_FALSE(all["bn1.running_mean"].equal(state["bn1.running_mean"]));
+}
+
+TEST_CASE("weights of another network end the training before it begins", "[alone]") {
+  if (!sconce::vision::has_libpng()) SKIP("built without libpng");
+  const TempDir folder;
+  const fs::path data = folder.path() / "colors";
+  const fs::path weights = folder.path() / "weights.safetensors";
+  const fs::path out = folder.path() / "out";
+  write_colors(data);
+  const auto check = [&](const std::string& why) {
+    const Ran ran = run_train("--model resnet18 --freeze --data " + data.string() + " --weights " +
+                              weights.string() + " --out " + out.string());
+    CHECK(ran.exit_code == 1);
+    CHECK(ran.out.empty());
+    CHECK(last_line(ran.err) == ran.err);
+    CHECK_THAT(ran.err, StartsWith("sconce-train: ") && ContainsSubstring(weights.string()) &&
+                            ContainsSubstring(why));
+    CHECK_FALSE(fs::exists(out));
+  };
+  check("No such file or directory");
+  write_file(weights, "no weights");
+  check("weights.safetensors");
+  sconce::io::save_safetensors(weights,
+                               sconce::nn::state_dict(*train::make_model("mlp", {3, 32, 32}, 2)));
+  check(": expected the weights of --model: sconce::nn::load_state_dict: ");
 }
 
 TEST_CASE("a bad picture ends the training by name, one that is none before it begins", "[alone]") {

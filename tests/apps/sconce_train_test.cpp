@@ -241,6 +241,21 @@ TEST_CASE("sconce-train refuses flags of pictures beside other images, and wrong
   check_usage_error(folder + "--workers -1", "--workers", "whole number from 0");
 }
 
+TEST_CASE("sconce-train refuses what the networks of torchvision do not take") {
+  check_usage_error("--model resnet18", "--model", "needs a folder of pictures as --data");
+  check_usage_error("--data / --model resnet50 --grey", "--grey", "takes pictures in color");
+  check_usage_error("--data / --model vit_b_16 --image-size 40", "--image-size",
+                    "takes a multiple of 16, not 40");
+  check_usage_error("--freeze", "--freeze", "needs --weights");
+  const auto image_size = [](std::vector<const char*> words) {
+    words.insert(words.begin(), {"sconce-train", "--data", "/"});
+    return train::parse_command_line(static_cast<int>(words.size()), words.data()).image_size;
+  };
+  CHECK(image_size({}) == 32);
+  CHECK(image_size({"--model", "resnet34"}) == 224);
+  CHECK(image_size({"--model", "vit_b_16", "--image-size", "64"}) == 64);
+}
+
 TEST_CASE("sconce-train predict takes weights and pictures, and no flag of a training") {
   check_usage_error("predict", "--weights", "is required");
   check_usage_error("predict --weights a", "PICTURE", "is required");
@@ -293,7 +308,7 @@ TEST_CASE("sconce-train --help lists every flag with its default") {
         "--help",     "--image-size", "--grey",      "--test-fraction", "--augment",
         "--skip-bad", "--workers",    "--scalars",   "--summary",       "--live-loss",
         "--profile",  "--memory",     "--graph",     "--overwrite",     "--version",
-        "predict"}) {
+        "--weights",  "--freeze",     "predict"}) {
     CHECK_THAT(ran.out, ContainsSubstring(flag));
   }
   CHECK_THAT(ran.out, ContainsSubstring("(default: cosine)") &&

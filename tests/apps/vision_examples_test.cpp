@@ -9,6 +9,7 @@
 #include "sconce/vision/models/resnet.hpp"
 #include "sconce/vision/transforms.hpp"
 #include "support/temp_dir.hpp"
+#include "vision/png.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
@@ -84,6 +85,7 @@ void check_refused(const sconce::test::Ran& ran, int exit_code, const std::strin
 }  // namespace
 
 TEST_CASE("the example that fine-tunes trains the last layer, and its weights are served") {
+  if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const sconce::test::TempDir temporary;
   const fs::path& folder = temporary.path();
   write_task(folder);
@@ -109,6 +111,7 @@ TEST_CASE("the example that fine-tunes trains the last layer, and its weights ar
 }
 
 TEST_CASE("the examples for pictures refuse what is wrong in a line") {
+  if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const sconce::test::TempDir temporary;
   const fs::path& folder = temporary.path();
   write_task(folder);
