@@ -19,10 +19,6 @@ int64_t scores(const ClassificationOptions& options) {
   return options.average == Average::micro ? 1 : *options.num_classes;
 }
 
-torch::Tensor share(const torch::Tensor& sums, const torch::Tensor& divisor) {
-  return (sums / divisor).masked_fill(divisor.eq(0), 0);
-}
-
 ClassificationOptions checked(const ClassificationOptions& options, const char* who) {
   check_options(options, who);
   return options;

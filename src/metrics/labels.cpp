@@ -1,9 +1,12 @@
 #include "metrics/labels.hpp"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
+
+#include <limits>
 
 namespace sconce::metrics {
 
@@ -77,6 +80,35 @@ Labels labels_of(const torch::Tensor& preds, const torch::Tensor& target,
   return {.preds = as_row(answers),
           .target = right,
           .ignored = options.ignore_index ? right.eq(*options.ignore_index) : torch::Tensor()};
+}
+
+BinaryTargets binary_targets(const torch::Tensor& target, std::optional<int64_t> ignore_index) {
+  auto ones = target.eq(1), zeros = target.eq(0);
+  auto known = ones.logical_or(zeros);
+  if (ignore_index) {
+    // uint8 cannot be compared with -1.
+    const auto ignored =
+        (target.is_floating_point() ? target : target.to(at::kLong)).eq(*ignore_index);
+    known.logical_or_(ignored);
+    ones.masked_fill_(ignored, false);
+    zeros.masked_fill_(ignored, false);
+  }
+  return {.ones = ones, .zeros = zeros, .wrong = known.all().logical_not_()};
+}
+
+torch::Tensor probabilities(const torch::Tensor& preds, const torch::Tensor& judged, bool one_of) {
+  const auto numbers = preds.to(c10::promoteTypes(preds.scalar_type(), at::kFloat));
+  auto inside = numbers.ge(0).logical_and_(numbers.le(1));
+  if (judged.defined()) inside.logical_or_(judged.logical_not());
+  return at::where(inside.all(), numbers, one_of ? numbers.softmax(0) : numbers.sigmoid());
+}
+
+torch::Tensor nan_if(const torch::Tensor& wrong, const torch::Tensor& sums) {
+  return sums.masked_fill(wrong, std::numeric_limits<double>::quiet_NaN());
+}
+
+torch::Tensor share(const torch::Tensor& sums, const torch::Tensor& divisor) {
+  return (sums / divisor).masked_fill(divisor.eq(0), 0);
 }
 
 torch::Tensor count(const torch::Tensor& labels, int64_t classes) {

@@ -2,6 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <optional>
+
 #include "sconce/metrics/classification.hpp"
 
 namespace sconce::metrics {
@@ -23,6 +26,28 @@ void check_options(const ClassificationOptions& options, const char* who);
 /// @throw c10::Error, beginning with `who`, like `ClassScore::update`.
 Labels labels_of(const torch::Tensor& preds, const torch::Tensor& target,
                  const ClassificationOptions& options, const char* who);
+
+/// The targets of labels that are 0 or 1.
+struct BinaryTargets {
+  torch::Tensor ones;   ///< mask of the targets 1 that are not ignored
+  torch::Tensor zeros;  ///< mask of the targets 0 that are not ignored
+  torch::Tensor wrong;  ///< 0-dim: whether another target is not ignored
+};
+
+/// Returns the masks of a target, of its sizes.
+BinaryTargets binary_targets(const torch::Tensor& target, std::optional<int64_t> ignore_index);
+
+/// Returns numbers of floating point as probabilities, in float32 or wider: logits, if a number is
+/// not in [0, 1], else themselves. The device decides. If `judged` is defined, only numbers in this
+/// mask count. With `one_of` the rows are the logits of classes.
+torch::Tensor probabilities(const torch::Tensor& preds, const torch::Tensor& judged = {},
+                            bool one_of = false);
+
+/// Returns sums, or nan for each of them if `wrong` is true. The device decides.
+torch::Tensor nan_if(const torch::Tensor& wrong, const torch::Tensor& sums);
+
+/// Returns sums / divisor, 0 where the divisor is 0.
+torch::Tensor share(const torch::Tensor& sums, const torch::Tensor& divisor);
 
 /// Returns the number of labels of each class in [0, classes), float64 (classes,). Other labels are
 /// not counted. `bincount` would read the largest label on the host.

@@ -5,7 +5,12 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/where.h>
 #include <c10/util/Exception.h>
+
+#include <limits>
+
+#include "metrics/check_pair.hpp"
 
 namespace sconce::metrics {
 
@@ -19,19 +24,9 @@ int64_t sums_of(int64_t num_outputs, const char* who) {
 // Returns preds - target with shape (examples, num_outputs).
 torch::Tensor differences(const torch::Tensor& preds, const torch::Tensor& target,
                           int64_t num_outputs, const char* who) {
-  TORCH_CHECK(preds.defined() && target.defined(), who,
-              ": expected preds and target, got an undefined tensor");
-  // Broadcasting, such as of (N, 1) and (N,), would give N * N differences.
-  TORCH_CHECK(preds.sizes() == target.sizes(), who,
-              ": expected preds and target of the same sizes, got ", preds.sizes(), " and ",
-              target.sizes());
+  check_pair(preds, target, who);
   TORCH_CHECK(num_outputs == 1 || (preds.dim() == 2 && preds.size(1) == num_outputs), who,
               ": expected sizes (N, ", num_outputs, "), got ", preds.sizes());
-  TORCH_CHECK(preds.device() == target.device(), who,
-              ": expected preds and target on one device, got ", preds.device(), " and ",
-              target.device());
-  TORCH_CHECK(!preds.is_complex() && !target.is_complex(), who, ": expected real numbers, got ",
-              preds.scalar_type(), " and ", target.scalar_type());
   const auto common = c10::promoteTypes(preds.scalar_type(), target.scalar_type());
   const auto type =
       at::isFloatingType(common) ? c10::promoteTypes(common, at::kFloat) : at::kDouble;
@@ -51,6 +46,20 @@ torch::Tensor mean_of(const torch::Tensor& sums, int64_t num_outputs) {
 
 constexpr auto mean_squared_error = "sconce::metrics::MeanSquaredError";
 constexpr auto mean_absolute_error = "sconce::metrics::MeanAbsoluteError";
+constexpr auto r2_score = "sconce::metrics::R2Score";
+
+int64_t checked_outputs(const R2ScoreOptions& options) {
+  TORCH_CHECK(options.num_outputs >= 1, r2_score, ": expected num_outputs of 1 or more, got ",
+              options.num_outputs);
+  TORCH_CHECK(options.adjusted >= 0, r2_score, ": expected adjusted of 0 or more, got ",
+              options.adjusted);
+  return options.num_outputs;
+}
+
+// torchmetrics' `isclose` to 0. nan is not.
+torch::Tensor vanishes(const torch::Tensor& sum) {
+  return sum.abs().le(1e-4);
+}
 
 }  // namespace
 
@@ -77,6 +86,53 @@ void MeanAbsoluteError::update(const torch::Tensor& preds, const torch::Tensor& 
 
 torch::Tensor MeanAbsoluteError::compute(const torch::Tensor& sums) const {
   return mean_of(sums, options_.num_outputs);
+}
+
+void MeanAbsolutePercentageError::update(const torch::Tensor& preds, const torch::Tensor& target) {
+  const at::NoGradGuard no_grad;
+  const auto errors =
+      differences(preds, target, /*num_outputs=*/1, "sconce::metrics::MeanAbsolutePercentageError")
+          .abs_();
+  const auto size = target.to(errors.scalar_type()).abs().clamp_min_(1.17e-6);
+  add(with_count(errors.div_(size.reshape_as(errors))));
+}
+
+torch::Tensor MeanAbsolutePercentageError::compute(const torch::Tensor& sums) const {
+  return mean_of(sums, /*num_outputs=*/1);
+}
+
+R2Score::R2Score(R2ScoreOptions options)
+    : Metric(3 * checked_outputs(options) + 1), options_(options) {}
+
+void R2Score::update(const torch::Tensor& preds, const torch::Tensor& target) {
+  const at::NoGradGuard no_grad;
+  check_pair(preds, target, r2_score);
+  const int64_t outputs = options_.num_outputs;
+  TORCH_CHECK((preds.dim() == 1 && outputs == 1) || (preds.dim() == 2 && preds.size(1) == outputs),
+              r2_score, ": expected sizes (N, ", outputs, "), got ", preds.sizes());
+  const auto right = target.to(at::kDouble).view({target.size(0), outputs});
+  const auto residuals = right - preds.to(at::kDouble).view_as(right);
+  add(with_count(at::cat({right.square(), right, residuals.square()}, 1)));
+}
+
+torch::Tensor R2Score::compute(const torch::Tensor& sums) const {
+  const auto count = sums.select(0, 3 * options_.num_outputs);
+  const auto parts = sums.narrow(0, 0, 3 * options_.num_outputs).view({3, -1}).unbind();
+  const auto &squares = parts[0], &targets = parts[1], &residuals = parts[2];
+  const auto variance = squares - targets * (targets / count);
+  const auto scores = at::where(vanishes(variance), 0., 1 - residuals / variance)
+                          .masked_fill_(vanishes(residuals), 1);
+  torch::Tensor score = scores;
+  if (options_.multioutput == Multioutput::uniform_average) score = scores.mean();
+  if (options_.multioutput == Multioutput::variance_weighted) {
+    score = (variance / variance.sum() * scores).sum();
+  }
+  if (options_.num_outputs == 1) score = score.squeeze();
+  const auto freedom = count - 1 - options_.adjusted;
+  if (options_.adjusted > 0) {
+    score = at::where(freedom.gt(0), 1 - (1 - score) * (count - 1) / freedom, score);
+  }
+  return score.masked_fill(count.lt(2), std::numeric_limits<double>::quiet_NaN());
 }
 
 }  // namespace sconce::metrics

@@ -3,8 +3,10 @@
 #include <cmath>
 #include <csignal>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <regex>
+#include <sstream>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "catch.hpp"
@@ -324,6 +326,26 @@ TEST_CASE("collectives of three processes give what Python's give", "[distribute
               "scattered: " +
               std::vector<std::string>{"6 27\n", "306 327\n", "606 627\n"}[rank]);
     CHECK(ranks[rank]->err() == "");
+  }
+}
+
+TEST_CASE("metrics of two ranks, added, are those of one", "[distributed]") {
+  auto ranks = start_ranks(2, worker({"metrics"}));
+  wait_for(ranks, Seconds(60));
+  require_success(ranks);
+  for (const auto& rank : ranks) {
+    std::istringstream lines(rank->out());
+    int metrics = 0;
+    for (std::string line; std::getline(lines, line); ++metrics) {
+      INFO(line);
+      std::istringstream words(line.substr(line.find(':') + 1));
+      const std::vector<double> values(std::istream_iterator<double>(words), {});
+      REQUIRE(values.size() % 2 == 0);
+      REQUIRE_FALSE(values.empty());
+      const auto both = torch::tensor(values, torch::kDouble).view({2, -1});
+      CHECK(both[0].allclose(both[1], 1e-5));
+    }
+    CHECK(metrics == 10);
   }
 }
 

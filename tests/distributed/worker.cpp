@@ -16,6 +16,7 @@
 #include <string>
 
 #include "distributed/training.hpp"
+#include "metrics/every_metric.hpp"
 #include "sconce/data/from_torch.hpp"
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/optim/ema.hpp"
@@ -200,6 +201,22 @@ void evaluate(const Words& words) {
   std::cout << "by hand: " << right.to(torch::kDouble).mean().item<double>() << '\n';
 }
 
+// Prints the value of each metric, of the batches of all ranks and of the whole batch.
+void metrics(const Words& words) {
+  const auto group = join(words);
+  torch::manual_seed(1);
+  for (const auto& [name, metric, same, preds, target] : sconce::test::every_further_metric(11)) {
+    const auto own = [&](const torch::Tensor& all) {
+      return all.slice(0, group.rank(), all.size(0), group.world_size());
+    };
+    metric->update(own(preds), own(target));
+    auto sums = metric->sums().clone();
+    group.all_reduce(sums);
+    same->update(preds, target);
+    print(name, torch::stack({metric->compute(sums), same->compute()}));
+  }
+}
+
 struct OwnStep : torch::nn::Module {
   sconce::StepOutput training_step(const sconce::data::Dataset& batch) {
     const auto output = linear->forward(batch.data);
@@ -287,7 +304,7 @@ int main(int argc, char** argv) {
       {"launch", launch},     {"listeners", listeners}, {"collectives", collectives},
       {"train", train},       {"uneven", uneven},       {"unwrapped", unwrapped},
       {"evaluate", evaluate}, {"fault", fault},         {"own_step", own_step},
-      {"report", report}};
+      {"report", report},     {"metrics", metrics}};
   try {
     Words words;
     for (int i = 2; i < argc; ++i) {

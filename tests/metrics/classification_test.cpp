@@ -10,9 +10,9 @@ using sconce::metrics::Average;
 using sconce::metrics::Recall;
 using sconce::test::error_of;
 
-TEST_CASE("metrics have torchmetrics' values in 1,000 random cases") {
+TEST_CASE("metrics have torchmetrics' values in 2,020 random cases") {
   const auto expected = sconce::test::metric_values();
-  REQUIRE(expected.size() == 1000);
+  REQUIRE(expected.size() >= 2020);
   for (size_t i = 0; i < expected.size(); ++i) {
     const auto value = sconce::test::metric_of_case(i).to(torch::kDouble).flatten();
     INFO("case " << i << " of tests/reference/metrics.py: expected " << expected[i] << ", got "

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "metrics/every_metric.hpp"
 #include "sconce/amp/autocast.hpp"
 #include "sconce/metrics/classification.hpp"
 #include "sconce/metrics/confusion_matrix.hpp"
@@ -80,6 +81,19 @@ void update_without_reads(torch::Device device) {
     CHECK(reads.count() == 0);
   }
   for (const auto& metric : all) CHECK(metric->sums().device() == logits.device());
+  for (const auto& [name, metric, same, preds, target] : sconce::test::every_further_metric(10)) {
+    INFO(name);
+    const auto there = preds.to(device), target_there = target.to(device);
+    {
+      const sconce::test::HostReads reads;
+      for (int batch = 0; batch < 2; ++batch) metric->update(there, target_there);
+      metric->compute();
+      CHECK(reads.count() == 0);
+    }
+    CHECK(metric->sums().device() == there.device());
+    for (int batch = 0; batch < 2; ++batch) same->update(preds, target);
+    CHECK(metric->compute().cpu().allclose(same->compute()));
+  }
 }
 
 }  // namespace
@@ -140,6 +154,23 @@ TEST_CASE("sums of another number are refused by name") {
              ContainsSubstring("sconce::metrics::Metric::add: expected 2 sums"));
 }
 
+TEST_CASE("a metric of each kind goes on from sums that were kept, in whichever mode") {
+  torch::manual_seed(0);
+  for (const auto& [name, metric, same, preds, target] : sconce::test::every_further_metric(10)) {
+    INFO(name);
+    metric->update(preds, target);
+    same->set_sums(metric->sums());
+    {
+      const c10::InferenceMode inference;
+      metric->update(preds, target);
+    }
+    same->update(preds.clone().requires_grad_(), target);
+    CHECK_FALSE(same->sums().requires_grad());
+    CHECK(same->compute().allclose(metric->compute()));
+    CHECK(same->compute().isfinite().all().item<bool>());
+  }
+}
+
 TEST_CASE("a metric keeps no graph of what it is given") {
   const auto preds = torch::ones({4}).requires_grad_();
   MeanLargestError metric;
@@ -193,4 +224,14 @@ TEST_CASE("metrics of autocast's bfloat16 have the value of the same numbers in 
   };
   expect_equal(metrics_of_classes(), metrics_of_classes(), logits, classes);
   expect_equal(metrics_of_numbers(), metrics_of_numbers(), numbers, torch::rand({50, 4}));
+  for (const auto& [name, half, whole, preds, target] : sconce::test::every_further_metric(50)) {
+    INFO(name);
+    const auto in_half = preds.to(torch::kBFloat16);
+    {
+      const sconce::amp::AutocastGuard autocast(torch::kCPU);
+      half->update(in_half, target);
+    }
+    whole->update(in_half.to(torch::kDouble), target);
+    CHECK(half->compute().allclose(whole->compute(), 1e-6));
+  }
 }

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/Exception.h>
+
+#include "sconce/fwd.hpp"
+
+namespace sconce::metrics {
+
+/// Checks that preds and target are tensors of real numbers on one device.
+/// @throw c10::Error, beginning with `who`, if not.
+inline void check_tensors(const torch::Tensor& preds, const torch::Tensor& target,
+                          const char* who) {
+  TORCH_CHECK(preds.defined() && target.defined(), who,
+              ": expected preds and target, got an undefined tensor");
+  TORCH_CHECK(preds.device() == target.device(), who,
+              ": expected preds and target on one device, got ", preds.device(), " and ",
+              target.device());
+  TORCH_CHECK(!preds.is_complex() && !target.is_complex(), who, ": expected real numbers, got ",
+              preds.scalar_type(), " and ", target.scalar_type());
+}
+
+/// Checks that preds and target are tensors of real numbers on one device, and of the same sizes.
+/// Broadcasting, such as of (N, 1) and (N,), would give N * N pairs.
+/// @throw c10::Error, beginning with `who`, if not.
+inline void check_pair(const torch::Tensor& preds, const torch::Tensor& target, const char* who) {
+  check_tensors(preds, target, who);
+  TORCH_CHECK(preds.sizes() == target.sizes(), who,
+              ": expected preds and target of the same sizes, got ", preds.sizes(), " and ",
+              target.sizes());
+}
+
+}  // namespace sconce::metrics
