@@ -9,15 +9,25 @@
 #include <bit>
 #include <charconv>
 #include <chrono>
+#include <cmath>
+#include <set>
 #include <string_view>
 
 #include "detail/format.hpp"
 #include "io/utf8.hpp"
 #include "report/append_file.hpp"
+#include "report/event_histogram.hpp"
+#include "report/event_image.hpp"
+#include "report/event_summary.hpp"
+#include "report/protobuf.hpp"
 
 namespace sconce::utils::tensorboard {
 
 namespace {
+
+using protobuf::bytes_field;
+using protobuf::fixed;
+using protobuf::varint_field;
 
 constexpr auto who = "sconce::utils::tensorboard::SummaryWriter";
 constexpr std::string_view prefix = "events.out.tfevents.";
@@ -45,46 +55,15 @@ uint32_t masked_crc(std::string_view bytes) {
   return std::rotr(~crc, 15) + 0xA282EAD8U;
 }
 
-// Returns the bytes in little-endian order on every machine.
-std::string fixed(uint64_t value, int bytes) {
-  std::string text;
-  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> 8 * i);
-  return text;
-}
-
-// A protobuf message is a sequence of fields. The key of a field has its number and its wire type.
-std::string varint(uint64_t value) {
-  std::string text;
-  for (; value >= 128; value >>= 7) text += static_cast<char>(value | 128);
-  return text + static_cast<char>(value);
-}
-
-std::string varint_field(uint64_t number, uint64_t value) {
-  return varint(number << 3) + varint(value);
-}
-
-std::string double_field(uint64_t number, double value) {
-  return varint(number << 3 | 1) + fixed(std::bit_cast<uint64_t>(value), 8);
-}
-
-std::string bytes_field(uint64_t number, const std::string& bytes) {
-  return varint(number << 3 | 2) + varint(bytes.size()) + bytes;
-}
-
-std::string float_field(uint64_t number, float value) {
-  return varint(number << 3 | 5) + fixed(std::bit_cast<uint32_t>(value), 4);
-}
-
 std::string record(const std::string& data) {
   const std::string length = fixed(data.size(), 8);
   return length + fixed(masked_crc(length), 4) + data + fixed(masked_crc(data), 4);
 }
 
-// The field numbers are those of TensorBoard's event.proto and summary.proto. Step 0 is the default
-// and is left out.
+// The field numbers are those of TensorBoard's event.proto. Step 0 is the default and is left out.
 std::string event(double wall_time, int64_t step, const std::string& content) {
   const std::string of_step = step == 0 ? "" : varint_field(2, static_cast<uint64_t>(step));
-  return record(double_field(1, wall_time) + of_step + content);
+  return record(protobuf::double_field(1, wall_time) + of_step + content);
 }
 
 std::string file_version() {
@@ -93,10 +72,6 @@ std::string file_version() {
 
 std::string session_start() {
   return bytes_field(7, varint_field(1, 1));
-}
-
-std::string scalar(const std::string& tag, float value) {
-  return bytes_field(5, bytes_field(1, bytes_field(1, tag) + float_field(2, value)));
 }
 
 std::string host_name() {
@@ -125,6 +100,44 @@ std::filesystem::path new_file(const std::filesystem::path& folder) {
                    std::to_string(::getpid()) + "." + std::to_string(files++));
 }
 
+std::string name_of(const char* function) {
+  return std::string(who) + "::" + function;
+}
+
+void check_tag(const std::string& function, const std::string& tag) {
+  TORCH_CHECK(io::is_utf8(tag), function, ": expected a tag in UTF-8, got other bytes");
+}
+
+void check_hparam(const std::string& function, const std::string& name, const HParam& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  TORCH_CHECK(!text || io::is_utf8(*text), function, ": ", name,
+              ": expected a text in UTF-8, got other bytes");
+  const auto* number = std::get_if<double>(&value);
+  TORCH_CHECK(!number || std::isfinite(*number), function, ": ", name,
+              ": expected a finite number, got ", *number);
+}
+
+void check_hparams(const std::string& function, const HParams& hparams,
+                   const std::map<std::string, std::vector<HParam>>& domains) {
+  std::map<std::string, size_t> types;
+  for (const auto& [name, value] : hparams) {
+    check_tag(function, name);
+    TORCH_CHECK(types.emplace(name, value.index()).second, function,
+                ": expected each hyperparameter once, got ", name, " again");
+    check_hparam(function, name, value);
+  }
+  for (const auto& [name, values] : domains) {
+    const auto type = types.find(name);
+    TORCH_CHECK(type != types.end(), function, ": hparam_domain_discrete: ", name,
+                ": expected the name of a hyperparameter");
+    for (const auto& value : values) {
+      TORCH_CHECK(value.index() == type->second, function, ": hparam_domain_discrete: ", name,
+                  ": expected values of the hyperparameter's type, got another");
+      check_hparam(function, name, value);
+    }
+  }
+}
+
 }  // namespace
 
 SummaryWriter::SummaryWriter(std::filesystem::path log_dir, SummaryWriterOptions options)
@@ -139,11 +152,78 @@ SummaryWriter::~SummaryWriter() {
   }
 }
 
+void SummaryWriter::keep(int64_t global_step, std::optional<double> walltime,
+                         const std::string& summary) {
+  const std::string kept = event(walltime.value_or(now()), global_step, summary);
+  if (!file_ && pending_.empty()) pending_ = event(now(), 0, file_version());
+  pending_ += kept;
+}
+
 void SummaryWriter::add_scalar(const std::string& tag, double scalar_value, int64_t global_step,
                                AddScalarOptions options) {
-  TORCH_CHECK(io::is_utf8(tag), who, "::add_scalar: expected a tag in UTF-8, got other bytes");
-  pending_ += event(options.walltime.value_or(now()), global_step,
-                    scalar(tag, static_cast<float>(scalar_value)));
+  check_tag(name_of("add_scalar"), tag);
+  keep(global_step, options.walltime, scalar(tag, static_cast<float>(scalar_value)));
+}
+
+void SummaryWriter::add_image(const std::string& tag, const torch::Tensor& img_tensor,
+                              int64_t global_step, const AddImageOptions& options) {
+  const std::string function = name_of("add_image");
+  check_tag(function, tag);
+  keep(global_step, options.walltime,
+       image(tag, image_pixels(function, img_tensor, options.dataformats)));
+}
+
+void SummaryWriter::add_images(const std::string& tag, const torch::Tensor& img_tensor,
+                               int64_t global_step, const AddImagesOptions& options) {
+  const std::string function = name_of("add_images");
+  check_tag(function, tag);
+  keep(global_step, options.walltime,
+       image(tag, image_pixels(function, img_tensor, options.dataformats)));
+}
+
+void SummaryWriter::add_histogram(const std::string& tag, const torch::Tensor& values,
+                                  int64_t global_step, const AddHistogramOptions& options) {
+  const std::string function = name_of("add_histogram");
+  check_tag(function, tag);
+  keep(global_step, options.walltime, histogram(tag, make_histogram(function, values, options)));
+}
+
+void SummaryWriter::add_histogram_raw(const std::string& tag, const RawHistogram& raw,
+                                      int64_t global_step, AddHistogramRawOptions options) {
+  const std::string function = name_of("add_histogram_raw");
+  check_tag(function, tag);
+  TORCH_CHECK(raw.bucket_limits.size() == raw.bucket_counts.size(), function,
+              ": expected as many bucket_limits as bucket_counts, got ", raw.bucket_limits.size(),
+              " and ", raw.bucket_counts.size());
+  keep(global_step, options.walltime, histogram(tag, raw));
+}
+
+void SummaryWriter::add_text(const std::string& tag, const std::string& text_string,
+                             int64_t global_step, AddTextOptions options) {
+  const std::string function = name_of("add_text");
+  check_tag(function, tag);
+  TORCH_CHECK(io::is_utf8(text_string), function, ": expected a text in UTF-8, got other bytes");
+  keep(global_step, options.walltime, text(tag, text_string));
+}
+
+void SummaryWriter::add_hparams(const HParams& hparam_dict,
+                                const std::vector<std::pair<std::string, double>>& metric_dict,
+                                const AddHParamsOptions& options) {
+  const std::string function = name_of("add_hparams");
+  check_hparams(function, hparam_dict, options.hparam_domain_discrete);
+  std::set<std::string> metrics;
+  for (const auto& metric : metric_dict) {
+    check_tag(function, metric.first);
+    TORCH_CHECK(metrics.insert(metric.first).second, function, ": expected each metric once, got ",
+                metric.first, " again");
+  }
+  SummaryWriter run(log_dir_ /
+                    (options.run_name.empty() ? format("%.6f", now()) : options.run_name));
+  for (const auto& summary : hparams(hparam_dict, metric_dict, options.hparam_domain_discrete)) {
+    run.keep(options.global_step, {}, summary);
+  }
+  for (const auto& [tag, value] : metric_dict) run.add_scalar(tag, value, options.global_step);
+  run.flush();
 }
 
 void SummaryWriter::flush() {
@@ -157,6 +237,11 @@ void SummaryWriter::flush() {
   }
   file_->append(pending_);
   pending_.clear();
+}
+
+void SummaryWriter::close() {
+  flush();
+  file_.reset();
 }
 
 }  // namespace sconce::utils::tensorboard

@@ -23,6 +23,7 @@ struct Event {
   bool is_start = false;  ///< hides earlier scalars of its step and of later steps
   std::string tag = {};   ///< empty unless this is a scalar
   float value = 0;
+  std::string summary = {};  ///< the message of another value, such as an image
 };
 
 /// Reads event files strictly: throws on any unexpected byte.
@@ -44,12 +45,34 @@ class EventReader {
     return all;
   }
 
- private:
   struct Field {
     uint64_t number = 0;  ///< for the kinds 0, 1 and 5
     std::string_view text = {};
   };
 
+  /// The fields of a message by number and kind. No field may be repeated.
+  static std::map<std::pair<int, int>, Field> fields(std::string_view text) {
+    std::map<std::pair<int, int>, Field> all;
+    while (!text.empty()) {
+      const auto key = varint(text);
+      const int kind = static_cast<int>(key & 7);
+      Field field;
+      if (kind == 0) {
+        field.number = varint(text);
+      } else {
+        check(kind == 1 || kind == 2 || kind == 5, "a field's kind");
+        const uint64_t size = kind == 1 ? 8 : kind == 5 ? 4 : varint(text);
+        check(size <= text.size(), "a field's size");
+        field.text = text.substr(0, size);
+        if (kind != 2) field.number = number(field.text, static_cast<int>(size));
+        text.remove_prefix(size);
+      }
+      check(all.emplace(std::pair(static_cast<int>(key >> 3), kind), field).second, "a repeat");
+    }
+    return all;
+  }
+
+ private:
   static void check(bool good, const std::string& what) {
     if (!good) throw std::runtime_error("EventReader: " + what + " is wrong");
   }
@@ -86,28 +109,6 @@ class EventReader {
     throw std::runtime_error("EventReader: a varint is too long");
   }
 
-  // The fields of a message by number and kind. No field may be repeated.
-  static std::map<std::pair<int, int>, Field> fields(std::string_view text) {
-    std::map<std::pair<int, int>, Field> all;
-    while (!text.empty()) {
-      const auto key = varint(text);
-      const int kind = static_cast<int>(key & 7);
-      Field field;
-      if (kind == 0) {
-        field.number = varint(text);
-      } else {
-        check(kind == 1 || kind == 2 || kind == 5, "a field's kind");
-        const uint64_t size = kind == 1 ? 8 : kind == 5 ? 4 : varint(text);
-        check(size <= text.size(), "a field's size");
-        field.text = text.substr(0, size);
-        if (kind != 2) field.number = number(field.text, static_cast<int>(size));
-        text.remove_prefix(size);
-      }
-      check(all.emplace(std::pair(static_cast<int>(key >> 3), kind), field).second, "a repeat");
-    }
-    return all;
-  }
-
   static Event read_event(std::string_view data) {
     Event event;
     auto rest = fields(data);
@@ -126,11 +127,18 @@ class EventReader {
     }
     if (rest.contains({5, 2})) {
       auto summary = fields(take(rest, 5, 2).text);
-      auto value = fields(take(summary, 1, 2).text);
-      check(value.contains({1, 2}) && value.contains({2, 5}), "a scalar");
-      event.tag = take(value, 1, 2).text;
-      event.value = std::bit_cast<float>(static_cast<uint32_t>(take(value, 2, 5).number));
-      check(summary.empty() && value.empty(), "a summary");
+      const auto message = take(summary, 1, 2).text;
+      auto value = fields(message);
+      check(summary.empty() && value.contains({1, 2}), "a summary");
+      if (value.contains({2, 5})) {
+        event.tag = take(value, 1, 2).text;
+        event.value = std::bit_cast<float>(static_cast<uint32_t>(take(value, 2, 5).number));
+        check(value.empty(), "a scalar");
+      } else {
+        check(value.contains({4, 2}) || value.contains({5, 2}) || value.contains({9, 2}),
+              "a value");
+        event.summary = message;
+      }
     }
     check(rest.empty(), "an event's field");
     return event;

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+#include "sconce/report/summary_writer.hpp"
+
+namespace sconce::utils::tensorboard {
+
+/// Counts a tensor's values as `SummaryWriter::add_histogram` describes.
+/// Python: `torch.utils.tensorboard.summary.make_histogram`.
+/// @throw c10::Error that begins with `who`.
+RawHistogram make_histogram(const std::string& who, const at::Tensor& values,
+                            const AddHistogramOptions& options);
+
+}  // namespace sconce::utils::tensorboard
