@@ -386,7 +386,8 @@ Names pages() {
 
 TEST_CASE("every link of a page within the project leads to a file") {
   for (const auto& page : pages()) {
-    for (const auto& link : includes(root / page, "\\]\\((?!https?:)([^)#]+)[^)]*\\)")) {
+    for (const auto& link :
+         includes(root / page, "\\]\\((?!https?:)([^)#\\s]+)(?:#[^)\\s]*)?\\)")) {
       INFO(page << ": " << link);
       CHECK(fs::exists((root / page).parent_path() / link));
     }

@@ -12,7 +12,7 @@ file(MAKE_DIRECTORY "${project}")
 # Sets <out> to the first code block of that language that holds <text>, of the README or a page of docs/.
 function(page_block out language text)
   file(GLOB pages "${SOURCE}/docs/*.md")
-  list(FILTER pages EXCLUDE REGEX "/(compile_errors|python_to_cpp).md$") # whose blocks are no programs
+  list(FILTER pages EXCLUDE REGEX "/(compile_errors|from_libtorch|python_to_cpp|recipes).md$") # whose blocks are no programs, or tested elsewhere
   foreach(page IN ITEMS "${SOURCE}/README.md" ${pages})
     file(READ "${page}" rest)
     string(FIND "${rest}" "```${language}\n" start)

@@ -1,0 +1,192 @@
+"""The pages of the reference: for each folder of headers a page, with a section for each header."""
+
+import collections
+import functools
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+
+from names import anchor, header_of, plain
+
+# Page: its title, its subject, and its headers or folders of headers.
+ROOMS = {
+    "devices": ("Devices and settings", "Devices, times, text, captured steps and the settings of the process.",
+                ["devices", "backends", "captured_step", "activation_checkpoint", "seed_everything", "stopwatch", "repr",
+                 "tuned_memory", "fwd"]),
+    "amp": ("Mixed precision", "Autocast and the gradient scaler.", ["amp/"]),
+    "optim": ("Optimizers and schedulers", "Fused optimizers, learning-rate schedulers and averages of weights.",
+              ["optim/"]),
+    "nn": ("Modules", "Lazy layers, state dicts and gradients.", ["nn/"]),
+    "data": ("Data", "Datasets, loaders and samplers.", ["data/"]),
+    "distributed": ("Several devices", "Groups of processes, and modules that train on several devices.",
+                    ["distributed/"]),
+    "vision": ("Vision", "Pictures, files of images, models for pictures.", ["vision/"]),
+    "io": ("Files", "Files that Python reads and writes.", ["io/"]),
+    "cuda": ("CUDA", "Memory and properties of GPUs.", ["cuda/"]),
+    "training": ("Training", "The trainer, its callbacks and checkpoints.", ["training/"]),
+    "metrics": ("Metrics", "Values of a model's outputs, with torchmetrics' names.", ["metrics/"]),
+    "report": ("Seeing a run", "Progress, charts, scalars, summaries and traces.", ["report/"]),
+}
+NO_PAGE = {"sconce", "version"}  # only includes; only macros
+
+
+def room_of(header):
+    """Returns the page that has the public header of that name, such as amp/autocast, or None."""
+    return next((room for room, (_, _, places) in ROOMS.items() for place in places
+                 if header == place or place.endswith("/") and header.startswith(place)), None)
+
+
+def types_of(function):
+    return ", ".join("".join(of.find("type").itertext()) for of in function.findall("param"))
+
+
+def tidy(xml):
+    """Removes what Sphinx cannot distinguish: members that a `using` declaration brings from a base, a setter with the
+    name of its option, and overloads that differ only in `requires`. Also removes lambdas that are initial values."""
+    gone = set()
+    for file in xml.glob("*.xml"):
+        tree = ElementTree.parse(file)
+        for compound in tree.getroot().iter("compounddef"):
+            if compound.get("kind") not in ("class", "struct", "namespace"):
+                continue
+            own = plain(compound.findtext("compoundname")) + "::"
+            seen, variables = set(), {member.findtext("name") for member in compound.iter("memberdef")
+                                      if member.get("kind") == "variable"}
+            for section in list(compound.iter("sectiondef")):
+                for member in list(section.findall("memberdef")):
+                    name, kind = member.findtext("name"), member.get("kind")
+                    same = (name, types_of(member), member.get("const"))
+                    brought = kind == "function" and own + name not in plain(member.findtext("definition"))
+                    if brought or kind == "function" and (same in seen or name in variables):
+                        section.remove(member)
+                        gone.add(member.get("id"))
+                    seen.add(same)
+                    initializer = member.find("initializer")
+                    if initializer is not None and "[](" in "".join(initializer.itertext()):
+                        member.remove(initializer)
+                if section.find("memberdef") is None:
+                    compound.remove(section)
+        tree.write(file, encoding="utf-8", xml_declaration=True)
+    index = ElementTree.parse(xml / "index.xml")
+    for compound in index.getroot():
+        for member in list(compound.findall("member")):
+            if member.get("refid") in gone:
+                compound.remove(member)
+    index.write(xml / "index.xml", encoding="utf-8", xml_declaration=True)
+
+
+@functools.cache
+def compounds(xml):
+    """Returns the classes and structs that are documented, in the order of their files."""
+    files = sorted([*xml.glob("classsconce_*.xml"), *xml.glob("structsconce_*.xml")])
+    return [ElementTree.parse(file).getroot().find("compounddef") for file in files]
+
+
+def directives(xml):
+    """Returns Breathe's directives for each header: its classes, then its types, functions and variables."""
+    found = collections.defaultdict(list)
+    for file in sorted(xml.glob("namespace*.xml")):
+        for member in ElementTree.parse(file).getroot().iter("memberdef"):
+            kind, name = member.get("kind"), member.findtext("qualifiedname")
+            if kind == "function":  # the parameters distinguish overloads
+                name += f"({types_of(member)})"
+            found[header_of(member)].append((kind, name))
+    classes = {plain(compound.findtext("compoundname")) for compound in compounds(xml)}
+    for compound in compounds(xml):
+        name = compound.findtext("compoundname")
+        # A nested class is documented in its class.
+        if plain(name).rpartition("::")[0] not in classes:
+            found[header_of(compound)].append((compound.get("kind"), name))
+    return found
+
+
+def text_of(description):
+    """Returns a description as Markdown in one line, without its list of exceptions."""
+    def words(element):
+        if element.tag in ("parameterlist", "simplesect"):
+            return ""
+        inner = (element.text or "") + "".join(words(child) + (child.tail or "") for child in element)
+        return f"`{inner}`" if element.tag == "computeroutput" else inner + (" " if element.tag == "para" else "")
+
+    return " ".join(words(description).split())
+
+
+def code(text):
+    """Returns inline code for the cell of a table."""
+    return f"`{' '.join(text.split())}`".replace("|", "\\|") if text.strip() else ""
+
+
+def initial(option):
+    """Returns the default of an option: the words after `=`, or nothing for an empty value."""
+    text = "".join(option.find("initializer").itertext()) if option.find("initializer") is not None else ""
+    return re.sub(r"^= *", "", text).replace("{}", "")
+
+
+def options(xml):
+    """Returns for each header the tables of the options that it declares."""
+    found = collections.defaultdict(list)
+    for compound in compounds(xml):
+        name = plain(compound.findtext("compoundname")).rpartition("::")[2]
+        members = [member for member in compound.iter("memberdef") if member.get("kind") == "variable"
+                   and member.get("prot") == "public"]
+        if compound.get("kind") != "struct" or not name.endswith(("Options", "Args")) or not members:
+            continue
+        lines = [f"**{name}**", "", "| option | type | default | what it does |", "| --- | --- | --- | --- |"]
+        for member in members:
+            about = text_of(member.find("briefdescription")) or text_of(member.find("detaileddescription"))
+            name_of_option = anchor(f"#{member.get('id')}", code(member.findtext("name")))
+            lines.append(f"| {name_of_option} | {code(''.join(member.find('type').itertext()))} | {code(initial(member))} | "
+                         f"{first_sentence(about)} |")
+        found[header_of(compound)].append([*lines, ""])
+    return found
+
+
+def first_sentence(text):
+    """Returns the text up to the first full stop before a new sentence, as the cell of a table."""
+    text = re.split(r"(?<=[.;:])\s+(?=[A-Z0-9`])(?<!e\.g\. )", text, maxsplit=1)[0] if ". " in text else text
+    return text.rstrip(".").replace("|", "\\|")
+
+
+def ten_lines(file):
+    """Returns the bodies of the functions in the file of examples, by their names."""
+    found = {match[1]: re.sub(r"^  ", "", match[2], flags=re.M)
+             for match in re.finditer(r"^void (\w+)\(\) \{\n(.*?)^\}$", file.read_text(), re.M | re.S)}
+    wrong = [room for room in ROOMS if room not in found or found[room].count("\n") > 10]
+    if wrong or len(found) != len(ROOMS):
+        sys.exit(f"{file.name}: expected a function of at most ten lines for each page of {[*ROOMS]}, got others: "
+                 f"{wrong or sorted(found.keys() - ROOMS.keys())}")
+    return found
+
+
+def write(project, source, xml, guides_of):
+    """Writes the pages. `guides_of` has the links to the guides that name something of a page."""
+    entries, tables = directives(xml), options(xml)
+    examples = ten_lines(project / "docs/site/ten_lines.cpp")
+    include = project / "include/sconce"
+    headers = sorted(str(file.relative_to(include).with_suffix("")) for file in include.rglob("*.hpp")
+                     if file.parent.name != "detail")
+    folder = source / "reference"
+    folder.mkdir(parents=True)
+    index = ["# Reference", "", "Each page has the public headers of one room. Programs may include",
+             "`<sconce/sconce.hpp>`, which has them all, or the headers that they need.", ""]
+    for room, (title, about, _) in ROOMS.items():
+        lines = [f"# {title}", "", about, "", "```cpp", examples[room].rstrip(), "```", ""]
+        if guides_of[room]:
+            lines += [f"Guides: {', '.join(guides_of[room])}.", ""]
+        for header in (header for header in headers if room_of(header) == room and entries[header]):
+            lines += [f"## `sconce/{header}.hpp`", ""]
+            for table in tables[header]:
+                lines += table
+            for kind, name in entries[header]:
+                lines += [f"```{{doxygen{kind}}} {name}"]
+                if kind in ("class", "struct"):
+                    lines += [":members:", ":protected-members:", ":undoc-members:"]
+                lines += ["```", ""]
+        (folder / f"{room}.md").write_text("\n".join(lines))
+        index.append(f"- [{title}]({room}.md): {about[0].lower() + about[1:]}")
+    index += ["- [Error messages](errors.md): what sconce throws and warns of.", "",
+              "```{toctree}", ":hidden:", "", *ROOMS, "errors", "```", ""]
+    (folder / "index.md").write_text("\n".join(index))
+    missing = {header for header in headers if not room_of(header)} - NO_PAGE
+    if missing:
+        sys.exit(f"assemble.py: no page of the reference has the headers {sorted(missing)}: add them to ROOMS")

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Draws the charts of docs/speed.md from docs/speed.json and docs/speed_captured.json.
+
+    python3 docs/speed_charts.py [--check]
+
+With --check it writes nothing, and fails if a chart does not match these files.
+"""
+import json
+import math
+import pathlib
+import sys
+import xml.sax.saxutils
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "apps/bench"))
+sys.dont_write_bytecode = True
+from workloads import WORKLOADS  # noqa: E402
+
+# The rows of the README's chart: from a whole process down to one operator, those behind Python too.
+CHOSEN = ["process start to first training step", "process start to 0.87 on Fashion-MNIST", "SimpleNN step, SGD",
+          "SimpleNN step, Adam", "bf16 step, scaler and clipping, 64 units", "AdamW, 1,000 parameters of 64",
+          "AdamW, one parameter of 25 M", "MLP epoch, 6,144 pictures", "LeNet epoch, 6,144 pictures",
+          "CNN step, NCHW, 16 pictures", "DDP step, two ranks", "product of 1024 x 1024",
+          "loading a safetensors file of 256 MiB"]
+EAGER = {"default": "eager Python, as most write it", "best": "the fastest eager Python"}
+COMPILED = {"best": "the fastest eager Python", "compile_step": "torch.compile", "jax_step": "JAX, a step",
+            "jax_scan": "JAX, the whole loop"}
+
+WIDTH, LEFT, RIGHT, ROW = 760, 310, 24, 26  # of a chart; of its names; of its margin; the height of a row
+# The colors are those of the charts that sconce draws of a run, and can be told apart without seeing color.
+STYLE = ("text{font:13px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1f2328}.title{font-size:16px;font-weight:600}"
+         ".background{fill:#fff}.muted{fill:#59636e}.grid{stroke:#d8dee4}.even{stroke:#59636e}.line{fill:none;stroke-width:2}"
+         + "".join(f".f{i}{{fill:{color}}}.s{i}{{stroke:{color}}}"
+                   for i, color in enumerate(["#0072b2", "#c04f00", "#00805d", "#a6478a"]))
+         + "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.background{fill:#0d1117}.muted{fill:#9198a1}"
+         ".grid{stroke:#30363d}.even{stroke:#9198a1}"
+         + "".join(f".f{i}{{fill:{color}}}.s{i}{{stroke:{color}}}"
+                   for i, color in enumerate(["#56b4e9", "#ff9a52", "#2fc79a", "#e79bc7"])) + "}")
+MARKS = ["M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z", "M-4-4h8v8h-8z", "M0-5L5 0L0 5L-5 0z", "M-5 4L0-5L5 4z"]
+
+
+def text(x, y, words, more=""):
+    return f'<text x="{x:g}" y="{y:g}"{more}>{xml.sax.saxutils.escape(words)}</text>'
+
+
+def mark(x, y, series):
+    return f'<path class="f{series}" transform="translate({x:.1f} {y:.1f})" d="{MARKS[series]}"/>'
+
+
+def line(x, y, to_x, to_y, css):
+    return f'<line class="{css}" x1="{x:.1f}" y1="{y:.1f}" x2="{to_x:.1f}" y2="{to_y:.1f}"/>'
+
+
+def picture(height, title, lines):
+    """Returns an SVG with a background, a title and what the lines draw."""
+    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" width="{WIDTH}" '
+                      f'height="{height:g}" role="img" aria-label="{xml.sax.saxutils.escape(title)}">',
+                      f"<title>{xml.sax.saxutils.escape(title)}</title>", f"<style>{STYLE}</style>",
+                      f'<rect class="background" width="{WIDTH}" height="{height:g}"/>',
+                      text(16, 26, title, ' class="title"'), *lines, "</svg>", ""])
+
+
+def ticks(low, high):
+    """Returns the round numbers between the two, for a logarithmic axis."""
+    numbers = [step * 10**power for power in range(-2, 3) for step in (1, 2, 5)]
+    return [number for number in numbers if low <= number <= high]
+
+
+def logarithmic(low, high, begin, end):
+    """Returns the function from a number to its place on the axis."""
+    return lambda value: begin + (end - begin) * math.log(value / low) / math.log(high / low)
+
+
+def legend(names, y):
+    lines, x = [], 16
+    for series, name in enumerate(names):
+        lines += [mark(x + 6, y - 4, series), text(x + 18, y, name)]
+        x += 40 + 7 * len(name)
+    return lines
+
+
+def rows_chart(title, results, sides):
+    """Draws the ratios of each result to the sides, with their intervals, on one logarithmic axis."""
+    shown = [result["ratios"][side] for result in results for side in sides if side in result["ratios"]]
+    low = min(0.9, *(ratio["interval"][0] for ratio in shown)) / 1.1
+    high = max(ratio["interval"][1] for ratio in shown) * 1.1
+    place = logarithmic(low, high, LEFT, WIDTH - RIGHT)
+    top, bottom = 84, 84 + ROW * len(results)
+    lines = legend(sides.values(), 50)
+    lines += [text(place(1) - 8, 74, "Python faster", ' class="muted" text-anchor="end"'),
+              text(place(1) + 8, 74, "sconce faster", ' class="muted"')]
+    for tick in ticks(low, high):
+        lines += [line(place(tick), top, place(tick), bottom, "even" if tick == 1 else "grid"),
+                  text(place(tick), bottom + 18, f"{tick:g}", ' class="muted" text-anchor="middle"')]
+    for row, result in enumerate(results):
+        y = top + ROW * (row + 0.5)
+        lines.append(text(LEFT - 12, y + 4, result["title"].removesuffix(", captured"), ' text-anchor="end"'))
+        for series, side in enumerate(sides):
+            if side in result["ratios"]:
+                ratio, at = result["ratios"][side], y + 3 * (2 * series - len(sides) + 1)
+                begin, end = map(place, ratio["interval"])
+                lines += [line(begin, at, end, at, f"line s{series}"), mark(place(ratio["median"]), at, series)]
+    lines.append(text(WIDTH - RIGHT, bottom + 38, "ratio: time of the other, divided by the time of sconce",
+                      ' class="muted" text-anchor="end"'))
+    return picture(bottom + 52, title, lines)
+
+
+def growing(results):
+    """Returns the points of each row of the growth table: the size, and the ratio to the faster eager Python."""
+    groups = {}
+    for result in results:
+        name = next(workload.grows for workload in WORKLOADS
+                    if (workload.name, workload.size) == (result["name"], result["size"]))
+        if name:
+            ratio = min(result["ratios"][side]["median"] for side in EAGER)
+            groups.setdefault(name, []).append((result["size"], ratio))
+    return {name: sorted(points) for name, points in groups.items()}
+
+
+def panel(name, points, left, top, width, height):
+    """Draws one row of the growth table: ratios over sizes, both logarithmic."""
+    sizes, ratios = zip(*points)
+    x = logarithmic(sizes[0], sizes[-1], left + 24, left + width - 24)
+    y = logarithmic(0.9, max(ratios) * 1.2, top + height, top)
+    lines = [text(left, top - 14, name), line(left, y(1), left + width, y(1), "even"),
+             text(left - 6, y(1) + 4, "1", ' class="muted" text-anchor="end"')]
+    lines.append(f'<path class="line s0" d="M{" L".join(f"{x(size):.1f} {y(ratio):.1f}" for size, ratio in points)}"/>')
+    for size, ratio in points:
+        lines += [mark(x(size), y(ratio), 0), text(x(size), y(ratio) - 10, f"{ratio:.2f}", ' text-anchor="middle"'),
+                  text(x(size), top + height + 20, f"{size:,}", ' class="muted" text-anchor="middle"')]
+    return lines
+
+
+def growth_chart(title, results):
+    lines, width, height = [], 310, 130
+    groups = growing(results)
+    for index, (name, points) in enumerate(groups.items()):
+        lines += panel(name, points, 48 + index % 2 * 370, 84 + index // 2 * 210, width, height)
+    bottom = 84 + (len(groups) + 1) // 2 * 210
+    lines.append(text(WIDTH - RIGHT, bottom - 22, "ratio to the faster eager Python; 1: the same time",
+                      ' class="muted" text-anchor="end"'))
+    return picture(bottom - 6, title, lines)
+
+
+def charts(eager, captured):
+    """Returns each chart's name and its text."""
+    known = {result["title"]: result for result in eager}
+    beside_python = [result for result in eager if EAGER.keys() & result["ratios"].keys()]
+    beside_compilers = [result for result in captured if "compile_step" in result["ratios"]
+                        and result["name"].endswith("_captured")]
+    return {"speed": rows_chart("sconce and eager Python", [known[title] for title in CHOSEN], EAGER),
+            "speed_all": rows_chart("sconce and eager Python, all workloads", beside_python, EAGER),
+            "speed_compilers": rows_chart("A captured step and compiled Python", beside_compilers, COMPILED),
+            "speed_growth": growth_chart("What C++ gains, by the size of the work", eager)}
+
+
+def main(folder=ROOT / "docs", check=False):
+    results = [json.loads((folder / name).read_text())["results"] for name in ("speed.json", "speed_captured.json")]
+    for name, drawn in charts(*results).items():
+        file = folder / f"{name}.svg"
+        if not check:
+            file.write_text(drawn)
+        elif not file.exists() or file.read_text() != drawn:
+            sys.exit(f"docs/{name}.svg: expected the chart of the measured times; python3 docs/speed_charts.py draws it")
+
+
+if __name__ == "__main__":
+    main(check="--check" in sys.argv[1:])
