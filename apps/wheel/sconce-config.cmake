@@ -1,5 +1,16 @@
 # find_package(sconce) with the wheel: the sources are compiled in the project's own build, against the LibTorch found
 # there. Only the layers that are linked are built.
+set(sconce_FOUND OFF)
+get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+if(NOT "CXX" IN_LIST languages)
+  set(sconce_NOT_FOUND_MESSAGE
+      "its sources are compiled in this project, which has no C++ compiler: project(${CMAKE_PROJECT_NAME} LANGUAGES CXX) before find_package(sconce)")
+  return()
+elseif(NOT "cxx_std_20" IN_LIST CMAKE_CXX_COMPILE_FEATURES)
+  set(sconce_NOT_FOUND_MESSAGE
+      "it needs a C++20 compiler, and ${CMAKE_CXX_COMPILER} is ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}: name another one by -DCMAKE_CXX_COMPILER=<compiler>")
+  return()
+endif()
 if(NOT TARGET sconce::sconce)
   block()
     if(NOT DEFINED CMAKE_UNITY_BUILD)

@@ -1,4 +1,4 @@
-# The C++ programs of the README and of docs/ as a project of its own, by each of their CMake blocks.
+# The C++ programs of docs/, and the one of apps/template, as a project of its own, by each of the CMake blocks of docs/.
 #   cmake -DSOURCE=<sconce> -DWORK=<folder> -DWAY=<find_package|add_subdirectory|FetchContent>
 #         -DPYTHON=<a Python that has torch> [-DBUILD=<the build folder to install from>]
 #         [-DOPTIONS=<arguments of cmake, between blanks>] -P package_test.cmake
@@ -9,11 +9,12 @@ set(project "${WORK}/mein projekt ä") # blanks and a letter that is not ASCII
 file(REMOVE_RECURSE "${WORK}")
 file(MAKE_DIRECTORY "${project}")
 
-# Sets <out> to the first code block of that language that holds <text>, of the README or a page of docs/.
+# Sets <out> to the first code block of that language that holds <text>, of a page of docs/.
 function(page_block out language text)
   file(GLOB pages "${SOURCE}/docs/*.md")
-  list(FILTER pages EXCLUDE REGEX "/(compile_errors|from_libtorch|python_to_cpp|recipes).md$") # whose blocks are no programs, or tested elsewhere
-  foreach(page IN ITEMS "${SOURCE}/README.md" ${pages})
+  # whose blocks are no programs, or tested elsewhere
+  list(FILTER pages EXCLUDE REGEX "/(compile_errors|from_libtorch|python_to_cpp|recipes).md$")
+  foreach(page IN LISTS pages)
     file(READ "${page}" rest)
     string(FIND "${rest}" "```${language}\n" start)
     while(NOT start EQUAL -1)
@@ -58,7 +59,7 @@ endfunction()
 
 page_block(lists cmake "${WAY}")
 file(WRITE "${project}/CMakeLists.txt" "${lists}")
-write_program(main "int main")
+file(COPY_FILE "${SOURCE}/apps/template/main.cpp" "${project}/main.cpp")
 set(configure "${CMAKE_COMMAND}" -S "${project}" -B "${project}/build" -G Ninja ${OPTIONS})
 if(WAY STREQUAL "find_package") # which alone has all of the pages' programs: once is enough
   run("installing" "${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/first")
@@ -140,8 +141,8 @@ if(others)
   message(FATAL_ERROR "programs or tests of sconce were built: ${others}")
 endif()
 run("running" "${project}/build/mine")
-if(NOT output MATCHES "epoch 3/3: loss [0-9.]+, train acc [0-9.]+\n")
-  message(FATAL_ERROR "running: expected three epochs\n${output}")
+if(NOT output MATCHES "epoch 10/10: loss [0-9.]+, train acc [0-9.]+\n")
+  message(FATAL_ERROR "running: expected ten epochs\n${output}")
 endif()
 
 if(WAY STREQUAL "find_package")
