@@ -49,8 +49,10 @@ class Sconce(ConanFile):
 
     def generate(self):
         toolchain = CMakeToolchain(self)
+        # Each layer compiles as one source, so a precompiled header would cost more than it saves.
         toolchain.cache_variables.update({
-            "Torch_DIR": self.torch_of(self.options)[0], "SCONCE_BUILD_APPS": False, "SCONCE_BUILD_TESTS": False, "CMAKE_UNITY_BUILD": True})
+            "Torch_DIR": self.torch_of(self.options)[0], "SCONCE_BUILD_APPS": False, "SCONCE_BUILD_TESTS": False,
+            "CMAKE_UNITY_BUILD": True, "CMAKE_DISABLE_PRECOMPILE_HEADERS": True})
         toolchain.generate()
 
     def build(self):
