@@ -1,7 +1,7 @@
 // The examples that fine-tune a network on pictures and serve it, one after the other.
 #include <torch/torch.h>
 
-#include "apps/run_train.hpp"
+#include "apps/run_example.hpp"
 #include "catch.hpp"
 #include "sconce/io/torch_file.hpp"
 #include "sconce/nn/state_dict.hpp"
@@ -13,15 +13,12 @@
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
+using sconce::test::check_refused;
+using sconce::test::run_example;
 
 namespace {
 
 namespace fs = std::filesystem;
-
-sconce::test::Ran run_example(const fs::path& folder, const std::string& command) {
-  return sconce::test::run_program("cd '" + folder.string() + "' && env CUDA_VISIBLE_DEVICES= " +
-                                   SCONCE_BIN_DIR "/examples/" + command);
-}
 
 // A picture (3, height, 40) of noise in which one channel is bright.
 torch::Tensor bright(int64_t channel, int64_t height) {
@@ -73,13 +70,6 @@ std::string expected_lines(const std::vector<fs::path>& files, const fs::path& w
     lines += line;
   }
   return lines;
-}
-
-void check_refused(const sconce::test::Ran& ran, int exit_code, const std::string& why) {
-  CHECK(ran.exit_code == exit_code);
-  CHECK(ran.out.empty());
-  CHECK_THAT(ran.err, ContainsSubstring(why));
-  CHECK(std::count(ran.err.begin(), ran.err.end(), '\n') == 1);
 }
 
 }  // namespace
