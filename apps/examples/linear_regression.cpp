@@ -1,7 +1,6 @@
 // Linear regression with a model that computes its own loss, on measurements of diabetes patients.
 #include <torch/torch.h>
 #include <cstdio>
-#include <fstream>
 #include <sconce/sconce.hpp>
 
 struct LinearRegression : torch::nn::Module {
@@ -12,11 +11,8 @@ struct LinearRegression : torch::nn::Module {
 };
 
 int main() {
-  std::ifstream csv(SCONCE_DIABETES_CSV);
-  csv.ignore(100, '\n');  // column names
-  std::vector<float> numbers;
-  for (float number; csv >> number; csv.ignore()) numbers.push_back(number);
-  auto table = torch::tensor(numbers).view({-1, 11});
+  const auto patients = sconce::io::read_csv(SCONCE_DIABETES_CSV, {.target = "progression"});
+  auto table = torch::cat({patients.data, patients.target}, 1);
   table = (table - table.mean({0})) / table.std({0}, /*unbiased=*/true);
   const auto X = table.slice(1, 0, 10), y = table.slice(1, 10);
   sconce::data::Batches batches({X, y}, {.batch_size = 32, .shuffle = true});

@@ -31,6 +31,7 @@
 #include "sconce/distributed/distributed_data_parallel.hpp"
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/fwd.hpp"
+#include "sconce/io/csv.hpp"
 #include "sconce/io/safetensors.hpp"
 #include "sconce/io/torch_file.hpp"
 #include "sconce/io/whole_file.hpp"

@@ -17,6 +17,10 @@ TEST_CASE("every input of the corpus of Checkpoint::load is read or refused, wit
   replay("fuzz/corpus/checkpoint", sconce::test::fuzz_checkpoint);
 }
 
+TEST_CASE("every input of the corpus of read_csv is read or refused, without a crash") {
+  replay("fuzz/corpus/csv", sconce::test::fuzz_csv);
+}
+
 TEST_CASE("every input of the corpus of read_idx is read or refused, without a crash") {
   replay("fuzz/corpus/idx", sconce::test::fuzz_idx);
 }

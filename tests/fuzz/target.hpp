@@ -24,6 +24,7 @@ int fuzz_safetensors(const uint8_t* data, size_t size);
 int fuzz_torch_file(const uint8_t* data, size_t size);
 int fuzz_checkpoint(const uint8_t* data, size_t size);
 int fuzz_command_line(const uint8_t* data, size_t size);
+int fuzz_csv(const uint8_t* data, size_t size);
 int fuzz_idx(const uint8_t* data, size_t size);
 int fuzz_picture(const uint8_t* data, size_t size);
 

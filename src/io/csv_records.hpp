@@ -1,0 +1,110 @@
+#pragma once
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "io/utf8.hpp"
+
+namespace sconce::io {
+
+/// The records of a CSV text, from the first on. Blank lines are none.
+class CsvRecords {
+ public:
+  /// `who` begins the message of an error. The text must outlive this object.
+  CsvRecords(std::string_view text, char delimiter, std::string who)
+      : text_(text), who_(std::move(who)), delimiter_(delimiter), ends_({delimiter, '\r', '\n'}) {}
+
+  /// Reads the next record. Returns false at the end.
+  /// @throw c10::Error naming the line of a quote that is never closed.
+  bool next() {
+    while (at_ < text_.size()) {
+      const size_t begin = at_;
+      begin_line_ = line_;
+      count_ = 0;
+      problem_ = nullptr;
+      while (read_field()) {
+      }
+      const std::string_view raw = text_.substr(begin, at_ - begin);
+      if (is_blank(raw)) continue;
+      if (raw.find('\0') != raw.npos) problem_ = "expected text, got a NUL byte";
+      if (!is_utf8(raw)) problem_ = "expected UTF-8, got other bytes";
+      return true;
+    }
+    count_ = 0;
+    return false;
+  }
+
+  /// The line of the record's first field, from 1 on.
+  int64_t line() const { return begin_line_; }
+
+  /// The number of fields of the record.
+  size_t size() const { return count_; }
+
+  /// A field of the record, without its quotes.
+  const std::string& operator[](size_t i) const { return fields_[i]; }
+
+  /// What is wrong with the record, or null.
+  const char* problem() const { return problem_; }
+
+ private:
+  // Returns whether the record has another field.
+  bool read_field() {
+    if (count_ == fields_.size()) fields_.emplace_back();
+    std::string& field = fields_[count_++];
+    field.clear();
+    const bool is_quoted = at_ < text_.size() && text_[at_] == '"';
+    if (is_quoted) read_quoted(field);
+    const size_t end = std::min(text_.find_first_of(ends_, at_), text_.size());
+    if (is_quoted && end > at_) problem_ = "expected a field to end with its quote, got more text";
+    field += text_.substr(at_, end - at_);
+    at_ = end;
+    if (at_ == text_.size()) return false;
+    const char c = text_[at_++];
+    if (c == delimiter_) return true;
+    if (c == '\r' && at_ < text_.size() && text_[at_] == '\n') ++at_;
+    ++line_;
+    return false;
+  }
+
+  void read_quoted(std::string& field) {
+    const size_t begin = at_++;
+    const int64_t begin_line = line_;
+    while (true) {
+      const size_t quote = text_.find('"', at_);
+      TORCH_CHECK(quote != text_.npos, who_, "line ", begin_line,
+                  ": expected a quote that closes the field, got the end of the file");
+      field += text_.substr(at_, quote - at_);
+      at_ = quote + 1;
+      if (at_ == text_.size() || text_[at_] != '"') break;
+      field += text_[at_++];
+    }
+    for (size_t i = begin; i < at_; ++i) {
+      const bool is_crlf = text_[i] == '\r' && text_[i + 1] == '\n';
+      if ((text_[i] == '\r' && !is_crlf) || text_[i] == '\n') ++line_;
+    }
+  }
+
+  // A quoted field of blanks is a field; blanks alone are none.
+  bool is_blank(std::string_view raw) const {
+    return count_ == 1 && raw.find_first_not_of(" \t\r\n") == raw.npos;
+  }
+
+  std::string_view text_;
+  std::string who_;
+  char delimiter_;
+  std::string ends_;
+  size_t at_ = 0;
+  int64_t line_ = 1;
+  int64_t begin_line_ = 1;
+  size_t count_ = 0;
+  std::vector<std::string> fields_ = {};
+  const char* problem_ = nullptr;
+};
+
+}  // namespace sconce::io

@@ -1,0 +1,328 @@
+#include "sconce/io/csv.hpp"
+
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "catch.hpp"
+#include "support/error_of.hpp"
+#include "support/temp_dir.hpp"
+
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::EndsWith;
+using sconce::io::CsvColumn;
+using sconce::io::CsvOptions;
+using sconce::io::CsvTable;
+using sconce::io::read_csv;
+using sconce::test::error_of;
+using sconce::test::TempDir;
+using Names = std::vector<std::string>;
+
+CsvTable read_text(const std::string& text, const CsvOptions& options = {}) {
+  const TempDir folder;
+  return read_csv(folder.write("table.csv", text), options);
+}
+
+// The message without the function and the file, with which it must begin.
+std::string message_of(const std::string& text, const CsvOptions& options = {}) {
+  const TempDir folder;
+  const auto file = folder.write("table.csv", text);
+  const std::string error = error_of([&] { read_csv(file, options); });
+  const std::string begin = "sconce::io::read_csv: " + file.string() + ": ";
+  return error.starts_with(begin) ? error.substr(begin.size()) : error;
+}
+
+bool same_values(const torch::Tensor& a, const torch::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
+         (a.is_floating_point() ? a.nan_to_num(-7).equal(b.nan_to_num(-7)) : a.equal(b));
+}
+
+}  // namespace
+
+TEST_CASE("numbers become features, and a column of numbers the target") {
+  const auto table = read_text(
+      "rooms,area,price\n"
+      "3,71.5,1e5\n"
+      "2, +50\t,-.5\n"
+      "-4,1E-2,+7.\n",
+      {.target = "area"});
+  CHECK(table.features == Names{"rooms", "price"});
+  CHECK(same_values(table.data, torch::tensor({{3., 1e5}, {2., -.5}, {-4., 7.}}, torch::kFloat)));
+  CHECK(same_values(table.target, torch::tensor({{71.5}, {50.}, {0.01}}, torch::kFloat)));
+  CHECK(table.data.is_contiguous());
+  CHECK(table.skipped == 0);
+  CHECK(table.columns.size() == 3);
+  const auto all = read_text("a,b\n1,2\n");
+  CHECK_FALSE(all.target.defined());
+  CHECK(same_values(all.data, torch::tensor({{1., 2.}}, torch::kFloat)));
+}
+
+TEST_CASE("numbers become float32 by way of float64") {
+  const auto table =
+      read_text("x\n1.00000017881393432617187499\n3.4028235e38\n1e-400\n1e-50\n-0\n");
+  const auto x = table.data.flatten();
+  CHECK(x[0].item<float>() == static_cast<float>(1.00000017881393432617187499));
+  CHECK(x[1].item<float>() == std::numeric_limits<float>::max());
+  CHECK(x[2].item<float>() == 0);
+  CHECK(x[3].item<float>() == 0);
+  CHECK(std::signbit(x[4].item<float>()));
+}
+
+TEST_CASE("a column of texts becomes a feature of 0 and 1 for each category") {
+  const auto table = read_text(
+      "roof,rooms,zone\n"
+      "tile,3,20\n"
+      "Slate,2,120\n"
+      "tile,1,20\n"
+      "grün,4,3\n",
+      {.categories = {"zone"}});
+  CHECK(table.features ==
+        Names{"roof_Slate", "roof_grün", "roof_tile", "rooms", "zone_3", "zone_20", "zone_120"});
+  CHECK(same_values(table.data, torch::tensor({{0, 0, 1, 3, 0, 1, 0},
+                                               {1, 0, 0, 2, 0, 0, 1},
+                                               {0, 0, 1, 1, 0, 1, 0},
+                                               {0, 1, 0, 4, 1, 0, 0}},
+                                              torch::kFloat)));
+  CHECK(table.columns[0].categories == Names{"Slate", "grün", "tile"});
+  CHECK(table.columns[1].categories.empty());
+}
+
+TEST_CASE("a target of categories is their indices") {
+  const auto table =
+      read_text("length,kind\n1,virginica\n2,setosa\n3,setosa\n", {.target = "kind"});
+  CHECK(same_values(table.target, torch::tensor({1, 0, 0}, torch::kLong)));
+  CHECK(table.columns[1].categories == Names{"setosa", "virginica"});
+  CHECK(table.features == Names{"length"});
+}
+
+TEST_CASE("a missing value is NaN, or a category of its own") {
+  const std::string text =
+      "rooms,roof,price\n"
+      "NA,,127500\n"
+      "2,?,106000\n"
+      "4,Slate,178100\n"
+      "nan,N/A,\n";
+  const auto table = read_text(
+      text, {.target = "price", .na_values = {"?"}, .keep_missing = true, .skip_bad = true});
+  CHECK(table.features == Names{"rooms", "roof_Slate", "roof_nan"});
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  CHECK(
+      same_values(table.data, torch::tensor({{nan, 0.F, 1.F}, {2.F, 0.F, 1.F}, {4.F, 1.F, 0.F}})));
+  CHECK(table.first_skipped == Names{"line 5, column 'price': expected a target, got ''"});
+  CHECK(
+      message_of(text) ==
+      "line 2, column 'rooms': expected a value (or keep_missing), got 'NA'; this is the first of "
+      "2 bad rows");
+  const auto unknown = read_text("x,y\n1,\n2,NULL\n", {.keep_missing = true});
+  CHECK(same_values(unknown.data, torch::tensor({{1.F, nan}, {2.F, nan}})));
+}
+
+TEST_CASE("fields are quoted as RFC 4180 says") {
+  const auto table = read_text(
+      "\xEF\xBB\xBF\"a \"\"b\"\", c\",size\r\n"
+      "\"x, y\r\nz\",\"1\"\r\n"
+      "\r\n"
+      "6\" pipe,2\r"
+      "\"\"\"\",\" 3 \"\n"
+      " \t\n"
+      "\"x, y\r\nz\",4");
+  const std::string name = "a \"b\", c";
+  CHECK(table.features == Names{name + "_\"", name + "_6\" pipe", name + "_x, y\r\nz", "size"});
+  CHECK(same_values(
+      table.data,
+      torch::tensor({{0, 0, 1, 1}, {0, 1, 0, 2}, {1, 0, 0, 3}, {0, 0, 1, 4}}, torch::kFloat)));
+  const auto tabs =
+      read_text("1\tx\n\ty\n", {.names = {"n", "t"}, .delimiter = '\t', .keep_missing = true});
+  CHECK(tabs.features == Names{"n", "t_x", "t_y"});
+  CHECK(tabs.data[1][0].isnan().item<bool>());
+}
+
+TEST_CASE("a further table has the columns and categories of the first") {
+  const auto train = read_text("id,roof,rooms,price\n7,tile,3,5\n8,slate,2,4\n",
+                               {.target = "price", .drop = {"id"}});
+  const auto test = read_text("price,more,rooms,roof\n9,x,1,tile\n",
+                              {.target = "price", .columns = train.columns});
+  CHECK(test.features == train.features);
+  CHECK(same_values(test.data, torch::tensor({{0., 1., 1.}}, torch::kFloat)));
+  CHECK(same_values(test.target, torch::tensor({{9.}}, torch::kFloat)));
+  const auto without =
+      read_text("roof,rooms\ntile,1\n", {.drop = {"price"}, .columns = train.columns});
+  CHECK(same_values(without.data, test.data));
+  CHECK(message_of("roof,rooms\ntile,1\ntent,2\n", {.drop = {"price"}, .columns = train.columns}) ==
+        "line 3, column 'roof': expected one of 'slate', 'tile', got 'tent'");
+  CHECK(message_of("roof,rooms\n,1\n",
+                   {.drop = {"price"}, .keep_missing = true, .columns = train.columns}) ==
+        "line 2, column 'roof': expected one of 'slate', 'tile', got ''");
+  CHECK(message_of("roof,rooms\ntile,1\n", {.columns = train.columns}) ==
+        "expected a column 'price', found 'roof', 'rooms'");
+}
+
+TEST_CASE("a bad row is an error that names its line and column, or is left out") {
+  const auto check = [](const std::string& row, const std::string& problem) {
+    INFO(row);
+    const std::string text = "a,b,c\n1,x,2\n\n3,\"\n\",4\n" + row + "\n5,y,6\n";
+    CHECK(message_of(text) == problem);
+    const auto table = read_text(text, {.skip_bad = true});
+    CHECK(same_values(table.data.select(1, 0), torch::tensor({1, 3, 5}, torch::kFloat)));
+    CHECK(table.features == Names{"a", "b_\n", "b_x", "b_y", "c"});
+    CHECK(table.skipped == 1);
+    CHECK(table.first_skipped == Names{problem});
+  };
+  check("7,z", "line 6: expected 3 fields, got 2");
+  check("7,z,8,", "line 6: expected 3 fields, got 4");
+  check("7,z,8,9,10", "line 6: expected 3 fields, got 5");
+  check("abc,z,8", "line 6, column 'a': expected a number, got 'abc'");
+  for (const char* number : {"1e", "0x10", "1 2", "--1", "+-1", "+", "-", ".", "1.2.3", "inf",
+                             "1_0", "-infinity", "True"}) {
+    check("7,z," + std::string(number),
+          "line 6, column 'c': expected a number, got '" + std::string(number) + "'");
+  }
+  for (const char* number : {"1e39", "-1e400"}) {
+    check("7,z," + std::string(number),
+          "line 6, column 'c': expected a number that float32 has, got '" + std::string(number) +
+              "'");
+  }
+  check("7,null,8", "line 6, column 'b': expected a value (or keep_missing), got 'null'");
+  check("7,\"z\"x,8", "line 6: expected a field to end with its quote, got more text");
+  check("7,z\xff,8", "line 6: expected UTF-8, got other bytes");
+  check(std::string("7,\0,8", 5), "line 6: expected text, got a NUL byte");
+}
+
+TEST_CASE("the error and the table tell the number of bad rows") {
+  std::string text = "a,b\n1,2\n";
+  for (int i = 0; i < 12; ++i) text += "3\n";
+  CHECK(message_of(text) == "line 3: expected 2 fields, got 1; this is the first of 12 bad rows");
+  const auto table = read_text(text, {.skip_bad = true});
+  CHECK(table.skipped == 12);
+  CHECK(table.first_skipped.size() == 10);
+  CHECK(table.first_skipped.back() == "line 12: expected 2 fields, got 1");
+  CHECK(message_of("a,b\n3\n", {.skip_bad = true}) == "line 2: expected 2 fields, got 1");
+}
+
+TEST_CASE("a wrong table is refused by what is wrong") {
+  CHECK(message_of("") == "expected a line of names, found an empty file");
+  CHECK(message_of("\xEF\xBB\xBF \n\r\n") == "expected a line of names, found an empty file");
+  CHECK(message_of("a,b\n\n") == "expected rows, found none");
+  CHECK(message_of("a,b,a\n1,2,3\n") == "expected each column's name once, got 'a' twice");
+  CHECK(message_of("a,\"b\"c\n1,2\n") ==
+        "line 1: expected a field to end with its quote, got more text");
+  CHECK(message_of("a,b\n1,2\n\"3,4\n5,6\n") ==
+        "line 3: expected a quote that closes the field, got the end of the file");
+  CHECK(message_of("a\n1\n\"2", {.skip_bad = true}) ==
+        "line 3: expected a quote that closes the field, got the end of the file");
+  CHECK(message_of("a,b\n1,2\n", {.target = "c"}) ==
+        "target: expected a column's name, got 'c'; there are 'a', 'b'");
+  CHECK(message_of("a,b\n1,2\n", {.target = "a", .drop = {"a"}}) ==
+        "target: expected a column's name, got 'a'; there are 'b'");
+  CHECK(message_of("a,b\n1,2\n", {.categories = {"c"}}) ==
+        "categories: expected a column's name, got 'c'; there are 'a', 'b'");
+  CHECK(message_of("a,b\n1,2\n", {.drop = {"c"}}) ==
+        "drop: expected a column's name, got 'c'; there are 'a', 'b'");
+  CHECK(message_of("a\n1\n", {.target = "a"}) == "expected a column of features, found none");
+  CHECK(message_of("a\n1\n", {.drop = {"a"}}) == "expected a column of features, found none");
+  CHECK(message_of("1,2\n", {.names = {"a"}}) == "line 1: expected 1 fields, got 2");
+  CHECK(message_of("a\nx\ny\nz\n", {.max_categories = 2}) ==
+        "line 4, column 'a': expected at most 2 categories (max_categories), got another: 'z'");
+  CHECK(message_of(std::string(100, 'a') + "," + std::string(100, 'a') + "\n") ==
+        "expected each column's name once, got '" + std::string(40, 'a') + "...' twice");
+}
+
+TEST_CASE("wrong options are refused") {
+  for (const char delimiter : {'"', '\n', '\r', '\0'}) {
+    CHECK_THAT(message_of("a\n1\n", {.delimiter = delimiter}),
+               ContainsSubstring("expected a delimiter that is no quote"));
+  }
+  for (const int64_t most : {int64_t{0}, (int64_t{1} << 24) + 1}) {
+    CHECK_THAT(message_of("a\n1\n", {.max_categories = most}),
+               ContainsSubstring("expected max_categories from 1 to 16777216, got "));
+  }
+  CHECK(message_of("a\n1\n", {.categories = {"a"}, .columns = {{.name = "a"}}}) ==
+        "expected columns or categories, got both");
+  const TempDir folder;
+  CHECK_THAT(error_of([&] { read_csv(folder.path()); }),
+             EndsWith(": expected a regular file, found something else"));
+  CHECK_THAT(error_of([&] { read_csv(folder.path() / "none.csv"); }),
+             EndsWith("none.csv: cannot open it: No such file or directory"));
+}
+
+namespace {
+
+// Returns the text that read_csv.py wrote as one word.
+std::string unescaped(const std::string& word) {
+  std::string text;
+  for (size_t i = 0; i < word.size(); ++i) {
+    if (word[i] != '%') {
+      text += word[i];
+    } else {
+      text += static_cast<char>(std::stoi(word.substr(i + 1, 2), nullptr, 16));
+      i += 2;
+    }
+  }
+  return text;
+}
+
+torch::Tensor read_floats(std::istream& in, int64_t rows, int64_t columns) {
+  const auto values = torch::empty({rows, columns});
+  auto* value = values.mutable_data_ptr<float>();
+  for (int64_t i = 0; i < rows * columns; ++i) {
+    std::string bits;
+    in >> bits;
+    value[i] = std::bit_cast<float>(static_cast<uint32_t>(std::stoul(bits, nullptr, 16)));
+  }
+  return values;
+}
+
+}  // namespace
+
+// SCONCE_CSV_CASES names a file that read_csv.py wrote with more cases.
+TEST_CASE("CSV files are read as pandas reads them") {
+  const char* others = std::getenv("SCONCE_CSV_CASES");
+  std::ifstream cases(others != nullptr ? others : SCONCE_TESTS_DIR "/reference/read_csv.txt");
+  int read = 0, refused = 0;
+  for (std::string line; std::getline(cases, line);) {
+    std::istringstream words(line);
+    std::string delimiter, target, text, outcome;
+    CsvOptions options;
+    words >> delimiter >> options.keep_missing >> options.skip_bad >> target >> text >> outcome;
+    options.delimiter = unescaped(delimiter)[0];
+    options.target = unescaped(target.substr(1));
+    INFO(text);
+    if (outcome == "refused") {
+      const std::string error = message_of(unescaped(text), options);
+      for (std::string part; words >> part;) CHECK_THAT(error, ContainsSubstring(unescaped(part)));
+      ++refused;
+      continue;
+    }
+    int64_t rows = 0, columns = 0, skipped = 0;
+    words >> rows >> columns >> skipped;
+    Names names(columns);
+    for (auto& name : names) {
+      words >> name;
+      name = unescaped(name.substr(1));
+    }
+    const auto table = read_text(unescaped(text), options);
+    CHECK(table.features == names);
+    CHECK(table.skipped == skipped);
+    const auto expected = read_floats(words, rows, columns);
+    CHECK(same_values(table.data, expected));
+    CHECK(same_values(table.data.signbit(), expected.signbit()));
+    std::string kind;
+    words >> kind;
+    if (kind == "numbers") CHECK(same_values(table.target, read_floats(words, rows, 1)));
+    if (kind == "categories") {
+      const auto codes = torch::empty({rows}, torch::kLong);
+      for (int64_t i = 0; i < rows; ++i) words >> codes.mutable_data_ptr<int64_t>()[i];
+      CHECK(same_values(table.target, codes));
+    }
+    CHECK(table.target.defined() == (kind != "none"));
+    CHECK_FALSE(words.fail());
+    ++read;
+  }
+  CHECK(read >= 30);
+  CHECK(refused >= 15);
+}
