@@ -26,7 +26,7 @@ EAGER = {"default": "eager Python, as most write it", "best": "the fastest eager
 COMPILED = {"best": "the fastest eager Python", "compile_step": "torch.compile", "jax_step": "JAX, a step",
             "jax_scan": "JAX, the whole loop"}
 
-WIDTH, LEFT, RIGHT, ROW = 760, 310, 24, 26  # of a chart; of its names; of its margin; the height of a row
+WIDTH, LEFT, RIGHT = 760, 310, 24  # of a chart; of its names; of its margin
 # The colors are those of the charts that sconce draws of a run, and can be told apart without seeing color.
 STYLE = ("text{font:13px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1f2328}.title{font-size:16px;font-weight:600}"
          ".background{fill:#fff}.muted{fill:#59636e}.grid{stroke:#d8dee4}.even{stroke:#59636e}.line{fill:none;stroke-width:2}"
@@ -85,7 +85,8 @@ def rows_chart(title, results, sides):
     low = min(0.9, *(ratio["interval"][0] for ratio in shown)) / 1.1
     high = max(ratio["interval"][1] for ratio in shown) * 1.1
     place = logarithmic(low, high, LEFT, WIDTH - RIGHT)
-    top, bottom = 84, 84 + ROW * len(results)
+    row_height = 10 + 8 * len(sides)
+    top, bottom = 84, 84 + row_height * len(results)
     lines = legend(sides.values(), 50)
     lines += [text(place(1) - 8, 74, "Python faster", ' class="muted" text-anchor="end"'),
               text(place(1) + 8, 74, "sconce faster", ' class="muted"')]
@@ -93,11 +94,11 @@ def rows_chart(title, results, sides):
         lines += [line(place(tick), top, place(tick), bottom, "even" if tick == 1 else "grid"),
                   text(place(tick), bottom + 18, f"{tick:g}", ' class="muted" text-anchor="middle"')]
     for row, result in enumerate(results):
-        y = top + ROW * (row + 0.5)
+        y = top + row_height * (row + 0.5)
         lines.append(text(LEFT - 12, y + 4, result["title"].removesuffix(", captured"), ' text-anchor="end"'))
         for series, side in enumerate(sides):
             if side in result["ratios"]:
-                ratio, at = result["ratios"][side], y + 3 * (2 * series - len(sides) + 1)
+                ratio, at = result["ratios"][side], y + 4 * (2 * series - len(sides) + 1)
                 begin, end = map(place, ratio["interval"])
                 lines += [line(begin, at, end, at, f"line s{series}"), mark(place(ratio["median"]), at, series)]
     lines.append(text(WIDTH - RIGHT, bottom + 38, "ratio: time of the other, divided by the time of sconce",
@@ -122,7 +123,7 @@ def panel(name, points, left, top, width, height):
     sizes, ratios = zip(*points)
     x = logarithmic(sizes[0], sizes[-1], left + 24, left + width - 24)
     y = logarithmic(0.9, max(ratios) * 1.2, top + height, top)
-    lines = [text(left, top - 14, name), line(left, y(1), left + width, y(1), "even"),
+    lines = [text(left, top - 20, name), line(left, y(1), left + width, y(1), "even"),
              text(left - 6, y(1) + 4, "1", ' class="muted" text-anchor="end"')]
     lines.append(f'<path class="line s0" d="M{" L".join(f"{x(size):.1f} {y(ratio):.1f}" for size, ratio in points)}"/>')
     for size, ratio in points:

@@ -30,7 +30,7 @@ class Site:
     def __init__(self, project, xml, source):
         self.project, self.source = project, source
         self.names = names.Names(names.found_names(xml))
-        self.guides_of = collections.defaultdict(list)  # by page of the reference
+        self.guides_of = collections.defaultdict(collections.Counter)  # by page of the reference
 
     def copy_pages(self):
         guides = guides_of_index(self.project)
@@ -60,8 +60,9 @@ class Site:
             to.write_text(text)
             if file in guides:
                 title = re.search(r"^# (.*)$", text, re.M)[1]
-                for room in dict.fromkeys(reference.room_of(self.names.places[name].header) for name in found):
-                    self.guides_of[room].append(f"[{title}]({os.path.relpath(to, self.source / 'reference')})")
+                guide = f"[{title}]({os.path.relpath(to, self.source / 'reference')})"
+                for name in found:
+                    self.guides_of[reference.room_of(self.names.places[name].header)][guide] += 1
 
     def link(self, page, place):
         """Returns the link from a page to the place of a public name."""

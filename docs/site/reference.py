@@ -8,22 +8,25 @@ import xml.etree.ElementTree as ElementTree
 
 from names import anchor, header_of, plain
 
-# Page: its title, its subject, and its headers or folders of headers.
+# Page: its title, its subject, and its headers or folders of headers, in the order in which it shows them.
 ROOMS = {
     "devices": ("Devices and settings", "Devices, times, text, captured steps and the settings of the process.",
                 ["devices", "backends", "captured_step", "activation_checkpoint", "seed_everything", "stopwatch", "repr",
                  "tuned_memory", "fwd"]),
     "amp": ("Mixed precision", "Autocast and the gradient scaler.", ["amp/"]),
     "optim": ("Optimizers and schedulers", "Fused optimizers, learning-rate schedulers and averages of weights.",
-              ["optim/"]),
-    "nn": ("Modules", "Lazy layers, state dicts and gradients.", ["nn/"]),
-    "data": ("Data", "Datasets, loaders and samplers.", ["data/"]),
+              ["optim/sgd", "optim/adam", "optim/lr_scheduler", "optim/reduce_lr_on_plateau", "optim/warm_restarts",
+               "optim/ema", "optim/"]),
+    "nn": ("Modules", "Lazy layers, transformers, state dicts and gradients.",
+           ["nn/lazy", "nn/multihead_attention", "nn/transformer", "nn/"]),
+    "data": ("Data", "Datasets, loaders and samplers.", ["data/batches", "data/loader", "data/loader_options", "data/"]),
     "distributed": ("Several devices", "Groups of processes, and modules that train on several devices.",
-                    ["distributed/"]),
+                    ["distributed/process_group", "distributed/distributed_data_parallel", "distributed/"]),
     "vision": ("Vision", "Pictures, files of images, models for pictures.", ["vision/"]),
     "io": ("Files", "Files that Python reads and writes.", ["io/"]),
     "cuda": ("CUDA", "Memory and properties of GPUs.", ["cuda/"]),
-    "training": ("Training", "The trainer, its callbacks and checkpoints.", ["training/"]),
+    "training": ("Training", "The trainer, its callbacks and checkpoints.", ["training/trainer", "training/early_stopping",
+                 "training/model_checkpoint", "training/checkpoint", "training/lr_scheduling", "training/"]),
     "metrics": ("Metrics", "Values of a model's outputs, with torchmetrics' names.", ["metrics/"]),
     "report": ("Seeing a run", "Progress, charts, scalars, summaries and traces.", ["report/"]),
 }
@@ -34,6 +37,12 @@ def room_of(header):
     """Returns the page that has the public header of that name, such as amp/autocast, or None."""
     return next((room for room, (_, _, places) in ROOMS.items() for place in places
                  if header == place or place.endswith("/") and header.startswith(place)), None)
+
+
+def in_order(headers, places):
+    """Returns the headers that the places name, or their folders, each once."""
+    return dict.fromkeys(header for place in places for header in headers
+                         if header == place or place.endswith("/") and header.startswith(place))
 
 
 def types_of(function):
@@ -159,7 +168,7 @@ def ten_lines(file):
 
 
 def write(project, source, xml, guides_of):
-    """Writes the pages. `guides_of` has the links to the guides that name something of a page."""
+    """Writes the pages. `guides_of` counts for a page the names of each guide, by its link."""
     entries, tables = directives(xml), options(xml)
     examples = ten_lines(project / "docs/site/ten_lines.cpp")
     include = project / "include/sconce"
@@ -169,11 +178,11 @@ def write(project, source, xml, guides_of):
     folder.mkdir(parents=True)
     index = ["# Reference", "", "Each page has the public headers of one room. Programs may include",
              "`<sconce/sconce.hpp>`, which has them all, or the headers that they need.", ""]
-    for room, (title, about, _) in ROOMS.items():
+    for room, (title, about, places) in ROOMS.items():
         lines = [f"# {title}", "", about, "", "```cpp", examples[room].rstrip(), "```", ""]
         if guides_of[room]:
-            lines += [f"Guides: {', '.join(guides_of[room])}.", ""]
-        for header in (header for header in headers if room_of(header) == room and entries[header]):
+            lines += [f"Guides: {', '.join(guide for guide, _ in guides_of[room].most_common())}.", ""]
+        for header in (header for header in in_order(headers, places) if entries[header]):
             lines += [f"## `sconce/{header}.hpp`", ""]
             for table in tables[header]:
                 lines += table
