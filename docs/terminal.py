@@ -18,7 +18,7 @@ STYLE = ("text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans
 
 def shown(output):
     """Returns the lines of the demo itself, of its epochs the first two and the last one."""
-    lines = output[output.index("This machine"):].rstrip().splitlines()
+    lines = re.search(r"^This machine.*?^charts: .*?$", output, re.M | re.S)[0].splitlines()
     epochs = [number for number, line in enumerate(lines) if re.match(r"epoch \d+/", line)]
     return [COMMAND, *lines[:epochs[2]], "...", *lines[epochs[-1]:]] if len(epochs) > 3 else [COMMAND, *lines]
 

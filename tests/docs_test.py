@@ -19,6 +19,7 @@ import names  # noqa: E402
 import recipes  # noqa: E402
 import reference  # noqa: E402
 import speed_charts  # noqa: E402
+import terminal  # noqa: E402
 
 
 class Charts(unittest.TestCase):
@@ -182,6 +183,21 @@ torchrun --nproc-per-node=2 build/mine
         self.assertEqual(len(found), 10)
         for recipe in found:
             self.assertEqual(len(recipe.printed), 2 if recipe.command else 1, recipe.name)
+
+
+class Terminal(unittest.TestCase):
+    def test_the_picture_of_the_demo_has_the_lines_of_its_programs(self):
+        text = "".join((ROOT / "apps" / file).read_text() for file in ("tour/main.cpp", "tour/CMakeLists.txt"))
+        lines = re.findall(r">([^<>]+)</text>", (ROOT / "docs/demo.svg").read_text())
+        self.assertEqual(lines[0], terminal.COMMAND)
+        for words in ("This machine", "The device helpers and their results", "The product of two", "LeNet learns"):
+            line = next(line for line in lines if line.startswith(words))
+            self.assertIn(line.strip(), text)
+
+    def test_the_epochs_in_between_are_left_out(self):
+        output = "[1/2] x\nThis machine\n" + "".join(f"epoch {i}/15: loss 1\n" for i in range(1, 16)) + "charts: a.svg\nWhat next\n"
+        self.assertEqual(terminal.shown(output), [terminal.COMMAND, "This machine", "epoch 1/15: loss 1", "epoch 2/15: loss 1",
+                                                  "...", "epoch 15/15: loss 1", "charts: a.svg"])
 
 
 class Pages(unittest.TestCase):

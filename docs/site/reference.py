@@ -122,7 +122,8 @@ def text_of(description):
 
 def code(text):
     """Returns inline code for the cell of a table."""
-    return f"`{' '.join(text.split())}`".replace("|", "\\|") if text.strip() else ""
+    text = re.sub(r"< (.*) >", r"<\1>", " ".join(text.split()))  # Doxygen writes std::optional< int >
+    return f"`{text}`".replace("|", "\\|") if text else ""
 
 
 def initial(option):
@@ -152,8 +153,7 @@ def options(xml):
 
 def first_sentence(text):
     """Returns the text up to the first full stop before a new sentence, as the cell of a table."""
-    text = re.split(r"(?<=[.;:])\s+(?=[A-Z0-9`])(?<!e\.g\. )", text, maxsplit=1)[0] if ". " in text else text
-    return text.rstrip(".").replace("|", "\\|")
+    return re.split(r"(?<=\.)\s+(?=[A-Z0-9`])", text, maxsplit=1)[0].rstrip(".").replace("|", "\\|")
 
 
 def ten_lines(file):
