@@ -1,4 +1,4 @@
-// The examples that serve what Python exported, beside the same in Python.
+// The examples that serve what Python exported, compared with the same in Python.
 #include <torch/torch.h>
 
 #include <regex>
