@@ -9,7 +9,6 @@
 #include <bit>
 #include <charconv>
 #include <chrono>
-#include <cmath>
 #include <set>
 #include <string_view>
 
@@ -108,13 +107,10 @@ void check_tag(const std::string& function, const std::string& tag) {
   TORCH_CHECK(io::is_utf8(tag), function, ": expected a tag in UTF-8, got other bytes");
 }
 
-void check_hparam(const std::string& function, const std::string& name, const HParam& value) {
+void check_text(const std::string& function, const std::string& name, const HParam& value) {
   const auto* text = std::get_if<std::string>(&value);
   TORCH_CHECK(!text || io::is_utf8(*text), function, ": ", name,
               ": expected a text in UTF-8, got other bytes");
-  const auto* number = std::get_if<double>(&value);
-  TORCH_CHECK(!number || std::isfinite(*number), function, ": ", name,
-              ": expected a finite number, got ", *number);
 }
 
 void check_hparams(const std::string& function, const HParams& hparams,
@@ -124,7 +120,7 @@ void check_hparams(const std::string& function, const HParams& hparams,
     check_tag(function, name);
     TORCH_CHECK(types.emplace(name, value.index()).second, function,
                 ": expected each hyperparameter once, got ", name, " again");
-    check_hparam(function, name, value);
+    check_text(function, name, value);
   }
   for (const auto& [name, values] : domains) {
     const auto type = types.find(name);
@@ -133,7 +129,7 @@ void check_hparams(const std::string& function, const HParams& hparams,
     for (const auto& value : values) {
       TORCH_CHECK(value.index() == type->second, function, ": hparam_domain_discrete: ", name,
                   ": expected values of the hyperparameter's type, got another");
-      check_hparam(function, name, value);
+      check_text(function, name, value);
     }
   }
 }

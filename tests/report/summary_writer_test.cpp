@@ -390,7 +390,7 @@ TEST_CASE("values that make no histogram are refused by name, and nothing is wri
       "expected as many bucket_limits as bucket_counts, got 1 and 0");
 }
 
-TEST_CASE("hyperparameters that TensorBoard cannot show are refused by name") {
+TEST_CASE("wrong hyperparameters are refused by name, and nothing is written") {
   const auto refused = [](const HParams& hparams, const AddHParamsOptions& options,
                           const char* why) {
     const TempDir folder;
@@ -401,9 +401,6 @@ TEST_CASE("hyperparameters that TensorBoard cannot show are refused by name") {
     CHECK(sconce::test::names_in(folder.path()).empty());
   };
   refused({{"lr", 0.1}, {"lr", 0.2}}, {}, "expected each hyperparameter once, got lr again");
-  refused({{"lr", not_a_number}}, {}, "lr: expected a finite number, got nan");
-  refused({{"lr", inf}}, {}, "lr: expected a finite number, got inf");
-  refused({{"lr", 0.1}}, {.hparam_domain_discrete = {{"lr", {0.1, inf}}}}, "got inf");
   refused({{"lr", 0.1}}, {.hparam_domain_discrete = {{"lr", {0.1, 1}}}},
           "hparam_domain_discrete: lr: expected values of the hyperparameter's type");
   refused({{"lr", 0.1}}, {.hparam_domain_discrete = {{"momentum", {0.1}}}},

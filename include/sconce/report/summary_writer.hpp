@@ -77,8 +77,7 @@ struct AddTextOptions {
 /// Value of a hyperparameter. A size_t needs a cast to int64_t.
 using HParam = std::variant<bool, int64_t, double, std::string>;
 
-/// Hyperparameters by name, such as `{{"lr", 0.1}, {"optimizer", "adamw"}}`, in the order of the
-/// table's columns. Python: `hparam_dict`.
+/// Hyperparameters by name, such as `{{"lr", 0.1}, {"optimizer", "adamw"}}`. Python: `hparam_dict`.
 using HParams = std::vector<std::pair<std::string, HParam>>;
 
 /// Options of `SummaryWriter::add_hparams`.
@@ -145,9 +144,8 @@ class SummaryWriter {
   /// Writes the hyperparameters of a run and the metrics that it reached, at once, as a file in the
   /// folder `run_name` within the log_dir. TensorBoard's tab HPARAMS shows a line for each such
   /// folder. As Python does, this stores a bool as 1 or 0.
-  /// @throw c10::Error if a name appears twice, if a number is NaN or infinite, if
-  /// `hparam_domain_discrete` has another name or a value of another type, or if the file cannot be
-  /// written.
+  /// @throw c10::Error if a name appears twice, if `hparam_domain_discrete` has another name or a
+  /// value of another type, or if the file cannot be written.
   void add_hparams(const HParams& hparam_dict,
                    const std::vector<std::pair<std::string, double>>& metric_dict,
                    const AddHParamsOptions& options = {});
