@@ -119,6 +119,13 @@ TEST_CASE("the R2 score is nan below two examples, and as in Python without a va
   CHECK(score.compute().item<double>() == 1);
   score.update(torch::full({1}, 3), torch::ones({1}));
   CHECK(score.compute().item<double>() == 0);
+  // In both the squares of targets 0.001 apart count as 0, in the first those of residuals too.
+  const auto target = torch::tensor({0.001, 0.0});
+  R2Score near, far;
+  near.update(target.flip(0), target);
+  CHECK(near.compute().item<double>() == 1);
+  far.update(target + 1, target);
+  CHECK(far.compute().item<double>() == 0);
 }
 
 TEST_CASE("the R2 score refuses other sizes and options, by name") {

@@ -240,6 +240,8 @@ def r2_score(draw):
             preds = target
         elif form == 1:
             target = torch.full_like(target, 2.5)
+        elif form == 2:  # some sums of squares are so small that they count as 0
+            preds, target = preds / 2**12, target / 2**12
         examples += shape[0]
         metric.update(preds, target)
     if examples > 1:
