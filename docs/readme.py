@@ -4,7 +4,7 @@
     python3 docs/readme.py [--check]
 
 The figures come from docs/speed.json, the programs and their line counts from apps/examples/mnist.cpp and
-mnist_plain.cpp. With --check it writes nothing, and fails if the README has anything else.
+mnist_plain.cpp. With --check it writes nothing, and fails if the README differs.
 """
 import itertools
 import json
