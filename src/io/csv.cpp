@@ -304,7 +304,7 @@ class TableReader {
     const at::Tensor all = at::from_blob(cells_.data(), {height, width}, at::kFloat);
     std::vector<at::Tensor> features;
     for (int64_t i = 0; i < width; ++i) {
-      Column& column = columns_[i];
+      Column& column = columns_[static_cast<size_t>(i)];
       at::Tensor values = all.slice(1, i, i + 1);
       if (column.has_categories) values = sorted_codes(column, values.to(at::kLong));
       if (column.is_target) {
