@@ -3,7 +3,7 @@
     build/setup/torch-2.15.0/bin/python apps/bench/bench.py build/release/bin/sconce-bench
 
 The Python that runs this script is the one compared with. The sides of a workload are processes that exist at the
-same time, with one thread each. They first show that they compute the same numbers. Then they take turns,
+same time, with one thread each (--threads). They first show that they compute the same numbers. Then they take turns,
 A B C C B A, in rounds of about 0.2 s, so that other load on the machine slows all of them equally. A ratio is
 another side's time divided by sconce's, and its interval is the 95 % interval of the median over the pairs.
 A whole process is measured from its start to its check, and by its peak memory.
@@ -48,11 +48,13 @@ NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
 class Side:
     """A process that makes a workload and times calls of it."""
 
+    threads = 1  # of each process
+
     def __init__(self, name, command):
         self.name = name
         self.values = []  # seconds per call, by round
         self.started = time.perf_counter()
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
+        environment = os.environ | {"OMP_NUM_THREADS": str(Side.threads), "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
                                     "SCONCE_BENCH_NUMBERS": str(BUILD / "numbers.npz"),
                                     "SCONCE_BENCH_FILES": str(BUILD / "files")}
         self.process = subprocess.Popen(command, env=environment, text=True,
@@ -315,7 +317,7 @@ def machine(program):
     model = [line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
              if line.startswith("model name")]
     return {"cpu": model[0] if model else platform.machine(), "cores": os.cpu_count(),
-            "load": os.getloadavg()[0], "torch": version("torch"),
+            "threads": Side.threads, "load": os.getloadavg()[0], "torch": version("torch"),
             "python": platform.python_version(), "program_bytes": os.path.getsize(program)}
 
 
@@ -343,6 +345,8 @@ def parse(arguments=None):
     parser.add_argument("names", nargs="*", help="workloads to run, such as ops.add (default: all)")
     parser.add_argument("--pairs", type=int, default=15, metavar="N",
                         help="number of rounds of each side (default: 15)")
+    parser.add_argument("--threads", type=int, default=1, metavar="N",
+                        help="number of threads of each process (default: 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="file for all times, as JSON")
     parser.add_argument("--table", type=Path, metavar="FILE", help="file for the tables, in Markdown")
     parser.add_argument("--with", dest="compilers", default="", metavar="compile,jax",
@@ -368,6 +372,8 @@ def parse(arguments=None):
         parser.error(f"expected a program, got {parsed.program}")
     if parsed.pairs < 1:
         parser.error(f"expected at least one pair, got {parsed.pairs}")
+    if not 1 <= parsed.threads <= os.cpu_count():
+        parser.error(f"expected 1 to {os.cpu_count()} threads, got {parsed.threads}")
     parsed.program = os.path.abspath(parsed.program)
     return parsed
 
@@ -401,6 +407,7 @@ def tables(lines, results):
 
 def main():
     arguments = parse()
+    Side.threads = arguments.threads
     results, lines = [], []
     for workload, result in read_back(arguments.times) if arguments.times else measured(arguments):
         results.append((workload, result))

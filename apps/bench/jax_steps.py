@@ -4,8 +4,10 @@ batches come from a file. The variant "jax_step" compiles one step, "jax_scan" a
 
 import os
 
-# Like the other sides, one thread that computes. XLA reads these when it starts.
-os.environ |= {"JAX_PLATFORMS": "cpu", "NPROC": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
+# As many threads that compute as the other sides have. XLA reads these when it starts.
+THREADS = os.environ["OMP_NUM_THREADS"]
+os.environ |= {"JAX_PLATFORMS": "cpu", "NPROC": THREADS,
+               "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={'true' if THREADS != '1' else 'false'}"}
 
 import jax  # noqa: E402
 import numpy  # noqa: E402

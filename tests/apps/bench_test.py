@@ -4,6 +4,7 @@ import ast
 import contextlib
 import io
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -49,6 +50,8 @@ class Refusals(unittest.TestCase):
         self.assertIn("expected workloads of", self.refused(sys.executable, "ops.none"))
         self.assertIn("expected a program, got", self.refused())
         self.assertIn("unrecognized", self.refused("--wth", "jax"))
+        self.assertEqual(self.refused("--threads", "0", sys.executable),
+                         f"bench: expected 1 to {os.cpu_count()} threads, got 0\n")
 
     def test_compilers_are_asked_for_by_name(self):
         self.assertEqual(bench.parse([sys.executable]).compilers, [])
@@ -56,6 +59,13 @@ class Refusals(unittest.TestCase):
 
 
 class Sides(unittest.TestCase):
+    def test_each_process_gets_the_number_of_threads(self):
+        prints = [sys.executable, "-c", "import os; print([float(os.environ['OMP_NUM_THREADS'])])"]
+        with unittest.mock.patch.object(bench.Side, "threads", 2):
+            side = bench.Side("side", prints)
+        side.close()
+        self.assertEqual(side.check, [2])
+
     def test_each_side_of_a_workload_is_written(self):
         for workload in WORKLOADS:
             with self.subTest(workload.title):
