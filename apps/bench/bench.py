@@ -264,7 +264,7 @@ def rows(workload, result):
                "" if floor is None else f"{floor:.3g}", verdict]
 
 
-HEADER = ["workload", "beside", "sconce", "ratio", "95 % interval", "at least", ""]
+HEADER = ["workload", "against", "sconce", "ratio", "95 % interval", "at least", ""]
 
 
 def table(header, lines):
@@ -272,7 +272,7 @@ def table(header, lines):
     return "".join(f"| {' | '.join(line)} |\n" for line in [header, rule, *lines])
 
 
-SLOWER_HEADER = ["workload", "beside", "sconce", "ratio", "95 % interval"]
+SLOWER_HEADER = ["workload", "against", "sconce", "ratio", "95 % interval"]
 
 
 def slower(results):
@@ -293,7 +293,7 @@ def firsts(results):
             yield [result["title"], name, readable(seconds, "seconds")]
 
 
-GROWTH_HEADER = ["workload", "sizes", "sconce", "ratio beside the faster eager Python", "below 1.1 from"]
+GROWTH_HEADER = ["workload", "sizes", "sconce", "ratio to the faster eager Python", "below 1.1 from"]
 
 
 def growth(results):

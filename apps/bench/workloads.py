@@ -126,7 +126,7 @@ WORKLOADS = [
              libtorch="ddp.bare", size=1, grows=DDP),
     Workload("ddp.step", "DDP step, four ranks", {"default": None, "best": None}, size=4,
              grows=DDP),
-    Workload("data_parallel.step", "step of two replicas on the CPU, beside the module alone",
+    Workload("data_parallel.step", "step of two replicas on the CPU, against the module alone",
              {"libtorch": None}, libtorch="data_parallel.bare", size=256),
     Workload("race.accuracy:start", "process start to 0.87 on Fashion-MNIST",
              {"default": 1.3, "best": 1.0}, measure="start"),
@@ -143,7 +143,7 @@ WORKLOADS = [
     Workload("gpu.to_host", "GPU: 256 MiB to the host", {"default": None}, gpu=True, size=2**26),
     Workload("gpu.captured", "GPU: captured step of SimpleNN",
              {"default": 6, "best": 0.95, "compile": None}, gpu=True, size=4, tolerance=1e-4),
-    Workload("gpu.fed_epoch", "GPU: MLP epoch fed from the CPU, beside data on the GPU",
+    Workload("gpu.fed_epoch", "GPU: MLP epoch fed from the CPU, against data on the GPU",
              {"libtorch": 0.97, "default": None}, libtorch="gpu.held_epoch", gpu=True,
              size=61_440, tolerance=1e-5),
 ]

@@ -111,7 +111,7 @@ class Tables(unittest.TestCase):
         lines = list(bench.rows(workload, made))
         self.assertEqual([line[1] for line in bench.slower([(workload, made)])], ["libtorch", "default"])
         text = bench.tables(lines, [(workload, made)])
-        self.assertTrue(text.startswith("| workload | beside | sconce | ratio | 95 % interval |\n| --- |"))
+        self.assertTrue(text.startswith("| workload | against | sconce | ratio | 95 % interval |\n| --- |"))
         self.assertLess(text.index("| step | libtorch |"), text.index("| step | default |"))
 
     def test_first_calls_are_apart(self):
