@@ -4,10 +4,10 @@
 #include <map>
 
 #include "arguments.hpp"
-#include "image_data.hpp"
 #include "models.hpp"
 #include "optimization.hpp"
 #include "sconce/devices.hpp"
+#include "training_data.hpp"
 #include "validators.hpp"
 
 namespace train {
@@ -47,11 +47,13 @@ CLI::Validator device_name() {
 CLI::Validator data_name() {
   return CLI::Validator(
       [](std::string& text) {
-        if (text == "digits" || text == "fashion-mnist" || std::filesystem::is_directory(text)) {
+        if (text == "digits" || text == "fashion-mnist" || std::filesystem::is_directory(text) ||
+            is_table(text)) {
           return std::string();
         }
-        return "takes digits, fashion-mnist or a folder of IDX files or pictures, not '" + text +
-               "'";
+        return "takes digits, fashion-mnist or a folder of IDX files or pictures, or a CSV file, "
+               "not '" +
+               text + "'";
       },
       "");
 }
@@ -62,30 +64,42 @@ CLI::Validator data_name() {
 
 constexpr uint64_t int_max = std::numeric_limits<int>::max();
 
-// Adds the flags for the images.
+// Adds the flags for the images or the table.
 void add_data_flags(CLI::App& app, CommandLine& line) {
   app.option_defaults()->group("Data");
   app.add_option(
          "--data", line.data,
-         "Images to train on: the digits that come with sconce, Fashion-MNIST, or a folder. "
-         "The folder contains MNIST's four IDX files, plain or gzipped, or a subfolder of "
-         "PNG and JPEG pictures for each class")
+         "Examples to train on: the digits that come with sconce, Fashion-MNIST, a folder, or a "
+         "CSV file with a line of names. The folder contains MNIST's four IDX files, plain or "
+         "gzipped, or a subfolder of PNG and JPEG pictures for each class")
       ->check(data_name())
-      ->type_name("digits|fashion-mnist|DIR");
+      ->type_name("digits|fashion-mnist|DIR|FILE");
+  app.add_option("--target", line.target,
+                 "Column of the table to predict from the others: numbers by a regression, "
+                 "categories by a classification")
+      ->type_name("COLUMN");
+  app.add_option("--categories", line.categories,
+                 "Column of the table whose numbers are categories; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("COLUMN");
+  app.add_option("--drop", line.drop, "Column of the table to leave out; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("COLUMN");
   app.add_option("--image-size", line.image_size, "Height and width of the resized pictures")
       ->transform(whole_number(1, 1024))
       ->type_name("N")
       ->default_str("224 for the networks of torchvision, else 32");
   app.add_flag("--grey", line.grey, "Convert the pictures to grey");
   app.add_option("--test-fraction", line.test_fraction,
-                 "Fraction of the pictures of each class to test on; --seed chooses them")
+                 "Fraction of the pictures or rows of each class to test on; --seed chooses them")
       ->check(number("a number above 0 and below 1",
                      [](double value) { return value > 0 && value < 1; }))
       ->type_name("X");
   app.add_flag("--augment", line.augment,
                "Shift training pictures at random by up to an eighth of their size, and mirror "
                "them at random");
-  app.add_flag("--skip-bad", line.skip_bad, "Leave out files that are damaged or not pictures");
+  app.add_flag("--skip-bad", line.skip_bad,
+               "Leave out files that are damaged or not pictures, and bad rows of a table");
   app.add_option("--workers", line.workers, "Number of threads that read pictures ahead")
       ->transform(whole_number(0, 1024))
       ->type_name("N");
@@ -96,7 +110,8 @@ void add_training_flags(CLI::App& app, CommandLine& line) {
   app.option_defaults()->group("Training");
   app.add_option("--model", line.model, "Network to train")
       ->check(one_of(model_names()))
-      ->type_name(CLI::detail::join(model_names(), "|"));
+      ->type_name(CLI::detail::join(model_names(), "|"))
+      ->default_str("mlp for a table, else lenet");
   app.add_option("--weights", line.weights,
                  "Weights to begin with: a .safetensors file, or a state dict that Python's "
                  "torch.save wrote. A last layer for another number of classes is replaced")
@@ -224,11 +239,15 @@ void add_report_flags(CLI::App& app, CommandLine& line) {
 CLI::App* add_predict(CLI::App& app, PredictLine& predict) {
   app.option_defaults()->group("Options");
   CLI::App* command = app.add_subcommand(
-      "predict", "Print the classes of pictures, with the weights of a training");
+      "predict",
+      "Print the classes of pictures, or the target for the rows of a table, with the weights of "
+      "a training");
   command->add_option("--weights", predict.weights, "File model.safetensors of an --out folder")
       ->required()
       ->type_name("FILE");
-  command->add_option("PICTURE", predict.pictures, "PNG or JPEG files")->required()->type_name("");
+  command->add_option("INPUT", predict.files, "PNG or JPEG files, or CSV files")
+      ->required()
+      ->type_name("");
   return command;
 }
 
@@ -243,13 +262,25 @@ void describe_defaults(CLI::App& app) {
   }
 }
 
-void check_picture_flags(const CLI::App& app, const CommandLine& line) {
-  if (is_picture_folder(line.data)) return;
-  for (const char* flag :
-       {"--image-size", "--grey", "--test-fraction", "--augment", "--skip-bad", "--workers"}) {
-    if (app.count(flag) > 0) {
-      refuse(std::string(flag) + ": needs a folder of pictures as --data, not " + line.data);
+void check_data_flags(const CLI::App& app, const CommandLine& line) {
+  const auto check = [&](bool holds, const std::vector<std::string>& flags, const char* needed) {
+    for (const auto& flag : flags) {
+      if (!holds && app.count(flag) > 0) {
+        refuse(flag + ": needs " + needed + " as --data, not " + line.data);
+      }
     }
+  };
+  const bool is_folder = is_picture_folder(line.data);
+  check(is_folder, {"--image-size", "--grey", "--augment", "--workers"}, "a folder of pictures");
+  check(is_folder || is_table(line.data), {"--test-fraction", "--skip-bad"},
+        "a folder of pictures or a CSV file");
+  check(is_table(line.data), {"--target", "--categories", "--drop"}, "a CSV file");
+  if (!is_table(line.data)) return;
+  check(false, {"--weights"}, "pictures");
+  if (line.target.empty()) refuse("--data: " + line.data + " is a table and needs a --target");
+  if (line.model != "linear" && line.model != "mlp") {
+    refuse("--model: " + line.model + " needs pictures as --data, not " + line.data +
+           "; a table takes linear or mlp");
   }
 }
 
@@ -325,8 +356,7 @@ torch::Device CommandLine::torch_device(const sconce::distributed::ProcessGroup&
 
 CommandLine parse_command_line(int argc, const char* const* argv) {
   CommandLine line;
-  CLI::App app("Trains an image classifier and reports its loss, accuracy and speed.",
-               "sconce-train");
+  CLI::App app("Trains on images or a table and reports loss, metrics and speed.", "sconce-train");
   app.option_defaults()->always_capture_default();
   add_data_flags(app, line);
   add_training_flags(app, line);
@@ -347,7 +377,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     return line;
   }
   if (is_of_vision(line.model) && app.count("--image-size") == 0) line.image_size = 224;
-  check_picture_flags(app, line);
+  if (is_table(line.data) && app.count("--model") == 0) line.model = "mlp";
+  check_data_flags(app, line);
   check_model_flags(line);
   check_device_flags(app, line);
   check_file_flags(app, line);

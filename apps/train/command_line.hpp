@@ -16,18 +16,21 @@ namespace train {
 /// The arguments of `sconce-train predict`.
 struct PredictLine {
   std::filesystem::path weights = {};
-  std::vector<std::filesystem::path> pictures = {};
+  std::vector<std::filesystem::path> files = {};  ///< pictures or tables
 };
 
 /// The checked arguments of sconce-train.
 struct CommandLine {
-  std::string data = "digits";  ///< "digits", "fashion-mnist" or a folder
-  int64_t image_size = 32;      ///< height and width of the resized pictures
-  bool grey = false;            ///< whether to convert pictures to grey
-  double test_fraction = 0.2;   ///< fraction of the pictures of each class to test on
-  bool augment = false;         ///< whether to shift and mirror training pictures
-  bool skip_bad = false;        ///< whether to leave out files that are damaged or not pictures
-  int workers = 0;              ///< number of threads that read pictures ahead
+  std::string data = "digits";               ///< "digits", "fashion-mnist", a folder or a CSV file
+  std::string target = {};                   ///< column of a table to predict
+  std::vector<std::string> categories = {};  ///< columns of a table to read as categories
+  std::vector<std::string> drop = {};        ///< columns of a table to leave out
+  int64_t image_size = 32;                   ///< height and width of the resized pictures
+  bool grey = false;                         ///< whether to convert pictures to grey
+  double test_fraction = 0.2;                ///< fraction of the examples of each class to test on
+  bool augment = false;                      ///< whether to shift and mirror training pictures
+  bool skip_bad = false;                     ///< whether to leave out bad pictures or rows
+  int workers = 0;                           ///< number of threads that read pictures ahead
   std::string model = "lenet";
   std::filesystem::path weights = {};  ///< file of the first weights; empty: they are drawn
   bool freeze = false;                 ///< whether only the last layer is trained

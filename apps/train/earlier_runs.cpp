@@ -14,12 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the file of the latest checkpoint in the --checkpoint folder, or an empty path.
-fs::path latest_checkpoint(const CommandLine& line) {
-  if (line.checkpoint.empty() || !fs::is_directory(line.checkpoint)) return {};
-  return sconce::Checkpoint(line.checkpoint, {.resume = true}).latest();
-}
-
 void check_checkpoints(const CommandLine& line) {
   const bool has_run = !latest_checkpoint(line).empty();
   if (line.restart_schedule && !has_run) {
@@ -66,6 +60,11 @@ void check_results(const CommandLine& line) {
 }
 
 }  // namespace
+
+fs::path latest_checkpoint(const CommandLine& line) {
+  if (line.checkpoint.empty() || !fs::is_directory(line.checkpoint)) return {};
+  return sconce::Checkpoint(line.checkpoint, {.resume = true}).latest();
+}
 
 void check_earlier_runs(const CommandLine& line) {
   check_results(line);

@@ -4,6 +4,9 @@
 
 namespace train {
 
+/// Returns the file of the latest checkpoint in the `--checkpoint` folder, or an empty path.
+std::filesystem::path latest_checkpoint(const CommandLine& line);
+
 /// Checks that the run would replace no files of another run, unless `--overwrite` allows it, and
 /// that `--restart-schedule` has a run to continue. Results in `--out` belong to the resumed run if
 /// their metrics are those of the checkpoint's epochs. Writes nothing.

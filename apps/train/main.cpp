@@ -1,4 +1,4 @@
-// sconce-train: trains an image classifier on real images, and classifies pictures by it.
+// sconce-train: trains on images or a table, and classifies pictures or predicts rows by it.
 //   build/default/bin/sconce-train --model lenet --epochs 10
 
 #include <ATen/ceil_div.h>
@@ -21,7 +21,6 @@
 #include "earlier_runs.hpp"
 #include "fail.hpp"
 #include "gpus_of_cuda.hpp"
-#include "image_data.hpp"
 #include "model_file.hpp"
 #include "models.hpp"
 #include "optimization.hpp"
@@ -33,6 +32,8 @@
 #include "schedule_span.hpp"
 #include "sconce/sconce.hpp"
 #include "standard_output.hpp"
+#include "table_data.hpp"
+#include "training_data.hpp"
 
 namespace {
 
@@ -62,10 +63,10 @@ struct Network {
   std::optional<int64_t> replaced = {};
 };
 
-Network make_network(const train::CommandLine& line, const train::Images& images,
+Network make_network(const train::CommandLine& line, const train::Task& task,
                      const train::Pretrained& weights) {
   torch::manual_seed(line.seed);
-  Network made{train::make_model(line.model, images.shape, std::ssize(images.classes))};
+  Network made{train::make_model(line.model, task.shape, task.outputs())};
   if (!line.weights.empty()) made.replaced = train::load_weights(made.model, weights);
   if (line.freeze) made.model->freeze();
   return made;
@@ -83,12 +84,22 @@ int64_t count_numbers(const std::vector<torch::Tensor>& tensors) {
   return count;
 }
 
-void print_task(std::ostream& out, const train::CommandLine& line, const train::ImageData& data,
+void print_task(std::ostream& out, const train::CommandLine& line, const train::TrainingData& data,
                 const Network& network) {
+  const train::Task& task = data.task;
+  const bool is_table = task.is_table();
   out << "data: " << line.data << ", " << data.train_size << " training and " << data.test_size
-      << " test images of " << data.images.shape[1] << "x" << data.images.shape[2] << ", "
-      << data.images.classes.size() << " classes";
-  if (line.skip_bad) out << "; " << data.left_out << " bad pictures left out";
+      << (is_table ? " test rows of " : " test images of ");
+  out << task.shape[is_table ? 0 : 1] << (is_table ? " features" : "x");
+  if (!is_table) out << task.shape[2];
+  if (!task.is_regression()) out << ", " << task.classes.size() << " classes";
+  if (line.skip_bad) {
+    out << "; " << data.left_out << (is_table ? " bad rows" : " bad pictures") << " left out";
+  }
+  if (task.is_regression()) {
+    out << "\nloss: mean squared error of " << task.target << ", standardized by its mean "
+        << task.mean.back() << " and deviation " << task.std.back();
+  }
   const auto& model = *network.model;
   out << "\nmodel: " << line.model << ", " << count_numbers(model.parameters()) << " parameters";
   if (line.freeze)
@@ -96,16 +107,16 @@ void print_task(std::ostream& out, const train::CommandLine& line, const train::
   if (!line.weights.empty()) out << "\nweights: " << line.weights.string();
   if (network.replaced) {
     out << "; their last layer, for " << *network.replaced << " classes, is replaced by one for "
-        << data.images.classes.size();
+        << data.task.classes.size();
   }
   out << std::endl;
 }
 
 // Prints the summary of the model for a batch of the images' shape.
-void print_summary(std::ostream& out, const train::CommandLine& line, const train::Images& images,
+void print_summary(std::ostream& out, const train::CommandLine& line, const train::Task& task,
                    train::Classifier& model, torch::Device device) {
   std::vector<int64_t> shape = {line.batch_size};
-  shape.insert(shape.end(), images.shape.begin(), images.shape.end());
+  shape.insert(shape.end(), task.shape.begin(), task.shape.end());
   out << sconce::summary(model->network(), torch::zeros(shape, device)) << std::flush;
 }
 
@@ -151,9 +162,14 @@ void print_peak_memory(std::ostream& out, torch::Device device) {
   out << "peak memory on " << device << ": " << bytes / (1 << 20) << " MiB" << std::endl;
 }
 
-sconce::TrainerOptions trainer_options(const train::CommandLine& line, torch::Device device,
+sconce::TrainerOptions trainer_options(const train::CommandLine& line, const train::Task& task,
+                                       torch::Device device,
                                        const sconce::distributed::ProcessGroup& group,
                                        sconce::Metrics metrics) {
+  sconce::Loss loss;  // empty for the cross entropy
+  if (task.is_regression()) {
+    loss = [](const auto& output, const auto& target) { return torch::mse_loss(output, target); };
+  }
   return {.max_epochs = line.epochs,
           .gradient_clip_val = line.clip,
           .precision = line.precision,
@@ -161,14 +177,15 @@ sconce::TrainerOptions trainer_options(const train::CommandLine& line, torch::De
           .device = device,
           .graph = line.graph,
           .fast_dev_run = line.fast_dev_run,
+          .loss = std::move(loss),
           .metrics = std::move(metrics),
           .process_group = group};
 }
 
 // Returns the callbacks besides the reports. Those that save come last, after what they save.
 std::vector<std::unique_ptr<sconce::TrainerCallback>> make_callbacks(
-    const train::CommandLine& line, const train::ScheduleSpan& span, train::Schedule& schedule,
-    const std::optional<train::SavedRun>& saved,
+    const train::CommandLine& line, const train::Task& task, const train::ScheduleSpan& span,
+    train::Schedule& schedule, const std::optional<train::SavedRun>& saved,
     std::optional<sconce::optim::ExponentialMovingAverage>& ema,
     std::optional<sconce::Checkpoint>& checkpoint) {
   std::vector<std::unique_ptr<sconce::TrainerCallback>> callbacks;
@@ -179,15 +196,16 @@ std::vector<std::unique_ptr<sconce::TrainerCallback>> make_callbacks(
   }
   if (ema) callbacks.push_back(std::make_unique<sconce::WeightAveraging>(*ema));
   if (checkpoint) {
-    callbacks.push_back(std::make_unique<sconce::ModelCheckpoint>(
-        *checkpoint, sconce::ModelCheckpointOptions{.save_every = line.save_every}));
-    callbacks.push_back(std::make_unique<train::RunSaving>(line));
+    sconce::ModelCheckpointOptions options{.save_every = line.save_every};
+    if (task.is_regression()) options = {"test_loss", sconce::MonitorMode::min, line.save_every};
+    callbacks.push_back(std::make_unique<sconce::ModelCheckpoint>(*checkpoint, options));
+    callbacks.push_back(std::make_unique<train::RunSaving>(line, task));
   }
   return callbacks;
 }
 
 // Returns false if SIGTERM stopped the training.
-bool train_classifier(const train::CommandLine& line) {
+bool train_model(const train::CommandLine& line) {
   const std::string threads = apps::choose_threads();
   train::check_earlier_runs(line);  // before the processes join: each reports the error
   const auto group = join(line);
@@ -196,8 +214,10 @@ bool train_classifier(const train::CommandLine& line) {
   const bool has_results = !line.out.empty() && group.rank() == 0;
   auto weights =
       line.weights.empty() ? train::Pretrained() : train::load_pretrained(line.weights, line.model);
-  const train::ImageData data = train::open_images(line, group, weights.images);
-  Network network = make_network(line, data.images, std::exchange(weights, {}));
+  const train::TrainingData data = train::is_table(line.data)
+                                       ? train::open_table(line, group, train::resumed_table(line))
+                                       : train::open_images(line, group, weights.task);
+  Network network = make_network(line, data.task, std::exchange(weights, {}));
   train::Classifier& model = network.model;
   const int64_t steps = at::ceil_div<int64_t>(data.train.size(), line.accumulate);
   auto checkpoint = train::open_checkpoint(line, group);
@@ -207,10 +227,10 @@ bool train_classifier(const train::CommandLine& line) {
   print_hardware(out, threads, device, group);
   print_task(out, line, data, network);
 
-  train::Reports reports(line, data.images, out);
-  sconce::Trainer trainer(trainer_options(line, device, group, reports.metrics()));
+  train::Reports reports(line, data.task, out);
+  sconce::Trainer trainer(trainer_options(line, data.task, device, group, reports.metrics()));
   trainer.prepare_model(*model);
-  if (line.summary && group.rank() == 0) print_summary(out, line, data.images, model, device);
+  if (line.summary && group.rank() == 0) print_summary(out, line, data.task, model, device);
 
   const double lr = line.lr.value_or(train::default_lr(line.optimizer));
   sconce::optim::ExtraOptions extra;
@@ -224,14 +244,14 @@ bool train_classifier(const train::CommandLine& line) {
 
   sconce::FitData fit_data = {
       .train = data.train, .test = data.test, .callbacks = reports.callbacks()};
-  const auto callbacks = make_callbacks(line, span, schedule, saved, ema, checkpoint);
+  const auto callbacks = make_callbacks(line, data.task, span, schedule, saved, ema, checkpoint);
   for (const auto& callback : callbacks) fit_data.callbacks.push_back(callback.get());
   const auto result = fit_parallel(line.parallel, model, group, [&](auto& parallel) {
     return trainer.fit(parallel, *optimizer, fit_data);
   });
   if (result.stopped) return false;
   if (has_results) {
-    train::write_results(line, {line.model, data.images, model}, ema ? &*ema : nullptr, result);
+    train::write_results(line, {line.model, data.task, model}, ema ? &*ema : nullptr, result);
   }
   if (line.memory) print_peak_memory(out, device);
   return true;
@@ -253,7 +273,7 @@ int main(int argc, char** argv) {
     } else if (line.predict) {
       apps::choose_threads();
       train::predict(*line.predict, std::cout);
-    } else if (quiet_profiler(); !train_classifier(line)) {
+    } else if (quiet_profiler(); !train_model(line)) {
       std::cerr << "sconce-train: stopped by SIGTERM; --resume goes on from "
                 << line.checkpoint.string() << '\n';
       return 128 + SIGTERM;  // as a shell reports the signal: the run is not finished

@@ -1,10 +1,13 @@
 #include "model_file.hpp"
 
+#include <c10/util/StringUtil.h>
 #include <torch/torch.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
+#include <string_view>
 
 #include "sconce/io/torch_file.hpp"
 #include "sconce/nn/state_dict.hpp"
@@ -19,6 +22,11 @@ constexpr auto shape_key = "sconce.shape";
 constexpr auto mean_key = "sconce.mean";
 constexpr auto std_key = "sconce.std";
 constexpr auto classes_key = "sconce.classes";
+constexpr auto columns_key = "sconce.columns";
+constexpr auto target_key = "sconce.target";
+// Words of the lines of columns.
+constexpr std::string_view column_word = "column ";
+constexpr std::string_view category_word = "category ";
 
 // Returns the values as text, one per line, in the shortest form that reads back as the same value.
 template <class T>
@@ -83,52 +91,97 @@ class Texts {
 // The largest side of a network's input. A larger one means that the file is damaged.
 constexpr int64_t max_side = 4096;
 
-Images read_images(const Texts& texts) {
-  Images images{.shape = texts.numbers<int64_t>(shape_key),
-                .mean = texts.numbers<double>(mean_key),
-                .std = texts.numbers<double>(std_key),
-                .classes = split(texts.text(classes_key))};
-  const auto& shape = images.shape;
-  const auto is_side = [](int64_t side) { return side >= 1 && side <= max_side; };
-  texts.check(shape.size() == 3 && (shape[0] == 1 || shape[0] == 3) && is_side(shape[1]) &&
-                  is_side(shape[2]),
-              shape_key, "1 or 3 channels, a height and a width");
+std::vector<sconce::io::CsvColumn> read_columns(const Texts& texts) {
+  std::vector<sconce::io::CsvColumn> columns;
+  for (const auto& line : split(texts.text(columns_key))) {
+    const bool is_column = line.starts_with(column_word);
+    texts.check(is_column || (line.starts_with(category_word) && !columns.empty()), columns_key,
+                "a column or a category in each line");
+    if (is_column) {
+      columns.push_back({.name = line.substr(column_word.size())});
+    } else {
+      columns.back().categories.push_back(line.substr(category_word.size()));
+    }
+  }
+  return columns;
+}
+
+Task read_task(const Texts& texts) {
+  const auto shape = texts.numbers<int64_t>(shape_key);
+  Task task{.shape = shape};
+  if (texts.contains(columns_key)) {
+    task = task_of_table(read_columns(texts), texts.text(target_key));
+    texts.check(task.shape == shape, shape_key, "the number of features");
+  } else {
+    const auto is_side = [](int64_t side) { return side >= 1 && side <= max_side; };
+    texts.check(shape.size() == 3 && (shape[0] == 1 || shape[0] == 3) && is_side(shape[1]) &&
+                    is_side(shape[2]),
+                shape_key, "1 or 3 channels, a height and a width");
+    task.classes = split(texts.text(classes_key));
+  }
+  task.mean = texts.numbers<double>(mean_key);
+  task.std = texts.numbers<double>(std_key);
   const auto is_finite = [](double value) { return std::isfinite(value); };
   const auto is_positive = [](double value) { return std::isfinite(value) && value > 0; };
-  const auto channels = static_cast<size_t>(shape[0]);
-  texts.check(images.mean.size() == channels &&
-                  std::all_of(images.mean.begin(), images.mean.end(), is_finite),
-              mean_key, "a finite number for each channel");
-  texts.check(images.std.size() == channels &&
-                  std::all_of(images.std.begin(), images.std.end(), is_positive),
-              std_key, "a number above 0 for each channel");
-  return images;
+  const auto count = static_cast<size_t>(shape[0]) + (task.is_regression() ? 1 : 0);
+  texts.check(
+      task.mean.size() == count && std::all_of(task.mean.begin(), task.mean.end(), is_finite),
+      mean_key, "a finite number for each channel or column");
+  texts.check(
+      task.std.size() == count && std::all_of(task.std.begin(), task.std.end(), is_positive),
+      std_key, "a number above 0 for each channel or column");
+  return task;
 }
 
 }  // namespace
 
-sconce::io::Metadata model_metadata(const std::string& name, const Images& images) {
-  std::string classes;
-  for (const auto& name_of_class : images.classes) {
-    classes += (classes.empty() ? "" : "\n") + name_of_class;
+sconce::io::Metadata model_metadata(const std::string& name, const Task& task) {
+  sconce::io::Metadata texts = {{"format", "pt"},
+                                {model_key, name},
+                                {shape_key, lines_of(task.shape)},
+                                {mean_key, lines_of(task.mean)},
+                                {std_key, lines_of(task.std)}};
+  if (!task.is_regression()) texts[classes_key] = c10::Join("\n", task.classes);
+  if (task.is_table()) texts[columns_key] = c10::Join("\n", column_lines(task.columns));
+  if (task.is_table()) texts[target_key] = task.target;
+  return texts;
+}
+
+Task task_of_table(const std::vector<sconce::io::CsvColumn>& columns, const std::string& target) {
+  Task task{.shape = {0}, .columns = columns, .target = target};
+  for (const auto& column : columns) {
+    if (column.name == target) {
+      task.classes = column.categories;
+    } else {
+      task.shape[0] += std::max<int64_t>(std::ssize(column.categories), 1);
+    }
   }
-  return {{"format", "pt"},
-          {model_key, name},
-          {shape_key, lines_of(images.shape)},
-          {mean_key, lines_of(images.mean)},
-          {std_key, lines_of(images.std)},
-          {classes_key, classes}};
+  return task;
+}
+
+std::vector<std::string> column_lines(const std::vector<sconce::io::CsvColumn>& columns) {
+  std::vector<std::string> lines;
+  for (const auto& column : columns) {
+    lines.push_back(std::string(column_word) + column.name);
+    for (const auto& category : column.categories) {
+      lines.push_back(std::string(category_word) + category);
+    }
+  }
+  return lines;
+}
+
+Task load_task(const std::filesystem::path& file) {
+  return read_task(Texts(file));
 }
 
 TrainedModel load_model(const std::filesystem::path& file) {
   const Texts texts(file);
-  TrainedModel model{.name = texts.text(model_key), .images = read_images(texts)};
+  TrainedModel model{.name = texts.text(model_key), .task = read_task(texts)};
   const auto& names = model_names();
   texts.check(std::find(names.begin(), names.end(), model.name) != names.end(), model_key,
               "the name of a network");
   try {
-    model.network = make_model(model.name, model.images.shape,
-                               static_cast<int64_t>(model.images.classes.size()));
+    model.network = make_model(model.name, model.task.shape, model.task.outputs());
     sconce::nn::load_state_dict(*model.network, sconce::io::load_safetensors(file));
   } catch (const c10::Error& error) {
     TORCH_CHECK(false, file.string(), ": expected the weights of its metadata's ", model.name, ": ",
@@ -141,8 +194,8 @@ TrainedModel load_model(const std::filesystem::path& file) {
 Pretrained load_pretrained(const std::filesystem::path& file, const std::string& model_name) {
   Pretrained weights{.file = file};
   if (is_of_vision(model_name)) {  // what torchvision's weights were trained with, for bytes
-    weights.images = {.mean = {0.485 * 255, 0.456 * 255, 0.406 * 255},
-                      .std = {0.229 * 255, 0.224 * 255, 0.225 * 255}};
+    weights.task = {.mean = {0.485 * 255, 0.456 * 255, 0.406 * 255},
+                    .std = {0.229 * 255, 0.224 * 255, 0.225 * 255}};
   }
   if (file.extension() != ".safetensors") {
     weights.state = sconce::io::load_torch_state_dict(file);
@@ -150,7 +203,9 @@ Pretrained load_pretrained(const std::filesystem::path& file, const std::string&
   }
   weights.state = sconce::io::load_safetensors(file);
   const Texts texts(file);
-  if (texts.contains(model_key)) weights.images = read_images(texts);
+  if (texts.contains(model_key)) weights.task = read_task(texts);
+  TORCH_CHECK(!weights.task.is_table(), file.string(),
+              ": expected weights for pictures, found those for a table");
   return weights;
 }
 

@@ -5,21 +5,32 @@
 #include <optional>
 #include <string>
 
-#include "images.hpp"
 #include "models.hpp"
 #include "sconce/io/safetensors.hpp"
+#include "task.hpp"
 
 namespace train {
 
-/// A trained network, with its input and its classes.
+/// A trained network, with its task.
 struct TrainedModel {
   std::string name = {};  ///< a name for `make_model`
-  Images images = {};
+  Task task = {};
   Classifier network{nullptr};
 };
 
 /// Returns the metadata of a weights file, from which `load_model` makes the network again.
-sconce::io::Metadata model_metadata(const std::string& name, const Images& images);
+sconce::io::Metadata model_metadata(const std::string& name, const Task& task);
+
+/// Returns the task of a table, without mean and deviation.
+Task task_of_table(const std::vector<sconce::io::CsvColumn>& columns, const std::string& target);
+
+/// Returns a line for each column, such as "column roof", and below it one for each of its
+/// categories, such as "category slate".
+std::vector<std::string> column_lines(const std::vector<sconce::io::CsvColumn>& columns);
+
+/// Reads the task from a weights file, or from one that has its metadata alone.
+/// @throw c10::Error as `load_model`.
+Task load_task(const std::filesystem::path& file);
 
 /// Reads a weights file that a training wrote, and puts the network into evaluation mode.
 /// @throw c10::Error naming the file if it cannot be read, was not written by a training, or has
@@ -31,13 +42,13 @@ struct Pretrained {
   std::filesystem::path file = {};
   sconce::StateDict state = sconce::StateDict();
   /// Mean and deviation of the images that they were trained on; empty if they are not known.
-  Images images = {};
+  Task task = {};
 };
 
 /// Reads the file of `--weights`: a safetensors file if it ends in .safetensors, else a state dict
 /// that Python's `torch.save` wrote. The images' mean and deviation are those that a training wrote
 /// with the weights, else ImageNet's for a network of `sconce::vision`.
-/// @throw c10::Error naming the file if it cannot be read.
+/// @throw c10::Error naming the file if it cannot be read or has the weights of a table.
 Pretrained load_pretrained(const std::filesystem::path& file, const std::string& model_name);
 
 /// Copies the weights into a network. A last layer of another number of classes stays as it was

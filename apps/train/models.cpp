@@ -96,9 +96,10 @@ nn::Sequential of_vision(const std::string& name, torch::IntArrayRef image, int6
 
 nn::Sequential make_network(const std::string& name, torch::IntArrayRef image, int64_t classes) {
   const int64_t pixels = c10::multiply_integers(image);
-  if (is_of_vision(name)) return of_vision(name, image, classes);
   if (name == "linear") return linear(pixels, classes);
   if (name == "mlp") return mlp(pixels, classes);
+  TORCH_CHECK(image.size() == 3, "make_model: ", name, " takes images, got rows of ", pixels);
+  if (is_of_vision(name)) return of_vision(name, image, classes);
   if (name == "resnet") return resnet(image[0], classes);
   TORCH_CHECK(name == "lenet", "make_model: unknown model ", name);
   TORCH_CHECK(image[1] >= 4 && image[2] >= 4,

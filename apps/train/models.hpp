@@ -51,7 +51,8 @@ class ClassifierImpl : public torch::nn::Cloneable<ClassifierImpl> {
 /// Module holder of `ClassifierImpl`.
 TORCH_MODULE(Classifier);
 
-/// Makes a classifier of images `(N, channels, height, width)` whose output is `(N, classes)`:
+/// Makes a classifier of images `(N, channels, height, width)` whose output is `(N, classes)`; the
+/// first two take rows `(N, features)` too, and for a regression `classes` is 1:
 /// - linear: one layer from the pixels to the classes;
 /// - mlp: one hidden layer of 256 with ReLU;
 /// - lenet: LeNet-5 with ReLU and max pooling, padded so that 8x8 images fit too;

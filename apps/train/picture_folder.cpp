@@ -39,10 +39,6 @@ struct PictureChecks {
   }
 };
 
-at::Tensor random_order(int64_t size, const at::Generator& generator) {
-  return at::randperm(size, generator, at::kLong);
-}
-
 }  // namespace
 
 bool has_idx_files(const fs::path& folder) {
@@ -97,39 +93,15 @@ std::vector<int64_t> leave_out_bad(const ImageFolder& folder, int num_workers) {
   return good;
 }
 
-PictureSplit split_pictures(const at::Tensor& targets, const std::vector<int64_t>& indices,
-                            double test_fraction, uint64_t seed) {
+void measure_channels(Task& task, const Pictures& pictures, uint64_t seed, int num_workers) {
   const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
-  const auto* target = targets.const_data_ptr<int64_t>();
-  PictureSplit split;
-  size_t classes = 0;
-  for (auto begin = indices.begin(); begin != indices.end(); ++classes) {
-    const auto end = std::find_if(begin, indices.end(),
-                                  [&](int64_t index) { return target[index] != target[*begin]; });
-    const auto count = end - begin;
-    const auto wanted = std::llround(test_fraction * static_cast<double>(count));
-    const auto tests = std::min<int64_t>(wanted, count - 1);
-    const auto order = random_order(count, generator);
-    std::vector<bool> is_test(count);
-    for (int64_t i = 0; i < tests; ++i) is_test[order[i].item<int64_t>()] = true;
-    for (int64_t i = 0; i < count; ++i) (is_test[i] ? split.test : split.train).push_back(begin[i]);
-    begin = end;
-  }
-  if (split.test.empty()) {
-    throw std::runtime_error("--test-fraction: no picture is left to test on: a class has " +
-                             std::to_string(indices.size() / classes) + " on average");
-  }
-  return split;
-}
-
-void measure_channels(Images& images, const Pictures& pictures, uint64_t seed, int num_workers) {
-  const auto order = random_order(pictures.size(), at::make_generator<at::CPUGeneratorImpl>(seed))
-                         .slice(0, 0, measured_pictures);
+  const auto order =
+      at::randperm(pictures.size(), generator, at::kLong).slice(0, 0, measured_pictures);
   std::vector<int64_t> chosen(order.size(0));
   for (int64_t i = 0; i < order.size(0); ++i) chosen[i] = order[i].item<int64_t>();
   const sconce::data::Loader loader(sconce::data::Subset(pictures, chosen),
                                     {.batch_size = 64, .num_workers = num_workers});
-  const int64_t channels = images.shape[0];
+  const int64_t channels = task.shape[0];
   std::vector<int64_t> sums(channels), squares(channels);
   for (const auto& batch : loader) {
     const at::Tensor bytes = batch.data.to(at::kInt);
@@ -141,11 +113,11 @@ void measure_channels(Images& images, const Pictures& pictures, uint64_t seed, i
     }
   }
   // The figures are float32, as for IDX files. The deviation of a constant channel is 0.
-  const auto count = static_cast<long double>(chosen.size()) * images.shape[1] * images.shape[2];
+  const auto count = static_cast<long double>(chosen.size()) * task.shape[1] * task.shape[2];
   for (int64_t c = 0; c < channels; ++c) {
     const long double apart = squares[c] - static_cast<long double>(sums[c]) * sums[c] / count;
-    images.mean.push_back(static_cast<float>(sums[c] / count));
-    images.std.push_back(
+    task.mean.push_back(static_cast<float>(sums[c] / count));
+    task.std.push_back(
         std::max(static_cast<float>(std::sqrt(apart / std::max(count - 1, 1.0L))), 1e-6F));
   }
 }

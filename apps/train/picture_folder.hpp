@@ -1,14 +1,12 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <filesystem>
 #include <memory>
 #include <vector>
 
-#include "images.hpp"
 #include "sconce/data/subset.hpp"
 #include "sconce/vision/image_folder.hpp"
+#include "task.hpp"
 
 namespace train {
 
@@ -38,24 +36,9 @@ std::vector<int64_t> check_headers(const ImageFolder& folder);
 /// @throw std::runtime_error naming a class of which no picture is left.
 std::vector<int64_t> leave_out_bad(const ImageFolder& folder, int num_workers);
 
-/// Two parts of a folder's pictures, each in the folder's order.
-struct PictureSplit {
-  std::vector<int64_t> train = {};
-  std::vector<int64_t> test = {};
-};
-
-/// Moves a fraction of each class, rounded, to the test part. The seed chooses the pictures. At
-/// least one picture of each class remains for training. Python: `train_test_split(...,
-/// stratify=target)` of scikit-learn, which draws other pictures.
-/// @param targets the class of each picture of the folder, in order
-/// @param indices the pictures to split, in order
-/// @throw std::runtime_error if the test part would be empty.
-PictureSplit split_pictures(const at::Tensor& targets, const std::vector<int64_t>& indices,
-                            double test_fraction, uint64_t seed);
-
 /// Sets the mean and the standard deviation of each channel. Reads at most 10,000 of the pictures,
 /// which the seed chooses, with `num_workers` further threads.
 /// @throw c10::Error
-void measure_channels(Images& images, const Pictures& pictures, uint64_t seed, int num_workers);
+void measure_channels(Task& task, const Pictures& pictures, uint64_t seed, int num_workers);
 
 }  // namespace train

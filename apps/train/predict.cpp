@@ -8,6 +8,7 @@
 #include "picture_folder.hpp"
 #include "sconce/data/loader.hpp"
 #include "sconce/vision/transforms.hpp"
+#include "table_data.hpp"
 
 namespace train {
 
@@ -27,13 +28,19 @@ struct PictureItems {
   }
 };
 
-void print_picture(std::ostream& out, const std::filesystem::path& picture,
-                   const torch::Tensor& probabilities, const std::vector<std::string>& classes) {
-  const auto shown = std::min(shown_classes, probabilities.size(0));
-  const auto [values, indices] = probabilities.topk(shown);
-  out << picture.string();
-  for (int64_t i = 0; i < shown; ++i) {
-    out << (i == 0 ? ": " : ", ") << classes[indices[i].item<int64_t>()] << ' '
+// Prints the classes of an example, or the number that a regression predicts for it.
+void print_answer(std::ostream& out, const std::string& example, const torch::Tensor& output,
+                  const Task& task) {
+  out << example << ": ";
+  if (task.is_regression()) {
+    out << std::defaultfloat << std::setprecision(7)
+        << output.item<double>() * task.std.back() + task.mean.back() << '\n';
+    return;
+  }
+  const auto [values, indices] = output.softmax(0).topk(std::min(shown_classes, output.size(0)));
+  out << std::fixed << std::setprecision(2);
+  for (int64_t i = 0; i < values.size(0); ++i) {
+    out << (i == 0 ? "" : ", ") << task.classes[indices[i].item<int64_t>()] << ' '
         << values[i].item<double>();
   }
   out << '\n';
@@ -44,17 +51,27 @@ void print_picture(std::ostream& out, const std::filesystem::path& picture,
 void predict(const PredictLine& line, std::ostream& out) {
   const torch::NoGradGuard no_grad;
   TrainedModel model = load_model(line.weights);
-  const sconce::vision::transforms::Normalize normalize(model.images.mean, model.images.std);
-  const PictureItems items{line.pictures, reading_as(model.images.shape)};
-  std::vector<torch::Tensor> probabilities;
-  for (const auto& batch : sconce::data::Loader(items, {.batch_size = 64})) {
-    const auto answer = model.network->forward(normalize(batch.to(torch::kFloat)));
-    probabilities.push_back(answer.softmax(1));
+  std::vector<std::string> names;
+  std::vector<torch::Tensor> outputs;
+  if (model.task.is_table()) {
+    for (const auto& file : line.files) {
+      const torch::Tensor rows = read_rows(file, model.task);
+      outputs.push_back(model.network->forward(rows));
+      for (int64_t i = 1; i <= rows.size(0); ++i) {
+        names.push_back(file.string() + ", row " + std::to_string(i));
+      }
+    }
+  } else {
+    const sconce::vision::transforms::Normalize normalize(model.task.mean, model.task.std);
+    const PictureItems items{line.files, reading_as(model.task.shape)};
+    for (const auto& batch : sconce::data::Loader(items, {.batch_size = 64})) {
+      outputs.push_back(model.network->forward(normalize(batch.to(torch::kFloat))));
+    }
+    for (const auto& file : line.files) names.push_back(file.string());
   }
-  const torch::Tensor all = torch::cat(probabilities);
-  out << std::fixed << std::setprecision(2);
-  for (size_t i = 0; i < line.pictures.size(); ++i) {
-    print_picture(out, line.pictures[i], all[static_cast<int64_t>(i)], model.images.classes);
+  const torch::Tensor all = torch::cat(outputs);
+  for (size_t i = 0; i < names.size(); ++i) {
+    print_answer(out, names[i], all[static_cast<int64_t>(i)], model.task);
   }
 }
 

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "command_line.hpp"
-#include "images.hpp"
 #include "sconce/report/confusion_chart.hpp"
 #include "sconce/report/profile.hpp"
 #include "sconce/report/progress_bar.hpp"
 #include "sconce/report/scalar_log.hpp"
 #include "sconce/report/training_curve.hpp"
+#include "task.hpp"
 
 namespace train {
 
@@ -23,17 +23,19 @@ constexpr auto trace_name = "trace.json";  ///< in the folder of `--out`
 class Reports {
  public:
   /// The stream must outlive this object.
-  Reports(const CommandLine& line, const Images& images, std::ostream& out);
+  Reports(const CommandLine& line, const Task& task, std::ostream& out);
 
-  /// Returns the metrics for the Trainer: "acc", and a confusion matrix if one can be drawn.
+  /// Returns the metrics for the Trainer: "acc", and a confusion matrix if one can be drawn; for a
+  /// regression "mae", the mean absolute error in the units of the target, and "r2".
   sconce::Metrics metrics() const;
 
   /// Returns the callbacks. This object must outlive them.
   sconce::Callbacks callbacks();
 
  private:
-  void add_charts(const CommandLine& line, const Images& images);
+  void add_charts(const CommandLine& line, const Task& task);
 
+  std::optional<double> target_std_ = {};  // of a regression
   std::shared_ptr<sconce::metrics::ConfusionMatrix> matrix_ = {};
   sconce::ProgressBar bar_;
   std::optional<sconce::TrainingCurve> curve_ = {};

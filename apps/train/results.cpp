@@ -1,5 +1,7 @@
 #include "results.hpp"
 
+#include <c10/util/StringUtil.h>
+
 #include <exception>
 #include <limits>
 #include <optional>
@@ -30,10 +32,15 @@ void check_results_writable(const CommandLine& line) {
 std::string metrics_text(const std::vector<sconce::EpochMetrics>& epochs) {
   std::ostringstream lines;
   lines.precision(std::numeric_limits<double>::max_digits10);
-  lines << "epoch,loss,train_acc,test_acc,examples,seconds\n";
+  std::vector<std::string> names;
+  const auto metrics = epochs.empty() ? sconce::MetricValues() : epochs.front().metrics;
+  for (const auto& [name, value] : metrics) names.push_back(name);
+  std::erase(names, "test_loss");
+  lines << "epoch,loss," << c10::Join(",", names) << ",examples,seconds\n";
   for (const auto& epoch : epochs) {
-    lines << epoch.epoch << ',' << epoch.loss << ',' << epoch.at("train_acc") << ','
-          << epoch.at("test_acc") << ',' << epoch.examples << ',' << epoch.seconds << '\n';
+    lines << epoch.epoch << ',' << epoch.loss;
+    for (const auto& name : names) lines << ',' << epoch.at(name);
+    lines << ',' << epoch.examples << ',' << epoch.seconds << '\n';
   }
   return lines.str();
 }
@@ -49,7 +56,7 @@ void write_results(const CommandLine& line, const TrainedModel& model,
   std::optional<sconce::optim::ExponentialMovingAverage::SwapGuard> averages;
   if (ema != nullptr) averages.emplace(*ema);
   sconce::io::save_safetensors(line.out / weights_name, sconce::nn::state_dict(*model.network),
-                               model_metadata(model.name, model.images));
+                               model_metadata(model.name, model.task));
   if (error) std::rethrow_exception(error);
 }
 

@@ -2,6 +2,8 @@
 
 #include <csignal>
 
+#include "earlier_runs.hpp"
+#include "model_file.hpp"
 #include "results.hpp"
 #include "run_flags.hpp"
 
@@ -12,10 +14,23 @@ namespace {
 // Whether SIGTERM has arrived. Launchers and queues send it some time before they kill a process.
 volatile std::sig_atomic_t terminated = 0;
 
+std::filesystem::path table_file(const CommandLine& line) {
+  return line.checkpoint / "table.safetensors";
+}
+
 }  // namespace
 
+Task resumed_table(const CommandLine& line) {
+  const bool is_there = line.resume && std::filesystem::exists(table_file(line));
+  return is_there && !latest_checkpoint(line).empty() ? load_task(table_file(line)) : Task();
+}
+
 void RunSaving::on_fit_begin(sconce::Fit& fit) {
-  if (fit.process_group.rank() == 0) write_run_flags(line_);
+  if (fit.process_group.rank() != 0) return;
+  write_run_flags(line_);
+  if (!task_.is_table()) return;
+  sconce::io::save_safetensors(table_file(line_), sconce::StateDict(),
+                               model_metadata(line_.model, task_));
 }
 
 void RunSaving::on_after_step(sconce::Fit& fit) {

@@ -6,6 +6,7 @@
 #include "saved_run.hpp"
 #include "sconce/training/checkpoint.hpp"
 #include "sconce/training/trainer_callback.hpp"
+#include "task.hpp"
 
 namespace train {
 
@@ -20,17 +21,22 @@ std::optional<sconce::Checkpoint> open_checkpoint(const CommandLine& line,
 /// @throw c10::Error if the file is damaged.
 std::optional<SavedRun> saved_run(const std::optional<sconce::Checkpoint>& checkpoint);
 
-/// Writes the flags of a run into its checkpoint folder when the run begins, and stops the run
-/// after SIGTERM.
+/// Returns the task of the run that `--resume` continues if that has a table, else an empty one.
+/// @throw c10::Error if the file is damaged.
+Task resumed_table(const CommandLine& line);
+
+/// Writes the flags of a run, and the task of a table, into its checkpoint folder when the run
+/// begins, and stops the run after SIGTERM.
 class RunSaving : public sconce::TrainerCallback {
  public:
-  /// The command line must outlive this object.
-  explicit RunSaving(const CommandLine& line) : line_(line) {}
+  /// Both must outlive this object.
+  RunSaving(const CommandLine& line, const Task& task) : line_(line), task_(task) {}
   void on_fit_begin(sconce::Fit& fit) override;
   void on_after_step(sconce::Fit& fit) override;
 
  private:
   const CommandLine& line_;
+  const Task& task_;
 };
 
 }  // namespace train

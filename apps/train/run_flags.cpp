@@ -21,7 +21,8 @@ std::string shortest_text(double value) {
 }
 
 std::vector<std::pair<std::string, std::string>> run_flags(const CommandLine& line) {
-  return {{"--image-size", std::to_string(line.image_size)},
+  return {{"--target", line.target.empty() ? "no" : line.target},
+          {"--image-size", std::to_string(line.image_size)},
           {"--grey", line.grey ? "yes" : "no"},
           {"--test-fraction", shortest_text(line.test_fraction)},
           {"--augment", line.augment ? "yes" : "no"},
@@ -55,7 +56,9 @@ void write_run_flags(const CommandLine& line) {
 void check_run_flags(const CommandLine& line) {
   std::ifstream file(run_flags_file(line));
   std::map<std::string, std::string> saved;
-  for (std::string flag, value; file >> flag >> value;) saved[flag] = value;
+  for (std::string flag, value; file >> flag && std::getline(file.ignore(), value);) {
+    saved[flag] = value;
+  }
   for (const auto& [flag, value] : run_flags(line)) {
     const auto found = saved.find(flag);
     if (found == saved.end() || found->second == value) continue;

@@ -99,10 +99,10 @@ TEST_CASE("weights are loaded, and a last layer for another number of classes st
   const auto file = folder.path() / (is_safetensors ? "w.safetensors" : "w.pt");
   torch::manual_seed(0);
   auto from = train::make_model("resnet", {3, 8, 8}, 10);
-  const train::Images images{.shape = {3, 8, 8},
-                             .mean = {1, 2, 3},
-                             .std = {4, 5, 6},
-                             .classes = std::vector<std::string>(10, "a")};
+  const train::Task images{.shape = {3, 8, 8},
+                           .mean = {1, 2, 3},
+                           .std = {4, 5, 6},
+                           .classes = std::vector<std::string>(10, "a")};
   if (is_safetensors) {
     sconce::io::save_safetensors(file, sconce::nn::state_dict(*from),
                                  train::model_metadata("resnet", images));
@@ -110,8 +110,8 @@ TEST_CASE("weights are loaded, and a last layer for another number of classes st
     sconce::io::save_torch(file, sconce::nn::state_dict(*from));
   }
   const auto weights = train::load_pretrained(file, "resnet");
-  CHECK(weights.images.mean == (is_safetensors ? images.mean : std::vector<double>{}));
-  CHECK(weights.images.std == (is_safetensors ? images.std : std::vector<double>{}));
+  CHECK(weights.task.mean == (is_safetensors ? images.mean : std::vector<double>{}));
+  CHECK(weights.task.std == (is_safetensors ? images.std : std::vector<double>{}));
 
   auto same = train::make_model("resnet", {3, 8, 8}, 10);
   CHECK_FALSE(train::load_weights(same, weights).has_value());
@@ -132,8 +132,8 @@ TEST_CASE("weights of another model are refused with ten of its names, and nothi
   auto network = train::make_model("resnet18", {3, 32, 32}, 10);
   const auto before = values_of(*network);
   const auto weights = train::load_pretrained(file, "resnet18");
-  CHECK(weights.images.mean == std::vector<double>{0.485 * 255, 0.456 * 255, 0.406 * 255});
-  CHECK(weights.images.std == std::vector<double>{0.229 * 255, 0.224 * 255, 0.225 * 255});
+  CHECK(weights.task.mean == std::vector<double>{0.485 * 255, 0.456 * 255, 0.406 * 255});
+  CHECK(weights.task.std == std::vector<double>{0.229 * 255, 0.224 * 255, 0.225 * 255});
   const std::string error = sconce::test::error_of([&] { train::load_weights(network, weights); });
   CHECK_THAT(error, StartsWith(file.string() + ": expected the weights of --model: "));
   CHECK_THAT(error, ContainsSubstring("; missing: conv1.weight, ") &&

@@ -18,6 +18,7 @@
 #include "support/png.hpp"
 #include "train/model_file.hpp"
 #include "train/models.hpp"
+#include "train/training_data.hpp"
 #include "vision/png.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -92,17 +93,17 @@ TEST_CASE("a split takes its fraction of each class, by the seed") {
       {torch::zeros({100}, torch::kLong), torch::ones({11}, torch::kLong), torch::tensor({2})});
   std::vector<int64_t> all(112);
   std::iota(all.begin(), all.end(), 0);
-  const auto split = train::split_pictures(targets, all, 0.25, 7);
+  const auto split = train::split_examples(targets, all, 0.25, 7);
   const auto tests = torch::tensor(split.test);
-  CHECK(targets.index({tests}).bincount({}, 3).equal(torch::tensor({25, 3, 0})));
+  CHECK(targets.index_select(0, tests).bincount({}, 3).equal(torch::tensor({25, 3, 0})));
   auto both = split.train;
   both.insert(both.end(), split.test.begin(), split.test.end());
   std::sort(both.begin(), both.end());
   CHECK(both == all);
   CHECK(std::is_sorted(split.train.begin(), split.train.end()));
-  CHECK(train::split_pictures(targets, all, 0.25, 7).test == split.test);
-  CHECK(train::split_pictures(targets, all, 0.25, 8).test != split.test);
-  const std::string error = what_of([&] { train::split_pictures(targets, all, 0.001, 7); });
+  CHECK(train::split_examples(targets, all, 0.25, 7).test == split.test);
+  CHECK(train::split_examples(targets, all, 0.25, 8).test != split.test);
+  const std::string error = what_of([&] { train::split_examples(targets, all, 0.001, 7); });
   CHECK_THAT(error, ContainsSubstring("--test-fraction"));
 }
 
@@ -133,7 +134,7 @@ TEST_CASE("the channels' mean and deviation are those of all pictures together")
   const TempDir folder;
   write_colors(folder.path());
   for (const int64_t channels : {1, 3}) {
-    train::Images images{.shape = {channels, 6, 8}};
+    train::Task images{.shape = {channels, 6, 8}};
     const auto opened = train::open_folder(folder.path(), images.shape);
     train::measure_channels(images, train::Pictures(opened, train::check_headers(*opened)), 0, 0);
     std::vector<torch::Tensor> all;
@@ -150,10 +151,10 @@ TEST_CASE("the channels' mean and deviation are those of all pictures together")
 TEST_CASE("a network comes back from its weights' file with what it takes and answers") {
   const TempDir folder;
   const fs::path file = folder.path() / "model.safetensors";
-  const train::Images images{.shape = {3, 8, 12},
-                             .mean = {0.1, -2, 1e30},
-                             .std = {1, 0.3, 1e-6},
-                             .classes = {"a b", "\xc3\xa9", "c"}};
+  const train::Task images{.shape = {3, 8, 12},
+                           .mean = {0.1, -2, 1e30},
+                           .std = {1, 0.3, 1e-6},
+                           .classes = {"a b", "\xc3\xa9", "c"}};
   auto network = train::make_model("lenet", images.shape, 3);
   const auto state = sconce::nn::state_dict(*network);
   auto metadata = train::model_metadata("lenet", images);
@@ -161,10 +162,10 @@ TEST_CASE("a network comes back from its weights' file with what it takes and an
   sconce::io::save_safetensors(file, state, metadata);
   const auto model = train::load_model(file);
   CHECK(model.name == "lenet");
-  CHECK(model.images.shape == images.shape);
-  CHECK(model.images.mean == images.mean);
-  CHECK(model.images.std == images.std);
-  CHECK(model.images.classes == images.classes);
+  CHECK(model.task.shape == images.shape);
+  CHECK(model.task.mean == images.mean);
+  CHECK(model.task.std == images.std);
+  CHECK(model.task.classes == images.classes);
   CHECK_FALSE(model.network->is_training());
   const auto x = torch::ones({1, 3, 8, 12});
   auto loaded = model.network;
@@ -217,7 +218,7 @@ TEST_CASE("the digits as pictures are learnt bit for bit as from IDX files", "[a
   }
   const auto opened = train::open_folder(pictures, {1, 8, 8});
   const auto split =
-      train::split_pictures(opened->targets(), train::check_headers(*opened), 0.2, 3);
+      train::split_examples(opened->targets(), train::check_headers(*opened), 0.2, 3);
   const auto write_idx = [&](const std::string& part, const std::vector<int64_t>& items) {
     const auto count = big_endian(static_cast<int64_t>(items.size()));
     std::string images = std::string("\0\0\x8\3", 4) + count + big_endian(8) + big_endian(8);
@@ -402,7 +403,7 @@ TEST_CASE("weights that were trained on IDX files predict pictures, made grey", 
   const fs::path file = folder.path() / "model.safetensors";
   auto model = train::load_model(file);
   const auto x =
-      (test.data.unsqueeze(1).to(torch::kFloat) - model.images.mean[0]) / model.images.std[0];
+      (test.data.unsqueeze(1).to(torch::kFloat) - model.task.mean[0]) / model.task.std[0];
   const auto classes = model.network->forward(x).argmax(1);
   std::string pictures;
   std::string expected;

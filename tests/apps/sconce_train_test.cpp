@@ -228,10 +228,9 @@ TEST_CASE("sconce-train refuses flags of pictures beside other images, and wrong
                            "--skip-bad", "--workers 0"}) {
     const std::string name = std::string(flag).substr(0, std::string(flag).find(' '));
     for (const std::string data : {"digits", "fashion-mnist", SCONCE_DIGITS_DIR}) {
-      check_usage_error("--data " + data + " " + flag, name,
-                        "needs a folder of pictures as --data");
+      check_usage_error("--data " + data + " " + flag, name, "needs a folder of pictures");
     }
-    check_usage_error(flag, name, "needs a folder of pictures as --data, not digits");
+    check_usage_error(flag, name, "as --data, not digits");
   }
   const std::string folder = "--data / ";
   check_usage_error(folder + "--image-size 0", "--image-size", "whole number from 1 to 1024");
@@ -239,6 +238,43 @@ TEST_CASE("sconce-train refuses flags of pictures beside other images, and wrong
   check_usage_error(folder + "--test-fraction 0", "--test-fraction", "above 0 and below 1");
   check_usage_error(folder + "--test-fraction 1", "--test-fraction", "above 0 and below 1");
   check_usage_error(folder + "--workers -1", "--workers", "whole number from 0");
+}
+
+TEST_CASE("sconce-train refuses a table without a target, and flags that do not fit a table") {
+  const TempDir folder;
+  const std::string file = folder.write("houses.csv", "rooms,price\n").string();
+  const std::string data = "--data " + file + " ";
+  check_usage_error(data, "--data", file + " is a table and needs a --target");
+  for (const char* flag : {"--target", "--categories", "--drop"}) {
+    check_usage_error(std::string(flag) + " a", flag, "needs a CSV file as --data, not digits");
+    check_usage_error(std::string("--data / ") + flag + " a", flag, "needs a CSV file as --data");
+  }
+  const std::string table = data + "--target price ";
+  for (const char* flag : {"--image-size 8", "--grey", "--augment", "--workers 1"}) {
+    check_usage_error(table + flag, std::string(flag).substr(0, std::string(flag).find(' ')),
+                      "needs a folder of pictures as --data, not " + file);
+  }
+  check_usage_error(table + "--weights a.pt", "--weights", "needs pictures as --data, not " + file);
+  for (const char* model : {"lenet", "resnet", "resnet18", "vit_b_16"}) {
+    check_usage_error(table + "--model " + model, "--model",
+                      std::string(model) + " needs pictures as --data, not " + file +
+                          "; a table takes linear or mlp");
+  }
+  check_usage_error("predict --weights a --target b c", "--target", "--help lists the flags");
+}
+
+TEST_CASE("sconce-train takes flags of a table, and an mlp by default") {
+  const TempDir folder;
+  const std::string file = folder.write("houses.csv", "").string();
+  const char* words[] = {
+      "sconce-train", "--data", file.c_str(),   "--target", "a b",       "--drop", "c",
+      "--drop",       "d",      "--categories", "e",        "--skip-bad"};
+  const auto line = train::parse_command_line(std::size(words), words);
+  CHECK(line.model == "mlp");
+  CHECK(line.target == "a b");
+  CHECK(line.drop == std::vector<std::string>{"c", "d"});
+  CHECK(line.categories == std::vector<std::string>{"e"});
+  CHECK(line.skip_bad);
 }
 
 TEST_CASE("sconce-train refuses what the networks of torchvision do not take") {
@@ -258,7 +294,7 @@ TEST_CASE("sconce-train refuses what the networks of torchvision do not take") {
 
 TEST_CASE("sconce-train predict takes weights and pictures, and no flag of a training") {
   check_usage_error("predict", "--weights", "is required");
-  check_usage_error("predict --weights a", "PICTURE", "is required");
+  check_usage_error("predict --weights a", "INPUT", "is required");
   check_usage_error("predict a.png", "--weights", "is required");
   check_usage_error("--epochs 3 predict --weights a b.png", "--epochs",
                     "cannot be used with predict");
@@ -308,11 +344,12 @@ TEST_CASE("sconce-train --help lists every flag with its default") {
         "--help",     "--image-size", "--grey",      "--test-fraction", "--augment",
         "--skip-bad", "--workers",    "--scalars",   "--summary",       "--live-loss",
         "--profile",  "--memory",     "--graph",     "--overwrite",     "--version",
-        "--weights",  "--freeze",     "predict"}) {
+        "--weights",  "--freeze",     "--target",    "--categories",    "--drop",
+        "predict"}) {
     CHECK_THAT(ran.out, ContainsSubstring(flag));
   }
   CHECK_THAT(ran.out, ContainsSubstring("(default: cosine)") &&
-                          ContainsSubstring("--data digits|fashion-mnist|DIR\n"));
+                          ContainsSubstring("--data digits|fashion-mnist|DIR|FILE\n"));
   CHECK_THAT(ran.out, !ContainsSubstring("="));
   CHECK_THAT(ended("predict --help").out, ContainsSubstring("--weights FILE REQUIRED"));
 }

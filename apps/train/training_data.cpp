@@ -1,8 +1,12 @@
-#include "image_data.hpp"
+#include "training_data.hpp"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <torch/types.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <stdexcept>
 
 #include "picture_folder.hpp"
 #include "sconce/data/batches.hpp"
@@ -57,56 +61,41 @@ Dataset read_part(const path& folder, const std::string& part) {
   return {read.data.unsqueeze(1).to(torch::kFloat), read.target};
 }
 
-// Returns every world_size-th row, from the rank's on. Other ranks may have one row more.
-Dataset rows_of_rank(const Dataset& all, const ProcessGroup& group) {
-  const auto every = [&](const torch::Tensor& tensor) {
-    return tensor.slice(0, group.rank(), tensor.size(0), group.world_size());
+// Returns every `step`-th row, from `first` on, on the device.
+Dataset rows_on(torch::Device device, const Dataset& all, int64_t first = 0, int64_t step = 1) {
+  const auto chosen = [&](const torch::Tensor& tensor) {
+    return tensor.slice(0, first, tensor.size(0), step).to(device);
   };
-  return {every(all.data), every(all.target)};
+  return {chosen(all.data), chosen(all.target)};
 }
 
-Dataset to_device(const Dataset& all, torch::Device device) {
-  return {all.data.to(device), all.target.to(device)};
-}
-
-// The images are small, so they are copied to the device once and not batch by batch.
-ImageData open_idx(const CommandLine& line, const ProcessGroup& group, const Images& known) {
+TrainingData open_idx(const CommandLine& line, const ProcessGroup& group, const Task& known) {
   const path folder = find_folder(line.data);
   Dataset train = read_part(folder, "train");
   Dataset test = read_part(folder, "t10k");
-  Images images{.shape = train.data.sizes().slice(1).vec(), .mean = known.mean, .std = known.std};
+  Task task{.shape = train.data.sizes().slice(1).vec(), .mean = known.mean, .std = known.std};
   const int64_t classes = train.target.max().item<int64_t>() + 1;
   const int64_t highest = test.target.max().item<int64_t>();
   TORCH_CHECK(highest < classes, folder.string(),
               ": expected test labels below the training labels' ", classes, ", found ", highest);
-  TORCH_CHECK(test.data.sizes().slice(1) == images.shape, folder.string(),
+  TORCH_CHECK(test.data.sizes().slice(1) == task.shape, folder.string(),
               ": expected test images of ", train.data.sizes().slice(1),
               " like the training images, found ", test.data.sizes().slice(1));
-  for (int64_t i = 0; i < classes; ++i) images.classes.push_back(std::to_string(i));
-  if (images.mean.empty()) {
-    images.mean = {train.data.mean().item<double>()};
+  for (int64_t i = 0; i < classes; ++i) task.classes.push_back(std::to_string(i));
+  if (task.mean.empty()) {
+    task.mean = {train.data.mean().item<double>()};
     // The deviation of constant images is 0.
-    images.std = {train.data.std().clamp_min(1e-6).item<double>()};
+    task.std = {train.data.std().clamp_min(1e-6).item<double>()};
   }
-  for (auto* part : {&train, &test}) part->data.sub_(images.mean[0]).div_(images.std[0]);
-
-  const torch::Device device = line.torch_device(group);
-  const int64_t train_size = train.data.size(0);
-  const sconce::data::DistributedSampler sampler(train_size, group, {.seed = line.seed});
-  return {.images = images,
-          .train = sconce::data::Batches(to_device(train, device),
-                                         {.batch_size = line.batch_size, .sampler = sampler}),
-          .test = sconce::data::Batches(to_device(rows_of_rank(test, group), device),
-                                        {.batch_size = test_batch_size}),
-          .train_size = train_size,
-          .test_size = test.data.size(0)};
+  for (auto* part : {&train, &test}) part->data.sub_(task.mean[0]).div_(task.std[0]);
+  return in_memory(line, group, task, train, test);
 }
 
 // Applies `augment` to the bytes and then normalizes them with the training pictures' mean and
 // deviation.
-sconce::AnyBatches normalised(sconce::data::Loader<Pictures> loader, const Images& images,
+sconce::AnyBatches normalised(sconce::data::Loader<Pictures> loader, const Task& task,
                               const sconce::vision::transforms::Compose& augment, uint64_t seed) {
-  const sconce::vision::transforms::Normalize normalize(images.mean, images.std);
+  const sconce::vision::transforms::Normalize normalize(task.mean, task.std);
   return sconce::data::TransformedBatches(
       std::move(loader),
       [augment, normalize](const Dataset& batch, const at::Generator& generator) {
@@ -125,16 +114,16 @@ sconce::vision::transforms::Compose augmentation(const CommandLine& line) {
   return augment;
 }
 
-ImageData open_pictures(const CommandLine& line, const ProcessGroup& group, const Images& known) {
-  Images images{.shape = {line.grey ? 1 : 3, line.image_size, line.image_size},
-                .mean = known.mean,
-                .std = known.std};
-  const auto folder = open_folder(line.data, images.shape);
+TrainingData open_pictures(const CommandLine& line, const ProcessGroup& group, const Task& known) {
+  Task task{.shape = {line.grey ? 1 : 3, line.image_size, line.image_size},
+            .mean = known.mean,
+            .std = known.std};
+  const auto folder = open_folder(line.data, task.shape);
   const auto good = line.skip_bad ? leave_out_bad(*folder, line.workers) : check_headers(*folder);
-  const auto split = split_pictures(folder->targets(), good, line.test_fraction, line.seed);
-  images.classes = folder->classes();
-  if (images.mean.empty()) {
-    measure_channels(images, Pictures(folder, split.train), line.seed, line.workers);
+  const auto split = split_examples(folder->targets(), good, line.test_fraction, line.seed);
+  task.classes = folder->classes();
+  if (task.mean.empty()) {
+    measure_channels(task, Pictures(folder, split.train), line.seed, line.workers);
   }
 
   const auto train_size = static_cast<int64_t>(split.train.size());
@@ -150,9 +139,9 @@ ImageData open_pictures(const CommandLine& line, const ProcessGroup& group, cons
   options.sampler = sconce::data::DistributedSampler(train_size, group, {.seed = line.seed});
   sconce::data::Loader train(Pictures(folder, split.train), options);
   const uint64_t seed = sconce::data::mix_seeds(line.seed, 0, group.rank());
-  return {.images = images,
-          .train = normalised(std::move(train), images, augmentation(line), seed),
-          .test = normalised(std::move(test), images, sconce::vision::transforms::Compose(), 0),
+  return {.task = task,
+          .train = normalised(std::move(train), task, augmentation(line), seed),
+          .test = normalised(std::move(test), task, sconce::vision::transforms::Compose(), 0),
           .train_size = train_size,
           .test_size = test_size,
           .left_out = folder->size() - static_cast<int64_t>(good.size())};
@@ -160,13 +149,56 @@ ImageData open_pictures(const CommandLine& line, const ProcessGroup& group, cons
 
 }  // namespace
 
-bool is_picture_folder(const std::string& data) {
-  return data != "digits" && data != "fashion-mnist" && !has_idx_files(data);
+bool is_table(const std::string& data) {
+  return data != "digits" && data != "fashion-mnist" && std::filesystem::is_regular_file(data);
 }
 
-ImageData open_images(const CommandLine& line, const ProcessGroup& group, const Images& known) {
+bool is_picture_folder(const std::string& data) {
+  return data != "digits" && data != "fashion-mnist" && !is_table(data) && !has_idx_files(data);
+}
+
+TrainingData open_images(const CommandLine& line, const ProcessGroup& group, const Task& known) {
   if (is_picture_folder(line.data)) return open_pictures(line, group, known);
   return open_idx(line, group, known);
+}
+
+TrainingData in_memory(const CommandLine& line, const ProcessGroup& group, const Task& task,
+                       const Dataset& train, const Dataset& test) {
+  const torch::Device device = line.torch_device(group);
+  const int64_t train_size = train.data.size(0);
+  const sconce::data::DistributedSampler sampler(train_size, group, {.seed = line.seed});
+  return {.task = task,
+          .train = sconce::data::Batches(rows_on(device, train),
+                                         {.batch_size = line.batch_size, .sampler = sampler}),
+          .test = sconce::data::Batches(rows_on(device, test, group.rank(), group.world_size()),
+                                        {.batch_size = test_batch_size}),
+          .train_size = train_size,
+          .test_size = test.data.size(0)};
+}
+
+ExampleSplit split_examples(const at::Tensor& targets, const std::vector<int64_t>& indices,
+                            double test_fraction, uint64_t seed) {
+  const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  const auto* target = targets.const_data_ptr<int64_t>();
+  ExampleSplit split;
+  size_t classes = 0;
+  for (auto begin = indices.begin(); begin != indices.end(); ++classes) {
+    const auto end = std::find_if(begin, indices.end(),
+                                  [&](int64_t index) { return target[index] != target[*begin]; });
+    const auto count = end - begin;
+    const auto wanted = std::llround(test_fraction * static_cast<double>(count));
+    const auto tests = std::min<int64_t>(wanted, count - 1);
+    const auto order = torch::randperm(count, generator, torch::kLong);
+    std::vector<bool> is_test(count);
+    for (int64_t i = 0; i < tests; ++i) is_test[order[i].item<int64_t>()] = true;
+    for (int64_t i = 0; i < count; ++i) (is_test[i] ? split.test : split.train).push_back(begin[i]);
+    begin = end;
+  }
+  if (split.test.empty()) {
+    throw std::runtime_error("--test-fraction: no example is left to test on: a class has " +
+                             std::to_string(indices.size() / classes) + " on average");
+  }
+  return split;
 }
 
 }  // namespace train

@@ -1,0 +1,116 @@
+#include "table_data.hpp"
+
+#include <c10/util/StringUtil.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "model_file.hpp"
+
+namespace train {
+
+namespace {
+
+using sconce::data::Dataset;
+using sconce::io::CsvColumn;
+using sconce::io::CsvTable;
+
+// Uses the figures from `first` on. Computed in float64, so that large numbers that are near to
+// each other keep their differences.
+torch::Tensor standardized(const torch::Tensor& values, const Task& task, int64_t first = 0) {
+  const auto row = [&](const std::vector<double>& numbers) {
+    return torch::tensor(numbers, torch::kDouble).slice(0, first, first + values.size(1));
+  };
+  return ((values.to(torch::kDouble) - row(task.mean)) / row(task.std)).to(torch::kFloat);
+}
+
+bool is_constant(const torch::Tensor& values) {
+  return values.min().equal(values.max());
+}
+
+// Adds the mean and the deviation, which is 1 for a constant.
+void add_figures(Task& task, const torch::Tensor& column) {
+  const auto values = column.to(torch::kDouble);
+  const bool varies = !is_constant(values);
+  task.mean.push_back((varies ? values.mean() : values.max()).item<double>());
+  task.std.push_back(varies ? values.std().item<double>() : 1);
+}
+
+// The 0 and 1 of categories stay as they are.
+void measure_columns(Task& task, const Dataset& train) {
+  for (const CsvColumn& column : task.columns) {
+    if (column.name == task.target) continue;
+    task.mean.resize(task.mean.size() + column.categories.size(), 0);
+    task.std.resize(task.mean.size(), 1);
+    if (column.categories.empty()) add_figures(task, train.data.select(1, std::ssize(task.mean)));
+  }
+  if (task.is_regression()) add_figures(task, train.target);
+}
+
+// A line break would end a name in the metadata of the weights.
+void check_table(const CommandLine& line, const CsvTable& table, const Task& task) {
+  const std::string names = c10::Join("", column_lines(task.columns));
+  TORCH_CHECK(names.find('\n') == names.npos, "--data: ", line.data,
+              ": expected names and categories without line breaks");
+  TORCH_CHECK(!is_constant(table.target), "--target: ", line.data,
+              ": expected different values in column '", line.target, "', found only ",
+              task.is_regression() ? c10::str(table.target[0].item<double>()) : task.classes[0]);
+}
+
+void check_run(const CommandLine& line, const Task& task, const Task& known) {
+  const std::string run = "the run in " + line.checkpoint.string() + " has ";
+  if (task.target != known.target) {
+    throw UsageError("--target: " + run + known.target + ", not " + task.target);
+  }
+  const auto now = column_lines(task.columns), saved = column_lines(known.columns);
+  const auto [a, b] = std::mismatch(saved.begin(), saved.end(), now.begin(), now.end());
+  if (a == saved.end() && b == now.end()) return;
+  const std::string none = "no further column";
+  throw UsageError("--data: " + run + (a == saved.end() ? none : *a) + " where " + line.data +
+                   " has " + (b == now.end() ? none : *b));
+}
+
+}  // namespace
+
+TrainingData open_table(const CommandLine& line, const sconce::distributed::ProcessGroup& group,
+                        const Task& known) {
+  const CsvTable table = sconce::io::read_csv(line.data, {.target = line.target,
+                                                          .categories = line.categories,
+                                                          .drop = line.drop,
+                                                          .skip_bad = line.skip_bad});
+  Task task = task_of_table(table.columns, line.target);
+  check_table(line, table, task);
+  if (known.is_table()) {
+    check_run(line, task, known);
+    task = known;
+  }
+  const auto classes = task.is_regression() ? torch::zeros(table.target.size(0), torch::kLong)
+                                            : table.target.contiguous();
+  const auto order = classes.argsort(/*stable=*/true);
+  const auto* first = order.const_data_ptr<int64_t>();
+  const auto split =
+      split_examples(classes, {first, first + order.size(0)}, line.test_fraction, line.seed);
+  const auto part = [&](const std::vector<int64_t>& rows) {
+    const auto chosen = torch::tensor(rows, torch::kLong);
+    return Dataset{table.data.index_select(0, chosen), table.target.index_select(0, chosen)};
+  };
+  Dataset train = part(split.train), test = part(split.test);
+  if (!known.is_table()) measure_columns(task, train);
+  for (Dataset* rows : {&train, &test}) {
+    rows->data = standardized(rows->data, task);
+    if (task.is_regression()) rows->target = standardized(rows->target, task, task.shape[0]);
+  }
+  TrainingData data = in_memory(line, group, task, train, test);
+  data.left_out = table.skipped;
+  return data;
+}
+
+at::Tensor read_rows(const std::filesystem::path& file, const Task& task) {
+  std::vector<CsvColumn> columns = task.columns;
+  std::erase_if(columns, [&](const CsvColumn& column) { return column.name == task.target; });
+  const auto table = sconce::io::read_csv(file, {.columns = columns});
+  return standardized(table.data, task);
+}
+
+}  // namespace train

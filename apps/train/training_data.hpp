@@ -1,0 +1,65 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "command_line.hpp"
+#include "sconce/data/dataset.hpp"
+#include "sconce/training/any_batches.hpp"
+#include "task.hpp"
+
+namespace train {
+
+/// The examples for training and test, in batches on the device: inputs (N, ...), float32,
+/// normalized as the task says, and their classes (N,), or the standardized numbers (N, 1) of a
+/// regression.
+struct TrainingData {
+  Task task;
+  sconce::AnyBatches train;  ///< of this rank, in another order in each epoch
+  sconce::AnyBatches test;   ///< of this rank
+  int64_t train_size = 0;    ///< of all ranks
+  int64_t test_size = 0;     ///< of all ranks
+  int64_t left_out = 0;      ///< number of pictures or rows that --skip-bad left out
+};
+
+/// Returns whether `--data` names a table, which is a file and no folder.
+bool is_table(const std::string& data);
+
+/// Returns whether `--data` names a folder of pictures and not one of IDX files.
+bool is_picture_folder(const std::string& data);
+
+/// Opens what `--data` names: "digits", which come with sconce; "fashion-mnist", Debian's package;
+/// a folder with MNIST's four IDX files, plain or with .gz, which are copied to the device; or a
+/// folder of pictures, which are read when they are needed. If `known` has a mean and a deviation,
+/// the images are normalized with these.
+/// @throw c10::Error if Fashion-MNIST is not installed, saying how to get it, or naming an IDX file
+/// that is missing or damaged.
+/// @throw std::runtime_error naming a folder or a picture that is not as expected.
+TrainingData open_images(const CommandLine& line, const sconce::distributed::ProcessGroup& group,
+                         const Task& known = {});
+
+/// Makes the batches of this rank. The tensors of all ranks are on the CPU and are copied to the
+/// device once.
+TrainingData in_memory(const CommandLine& line, const sconce::distributed::ProcessGroup& group,
+                       const Task& task, const sconce::data::Dataset& train,
+                       const sconce::data::Dataset& test);
+
+/// Two parts of the examples, each in the order in which they were given.
+struct ExampleSplit {
+  std::vector<int64_t> train = {};
+  std::vector<int64_t> test = {};
+};
+
+/// Moves a fraction of each class, rounded, to the test part. The seed chooses the examples. At
+/// least one example of each class remains for training. Python: `train_test_split(...,
+/// stratify=target)` of scikit-learn, which draws other examples.
+/// @param targets the class of each example, int64
+/// @param indices the examples to split, those of one class in a row
+/// @throw std::runtime_error if the test part would be empty.
+ExampleSplit split_examples(const at::Tensor& targets, const std::vector<int64_t>& indices,
+                            double test_fraction, uint64_t seed);
+
+}  // namespace train
