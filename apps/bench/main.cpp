@@ -2,10 +2,15 @@
 // Prints the workload's check as a JSON list. Then, for each line N on standard input, prints the
 // seconds that N calls took.
 
+#include <charconv>
 #include <exception>
 #include <iomanip>
 #include <iostream>
+#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 
 #include "sconce/stopwatch.hpp"
 #include "sconce/tuned_memory.hpp"
@@ -21,7 +26,7 @@ double seconds_of(const bench::Workload& workload, int64_t calls) {
   return watch.seconds();
 }
 
-bench::Workload make_workload(const std::string& name, int64_t size) {
+bench::Workloads all_workloads() {
   const std::map<std::string, bench::Workloads> files = {{"conv", bench::conv()},
                                                          {"data_parallel", bench::data_parallel()},
                                                          {"ddp", bench::ddp()},
@@ -35,8 +40,24 @@ bench::Workload make_workload(const std::string& name, int64_t size) {
                                                          {"optimizers", bench::optimizers()},
                                                          {"race", bench::race()},
                                                          {"steps", bench::steps()}};
-  const auto dot = name.find('.');
-  return files.at(name.substr(0, dot)).at(name.substr(dot + 1))(size);
+  bench::Workloads all;
+  for (const auto& [file, workloads] : files) {
+    for (const auto& [name, make] : workloads) all[file + "." + name] = make;
+  }
+  return all;
+}
+
+// The size that the command line names, or nothing if it is no number from 0 on.
+std::optional<int64_t> size_of(std::string_view text) {
+  int64_t size = 0;
+  const auto [end, error] = std::from_chars(text.begin(), text.end(), size);
+  if (error != std::errc() || end != text.end() || size < 0) return {};
+  return size;
+}
+
+int refuse(const std::string& expected, const char* got) {
+  std::cerr << "sconce-bench: expected " << expected << ", got " << got << "\n";
+  return 2;
 }
 
 }  // namespace
@@ -47,8 +68,13 @@ int main(int argc, char** argv) {
     std::cerr << "usage: sconce-bench FILE.NAME [SIZE]\n";
     return 2;
   }
+  const auto workloads = all_workloads();
+  const auto make = workloads.find(argv[1]);
+  if (make == workloads.end()) return refuse("a workload such as ops.add", argv[1]);
+  const auto size = size_of(argc == 3 ? argv[2] : "0");
+  if (!size) return refuse("a size of at least 0", argv[2]);
   try {
-    const auto workload = make_workload(argv[1], argc == 3 ? std::stoll(argv[2]) : 0);
+    const auto workload = make->second(*size);
     std::cout << std::setprecision(17) << "[";
     for (size_t i = 0; i < workload.check.size(); ++i) {
       std::cout << (i == 0 ? "" : ", ") << workload.check[i];

@@ -48,6 +48,13 @@ class OnTheCpu(unittest.TestCase):
                 self.assertGreater(len(checks), 1)
                 self.assertFalse(bench.different(checks, workload.tolerance))
 
+    def test_the_program_refuses_what_it_does_not_know_in_one_line(self):
+        for arguments, refusal in ((["conv.nothing"], "expected a workload such as ops.add, got conv.nothing"),
+                                   (["ops.add", "4x"], "expected a size of at least 0, got 4x"),
+                                   (["ops.add", "-1"], "expected a size of at least 0, got -1")):
+            done = subprocess.run([PROGRAM, *arguments], text=True, capture_output=True)
+            self.assertEqual((done.returncode, done.stderr), (2, f"sconce-bench: {refusal}\n"))
+
 
 if __name__ == "__main__":
     unittest.main()
