@@ -17,9 +17,12 @@
 #include "sconce/devices.hpp"
 #include "sconce/nn/clip_grad.hpp"
 #include "sconce/nn/transformer.hpp"
+#include "sconce/optim/adagrad.hpp"
 #include "sconce/optim/adam.hpp"
 #include "sconce/optim/ema.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
+#include "sconce/optim/nadam.hpp"
+#include "sconce/optim/rmsprop.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "support/error_of.hpp"
 #include "support/require_gpu.hpp"
@@ -377,6 +380,17 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& name, Draw& 
     const auto options = torch::optim::AdamOptions(0.01).amsgrad(draw.one_in(3));
     return std::make_unique<optim::Adam>(parameters, options, extra);
   }
+  if (name == "Adagrad") {
+    const auto options = torch::optim::AdagradOptions(0.05).lr_decay(draw.of({0.0, 0.1}));
+    return std::make_unique<optim::Adagrad>(parameters, options, extra);
+  }
+  if (name == "RMSprop") {
+    const auto options = torch::optim::RMSpropOptions(0.005).momentum(draw.of({0.0, 0.9}));
+    return std::make_unique<optim::RMSprop>(parameters, options, extra);
+  }
+  if (name == "NAdam") {
+    return std::make_unique<optim::NAdam>(parameters, optim::NAdamOptions(0.01), extra);
+  }
   return std::make_unique<optim::AdamW>(parameters, torch::optim::AdamWOptions(0.01), extra);
 }
 
@@ -487,14 +501,17 @@ class Training {
     if (scaler && kernels != Kernels::automatic) kinds.insert("scaler on the host");
     optim::ExtraOptions extra{.kernels = kernels};
     if (device.is_cuda()) extra.lr = torch::full({}, 0.01, device);
-    const auto name = draw.of<std::string>({"SGD", "Adam", "AdamW"});
+    std::vector<std::string> choices = {"SGD", "Adam", "AdamW", "Adagrad"};
+    if (!scaler) choices.insert(choices.end(), {"RMSprop", "NAdam"});  // have no fused kernels
+    const std::string name = draw.from(choices);
     optimizer = make_optimizer(name, draw, net->parameters(), extra);
     kinds.insert(name);
     static const std::map<Kernels, std::string> names = {
         {Kernels::fused, "fused"}, {Kernels::foreach, "foreach"}, {Kernels::for_loop, "for_loop"}};
     kinds.insert("kernels " + names.at(optimizer->kernels()));
     const auto schedule = draw.of<std::string>({"none", "StepLR", "cosine", "OneCycleLR"});
-    schedule_ = make_schedule(schedule, *optimizer, name != "SGD" && !device.is_cuda());
+    const bool has_betas = name.find("Adam") != std::string::npos;
+    schedule_ = make_schedule(schedule, *optimizer, has_betas && !device.is_cuda());
     kinds.insert("schedule " + schedule);
   }
 
@@ -845,9 +862,10 @@ TEST_CASE("on the CPU 2000 random captured steps are the plain loop, bit for bit
   CHECK(table("finite", Table::replayed) + table("finite", Table::run_eagerly) >= 1800);
   CHECK(table("all", Table::refused) <= 40);
   CHECK(table("all", Table::run_eagerly) <= 200);
-  for (const char* kind : {"SGD", "Adam", "AdamW", "dropout", "batch norm", "embedding",
-                           "attention", "scaler", "overflow", "clipping norm", "clipping value",
-                           "accumulation", "accumulation over calls", "changed rate"}) {
+  for (const char* kind :
+       {"SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "NAdam", "dropout", "batch norm", "embedding",
+        "attention", "scaler", "overflow", "clipping norm", "clipping value", "accumulation",
+        "accumulation over calls", "changed rate"}) {
     INFO(kind);
     CHECK(table(kind, Table::replayed) >= 50);
   }

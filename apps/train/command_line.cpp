@@ -128,7 +128,7 @@ void add_training_flags(CLI::App& app, CommandLine& line) {
   app.add_option("--optimizer", line.optimizer, "Optimizer; sgd has a momentum of 0.9")
       ->check(one_of(optimizer_names()))
       ->type_name(CLI::detail::join(optimizer_names(), "|"));
-  app.add_option("--lr", line.lr, "Learning rate; by default 0.05 for sgd, 0.001 for the others")
+  app.add_option("--lr", line.lr, "Learning rate; by default 0.05 for sgd, Python's for the others")
       ->check(number("a number above 0", [](double value) { return value > 0; }))
       ->type_name("X");
   app.add_option("--scheduler", line.scheduler,

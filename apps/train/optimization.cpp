@@ -4,8 +4,11 @@
 #include <cmath>
 #include <numbers>
 
+#include "sconce/optim/adagrad.hpp"
 #include "sconce/optim/adam.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
+#include "sconce/optim/nadam.hpp"
+#include "sconce/optim/rmsprop.hpp"
 #include "sconce/optim/sgd.hpp"
 
 namespace train {
@@ -13,12 +16,15 @@ namespace train {
 namespace lr_scheduler = sconce::optim::lr_scheduler;
 
 const std::vector<std::string>& optimizer_names() {
-  static const std::vector<std::string> names = {"sgd", "adam", "adamw"};
+  static const std::vector<std::string> names = {"sgd",     "adam",    "adamw",
+                                                 "adagrad", "rmsprop", "nadam"};
   return names;
 }
 
 double default_lr(const std::string& optimizer) {
-  return optimizer == "sgd" ? 0.05 : 0.001;
+  if (optimizer == "sgd") return 0.05;
+  if (optimizer == "adagrad" || optimizer == "rmsprop") return 0.01;
+  return optimizer == "nadam" ? 0.002 : 0.001;
 }
 
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
@@ -26,11 +32,16 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
                                                         double lr,
                                                         const sconce::optim::ExtraOptions& extra) {
   using namespace torch::optim;
-  if (name == "adam") return std::make_unique<sconce::optim::Adam>(params, AdamOptions(lr), extra);
-  if (name == "adamw")
-    return std::make_unique<sconce::optim::AdamW>(params, AdamWOptions(lr), extra);
+  namespace optim = sconce::optim;
+  if (name == "adam") return std::make_unique<optim::Adam>(params, AdamOptions(lr), extra);
+  if (name == "adamw") return std::make_unique<optim::AdamW>(params, AdamWOptions(lr), extra);
+  if (name == "adagrad") return std::make_unique<optim::Adagrad>(params, AdagradOptions(lr), extra);
+  if (name == "rmsprop") return std::make_unique<optim::RMSprop>(params, RMSpropOptions(lr), extra);
+  if (name == "nadam") {
+    return std::make_unique<optim::NAdam>(params, optim::NAdamOptions(lr), extra);
+  }
   TORCH_CHECK(name == "sgd", "make_optimizer: unknown optimizer ", name);
-  return std::make_unique<sconce::optim::SGD>(params, SGDOptions(lr).momentum(0.9), extra);
+  return std::make_unique<optim::SGD>(params, SGDOptions(lr).momentum(0.9), extra);
 }
 
 const std::vector<std::string>& scheduler_names() {
@@ -52,9 +63,12 @@ Schedule make_schedule(const std::string& name, torch::optim::Optimizer& optimiz
     return {std::make_unique<lr_scheduler::LambdaLR>(optimizer, share)};
   }
   if (name == "onecycle") {
-    const double lr = optimizer.param_groups().front().options().get_lr();
-    return {std::make_unique<lr_scheduler::OneCycleLR>(
-                optimizer, lr, lr_scheduler::OneCycleLROptions{.total_steps = steps}),
+    const auto& of_optimizer = optimizer.param_groups().front().options();
+    const bool has_momentum =
+        dynamic_cast<const torch::optim::AdagradOptions*>(&of_optimizer) == nullptr;
+    const lr_scheduler::OneCycleLROptions options = {.total_steps = steps,
+                                                     .cycle_momentum = has_momentum};
+    return {std::make_unique<lr_scheduler::OneCycleLR>(optimizer, of_optimizer.get_lr(), options),
             sconce::SchedulerInterval::step};
   }
   TORCH_CHECK(name == "none", "make_schedule: unknown scheduler ", name);

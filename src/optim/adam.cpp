@@ -11,6 +11,7 @@
 #include "detail/state_visitor.hpp"
 #include "optim/adam_kernels.hpp"
 #include "optim/conversions.hpp"
+#include "optim/fitting_state.hpp"
 #include "optim/step_plan.hpp"
 
 namespace sconce::optim {
@@ -49,27 +50,18 @@ void AdamBase::check(const Options& options) const {
 }
 
 AdamParamState& AdamBase::state_for(size_t group, size_t index, bool amsgrad) {
-  const auto& parameter = param_groups_[group].params()[index];
-  auto* const key = parameter.unsafeGetTensorImpl();
-  const auto found = state_.find(key);
-  const auto* old =
-      found == state_.end() ? nullptr : static_cast<const AdamParamState*>(found->second.get());
-  const bool fits = state_fits(group, index, old ? old->exp_avg : torch::Tensor());
-  if (old && !fits) found->second = make_state(state_tensors(*old), parameter);
-  if (!old) {
+  const auto make = [this](const torch::Tensor& parameter) {
     auto fresh = std::make_unique<AdamParamState>();
-    const auto device = kernels() == Kernels::fused ? parameter.device() : torch::Device(at::kCPU);
-    fresh->step = at::zeros({}, at::TensorOptions(device).dtype(at::kFloat));
+    fresh->step = state_number(parameter, at::zeros({}));
     fresh->exp_avg = at::zeros_like(parameter);
     fresh->exp_avg_sq = at::zeros_like(parameter);
-    state_[key] = std::move(fresh);
+    return fresh;
+  };
+  auto& state = fitting_state(group, index, &AdamParamState::exp_avg, make);
+  if (amsgrad && !state.max_exp_avg_sq.defined()) {
+    state.max_exp_avg_sq = at::zeros_like(param_groups_[group].params()[index]);
   }
-  auto& typed = static_cast<AdamParamState&>(*state_[key]);
-  typed.owner = StateOwner(parameter);  // also for a state that was loaded
-  if (amsgrad && !typed.max_exp_avg_sq.defined()) {
-    typed.max_exp_avg_sq = at::zeros_like(parameter);
-  }
-  return typed;
+  return state;
 }
 
 bool AdamBase::prepare_group(size_t index) {
@@ -82,13 +74,11 @@ bool AdamBase::prepare_group(size_t index) {
 
 void AdamBase::step_group(size_t index, const Amp& amp) {
   auto h = hyperparameters(param_groups_[index].options());
-  LoopLr lr = {h.lr, {}};
-  if (extra().lr && kernels() != Kernels::fused) {
-    lr.tensor = extra().lr->detach().cpu().reshape({});
-    h.lr = lr.tensor->item<double>();
-  }
+  LearningRate lr = {h.lr, {}};
+  if (kernels() != Kernels::fused) lr = host_lr(h.lr, extra());
+  h.lr = lr.number;
   for (auto& bucket : plans_->of_groups[index].buckets()) {
-    bucket.all_steps.add_(bucket.one);
+    bucket.steps.add_one();
     if (kernels() == Kernels::fused) {
       step_fused(bucket, h, extra(), amp.grad_scale, amp.found_inf);
     } else if (kernels() == Kernels::foreach) {
@@ -119,8 +109,7 @@ std::unique_ptr<torch::optim::OptimizerParamState> AdamBase::make_state(
     TORCH_CHECK(tensors.contains(key), name(), ": expected the state of a parameter to have ", key);
   }
   auto state = std::make_unique<AdamParamState>();
-  const auto device = kernels() == Kernels::fused ? parameter.device() : torch::Device(at::kCPU);
-  state->step = tensors.at("step").detach().to(device, at::kFloat, false, true).reshape({});
+  state->step = state_number(parameter, tensors.at("step"));
   state->exp_avg = copy_for(parameter, tensors, "exp_avg");
   state->exp_avg_sq = copy_for(parameter, tensors, "exp_avg_sq");
   state->max_exp_avg_sq = copy_for(parameter, tensors, "max_exp_avg_sq");

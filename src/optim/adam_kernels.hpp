@@ -14,15 +14,15 @@
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/maximum.h>
-#include <ATen/ops/ones.h>
-#include <ATen/ops/rsub.h>
-#include <ATen/ops/stack.h>
-#include <ATen/ops/view_as_real.h>
 
+#include <array>
 #include <cmath>
 #include <optional>
 #include <vector>
 
+#include "optim/learning_rate.hpp"
+#include "optim/packed_numbers.hpp"
+#include "optim/real_views.hpp"
 #include "optim/step_plan.hpp"
 #include "sconce/optim/adam.hpp"
 
@@ -38,29 +38,21 @@ struct AdamBucket : Bucket {
   }
 
   void add(AdamParamState& state) {
-    states.push_back(&state);
     exp_avgs.push_back(state.exp_avg);
     exp_avg_sqs.push_back(state.exp_avg_sq);
     if (amsgrad) max_exp_avg_sqs.push_back(state.max_exp_avg_sq);
-    steps.push_back(state.step);
+    steps.add(state.step);
   }
 
-  // Makes all step counts views of one tensor, so that one addition counts them all.
-  void seal() {
-    all_steps = at::stack(steps);
-    one = at::ones({}, all_steps.options());
-    steps = all_steps.unbind();
-    for (size_t i = 0; i < states.size(); ++i) states[i]->step = steps[i];
-  }
+  void seal() { steps.seal(); }
+
+  auto lists() { return std::array{&params, &grads, &exp_avgs, &exp_avg_sqs, &max_exp_avg_sqs}; }
 
   bool amsgrad;
-  std::vector<AdamParamState*> states = {};
   std::vector<torch::Tensor> exp_avgs = {};
   std::vector<torch::Tensor> exp_avg_sqs = {};
   std::vector<torch::Tensor> max_exp_avg_sqs = {};
-  std::vector<torch::Tensor> steps = {};
-  torch::Tensor all_steps = {};
-  torch::Tensor one = {};  // the number 1 would become a tensor and be cast in each step
+  PackedNumbers steps = {};
 };
 
 /// Steps with the fused kernel. The step counts must already be those of this step.
@@ -75,8 +67,8 @@ inline void step_fused(AdamBucket& b, const AdamHyperparameters& h, const ExtraO
     call_fused_kernel(b, [&](const auto& part) {
       const auto call = [&](auto&& adam) {
         adam(part(b.params), part(b.grads), part(b.exp_avgs), part(b.exp_avg_sqs),
-             part(max_exp_avg_sqs), part(b.steps), lr, h.beta1, h.beta2, h.weight_decay, h.eps,
-             h.amsgrad, extra.maximize, grad_scale, found_inf);
+             part(max_exp_avg_sqs), part(b.steps.views()), lr, h.beta1, h.beta2, h.weight_decay,
+             h.eps, h.amsgrad, extra.maximize, grad_scale, found_inf);
       };
       if (h.decoupled_weight_decay) {
         call([](auto&&... arguments) { at::_fused_adamw_(arguments...); });
@@ -85,18 +77,7 @@ inline void step_fused(AdamBucket& b, const AdamHyperparameters& h, const ExtraO
       }
     });
   });
-  if (found_inf) b.all_steps.sub_(*found_inf);  // a skipped step does not count
-}
-
-/// Returns the bucket with real views of its complex tensors, because Adam treats both parts of a
-/// complex number separately. Returns nothing if the tensors are real.
-inline std::optional<AdamBucket> viewed_as_real(const AdamBucket& bucket) {
-  if (!c10::isComplexType(bucket.dtype)) return {};
-  AdamBucket b = bucket;
-  for (auto* list : {&b.params, &b.grads, &b.exp_avgs, &b.exp_avg_sqs, &b.max_exp_avg_sqs}) {
-    for (auto& tensor : *list) tensor = at::view_as_real(tensor);
-  }
-  return b;
+  if (found_inf) b.steps.all().sub_(*found_inf);  // a skipped step does not count
 }
 
 /// Steps with operations on lists of all tensors.
@@ -115,7 +96,7 @@ inline void step_foreach(const AdamBucket& b, const AdamHyperparameters& h, bool
 
   std::vector<at::Scalar> step_sizes;
   std::vector<at::Scalar> bias_corrections2_sqrt;
-  const float* steps = b.all_steps.const_data_ptr<float>();
+  const float* steps = b.steps.on_host();
   for (size_t i = 0; i < b.params.size(); ++i) {
     step_sizes.emplace_back(-(h.lr / (1 - std::pow(h.beta1, steps[i]))));
     bias_corrections2_sqrt.emplace_back(std::pow(1 - std::pow(h.beta2, steps[i]), 0.5));
@@ -127,39 +108,16 @@ inline void step_foreach(const AdamBucket& b, const AdamHyperparameters& h, bool
   at::_foreach_addcdiv_(b.params, b.exp_avgs, denominators, step_sizes);
 }
 
-/// The learning rate for the loop. If it is a tensor, it is on the CPU, and each operation rounds
-/// to its type, as in Python.
-struct LoopLr {
-  double number;
-  std::optional<torch::Tensor> tensor;
-
-  void decay(const torch::Tensor& param, double weight_decay) const {
-    if (tensor) {
-      param.mul_(at::rsub(tensor->mul(at::native::wrapped_scalar_tensor(weight_decay)), 1));
-    } else {
-      scale(param, 1 - number * weight_decay);
-    }
-  }
-
-  double step_size(double bias_correction) const {
-    if (!tensor) return number / bias_correction;
-    return tensor->div(at::native::wrapped_scalar_tensor(bias_correction)).item<double>();
-  }
-};
-
 /// Steps one tensor after another. As in Python, the weight decay uses complex arithmetic, which
 /// may round differently from arithmetic on real views.
-inline void step_for_loop(const AdamBucket& b, const AdamHyperparameters& h, const LoopLr& lr,
+inline void step_for_loop(const AdamBucket& b, const AdamHyperparameters& h, const LearningRate& lr,
                           bool maximize) {
-  const auto as_real = [](const torch::Tensor& tensor) {
-    return tensor.is_complex() ? at::view_as_real(tensor) : tensor;
-  };
-  const float* steps = b.all_steps.const_data_ptr<float>();
+  const float* steps = b.steps.on_host();
   for (size_t i = 0; i < b.params.size(); ++i) {
     torch::Tensor grad = maximize ? -b.grads[i] : b.grads[i];
     if (h.weight_decay != 0) {
       if (h.decoupled_weight_decay) {
-        lr.decay(b.params[i], h.weight_decay);
+        b.params[i].mul_(lr.decay_factor(h.weight_decay));
       } else {
         grad = grad.add(b.params[i], h.weight_decay);
       }
@@ -176,8 +134,7 @@ inline void step_for_loop(const AdamBucket& b, const AdamHyperparameters& h, con
     }
     const double bias_correction2_sqrt = std::pow(1 - std::pow(h.beta2, steps[i]), 0.5);
     const auto denominator = (second_moment.sqrt() / bias_correction2_sqrt).add_(h.eps);
-    as_real(b.params[i])
-        .addcdiv_(exp_avg, denominator, -lr.step_size(1 - std::pow(h.beta1, steps[i])));
+    as_real(b.params[i]).addcdiv_(exp_avg, denominator, -lr.over(1 - std::pow(h.beta1, steps[i])));
   }
 }
 

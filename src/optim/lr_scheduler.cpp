@@ -13,6 +13,7 @@
 
 #include "detail/state_visitor.hpp"
 #include "optim/scheduler_arguments.hpp"
+#include "sconce/optim/nadam.hpp"
 
 namespace sconce::optim::lr_scheduler {
 
@@ -46,7 +47,8 @@ bool set_momentum(OptimizerOptions& options, double value) {
   return momentum(dynamic_cast<torch::optim::SGDOptions*>(&options)) ||
          momentum(dynamic_cast<torch::optim::RMSpropOptions*>(&options)) ||
          beta1(dynamic_cast<torch::optim::AdamOptions*>(&options)) ||
-         beta1(dynamic_cast<torch::optim::AdamWOptions*>(&options));
+         beta1(dynamic_cast<torch::optim::AdamWOptions*>(&options)) ||
+         beta1(dynamic_cast<NAdamOptions*>(&options));
 }
 
 }  // namespace

@@ -4,8 +4,10 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/util/ScopeExit.h>
+#include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
+#include <torch/optim/rmsprop.h>
 #include <torch/optim/sgd.h>
 
 #include <algorithm>
@@ -48,14 +50,15 @@ bool fits_foreach(const torch::Tensor& parameter) {
   return is_one_of(parameter.device().type(), devices) && parameter.layout() == at::kStrided;
 }
 
-Kernels choose(const std::vector<torch::optim::OptimizerParamGroup>& groups) {
+Kernels choose(const std::vector<torch::optim::OptimizerParamGroup>& groups, Kernels fastest) {
   const auto all = [&](bool (*fits)(const torch::Tensor&)) {
     return std::all_of(groups.begin(), groups.end(), [&](const auto& group) {
       return std::all_of(group.params().begin(), group.params().end(), fits);
     });
   };
-  if (all(fits_fused)) return Kernels::fused;
-  return all(fits_foreach) ? Kernels::foreach : Kernels::for_loop;
+  if (fastest == Kernels::fused && all(fits_fused)) return Kernels::fused;
+  const bool has_foreach = fastest != Kernels::for_loop;
+  return has_foreach && all(fits_foreach) ? Kernels::foreach : Kernels::for_loop;
 }
 
 // LibTorch 2.15 merges a group's options with the optimizer's only if it knows their type, and
@@ -66,8 +69,10 @@ void keep_options_of_other_types(const torch::optim::OptimizerParamGroup& given,
   const auto& options = given.options();
   const auto& merged = group.options();
   if (typeid(options) != typeid(merged)) return;
-  for (const auto* known : {&typeid(torch::optim::AdamOptions), &typeid(torch::optim::AdamWOptions),
-                            &typeid(torch::optim::SGDOptions)}) {
+  for (const auto* known :
+       {&typeid(torch::optim::AdagradOptions), &typeid(torch::optim::AdamOptions),
+        &typeid(torch::optim::AdamWOptions), &typeid(torch::optim::RMSpropOptions),
+        &typeid(torch::optim::SGDOptions)}) {
     if (typeid(options) == *known) return;
   }
   group.set_options(options.clone());
@@ -76,12 +81,18 @@ void keep_options_of_other_types(const torch::optim::OptimizerParamGroup& given,
 }  // namespace
 
 Optimizer::Optimizer(std::string name, const std::vector<ParamGroup>& groups,
-                     std::unique_ptr<Options> defaults, ExtraOptions extra)
+                     std::unique_ptr<Options> defaults, ExtraOptions extra, Kernels fastest)
     : torch::optim::Optimizer(groups, std::move(defaults)),
       name_(std::move(name)),
       extra_(std::move(extra)),
-      kernels_(extra_.kernels == Kernels::automatic ? choose(param_groups_) : extra_.kernels),
+      fastest_(fastest),
+      kernels_(extra_.kernels == Kernels::automatic ? choose(param_groups_, fastest)
+                                                    : extra_.kernels),
       group_values_(std::make_shared<std::vector<GroupValues>>()) {
+  TORCH_CHECK_VALUE(kernels_ >= fastest_, name_, ": expected ",
+                    fastest_ == Kernels::foreach ? "Kernels::foreach or " : "",
+                    "Kernels::for_loop, because LibTorch has no others for it, got Kernels::",
+                    kernels_ == Kernels::fused ? "fused" : "foreach");
   for (size_t i = 0; i < groups.size(); ++i) {
     keep_options_of_other_types(groups[i], param_groups_[i]);
   }
@@ -113,8 +124,21 @@ bool Optimizer::is_capturable() const {
                          [&](const auto& parameter) { return parameter.device().type() == type; });
     });
   };
-  return all_are_on(c10::kCPU) || (kernels_ == Kernels::fused && extra_.lr &&
-                                   extra_.lr->is_cuda() && all_are_on(c10::kCUDA));
+  return all_are_on(c10::kCPU) || (takes_lr_on_device() && all_are_on(c10::kCUDA));
+}
+
+bool Optimizer::takes_lr_on_device() const {
+  return kernels_ == fastest_ && kernels_ != Kernels::for_loop && extra_.lr && extra_.lr->is_cuda();
+}
+
+bool Optimizer::steps_on_device(const torch::Tensor& parameter) const {
+  return kernels_ == Kernels::fused || (takes_lr_on_device() && parameter.is_cuda());
+}
+
+torch::Tensor Optimizer::state_number(const torch::Tensor& parameter,
+                                      const torch::Tensor& number) const {
+  const auto device = steps_on_device(parameter) ? parameter.device() : torch::Device(at::kCPU);
+  return number.detach().to(device, at::kFloat, /*non_blocking=*/false, /*copy=*/true).reshape({});
 }
 
 // In C++ `parameters()` lists the parameters of a layer once for each occurrence of the layer.
@@ -136,8 +160,9 @@ void Optimizer::drop_repeats(ParamGroup& group) {
 // The kernels that were chosen for the earlier groups may not support an added group.
 void Optimizer::choose_again() {
   const Kernels before = kernels_;
-  if (extra_.kernels != Kernels::automatic || before == choose(param_groups_)) return;
-  kernels_ = choose(param_groups_);
+  const Kernels chosen = choose(param_groups_, fastest_);
+  if (extra_.kernels != Kernels::automatic || before == chosen) return;
+  kernels_ = chosen;
   auto undo = c10::make_scope_exit([&] { kernels_ = before; });
   renew_states();
   undo.release();

@@ -82,10 +82,10 @@ class StepPlan {
   /// - the parameters, or which of them have a gradient;
   /// - their devices, types, memory, sizes or strides;
   /// - the objects in `states`;
-  /// - `variant`, for options that decide which tensors a state has;
+  /// - `variant`, a number for the options that decide which tensors a state has;
   /// - the sizes of a gradient, which differ from those of its parameter.
   template <class MakeState>
-  bool update(const std::vector<at::Tensor>& params, const StateMap& states, bool variant,
+  bool update(const std::vector<at::Tensor>& params, const StateMap& states, int variant,
               const MakeState& make_state) {
     if (variant != variant_ || !gather(params, states)) {
       forget();  // in case build throws
@@ -158,7 +158,7 @@ class StepPlan {
 
   std::vector<B> buckets_ = {};
   std::vector<Entry> entries_ = {};
-  std::optional<bool> variant_ = {};
+  std::optional<int> variant_ = {};
 };
 
 /// Gives every gradient the strides of its parameter. The fused kernels on the CPU assume this, and

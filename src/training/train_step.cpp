@@ -167,8 +167,8 @@ std::shared_ptr<TrainStep> make_train_step(const TrainerOptions& options,
               "sconce::Trainer: expected with graph one of sconce's optimizers, whose ",
               "step can be replayed, got another");
   TORCH_CHECK(ours->is_capturable(),
-              "sconce::Trainer: expected with graph one of sconce's optimizers with fused kernels ",
-              "and a learning rate that is a tensor on ", device,
+              "sconce::Trainer: expected with graph one of sconce's optimizers with its fastest ",
+              "kernels and a learning rate that is a tensor on ", device,
               " (ExtraOptions::lr), got another");
   auto* graph = dynamic_cast<GraphStep*>(earlier.get());
   if (graph == nullptr) return std::make_shared<GraphStep>(step, device);

@@ -15,7 +15,10 @@
 #include "catch.hpp"
 #include "sconce/amp/grad_scaler.hpp"
 #include "sconce/nn/clip_grad.hpp"
+#include "sconce/optim/adagrad.hpp"
 #include "sconce/optim/adam.hpp"
+#include "sconce/optim/nadam.hpp"
+#include "sconce/optim/rmsprop.hpp"
 #include "sconce/optim/sgd.hpp"
 
 // The C++ side of reference/grad_scaler.py: runs its commands and returns the results.
@@ -97,6 +100,15 @@ class ScriptOptimizer {
     } else if (name == "Adam") {
       make<torch::optim::Adam, torch::optim::AdamParamState, optim::Adam>(
           torch::optim::AdamOptions(lr).weight_decay(decay).amsgrad(amsgrad));
+    } else if (name == "Adagrad") {
+      make_ours<optim::Adagrad>(
+          torch::optim::AdagradOptions(lr).weight_decay(decay).lr_decay(dampening));
+    } else if (name == "RMSprop") {
+      auto options = torch::optim::RMSpropOptions(lr).weight_decay(decay).momentum(momentum);
+      make_ours<optim::RMSprop>(options.centered(amsgrad));
+    } else if (name == "NAdam") {
+      make_ours<optim::NAdam>(
+          optim::NAdamOptions(lr).weight_decay(decay).decoupled_weight_decay(amsgrad));
     } else {
       make<torch::optim::AdamW, torch::optim::AdamWParamState, optim::AdamW>(
           torch::optim::AdamWOptions(lr).weight_decay(decay).amsgrad(amsgrad));
@@ -145,19 +157,20 @@ class ScriptOptimizer {
  private:
   template <class Stock, class StockState, class Ours, class Options>
   void make(const Options& options) {
+    if (kernels != "stock") return make_ours<Ours>(options);
+    optimizer = std::make_unique<Stock>(params, options);
+    state = [this] { return state_of_stock<StockState>(); };
+  }
+
+  template <class Ours, class Options>
+  void make_ours(const Options& options) {
     using optim::Kernels;
     static const std::map<std::string, Kernels> modes = {
         {"for_loop", Kernels::for_loop}, {"foreach", Kernels::foreach}, {"fused", Kernels::fused}};
-    if (kernels == "stock") {
-      optimizer = std::make_unique<Stock>(params, options);
-      state = [this] { return state_of_stock<StockState>(); };
-    } else {
-      auto made = std::make_unique<Ours>(
-          params, options,
-          optim::ExtraOptions{.kernels = modes.at(kernels), .maximize = maximize_});
-      state = [&ours = *made] { return state_of(ours); };
-      optimizer = std::move(made);
-    }
+    auto made = std::make_unique<Ours>(
+        params, options, optim::ExtraOptions{.kernels = modes.at(kernels), .maximize = maximize_});
+    state = [&ours = *made] { return state_of(ours); };
+    optimizer = std::move(made);
   }
 
   template <class StockState>

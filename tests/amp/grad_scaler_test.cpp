@@ -1,5 +1,7 @@
 #include "sconce/amp/grad_scaler.hpp"
 
+#include <torch/version.h>
+
 #include <cmath>
 #include <limits>
 #include <map>
@@ -205,6 +207,12 @@ TEST_CASE("300 scripts of calls lead a GradScaler where they lead Python's", "[p
   CHECK(facts["skipped first steps that leave Python's momentum unwritten"] > 5);
   for (const std::string kernels : {"stock", "for_loop", "foreach", "fused"}) {
     for (const std::string name : {"SGD", "Adam", "AdamW"}) CHECK(facts[kernels + " " + name] > 10);
+    const bool has_adagrad =
+        kernels != "stock" && (kernels != "fused" || TORCH_VERSION_MINOR >= 15);
+    if (has_adagrad) CHECK(facts[kernels + " Adagrad"] > 10);
+  }
+  for (const std::string name : {"RMSprop", "NAdam"}) {
+    for (const std::string kernels : {"for_loop ", "foreach "}) CHECK(facts[kernels + name] > 10);
   }
   CHECK(kinds.size() == refusals().size());
 }

@@ -4,6 +4,7 @@
 
 #include "catch.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
+#include "sconce/optim/nadam.hpp"
 
 namespace {
 
@@ -24,4 +25,27 @@ TEST_CASE("a cosine is Python's") {
     python.step();
   }
   CHECK(rate_of(sgd) == 0);
+}
+
+TEST_CASE("each optimizer is made by its name, with Python's learning rate but for sgd's") {
+  const std::vector<torch::Tensor> params = {torch::ones({1}).requires_grad_()};
+  const std::map<std::string, double> defaults = {{"sgd", 0.05},
+                                                  {"adam", torch::optim::AdamOptions().lr()},
+                                                  {"adamw", torch::optim::AdamWOptions().lr()},
+                                                  {"adagrad", torch::optim::AdagradOptions().lr()},
+                                                  {"rmsprop", torch::optim::RMSpropOptions().lr()},
+                                                  {"nadam", sconce::optim::NAdamOptions().lr()}};
+  CHECK(train::optimizer_names().size() == defaults.size());
+  for (const auto& name : train::optimizer_names()) {
+    INFO(name);
+    CHECK(train::default_lr(name) == defaults.at(name));
+    for (const auto& scheduler : train::scheduler_names()) {
+      const auto optimizer = train::make_optimizer(name, params, 0.1);
+      const auto schedule = train::make_schedule(scheduler, *optimizer, 3, 9);
+      params[0].mutable_grad() = torch::ones({1});
+      optimizer->step();
+      if (schedule.scheduler) schedule.scheduler->step();
+    }
+  }
+  CHECK(params[0].item<float>() < 1);
 }

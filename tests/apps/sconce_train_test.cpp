@@ -320,7 +320,8 @@ TEST_CASE("sconce-train refuses wrong names, naming the flag and what it takes")
   check_usage_error("--device cuda:-1", "--device", "takes auto, cpu or cuda:N");
   check_usage_error("--device gpu", "--device", "takes auto, cpu or cuda:N");
   check_usage_error("--model alexnet", "--model", "takes linear|mlp|lenet|resnet");
-  check_usage_error("--optimizer lion", "--optimizer", "takes sgd|adam|adamw");
+  check_usage_error("--optimizer lion", "--optimizer",
+                    "takes sgd|adam|adamw|adagrad|rmsprop|nadam");
   check_usage_error("--scheduler plateau", "--scheduler", "takes none|step|cosine|onecycle");
   check_usage_error("--precision fp8", "--precision", "takes fp32|tf32|bf16|fp16");
   check_usage_error("--precision tf32 --device cpu", "--precision", "tf32 needs a GPU");

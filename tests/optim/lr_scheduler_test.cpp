@@ -8,6 +8,7 @@
 #include "optim/two_groups.hpp"
 #include "sconce/io/torch_file.hpp"
 #include "sconce/optim/adam.hpp"
+#include "sconce/optim/nadam.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "support/ask_python.hpp"
 
@@ -41,6 +42,7 @@ std::shared_ptr<Optimizer> make_optimizer(const std::string& kind) {
   if (kind == "Adam") made = std::make_shared<torch::optim::Adam>(two_groups());
   if (kind == "AdamW") made = std::make_shared<torch::optim::AdamW>(two_groups());
   if (kind == "Adagrad") made = std::make_shared<torch::optim::Adagrad>(two_groups());
+  if (kind == "NAdam") made = std::make_shared<sconce::optim::NAdam>(two_groups());
   REQUIRE(made);
   made->param_groups()[0].options().set_lr(0.1);
   made->param_groups()[1].options().set_lr(0.003);
@@ -56,6 +58,9 @@ double momentum(const torch::optim::OptimizerOptions& options) {
   }
   if (const auto* adamw = dynamic_cast<const AdamWOptions*>(&options)) {
     return std::get<0>(adamw->betas());
+  }
+  if (const auto* nadam = dynamic_cast<const sconce::optim::NAdamOptions*>(&options)) {
+    return std::get<0>(nadam->betas());
   }
   return 0;
 }
@@ -274,6 +279,10 @@ std::vector<Example> one_cycle_cases() {
                                                               .max_momentum = {0.9, 0.8},
                                                               .div_factor = 10,
                                                               .final_div_factor = 100})};
+       }},
+      {"NAdam|OneCycleLR(o, 0.1, 201)",
+       [](Optimizer& o) {
+         return Schedulers{make<OneCycleLR>(o, 0.1, OneCycleLROptions{.total_steps = 201})};
        }},
       {"Adagrad|OneCycleLR(o, 0.1, 201, cycle_momentum=False)", [](Optimizer& o) {
          return Schedulers{make<OneCycleLR>(

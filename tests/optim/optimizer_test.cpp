@@ -6,22 +6,32 @@
 #include <type_traits>
 
 #include "catch.hpp"
+#include "optim/training.hpp"
 #include "sconce/devices.hpp"
+#include "sconce/optim/adagrad.hpp"
 #include "sconce/optim/adam.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
+#include "sconce/optim/nadam.hpp"
+#include "sconce/optim/rmsprop.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "support/host_reads.hpp"
 #include "support/require_gpu.hpp"
 
 using Catch::Matchers::ContainsSubstring;
+using sconce::optim::Adagrad;
 using sconce::optim::Adam;
 using sconce::optim::AdamW;
 using sconce::optim::ExtraOptions;
 using sconce::optim::Kernels;
+using sconce::optim::NAdam;
+using sconce::optim::NAdamOptions;
+using sconce::optim::RMSprop;
 using sconce::optim::SGD;
+using torch::optim::AdagradOptions;
 using torch::optim::AdamOptions;
 using torch::optim::AdamWOptions;
 using torch::optim::OptimizerParamGroup;
+using torch::optim::RMSpropOptions;
 using torch::optim::SGDOptions;
 
 namespace {
@@ -80,6 +90,13 @@ std::vector<Maker> makers() {
         [=](const auto& p) { return std::make_unique<Adam>(p, AdamOptions(0.1), extra); });
     all.emplace_back(
         [=](const auto& p) { return std::make_unique<AdamW>(p, AdamWOptions(0.1), extra); });
+    all.emplace_back(
+        [=](const auto& p) { return std::make_unique<Adagrad>(p, AdagradOptions(0.1), extra); });
+    if (kernels == Kernels::fused) continue;
+    all.emplace_back(
+        [=](const auto& p) { return std::make_unique<RMSprop>(p, RMSpropOptions(0.1), extra); });
+    all.emplace_back(
+        [=](const auto& p) { return std::make_unique<NAdam>(p, NAdamOptions(0.1), extra); });
   }
   return all;
 }
@@ -106,6 +123,9 @@ TEST_CASE("the kernels are fused where all parameters allow it, then foreach, th
   CHECK(AdamW({floats, meta}).kernels() == Kernels::for_loop);
   CHECK(AdamW({floats}, AdamWOptions(), {.kernels = Kernels::for_loop}).kernels() ==
         Kernels::for_loop);
+  CHECK(Adagrad({floats, halves}).kernels() == Kernels::fused);
+  CHECK(RMSprop({floats, halves}).kernels() == Kernels::foreach);
+  CHECK(NAdam({floats, meta}).kernels() == Kernels::for_loop);
   CHECK(SGD({floats}, SGDOptions(0.1)).step_supports_amp_scaling());
   CHECK_FALSE(SGD({floats, complex}, SGDOptions(0.1)).step_supports_amp_scaling());
 }
@@ -317,6 +337,49 @@ class OwnOptimizer : public sconce::optim::Optimizer {
 };
 
 }  // namespace
+
+TEST_CASE("Adagrad, NAdam and RMSprop train as Python's, and all options have its defaults",
+          "[python]") {
+  std::vector<sconce::test::Case> cases;
+  for (const auto& some : {sconce::test::adagrad_cases(), sconce::test::nadam_cases(),
+                           sconce::test::rmsprop_cases()}) {
+    cases.insert(cases.end(), some.begin(), some.end());
+  }
+  const auto add = [&]<class Optimizer, class Options>(const char* name) {
+    sconce::test::Case c;
+    c.name = c.optimizer = name;
+    c.extra.kernels = Kernels::for_loop;
+    c.make = [](const std::vector<torch::Tensor>& p, const ExtraOptions& extra) {
+      std::vector<OptimizerParamGroup> groups;
+      groups.emplace_back(std::vector<torch::Tensor>(p.begin(), p.begin() + 4));
+      groups.emplace_back(std::vector<torch::Tensor>(p.begin() + 4, p.end()));
+      return std::make_unique<Optimizer>(groups, Options(), extra);
+    };
+    cases.push_back(c);
+  };
+  add.operator()<Adagrad, AdagradOptions>("Adagrad");
+  add.operator()<Adam, AdamOptions>("Adam");
+  add.operator()<AdamW, AdamWOptions>("AdamW");
+  add.operator()<NAdam, NAdamOptions>("NAdam");
+  add.operator()<RMSprop, RMSpropOptions>("RMSprop");
+  const int of_adagrad = 46 * (6 + 6 * 2), of_nadam = 32 * (6 + 5 * 4);
+  const int of_rmsprop = 32 * (6 + 5 * 2) + 32 * 5;  // half have momentum, and half are centered
+  const int of_defaults = 5 * 6 + 6 * 2 + 5 * (3 + 3 + 4 + 2);
+  CHECK(sconce::test::compare_with_python(cases) ==
+        of_adagrad + of_nadam + of_rmsprop + of_defaults);
+}
+
+TEST_CASE("options of groups are merged with Adagrad's and RMSprop's as LibTorch merges them") {
+  const auto lr_of_group = []<class Optimizer, class Options>() {
+    std::vector<OptimizerParamGroup> groups;
+    groups.emplace_back(std::vector<torch::Tensor>{parameter({2})}, std::make_unique<Options>());
+    return Optimizer(groups, Options(0.5)).param_groups()[0].options().get_lr();
+  };
+  CHECK(lr_of_group.operator()<Adagrad, AdagradOptions>() ==
+        lr_of_group.operator()<torch::optim::Adagrad, AdagradOptions>());
+  CHECK(lr_of_group.operator()<RMSprop, RMSpropOptions>() ==
+        lr_of_group.operator()<torch::optim::RMSprop, RMSpropOptions>());
+}
 
 TEST_CASE("groups keep options of a type that LibTorch does not know") {
   const auto group = [](double lr) {
@@ -649,6 +712,50 @@ TEST_CASE("a step on a GPU gives the CPU's numbers and reads nothing on the host
     }
     CHECK(reads.count() == 0);
     check_equal(expected, on_gpu);
+  }
+}
+
+TEST_CASE("steps with a rate on the GPU give the CPU's numbers and read nothing", "[gpu]") {
+  sconce::test::require_gpu();
+  torch::manual_seed(0);
+  const std::vector<torch::Tensor> on_cpu = {parameter({5}), parameter({30, 30})};
+  const auto check = [&](const auto& make) {
+    const auto expected = copies(on_cpu);
+    std::vector<torch::Tensor> on_gpu;
+    for (const auto& p : on_cpu) {
+      on_gpu.push_back(p.detach().to(sconce::gpu()).requires_grad_());
+      on_gpu.back().mutable_grad() = p.grad().to(sconce::gpu());
+    }
+    const auto theirs = make(expected, torch::tensor(0.01));
+    const auto ours = make(on_gpu, torch::tensor(0.01, sconce::gpu()));
+    CHECK(ours->is_capturable());
+    const auto two_steps = [&] {
+      ours->step();
+      ours->step();
+    };
+    two_steps();
+    const sconce::test::HostReads reads;
+    two_steps();
+    CHECK(reads.count() == 0);
+    for (int i = 0; i < 4; ++i) theirs->step();
+    check_equal(expected, on_gpu);
+    const auto again = make(on_gpu, torch::tensor(0.01, sconce::gpu()));
+    again->load_state_dict(ours->state_dict());
+    CHECK(state_text(*again) == state_text(*ours));
+  };
+  for (const bool momentum : {false, true}) {
+    check([=](const auto& p, const torch::Tensor& lr) {
+      const auto options = RMSpropOptions().momentum(momentum ? 0.9 : 0).centered(momentum);
+      return std::make_unique<RMSprop>(p, options, ExtraOptions{.lr = lr});
+    });
+    check([=](const auto& p, const torch::Tensor& lr) {
+      const auto options = NAdamOptions().weight_decay(0.1).decoupled_weight_decay(momentum);
+      return std::make_unique<NAdam>(p, options, ExtraOptions{.lr = lr});
+    });
+    check([=](const auto& p, const torch::Tensor& lr) {
+      const auto options = AdagradOptions().lr_decay(momentum ? 0.5 : 0);
+      return std::make_unique<Adagrad>(p, options, ExtraOptions{.lr = lr});
+    });
   }
 }
 

@@ -2,8 +2,11 @@
 
 #include "catch.hpp"
 #include "optim/training.hpp"
+#include "sconce/optim/adagrad.hpp"
 #include "sconce/optim/adam.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
+#include "sconce/optim/nadam.hpp"
+#include "sconce/optim/rmsprop.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "support/ask_python.hpp"
 
@@ -26,8 +29,10 @@ struct Plan {
   std::string dtype_name = {};
   Kernels kernels = Kernels::fused;
   bool maximize = false;
-  bool flag = false;                                           // SGD's nesterov, Adam's amsgrad
-  double lr = 0.1, weight_decay = 0, first = 0.9, second = 0;  // momentum, dampening or the betas
+  bool flag = false;  // nesterov, amsgrad, centered or decoupled_weight_decay
+  // The last two are the momentum and the dampening or alpha, the betas, or Adagrad's lr_decay and
+  // initial_accumulator_value.
+  double lr = 0.1, weight_decay = 0, first = 0.9, second = 0;
   int schedule = 0;
   std::vector<std::string> events = {};
 };
@@ -51,6 +56,8 @@ const std::vector<std::string> random_schedules = {"None",
                                                    "CosineAnnealingWarmRestarts(o, 3, 2, 0.001)",
                                                    "ConstantLR(o, 0.5, 4)",
                                                    "PolynomialLR(o, 9, 1.5)"};
+
+constexpr int cycle = 5;  // the place of OneCycleLR
 
 std::vector<std::string> draw_events(Dice& dice, bool has_schedule) {
   int parameters = 4;
@@ -106,9 +113,12 @@ Plan draw(uint32_t seed) {
   Dice dice(seed);
   Plan plan;
   plan.name = "run" + std::to_string(seed);
-  plan.kind = std::array{"SGD", "Adam", "AdamW"}[static_cast<size_t>(dice.below(3))];
-  plan.kernels = std::array{Kernels::fused, Kernels::foreach,
-                            Kernels::for_loop}[static_cast<size_t>(dice.below(3))];
+  // With 2.11 Python's Adagrad makes no state of parameters that are added or lose theirs.
+  const std::array kinds = {"SGD", "Adam", "AdamW", "RMSprop", "NAdam", "Adagrad"};
+  plan.kind = kinds[static_cast<size_t>(dice.below(TORCH_VERSION_MINOR < 15 ? 5 : 6))];
+  plan.kernels =
+      std::array{Kernels::foreach, Kernels::for_loop, Kernels::fused}[static_cast<size_t>(
+          dice.below(plan.kind == "RMSprop" || plan.kind == "NAdam" ? 2 : 3))];
   const std::vector<std::pair<torch::ScalarType, std::string>> types = {
       {torch::kFloat, "float32"},
       {torch::kDouble, "float64"},
@@ -122,10 +132,12 @@ Plan draw(uint32_t seed) {
   plan.flag = dice.one_of(3);
   plan.weight_decay = dice.one_of(2) ? 0.125 : 0;
   plan.lr = dice.one_of(2) ? 0.1 : 0.03;
-  const bool is_sgd = plan.kind == "SGD";
-  plan.first = is_sgd && !plan.flag && dice.one_of(3) ? 0 : 0.75;
-  plan.second = !is_sgd ? 0.95 : !plan.flag && dice.one_of(2) ? 0.25 : 0;
+  const bool is_sgd = plan.kind == "SGD", is_adagrad = plan.kind == "Adagrad";
+  const bool may_lack_momentum = is_sgd ? !plan.flag : is_adagrad || plan.kind == "RMSprop";
+  plan.first = may_lack_momentum && dice.one_of(3) ? 0 : 0.75;
+  plan.second = !is_sgd && !is_adagrad ? 0.95 : !plan.flag && dice.one_of(2) ? 0.25 : 0;
   plan.schedule = dice.below(static_cast<int>(random_schedules.size()));
+  if (is_adagrad && plan.schedule == cycle) plan.schedule = 0;  // it has no momentum to cycle
   plan.events = draw_events(dice, plan.schedule != 0);
   return plan;
 }
@@ -141,8 +153,15 @@ std::string line_of(const Plan& plan) {
   const char* flag = plan.flag ? "True" : "False";
   if (plan.kind == "SGD") {
     line << ", momentum=" << plan.first << ", dampening=" << plan.second << ", nesterov=" << flag;
+  } else if (plan.kind == "Adagrad") {
+    line << ", lr_decay=" << plan.first << ", initial_accumulator_value=" << plan.second
+         << ", eps=1e-3";
+  } else if (plan.kind == "RMSprop") {
+    line << ", momentum=" << plan.first << ", alpha=" << plan.second
+         << ", eps=1e-3, centered=" << flag;
   } else {
-    line << ", betas=(" << plan.first << ", " << plan.second << "), eps=1e-6, amsgrad=" << flag;
+    line << ", betas=(" << plan.first << ", " << plan.second << "), eps=1e-6, "
+         << (plan.kind == "NAdam" ? "decoupled_weight_decay=" : "amsgrad=") << flag;
   }
   line << "|" << random_schedules[static_cast<size_t>(plan.schedule)] << "|";
   for (const auto& event : plan.events) line << event << ";";
@@ -194,11 +213,31 @@ class RandomRun {
     } else if (plan_.kind == "Adam") {
       optimizer_ =
           std::make_unique<sconce::optim::Adam>(groups, with_betas(AdamOptions(plan_.lr)), extra);
-    } else {
+    } else if (plan_.kind == "AdamW") {
       optimizer_ =
           std::make_unique<sconce::optim::AdamW>(groups, with_betas(AdamWOptions(plan_.lr)), extra);
+    } else {
+      make_newer(groups, extra);
     }
     make_schedule();
+  }
+
+  void make_newer(const std::vector<torch::optim::OptimizerParamGroup>& groups,
+                  const sconce::optim::ExtraOptions& extra) {
+    using namespace torch::optim;
+    if (plan_.kind == "Adagrad") {
+      auto options = AdagradOptions(plan_.lr).weight_decay(plan_.weight_decay).eps(1e-3);
+      options.lr_decay(plan_.first).initial_accumulator_value(plan_.second);
+      optimizer_ = std::make_unique<sconce::optim::Adagrad>(groups, options, extra);
+    } else if (plan_.kind == "RMSprop") {
+      auto options = RMSpropOptions(plan_.lr).weight_decay(plan_.weight_decay).eps(1e-3);
+      options.momentum(plan_.first).alpha(plan_.second).centered(plan_.flag);
+      optimizer_ = std::make_unique<sconce::optim::RMSprop>(groups, options, extra);
+    } else {
+      auto options = sconce::optim::NAdamOptions(plan_.lr).weight_decay(plan_.weight_decay);
+      options.betas({plan_.first, plan_.second}).eps(1e-6).decoupled_weight_decay(plan_.flag);
+      optimizer_ = std::make_unique<sconce::optim::NAdam>(groups, options, extra);
+    }
   }
 
   void make_schedule() {

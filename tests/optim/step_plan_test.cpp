@@ -1,16 +1,25 @@
 #include "catch.hpp"
 #include "optim/training.hpp"
+#include "sconce/optim/adagrad.hpp"
 #include "sconce/optim/adam.hpp"
+#include "sconce/optim/nadam.hpp"
+#include "sconce/optim/rmsprop.hpp"
 #include "sconce/optim/sgd.hpp"
 
 using Catch::Matchers::ContainsSubstring;
+using sconce::optim::Adagrad;
 using sconce::optim::Adam;
 using sconce::optim::AdamW;
 using sconce::optim::ExtraOptions;
 using sconce::optim::Kernels;
+using sconce::optim::NAdam;
+using sconce::optim::NAdamOptions;
+using sconce::optim::RMSprop;
 using sconce::optim::SGD;
+using torch::optim::AdagradOptions;
 using torch::optim::AdamOptions;
 using torch::optim::AdamWOptions;
+using torch::optim::RMSpropOptions;
 using torch::optim::SGDOptions;
 
 namespace {
@@ -32,16 +41,23 @@ struct Kind {
     if (name == "Adam") {
       return std::make_unique<Adam>(groups, AdamOptions(0.1).amsgrad(true), extra);
     }
+    if (name == "Adagrad") return std::make_unique<Adagrad>(groups, AdagradOptions(0.1), extra);
+    if (name == "NAdam") return std::make_unique<NAdam>(groups, NAdamOptions(0.1), extra);
+    if (name == "RMSprop") {
+      const auto options = RMSpropOptions(0.01).momentum(0.9).centered(true);
+      return std::make_unique<RMSprop>(groups, options, extra);
+    }
     return std::make_unique<AdamW>(groups, AdamWOptions(0.1), extra);
   }
 };
 
 std::vector<Kind> kinds() {
   std::vector<Kind> all;
-  for (const char* name : {"SGD", "Adam", "AdamW"}) {
+  for (const std::string name : {"SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "NAdam"}) {
     for (const auto kernels :
          {Kernels::automatic, Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
-      all.push_back({name, kernels});
+      const bool has_fused = name != "RMSprop" && name != "NAdam";
+      if (has_fused || kernels != Kernels::fused) all.push_back({name, kernels});
     }
   }
   return all;
@@ -186,7 +202,8 @@ TEST_CASE("a state follows its parameter to another type") {
     }
     CHECK(sconce::test::close(p.to(torch::kFloat), expected));
     for (const auto& [key, tensor] : sconce::test::result_of(*optimizer, {p}).tensors) {
-      if (!key.ends_with("step")) CHECK(tensor.scalar_type() == torch::kDouble);
+      const bool is_number = key.ends_with("step") || key.ends_with("mu_product");
+      CHECK(tensor.scalar_type() == (is_number ? torch::kFloat : torch::kDouble));
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include <torch/version.h>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <iomanip>
@@ -47,13 +48,20 @@ inline std::vector<torch::Tensor> make_parameters(torch::ScalarType dtype) {
   return parameters;
 }
 
-inline void set_gradients(std::vector<torch::Tensor>& parameters, int step) {
+/// Sets the gradients of a step. Sparse ones have each row twice.
+inline void set_gradients(std::vector<torch::Tensor>& parameters, int step, bool sparse = false) {
   for (size_t i = 0; i < parameters.size(); ++i) {
     auto& p = parameters[i];
-    const bool has_none = i == 3 || (i == 5 && step % 3 == 1);
-    p.mutable_grad() =
-        has_none ? torch::Tensor()
-                 : numbers(100 * step + static_cast<int64_t>(i), p.sizes(), p.scalar_type());
+    p.mutable_grad() = torch::Tensor();
+    if (i == 3 || (i == 5 && step % 3 == 1)) continue;
+    const auto grad = numbers(100 * step + static_cast<int64_t>(i), p.sizes(), p.scalar_type());
+    if (sparse && p.dim() > 0) {
+      const auto rows = torch::arange(step % 2, p.size(0), 2).repeat(2);
+      p.mutable_grad() =
+          torch::sparse_coo_tensor(rows.unsqueeze(0), grad.index_select(0, rows), p.sizes());
+    } else {
+      p.mutable_grad() = grad;
+    }
   }
 }
 
@@ -71,12 +79,26 @@ struct Case {
   std::string arguments = {};  ///< Python's, without the kernels
   std::string of_second = {};  ///< Python's, of the second group
   std::string midway = {};     ///< what happens after half the steps: "", "archive", "dict", "swap"
+  bool sparse = false;         ///< whether gradients are sparse, but for those of no dimension
 
   /// Makes the optimizer over the parameters' two groups.
   std::function<std::unique_ptr<optim::Optimizer>(const std::vector<torch::Tensor>&,
                                                   const optim::ExtraOptions&)>
       make = {};
 };
+
+/// Returns some of the 8 choices of bits: all for float32, and two opposite ones for other types.
+inline std::vector<unsigned> rows_of(torch::ScalarType dtype) {
+  if (dtype == torch::kFloat) return {0, 1, 2, 3, 4, 5, 6, 7};
+  const auto place = std::find(dtypes.begin(), dtypes.end(), dtype) - dtypes.begin();
+  const auto row = static_cast<unsigned>(place - 1);
+  return {row, 7 - row};
+}
+
+// The cases of three optimizers, which share a run of Python: its start takes most of the time.
+std::vector<Case> adagrad_cases();
+std::vector<Case> nadam_cases();
+std::vector<Case> rmsprop_cases();
 
 /// The tensors and options at the end of a training, by the names that optim.py gives them.
 struct Result {
@@ -190,7 +212,7 @@ inline Result train(const Case& c, const TempDir& folder) {
     if (step == steps / 2 && c.midway == "swap") {
       write_half(folder.path() / (c.name + ".pt"), *optimizer, parameters);
     }
-    set_gradients(parameters, step);
+    set_gradients(parameters, step, c.sparse);
     optimizer->step();
   }
   return result_of(*optimizer, parameters);
@@ -207,9 +229,10 @@ inline std::string python_line(const Case& c) {
       {optim::Kernels::fused, "fused=True"},
       {optim::Kernels::foreach, "foreach=True"},
       {optim::Kernels::for_loop, "foreach=False"}};
-  return c.name + " " + c.optimizer + " " + names.at(c.dtype) + (c.extra.lr ? " 1 |" : " 0 |") +
-         c.arguments + ", " + modes.at(c.extra.kernels) +
-         ", maximize=" + (c.extra.maximize ? "True" : "False") + "|" + c.of_second;
+  return c.name + " " + c.optimizer + " " + names.at(c.dtype) + (c.extra.lr ? " 1" : " 0") +
+         (c.sparse ? " 1 |" : " 0 |") + c.arguments + (c.arguments.empty() ? "" : ", ") +
+         modes.at(c.extra.kernels) + ", maximize=" + (c.extra.maximize ? "True" : "False") + "|" +
+         c.of_second;
 }
 
 inline torch::Tensor from_hex(const std::string& hex, const torch::Tensor& like) {

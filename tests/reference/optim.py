@@ -2,7 +2,7 @@
 
 Run: python3 tests/reference/optim.py FOLDER
 
-Each line of FOLDER/cases is a case: "name optimizer dtype tensor_lr | arguments | of the second group",
+Each line of FOLDER/cases is a case: "name optimizer dtype tensor_lr sparse | arguments | of the second group",
 the last two as Python's keyword arguments. Writes to FOLDER/results, after a line "= name", a line
 "key bytes" for each tensor and "groups text". If FOLDER/name.pt exists, the training began in C++, and its
 second half runs here. Its last state dict is then saved as FOLDER/name.python.pt.
@@ -26,10 +26,24 @@ def numbers(seed, size, dtype):
     return (whole.double() / 1024).to(dtype).reshape(size)
 
 
-def set_gradients(parameters, step):
+def set_gradients(parameters, step, sparse):
     for i, p in enumerate(parameters):
-        has_none = i == 3 or (i == 5 and step % 3 == 1)
-        p.grad = None if has_none else numbers(100 * step + i, p.shape, p.dtype)
+        p.grad = None
+        if i == 3 or (i == 5 and step % 3 == 1):
+            continue
+        p.grad = numbers(100 * step + i, p.shape, p.dtype)
+        if sparse and p.dim() > 0:
+            rows = torch.arange(step % 2, len(p), 2).repeat(2)
+            p.grad = torch.sparse_coo_tensor(rows[None], p.grad[rows], p.shape)
+
+
+def load(optimizer, state):
+    """Loads a state. Python casts NAdam's mu_product, a float32 number, to the type of its parameter; sconce does not."""
+    optimizer.load_state_dict(state)
+    for group, saved in zip(optimizer.param_groups, state["param_groups"]):
+        for p, index in zip(group["params"], saved["params"]):
+            if "mu_product" in state["state"].get(index, {}):
+                optimizer.state[p]["mu_product"] = state["state"][index]["mu_product"].clone()
 
 
 def halve_rates(optimizer, lr):
@@ -40,7 +54,7 @@ def halve_rates(optimizer, lr):
         group["lr"] *= 0.5
 
 
-def train(folder, name, kind, dtype, tensor_lr, arguments, of_second):
+def train(folder, name, kind, dtype, tensor_lr, sparse, arguments, of_second):
     dtype, arguments = getattr(torch, dtype), eval(f"dict({arguments})")
     lr_dtype = torch.float64 if dtype == torch.float64 else torch.float32
     lr = torch.tensor(arguments["lr"], dtype=lr_dtype) if tensor_lr == "1" else None
@@ -58,14 +72,14 @@ def train(folder, name, kind, dtype, tensor_lr, arguments, of_second):
     if (folder / f"{name}.pt").exists():
         half = torch.load(folder / f"{name}.pt", weights_only=True)
         first = STEPS // 2
-        optimizer.load_state_dict(half["optimizer"])
+        load(optimizer, half["optimizer"])
         with torch.no_grad():
             for p, value in zip(parameters, half["parameters"]):
                 p.copy_(value)
     for step in range(first, STEPS):
         if step == 5:
             halve_rates(optimizer, lr)
-        set_gradients(parameters, step)
+        set_gradients(parameters, step, sparse == "1")
         optimizer.step()
     if first:
         torch.save(optimizer.state_dict(), folder / f"{name}.python.pt")

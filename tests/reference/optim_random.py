@@ -15,7 +15,7 @@ import warnings
 import torch
 from torch.optim.lr_scheduler import *  # used by the cases
 
-from optim import numbers, write_results
+from optim import load, numbers, write_results
 
 warnings.simplefilter("ignore")  # a schedule may step before its optimizer
 SIZES = [(3, 5), (67,), (), (4, 4), (2, 3, 4), (1,), (40, 33)]
@@ -44,7 +44,7 @@ class Run:
 
     def load(self, states):
         self.make()
-        self.optimizer.load_state_dict(states["optimizer"])
+        load(self.optimizer, states["optimizer"])
         if self.schedule is not None:
             self.schedule.load_state_dict(states["schedule"])
 
@@ -52,7 +52,7 @@ class Run:
     def match_layouts(self):
         for p, state in self.optimizer.state.items():
             for key, tensor in state.items():
-                if key != "step" and tensor is not None:
+                if key not in ("step", "mu_product") and tensor is not None:
                     state[key] = torch.empty_like(p).copy_(tensor)
         for p in self.parameters():
             if p.grad is not None:

@@ -90,6 +90,11 @@ SchedulerOf make_scheduler(const std::string& kind, torch::optim::Optimizer& opt
   if (kind == "exponential") made = std::make_unique<ExponentialLR>(optimizer, 0.875);
   if (kind == "cosine") made = std::make_unique<CosineAnnealingLR>(optimizer, 5, 0.001);
   if (kind == "linear") made = std::make_unique<LinearLR>(optimizer);
+  if (kind == "restarts") {
+    made = std::make_unique<CosineAnnealingWarmRestarts>(optimizer, 2, 2, 0.001);
+  }
+  if (kind == "constant") made = std::make_unique<ConstantLR>(optimizer, 0.5, 3);
+  if (kind == "polynomial") made = std::make_unique<PolynomialLR>(optimizer, 6, 1.5);
   auto* by_steps = made.get();
   return {std::move(made), by_steps, nullptr};
 }

@@ -5,6 +5,9 @@ HOOKS = ["setup", "load", "on_fit_begin", "on_fit_end", "on_before_step", "on_af
          "on_test_begin", "on_test_end", "save"]
 
 
+SCHEDULERS = ["step", "exponential", "cosine", "linear", "plateau", "restarts", "constant", "polynomial"]
+
+
 class Script:
     def __init__(self, seed):
         self.r = r = random.Random(seed)
@@ -17,8 +20,7 @@ class Script:
         self.script["models"] = [self.model() for _ in range(models)]
         self.script["optimizers"] = [self.optimizer(i) for i in range(models)]
         self.script["loaders"] = [self.loader("train"), self.loader("train"), self.loader("test"), self.loader("test")]
-        self.script["schedulers"] = [{"optimizer": i, "kind": r.choice(["step", "exponential", "cosine", "linear",
-                                                                        "plateau"])}
+        self.script["schedulers"] = [{"optimizer": i, "kind": r.choice(SCHEDULERS)}
                                      for i in range(models) for _ in range(r.choice([0, 0, 1, 2]))]
         self.script["averages"] = [{"model": i, "buffers": r.random() < 0.5}
                                    for i in range(models) for _ in range(r.choice([0, 0, 1, 2]))]
@@ -60,11 +62,13 @@ class Script:
     def optimizer(self, model):
         r = self.r
         has_body = self.script["models"][model]["kind"] != "linear"
-        kinds = ["sgd", "sgd", "adam", "adamw"] + ["torch"] * (model > 0)
+        kinds = ["sgd", "sgd", "adam", "adamw", "adagrad", "rmsprop", "nadam"] + ["torch"] * (model > 0)
         spec = {"model": model, "kind": r.choice(kinds), "lr": r.choice([0.01, 0.05, 0.1]),
                 "kernels": r.choice(["fused", "fused", "foreach", "loop"]), "weight_decay": r.choice([0, 0, 0.125]),
                 "covers": r.choice(["all", "all", "both", "head", "body"] if has_body else ["all"]),
                 "momentum": r.choice([0, 0.75, 0.75]), "flag": self.maybe(0.3)}
+        if spec["kind"] in ("rmsprop", "nadam") and spec["kernels"] == "fused":
+            spec["kernels"] = "foreach"  # they have no fused kernels
         if spec["kind"] == "sgd":
             if self.is_half and spec["kernels"] == "fused":
                 spec["momentum"] = 0  # Python's buffers stay uninitialized where the first step is skipped

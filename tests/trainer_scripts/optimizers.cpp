@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <map>
 
+#include "sconce/optim/adagrad.hpp"
 #include "sconce/optim/adam.hpp"
+#include "sconce/optim/nadam.hpp"
+#include "sconce/optim/rmsprop.hpp"
 #include "sconce/optim/sgd.hpp"
 
 namespace trainer_scripts {
@@ -73,9 +76,21 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const json& spec, const 
     options.weight_decay(weight_decay).nesterov(spec.value("flag", false));
     return std::make_unique<optim::SGD>(groups, options, extra);
   }
-  const auto with = [&](auto options) {
-    return options.weight_decay(weight_decay).amsgrad(spec.value("flag", false));
-  };
+  const bool flag = spec.value("flag", false);
+  if (kind == "adagrad") {
+    auto options = torch::optim::AdagradOptions(lr).lr_decay(flag ? 0.25 : 0);
+    return std::make_unique<optim::Adagrad>(groups, options.weight_decay(weight_decay), extra);
+  }
+  if (kind == "rmsprop") {
+    auto options = torch::optim::RMSpropOptions(lr).momentum(spec.value("momentum", 0.0));
+    options.weight_decay(weight_decay).centered(flag);
+    return std::make_unique<optim::RMSprop>(groups, options, extra);
+  }
+  if (kind == "nadam") {
+    auto options = optim::NAdamOptions(lr).decoupled_weight_decay(flag);
+    return std::make_unique<optim::NAdam>(groups, options.weight_decay(weight_decay), extra);
+  }
+  const auto with = [&](auto options) { return options.weight_decay(weight_decay).amsgrad(flag); };
   if (kind == "adam") {
     return std::make_unique<optim::Adam>(groups, with(torch::optim::AdamOptions(lr)), extra);
   }

@@ -196,6 +196,7 @@ class World:
         spec, _, optimizer = self.optimizers[event["of"]]
         twin_of = dict(zip(net.parameters(), twin.parameters()))
         other = make_optimizer(spec, [[twin_of[p] for p in group["params"]] for group in optimizer.param_groups])
+        other.state.clear()  # Adagrad has made states
         for group, options in zip(other.param_groups, optimizer.param_groups):
             group.update({key: value for key, value in options.items() if key != "params"})
         for p in parameters_of(optimizer):

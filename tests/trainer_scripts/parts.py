@@ -268,8 +268,15 @@ def make_optimizer(spec, groups):
         if options["nesterov"] and spec["kernels"] == "foreach":
             keep_gradients(sgd)
         return sgd
+    flag = spec.get("flag", False)
+    if spec["kind"] == "adagrad":
+        return torch.optim.Adagrad(groups, **options, lr_decay=0.25 if flag else 0)
+    if spec["kind"] == "rmsprop":
+        return torch.optim.RMSprop(groups, **options, momentum=spec.get("momentum", 0.0), centered=flag)
+    if spec["kind"] == "nadam":
+        return torch.optim.NAdam(groups, **options, decoupled_weight_decay=flag)
     kind = torch.optim.Adam if spec["kind"] == "adam" else torch.optim.AdamW
-    return kind(groups, **options, amsgrad=spec.get("flag", False))
+    return kind(groups, **options, amsgrad=flag)
 
 
 def keep_gradients(optimizer):
@@ -325,6 +332,9 @@ def make_scheduler(kind, optimizer):
             "exponential": lambda: lr_scheduler.ExponentialLR(optimizer, 0.875),
             "cosine": lambda: lr_scheduler.CosineAnnealingLR(optimizer, 5, 0.001),
             "linear": lambda: lr_scheduler.LinearLR(optimizer),
+            "restarts": lambda: lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 2, 2, 0.001),
+            "constant": lambda: lr_scheduler.ConstantLR(optimizer, 0.5, 3),
+            "polynomial": lambda: lr_scheduler.PolynomialLR(optimizer, 6, 1.5),
             "plateau": lambda: lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)}[kind]()
 
 

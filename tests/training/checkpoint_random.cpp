@@ -11,9 +11,12 @@
 #include "catch.hpp"
 #include "sconce/io/torch_file.hpp"
 #include "sconce/nn/state_dict.hpp"
+#include "sconce/optim/adagrad.hpp"
 #include "sconce/optim/adam.hpp"
 #include "sconce/optim/ema.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
+#include "sconce/optim/nadam.hpp"
+#include "sconce/optim/rmsprop.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "sconce/training/checkpoint.hpp"
 #include "sconce/training/lr_scheduling.hpp"
@@ -121,7 +124,7 @@ struct Settings {
   bool has_dropout = random.one_in(2);
   int64_t norm = random.number(0, 2);     // none, BatchNorm, LayerNorm
   int64_t trained = random.number(0, 3);  // all, but not a frozen layer, only the head, all
-  int64_t optimizer = random.number(0, 3);
+  int64_t optimizer = random.number(0, 6);
   int64_t scheduler = random.number(0, 8);
   bool steps_scheduler = random.one_in(2);
   int64_t average = random.number(0, 3);  // none twice, of the parameters, of the buffers too
@@ -240,7 +243,11 @@ class Run {
   void make_optimizer() {
     const auto parameters =
         settings.trained == 2 ? net[net->size() - 1]->parameters() : net->parameters();
-    const optim::ExtraOptions extra = {.kernels = settings.kernels};
+    const bool has_fused = settings.optimizer < 5;
+    const optim::ExtraOptions extra = {.kernels =
+                                           has_fused || settings.kernels != optim::Kernels::fused
+                                               ? settings.kernels
+                                               : optim::Kernels::automatic};
     const double momentum = settings.momentum ? 0.9 : 0;
     switch (settings.optimizer) {
       case 0:
@@ -250,6 +257,18 @@ class Run {
       case 1:
         optimizer = std::make_unique<optim::AdamW>(
             parameters, torch::optim::AdamWOptions(0.02).amsgrad(settings.momentum), extra);
+        break;
+      case 4:
+        optimizer = std::make_unique<optim::Adagrad>(
+            parameters, torch::optim::AdagradOptions(0.05).lr_decay(0.1), extra);
+        break;
+      case 5:
+        optimizer = std::make_unique<optim::RMSprop>(
+            parameters, torch::optim::RMSpropOptions(0.02).momentum(momentum).centered(true),
+            extra);
+        break;
+      case 6:
+        optimizer = std::make_unique<optim::NAdam>(parameters, optim::NAdamOptions(0.02), extra);
         break;
       default:
         optimizer = std::make_unique<optim::SGD>(
@@ -263,7 +282,8 @@ class Run {
     const int64_t steps =
         settings.steps_scheduler ? settings.steps() : int64_t{settings.options.max_epochs};
     const LinearLROptions linear = {.end_factor = settings.end_factor, .total_iters = steps};
-    const bool cycles = settings.optimizer < 2 || settings.momentum;
+    const bool has_betas = settings.optimizer < 2 || settings.optimizer == 6;
+    const bool cycles = has_betas || (settings.momentum && settings.optimizer != 4);
     switch (settings.scheduler) {
       case 0:
         return std::make_shared<StepLR>(of, 2, 0.5);

@@ -24,8 +24,8 @@ namespace sconce::optim {
 
 /// The kernels of an optimizer's step. Python: the arguments `fused` and `foreach`.
 enum class Kernels {
-  automatic,  ///< fused if all parameters allow it, otherwise foreach, otherwise the loop
-  fused,      ///< one kernel does the whole step: `fused=True`
+  automatic,  ///< fused if there are any and all parameters allow it, or foreach, or the loop
+  fused,      ///< one kernel does the whole step: `fused=True`; RMSprop and NAdam have none
   foreach,    ///< each operation runs over a list of tensors: `foreach=True`
   for_loop    ///< each operation runs on each tensor: `foreach=False`, Python's choice on the CPU
 };
@@ -57,14 +57,14 @@ class StateOwner {
   c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> address_{Impl()};
 };
 
-/// Base class of `SGD`, `Adam` and `AdamW`: the choice of kernels, and the state in Python's form.
-/// A step skips parameters without a gradient. A parameter that occurs twice in a group, as a layer
-/// that a model contains twice gives it, is stepped once. A step reads nothing on the host, with
-/// two exceptions: Adam's fused kernels read each step count on the CPU, and the host reads a
-/// learning rate that is a tensor, unless fused kernels take it on a GPU. The options of a group
-/// are merged with the optimizer's as LibTorch does it: with 2.15 an option with the default value
-/// of its type gets the optimizer's value, with 2.11 it does not. `param_groups()[i].options()`
-/// sets any value.
+/// Base class of `SGD`, `Adam`, `AdamW`, `Adagrad`, `RMSprop` and `NAdam`: the choice of kernels,
+/// and the state in Python's form. A step skips parameters without a gradient. A parameter that
+/// occurs twice in a group, as a layer that a model contains twice gives it, is stepped once. A
+/// step reads nothing on the host, with two exceptions: the fused kernels of Adam and Adagrad read
+/// each step count on the CPU, and the host reads a learning rate that is a tensor, unless the
+/// fastest kernels of the class take it on a GPU. The options of a group are merged with the
+/// optimizer's as LibTorch does it: with 2.15 an option with the default value of its type gets the
+/// optimizer's value, with 2.11 it does not. `param_groups()[i].options()` sets any value.
 ///
 /// The optimizer owns its states and holds its parameters as tensors, which share the model's. The
 /// state of a parameter that is no longer in a group stays, as in Python; drop it by
@@ -76,8 +76,8 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// Returns the kernels in use, never `Kernels::automatic`. Sparse gradients, which only SGD
-  /// takes, are stepped by the loop if the kernels are foreach or were chosen automatically.
+  /// Returns the kernels in use, never `Kernels::automatic`. Sparse gradients, which only SGD and
+  /// Adagrad take, are stepped by the loop if the kernels are foreach or were chosen automatically.
   Kernels kernels() const { return kernels_; }
 
   /// Adds a group of parameters. Its learning rate may be any number, because a schedule may have
@@ -105,8 +105,9 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   void step_with_amp_scaling(const torch::Tensor& grad_scale, const torch::Tensor& found_inf) final;
 
   /// Returns whether a CapturedStep can replay the step with a new learning rate. On the CPU it
-  /// always can, and all other options may change too. On GPUs this needs fused kernels and a
-  /// learning rate that is a tensor on a GPU, and the graph keeps the values of all other options.
+  /// always can, and all other options may change too. On GPUs this needs a learning rate that is a
+  /// tensor on a GPU and the class's fastest kernels, which are fused or, in RMSprop and NAdam,
+  /// foreach. The graph keeps the values of all other options.
   /// Python: the argument `capturable`.
   bool is_capturable() const;
 
@@ -147,8 +148,11 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
     torch::Tensor found_inf = {};
   };
 
+  // The kernels after `fastest` are there too. The fastest ones read nothing on the host if the
+  // learning rate is a tensor on a GPU, unless they are the loop.
   Optimizer(std::string name, const std::vector<ParamGroup>& groups,
-            std::unique_ptr<Options> defaults, ExtraOptions extra);
+            std::unique_ptr<Options> defaults, ExtraOptions extra,
+            Kernels fastest = Kernels::fused);
 
   // Checks the options and the groups. The constructors call it: this class cannot read options.
   void check_construction();
@@ -169,6 +173,24 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   // gradient; `state` may be undefined. Throws if the gradient or the state has other sizes than
   // the parameter, or if the kernels do not accept the parameter.
   bool state_fits(size_t group, size_t index, const torch::Tensor& state) const;
+
+  // Returns the state of a parameter with a gradient. If there is none, `make(parameter)` makes it;
+  // if it no longer fits, `make_state` converts it. Every state has the tensor `like`, which is
+  // like the parameter. For the sources of optim/, which define it.
+  template <class State, class Make>
+  State& fitting_state(size_t group, size_t index, torch::Tensor State::* like, const Make& make);
+
+  // Returns whether the kernels take a learning rate that is a tensor on a GPU, as in Python with
+  // `capturable`.
+  bool takes_lr_on_device() const;
+
+  // Returns whether the parameter is stepped without the host, so that the numbers of its state,
+  // such as the step count, must be on its device.
+  bool steps_on_device(const torch::Tensor& parameter) const;
+
+  // Returns a copy of a number of a state, 0-dim and float32, on the parameter's device if the
+  // parameter is stepped there, otherwise on the CPU.
+  torch::Tensor state_number(const torch::Tensor& parameter, const torch::Tensor& number) const;
 
   // Returns a copy of a tensor of the parameter's state, with the parameter's device and type and
   // the strides that the kernels need.
@@ -217,6 +239,7 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
 
   std::string name_;
   ExtraOptions extra_;
+  Kernels fastest_;
   Kernels kernels_;
   size_t checked_groups_ = 0;
   std::vector<double> written_lrs_ = {};  // of the groups, where the lr is a tensor

@@ -1,0 +1,29 @@
+#pragma once
+
+// For the sources of this folder.
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/view_as_real.h>
+
+#include <optional>
+
+namespace sconce::optim {
+
+/// Returns the real view of a complex tensor, whose parts an optimizer treats separately.
+inline at::Tensor as_real(const at::Tensor& tensor) {
+  return tensor.is_complex() ? at::view_as_real(tensor) : tensor;
+}
+
+/// Returns the bucket with real views of all its lists, or nothing if its tensors are real.
+/// `B::lists()` returns pointers to the lists.
+template <class B>
+std::optional<B> viewed_as_real(const B& bucket) {
+  if (!c10::isComplexType(bucket.dtype)) return {};
+  B viewed = bucket;
+  for (auto* list : viewed.lists()) {
+    for (auto& tensor : *list) tensor = at::view_as_real(tensor);
+  }
+  return viewed;
+}
+
+}  // namespace sconce::optim

@@ -1,0 +1,207 @@
+#include "sconce/optim/adagrad.hpp"
+
+#include "catch.hpp"
+#include "optim/training.hpp"
+#include "sconce/nn/lazy.hpp"
+#include "support/host_reads.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::optim::Adagrad;
+using sconce::optim::ExtraOptions;
+using sconce::optim::Kernels;
+using torch::optim::AdagradOptions;
+using torch::optim::OptimizerParamGroup;
+
+namespace {
+
+std::vector<OptimizerParamGroup> adagrad_groups(const std::vector<torch::Tensor>& p,
+                                                const AdagradOptions& second) {
+  std::vector<OptimizerParamGroup> groups;
+  groups.emplace_back(std::vector<torch::Tensor>(p.begin(), p.begin() + 4));
+  groups.emplace_back(std::vector<torch::Tensor>(p.begin() + 4, p.end()),
+                      std::make_unique<AdagradOptions>(second));
+  return groups;
+}
+
+// The row says which of the options are on: each two of them have all their values.
+sconce::test::Case adagrad_case(torch::ScalarType dtype, Kernels kernels, unsigned row) {
+  const bool maximize = (row & 1) != 0, is_begun = (row & 2) != 0, tensor_lr = (row & 4) != 0;
+  const double weight_decay = maximize != is_begun ? 0.1 : 0;
+  const double lr_decay = maximize != tensor_lr ? 0.25 : 0;
+  const double initial = is_begun ? 0.5 : 0;
+  sconce::test::Case c;
+  c.optimizer = "Adagrad";
+  c.dtype = dtype;
+  c.extra = {.kernels = kernels, .maximize = maximize};
+  if (tensor_lr) c.extra.lr = sconce::test::lr_tensor(0.1, dtype);
+  c.sparse = weight_decay == 0 && kernels != Kernels::fused;
+  std::ostringstream arguments;
+  arguments << "lr=0.1, eps=1e-3, lr_decay=" << lr_decay << ", weight_decay=" << weight_decay
+            << ", initial_accumulator_value=" << initial;
+  c.arguments = arguments.str();
+  c.of_second = tensor_lr ? "eps=1e-2" : "lr=0.03, eps=1e-2";
+  c.make = [=](const std::vector<torch::Tensor>& p, const ExtraOptions& extra) {
+    auto options = AdagradOptions(0.1).eps(1e-3).lr_decay(lr_decay).weight_decay(weight_decay);
+    options.initial_accumulator_value(initial);
+    auto second = options;
+    second.lr(tensor_lr ? 0.1 : 0.03).eps(1e-2);
+    return std::make_unique<Adagrad>(adagrad_groups(p, second), options, extra);
+  };
+  return c;
+}
+
+float steps_of(const Adagrad& optimizer, int64_t parameter) {
+  const auto states = optimizer.state_dict().toGenericDict().at("state").toGenericDict();
+  return states.at(parameter).toGenericDict().at("step").toTensor().item<float>();
+}
+
+}  // namespace
+
+std::vector<sconce::test::Case> sconce::test::adagrad_cases() {
+  std::vector<Case> cases;
+  for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
+    for (const auto dtype : dtypes) {
+      if (kernels == Kernels::fused && c10::isComplexType(dtype)) continue;
+      for (const unsigned row : rows_of(dtype)) {
+        static const std::array midway = {"", "archive", "dict", "swap"};
+        cases.push_back(adagrad_case(dtype, kernels, row));
+        cases.back().midway = midway[(cases.size() + cases.size() / 8) % 4];
+        cases.back().name = "adagrad" + std::to_string(cases.size());
+      }
+    }
+  }
+  return cases;
+}
+
+TEST_CASE("a step of Adagrad that is skipped leaves parameters, sums and counts as they were") {
+  const auto c = adagrad_case(torch::kFloat, Kernels::fused, 3);
+  auto parameters = sconce::test::make_parameters(torch::kFloat);
+  const auto scaled = c.make(parameters, c.extra);
+  auto expected = sconce::test::make_parameters(torch::kFloat);
+  const auto plain = c.make(expected, c.extra);  // it never sees the steps that are skipped
+  for (const int step : {0, 1, 2, 3, 4, 5}) {
+    INFO("step " << step);
+    sconce::test::set_gradients(parameters, step);
+    for (auto& p : parameters) {
+      if (p.grad().defined()) p.mutable_grad().mul_(8);
+    }
+    const auto before = sconce::test::copies(sconce::test::result_of(*scaled, parameters));
+    const bool skipped = step % 2 == 0;
+    scaled->step_with_amp_scaling(torch::full({1}, 8.0), torch::full({1}, skipped ? 1.0 : 0.0));
+    const auto after = sconce::test::result_of(*scaled, parameters).tensors;
+    if (skipped) {
+      CHECK(sconce::test::same_bits(before, after));
+    } else {
+      sconce::test::set_gradients(expected, step);
+      plain->step();
+      CHECK(sconce::test::same_bits(sconce::test::result_of(*plain, expected).tensors, after));
+    }
+  }
+}
+
+TEST_CASE("Adagrad reads a step count a parameter with fused kernels and else nothing") {
+  auto parameters = sconce::test::make_parameters(torch::kFloat);
+  sconce::test::set_gradients(parameters, 0);  // five of six have a gradient
+  for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
+    const auto c = adagrad_case(torch::kFloat, kernels, 1);
+    const auto optimizer = c.make(parameters, c.extra);
+    optimizer->step();
+    const sconce::test::HostReads reads;
+    optimizer->step();
+    CHECK(reads.count() == (kernels == Kernels::fused ? 5 : 0));
+  }
+}
+
+TEST_CASE("Adagrad takes sparse gradients without a weight decay, but with Kernels::fused") {
+  const auto p = torch::ones({4, 1}).requires_grad_();
+  p.mutable_grad() = torch::tensor({0.0F, 2.0F, 0.0F, 4.0F}).reshape({4, 1}).to_sparse(1);
+  const auto refuse = [&](Adagrad&& optimizer, const std::string& message) {
+    CHECK_THROWS_WITH(optimizer.step(), ContainsSubstring(message));
+    CHECK(p.equal(torch::ones({4, 1})));
+    CHECK(steps_of(optimizer, 0) == 0);
+  };
+  refuse(Adagrad({p}, {}, {.kernels = Kernels::fused}),
+         "expected dense gradients, got a sparse one");
+  refuse(Adagrad({p}, AdagradOptions().weight_decay(0.1)),
+         "expected dense gradients with a weight_decay, got a sparse one");
+  Adagrad automatic({p}, AdagradOptions(0.5).eps(0));
+  CHECK(automatic.kernels() == Kernels::fused);
+  CHECK_FALSE(automatic.step_supports_amp_scaling());
+  automatic.step();
+  CHECK(p.equal(torch::tensor({1.0F, 0.5F, 1.0F, 0.5F}).reshape({4, 1})));
+}
+
+TEST_CASE("the states of Adagrad are there from the start, but those of a lazy layer") {
+  sconce::nn::LazyLinear lazy(3);
+  const auto p = torch::ones({2}).requires_grad_();
+  auto parameters = lazy->parameters();
+  parameters.push_back(p);
+  Adagrad optimizer(parameters, AdagradOptions(0.1).initial_accumulator_value(0.25));
+  const auto sum_of = [&](int64_t index) {
+    const auto states = optimizer.state_dict().toGenericDict().at("state").toGenericDict();
+    if (!states.contains(index)) return torch::Tensor();
+    return states.at(index).toGenericDict().at("sum").toTensor();
+  };
+  CHECK_FALSE(sum_of(0).defined());
+  CHECK(sum_of(2).equal(torch::full({2}, 0.25)));
+  lazy(torch::ones({1, 5})).sum().backward();
+  optimizer.step();
+  CHECK(sum_of(0).equal(torch::full({3, 5}, 1.25)));
+  CHECK(steps_of(optimizer, 0) == 1);
+  CHECK(steps_of(optimizer, 2) == 0);
+
+  const auto later = torch::ones({2}).requires_grad_();
+  std::vector<OptimizerParamGroup> group;
+  group.emplace_back(
+      std::vector<torch::Tensor>{later},
+      std::make_unique<AdagradOptions>(AdagradOptions().initial_accumulator_value(0.5)));
+  optimizer.add_param_group(group[0]);
+  CHECK_FALSE(sum_of(3).defined());
+  later.mutable_grad() = torch::ones({2});
+  optimizer.step();
+  CHECK(
+      sum_of(3).equal(torch::full({2}, 1.25)));  // as in Python it begins at the optimizer's value
+}
+
+TEST_CASE("Adagrad refuses wrong options") {
+  const auto p = torch::ones({2}).requires_grad_();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<std::pair<AdagradOptions, std::string>> wrong = {
+      {AdagradOptions(-1), "expected lr >= 0, got -1"},
+      {AdagradOptions(nan), "expected lr >= 0, got nan"},
+      {AdagradOptions().lr_decay(-2), "expected lr_decay >= 0, got -2"},
+      {AdagradOptions().weight_decay(-1), "expected weight_decay >= 0, got -1"},
+      {AdagradOptions().initial_accumulator_value(nan),
+       "expected initial_accumulator_value >= 0, got nan"},
+      {AdagradOptions().eps(-0.5), "expected eps >= 0, got -0.5"}};
+  for (const auto& [options, message] : wrong) {
+    CHECK_THROWS_WITH(Adagrad({p}, options),
+                      ContainsSubstring("sconce::optim::Adagrad: ") && ContainsSubstring(message));
+    std::vector<OptimizerParamGroup> groups;
+    groups.emplace_back(std::vector<torch::Tensor>{p}, std::make_unique<AdagradOptions>(options));
+    CHECK_THROWS_WITH(Adagrad(groups), ContainsSubstring(message));
+  }
+}
+
+TEST_CASE("archives of LibTorch's Adagrad and of this one load in each other") {
+  auto parameters = sconce::test::make_parameters(torch::kFloat);
+  sconce::test::set_gradients(parameters, 0);
+  Adagrad ours(parameters, AdagradOptions(0.01).lr_decay(0.5));
+  torch::optim::Adagrad theirs(parameters, AdagradOptions(0.5));
+  ours.step();
+  ours.step();
+  std::stringstream to_theirs;
+  torch::save(ours, to_theirs);
+  torch::load(theirs, to_theirs);
+  const auto* state = static_cast<const torch::optim::AdagradParamState*>(
+      theirs.state().at(parameters[0].unsafeGetTensorImpl()).get());
+  CHECK(state->step() == 2);
+  CHECK(theirs.param_groups()[0].options().get_lr() == 0.01);
+
+  const auto before = sconce::test::copies(sconce::test::result_of(ours, parameters));
+  std::stringstream to_ours;
+  torch::save(theirs, to_ours);
+  Adagrad again(parameters);
+  torch::load(again, to_ours);
+  CHECK(sconce::test::same_bits(before, sconce::test::result_of(again, parameters).tensors));
+}
