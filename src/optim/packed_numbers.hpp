@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/stack.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <vector>
 
@@ -24,7 +25,10 @@ class PackedNumbers {
     all_ = at::stack(numbers);
     one_ = at::ones({}, all_.options());
     views_ = all_.unbind();
-    for (size_t i = 0; i < views_.size(); ++i) *of_states_[i] = views_[i];
+    for (size_t i = 0; i < views_.size(); ++i) {
+      record_stream(numbers[i]);
+      *of_states_[i] = views_[i];
+    }
     of_states_.clear();
   }
 
@@ -37,6 +41,13 @@ class PackedNumbers {
   const float* on_host() const { return all_.const_data_ptr<float>(); }
 
  private:
+  // The state may have been made on another stream than this step's, which still reads the number.
+  static void record_stream(const at::Tensor& number) {
+    if (!number.is_cuda()) return;
+    const c10::impl::VirtualGuardImpl guard(number.device().type());
+    number.record_stream(guard.getStream(number.device()));
+  }
+
   std::vector<at::Tensor*> of_states_ = {};  // until `seal`
   at::Tensor all_ = {};
   at::Tensor one_ = {};  // the number 1 would become a tensor and be cast in each step
