@@ -298,11 +298,10 @@ class Script {
     scaler_->step(*it.optimizer);
     if (!scaler_->is_enabled()) return "done";
     if (!it.has_gradients()) return "idle";
-    return dumps(it) == before ? "skipped" : "stepped";
+    return dumps(it) == before ? "unchanged" : "changed";  // skipped, or a step that is too small
   }
 
-  // Dumps of all that a step changes unless it is skipped. State of zeros is left out, because a
-  // skipped first step may create it.
+  // `dumps` of reference/grad_scaler.py.
   static std::map<std::string, std::string> dumps(const ScriptOptimizer& it) {
     std::map<std::string, std::string> texts;
     for (const auto& [name, tensor] : it.tensors()) {

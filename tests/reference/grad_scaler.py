@@ -97,6 +97,11 @@ class Optimizer:
                 if value is not None and (key != "momentum_buffer" or value.to_dense().any()):
                     yield f"{key}{i}", value
 
+    def dumps(self):
+        """Dumps of all that a step changes. State of zeros is left out, because a skipped first step may create it."""
+        dumps = {name: dump(tensor) for name, tensor in self.tensors() if not name.startswith("grad")}
+        return {name: bits for name, bits in dumps.items() if bits.strip("0")}
+
 
 class Script:
     def __init__(self):
@@ -132,6 +137,7 @@ class Script:
     def step(self, k):
         optimizer = self.optimizers[int(k)]
         first = optimizer.skipped_first or optimizer.has_no_state()
+        before = optimizer.dumps()
         try:
             self.amp.step(optimizer.of_python)
         except AttributeError:  # without a check, found_inf is an int
@@ -141,17 +147,20 @@ class Script:
             return "done"
         found = self.amp._found_inf_per_device(optimizer.of_python).values()
         idle = all(p.grad is None for p in optimizer.params)
-        note = "idle" if idle else "skipped" if any(x.item() for x in found) else "stepped"
-        self.facts[note] += 1
-        if optimizer.keeps_momentum and first and note != "idle":
+        is_skipped = any(x.item() for x in found)
+        if idle:
+            self.facts["idle"] += 1
+            return "idle"
+        self.facts["skipped" if is_skipped else "stepped"] += 1
+        if optimizer.keeps_momentum and first:
             # sconce's rule: where Python now has a buffer that was never written to, sconce has no buffer or zeros, and
             # the next step counts as the first.
-            optimizer.skipped_first = note == "skipped"
+            optimizer.skipped_first = is_skipped
             if optimizer.skipped_first:
                 self.facts["skipped first steps that leave Python's momentum unwritten"] += 1
                 for p in optimizer.params:
                     optimizer.of_python.state[p]["momentum_buffer"] = None
-        return note
+        return "unchanged" if is_skipped or optimizer.dumps() == before else "changed"
 
     def closure(self, k):
         self.amp.step(self.optimizers[int(k)].of_python, closure=lambda: torch.zeros(()))
