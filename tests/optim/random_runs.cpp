@@ -424,5 +424,9 @@ TEST_CASE("a hundred random runs of optimizers and schedules go as in Python, an
 }
 
 TEST_CASE("ten thousand random runs of optimizers and schedules go as in Python", "[.][slow]") {
-  for (uint32_t part = 0; part < 20; ++part) compare_random_runs(500 * part, 500);
+  for (uint32_t part = 0; part < 20; ++part) {
+    DYNAMIC_SECTION("part " << part) {
+      compare_random_runs(500 * part, 500);
+    }
+  }
 }
