@@ -1,7 +1,10 @@
 #include "sconce/optim/lr_scheduler.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
+#include <random>
 #include <sstream>
 
 #include "catch.hpp"
@@ -486,16 +489,106 @@ std::vector<Example> all_cases() {
   return all;
 }
 
+// A schedule with random arguments, for Python and for us.
+template <class Base>
+struct Piece {
+  std::string python = {};
+  std::function<std::shared_ptr<Base>(Optimizer&)> make = {};
+};
+
+template <class S, class... Args>
+Piece<GroupLRScheduler> piece(const std::string& python, Args... args) {
+  return {python, [=](Optimizer& o) { return std::make_shared<S>(o, args...); }};
+}
+
+int64_t number_below(std::mt19937& dice, uint32_t limit) {
+  return dice() % limit;
+}
+
+Piece<GroupLRScheduler> draw_piece(std::mt19937& dice) {
+  const double factor = static_cast<double>(1 + number_below(dice, 40)) / 40;
+  const double other = static_cast<double>(number_below(dice, 41)) / 40;
+  const int64_t count = 1 + number_below(dice, 70), multiple = 1 + number_below(dice, 3);
+  const auto f = text(factor), g = text(other);
+  switch (number_below(dice, 10)) {
+    case 0:
+      return piece<LambdaLR>("LambdaLR(o, lambda e: " + f + " ** e)",
+                             [=](int64_t e) { return std::pow(factor, e); });
+    case 1:
+      return piece<StepLR>(c10::str("StepLR(o, ", count, ", ", f, ")"), count, factor);
+    case 2:
+      return piece<MultiStepLR>(c10::str("MultiStepLR(o, [", count, ", 80, ", count, "], ", f, ")"),
+                                std::vector<int64_t>{count, 80, count}, factor);
+    case 3:
+      return piece<ExponentialLR>("ExponentialLR(o, 1 - " + f + " / 16)", 1 - factor / 16);
+    case 4:
+      return piece<CosineAnnealingLR>(c10::str("CosineAnnealingLR(o, ", count, ", ", g, " / 256)"),
+                                      count, other / 256);
+    case 5:
+      return piece<CosineAnnealingWarmRestarts>(
+          c10::str("CosineAnnealingWarmRestarts(o, ", count, ", ", multiple, ", ", g, " / 256)"),
+          count, multiple, other / 256);
+    case 6:
+      return piece<ConstantLR>(c10::str("ConstantLR(o, ", f, ", ", count, ")"), factor, count);
+    case 7:
+      return piece<LinearLR>(
+          c10::str("LinearLR(o, ", f, ", ", g, ", ", count, ")"),
+          LinearLROptions{.start_factor = factor, .end_factor = other, .total_iters = count});
+    case 8:
+      return piece<PolynomialLR>(c10::str("PolynomialLR(o, ", count, ", 3 * ", g, ")"), count,
+                                 3 * other);
+    default:
+      return piece<OneCycleLR>(c10::str("OneCycleLR(o, ", f, ", 250, pct_start=", f, " / 2)"),
+                               factor,
+                               OneCycleLROptions{.total_steps = 250, .pct_start = factor / 2});
+  }
+}
+
+Piece<Scheduler> draw_turns(std::mt19937& dice) {
+  std::vector<Piece<GroupLRScheduler>> pieces = {draw_piece(dice)};
+  std::vector<int64_t> milestones;
+  std::string python = "SequentialLR(o, [" + pieces[0].python;
+  while (pieces.size() < 2 || (pieces.size() < 4 && number_below(dice, 2) == 0)) {
+    milestones.push_back((milestones.empty() ? 0 : milestones.back()) + number_below(dice, 90));
+    pieces.push_back(draw_piece(dice));
+    python += ", " + pieces.back().python;
+  }
+  return {c10::str(python, "], [", c10::Join(", ", milestones), "])"), [=](Optimizer& o) {
+            std::vector<std::shared_ptr<GroupLRScheduler>> list;
+            for (const auto& each : pieces) list.push_back(each.make(o));
+            return std::make_shared<SequentialLR>(o, list, milestones);
+          }};
+}
+
+// One or two random schedules of an optimizer, of which some change by turns.
+Example draw_example(uint32_t seed) {
+  std::mt19937 dice(seed);
+  static const std::array kinds = {"SGD", "RMSprop", "Adam", "AdamW", "NAdam"};
+  std::string python = kinds[static_cast<size_t>(number_below(dice, 5))];
+  std::vector<Piece<Scheduler>> pieces;
+  for (int64_t i = number_below(dice, 2); i < 2; ++i) {
+    if (number_below(dice, 3) == 0) {
+      pieces.push_back(draw_turns(dice));
+    } else {
+      const auto one = draw_piece(dice);
+      pieces.push_back({one.python, one.make});
+    }
+    python += "|" + pieces.back().python;
+  }
+  return {python, [=](Optimizer& o) {
+            Schedulers schedulers;
+            for (const auto& each : pieces) schedulers.push_back(each.make(o));
+            return schedulers;
+          }};
+}
+
 void write_cases(const TempDir& folder, const std::vector<Example>& cases) {
   std::ofstream file(folder.path() / "cases");
   for (const auto& example : cases) file << example.python << '\n';
 }
 
-}  // namespace
-
-TEST_CASE("200 steps of every scheduler set what Python's set, also when resumed", "[python]") {
+void compare_curves(const std::vector<Example>& cases) {
   const TempDir folder;
-  const auto cases = all_cases();
   write_cases(folder, cases);
   auto answer = sconce::test::ask_python(folder, "lr_scheduler.py", "curves");
   answer.ignore(100, '\n');  // the first "case"
@@ -507,12 +600,13 @@ TEST_CASE("200 steps of every scheduler set what Python's set, also when resumed
   }
 }
 
-TEST_CASE("a state goes from C++ to Python's schedulers and from Python's to ours", "[python]") {
+// Goes on from states at the middle: Python from ours, and ours from Python's.
+void compare_states(const std::vector<Example>& all) {
   const TempDir folder;
   std::vector<Example> cases;
   std::vector<std::shared_ptr<Optimizer>> optimizers;
   auto states = c10::impl::GenericList(c10::AnyType::get());
-  for (const auto& example : all_cases()) {
+  for (const auto& example : all) {
     if (curve(example, Interrupted::no).size() <= middle) continue;
     cases.push_back(example);
     optimizers.push_back(make_optimizer(kind_of(example)));
@@ -546,6 +640,31 @@ TEST_CASE("a state goes from C++ to Python's schedulers and from Python's to our
     }
     check_equal(resumed, expected);
   }
+}
+
+}  // namespace
+
+TEST_CASE("200 steps of every scheduler set what Python's set, also when resumed", "[python]") {
+  compare_curves(all_cases());
+}
+
+TEST_CASE("a state goes from C++ to Python's schedulers and from Python's to ours", "[python]") {
+  compare_states(all_cases());
+}
+
+TEST_CASE("400 random schedules set what Python's set, also when resumed here and there",
+          "[.][slow]") {
+  std::vector<Example> all;
+  for (uint32_t seed = 0; seed < 400; ++seed) all.push_back(draw_example(seed));
+  for (const char* name : {"CosineAnnealingWarmRestarts", "ConstantLR", "PolynomialLR",
+                           "OneCycleLR", "SequentialLR"}) {
+    INFO(name);
+    CHECK(std::count_if(all.begin(), all.end(), [=](const Example& example) {
+            return example.python.find(name) != std::string::npos;
+          }) > 60);
+  }
+  compare_curves(all);
+  compare_states(all);
 }
 
 TEST_CASE("a run under OneCycleLR goes from C++ to Python and back, whatever the new schedule says",
