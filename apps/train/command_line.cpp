@@ -51,9 +51,8 @@ CLI::Validator data_name() {
             is_table(text)) {
           return std::string();
         }
-        return "takes digits, fashion-mnist or a folder of IDX files or pictures, or a CSV file, "
-               "not '" +
-               text + "'";
+        return "takes digits, fashion-mnist or a folder of IDX files or pictures, or a CSV file, " +
+               ("not '" + text + "'");
       },
       "");
 }
@@ -74,15 +73,12 @@ void add_data_flags(CLI::App& app, CommandLine& line) {
          "gzipped, or a subfolder of PNG and JPEG pictures for each class")
       ->check(data_name())
       ->type_name("digits|fashion-mnist|DIR|FILE");
-  app.add_option("--target", line.target,
-                 "Column of the table to predict from the others: numbers by a regression, "
-                 "categories by a classification")
+  app.add_option("--target", line.target, "Column of the table to predict from the others")
       ->type_name("COLUMN");
-  app.add_option("--categories", line.categories,
-                 "Column of the table whose numbers are categories; may be repeated")
+  app.add_option("--categories", line.categories, "Column whose numbers are categories")
       ->allow_extra_args(false)
       ->type_name("COLUMN");
-  app.add_option("--drop", line.drop, "Column of the table to leave out; may be repeated")
+  app.add_option("--drop", line.drop, "Column of the table to leave out")
       ->allow_extra_args(false)
       ->type_name("COLUMN");
   app.add_option("--image-size", line.image_size, "Height and width of the resized pictures")
@@ -98,8 +94,7 @@ void add_data_flags(CLI::App& app, CommandLine& line) {
   app.add_flag("--augment", line.augment,
                "Shift training pictures at random by up to an eighth of their size, and mirror "
                "them at random");
-  app.add_flag("--skip-bad", line.skip_bad,
-               "Leave out files that are damaged or not pictures, and bad rows of a table");
+  app.add_flag("--skip-bad", line.skip_bad, "Leave out bad rows, and files that are no pictures");
   app.add_option("--workers", line.workers, "Number of threads that read pictures ahead")
       ->transform(whole_number(0, 1024))
       ->type_name("N");
@@ -239,15 +234,11 @@ void add_report_flags(CLI::App& app, CommandLine& line) {
 CLI::App* add_predict(CLI::App& app, PredictLine& predict) {
   app.option_defaults()->group("Options");
   CLI::App* command = app.add_subcommand(
-      "predict",
-      "Print the classes of pictures, or the target for the rows of a table, with the weights of "
-      "a training");
+      "predict", "Print the classes of pictures, or the targets of rows, by a training's weights");
   command->add_option("--weights", predict.weights, "File model.safetensors of an --out folder")
       ->required()
       ->type_name("FILE");
-  command->add_option("INPUT", predict.files, "PNG or JPEG files, or CSV files")
-      ->required()
-      ->type_name("");
+  command->add_option("INPUT", predict.files, "PNG, JPEG or CSV files")->required()->type_name("");
   return command;
 }
 

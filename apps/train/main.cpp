@@ -87,14 +87,14 @@ int64_t count_numbers(const std::vector<torch::Tensor>& tensors) {
 void print_task(std::ostream& out, const train::CommandLine& line, const train::TrainingData& data,
                 const Network& network) {
   const train::Task& task = data.task;
-  const bool is_table = task.is_table();
   out << "data: " << line.data << ", " << data.train_size << " training and " << data.test_size
-      << (is_table ? " test rows of " : " test images of ");
-  out << task.shape[is_table ? 0 : 1] << (is_table ? " features" : "x");
-  if (!is_table) out << task.shape[2];
+      << (task.is_table() ? " test rows of " : " test images of ");
+  out << task.shape[task.is_table() ? 0 : 1] << (task.is_table() ? " features" : "x");
+  if (!task.is_table()) out << task.shape[2];
   if (!task.is_regression()) out << ", " << task.classes.size() << " classes";
   if (line.skip_bad) {
-    out << "; " << data.left_out << (is_table ? " bad rows" : " bad pictures") << " left out";
+    out << "; " << data.left_out << (task.is_table() ? " bad rows" : " bad pictures")
+        << " left out";
   }
   if (task.is_regression()) {
     out << "\nloss: mean squared error of " << task.target << ", standardized by its mean "

@@ -28,8 +28,7 @@ Task task_of_table(const std::vector<sconce::io::CsvColumn>& columns, const std:
 /// categories, such as "category slate".
 std::vector<std::string> column_lines(const std::vector<sconce::io::CsvColumn>& columns);
 
-/// Reads the task from a weights file, or from one that has its metadata alone.
-/// @throw c10::Error as `load_model`.
+/// Reads the task from a file with the metadata of weights. Throws as `load_model`.
 Task load_task(const std::filesystem::path& file);
 
 /// Reads a weights file that a training wrote, and puts the network into evaluation mode.

@@ -56,7 +56,7 @@ void predict(const PredictLine& line, std::ostream& out) {
   if (model.task.is_table()) {
     for (const auto& file : line.files) {
       const torch::Tensor rows = read_rows(file, model.task);
-      outputs.push_back(model.network->forward(rows));
+      for (const auto& batch : rows.split(1000)) outputs.push_back(model.network->forward(batch));
       for (int64_t i = 1; i <= rows.size(0); ++i) {
         names.push_back(file.string() + ", row " + std::to_string(i));
       }

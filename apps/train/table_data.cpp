@@ -14,7 +14,6 @@ namespace {
 
 using sconce::data::Dataset;
 using sconce::io::CsvColumn;
-using sconce::io::CsvTable;
 
 // Uses the figures from `first` on. Computed in float64, so that large numbers that are near to
 // each other keep their differences.
@@ -49,13 +48,13 @@ void measure_columns(Task& task, const Dataset& train) {
 }
 
 // A line break would end a name in the metadata of the weights.
-void check_table(const CommandLine& line, const CsvTable& table, const Task& task) {
+void check_table(const CommandLine& line, const at::Tensor& target, const Task& task) {
   const std::string names = c10::Join("", column_lines(task.columns));
   TORCH_CHECK(names.find('\n') == names.npos, "--data: ", line.data,
               ": expected names and categories without line breaks");
-  TORCH_CHECK(!is_constant(table.target), "--target: ", line.data,
+  TORCH_CHECK(!is_constant(target), "--target: ", line.data,
               ": expected different values in column '", line.target, "', found only ",
-              task.is_regression() ? c10::str(table.target[0].item<double>()) : task.classes[0]);
+              task.is_regression() ? c10::str(target[0].item<double>()) : task.classes[0]);
 }
 
 void check_run(const CommandLine& line, const Task& task, const Task& known) {
@@ -66,21 +65,20 @@ void check_run(const CommandLine& line, const Task& task, const Task& known) {
   const auto now = column_lines(task.columns), saved = column_lines(known.columns);
   const auto [a, b] = std::mismatch(saved.begin(), saved.end(), now.begin(), now.end());
   if (a == saved.end() && b == now.end()) return;
-  const std::string none = "no further column";
-  throw UsageError("--data: " + run + (a == saved.end() ? none : *a) + " where " + line.data +
-                   " has " + (b == now.end() ? none : *b));
+  throw UsageError("--data: " + run + (a == saved.end() ? "no further column" : *a) + " where " +
+                   line.data + " has " + (b == now.end() ? "no further column" : *b));
 }
 
 }  // namespace
 
 TrainingData open_table(const CommandLine& line, const sconce::distributed::ProcessGroup& group,
                         const Task& known) {
-  const CsvTable table = sconce::io::read_csv(line.data, {.target = line.target,
-                                                          .categories = line.categories,
-                                                          .drop = line.drop,
-                                                          .skip_bad = line.skip_bad});
+  const auto table = sconce::io::read_csv(line.data, {.target = line.target,
+                                                      .categories = line.categories,
+                                                      .drop = line.drop,
+                                                      .skip_bad = line.skip_bad});
   Task task = task_of_table(table.columns, line.target);
-  check_table(line, table, task);
+  check_table(line, table.target, task);
   if (known.is_table()) {
     check_run(line, task, known);
     task = known;

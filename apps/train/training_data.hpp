@@ -13,9 +13,8 @@
 
 namespace train {
 
-/// The examples for training and test, in batches on the device: inputs (N, ...), float32,
-/// normalized as the task says, and their classes (N,), or the standardized numbers (N, 1) of a
-/// regression.
+/// The examples for training and test, in batches on the device, normalized as the task says:
+/// inputs (N, ...), float32, and classes (N,), int64, or numbers (N, 1), float32.
 struct TrainingData {
   Task task;
   sconce::AnyBatches train;  ///< of this rank, in another order in each epoch
@@ -41,8 +40,7 @@ bool is_picture_folder(const std::string& data);
 TrainingData open_images(const CommandLine& line, const sconce::distributed::ProcessGroup& group,
                          const Task& known = {});
 
-/// Makes the batches of this rank. The tensors of all ranks are on the CPU and are copied to the
-/// device once.
+/// Makes the batches of this rank. The tensors of all ranks are copied to the device once.
 TrainingData in_memory(const CommandLine& line, const sconce::distributed::ProcessGroup& group,
                        const Task& task, const sconce::data::Dataset& train,
                        const sconce::data::Dataset& test);
@@ -53,11 +51,10 @@ struct ExampleSplit {
   std::vector<int64_t> test = {};
 };
 
-/// Moves a fraction of each class, rounded, to the test part. The seed chooses the examples. At
+/// Moves a fraction of each class, rounded, of the examples `indices` to the test part. `targets`
+/// has the class of each example, int64; those of one class are in a row. The seed chooses. At
 /// least one example of each class remains for training. Python: `train_test_split(...,
-/// stratify=target)` of scikit-learn, which draws other examples.
-/// @param targets the class of each example, int64
-/// @param indices the examples to split, those of one class in a row
+/// stratify=target)` of scikit-learn, which draws others.
 /// @throw std::runtime_error if the test part would be empty.
 ExampleSplit split_examples(const at::Tensor& targets, const std::vector<int64_t>& indices,
                             double test_fraction, uint64_t seed);
