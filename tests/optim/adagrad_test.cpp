@@ -14,15 +14,6 @@ using torch::optim::OptimizerParamGroup;
 
 namespace {
 
-std::vector<OptimizerParamGroup> adagrad_groups(const std::vector<torch::Tensor>& p,
-                                                const AdagradOptions& second) {
-  std::vector<OptimizerParamGroup> groups;
-  groups.emplace_back(std::vector<torch::Tensor>(p.begin(), p.begin() + 4));
-  groups.emplace_back(std::vector<torch::Tensor>(p.begin() + 4, p.end()),
-                      std::make_unique<AdagradOptions>(second));
-  return groups;
-}
-
 // The row says which of the options are on: each two of them have all their values.
 sconce::test::Case adagrad_case(torch::ScalarType dtype, Kernels kernels, unsigned row) {
   const bool maximize = (row & 1) != 0, is_begun = (row & 2) != 0, tensor_lr = (row & 4) != 0;
@@ -45,7 +36,7 @@ sconce::test::Case adagrad_case(torch::ScalarType dtype, Kernels kernels, unsign
     options.initial_accumulator_value(initial);
     auto second = options;
     second.lr(tensor_lr ? 0.1 : 0.03).eps(1e-2);
-    return std::make_unique<Adagrad>(adagrad_groups(p, second), options, extra);
+    return std::make_unique<Adagrad>(sconce::test::two_groups(p, second), options, extra);
   };
   return c;
 }
@@ -58,19 +49,8 @@ float steps_of(const Adagrad& optimizer, int64_t parameter) {
 }  // namespace
 
 std::vector<sconce::test::Case> sconce::test::adagrad_cases() {
-  std::vector<Case> cases;
-  for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
-    for (const auto dtype : dtypes) {
-      if (kernels == Kernels::fused && c10::isComplexType(dtype)) continue;
-      for (const unsigned row : rows_of(dtype)) {
-        static const std::array midway = {"", "archive", "dict", "swap"};
-        cases.push_back(adagrad_case(dtype, kernels, row));
-        cases.back().midway = midway[(cases.size() + cases.size() / 8) % 4];
-        cases.back().name = "adagrad" + std::to_string(cases.size());
-      }
-    }
-  }
-  return cases;
+  return cases_of_rows("adagrad", {Kernels::fused, Kernels::foreach, Kernels::for_loop},
+                       adagrad_case);
 }
 
 TEST_CASE("a step of Adagrad that is skipped leaves parameters, sums and counts as they were") {
@@ -164,7 +144,6 @@ TEST_CASE("the states of Adagrad are there from the start, but those of a lazy l
 }
 
 TEST_CASE("Adagrad refuses wrong options") {
-  const auto p = torch::ones({2}).requires_grad_();
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::pair<AdagradOptions, std::string>> wrong = {
       {AdagradOptions(-1), "expected lr >= 0, got -1"},
@@ -174,13 +153,7 @@ TEST_CASE("Adagrad refuses wrong options") {
       {AdagradOptions().initial_accumulator_value(nan),
        "expected initial_accumulator_value >= 0, got nan"},
       {AdagradOptions().eps(-0.5), "expected eps >= 0, got -0.5"}};
-  for (const auto& [options, message] : wrong) {
-    CHECK_THROWS_WITH(Adagrad({p}, options),
-                      ContainsSubstring("sconce::optim::Adagrad: ") && ContainsSubstring(message));
-    std::vector<OptimizerParamGroup> groups;
-    groups.emplace_back(std::vector<torch::Tensor>{p}, std::make_unique<AdagradOptions>(options));
-    CHECK_THROWS_WITH(Adagrad(groups), ContainsSubstring(message));
-  }
+  sconce::test::check_refused<Adagrad>("sconce::optim::Adagrad", AdagradOptions(), wrong);
 }
 
 TEST_CASE("archives of LibTorch's Adagrad and of this one load in each other") {

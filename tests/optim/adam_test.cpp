@@ -14,7 +14,6 @@ using sconce::test::Case;
 using sconce::test::dtypes;
 using torch::optim::AdamOptions;
 using torch::optim::AdamWOptions;
-using torch::optim::OptimizerParamGroup;
 
 namespace {
 
@@ -46,11 +45,7 @@ Case make_case(const std::string& python_class, const Choice& choice) {
   c.make = [=](const std::vector<torch::Tensor>& p, const ExtraOptions& extra) {
     auto second = options;
     second.lr(second_lr).betas({0.5, 0.75});
-    std::vector<OptimizerParamGroup> groups;
-    groups.emplace_back(std::vector<torch::Tensor>(p.begin(), p.begin() + 4));
-    groups.emplace_back(std::vector<torch::Tensor>(p.begin() + 4, p.end()),
-                        std::make_unique<Options>(second));
-    return std::make_unique<Optimizer>(groups, options, extra);
+    return std::make_unique<Optimizer>(sconce::test::two_groups(p, second), options, extra);
   };
   return c;
 }
@@ -156,14 +151,7 @@ TEST_CASE("Adam and AdamW refuse wrong options, as defaults and in every group")
         {Options().betas({0.9, -0.5}), "expected betas in [0, 1), got 0.9 and -0.5"},
         {Options().betas({nan, 0.5}), "expected betas in [0, 1), got nan and 0.5"},
         {Options().weight_decay(-2), "expected weight_decay >= 0, got -2"}};
-    for (const auto& [options, message] : wrong) {
-      CHECK_THROWS_WITH(Optimizer({p()}, options),
-                        ContainsSubstring(name + ": ") && ContainsSubstring(message));
-      std::vector<OptimizerParamGroup> groups;
-      groups.emplace_back(std::vector<torch::Tensor>{p()});
-      groups.emplace_back(std::vector<torch::Tensor>{p()}, std::make_unique<Options>(options));
-      CHECK_THROWS_WITH(Optimizer(groups), ContainsSubstring(message));
-    }
+    sconce::test::check_refused<Optimizer>(name, Options(), wrong);
     CHECK_THROWS_WITH(
         Optimizer({p()}, Options(), {.kernels = Kernels::foreach, .lr = torch::tensor(0.1)}),
         ContainsSubstring("expected a number as lr with Kernels::foreach, got a tensor"));

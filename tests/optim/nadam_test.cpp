@@ -9,18 +9,8 @@ using sconce::optim::ExtraOptions;
 using sconce::optim::Kernels;
 using sconce::optim::NAdam;
 using sconce::optim::NAdamOptions;
-using torch::optim::OptimizerParamGroup;
 
 namespace {
-
-std::vector<OptimizerParamGroup> nadam_groups(const std::vector<torch::Tensor>& p,
-                                              const NAdamOptions& second) {
-  std::vector<OptimizerParamGroup> groups;
-  groups.emplace_back(std::vector<torch::Tensor>(p.begin(), p.begin() + 4));
-  groups.emplace_back(std::vector<torch::Tensor>(p.begin() + 4, p.end()),
-                      std::make_unique<NAdamOptions>(second));
-  return groups;
-}
 
 // The row says which of the options are on: each two of them have all their values.
 sconce::test::Case nadam_case(torch::ScalarType dtype, Kernels kernels, unsigned row) {
@@ -41,7 +31,7 @@ sconce::test::Case nadam_case(torch::ScalarType dtype, Kernels kernels, unsigned
     options.weight_decay(weight_decay).decoupled_weight_decay(decoupled);
     auto second = options;
     second.lr(tensor_lr ? 0.02 : 0.007).betas({0.5, 0.75});
-    return std::make_unique<NAdam>(nadam_groups(p, second), options, extra);
+    return std::make_unique<NAdam>(sconce::test::two_groups(p, second), options, extra);
   };
   return c;
 }
@@ -49,18 +39,7 @@ sconce::test::Case nadam_case(torch::ScalarType dtype, Kernels kernels, unsigned
 }  // namespace
 
 std::vector<sconce::test::Case> sconce::test::nadam_cases() {
-  std::vector<Case> cases;
-  for (const auto kernels : {Kernels::foreach, Kernels::for_loop}) {
-    for (const auto dtype : dtypes) {
-      for (const unsigned row : rows_of(dtype)) {
-        static const std::array midway = {"", "archive", "dict", "swap"};
-        cases.push_back(nadam_case(dtype, kernels, row));
-        cases.back().midway = midway[(cases.size() + cases.size() / 8) % 4];
-        cases.back().name = "nadam" + std::to_string(cases.size());
-      }
-    }
-  }
-  return cases;
+  return cases_of_rows("nadam", {Kernels::foreach, Kernels::for_loop}, nadam_case);
 }
 
 TEST_CASE("NAdam reads nothing on the host, but a rate that is a tensor") {
@@ -91,13 +70,7 @@ TEST_CASE("NAdam refuses wrong options, sparse gradients and fused kernels") {
       {NAdamOptions().betas({0.5, -1}), "expected betas in [0, 1), got 0.5 and -1"},
       {NAdamOptions().weight_decay(-2), "expected weight_decay >= 0, got -2"},
       {NAdamOptions().momentum_decay(nan), "expected momentum_decay >= 0, got nan"}};
-  for (const auto& [options, message] : wrong) {
-    CHECK_THROWS_WITH(NAdam({p}, options),
-                      ContainsSubstring("sconce::optim::NAdam: ") && ContainsSubstring(message));
-    std::vector<OptimizerParamGroup> groups;
-    groups.emplace_back(std::vector<torch::Tensor>{p}, std::make_unique<NAdamOptions>(options));
-    CHECK_THROWS_WITH(NAdam(groups), ContainsSubstring(message));
-  }
+  sconce::test::check_refused<NAdam>("sconce::optim::NAdam", NAdamOptions(), wrong);
   CHECK_THROWS_WITH(NAdam({p}, {}, {.kernels = Kernels::fused}),
                     ContainsSubstring("sconce::optim::NAdam: expected Kernels::foreach or "
                                       "Kernels::for_loop, because LibTorch has no others for it, "

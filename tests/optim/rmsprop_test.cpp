@@ -8,19 +8,9 @@ using Catch::Matchers::ContainsSubstring;
 using sconce::optim::ExtraOptions;
 using sconce::optim::Kernels;
 using sconce::optim::RMSprop;
-using torch::optim::OptimizerParamGroup;
 using torch::optim::RMSpropOptions;
 
 namespace {
-
-std::vector<OptimizerParamGroup> rmsprop_groups(const std::vector<torch::Tensor>& p,
-                                                const RMSpropOptions& second) {
-  std::vector<OptimizerParamGroup> groups;
-  groups.emplace_back(std::vector<torch::Tensor>(p.begin(), p.begin() + 4));
-  groups.emplace_back(std::vector<torch::Tensor>(p.begin() + 4, p.end()),
-                      std::make_unique<RMSpropOptions>(second));
-  return groups;
-}
 
 // The choice is one of the eight rows in which each two of the options have all their values.
 sconce::test::Case rmsprop_case(torch::ScalarType dtype, Kernels kernels, unsigned row) {
@@ -42,7 +32,7 @@ sconce::test::Case rmsprop_case(torch::ScalarType dtype, Kernels kernels, unsign
     options.weight_decay(weight_decay).centered(centered);
     auto second = options;
     second.lr(tensor_lr ? 0.02 : 0.007).alpha(0.5).eps(1e-2);
-    return std::make_unique<RMSprop>(rmsprop_groups(p, second), options, extra);
+    return std::make_unique<RMSprop>(sconce::test::two_groups(p, second), options, extra);
   };
   return c;
 }
@@ -50,18 +40,7 @@ sconce::test::Case rmsprop_case(torch::ScalarType dtype, Kernels kernels, unsign
 }  // namespace
 
 std::vector<sconce::test::Case> sconce::test::rmsprop_cases() {
-  std::vector<Case> cases;
-  for (const auto kernels : {Kernels::foreach, Kernels::for_loop}) {
-    for (const auto dtype : dtypes) {
-      for (const unsigned row : rows_of(dtype)) {
-        static const std::array midway = {"", "archive", "dict", "swap"};
-        cases.push_back(rmsprop_case(dtype, kernels, row));
-        cases.back().midway = midway[(cases.size() + cases.size() / 8) % 4];
-        cases.back().name = "rmsprop" + std::to_string(cases.size());
-      }
-    }
-  }
-  return cases;
+  return cases_of_rows("rmsprop", {Kernels::foreach, Kernels::for_loop}, rmsprop_case);
 }
 
 TEST_CASE("momentum and the centered form may be turned on after the first step") {
@@ -111,13 +90,7 @@ TEST_CASE("RMSprop refuses wrong options, sparse gradients and fused kernels") {
       {RMSpropOptions().alpha(-0.5), "expected alpha >= 0, got -0.5"},
       {RMSpropOptions().momentum(-2), "expected momentum >= 0, got -2"},
       {RMSpropOptions().weight_decay(nan), "expected weight_decay >= 0, got nan"}};
-  for (const auto& [options, message] : wrong) {
-    CHECK_THROWS_WITH(RMSprop({p}, options),
-                      ContainsSubstring("sconce::optim::RMSprop: ") && ContainsSubstring(message));
-    std::vector<OptimizerParamGroup> groups;
-    groups.emplace_back(std::vector<torch::Tensor>{p}, std::make_unique<RMSpropOptions>(options));
-    CHECK_THROWS_WITH(RMSprop(groups), ContainsSubstring(message));
-  }
+  sconce::test::check_refused<RMSprop>("sconce::optim::RMSprop", RMSpropOptions(), wrong);
   CHECK_THROWS_WITH(RMSprop({p}, {}, {.kernels = Kernels::fused}),
                     ContainsSubstring("sconce::optim::RMSprop: expected Kernels::foreach or "
                                       "Kernels::for_loop, because LibTorch has no others for it, "

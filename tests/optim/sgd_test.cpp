@@ -38,11 +38,7 @@ Case make_case(const SGDOptions& options, torch::ScalarType dtype, Kernels kerne
   c.make = [options, tensor_lr](const std::vector<torch::Tensor>& p, const ExtraOptions& extra) {
     auto second = options;
     second.lr(tensor_lr ? 0.1 : 0.03).weight_decay(0.05);
-    std::vector<OptimizerParamGroup> groups;
-    groups.emplace_back(std::vector<torch::Tensor>(p.begin(), p.begin() + 4));
-    groups.emplace_back(std::vector<torch::Tensor>(p.begin() + 4, p.end()),
-                        std::make_unique<SGDOptions>(second));
-    return std::make_unique<SGD>(groups, options, extra);
+    return std::make_unique<SGD>(sconce::test::two_groups(p, second), options, extra);
   };
   return c;
 }
@@ -167,14 +163,7 @@ TEST_CASE("SGD refuses wrong options, as defaults and in every group") {
       {SGDOptions(0.1).nesterov(true), "got momentum 0 and dampening 0"},
       {SGDOptions(0.1).nesterov(true).momentum(0.9).dampening(0.5),
        "got momentum 0.9 and dampening 0.5"}};
-  for (const auto& [options, message] : wrong) {
-    CHECK_THROWS_WITH(SGD({p()}, options),
-                      ContainsSubstring("sconce::optim::SGD: ") && ContainsSubstring(message));
-    std::vector<OptimizerParamGroup> groups;
-    groups.emplace_back(std::vector<torch::Tensor>{p()});
-    groups.emplace_back(std::vector<torch::Tensor>{p()}, std::make_unique<SGDOptions>(options));
-    CHECK_THROWS_WITH(SGD(groups, SGDOptions(0.1)), ContainsSubstring(message));
-  }
+  sconce::test::check_refused<SGD>("sconce::optim::SGD", SGDOptions(0.1), wrong);
   SGD optimizer({p()}, SGDOptions(0.1));
   optimizer.param_groups()[0].set_options(std::make_unique<torch::optim::AdamOptions>());
   CHECK_THROWS_WITH(optimizer.step(), ContainsSubstring("this optimizer's options"));

@@ -3,12 +3,15 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <functional>
 #include <iomanip>
 #include <map>
+#include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
@@ -93,6 +96,54 @@ inline std::vector<unsigned> rows_of(torch::ScalarType dtype) {
   const auto place = std::find(dtypes.begin(), dtypes.end(), dtype) - dtypes.begin();
   const auto row = static_cast<unsigned>(place - 1);
   return {row, 7 - row};
+}
+
+/// Returns the parameters in two groups, the second with options of its own.
+template <class Options>
+std::vector<torch::optim::OptimizerParamGroup> two_groups(const std::vector<torch::Tensor>& p,
+                                                          const Options& second) {
+  std::vector<torch::optim::OptimizerParamGroup> groups;
+  groups.emplace_back(std::vector<torch::Tensor>(p.begin(), p.begin() + 4));
+  groups.emplace_back(std::vector<torch::Tensor>(p.begin() + 4, p.end()),
+                      std::make_unique<Options>(second));
+  return groups;
+}
+
+/// Returns a case `make(dtype, kernels, row)` for all types, kernels and rows, which differ in what
+/// happens after half the steps.
+template <class Make>
+std::vector<Case> cases_of_rows(const std::string& name, const std::vector<optim::Kernels>& all,
+                                const Make& make) {
+  static const std::array midway = {"", "archive", "dict", "swap"};
+  std::vector<Case> cases;
+  for (const auto kernels : all) {
+    for (const auto dtype : dtypes) {
+      if (kernels == optim::Kernels::fused && c10::isComplexType(dtype)) continue;
+      for (const unsigned row : rows_of(dtype)) {
+        cases.push_back(make(dtype, kernels, row));
+        cases.back().midway = midway[(cases.size() + cases.size() / 8) % 4];
+        cases.back().name = name + std::to_string(cases.size());
+      }
+    }
+  }
+  return cases;
+}
+
+/// Checks that the optimizer refuses each of the options with its message, as defaults and in a
+/// second group.
+template <class Optimizer, class Options>
+void check_refused(const std::string& name, const Options& defaults,
+                   const std::vector<std::pair<Options, std::string>>& wrong) {
+  using Catch::Matchers::ContainsSubstring;
+  const auto p = [] { return torch::ones({2}).requires_grad_(); };
+  for (const auto& [options, message] : wrong) {
+    CHECK_THROWS_WITH(Optimizer({p()}, options),
+                      ContainsSubstring(name + ": ") && ContainsSubstring(message));
+    std::vector<torch::optim::OptimizerParamGroup> groups;
+    groups.emplace_back(std::vector<torch::Tensor>{p()});
+    groups.emplace_back(std::vector<torch::Tensor>{p()}, std::make_unique<Options>(options));
+    CHECK_THROWS_WITH(Optimizer(groups, defaults), ContainsSubstring(message));
+  }
 }
 
 // The cases of three optimizers, which share a run of Python: its start takes most of the time.
