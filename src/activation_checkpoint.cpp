@@ -56,14 +56,21 @@ class AutocastState {
   amp::AutocastOptions gpu_ = of(c10::kCUDA);
 };
 
-// Returns whether the current stream of the device is being captured. LibTorch 2.11 cannot tell.
+// Returns whether the current stream of the device is being captured. LibTorch 2.11 tells it only
+// by refusing to read the offset of the device's generator then.
 template <class Guard = c10::impl::VirtualGuardImpl>
 bool is_capturing(c10::Device device) {
   const Guard guard(device.type());
   if constexpr (requires(c10::Stream stream) { guard.isStreamCapturing(stream); }) {
     return guard.isStreamCapturing(guard.getStream(device));
   } else {
-    return false;
+    const c10::DeviceGuard current(device);
+    try {
+      at::globalContext().defaultGenerator(device).get_offset();
+      return false;
+    } catch (const c10::Error&) {
+      return true;
+    }
   }
 }
 
