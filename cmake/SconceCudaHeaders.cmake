@@ -75,8 +75,8 @@ function(sconce_has_cuda_headers out)
 endfunction()
 
 # Sets <out> to the include folders for CUDA sources: those of the wheels beside LibTorch, else
-# those of a toolkit of the same version. If there are none, sets it to nothing and prints a status
-# line.
+# those of a toolkit of the same version, behind the wheels', which alone have NCCL's. If there are
+# none, sets it to nothing and prints a status line.
 function(sconce_find_cuda_headers out)
   sconce_cuda_version_of_torch(wanted)
   cmake_path(GET SCONCE_TORCH_ROOT PARENT_PATH site_packages)
@@ -102,13 +102,15 @@ function(sconce_find_cuda_headers out)
       set(${out} "${wheels}" PARENT_SCOPE)
       return()
     endif()
+  else()
+    set(wheels "")
   endif()
   foreach(root IN ITEMS "$ENV{CUDA_HOME}" /usr/local/cuda-${wanted} /usr/local/cuda)
     sconce_cuda_version_of_headers(version "${root}/include")
     sconce_has_cuda_headers(complete "${root}/include")
     if(complete AND version STREQUAL wanted)
       message(STATUS "sconce: CUDA ${wanted} headers (the toolkit in ${root})")
-      set(${out} "${root}/include" PARENT_SCOPE)
+      set(${out} ${wheels} "${root}/include" PARENT_SCOPE)
       return()
     endif()
   endforeach()

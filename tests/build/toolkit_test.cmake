@@ -1,16 +1,27 @@
 # Builds the CUDA sources without a CUDA toolkit, or next to an installed one.
 #   cmake -DSOURCE=<sconce> -DWORK=<folder> -DTORCH=<LibTorch> -DSETUP=<SCONCE_SETUP_DIR>
-#         -DTOOLKIT=<hidden|present> -P toolkit_test.cmake
+#         -DTOOLKIT=<hidden|present|offline> -P toolkit_test.cmake
 # hidden: runs in its own mount namespace, in which empty folders cover every toolkit and /usr/local/include, which may
 # link to one. Variables that name toolkits or the driver's stubs are unset. The sources are compiled.
 # present: the sources are preprocessed, and none of their headers may come from the toolkit.
+# offline: pip finds no wheel for crt/, so a toolkit completes the wheels' headers, NCCL's among them.
 cmake_minimum_required(VERSION 3.25)
 
 file(REMOVE_RECURSE "${WORK}")
 find_program(nvcc nvcc NO_CACHE)
 set(run "")
 set(preprocess -DCMAKE_BUILD_TYPE=None)
-if(TOOLKIT STREQUAL "hidden")
+if(TOOLKIT STREQUAL "offline")
+  file(MAKE_DIRECTORY "${WORK}/toolkit/include")
+  file(GLOB headers "${TORCH}/../nvidia/cu*/include/*" "${SETUP}/cuda-crt-*/nvidia/cu*/include/crt")
+  foreach(header IN LISTS headers)
+    cmake_path(GET header FILENAME name)
+    file(CREATE_LINK "${header}" "${WORK}/toolkit/include/${name}" SYMBOLIC)
+  endforeach()
+  set(run "${CMAKE_COMMAND}" -E env "CUDA_HOME=${WORK}/toolkit" PIP_NO_INDEX=1)
+  set(preprocess -DCMAKE_BUILD_TYPE=Preprocess -DCMAKE_CXX_FLAGS_PREPROCESS=-E "-DSCONCE_DEPS_DIR=${SETUP}/deps")
+  set(SETUP "${WORK}/setup")
+elseif(TOOLKIT STREQUAL "hidden")
   execute_process(COMMAND unshare --mount true RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
   if(failed)
     message(STATUS "skipped: no permission to make a mount namespace")
@@ -36,6 +47,11 @@ else()
   set(preprocess -DCMAKE_BUILD_TYPE=Preprocess -DCMAKE_CXX_FLAGS_PREPROCESS=-E)
 endif()
 
+set(from "the wheels beside LibTorch")
+if(TOOLKIT STREQUAL "offline")
+  set(from "the toolkit in ${WORK}/toolkit")
+endif()
+
 function(run what)
   execute_process(COMMAND ${run} ${ARGN}
     RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -49,8 +65,8 @@ run("configuring" "${CMAKE_COMMAND}" -S "${SOURCE}" -B "${WORK}" -G Ninja
     -DSCONCE_BUILD_APPS=OFF -DSCONCE_BUILD_TESTS=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON ${preprocess}
     "-DTorch_DIR=${TORCH}/share/cmake/Torch" "-DSCONCE_SETUP_DIR=${SETUP}")
 if(output MATCHES "CMake Warning" OR output MATCHES "nvcc|enable_language"
-   OR NOT output MATCHES "sconce: CUDA [0-9.]+ headers .the wheels beside LibTorch")
-  message(FATAL_ERROR "configuring: expected the wheels' headers and no warning\n${output}")
+   OR NOT output MATCHES "sconce: CUDA [0-9.]+ headers .${from}")
+  message(FATAL_ERROR "configuring: expected headers from ${from} and no warning\n${output}")
 endif()
 set(sources src/CMakeFiles/sconce_core.dir/cuda/device_properties.cpp.o
             src/distributed/CMakeFiles/sconce_distributed.dir/nccl.cpp.o)

@@ -64,7 +64,7 @@ std::string& file_name() {
 
 std::optional<at::Tensor> input(const Call& call, size_t index) {
   if (index >= call.inputs().size() || !call.inputs()[index].isTensor()) return {};
-  const auto& tensor = call.inputs()[index].toTensor();
+  const at::Tensor tensor = call.inputs()[index].toTensor();
   return tensor.defined() ? std::optional(tensor) : std::nullopt;
 }
 
