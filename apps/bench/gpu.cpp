@@ -1,4 +1,4 @@
-// Work on a GPU: products, transfers, a captured step and data loading. Without a GPU the same code
+// Work on a GPU: products, transfers and data loading. Without a GPU the same code
 // runs on the CPU, to show that both languages compute the same numbers.
 
 #include <torch/torch.h>
@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "sconce/backends.hpp"
-#include "sconce/captured_step.hpp"
 #include "sconce/data/batches.hpp"
 #include "sconce/data/loader.hpp"
 #include "sconce/devices.hpp"
@@ -75,36 +74,6 @@ Workload transfer(int64_t size) {
   return {[=] { to.copy_(from, /*non_blocking=*/true); }, {to.sum().item<double>()}, wait_for_gpus};
 }
 
-torch::nn::Sequential small_net() {
-  torch::manual_seed(0);
-  torch::nn::Sequential net;
-  net->push_back(torch::nn::Linear(3, 10));
-  net->push_back(torch::nn::ReLU());
-  net->push_back(torch::nn::Linear(10, 2));
-  net->to(sconce::try_gpu());
-  return net;
-}
-
-// The step of SimpleNN as a CUDA graph. The check is the loss after 6 steps.
-Workload captured(int64_t rows) {
-  const auto device = sconce::try_gpu();
-  const auto net = small_net();
-  const std::vector<Tensor> batch = {torch::randn({rows, 3}).to(device),
-                                     torch::arange(rows).remainder(2).to(device)};
-  const auto optimizer = std::make_shared<sconce::optim::SGD>(net->parameters(), 0.01);
-  const auto step = std::make_shared<sconce::CapturedStep>(
-      device, [optimizer, net = net.ptr()](const std::vector<Tensor>& tensors) {
-        optimizer->zero_grad();
-        const auto loss =
-            torch::nn::functional::cross_entropy(net->forward(tensors[0]), tensors[1]);
-        loss.backward();
-        optimizer->step();
-        return std::vector<Tensor>{loss};
-      });
-  for (int i = 0; i < 5; ++i) (*step)(batch);
-  return {[=] { (*step)(batch); }, {(*step)(batch)[0].item<double>()}, wait_for_gpus};
-}
-
 struct Rows {
   sconce::data::Dataset dataset;
   int64_t size() const { return dataset.data.size(0); }
@@ -151,8 +120,7 @@ Workloads gpu() {
   return {{"product", product_fp32},      {"product_tf32", product_tf32},
           {"product_bf16", product_bf16}, {"two_products", two_products},
           {"to_device", transfer<false>}, {"to_host", transfer<true>},
-          {"captured", captured},         {"fed_epoch", epoch_of<false>},
-          {"held_epoch", epoch_of<true>}};
+          {"fed_epoch", epoch_of<false>}, {"held_epoch", epoch_of<true>}};
 }
 
 }  // namespace bench

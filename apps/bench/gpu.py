@@ -1,4 +1,4 @@
-"""Work on a GPU: products, transfers, a captured step and data loading. Without a GPU the same code
+"""Work on a GPU: products, transfers and data loading. Without a GPU the same code
 runs on the CPU, to show that both languages compute the same numbers.
 """
 
@@ -60,60 +60,6 @@ def to_device(variant, size):
 
 def to_host(variant, size):
     return transfer(size, to_host=True)
-
-
-def graphed(step, inputs, labels):
-    """The step as a CUDA graph. Its inputs are copied into the graph's static tensors."""
-    static = inputs.clone(), labels.clone()
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            step(*static)
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        loss = step(*static)
-
-    def replay():
-        static[0].copy_(inputs)
-        static[1].copy_(labels)
-        graph.replay()
-        return loss
-
-    return replay, 3
-
-
-def captured(variant, rows):
-    """"default" is the eager step, "best" a CUDA graph, "compile" torch.compile."""
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(3, 10), nn.ReLU(), nn.Linear(10, 2)).to(DEVICE)
-    inputs, labels = torch.randn(rows, 3).to(DEVICE), (torch.arange(rows) % 2).to(DEVICE)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.01, fused=variant != "default")
-    criterion = nn.CrossEntropyLoss()
-
-    def compute_loss(x, y):
-        return criterion(net(x), y)
-
-    if variant == "compile":
-        compute_loss = torch.compile(compute_loss)
-
-    def step(x, y):
-        optimizer.zero_grad()
-        loss = compute_loss(x, y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    def call():
-        return step(inputs, labels)
-
-    done = 0
-    if variant == "best" and DEVICE.type == "cuda":
-        call, done = graphed(step, inputs, labels)
-    for _ in range(5 - done):
-        call()
-    return [call().item()], call, wait
 
 
 def fed_epoch(variant, pictures):

@@ -35,6 +35,7 @@ bench::Workloads all_workloads() {
                                                          {"files", bench::files()},
                                                          {"gpt", bench::gpt()},
                                                          {"gpu", bench::gpu()},
+                                                         {"gpu_steps", bench::gpu_steps()},
                                                          {"limits", bench::limits()},
                                                          {"ops", bench::ops()},
                                                          {"optimizers", bench::optimizers()},

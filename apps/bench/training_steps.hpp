@@ -28,7 +28,7 @@ Workload calls_of(const Step& step, const Tensors& batch) {
     return workload([=] { return step(batch); });
   } else {
     const auto captured = std::make_shared<sconce::CapturedStep>(
-        sconce::cpu(), [step](const Tensors& tensors) { return Tensors{step(tensors)}; },
+        batch.front().device(), [step](const Tensors& tensors) { return Tensors{step(tensors)}; },
         sconce::CapturedStepOptions{.warmup = 1});
     return workload([=] { return (*captured)(batch)[0]; });
   }

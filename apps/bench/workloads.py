@@ -30,6 +30,7 @@ class Workload:
 
 
 EAGER = {"default": None, "best": None}
+GRAPHED = {"default": None, "best": None, "compile": None}  # "best" is Python's CUDA graph
 BOTH = ("compile", "jax")
 STEP, OPTIMIZER = "SimpleNN step, by rows", "AdamW of one parameter, by numbers"
 FEEDING, DDP = "epoch of batches, by pictures", "DDP step, by ranks"
@@ -141,8 +142,13 @@ WORKLOADS = [
     Workload("gpu.to_device", "GPU: 256 MiB to the device", {"default": None}, gpu=True,
              size=2**26),
     Workload("gpu.to_host", "GPU: 256 MiB to the host", {"default": None}, gpu=True, size=2**26),
-    Workload("gpu.captured", "GPU: captured step of SimpleNN",
+    Workload("gpu_steps.sgd_captured", "GPU: SimpleNN step, captured",
              {"default": 6, "best": 0.95, "compile": None}, gpu=True, size=4, tolerance=1e-4),
+    *[Workload(f"gpu_steps.{net}_{precision}_captured", f"GPU: {title}, {words}, captured",
+               GRAPHED if precision == "bf16" else EAGER, gpu=True, size=size, tolerance=tolerance)
+      for net, title, size in [("gpt", "step of a GPT, 6 blocks of 384, 16 x 256 tokens", 256),
+                               ("resnet", "ResNet-18 step, 128 pictures of 96 x 96", 128)]
+      for precision, words, tolerance in [("fp32", "fp32", 1e-4), ("tf32", "TF32", 1e-2), ("bf16", "bf16", 2e-2)]],
     Workload("gpu.fed_epoch", "GPU: MLP epoch fed from the CPU, against data on the GPU",
              {"libtorch": 0.97, "default": None}, libtorch="gpu.held_epoch", gpu=True,
              size=61_440, tolerance=1e-5),

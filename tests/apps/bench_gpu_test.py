@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
@@ -36,13 +37,14 @@ def of_python(name, variant, size):
 
 class OnTheCpu(unittest.TestCase):
     def test_all_sides_come_to_the_same_numbers(self):
-        workloads = [workload for workload in WORKLOADS if workload.gpu]
+        # On the CPU TF32 is float32, and steps in bfloat16 take long.
+        workloads = [workload for workload in WORKLOADS if workload.gpu and not re.search(r"steps\..*(tf32|bf16)", workload.name)]
         self.assertGreater(len(workloads), 5)
         for workload in workloads:
-            size = min(workload.size, 300)
-            names = [workload.name, *([workload.libtorch] if workload.libtorch else [])]
+            size = min(workload.size, 300 if workload.name.startswith("gpu.") else 2)
+            names = {workload.name, workload.twin, workload.libtorch or workload.name}
             checks = [of_program(name, str(size)) for name in names]
-            checks += [of_python(workload.name, variant, size) for variant in ("default", "best")
+            checks += [of_python(workload.twin, variant, size) for variant in ("default", "best")
                        if variant in workload.floors]
             with self.subTest(workload.title, checks=checks):
                 self.assertGreater(len(checks), 1)

@@ -119,15 +119,19 @@ class Tables(unittest.TestCase):
         self.assertEqual(list(bench.firsts([(None, made)])), [["step", "jax_step", "1.5 s"]])
         self.assertEqual(list(bench.firsts([(None, result(Workload("steps.sgd", "step", {})))])), [])
 
-    def test_the_page_has_the_figures_of_the_file(self):
-        page = (ROOT / "docs/speed.md").read_text()
+    def check_page(self, name, file):
+        page = (ROOT / "docs" / name).read_text()
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
             made = pathlib.Path(folder) / "tables.md"
-            arguments = ["bench.py", "--from", str(ROOT / "docs/speed.json"), "--table", str(made)]
+            arguments = ["bench.py", "--from", str(ROOT / "docs" / file), "--table", str(made)]
             with unittest.mock.patch.object(sys, "argv", arguments):
                 bench.main()
             for table in made.read_text().split("\n\n"):
-                self.assertTrue(table.strip() in page, f"the page lacks this table:\n{table}")
+                self.assertTrue(table.strip() in page, f"{name} lacks this table:\n{table}")
+
+    def test_the_pages_have_the_figures_of_the_files(self):
+        self.check_page("speed.md", "speed.json")
+        self.check_page("on_a_gpu.md", "speed_gpu.json")
         self.assertGreater(len(json.loads((ROOT / "docs/speed.json").read_text())["results"]), 40)
 
 

@@ -1,0 +1,131 @@
+"""Training steps on a GPU in float32, TF32 and bfloat16. Without a GPU the same code runs on the CPU, to show that both
+languages compute the same numbers.
+
+"default" is the eager step, "best" a CUDA graph, "compile" torch.compile of the model.
+"""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from conv import resnet18
+from training_steps import calls_of
+
+DEVICE = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
+
+
+def graphed(step, batch):
+    """The step as a CUDA graph, and the loss after 3 steps. Its batch is copied into the graph's static tensors."""
+    static = [tensor.clone() for tensor in batch]
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(2):
+            step(*static)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = step(*static)
+
+    def replay():
+        for tensor, given in zip(static, batch):
+            tensor.copy_(given)
+        graph.replay()
+        return loss
+
+    return [replay().item()], replay
+
+
+def steps_of(variant, precision, net, optimizer, batch):
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    torch.backends.cudnn.allow_tf32 = precision == "tf32"
+    forward = torch.compile(net) if variant == "compile" else net
+
+    def step(x, y):
+        optimizer.zero_grad()
+        with torch.autocast(DEVICE.type, torch.bfloat16, enabled=precision == "bf16"):
+            loss = F.cross_entropy(forward(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    if variant == "best" and DEVICE.type == "cuda":
+        return *graphed(step, batch), torch.cuda.synchronize
+    wait = torch.cuda.synchronize if DEVICE.type == "cuda" else lambda: None
+    return *calls_of(lambda: step(*batch)), wait
+
+
+def sgd(variant, size):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 10), nn.ReLU(), nn.Linear(10, 2)).to(DEVICE)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01, fused=variant != "default")
+    return steps_of(variant, "fp32", net, optimizer,
+                    (torch.randn(size, 3).to(DEVICE), (torch.arange(size) % 2).to(DEVICE)))
+
+
+class GPT(nn.Module):
+    symbols, features, heads, layers = 65, 384, 6, 6
+
+    def __init__(self, context):
+        super().__init__()
+        self.tokens = nn.Embedding(self.symbols, self.features)
+        self.places = nn.Embedding(context, self.features)
+        self.blocks = nn.ModuleList(
+            nn.TransformerEncoderLayer(self.features, self.heads, 4 * self.features, dropout=0, activation=F.gelu,
+                                       batch_first=True, norm_first=True) for _ in range(self.layers))
+        self.norm = nn.LayerNorm(self.features)
+        self.head = nn.Linear(self.features, self.symbols)
+        self.to(DEVICE)
+        self.mask = torch.full((context, context), -math.inf).triu(1).to(DEVICE)
+
+    def forward(self, x):
+        h = self.tokens(x) + self.places.weight
+        for block in self.blocks:
+            h = block(h, src_mask=self.mask, is_causal=True)
+        return self.head(self.norm(h).flatten(0, 1))
+
+
+def gpt(precision, variant, size):
+    torch.manual_seed(0)
+    net = GPT(size)
+    fused = variant != "default"
+    optimizer = torch.optim.AdamW(net.parameters(), lr=3e-4, fused=fused, capturable=fused and DEVICE.type == "cuda")
+    text = torch.randint(GPT.symbols, (16, size + 1))
+    return steps_of(variant, precision, net, optimizer,
+                    (text[:, :-1].to(DEVICE), text[:, 1:].flatten().to(DEVICE)))
+
+
+def resnet(precision, variant, size):
+    torch.manual_seed(0)
+    net = resnet18(10)
+    x = torch.randn(size, 3, 96, 96)
+    net.to(DEVICE, memory_format=torch.channels_last)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01, fused=variant != "default")
+    return steps_of(variant, precision, net, optimizer,
+                    (x.to(DEVICE, memory_format=torch.channels_last), (torch.arange(size) % 10).to(DEVICE)))
+
+
+def gpt_fp32(variant, size):
+    return gpt("fp32", variant, size)
+
+
+def gpt_tf32(variant, size):
+    return gpt("tf32", variant, size)
+
+
+def gpt_bf16(variant, size):
+    return gpt("bf16", variant, size)
+
+
+def resnet_fp32(variant, size):
+    return resnet("fp32", variant, size)
+
+
+def resnet_tf32(variant, size):
+    return resnet("tf32", variant, size)
+
+
+def resnet_bf16(variant, size):
+    return resnet("bf16", variant, size)
