@@ -3,7 +3,7 @@
 
     python3 docs/readme.py [--check]
 
-The figures come from docs/speed.json, the programs and their line counts from apps/examples/mnist.cpp and
+The figures come from docs/speed.json and docs/speed_gpu.json, the programs and their line counts from apps/examples/mnist.cpp and
 mnist_plain.cpp. With --check it writes nothing, and fails if the README differs.
 """
 import itertools
@@ -20,7 +20,7 @@ LAST_COMMON_LINE = "torch::optim::SGD sgd("  # the two programs differ in what f
 
 
 class Speed:
-    """The figures of docs/speed.json, as the README writes them."""
+    """The figures of docs/speed.json or docs/speed_gpu.json, as the README writes them."""
 
     def __init__(self, text):
         found = json.loads(text)
@@ -29,7 +29,7 @@ class Speed:
 
     def of(self, name, size):
         if (name, size) not in self.results:
-            raise ValueError(f"docs/speed.json: no workload {name} of size {size}")
+            raise ValueError(f"no workload {name} of size {size}")
         return self.results[name, size]
 
     def time(self, name, size):
@@ -60,7 +60,7 @@ def wrapped(text, indent=""):
     return textwrap.fill(text, 122, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
-def reasons(speed, ours, plain):
+def reasons(speed, gpu, ours, plain):
     eager = ("default", "best")
     cpu = re.sub(r"\(R\)|\(TM\)| Processor", "", speed.machine["cpu"])
     bullets = [
@@ -68,6 +68,8 @@ def reasons(speed, ours, plain):
         f"process start; the fastest eager PyTorch we could write takes {speed.ratio('race.accuracy:start', 0, *eager)} times "
         f"as long. Small training steps gain most: {speed.ratio('steps.sgd', 4, *eager)} times with 4 rows, "
         f"{speed.ratio('steps.sgd', 262144, *eager)} with 262,144.",
+        f"**No waiting GPU.** On [an H100](docs/on_a_gpu.md) eager PyTorch takes "
+        f"{gpu.ratio('gpu_steps.gpt_bf16_captured', 256, 'default')} times as long as a captured GPT step in bf16.",
         f"**Less code than LibTorch alone.** The MNIST program below has {lines_of(ours)} lines with sconce, "
         f"{lines_of(plain)} without, and the same output.",
         f"**Faster than LibTorch alone.** AdamW steps 1,000 small parameters in "
@@ -78,7 +80,7 @@ def reasons(speed, ours, plain):
     return "\n".join([*(wrapped(f"- {bullet}", "  ") for bullet in bullets), "", wrapped(source)])
 
 
-def programs(_speed, ours, plain):
+def programs(_speed, _gpu, ours, plain):
     return f"""\
 With sconce:
 ```cpp
@@ -94,7 +96,7 @@ With LibTorch alone:
 PARTS = {"reasons": reasons, "programs": programs}
 
 
-def filled(text, speed, ours, plain):
+def filled(text, speed, gpu, ours, plain):
     """Returns the README's text with its parts filled; raises ValueError if it lacks one."""
     for name, part in PARTS.items():
         begin, end = f"<!-- docs/readme.py: {name} -->\n", "\n<!-- end -->"
@@ -102,14 +104,15 @@ def filled(text, speed, ours, plain):
         _, found_end, after = rest.partition(end)
         if not found or not found_end:
             raise ValueError(f"README.md: expected '{begin.strip()}' and '{end.strip()}' after it")
-        text = before + begin + part(Speed(speed), ours, plain) + end + after
+        text = before + begin + part(Speed(speed), Speed(gpu), ours, plain) + end + after
     return text
 
 
 def main():
     readme = ROOT / "README.md"
     text = readme.read_text(encoding="utf-8")
-    sources = [ROOT / name for name in ("docs/speed.json", f"{EXAMPLES}/mnist.cpp", f"{EXAMPLES}/mnist_plain.cpp")]
+    names = ("docs/speed.json", "docs/speed_gpu.json", f"{EXAMPLES}/mnist.cpp", f"{EXAMPLES}/mnist_plain.cpp")
+    sources = [ROOT / name for name in names]
     try:
         made = filled(text, *(source.read_text(encoding="utf-8") for source in sources))
     except ValueError as error:

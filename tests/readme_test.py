@@ -12,13 +12,13 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "docs"))
 import readme  # noqa: E402
 
-NAMES = ("README.md", "docs/speed.json", "apps/examples/mnist.cpp", "apps/examples/mnist_plain.cpp")
-README, SPEED, OURS, PLAIN = (ROOT.joinpath(name).read_text(encoding="utf-8") for name in NAMES)
+NAMES = ("README.md", "docs/speed.json", "docs/speed_gpu.json", "apps/examples/mnist.cpp", "apps/examples/mnist_plain.cpp")
+README, SPEED, GPU, OURS, PLAIN = (ROOT.joinpath(name).read_text(encoding="utf-8") for name in NAMES)
 
 
-def slower(name, size):
-    """Returns speed.json's text with twice the ratios of a workload."""
-    found = json.loads(SPEED)
+def slower(name, size, text=SPEED):
+    """Returns the text of a file of figures with twice the ratios of a workload."""
+    found = json.loads(text)
     result = next(result for result in found["results"] if (result["name"], result["size"]) == (name, size))
     for ratio in result["ratios"].values():
         ratio["median"] *= 2
@@ -26,8 +26,8 @@ def slower(name, size):
 
 
 class Readme(unittest.TestCase):
-    def fill(self, text=README, speed=SPEED, ours=OURS, plain=PLAIN):
-        return readme.filled(text, speed, ours, plain)
+    def fill(self, text=README, speed=SPEED, gpu=GPU, ours=OURS, plain=PLAIN):
+        return readme.filled(text, speed, gpu, ours, plain)
 
     def test_it_is_filled_and_fits_on_a_front_page(self):
         self.assertTrue(README == self.fill(), "README.md is not filled. To fix this: python3 docs/readme.py")
@@ -37,6 +37,7 @@ class Readme(unittest.TestCase):
         for workload in (("race.accuracy:start", 0), ("steps.sgd", 4), ("steps.sgd", 262144), ("optimizers.adamw_small", 1000)):
             with self.subTest(workload):
                 self.assertFalse(README == self.fill(speed=slower(*workload)))
+        self.assertFalse(README == self.fill(gpu=slower("gpu_steps.gpt_bf16_captured", 256, GPU)))
 
     def test_other_programs_make_another_text(self):
         self.assertFalse(README == self.fill(ours=OURS.replace("T_max=*/10", "T_max=*/11")))

@@ -9,8 +9,9 @@ SIMULATED = "## Its output on two simulated GPUs"
 def under(heading, folder, name):
     """Returns the output under the heading of the lesson's page, or "" if there is none."""
     file = folder / f"pages/{name}.md"
-    found = re.search(rf"^{heading}\n\n(?:[^`#].*\n\n)*```text\n(.*?)^```$", file.read_text() if file.exists() else "",
-                      re.DOTALL | re.MULTILINE)
+    _, _, rest = (file.read_text() if file.exists() else "").partition(f"\n{heading}\n")
+    section = re.split(r"^## ", rest, maxsplit=1, flags=re.MULTILINE)[0]
+    found = re.search(r"^```text\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
     return found[1] if found else ""
 
 
