@@ -6,6 +6,8 @@
 
 #include <limits>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "sconce/amp/autocast.hpp"
 #include "sconce/backends.hpp"

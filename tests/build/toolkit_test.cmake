@@ -1,16 +1,16 @@
-# Builds the CUDA sources without a CUDA toolkit, or next to an installed one.
+# Finds the headers of the CUDA sources without a CUDA toolkit, or next to an installed one. The sources are preprocessed.
 #   cmake -DSOURCE=<sconce> -DWORK=<folder> -DTORCH=<LibTorch> -DSETUP=<SCONCE_SETUP_DIR>
 #         -DTOOLKIT=<hidden|present|offline> -P toolkit_test.cmake
 # hidden: runs in its own mount namespace, in which empty folders cover every toolkit and /usr/local/include, which may
-# link to one. Variables that name toolkits or the driver's stubs are unset. The sources are compiled.
-# present: the sources are preprocessed, and none of their headers may come from the toolkit.
+# link to one. Variables that name toolkits or the driver's stubs are unset.
+# present: none of the headers may come from the toolkit.
 # offline: pip finds no wheel for crt/, so a toolkit completes the wheels' headers, NCCL's among them.
 cmake_minimum_required(VERSION 3.25)
 
 file(REMOVE_RECURSE "${WORK}")
 find_program(nvcc nvcc NO_CACHE)
 set(run "")
-set(preprocess -DCMAKE_BUILD_TYPE=None)
+set(deps "")
 if(TOOLKIT STREQUAL "offline")
   file(MAKE_DIRECTORY "${WORK}/toolkit/include")
   file(GLOB headers "${TORCH}/../nvidia/cu*/include/*" "${SETUP}/cuda-crt-*/nvidia/cu*/include/crt")
@@ -19,7 +19,7 @@ if(TOOLKIT STREQUAL "offline")
     file(CREATE_LINK "${header}" "${WORK}/toolkit/include/${name}" SYMBOLIC)
   endforeach()
   set(run "${CMAKE_COMMAND}" -E env "CUDA_HOME=${WORK}/toolkit" PIP_NO_INDEX=1)
-  set(preprocess -DCMAKE_BUILD_TYPE=Preprocess -DCMAKE_CXX_FLAGS_PREPROCESS=-E "-DSCONCE_DEPS_DIR=${SETUP}/deps")
+  set(deps "-DSCONCE_DEPS_DIR=${SETUP}/deps")
   set(SETUP "${WORK}/setup")
 elseif(TOOLKIT STREQUAL "hidden")
   execute_process(COMMAND unshare --mount true RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
@@ -43,8 +43,6 @@ elseif(TOOLKIT STREQUAL "hidden")
 elseif(NOT nvcc)
   message(STATUS "skipped: no nvcc on this machine")
   return()
-else()
-  set(preprocess -DCMAKE_BUILD_TYPE=Preprocess -DCMAKE_CXX_FLAGS_PREPROCESS=-E)
 endif()
 
 set(from "the wheels beside LibTorch")
@@ -62,7 +60,8 @@ function(run what)
 endfunction()
 
 run("configuring" "${CMAKE_COMMAND}" -S "${SOURCE}" -B "${WORK}" -G Ninja
-    -DSCONCE_BUILD_APPS=OFF -DSCONCE_BUILD_TESTS=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON ${preprocess}
+    -DSCONCE_BUILD_APPS=OFF -DSCONCE_BUILD_TESTS=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON
+    -DCMAKE_BUILD_TYPE=Preprocess -DCMAKE_CXX_FLAGS_PREPROCESS=-E ${deps}
     "-DTorch_DIR=${TORCH}/share/cmake/Torch" "-DSCONCE_SETUP_DIR=${SETUP}")
 if(output MATCHES "CMake Warning" OR output MATCHES "nvcc|enable_language"
    OR NOT output MATCHES "sconce: CUDA [0-9.]+ headers .${from}")
