@@ -11,9 +11,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from conv import resnet18
+from gpu import DEVICE, wait
 from training_steps import calls_of
-
-DEVICE = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
 
 
 def graphed(step, batch):
@@ -52,8 +51,7 @@ def steps_of(variant, precision, net, optimizer, batch):
         return loss
 
     if variant == "best" and DEVICE.type == "cuda":
-        return *graphed(step, batch), torch.cuda.synchronize
-    wait = torch.cuda.synchronize if DEVICE.type == "cuda" else lambda: None
+        return *graphed(step, batch), wait
     return *calls_of(lambda: step(*batch)), wait
 
 
