@@ -15,6 +15,9 @@ namespace {
 namespace models = sconce::vision::models;
 namespace nn = torch::nn;
 
+// Sequentials are made with braces: their layers draw their weights in the written order with any
+// compiler, so a seed gives Python's.
+
 nn::Conv2d conv3x3(int64_t in, int64_t out, int64_t stride) {
   // No bias: the BatchNorm that follows has one.
   return nn::Conv2d(nn::Conv2dOptions(in, out, 3).stride(stride).padding(1).bias(false));
@@ -29,13 +32,13 @@ struct ResidualImpl : nn::Cloneable<ResidualImpl> {
   }
 
   void reset() override {
-    body = nn::Sequential(conv3x3(in, out, stride), nn::BatchNorm2d(out), nn::ReLU(),
-                          conv3x3(out, out, 1), nn::BatchNorm2d(out));
+    body = nn::Sequential{conv3x3(in, out, stride), nn::BatchNorm2d(out), nn::ReLU(),
+                          conv3x3(out, out, 1), nn::BatchNorm2d(out)};
     shortcut = nn::Sequential();
     if (stride != 1 || in != out) {
       shortcut =
-          nn::Sequential(nn::Conv2d(nn::Conv2dOptions(in, out, 1).stride(stride).bias(false)),
-                         nn::BatchNorm2d(out));
+          nn::Sequential{nn::Conv2d(nn::Conv2dOptions(in, out, 1).stride(stride).bias(false)),
+                         nn::BatchNorm2d(out)};
     }
     register_module("body", body);
     register_module("shortcut", shortcut);
@@ -52,12 +55,12 @@ struct ResidualImpl : nn::Cloneable<ResidualImpl> {
 TORCH_MODULE(Residual);
 
 nn::Sequential linear(int64_t pixels, int64_t classes) {
-  return nn::Sequential(nn::Flatten(), nn::Linear(pixels, classes));
+  return nn::Sequential{nn::Flatten(), nn::Linear(pixels, classes)};
 }
 
 nn::Sequential mlp(int64_t pixels, int64_t classes) {
-  return nn::Sequential(nn::Flatten(), nn::Linear(pixels, 256), nn::ReLU(),
-                        nn::Linear(256, classes));
+  return nn::Sequential{nn::Flatten(), nn::Linear(pixels, 256), nn::ReLU(),
+                        nn::Linear(256, classes)};
 }
 
 nn::Sequential lenet(torch::IntArrayRef image, int64_t classes) {
@@ -65,17 +68,18 @@ nn::Sequential lenet(torch::IntArrayRef image, int64_t classes) {
     return nn::Conv2d(nn::Conv2dOptions(in, out, 5).padding(2));
   };
   const int64_t features = 16 * (image[1] / 4) * (image[2] / 4);  // each pooling halves the sides
-  return nn::Sequential(conv(image[0], 6), nn::ReLU(), nn::MaxPool2d(2), conv(6, 16), nn::ReLU(),
-                        nn::MaxPool2d(2), nn::Flatten(), nn::Linear(features, 120), nn::ReLU(),
-                        nn::Linear(120, 84), nn::ReLU(), nn::Linear(84, classes));
+  return nn::Sequential{
+      conv(image[0], 6), nn::ReLU(),          nn::MaxPool2d(2), conv(6, 16),
+      nn::ReLU(),        nn::MaxPool2d(2),    nn::Flatten(),    nn::Linear(features, 120),
+      nn::ReLU(),        nn::Linear(120, 84), nn::ReLU(),       nn::Linear(84, classes)};
 }
 
 nn::Sequential resnet(int64_t channels, int64_t classes) {
-  return nn::Sequential(conv3x3(channels, 16, 1), nn::BatchNorm2d(16), nn::ReLU(),
-                        Residual(16, 16, 1), Residual(16, 16, 1),  // (N, 16, H, W)
-                        Residual(16, 32, 2), Residual(32, 32, 1),  // (N, 32, H/2, W/2)
-                        Residual(32, 64, 2), Residual(64, 64, 1),  // (N, 64, H/4, W/4)
-                        nn::AdaptiveAvgPool2d(1), nn::Flatten(), nn::Linear(64, classes));
+  return nn::Sequential{conv3x3(channels, 16, 1), nn::BatchNorm2d(16), nn::ReLU(),
+                        Residual(16, 16, 1),      Residual(16, 16, 1),  // (N, 16, H, W)
+                        Residual(16, 32, 2),      Residual(32, 32, 1),  // (N, 32, H/2, W/2)
+                        Residual(32, 64, 2),      Residual(64, 64, 1),  // (N, 64, H/4, W/4)
+                        nn::AdaptiveAvgPool2d(1), nn::Flatten(),       nn::Linear(64, classes)};
 }
 
 const std::vector<std::string>& vision_names() {

@@ -7,6 +7,7 @@
 #include "sconce/nn/state_dict.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "sconce/vision/models/resnet.hpp"
+#include "support/ask_python.hpp"
 #include "support/error_of.hpp"
 #include "support/temp_dir.hpp"
 #include "train/model_file.hpp"
@@ -49,6 +50,25 @@ TEST_CASE("every model of sconce-train runs in replicas") {
     sconce::nn::DataParallel replicas(model, {.device_ids = {sconce::cpu(), sconce::cpu()}});
     model->eval();
     CHECK(torch::allclose(replicas(x), model->forward(x), 1.3e-6, 1e-5));
+  }
+}
+
+TEST_CASE("a seed draws the weights that Python draws", "[python]") {
+  const sconce::test::TempDir folder;
+  sconce::test::ask_python(folder, "train_models.py", "weights");
+  const auto states = sconce::io::load_torch(folder.path() / "weights").toGenericDict();
+  REQUIRE(states.size() == 4);
+  for (const auto& network : states) {
+    INFO(network.key().toStringRef());
+    torch::manual_seed(3);
+    const auto ours =
+        sconce::nn::state_dict(*train::make_model(network.key().toStringRef(), {1, 8, 8}, 10));
+    const auto pythons = network.value().toGenericDict();
+    CHECK(ours.size() == pythons.size());
+    for (const auto& item : ours) {
+      INFO(item.key());
+      CHECK(item.value().equal(pythons.at(item.key()).toTensor()));
+    }
   }
 }
 
