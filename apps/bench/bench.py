@@ -24,6 +24,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import shutil
 import statistics
 import subprocess
@@ -42,7 +43,7 @@ BUILD = HERE.parents[1] / "build/bench"
 ROUND_SECONDS = 0.2
 COMPILED = {"compile": ["compile_model", "compile_step"], "jax": ["jax_step", "jax_scan"]}  # sides by compiler
 JAX = "jax==0.10.2"
-NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
+NVIDIA_DRIVER = Path("/proc/driver/nvidia")
 
 
 class Side:
@@ -313,12 +314,21 @@ def growth(results):
                    even[0] if even else "none of these"]
 
 
+def gpus():
+    """The names of the GPUs and the version of their driver, from the driver's files; nothing without a driver."""
+    if not (NVIDIA_DRIVER / "version").exists():
+        return {}
+    of_all = [file.read_text() for file in sorted(NVIDIA_DRIVER.glob("gpus/*/information"))]
+    driver = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)", (NVIDIA_DRIVER / "version").read_text())
+    return {"gpus": re.findall(r"^Model:\s*(.*\S)", "".join(of_all), re.M), "driver": driver[1] if driver else "unknown"}
+
+
 def machine(program):
     model = [line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
              if line.startswith("model name")]
     return {"cpu": model[0] if model else platform.machine(), "cores": os.cpu_count(),
             "threads": Side.threads, "load": os.getloadavg()[0], "torch": version("torch"),
-            "python": platform.python_version(), "program_bytes": os.path.getsize(program)}
+            "python": platform.python_version(), "program_bytes": os.path.getsize(program)} | gpus()
 
 
 def refuse_below(least, results):
@@ -378,16 +388,23 @@ def parse(arguments=None):
     return parsed
 
 
+def missing_for(workload):
+    """What this machine lacks for the workload; "" if nothing."""
+    if workload.gpu and not (NVIDIA_DRIVER / "version").exists():
+        return "a GPU"
+    if workload.needs and not find_spec(workload.needs):
+        return workload.needs
+    return workload.data if workload.data and not os.path.exists(workload.data) else ""
+
+
 def measured(arguments):
     """Yields each workload to run with its result."""
     for workload in WORKLOADS:
         if arguments.names and workload.name not in arguments.names:
             continue
-        if workload.gpu and not NVIDIA_DRIVER.exists():
-            print(f"{workload.title}: not measured, without a GPU")
-            continue
-        if workload.needs and not find_spec(workload.needs):
-            print(f"{workload.title}: not measured, without {workload.needs}")
+        missing = missing_for(workload)
+        if missing:
+            print(f"{workload.title}: not measured, without {missing}")
             continue
         yield workload, run_workload(workload, arguments.program, arguments.pairs, arguments.compilers)
 

@@ -104,6 +104,27 @@ class Sides(unittest.TestCase):
         self.assertEqual(importing, ["jax_steps.py"])
 
 
+class Machine(unittest.TestCase):
+    def test_what_it_lacks_for_a_workload_is_named(self):
+        with tempfile.TemporaryDirectory() as folder, \
+                unittest.mock.patch.object(bench, "NVIDIA_DRIVER", pathlib.Path(folder)):
+            for expected, more in (("", {}), ("", {"data": folder}), ("", {"needs": "json"}), ("a GPU", {"gpu": True}),
+                                   ("no_such_package", {"needs": "no_such_package"}), ("/no/such", {"data": "/no/such"})):
+                self.assertEqual(bench.missing_for(Workload("steps.sgd", "", {}, **more)), expected)
+
+    def test_it_names_the_gpus_and_their_driver(self):
+        with tempfile.TemporaryDirectory() as folder:
+            driver = pathlib.Path(folder)
+            with unittest.mock.patch.object(bench, "NVIDIA_DRIVER", driver):
+                self.assertEqual(bench.gpus(), {})
+                (driver / "version").write_text("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  "
+                                                "Release Build\nGCC version:  gcc version 13.3.0\n")
+                for bus in ("1a", "2b"):
+                    (driver / "gpus" / bus).mkdir(parents=True)
+                    (driver / "gpus" / bus / "information").write_text("Model: \t\t NVIDIA H100 80GB HBM3\nIRQ: \t\t 16\n")
+                self.assertEqual(bench.gpus(), {"gpus": 2 * ["NVIDIA H100 80GB HBM3"], "driver": "580.159.04"})
+
+
 class Tables(unittest.TestCase):
     def test_rows_that_sconce_loses_stand_first(self):
         workload = Workload("steps.sgd", "step", {"default": None, "best": None})
@@ -131,6 +152,8 @@ class Tables(unittest.TestCase):
 
     def test_the_pages_have_the_figures_of_the_files(self):
         self.check_page("speed.md", "speed.json")
+        self.check_page("speed_elsewhere.md", "speed_epyc.json")
+        self.check_page("speed_elsewhere.md", "speed_threads.json")
         self.check_page("on_a_gpu.md", "speed_gpu.json")
         self.assertGreater(len(json.loads((ROOT / "docs/speed.json").read_text())["results"]), 40)
 
