@@ -390,7 +390,7 @@ def parse(arguments=None):
 
 def missing_for(workload):
     """What this machine lacks for the workload; "" if nothing."""
-    if workload.gpu and not (NVIDIA_DRIVER / "version").exists():
+    if workload.gpu and not gpus():
         return "a GPU"
     if workload.needs and not find_spec(workload.needs):
         return workload.needs

@@ -400,13 +400,14 @@ TEST_CASE("on a GPU --graph learns the digits with each optimizer and precision"
 }
 
 TEST_CASE("in 16 bits the digits are learnt as well as in 32", "[alone]") {
-  const auto acc_in = [](const std::string& precision) {
-    return mean_test_acc("--device cpu --model mlp --precision " + precision);
+  const auto check = [](const std::string& model, const std::string& precision) {
+    const double fp32 = mean_test_acc("--device cpu --precision fp32 --model " + model);
+    CHECK(fp32 > 0.96);
+    CHECK(mean_test_acc("--device cpu --precision " + precision + " --model " + model) >=
+          fp32 - 0.01);
   };
-  const double fp32 = acc_in("fp32");
-  CHECK(fp32 > 0.96);
-  CHECK(acc_in("bf16") >= fp32 - 0.01);
-  CHECK(acc_in("fp16") >= fp32 - 0.01);
+  check("lenet", "bf16");
+  check("mlp", "fp16");  // its convolutions are slow on CPUs
 }
 
 TEST_CASE("on a GPU the digits are learnt as well in each precision", "[gpu]") {

@@ -62,7 +62,7 @@ function(add_page name text)
   string(REGEX REPLACE "#include <[^>]+>\n" "" program "${program}")
   string(REPLACE "int main() {" "void run() {" program "${program}")
   file(APPEND "${project}/pages.cpp" "namespace ${name} {\n${program}}\n")
-  set(calls_of_pages "${calls_of_pages}  if (argv[1] == std::string(\"${name}\")) ${name}::run();\n" PARENT_SCOPE)
+  set(calls_of_pages "${calls_of_pages}  if (argv[1] == std::string(\"${name}\")) return ${name}::run(), 0;\n" PARENT_SCOPE)
 endfunction()
 
 page_block(lists cmake "${WAY}")
@@ -111,7 +111,7 @@ if(WAY STREQUAL "find_package") # which alone has all of the pages' programs: on
   add_page(pictures "ImageFolder")
   add_page(own_checkpoints "checkpoint.save(parts")
   add_page(several_processes "ProcessGroup")
-  file(APPEND "${project}/pages.cpp" "int main(int, char** argv) {\n${calls_of_pages}}\n")
+  file(APPEND "${project}/pages.cpp" "int main(int, char** argv) {\n${calls_of_pages}  return 1;\n}\n")
   file(APPEND "${project}/CMakeLists.txt"
        "add_executable(pages pages.cpp)\ntarget_link_libraries(pages PRIVATE sconce::sconce)\n")
 elseif(WAY STREQUAL "add_subdirectory")
