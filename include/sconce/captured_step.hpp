@@ -48,12 +48,12 @@ struct CapturedStepOptions {
 ///     });
 ///     for (const auto& batch : batches) sum += step({batch.data, batch.target})[0];
 ///
-/// Each call runs one step. The first `warmup` calls run eagerly, on a GPU on a side stream. The
-/// next call captures the step. On the CPU it does so if its operators are those of the last call
-/// of the warm-up, or else a later call does, whose operators are known: a first step may make the
-/// states of an optimizer. Each later call copies its batch to where the capture reads it and
-/// replays. Only batches like the first count for the warm-up. The first is the first whose step
-/// did not throw. On a GPU the current stream and the side stream wait for each other.
+/// Each call runs one step. The first `warmup` calls run eagerly, on a GPU on a side stream; the
+/// next call captures. On the CPU a call captures only if an earlier call ran the same operators,
+/// because the first steps may also make the optimizer's state. Every later call copies its batch
+/// into the captured inputs and replays. Only batches with the shapes and types of the first count
+/// as warm-up; a batch whose step throws is not the first. On a GPU the current stream and the side
+/// stream wait for each other.
 ///
 /// The function must obey the rules of CUDA graphs, on both devices: it reads no values on the
 /// host, makes no synchronous copy and does the same work each time, since a replay does not run
@@ -82,6 +82,7 @@ class CapturedStep {
   using Tensors = std::vector<torch::Tensor>;                 ///< tensors of a batch or a result
   using Step = std::function<Tensors(const Tensors& batch)>;  ///< the function to capture
 
+  /// Everything that `step` captures by reference must outlive this object.
   /// @throw c10::Error if `device` is not available, `step` is empty, or `warmup` is below 1.
   CapturedStep(torch::Device device, Step step, CapturedStepOptions options = {});
   ~CapturedStep();

@@ -44,6 +44,10 @@ TEST_CASE("the defaults of the transformer layers are Python's") {
   CHECK_FALSE(options.batch_first());
   CHECK_FALSE(options.norm_first());
   CHECK(options.bias());
+  CHECK(sconce::repr(TransformerEncoderLayer(6, 2)) ==
+        sconce::repr(TransformerEncoderLayer(options)));
+  CHECK(sconce::repr(TransformerDecoderLayer(6, 2)) ==
+        sconce::repr(TransformerDecoderLayer(options)));
 }
 
 TEST_CASE("an encoder layer computes a padded batch as its rows alone") {

@@ -44,7 +44,7 @@ class MixedPrecision {
   AutocastGuard autocast() const;
 
   /// Returns the loss times the scale in fp16, and the loss itself otherwise.
-  torch::Tensor scale(const torch::Tensor& loss) { return scaler_.scale(loss); }
+  [[nodiscard]] torch::Tensor scale(const torch::Tensor& loss) { return scaler_.scale(loss); }
   /// Divides the gradients by the scale in fp16, and does nothing otherwise.
   /// @throw c10::Error like `GradScaler::unscale_`.
   void unscale_(torch::optim::Optimizer& optimizer) { scaler_.unscale_(optimizer); }

@@ -13,7 +13,7 @@
 namespace sconce::data {
 
 /// Splits a data set on any device into batches for a range-for:
-/// `for (auto [data, target] : batches)`. Each batch is a `Dataset` with two tensors
+/// `for (const auto& [data, target] : batches)`. Each batch is a `Dataset` with two tensors
 /// `(batch_size, ...)`.
 ///
 /// Without `shuffle` or a sampler, a batch is a view of the memory of the data set. Otherwise it is

@@ -10,7 +10,8 @@
 
 namespace sconce::data {
 
-/// Options of `Batches`. Names and defaults are those of `torch.utils.data.DataLoader`.
+/// Options of `Batches`: names and defaults of `torch.utils.data.DataLoader`, and `seed`, which
+/// decides the order instead of the default generator.
 struct BatchesOptions {
   int64_t batch_size = 1;   ///< rows per batch, at least 1; the last batch may be shorter
   bool shuffle = false;     ///< whether to use the order of `RandomSampler(size, seed)`

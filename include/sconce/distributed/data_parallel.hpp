@@ -31,7 +31,7 @@ class DataParallelBase {
   DataParallelBase(const DataParallelBase&) = delete;
   DataParallelBase& operator=(const DataParallelBase&) = delete;
 
-  /// Returns the devices of the options, or all GPUs. Empty without a GPU.
+  /// Returns the devices of the options or, if there are none, all GPUs. Empty if there is neither.
   const std::vector<torch::Device>& device_ids() const { return device_ids_; }
 
   /// Returns the device of the joined outputs. It is the CPU if there is no device.

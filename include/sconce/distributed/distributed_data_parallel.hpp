@@ -93,8 +93,8 @@ class [[nodiscard]] NoSyncGuard {
 /// Move the module to its device, the CPU or one GPU, before construction, and move the inputs to
 /// the same device. Give the module's own parameters to optimizers, save and load through the
 /// module, and do not add or remove parameters while this object lives. All ranks call the
-/// constructor, forward and backward in the same order. Before a forward all ranks get the buffers
-/// of rank 0. An error of a peer reaches the other ranks in forward or in `loss.backward()`, as
+/// constructor, forward and backward in the same order. Buffers are broadcast as
+/// `broadcast_buffers` says. An error of a peer reaches the other ranks in forward or in `loss.backward()`, as
 /// described in `distributed::ProcessGroup`.
 /// Python: `torch.nn.parallel.DistributedDataParallel`.
 template <class M>

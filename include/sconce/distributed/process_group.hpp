@@ -22,14 +22,15 @@ bool is_nccl_available() noexcept;
 /// How a reduction combines the values of all ranks. Python: `torch.distributed.ReduceOp`.
 enum class ReduceOp { sum, product, min, max };
 
-/// The arguments of `torch.distributed.init_process_group`, with Python's names and defaults.
+/// The arguments of `torch.distributed.init_process_group`, with Python's names.
 struct InitOptions {
   /// Backend of the collectives: "gloo" for tensors on CPUs and GPUs, "nccl" for tensors on GPUs
   /// only, "cpu:gloo,cuda:nccl" for one backend per device type. Empty: "cpu:gloo,cuda:nccl" if
   /// sconce has NCCL and this machine has a GPU for each rank on it, else "gloo".
   std::string backend = {};
 
-  /// Longest time that a rank waits for the others, in `init` and in each collective.
+  /// Longest time that a rank waits for the others, in `init` and in each collective. Python's
+  /// default for NCCL is ten minutes.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
 
   /// Where the ranks meet:

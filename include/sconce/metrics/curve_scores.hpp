@@ -21,13 +21,13 @@ struct BinaryAUROCOptions {
   /// The area is that up to this false positive rate, above 0 and at most 1, scaled so that 0.5 is
   /// chance and 1 the best (McClish).
   std::optional<double> max_fpr = {};
-  Thresholds thresholds = 0;                 ///< to be given
+  Thresholds thresholds = 0;                 ///< required
   std::optional<int64_t> ignore_index = {};  ///< target whose positions are ignored
 };
 
 /// Options of `BinaryAveragePrecision`, with torchmetrics' names.
 struct BinaryAveragePrecisionOptions {
-  Thresholds thresholds = 0;                 ///< to be given
+  Thresholds thresholds = 0;                 ///< required
   std::optional<int64_t> ignore_index = {};  ///< target whose positions are ignored
 };
 
@@ -35,7 +35,7 @@ struct BinaryAveragePrecisionOptions {
 struct MulticlassCurveOptions {
   int64_t num_classes = 0;                   ///< number of classes, 2 or more
   Average average = Average::macro;          ///< how the areas are combined; not micro
-  Thresholds thresholds = 0;                 ///< to be given
+  Thresholds thresholds = 0;                 ///< required
   std::optional<int64_t> ignore_index = {};  ///< target whose positions are ignored
 };
 
@@ -43,7 +43,7 @@ struct MulticlassCurveOptions {
 struct MultilabelCurveOptions {
   int64_t num_labels = 0;                    ///< number of labels, 2 or more
   Average average = Average::macro;          ///< how the areas are combined
-  Thresholds thresholds = 0;                 ///< to be given
+  Thresholds thresholds = 0;                 ///< required
   std::optional<int64_t> ignore_index = {};  ///< target whose positions are ignored
 };
 

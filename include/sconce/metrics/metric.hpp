@@ -32,7 +32,7 @@ class Metric {
 
   /// Returns the sums: float64 `(size,)`, on the device of the last batch, or on the CPU before the
   /// first batch. The tensor does not change later: each batch makes a new one.
-  const torch::Tensor& sums() const { return sums_; }
+  torch::Tensor sums() const { return sums_; }
 
   /// Replaces the sums by a copy of others. The next batch moves them to its device.
   /// @throw c10::Error if their number is not this metric's.

@@ -88,8 +88,9 @@ class MeanAbsolutePercentageError : public Metric {
 /// The share of the variance of target that preds explain, the coefficient of determination:
 /// float64, at most 1, 0-dim, or `(num_outputs,)` for `raw_values` of several outputs. It is nan
 /// below two examples. preds and target are `(N,)` or `(N, num_outputs)`, and are computed in
-/// float64. As in Python a sum of squares of at most 1e-4 counts as 0: without residuals the score
-/// is 1, else without variance 0. With too few examples for `adjusted` it is the plain score.
+/// float64. Sums of squares up to 1e-4 count as 0, as in Python: the score is 1 if that of the
+/// residuals is 0, and otherwise 0 if the total one is 0. With too few examples for `adjusted` it is
+/// the plain score.
 /// Python: `torchmetrics.R2Score`.
 class R2Score : public Metric {
  public:

@@ -21,7 +21,8 @@ concept ContainerOfTensors =
     (requires { typename T::value_type; } && NestedTensors<typename T::value_type>::any) ||
     (std::is_array_v<T> && NestedTensors<std::remove_all_extents_t<T>>::any);
 
-/// Finds the tensors in a `T`. Functions of sconce that take or return nested tensors use it for
+/// Finds the tensors in a `T`. Unrelated to `torch.nested`; Python: `torch.utils._pytree`.
+/// Functions of sconce that take or return nested tensors use it for
 /// vectors, tuples, pairs, maps and optionals, at any depth. Other containers of tensors, such as
 /// `std::array`, `std::unordered_map` and `at::TensorList`, do not compile, because their tensors
 /// would be ignored. Any other type has no tensors.

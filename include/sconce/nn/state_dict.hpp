@@ -29,7 +29,8 @@ struct LoadReport {
 
 /// Options of `load_state_dict`.
 struct LoadOptions {
-  bool strict = true;  ///< throw if the report is not empty; if false, load the other entries
+  bool strict = true;  ///< throw if the report is not empty; if false, load the other entries, also
+                       ///< beside mismatched ones, for which Python throws
 
   /// Function that maps a name in the state to a name in the module. An empty result skips the
   /// entry. None: the names are the same.
@@ -50,8 +51,7 @@ struct LoadOptions {
 /// `module.load_state_dict(state, strict)`.
 /// @throw c10::Error if:
 /// - `strict` is set and an entry is missing, unexpected or mismatched; the text names the first
-/// ten
-///   of each kind and has the number of the others;
+///   ten of each kind and has the number of the others;
 /// - `rename` maps two names of the state to one name of the module;
 /// - an entry has no values to copy, such as one that is undefined, not strided or on the meta
 ///   device;

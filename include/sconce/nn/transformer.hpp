@@ -91,6 +91,9 @@ class TransformerEncoderLayerImpl : public torch::nn::Cloneable<TransformerEncod
       : TransformerParts{std::move(of)} {
     reset();
   }
+  /// The same with the defaults of the other options.
+  TransformerEncoderLayerImpl(int64_t d_model, int64_t nhead)
+      : TransformerEncoderLayerImpl(TransformerLayerOptions(d_model, nhead)) {}
 
   void reset() override;
 
@@ -119,6 +122,9 @@ class TransformerDecoderLayerImpl : public torch::nn::Cloneable<TransformerDecod
       : TransformerParts{std::move(of)} {
     reset();
   }
+  /// The same with the defaults of the other options.
+  TransformerDecoderLayerImpl(int64_t d_model, int64_t nhead)
+      : TransformerDecoderLayerImpl(TransformerLayerOptions(d_model, nhead)) {}
 
   void reset() override;
 

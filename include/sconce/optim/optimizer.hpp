@@ -26,8 +26,8 @@ namespace sconce::optim {
 enum class Kernels {
   automatic,  ///< fused if there are any and all parameters allow it, or foreach, or the loop
   fused,      ///< one kernel does the whole step: `fused=True`; RMSprop and NAdam have none
-  foreach,    ///< each operation runs over a list of tensors: `foreach=True`
-  for_loop    ///< each operation runs on each tensor: `foreach=False`, Python's choice on the CPU
+  foreach,    ///< each operation runs over a list of tensors: `foreach=True`, Python's on GPUs
+  for_loop    ///< each operation runs on each tensor: `foreach=False`, Python's on the CPU
 };
 
 /// Options of a whole optimizer that LibTorch's option types do not have.

@@ -15,7 +15,7 @@ namespace profiler {
 /// profiler writes log lines to standard error, as it does in Python, unless the environment has
 /// `KINETO_LOG_LEVEL=7`. A process has one profiler, which this refuses to start twice; use the
 /// object in one thread. Python: `torch.profiler.profile`.
-class Profile {
+class [[nodiscard]] Profile {
  public:
   /// @throw c10::Error if a profile is under way already, in any thread, also one of LibTorch's own
   /// functions; that one goes on undisturbed.

@@ -106,7 +106,7 @@ class SummaryWriter {
 
   /// Keeps a scalar for the next flush. The file stores float32, as in Python.
   /// @throw c10::Error if the tag is not UTF-8.
-  void add_scalar(const std::string& tag, double scalar_value, int64_t global_step,
+  void add_scalar(const std::string& tag, double scalar_value, int64_t global_step = 0,
                   AddScalarOptions options = {});
 
   /// Keeps an image for the next flush, as PNG. `img_tensor` is uint8, or of another type with

@@ -20,7 +20,7 @@ struct ModelCheckpointOptions {
                            ///< epoch only
 };
 
-/// Saves a fit after each epoch and each `save_every` steps. With
+/// Saves a fit after each epoch and every `save_every` steps. With
 /// `CheckpointOptions::resume` a fit continues from the latest checkpoint. On the CPU the result is
 /// the same bit for bit however often the fit was stopped, killed and resumed, with the same data,
 /// options and number of threads. With three or more ranks the first step after a resumption may
@@ -38,7 +38,7 @@ class ModelCheckpoint : public TrainerCallback {
   /// - the group of the checkpoint and that of the fit have different sizes.
   void setup(Fit& fit) override;
   /// @throw c10::Error if:
-  /// - the optimizer is not one of sconce's;
+  /// - the optimizer is neither one of sconce's nor of LibTorch's and has no `state_dict`;
   /// - the number of batches of an epoch or of a step has changed since the save.
   /// @throw what Checkpoint throws.
   void load(Fit& fit) override;

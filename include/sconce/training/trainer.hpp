@@ -28,7 +28,7 @@ class TrainStep;  // in src/
 /// Metrics with their names, such as "acc" for the values "train_acc" and "test_acc".
 using Metrics = std::vector<std::pair<std::string, std::shared_ptr<metrics::Metric>>>;
 
-/// Options of `Trainer`. The first three are those of d2l's `Trainer`, with its defaults.
+/// Options of `Trainer`. The first three have the names of d2l's `Trainer`.
 struct TrainerOptions {
   int max_epochs = 1;  ///< number of epochs, at least 1
   /// 0 for the CPU or 1 for a GPU; 1 on a machine without a GPU warns and uses the CPU. With
@@ -63,7 +63,7 @@ struct TrainerOptions {
 /// The batches and callbacks of a fit. The caller keeps the callbacks alive.
 struct FitData {
   AnyBatches train;                     ///< batches to train on
-  std::optional<AnyBatches> test = {};  ///< batches to test on after each epoch
+  std::optional<AnyBatches> test = {};  ///< batches to evaluate after each epoch: validation data
   Callbacks callbacks = {};             ///< called in this order
 };
 

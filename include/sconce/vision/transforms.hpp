@@ -89,7 +89,7 @@ class RandomHorizontalFlip {
   explicit RandomHorizontalFlip(double p = 0.5);
 
   /// Returns a new batch. Draws with one `torch.rand(N)`.
-  /// @throw c10::Error if `images` is undefined or of another shape, or if `generator` is not a
+  /// @throw c10::Error if `images` is undefined or neither `(N, C, H, W)` nor `(C, H, W)`, or if `generator` is not a
   /// CPU generator.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator) const;
 
@@ -106,7 +106,7 @@ class CenterCrop {
   explicit CenterCrop(std::array<int64_t, 2> size);
 
   /// Returns `(N, C, height, width)`, a view of the images if they are not padded.
-  /// @throw c10::Error if `images` is undefined or of another shape.
+  /// @throw c10::Error if `images` is undefined or neither `(N, C, H, W)` nor `(C, H, W)`.
   torch::Tensor operator()(const torch::Tensor& images) const;
 
  private:
@@ -155,7 +155,7 @@ class ColorJitter {
   explicit ColorJitter(ColorJitterOptions options);
 
   /// Returns new images. Draws the order, then a factor for each option that is not 0.
-  /// @throw c10::Error if `images` is undefined or of another shape, has not 1 or 3 channels, or is
+  /// @throw c10::Error if `images` is undefined or neither `(N, C, H, W)` nor `(C, H, W)`, has not 1 or 3 channels, or is
   /// neither uint8 nor of a floating-point type, or if `generator` is not a CPU generator.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator) const;
 
