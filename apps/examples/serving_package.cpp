@@ -28,7 +28,9 @@ int main(int argc, char** argv) try {
   AOTIModelPackageLoader program(argv[1]);
 
   // The machine code takes the strides of export_program.py for granted too.
-  const auto x = sconce::io::load_torch_state_dict(argv[2])["x"].contiguous();  // (N, 64)
+  const auto inputs = sconce::io::load_torch_state_dict(argv[2]);
+  TORCH_CHECK(inputs.contains("x") && inputs["x"].dim() > 0, argv[2], ": expected rows named 'x'");
+  const auto x = inputs["x"].contiguous();  // (N, 64)
   check("rows of", about["rows"],
         sconce::repr(x.scalar_type()) + " " + sconce::repr(x.sizes().slice(1)));
 

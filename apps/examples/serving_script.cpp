@@ -20,7 +20,9 @@ int main(int argc, char** argv) try {
   auto program = torch::jit::load(argv[1], device, about);
   check("PyTorch", about["torch"], TORCH_VERSION);
 
-  const auto x = sconce::io::load_torch_state_dict(argv[2])["x"];  // (N, 64)
+  const auto inputs = sconce::io::load_torch_state_dict(argv[2]);
+  TORCH_CHECK(inputs.contains("x") && inputs["x"].dim() > 0, argv[2], ": expected rows named 'x'");
+  const auto x = inputs["x"];  // (N, 64)
   check("rows of", about["rows"],
         sconce::repr(x.scalar_type()) + " " + sconce::repr(x.sizes().slice(1)));
 

@@ -115,7 +115,8 @@ void measure_channels(Task& task, const Pictures& pictures, uint64_t seed, int n
   // The figures are float32, as for IDX files. The deviation of a constant channel is 0.
   const auto count = static_cast<long double>(chosen.size()) * task.shape[1] * task.shape[2];
   for (int64_t c = 0; c < channels; ++c) {
-    const long double apart = squares[c] - static_cast<long double>(sums[c]) * sums[c] / count;
+    const long double apart = std::max(  // rounding can take it below 0
+        squares[c] - static_cast<long double>(sums[c]) * sums[c] / count, 0.0L);
     task.mean.push_back(static_cast<float>(sums[c] / count));
     task.std.push_back(
         std::max(static_cast<float>(std::sqrt(apart / std::max(count - 1, 1.0L))), 1e-6F));

@@ -264,7 +264,7 @@ class TableReader {
   std::string expectation(const Column& column, const std::string& text, float& value) const {
     const bool is_missing = missing_.contains(text);
     if (is_missing && column.is_target) return "a target";
-    if (is_missing && !options_.keep_missing) return "a value (or keep_missing)";
+    if (is_missing && !options_.keep_missing) return "a value";
     if (column.has_categories) {
       if (!column.is_known) return {};
       const auto found = column.codes.find(is_missing ? missing_category : text);
@@ -293,7 +293,7 @@ class TableReader {
           column.codes.try_emplace(missing_.contains(text) ? missing_category : text, next);
       TORCH_CHECK(next < options_.max_categories || !is_new, who_, "line ", row.line(), ", column ",
                   shown(column.told.name), ": expected at most ", options_.max_categories,
-                  " categories (max_categories), got another: ", shown(text));
+                  " categories, got another: ", shown(text));
       values[i] = static_cast<float>(place->second);
     }
   }
@@ -311,7 +311,7 @@ class TableReader {
         table.target = column.has_categories ? values.squeeze(1) : values.clone();
       } else if (column.has_categories) {
         const auto count = static_cast<int64_t>(column.told.categories.size());
-        features.push_back(at::zeros({height, count}).scatter_(1, values, 1));
+        features.push_back(at::zeros({height, count}, at::kFloat).scatter_(1, values, 1));
         for (const auto& category : column.told.categories) {
           table.features.push_back(column.told.name + "_" + category);
         }

@@ -187,6 +187,16 @@ std::unique_ptr<AdagradParamState> Adagrad::fresh_state(const torch::Tensor& par
   return fresh;
 }
 
+// Python 2.11's fused Adagrad takes parameters on the CPU only.
+bool Adagrad::python_has_fused() const {
+  for (const auto& group : param_groups_) {
+    for (const auto& parameter : group.params()) {
+      if (!parameter.is_cpu()) return false;
+    }
+  }
+  return true;
+}
+
 bool Adagrad::prepare_group(size_t index) {
   plans_->of_groups.resize(param_groups_.size());
   const auto& group = param_groups_[index];

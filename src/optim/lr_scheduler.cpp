@@ -180,6 +180,7 @@ double ConstantLR::restart_lr(size_t group) const {
 
 void ConstantLR::visit(StateVisitor& state) {
   state("factor", factor_);
+  state.check(factor_ > 0 && factor_ <= 1, "above 0 and at most 1");
   state("total_iters", total_iters_);
   GroupLRScheduler::visit(state);
 }
@@ -200,6 +201,7 @@ double PolynomialLR::get_lr(size_t, double lr, bool is_initial) const {
 void PolynomialLR::visit(StateVisitor& state) {
   state("total_iters", total_iters_);
   state("power", power_);
+  state.check(power_ >= 0, "of at least 0");
   GroupLRScheduler::visit(state);
 }
 

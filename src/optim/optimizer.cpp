@@ -376,7 +376,8 @@ void Optimizer::visit_group(GroupState& group, StateVisitor& state) const {
   state.write_only("foreach",
                    kernels_ == Kernels::fused ? IValue() : IValue(kernels_ == Kernels::foreach));
   state.write_only("differentiable", false);
-  state.write_only("fused", kernels_ == Kernels::fused ? IValue(true) : IValue());
+  state.write_only("fused",
+                   kernels_ == Kernels::fused && python_has_fused() ? IValue(true) : IValue());
   for (const char* key : {"base_momentum", "initial_lr", "max_lr", "max_momentum", "min_lr"}) {
     std::optional<double> value;
     if (const auto found = group.values.find(key); found != group.values.end()) {
@@ -450,7 +451,7 @@ void Optimizer::load_state_dict(const IValue& state_dict) {
         const IValue& value = entry.value();
         if (value.isTensor()) tensors[entry.key().toStringRef()] = value.toTensor();
         if (value.isScalar()) {  // step counts of older PyTorch versions
-          tensors[entry.key().toStringRef()] = at::scalar_tensor(value.toScalar());
+          tensors[entry.key().toStringRef()] = at::scalar_tensor(value.toScalar(), at::kFloat);
         }
       }
       new_state[params[k].unsafeGetTensorImpl()] = make_state(tensors, params[k]);

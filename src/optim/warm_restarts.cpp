@@ -40,6 +40,11 @@ void CosineAnnealingWarmRestarts::step() {
 void CosineAnnealingWarmRestarts::step(double epoch) {
   expect(epoch >= 0 && epoch <= static_cast<double>(most_steps), "CosineAnnealingWarmRestarts",
          "an epoch from 0 to 2^53, got ", epoch);
+  auto undo = c10::make_scope_exit([this, T_i = T_i_, T_cur = T_cur_, last_epoch = last_epoch_] {
+    T_i_ = T_i;
+    T_cur_ = T_cur;
+    last_epoch_ = last_epoch;
+  });
   const auto T_0 = static_cast<double>(T_0_);
   const auto T_mult = static_cast<double>(T_mult_);
   if (epoch < T_0) {
@@ -54,6 +59,7 @@ void CosineAnnealingWarmRestarts::step(double epoch) {
   }
   last_epoch_ = static_cast<int64_t>(std::floor(epoch));
   set_lrs([this](size_t group, double lr) { return get_lr(group, lr, false); });
+  undo.release();
 }
 
 double CosineAnnealingWarmRestarts::get_lr(size_t group, double, bool) const {

@@ -82,13 +82,17 @@ std::string host_name() {
 // or the clock was set back.
 int64_t seconds_for_name(const std::filesystem::path& folder) {
   auto seconds = static_cast<int64_t>(now());
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
     int64_t earlier = 0;
     if (!name.starts_with(prefix)) continue;
     std::from_chars(name.data() + prefix.size(), name.data() + name.size(), earlier);
     seconds = std::max(seconds, earlier + 1);
   }
+  TORCH_CHECK(!error, "SummaryWriter: ", folder.string(), ": cannot read the folder: ",
+              error.message());
   return seconds;
 }
 

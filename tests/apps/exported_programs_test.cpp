@@ -83,6 +83,9 @@ TEST_CASE(
                   rows + "float32 torch.Size([65])'");
     check_refused(run_example(folder, served + " double.pt outputs.pt"), 1,
                   rows + "float64 torch.Size([64])'");
+    sconce::io::save_torch(folder / "unnamed.pt", sconce::StateDict());
+    check_refused(run_example(folder, served + " unnamed.pt outputs.pt"), 1,
+                  "unnamed.pt: expected rows named 'x'");
     check_refused(run_example(folder, serving + " other_torch." + kind + " inputs.pt outputs.pt"),
                   1, "expected PyTorch '2.0.0', got '" TORCH_VERSION "'");
   }

@@ -148,6 +148,21 @@ TEST_CASE("the channels' mean and deviation are those of all pictures together")
   }
 }
 
+TEST_CASE("the deviation of a constant channel is 1e-6, also where rounding takes it below 0") {
+  if (!sconce::vision::has_libpng()) SKIP("built without libpng");
+  const TempDir folder;
+  const auto picture = folder.path() / "white" / "0.png";
+  write_file(picture, png_of(torch::full({1, 225, 225}, 253, torch::kByte)));
+  for (int64_t i = 1; i < 1000; ++i) {
+    fs::create_hard_link(picture, picture.parent_path() / (std::to_string(i) + ".png"));
+  }
+  write_file(folder.path() / "other" / "0.png", contents(picture));
+  train::Task images{.shape = {1, 225, 225}};
+  const auto opened = train::open_folder(folder.path(), images.shape);
+  train::measure_channels(images, train::Pictures(opened, train::check_headers(*opened)), 0, 0);
+  CHECK(images.std == std::vector<double>{1e-6F});
+}
+
 TEST_CASE("a network comes back from its weights' file with what it takes and answers") {
   const TempDir folder;
   const fs::path file = folder.path() / "model.safetensors";

@@ -116,7 +116,7 @@ TEST_CASE("a missing value is NaN, or a category of its own") {
   CHECK(table.first_skipped == Names{"line 5, column 'price': expected a target, got ''"});
   CHECK(
       message_of(text) ==
-      "line 2, column 'rooms': expected a value (or keep_missing), got 'NA'; this is the first of "
+      "line 2, column 'rooms': expected a value, got 'NA'; this is the first of "
       "2 bad rows");
   const auto unknown = read_text("x,y\n1,\n2,NULL\n", {.keep_missing = true});
   CHECK(same_values(unknown.data, torch::tensor({{1.F, nan}, {2.F, nan}})));
@@ -187,7 +187,7 @@ TEST_CASE("a bad row is an error that names its line and column, or is left out"
           "line 6, column 'c': expected a number that float32 has, got '" + std::string(number) +
               "'");
   }
-  check("7,null,8", "line 6, column 'b': expected a value (or keep_missing), got 'null'");
+  check("7,null,8", "line 6, column 'b': expected a value, got 'null'");
   check("7,\"z\"x,8", "line 6: expected a field to end with its quote, got more text");
   check("7,z\xff,8", "line 6: expected UTF-8, got other bytes");
   check(std::string("7,\0,8", 5), "line 6: expected text, got a NUL byte");
@@ -227,7 +227,7 @@ TEST_CASE("a wrong table is refused by what is wrong") {
   CHECK(message_of("a\n1\n", {.drop = {"a"}}) == "expected a column of features, found none");
   CHECK(message_of("1,2\n", {.names = {"a"}}) == "line 1: expected 1 fields, got 2");
   CHECK(message_of("a\nx\ny\nz\n", {.max_categories = 2}) ==
-        "line 4, column 'a': expected at most 2 categories (max_categories), got another: 'z'");
+        "line 4, column 'a': expected at most 2 categories, got another: 'z'");
   CHECK(message_of(std::string(100, 'a') + "," + std::string(100, 'a') + "\n") ==
         "expected each column's name once, got '" + std::string(40, 'a') + "...' twice");
 }
@@ -325,4 +325,12 @@ TEST_CASE("CSV files are read as pandas reads them") {
   }
   CHECK(read >= 30);
   CHECK(refused >= 15);
+}
+
+TEST_CASE("a table is of float32 whatever the default type of tensors is") {
+  const auto ours = torch::get_default_dtype();
+  torch::set_default_dtype(torch::scalarTypeToTypeMeta(torch::kFloat64));
+  const auto table = read_text("rooms,roof\n2,slate\n3,tile\n");
+  torch::set_default_dtype(ours);
+  CHECK(table.data.scalar_type() == torch::kFloat);
 }

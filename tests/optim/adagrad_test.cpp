@@ -4,6 +4,7 @@
 #include "optim/training.hpp"
 #include "sconce/nn/lazy.hpp"
 #include "support/host_reads.hpp"
+#include "support/require_gpu.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using sconce::optim::Adagrad;
@@ -177,4 +178,14 @@ TEST_CASE("archives of LibTorch's Adagrad and of this one load in each other") {
   Adagrad again(parameters);
   torch::load(again, to_ours);
   CHECK(sconce::test::same_bits(before, sconce::test::result_of(again, parameters).tensors));
+}
+
+TEST_CASE("on a GPU a state of Adagrad does not ask Python for fused kernels", "[gpu]") {
+  sconce::test::require_gpu();
+  for (const auto& device : {torch::Device(torch::kCPU), torch::Device(torch::kCUDA)}) {
+    const Adagrad optimizer({torch::ones(3, device).requires_grad_()}, AdagradOptions(0.1),
+                            {.kernels = Kernels::fused});
+    const auto group = optimizer.state_dict().toGenericDict().at("param_groups").toListRef()[0];
+    CHECK(group.toGenericDict().at("fused").isNone() == device.is_cuda());
+  }
 }

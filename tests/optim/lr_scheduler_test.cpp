@@ -846,3 +846,15 @@ TEST_CASE("OneCycleLR refuses a state with phases that it does not know") {
   scheduler.load_state_dict(state);
   CHECK_THROWS_WITH(scheduler.step(), ContainsSubstring("OneCycleLR: expected a state whose"));
 }
+
+TEST_CASE("a state with a value that the constructor refuses is refused") {
+  const auto optimizer = make_optimizer("SGD");
+  ConstantLR constant(*optimizer);
+  auto state = constant.state_dict().toGenericDict();
+  state.insert_or_assign("factor", 0.0);
+  CHECK_THROWS_WITH(constant.load_state_dict(state), ContainsSubstring("above 0 and at most 1"));
+  PolynomialLR polynomial(*optimizer);
+  state = polynomial.state_dict().toGenericDict();
+  state.insert_or_assign("power", -1.0);
+  CHECK_THROWS_WITH(polynomial.load_state_dict(state), ContainsSubstring("of at least 0"));
+}

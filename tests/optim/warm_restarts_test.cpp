@@ -54,3 +54,13 @@ TEST_CASE("warm restarts refuse cycles without epochs and epochs before the firs
   }
   CHECK(scheduler.get_last_lr() == std::vector<double>{0.1, 0.003});
 }
+
+TEST_CASE("a step of warm restarts that throws leaves the position as it was") {
+  auto optimizer = sgd_of_two_groups();
+  CosineAnnealingWarmRestarts scheduler(optimizer, 3, 2);
+  scheduler.step(1.5);
+  const std::string before = c10::str(scheduler.state_dict());
+  optimizer.add_param_group({{torch::zeros(1)}});  // which the scheduler has no rate for
+  CHECK_THROWS_AS(scheduler.step(12.5), c10::Error);
+  CHECK(c10::str(scheduler.state_dict()) == before);
+}

@@ -55,6 +55,7 @@ class Adagrad : public Optimizer {
  protected:
   void check(const Options& options) const override;
   bool takes_sparse_gradients() const override { return extra().kernels != Kernels::fused; }
+  bool python_has_fused() const override;
   bool prepare_group(size_t index) override;
   void step_group(size_t index, const Amp& amp) override;
   void state_replaced() override;

@@ -206,6 +206,7 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
 
   virtual void check(const Options& options) const = 0;
   virtual bool takes_sparse_gradients() const = 0;
+  virtual bool python_has_fused() const { return true; }  // in all supported versions
   // Collects the group's gradients and returns whether one of them is sparse. Throws if the group
   // cannot be stepped.
   virtual bool prepare_group(size_t index) = 0;
