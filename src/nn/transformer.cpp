@@ -37,7 +37,7 @@ void add_parts(torch::nn::Module& layer, TransformerParts& parts, MultiheadAtten
 }
 
 AttentionArgs without_weights(const Tensor& padding, const Tensor& mask, bool is_causal) {
-  return {padding, mask, /*need_weights=*/false, /*average_attn_weights=*/true, is_causal};
+  return {padding, /*need_weights=*/false, mask, /*average_attn_weights=*/true, is_causal};
 }
 
 // LibTorch's Linear computes inputs of three dimensions in other steps than Python's, so the two

@@ -70,8 +70,8 @@ TEST_CASE("attention trains in 16 bits with masks of both kinds, and near its nu
   auto attention = batch_first(8, 2);
   auto x = torch::randn({3, 5, 8});
   AttentionArgs args = {.key_padding_mask = padding({5, 2, 3}, 5),
-                        .attn_mask = causal(5),
-                        .need_weights = need_weights};
+                        .need_weights = need_weights,
+                        .attn_mask = causal(5)};
   if (of_floats) {  // of 32 bits, whatever the type of the inputs
     for (auto* mask : {&args.key_padding_mask, &args.attn_mask}) {
       *mask = torch::zeros(mask->sizes()).masked_fill(*mask, -INFINITY);
@@ -97,7 +97,7 @@ TEST_CASE("the causal hint and the causal mask give the same output") {
   torch::manual_seed(3);
   auto attention = batch_first(8, 2);
   const auto x = torch::randn({3, 5, 8});
-  AttentionArgs args = {.attn_mask = causal(5), .need_weights = false};
+  AttentionArgs args = {.need_weights = false, .attn_mask = causal(5)};
   const auto by_mask = std::get<0>(attention(x, x, x, args));
   args.is_causal = true;
   CHECK(near(std::get<0>(attention(x, x, x, args)), by_mask));
@@ -190,8 +190,8 @@ TEST_CASE("attention reads nothing on the host") {
   attention->options.dropout(0.5);
   const auto x = torch::randn({3, 5, 8}).requires_grad_();
   const AttentionArgs args = {.key_padding_mask = padding({5, 2, 3}, 5),
-                              .attn_mask = causal(5),
-                              .need_weights = need_weights};
+                              .need_weights = need_weights,
+                              .attn_mask = causal(5)};
   const sconce::test::HostReads reads;
   std::get<0>(attention(x, x, x, args)).sum().backward();
   CHECK(reads.count() == 0);

@@ -85,8 +85,8 @@ Model make_attention(Case c) {
   return {m.ptr(), [m, c](const Tensors& x, const Tensors& masks) mutable {
             const auto [output, weights] = m->forward(x[0], x[1], x[2],
                                                       {.key_padding_mask = masks[1],
-                                                       .attn_mask = masks[0],
                                                        .need_weights = c["need_weights"] != 0,
+                                                       .attn_mask = masks[0],
                                                        .average_attn_weights = c["average"] != 0,
                                                        .is_causal = c["hint"] != 0});
             return weights.defined() ? Tensors{output, weights} : Tensors{output};
