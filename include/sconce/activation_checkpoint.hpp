@@ -59,8 +59,8 @@ T without_memory(const T& input) {
 
 /// Calls `function(inputs...)` and returns its result, but keeps none of the tensors that its
 /// operations save for the backward pass. The backward pass runs the function a second time to make
-/// them, so the function must do the same work again. Only the inputs stay in memory; the price is a
-/// second forward pass of the function. Not to be confused with `Checkpoint`, the files of a run.
+/// them, so the function must do the same work again. Only the inputs stay in memory; the price is
+/// a second forward pass of the function. Not to be confused with `Checkpoint`, the files of a run.
 ///
 ///     x = sconce::checkpoint(block, x);
 ///

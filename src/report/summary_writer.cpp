@@ -91,8 +91,8 @@ int64_t seconds_for_name(const std::filesystem::path& folder) {
     std::from_chars(name.data() + prefix.size(), name.data() + name.size(), earlier);
     seconds = std::max(seconds, earlier + 1);
   }
-  TORCH_CHECK(!error, "SummaryWriter: ", folder.string(), ": cannot read the folder: ",
-              error.message());
+  TORCH_CHECK(!error, "SummaryWriter: ", folder.string(),
+              ": cannot read the folder: ", error.message());
   return seconds;
 }
 

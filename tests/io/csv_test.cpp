@@ -114,10 +114,9 @@ TEST_CASE("a missing value is NaN, or a category of its own") {
   CHECK(
       same_values(table.data, torch::tensor({{nan, 0.F, 1.F}, {2.F, 0.F, 1.F}, {4.F, 1.F, 0.F}})));
   CHECK(table.first_skipped == Names{"line 5, column 'price': expected a target, got ''"});
-  CHECK(
-      message_of(text) ==
-      "line 2, column 'rooms': expected a value, got 'NA'; this is the first of "
-      "2 bad rows");
+  CHECK(message_of(text) ==
+        "line 2, column 'rooms': expected a value, got 'NA'; this is the first of "
+        "2 bad rows");
   const auto unknown = read_text("x,y\n1,\n2,NULL\n", {.keep_missing = true});
   CHECK(same_values(unknown.data, torch::tensor({{1.F, nan}, {2.F, nan}})));
 }

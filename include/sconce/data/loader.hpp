@@ -25,10 +25,11 @@
 
 namespace sconce::data {
 
-/// Makes batches of the items of a source, for a range-for: `for (const auto& [data, target] : loader)`.
-/// Worker threads read ahead of the loop. The batches and their order are the same for any number
-/// of workers, even if the source draws random numbers: each item has its own generator, seeded
-/// from the seed, the epoch and its index. At most `num_workers * prefetch_factor` batches wait.
+/// Makes batches of the items of a source, for a range-for: `for (const auto& [data, target] :
+/// loader)`. Worker threads read ahead of the loop. The batches and their order are the same for
+/// any number of workers, even if the source draws random numbers: each item has its own generator,
+/// seeded from the seed, the epoch and its index. At most `num_workers * prefetch_factor` batches
+/// wait.
 ///
 /// Each `begin()` has its own threads, so loops may be nested or run in several threads, and are
 /// not affected if the loader is copied, moved or destroyed. Leaving a loop stops each thread after

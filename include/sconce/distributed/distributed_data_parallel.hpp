@@ -94,9 +94,9 @@ class [[nodiscard]] NoSyncGuard {
 /// the same device. Give the module's own parameters to optimizers, save and load through the
 /// module, and do not add or remove parameters while this object lives. All ranks call the
 /// constructor, forward and backward in the same order. Buffers are broadcast as
-/// `broadcast_buffers` says. An error of a peer reaches the other ranks in forward or in `loss.backward()`, as
-/// described in `distributed::ProcessGroup`.
-/// Python: `torch.nn.parallel.DistributedDataParallel`.
+/// `broadcast_buffers` says. An error of a peer reaches the other ranks in forward or in
+/// `loss.backward()`, as described in `distributed::ProcessGroup`. Python:
+/// `torch.nn.parallel.DistributedDataParallel`.
 template <class M>
 class DistributedDataParallel {
  public:

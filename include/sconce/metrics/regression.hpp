@@ -89,9 +89,8 @@ class MeanAbsolutePercentageError : public Metric {
 /// float64, at most 1, 0-dim, or `(num_outputs,)` for `raw_values` of several outputs. It is nan
 /// below two examples. preds and target are `(N,)` or `(N, num_outputs)`, and are computed in
 /// float64. Sums of squares up to 1e-4 count as 0, as in Python: the score is 1 if that of the
-/// residuals is 0, and otherwise 0 if the total one is 0. With too few examples for `adjusted` it is
-/// the plain score.
-/// Python: `torchmetrics.R2Score`.
+/// residuals is 0, and otherwise 0 if the total one is 0. With too few examples for `adjusted` it
+/// is the plain score. Python: `torchmetrics.R2Score`.
 class R2Score : public Metric {
  public:
   /// @throw c10::Error if num_outputs is below 1, or adjusted is below 0.

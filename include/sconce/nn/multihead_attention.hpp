@@ -32,10 +32,10 @@ struct MultiheadAttentionOptions {
 
 /// What `MultiheadAttention` takes besides its inputs. A mask is of bool, where true hides a key,
 /// or of floats, which are added to the scores. Undefined masks hide nothing.
-struct AttentionArgs {  // in Python's order
+struct AttentionArgs {                  // in Python's order
   torch::Tensor key_padding_mask = {};  ///< `(N, S)`, or `(S)` for inputs without batch
-  bool need_weights = true;      ///< whether to return the weights; without them it is faster
-  torch::Tensor attn_mask = {};  ///< `(L, S)` or `(N * num_heads, L, S)`
+  bool need_weights = true;          ///< whether to return the weights; without them it is faster
+  torch::Tensor attn_mask = {};      ///< `(L, S)` or `(N * num_heads, L, S)`
   bool average_attn_weights = true;  ///< whether the weights are the mean over the heads
   /// Hint that `attn_mask` is the causal mask, which must be given too. Without `need_weights` and
   /// `key_padding_mask`, a faster kernel then runs, and the mask is not read.

@@ -8,8 +8,8 @@ namespace sconce::nn {
 /// module. Gradients that a parameter has stay: an optimizer that has it steps it until
 /// `zero_grad()`. Freeze before a `DistributedDataParallel` is made. A frozen BatchNorm still
 /// updates its statistics in training mode. Python: `torch.nn.Module.requires_grad_`.
-/// @throw c10::Error if `requires_grad` is true and a parameter is of a type without gradients, such
-/// as an integer type.
+/// @throw c10::Error if `requires_grad` is true and a parameter is of a type without gradients,
+/// such as an integer type.
 torch::nn::Module& requires_grad_(torch::nn::Module& module, bool requires_grad = true);
 
 }  // namespace sconce::nn

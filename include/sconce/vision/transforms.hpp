@@ -89,8 +89,8 @@ class RandomHorizontalFlip {
   explicit RandomHorizontalFlip(double p = 0.5);
 
   /// Returns a new batch. Draws with one `torch.rand(N)`.
-  /// @throw c10::Error if `images` is undefined or neither `(N, C, H, W)` nor `(C, H, W)`, or if `generator` is not a
-  /// CPU generator.
+  /// @throw c10::Error if `images` is undefined or neither `(N, C, H, W)` nor `(C, H, W)`, or if
+  /// `generator` is not a CPU generator.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator) const;
 
  private:
@@ -155,8 +155,9 @@ class ColorJitter {
   explicit ColorJitter(ColorJitterOptions options);
 
   /// Returns new images. Draws the order, then a factor for each option that is not 0.
-  /// @throw c10::Error if `images` is undefined or neither `(N, C, H, W)` nor `(C, H, W)`, has not 1 or 3 channels, or is
-  /// neither uint8 nor of a floating-point type, or if `generator` is not a CPU generator.
+  /// @throw c10::Error if `images` is undefined or neither `(N, C, H, W)` nor `(C, H, W)`, has not
+  /// 1 or 3 channels, or is neither uint8 nor of a floating-point type, or if `generator` is not a
+  /// CPU generator.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator) const;
 
  private:
