@@ -36,7 +36,7 @@ Workload ddp_steps(const torch::nn::Sequential& layers, const Forward& forward) 
 
 Workload ddp_steps_of_rank(const std::string& meeting, int rank, int ranks) {
   const auto group = ProcessGroup::init(
-      {.backend = "gloo", .init_method = "file://" + meeting, .rank = rank, .world_size = ranks});
+      {.backend = "gloo", .init_method = "file://" + meeting, .world_size = ranks, .rank = rank});
   const auto layers = make_layers();
   const auto model =
       std::make_shared<sconce::nn::DistributedDataParallel<torch::nn::SequentialImpl>>(layers,

@@ -57,8 +57,8 @@ void run(const std::string& folder, const std::string& name, const Case& call, b
   std::string line = name + " is done\n";
   try {
     const auto group = ProcessGroup::init({.backend = "nccl",
-                                           .timeout = std::chrono::seconds(60),
-                                           .init_method = "file://" + folder + "/" + name});
+                                           .init_method = "file://" + folder + "/" + name,
+                                           .timeout = std::chrono::seconds(60)});
     call(group, !is_right && group.rank() == 1);
     group.barrier();
   } catch (const std::exception& error) {

@@ -122,7 +122,7 @@ TEST_CASE("Batches orders rows as Python's DistributedSampler with one replica d
   }
 }
 
-TEST_CASE("Batches without shuffle keeps the order of the data set in every epoch") {
+TEST_CASE("Batches without shuffle keeps the order of the dataset in every epoch") {
   Batches batches(counting(5), {.batch_size = 2});
   CHECK(order(batches) == std::vector<int64_t>{0, 1, 2, 3, 4});
   batches.set_epoch(1);
@@ -168,12 +168,12 @@ TEST_CASE("Batches leaves the short batch out with drop_last") {
         std::vector<int64_t>(all.begin(), all.begin() + 8));
 }
 
-TEST_CASE("Batches takes a batch_size far beyond the data set") {
+TEST_CASE("Batches takes a batch_size far beyond the dataset") {
   const auto most = std::numeric_limits<int64_t>::max();
   CHECK(lengths(Batches(counting(3), {.batch_size = most})) == std::vector<int64_t>{3});
 }
 
-TEST_CASE("Batches of an empty data set has no batches") {
+TEST_CASE("Batches of an empty dataset has no batches") {
   CHECK(lengths(Batches(counting(0))).empty());
   CHECK(lengths(Batches(counting(0), {.batch_size = 4, .shuffle = true})).empty());
 }
@@ -237,7 +237,7 @@ TEST_CASE("Batches without shuffle works on any device") {
   }
 }
 
-TEST_CASE("Batches of a data set on a GPU stay there, in the order of the CPU", "[gpu]") {
+TEST_CASE("Batches of a dataset on a GPU stay there, in the order of the CPU", "[gpu]") {
   sconce::test::require_gpu();
   const Dataset host = counting(50);
   const Dataset dataset{host.data.cuda(), host.target.cuda()};
@@ -250,7 +250,7 @@ TEST_CASE("Batches of a data set on a GPU stay there, in the order of the CPU", 
   }
 }
 
-TEST_CASE("Batches refuses a data set that does not fit together") {
+TEST_CASE("Batches refuses a dataset that does not fit together") {
   const Dataset good = counting(4);
   CHECK(refusal({{}, good.target}) ==
         "sconce::data::Batches: data: expected a tensor, got an undefined one");
@@ -279,7 +279,7 @@ TEST_CASE("a sampler's batches hold the rows of its rank in its order") {
   std::vector<int64_t> dealt;
   for (const int rank : {0, 1}) {
     sconce::data::DistributedSampler sampler(7, group,
-                                             {.seed = 3, .num_replicas = 2, .rank = rank});
+                                             {.num_replicas = 2, .rank = rank, .seed = 3});
     Batches batches(counting(7), {.batch_size = 3, .sampler = sampler});
     CHECK(lengths(batches) == std::vector<int64_t>{3, 1});  // both ranks get one of the rows
     batches.set_epoch(0);

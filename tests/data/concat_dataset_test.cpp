@@ -78,7 +78,7 @@ TEST_CASE("a vector of sources may have any length but 0") {
 TEST_CASE("beside a source that draws, each item has a generator of its own") {
   const ConcatDataset all(From{0, 1}, Draws());
   const auto got = numbers_of(Loader(all, {.batch_size = 2, .seed = 3}));
-  CHECK(got == numbers_of(Loader(all, {.batch_size = 3, .seed = 3, .num_workers = 2})));
+  CHECK(got == numbers_of(Loader(all, {.batch_size = 3, .num_workers = 2, .seed = 3})));
   CHECK(got != numbers_of(Loader(all, {.batch_size = 3, .seed = 4})));
   CHECK(got[0] == 0);
   CHECK(got[1] != got[2]);

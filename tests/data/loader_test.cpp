@@ -79,7 +79,7 @@ TEST_CASE("a loader's batches are those of Batches, for any number of workers") 
   Batches expected(table(23), {.batch_size = 4, .shuffle = shuffle, .drop_last = drop_last});
   Loader loader(
       Rows{table(23)},
-      {.batch_size = 4, .shuffle = shuffle, .drop_last = drop_last, .num_workers = workers});
+      {.batch_size = 4, .shuffle = shuffle, .num_workers = workers, .drop_last = drop_last});
   CHECK(loader.size() == expected.size());
   CHECK(same(tensors(loader), tensors(expected)));
   for (const int64_t epoch : {1, 0, 7}) {
@@ -94,7 +94,7 @@ TEST_CASE("each rank loads the rows of its sampler, for any number of workers") 
   const auto group = sconce::distributed::ProcessGroup::init();
   for (const int rank : {0, 1}) {
     const sconce::data::DistributedSampler sampler(11, group,
-                                                   {.seed = 3, .num_replicas = 2, .rank = rank});
+                                                   {.num_replicas = 2, .rank = rank, .seed = 3});
     Batches expected(table(11), sampler, {.batch_size = 4});
     Loader loader(Rows{table(11)}, {.batch_size = 4, .sampler = sampler, .num_workers = workers});
     for (const int64_t epoch : {0, 1}) {
@@ -147,9 +147,9 @@ TEST_CASE("what a source draws depends on seed, epoch and item alone") {
   torch::manual_seed(1);
   const auto next = torch::rand({4});
   torch::manual_seed(1);
-  CHECK(torch::equal(numbers({.seed = 5, .num_workers = 1}, 2), expected));
-  CHECK(torch::equal(numbers({.seed = 5, .num_workers = 4}, 2), expected));
-  CHECK(torch::equal(numbers({.shuffle = true, .seed = 5, .num_workers = 2}, 2), expected));
+  CHECK(torch::equal(numbers({.num_workers = 1, .seed = 5}, 2), expected));
+  CHECK(torch::equal(numbers({.num_workers = 4, .seed = 5}, 2), expected));
+  CHECK(torch::equal(numbers({.shuffle = true, .num_workers = 2, .seed = 5}, 2), expected));
   CHECK_FALSE(numbers({.seed = 6}, 2).eq(expected).any().item<bool>());
   CHECK_FALSE(numbers({.seed = 5}, 3).eq(expected).any().item<bool>());
   CHECK(torch::equal(torch::rand({4}), next));

@@ -25,10 +25,10 @@ TEST_CASE("NCCL with one rank runs every collective", "[gpu]") {
   sconce::test::require_gpu();
   const auto group =
       sconce::distributed::ProcessGroup::init({.backend = "nccl",
-                                               .timeout = std::chrono::seconds(30),
                                                .init_method = "tcp://127.0.0.1:29500",
-                                               .rank = 0,
-                                               .world_size = 1});
+                                               .timeout = std::chrono::seconds(30),
+                                               .world_size = 1,
+                                               .rank = 0});
   CHECK(group.backend() == "nccl");
   const auto values = torch::tensor({1.F, 2.F}, torch::kCUDA);
   const auto tensor = values.clone();

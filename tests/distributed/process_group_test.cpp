@@ -235,7 +235,7 @@ TEST_CASE("each launcher's variables tell who a process is and where the group m
 
 TEST_CASE("the options tell rank, size and meeting point before all variables") {
   const Environment environment(slurm);
-  const auto launch = read_launch({.init_method = "tcp://[::1]:77", .rank = 2, .world_size = 3});
+  const auto launch = read_launch({.init_method = "tcp://[::1]:77", .world_size = 3, .rank = 2});
   CHECK(launch.rank == 2);
   CHECK(launch.world_size == 3);
   CHECK(launch.address == "::1");
@@ -262,9 +262,9 @@ TEST_CASE("options that cannot be are refused") {
   CHECK_THAT(refusal({.timeout = std::chrono::milliseconds(0)}), ContainsSubstring("got 0 ms"));
   CHECK_THAT(refusal({.init_method = "tcp://127.0.0.1:1"}), ContainsSubstring("expected rank and"));
   CHECK_THAT(refusal({.world_size = 2}), ContainsSubstring("expected rank and world_size"));
-  CHECK_THAT(refusal({.init_method = "udp://a:1", .rank = 0, .world_size = 2}),
+  CHECK_THAT(refusal({.init_method = "udp://a:1", .world_size = 2, .rank = 0}),
              ContainsSubstring("got 'udp://a:1'"));
-  CHECK_THAT(refusal({.init_method = "tcp://127.0.0.1", .rank = 0, .world_size = 2}),
+  CHECK_THAT(refusal({.init_method = "tcp://127.0.0.1", .world_size = 2, .rank = 0}),
              ContainsSubstring("tcp://host:port"));
 }
 

@@ -89,10 +89,10 @@ data::AnySampler sampler_of(const json& spec, int64_t rows) {
   }
   if (kind == "distributed") {
     return data::DistributedSampler(rows, sconce::distributed::ProcessGroup(),
-                                    {.shuffle = spec.value("shuffle", false),
-                                     .seed = seed,
-                                     .num_replicas = 2,
-                                     .rank = spec.value("rank", 0)});
+                                    {.num_replicas = 2,
+                                     .rank = spec.value("rank", 0),
+                                     .shuffle = spec.value("shuffle", false),
+                                     .seed = seed});
   }
   return {};
 }
@@ -119,9 +119,9 @@ std::shared_ptr<AnyLoader> make_loader(const json& spec, const Dataset& rows) {
                                                  {.batch_size = batch_size,
                                                   .shuffle = shuffle,
                                                   .sampler = sampler,
+                                                  .num_workers = spec.at("workers"),
                                                   .drop_last = drop_last,
                                                   .seed = seed,
-                                                  .num_workers = spec.at("workers"),
                                                   .prefetch_factor = spec.value("prefetch", 2)}));
   }
   return with_noise(spec, data::Batches(rows, {.batch_size = batch_size,

@@ -292,7 +292,7 @@ TEST_CASE("batches that workers make of items train as those cut from tensors do
     return values;
   };
   const sconce::data::Loader loader(
-      Points(), {.batch_size = 16, .shuffle = true, .seed = 7, .num_workers = 2});
+      Points(), {.batch_size = 16, .shuffle = true, .num_workers = 2, .seed = 7});
   CHECK(losses({loader, data().test}) == losses(data()));
 }
 
@@ -388,7 +388,7 @@ TEST_CASE("fit_epoch in a loop draws the items of a loader anew") {
   torch::optim::SGD optimizer(model.parameters(), 0.01);
   Trainer trainer(of_three_epochs);
   sconce::data::Loader loader(
-      Rows(), {.batch_size = 4, .shuffle = true, .seed = 3, .num_workers = GENERATE(0, 2)});
+      Rows(), {.batch_size = 4, .shuffle = true, .num_workers = GENERATE(0, 2), .seed = 3});
   for (int epoch = 0; epoch < 2; ++epoch) trainer.fit_epoch(model, optimizer, loader);
   loader.set_epoch(7);
   for (int epoch = 7; epoch < 9; ++epoch) trainer.fit_epoch(model, optimizer, loader);

@@ -10,17 +10,17 @@
 
 namespace sconce::data {
 
-/// The arguments of `torch.utils.data.distributed.DistributedSampler`, with Python's names and
-/// defaults.
+/// The arguments of `torch.utils.data.distributed.DistributedSampler`, with Python's names, order
+/// and defaults.
 struct DistributedSamplerOptions {
-  bool shuffle = true;     ///< whether to take the rows in a random order
-  uint64_t seed = 0;       ///< seed of the order; must be the same on every rank
-  bool drop_last = false;  ///< drop the rows that cannot be divided evenly; else repeat some
   std::optional<int> num_replicas = {};  ///< none: the size of the group
   std::optional<int> rank = {};          ///< none: the rank in the group
+  bool shuffle = true;                   ///< whether to take the rows in a random order
+  uint64_t seed = 0;                     ///< seed of the order; must be the same on every rank
+  bool drop_last = false;  ///< whether to drop rows that cannot be divided evenly; else some repeat
 };
 
-/// Chooses the rows of a data set that one rank trains on. All ranks share one order of the rows,
+/// Chooses the rows of a dataset that one rank trains on. All ranks share one order of the rows,
 /// and each rank takes every num_replicas-th row of it, so all ranks get the same number of rows.
 /// The order depends on the seed and the epoch; no global generator is used.
 /// `Batches(dataset, {.batch_size = 64, .sampler = sampler})` makes batches of the rows. Call
@@ -45,7 +45,7 @@ class DistributedSampler {
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch);
 
-  /// Returns the number of rows of the whole data set. Python: `len(sampler.dataset)`.
+  /// Returns the number of rows of the whole dataset. Python: `len(sampler.dataset)`.
   int64_t dataset_size() const { return dataset_size_; }
 
   /// Returns the number of rows per epoch, the same on every rank. Python: `len(sampler)`.

@@ -20,14 +20,15 @@ struct BatchesOptions {
   uint64_t seed = 0;        ///< seed of `shuffle`
 };
 
-/// Options of a `Loader`. The first are those of `Batches`, with the same meaning.
+/// Options of a `Loader`, in the order of `torch.utils.data.DataLoader`'s arguments, with `seed`
+/// for its generator. Those of `Batches` mean the same.
 struct LoaderOptions {
   int64_t batch_size = 1;   ///< items per batch, at least 1; the last batch may be shorter
   bool shuffle = false;     ///< whether to use the order of `RandomSampler(size, seed)`
   AnySampler sampler = {};  ///< chooses items and order; none: all items in their own order
+  int num_workers = 0;      ///< number of reading threads; 0: the loop reads each batch itself
   bool drop_last = false;   ///< whether to drop a last batch shorter than `batch_size`
   uint64_t seed = 0;        ///< seed of `shuffle` and of the generators of items
-  int num_workers = 0;      ///< number of reading threads; 0: the loop reads each batch itself
   int prefetch_factor = 2;  ///< batches per worker that are made ahead of the loop
 
   /// Device to copy batches to. Copies to a GPU use pinned memory and a separate stream, which the

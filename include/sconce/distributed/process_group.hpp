@@ -22,16 +22,12 @@ bool is_nccl_available() noexcept;
 /// How a reduction combines the values of all ranks. Python: `torch.distributed.ReduceOp`.
 enum class ReduceOp { sum, product, min, max };
 
-/// The arguments of `torch.distributed.init_process_group`, with Python's names.
+/// The arguments of `torch.distributed.init_process_group`, with Python's names and order.
 struct InitOptions {
   /// Backend of the collectives: "gloo" for tensors on CPUs and GPUs, "nccl" for tensors on GPUs
   /// only, "cpu:gloo,cuda:nccl" for one backend per device type. Empty: "cpu:gloo,cuda:nccl" if
   /// sconce has NCCL and this machine has a GPU for each rank on it, else "gloo".
   std::string backend = {};
-
-  /// Longest time that a rank waits for the others, in `init` and in each collective. Python's
-  /// default for NCCL is ten minutes.
-  std::chrono::milliseconds timeout = std::chrono::minutes(30);
 
   /// Where the ranks meet:
   /// - "env://": at MASTER_ADDR and MASTER_PORT from the launcher;
@@ -39,8 +35,12 @@ struct InitOptions {
   /// - "file:///path": in a file that all ranks can access and that does not exist yet.
   std::string init_method = "env://";
 
-  std::optional<int> rank = {};        ///< none: taken from the launcher
+  /// Longest time that a rank waits for the others, in `init` and in each collective. Python's
+  /// default for NCCL is ten minutes.
+  std::chrono::milliseconds timeout = std::chrono::minutes(30);
+
   std::optional<int> world_size = {};  ///< none: taken from the launcher
+  std::optional<int> rank = {};        ///< none: taken from the launcher
 };
 
 /// A group of processes that train together, including this one, with their collectives. Every rank
