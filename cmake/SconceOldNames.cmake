@@ -1,5 +1,5 @@
 # Forwards the header paths of 0.2 to the new ones, with headers that are generated at configure time and installed
-# beside include/sconce. To be removed in 0.3.
+# beside include/sconce. To be removed in 0.4.
 
 include_guard(GLOBAL)
 

@@ -25,7 +25,7 @@
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
 using sconce::CapturedStep;
-using sconce::cuda::OtherShape;
+using sconce::OtherShape;
 using sconce::optim::lr_scheduler::StepLR;
 using sconce::test::error_of;
 using StepTensors = CapturedStep::Tensors;

@@ -7,6 +7,8 @@
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/training/early_stopping.hpp"
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 TEST_CASE("the names of 0.2 are those of today") {
   STATIC_CHECK(std::same_as<sconce::cuda::CapturedStep, sconce::CapturedStep>);
   STATIC_CHECK(std::same_as<sconce::cuda::CapturedStepOptions, sconce::CapturedStepOptions>);
@@ -22,3 +24,4 @@ TEST_CASE("the names of 0.2 are those of today") {
   CHECK(sconce::cuda::is_nccl_available() == sconce::distributed::is_nccl_available());
   CHECK_THROWS_AS(sconce::data::read_idx("no such file"), c10::Error);
 }
+#pragma GCC diagnostic pop

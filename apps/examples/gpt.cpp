@@ -142,7 +142,7 @@ void train(const Options& o) {
     callbacks.push_back(&saving.emplace(
         *checkpoint,
         sconce::ModelCheckpointOptions{
-            .monitor = "val_loss", .mode = sconce::MonitorMode::min, .save_every = 50}));
+            .monitor = "val_loss", .mode = sconce::optim::MetricMode::min, .save_every = 50}));
   }
   sconce::Trainer trainer({.max_epochs = o.epochs,
                            .gradient_clip_val = 1,

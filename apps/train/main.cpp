@@ -197,7 +197,8 @@ std::vector<std::unique_ptr<sconce::TrainerCallback>> make_callbacks(
   if (ema) callbacks.push_back(std::make_unique<sconce::WeightAveraging>(*ema));
   if (checkpoint) {
     sconce::ModelCheckpointOptions options{.save_every = line.save_every};
-    if (task.is_regression()) options = {"test_loss", sconce::MonitorMode::min, line.save_every};
+    if (task.is_regression())
+      options = {"test_loss", sconce::optim::MetricMode::min, line.save_every};
     callbacks.push_back(std::make_unique<sconce::ModelCheckpoint>(*checkpoint, options));
     callbacks.push_back(std::make_unique<train::RunSaving>(line, task));
   }

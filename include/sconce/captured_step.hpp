@@ -126,7 +126,8 @@ class CapturedStep {
 }  // namespace sconce
 
 namespace sconce::cuda {
-using sconce::CapturedStep;  // the names in 0.2
-using sconce::CapturedStepOptions;
-using sconce::OtherShape;
+using CapturedStep [[deprecated("its name is sconce::CapturedStep")]] = sconce::CapturedStep;
+using CapturedStepOptions [[deprecated("its name is sconce::CapturedStepOptions")]] =
+    sconce::CapturedStepOptions;
+using OtherShape [[deprecated("its name is sconce::OtherShape")]] = sconce::OtherShape;
 }  // namespace sconce::cuda

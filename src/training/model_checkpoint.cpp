@@ -48,7 +48,7 @@ void ModelCheckpoint::save(Fit& fit) {
   const std::string monitor = options_.monitor.value_or("test_acc");
   if (fit.batch == 0 && !fit.epochs.empty() && fit.epochs.back().contains(monitor)) {
     const double value = fit.epochs.back().at(monitor);
-    metric = options_.mode == MonitorMode::max ? value : -value;
+    metric = options_.mode == optim::MetricMode::max ? value : -value;
   }
   checkpoint_.save(fit.states, fit.progress(), metric);
 }

@@ -17,6 +17,7 @@
 
 using Catch::Matchers::ContainsSubstring;
 using namespace sconce::optim::lr_scheduler;
+using sconce::optim::MetricMode;
 using sconce::test::TempDir;
 using sconce::test::two_groups;
 using torch::optim::Optimizer;
@@ -327,13 +328,13 @@ std::vector<Example> plateau_cases() {
              o, ReduceLROnPlateauOptions{
                     .factor = 0.7, .patience = 0, .min_lr = {0.01, 0.001}, .eps = 1e-3})};
        }}};
-  for (const auto mode : {PlateauMode::min, PlateauMode::max}) {
+  for (const auto mode : {MetricMode::min, MetricMode::max}) {
     for (const auto threshold_mode : {ThresholdMode::rel, ThresholdMode::abs}) {
       for (const double threshold : {0.0, 0.3}) {
         for (const int64_t patience : {0, 4}) {
           for (const int64_t cooldown : {0, 6}) {
             cases.push_back(
-                {c10::str("Adam|ReduceLROnPlateau(o, '", mode == PlateauMode::min ? "min" : "max",
+                {c10::str("Adam|ReduceLROnPlateau(o, '", mode == MetricMode::min ? "min" : "max",
                           "', 0.9, ", patience, ", ", text(threshold), ", '",
                           threshold_mode == ThresholdMode::rel ? "rel" : "abs", "', ", cooldown,
                           ", 1e-4)"),

@@ -19,7 +19,7 @@ namespace {
 namespace optim = sconce::optim;
 namespace lr_scheduler = sconce::optim::lr_scheduler;
 using sconce::Fit;
-using sconce::MonitorMode;
+using sconce::optim::MetricMode;
 
 sconce::data::Dataset rows(int64_t count, int64_t first, int64_t seed) {
   const auto places = torch::arange(count * features) + first * features;
@@ -196,7 +196,7 @@ void World::build_callbacks() {
     const std::string kind = spec.at("kind");
     const std::string name = spec.value("name", "");
     const std::string monitor = spec.value("monitor", "");
-    const auto mode = spec.value("mode", "min") == "min" ? MonitorMode::min : MonitorMode::max;
+    const auto mode = spec.value("mode", "min") == "min" ? MetricMode::min : MetricMode::max;
     std::unique_ptr<sconce::TrainerCallback> made;
     if (kind == "recorder") made = std::make_unique<Recorder>(*this, spec, callbacks_.size());
     if (kind == "early_stopping") {

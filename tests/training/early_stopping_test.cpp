@@ -15,8 +15,8 @@
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
 using sconce::EarlyStopping;
-using sconce::MonitorMode;
 using sconce::Trainer;
+using sconce::optim::MetricMode;
 using sconce::test::data;
 using sconce::test::net;
 
@@ -53,7 +53,7 @@ TEST_CASE("a fit stops after `patience` epochs in a row without a better value")
   CHECK(epochs_of({3, 2, 2, 2, 1, 1}, {}) == 6);
   CHECK(epochs_of({3, 4, 2, 3, 1, 5}, {.patience = 1}) == 2);
   CHECK(epochs_of({3, 2.9, 2.8, 2.7}, {.min_delta = 0.15, .patience = 1}) == 2);
-  CHECK(epochs_of({1, 2, 3, 2, 1}, {.patience = 1, .mode = MonitorMode::max}) == 4);
+  CHECK(epochs_of({1, 2, 3, 2, 1}, {.patience = 1, .mode = MetricMode::max}) == 4);
   CHECK(epochs_of({2, 2, 2}, {.patience = 0}) == 2);
   CHECK(epochs_of({2, 1, 0}, {.patience = 0}) == 3);
 }

@@ -67,7 +67,7 @@ TEST_CASE("a OneCycleLR that would end before the fit is refused before the firs
 }
 
 TEST_CASE("a ReduceLROnPlateau is stepped with the metric that it is given") {
-  const auto rate_with = [](const std::string& monitor, lr_scheduler::PlateauMode mode) {
+  const auto rate_with = [](const std::string& monitor, sconce::optim::MetricMode mode) {
     auto model = net();
     torch::optim::SGD optimizer(model->parameters(), 1.0);
     lr_scheduler::ReduceLROnPlateau scheduler(optimizer, {.mode = mode, .patience = 0});
@@ -83,9 +83,9 @@ TEST_CASE("a ReduceLROnPlateau is stepped with the metric that it is given") {
     CHECK(rates == twin.get_last_lr());
     return rates[0];
   };
-  CHECK(rate_with("test_loss", lr_scheduler::PlateauMode::max) < 1);
-  CHECK(rate_with("val_loss", lr_scheduler::PlateauMode::max) < 1);
-  rate_with("loss", lr_scheduler::PlateauMode::min);
+  CHECK(rate_with("test_loss", sconce::optim::MetricMode::max) < 1);
+  CHECK(rate_with("val_loss", sconce::optim::MetricMode::max) < 1);
+  rate_with("loss", sconce::optim::MetricMode::min);
 }
 
 TEST_CASE("a warm-up and a ReduceLROnPlateau go together, in a checkpoint too") {

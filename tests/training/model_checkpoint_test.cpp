@@ -165,7 +165,7 @@ TEST_CASE("the metric that is monitored decides which checkpoint is the best") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path());
   const auto monitor = GENERATE("test_loss", "val_loss");
-  ModelCheckpoint saving(checkpoint, {.monitor = monitor, .mode = sconce::MonitorMode::min});
+  ModelCheckpoint saving(checkpoint, {.monitor = monitor, .mode = sconce::optim::MetricMode::min});
   auto model = net();
   sconce::optim::SGD optimizer(model->parameters(), 3.0);  // too large: losses go up and down
   auto with = data();

@@ -9,7 +9,7 @@
 
 namespace sconce::optim::lr_scheduler {
 
-using PlateauMode = MetricMode;  ///< the name of sconce 0.2
+using PlateauMode [[deprecated("its name is sconce::optim::MetricMode")]] = MetricMode;
 
 /// Whether a threshold is relative to the best metric or an absolute difference.
 enum class ThresholdMode { rel, abs };

@@ -139,6 +139,6 @@ class AnyBatch {
   std::unique_ptr<HolderBase> held_;
 };
 
-using Batch = AnyBatch;  // the name in 0.2
+using Batch [[deprecated("its name is sconce::AnyBatch")]] = AnyBatch;
 
 }  // namespace sconce

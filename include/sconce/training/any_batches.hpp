@@ -104,6 +104,6 @@ class AnyBatches {
   std::function<Next(int64_t, int64_t)> begin_at_;
 };
 
-using BatchLoader = AnyBatches;  // the name in 0.2
+using BatchLoader [[deprecated("its name is sconce::AnyBatches")]] = AnyBatches;
 
 }  // namespace sconce

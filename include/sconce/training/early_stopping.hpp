@@ -11,7 +11,7 @@ namespace sconce {
 
 class StateVisitor;  // writes and reads states, in src/
 
-using MonitorMode = optim::MetricMode;  ///< the name of sconce 0.2
+using MonitorMode [[deprecated("its name is sconce::optim::MetricMode")]] = optim::MetricMode;
 
 /// Options of `EarlyStopping`: the arguments of Lightning's class with its names and defaults.
 struct EarlyStoppingOptions {
