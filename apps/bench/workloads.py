@@ -16,7 +16,7 @@ class Workload:
     starts: int = 1  # number of processes: the location of large memory changes its speed, and is random
     gpu: bool = False  # whether this is a measurement on a GPU
     needs: str = ""  # a further package of Python; the twin's variant "files" writes the files of both sides
-    data: str = ""  # the folder of a data set that is not part of sconce
+    data: str = ""  # the folder of a dataset that is not part of sconce
     size: int = 0  # number of rows, parameters or the like
     grows: str = ""  # the row of the growth table that contains this size
     most: float = float("inf")  # the ratio of the kernels alone; a larger one is a measurement error

@@ -532,7 +532,7 @@ TEST_CASE("Fashion-MNIST is read where it is installed, else the program says ho
   }
 }
 
-TEST_CASE("a damaged data set ends the run with one line that names the file", "[alone]") {
+TEST_CASE("a damaged dataset ends the run with one line that names the file", "[alone]") {
   const TempDir folder;
   copy_digits(folder);
   const fs::path images = folder.path() / "t10k-images-idx3-ubyte";

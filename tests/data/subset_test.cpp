@@ -105,7 +105,7 @@ TEST_CASE("a subset of a dataset of LibTorch is read by copies, item by item or 
   CHECK(items(Loader(batches, {.batch_size = 3})) == std::vector<int64_t>{50, 20, 20, 70});
 }
 
-TEST_CASE("a subset of two tensors is a data set of copied rows") {
+TEST_CASE("a subset of two tensors is a dataset of copied rows") {
   const Dataset table{torch::arange(16).reshape({8, 2}), 10 * torch::arange(8)};
   const Subset subset(table, some);
   CHECK(subset.size() == 4);

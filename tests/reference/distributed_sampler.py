@@ -3,7 +3,7 @@ runs this with its own LibTorch.
 
 Run: python3 tests/reference/distributed_sampler.py indices FILE
 
-Each line: size of the data set, num_replicas, rank, shuffle, seed, drop_last, epoch, length, and the
+Each line: size of the dataset, num_replicas, rank, shuffle, seed, drop_last, epoch, length, and the
 indices.
 """
 

@@ -3,7 +3,7 @@ own LibTorch.
 
 Run: python3 tests/reference/loader.py batches FILE
 
-Each line: size of the data set, num_replicas, rank, shuffle, seed, epoch, batch_size, drop_last, and
+Each line: size of the dataset, num_replicas, rank, shuffle, seed, epoch, batch_size, drop_last, and
 the rows, with a bar after each batch.
 """
 

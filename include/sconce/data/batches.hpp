@@ -12,11 +12,11 @@
 
 namespace sconce::data {
 
-/// Splits a data set on any device into batches for a range-for:
+/// Splits a dataset on any device into batches for a range-for:
 /// `for (const auto& [data, target] : batches)`. Each batch is a `Dataset` with two tensors
 /// `(batch_size, ...)`.
 ///
-/// Without `shuffle` or a sampler, a batch is a view of the memory of the data set. Otherwise it is
+/// Without `shuffle` or a sampler, a batch is a view of the memory of the dataset. Otherwise it is
 /// a copy of its rows, made on their device. With `shuffle` the order is `torch.randperm(n)` of a
 /// CPU generator seeded with seed + epoch. So the order is the same on every device and in Python,
 /// and no other generator is used. With a `DistributedSampler` all ranks have the same number of
@@ -29,7 +29,7 @@ class Batches : public detail::LoaderBase {
  public:
   using Iterator = LoopIterator<Dataset>;  ///< position of one loop
 
-  /// Keeps the two tensors without copying them. A data set without rows gives no batches.
+  /// Keeps the two tensors without copying them. A dataset without rows gives no batches.
   /// @throw c10::Error if:
   /// - a tensor is undefined or has no first dimension;
   /// - the two differ in their first dimension or device;
@@ -47,7 +47,7 @@ class Batches : public detail::LoaderBase {
   Batches(Dataset dataset, const S& sampler, BatchesOptions options = {})
       : Batches(std::move(dataset), with_sampler(std::move(options), sampler)) {}
 
-  /// Returns the data set that the batches come from. Python: `loader.dataset`.
+  /// Returns the dataset that the batches come from. Python: `loader.dataset`.
   const Dataset& dataset() const { return dataset_; }
 
   /// Starts the next epoch: 0, 1, 2 and so on, counted over all copies of this object, or from that
@@ -55,7 +55,7 @@ class Batches : public detail::LoaderBase {
   /// epoch of its own. With `shuffle` or a sampler it draws the order once and moves it to the
   /// device of the data. **With a `DistributedSampler` only `set_epoch` moves the epoch**; a second
   /// `begin()` without it warns, once. Python: `iter(loader)`.
-  /// @throw c10::Error if the sampler chooses a row outside the data set.
+  /// @throw c10::Error if the sampler chooses a row outside the dataset.
   Iterator begin() const { return begin(0, take_epoch()); }
 
   /// Starts this epoch at the batch with this index, and leaves the epoch of the next `begin()`

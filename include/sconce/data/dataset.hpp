@@ -14,7 +14,7 @@ struct Example;
 
 namespace sconce::data {
 
-/// Two tensors: those of a data set, or those of a batch or an item of one. Row i of `data` belongs
+/// Two tensors: those of a dataset, or those of a batch or an item of one. Row i of `data` belongs
 /// to row i of `target`. `torch::data::Example<>` is accepted wherever a `Dataset` is. Python:
 /// `torch.utils.data.TensorDataset(data, target)`.
 struct Dataset {

@@ -39,7 +39,7 @@ struct ItemOf<S> {
 
 }  // namespace detail
 
-/// A data set that is read item by item. `size()` is the number of items, and `get(index)` returns
+/// A dataset that is read item by item. `size()` is the number of items, and `get(index)` returns
 /// one; a source that draws random numbers has `get(index, generator)`, which a loader prefers.
 /// Both are const and are called from several threads at once. An item has any type in which
 /// `nn::NestedTensors` finds tensors: a tensor, a pair or tuple of tensors, a `Dataset` with the

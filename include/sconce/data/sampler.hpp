@@ -10,7 +10,7 @@
 
 namespace sconce::data {
 
-/// Chooses the rows of a data set for an epoch, and their order. `indices()` returns them for the
+/// Chooses the rows of a dataset for an epoch, and their order. `indices()` returns them for the
 /// epoch given to `set_epoch`, as int64 `(size(),)` on the CPU. `RandomSampler`,
 /// `WeightedRandomSampler` and `DistributedSampler` are samplers.
 ///
@@ -41,7 +41,7 @@ class RandomSampler {
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch);
 
-  int64_t dataset_size() const { return dataset_size_; }  ///< number of rows of the data set
+  int64_t dataset_size() const { return dataset_size_; }  ///< number of rows of the dataset
   int64_t size() const { return dataset_size_; }          ///< number of rows of an epoch
   int64_t epoch() const { return epoch_; }                ///< epoch of the next `indices()`
 
@@ -77,7 +77,7 @@ class AnySampler {
   /// Returns whether it holds a sampler.
   explicit operator bool() const { return static_cast<bool>(indices_); }
 
-  int64_t dataset_size() const { return dataset_size_; }  ///< number of rows of the data set
+  int64_t dataset_size() const { return dataset_size_; }  ///< number of rows of the dataset
   int64_t size() const { return size_; }                  ///< number of rows of an epoch
   int64_t epoch() const { return epoch_; }                ///< epoch that a loader begins with
   bool keeps_epoch() const { return keeps_epoch_; }       ///< whether `set_epoch` alone moves it

@@ -14,7 +14,7 @@ struct WeightedRandomSamplerOptions {
   uint64_t seed = 0;        ///< seed of the draws, together with the epoch
 };
 
-/// Draws rows of a data set with probabilities given by weights, again in each epoch. If the weight
+/// Draws rows of a dataset with probabilities given by weights, again in each epoch. If the weight
 /// of each row is 1 / (number of rows of its class), all classes come equally often. It uses its
 /// own CPU generator, seeded with seed + epoch, and no other.
 /// `Batches(dataset, {.batch_size = 64, .sampler = sampler})` makes batches of the rows.
@@ -36,7 +36,7 @@ class WeightedRandomSampler {
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch);
 
-  /// Returns the number of rows of the whole data set. Python: `len(sampler.weights)`.
+  /// Returns the number of rows of the whole dataset. Python: `len(sampler.weights)`.
   int64_t dataset_size() const { return weights_.size(0); }
 
   /// Returns the number of rows drawn per epoch. Python: `len(sampler)`.

@@ -55,11 +55,11 @@ class WholeFile {
 void write_whole(const std::filesystem::path& path, std::string_view text, std::string who);
 
 /// Makes new and renamed files of a folder survive a crash of the machine. Returns 0, or the errno
-/// of the failure.
+/// of the failure. Not for direct use.
 int sync_folder(const std::filesystem::path& folder);
 
 /// Removes the incomplete files of killed writers in the folder whose names begin with `prefix`. A
-/// file that is being written is locked and stays.
+/// file that is being written is locked and stays. Not for direct use.
 void sweep_parts(const std::filesystem::path& folder, const std::string& prefix);
 
 }  // namespace sconce::io

@@ -32,7 +32,7 @@ struct LayerNormOptions {
 class LayerNormImpl : public torch::nn::Cloneable<LayerNormImpl> {
  public:
   /// Makes a layer with these options. Draws no random numbers.
-  explicit LayerNormImpl(LayerNormOptions of) : options(std::move(of)) { reset(); }
+  explicit LayerNormImpl(LayerNormOptions options_) : options(std::move(options_)) { reset(); }
 
   void reset() override {
     if (!options.elementwise_affine()) return;

@@ -56,7 +56,9 @@ class MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAttentionImp
   /// Makes a layer with these options. Draws the numbers that Python draws.
   /// @throw c10::Error if `embed_dim` or `num_heads` is below 1, `num_heads` does not divide
   /// `embed_dim`, `kdim` or `vdim` is below 1, or `dropout` is not between 0 and 1.
-  explicit MultiheadAttentionImpl(MultiheadAttentionOptions of) : options(of) { reset(); }
+  explicit MultiheadAttentionImpl(MultiheadAttentionOptions options_) : options(options_) {
+    reset();
+  }
   /// Makes a layer with default options.
   MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads)
       : MultiheadAttentionImpl(MultiheadAttentionOptions(embed_dim, num_heads)) {}

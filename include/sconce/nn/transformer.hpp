@@ -87,8 +87,8 @@ class TransformerEncoderLayerImpl : public torch::nn::Cloneable<TransformerEncod
   /// Makes a layer with these options. Draws the numbers that Python draws.
   /// @throw c10::Error if `nhead` does not divide `d_model`, `dim_feedforward` is below 1,
   /// `dropout` is not between 0 and 1, or the activation is an empty function.
-  explicit TransformerEncoderLayerImpl(TransformerLayerOptions of)
-      : TransformerParts{std::move(of)} {
+  explicit TransformerEncoderLayerImpl(TransformerLayerOptions options_)
+      : TransformerParts{std::move(options_)} {
     reset();
   }
   /// The same with the defaults of the other options.
@@ -118,8 +118,8 @@ class TransformerDecoderLayerImpl : public torch::nn::Cloneable<TransformerDecod
  public:
   /// Makes a layer with these options. Draws the numbers that Python draws.
   /// @throw c10::Error as the constructor of `TransformerEncoderLayerImpl`.
-  explicit TransformerDecoderLayerImpl(TransformerLayerOptions of)
-      : TransformerParts{std::move(of)} {
+  explicit TransformerDecoderLayerImpl(TransformerLayerOptions options_)
+      : TransformerParts{std::move(options_)} {
     reset();
   }
   /// The same with the defaults of the other options.

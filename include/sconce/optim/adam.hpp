@@ -39,6 +39,7 @@ struct AdamHyperparameters {
 };
 
 /// Base class of Adam and AdamW, without the types of their options and the decay of the weights.
+/// Not for direct use.
 class AdamBase : public Optimizer {
  protected:
   AdamBase(std::string name, const std::vector<torch::optim::OptimizerParamGroup>& groups,

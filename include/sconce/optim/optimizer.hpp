@@ -46,7 +46,7 @@ void zero_grad(torch::optim::Optimizer& optimizer);
 
 /// The parameter of a state. LibTorch keeps a state under the address of its parameter, and as long
 /// as this object exists, no other tensor gets that address. It does not keep the parameter's
-/// memory.
+/// memory. Not for direct use.
 class StateOwner {
  public:
   StateOwner() = default;

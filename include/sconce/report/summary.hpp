@@ -40,7 +40,7 @@ struct Summary {
 /// Prints the summary as a table, and the totals below it.
 std::ostream& operator<<(std::ostream& out, const Summary& summary);
 
-/// The calls by which `summary` works for any type of module. Only the functions below use it.
+/// The calls by which `summary` works for any type of module. Not for direct use.
 struct SummaryCalls {
   using Outputs = std::vector<torch::Tensor>;  ///< The tensors that a module returns
 
@@ -68,7 +68,7 @@ struct SummaryCalls {
   }
 };
 
-/// Returns the summary of a model by these calls.
+/// Returns the summary of a model by these calls. Not for direct use.
 Summary summarize(torch::nn::Module& model, const SummaryCalls& calls);
 
 /// Runs `forward` of the model (a module or a module holder) once, in evaluation mode and without

@@ -40,7 +40,7 @@ class LoaderBase {
   std::default_sentinel_t end() const { return {}; }
 
  protected:
-  // `who` is the class of the loader, for messages; `items` is the size of the data set.
+  // `who` is the class of the loader, for messages; `items` is the size of the dataset.
   LoaderBase(const char* who, LoaderOptions options, std::optional<int64_t> items);
   int64_t take_epoch() const { return epochs_.take(); }
   EpochItems epoch_items(int64_t first_batch, int64_t epoch) const;
