@@ -140,11 +140,14 @@ bool CapturedStep::is_like_first(const Tensors& batch) const {
   return is_like;
 }
 
-// The outputs are detached. An autograd graph would keep the nodes that accumulate gradients, which
-// stay on the stream that they were made on.
+// The inputs are detached, so that a step which calls `requires_grad_` on one changes neither the
+// caller's tensor nor the memory of the replays. So are the outputs: an autograd graph would keep
+// the nodes that accumulate gradients, which stay on the stream that they were made on.
 CapturedStep::Tensors CapturedStep::run(const Tensors& batch) const {
   const NoAutocastCache no_cache;
-  Tensors outputs = step_(batch);
+  Tensors inputs;
+  for (const auto& tensor : batch) inputs.push_back(tensor.detach());
+  Tensors outputs = step_(inputs);
   for (auto& output : outputs) {
     if (output.defined()) output = output.detach();
   }

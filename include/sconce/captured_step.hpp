@@ -70,8 +70,9 @@ struct CapturedStepOptions {
 /// cannot be replayed is refused by the call after the one that was recorded, before it runs
 /// anything, which is the first call after the warm-up or a later one: a host read, a shape that
 /// depends on values, a sparse tensor, an operator in another thread (such as DataParallel's), a
-/// collective, a checkpoint that sets a generator back, and numbers that the host has computed anew
-/// in each step, such as those of LibTorch's own Adam. Where another library has the dispatch key
+/// collective, a checkpoint that sets a generator back, numbers that the host has computed anew in
+/// each step, such as those of LibTorch's own Adam, and a tensor that the step makes on memory of
+/// the host by `torch::from_blob`. Where another library has the dispatch key
 /// that records operators, the step runs as it is.
 ///
 /// During a call autocast does not cache casts, because a replay would reuse the weights of the

@@ -61,6 +61,7 @@ struct Input {
   c10::ScalarType dtype;
   bool requires_grad;
   bool is_parameter;  // a leaf that requires a gradient
+  bool is_foreign;    // no allocator made its memory
 };
 
 /// The gradient of a parameter before and after the step.

@@ -32,24 +32,27 @@ void combine(size_t& hash, const T& value) {
   hash = c10::hash_combine(hash, std::hash<T>()(value));
 }
 
+void combine_numbers(size_t& hash, const c10::IValue& value) {
+  if (value.isDouble()) combine(hash, value.toDouble());
+  if (value.isInt()) combine(hash, value.toInt());
+  if (value.isBool()) combine(hash, value.toBool());
+  if (value.isComplexDouble()) {
+    combine(hash, value.toComplexDouble().real());
+    combine(hash, value.toComplexDouble().imag());
+  }
+  if (value.isList()) {
+    for (const c10::IValue& element : value.toListRef()) combine_numbers(hash, element);
+  }
+  if (!value.isTensor()) return;
+  const auto& tensor = value.toTensor();
+  if (tensor.defined() && tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+    combine_numbers(hash, c10::IValue(tensor.item()));
+  }
+}
+
 size_t hash_of_numbers(c10::ArrayRef<c10::IValue> arguments) {
   size_t hash = 0;
-  for (const auto& value : arguments) {
-    if (value.isDouble()) combine(hash, value.toDouble());
-    if (value.isInt()) combine(hash, value.toInt());
-    if (value.isBool()) combine(hash, value.toBool());
-    if (value.isIntList()) {
-      for (const int64_t number : value.toIntVector()) combine(hash, number);
-    }
-    if (value.isDoubleList()) {
-      for (const double number : value.toDoubleVector()) combine(hash, number);
-    }
-    if (!value.isTensor()) continue;
-    const auto& tensor = value.toTensor();
-    if (tensor.defined() && tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
-      combine(hash, tensor.item<double>());
-    }
-  }
+  for (const auto& value : arguments) combine_numbers(hash, value);
   return hash;
 }
 
@@ -273,7 +276,12 @@ RecordingOutcome Recorder::finish() {
   }
   if (!refusal_.empty()) return {nullptr, std::move(refusal_)};
   end_gradients();
-  // Autograd and the host make tensors too, which ended with the step.
+  // Autograd and the host make tensors too, which ended with the step. So may the memory of the
+  // host under one.
+  for (const auto& input : step_->trace.inputs) {
+    if (!input.tensor.expired() || !input.is_foreign) continue;
+    return {nullptr, "memory of the host that a tensor was made on within the step (from_blob)"};
+  }
   std::erase_if(step_->trace.inputs, [](const Input& input) { return input.tensor.expired(); });
   memory_.place(*step_);
   return {std::move(step_), {}};

@@ -252,7 +252,9 @@ struct DistributedCore::Engine {
     if (options.find_unused_parameters && !options.static_graph) {
       TORCH_CHECK(!outputs.empty(), name, "::forward: expected an output with tensors, which ",
                   "find_unused_parameters needs, got one without");
-      for (const auto* output : outputs) tensors.push_back(*output);
+      for (const auto* output : outputs) {
+        if (output->defined()) tensors.push_back(*output);
+      }
     }
     reducer->prepare_for_backward(tensors);
   }

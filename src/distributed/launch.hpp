@@ -188,7 +188,9 @@ inline Launch read_launch(const InitOptions& options) {
   launch.rank = options.rank.value_or(launch.rank);
   launch.world_size = options.world_size.value_or(launch.world_size);
   if (told) {
-    launch.local_rank = detail::integer_variable(detail::torchrun.local_rank).value_or(launch.rank);
+    using detail::integer_variable, detail::torchrun;
+    launch.local_rank = integer_variable(torchrun.local_rank).value_or(launch.rank);
+    launch.local_world_size = integer_variable(torchrun.local_world_size, 1).value_or(0);
   }
   const bool by_environment = options.init_method == "env://";
   TORCH_CHECK(!launch.launcher.empty() || (by_environment && !options.rank && !options.world_size),

@@ -40,10 +40,12 @@ std::string choose_backend(const std::string& named, const Launch& launch) {
   return is_nccl_available() && gpu_each ? both : "gloo";
 }
 
-// Returns a separate prefix in the store for each group that this process joins. It includes the
-// restart count, because torchrun's agent keeps its store over restarts.
-std::string next_prefix() {
+// Returns a separate prefix in the store for each group that this process joins, and counts only
+// those that other processes join too. It includes the restart count, because torchrun's agent
+// keeps its store over restarts.
+std::string next_prefix(const Launch& launch) {
   static std::atomic<int> groups = 0;
+  if (launch.world_size == 1) return "sconce/alone";
   return "sconce/" + detail::variable("TORCHELASTIC_RESTART_COUNT").value_or("0") + "/" +
          std::to_string(groups++);
 }
@@ -84,7 +86,7 @@ Group join(const Launch& launch, const std::string& backend, Milliseconds timeou
                           " of " + std::to_string(launch.world_size) + ": ";
   ignore_sigpipe();
   const auto deadline = Clock::now() + timeout;
-  const auto work = [=, prefix = next_prefix()] {
+  const auto work = [=, prefix = next_prefix(launch)] {
     const Store store = naming(who, [&] {
       Store opened = c10::make_intrusive<c10d::PrefixStore>(prefix, open_store(launch, deadline));
       join_all(*opened, launch, deadline);
@@ -130,8 +132,10 @@ ProcessGroup::ProcessGroup(std::shared_ptr<const Core> core) : core_(std::move(c
 ProcessGroup::ProcessGroup() : core_(std::make_shared<Core>()) {}
 
 ProcessGroup ProcessGroup::init(const InitOptions& options) {
-  TORCH_CHECK(options.timeout.count() > 0, detail::init_name, "expected a timeout above 0, got ",
-              options.timeout.count(), " ms");
+  constexpr auto longest = std::chrono::hours(24 * 365);  // sums with times do not overflow
+  TORCH_CHECK(options.timeout.count() > 0 && options.timeout <= longest, detail::init_name,
+              "expected a timeout above 0 and of at most a year, got ", options.timeout.count(),
+              " ms");
   const Launch launch = read_launch(options);
   const bool alone = launch.world_size == 1;
   const std::string backend = choose_backend(options.backend, launch);

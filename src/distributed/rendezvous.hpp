@@ -83,7 +83,7 @@ class Endpoint {
   int listen() const {
     const int fd = open(SOCK_STREAM);
     const int on = 1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (fd < 0 || ::bind(fd, raw(), length_) != 0 || ::listen(fd, SOMAXCONN) != 0) {
       const int error = errno;
       close(fd);
@@ -93,6 +93,8 @@ class Endpoint {
     return fd;
   }
 
+  static constexpr Milliseconds longest_poll = std::chrono::hours(1);  // poll counts by an int
+
   // Returns whether something listens at the address.
   bool answers(Milliseconds patience) const {
     const int fd = open(SOCK_STREAM | SOCK_NONBLOCK);
@@ -101,7 +103,7 @@ class Endpoint {
       pollfd wait = {.fd = fd, .events = POLLOUT, .revents = 0};
       int error = 0;
       socklen_t size = sizeof error;
-      connected = poll(&wait, 1, static_cast<int>(patience.count())) == 1 &&
+      connected = poll(&wait, 1, static_cast<int>(std::min(patience, longest_poll).count())) == 1 &&
                   getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
     }
     close(fd);

@@ -200,7 +200,7 @@ std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(const Tensor& query, 
   if (args.need_weights) {
     std::tie(joined, weights) = with_weights(heads, mask, dropout);
     joined = joined.transpose(0, 1);
-    weights = weights.view({batch, count, length, -1});
+    weights = weights.view({batch, count, length, weights.size(-1)});
     if (args.average_attn_weights) weights = weights.mean(1);
     if (!is_batched) weights = weights.squeeze(0);
   } else {

@@ -123,6 +123,13 @@ std::string text(const LoadReport& report) {
   return out.str();
 }
 
+// Returns whether it is the count of a BatchNorm, which PyTorch before 0.4.1 did not save.
+bool is_batch_count(std::string_view name) {
+  constexpr std::string_view count = "num_batches_tracked";
+  return name.ends_with(count) &&
+         (name.size() == count.size() || name[name.size() - count.size() - 1] == '.');
+}
+
 struct Copy {
   torch::Tensor to;
   torch::Tensor from;
@@ -156,6 +163,10 @@ LoadReport load_state_dict(torch::nn::Module& module, const StateDict& given,
       if (from == nullptr) continue;
       found = true;
       const auto fit = lazy.find(name);
+      if (tensor.dim() == 0 && from->sizes() == c10::IntArrayRef{1}) {  // of PyTorch before 0.4
+        copies.push_back({tensor, from->select(0, 0)});
+        continue;
+      }
       if (fit == lazy.end() ? from->sizes() == tensor.sizes() : fit->second) {
         copies.push_back({tensor, *from});
         continue;
@@ -163,7 +174,7 @@ LoadReport load_state_dict(torch::nn::Module& module, const StateDict& given,
       report.mismatched.push_back({.name = name, .found = from->sizes().vec()});
       if (fit == lazy.end()) report.mismatched.back().expected = tensor.sizes().vec();
     }
-    if (!found) report.missing.push_back(names.front());
+    if (!found && !is_batch_count(names.front())) report.missing.push_back(names.front());
   }
   for (const auto& item : state) {
     if (!known.contains(item.key())) report.unexpected.push_back(item.key());

@@ -36,6 +36,13 @@ void add_parts(torch::nn::Module& layer, TransformerParts& parts, MultiheadAtten
   for (auto* m : dropouts) *m = layer.register_module(c10::str("dropout", ++dropout), Dropout(p));
 }
 
+// LibTorch's `clone` lets each parameter require a gradient, Python's `deepcopy` does not.
+void copy_requires_grad(const torch::nn::Module& from, torch::nn::Module& to) {
+  const auto given = from.parameters();
+  const auto copies = to.parameters();
+  for (size_t i = 0; i < given.size(); ++i) copies[i].set_requires_grad(given[i].requires_grad());
+}
+
 AttentionArgs without_weights(const Tensor& padding, const Tensor& mask, bool is_causal) {
   return {padding, /*need_weights=*/false, mask, /*average_attn_weights=*/true, is_causal};
 }
@@ -107,9 +114,15 @@ void TransformerStack<Derived, Layer>::reset() {
               num_layers_);
   const KeepGenerator kept;  // cloning draws numbers and then copies the weights over them
   layers = this->register_module("layers", torch::nn::ModuleList());
-  for (int64_t i = 0; i < num_layers_; ++i) layers->push_back(layer_->clone());
-  if (!norm.is_empty()) norm = norm.clone();
-  if (!norm.is_empty()) this->register_module("norm", norm.ptr());
+  for (int64_t i = 0; i < num_layers_; ++i) {
+    layers->push_back(layer_->clone());
+    copy_requires_grad(*layer_, *layers[static_cast<size_t>(i)]);
+  }
+  if (norm.is_empty()) return;
+  auto copy = norm.clone();
+  copy_requires_grad(*norm.ptr(), *copy.ptr());
+  norm = std::move(copy);
+  this->register_module("norm", norm.ptr());
 }
 
 template class TransformerStack<TransformerEncoderImpl, TransformerEncoderLayer>;

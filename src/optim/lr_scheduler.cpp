@@ -244,7 +244,11 @@ int64_t steps_of(const OneCycleLROptions& options) {
   if (options.total_steps) return positive(options.total_steps, "total_steps");
   expect(options.epochs && options.steps_per_epoch, "OneCycleLR",
          "either total_steps or both epochs and steps_per_epoch, got neither");
-  return positive(options.epochs, "epochs") * positive(options.steps_per_epoch, "steps_per_epoch");
+  const int64_t epochs = positive(options.epochs, "epochs");
+  const int64_t each = positive(options.steps_per_epoch, "steps_per_epoch");
+  expect(epochs <= most_steps / each, "OneCycleLR", "at most 2^53 steps, got ", epochs,
+         " epochs of ", each);
+  return epochs * each;
 }
 
 std::vector<OneCycleLR::Phase> phases_of(const OneCycleLROptions& options) {

@@ -76,13 +76,17 @@ GroupLRScheduler::GroupLRScheduler(torch::optim::Optimizer& optimizer)
   const auto& groups = optimizer.param_groups();
   groups_->resize(groups.size());
   for (size_t i = 0; i < groups.size(); ++i) {
-    const auto [initial, is_new] =
-        groups_->at(i).try_emplace("initial_lr", groups[i].options().get_lr());
-    base_lrs_.push_back(initial->second);
+    const auto initial = groups_->at(i).find("initial_lr");
+    const bool has_initial = initial != groups_->at(i).end();
+    base_lrs_.push_back(has_initial ? initial->second : groups[i].options().get_lr());
   }
 }
 
+// Only here do the groups get a value, since the constructor of a derived class may throw.
 void GroupLRScheduler::start() {
+  for (size_t i = 0; i < base_lrs_.size(); ++i) {
+    groups_->at(i).try_emplace("initial_lr", base_lrs_[i]);
+  }
   step_count_ = 1;
   ++last_epoch_;
   set_lrs([this](size_t group, double lr) { return get_lr(group, lr, true); });
@@ -97,8 +101,10 @@ void GroupLRScheduler::step() {
 }
 
 void GroupLRScheduler::restart() {
+  auto undo = c10::make_scope_exit([this, before = last_epoch_] { last_epoch_ = before; });
   last_epoch_ = 0;
   set_lrs([this](size_t group, double) { return restart_lr(group); });
+  undo.release();
 }
 
 void GroupLRScheduler::set_lrs(const std::function<double(size_t group, double lr)>& lr_of) {
@@ -106,7 +112,7 @@ void GroupLRScheduler::set_lrs(const std::function<double(size_t group, double l
   for (size_t i = 0; i < lrs.size(); ++i) lrs[i] = lr_of(i, lrs[i]);
   for (size_t i = 0; i < lrs.size(); ++i) optimizer_.param_groups()[i].options().set_lr(lrs[i]);
   write_lrs();
-  last_lr_ = std::move(lrs);
+  last_lr_ = current_lrs();
 }
 
 double GroupLRScheduler::base_lr(size_t group) const {

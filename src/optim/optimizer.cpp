@@ -78,6 +78,14 @@ void keep_options_of_other_types(const torch::optim::OptimizerParamGroup& given,
   group.set_options(options.clone());
 }
 
+// Returns what a tensor of that type holds of the number.
+double rounded(double number, c10::ScalarType type) {
+  if (type == c10::kFloat) return static_cast<float>(number);
+  if (type == c10::kHalf) return static_cast<c10::Half>(static_cast<float>(number));
+  if (type == c10::kBFloat16) return static_cast<c10::BFloat16>(static_cast<float>(number));
+  return number;
+}
+
 }  // namespace
 
 Optimizer::Optimizer(std::string name, const std::vector<ParamGroup>& groups,
@@ -106,14 +114,18 @@ Optimizer::Optimizer(std::string name, const std::vector<ParamGroup>& groups,
   written_lrs_.assign(param_groups_.size(), lr);
 }
 
+// The options get the tensor's value, so that schedules go on from it whether or not a state was
+// made in between, for which the tensor is read.
 void Optimizer::write_lr() {
   if (!extra_.lr) return;
   const at::NoGradGuard no_grad;
   for (size_t index = 0; index < param_groups_.size(); ++index) {
     const double lr = param_groups_[index].options().get_lr();
     if (index == written_lrs_.size()) written_lrs_.push_back(lr);
-    if (written_lrs_[index] != lr) extra_.lr->fill_(lr);
-    written_lrs_[index] = lr;
+    if (written_lrs_[index] == lr) continue;
+    extra_.lr->fill_(lr);
+    written_lrs_[index] = rounded(lr, extra_.lr->scalar_type());
+    param_groups_[index].options().set_lr(written_lrs_[index]);
   }
 }
 

@@ -36,8 +36,8 @@ ReduceLROnPlateau::ReduceLROnPlateau(torch::optim::Optimizer& optimizer,
       min_lrs_(expand(options.min_lr, optimizer, "ReduceLROnPlateau", "min_lr")),
       best_(worst(options.mode)) {
   expect(options.factor < 1, "ReduceLROnPlateau", "factor below 1, got ", options.factor);
+  last_lr_ = current_lrs();  // refuses an optimizer without groups
   if (!options.min_lr.is_list()) default_min_lr_ = min_lrs_.front();
-  last_lr_ = current_lrs();
 }
 
 void ReduceLROnPlateau::step(double metrics) {

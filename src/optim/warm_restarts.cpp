@@ -72,9 +72,14 @@ double CosineAnnealingWarmRestarts::restart_lr(size_t group) const {
 }
 
 void CosineAnnealingWarmRestarts::restart() {
+  auto undo = c10::make_scope_exit([this, T_i = T_i_, T_cur = T_cur_] {
+    T_i_ = T_i;
+    T_cur_ = T_cur;
+  });
   T_cur_ = 0;
   T_i_ = static_cast<double>(T_0_);
   GroupLRScheduler::restart();
+  undo.release();
 }
 
 void CosineAnnealingWarmRestarts::visit(StateVisitor& state) {

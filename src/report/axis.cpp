@@ -64,7 +64,8 @@ Axis axis_of(double low, double high, const AxisOptions& options) {
   if (largest < 1e-280) {
     axis = {.low = -1, .high = 1};
   } else if (high - low <= 1e-9 * largest) {
-    const double half = options.whole ? 0.5 : largest / 2;
+    // So wide that ticks differ, which are multiples of 1 at least on an axis of whole numbers.
+    const double half = options.whole ? std::max(0.5, largest * 1e-9) : largest / 2;
     axis = {.low = low - half, .high = high + half};
   } else {
     const double pad = (high - low) * options.pad;

@@ -73,7 +73,7 @@ FitResult FitLoop::run() {
   start();
   CallbackScope scope(data_.callbacks, *this, &TrainerCallback::on_fit_begin,
                       &TrainerCallback::on_fit_end);
-  bool stopped = agree_to_stop();
+  bool stopped = agree_to_stop() && std::ssize(epochs) < max_epochs;
   while (!stopped && std::ssize(epochs) < max_epochs) {
     stopped = !train_epoch(data_.train.begin(batch, std::ssize(epochs)));
     if (stopped) break;

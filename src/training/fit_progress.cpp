@@ -10,11 +10,17 @@ void visit_state(EpochMetrics& epoch, StateVisitor& state) {
   state("loss", epoch.loss);
   state.count("examples", epoch.examples);
   state("seconds", epoch.seconds);
-  for (const auto& [name, value] : epoch.metrics) state.write_only(name.c_str(), value);
+  const auto is_other = [](const std::string& name) {
+    return name == "epoch" || name == "examples" || name == "seconds";
+  };
+  for (const auto& [name, value] : epoch.metrics) {
+    TORCH_CHECK(!is_other(name), "sconce::Fit: expected no value of an epoch with the name '", name,
+                "', which the epoch has itself, got one from a callback");
+    state.write_only(name.c_str(), value);
+  }
   for (const auto& entry : state.dict()) {
     const std::string& name = entry.key().toStringRef();
-    const bool is_other = name == "epoch" || name == "examples" || name == "seconds";
-    if (is_other || epoch.contains(name) || entry.value().isNone()) continue;
+    if (is_other(name) || epoch.contains(name) || entry.value().isNone()) continue;
     double value = 0;
     state(name.c_str(), value);
     epoch.metrics.insert(name, value);

@@ -48,7 +48,8 @@ void ModelCheckpoint::save(Fit& fit) {
   const std::string monitor = options_.monitor.value_or("test_acc");
   if (fit.batch == 0 && !fit.epochs.empty() && fit.epochs.back().contains(monitor)) {
     const double value = fit.epochs.back().at(monitor);
-    metric = options_.mode == optim::MetricMode::max ? value : -value;
+    const auto best = monitor.ends_with("loss") ? optim::MetricMode::min : optim::MetricMode::max;
+    metric = options_.mode.value_or(best) == optim::MetricMode::max ? value : -value;
   }
   checkpoint_.save(fit.states, fit.progress(), metric);
 }

@@ -247,6 +247,61 @@ TEST_CASE("what a recorded step cannot replay is refused by name before the call
         return StepTensors{y.detach()};
       },
       "a checkpoint that sets a generator back");
+  check_refused(
+      [](const StepTensors& batch) {
+        std::vector<float> weights = {1, 2, 3, 4};
+        return StepTensors{batch[0] * torch::from_blob(weights.data(), {4})};
+      },
+      "memory of the host that a tensor was made on within the step (from_blob)");
+}
+
+TEST_CASE("memory of the host that lasts may be under a tensor that lasts") {
+  std::vector<float> weights = {1, 2, 3, 4};
+  const auto of_host = torch::from_blob(weights.data(), {4});
+  CapturedStep step(torch::kCPU,
+                    [&](const StepTensors& batch) { return StepTensors{batch[0] * of_host}; });
+  for (int i = 0; i < 8; ++i) {
+    weights[0] = static_cast<float>(i);  // which a replay reads again
+    CHECK(step({torch::ones({4, 4})})[0][0][0].item<float>() == static_cast<float>(i));
+  }
+  CHECK(step.is_captured());
+}
+
+TEST_CASE("a step may let its batch require a gradient, of which the caller's knows nothing") {
+  const auto weight = torch::ones({3}, torch::requires_grad());
+  CapturedStep step(torch::kCPU, [](const StepTensors& batch) {
+    const auto x = batch[0].requires_grad_();
+    (x * x).sum().backward();
+    return StepTensors{x.grad()};
+  });
+  for (int i = 0; i < 8; ++i) {
+    INFO("step " << i);
+    const auto batch = some_batch(i)[0];
+    CHECK(step({batch})[0].equal(batch * 2));
+    CHECK_FALSE(batch.requires_grad());
+    CHECK(step({batch * weight})[0].equal(batch * 2));
+    CHECK_FALSE(weight.grad().defined());
+  }
+  CHECK(step.is_captured());
+}
+
+TEST_CASE("a list of numbers that the host computes anew is refused, and one that stays is not") {
+  for (const bool stays : {true, false}) {
+    int steps = 0;
+    CapturedStep step(torch::kCPU, [&](const StepTensors& batch) {
+      ++steps;
+      const auto y = batch[0].clone();
+      at::_foreach_mul_({y}, std::vector<at::Scalar>{1.0 / (stays ? 2 : steps)});
+      return StepTensors{y * c10::complex<double>(0, stays ? 1 : steps)};
+    });
+    std::string error = "nothing was thrown";
+    for (int i = 0; i < 8 && error == "nothing was thrown"; ++i) {
+      error = error_of([&] { step(some_batch(i)); });
+    }
+    CHECK(step.is_captured() == stays);
+    CHECK_THAT(error, stays ? ContainsSubstring("nothing was thrown")
+                            : ContainsSubstring("aten::_foreach_mul_"));
+  }
 }
 
 TEST_CASE("numbers that the host computes anew in each step are refused by the operator's name") {

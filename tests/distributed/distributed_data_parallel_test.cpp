@@ -290,7 +290,7 @@ TEST_CASE("outputs of every kind reach backward with find_unused_parameters") {
     torch::Tensor weight = register_parameter("weight", torch::ones({5}));
     torch::Tensor unused = register_parameter("unused", torch::ones({2}));
     Several forward() {
-      return {{weight[0], weight[1]}, {{"a", weight[2]}}, weight[3], {weight[4], 7}};
+      return {{weight[0], weight[1], {}}, {{"a", weight[2]}}, weight[3], {weight[4], 7}};
     }
   };
   const auto module = std::make_shared<Kinds>();

@@ -235,7 +235,9 @@ TEST_CASE("each launcher's variables tell who a process is and where the group m
 
 TEST_CASE("the options tell rank, size and meeting point before all variables") {
   const Environment environment(slurm);
+  const Environment of_machine(Variables{{"LOCAL_WORLD_SIZE", "3"}});
   const auto launch = read_launch({.init_method = "tcp://[::1]:77", .world_size = 3, .rank = 2});
+  CHECK(launch.local_world_size == 3);
   CHECK(launch.rank == 2);
   CHECK(launch.world_size == 3);
   CHECK(launch.address == "::1");
@@ -260,6 +262,8 @@ TEST_CASE("an environment that does not tell enough is refused by name") {
 TEST_CASE("options that cannot be are refused") {
   CHECK_THAT(refusal({.backend = "mpi"}), ContainsSubstring("got 'mpi'"));
   CHECK_THAT(refusal({.timeout = std::chrono::milliseconds(0)}), ContainsSubstring("got 0 ms"));
+  CHECK_THAT(refusal({.timeout = std::chrono::milliseconds::max()}),
+             ContainsSubstring("of at most a year"));
   CHECK_THAT(refusal({.init_method = "tcp://127.0.0.1:1"}), ContainsSubstring("expected rank and"));
   CHECK_THAT(refusal({.world_size = 2}), ContainsSubstring("expected rank and world_size"));
   CHECK_THAT(refusal({.init_method = "udp://a:1", .world_size = 2, .rank = 0}),

@@ -143,6 +143,18 @@ TEST_CASE("attention refuses arguments that do not fit, before any work") {
   CHECK(shapes(x, Tensor(), x) == who + "expected dense inputs, got an undefined or nested tensor");
 }
 
+TEST_CASE("attention takes an empty batch, and no queries at all") {
+  MultiheadAttention attention(MultiheadAttentionOptions(8, 2));
+  const auto memory = torch::randn({5, 3, 8});
+  const auto [nothing, its_weights] = attention->forward(memory.slice(1, 0, 0), memory.slice(1, 0, 0),
+                                                         memory.slice(1, 0, 0));
+  CHECK(nothing.sizes() == c10::IntArrayRef{5, 0, 8});
+  CHECK(its_weights.sizes() == c10::IntArrayRef{0, 5, 5});
+  const auto [none, weights] = attention->forward(memory.slice(0, 0, 0), memory, memory);
+  CHECK(none.sizes() == c10::IntArrayRef{0, 3, 8});
+  CHECK(weights.sizes() == c10::IntArrayRef{3, 0, 5});
+}
+
 TEST_CASE("attention refuses heads that do not divide its features") {
   const std::string who =
       "sconce::nn::MultiheadAttention: expected num_heads that divide embed_dim";

@@ -52,6 +52,27 @@ TEST_CASE("a state dict is loaded in place") {
   CHECK(weight.is_same(to->parameters()[0]));
 }
 
+TEST_CASE("a state of an old version of PyTorch is loaded as Python does it") {
+  auto from = three_layers(), to = three_layers();
+  to->register_parameter("scale", torch::zeros({}));
+  StateDict state;
+  for (const auto& item : state_dict(*from)) {
+    if (item.key() != "norm.num_batches_tracked") state.insert(item.key(), item.value() + 1);
+  }
+  state.insert("scale", torch::tensor({2.F}));
+  state_dict(*to)["norm.num_batches_tracked"].fill_(7);
+  const auto report = load_state_dict(*to, state);
+  CHECK(report.missing.empty());
+  CHECK(report.mismatched.empty());
+  const auto loaded = state_dict(*to);
+  CHECK(loaded["fc1.weight"].equal(state["fc1.weight"]));
+  CHECK(loaded["norm.num_batches_tracked"].item<int64_t>() == 7);
+  CHECK(loaded["scale"].sizes().empty());
+  CHECK(loaded["scale"].item<float>() == 2);
+  state["scale"] = torch::ones({1, 1});
+  CHECK_THROWS_WITH(load_state_dict(*to, state), ContainsSubstring("mismatched: scale of [1, 1]"));
+}
+
 TEST_CASE("a strict load that does not fit names everything and changes nothing") {
   auto model = three_layers();
   const auto before = state_dict(*three_layers());

@@ -300,6 +300,20 @@ TEST_CASE("a stack has copies of its layer, and making it draws no random number
   }
 }
 
+TEST_CASE("a stack of a frozen layer and norm is frozen, as Python's deep copies are") {
+  TransformerEncoderLayer layer(layer_options());
+  for (auto& parameter : layer->linear1->parameters()) parameter.set_requires_grad(false);
+  LayerNorm norm(LayerNormOptions({layer->options.d_model()}));
+  norm->bias.set_requires_grad(false);
+  const TransformerEncoder encoder(layer, 2, torch::nn::AnyModule(norm));
+  for (const auto& entry : encoder->named_parameters()) {
+    INFO(entry.key());
+    const bool is_frozen = entry.key().find("linear1.") != std::string::npos ||
+                           entry.key() == "norm.bias";
+    CHECK(entry.value().requires_grad() == !is_frozen);
+  }
+}
+
 TEST_CASE("the parameters of the stacks have Python's names, in Python's order") {
   CHECK(names_of(*an_encoder(1)) ==
         std::vector<std::string>{

@@ -119,6 +119,34 @@ TEST_CASE("a step that throws is not counted") {
   CHECK(c10::str(sequence.state_dict()) == before);
 }
 
+TEST_CASE("a scheduler that is refused leaves the optimizer as it was") {
+  auto optimizer = make_sgd(0.8);
+  CHECK_THROWS_AS(OneCycleLR(optimizer, 0.1, {}), c10::Error);
+  CHECK_THROWS_AS(ConstantLR(optimizer, 2), c10::Error);
+  CHECK_THROWS_WITH(
+      OneCycleLR(optimizer, 0.1, {.epochs = int64_t{1} << 40, .steps_per_epoch = 1 << 30}),
+      ContainsSubstring("expected at most 2^53 steps"));
+  optimizer.param_groups()[0].options().set_lr(0.2);
+  const LambdaLR scheduler(optimizer, [](int64_t) { return 1.0; });
+  CHECK(lr_of(optimizer) == 0.2);
+}
+
+TEST_CASE("a restart in a sequence that throws leaves the scheduler's position as it was") {
+  auto optimizer = make_sgd(0.8);
+  const auto first = std::make_shared<LambdaLR>(optimizer, [](int64_t) { return 1.0; });
+  bool throws = false;
+  const auto second = std::make_shared<LambdaLR>(optimizer, [&](int64_t) {
+    TORCH_CHECK(!throws, "no factor");
+    return 0.5;
+  });
+  second->step();
+  SequentialLR sequence(optimizer, {first, second}, {1});
+  const std::string before = c10::str(second->state_dict());
+  throws = true;
+  CHECK_THROWS_WITH(sequence.step(), ContainsSubstring("no factor"));
+  CHECK(c10::str(second->state_dict()) == before);
+}
+
 TEST_CASE(
     "a group that is added later is scheduled where its initial learning rate is not needed") {
   auto optimizer = make_sgd(0.8);

@@ -507,6 +507,24 @@ TEST_CASE("an archive that does not fit leaves state and options as they were") 
   CHECK(state_text(optimizer) == before);
 }
 
+TEST_CASE("a state that is made on the way changes no later learning rate of a tensor") {
+  using sconce::optim::lr_scheduler::ExponentialLR;
+  const auto rates = [](bool makes_states) {
+    AdamW optimizer({parameter({3})}, AdamWOptions(), {.lr = torch::tensor(0.1F)});
+    ExponentialLR scheduler(optimizer, 0.9);
+    std::vector<double> found;
+    for (int i = 0; i < 10; ++i) {
+      optimizer.step();
+      scheduler.step();
+      if (makes_states) CHECK(optimizer.state_dict().isGenericDict());
+      found.push_back(scheduler.get_last_lr()[0]);
+      CHECK(found.back() == static_cast<float>(found.back()));  // the tensor's value
+    }
+    return found;
+  };
+  CHECK(rates(true) == rates(false));
+}
+
 TEST_CASE("a learning rate that is a tensor follows schedulers and loaded states") {
   using sconce::optim::lr_scheduler::ExponentialLR;
   const auto lr = torch::tensor(0.5F);

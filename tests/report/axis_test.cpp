@@ -32,6 +32,12 @@ TEST_CASE("a constant lies in the middle of its axis") {
     CHECK(axis.high > value);
     CHECK(std::abs((axis.low + axis.high) / 2 - value) <= 1e-9 * std::abs(value));
   }
+  for (const double whole : {1.7e18, -1.7e18, 1e300}) {  // where the next number is not one away
+    const auto axis = axis_of(whole, whole, {.whole = true});
+    CHECK(axis.low < whole);
+    CHECK(axis.high > whole);
+    CHECK((!axis.ticks.empty() && axis.ticks.size() <= 8));
+  }
   const auto epoch = axis_of(1, 1, {.whole = true});
   CHECK(epoch.labels == Labels{"1"});
 }

@@ -153,4 +153,5 @@ TEST_CASE(
   const auto again = run(3, 6);
   CHECK(again.stopped);
   CHECK(again.epochs.size() == 4);
+  CHECK_FALSE(run(3, 4).stopped);  // as the fit of four epochs, which was to stop in its last
 }

@@ -165,7 +165,8 @@ TEST_CASE("the metric that is monitored decides which checkpoint is the best") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path());
   const auto monitor = GENERATE("test_loss", "val_loss");
-  ModelCheckpoint saving(checkpoint, {.monitor = monitor, .mode = sconce::optim::MetricMode::min});
+  const auto mode = GENERATE(std::optional(sconce::optim::MetricMode::min), std::nullopt);
+  ModelCheckpoint saving(checkpoint, {.monitor = monitor, .mode = mode});
   auto model = net();
   sconce::optim::SGD optimizer(model->parameters(), 3.0);  // too large: losses go up and down
   auto with = data();
@@ -204,6 +205,19 @@ torch::Tensor saved_weight(const std::filesystem::path& file) {
 }
 
 }  // namespace
+
+TEST_CASE("a value that a callback gives the name of an epoch's own is refused by the save") {
+  struct AddsSeconds : sconce::TrainerCallback {
+    void on_epoch_end(sconce::Fit& fit) override { fit.epochs.back().metrics.insert("seconds", 1); }
+  };
+  const sconce::test::TempDir folder;
+  Checkpoint checkpoint(folder.path());
+  Fitting fitting(checkpoint);
+  AddsSeconds adding;
+  fitting.with.callbacks.insert(fitting.with.callbacks.begin(), &adding);
+  CHECK_THROWS_WITH(fitting.run(), ContainsSubstring("with the name 'seconds'"));
+  CHECK(checkpoint.latest().empty());
+}
 
 TEST_CASE("save_every cannot be negative") {
   const sconce::test::TempDir folder;

@@ -26,7 +26,8 @@ enum class ReduceOp { sum, product, min, max };
 struct InitOptions {
   /// Backend of the collectives: "gloo" for tensors on CPUs and GPUs, "nccl" for tensors on GPUs
   /// only, "cpu:gloo,cuda:nccl" for one backend per device type. Empty: "cpu:gloo,cuda:nccl" if
-  /// sconce has NCCL and this machine has a GPU for each rank on it, else "gloo".
+  /// sconce has NCCL and this process sees a GPU for each rank on its machine, else "gloo". Name it
+  /// where each rank sees only its own GPU.
   std::string backend = {};
 
   /// Where the ranks meet:

@@ -15,8 +15,9 @@ struct ModelCheckpointOptions {
   /// One of `Fit::value_names`, such as "test_loss", for which "val_loss" stands too. Without a
   /// name it is "test_acc" if the fit has it, and there is no best checkpoint otherwise.
   std::optional<std::string> monitor = {};
-  /// With `min` the checkpoint holds the negative of the value.
-  optim::MetricMode mode = optim::MetricMode::max;
+  /// Whether the lowest or the highest value is the best. None: the lowest of a value whose name
+  /// ends in "loss", else the highest. With `min` the checkpoint holds the negative of the value.
+  std::optional<optim::MetricMode> mode = {};
   int64_t save_every = 0;  ///< number of steps between saves within an epoch; 0 saves after each
                            ///< epoch only
 };

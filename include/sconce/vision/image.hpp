@@ -23,7 +23,7 @@ enum class ImageReadMode {
 /// The largest number of pixels of a picture that is read. Pillow warns above this number.
 inline constexpr int64_t max_image_pixels = 89'478'485;
 
-/// Reads a PNG or JPEG file as uint8 (C, H, W) on the CPU, a view of (H, W, C). The content of the
+/// Reads a PNG or JPEG file as uint8 (C, H, W) on the CPU. The content of the
 /// file, not its name, decides which of the two it is. Ignores a rotation in the EXIF data. Of an
 /// animated PNG it reads the picture that programs without animation show. Colors and gray with
 /// alpha of 16 bits keep their upper byte; gray of 16 bits without alpha becomes 255 above 255, as

@@ -39,7 +39,7 @@ void ReadAhead::work(const Make& make, const std::stop_token& stop) {
     const auto has_place = [&] {
       return to_make_ >= last_ || to_make_ < to_take_ + std::ssize(places_);
     };
-    if (!taken_.wait(lock, stop, has_place) || to_make_ >= last_) return;
+    if (!taken_.wait(lock, stop, has_place) || stop.stop_requested() || to_make_ >= last_) return;
     const int64_t index = to_make_++;
     lock.unlock();
     Place made{.is_made = true};

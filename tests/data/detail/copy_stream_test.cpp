@@ -1,6 +1,8 @@
 #include "sconce/data/detail/copy_stream.hpp"
 
 #include <c10/core/DeviceGuard.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "catch.hpp"
 #include "sconce/devices.hpp"
@@ -43,6 +45,20 @@ TEST_CASE("a copy that is given back is used again only after the work that read
     sum += batch.sum();
   }
   CHECK(sum.item<float>() == 190 << 20);
+}
+
+TEST_CASE("the current stream waits for what another has made on the GPU", "[gpu]") {
+  sconce::test::require_gpu();
+  const CopyStream copies(sconce::gpu());
+  const auto other =
+      c10::impl::VirtualGuardImpl(torch::kCUDA).getStreamFromGlobalPool(sconce::gpu());
+  for (int turn = 0; turn < 20; ++turn) {
+    torch::Tensor made = torch::full({1 << 22}, turn, sconce::gpu());
+    const auto wait = copies.copy({&made});
+    const c10::StreamGuard guard(other);
+    wait();
+    CHECK(made.eq(turn).all().item<bool>());
+  }
 }
 
 TEST_CASE("without an index the copies go to the current GPU", "[gpu]") {

@@ -72,6 +72,20 @@ TEST_CASE("who leaves early asks a worker to stop, and waits until it has") {
   CHECK(is_done);
 }
 
+TEST_CASE("a worker that is asked to stop begins no other batch") {
+  std::atomic<int> begun = 0;
+  {
+    const auto wait_for_stop = [&](int64_t index, const std::stop_token& stop) {
+      ++begun;
+      while (!stop.stop_requested()) std::this_thread::yield();
+      return number(index, stop);
+    };
+    const ReadAhead reader(workers(1, wait_for_stop), 5, 0, 10);
+    while (begun == 0) std::this_thread::yield();
+  }
+  CHECK(begun == 1);
+}
+
 TEST_CASE("nobody to read, or no batch ahead, is refused") {
   CHECK_THROWS_WITH(ReadAhead({}, 1, 0, 3), ContainsSubstring("1 worker or more, got none"));
   CHECK_THROWS_WITH(ReadAhead(workers(1, number), 0, 0, 3),

@@ -154,7 +154,7 @@ StepOutput step_of_replicas(Replicas& replicas, const AnyBatch& batch) {
   const auto part = [](M& module, const typename Own::BatchType& rows) {
     StepOutput step = Own::call(module, rows);
     const auto count = torch::full({1}, AnyBatch(rows).size(), step.loss.detach().options());
-    step.loss = step.loss.unsqueeze(0);
+    step.loss = step.loss.reshape({1});
     return std::pair(std::move(step), count);
   };
   auto [step, counts] = replicas.call(part, batch.as<typename Own::BatchType>());
