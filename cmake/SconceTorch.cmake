@@ -3,13 +3,14 @@
 #
 #   sconce_find_torch()   makes sconce::torch; sets SCONCE_TORCH_ROOT, SCONCE_TORCH_IS_CUDA
 #                         and SCONCE_TORCH_BUILT_VERSION
+#                         (global properties of these names keep them for further calls)
 #
 # SCONCE_TORCH_VERSION, if set, requires exactly that version. SCONCE_TORCH_VARIANT, cpu or cuda, restricts the
 # LibTorchs that the user did not name. One that the user names is used whatever its variant is. An installed package
 # sets SCONCE_TORCH_OF_BUILD, the LibTorch that it was built with, and SCONCE_TORCH_OF_BUILD_VARIANT. A build folder that
-# is used as a package also sets SCONCE_TORCH_OF_BUILD_FIRST, so that this LibTorch comes before Python's.
-
-include_guard(GLOBAL)
+# is used as a package also sets SCONCE_TORCH_OF_BUILD_FIRST, so that this LibTorch comes before Python's. A package that
+# is not required sets SCONCE_TORCH_OPTIONAL: without a LibTorch there is no sconce::torch, and the global property
+# SCONCE_TORCH_MISSING says why.
 
 # The only definition of the supported range. The pinned wheel is the newest version.
 set(SCONCE_TORCH_OLDEST 2.11.0)
@@ -18,11 +19,26 @@ if(NOT DEFINED SCONCE_TORCH_WANTED_BY)
   set(SCONCE_TORCH_WANTED_BY "SCONCE_TORCH_VERSION")
 endif()
 
-# Stops the configure step with the given lines. The leading blanks keep CMake from wrapping them.
+include_guard(GLOBAL) # below the variables, which each folder of a project needs
+
+# Stops the configure step with the given lines. The leading blanks keep CMake from wrapping them. With
+# SCONCE_TORCH_OPTIONAL it only keeps the lines, and the caller must return.
 function(sconce_stop)
   list(JOIN ARGN "\n  " text)
+  if(SCONCE_TORCH_OPTIONAL)
+    set_property(GLOBAL PROPERTY SCONCE_TORCH_MISSING "sconce: ${text}")
+    return()
+  endif()
   message(FATAL_ERROR "  sconce: ${text}")
 endfunction()
+
+# Returns from the calling function if sconce_stop kept its lines.
+macro(sconce_return_if_missing)
+  get_property(missing GLOBAL PROPERTY SCONCE_TORCH_MISSING)
+  if(missing)
+    return()
+  endif()
+endmacro()
 
 # Upstream's package looks for a toolkit and enables the CUDA language unless these two targets exist. They may be
 # empty, because the libraries record the paths to their CUDA libraries.
@@ -112,10 +128,17 @@ endmacro()
 # user names by Torch_DIR or CMAKE_PREFIX_PATH; the active Python's torch; if sconce is the top project, the pinned
 # wheel in a virtual environment, else the system's; and last, the one that the installed sconce was built with.
 function(sconce_find_torch)
-  if(TARGET sconce::torch)
+  set(results SCONCE_TORCH_ROOT SCONCE_TORCH_IS_CUDA SCONCE_TORCH_BUILT_VERSION)
+  set_property(GLOBAL PROPERTY SCONCE_TORCH_MISSING "")
+  if(TARGET sconce::torch) # another folder of the project has called this
+    foreach(result IN LISTS results)
+      get_property(kept GLOBAL PROPERTY ${result})
+      set(${result} "${kept}" PARENT_SCOPE)
+    endforeach()
     return()
   endif()
   sconce_check_torch_variant()
+  sconce_return_if_missing()
   set(found_first OFF)
   if(TARGET torch)
     set(found_first ON)
@@ -129,6 +152,7 @@ function(sconce_find_torch)
          AND NOT EXISTS "${Torch_DIR}/TorchConfig.cmake")
         sconce_stop("Torch_DIR names no LibTorch: ${Torch_DIR} holds no TorchConfig.cmake"
                     "It takes the folder <libtorch>/share/cmake/Torch")
+        sconce_return_if_missing()
       endif()
       sconce_load_torch("")
       set(from "named by Torch_DIR or CMAKE_PREFIX_PATH")
@@ -136,6 +160,7 @@ function(sconce_find_torch)
     if(NOT Torch_FOUND)
       if(NOT folder)
         sconce_choose_torch(folder from)
+        sconce_return_if_missing()
       endif()
       sconce_load_torch("${folder}")
       set(SCONCE_TORCH_CHOSEN "${folder}" CACHE INTERNAL "The LibTorch that sconce chose")
@@ -147,12 +172,16 @@ function(sconce_find_torch)
   if(NOT Torch_FOUND)
     sconce_stop("LibTorch was found but its package did not load: ${folder}"
                 "Name another one: -DTorch_DIR=<libtorch>/share/cmake/Torch")
+    sconce_return_if_missing()
   endif()
   sconce_check_torch_version("${Torch_VERSION}" "${from}" "${Torch_DIR}")
+  sconce_return_if_missing()
   sconce_make_torch_target(${found_first} "${from}")
-  set(SCONCE_TORCH_ROOT "${SCONCE_TORCH_ROOT}" PARENT_SCOPE)
-  set(SCONCE_TORCH_IS_CUDA "${SCONCE_TORCH_IS_CUDA}" PARENT_SCOPE)
-  set(SCONCE_TORCH_BUILT_VERSION "${Torch_VERSION}" PARENT_SCOPE)
+  set(SCONCE_TORCH_BUILT_VERSION "${Torch_VERSION}")
+  foreach(result IN LISTS results)
+    set_property(GLOBAL PROPERTY ${result} "${${result}}")
+    set(${result} "${${result}}" PARENT_SCOPE)
+  endforeach()
 endfunction()
 
 # Sets <folder> and <from> to the choice of an earlier configure of this build folder, so that a repeated configure

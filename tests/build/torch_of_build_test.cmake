@@ -12,7 +12,7 @@ function(make_torch folder version)
        "set(PACKAGE_VERSION ${version})\nset(PACKAGE_VERSION_COMPATIBLE TRUE)
 if(PACKAGE_FIND_VERSION STREQUAL PACKAGE_VERSION)\nset(PACKAGE_VERSION_EXACT TRUE)\nendif()\n")
   file(WRITE "${folder}/share/cmake/Torch/TorchConfig.cmake"
-       "add_library(torch_library INTERFACE IMPORTED)\nset(Torch_FOUND TRUE)\n")
+       "if(NOT TARGET torch_library)\nadd_library(torch_library INTERFACE IMPORTED)\nendif()\nset(Torch_FOUND TRUE)\n")
 endfunction()
 
 # Installs the configured build <name>, whose libraries are empty, and moves the installed files.
@@ -26,11 +26,17 @@ function(install name)
   file(RENAME "${WORK}/first" "${WORK}/moved")
 endfunction()
 
-# Configures a project that uses the installed core. Its Python sees the packages in <packages>.
+# Configures a project whose two folders use the installed core. Its Python sees the packages in <packages>.
 file(WRITE "${WORK}/project/CMakeLists.txt" "cmake_minimum_required(VERSION 3.25)
 project(mine LANGUAGES CXX)
+set(HOW REQUIRED CACHE STRING \"\")
 list(APPEND CMAKE_SYSTEM_PREFIX_PATH \"${WORK}/system\")
-find_package(sconce REQUIRED COMPONENTS core)\n")
+add_subdirectory(part first)\nadd_subdirectory(part second)\n")
+file(WRITE "${WORK}/project/part/CMakeLists.txt" [[
+find_package(sconce ${HOW} COMPONENTS core)
+cmake_path(GET CMAKE_CURRENT_BINARY_DIR FILENAME part)
+message(STATUS "${part}: ${sconce_FOUND}${SCONCE_TORCH_VERSION}. ${sconce_NOT_FOUND_MESSAGE}")
+]])
 make_python("${WORK}/python" "")
 set(anew -USCONCE_TORCH_CHOSEN -UTorch_DIR)
 macro(use packages)
@@ -50,7 +56,8 @@ install(build)
 file(GLOB config "${WORK}/moved/lib*/cmake/sconce")
 
 use("${WORK}/none")
-expect_configured(of-build "LibTorch 2.13.0, CPU (the one that sconce was built with: ${torch})")
+expect_configured(of-build "LibTorch 2.13.0, CPU (the one that sconce was built with: ${torch})"
+                  "first: 1. " "second: 1. ")
 
 # Other suitable LibTorchs take precedence. A Python's or the system's torch that would be rejected does not.
 make_torch("${WORK}/fitting/torch" 2.13.0)
@@ -89,6 +96,27 @@ use("${WORK}/none")
 expect_stop(gone "The LibTorch that sconce was built with is gone: ${torch}" "pip install torch==2.13.0")
 use("${WORK}/older")
 expect_stop(gone-and-older "LibTorch 2.13.0 is wanted" "found 2.12.0")
+
+# Without REQUIRED the project configures without sconce, and its own variables stay.
+set(anew -USCONCE_TORCH_CHOSEN -UTorch_DIR)
+set(optional -DHOW=QUIET)
+use("${WORK}/none" ${optional})
+expect_configured(optional-gone "first: 0. sconce: no LibTorch 2.11.0 to 2.15.0 found"
+                  "second: 0. sconce: no LibTorch 2.11.0 to 2.15.0 found")
+use("${WORK}/older" ${optional})
+expect_configured(optional-older "first: 0. sconce: LibTorch 2.13.0 is wanted"
+                  "second: 0. sconce: LibTorch 2.13.0 is wanted")
+use("${WORK}/none" ${optional} -DTorch_DIR=${WORK}/nowhere)
+expect_configured(optional-misspelt "first: 0. sconce: Torch_DIR names no LibTorch")
+file(APPEND "${WORK}/fitting/torch/share/cmake/Torch/TorchConfig.cmake"
+     "add_library(torch_cuda INTERFACE IMPORTED)\n")
+use("${WORK}/fitting" ${optional})
+expect_configured(optional-kind
+  "first: 0. sconce: the installed sconce was built with a LibTorch of another kind (CUDA: OFF)"
+  "second: 0. sconce: the installed sconce was built with a LibTorch of another kind (CUDA: OFF)")
+use("${WORK}/fitting" -DHOW=REQUIRED)
+expect_stop(kind-of-python-required "was built with a LibTorch of another kind (CUDA: OFF)"
+            "Found: ${WORK}/fitting/torch (CUDA: ON)")
 
 # The LibTorch is not recorded if the option is off, nor by default if sconce is a subdirectory of a project.
 make_torch("${torch}" 2.13.0)
