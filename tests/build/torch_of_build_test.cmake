@@ -97,6 +97,27 @@ expect_stop(gone "The LibTorch that sconce was built with is gone: ${torch}" "pi
 use("${WORK}/older")
 expect_stop(gone-and-older "LibTorch 2.13.0 is wanted" "found 2.12.0")
 
+# The same command after another Python was activated uses its torch, unless the first Python was named.
+make_torch("${WORK}/later/torch" 2.13.0)
+make_python("${WORK}/bare/bin/python3" "")
+make_python("${WORK}/active/bin/python3" "export PYTHONPATH='${WORK}/later'")
+unset(ENV{VIRTUAL_ENV})
+unset(ENV{CONDA_PREFIX})
+set(path "$ENV{PATH}")
+macro(use_active name)
+  set(ENV{PATH} "${WORK}/${name}/bin:${path}")
+  execute_process(COMMAND "${CMAKE_COMMAND}" -S "${WORK}/project" -B "${WORK}/project/build-active" -G Ninja
+                          "-Dsconce_DIR=${config}" ${ARGN}
+                  RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  set(ENV{PATH} "${path}")
+endmacro()
+use_active(bare)
+expect_stop(bare "no LibTorch 2.11.0 to 2.15.0 found" "Python (${WORK}/bare/bin/python3 has no torch)")
+use_active(active -DPython3_EXECUTABLE=${WORK}/bare/bin/python3)
+expect_stop(bare-named "Python (${WORK}/bare/bin/python3 has no torch)")
+use_active(active -UPython3_EXECUTABLE)
+expect_configured(activated "LibTorch 2.13.0, CPU (Python's torch: ${WORK}/later/torch)")
+
 # Without REQUIRED the project configures without sconce, and its own variables stay.
 set(anew -USCONCE_TORCH_CHOSEN -UTorch_DIR)
 set(optional -DHOW=QUIET)
