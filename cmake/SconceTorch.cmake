@@ -63,6 +63,14 @@ function(sconce_torch_of_python out python)
   endif()
 endfunction()
 
+# The folder of the LibTorch whose package was loaded.
+function(sconce_root_of_torch out)
+  cmake_path(GET Torch_DIR PARENT_PATH root)
+  cmake_path(GET root PARENT_PATH root)
+  cmake_path(GET root PARENT_PATH root)
+  set(${out} "${root}" PARENT_SCOPE)
+endfunction()
+
 # The version that a LibTorch folder declares, read without loading its package.
 function(sconce_version_of_torch out folder)
   set(PACKAGE_VERSION "")
@@ -146,16 +154,18 @@ function(sconce_find_torch)
     find_package(Torch CONFIG QUIET)
   else()
     sconce_recall_torch(folder from)
+    set(named "${Torch_DIR}") # by the user, unless the choice was recalled
     if(NOT folder)
-      if(DEFINED Torch_DIR AND NOT Torch_DIR MATCHES "-NOTFOUND$"
-         AND NOT Torch_DIR STREQUAL "${SCONCE_TORCH_CHOSEN}/share/cmake/Torch"
-         AND NOT EXISTS "${Torch_DIR}/TorchConfig.cmake")
-        sconce_stop("Torch_DIR names no LibTorch: ${Torch_DIR} holds no TorchConfig.cmake"
+      if(named AND NOT EXISTS "${named}/TorchConfig.cmake")
+        sconce_stop("Torch_DIR names no LibTorch: ${named} holds no TorchConfig.cmake"
                     "It takes the folder <libtorch>/share/cmake/Torch")
         sconce_return_if_missing()
       endif()
       sconce_load_torch("")
       set(from "named by Torch_DIR or CMAKE_PREFIX_PATH")
+      if(Torch_FOUND AND NOT named)
+        sconce_root_of_torch(folder)
+      endif()
     endif()
     if(NOT Torch_FOUND)
       if(NOT folder)
@@ -163,10 +173,14 @@ function(sconce_find_torch)
         sconce_return_if_missing()
       endif()
       sconce_load_torch("${folder}")
+    endif()
+    if(folder)
       set(SCONCE_TORCH_CHOSEN "${folder}" CACHE INTERNAL "The LibTorch that sconce chose")
       set(SCONCE_TORCH_CHOSEN_FROM "${from}" CACHE INTERNAL "Where it was found")
       set(SCONCE_TORCH_CHOSEN_VARIANT "${SCONCE_TORCH_VARIANT}"
           CACHE INTERNAL "The variant that it was chosen for")
+      set(SCONCE_TORCH_CHOSEN_PREFIX "${CMAKE_PREFIX_PATH}"
+          CACHE INTERNAL "The CMAKE_PREFIX_PATH that it was chosen with")
     endif()
   endif()
   if(NOT Torch_FOUND)
@@ -185,18 +199,19 @@ function(sconce_find_torch)
 endfunction()
 
 # Sets <folder> and <from> to the choice of an earlier configure of this build folder, so that a repeated configure
-# searches nothing. Sets them to nothing if that LibTorch is gone, if the user has since named another one, or if
-# another version or variant is wanted.
+# searches nothing. Sets them to nothing if that LibTorch is gone, if the user has since named another one by Torch_DIR or
+# another CMAKE_PREFIX_PATH, or if another version or variant is wanted.
 function(sconce_recall_torch folder from)
   set(${folder} "" PARENT_SCOPE)
-  if(NOT SCONCE_TORCH_CHOSEN OR NOT "${Torch_DIR}" STREQUAL "${SCONCE_TORCH_CHOSEN}/share/cmake/Torch"
-     OR NOT EXISTS "${Torch_DIR}")
+  if(NOT SCONCE_TORCH_CHOSEN OR NOT "${Torch_DIR}" STREQUAL "${SCONCE_TORCH_CHOSEN}/share/cmake/Torch")
     return()
   endif()
   sconce_version_of_torch(version "${SCONCE_TORCH_CHOSEN}")
-  if((DEFINED SCONCE_TORCH_VERSION AND NOT version VERSION_EQUAL SCONCE_TORCH_VERSION)
-     OR NOT "${SCONCE_TORCH_CHOSEN_VARIANT}" STREQUAL "${SCONCE_TORCH_VARIANT}")
-    unset(Torch_DIR CACHE)
+  if(NOT EXISTS "${Torch_DIR}"
+     OR (DEFINED SCONCE_TORCH_VERSION AND NOT version VERSION_EQUAL SCONCE_TORCH_VERSION)
+     OR NOT "${SCONCE_TORCH_CHOSEN_VARIANT}" STREQUAL "${SCONCE_TORCH_VARIANT}"
+     OR NOT "${SCONCE_TORCH_CHOSEN_PREFIX}" STREQUAL "${CMAKE_PREFIX_PATH}")
+    unset(Torch_DIR CACHE) # or the search would end there
     return()
   endif()
   set(${folder} "${SCONCE_TORCH_CHOSEN}" PARENT_SCOPE)
@@ -282,9 +297,7 @@ function(sconce_choose_torch folder from)
   endif()
   find_package(Torch ${exactly} CONFIG QUIET)
   if(Torch_FOUND)
-    cmake_path(GET Torch_DIR PARENT_PATH root)
-    cmake_path(GET root PARENT_PATH root)
-    cmake_path(GET root PARENT_PATH root)
+    sconce_root_of_torch(root)
     set(${folder} "${root}" PARENT_SCOPE)
     set(${from} "the system's" PARENT_SCOPE)
     return()
@@ -345,9 +358,7 @@ endfunction()
 
 # Makes the target and prints one line about the LibTorch found.
 function(sconce_make_torch_target found_first from)
-  cmake_path(GET Torch_DIR PARENT_PATH root)
-  cmake_path(GET root PARENT_PATH root)
-  cmake_path(GET root PARENT_PATH root)
+  sconce_root_of_torch(root)
   add_library(sconce::torch INTERFACE IMPORTED GLOBAL)
   # The C++ library comes first. LibTorch's libraries export parts of it (all of std::filesystem, in 2.11.0 with calls
   # that lead nowhere), and a program uses the symbol of the first library that has it.

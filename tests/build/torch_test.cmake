@@ -30,6 +30,23 @@ configure(named -DCMAKE_PREFIX_PATH=${WORK}/torch-named)
 expect_configured(named
   "-- sconce: LibTorch 2.12.0, CPU (named by Torch_DIR or CMAKE_PREFIX_PATH: ${WORK}/torch-named)")
 
+# One that CMAKE_PREFIX_PATH names later replaces the one that sconce chose or found there, but not one of Torch_DIR.
+make_torch("${WORK}/torch-of-python/torch" 2.13.0)
+make_torch("${WORK}/torch-later" 2.14.0)
+make_python("${WORK}/python-with-torch" "export PYTHONPATH='${WORK}/torch-of-python'")
+configure(later -DPython3_EXECUTABLE=${WORK}/python-with-torch)
+expect_configured(chosen "LibTorch 2.13.0, CPU (Python's torch: ${WORK}/torch-of-python/torch)")
+configure(later -DCMAKE_PREFIX_PATH=${WORK}/torch-later)
+expect_configured(named-later "LibTorch 2.14.0, CPU (named by Torch_DIR or CMAKE_PREFIX_PATH: ${WORK}/torch-later)")
+configure(later -DCMAKE_PREFIX_PATH=${WORK}/torch-named)
+expect_configured(other-named "LibTorch 2.12.0, CPU (named by Torch_DIR or CMAKE_PREFIX_PATH: ${WORK}/torch-named)")
+configure(later -DCMAKE_PREFIX_PATH=${WORK}/nowhere)
+expect_configured(no-longer-named "LibTorch 2.13.0, CPU (Python's torch: ${WORK}/torch-of-python/torch)")
+configure(later -DTorch_DIR=${WORK}/torch-later/share/cmake/Torch)
+expect_configured(named-by-folder "LibTorch 2.14.0")
+configure(later -DCMAKE_PREFIX_PATH=${WORK}/torch-named)
+expect_configured(folder-before-prefix "LibTorch 2.14.0")
+
 # Its CUDA library needs another one, which is deleted below, and the driver's, which may be missing.
 make_torch("${WORK}/torch-cuda" 2.12.0)
 file(APPEND "${WORK}/torch-cuda/share/cmake/Torch/TorchConfig.cmake"
