@@ -61,8 +61,17 @@ foreach(name IN ITEMS cublas_of_test cuda torch_cuda)
                           "-Wl,-soname,lib${name}.so" -o "${WORK}/torch-cuda/lib/lib${name}.so"
                   COMMAND_ERROR_IS_FATAL ANY)
 endforeach()
-configure(cuda -DTorch_DIR=${WORK}/torch-cuda/share/cmake/Torch -DSCONCE_CUDA=OFF)
-expect_configured(cuda "LibTorch 2.12.0, CUDA")
+# Stand-ins for the headers of CUDA's and NCCL's wheels: with them, sconce-simgpu can be built.
+file(WRITE "${WORK}/torch-cuda/version.py" "cuda: Optional[str] = '13.2'\n")
+set(headers "${WORK}/nvidia/cu13/include")
+file(WRITE "${headers}/cuda.h" "#define CUDA_VERSION 13020\n")
+foreach(header IN ITEMS cuda_runtime_api.h crt/host_defines.h cublas_v2.h cusparse.h cusolverDn.h nccl.h)
+  file(WRITE "${headers}/${header}" "")
+endforeach()
+file(WRITE "${WORK}/show.cmake" [[cmake_language(DEFER CALL message STATUS "simgpu: ${SCONCE_BUILD_SIMGPU}")]])
+configure(cuda -DTorch_DIR=${WORK}/torch-cuda/share/cmake/Torch -DSCONCE_CUDA=OFF
+          -DCMAKE_PROJECT_sconce_INCLUDE=${WORK}/show.cmake)
+expect_configured(cuda "LibTorch 2.12.0, CUDA" "simgpu: OFF")
 if(output MATCHES "CUDA libraries that are not there")
   message(FATAL_ERROR "cuda: warned of libraries that are there\n${output}")
 endif()
@@ -70,6 +79,17 @@ file(REMOVE "${WORK}/torch-cuda/lib/libcublas_of_test.so" "${WORK}/torch-cuda/li
 configure(no-cuda-libraries -DTorch_DIR=${WORK}/torch-cuda/share/cmake/Torch -DSCONCE_CUDA=OFF)
 expect_configured(no-cuda-libraries "the LibTorch in ${WORK}/torch-cuda needs CUDA libraries"
                   "that are not there: libcublas_of_test.so" "pip install torch==2.12.0")
+
+# The default of SCONCE_BUILD_SIMGPU follows the build folder's switches. The user's choice counts where it is possible.
+configure(cuda -DSCONCE_CUDA=ON)
+expect_configured(cuda-switched-on "simgpu: ON")
+configure(cuda -DSCONCE_CUDA=OFF)
+expect_configured(cuda-switched-off "simgpu: OFF")
+configure(cuda -DSCONCE_BUILD_SIMGPU=OFF)
+configure(cuda -DSCONCE_CUDA=ON)
+expect_configured(simgpu-switched-off "simgpu: OFF")
+configure(cuda -DSCONCE_BUILD_SIMGPU=ON)
+expect_configured(simgpu-switched-on "simgpu: ON")
 
 make_python("${WORK}/python-no-venv" [[case "$*" in "-m venv"*) echo "Error: ensurepip is not available" >&2; exit 1;; esac]])
 configure(no-venv -DPython3_EXECUTABLE=${WORK}/python-no-venv)
