@@ -59,6 +59,16 @@ function(sconce_add_layer layer)
   target_compile_definitions(${target} PRIVATE AT_PER_OPERATOR_HEADERS)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${layer} UNITY_BUILD_BATCH_SIZE 0
     POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF)
+  if(BUILD_SHARED_LIBS)
+    # Nothing marks what is exported, so all of it must be visible, even if the parent hides its own symbols.
+    set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET default VISIBILITY_INLINES_HIDDEN OFF)
+    # The installed layers lie side by side. LibTorch is named, because the run paths of the build are left out.
+    set(run_path "$ORIGIN")
+    if(SCONCE_INSTALL_TORCH_DIR)
+      list(APPEND run_path "${SCONCE_TORCH_ROOT}/lib")
+    endif()
+    set_property(TARGET ${target} APPEND PROPERTY INSTALL_RPATH ${run_path})
+  endif()
   if(NOT sconce_IS_TOP_LEVEL AND NOT SCONCE_INSTALL)
     set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
   endif()
