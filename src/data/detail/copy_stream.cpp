@@ -5,6 +5,7 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -22,20 +23,28 @@ CopyStream::Wait CopyStream::copy(const std::vector<torch::Tensor*>& tensors) co
     for (auto* tensor : tensors) *tensor = tensor->to(device_);
     return {};
   }
+  // What is there already was made on the stream of this thread, which may be a worker.
+  const auto is_here = [this](const torch::Tensor* tensor) { return tensor->device() == device_; };
+  if (std::any_of(tensors.begin(), tensors.end(), is_here)) {
+    c10::Event made(device_.type());
+    made.record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
+    made.block(*stream_);
+  }
   const c10::StreamGuard guard(*stream_);
-  std::vector<torch::Tensor> copies;
+  std::vector<torch::Tensor> batch;
   for (auto* tensor : tensors) {
-    if (tensor->device() == device_) continue;
-    const torch::Tensor from = tensor->is_cpu() ? tensor->pin_memory() : *tensor;
-    *tensor = from.to(device_, /*non_blocking=*/true);
-    copies.push_back(*tensor);
+    if (!is_here(tensor)) {
+      const torch::Tensor from = tensor->is_cpu() ? tensor->pin_memory() : *tensor;
+      *tensor = from.to(device_, /*non_blocking=*/true);
+    }
+    batch.push_back(*tensor);
   }
   auto event = std::make_shared<c10::Event>(device_.type());
   event->record(*stream_);
-  return [copies = std::move(copies), event = std::move(event), device = device_] {
+  return [batch = std::move(batch), event = std::move(event), device = device_] {
     const auto current = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
     event->block(current);
-    for (const auto& copy : copies) copy.record_stream(current);
+    for (const auto& tensor : batch) tensor.record_stream(current);
   };
 }
 

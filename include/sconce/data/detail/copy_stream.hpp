@@ -23,8 +23,9 @@ class CopyStream {
   /// Takes one of LibTorch's streams of the device.
   explicit CopyStream(torch::Device device);
 
-  /// Replaces the tensors that are on another device by copies on this device. The copies may be
-  /// used after a call of the returned function. Python:
+  /// Replaces the tensors that are on another device by copies on this device. All tensors may be
+  /// used after a call of the returned function, those that were on the device already too, which
+  /// the calling thread's current stream has made. Python:
   /// `tensor.pin_memory().to(device, non_blocking=True)` under `torch.cuda.stream`, then
   /// `wait_stream` and `record_stream`.
   Wait copy(const std::vector<torch::Tensor*>& tensors) const;
