@@ -61,7 +61,35 @@ std::string earlier_file(const fs::path& folder) {
 // The file scalars.csv.
 class ScalarFiles::Csv {
  public:
-  explicit Csv(const fs::path& path) : path_(path), file_(path, who) {}
+  // Checks the folder before an event file is made, which would hide the scalars of another run.
+  Csv(const fs::path& folder, const std::optional<int64_t>& resume_step)
+      : path_(folder / "scalars.csv"), file_(path_, who) {
+    if (resume_step) {
+      resume(*resume_step);
+    } else {
+      check_new(folder);
+    }
+  }
+
+  void add(const std::string& line) { pending_ += line; }
+
+  void flush() {
+    if (kept_) {
+      io::write_whole(path_, *kept_, who);
+      kept_.reset();
+    }
+    if (pending_.empty()) return;
+    file_.append(pending_);
+    pending_.clear();
+  }
+
+ private:
+  static void check_new(const fs::path& folder) {
+    const std::string earlier = earlier_file(folder);
+    TORCH_CHECK(earlier.empty(), who, ": ", folder.string(),
+                ": expected a folder without scalars for a new run, got one with ", earlier,
+                ": name another folder, or resume that run");
+  }
 
   // Keeps the lines up to a step.
   void resume(int64_t last_step) {
@@ -80,19 +108,6 @@ class ScalarFiles::Csv {
     if (kept != text) kept_ = std::move(kept);
   }
 
-  void add(const std::string& line) { pending_ += line; }
-
-  void flush() {
-    if (kept_) {
-      io::write_whole(path_, *kept_, who);
-      kept_.reset();
-    }
-    if (pending_.empty()) return;
-    file_.append(pending_);
-    pending_.clear();
-  }
-
- private:
   std::string read() const {
     std::error_code error;
     std::ifstream in(path_, std::ios::binary);
@@ -129,18 +144,9 @@ class ScalarFiles::Csv {
 
 ScalarFiles::ScalarFiles(fs::path folder, const ScalarFilesOptions& options)
     : folder_(std::move(folder)),
-      csv_(std::make_unique<Csv>(folder_ / "scalars.csv")),
+      csv_(std::make_unique<Csv>(folder_, options.resume_step)),
       events_(folder_, {.purge_step = options.resume_step ? std::optional(*options.resume_step + 1)
-                                                          : std::nullopt}) {
-  if (options.resume_step) {
-    csv_->resume(*options.resume_step);
-    return;
-  }
-  const std::string earlier = earlier_file(folder_);
-  TORCH_CHECK(earlier.empty(), who, ": ", folder_.string(),
-              ": expected a folder without scalars for a new run, got one with ", earlier,
-              ": name another folder, or resume that run");
-}
+                                                          : std::nullopt}) {}
 
 ScalarFiles::~ScalarFiles() {
   try {

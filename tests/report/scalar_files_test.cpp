@@ -106,9 +106,12 @@ TEST_CASE("a new run does not write into the folder of another") {
     CHECK_THAT(error_of([&] { ScalarFiles{other.path()}; }),
                ContainsSubstring("sconce::ScalarFiles: " + other.path().string()) &&
                    ContainsSubstring("got one with " + name));
+    CHECK(names_in(other.path()) == std::vector{name});
   }
+  const auto names = names_in(folder.path());
   CHECK_THAT(error_of_resuming(folder, 0),
              ContainsSubstring("as the run begins again, got those of epoch 2"));
+  CHECK(names_in(folder.path()) == names);  // another event file would hide the first one's scalars
   CHECK(contents(folder.path() / "scalars.csv") == before);
 }
 
