@@ -200,7 +200,6 @@ std::vector<std::unique_ptr<sconce::TrainerCallback>> make_callbacks(
     if (task.is_regression())
       options = {"test_loss", sconce::optim::MetricMode::min, line.save_every};
     callbacks.push_back(std::make_unique<sconce::ModelCheckpoint>(*checkpoint, options));
-    callbacks.push_back(std::make_unique<train::RunSaving>(line, task));
   }
   return callbacks;
 }
@@ -221,7 +220,7 @@ bool train_model(const train::CommandLine& line) {
   Network network = make_network(line, data.task, std::exchange(weights, {}));
   train::Classifier& model = network.model;
   const int64_t steps = at::ceil_div<int64_t>(data.train.size(), line.accumulate);
-  auto checkpoint = train::open_checkpoint(line, group);
+  auto checkpoint = train::open_checkpoint(line, data, group);
   const auto saved = train::saved_run(checkpoint);
   const auto span = train::schedule_span(line, saved, steps);
   if (has_results) train::check_results_writable(line);
@@ -245,6 +244,9 @@ bool train_model(const train::CommandLine& line) {
 
   sconce::FitData fit_data = {
       .train = data.train, .test = data.test, .callbacks = reports.callbacks()};
+  train::RunSaving saving(line, data);
+  // First, so that a killed run has flags wherever it has scalars: `check_earlier_runs` asks.
+  if (checkpoint) fit_data.callbacks.insert(fit_data.callbacks.begin(), &saving);
   const auto callbacks = make_callbacks(line, data.task, span, schedule, saved, ema, checkpoint);
   for (const auto& callback : callbacks) fit_data.callbacks.push_back(callback.get());
   const auto result = fit_parallel(line.parallel, model, group, [&](auto& parallel) {

@@ -27,24 +27,24 @@ Task resumed_table(const CommandLine& line) {
 
 void RunSaving::on_fit_begin(sconce::Fit& fit) {
   if (fit.process_group.rank() != 0) return;
-  write_run_flags(line_);
-  if (!task_.is_table()) return;
+  write_run_flags(line_, data_);
+  if (!data_.task.is_table()) return;
   sconce::io::save_safetensors(table_file(line_), sconce::StateDict(),
-                               model_metadata(line_.model, task_));
+                               model_metadata(line_.model, data_.task));
 }
 
 void RunSaving::on_after_step(sconce::Fit& fit) {
   if (terminated != 0) fit.stop();
 }
 
-std::optional<sconce::Checkpoint> open_checkpoint(const CommandLine& line,
+std::optional<sconce::Checkpoint> open_checkpoint(const CommandLine& line, const TrainingData& data,
                                                   const sconce::distributed::ProcessGroup& group) {
   if (line.checkpoint.empty()) return {};
   std::optional<sconce::Checkpoint> checkpoint;
   checkpoint.emplace(line.checkpoint,
                      sconce::CheckpointOptions{.resume = line.resume, .process_group = group});
   if (group.rank() == 0) check_writable(run_flags_file(line), "--checkpoint");
-  if (!checkpoint->latest().empty()) check_run_flags(line);
+  if (!checkpoint->latest().empty()) check_run_flags(line, data);
   std::signal(SIGTERM, [](int signal) {
     terminated = 1;
     std::signal(signal, SIG_DFL);  // a second SIGTERM ends a process that waits for a lost one

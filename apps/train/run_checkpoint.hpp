@@ -6,15 +6,15 @@
 #include "saved_run.hpp"
 #include "sconce/training/checkpoint.hpp"
 #include "sconce/training/trainer_callback.hpp"
-#include "task.hpp"
+#include "training_data.hpp"
 
 namespace train {
 
 /// Opens the checkpoints of the run, if `--checkpoint` is given. SIGTERM then stops the run after
 /// its current step.
-/// @throw UsageError if a saved run has other flags.
+/// @throw UsageError if a saved run has other flags or other data.
 /// @throw c10::Error if the folder cannot be written.
-std::optional<sconce::Checkpoint> open_checkpoint(const CommandLine& line,
+std::optional<sconce::Checkpoint> open_checkpoint(const CommandLine& line, const TrainingData& data,
                                                   const sconce::distributed::ProcessGroup& group);
 
 /// Reads the latest checkpoint, if there is one.
@@ -30,13 +30,13 @@ Task resumed_table(const CommandLine& line);
 class RunSaving : public sconce::TrainerCallback {
  public:
   /// Both must outlive this object.
-  RunSaving(const CommandLine& line, const Task& task) : line_(line), task_(task) {}
+  RunSaving(const CommandLine& line, const TrainingData& data) : line_(line), data_(data) {}
   void on_fit_begin(sconce::Fit& fit) override;
   void on_after_step(sconce::Fit& fit) override;
 
  private:
   const CommandLine& line_;
-  const Task& task_;
+  const TrainingData& data_;
 };
 
 }  // namespace train

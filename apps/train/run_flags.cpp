@@ -20,8 +20,18 @@ std::string shortest_text(double value) {
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
-std::vector<std::pair<std::string, std::string>> run_flags(const CommandLine& line) {
-  return {{"--target", line.target.empty() ? "no" : line.target},
+using Facts = std::vector<std::pair<std::string, std::string>>;  // names and values
+
+// Returns the name of the data that comes with a name, else its kind: files may be moved.
+std::string kind_of_data(const std::string& data) {
+  if (data == "digits" || data == "fashion-mnist") return data;
+  if (is_table(data)) return "a table";
+  return is_picture_folder(data) ? "a folder of pictures" : "a folder of IDX files";
+}
+
+Facts flags_of(const CommandLine& line) {
+  return {{"--data", kind_of_data(line.data)},
+          {"--target", line.target.empty() ? "no" : line.target},
           {"--image-size", std::to_string(line.image_size)},
           {"--grey", line.grey ? "yes" : "no"},
           {"--test-fraction", shortest_text(line.test_fraction)},
@@ -41,29 +51,55 @@ std::vector<std::pair<std::string, std::string>> run_flags(const CommandLine& li
           {"--seed", std::to_string(line.seed)}};
 }
 
+// Of other data, or of more, another part would be tested on: one that was trained on before. The
+// columns of a table are compared where it is opened.
+Facts facts_of(const CommandLine& line, const TrainingData& data) {
+  Facts facts;
+  const auto& classes = data.task.classes;
+  if (!data.task.is_table()) {
+    facts.emplace_back("--data:classes", std::to_string(classes.size()) + " classes");
+  }
+  if (is_picture_folder(line.data)) {
+    for (size_t i = 0; i < classes.size(); ++i) {
+      facts.emplace_back("--data:class-" + std::to_string(i), "class " + classes[i]);
+    }
+  }
+  facts.emplace_back("--data:sizes", std::to_string(data.train_size) + " training and " +
+                                         std::to_string(data.test_size) + " test examples");
+  return facts;
+}
+
+// The flags come first: of two runs with another --test-fraction the error names that.
+Facts run_facts(const CommandLine& line, const TrainingData& data) {
+  Facts facts = flags_of(line);
+  const Facts of_data = facts_of(line, data);
+  facts.insert(facts.end(), of_data.begin(), of_data.end());
+  return facts;
+}
+
 }  // namespace
 
 std::filesystem::path run_flags_file(const CommandLine& line) {
   return line.checkpoint / "flags.txt";
 }
 
-void write_run_flags(const CommandLine& line) {
+void write_run_flags(const CommandLine& line, const TrainingData& data) {
   std::string text;
-  for (const auto& [flag, value] : run_flags(line)) text += flag + ' ' + value + '\n';
+  for (const auto& [flag, value] : run_facts(line, data)) text += flag + ' ' + value + '\n';
   sconce::io::write_whole(run_flags_file(line), text, "--checkpoint");
 }
 
-void check_run_flags(const CommandLine& line) {
+void check_run_flags(const CommandLine& line, const TrainingData& data) {
   std::ifstream file(run_flags_file(line));
   std::map<std::string, std::string> saved;
   for (std::string flag, value; file >> flag && std::getline(file.ignore(), value);) {
     saved[flag] = value;
   }
-  for (const auto& [flag, value] : run_flags(line)) {
+  for (const auto& [flag, value] : run_facts(line, data)) {
     const auto found = saved.find(flag);
     if (found == saved.end() || found->second == value) continue;
-    throw UsageError(flag + ": the run in " + line.checkpoint.string() + " has " + found->second +
-                     ", not " + value);
+    throw UsageError(flag.substr(0, flag.find(':')) + ": the run in " + line.checkpoint.string() +
+                     " has " + found->second + ", not " + value);
   }
 }
 

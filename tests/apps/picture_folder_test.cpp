@@ -300,6 +300,37 @@ TEST_CASE("sconce-train learns the classes of a folder and predicts them", "[alo
   CHECK(last_line(refused.err) == refused.err);
 }
 
+TEST_CASE("a run on a folder of pictures is resumed with its classes and pictures alone") {
+  if (!sconce::vision::has_libpng()) SKIP("built without libpng");
+  const TempDir folder;
+  const fs::path data = folder.path() / "colors";
+  const std::string saved = (folder.path() / "saved").string();
+  write_colors(data);
+  const auto run = [&](const std::string& flags) {
+    return run_train("--data " + data.string() +
+                     " --model linear --image-size 8 --scheduler none --device cpu --checkpoint " +
+                     saved + " " + flags);
+  };
+  REQUIRE(run("--epochs 1").exit_code == 0);
+  const auto refuse = [&](const std::string& error) {
+    const Ran ran = run("--epochs 2 --resume");
+    CHECK(ran.exit_code == 2);
+    CHECK(ran.out.empty());
+    CHECK(ran.err == "sconce-train: --data: the run in " + saved + " has " + error + "\n");
+  };
+  fs::rename(data / "red", data / "amber");
+  refuse("class blue, not class amber");
+  fs::rename(data / "amber", data / "red");
+  write_file(data / "green/0.png", png_of(colored(1, 0)));
+  refuse("2 classes, not 3 classes");
+  fs::remove_all(data / "green");
+  for (const char* name : {"a.png", "b.png", "c.png"})
+    fs::copy(data / "red/1.png", data / "red" / name);
+  refuse("16 training and 4 test examples, not 18 training and 5 test examples");
+  for (const char* name : {"a.png", "b.png", "c.png"}) fs::remove(data / "red" / name);
+  CHECK(run("--epochs 2 --resume").exit_code == 0);
+}
+
 TEST_CASE("sconce-train trains the last layer of a network of torchvision", "[alone]") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;

@@ -820,6 +820,39 @@ TEST_CASE("a run is resumed by the flags that it was begun with, and another is 
   CHECK_THAT(more.out, ContainsSubstring("resuming from ") && ContainsSubstring("epoch 2/2"));
 }
 
+TEST_CASE("a run is resumed on its own data, and other data is named") {
+  const TempDir data, folder;
+  copy_digits(data);
+  const std::string saved = (folder.path() / "saved").string();
+  const auto run = [&](const std::string& flags) {
+    return run_train("--model linear --scheduler none --device cpu --checkpoint " + saved + flags);
+  };
+  const std::string of_folder = " --data " + data.path().string();
+  REQUIRE(run(of_folder + " --epochs 1").exit_code == 0);
+  const auto names = names_in(saved);
+  const std::string facts = contents(fs::path(saved) / "flags.txt");
+  check_refusal(
+      run(" --epochs 2 --resume"), 2,
+      "sconce-train: --data: the run in " + saved + " has a folder of IDX files, not digits\n");
+  for (const std::string file : {"-images-idx3-ubyte", "-labels-idx1-ubyte"}) {
+    fs::rename(data.path() / ("train" + file), data.path() / "swapped");
+    fs::rename(data.path() / ("t10k" + file), data.path() / ("train" + file));
+    fs::rename(data.path() / "swapped", data.path() / ("t10k" + file));
+  }
+  check_refusal(
+      run(of_folder + " --epochs 2 --resume"), 2,
+      "has 1437 training and 360 test examples, not 360 training and 1437 test examples\n");
+  CHECK(names_in(saved) == names);
+  CHECK(contents(fs::path(saved) / "flags.txt") == facts);
+
+  // An earlier version wrote nothing of the data.
+  const std::string earlier = std::regex_replace(facts, std::regex("--data[^\n]*\n"), "");
+  REQUIRE(lines_of(facts) - lines_of(earlier) == 3);
+  folder.write("saved/flags.txt", earlier);
+  CHECK(run(" --epochs 2 --resume").exit_code == 0);
+  CHECK_THAT(contents(fs::path(saved) / "flags.txt"), ContainsSubstring("--data digits\n"));
+}
+
 namespace {
 
 // A run of two epochs that is saved, in a folder of its own, and what continues it.

@@ -386,7 +386,12 @@ TEST_CASE("a run on a table comes, resumed, to what it would have, and only with
                             "--data: the run in " + path("saved") + " has column roof where " +
                                 file.string() + " has column area");
   check_refused_in_one_line(run("--model mlp --epochs 3 " + saved), 2,
-                            "--target: the run in " + path("saved") + " has price, not no");
+                            "--data: the run in " + path("saved") + " has a table, not digits");
+  folder.write("houses.csv", houses(70));
+  check_refused_in_one_line(run(data + "--epochs 3 " + saved), 2,
+                            "--data: the run in " + path("saved") +
+                                " has 48 training and 12 test examples, not 56 training and 14");
+  folder.write("houses.csv", houses());
   CHECK(contents(folder.path() / "saved/flags.txt") == kept);
 
   const Ran resumed = run(data + "--epochs 3 --out " + path("again") + " " + saved);
