@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "results.hpp"
+#include "run_flags.hpp"
 #include "saved_run.hpp"
 #include "sconce/training/checkpoint.hpp"
 
@@ -29,14 +30,25 @@ bool is_scalar_file(const std::string& name) {
   return name == "scalars.csv" || name.starts_with("events.out.tfevents");
 }
 
+// Returns whether `--resume` continues a run. One that was killed before its first checkpoint left
+// its flags.
+bool continues_run(const CommandLine& line) {
+  if (!line.resume) return false;
+  return fs::is_regular_file(run_flags_file(line)) || !latest_checkpoint(line).empty();
+}
+
 void check_scalars(const CommandLine& line) {
-  if (line.scalars.empty() || line.resume) return;
+  if (line.scalars.empty() || continues_run(line)) return;
+  const std::string instead =
+      line.resume ? ", and " + line.checkpoint.string() +
+                        " has no run to continue; name that run's --checkpoint, or another folder"
+                  : "; name another folder, or continue that run by --resume";
   std::error_code ignored;  // if the folder cannot be read, only the scalars are lost
   for (const auto& entry : fs::directory_iterator(line.scalars, ignored)) {
     const std::string name = entry.path().filename().string();
     if (!is_scalar_file(name)) continue;
-    throw UsageError("--scalars: " + line.scalars.string() + " holds the " + name +
-                     " of a run; name another folder, or continue that run by --resume");
+    throw UsageError("--scalars: " + line.scalars.string() + " holds the " + name + " of a run" +
+                     instead);
   }
 }
 

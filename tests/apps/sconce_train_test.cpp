@@ -765,6 +765,34 @@ TEST_CASE("sconce-train --scalars writes a run's scalars, and a resumed run goes
   CHECK(learnt("whole") == whole);
 }
 
+TEST_CASE("--resume without a run to continue leaves the scalars of another run as they are") {
+  const TempDir folder;
+  const std::string log = (folder.path() / "log").string();
+  const auto run = [&](const fs::path& checkpoint) {
+    return run_train("--model linear --epochs 1 --device cpu --resume --scalars " + log +
+                     " --checkpoint " + checkpoint.string());
+  };
+  const fs::path saved = folder.path() / "saved", empty = folder.path() / "empty";
+  REQUIRE(run(saved).exit_code == 0);
+  const auto names = names_in(log);
+  const std::string csv = contents(fs::path(log) / "scalars.csv");
+  fs::create_directory(empty);
+  for (const auto& checkpoint : {empty, folder.path() / "mistyped"}) {
+    const Ran ran = run(checkpoint);
+    check_refusal(ran, 2, "sconce-train: --scalars: " + log + " holds the ");
+    CHECK_THAT(ran.err, ContainsSubstring(checkpoint.string() + " has no run to continue; name "));
+    CHECK(names_in(log) == names);
+    CHECK(contents(fs::path(log) / "scalars.csv") == csv);
+  }
+  // As a run leaves them that is killed before its first checkpoint.
+  for (const auto& name : names_in(saved)) {
+    if (name.ends_with(".pt")) fs::remove(saved / name);
+  }
+  const std::string learnt = learnt_in(log);
+  CHECK(run(saved).exit_code == 0);
+  CHECK(learnt_in(log) == learnt);
+}
+
 TEST_CASE("where the scalars find no room the run warns once and comes to its end") {
   const TempDir folder;
   const std::string log = (folder.path() / "log").string();
