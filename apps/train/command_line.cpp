@@ -57,6 +57,15 @@ CLI::Validator data_name() {
       "");
 }
 
+// An unset variable of a shell gives an empty text.
+CLI::Validator path_of(const std::string& what) {
+  return CLI::Validator(
+      [=](std::string& text) {
+        return text.empty() ? "takes " + what + ", not ''" : std::string();
+      },
+      "");
+}
+
 [[noreturn]] void refuse(const std::string& what) {
   throw UsageError(what.substr(0, what.find('\n')) + " (--help lists the flags)");
 }
@@ -110,6 +119,7 @@ void add_training_flags(CLI::App& app, CommandLine& line) {
   app.add_option("--weights", line.weights,
                  "Weights to begin with: a .safetensors file, or a state dict that Python's "
                  "torch.save wrote. A last layer for another number of classes is replaced")
+      ->check(path_of("a file"))
       ->type_name("FILE")
       ->default_str("");
   app.add_flag("--freeze", line.freeze,
@@ -184,6 +194,7 @@ void add_saving_flags(CLI::App& app, CommandLine& line) {
   app.option_defaults()->group("Checkpoints");
   app.add_option("--checkpoint", line.checkpoint,
                  "Folder in which the run is saved after each epoch, and when SIGTERM ends it")
+      ->check(path_of("a folder"))
       ->type_name("DIR")
       ->default_str("");
   app.add_option("--save-every", line.save_every,
@@ -203,12 +214,14 @@ void add_report_flags(CLI::App& app, CommandLine& line) {
   app.add_option("--out", line.out,
                  "Folder for metrics.csv, model.safetensors and the charts training.svg and "
                  "confusion.svg; by default none is written")
+      ->check(path_of("a folder"))
       ->type_name("DIR")
       ->default_str("");
   app.add_flag("--overwrite", line.overwrite,
                "Replace the files of an earlier run in the --out folder, each when the new one is "
                "complete");
   app.add_option("--scalars", line.scalars, "Folder for TensorBoard's event files and scalars.csv")
+      ->check(path_of("a folder"))
       ->type_name("DIR")
       ->default_str("");
   app.add_option("--scalars-every", line.scalars_every,
@@ -237,6 +250,7 @@ CLI::App* add_predict(CLI::App& app, PredictLine& predict) {
       "predict", "Print the classes of pictures, or the targets of rows, by a training's weights");
   command->add_option("--weights", predict.weights, "File model.safetensors of an --out folder")
       ->required()
+      ->check(path_of("a file"))
       ->type_name("FILE");
   command->add_option("INPUT", predict.files, "PNG, JPEG or CSV files")->required()->type_name("");
   return command;

@@ -311,6 +311,19 @@ TEST_CASE("sconce-train refuses flags of checkpoints without a folder for them")
   check_usage_error("--scalars x --scalars-every -1", "--scalars-every", "takes a whole number");
 }
 
+TEST_CASE("sconce-train refuses an empty path, which an unset variable of a shell gives") {
+  const auto refuse = [](std::vector<const char*> words, const std::string& error) {
+    words.insert(words.begin(), "sconce-train");
+    CHECK_THROWS_WITH(train::parse_command_line(static_cast<int>(words.size()), words.data()),
+                      Catch::Matchers::StartsWith(error + ", not ''"));
+  };
+  refuse({"--checkpoint", "", "--resume"}, "--checkpoint: takes a folder");
+  refuse({"--out", ""}, "--out: takes a folder");
+  refuse({"--scalars", ""}, "--scalars: takes a folder");
+  refuse({"--weights", ""}, "--weights: takes a file");
+  refuse({"predict", "--weights", "", "a.png"}, "--weights: takes a file");
+}
+
 TEST_CASE("sconce-train reads numbers as decimal") {
   CHECK(losses("--model linear --epochs 010 --batch-size 0900 --device cpu").size() == 10);
 }
