@@ -4,6 +4,7 @@
 #include <ATen/ceil_div.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -112,11 +113,12 @@ void print_task(std::ostream& out, const train::CommandLine& line, const train::
   out << std::endl;
 }
 
-// Prints the summary of the model for a batch of the images' shape.
-void print_summary(std::ostream& out, const train::CommandLine& line, const train::Task& task,
-                   train::Classifier& model, torch::Device device) {
-  std::vector<int64_t> shape = {line.batch_size};
-  shape.insert(shape.end(), task.shape.begin(), task.shape.end());
+// Prints the summary of the model for a batch, which has at most the examples that there are.
+void print_summary(std::ostream& out, const train::CommandLine& line,
+                   const train::TrainingData& data, train::Classifier& model,
+                   torch::Device device) {
+  std::vector<int64_t> shape = {std::min(line.batch_size, data.train_size)};
+  shape.insert(shape.end(), data.task.shape.begin(), data.task.shape.end());
   out << sconce::summary(model->network(), torch::zeros(shape, device)) << std::flush;
 }
 
@@ -230,7 +232,7 @@ bool train_model(const train::CommandLine& line) {
   train::Reports reports(line, data.task, out);
   sconce::Trainer trainer(trainer_options(line, data.task, device, group, reports.metrics()));
   trainer.prepare_model(*model);
-  if (line.summary && group.rank() == 0) print_summary(out, line, data.task, model, device);
+  if (line.summary && group.rank() == 0) print_summary(out, line, data, model, device);
 
   const double lr = line.lr.value_or(train::default_lr(line.optimizer));
   sconce::optim::ExtraOptions extra;

@@ -460,6 +460,9 @@ TEST_CASE("sconce-train --summary prints the model and changes nothing of the tr
   const auto losses = losses_of(folder.path() / "plain" / "metrics.csv");
   CHECK(losses.size() == 2);
   CHECK(losses == losses_of(folder.path() / "with" / "metrics.csv"));
+  // A batch has at most the examples that there are.
+  CHECK_THAT(ended("--model linear --epochs 1 --device cpu --summary --batch-size 1000000000").out,
+             ContainsSubstring("[1437, 10]"));
 }
 
 TEST_CASE("sconce-train draws a bar on a terminal, and then its lines alone are left", "[alone]") {
