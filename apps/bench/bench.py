@@ -348,6 +348,17 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"bench: {message}\n")
 
 
+def check_read_back(parser, parsed):
+    if parsed.program or parsed.json:
+        parser.error(f"expected no program, workloads or --json beside --from, got {parsed.program or '--json'}")
+    try:
+        list(read_back(parsed.times))
+    except OSError as error:
+        parser.error(f"--from: {parsed.times}: {error.strerror}")
+    except (ValueError, KeyError, TypeError):
+        parser.error(f"--from: {parsed.times}: expected a file made by --json, got another")
+
+
 def parse(arguments=None):
     parser = Parser(
         description="Compares the speed and memory of sconce and Python on the same LibTorch.")
@@ -377,8 +388,9 @@ def parse(arguments=None):
     if "compile" in parsed.compilers and not shutil.which(os.environ.get("CXX", "g++")):
         parser.error("expected a C++ compiler for --with compile, got none: install g++ or set CXX")
     if parsed.times:
+        check_read_back(parser, parsed)
         return parsed
-    if not os.access(parsed.program, os.X_OK):
+    if not os.path.isfile(parsed.program) or not os.access(parsed.program, os.X_OK):
         parser.error(f"expected a program, got {parsed.program}")
     if parsed.pairs < 1:
         parser.error(f"expected at least one pair, got {parsed.pairs}")
@@ -434,7 +446,7 @@ def main():
         for _, name, first in firsts(results[-1:]):
             print(f"{workload.title}  {name}  {first} to the end of the first call", flush=True)
     made = [result for _, result in results]
-    if arguments.json and not arguments.times:
+    if arguments.json:
         text = json.dumps({"machine": machine(arguments.program), "results": made})
         arguments.json.write_text(text + "\n")
     if arguments.table:

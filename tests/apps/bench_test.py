@@ -53,6 +53,23 @@ class Refusals(unittest.TestCase):
         self.assertEqual(self.refused("--threads", "0", sys.executable),
                          f"bench: expected 1 to {os.cpu_count()} threads, got 0\n")
 
+    def test_a_folder_is_no_program(self):
+        self.assertEqual(self.refused("/"), "bench: expected a program, got /\n")
+
+    def test_a_file_of_times_is_read_alone(self):
+        times = str(ROOT / "docs/speed.json")
+        beside = "bench: expected no program, workloads or --json beside --from, got "
+        self.assertEqual(self.refused("--from", times, "--json", "other.json"), beside + "--json\n")
+        self.assertEqual(self.refused("--from", times, "ops.add"), beside + "ops.add\n")
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "times.json"
+            self.assertEqual(self.refused("--from", file), f"bench: --from: {file}: No such file or directory\n")
+            self.assertEqual(self.refused("--from", folder), f"bench: --from: {folder}: Is a directory\n")
+            for text in ("", "{}", "[]", '{"results": [{"name": "no.such", "size": 1}]}'):
+                file.write_text(text)
+                self.assertEqual(self.refused("--from", file),
+                                 f"bench: --from: {file}: expected a file made by --json, got another\n")
+
     def test_compilers_are_asked_for_by_name(self):
         self.assertEqual(bench.parse([sys.executable]).compilers, [])
         self.assertEqual(bench.parse(["--with", "jax", sys.executable]).compilers, ["jax"])
