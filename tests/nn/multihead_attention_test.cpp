@@ -146,8 +146,8 @@ TEST_CASE("attention refuses arguments that do not fit, before any work") {
 TEST_CASE("attention takes an empty batch, and no queries at all") {
   MultiheadAttention attention(MultiheadAttentionOptions(8, 2));
   const auto memory = torch::randn({5, 3, 8});
-  const auto [nothing, its_weights] = attention->forward(memory.slice(1, 0, 0), memory.slice(1, 0, 0),
-                                                         memory.slice(1, 0, 0));
+  const auto [nothing, its_weights] =
+      attention->forward(memory.slice(1, 0, 0), memory.slice(1, 0, 0), memory.slice(1, 0, 0));
   CHECK(nothing.sizes() == c10::IntArrayRef{5, 0, 8});
   CHECK(its_weights.sizes() == c10::IntArrayRef{0, 5, 5});
   const auto [none, weights] = attention->forward(memory.slice(0, 0, 0), memory, memory);

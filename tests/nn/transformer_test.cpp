@@ -308,8 +308,8 @@ TEST_CASE("a stack of a frozen layer and norm is frozen, as Python's deep copies
   const TransformerEncoder encoder(layer, 2, torch::nn::AnyModule(norm));
   for (const auto& entry : encoder->named_parameters()) {
     INFO(entry.key());
-    const bool is_frozen = entry.key().find("linear1.") != std::string::npos ||
-                           entry.key() == "norm.bias";
+    const bool is_frozen =
+        entry.key().find("linear1.") != std::string::npos || entry.key() == "norm.bias";
     CHECK(entry.value().requires_grad() == !is_frozen);
   }
 }

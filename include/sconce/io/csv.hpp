@@ -88,8 +88,8 @@ struct CsvTable {
 /// float32 in a column of numbers, a value that is missing (see `keep_missing`), an unknown
 /// category (see `columns`), a NUL byte, bytes that are not UTF-8, or text after a closing quote.
 ///
-/// Python: `pandas.read_csv(path)`, then `pandas.get_dummies(table, dummy_na=True)`, with the columns
-/// in the file's order and no column of missing categories where none is missing.
+/// Python: `pandas.read_csv(path)`, then `pandas.get_dummies(table, dummy_na=True)`, with the
+/// columns in the file's order and no column of missing categories where none is missing.
 /// @throw c10::Error, naming the file and, where there is one, the line and the column, if:
 /// - the file cannot be read, is empty, or has no good row;
 /// - a row is bad and `skip_bad` is false; the error tells the number of bad rows;

@@ -48,8 +48,8 @@ struct LoadOptions {
 /// may differ: values are converted. Uninitialized lazy layers are initialized from the state. If a
 /// tensor has several names in the module, the state needs only one of them. As in Python, files of
 /// old versions fit: a BatchNorm's `num_batches_tracked` may be missing and stays as it is, and one
-/// value of shape `(1)` goes into a tensor without dimensions. Everything is checked before anything
-/// is written, so a load that throws changes nothing. Python:
+/// value of shape `(1)` goes into a tensor without dimensions. Everything is checked before
+/// anything is written, so a load that throws changes nothing. Python:
 /// `module.load_state_dict(state, strict)`.
 /// @throw c10::Error if:
 /// - `strict` is set and an entry is missing, unexpected or mismatched; the text names the first

@@ -8,9 +8,9 @@
 namespace sconce {
 
 /// Updates averages of the model after each step, and tests the averages instead of the model.
-/// After the fit the model has its own values; an `optim::ExponentialMovingAverage::SwapGuard` gives
-/// it the averages. Python: `EMAWeightAveraging` of Lightning, which leaves the averages in the
-/// model.
+/// After the fit the model has its own values; an `optim::ExponentialMovingAverage::SwapGuard`
+/// gives it the averages. Python: `EMAWeightAveraging` of Lightning, which leaves the averages in
+/// the model.
 class WeightAveraging : public TrainerCallback {
  public:
   /// The averages must be those of the fit's model, and must outlive this object.
