@@ -120,7 +120,7 @@ class Trainer:
 
     def epochs(self, fit, train, test):
         if fit.should_stop:
-            return True
+            return len(fit.epochs) < fit.max_epochs
         while len(fit.epochs) < fit.max_epochs:
             fit.net.train()
             if not self.epoch(fit, train.begin(fit.batch, len(fit.epochs))):
