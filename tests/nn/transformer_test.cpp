@@ -303,7 +303,7 @@ TEST_CASE("a stack has copies of its layer, and making it draws no random number
 TEST_CASE("a stack of a frozen layer and norm is frozen, as Python's deep copies are") {
   TransformerEncoderLayer layer(layer_options());
   for (auto& parameter : layer->linear1->parameters()) parameter.set_requires_grad(false);
-  LayerNorm norm(LayerNormOptions({layer->options.d_model()}));
+  LayerNorm norm(LayerNormOptions(layer->options.d_model()));
   norm->bias.set_requires_grad(false);
   const TransformerEncoder encoder(layer, 2, torch::nn::AnyModule(norm));
   for (const auto& entry : encoder->named_parameters()) {
