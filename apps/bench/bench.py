@@ -348,11 +348,12 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"bench: {message}\n")
 
 
-def check_read_back(parser, parsed):
+def times_of(parser, parsed):
+    """The workloads of --from with their results."""
     if parsed.program or parsed.json:
         parser.error(f"expected no program, workloads or --json beside --from, got {parsed.program or '--json'}")
     try:
-        list(read_back(parsed.times))
+        return list(read_back(parsed.times))
     except OSError as error:
         parser.error(f"--from: {parsed.times}: {error.strerror}")
     except (ValueError, KeyError, TypeError):
@@ -388,7 +389,7 @@ def parse(arguments=None):
     if "compile" in parsed.compilers and not shutil.which(os.environ.get("CXX", "g++")):
         parser.error("expected a C++ compiler for --with compile, got none: install g++ or set CXX")
     if parsed.times:
-        check_read_back(parser, parsed)
+        parsed.times = times_of(parser, parsed)
         return parsed
     if not os.path.isfile(parsed.program) or not os.access(parsed.program, os.X_OK):
         parser.error(f"expected a program, got {parsed.program}")
@@ -438,7 +439,7 @@ def main():
     arguments = parse()
     Side.threads = arguments.threads
     results, lines = [], []
-    for workload, result in read_back(arguments.times) if arguments.times else measured(arguments):
+    for workload, result in measured(arguments) if arguments.times is None else arguments.times:
         results.append((workload, result))
         for line in rows(workload, result):
             lines.append(line)

@@ -47,8 +47,7 @@ CLI::Validator device_name() {
 CLI::Validator data_name() {
   return CLI::Validator(
       [](std::string& text) {
-        if (text == "digits" || text == "fashion-mnist" || std::filesystem::is_directory(text) ||
-            is_table(text)) {
+        if (is_named(text) || std::filesystem::is_directory(text) || is_table(text)) {
           return std::string();
         }
         return "takes digits, fashion-mnist or a folder of IDX files or pictures, or a CSV file, " +

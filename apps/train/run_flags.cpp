@@ -24,7 +24,7 @@ using Facts = std::vector<std::pair<std::string, std::string>>;  // names and va
 
 // Returns the name of the data that comes with a name, else its kind: files may be moved.
 std::string kind_of_data(const std::string& data) {
-  if (data == "digits" || data == "fashion-mnist") return data;
+  if (is_named(data)) return data;
   if (is_table(data)) return "a table";
   return is_picture_folder(data) ? "a folder of pictures" : "a folder of IDX files";
 }

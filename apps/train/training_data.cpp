@@ -149,12 +149,16 @@ TrainingData open_pictures(const CommandLine& line, const ProcessGroup& group, c
 
 }  // namespace
 
+bool is_named(const std::string& data) {
+  return data == "digits" || data == "fashion-mnist";
+}
+
 bool is_table(const std::string& data) {
-  return data != "digits" && data != "fashion-mnist" && std::filesystem::is_regular_file(data);
+  return !is_named(data) && std::filesystem::is_regular_file(data);
 }
 
 bool is_picture_folder(const std::string& data) {
-  return data != "digits" && data != "fashion-mnist" && !is_table(data) && !has_idx_files(data);
+  return !is_named(data) && !is_table(data) && !has_idx_files(data);
 }
 
 TrainingData open_images(const CommandLine& line, const ProcessGroup& group, const Task& known) {

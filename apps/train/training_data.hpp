@@ -24,6 +24,9 @@ struct TrainingData {
   int64_t left_out = 0;      ///< number of pictures or rows that --skip-bad left out
 };
 
+/// Returns whether `--data` is the name of a dataset and not of a file or folder.
+bool is_named(const std::string& data);
+
 /// Returns whether `--data` names a table, which is a file and no folder.
 bool is_table(const std::string& data);
 

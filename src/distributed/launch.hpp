@@ -129,6 +129,14 @@ inline int slurm_local_world_size(int world_size) {
   return std::atoi(variable("SLURM_TASKS_PER_NODE").value_or("0").c_str());
 }
 
+// Reads the place of the rank among those of its machine.
+inline void read_place(Launch& launch, const Launcher& from) {
+  launch.local_rank = integer_variable(from.local_rank).value_or(launch.rank);
+  launch.local_world_size = from.local_world_size == nullptr
+                                ? slurm_local_world_size(launch.world_size)
+                                : integer_variable(from.local_world_size, 1).value_or(0);
+}
+
 inline Launch read_launcher(const Launcher& from) {
   const auto required = [&](const char* name) {
     const auto value = integer_variable(name);
@@ -139,10 +147,7 @@ inline Launch read_launcher(const Launcher& from) {
   Launch launch{.launcher = from.name};
   launch.rank = required(from.rank);
   launch.world_size = required(from.world_size);
-  launch.local_rank = integer_variable(from.local_rank).value_or(launch.rank);
-  launch.local_world_size = from.local_world_size == nullptr
-                                ? slurm_local_world_size(launch.world_size)
-                                : integer_variable(from.local_world_size, 1).value_or(0);
+  read_place(launch, from);
   launch.job_number = job_number(from);
   return launch;
 }
@@ -187,11 +192,7 @@ inline Launch read_launch(const InitOptions& options) {
   if (told) launch.launcher = "the options";
   launch.rank = options.rank.value_or(launch.rank);
   launch.world_size = options.world_size.value_or(launch.world_size);
-  if (told) {
-    using detail::integer_variable, detail::torchrun;
-    launch.local_rank = integer_variable(torchrun.local_rank).value_or(launch.rank);
-    launch.local_world_size = integer_variable(torchrun.local_world_size, 1).value_or(0);
-  }
+  if (told) detail::read_place(launch, detail::torchrun);
   const bool by_environment = options.init_method == "env://";
   TORCH_CHECK(!launch.launcher.empty() || (by_environment && !options.rank && !options.world_size),
               init_name, "expected rank and world_size, both in the options or both from a ",

@@ -78,6 +78,13 @@ StateDict renamed(const StateDict& state, const LoadOptions& options) {
   return result;
 }
 
+// Returns whether it is the count of a BatchNorm, which PyTorch before 0.4.1 did not save.
+bool is_batch_count(std::string_view name) {
+  constexpr std::string_view count = "num_batches_tracked";
+  return name.ends_with(count) &&
+         (name.size() == count.size() || name[name.size() - count.size() - 1] == '.');
+}
+
 // For each tensor of an uninitialized lazy layer, whether the tensors in the state fit the layer.
 std::map<std::string, bool> fits_of_lazy_layers(torch::nn::Module& module, const StateDict& state) {
   std::map<std::string, bool> fits;
@@ -94,7 +101,7 @@ std::map<std::string, bool> fits_of_lazy_layers(torch::nn::Module& module, const
     for (const auto& item : part.named_parameters(/*recurse=*/false))
       fits[prefix + item.key()] = fit;
     for (const auto& item : part.named_buffers(/*recurse=*/false)) {
-      if (item.key() != "num_batches_tracked") fits[prefix + item.key()] = fit;
+      if (!is_batch_count(item.key())) fits[prefix + item.key()] = fit;
     }
   });
   return fits;
@@ -121,13 +128,6 @@ std::string text(const LoadReport& report) {
   add("unexpected: ", report.unexpected);
   add("mismatched: ", report.mismatched);
   return out.str();
-}
-
-// Returns whether it is the count of a BatchNorm, which PyTorch before 0.4.1 did not save.
-bool is_batch_count(std::string_view name) {
-  constexpr std::string_view count = "num_batches_tracked";
-  return name.ends_with(count) &&
-         (name.size() == count.size() || name[name.size() - count.size() - 1] == '.');
 }
 
 struct Copy {

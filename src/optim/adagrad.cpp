@@ -19,6 +19,7 @@
 #include "detail/state_visitor.hpp"
 #include "optim/conversions.hpp"
 #include "optim/fitting_state.hpp"
+#include "optim/geometry.hpp"
 #include "optim/learning_rate.hpp"
 #include "optim/packed_numbers.hpp"
 #include "optim/real_views.hpp"
@@ -189,12 +190,7 @@ std::unique_ptr<AdagradParamState> Adagrad::fresh_state(const torch::Tensor& par
 
 // Python 2.11's fused Adagrad takes parameters on the CPU only.
 bool Adagrad::python_has_fused() const {
-  for (const auto& group : param_groups_) {
-    for (const auto& parameter : group.params()) {
-      if (!parameter.is_cpu()) return false;
-    }
-  }
-  return true;
+  return all_are_on(c10::kCPU, param_groups_);
 }
 
 bool Adagrad::prepare_group(size_t index) {

@@ -1,9 +1,10 @@
 #pragma once
 
-// Memory, sizes and strides of parameters. A program may change them between two steps. For the
-// sources of this folder.
+// Devices, memory, sizes and strides of parameters. A program may change them between two steps.
+// For the sources of this folder.
 
 #include <ATen/core/Tensor.h>
+#include <torch/optim/optimizer.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -11,6 +12,15 @@
 #include <vector>
 
 namespace sconce::optim {
+
+/// Returns whether all parameters of the groups are on devices of the type.
+inline bool all_are_on(c10::DeviceType type,
+                       const std::vector<torch::optim::OptimizerParamGroup>& groups) {
+  return std::all_of(groups.begin(), groups.end(), [type](const auto& group) {
+    return std::all_of(group.params().begin(), group.params().end(),
+                       [type](const auto& parameter) { return parameter.device().type() == type; });
+  });
+}
 
 /// Returns whether two of the tensors share memory. Of a tensor with gaps it checks only the first
 /// `nbytes()` bytes.

@@ -1,6 +1,5 @@
 #include "sconce/optim/lr_scheduler.hpp"
 
-#include <c10/util/ScopeExit.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/rmsprop.h>
@@ -378,8 +377,8 @@ size_t SequentialLR::active() const {
 }
 
 void SequentialLR::step() {
+  auto undo = restore_unless_released(last_epoch_);
   ++last_epoch_;  // active reads it
-  auto undo = c10::make_scope_exit([this] { --last_epoch_; });
   const size_t index = active();
   if (index > 0 && milestones_[index - 1] == last_epoch_) {
     schedulers_[index]->restart();

@@ -1,6 +1,5 @@
 #include "sconce/optim/lr_scheduler_base.hpp"
 
-#include <c10/util/ScopeExit.h>
 #include <c10/util/Type.h>
 
 #include <map>
@@ -8,6 +7,7 @@
 #include <typeinfo>
 
 #include "detail/state_visitor.hpp"
+#include "optim/scheduler_arguments.hpp"
 
 namespace sconce::optim::lr_scheduler {
 
@@ -93,15 +93,15 @@ void GroupLRScheduler::start() {
 }
 
 void GroupLRScheduler::step() {
+  auto undo = restore_unless_released(last_epoch_);
   ++last_epoch_;  // get_lr reads it
-  auto undo = c10::make_scope_exit([this] { --last_epoch_; });
   set_lrs([this](size_t group, double lr) { return get_lr(group, lr, false); });
   undo.release();
   ++step_count_;
 }
 
 void GroupLRScheduler::restart() {
-  auto undo = c10::make_scope_exit([this, before = last_epoch_] { last_epoch_ = before; });
+  auto undo = restore_unless_released(last_epoch_);
   last_epoch_ = 0;
   set_lrs([this](size_t group, double) { return restart_lr(group); });
   undo.release();

@@ -22,6 +22,7 @@
 #include "detail/state_visitor.hpp"
 #include "detail/tensor_groups.hpp"
 #include "optim/conversions.hpp"
+#include "optim/geometry.hpp"
 
 namespace sconce::optim {
 
@@ -130,13 +131,8 @@ void Optimizer::write_lr() {
 }
 
 bool Optimizer::is_capturable() const {
-  const auto all_are_on = [&](c10::DeviceType type) {
-    return std::all_of(param_groups_.begin(), param_groups_.end(), [&](const auto& group) {
-      return std::all_of(group.params().begin(), group.params().end(),
-                         [&](const auto& parameter) { return parameter.device().type() == type; });
-    });
-  };
-  return all_are_on(c10::kCPU) || (takes_lr_on_device() && all_are_on(c10::kCUDA));
+  return all_are_on(c10::kCPU, param_groups_) ||
+         (takes_lr_on_device() && all_are_on(c10::kCUDA, param_groups_));
 }
 
 bool Optimizer::takes_lr_on_device() const {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <c10/util/Exception.h>
+#include <c10/util/ScopeExit.h>
 
+#include <tuple>
 #include <vector>
 
 #include "sconce/optim/lr_scheduler_base.hpp"
@@ -24,6 +26,14 @@ std::vector<T> expand(const PerGroup<T>& values, const torch::optim::Optimizer& 
   expect(values.values().size() == groups, who, what, " to be one or ", groups,
          ", as many as param_groups, got ", values.values().size());
   return values.values();
+}
+
+/// Gives the variables the values that they have now when the result ends, unless it is released
+/// before, as after a step that did not throw.
+template <class... T>
+[[nodiscard]] auto restore_unless_released(T&... variables) {
+  return c10::make_scope_exit(
+      [&variables..., before = std::tuple(variables...)] { std::tie(variables...) = before; });
 }
 
 }  // namespace sconce::optim::lr_scheduler

@@ -1,7 +1,5 @@
 #include "sconce/optim/warm_restarts.hpp"
 
-#include <c10/util/ScopeExit.h>
-
 #include <cmath>
 #include <numbers>
 
@@ -25,10 +23,7 @@ CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(torch::optim::Optimizer
 }
 
 void CosineAnnealingWarmRestarts::step() {
-  auto undo = c10::make_scope_exit([this, T_i = T_i_, T_cur = T_cur_] {
-    T_i_ = T_i;
-    T_cur_ = T_cur;
-  });
+  auto undo = restore_unless_released(T_i_, T_cur_);
   if (++T_cur_ >= T_i_) {
     T_cur_ = std::fmod(T_cur_, T_i_);
     T_i_ *= static_cast<double>(T_mult_);
@@ -40,11 +35,7 @@ void CosineAnnealingWarmRestarts::step() {
 void CosineAnnealingWarmRestarts::step(double epoch) {
   expect(epoch >= 0 && epoch <= static_cast<double>(most_steps), "CosineAnnealingWarmRestarts",
          "an epoch from 0 to 2^53, got ", epoch);
-  auto undo = c10::make_scope_exit([this, T_i = T_i_, T_cur = T_cur_, last_epoch = last_epoch_] {
-    T_i_ = T_i;
-    T_cur_ = T_cur;
-    last_epoch_ = last_epoch;
-  });
+  auto undo = restore_unless_released(T_i_, T_cur_, last_epoch_);
   const auto T_0 = static_cast<double>(T_0_);
   const auto T_mult = static_cast<double>(T_mult_);
   if (epoch < T_0) {
@@ -72,10 +63,7 @@ double CosineAnnealingWarmRestarts::restart_lr(size_t group) const {
 }
 
 void CosineAnnealingWarmRestarts::restart() {
-  auto undo = c10::make_scope_exit([this, T_i = T_i_, T_cur = T_cur_] {
-    T_i_ = T_i;
-    T_cur_ = T_cur;
-  });
+  auto undo = restore_unless_released(T_i_, T_cur_);
   T_cur_ = 0;
   T_i_ = static_cast<double>(T_0_);
   GroupLRScheduler::restart();

@@ -73,13 +73,14 @@ FitResult FitLoop::run() {
   start();
   CallbackScope scope(data_.callbacks, *this, &TrainerCallback::on_fit_begin,
                       &TrainerCallback::on_fit_end);
-  bool stopped = agree_to_stop() && std::ssize(epochs) < max_epochs;
+  const auto stops_early = [&] { return agree_to_stop() && std::ssize(epochs) < max_epochs; };
+  bool stopped = stops_early();
   while (!stopped && std::ssize(epochs) < max_epochs) {
     stopped = !train_epoch(data_.train.begin(batch, std::ssize(epochs)));
     if (stopped) break;
     if (data_.test) test_epoch();
     call(&TrainerCallback::on_epoch_end);
-    stopped = agree_to_stop() && std::ssize(epochs) < max_epochs;
+    stopped = stops_early();
     if (!options_.fast_dev_run) save(data_.callbacks);
   }
   scope.close();
