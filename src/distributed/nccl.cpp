@@ -1,8 +1,11 @@
 #include "distributed/nccl.hpp"
 
+#include <ATen/cuda/CUDAContextLight.h>
+
 #include <exception>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
+#include "detail/format.hpp"
 #include "sconce/devices.hpp"
 
 namespace sconce::distributed {
@@ -34,6 +37,15 @@ c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store
   auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = timeout;
   return c10::make_intrusive<Nccl>(store, rank, world_size, options);
+}
+
+std::string gpu_uuid(c10::Device device) {
+  if (!device.is_cuda()) return {};
+  std::string text;
+  for (const char byte : at::cuda::getDeviceProperties(device.index())->uuid.bytes) {
+    text += format("%02x", static_cast<unsigned char>(byte));
+  }
+  return text;
 }
 
 }  // namespace sconce::distributed

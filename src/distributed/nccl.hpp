@@ -1,8 +1,10 @@
 #pragma once
 
+#include <c10/core/Device.h>
 #include <c10/util/intrusive_ptr.h>
 
 #include <chrono>
+#include <string>
 
 namespace c10d {
 class Backend;
@@ -16,5 +18,9 @@ namespace sconce::distributed {
 /// @throw c10::Error if there is no GPU, or if sconce was built without NCCL.
 c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store, int rank,
                                             int world_size, std::chrono::milliseconds timeout);
+
+/// Returns the UUID of a GPU, by which all processes know it, whichever GPUs each of them sees.
+/// Empty for the CPU, and if sconce was built without NCCL.
+std::string gpu_uuid(c10::Device device);
 
 }  // namespace sconce::distributed

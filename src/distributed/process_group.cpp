@@ -6,7 +6,10 @@
 #include <atomic>
 #include <csignal>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <tuple>
+#include <utility>
 
+#include "distributed/agree_backend.hpp"
 #include "distributed/gather_bytes.hpp"
 #include "distributed/gloo.hpp"
 #include "distributed/launch.hpp"
@@ -26,18 +29,13 @@ namespace {
 
 using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
 
-constexpr auto both = "cpu:gloo,cuda:nccl";
-
-// Returns the backend of the options, or the default for this machine.
-std::string choose_backend(const std::string& named, const Launch& launch) {
-  TORCH_CHECK(named.empty() || named == "gloo" || named == "nccl" || named == both,
-              detail::init_name, "expected backend gloo, nccl or ", both, ", got '", named, "'");
+void check_backend(const std::string& named) {
+  const bool is_known =
+      named.empty() || named == "gloo" || named == "nccl" || named == both_backends;
+  TORCH_CHECK(is_known, detail::init_name, "expected backend gloo, nccl or ", both_backends,
+              ", got '", named, "'");
   TORCH_CHECK(named.empty() || named == "gloo" || is_nccl_available(), detail::init_name,
               "expected backend gloo, got '", named, "' but sconce was built without NCCL");
-  if (!named.empty()) return named;
-  const int ranks = launch.local_world_size > 0 ? launch.local_world_size : launch.world_size;
-  const bool gpu_each = num_gpus() > 0 && num_gpus() >= ranks;
-  return is_nccl_available() && gpu_each ? both : "gloo";
 }
 
 // Returns a separate prefix in the store for each group that this process joins, and counts only
@@ -81,22 +79,27 @@ void ignore_sigpipe() {
   sigaction(SIGPIPE, &action, nullptr);
 }
 
-Group join(const Launch& launch, const std::string& backend, Milliseconds timeout) {
+// Returns the group and its backend.
+std::pair<Group, std::string> join(const Launch& launch, const std::string& named,
+                                   Milliseconds timeout) {
   const std::string who = detail::init_name + std::string("rank ") + std::to_string(launch.rank) +
                           " of " + std::to_string(launch.world_size) + ": ";
   ignore_sigpipe();
   const auto deadline = Clock::now() + timeout;
+  const BackendOfRank own = {.named = named,
+                             .gpu = gpu_uuid(device_of(launch.local_rank, num_gpus()))};
   const auto work = [=, prefix = next_prefix(launch)] {
+    std::string backend;
     const Store store = naming(who, [&] {
       Store opened = c10::make_intrusive<c10d::PrefixStore>(prefix, open_store(launch, deadline));
-      join_all(*opened, launch, deadline);
+      backend = agree_backend(*opened, launch, own, deadline);
       opened->setTimeout(timeout);
       return opened;
     });
     return naming(who + "connecting to the others failed: ", [&] {
       auto group = make_group(store, launch, backend, timeout);
       connect_all(*store, launch, deadline);
-      return group;
+      return std::pair(group, backend);
     });
   };
   return within(timeout + std::chrono::seconds(1), who + "joining the group", work);
@@ -137,12 +140,11 @@ ProcessGroup ProcessGroup::init(const InitOptions& options) {
               "expected a timeout above 0 and of at most a year, got ", options.timeout.count(),
               " ms");
   const Launch launch = read_launch(options);
+  check_backend(options.backend);
   const bool alone = launch.world_size == 1;
-  const std::string backend = choose_backend(options.backend, launch);
   Core core{.launch = launch, .on_cpu = options.backend == "gloo"};
   if (!alone || (!launch.launcher.empty() && !options.backend.empty())) {
-    core.backend = backend;
-    core.group = join(launch, backend, options.timeout);
+    std::tie(core.group, core.backend) = join(launch, options.backend, options.timeout);
   }
   return ProcessGroup(std::make_shared<Core>(std::move(core)));
 }

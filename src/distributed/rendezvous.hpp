@@ -172,21 +172,24 @@ inline Store open_store(const Launch& launch, Clock::time_point deadline) {
   return c10::make_intrusive<c10d::FileStore>(launch.file, launch.world_size);
 }
 
+inline std::vector<std::string> keys_of(const std::vector<int>& ranks, const std::string& state) {
+  std::vector<std::string> keys;
+  for (const int rank : ranks) keys.push_back(state + "/" + std::to_string(rank));
+  return keys;
+}
+
 // Waits until these ranks are in a state, such as "joined", and names those that are not.
 inline void wait_for_ranks(c10d::Store& store, const std::vector<int>& ranks,
                            const std::string& state, Clock::time_point deadline) {
-  const auto key_of = [&](int rank) { return state + "/" + std::to_string(rank); };
-  std::vector<std::string> keys;
-  for (const int rank : ranks) keys.push_back(key_of(rank));
   std::string missing;
   try {
-    store.wait(keys, left_until(deadline));
+    store.wait(keys_of(ranks, state), left_until(deadline));
     return;
   } catch (const std::exception&) {
   }
   try {
     for (const int rank : ranks) {
-      if (store.check({key_of(rank)})) continue;
+      if (store.check(keys_of({rank}, state))) continue;
       missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
     }
   } catch (const std::exception&) {  // rank 0 owned the store and gave up first
@@ -195,20 +198,16 @@ inline void wait_for_ranks(c10d::Store& store, const std::vector<int>& ranks,
   TORCH_CHECK(missing.empty(), "these ranks have not ", state, ": ", missing);
 }
 
-inline void announce(c10d::Store& store, int rank, const std::string& state) {
-  store.set(state + "/" + std::to_string(rank), std::vector<uint8_t>{1});
+// Tells the others that this rank is in a state, and a value. Some stores do not keep empty values.
+inline void announce(c10d::Store& store, int rank, const std::string& state,
+                     const std::string& value = "1") {
+  store.set(keys_of({rank}, state).front(), std::vector<uint8_t>(value.begin(), value.end()));
 }
 
 inline std::vector<int> ranks_from(int first, const Launch& launch) {
   std::vector<int> ranks(static_cast<size_t>(launch.world_size - first));
   std::iota(ranks.begin(), ranks.end(), first);
   return ranks;
-}
-
-// Waits until every rank has joined.
-inline void join_all(c10d::Store& store, const Launch& launch, Clock::time_point deadline) {
-  announce(store, launch.rank, "joined");
-  wait_for_ranks(store, ranks_from(0, launch), "joined", deadline);
 }
 
 // Waits until every rank has connected to the others. A rank that left before would close

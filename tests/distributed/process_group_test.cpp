@@ -10,15 +10,18 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "catch.hpp"
+#include "distributed/agree_backend.hpp"
 #include "distributed/gloo.hpp"
 #include "distributed/launch.hpp"
 #include "distributed/rendezvous.hpp"
 #include "support/error_of.hpp"
 #include "support/one_with_gloo.hpp"
 #include "support/processes.hpp"
+#include "support/require_gpu.hpp"
 #include "support/temp_dir.hpp"
 
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
 using sconce::distributed::InitOptions;
 using sconce::distributed::ProcessGroup;
 using sconce::distributed::read_launch;
@@ -412,6 +415,58 @@ TEST_CASE("two processes meet by each launcher's variables and each init_method"
   }
 }
 
+TEST_CASE("the default backend is NCCL too where each rank has a GPU of its own") {
+  using sconce::distributed::agree_backend;
+  CHECK(agree_backend({{}}) == "gloo");
+  CHECK(agree_backend({{.gpu = "a"}, {.gpu = "b"}, {.gpu = "c"}}) == "cpu:gloo,cuda:nccl");
+  CHECK(agree_backend({{.gpu = "a"}, {.gpu = "b"}, {.gpu = "a"}}) == "gloo");  // one for two ranks
+  CHECK(agree_backend({{.gpu = "a"}, {}}) == "gloo");
+  CHECK(agree_backend({{.named = "nccl", .gpu = "a"}, {.named = "nccl", .gpu = "a"}}) == "nccl");
+  CHECK(agree_backend({{.named = "gloo", .gpu = "a"}, {.named = "gloo"}}) == "gloo");
+  CHECK_THROWS_WITH(agree_backend({{.named = "gloo"}, {.named = "gloo"}, {.named = "nccl"}}),
+                    StartsWith("expected the same backend in the options of every rank, got gloo "
+                               "on rank 0 and nccl on rank 2"));
+  CHECK_THROWS_WITH(agree_backend({{}, {.named = "gloo"}}),
+                    ContainsSubstring("got none on rank 0 and gloo on rank 1"));
+}
+
+TEST_CASE("ranks that name different backends all say so", "[distributed]") {
+  const sconce::test::TempDir folder;
+  const std::string meet = "init_method=file://" + (folder.path() / "meet").string();
+  Processes ranks;
+  for (const std::string rank : {"0", "1"}) {
+    std::vector<std::string> words = {"launch", meet, "world_size=2", "rank=" + rank};
+    if (rank == "1") words.push_back("backend=gloo");
+    ranks.push_back(std::make_unique<Process>(worker(words), Variables{}));
+  }
+  wait_for(ranks, Seconds(60));
+  for (const auto& rank : ranks) {
+    CHECK(rank->exit_code == 1);
+    CHECK_THAT(rank->err(), ContainsSubstring("of 2: expected the same backend in the options of "
+                                              "every rank, got none on rank 0 and gloo on rank 1"));
+  }
+}
+
+TEST_CASE("ranks that each see one GPU of their own have NCCL", "[gpu]") {
+  sconce::test::require_gpu();
+  if (sconce::num_gpus() < 2) SKIP("needs two GPUs");
+  const bool has_one_each = GENERATE(true, false);
+  const sconce::test::TempDir folder;
+  const std::string meet = "init_method=file://" + (folder.path() / "meet").string();
+  Processes ranks;
+  for (const std::string rank : {"0", "1"}) {
+    ranks.push_back(
+        std::make_unique<Process>(worker({"launch", meet, "world_size=2", "rank=" + rank}),
+                                  Variables{{"CUDA_VISIBLE_DEVICES", has_one_each ? rank : "1"}}));
+  }
+  wait_for(ranks, Seconds(60));
+  require_success(ranks);
+  for (const auto& rank : ranks) {
+    CHECK_THAT(rank->out(),
+               ContainsSubstring(has_one_each ? "backend cpu:gloo,cuda:nccl\n" : "backend gloo\n"));
+  }
+}
+
 TEST_CASE("a peer that is lost or stopped ends the others in time", "[distributed]") {
   const auto [what, where] = GENERATE(table<std::string, std::string>(
       {{"killed", "joined"}, {"killed", "step"}, {"stopped", "joined"}, {"stopped", "step"}}));
@@ -444,7 +499,7 @@ TEST_CASE("init returns when every rank has connected, so that one may leave at 
   const auto deadline = Clock::now() + std::chrono::seconds(30);
   const auto store =
       c10::make_intrusive<c10d::PrefixStore>("sconce/0/0", open_store(launch, deadline));
-  join_all(*store, launch, deadline);
+  CHECK(agree_backend(*store, launch, {}, deadline) == "gloo");
   const auto gloo = make_gloo(c10::make_intrusive<c10d::PrefixStore>("gloo", store), launch,
                               std::chrono::seconds(30));
   wait_for(rank_0, Seconds(1));

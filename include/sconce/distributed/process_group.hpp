@@ -26,8 +26,7 @@ enum class ReduceOp { sum, product, min, max };
 struct InitOptions {
   /// Backend of the collectives: "gloo" for tensors on CPUs and GPUs, "nccl" for tensors on GPUs
   /// only, "cpu:gloo,cuda:nccl" for one backend per device type. Empty: "cpu:gloo,cuda:nccl" if
-  /// sconce has NCCL and this process sees a GPU for each rank on its machine, else "gloo". Name it
-  /// where each rank sees only its own GPU.
+  /// sconce has NCCL and each rank has a GPU of its own, else "gloo". All ranks must name the same.
   std::string backend = {};
 
   /// Where the ranks meet:
@@ -75,7 +74,7 @@ class ProcessGroup {
   /// - the environment is incomplete or wrong, or the options contradict each other;
   /// - rank 0 cannot listen on the address;
   /// - a rank has not joined within the timeout;
-  /// - the backend is unknown or not available.
+  /// - the backend is unknown or not available, or other ranks name another.
   [[nodiscard]] static ProcessGroup init(const InitOptions& options = {});
 
   /// Makes a group of this process alone, without a backend, even under a launcher.

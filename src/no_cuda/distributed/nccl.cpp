@@ -14,4 +14,8 @@ c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store
               "sconce::distributed::make_nccl: expected NCCL, but sconce was built without it");
 }
 
+std::string gpu_uuid(c10::Device) {
+  return {};
+}
+
 }  // namespace sconce::distributed

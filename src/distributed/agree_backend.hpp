@@ -1,0 +1,50 @@
+#pragma once
+
+#include <c10/util/Exception.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "distributed/rendezvous.hpp"
+
+// How the ranks agree on the backend. All choose by what every rank has told, and so choose alike.
+namespace sconce::distributed {
+
+constexpr auto both_backends = "cpu:gloo,cuda:nccl";
+
+// What a rank tells the others.
+struct BackendOfRank {
+  std::string named = {};  // in its options; empty: the default
+  std::string gpu = {};    // UUID of its GPU; empty without a GPU or without NCCL
+};
+
+// Returns the backend of a group. NCCL needs a GPU for each rank.
+inline std::string agree_backend(const std::vector<BackendOfRank>& ranks) {
+  const auto text = [](const std::string& named) { return named.empty() ? "none" : named; };
+  std::set<std::string> gpus;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    TORCH_CHECK(ranks[rank].named == ranks[0].named,
+                "expected the same backend in the options of every rank, got ",
+                text(ranks[0].named), " on rank 0 and ", text(ranks[rank].named), " on rank ", rank);
+    if (!ranks[rank].gpu.empty()) gpus.insert(ranks[rank].gpu);
+  }
+  if (!ranks[0].named.empty()) return ranks[0].named;
+  return gpus.size() == ranks.size() ? both_backends : "gloo";
+}
+
+// Tells the others about this rank, waits until every rank has, and returns the backend of all.
+inline std::string agree_backend(c10d::Store& store, const Launch& launch, const BackendOfRank& own,
+                                 Clock::time_point deadline) {
+  announce(store, launch.rank, "joined", own.named + " " + own.gpu);
+  wait_for_ranks(store, ranks_from(0, launch), "joined", deadline);
+  std::vector<BackendOfRank> ranks;
+  for (const auto& told : store.multiGet(keys_of(ranks_from(0, launch), "joined"))) {
+    const std::string text(told.begin(), told.end());
+    const size_t blank = text.find(' ');
+    ranks.push_back({text.substr(0, blank), text.substr(blank + 1)});
+  }
+  return agree_backend(ranks);
+}
+
+}  // namespace sconce::distributed
