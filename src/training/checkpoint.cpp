@@ -223,6 +223,7 @@ void visit_state(Checkpoint::Best& best, StateVisitor& state) {
   state.check(!std::isnan(best.metric), "other than nan");
   state("file", best.file);
   state.check(Checkpoint::position_of(best.file).has_value(), "that is the name of a checkpoint");
+  state.where_there("monitor", best.monitor);
 }
 
 void visit_state(Checkpoint::RunState& run, StateVisitor& state) {
@@ -263,7 +264,7 @@ void Checkpoint::check_own(const char* expected) const {
 }
 
 void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
-                      std::optional<double> metric) {
+                      std::optional<double> metric, const std::string& monitor) {
   const auto fits = [](int64_t number) { return number >= 0 && number <= largest_in_name; };
   TORCH_CHECK(fits(progress.epoch) && fits(progress.batch), checkpoint_name,
               "expected an epoch and a batch of 0 to ", largest_in_name, ", got epoch ",
@@ -275,8 +276,8 @@ void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
   const std::string name = file_name(position);
   const auto random = random_states(options_.process_group);
   auto best = best_;
-  if (options_.keep_best && metric && !std::isnan(*metric) && (!best || *metric > best->metric)) {
-    best = {*metric, name};
+  if (metric && is_better(*metric, monitor)) {
+    best = {*metric, name, monitor.empty() ? std::nullopt : std::optional(monitor)};
   }
   together(options_.process_group, [&] {
     if (!writes(options_)) return;
@@ -291,6 +292,12 @@ void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
   last_ = position;
   best_ = best;
   end_save(best);
+}
+
+bool Checkpoint::is_better(double metric, const std::string& monitor) const {
+  if (!options_.keep_best || std::isnan(metric)) return false;
+  if (!best_ || metric > best_->metric) return true;
+  return best_->monitor && !monitor.empty() && *best_->monitor != monitor;
 }
 
 // A writer may be killed before it does this, so a load does it again.

@@ -46,12 +46,14 @@ bool ModelCheckpoint::wants_save(const Fit& fit) const {
 void ModelCheckpoint::save(Fit& fit) {
   std::optional<double> metric;
   const std::string monitor = options_.monitor.value_or("test_acc");
+  const auto usual = monitor.ends_with("loss") ? optim::MetricMode::min : optim::MetricMode::max;
+  const bool highest = options_.mode.value_or(usual) == optim::MetricMode::max;
   if (fit.batch == 0 && !fit.epochs.empty() && fit.epochs.back().contains(monitor)) {
     const double value = fit.epochs.back().at(monitor);
-    const auto best = monitor.ends_with("loss") ? optim::MetricMode::min : optim::MetricMode::max;
-    metric = options_.mode.value_or(best) == optim::MetricMode::max ? value : -value;
+    metric = highest ? value : -value;
   }
-  checkpoint_.save(fit.states, fit.progress(), metric);
+  checkpoint_.save(fit.states, fit.progress(), metric,
+                   (highest ? "highest " : "lowest ") + monitor);
 }
 
 }  // namespace sconce

@@ -256,6 +256,28 @@ TEST_CASE("without a monitor the best is that of test_acc, and there is none wit
   }
 }
 
+TEST_CASE("a fit that is resumed with another monitor begins to choose the best anew") {
+  const sconce::test::TempDir folder;
+  const auto resume = [&](int epochs, sconce::ModelCheckpointOptions options) {
+    Checkpoint checkpoint(folder.path(), {.resume = true});
+    Fitting fitting(checkpoint);
+    ModelCheckpoint saving(checkpoint, options);
+    fitting.with.callbacks = {&saving};
+    const auto done = fitting.run({.max_epochs = epochs}).epochs;
+    const auto best = sconce::io::load_torch(checkpoint.best()).toGenericDict();
+    return std::pair(best.at("epoch").toInt(), done);
+  };
+  const auto mode = sconce::optim::MetricMode::max;
+  CHECK(resume(2, {.monitor = "test_acc"}).first <= 2);
+  // The accuracies are above 0, and the losses are compared by their negatives.
+  CHECK(resume(3, {.monitor = "test_loss"}).first == 3);
+  const auto [best, epochs] = resume(6, {.monitor = "test_loss", .mode = mode});
+  const auto less = [](const auto& a, const auto& b) {
+    return a.at("test_loss") < b.at("test_loss");
+  };
+  CHECK(best == std::max_element(epochs.begin() + 3, epochs.end(), less)->epoch);
+}
+
 TEST_CASE("the sums of an epoch are saved and resumed beside callbacks that evaluate") {
   struct Evaluating : sconce::TrainerCallback {
     explicit Evaluating(std::function<void()> f) : evaluate(std::move(f)) {}

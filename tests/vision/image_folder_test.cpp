@@ -160,8 +160,8 @@ TEST_CASE("a folder's random transforms draw by item, whoever reads it") {
   const auto items = all_of(sconce::data::Loader(folder, {.batch_size = 2, .num_workers = 0}));
   CHECK(std::get<0>(torch::_unique(items.frac())).numel() == 6);
   CHECK(items.equal(all_of(sconce::data::Loader(folder, {.batch_size = 2, .num_workers = 2}))));
-  const sconce::data::Subset some(folder, {3, 4});
-  CHECK(all_of(sconce::data::Loader(some, {.batch_size = 2})).sizes() ==
+  const sconce::data::Subset two(folder, {3, 4});
+  CHECK(all_of(sconce::data::Loader(two, {.batch_size = 2})).sizes() ==
         torch::IntArrayRef{2, 3, 4, 5});
 }
 

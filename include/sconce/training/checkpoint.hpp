@@ -59,8 +59,10 @@ class Checkpoint {
   /// and files that killed writers left behind. A run that does not continue from the progress that
   /// was saved before, such as a second fit, writes `checkpoint-<epoch>-<batch>-2.pt`, the next one
   /// `-3`, so that no file is overwritten. If there was a metric, the link `best.pt` leads to the
-  /// file with the best one; on a file system without links it is a copy. The parts do not change.
-  /// Their values are read from their devices. Every rank returns after the file is complete.
+  /// file with the best one; on a file system without links it is a copy. `monitor` names the
+  /// metric, such as "highest test_acc": one of another name than the best's is not compared with
+  /// it, and becomes the best. The parts do not change. Their values are read from their devices.
+  /// Every rank returns after the file is complete.
   /// @throw c10::Error if:
   /// - the file cannot be written, with its name and the cause; earlier files stay;
   /// - two parts have the same name, or a part has one of the names above;
@@ -68,7 +70,7 @@ class Checkpoint {
   /// - the folder holds a later checkpoint than this object wrote or loaded;
   /// - `lock` throws.
   void save(const NamedStates& parts, const RunProgress& progress,
-            std::optional<double> metric = {});
+            std::optional<double> metric = {}, const std::string& monitor = {});
 
   /// Restores the parts and the random generators from the latest checkpoint, and returns its
   /// position. Changes nothing and returns nothing if there is no checkpoint, or without `resume`.
@@ -93,6 +95,7 @@ class Checkpoint {
   struct Best {
     double metric = 0;
     std::string file = {};
+    std::optional<std::string> monitor = {};  // earlier versions saved none
   };
   struct RunState;
 
@@ -107,6 +110,7 @@ class Checkpoint {
   std::vector<std::string> files() const;
   void check_own(const char* expected) const;
   void take_folder();
+  bool is_better(double metric, const std::string& monitor) const;
   std::string agreed_latest() const;
   void end_save(const std::optional<Best>& best) const;
   void link_best(const std::optional<Best>& best) const;

@@ -28,7 +28,8 @@ struct ModelCheckpointOptions {
 /// options and number of threads. With three or more ranks the first step after a resumption may
 /// add their gradients in another order. The folder is locked from before the first step until the
 /// Checkpoint ends. A resumed fit takes the learning rates and the other options of optimizer and
-/// scheduler from the file, and warns if they differ. Python: `ModelCheckpoint` of Lightning.
+/// scheduler from the file, and warns if they differ. With another `monitor` or `mode` than before
+/// its first value is the best. Python: `ModelCheckpoint` of Lightning.
 class ModelCheckpoint : public TrainerCallback {
  public:
   /// The checkpoint must outlive this object.
