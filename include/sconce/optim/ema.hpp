@@ -42,7 +42,8 @@ class ExponentialMovingAverage {
   /// while a SwapGuard lives; nothing has changed.
   void update();
 
-  /// Returns the number of calls of `update`.
+  /// Returns the number of calls of `update`. Replays of a captured step on a GPU are not counted:
+  /// they run without the host.
   int64_t n_averaged() const { return n_averaged_; }
 
   /// Gives the model the averages as its values while the guard lives. Afterwards the model has its

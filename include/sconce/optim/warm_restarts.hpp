@@ -16,8 +16,9 @@ class CosineAnnealingWarmRestarts final : public GroupLRScheduler {
 
   void step() override;
 
-  /// Sets the learning rates of a position within the epochs, such as `epoch + batch / batches`
-  /// after each batch.
+  /// Sets the learning rates of a position within the epochs, such as
+  /// `epoch + static_cast<double>(batch) / batches` after each batch; between integers the quotient
+  /// would be 0.
   /// @throw c10::Error if epoch is negative or above 2^53.
   void step(double epoch);
 

@@ -44,10 +44,12 @@ struct TrainerOptions {
   std::optional<torch::Device> device = {};  ///< the device, instead of `num_gpus`
   /// Makes each step of a fit a replay, on a GPU of a CUDA graph; see `CapturedStep`. The
   /// optimizer must be sconce's, and its `is_capturable()` true. Batches of another shape than the
-  /// first, such as a smaller last one, run as without. Callbacks get `on_before_step` after the
+  /// first, such as a smaller last one, run uncaptured. Callbacks get `on_before_step` after the
   /// step. Schedules of the learning rate take effect; on a GPU, schedules of the momentum do not.
   bool graph = false;
-  bool fast_dev_run = false;  ///< runs one batch of training and of testing, to find errors
+  /// Runs one batch of training and of testing, to find errors. Checkpoints are neither loaded nor
+  /// saved.
+  bool fast_dev_run = false;
 
   /// Loss of models without a `training_step`. If it is empty, the loss is the cross entropy of
   /// int64 targets, without the targets of -100.
@@ -101,7 +103,7 @@ class Trainer {
   /// - num_gpus and device are both given, or this machine does not have the device;
   /// - a metric is null, two have the same name, or one is called "loss";
   /// - the precision is tf32 and the device is not a GPU;
-  /// - `graph` is set together with accumulate_grad_batches or a process group of several.
+  /// - `graph` is set and accumulate_grad_batches is above 1, or the process group has several.
   explicit Trainer(TrainerOptions options = {});
 
   /// The device that models and batches are moved to.
