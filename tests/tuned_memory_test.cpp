@@ -30,8 +30,12 @@ long pages() {
 
 // Touches four blocks of 30 MiB that are alive together, like the activations of a training step.
 void make_and_free() {
+  constexpr size_t size = 30 << 20, page = 4096;
   std::array<std::unique_ptr<char[]>, 4> blocks;
-  for (auto& block : blocks) block = std::make_unique<char[]>(30 << 20);
+  for (auto& block : blocks) {
+    block = std::make_unique_for_overwrite<char[]>(size);
+    for (size_t at = 0; at < size; at += page) static_cast<volatile char&>(block[at]) = 1;
+  }
 }
 
 long pages_for_100_steps() {

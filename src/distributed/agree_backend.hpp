@@ -26,7 +26,8 @@ inline std::string agree_backend(const std::vector<BackendOfRank>& ranks) {
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     TORCH_CHECK(ranks[rank].named == ranks[0].named,
                 "expected the same backend in the options of every rank, got ",
-                text(ranks[0].named), " on rank 0 and ", text(ranks[rank].named), " on rank ", rank);
+                text(ranks[0].named), " on rank 0 and ", text(ranks[rank].named), " on rank ",
+                rank);
     if (!ranks[rank].gpu.empty()) gpus.insert(ranks[rank].gpu);
   }
   if (!ranks[0].named.empty()) return ranks[0].named;

@@ -1,5 +1,6 @@
 # Builds the project in apps/template against sconce's build folder, from which nothing is installed.
-#   cmake -DSOURCE=<sconce> -DWORK=<folder> -DPYTHON=<a Python> -DBUILD=<the build folder> -P build_folder_test.cmake
+#   cmake -DSOURCE=<sconce> -DWORK=<folder> -DPYTHON=<a Python> -DBUILD=<the build folder>
+#         [-DOPTIONS=<an argument of cmake>] -P build_folder_test.cmake
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/run.cmake")
 
@@ -26,8 +27,8 @@ foreach(file IN LISTS package)
 endforeach()
 expect_failure("\n *sconce: [^\n]*libsconce_core[^\n]* is not built yet[.] Run: [^\n]*\n" ${configure} "-Dsconce_DIR=${WORK}/empty")
 
-# GCC's warnings at -O0 differ from those at -O3, the template's own build type.
-run("configuring" ${configure} "-Dsconce_DIR=${BUILD}" -DCMAKE_BUILD_TYPE=None)
+# Warnings at -O0 differ from those at -O3, the template's own build type.
+run("configuring" ${configure} "-Dsconce_DIR=${BUILD}" -DCMAKE_BUILD_TYPE=None ${OPTIONS})
 expect("sconce: LibTorch [^\n]*the one that sconce was built with")
 build_template("${project}")
 

@@ -131,7 +131,7 @@ if(output MATCHES "CMake Warning|CMake Error" OR NOT output MATCHES "sconce: Lib
   message(FATAL_ERROR "configuring: expected no warning, and LibTorch from Python\n${output}")
 endif()
 if(NOT WAY STREQUAL "find_package") # who links the core compiles no other part
-  # FetchContent only lists the commands. add_subdirectory, whose path has such letters too, runs them.
+  # FetchContent only lists the commands. add_subdirectory, whose path has such letters too, runs those of the core.
   run("building with the core alone" "${CMAKE_COMMAND}" --build "${project}/build" --target core ${list_only})
   string(REGEX MATCHALL "Building CXX object [^\n]*sconce_core[^\n]*" of_core "${output}")
   string(REGEX MATCHALL "Building CXX object [^\n]*sconce_[^\n]*" compiled "${output}")
@@ -139,11 +139,13 @@ if(NOT WAY STREQUAL "find_package") # who links the core compiles no other part
   if(count EQUAL 0 OR NOT compiled STREQUAL of_core OR output MATCHES "warning:")
     message(FATAL_ERROR "the core: expected its sources alone, and no warning\n${output}")
   endif()
-  if(list_only)
-    file(REMOVE_RECURSE "${WORK}")
-    return()
+  if(NOT list_only)
+    run("running with the core alone" "${project}/build/core")
+    run("listing the rest" "${CMAKE_COMMAND}" --build "${project}/build" -- -n)
+    expect("Linking CXX executable mine")
   endif()
-  run("running with the core alone" "${project}/build/core")
+  file(REMOVE_RECURSE "${WORK}")
+  return()
 endif()
 run("building" "${CMAKE_COMMAND}" --build "${project}/build")
 if(output MATCHES "warning:")

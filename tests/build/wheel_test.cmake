@@ -30,7 +30,7 @@ string(STRIP "${output}" folder)
 
 # GCC's warnings at -O0 differ from those at -O3, the template's own build type.
 set(configure "${CMAKE_COMMAND}" -S "${project}" -B "${project}/build" -G Ninja "-Dsconce_DIR=${folder}")
-run("configuring" ${configure} -DCMAKE_BUILD_TYPE=None)
+run("configuring" ${configure} -DCMAKE_BUILD_TYPE=None -DSCONCE_CUDA=OFF)
 expect("sconce: LibTorch [^\n]*Python's torch")
 build_template("${project}")
 

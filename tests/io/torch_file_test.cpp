@@ -13,6 +13,7 @@
 #include "support/error_of.hpp"
 #include "support/peak_memory.hpp"
 #include "support/require_gpu.hpp"
+#include "support/sanitized.hpp"
 #include "support/temp_dir.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -348,7 +349,7 @@ TEST_CASE("what a pickle holds beside its result is freed, also what holds itsel
     return "ccollections\nOrderedDict\n)R}K\1" + attribute + "sb";
   };
   double before = 0;
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < sconce::test::rounds(1000, 50); ++i) {
     if (i == 10) before = sconce::test::peak_memory();
     REQUIRE_THAT(read(list_of_itself),
                  ContainsSubstring("no container that holds itself, got a list"));

@@ -1,6 +1,10 @@
 // The work of which counter_test.py knows the counts. PLANTED=C++ adds a host read, and exchanges
 // the dimensions of a product.
-#include <ATen/ATen.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
 
 #include <cstdlib>
 #include <iostream>

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "catch.hpp"
+#include "support/sanitized.hpp"
 
 using sconce::axis_of;
 using Labels = std::vector<std::string>;
@@ -65,7 +66,7 @@ TEST_CASE("any two values make an axis with a few ticks on it, each with a label
   std::mt19937 random(1);
   std::uniform_real_distribution<double> mantissa(-10, 10);
   std::uniform_int_distribution<int> exponent(-320, 299), near(-12, 2);
-  for (int i = 0; i < 20000; ++i) {
+  for (int i = 0; i < sconce::test::rounds(20'000, 2'000); ++i) {
     const double one = mantissa(random) * std::pow(10, exponent(random));
     const double other = i % 2 == 0 ? one * (1 + mantissa(random) * std::pow(10, near(random)))
                                     : mantissa(random) * std::pow(10, exponent(random));

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "catch.hpp"
+#include "support/sanitized.hpp"
 #include "support/xml.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -43,7 +44,7 @@ TEST_CASE("a text becomes one that XML takes") {
 TEST_CASE("whatever the bytes of a name, the document is well-formed") {
   std::mt19937 random(1);
   std::uniform_int_distribution<int> byte(0, 255), length(0, 60), kind(0, 3);
-  for (int i = 0; i < 5000; ++i) {
+  for (int i = 0; i < sconce::test::rounds(5'000, 500); ++i) {
     std::string name;
     for (int k = length(random); k > 0; --k) {
       const int drawn = byte(random);

@@ -23,6 +23,7 @@
 #include "sconce/training/model_checkpoint.hpp"
 #include "sconce/training/trainer.hpp"
 #include "sconce/training/weight_averaging.hpp"
+#include "support/sanitized.hpp"
 #include "support/stop_when.hpp"
 #include "support/temp_dir.hpp"
 
@@ -570,7 +571,7 @@ void check_saves(uint64_t first, uint64_t count) {
 }  // namespace
 
 TEST_CASE("100 random fits end, stopped and resumed at random, as those that were not stopped") {
-  check_fits(0, 100);
+  check_fits(0, sconce::test::rounds(100, 30));
 }
 
 TEST_CASE(

@@ -29,6 +29,7 @@
 #include "support/error_of.hpp"
 #include "support/processes.hpp"
 #include "support/require_gpu.hpp"
+#include "support/sanitized.hpp"
 #include "support/temp_dir.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -477,7 +478,8 @@ TEST_CASE("shorter checkpoints, and 2,000 flipped bits of one's values, are refu
   };
   REQUIRE(error_with(good) == "nothing was thrown");
   const auto weight = run.net->parameters()[0].detach().clone();
-  for (size_t size = 0; size < good.size(); ++size) {
+  // Tests of load_torch read every size. The archive's directory is at the end.
+  for (size_t size = 0; size < good.size(); size += size + 256 < good.size() ? 61 : 1) {
     CHECK_THAT(error_with(good.substr(0, size)), ContainsSubstring(file.string()));
   }
   const size_t values = good.find(std::string(static_cast<const char*>(extra.data_ptr()), 4000));
@@ -631,7 +633,7 @@ void check_resumed_fits(int ranks) {
   const TempDir folder;
   const auto whole = folder.path() / "whole";
   REQUIRE(run_fit(ranks, "-", whole, 0) == "");
-  for (const int steps : {1, 3, 5, 7}) {
+  for (const int steps : sconce::test::is_sanitized ? std::vector{3} : std::vector{1, 3, 5, 7}) {
     INFO(ranks << " ranks, stopped after " << steps << " steps");
     const auto checkpoints = (folder.path() / std::to_string(steps)).string();
     const auto out = folder.path() / ("resumed " + std::to_string(steps));
