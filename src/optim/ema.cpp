@@ -1,6 +1,7 @@
 #include "sconce/optim/ema.hpp"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_copy.h>
 #include <ATen/ops/_foreach_lerp.h>
@@ -30,6 +31,11 @@ void move_towards(const std::vector<torch::Tensor>& averages,
       averages[i].copy_(averages[i] * decay + values[i] * (1 - decay));
     }
   }
+}
+
+// Autocast keeps its casts by parameter, not by value.
+void forget_casts() {
+  at::autocast::clear_cache();
 }
 
 }  // namespace
@@ -100,11 +106,13 @@ ExponentialMovingAverage::SwapGuard::SwapGuard(ExponentialMovingAverage& average
   }
   for (size_t i = 0; i < there.size(); ++i) averages.averages_[i].value.set_data(there[i]);
   averages.is_swapped_ = true;
+  forget_casts();
 }
 
 ExponentialMovingAverage::SwapGuard::~SwapGuard() {
   for (size_t i = 0; i < own_.size(); ++i) averages_.averages_[i].value.set_data(own_[i]);
   averages_.is_swapped_ = false;
+  forget_casts();
 }
 
 torch::OrderedDict<std::string, torch::Tensor> ExponentialMovingAverage::state_dict() const {

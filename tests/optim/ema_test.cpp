@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "catch.hpp"
+#include "sconce/amp/autocast.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/io/torch_file.hpp"
 #include "sconce/nn/lazy.hpp"
@@ -145,6 +146,21 @@ TEST_CASE("a guard puts the model's own values back where an exception leaves it
   };
   CHECK_THROWS_AS(evaluate(), std::runtime_error);
   averaged.check_all(2);
+}
+
+TEST_CASE("in one scope of autocast, layers compute with the averages and then with their own") {
+  torch::nn::Linear net(2, 2);
+  set_all(*net, 1);
+  ExponentialMovingAverage ema(*net);
+  set_all(*net, 2);
+  const sconce::amp::AutocastGuard autocast(torch::kCPU);
+  const auto output = [&] { return net->forward(torch::ones({1, 2}))[0][0].item<float>(); };
+  CHECK(output() == 6);
+  {
+    const ExponentialMovingAverage::SwapGuard guard(ema);
+    CHECK(output() == 3);
+  }
+  CHECK(output() == 6);
 }
 
 TEST_CASE("an optimizer steps a model's own values between guards") {

@@ -50,6 +50,7 @@ class ExponentialMovingAverage {
   /// own values again, bit for bit, also if an exception ends the scope. Nothing is copied if both
   /// are on one device. A change of the model's values in that time, such as by a forward of
   /// BatchNorm in training mode, changes the averages, or is lost if they are on another device.
+  /// A CUDA graph that was captured before still reads the model's own values.
   class [[nodiscard]] SwapGuard {
    public:
     /// @throw c10::Error as `update` does. The averages must outlive the guard.
