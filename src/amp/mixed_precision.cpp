@@ -18,9 +18,11 @@ backends::FlagsGuard MixedPrecision::settings() const {
 }
 
 AutocastGuard MixedPrecision::autocast() const {
-  const bool is_half = precision_ == Precision::fp16;
-  return AutocastGuard(device_.type(), {.dtype = is_half ? at::kHalf : at::kBFloat16,
-                                        .enabled = is_half || precision_ == Precision::bf16});
+  // Without autocast its type stays as it is, for autocast in the model itself.
+  AutocastOptions options = {.enabled = false};
+  if (precision_ == Precision::fp16) options = {.dtype = at::kHalf};
+  if (precision_ == Precision::bf16) options = {.dtype = at::kBFloat16};
+  return AutocastGuard(device_.type(), options);
 }
 
 void MixedPrecision::step(torch::optim::Optimizer& optimizer) {

@@ -33,6 +33,21 @@ TEST_CASE("a precision sets autocast and the scaler, and nothing outside its sco
   CHECK_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
 }
 
+TEST_CASE("without mixed precision a model's own autocast computes in its device's type") {
+  using sconce::amp::AutocastGuard;
+  const auto type_of = [](const torch::Device& device) {
+    return at::autocast::get_autocast_dtype(device.type());
+  };
+  const AutocastGuard outer(torch::kCPU, {.dtype = torch::kHalf});
+  for (const auto& device : {sconce::cpu(), sconce::gpu()}) {
+    const auto scope = MixedPrecision(sconce::amp::Precision::fp32, device).autocast();
+    CHECK(type_of(device) == torch::kHalf);
+  }
+  const auto scope = MixedPrecision(sconce::amp::Precision::fp32, torch::kCPU).autocast();
+  const AutocastGuard own(torch::kCPU);
+  CHECK(torch::mm(torch::ones({2, 2}), torch::ones({2, 2})).scalar_type() == torch::kHalf);
+}
+
 TEST_CASE("a loop of one's own trains in a precision as with autocast and scaler by hand") {
   using sconce::amp::Precision;
   const auto train = [](const auto& step) {
