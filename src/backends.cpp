@@ -3,6 +3,8 @@
 #include <ATen/Context.h>
 #include <c10/util/Exception.h>
 
+#include <array>
+
 namespace sconce::backends {
 
 namespace {
@@ -35,6 +37,9 @@ Flags read_those_of(const Flags& flags) {
   return read;
 }
 
+// LibTorch's word for all matrix products sets the precision of each of these.
+constexpr std::array matmul_backends = {at::Float32Backend::CUDA, at::Float32Backend::MKLDNN};
+
 void set(const Flags& flags, bool warn_only) {
   auto& now = at::globalContext();
   if (flags.float32_matmul_precision) {
@@ -58,11 +63,20 @@ void set_flags(const Flags& flags) {
 FlagsGuard::FlagsGuard(const Flags& flags)
     : before_(read_those_of(flags)),
       warn_only_before_(at::globalContext().deterministicAlgorithmsWarnOnly()) {
+  for (size_t i = 0; i < matmul_backends.size(); ++i) {
+    matmul_before_[i] = static_cast<int>(
+        at::globalContext().float32Precision(matmul_backends[i], at::Float32Op::MATMUL));
+  }
   set_flags(flags);
 }
 
 FlagsGuard::~FlagsGuard() {
   set(before_, warn_only_before_);
+  if (!before_.float32_matmul_precision) return;
+  for (size_t i = 0; i < matmul_backends.size(); ++i) {
+    at::globalContext().setFloat32Precision(matmul_backends[i], at::Float32Op::MATMUL,
+                                            static_cast<at::Float32Precision>(matmul_before_[i]));
+  }
 }
 
 }  // namespace sconce::backends

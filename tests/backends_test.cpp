@@ -36,6 +36,24 @@ TEST_CASE("the flags are LibTorch's, within the guard's scope alone") {
   CHECK_FALSE(now.deterministicAlgorithms());
 }
 
+TEST_CASE("a guard restores the precision of matrix products on each kind of device") {
+  using at::Float32Backend, at::Float32Op, at::Float32Precision;
+  auto& now = at::globalContext();
+  for (const auto before : {Float32Precision::NONE, Float32Precision::IEEE}) {
+    for (const auto on : {Float32Backend::CUDA, Float32Backend::MKLDNN}) {
+      now.setFloat32Precision(on, Float32Op::MATMUL, before);
+    }
+    {
+      const FlagsGuard guard({.float32_matmul_precision = "high"});
+      CHECK(now.float32Precision(Float32Backend::CUDA, Float32Op::MATMUL) ==
+            Float32Precision::TF32);
+    }
+    for (const auto on : {Float32Backend::CUDA, Float32Backend::MKLDNN}) {
+      CHECK(now.float32Precision(on, Float32Op::MATMUL) == before);
+    }
+  }
+}
+
 TEST_CASE("flags that are not given stay as they are, and those of a guard come back") {
   auto& now = at::globalContext();
   now.setDeterministicAlgorithms(true, /*warn_only=*/true);

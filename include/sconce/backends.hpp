@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 
@@ -43,7 +44,8 @@ class [[nodiscard]] FlagsGuard {
 
  private:
   Flags before_;
-  bool warn_only_before_;  // of deterministic_algorithms
+  bool warn_only_before_;                  // of deterministic_algorithms
+  std::array<int, 2> matmul_before_ = {};  // at::Float32Precision of CUDA's and of MKL-DNN's matmul
 };
 
 }  // namespace sconce::backends
