@@ -9,6 +9,7 @@
 #include <ATen/ops/_fused_adagrad.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <torch/serialize/archive.h>
 
@@ -62,7 +63,7 @@ void step_fused(AdagradBucket& b, const AdagradOptions& o, const ExtraOptions& e
                           found_inf);
     });
   });
-  if (found_inf) b.steps.all().sub_(*found_inf);  // a skipped step does not count
+  if (found_inf) b.steps.subtract(*found_inf);  // a skipped step does not count
 }
 
 // Returns what the learning rate of each parameter is divided by. Step counts on a GPU are read
@@ -70,7 +71,7 @@ void step_fused(AdagradBucket& b, const AdagradOptions& o, const ExtraOptions& e
 std::vector<double> divisors(const AdagradBucket& b, const AdagradOptions& o) {
   std::vector<double> all(b.params.size(), 1);
   if (o.lr_decay() == 0) return all;
-  const auto steps = b.steps.all().cpu();
+  const auto steps = at::stack(b.steps.views()).cpu();
   const float* counts = steps.const_data_ptr<float>();
   for (size_t i = 0; i < all.size(); ++i) {
     all[i] = 1 + (static_cast<double>(counts[i]) - 1) * o.lr_decay();

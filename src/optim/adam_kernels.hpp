@@ -77,7 +77,7 @@ inline void step_fused(AdamBucket& b, const AdamHyperparameters& h, const ExtraO
       }
     });
   });
-  if (found_inf) b.steps.all().sub_(*found_inf);  // a skipped step does not count
+  if (found_inf) b.steps.subtract(*found_inf);  // a skipped step does not count
 }
 
 /// Steps with operations on lists of all tensors.

@@ -37,9 +37,12 @@ struct SgdBucket : Bucket {
     if (has_buffers) buffers.push_back(state.momentum_buffer);
   }
 
-  // Parameters that are no longer stepped together no longer share this tensor.
+  // Parameters that are no longer stepped together no longer share this tensor. Others keep theirs,
+  // whose address a CUDA graph of an earlier step may have.
   void seal() {
-    if (first_step_pending.defined()) set_first_step_pending(first_step_pending.clone());
+    if (!first_step_pending.defined()) return;
+    const bool others_share_it = first_step_pending.use_count() > states.size() + 1;
+    if (others_share_it) set_first_step_pending(first_step_pending.clone());
   }
 
   // Gives every parameter its buffer. The plan must be made again afterwards.

@@ -1,5 +1,6 @@
 #include "sconce/optim/optimizer.hpp"
 
+#include <array>
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -7,6 +8,7 @@
 
 #include "catch.hpp"
 #include "optim/training.hpp"
+#include "sconce/captured_step.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/optim/adagrad.hpp"
 #include "sconce/optim/adam.hpp"
@@ -105,6 +107,52 @@ std::string state_text(const sconce::optim::Optimizer& optimizer) {
   std::ostringstream out;
   out << optimizer.state_dict();
   return out.str();
+}
+
+// A body with two heads that are trained in turns, so that a step of either has other gradients.
+struct TwoHeads {
+  explicit TwoHeads(const Maker& make) : optimizer(make(parameters)) {}
+
+  // `batch` is the input and whether the gradients overflowed.
+  sconce::CapturedStep::Tensors step(size_t head, const std::vector<torch::Tensor>& batch) {
+    optimizer->zero_grad();
+    const auto loss = ((parameters[0] * batch[0]).square() * parameters[1 + head]).sum();
+    loss.backward();
+    if (optimizer->step_supports_amp_scaling()) {
+      optimizer->step_with_amp_scaling({}, batch[1]);
+    } else {
+      optimizer->step();
+    }
+    return {loss.detach()};
+  }
+
+  sconce::CapturedStep captured(size_t head) {
+    return sconce::CapturedStep(sconce::gpu(),
+                                [this, head](const auto& batch) { return step(head, batch); },
+                                {.warmup = 1});
+  }
+
+  std::vector<torch::Tensor> parameters = copies(std::vector<torch::Tensor>(
+      3, torch::tensor({0.5F, -1.0F, 2.0F}, sconce::gpu()).requires_grad_()));
+  std::unique_ptr<sconce::optim::Optimizer> optimizer;
+};
+
+// Trains with captured steps and with the same steps in a plain loop.
+void check_captured_in_turns(const Maker& make) {
+  TwoHeads plain(make), replayed(make);
+  std::array<sconce::CapturedStep, 2> steps = {replayed.captured(0), replayed.captured(1)};
+  for (int i = 0; i < 10; ++i) {
+    INFO("step " << i);
+    const size_t head = i % 2;
+    const std::vector<torch::Tensor> batch = {
+        torch::tensor({1.0F, 2.0F, static_cast<float>(i)}, sconce::gpu()),
+        torch::full({}, i < 3 || i == 7 ? 1.0F : 0.0F, sconce::gpu())};
+    const auto expected = plain.step(head, batch)[0];
+    CHECK(steps[head](batch)[0].equal(expected));
+  }
+  for (const auto& step : steps) CHECK(step.is_captured());
+  for (size_t i = 0; i < 3; ++i) CHECK(replayed.parameters[i].equal(plain.parameters[i]));
+  CHECK(state_text(*replayed.optimizer) == state_text(*plain.optimizer));
 }
 
 }  // namespace
@@ -789,4 +837,35 @@ TEST_CASE("parameters on the CPU and on a GPU are skipped and stepped together",
   optimizer.step_with_amp_scaling(torch::ones({}, sconce::gpu()), torch::zeros({}, sconce::gpu()));
   CHECK(here.equal(torch::full({2}, 0.5)));
   CHECK(there.cpu().equal(torch::full({2}, 0.5)));
+}
+
+TEST_CASE("captured steps with different gradients take turns as in a plain loop", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto extra = [] { return ExtraOptions{.lr = torch::full({}, 0.01F, sconce::gpu())}; };
+  SECTION("SGD") {
+    const auto options = SGDOptions(0.01).momentum(0.9).dampening(0.5);
+    check_captured_in_turns(
+        [&](const auto& p) { return std::make_unique<SGD>(p, options, extra()); });
+  }
+  SECTION("Adam") {
+    check_captured_in_turns(
+        [&](const auto& p) { return std::make_unique<Adam>(p, AdamOptions(), extra()); });
+  }
+  SECTION("AdamW") {
+    check_captured_in_turns(
+        [&](const auto& p) { return std::make_unique<AdamW>(p, AdamWOptions(), extra()); });
+  }
+  SECTION("Adagrad") {
+    const auto options = AdagradOptions().lr_decay(0.5);
+    check_captured_in_turns(
+        [&](const auto& p) { return std::make_unique<Adagrad>(p, options, extra()); });
+  }
+  SECTION("RMSprop") {
+    check_captured_in_turns(
+        [&](const auto& p) { return std::make_unique<RMSprop>(p, RMSpropOptions(), extra()); });
+  }
+  SECTION("NAdam") {
+    check_captured_in_turns(
+        [&](const auto& p) { return std::make_unique<NAdam>(p, NAdamOptions(), extra()); });
+  }
 }
