@@ -59,12 +59,12 @@ class StateOwner {
 
 /// Base class of `SGD`, `Adam`, `AdamW`, `Adagrad`, `RMSprop` and `NAdam`: the choice of kernels,
 /// and the state in Python's form. A step skips parameters without a gradient. A parameter that
-/// occurs twice in a group, as a layer that a model contains twice gives it, is stepped once. A
-/// step reads nothing on the host, with two exceptions: the fused kernels of Adam and Adagrad read
-/// each step count on the CPU, and the host reads a learning rate that is a tensor, unless the
-/// fastest kernels of the class take it on a GPU. The options of a group are merged with the
-/// optimizer's as LibTorch does it: with 2.15 an option with the default value of its type gets the
-/// optimizer's value, with 2.11 it does not. `param_groups()[i].options()` sets any value.
+/// occurs twice in a group, as a layer that a model contains twice gives it, is stepped once. The
+/// host reads nothing, except step counts on the CPU by the fused kernels of Adam and Adagrad,
+/// those on a GPU for sparse gradients and Adagrad's lr_decay, and a learning rate that is a
+/// tensor, unless the class's fastest kernels take it on a GPU. The options of a group are merged
+/// with the optimizer's as LibTorch does it: with 2.15 an option with the default value of its type
+/// gets the optimizer's value, with 2.11 it does not. `param_groups()[i].options()` sets any value.
 ///
 /// The optimizer owns its states and holds its parameters as tensors, which share the model's. The
 /// state of a parameter that is no longer in a group stays, as in Python; drop it by
