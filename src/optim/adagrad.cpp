@@ -22,6 +22,7 @@
 #include "optim/fitting_state.hpp"
 #include "optim/geometry.hpp"
 #include "optim/learning_rate.hpp"
+#include "optim/one_group.hpp"
 #include "optim/packed_numbers.hpp"
 #include "optim/real_views.hpp"
 #include "optim/step_plan.hpp"
@@ -162,7 +163,7 @@ Adagrad::Adagrad(const std::vector<torch::optim::OptimizerParamGroup>& param_gro
 }
 
 Adagrad::Adagrad(std::vector<torch::Tensor> params, AdagradOptions defaults, ExtraOptions extra)
-    : Adagrad({torch::optim::OptimizerParamGroup(std::move(params))}, std::move(defaults),
+    : Adagrad(one_group("sconce::optim::Adagrad", std::move(params)), std::move(defaults),
               std::move(extra)) {}
 
 void Adagrad::check(const Options& options) const {

@@ -12,6 +12,7 @@
 #include "optim/adam_kernels.hpp"
 #include "optim/conversions.hpp"
 #include "optim/fitting_state.hpp"
+#include "optim/one_group.hpp"
 #include "optim/step_plan.hpp"
 
 namespace sconce::optim {
@@ -20,6 +21,10 @@ namespace {
 
 template <class AdamOptions>
 constexpr bool is_adamw = std::is_same_v<AdamOptions, torch::optim::AdamWOptions>;
+
+template <class AdamOptions>
+constexpr const char* adam_name =
+    is_adamw<AdamOptions> ? "sconce::optim::AdamW" : "sconce::optim::Adam";
 
 }  // namespace
 
@@ -120,7 +125,7 @@ std::unique_ptr<torch::optim::OptimizerParamState> AdamBase::make_state(
 template <class AdamOptions>
 AdamOf<AdamOptions>::AdamOf(const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
                             AdamOptions defaults, ExtraOptions extra)
-    : AdamBase(is_adamw<AdamOptions> ? "sconce::optim::AdamW" : "sconce::optim::Adam", param_groups,
+    : AdamBase(adam_name<AdamOptions>, param_groups,
                std::make_unique<AdamOptions>(std::move(defaults)), std::move(extra)) {
   check_construction();
 }
@@ -128,7 +133,7 @@ AdamOf<AdamOptions>::AdamOf(const std::vector<torch::optim::OptimizerParamGroup>
 template <class AdamOptions>
 AdamOf<AdamOptions>::AdamOf(std::vector<torch::Tensor> params, AdamOptions defaults,
                             ExtraOptions extra)
-    : AdamOf({torch::optim::OptimizerParamGroup(std::move(params))}, std::move(defaults),
+    : AdamOf(one_group(adam_name<AdamOptions>, std::move(params)), std::move(defaults),
              std::move(extra)) {}
 
 template <class AdamOptions>

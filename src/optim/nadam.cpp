@@ -25,6 +25,7 @@
 #include "optim/conversions.hpp"
 #include "optim/fitting_state.hpp"
 #include "optim/learning_rate.hpp"
+#include "optim/one_group.hpp"
 #include "optim/packed_numbers.hpp"
 #include "optim/real_views.hpp"
 #include "optim/step_plan.hpp"
@@ -208,7 +209,7 @@ NAdam::NAdam(const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
 }
 
 NAdam::NAdam(std::vector<torch::Tensor> params, NAdamOptions defaults, ExtraOptions extra)
-    : NAdam({torch::optim::OptimizerParamGroup(std::move(params))}, std::move(defaults),
+    : NAdam(one_group("sconce::optim::NAdam", std::move(params)), std::move(defaults),
             std::move(extra)) {}
 
 void NAdam::check(const Options& options) const {

@@ -20,6 +20,7 @@
 #include "optim/conversions.hpp"
 #include "optim/fitting_state.hpp"
 #include "optim/learning_rate.hpp"
+#include "optim/one_group.hpp"
 #include "optim/packed_numbers.hpp"
 #include "optim/real_views.hpp"
 #include "optim/step_plan.hpp"
@@ -151,7 +152,7 @@ RMSprop::RMSprop(const std::vector<torch::optim::OptimizerParamGroup>& param_gro
 }
 
 RMSprop::RMSprop(std::vector<torch::Tensor> params, RMSpropOptions defaults, ExtraOptions extra)
-    : RMSprop({torch::optim::OptimizerParamGroup(std::move(params))}, std::move(defaults),
+    : RMSprop(one_group("sconce::optim::RMSprop", std::move(params)), std::move(defaults),
               std::move(extra)) {}
 
 void RMSprop::check(const Options& options) const {

@@ -13,6 +13,7 @@
 
 #include "detail/state_visitor.hpp"
 #include "optim/conversions.hpp"
+#include "optim/one_group.hpp"
 #include "optim/step_plan.hpp"
 
 namespace sconce::optim {
@@ -188,7 +189,7 @@ SGD::SGD(const std::vector<torch::optim::OptimizerParamGroup>& param_groups, SGD
 }
 
 SGD::SGD(std::vector<torch::Tensor> params, SGDOptions defaults, ExtraOptions extra)
-    : SGD({torch::optim::OptimizerParamGroup(std::move(params))}, std::move(defaults),
+    : SGD(one_group("sconce::optim::SGD", std::move(params)), std::move(defaults),
           std::move(extra)) {}
 
 void SGD::check(const Options& options) const {

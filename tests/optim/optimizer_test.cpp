@@ -746,6 +746,25 @@ TEST_CASE("a loaded state is a copy, of the parameters' type") {
   CHECK(target.param_groups()[0].options().get_lr() == 0.1);
 }
 
+TEST_CASE("an empty list of parameters is refused, and a group without parameters is not") {
+  const std::vector<torch::Tensor> none;
+  const auto check = [&](const std::string& name, const auto& make) {
+    CHECK_THROWS_WITH(make(none),
+                      ContainsSubstring("sconce::optim::" + name +
+                                        ": expected parameters, got an empty list; layers must be "
+                                        "registered in their module"));
+    CHECK_THROWS_AS(make(none), c10::ValueError);
+    const auto optimizer = make(std::vector<OptimizerParamGroup>{OptimizerParamGroup(none)});
+    CHECK_NOTHROW(optimizer->step());
+  };
+  check("SGD", [](const auto& p) { return std::make_unique<SGD>(p, SGDOptions(0.1)); });
+  check("Adam", [](const auto& p) { return std::make_unique<Adam>(p); });
+  check("AdamW", [](const auto& p) { return std::make_unique<AdamW>(p); });
+  check("Adagrad", [](const auto& p) { return std::make_unique<Adagrad>(p); });
+  check("RMSprop", [](const auto& p) { return std::make_unique<RMSprop>(p); });
+  check("NAdam", [](const auto& p) { return std::make_unique<NAdam>(p); });
+}
+
 TEST_CASE("a step on a GPU gives the CPU's numbers and reads nothing on the host", "[gpu]") {
   sconce::test::require_gpu();
   torch::manual_seed(0);

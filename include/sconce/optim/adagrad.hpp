@@ -43,6 +43,7 @@ class Adagrad : public Optimizer {
                    torch::optim::AdagradOptions defaults = {}, ExtraOptions extra = {});
 
   /// Makes an optimizer with one group of parameters.
+  /// @throw c10::Error as above, and if `params` is empty.
   explicit Adagrad(std::vector<torch::Tensor> params, torch::optim::AdagradOptions defaults = {},
                    ExtraOptions extra = {});
 

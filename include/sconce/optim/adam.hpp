@@ -81,6 +81,7 @@ class AdamOf : public AdamBase {
                   AdamOptions defaults = {}, ExtraOptions extra = {});
 
   /// Makes an optimizer with one group of parameters.
+  /// @throw c10::Error as above, and if `params` is empty.
   explicit AdamOf(std::vector<torch::Tensor> params, AdamOptions defaults = {},
                   ExtraOptions extra = {});
 

@@ -61,6 +61,7 @@ class NAdam : public Optimizer {
                  NAdamOptions defaults = {}, ExtraOptions extra = {});
 
   /// Makes an optimizer with one group of parameters.
+  /// @throw c10::Error as above, and if `params` is empty.
   explicit NAdam(std::vector<torch::Tensor> params, NAdamOptions defaults = {},
                  ExtraOptions extra = {});
 

@@ -37,6 +37,7 @@ class RMSprop : public Optimizer {
                    torch::optim::RMSpropOptions defaults = {}, ExtraOptions extra = {});
 
   /// Makes an optimizer with one group of parameters.
+  /// @throw c10::Error as above, and if `params` is empty.
   explicit RMSprop(std::vector<torch::Tensor> params, torch::optim::RMSpropOptions defaults = {},
                    ExtraOptions extra = {});
 

@@ -40,6 +40,7 @@ class SGD : public Optimizer {
       torch::optim::SGDOptions defaults, ExtraOptions extra = {});
 
   /// Makes an optimizer with one group of parameters.
+  /// @throw c10::Error as above, and if `params` is empty.
   SGD(std::vector<torch::Tensor> params, torch::optim::SGDOptions defaults,
       ExtraOptions extra = {});
 
