@@ -189,3 +189,22 @@ TEST_CASE("on a GPU a state of Adagrad does not ask Python for fused kernels", "
     CHECK(group.toGenericDict().at("fused").isNone() == device.is_cuda());
   }
 }
+
+TEST_CASE("on a GPU Adagrad's lr_decay counts the steps with sparse gradients", "[gpu]") {
+  sconce::test::require_gpu();
+  std::vector<torch::Tensor> stepped;
+  for (const auto& device : {torch::Device(torch::kCPU), torch::Device(torch::kCUDA)}) {
+    const auto p = torch::ones({4, 1}, device).requires_grad_();
+    Adagrad optimizer({p}, AdagradOptions(0.1).lr_decay(0.5));
+    CHECK(optimizer.kernels() == Kernels::fused);
+    for (int i = 0; i < 3; ++i) {
+      const auto grad = torch::tensor({0.0F, 2.0F, 0.0F, 4.0F}, device).reshape({4, 1});
+      p.mutable_grad() = i == 1 ? grad : grad.to_sparse(1);
+      optimizer.step();
+    }
+    stepped.push_back(p.detach().cpu());
+  }
+  CHECK(torch::allclose(stepped[0], stepped[1]));
+  CHECK(stepped[0][0].item<float>() == 1);
+  CHECK(stepped[0][1].item<float>() < 1);
+}
