@@ -1,6 +1,5 @@
 #include "sconce/distributed/process_group.hpp"
 
-#include <catch2/generators/catch_generators_range.hpp>
 #include <cmath>
 #include <csignal>
 #include <fstream>
