@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "detail/extra_repr.hpp"
+#include "detail/format.hpp"
 #include "detail/module_name.hpp"
 #include "sconce/nn/multihead_attention.hpp"
 
@@ -23,14 +24,6 @@ constexpr int shown_digits = 4;
 constexpr int64_t threshold = 1000;
 constexpr int64_t edge = 3;
 constexpr int64_t line_width = 80;
-
-// Python's format(value, '.4f') and the like: no locale, exact digits, no sign for nan.
-std::string format(double value, std::chars_format style, int digits) {
-  if (std::isnan(value)) return "nan";
-  std::array<char, 400> text;  // 309 digits before the point at most
-  const auto end = std::to_chars(text.begin(), text.end(), value, style, digits).ptr;
-  return {text.begin(), end};
-}
 
 // Style of the floats, which depends on all those shown.
 struct FloatStyle {

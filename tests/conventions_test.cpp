@@ -337,6 +337,15 @@ TEST_CASE("the library neither prints, nor exits, nor asks by #if") {
   }
 }
 
+TEST_CASE("no pattern of printf writes a fraction, whose point would be the locale's") {
+  const std::regex fraction("%[-+#0]*[0-9*]*(\\.[0-9*]+)?[aefgAEFG]");
+  CHECK(std::regex_search("loss %.3f", fraction));
+  for (const auto& file : library_files()) {
+    INFO(file);
+    CHECK_FALSE(std::regex_search(read(root / file), fraction));
+  }
+}
+
 TEST_CASE("a header stays below 250 lines and begins with #pragma once") {
   for (const auto& name : files_below("include/sconce", ".hpp")) {
     const std::string text = read(root / "include/sconce" / name);

@@ -3,9 +3,11 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/util/Exception.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
 
@@ -28,8 +30,8 @@ void check_type(torch::Device device, const char* who) {
               device);
 }
 
-// Returns a figure of the process in bytes, by a name such as "VmRSS".
-int64_t process_memory(const std::string& name) {
+// Returns a figure of the process in bytes, by a name such as "VmRSS", if the system tells it.
+std::optional<int64_t> process_memory(const std::string& name) {
   std::ifstream status("/proc/self/status");
   std::string line;
   int64_t kibibytes = -1;
@@ -38,9 +40,15 @@ int64_t process_memory(const std::string& name) {
     std::istringstream figure(line.substr(name.size() + 1));
     if (!(figure >> kibibytes)) break;
   }
-  TORCH_CHECK(kibibytes > 0, "sconce::cuda::memory_stats: expected '", name,
-              "' in /proc/self/status, found none");
-  return kibibytes * 1024;
+  return kibibytes > 0 ? std::optional(kibibytes * 1024) : std::nullopt;
+}
+
+// gVisor has no "VmHWM".
+int64_t peak_memory() {
+  if (const auto peak = process_memory("VmHWM")) return *peak;
+  rusage usage = {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return int64_t{usage.ru_maxrss} * 1024;
 }
 
 }  // namespace
@@ -49,9 +57,10 @@ MemoryStats memory_stats(torch::Device device) {
   constexpr auto who = "sconce::cuda::memory_stats";
   check_type(device, who);
   if (device.is_cpu()) {
-    const int64_t now = process_memory("VmRSS");
-    const int64_t peak = std::max(process_memory("VmHWM"), now);
-    return {now, peak, now, peak};
+    const auto now = process_memory("VmRSS");
+    TORCH_CHECK(now, who, ": expected 'VmRSS' in /proc/self/status, found none");
+    const int64_t peak = std::max(peak_memory(), *now);
+    return {*now, peak, *now, peak};
   }
   auto* allocator = gpu_allocator();
   if (allocator == nullptr) return {};

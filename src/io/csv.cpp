@@ -82,10 +82,7 @@ std::optional<double> number_of(std::string_view text) {
 }
 
 // Sorts categories as `CsvColumn` says.
-void sort_categories(std::vector<std::string>& categories) {
-  const bool are_numbers = std::all_of(categories.begin(), categories.end(), [](const auto& text) {
-    return text == missing_category || number_of(text);
-  });
+void sort_categories(std::vector<std::string>& categories, bool are_numbers) {
   const auto key = [&](const std::string& text) {
     const bool is_missing = text == missing_category;
     const double value = are_numbers && !is_missing ? *number_of(text) : 0;
@@ -105,13 +102,73 @@ std::unordered_set<std::string> missing_texts(const std::vector<std::string>& mo
   return texts;
 }
 
+// The categories of a column in the order in which they were found. While all are numbers, those of
+// the same value are one category, named as the first of them is written.
+class Categories {
+ public:
+  // Returns the code of a category, which is new if the text is not known.
+  int64_t add(const std::string& text) {
+    const auto next = static_cast<int64_t>(codes_.size());
+    const auto [place, is_new] = codes_.try_emplace(text, next);
+    if (!is_new || text == missing_category) return place->second;
+    const auto number = number_of(text);
+    if (number) numbers_.try_emplace(*number, next);
+    are_numbers_ = are_numbers_ && number;
+    return next;
+  }
+
+  // Returns the code of a text that is known, or by its value if all are numbers.
+  std::optional<int64_t> find(const std::string& text) const {
+    const auto code = codes_.find(text);
+    if (code != codes_.end()) return code->second;
+    const auto number = are_numbers_ ? number_of(text) : std::nullopt;
+    const auto same = number ? numbers_.find(*number) : numbers_.end();
+    return same != numbers_.end() ? std::optional(same->second) : std::nullopt;
+  }
+
+  int64_t size() const {
+    const size_t missing = codes_.count(missing_category);
+    return static_cast<int64_t>(are_numbers_ ? numbers_.size() + missing : codes_.size());
+  }
+
+  // Returns the names of the categories as `CsvColumn` sorts them.
+  std::vector<std::string> sorted() const {
+    std::vector<std::string> names;
+    for (const auto& [text, code] : codes_) {
+      if (code == first_code(text, code)) names.push_back(text);
+    }
+    sort_categories(names, are_numbers_);
+    return names;
+  }
+
+  // Returns the place of each code among the names that `sorted` returned.
+  at::Tensor places(const std::vector<std::string>& names) const {
+    const at::Tensor places = at::empty({static_cast<int64_t>(codes_.size())}, at::kLong);
+    auto* place = places.mutable_data_ptr<int64_t>();
+    for (size_t i = 0; i < names.size(); ++i) place[codes_.at(names[i])] = static_cast<int64_t>(i);
+    for (const auto& [text, code] : codes_) place[code] = place[first_code(text, code)];
+    return places;
+  }
+
+ private:
+  // Returns the code of the first text of the same value, if all are numbers.
+  int64_t first_code(const std::string& text, int64_t code) const {
+    const bool has_number = are_numbers_ && text != missing_category;
+    return has_number ? numbers_.at(*number_of(text)) : code;
+  }
+
+  std::unordered_map<std::string, int64_t> codes_ = {};
+  std::unordered_map<double, int64_t> numbers_ = {};  // the first code of each value
+  bool are_numbers_ = true;
+};
+
 struct Column {
   CsvColumn told = {};
   size_t field = 0;  // its place in a record
   bool is_target = false;
   bool has_categories = false;
-  bool is_known = false;                                // told by a table that was read before
-  std::unordered_map<std::string, int64_t> codes = {};  // of categories
+  bool is_known = false;  // told by a table that was read before
+  Categories categories = {};
 };
 
 class TableReader {
@@ -202,7 +259,7 @@ class TableReader {
     column.is_target = told.name == options_.target && !options_.target.empty();
     column.is_known = !options_.columns.empty();
     column.has_categories = !told.categories.empty() || contains(options_.categories, told.name);
-    for (size_t i = 0; i < told.categories.size(); ++i) column.codes.emplace(told.categories[i], i);
+    for (const auto& category : told.categories) column.categories.add(category);
     columns_.push_back(std::move(column));
   }
 
@@ -267,9 +324,9 @@ class TableReader {
     if (is_missing && !options_.keep_missing) return "a value";
     if (column.has_categories) {
       if (!column.is_known) return {};
-      const auto found = column.codes.find(is_missing ? missing_category : text);
-      if (found == column.codes.end()) return "one of " + shown(column.told.categories);
-      value = static_cast<float>(found->second);
+      const auto code = column.categories.find(is_missing ? missing_category : text);
+      if (!code) return "one of " + shown(column.told.categories);
+      value = static_cast<float>(*code);
       return {};
     }
     if (is_missing) {
@@ -288,13 +345,11 @@ class TableReader {
       Column& column = columns_[i];
       if (!column.has_categories || column.is_known) continue;
       const std::string& text = row[column.field];
-      const auto next = static_cast<int64_t>(column.codes.size());
-      const auto [place, is_new] =
-          column.codes.try_emplace(missing_.contains(text) ? missing_category : text, next);
-      TORCH_CHECK(next < options_.max_categories || !is_new, who_, "line ", row.line(), ", column ",
-                  shown(column.told.name), ": expected at most ", options_.max_categories,
-                  " categories, got another: ", shown(text));
-      values[i] = static_cast<float>(place->second);
+      values[i] = static_cast<float>(
+          column.categories.add(missing_.contains(text) ? missing_category : text));
+      TORCH_CHECK(column.categories.size() <= options_.max_categories, who_, "line ", row.line(),
+                  ", column ", shown(column.told.name), ": expected at most ",
+                  options_.max_categories, " categories, got another: ", shown(text));
     }
   }
 
@@ -327,14 +382,8 @@ class TableReader {
   // Returns the places of the categories in their order, which this sets.
   static at::Tensor sorted_codes(Column& column, const at::Tensor& codes) {
     if (column.is_known) return codes;
-    auto& categories = column.told.categories;
-    for (const auto& [category, code] : column.codes) categories.push_back(category);
-    sort_categories(categories);
-    const at::Tensor places = at::empty({static_cast<int64_t>(categories.size())}, at::kLong);
-    for (size_t i = 0; i < categories.size(); ++i) {
-      places.mutable_data_ptr<int64_t>()[column.codes.at(categories[i])] = static_cast<int64_t>(i);
-    }
-    return places.take(codes);
+    column.told.categories = column.categories.sorted();
+    return column.categories.places(column.told.categories).take(codes);
   }
 
   const CsvOptions& options_;

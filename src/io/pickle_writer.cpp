@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <limits>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -195,7 +196,7 @@ class PickleWriter {
   }
 
   void check_tensor(const at::Tensor& tensor, const TorchType* type) const {
-    check(type != nullptr, "expected a type of tensors that torch.save knows, got ",
+    check(type != nullptr, "expected a type of tensors that save_torch knows, got ",
           tensor.scalar_type());
     check(tensor.layout() == c10::kStrided && !tensor.is_nested() && tensor.has_storage() &&
               !tensor.is_meta() && !tensor._is_zerotensor(),
@@ -208,22 +209,29 @@ class PickleWriter {
   }
 
   void write_storage(const c10::Storage& storage, const TorchType& type) {
-    const auto next = pickled_.storages.size();
-    const auto [place, is_new] =
-        storages_.emplace(storage.unsafeGetStorageImpl(), std::pair(next, &type));
-    if (is_new) pickled_.storages.push_back(storage);
-    // As in torch.save: some versions of torch.load would use the first type for both.
-    check(place->second.second == &type, "expected one type of tensors that share memory, got ",
-          type.type, " and ", place->second.second->type);
+    const size_t record = record_of(storage, type.storage ? type.type : c10::kByte);
     put("(");
     write_text("storage");
     type.storage ? write_global("torch", type.storage)
                  : write_global("torch.storage", "UntypedStorage");
-    write_text(std::to_string(place->second.first));
+    write_text(std::to_string(record));
     write_text("cpu");
     const size_t element = type.storage ? c10::elementSize(type.type) : 1;
     write_integer(static_cast<int64_t>(storage.nbytes() / element));
     put("tQ");
+  }
+
+  // Returns the number of the storage's record. Untyped storages count as bytes, as in torch.save.
+  // A storage without data has a record for each type.
+  size_t record_of(const c10::Storage& storage, c10::ScalarType type) {
+    auto& records = storages_[storage.unsafeGetStorageImpl()];
+    const auto [record, is_new] = records.emplace(type, pickled_.storages.size());
+    if (is_new) pickled_.storages.push_back(storage);
+    // Some versions of torch.load would use the first type for both.
+    check(records.size() == 1 || storage.data() == nullptr,
+          "expected one type of tensors that share memory, got ", records.begin()->first, " and ",
+          records.rbegin()->first);
+    return record->second;
   }
 
   void write_integers(c10::IntArrayRef integers) {
@@ -246,7 +254,7 @@ class PickleWriter {
   std::unordered_map<std::string, uint32_t> globals_ = {};
   std::unordered_map<const void*, uint32_t> objects_ = {};  // already written, by address
   std::unordered_set<const void*> open_ = {};               // containers being written
-  std::unordered_map<const void*, std::pair<size_t, const TorchType*>> storages_ = {};
+  std::unordered_map<const void*, std::map<c10::ScalarType, size_t>> storages_ = {};
 };
 
 }  // namespace

@@ -239,10 +239,13 @@ std::string header_text(const SafetensorsHeader& header, const std::string& who)
   try {
     nlohmann::ordered_json json = nlohmann::ordered_json::object();
     if (!header.metadata.empty()) json["__metadata__"] = header.metadata;
+    // operator[] would compare each name with all before it.
+    auto& fields = json.get_ref<nlohmann::ordered_json::object_t&>();
     for (const auto& entry : header.entries) {
-      json[entry.name] = {{"dtype", entry.type.name},
-                          {"shape", entry.shape},
-                          {"data_offsets", {entry.begin, entry.end}}};
+      fields.emplace_back(entry.name,
+                          nlohmann::ordered_json{{"dtype", entry.type.name},
+                                                 {"shape", entry.shape},
+                                                 {"data_offsets", {entry.begin, entry.end}}});
     }
     std::string text = json.dump();
     text.resize((text.size() + 7) / 8 * 8, ' ');

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "io/pickle_reader.hpp"
+#include "io/pickle_values.hpp"
 #include "io/pickle_writer.hpp"
 #include "io/zip_reader.hpp"
 #include "sconce/io/whole_file.hpp"
@@ -118,13 +119,13 @@ c10::IValue read_value(const InputFile& file, const TorchFileOptions& options) {
 }
 
 StateDict state_dict_of(const c10::IValue& value, const std::string& who) {
-  TORCH_CHECK(value.isGenericDict(), who, "expected a dict of tensors, got ", value.tagKind());
+  TORCH_CHECK(value.isGenericDict(), who, "expected a dict of tensors, got ", kind_of(value));
   StateDict state;
   for (const auto& item : value.toGenericDict()) {
     TORCH_CHECK(item.key().isString(), who, "expected keys of str, got ", item.key());
     const auto& key = item.key().toStringRef();
     TORCH_CHECK(item.value().isTensor(), who, "['", key, "']: expected a tensor, got ",
-                item.value().tagKind());
+                kind_of(item.value()));
     state.insert(key, item.value().toTensor());
   }
   return state;

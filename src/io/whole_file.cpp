@@ -17,9 +17,14 @@ namespace {
 // Whether a WholeFile with this prefix gave the file its name:
 // <prefix>...<process>-<number>.part
 bool is_part(const std::string& name, const std::string& prefix) {
-  const std::string number = std::filesystem::path(name).stem().extension().string();
-  return name.starts_with(prefix) && name.ends_with(".part") && number.size() > 1 &&
-         number.find_first_not_of("0123456789-", 1) == number.npos;
+  if (!name.starts_with(prefix) || !name.ends_with(".part")) return false;
+  const std::string numbers = std::filesystem::path(name).stem().extension().string();
+  const size_t dash = numbers.find('-');
+  const auto is_number = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+  };
+  return dash != numbers.npos && is_number(std::string_view(numbers).substr(1, dash - 1)) &&
+         is_number(std::string_view(numbers).substr(dash + 1));
 }
 
 // Follows the symbolic links of the path. The limit ends a cycle of links.
@@ -70,10 +75,14 @@ void WholeFile::finish() {
               ": cannot sync its folder: ", std::strerror(error));
 }
 
-// Checked here, because a rename only needs write permission for the folder.
+// Checked here, because a rename only needs write permission for the folder, and what is wrong with
+// the path would otherwise be found after everything was written.
 void WholeFile::check_before() {
+  TORCH_CHECK(path_.has_filename(), who_, ": expected the path of a file, got '", path_.string(),
+              "'");
   struct stat before = {};
   if (::stat(path_.c_str(), &before) != 0) {
+    if (errno == ENAMETOOLONG) fail("make");
     TORCH_CHECK(errno != ELOOP, who_, ": ", path_.string(),
                 ": expected a link to a file, found a loop of links");
     return;
@@ -136,9 +145,11 @@ void write_whole(const std::filesystem::path& path, std::string_view text, std::
 
 int sync_folder(const std::filesystem::path& folder) {
   const int fd = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const int error = fd >= 0 && ::fsync(fd) == 0 ? 0 : errno;
-  if (fd >= 0) ::close(fd);
-  return error;
+  if (fd < 0) return errno == EACCES ? 0 : errno;
+  const int error = ::fsync(fd) == 0 ? 0 : errno;
+  ::close(fd);
+  const bool can_sync = error != EINVAL && error != EBADF && error != ENOSYS && error != EOPNOTSUPP;
+  return can_sync ? error : 0;
 }
 
 void sweep_parts(const std::filesystem::path& folder, const std::string& prefix) {

@@ -60,10 +60,25 @@ bool read_end64(const InputFile& file, Directory& directory) {
   return true;
 }
 
+// Returns the size of the comment at the end of the file, or 0 if there is none.
+size_t comment_size(const InputFile& file) {
+  std::string tail(std::min<uint64_t>(file.size(), end_size + unknown16), '\0');
+  file.read(file.size() - tail.size(), tail.data(), tail.size());
+  for (size_t size = 1; size + end_size <= tail.size(); ++size) {
+    const char* end = tail.data() + tail.size() - size - end_size;
+    if (has_signature(end, 5, 6) && number<uint16_t>(end + 20) == size) return size;
+  }
+  return 0;
+}
+
 Directory read_end(const InputFile& file) {
   std::array<char, end_size> end = {};
   if (file.size() >= end_size) file.read(file.size() - end_size, end.data(), end_size);
-  TORCH_CHECK(has_signature(end.data(), 5, 6) && number<uint32_t>(&end[4]) == 0 &&
+  const bool is_end = has_signature(end.data(), 5, 6);
+  const size_t comment = is_end ? 0 : comment_size(file);
+  TORCH_CHECK(comment == 0, file.name(), "expected a zip archive without a comment, got one of ",
+              comment, " bytes");
+  TORCH_CHECK(is_end && number<uint32_t>(&end[4]) == 0 &&
                   number<uint16_t>(&end[8]) == number<uint16_t>(&end[10]) &&
                   number<uint16_t>(&end[20]) == 0,
               file.name(), "expected the end record of a zip archive in its last ", end_size,

@@ -4,9 +4,11 @@
 #include <c10/util/ScopeExit.h>
 #include <kineto/libkineto.h>
 #include <torch/csrc/autograd/profiler_kineto.h>
-#include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -36,20 +38,26 @@ bool is_another_under_way() {
   return kineto.isProfilerInitialized() && kineto.activityProfiler().isActive();
 }
 
-// Returns the trace. LibTorch can only save it to a file, and reports no error if the disk is full.
-std::string saved(torch::autograd::profiler::ProfilerResult& result) {
-  const auto folder = std::filesystem::temp_directory_path();
-  const auto file = folder / ("sconce-trace-" + std::to_string(::getpid()) + ".json");
-  result.save(file.string());
-  std::ifstream in(file, std::ios::binary);
+constexpr auto who = "sconce::profiler::Profile::export_chrome_trace";
+
+// Returns the trace for a file. LibTorch can only save it to a file, overwrites what is there, and
+// reports no error if the disk is full.
+std::string saved(torch::autograd::profiler::ProfilerResult& result,
+                  const std::filesystem::path& file) {
+  std::string folder = (file.parent_path() / ".sconce-trace-XXXXXX").string();
+  TORCH_CHECK(::mkdtemp(folder.data()) != nullptr, who, ": ", file.string(),
+              ": cannot make a folder beside it: ", std::strerror(errno));
+  const auto cleanup = c10::make_scope_exit([&] {
+    std::error_code error;
+    std::filesystem::remove_all(folder, error);
+  });
+  const std::string part = folder + "/trace.json";
+  result.save(part);
+  std::ifstream in(part, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(in), {}};
-  in.close();
-  std::error_code error;
-  std::filesystem::remove(file, error);
   const auto end = text.find_last_not_of(" \n");
-  TORCH_CHECK(end != text.npos && text[end] == '}',
-              "sconce::profiler::Profile::export_chrome_trace: expected room for the trace in ",
-              folder.string(), ", got less");
+  TORCH_CHECK(end != text.npos && text[end] == '}', who, ": ", file.string(),
+              ": expected room for the trace twice, got less");
   return text;
 }
 
@@ -81,12 +89,11 @@ Profile::~Profile() {
 }
 
 void Profile::export_chrome_trace(const std::filesystem::path& file) {
-  constexpr auto who = "sconce::profiler::Profile::export_chrome_trace";
   TORCH_CHECK(is_under_way_, who, ": expected a profile under way, got one that is over");
   if (num_gpus() > 0) synchronize(c10::Device(c10::kCUDA));
   is_under_way_ = false;
   const auto give_back = c10::make_scope_exit([] { is_ours_under_way = false; });
-  io::write_whole(file, saved(*torch::autograd::profiler::disableProfiler()), who);
+  io::write_whole(file, saved(*torch::autograd::profiler::disableProfiler(), file), who);
 }
 
 }  // namespace profiler
@@ -114,6 +121,7 @@ void StepTrace::on_fit_end(Fit& fit) {
   if (!is_traced(fit)) return;
   fit_ = nullptr;
   if (recorded_ > 0) return write();
+  is_over_ = true;
   profile_.reset();
   TORCH_WARN("sconce::StepTrace: expected a fit of at least 2 steps, of which the first is left ",
              "out, got fewer: no trace was written");

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
@@ -117,7 +118,8 @@ std::string TerminalBar::line(int64_t done, double seconds, std::string text) co
   const std::string title = take(title_);
   const std::string left =
       take(rate > 0 ? minutes(static_cast<double>(total_ - done) / rate) : std::string());
-  const std::string speed = take(rate > 0 ? format("%.1f/s", rate) : std::string());
+  const std::string speed =
+      take(rate > 0 ? format(rate, std::chars_format::fixed, 1) + "/s" : std::string());
   const int64_t bar_size = room > min_bar + 2 ? min_bar + 3 : 0;
   room -= bar_size;
   while (!text.empty() && std::ssize(text) + 1 > room) {
@@ -175,7 +177,7 @@ std::string ProgressBar::text(const Fit& fit) {
   const auto now = clock_();
   if (!last_read_ || now - *last_read_ >= read_loss_after) {
     last_read_ = now;
-    last_loss_ = format("batch loss %.3f", fit.loss.item<double>());
+    last_loss_ = "batch loss " + format(fit.loss.item<double>(), std::chars_format::fixed, 3);
   }
   return last_epoch_.empty() ? last_loss_ : last_loss_ + ", " + last_epoch_;
 }

@@ -85,9 +85,11 @@ class ScalarLog::Writing {
     scalars_.push_back({std::move(tag), value, step_, epoch_, wall_time_});
   }
 
-  // The value is copied, because a loop may write its next loss into the same tensor.
+  // The value is copied, because a loop may write its next loss into the same tensor. A loss may
+  // also have the shape (1).
   void add(std::string tag, const torch::Tensor& value) {
-    on_device_.push_back(value.detach().to(at::kDouble, /*non_blocking=*/false, /*copy=*/true));
+    on_device_.push_back(
+        value.detach().reshape({}).to(at::kDouble, /*non_blocking=*/false, /*copy=*/true));
     from_device_.push_back(scalars_.size());
     add(std::move(tag), 0.);
     if (on_device_.size() == gathered) gather();
@@ -106,14 +108,16 @@ class ScalarLog::Writing {
     on_device_.clear();
   }
 
+  // If this throws, the next call reads the same values.
   void read_device() {
-    const auto rows = std::exchange(from_device_, {});
-    if (rows.empty()) return;
+    if (from_device_.empty()) return;
     if (!on_device_.empty()) gather();
-    const torch::Tensor values = at::cat(std::exchange(blocks_, {})).cpu();
-    for (size_t i = 0; i < rows.size(); ++i) {
-      scalars_[rows[i]].value = values.const_data_ptr<double>()[i];
+    const torch::Tensor values = at::cat(blocks_).cpu();
+    for (size_t i = 0; i < from_device_.size(); ++i) {
+      scalars_[from_device_[i]].value = values.const_data_ptr<double>()[i];
     }
+    blocks_.clear();
+    from_device_.clear();
   }
 
   ScalarFiles files_;

@@ -217,8 +217,9 @@ void SummaryWriter::add_hparams(const HParams& hparam_dict,
     TORCH_CHECK(metrics.insert(metric.first).second, function, ": expected each metric once, got ",
                 metric.first, " again");
   }
-  SummaryWriter run(log_dir_ /
-                    (options.run_name.empty() ? format("%.6f", now()) : options.run_name));
+  SummaryWriter run(log_dir_ / (options.run_name.empty()
+                                    ? format(now(), std::chars_format::fixed, 6)
+                                    : options.run_name));
   for (const auto& summary : hparams(hparam_dict, metric_dict, options.hparam_domain_discrete)) {
     run.keep(options.global_step, {}, summary);
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <string>
 
 #include "detail/format.hpp"
@@ -10,14 +11,15 @@ namespace sconce {
 
 // Returns the results of an epoch as text, such as "loss 0.693, train acc 0.500".
 inline std::string describe(const EpochMetrics& epoch) {
-  std::string text = format("loss %.3f", epoch.loss);
+  const auto shown = [](double value) { return format(value, std::chars_format::fixed, 3); };
+  std::string text = "loss " + shown(epoch.loss);
   const auto& metrics = epoch.metrics;
   const bool has_others = std::any_of(metrics.begin(), metrics.end(),
                                       [](const auto& value) { return value.first != "test_loss"; });
   for (auto [name, value] : metrics) {
     if (has_others && name == "test_loss") continue;
     std::replace(name.begin(), name.end(), '_', ' ');
-    text += format(", %s %.3f", name.c_str(), value);
+    text += ", " + name + ' ' + shown(value);
   }
   return text;
 }

@@ -1,5 +1,6 @@
 #include "sconce/training/epoch_lines.hpp"
 
+#include <charconv>
 #include <iterator>
 #include <ostream>
 
@@ -24,7 +25,8 @@ void EpochLines::on_epoch_end(Fit& fit) {
 
 void EpochLines::write_speed(const Fit& fit) {
   const double per_second = FitResult{fit.epochs}.examples_per_second();
-  out_ << format("%.1f", per_second) << " examples/sec on " << fit.device << std::endl;
+  out_ << format(per_second, std::chars_format::fixed, 1) << " examples/sec on " << fit.device
+       << std::endl;
 }
 
 }  // namespace sconce

@@ -1,9 +1,18 @@
 #include "sconce/cuda/memory.hpp"
 
+#include <dlfcn.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
 #include "catch.hpp"
 #include "sconce/devices.hpp"
 #include "support/error_of.hpp"
 #include "support/require_gpu.hpp"
+#include "support/temp_dir.hpp"
 
 using Catch::Matchers::StartsWith;
 using sconce::cuda::memory_stats;
@@ -14,7 +23,17 @@ namespace {
 
 constexpr int64_t MiB = 1 << 20;
 
+// The file that is opened instead of /proc/self/status, if not empty.
+std::string status_file;
+
 }  // namespace
+
+// The linker uses this instead of the C library's function, also for std::ifstream.
+extern "C" FILE* fopen64(const char* name, const char* mode) {
+  const bool is_status = !status_file.empty() && std::string_view(name) == "/proc/self/status";
+  const auto next = reinterpret_cast<decltype(&fopen64)>(::dlsym(RTLD_NEXT, "fopen64"));
+  return next(is_status ? status_file.c_str() : name, mode);
+}
 
 TEST_CASE("the CPU's memory is that of the process, with a peak that can be reset", "[alone]") {
   const auto before = memory_stats(sconce::cpu());
@@ -35,6 +54,23 @@ TEST_CASE("the CPU's memory is that of the process, with a peak that can be rese
   const auto reset = memory_stats(sconce::cpu());
   CHECK(after.max_allocated - reset.max_allocated > 240 * MiB);
   CHECK(reset.max_reserved == reset.max_allocated);
+}
+
+TEST_CASE("where the system tells no peak in /proc, the CPU's is that of getrusage", "[alone]") {
+  const sconce::test::TempDir folder;
+  rusage usage = {};
+  REQUIRE(::getrusage(RUSAGE_SELF, &usage) == 0);
+  status_file = folder.write("status", "Name:\ttest\nVmRSS:\t    1024 kB\n").string();
+  sconce::cuda::MemoryStats stats;
+  const std::string error = error_of([&] { stats = memory_stats(sconce::cpu()); });
+  status_file = folder.write("status", "Name:\ttest\n").string();
+  const std::string without = error_of([&] { memory_stats(sconce::cpu()); });
+  status_file.clear();
+  CHECK(error == "nothing was thrown");
+  CHECK(stats.allocated == MiB);
+  CHECK(stats.max_allocated >= usage.ru_maxrss * 1024);
+  CHECK(stats.max_reserved == stats.max_allocated);
+  CHECK_THAT(without, StartsWith("sconce::cuda::memory_stats: expected 'VmRSS'"));
 }
 
 TEST_CASE("a GPU that no tensor has been on has no memory of this process") {

@@ -92,6 +92,35 @@ TEST_CASE("a column of texts becomes a feature of 0 and 1 for each category") {
   CHECK(table.columns[1].categories.empty());
 }
 
+TEST_CASE("numbers that are written differently are one category, named as the first") {
+  const std::string text = "zone\n01\n2.0\n1\n-0\n+1.\n0\n2\n";
+  const auto table = read_text(text, {.categories = {"zone"}, .max_categories = 3});
+  CHECK(table.features == Names{"zone_-0", "zone_01", "zone_2.0"});
+  CHECK(same_values(table.data.argmax(1), torch::tensor({1, 2, 1, 0, 1, 0, 2}, torch::kLong)));
+  CHECK(same_values(table.data.sum(1), torch::ones({7})));
+  CHECK(message_of(text, {.categories = {"zone"}, .max_categories = 2}) ==
+        "line 5, column 'zone': expected at most 2 categories, got another: '-0'");
+  const auto further = read_text("zone\n2\n1.0\n0.0\n", {.columns = table.columns});
+  CHECK(further.features == table.features);
+  CHECK(same_values(further.data.argmax(1), torch::tensor({2, 1, 0}, torch::kLong)));
+  CHECK(message_of("zone\n3\n", {.columns = table.columns}) ==
+        "line 2, column 'zone': expected one of '-0', '01', '2.0', got '3'");
+  const auto missing =
+      read_text("zone,x\n1,0\n,0\n1.0,0\nNA,0\n",
+                {.categories = {"zone"}, .keep_missing = true, .max_categories = 2});
+  CHECK(missing.features == Names{"zone_1", "zone_nan", "x"});
+}
+
+TEST_CASE("one text makes all categories of a column texts") {
+  const std::string text = "zone\n1\n1.0\nold\n01\n";
+  const auto table = read_text(text, {.categories = {"zone"}});
+  CHECK(table.features == Names{"zone_01", "zone_1", "zone_1.0", "zone_old"});
+  CHECK(message_of("zone\n1.00\n", {.columns = table.columns}) ==
+        "line 2, column 'zone': expected one of '01', '1', '1.0', 'old', got '1.00'");
+  CHECK(message_of(text, {.categories = {"zone"}, .max_categories = 2}) ==
+        "line 4, column 'zone': expected at most 2 categories, got another: 'old'");
+}
+
 TEST_CASE("a target of categories is their indices") {
   const auto table =
       read_text("length,kind\n1,virginica\n2,setosa\n3,setosa\n", {.target = "kind"});

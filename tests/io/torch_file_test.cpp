@@ -163,10 +163,11 @@ TEST_CASE("a state dict of a module is saved and loaded") {
   save_torch(file, something());
   CHECK_THAT(error_of([&] { load_torch_state_dict(file); }),
              ContainsSubstring("load_torch_state_dict: " + file.string() +
-                               ": ['state']: expected a tensor, got GenericDict"));
+                               ": ['state']: expected a tensor, got a dict"));
   CHECK_THAT(error_of([] { as_state_dict(something()); }),
-             ContainsSubstring("as_state_dict: ['state']: expected a tensor, got GenericDict"));
-  CHECK_THAT(error_of([] { as_state_dict(3); }), ContainsSubstring("expected a dict of tensors"));
+             ContainsSubstring("as_state_dict: ['state']: expected a tensor, got a dict"));
+  CHECK_THAT(error_of([] { as_state_dict(3); }),
+             ContainsSubstring("expected a dict of tensors, got an int"));
   Dict numbered = dict();
   numbered.insert(3, torch::ones({1}));
   CHECK_THAT(error_of([&] { as_state_dict(numbered); }), ContainsSubstring("keys of str, got 3"));
@@ -185,6 +186,37 @@ TEST_CASE("memory that tensors share, or that stands twice, is saved once") {
   loaded[0].toTensor().fill_(1);
   CHECK(loaded[5].toTensor().sum().item<int>() == 100);
   CHECK(loaded[5].toTensor().is_same(loaded[6].toTensor()));
+}
+
+TEST_CASE("memory is shared by all types that Python saves without a class of storages") {
+  const TempDir folder;
+  const auto bytes = torch::arange(8, torch::kByte);
+  List views = list();
+  views.push_back(bytes);
+  views.push_back(bytes.view(torch::kFloat8_e5m2));
+  views.push_back(bytes.view(torch::kUInt16));
+  save_torch(folder.path() / "file", views);
+  const auto loaded = load_torch(folder.path() / "file").toListRef().vec();
+  const auto first = loaded[0].toTensor();
+  CHECK(torch::equal(first, bytes));
+  for (size_t i = 1; i < 3; ++i) {
+    const auto view = loaded[i].toTensor();
+    CHECK(view.scalar_type() == views.get(i).toTensor().scalar_type());
+    CHECK(view.is_alias_of(first));
+    CHECK(torch::equal(view.view(torch::kByte), bytes));
+  }
+}
+
+TEST_CASE("tensors without elements are saved with their own types") {
+  const TempDir folder;
+  const auto empty = torch::ones({0, 3});
+  List views = list();
+  views.push_back(empty);
+  views.push_back(empty.view(torch::kInt));
+  save_torch(folder.path() / "file", views);
+  const auto loaded = load_torch(folder.path() / "file").toListRef().vec();
+  CHECK(same_tensors(loaded[0].toTensor(), empty));
+  CHECK(same_tensors(loaded[1].toTensor(), empty.view(torch::kInt)));
 }
 
 TEST_CASE("containers that stand in many places stay small in the file and in memory") {
@@ -218,7 +250,7 @@ TEST_CASE("what Python could not load is not saved, and an earlier file stays") 
   CHECK_THAT(refuse(torch::_efficientzerotensor({2})), ContainsSubstring(place + dense));
   CHECK_THAT(refuse(torch::Tensor()), ContainsSubstring(place + "a tensor, got an undefined one"));
   CHECK_THAT(refuse(torch::quantize_per_tensor(torch::ones({2}), 1, 0, torch::kQInt8)),
-             ContainsSubstring(place + "a type of tensors that torch.save knows, got QInt8"));
+             ContainsSubstring(place + "a type of tensors that save_torch knows, got QInt8"));
   CHECK_THAT(refuse(c10::IValue(c10::complex<double>(1, 2))), ContainsSubstring("got Complex"));
   CHECK_THAT(refuse("\xff"), ContainsSubstring(place + "a str in UTF-8"));
   const auto freed = torch::ones({2});
@@ -321,6 +353,19 @@ TEST_CASE("2,000 flipped bits in the numbers of a file all throw") {
     INFO("bit " << bit);
     REQUIRE_THAT(refusal(file), ContainsSubstring("/data/0': expected bytes with checksum"));
   }
+}
+
+TEST_CASE("an archive with a comment is refused as one") {
+  const TempDir folder;
+  const auto file = folder.path() / "file";
+  save_torch(file, something());
+  std::string bytes = contents(file);
+  bytes[bytes.size() - 2] = 5;
+  folder.write("file", bytes + "hello");
+  CHECK(refusal(file) == "sconce::io::load_torch: " + file.string() +
+                             ": expected a zip archive without a comment, got one of 5 bytes");
+  folder.write("file", bytes + "hell");
+  CHECK_THAT(refusal(file), ContainsSubstring("the file is cut short or damaged"));
 }
 
 TEST_CASE("a file without checksums is read, but not where they are required") {

@@ -36,6 +36,14 @@ bool fails() {
   return true;
 }
 
+// What fsync fails with for a folder. 0: it succeeds.
+int folder_error = 0;
+
+bool is_folder(int fd) {
+  struct stat status = {};
+  return ::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 // Whether the file system has symbolic links.
 bool has_links = true;
 
@@ -54,6 +62,7 @@ extern "C" ssize_t write(int fd, const void* data, size_t size) {
                                         calls_left < 0 ? size : std::min<size_t>(size, 7));
 }
 extern "C" int fsync(int fd) {
+  if (folder_error != 0 && is_folder(fd)) return errno = folder_error, -1;
   return fails() ? -1 : next<decltype(fsync)>("fsync")(fd);
 }
 extern "C" int rename(const char* from, const char* to) noexcept {
@@ -197,7 +206,9 @@ TEST_CASE("what a killed writer left is removed by the next, and what another wr
   const auto file = folder.path() / "file";
   folder.write("file.4711-0.part", "left");
   folder.write("other.4711-0.part", "not ours");
-  folder.write("file.old.part", "no writer's");
+  const std::vector<std::string> others = {"file.old.part", "file.00.part", "file.1-.part",
+                                           "file.-1.part",  "file.-.part",  "file.2026-01-31.part"};
+  for (const auto& other : others) folder.write(other, "no writer's");
   WholeFile one(file, "save");
   WholeFile two(file, "save");
   CHECK_FALSE(fs::exists(folder.path() / "file.4711-0.part"));
@@ -207,8 +218,11 @@ TEST_CASE("what a killed writer left is removed by the next, and what another wr
   one.finish();
   two.finish();
   CHECK(contents(file) == "two");
-  CHECK(fs::exists(folder.path() / "file.old.part"));
-  CHECK(count(folder) == 3);
+  for (const auto& other : others) {
+    INFO(other);
+    CHECK(fs::exists(folder.path() / other));
+  }
+  CHECK(count(folder) == 2 + std::ssize(others));
 }
 
 namespace {
@@ -279,6 +293,36 @@ TEST_CASE("where any write, sync or rename fails, the file is the earlier or the
   }
 }
 
+TEST_CASE("where a file system cannot sync folders, files are saved, and a broken disk is told") {
+  const TempDir folder;
+  const auto file = folder.path() / "file";
+  const auto save_with = [&](int error, const std::string& text) {
+    folder_error = error;
+    const std::string message = error_of([&] { save(file, text); });
+    folder_error = 0;
+    return message;
+  };
+  for (const int error : {EINVAL, EBADF, ENOSYS, EOPNOTSUPP}) {
+    INFO(std::strerror(error));
+    CHECK(save_with(error, std::to_string(error)) == "nothing was thrown");
+    CHECK(contents(file) == std::to_string(error));
+  }
+  for (const int error : {EIO, ENOSPC}) {
+    CHECK_THAT(
+        save_with(error, ""),
+        ContainsSubstring(file.string() + ": cannot sync its folder: " + std::strerror(error)));
+  }
+}
+
+TEST_CASE("in a folder that may be written but not read files are saved", "[alone]") {
+  const TempDir folder;
+  const auto file = folder.path() / "file";
+  fs::permissions(folder.path(), fs::perms::all & ~fs::perms::others_read);
+  const AsNobody nobody;
+  save(file, "new");
+  CHECK(contents(file) == "new");
+}
+
 TEST_CASE("where there are no links best.pt is a copy of the best checkpoint") {
   const TempDir folder;
   const auto best = folder.path() / "best.pt";
@@ -342,4 +386,17 @@ TEST_CASE("errors name the path and the cause") {
   CHECK_THROWS_WITH(save(folder.path() / "none" / "file", ""),
                     ContainsSubstring("save: ") && ContainsSubstring("No such file"));
   CHECK_THROWS_WITH(save(folder.path(), ""), ContainsSubstring("expected a regular file"));
+}
+
+TEST_CASE("a path that cannot be a file's is refused before anything is written") {
+  const TempDir folder;
+  const auto begin = [](const fs::path& path) {
+    return error_of([&] { WholeFile(path, "save"); });
+  };
+  CHECK(begin("") == "save: expected the path of a file, got ''");
+  const auto inner = folder.path() / "inner" / "";
+  CHECK(begin(inner) == "save: expected the path of a file, got '" + inner.string() + "'");
+  CHECK_THAT(begin(folder.path() / std::string(256, 'x')),
+             ContainsSubstring(": cannot make it: File name too long"));
+  CHECK(count(folder) == 0);
 }

@@ -1,11 +1,16 @@
 #include "sconce/report/profile.hpp"
 
 #include <ATen/record_function.h>
+#include <c10/util/ScopeExit.h>
 #include <torch/csrc/autograd/profiler_kineto.h>
+#include <unistd.h>
 
 #include <barrier>
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -106,6 +111,8 @@ TEST_CASE("a fit of one step leaves no trace, and says so") {
       .fit(model, sgd, {.train = Batches(points(2), {.batch_size = 2}), .callbacks = {&trace}});
   REQUIRE(warnings.messages().size() == 1);
   CHECK_THAT(warnings.messages()[0], StartsWith("sconce::StepTrace: expected a fit of at least 2"));
+  fit(trace, 4);
+  CHECK(warnings.messages().size() == 1);
   CHECK(fs::is_empty(folder.path()));
 }
 
@@ -139,6 +146,42 @@ TEST_CASE("a profile of a loop of one's own is written once") {
   CHECK_THAT(error_of([&] { profile.export_chrome_trace(file); }),
              ContainsSubstring("got one that is over"));
   const Profile next;  // whose records nobody asks for
+}
+
+TEST_CASE("a profile neither needs nor touches the folder of temporary files") {
+  const TempDir folder;
+  const TempDir temporary;
+  const auto theirs =
+      temporary.write("sconce-trace-" + std::to_string(::getpid()) + ".json", "theirs");
+  const auto file = folder.path() / "trace.json";
+  const auto export_with = [&](const fs::path& temporary_files) {
+    const char* before = std::getenv("TMPDIR");
+    const auto kept = before != nullptr ? std::optional<std::string>(before) : std::nullopt;
+    ::setenv("TMPDIR", temporary_files.c_str(), 1);
+    const auto put_back = c10::make_scope_exit(
+        [&] { kept ? ::setenv("TMPDIR", kept->c_str(), 1) : ::unsetenv("TMPDIR"); });
+    return error_of([&] {
+      Profile profile;
+      {
+        RECORD_USER_SCOPE("mine");
+      }
+      profile.export_chrome_trace(file);
+    });
+  };
+  CHECK(export_with(temporary.path()) == "nothing was thrown");
+  CHECK(contents(theirs) == "theirs");
+  CHECK(export_with(folder.path() / "none") == "nothing was thrown");
+  CHECK(named_ranges(file).at("mine").size() == 1);
+  CHECK(sconce::test::names_in(folder.path()) == std::vector<std::string>{"trace.json"});
+}
+
+TEST_CASE("a profile for a folder that is missing is refused by name") {
+  const TempDir folder;
+  const auto file = folder.path() / "none" / "trace.json";
+  CHECK_THAT(error_of([&] { Profile().export_chrome_trace(file); }),
+             StartsWith("sconce::profiler::Profile::export_chrome_trace: " + file.string()) &&
+                 ContainsSubstring("No such file or directory"));
+  const Profile next;
 }
 
 TEST_CASE("of profiles in two threads the second is refused, and leaves the first alone") {

@@ -1,5 +1,7 @@
 #include "sconce/report/scalar_log.hpp"
 
+#include <torch/library.h>
+
 #include <fstream>
 #include <map>
 #include <ostream>
@@ -75,6 +77,65 @@ void check_same_in_both_files(const std::filesystem::path& folder) {
     CHECK(shown[i].value == static_cast<float>(rows[i].value));
   }
 }
+
+// Lets at::cat fail in this thread, as a read of a device may.
+class FailingCat {
+ public:
+  FailingCat() {
+    others_.fallback(torch::CppFunction::makeFallthrough());
+    cat_.impl("cat", torch::CppFunction::makeFromBoxedFunction<&fail>());
+  }
+
+ private:
+  static constexpr auto key = c10::DispatchKey::TESTING_ONLY_GenericMode;
+
+  static void fail(const c10::OperatorHandle&, c10::Stack*) {
+    TORCH_CHECK(false, "the device is busy");
+  }
+
+  torch::Library others_{torch::Library::IMPL, "_", key, __FILE__, __LINE__};
+  torch::Library cat_{torch::Library::IMPL, "aten", key, __FILE__, __LINE__};
+  c10::impl::IncludeDispatchKeyGuard included_{key};
+};
+
+// A fit without a trainer, of one step in each of its epochs.
+struct StepsByHand {
+  torch::nn::Sequential model = net();
+  torch::optim::SGD optimizer{model->parameters(), 0.1};
+  sconce::amp::GradScaler scaler{{.device = torch::kCPU, .init_scale = 1024}};
+  sconce::distributed::ProcessGroup group = {};
+  sconce::test::FitByHand fit{{.model = *model,
+                               .optimizer = optimizer,
+                               .scaler = scaler,
+                               .device = torch::kCPU,
+                               .process_group = group,
+                               .max_epochs = 2,
+                               .batches = 1,
+                               .accumulate = 1}};
+
+  void run_epoch(ScalarLog& log, const torch::Tensor& loss) {
+    log.on_before_step(fit);
+    fit.loss = loss;
+    fit.batch = 1;
+    log.on_after_step(fit);
+    fit.batch = 0;
+    const auto epoch = static_cast<int>(fit.epochs.size()) + 1;
+    fit.epochs.push_back({.epoch = epoch, .loss = 2, .examples = 8, .seconds = 0.5});
+    log.on_epoch_end(fit);
+  }
+};
+
+// The scalars that were on the device.
+std::vector<ScalarRow> read_from_device(const std::filesystem::path& folder) {
+  auto rows = scalars_of(folder);
+  std::erase_if(rows, [](const auto& row) { return row.tag != "loss_step" && row.tag != "scale"; });
+  return rows;
+}
+
+const std::vector<ScalarRow> two_epochs = {{1, 1, "loss_step", 0.25},
+                                           {1, 1, "scale", 1024},
+                                           {2, 2, "loss_step", 0.5},
+                                           {2, 2, "scale", 1024}};
 
 // A fit of three epochs, of six batches in four steps each, and what it came to.
 struct ScalarRun {
@@ -232,6 +293,38 @@ TEST_CASE("the scale of an enabled scaler is logged, also in a loop of one's own
                                        {1, 1, "seconds", 0.5}};
   CHECK(scalars_of(folder.path()) == rows);
   log.on_fit_end(fit);
+}
+
+TEST_CASE("a loss of shape (1) is logged together with the scale") {
+  const TempDir folder;
+  const sconce::test::Warnings warnings;
+  StepsByHand steps;
+  ScalarLog log(folder.path(), {.every_n_steps = 1});
+  log.on_fit_begin(steps.fit);
+  steps.run_epoch(log, torch::full({1}, 0.25));
+  steps.run_epoch(log, torch::full({1}, 0.5));
+  log.on_fit_end(steps.fit);
+  CHECK(read_from_device(folder.path()) == two_epochs);
+  CHECK(warnings.messages().empty());
+}
+
+TEST_CASE("after a failed read of the device the next one writes all values by their names") {
+  const TempDir folder;
+  const sconce::test::Warnings warnings;
+  StepsByHand steps;
+  ScalarLog log(folder.path(), {.every_n_steps = 1});
+  log.on_fit_begin(steps.fit);
+  {
+    const FailingCat failing;
+    steps.run_epoch(log, torch::tensor(0.25));
+  }
+  REQUIRE(warnings.messages().size() == 1);
+  CHECK_THAT(warnings.messages()[0], ContainsSubstring("the device is busy"));
+  CHECK(scalars_of(folder.path()).empty());
+  steps.run_epoch(log, torch::tensor(0.5));
+  log.on_fit_end(steps.fit);
+  CHECK(read_from_device(folder.path()) == two_epochs);
+  check_same_in_both_files(folder.path());
 }
 
 TEST_CASE("a fit that is stopped or fails anywhere, and is resumed, logs each step once") {

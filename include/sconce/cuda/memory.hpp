@@ -17,8 +17,9 @@ struct MemoryStats {
 /// Returns the memory that this process uses on a device. On a GPU the figures come from LibTorch's
 /// allocator: reading them does not wait for the device, and they are 0 before the first tensor on
 /// a GPU. The CPU allocator keeps no figures, so `allocated` and `reserved` are both the resident
-/// memory of the process, including LibTorch's code. Python: `torch.cuda.memory_stats`,
-/// `memory_allocated`, `memory_reserved` and their `max_` forms.
+/// memory of the process, including LibTorch's code. Where /proc/self/status has no VmHWM, as in
+/// gVisor, the CPU's peak is that of getrusage, which cannot be reset. Python:
+/// `torch.cuda.memory_stats`, `memory_allocated`, `memory_reserved` and their `max_` forms.
 /// @throw c10::Error if:
 /// - the device is neither a CPU nor a CUDA device;
 /// - it is a GPU that this process cannot use (checked after the first tensor on a GPU);

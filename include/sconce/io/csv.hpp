@@ -15,7 +15,8 @@ namespace sconce::io {
 struct CsvColumn {
   std::string name = {};
 
-  /// The categories, sorted: by value if all are numbers, otherwise by their bytes. The category of
+  /// The categories, sorted: by value if all are numbers, otherwise by their bytes. Numbers of one
+  /// value, such as 1 and 1.0, are one category, named as the first in the file. The category of
   /// missing values is "nan", and is last. Empty for a column of numbers.
   std::vector<std::string> categories = {};
 };

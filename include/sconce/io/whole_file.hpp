@@ -18,8 +18,9 @@ class WholeFile {
  public:
   /// Opens the file beside `path`. If `path` is a symbolic link, its target is written, even if it
   /// does not exist yet. `who` begins the messages of errors.
-  /// @throw c10::Error, naming the file, if its folder is missing or cannot be written, or if the
-  /// path exists and is not a regular file that may be written.
+  /// @throw c10::Error, naming the file, if its folder is missing or cannot be written, if the path
+  /// has no file name or too long a one, or if it exists and is not a regular file that may be
+  /// written.
   WholeFile(const std::filesystem::path& path, std::string who);
 
   /// Removes what was written, unless `finish` was called.
@@ -32,7 +33,9 @@ class WholeFile {
   void write(const void* data, size_t size);
 
   /// Syncs the file and gives it its name. This replaces an earlier file of that name.
-  /// @throw c10::Error if the file cannot be synced or renamed; an earlier file then stays.
+  /// @throw c10::Error if the file cannot be synced or renamed, and an earlier file then stays; or
+  /// if its folder cannot be synced because of an error of the disk, and the new file is then
+  /// there, but may be lost if the machine crashes.
   void finish();
 
  private:
@@ -55,7 +58,8 @@ class WholeFile {
 void write_whole(const std::filesystem::path& path, std::string_view text, std::string who);
 
 /// Makes new and renamed files of a folder survive a crash of the machine. Returns 0, or the errno
-/// of the failure. Not for direct use.
+/// of the failure. Does nothing for a folder that may not be read, and where the file system cannot
+/// sync folders. Not for direct use.
 int sync_folder(const std::filesystem::path& folder);
 
 /// Removes the incomplete files of killed writers in the folder whose names begin with `prefix`. A

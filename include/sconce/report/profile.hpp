@@ -27,7 +27,7 @@ class [[nodiscard]] Profile {
   Profile& operator=(const Profile&) = delete;
 
   /// Waits for the GPU, stops recording, and writes the records as JSON for chrome://tracing and
-  /// Perfetto. The file is whole or not there.
+  /// Perfetto. The file is whole or not there. Its folder needs room for the trace twice.
   /// @throw c10::Error if it was called before, or if the file cannot be written.
   void export_chrome_trace(const std::filesystem::path& file);
 
