@@ -58,13 +58,15 @@ TORCH_MODULE(GPT);
 
 Tensor read(const fs::path& path) {  // a file, or the files of a folder in the order of their names
   std::set<fs::path> files = {path};
-  if (fs::is_directory(path)) files = {fs::directory_iterator(path), fs::directory_iterator()};
+  if (fs::is_directory(path)) {
+    files = {fs::directory_iterator(path), fs::directory_iterator()};
+    std::erase_if(files, [](auto& file) { return !is_regular_file(symlink_status(file)); });
+  }
   std::string text;
   for (const auto& file : files) {
-    if (fs::is_regular_file(fs::symlink_status(file))) {
-      std::ifstream in(file, std::ios::binary);
-      text.append(std::istreambuf_iterator(in), {});
-    }
+    std::ifstream in(file, std::ios::binary);
+    TORCH_CHECK(in, "--text: cannot read ", file.string());
+    text.append(std::istreambuf_iterator(in), {});
   }
   return torch::from_blob(text.data(), {static_cast<int64_t>(text.size())}, torch::kByte).clone();
 }

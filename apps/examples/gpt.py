@@ -34,7 +34,9 @@ class GPT(nn.Module):
 
 def read(path):
     path = pathlib.Path(path)
-    files = sorted(file for file in path.iterdir() if not file.is_symlink()) if path.is_dir() else [path]
+    files = [path]
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if file.is_file() and not file.is_symlink())
     return torch.frombuffer(bytearray(b"".join(file.read_bytes() for file in files)), dtype=torch.uint8)
 
 

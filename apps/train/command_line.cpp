@@ -290,6 +290,9 @@ void check_data_flags(const CLI::App& app, const CommandLine& line) {
 
 void check_model_flags(const CommandLine& line) {
   if (line.freeze && line.weights.empty()) refuse("--freeze: needs --weights");
+  if (line.model == "lenet" && line.image_size < 4) {
+    refuse("--image-size: lenet takes 4 or more, not " + std::to_string(line.image_size));
+  }
   if (!is_of_vision(line.model)) return;
   if (!is_picture_folder(line.data)) {
     refuse("--model: " + line.model + " needs a folder of pictures as --data, not " + line.data);

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <regex>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 #include "sconce/data/loader.hpp"
 
@@ -46,6 +48,21 @@ bool has_idx_files(const fs::path& folder) {
     for (const char* kind : {"-images-idx3-ubyte", "-labels-idx1-ubyte"}) {
       const std::string name = std::string(part) + kind;
       if (fs::exists(folder / name) || fs::exists(folder / (name + ".gz"))) return true;
+    }
+  }
+  return false;
+}
+
+bool has_picture_folders(const fs::path& folder) {
+  static const std::regex of_picture(R"(\.(png|jpe?g))", std::regex::icase);
+  const auto entries_of = [](const fs::path& of) {
+    std::error_code ignored;  // what cannot be read is no folder of pictures
+    return fs::directory_iterator(of, ignored);
+  };
+  for (const auto& entry : entries_of(folder)) {
+    if (entry.path().filename().string().starts_with('.')) continue;
+    for (const auto& file : entries_of(entry)) {
+      if (std::regex_match(file.path().extension().string(), of_picture)) return true;
     }
   }
   return false;

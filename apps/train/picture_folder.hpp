@@ -18,6 +18,10 @@ using Pictures = sconce::data::Subset<ImageFolder>;
 /// Returns whether a folder has any of MNIST's four IDX files, plain or gzipped.
 bool has_idx_files(const std::filesystem::path& folder);
 
+/// Returns whether a subfolder of a folder has a picture, by its name. Names of subfolders that
+/// begin with a dot do not count.
+bool has_picture_folders(const std::filesystem::path& folder);
+
 /// How pictures become uint8 of `shape`, (channels, height, width): gray if that is one channel,
 /// and resized without keeping their aspect ratio.
 sconce::vision::ImageFolderOptions reading_as(const std::vector<int64_t>& shape);

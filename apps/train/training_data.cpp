@@ -71,6 +71,8 @@ Dataset rows_on(torch::Device device, const Dataset& all, int64_t first = 0, int
 
 TrainingData open_idx(const CommandLine& line, const ProcessGroup& group, const Task& known) {
   const path folder = find_folder(line.data);
+  TORCH_CHECK(is_named(line.data) || !has_picture_folders(folder), folder.string(),
+              ": expected IDX files or folders of pictures, found both");
   Dataset train = read_part(folder, "train");
   Dataset test = read_part(folder, "t10k");
   Task task{.shape = train.data.sizes().slice(1).vec(), .mean = known.mean, .std = known.std};

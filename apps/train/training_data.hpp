@@ -37,8 +37,8 @@ bool is_picture_folder(const std::string& data);
 /// a folder with MNIST's four IDX files, plain or with .gz, which are copied to the device; or a
 /// folder of pictures, which are read when they are needed. If `known` has a mean and a deviation,
 /// the images are normalized with these.
-/// @throw c10::Error if Fashion-MNIST is not installed, saying how to get it, or naming an IDX file
-/// that is missing or damaged.
+/// @throw c10::Error if Fashion-MNIST is not installed, saying how to get it; naming a folder with
+/// both IDX files and folders of pictures; or naming an IDX file that is missing or damaged.
 /// @throw std::runtime_error naming a folder or a picture that is not as expected.
 TrainingData open_images(const CommandLine& line, const sconce::distributed::ProcessGroup& group,
                          const Task& known = {});

@@ -4,9 +4,22 @@
 #include <ATen/ops/pad_sequence.h>
 #include <ATen/ops/stack.h>
 
+#include <algorithm>
 #include <iterator>
 
 namespace sconce::data {
+
+namespace {
+
+// Whether `stack_out` gives what `stack` gives: it neither promotes types nor records gradients.
+bool stack_without_change(const std::vector<torch::Tensor>& tensors) {
+  return std::ranges::all_of(tensors, [&](const torch::Tensor& tensor) {
+    return tensor.is_cpu() && tensor.scalar_type() == tensors[0].scalar_type() &&
+           !tensor.requires_grad();
+  });
+}
+
+}  // namespace
 
 torch::Tensor Stack::tensors(const std::vector<torch::Tensor>& tensors) const {
   for (size_t i = 1; i < tensors.size(); ++i) {
@@ -15,7 +28,7 @@ torch::Tensor Stack::tensors(const std::vector<torch::Tensor>& tensors) const {
                 " in item 0 of the batch and ", tensors[i].sizes(), " in item ", i,
                 "; sconce::data::PadSequence pads the shorter ones");
   }
-  if (!pin_memory || !tensors[0].is_cpu()) return at::stack(tensors);
+  if (!pin_memory || !stack_without_change(tensors)) return at::stack(tensors);
   std::vector<int64_t> sizes = tensors[0].sizes().vec();
   sizes.insert(sizes.begin(), std::ssize(tensors));
   torch::Tensor batch = at::empty(sizes, tensors[0].options().pinned_memory(true));

@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 """Kills the GPT example twice, resumes it, and compares its lines with those of a run that nobody disturbed.
 
+The undisturbed run reads the text from a pipe and the others through a link, which must come to the same. What cannot be
+read must be refused.
+
 It is killed as soon as there is a checkpoint that it has written since its start: the first one lies within an epoch. Its
 output goes to a pipe that is full, so it cannot end before it is killed, however busy the machine is.
 """
 import argparse
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
@@ -15,8 +19,9 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # More than 50 steps an epoch, so that a checkpoint lies within each. And more lines than two runs can keep from a full
 # pipe, which are 4096 bytes and the lines of an epoch each.
-ARGUMENTS = ["--text", str(ROOT / "docs/training.md"), *"""
-    --epochs 12 --batch 12 --context 16 --width 8 --layers 1 --heads 2 --sample 60""".split()]
+TEXT = ROOT / "docs/training.md"
+ARGUMENTS = """
+    --epochs 12 --batch 12 --context 16 --width 8 --layers 1 --heads 2 --sample 60""".split()
 SECONDS = 120  # after this, a process counts as hanging
 
 
@@ -62,14 +67,27 @@ def lines_after(whole, checkpoint):
     return b"".join(lines[epochs * of_epoch + steps:])
 
 
+def refuse_unreadable(program, file):
+    """Fails unless the program refuses a file that even root cannot open."""
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(file))
+        refused = subprocess.run([program, "--text", file], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    expected = f"gpt: --text: cannot read {file}\n"
+    if (refused.returncode, refused.stdout, refused.stderr) != (1, "", expected):
+        sys.exit(f"expected the error {expected!r}, got {refused}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=ROOT / "build/default/bin/examples/gpt", type=pathlib.Path)
     program = parser.parse_args().program
-    whole = subprocess.run([program, *ARGUMENTS], stdout=subprocess.PIPE, check=True).stdout
+    whole = subprocess.run([program, *ARGUMENTS, "--text", "/dev/stdin"], input=TEXT.read_bytes(), stdout=subprocess.PIPE,
+                           check=True).stdout
     with tempfile.TemporaryDirectory(prefix="sconce-gpt-") as work:
-        folder = pathlib.Path(work) / "run"
-        command = [program, *ARGUMENTS, "--out", folder, "--resume"]
+        refuse_unreadable(program, pathlib.Path(work) / "socket")
+        folder, link = pathlib.Path(work) / "run", pathlib.Path(work) / "link"
+        link.symlink_to(TEXT)
+        command = [program, *ARGUMENTS, "--text", link, "--out", folder, "--resume"]
         kills = [kill_after_a_checkpoint(command, folder) for _ in range(2)]
         resumed = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout
     print(f"killed after {' and '.join(kills)}; {len(resumed)} of {len(whole)} bytes printed after that")

@@ -1,5 +1,8 @@
 #include "sconce/data/loader.hpp"
 
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -644,4 +647,71 @@ TEST_CASE("batches reach the GPU by a stream of their own, whole", "[gpu]") {
   }
   CHECK(start == 200);
   CHECK(sconce::data::Stack{.pin_memory = true}.tensors({host.data[0]}).is_pinned());
+}
+
+TEST_CASE("all loops over a loader and its copies take one stream, and the first of them takes it",
+          "[gpu]") {
+  sconce::test::require_gpu();
+  const c10::impl::VirtualGuardImpl gpus(torch::kCUDA);
+  const auto next = [&] { return gpus.getStreamFromGlobalPool(sconce::gpu()); };
+  const auto first = next();
+  // LibTorch gives the streams of its pool in turn.
+  const auto until_first = [&] {
+    int64_t count = 1;
+    while (next() != first) ++count;
+    return count;
+  };
+  const auto all = until_first();
+  const Loader loader(Rows{table(40)},
+                      {.batch_size = 4, .num_workers = 2, .device = sconce::gpu()});
+  const Loader copy = loader;
+  CHECK(until_first() == all);
+  for (int epoch = 0; epoch < 2; ++epoch) CHECK(tensors(loader).size() == 20);
+  std::thread loop([&] { tensors(loader); });
+  CHECK(tensors(copy).size() == 20);
+  loop.join();
+  CHECK(until_first() == all - 1);
+}
+
+TEST_CASE("without an index batches go to the GPU that is current when the loop begins", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto workers = GENERATE(0, 2);
+  const Dataset rows = table(8);
+  const Loader loader(
+      Rows{rows}, {.batch_size = 8, .num_workers = workers, .device = torch::Device(torch::kCUDA)});
+  for (const int index : {0, sconce::num_gpus() - 1, 0}) {
+    const c10::DeviceGuard guard(sconce::gpu(index));
+    const auto [data, target] = *loader.begin();
+    CHECK(data.device() == sconce::gpu(index));
+    CHECK(data.cpu().equal(rows.data));
+  }
+}
+
+namespace {
+
+// Items of two types, or with a gradient.
+struct Unlike {
+  bool requires_grad = false;
+  int64_t size() const { return 4; }
+  torch::Tensor get(int64_t i) const {
+    if (requires_grad) return torch::full({3}, double(i), torch::requires_grad());
+    return torch::full({3}, double(i) / 3, i % 2 == 0 ? torch::kFloat : torch::kDouble);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("items reach the GPU as they are stacked on the CPU, whatever their types", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto requires_grad = GENERATE(false, true);
+  const auto workers = GENERATE(0, 2);
+  LoaderOptions options{.batch_size = 4, .num_workers = workers};
+  const Unlike items{requires_grad};
+  const auto expected = *Loader(items, options).begin();
+  options.device = sconce::gpu();
+  const auto got = *Loader(items, options).begin();
+  CHECK(got.device() == sconce::gpu());
+  CHECK(got.scalar_type() == expected.scalar_type());
+  CHECK(got.requires_grad() == requires_grad);
+  CHECK(got.cpu().equal(expected));
 }

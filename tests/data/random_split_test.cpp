@@ -16,6 +16,7 @@ namespace {
 using sconce::data::Dataset;
 using sconce::data::random_split;
 using sconce::data::SplitLengths;
+using sconce::data::Subset;
 using sconce::test::error_of;
 
 struct UpTo {
@@ -108,6 +109,19 @@ TEST_CASE("two tensors and datasets of LibTorch are split as any other source") 
   CHECK(batches.size() == 2);
   const sconce::data::Loader loader(of_torch[1], {.batch_size = 2});
   CHECK((*loader.begin()).data[1].item<int64_t>() == parts[1].indices()[1]);
+}
+
+TEST_CASE("a part of two tensors is split and chosen from again, as two tensors") {
+  const auto rows = torch::arange(10);
+  const auto parts = random_split(Dataset{rows, -rows}, {8, 2}, generator_of(3));
+  const std::vector<Subset<Dataset>> halves = random_split(parts[0], {0.5, 0.5}, generator_of(4));
+  const auto expected = random_split(UpTo{8}, {0.5, 0.5}, generator_of(4));
+  for (const size_t i : {0, 1}) {
+    CHECK(halves[i].indices() == expected[i].indices());
+    CHECK(halves[i].data.equal(parts[0].data.index({torch::tensor(halves[i].indices())})));
+    CHECK(halves[i].target.equal(-halves[i].data));
+  }
+  CHECK(random_split(Subset(parts[0], {0, 1, 2, 3}), {3, 1})[1].size() == 1);
 }
 
 TEST_CASE("splits that do not add up or have an empty part are refused before any draw") {

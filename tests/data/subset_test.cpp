@@ -116,6 +116,10 @@ TEST_CASE("a subset of two tensors is a dataset of copied rows") {
   CHECK((*batches.begin(1, 0)).target.equal(torch::tensor({70})));
   table.target.zero_();
   CHECK(subset.target.equal(torch::tensor({50, 20, 20, 70})));
+  const Subset again(subset, {3, 0});
+  CHECK(again.target.equal(torch::tensor({70, 50})));
+  CHECK(again.indices() == std::vector<int64_t>{3, 0});
+  CHECK(Batches(again).size() == 2);
 }
 
 TEST_CASE("an item that throws is named by its place in the subset") {

@@ -67,12 +67,9 @@ std::vector<double> losses_of(Net& net, const torch::Tensor& x) {
   return losses;
 }
 
-/// Checks a network of seed 0 against torchvision's: the state, the losses of three steps on
-/// pictures `(4, 3, size, size)`, and then the logits in both memory formats.
-template <class Net>
-void check_like_torchvision(const std::string& network, Net net, int64_t size) {
-  const auto lines = lines_of_network(network);
-  const auto state = nn::state_dict(*net);
+/// Checks the state of a network of seed 0 against the first lines of torchvision's.
+inline void check_state(const torch::nn::Module& net, const std::vector<NetworkLine>& lines) {
+  const auto state = nn::state_dict(net);
   REQUIRE(state.size() + 3 == lines.size());
   auto line = lines.begin();
   for (const auto& item : state) {
@@ -83,6 +80,15 @@ void check_like_torchvision(const std::string& network, Net net, int64_t size) {
     expected.push_back(tensor.to(torch::kDouble).sum().template item<double>());
     check_close(expected, (line++)->values);
   }
+}
+
+/// Checks a network of seed 0 against torchvision's: the state, the losses of three steps on
+/// pictures `(4, 3, size, size)`, and then the logits in both memory formats.
+template <class Net>
+void check_like_torchvision(const std::string& network, Net net, int64_t size) {
+  const auto lines = lines_of_network(network);
+  check_state(*net, lines);
+  auto line = lines.end() - 3;
   net->to(torch::kDouble);  // in float32 the steps magnify how a processor rounds
   const auto x = torch::randn({4, 3, size, size}).to(torch::kDouble);
   check_close(losses_of(net, x), (line++)->values);

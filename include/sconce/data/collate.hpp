@@ -48,7 +48,7 @@ Item join_items(std::vector<Item> items, const Collate& collate) {
 /// Makes a batch by stacking items. Each tensor of the batch has a new first dimension; its row i
 /// is the tensor of item i. Python: `torch.utils.data.default_collate`.
 struct Stack {
-  bool pin_memory = false;  ///< stack CPU tensors in pinned memory, which needs a GPU
+  bool pin_memory = false;  ///< stack in pinned memory, which needs a GPU
 
   /// Returns the batch, which has the type of the items.
   /// @throw c10::Error if the tensors of the items differ in shape or number.
@@ -57,7 +57,8 @@ struct Stack {
     return detail::join_items(std::move(items), *this);
   }
 
-  /// Stacks tensors of the same shape. Python: `torch.stack`.
+  /// Stacks tensors of the same shape. With `pin_memory` the result is pinned if the tensors are on
+  /// the CPU, have one type and require no gradient. Python: `torch.stack`.
   /// @throw c10::Error if the shapes differ.
   torch::Tensor tensors(const std::vector<torch::Tensor>& tensors) const;
 };

@@ -97,6 +97,7 @@ class Loader : public detail::LoaderBase {
     Source source;
     Collate collate;
     std::atomic<int64_t> failed_item = -1;
+    detail::CopyStreams streams = {};
   };
 
   std::shared_ptr<Parts> parts_;
@@ -106,11 +107,11 @@ template <class Source, class Collate>
 auto Loader<Source, Collate>::begin(int64_t batch, int64_t of_epoch) const -> Iterator {
   const auto epoch = std::make_shared<const detail::EpochItems>(epoch_items(batch, of_epoch));
   const int workers = options().num_workers;
+  const detail::CopyStream* copies = nullptr;  // the workers' share of `parts_` keeps it
+  if (options().device) copies = &parts_->streams.to(*options().device);
   std::vector<detail::LoaderLoop::Make> makers(static_cast<size_t>(std::max(workers, 1)));
   for (auto& make : makers) {
     const auto reader = std::make_shared<Reader>(parts_->source, parts_->collate);
-    std::optional<detail::CopyStream> copies;
-    if (options().device) copies.emplace(*options().device);
     make = [parts = parts_, epoch, reader, copies](int64_t index, const std::stop_token& stop) {
       Batch made = reader->read(*epoch, index, stop);
       if (!copies) return detail::made(std::move(made));

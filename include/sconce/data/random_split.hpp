@@ -76,4 +76,11 @@ std::vector<Subset<Source>> random_split(Source source, const SplitLengths& leng
   return subsets;
 }
 
+/// Splits some rows of two tensors, such as a part of a split, as above.
+inline std::vector<Subset<Dataset>> random_split(
+    const Subset<Dataset>& source, const SplitLengths& lengths,
+    const std::optional<at::Generator>& generator = {}) {
+  return random_split<Dataset>(source, lengths, generator);
+}
+
 }  // namespace sconce::data

@@ -183,4 +183,8 @@ class Subset<Dataset> : public Dataset {
   detail::SubsetIndices indices_;
 };
 
+/// @cond  as above
+Subset(Subset<Dataset>, std::vector<int64_t>) -> Subset<Dataset>;
+/// @endcond
+
 }  // namespace sconce::data

@@ -11,11 +11,18 @@
 
 namespace sconce::data::detail {
 
-CopyStream::CopyStream(torch::Device device) : device_(device) {
+namespace {
+
+torch::Device with_index(torch::Device device) {
+  if (!device.is_cuda() || device.has_index()) return device;
+  return c10::impl::VirtualGuardImpl(device.type()).getDevice();
+}
+
+}  // namespace
+
+CopyStream::CopyStream(torch::Device device) : device_(with_index(device)) {
   if (!device.is_cuda()) return;
-  const c10::impl::VirtualGuardImpl guard(device.type());
-  if (!device_.has_index()) device_ = guard.getDevice();
-  stream_ = guard.getStreamFromGlobalPool(device_);
+  stream_ = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device_);
 }
 
 CopyStream::Wait CopyStream::copy(const std::vector<torch::Tensor*>& tensors) const {
@@ -46,6 +53,12 @@ CopyStream::Wait CopyStream::copy(const std::vector<torch::Tensor*>& tensors) co
     event->block(current);
     for (const auto& tensor : batch) tensor.record_stream(current);
   };
+}
+
+const CopyStream& CopyStreams::to(torch::Device device) {
+  const torch::Device wanted = with_index(device);
+  const std::scoped_lock lock(mutex_);
+  return of_device_.try_emplace(wanted.index(), wanted).first->second;
 }
 
 }  // namespace sconce::data::detail

@@ -4,6 +4,8 @@
 #include <c10/core/Stream.h>
 
 #include <functional>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -33,6 +35,19 @@ class CopyStream {
  private:
   torch::Device device_;
   std::optional<c10::Stream> stream_ = {};  // for a GPU
+};
+
+/// The streams of all loops over a loader, also of loops in several threads. LibTorch caches memory
+/// for each stream, so a new stream in each loop would reserve new memory.
+class CopyStreams {
+ public:
+  /// Returns the stream to a device: without an index to the current GPU. The first call for a GPU
+  /// takes one of LibTorch's streams. The reference is valid as long as this object.
+  const CopyStream& to(torch::Device device);
+
+ private:
+  std::mutex mutex_;
+  std::map<c10::DeviceIndex, CopyStream> of_device_;  // its elements stay where they are
 };
 
 }  // namespace sconce::data::detail
