@@ -7,6 +7,7 @@
 
 #include "catch.hpp"
 #include "fuzz/archive.hpp"
+#include "sconce/amp/grad_scaler.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/nn/state_dict.hpp"
 #include "support/ask_python.hpp"
