@@ -55,6 +55,7 @@ BLOCKS = {
         ("pip install", "run-by-python"),
         ("conan create", "not-run it needs Conan, and is tried by hand"),
         ("COMPONENTS core", "not-run the test package-find_package does it"),
+        ("record.py", "not-run it needs a GPU"),
     ],
     "docs/own_model.md": [
         ("training_step", "program"),
