@@ -7,7 +7,7 @@ include("${CMAKE_CURRENT_LIST_DIR}/run.cmake")
 set(project "${WORK}/mein projekt ä")
 file(REMOVE_RECURSE "${WORK}")
 file(COPY "${SOURCE}/apps/template/" DESTINATION "${project}")
-set(configure "${CMAKE_COMMAND}" -S "${project}" -B "${project}/build" -G Ninja)
+set(configure "${CMAKE_COMMAND}" -S "${project}" -B "${project}/build" -G Ninja ${OPTIONS})
 
 file(STRINGS "${project}/CMakeLists.txt" lines)
 list(LENGTH lines count)
@@ -28,7 +28,7 @@ endforeach()
 expect_failure("\n *sconce: [^\n]*libsconce_core[^\n]* is not built yet[.] Run: [^\n]*\n" ${configure} "-Dsconce_DIR=${WORK}/empty")
 
 # Warnings at -O0 differ from those at -O3, the template's own build type.
-run("configuring" ${configure} "-Dsconce_DIR=${BUILD}" -DCMAKE_BUILD_TYPE=None ${OPTIONS})
+run("configuring" ${configure} "-Dsconce_DIR=${BUILD}" -DCMAKE_BUILD_TYPE=None)
 expect("sconce: LibTorch [^\n]*the one that sconce was built with")
 build_template("${project}")
 
