@@ -116,20 +116,8 @@ struct Clock {
 };
 
 // A fit under way without a trainer.
-struct ByHand {
-  torch::nn::Sequential model = sconce::test::net();
-  torch::optim::SGD optimizer{model->parameters(), 0.1};
-  sconce::amp::GradScaler scaler{{.enabled = false}};
-  sconce::distributed::ProcessGroup group = {};
-  sconce::test::FitByHand fit{{.model = *model,
-                               .optimizer = optimizer,
-                               .scaler = scaler,
-                               .device = torch::kCPU,
-                               .process_group = group,
-                               .max_epochs = 3,
-                               .batches = 10,
-                               .accumulate = 1}};
-  explicit ByHand(sconce::distributed::ProcessGroup of = {}) : group(std::move(of)) {}
+struct ByHand : sconce::test::NetFitByHand {
+  ByHand() : NetFitByHand(/*max_epochs=*/3, /*batches=*/10, {.enabled = false}) {}
 
   void step(sconce::TrainerCallback& callback) {
     ++fit.batch;

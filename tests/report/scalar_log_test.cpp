@@ -99,19 +99,10 @@ class FailingCat {
 };
 
 // A fit without a trainer, of one step in each of its epochs.
-struct StepsByHand {
-  torch::nn::Sequential model = net();
-  torch::optim::SGD optimizer{model->parameters(), 0.1};
-  sconce::amp::GradScaler scaler{{.device = torch::kCPU, .init_scale = 1024}};
-  sconce::distributed::ProcessGroup group = {};
-  sconce::test::FitByHand fit{{.model = *model,
-                               .optimizer = optimizer,
-                               .scaler = scaler,
-                               .device = torch::kCPU,
-                               .process_group = group,
-                               .max_epochs = 2,
-                               .batches = 1,
-                               .accumulate = 1}};
+struct StepsByHand : sconce::test::NetFitByHand {
+  StepsByHand()
+      : NetFitByHand(/*max_epochs=*/2, /*batches=*/1, {.device = torch::kCPU, .init_scale = 1024}) {
+  }
 
   void run_epoch(ScalarLog& log, const torch::Tensor& loss) {
     log.on_before_step(fit);
@@ -269,30 +260,19 @@ TEST_CASE("the learning rates are those that the step was made with, of each par
 
 TEST_CASE("the scale of an enabled scaler is logged, also in a loop of one's own") {
   const TempDir folder;
-  auto model = net();
-  torch::optim::SGD optimizer(model->parameters(), 0.1);
-  sconce::amp::GradScaler scaler({.device = torch::kCPU, .init_scale = 1024});
-  const sconce::distributed::ProcessGroup group;
-  sconce::test::FitByHand fit({.model = *model,
-                               .optimizer = optimizer,
-                               .scaler = scaler,
-                               .device = torch::kCPU,
-                               .process_group = group,
-                               .max_epochs = 1,
-                               .batches = 1,
-                               .accumulate = 1});
+  StepsByHand steps;
   ScalarLog log(folder.path());
-  log.on_fit_begin(fit);
-  fit.epochs.push_back({.epoch = 1, .loss = 2, .examples = 8, .seconds = 0.5});
+  log.on_fit_begin(steps.fit);
+  steps.fit.epochs.push_back({.epoch = 1, .loss = 2, .examples = 8, .seconds = 0.5});
   const sconce::test::HostReads reads;
-  log.on_epoch_end(fit);
+  log.on_epoch_end(steps.fit);
   CHECK(reads.count() == 0);
   const std::vector<ScalarRow> rows = {{1, 1, "loss", 2},
                                        {1, 1, "scale", 1024},
                                        {1, 1, "examples_per_second", 16},
                                        {1, 1, "seconds", 0.5}};
   CHECK(scalars_of(folder.path()) == rows);
-  log.on_fit_end(fit);
+  log.on_fit_end(steps.fit);
 }
 
 TEST_CASE("a loss of shape (1) is logged together with the scale") {

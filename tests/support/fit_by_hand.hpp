@@ -1,6 +1,10 @@
 #pragma once
 
+#include <cstdint>
+
+#include "sconce/amp/grad_scaler.hpp"
 #include "sconce/training/fit.hpp"
+#include "support/points.hpp"
 
 namespace sconce::test {
 
@@ -9,6 +13,26 @@ struct FitByHand final : Fit {
   explicit FitByHand(const FitSetup& setup) : Fit(setup) {}
   RunProgress progress() const override { return {}; }
   void resume(const RunProgress&) override {}
+};
+
+// A fit of `net()` by hand, on the CPU, and what it refers to.
+struct NetFitByHand {
+  NetFitByHand(int max_epochs, int64_t batches, const amp::GradScalerOptions& scaling)
+      : scaler(scaling),
+        fit({.model = *model,
+             .optimizer = optimizer,
+             .scaler = scaler,
+             .device = torch::kCPU,
+             .process_group = group,
+             .max_epochs = max_epochs,
+             .batches = batches,
+             .accumulate = 1}) {}
+
+  torch::nn::Sequential model = net();
+  torch::optim::SGD optimizer{model->parameters(), 0.1};
+  amp::GradScaler scaler;
+  distributed::ProcessGroup group = {};
+  FitByHand fit;
 };
 
 }  // namespace sconce::test
