@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <regex>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -54,7 +53,6 @@ bool has_idx_files(const fs::path& folder) {
 }
 
 bool has_picture_folders(const fs::path& folder) {
-  static const std::regex of_picture(R"(\.(png|jpe?g))", std::regex::icase);
   const auto entries_of = [](const fs::path& of) {
     std::error_code ignored;  // what cannot be read is no folder of pictures
     return fs::directory_iterator(of, ignored);
@@ -62,7 +60,7 @@ bool has_picture_folders(const fs::path& folder) {
   for (const auto& entry : entries_of(folder)) {
     if (entry.path().filename().string().starts_with('.')) continue;
     for (const auto& file : entries_of(entry)) {
-      if (std::regex_match(file.path().extension().string(), of_picture)) return true;
+      if (sconce::vision::is_image_file(file.path())) return true;
     }
   }
   return false;

@@ -42,12 +42,6 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(status);
 }
 
-bool has_picture_suffix(const fs::path& path) {
-  std::string suffix = path.extension().string();
-  for (char& c : suffix) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return suffix == ".png" || suffix == ".jpg" || suffix == ".jpeg";
-}
-
 // Returns whether a name can be printed on a line: UTF-8 without control characters.
 bool is_printable(const fs::path& name) {
   try {
@@ -79,7 +73,7 @@ std::vector<fs::path> pictures_of(const fs::path& of_class) {
   std::vector<fs::path> pictures;
   for (const auto& path : entries_of(of_class)) {
     if (is_folder(path)) refuse(path, "expected only files in a class's folder, got a folder");
-    if (has_picture_suffix(path)) pictures.push_back(path);
+    if (is_image_file(path)) pictures.push_back(path);
   }
   if (pictures.empty()) {
     refuse(of_class, "expected a class's pictures (.png, .jpg, .jpeg), found none");
@@ -88,6 +82,12 @@ std::vector<fs::path> pictures_of(const fs::path& of_class) {
 }
 
 }  // namespace
+
+bool is_image_file(const fs::path& path) {
+  std::string extension = path.extension().string();
+  for (char& c : extension) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return extension == ".png" || extension == ".jpg" || extension == ".jpeg";
+}
 
 ImageFolder::ImageFolder(const fs::path& root, ImageFolderOptions options)
     : options_(std::move(options)) {

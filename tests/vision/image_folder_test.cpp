@@ -41,6 +41,16 @@ void check_folder_refused(const fs::path& root, const fs::path& named, const std
 
 }  // namespace
 
+TEST_CASE("what an image file is, its name's end tells") {
+  using sconce::vision::is_image_file;
+  for (const char* name : {"a.png", "a.jpg", "a.jpeg", "no/such/A.PNG", "a.tar.JpEg", "\xff.jpg"}) {
+    CHECK(is_image_file(name));
+  }
+  for (const char* name : {"", "png", "a.png.gz", "a.png/", "a.pngx", "a.gif", "a_png"}) {
+    CHECK_FALSE(is_image_file(name));
+  }
+}
+
 TEST_CASE("a folder's classes and pictures come sorted by their bytes") {
   const TempDir root;
   for (const char* name : {"b/2.png", "b/10.PNG", "b/x.JpEg", "b/notes.txt", "b/.hidden.png",

@@ -15,6 +15,10 @@
 
 namespace sconce::vision {
 
+/// Returns whether a name ends in .png, .jpg or .jpeg, in upper or lower case. The file is not
+/// looked at. Python: `torchvision.datasets.folder.is_image_file(path)`, which knows further kinds.
+bool is_image_file(const std::filesystem::path& path);
+
 /// A picture's file and the index of its class.
 struct ImageSample {
   std::filesystem::path path = {};
@@ -33,9 +37,9 @@ struct ImageFolderOptions {
 };
 
 /// The pictures of a folder in which each subfolder is a class, for a `Loader`. Classes and the
-/// pictures of a class are sorted by the bytes of their names. Pictures are files that end in .png,
-/// .jpg or .jpeg, in upper or lower case. Other files, and names that begin with a dot, are
-/// ignored. A class may be a link to a folder. Files are read when an item is.
+/// pictures of a class are sorted by the bytes of their names. Pictures are what `is_image_file` takes
+/// for one. Other files, and names that begin with a dot, are ignored. A class may be a link to a
+/// folder. Files are read when an item is.
 /// Python: `torchvision.datasets.ImageFolder(root, transform)`, which also looks into the folders
 /// of a class and at names that begin with a dot.
 class ImageFolder {
