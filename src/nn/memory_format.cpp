@@ -4,6 +4,8 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
+#include "sconce/nn/lazy.hpp"
+
 namespace sconce::nn {
 
 namespace {
@@ -26,6 +28,7 @@ void to_memory_format(torch::nn::Module& module, c10::MemoryFormat format) {
       format != c10::MemoryFormat::Preserve,
       "sconce::nn::to_memory_format: expected Contiguous, ChannelsLast or ChannelsLast3d, got ",
       format);
+  check_initialized(module, "sconce::nn::to_memory_format");
   const at::NoGradGuard no_grad;
   for (const auto& parameter : module.parameters()) {
     convert(parameter, format);

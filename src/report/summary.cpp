@@ -164,12 +164,14 @@ std::string megabytes(int64_t bytes) {
 Summary summarize(torch::nn::Module& model, const SummaryCalls& calls) {
   check_devices(model, calls.inputs);
   std::set<std::string> gpus;
-  std::deque<nn::KeepGenerator> generators(1);
+  // The numbers that lazy layers draw for their weights must not be drawn again.
+  const bool keeps = !nn::is_uninitialized(model);
+  std::deque<nn::KeepGenerator> generators(keeps ? 1 : 0);
   Summary summary;
   for (const auto& input : calls.inputs) {
     if (!input.defined()) continue;
     summary.input_bytes += static_cast<int64_t>(input.nbytes());
-    if (input.is_cuda() && gpus.insert(input.device().str()).second) {
+    if (keeps && input.is_cuda() && gpus.insert(input.device().str()).second) {
       generators.emplace_back(at::globalContext().defaultGenerator(input.device()));
     }
   }

@@ -3,11 +3,14 @@
 #include <torch/torch.h>
 
 #include "catch.hpp"
+#include "sconce/nn/lazy.hpp"
 #include "sconce/optim/adam.hpp"
 #include "support/error_of.hpp"
 
+using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
 using sconce::nn::to_memory_format;
+using sconce::test::error_of;
 using torch::MemoryFormat;
 
 namespace {
@@ -77,6 +80,15 @@ TEST_CASE("five dimensions are those of channels last in 3d") {
 
 TEST_CASE("a memory format that is none is refused") {
   torch::nn::Linear net(1, 1);
-  CHECK_THAT(sconce::test::error_of([&] { to_memory_format(*net, MemoryFormat::Preserve); }),
+  CHECK_THAT(error_of([&] { to_memory_format(*net, MemoryFormat::Preserve); }),
              StartsWith("sconce::nn::to_memory_format: expected Contiguous, ChannelsLast or"));
+}
+
+TEST_CASE("a lazy layer that has no weights yet takes no memory format") {
+  torch::nn::Sequential net(torch::nn::ReLU(), sconce::nn::LazyConv2d(4, 3));
+  CHECK_THAT(error_of([&] { to_memory_format(*net, MemoryFormat::ChannelsLast); }),
+             StartsWith("sconce::nn::to_memory_format: ") && ContainsSubstring("uninitialized"));
+  net->forward(torch::ones({1, 2, 5, 5}));
+  to_memory_format(*net, MemoryFormat::ChannelsLast);
+  CHECK(net->parameters()[0].is_contiguous(MemoryFormat::ChannelsLast));
 }

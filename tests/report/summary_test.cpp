@@ -204,6 +204,20 @@ TEST_CASE("lazy layers have their tensors after a summary") {
   CHECK(of.rows[1].class_name == "Linear");
 }
 
+TEST_CASE("the weights that lazy layers draw in a summary are drawn once") {
+  torch::manual_seed(1);
+  nn::Sequential first(sconce::nn::LazyLinear(3)), second(sconce::nn::LazyLinear(3));
+  summary(first, torch::zeros({2, 4}));
+  summary(second, torch::zeros({2, 4}));
+  const auto drawn = torch::rand({3});
+
+  torch::manual_seed(1);
+  const nn::Linear like_first(4, 3), like_second(4, 3);
+  CHECK(torch::equal(first->parameters()[0], like_first->weight));
+  CHECK(torch::equal(second->parameters()[0], like_second->weight));
+  CHECK(torch::equal(drawn, torch::rand({3})));
+}
+
 TEST_CASE("inputs on another device and an empty model are refused") {
   nn::Linear model(2, 2);
   CHECK_THROWS_WITH(
