@@ -30,7 +30,8 @@ int main() {
 
 // Beyond the cells: the library that LibTorch selects, and the times without and with the search.
 // note: with the flag, cuDNN tries its kernels at the first call of each shape and keeps the
-// fastest. On the CPU nobody reads the flag.
+// fastest. A shape called before keeps the kernel it has, so each time is that of a new shape. On
+// the CPU nobody reads the flag.
 void beyond(torch::nn::Conv2d layer, torch::Tensor input, const torch::Tensor& output) {
   const auto backend = at::native::select_conv_backend(
       input, layer->weight, layer->bias, {1, 1}, {1, 1}, {1, 1}, false, {0, 0}, 1, {});
@@ -39,11 +40,12 @@ void beyond(torch::nn::Conv2d layer, torch::Tensor input, const torch::Tensor& o
   std::cout << "by cuDNN: " << repr(backend == ConvBackend::Cudnn) << '\n';
   std::cout << "by oneDNN: " << repr(backend == ConvBackend::Mkldnn) << '\n';
   if (device.is_cuda()) std::cout << "cuDNN " << at::Context::versionCuDNN() << '\n';
-  const auto work = [&] { layer(input); };
   for (const bool benchmark : {false, true}) {
     sconce::backends::set_flags({.cudnn_benchmark = benchmark});
     std::cout << "benchmark = " << repr(at::globalContext().benchmarkCuDNN()) << '\n';
     if (device.is_cpu()) continue;
+    const auto fresh = torch::randn({1, 3, 224, benchmark ? 226 : 225}, device);
+    const auto work = [&] { layer(fresh); };
     const sconce::Stopwatch stopwatch(device);
     work();
     std::cout << "~ first call: " << stopwatch.seconds() * 1e3 << " ms\n";

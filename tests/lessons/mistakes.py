@@ -85,7 +85,7 @@ MISTAKES = [
                                        "auto z = torch::matmul(x, y);\n  z = torch::matmul(x, y);"}),
     ("20_asynchronous", "Python", COUNT, {"z = x @ y": "z = x @ y\nz = x @ y"}),
 
-    *of_clock("21_convolution", ("work", "device"), ("lambda: layer(input)", "device")),
+    *of_clock("21_convolution", ("work", "device"), ("lambda: layer(fresh)", "device")),
     ("21_convolution", "C++", DIMENSIONS, {"{1, 3, 224, 224}": "{3, 1, 224, 224}",
                                            "Conv2dOptions(3, 64, 3)": "Conv2dOptions(1, 64, 3)"}),
     ("21_convolution", "Python", DIMENSIONS, {"(1, 3, 224, 224)": "(3, 1, 224, 224)", "(3, 64, 3": "(1, 64, 3"}),

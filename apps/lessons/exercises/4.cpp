@@ -15,6 +15,7 @@ int main() {
   torch::manual_seed(0);
   auto x = torch::randn({256, 256}, devices.front());
   auto y = torch::randn({256, 256}, devices.back());
+  for (const auto& of : {x, y}) torch::matmul(of, of).cpu();  // a warm-up
   const sconce::Stopwatch stopwatch(devices.back());
   auto first = torch::matmul(x, x);
   sconce::synchronize(x.device());
