@@ -180,6 +180,9 @@ int main(int argc, char** argv) try {
           {"fp32", Precision::fp32}, {"bf16", Precision::bf16}, {"fp16", Precision::fp16}}));
   auto* out = app.add_option("--out", o.out, "A folder for checkpoints");
   app.add_flag("--resume", o.resume, "Go on from the folder's latest checkpoint")->needs(out);
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return std::string("gpt: ") + error.what() + " (--help lists the options)\n";
+  });
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -10,7 +10,11 @@ sconce::data::Dataset read(const std::string& part, torch::Device device) {
   return {images / images.max(), labels.to(device)};
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
+  if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
+    std::fputs("usage: mnist [FOLDER]\n", stderr);
+    return 2;
+  }
   const std::string folder = argc > 1 ? argv[1] : SCONCE_DIGITS_DIR;  // with MNIST's four files
   const auto device = sconce::try_gpu();
   const sconce::data::Batches train(read(folder + "/train", device),
@@ -35,4 +39,7 @@ int main(int argc, char** argv) {
     std::printf("epoch %d: loss %.4f, train acc %.4f, test acc %.4f\n", epoch.epoch, epoch.loss,
                 epoch.at("train_acc"), epoch.at("test_acc"));
   }
+} catch (const c10::Error& error) {
+  std::fprintf(stderr, "mnist: %s\n", error.what_without_backtrace());
+  return 1;
 }

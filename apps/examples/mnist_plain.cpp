@@ -1,4 +1,4 @@
-// A LeNet on handwritten digits, with LibTorch alone: the same work as mnist.cpp, and its numbers.
+// A LeNet on handwritten digits, with LibTorch alone: the same work as mnist.cpp, and its numbers on the CPU.
 #include <ATen/autocast_mode.h>
 #include <torch/torch.h>
 #include <cmath>
@@ -13,8 +13,9 @@ torch::Tensor read_idx(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
   const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes.at(i)); };
-  TORCH_CHECK(bytes.size() > 4 && at(0) == 0 && at(1) == 0 && at(2) == 8, path,
-              ": expected an IDX file of bytes");
+  TORCH_CHECK(bytes.size() > 4 && at(0) == 0 && at(1) == 0 && at(2) == 8 &&
+                  bytes.size() >= 4 + 4 * size_t{at(3)},
+              path, ": expected an IDX file of bytes");
   std::vector<int64_t> sizes;
   for (size_t i = 4; i < 4 + 4 * size_t{at(3)}; i += 4) {
     sizes.push_back(at(i) << 24 | at(i + 1) << 16 | at(i + 2) << 8 | at(i + 3));
@@ -52,7 +53,11 @@ class Autocast {
   torch::DeviceType type_;
 };
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
+  if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
+    std::fputs("usage: mnist_plain [FOLDER]\n", stderr);
+    return 2;
+  }
   const std::string folder = argc > 1 ? argv[1] : SCONCE_DIGITS_DIR;  // with MNIST's four files
   const torch::Device device(torch::cuda::is_available() ? torch::kCUDA : torch::kCPU);
   const auto [images, labels] = read(folder + "/train", device);
@@ -115,4 +120,7 @@ int main(int argc, char** argv) {
                 loss_sum.item<double>() / seen, right.item<double>() / seen,
                 test_right.item<double>() / static_cast<double>(test_images.size(0)));
   }
+} catch (const c10::Error& error) {
+  std::fprintf(stderr, "mnist_plain: %s\n", error.what_without_backtrace());
+  return 1;
 }

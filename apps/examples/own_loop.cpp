@@ -10,8 +10,8 @@ void train(const std::string& folder, sconce::amp::Precision of, int64_t accumul
   const auto y = sconce::vision::read_idx(SCONCE_DIGITS_DIR "/train-labels-idx1-ubyte");
   sconce::data::Batches batches({X.flatten(1) / 16.0, y}, {.batch_size = 100, .shuffle = true});
   torch::manual_seed(0);
-  torch::nn::Sequential net(torch::nn::Linear(64, 32), torch::nn::ReLU(), torch::nn::Dropout(0.1),
-                            torch::nn::Linear(32, 10));
+  torch::nn::Linear hidden(64, 32), output(32, 10);  // the order of arguments is not defined
+  torch::nn::Sequential net(hidden, torch::nn::ReLU(), torch::nn::Dropout(0.1), output);
   sconce::optim::AdamW optimizer(net->parameters(), torch::optim::AdamWOptions(/*lr=*/0.01));
   sconce::optim::lr_scheduler::StepLR scheduler(optimizer, /*step_size=*/1, /*gamma=*/0.5);
   sconce::amp::MixedPrecision precision(of, torch::kCPU);

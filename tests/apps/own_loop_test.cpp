@@ -30,8 +30,8 @@ Trained trained_by_trainer(const std::string& name, const sconce::TrainerOptions
   const sconce::data::Batches batches({X.flatten(1) / 16.0, y},
                                       {.batch_size = 100, .shuffle = true});
   torch::manual_seed(0);
-  torch::nn::Sequential net(torch::nn::Linear(64, 32), torch::nn::ReLU(), torch::nn::Dropout(0.1),
-                            torch::nn::Linear(32, 10));
+  torch::nn::Linear hidden(64, 32), output(32, 10);
+  torch::nn::Sequential net(hidden, torch::nn::ReLU(), torch::nn::Dropout(0.1), output);
   sconce::optim::AdamW optimizer(net->parameters(), torch::optim::AdamWOptions(0.01));
   sconce::optim::lr_scheduler::StepLR scheduler(optimizer, 1, 0.5);
   sconce::LRScheduling scheduling(scheduler);
