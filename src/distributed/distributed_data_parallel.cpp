@@ -125,6 +125,14 @@ std::vector<torch::Tensor> detached(const std::vector<torch::Tensor>& tensors) {
   return all;
 }
 
+// Writing to these counts as no change of the tensors, as in Python: a backward of an earlier forward
+// may still need the buffers of that one.
+std::vector<torch::Tensor> uncounted(const std::vector<torch::Tensor>& tensors) {
+  std::vector<torch::Tensor> all;
+  for (const auto& tensor : tensors) all.push_back(tensor.variable_data());
+  return all;
+}
+
 // Sums gradients in a smaller type. LibTorch's own hook supports only float16.
 class Compress : public c10d::CppCommHookInterface<Group> {
  public:
@@ -290,7 +298,8 @@ struct DistributedCore::Engine {
 
 DistributedCore::DistributedCore(std::shared_ptr<torch::nn::Module> module,
                                  const distributed::ProcessGroup& group,
-                                 const DistributedDataParallelOptions& options) {
+                                 const DistributedDataParallelOptions& options)
+    : group_(group), broadcast_buffers_(options.broadcast_buffers) {
   TORCH_CHECK(module != nullptr, name, ": expected a module, got none");
   TORCH_CHECK(options.bucket_cap_mb.value_or(1) > 0, name,
               ": expected a bucket_cap_mb above 0, got ", *options.bucket_cap_mb);
@@ -332,7 +341,7 @@ void DistributedCore::before_forward() {
   }
   if (engine.sync_buffers && engine.options.broadcast_buffers && engine.has_buffers) {
     const torch::NoGradGuard no_grad;
-    c10d::broadcast_coalesced(engine.group, detached(engine.module->buffers()), broadcast_bytes);
+    c10d::broadcast_coalesced(engine.group, uncounted(engine.module->buffers()), broadcast_bytes);
   }
 }
 

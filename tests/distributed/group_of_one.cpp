@@ -232,3 +232,15 @@ TEST_CASE("two wrappers of one module, and a module that outlives them, in a gro
   later.backward();
   CHECK(linear->bias.grad().eq(4).all().item<bool>());
 }
+
+TEST_CASE("two forwards before one backward keep the buffers that it needs") {
+  struct Scaled : torch::nn::Module {
+    Tensor forward(const Tensor& x) { return weight * x * scale; }
+    Tensor weight = register_parameter("weight", torch::ones({3}));
+    Tensor scale = register_buffer("scale", torch::full({3}, 2.0));
+  };
+  const auto module = std::make_shared<Scaled>();
+  DistributedDataParallel model(module, one_with_gloo(), {.find_unused_parameters = true});
+  (model(torch::ones({3})).sum() + model(torch::full({3}, 3.0)).sum()).backward();
+  CHECK(module->weight.grad().equal(torch::full({3}, 8.0)));
+}

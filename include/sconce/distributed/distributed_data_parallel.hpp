@@ -51,10 +51,14 @@ class DistributedCore {
   void before_forward();
   void after_forward(const std::vector<torch::Tensor*>& outputs);
   std::vector<int64_t> bucket_sizes() const;
+  bool broadcast_buffers() const { return broadcast_buffers_; }
+  const distributed::ProcessGroup& process_group() const { return group_; }
   bool exchange_sync(bool sync) { return std::exchange(sync_, sync); }
 
  private:
   struct Engine;
+  distributed::ProcessGroup group_;
+  bool broadcast_buffers_;
   std::unique_ptr<Engine> engine_;  // null in a group without a backend
   bool sync_ = true;
 };
@@ -148,6 +152,12 @@ class DistributedDataParallel {
 
   /// Returns the module. Python: `module`.
   const std::shared_ptr<M>& module() const { return module_; }
+
+  /// Returns the group whose gradients are averaged. Python: `process_group`.
+  const distributed::ProcessGroup& process_group() const { return core_.process_group(); }
+
+  /// Returns the option of this name. Python: `broadcast_buffers`.
+  bool broadcast_buffers() const { return core_.broadcast_buffers(); }
 
   /// Turns off averaging while the returned guard lives: each rank adds up its own gradients. The
   /// first forward and backward after it averages the sums. Python: `no_sync()`.
