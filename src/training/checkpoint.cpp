@@ -121,13 +121,20 @@ std::vector<torch::Tensor> random_states(const distributed::ProcessGroup& group)
 const std::set<std::string> other_keys = {"classes", "generators", "epoch",
                                           "batch",   "extra",      "best"};
 
+void check_names(const NamedStates& parts) {
+  std::set<std::string> names = other_keys;
+  for (const auto& [name, part] : parts) {
+    TORCH_CHECK(names.insert(name).second, checkpoint_name,
+                "expected parts of different names, and none called 'epoch' or so, got '", name,
+                "'");
+  }
+}
+
 c10::impl::GenericDict states_of(const NamedStates& parts) {
+  check_names(parts);
   auto states = string_dict();
   auto classes = string_dict();
   for (const auto& [name, part] : parts) {
-    TORCH_CHECK(!states.contains(name) && !other_keys.contains(name), checkpoint_name,
-                "expected parts of different names, and none called 'epoch' or so, got '", name,
-                "'");
     states.insert(name, part.state_dict());
     if (!part.type().empty()) classes.insert(name, part.type());
   }
@@ -310,6 +317,7 @@ void Checkpoint::end_save(const std::optional<Best>& best) const {
 }
 
 std::optional<RunProgress> Checkpoint::load(const NamedStates& parts) {
+  check_names(parts);
   const auto& group = options_.process_group;
   if (!options_.resume) {
     together(group, [&] {

@@ -21,6 +21,10 @@ EarlyStopping::State EarlyStopping::initial_state() const {
   return {.best_score = options_.mode == optim::MetricMode::min ? infinity : -infinity};
 }
 
+const char* EarlyStopping::mode_name() const {
+  return options_.mode == optim::MetricMode::min ? "min" : "max";
+}
+
 void EarlyStopping::setup(Fit& fit) {
   monitor_ = find_monitor(fit, monitor_, "sconce::EarlyStopping");
   if (is_of_fit_) state_ = initial_state();
@@ -29,6 +33,9 @@ void EarlyStopping::setup(Fit& fit) {
 
 void EarlyStopping::on_fit_begin(Fit& fit) {
   is_of_fit_ = true;
+  const bool is_of_other = state_.monitor.value_or(monitor_) != monitor_ ||
+                           state_.mode.value_or(mode_name()) != mode_name();
+  if (is_of_other) state_ = initial_state();
   if (state_.has_stopped) fit.stop();
 }
 
@@ -47,10 +54,15 @@ void visit_state(EarlyStopping::State& state, StateVisitor& visitor) {
   visitor.count("wait_count", state.wait_count);
   visitor("best_score", state.best_score);
   visitor("has_stopped", state.has_stopped);
+  visitor.where_there("monitor", state.monitor);
+  visitor.where_there("mode", state.mode);
 }
 
 c10::IValue EarlyStopping::state_dict() const {
-  return as_state(state_);
+  State state = state_;
+  state.monitor = monitor_;
+  state.mode = mode_name();
+  return as_state(state);
 }
 
 void EarlyStopping::load_state_dict(const c10::IValue& state) {

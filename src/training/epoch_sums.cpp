@@ -28,7 +28,7 @@ void EpochSums::add(const StepOutput& step, int64_t examples) {
   loss_.add_(step.loss, /*alpha=*/examples);
   examples_ += examples;
   if (metrics_.empty()) return;
-  TORCH_CHECK(step.output.defined(), "sconce::Trainer: expected a training_step that returns a ",
+  TORCH_CHECK(step.output.defined(), "sconce::Trainer: expected a step that returns a ",
               "StepOutput with what the metrics are to get, or no metrics");
   const auto output = step.output.detach();
   for (const auto& [name, metric] : metrics_) metric->update(output, step.target);

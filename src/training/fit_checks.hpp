@@ -15,12 +15,21 @@ void check_batches(int64_t batches, const char* who, const char* expected);
 /// @throw c10::Error if a callback is null.
 void check_callbacks(const Callbacks& callbacks, const char* who);
 
+/// @throw c10::Error if the options have metrics and a step returns a loss alone: the step of a
+/// test, or also that of training.
+void check_outputs(const TrainerOptions& options, const detail::ModelSteps& model, bool trains,
+                   bool tests, const char* who);
+
+/// Checks what a fit is given. In a process group of several either all ranks throw or none.
 /// @throw c10::Error if:
-/// - there are no batches, or other ranks have another number of them;
-/// - in a process group of several, the loader is of one process alone;
-/// - in a process group of several, the model is not a DistributedDataParallel;
-/// - a DistributedDataParallel is not on the device of the options.
-void check_model_and_batches(const TrainerOptions& options, const detail::ModelSteps& model,
-                             const AnyBatches& train, const char* who);
+/// - a callback is null;
+/// - there are no batches to train on, or test data without batches;
+/// - the model is not a DistributedDataParallel of the options' process group, if that has several;
+/// - a DistributedDataParallel is not on the device of the options, or is of another group;
+/// - a step returns a loss alone, and there are metrics;
+/// - in a process group of several, data are those of one process alone, or ranks differ: in the
+///   number of training batches or epochs, in the batches of a step, or in having test data.
+void check_fit(const TrainerOptions& options, const detail::ModelSteps& model, const FitData& data,
+               const char* who);
 
 }  // namespace sconce

@@ -28,13 +28,14 @@ Stateful state_of(torch::optim::Optimizer& optimizer) {
 NamedStates states_of(const FitSetup& setup, const Callbacks& callbacks) {
   NamedStates states = {
       {"model", setup.model}, {"optimizer", state_of(setup.optimizer)}, {"scaler", setup.scaler}};
-  std::set<std::string> names;
+  std::set<std::string> names = {"model", "optimizer", "scaler"};
   for (TrainerCallback* callback : callbacks) {
     auto state = callback->state();
     if (!state) continue;
     state->set_former_names(callback->former_names());
     TORCH_CHECK(names.insert(callback->name()).second, "sconce::Trainer::fit: expected callbacks ",
-                "with a state to have different names, got two called '", callback->name(), "'");
+                "with a state to have different names, and none called 'model', 'optimizer' or ",
+                "'scaler', got two called '", callback->name(), "'");
     states.emplace_back(callback->name(), std::move(*state));
   }
   return states;
@@ -60,12 +61,7 @@ FitLoop::FitLoop(const TrainerOptions& options, amp::MixedPrecision& precision,
       metrics_(metrics_of(options, steps)),
       run_(metrics_, &scaler),
       sums_(device, metrics_) {
-  check_callbacks(data.callbacks, who);
-  check_model_and_batches(options, steps, data.train, who);
-  if (data.test) data.test->check_world_size(process_group.world_size());
-  if (data.test && process_group.world_size() == 1) {
-    check_batches(data.test->size(), who, "test data");
-  }
+  check_fit(options, steps, data, who);
   states = states_of(*this, data.callbacks);
 }
 
@@ -105,6 +101,7 @@ void FitLoop::start() {
   value_names = names_of_values(metrics_, data_.test.has_value());
   call(&TrainerCallback::setup);
   steps_.module.to(device);
+  steps_.module.train();
   step_ = make_train_step(options_, precision_, steps_, optimizer);
   if (!options_.fast_dev_run) call(&TrainerCallback::load);
 }

@@ -23,7 +23,7 @@ bool is_one_number(const metrics::Metric& metric) {
 
 Metrics metrics_of(const TrainerOptions& options, const detail::ModelSteps& model) {
   if (options.metrics) return *options.metrics;
-  if (options.loss || !model.has_output) return {};
+  if (options.loss || model.train_without_output || model.test_without_output) return {};
   return {{"acc", std::make_shared<metrics::Accuracy>()}};
 }
 

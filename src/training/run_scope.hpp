@@ -14,7 +14,8 @@ namespace sconce {
 
 /// The scope of a fit, an epoch or an evaluation. If another one under way, of any trainer in any
 /// thread, has the same metric or the same scaler, its state is put back at the end of the scope:
-/// the other one goes on with its own sums and its own scale.
+/// the other one goes on with its own sums and its own scale. Else the scaler begins a new
+/// iteration: an exception may have ended a run between `unscale_` and `update`.
 class RunScope {
  public:
   /// Evaluations have no scaler. The scope must end before the scaler does.
@@ -23,7 +24,8 @@ class RunScope {
       if (!enter(metric.get())) continue;
       put_back_.emplace_back([shared = metric, sums = metric->sums()] { shared->set_sums(sums); });
     }
-    if (scaler == nullptr || !scaler->is_enabled() || !enter(scaler)) return;
+    if (scaler == nullptr || !scaler->is_enabled()) return;
+    if (!enter(scaler)) return scaler->forget_iteration();
     put_back_.emplace_back(
         [scaler, state = scaler->state_dict()] { scaler->load_state_dict(state); });
   }

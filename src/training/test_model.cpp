@@ -28,6 +28,7 @@ EvaluationScope::EvaluationScope(const TrainerOptions& options,
   const auto& group = options.process_group;
   if (group.world_size() == 1) check_batches(batches.size(), who, "data");
   model.module.eval();
+  if (!model.broadcast_buffers) return;
   for (const auto& buffer : model.module.buffers()) group.broadcast(buffer, 0);
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "detail/resolve_device.hpp"
+#include "training/fit_checks.hpp"
 #include "training/fit_loop.hpp"
 #include "training/fit_metrics.hpp"
 #include "training/run_scope.hpp"
@@ -28,7 +29,8 @@ torch::Device choose_device(const TrainerOptions& options) {
   if (*options.num_gpus > num_gpus()) {
     TORCH_WARN("sconce::Trainer: 1 GPU wanted, none found: using the CPU");
   }
-  return *options.num_gpus > 0 ? try_gpu() : cpu();
+  if (*options.num_gpus == 0 || num_gpus() == 0) return cpu();
+  return gpu(options.process_group.local_rank() % num_gpus());  // each rank its own
 }
 
 TrainerOptions with_device(TrainerOptions options) {
@@ -88,6 +90,7 @@ EpochMetrics Trainer::fit_model_epoch(const detail::ModelSteps& model,
 
 MetricValues Trainer::evaluate_model(const detail::ModelSteps& model, const AnyBatches& batches) {
   batches.check_world_size(options_.process_group.world_size());
+  check_outputs(options_, model, /*trains=*/false, /*tests=*/true, "sconce::Trainer::evaluate");
   const Metrics metrics = metrics_of(options_, model);
   RunScope run(metrics);
   auto values = test_model(options_, precision_, metrics, model, batches);

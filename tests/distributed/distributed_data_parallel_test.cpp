@@ -127,7 +127,7 @@ TEST_CASE("two processes train as one does on the joined batch", "[distributed]"
   }
 }
 
-TEST_CASE("the trainer refuses ranks with other numbers of batches, and batches from torch",
+TEST_CASE("the trainer refuses ranks that differ, another group, and batches from torch",
           "[distributed]") {
   auto ranks = start_ranks(2, {SCONCE_WORKER, "uneven", "victim=1", "timeout=20000"});
   wait_for(ranks, Seconds(60));
@@ -140,6 +140,19 @@ TEST_CASE("the trainer refuses ranks with other numbers of batches, and batches 
       CHECK_THAT(rank->err(), ContainsSubstring(call + " sconce::data::from_torch: expected a "
                                                        "process group of one, got one of 2"));
     }
+    const std::map<std::string, std::string> refused = {
+        {"3", "expected as many epochs on every rank, got 2 on rank 0 and 3 on rank 1"},
+        {"4", "expected as many sets of test data on every rank, got 1 on rank 0 and 0 on rank 1"},
+        {"5", "expected test data, got no batch"},
+        {"6", rank == ranks[0] ? "expected arguments that every rank accepts, but rank 1 refuses "
+                                 "its own"
+                               : "expected callbacks, got null as number 1 of 1"},
+        {"7", "expected the process group of the DistributedDataParallel, of 2 ranks, as "
+              "TrainerOptions::process_group, got another, of 1"}};
+    for (const auto& [call, why] : refused) {
+      CHECK_THAT(rank->err(), ContainsSubstring(call + " sconce::Trainer::fit: " + why));
+    }
+    CHECK_THAT(rank->err(), !ContainsSubstring("has trained"));
   }
 }
 

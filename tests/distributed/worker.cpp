@@ -131,8 +131,9 @@ sconce::AnyBatches of_torch() {
   return sconce::data::from_torch(torch::data::make_data_loader(std::move(rows)), 1);
 }
 
-// Fits a model. Rank `victim` has one batch more than the others. Before that, prints why loaders
-// of torch::data are refused.
+// Fits a model. Rank `victim` has one batch more than the others. Before that, prints why other
+// fits are refused: loaders of torch::data, ranks that differ, and another group. They leave the
+// parameters as they were.
 void uneven(const Words& words) {
   const auto group = join(words);
   const int64_t rows = group.rank() == std::stoi(words.at("victim")) ? 5 : 4;
@@ -146,7 +147,24 @@ void uneven(const Words& words) {
   const std::function<void()> refused[] = {
       [&] { trainer.fit(model, optimizer, {.train = of_torch()}); },
       [&] { trainer.fit(model, optimizer, {.train = ones(4), .test = of_torch()}); },
-      [&] { trainer.evaluate(model, of_torch()); }};
+      [&] { trainer.evaluate(model, of_torch()); },
+      [&] {
+        sconce::Trainer({.max_epochs = 2 + group.rank(), .num_gpus = 0, .process_group = group})
+            .fit(model, optimizer, {ones(4)});
+      },
+      [&] {
+        sconce::FitData data = {ones(4)};
+        if (group.rank() == 0) data.test = ones(4);
+        trainer.fit(model, optimizer, data);
+      },
+      [&] { trainer.fit(model, optimizer, {.train = ones(4), .test = ones(0)}); },
+      [&] {
+        sconce::FitData data = {ones(4)};
+        if (group.rank() == 1) data.callbacks = {nullptr};
+        trainer.fit(model, optimizer, data);
+      },
+      [&] { sconce::Trainer({.num_gpus = 0}).fit(model, optimizer, {ones(4)}); }};
+  const auto before = linear->weight.detach().clone();
   for (size_t i = 0; i < std::size(refused); ++i) {
     try {
       refused[i]();
@@ -154,6 +172,7 @@ void uneven(const Words& words) {
       std::cerr << i << ' ' << error.what_without_backtrace() << '\n';
     }
   }
+  if (!linear->weight.equal(before)) std::cerr << "a fit that was refused has trained\n";
   trainer.fit(model, optimizer, {ones(rows)});
 }
 
@@ -193,6 +212,11 @@ void evaluate(const Words& words) {
   const auto outputs = trainer.predict(model, data.test.value());
   TORCH_CHECK(std::ssize(outputs) == (group.rank() == 0 ? 3 : 0), "got ", outputs.size(),
               " predictions");
+  torch::nn::BatchNorm1d with_own(2);
+  sconce::nn::DistributedDataParallel of_own(with_own, group, {.broadcast_buffers = false});
+  with_own->running_mean.fill_(group.rank());
+  trainer.evaluate(of_own, data.test.value());
+  TORCH_CHECK(with_own->running_mean.eq(group.rank()).all().item<bool>(), "got another's buffers");
   if (group.rank() > 0) return;
   std::optional<sconce::optim::ExponentialMovingAverage::SwapGuard> averages;
   if (ema) averages.emplace(*ema);

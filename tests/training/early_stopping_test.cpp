@@ -134,6 +134,26 @@ TEST_CASE("a state that is loaded counts for the next fit, and for no other") {
   CHECK(longer.fit(model, optimizer, with).epochs.size() == 5);
 }
 
+TEST_CASE("a state of another metric or mode begins anew") {
+  using sconce::optim::MetricMode;
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  Losses losses({4, 3, 2, 1.5});  // no accuracy is as high
+  auto with = data(16, 16);
+  const auto epochs_with = [&](EarlyStopping& stopping) {
+    with.callbacks = {&losses, &stopping};
+    return Trainer({.max_epochs = 4, .num_gpus = 0}).fit(model, optimizer, with).epochs.size();
+  };
+  EarlyStopping of_accuracy("test_acc", {.patience = 9, .mode = MetricMode::max});
+  EarlyStopping of_highest("loss", {.patience = 9, .mode = MetricMode::max});
+  for (EarlyStopping* other : {&of_accuracy, &of_highest}) {
+    CHECK(epochs_with(*other) == 4);
+    EarlyStopping stopping("loss", {.patience = 1});
+    stopping.load_state_dict(other->state_dict());
+    CHECK(epochs_with(stopping) == 4);
+  }
+}
+
 TEST_CASE(
     "a fit that stopped early stays so when it is resumed, and one that waits goes on waiting") {
   const sconce::test::TempDir folder;

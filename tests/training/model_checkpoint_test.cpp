@@ -410,6 +410,25 @@ TEST_CASE("a resumed fit warns of options that its checkpoint replaces, and only
   }
 }
 
+TEST_CASE("a resumed fit warns of a warm restart's options, and not of its position") {
+  const sconce::test::TempDir folder;
+  const auto warnings_with = [&](int64_t T_mult, int epochs) {
+    Checkpoint checkpoint(folder.path(), {.resume = true});
+    Fitting fitting(checkpoint);
+    sconce::optim::lr_scheduler::CosineAnnealingWarmRestarts scheduler(fitting.optimizer, 1, T_mult);
+    sconce::LRScheduling scheduling(scheduler);
+    fitting.with.callbacks.push_back(&scheduling);
+    const sconce::test::Warnings warnings;
+    fitting.run({.max_epochs = epochs});
+    return warnings.messages();
+  };
+  for (const int epochs : {1, 2, 3}) CHECK(warnings_with(2, epochs).empty());
+  const auto messages = warnings_with(3, 4);
+  REQUIRE(messages.size() == 1);
+  CHECK_THAT(messages[0],
+             Catch::Matchers::EndsWith("of the checkpoint: scheduler.T_mult 2 instead of 3"));
+}
+
 TEST_CASE("a resumed fit warns of a plateau's options, and not of what the plateau has counted") {
   const sconce::test::TempDir folder;
   const auto warnings_with = [&](double factor, int epochs) {

@@ -22,6 +22,7 @@
 #include "sconce/nn/clip_grad.hpp"
 #include "sconce/optim/ema.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
+#include "sconce/optim/rmsprop.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "sconce/training/checkpoint.hpp"
 #include "sconce/training/early_stopping.hpp"
@@ -212,6 +213,18 @@ std::vector<double> fit_with_graph(bool graph, Precision precision) {
 TEST_CASE("a fit with graph is the fit without, bit for bit, schedule and overflows included") {
   const auto precision = GENERATE(Precision::fp32, Precision::bf16, Precision::fp16);
   CHECK(fit_with_graph(true, precision) == fit_with_graph(false, precision));
+}
+
+TEST_CASE("a graph in fp16 is refused with an optimizer whose step asks the host of overflows") {
+  auto model = net();
+  sconce::optim::RMSprop optimizer(model->parameters(), torch::optim::RMSpropOptions(0.1),
+                                   {.lr = torch::full({}, 0.1, sconce::try_gpu())});
+  const auto before = model->parameters()[0].detach().clone();
+  Trainer trainer({.precision = Precision::fp16, .device = sconce::try_gpu(), .graph = true});
+  CHECK_THROWS_WITH(trainer.fit(model, optimizer, data()),
+                    StartsWith("sconce::Trainer: expected with graph and fp16 an optimizer with "
+                               "fused kernels"));
+  CHECK(model->parameters()[0].cpu().equal(before));
 }
 
 TEST_CASE("with graph callbacks hear of a step when it is done, and a loss stays theirs") {
@@ -838,7 +851,26 @@ TEST_CASE("two callbacks whose states have one name are refused") {
   auto with = data();
   with.callbacks = {&one, &two};
   CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, with),
-                    ContainsSubstring("different names, got two called 'early_stopping'"));
+                    ContainsSubstring("different names, and none called 'model', 'optimizer' or "
+                                      "'scaler', got two called 'early_stopping'"));
+  struct Named : sconce::EarlyStopping {
+    explicit Named(std::string of) : of(std::move(of)) {}
+    std::string name() const override { return of; }
+    std::string of;
+  } as_part("optimizer"), as_key("epoch");
+  with.callbacks = {&as_part};
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, with),
+                    ContainsSubstring("got two called 'optimizer'"));
+
+  const sconce::test::TempDir folder;
+  sconce::Checkpoint checkpoint(folder.path());
+  sconce::ModelCheckpoint saving(checkpoint);
+  with.callbacks = {&as_key, &saving};
+  sconce::optim::SGD of_ours(model->parameters(), 0.1);
+  const auto before = model->parameters()[0].detach().clone();
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, of_ours, with),
+                    ContainsSubstring("none called 'epoch' or so"));
+  CHECK(model->parameters()[0].equal(before));
 }
 
 TEST_CASE("a model's own step is what is trained, in each precision and by replicas too") {
@@ -981,7 +1013,8 @@ TEST_CASE("a step that returns a loss alone needs no metrics, and cannot have an
   const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
   CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .metrics = sconce::Metrics{{"acc", accuracy}}})
                         .fit(model, optimizer, data()),
-                    ContainsSubstring("expected a training_step that returns a StepOutput"));
+                    StartsWith("sconce::Trainer::fit: expected the model's training_step to return "
+                               "a StepOutput with what the metrics are to get, or no metrics"));
   const auto epoch = Trainer({.num_gpus = 0}).fit(model, optimizer, data()).epochs[0];
   CHECK(epoch.at("test_loss") > 0);
   CHECK_FALSE(epoch.contains("train_acc"));
@@ -989,6 +1022,26 @@ TEST_CASE("a step that returns a loss alone needs no metrics, and cannot have an
             .fit(model, optimizer, data())
             .epochs[0]
             .loss > 0);
+}
+
+TEST_CASE("a test that returns a loss alone cannot have metrics, which is said before any work") {
+  struct Validated : OwnStep {
+    torch::Tensor validation_step(const sconce::data::Dataset& batch) {
+      return OwnStep::training_step(batch).loss;
+    }
+  } model;
+  torch::optim::SGD optimizer(model.parameters(), 0.1);
+  const auto before = model.linear->weight.detach().clone();
+  const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
+  Trainer trainer({.num_gpus = 0, .metrics = sconce::Metrics{{"acc", accuracy}}});
+  const std::string expected = "expected the model's validation_step to return a StepOutput";
+  CHECK_THROWS_WITH(trainer.fit(model, optimizer, data()),
+                    StartsWith("sconce::Trainer::fit: " + expected));
+  CHECK_THROWS_WITH(trainer.evaluate(model, data().test.value()),
+                    StartsWith("sconce::Trainer::evaluate: " + expected));
+  CHECK(model.linear->weight.equal(before));
+  const auto without_test = trainer.fit(model, optimizer, {.train = data().train});
+  CHECK(without_test.epochs[0].contains("train_acc"));
 }
 
 TEST_CASE("metrics of one's own are those of the training and of the test") {
@@ -1250,6 +1303,27 @@ TEST_CASE("a fit within a fit of the same trainer leaves the scale of the losses
     return model->parameters()[0].detach().clone();
   };
   CHECK(weights(true).equal(weights(false)));
+}
+
+TEST_CASE("a fit after one that ended between unscaling and the step scales its losses anew") {
+  Trainer trainer({.num_gpus = 0, .precision = Precision::fp16});
+  auto model = net_without_dropout();
+  sconce::optim::SGD optimizer(model->parameters(), 0.1);
+  struct Failing : sconce::TrainerCallback {
+    void on_before_step(sconce::Fit& fit) override {
+      fit.scaler.unscale_(fit.optimizer);
+      throw std::runtime_error("thrown by a callback");
+    }
+  } failing;
+  auto with = data();
+  with.callbacks = {&failing};
+  CHECK_THROWS_WITH(trainer.fit(model, optimizer, with), "thrown by a callback");
+
+  trainer.fit(model, optimizer, data());
+  auto twin = net_without_dropout();
+  sconce::optim::SGD of_twin(twin->parameters(), 0.1);
+  Trainer({.num_gpus = 0, .precision = Precision::fp16}).fit(twin, of_twin, data());
+  CHECK(model->parameters()[0].equal(twin->parameters()[0]));
 }
 
 TEST_CASE("evaluations within a fit keep modes, gradients and autocast of each") {

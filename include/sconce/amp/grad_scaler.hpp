@@ -15,6 +15,10 @@ namespace sconce::optim {
 class AmpScaling;
 }  // namespace sconce::optim
 
+namespace sconce {
+class RunScope;  // in src/
+}  // namespace sconce
+
 namespace sconce::amp {
 
 /// Options of `GradScaler`: the arguments of `torch.amp.GradScaler` with Python's names and
@@ -68,6 +72,7 @@ class GradScaler {
   /// - the scaler is enabled and there is a `closure`;
   /// - the optimizer does not support `AmpScaling`, and no parameter has a gradient or `unscale_`
   ///   throws.
+  /// @throw c10::ValueError if a gradient is bfloat16 on a GPU.
   torch::Tensor step(torch::optim::Optimizer& optimizer,
                      std::function<torch::Tensor()> closure = nullptr);
 
@@ -109,12 +114,16 @@ class GradScaler {
   void load_state_dict(const c10::IValue& state);
 
  private:
+  friend class sconce::RunScope;
+
   enum class Stage { ready, unscaled, stepped };
   struct OptimizerState {
     Stage stage = Stage::ready;
     std::vector<torch::Tensor> found_infs = {};  // one per device with gradients; 1 if inf or nan
   };
 
+  // Forgets an iteration that an exception has ended before its update.
+  void forget_iteration() { states_.clear(); }
   OptimizerState& state_of(const torch::optim::Optimizer& optimizer, const char* who);
   void unscale(torch::optim::Optimizer& optimizer, OptimizerState& state);
   void step_in_kernels(optim::AmpScaling& amp_scaling, torch::optim::Optimizer& optimizer,

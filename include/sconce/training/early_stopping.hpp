@@ -2,6 +2,7 @@
 
 #include <ATen/core/ivalue.h>
 
+#include <optional>
 #include <string>
 
 #include "sconce/optim/metric_mode.hpp"
@@ -33,7 +34,8 @@ class EarlyStopping : public TrainerCallback {
   /// Forgets the fit before.
   /// @throw c10::Error listing the names that there are if `monitor` is not one of them.
   void setup(Fit& fit) override;
-  /// Stops a resumed fit that had stopped before.
+  /// Stops a resumed fit that had stopped before. If the restored state is that of another metric or
+  /// mode, begins anew instead.
   void on_fit_begin(Fit& fit) override;
   /// Compares the value of the epoch with the best one.
   void on_epoch_end(Fit& fit) override;
@@ -42,7 +44,7 @@ class EarlyStopping : public TrainerCallback {
   std::string name() const override { return "early_stopping"; }
   /// Returns this object as a part of a checkpoint.
   std::optional<Stateful> state() override { return Stateful(*this); }
-  /// Returns a dict of "wait_count", "best_score" and "has_stopped".
+  /// Returns a dict of "wait_count", "best_score", "has_stopped", "monitor" and "mode".
   c10::IValue state_dict() const;
   /// Restores the state of a dict from `state_dict`.
   /// @throw c10::Error if a key is missing or a value has another type.
@@ -53,10 +55,14 @@ class EarlyStopping : public TrainerCallback {
     int64_t wait_count = 0;  // epochs since the best
     double best_score = 0;
     bool has_stopped = false;
+    // Of what the score is. An earlier version did not save them.
+    std::optional<std::string> monitor = {};
+    std::optional<std::string> mode = {};
   };
   friend void visit_state(State& state, StateVisitor& visitor);
 
   State initial_state() const;
+  const char* mode_name() const;
 
   std::string monitor_;
   EarlyStoppingOptions options_;

@@ -31,8 +31,8 @@ using Metrics = std::vector<std::pair<std::string, std::shared_ptr<metrics::Metr
 /// Options of `Trainer`. The first three have the names of d2l's `Trainer`.
 struct TrainerOptions {
   int max_epochs = 1;  ///< number of epochs, at least 1
-  /// 0 for the CPU or 1 for a GPU; 1 on a machine without a GPU warns and uses the CPU. With
-  /// neither `num_gpus` nor `device` it is the device of the process group, which is `try_gpu()`
+  /// 0 for the CPU or 1 for a GPU, in a process group `gpu(local_rank() % num_gpus())`; 1 on a
+  /// machine without a GPU warns and uses the CPU. With neither `num_gpus` nor `device` it is the device of the process group, which is `try_gpu()`
   /// for a group of one.
   std::optional<int> num_gpus = {};
   double gradient_clip_val = 0;  ///< maximum norm of all of the optimizer's gradients together; 0
@@ -93,7 +93,7 @@ struct FitData {
 /// too.
 ///
 /// Callbacks do everything else. The loop reads nothing from the device within an epoch, except for
-/// saves and for optimizers outside of sconce in fp16. At the end of an epoch it reads the sums of
+/// saves and, in fp16, for optimizers without fused kernels. At the end of an epoch it reads the sums of
 /// the loss and the metrics, and those of the test.
 class Trainer {
  public:
@@ -127,14 +127,18 @@ class Trainer {
   /// Moves the model to the trainer's device, trains it for max_epochs over `data.train`, and tests
   /// it after each epoch. The epoch's number, from 0, chooses the order of the batches; each test
   /// has the order of epoch 0. Neither counts as an epoch of a loop of your own over the same
-  /// batches. The last step of an epoch may have fewer batches. Leaves the model on the device, in
-  /// training mode.
+  /// batches. The last step of an epoch may have fewer batches. The test takes the buffers of rank 0,
+  /// as `evaluate` does. Leaves the model on the device, in training mode.
   /// @throw c10::Error if:
   /// - `data.train` or `data.test` has no batches;
   /// - the model or a callback is null, or two callbacks have the same name;
-  /// - in a process group of several, the model is not a DistributedDataParallel on the trainer's
-  ///   device, or the ranks have different numbers of training batches;
-  /// - `graph` is set, and the optimizer is not capturable or the step cannot be captured;
+  /// - the model is a DistributedDataParallel on another device or of another process group than the
+  ///   trainer's, or is none in a process group of several;
+  /// - ranks differ in the number of training batches, in `max_epochs` or `accumulate_grad_batches`,
+  ///   or in having test data, or one of them refuses its arguments: all ranks throw;
+  /// - there are metrics, and a step of the model returns a loss alone;
+  /// - `graph` is set, and the optimizer is not capturable, has no fused kernels in fp16, or the step
+  ///   cannot be captured;
   /// - a loss is undefined, or after the backward passes of a step none of the optimizer's
   ///   parameters has a gradient, as in an optimizer of another model.
   /// @throw what the model, the loss, the metrics and the callbacks throw.
@@ -159,8 +163,9 @@ class Trainer {
   /// Returns the loss and the metrics of the model, which must be on the device, over the batches,
   /// as "loss", "acc" and so on. Runs in the trainer's precision, without gradients and in
   /// evaluation mode, and restores the mode of every module. In a process group the result covers
-  /// the batches of all ranks; a rank may have none. Buffers become those of rank 0. As a loop of
-  /// your own does, it takes the next epoch of the batches.
+  /// the batches of all ranks; a rank may have none. Buffers become those of rank 0, unless the
+  /// model is a DistributedDataParallel without `broadcast_buffers`. As a loop of your own does, it
+  /// takes the next epoch of the batches.
   /// @throw c10::Error if there are no batches, the model is null, or a loss is undefined.
   /// @throw what the model, the loss and the metrics throw.
   template <class M>
@@ -174,9 +179,9 @@ class Trainer {
   ///
   /// Runs in the trainer's precision, without gradients and in evaluation mode, and restores the
   /// mode of every module. The function itself runs without autocast. In a process group each rank
-  /// gets the outputs of its own batches, of which it may have none; buffers become those of rank
-  /// 0. As a loop of your own does, it takes the next epoch of the batches, and changes nothing of
-  /// a fit before or after it.
+  /// gets the outputs of its own batches, of which it may have none; buffers become those of rank 0
+  /// as in `evaluate`. As a loop of your own does, it takes the next epoch of the batches, and
+  /// changes nothing else of a fit before or after it.
   /// @throw c10::Error if there are no batches, the model or the function is null, the model cannot
   /// take the inputs, or an output is undefined.
   /// @throw what the model and the function throw.

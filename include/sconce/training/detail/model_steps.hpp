@@ -6,12 +6,15 @@
 #include <concepts>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "sconce/distributed/process_group.hpp"
 #include "sconce/nn/nested_tensors.hpp"
 #include "sconce/training/any_batches.hpp"
+#include "sconce/training/detail/own_step.hpp"
 #include "sconce/training/step_output.hpp"
 
 namespace sconce::nn {
@@ -27,82 +30,20 @@ struct ModelSteps {
   using Predict = std::function<torch::Tensor(const AnyBatch&)>;  ///< the output for a batch
 
   torch::nn::Module& module;  ///< the module with the parameters to train
-  Step train;                 ///< the step of training
-  Step test;                  ///< the step of a test
-  Predict predict;            ///< what the model predicts
+  Step train = {};            ///< the step of training
+  Step test = {};             ///< the step of a test
+  Predict predict = {};       ///< what the model predicts
   /// Turns off the averaging of gradients while its result lives. Empty unless the model is a
   /// DistributedDataParallel.
   std::function<std::shared_ptr<void>()> no_sync = {};
-  bool has_output = true;  ///< whether the steps return what metrics need, and not a loss alone
+  /// The group of a DistributedDataParallel.
+  std::optional<distributed::ProcessGroup> group = {};
+  bool broadcast_buffers = true;  ///< whether all ranks test with the buffers of rank 0
+  /// The name of a step that returns a loss alone, without the output and target that metrics need;
+  /// else null.
+  const char* train_without_output = nullptr;
+  const char* test_without_output = nullptr;
 };
-
-// What a method `R step(A)` takes.
-template <class Method>
-struct ArgumentOf;
-template <class R, class C, class A>
-struct ArgumentOf<R (C::*)(A)> {
-  using type = std::remove_cvref_t<A>;
-};
-template <class R, class C, class A>
-struct ArgumentOf<R (C::*)(A) const> : ArgumentOf<R (C::*)(A)> {};
-
-template <class M>
-concept HasTrainingStep = requires { &M::training_step; };
-template <class M>
-concept HasValidationStep = requires { &M::validation_step; };
-template <class M>
-concept HasTestStep = requires { &M::test_step; };
-template <class M>
-concept HasPredictStep = requires { &M::predict_step; };
-
-// Also of one that is a template or has overloads, whose batches' type cannot be told.
-template <class M>
-concept CanTrainingStep = requires(M& module, const data::Dataset& batch) {
-  module.training_step(batch);
-} || requires(M& module, const torch::Tensor& batch) { module.training_step(batch); };
-
-inline void check_loss(const torch::Tensor& loss, const char* from) {
-  TORCH_CHECK(loss.defined(), "sconce::Trainer: expected a loss from ", from,
-              ", got an undefined tensor");
-}
-
-inline StepOutput as_step_output(StepOutput output) {
-  return output;
-}
-inline StepOutput as_step_output(torch::Tensor loss) {
-  return {std::move(loss)};
-}
-
-// The method of the model that makes a step of a batch. That of a test is its validation_step or
-// test_step, if it has one.
-template <class M, bool Test>
-struct OwnStep {
-  static constexpr auto named_method() {
-    if constexpr (Test && HasValidationStep<M>) {
-      return std::pair(&M::validation_step, "the model's validation_step");
-    } else if constexpr (Test && HasTestStep<M>) {
-      return std::pair(&M::test_step, "the model's test_step");
-    } else {
-      return std::pair(&M::training_step, "the model's training_step");
-    }
-  }
-  static constexpr auto method = named_method().first;
-  using BatchType = typename ArgumentOf<std::remove_const_t<decltype(method)>>::type;
-  using Result = decltype((std::declval<M&>().*method)(std::declval<const BatchType&>()));
-  static constexpr bool has_output = std::same_as<Result, StepOutput>;
-
-  static StepOutput call(M& module, const BatchType& batch) {
-    StepOutput output = as_step_output((module.*method)(batch));
-    check_loss(output.loss, named_method().second);
-    return output;
-  }
-  static ModelSteps::Step of(M& module) {
-    return [&module](const AnyBatch& batch) { return call(module, batch.as<BatchType>()); };
-  }
-};
-
-template <class M>
-constexpr bool has_output = OwnStep<M, false>::has_output && OwnStep<M, true>::has_output;
 
 // Calls forward with as many tensors, if the module `M`, which may stand within `callee`, can. Else
 // the error names the step that the model could have instead.
@@ -135,9 +76,6 @@ torch::Tensor call_forward(Callee& callee, const std::vector<torch::Tensor>& in,
 // The loop's own step, of a model without one: the loss of what forward returns.
 template <class M, class Callee>
 ModelSteps::Step forward_step(Callee& callee, const Loss& loss) {
-  static_assert(!CanTrainingStep<M>,
-                "sconce::Trainer: expected one training_step that names the type of its batches, "
-                "not a template or several");
   return [&callee, loss](const AnyBatch& batch) -> StepOutput {
     auto [inputs, target] = batch.inputs_and_target();
     auto output = call_forward<M>(callee, inputs, "training_step");
@@ -195,44 +133,48 @@ ModelSteps steps_of(M& model, const Loss& loss) {
   if constexpr (std::is_base_of_v<nn::DataParallelBase, M>) {
     using Inner = std::remove_cvref_t<decltype(*model.module())>;
     auto& inner = *model.module();
-    const auto predicted = [&](const AnyBatch& batch) { return predict<Inner>(model, batch); };
+    check_own_steps<Inner>();
+    ModelSteps steps{inner};
+    steps.predict = [&](const AnyBatch& batch) { return predict<Inner>(model, batch); };
     if constexpr (HasTrainingStep<Inner>) {
-      return {inner,
-              [&](const AnyBatch& b) { return step_of_replicas<Inner, false>(model, b); },
-              [&](const AnyBatch& b) { return step_of_replicas<Inner, true>(model, b); },
-              predicted,
-              {},
-              has_output<Inner>};
+      steps.train = [&](const AnyBatch& b) { return step_of_replicas<Inner, false>(model, b); };
+      steps.test = [&](const AnyBatch& b) { return step_of_replicas<Inner, true>(model, b); };
+      steps.train_without_output = OwnStep<Inner, false>::without_output;
+      steps.test_without_output = OwnStep<Inner, true>::without_output;
     } else {
-      const auto step = forward_step<Inner>(model, loss);
-      return {inner, step, step, predicted};
+      steps.train = steps.test = forward_step<Inner>(model, loss);
     }
+    return steps;
   } else if constexpr (std::is_base_of_v<torch::nn::Module, M>) {
-    const auto predicted = [&](const AnyBatch& batch) { return predict<M>(model, batch); };
+    check_own_steps<M>();
+    ModelSteps steps{model};
+    steps.predict = [&](const AnyBatch& batch) { return predict<M>(model, batch); };
     if constexpr (HasTrainingStep<M>) {
-      using Train = OwnStep<M, false>;
-      using Test = OwnStep<M, true>;
-      return {model, Train::of(model), Test::of(model), predicted, {}, has_output<M>};
+      steps.train = OwnStep<M, false>::of(model);
+      steps.test = OwnStep<M, true>::of(model);
+      steps.train_without_output = OwnStep<M, false>::without_output;
+      steps.test_without_output = OwnStep<M, true>::without_output;
     } else {
-      const auto step = forward_step<M>(model, loss);
-      return {model, step, step, predicted};
+      steps.train = steps.test = forward_step<M>(model, loss);
     }
+    return steps;
   } else if constexpr (requires { model.no_sync(); }) {  // a DistributedDataParallel
     using Inner = std::remove_cvref_t<decltype(*model.module())>;
-    auto& inner = *model.module();
-    const auto no_sync = [&model] { return std::shared_ptr<void>(new auto(model.no_sync())); };
     // To test, ranks need not have as many batches, so no forward may wait for the others.
-    ModelSteps alone = steps_of(inner, loss);
+    ModelSteps steps = steps_of(*model.module(), loss);
     if constexpr (HasTrainingStep<Inner>) {
       using Own = OwnStep<Inner, false>;
-      const auto train = [&model](const AnyBatch& batch) {
+      steps.train = [&model](const AnyBatch& batch) {
         const auto& rows = batch.as<typename Own::BatchType>();
         return model.call([&](Inner& module) { return Own::call(module, rows); });
       };
-      return {inner, train, alone.test, alone.predict, no_sync, has_output<Inner>};
     } else {
-      return {inner, forward_step<Inner>(model, loss), alone.test, alone.predict, no_sync};
+      steps.train = forward_step<Inner>(model, loss);
     }
+    steps.no_sync = [&model] { return std::shared_ptr<void>(new auto(model.no_sync())); };
+    steps.group = model.process_group();
+    steps.broadcast_buffers = model.broadcast_buffers();
+    return steps;
   } else {  // a holder or a pointer
     TORCH_CHECK(static_cast<bool>(model), "sconce::Trainer: expected a model, got null");
     return steps_of(*model, loss);
