@@ -63,6 +63,9 @@ LambdaLR::LambdaLR(torch::optim::Optimizer& optimizer, const PerGroup<Function>&
 
 double LambdaLR::get_lr(size_t group, double, bool) const {
   const double base = base_lr(group);
+  // A state may have brought the initial learning rate of a group that was added later.
+  expect(group < lr_lambdas_.size(), "LambdaLR", "the ", lr_lambdas_.size(),
+         " parameter groups that there were at construction, got more");
   return base * lr_lambdas_[group](last_epoch_);
 }
 
@@ -307,6 +310,9 @@ double OneCycleLR::get_lr(size_t group, double, bool) const {
   expect(last_epoch_ <= total_steps_, "OneCycleLR", total_steps_, " steps in all, got step ",
          last_epoch_);
   base_lr(group);  // throws if the group was added later
+  // A state may have brought its initial learning rate, but only the optimizer has other values.
+  expect(group < groups_->size(), "OneCycleLR", "the ", groups_->size(),
+         " parameter groups that the optimizer has values for, got more");
   const auto value = [&](const std::string& name) {
     const auto found = groups_->at(group).find(name);
     TORCH_CHECK(found != groups_->at(group).end(),
