@@ -368,9 +368,12 @@ SequentialLR::SequentialLR(torch::optim::Optimizer& optimizer,
     expect(&schedulers_[i]->optimizer_ == &optimizer, who,
            "all schedulers to belong to the same optimizer, got one of another at index ", i);
   }
+  // Groups may have been added, which have no initial learning rate, or removed.
+  auto& groups = optimizer.param_groups();
   const auto& values = *schedulers_.front()->groups_;
-  for (size_t i = 0; i < values.size(); ++i) {
-    optimizer.param_groups()[i].options().set_lr(values[i].at("initial_lr"));
+  for (size_t i = 0; i < std::min(groups.size(), values.size()); ++i) {
+    const auto initial = values[i].find("initial_lr");
+    if (initial != values[i].end()) groups[i].options().set_lr(initial->second);
   }
   for (const auto& scheduler : schedulers_) --scheduler->last_epoch_;  // undoes their first steps
   schedulers_[active()]->start();

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "catch.hpp"
+#include "optim/two_groups.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/optim/sgd.hpp"
 
@@ -230,6 +231,22 @@ TEST_CASE("a state with a later group's initial learning rate brings no other va
   CHECK_THROWS_WITH(fresh_cycle.step(),
                     ContainsSubstring("sconce::optim::lr_scheduler::OneCycleLR: expected the 1 "
                                       "parameter groups that the optimizer has values for"));
+}
+
+TEST_CASE("a sequence is made for groups that were added after its schedulers, or removed") {
+  sconce::optim::SGD optimizer({torch::zeros(1)}, SGDOptions(0.8));
+  const auto first = std::make_shared<StepLR>(optimizer, 1, 0.5);
+  const auto second = std::make_shared<StepLR>(optimizer, 1, 0.5);
+  optimizer.add_param_group({{torch::zeros(1)}});
+  optimizer.load_state_dict(optimizer.state_dict());  // the group has its place, and no values
+  SequentialLR sequence(optimizer, {first, second}, {5});
+  sequence.step();
+  CHECK(sequence.get_last_lr() == std::vector<double>{0.4, 0.4});
+  auto fewer = sconce::test::sgd_of_two_groups();
+  const auto only = std::make_shared<StepLR>(fewer, 1, 0.5);
+  fewer.param_groups().pop_back();
+  const SequentialLR of_one(fewer, {only}, {});
+  CHECK(of_one.get_last_lr() == std::vector<double>{0.1});
 }
 
 TEST_CASE("a scheduler whose optimizer was moved elsewhere says so, and takes no temporary one") {
