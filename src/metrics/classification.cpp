@@ -37,6 +37,9 @@ void ClassScore::update(const torch::Tensor& preds, const torch::Tensor& target)
   auto [answers, right, ignored] = labels_of(preds, target, options_, name_);
   if (options_.average == Average::micro) {
     auto hits = answers.eq(right);
+    // What logits answer is a class, so that their batches, the usual ones, need no further kernel.
+    const bool are_logits = preds.dim() > target.dim();
+    if (!are_logits) hits.masked_fill_(no_class(right, options_.num_classes), false);
     if (ignored.defined()) hits.masked_fill_(ignored, false);
     // The sum is written into its place, which saves a few calls for small models.
     auto all = at::full({3}, right.numel(), hits.options().dtype(at::kDouble));

@@ -32,7 +32,7 @@ void ConfusionMatrix::update(const torch::Tensor& preds, const torch::Tensor& ta
   const at::NoGradGuard no_grad;
   const auto labels = labels_of(preds, target, by_class(options_), confusion_matrix);
   const int64_t classes = options_.num_classes;
-  auto no_cell = labels.preds.lt(0).logical_or_(labels.preds.ge(classes));
+  auto no_cell = no_class(labels.preds, classes);
   if (labels.ignored.defined()) no_cell.logical_or_(labels.ignored);
   // If the target is not a class, the number is not a cell, and `count` ignores it.
   const auto cell = (labels.target * classes + labels.preds).masked_fill(no_cell, -1);

@@ -111,9 +111,14 @@ torch::Tensor share(const torch::Tensor& sums, const torch::Tensor& divisor) {
   return (sums / divisor).masked_fill(divisor.eq(0), 0);
 }
 
+torch::Tensor no_class(const torch::Tensor& labels, std::optional<int64_t> classes) {
+  auto mask = labels.lt(0);
+  if (classes) mask.logical_or_(labels.ge(*classes));
+  return mask;
+}
+
 torch::Tensor count(const torch::Tensor& labels, int64_t classes) {
-  const auto no_class = labels.lt(0).logical_or_(labels.ge(classes));
-  const auto bins = labels.masked_fill(no_class, classes);
+  const auto bins = labels.masked_fill(no_class(labels, classes), classes);
   const auto one = at::ones({1}, labels.options().dtype(at::kDouble));
   return at::zeros({classes + 1}, one.options())
       .scatter_add_(0, bins, one.expand(bins.sizes()))

@@ -49,6 +49,10 @@ torch::Tensor nan_if(const torch::Tensor& wrong, const torch::Tensor& sums);
 /// Returns sums / divisor, 0 where the divisor is 0.
 torch::Tensor share(const torch::Tensor& sums, const torch::Tensor& divisor);
 
+/// Returns the mask of the labels that are no class: those below 0 and, where the number of classes
+/// is known, those not below it.
+torch::Tensor no_class(const torch::Tensor& labels, std::optional<int64_t> classes);
+
 /// Returns the number of labels of each class in [0, classes), float64 (classes,). Other labels are
 /// not counted. `bincount` would read the largest label on the host.
 torch::Tensor count(const torch::Tensor& labels, int64_t classes);

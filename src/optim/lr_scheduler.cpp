@@ -63,6 +63,9 @@ LambdaLR::LambdaLR(torch::optim::Optimizer& optimizer, const PerGroup<Function>&
 
 double LambdaLR::get_lr(size_t group, double, bool) const {
   const double base = base_lr(group);
+  // A state may have brought the initial learning rate of a group that was added later.
+  expect(group < lr_lambdas_.size(), "LambdaLR", "the ", lr_lambdas_.size(),
+         " parameter groups that there were at construction, got more");
   return base * lr_lambdas_[group](last_epoch_);
 }
 
@@ -307,6 +310,9 @@ double OneCycleLR::get_lr(size_t group, double, bool) const {
   expect(last_epoch_ <= total_steps_, "OneCycleLR", total_steps_, " steps in all, got step ",
          last_epoch_);
   base_lr(group);  // throws if the group was added later
+  // A state may have brought its initial learning rate, but only the optimizer has other values.
+  expect(group < groups_->size(), "OneCycleLR", "the ", groups_->size(),
+         " parameter groups that the optimizer has values for, got more");
   const auto value = [&](const std::string& name) {
     const auto found = groups_->at(group).find(name);
     TORCH_CHECK(found != groups_->at(group).end(),
@@ -362,9 +368,12 @@ SequentialLR::SequentialLR(torch::optim::Optimizer& optimizer,
     expect(&schedulers_[i]->optimizer_ == &optimizer, who,
            "all schedulers to belong to the same optimizer, got one of another at index ", i);
   }
+  // Groups may have been added, which have no initial learning rate, or removed.
+  auto& groups = optimizer.param_groups();
   const auto& values = *schedulers_.front()->groups_;
-  for (size_t i = 0; i < values.size(); ++i) {
-    optimizer.param_groups()[i].options().set_lr(values[i].at("initial_lr"));
+  for (size_t i = 0; i < std::min(groups.size(), values.size()); ++i) {
+    const auto initial = values[i].find("initial_lr");
+    if (initial != values[i].end()) groups[i].options().set_lr(initial->second);
   }
   for (const auto& scheduler : schedulers_) --scheduler->last_epoch_;  // undoes their first steps
   schedulers_[active()]->start();

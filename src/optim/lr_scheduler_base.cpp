@@ -2,6 +2,7 @@
 
 #include <c10/util/Type.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <typeinfo>
@@ -55,7 +56,17 @@ void Scheduler::load_state_dict(const c10::IValue& state) {
 void Scheduler::visit(StateVisitor& state) {
   state("last_epoch", last_epoch_);
   state.check(last_epoch_ >= -1 && last_epoch_ <= most_steps, "from -1 to 2^53");
-  state("_last_lr", last_lr_);
+  visit_per_group("_last_lr", last_lr_, state);
+}
+
+// A list has the groups of its scheduler's construction or latest step. Here a group may have been
+// added before that, and after it where the state was made, or the other way round.
+void Scheduler::visit_per_group(const char* key, std::vector<double>& values,
+                                StateVisitor& state) const {
+  const size_t most = std::max(values.size(), optimizer_.param_groups().size());
+  state.any_length(key, values);
+  state.check(!values.empty() && values.size() <= most,
+              c10::str("of 1 to ", most, " numbers, one for each parameter group,").c_str());
 }
 
 std::vector<double> Scheduler::current_lrs() const {
@@ -122,7 +133,7 @@ double GroupLRScheduler::base_lr(size_t group) const {
 }
 
 void GroupLRScheduler::visit(StateVisitor& state) {
-  state("base_lrs", base_lrs_);
+  visit_per_group("base_lrs", base_lrs_, state);
   LRScheduler::visit(state);
   state("_step_count", step_count_);
   state.check(step_count_ >= 0 && step_count_ <= most_steps, "from 0 to 2^53");

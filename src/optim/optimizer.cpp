@@ -121,12 +121,16 @@ void Optimizer::write_lr() {
   if (!extra_.lr) return;
   const at::NoGradGuard no_grad;
   for (size_t index = 0; index < param_groups_.size(); ++index) {
-    const double lr = param_groups_[index].options().get_lr();
-    if (index == written_lrs_.size()) written_lrs_.push_back(lr);
+    auto& options = param_groups_[index].options();
+    if (index == written_lrs_.size()) {  // a group that was added has the tensor's value too
+      if (!written_lrs_.empty()) options.set_lr(written_lrs_.front());
+      written_lrs_.push_back(options.get_lr());
+    }
+    const double lr = options.get_lr();
     if (written_lrs_[index] == lr) continue;
     extra_.lr->fill_(lr);
     written_lrs_[index] = rounded(lr, extra_.lr->scalar_type());
-    param_groups_[index].options().set_lr(written_lrs_[index]);
+    options.set_lr(written_lrs_[index]);
   }
 }
 
@@ -209,6 +213,7 @@ void Optimizer::add_param_group(const ParamGroup& param_group) {
   auto undo = c10::make_scope_exit([this] { param_groups_.pop_back(); });
   check_new_groups();
   undo.release();
+  write_lr();
 }
 
 void Optimizer::check_new_groups() {

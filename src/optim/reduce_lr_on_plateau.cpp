@@ -88,7 +88,7 @@ void ReduceLROnPlateau::reduce() {
 void ReduceLROnPlateau::visit(StateVisitor& state) {
   state("factor", options_.factor);
   state("default_min_lr", default_min_lr_);
-  state("min_lrs", min_lrs_);
+  visit_per_group("min_lrs", min_lrs_, state);
   state("patience", options_.patience);
   state("cooldown", options_.cooldown);
   state("eps", options_.eps);

@@ -66,6 +66,23 @@ TEST_CASE("a label that is no class is a wrong answer") {
   CHECK(recall.compute().equal(torch::tensor({1.0, 0.0}, torch::kDouble)));
 }
 
+TEST_CASE("a label that is no class is no right answer where the target is the same") {
+  const auto target = torch::tensor({2, -100, 10, 3});
+  const auto preds = torch::tensor({1, -100, 10, 3});
+  using sconce::metrics::F1Score;
+  using sconce::metrics::Precision;
+  const auto micro = [&](auto metric) {
+    metric.update(preds, target);
+    return metric.compute().template item<double>();
+  };
+  CHECK(micro(Accuracy({.num_classes = 10})) == 0.25);
+  CHECK(micro(Precision({.num_classes = 10})) == 0.25);
+  CHECK(micro(Recall({.num_classes = 10})) == 0.25);
+  CHECK(micro(F1Score({.num_classes = 10})) == 0.25);
+  CHECK(micro(Accuracy()) == 0.5);  // 10 may be a class
+  CHECK(micro(Accuracy({.num_classes = 10, .ignore_index = -100})) == 1.0 / 3);
+}
+
 TEST_CASE("labels may be of any integers, and of bool") {
   for (const auto type : {torch::kByte, torch::kInt, torch::kBool}) {
     Accuracy accuracy({.num_classes = 2, .average = Average::macro});

@@ -1,9 +1,13 @@
 #include "sconce/optim/lr_scheduler_base.hpp"
 
+#include <functional>
+#include <memory>
 #include <optional>
 
 #include "catch.hpp"
+#include "optim/two_groups.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
+#include "sconce/optim/sgd.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
@@ -86,7 +90,11 @@ TEST_CASE("a state that does not fit is refused, and the scheduler stays as it w
   };
   refused("_last_lr", {}, "a dict with the key '_last_lr'");
   refused("_last_lr", 3, "a list of length 1 for '_last_lr', got Int");
-  refused("base_lrs", std::vector<double>{0.1, 0.2}, "a list of length 1 for 'base_lrs'");
+  const std::string one = "a value of 1 to 1 numbers, one for each parameter group, for ";
+  for (const auto& lrs : {std::vector<double>(), std::vector<double>{0.1, 0.2}}) {
+    refused("_last_lr", lrs, one + "'_last_lr'");
+    refused("base_lrs", lrs, one + "'base_lrs'");
+  }
   refused("step_size", 0, "a value of at least 1 for 'step_size'");
   refused("last_epoch", int64_t{1} << 60, "a value from -1 to 2^53 for 'last_epoch'");
   refused("gamma", "half", "a number for 'gamma', got String");
@@ -158,6 +166,87 @@ TEST_CASE(
   CHECK_THROWS_WITH(lambda.step(),
                     ContainsSubstring("sconce::optim::lr_scheduler::LambdaLR: expected the 1 "
                                       "parameter groups that there were at construction"));
+}
+
+TEST_CASE("a run whose optimizer got a group later resumes, whenever the group is added again") {
+  using Make = std::function<std::shared_ptr<LRScheduler>(torch::optim::Optimizer&)>;
+  const std::vector<Make> makes = {
+      [](auto& o) { return std::make_shared<StepLR>(o, 1, 0.5); },
+      [](auto& o) { return std::make_shared<MultiStepLR>(o, std::vector<int64_t>{1, 2}, 0.5); },
+      [](auto& o) { return std::make_shared<ExponentialLR>(o, 0.5); },
+      [](auto& o) { return std::make_shared<CosineAnnealingLR>(o, 10); },
+      [](auto& o) { return std::make_shared<ConstantLR>(o, 0.5, 2); },
+      [](auto& o) { return std::make_shared<PolynomialLR>(o, 10); },
+      [](auto& o) { return std::make_shared<LinearLR>(o); },
+      [](auto& o) {
+        const std::vector<std::shared_ptr<GroupLRScheduler>> turns = {
+            std::make_shared<StepLR>(o, 1, 0.5), std::make_shared<StepLR>(o, 1, 0.5)};
+        return std::make_shared<SequentialLR>(o, turns, std::vector<int64_t>{9});
+      }};
+  const auto make_sgd_of_ours = [] {
+    return sconce::optim::SGD({torch::zeros(1)}, SGDOptions(0.8));
+  };
+  for (size_t i = 0; i < makes.size(); ++i) {
+    for (const bool steps_after : {true, false}) {
+      auto run = make_sgd_of_ours();
+      const auto scheduler = makes[i](run);
+      run.add_param_group({{torch::zeros(1)}});
+      if (steps_after) scheduler->step();
+      const auto optimizer_state = run.state_dict();
+      const auto state = scheduler->state_dict();
+      scheduler->step();
+      for (const bool adds_first : {false, true}) {
+        INFO("scheduler " << i << ", stepped: " << steps_after << ", added first: " << adds_first);
+        auto resumed = make_sgd_of_ours();
+        if (adds_first) resumed.add_param_group({{torch::zeros(1)}});
+        const auto fresh = makes[i](resumed);
+        if (!adds_first) resumed.add_param_group({{torch::zeros(1)}});
+        resumed.load_state_dict(optimizer_state);
+        fresh->load_state_dict(state);
+        CHECK(c10::str(fresh->state_dict()) == c10::str(state));
+        fresh->step();
+        CHECK(fresh->get_last_lr().size() == 2);
+        CHECK(fresh->get_last_lr() == scheduler->get_last_lr());
+      }
+    }
+  }
+}
+
+TEST_CASE("a state with a later group's initial learning rate brings no other values of it") {
+  const LambdaLR::Function one = [](int64_t) { return 1.0; };
+  const OneCycleLROptions of_six{.total_steps = 6, .cycle_momentum = false};
+  auto run = make_sgd(0.8);
+  run.add_param_group({{torch::zeros(1)}});
+  const LambdaLR lambda(run, one);
+  const OneCycleLR cycle(run, 1.0, of_six);
+  auto resumed = make_sgd(0.8);
+  LambdaLR fresh_lambda(resumed, one);
+  OneCycleLR fresh_cycle(resumed, 1.0, of_six);
+  resumed.add_param_group({{torch::zeros(1)}});
+  fresh_lambda.load_state_dict(lambda.state_dict());
+  fresh_cycle.load_state_dict(cycle.state_dict());
+  CHECK_THROWS_WITH(fresh_lambda.step(),
+                    ContainsSubstring("sconce::optim::lr_scheduler::LambdaLR: expected the 1 "
+                                      "parameter groups that there were at construction"));
+  CHECK_THROWS_WITH(fresh_cycle.step(),
+                    ContainsSubstring("sconce::optim::lr_scheduler::OneCycleLR: expected the 1 "
+                                      "parameter groups that the optimizer has values for"));
+}
+
+TEST_CASE("a sequence is made for groups that were added after its schedulers, or removed") {
+  sconce::optim::SGD optimizer({torch::zeros(1)}, SGDOptions(0.8));
+  const auto first = std::make_shared<StepLR>(optimizer, 1, 0.5);
+  const auto second = std::make_shared<StepLR>(optimizer, 1, 0.5);
+  optimizer.add_param_group({{torch::zeros(1)}});
+  optimizer.load_state_dict(optimizer.state_dict());  // the group has its place, and no values
+  SequentialLR sequence(optimizer, {first, second}, {5});
+  sequence.step();
+  CHECK(sequence.get_last_lr() == std::vector<double>{0.4, 0.4});
+  auto fewer = sconce::test::sgd_of_two_groups();
+  const auto only = std::make_shared<StepLR>(fewer, 1, 0.5);
+  fewer.param_groups().pop_back();
+  const SequentialLR of_one(fewer, {only}, {});
+  CHECK(of_one.get_last_lr() == std::vector<double>{0.1});
 }
 
 TEST_CASE("a scheduler whose optimizer was moved elsewhere says so, and takes no temporary one") {

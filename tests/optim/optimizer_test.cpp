@@ -606,6 +606,27 @@ TEST_CASE("a learning rate that is a tensor follows schedulers and loaded states
             .item<float>() == 1);
 }
 
+TEST_CASE("a group that is added takes a learning rate of a tensor as a schedule has left it") {
+  using sconce::optim::lr_scheduler::ExponentialLR;
+  for (const bool by_libtorch : {false, true}) {
+    const auto lr = torch::tensor(0.5F);
+    SGD optimizer({parameter({3})}, SGDOptions(0.1), {.lr = lr});
+    ExponentialLR scheduler(optimizer, 0.5);
+    scheduler.step();
+    torch::optim::Optimizer& of_libtorch = optimizer;  // whose function writes no rates
+    if (by_libtorch) {
+      of_libtorch.add_param_group({{parameter({2})}});
+    } else {
+      optimizer.add_param_group({{parameter({2})}});
+      CHECK(optimizer.param_groups()[1].options().get_lr() == 0.25);
+    }
+    scheduler.step();
+    scheduler.step();
+    CHECK(lr.item<float>() == 0.0625F);
+    CHECK(scheduler.get_last_lr() == std::vector{0.0625, 0.0625});
+  }
+}
+
 TEST_CASE("zero_grad drops gradients, or sets them to zero") {
   const auto p = torch::ones({2}).requires_grad_();
   SGD optimizer({p}, SGDOptions(0.5));

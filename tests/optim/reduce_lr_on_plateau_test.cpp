@@ -19,6 +19,34 @@ TEST_CASE("ReduceLROnPlateau takes groups that are added later unless min_lr lis
   CHECK_THROWS_WITH(listed.step(1), ContainsSubstring("expected the 2 parameter groups"));
 }
 
+TEST_CASE("ReduceLROnPlateau resumes a run that got a group later, whenever it is added again") {
+  for (const int steps : {0, 1, 2}) {  // the second one reduces
+    auto run = sgd_of_two_groups();
+    ReduceLROnPlateau scheduler(run, {.patience = 0});
+    run.add_param_group({{torch::zeros(1)}});
+    for (int i = 0; i < steps; ++i) scheduler.step(1);
+    const auto state = scheduler.state_dict();
+    std::vector<double> reached;
+    for (auto& group : run.param_groups()) reached.push_back(group.options().get_lr());
+    scheduler.step(1);
+    for (const bool adds_first : {false, true}) {
+      INFO(steps << " steps, added first: " << adds_first);
+      auto resumed = sgd_of_two_groups();
+      if (adds_first) resumed.add_param_group({{torch::zeros(1)}});
+      ReduceLROnPlateau fresh(resumed, {.patience = 0});
+      if (!adds_first) resumed.add_param_group({{torch::zeros(1)}});
+      for (size_t i = 0; i < reached.size(); ++i) {
+        resumed.param_groups()[i].options().set_lr(reached[i]);
+      }
+      fresh.load_state_dict(state);
+      CHECK(c10::str(fresh.state_dict()) == c10::str(state));
+      fresh.step(1);
+      CHECK(fresh.get_last_lr().size() == 3);
+      CHECK(fresh.get_last_lr() == scheduler.get_last_lr());
+    }
+  }
+}
+
 TEST_CASE("ReduceLROnPlateau refuses a factor that does not reduce, and another number of min_lr") {
   auto optimizer = sgd_of_two_groups();
   const std::string expected = "sconce::optim::lr_scheduler::ReduceLROnPlateau: expected ";

@@ -29,9 +29,10 @@ struct ClassificationOptions {
 /// floating point `(N, C, ...)` or integer classes `(N, ...)`, and target, integer classes `(N,
 /// ...)`. Each position counts, be it a row or a pixel. A label that is not a class gives no error,
 /// because finding it would read the device: in preds it is a wrong answer, in target a class that
-/// was not found. Of equal logits the first counts as the largest, or any of them if top_k is above
-/// 1. nan is larger than all numbers. An empty batch adds nothing. `compute` returns a float64 from
-/// 0 to 1, 0-dim, or `(num_classes,)` without an average. It is 0 where it would divide by 0.
+/// was not found. Without num_classes all integers from 0 on are classes. Of equal logits the first
+/// counts as the largest, or any of them if top_k is above 1. nan is larger than all numbers. An
+/// empty batch adds nothing. `compute` returns a float64 from 0 to 1, 0-dim, or `(num_classes,)`
+/// without an average. It is 0 where it would divide by 0.
 /// @throw c10::Error from `update` if a type, a size, the number of classes or the device is wrong.
 class ClassScore : public Metric {
  public:

@@ -61,15 +61,20 @@ class Scheduler {
   [[nodiscard]] c10::IValue state_dict() const;
 
   /// Restores the progress and the options of a dict from `state_dict`, or from Python. It does not
-  /// change the optimizer, whose own state has the learning rates.
-  /// @throw c10::Error if the dict lacks a key, or a value has another type or length than the
-  /// scheduler's; the scheduler has not changed.
+  /// change the optimizer, whose own state has the learning rates. Groups that the run got later
+  /// must be in the optimizer before; they may be added before or after this is constructed.
+  /// @throw c10::Error if the dict lacks a key, a value has another type or length than the
+  /// scheduler's, or a list has more numbers than the optimizer has groups; the scheduler has not
+  /// changed.
   void load_state_dict(const c10::IValue& state);
 
  protected:
   explicit Scheduler(torch::optim::Optimizer& optimizer) : optimizer_(optimizer) {}
   /// Calls the visitor with each member that belongs to the state, and its key.
   virtual void visit(StateVisitor& state);
+  /// Calls the visitor with a list of numbers of the groups. It may lack those of groups that were
+  /// added later.
+  void visit_per_group(const char* key, std::vector<double>& values, StateVisitor& state) const;
   /// Returns the current learning rates of the groups.
   std::vector<double> current_lrs() const;
   /// Writes the learning rate into its tensor if the optimizer has one, for a graph of its step.
