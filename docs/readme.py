@@ -52,8 +52,8 @@ def core_of(program):
     _, found, rest = program.partition(LAST_COMMON_LINE)
     if not found:
         raise ValueError(f"{EXAMPLES}: expected a line with '{LAST_COMMON_LINE}' in both programs")
-    body = rest.partition("\n")[2].removesuffix("}\n").strip("\n")
-    return textwrap.dedent(body)
+    body = re.split("^}", rest.partition("\n")[2], maxsplit=1, flags=re.M)[0]  # up to the end of `main`
+    return textwrap.dedent(body.strip("\n"))
 
 
 def wrapped(text, indent=""):

@@ -1,4 +1,5 @@
-// A LeNet on handwritten digits, with LibTorch alone: the same work as mnist.cpp, and its numbers on the CPU.
+// A LeNet on handwritten digits, with LibTorch alone: the same work as mnist.cpp, and its numbers
+// on the CPU.
 #include <ATen/autocast_mode.h>
 #include <torch/torch.h>
 #include <cmath>

@@ -125,8 +125,8 @@ std::vector<torch::Tensor> detached(const std::vector<torch::Tensor>& tensors) {
   return all;
 }
 
-// Writing to these counts as no change of the tensors, as in Python: a backward of an earlier forward
-// may still need the buffers of that one.
+// Writing to these counts as no change of the tensors, as in Python: a backward of an earlier
+// forward may still need the buffers of that one.
 std::vector<torch::Tensor> uncounted(const std::vector<torch::Tensor>& tensors) {
   std::vector<torch::Tensor> all;
   for (const auto& tensor : tensors) all.push_back(tensor.variable_data());

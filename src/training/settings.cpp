@@ -36,9 +36,9 @@ Settings settings_of(const NamedStates& states) {
     return found == states.end() ? c10::IValue() : found->second.state_dict();
   };
   Settings settings;
-  const std::set<std::string> counters = {"last_epoch", "_last_lr",         "_step_count",
-                                          "best",       "cooldown_counter", "num_bad_epochs",
-                                          "T_cur",      "T_i"};
+  const std::set<std::string> counters = {
+      "last_epoch",       "_last_lr",       "_step_count", "best",
+      "cooldown_counter", "num_bad_epochs", "T_cur",       "T_i"};
   bool is_scheduled = false;
   for (const char* name : {"scheduler", "plateau"}) {
     const auto state = state_of(name);

@@ -170,9 +170,10 @@ std::shared_ptr<TrainStep> make_train_step(const TrainerOptions& options,
               "sconce::Trainer: expected with graph one of sconce's optimizers with its fastest ",
               "kernels and a learning rate that is a tensor on ", device,
               " (ExtraOptions::lr), got another");
-  TORCH_CHECK(!precision.scaler().is_enabled() || ours->step_supports_amp_scaling(),
-              "sconce::Trainer: expected with graph and fp16 an optimizer with fused kernels, whose ",
-              "step skips overflows without the host, got another");
+  TORCH_CHECK(
+      !precision.scaler().is_enabled() || ours->step_supports_amp_scaling(),
+      "sconce::Trainer: expected with graph and fp16 an optimizer with fused kernels, whose ",
+      "step skips overflows without the host, got another");
   auto* graph = dynamic_cast<GraphStep*>(earlier.get());
   if (graph == nullptr) return std::make_shared<GraphStep>(step, device);
   graph->use_for(step);

@@ -147,8 +147,9 @@ TEST_CASE("the trainer refuses ranks that differ, another group, and batches fro
         {"6", rank == ranks[0] ? "expected arguments that every rank accepts, but rank 1 refuses "
                                  "its own"
                                : "expected callbacks, got null as number 1 of 1"},
-        {"7", "expected the process group of the DistributedDataParallel, of 2 ranks, as "
-              "TrainerOptions::process_group, got another, of 1"}};
+        {"7",
+         "expected the process group of the DistributedDataParallel, of 2 ranks, as "
+         "TrainerOptions::process_group, got another, of 1"}};
     for (const auto& [call, why] : refused) {
       CHECK_THAT(rank->err(), ContainsSubstring(call + " sconce::Trainer::fit: " + why));
     }

@@ -415,7 +415,8 @@ TEST_CASE("a resumed fit warns of a warm restart's options, and not of its posit
   const auto warnings_with = [&](int64_t T_mult, int epochs) {
     Checkpoint checkpoint(folder.path(), {.resume = true});
     Fitting fitting(checkpoint);
-    sconce::optim::lr_scheduler::CosineAnnealingWarmRestarts scheduler(fitting.optimizer, 1, T_mult);
+    sconce::optim::lr_scheduler::CosineAnnealingWarmRestarts scheduler(fitting.optimizer, 1,
+                                                                       T_mult);
     sconce::LRScheduling scheduling(scheduler);
     fitting.with.callbacks.push_back(&scheduling);
     const sconce::test::Warnings warnings;

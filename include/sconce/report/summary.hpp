@@ -73,8 +73,8 @@ Summary summarize(torch::nn::Module& model, const SummaryCalls& calls);
 
 /// Runs `forward` of the model (a module or a module holder) once, in evaluation mode and without
 /// gradients, and returns a summary of its modules. Each module's mode and the random generators
-/// are restored. Lazy layers are initialized; if the model has one, the generators are not restored,
-/// since its weights have used their numbers.
+/// are restored. Lazy layers are initialized; if the model has one, the generators are not
+/// restored, since its weights have used their numbers.
 ///
 /// LibTorch's modules have no hooks. Therefore output shapes are known only for the model and, if
 /// it is a `torch::nn::Sequential`, for the modules directly in it.

@@ -34,8 +34,8 @@ class EarlyStopping : public TrainerCallback {
   /// Forgets the fit before.
   /// @throw c10::Error listing the names that there are if `monitor` is not one of them.
   void setup(Fit& fit) override;
-  /// Stops a resumed fit that had stopped before. If the restored state is that of another metric or
-  /// mode, begins anew instead.
+  /// Stops a resumed fit that had stopped before. If the restored state is that of another metric
+  /// or mode, begins anew instead.
   void on_fit_begin(Fit& fit) override;
   /// Compares the value of the epoch with the best one.
   void on_epoch_end(Fit& fit) override;

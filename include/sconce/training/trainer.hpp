@@ -32,8 +32,8 @@ using Metrics = std::vector<std::pair<std::string, std::shared_ptr<metrics::Metr
 struct TrainerOptions {
   int max_epochs = 1;  ///< number of epochs, at least 1
   /// 0 for the CPU or 1 for a GPU, in a process group `gpu(local_rank() % num_gpus())`; 1 on a
-  /// machine without a GPU warns and uses the CPU. With neither `num_gpus` nor `device` it is the device of the process group, which is `try_gpu()`
-  /// for a group of one.
+  /// machine without a GPU warns and uses the CPU. With neither `num_gpus` nor `device` it is the
+  /// device of the process group, which is `try_gpu()` for a group of one.
   std::optional<int> num_gpus = {};
   double gradient_clip_val = 0;  ///< maximum norm of all of the optimizer's gradients together; 0
                                  ///< clips nothing
@@ -93,8 +93,8 @@ struct FitData {
 /// too.
 ///
 /// Callbacks do everything else. The loop reads nothing from the device within an epoch, except for
-/// saves and, in fp16, for optimizers without fused kernels. At the end of an epoch it reads the sums of
-/// the loss and the metrics, and those of the test.
+/// saves and, in fp16, for optimizers without fused kernels. At the end of an epoch it reads the
+/// sums of the loss and the metrics, and those of the test.
 class Trainer {
  public:
   /// @throw c10::Error if:
@@ -127,17 +127,20 @@ class Trainer {
   /// Moves the model to the trainer's device, trains it for max_epochs over `data.train`, and tests
   /// it after each epoch. The epoch's number, from 0, chooses the order of the batches; each test
   /// has the order of epoch 0. Neither counts as an epoch of a loop of your own over the same
-  /// batches. The last step of an epoch may have fewer batches. The test takes the buffers of rank 0,
-  /// as `evaluate` does. Leaves the model on the device, in training mode.
+  /// batches. The last step of an epoch may have fewer batches. The test takes the buffers of rank
+  /// 0, as `evaluate` does. Leaves the model on the device, in training mode.
   /// @throw c10::Error if:
   /// - `data.train` or `data.test` has no batches;
   /// - the model or a callback is null, or two callbacks have the same name;
-  /// - the model is a DistributedDataParallel on another device or of another process group than the
+  /// - the model is a DistributedDataParallel on another device or of another process group than
+  /// the
   ///   trainer's, or is none in a process group of several;
-  /// - ranks differ in the number of training batches, in `max_epochs` or `accumulate_grad_batches`,
+  /// - ranks differ in the number of training batches, in `max_epochs` or
+  /// `accumulate_grad_batches`,
   ///   or in having test data, or one of them refuses its arguments: all ranks throw;
   /// - there are metrics, and a step of the model returns a loss alone;
-  /// - `graph` is set, and the optimizer is not capturable, has no fused kernels in fp16, or the step
+  /// - `graph` is set, and the optimizer is not capturable, has no fused kernels in fp16, or the
+  /// step
   ///   cannot be captured;
   /// - a loss is undefined, or after the backward passes of a step none of the optimizer's
   ///   parameters has a gradient, as in an optimizer of another model.

@@ -37,11 +37,10 @@ struct ImageFolderOptions {
 };
 
 /// The pictures of a folder in which each subfolder is a class, for a `Loader`. Classes and the
-/// pictures of a class are sorted by the bytes of their names. Pictures are what `is_image_file` takes
-/// for one. Other files, and names that begin with a dot, are ignored. A class may be a link to a
-/// folder. Files are read when an item is.
-/// Python: `torchvision.datasets.ImageFolder(root, transform)`, which also looks into the folders
-/// of a class and at names that begin with a dot.
+/// pictures of a class are sorted by the bytes of their names. Pictures are what `is_image_file`
+/// takes for one. Other files, and names that begin with a dot, are ignored. A class may be a link
+/// to a folder. Files are read when an item is. Python: `torchvision.datasets.ImageFolder(root,
+/// transform)`, which also looks into the folders of a class and at names that begin with a dot.
 class ImageFolder {
  public:
   /// Lists the folder.

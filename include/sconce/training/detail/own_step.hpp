@@ -43,10 +43,18 @@ constexpr bool takes_batch(const Call&) {
 // A step that is a template or has overloads would be passed over without a word.
 template <class M>
 constexpr void check_own_steps() {
-  const auto train = [](auto& m, const auto& b) requires requires { m.training_step(b); } {};
-  const auto validation = [](auto& m, const auto& b) requires requires { m.validation_step(b); } {};
-  const auto test = [](auto& m, const auto& b) requires requires { m.test_step(b); } {};
-  const auto predict = [](auto& m, const auto& b) requires requires { m.predict_step(b); } {};
+  const auto train = [](auto& m, const auto& b)
+    requires requires { m.training_step(b); }
+  {};
+  const auto validation = [](auto& m, const auto& b)
+    requires requires { m.validation_step(b); }
+  {};
+  const auto test = [](auto& m, const auto& b)
+    requires requires { m.test_step(b); }
+  {};
+  const auto predict = [](auto& m, const auto& b)
+    requires requires { m.predict_step(b); }
+  {};
   static_assert(HasTrainingStep<M> || !takes_batch<M>(train),
                 "sconce::Trainer: expected one training_step that names the type of its batches, "
                 "not a template or several");
