@@ -14,6 +14,7 @@
 
 #include "detail/module_name.hpp"
 #include "nn/keep_generator.hpp"
+#include "sconce/nn/lazy.hpp"
 #include "sconce/nn/mode_guard.hpp"
 
 namespace sconce {

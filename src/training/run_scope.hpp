@@ -25,7 +25,10 @@ class RunScope {
       put_back_.emplace_back([shared = metric, sums = metric->sums()] { shared->set_sums(sums); });
     }
     if (scaler == nullptr || !scaler->is_enabled()) return;
-    if (!enter(scaler)) return scaler->forget_iteration();
+    if (!enter(scaler)) {
+      scaler->forget_iteration();
+      return;
+    }
     put_back_.emplace_back(
         [scaler, state = scaler->state_dict()] { scaler->load_state_dict(state); });
   }

@@ -854,9 +854,9 @@ TEST_CASE("two callbacks whose states have one name are refused") {
                     ContainsSubstring("different names, and none called 'model', 'optimizer' or "
                                       "'scaler', got two called 'early_stopping'"));
   struct Named : sconce::EarlyStopping {
-    explicit Named(std::string of) : of(std::move(of)) {}
-    std::string name() const override { return of; }
-    std::string of;
+    explicit Named(std::string given) : own_name(std::move(given)) {}
+    std::string name() const override { return own_name; }
+    std::string own_name;
   } as_part("optimizer"), as_key("epoch");
   with.callbacks = {&as_part};
   CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, with),
