@@ -59,6 +59,15 @@ void prefetch(bool is_right) {
   std::cout << sum.item<float>() << '\n';
 }
 
+// Catches what the prefetch throws, as a program does that goes on without what has failed.
+void caught(bool is_right) {
+  try {
+    prefetch(is_right);
+  } catch (const std::exception&) {
+    std::cout << "caught\n";
+  }
+}
+
 // Reads a GPU's memory by its address.
 void host_read(bool is_right) {
   const auto ones = torch::ones({rows}, torch::kCUDA);
@@ -137,8 +146,8 @@ void channels(bool is_right) {
   std::cout << images.sum().item<float>() << '\n';
 }
 
-// Gives a tensor back to its stream while another stream reads it.
-void record_stream(bool is_right) {
+// Gives a tensor back to its stream while another stream reads it, and returns what that has read.
+Tensor read_and_free(bool is_right) {
   const auto compute = current_stream();
   const auto copy = another_stream();
   auto result = torch::zeros({rows}).pin_memory();
@@ -153,7 +162,16 @@ void record_stream(bool is_right) {
     result.copy_(moved, /*non_blocking=*/true);
   }
   compute.synchronize();
-  std::cout << result.to(torch::kCUDA).mean().item<float>() << '\n';
+  return result;
+}
+
+void record_stream(bool is_right) {
+  std::cout << read_and_free(is_right).to(torch::kCUDA).mean().item<float>() << '\n';
+}
+
+// Does so with its last work for a GPU.
+void freed_last(bool is_right) {
+  std::cout << read_and_free(is_right).mean().item<float>() << '\n';
 }
 
 // Writes pinned memory while it is copied from.
@@ -265,7 +283,9 @@ const std::map<std::string, std::function<void(bool)>> faults = {
     {"columns", columns},
     {"channels", channels},
     {"capture", capture},
-    {"sleep", sleep}};
+    {"sleep", sleep},
+    {"caught", caught},
+    {"freed_last", freed_last}};
 
 }  // namespace
 
