@@ -30,8 +30,8 @@ Ran fault(const std::string& name, const std::string& how, const std::string& fl
   return simulated(flags, std::string(SCONCE_SIMGPU_FAULTS " ") + name + " " + how);
 }
 
-// Runs two ranks whose collectives of NCCL match or do not. Races are not thrown: a case that fails
-// gives its memory back early, which the next one would throw.
+// Runs two ranks whose collectives of NCCL match or do not, or come late. Races are not thrown: a
+// case that fails gives its memory back early, which the next one would throw.
 Ran collectives(const std::string& how) {
   const TempDir folder;
   const std::string rank = simgpu + " --beside-a-driver -- " + SCONCE_SIMGPU_COLLECTIVES " " +
@@ -230,6 +230,12 @@ TEST_CASE("mistakes that a GPU punishes are found, and their right versions run 
   CHECK(right.exit_code == 0);
   CHECK(right.out == fault_of.right + "\n");
   CHECK(std::count(right.err.begin(), right.err.end(), '\n') == 1);  // what the GPUs are
+}
+
+TEST_CASE("a capture that waits for another rank keeps no other thread from its GPU") {
+  const Ran ran = collectives("late");
+  INFO(ran.out << ran.err);
+  CHECK(count_of(ran.out, " is done\n") == 4);  // two captures, on each rank
 }
 
 TEST_CASE("collectives that do not match between ranks fail in each, which say what each calls") {
