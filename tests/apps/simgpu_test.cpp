@@ -210,17 +210,19 @@ TEST_CASE("mistakes that a GPU punishes are found, and their right versions run 
   struct Fault {
     std::string name, report, right;
   };
-  const auto fault_of = GENERATE(Fault{"prefetch", "nothing orders", "28000"},
-                                 Fault{"record_stream", "record_stream is missing", "1"},
-                                 Fault{"caught", "nothing orders", "28000"},
-                                 Fault{"freed_last", "record_stream is missing", "1"},
-                                 Fault{"two_threads", "nothing orders", "2"},
-                                 Fault{"columns", "writes 1000 rows of 8 bytes", "4000"},
-                                 Fault{"channels", "writes 12 rows of 20 bytes", "120"},
-                                 Fault{"pinned_buffer", "4000 bytes changed after a copy", "28 28"},
-                                 Fault{"step_count", "on the same device", "0.5"},
-                                 Fault{"event_of_another_gpu", "Event device index", "recorded"},
-                                 Fault{"out_of_memory", "out of memory", "1"});
+  const auto fault_of = GENERATE(
+      Fault{"prefetch", "nothing orders", "28000"},
+      Fault{"record_stream", "record_stream is missing", "1"},
+      Fault{"caught", "nothing orders", "28000"},
+      Fault{"freed_last", "record_stream is missing", "1"}, Fault{"cpu_index", "captur", "10"},
+      Fault{"cpu_value", "captur", "990"}, Fault{"mask", "stream is capturing", "990"},
+      Fault{"sorter", "stream is capturing", "7"}, Fault{"two_threads", "nothing orders", "2"},
+      Fault{"columns", "writes 1000 rows of 8 bytes", "4000"},
+      Fault{"channels", "writes 12 rows of 20 bytes", "120"},
+      Fault{"pinned_buffer", "4000 bytes changed after a copy", "28 28"},
+      Fault{"step_count", "on the same device", "0.5"},
+      Fault{"event_of_another_gpu", "Event device index", "recorded"},
+      Fault{"out_of_memory", "out of memory", "1"});
   INFO(fault_of.name);
   const Ran wrong = fault(fault_of.name, "wrong", "--races throw");
   CHECK(wrong.exit_code == 1);
@@ -230,6 +232,27 @@ TEST_CASE("mistakes that a GPU punishes are found, and their right versions run 
   CHECK(right.exit_code == 0);
   CHECK(right.out == fault_of.right + "\n");
   CHECK(std::count(right.err.begin(), right.err.end(), '\n') == 1);  // what the GPUs are
+}
+
+TEST_CASE("indices of the CPU are counted as the copies that LibTorch makes of them") {
+  const TempDir folder;
+  const std::string file = (folder.path() / "counts.json").string();
+  REQUIRE(fault("copied_indices", "wrong", "--counts " + file).out == "[10]\n");
+  const auto copied = nlohmann::json::parse(sconce::test::contents(file))["run"];
+  const nlohmann::json copies = {{"a copy from pinned memory to a GPU", 1},
+                                 {"a copy from the CPU to a GPU", 1}};
+  CHECK(copied["copies"] == copies);
+  REQUIRE(copied["host_waits"].size() == 1);
+  CHECK_THAT(copied["host_waits"].begin().key(), StartsWith("cudaStreamSynchronize"));
+  REQUIRE(fault("copied_indices", "right", "--counts " + file).out == "[10]\n");
+  const auto not_copied = nlohmann::json::parse(sconce::test::contents(file))["run"];
+  CHECK(not_copied["copies"].empty());
+  CHECK(not_copied["host_waits"].empty());
+}
+
+TEST_CASE("a replay has the number that was on the CPU at the capture") {
+  CHECK(fault("factor", "wrong", "--races throw").out == "4 float\n");
+  CHECK(fault("factor", "right", "--races throw").out == "7 float\n");
 }
 
 TEST_CASE("a capture that waits for another rank keeps no other thread from its GPU") {
