@@ -1,18 +1,29 @@
-// Collectives of NCCL that do not match between two ranks, and the same ones that match. Each rank
-// runs
-//   test-simgpu-collectives FOLDER wrong|right
+// Collectives of NCCL that do not match between two ranks, the same ones that match, and captures
+// that wait for one to which a rank comes late. Each rank runs
+//   test-simgpu-collectives FOLDER wrong|right|late
 // with RANK, LOCAL_RANK and WORLD_SIZE set; the ranks meet in the empty folder. Prints how each
 // case ends.
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/torch.h>
+#include <unistd.h>
 #include <sconce/distributed/process_group.hpp>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <future>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
+
+#include "detail/step_graph.hpp"
 
 namespace {
 
@@ -52,6 +63,75 @@ const std::vector<std::pair<std::string, Case>> cases = {
        group.broadcast(ones(group, 100), differs ? 1 : 0);
      }}};
 
+c10::Stream another_stream(torch::Device device) {
+  return c10::impl::VirtualGuardImpl(torch::kCUDA).getStreamFromGlobalPool(device);
+}
+
+void wait(const c10::Stream& waiting, const c10::Stream& awaited) {
+  c10::Event event(torch::kCUDA);
+  event.record(awaited);
+  event.block(waiting);
+}
+
+// Captures with a stream, which has to be done with its work first.
+using Capture = std::function<void(const c10::Stream& stream)>;
+
+const std::vector<std::pair<std::string, Capture>> captures = {
+    {"begin",
+     [](const c10::Stream& stream) {
+       const c10::StreamGuard guard(stream);
+       const auto graph = sconce::StepGraph::begin({});
+       const auto zeros = torch::zeros({100}, stream.device());
+       graph->end();
+     }},
+    {"join", [](const c10::Stream& stream) {
+       const auto origin = another_stream(stream.device());
+       const c10::StreamGuard guard(origin);
+       const auto graph = sconce::StepGraph::begin({});
+       const auto zeros = torch::zeros({100}, stream.device());
+       wait(stream, origin);
+       wait(origin, stream);
+       graph->end();
+     }}};
+
+// Rank 1 comes to an exchange once rank 0 has computed on one thread while another one captures
+// with a stream that waits for the exchange.
+void come_late(const ProcessGroup& group, const std::string& sign, const Capture& capture) {
+  const auto stream = another_stream(group.device());
+  const c10::StreamGuard guard(stream);
+  const auto values = ones(group, 100);
+  while (group.rank() == 1 && !std::filesystem::exists(sign)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  group.all_reduce(values);
+  if (group.rank() == 1) return;
+  std::promise<void> begun;
+  auto captured = std::async(std::launch::async, [&] {
+    begun.set_value();
+    capture(stream);
+  });
+  begun.get_future().wait();
+  // By then the capture waits for rank 1. If it does not yet, the case finds nothing.
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const c10::StreamGuard other(another_stream(group.device()));
+  ones(group, 100).sum().item<float>();
+  std::ofstream(sign).flush();
+  captured.get();
+}
+
+void run_late(const std::string& folder) {
+  const auto group = ProcessGroup::init({.backend = "nccl",
+                                         .init_method = "file://" + folder + "/late",
+                                         .timeout = std::chrono::seconds(60)});
+  group.barrier();
+  for (const auto& [name, capture] : captures) {
+    come_late(group, folder + "/" + name, capture);
+    group.barrier();
+    std::printf("%s is done\n", name.c_str());
+    std::fflush(stdout);
+  }
+}
+
 // A group of its own for each case, since a group cannot be used once a collective has failed.
 void run(const std::string& folder, const std::string& name, const Case& call, bool is_right) {
   std::string line = name + " is done\n";
@@ -72,6 +152,11 @@ void run(const std::string& folder, const std::string& name, const Case& call, b
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
+  if (std::strcmp(argv[2], "late") == 0) {
+    alarm(60);
+    run_late(argv[1]);
+    return 0;
+  }
   // A wait throws what a collective has failed with, and LibTorch's watchdog ends no process.
   setenv("TORCH_NCCL_BLOCKING_WAIT", "1", 1);
   setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", 1);

@@ -12,6 +12,8 @@
 #include <future>
 #include <iostream>
 #include <map>
+#include <memory>
+#include <optional>
 
 #include "detail/step_graph.hpp"
 
@@ -40,6 +42,15 @@ void wait(const Stream& waiting, const Stream& awaited) {
   event.block(waiting);
 }
 
+// A graph of what the step does, captured on the current stream.
+template <class Step>
+std::unique_ptr<sconce::StepGraph> graph_of(const Step& step) {
+  auto graph = sconce::StepGraph::begin({});
+  step();
+  graph->end();
+  return graph;
+}
+
 // A loop that copies the next batch on a stream of its own, and may use it before it is there.
 void prefetch(bool is_right) {
   const auto compute = current_stream();
@@ -57,6 +68,15 @@ void prefetch(bool is_right) {
     sum += moved.sum();
   }
   std::cout << sum.item<float>() << '\n';
+}
+
+// Catches what the prefetch throws, as a program does that goes on without what has failed.
+void caught(bool is_right) {
+  try {
+    prefetch(is_right);
+  } catch (const std::exception&) {
+    std::cout << "caught\n";
+  }
 }
 
 // Reads a GPU's memory by its address.
@@ -137,8 +157,8 @@ void channels(bool is_right) {
   std::cout << images.sum().item<float>() << '\n';
 }
 
-// Gives a tensor back to its stream while another stream reads it.
-void record_stream(bool is_right) {
+// Gives a tensor back to its stream while another stream reads it, and returns what that has read.
+Tensor read_and_free(bool is_right) {
   const auto compute = current_stream();
   const auto copy = another_stream();
   auto result = torch::zeros({rows}).pin_memory();
@@ -153,7 +173,16 @@ void record_stream(bool is_right) {
     result.copy_(moved, /*non_blocking=*/true);
   }
   compute.synchronize();
-  std::cout << result.to(torch::kCUDA).mean().item<float>() << '\n';
+  return result;
+}
+
+void record_stream(bool is_right) {
+  std::cout << read_and_free(is_right).to(torch::kCUDA).mean().item<float>() << '\n';
+}
+
+// Does so with its last work for a GPU.
+void freed_last(bool is_right) {
+  std::cout << read_and_free(is_right).mean().item<float>() << '\n';
 }
 
 // Writes pinned memory while it is copied from.
@@ -215,6 +244,82 @@ void sleep(bool is_right) {
   std::cout << is_idle << ' ' << is_busy << ' ' << copied[0].item<float>() << '\n';
 }
 
+// Changes a factor between two replays: on the CPU, where the graph has the number of the capture,
+// or on the GPU. The type of the second result shows whether the other number is one of C++.
+void factor(bool is_right) {
+  const StreamGuard guard(another_stream());
+  auto sum = torch::zeros({rows}, torch::kCUDA);
+  const auto counts = torch::ones({rows}, torch::dtype(torch::kInt).device(torch::kCUDA));
+  auto number = torch::full({}, 2.0, torch::Device(is_right ? torch::kCUDA : torch::kCPU));
+  Tensor halves;
+  const auto graph = graph_of([&] {
+    sum.add_(number);
+    halves = counts + 0.5;
+  });
+  graph->replay();
+  number.fill_(5);
+  graph->replay();
+  std::cout << sum.mean().item<float>() << ' ' << halves.dtype() << '\n';
+}
+
+// Captures what is read by indices, which are on the CPU or on the GPU. LibTorch copies them to the
+// GPU, which a capture forbids.
+void cpu_index(bool is_right) {
+  const StreamGuard guard(another_stream());
+  const auto values = torch::ones({rows}, torch::kCUDA);
+  const auto first = torch::arange(10, torch::Device(is_right ? torch::kCUDA : torch::kCPU));
+  Tensor read;
+  const auto graph = graph_of([&] { read = values.index({first}); });
+  graph->replay();
+  std::cout << read.sum().item<float>() << '\n';
+}
+
+// Captures how a number goes where indices point, which LibTorch copies from the CPU as well.
+void cpu_value(bool is_right) {
+  const StreamGuard guard(another_stream());
+  auto values = torch::ones({rows}, torch::kCUDA);
+  const auto first = torch::arange(10, torch::kCUDA);
+  const auto zero = torch::zeros({}, torch::Device(is_right ? torch::kCUDA : torch::kCPU));
+  const auto graph = graph_of([&] { torch::index_put_(values, {first}, zero); });
+  graph->replay();
+  std::cout << values.sum().item<float>() << '\n';
+}
+
+// Captures how a number goes where a mask says: LibTorch takes one from the CPU, and seeks the
+// places of a mask on the host for one on the GPU.
+void mask(bool is_right) {
+  const StreamGuard guard(another_stream());
+  auto values = torch::ones({rows}, torch::kCUDA);
+  const auto first = torch::arange(rows, torch::kCUDA).lt(10);
+  const auto zeros = torch::zeros({1}, torch::Device(is_right ? torch::kCPU : torch::kCUDA));
+  const auto graph = graph_of([&] { torch::index_put_(values, {first}, zeros); });
+  graph->replay();
+  std::cout << values.sum().item<float>() << '\n';
+}
+
+// Captures a search with a sorter, of which the host reads the least and the greatest number.
+void sorter(bool is_right) {
+  const StreamGuard guard(another_stream());
+  const auto values = torch::arange(rows, torch::kCUDA);
+  const std::optional<Tensor> order = is_right ? std::optional<Tensor>() : values.clone();
+  Tensor places;
+  const auto graph = graph_of([&] {
+    places = torch::searchsorted(values, values, /*out_int32=*/false, /*right=*/false,
+                                 /*side=*/std::nullopt, order);
+  });
+  graph->replay();
+  std::cout << places[7].item<int64_t>() << '\n';
+}
+
+// Reads by a mask and by indices of the CPU: LibTorch copies the places of the mask from pinned
+// memory, and the indices while the host waits. Indices of the GPU need neither.
+void copied_indices(bool is_right) {
+  const auto values = torch::ones({rows, 2}, torch::kCUDA);
+  const auto first = is_right ? torch::arange(10, torch::kCUDA) : torch::arange(rows).lt(10);
+  const auto column = torch::zeros({1}, torch::dtype(torch::kLong).device(first.device()));
+  std::cout << values.index({first, column}).sizes() << '\n';
+}
+
 // Fills one pinned buffer for each batch, and may do it while the last one is copied from it. Other
 // work of the stream comes in between, so that the numbers alone do not show it. Results come back
 // into the same buffer.
@@ -265,7 +370,15 @@ const std::map<std::string, std::function<void(bool)>> faults = {
     {"columns", columns},
     {"channels", channels},
     {"capture", capture},
-    {"sleep", sleep}};
+    {"sleep", sleep},
+    {"caught", caught},
+    {"freed_last", freed_last},
+    {"factor", factor},
+    {"cpu_index", cpu_index},
+    {"cpu_value", cpu_value},
+    {"mask", mask},
+    {"sorter", sorter},
+    {"copied_indices", copied_indices}};
 
 }  // namespace
 

@@ -56,6 +56,8 @@ OF_TYPE = {  # operator: its arguments, of a type
     "aten::native_dropout_backward": lambda dtype: {
         "grad_output": torch.ones(2, dtype=dtype), "mask": torch.ones(2, dtype=torch.bool), "scale": 2.0},
     "aten::histc": with_tensor((4,), bins=4, min=0, max=4),
+    "aten::_amp_foreach_non_finite_check_and_unscale_": lambda dtype: {
+        "self": [torch.ones(2, dtype=dtype)], "found_inf": torch.zeros(1), "inv_scale": ones(1)},
 }
 
 ON_DEVICES = {  # operator: its arguments. Of a list, the last tensor is the one on another device.
@@ -165,6 +167,7 @@ def taken_beside_the_tables():
         "where of a number on the CPU": lambda: torch.where(gpu > 0, gpu, torch.tensor(0.0)),
         "a read by indices on the CPU": lambda: gpu[zeros(1)],
         "a write by indices on the CPU": lambda: gpu.index_put_((zeros(1),), gpu[0]),
+        "a write of one number on the CPU by a mask": lambda: gpu.index_put_((gpu > 0,), ones(1)),
     }
 
 

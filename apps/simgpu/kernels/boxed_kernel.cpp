@@ -118,10 +118,11 @@ void BoxedKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet,
   check_refusals(plan_.refusals, *stack, plan_.writes.size());
   const c10::cuda::CUDAGuard guard(call.device());
   const cudaStream_t stream = c10::cuda::getCurrentCUDAStream(call.device().index()).stream();
+  call.move_indices(*stack);
   check_host_wait(call, *stack, stream);
   const Run run{op, &plan_, &own_, seed_of(plan_, *stack, call.device())};
-  call.replace_arguments(*stack);
   const bool captures = is_capturing(stream);
+  call.replace_arguments(*stack, captures);
   TORCH_CHECK_NOT_IMPLEMENTED(!captures || !call.has_part_tensors(),
                               "simulated GPUs: ", plan_.label,
                               " of a sparse or nested tensor is not supported in a CUDA graph");

@@ -1,10 +1,18 @@
 #include "simgpu/kernels/call.hpp"
 
 #include <ATen/cuda/EmptyTensor.h>
+#include <ATen/native/IndexingUtils.h>
+#include <ATen/native/TensorAdvancedIndexingUtils.h>
 #include <ATen/native/TensorShape.h>
 #include <ATen/ops/as_strided_native.h>
 #include <c10/cuda/CUDAFunctions.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <tuple>
+
+#include "simgpu/kernels/below_autograd.hpp"
 #include "simgpu/kernels/cpu_view.hpp"
 #include "simgpu/kernels/layouts.hpp"
 #include "simgpu/kernels/rows.hpp"
@@ -21,9 +29,71 @@ c10::Device with_index(c10::Device device) {
 
 // Of the operators that take indices of the CPU.
 constexpr size_t indices_position = 1;
+// Of the one among them that writes to the tensor with the indices.
+constexpr size_t values_position = 2;
+constexpr size_t accumulate_position = 3;
+
+// Of searchsorted.
+constexpr size_t sorter_position = 5;
+
+using OptionalTensors = std::vector<std::optional<at::Tensor>>;
 
 bool is_mask(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kBool || tensor.scalar_type() == at::kByte;
+}
+
+bool is_defined(const std::optional<at::Tensor>& tensor) {
+  return tensor && tensor->defined();
+}
+
+bool is_of_cpu(const std::optional<at::Tensor>& tensor) {
+  return is_defined(tensor) && tensor->is_cpu();
+}
+
+bool writes_by_indices(const OperatorPlan& plan) {
+  return plan.cpu_tensors == CpuTensors::indices && plan.writes[0];
+}
+
+// Whether LibTorch goes to masked_fill_, which takes a number of the CPU and waits for nothing.
+bool fills_mask(const OperatorPlan& plan, const c10::IValue* arguments) {
+  if (!writes_by_indices(plan) || arguments[accumulate_position].toBool()) return false;
+  return std::get<0>(at::native::canDispatchToMaskedFill(
+      arguments[0].toTensor(), arguments[indices_position].toOptionalTensorList(),
+      arguments[values_position].toTensor()));
+}
+
+// What LibTorch makes of one index of the CPU: a copy on the GPU; of a mask, one tensor for each of
+// its dimensions, of which the first is `dim`.
+OptionalTensors moved_index(const at::Tensor& self, const at::Tensor& index, size_t dim) {
+  c10::List<std::optional<at::Tensor>> alone;
+  for (size_t i = 0; i < dim; ++i) alone.push_back(std::nullopt);
+  alone.push_back(index);
+  const auto expanded = at::native::expandTensors(self, alone, /*ensure_same_device=*/true);
+  return {expanded.begin() + static_cast<std::ptrdiff_t>(dim), expanded.end()};
+}
+
+OptionalTensors moved_indices(const at::Tensor& self, const OptionalTensors& indices) {
+  OptionalTensors moved;
+  size_t dim = 0;
+  for (const auto& index : indices) {
+    if (is_of_cpu(index)) {
+      const auto parts = moved_index(self, *index, dim);
+      moved.insert(moved.end(), parts.begin(), parts.end());
+    } else {
+      moved.push_back(index);
+    }
+    dim += is_defined(index) && is_mask(*index) ? static_cast<size_t>(index->dim()) : 1;
+  }
+  return moved;
+}
+
+at::Tensor copy_of_number(const at::Tensor& number) {
+  const BelowAutograd below;
+  auto copy = number.clone();
+  if (number.unsafeGetTensorImpl()->is_wrapped_number()) {
+    copy.unsafeGetTensorImpl()->set_wrapped_number(true);
+  }
+  return copy;
 }
 
 }  // namespace
@@ -41,6 +111,7 @@ Call::Call(const OperatorPlan& plan, const torch::jit::Stack& stack) : plan_(pla
     if (device_.is_cpu() && arguments[i].isDevice()) device_ = arguments[i].toDevice();
   }
   device_ = with_index(device_);
+  fills_mask_ = fills_mask(plan, arguments);
   for (size_t i = 0; i < count; ++i) {
     for_tensors(arguments[i], [&](const at::Tensor& tensor) { see(tensor, i); });
   }
@@ -50,6 +121,7 @@ void Call::see(const at::Tensor& tensor, size_t index) {
   if (!tensor.defined() || tensor.device() == device_) return;
   if (tensor.is_cpu() && !plan_.writes[index]) {
     if (plan_.cpu_tensors == CpuTensors::indices && index == indices_position) return;
+    if (fills_mask_ && index == values_position) return;
     if (plan_.cpu_tensors != CpuTensors::none && tensor.dim() == 0) return;
   }
   refuse_device(tensor.device(), index);
@@ -78,9 +150,14 @@ bool Call::waits_for_host(const torch::jit::Stack& stack) const {
       return true;
     case HostWait::without_output_size:
       return arguments[plan_.writes.size() - 1].isNone();
+    case HostWait::with_sorter: {  // whose least and greatest number the host reads
+      const auto& sorter = arguments[sorter_position];
+      return sorter.isTensor() && sorter.toTensor().defined() && sorter.toTensor().numel() > 0;
+    }
     case HostWait::with_mask:
       break;
   }
+  if (fills_mask_) return false;
   bool has_mask = false;
   for_tensors(arguments[indices_position], [&](const at::Tensor& index) {
     has_mask = has_mask || (index.defined() && index.is_cuda() && is_mask(index));
@@ -88,7 +165,21 @@ bool Call::waits_for_host(const torch::jit::Stack& stack) const {
   return has_mask;
 }
 
-void Call::replace_arguments(torch::jit::Stack& stack) {
+void Call::move_indices(torch::jit::Stack& stack) const {
+  if (plan_.cpu_tensors != CpuTensors::indices) return;
+  auto* arguments = stack.data() + (stack.size() - plan_.writes.size());
+  if (writes_by_indices(plan_) && !fills_mask_) {
+    const auto values = arguments[values_position].toTensor();
+    if (values.is_cpu()) arguments[values_position] = values.to(device_);
+  }
+  const auto indices = arguments[indices_position].toOptionalTensorVector();
+  if (std::none_of(indices.begin(), indices.end(), is_of_cpu)) return;
+  c10::List<std::optional<at::Tensor>> moved;
+  for (const auto& index : moved_indices(arguments[0].toTensor(), indices)) moved.push_back(index);
+  arguments[indices_position] = c10::IValue(std::move(moved));
+}
+
+void Call::replace_arguments(torch::jit::Stack& stack, bool is_captured) {
   const auto count = plan_.writes.size();
   const auto first = stack.size() - count;
   for (size_t i = 0; i < count; ++i) {
@@ -97,13 +188,15 @@ void Call::replace_arguments(torch::jit::Stack& stack) {
       value = c10::Device(c10::kCPU);
     } else if (value.isTensor() || value.isTensorList() || value.isOptionalTensorList()) {
       const bool writes = plan_.writes[i];
-      value = map_tensors(value, [&](const at::Tensor& tensor) { return on_cpu(tensor, writes); });
+      value = map_tensors(value, [&](const at::Tensor& tensor) {
+        if (tensor.defined() && tensor.is_cuda()) return on_cpu(tensor, writes);
+        return tensor.defined() && is_captured ? copy_of_number(tensor) : at::Tensor(tensor);
+      });
     }
   }
 }
 
 at::Tensor Call::on_cpu(const at::Tensor& tensor, bool writes) {
-  if (!tensor.defined() || !tensor.is_cuda()) return tensor;
   if (!has_parts(tensor)) return strided_on_cpu(tensor, writes);
   has_part_tensors_ = true;
   auto cpu =

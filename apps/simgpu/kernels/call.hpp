@@ -34,8 +34,13 @@ class Call {
   /// Whether the host must wait for the stream, given the arguments.
   bool waits_for_host(const torch::jit::Stack& stack) const;
 
-  /// Replaces the arguments on the stack by tensors of the CPU with the same memory.
-  void replace_arguments(torch::jit::Stack& stack);
+  /// Copies to the GPU, as CUDA's operators do, the indices of the CPU and a number that goes where
+  /// they point.
+  void move_indices(torch::jit::Stack& stack) const;
+
+  /// Replaces the arguments on the stack by tensors of the CPU with the same memory. A captured
+  /// call gets copies of the numbers of the CPU, which replays do not read anew.
+  void replace_arguments(torch::jit::Stack& stack, bool is_captured);
 
   /// What the kernel reads and writes of its arguments.
   const Work& work() const { return work_; }
@@ -62,6 +67,7 @@ class Call {
   const OperatorPlan& plan_;
   c10::Device device_ = c10::kCPU;
   bool has_part_tensors_ = false;
+  bool fills_mask_ = false;
   std::vector<Argument> arguments_;
   Work work_;
   std::vector<Result> results_;

@@ -78,6 +78,7 @@ bool returns_host_value(const c10::FunctionSchema& schema) {
 HostWait host_wait_of(const c10::OperatorHandle& op, std::string_view name) {
   if (holds(never_waits, name)) return HostWait::never;
   if (holds(takes_indices_of_the_cpu, name)) return HostWait::with_mask;
+  if (name.starts_with("aten::searchsorted.")) return HostWait::with_sorter;
   if (name == "aten::repeat_interleave.Tensor") return HostWait::without_output_size;
   const bool waits = op.hasTag(at::Tag::dynamic_output_shape) ||
                      op.hasTag(at::Tag::data_dependent_output) || returns_host_value(op.schema());

@@ -15,7 +15,7 @@ namespace simgpu {
 enum class CpuTensors { none, numbers, indices };
 
 /// When an operator makes the host wait for its stream.
-enum class HostWait { never, always, with_mask, without_output_size };
+enum class HostWait { never, always, with_mask, with_sorter, without_output_size };
 
 /// What the boxed kernel needs to know of an operator, found once from its schema.
 struct OperatorPlan {

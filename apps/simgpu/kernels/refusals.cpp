@@ -50,6 +50,8 @@ constexpr std::array table{
             "\"masked_scale\" not implemented for '{}'"},
     Refusal{"aten::histc", 0, "BFloat16", "\"histc\" not implemented for '{}'"},
     Refusal{"aten::histc", 0, "Half", "HalfTensor is not supported"},
+    Refusal{"aten::_amp_foreach_non_finite_check_and_unscale", 0, "BFloat16",
+            "\"_amp_foreach_non_finite_check_and_unscale_cuda\" not implemented for '{}'"},
 };
 
 // "aten::addmm" of "aten::addmm.out" and of "aten::addmm_".
@@ -85,6 +87,13 @@ bool has_empty_tensor(const c10::IValue* arguments, size_t count) {
   return is_empty;
 }
 
+void check_type(const Refusal& refusal, c10::ScalarType type) {
+  if (!names(refusal.types, c10::toString(type))) return;
+  const auto text = fill_in(refusal.error, c10::toString(type));
+  TORCH_CHECK_NOT_IMPLEMENTED(text == refusal.error, text);
+  TORCH_CHECK(false, text);
+}
+
 }  // namespace
 
 Refusals refusals_of(std::string_view operator_name) {
@@ -97,12 +106,10 @@ Refusals refusals_of(std::string_view operator_name) {
 
 void check_refusals(const Refusals& refusals, const torch::jit::Stack& stack, size_t count) {
   const auto* arguments = stack.data() + (stack.size() - count);
-  for (const auto& [name, argument, types, error] : refusals) {
-    const auto type = arguments[argument].toTensor().scalar_type();
-    if (!names(types, c10::toString(type)) || has_empty_tensor(arguments, count)) continue;
-    const auto text = fill_in(error, c10::toString(type));
-    TORCH_CHECK_NOT_IMPLEMENTED(text == error, text);
-    TORCH_CHECK(false, text);
+  if (refusals.empty() || has_empty_tensor(arguments, count)) return;
+  for (const auto& refusal : refusals) {
+    for_tensors(arguments[refusal.argument],
+                [&](const at::Tensor& tensor) { check_type(refusal, tensor.scalar_type()); });
   }
 }
 

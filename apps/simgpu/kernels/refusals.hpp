@@ -12,7 +12,7 @@ namespace simgpu {
 struct Refusal {
   /// Name of the operator without its overload; in-place and out versions are refused too.
   std::string_view name;
-  /// Position of the tensor whose type is refused.
+  /// Position of the tensor, or of the list of tensors, whose type is refused.
   size_t argument;
   /// Types, by their names in errors, separated by spaces.
   std::string_view types;

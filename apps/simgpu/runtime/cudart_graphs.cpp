@@ -116,6 +116,7 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatu
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  simgpu::wait_for_threads(stream);
   const Lock lock;
   return simgpu::begin_capture(find_stream(stream), mode);
 }

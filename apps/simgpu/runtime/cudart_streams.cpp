@@ -1,6 +1,7 @@
 #include <cuda_runtime_api.h>
 
 #include <functional>
+#include <future>
 #include <utility>
 
 #include "simgpu/runtime/capture.hpp"
@@ -79,6 +80,15 @@ cudaError_t wait(Stream& stream, const Event& event) {
   if (invalidate_capture(stream)) return fail(cudaErrorStreamCaptureIsolation);
   order_after(stream, event);
   return cudaSuccess;
+}
+
+// A stream that joins a capture is drained. Any other may be told to wait without waiting itself.
+void wait_for_threads_to_join(cudaStream_t handle, const Event& event) {
+  wait_until_ready([&] {
+    const auto& stream = find_stream(handle);
+    const bool joins = event.capture && !stream.capture;
+    return joins ? find_unready(stream) : std::shared_future<void>();
+  });
 }
 
 cudaError_t refuse_captured(const Event& event) {
@@ -172,6 +182,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
   if ((flags & cudaEventWaitExternal) != 0) return simgpu::refuse("cudaEventWaitExternal");
+  simgpu::wait_for_threads_to_join(stream, event_of(event));
   const Lock lock;
   return simgpu::wait(find_stream(stream), event_of(event));
 }

@@ -61,12 +61,13 @@ AccessHistory& access_history();
 void check_accesses(AccessHistory& history, const User& user, const Clock& seen,
                     const Access* accesses, size_t count);
 
-/// Reports a race or the like: writes the text to standard error, once, or throws it.
+/// Reports a race or the like: writes the text to standard error, once. If races are to be thrown,
+/// throws it too, and the process ends with 1 where it would end with 0.
 /// @throw std::runtime_error if races are to be thrown.
 void report_race(const std::string& text);
 
-/// Reports where LibTorch cannot bear an exception: writes the text, once. If races are to be
-/// thrown, the next piece of work throws it.
+/// Reports where LibTorch cannot bear an exception: does as `report_race`, but the next piece of
+/// work throws the text.
 void report_race_later(const std::string& text);
 
 /// @throw std::runtime_error for what `report_race_later` has kept.
