@@ -248,6 +248,25 @@ TEST_CASE("the options tell rank, size and meeting point before all variables") 
   CHECK(launch.port == 77);
 }
 
+TEST_CASE("torchrun's agent has the store where it promises one, however init_method names it") {
+  const Environment environment(Variables{{"RANK", "0"},
+                                          {"WORLD_SIZE", "2"},
+                                          {"MASTER_ADDR", "fd00::2"},
+                                          {"MASTER_PORT", "1234"},
+                                          {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
+  const auto agent_owns_store = [](const std::string& init_method) {
+    return read_launch({.init_method = init_method}).others_own_store;
+  };
+  CHECK(agent_owns_store("env://"));
+  CHECK(agent_owns_store("tcp://fd00::2:1234"));
+  CHECK(agent_owns_store("tcp://[fd00::2]:1234"));
+  CHECK_FALSE(agent_owns_store("tcp://[fd00::2]:1235"));
+  CHECK_FALSE(agent_owns_store("tcp://node0:1234"));
+  CHECK_FALSE(agent_owns_store("file:///tmp/meet"));
+  const Environment without(Variables{{"TORCHELASTIC_USE_AGENT_STORE", "False"}});
+  CHECK_FALSE(agent_owns_store("tcp://[fd00::2]:1234"));
+}
+
 TEST_CASE("an environment that does not tell enough is refused by name") {
   const std::vector<std::pair<Variables, std::string>> cases = {
       {{{"RANK", "0"}}, "expected WORLD_SIZE in the environment"},
