@@ -95,8 +95,32 @@ class Gloo : public c10d::ProcessGroupGloo {
   std::string words_;
 };
 
+constexpr auto loopback = "127.0.0.1";
+
+// Returns the address of this machine that leads to the one where the ranks meet; loopback if that
+// is on this machine, or if it is not known.
+inline std::string address_toward_rank_0(const Launch& launch) {
+  if (launch.address.empty() || launch.is_on_one_machine()) return loopback;
+  const Endpoint master(launch.address, launch.port);
+  return master.is_loopback() ? loopback : master.own_side();
+}
+
+// Returns the address on which Gloo listens and from which it connects: the one that leads to rank
+// 0. On the machine of rank 0 that can be loopback, though some ranks are elsewhere: then the one
+// that leads to these, which have announced theirs.
+inline std::string gloo_address(c10d::Store& store, const Launch& launch) {
+  const std::string own = address_toward_rank_0(launch);
+  if (own != loopback || launch.address.empty() || launch.is_on_one_machine()) return own;
+  for (const auto& told : store.multiGet(keys_of(ranks_from(0, launch), "address"))) {
+    const std::string other(told.begin(), told.end());
+    if (other != loopback) return Endpoint(other, launch.port).own_side();
+  }
+  return own;
+}
+
 // Returns the interfaces that Gloo listens on and connects from.
-inline std::vector<std::shared_ptr<::gloo::transport::Device>> gloo_devices(const Launch& launch) {
+inline std::vector<std::shared_ptr<::gloo::transport::Device>> gloo_devices(c10d::Store& store,
+                                                                            const Launch& launch) {
   using c10d::ProcessGroupGloo;
   if (const auto names = detail::variable("GLOO_SOCKET_IFNAME")) {
     std::vector<std::shared_ptr<::gloo::transport::Device>> devices;
@@ -109,20 +133,17 @@ inline std::vector<std::shared_ptr<::gloo::transport::Device>> gloo_devices(cons
   TORCH_CHECK(!launch.spans_machines() || !launch.address.empty(),
               "expected GLOO_SOCKET_IFNAME to name the interface to the other machines, since ",
               "init_method file:// names no address, got none");
-  std::string address = "127.0.0.1";
-  if (launch.local_world_size != launch.world_size && !launch.address.empty()) {
-    const Endpoint master(launch.address, launch.port);
-    if (!master.is_loopback()) address = master.own_side();
-  }
-  return {ProcessGroupGloo::createDeviceForHostname(address)};
+  return {ProcessGroupGloo::createDeviceForHostname(gloo_address(store, launch))};
 }
 
+// The store has the address of every rank.
 inline c10::intrusive_ptr<c10d::Backend> make_gloo(const Store& store, const Launch& launch,
                                                    Milliseconds timeout) {
   auto options = c10d::ProcessGroupGloo::Options::create(timeout);
-  options->devices = gloo_devices(launch);
+  options->devices = gloo_devices(*store, launch);
   options->threads = static_cast<int>(2 * options->devices.size());
-  return c10::make_intrusive<Gloo>(store, launch.rank, launch.world_size, options);
+  const auto own = c10::make_intrusive<c10d::PrefixStore>("gloo", store);
+  return c10::make_intrusive<Gloo>(own, launch.rank, launch.world_size, options);
 }
 
 }  // namespace sconce::distributed

@@ -31,6 +31,9 @@ struct Launch {
 
   // Returns whether some ranks are known to be on other machines.
   bool spans_machines() const { return local_world_size > 0 && local_world_size < world_size; }
+
+  // Returns whether all ranks are known to be on this machine.
+  bool is_on_one_machine() const { return world_size == 1 || local_world_size == world_size; }
 };
 
 // Returns the GPU of a rank. `gpus` is the number that this process sees: all of the machine, or a
@@ -163,7 +166,6 @@ inline void read_meeting_point(Launch& launch) {
   launch.address = address.value_or("127.0.0.1");
   launch.port = port ? port_number(*port, "MASTER_PORT")
                      : static_cast<uint16_t>(29500 + launch.job_number.value_or(0));
-  launch.others_own_store = variable("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True";
 }
 
 inline void parse_meeting_point(Launch& launch, const std::string& method) {
@@ -180,6 +182,14 @@ inline void parse_meeting_point(Launch& launch, const std::string& method) {
     launch.address = launch.address.substr(1, launch.address.size() - 2);
   }
   launch.port = port_number(method.substr(colon + 1), "init_method");
+}
+
+// Returns whether torchrun's agent has a store where the ranks meet. It promises one at its own
+// address only, which init_method can name too.
+inline bool agent_owns_store(const Launch& launch) {
+  return variable("TORCHELASTIC_USE_AGENT_STORE") == "True" &&
+         variable("MASTER_ADDR") == launch.address &&
+         variable("MASTER_PORT") == std::to_string(launch.port);
 }
 
 }  // namespace detail
@@ -205,6 +215,7 @@ inline Launch read_launch(const InitOptions& options) {
   } else if (launch.world_size > 1) {
     detail::read_meeting_point(launch);
   }
+  launch.others_own_store = detail::agent_owns_store(launch);
   return launch;
 }
 

@@ -12,13 +12,20 @@ namespace sconce::distributed {
 namespace {
 
 // Shuts its communicators down before its destruction, as Python's destroy_process_group does.
-// Otherwise they would be aborted with a warning.
+// Otherwise they would be aborted with a warning. Shutting down waits without a limit for the
+// collectives that still run. If an exception destroys the group, other ranks may never come to
+// these, and nobody would see the exception: then they are aborted. No count of the exceptions at
+// the construction is needed: that runs in a thread of its own, where there are none.
 class Nccl : public c10d::ProcessGroupNCCL {
  public:
   using ProcessGroupNCCL::ProcessGroupNCCL;
   ~Nccl() override {
     try {
-      ProcessGroupNCCL::shutdown();
+      if (std::uncaught_exceptions() > 0) {
+        ProcessGroupNCCL::abort();
+      } else {
+        ProcessGroupNCCL::shutdown();
+      }
     } catch (const std::exception& error) {
       TORCH_WARN("sconce::distributed::make_nccl: the end of a group failed: ", error.what());
     }

@@ -50,18 +50,16 @@ std::string next_prefix(const Launch& launch) {
 
 Group make_group(const Store& store, const Launch& launch, const std::string& backend,
                  Milliseconds timeout) {
-  using c10d::PrefixStore;
   using Type = c10d::ProcessGroup::BackendType;
   auto group = c10::make_intrusive<c10d::ProcessGroup>(store, launch.rank, launch.world_size);
   if (backend != "nccl") {
-    const auto own = c10::make_intrusive<PrefixStore>("gloo", store);
-    const auto gloo = make_gloo(own, launch, timeout);
+    const auto gloo = make_gloo(store, launch, timeout);
     group->setBackend(c10::kCPU, Type::GLOO, gloo);
     group->setDefaultBackend(Type::GLOO);
     if (backend == "gloo") group->setBackend(c10::kCUDA, Type::GLOO, gloo);
   }
   if (backend != "gloo") {
-    const auto own = c10::make_intrusive<PrefixStore>("nccl", store);
+    const auto own = c10::make_intrusive<c10d::PrefixStore>("nccl", store);
     group->setBackend(c10::kCUDA, Type::NCCL,
                       make_nccl(own, launch.rank, launch.world_size, timeout));
     if (backend == "nccl") group->setDefaultBackend(Type::NCCL);
@@ -92,6 +90,7 @@ std::pair<Group, std::string> join(const Launch& launch, const std::string& name
     std::string backend;
     const Store store = naming(who, [&] {
       Store opened = c10::make_intrusive<c10d::PrefixStore>(prefix, open_store(launch, deadline));
+      announce(*opened, launch.rank, "address", address_toward_rank_0(launch));
       backend = agree_backend(*opened, launch, own, deadline);
       opened->setTimeout(timeout);
       return opened;

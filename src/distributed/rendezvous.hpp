@@ -3,11 +3,13 @@
 #include <arpa/inet.h>
 #include <c10/util/Exception.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <future>
@@ -52,118 +54,215 @@ std::invoke_result_t<F> within(Milliseconds limit, const std::string& what, F fu
   return result.get();
 }
 
-// A TCP address to listen on or connect to.
-class Endpoint {
- public:
-  Endpoint(const std::string& host, uint16_t port) : text_(host + ":" + std::to_string(port)) {
-    addrinfo hints = {};
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo* found = nullptr;
-    const int failed = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
-    TORCH_CHECK(failed == 0, "expected an address that resolves, got ", text_, " (",
-                gai_strerror(failed), ")");
-    std::memcpy(&address_, found->ai_addr, found->ai_addrlen);
-    length_ = found->ai_addrlen;
-    freeaddrinfo(found);
-  }
+// An address of a host, with a port.
+struct SocketAddress {
+  sockaddr_storage storage = {};
+  socklen_t length = 0;
 
-  const std::string& text() const { return text_; }
-  bool is_ipv6() const { return address_.ss_family == AF_INET6; }
+  const sockaddr* raw() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  int open(int type) const { return socket(storage.ss_family, type | SOCK_CLOEXEC, 0); }
+  bool is_ipv6() const { return storage.ss_family == AF_INET6; }
 
   bool is_loopback() const {
     if (is_ipv6()) {
-      const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&address_);
+      const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&storage);
       return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
     }
-    const auto* v4 = reinterpret_cast<const sockaddr_in*>(&address_);
+    const auto* v4 = reinterpret_cast<const sockaddr_in*>(&storage);
     return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
   }
 
-  // Returns a socket that listens only on this address.
+  // Returns it without the port, in digits.
+  std::string host() const {
+    char text[NI_MAXHOST] = {};
+    const int failed = getnameinfo(raw(), length, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
+    TORCH_CHECK(failed == 0, "cannot write an address in digits (", gai_strerror(failed), ")");
+    return text;
+  }
+};
+
+// Returns all addresses of a host. IPv4's come first: Gloo cannot connect an address of one kind to
+// one of the other, so ranks that choose the first that they can use should choose the same kind.
+inline std::vector<SocketAddress> resolve(const std::string& host, uint16_t port) {
+  const std::string number = std::to_string(port);
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int failed = getaddrinfo(host.c_str(), number.c_str(), &hints, &found);
+  TORCH_CHECK(failed == 0, "expected an address that resolves, got ", host, ":", number, " (",
+              gai_strerror(failed), ")");
+  std::vector<SocketAddress> addresses;
+  for (const auto* each = found; each != nullptr; each = each->ai_next) {
+    auto& address = addresses.emplace_back();
+    std::memcpy(&address.storage, each->ai_addr, each->ai_addrlen);
+    address.length = each->ai_addrlen;
+  }
+  freeaddrinfo(found);
+  std::stable_partition(addresses.begin(), addresses.end(),
+                        [](const SocketAddress& each) { return !each.is_ipv6(); });
+  return addresses;
+}
+
+// Returns whether a host is given in digits, not by a name.
+inline bool is_numeric(const std::string& host) {
+  in6_addr address = {};  // has room for IPv4's too
+  return inet_pton(AF_INET, host.c_str(), &address) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), &address) == 1;
+}
+
+// A host and a port to listen on or connect to, by one or several addresses.
+class Endpoint {
+ public:
+  Endpoint(std::string text, std::vector<SocketAddress> addresses)
+      : text_(std::move(text)), addresses_(std::move(addresses)) {}
+  Endpoint(const std::string& host, uint16_t port)
+      : Endpoint(host + ":" + std::to_string(port), resolve(host, port)) {}
+
+  const std::string& text() const { return text_; }
+  size_t num_addresses() const { return addresses_.size(); }
+  bool is_loopback() const { return addresses_.front().is_loopback(); }
+
+  // Returns a socket that listens on one address only: the first that this machine has.
   int listen() const {
-    const int fd = open(SOCK_STREAM);
-    const int on = 1;
-    if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (fd < 0 || ::bind(fd, raw(), length_) != 0 || ::listen(fd, SOMAXCONN) != 0) {
-      const int error = errno;
+    int error = 0;
+    for (const auto& address : addresses_) {
+      const int fd = address.open(SOCK_STREAM);
+      const int on = 1, off = 0;
+      if (fd >= 0) {
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+        // All of IPv6's addresses include IPv4's.
+        if (address.is_ipv6()) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+        const bool bound = ::bind(fd, address.raw(), address.length) == 0;
+        if (bound && ::listen(fd, SOMAXCONN) == 0) return fd;
+      }
+      error = errno;
       close(fd);
-      TORCH_CHECK(false, "cannot listen on ", text_, " (", std::strerror(error),
-                  "); MASTER_PORT or init_method can name another port");
+      if (error == EADDRINUSE) break;  // others would connect to the program that has the port
     }
-    return fd;
+    TORCH_CHECK(false, "cannot listen on ", text_, " (", std::strerror(error),
+                "); MASTER_PORT or init_method can name another port");
   }
 
-  static constexpr Milliseconds longest_poll = std::chrono::hours(1);  // poll counts by an int
+  struct Answer {
+    std::string host = {};  // address at which something listens; empty: at none
+    int error = 0;          // why not, at the last address that failed; 0: none failed in time
+  };
 
-  // Returns whether something listens at the address.
-  bool answers(Milliseconds patience) const {
-    const int fd = open(SOCK_STREAM | SOCK_NONBLOCK);
-    bool connected = ::connect(fd, raw(), length_) == 0;
-    if (!connected && errno == EINPROGRESS) {
-      pollfd wait = {.fd = fd, .events = POLLOUT, .revents = 0};
-      int error = 0;
-      socklen_t size = sizeof error;
-      connected = poll(&wait, 1, static_cast<int>(std::min(patience, longest_poll).count())) == 1 &&
-                  getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
+  static constexpr Milliseconds longest_try = std::chrono::seconds(2);
+
+  // Connects to all addresses at once, and closes the connections. Packets to one may be lost: it
+  // must neither hold up the others, nor for long the next try of one that refuses as yet.
+  Answer ask(Milliseconds patience) const {
+    Answer answer;
+    std::vector<pollfd> sockets;  // poll skips those whose fd is -1
+    sockets.reserve(addresses_.size());
+    const auto fail = [&](pollfd& each, int error) {
+      answer.error = error;
+      close(each.fd);
+      each.fd = -1;
+    };
+    for (const auto& address : addresses_) {
+      const int fd = address.open(SOCK_STREAM | SOCK_NONBLOCK);
+      auto& each = sockets.emplace_back(pollfd{.fd = fd, .events = POLLOUT, .revents = 0});
+      const bool begun =
+          fd >= 0 && (::connect(fd, address.raw(), address.length) == 0 || errno == EINPROGRESS);
+      if (!begun) fail(each, errno);
     }
-    close(fd);
-    return connected;
+    const auto deadline = Clock::now() + std::min(patience, longest_try);
+    const auto is_open = [](const pollfd& each) { return each.fd >= 0; };
+    while (answer.host.empty() && std::any_of(sockets.begin(), sockets.end(), is_open)) {
+      const auto left = static_cast<int>(left_until(deadline).count());
+      if (poll(sockets.data(), sockets.size(), left) <= 0) break;
+      for (size_t i = 0; i < sockets.size() && answer.host.empty(); ++i) {
+        if (sockets[i].revents == 0) continue;
+        int error = 0;
+        socklen_t size = sizeof error;
+        getsockopt(sockets[i].fd, SOL_SOCKET, SO_ERROR, &error, &size);
+        if (error == 0) {
+          answer.host = addresses_[i].host();
+        } else {
+          fail(sockets[i], error);
+        }
+      }
+    }
+    for (const auto& each : sockets) {
+      if (is_open(each)) close(each.fd);
+    }
+    return answer;
   }
 
   // Returns the address of this machine from which the other one is reached.
   std::string own_side() const {
-    const int fd = open(SOCK_DGRAM);  // connecting it sends nothing
-    sockaddr_storage own = {};
-    socklen_t size = sizeof own;
-    char host[NI_MAXHOST] = {};
-    auto* address = reinterpret_cast<sockaddr*>(&own);
-    const bool found =
-        ::connect(fd, raw(), length_) == 0 && getsockname(fd, address, &size) == 0 &&
-        getnameinfo(address, size, host, sizeof host, nullptr, 0, NI_NUMERICHOST) == 0;
-    close(fd);
-    TORCH_CHECK(found, "no interface of this machine leads to ", text_);
-    return host;
+    for (const auto& address : addresses_) {
+      const int fd = address.open(SOCK_DGRAM);  // connecting it sends nothing
+      SocketAddress own = {.storage = {}, .length = sizeof(sockaddr_storage)};
+      auto* raw = reinterpret_cast<sockaddr*>(&own.storage);
+      const bool found = fd >= 0 && ::connect(fd, address.raw(), address.length) == 0 &&
+                         getsockname(fd, raw, &own.length) == 0;
+      close(fd);
+      if (found) return own.host();
+    }
+    TORCH_CHECK(false, "no interface of this machine leads to ", text_);
   }
 
  private:
-  const sockaddr* raw() const { return reinterpret_cast<const sockaddr*>(&address_); }
-  int open(int type) const { return socket(address_.ss_family, type | SOCK_CLOEXEC, 0); }
-
   std::string text_;
-  sockaddr_storage address_ = {};
-  socklen_t length_ = 0;
+  std::vector<SocketAddress> addresses_;
 };
 
-// A machine's own name often resolves to a loopback address, which other machines cannot reach. A
-// literal loopback address is intended: several launchers on one machine.
-inline void check_reachable(const Launch& launch, const Endpoint& endpoint) {
-  const bool meant = launch.address == "localhost" || launch.address == "::1" ||
-                     launch.address.starts_with("127.");
-  TORCH_CHECK(meant || !launch.spans_machines() || !endpoint.is_loopback(),
-              "expected an address that other machines reach, got ", launch.address,
-              ", which is a loopback address here; use the address of a network interface");
+// On rank 0's machine its name often resolves to a loopback address. On another machine nobody
+// listens there, and the first rank of another machine is surely not on rank 0's. A literal
+// loopback address is intended: several launchers on one machine.
+inline void check_leads_to_rank_0(const Launch& launch, const Endpoint& endpoint) {
+  const bool meant = launch.address == "localhost" || is_numeric(launch.address);
+  const bool elsewhere = launch.spans_machines() && launch.rank > 0 && launch.local_rank == 0;
+  TORCH_CHECK(meant || !elsewhere || !endpoint.is_loopback(),
+              "expected an address that leads to the machine of rank 0, got ", launch.address,
+              ", which is a loopback address here; use the address of a network interface there");
+}
+
+// Returns the socket at which rank 0 listens: on the named address only, if that is certain. Other
+// machines may know a name by another address: by one of several, or by none of those here, such as
+// the 127.0.1.1 of a machine's own name or the localhost of a pod's. Then it listens on all.
+inline int listen_for_ranks(const Launch& launch, const Endpoint& named) {
+  const bool is_certain = launch.is_on_one_machine() || is_numeric(launch.address) ||
+                          (named.num_addresses() == 1 && !named.is_loopback());
+  if (is_certain) return named.listen();
+  auto all = resolve("::", launch.port);
+  all.push_back(resolve("0.0.0.0", launch.port).front());  // where there is no IPv6
+  return Endpoint(named.text(), std::move(all)).listen();
+}
+
+// Waits until something listens, and returns its address.
+inline std::string wait_for_listener(const Endpoint& endpoint, Clock::time_point deadline) {
+  int error = ETIMEDOUT;
+  while (true) {
+    const auto answer = endpoint.ask(left_until(deadline));
+    if (!answer.host.empty()) return answer.host;
+    if (answer.error != 0) error = answer.error;
+    TORCH_CHECK(Clock::now() < deadline, "nobody listens on ", endpoint.text(), " (",
+                std::strerror(error), "): rank 0 has not joined");
+    std::this_thread::sleep_for(Milliseconds(20));
+  }
 }
 
 using Store = c10::intrusive_ptr<c10d::Store>;
 
 inline Store open_tcp_store(const Launch& launch, Clock::time_point deadline) {
   const Endpoint endpoint(launch.address, launch.port);
-  check_reachable(launch, endpoint);
+  check_leads_to_rank_0(launch, endpoint);
   c10d::TCPStoreOptions options;
   options.port = launch.port;
   options.waitWorkers = false;
   options.isServer = launch.rank == 0 && !launch.others_own_store;
+  std::string host = launch.address;
   if (options.isServer) {
-    options.masterListenFd = endpoint.listen();
+    options.masterListenFd = listen_for_ranks(launch, endpoint);
   } else {
-    while (!endpoint.answers(left_until(deadline))) {
-      TORCH_CHECK(Clock::now() < deadline, "nobody listens on ", endpoint.text(),
-                  ": rank 0 has not joined");
-      std::this_thread::sleep_for(Milliseconds(20));
-    }
+    host = wait_for_listener(endpoint, deadline);
   }
   options.timeout = left_until(deadline);
-  return c10::make_intrusive<c10d::TCPStore>(launch.address, options);
+  return c10::make_intrusive<c10d::TCPStore>(host, options);
 }
 
 inline Store open_store(const Launch& launch, Clock::time_point deadline) {

@@ -1,6 +1,7 @@
-// Collectives of NCCL that do not match between two ranks, the same ones that match, and captures
-// that wait for one to which a rank comes late. Each rank runs
-//   test-simgpu-collectives FOLDER wrong|right|late
+// Collectives of NCCL that do not match between two ranks, and the same ones that match; captures
+// that wait for one to which a rank comes late; or one that rank 1 calls alone, and throws. Each
+// rank runs
+//   test-simgpu-collectives FOLDER wrong|right|late|alone
 // with RANK, LOCAL_RANK and WORLD_SIZE set; the ranks meet in the empty folder. Prints how each
 // case ends.
 #include <c10/core/Event.h>
@@ -18,8 +19,10 @@
 #include <fstream>
 #include <functional>
 #include <future>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <utility>
 #include <vector>
 
@@ -132,15 +135,30 @@ void run_late(const std::string& folder) {
   }
 }
 
-// A group of its own for each case, since a group cannot be used once a collective has failed.
-void run(const std::string& folder, const std::string& name, const Case& call, bool is_right) {
+// What rank 1 calls alone, once the ranks are connected. The tensor outlives the group.
+void call_alone(const ProcessGroup& group, std::vector<Tensor>& tensors,
+                const std::string& folder) {
+  group.all_reduce(ones(group, 100));
+  if (group.rank() == 1) {
+    tensors.push_back(ones(group, 100));
+    group.c10d()->allreduce(tensors);
+    throw std::runtime_error("rank 1 is wrong");
+  }
+  // Rank 0 stays until the test has seen rank 1's end: a rank that is lost ends the others' waits.
+  while (!std::filesystem::exists(folder + "/rank_1_has_ended")) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+// Makes a group for one case, since a group cannot be used once a collective has failed.
+void run(const std::string& folder, const std::string& name,
+         const std::function<void(const ProcessGroup& group)>& call) {
   std::string line = name + " is done\n";
   try {
     const auto group = ProcessGroup::init({.backend = "nccl",
                                            .init_method = "file://" + folder + "/" + name,
                                            .timeout = std::chrono::seconds(60)});
-    call(group, !is_right && group.rank() == 1);
-    group.barrier();
+    call(group);
   } catch (const std::exception& error) {
     line = name + " fails: " + std::string(error.what()).substr(0, 2000) + "\n";
   }
@@ -160,8 +178,18 @@ int main(int argc, char** argv) {
   // A wait throws what a collective has failed with, and LibTorch's watchdog ends no process.
   setenv("TORCH_NCCL_BLOCKING_WAIT", "1", 1);
   setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", 1);
-  for (const auto& [name, call] : cases) {
-    run(argv[1], name, call, std::strcmp(argv[2], "right") == 0);
+  const std::string folder = argv[1];
+  if (std::strcmp(argv[2], "alone") == 0) {
+    std::vector<Tensor> tensors;
+    run(folder, "alone", [&](const auto& group) { call_alone(group, tensors, folder); });
+    return 0;
+  }
+  const bool is_right = std::strcmp(argv[2], "right") == 0;
+  for (const auto& each : cases) {
+    run(folder, each.first, [&](const auto& group) {
+      each.second(group, !is_right && group.rank() == 1);
+      group.barrier();
+    });
   }
   return 0;
 }

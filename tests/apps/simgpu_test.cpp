@@ -284,6 +284,19 @@ TEST_CASE("collectives that do not match between ranks fail in each, which say w
   CHECK(count_of(right.err, "\n") == 2);  // what the GPUs are
 }
 
+TEST_CASE("a rank that throws while NCCL waits for another one ends, and its error is seen") {
+  const TempDir folder;
+  const std::string path = folder.path().string();
+  const std::string rank =
+      simgpu + " --beside-a-driver -- " + SCONCE_SIMGPU_COLLECTIVES " " + path + " alone";
+  const Ran ran = run_program("(export WORLD_SIZE=2 OMP_NUM_THREADS=1; RANK=0 LOCAL_RANK=0 " +
+                              rank + " & RANK=1 LOCAL_RANK=1 timeout 120 " + rank + "; touch " +
+                              path + "/rank_1_has_ended; wait)");
+  INFO(ran.out << ran.err);
+  CHECK(count_of(ran.out, "alone fails: rank 1 is wrong\n") == 1);
+  CHECK(count_of(ran.out, "alone is done\n") == 1);
+}
+
 TEST_CASE("a graph that uses memory freed after its capture is named when it is replayed") {
   if (!std::filesystem::exists(torchrun())) SKIP("this LibTorch is not from a Python package");
   const Ran ran =

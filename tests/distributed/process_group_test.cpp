@@ -1,7 +1,12 @@
 #include "sconce/distributed/process_group.hpp"
 
+#include <ifaddrs.h>
+#include <net/if.h>
+
+#include <cerrno>
 #include <cmath>
 #include <csignal>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -73,6 +78,23 @@ Variables with(Variables variables, const Variables& more) {
 
 std::string refusal(const InitOptions& options = {}) {
   return sconce::test::error_of([&] { return ProcessGroup::init(options); });
+}
+
+// An address of this machine that is not loopback, if it has one.
+std::optional<std::string> network_address() {
+  ifaddrs* all = nullptr;
+  REQUIRE(getifaddrs(&all) == 0);
+  std::optional<std::string> found;
+  for (const auto* each = all; each != nullptr && !found; each = each->ifa_next) {
+    const bool is_usable = each->ifa_addr != nullptr && each->ifa_addr->sa_family == AF_INET &&
+                           (each->ifa_flags & IFF_UP) != 0 && (each->ifa_flags & IFF_LOOPBACK) == 0;
+    if (!is_usable) continue;
+    sconce::distributed::SocketAddress address = {.storage = {}, .length = sizeof(sockaddr_in)};
+    std::memcpy(&address.storage, each->ifa_addr, address.length);
+    found = address.host();
+  }
+  freeifaddrs(all);
+  return found;
 }
 
 // The number of a job, as from Slurm or Open MPI, that leads to a free port.
@@ -248,6 +270,25 @@ TEST_CASE("the options tell rank, size and meeting point before all variables") 
   CHECK(launch.port == 77);
 }
 
+TEST_CASE("torchrun's agent has the store where it promises one, however init_method names it") {
+  const Environment environment(Variables{{"RANK", "0"},
+                                          {"WORLD_SIZE", "2"},
+                                          {"MASTER_ADDR", "fd00::2"},
+                                          {"MASTER_PORT", "1234"},
+                                          {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
+  const auto agent_owns_store = [](const std::string& init_method) {
+    return read_launch({.init_method = init_method}).others_own_store;
+  };
+  CHECK(agent_owns_store("env://"));
+  CHECK(agent_owns_store("tcp://fd00::2:1234"));
+  CHECK(agent_owns_store("tcp://[fd00::2]:1234"));
+  CHECK_FALSE(agent_owns_store("tcp://[fd00::2]:1235"));
+  CHECK_FALSE(agent_owns_store("tcp://node0:1234"));
+  CHECK_FALSE(agent_owns_store("file:///tmp/meet"));
+  const Environment without(Variables{{"TORCHELASTIC_USE_AGENT_STORE", "False"}});
+  CHECK_FALSE(agent_owns_store("tcp://[fd00::2]:1234"));
+}
+
 TEST_CASE("an environment that does not tell enough is refused by name") {
   const std::vector<std::pair<Variables, std::string>> cases = {
       {{{"RANK", "0"}}, "expected WORLD_SIZE in the environment"},
@@ -276,13 +317,51 @@ TEST_CASE("options that cannot be are refused") {
              ContainsSubstring("tcp://host:port"));
 }
 
-TEST_CASE("an address that other machines cannot reach is refused by those who can tell") {
+TEST_CASE("an endpoint finds which of its addresses listens, and tells why none does") {
+  using sconce::distributed::Clock;
+  using sconce::distributed::Endpoint;
+  using sconce::distributed::resolve;
+  const sconce::test::Listener listener;
+  const auto port = static_cast<uint16_t>(std::stoi(listener.port()));
+  const sconce::distributed::SocketAddress unusable = {};  // of no family
+  const auto refusing = resolve("127.0.0.2", port).front();
+  const auto listening = resolve("127.0.0.1", port).front();
+  const std::chrono::seconds patience(30);
+  CHECK(Endpoint("all", {unusable, refusing, listening}).ask(patience).host == "127.0.0.1");
+  const auto refused = Endpoint("two", {unusable, refusing}).ask(patience);
+  CHECK(refused.host == "");
+  CHECK(refused.error == ECONNREFUSED);
+  CHECK_THROWS_WITH(
+      sconce::distributed::wait_for_listener(Endpoint("node0:1", {unusable}), Clock::now()),
+      ContainsSubstring("nobody listens on node0:1 (Address family not supported by protocol): "
+                        "rank 0 has not joined"));
+}
+
+TEST_CASE("an endpoint listens on the first address that can be had, unless its port is taken") {
+  using sconce::distributed::Endpoint;
+  using sconce::distributed::resolve;
+  const sconce::test::Listener taken;
+  const auto taken_port = static_cast<uint16_t>(std::stoi(taken.port()));
+  const sconce::distributed::SocketAddress unusable = {};  // of no family
+  const auto port = static_cast<uint16_t>(std::stoi(free_port()));
+  const Endpoint endpoint("node0", {unusable, resolve("127.0.0.1", port).front()});
+  const int fd = endpoint.listen();
+  CHECK(endpoint.ask(std::chrono::seconds(30)).host == "127.0.0.1");
+  close(fd);
+  const Endpoint second("node0", {resolve("127.0.0.1", taken_port).front(),
+                                  resolve("127.0.0.2", taken_port).front()});
+  CHECK_THROWS_WITH(second.listen(),
+                    ContainsSubstring("cannot listen on node0 (Address already in use)"));
+}
+
+TEST_CASE("an address that does not lead to rank 0 is refused by those who can tell") {
   const std::string name = "/proc/sys/kernel/hostname";
   std::ifstream file(name);
   std::string host;
   file >> host;
-  const Environment environment(Variables{{"RANK", "0"},
+  const Environment environment(Variables{{"RANK", "1"},
                                           {"WORLD_SIZE", "2"},
+                                          {"LOCAL_RANK", "0"},
                                           {"LOCAL_WORLD_SIZE", "1"},
                                           {"MASTER_ADDR", host},
                                           {"MASTER_PORT", free_port()}});
@@ -295,7 +374,7 @@ TEST_CASE("an address that other machines cannot reach is refused by those who c
     SKIP("this machine's name does not resolve");
   }
   CHECK_THAT(refusal(),
-             ContainsSubstring("expected an address that other machines reach, got " + host));
+             ContainsSubstring("an address that leads to the machine of rank 0, got " + host));
 }
 
 TEST_CASE("a file does not tell the interface between several machines", "[distributed]") {
@@ -363,6 +442,26 @@ TEST_CASE("store and Gloo listen on loopback alone", "[distributed]") {
   require_success(ranks);
   CHECK(ranks[0]->out() == "127.0.0.1\n127.0.0.1\n");
   CHECK(ranks[1]->out() == "127.0.0.1\n");
+}
+
+TEST_CASE("rank 0 that knows its machine as localhost is reached from others", "[distributed]") {
+  const auto address = network_address();
+  if (!address) SKIP("this machine has only loopback addresses");
+  const bool one_each = GENERATE(false, true);  // whether the launcher tells that there are others
+  const std::string port = free_port();
+  Processes ranks;
+  for (const int rank : {0, 1}) {
+    Variables variables = {{"RANK", std::to_string(rank)},
+                           {"WORLD_SIZE", "2"},
+                           {"MASTER_ADDR", rank == 0 ? "localhost" : *address},
+                           {"MASTER_PORT", port}};
+    if (one_each) variables = with(variables, {{"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}});
+    ranks.push_back(std::make_unique<Process>(worker({"listeners"}), variables));
+  }
+  wait_for(ranks, Seconds(60));
+  require_success(ranks);
+  CHECK_THAT(ranks[0]->out(), ContainsSubstring(*address + "\n"));  // Gloo's, beside the store's
+  CHECK(ranks[1]->out() == *address + "\n");
 }
 
 TEST_CASE("two processes meet by each launcher's variables and each init_method", "[distributed]") {
@@ -517,8 +616,7 @@ TEST_CASE("init returns when every rank has connected, so that one may leave at 
   const auto store =
       c10::make_intrusive<c10d::PrefixStore>("sconce/0/0", open_store(launch, deadline));
   CHECK(agree_backend(*store, launch, {}, deadline) == "gloo");
-  const auto gloo = make_gloo(c10::make_intrusive<c10d::PrefixStore>("gloo", store), launch,
-                              std::chrono::seconds(30));
+  const auto gloo = make_gloo(store, launch, std::chrono::seconds(30));
   wait_for(rank_0, Seconds(1));
   CHECK_FALSE(rank_0[0]->ended());
   connect_all(*store, launch, deadline);
@@ -560,7 +658,7 @@ TEST_CASE("a peer that never starts, or stops before it joins, ends the others i
     if (rank == victim) continue;
     check_survivor(
         *ranks[rank], rank, 3,
-        victim == 0 ? "nobody listens on .*: rank 0 has not joined"
+        victim == 0 ? "nobody listens on .* \\(Connection refused\\): rank 0 has not joined"
         : rank == 0
             ? "these ranks have not joined: 1"
             : "these ranks have not joined: 1|the store where the ranks meet was closed before",

@@ -49,13 +49,15 @@ struct InitOptions {
 ///
 /// If a rank is lost, stopped or late, every other rank throws an exception within the timeout,
 /// which names its own rank and the operation. The group cannot be used afterwards. NCCL on GPUs is
-/// different: its errors arrive asynchronously, and LibTorch's watchdog ends the process.
+/// different: its errors arrive asynchronously, and LibTorch's watchdog ends the process. It does
+/// so to the others if a rank throws; the rank itself, if the exception destroys its group, aborts
+/// its collectives and goes on with the exception.
 ///
 /// Tensors may be on the CPU or, if the backend supports it, on a GPU. On a GPU a collective waits
 /// as in Python: on the current stream. Gradients do not flow through collectives. The connections
 /// close when the last owner goes, which is a copy of the group or a DistributedDataParallel;
-/// collectives still running end by their timeouts. Python: `torch.distributed` with its default
-/// group.
+/// collectives still running end by their timeouts. With NCCL the last owner waits for them, unless
+/// an exception destroys it. Python: `torch.distributed` with its default group.
 class ProcessGroup {
  public:
   /// Joins the group that a launcher started, and returns when all ranks have joined. Rank and size
@@ -65,9 +67,11 @@ class ProcessGroup {
   /// one and its size comes from the options or a launcher.
   ///
   /// Slurm and Open MPI name no address. On one machine the ranks then meet at 127.0.0.1, at a port
-  /// derived from the job number. Rank 0 listens on the named address only. Gloo uses loopback if
-  /// all ranks are on one machine; GLOO_SOCKET_IFNAME selects other interfaces, and is required if
-  /// ranks of several machines meet in a file.
+  /// derived from the job number. Rank 0 listens on the named address only. If some ranks may be on
+  /// other machines, and the name is a loopback address on rank 0's machine or has several there,
+  /// it listens on all: others may know it by another. Gloo uses loopback if all ranks are on one
+  /// machine; GLOO_SOCKET_IFNAME selects other interfaces, and is required if ranks of several
+  /// machines meet in a file.
   /// Only one group that meets by TCP may exist at a time. If SIGPIPE would end this process, it is
   /// ignored from then on, as in Python. Python: `init_process_group`.
   /// @throw c10::Error if:
