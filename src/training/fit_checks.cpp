@@ -43,9 +43,14 @@ void check_ranks(const TrainerOptions& options, const FitData& data, std::except
   const auto names = alike(options, data);
   std::vector<int64_t> own = {failure ? 1 : 0, data.test ? data.test->size() : 0};
   for (const auto& [name, value] : names) own.push_back(value);
-  const auto gathered = group.all_gather(at::tensor(at::IntArrayRef(own)).to(*options.device));
+  at::Tensor of_ranks;  // (ranks, values)
+  try {
+    const auto tensor = at::tensor(at::IntArrayRef(own)).to(*options.device);
+    of_ranks = at::stack(group.all_gather(tensor)).cpu();
+  } catch (...) {
+    if (!failure) throw;
+  }
   if (failure) std::rethrow_exception(failure);
-  const auto of_ranks = at::stack(gathered).cpu();  // (ranks, values)
   const auto at = [&](int64_t rank, int64_t i) { return of_ranks[rank][i].item<int64_t>(); };
   for (int64_t rank = 0; rank < group.world_size(); ++rank) {
     TORCH_CHECK(at(rank, 0) == 0, who, ": expected arguments that every rank accepts, but rank ",

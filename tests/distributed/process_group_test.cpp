@@ -608,8 +608,10 @@ TEST_CASE("init returns when every rank has connected, so that one may leave at 
   const sconce::test::TempDir folder;
   const std::string file = (folder.path() / "store").string();
   Processes rank_0;
-  rank_0.push_back(std::make_unique<Process>(
-      worker({"unwrapped", "rank=0", "world_size=2", "init_method=file://" + file}), Variables{}));
+  rank_0.push_back(
+      std::make_unique<Process>(worker({"fault", "what=forward", "where=joined", "victim=0",
+                                        "rank=0", "world_size=2", "init_method=file://" + file}),
+                                Variables{{"RANK", "0"}}));
 
   const Launch launch{.rank = 1, .world_size = 2, .file = file};
   const auto deadline = Clock::now() + std::chrono::seconds(30);
