@@ -547,23 +547,25 @@ TEST_CASE("ranks that name different backends all say so", "[distributed]") {
   }
 }
 
-TEST_CASE("ranks that each see one GPU of their own have NCCL", "[gpu]") {
+TEST_CASE("ranks with a GPU of their own have NCCL, and the trainer takes it", "[gpu]") {
   sconce::test::require_gpu();
   if (sconce::num_gpus() < 2) SKIP("needs two GPUs");
-  const bool has_one_each = GENERATE(true, false);
+  const std::string shown = GENERATE("its own", "1", "0,1");
   const sconce::test::TempDir folder;
   const std::string meet = "init_method=file://" + (folder.path() / "meet").string();
   Processes ranks;
   for (const std::string rank : {"0", "1"}) {
-    ranks.push_back(
-        std::make_unique<Process>(worker({"launch", meet, "world_size=2", "rank=" + rank}),
-                                  Variables{{"CUDA_VISIBLE_DEVICES", has_one_each ? rank : "1"}}));
+    ranks.push_back(std::make_unique<Process>(
+        worker({"launch", meet, "world_size=2", "rank=" + rank}),
+        Variables{{"CUDA_VISIBLE_DEVICES", shown == "its own" ? rank : shown}}));
   }
   wait_for(ranks, Seconds(60));
   require_success(ranks);
-  for (const auto& rank : ranks) {
-    CHECK_THAT(rank->out(),
-               ContainsSubstring(has_one_each ? "backend cpu:gloo,cuda:nccl\n" : "backend gloo\n"));
+  const std::string backend = shown == "1" ? "gloo" : "cpu:gloo,cuda:nccl";
+  for (int rank = 0; rank < 2; ++rank) {
+    CHECK_THAT(ranks[rank]->out(), ContainsSubstring("backend " + backend + "\n"));
+    CHECK_THAT(ranks[rank]->out(), ContainsSubstring("num_gpus = 1: cuda:" +
+                                                     std::to_string(shown == "0,1" ? rank : 0)));
   }
 }
 

@@ -58,6 +58,10 @@ void launch(const Words& words) {
   const auto group = join(words);
   std::cout << "rank " << group.rank() << " of " << group.world_size() << ", here "
             << group.local_rank() << ", backend " << group.backend() << '\n';
+  if (sconce::num_gpus() > 0) {
+    const sconce::Trainer trainer({.num_gpus = 1, .process_group = group});
+    std::cout << "num_gpus = 1: " << trainer.device() << '\n';
+  }
   auto sum = torch::ones({1});
   const ProcessGroup copy = group;
   copy.all_reduce(sum);
