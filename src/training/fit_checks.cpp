@@ -37,8 +37,8 @@ std::vector<std::pair<const char*, int64_t>> alike(const TrainerOptions& options
 }
 
 // Throws on all ranks if one has failed, or if they differ.
-void check_ranks(const TrainerOptions& options, const FitData& data, std::exception_ptr failure,
-                 const char* who) {
+void check_ranks(const TrainerOptions& options, const FitData& data,
+                 const std::exception_ptr& failure, const char* who) {
   const auto& group = options.process_group;
   const auto names = alike(options, data);
   std::vector<int64_t> own = {failure ? 1 : 0, data.test ? data.test->size() : 0};
