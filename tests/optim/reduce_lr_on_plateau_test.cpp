@@ -20,17 +20,17 @@ TEST_CASE("ReduceLROnPlateau takes groups that are added later unless min_lr lis
 }
 
 TEST_CASE("ReduceLROnPlateau resumes a run that got a group later, whenever it is added again") {
-  for (const int steps : {0, 1, 2}) {  // the second one reduces
+  for (const int epochs : {0, 1, 2}) {  // the second one reduces
     auto run = sgd_of_two_groups();
     ReduceLROnPlateau scheduler(run, {.patience = 0});
     run.add_param_group({{torch::zeros(1)}});
-    for (int i = 0; i < steps; ++i) scheduler.step(1);
+    for (int i = 0; i < epochs; ++i) scheduler.step(1);
     const auto state = scheduler.state_dict();
     std::vector<double> reached;
     for (auto& group : run.param_groups()) reached.push_back(group.options().get_lr());
     scheduler.step(1);
     for (const bool adds_first : {false, true}) {
-      INFO(steps << " steps, added first: " << adds_first);
+      INFO(epochs << " epochs, added first: " << adds_first);
       auto resumed = sgd_of_two_groups();
       if (adds_first) resumed.add_param_group({{torch::zeros(1)}});
       ReduceLROnPlateau fresh(resumed, {.patience = 0});
