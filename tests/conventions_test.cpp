@@ -326,11 +326,13 @@ TEST_CASE(
 TEST_CASE("the library neither prints, nor exits, nor asks by #if") {
   const std::regex forbidden(
       "std::c(out|err|log)\\b(?!\\.rdbuf\\(\\))|\\b[fv]*printf\\(|\\bf?puts\\(|\\bperror\\(|"
-      "\\b(_|quick_)?exit\\(|(^|[^:]|std::)\\b(abort|terminate)\\(|#\\s*if");
+      "\\b(_|quick_)?exit\\(|\\b(abort|terminate)\\(|#\\s*if");
   for (const auto& name : library_files()) {
     std::istringstream lines(read(root / name));
     for (std::string line; std::getline(lines, line);) {
       if (line.find("//") != std::string::npos) line.resize(line.find("//"));
+      // It ends the collectives and no process.
+      if (line == "        ProcessGroupNCCL::abort();") continue;
       INFO(name << ": " << line);
       CHECK_FALSE(std::regex_search(line, forbidden));
     }
