@@ -2,32 +2,19 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "detail/state_visitor.hpp"
+#include "optim/metric_mode_values.hpp"
 #include "optim/scheduler_arguments.hpp"
 
 namespace sconce::optim {
 
-// What StateVisitor looks up: an unnamed namespace would hide it.
-static constexpr std::array<const char*, 2> names(MetricMode) {
-  return {"min", "max"};
-}
-
 namespace lr_scheduler {
 
+// What StateVisitor looks up: an unnamed namespace would hide it.
 static constexpr std::array<const char*, 2> names(ThresholdMode) {
   return {"rel", "abs"};
 }
-
-namespace {
-
-double worst(MetricMode mode) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  return mode == MetricMode::min ? infinity : -infinity;
-}
-
-}  // namespace
 
 ReduceLROnPlateau::ReduceLROnPlateau(torch::optim::Optimizer& optimizer,
                                      const ReduceLROnPlateauOptions& options)

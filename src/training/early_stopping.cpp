@@ -1,9 +1,9 @@
 #include "sconce/training/early_stopping.hpp"
 
 #include <cmath>
-#include <limits>
 
 #include "detail/state_visitor.hpp"
+#include "optim/metric_mode_values.hpp"
 #include "training/find_monitor.hpp"
 
 namespace sconce {
@@ -17,12 +17,7 @@ EarlyStopping::EarlyStopping(std::string monitor, EarlyStoppingOptions options)
 }
 
 EarlyStopping::State EarlyStopping::initial_state() const {
-  const double infinity = std::numeric_limits<double>::infinity();
-  return {.best_score = options_.mode == optim::MetricMode::min ? infinity : -infinity};
-}
-
-const char* EarlyStopping::mode_name() const {
-  return options_.mode == optim::MetricMode::min ? "min" : "max";
+  return {.best_score = optim::worst(options_.mode)};
 }
 
 void EarlyStopping::setup(Fit& fit) {
@@ -34,7 +29,7 @@ void EarlyStopping::setup(Fit& fit) {
 void EarlyStopping::on_fit_begin(Fit& fit) {
   is_of_fit_ = true;
   const bool is_of_other = state_.monitor.value_or(monitor_) != monitor_ ||
-                           state_.mode.value_or(mode_name()) != mode_name();
+                           state_.mode.value_or(options_.mode) != options_.mode;
   if (is_of_other) state_ = initial_state();
   if (state_.has_stopped) fit.stop();
 }
@@ -61,7 +56,7 @@ void visit_state(EarlyStopping::State& state, StateVisitor& visitor) {
 c10::IValue EarlyStopping::state_dict() const {
   State state = state_;
   state.monitor = monitor_;
-  state.mode = mode_name();
+  state.mode = options_.mode;
   return as_state(state);
 }
 

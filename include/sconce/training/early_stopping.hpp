@@ -57,12 +57,11 @@ class EarlyStopping : public TrainerCallback {
     bool has_stopped = false;
     // Of what the score is. An earlier version did not save them.
     std::optional<std::string> monitor = {};
-    std::optional<std::string> mode = {};
+    std::optional<optim::MetricMode> mode = {};
   };
   friend void visit_state(State& state, StateVisitor& visitor);
 
   State initial_state() const;
-  const char* mode_name() const;
 
   std::string monitor_;
   EarlyStoppingOptions options_;

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <array>
+#include <limits>
+
+#include "sconce/optim/metric_mode.hpp"
+
+namespace sconce::optim {
+
+/// Returns the names in states, which StateVisitor looks up.
+constexpr std::array<const char*, 2> names(MetricMode) {
+  return {"min", "max"};
+}
+
+/// Returns the value than which every other one is better.
+constexpr double worst(MetricMode mode) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  return mode == MetricMode::min ? infinity : -infinity;
+}
+
+}  // namespace sconce::optim
