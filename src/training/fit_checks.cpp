@@ -80,13 +80,10 @@ void check_callbacks(const Callbacks& callbacks, const char* who) {
   }
 }
 
-void check_outputs(const TrainerOptions& options, const detail::ModelSteps& model, bool trains,
-                   bool tests, const char* who) {
-  if (!options.metrics || options.metrics->empty()) return;
-  const char* step = trains ? model.train_without_output : nullptr;
-  if (step == nullptr && tests) step = model.test_without_output;
-  TORCH_CHECK(step == nullptr, who, ": expected ", step, " to return a StepOutput with what the ",
-              "metrics are to get, or no metrics");
+void check_output(const TrainerOptions& options, const char* without_output, const char* who) {
+  const bool has_metrics = options.metrics && !options.metrics->empty();
+  TORCH_CHECK(!has_metrics || without_output == nullptr, who, ": expected ", without_output,
+              " to return a StepOutput with what the metrics are to get, or no metrics");
 }
 
 void check_fit(const TrainerOptions& options, const detail::ModelSteps& model, const FitData& data,
@@ -96,7 +93,8 @@ void check_fit(const TrainerOptions& options, const detail::ModelSteps& model, c
   const auto check_own = [&] {
     check_callbacks(data.callbacks, who);
     check_model(options, model, who);
-    check_outputs(options, model, /*trains=*/true, data.test.has_value(), who);
+    check_output(options, model.train_without_output, who);
+    if (data.test) check_output(options, model.test_without_output, who);
     data.train.check_world_size(group.world_size());
     if (data.test) data.test->check_world_size(group.world_size());
     check_batches(data.train.size(), who, "training data");

@@ -15,10 +15,9 @@ void check_batches(int64_t batches, const char* who, const char* expected);
 /// @throw c10::Error if a callback is null.
 void check_callbacks(const Callbacks& callbacks, const char* who);
 
-/// @throw c10::Error if the options have metrics and a step returns a loss alone: the step of a
-/// test, or also that of training.
-void check_outputs(const TrainerOptions& options, const detail::ModelSteps& model, bool trains,
-                   bool tests, const char* who);
+/// @throw c10::Error if the options have metrics and a step returns a loss alone. Its name is
+/// `without_output`; null for any other step.
+void check_output(const TrainerOptions& options, const char* without_output, const char* who);
 
 /// Checks what a fit is given. In a process group of several either all ranks throw or none.
 /// @throw c10::Error if:

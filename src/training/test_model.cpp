@@ -28,8 +28,9 @@ EvaluationScope::EvaluationScope(const TrainerOptions& options,
   const auto& group = options.process_group;
   if (group.world_size() == 1) check_batches(batches.size(), who, "data");
   model.module.eval();
-  if (!model.broadcast_buffers) return;
-  for (const auto& buffer : model.module.buffers()) group.broadcast(buffer, 0);
+  if (model.broadcast_buffers) {
+    for (const auto& buffer : model.module.buffers()) group.broadcast(buffer, 0);
+  }
 }
 
 void EvaluationScope::for_each_batch(std::optional<int64_t> of_epoch,

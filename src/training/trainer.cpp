@@ -90,7 +90,7 @@ EpochMetrics Trainer::fit_model_epoch(const detail::ModelSteps& model,
 
 MetricValues Trainer::evaluate_model(const detail::ModelSteps& model, const AnyBatches& batches) {
   batches.check_world_size(options_.process_group.world_size());
-  check_outputs(options_, model, /*trains=*/false, /*tests=*/true, "sconce::Trainer::evaluate");
+  check_output(options_, model.test_without_output, "sconce::Trainer::evaluate");
   const Metrics metrics = metrics_of(options_, model);
   RunScope run(metrics);
   auto values = test_model(options_, precision_, metrics, model, batches);

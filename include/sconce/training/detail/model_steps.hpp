@@ -132,15 +132,11 @@ template <class M>
 ModelSteps steps_of(M& model, const Loss& loss) {
   if constexpr (std::is_base_of_v<nn::DataParallelBase, M>) {
     using Inner = std::remove_cvref_t<decltype(*model.module())>;
-    auto& inner = *model.module();
-    check_own_steps<Inner>();
-    ModelSteps steps{inner};
+    ModelSteps steps = steps_of(*model.module(), loss);
     steps.predict = [&](const AnyBatch& batch) { return predict<Inner>(model, batch); };
     if constexpr (HasTrainingStep<Inner>) {
       steps.train = [&](const AnyBatch& b) { return step_of_replicas<Inner, false>(model, b); };
       steps.test = [&](const AnyBatch& b) { return step_of_replicas<Inner, true>(model, b); };
-      steps.train_without_output = OwnStep<Inner, false>::without_output;
-      steps.test_without_output = OwnStep<Inner, true>::without_output;
     } else {
       steps.train = steps.test = forward_step<Inner>(model, loss);
     }
