@@ -66,6 +66,12 @@ const std::vector<std::pair<std::string, Case>> cases = {
        group.broadcast(ones(group, 100), differs ? 1 : 0);
      }}};
 
+ProcessGroup join(const std::string& folder, const std::string& name) {
+  return ProcessGroup::init({.backend = "nccl",
+                             .init_method = "file://" + folder + "/" + name,
+                             .timeout = std::chrono::seconds(60)});
+}
+
 c10::Stream another_stream(torch::Device device) {
   return c10::impl::VirtualGuardImpl(torch::kCUDA).getStreamFromGlobalPool(device);
 }
@@ -123,9 +129,7 @@ void come_late(const ProcessGroup& group, const std::string& sign, const Capture
 }
 
 void run_late(const std::string& folder) {
-  const auto group = ProcessGroup::init({.backend = "nccl",
-                                         .init_method = "file://" + folder + "/late",
-                                         .timeout = std::chrono::seconds(60)});
+  const auto group = join(folder, "late");
   group.barrier();
   for (const auto& [name, capture] : captures) {
     come_late(group, folder + "/" + name, capture);
@@ -155,10 +159,7 @@ void run(const std::string& folder, const std::string& name,
          const std::function<void(const ProcessGroup& group)>& call) {
   std::string line = name + " is done\n";
   try {
-    const auto group = ProcessGroup::init({.backend = "nccl",
-                                           .init_method = "file://" + folder + "/" + name,
-                                           .timeout = std::chrono::seconds(60)});
-    call(group);
+    call(join(folder, name));
   } catch (const std::exception& error) {
     line = name + " fails: " + std::string(error.what()).substr(0, 2000) + "\n";
   }

@@ -35,6 +35,15 @@ void end_with_failure(int status, void*) {
 // Registered while the library is loaded, so it runs after all that the program does at its end.
 [[maybe_unused]] const int exit_handler = ::on_exit(end_with_failure, nullptr);
 
+// Writes the text if races are looked for. Returns whether it is to be thrown, too.
+bool write_race(const std::string& text) {
+  if (settings().races == RaceMode::off) return false;
+  write_once(text);
+  if (settings().races != RaceMode::raise) return false;
+  must_fail = true;
+  return true;
+}
+
 std::string describe_race(const Conflict& former, const User& user, const Access& access) {
   const auto rows = access.rows == 1 ? "" : std::to_string(access.rows) + " rows of ";
   return std::string("simulated GPUs: a race: ") + user.label +
@@ -137,19 +146,11 @@ void check_accesses(AccessHistory& history, const User& user, const Clock& seen,
 }
 
 void report_race(const std::string& text) {
-  if (settings().races == RaceMode::off) return;
-  write_once(text);
-  if (settings().races != RaceMode::raise) return;
-  must_fail = true;
-  throw std::runtime_error(text);
+  if (write_race(text)) throw std::runtime_error(text);
 }
 
 void report_race_later(const std::string& text) {
-  if (settings().races == RaceMode::off) return;
-  write_once(text);
-  if (settings().races != RaceMode::raise) return;
-  must_fail = true;
-  kept_race() = text;
+  if (write_race(text)) kept_race() = text;
 }
 
 void throw_kept_race() {
