@@ -4,15 +4,20 @@
 #include <ATen/ops/empty_like.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
+#include <c10/core/alignment.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <exception>
 #include <string>
 #include <utility>
 
+#include "detail/capture_scope.hpp"
 #include "detail/cpu_graphs.hpp"
 #include "detail/host_call.hpp"
+#include "detail/module_state.hpp"
 #include "detail/resolve_device.hpp"
 #include "detail/step_graph.hpp"
 #include "detail/to_device.hpp"
@@ -24,6 +29,12 @@ namespace sconce {
 namespace {
 
 constexpr auto step_name = "sconce::CapturedStep";
+
+void depend_on_state(const torch::nn::Module& module) {
+  if (!detail::is_capturing()) return;
+  detail::depend_on(&module,
+                    [state = detail::ModuleState(module)] { return state.is_unchanged(); });
+}
 
 class NoAutocastCache {
  public:
@@ -54,7 +65,37 @@ void wait(const c10::Stream& waiting, const c10::Stream& for_this) {
   event.block(waiting);
 }
 
+// Kernels choose their code, and with it their rounding, by strides and alignment too.
+bool is_like_fresh(const torch::Tensor& tensor) {
+  if (tensor.layout() != c10::kStrided || !tensor.has_storage()) return true;
+  return tensor.is_non_overlapping_and_dense() &&
+         reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr()) % c10::gAlignment == 0;
+}
+
+// Lets the thread that has it call a captured step.
+class OneThread {
+ public:
+  explicit OneThread(std::atomic<bool>& is_taken) : is_taken_(is_taken) {
+    TORCH_CHECK(!is_taken_.exchange(true), step_name,
+                ": expected one call at a time, got a call during another, which another thread ",
+                "or the step itself makes");
+  }
+  ~OneThread() { is_taken_ = false; }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  std::atomic<bool>& is_taken_;
+};
+
 }  // namespace
+
+// Of a GPU. On the CPU each of several captures has its own conditions.
+struct CapturedStep::Graph {
+  std::unique_ptr<StepGraph> graph;
+  Tensors outputs = {};  // written by the graph
+  detail::Conditions conditions = {};
+};
 
 CapturedStep::CapturedStep(torch::Device device, Step step, CapturedStepOptions options)
     : device_(resolve_device(device, step_name)),
@@ -64,6 +105,9 @@ CapturedStep::CapturedStep(torch::Device device, Step step, CapturedStepOptions 
   TORCH_CHECK(options_.warmup >= 1, step_name,
               ": expected a warmup of at least 1 step, in which an ",
               "optimizer makes its state, got ", options_.warmup);
+  for (const auto& module : options_.modules) {
+    TORCH_CHECK(module != nullptr, step_name, ": expected modules, got null");
+  }
   if (device_.is_cpu()) {
     cpu_graphs_ = std::make_unique<detail::CpuGraphs>();
     return;
@@ -71,10 +115,15 @@ CapturedStep::CapturedStep(torch::Device device, Step step, CapturedStepOptions 
   side_ = c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_);
 }
 
+CapturedStep::~CapturedStep() {
+  drop_graph();
+}
+
 // What the step has made, such as gradients and states of an optimizer, may be freed next. It
 // belongs to the side stream, which may use its memory again only after the replays.
-CapturedStep::~CapturedStep() {
+void CapturedStep::drop_graph() {
   if (!graph_) return;
+  const auto graph = std::move(graph_);
   try {
     wait(*side_, current_stream(device_));
   } catch (const c10::Error& error) {
@@ -84,6 +133,7 @@ CapturedStep::~CapturedStep() {
 }
 
 CapturedStep::Tensors CapturedStep::operator()(const Tensors& batch) {
+  const OneThread one_thread(is_running_);
   TORCH_CHECK(!detail::is_recording(), step_name, ": expected no captured step within the step of ",
               "another, got one while the other is captured");
   check_batch(batch);
@@ -107,10 +157,13 @@ bool CapturedStep::is_captured() const {
 
 CapturedStep::Tensors CapturedStep::step(const Tensors& batch) {
   const bool is_like = is_like_first(batch);
+  if (graph_ && !graph_->conditions.hold()) {
+    drop_graph();
+    warmed_up_ = 0;
+  }
   if (!is_like || warmed_up_ < options_.warmup) {
-    Tensors moved;
-    for (const auto& tensor : batch) moved.push_back(to_device(tensor, device_));
-    Tensors outputs = device_.is_cpu() ? warm_up_on_cpu(moved, is_like) : run_aside(moved);
+    const Tensors fresh = like_fresh(batch, is_like);
+    Tensors outputs = device_.is_cpu() ? warm_up_on_cpu(fresh, is_like) : run_aside(fresh);
     if (is_like) ++warmed_up_;
     return outputs;
   }
@@ -119,8 +172,22 @@ CapturedStep::Tensors CapturedStep::step(const Tensors& batch) {
   }
   if (device_.is_cpu()) return cpu_graphs_->run([this] { return run(*inputs_); });
   if (!graph_) capture();
-  graph_->replay();
-  return outputs_;
+  graph_->graph->replay();
+  return graph_->outputs;
+}
+
+// Returns the batch on the device, for a step that runs eagerly. A tensor of other strides or
+// alignment than the captured input is copied, because the results could differ from a replay's.
+CapturedStep::Tensors CapturedStep::like_fresh(const Tensors& batch, bool is_like) const {
+  Tensors fresh;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    auto moved = to_device(batch[i], device_);
+    if (is_like && moved.strides() != (*inputs_)[i].strides()) {
+      moved = at::empty_like((*inputs_)[i]).copy_(moved);
+    }
+    fresh.push_back(is_like_fresh(moved) ? moved : moved.clone());
+  }
+  return fresh;
 }
 
 // Returns whether the graph can take the batch. Throws if it cannot and `other_shape` is `refuse`.
@@ -143,11 +210,14 @@ bool CapturedStep::is_like_first(const Tensors& batch) const {
 // The inputs are detached, so that a step which calls `requires_grad_` on one changes neither the
 // caller's tensor nor the memory of the replays. So are the outputs: an autograd graph would keep
 // the nodes that accumulate gradients, which stay on the stream that they were made on.
-CapturedStep::Tensors CapturedStep::run(const Tensors& batch) const {
+CapturedStep::Tensors CapturedStep::run(const Tensors& batch, detail::Conditions* of_graph) const {
   const NoAutocastCache no_cache;
+  const detail::CaptureScope scope(of_graph);
+  for (const auto& module : options_.modules) depend_on_state(*module);
   Tensors inputs;
   for (const auto& tensor : batch) inputs.push_back(tensor.detach());
   Tensors outputs = step_(inputs);
+  scope.end();
   for (auto& output : outputs) {
     if (output.defined()) output = output.detach();
   }
@@ -184,11 +254,10 @@ void CapturedStep::capture() {
   const c10::StreamGuard guard(*side_);
   std::string error;
   try {
-    auto graph = StepGraph::begin(options_.generators);
-    Tensors outputs = run(*inputs_);
-    graph->end();
-    outputs_ = std::move(outputs);
-    graph_ = std::move(graph);
+    auto made = std::make_unique<Graph>(StepGraph::begin(options_.generators));
+    made->outputs = run(*inputs_, &made->conditions);
+    made->graph->end();
+    graph_ = std::move(made);
   } catch (const c10::Error& caught) {
     error = caught.what_without_backtrace();
   } catch (const std::exception& caught) {

@@ -2,9 +2,12 @@
 
 #include <ATen/Context.h>
 
+#include "detail/host_call.hpp"
+
 namespace sconce {
 
 uint64_t seed_everything(uint64_t seed) {
+  detail::refuse_in_capture("sconce::seed_everything");
   at::manual_seed(seed);
   std::srand(static_cast<unsigned>(seed));
   return seed;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "detail/host_call.hpp"
+
 namespace sconce {
 
 Stopwatch::Stopwatch(torch::Device device) : device_(device) {
@@ -17,6 +19,7 @@ double Stopwatch::seconds() const {
 }
 
 void Stopwatch::restart() {
+  detail::refuse_in_capture("sconce::Stopwatch::restart");
   synchronize(device_);
   start_ = std::chrono::steady_clock::now();
 }

@@ -15,6 +15,7 @@
 #include "sconce/amp/grad_scaler.hpp"
 #include "sconce/captured_step.hpp"
 #include "sconce/devices.hpp"
+#include "sconce/metrics/mean_metric.hpp"
 #include "sconce/nn/clip_grad.hpp"
 #include "sconce/nn/transformer.hpp"
 #include "sconce/optim/adagrad.hpp"
@@ -435,6 +436,7 @@ class Training {
     draw_precision(draw);
     draw_optimizer(draw);
     draw_update(draw);
+    draw_host_objects(draw);
   }
 
   Tensors step(const Tensors& batch) {
@@ -455,7 +457,7 @@ class Training {
       update();
       optimizer->zero_grad();
     }
-    if (schedule_) schedule_->step();
+    if (schedule_ && !schedules_inside_) schedule_->step();
   }
 
   int64_t parts_of_batch() const { return updates_inside_ ? parts_ : 1; }
@@ -468,6 +470,8 @@ class Training {
       if (with_gradients) all.emplace_back("gradient of " + p.key(), p.value().grad());
     }
     for (const auto& b : net->named_buffers()) all.emplace_back(b.key(), b.value());
+    if (metric_) all.emplace_back("metric", metric_->sums());
+    if (schedule_) append_tensors(all, "schedule", schedule_->state_dict());
     append_tensors(all, "optimizer", optimizer->state_dict());
     if (scaler) append_tensors(all, "scaler", scaler->state_dict());
     if (!average_) return all;
@@ -526,6 +530,15 @@ class Training {
     average_ = std::make_unique<ExponentialMovingAverage>(*net);
   }
 
+  // What else a step may update.
+  void draw_host_objects(Draw& draw) {
+    schedules_inside_ = schedule_ && updates_inside_ && !device.is_cuda() && draw.one_in(3);
+    if (schedules_inside_) kinds.insert("schedule inside");
+    if (!draw.one_in(3)) return;
+    kinds.insert("metric");
+    metric_ = std::make_unique<sconce::metrics::MeanMetric>();
+  }
+
   Tensor part(const Tensor& input, const Tensor& labels) {
     Tensor loss;
     {
@@ -535,6 +548,7 @@ class Training {
       loss = net->loss(input, labels);
     }
     (scaler ? scaler->scale(loss) : loss).backward();
+    if (metric_) metric_->update(loss.detach());
     return loss;
   }
 
@@ -549,10 +563,13 @@ class Training {
       optimizer->step();
     }
     if (average_) average_->update();
+    if (schedules_inside_) schedule_->step();
   }
 
   std::unique_ptr<optim::lr_scheduler::LRScheduler> schedule_ = nullptr;
   std::unique_ptr<ExponentialMovingAverage> average_ = nullptr;
+  std::unique_ptr<sconce::metrics::MeanMetric> metric_ = nullptr;
+  bool schedules_inside_ = false;
   std::string precision_ = {}, clipping_ = {};
   int parts_ = 1;
   bool updates_inside_ = true;
@@ -588,6 +605,34 @@ void run_forward(Training& training, Tensor&) {
   training.net->forward(training.net->batch(training.net->rows)[0].to(training.device));
 }
 
+// The parameter's module is not known, so the modules are counted by it.
+nn::Module& module_of(Training& training, const Tensor& p) {
+  const auto modules = training.net->modules(/*include_self=*/false);
+  return *modules[static_cast<size_t>(p.numel()) % modules.size()];
+}
+
+void change_mode(Training& training, Tensor& p) {
+  auto& module = module_of(training, p);
+  module.train(!module.is_training());
+}
+
+// Moves the parameter to a group of its own, or to the end of the groups.
+void regroup(Training& training, Tensor& p) {
+  auto& groups = training.optimizer->param_groups();
+  for (auto& group : groups) {
+    std::erase_if(group.params(), [&](const Tensor& other) { return other.is_same(p); });
+  }
+  torch::optim::OptimizerParamGroup added({p});
+  added.set_options(groups[0].options().clone());
+  training.optimizer->add_param_group(added);
+}
+
+void remove_from_group(Training& training, Tensor& p) {
+  if (training.optimizer->param_groups()[0].params().size() < 2) return;
+  auto& params = training.optimizer->param_groups()[0].params();
+  std::erase_if(params, [&](const Tensor& other) { return other.is_same(p); });
+}
+
 struct Event {
   const char* name;
   bool on_gpus;  // a CUDA graph gives the right result after it
@@ -597,9 +642,12 @@ struct Event {
 const std::vector<Event> events = {
     {"rate set", true, set_rate},
     {"parameter written", true, [](Training&, Tensor& p) { p.add_(0.01); }},
-    {"parameter moved", false, [](Training&, Tensor& p) { p.set_data(p.clone()); }},
-    {"parameter frozen", false, freeze},
-    {"parameters thawed", false, thaw},
+    {"parameter moved", true, [](Training&, Tensor& p) { p.set_data(p.clone()); }},
+    {"parameter frozen", true, freeze},
+    {"parameters thawed", true, thaw},
+    {"mode changed", true, change_mode},
+    {"group added", false, regroup},
+    {"parameter removed", false, remove_from_group},
     {"gradients dropped", false, [](Training& t, Tensor&) { t.optimizer->zero_grad(); }},
     {"gradient dropped", false, [](Training&, Tensor& p) { p.mutable_grad().reset(); }},
     {"gradient replaced", false, replace_gradient},
@@ -689,7 +737,7 @@ class Comparison {
         eager_(seed, device),
         captured_(seed, device),
         step_(device, [this](const Tensors& batch) { return captured_.step(batch); },
-              {.warmup = 1 + static_cast<int>(seed % 3)}) {
+              {.warmup = 1 + static_cast<int>(seed % 3), .modules = {captured_.net}}) {
     outcome_.kinds = captured_.kinds;
   }
 
@@ -732,7 +780,11 @@ class Comparison {
     if (found.is_refused()) return refuse(found.error);
     note_replay(found, captured_.runs_on_host == runs_before, rate_before);
     if (event != nullptr) outcome_.kinds.insert(event->name);
-    const auto expected = make(eager_, [this](const Tensors& given) { return eager_.step(given); });
+    const auto expected = make(eager_, [this](const Tensors& given) {
+      Tensors fresh;
+      for (const auto& tensor : given) fresh.push_back(tensor.clone());
+      return eager_.step(fresh);
+    });
     outcome_.difference = difference_of(expected, found);
     compare_tensors();
     if (!outcome_.difference.empty()) outcome_.difference += ", in call " + std::to_string(i);
@@ -781,6 +833,9 @@ class Comparison {
       batch[0].view({-1})[0] = std::numeric_limits<float>::infinity();
     }
     for (auto& x : batch) x = x.to(eager_.device);
+    if (!draw_.one_in(3)) return batch;
+    outcome_.kinds.insert("slice");
+    for (auto& x : batch) x = torch::cat({x.slice(0, 0, 1), x}).slice(0, 1);
     return batch;
   }
 
@@ -862,10 +917,31 @@ TEST_CASE("on the CPU 2000 random captured steps are the plain loop, bit for bit
   CHECK(table("finite", Table::replayed) + table("finite", Table::run_eagerly) >= 1800);
   CHECK(table("all", Table::refused) <= 40);
   CHECK(table("all", Table::run_eagerly) <= 200);
-  for (const char* kind :
-       {"SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "NAdam", "dropout", "batch norm", "embedding",
-        "attention", "scaler", "overflow", "clipping norm", "clipping value", "accumulation",
-        "accumulation over calls", "changed rate"}) {
+  for (const char* kind : {"SGD",
+                           "Adam",
+                           "AdamW",
+                           "Adagrad",
+                           "RMSprop",
+                           "NAdam",
+                           "dropout",
+                           "batch norm",
+                           "embedding",
+                           "attention",
+                           "scaler",
+                           "overflow",
+                           "clipping norm",
+                           "clipping value",
+                           "accumulation",
+                           "accumulation over calls",
+                           "changed rate",
+                           "parameter frozen",
+                           "parameters thawed",
+                           "mode changed",
+                           "group added",
+                           "parameter removed",
+                           "schedule inside",
+                           "metric",
+                           "slice"}) {
     INFO(kind);
     CHECK(table(kind, Table::replayed) >= 50);
   }

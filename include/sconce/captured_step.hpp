@@ -5,6 +5,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -14,9 +15,9 @@
 
 namespace sconce {
 
-class StepGraph;  // in src/
 namespace detail {
-class CpuGraphs;  // in src/
+class Conditions;  // in src/
+class CpuGraphs;   // in src/
 }  // namespace detail
 
 /// What a CapturedStep does with a batch whose shapes or types differ from the first batch's.
@@ -32,12 +33,18 @@ struct CapturedStepOptions {
   OtherShape other_shape = OtherShape::run_eagerly;
   /// Generators that the step draws from, besides the default generator of the device.
   std::vector<at::Generator> generators = {};
+  /// Modules that the step runs and whose modes may change. After a change of their mode or their
+  /// submodules', the step is captured again. So it is after their parameters or buffers were
+  /// moved, frozen or thawed, which on the CPU is noticed without this option too.
+  std::vector<std::shared_ptr<torch::nn::Module>> modules = {};
 };
 
 /// Runs a training step, or any other function of tensors, by replaying what its first calls have
 /// done. On a GPU it is a CUDA graph, with one launch for all kernels. On the CPU it is the list of
-/// LibTorch's operators below autograd, run again in the same memory. Each replay does bit for bit
-/// what the function would do.
+/// LibTorch's operators below autograd, run again in the same memory. Each call computes, bit for
+/// bit, what the function would compute from a fresh copy of the batch that has the first batch's
+/// memory format. Given a slice, whose strides or alignment make kernels round differently, the
+/// function itself may differ from that in the last bits.
 ///
 ///     CapturedStep step(try_gpu(), [&](const std::vector<torch::Tensor>& batch) {
 ///       optimizer.zero_grad();
@@ -60,15 +67,21 @@ struct CapturedStepOptions {
 /// its host code. It calls `zero_grad` itself, so that the gradients lie in the memory of the
 /// capture. It may call sconce optimizers that return true from `is_capturable()`; on a GPU a
 /// learning rate schedule takes effect if the learning rate is a tensor there. It may also call
-/// `clip_grad_norm_`, a GradScaler and AutocastGuards. No loss of an earlier step may still hold
-/// the autograd graph of the parameters.
+/// `clip_grad_norm_`, a GradScaler with its `update`, AutocastGuards, and `update` of a metric. No
+/// loss of an earlier step may still hold the autograd graph of the parameters.
 ///
-/// On the CPU a replay runs the steps of sconce optimizers and the updates of an
-/// ExponentialMovingAverage as they are, so any of their options and states may change. Gradients
-/// may also add up over calls. If the step would now meet other memory or other gradients, because
-/// a parameter was moved, frozen or resized or a gradient dropped, it is captured again. What
-/// cannot be replayed is refused by the call after the one that was recorded, before it runs
-/// anything, which is the first call after the warm-up or a later one: a host read, a shape that
+/// If parameter groups of its optimizers are added or removed, their parameters are frozen or
+/// thawed, the factors of its scaler change, or something about the `modules` of the options does,
+/// the step is captured again: on the CPU after one more eager call, on a GPU after a warm-up.
+///
+/// On the CPU a replay runs the steps of sconce optimizers and schedulers and the updates of an
+/// ExponentialMovingAverage as they are, so any of their options and states may change. On a GPU, a
+/// function that steps a scheduler or updates such an average is refused. Gradients may also add up
+/// over calls on the CPU. If the step would now meet other memory or other gradients, because a
+/// parameter was moved, frozen or resized or a gradient dropped, it is captured again. What cannot
+/// be replayed is refused by the call after the one that was recorded, before it runs anything,
+/// which is the first call after the warm-up or a later one: a call that changes something that a
+/// replay would not change, such as `ReduceLROnPlateau::step`, a host read, a shape that
 /// depends on values, a sparse tensor, an operator in another thread (such as DataParallel's), a
 /// collective, a checkpoint that sets a generator back, numbers that the host has computed anew in
 /// each step, such as those of LibTorch's own Adam, and a tensor that the step makes on memory of
@@ -77,6 +90,8 @@ struct CapturedStepOptions {
 ///
 /// During a call autocast does not cache casts, because a replay would reuse the weights of the
 /// capture. On the CPU a replay computes equal casts once.
+///
+/// An object serves one thread at a time.
 /// Python: `torch.cuda.graph`, with the warm-up shown in PyTorch's notes on CUDA graphs.
 class CapturedStep {
  public:
@@ -84,7 +99,8 @@ class CapturedStep {
   using Step = std::function<Tensors(const Tensors& batch)>;  ///< the function to capture
 
   /// Everything that `step` captures by reference must outlive this object.
-  /// @throw c10::Error if `device` is not available, `step` is empty, or `warmup` is below 1.
+  /// @throw c10::Error if `device` is not available, `step` is empty, `warmup` is below 1, or one
+  /// of the modules is null.
   CapturedStep(torch::Device device, Step step, CapturedStepOptions options = {});
   ~CapturedStep();
   CapturedStep(const CapturedStep&) = delete;
@@ -99,28 +115,32 @@ class CapturedStep {
   /// - the batch differs from the first and `other_shape` is `refuse`;
   /// - the step cannot be captured. The device stays usable, and none of the step was run on it;
   /// - on the CPU, a parameter that the step was captured with no longer exists;
-  /// - a step on the CPU is being captured in this thread.
+  /// - a step on the CPU is being captured in this thread, or another call of this object runs.
   Tensors operator()(const Tensors& batch);
 
   /// Returns whether the step has been captured.
   bool is_captured() const;
 
  private:
+  struct Graph;  // in src/
+
   Tensors step(const Tensors& batch);
-  Tensors run(const Tensors& batch) const;
+  Tensors like_fresh(const Tensors& batch, bool is_like) const;
+  Tensors run(const Tensors& batch, detail::Conditions* of_graph = nullptr) const;
   Tensors warm_up_on_cpu(const Tensors& batch, bool is_like);
   Tensors run_aside(const Tensors& batch) const;
   void capture();
+  void drop_graph();
   bool is_like_first(const Tensors& batch) const;
 
   torch::Device device_;
   Step step_;
   CapturedStepOptions options_;
-  std::optional<c10::Stream> side_ = {};           // for a GPU
-  std::optional<Tensors> inputs_ = {};             // on the device, of the first batch's shapes
-  int warmed_up_ = 0;                              // number of steps done
-  Tensors outputs_ = {};                           // written by the graph
-  std::unique_ptr<StepGraph> graph_;               // of a GPU
+  std::optional<c10::Stream> side_ = {};  // for a GPU
+  std::optional<Tensors> inputs_ = {};    // on the device, of the first batch's shapes
+  int warmed_up_ = 0;                     // number of steps done
+  std::atomic<bool> is_running_ = false;
+  std::unique_ptr<Graph> graph_;                   // of a GPU
   std::unique_ptr<detail::CpuGraphs> cpu_graphs_;  // null on a GPU
 };
 

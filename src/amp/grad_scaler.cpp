@@ -13,11 +13,14 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <utility>
 
+#include "detail/host_call.hpp"
 #include "detail/state_visitor.hpp"
 #include "detail/tensor_groups.hpp"
 #include "detail/to_device.hpp"
+#include "optim/group_condition.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/optim/amp_scaling.hpp"
 
@@ -41,6 +44,10 @@ void visit_state(ScalerState& scaler, StateVisitor& state) {
   state.count("_growth_tracker", scaler.growth_tracker);
   state.check(std::in_range<int32_t>(scaler.growth_tracker), "below 2^31");
 }
+
+// A replay knows nothing of what has been unscaled or stepped.
+constexpr auto without_update =
+    "sconce::amp::GradScaler::unscale_ or step without update in the same captured step";
 
 enum class Float16Gradients { refused, accepted };
 
@@ -127,6 +134,9 @@ GradScaler::OptimizerState& GradScaler::state_of(const torch::optim::Optimizer& 
                                                  const char* who) {
   TORCH_CHECK(scale_.defined(), "sconce::amp::GradScaler::", who,
               ": expected a call of scale(loss) earlier in the iteration");
+  detail::CaptureScope::check_at_end(this, [this] {
+    if (!states_.empty()) detail::refuse_in_capture(without_update);
+  });
   return states_[&optimizer];
 }
 
@@ -143,6 +153,7 @@ void GradScaler::unscale_(torch::optim::Optimizer& optimizer) {
 }
 
 void GradScaler::unscale(torch::optim::Optimizer& optimizer, OptimizerState& state) {
+  optim::depend_on_groups(optimizer);
   const auto inv_scale = scale_.to(c10::kDouble).reciprocal().to(c10::kFloat);
   state.found_infs =
       multiply_and_check(gradients_of(optimizer, Float16Gradients::refused), inv_scale);
@@ -214,10 +225,20 @@ void GradScaler::update(std::optional<double> new_scale) {
     }
     TORCH_CHECK(!found_infs.empty(), "sconce::amp::GradScaler::update: expected gradients checked ",
                 "for inf since the last update, by unscale_ or step");
+    depend_on_options();
     at::_amp_update_scale_(scale_, growth_tracker_, combined(found_infs), options_.growth_factor,
                            options_.backoff_factor, options_.growth_interval);
   }
   states_.clear();
+}
+
+// The kernel's numbers are those of the capture.
+void GradScaler::depend_on_options() const {
+  if (!detail::is_capturing()) return;
+  const auto numbers = [this] {
+    return std::tuple(options_.growth_factor, options_.backoff_factor, options_.growth_interval);
+  };
+  detail::depend_on(this, [numbers, captured = numbers()] { return numbers() == captured; });
 }
 
 double GradScaler::get_scale() const {
@@ -236,6 +257,7 @@ c10::IValue GradScaler::state_dict() const {
 void GradScaler::load_state_dict(const c10::IValue& state) {
   if (!is_enabled()) return;
   const std::string where = "sconce::amp::GradScaler::load_state_dict";
+  detail::refuse_in_capture(where);
   TORCH_CHECK(!state.isGenericDict() || !state.toGenericDict().empty(), where,
               ": expected the state of an enabled scaler, got the empty one, which a disabled ",
               "scaler has");

@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <string_view>
 
+#include "detail/host_call.hpp"
+
 namespace sconce::data {
 
-// Returns the epoch. Throws if it is negative.
+// Returns the epoch that `who` is asked for. Throws if it is negative, or in a captured step.
 inline int64_t check_epoch(int64_t epoch, std::string_view who) {
   TORCH_CHECK(epoch >= 0, who, ": expected an epoch of 0 or more, got ", epoch);
+  sconce::detail::refuse_in_capture(who);
   return epoch;
 }
 

@@ -24,9 +24,10 @@ CpuGraphs::Graph CpuGraphs::record(const Step& step) {
   return {std::move(recording.step), std::move(outputs)};
 }
 
-// Returns whether an earlier recording was the same. If it was but for values of the host, the step
-// is one that cannot be captured.
+// Returns whether an earlier recording under the same conditions was the same. If only values of
+// the host differ, the step is one that cannot be captured.
 bool CpuGraphs::is_repetition(const StepTrace& trace) {
+  std::erase_if(traces_, [](const auto& other) { return !other.conditions.hold(); });
   const std::string* changed = nullptr;
   const auto earlier = std::find_if(traces_.begin(), traces_.end(),
                                     [&](const auto& other) { return trace.is_like(other); });

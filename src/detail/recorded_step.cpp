@@ -114,6 +114,7 @@ Fit RecordedStep::fit() const {
     }
   }
   if (fit != Fit::fits) return fit;
+  if (!trace.conditions.hold()) return Fit::changed;
   const bool same_gradients = std::all_of(gradients.begin(), gradients.end(), [](const auto& g) {
     return g.is_dropped ||
            gradient_of(g.parameter).unsafeGetTensorImpl() == g.before._unsafe_get_target();

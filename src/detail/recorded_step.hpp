@@ -11,6 +11,8 @@
 #include <variant>
 #include <vector>
 
+#include "detail/capture_scope.hpp"
+
 namespace sconce::detail {
 
 /// A tensor without a share in it. As long as it exists, no other tensor gets the address.
@@ -93,6 +95,7 @@ struct StepTrace {
 
   std::vector<Input> inputs = {};
   std::vector<HostValue> host_values = {};  // of all calls, in their order
+  Conditions conditions = {};               // under which it was recorded
 };
 
 /// How a recorded step fits what the step would do now.
@@ -101,7 +104,7 @@ enum class Fit { fits, changed, gone };
 /// The operators of one run of a step on the CPU, below autograd, with the memory that they write.
 struct RecordedStep {
   /// Returns `gone` if a parameter no longer exists, and `changed` if the step would read or write
-  /// other memory, or compute other gradients.
+  /// other memory, or compute other gradients, or a condition no longer holds.
   Fit fit() const;
 
   /// Runs the operators and the host calls again. The thread's state is restored.

@@ -39,6 +39,9 @@ class Recorder {
   /// Makes the step one that cannot be replayed, for the first reason that is given.
   void refuse(std::string reason);
 
+  /// Returns what the step depends on besides tensors, to add to.
+  Conditions& conditions() { return step_->trace.conditions; }
+
   /// Returns the recording, when the step is over.
   RecordingOutcome finish();
 

@@ -128,8 +128,20 @@ void record_host_call(std::function<void()> call) {
   outer->host_call(std::move(call));
 }
 
-void refuse_recording(const char* reason) {
-  if (recorder != nullptr) recorder->refuse(reason);
+void refuse_recording(std::string reason) {
+  if (recorder != nullptr) recorder->refuse(std::move(reason));
+}
+
+void refuse_in_capture(std::string_view function) {
+  refuse_in_graph(function);
+  if (recorder == nullptr) return;
+  recorder->refuse("a call of " + std::string(function) + ", which a replay would not repeat");
+}
+
+void depend_on(const void* object, Conditions::Holds holds) {
+  auto* conditions =
+      recorder == nullptr ? CaptureScope::graph_conditions() : &recorder->conditions();
+  if (conditions != nullptr) conditions->add(object, std::move(holds));
 }
 
 }  // namespace sconce::detail

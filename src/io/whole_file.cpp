@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "detail/host_call.hpp"
+
 namespace sconce::io {
 
 namespace {
@@ -42,6 +44,7 @@ std::filesystem::path resolved(std::filesystem::path path) {
 
 WholeFile::WholeFile(const std::filesystem::path& path, std::string who)
     : who_(std::move(who)), path_(resolved(path)), folder_(path_.parent_path()) {
+  sconce::detail::refuse_in_capture(who_);
   if (folder_.empty()) folder_ = ".";
   check_before();
   sweep_parts(folder_, prefix());

@@ -6,6 +6,8 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/util/Exception.h>
 
+#include "detail/capture_scope.hpp"
+
 namespace sconce::metrics {
 
 namespace {
@@ -23,21 +25,45 @@ Metric::Metric(int64_t size) {
   sums_ = at::zeros({size}, at::kDouble);
 }
 
+Metric::Metric(const Metric& other) : sums_(other.sums()) {}
+
+Metric& Metric::operator=(const Metric& other) {
+  set_sums(other.sums_);
+  return *this;
+}
+
 void Metric::reset() {
-  sums_ = at::zeros_like(sums_);
+  if (is_captured_) {
+    sums_.zero_();
+  } else {
+    sums_ = at::zeros_like(sums_);
+  }
+}
+
+torch::Tensor Metric::sums() const {
+  return is_captured_ ? sums_.clone() : sums_;
 }
 
 void Metric::set_sums(const torch::Tensor& sums) {
   check_sums(sums, sums_.numel(), "sconce::metrics::Metric::set_sums");
-  sums_ = sums.detach().flatten().to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
+  if (is_captured_) {
+    sums_.copy_(sums.detach().flatten());
+  } else {
+    sums_ = sums.detach().flatten().to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
+  }
 }
 
 void Metric::add(const torch::Tensor& batch_sums) {
   check_sums(batch_sums, sums_.numel(), "sconce::metrics::Metric::add");
   const at::NoGradGuard no_grad;
-  // This is not in place, so that copies and results of sums() do not change.
-  if (sums_.device() != batch_sums.device()) sums_ = sums_.to(batch_sums.device());
-  sums_ = sums_ + (batch_sums.dim() == 1 ? batch_sums : batch_sums.flatten());
+  const auto added = batch_sums.dim() == 1 ? batch_sums : batch_sums.flatten();
+  if (sums_.device() != added.device()) sums_ = sums_.to(added.device());
+  if (is_captured_) {
+    sums_.add_(added);
+  } else {
+    sums_ = sums_ + added;  // so that copies and results of sums() do not change
+    is_captured_ = detail::CaptureScope::is_active();
+  }
 }
 
 }  // namespace sconce::metrics

@@ -74,7 +74,7 @@ void ExponentialMovingAverage::check(const char* what) const {
 }
 
 void ExponentialMovingAverage::update() {
-  detail::run_and_record([this] { update_now(); });
+  detail::run_on_host(typeid(*this), "update", [this] { update_now(); });
 }
 
 void ExponentialMovingAverage::update_now() {
@@ -126,6 +126,7 @@ torch::OrderedDict<std::string, torch::Tensor> ExponentialMovingAverage::state_d
 
 void ExponentialMovingAverage::load_state_dict(
     const torch::OrderedDict<std::string, torch::Tensor>& state) {
+  detail::refuse_in_capture(typeid(*this), "load_state_dict");
   constexpr const char* who = "sconce::optim::ExponentialMovingAverage::load_state_dict: expected ";
   const at::NoGradGuard no_grad;
   const auto own = state_dict();

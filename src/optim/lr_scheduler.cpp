@@ -10,6 +10,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "detail/host_call.hpp"
 #include "detail/state_visitor.hpp"
 #include "optim/scheduler_arguments.hpp"
 #include "sconce/optim/nadam.hpp"
@@ -386,16 +387,18 @@ size_t SequentialLR::active() const {
 }
 
 void SequentialLR::step() {
-  auto undo = restore_unless_released(last_epoch_);
-  ++last_epoch_;  // active reads it
-  const size_t index = active();
-  if (index > 0 && milestones_[index - 1] == last_epoch_) {
-    schedulers_[index]->restart();
-  } else {
-    schedulers_[index]->step();
-  }
-  undo.release();
-  last_lr_ = schedulers_[index]->get_last_lr();
+  detail::run_on_host(typeid(*this), "step", [this] {
+    auto undo = restore_unless_released(last_epoch_);
+    ++last_epoch_;  // active reads it
+    const size_t index = active();
+    if (index > 0 && milestones_[index - 1] == last_epoch_) {
+      schedulers_[index]->restart();
+    } else {
+      schedulers_[index]->step();
+    }
+    undo.release();
+    last_lr_ = schedulers_[index]->get_last_lr();
+  });
 }
 
 void SequentialLR::visit(StateVisitor& state) {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <typeinfo>
 
+#include "detail/host_call.hpp"
 #include "detail/state_visitor.hpp"
 #include "optim/scheduler_arguments.hpp"
 
@@ -41,6 +42,7 @@ c10::IValue Scheduler::state_dict() const {
 }
 
 void Scheduler::load_state_dict(const c10::IValue& state) {
+  detail::refuse_in_capture(typeid(*this), "load_state_dict");
   const c10::IValue before = state_dict();
   const std::string where = c10::demangle(typeid(*this).name()) + "::load_state_dict";
   StateVisitor reader(state, where);
@@ -104,11 +106,13 @@ void GroupLRScheduler::start() {
 }
 
 void GroupLRScheduler::step() {
-  auto undo = restore_unless_released(last_epoch_);
-  ++last_epoch_;  // get_lr reads it
-  set_lrs([this](size_t group, double lr) { return get_lr(group, lr, false); });
-  undo.release();
-  ++step_count_;
+  detail::run_on_host(typeid(*this), "step", [this] {
+    auto undo = restore_unless_released(last_epoch_);
+    ++last_epoch_;  // get_lr reads it
+    set_lrs([this](size_t group, double lr) { return get_lr(group, lr, false); });
+    undo.release();
+    ++step_count_;
+  });
 }
 
 void GroupLRScheduler::restart() {

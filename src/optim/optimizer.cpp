@@ -23,6 +23,7 @@
 #include "detail/tensor_groups.hpp"
 #include "optim/conversions.hpp"
 #include "optim/geometry.hpp"
+#include "optim/group_condition.hpp"
 
 namespace sconce::optim {
 
@@ -201,6 +202,7 @@ void Optimizer::check_construction() {
 }
 
 void Optimizer::add_param_group(const ParamGroup& param_group) {
+  detail::refuse_in_capture(name_ + "::add_param_group");
   check_new_groups();
   {
     // LibTorch refuses every parameter that has a state, even if no group has it any more.
@@ -288,6 +290,7 @@ void Optimizer::sync_lr() const {
 }
 
 void zero_grad(torch::optim::Optimizer& optimizer) {
+  depend_on_groups(optimizer);
   detail::run_and_record([&optimizer] {
     for (auto& group : optimizer.param_groups()) {
       for (auto& parameter : group.params()) parameter.mutable_grad().reset();
@@ -296,8 +299,9 @@ void zero_grad(torch::optim::Optimizer& optimizer) {
 }
 
 void Optimizer::zero_grad(bool set_to_none) {
-  if (!set_to_none) return torch::optim::Optimizer::zero_grad(false);
-  optim::zero_grad(*this);
+  if (set_to_none) return optim::zero_grad(*this);
+  depend_on_groups(*this);
+  torch::optim::Optimizer::zero_grad(false);
 }
 
 torch::Tensor Optimizer::step(LossClosure closure) {
@@ -336,6 +340,7 @@ bool Optimizer::step_supports_amp_scaling() const {
 }
 
 void Optimizer::step_all(const Amp& amp) {
+  depend_on_groups(*this);
   detail::run_and_record([this, amp] { step_now(amp); });
 }
 
@@ -438,6 +443,7 @@ void Optimizer::check_reached(const Options& options) const {
 void Optimizer::load_state_dict(const IValue& state_dict) {
   check_new_groups();  // with the options that they were added with
   const std::string where = name_ + "::load_state_dict";
+  detail::refuse_in_capture(where);
   StateVisitor reader(state_dict, where);
   GenericDict states = string_dict();
   std::vector<IValue> dicts;

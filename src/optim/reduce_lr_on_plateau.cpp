@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "detail/host_call.hpp"
 #include "detail/state_visitor.hpp"
 #include "optim/metric_mode_values.hpp"
 #include "optim/scheduler_arguments.hpp"
@@ -28,6 +29,7 @@ ReduceLROnPlateau::ReduceLROnPlateau(torch::optim::Optimizer& optimizer,
 }
 
 void ReduceLROnPlateau::step(double metrics) {
+  detail::refuse_in_capture(typeid(*this), "step");
   ++last_epoch_;
   if (is_better(metrics)) {
     best_ = metrics;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "detail/host_call.hpp"
 #include "detail/state_visitor.hpp"
 #include "optim/scheduler_arguments.hpp"
 
@@ -23,16 +24,19 @@ CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(torch::optim::Optimizer
 }
 
 void CosineAnnealingWarmRestarts::step() {
-  auto undo = restore_unless_released(T_i_, T_cur_);
-  if (++T_cur_ >= T_i_) {
-    T_cur_ = std::fmod(T_cur_, T_i_);
-    T_i_ *= static_cast<double>(T_mult_);
-  }
-  GroupLRScheduler::step();
-  undo.release();
+  detail::run_on_host(typeid(*this), "step", [this] {
+    auto undo = restore_unless_released(T_i_, T_cur_);
+    if (++T_cur_ >= T_i_) {
+      T_cur_ = std::fmod(T_cur_, T_i_);
+      T_i_ *= static_cast<double>(T_mult_);
+    }
+    GroupLRScheduler::step();
+    undo.release();
+  });
 }
 
 void CosineAnnealingWarmRestarts::step(double epoch) {
+  detail::refuse_in_capture(typeid(*this), "step(epoch)");
   expect(epoch >= 0 && epoch <= static_cast<double>(most_steps), "CosineAnnealingWarmRestarts",
          "an epoch from 0 to 2^53, got ", epoch);
   auto undo = restore_unless_released(T_i_, T_cur_, last_epoch_);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "detail/format.hpp"
+#include "detail/host_call.hpp"
 #include "io/utf8.hpp"
 #include "report/append_file.hpp"
 #include "sconce/io/whole_file.hpp"
@@ -156,6 +157,7 @@ ScalarFiles::~ScalarFiles() {
 }
 
 void ScalarFiles::add(const ScalarEvent& scalar) {
+  detail::refuse_in_capture("sconce::ScalarFiles::add");
   const auto is_control = [](unsigned char byte) { return byte < 32 || byte == 127; };
   TORCH_CHECK(
       io::is_utf8(scalar.tag) && std::none_of(scalar.tag.begin(), scalar.tag.end(), is_control),
@@ -165,6 +167,7 @@ void ScalarFiles::add(const ScalarEvent& scalar) {
 }
 
 void ScalarFiles::flush() {
+  detail::refuse_in_capture("sconce::ScalarFiles::flush");
   std::error_code error;
   fs::create_directories(folder_, error);
   TORCH_CHECK(!error, who, ": ", folder_.string(), ": cannot make the folder: ", error.message());

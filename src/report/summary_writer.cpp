@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "detail/format.hpp"
+#include "detail/host_call.hpp"
 #include "io/utf8.hpp"
 #include "report/append_file.hpp"
 #include "report/event_histogram.hpp"
@@ -154,6 +155,7 @@ SummaryWriter::~SummaryWriter() {
 
 void SummaryWriter::keep(int64_t global_step, std::optional<double> walltime,
                          const std::string& summary) {
+  detail::refuse_in_capture("sconce::utils::tensorboard::SummaryWriter::add_...");
   const std::string kept = event(walltime.value_or(now()), global_step, summary);
   if (!file_ && pending_.empty()) pending_ = event(now(), 0, file_version());
   pending_ += kept;
@@ -228,6 +230,7 @@ void SummaryWriter::add_hparams(const HParams& hparam_dict,
 }
 
 void SummaryWriter::flush() {
+  detail::refuse_in_capture("sconce::utils::tensorboard::SummaryWriter::flush");
   if (pending_.empty()) return;
   if (!file_) {
     std::error_code error;

@@ -20,6 +20,7 @@
 #include <set>
 
 #include "detail/format.hpp"
+#include "detail/host_call.hpp"
 #include "detail/state_visitor.hpp"
 #include "distributed/gather_bytes.hpp"
 #include "io/input_file.hpp"
@@ -317,6 +318,7 @@ void Checkpoint::end_save(const std::optional<Best>& best) const {
 }
 
 std::optional<RunProgress> Checkpoint::load(const NamedStates& parts) {
+  detail::refuse_in_capture("sconce::Checkpoint::load");
   check_names(parts);
   const auto& group = options_.process_group;
   if (!options_.resume) {

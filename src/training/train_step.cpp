@@ -83,6 +83,11 @@ class EagerStep final : public TrainStep {
     return output;
   }
 
+  // Returns the model, without a share in it.
+  std::shared_ptr<torch::nn::Module> module() const {
+    return {std::shared_ptr<void>(), &model_.module};
+  }
+
   TrainedObjects objects() const {
     return {model_.module, dynamic_cast<optim::Optimizer&>(optimizer_)};
   }
@@ -136,11 +141,12 @@ class GraphStep final : public TrainStep {
     if (captured_ && kind == kind_ && objects.are(*objects_)) return;
     kind_ = std::move(kind);
     objects_ = std::move(objects);
-    captured_.emplace(device_, [this](const std::vector<torch::Tensor>& tensors) {
+    const auto step = [this](const std::vector<torch::Tensor>& tensors) {
       batch_->set_tensors(tensors);
       const StepOutput output = step_->whole(*batch_);
       return std::vector<torch::Tensor>{output.loss, output.output, output.target};
-    });
+    };
+    captured_.emplace(device_, step, CapturedStepOptions{.modules = {step_->module()}});
   }
 
   std::optional<EagerStep> step_;

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "detail/host_call.hpp"
 #include "detail/resolve_device.hpp"
 #include "training/fit_checks.hpp"
 #include "training/fit_loop.hpp"
@@ -78,17 +79,20 @@ Trainer::Trainer(TrainerOptions options)
 
 FitResult Trainer::fit_model(const detail::ModelSteps& model, torch::optim::Optimizer& optimizer,
                              const FitData& data) {
+  detail::refuse_in_capture("sconce::Trainer::fit");
   return FitLoop(options_, precision_, model, optimizer, data, "sconce::Trainer::fit").run();
 }
 
 EpochMetrics Trainer::fit_model_epoch(const detail::ModelSteps& model,
                                       torch::optim::Optimizer& optimizer, const AnyBatches& train) {
+  detail::refuse_in_capture("sconce::Trainer::fit_epoch");
   const FitData data{.train = train};
   return FitLoop(options_, precision_, model, optimizer, data, "sconce::Trainer::fit_epoch")
       .run_epoch(epoch_step_);
 }
 
 MetricValues Trainer::evaluate_model(const detail::ModelSteps& model, const AnyBatches& batches) {
+  detail::refuse_in_capture("sconce::Trainer::evaluate");
   batches.check_world_size(options_.process_group.world_size());
   check_output(options_, model.test_without_output, "sconce::Trainer::evaluate");
   const Metrics metrics = metrics_of(options_, model);
@@ -102,6 +106,7 @@ void Trainer::predict_model(const detail::ModelSteps& model, const AnyBatches& b
                             const std::function<void(const torch::Tensor& output)>& use) {
   RECORD_USER_SCOPE("predict");
   constexpr auto who = "sconce::Trainer::predict";
+  detail::refuse_in_capture(who);
   TORCH_CHECK(use, who, ": expected a function, got an empty one");
   batches.check_world_size(options_.process_group.world_size());
   const EvaluationScope scope(options_, precision_, model, batches, who);

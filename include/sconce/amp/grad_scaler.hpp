@@ -129,6 +129,7 @@ class GradScaler {
   void step_in_kernels(optim::AmpScaling& amp_scaling, torch::optim::Optimizer& optimizer,
                        OptimizerState& state);
   torch::Tensor step_from_host(torch::optim::Optimizer& optimizer, OptimizerState& state);
+  void depend_on_options() const;
   torch::Tensor combined(const std::vector<torch::Tensor>& found_infs) const;
 
   GradScalerOptions options_;  // init_scale and the factors are the loaded ones after a load

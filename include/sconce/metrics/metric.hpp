@@ -11,7 +11,8 @@ namespace sconce::metrics {
 /// A value over many batches that is computed from sums. The sums stay on the device of the
 /// batches, so that nothing is read before the value is. A metric of your own derives from this
 /// class: `update` adds a batch to the sums, `compute` makes the value from them, and `using
-/// Metric::compute;` makes the value of its own sums available. A copy has sums of its own.
+/// Metric::compute;` makes the value of its own sums available. A copy has sums of its own. A
+/// captured step may update a metric: its replays add to the sums.
 /// Python: `torchmetrics.Metric`, with states that are summed over processes.
 class Metric {
  public:
@@ -32,7 +33,7 @@ class Metric {
 
   /// Returns the sums: float64 `(size,)`, on the device of the last batch, or on the CPU before the
   /// first batch. The tensor does not change later: each batch makes a new one.
-  torch::Tensor sums() const { return sums_; }
+  torch::Tensor sums() const;
 
   /// Replaces the sums by a copy of others. The next batch moves them to its device.
   /// @throw c10::Error if their number is not this metric's.
@@ -42,8 +43,8 @@ class Metric {
   /// Makes a metric of `size` sums, all 0.
   /// @throw c10::Error if size is below 1.
   explicit Metric(int64_t size);
-  Metric(const Metric&) = default;
-  Metric& operator=(const Metric&) = default;
+  Metric(const Metric& other);
+  Metric& operator=(const Metric& other);
 
   /// Adds the values of a batch to the sums: a tensor of `size` numbers of any type. Gradients are
   /// not followed.
@@ -52,6 +53,7 @@ class Metric {
 
  private:
   torch::Tensor sums_;
+  bool is_captured_ = false;  // a captured step adds to the sums in place
 };
 
 }  // namespace sconce::metrics

@@ -38,12 +38,12 @@ class ExponentialMovingAverage {
   /// Updates the averages. The first call copies the model's values; later calls set each average
   /// to decay * average + (1 - decay) * value, rounded towards 0 for integers. Call it after the
   /// optimizer's step. Python: `update_parameters(model)`.
-  /// @throw c10::Error if a tensor of the model has another shape or type than its average, or
-  /// while a SwapGuard lives; nothing has changed.
+  /// @throw c10::Error if a tensor of the model has another shape or type than its average, while a
+  /// SwapGuard lives, or in a captured step on a GPU, whose replays cannot count the updates;
+  /// nothing has changed.
   void update();
 
-  /// Returns the number of calls of `update`. Replays of a captured step on a GPU are not counted:
-  /// they run without the host.
+  /// Returns the number of calls of `update`.
   int64_t n_averaged() const { return n_averaged_; }
 
   /// Gives the model the averages as its values while the guard lives. Afterwards the model has its

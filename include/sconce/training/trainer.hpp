@@ -45,7 +45,9 @@ struct TrainerOptions {
   /// Makes each step of a fit a replay, on a GPU of a CUDA graph; see `CapturedStep`. The
   /// optimizer must be sconce's, and its `is_capturable()` true. Batches of another shape than the
   /// first, such as a smaller last one, run uncaptured. Callbacks get `on_before_step` after the
-  /// step. Schedules of the learning rate take effect; on a GPU, schedules of the momentum do not.
+  /// step. What callbacks change takes effect: the mode of a layer, frozen or thawed parameters,
+  /// parameter groups, and the learning rate; the step is then captured again, unless only the rate
+  /// has changed. On a GPU, schedules of the momentum do not take effect.
   bool graph = false;
   /// Runs one batch of training and of testing, to find errors. Checkpoints are neither loaded nor
   /// saved.

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "data/check_epoch.hpp"
+#include "detail/host_call.hpp"
 
 namespace sconce::data::detail {
 
@@ -19,6 +20,9 @@ void EpochCount::set(int64_t epoch) const {
 }
 
 int64_t EpochCount::take() const {
+  if (sconce::detail::is_capturing()) {
+    sconce::detail::refuse_in_capture(std::string(who_) + "::begin");
+  }
   if (!keeps_epoch_) return state_->next++;
   const int64_t epoch = state_->next;
   if (state_->is_taken.exchange(true) && !state_->has_warned.exchange(true)) {
