@@ -206,3 +206,45 @@ TEST_CASE("from_torch refuses null and an epoch without batches") {
   CHECK_THROWS_WITH(from_torch(torch_loader<Shuffled>(0), 0),
                     ContainsSubstring("from_torch: expected 1 batch or more, got 0"));
 }
+
+namespace {
+
+// The batches of a loader that says it has more of them, as a stream may. Batch i is all i.
+struct ShortStream {
+  using Batches = std::vector<Dataset>;
+  int64_t size() const { return 10; }
+  Batches::const_iterator begin() const { return batches.begin(); }
+  Batches::const_iterator end() const { return batches.end(); }
+  Batches batches = Batches(7, Dataset{torch::ones({2, 2}), torch::ones({2}, torch::kLong)});
+};
+
+// A loader of torch::data, with four batches in an epoch.
+struct ShortLoader {
+  int64_t size() const { return 10; }
+  auto begin() const { return loader->begin(); }
+  auto end() const { return loader->end(); }
+  std::shared_ptr<std::remove_reference_t<decltype(*torch_loader<InOrder>(0))>> loader =
+      torch_loader<InOrder>(0);
+};
+
+}  // namespace
+
+TEST_CASE("a source whose iterator ends before its size is not read past its end") {
+  TwoByTwo model;
+  torch::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.01));
+  sconce::Trainer trainer({.num_gpus = 0});
+  const auto same = [](Dataset batch) { return batch; };
+  const auto expected = [](int64_t got) {
+    return ContainsSubstring(
+        "sconce::BatchSource: expected 10 batches in an epoch, as the size() "
+        "of the source says, got " +
+        std::to_string(got));
+  };
+  const sconce::AnyBatches sources[] = {ShortStream(), TransformedBatches(ShortStream(), same)};
+  for (const auto& source : sources) {
+    CHECK_THROWS_WITH(trainer.fit(model, optimizer, {.train = source}), expected(7));
+    CHECK_THROWS_WITH(trainer.evaluate(model, source), expected(7));
+    CHECK_THROWS_WITH(source.begin(8, 0)(), expected(7));
+  }
+  CHECK_THROWS_WITH(trainer.fit(model, optimizer, {.train = ShortLoader()}), expected(4));
+}

@@ -61,7 +61,8 @@ class AnyBatches {
   void set_epoch(int64_t epoch) { set_epoch_(epoch); }
 
   /// Begins an epoch by `begin()` of the source: with `data::Batches` and `data::Loader` the next
-  /// one. The function that it returns must be called once for each batch.
+  /// one. The function that it returns must be called once for each batch. It throws if the source
+  /// has an `end()` and has reached it.
   Next begin() const { return begin_(); }
 
   /// Begins this epoch at the batch with this index, and leaves the epoch of the next `begin()`
@@ -82,17 +83,19 @@ class AnyBatches {
         }),
         begin_([source] {
           const Source& read = *source;
-          return next_of<Source>(source, {nullptr, read.begin()});
+          return next_of<Source>(source, {nullptr, read.begin()}, 0);
         }),
         begin_at_([source](int64_t batch, int64_t epoch) {
-          return next_of<Source>(source, data::detail::begin_at<Source>(*source, batch, epoch));
+          return next_of<Source>(source, data::detail::begin_at<Source>(*source, batch, epoch),
+                                 batch);
         }) {}
 
   template <class Source>
   static Next next_of(const std::shared_ptr<Source>& source,
-                      data::detail::SourcePlace<Source> place) {
-    return [source, place = std::move(place), is_first = true]() mutable -> AnyBatch {
-      if (!std::exchange(is_first, false)) ++place.iterator;
+                      data::detail::SourcePlace<Source> place, int64_t first) {
+    return [source, place = std::move(place), first, index = first]() mutable -> AnyBatch {
+      if (index > first) ++place.iterator;
+      place.check(*source, index++);
       return *place.iterator;
     };
   }

@@ -1,11 +1,28 @@
 #pragma once
 
+#include <c10/util/Exception.h>
+
 #include <concepts>
 #include <cstdint>
 #include <memory>
 #include <utility>
 
 namespace sconce::data::detail {
+
+/// Checks that an iterator is at a batch, the one with this index, if the source has an `end()` to
+/// compare it with.
+/// @throw c10::Error with the number of batches that there are and the source's `size()`.
+template <class Source, class Iterator>
+void check_not_at_end(const Source& source, const Iterator& place, int64_t index) {
+  if constexpr (requires {
+                  { place == source.end() } -> std::convertible_to<bool>;
+                  { source.size() } -> std::convertible_to<int64_t>;
+                }) {
+    if (!(place == source.end())) return;
+    TORCH_CHECK(false, "sconce::BatchSource: expected ", static_cast<int64_t>(source.size()),
+                " batches in an epoch, as the size() of the source says, got ", index);
+  }
+}
 
 /// Returns the iterator of a batch in a source, in the source's own epoch: `begin(batch)`, or
 /// `begin()` and a skip.
@@ -15,7 +32,10 @@ auto begin_at(const Source& source, int64_t batch) {
     return source.begin(batch);
   } else {
     auto place = source.begin();
-    for (; batch > 0; --batch) ++place;
+    for (int64_t i = 0; i < batch; ++i) {
+      check_not_at_end(source, place, i);
+      ++place;
+    }
     return place;
   }
 }
@@ -25,6 +45,12 @@ template <class Source>
 struct SourcePlace {
   std::shared_ptr<const Source> copy;                        ///< what `iterator` is in, if not null
   decltype(std::declval<const Source&>().begin()) iterator;  ///< the batch at the place
+
+  /// Checks that the place is before the end of the source, or of the copy.
+  /// @throw c10::Error as `check_not_at_end`.
+  void check(const Source& source, int64_t index) const {
+    check_not_at_end(copy ? *copy : source, iterator, index);
+  }
 };
 
 /// Returns the place of a batch in a source's epoch. Calls `begin(batch, epoch)` if the source has
