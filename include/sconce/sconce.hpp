@@ -48,6 +48,7 @@
 #include "sconce/nn/lazy.hpp"
 #include "sconce/nn/memory_format.hpp"
 #include "sconce/nn/mode_guard.hpp"
+#include "sconce/nn/model.hpp"
 #include "sconce/nn/multihead_attention.hpp"
 #include "sconce/nn/nested_tensors.hpp"
 #include "sconce/nn/requires_grad.hpp"

@@ -104,6 +104,10 @@ class DataParallelBase {
 /// Python: `torch.nn.DataParallel`.
 template <class M>
 class DataParallel : public DataParallelBase {
+  static_assert(std::is_base_of_v<torch::nn::Module, M>,
+                "sconce::nn::DataParallel: expected a std::shared_ptr of a torch::nn::Module, or a "
+                "module holder");
+
  public:
   /// Clones the module once for each further device. The state of all generators, on the CPU and on
   /// GPUs, stays the same. The module may contain uninitialized lazy layers, but must be

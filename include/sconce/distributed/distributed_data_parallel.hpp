@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -103,6 +104,10 @@ class [[nodiscard]] NoSyncGuard {
 /// `torch.nn.parallel.DistributedDataParallel`.
 template <class M>
 class DistributedDataParallel {
+  static_assert(std::is_base_of_v<torch::nn::Module, M>,
+                "sconce::nn::DistributedDataParallel: expected a std::shared_ptr of a "
+                "torch::nn::Module, or a module holder");
+
  public:
   /// Compares parameters and buffers with those of the other ranks, then sets all of them to the
   /// values of rank 0. Buffers keep their values if `broadcast_buffers` is false.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sconce/fwd.hpp"
+#include "sconce/nn/model.hpp"
 
 namespace sconce {
 
@@ -83,7 +84,10 @@ Summary summarize(torch::nn::Module& model, const SummaryCalls& calls);
 /// `forward` are passed on.
 template <class Model, class... Inputs>
 Summary summary(Model& model, const Inputs&... inputs) {
-  if constexpr (requires { *model; }) {
+  nn::detail::check_model<Model>();
+  if constexpr (!nn::Model<Model>) {
+    return {};
+  } else if constexpr (requires { *model; }) {
     return summary(*model, inputs...);
   } else {
     return summarize(

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sconce/distributed/process_group.hpp"
+#include "sconce/nn/model.hpp"
 #include "sconce/nn/nested_tensors.hpp"
 #include "sconce/training/any_batches.hpp"
 #include "sconce/training/detail/own_step.hpp"
@@ -171,9 +172,12 @@ ModelSteps steps_of(M& model, const Loss& loss) {
     steps.group = model.process_group();
     steps.broadcast_buffers = model.broadcast_buffers();
     return steps;
-  } else {  // a holder or a pointer
+  } else if constexpr (nn::Model<M>) {  // a holder or a pointer
     TORCH_CHECK(static_cast<bool>(model), "sconce::Trainer: expected a model, got null");
     return steps_of(*model, loss);
+  } else {
+    nn::detail::check_model<M>();
+    TORCH_CHECK(false, "sconce::Trainer: expected a model, got another type");
   }
 }
 
