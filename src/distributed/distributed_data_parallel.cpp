@@ -15,6 +15,7 @@
 #include "detail/tensor_groups.hpp"
 #include "distributed/gather_bytes.hpp"
 #include "distributed/lone_checks.hpp"
+#include "distributed/meet.hpp"
 #include "sconce/nn/lazy.hpp"
 
 namespace sconce::nn {
@@ -54,7 +55,8 @@ Parameters parameters_of(const torch::nn::Module& root) {
   return found;
 }
 
-void check(const torch::nn::Module& module, const Parameters& parameters) {
+void check(const torch::nn::Module& module, const Parameters& parameters,
+           const distributed::ProcessGroup& group) {
   check_initialized(module, name);
   TORCH_CHECK(!parameters.tensors.empty(), name,
               ": expected a module with a parameter that requires grad, got one without");
@@ -64,6 +66,8 @@ void check(const torch::nn::Module& module, const Parameters& parameters) {
                 device, " as the first, got ", parameters.names.at(i), " on ",
                 parameters.tensors[i].device());
   }
+  TORCH_CHECK(group.backend() != "nccl" || device.is_cuda(), name,
+              ": expected a module on a GPU for backend nccl, got one on ", device);
 }
 
 // One line for each tensor that must be the same on all ranks.
@@ -102,21 +106,29 @@ std::vector<std::string> all_gather(const distributed::ProcessGroup& group, std:
   return texts;
 }
 
-// Either all ranks throw, with the same text, or none.
-void check_same_everywhere(const torch::nn::Module& module, const distributed::ProcessGroup& group,
-                           torch::Device device) {
-  const std::string own = description(module);
-  const auto options = torch::TensorOptions(device).dtype(torch::kLong);
-  const auto hash =
-      torch::full({1}, static_cast<int64_t>(std::hash<std::string>()(own) >> 1), options);
-  const auto hashes = torch::cat(group.all_gather(hash));
-  if (hashes.eq(hashes[0]).all().item<bool>()) return;
-  const auto texts = all_gather(group, own, device);
+// Checks the module and returns its parameters. Either all ranks throw or none.
+Parameters check_everywhere(const torch::nn::Module* module, const distributed::ProcessGroup& group,
+                            const DistributedDataParallelOptions& options) {
+  Parameters parameters;
+  std::string own;
+  const auto hashes = distributed::meet(group, name, [&] {
+    TORCH_CHECK(module != nullptr, name, ": expected a module, got none");
+    TORCH_CHECK(options.bucket_cap_mb.value_or(1) > 0, name,
+                ": expected a bucket_cap_mb above 0, got ", *options.bucket_cap_mb);
+    parameters = parameters_of(*module);
+    check(*module, parameters, group);
+    own = description(*module);
+    return std::vector<int64_t>{static_cast<int64_t>(std::hash<std::string>()(own) >> 1)};
+  });
+  const auto is_same = [&](const auto& hash) { return hash == hashes[0]; };
+  if (std::all_of(hashes.begin(), hashes.end(), is_same)) return parameters;
+  const auto texts = all_gather(group, own, distributed::device_for(group));
   for (size_t rank = 1; rank < texts.size(); ++rank) {
     TORCH_CHECK(texts[rank] == texts[0], name, ": rank ", group.rank(), " of ", group.world_size(),
                 ": comparing the modules failed: expected the same on every rank, but rank ", rank,
                 " has ", first_difference(texts[rank], texts[0]));
   }
+  return parameters;
 }
 
 std::vector<torch::Tensor> detached(const std::vector<torch::Tensor>& tensors) {
@@ -300,23 +312,14 @@ DistributedCore::DistributedCore(std::shared_ptr<torch::nn::Module> module,
                                  const distributed::ProcessGroup& group,
                                  const DistributedDataParallelOptions& options)
     : group_(group), broadcast_buffers_(options.broadcast_buffers) {
-  TORCH_CHECK(module != nullptr, name, ": expected a module, got none");
-  TORCH_CHECK(options.bucket_cap_mb.value_or(1) > 0, name,
-              ": expected a bucket_cap_mb above 0, got ", *options.bucket_cap_mb);
-  const auto parameters = parameters_of(*module);
-  check(*module, parameters);
+  const auto parameters = check_everywhere(module.get(), group, options);
   if (!group.c10d()) return;
-  const bool on_gpu = group.backend() == "nccl";
-  const auto device = parameters.tensors.front().device();
-  TORCH_CHECK(!on_gpu || device.is_cuda(), name, ": expected a module on a GPU for backend nccl, ",
-              "got one on ", device);
   if (group.world_size() == 1 && !needs_reducer(parameters, options)) {
     engine_ = std::make_unique<Engine>();
     engine_->alone = std::make_unique<LoneChecks>(name, parameters.tensors, parameters.names);
     return;
   }
   const torch::NoGradGuard no_grad;
-  check_same_everywhere(*module, group, on_gpu ? device : torch::kCPU);
   const bool has_buffers = !module->buffers().empty();
   engine_ = std::make_unique<Engine>(Engine{.module = std::move(module),
                                             .group = group.c10d(),

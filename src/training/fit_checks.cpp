@@ -1,29 +1,36 @@
 #include "training/fit_checks.hpp"
 
-#include <ATen/ops/stack.h>
-#include <ATen/ops/tensor.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+#include <torch/optim/lbfgs.h>
 
-#include <exception>
+#include <typeinfo>
 #include <utility>
 #include <vector>
+
+#include "distributed/meet.hpp"
 
 namespace sconce {
 
 namespace {
 
-void check_model(const TrainerOptions& options, const detail::ModelSteps& model, const char* who) {
-  const auto& group = options.process_group;
-  TORCH_CHECK(group.world_size() == 1 || model.group, who, ": expected, in a process group of ",
-              "several, a sconce::nn::DistributedDataParallel, got another model");
-  if (!model.group) return;
-  const bool are_alone = group.world_size() == 1 && model.group->world_size() == 1;
-  TORCH_CHECK(are_alone || *model.group == group, who, ": expected the process group of the ",
-              "DistributedDataParallel, of ", model.group->world_size(),
-              " ranks, as TrainerOptions::process_group, got another, of ", group.world_size());
-  const auto device = model.module.parameters().front().device();
-  TORCH_CHECK(device == *options.device, who,
-              ": expected the module of the DistributedDataParallel on ", *options.device,
-              " from its construction on, got it on ", device);
+void check_optimizer(const torch::optim::Optimizer& optimizer, const char* who) {
+  TORCH_CHECK(
+      typeid(optimizer) != typeid(torch::optim::LBFGS), who, ": expected an optimizer ",
+      "whose step needs no closure, such as sconce::optim::AdamW, got torch::optim::LBFGS, ",
+      "which computes the loss several times in a step");
+}
+
+void check_gradients_enabled(const torch::nn::Module& model, const char* who) {
+  TORCH_CHECK(!c10::InferenceMode::is_enabled(), who, ": expected gradients, got a call within ",
+              "c10::InferenceMode, which turns them off");
+  TORCH_CHECK(c10::GradMode::is_enabled(), who,
+              ": expected gradients, got a call with them turned ",
+              "off, as by torch::NoGradGuard");
+  for (const auto& parameter : model.named_parameters()) {
+    TORCH_CHECK(!parameter.value().is_inference(), who, ": expected parameters that can have a ",
+                "gradient, got ", parameter.key(), ", which was made within c10::InferenceMode");
+  }
 }
 
 // What each rank of a fit must have alike, by name. A rank with more batches than another would
@@ -36,38 +43,21 @@ std::vector<std::pair<const char*, int64_t>> alike(const TrainerOptions& options
           {"sets of test data", data.test ? 1 : 0}};
 }
 
-// Throws on all ranks if one has failed, or if they differ.
-void check_ranks(const TrainerOptions& options, const FitData& data,
-                 const std::exception_ptr& failure, const char* who) {
-  const auto& group = options.process_group;
-  const auto names = alike(options, data);
-  std::vector<int64_t> own = {failure ? 1 : 0, data.test ? data.test->size() : 0};
-  for (const auto& [name, value] : names) own.push_back(value);
-  at::Tensor of_ranks;  // (ranks, values)
-  try {
-    const auto tensor = at::tensor(at::IntArrayRef(own)).to(*options.device);
-    of_ranks = at::stack(group.all_gather(tensor)).cpu();
-  } catch (...) {
-    if (!failure) throw;
-  }
-  if (failure) std::rethrow_exception(failure);
-  const auto at = [&](int64_t rank, int64_t i) { return of_ranks[rank][i].item<int64_t>(); };
-  for (int64_t rank = 0; rank < group.world_size(); ++rank) {
-    TORCH_CHECK(at(rank, 0) == 0, who, ": expected arguments that every rank accepts, but rank ",
-                rank, " refuses its own");
-  }
-  for (size_t i = 0; i < names.size(); ++i) {
-    const auto column = static_cast<int64_t>(i) + 2;
-    for (int64_t rank = 1; rank < group.world_size(); ++rank) {
-      TORCH_CHECK(at(rank, column) == at(0, column), who, ": expected as many ", names[i].first,
-                  " on every rank, got ", at(0, column), " on rank 0 and ", at(rank, column),
-                  " on rank ", rank);
-    }
-  }
-  if (data.test) check_batches(of_ranks.select(1, 1).sum().item<int64_t>(), who, "test data");
-}
-
 }  // namespace
+
+void check_wrapper(const TrainerOptions& options, const detail::ModelSteps& model,
+                   const char* who) {
+  if (!model.group) return;
+  const auto& group = options.process_group;
+  const bool are_alone = group.world_size() == 1 && model.group->world_size() == 1;
+  TORCH_CHECK(are_alone || *model.group == group, who, ": expected the process group of the ",
+              "DistributedDataParallel, of ", model.group->world_size(),
+              " ranks, as TrainerOptions::process_group, got another, of ", group.world_size());
+  const auto device = model.module.parameters().front().device();
+  TORCH_CHECK(device == *options.device, who,
+              ": expected the module of the DistributedDataParallel on ", *options.device,
+              " from its construction on, got it on ", device);
+}
 
 void check_batches(int64_t batches, const char* who, const char* expected) {
   TORCH_CHECK(batches > 0, who, ": expected ", expected, ", got no batch");
@@ -86,28 +76,53 @@ void check_output(const TrainerOptions& options, const char* without_output, con
               " to return a StepOutput with what the metrics are to get, or no metrics");
 }
 
-void check_fit(const TrainerOptions& options, const detail::ModelSteps& model, const FitData& data,
-               const char* who) {
+void check_fit(const TrainerOptions& options, const detail::ModelSteps& model,
+               const torch::optim::Optimizer& optimizer, const FitData& data, const char* who) {
   const auto& group = options.process_group;
   const bool is_alone = group.world_size() == 1;
-  const auto check_own = [&] {
+  const auto names = alike(options, data);
+  const auto of_ranks = distributed::meet(group, who, [&] {
     check_callbacks(data.callbacks, who);
-    check_model(options, model, who);
+    TORCH_CHECK(is_alone || model.group, who, ": expected, in a process group of several, a ",
+                "sconce::nn::DistributedDataParallel, got another model");
+    check_wrapper(options, model, who);
+    check_optimizer(optimizer, who);
+    check_gradients_enabled(model.module, who);
     check_output(options, model.train_without_output, who);
     if (data.test) check_output(options, model.test_without_output, who);
     data.train.check_world_size(group.world_size());
     if (data.test) data.test->check_world_size(group.world_size());
     check_batches(data.train.size(), who, "training data");
-    if (data.test && is_alone) check_batches(data.test->size(), who, "test data");
-  };
-  if (is_alone) return check_own();
-  std::exception_ptr failure;
-  try {
-    check_own();
-  } catch (...) {
-    failure = std::current_exception();
+    std::vector<int64_t> values = {data.test ? data.test->size() : 0};
+    for (const auto& [name, value] : names) values.push_back(value);
+    return values;
+  });
+  int64_t test_batches = 0;
+  for (size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    test_batches += of_ranks[rank][0];
+    for (size_t i = 0; i < names.size(); ++i) {
+      TORCH_CHECK(of_ranks[rank][i + 1] == of_ranks[0][i + 1], who, ": expected as many ",
+                  names[i].first, " on every rank, got ", of_ranks[0][i + 1], " on rank 0 and ",
+                  of_ranks[rank][i + 1], " on rank ", rank);
+    }
   }
-  check_ranks(options, data, failure, who);
+  if (data.test) check_batches(test_batches, who, "test data");
+}
+
+void check_evaluation(const TrainerOptions& options, const detail::ModelSteps& model,
+                      const AnyBatches& batches, const char* without_output, const char* who) {
+  const auto& group = options.process_group;
+  const auto of_ranks = distributed::meet(group, who, [&] {
+    batches.check_world_size(group.world_size());
+    check_wrapper(options, model, who);
+    check_output(options, without_output, who);
+    return std::vector<int64_t>{model.broadcast_buffers ? 1 : 0};
+  });
+  for (size_t rank = 1; rank < of_ranks.size(); ++rank) {
+    TORCH_CHECK(of_ranks[rank][0] == of_ranks[0][0], who, ": expected broadcast_buffers alike on ",
+                "every rank (true for a model that is not a DistributedDataParallel), got ",
+                of_ranks[0][0] != 0, " on rank 0 and ", of_ranks[rank][0] != 0, " on rank ", rank);
+  }
 }
 
 }  // namespace sconce

@@ -61,7 +61,7 @@ FitLoop::FitLoop(const TrainerOptions& options, amp::MixedPrecision& precision,
       metrics_(metrics_of(options, steps)),
       run_(metrics_, &scaler),
       sums_(device, metrics_) {
-  check_fit(options, steps, data, who);
+  check_fit(options, steps, of, data, who);
   states = states_of(*this, data.callbacks);
 }
 

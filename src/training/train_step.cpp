@@ -43,6 +43,17 @@ std::vector<torch::Tensor> parameters_of(const torch::optim::Optimizer& optimize
               " are the model's and none has a gradient after the backward pass");
 }
 
+// LibTorch's own error names neither the Trainer nor the model.
+void check_requires_grad(const torch::Tensor& loss, const torch::nn::Module& model) {
+  if (loss.requires_grad()) return;
+  const auto all = model.parameters();
+  const auto trained = std::count_if(
+      all.begin(), all.end(), [](const auto& parameter) { return parameter.requires_grad(); });
+  TORCH_CHECK(false, "sconce::Trainer: expected a loss that depends on a parameter that requires ",
+              "a gradient, got one that depends on none; of the ", all.size(), " parameters of ",
+              c10::demangle(typeid(model).name()), ", ", trained, " require a gradient");
+}
+
 class EagerStep final : public TrainStep {
  public:
   EagerStep(double clip, amp::MixedPrecision& precision, const detail::ModelSteps& model,
@@ -58,6 +69,7 @@ class EagerStep final : public TrainStep {
       const auto autocast = precision_.autocast();
       output = model_.train(batch);
     }
+    check_requires_grad(output.loss, model_.module);
     RECORD_USER_SCOPE("backward");
     precision_.scale(of_step == 1 ? output.loss : output.loss / of_step).backward();
     output.loss = output.loss.detach();

@@ -93,8 +93,8 @@ EpochMetrics Trainer::fit_model_epoch(const detail::ModelSteps& model,
 
 MetricValues Trainer::evaluate_model(const detail::ModelSteps& model, const AnyBatches& batches) {
   detail::refuse_in_capture("sconce::Trainer::evaluate");
-  batches.check_world_size(options_.process_group.world_size());
-  check_output(options_, model.test_without_output, "sconce::Trainer::evaluate");
+  check_evaluation(options_, model, batches, model.test_without_output,
+                   "sconce::Trainer::evaluate");
   const Metrics metrics = metrics_of(options_, model);
   RunScope run(metrics);
   auto values = test_model(options_, precision_, metrics, model, batches);
@@ -108,7 +108,7 @@ void Trainer::predict_model(const detail::ModelSteps& model, const AnyBatches& b
   constexpr auto who = "sconce::Trainer::predict";
   detail::refuse_in_capture(who);
   TORCH_CHECK(use, who, ": expected a function, got an empty one");
-  batches.check_world_size(options_.process_group.world_size());
+  check_evaluation(options_, model, batches, /*without_output=*/nullptr, who);
   const EvaluationScope scope(options_, precision_, model, batches, who);
   scope.for_each_batch({}, [&](const AnyBatch& batch) {
     const auto output = model.predict(batch);

@@ -144,7 +144,7 @@ TEST_CASE("the trainer refuses ranks that differ, another group, and batches fro
         {"3", "expected as many epochs on every rank, got 2 on rank 0 and 3 on rank 1"},
         {"4", "expected as many sets of test data on every rank, got 1 on rank 0 and 0 on rank 1"},
         {"5", "expected test data, got no batch"},
-        {"6", rank == ranks[0] ? "expected arguments that every rank accepts, but rank 1 refuses "
+        {"6", rank == ranks[0] ? "expected arguments that every rank accepts, but rank 1 rejected "
                                  "its own"
                                : "expected callbacks, got null as number 1 of 1"},
         {"7",
@@ -164,6 +164,38 @@ TEST_CASE("in a group of several the trainer takes a module of its ranks alone",
     CHECK(rank->exit_code == 1);
     CHECK_THAT(rank->err(), ContainsSubstring("sconce::Trainer::fit: expected, in a process group "
                                               "of several, a sconce::nn::DistributedDataParallel"));
+  }
+}
+
+TEST_CASE("ranks of which one does not wrap its model all throw at once", "[distributed]") {
+  auto ranks = start_ranks(2, {SCONCE_WORKER, "one_unwrapped", "timeout=20000"});
+  wait_for(ranks, Seconds(60));
+  const std::string mixed[] = {
+      "0 sconce::nn::DistributedDataParallel: expected the same call on every rank, got "
+      "sconce::Trainer::fit on rank 1",
+      "0 sconce::Trainer::fit: expected, in a process group of several, a "};
+  const std::string frozen[] = {
+      "1 sconce::nn::DistributedDataParallel: expected arguments that every rank accepts, but rank "
+      "1 rejected its own",
+      "1 sconce::nn::DistributedDataParallel: expected a module with a parameter that requires"};
+  for (size_t rank = 0; rank < 2; ++rank) {
+    const std::string err = ranks[rank]->err();
+    INFO(err);
+    CHECK(ranks[rank]->exit_code == 0);
+    CHECK_THAT(err, ContainsSubstring(mixed[rank]));
+    CHECK_THAT(err, ContainsSubstring(frozen[rank]));
+    const std::string other =
+        "expected the process group of the DistributedDataParallel, of 2 "
+        "ranks, as TrainerOptions::process_group, got another, of 1";
+    CHECK_THAT(err, ContainsSubstring("2 sconce::Trainer::evaluate: " + other));
+    CHECK_THAT(err, ContainsSubstring("3 sconce::Trainer::predict: " + other));
+    CHECK_THAT(err, ContainsSubstring("4 sconce::Trainer::evaluate: expected broadcast_buffers "
+                                      "alike on every rank"));
+    CHECK_THAT(err, ContainsSubstring("5 sconce::Trainer::predict: expected broadcast_buffers"));
+    CHECK_THAT(err, ContainsSubstring(
+                        "6 sconce::Trainer::" + std::string(rank == 0 ? "evaluate" : "predict") +
+                        ": expected the same call on every rank"));
+    CHECK_THAT(err, !ContainsSubstring("no error"));
   }
 }
 

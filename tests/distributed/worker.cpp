@@ -19,6 +19,7 @@
 #include "metrics/every_metric.hpp"
 #include "sconce/data/from_torch.hpp"
 #include "sconce/distributed/process_group.hpp"
+#include "sconce/nn/requires_grad.hpp"
 #include "sconce/optim/ema.hpp"
 #include "sconce/report/progress_bar.hpp"
 #include "sconce/report/scalar_log.hpp"
@@ -189,6 +190,61 @@ void unwrapped(const Words& words) {
   trainer.fit(linear, optimizer, {sconce::data::Batches(data)});
 }
 
+// Rank 1 does otherwise than rank 0, in several ways. Prints why each is refused.
+void one_unwrapped(const Words& words) {
+  const auto group = join(words);
+  const bool is_other = group.rank() == 1;
+  torch::nn::Linear linear(2, 2);
+  torch::optim::SGD optimizer(linear->parameters(), 0.1);
+  sconce::Trainer trainer({.num_gpus = 0, .process_group = group});
+  sconce::Trainer alone({.num_gpus = 0});
+  const sconce::data::Batches batches(
+      sconce::data::Dataset{torch::ones({4, 2}), torch::ones({4}, torch::kLong)});
+  const auto wrapped = [&](bool broadcast_buffers) {
+    return sconce::nn::DistributedDataParallel(linear, group,
+                                               {.broadcast_buffers = broadcast_buffers});
+  };
+  const std::function<void()> refused[] = {
+      [&] {
+        if (is_other) trainer.fit(linear, optimizer, {batches});
+        auto model = wrapped(true);
+        trainer.fit(model, optimizer, {batches});
+      },
+      [&] {
+        if (is_other) sconce::nn::requires_grad_(*linear, false);
+        wrapped(true);
+      },
+      [&] {
+        sconce::nn::requires_grad_(*linear);
+        auto model = wrapped(true);
+        alone.evaluate(model, batches);
+      },
+      [&] {
+        auto model = wrapped(true);
+        alone.predict(model, batches);
+      },
+      [&] {
+        auto model = wrapped(false);
+        is_other ? trainer.evaluate(linear, batches) : trainer.evaluate(model, batches);
+      },
+      [&] {
+        auto model = wrapped(false);
+        is_other ? trainer.predict(linear, batches) : trainer.predict(model, batches);
+      },
+      [&] {
+        if (is_other) trainer.predict(linear, batches);
+        trainer.evaluate(linear, batches);
+      }};
+  for (size_t i = 0; i < std::size(refused); ++i) {
+    try {
+      refused[i]();
+      std::cerr << i << " no error\n";
+    } catch (const c10::Error& error) {
+      std::cerr << i << ' ' << error.what_without_backtrace() << '\n';
+    }
+  }
+}
+
 // Trains a model with BatchNorm on each rank's own rows. Tests it, with averaged weights if `ema`
 // is 1, on three batches that only rank 0 has, and predicts these. Prints the accuracy, and on rank
 // 0 the accuracy computed by hand.
@@ -329,10 +385,18 @@ void report(const Words& words) {
 int main(int argc, char** argv) {
   const auto start = std::chrono::steady_clock::now();
   const std::map<std::string, std::function<void(const Words&)>> modes = {
-      {"launch", launch},     {"listeners", listeners}, {"collectives", collectives},
-      {"train", train},       {"uneven", uneven},       {"unwrapped", unwrapped},
-      {"evaluate", evaluate}, {"fault", fault},         {"own_step", own_step},
-      {"report", report},     {"metrics", metrics}};
+      {"launch", launch},
+      {"listeners", listeners},
+      {"collectives", collectives},
+      {"train", train},
+      {"uneven", uneven},
+      {"unwrapped", unwrapped},
+      {"one_unwrapped", one_unwrapped},
+      {"evaluate", evaluate},
+      {"fault", fault},
+      {"own_step", own_step},
+      {"report", report},
+      {"metrics", metrics}};
   try {
     Words words;
     for (int i = 2; i < argc; ++i) {

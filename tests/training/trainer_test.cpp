@@ -20,6 +20,7 @@
 #include "sconce/metrics/classification.hpp"
 #include "sconce/metrics/confusion_matrix.hpp"
 #include "sconce/nn/clip_grad.hpp"
+#include "sconce/nn/requires_grad.hpp"
 #include "sconce/optim/ema.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/optim/rmsprop.hpp"
@@ -1668,4 +1669,58 @@ TEST_CASE("a batch from a GPU is whole on the CPU when prepare_batch returns", "
 TEST_CASE("a GPU named without an index is the current one", "[gpu]") {
   sconce::test::require_gpu();
   CHECK(Trainer({.device = torch::Device("cuda")}).device() == sconce::gpu());
+}
+
+TEST_CASE("a fit that cannot compute gradients says what it expected and what it got") {
+  auto model = net();
+  sconce::optim::SGD optimizer(model->parameters(), 0.1);
+  Trainer trainer({.num_gpus = 0});
+  const auto fit = [&] { trainer.fit(model, optimizer, data()); };
+  {
+    const torch::NoGradGuard no_grad;
+    CHECK_THROWS_WITH(fit(), StartsWith("sconce::Trainer::fit: expected gradients, got a call with "
+                                        "them turned off, as by torch::NoGradGuard"));
+    CHECK_THROWS_WITH(trainer.fit_epoch(model, optimizer, data().train),
+                      StartsWith("sconce::Trainer::fit_epoch: expected gradients"));
+  }
+  {
+    const c10::InferenceMode inference;
+    CHECK_THROWS_WITH(fit(), StartsWith("sconce::Trainer::fit: expected gradients, got a call "
+                                        "within c10::InferenceMode"));
+    model->push_back(torch::nn::Linear(2, 2));
+  }
+  CHECK_THROWS_WITH(fit(), StartsWith("sconce::Trainer::fit: expected parameters that can have a "
+                                      "gradient, got 4.weight, which was made within"));
+  model = net();
+  sconce::nn::requires_grad_(*model, false);
+  const bool graph = GENERATE(false, true);
+  sconce::optim::SGD frozen(model->parameters(), 0.1);
+  CHECK_THROWS_WITH(
+      Trainer({.num_gpus = 0, .graph = graph}).fit(model, frozen, data()),
+      ContainsSubstring("sconce::Trainer: expected a loss that depends on a parameter "
+                        "that requires a gradient, got one that depends on none; of "
+                        "the 4 parameters of torch::nn::SequentialImpl, 0 require"));
+}
+
+TEST_CASE("a loss of several numbers is refused in a fit and in a test") {
+  auto model = net();
+  sconce::optim::SGD optimizer(model->parameters(), 0.1);
+  Trainer trainer({.num_gpus = 0, .loss = [](const auto& output, const auto& target) {
+                     return torch::nn::functional::cross_entropy(
+                         output, target,
+                         torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kNone));
+                   }});
+  const auto expected = StartsWith(
+      "sconce::Trainer: expected a loss of one real number from TrainerOptions::loss, "
+      "such as the mean over the examples, got CPUFloatType of sizes [");
+  CHECK_THROWS_WITH(trainer.fit(model, optimizer, data()), expected);
+  CHECK_THROWS_WITH(trainer.evaluate(model, data().train), expected);
+}
+
+TEST_CASE("the trainer refuses an optimizer whose step needs a closure by name") {
+  auto model = net();
+  torch::optim::LBFGS optimizer(model->parameters());
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, data()),
+                    StartsWith("sconce::Trainer::fit: expected an optimizer whose step needs no "
+                               "closure, such as sconce::optim::AdamW, got torch::optim::LBFGS"));
 }

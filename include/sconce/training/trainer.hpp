@@ -137,15 +137,19 @@ class Trainer {
   /// - the model is a DistributedDataParallel on another device or of another process group than
   /// the
   ///   trainer's, or is none in a process group of several;
-  /// - ranks differ in the number of training batches, in `max_epochs` or
+  /// - ranks make different calls, or differ in the number of training batches, in `max_epochs` or
   /// `accumulate_grad_batches`,
   ///   or in having test data, or one of them refuses its arguments: all ranks throw;
   /// - there are metrics, and a step of the model returns a loss alone;
   /// - `graph` is set, and the optimizer is not capturable, has no fused kernels in fp16, or the
   /// step
   ///   cannot be captured;
-  /// - a loss is undefined, or after the backward passes of a step none of the optimizer's
-  ///   parameters has a gradient, as in an optimizer of another model.
+  /// - the optimizer is a `torch::optim::LBFGS`, gradients are turned off, or a parameter was made
+  ///   within `c10::InferenceMode`;
+  /// - a loss is undefined, has more than one element or requires no gradient, or after the
+  /// backward
+  ///   passes of a step none of the optimizer's parameters has a gradient, as in an optimizer of
+  ///   another model.
   /// @throw what the model, the loss, the metrics and the callbacks throw.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
@@ -171,7 +175,10 @@ class Trainer {
   /// the batches of all ranks; a rank may have none. Buffers become those of rank 0, unless the
   /// model is a DistributedDataParallel without `broadcast_buffers`. As a loop of your own does, it
   /// takes the next epoch of the batches.
-  /// @throw c10::Error if there are no batches, the model is null, or a loss is undefined.
+  /// @throw c10::Error if there are no batches, the model is null, a loss is undefined or has more
+  /// than one element, or the model is a DistributedDataParallel of another process group or on
+  /// another device. In a process group of several all ranks throw, also if they make different
+  /// calls.
   /// @throw what the model, the loss and the metrics throw.
   template <class M>
   MetricValues evaluate(M& model, const AnyBatches& batches) {
@@ -188,7 +195,9 @@ class Trainer {
   /// as in `evaluate`. As a loop of your own does, it takes the next epoch of the batches, and
   /// changes nothing else of a fit before or after it.
   /// @throw c10::Error if there are no batches, the model or the function is null, the model cannot
-  /// take the inputs, or an output is undefined.
+  /// take the inputs, an output is undefined, or the model is a DistributedDataParallel of another
+  /// process group or on another device. In a process group of several all ranks throw in the last
+  /// case, and if they make different calls.
   /// @throw what the model and the function throw.
   template <class M>
   void predict(M& model, const AnyBatches& batches,

@@ -72,6 +72,9 @@ constexpr void check_own_steps() {
 inline void check_loss(const torch::Tensor& loss, const char* from) {
   TORCH_CHECK(loss.defined(), "sconce::Trainer: expected a loss from ", from,
               ", got an undefined tensor");
+  TORCH_CHECK(loss.numel() == 1 && !loss.is_complex(), "sconce::Trainer: expected a loss of one ",
+              "real number from ", from, ", such as the mean over the examples, got ",
+              loss.toString(), " of sizes ", loss.sizes());
 }
 
 inline StepOutput as_step_output(StepOutput output) {
