@@ -23,6 +23,10 @@ namespace sconce {
 
 namespace profiler {
 
+// The level from which on Kineto logs. LibTorch exports it, although the headers do not declare it.
+extern std::atomic_int kineto_log_level asm("_ZN9libkineto6Logger14severityLevel_E")
+    __attribute__((weak));
+
 namespace {
 
 namespace impl = torch::profiler::impl;
@@ -37,6 +41,23 @@ bool is_another_under_way() {
   auto& kineto = libkineto::api();
   return kineto.isProfilerInitialized() && kineto.activityProfiler().isActive();
 }
+
+// While it lives, Kineto logs nothing. It logs to the error stream when a profile starts and stops,
+// and that there is no GPU.
+class QuietKineto {
+ public:
+  QuietKineto() {
+    if (&kineto_log_level != nullptr) before_ = kineto_log_level.exchange(libkineto::ENUM_COUNT);
+  }
+  ~QuietKineto() {
+    if (&kineto_log_level != nullptr) kineto_log_level = before_;
+  }
+  QuietKineto(const QuietKineto&) = delete;
+  QuietKineto& operator=(const QuietKineto&) = delete;
+
+ private:
+  int before_ = 0;
+};
 
 constexpr auto who = "sconce::profiler::Profile::export_chrome_trace";
 
@@ -75,6 +96,7 @@ Profile::Profile() {
   std::set<impl::ActivityType> activities = {impl::ActivityType::CPU};
   if (num_gpus() > 0) activities.insert(impl::ActivityType::CUDA);
   torch::autograd::profiler::prepareProfiler(config, activities);
+  const QuietKineto quiet;  // after LibTorch has set the level
   torch::autograd::profiler::enableProfiler(config, activities);
   give_back.release();
 }
@@ -82,6 +104,7 @@ Profile::Profile() {
 Profile::~Profile() {
   if (!is_under_way_) return;
   try {
+    const QuietKineto quiet;
     torch::autograd::profiler::disableProfiler();
   } catch (...) {  // the records are discarded anyway
   }
@@ -93,6 +116,7 @@ void Profile::export_chrome_trace(const std::filesystem::path& file) {
   if (num_gpus() > 0) synchronize(c10::Device(c10::kCUDA));
   is_under_way_ = false;
   const auto give_back = c10::make_scope_exit([] { is_ours_under_way = false; });
+  const QuietKineto quiet;
   io::write_whole(file, saved(*torch::autograd::profiler::disableProfiler(), file), who);
 }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/record_function.h>
 #include <c10/util/ScopeExit.h>
+#include <fcntl.h>
 #include <torch/csrc/autograd/profiler_kineto.h>
 #include <unistd.h>
 
@@ -88,6 +89,23 @@ TEST_CASE("a trace has the steps asked for, and in each its ranges") {
   }
   CHECK(ranges.at("data").size() == 6);  // and the test's
   CHECK_FALSE(steps[0].holds(ranges.at("test")[0]));
+}
+
+TEST_CASE("a trace writes nothing to the error stream, also on a machine without a GPU") {
+  const TempDir folder;
+  const auto log = folder.path() / "stderr";
+  const int before = ::dup(STDERR_FILENO);
+  const int file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  ::dup2(file, STDERR_FILENO);
+  {
+    const auto restore = c10::make_scope_exit([&] { ::dup2(before, STDERR_FILENO); });
+    StepTrace trace(folder.path() / "trace.json", 2);
+    fit(trace, 8);
+  }
+  ::close(file);
+  ::close(before);
+  CHECK(contents(log).empty());
+  CHECK(fs::exists(folder.path() / "trace.json"));
 }
 
 TEST_CASE("a trace of more steps than a fit has ends with the fit") {
