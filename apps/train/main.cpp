@@ -199,8 +199,7 @@ std::vector<std::unique_ptr<sconce::TrainerCallback>> make_callbacks(
   if (ema) callbacks.push_back(std::make_unique<sconce::WeightAveraging>(*ema));
   if (checkpoint) {
     sconce::ModelCheckpointOptions options{.save_every = line.save_every};
-    if (task.is_regression())
-      options = {"test_loss", sconce::optim::MetricMode::min, line.save_every};
+    if (task.is_regression()) options.monitor = "test_loss";
     callbacks.push_back(std::make_unique<sconce::ModelCheckpoint>(*checkpoint, options));
   }
   return callbacks;

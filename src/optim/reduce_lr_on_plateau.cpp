@@ -21,8 +21,9 @@ ReduceLROnPlateau::ReduceLROnPlateau(torch::optim::Optimizer& optimizer,
                                      const ReduceLROnPlateauOptions& options)
     : Scheduler(optimizer),
       options_(options),
+      mode_(options.mode.value_or(MetricMode::min)),
       min_lrs_(expand(options.min_lr, optimizer, "ReduceLROnPlateau", "min_lr")),
-      best_(worst(options.mode)) {
+      best_(worst(mode_)) {
   expect(options.factor < 1, "ReduceLROnPlateau", "factor below 1, got ", options.factor);
   last_lr_ = current_lrs();  // refuses an optimizer without groups
   if (!options.min_lr.is_list()) default_min_lr_ = min_lrs_.front();
@@ -49,10 +50,19 @@ void ReduceLROnPlateau::step(double metrics) {
   last_lr_ = current_lrs();
 }
 
+bool ReduceLROnPlateau::set_mode(MetricMode mode) {
+  if (mode == mode_) return false;
+  const bool has_best = best_ != worst(mode_);
+  mode_ = mode;
+  best_ = worst(mode);
+  num_bad_epochs_ = 0;
+  return has_best;
+}
+
 bool ReduceLROnPlateau::is_better(double metric) const {
   const double threshold = options_.threshold;
   const bool is_share = options_.threshold_mode == ThresholdMode::rel;
-  if (options_.mode == MetricMode::min) {
+  if (mode_ == MetricMode::min) {
     return metric < (is_share ? best_ * (1.0 - threshold) : best_ - threshold);
   }
   return metric > (is_share ? best_ * (threshold + 1.0) : best_ + threshold);
@@ -82,8 +92,8 @@ void ReduceLROnPlateau::visit(StateVisitor& state) {
   state("cooldown", options_.cooldown);
   state("eps", options_.eps);
   Scheduler::visit(state);
-  state.write_only("mode_worse", worst(options_.mode));
-  state("mode", options_.mode);
+  state.write_only("mode_worse", worst(mode_));
+  state("mode", mode_);
   state("threshold", options_.threshold);
   state("threshold_mode", options_.threshold_mode);
   state("best", best_);

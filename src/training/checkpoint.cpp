@@ -285,6 +285,10 @@ void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
   const auto random = random_states(options_.process_group);
   auto best = best_;
   if (metric && is_better(*metric, monitor)) {
+    if (is_of_other(monitor) && writes(options_)) {
+      TORCH_WARN(checkpoint_name, folder_.string(), ": the best checkpoint is the one with the ",
+                 *best_->monitor, "; restarting with the ", monitor);
+    }
     best = {*metric, name, monitor.empty() ? std::nullopt : std::optional(monitor)};
   }
   together(options_.process_group, [&] {
@@ -304,8 +308,11 @@ void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
 
 bool Checkpoint::is_better(double metric, const std::string& monitor) const {
   if (!options_.keep_best || std::isnan(metric)) return false;
-  if (!best_ || metric > best_->metric) return true;
-  return best_->monitor && !monitor.empty() && *best_->monitor != monitor;
+  return !best_ || is_of_other(monitor) || metric > best_->metric;
+}
+
+bool Checkpoint::is_of_other(const std::string& monitor) const {
+  return best_ && best_->monitor && !monitor.empty() && *best_->monitor != monitor;
 }
 
 // A writer may be killed before it does this, so a load does it again.

@@ -4,45 +4,67 @@
 
 #include "detail/state_visitor.hpp"
 #include "optim/metric_mode_values.hpp"
+#include "sconce/repr.hpp"
 #include "training/find_monitor.hpp"
 
 namespace sconce {
 
 EarlyStopping::EarlyStopping(std::string monitor, EarlyStoppingOptions options)
-    : monitor_(std::move(monitor)), options_(options), state_(initial_state()) {
-  TORCH_CHECK_VALUE(options.min_delta >= 0, "sconce::EarlyStopping: expected min_delta >= 0, got ",
-                    options.min_delta);
-  TORCH_CHECK_VALUE(options.patience >= 0, "sconce::EarlyStopping: expected patience >= 0, got ",
-                    options.patience);
+    : monitor_(std::move(monitor)),
+      options_(std::move(options)),
+      mode_(options_.mode.value_or(optim::MetricMode::min)),
+      state_(initial_state()) {
+  TORCH_CHECK_VALUE(options_.min_delta >= 0, "sconce::EarlyStopping: expected min_delta >= 0, got ",
+                    options_.min_delta);
+  TORCH_CHECK_VALUE(options_.patience >= 0, "sconce::EarlyStopping: expected patience >= 0, got ",
+                    options_.patience);
 }
 
 EarlyStopping::State EarlyStopping::initial_state() const {
-  return {.best_score = optim::worst(options_.mode)};
+  return {.best_score = optim::worst(mode_)};
 }
 
 void EarlyStopping::setup(Fit& fit) {
   monitor_ = find_monitor(fit, monitor_, "sconce::EarlyStopping");
-  if (is_of_fit_) state_ = initial_state();
-  is_of_fit_ = false;
+  mode_ = find_mode(fit, monitor_, options_.mode, "sconce::EarlyStopping");
+  if (!is_restored_) state_ = initial_state();
 }
 
 void EarlyStopping::on_fit_begin(Fit& fit) {
-  is_of_fit_ = true;
-  const bool is_of_other = state_.monitor.value_or(monitor_) != monitor_ ||
-                           state_.mode.value_or(options_.mode) != options_.mode;
-  if (is_of_other) state_ = initial_state();
-  if (state_.has_stopped) fit.stop();
+  is_restored_ = false;
+  const std::string kept = state_.monitor.value_or(monitor_);
+  const optim::MetricMode mode = state_.mode.value_or(mode_);
+  if (kept != monitor_ || mode != mode_) {
+    if (std::isfinite(state_.best_score) && fit.process_group.rank() == 0) {
+      TORCH_WARN("sconce::EarlyStopping: the restored best value is the ",
+                 describe_best(mode, kept), "; restarting with the ",
+                 describe_best(mode_, monitor_));
+    }
+    state_ = initial_state();
+  }
+  if (state_.has_stopped) fit.stop(reason(fit));
 }
 
 void EarlyStopping::on_epoch_end(Fit& fit) {
   const double score = fit.epochs.back().at(monitor_);
-  const double sign = options_.mode == optim::MetricMode::min ? -1 : 1;
+  const double sign = mode_ == optim::MetricMode::min ? -1 : 1;
   const bool is_better = sign * score > sign * state_.best_score + options_.min_delta;
   state_.wait_count = is_better ? 0 : state_.wait_count + 1;
   if (is_better) state_.best_score = score;
   state_.has_stopped =
       !std::isfinite(score) || (!is_better && state_.wait_count >= options_.patience);
-  if (state_.has_stopped) fit.stop();
+  if (state_.has_stopped) fit.stop(reason(fit));
+}
+
+// Returns why the fit stops after its last epoch.
+std::string EarlyStopping::reason(const Fit& fit) const {
+  const bool has_value = !fit.epochs.empty() && fit.epochs.back().contains(monitor_);
+  const double score = has_value ? fit.epochs.back().at(monitor_) : state_.best_score;
+  if (!std::isfinite(score)) return monitor_ + " is " + repr(score) + ", not a finite number";
+  return c10::str(monitor_, " has not improved for ", state_.wait_count,
+                  state_.wait_count == 1 ? " epoch" : " epochs", "; the ",
+                  mode_ == optim::MetricMode::min ? "lowest" : "highest", " was ",
+                  repr(state_.best_score));
 }
 
 void visit_state(EarlyStopping::State& state, StateVisitor& visitor) {
@@ -56,13 +78,13 @@ void visit_state(EarlyStopping::State& state, StateVisitor& visitor) {
 c10::IValue EarlyStopping::state_dict() const {
   State state = state_;
   state.monitor = monitor_;
-  state.mode = options_.mode;
+  state.mode = mode_;
   return as_state(state);
 }
 
 void EarlyStopping::load_state_dict(const c10::IValue& state) {
   state_ = from_state<State>(state, "sconce::EarlyStopping::load_state_dict");
-  is_of_fit_ = false;
+  is_restored_ = true;
 }
 
 }  // namespace sconce

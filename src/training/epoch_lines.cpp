@@ -23,6 +23,20 @@ void EpochLines::on_epoch_end(Fit& fit) {
   if (count >= fit.max_epochs) write_speed(fit);
 }
 
+void EpochLines::on_fit_end(Fit& fit) {
+  const auto count = std::ssize(fit.epochs);
+  if (fit.process_group.rank() > 0 || !fit.is_stopping() || count >= fit.max_epochs) return;
+  out_ << "stopped ";
+  if (fit.batch > 0) {
+    out_ << "in epoch " << count + 1 << '/' << fit.max_epochs << " after batch " << fit.batch << '/'
+         << fit.batches;
+  } else {
+    out_ << "after epoch " << count << '/' << fit.max_epochs;
+  }
+  if (!fit.stop_reason().empty()) out_ << ": " << fit.stop_reason();
+  out_ << std::endl;
+}
+
 void EpochLines::write_speed(const Fit& fit) {
   const double per_second = FitResult{fit.epochs}.examples_per_second();
   out_ << format(per_second, std::chars_format::fixed, 1) << " examples/sec on " << fit.device

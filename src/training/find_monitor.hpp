@@ -4,8 +4,10 @@
 #include <c10/util/StringUtil.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
+#include "sconce/optim/metric_mode.hpp"
 #include "sconce/training/fit.hpp"
 
 namespace sconce {
@@ -22,6 +24,23 @@ inline std::string find_monitor(const Fit& fit, const std::string& monitor, cons
   TORCH_CHECK(has(of_test), who, ": expected monitor to be one of [", c10::Join(", ", names),
               "], got ", monitor);
   return of_test;
+}
+
+// Returns whether the lowest or the highest value is the best: the given mode, or the value's own.
+// Throws an error that begins with `who` if there is neither.
+inline optim::MetricMode find_mode(const Fit& fit, const std::string& monitor,
+                                   std::optional<optim::MetricMode> given, const char* who) {
+  if (given) return *given;
+  const auto own = fit.value_modes.find(monitor);
+  if (own != fit.value_modes.end()) return own->second;
+  TORCH_CHECK(monitor.ends_with("loss"), who, ": expected an explicit mode (min or max) for ",
+              monitor, ", whose better direction is unknown, got none");
+  return optim::MetricMode::min;
+}
+
+// Returns what is best, such as "lowest test_loss".
+inline std::string describe_best(optim::MetricMode mode, const std::string& monitor) {
+  return (mode == optim::MetricMode::max ? "highest " : "lowest ") + monitor;
 }
 
 }  // namespace sconce

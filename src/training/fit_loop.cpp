@@ -35,7 +35,8 @@ NamedStates states_of(const FitSetup& setup, const Callbacks& callbacks) {
     state->set_former_names(callback->former_names());
     TORCH_CHECK(names.insert(callback->name()).second, "sconce::Trainer::fit: expected callbacks ",
                 "with a state to have different names, and none called 'model', 'optimizer' or ",
-                "'scaler', got two called '", callback->name(), "'");
+                "'scaler', got two called '", callback->name(),
+                "'; give one of them another name, as ", "EarlyStoppingOptions::name does");
     states.emplace_back(callback->name(), std::move(*state));
   }
   return states;
@@ -81,7 +82,7 @@ FitResult FitLoop::run() {
   }
   scope.close();
   run_.close();
-  return {std::move(epochs), stopped};
+  return {std::move(epochs), stopped, stopped ? stop_reason() : std::string()};
 }
 
 EpochMetrics FitLoop::run_epoch(std::shared_ptr<TrainStep>& kept) {
@@ -99,6 +100,7 @@ EpochMetrics FitLoop::run_epoch(std::shared_ptr<TrainStep>& kept) {
 // - load: a callback restores the parts, and then the position by `resume`.
 void FitLoop::start() {
   value_names = names_of_values(metrics_, data_.test.has_value());
+  value_modes = modes_of_values(metrics_);
   call(&TrainerCallback::setup);
   steps_.module.to(device);
   steps_.module.train();
@@ -176,10 +178,11 @@ void FitLoop::save(const Callbacks& saving) {
 // Returns whether any rank wants to stop, so that all stop at the same step.
 bool FitLoop::agree_to_stop() {
   if (process_group.world_size() > 1) {
-    const auto flag =
-        at::full({1}, is_stopping() ? 1 : 0, at::TensorOptions(at::kInt).device(device));
+    const int own = is_stopping() ? process_group.rank() + 1 : 0;
+    const auto flag = at::full({1}, own, at::TensorOptions(at::kInt).device(device));
     process_group.all_reduce(flag, distributed::ReduceOp::max);
-    if (flag.item<int>() > 0) stop();
+    const int stopping = flag.item<int>();
+    if (stopping > 0) stop(c10::str("rank ", stopping - 1, " stopped the fit"));
   }
   return is_stopping();
 }

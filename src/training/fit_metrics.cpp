@@ -39,6 +39,20 @@ std::vector<std::string> names_of_values(const Metrics& metrics, bool has_test) 
   return of_training;
 }
 
+std::map<std::string, optim::MetricMode> modes_of_values(const Metrics& metrics) {
+  using optim::MetricMode;
+  std::map<std::string, MetricMode> modes = {{"loss", MetricMode::min},
+                                             {"test_loss", MetricMode::min}};
+  for (const auto& [name, metric] : metrics) {
+    const auto higher_is_better = metric->higher_is_better();
+    if (!higher_is_better) continue;
+    const auto mode = *higher_is_better ? MetricMode::max : MetricMode::min;
+    modes["train_" + name] = mode;
+    modes["test_" + name] = mode;
+  }
+  return modes;
+}
+
 void check_metrics(const Metrics& metrics) {
   std::set<std::string> names;
   for (const auto& [name, metric] : metrics) {

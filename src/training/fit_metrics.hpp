@@ -1,8 +1,10 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
+#include "sconce/optim/metric_mode.hpp"
 #include "sconce/training/detail/model_steps.hpp"
 #include "sconce/training/trainer.hpp"
 
@@ -14,6 +16,9 @@ Metrics metrics_of(const TrainerOptions& options, const detail::ModelSteps& mode
 
 /// Returns the names of an epoch's values: what a fit inserts into an EpochMetrics.
 std::vector<std::string> names_of_values(const Metrics& metrics, bool has_test);
+
+/// Returns the modes of these values, except for metrics without a direction.
+std::map<std::string, optim::MetricMode> modes_of_values(const Metrics& metrics);
 
 /// @throw c10::Error if a metric is null, two have the same name, or one is called "loss".
 void check_metrics(const Metrics& metrics);

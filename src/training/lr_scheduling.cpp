@@ -4,6 +4,12 @@
 
 namespace sconce {
 
+namespace {
+
+constexpr auto plateau_scheduling = "sconce::PlateauScheduling";
+
+}  // namespace
+
 // A OneCycleLR throws after its last step. This finds out before the fit, and not at its end.
 void LRScheduling::on_fit_begin(Fit& fit) {
   const auto* schedule = dynamic_cast<const optim::lr_scheduler::OneCycleLR*>(&scheduler_);
@@ -28,7 +34,16 @@ void LRScheduling::on_epoch_end(Fit&) {
 }
 
 void PlateauScheduling::setup(Fit& fit) {
-  monitor_ = find_monitor(fit, monitor_, "sconce::PlateauScheduling");
+  monitor_ = find_monitor(fit, monitor_, plateau_scheduling);
+  mode_ = find_mode(fit, monitor_, scheduler_.given_mode(), plateau_scheduling);
+}
+
+void PlateauScheduling::on_fit_begin(Fit& fit) {
+  const auto restored = scheduler_.mode();
+  if (!scheduler_.set_mode(mode_) || fit.process_group.rank() > 0) return;
+  TORCH_WARN(plateau_scheduling, ": the scheduler's best value is the ",
+             describe_best(restored, monitor_), "; restarting with the ",
+             describe_best(mode_, monitor_));
 }
 
 }  // namespace sconce

@@ -1,5 +1,7 @@
 #include "sconce/training/model_checkpoint.hpp"
 
+#include <algorithm>
+
 #include "training/find_monitor.hpp"
 #include "training/settings.hpp"
 
@@ -8,6 +10,7 @@ namespace sconce {
 namespace {
 
 constexpr auto model_checkpoint = "sconce::ModelCheckpoint";
+constexpr auto usual_monitor = "test_acc";
 
 }  // namespace
 
@@ -18,8 +21,13 @@ ModelCheckpoint::ModelCheckpoint(Checkpoint& checkpoint, ModelCheckpointOptions 
 }
 
 void ModelCheckpoint::setup(Fit& fit) {
-  if (options_.monitor) {
-    options_.monitor = find_monitor(fit, *options_.monitor, model_checkpoint);
+  const auto& names = fit.value_names;
+  const bool has_usual = std::find(names.begin(), names.end(), usual_monitor) != names.end();
+  monitored_.reset();
+  if (options_.monitor || has_usual) {
+    const auto monitor =
+        find_monitor(fit, options_.monitor.value_or(usual_monitor), model_checkpoint);
+    monitored_ = {monitor, find_mode(fit, monitor, options_.mode, model_checkpoint)};
   }
   const int of_fit = fit.process_group.world_size();
   const int ranks = checkpoint_.process_group().world_size();
@@ -44,16 +52,14 @@ bool ModelCheckpoint::wants_save(const Fit& fit) const {
 }
 
 void ModelCheckpoint::save(Fit& fit) {
-  std::optional<double> metric;
-  const std::string monitor = options_.monitor.value_or("test_acc");
-  const auto usual = monitor.ends_with("loss") ? optim::MetricMode::min : optim::MetricMode::max;
-  const bool highest = options_.mode.value_or(usual) == optim::MetricMode::max;
-  if (fit.batch == 0 && !fit.epochs.empty() && fit.epochs.back().contains(monitor)) {
-    const double value = fit.epochs.back().at(monitor);
-    metric = highest ? value : -value;
+  const bool is_after_epoch = fit.batch == 0 && !fit.epochs.empty();
+  if (!monitored_ || !is_after_epoch || !fit.epochs.back().contains(monitored_->first)) {
+    return checkpoint_.save(fit.states, fit.progress());
   }
-  checkpoint_.save(fit.states, fit.progress(), metric,
-                   (highest ? "highest " : "lowest ") + monitor);
+  const auto& [monitor, mode] = *monitored_;
+  const double value = fit.epochs.back().at(monitor);
+  checkpoint_.save(fit.states, fit.progress(), mode == optim::MetricMode::max ? value : -value,
+                   describe_best(mode, monitor));
 }
 
 }  // namespace sconce

@@ -1,6 +1,7 @@
 #include "sconce/metrics/metric.hpp"
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "catch.hpp"
@@ -234,4 +235,20 @@ TEST_CASE("metrics of autocast's bfloat16 have the value of the same numbers in 
     whole->update(in_half.to(torch::kDouble), target);
     CHECK(half->compute().allclose(whole->compute(), 1e-6));
   }
+}
+
+TEST_CASE("each metric says whether a higher value is better, as torchmetrics does") {
+  using namespace sconce::metrics;
+  const std::optional<bool> higher = true, lower = false;
+  CHECK(Accuracy().higher_is_better() == higher);
+  CHECK(F1Score().higher_is_better() == higher);
+  CHECK(BinaryRecall().higher_is_better() == higher);
+  CHECK(BinaryAUROC({.thresholds = 9}).higher_is_better() == higher);
+  CHECK(R2Score().higher_is_better() == higher);
+  CHECK(MeanSquaredError().higher_is_better() == lower);
+  CHECK(MeanAbsoluteError().higher_is_better() == lower);
+  CHECK(MeanAbsolutePercentageError().higher_is_better() == lower);
+  CHECK(Perplexity().higher_is_better() == lower);
+  CHECK_FALSE(MeanMetric().higher_is_better());
+  CHECK_FALSE(ConfusionMatrix({.num_classes = 2}).higher_is_better());
 }

@@ -81,7 +81,7 @@ SchedulerOf make_scheduler(const std::string& kind, torch::optim::Optimizer& opt
   using namespace lr_scheduler;
   if (kind == "plateau") {
     auto made = std::make_unique<ReduceLROnPlateau>(
-        optimizer, ReduceLROnPlateauOptions{.factor = 0.5, .patience = 0});
+        optimizer, ReduceLROnPlateauOptions{.mode = MetricMode::min, .factor = 0.5, .patience = 0});
     auto* plateau = made.get();
     return {std::move(made), nullptr, plateau};
   }

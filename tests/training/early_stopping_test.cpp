@@ -11,6 +11,7 @@
 #include "sconce/training/trainer.hpp"
 #include "support/points.hpp"
 #include "support/temp_dir.hpp"
+#include "support/warnings.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
@@ -150,8 +151,113 @@ TEST_CASE("a state of another metric or mode begins anew") {
     CHECK(epochs_with(*other) == 4);
     EarlyStopping stopping("loss", {.patience = 1});
     stopping.load_state_dict(other->state_dict());
+    const sconce::test::Warnings warnings;
     CHECK(epochs_with(stopping) == 4);
+    REQUIRE(warnings.messages().size() == 1);
+    CHECK_THAT(
+        warnings.messages()[0],
+        ContainsSubstring(other == &of_highest ? "is the highest loss" : "highest test_acc") &&
+            ContainsSubstring("restarting with the lowest loss"));
   }
+}
+
+namespace {
+
+// Gives a fit these values of "test_acc".
+struct Accuracies : sconce::TrainerCallback {
+  void on_epoch_end(sconce::Fit& fit) override {
+    sconce::MetricValues values;
+    for (const auto& [name, value] : fit.epochs.back().metrics) {
+      const double index = static_cast<double>(fit.epochs.size());
+      values.insert(name, name == "test_acc" ? 0.1 * index : value);
+    }
+    fit.epochs.back().metrics = values;
+  }
+};
+
+// A metric of which nothing says whether lower or higher is better.
+struct Undirected : sconce::metrics::Metric {
+  Undirected() : Metric(1) {}
+  void update(const torch::Tensor& preds, const torch::Tensor&) override {
+    add(preds.mean().reshape({1}));
+  }
+  torch::Tensor compute(const torch::Tensor& sums) const override { return sums.sum(); }
+  using Metric::compute;
+};
+
+}  // namespace
+
+TEST_CASE("early stopping without a mode follows the direction of its metric") {
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  Accuracies rising;
+  EarlyStopping stopping("test_acc", {.patience = 1});
+  auto with = data(16, 16);
+  with.callbacks = {&rising, &stopping};
+  const auto result = Trainer({.max_epochs = 4, .num_gpus = 0}).fit(model, optimizer, with);
+  CHECK_FALSE(result.stopped);
+  CHECK(result.stop_reason.empty());
+}
+
+TEST_CASE("early stopping on a value of unknown direction needs a mode before the first step") {
+  const auto fit = [](const std::string& monitor, std::optional<MetricMode> mode) {
+    auto model = net();
+    const auto before = model->parameters()[0].detach().clone();
+    torch::optim::SGD optimizer(model->parameters(), 0.1);
+    EarlyStopping stopping(monitor, {.mode = mode});
+    auto with = data(16, 16);
+    with.callbacks = {&stopping};
+    const sconce::Metrics metrics = {{"mean", std::make_shared<Undirected>()},
+                                     {"own_loss", std::make_shared<Undirected>()}};
+    try {
+      Trainer({.num_gpus = 0, .metrics = metrics}).fit(model, optimizer, with);
+    } catch (...) {
+      CHECK(model->parameters()[0].equal(before));
+      throw;
+    }
+  };
+  CHECK_THROWS_WITH(fit("test_mean", {}),
+                    StartsWith("sconce::EarlyStopping: expected an explicit mode (min or max) for "
+                               "test_mean, whose better direction is unknown, got none"));
+  CHECK_NOTHROW(fit("test_mean", MetricMode::max));
+  CHECK_NOTHROW(fit("test_own_loss", {}));  // a loss by its name
+}
+
+TEST_CASE("the result of a fit says why early stopping ended it, also after a resumption") {
+  const sconce::test::TempDir folder;
+  const auto reason_of = [&](std::vector<double> values, bool saves = false) {
+    sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
+    sconce::ModelCheckpoint saving(checkpoint);
+    Losses losses(std::move(values));
+    EarlyStopping stopping("loss", {.patience = 2});
+    auto model = net();
+    sconce::optim::SGD optimizer(model->parameters(), 0.1);
+    auto with = data(16, 16);
+    with.callbacks = {&losses, &stopping};
+    if (saves) with.callbacks.push_back(&saving);
+    return Trainer({.max_epochs = 9, .num_gpus = 0}).fit(model, optimizer, with).stop_reason;
+  };
+  const std::string expected = "loss has not improved for 2 epochs; the lowest was 1.5";
+  CHECK(reason_of({2, 1.5, 3, 3}, true) == expected);
+  CHECK(reason_of({}, true) == expected);
+  CHECK(reason_of({2, std::nan("")}) == "loss is nan, not a finite number");
+}
+
+TEST_CASE("two early stoppings with different names stop a fit, each by its own state") {
+  const sconce::test::TempDir folder;
+  const auto run = [&](int max_epochs) {
+    sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
+    sconce::ModelCheckpoint saving(checkpoint);
+    Losses losses({2, 2, 2, 2, 2, 2});
+    EarlyStopping patient("loss", {.patience = 9}), other("loss", {.patience = 3, .name = "other"});
+    auto model = net();
+    sconce::optim::SGD optimizer(model->parameters(), 0.1);
+    auto with = data(16, 16);
+    with.callbacks = {&losses, &patient, &other, &saving};
+    return Trainer({.max_epochs = max_epochs, .num_gpus = 0}).fit(model, optimizer, with);
+  };
+  CHECK_FALSE(run(2).stopped);
+  CHECK(run(6).epochs.size() == 4);
 }
 
 TEST_CASE(

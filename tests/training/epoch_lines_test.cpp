@@ -76,3 +76,31 @@ TEST_CASE("the line of a model without metrics has the test's loss") {
   Trainer({.num_gpus = 0, .metrics = sconce::Metrics{}}).fit(model, optimizer, with);
   CHECK_THAT(log.str(), Matches("epoch 1/1: loss \\d\\.\\d{3}, test loss \\d\\.\\d{3}\n[^]*"));
 }
+
+TEST_CASE("the lines of a fit that a callback stops end with where and why") {
+  struct Stops : sconce::TrainerCallback {
+    void on_after_step(sconce::Fit& fit) override {
+      if (fit.batch == batch && std::ssize(fit.epochs) == 1) fit.stop(reason);
+    }
+    int64_t batch = 0;
+    std::string reason = {};
+  } stops;
+  const auto last_line = [&] {
+    std::ostringstream log;
+    auto model = net();
+    torch::optim::SGD optimizer(model->parameters(), 0.1);
+    EpochLines lines(log);
+    auto with = data();
+    with.callbacks = {&lines, &stops};
+    const auto result = Trainer({.max_epochs = 3, .num_gpus = 0}).fit(model, optimizer, with);
+    CHECK(result.stop_reason == stops.reason);
+    const std::string text = log.str();
+    return text.substr(text.rfind('\n', text.size() - 2) + 1);
+  };
+  stops.batch = 4;
+  CHECK(last_line() == "stopped in epoch 2/3 after batch 4/6\n");
+  stops.reason = "the disk is full";
+  CHECK(last_line() == "stopped in epoch 2/3 after batch 4/6: the disk is full\n");
+  stops.batch = 6;
+  CHECK(last_line() == "stopped after epoch 2/3: the disk is full\n");
+}

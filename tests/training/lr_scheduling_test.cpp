@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "catch.hpp"
+#include "sconce/metrics/mean_metric.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "sconce/training/model_checkpoint.hpp"
 #include "sconce/training/trainer.hpp"
@@ -120,4 +121,86 @@ TEST_CASE("a ReduceLROnPlateau by a name that no value has is refused before the
                     StartsWith("sconce::PlateauScheduling: expected monitor to be one of [loss, "
                                "train_acc, test_loss, test_acc], got test_nothing"));
   CHECK(model->parameters()[0].equal(net()->parameters()[0]));
+}
+
+TEST_CASE("a ReduceLROnPlateau without a mode follows the direction of its metric") {
+  const auto fit = [](lr_scheduler::ReduceLROnPlateau& scheduler, torch::optim::SGD& optimizer,
+                      torch::nn::Sequential& model, const std::string& monitor) {
+    sconce::PlateauScheduling scheduling(scheduler, monitor);
+    auto with = data();
+    with.callbacks = {&scheduling};
+    std::optional<sconce::Metrics> metrics;
+    if (monitor == "test_mean") {
+      metrics = {{"mean", std::make_shared<sconce::metrics::MeanMetric>()}};
+    }
+    Trainer({.num_gpus = 0, .metrics = metrics}).fit(model, optimizer, with);
+  };
+  using sconce::optim::MetricMode;
+  auto model = net();
+  torch::optim::SGD optimizer(model->parameters(), 1.0);
+  const auto before = model->parameters()[0].detach().clone();
+  lr_scheduler::ReduceLROnPlateau scheduler(optimizer);
+  CHECK_THROWS_WITH(fit(scheduler, optimizer, model, "test_mean"),
+                    StartsWith("sconce::PlateauScheduling: expected an explicit mode"));
+  CHECK(model->parameters()[0].equal(before));
+  CHECK(scheduler.mode() == MetricMode::min);
+  {
+    const sconce::test::Warnings warnings;
+    fit(scheduler, optimizer, model, "test_acc");
+    CHECK(scheduler.mode() == MetricMode::max);
+    fit(scheduler, optimizer, model, "test_acc");
+    CHECK(warnings.messages().empty());
+  }
+  const sconce::test::Warnings warnings;
+  fit(scheduler, optimizer, model, "test_loss");  // the best accuracy counts no longer
+  CHECK(scheduler.mode() == MetricMode::min);
+  REQUIRE(warnings.messages().size() == 1);
+  CHECK_THAT(warnings.messages()[0], ContainsSubstring("restarting with the lowest test_loss"));
+  lr_scheduler::ReduceLROnPlateau of_highest(optimizer, {.mode = MetricMode::max});
+  fit(of_highest, optimizer, model, "test_loss");
+  CHECK(of_highest.mode() == MetricMode::max);
+}
+
+TEST_CASE("a checkpoint's ReduceLROnPlateau of the other mode starts its best anew and warns") {
+  using sconce::optim::MetricMode;
+  const sconce::test::TempDir folder;
+  const auto warnings_of = [&](int epochs, std::optional<MetricMode> mode) {
+    auto model = net();
+    torch::optim::SGD optimizer(model->parameters(), 1.0);
+    lr_scheduler::ReduceLROnPlateau scheduler(optimizer, {.mode = mode});
+    sconce::PlateauScheduling scheduling(scheduler, "test_acc");
+    sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
+    sconce::ModelCheckpoint saving(checkpoint);
+    auto with = data();
+    with.callbacks = {&scheduling, &saving};
+    const sconce::test::Warnings warnings;
+    Trainer({.max_epochs = epochs, .num_gpus = 0}).fit(model, optimizer, with);
+    CHECK(scheduler.mode() == mode.value_or(MetricMode::max));
+    return warnings.messages();
+  };
+  CHECK(warnings_of(1, MetricMode::min).empty());
+  const auto messages = warnings_of(2, {});
+  REQUIRE(messages.size() == 1);
+  CHECK_THAT(messages[0], ContainsSubstring("the scheduler's best value is the lowest test_acc; "
+                                            "restarting with the highest test_acc"));
+  CHECK(warnings_of(3, {}).empty());
+}
+
+TEST_CASE("two schedulers with different names are stepped and resumed, each with its own state") {
+  const sconce::test::TempDir folder;
+  const auto steps_after = [&](int epochs) {
+    auto model = net();
+    torch::optim::SGD optimizer(model->parameters(), 1.0);
+    lr_scheduler::StepLR of_steps(optimizer, 2), of_epochs(optimizer, 3);
+    sconce::LRScheduling by_steps(of_steps, SchedulerInterval::step);
+    sconce::LRScheduling by_epochs(of_epochs, SchedulerInterval::epoch, "of_epochs");
+    sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
+    sconce::ModelCheckpoint saving(checkpoint);
+    auto with = data(32, 16);
+    with.callbacks = {&by_steps, &by_epochs, &saving};
+    Trainer({.max_epochs = epochs, .num_gpus = 0}).fit(model, optimizer, with);
+    return std::pair(of_steps.last_epoch(), of_epochs.last_epoch());
+  };
+  CHECK(steps_after(1) == std::pair<int64_t, int64_t>(2, 1));
+  CHECK(steps_after(3) == std::pair<int64_t, int64_t>(6, 3));
 }

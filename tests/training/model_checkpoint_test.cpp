@@ -9,6 +9,7 @@
 #include "sconce/distributed/data_parallel.hpp"
 #include "sconce/io/torch_file.hpp"
 #include "sconce/metrics/classification.hpp"
+#include "sconce/metrics/mean_metric.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "sconce/training/epoch_lines.hpp"
@@ -164,18 +165,35 @@ TEST_CASE("sums of metrics that an epoch under way has are kept, and those of ot
 TEST_CASE("the metric that is monitored decides which checkpoint is the best") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path());
-  const auto monitor = GENERATE("test_loss", "val_loss");
-  const auto mode = GENERATE(std::optional(sconce::optim::MetricMode::min), std::nullopt);
+  const std::string monitor = GENERATE("test_loss", "val_loss", "test_acc", "test_wrong");
+  const bool is_highest = monitor == "test_acc";
+  const auto explicit_mode =
+      is_highest ? sconce::optim::MetricMode::max : sconce::optim::MetricMode::min;
+  const auto mode = GENERATE_COPY(std::optional(explicit_mode), std::nullopt);
   ModelCheckpoint saving(checkpoint, {.monitor = monitor, .mode = mode});
   auto model = net();
   sconce::optim::SGD optimizer(model->parameters(), 3.0);  // too large: losses go up and down
   auto with = data();
   with.callbacks = {&saving};
-  const auto epochs = Trainer({.max_epochs = 6, .num_gpus = 0}).fit(model, optimizer, with).epochs;
-  const auto less = [](const auto& a, const auto& b) {
-    return a.at("test_loss") < b.at("test_loss");
+  // The share of wrong answers.
+  struct Wrong : sconce::metrics::Accuracy {
+    torch::Tensor compute(const torch::Tensor& sums) const override {
+      return 1 - Accuracy::compute(sums);
+    }
+    using Metric::compute;
+    std::optional<bool> higher_is_better() const override { return false; }
+  };
+  const sconce::Metrics metrics = {{"acc", std::make_shared<sconce::metrics::Accuracy>()},
+                                   {"wrong", std::make_shared<Wrong>()}};
+  const auto epochs = Trainer({.max_epochs = 6, .num_gpus = 0, .metrics = metrics})
+                          .fit(model, optimizer, with)
+                          .epochs;
+  const auto name = monitor == "val_loss" ? "test_loss" : monitor;
+  const auto less = [&](const auto& a, const auto& b) {
+    return is_highest ? a.at(name) > b.at(name) : a.at(name) < b.at(name);
   };
   const auto best = std::min_element(epochs.begin(), epochs.end(), less);
+  CHECK(epochs.front().at(name) != best->at(name));
   CHECK(sconce::io::load_torch(checkpoint.best()).toGenericDict().at("epoch") == best->epoch);
 }
 
@@ -268,7 +286,9 @@ TEST_CASE("a fit that is resumed with another monitor begins to choose the best 
     return std::pair(best.at("epoch").toInt(), done);
   };
   const auto mode = sconce::optim::MetricMode::max;
+  const sconce::test::Warnings warnings;
   CHECK(resume(2, {.monitor = "test_acc"}).first <= 2);
+  CHECK(warnings.messages().empty());
   // The accuracies are above 0, and the losses are compared by their negatives.
   CHECK(resume(3, {.monitor = "test_loss"}).first == 3);
   const auto [best, epochs] = resume(6, {.monitor = "test_loss", .mode = mode});
@@ -276,6 +296,29 @@ TEST_CASE("a fit that is resumed with another monitor begins to choose the best 
     return a.at("test_loss") < b.at("test_loss");
   };
   CHECK(best == std::max_element(epochs.begin() + 3, epochs.end(), less)->epoch);
+  REQUIRE(warnings.messages().size() == 2);
+  CHECK_THAT(warnings.messages()[1],
+             ContainsSubstring("the best checkpoint is the one with the lowest test_loss; "
+                               "restarting with the highest test_loss"));
+}
+
+TEST_CASE("a best checkpoint by a value of unknown direction needs a mode before the first step") {
+  const sconce::test::TempDir folder;
+  Checkpoint checkpoint(folder.path() / "run");
+  Fitting fitting(checkpoint);
+  ModelCheckpoint saving(checkpoint, {.monitor = "test_mean"});
+  fitting.with.callbacks = {&saving};
+  const sconce::Metrics metrics = {{"mean", std::make_shared<sconce::metrics::MeanMetric>()}};
+  CHECK_THROWS_WITH(fitting.run({.metrics = metrics}),
+                    StartsWith("sconce::ModelCheckpoint: expected an explicit mode (min or max) "
+                               "for test_mean, whose better direction is unknown, got none"));
+  CHECK(std::filesystem::is_empty(folder.path() / "run"));
+  CHECK(fitting.parts()[0].equal(net()->parameters()[0]));
+  const sconce::Metrics undirected = {{"acc", std::make_shared<sconce::metrics::MeanMetric>()}};
+  ModelCheckpoint usual(checkpoint);  // of "test_acc"
+  fitting.with.callbacks = {&usual};
+  CHECK_THROWS_WITH(fitting.run({.metrics = undirected}),
+                    ContainsSubstring("mode (min or max) for test_acc"));
 }
 
 TEST_CASE("the sums of an epoch are saved and resumed beside callbacks that evaluate") {

@@ -853,7 +853,8 @@ TEST_CASE("two callbacks whose states have one name are refused") {
   with.callbacks = {&one, &two};
   CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, with),
                     ContainsSubstring("different names, and none called 'model', 'optimizer' or "
-                                      "'scaler', got two called 'early_stopping'"));
+                                      "'scaler', got two called 'early_stopping'; give one of "
+                                      "them another name, as EarlyStoppingOptions::name does"));
   struct Named : sconce::EarlyStopping {
     explicit Named(std::string given) : own_name(std::move(given)) {}
     std::string name() const override { return own_name; }
@@ -1356,6 +1357,7 @@ TEST_CASE("setup is called before all else, and adds the names of a callback's o
       CHECK(fit.value_names ==
             std::vector<std::string>{"loss", "train_acc", "test_loss", "test_acc"});
       fit.value_names.emplace_back("epochs_left");
+      fit.value_modes["epochs_left"] = sconce::optim::MetricMode::min;
       write("setup");
     }
     void on_epoch_end(sconce::Fit& fit) override {

@@ -42,6 +42,8 @@ class ClassScore : public Metric {
   /// the targets.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
+  /// Returns true: 1 is the best score.
+  std::optional<bool> higher_is_better() const override { return true; }
 
  protected:
   /// The divisor of the number of right answers of a class.

@@ -68,6 +68,8 @@ class CurveScore : public Metric {
   /// on.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
+  /// Returns true: 1 is the best area.
+  std::optional<bool> higher_is_better() const override { return true; }
 
  protected:
   /// The curves.

@@ -41,6 +41,8 @@ class LabelScore : public Metric {
   /// that are wrong, the targets 1, and the targets 0.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
+  /// Returns true: 1 is the best score.
+  std::optional<bool> higher_is_better() const override { return true; }
 
  protected:
   /// The scores.

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "sconce/fwd.hpp"
 
@@ -24,6 +25,10 @@ class Metric {
   /// Returns the value for given sums, on their device. They can be the sums of all ranks or of a
   /// checkpoint.
   virtual torch::Tensor compute(const torch::Tensor& sums) const = 0;
+
+  /// Returns whether a higher value is better, or nothing, the default, if neither direction is.
+  /// Callbacks that look for the best value use it. Python: `Metric.higher_is_better`.
+  virtual std::optional<bool> higher_is_better() const { return {}; }
 
   /// Returns the value of this metric's own sums. Python: `Metric.compute`.
   torch::Tensor compute() const { return compute(sums_); }

@@ -27,6 +27,8 @@ class Perplexity : public Metric {
   /// of tokens.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
+  /// Returns false: 1 is the best value.
+  std::optional<bool> higher_is_better() const override { return false; }
 
  private:
   PerplexityOptions options_;

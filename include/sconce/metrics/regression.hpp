@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "sconce/metrics/metric.hpp"
 
@@ -47,6 +48,8 @@ class MeanSquaredError : public Metric {
   /// Returns the value for sums of this layout: one for each output, and the number of examples.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
+  /// Returns false: an error of 0 is the best.
+  std::optional<bool> higher_is_better() const override { return false; }
 
  private:
   MeanSquaredErrorOptions options_;
@@ -65,6 +68,8 @@ class MeanAbsoluteError : public Metric {
   /// Returns the value for sums of this layout: one for each output, and the number of examples.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
+  /// Returns false: an error of 0 is the best.
+  std::optional<bool> higher_is_better() const override { return false; }
 
  private:
   MeanAbsoluteErrorOptions options_;
@@ -83,6 +88,8 @@ class MeanAbsolutePercentageError : public Metric {
   /// Returns the value for sums of this layout: the sum of the errors, and their number.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
+  /// Returns false: an error of 0 is the best.
+  std::optional<bool> higher_is_better() const override { return false; }
 };
 
 /// The share of the variance of target that preds explain, the coefficient of determination:
@@ -102,6 +109,8 @@ class R2Score : public Metric {
   /// targets, then the squared residuals, and at last the number of examples.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
+  /// Returns true: 1 is the best score.
+  std::optional<bool> higher_is_better() const override { return true; }
 
  private:
   R2ScoreOptions options_;

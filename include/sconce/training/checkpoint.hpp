@@ -61,8 +61,8 @@ class Checkpoint {
   /// `-3`, so that no file is overwritten. If there was a metric, the link `best.pt` leads to the
   /// file with the best one; on a file system without links it is a copy. `monitor` names the
   /// metric, such as "highest test_acc": one of another name than the best's is not compared with
-  /// it, and becomes the best. The parts do not change. Their values are read from their devices.
-  /// Every rank returns after the file is complete.
+  /// it, and becomes the best, with a warning. The parts do not change. Their values are read from
+  /// their devices. Every rank returns after the file is complete.
   /// @throw c10::Error if:
   /// - the file cannot be written, with its name and the cause; earlier files stay;
   /// - two parts have the same name, or a part has one of the names above;
@@ -111,6 +111,7 @@ class Checkpoint {
   void check_own(const char* expected) const;
   void take_folder();
   bool is_better(double metric, const std::string& monitor) const;
+  bool is_of_other(const std::string& monitor) const;  // whether the best is of another metric
   std::string agreed_latest() const;
   void end_save(const std::optional<Best>& best) const;
   void link_best(const std::optional<Best>& best) const;

@@ -14,11 +14,16 @@ class StateVisitor;  // writes and reads states, in src/
 
 using MonitorMode [[deprecated("its name is sconce::optim::MetricMode")]] = optim::MetricMode;
 
-/// Options of `EarlyStopping`: the arguments of Lightning's class with its names and defaults.
+/// Options of `EarlyStopping`: the arguments of Lightning's class with its names and defaults,
+/// except for `mode`, which is "min" in Lightning.
 struct EarlyStoppingOptions {
   double min_delta = 0;  ///< smallest change that counts as an improvement
   int patience = 3;      ///< number of epochs without improvement before the fit stops
-  optim::MetricMode mode = optim::MetricMode::min;  ///< whether a lower or a higher value is better
+  /// Whether a lower or a higher value is better. None: the value's own direction, which the losses
+  /// and most metrics have (`Fit::value_modes`).
+  std::optional<optim::MetricMode> mode = {};
+  /// Name of the state in a checkpoint. Two EarlyStopping of one fit need different names.
+  std::string name = "early_stopping";
 };
 
 /// Stops a fit if a metric no longer improves or is not finite. Each fit starts afresh, unless a
@@ -32,16 +37,17 @@ class EarlyStopping : public TrainerCallback {
   explicit EarlyStopping(std::string monitor = "test_loss", EarlyStoppingOptions options = {});
 
   /// Forgets the fit before.
-  /// @throw c10::Error listing the names that there are if `monitor` is not one of them.
+  /// @throw c10::Error if `monitor` is not one of the names that there are, which the error lists,
+  /// or if it has no direction and the options have no mode.
   void setup(Fit& fit) override;
   /// Stops a resumed fit that had stopped before. If the restored state is that of another metric
-  /// or mode, begins anew instead.
+  /// or mode, warns and forgets the old best instead.
   void on_fit_begin(Fit& fit) override;
   /// Compares the value of the epoch with the best one.
   void on_epoch_end(Fit& fit) override;
 
-  /// Returns "early_stopping".
-  std::string name() const override { return "early_stopping"; }
+  /// Returns the name of the options.
+  std::string name() const override { return options_.name; }
   /// Returns this object as a part of a checkpoint.
   std::optional<Stateful> state() override { return Stateful(*this); }
   /// Returns a dict of "wait_count", "best_score", "has_stopped", "monitor" and "mode".
@@ -62,11 +68,13 @@ class EarlyStopping : public TrainerCallback {
   friend void visit_state(State& state, StateVisitor& visitor);
 
   State initial_state() const;
+  std::string reason(const Fit& fit) const;
 
   std::string monitor_;
   EarlyStoppingOptions options_;
+  optim::MetricMode mode_;  // of the options, or of the last fit
   State state_;
-  bool is_of_fit_ = false;  // whether the state is that of a fit that has begun
+  bool is_restored_ = false;  // whether the state was loaded since the last fit began
 };
 
 }  // namespace sconce

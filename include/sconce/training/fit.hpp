@@ -4,12 +4,15 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sconce/amp/grad_scaler.hpp"
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/fwd.hpp"
+#include "sconce/optim/metric_mode.hpp"
 #include "sconce/training/fit_result.hpp"
 #include "sconce/training/run_progress.hpp"
 #include "sconce/training/stateful.hpp"
@@ -38,6 +41,11 @@ class Fit : public FitSetup {
   /// The names that `EpochMetrics::at` will find in the results of each epoch. A callback that adds
   /// values to the results adds their names in `setup`.
   std::vector<std::string> value_names = {};
+  /// Whether a lower or a higher value is better, by name: of the losses, and of metrics whose
+  /// `higher_is_better` returns a direction. A callback that adds values may add their modes in
+  /// `setup`. A value without one is a loss if its name ends in "loss"; callbacks that look for the
+  /// best of any other value need an explicit mode.
+  std::map<std::string, optim::MetricMode> value_modes = {};
   std::vector<EpochMetrics> epochs = {};  ///< results of the finished epochs
   int64_t batch = 0;                      ///< number of finished batches of the current epoch
   torch::Tensor loss = {};  ///< loss of the last batch, 0-dim, on the device, so that reading it
@@ -51,9 +59,17 @@ class Fit : public FitSetup {
 
   /// Ends the fit after this step. No callback can take it back. In a process group the fit ends on
   /// all ranks, at the next step or end of an epoch at which it can be saved.
-  void stop() { is_stopping_ = true; }
+  /// `reason` completes "the fit stopped: ...", such as "test_loss is nan"; the first one that is
+  /// not empty counts.
+  void stop(std::string reason = {}) {
+    is_stopping_ = true;
+    if (stop_reason_.empty()) stop_reason_ = std::move(reason);
+  }
   /// Returns whether `stop` was called.
   bool is_stopping() const { return is_stopping_; }
+  /// Returns the reason given to `stop`. If only other ranks stopped the fit, it names one of them.
+  /// Empty if the fit is not stopping or `stop` got no reason.
+  const std::string& stop_reason() const { return stop_reason_; }
 
   /// Returns the position of the fit, with the sums of the loss and the metrics of the current
   /// epoch. This is a collective.
@@ -70,6 +86,7 @@ class Fit : public FitSetup {
 
  private:
   bool is_stopping_ = false;
+  std::string stop_reason_ = {};
 };
 
 }  // namespace sconce

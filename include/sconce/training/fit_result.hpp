@@ -51,8 +51,9 @@ struct EpochMetrics {
 /// The results of `Trainer::fit`, with an entry for each epoch.
 struct FitResult {
   std::vector<EpochMetrics> epochs =
-      {};                ///< also the epochs before the checkpoint of a resumed fit
-  bool stopped = false;  ///< whether a callback ended the fit early
+      {};                        ///< also the epochs before the checkpoint of a resumed fit
+  bool stopped = false;          ///< whether a callback ended the fit early
+  std::string stop_reason = {};  ///< why it did, as `Fit::stop_reason` says; else empty
 
   /// Returns the training examples per second over all epochs, or nan without an epoch.
   double examples_per_second() const;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sconce/optim/lr_scheduler.hpp"
@@ -18,10 +19,12 @@ enum class SchedulerInterval {
 /// `configure_optimizers`.
 class LRScheduling : public TrainerCallback {
  public:
-  /// The scheduler must outlive this object.
+  /// The scheduler must outlive this object. `name` is that of the scheduler's state in a
+  /// checkpoint. Two LRScheduling of one fit need different names.
   explicit LRScheduling(optim::lr_scheduler::LRScheduler& scheduler,
-                        SchedulerInterval interval = SchedulerInterval::epoch)
-      : scheduler_(scheduler), interval_(interval) {}
+                        SchedulerInterval interval = SchedulerInterval::epoch,
+                        std::string name = "scheduler")
+      : scheduler_(scheduler), interval_(interval), name_(std::move(name)) {}
 
   /// @throw c10::Error if a OneCycleLR has fewer steps than the fit.
   void on_fit_begin(Fit& fit) override;
@@ -29,39 +32,50 @@ class LRScheduling : public TrainerCallback {
   void on_after_step(Fit& fit) override;
   /// Steps the scheduler if the interval is `epoch`.
   void on_epoch_end(Fit& fit) override;
-  /// Returns "scheduler".
-  std::string name() const override { return "scheduler"; }
+  /// Returns the name of the constructor.
+  std::string name() const override { return name_; }
   /// Returns the scheduler as a part of a checkpoint.
   std::optional<Stateful> state() override { return Stateful(scheduler_); }
 
  private:
   optim::lr_scheduler::LRScheduler& scheduler_;
   SchedulerInterval interval_;
+  std::string name_;
 };
 
 /// Steps a `ReduceLROnPlateau` after each epoch with one of the metrics.
 class PlateauScheduling : public TrainerCallback {
  public:
   /// `monitor` is one of `Fit::value_names`, such as "loss" or "test_acc". "val_acc" stands for
-  /// "test_acc". The scheduler must outlive this object.
+  /// "test_acc". A scheduler without a mode uses the value's own direction (`Fit::value_modes`).
+  /// The scheduler must outlive this object. `name` is that of the scheduler's state in a
+  /// checkpoint. Two PlateauScheduling of one fit need different names.
   explicit PlateauScheduling(optim::lr_scheduler::ReduceLROnPlateau& scheduler,
-                             std::string monitor = "test_loss")
-      : scheduler_(scheduler), monitor_(std::move(monitor)) {}
+                             std::string monitor = "test_loss", std::string name = "plateau")
+      : scheduler_(scheduler), monitor_(std::move(monitor)), name_(std::move(name)) {}
 
-  /// @throw c10::Error listing the names that there are if `monitor` is not one of them.
+  /// @throw c10::Error if `monitor` is not one of the names that there are, which the error lists,
+  /// or if it has no direction and the scheduler has no mode.
   void setup(Fit& fit) override;
+  /// Sets the scheduler's mode. If a checkpoint restored another one, warns and forgets the
+  /// old best.
+  void on_fit_begin(Fit& fit) override;
   /// Steps the scheduler with the value of the epoch.
   void on_epoch_end(Fit& fit) override { scheduler_.step(fit.epochs.back().at(monitor_)); }
-  /// Returns "plateau", so that a fit may have a `LRScheduling` beside it.
-  std::string name() const override { return "plateau"; }
-  /// Returns "scheduler", its name in 0.2.
-  std::vector<std::string> former_names() const override { return {"scheduler"}; }
+  /// Returns the name of the constructor. By default a fit may also have a `LRScheduling`.
+  std::string name() const override { return name_; }
+  /// Returns "scheduler", the default name in 0.2, unless the constructor got another name.
+  std::vector<std::string> former_names() const override {
+    return name_ == "plateau" ? std::vector<std::string>{"scheduler"} : std::vector<std::string>();
+  }
   /// Returns the scheduler as a part of a checkpoint.
   std::optional<Stateful> state() override { return Stateful(scheduler_); }
 
  private:
   optim::lr_scheduler::ReduceLROnPlateau& scheduler_;
   std::string monitor_;
+  std::string name_;
+  optim::MetricMode mode_ = optim::MetricMode::min;  // of the current fit
 };
 
 }  // namespace sconce

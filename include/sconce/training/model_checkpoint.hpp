@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "sconce/training/checkpoint.hpp"
 #include "sconce/training/early_stopping.hpp"
@@ -15,8 +16,9 @@ struct ModelCheckpointOptions {
   /// One of `Fit::value_names`, such as "test_loss", for which "val_loss" stands too. Without a
   /// name it is "test_acc" if the fit has it, and there is no best checkpoint otherwise.
   std::optional<std::string> monitor = {};
-  /// Whether the lowest or the highest value is the best. None: the lowest of a value whose name
-  /// ends in "loss", else the highest. With `min` the checkpoint holds the negative of the value.
+  /// Whether the lowest or the highest value is the best. None: the value's own direction, which
+  /// the losses and most metrics have (`Fit::value_modes`). With `min` the checkpoint holds the
+  /// negative of the value.
   std::optional<optim::MetricMode> mode = {};
   int64_t save_every = 0;  ///< number of steps between saves within an epoch; 0 saves after each
                            ///< epoch only
@@ -29,7 +31,7 @@ struct ModelCheckpointOptions {
 /// add their gradients in another order. The folder is locked from before the first step until the
 /// Checkpoint ends. A resumed fit takes the learning rates and the other options of optimizer and
 /// scheduler from the file, and warns if they differ. With another `monitor` or `mode` than before
-/// its first value is the best. Python: `ModelCheckpoint` of Lightning.
+/// it warns, and its first value is the best. Python: `ModelCheckpoint` of Lightning.
 class ModelCheckpoint : public TrainerCallback {
  public:
   /// The checkpoint must outlive this object.
@@ -38,6 +40,7 @@ class ModelCheckpoint : public TrainerCallback {
 
   /// @throw c10::Error if:
   /// - `monitor` is not one of the names that there are, which the error lists;
+  /// - `monitor` has no direction, and the options have no mode;
   /// - the group of the checkpoint and that of the fit have different sizes.
   void setup(Fit& fit) override;
   /// @throw c10::Error if:
@@ -52,6 +55,8 @@ class ModelCheckpoint : public TrainerCallback {
  private:
   Checkpoint& checkpoint_;
   ModelCheckpointOptions options_;
+  // Of the current fit; none: the fit has no value to monitor.
+  std::optional<std::pair<std::string, optim::MetricMode>> monitored_ = {};
 };
 
 }  // namespace sconce

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "sconce/optim/ema.hpp"
 #include "sconce/training/trainer_callback.hpp"
@@ -13,8 +15,10 @@ namespace sconce {
 /// the model.
 class WeightAveraging : public TrainerCallback {
  public:
-  /// The averages must be those of the fit's model, and must outlive this object.
-  explicit WeightAveraging(optim::ExponentialMovingAverage& averages) : averages_(averages) {}
+  /// The averages must be those of the fit's model, and must outlive this object. `name` is that of
+  /// their state in a checkpoint. Two WeightAveraging of one fit need different names.
+  explicit WeightAveraging(optim::ExponentialMovingAverage& averages, std::string name = "ema")
+      : averages_(averages), name_(std::move(name)) {}
 
   /// Updates the averages.
   void on_after_step(Fit&) override { averages_.update(); }
@@ -22,13 +26,14 @@ class WeightAveraging : public TrainerCallback {
   void on_test_begin(Fit&) override { swapped_.emplace(averages_); }
   /// Gives the model its own values again.
   void on_test_end(Fit&) override { swapped_.reset(); }
-  /// Returns "ema".
-  std::string name() const override { return "ema"; }
+  /// Returns the name of the constructor.
+  std::string name() const override { return name_; }
   /// Returns the averages as a part of a checkpoint.
   std::optional<Stateful> state() override { return Stateful(averages_); }
 
  private:
   optim::ExponentialMovingAverage& averages_;
+  std::string name_;
   std::optional<optim::ExponentialMovingAverage::SwapGuard> swapped_ = {};
 };
 
