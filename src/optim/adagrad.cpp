@@ -212,6 +212,7 @@ bool Adagrad::prepare_group(size_t index) {
 
 void Adagrad::step_group(size_t index, const Amp& amp) {
   const auto& o = options_as<const AdagradOptions>(param_groups_[index].options(), name());
+  const ExtraOptions of_group = extra(index);
   auto& buckets = plans_->of_groups[index].buckets();
   for (auto& bucket : buckets) {
     // As in Python, the loop then steps all parameters of this device and type.
@@ -220,12 +221,12 @@ void Adagrad::step_group(size_t index, const Amp& amp) {
     });
     bucket.steps.add_one();
     if (kernels() == Kernels::fused && !has_sparse) {
-      step_fused(bucket, o, extra(), amp.grad_scale, amp.found_inf);
+      step_fused(bucket, o, of_group, amp.grad_scale, amp.found_inf);
     } else if (kernels() == Kernels::foreach && !has_sparse) {
       const auto viewed = viewed_as_real(bucket);
-      step_foreach(viewed ? *viewed : bucket, o, host_lr(o.lr(), extra()), extra().maximize);
+      step_foreach(viewed ? *viewed : bucket, o, host_lr(o.lr(), of_group), of_group.maximize);
     } else {
-      step_for_loop(bucket, o, host_lr(o.lr(), extra()), extra().maximize);
+      step_for_loop(bucket, o, host_lr(o.lr(), of_group), of_group.maximize);
     }
     bucket.grads.clear();
   }

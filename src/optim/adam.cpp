@@ -79,18 +79,19 @@ bool AdamBase::prepare_group(size_t index) {
 
 void AdamBase::step_group(size_t index, const Amp& amp) {
   auto h = hyperparameters(param_groups_[index].options());
+  const ExtraOptions of_group = extra(index);
   LearningRate lr = {h.lr, {}};
-  if (kernels() != Kernels::fused) lr = host_lr(h.lr, extra());
+  if (kernels() != Kernels::fused) lr = host_lr(h.lr, of_group);
   h.lr = lr.number;
   for (auto& bucket : plans_->of_groups[index].buckets()) {
     bucket.steps.add_one();
     if (kernels() == Kernels::fused) {
-      step_fused(bucket, h, extra(), amp.grad_scale, amp.found_inf);
+      step_fused(bucket, h, of_group, amp.grad_scale, amp.found_inf);
     } else if (kernels() == Kernels::foreach) {
       const auto viewed = viewed_as_real(bucket);
-      step_foreach(viewed ? *viewed : bucket, h, extra().maximize);
+      step_foreach(viewed ? *viewed : bucket, h, of_group.maximize);
     } else {
-      step_for_loop(bucket, h, lr, extra().maximize);
+      step_for_loop(bucket, h, lr, of_group.maximize);
     }
     bucket.grads.clear();
   }

@@ -244,17 +244,18 @@ bool NAdam::prepare_group(size_t index) {
 
 void NAdam::step_group(size_t index, const Amp& /*amp*/) {
   const auto& o = options_as<const NAdamOptions>(param_groups_[index].options(), name());
+  const ExtraOptions of_group = extra(index);
   for (auto& bucket : plans_->of_groups[index].buckets()) {
     bucket.steps.add_one();
     if (kernels() == Kernels::for_loop) {
-      step_for_loop(bucket, o, host_lr(o.lr(), extra()), extra().maximize);
+      step_for_loop(bucket, o, host_lr(o.lr(), of_group), of_group.maximize);
     } else {
       const auto viewed = viewed_as_real(bucket);
       const auto& b = viewed ? *viewed : bucket;
       if (steps_on_device(b.params[0])) {
-        step_on_device(b, o, device_lr(extra(), b.device), extra().maximize);
+        step_on_device(b, o, device_lr(of_group, b.device), of_group.maximize);
       } else {
-        step_foreach(b, o, host_lr(o.lr(), extra()), extra().maximize);
+        step_foreach(b, o, host_lr(o.lr(), of_group), of_group.maximize);
       }
     }
     bucket.grads.clear();

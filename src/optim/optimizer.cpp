@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <typeinfo>
 #include <unordered_set>
 #include <utility>
@@ -88,11 +87,30 @@ double rounded(double number, c10::ScalarType type) {
   return number;
 }
 
+// Returns the defaults with the value of a learning rate that is a tensor.
+std::unique_ptr<torch::optim::OptimizerOptions> with_tensor_lr(
+    std::unique_ptr<torch::optim::OptimizerOptions> defaults,
+    const std::optional<torch::Tensor>& tensor, const std::string& name) {
+  if (!tensor) return defaults;
+  TORCH_CHECK_VALUE(tensor->defined() && tensor->numel() == 1, name,
+                    ": expected a tensor lr of 1 element");
+  TORCH_CHECK_VALUE(at::isFloatingType(tensor->scalar_type()), name,
+                    ": expected a floating-point tensor lr, got one of ", tensor->scalar_type());
+  const double lr = tensor->item<double>();
+  TORCH_CHECK_VALUE(lr >= 0, name, ": expected lr >= 0, got ", lr);
+  defaults->set_lr(lr);
+  return defaults;
+}
+
+const void* first_of(const torch::optim::OptimizerParamGroup& group) {
+  return group.params().empty() ? nullptr : group.params().front().unsafeGetTensorImpl();
+}
+
 }  // namespace
 
 Optimizer::Optimizer(std::string name, const std::vector<ParamGroup>& groups,
                      std::unique_ptr<Options> defaults, ExtraOptions extra, Kernels fastest)
-    : torch::optim::Optimizer(groups, std::move(defaults)),
+    : torch::optim::Optimizer(groups, with_tensor_lr(std::move(defaults), extra.lr, name)),
       name_(std::move(name)),
       extra_(std::move(extra)),
       fastest_(fastest),
@@ -106,32 +124,62 @@ Optimizer::Optimizer(std::string name, const std::vector<ParamGroup>& groups,
   for (size_t i = 0; i < groups.size(); ++i) {
     keep_options_of_other_types(groups[i], param_groups_[i]);
   }
-  if (!extra_.lr) return;
-  TORCH_CHECK_VALUE(extra_.lr->defined() && extra_.lr->numel() == 1, name_,
-                    ": expected a tensor lr of 1 element");
-  const double lr = extra_.lr->item<double>();
-  TORCH_CHECK_VALUE(lr >= 0, name_, ": expected lr >= 0, got ", lr);
-  defaults_->set_lr(lr);
-  for (auto& group : param_groups_) group.options().set_lr(lr);
-  written_lrs_.assign(param_groups_.size(), lr);
+  write_lr();
 }
 
-// The options get the tensor's value, so that schedules go on from it whether or not a state was
-// made in between, for which the tensor is read.
+ExtraOptions Optimizer::extra(size_t group) const {
+  ExtraOptions extra = extra_;
+  if (extra.lr) extra.lr = rates_[group].tensor;
+  return extra;
+}
+
+// Gives a tensor to every group that was added. Every other group keeps its own, which a graph may
+// read, even if groups before it were removed.
+void Optimizer::match_rates() {
+  const auto belongs = [](const GroupRate& rate, const ParamGroup& group) {
+    return rate.first == first_of(group);
+  };
+  if (std::equal(rates_.begin(), rates_.end(), param_groups_.begin(), param_groups_.end(),
+                 belongs)) {
+    return;
+  }
+  auto before = std::exchange(rates_, {});
+  bool is_used = false;  // whether a group uses the tensor of the options
+  for (const auto& group : param_groups_) {
+    auto& rate = rates_.emplace_back(GroupRate{.first = first_of(group)});
+    const auto found = std::find_if(before.begin(), before.end(),
+                                    [&](const auto& other) { return belongs(other, group); });
+    if (found == before.end()) continue;
+    rate = *found;
+    before.erase(found);
+    is_used |= rate.tensor.is_same(*extra_.lr);
+  }
+  for (size_t index = 0; index < rates_.size(); ++index) {
+    auto& tensor = rates_[index].tensor;
+    if (tensor.defined()) continue;
+    const double lr = rounded(param_groups_[index].options().get_lr(), extra_.lr->scalar_type());
+    const bool uses_given = !is_used && lr == defaults_->get_lr();
+    tensor = uses_given ? *extra_.lr : at::empty_like(*extra_.lr);
+    is_used |= uses_given;
+  }
+}
+
+// The options get the tensor's value, so that schedules continue from it whether or not a state was
+// made in between, for which the tensor is read. The defaults follow the tensor of the options, so
+// that an added group starts with its value.
 void Optimizer::write_lr() {
   if (!extra_.lr) return;
   const at::NoGradGuard no_grad;
+  match_rates();
   for (size_t index = 0; index < param_groups_.size(); ++index) {
     auto& options = param_groups_[index].options();
-    if (index == written_lrs_.size()) {  // a group that was added has the tensor's value too
-      if (!written_lrs_.empty()) options.set_lr(written_lrs_.front());
-      written_lrs_.push_back(options.get_lr());
-    }
+    auto& rate = rates_[index];
     const double lr = options.get_lr();
-    if (written_lrs_[index] == lr) continue;
-    extra_.lr->fill_(lr);
-    written_lrs_[index] = rounded(lr, extra_.lr->scalar_type());
-    options.set_lr(written_lrs_[index]);
+    if (rate.written == lr) continue;
+    rate.tensor.fill_(lr);
+    rate.written = rounded(lr, rate.tensor.scalar_type());
+    options.set_lr(rate.written);
+    if (rate.tensor.is_same(*extra_.lr)) defaults_->set_lr(rate.written);
   }
 }
 
@@ -204,6 +252,7 @@ void Optimizer::check_construction() {
 void Optimizer::add_param_group(const ParamGroup& param_group) {
   detail::refuse_in_capture(name_ + "::add_param_group");
   check_new_groups();
+  sync_lr();  // so that the defaults have the present rate
   {
     // LibTorch refuses every parameter that has a state, even if no group has it any more.
     decltype(state_) states;
@@ -276,17 +325,20 @@ torch::Tensor Optimizer::copy_for(const torch::Tensor& parameter, const Tensors&
 }
 
 void Optimizer::rewrite_lr() {
-  written_lrs_.assign(param_groups_.size(), std::numeric_limits<double>::quiet_NaN());
+  for (auto& rate : rates_) rate.written = std::numeric_limits<double>::quiet_NaN();
   write_lr();
 }
 
 void Optimizer::sync_lr() const {
   if (!extra_.lr) return;
-  auto& self = const_cast<Optimizer&>(*this);  // the options only repeat the tensor's value
+  auto& self = const_cast<Optimizer&>(*this);  // the options only repeat the tensors' values
   self.write_lr();
-  const double lr = extra_.lr->item<double>();
-  for (auto& group : self.param_groups_) group.options().set_lr(lr);
-  self.written_lrs_.assign(param_groups_.size(), lr);
+  self.defaults_->set_lr(extra_.lr->item<double>());
+  for (size_t index = 0; index < rates_.size(); ++index) {
+    auto& rate = self.rates_[index];
+    rate.written = rate.tensor.item<double>();
+    self.param_groups_[index].options().set_lr(rate.written);
+  }
 }
 
 void zero_grad(torch::optim::Optimizer& optimizer) {
@@ -379,13 +431,14 @@ void Optimizer::replace_state(const std::function<void()>& read) {
 
 Optimizer::GroupState Optimizer::state_of_group(size_t index) const {
   GroupState group = {.options = param_groups_[index].options().clone()};
+  if (index < rates_.size()) group.lr = rates_[index].tensor;
   if (index < group_values_->size()) group.values = group_values_->at(index);
   return group;
 }
 
 void Optimizer::visit_group(GroupState& group, StateVisitor& state) const {
   visit_options(*group.options, state);
-  if (extra_.lr) state.write_only("lr", *extra_.lr);
+  if (group.lr.defined()) state.write_only("lr", group.lr);
   bool maximize = extra_.maximize;
   state("maximize", maximize, false);
   TORCH_CHECK_VALUE(maximize == extra_.maximize, name_,

@@ -193,17 +193,18 @@ bool RMSprop::prepare_group(size_t index) {
 
 void RMSprop::step_group(size_t index, const Amp& /*amp*/) {
   const auto& o = options_as<const RMSpropOptions>(param_groups_[index].options(), name());
+  const ExtraOptions of_group = extra(index);
   for (auto& bucket : plans_->of_groups[index].buckets()) {
     bucket.steps.add_one();
     if (kernels() == Kernels::for_loop) {
-      step_for_loop(bucket, o, host_lr(o.lr(), extra()).number, extra().maximize);
+      step_for_loop(bucket, o, host_lr(o.lr(), of_group).number, of_group.maximize);
     } else {
       const auto viewed = viewed_as_real(bucket);
       const auto& b = viewed ? *viewed : bucket;
       if (steps_on_device(b.params[0])) {
-        step_foreach(b, o, *device_lr(extra(), b.device).tensor, extra().maximize);
+        step_foreach(b, o, *device_lr(of_group, b.device).tensor, of_group.maximize);
       } else {
-        step_foreach(b, o, host_lr(o.lr(), extra()).number, extra().maximize);
+        step_foreach(b, o, host_lr(o.lr(), of_group).number, of_group.maximize);
       }
     }
     bucket.grads.clear();

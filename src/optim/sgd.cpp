@@ -232,7 +232,8 @@ bool SGD::prepare_group(size_t index) {
 
 void SGD::step_group(size_t index, const Amp& amp) {
   const auto& options = param_groups_[index].options();
-  const Settings s = {options_as<const SGDOptions>(options, name()), extra()};
+  const ExtraOptions of_group = extra(index);
+  const Settings s = {options_as<const SGDOptions>(options, name()), of_group};
   auto& plan = plans_->of_groups[index];
   bool changed = false;
   for (auto& bucket : plan.buckets()) {

@@ -31,12 +31,12 @@ sconce::test::Case adagrad_case(torch::ScalarType dtype, Kernels kernels, unsign
   arguments << "lr=0.1, eps=1e-3, lr_decay=" << lr_decay << ", weight_decay=" << weight_decay
             << ", initial_accumulator_value=" << initial;
   c.arguments = arguments.str();
-  c.of_second = tensor_lr ? "eps=1e-2" : "lr=0.03, eps=1e-2";
+  c.of_second = "lr=0.03, eps=1e-2";
   c.make = [=](const std::vector<torch::Tensor>& p, const ExtraOptions& extra) {
     auto options = AdagradOptions(0.1).eps(1e-3).lr_decay(lr_decay).weight_decay(weight_decay);
     options.initial_accumulator_value(initial);
     auto second = options;
-    second.lr(tensor_lr ? 0.1 : 0.03).eps(1e-2);
+    second.lr(0.03).eps(1e-2);
     return std::make_unique<Adagrad>(sconce::test::two_groups(p, second), options, extra);
   };
   return c;

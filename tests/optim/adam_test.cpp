@@ -29,7 +29,6 @@ struct Choice {
 template <class Optimizer, class Options>
 Case make_case(const std::string& python_class, const Choice& choice) {
   const double lr = 0.02;
-  const double second_lr = choice.tensor_lr ? lr : 0.007;
   auto options = Options(lr).betas({0.8, 0.95}).weight_decay(choice.weight_decay);
   options.amsgrad(choice.amsgrad).eps(1e-6);
   Case c;
@@ -41,10 +40,10 @@ Case make_case(const std::string& python_class, const Choice& choice) {
   arguments << "lr=" << lr << ", betas=(0.8, 0.95), weight_decay=" << choice.weight_decay
             << ", eps=1e-6, amsgrad=" << (choice.amsgrad ? "True" : "False");
   c.arguments = arguments.str();
-  c.of_second = choice.tensor_lr ? "betas=(0.5, 0.75)" : "lr=0.007, betas=(0.5, 0.75)";
+  c.of_second = "lr=0.007, betas=(0.5, 0.75)";
   c.make = [=](const std::vector<torch::Tensor>& p, const ExtraOptions& extra) {
     auto second = options;
-    second.lr(second_lr).betas({0.5, 0.75});
+    second.lr(0.007).betas({0.5, 0.75});
     return std::make_unique<Optimizer>(sconce::test::two_groups(p, second), options, extra);
   };
   return c;

@@ -25,12 +25,12 @@ sconce::test::Case nadam_case(torch::ScalarType dtype, Kernels kernels, unsigned
   arguments << "lr=0.02, betas=(0.8, 0.95), eps=1e-6, momentum_decay=0.05, weight_decay="
             << weight_decay << ", decoupled_weight_decay=" << (decoupled ? "True" : "False");
   c.arguments = arguments.str();
-  c.of_second = tensor_lr ? "betas=(0.5, 0.75)" : "lr=0.007, betas=(0.5, 0.75)";
+  c.of_second = "lr=0.007, betas=(0.5, 0.75)";
   c.make = [=](const std::vector<torch::Tensor>& p, const ExtraOptions& extra) {
     auto options = NAdamOptions(0.02).betas({0.8, 0.95}).eps(1e-6).momentum_decay(0.05);
     options.weight_decay(weight_decay).decoupled_weight_decay(decoupled);
     auto second = options;
-    second.lr(tensor_lr ? 0.02 : 0.007).betas({0.5, 0.75});
+    second.lr(0.007).betas({0.5, 0.75});
     return std::make_unique<NAdam>(sconce::test::two_groups(p, second), options, extra);
   };
   return c;

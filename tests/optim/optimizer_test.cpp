@@ -80,6 +80,39 @@ std::optional<torch::Tensor> parameter_at(const void* address) {
 using Maker =
     std::function<std::unique_ptr<sconce::optim::Optimizer>(const std::vector<torch::Tensor>&)>;
 
+// Returns a group of one parameter, with a learning rate of its own or without options.
+OptimizerParamGroup group_of(const torch::Tensor& parameter,
+                             std::optional<double> lr = std::nullopt) {
+  if (!lr) return OptimizerParamGroup({parameter});
+  return {{parameter}, std::make_unique<SGDOptions>(*lr)};
+}
+
+// Returns the tensor that a group has as its learning rate.
+torch::Tensor lr_of(const sconce::optim::Optimizer& optimizer, size_t group) {
+  const auto groups = optimizer.state_dict().toGenericDict().at("param_groups").toList();
+  return groups.get(group).toGenericDict().at("lr").toTensor();
+}
+
+// Returns two groups of one parameter with different learning rates, which no class has as default.
+template <class Options>
+std::vector<OptimizerParamGroup> two_rates(const std::vector<torch::Tensor>& parameters) {
+  std::vector<OptimizerParamGroup> groups;
+  groups.emplace_back(std::vector{parameters[0]}, std::make_unique<Options>(3e-4));
+  groups.emplace_back(std::vector{parameters[1]}, std::make_unique<Options>(0.04));
+  return groups;
+}
+
+// Calls `check` with each class of optimizers and its options.
+template <class Check>
+void for_each_class(const Check& check) {
+  check.template operator()<SGD, SGDOptions>();
+  check.template operator()<Adam, AdamOptions>();
+  check.template operator()<AdamW, AdamWOptions>();
+  check.template operator()<Adagrad, AdagradOptions>();
+  check.template operator()<RMSprop, RMSpropOptions>();
+  check.template operator()<NAdam, NAdamOptions>();
+}
+
 // Makes each optimizer with each kind of kernels.
 std::vector<Maker> makers() {
   std::vector<Maker> all;
@@ -627,6 +660,76 @@ TEST_CASE("a group that is added takes a learning rate of a tensor as a schedule
   }
 }
 
+TEST_CASE("with a tensor as the learning rate each group steps with its own rate") {
+  torch::manual_seed(0);
+  const std::vector<torch::Tensor> start = {parameter({3}), parameter({300, 300})};
+  for (const auto kernels : {Kernels::automatic, Kernels::for_loop}) {
+    for_each_class([&]<class Class, class Options>() {
+      const auto with_numbers = copies(start), with_tensors = copies(start);
+      Class expected(two_rates<Options>(with_numbers), Options(0.2), {.kernels = kernels});
+      Class optimizer(two_rates<Options>(with_tensors), Options(0.2),
+                      {.kernels = kernels, .lr = torch::tensor(0.2F)});
+      for (int i = 0; i < 3; ++i) {
+        expected.step();
+        optimizer.step();
+      }
+      check_equal(with_numbers, with_tensors);
+      CHECK(lr_of(optimizer, 0).equal(torch::tensor(3e-4F)));
+      CHECK(lr_of(optimizer, 1).equal(torch::tensor(0.04F)));
+    });
+  }
+}
+
+TEST_CASE("a learning rate that is set on one group does not change the tensor of another") {
+  const auto lr = torch::tensor(0.5F);
+  const std::vector<torch::Tensor> p = {ones_with_gradient(), ones_with_gradient()};
+  SGD optimizer({group_of(p[0]), group_of(p[1])}, SGDOptions(0.1), {.lr = lr});
+  optimizer.param_groups()[1].options().set_lr(0.25);
+  optimizer.step();
+  CHECK(p[0].equal(torch::full({2}, 0.5)));
+  CHECK(p[1].equal(torch::full({2}, 0.75)));
+  lr.fill_(1);  // the rate of the first group
+  optimizer.step();
+  CHECK(p[0].equal(torch::full({2}, -0.5)));
+  CHECK(p[1].equal(torch::full({2}, 0.5)));
+}
+
+TEST_CASE("a scheduler reports the rates of the groups' tensors, with which the groups step") {
+  using sconce::optim::lr_scheduler::LambdaLR;
+  const std::vector<torch::Tensor> p = {ones_with_gradient(), ones_with_gradient()};
+  SGD optimizer({group_of(p[0]), group_of(p[1])}, SGDOptions(0.1), {.lr = torch::tensor(0.5F)});
+  const auto factor = [](double value) { return [=](int64_t) { return value; }; };
+  LambdaLR scheduler(optimizer, {factor(1), factor(0.125)});
+  CHECK(scheduler.get_last_lr() == std::vector{0.5, 0.0625});
+  optimizer.step();
+  CHECK(p[0].equal(torch::full({2}, 0.5)));
+  CHECK(p[1].equal(torch::full({2}, 0.9375)));
+}
+
+TEST_CASE("groups that are removed or added do not change the learning rates of the others") {
+  const auto lr = torch::tensor(0.5F);
+  const std::vector<torch::Tensor> p = {ones_with_gradient(), ones_with_gradient(),
+                                        ones_with_gradient()};
+  SGD optimizer({group_of(p[0]), group_of(p[1], 0.5), group_of(p[2], 0.25)}, SGDOptions(0.1),
+                {.lr = lr});
+  CHECK(lr_of(optimizer, 0).is_same(lr));
+  const auto of_last = lr_of(optimizer, 2);
+  lr.fill_(2);
+  optimizer.param_groups().erase(optimizer.param_groups().begin());
+  optimizer.step();
+  CHECK(p[0].equal(torch::ones({2})));
+  CHECK(p[1].equal(torch::full({2}, 0.5)));
+  CHECK(p[2].equal(torch::full({2}, 0.75)));
+  CHECK(lr_of(optimizer, 1).is_same(of_last));
+
+  optimizer.add_param_group(group_of(p[0]));  // without a rate of its own, so the tensor's
+  CHECK(lr_of(optimizer, 2).is_same(lr));
+  CHECK(lr.item<float>() == 2);
+  optimizer.add_param_group(group_of(ones_with_gradient(), 0.125));
+  CHECK(lr_of(optimizer, 3).item<float>() == 0.125F);
+  CHECK(optimizer.param_groups()[3].options().get_lr() == 0.125);
+}
+
 TEST_CASE("zero_grad drops gradients, or sets them to zero") {
   const auto p = torch::ones({2}).requires_grad_();
   SGD optimizer({p}, SGDOptions(0.5));
@@ -877,6 +980,37 @@ TEST_CASE("parameters on the CPU and on a GPU are skipped and stepped together",
   optimizer.step_with_amp_scaling(torch::ones({}, sconce::gpu()), torch::zeros({}, sconce::gpu()));
   CHECK(here.equal(torch::full({2}, 0.5)));
   CHECK(there.cpu().equal(torch::full({2}, 0.5)));
+}
+
+TEST_CASE("a captured step reads the learning rate of each group", "[gpu]") {
+  using sconce::optim::lr_scheduler::LambdaLR;
+  sconce::test::require_gpu();
+  torch::manual_seed(0);
+  const auto start = torch::tensor({0.5F, -1.0F, 2.0F}, sconce::gpu());
+  for_each_class([&]<class Class, class Options>() {
+    const auto train = [&](bool captures) {
+      const auto p = copies({start, start});
+      ExtraOptions extra;
+      if (captures) extra.lr = torch::full({}, 0.2F, sconce::gpu());
+      Class optimizer(two_rates<Options>(p), Options(0.2), extra);
+      LambdaLR scheduler(optimizer, {[](int64_t i) { return std::pow(0.5, i); },
+                                     [](int64_t i) { return std::pow(0.25, i); }});
+      const auto step = [&](const std::vector<torch::Tensor>& batch) {
+        optimizer.zero_grad();
+        ((p[0] + p[1]) * batch[0]).square().sum().backward();
+        optimizer.step();
+        return std::vector<torch::Tensor>{};
+      };
+      sconce::CapturedStep captured(sconce::gpu(), step, {.warmup = 1});
+      for (int i = 0; i < 6; ++i) {
+        captures ? captured({start + i}) : step({start + i});
+        scheduler.step();
+      }
+      CHECK(captured.is_captured() == captures);
+      return p;
+    };
+    check_equal(train(false), train(true));
+  });
 }
 
 TEST_CASE("captured steps with different gradients take turns as in a plain loop", "[gpu]") {

@@ -26,12 +26,12 @@ sconce::test::Case rmsprop_case(torch::ScalarType dtype, Kernels kernels, unsign
   arguments << "lr=0.02, alpha=0.95, eps=1e-3, momentum=" << momentum
             << ", weight_decay=" << weight_decay << ", centered=" << (centered ? "True" : "False");
   c.arguments = arguments.str();
-  c.of_second = tensor_lr ? "alpha=0.5, eps=1e-2" : "lr=0.007, alpha=0.5, eps=1e-2";
+  c.of_second = "lr=0.007, alpha=0.5, eps=1e-2";
   c.make = [=](const std::vector<torch::Tensor>& p, const ExtraOptions& extra) {
     auto options = RMSpropOptions(0.02).alpha(0.95).eps(1e-3).momentum(momentum);
     options.weight_decay(weight_decay).centered(centered);
     auto second = options;
-    second.lr(tensor_lr ? 0.02 : 0.007).alpha(0.5).eps(1e-2);
+    second.lr(0.007).alpha(0.5).eps(1e-2);
     return std::make_unique<RMSprop>(sconce::test::two_groups(p, second), options, extra);
   };
   return c;

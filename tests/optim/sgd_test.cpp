@@ -34,10 +34,10 @@ Case make_case(const SGDOptions& options, torch::ScalarType dtype, Kernels kerne
             << ", weight_decay=" << options.weight_decay()
             << ", nesterov=" << (options.nesterov() ? "True" : "False");
   c.arguments = arguments.str();
-  c.of_second = tensor_lr ? "weight_decay=0.05" : "lr=0.03, weight_decay=0.05";
-  c.make = [options, tensor_lr](const std::vector<torch::Tensor>& p, const ExtraOptions& extra) {
+  c.of_second = "lr=0.03, weight_decay=0.05";
+  c.make = [options](const std::vector<torch::Tensor>& p, const ExtraOptions& extra) {
     auto second = options;
-    second.lr(tensor_lr ? 0.1 : 0.03).weight_decay(0.05);
+    second.lr(0.03).weight_decay(0.05);
     return std::make_unique<SGD>(sconce::test::two_groups(p, second), options, extra);
   };
   return c;
@@ -171,6 +171,8 @@ TEST_CASE("SGD refuses wrong options, as defaults and in every group") {
                     ContainsSubstring("expected a tensor lr of 1 element"));
   CHECK_THROWS_WITH(SGD({p()}, SGDOptions(0.1), {.lr = torch::tensor(-1.0)}),
                     ContainsSubstring("expected lr >= 0, got -1"));
+  CHECK_THROWS_WITH(SGD({p()}, SGDOptions(0.1), {.lr = torch::tensor(1)}),
+                    ContainsSubstring("expected a floating-point tensor lr, got one of Long"));
 }
 
 TEST_CASE("SGD takes sparse gradients but with Kernels::fused") {

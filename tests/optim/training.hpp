@@ -9,6 +9,7 @@
 #include <iomanip>
 #include <map>
 #include <memory>
+#include <span>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -250,12 +251,13 @@ inline Result train(const Case& c, const TempDir& folder) {
   auto parameters = make_parameters(c.dtype);
   auto optimizer = c.make(parameters, c.extra);
   for (int step = 0; step < steps; ++step) {
-    if (step == 5 && c.extra.lr) {
-      c.extra.lr->mul_(0.5);
-    } else if (step == 5) {
-      for (auto& group : optimizer->param_groups()) {
-        group.options().set_lr(group.options().get_lr() * 0.5);
+    if (step == 5) {
+      auto groups = std::span(optimizer->param_groups());
+      if (c.extra.lr) {  // the rate of the first group
+        c.extra.lr->mul_(0.5);
+        groups = groups.subspan(1);
       }
+      for (auto& group : groups) group.options().set_lr(group.options().get_lr() * 0.5);
     }
     if (step == steps / 2 && (c.midway == "archive" || c.midway == "dict")) {
       change_optimizer(c, optimizer, parameters);

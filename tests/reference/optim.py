@@ -46,10 +46,7 @@ def load(optimizer, state):
                 optimizer.state[p]["mu_product"] = state["state"][index]["mu_product"].clone()
 
 
-def halve_rates(optimizer, lr):
-    if lr is not None:
-        lr.mul_(0.5)
-        return
+def halve_rates(optimizer):
     for group in optimizer.param_groups:
         group["lr"] *= 0.5
 
@@ -57,15 +54,16 @@ def halve_rates(optimizer, lr):
 def train(folder, name, kind, dtype, tensor_lr, sparse, arguments, of_second):
     dtype, arguments = getattr(torch, dtype), eval(f"dict({arguments})")
     lr_dtype = torch.float64 if dtype == torch.float64 else torch.float32
-    lr = torch.tensor(arguments["lr"], dtype=lr_dtype) if tensor_lr == "1" else None
-    if lr is not None:
-        arguments["lr"] = lr
+    of_second = eval(f"dict({of_second})")
+    if tensor_lr == "1":
+        for options in (arguments, of_second):
+            options["lr"] = torch.tensor(options["lr"], dtype=lr_dtype)
     groups, index = [], 0
     for sizes in SIZES:
         params = [numbers(1000 + index + i, size, dtype) for i, size in enumerate(sizes)]
         groups.append({"params": [p.requires_grad_() for p in params]})
         index += len(sizes)
-    groups[1].update(eval(f"dict({of_second})"))
+    groups[1].update(of_second)
     optimizer = getattr(torch.optim, kind)(groups, **arguments)
     parameters = [p for group in groups for p in group["params"]]
     first = 0
@@ -78,7 +76,7 @@ def train(folder, name, kind, dtype, tensor_lr, sparse, arguments, of_second):
                 p.copy_(value)
     for step in range(first, STEPS):
         if step == 5:
-            halve_rates(optimizer, lr)
+            halve_rates(optimizer)
         set_gradients(parameters, step, sparse == "1")
         optimizer.step()
     if first:

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -35,8 +36,11 @@ struct ExtraOptions {
   Kernels kernels = Kernels::automatic;  ///< the kernels, or a choice by the parameters
   bool maximize = false;                 ///< maximize the objective instead of minimizing it
 
-  /// Learning rate of all groups, a tensor with one element. Change either this tensor or the
-  /// groups' options, as schedulers do: the next step writes changed options into the tensor.
+  /// Default learning rate, a tensor with one element. Each group then keeps its rate in a separate
+  /// tensor of this type and device. The first group without a rate of its own uses this tensor
+  /// itself, and the other groups without one start with its value. Change a group's options, as
+  /// schedulers do, and the next step writes them into the group's tensor. Filling this tensor
+  /// changes only the group that uses it.
   std::optional<torch::Tensor> lr = {};
 };
 
@@ -111,9 +115,9 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   /// Python: the argument `capturable`.
   bool is_capturable() const;
 
-  /// Writes changed learning rates of the groups' options into the learning rate if it is a tensor.
-  /// Each step of the optimizer and of a scheduler does this. If you set the options yourself, call
-  /// it before a graph of the step is replayed. The host reads nothing.
+  /// Writes changed learning rates of the groups' options into the groups' tensors, if there are
+  /// any. Each step of the optimizer and of a scheduler does this. If you set the options yourself,
+  /// call it before a graph of the step is replayed. The host reads nothing.
   void write_lr();
 
   /// Values of schedulers for a parameter group, by Python's names, such as `initial_lr`.
@@ -164,8 +168,8 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   // form of the kernels. If it throws, state and options are restored.
   void replace_state(const std::function<void()>& read);
 
-  // If the learning rate is a tensor, makes it and the groups' options equal. Call it before a
-  // save, because an archive of LibTorch has the options only. The host reads the tensor.
+  // If learning rates are tensors, makes them and the groups' options equal. Call it before a save,
+  // because an archive of LibTorch has the options only. The host reads the tensors.
   void sync_lr() const;
 
   // Returns whether the kernels can step a parameter with `state`, a tensor of its state. If not,
@@ -178,7 +182,7 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   // if it no longer fits, `make_state` converts it. Every state has the tensor `like`, which is
   // like the parameter. For the sources of optim/, which define it.
   template <class State, class Make>
-  State& fitting_state(size_t group, size_t index, torch::Tensor State::* like, const Make& make);
+  State& fitting_state(size_t group, size_t index, torch::Tensor State::*like, const Make& make);
 
   // Returns whether the kernels take a learning rate that is a tensor on a GPU, as in Python with
   // `capturable`.
@@ -203,6 +207,8 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
 
   const std::string& name() const { return name_; }
   const ExtraOptions& extra() const { return extra_; }
+  // Returns the options of a step of the group. A learning rate that is a tensor is the group's.
+  ExtraOptions extra(size_t group) const;
 
   virtual void check(const Options& options) const = 0;
   virtual bool takes_sparse_gradients() const = 0;
@@ -222,8 +228,16 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   // The entries of a state dict for a group.
   struct GroupState {
     std::unique_ptr<Options> options;
+    torch::Tensor lr = {};  // undefined if learning rates are numbers
     GroupValues values = {};
     std::vector<int64_t> params = {};
+  };
+
+  // A learning rate that is a tensor, and the group that it belongs to.
+  struct GroupRate {
+    const void* first = nullptr;  // address of the group's first parameter
+    torch::Tensor tensor = {};
+    double written = std::numeric_limits<double>::quiet_NaN();  // in the tensor by `write_lr`
   };
 
   void drop_repeats(ParamGroup& group);
@@ -233,6 +247,7 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   bool has_sparse_gradient() const;
   void step_all(const Amp& amp);
   void step_now(const Amp& amp);
+  void match_rates();
   void rewrite_lr();
   GroupState state_of_group(size_t index) const;
   void check_reached(const Options& options) const;
@@ -243,7 +258,7 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   Kernels fastest_;
   Kernels kernels_;
   size_t checked_groups_ = 0;
-  std::vector<double> written_lrs_ = {};  // of the groups, where the lr is a tensor
+  std::vector<GroupRate> rates_ = {};                       // of the groups, if the lr is a tensor
   std::shared_ptr<std::vector<GroupValues>> group_values_;  // may be shorter than the groups
 };
 
