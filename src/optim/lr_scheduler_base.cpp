@@ -72,11 +72,16 @@ void Scheduler::visit_per_group(const char* key, std::vector<double>& values,
 }
 
 std::vector<double> Scheduler::current_lrs() const {
+  read_lrs();
   std::vector<double> lrs;
   for (const auto& group : optimizer_.param_groups()) lrs.push_back(group.options().get_lr());
   TORCH_CHECK(!lrs.empty(), c10::demangle(typeid(*this).name()), ": expected an optimizer with ",
               "parameter groups, got one without: it may have been moved");
   return lrs;
+}
+
+void Scheduler::read_lrs() const {
+  if (auto* ours = dynamic_cast<Optimizer*>(&optimizer_)) ours->read_lr();
 }
 
 void Scheduler::write_lrs() const {
@@ -88,6 +93,7 @@ GroupLRScheduler::GroupLRScheduler(torch::optim::Optimizer& optimizer)
   last_epoch_ = -1;
   const auto& groups = optimizer.param_groups();
   groups_->resize(groups.size());
+  read_lrs();
   for (size_t i = 0; i < groups.size(); ++i) {
     const auto initial = groups_->at(i).find("initial_lr");
     const bool has_initial = initial != groups_->at(i).end();

@@ -133,35 +133,52 @@ ExtraOptions Optimizer::extra(size_t group) const {
   return extra;
 }
 
-// Gives a tensor to every group that was added. Every other group keeps its own, which a graph may
-// read, even if groups before it were removed.
+// Gives every group its rate. A group keeps its tensor, which a graph may read, even if the group
+// moves, or is removed and added again.
 void Optimizer::match_rates() {
   const auto belongs = [](const GroupRate& rate, const ParamGroup& group) {
     return rate.first == first_of(group);
   };
-  if (std::equal(rates_.begin(), rates_.end(), param_groups_.begin(), param_groups_.end(),
-                 belongs)) {
+  const auto is_given = [this](const GroupRate& rate) { return rate.tensor.is_same(*extra_.lr); };
+  const size_t count = param_groups_.size();
+  if (rates_.size() >= count &&
+      std::equal(param_groups_.begin(), param_groups_.end(), rates_.begin(),
+                 [&](const auto& group, const auto& rate) { return belongs(rate, group); })) {
     return;
   }
-  auto before = std::exchange(rates_, {});
-  bool is_used = false;  // whether a group uses the tensor of the options
-  for (const auto& group : param_groups_) {
-    auto& rate = rates_.emplace_back(GroupRate{.first = first_of(group)});
-    const auto found = std::find_if(before.begin(), before.end(),
-                                    [&](const auto& other) { return belongs(other, group); });
+  auto before = std::exchange(rates_, std::vector<GroupRate>(count));
+  for (size_t index = 0; index < count; ++index) {
+    const auto found = std::find_if(before.begin(), before.end(), [&](const auto& rate) {
+      return belongs(rate, param_groups_[index]);
+    });
     if (found == before.end()) continue;
-    rate = *found;
+    rates_[index] = *found;
     before.erase(found);
-    is_used |= rate.tensor.is_same(*extra_.lr);
   }
-  for (size_t index = 0; index < rates_.size(); ++index) {
-    auto& tensor = rates_[index].tensor;
-    if (tensor.defined()) continue;
-    const double lr = rounded(param_groups_[index].options().get_lr(), extra_.lr->scalar_type());
-    const bool uses_given = !is_used && lr == defaults_->get_lr();
-    tensor = uses_given ? *extra_.lr : at::empty_like(*extra_.lr);
-    is_used |= uses_given;
+  for (size_t index = 0; index < count; ++index) {
+    if (rates_[index].tensor.defined()) continue;
+    rates_[index] = new_rate(param_groups_[index]);
+    if (is_given(rates_[index])) std::erase_if(before, is_given);
   }
+  rates_.insert(rates_.end(), before.begin(), before.end());
+}
+
+// The tensor of the options becomes that of the first group with its value, unless one has it.
+Optimizer::GroupRate Optimizer::new_rate(ParamGroup& group) const {
+  GroupRate rate = {.first = first_of(group)};
+  if (rate.first != nullptr) rate.owner = StateOwner(group.params().front());
+  const double lr = rounded(group.options().get_lr(), extra_.lr->scalar_type());
+  const bool is_used = std::any_of(rates_.begin(), rates_.end(), [this](const auto& other) {
+    return other.tensor.is_same(*extra_.lr);
+  });
+  if (is_used || lr != defaults_->get_lr()) {
+    rate.tensor = at::empty_like(*extra_.lr);
+  } else {
+    rate.tensor = *extra_.lr;
+    rate.written = lr;
+    group.options().set_lr(lr);
+  }
+  return rate;
 }
 
 // The options get the tensor's value, so that schedules continue from it whether or not a state was
@@ -178,9 +195,25 @@ void Optimizer::write_lr() {
     if (rate.written == lr) continue;
     rate.tensor.fill_(lr);
     rate.written = rounded(lr, rate.tensor.scalar_type());
+    rate.version = rate.tensor._version();
     options.set_lr(rate.written);
     if (rate.tensor.is_same(*extra_.lr)) defaults_->set_lr(rate.written);
   }
+}
+
+void Optimizer::read_lr() {
+  if (!extra_.lr) return;
+  write_lr();
+  for (size_t index = 0; index < param_groups_.size(); ++index) {
+    if (rates_[index].version != rates_[index].tensor._version()) read_rate(index);
+  }
+}
+
+void Optimizer::read_rate(size_t group) {
+  auto& rate = rates_[group];
+  rate.written = rate.tensor.item<double>();
+  rate.version = rate.tensor._version();
+  param_groups_[group].options().set_lr(rate.written);
 }
 
 bool Optimizer::is_capturable() const {
@@ -252,7 +285,8 @@ void Optimizer::check_construction() {
 void Optimizer::add_param_group(const ParamGroup& param_group) {
   detail::refuse_in_capture(name_ + "::add_param_group");
   check_new_groups();
-  sync_lr();  // so that the defaults have the present rate
+  write_lr();
+  if (extra_.lr) defaults_->set_lr(extra_.lr->item<double>());  // which a group without one takes
   {
     // LibTorch refuses every parameter that has a state, even if no group has it any more.
     decltype(state_) states;
@@ -333,12 +367,7 @@ void Optimizer::sync_lr() const {
   if (!extra_.lr) return;
   auto& self = const_cast<Optimizer&>(*this);  // the options only repeat the tensors' values
   self.write_lr();
-  self.defaults_->set_lr(extra_.lr->item<double>());
-  for (size_t index = 0; index < rates_.size(); ++index) {
-    auto& rate = self.rates_[index];
-    rate.written = rate.tensor.item<double>();
-    self.param_groups_[index].options().set_lr(rate.written);
-  }
+  for (size_t index = 0; index < param_groups_.size(); ++index) self.read_rate(index);
 }
 
 void zero_grad(torch::optim::Optimizer& optimizer) {

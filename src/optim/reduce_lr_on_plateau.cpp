@@ -76,6 +76,7 @@ void ReduceLROnPlateau::reduce() {
                 groups.size());
     min_lrs_.assign(groups.size(), *default_min_lr_);
   }
+  read_lrs();
   for (size_t i = 0; i < groups.size(); ++i) {
     const double old_lr = groups[i].options().get_lr();
     const double new_lr = std::max(old_lr * options_.factor, min_lrs_[i]);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "report/best_effort.hpp"
+#include "sconce/optim/optimizer.hpp"
 #include "sconce/report/scalar_files.hpp"
 
 namespace sconce {
@@ -37,8 +38,9 @@ class ScalarLog::Writing {
       : files_(folder, {.resume_step = resume_step}) {}
 
   // The rates are read before the step, because a scheduler changes them after it.
-  void note_lrs(const torch::optim::Optimizer& optimizer) {
+  void note_lrs(torch::optim::Optimizer& optimizer) {
     lrs_.clear();
+    if (auto* ours = dynamic_cast<optim::Optimizer*>(&optimizer)) ours->read_lr();
     for (const auto& group : optimizer.param_groups()) lrs_.push_back(group.options().get_lr());
   }
 

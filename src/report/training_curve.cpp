@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "report/best_effort.hpp"
+#include "sconce/optim/optimizer.hpp"
 
 namespace sconce {
 
@@ -95,6 +96,7 @@ void TrainingCurve::on_fit_end(Fit&) {
 
 // The rate is read here, because a scheduler may change it before `on_epoch_end` is called.
 void TrainingCurve::on_before_step(Fit& fit) {
+  if (auto* ours = dynamic_cast<optim::Optimizer*>(&fit.optimizer)) ours->read_lr();
   learning_rate_ = fit.optimizer.param_groups().front().options().get_lr();
 }
 

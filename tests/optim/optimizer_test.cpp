@@ -706,6 +706,21 @@ TEST_CASE("a scheduler reports the rates of the groups' tensors, with which the 
   CHECK(p[1].equal(torch::full({2}, 0.9375)));
 }
 
+TEST_CASE("a scheduler continues from a learning rate that was filled into the tensor") {
+  using sconce::optim::lr_scheduler::ExponentialLR;
+  const auto lr = torch::tensor(0.5F);
+  SGD optimizer({parameter({3})}, SGDOptions(0.1), {.lr = lr});
+  ExponentialLR scheduler(optimizer, 0.5);
+  lr.fill_(8);
+  const sconce::test::HostReads reads;
+  scheduler.step();
+  CHECK(reads.count() == 1);
+  scheduler.step();  // nobody changed the tensor, so the host does not read it
+  CHECK(reads.count() == 1);
+  CHECK(scheduler.get_last_lr() == std::vector{2.0});
+  CHECK(lr.item<float>() == 2);
+}
+
 TEST_CASE("groups that are removed or added do not change the learning rates of the others") {
   const auto lr = torch::tensor(0.5F);
   const std::vector<torch::Tensor> p = {ones_with_gradient(), ones_with_gradient(),
@@ -714,6 +729,10 @@ TEST_CASE("groups that are removed or added do not change the learning rates of 
                 {.lr = lr});
   CHECK(lr_of(optimizer, 0).is_same(lr));
   const auto of_last = lr_of(optimizer, 2);
+  optimizer.param_groups().pop_back();
+  optimizer.write_lr();
+  optimizer.add_param_group(group_of(p[2], 0.25));
+  CHECK(lr_of(optimizer, 2).is_same(of_last));  // which a graph may read
   lr.fill_(2);
   optimizer.param_groups().erase(optimizer.param_groups().begin());
   optimizer.step();

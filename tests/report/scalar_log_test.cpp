@@ -9,6 +9,7 @@
 #include "catch.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/optim/sgd.hpp"
+#include "sconce/report/training_curve.hpp"
 #include "sconce/training/lr_scheduling.hpp"
 #include "sconce/training/model_checkpoint.hpp"
 #include "support/error_of.hpp"
@@ -256,6 +257,33 @@ TEST_CASE("the learning rates are those that the step was made with, of each par
     CHECK(lrs["lr"] == std::vector<double>{0.125});
     CHECK(lrs["lr-1"] == std::vector<double>{0.0625});
   }
+}
+
+TEST_CASE("a learning rate that is filled into its tensor is logged, and drawn") {
+  struct Fill : sconce::TrainerCallback {
+    explicit Fill(torch::Tensor tensor) : lr(std::move(tensor)) {}
+    void on_before_step(sconce::Fit& fit) override {
+      lr.fill_(1.0 / static_cast<double>(fit.epochs.size() + 2));
+    }
+    torch::Tensor lr;
+  };
+  const TempDir folder;
+  auto model = net();
+  Fill fill(torch::tensor(0.125, torch::kDouble));
+  sconce::optim::SGD optimizer(model->parameters(), 0.1, {.lr = fill.lr});
+  ScalarLog log(folder.path());
+  sconce::TrainingCurve curve(folder.path() / "training.svg");
+  auto with = data();
+  with.callbacks = {&fill, &log, &curve};
+  Trainer({.max_epochs = 2, .num_gpus = 0}).fit(model, optimizer, with);
+  std::vector<double> logged;
+  for (const auto& row : scalars_of(folder.path())) {
+    if (row.tag == "lr") logged.push_back(row.value);
+  }
+  REQUIRE(logged.size() == 2);
+  CHECK(logged[0] == 0.5);
+  CHECK(logged[1] == Catch::Approx(1.0 / 3));
+  CHECK(curve.history().learning_rates == std::vector<double>{1.0 / 2, 1.0 / 3});
 }
 
 TEST_CASE("the scale of an enabled scaler is logged, also in a loop of one's own") {

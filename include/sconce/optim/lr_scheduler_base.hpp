@@ -77,7 +77,10 @@ class Scheduler {
   void visit_per_group(const char* key, std::vector<double>& values, StateVisitor& state) const;
   /// Returns the current learning rates of the groups.
   std::vector<double> current_lrs() const;
-  /// Writes the learning rate into its tensor if the optimizer has one, for a graph of its step.
+  /// Reads learning rates that are tensors into the optimizer's options, if they were changed.
+  void read_lrs() const;
+  /// Writes the learning rates into their tensors if the optimizer has any, for a graph of its
+  /// step.
   void write_lrs() const;
 
   torch::optim::Optimizer& optimizer_;

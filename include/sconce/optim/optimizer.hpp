@@ -120,6 +120,11 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   /// call it before a graph of the step is replayed. The host reads nothing.
   void write_lr();
 
+  /// Does the same, and then reads into the options the tensors that were changed otherwise, such
+  /// as by filling `ExtraOptions::lr`. Schedulers and reports do this before they read a rate. The
+  /// host reads only tensors that were changed, and cannot see changes by a captured step.
+  void read_lr();
+
   /// Values of schedulers for a parameter group, by Python's names, such as `initial_lr`.
   using GroupValues = std::map<std::string, double>;
 
@@ -182,7 +187,7 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   // if it no longer fits, `make_state` converts it. Every state has the tensor `like`, which is
   // like the parameter. For the sources of optim/, which define it.
   template <class State, class Make>
-  State& fitting_state(size_t group, size_t index, torch::Tensor State::*like, const Make& make);
+  State& fitting_state(size_t group, size_t index, torch::Tensor State::* like, const Make& make);
 
   // Returns whether the kernels take a learning rate that is a tensor on a GPU, as in Python with
   // `capturable`.
@@ -236,8 +241,10 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   // A learning rate that is a tensor, and the group that it belongs to.
   struct GroupRate {
     const void* first = nullptr;  // address of the group's first parameter
+    StateOwner owner = {};        // keeps that address from other tensors
     torch::Tensor tensor = {};
-    double written = std::numeric_limits<double>::quiet_NaN();  // in the tensor by `write_lr`
+    double written = std::numeric_limits<double>::quiet_NaN();  // equal in tensor and options
+    uint32_t version = 0;                                       // of the tensor then
   };
 
   void drop_repeats(ParamGroup& group);
@@ -248,6 +255,8 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   void step_all(const Amp& amp);
   void step_now(const Amp& amp);
   void match_rates();
+  GroupRate new_rate(ParamGroup& group) const;
+  void read_rate(size_t group);
   void rewrite_lr();
   GroupState state_of_group(size_t index) const;
   void check_reached(const Options& options) const;
@@ -258,7 +267,7 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   Kernels fastest_;
   Kernels kernels_;
   size_t checked_groups_ = 0;
-  std::vector<GroupRate> rates_ = {};                       // of the groups, if the lr is a tensor
+  std::vector<GroupRate> rates_ = {};  // if lr is a tensor: of the groups, then of removed ones
   std::shared_ptr<std::vector<GroupValues>> group_values_;  // may be shorter than the groups
 };
 
