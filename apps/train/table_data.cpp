@@ -21,7 +21,7 @@ torch::Tensor standardized(const torch::Tensor& values, const Task& task, int64_
   const auto row = [&](const std::vector<double>& numbers) {
     return torch::tensor(numbers, torch::kDouble).slice(0, first, first + values.size(1));
   };
-  return ((values.to(torch::kDouble) - row(task.mean)) / row(task.std)).to(torch::kFloat);
+  return values.to(torch::kDouble).sub_(row(task.mean)).div_(row(task.std)).to(torch::kFloat);
 }
 
 bool is_constant(const torch::Tensor& values) {

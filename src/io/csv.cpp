@@ -1,25 +1,23 @@
 #include "sconce/io/csv.hpp"
 
-#include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
 #include <c10/util/StringUtil.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
-#include <locale>
+#include <memory>
+#include <numeric>
 #include <optional>
-#include <sstream>
+#include <set>
 #include <string_view>
-#include <tuple>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
+#include "io/csv_categories.hpp"
+#include "io/csv_number.hpp"
 #include "io/csv_records.hpp"
 #include "io/input_file.hpp"
 
@@ -27,7 +25,6 @@ namespace sconce::io {
 
 namespace {
 
-constexpr auto missing_category = "nan";
 constexpr int64_t most_reasons = 10;
 constexpr int64_t most_categories = int64_t{1} << 24;  // float32 has all integers up to here
 constexpr double beyond_float = 0x1.ffffffp+127;       // rounds to infinity
@@ -50,134 +47,81 @@ std::string shown(const std::vector<std::string>& names) {
   return line + (names.size() > most ? ", ..." : "");
 }
 
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-// For a number that is too large or too small for a double; std::from_chars does not tell which.
-double infinity_or_zero(std::string_view text) {
-  std::istringstream in{std::string(text)};
-  in.imbue(std::locale::classic());
-  double value = 0;
-  in >> value;
-  return value;
-}
-
-// Unlike std::from_chars, takes blanks around the number and a plus, and refuses "inf" and "nan".
-std::optional<double> number_of(std::string_view text) {
-  constexpr auto blanks = " \t";
-  text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
-  text = text.substr(0, text.find_last_not_of(blanks) + 1);
-  const bool has_plus = text.starts_with('+');
-  if (has_plus) text.remove_prefix(1);
-  const size_t first = !has_plus && text.starts_with('-') ? 1 : 0;
-  if (first == text.size() || (text[first] != '.' && (text[first] < '0' || text[first] > '9'))) {
-    return {};
-  }
-  double value = 0;
-  const char* last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, value);
-  if (end != last || error == std::errc::invalid_argument) return {};
-  return error == std::errc::result_out_of_range ? infinity_or_zero(text) : value;
-}
-
-// Sorts categories as `CsvColumn` says.
-void sort_categories(std::vector<std::string>& categories, bool are_numbers) {
-  const auto key = [&](const std::string& text) {
-    const bool is_missing = text == missing_category;
-    const double value = are_numbers && !is_missing ? *number_of(text) : 0;
-    return std::tuple(is_missing, value, std::string_view(text));
-  };
-  std::sort(categories.begin(), categories.end(),
-            [&](const auto& a, const auto& b) { return key(a) < key(b); });
-}
-
-// pandas' texts of missing values, and those of the options.
-std::unordered_set<std::string> missing_texts(const std::vector<std::string>& more) {
-  std::unordered_set<std::string> texts = {"",         "#N/A", "#N/A N/A", "#NA",    "-1.#IND",
-                                           "-1.#QNAN", "-NaN", "-nan",     "1.#IND", "1.#QNAN",
-                                           "<NA>",     "N/A",  "NA",       "NULL",   "NaN",
-                                           "None",     "n/a",  "nan",      "null"};
-  texts.insert(more.begin(), more.end());
-  return texts;
-}
-
-// The categories of a column in the order in which they were found. While all are numbers, those of
-// the same value are one category, named as the first of them is written.
-class Categories {
+// Where each name is in a list. Sorted, because a file can choose names that make a hash table
+// slow.
+class NameIndex {
  public:
-  // Returns the code of a category, which is new if the text is not known.
-  int64_t add(const std::string& text) {
-    const auto next = static_cast<int64_t>(codes_.size());
-    const auto [place, is_new] = codes_.try_emplace(text, next);
-    if (!is_new || text == missing_category) return place->second;
-    const auto number = number_of(text);
-    if (number) numbers_.try_emplace(*number, next);
-    are_numbers_ = are_numbers_ && number;
-    return next;
+  explicit NameIndex(const std::vector<std::string>& names) : names_(names), order_(names.size()) {
+    std::iota(order_.begin(), order_.end(), size_t{0});
+    const auto less = [&](size_t a, size_t b) { return names[a] < names[b]; };
+    std::sort(order_.begin(), order_.end(), less);
   }
 
-  // Returns the code of a text that is known, or by its value if all are numbers.
-  std::optional<int64_t> find(const std::string& text) const {
-    const auto code = codes_.find(text);
-    if (code != codes_.end()) return code->second;
-    const auto number = are_numbers_ ? number_of(text) : std::nullopt;
-    const auto same = number ? numbers_.find(*number) : numbers_.end();
-    return same != numbers_.end() ? std::optional(same->second) : std::nullopt;
+  std::optional<size_t> find(const std::string& name) const {
+    const auto less = [&](size_t i, const std::string& text) { return names_[i] < text; };
+    const auto found = std::lower_bound(order_.begin(), order_.end(), name, less);
+    if (found == order_.end() || names_[*found] != name) return {};
+    return *found;
   }
 
-  int64_t size() const {
-    const size_t missing = codes_.count(missing_category);
-    return static_cast<int64_t>(are_numbers_ ? numbers_.size() + missing : codes_.size());
-  }
-
-  // Returns the names of the categories as `CsvColumn` sorts them.
-  std::vector<std::string> sorted() const {
-    std::vector<std::string> names;
-    for (const auto& [text, code] : codes_) {
-      if (code == first_code(text, code)) names.push_back(text);
-    }
-    sort_categories(names, are_numbers_);
-    return names;
-  }
-
-  // Returns the place of each code among the names that `sorted` returned.
-  at::Tensor places(const std::vector<std::string>& names) const {
-    const at::Tensor places = at::empty({static_cast<int64_t>(codes_.size())}, at::kLong);
-    auto* place = places.mutable_data_ptr<int64_t>();
-    for (size_t i = 0; i < names.size(); ++i) place[codes_.at(names[i])] = static_cast<int64_t>(i);
-    for (const auto& [text, code] : codes_) place[code] = place[first_code(text, code)];
-    return places;
+  // Returns a name that occurs more than once, or null.
+  const std::string* twice() const {
+    const auto same = [&](size_t a, size_t b) { return names_[a] == names_[b]; };
+    const auto found = std::adjacent_find(order_.begin(), order_.end(), same);
+    return found == order_.end() ? nullptr : &names_[*found];
   }
 
  private:
-  // Returns the code of the first text of the same value, if all are numbers.
-  int64_t first_code(const std::string& text, int64_t code) const {
-    const bool has_number = are_numbers_ && text != missing_category;
-    return has_number ? numbers_.at(*number_of(text)) : code;
-  }
-
-  std::unordered_map<std::string, int64_t> codes_ = {};
-  std::unordered_map<double, int64_t> numbers_ = {};  // the first code of each value
-  bool are_numbers_ = true;
+  const std::vector<std::string>& names_;
+  std::vector<size_t> order_;
 };
 
+// The texts of missing values: those of pandas and of the options. As in pandas, a number stands
+// for all numbers of its value.
+class MissingTexts {
+ public:
+  explicit MissingTexts(const std::vector<std::string>& more) {
+    texts_.insert(more.begin(), more.end());
+    for (const auto& text : more) {
+      const auto value = decimal_of(text);
+      if (value) values_.insert(*value);
+    }
+  }
+
+  bool contains(const std::string& text) const {
+    if (texts_.contains(text)) return true;
+    const auto value = values_.empty() ? std::nullopt : decimal_of(text);
+    return value && values_.contains(*value);
+  }
+
+ private:
+  std::set<std::string> texts_ = {"",         "#N/A", "#N/A N/A", "#NA",    "-1.#IND",
+                                  "-1.#QNAN", "-NaN", "-nan",     "1.#IND", "1.#QNAN",
+                                  "<NA>",     "N/A",  "NA",       "NULL",   "NaN",
+                                  "None",     "n/a",  "nan",      "null"};
+  std::set<Decimal> values_ = {};
+};
+
+// What a column is, besides its part in `CsvTable::columns`.
 struct Column {
-  CsvColumn told = {};
   size_t field = 0;  // its place in a record
   bool is_target = false;
   bool has_categories = false;
-  bool is_known = false;  // told by a table that was read before
-  Categories categories = {};
+  bool is_known = false;    // given by `CsvOptions::columns`
+  int64_t number_line = 0;  // the line whose number made it a column of numbers, or 0
+  std::unique_ptr<Categories> categories = {};
 };
 
 class TableReader {
  public:
   TableReader(const std::filesystem::path& path, const CsvOptions& options)
-      : options_(options), missing_(missing_texts(options.na_values)) {
+      : options_(options), missing_(options.na_values) {
     const InputFile file(path, "sconce::io::read_csv");
     who_ = file.name();
     check_options();
+    bytes_ = static_cast<double>(file.size());
+    most_bytes_ = static_cast<double>(options_.max_bytes.value_or(default_bytes(file.size())));
+    TORCH_CHECK(bytes_ <= most_bytes_, who_, memory_limit(), "a file of ", file.size(), " bytes");
     text_.resize(file.size());
     file.read(0, text_.data(), text_.size());
     read_names();
@@ -190,6 +134,18 @@ class TableReader {
   CsvTable table = {};
 
  private:
+  // What a column or a category takes at most besides its text: names, and nodes of trees.
+  static constexpr double bytes_of_entry = 320;
+
+  static int64_t default_bytes(uint64_t file_size) {
+    return 16 * static_cast<int64_t>(file_size) + (int64_t{64} << 20);
+  }
+
+  std::string memory_limit() const {
+    return c10::str("expected a table that takes at most ", static_cast<int64_t>(most_bytes_),
+                    " bytes of memory (max_bytes), got ");
+  }
+
   void check_options() const {
     constexpr std::string_view structural("\"\r\n\0", 4);
     TORCH_CHECK(structural.find(options_.delimiter) == structural.npos, who_,
@@ -198,73 +154,115 @@ class TableReader {
     TORCH_CHECK(options_.max_categories >= 1 && options_.max_categories <= most_categories, who_,
                 "expected max_categories from 1 to ", most_categories, ", got ",
                 options_.max_categories);
+    TORCH_CHECK(!options_.max_bytes || *options_.max_bytes >= 1, who_,
+                "expected a positive max_bytes, got ", options_.max_bytes.value_or(0));
     TORCH_CHECK(options_.columns.empty() || options_.categories.empty(), who_,
                 "expected columns or categories, got both");
   }
 
-  // Returns the records after the names.
-  CsvRecords rows() const {
+  // Returns the records from the first on, or those after the names.
+  CsvRecords records(size_t most_fields) const {
     std::string_view text = text_;
     if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-    CsvRecords records(text, options_.delimiter, who_);
-    if (options_.names.empty()) records.next();
-    return records;
+    return {text, options_.delimiter, who_, most_fields};
+  }
+
+  CsvRecords rows() const {
+    CsvRecords rows = records(names_.size());
+    if (options_.names.empty()) rows.next();
+    return rows;
   }
 
   void read_names() {
     names_ = options_.names;
     if (names_.empty()) {
-      const CsvRecords record = rows();
-      TORCH_CHECK(record.size() > 0, who_, "expected a line of names, found an empty file");
+      CsvRecords record = records(static_cast<size_t>(most_bytes_ / bytes_of_entry) + 1);
+      TORCH_CHECK(record.next(), who_, "expected a line of names, found an empty file");
       TORCH_CHECK(record.problem() == nullptr, who_, "line ", record.line(), ": ",
                   record.problem());
+      TORCH_CHECK(bytes_ + bytes_of_entry * static_cast<double>(record.size()) <= most_bytes_, who_,
+                  "line ", record.line(), ": ", memory_limit(), record.size(), " columns");
+      names_.reserve(record.size());
       for (size_t i = 0; i < record.size(); ++i) names_.push_back(record[i]);
     }
-    std::unordered_set<std::string> seen;
-    for (const auto& name : names_) {
-      TORCH_CHECK(seen.insert(name).second, who_, "expected each column's name once, got ",
-                  shown(name), " twice");
-    }
+    for (const auto& name : names_) bytes_ += bytes_of_entry + 4 * static_cast<double>(name.size());
+    check_once(names_, "");
+  }
+
+  void check_once(const std::vector<std::string>& names, const char* option) const {
+    const NameIndex index(names);
+    const std::string* twice = index.twice();
+    TORCH_CHECK(twice == nullptr, who_, option, "expected each column's name once, got ",
+                shown(*twice), " twice");
   }
 
   void choose_columns() {
-    std::vector<CsvColumn> all = options_.columns;
-    if (all.empty()) {
-      for (const auto& name : names_) all.push_back({.name = name});
-    }
-    std::vector<std::string> known, chosen;
-    for (const auto& column : all) {
-      known.push_back(column.name);
-      if (contains(options_.drop, column.name)) continue;
-      chosen.push_back(column.name);
-      add_column(column);
-    }
-    const auto check = [&](const char* option, const std::string& name, const auto& among) {
-      TORCH_CHECK(contains(among, name), who_, option, ": expected a column's name, got ",
-                  shown(name), "; there are ", shown(among));
+    std::vector<std::string> known;
+    for (const auto& column : options_.columns) known.push_back(column.name);
+    check_once(known, "columns: ");
+    const auto& all = known.empty() ? names_ : known;
+    const NameIndex index(all), fields(names_);
+    std::vector<bool> is_dropped(all.size()), has_categories(all.size());
+    const auto place_of = [&](const char* option, const std::string& name) {
+      const auto place = index.find(name);
+      TORCH_CHECK(place && !is_dropped[*place], who_, option, ": expected a column's name, got ",
+                  shown(name), "; there are ", shown(left(all, is_dropped)));
+      return *place;
     };
-    for (const auto& name : options_.drop) check("drop", name, known);
-    for (const auto& name : options_.categories) check("categories", name, chosen);
+    std::vector<size_t> dropped;
+    for (const auto& name : options_.drop) dropped.push_back(place_of("drop", name));
+    for (const size_t place : dropped) is_dropped[place] = true;
+    for (const auto& name : options_.categories)
+      has_categories[place_of("categories", name)] = true;
     const bool has_target = !options_.target.empty();
-    if (has_target) check("target", options_.target, chosen);
+    const size_t target = has_target ? place_of("target", options_.target) : all.size();
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (is_dropped[i]) continue;
+      const auto field = fields.find(all[i]);
+      TORCH_CHECK(field, who_, "expected a column ", shown(all[i]), ", found ", shown(names_));
+      Column column = {.field = *field, .is_target = i == target};
+      column.has_categories = has_categories[i];
+      add_column(std::move(column),
+                 known.empty() ? CsvColumn{.name = all[i]} : options_.columns[i]);
+    }
     TORCH_CHECK(columns_.size() > (has_target ? 1U : 0U), who_,
                 "expected a column of features, found none");
   }
 
-  void add_column(const CsvColumn& told) {
-    const auto found = std::find(names_.begin(), names_.end(), told.name);
-    TORCH_CHECK(found != names_.end(), who_, "expected a column ", shown(told.name), ", found ",
-                shown(names_));
-    Column column = {.told = told, .field = static_cast<size_t>(found - names_.begin())};
-    column.is_target = told.name == options_.target && !options_.target.empty();
+  static std::vector<std::string> left(const std::vector<std::string>& names,
+                                       const std::vector<bool>& is_dropped) {
+    std::vector<std::string> left;
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (!is_dropped[i]) left.push_back(names[i]);
+    }
+    return left;
+  }
+
+  void add_column(Column column, CsvColumn known) {
     column.is_known = !options_.columns.empty();
-    column.has_categories = !told.categories.empty() || contains(options_.categories, told.name);
-    for (const auto& category : told.categories) column.categories.add(category);
+    if (!known.categories.empty()) {
+      column.has_categories = true;
+      column.categories = std::make_unique<Categories>();
+      for (const auto& category : known.categories) {
+        column.categories->add(category);
+        count_category(known.name, category);
+      }
+      TORCH_CHECK(column.categories->size() == std::ssize(known.categories), who_,
+                  "columns: expected each category of ", shown(known.name), " once, got ",
+                  known.categories.size(), ", of which ", column.categories->size(),
+                  " are different");
+    }
     columns_.push_back(std::move(column));
+    table.columns.push_back(std::move(known));
+  }
+
+  void count_category(const std::string& column, const std::string& category) {
+    bytes_ += bytes_of_entry + 4 * static_cast<double>(category.size()) +
+              static_cast<double>(column.size());
   }
 
   // Finds the columns of texts. One number makes a column one of numbers, so that a wrong text is
-  // told and does not become a category.
+  // reported and does not become a category.
   void find_kinds() {
     std::vector<Column*> undecided;
     for (auto& column : columns_) {
@@ -275,14 +273,24 @@ class TableReader {
       if (row.problem() != nullptr || row.size() != names_.size()) continue;
       std::erase_if(undecided, [&](Column* column) {
         const std::string& text = row[column->field];
-        if (missing_.contains(text)) return false;
+        if (missing_.contains(text) || is_infinite(text)) return false;
         column->has_categories = !number_of(text);
+        if (!column->has_categories) column->number_line = row.line();
         return !column->has_categories;
       });
+    }
+    for (auto& column : columns_) {
+      if (column.has_categories) column.categories = std::make_unique<Categories>();
     }
   }
 
   void read_rows() {
+    // Each value ends with a delimiter or a line break, except the last one.
+    const auto lines = std::count(text_.begin(), text_.end(), '\n') +
+                       std::count(text_.begin(), text_.end(), '\r') + 1;
+    cells_.reserve(static_cast<size_t>(
+        std::min(static_cast<double>(lines) * static_cast<double>(columns_.size()),
+                 static_cast<double>(text_.size() + 1))));
     std::vector<float> values(columns_.size());
     for (CsvRecords row = rows(); row.next();) {
       const std::string problem = problem_of(row, values);
@@ -293,11 +301,38 @@ class TableReader {
         table.first_skipped.push_back(problem);
       }
     }
+    if (options_.skip_bad && table.skipped > 0) check_kinds();
     const bool is_good = table.skipped == 0 || (options_.skip_bad && !cells_.empty());
     TORCH_CHECK(
         is_good, who_, table.first_skipped.front(),
         table.skipped > 1 ? c10::str("; this is the first of ", table.skipped, " bad rows") : "");
     TORCH_CHECK(!cells_.empty(), who_, "expected rows, found none");
+  }
+
+  // One number in a column of texts makes all other rows bad, which `skip_bad` must not hide.
+  void check_kinds() const {
+    struct Counts {
+      int64_t numbers = 0;
+      int64_t texts = 0;
+      std::string first_text = {};  // as a problem
+    };
+    std::vector<Counts> counts(columns_.size());
+    for (CsvRecords row = rows(); row.next();) {
+      if (row.problem() != nullptr || row.size() != names_.size()) continue;
+      for (size_t i = 0; i < columns_.size(); ++i) {
+        const std::string& text = row[columns_[i].field];
+        if (columns_[i].number_line == 0 || missing_.contains(text)) continue;
+        if (number_of(text) || is_infinite(text)) {
+          ++counts[i].numbers;
+        } else if (counts[i].texts++ == 0) {
+          counts[i].first_text = problem_of(row, i, "a number");
+        }
+      }
+    }
+    for (const auto& [numbers, texts, first_text] : counts) {
+      TORCH_CHECK(texts <= numbers, who_, first_text, "; skip_bad would leave out ", texts, " of ",
+                  numbers + texts, " values of the column");
+    }
   }
 
   // Returns what is wrong with a row, or nothing. Sets its values, except new categories.
@@ -308,24 +343,35 @@ class TableReader {
                       row.size());
     }
     for (size_t i = 0; i < columns_.size(); ++i) {
-      const Column& column = columns_[i];
-      const std::string expected = expectation(column, row[column.field], values[i]);
-      if (expected.empty()) continue;
-      return c10::str("line ", row.line(), ", column ", shown(column.told.name), ": expected ",
-                      expected, ", got ", shown(row[column.field]));
+      const std::string expected = expectation(i, row[columns_[i].field], values[i]);
+      if (!expected.empty()) return problem_of(row, i, expected);
     }
     return {};
   }
 
+  // Returns the problem of a value that is not as expected.
+  std::string problem_of(const CsvRecords& row, size_t i, const std::string& expected) const {
+    const Column& column = columns_[i];
+    const std::string problem =
+        c10::str("line ", row.line(), ", column ", shown(name_of(i)), ": expected ", expected,
+                 ", got ", shown(row[column.field]));
+    if (column.number_line == 0 || expected != "a number") return problem;
+    return c10::str(problem, " (line ", column.number_line,
+                    " made this a column of numbers; list it in .categories to read texts)");
+  }
+
+  const std::string& name_of(size_t i) const { return table.columns[i].name; }
+
   // Returns what was expected of a wrong text, or nothing.
-  std::string expectation(const Column& column, const std::string& text, float& value) const {
+  std::string expectation(size_t i, const std::string& text, float& value) const {
+    const Column& column = columns_[i];
     const bool is_missing = missing_.contains(text);
     if (is_missing && column.is_target) return "a target";
     if (is_missing && !options_.keep_missing) return "a value";
     if (column.has_categories) {
       if (!column.is_known) return {};
-      const auto code = column.categories.find(is_missing ? missing_category : text);
-      if (!code) return "one of " + shown(column.told.categories);
+      const auto code = column.categories->find(is_missing ? missing_category : text);
+      if (!code) return "one of " + shown(table.columns[i].categories);
       value = static_cast<float>(*code);
       return {};
     }
@@ -334,7 +380,7 @@ class TableReader {
       return {};
     }
     const auto number = number_of(text);
-    if (!number) return "a number";
+    if (!number) return is_infinite(text) ? "a finite number" : "a number";
     if (std::abs(*number) >= beyond_float) return "a number that float32 has";
     value = static_cast<float>(*number);
     return {};
@@ -342,57 +388,92 @@ class TableReader {
 
   void add_categories(const CsvRecords& row, std::vector<float>& values) {
     for (size_t i = 0; i < columns_.size(); ++i) {
-      Column& column = columns_[i];
+      const Column& column = columns_[i];
       if (!column.has_categories || column.is_known) continue;
-      const std::string& text = row[column.field];
-      values[i] = static_cast<float>(
-          column.categories.add(missing_.contains(text) ? missing_category : text));
-      TORCH_CHECK(column.categories.size() <= options_.max_categories, who_, "line ", row.line(),
-                  ", column ", shown(column.told.name), ": expected at most ",
-                  options_.max_categories, " categories, got another: ", shown(text));
+      const std::string& field = row[column.field];
+      const std::string& text = missing_.contains(field) ? missing_text_ : field;
+      const int64_t before = column.categories->texts();
+      const int64_t code = column.categories->add(text);
+      values[i] = static_cast<float>(code);
+      if (code < before) continue;
+      count_category(name_of(i), text);
+      TORCH_CHECK(column.categories->size() <= options_.max_categories && code < most_categories,
+                  who_, "line ", row.line(), ", column ", shown(name_of(i)), ": expected at most ",
+                  options_.max_categories, " categories, got another: ", shown(field));
+      TORCH_CHECK(bytes_ <= most_bytes_, who_, "line ", row.line(), ", column ", shown(name_of(i)),
+                  ": ", memory_limit(), "another category: ", shown(field));
     }
+  }
+
+  // Sets the names of the features and the order of new categories, and returns the place of each
+  // code in that order. Known categories are in order.
+  std::vector<std::vector<int64_t>> order_categories() {
+    std::vector<std::vector<int64_t>> places(columns_.size());
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      auto& [name, categories] = table.columns[i];
+      if (columns_[i].has_categories && !columns_[i].is_known) {
+        categories = columns_[i].categories->sorted();
+        places[i] = columns_[i].categories->places(categories);
+      }
+      if (columns_[i].is_target) continue;
+      if (!columns_[i].has_categories) table.features.push_back(name);
+      for (const auto& category : categories) table.features.push_back(name + "_" + category);
+    }
+    return places;
   }
 
   void make_tensors() {
-    const auto width = static_cast<int64_t>(columns_.size());
-    const auto height = static_cast<int64_t>(cells_.size()) / width;
-    const at::Tensor all = at::from_blob(cells_.data(), {height, width}, at::kFloat);
-    std::vector<at::Tensor> features;
-    for (int64_t i = 0; i < width; ++i) {
-      Column& column = columns_[static_cast<size_t>(i)];
-      at::Tensor values = all.slice(1, i, i + 1);
-      if (column.has_categories) values = sorted_codes(column, values.to(at::kLong));
-      if (column.is_target) {
-        table.target = column.has_categories ? values.squeeze(1) : values.clone();
-      } else if (column.has_categories) {
-        const auto count = static_cast<int64_t>(column.told.categories.size());
-        features.push_back(at::zeros({height, count}, at::kFloat).scatter_(1, values, 1));
-        for (const auto& category : column.told.categories) {
-          table.features.push_back(column.told.name + "_" + category);
+    const auto places = order_categories();
+    const size_t width = columns_.size();
+    const auto height = static_cast<int64_t>(cells_.size() / width);
+    const auto count = std::ssize(table.features);
+    bytes_ += 4 * static_cast<double>(cells_.size()) +
+              static_cast<double>(height) * (8 + 4 * static_cast<double>(count));
+    TORCH_CHECK(bytes_ <= most_bytes_, who_, memory_limit(), height, " rows of ", count,
+                " features");
+    table.data = at::zeros({height, count}, at::kFloat);
+    auto* feature = table.data.mutable_data_ptr<float>();
+    const float* cell = cells_.data();
+    for (int64_t row = 0; row < height; ++row) {
+      for (size_t i = 0; i < width; ++i, ++cell) {
+        if (columns_[i].is_target) continue;
+        if (!columns_[i].has_categories) {
+          *feature++ = *cell;
+          continue;
         }
-      } else {
-        features.push_back(values);
-        table.features.push_back(column.told.name);
+        const auto code = static_cast<size_t>(*cell);
+        feature[columns_[i].is_known ? code : static_cast<size_t>(places[i][code])] = 1;
+        feature += table.columns[i].categories.size();
       }
-      table.columns.push_back(column.told);
     }
-    table.data = at::cat(features, 1);
+    for (size_t i = 0; i < width; ++i) {
+      if (columns_[i].is_target) set_target(i, height, places[i]);
+    }
   }
 
-  // Returns the places of the categories in their order, which this sets.
-  static at::Tensor sorted_codes(Column& column, const at::Tensor& codes) {
-    if (column.is_known) return codes;
-    column.told.categories = column.categories.sorted();
-    return column.categories.places(column.told.categories).take(codes);
+  void set_target(size_t i, int64_t height, const std::vector<int64_t>& places) {
+    const auto all = at::from_blob(cells_.data(), {height, std::ssize(columns_)}, at::kFloat);
+    const auto values = all.slice(1, static_cast<int64_t>(i), static_cast<int64_t>(i) + 1);
+    if (!columns_[i].has_categories) {
+      table.target = values.clone(at::MemoryFormat::Contiguous);
+      return;
+    }
+    table.target = values.squeeze(1).to(at::kLong);
+    if (columns_[i].is_known) return;
+    auto* code = table.target.mutable_data_ptr<int64_t>();
+    for (int64_t row = 0; row < height; ++row) code[row] = places[static_cast<size_t>(code[row])];
   }
 
   const CsvOptions& options_;
-  const std::unordered_set<std::string> missing_;
+  const MissingTexts missing_;
+  const std::string missing_text_ = missing_category;
   std::string who_ = {};
   std::string text_ = {};
   std::vector<std::string> names_ = {};
   std::vector<Column> columns_ = {};
   std::vector<float> cells_ = {};
+  double bytes_ = 0;  // of memory, as counted so far
+  double most_bytes_ = 0;
 };
 
 }  // namespace

@@ -16,9 +16,15 @@ namespace sconce::io {
 /// The records of a CSV text, from the first on. Blank lines are none.
 class CsvRecords {
  public:
-  /// `who` begins the message of an error. The text must outlive this object.
-  CsvRecords(std::string_view text, char delimiter, std::string who)
-      : text_(text), who_(std::move(who)), delimiter_(delimiter), ends_({delimiter, '\r', '\n'}) {}
+  /// `who` begins the message of an error. The text must outlive this object. A record keeps at
+  /// most `most_fields` fields and only counts the others, so that its memory does not depend on
+  /// the number of delimiters.
+  CsvRecords(std::string_view text, char delimiter, std::string who, size_t most_fields)
+      : text_(text),
+        who_(std::move(who)),
+        delimiter_(delimiter),
+        ends_({delimiter, '\r', '\n'}),
+        most_fields_(most_fields) {}
 
   /// Reads the next record. Returns false at the end.
   /// @throw c10::Error naming the line of a quote that is never closed.
@@ -46,7 +52,7 @@ class CsvRecords {
   /// The number of fields of the record.
   size_t size() const { return count_; }
 
-  /// A field of the record, without its quotes.
+  /// A field of the record that was kept, without its quotes.
   const std::string& operator[](size_t i) const { return fields_[i]; }
 
   /// What is wrong with the record, or null.
@@ -55,8 +61,7 @@ class CsvRecords {
  private:
   // Returns whether the record has another field.
   bool read_field() {
-    if (count_ == fields_.size()) fields_.emplace_back();
-    std::string& field = fields_[count_++];
+    std::string& field = next_field();
     field.clear();
     const bool is_quoted = at_ < text_.size() && text_[at_] == '"';
     if (is_quoted) read_quoted(field);
@@ -70,6 +75,13 @@ class CsvRecords {
     if (c == '\r' && at_ < text_.size() && text_[at_] == '\n') ++at_;
     ++line_;
     return false;
+  }
+
+  std::string& next_field() {
+    const size_t i = count_++;
+    if (i >= most_fields_) return other_field_;
+    if (i == fields_.size()) fields_.emplace_back();
+    return fields_[i];
   }
 
   void read_quoted(std::string& field) {
@@ -103,7 +115,9 @@ class CsvRecords {
   int64_t line_ = 1;
   int64_t begin_line_ = 1;
   size_t count_ = 0;
+  size_t most_fields_;
   std::vector<std::string> fields_ = {};
+  std::string other_field_ = {};
   const char* problem_ = nullptr;
 };
 

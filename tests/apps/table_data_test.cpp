@@ -149,6 +149,19 @@ TEST_CASE("columns that are named are categories, and others are left out") {
   CHECK(data.task.classes == std::vector<std::string>{"0", "1"});
 }
 
+TEST_CASE("accounts above 2^53 are different classes, and a resumed run has the same ones") {
+  std::string text = "x,id\n";
+  for (int i = 0; i < 40; ++i)
+    text += std::to_string(i) + ",900719925474099" + std::to_string(2 + i % 3) + '\n';
+  const train::CommandLine line{.target = "id", .categories = {"id"}};
+  const auto data = open_text(text, line);
+  CHECK(data.task.classes ==
+        std::vector<std::string>{"9007199254740992", "9007199254740993", "9007199254740994"});
+  CHECK(all_of(data.train).target.bincount().equal(torch::tensor({11, 10, 10})));
+  CHECK(open_text(text, line, data.task).task.classes == data.task.classes);
+  CHECK_THROWS_AS(open_text(text + "1,9007199254740995\n", line, data.task), train::UsageError);
+}
+
 TEST_CASE("a table from which nothing can be learnt is refused, naming the file and the column") {
   const auto refused = [](const std::string& text, const std::string& target) {
     return error_of_text(text, {.target = target});
@@ -346,8 +359,9 @@ TEST_CASE("sconce-train learns the categories of a table and predicts them by na
   const std::string data = "--data " + file.string() + " --target species --device cpu --out ";
   const Ran bad = run_train(data + out.string());
   check_refused_in_one_line(bad, 1,
-                            "line 62, column 'width': expected a number, got 'x'; this is "
-                            "the first of 2 bad rows");
+                            "line 62, column 'width': expected a number, got 'x' (line 2 made "
+                            "this a column of numbers; list it in .categories to read texts); this "
+                            "is the first of 2 bad rows");
   CHECK_FALSE(fs::exists(out));
   const Ran ran = run_train(data + out.string() + " --skip-bad");
   INFO(ran.err);

@@ -1,14 +1,18 @@
 #include "sconce/io/csv.hpp"
 
+#include <malloc.h>
+
 #include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <limits>
 #include <sstream>
 
 #include "catch.hpp"
 #include "support/error_of.hpp"
+#include "support/sanitized.hpp"
 #include "support/temp_dir.hpp"
 
 namespace {
@@ -22,6 +26,10 @@ using sconce::io::read_csv;
 using sconce::test::error_of;
 using sconce::test::TempDir;
 using Names = std::vector<std::string>;
+
+CsvOptions options_of_x() {
+  return {.categories = {"x"}};
+}
 
 CsvTable read_text(const std::string& text, const CsvOptions& options = {}) {
   const TempDir folder;
@@ -111,6 +119,40 @@ TEST_CASE("numbers that are written differently are one category, named as the f
   CHECK(missing.features == Names{"zone_1", "zone_nan", "x"});
 }
 
+TEST_CASE("numbers are one category only if they are exactly equal") {
+  const std::string ids =
+      "id\n9007199254740993\n9007199254740992\n9007199254740994\n-9007199254740993\n"
+      "-9007199254740992\n123456789012345678901234567891\n123456789012345678901234567890\n"
+      "9007199254740993.0\n900719925474099.3e1\n0.1\n0.10000000000000001\n1e400\n10e399\n1e401\n"
+      "-1e-400\n-0\n";
+  const CsvOptions options = {.categories = {"id"}};
+  const auto table = read_text(ids, options);
+  CHECK(table.columns[0].categories == Names{"-9007199254740993", "-9007199254740992", "-1e-400",
+                                             "-0", "0.1", "0.10000000000000001", "9007199254740992",
+                                             "9007199254740993", "9007199254740994",
+                                             "123456789012345678901234567890",
+                                             "123456789012345678901234567891", "1e400", "1e401"});
+  CHECK(same_values(
+      table.data.argmax(1),
+      torch::tensor({7, 6, 8, 0, 1, 10, 9, 7, 7, 4, 5, 11, 11, 12, 2, 3}, torch::kLong)));
+  const auto infinite = read_text("x\n10\ninf\n2\n-inf\n+Infinity\n", options_of_x());
+  CHECK(infinite.columns[0].categories == Names{"-inf", "2", "10", "inf"});
+  const auto texts = read_text("x\n1e9999999999999999999\n1\n1.0\n", options_of_x());
+  CHECK(texts.columns[0].categories == Names{"1", "1.0", "1e9999999999999999999"});
+}
+
+TEST_CASE("accounts above 2^53 are different classes and different known categories") {
+  const std::string rows = "x,id\n1,9007199254740992\n2,9007199254740993\n3,9007199254740994\n";
+  const auto table = read_text(rows, {.target = "id", .categories = {"id"}});
+  CHECK(same_values(table.target, torch::tensor({0, 1, 2}, torch::kLong)));
+  const auto known = read_text("id,x\n9007199254740993,1\n9007199254740994.0,1\n",
+                               {.target = "id", .columns = table.columns});
+  CHECK(same_values(known.target, torch::tensor({1, 2}, torch::kLong)));
+  CHECK(message_of("id,x\n9007199254740995,1\n", {.columns = table.columns}) ==
+        "line 2, column 'id': expected one of '9007199254740992', '9007199254740993', "
+        "'9007199254740994', got '9007199254740995'");
+}
+
 TEST_CASE("one text makes all categories of a column texts") {
   const std::string text = "zone\n1\n1.0\nold\n01\n";
   const auto table = read_text(text, {.categories = {"zone"}});
@@ -191,6 +233,8 @@ TEST_CASE("a further table has the columns and categories of the first") {
 }
 
 TEST_CASE("a bad row is an error that names its line and column, or is left out") {
+  const std::string hint =
+      " (line 2 made this a column of numbers; list it in .categories to read texts)";
   const auto check = [](const std::string& row, const std::string& problem) {
     INFO(row);
     const std::string text = "a,b,c\n1,x,2\n\n3,\"\n\",4\n" + row + "\n5,y,6\n";
@@ -204,11 +248,15 @@ TEST_CASE("a bad row is an error that names its line and column, or is left out"
   check("7,z", "line 6: expected 3 fields, got 2");
   check("7,z,8,", "line 6: expected 3 fields, got 4");
   check("7,z,8,9,10", "line 6: expected 3 fields, got 5");
-  check("abc,z,8", "line 6, column 'a': expected a number, got 'abc'");
-  for (const char* number : {"1e", "0x10", "1 2", "--1", "+-1", "+", "-", ".", "1.2.3", "inf",
-                             "1_0", "-infinity", "True"}) {
+  check("abc,z,8", "line 6, column 'a': expected a number, got 'abc'" + hint);
+  for (const char* number :
+       {"1e", "0x10", "1 2", "--1", "+-1", "+", "-", ".", "1.2.3", "1_0", "infinit", "True"}) {
     check("7,z," + std::string(number),
-          "line 6, column 'c': expected a number, got '" + std::string(number) + "'");
+          "line 6, column 'c': expected a number, got '" + std::string(number) + "'" + hint);
+  }
+  for (const char* number : {"inf", "-infinity", "+INF", " Infinity"}) {
+    check("7,z," + std::string(number),
+          "line 6, column 'c': expected a finite number, got '" + std::string(number) + "'");
   }
   for (const char* number : {"1e39", "-1e400"}) {
     check("7,z," + std::string(number),
@@ -219,6 +267,43 @@ TEST_CASE("a bad row is an error that names its line and column, or is left out"
   check("7,\"z\"x,8", "line 6: expected a field to end with its quote, got more text");
   check("7,z\xff,8", "line 6: expected UTF-8, got other bytes");
   check(std::string("7,\0,8", 5), "line 6: expected text, got a NUL byte");
+}
+
+TEST_CASE("a number among texts is reported with its line, and skip_bad does not drop the texts") {
+  std::string text = "x,code\n";
+  for (int i = 0; i < 60; ++i) text += "1,A" + std::to_string(i) + "\n";
+  text += "1,1e5\n";
+  const std::string problem =
+      "line 2, column 'code': expected a number, got 'A0' (line 62 made this a column of numbers; "
+      "list it in .categories to read texts)";
+  CHECK(message_of(text) == problem + "; this is the first of 60 bad rows");
+  CHECK(message_of(text, {.skip_bad = true}) ==
+        problem + "; skip_bad would leave out 60 of 61 values of the column");
+  CHECK(read_text(text, {.categories = {"code"}}).features.size() == 62);
+  // A missing value is neither a number nor a text, and half of a column may be texts.
+  const std::string half = "x,code\n1,A\n1,\n1,5\n1,\n";
+  CHECK(read_text(half, {.skip_bad = true}).data.size(0) == 1);
+  CHECK_THAT(message_of(half + "1,B\n", {.skip_bad = true}),
+             EndsWith("; skip_bad would leave out 2 of 3 values of the column"));
+  CHECK(read_text("code\nA\nB\n5\n", {.skip_bad = true, .columns = {{.name = "code"}}})
+            .data.size(0) == 1);
+}
+
+TEST_CASE("a column of infinite numbers is refused, and one of texts may contain one") {
+  CHECK(message_of("x,y\n1,inf\n2,-Infinity\n") ==
+        "line 2, column 'y': expected a finite number, got 'inf'; this is the first of 2 bad rows");
+  CHECK(read_text("y\ninf\nabc\n").features == Names{"y_abc", "y_inf"});
+}
+
+TEST_CASE("a number in na_values stands for all numbers of its value") {
+  const auto table = read_text("x,y\n-999,a\n-999.0,b\n1,-9.99e2\n-998.9,c\n",
+                               {.na_values = {"-999"}, .keep_missing = true});
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  CHECK(table.features == Names{"x", "y_a", "y_b", "y_c", "y_nan"});
+  CHECK(same_values(table.data.select(1, 0), torch::tensor({nan, nan, 1.F, -998.9F})));
+  CHECK(message_of("x\n1\n9007199254740993\n+9007199254740992.\n",
+                   {.na_values = {"9007199254740992"}}) ==
+        "line 4, column 'x': expected a value, got '+9007199254740992.'");
 }
 
 TEST_CASE("the error and the table tell the number of bad rows") {
@@ -271,11 +356,134 @@ TEST_CASE("wrong options are refused") {
   }
   CHECK(message_of("a\n1\n", {.categories = {"a"}, .columns = {{.name = "a"}}}) ==
         "expected columns or categories, got both");
+  CHECK(message_of("a\n1\n", {.max_bytes = 0}) == "expected a positive max_bytes, got 0");
+  CHECK(message_of("a\n1\n", {.columns = {{.name = "a"}, {.name = "a"}}}) ==
+        "columns: expected each column's name once, got 'a' twice");
+  CHECK(message_of("a\n1\n", {.columns = {{.name = "a", .categories = {"1", "2", "1.0"}}}}) ==
+        "columns: expected each category of 'a' once, got 3, of which 2 are different");
   const TempDir folder;
   CHECK_THAT(error_of([&] { read_csv(folder.path()); }),
              EndsWith(": expected a regular file, found something else"));
   CHECK_THAT(error_of([&] { read_csv(folder.path() / "none.csv"); }),
              EndsWith("none.csv: cannot open it: No such file or directory"));
+}
+
+TEST_CASE("a table beyond max_bytes is refused with the option, and below it is read") {
+  const std::string limit =
+      "expected a table that takes at most 1000 bytes of memory (max_bytes), got ";
+  CHECK(message_of("a,b,c,d\n1,2,3,4\n", {.max_bytes = 1000}) == "line 1: " + limit + "4 columns");
+  CHECK(message_of("a\nx\ny\nz\n", {.max_bytes = 1000}) ==
+        "line 4, column 'a': " + limit + "another category: 'z'");
+  std::string rows = "a\n";
+  for (int i = 0; i < 50; ++i) rows += "1\n";
+  CHECK(message_of(rows, {.max_bytes = 1000}) == limit + "50 rows of 1 features");
+  CHECK(message_of(std::string(1001, 'a'), {.max_bytes = 1000}) == limit + "a file of 1001 bytes");
+  CHECK(read_text(rows, {.max_bytes = 2000}).data.size(0) == 50);
+}
+
+namespace {
+
+std::string repeated(const std::string& text, size_t size) {
+  std::string all;
+  while (all.size() < size) all += text;
+  return all;
+}
+
+// Returns a record of different texts.
+std::string numbered(size_t count, const std::string& before) {
+  std::ostringstream all;
+  for (size_t i = 0; i < count; ++i) all << (i == 0 ? "" : ",") << before << std::hex << i;
+  return all.str() + '\n';
+}
+
+struct WorstCase {
+  std::string name;
+  std::string text;
+  std::string outcome = "nothing was thrown";
+  CsvOptions options = {};
+};
+
+// Files of about `size` bytes whose tables take much memory.
+std::vector<WorstCase> worst_cases(size_t size) {
+  std::string letters = "x\n", spellings = "x\n", texts = "x,t\n";
+  for (size_t i = 0; letters.size() < size; ++i) {
+    letters += {static_cast<char>((i % 2 == 0 ? 'a' : 'A') + i / 2 % 26), '\n'};
+  }
+  for (size_t i = 0; spellings.size() < size; ++i) {
+    spellings += std::string(i % 100, '0') + "1." + std::string(i / 100 % 100, '0') + "e" +
+                 std::string(i / 10000, '0') + "0\n";
+  }
+  for (size_t i = 0; texts.size() < size; ++i) texts += "1,a" + std::to_string(i) + "\n";
+  const std::string no_memory = "(max_bytes)", read = "nothing was thrown";
+  const size_t columns = size / 9;
+  const CsvOptions many = {.target = "t", .keep_missing = true, .max_categories = 1 << 24};
+  return {
+      {"commas", std::string(size, ','), no_memory},
+      {"rows of commas", "a,t\n1,2\n" + repeated(",\n", size), read, {.keep_missing = true}},
+      {"a bad row of commas", "a\n1\n" + std::string(size, ','), read, {.skip_bad = true}},
+      {"bad rows", "a,b\n1,2" + repeated("\n3", size), read, {.skip_bad = true}},
+      {"categories of one letter", letters, no_memory},
+      {"a target of one letter", "t,x" + repeated("\nx,1", size), read, {.target = "t"}},
+      {"numbers of one digit", "a\n" + repeated("1\n", size)},
+      {"columns", numbered(columns, "") + repeated("1,", 2 * columns - 2) + "1"},
+      {"columns of categories", numbered(columns, "") + numbered(columns, "a"), no_memory},
+      {"a long name", std::string(size / 2, 'a') + letters.substr(1, size / 2), no_memory},
+      {"numbers in many spellings", spellings, read, options_of_x()},
+      {"categories", texts, read, many},
+      {"digits of a number", "a\n" + std::string(size, '9') + "\n", "a number that float32 has"},
+      {"digits of a category", "x\n" + std::string(size, '9') + "\n", read, options_of_x()},
+      {"quotes", "a\n\"" + std::string(size / 2 * 2, '"') + "\"\n"},
+      {"blank lines", "a\n1\n" + std::string(size, '\n')},
+  };
+}
+
+double thread_seconds() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// Returns the value of a line of /proc/self/status in bytes.
+double status_of(const std::string& key) {
+  std::ifstream lines("/proc/self/status");
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(key)) return 1024 * std::stod(line.substr(key.size()));
+  }
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("reading a CSV file takes at most 16 times its size plus 64 MiB of memory") {
+  if (sconce::test::is_sanitized) SKIP("the sanitizer's own memory counts too");
+  const TempDir folder;
+  const char* chosen = std::getenv("SCONCE_CSV_BYTES");  // for a check by hand
+  const size_t size = chosen != nullptr ? std::stoul(chosen) : size_t{1} << 21;
+  for (const auto& [name, text, outcome, options] : worst_cases(size)) {
+    INFO(name);
+    const auto file = folder.write("table.csv", text);
+    malloc_trim(0);
+    std::ofstream("/proc/self/clear_refs") << 5;  // restarts the peak
+    const double before = status_of("VmRSS:"), begin = thread_seconds();
+    const std::string error = error_of([&] { read_csv(file, options); });
+    const double seconds = thread_seconds() - begin, peak = status_of("VmHWM:") - before;
+    if (chosen != nullptr) WARN(name << ": " << peak / 0x1p20 << " MiB, " << seconds << " s");
+    CHECK(peak <= 16. * static_cast<double>(text.size()) + 0x1p26);
+    if (chosen == nullptr) CHECK_THAT(error, ContainsSubstring(outcome));
+  }
+}
+
+TEST_CASE("a table with very many columns is read in time proportional to its size") {
+  const size_t count = 200000;
+  const std::string text = numbered(count, "c") + repeated("1,", 2 * count - 2) + "1";
+  const CsvOptions options = {.target = "c0", .max_bytes = int64_t{1} << 30};
+  const double begin = thread_seconds();
+  const auto table = read_text(text, options);
+  CsvOptions known = options;
+  known.columns = table.columns;
+  CHECK(read_text(text, known).features == table.features);
+  CHECK(table.features.size() == count - 1);
+  CHECK(thread_seconds() - begin < 30);  // takes less than 2; a search for each name takes minutes
 }
 
 namespace {
@@ -292,6 +500,21 @@ std::string unescaped(const std::string& word) {
     }
   }
   return text;
+}
+
+Names read_names(std::istream& in, int64_t count) {
+  Names names(static_cast<size_t>(count));
+  for (auto& name : names) {
+    in >> name;
+    name = unescaped(name.substr(1));
+  }
+  return names;
+}
+
+Names read_names(std::istream& in) {
+  int64_t count = 0;
+  in >> count;
+  return read_names(in, count);
 }
 
 torch::Tensor read_floats(std::istream& in, int64_t rows, int64_t columns) {
@@ -316,7 +539,10 @@ TEST_CASE("CSV files are read as pandas reads them") {
     std::istringstream words(line);
     std::string delimiter, target, text, outcome;
     CsvOptions options;
-    words >> delimiter >> options.keep_missing >> options.skip_bad >> target >> text >> outcome;
+    words >> delimiter >> options.keep_missing >> options.skip_bad >> target;
+    options.categories = read_names(words);
+    options.na_values = read_names(words);
+    words >> text >> outcome;
     options.delimiter = unescaped(delimiter)[0];
     options.target = unescaped(target.substr(1));
     INFO(text);
@@ -328,11 +554,7 @@ TEST_CASE("CSV files are read as pandas reads them") {
     }
     int64_t rows = 0, columns = 0, skipped = 0;
     words >> rows >> columns >> skipped;
-    Names names(columns);
-    for (auto& name : names) {
-      words >> name;
-      name = unescaped(name.substr(1));
-    }
+    const Names names = read_names(words, columns);
     const auto table = read_text(unescaped(text), options);
     CHECK(table.features == names);
     CHECK(table.skipped == skipped);

@@ -4,17 +4,23 @@
     python3 read_csv.py FILE COUNT      # COUNT files, for a check by hand:
     SCONCE_CSV_CASES=FILE build/default/bin/test-io "CSV files are read as pandas reads them"
 
-Each line is a file: the delimiter, keep_missing, skip_bad, the target, the text, and either "refused" with
-parts of the message, or "read" with the rows, features and skipped rows, the names of the features, the
-bits of the values, and the target. pandas reads each file as well, and the script ends with an error if it takes
-one that sconce must refuse for none of the reasons in DIFFERENT.
+Each line is a file: the delimiter, keep_missing, skip_bad, the target, the columns of categories, na_values, the
+text, and either "refused" with parts of the message, or "read" with the rows, features and skipped rows, the names
+of the features, the bits of the values, and the target. pandas reads each file as well, and the script ends with an
+error if it takes one that sconce must refuse for none of the reasons in DIFFERENT.
+
+Which rows are bad follows from the rules of read_csv, written once more here. All values and categories are pandas':
+numbers as float64, categories as strings, or as exact decimals where all are numbers. The script also counts the
+files in which pandas' default types merge different numbers.
 """
 
 import io
 import random
+import re
 import sys
 import urllib.parse
 import warnings
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +31,8 @@ DIFFERENT = {
     "short": "fields, got",  # pandas adds missing values
     "long": "fields, got",  # pandas takes a first column without a name for the index, if the first row is longer
     "text": "expected a number, got",  # a column of numbers and texts is one of objects
-    "infinite": "expected a number, got",
+    "texts": "skip_bad would leave out",  # of a column of numbers
+    "infinite": "expected a finite number, got",
     "large": "expected a number that float32 has",
     "missing": "expected a value",
     "target": "expected a target",
@@ -39,10 +46,18 @@ WORDS = ["red", "Red", "blue", "grün", "a b", "x,y", 'say "hi"', "two\nlines", 
          "a|b", " lead", "trail ", "日本", "-", "+", "e5", "1a", "1.2.3", "0x1F", "1 2", "--1", "..", "NAN", "none"]
 AFTER = '"a"b'
 BAD = ["short", "long", "text", "infinite", "large", "missing", "target", "after", "nul", "bytes"]
+MALFORMED = {"short", "long", "after", "nul", "bytes"}
+INFINITE = ["inf", "-inf", "Infinity", "+INF", "-infinity"]
+NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*")
+INFINITY = re.compile(r"[ \t]*[+-]?inf(inity)?[ \t]*", re.IGNORECASE)
+NOT_FLOAT32 = float(2**128 - 2**103)  # and above, rounds to infinity
 
 
 def number(rng):
-    kind = rng.randrange(8)
+    kind = rng.randrange(10)
+    if kind >= 8:  # an integer, or one with an exponent
+        digits = rng.choice(["", "+", "-", "0", "-00"]) + str(rng.randint(1, 10**rng.randrange(1, 31)))
+        return digits + rng.choice(["", "", f"e{rng.randint(-40, 6)}", f"E+{rng.randint(0, 6)}"])
     if kind == 0:
         return str(rng.randint(-10**rng.randrange(1, 18), 10**rng.randrange(1, 18)))
     if kind == 1:
@@ -56,6 +71,12 @@ def number(rng):
     return repr(round(rng.uniform(-1000, 1000), rng.randrange(8)))
 
 
+def spelled(rng, value):
+    """Returns an integer in one of its spellings."""
+    text = rng.choice([str(value), str(value), f"{value}.0", f"{value}e0", f"{value}0e-1"])
+    return text if value < 0 else rng.choice(["", "", "", "+", "0"]) + text
+
+
 class File:
     """A random file, with the rows that are bad on purpose."""
 
@@ -66,39 +87,63 @@ class File:
         self.skip_bad = rng.random() < 0.5
         self.end = rng.choice(["\n", "\n", "\r\n", "\r"])
         self.quotes = rng.choice([0, 0.3, 1])
+        self.na_values = rng.choice([[], [], [], ["?"], ["-999"], ["?", "-999.0"], ["1e3"]])
         names = rng.sample(["a", "b c", "größe", "x,y", 'q"q', "price", "n\nn", "id", "Roof"], rng.randint(1, 5))
         if rng.random() < 0.05:
             names[0] = ""
         self.names = names
-        self.is_text = [rng.random() < 0.35 for _ in names]
-        self.words = [rng.sample(WORDS, rng.randint(1, 5)) for _ in names]
+        self.plans = rng.choices(["numbers", "words", "codes", "mixed", "infinite"], [50, 28, 14, 6, 2], k=len(names))
+        self.pools = [self.pool(plan) for plan in self.plans]
+        # "" cannot be named by an option.
+        self.categories = [name for name, plan in zip(names, self.plans) if plan == "codes" and name != ""]
         self.target = rng.randrange(len(names)) if len(names) > 1 and rng.random() < 0.6 else None
         if self.target is not None and names[self.target] == "":
-            self.target = None  # no option names this column
+            self.target = None
         self.defect = rng.choice(["twice", "no rows", "empty", "open"]) if rng.random() < 0.08 else None
         self.rows = [self.row() for _ in range(0 if self.defect == "no rows" else rng.randint(2, 8))]
-        self.bad = {}  # kind by row; the first two are good, so that they tell the kinds of the columns
+        self.malformed = {}  # kind by row
         for row in range(2, len(self.rows)):
             if rng.random() < 0.12:
                 self.plant(row, rng.choice(BAD))
+        self.kinds = [self.kind(i) for i in range(len(names))]
+        problems = {row: self.problem(row) for row in range(len(self.rows))}
+        self.bad = {row: problem for row, problem in problems.items() if problem is not None}
         self.write()
 
+    def pool(self, plan):
+        rng = self.rng
+        if plan == "codes":  # integers near each other
+            first = rng.choice([1, 2**53, 2**63, 2**64, 10**29]) * rng.choice([1, 1, -1])
+            return [first + i for i in range(rng.randint(1, 4))]
+        return rng.sample(WORDS, rng.randint(1, 5))
+
+    def cell(self, plan, pool):
+        rng = self.rng
+        if plan == "numbers" and self.na_values and rng.random() < 0.1:
+            return rng.choice(["?", "-999", "-999.00", "-9.99e2", "1000", "1.0E3"])
+        if plan == "numbers":
+            return number(rng)
+        if plan == "codes":
+            others = [rng.choice(["0.5", "1e400", "-inf"]), rng.choice(["-999", "1000", "?", "NA"]), "old"]
+            return rng.choice(others) if rng.random() < 0.04 else spelled(rng, rng.choice(pool))
+        if plan == "mixed":
+            return number(rng) if rng.random() < 0.4 else rng.choice(pool)
+        return rng.choice(INFINITE if plan == "infinite" or rng.random() < 0.02 else pool)
+
     def row(self):
-        return [self.rng.choice(words) if is_text else number(self.rng) for words, is_text in zip(self.words, self.is_text)]
+        return [self.cell(plan, pool) for plan, pool in zip(self.plans, self.pools)]
 
     def plant(self, row, kind):
         rng, cells = self.rng, self.rows[row]
         column = rng.randrange(len(cells))
-        numbers = [i for i, is_text in enumerate(self.is_text) if not is_text]
+        numbers = [i for i, plan in enumerate(self.plans) if plan == "numbers"]
         if kind == "target" and self.target is not None:
             cells[self.target] = rng.choice(MISSING)
         elif kind == "missing" and column != self.target:
             cells[column] = rng.choice(MISSING)
-            if self.keep_missing:
-                return  # a good row
         elif kind in ("text", "infinite", "large") and numbers:
             cells[rng.choice(numbers)] = {"text": rng.choice(["abc", "1,5", "1e", "0x10", "1_0", "--2"]),
-                                          "infinite": rng.choice(["inf", "-inf", "Infinity"]),
+                                          "infinite": rng.choice(INFINITE),
                                           "large": rng.choice(["1e39", "-1e300", "1e400"])}[kind]
         elif kind == "short" and len(cells) > 1:
             cells.pop()
@@ -106,9 +151,49 @@ class File:
             cells.append("1")
         elif kind in ("after", "nul", "bytes"):
             cells[column] = {"after": AFTER, "nul": "a\0b", "bytes": "a\udcffb"}[kind]
-        else:
-            return
-        self.bad[row] = kind
+        if kind == "long" or (kind in MALFORMED and (kind != "short" or len(self.names) > 1)):
+            self.malformed[row] = kind
+
+    def is_missing(self, text):
+        value = decimal(text)
+        return text in MISSING or text in self.na_values or (
+            value is not None and any(decimal(other) == value for other in self.na_values))
+
+    def values(self, i):
+        """Returns the values of a column that are not missing, with their rows."""
+        return [(row, cells[i]) for row, cells in enumerate(self.rows)
+                if row not in self.malformed and not self.is_missing(cells[i])]
+
+    def kind(self, i):
+        texts = [text for _, text in self.values(i)]
+        if self.names[i] in self.categories:
+            return "categories"
+        if any(NUMBER.fullmatch(text) for text in texts) or all(INFINITY.fullmatch(text) for text in texts):
+            return "numbers"
+        return "categories"
+
+    def problem(self, row):
+        """Returns what is wrong with a row, and the column or nothing; or nothing."""
+        if row in self.malformed:
+            return self.malformed[row], None
+        for i, text in enumerate(self.rows[row]):
+            if self.is_missing(text):
+                if i == self.target or not self.keep_missing:
+                    return "target" if i == self.target else "missing", i
+            elif self.kinds[i] == "numbers":
+                if not NUMBER.fullmatch(text):
+                    return "infinite" if INFINITY.fullmatch(text) else "text", i
+                if abs(float(text)) >= NOT_FLOAT32:
+                    return "large", i
+        return None
+
+    def mostly_texts(self):
+        """Returns the first text, and its column, of a column of numbers with more texts than numbers; or nothing."""
+        for i, kind in enumerate(self.kinds):
+            rows = [row for row, text in self.values(i) if not NUMBER.fullmatch(text) and not INFINITY.fullmatch(text)]
+            if kind == "numbers" and len(rows) > len(self.values(i)) - len(rows):
+                return rows[0], i
+        return None
 
     def record(self, cells):
         texts = []
@@ -151,10 +236,25 @@ class File:
         if self.defect is not None:
             others = {"empty": "expected a line of names", "open": "a quote that closes"}
             return [(DIFFERENT | others)[self.defect]], self.defect
-        if not self.bad or self.skip_bad:
+        if not self.bad:
             return [], None
-        row, kind = min(self.bad.items())
-        return [f"line {self.lines[row]}", DIFFERENT.get(kind, "expected UTF-8")], kind
+        row, (kind, column) = min(self.bad.items())
+        if self.skip_bad and self.mostly_texts() is not None:
+            kind = "texts"
+            row, column = self.mostly_texts()
+        elif self.skip_bad and len(self.bad) < len(self.rows):
+            return [], None
+        parts = [f"line {self.lines[row]}" + (":" if column is None else ", column ")]
+        if column is not None:
+            parts.append(self.names[column].replace("\n", " ") + "': expected")
+        if kind in ("text", "texts"):
+            numbers = [i for i, text in self.values(column) if NUMBER.fullmatch(text)]
+            parts.append(f"(line {self.lines[numbers[0]]} made this a column of numbers; list it in .categories")
+        return [*parts, DIFFERENT.get(kind, "expected UTF-8")], kind
+
+
+def decimal(text):
+    return Decimal(text.strip(" \t")) if NUMBER.fullmatch(text) or INFINITY.fullmatch(text) else None
 
 
 def breaks(text):
@@ -167,25 +267,24 @@ def read(text, delimiter, **options):
         return pd.read_csv(io.BytesIO(text), sep=delimiter, float_precision="round_trip", **options)
 
 
-def expected(file):
+def expected(file, counts):
     """Returns the words of a table that pandas reads from the good rows."""
-    frame = read(file.good, file.delimiter)
+    frame = read(file.good, file.delimiter, na_values=file.na_values)
     keys, frame.columns = list(frame.columns), file.names
-    texts = read(file.good, file.delimiter, dtype=str)
+    texts = read(file.good, file.delimiter, na_values=file.na_values, dtype=str)
     texts.columns = file.names
     features, names, target = [], [], ["none"]
     for i, name in enumerate(file.names):
-        if pd.api.types.is_numeric_dtype(frame[name]):
+        if file.kinds[i] == "numbers":
+            if not pd.api.types.is_numeric_dtype(frame[name]):
+                count(counts, "a column of integers beyond 64 bits, which pandas leaves as it is")
             # With this type the sign of "-0" stays.
-            values = read(file.good, file.delimiter, dtype={keys[i]: np.float64})
+            values = read(file.good, file.delimiter, na_values=file.na_values, dtype={keys[i]: np.float64})
             columns = pd.DataFrame({name: values[keys[i]].to_numpy().astype(np.float32)})
             if i == file.target:
                 target = ["numbers", *bits(columns)]
         else:
-            codes, categories = pd.factorize(texts[name], sort=True)
-            columns = pd.get_dummies(texts[[name]], columns=[name], dummy_na=True, dtype=np.float32)
-            if not texts[name].isna().any():
-                columns = columns.iloc[:, :-1]  # pandas makes one for missing values in any case
+            columns, codes = categories(texts[name], frame[name], counts)
             if i == file.target:
                 target = ["categories", *map(str, codes)]
         if i != file.target:
@@ -196,6 +295,29 @@ def expected(file):
             *bits(table), *target]
 
 
+def categories(texts, values, counts):
+    """Returns the columns and the codes of categories, with the column as pandas reads it by default."""
+    keys = texts
+    if all(decimal(text) is not None for text in texts.dropna()):
+        keys = texts.map(decimal, na_action="ignore").astype(object)
+        if pd.api.types.is_numeric_dtype(values):
+            by_default = pd.factorize(values, sort=True)[0]
+            same = np.array_equal(pd.factorize(keys, sort=True)[0], by_default)
+            count(counts, f"a column of numbers as categories, {'as by pandas' if same else 'merged by its float64'}")
+            if not same and not np.array_equal(pd.factorize(keys.map(float), sort=True)[0], by_default):
+                sys.exit(f"pandas groups {list(texts)} neither by value nor by float64")
+    codes, order = pd.factorize(keys, sort=True)
+    first = [texts[keys == key].iloc[0] for key in order]
+    named = pd.Series(pd.Categorical.from_codes(codes, first), name=texts.name)
+    columns = pd.get_dummies(named.to_frame(), columns=[texts.name], dummy_na=True, dtype=np.float32)
+    # pandas makes a column for missing values in any case.
+    return columns if texts.isna().any() else columns.iloc[:, :-1], codes
+
+
+def count(counts, key):
+    counts[key] = counts.get(key, 0) + 1
+
+
 def bits(table):
     values = table.to_numpy(np.float32)
     values = np.where(np.isnan(values), np.float32(np.nan), values).astype(np.float32)
@@ -204,6 +326,10 @@ def bits(table):
 
 def escape(text):
     return urllib.parse.quote(text, safe=",;|\"")
+
+
+def words(texts):
+    return [str(len(texts)), *("=" + escape(text) for text in texts)]
 
 
 def takes(file):
@@ -223,15 +349,15 @@ def main():
         is_taken = takes(file)
         if parts and is_taken and reason not in DIFFERENT:
             sys.exit(f"seed {seed}: pandas takes what is refused as {reason}: {file.text}")
-        outcome = ["refused", *map(escape, parts)] if parts else expected(file)
+        outcome = ["refused", *map(escape, parts)] if parts else expected(file, counts)
         name = "" if file.target is None else file.names[file.target]
         lines.append(" ".join([escape(file.delimiter), str(int(file.keep_missing)), str(int(file.skip_bad)),
-                               "=" + escape(name), escape(file.text), *outcome]))
-        key = (f"refused ({reason})" if parts else "read") + f", {'read' if is_taken else 'refused'} by pandas"
-        counts[key] = counts.get(key, 0) + 1
+                               "=" + escape(name), *words(file.categories), *words(file.na_values),
+                               escape(file.text), *outcome]))
+        count(counts, (f"refused ({reason})" if parts else "read") + f", {'read' if is_taken else 'refused'} by pandas")
     path.write_text("\n".join(lines) + "\n")
-    for key, count in sorted(counts.items()):
-        print(f"{count:5} {key}")
+    for key, number_of in sorted(counts.items()):
+        print(f"{number_of:5} {key}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/csv_number.hpp"
+
+namespace sconce::io {
+
+inline constexpr auto missing_category = "nan";
+
+/// The categories of a column in the order in which they were found. While all are numbers, those
+/// of the same value are one category, named as the first of them is written. Trees, not hash
+/// tables: a file cannot choose texts that make these slow.
+class Categories {
+ public:
+  Categories() = default;
+  Categories(const Categories&) = delete;  // values_ points into codes_
+  Categories& operator=(const Categories&) = delete;
+
+  /// Returns the code of a text, which is the number of texts so far if it is new.
+  int64_t add(const std::string& text) {
+    const auto [place, is_new] = codes_.try_emplace(text, texts());
+    if (!is_new) return place->second;
+    if (text == missing_category) {
+      has_missing_ = true;
+    } else if (are_numbers_) {
+      const auto value = decimal_of(text);
+      if (value) values_.try_emplace(*value, place);
+      are_numbers_ = value.has_value();
+      if (!are_numbers_) values_.clear();
+    }
+    return place->second;
+  }
+
+  /// Returns the code of a known text, or of a known number with the same value.
+  std::optional<int64_t> find(const std::string& text) const {
+    const auto code = codes_.find(text);
+    if (code != codes_.end()) return code->second;
+    const auto value = are_numbers_ ? decimal_of(text) : std::nullopt;
+    const auto same = value ? values_.find(*value) : values_.end();
+    return same != values_.end() ? std::optional(same->second->second) : std::nullopt;
+  }
+
+  /// The number of texts, where numbers that are written differently count separately.
+  int64_t texts() const { return static_cast<int64_t>(codes_.size()); }
+
+  int64_t size() const {
+    return are_numbers_ ? static_cast<int64_t>(values_.size()) + (has_missing_ ? 1 : 0) : texts();
+  }
+
+  /// Returns the names of the categories as `CsvColumn` sorts them.
+  std::vector<std::string> sorted() const {
+    std::vector<std::string> names;
+    for (const auto& [value, place] : values_) names.push_back(place->first);
+    for (const auto& [text, code] : codes_) {
+      if (!are_numbers_ && text != missing_category) names.push_back(text);
+    }
+    if (has_missing_) names.emplace_back(missing_category);
+    return names;
+  }
+
+  /// Returns the place of each code among the names that `sorted` returned.
+  std::vector<int64_t> places(const std::vector<std::string>& names) const {
+    std::vector<int64_t> places(codes_.size());
+    const auto place_of = [&](int64_t code) -> int64_t& {
+      return places[static_cast<size_t>(code)];
+    };
+    for (size_t i = 0; i < names.size(); ++i) {
+      place_of(codes_.at(names[i])) = static_cast<int64_t>(i);
+    }
+    for (const auto& [text, code] : codes_) {
+      const bool has_value = are_numbers_ && text != missing_category;
+      if (has_value) place_of(code) = place_of(values_.at(*decimal_of(text))->second);
+    }
+    return places;
+  }
+
+ private:
+  using Codes = std::map<std::string, int64_t>;
+
+  Codes codes_ = {};
+  std::map<Decimal, Codes::const_iterator> values_ = {};  // the first text of each value
+  bool are_numbers_ = true;
+  bool has_missing_ = false;
+};
+
+}  // namespace sconce::io
