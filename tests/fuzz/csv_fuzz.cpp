@@ -49,6 +49,7 @@ SCONCE_FUZZ_TARGET(csv)(const uint8_t* data, size_t size) {
   if ((bits & 16) != 0) options.names = {"a", "b", "c"};
   if ((bits & 32) != 0) options.target = "b";
   if ((bits & 64) != 0) options.categories = {"a"};
+  if ((bits & 128) != 0) options.na_values = {"1", "x"};
   const auto file = folder().write("in.csv", sconce::test::text(data + 1, size - 1));
   CsvTable table;
   try {
