@@ -120,7 +120,8 @@ class TableReader {
     who_ = file.name();
     check_options();
     bytes_ = static_cast<double>(file.size());
-    most_bytes_ = static_cast<double>(options_.max_bytes.value_or(default_bytes(file.size())));
+    most_bytes_ = options_.max_bytes ? static_cast<double>(*options_.max_bytes)
+                                     : 16 * bytes_ + 0x1p26;  // 64 MiB
     TORCH_CHECK(bytes_ <= most_bytes_, who_, memory_limit(), "a file of ", file.size(), " bytes");
     text_.resize(file.size());
     file.read(0, text_.data(), text_.size());
@@ -136,10 +137,6 @@ class TableReader {
  private:
   // What a column or a category takes at most besides its text: names, and nodes of trees.
   static constexpr double bytes_of_entry = 320;
-
-  static int64_t default_bytes(uint64_t file_size) {
-    return 16 * static_cast<int64_t>(file_size) + (int64_t{64} << 20);
-  }
 
   std::string memory_limit() const {
     return c10::str("expected a table that takes at most ", static_cast<int64_t>(most_bytes_),
@@ -314,7 +311,6 @@ class TableReader {
     struct Counts {
       int64_t numbers = 0;
       int64_t texts = 0;
-      std::string first_text = {};  // as a problem
     };
     std::vector<Counts> counts(columns_.size());
     for (CsvRecords row = rows(); row.next();) {
@@ -322,18 +318,30 @@ class TableReader {
       for (size_t i = 0; i < columns_.size(); ++i) {
         const std::string& text = row[columns_[i].field];
         if (columns_[i].number_line == 0 || missing_.contains(text)) continue;
-        if (number_of(text) || is_infinite(text)) {
-          ++counts[i].numbers;
-        } else if (counts[i].texts++ == 0) {
-          counts[i].first_text = problem_of(row, i, "a number");
-        }
+        ++(is_text(text) ? counts[i].texts : counts[i].numbers);
       }
     }
-    for (const auto& [numbers, texts, first_text] : counts) {
-      TORCH_CHECK(texts <= numbers, who_, first_text, "; skip_bad would leave out ", texts, " of ",
-                  numbers + texts, " values of the column");
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      const auto [numbers, texts] = counts[i];
+      TORCH_CHECK(texts <= numbers, who_, problem_of_first_text(i), "; skip_bad would leave out ",
+                  texts, " of ", numbers + texts, " values of the column");
     }
   }
+
+  // Of a column of numbers.
+  std::string problem_of_first_text(size_t i) const {
+    CsvRecords row = rows();
+    const auto is_found = [&] {
+      if (row.problem() != nullptr || row.size() != names_.size()) return false;
+      const std::string& text = row[columns_[i].field];
+      return !missing_.contains(text) && is_text(text);
+    };
+    while (row.next() && !is_found()) {
+    }
+    return problem_of(row, i, "a number");
+  }
+
+  static bool is_text(const std::string& text) { return !number_of(text) && !is_infinite(text); }
 
   // Returns what is wrong with a row, or nothing. Sets its values, except new categories.
   std::string problem_of(const CsvRecords& row, std::vector<float>& values) const {

@@ -416,6 +416,7 @@ std::vector<WorstCase> worst_cases(size_t size) {
   for (size_t i = 0; texts.size() < size; ++i) texts += "1,a" + std::to_string(i) + "\n";
   const std::string no_memory = "(max_bytes)", read = "nothing was thrown";
   const size_t columns = size / 9;
+  const std::string letter_row = repeated("g,", 2 * columns - 2) + "g\n";
   const CsvOptions many = {.target = "t", .keep_missing = true, .max_categories = 1 << 24};
   return {
       {"commas", std::string(size, ','), no_memory},
@@ -427,6 +428,10 @@ std::vector<WorstCase> worst_cases(size_t size) {
       {"numbers of one digit", "a\n" + repeated("1\n", size)},
       {"columns", numbered(columns, "") + repeated("1,", 2 * columns - 2) + "1"},
       {"columns of categories", numbered(columns, "") + numbered(columns, "a"), no_memory},
+      {"columns of texts after a number",
+       numbered(columns, "") + repeated("1,", 2 * columns - 2) + "1\n" + letter_row + letter_row,
+       "skip_bad would leave out",
+       {.skip_bad = true}},
       {"a long name", std::string(size / 2, 'a') + letters.substr(1, size / 2), no_memory},
       {"numbers in many spellings", spellings, read, options_of_x()},
       {"categories", texts, read, many},
