@@ -56,14 +56,15 @@ auto with_name(const std::string& who, const Work& work) {
 
 }  // namespace
 
-torch::Tensor read_image(const fs::path& path, ImageReadMode mode) {
+torch::Tensor read_image(const fs::path& path, ImageReadMode mode, const ImageLimits& limits) {
   return with_name("sconce::vision::read_image: " + path.string(), [&] {
     const File file = open(path);
-    return read_pixels(file.get(), mode, max_image_pixels);
+    return read_pixels(file.get(), mode, limits);
   });
 }
 
-torch::Tensor decode_image(const torch::Tensor& input, ImageReadMode mode) {
+torch::Tensor decode_image(const torch::Tensor& input, ImageReadMode mode,
+                           const ImageLimits& limits) {
   TORCH_CHECK(
       input.defined() && input.dim() == 1 && input.scalar_type() == at::kByte && input.is_cpu(),
       "sconce::vision::decode_image: expected the bytes of a file, uint8 (n,) on the CPU, ", "got ",
@@ -74,14 +75,14 @@ torch::Tensor decode_image(const torch::Tensor& input, ImageReadMode mode) {
     const auto size = static_cast<size_t>(bytes.numel());
     const File file(::fmemopen(const_cast<void*>(bytes.const_data_ptr()), size, "rb"));
     if (!file) throw ImageError(std::strerror(errno));
-    return read_pixels(file.get(), mode, max_image_pixels);
+    return read_pixels(file.get(), mode, limits);
   });
 }
 
-std::array<int64_t, 2> read_image_size(const fs::path& path) {
+std::array<int64_t, 2> read_image_size(const fs::path& path, const ImageLimits& limits) {
   return with_name("sconce::vision::read_image_size: " + path.string(), [&] {
     const File file = open(path);
-    const ImageHeader header = read_header(file.get(), max_image_pixels);
+    const ImageHeader header = read_header(file.get(), limits);
     return std::array{header.height, header.width};
   });
 }
@@ -97,8 +98,9 @@ void write_png(const torch::Tensor& input, const fs::path& path, int compression
               ": expected sides below 2^31, got shape ", input.sizes());
   TORCH_CHECK(compression_level >= 0 && compression_level <= 9, who,
               ": expected a compression_level from 0 to 9, got ", compression_level);
-  const std::string bytes = with_name(
-      who, [&] { return encode_png(input.permute({1, 2, 0}).contiguous(), compression_level); });
+  const std::string bytes = with_name(who, [&] {
+    return encode_png(input.permute({1, 2, 0}).contiguous(), compression_level);
+  });
   io::write_whole(path, bytes, "sconce::vision::write_png");
 }
 

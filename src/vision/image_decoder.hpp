@@ -48,10 +48,10 @@ class ImageDecoder {
 
 /// Reads the header of a picture and checks its size.
 /// @throw ImageError or NoImageLibrary
-ImageHeader read_header(std::FILE* file, int64_t max_pixels);
+ImageHeader read_header(std::FILE* file, const ImageLimits& limits);
 
 /// Reads a picture as uint8 (C, H, W).
 /// @throw ImageError or NoImageLibrary
-at::Tensor read_pixels(std::FILE* file, ImageReadMode mode, int64_t max_pixels);
+at::Tensor read_pixels(std::FILE* file, ImageReadMode mode, const ImageLimits& limits);
 
 }  // namespace sconce::vision

@@ -105,7 +105,7 @@ data::Dataset ImageFolder::get(int64_t index, const at::Generator& generator) co
   TORCH_CHECK_INDEX(index >= 0 && index < size(), "sconce::vision::ImageFolder: expected an index ",
                     "from 0 to ", size() - 1, ", got ", index);
   const ImageSample& sample = samples_[static_cast<size_t>(index)];
-  return {options_.transform(read_image(sample.path, options_.mode), generator),
+  return {options_.transform(read_image(sample.path, options_.mode, options_.limits), generator),
           at::scalar_tensor(sample.target, at::kLong)};
 }
 

@@ -13,15 +13,12 @@ namespace sconce::vision {
 
 namespace {
 
-// A small progressive file can have so many scans that decoding takes very long. Most files have
-// about ten.
-constexpr int max_scans = 500;
-
 // If a function of libjpeg fails, it is left by longjmp. Therefore the functions that call setjmp,
 // and those that libjpeg calls, have no object with a destructor.
 class JpegDecoder final : public ImageDecoder {
  public:
-  explicit JpegDecoder(std::FILE* file) : file_(file), buffer_(1 << 16) {}
+  JpegDecoder(std::FILE* file, int max_scans)
+      : file_(file), max_scans_(max_scans), buffer_(1 << 16) {}
 
   ~JpegDecoder() override { jpeg_destroy_decompress(&jpeg_); }
 
@@ -69,10 +66,13 @@ class JpegDecoder final : public ImageDecoder {
 
   static void print_nothing(j_common_ptr) {}
 
+  // A scan may have few bytes, and decoding it takes as long as reading all pixels.
   static void check_scans(j_common_ptr jpeg) {
-    if (reinterpret_cast<j_decompress_ptr>(jpeg)->input_scan_number > max_scans) {
-      of(jpeg).fail("more than 500 scans");
-    }
+    auto& self = of(jpeg);
+    if (reinterpret_cast<j_decompress_ptr>(jpeg)->input_scan_number <= self.max_scans_) return;
+    std::snprintf(self.message_, sizeof message_,
+                  "expected at most %d scans (ImageLimits::max_scans), got more", self.max_scans_);
+    std::longjmp(self.jump_, 1);
   }
 
   static void begin_or_end_source(j_decompress_ptr) {}
@@ -144,6 +144,7 @@ class JpegDecoder final : public ImageDecoder {
   }
 
   std::FILE* file_;
+  int max_scans_;
   std::vector<uint8_t> buffer_;
   std::vector<uint8_t> cmyk_row_ = {};  // empty: the pixels are not CMYK
   jpeg_decompress_struct jpeg_ = {};
@@ -160,8 +161,8 @@ bool has_libjpeg() {
   return true;
 }
 
-std::unique_ptr<ImageDecoder> make_jpeg_decoder(std::FILE* file) {
-  return std::make_unique<JpegDecoder>(file);
+std::unique_ptr<ImageDecoder> make_jpeg_decoder(std::FILE* file, int max_scans) {
+  return std::make_unique<JpegDecoder>(file, max_scans);
 }
 
 }  // namespace sconce::vision

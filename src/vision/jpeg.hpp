@@ -10,7 +10,8 @@ namespace sconce::vision {
 /// Returns whether sconce was built with libjpeg-turbo.
 bool has_libjpeg();
 
+/// Makes a decoder that refuses a picture with more scans.
 /// @throw NoImageLibrary if sconce was built without libjpeg-turbo.
-std::unique_ptr<ImageDecoder> make_jpeg_decoder(std::FILE* file);
+std::unique_ptr<ImageDecoder> make_jpeg_decoder(std::FILE* file, int max_scans);
 
 }  // namespace sconce::vision

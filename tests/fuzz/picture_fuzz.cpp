@@ -24,7 +24,7 @@ SCONCE_FUZZ_TARGET(picture)(const uint8_t* data, size_t size) {
       fmemopen(const_cast<uint8_t*>(data), size, "rb"));
   const auto mode = static_cast<ImageReadMode>(data[size / 2] % 5);
   try {
-    const auto image = sconce::vision::read_pixels(file.get(), mode, 1 << 20);
+    const auto image = sconce::vision::read_pixels(file.get(), mode, {.max_pixels = 1 << 20});
     expect(mode == ImageReadMode::unchanged || image.size(0) == static_cast<int64_t>(mode),
            "a picture has other channels than its mode");
   } catch (const sconce::vision::ImageError&) {

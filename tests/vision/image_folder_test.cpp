@@ -148,6 +148,9 @@ TEST_CASE("an item of a folder is a picture, transformed, and its class") {
     CHECK(batch.data.sizes() == torch::IntArrayRef{2, 1, 2, 2});
     CHECK(batch.target.equal(torch::tensor({0, 1})));
   }
+  const ImageFolder limited(root.path(), {.limits = {.max_pixels = 20}});
+  CHECK(limited.get(0).data.defined());
+  CHECK_THAT(error_of([&] { limited.get(1); }), ContainsSubstring("at most 20 pixels"));
   for (const int64_t index : {-1, 2}) {
     CHECK_THAT(error_of([&] { small.get(index); }),
                StartsWith("sconce::vision::ImageFolder: expected an index from 0 to 1, got "));

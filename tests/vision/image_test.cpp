@@ -1,9 +1,12 @@
 #include "sconce/vision/image.hpp"
 
+#include <c10/util/ThreadLocalDebugInfo.h>
+
 #include <cstdlib>
 
 #include "catch.hpp"
 #include "support/error_of.hpp"
+#include "support/live_memory.hpp"
 #include "support/png.hpp"
 #include "support/temp_dir.hpp"
 #include "vision/image_decoder.hpp"
@@ -78,7 +81,7 @@ std::string picture_refusal_of_small(const fs::path& path, ImageReadMode mode) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              std::fclose);
   try {
-    sconce::vision::read_pixels(file.get(), mode, 1 << 16);
+    sconce::vision::read_pixels(file.get(), mode, {.max_pixels = 1 << 16});
   } catch (const sconce::vision::ImageError& error) {
     return error.what();
   }
@@ -94,6 +97,11 @@ void check_no_picture(const fs::path& file, const std::string& why) {
   CHECK_THAT(
       picture_refusal(file),
       StartsWith("sconce::vision::read_image: " + file.string() + ": ") && ContainsSubstring(why));
+}
+
+// The same for a file whose header is refused.
+void check_no_header(const fs::path& file, const std::string& why) {
+  check_no_picture(file, why);
   CHECK_THAT(error_of([&] { read_image_size(file); }),
              StartsWith("sconce::vision::read_image_size: " + file.string() + ": "));
 }
@@ -264,17 +272,17 @@ TEST_CASE("a PNG with changed pixels is refused for its checksum") {
 
 TEST_CASE("a file that is no picture is refused by its content, not its name") {
   const TempDir folder;
-  check_no_picture(folder.write("empty.png", ""), "a PNG or JPEG picture, got an empty file");
-  check_no_picture(folder.write("a.jpg", "GIF89a, or so"), "a PNG or JPEG picture, got a GIF");
-  check_no_picture(folder.write("b.jpg", "RIFF1234WEBPVP8 "), "got a WebP");
-  check_no_picture(folder.write("c.png", "BM, or so"), "got a BMP");
-  check_no_picture(folder.write("d.png", std::string("II*\0\0\0\0\0", 8)), "got a TIFF");
-  check_no_picture(folder.write("e.png", "RIFF1234WAVEfmt "), "got something else");
-  check_no_picture(folder.path() / "nowhere.png", "no such file");
-  check_no_picture(folder.path(), "got a folder");
+  check_no_header(folder.write("empty.png", ""), "a PNG or JPEG picture, got an empty file");
+  check_no_header(folder.write("a.jpg", "GIF89a, or so"), "a PNG or JPEG picture, got a GIF");
+  check_no_header(folder.write("b.jpg", "RIFF1234WEBPVP8 "), "got a WebP");
+  check_no_header(folder.write("c.png", "BM, or so"), "got a BMP");
+  check_no_header(folder.write("d.png", std::string("II*\0\0\0\0\0", 8)), "got a TIFF");
+  check_no_header(folder.write("e.png", "RIFF1234WAVEfmt "), "got something else");
+  check_no_header(folder.path() / "nowhere.png", "no such file");
+  check_no_header(folder.path(), "got a folder");
   fs::create_symlink("circle.png", folder.path() / "circle.png");
-  check_no_picture(folder.path() / "circle.png", "symbolic links");
-  check_no_picture("/dev/null", "expected a regular file");
+  check_no_header(folder.path() / "circle.png", "symbolic links");
+  check_no_header("/dev/null", "expected a regular file");
   if (!has_libpng()) return;
   fs::copy_file(pictures / "rgb-8.png", folder.path() / "f.jpg");
   CHECK(picture_refusal(folder.path() / "f.jpg").empty());
@@ -303,19 +311,63 @@ TEST_CASE("of an animated PNG the picture is read that programs without animatio
 TEST_CASE("a picture that is too large is refused by its header") {
   const TempDir folder;
   if (has_libpng()) {
-    check_no_picture(folder.write("a.png", first_bytes(60000, 60000)),
-                     "60000 x 60000 pixels are more than the 89478485");
-    check_no_picture(folder.write("b.png", first_bytes(0x7fffffff, 0x7fffffff)), "are more than");
-    check_no_picture(folder.write("c.png", first_bytes(89478486, 1)), "are more than");
+    check_no_header(
+        folder.write("a.png", first_bytes(60000, 60000)),
+        "expected at most 89478485 pixels (ImageLimits::max_pixels), got 60000 x 60000");
+    check_no_header(folder.write("b.png", first_bytes(0x7fffffff, 0x7fffffff)), "expected at most");
+    check_no_header(folder.write("c.png", first_bytes(89478486, 1)), "expected at most");
     CHECK(read_image_size(folder.write("d.png", first_bytes(89478485, 1)))[0] == 1);
-    check_no_picture(folder.write("e.png", first_bytes(0, 1)), "damaged PNG");
+    check_no_header(folder.write("e.png", first_bytes(0, 1)), "damaged PNG");
   }
   if (has_libjpeg()) {
     std::string bytes = contents(pictures / "grey.jpg");
     const auto size = bytes.find(std::string("\0\x0b\0\x13", 4));
     REQUIRE(size != std::string::npos);
     bytes.replace(size, 4, "\xea\x60\xea\x60");
-    check_no_picture(folder.write("a.jpg", bytes), "60000 x 60000 pixels are more than");
+    check_no_header(folder.write("a.jpg", bytes),
+                    "pixels (ImageLimits::max_pixels), got 60000 x 60000");
+  }
+}
+
+TEST_CASE("a picture is refused above the limits of the caller, each of which its error names") {
+  const TempDir folder;
+  if (has_libpng()) {
+    const auto file = folder.path() / "a.png";
+    write_png(sample(3), file);
+    CHECK(read_image(file, ImageReadMode::rgb, {.max_pixels = 35}).equal(sample(3)));
+    const std::string expected = "expected at most 34 pixels (ImageLimits::max_pixels), got 7 x 5";
+    for (const auto& error :
+         {error_of([&] { read_image(file, ImageReadMode::rgb, {.max_pixels = 34}); }),
+          error_of([&] { decode_image(bytes_of(file), ImageReadMode::rgb, {.max_pixels = 34}); }),
+          error_of([&] { read_image_size(file, {.max_pixels = 34}); })}) {
+      CHECK_THAT(error, ContainsSubstring(expected));
+    }
+  }
+  if (has_libjpeg()) {  // each scan costs as much as reading all pixels, however few bytes it has
+    std::string bytes = contents(pictures / "progressive.jpg");
+    const size_t first = bytes.find("\xff\xda");
+    const std::string scan = bytes.substr(first, bytes.find("\xff\xc4", first) - first);
+    for (int i = 0; i < 85; ++i) bytes.insert(first, scan);
+    const auto file = folder.write("a.jpg", bytes);
+    check_no_picture(file, "expected at most 64 scans (ImageLimits::max_scans), got more");
+    CHECK(read_image(file, ImageReadMode::rgb, {.max_scans = 100}).defined());
+  }
+}
+
+TEST_CASE("reading a picture takes at most 9 bytes of tensors per pixel in every mode") {
+  if (!has_libpng()) SKIP("built without libpng");
+  const TempDir folder;
+  constexpr int64_t pixels = 500 * 400;
+  for (int64_t channels = 1; channels <= 4; ++channels) {
+    const auto file = folder.path() / (std::to_string(channels) + ".png");
+    write_png(torch::zeros({channels, 500, 400}, torch::kByte), file);
+    for (int mode = 0; mode < 5; ++mode) {
+      const auto live = std::make_shared<sconce::test::LiveMemory>();
+      const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, live);
+      read_image(file, static_cast<ImageReadMode>(mode));
+      CHECK(live->peak >= pixels);
+      CHECK(live->peak <= 9 * pixels);
+    }
   }
 }
 

@@ -20,8 +20,17 @@ enum class ImageReadMode {
   rgb_alpha,   ///< 4: Pillow's `convert('RGBA')`
 };
 
-/// The largest number of pixels of a picture that is read. Pillow warns above this number.
+/// The default of `ImageLimits::max_pixels`. Python: `PIL.Image.MAX_IMAGE_PIXELS`.
 inline constexpr int64_t max_image_pixels = 89'478'485;
+
+/// How much work a picture may request. However small its file is, reading it may take 20 bytes of
+/// memory per pixel and 16 MB, and time in proportion to its pixels, for a progressive JPEG times
+/// the number of its scans. Lower the limits for pictures of unknown origin.
+struct ImageLimits {
+  int64_t max_pixels = max_image_pixels;  ///< largest width times height
+  int max_scans = 64;  ///< largest number of scans of a JPEG. Encoders write about ten.
+                       ///< libjpeg-turbo: `djpeg -maxscans`
+};
 
 /// Reads a PNG or JPEG file as uint8 (C, H, W) on the CPU. The content of the
 /// file, not its name, decides which of the two it is. Ignores a rotation in the EXIF data. Of an
@@ -33,21 +42,25 @@ inline constexpr int64_t max_image_pixels = 89'478'485;
 /// takes a JPEG's gray from its luma and refuses alpha modes for JPEG; here alpha is 255.
 /// @throw c10::Error naming the file if it:
 /// - cannot be read, or is neither PNG nor JPEG (a GIF, WebP, BMP or TIFF is named);
-/// - has more than `max_image_pixels` pixels, before memory is allocated for them;
+/// - has more pixels than `limits` allow, which is checked before memory is allocated for them;
+/// - has more scans than `limits` allow;
 /// - is damaged or cut off.
 torch::Tensor read_image(const std::filesystem::path& path,
-                         ImageReadMode mode = ImageReadMode::unchanged);
+                         ImageReadMode mode = ImageReadMode::unchanged,
+                         const ImageLimits& limits = {});
 
 /// Reads a PNG or JPEG picture from the bytes of its file, uint8 (n,) on the CPU, as `read_image`
 /// does. Python: `torchvision.io.decode_image(input, mode)`.
 /// @throw c10::Error as `read_image` does, or if `input` is no such tensor.
 torch::Tensor decode_image(const torch::Tensor& input,
-                           ImageReadMode mode = ImageReadMode::unchanged);
+                           ImageReadMode mode = ImageReadMode::unchanged,
+                           const ImageLimits& limits = {});
 
 /// Returns the height and width of a PNG or JPEG file after reading its header alone.
 /// Python: `PIL.Image.open(path).size`, which has the width first.
 /// @throw c10::Error as `read_image` does, unless the damage is after the header.
-std::array<int64_t, 2> read_image_size(const std::filesystem::path& path);
+std::array<int64_t, 2> read_image_size(const std::filesystem::path& path,
+                                       const ImageLimits& limits = {});
 
 /// Writes a picture as a PNG file, which appears whole or not at all. `input` is uint8 (C, H, W) on
 /// the CPU: gray, gray and alpha, RGB, or RGB and alpha. `compression_level` is from 0 (fast) to 9

@@ -34,6 +34,8 @@ struct ImageFolderOptions {
 
   /// The channels. torchvision's loader of pictures converts to RGB, too.
   ImageReadMode mode = ImageReadMode::rgb;
+
+  ImageLimits limits = ImageLimits();  ///< of each picture
 };
 
 /// The pictures of a folder in which each subfolder is a class, for a `Loader`. Classes and the
