@@ -116,7 +116,7 @@ void add_training_flags(CLI::App& app, CommandLine& line) {
       ->type_name(CLI::detail::join(model_names(), "|"))
       ->default_str("mlp for a table, else lenet");
   app.add_option("--weights", line.weights,
-                 "Weights to begin with: a .safetensors file, or a state dict that Python's "
+                 "Weights to begin with: a safetensors file, or a state dict that Python's "
                  "torch.save wrote. A last layer for another number of classes is replaced")
       ->check(path_of("a file"))
       ->type_name("FILE")

@@ -1,14 +1,18 @@
 #include "model_file.hpp"
 
 #include <c10/util/StringUtil.h>
+#include <fcntl.h>
 #include <torch/torch.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <iterator>
 #include <string_view>
 
+#include "meta_device.hpp"
 #include "sconce/io/torch_file.hpp"
 #include "sconce/nn/state_dict.hpp"
 
@@ -40,6 +44,10 @@ std::string lines_of(const std::vector<T>& values) {
   return text;
 }
 
+// The most lines of a text. A line takes more memory than its bytes, and no network has as many
+// classes or columns.
+constexpr int64_t max_lines = 1 << 20;
+
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> lines;
   for (size_t begin = 0; begin <= text.size();) {
@@ -58,7 +66,7 @@ class Texts {
 
   bool contains(const std::string& key) const { return texts_.contains(key); }
 
-  std::string text(const std::string& key) const {
+  const std::string& text(const std::string& key) const {
     const auto found = texts_.find(key);
     TORCH_CHECK(found != texts_.end(), file_,
                 ": expected weights that sconce-train wrote, found no ", key, " in the metadata");
@@ -67,13 +75,20 @@ class Texts {
 
   void check(bool holds, const std::string& key, const std::string& expected) const {
     TORCH_CHECK(holds, file_, ": expected ", expected, " as ", key, " in the metadata, found '",
-                text(key), "'");
+                text(key).substr(0, 200), "'");
+  }
+
+  std::vector<std::string> lines(const std::string& key) const {
+    const std::string& all = text(key);
+    check(std::count(all.begin(), all.end(), '\n') < max_lines, key,
+          "at most " + std::to_string(max_lines) + " lines");
+    return split(all);
   }
 
   template <class T>
   std::vector<T> numbers(const std::string& key) const {
     std::vector<T> values;
-    for (const auto& line : split(text(key))) {
+    for (const auto& line : lines(key)) {
       T value = 0;
       const char* last = line.data() + line.size();
       const auto [end, error] = std::from_chars(line.data(), last, value);
@@ -93,7 +108,7 @@ constexpr int64_t max_side = 4096;
 
 std::vector<sconce::io::CsvColumn> read_columns(const Texts& texts) {
   std::vector<sconce::io::CsvColumn> columns;
-  for (const auto& line : split(texts.text(columns_key))) {
+  for (const auto& line : texts.lines(columns_key)) {
     const bool is_column = line.starts_with(column_word);
     texts.check(is_column || (line.starts_with(category_word) && !columns.empty()), columns_key,
                 "a column or a category in each line");
@@ -117,7 +132,7 @@ Task read_task(const Texts& texts) {
     texts.check(shape.size() == 3 && (shape[0] == 1 || shape[0] == 3) && is_side(shape[1]) &&
                     is_side(shape[2]),
                 shape_key, "1 or 3 channels, a height and a width");
-    task.classes = split(texts.text(classes_key));
+    task.classes = texts.lines(classes_key);
   }
   task.mean = texts.numbers<double>(mean_key);
   task.std = texts.numbers<double>(std_key);
@@ -131,6 +146,23 @@ Task read_task(const Texts& texts) {
       task.std.size() == count && std::all_of(task.std.begin(), task.std.end(), is_positive),
       std_key, "a number above 0 for each channel or column");
   return task;
+}
+
+// Compares the network that the metadata describes with the weights, without memory for it: a small
+// file may describe a network of many gigabytes.
+void check_fits(const TrainedModel& model, const sconce::StateDict& weights) {
+  const MetaDevice no_memory;
+  sconce::nn::load_state_dict(*make_model(model.name, model.task.shape, model.task.outputs()),
+                              weights);
+}
+
+// Returns whether a file begins like the archive of torch.save.
+bool is_zip(const std::filesystem::path& file) {
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a FIFO would block
+  std::array<char, 4> begin = {};
+  const auto size = ::read(fd, begin.data(), begin.size());
+  if (fd >= 0) ::close(fd);
+  return size == std::ssize(begin) && std::string_view(begin.data(), begin.size()) == "PK\3\4";
 }
 
 }  // namespace
@@ -181,8 +213,10 @@ TrainedModel load_model(const std::filesystem::path& file) {
   texts.check(std::find(names.begin(), names.end(), model.name) != names.end(), model_key,
               "the name of a network");
   try {
+    const sconce::StateDict weights = sconce::io::load_safetensors(file);
+    check_fits(model, weights);
     model.network = make_model(model.name, model.task.shape, model.task.outputs());
-    sconce::nn::load_state_dict(*model.network, sconce::io::load_safetensors(file));
+    sconce::nn::load_state_dict(*model.network, weights);
   } catch (const c10::Error& error) {
     TORCH_CHECK(false, file.string(), ": expected the weights of its metadata's ", model.name, ": ",
                 error.what_without_backtrace());
@@ -197,7 +231,7 @@ Pretrained load_pretrained(const std::filesystem::path& file, const std::string&
     weights.task = {.mean = {0.485 * 255, 0.456 * 255, 0.406 * 255},
                     .std = {0.229 * 255, 0.224 * 255, 0.225 * 255}};
   }
-  if (file.extension() != ".safetensors") {
+  if (is_zip(file)) {
     weights.state = sconce::io::load_torch_state_dict(file);
     return weights;
   }

@@ -31,7 +31,8 @@ std::vector<std::string> column_lines(const std::vector<sconce::io::CsvColumn>& 
 /// Reads the task from a file with the metadata of weights. Throws as `load_model`.
 Task load_task(const std::filesystem::path& file);
 
-/// Reads a weights file that a training wrote, and puts the network into evaluation mode.
+/// Reads a weights file that a training wrote, and puts the network into evaluation mode. No memory
+/// is allocated for a network that the file's tensors do not fit.
 /// @throw c10::Error naming the file if it cannot be read, was not written by a training, or has
 /// metadata that is damaged or does not fit its tensors.
 TrainedModel load_model(const std::filesystem::path& file);
@@ -44,9 +45,9 @@ struct Pretrained {
   Task task = {};
 };
 
-/// Reads the file of `--weights`: a safetensors file if it ends in .safetensors, else a state dict
-/// that Python's `torch.save` wrote. The images' mean and deviation are those that a training wrote
-/// with the weights, else ImageNet's for a network of `sconce::vision`.
+/// Reads the file of `--weights`: a state dict that Python's `torch.save` wrote if it begins like a
+/// zip archive, whatever its name, otherwise a safetensors file. The images' mean and deviation are
+/// those that a training wrote with the weights, else ImageNet's for a network of `sconce::vision`.
 /// @throw c10::Error naming the file if it cannot be read or has the weights of a table.
 Pretrained load_pretrained(const std::filesystem::path& file, const std::string& model_name);
 

@@ -42,11 +42,23 @@ struct PictureChecks {
 
 }  // namespace
 
+fs::path idx_file(const fs::path& folder, const std::string& part, const std::string& kind) {
+  const std::string name = part + '-' + kind;
+  const std::string type = kind == "images" ? "idx3-ubyte" : "idx1-ubyte";
+  for (const std::string& end : {'.' + type + ".gz", '.' + type, '-' + type + ".gz"}) {
+    // Some archives unpack to a folder of this name.
+    if (fs::exists(folder / (name + end)) && !fs::is_directory(folder / (name + end))) {
+      return folder / (name + end);
+    }
+  }
+  return folder / (name + '-' + type);
+}
+
 bool has_idx_files(const fs::path& folder) {
   for (const char* part : {"train", "t10k"}) {
-    for (const char* kind : {"-images-idx3-ubyte", "-labels-idx1-ubyte"}) {
-      const std::string name = std::string(part) + kind;
-      if (fs::exists(folder / name) || fs::exists(folder / (name + ".gz"))) return true;
+    for (const char* kind : {"images", "labels"}) {
+      const fs::path file = idx_file(folder, part, kind);
+      if (fs::exists(file) && !fs::is_directory(file)) return true;
     }
   }
   return false;

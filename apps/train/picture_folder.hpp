@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "sconce/data/subset.hpp"
@@ -15,7 +16,14 @@ using sconce::vision::ImageFolder;
 /// Some pictures of a folder.
 using Pictures = sconce::data::Subset<ImageFolder>;
 
-/// Returns whether a folder has any of MNIST's four IDX files, plain or gzipped.
+/// Returns one of MNIST's IDX files, such as "images" of the part "train", under the first of these
+/// names that exists, otherwise under the last one:
+/// - train-images.idx3-ubyte.gz and train-images.idx3-ubyte, as some sites distribute them;
+/// - train-images-idx3-ubyte.gz and train-images-idx3-ubyte.
+std::filesystem::path idx_file(const std::filesystem::path& folder, const std::string& part,
+                               const std::string& kind);
+
+/// Returns whether a folder has any of MNIST's four IDX files, as `idx_file` finds them.
 bool has_idx_files(const std::filesystem::path& folder);
 
 /// Returns whether a subfolder of a folder has a picture, by its name. Names of subfolders that

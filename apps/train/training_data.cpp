@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <stdexcept>
+#include <system_error>
 
 #include "picture_folder.hpp"
 #include "sconce/data/batches.hpp"
@@ -26,16 +27,8 @@ using std::filesystem::path;
 
 constexpr int64_t test_batch_size = 1000;
 
-// The digits are installed with the program, and lie among the sources of one that is not
-// installed.
-path find_digits() {
-  const path program = std::filesystem::read_symlink("/proc/self/exe");
-  const path installed = program.parent_path().parent_path() / "share/sconce/digits";
-  return std::filesystem::is_directory(installed) ? installed : path(SCONCE_DIGITS_DIR);
-}
-
 path find_folder(const std::string& data) {
-  if (data == "digits") return find_digits();
+  if (data == "digits") return find_digits("/proc/self/exe", SCONCE_DIGITS_DIR);
   if (data != "fashion-mnist") return data;
   const path installed = "/usr/share/datasets/fashion-mnist";
   TORCH_CHECK(std::filesystem::is_directory(installed), "--data fashion-mnist: not found in ",
@@ -45,15 +38,9 @@ path find_folder(const std::string& data) {
   return installed;
 }
 
-// MNIST is distributed gzipped, and many people unpack it.
-path find_file(const path& folder, const std::string& name) {
-  const path gzipped = folder / (name + ".gz");
-  return std::filesystem::exists(gzipped) ? gzipped : folder / name;
-}
-
 Dataset read_part(const path& folder, const std::string& part) {
-  const path images = find_file(folder, part + "-images-idx3-ubyte");
-  const path labels = find_file(folder, part + "-labels-idx1-ubyte");
+  const path images = idx_file(folder, part, "images");
+  const path labels = idx_file(folder, part, "labels");
   Dataset read = sconce::vision::read_idx(images, labels);
   TORCH_CHECK(read.data.dim() == 3 && read.data.numel() > 0, images.string(),
               ": expected images (N, H, W) with N of at least 1, found a shape of ",
@@ -150,6 +137,21 @@ TrainingData open_pictures(const CommandLine& line, const ProcessGroup& group, c
 }
 
 }  // namespace
+
+path find_digits(const path& program, const path& sources) {
+  std::error_code error;  // without /proc, or in a container that hides it
+  const path link = std::filesystem::read_symlink(program, error);
+  const path installed = link.parent_path().parent_path() / "share/sconce/digits";
+  std::error_code ignored;
+  if (!error && std::filesystem::is_directory(installed, ignored)) return installed;
+  if (std::filesystem::is_directory(sources, ignored)) return sources;
+  const std::string missing =
+      error ? "cannot tell where this program is installed from " + program.string() + ": " +
+                  error.message()
+            : "found neither " + installed.string() + " nor " + sources.string();
+  TORCH_CHECK(false, "--data digits: expected the folder of the digits, ", missing,
+              "; name the folder that holds the four files: --data DIR");
+}
 
 bool is_named(const std::string& data) {
   return data == "digits" || data == "fashion-mnist";

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,12 @@ struct TrainingData {
   int64_t left_out = 0;      ///< number of pictures or rows that --skip-bad left out
 };
 
+/// Returns the folder of the digits, which is installed next to the program that `program` links
+/// to, or lies among the sources.
+/// @throw c10::Error if neither is a folder, saying how to name another one.
+std::filesystem::path find_digits(const std::filesystem::path& program,
+                                  const std::filesystem::path& sources);
+
 /// Returns whether `--data` is the name of a dataset and not of a file or folder.
 bool is_named(const std::string& data);
 
@@ -34,9 +41,9 @@ bool is_table(const std::string& data);
 bool is_picture_folder(const std::string& data);
 
 /// Opens what `--data` names: "digits", which come with sconce; "fashion-mnist", Debian's package;
-/// a folder with MNIST's four IDX files, plain or with .gz, which are copied to the device; or a
-/// folder of pictures, which are read when they are needed. If `known` has a mean and a deviation,
-/// the images are normalized with these.
+/// a folder with MNIST's four IDX files, as `idx_file` finds them, which are copied to the device;
+/// or a folder of pictures, which are read when they are needed. If `known` has a mean and a
+/// deviation, the images are normalized with these.
 /// @throw c10::Error if Fashion-MNIST is not installed, saying how to get it; naming a folder with
 /// both IDX files and folders of pictures; or naming an IDX file that is missing or damaged.
 /// @throw std::runtime_error naming a folder or a picture that is not as expected.

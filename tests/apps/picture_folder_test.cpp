@@ -1,6 +1,9 @@
 // Folders of pictures: how sconce-train splits, measures and learns them.
 #include "train/picture_folder.hpp"
 
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <fstream>
 #include <functional>
@@ -15,6 +18,7 @@
 #include "sconce/vision/idx.hpp"
 #include "sconce/vision/models/resnet.hpp"
 #include "support/error_of.hpp"
+#include "support/live_memory.hpp"
 #include "support/png.hpp"
 #include "train/model_file.hpp"
 #include "train/models.hpp"
@@ -84,7 +88,9 @@ TEST_CASE("a folder of one class is refused by name") {
   const TempDir folder;
   write_file(folder.path() / "cat/a.png", "");
   CHECK_THAT(
-      what_of([&] { train::open_folder(folder.path(), {3, 8, 8}); }),
+      what_of([&] {
+        train::open_folder(folder.path(), {3, 8, 8});
+      }),
       StartsWith(folder.path().string() + ": expected two classes or more, found one folder, cat"));
 }
 
@@ -105,6 +111,64 @@ TEST_CASE("IDX files beside folders of pictures are refused, beside other folder
   CHECK(refusal() == expected);
   fs::remove(folder.path() / "train-images-idx3-ubyte");
   CHECK(refusal() == expected);
+}
+
+TEST_CASE("IDX files are found under each of the names that they are distributed with") {
+  const TempDir folder;
+  const std::string name = GENERATE("train-images.idx3-ubyte.gz", "train-images.idx3-ubyte",
+                                    "train-images-idx3-ubyte.gz", "train-images-idx3-ubyte");
+  CHECK_FALSE(train::has_idx_files(folder.path()));
+  // Some archives unpack to folders whose names are the other names.
+  fs::create_directory(folder.path() / "t10k-labels-idx1-ubyte");
+  if (!name.ends_with("-idx3-ubyte"))
+    fs::create_directory(folder.path() / "train-images-idx3-ubyte");
+  CHECK_FALSE(train::has_idx_files(folder.path()));
+  const auto file = folder.write(name, "");
+  CHECK(train::has_idx_files(folder.path()));
+  CHECK(train::idx_file(folder.path(), "train", "images") == file);
+  CHECK(train::idx_file(folder.path(), "t10k", "labels") ==
+        folder.path() / "t10k-labels-idx1-ubyte");
+}
+
+TEST_CASE("a folder of IDX files with dots in their names is read as one with hyphens") {
+  const TempDir folder;
+  for (const std::string part : {"train", "t10k"}) {
+    for (const std::string kind : {"images idx3", "labels idx1"}) {
+      std::string from = part + "-" + kind + "-ubyte", to = from;
+      from[from.find(' ')] = '-';
+      to[to.find(' ')] = '.';
+      fs::copy(fs::path(SCONCE_DIGITS_DIR) / from, folder.path() / to);
+    }
+  }
+  CHECK_FALSE(train::is_picture_folder(folder.path()));
+  const train::CommandLine line{.data = folder.path().string(), .device = "cpu"};
+  const auto data = train::open_images(line, {});
+  CHECK(data.train_size == 1437);
+  CHECK(data.test_size == 360);
+}
+
+TEST_CASE(
+    "the digits are found beside the program or among the sources, otherwise the error says "
+    "what to name") {
+  const TempDir folder;
+  const fs::path installed = folder.path() / "share/sconce/digits";
+  const fs::path program = folder.path() / "exe";
+  const auto error = [&] {
+    return sconce::test::error_of([&] { train::find_digits(program, folder.path() / "none"); });
+  };
+  const std::string instead = "; name the folder that holds the four files: --data DIR";
+  // As without /proc.
+  CHECK(error() ==
+        "--data digits: expected the folder of the digits, cannot tell where this "
+        "program is installed from " +
+            program.string() + ": No such file or directory" + instead);
+  CHECK(train::find_digits(program, folder.path()) == folder.path());
+  fs::create_symlink(folder.path() / "bin/sconce-train", program);
+  CHECK(error() == "--data digits: expected the folder of the digits, found neither " +
+                       installed.string() + " nor " + (folder.path() / "none").string() + instead);
+  CHECK(train::find_digits(program, folder.path()) == folder.path());
+  fs::create_directories(installed);
+  CHECK(train::find_digits(program, folder.path()) == installed);
 }
 
 TEST_CASE("a split takes its fraction of each class, by the seed") {
@@ -231,6 +295,54 @@ TEST_CASE("a network comes back from its weights' file with what it takes and an
     const bool is_whole = key == "format";
     CHECK_THAT(error, ContainsSubstring(is_whole ? "nothing was thrown" : "found no " + key));
   }
+}
+
+TEST_CASE("a small model file that describes a huge network is refused without its memory") {
+  const TempDir folder;
+  const std::string sides = GENERATE("1\n4096\n4096", "3\n64\n64");
+  const std::string name = GENERATE("linear", "mlp", "lenet", "vit_b_16", "resnet50");
+  const sconce::io::Metadata metadata = {{"sconce.model", name},
+                                         {"sconce.shape", sides},
+                                         {"sconce.mean", sides[0] == '1' ? "0" : "0\n0\n0"},
+                                         {"sconce.std", sides[0] == '1' ? "1" : "1\n1\n1"},
+                                         {"sconce.classes", std::string(5'000, '\n')}};
+  const fs::path file = folder.path() / "model.safetensors";
+  sconce::io::save_safetensors(file, sconce::StateDict(), metadata);
+  const auto live = std::make_shared<sconce::test::LiveMemory>();
+  const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, live);
+  const std::string error = sconce::test::error_of([&] { train::load_model(file); });
+  CHECK_THAT(error, StartsWith(file.string() + ": expected the weights of its metadata's " + name));
+  CHECK(live->peak < 1'000'000);
+}
+
+TEST_CASE("a model file with millions of lines is refused by the key, in a short error") {
+  const TempDir folder;
+  const fs::path file = folder.path() / "model.safetensors";
+  sconce::io::save_safetensors(file, sconce::StateDict(),
+                               {{"sconce.model", "linear"},
+                                {"sconce.shape", "1\n2\n2"},
+                                {"sconce.classes", std::string(2'000'000, '\n')}});
+  const std::string error = sconce::test::error_of([&] { train::load_model(file); });
+  CHECK_THAT(error,
+             StartsWith(file.string() + ": expected at most 1048576 lines as sconce.classes"));
+  CHECK(error.size() < 1000);
+}
+
+TEST_CASE("the contents of --weights decide how they are read, and not the file's name") {
+  const TempDir folder;
+  const auto state = sconce::nn::state_dict(*train::make_model("mlp", {1, 8, 8}, 10));
+  const fs::path zip = folder.path() / "zip.safetensors", plain = folder.path() / "plain.pt";
+  sconce::io::save_torch(zip, state);
+  sconce::io::save_safetensors(plain, state);
+  for (const auto& file : {zip, plain}) {
+    const auto read = train::load_pretrained(file, "mlp").state;
+    CHECK(read.size() == state.size());
+    CHECK(read["1.weight"].equal(state["1.weight"]));
+  }
+  const auto fifo = folder.path() / "fifo.pt";
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  CHECK_THAT(sconce::test::error_of([&] { train::load_pretrained(fifo, "mlp"); }),
+             ContainsSubstring(fifo.string() + ": expected a regular file"));
 }
 
 TEST_CASE("the digits as pictures are learnt bit for bit as from IDX files", "[alone]") {
@@ -451,7 +563,7 @@ TEST_CASE("a bad picture ends the training by name, one that is none before it b
   CHECK(large.exit_code == 1);
   CHECK(large.out.empty());
   CHECK_THAT(large.err, StartsWith("sconce-train: sconce::vision::read_image_size: " +
-                                   bad.string() + ": 60000 x 60000 pixels"));
+                                   bad.string() + ": expected at most 89478485 pixels"));
   const Ran skipped = run_train(flags + " --skip-bad");
   CHECK(skipped.exit_code == 0);
   CHECK_THAT(skipped.out, ContainsSubstring("15 training and 4 test images of 32x32, 2 classes; 1 "

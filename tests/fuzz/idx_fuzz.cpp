@@ -11,7 +11,8 @@ SCONCE_FUZZ_TARGET(idx)(const uint8_t* data, size_t size) {
     const bool is_gzipped = size > 1 && data[0] == 0x1f && data[1] == 0x8b;
     const auto header = 4 + 4 * static_cast<size_t>(read.dim());
     expect(is_gzipped || header + read.nbytes() == size, "bytes of a plain file were left out");
-  } catch (const c10::Error&) {
+  } catch (const c10::Error& error) {
+    sconce::test::expect_own(error);
   }
   return 0;
 }

@@ -19,7 +19,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build/fuzz"
-NAMES = ["checkpoint", "command_line", "csv", "idx", "picture", "safetensors", "torch_file"]
+NAMES = ["checkpoint", "command_line", "csv", "idx", "model_file", "picture", "safetensors", "torch_file"]
 
 
 def begin_with(name):

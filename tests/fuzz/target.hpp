@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
 #include <c10/util/Logging.h>
 
 #include <cstddef>
@@ -26,11 +27,18 @@ int fuzz_checkpoint(const uint8_t* data, size_t size);
 int fuzz_command_line(const uint8_t* data, size_t size);
 int fuzz_csv(const uint8_t* data, size_t size);
 int fuzz_idx(const uint8_t* data, size_t size);
+int fuzz_model_file(const uint8_t* data, size_t size);
 int fuzz_picture(const uint8_t* data, size_t size);
 
 /// Ends the run with another type of exception than LibTorch's, which the targets catch.
 inline void expect(bool holds, const char* what) {
   if (!holds) throw std::logic_error(what);
+}
+
+/// Ends the run if a refusal is a failed check within LibTorch, which names neither file nor key.
+inline void expect_own(const c10::Error& error) {
+  const std::string message = error.what_without_backtrace();
+  expect(message.find("INTERNAL ASSERT") == message.npos, message.c_str());
 }
 
 /// A folder for the target's files.

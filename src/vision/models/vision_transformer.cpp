@@ -32,6 +32,7 @@ nn::LayerNorm make_norm(int64_t features) {
 
 // LibTorch has no `trunc_normal_`. PyTorch 2.15 draws anew what is not between -2 and 2.
 void trunc_normal_(const torch::Tensor& tensor, double std) {
+  if (tensor.is_meta()) return;  // has no values
   const torch::NoGradGuard no_grad;
   tensor.normal_(0, std);
   for (auto outside = tensor.abs() > 2; outside.any().item<bool>(); outside = tensor.abs() > 2) {
