@@ -7,16 +7,6 @@
 
 namespace train {
 
-namespace {
-
-int64_t last_epoch_of(const c10::IValue& scheduler) {
-  const bool has_it = scheduler.isGenericDict() && scheduler.toGenericDict().contains("last_epoch");
-  TORCH_CHECK(has_it, "--scheduler: the run in the --checkpoint folder has another one");
-  return scheduler.toGenericDict().at("last_epoch").toInt();
-}
-
-}  // namespace
-
 ScheduleSpan schedule_span(const CommandLine& line, const std::optional<SavedRun>& saved,
                            int64_t steps_per_epoch) {
   const std::string run = "the run in " + line.checkpoint.string();
@@ -37,7 +27,8 @@ ScheduleSpan schedule_span(const CommandLine& line, const std::optional<SavedRun
                      std::to_string(line.epochs) +
                      "; --restart-schedule begins a new schedule over the epochs that remain");
   }
-  const int64_t schedule_done = last_epoch_of(saved->scheduler);
+  TORCH_CHECK(saved->scheduler_steps, "--scheduler: ", run, " has another one");
+  const int64_t schedule_done = *saved->scheduler_steps;
   const bool by_steps = line.scheduler == "onecycle";
   const int64_t epochs_before = by_steps ? 0 : done - schedule_done;
   const int64_t steps_before = by_steps ? done_steps - schedule_done : 0;

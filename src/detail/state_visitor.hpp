@@ -37,12 +37,15 @@ class StateVisitor {
   StateVisitor() : reads_(false) {}
 
   /// Makes a visitor that reads. `where` begins its errors.
-  /// @throw c10::Error if the state is not a dict. Every call throws like this for a value that it
-  /// cannot read.
+  /// @throw c10::Error if the state is not a dict, or a key is not a str. Every call throws like
+  /// this for a value that it cannot read.
   StateVisitor(const c10::IValue& state, std::string where)
       : where_(std::move(where)), reads_(true) {
     expect(state.isGenericDict(), "a dict", state);
     dict_ = state.toGenericDict();
+    for (const auto& entry : dict_) {
+      expect(entry.key().isString(), "a dict with keys of type str", entry.key());
+    }
   }
 
   const c10::impl::GenericDict& dict() const { return dict_; }
@@ -152,7 +155,7 @@ class StateVisitor {
     } else if constexpr (requires { value->state_dict(); }) {
       value->load_state_dict(from);
     } else {
-      StateVisitor part(from, where_);
+      StateVisitor part(from, where_ + ": '" + key_ + "'");
       visit_state(value, part);
     }
   }

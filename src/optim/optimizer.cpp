@@ -548,7 +548,8 @@ void Optimizer::load_state_dict(const IValue& state_dict) {
       const auto found = states.find(group.params[k]);
       if (found == states.end()) continue;
       Tensors tensors;
-      for (const auto& entry : found->value().toGenericDict()) {
+      const StateVisitor of_param(found->value(), where + ": 'state'");
+      for (const auto& entry : of_param.dict()) {
         const IValue& value = entry.value();
         if (value.isTensor()) tensors[entry.key().toStringRef()] = value.toTensor();
         if (value.isScalar()) {  // step counts of older PyTorch versions

@@ -162,7 +162,7 @@ NamedStates by_keys(const StateVisitor& saved, NamedStates parts) {
 // An optimizer or a scheduler would accept the state of another class with the same keys.
 void check_classes(const StateVisitor& saved, const NamedStates& parts, const std::string& where) {
   if (!saved.dict().contains("classes")) return;  // another program wrote it
-  StateVisitor classes(saved.value("classes"), where);
+  StateVisitor classes(saved.value("classes"), where + ": 'classes'");
   for (const auto& [name, part] : parts) {
     if (part.type().empty() || !classes.dict().contains(name)) continue;
     std::string type;
@@ -186,6 +186,16 @@ void check_parts(const StateVisitor& saved, const NamedStates& parts, const std:
   }
   TORCH_CHECK(left.empty(), where, ": expected a run with '", *left.begin(), "', as it was saved");
   check_classes(saved, parts, where);
+}
+
+// The parts' own errors name neither the file nor the part.
+void load_part(const Stateful& part, const c10::IValue& state, const std::string& where,
+               const std::string& key) {
+  try {
+    part.load_state_dict(state);
+  } catch (const c10::Error& error) {
+    TORCH_CHECK(false, where, ": '", key, "': ", error.what_without_backtrace());
+  }
 }
 
 void copy_whole(const fs::path& from, const fs::path& to) {
@@ -352,12 +362,12 @@ Checkpoint::RunState Checkpoint::read(const std::string& name, const NamedStates
   const auto& group = options_.process_group;
   const auto ranks = static_cast<size_t>(group.world_size());
   TORCH_CHECK(run.generators.size() == ranks, where, ": expected a run of ", run.generators.size(),
-              " processes, as it was saved, got ", ranks);
+              " processes, by its 'generators', got ", ranks);
   const auto& own = run.generators[static_cast<size_t>(group.rank())];
-  check_random_state(own, where);
+  check_random_state(own, where + ": 'generators'");
   const NamedStates found = by_keys(saved, parts);
   check_parts(saved, found, where);
-  for (const auto& [key, part] : found) part.load_state_dict(saved.value(key.c_str()));
+  for (const auto& [key, part] : found) load_part(part, saved.value(key.c_str()), where, key);
   set_random_state(own);
   return run;
 }

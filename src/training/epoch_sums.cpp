@@ -59,7 +59,7 @@ void EpochSums::load(const at::Tensor& all_sums, int rank, double seconds) {
   TORCH_CHECK(
       all_sums.dim() == 2 && all_sums.size(0) > rank && all_sums.size(1) == size,
       "sconce::Trainer::fit: expected the metrics that the checkpoint was saved with within an ",
-      "epoch, of sums of the sizes ", all_sums.sizes(), ", got others, of ", size,
+      "epoch, with 'sums' of the sizes ", all_sums.sizes(), ", got others, of ", size,
       " sums; one that an earlier sconce saved within an epoch cannot be resumed");
   const auto own = all_sums[rank].to(at::kCPU, at::kDouble).contiguous();
   loss_.copy_(own.narrow(0, 0, 1));

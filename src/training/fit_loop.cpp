@@ -207,6 +207,11 @@ void FitLoop::resume(const RunProgress& progress) {
       from_state<FitProgress>(progress.extra, "sconce::Trainer::fit: a checkpoint's 'extra'");
   TORCH_CHECK(saved.batches == batches, who, saved.batches,
               " training batches, as the checkpoint was saved with, got ", batches);
+  TORCH_CHECK(progress.epoch == std::ssize(saved.epochs), who, "'epoch' to be ",
+              std::ssize(saved.epochs), ", the number of finished epochs in the checkpoint's ",
+              "'extra', got ", progress.epoch);
+  TORCH_CHECK(progress.batch <= batches, who, "'batch' of at most ", batches,
+              " in a checkpoint, got ", progress.batch);
   const bool is_known = saved.accumulate != 0;
   TORCH_CHECK(!is_known || saved.accumulate == accumulate, who, "accumulate_grad_batches ",
               saved.accumulate, ", as the checkpoint was saved with, got ", accumulate);

@@ -12,6 +12,15 @@ namespace {
 constexpr auto model_checkpoint = "sconce::ModelCheckpoint";
 constexpr auto usual_monitor = "test_acc";
 
+// The fit's own errors do not name the file.
+void resume(Fit& fit, const RunProgress& saved, const std::filesystem::path& file) {
+  try {
+    fit.resume(saved);
+  } catch (const c10::Error& error) {
+    TORCH_CHECK(false, model_checkpoint, ": ", file.string(), ": ", error.what_without_backtrace());
+  }
+}
+
 }  // namespace
 
 ModelCheckpoint::ModelCheckpoint(Checkpoint& checkpoint, ModelCheckpointOptions options)
@@ -40,7 +49,7 @@ void ModelCheckpoint::load(Fit& fit) {
   checkpoint_.lock();
   const auto saved = checkpoint_.load(fit.states);
   if (!saved) return;
-  fit.resume(*saved);
+  resume(fit, *saved, checkpoint_.latest());
   const std::string changes = describe_changes(given, settings_of(fit.states));
   if (!changes.empty() && fit.process_group.rank() == 0) {
     TORCH_WARN(model_checkpoint, ": continues with the options of the checkpoint: ", changes);

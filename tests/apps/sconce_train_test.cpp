@@ -955,12 +955,6 @@ int64_t epochs_of_cosine(int epochs, const train::SavedRun& saved) {
   return train::schedule_span(line, saved, 10).epochs;
 }
 
-c10::IValue scheduler_state(int64_t last_epoch) {
-  c10::impl::GenericDict state(c10::StringType::get(), c10::AnyType::get());
-  state.insert("last_epoch", last_epoch);
-  return state;
-}
-
 }  // namespace
 
 TEST_CASE("a resumed run has the schedule's number of epochs, or begins a new one where told") {
@@ -1019,7 +1013,7 @@ TEST_CASE("a checkpoint of 0.2, which names no number of epochs, is resumed or b
 
 TEST_CASE("a schedule that was begun anew goes on where its run is resumed") {
   train::SavedRun saved{.epochs = std::vector<sconce::EpochMetrics>(5),
-                        .scheduler = scheduler_state(3),
+                        .scheduler_steps = 3,
                         .schedule_epochs = 8};
   CHECK(epochs_of_cosine(8, saved) == 6);  // from the third epoch on
   CHECK_THROWS_AS(epochs_of_cosine(9, saved), train::UsageError);
