@@ -48,13 +48,32 @@ class InputFile {
     }
   }
 
-  /// Maps the whole file. Changes to the memory are not written to the file.
-  std::shared_ptr<char> map() const {
+  /// Returns the whole content.
+  std::string text() const {
+    std::string bytes(size_, '\0');
+    read(0, bytes.data(), bytes.size());
+    return bytes;
+  }
+
+  /// Returns another descriptor of the open file, at its beginning. The caller closes it.
+  int duplicate() const {
+    const int fd = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
+    TORCH_CHECK(fd >= 0, name_, "cannot open it: ", std::strerror(errno));
+    return fd;
+  }
+
+  /// Maps the whole file. Changes to the memory are not written to the file. With `random_access`,
+  /// touching a page reads that page alone, and not those around it.
+  std::shared_ptr<char> map(bool random_access) const {
     if (size_ == 0) return nullptr;
     void* mapped =
         ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd_, 0);
     TORCH_CHECK(mapped != MAP_FAILED, name_, "cannot map it: ", std::strerror(errno));
-    return {static_cast<char*>(mapped), [size = size_](char* start) { ::munmap(start, size); }};
+    std::shared_ptr<char> memory(static_cast<char*>(mapped),
+                                 [size = size_](char* start) { ::munmap(start, size); });
+    TORCH_CHECK(!random_access || ::madvise(mapped, size_, MADV_RANDOM) == 0, name_,
+                "cannot map it for random access: ", std::strerror(errno));
+    return memory;
   }
 
  private:

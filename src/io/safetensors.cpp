@@ -119,8 +119,11 @@ void save_safetensors(const std::filesystem::path& path, const StateDict& tensor
 
 StateDict load_safetensors(const std::filesystem::path& path, SafetensorsOptions options) {
   const InputFile file(path, "sconce::io::load_safetensors");
+  TORCH_CHECK(!options.random_access || (options.mmap && options.device.is_cpu()), file.name(),
+              "expected mmap and the CPU with random_access, got ",
+              options.mmap ? c10::str("device ", options.device) : "mmap = false");
   const auto [header, data] = read_header(file);
-  const auto mapped = options.mmap ? file.map() : nullptr;
+  const auto mapped = options.mmap ? file.map(options.random_access) : nullptr;
   StateDict tensors;
   tensors.reserve(header.entries.size());
   for (const auto& entry : header.entries) {

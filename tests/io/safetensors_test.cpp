@@ -1,5 +1,7 @@
 #include "sconce/io/safetensors.hpp"
 
+#include <dlfcn.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <torch/nn/functional/loss.h>
@@ -94,6 +96,42 @@ TEST_CASE("what is saved is loaded, bit for bit, mapped and read") {
   }
   CHECK(load_safetensors_metadata(file) ==
         sconce::io::Metadata{{"format", "pt"}, {"say", "\"hé\"\n"}});
+}
+
+namespace {
+
+std::vector<std::pair<void*, size_t>> random_ranges;  // given to the system as read in random order
+
+}  // namespace
+
+// The linker uses this instead of the C library's function.
+extern "C" int madvise(void* start, size_t size, int advice) noexcept {
+  if (advice == MADV_RANDOM) random_ranges.emplace_back(start, size);
+  return reinterpret_cast<decltype(madvise)*>(dlsym(RTLD_NEXT, "madvise"))(start, size, advice);
+}
+
+TEST_CASE("random_access tells the system that the pages of the file are read in random order") {
+  const TempDir folder;
+  const auto file = folder.path() / "file";
+  StateDict state;
+  state.insert("x", torch::arange(10'000).view({1000, 10}));
+  save_safetensors(file, state);
+  random_ranges.clear();
+  load_safetensors(file);
+  CHECK(random_ranges.empty());
+  const auto x = load_safetensors(file, {.random_access = true})["x"];
+  REQUIRE(random_ranges.size() == 1);
+  const auto* start = static_cast<const char*>(random_ranges[0].first);
+  const auto* first = static_cast<const char*>(x.const_data_ptr());
+  CHECK(start < first);
+  CHECK(first + x.nbytes() <= start + random_ranges[0].second);
+  const auto rows = torch::randperm(1000);
+  CHECK(torch::equal(x.index_select(0, rows), state["x"].index_select(0, rows)));
+  CHECK_THAT(error_of([&] { load_safetensors(file, {.mmap = false, .random_access = true}); }),
+             ContainsSubstring("expected mmap and the CPU with random_access, got mmap = false"));
+  CHECK_THAT(
+      error_of([&] { load_safetensors(file, {.device = torch::kMeta, .random_access = true}); }),
+      ContainsSubstring("expected mmap and the CPU with random_access, got device meta"));
 }
 
 TEST_CASE("a conjugate or negative view is saved with its own values") {

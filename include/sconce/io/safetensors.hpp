@@ -22,6 +22,13 @@ struct SafetensorsOptions {
   /// of the file, which are read when first touched. Changes to it stay in memory. The file must
   /// not be shortened while such a tensor lives. Replacing it, as `save_safetensors` does, is safe.
   bool mmap = true;
+
+  /// Whether the rows of mapped tensors are read in random order, as by `data::Batches` with
+  /// `shuffle`. The system then reads only the pages that are touched. Otherwise it reads several
+  /// megabytes around each, so that shuffling a file larger than the memory takes many times as
+  /// long. Reading in order is slower with it. Requires `mmap` and the CPU.
+  /// Python: `mmap.madvise(mmap.MADV_RANDOM)`.
+  bool random_access = false;
 };
 
 /// Writes tensors of any device and strides. The bytes are those that Python's `save_file` writes
@@ -41,8 +48,8 @@ void save_safetensors(const std::filesystem::path& path, const StateDict& tensor
 /// Reads the tensors of a file, in the order of their bytes.
 /// Python: `safetensors.torch.load_file(path, device)`.
 /// @throw c10::Error, naming the path and the entry or offset, if the file breaks a rule of the
-/// format or has a type that LibTorch lacks (F6). This is checked before memory is allocated for
-/// tensors.
+/// format or has a type that LibTorch lacks (F6), or if an option excludes another. This is checked
+/// before memory is allocated for tensors.
 StateDict load_safetensors(const std::filesystem::path& path, SafetensorsOptions options = {});
 
 /// Reads only the texts of a file. Returns an empty map if there are none.
