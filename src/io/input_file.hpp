@@ -11,20 +11,36 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
+
+#include "detail/check_path.hpp"
 
 namespace sconce::io {
 
-/// A regular file for reading. Its errors name it.
+/// Returns what `stat` found, such as "a FIFO".
+inline std::string_view kind_of(mode_t mode) {
+  if (S_ISREG(mode)) return "a regular file";
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISLNK(mode)) return "a link";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISSOCK(mode)) return "a socket";
+  return S_ISCHR(mode) || S_ISBLK(mode) ? "a device" : "something else";
+}
+
+/// A regular file for reading. Its errors name it. What is at the path is checked after opening it:
+/// before, another process could still put something else there. Opening never waits.
 class InputFile {
  public:
   InputFile(const std::filesystem::path& path, const std::string& who)
       : name_(who + ": " + path.string() + ": ") {
-    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // otherwise a FIFO would block
+    check_path(path, who);
+    // Without O_NONBLOCK, opening a FIFO would wait for its writer.
+    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     TORCH_CHECK(fd_ >= 0, name_, "cannot open it: ", std::strerror(errno));
     struct stat status = {};
     const bool regular = ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
     if (!regular) ::close(fd_);
-    TORCH_CHECK(regular, name_, "expected a regular file, found something else");
+    TORCH_CHECK(regular, name_, "expected a regular file, found ", kind_of(status.st_mode));
     size_ = static_cast<uint64_t>(status.st_size);
   }
   ~InputFile() { ::close(fd_); }

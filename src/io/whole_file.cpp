@@ -3,14 +3,18 @@
 #include <c10/util/Exception.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
+#include "detail/check_path.hpp"
 #include "detail/host_call.hpp"
+#include "io/input_file.hpp"
 
 namespace sconce::io {
 
@@ -29,10 +33,34 @@ bool is_part(const std::string& name, const std::string& prefix) {
          is_number(std::string_view(numbers).substr(dash + 1));
 }
 
+// Returns 0 or the errno. Some file systems have no locks; no parts are removed there.
+int lock_part(int fd) {
+  while (::flock(fd, LOCK_EX) != 0) {
+    if (errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP) return 0;
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+// Whether the system would follow the link if `fs.protected_symlinks` were set. Otherwise, a link
+// that another user makes in a folder like /tmp could choose which file is replaced. Nobody else
+// can exchange the links that pass.
+bool may_follow(const struct stat& link, const std::filesystem::path& folder) {
+  struct stat around = {};
+  if (::stat(folder.empty() ? "." : folder.c_str(), &around) != 0) return false;
+  const bool is_shared = (around.st_mode & S_ISVTX) != 0 && (around.st_mode & S_IWOTH) != 0;
+  return !is_shared || link.st_uid == ::geteuid() || link.st_uid == around.st_uid;
+}
+
 // Follows the symbolic links of the path. The limit ends a cycle of links.
-std::filesystem::path resolved(std::filesystem::path path) {
+std::filesystem::path resolved(std::filesystem::path path, const std::string& who) {
+  check_path(path, who);
   std::error_code error;
-  for (int i = 0; i < 40 && std::filesystem::is_symlink(path, error); ++i) {
+  struct stat link = {};
+  for (int i = 0; i < 40 && ::lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode); ++i) {
+    TORCH_CHECK(may_follow(link, path.parent_path()), who, ": ", path.string(),
+                ": expected a link of this user's or of the owner of the folder, because ",
+                "everybody may write there, found one of another user's");
     const auto target = std::filesystem::read_symlink(path, error);
     if (error) break;
     path = path.parent_path() / target;
@@ -43,7 +71,7 @@ std::filesystem::path resolved(std::filesystem::path path) {
 }  // namespace
 
 WholeFile::WholeFile(const std::filesystem::path& path, std::string who)
-    : who_(std::move(who)), path_(resolved(path)), folder_(path_.parent_path()) {
+    : who_(std::move(who)), path_(resolved(path, who_)), folder_(path_.parent_path()) {
   sconce::detail::refuse_in_capture(who_);
   if (folder_.empty()) folder_ = ".";
   check_before();
@@ -52,9 +80,12 @@ WholeFile::WholeFile(const std::filesystem::path& path, std::string who)
 }
 
 WholeFile::~WholeFile() {
-  if (fd_ < 0) return;
+  if (fd_ >= 0) discard();
+}
+
+void WholeFile::discard() {
   ::unlink(part_.c_str());
-  ::close(fd_);
+  ::close(std::exchange(fd_, -1));
 }
 
 void WholeFile::write(const void* data, size_t size) {
@@ -69,6 +100,8 @@ void WholeFile::write(const void* data, size_t size) {
 }
 
 void WholeFile::finish() {
+  struct stat now = {};  // the permissions may have changed since, or the file be another's new one
+  if (::lstat(path_.c_str(), &now) == 0 && S_ISREG(now.st_mode)) before_ = now;
   if (before_) keep_access();
   if (::fsync(fd_) != 0) fail("sync");
   if (::rename(part_.c_str(), path_.c_str()) != 0) fail("rename");
@@ -84,31 +117,45 @@ void WholeFile::check_before() {
   TORCH_CHECK(path_.has_filename(), who_, ": expected the path of a file, got '", path_.string(),
               "'");
   struct stat before = {};
-  if (::stat(path_.c_str(), &before) != 0) {
-    if (errno == ENAMETOOLONG) fail("make");
-    TORCH_CHECK(errno != ELOOP, who_, ": ", path_.string(),
-                ": expected a link to a file, found a loop of links");
-    return;
-  }
+  const int error = ::lstat(path_.c_str(), &before) == 0 ? 0 : errno;
+  if (error == ENAMETOOLONG) fail("make");
+  TORCH_CHECK(error != ELOOP && !S_ISLNK(before.st_mode), who_, ": ", path_.string(),
+              ": expected a link to a file, found a loop of links");
+  if (error != 0) return;
   TORCH_CHECK(S_ISREG(before.st_mode), who_, ": ", path_.string(),
-              ": expected a regular file to replace, found something else");
+              ": expected a regular file to replace, found ", kind_of(before.st_mode));
   if (::faccessat(AT_FDCWD, path_.c_str(), W_OK, AT_EACCESS) != 0) fail("write");
   before_ = before;
 }
 
-// Owner and group come first, because changing them removes permissions. Without root's rights
-// the file belongs to the writer. If its group cannot be kept either, the permissions of the
-// group are removed.
+// The permissions come last: until then only the owner has any. If the group cannot be kept, its
+// members count as others, so these get no more than the group had.
 void WholeFile::keep_access() {
+  const mode_t mode = before_->st_mode & 0777;
+  const mode_t without_group = mode & (0700 | (mode >> 3 & 07));
+  const bool is_kept = keep_owner() && keep_access_list();
+  if (::fchmod(fd_, is_kept ? mode : without_group) != 0) fail("keep the permissions of");
+}
+
+// Returns whether the group is kept. Without root's rights the file belongs to the writer.
+bool WholeFile::keep_owner() {
   struct stat part = {};
   if (::fstat(fd_, &part) != 0) fail("look at");
   const bool keeps_group = part.st_gid == before_->st_gid;
-  const bool is_kept = (keeps_group && part.st_uid == before_->st_uid) ||
-                       ::fchown(fd_, before_->st_uid, before_->st_gid) == 0 || keeps_group ||
-                       ::fchown(fd_, part.st_uid, before_->st_gid) == 0;
-  if (::fchmod(fd_, before_->st_mode & (is_kept ? 07777 : 0707)) != 0) {
-    fail("keep the permissions of");
-  }
+  return (keeps_group && part.st_uid == before_->st_uid) ||
+         ::fchown(fd_, before_->st_uid, before_->st_gid) == 0 || keeps_group ||
+         ::fchown(fd_, part.st_uid, before_->st_gid) == 0;
+}
+
+// With an access control list, the group's permissions in the mode are those of the whole list, so
+// the mode alone would give them to the group. The folder may also have given the part a list.
+bool WholeFile::keep_access_list() {
+  constexpr auto name = "system.posix_acl_access";
+  std::array<char, 1 << 16> list;  // the system's limit
+  const auto has_none = [] { return errno == ENODATA || errno == EOPNOTSUPP; };
+  const auto size = ::lgetxattr(path_.c_str(), name, list.data(), list.size());
+  if (size >= 0) return ::fsetxattr(fd_, name, list.data(), static_cast<size_t>(size), 0) == 0;
+  return has_none() && (::fremovexattr(fd_, name) == 0 || has_none());
 }
 
 void WholeFile::fail(const char* doing) const {
@@ -130,13 +177,18 @@ void WholeFile::create() {
     if (fd_ >= 0) ::close(fd_);
     part_ =
         folder_ / (prefix() + std::to_string(::getpid()) + "-" + std::to_string(parts++) + ".part");
-    fd_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    // What replaces a private file must not be open to others while it is written.
+    const mode_t mode = before_ ? 0600 : 0666;
+    fd_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd_ < 0 && errno == EEXIST) continue;  // left by an earlier process with the same number
     if (fd_ < 0) fail("make");
-    // Some file systems have no locks; no parts are removed there.
-    const bool locked =
-        ::flock(fd_, LOCK_EX) == 0 || errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP;
-    if (!locked || ::fstat(fd_, &now) != 0) fail("lock");
+    int error = lock_part(fd_);
+    if (error == 0 && ::fstat(fd_, &now) != 0) error = errno;
+    if (error != 0) {
+      discard();  // no destructor runs after a constructor's exception
+      errno = error;
+      fail("lock");
+    }
   } while (now.st_nlink == 0);
 }
 
@@ -144,6 +196,10 @@ void write_whole(const std::filesystem::path& path, std::string_view text, std::
   WholeFile file(path, std::move(who));
   file.write(text.data(), text.size());
   file.finish();
+}
+
+std::string read_whole(const std::filesystem::path& path, const std::string& who) {
+  return InputFile(path, who).text();
 }
 
 int sync_folder(const std::filesystem::path& folder) {

@@ -363,7 +363,7 @@ TEST_CASE("wrong options are refused") {
         "columns: expected each category of 'a' once, got 3, of which 2 are different");
   const TempDir folder;
   CHECK_THAT(error_of([&] { read_csv(folder.path()); }),
-             EndsWith(": expected a regular file, found something else"));
+             EndsWith(": expected a regular file, found a folder"));
   CHECK_THAT(error_of([&] { read_csv(folder.path() / "none.csv"); }),
              EndsWith("none.csv: cannot open it: No such file or directory"));
 }

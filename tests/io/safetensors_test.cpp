@@ -237,6 +237,9 @@ TEST_CASE("what is no regular file is refused at once") {
   CHECK_THROWS_WITH(load_safetensors(fifo), ContainsSubstring("expected a regular file"));
   CHECK_THROWS_WITH(load_safetensors(folder.path()), ContainsSubstring("expected a regular file"));
   CHECK_THROWS_WITH(load_safetensors(folder.path() / "none"), ContainsSubstring("No such file"));
+  folder.write("file", "");
+  CHECK_THROWS_WITH(load_safetensors(folder.path() / std::string("file\0b", 6)),
+                    ContainsSubstring("file: expected a path without NUL bytes"));
 }
 
 TEST_CASE("a refused file takes no memory, whatever it says of itself", "[alone]") {

@@ -1,16 +1,23 @@
 #include "sconce/io/whole_file.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdarg>
 #include <functional>
 #include <map>
+#include <utility>
 
 #include "catch.hpp"
+#include "io/lock_errors.hpp"
 #include "sconce/io/safetensors.hpp"
 #include "sconce/io/torch_file.hpp"
 #include "sconce/training/checkpoint.hpp"
@@ -28,16 +35,30 @@ namespace {
 // How many more of the calls below succeed. Negative: all.
 int calls_left = -1;
 
-// Whether this call must fail, as on a broken disk.
+// What the others fail with. A signal interrupts one call, a broken disk all that follow.
+int call_error = EIO;
+
+// Runs before each of the calls below, but not for the calls that it makes itself.
+std::function<void()> before_call;
+
+// Whether this call must fail.
 bool fails() {
+  if (const auto watch = std::exchange(before_call, nullptr)) {
+    watch();
+    before_call = watch;
+  }
   if (calls_left < 0) return false;
   if (calls_left > 0) return --calls_left, false;
-  errno = EIO;
+  if (call_error == EINTR) calls_left = -1;
+  errno = call_error;
   return true;
 }
 
 // What fsync fails with for a folder. 0: it succeeds.
 int folder_error = 0;
+
+// Whether fsync does its work, which takes most of the time of a save.
+bool waits_for_disk = true;
 
 bool is_folder(int fd) {
   struct stat status = {};
@@ -59,11 +80,29 @@ F* next(const char* name) {
 extern "C" ssize_t write(int fd, const void* data, size_t size) {
   if (fails()) return -1;
   return next<decltype(write)>("write")(fd, data,
-                                        calls_left < 0 ? size : std::min<size_t>(size, 7));
+                                        calls_left < 0 ? size : std::min<size_t>(size, 50));
+}
+extern "C" int open(const char* path, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(arguments, mode_t) : 0;
+  va_end(arguments);
+  return fails() ? -1 : next<decltype(open)>("open")(path, flags, mode);
+}
+extern "C" int flock(int fd, int operation) noexcept {
+  if (sconce::test::errno_of_flock != 0) return errno = sconce::test::errno_of_flock, -1;
+  return fails() ? -1 : next<decltype(flock)>("flock")(fd, operation);
+}
+extern "C" int fchown(int fd, uid_t owner, gid_t group) noexcept {
+  return fails() ? -1 : next<decltype(fchown)>("fchown")(fd, owner, group);
+}
+extern "C" int fchmod(int fd, mode_t mode) noexcept {
+  return fails() ? -1 : next<decltype(fchmod)>("fchmod")(fd, mode);
 }
 extern "C" int fsync(int fd) {
   if (folder_error != 0 && is_folder(fd)) return errno = folder_error, -1;
-  return fails() ? -1 : next<decltype(fsync)>("fsync")(fd);
+  if (fails()) return -1;
+  return waits_for_disk ? next<decltype(fsync)>("fsync")(fd) : 0;
 }
 extern "C" int rename(const char* from, const char* to) noexcept {
   return fails() ? -1 : next<decltype(rename)>("rename")(from, to);
@@ -170,11 +209,12 @@ TEST_CASE("a file that its user may not write is refused and stays", "[alone]") 
   CHECK(contents(folder.path() / "other") == "new");
 }
 
-TEST_CASE("a file of another user's stays that user's when root replaces it", "[alone]") {
+TEST_CASE("a file of another user's stays that user's when root replaces it, without setuid",
+          "[alone]") {
   const TempDir folder;
   const auto file = folder.write("file", "before");
   if (::chown(file.c_str(), AsNobody::nobody, AsNobody::nobody) != 0 ||
-      ::chmod(file.c_str(), 04640) != 0) {
+      ::chmod(file.c_str(), 07640) != 0) {
     SKIP("needs permission to change the owner of a file: " << std::strerror(errno));
   }
   save(file, "after");
@@ -183,7 +223,176 @@ TEST_CASE("a file of another user's stays that user's when root replaces it", "[
   CHECK(contents(file) == "after");
   CHECK(now.st_uid == AsNobody::nobody);
   CHECK(now.st_gid == AsNobody::nobody);
-  CHECK((now.st_mode & 07777) == 04640);
+  CHECK((now.st_mode & 07777) == 0640);
+}
+
+namespace {
+
+struct stat status_of(const fs::path& path) {
+  struct stat status = {};
+  REQUIRE(::lstat(path.c_str(), &status) == 0);
+  return status;
+}
+
+// Whether any file of the folder can be read or written by somebody who could not do so with a file
+// of this status. The owner may be this user.
+bool has_wider_file(const TempDir& folder, const struct stat& before) {
+  for (const auto& entry : fs::directory_iterator(folder.path())) {
+    const struct stat now = status_of(entry.path());
+    const mode_t of_group = now.st_gid == before.st_gid ? before.st_mode & 070 : 0;
+    const mode_t allowed = 0700 | of_group | (before.st_mode & 07);
+    const bool has_owner = now.st_uid == before.st_uid || now.st_uid == ::geteuid();
+    if ((now.st_mode & 07777 & ~allowed) != 0 || !has_owner) return true;
+  }
+  return false;
+}
+
+// Makes a file of that mode, if possible of another user's, and lets the umask remove nothing.
+class PrivateFile {
+ public:
+  explicit PrivateFile(mode_t mode) : umask_(::umask(0)) {
+    const uid_t owner = ::geteuid() == 0 ? AsNobody::nobody : ::geteuid();
+    REQUIRE(::chown(path.c_str(), owner, owner) == 0);
+    REQUIRE(::chmod(path.c_str(), mode) == 0);
+    status = status_of(path);
+  }
+  ~PrivateFile() { ::umask(umask_); }
+  PrivateFile(const PrivateFile&) = delete;
+  PrivateFile& operator=(const PrivateFile&) = delete;
+
+  const TempDir folder;
+  const fs::path path = folder.write("file", "before");
+  struct stat status = {};
+
+ private:
+  mode_t umask_;
+};
+
+}  // namespace
+
+TEST_CASE("no file of a save is wider than the one that it replaces, at any moment", "[alone]") {
+  for (const mode_t mode : {0600, 0640, 0604, 0660}) {
+    INFO("mode " << std::oct << mode);
+    const PrivateFile file(mode);
+    int calls = 0, wider = 0;
+    before_call = [&] { ++calls, wider += has_wider_file(file.folder, file.status); };
+    save(file.path, "after");
+    before_call = nullptr;
+    CHECK(calls >= 7);  // open, flock, write, fchmod, fsync, rename, and fsync of the folder
+    CHECK(wider == 0);
+    CHECK(contents(file.path) == "after");
+    const struct stat now = status_of(file.path);
+    CHECK((now.st_mode & 07777) == mode);
+    CHECK((now.st_uid == file.status.st_uid && now.st_gid == file.status.st_gid));
+  }
+}
+
+TEST_CASE("a writer killed at any moment leaves no file that is wider than the one it replaces",
+          "[alone]") {
+  int kills = 0;
+  for (bool done = false; !done; ++kills) {
+    const PrivateFile file(0600);
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      int calls = 0;
+      before_call = [&] {
+        if (calls++ == kills) ::raise(SIGKILL);
+      };
+      save(file.path, std::string(100, 'x'));
+      ::_exit(0);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    done = WIFEXITED(status);
+    INFO("killed at call " << kills);
+    const bool is_new = contents(file.path) == std::string(100, 'x');
+    CHECK((is_new || (contents(file.path) == "before" && !done)));
+    CHECK_FALSE(has_wider_file(file.folder, file.status));
+  }
+  CHECK(kills > 7);
+}
+
+TEST_CASE("a file keeps the permissions that it has when a save ends") {
+  const TempDir folder;
+  const auto file = folder.write("file", "before");
+  WholeFile narrowed(file, "save");
+  REQUIRE(::chmod(file.c_str(), 0600) == 0);
+  narrowed.finish();
+  CHECK((status_of(file).st_mode & 07777) == 0600);
+  WholeFile of_new(folder.path() / "new", "save");
+  folder.write("new", "by another");
+  REQUIRE(::chmod((folder.path() / "new").c_str(), 0600) == 0);
+  of_new.finish();
+  CHECK((status_of(folder.path() / "new").st_mode & 07777) == 0600);
+}
+
+TEST_CASE("where the group cannot be kept, others get no more than it had", "[alone]") {
+  const TempDir folder;
+  fs::permissions(folder.path(), fs::perms::all);
+  const auto file = folder.write("file", "before");
+  if (::chown(file.c_str(), AsNobody::nobody, 1234) != 0) {
+    SKIP("needs permission to change the owner of a file: " << std::strerror(errno));
+  }
+  const auto replaced = [&](mode_t mode) {
+    REQUIRE(::chown(file.c_str(), AsNobody::nobody, 1234) == 0);
+    REQUIRE(::chmod(file.c_str(), mode) == 0);
+    const AsNobody nobody;
+    save(file, "after");
+    return status_of(file).st_mode & 07777;
+  };
+  CHECK(replaced(0664) == 0604);
+  CHECK(replaced(0640) == 0600);
+  CHECK(replaced(0604) == 0600);
+}
+
+TEST_CASE("a replaced file keeps its access control list, and gets none from its folder") {
+  // Version 2; then each entry has a tag, permissions, and a user. Tags: 1 the owner, 2 a user, 4
+  // the group, 16 the mask, 32 others.
+  const auto entry = [](uint16_t tag, uint16_t permissions, uint32_t user = ~uint32_t{0}) {
+    std::string bytes(reinterpret_cast<const char*>(&tag), sizeof tag);
+    bytes.append(reinterpret_cast<const char*>(&permissions), sizeof permissions);
+    return bytes.append(reinterpret_cast<const char*>(&user), sizeof user);
+  };
+  const std::string list = std::string("\2\0\0\0", 4) + entry(1, 6) + entry(2, 4, 1234) +
+                           entry(4, 0) + entry(16, 4) + entry(32, 0);
+  constexpr auto access = "system.posix_acl_access", of_folder = "system.posix_acl_default";
+  const TempDir folder;
+  const auto file = folder.write("file", "before");
+  if (::setxattr(file.c_str(), access, list.data(), list.size(), 0) != 0) {
+    SKIP("needs a file system with access control lists: " << std::strerror(errno));
+  }
+  save(file, "after");
+  std::string kept(1000, '\0');
+  kept.resize(static_cast<size_t>(
+      std::max<ssize_t>(0, ::getxattr(file.c_str(), access, kept.data(), 1000))));
+  CHECK(kept == list);
+  CHECK((status_of(file).st_mode & 07777) == 0640);
+  const auto plain = folder.write("plain", "before");
+  REQUIRE(::chmod(plain.c_str(), 0640) == 0);
+  REQUIRE(::setxattr(folder.path().c_str(), of_folder, list.data(), list.size(), 0) == 0);
+  save(plain, "after");
+  CHECK(::getxattr(plain.c_str(), access, nullptr, 0) == -1);
+  CHECK((status_of(plain).st_mode & 07777) == 0640);
+}
+
+TEST_CASE("in a folder of everybody's, another user's link is not followed", "[alone]") {
+  const TempDir folder;
+  const auto file = folder.write("file", "before");
+  const auto shared = folder.path() / "shared";
+  fs::create_directory(shared);
+  fs::create_symlink(file, shared / "link");
+  save(shared / "link", "by the own link");
+  REQUIRE(::chmod(shared.c_str(), 01777) == 0);
+  if (::lchown((shared / "link").c_str(), AsNobody::nobody, AsNobody::nobody) != 0) {
+    SKIP("needs permission to change the owner of a link: " << std::strerror(errno));
+  }
+  CHECK_THAT(error_of([&] { save(shared / "link", "after"); }),
+             ContainsSubstring((shared / "link").string() + ": expected a link of this user's"));
+  CHECK(contents(file) == "by the own link");
+  REQUIRE(::chmod(shared.c_str(), 0777) == 0);  // as the system does
+  save(shared / "link", "after");
+  CHECK(contents(file) == "after");
 }
 
 TEST_CASE("a name may be as long as the file system takes") {
@@ -264,33 +473,46 @@ const std::map<std::string, Way> ways = {
 
 }  // namespace
 
-TEST_CASE("where any write, sync or rename fails, the file is the earlier or the later one",
-          "[alone]") {
-  for (const auto& item : ways) {
-    const auto& name = item.first;
-    const Way& way = item.second;
-    const TempDir folder;
-    int failures = 0;
-    for (bool done = false; !done; ++failures) {
-      fs::remove_all(folder.path());
-      fs::create_directory(folder.path());
-      way.save(folder.path(), 1);
-      const auto files = count(folder);
-      calls_left = failures;
-      const std::string error = error_of([&] { way.save(folder.path(), 2); });
-      calls_left = -1;
-      INFO(name << " after " << failures << " calls: " << error);
-      done = error == "nothing was thrown";
-      const auto version = way.version(folder.path());
-      CHECK((version == 2 || (version == 1 && !done)));
-      // If the link to the best checkpoint could not be renamed, the next save removes it.
-      CHECK(count(folder) <= files + (version == 2 && name == "checkpoint" ? 2 : 0));
-      if (done) continue;
-      CHECK_THAT(error, ContainsSubstring(folder.path().string()) && ContainsSubstring("cannot ") &&
-                            ContainsSubstring("Input/output error"));
-    }
-    CHECK(failures - 1 > 3 + 3);  // short writes; a sync, a rename, a sync of the folder
+namespace {
+
+// Saves version 2 over version 1 while the calls after the first `successes` fail. Returns whether
+// any did.
+bool check_failing_save(const std::string& name, const Way& way, int successes) {
+  const TempDir folder;
+  way.save(folder.path(), 1);
+  const auto files = count(folder);
+  calls_left = successes;
+  const std::string error = error_of([&] { way.save(folder.path(), 2); });
+  const bool has_failed = std::exchange(calls_left, -1) <= 0;
+  INFO(name << ": " << std::strerror(call_error) << " after " << successes << ": " << error);
+  const auto version = way.version(folder.path());
+  const bool is_saved = error == "nothing was thrown";
+  CHECK((version == 2 || (version == 1 && !is_saved)));
+  // If the link to the best checkpoint could not be renamed, the next save removes it.
+  CHECK(count(folder) <= files + (version == 2 && name == "checkpoint" ? 2 : 0));
+  if (!is_saved) {
+    CHECK_THAT(error, ContainsSubstring(folder.path().string()) && ContainsSubstring("cannot ") &&
+                          ContainsSubstring(std::strerror(call_error)));
   }
+  return has_failed;
+}
+
+}  // namespace
+
+TEST_CASE("where any system call of a save fails, the file is the earlier or the later one, whole",
+          "[alone]") {
+  waits_for_disk = false;
+  for (const int error : {EIO, ENOSPC, EINTR, EMFILE}) {
+    for (const auto& [name, way] : ways) {
+      call_error = error;
+      int calls = 0;
+      while (check_failing_save(name, way, calls)) ++calls;
+      // A folder and a part are opened, the part locked; three writes, two syncs and a rename.
+      CHECK(calls >= 2 + 1 + 3 + 3);
+    }
+  }
+  call_error = EIO;
+  waits_for_disk = true;
 }
 
 TEST_CASE("where a file system cannot sync folders, files are saved, and a broken disk is told") {
@@ -398,5 +620,7 @@ TEST_CASE("a path that cannot be a file's is refused before anything is written"
   CHECK(begin(inner) == "save: expected the path of a file, got '" + inner.string() + "'");
   CHECK_THAT(begin(folder.path() / std::string(256, 'x')),
              ContainsSubstring(": cannot make it: File name too long"));
+  const auto with_nul = folder.path() / std::string("a\0b", 3);
+  CHECK_THAT(begin(with_nul), ContainsSubstring("a: expected a path without NUL bytes"));
   CHECK(count(folder) == 0);
 }

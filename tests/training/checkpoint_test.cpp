@@ -2,12 +2,10 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/syscall.h>
 #include <torch/nn/modules.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cmath>
 #include <csignal>
@@ -17,6 +15,7 @@
 
 #include "catch.hpp"
 #include "fuzz/archive.hpp"
+#include "io/lock_errors.hpp"
 #include "sconce/amp/grad_scaler.hpp"
 #include "sconce/io/safetensors.hpp"
 #include "sconce/io/torch_file.hpp"
@@ -37,6 +36,7 @@ using sconce::Checkpoint;
 using sconce::CheckpointOptions;
 using sconce::RunProgress;
 using sconce::test::contents;
+using sconce::test::errno_of_flock;
 using sconce::test::error_of;
 using sconce::test::names_in;
 using sconce::test::TempDir;
@@ -46,8 +46,6 @@ namespace {
 namespace fs = std::filesystem;
 namespace lr_scheduler = sconce::optim::lr_scheduler;
 using Names = std::vector<std::string>;
-
-std::atomic<int> errno_of_flock = 0;  // 0: it does what it does
 
 // A run with one of each part; two of them differ in their values.
 struct Run {
@@ -86,13 +84,6 @@ struct Run {
 };
 
 }  // namespace
-
-// In the C library's place.
-extern "C" int flock(int fd, int operation) noexcept {
-  if (errno_of_flock == 0) return static_cast<int>(syscall(SYS_flock, fd, operation));
-  errno = errno_of_flock;
-  return -1;
-}
 
 TEST_CASE("a run goes on from its checkpoint as if nothing had happened") {
   const TempDir folder;

@@ -11,16 +11,25 @@
 namespace sconce::io {
 
 /// A file that appears complete under its name or not at all, even if the machine crashes. It is
-/// written under another name beside it, synced and renamed. Keeps the permissions, the group and,
-/// where possible, the owner of a file that it replaces. The first WholeFile of the same name
+/// written under another name beside it, synced and renamed. The first WholeFile of the same name
 /// removes the incomplete files of killed writers.
+///
+/// A file that it replaces keeps its permissions, its access control list, its group and, where
+/// possible, its owner, but not the bits setuid, setgid and sticky. If the group or the list cannot
+/// be kept, nobody gets access that the earlier file denied. Until `finish`, only this user can
+/// read the new content, even if the writer is killed. A file that is new gets the permissions that
+/// the umask leaves, from the start.
 class WholeFile {
  public:
   /// Opens the file beside `path`. If `path` is a symbolic link, its target is written, even if it
-  /// does not exist yet. `who` begins the messages of errors.
-  /// @throw c10::Error, naming the file, if its folder is missing or cannot be written, if the path
-  /// has no file name or too long a one, or if it exists and is not a regular file that may be
-  /// written.
+  /// does not exist yet. Links are followed as with the system's setting `fs.protected_symlinks`,
+  /// whatever its value. `who` begins the messages of errors.
+  /// @throw c10::Error, naming the file, if:
+  /// - its folder is missing or cannot be written;
+  /// - the path has no file name or too long a one, or contains a NUL byte;
+  /// - it exists and is not a regular file that may be written;
+  /// - it is a link in a sticky folder that everybody may write, such as /tmp, and neither this
+  ///   user nor the folder's owner owns the link.
   WholeFile(const std::filesystem::path& path, std::string who);
 
   /// Removes what was written, unless `finish` was called.
@@ -41,7 +50,10 @@ class WholeFile {
  private:
   void check_before();
   void keep_access();
+  bool keep_owner();
+  bool keep_access_list();
   void create();
+  void discard();
   std::string prefix() const;
   [[noreturn]] void fail(const char* doing) const;
 
@@ -56,6 +68,10 @@ class WholeFile {
 /// Writes a text file by a `WholeFile`.
 /// @throw c10::Error as `WholeFile` does.
 void write_whole(const std::filesystem::path& path, std::string_view text, std::string who);
+
+/// Returns the bytes of a regular file, and never waits for the writer of a FIFO.
+/// @throw c10::Error, naming the file, if it cannot be read or is not a regular file.
+std::string read_whole(const std::filesystem::path& path, const std::string& who);
 
 /// Makes new and renamed files of a folder survive a crash of the machine. Returns 0, or the errno
 /// of the failure. Does nothing for a folder that may not be read, and where the file system cannot

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <c10/util/Exception.h>
+
+#include <filesystem>
+#include <string>
+
+namespace sconce {
+
+/// Refuses a path that contains a NUL byte. The system would use only the part before it, and so
+/// another file.
+inline void check_path(const std::filesystem::path& path, const std::string& who) {
+  const std::string& text = path.native();
+  const size_t end = text.find('\0');
+  TORCH_CHECK(end == text.npos, who, ": ", text.substr(0, end),
+              ": expected a path without NUL bytes, got one after ", end, " bytes");
+}
+
+}  // namespace sconce
