@@ -1,12 +1,11 @@
 #include "earlier_runs.hpp"
 
-#include <fstream>
-#include <iterator>
 #include <system_error>
 
 #include "results.hpp"
 #include "run_flags.hpp"
 #include "saved_run.hpp"
+#include "sconce/io/whole_file.hpp"
 #include "sconce/training/checkpoint.hpp"
 
 namespace train {
@@ -55,9 +54,8 @@ void check_scalars(const CommandLine& line) {
 // Returns whether the resumed run wrote these results when it ended before.
 bool are_of_resumed_run(const fs::path& metrics, const CommandLine& line) {
   const fs::path checkpoint = line.resume ? latest_checkpoint(line) : fs::path();
-  if (checkpoint.empty()) return false;
-  std::ifstream file(metrics);
-  const std::string written{std::istreambuf_iterator<char>(file), {}};
+  if (checkpoint.empty() || !fs::exists(metrics)) return false;
+  const std::string written = sconce::io::read_whole(metrics, "--out");
   return !written.empty() && metrics_text(read_saved_run(checkpoint).epochs).starts_with(written);
 }
 

@@ -1,8 +1,8 @@
 #include "run_flags.hpp"
 
 #include <charconv>
-#include <fstream>
 #include <map>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -90,7 +90,9 @@ void write_run_flags(const CommandLine& line, const TrainingData& data) {
 }
 
 void check_run_flags(const CommandLine& line, const TrainingData& data) {
-  std::ifstream file(run_flags_file(line));
+  const auto path = run_flags_file(line);
+  std::istringstream file(
+      std::filesystem::exists(path) ? sconce::io::read_whole(path, "--checkpoint") : "");
   std::map<std::string, std::string> saved;
   for (std::string flag, value; file >> flag && std::getline(file.ignore(), value);) {
     saved[flag] = value;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "detail/check_path.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/distributed/process_group.hpp"
 
@@ -172,6 +173,7 @@ inline void parse_meeting_point(Launch& launch, const std::string& method) {
   const std::string tcp = "tcp://", file = "file://";
   if (method.starts_with(file) && method.size() > file.size()) {
     launch.file = method.substr(file.size());
+    check_path(launch.file, "sconce::distributed::ProcessGroup::init");
     return;
   }
   const auto colon = method.rfind(':');

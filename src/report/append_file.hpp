@@ -12,14 +12,19 @@
 #include <string_view>
 #include <utility>
 
+#include "detail/check_path.hpp"
+
 namespace sconce {
 
 /// A file that grows by whole pieces. If a piece cannot be written, the file keeps none of it.
+/// Opening it never waits: a FIFO without a reader is refused.
 class AppendFile {
  public:
   /// Errors begin with `who`. The first `append` opens or creates the file.
   AppendFile(std::filesystem::path path, std::string who)
-      : path_(std::move(path)), who_(std::move(who)) {}
+      : path_(std::move(path)), who_(std::move(who)) {
+    check_path(path_, who_);
+  }
   ~AppendFile() {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -50,7 +55,8 @@ class AppendFile {
   void open() {
     TORCH_CHECK(fd_ != broken, who_, ": ", path_.string(), ": an earlier write was cut off");
     if (fd_ >= 0) return;
-    fd_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    fd_ = ::open(path_.c_str(), flags, 0666);
     if (fd_ < 0) fail("open", errno);
   }
 

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <utility>
 
+#include "detail/check_path.hpp"
 #include "report/best_effort.hpp"
 #include "report/svg.hpp"
 #include "sconce/io/whole_file.hpp"
@@ -213,6 +214,7 @@ ConfusionChart::ConfusionChart(std::filesystem::path file,
       matrix_(std::move(matrix)),
       class_names_(std::move(class_names)),
       effort_(std::make_shared<BestEffort>("sconce::ConfusionChart")) {
+  check_path(file_, "sconce::ConfusionChart");
   TORCH_CHECK(matrix_, "sconce::ConfusionChart: expected a matrix, got null");
   check_classes(matrix_->compute().size(0), class_names_.size(), "sconce::ConfusionChart");
 }

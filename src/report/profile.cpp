@@ -15,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include "detail/check_path.hpp"
 #include "report/best_effort.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/io/whole_file.hpp"
@@ -112,6 +113,7 @@ Profile::~Profile() {
 }
 
 void Profile::export_chrome_trace(const std::filesystem::path& file) {
+  check_path(file, who);
   TORCH_CHECK(is_under_way_, who, ": expected a profile under way, got one that is over");
   if (num_gpus() > 0) synchronize(c10::Device(c10::kCUDA));
   is_under_way_ = false;
@@ -124,6 +126,7 @@ void Profile::export_chrome_trace(const std::filesystem::path& file) {
 
 StepTrace::StepTrace(std::filesystem::path file, int64_t steps)
     : file_(std::move(file)), steps_(steps) {
+  check_path(file_, "sconce::StepTrace");
   TORCH_CHECK(steps >= 1, "sconce::StepTrace: expected at least 1 step, got ", steps);
 }
 

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <exception>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "detail/format.hpp"
@@ -96,7 +94,7 @@ class ScalarFiles::Csv {
   void resume(int64_t last_step) {
     std::error_code error;
     if (!fs::exists(path_, error)) return;
-    const std::string text = read();
+    const std::string text = io::read_whole(path_, who);
     if (csv_header.starts_with(text)) {  // only the header, or a part of it
       kept_ = std::string();
       return;
@@ -107,14 +105,6 @@ class ScalarFiles::Csv {
     pending_.clear();
     std::string kept = kept_lines(text, last_step);
     if (kept != text) kept_ = std::move(kept);
-  }
-
-  std::string read() const {
-    std::error_code error;
-    std::ifstream in(path_, std::ios::binary);
-    TORCH_CHECK(in && fs::is_regular_file(path_, error), who, ": ", path_.string(),
-                ": expected a regular file that can be read, got something else");
-    return {std::istreambuf_iterator<char>(in), {}};
   }
 
   // Returns the header and the lines up to a step, without a last line that is cut off.

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "detail/check_path.hpp"
 #include "report/best_effort.hpp"
 #include "sconce/optim/optimizer.hpp"
 #include "sconce/report/scalar_files.hpp"
@@ -136,6 +137,7 @@ class ScalarLog::Writing {
 
 ScalarLog::ScalarLog(std::filesystem::path folder, ScalarLogOptions options)
     : folder_(std::move(folder)), options_(options) {
+  check_path(folder_, "sconce::ScalarLog");
   TORCH_CHECK(options_.every_n_steps >= 0,
               "sconce::ScalarLog: expected every_n_steps of at least 0, got ",
               options_.every_n_steps);

@@ -12,6 +12,7 @@
 #include <set>
 #include <string_view>
 
+#include "detail/check_path.hpp"
 #include "detail/format.hpp"
 #include "detail/host_call.hpp"
 #include "io/utf8.hpp"
@@ -143,6 +144,7 @@ void check_hparams(const std::string& function, const HParams& hparams,
 
 SummaryWriter::SummaryWriter(std::filesystem::path log_dir, SummaryWriterOptions options)
     : log_dir_(std::move(log_dir)), pending_(event(now(), 0, file_version())) {
+  check_path(log_dir_, who);
   if (options.purge_step) pending_ += event(now(), *options.purge_step, session_start());
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "detail/check_path.hpp"
 #include "report/best_effort.hpp"
 #include "sconce/optim/optimizer.hpp"
 
@@ -78,7 +79,9 @@ LineChart training_chart(const TrainingHistory& history, std::string title) {
 TrainingCurve::TrainingCurve(std::filesystem::path file, std::string title)
     : file_(std::move(file)),
       title_(std::move(title)),
-      effort_(std::make_shared<BestEffort>("sconce::TrainingCurve")) {}
+      effort_(std::make_shared<BestEffort>("sconce::TrainingCurve")) {
+  check_path(file_, "sconce::TrainingCurve");
+}
 
 void TrainingCurve::on_fit_begin(Fit& fit) {
   TORCH_CHECK(!is_under_way_,

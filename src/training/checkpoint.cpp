@@ -19,6 +19,7 @@
 #include <regex>
 #include <set>
 
+#include "detail/check_path.hpp"
 #include "detail/format.hpp"
 #include "detail/host_call.hpp"
 #include "detail/state_visitor.hpp"
@@ -254,6 +255,7 @@ void visit_state(Checkpoint::RunState& run, StateVisitor& state) {
 
 Checkpoint::Checkpoint(fs::path folder, const CheckpointOptions& options)
     : folder_(std::move(folder)), options_(options) {
+  check_path(folder_, "sconce::Checkpoint");
   TORCH_CHECK(options.keep_last >= 1, checkpoint_name, "expected keep_last of at least 1, got ",
               options.keep_last);
   together(options.process_group, [&] {

@@ -5,20 +5,21 @@
 #include <c10/util/ArrayRef.h>
 #include <c10/util/Exception.h>
 #include <c10/util/StringUtil.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
+
+#include "io/input_file.hpp"
 
 namespace sconce::vision {
 namespace {
@@ -35,45 +36,22 @@ std::string at_field(const fs::path& file, std::string_view field) {
   return c10::str("sconce::vision::read_idx: ", file.string(), ": ", field, ": ");
 }
 
-std::string_view name_of(fs::file_type type) {
-  switch (type) {
-    case fs::file_type::not_found:
-      return "nothing there";
-    case fs::file_type::directory:
-      return "a folder";
-    case fs::file_type::fifo:
-      return "a FIFO";
-    case fs::file_type::character:
-    case fs::file_type::block:
-      return "a device";
-    case fs::file_type::socket:
-      return "a socket";
-    default:
-      return "a file of unknown kind";
-  }
-}
-
 // The content of a file, unpacked if it is gzipped; zlib reads a plain file unchanged.
 class Content {
  public:
   explicit Content(const fs::path& file) : file_(file) {
-    // Checked before opening, because opening a FIFO waits for its writer.
-    std::error_code error;
-    const fs::file_type type = fs::status(file, error).type();
-    TORCH_CHECK(type != fs::file_type::none, at_field(file, "file"),
-                "expected a readable file, found ", error.message());
-    TORCH_CHECK(type == fs::file_type::regular, at_field(file, "file"),
-                "expected a regular file, found ", name_of(type));
-    errno = 0;
-    stream_.reset(gzopen(file_.string().c_str(), "rb"));
-    // zlib does not set errno if it runs out of memory.
-    const int reason = errno == 0 ? ENOMEM : errno;
-    TORCH_CHECK(stream_ != nullptr, at_field(file_, "file"), "expected a readable file, found ",
-                std::generic_category().message(reason));
+    const io::InputFile input(file, "sconce::vision::read_idx");
+    size_ = static_cast<int64_t>(input.size());
+    const int fd = input.duplicate();
+    stream_.reset(gzdopen(fd, "rb"));
+    if (!stream_) ::close(fd);
+    TORCH_CHECK(stream_ != nullptr, at_field(file_, "file"),
+                "expected memory to read it, got none");
     gzbuffer(stream_.get(), static_cast<unsigned>(kBufferBytes));
   }
 
   const fs::path& file() const { return file_; }
+  int64_t size() const { return size_; }  // of the file
 
   // Reads `count` bytes, or fewer at the end of the content; after that nothing may be read. A gzip
   // stream ends only after its checksum, so reading past the payload verifies the payload.
@@ -108,14 +86,15 @@ class Content {
   void refuse_stream_error() const {
     int code = Z_OK;
     std::string_view text = gzerror(stream_.get(), &code);
-    const std::string prefix = file_.string() + ": ";  // zlib's texts begin with the path
-    if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
+    const size_t prefix = text.find(">: ");  // zlib's texts begin with the descriptor, "<fd:3>: "
+    if (text.starts_with("<fd:") && prefix != text.npos) text.remove_prefix(prefix + 3);
     check_not_cut_short(code);
     TORCH_CHECK(code >= 0, at_field(file_, code == Z_ERRNO ? "file" : "gzip stream"),
                 "expected valid data, found ", text);
   }
 
   fs::path file_;
+  int64_t size_ = 0;
   std::unique_ptr<gzFile_s, Close> stream_;
 };
 
@@ -246,8 +225,7 @@ torch::Tensor read_idx(const fs::path& file) {
   };
   // No byte of a gzip stream unpacks to more than this, so a false header allocates no memory.
   constexpr int64_t kMostOfByte = 1032;
-  const auto file_bytes = static_cast<int64_t>(fs::file_size(file));
-  expect(header.payload_bytes / kMostOfByte <= file_bytes, "a file too small to hold them");
+  expect(header.payload_bytes / kMostOfByte <= content.size(), "a file too small to hold them");
 
   torch::Tensor tensor = at::empty(header.sizes, header.type);
   const int64_t found = content.read(tensor.mutable_data_ptr(), header.payload_bytes);

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -9,8 +10,8 @@
 #include <cstring>
 #include <memory>
 #include <string>
-#include <system_error>
 
+#include "io/input_file.hpp"
 #include "sconce/io/whole_file.hpp"
 #include "vision/image_decoder.hpp"
 #include "vision/png.hpp"
@@ -26,18 +27,14 @@ struct CloseFile {
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
 
-// Checked before opening, because opening a FIFO waits for its writer.
-File open(const fs::path& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (error && status.type() != fs::file_type::not_found) throw ImageError(error.message());
-  if (!fs::is_regular_file(status)) {
-    throw ImageError(fs::is_directory(status) ? "expected a picture, got a folder"
-                     : fs::exists(status)     ? "expected a regular file"
-                                              : "no such file");
+File open(const fs::path& path, const char* who) {
+  const int fd = io::InputFile(path, who).duplicate();
+  File file(::fdopen(fd, "rb"));
+  if (!file) {
+    const int error = errno;
+    ::close(fd);
+    throw ImageError(std::strerror(error));
   }
-  File file(std::fopen(path.c_str(), "rb"));
-  if (!file) throw ImageError(std::strerror(errno));
   return file;
 }
 
@@ -58,7 +55,7 @@ auto with_name(const std::string& who, const Work& work) {
 
 torch::Tensor read_image(const fs::path& path, ImageReadMode mode, const ImageLimits& limits) {
   return with_name("sconce::vision::read_image: " + path.string(), [&] {
-    const File file = open(path);
+    const File file = open(path, "sconce::vision::read_image");
     return read_pixels(file.get(), mode, limits);
   });
 }
@@ -81,7 +78,7 @@ torch::Tensor decode_image(const torch::Tensor& input, ImageReadMode mode,
 
 std::array<int64_t, 2> read_image_size(const fs::path& path, const ImageLimits& limits) {
   return with_name("sconce::vision::read_image_size: " + path.string(), [&] {
-    const File file = open(path);
+    const File file = open(path, "sconce::vision::read_image_size");
     const ImageHeader header = read_header(file.get(), limits);
     return std::array{header.height, header.width};
   });

@@ -9,6 +9,8 @@
 #include <system_error>
 #include <utility>
 
+#include "detail/check_path.hpp"
+
 namespace sconce::vision {
 
 namespace {
@@ -91,6 +93,7 @@ bool is_image_file(const fs::path& path) {
 
 ImageFolder::ImageFolder(const fs::path& root, ImageFolderOptions options)
     : options_(std::move(options)) {
+  check_path(root, "sconce::vision::ImageFolder");
   for (const auto& path : entries_of(root)) {
     if (!is_folder(path)) continue;
     check_class(root, path);

@@ -1,4 +1,5 @@
 // sconce-train as its users meet it: a command line, two streams, an exit code and a file.
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <csignal>
@@ -12,12 +13,15 @@
 #include "apps/run_train.hpp"
 #include "catch.hpp"
 #include "sconce/io/torch_file.hpp"
+#include "support/error_of.hpp"
 #include "support/processes.hpp"
 #include "support/require_gpu.hpp"
 #include "support/run_program.hpp"
 #include "support/xml.hpp"
 #include "train/command_line.hpp"
+#include "train/run_flags.hpp"
 #include "train/schedule_span.hpp"
+#include "train/training_data.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::Matches;
@@ -557,7 +561,7 @@ TEST_CASE("a damaged dataset ends the run with one line that names the file", "[
   copy_digits(folder);
   const fs::path images = folder.path() / "t10k-images-idx3-ubyte";
   fs::remove(folder.path() / "train-images-idx3-ubyte");
-  check_run_error(folder, "train-", "expected a regular file, found nothing there");
+  check_run_error(folder, "train-", "cannot open it: No such file");
   fs::copy(digits / "train-images-idx3-ubyte", folder.path());
   fs::resize_file(images, fs::file_size(images) - 1);
   check_run_error(folder, "t10k-images-idx3-ubyte", "expected");
@@ -899,6 +903,17 @@ TEST_CASE("a run is resumed on its own data, and other data is named") {
   folder.write("saved/flags.txt", earlier);
   CHECK(run(" --epochs 2 --resume").exit_code == 0);
   CHECK_THAT(contents(fs::path(saved) / "flags.txt"), ContainsSubstring("--data digits\n"));
+}
+
+TEST_CASE("a FIFO in place of a run's flags is refused without waiting for its other end") {
+  const TempDir folder;
+  train::CommandLine line;
+  line.data = "digits";
+  line.checkpoint = folder.path();
+  REQUIRE(::mkfifo((folder.path() / "flags.txt").c_str(), 0600) == 0);
+  const auto data = train::open_images(line, {});
+  CHECK_THAT(sconce::test::error_of([&] { train::check_run_flags(line, data); }),
+             ContainsSubstring("flags.txt: expected a regular file, found a FIFO"));
 }
 
 namespace {

@@ -77,4 +77,6 @@ TEST_CASE("a file that cannot be opened is named") {
   AppendFile file("/proc/no/such", "test");
   CHECK_THAT(error_of([&] { file.append("x"); }),
              ContainsSubstring("test: /proc/no/such: cannot open it: No such file"));
+  CHECK_THAT(error_of([&] { AppendFile(std::string("/tmp/a\0b", 8), "test"); }),
+             ContainsSubstring("test: /tmp/a: expected a path without NUL bytes"));
 }

@@ -1,5 +1,7 @@
 #include "sconce/report/scalar_files.hpp"
 
+#include <sys/stat.h>
+
 #include <cmath>
 #include <limits>
 
@@ -132,6 +134,15 @@ TEST_CASE("files of others and damaged ones are named, and stay as they are") {
   const TempDir folder;
   std::filesystem::create_directory(folder.path() / "scalars.csv");
   CHECK_THAT(error_of_resuming(folder, 2), ContainsSubstring("expected a regular file"));
+}
+
+TEST_CASE("a FIFO in place of the scalars is refused without waiting for its other end") {
+  const TempDir folder;
+  ScalarFiles files(folder.path());
+  REQUIRE(::mkfifo((folder.path() / "scalars.csv").c_str(), 0600) == 0);
+  CHECK_THAT(error_of_resuming(folder, 2),
+             ContainsSubstring("scalars.csv: expected a regular file, found a FIFO"));
+  CHECK_THAT(error_of([&] { files.flush(); }), ContainsSubstring("scalars.csv: cannot open it"));
 }
 
 TEST_CASE("where one file cannot be written the other is, and it follows when it can") {

@@ -1,6 +1,7 @@
 #include "sconce/vision/image.hpp"
 
 #include <c10/util/ThreadLocalDebugInfo.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 
@@ -278,11 +279,13 @@ TEST_CASE("a file that is no picture is refused by its content, not its name") {
   check_no_header(folder.write("c.png", "BM, or so"), "got a BMP");
   check_no_header(folder.write("d.png", std::string("II*\0\0\0\0\0", 8)), "got a TIFF");
   check_no_header(folder.write("e.png", "RIFF1234WAVEfmt "), "got something else");
-  check_no_header(folder.path() / "nowhere.png", "no such file");
-  check_no_header(folder.path(), "got a folder");
+  check_no_header(folder.path() / "nowhere.png", "cannot open it: No such file");
+  check_no_header(folder.path(), "expected a regular file, found a folder");
   fs::create_symlink("circle.png", folder.path() / "circle.png");
   check_no_header(folder.path() / "circle.png", "symbolic links");
-  check_no_header("/dev/null", "expected a regular file");
+  check_no_header("/dev/null", "expected a regular file, found a device");
+  REQUIRE(::mkfifo((folder.path() / "fifo.png").c_str(), 0600) == 0);
+  check_no_header(folder.path() / "fifo.png", "expected a regular file, found a FIFO");
   if (!has_libpng()) return;
   fs::copy_file(pictures / "rgb-8.png", folder.path() / "f.jpg");
   CHECK(picture_refusal(folder.path() / "f.jpg").empty());
