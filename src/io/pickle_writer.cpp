@@ -66,7 +66,7 @@ class PickleWriter {
     } else if (value.isDouble()) {
       write_real(value.toDouble());
     } else if (value.isString()) {
-      write_text(value.toStringRef());
+      write_string(value);
     } else if (value.isTensor()) {
       write_tensor(value.toTensor());
     } else {
@@ -96,15 +96,26 @@ class PickleWriter {
     for (int shift = 56; shift >= 0; shift -= 8) put_number(static_cast<uint8_t>(bits >> shift));
   }
 
-  void write_text(const std::string& text) {
-    const auto [kept, is_new] = texts_.emplace(text, kept_);
+  // Writes a str. One that occurs in many places is not compared with the others again.
+  void write_string(const c10::IValue& value) {
+    const auto [kept, is_new] = objects_.emplace(value.internalToPointer(), 0);
     if (!is_new) return repeat(kept->second);
+    kept->second = write_text(value.toStringRef());
+  }
+
+  // Returns the number of the text in the memo.
+  uint32_t write_text(const std::string& text) {
+    const auto [kept, is_new] = texts_.emplace(text, kept_);
+    if (!is_new) {
+      repeat(kept->second);
+      return kept->second;
+    }
     check(is_utf8(text), "expected a str in UTF-8");
     check(text.size() <= std::numeric_limits<uint32_t>::max(), "expected a str of below 4 GiB");
     put("X");
     put_number(static_cast<uint32_t>(text.size()));
     put(text);
-    keep();
+    return keep();
   }
 
   void write_global(const std::string& module, const char* name) {
@@ -250,8 +261,8 @@ class PickleWriter {
   std::string where_;  // beginning of errors and place of the current value
   Pickled pickled_ = {};
   uint32_t kept_ = 0;
-  std::unordered_map<std::string, uint32_t> texts_ = {};
-  std::unordered_map<std::string, uint32_t> globals_ = {};
+  std::map<std::string, uint32_t> texts_ = {};  // not hashed, since files may have chosen them
+  std::map<std::string, uint32_t> globals_ = {};
   std::unordered_map<const void*, uint32_t> objects_ = {};  // already written, by address
   std::unordered_set<const void*> open_ = {};               // containers being written
   std::unordered_map<const void*, std::map<c10::ScalarType, size_t>> storages_ = {};

@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <memory>
 
+#include "io/file_kind.hpp"
 #include "io/input_file.hpp"
 #include "io/safetensors_header.hpp"
+#include "nn/name_hashes.hpp"
 #include "sconce/io/whole_file.hpp"
 
 namespace sconce::io {
@@ -26,6 +29,9 @@ struct Located {
 };
 
 Located read_header(const InputFile& file) {
+  const auto kind = file_kind(file);
+  TORCH_CHECK(kind == FileKind::safetensors || kind == FileKind::unknown, file.name(),
+              "expected a safetensors file, got ", name_of(kind));
   TORCH_CHECK(file.size() >= length_size, file.name(), "expected at least ", length_size,
               " bytes, found ", file.size());
   uint64_t length = 0;
@@ -58,7 +64,12 @@ torch::Tensor mapped_tensor(const std::shared_ptr<char>& file, const Safetensors
     std::memcpy(copy.mutable_data_ptr(), start, copy.nbytes());
     return copy;
   }
-  return at::from_blob(start, entry.sizes(), [file](void*) {}, entry.type.type);
+  // With a function as deleter, a lack of memory would end the process.
+  auto owner = std::make_unique<std::shared_ptr<char>>(file);
+  return at::for_blob(start, entry.sizes())
+      .context(owner.release(), [](void* of) { delete static_cast<std::shared_ptr<char>*>(of); })
+      .options(entry.type.type)
+      .make_tensor();
 }
 
 // Returns the tensors in the order of the format: from the widest type down, then by name.
@@ -124,8 +135,10 @@ StateDict load_safetensors(const std::filesystem::path& path, SafetensorsOptions
               options.mmap ? c10::str("device ", options.device) : "mmap = false");
   const auto [header, data] = read_header(file);
   const auto mapped = options.mmap ? file.map(options.random_access) : nullptr;
+  std::vector<std::string_view> names;
+  for (const auto& entry : header.entries) names.push_back(entry.name);
+  nn::check_name_hashes(names, file.name());
   StateDict tensors;
-  tensors.reserve(header.entries.size());
   for (const auto& entry : header.entries) {
     const auto here = mapped ? mapped_tensor(mapped, entry, data) : read_tensor(file, entry, data);
     tensors.insert(entry.name, here.to(options.device));

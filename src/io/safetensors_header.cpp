@@ -7,7 +7,7 @@
 #include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <unordered_set>
+#include <set>
 
 namespace sconce::io {
 
@@ -46,13 +46,22 @@ class HeaderReader : public nlohmann::json_sax<Json> {
 
   SafetensorsHeader take() { return std::move(header_); }
 
-  bool null() override { return refuse("null"); }
-  bool boolean(bool) override { return refuse("a truth value"); }
-  bool number_integer(number_integer_t value) override { return refuse(std::to_string(value)); }
-  bool number_float(number_float_t, const string_t& text) override { return refuse(text); }
+  bool null() override {
+    // Python's package reads this as no metadata.
+    const bool is_metadata = level_ == Level::top && name_ == "__metadata__";
+    return is_metadata || skips() || refuse("null");
+  }
+  bool boolean(bool) override { return skips() || refuse("a truth value"); }
+  bool number_integer(number_integer_t value) override {
+    return skips() || refuse(std::to_string(value));
+  }
+  bool number_float(number_float_t, const string_t& text) override {
+    return skips() || refuse(text);
+  }
   bool binary(binary_t&) override { return refuse("binary"); }
 
   bool number_unsigned(number_unsigned_t value) override {
+    if (skips()) return true;
     if (level_ != Level::array) return refuse(std::to_string(value));
     constexpr uint64_t largest = std::numeric_limits<int64_t>::max();
     TORCH_CHECK(value <= largest, where(), "expected numbers of at most ", largest, ", got ",
@@ -62,6 +71,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   }
 
   bool string(string_t& text) override {
+    if (skips()) return true;
     if (level_ == Level::metadata) {
       TORCH_CHECK(header_.metadata.emplace(field_, text).second, where(), "expected the key '",
                   field_, "' once, got it twice");
@@ -75,6 +85,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   }
 
   bool start_object(size_t) override {
+    if (skips_more()) return true;
     if (level_ == Level::outside) {
       level_ = Level::top;
     } else if (level_ == Level::top) {
@@ -88,20 +99,20 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   }
 
   bool key(string_t& name) override {
+    if (skipped_ > 0) return true;
     if (level_ == Level::top) {
       name_ = name;
       TORCH_CHECK(names_.insert(name).second, where(), "expected the name once, got it twice");
       return true;
     }
     field_ = name;
-    if (level_ == Level::metadata) return true;
-    TORCH_CHECK(name == "dtype" || name == "shape" || name == "data_offsets", where(),
-                "expected dtype, shape and data_offsets, got '", name, "'");
+    if (level_ == Level::metadata || is_unknown()) return true;
     TORCH_CHECK(fields_.insert(name).second, where(), "expected ", name, " once, got it twice");
     return true;
   }
 
   bool start_array(size_t) override {
+    if (skips_more()) return true;
     if (level_ != Level::entry || field_ == "dtype") return refuse("a list");
     level_ = Level::array;
     numbers_.clear();
@@ -109,6 +120,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   }
 
   bool end_array() override {
+    if (skips_less()) return true;
     level_ = Level::entry;
     if (field_ == "shape") {
       entry_.shape = numbers_;
@@ -121,6 +133,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   }
 
   bool end_object() override {
+    if (skips_less()) return true;
     if (level_ == Level::entry) {
       TORCH_CHECK(fields_.size() == 3, where(), "expected dtype, shape and data_offsets, got ",
                   fields_.size(), " of them");
@@ -137,6 +150,22 @@ class HeaderReader : public nlohmann::json_sax<Json> {
 
  private:
   enum class Level { outside, top, metadata, entry, array };
+
+  // A newer writer may add fields to an entry. Their values are skipped, whatever they contain.
+  bool is_unknown() const {
+    return field_ != "dtype" && field_ != "shape" && field_ != "data_offsets";
+  }
+  bool skips() const { return skipped_ > 0 || (level_ == Level::entry && is_unknown()); }
+  bool skips_more() {
+    if (!skips()) return false;
+    ++skipped_;
+    return true;
+  }
+  bool skips_less() {
+    if (skipped_ == 0) return false;
+    --skipped_;
+    return true;
+  }
 
   std::string where() const {
     return name_.empty() && names_.empty() ? who_ : who_ + "'" + name_ + "': ";
@@ -158,8 +187,9 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   std::string field_ = {};
   SafetensorsEntry entry_ = {};
   std::vector<int64_t> numbers_ = {};
-  std::unordered_set<std::string> names_ = {};
-  std::unordered_set<std::string> fields_ = {};
+  std::set<std::string> names_ = {};  // not hashed, so no collisions
+  std::set<std::string> fields_ = {};
+  size_t skipped_ = 0;  // depth of the lists and objects in the value of an unknown field
 };
 
 // Returns the number of bytes for the type and shape.

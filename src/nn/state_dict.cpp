@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
 #include <unordered_map>
 
 #include "nn/can_copy.hpp"
+#include "nn/name_hashes.hpp"
 #include "sconce/nn/lazy.hpp"
 
 namespace sconce::nn {
@@ -67,14 +69,20 @@ void check_values(const std::vector<Target>& targets, const StateDict& state) {
 
 StateDict renamed(const StateDict& state, const LoadOptions& options) {
   if (!options.rename) return state;
-  StateDict result;
+  std::set<std::string> names;
+  std::vector<std::pair<std::string, torch::Tensor>> entries;
   for (const auto& item : state) {
     const std::string name = options.rename(item.key());
     if (name.empty()) continue;
-    TORCH_CHECK(!result.contains(name), loader, "rename: expected a different name for '",
+    TORCH_CHECK(names.insert(name).second, loader, "rename: expected a different name for '",
                 item.key(), "', got '", name, "', which another entry has");
-    result.insert(name, item.value());
+    entries.emplace_back(name, item.value());
   }
+  std::vector<std::string_view> in_order;
+  for (const auto& entry : entries) in_order.push_back(entry.first);
+  check_name_hashes(in_order, std::string(loader) + "rename: ");
+  StateDict result;
+  for (const auto& [name, tensor] : entries) result.insert(name, tensor);
   return result;
 }
 
@@ -154,11 +162,11 @@ LoadReport load_state_dict(torch::nn::Module& module, const StateDict& given,
   const auto lazy = fits_of_lazy_layers(module, state);
   LoadReport report;
   std::vector<Copy> copies;
-  std::unordered_map<std::string, bool> known;
+  std::set<std::string> known;
   for (const auto& [tensor, names] : targets) {
     bool found = false;
     for (const auto& name : names) {
-      known[name] = true;
+      known.insert(name);
       const auto* from = state.find(name);
       if (from == nullptr) continue;
       found = true;

@@ -12,7 +12,10 @@
 
 #include "catch.hpp"
 #include "io/safetensors_header.hpp"
+#include "sconce/io/torch_file.hpp"
+#include "sconce/nn/state_dict.hpp"
 #include "support/ask_python.hpp"
+#include "support/colliding_names.hpp"
 #include "support/error_of.hpp"
 #include "support/peak_memory.hpp"
 #include "support/require_gpu.hpp"
@@ -173,6 +176,61 @@ TEST_CASE("a file without tensors, and one of an older writer that is not aligne
   CHECK(loaded["a"].item<float>() == 1.5F);
 }
 
+TEST_CASE("metadata of null and unknown fields of an entry are skipped, as in Python") {
+  const TempDir folder;
+  const auto null = folder.write("null", with_length(R"({"__metadata__":null})"));
+  CHECK(load_safetensors(null).is_empty());
+  CHECK(load_safetensors_metadata(null).empty());
+  for (const char* value : {"1", "-1.5", "null", "true", R"("text")", "[]",
+                            R"([{"dtype":[1]},[2]])", R"({"shape":{"a":[]},"b":1})"}) {
+    INFO(value);
+    std::string header = R"({"a":{"new":)";
+    header.append(value).append(R"(,"dtype":"U8","shape":[2],"newer":)").append(value);
+    header += R"(,"data_offsets":[0,2]},"b":)" + entry("U8", "[1]", "[2,3]") + "}";
+    const auto loaded = load_safetensors(folder.write("file", with_length(header, "\5\6\7")));
+    CHECK(loaded.size() == 2);
+    CHECK(torch::equal(loaded["a"], torch::tensor({5, 6}, torch::kByte)));
+    CHECK(loaded["b"].item<int>() == 7);
+  }
+}
+
+TEST_CASE("a file of another kind in place of a safetensors file is reported as that kind") {
+  const TempDir folder;
+  const auto expect = [&](const std::string& bytes, const char* kind) {
+    CHECK_THAT(refusal(folder, bytes),
+               ContainsSubstring(std::string("expected a safetensors file, got ") + kind));
+  };
+  sconce::io::save_torch(folder.path() / "archive", c10::IValue(1));
+  expect(contents(folder.path() / "archive"), "a zip archive, such as torch.save writes");
+  expect("\x80\2}q\1.", "a pickle, such as torch.save wrote before torch 1.6");
+  expect("\x1f\x8b\b rest of it", "a gzip file");
+  expect("version https://git-lfs.github.com/spec/v1\noid sha256:0", "a Git LFS pointer");
+  expect("<!DOCTYPE html>\n<html>", "an HTML page");
+  expect("\n <HTML lang=\"en\">", "an HTML page");
+  expect("\xef\xbb\xbf<html>", "an HTML page");
+  expect(R"({"error":"Repository not found"})", "a JSON text");
+}
+
+TEST_CASE("names chosen to share a bucket of a hash table are refused before they are inserted") {
+  const TempDir folder;
+  const auto names = sconce::test::names_of_one_bucket(500);
+  std::string header = "{";
+  StateDict state;
+  for (const auto& name : names) {
+    header += (header.size() > 1 ? ",\"" : "\"") + name + "\":" + entry("U8", "[0]", "[0,0]");
+    state.insert(name.substr(1), torch::ones({1}));
+  }
+  const char* cause = "expected names that differ in their hashes";
+  CHECK_THAT(refusal(folder, with_length(header + "}")), ContainsSubstring(cause));
+  // A prefix can decide which names collide, so names are checked again where it is removed.
+  torch::nn::Linear module(1, 1);
+  const auto rename = [](const std::string& name) { return "n" + name; };
+  CHECK_THAT(error_of([&] {
+               sconce::nn::load_state_dict(*module, state, {.strict = false, .rename = rename});
+             }),
+             ContainsSubstring(cause));
+}
+
 TEST_CASE("what breaks the format's rules is refused by name") {
   const TempDir folder;
   const auto with = [&](const std::string& header, const std::string& data = "") {
@@ -195,7 +253,10 @@ TEST_CASE("what breaks the format's rules is refused by name") {
              ContainsSubstring("'a': expected the name once"));
   CHECK_THAT(with(R"({"a":{"dtype":"F32","dtype":"F32"}})"),
              ContainsSubstring("expected dtype once"));
-  CHECK_THAT(with(R"({"a":{"more":1}})"), ContainsSubstring("got 'more'"));
+  CHECK_THAT(with(R"({"a":{"more":1}})"),
+             ContainsSubstring("'a': expected dtype, shape and data_offsets, got 0 of them"));
+  CHECK_THAT(with(R"({"a":null})"), ContainsSubstring("'a': expected an object, got null"));
+  CHECK_THAT(with(R"({"__metadata__":{"a":null}})"), ContainsSubstring("expected texts, got null"));
   CHECK_THAT(with(R"({"__metadata__":{"a":1}})"), ContainsSubstring("expected texts, got 1"));
   CHECK_THAT(with(R"({"__metadata__":{"a":"1","a":"2"}})"), ContainsSubstring("the key 'a' once"));
   for (const char* number : {"-1", "1.0", "1e2", "true", "null", "\"1\"", "[1]", "{}",

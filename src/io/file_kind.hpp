@@ -1,0 +1,77 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "io/input_file.hpp"
+#include "io/safetensors_header.hpp"
+
+// Weights come from the web, where the wrong file is easily downloaded under the right name.
+namespace sconce::io {
+
+/// Kinds of files that occur in place of weights.
+enum class FileKind : uint8_t {
+  safetensors,
+  zip_archive,
+  pickle,
+  gzip,
+  lfs_pointer,
+  html,
+  json,
+  unknown
+};
+
+/// Returns what the first bytes of the file look like.
+inline FileKind file_kind(const InputFile& file) {
+  std::array<char, 64> bytes = {};
+  const auto size = std::min<uint64_t>(file.size(), bytes.size());
+  file.read(0, bytes.data(), size);
+  std::string_view begin(bytes.data(), size);
+  uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (header <= max_header_size && begin.size() > sizeof(header) && begin[sizeof(header)] == '{')
+    return FileKind::safetensors;
+  if (begin.starts_with("PK\3\4")) return FileKind::zip_archive;
+  if (begin.size() > 1 && begin[0] == '\x80' && begin[1] >= 2 && begin[1] <= 5)
+    return FileKind::pickle;
+  if (begin.starts_with("\x1f\x8b")) return FileKind::gzip;
+  if (begin.starts_with("version https://git-lfs")) return FileKind::lfs_pointer;
+  if (begin.starts_with("\xef\xbb\xbf")) begin.remove_prefix(3);  // a mark of UTF-8
+  begin.remove_prefix(std::min(begin.find_first_not_of(" \t\r\n"), begin.size()));
+  std::string lower(begin);
+  for (char& letter : lower) {
+    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  }
+  if (lower.starts_with("<!doctype html") || lower.starts_with("<html")) return FileKind::html;
+  return lower.starts_with("{") ? FileKind::json : FileKind::unknown;
+}
+
+/// Returns the name of the kind for an error, with its article.
+inline const char* name_of(FileKind kind) {
+  switch (kind) {
+    case FileKind::safetensors:
+      return "a safetensors file";
+    case FileKind::zip_archive:
+      return "a zip archive, such as torch.save writes";
+    case FileKind::pickle:
+      return "a pickle, such as torch.save wrote before torch 1.6";
+    case FileKind::gzip:
+      return "a gzip file";
+    case FileKind::lfs_pointer:
+      return "a Git LFS pointer, which stands for a file that was not downloaded";
+    case FileKind::html:
+      return "an HTML page";
+    case FileKind::json:
+      return "a JSON text";
+    case FileKind::unknown:
+      return "a file of an unknown kind";
+  }
+  return "";
+}
+
+}  // namespace sconce::io

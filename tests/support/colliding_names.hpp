@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+namespace sconce::test {
+
+/// Returns names that all fall into one bucket of an unordered table that holds only them. Each
+/// begins with "n".
+inline std::vector<std::string> names_of_one_bucket(size_t count) {
+  std::unordered_set<size_t> table;
+  for (size_t i = 0; i < count; ++i) table.insert(i);
+  std::vector<std::string> names;
+  for (size_t i = 0; names.size() < count; ++i) {
+    std::string name = "n" + std::to_string(i);
+    if (std::hash<std::string>()(name) % table.bucket_count() == 0) names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace sconce::test
