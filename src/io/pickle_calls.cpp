@@ -24,7 +24,16 @@ constexpr std::array callables = {
     Callable{"torch", "Size", Global::size},
     Callable{"torch._utils", "_rebuild_tensor_v2", Global::tensor_v2},
     Callable{"torch._utils", "_rebuild_tensor_v3", Global::tensor_v3},
-    Callable{"torch._utils", "_rebuild_parameter", Global::parameter}};
+    Callable{"torch._utils", "_rebuild_parameter", Global::parameter},
+    Callable{"torch._utils", "_rebuild_parameter_with_state", Global::parameter_with_state},
+    Callable{"torch._tensor", "_rebuild_from_type_v2", Global::from_type},
+    Callable{"torch", "Tensor", Global::tensor_class},
+    Callable{"torch.nn.parameter", "Parameter", Global::tensor_class},
+    Callable{"torch.storage", "UntypedStorage", Global::untyped_storage_class}};
+
+// Bytes of a tensor, with those of its gradient's bookkeeping, and of one of its dimensions,
+// measured with glibc's malloc.
+constexpr size_t tensor_bytes = 1024, dimension_bytes = 32;
 
 // Returns the arguments of a call one by one.
 class Arguments {
@@ -67,6 +76,15 @@ class Arguments {
   void skip_hooks() {
     TORCH_CHECK(next(&c10::IValue::isGenericDict, "a dict of hooks").toGenericDict().empty(),
                 place_, "expected a tensor without hooks");
+  }
+
+  // The attributes that a user set on a tensor: a dict, or a pair with those of __slots__.
+  void skip_attributes() {
+    TORCH_CHECK(left() > 0, place_, "expected attributes of a tensor, got no further argument");
+    const auto& value = items_[next_++];
+    const bool is_pair = value.isTuple() && value.toTupleRef().elements().size() == 2;
+    TORCH_CHECK(value.isNone() || value.isGenericDict() || is_pair, place_,
+                "expected a dict of a tensor's attributes, got ", kind_of(value));
   }
 
   void finish() const {
@@ -117,7 +135,8 @@ at::Tensor view_of(const c10::Storage& storage, c10::ScalarType type, int64_t of
 }
 
 // _rebuild_tensor_v2, and _rebuild_tensor_v3 for types without a storage class.
-at::Tensor rebuild_tensor(Arguments arguments, bool has_dtype, const Place& place) {
+at::Tensor rebuild_tensor(Arguments arguments, bool has_dtype, Containers& containers,
+                          const Place& place) {
   const auto& from = arguments.next_named(Global::storage, "a storage");
   const int64_t offset = arguments.next(&c10::IValue::isInt, "an offset").toInt();
   const auto sizes = arguments.next_integers("a tuple of sizes");
@@ -125,6 +144,7 @@ at::Tensor rebuild_tensor(Arguments arguments, bool has_dtype, const Place& plac
   const bool requires_grad = arguments.next(&c10::IValue::isBool, "requires_grad").toBool();
   arguments.skip_hooks();
   const auto type = has_dtype ? arguments.next_named(Global::dtype, "a dtype").type : from.type;
+  containers.take(tensor_bytes + dimension_bytes * sizes.size());
   const auto tensor = view_of(from.storage, type, offset, sizes, strides, place);
   if (arguments.left() > 0) {
     set_bits(tensor, arguments.next(&c10::IValue::isGenericDict, "a dict of bits").toGenericDict(),
@@ -135,14 +155,33 @@ at::Tensor rebuild_tensor(Arguments arguments, bool has_dtype, const Place& plac
   return tensor;
 }
 
-at::Tensor rebuild_parameter(Arguments arguments, const Place& place) {
+at::Tensor rebuild_parameter(Arguments arguments, bool has_attributes, Containers& containers,
+                             const Place& place) {
   const auto& data = arguments.next(&c10::IValue::isTensor, "a tensor").toTensor();
   const bool requires_grad = arguments.next(&c10::IValue::isBool, "requires_grad").toBool();
   arguments.skip_hooks();
+  if (has_attributes) arguments.skip_attributes();
   arguments.finish();
+  containers.take(tensor_bytes + dimension_bytes * static_cast<size_t>(data.dim()));
   const auto tensor = data.detach();
   set_requires_grad(tensor, requires_grad, place);
   return tensor;
+}
+
+// _rebuild_from_type_v2, of a tensor with attributes: the function that makes the tensor, the
+// tensor's class, the function's arguments and the attributes.
+c10::IValue rebuild_with_attributes(Arguments arguments, Containers& containers,
+                                    const Place& place) {
+  const auto& function = arguments.next(&c10::IValue::isCapsule, "a function");
+  const auto global = named(function)->global;
+  TORCH_CHECK(
+      global == Global::tensor_v2 || global == Global::tensor_v3 || global == Global::parameter,
+      place, "expected a function that makes a tensor, got another one");
+  arguments.next_named(Global::tensor_class, "the class of a tensor");
+  const auto& of_function = arguments.next(&c10::IValue::isTuple, "a tuple of arguments");
+  arguments.skip_attributes();
+  arguments.finish();
+  return call_global(function, of_function, containers, place);
 }
 
 c10::IValue new_dict(Arguments arguments, Global global, Containers& containers,
@@ -153,17 +192,17 @@ c10::IValue new_dict(Arguments arguments, Global global, Containers& containers,
     return dict;
   }
   arguments.finish();
-  return containers.keep(c10::impl::GenericDict(c10::AnyType::get(), c10::AnyType::get()),
-                         place.byte, global == Global::ordered_dict);
+  return containers.make_dict(place.byte, global == Global::ordered_dict);
 }
 
 }  // namespace
 
-c10::IValue find_global(std::string_view module, std::string_view name, const Place& place) {
+c10::IValue find_global(std::string_view module, std::string_view name, Containers& containers,
+                        const Place& place) {
+  containers.take(named_bytes);
   for (const auto& callable : callables) {
     if (module == callable.module && name == callable.name) return capsule(callable.global);
   }
-  if (module == "torch.storage" && name == "UntypedStorage") return capsule(Global::storage_class);
   const auto* storage = find_torch_type(
       [&](const TorchType& type) { return type.storage != nullptr && name == type.storage; });
   const auto* dtype = find_torch_type([&](const TorchType& type) { return name == type.name; });
@@ -191,21 +230,28 @@ c10::IValue call_global(const c10::IValue& global, const c10::IValue& arguments,
       return sizes;
     }
     case Global::tensor_v2:
-      return rebuild_tensor(given, /*has_dtype=*/false, place);
+      return rebuild_tensor(given, /*has_dtype=*/false, containers, place);
     case Global::tensor_v3:
-      return rebuild_tensor(given, /*has_dtype=*/true, place);
+      return rebuild_tensor(given, /*has_dtype=*/true, containers, place);
     case Global::parameter:
-      return rebuild_parameter(given, place);
+      return rebuild_parameter(given, /*has_attributes=*/false, containers, place);
+    case Global::parameter_with_state:
+      return rebuild_parameter(given, /*has_attributes=*/true, containers, place);
+    case Global::from_type:
+      return rebuild_with_attributes(given, containers, place);
+    case Global::tensor_class:
     case Global::storage_class:
+    case Global::untyped_storage_class:
     case Global::dtype:
     case Global::storage:
       break;
   }
-  TORCH_CHECK(false, place, "expected something to call, got a dtype or a class of storages");
+  TORCH_CHECK(false, place, "expected something to call, got a dtype or a class");
 }
 
-c10::ScalarType storage_type(const c10::IValue& global, const Place& place) {
+std::optional<c10::ScalarType> storage_type(const c10::IValue& global, const Place& place) {
   const auto* what = named(global);
+  if (what != nullptr && what->global == Global::untyped_storage_class) return std::nullopt;
   TORCH_CHECK(what != nullptr && what->global == Global::storage_class, place,
               "expected a class of storages, got ", kind_of(global));
   return what->type;

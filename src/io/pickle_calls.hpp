@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "io/pickle_values.hpp"
@@ -9,7 +10,8 @@ namespace sconce::io {
 
 /// Returns the object with this name.
 /// @throw c10::Error, with the name, if it is not on the list.
-c10::IValue find_global(std::string_view module, std::string_view name, const Place& place);
+c10::IValue find_global(std::string_view module, std::string_view name, Containers& containers,
+                        const Place& place);
 
 /// Returns the result of calling a global with a tuple of arguments, as in Python.
 /// @throw c10::Error if the global cannot be called, if the arguments are not those that torch.save
@@ -17,8 +19,8 @@ c10::IValue find_global(std::string_view module, std::string_view name, const Pl
 c10::IValue call_global(const c10::IValue& global, const c10::IValue& arguments,
                         Containers& containers, const Place& place);
 
-/// Returns the element type of a storage class.
+/// Returns the element type of a storage class, or none for the class of untyped storages.
 /// @throw c10::Error if the value is something else.
-c10::ScalarType storage_type(const c10::IValue& global, const Place& place);
+std::optional<c10::ScalarType> storage_type(const c10::IValue& global, const Place& place);
 
 }  // namespace sconce::io

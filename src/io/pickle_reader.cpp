@@ -2,13 +2,12 @@
 
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>
-#include <ATen/core/jit_type.h>
 
 #include <array>
 #include <bit>
 #include <cstring>
 #include <iterator>
-#include <unordered_map>
+#include <map>
 
 #include "io/pickle_calls.hpp"
 #include "io/pickle_values.hpp"
@@ -20,17 +19,15 @@ static_assert(std::endian::native == std::endian::little, "the format's numbers 
 
 namespace {
 
-c10::TypePtr any() {
-  return c10::AnyType::get();
-}
-
-using LoadStorage = std::function<c10::Storage(const std::string& key)>;
+// Bytes of values and of the memo's entries, measured with glibc's malloc.
+constexpr size_t text_bytes = 96, memo_bytes = 80;
 
 // The machine described in Python's Lib/pickle.py: a stack of values, marks in it, and a memo.
 class PickleReader {
  public:
-  PickleReader(std::string_view pickle, const LoadStorage& load, const std::string& who)
-      : pickle_(pickle), load_(load), who_(who), containers_(who) {}
+  PickleReader(std::string_view pickle, const LoadStorage& load, MemoryBudget& budget,
+               const std::string& who)
+      : pickle_(pickle), load_(load), who_(who), containers_(budget, who) {}
 
   c10::IValue read() {
     while (step()) {
@@ -71,10 +68,20 @@ class PickleReader {
     return line.substr(0, line.size() - 1);
   }
 
-  void push(c10::IValue value) { stack_.push_back(std::move(value)); }
+  void push(c10::IValue value) {
+    containers_.make_room(stack_);
+    stack_.push_back(std::move(value));
+  }
+
+  void push_mark() {
+    containers_.make_room(marks_);
+    marks_.push_back(stack_.size());
+  }
+
+  size_t last_mark() const { return marks_.empty() ? 0 : marks_.back(); }
 
   c10::IValue& top() {
-    check(stack_.size() > (marks_.empty() ? 0 : marks_.back()), "expected a value on the stack");
+    check(stack_.size() > last_mark(), "expected a value on the stack");
     return stack_.back();
   }
 
@@ -94,10 +101,19 @@ class PickleReader {
     return items;
   }
 
-  void push_container(c10::IValue container) { push(containers_.keep(std::move(container), at_)); }
+  // Calls the function with the value below the last mark and those above it, and drops the latter.
+  template <class F>
+  void with_items(const F& use) {
+    check(!marks_.empty(), "expected a mark on the stack");
+    const size_t begin = marks_.back();
+    marks_.pop_back();
+    check(begin > last_mark(), "expected a value on the stack");
+    use(stack_[begin - 1], c10::ArrayRef<c10::IValue>(stack_).slice(begin));
+    stack_.resize(begin);
+  }
 
   void push_tuple(std::vector<c10::IValue> items) {
-    push_container(c10::ivalue::Tuple::create(std::move(items)));
+    push(containers_.make_tuple(std::move(items), at_));
   }
 
   void push_tuple_of(size_t size) {
@@ -108,6 +124,7 @@ class PickleReader {
 
   void push_text(std::string_view text) {
     check(is_utf8(text), "expected a str in UTF-8");
+    containers_.take(text_bytes + text.size());
     push(std::string(text));
   }
 
@@ -130,24 +147,28 @@ class PickleReader {
   void push_global() {
     const auto module = take_line();
     const auto name = take_line();
-    push(find_global(module, name, place()));
+    push(find_global(module, name, containers_, place()));
   }
 
-  void append(const std::vector<c10::IValue>& items) {
-    check(top().isList(), "expected a list to add to, got ", kind_of(top()));
-    auto list = top().toList();
-    for (const auto& item : items) list.push_back(item);
+  void append(const c10::IValue& list, c10::ArrayRef<c10::IValue> items) {
+    check(list.isList(), "expected a list to add to, got ", kind_of(list));
+    containers_.append(list, items);
   }
 
-  void insert(const std::vector<c10::IValue>& items) {
-    check(top().isGenericDict(), "expected a dict to add to, got ", kind_of(top()));
+  void append_one() {
+    const auto item = pop();
+    append(top(), item);
+  }
+
+  void insert(const c10::IValue& dict, c10::ArrayRef<c10::IValue> items) {
+    check(dict.isGenericDict(), "expected a dict to add to, got ", kind_of(dict));
     check(items.size() % 2 == 0, "expected a value for each key of a dict");
-    containers_.insert(top().toGenericDict(), items, place());
+    containers_.insert(dict, items, place());
   }
 
   void insert_pair() {
     const auto value = pop(), key = pop();
-    insert({key, value});
+    insert(top(), {key, value});
   }
 
   void get(size_t index) {
@@ -159,7 +180,13 @@ class PickleReader {
   void put(size_t index) {
     check(index < pickle_.size(), "expected to keep a value under a number below ", pickle_.size(),
           ", got ", index);
-    memo_[index] = top();
+    const auto& value = top();
+    if (const auto kept = memo_.find(index); kept != memo_.end()) {
+      kept->second = value;
+    } else {
+      containers_.take(memo_bytes);
+      memo_.emplace(index, value);
+    }
   }
 
   void call() {
@@ -185,11 +212,13 @@ class PickleReader {
           "expected the id of a storage, got another tuple");
     const auto& key = items[2].toStringRef();
     check(key.size() <= 0xFFFF, "expected a key of a storage, got one of ", key.size(), " bytes");
-    const auto type = storage_type(items[1], place());
-    const auto storage = load_(key);
+    const auto typed = storage_type(items[1], place());
+    const auto type = typed.value_or(c10::kByte);
+    const auto storage = load_(key, typed);
     const auto elements = static_cast<int64_t>(storage.nbytes() / c10::elementSize(type));
     check(items[4].toInt() == elements, "storage '", key, "': expected ", items[4].toInt(), " of ",
           type, ", found ", elements);
+    containers_.take(named_bytes + key.size());  // looking up the key takes time as well
     push(capsule(Global::storage, type, storage));
   }
 
@@ -203,7 +232,7 @@ class PickleReader {
   Containers containers_;  // destroyed after the members below
   std::vector<c10::IValue> stack_ = {};
   std::vector<size_t> marks_ = {};
-  std::unordered_map<size_t, c10::IValue> memo_ = {};
+  std::map<size_t, c10::IValue> memo_ = {};  // not hashed, since the file chooses the keys
 };
 
 // Runs the next operation; returns false at the end. The letters are the opcodes of the format.
@@ -212,7 +241,7 @@ bool PickleReader::step() {
   static const auto operations = [] {
     std::array<void (*)(Reader&), 256> all = {};
     all[0x80] = [](Reader& r) { r.take<uint8_t>(); };  // the protocol number is not needed
-    all['('] = [](Reader& r) { r.marks_.push_back(r.stack_.size()); };
+    all['('] = [](Reader& r) { r.push_mark(); };
     all['N'] = [](Reader& r) { r.push({}); };
     all[0x88] = [](Reader& r) { r.push(true); };
     all[0x89] = [](Reader& r) { r.push(false); };
@@ -223,17 +252,21 @@ bool PickleReader::step() {
     all['G'] = [](Reader& r) { r.push_real(); };
     all['U'] = [](Reader& r) { r.push_text(r.take(r.take<uint8_t>())); };
     all['X'] = [](Reader& r) { r.push_text(r.take(r.take<uint32_t>())); };
-    all[']'] = [](Reader& r) { r.push_container(c10::impl::GenericList(any())); };
-    all['}'] = [](Reader& r) { r.push_container(c10::impl::GenericDict(any(), any())); };
+    all[']'] = [](Reader& r) { r.push(r.containers_.make_list(r.at_)); };
+    all['}'] = [](Reader& r) { r.push(r.containers_.make_dict(r.at_)); };
     all[')'] = [](Reader& r) { r.push_tuple({}); };
     all[0x85] = [](Reader& r) { r.push_tuple_of(1); };
     all[0x86] = [](Reader& r) { r.push_tuple_of(2); };
     all[0x87] = [](Reader& r) { r.push_tuple_of(3); };
     all['t'] = [](Reader& r) { r.push_tuple(r.pop_to_mark()); };
-    all['a'] = [](Reader& r) { r.append({r.pop()}); };
-    all['e'] = [](Reader& r) { r.append(r.pop_to_mark()); };
+    all['a'] = [](Reader& r) { r.append_one(); };
+    all['e'] = [](Reader& r) {
+      r.with_items([&](const auto& list, auto items) { r.append(list, items); });
+    };
     all['s'] = [](Reader& r) { r.insert_pair(); };
-    all['u'] = [](Reader& r) { r.insert(r.pop_to_mark()); };
+    all['u'] = [](Reader& r) {
+      r.with_items([&](const auto& dict, auto items) { r.insert(dict, items); });
+    };
     all['h'] = [](Reader& r) { r.get(r.take<uint8_t>()); };
     all['j'] = [](Reader& r) { r.get(r.take<uint32_t>()); };
     all['q'] = [](Reader& r) { r.put(r.take<uint8_t>()); };
@@ -255,8 +288,9 @@ bool PickleReader::step() {
 
 }  // namespace
 
-c10::IValue read_pickle(std::string_view pickle, const LoadStorage& load, const std::string& who) {
-  return PickleReader(pickle, load, who).read();
+c10::IValue read_pickle(std::string_view pickle, const LoadStorage& load, MemoryBudget& budget,
+                        const std::string& who) {
+  return PickleReader(pickle, load, budget, who).read();
 }
 
 }  // namespace sconce::io

@@ -1,8 +1,10 @@
 #include "io/pickle_values.hpp"
 
 #include <ATen/core/List.h>
+#include <ATen/core/jit_type.h>
 
 #include <algorithm>
+#include <bit>
 #include <new>
 
 namespace sconce::io {
@@ -15,6 +17,27 @@ bool is_container(const c10::IValue& value) {
 
 c10::ArrayRef<c10::IValue> items_of(const c10::IValue& value) {
   return value.isList() ? value.toListRef() : value.toTupleRef().elements().asArrayRef();
+}
+
+// Bytes of a container and of what this reader keeps about it, measured with glibc's malloc.
+constexpr size_t list_bytes = 288, tuple_bytes = 288, dict_bytes = 800;
+constexpr size_t place_bytes = 65;  // of a place in a dict's table and in KeyPlaces
+
+c10::TypePtr any() {
+  return c10::AnyType::get();
+}
+
+// LibTorch's Dict allocates memory in a constructor that is noexcept, so a lack of memory there
+// would end the process. This throws instead.
+c10::impl::GenericDict empty_dict() {
+  ::operator delete(::operator new(4096));
+  return c10::impl::GenericDict(any(), any());
+}
+
+// Returns how far a key may lie from the place of its hash. The table ends with as many places
+// more.
+size_t spare_places(size_t size) {
+  return std::max<size_t>(4, static_cast<size_t>(std::countr_zero(size)));
 }
 
 }  // namespace
@@ -33,21 +56,58 @@ const char* kind_of(const c10::IValue& value) {
                                  : "a tensor";
 }
 
-void* BoundedMemory::do_allocate(size_t size, size_t alignment) {
-  if (size > left_) throw std::bad_alloc();
-  left_ -= size;
-  return arena_.allocate(size, alignment);
+// Returns false if the table has to grow first. The argument is then the key without a place.
+bool KeyPlaces::find_place(uint64_t& spread) {
+  if (2 * (count_ + 1) > size_) return false;
+  const auto most = static_cast<int>(spare_places(size_));
+  size_t at = spread >> (64 - std::countr_zero(size_));
+  for (int distance = 0; distance < most; ++distance, ++at) {
+    if (distances_[at] < 0) {
+      spreads_[at] = spread;
+      distances_[at] = static_cast<int8_t>(distance);
+      ++count_;
+      return true;
+    }
+    if (distances_[at] < distance) {  // takes its place, and finds another for it
+      std::swap(spreads_[at], spread);
+      const int other = distances_[at];
+      distances_[at] = static_cast<int8_t>(distance);
+      distance = other;
+    }
+  }
+  return false;
 }
 
-// Keys that collide by chance may use some memory, but not much in all dicts together.
-Containers::Containers(const std::string& who) : who_(who) {
-  memory_.allow(size_t{1} << 24);
+void KeyPlaces::grow(uint64_t added, MemoryBudget& budget, const Place& place) {
+  std::vector<uint64_t> keys = {added};
+  for (size_t at = 0; at < distances_.size(); ++at) {
+    if (distances_[at] >= 0) keys.push_back(spreads_[at]);
+  }
+  for (bool fit = false; !fit;) {
+    const size_t before = distances_.size();
+    size_ = std::max<size_t>(4, 2 * size_);
+    TORCH_CHECK(size_ <= std::max<size_t>(1 << 16, 64 * keys.size()), place,
+                "expected a dict with keys that differ in their hashes, got too many similar ones");
+    const size_t places = size_ + spare_places(size_);
+    budget.take(places * place_bytes, place.who);
+    spreads_.assign(places, 0);
+    distances_.assign(places, -1);
+    budget.give_back(before * place_bytes);
+    count_ = 0;
+    fit = std::all_of(keys.begin(), keys.end(), [&](uint64_t key) { return find_place(key); });
+  }
+}
+
+void KeyPlaces::insert(size_t hash, MemoryBudget& budget, const Place& place) {
+  uint64_t spread = 11400714819323198485U * hash;
+  if (!find_place(spread)) grow(spread, budget, place);
 }
 
 Containers::~Containers() {
   for (const auto& container : made_) {
-    if (records_[container.internalToPointer()].height > 0)
-      continue;  // checked: no cycle, not too deep
+    const auto record = records_.find(container.internalToPointer());
+    const bool is_checked = record != records_.end() && record->second.height > 0;
+    if (is_checked) continue;  // no cycle, not too deep
     if (container.isList()) container.toList().clear();
     if (container.isGenericDict()) container.toGenericDict().clear();
   }
@@ -55,42 +115,62 @@ Containers::~Containers() {
 }
 
 c10::IValue Containers::keep(c10::IValue container, size_t byte, bool is_ordered_dict) {
+  make_room(made_);
   made_.push_back(std::move(container));
-  records_[made_.back().internalToPointer()] = {byte, is_ordered_dict};
+  records_[made_.back().internalToPointer()] = {.made_at = byte,
+                                                .is_ordered_dict = is_ordered_dict};
   return made_.back();
+}
+
+c10::IValue Containers::make_list(size_t byte) {
+  take(list_bytes);
+  return keep(c10::impl::GenericList(any()), byte);
+}
+
+c10::IValue Containers::make_dict(size_t byte, bool is_ordered_dict) {
+  take(dict_bytes);
+  return keep(empty_dict(), byte, is_ordered_dict);
+}
+
+c10::IValue Containers::make_tuple(std::vector<c10::IValue> items, size_t byte) {
+  if (items.empty() && !empty_tuple_.isNone()) return empty_tuple_;
+  const bool is_empty = items.empty();
+  take(tuple_bytes + items.size() * sizeof(c10::IValue));
+  auto tuple = keep(c10::ivalue::Tuple::create(std::move(items)), byte);
+  if (is_empty) empty_tuple_ = tuple;
+  return tuple;
 }
 
 bool Containers::is_ordered_dict(const c10::IValue& value) const {
   return is_container(value) && records_.at(value.internalToPointer()).is_ordered_dict;
 }
 
-void Containers::try_key(Keys& keys, const c10::IValue& key, const Place& place) {
-  const Key own = {c10::detail::DictKeyHash()(key), key.isString(),
-                   key.isString() ? key.toStringView() : std::string_view()};
-  try {
-    if (keys.emplace(own, '\0').second) memory_.allow(768);  // memory of its table while it grows
-  } catch (const std::bad_alloc&) {
-    TORCH_CHECK(false, place, "expected a dict with keys that differ in their hashes, got too ",
-                "many similar ones");
+void Containers::append(const c10::IValue& list, c10::ArrayRef<c10::IValue> items) {
+  auto& record = records_.at(list.internalToPointer());
+  auto elements = list.toList();
+  if (const size_t size = elements.size() + items.size(); size > record.room) {
+    const size_t room = std::max(2 * record.room, size);
+    take(room * sizeof(c10::IValue));
+    elements.reserve(room);
+    budget_.give_back(record.room * sizeof(c10::IValue));
+    record.room = room;
   }
+  for (const auto& item : items) elements.push_back(item);
 }
 
-void Containers::insert(const c10::impl::GenericDict& dict, const std::vector<c10::IValue>& items,
+void Containers::insert(const c10::IValue& dict, c10::ArrayRef<c10::IValue> items,
                         const Place& place) {
-  constexpr size_t harmless = 8;  // so few keys need at most a few hundred places
+  auto elements = dict.toGenericDict();
+  auto& places = records_.at(dict.internalToPointer()).places;
+  if (places == nullptr) places = std::make_unique<KeyPlaces>();
   for (size_t i = 0; i < items.size(); i += 2) {
     const auto& key = items[i];
     TORCH_CHECK(key.isString() || key.isInt(), place,
                 "expected a dict with keys of str or int, got ", kind_of(key));
-    if (dict.size() >= harmless) {
-      const auto [keys, is_new] =
-          keys_.try_emplace(c10::IValue(dict).internalToPointer(), &memory_);
-      if (is_new) {
-        for (const auto& item : dict) try_key(keys->second, item.key(), place);
-      }
-      try_key(keys->second, key, place);
-    }
-    dict.insert_or_assign(key, items[i + 1]);
+    // A key that the memo repeats takes time, if not memory, in proportion to its length.
+    if (key.isString()) take(key.toStringView().size());
+    if (!elements.contains(key)) places->insert(c10::detail::DictKeyHash()(key), budget_, place);
+    elements.insert_or_assign(key, items[i + 1]);
   }
 }
 

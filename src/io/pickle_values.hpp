@@ -4,13 +4,16 @@
 #include <ATen/core/ivalue.h>
 #include <c10/core/Storage.h>
 
+#include <algorithm>
 #include <cstdint>
-#include <memory_resource>
+#include <memory>
 #include <ostream>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include "io/memory_budget.hpp"
 
 // The values that exist while a pickle is read: those of LibTorch, and those that only pickles
 // have.
@@ -36,7 +39,11 @@ enum class Global : uint8_t {
   tensor_v2,
   tensor_v3,
   parameter,
+  parameter_with_state,
+  from_type,
+  tensor_class,
   storage_class,
+  untyped_storage_class,
   dtype,
   storage
 };
@@ -52,6 +59,9 @@ struct Named : torch::CustomClassHolder {
   c10::Storage storage;  ///< may be shared by others with a different type
 };
 
+/// Bytes of such a value, measured with glibc's malloc.
+constexpr size_t named_bytes = 128;
+
 /// Wraps such a value as an IValue.
 inline c10::IValue capsule(Global what, c10::ScalarType of = c10::kByte, c10::Storage bytes = {}) {
   return c10::IValue::make_capsule(c10::make_intrusive<Named>(what, of, std::move(bytes)));
@@ -65,40 +75,63 @@ inline const Named* named(const c10::IValue& value) {
 /// Returns Python's name of the kind of a value, with its article.
 const char* kind_of(const c10::IValue& value);
 
-/// Memory limited to the bytes that were allowed. It is freed as a whole.
-class BoundedMemory final : public std::pmr::memory_resource {
+/// The places of a dict's keys. LibTorch's Dict doubles its table until every key lies close to the
+/// place of its hash. An attacker can choose keys that stay together: 60 of them made it use all
+/// memory. So the keys are first placed here, in a table without keys and values.
+class KeyPlaces {
  public:
-  void allow(size_t size) { left_ += size; }
+  /// Places a key that is not there yet, by LibTorch's hash of it.
+  /// @throw c10::Error if the keys need too large a table or more than the budget.
+  void insert(size_t hash, MemoryBudget& budget, const Place& place);
 
  private:
-  void* do_allocate(size_t size, size_t alignment) override;
-  void do_deallocate(void*, size_t, size_t) override {}
-  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+  bool find_place(uint64_t& spread);
+  void grow(uint64_t added, MemoryBudget& budget, const Place& place);
 
-  size_t left_ = 0;
-  std::pmr::monotonic_buffer_resource arena_ = {};
+  std::vector<uint64_t> spreads_ = {};  // by place: the hash, multiplied as LibTorch does
+  std::vector<int8_t> distances_ = {};  // from the place of the hash; -1 if the place is free
+  size_t size_ = 0;                     // a power of two
+  size_t count_ = 0;
 };
 
 /// The containers of one pickle, in the order in which they were made. Frees containers that
 /// contain themselves, or are nested too deeply for the stack, which IValue cannot do.
 class Containers {
  public:
-  explicit Containers(const std::string& who);
+  Containers(MemoryBudget& budget, const std::string& who) : budget_(budget), who_(who) {}
   ~Containers();
   Containers(const Containers&) = delete;
   Containers& operator=(const Containers&) = delete;
 
-  /// Keeps a container that is made at this byte, and returns it.
-  c10::IValue keep(c10::IValue container, size_t byte, bool is_ordered_dict = false);
+  /// Makes a container at this byte.
+  /// @throw c10::Error if it needs more than the budget, as all functions that make values.
+  c10::IValue make_list(size_t byte);
+  c10::IValue make_dict(size_t byte, bool is_ordered_dict = false);
+  c10::IValue make_tuple(std::vector<c10::IValue> items, size_t byte);
+
+  /// Takes memory for other values from the budget.
+  void take(size_t size) { budget_.take(size, who_); }
+
+  /// Makes room for more elements in a vector, as push_back does, within the budget.
+  template <class T>
+  void make_room(std::vector<T>& elements) {
+    if (elements.size() < elements.capacity()) return;
+    const size_t before = elements.capacity(), after = std::max<size_t>(2 * before, 16);
+    take(after * sizeof(T));
+    elements.reserve(after);
+    budget_.give_back(before * sizeof(T));
+  }
 
   /// Returns whether it is an OrderedDict, the only type whose attributes torch.save saves.
   bool is_ordered_dict(const c10::IValue& value) const;
 
+  /// Appends items to a list.
+  void append(const c10::IValue& list, c10::ArrayRef<c10::IValue> items);
+
   /// Inserts alternating keys and values into a dict.
   /// @throw c10::Error if a key is neither a str nor an int, or if the hashes of the keys collide
   /// too much.
-  void insert(const c10::impl::GenericDict& dict, const std::vector<c10::IValue>& items,
-              const Place& place);
+  void insert(const c10::IValue& dict, c10::ArrayRef<c10::IValue> items, const Place& place);
 
   /// Checks the whole result of the pickle once.
   /// @throw c10::Error, naming the byte, if a container contains itself, a type or a storage, or is
@@ -109,35 +142,20 @@ class Containers {
   struct Record {
     size_t made_at = 0;
     bool is_ordered_dict = false;
-    bool is_open = false;  // its content is being checked
-    size_t height = 0;     // nesting depth, itself included; 0: not checked yet
+    bool is_open = false;                    // its content is being checked
+    size_t height = 0;                       // nesting depth, itself included; 0: not checked yet
+    size_t room = 0;                         // items that a list has memory for
+    std::unique_ptr<KeyPlaces> places = {};  // of a dict that is not empty
   };
 
-  // A key with the parts by which LibTorch's Dict compares keys, without a copy of its text.
-  struct Key {
-    size_t hash = 0;
-    bool is_text = false;
-    std::string_view text = {};  // owned by the dict
-
-    bool operator==(const Key&) const = default;
-  };
-  struct KeyHash {
-    size_t operator()(const Key& key) const { return key.hash; }
-  };
-  // LibTorch's Dict doubles its table until every key lies close to the place of its hash. An
-  // attacker can choose keys that stay together: 60 of them made it use all memory. So the same
-  // table is first filled in limited memory.
-  using Keys = ska_ordered::order_preserving_flat_hash_map<Key, char, KeyHash, std::equal_to<>,
-                                                           std::pmr::polymorphic_allocator<char>>;
-
-  void try_key(Keys& keys, const c10::IValue& key, const Place& place);
+  c10::IValue keep(c10::IValue container, size_t byte, bool is_ordered_dict = false);
   size_t height(const c10::IValue& value, size_t depth, size_t inside);
 
+  MemoryBudget& budget_;
   const std::string& who_;
   std::vector<c10::IValue> made_ = {};
   std::unordered_map<const void*, Record> records_ = {};
-  BoundedMemory memory_ = {};
-  std::unordered_map<const void*, Keys> keys_ = {};
+  c10::IValue empty_tuple_ = {};  // as in Python, there is only one
 };
 
 }  // namespace sconce::io

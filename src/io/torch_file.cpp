@@ -6,13 +6,18 @@
 #include <ATen/ops/empty.h>
 #include <caffe2/serialize/inline_container.h>
 
+#include <algorithm>
+#include <charconv>
 #include <exception>
 #include <map>
 
+#include "io/file_kind.hpp"
+#include "io/memory_budget.hpp"
 #include "io/pickle_reader.hpp"
 #include "io/pickle_values.hpp"
 #include "io/pickle_writer.hpp"
 #include "io/zip_reader.hpp"
+#include "nn/name_hashes.hpp"
 #include "sconce/io/whole_file.hpp"
 
 namespace sconce::io {
@@ -21,19 +26,20 @@ namespace {
 
 // Checks that the file is a zip archive, and says what it is otherwise if that is known.
 void check_begin(const InputFile& file) {
-  std::string begin(std::min<uint64_t>(file.size(), 4), '\0');
-  file.read(0, begin.data(), begin.size());
+  const auto kind = file_kind(file);
   TORCH_CHECK(
-      !begin.starts_with('\x80'), file.name(), "expected a zip archive, got a bare pickle, ",
+      kind != FileKind::pickle, file.name(), "expected a zip archive, got a bare pickle, ",
       "such as torch.save made before torch 1.6 or without _use_new_zipfile_serialization: ",
       "save it again with Python");
-  TORCH_CHECK(begin == "PK\3\4", file.name(),
+  TORCH_CHECK(kind != FileKind::unknown, file.name(),
               "expected a zip archive of torch.save, got a file of ", file.size(),
               " bytes that does not begin like one");
+  TORCH_CHECK(kind == FileKind::zip_archive, file.name(),
+              "expected a zip archive of torch.save, got ", name_of(kind));
 }
 
 std::string read_text(ZipReader& zip, ZipRecord& record) {
-  std::string text(record.size, '\0');
+  std::string text(record.unpacked, '\0');
   zip.read(record, text.data());
   return text;
 }
@@ -42,9 +48,10 @@ std::string read_text(ZipReader& zip, ZipRecord& record) {
 std::string folder_of(ZipReader& zip, const std::string& who) {
   const std::string first = zip.records().empty() ? "" : zip.records().front().name;
   const std::string folder = first.substr(0, first.find('/') + 1);
+  const std::string code = folder + "code/";
   bool is_script = zip.find(folder + "constants.pkl") != nullptr;
   for (const auto& record : zip.records()) {
-    is_script = is_script || record.name.starts_with(folder + "code/");
+    is_script = is_script || record.name.starts_with(code);
   }
   TORCH_CHECK(!is_script, who, "expected an archive of Python's torch.save, got a TorchScript ",
               "archive, of torch.jit.save or C++'s torch::save");
@@ -54,20 +61,56 @@ std::string folder_of(ZipReader& zip, const std::string& who) {
   return folder;
 }
 
-// Archives of torch 1.x lack this record; they came from little-endian machines.
-void check_byte_order(ZipReader& zip, const std::string& folder, const std::string& who) {
-  auto* record = zip.find(folder + "byteorder");
-  if (record == nullptr) return;
-  const std::string order = record->size <= 16 ? read_text(zip, *record) : "something longer";
-  TORCH_CHECK(order == "little", who, "'", record->name, "': expected 'little', got '", order, "'");
+// Returns the text of a record that has a few bytes, or none if there is no such record.
+std::optional<std::string> short_text(ZipReader& zip, const std::string& name) {
+  auto* record = zip.find(name);
+  if (record == nullptr) return std::nullopt;
+  return record->unpacked <= 16 ? read_text(zip, *record) : "something longer";
 }
 
+// Python refuses files without a version, and those of a version that it does not know.
+void check_version(ZipReader& zip, const std::string& folder, const std::string& who) {
+  namespace versions = caffe2::serialize;
+  const std::string name = folder + "version";
+  auto text = short_text(zip, folder + ".data/version");
+  if (!text) text = short_text(zip, name);
+  TORCH_CHECK(text, who, "expected a record '", name, "', found none");
+  uint64_t version = 0;
+  std::from_chars(text->data(), text->data() + text->size(), version);
+  TORCH_CHECK(version >= versions::kMinSupportedFileFormatVersion &&
+                  version <= versions::kMaxSupportedFileFormatVersion,
+              who, "'", name, "': expected a version from ",
+              versions::kMinSupportedFileFormatVersion, " to ",
+              versions::kMaxSupportedFileFormatVersion, ", got '", *text, "'");
+}
+
+// Returns whether the file comes from a big-endian machine. Archives of torch 1.x do not say it;
+// they came from little-endian machines.
+bool is_big_endian(ZipReader& zip, const std::string& folder, const std::string& who) {
+  const std::string name = folder + "byteorder";
+  const auto order = short_text(zip, name).value_or("little");
+  TORCH_CHECK(order == "little" || order == "big", who, "'", name,
+              "': expected 'little' or 'big', got '", order, "'");
+  return order == "big";
+}
+
+// Turns the bytes of each number around.
+void swap_bytes(const at::Tensor& bytes, c10::ScalarType type) {
+  const auto size = c10::elementSize(type) / (c10::isComplexType(type) ? 2 : 1);
+  auto* begin = static_cast<char*>(bytes.mutable_data_ptr());
+  for (size_t at = 0; at + size <= bytes.nbytes(); at += size) {
+    std::reverse(begin + at, begin + at + size);
+  }
+}
+
+// Reads the bytes of a storage. The type is given if they have to be turned around.
 c10::Storage read_storage(ZipReader& zip, const std::string& name, torch::Device device,
-                          const std::string& who) {
+                          std::optional<c10::ScalarType> swapped, const std::string& who) {
   auto* record = zip.find(name);
   TORCH_CHECK(record != nullptr, who, "expected a record '", name, "' of a storage, found none");
-  const auto bytes = at::empty({static_cast<int64_t>(record->size)}, c10::kByte);
+  const auto bytes = at::empty({static_cast<int64_t>(record->unpacked)}, c10::kByte);
   zip.read(*record, bytes.mutable_data_ptr());
+  if (swapped) swap_bytes(bytes, *swapped);
   return bytes.to(device).storage();
 }
 
@@ -95,6 +138,15 @@ void write_archive(const Pickled& pickled, caffe2::serialize::PyTorchStreamWrite
   archive.writeEndOfFile();
 }
 
+// Ends an archive that is not needed. Otherwise its destructor would do so, and a lack of memory
+// there would end the process.
+void finish_in_vain(caffe2::serialize::PyTorchStreamWriter& archive) {
+  try {
+    archive.writeEndOfFile();
+  } catch (...) {  // the first error is reported
+  }
+}
+
 c10::IValue read_value(const InputFile& file, const TorchFileOptions& options) {
   const at::NoGradGuard no_grad;
   check_begin(file);
@@ -102,32 +154,43 @@ c10::IValue read_value(const InputFile& file, const TorchFileOptions& options) {
   TORCH_CHECK(zip.has_checksums() || !options.require_checksums, file.name(),
               "expected an archive with checksums, got one that was written without");
   const std::string folder = folder_of(zip, file.name());
-  check_byte_order(zip, folder, file.name());
+  check_version(zip, folder, file.name());
+  MemoryBudget budget(file.size(), options.max_expansion);
+  budget.take(zip.unpacked_size(), file.name());
+  const bool swaps = is_big_endian(zip, folder, file.name());
   std::map<std::string, c10::Storage> storages;
-  const auto load = [&](const std::string& key) {
+  const auto load = [&](const std::string& key, std::optional<c10::ScalarType> type) {
+    // Python leaves the bytes of such numbers as they are, so they are wrong there.
+    TORCH_CHECK(type || !swaps, file.name(), "storage '", key, "': expected a class of storages ",
+                "with a type in a file of a big-endian machine, got UntypedStorage");
     const auto [place, is_new] = storages.try_emplace(key);
     if (is_new) {
-      place->second = read_storage(zip, folder + "data/" + key, options.device, file.name());
+      place->second = read_storage(zip, folder + "data/" + key, options.device,
+                                   swaps ? type : std::nullopt, file.name());
     }
     return place->second;
   };
   auto& pickle = *zip.find(folder + "data.pkl");
   const auto value =
-      read_pickle(read_text(zip, pickle), load, file.name() + "'" + pickle.name + "': ");
+      read_pickle(read_text(zip, pickle), load, budget, file.name() + "'" + pickle.name + "': ");
   zip.check_others();
   return value;
 }
 
 StateDict state_dict_of(const c10::IValue& value, const std::string& who) {
   TORCH_CHECK(value.isGenericDict(), who, "expected a dict of tensors, got ", kind_of(value));
-  StateDict state;
-  for (const auto& item : value.toGenericDict()) {
-    TORCH_CHECK(item.key().isString(), who, "expected keys of str, got ", item.key());
-    const auto& key = item.key().toStringRef();
-    TORCH_CHECK(item.value().isTensor(), who, "['", key, "']: expected a tensor, got ",
-                kind_of(item.value()));
-    state.insert(key, item.value().toTensor());
+  const auto items = value.toGenericDict();
+  std::vector<std::string_view> names;
+  for (const auto& item : items) {
+    const c10::IValue &key = item.key(), &tensor = item.value();
+    TORCH_CHECK(key.isString(), who, "expected keys of str, got ", key);
+    TORCH_CHECK(tensor.isTensor(), who, "['", key.toStringRef(), "']: expected a tensor, got ",
+                kind_of(tensor));
+    names.push_back(key.toStringView());
   }
+  nn::check_name_hashes(names, who);
+  StateDict state;
+  for (const auto& item : items) state.insert(item.key().toStringRef(), item.value().toTensor());
   return state;
 }
 
@@ -159,9 +222,14 @@ void save_torch(const std::filesystem::path& path, const c10::IValue& value) {
       }
       return size;
     });
-    write_archive(pickled, archive, [&] {
-      if (failure) std::rethrow_exception(failure);
-    });
+    try {
+      write_archive(pickled, archive, [&] {
+        if (failure) std::rethrow_exception(failure);
+      });
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+      finish_in_vain(archive);
+    }
   }
   if (failure) std::rethrow_exception(failure);
   file.finish();

@@ -1,11 +1,13 @@
 #include "io/zip_reader.hpp"
 
+#include <c10/util/safe_numerics.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <limits>
+#include <memory>
 
 namespace sconce::io {
 
@@ -18,6 +20,8 @@ constexpr uint64_t entry_size = 46, local_size = 30;  // without the name and th
 constexpr uint32_t unknown32 = std::numeric_limits<uint32_t>::max();  // see the zip64 field
 constexpr uint16_t unknown16 = std::numeric_limits<uint16_t>::max();
 constexpr uint16_t sizes_follow = 1 << 3, utf8_names = 1 << 11;  // the flags that torch.save sets
+constexpr uint16_t effort = 3 << 1;           // flags that say how it was deflated
+constexpr uint16_t stored = 0, deflated = 8;  // compression methods
 
 template <class T>
 T number(const char* bytes) {
@@ -39,12 +43,12 @@ struct Directory {
 };
 
 // Reads the zip64 end record, if the file has one before the usual one.
-bool read_end64(const InputFile& file, Directory& directory) {
-  if (file.size() < end64_size + locator_size + end_size) return false;
+bool read_end64(const InputFile& file, uint64_t file_end, Directory& directory) {
+  if (file_end < end64_size + locator_size + end_size) return false;
   std::array<char, locator_size> locator = {};
-  file.read(file.size() - end_size - locator_size, locator.data(), locator_size);
+  file.read(file_end - end_size - locator_size, locator.data(), locator_size);
   if (!has_signature(locator.data(), 6, 7)) return false;
-  const uint64_t at = file.size() - end_size - locator_size - end64_size;
+  const uint64_t at = file_end - end_size - locator_size - end64_size;
   TORCH_CHECK(number<uint64_t>(&locator[8]) == at && number<uint32_t>(&locator[4]) == 0 &&
                   number<uint32_t>(&locator[16]) == 1,
               file.name(), "expected a zip64 end record of one file at byte ", at, ", got one at ",
@@ -71,9 +75,20 @@ size_t comment_size(const InputFile& file) {
   return 0;
 }
 
+// Returns where the archive ends. Text tools may add a newline, and no archive without a comment
+// ends with one.
+uint64_t end_without_newline(const InputFile& file) {
+  std::array<char, 2> last = {};
+  if (file.size() < last.size()) return file.size();
+  file.read(file.size() - last.size(), last.data(), last.size());
+  if (last[1] != '\n') return file.size();
+  return file.size() - (last[0] == '\r' ? 2 : 1);
+}
+
 Directory read_end(const InputFile& file) {
   std::array<char, end_size> end = {};
-  if (file.size() >= end_size) file.read(file.size() - end_size, end.data(), end_size);
+  const uint64_t file_end = end_without_newline(file);
+  if (file_end >= end_size) file.read(file_end - end_size, end.data(), end_size);
   const bool is_end = has_signature(end.data(), 5, 6);
   const size_t comment = is_end ? 0 : comment_size(file);
   TORCH_CHECK(comment == 0, file.name(), "expected a zip archive without a comment, got one of ",
@@ -85,8 +100,8 @@ Directory read_end(const InputFile& file) {
               " bytes: the file is cut short or damaged");
   const uint64_t entries = number<uint16_t>(&end[10]);
   const uint64_t size = number<uint32_t>(&end[12]), begin = number<uint32_t>(&end[16]);
-  Directory directory = {entries, begin, size, file.size() - end_size};
-  const bool is64 = read_end64(file, directory);
+  Directory directory = {entries, begin, size, file_end - end_size};
+  const bool is64 = read_end64(file, file_end, directory);
   const auto agrees = [is64](uint64_t here, uint64_t there, uint64_t unknown) {
     return here == there || (is64 && here == unknown);
   };
@@ -106,7 +121,6 @@ Directory read_end(const InputFile& file) {
 struct Entry {
   ZipRecord record;
   uint64_t header = 0;  // where its local header begins
-  uint64_t unpacked = 0;
   uint16_t flags = 0;
 };
 
@@ -146,19 +160,21 @@ size_t parse_entry(const char* bytes, size_t left, const std::string& where, Ent
   entry.record.method = number<uint16_t>(bytes + 10);
   entry.record.crc = number<uint32_t>(bytes + 16);
   entry.record.size = number<uint32_t>(bytes + 20);
-  entry.unpacked = number<uint32_t>(bytes + 24);
+  entry.record.unpacked = number<uint32_t>(bytes + 24);
   entry.header = number<uint32_t>(bytes + 42);
   entry.record.name.assign(bytes + entry_size, name);
   const std::string of = where + "'" + entry.record.name + "': ";
   TORCH_CHECK(read_zip64(bytes + entry_size + name, extra,
-                         {&entry.unpacked, &entry.record.size, &entry.header}),
+                         {&entry.record.unpacked, &entry.record.size, &entry.header}),
               of, "expected a zip64 field with its sizes");
   TORCH_CHECK(number<uint16_t>(bytes + 34) == 0, of, "expected a zip archive of one file");
   TORCH_CHECK((entry.flags & 1) == 0, of, "expected a record that is not encrypted");
-  TORCH_CHECK((entry.flags & ~(sizes_follow | utf8_names)) == 0, of, "expected no flags but ",
-              sizes_follow, " and ", utf8_names, ", got ", entry.flags);
-  TORCH_CHECK(entry.record.method != 0 || entry.unpacked == entry.record.size, of, "expected ",
-              entry.unpacked, " bytes, got ", entry.record.size);
+  const int allowed =
+      sizes_follow | utf8_names | (entry.record.method == deflated ? effort : uint16_t{0});
+  TORCH_CHECK((entry.flags & ~allowed) == 0, of, "expected no flags other than ", allowed, ", got ",
+              entry.flags);
+  TORCH_CHECK(entry.record.method != stored || entry.record.unpacked == entry.record.size, of,
+              "expected ", entry.record.unpacked, " bytes, got ", entry.record.size);
   return size;
 }
 
@@ -202,12 +218,67 @@ void locate(const InputFile& file, Entry& entry, uint64_t from, uint64_t to) {
   std::string extra(extra_size, '\0');
   file.read(entry.header + bytes.size(), extra.data(), extra_size);
   TORCH_CHECK(read_zip64(extra.data(), extra_size, {&unpacked, &size}) && size == record.size &&
-                  unpacked == entry.unpacked && number<uint32_t>(&bytes[14]) == record.crc,
+                  unpacked == record.unpacked && number<uint32_t>(&bytes[14]) == record.crc,
               where, "its header at byte ", entry.header,
               " and the zip directory disagree about size or checksum");
 }
 
 constexpr size_t chunk_size = size_t{1} << 18;  // stays in the cache between reading and checksum
+
+uint32_t add_to_checksum(uLong crc, const char* bytes, size_t size) {
+  return static_cast<uint32_t>(
+      ::crc32(crc, reinterpret_cast<const Bytef*>(bytes), static_cast<uInt>(size)));
+}
+
+// Reads a record to `data`, unless it is null, and returns its checksum.
+uint32_t copy(const InputFile& file, const ZipRecord& record, char* data) {
+  std::vector<char> own(data == nullptr ? std::min<uint64_t>(record.size, chunk_size) : 0);
+  uint32_t crc = 0;
+  for (uint64_t done = 0; done < record.size;) {
+    const auto size = static_cast<size_t>(std::min<uint64_t>(record.size - done, chunk_size));
+    char* to = data == nullptr ? own.data() : data + done;
+    file.read(record.begin + done, to, size);
+    crc = add_to_checksum(crc, to, size);
+    done += size;
+  }
+  return crc;
+}
+
+// Does the same for a deflated record.
+uint32_t inflate_record(const InputFile& file, const ZipRecord& record, char* data) {
+  const std::string where = file.name() + "'" + record.name + "': ";
+  std::vector<char> packed(std::min<uint64_t>(record.size, chunk_size));
+  std::vector<char> own(data == nullptr ? chunk_size : 0);
+  z_stream stream = {};
+  TORCH_CHECK(::inflateInit2(&stream, -MAX_WBITS) == Z_OK, where, "cannot unpack it: no memory");
+  const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&stream, ::inflateEnd);
+  uint32_t crc = 0;
+  uint64_t taken = 0, made = 0;
+  for (int result = Z_OK; result != Z_STREAM_END;) {
+    if (stream.avail_in == 0) {
+      const auto size = static_cast<size_t>(std::min<uint64_t>(record.size - taken, chunk_size));
+      file.read(record.begin + taken, packed.data(), size);
+      taken += size;
+      stream.next_in = reinterpret_cast<Bytef*>(packed.data());
+      stream.avail_in = static_cast<uInt>(size);
+    }
+    char* to = data == nullptr ? own.data() : data + made;
+    const auto room = static_cast<size_t>(std::min<uint64_t>(record.unpacked - made, chunk_size));
+    char none = 0;  // zlib needs an address even where nothing more is expected
+    stream.next_out = reinterpret_cast<Bytef*>(room > 0 ? to : &none);
+    stream.avail_out = static_cast<uInt>(room);
+    result = ::inflate(&stream, Z_NO_FLUSH);
+    const size_t size = room - stream.avail_out;
+    crc = add_to_checksum(crc, to, size);
+    made += size;
+    TORCH_CHECK(result == Z_OK || result == Z_STREAM_END, where, "expected ", record.unpacked,
+                " deflated bytes, got ", made, " and then something else: the file is damaged");
+  }
+  TORCH_CHECK(made == record.unpacked && stream.avail_in == 0 && taken == record.size, where,
+              "expected ", record.size, " bytes that unpack to ", record.unpacked,
+              ", got an end after ", taken - stream.avail_in, " and ", made);
+  return crc;
+}
 
 }  // namespace
 
@@ -233,18 +304,22 @@ ZipRecord* ZipReader::find(const std::string& name) {
   return place == places_.end() ? nullptr : &records_[place->second];
 }
 
-void ZipReader::read(ZipRecord& record, void* data) const {
-  TORCH_CHECK(record.method == 0, file_.name(), "'", record.name,
-              "': expected a record that is not compressed, got method ", record.method);
-  std::vector<char> own(data == nullptr ? std::min<uint64_t>(record.size, chunk_size) : 0);
-  uLong crc = 0;
-  for (uint64_t done = 0; done < record.size;) {
-    const auto size = static_cast<size_t>(std::min<uint64_t>(record.size - done, chunk_size));
-    char* to = data == nullptr ? own.data() : static_cast<char*>(data) + done;
-    file_.read(record.begin + done, to, size);
-    crc = ::crc32(crc, reinterpret_cast<const Bytef*>(to), static_cast<uInt>(size));
-    done += size;
+uint64_t ZipReader::unpacked_size() const {
+  uint64_t size = 0;
+  for (const auto& record : records_) {
+    // A sum that does not fit in 64 bits is too large anyway.
+    if (record.method != stored && c10::add_overflows(size, record.unpacked, &size))
+      return std::numeric_limits<uint64_t>::max();
   }
+  return size;
+}
+
+void ZipReader::read(ZipRecord& record, void* data) const {
+  TORCH_CHECK(record.method == stored || record.method == deflated, file_.name(), "'", record.name,
+              "': expected a record that is stored or deflated, got method ", record.method);
+  auto* to = static_cast<char*>(data);
+  const uint32_t crc =
+      record.method == stored ? copy(file_, record, to) : inflate_record(file_, record, to);
   TORCH_CHECK(!has_checksums_ || crc == record.crc, file_.name(), "'", record.name,
               "': expected bytes with checksum ", record.crc, ", got ", crc,
               ": the file is damaged");

@@ -15,15 +15,16 @@ namespace sconce::io {
 /// A record of a zip archive.
 struct ZipRecord {
   std::string name = {};
-  uint64_t begin = 0;   ///< first byte in the file
-  uint64_t size = 0;    ///< bytes in the file
-  uint32_t crc = 0;     ///< CRC-32 of its bytes, from the directory
-  uint16_t method = 0;  ///< compression method; 0 is none
-  bool read = false;    ///< whether it was read with a correct checksum
+  uint64_t begin = 0;     ///< first byte in the file
+  uint64_t size = 0;      ///< bytes in the file
+  uint64_t unpacked = 0;  ///< bytes without compression
+  uint32_t crc = 0;       ///< CRC-32 of the latter, from the directory
+  uint16_t method = 0;    ///< compression method; 0 is none, 8 is deflate
+  bool read = false;      ///< whether it was read with a correct checksum
 };
 
-/// A zip or zip64 archive in one file. Its records are not encrypted and do not overlap, and only
-/// uncompressed records can be read.
+/// A zip or zip64 archive in one file, which a newline may follow. Its records are not encrypted
+/// and do not overlap.
 class ZipReader {
  public:
   /// Reads the directory.
@@ -36,13 +37,16 @@ class ZipReader {
   /// Returns false if all checksums of the archive are 0, which means that its writer made none.
   bool has_checksums() const { return has_checksums_; }
 
+  /// Returns the bytes to which all compressed records unpack together.
+  uint64_t unpacked_size() const;
+
   /// Returns the record with this name, or null.
   ZipRecord* find(const std::string& name);
 
-  /// Reads a record into memory that has room for it, or, if `data` is null, only checks its
-  /// checksum.
-  /// @throw c10::Error if it is compressed, or if the archive has checksums and that of the record
-  /// is wrong.
+  /// Reads a record into memory that has room for its unpacked bytes, or, if `data` is null, only
+  /// checks its checksum.
+  /// @throw c10::Error if its compression is unknown or damaged, or if the archive has checksums
+  /// and that of the record is wrong.
   void read(ZipRecord& record, void* data) const;
 
   /// Checks the checksums of the records that were not read yet.

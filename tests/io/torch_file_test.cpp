@@ -11,6 +11,7 @@
 #include "sconce/devices.hpp"
 #include "sconce/nn/state_dict.hpp"
 #include "support/ask_python.hpp"
+#include "support/colliding_names.hpp"
 #include "support/error_of.hpp"
 #include "support/peak_memory.hpp"
 #include "support/require_gpu.hpp"
@@ -367,6 +368,30 @@ TEST_CASE("an archive with a comment is refused as one") {
                              ": expected a zip archive without a comment, got one of 5 bytes");
   folder.write("file", bytes + "hell");
   CHECK_THAT(refusal(file), ContainsSubstring("the file is cut short or damaged"));
+}
+
+TEST_CASE("a file of small values is read only with as large a max_expansion as they need") {
+  using namespace std::string_literals;
+  const TempDir folder;
+  std::string pickle = "\x80\2](";
+  for (int i = 0; i < 200'000; ++i) pickle += "}";
+  const auto file = folder.write("file", sconce::test::archive_of(pickle + "e.", {}));
+  CHECK_THAT(refusal(file), ContainsSubstring("'archive/data.pkl': expected to need at most ") &&
+                                ContainsSubstring(": 50331648 and max_expansion = 12 for each "
+                                                  "byte of the file; got a file that needs more"));
+  CHECK(load_torch(file, {.max_expansion = 1000}).toListRef().size() == 200'000);
+  CHECK(load_torch(file, {.max_expansion = ~uint64_t{0}}).toListRef().size() == 200'000);
+}
+
+TEST_CASE("names of a state dict that share a bucket of a hash table are refused") {
+  const TempDir folder;
+  Dict state = dict();
+  for (const auto& name : sconce::test::names_of_one_bucket(500))
+    state.insert(name, torch::ones(1));
+  save_torch(folder.path() / "file", state);
+  CHECK_THAT(error_of([&] { load_torch_state_dict(folder.path() / "file"); }),
+             ContainsSubstring("expected names that differ in their hashes"));
+  CHECK(load_torch(folder.path() / "file").toGenericDict().size() == 500);
 }
 
 TEST_CASE("a file without checksums is read, but not where they are required") {

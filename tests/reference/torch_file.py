@@ -3,7 +3,8 @@ C++.
 
 Run: python3 tests/reference/torch_file.py WHAT FILE
 
-generate  writes 500 state dicts, FILE.d/NUMBER.pt, and their number to FILE
+generate  writes 500 state dicts, FILE.d/NUMBER.pt, and their number to FILE. Some have attributes,
+          are compressed, end with a newline or seem to come from a big-endian machine.
 refusals  writes files that must be rejected, FILE.d/NAME. Writes to FILE a line per file: its name,
           a tab and a part of the error. Files whose names begin with "good" may be loaded.
 compare   reads FILE's folder: each NUMBER.pt and NUMBER.back.pt, which C++ saved after loading it.
@@ -130,17 +131,50 @@ def training(rng):
             "scheduler": scheduler.state_dict(), "scaler": scaler.state_dict(), "best": 0.5}
 
 
+def set_attributes(value):
+    """Sets attributes on all tensors in a value."""
+    if isinstance(value, torch.Tensor):
+        value.note = {"of": [1, "text", torch.ones(2)]}
+    elif isinstance(value, (dict, list, tuple)):
+        for item in value.values() if isinstance(value, dict) else value:
+            set_attributes(item)
+
+
+def vary(path, number):
+    """Changes how the file is written, but not what it contains, or only how its bytes are read."""
+    if number % 10 == 1:
+        rewrite(path, zipfile.ZIP_DEFLATED)
+    elif number % 10 == 2:
+        path.write_bytes(path.read_bytes() + (b"\n" if number % 20 == 2 else b"\r\n"))
+    elif number % 20 == 10:
+        rewrite(path, changed={"byteorder": b"big"})
+
+
+def rewrite(path, compression=zipfile.ZIP_STORED, changed=None, dropped=()):
+    """Writes an archive anew with other records or another compression."""
+    with zipfile.ZipFile(path) as before:
+        records = {name: before.read(name) for name in before.namelist()}
+    with zipfile.ZipFile(path, "w", compression) as after:
+        for name, content in records.items():
+            own = name.split("/", 1)[1]
+            if own not in dropped:
+                after.writestr(name, (changed or {}).get(own, content))
+
+
 def generate(folder):
     for i in range(CASES):
         rng = random.Random(i)
         torch.manual_seed(i)
         value = training(rng) if i % 10 == 0 else random_dict(rng, 3, [])
         while True:  # torch.save rejects views of different types of the same memory
+            if i % 10 == 3:
+                set_attributes(value)
             try:
                 torch.save(value, folder / f"{i}.pt")
                 break
             except RuntimeError:
                 value = random_dict(rng, 2, [])
+        vary(folder / f"{i}.pt", i)
     return f"{CASES}\n"
 
 
@@ -191,10 +225,12 @@ def compare(folder):
     return "".join(differing)
 
 
-def archive(path, data, records=None, byteorder="little", compression=zipfile.ZIP_STORED):
+def archive(path, data, records=None, byteorder="little", compression=zipfile.ZIP_STORED,
+            version="3\n"):
     with warnings.catch_warnings(), zipfile.ZipFile(path, "w", compression) as zip_file:
         warnings.simplefilter("ignore")  # about repeated names
-        for name, content in [("data.pkl", data), ("byteorder", byteorder), *(records or [])]:
+        fixed = [("data.pkl", data), ("byteorder", byteorder), ("version", version)]
+        for name, content in [*fixed, *(records or [])]:
             zip_file.writestr(f"archive/{name}", content)
 
 
@@ -266,7 +302,7 @@ def refused_pickles():
     yield "in-tuple", b"\x80\x02]q\0(h\0tq\1h\0h\1a.", "expected one value"
     yield "own-in-tuple", b"\x80\x02]q\0(h\0tq\1a.", "no container that holds itself"
     yield "deep", b"\x80\x02" + b"]" * 1001 + b"a" * 1000 + b".", "containers at most 1000 deep"
-    yield "deeper", b"\x80\x02" + b"]" * 200000 + b"a" * 199999 + b".", "at most 1000 deep"
+    yield "deeper", b"\x80\x02" + b"]" * 100000 + b"a" * 99999 + b".", "at most 1000 deep"
     # A chain of 900 lists that is converted first and occurs again at the end of a second chain.
     yield ("deep-twice", b"\x80\x02](" + b"]" * 900 + b"a" * 899 + b"q\0" + b"]" * 200 + b"h\0a" +
            b"a" * 199 + b"e.", "at most 1000 deep")
@@ -275,6 +311,18 @@ def refused_pickles():
     yield "dtype-itself", b"\x80\x02ctorch\nfloat32\n.", "expected values and tensors, got a type"
     yield "no-arguments", b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n)R.", "no further argument"
     yield "attributes", b"\x80\x02}}b.", "expected attributes of an OrderedDict"
+    yield "class", b"\x80\x02ctorch\nTensor\n)R.", "something to call, got a dtype or a class"
+    from_type = b"\x80\x02ctorch._tensor\n_rebuild_from_type_v2\n("
+    yield ("attributes-of-dict", from_type + b"ccollections\nOrderedDict\nctorch\nTensor\n)}tR.",
+           "expected a function that makes a tensor")
+    yield ("attributes-of-subclass", from_type + b"ctorch._utils\n_rebuild_tensor_v2\nNNNtR.",
+           "expected the class of a tensor, got None")
+    many = {"list": b"]", "dict": b"}", "tuple": b")\x85", "text": b"U\0", "none": b"N" * 4}
+    for name, value in many.items():
+        yield f"many-of-{name}", b"\x80\x02" + value * 10**6 + b".", "larger max_expansion"
+    key = b"X" + struct.pack("<I", 10**5) + b"k" * 10**5 + b"q\0"
+    yield ("repeated-key", b"\x80\x02}" + key + b"Ns" + b"h\0Ns" * 1000 + b".",
+           "larger max_expansion")
     yield "qtensor", b"\x80\x02ctorch._utils\n_rebuild_qtensor\n.", "_utils._rebuild_qtensor"
     yield "qint", b"\x80\x02ctorch\nQInt8Storage\n.", "the global torch.QInt8Storage"
     yield "persistent", b"\x80\x02N\x85Q.", "expected the id of a storage"
@@ -341,10 +389,24 @@ def refusals(folder):
     expect("good", "nothing was thrown")
     archive(folder / "no-data", good)
     expect("no-data", "expected a record 'archive/data/0' of a storage, found none")
-    archive(folder / "compressed", good, data, compression=zipfile.ZIP_DEFLATED)
-    expect("compressed", "not compressed, got method 8")
-    archive(folder / "big-endian", good, data, byteorder="big")
-    expect("big-endian", "expected 'little', got 'big'")
+    archive(folder / "bzip2", good, data, compression=zipfile.ZIP_BZIP2)
+    expect("bzip2", "expected a record that is stored or deflated, got method 12")
+    archive(folder / "bomb", good, [("data/0", bytes(100_000_000))],
+            compression=zipfile.ZIP_DEFLATED)
+    expect("bomb", "can be loaded with a larger max_expansion")
+    archive(folder / "byte-order", good, data, byteorder="middle")
+    expect("byte-order", "expected 'little' or 'big', got 'middle'")
+    for version in ["0", "11", "x", ""]:
+        archive(folder / f"version-{version}", good, data, version=version)
+        expect(f"version-{version}", f"expected a version from 1 to 10, got '{version}'")
+    torch.save({"a": torch.ones(2)}, folder / "no-version")
+    rewrite(folder / "no-version", dropped=["version"])
+    expect("no-version", "expected a record 'no-version/version', found none")
+    torch.save({"a": torch.ones(2, dtype=torch.uint16)}, folder / "untyped-big-endian")
+    rewrite(folder / "untyped-big-endian", changed={"byteorder": b"big"})
+    expect("untyped-big-endian", "expected a class of storages with a type in a file of a big-")
+    (folder / "page").write_text("\n<!DOCTYPE html><html></html>")
+    expect("page", "expected a zip archive of torch.save, got an HTML page")
     archive(folder / "same-name", good, data + data)
     expect("same-name", "'archive/data/0': the zip archive has two records of this name")
     (folder / "empty").write_bytes(b"")

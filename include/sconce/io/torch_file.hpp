@@ -3,6 +3,7 @@
 #include <ATen/core/ivalue.h>
 #include <torch/ordered_dict.h>
 
+#include <cstdint>
 #include <filesystem>
 
 #include "sconce/fwd.hpp"
@@ -15,18 +16,24 @@ struct TorchFileOptions {
 
   /// Whether to refuse files without checksums, in which damage cannot be detected.
   bool require_checksums = false;
+
+  /// Limit of the memory for what the file does not store byte by byte: values other than tensors'
+  /// elements, and compressed records. It is 48 MiB plus this many bytes for each byte of the file.
+  uint64_t max_expansion = 12;
 };
 
 /// Reads a file that Python's `torch.save` wrote, with the types of state dicts: None, bool, int,
 /// float, str, lists, tuples (also torch.Size), dicts with keys of type str or int (also
-/// OrderedDict and Counter, without their attributes) and strided tensors (also Parameters).
-/// Tensors that shared memory when saved share it again. Any other type is refused, and code in the
-/// file never runs. The checksum of each record is checked, unless all checksums are 0, as after
-/// `set_crc32_options(False)`.
+/// OrderedDict and Counter) and strided tensors (also Parameters). Attributes of dicts and tensors
+/// are ignored. Tensors that shared memory when saved share it again. Any other type is refused,
+/// and code in the file never runs. The checksum of each record is checked, unless all checksums
+/// are 0, as after `set_crc32_options(False)`. Also reads files of big-endian machines and archives
+/// that were compressed again.
 /// Python: `torch.load(path, map_location=device, weights_only=True)`.
 /// @throw c10::Error, naming the path and the record or byte, if:
 /// - the file is not such an archive, like TorchScript archives and files from before torch 1.6;
 /// - the file is damaged, or has no checksums and `require_checksums` is set;
+/// - it needs more memory than `max_expansion` allows, or keys of a dict share a hash;
 /// - it contains any other type;
 /// - containers nest deeper than 1000 or contain themselves;
 /// - a tensor has more than 64 dimensions.

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <c10/util/Exception.h>
+#include <c10/util/safe_numerics.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+namespace sconce::io {
+
+/// The memory that a file may take for more than it stores: for values made of a few bytes each and
+/// for compressed records. It is counted before it is allocated, because a std::bad_alloc inside
+/// LibTorch's containers would end the process.
+class MemoryBudget {
+ public:
+  MemoryBudget(uint64_t file_size, uint64_t max_expansion) : max_expansion_(max_expansion) {
+    if (c10::mul_overflows(file_size, max_expansion, &limit_) ||
+        c10::add_overflows(limit_, base, &limit_)) {
+      limit_ = std::numeric_limits<uint64_t>::max();
+    }
+    left_ = limit_;
+  }
+
+  /// @throw c10::Error, beginning with `who`, if less is left.
+  void take(uint64_t size, const std::string& who) {
+    TORCH_CHECK(size <= left_, who, "expected to need at most ", limit_, " bytes of memory: ", base,
+                " and max_expansion = ", max_expansion_,
+                " for each byte of the file; got a file that needs more, which can be loaded with ",
+                "a larger max_expansion");
+    left_ -= size;
+  }
+
+  void give_back(uint64_t size) { left_ += size; }
+
+ private:
+  static constexpr uint64_t base = uint64_t{48} << 20;  // enough for small files of any content
+
+  uint64_t max_expansion_;
+  uint64_t limit_ = 0;
+  uint64_t left_ = 0;
+};
+
+}  // namespace sconce::io
