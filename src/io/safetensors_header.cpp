@@ -234,6 +234,17 @@ void check_entries(std::vector<SafetensorsEntry>& entries, uint64_t data_size,
               data_size);
 }
 
+std::string entry_text(const SafetensorsEntry& entry) {
+  std::string shape;
+  for (const int64_t size : entry.shape) {
+    if (!shape.empty()) shape += ',';
+    shape += std::to_string(size);
+  }
+  return std::string(R"({"dtype":")") + entry.type.name + R"(","shape":[)" + shape +
+         R"(],"data_offsets":[)" + std::to_string(entry.begin) + "," + std::to_string(entry.end) +
+         "]}";
+}
+
 }  // namespace
 
 std::vector<int64_t> SafetensorsEntry::sizes() const {
@@ -266,18 +277,29 @@ SafetensorsHeader parse_header(std::string_view text, uint64_t data_size, const 
 }
 
 std::string header_text(const SafetensorsHeader& header, const std::string& who) {
+  // Written piece by piece: the destructor of a larger nlohmann::json allocates memory, and a lack
+  // of it would end the process.
+  const auto quoted = [](const std::string& text) { return Json(text).dump(); };
+  std::string text = "{";
+  const auto begin_item = [&](const std::string& name) {
+    if (text.back() != '{') text += ',';
+    text += quoted(name) + ':';
+  };
   try {
-    nlohmann::ordered_json json = nlohmann::ordered_json::object();
-    if (!header.metadata.empty()) json["__metadata__"] = header.metadata;
-    // operator[] would compare each name with all before it.
-    auto& fields = json.get_ref<nlohmann::ordered_json::object_t&>();
-    for (const auto& entry : header.entries) {
-      fields.emplace_back(entry.name,
-                          nlohmann::ordered_json{{"dtype", entry.type.name},
-                                                 {"shape", entry.shape},
-                                                 {"data_offsets", {entry.begin, entry.end}}});
+    if (!header.metadata.empty()) {
+      begin_item("__metadata__");
+      text += '{';
+      for (const auto& [key, value] : header.metadata) {
+        begin_item(key);
+        text += quoted(value);
+      }
+      text += '}';
     }
-    std::string text = json.dump();
+    for (const auto& entry : header.entries) {
+      begin_item(entry.name);
+      text += entry_text(entry);
+    }
+    text += '}';
     text.resize((text.size() + 7) / 8 * 8, ' ');
     return text;
   } catch (const nlohmann::json::exception& error) {
