@@ -1,6 +1,7 @@
 #include "sconce/io/whole_file.hpp"
 
 #include <c10/util/Exception.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/xattr.h>
@@ -10,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "detail/check_path.hpp"
@@ -212,13 +214,14 @@ int sync_folder(const std::filesystem::path& folder) {
 }
 
 void sweep_parts(const std::filesystem::path& folder, const std::string& prefix) {
-  std::error_code error;
-  std::filesystem::directory_iterator entry(folder, error), end;
-  for (; !error && entry != end; entry.increment(error)) {
-    if (!is_part(entry->path().filename().string(), prefix)) continue;
-    const int fd = ::open(entry->path().c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  // std::filesystem::directory_iterator ends the process if memory is short.
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), ::closedir);
+  while (const auto* entry = entries ? ::readdir(entries.get()) : nullptr) {
+    if (!is_part(entry->d_name, prefix)) continue;
+    const auto path = folder / entry->d_name;
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) continue;
-    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(entry->path().c_str());
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
     ::close(fd);
   }
 }

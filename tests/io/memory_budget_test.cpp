@@ -130,16 +130,20 @@ void fail_each_allocation(const F& function) {
 
 }  // namespace
 
-TEST_CASE("readers of weights throw at each allocation that fails, and never end the process") {
+TEST_CASE(
+    "reading and saving weights throws at each allocation that fails, and never ends the process") {
   const TempDir folder;
   for (const auto& file : files_of_torch(folder)) {
     fail_each_allocation([&] { load_torch(file); });
+    const auto value = load_torch(file);
+    fail_each_allocation([&] { sconce::io::save_torch(folder.path() / "again.pt", value); });
   }
   StateDict state;
   for (int i = 0; i < 5; ++i) state.insert("weight" + std::to_string(i), torch::ones({i}));
   const auto weights = folder.path() / "weights";
   sconce::io::save_safetensors(weights, state, {{"format", "pt"}});
   fail_each_allocation([&] { load_safetensors(weights); });
+  fail_each_allocation([&] { sconce::io::save_safetensors(folder.path() / "again", state); });
   fail_each_allocation([&] { load_safetensors(weights, {.mmap = false}); });
   sconce::io::save_torch(folder.path() / "state", state);
   fail_each_allocation([&] { sconce::io::load_torch_state_dict(folder.path() / "state"); });
