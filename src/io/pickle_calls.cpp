@@ -31,8 +31,8 @@ constexpr std::array callables = {
     Callable{"torch.nn.parameter", "Parameter", Global::tensor_class},
     Callable{"torch.storage", "UntypedStorage", Global::untyped_storage_class}};
 
-// Bytes of a tensor, with those of its gradient's bookkeeping, and of one of its dimensions,
-// measured with glibc's malloc.
+// Upper bounds of the bytes of a tensor, with those of its gradient's bookkeeping, and of one of
+// its dimensions.
 constexpr size_t tensor_bytes = 1024, dimension_bytes = 32;
 
 // Returns the arguments of a call one by one.

@@ -19,7 +19,7 @@ static_assert(std::endian::native == std::endian::little, "the format's numbers 
 
 namespace {
 
-// Bytes of values and of the memo's entries, measured with glibc's malloc.
+// Upper bounds of the bytes of a text without its letters and of an entry of the memo.
 constexpr size_t text_bytes = 96, memo_bytes = 80;
 
 // The machine described in Python's Lib/pickle.py: a stack of values, marks in it, and a memo.

@@ -19,7 +19,8 @@ c10::ArrayRef<c10::IValue> items_of(const c10::IValue& value) {
   return value.isList() ? value.toListRef() : value.toTupleRef().elements().asArrayRef();
 }
 
-// Bytes of a container and of what this reader keeps about it, measured with glibc's malloc.
+// Upper bounds of the bytes of a container and of what this reader keeps about it.
+// memory_budget_test.cpp checks them.
 constexpr size_t list_bytes = 288, tuple_bytes = 288, dict_bytes = 800;
 constexpr size_t place_bytes = 65;  // of a place in a dict's table and in KeyPlaces
 

@@ -59,7 +59,7 @@ struct Named : torch::CustomClassHolder {
   c10::Storage storage;  ///< may be shared by others with a different type
 };
 
-/// Bytes of such a value, measured with glibc's malloc.
+/// Upper bound of the bytes of such a value.
 constexpr size_t named_bytes = 128;
 
 /// Wraps such a value as an IValue.
