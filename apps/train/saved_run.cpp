@@ -113,7 +113,7 @@ SavedRun read_saved_run(const std::filesystem::path& checkpoint) {
   if (file.contains("scheduler")) {
     const SavedDict scheduler = file.dict("scheduler");
     run.scheduler = scheduler.entries();
-    if (scheduler.contains("last_epoch")) run.scheduler_steps = scheduler.count("last_epoch");
+    run.scheduler_steps = scheduler.count("last_epoch");
   }
   if (file.contains("schedule")) run.schedule_epochs = file.dict("schedule").count("epochs");
   return run;

@@ -95,9 +95,8 @@ void write_png(const torch::Tensor& input, const fs::path& path, int compression
               ": expected sides below 2^31, got shape ", input.sizes());
   TORCH_CHECK(compression_level >= 0 && compression_level <= 9, who,
               ": expected a compression_level from 0 to 9, got ", compression_level);
-  const std::string bytes = with_name(who, [&] {
-    return encode_png(input.permute({1, 2, 0}).contiguous(), compression_level);
-  });
+  const std::string bytes = with_name(
+      who, [&] { return encode_png(input.permute({1, 2, 0}).contiguous(), compression_level); });
   io::write_whole(path, bytes, "sconce::vision::write_png");
 }
 

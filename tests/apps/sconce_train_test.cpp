@@ -1027,9 +1027,8 @@ TEST_CASE("a checkpoint of 0.2, which names no number of epochs, is resumed or b
 }
 
 TEST_CASE("a schedule that was begun anew goes on where its run is resumed") {
-  train::SavedRun saved{.epochs = std::vector<sconce::EpochMetrics>(5),
-                        .scheduler_steps = 3,
-                        .schedule_epochs = 8};
+  train::SavedRun saved{
+      .epochs = std::vector<sconce::EpochMetrics>(5), .scheduler_steps = 3, .schedule_epochs = 8};
   CHECK(epochs_of_cosine(8, saved) == 6);  // from the third epoch on
   CHECK_THROWS_AS(epochs_of_cosine(9, saved), train::UsageError);
   saved.schedule_epochs.reset();  // as of 0.2

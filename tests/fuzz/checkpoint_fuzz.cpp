@@ -77,7 +77,7 @@ SCONCE_FUZZ_TARGET(checkpoint)(const uint8_t* data, size_t size) {
   try {
     progress = *Checkpoint(path, {.resume = true}).load(run.parts());
   } catch (const c10::Error& error) {
-    sconce::test::expect_own(error);
+    sconce::test::expect_own(error, sconce::test::text(data, size));
     return 0;
   }
   std::filesystem::remove_all(again);

@@ -12,7 +12,7 @@ SCONCE_FUZZ_TARGET(idx)(const uint8_t* data, size_t size) {
     const auto header = 4 + 4 * static_cast<size_t>(read.dim());
     expect(is_gzipped || header + read.nbytes() == size, "bytes of a plain file were left out");
   } catch (const c10::Error& error) {
-    sconce::test::expect_own(error);
+    sconce::test::expect_own(error, sconce::test::text(data, size));
   }
   return 0;
 }

@@ -12,7 +12,7 @@ SCONCE_FUZZ_TARGET(model_file)(const uint8_t* data, size_t size) {
     for (const auto& tensor : model.network->parameters()) bytes += tensor.nbytes();
     expect(bytes <= 8 * static_cast<int64_t>(size), "the network is larger than its file");
   } catch (const c10::Error& error) {
-    sconce::test::expect_own(error);
+    sconce::test::expect_own(error, sconce::test::text(data, size));
     const std::string message = error.what_without_backtrace();
     expect(message.find(file.string()) != message.npos, "the error does not name the file");
   }

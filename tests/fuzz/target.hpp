@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "support/temp_dir.hpp"
 
@@ -35,12 +36,6 @@ inline void expect(bool holds, const char* what) {
   if (!holds) throw std::logic_error(what);
 }
 
-/// Ends the run if a refusal is a failed check within LibTorch, which names neither file nor key.
-inline void expect_own(const c10::Error& error) {
-  const std::string message = error.what_without_backtrace();
-  expect(message.find("INTERNAL ASSERT") == message.npos, message.c_str());
-}
-
 /// A folder for the target's files.
 inline const TempDir& folder() {
   static const TempDir folder = [] {
@@ -53,6 +48,14 @@ inline const TempDir& folder() {
 
 inline std::string_view text(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
+}
+
+/// Ends the run if a refusal is a failed check within LibTorch, which names neither file nor key.
+/// The message may quote an input that has the same words.
+inline void expect_own(const c10::Error& error, std::string_view input) {
+  constexpr std::string_view words = "INTERNAL ASSERT";
+  const std::string message = error.what_without_backtrace();
+  expect(message.find(words) == message.npos || input.find(words) != input.npos, message.c_str());
 }
 
 }  // namespace sconce::test
