@@ -1,7 +1,6 @@
 // What is at a path becomes a file, a FIFO, a link and a folder, over and over, while it is read or
 // written. Nothing may wait for a FIFO's other end, and each error names the path.
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <functional>
@@ -66,15 +65,6 @@ class Swapper {
   std::thread thread_;
 };
 
-// Ends the program if the test hangs.
-class Alarm {
- public:
-  explicit Alarm(unsigned seconds) { ::alarm(seconds); }
-  ~Alarm() { ::alarm(0); }
-  Alarm(const Alarm&) = delete;
-  Alarm& operator=(const Alarm&) = delete;
-};
-
 using Use = std::function<void(const fs::path&)>;
 
 // Uses the path during that many swaps, and returns the error of the last use, after them.
@@ -100,7 +90,6 @@ std::string use_swapped(const Use& use, const std::string& bytes, int swaps) {
 }
 
 void check_readers(int swaps) {
-  const Alarm alarm(600);
   namespace io = sconce::io;
   namespace vision = sconce::vision;
   const TempDir folder;
@@ -128,7 +117,6 @@ void check_readers(int swaps) {
 }
 
 void check_writers(int swaps) {
-  const Alarm alarm(600);
   const std::map<std::string, Use> writers = {
       {"write_whole", [](const auto& path) { sconce::io::write_whole(path, "new", "write"); }},
       {"AppendFile", [](const auto& path) { sconce::AppendFile(path, "append").append("new"); }}};
