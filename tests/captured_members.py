@@ -18,6 +18,7 @@ REFUSED = "a capture refuses it by name"
 SCALER = "tensors by operators, and a condition: a call without update in the same function is refused"
 NUMBERS = "it sets numbers; a capture depends on them and is made again"
 CALLBACK = "the Trainer calls it, outside of a capture"
+READ = "it reads a tensor on the host, which a capture refuses"
 HOST = "it reads or writes memory of the host, which is no part of a step"
 THREADS = "its replicas or collectives are refused on the CPU by what they run"
 MODULE = "it builds or runs layers: operators, which a replay runs again"
@@ -25,6 +26,7 @@ MODULE = "it builds or runs layers: operators, which a replay runs again"
 TABLE = {
     "AnyBatch": TENSORS, "AnyBatches": REFUSED, "HolderBase": TENSORS, "Holder": TENSORS,
     "Optimizer": {"step": STEPPED, "step_with_amp_scaling": STEPPED, "zero_grad": STEPPED, "write_lr": STEPPED,
+                  "read_lr": READ,
                   "add_param_group": REFUSED, "load_state_dict": REFUSED},
     "AmpScaling": STEPPED,
     "ExponentialMovingAverage": {"update": REPLAYED, "load_state_dict": REFUSED},
