@@ -244,7 +244,7 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
     StateOwner owner = {};        // keeps that address from other tensors
     torch::Tensor tensor = {};
     double written = std::numeric_limits<double>::quiet_NaN();  // equal in tensor and options
-    uint32_t version = 0;                                       // of the tensor then
+    int64_t version = 0;                                        // of the tensor then
   };
 
   void drop_repeats(ParamGroup& group);
