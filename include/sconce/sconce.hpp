@@ -58,6 +58,7 @@
 #include "sconce/optim/adam.hpp"
 #include "sconce/optim/amp_scaling.hpp"
 #include "sconce/optim/ema.hpp"
+#include "sconce/optim/extra_options.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/optim/lr_scheduler_base.hpp"
 #include "sconce/optim/metric_mode.hpp"

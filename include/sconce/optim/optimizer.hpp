@@ -16,33 +16,13 @@
 
 #include "sconce/fwd.hpp"
 #include "sconce/optim/amp_scaling.hpp"
+#include "sconce/optim/extra_options.hpp"
 
 namespace sconce {
 class StateVisitor;  // writes and reads states, in src/
 }  // namespace sconce
 
 namespace sconce::optim {
-
-/// The kernels of an optimizer's step. Python: the arguments `fused` and `foreach`.
-enum class Kernels {
-  automatic,  ///< fused if there are any and all parameters allow it, or foreach, or the loop
-  fused,      ///< one kernel does the whole step: `fused=True`; RMSprop and NAdam have none
-  foreach,    ///< each operation runs over a list of tensors: `foreach=True`, Python's on GPUs
-  for_loop    ///< each operation runs on each tensor: `foreach=False`, Python's on the CPU
-};
-
-/// Options of a whole optimizer that LibTorch's option types do not have.
-struct ExtraOptions {
-  Kernels kernels = Kernels::automatic;  ///< the kernels, or a choice by the parameters
-  bool maximize = false;                 ///< maximize the objective instead of minimizing it
-
-  /// Default learning rate, a tensor with one element. Each group then keeps its rate in a separate
-  /// tensor of this type and device. The first group without a rate of its own uses this tensor
-  /// itself, and the other groups without one start with its value. Change a group's options, as
-  /// schedulers do, and the next step writes them into the group's tensor. Filling this tensor
-  /// changes only the group that uses it.
-  std::optional<torch::Tensor> lr = {};
-};
 
 /// Drops the gradients of all parameters of any optimizer. LibTorch's own `zero_grad` detaches each
 /// gradient first, which takes two operator calls. Python: `optimizer.zero_grad()`.
@@ -120,9 +100,8 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   /// call it before a graph of the step is replayed. The host reads nothing.
   void write_lr();
 
-  /// Does the same, and then reads into the options the tensors that were changed otherwise, such
-  /// as by filling `ExtraOptions::lr`. Schedulers and reports do this before they read a rate. The
-  /// host reads only tensors that were changed, and cannot see changes by a captured step.
+  /// Does the same, and then reads into the options the tensors that were changed, such as by
+  /// filling `ExtraOptions::lr`, except by a captured step. Schedulers and reports do this.
   void read_lr();
 
   /// Values of schedulers for a parameter group, by Python's names, such as `initial_lr`.
@@ -173,8 +152,7 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   // form of the kernels. If it throws, state and options are restored.
   void replace_state(const std::function<void()>& read);
 
-  // If learning rates are tensors, makes them and the groups' options equal. Call it before a save,
-  // because an archive of LibTorch has the options only. The host reads the tensors.
+  // Makes the groups' options equal to learning rates that are tensors, for a save. The host reads.
   void sync_lr() const;
 
   // Returns whether the kernels can step a parameter with `state`, a tensor of its state. If not,
@@ -238,15 +216,13 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
     std::vector<int64_t> params = {};
   };
 
-  // A learning rate that is a tensor, and the group that it belongs to.
   struct GroupRate {
-    const void* first = nullptr;  // address of the group's first parameter
+    const void* first = nullptr;  // address of the first parameter of the group with this rate
     StateOwner owner = {};        // keeps that address from other tensors
     torch::Tensor tensor = {};
     double written = std::numeric_limits<double>::quiet_NaN();  // equal in tensor and options
     int64_t version = 0;                                        // of the tensor then
   };
-
   void drop_repeats(ParamGroup& group);
   void choose_again();
   void renew_states();
