@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <functional>
 #include <random>
+#include <tuple>
 
 #include "apps/run_train.hpp"
 #include "catch.hpp"
@@ -86,7 +87,7 @@ void add_places(const c10::IValue& value, const std::vector<std::string>& keys,
       inner.push_back(key.isString() ? key.toStringRef() : std::to_string(key.toInt()));
       add_places(entry.value(), inner, places);
       places.push_back({inner, [=](const c10::IValue& to) { dict.insert_or_assign(key, to); },
-                        [=] { dict.erase(key); }});
+                        [=] { std::ignore = dict.erase(key); }});
     }
   } else if (value.isList()) {
     auto list = value.toList();
