@@ -254,7 +254,8 @@ void CapturedStep::capture() {
   const c10::StreamGuard guard(*side_);
   std::string error;
   try {
-    auto made = std::make_unique<Graph>(StepGraph::begin(options_.generators));
+    auto made = std::make_unique<Graph>();
+    made->graph = StepGraph::begin(options_.generators);
     made->outputs = run(*inputs_, &made->conditions);
     made->graph->end();
     graph_ = std::move(made);

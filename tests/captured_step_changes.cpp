@@ -199,18 +199,13 @@ void check_refusals(torch::Device device) {
   const sconce::data::Batches batches({torch::ones({4, 1}), torch::ones({4})}, {.batch_size = 2});
   sconce::Stopwatch stopwatch;
   const std::string optim = "sconce::optim::lr_scheduler::";
-  check_refused(
-      device, [&] { plateau.step(1.0); }, optim + "ReduceLROnPlateau::step");
+  check_refused(device, [&] { plateau.step(1.0); }, optim + "ReduceLROnPlateau::step");
   check_refused(
       device, [&] { restarts.step(0.5); }, optim + "CosineAnnealingWarmRestarts::step(epoch)");
-  check_refused(
-      device, [&] { writer.add_scalar("a", 1.0, 0); }, "SummaryWriter::add_");
-  check_refused(
-      device, [&] { batches.begin(); }, "sconce::data::Batches::begin");
-  check_refused(
-      device, [] { sconce::seed_everything(0); }, "sconce::seed_everything");
-  check_refused(
-      device, [&] { stopwatch.restart(); }, "sconce::Stopwatch::restart");
+  check_refused(device, [&] { writer.add_scalar("a", 1.0, 0); }, "SummaryWriter::add_");
+  check_refused(device, [&] { batches.begin(); }, "sconce::data::Batches::begin");
+  check_refused(device, [] { sconce::seed_everything(0); }, "sconce::seed_everything");
+  check_refused(device, [&] { stopwatch.restart(); }, "sconce::Stopwatch::restart");
   const auto state = training.optimizer->state_dict();
   check_refused(
       device, [&] { training.optimizer->load_state_dict(state); },

@@ -953,4 +953,16 @@ TEST_CASE("on a GPU random captured steps are the plain loop, bit for bit", "[gp
   CHECK(table("all", Table::replayed) == 20);
 }
 
+TEST_CASE("on a GPU 300 random captured steps are the plain loop, bit for bit", "[.][gpu][slow]") {
+  sconce::test::require_gpu();
+  const auto table = compare_steps(300, sconce::gpu());
+  WARN(table.text());
+  CHECK(table("all", Table::refused) == 0);
+  for (const char* kind : {"parameter frozen", "parameters thawed", "mode changed",
+                           "parameter moved", "metric", "slice"}) {
+    INFO(kind);
+    CHECK(table(kind, Table::replayed) >= 30);
+  }
+}
+
 }  // namespace captured_step_random

@@ -157,7 +157,7 @@ TEST_CASE("a visitor refuses a value of another type, length or range, and names
       {"some", {3, "expected a dict, got Int"}},
       {"some", {sconce::string_dict(), "expected a dict with the key 'number'"}},
       {"some", {negative, "expected a value of at least 0 for 'number', got another"}},
-      {"parts", {two, "expected a dict, got Double"}},
+      {"parts", {two, "'parts': expected a dict, got Double"}},
       {"parts", {c10::IValue(), "expected a list of length 0 for 'parts', got None"}},
       {"milestones", {c10::List<int64_t>({1}), "expected a list of length 2 for 'milestones'"}},
       {"present", {torch::ones({2}), "expected a number for 'present', got Tensor"}},
