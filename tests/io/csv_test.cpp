@@ -470,7 +470,7 @@ TEST_CASE("reading a CSV file takes at most 16 times its size plus 64 MiB of mem
     malloc_trim(0);
     std::ofstream("/proc/self/clear_refs") << 5;  // restarts the peak
     const double before = status_of("VmRSS:"), begin = thread_seconds();
-    const std::string error = error_of([&] { read_csv(file, options); });
+    const std::string error = error_of([&, &given = options] { read_csv(file, given); });
     const double seconds = thread_seconds() - begin, peak = status_of("VmHWM:") - before;
     if (chosen != nullptr) WARN(name << ": " << peak / 0x1p20 << " MiB, " << seconds << " s");
     CHECK(peak <= 16. * static_cast<double>(text.size()) + 0x1p26);
