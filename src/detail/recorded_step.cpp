@@ -74,7 +74,7 @@ Input::Input(const at::Tensor& given)
       strides(given.strides().vec()),
       dtype(given.scalar_type()),
       requires_grad(given.requires_grad()),
-      is_parameter(requires_grad && given.is_leaf()),
+      is_parameter(given.is_leaf() && (requires_grad || given.grad().defined())),
       is_foreign(given.storage().allocator() == nullptr) {}
 
 bool Input::is_unchanged() const {

@@ -62,7 +62,7 @@ struct Input {
   std::vector<int64_t> strides;
   c10::ScalarType dtype;
   bool requires_grad;
-  bool is_parameter;  // a leaf that requires a gradient
+  bool is_parameter;  // a leaf that requires a gradient, or that has one and is frozen
   bool is_foreign;    // no allocator made its memory
 };
 

@@ -38,7 +38,7 @@ constexpr void check_model() {
   static_assert(Model<M>,
                 "sconce: expected a model, which is a torch::nn::Module, a module holder or a "
                 "pointer to one, got another type; `Sequential net(ReLU());` declares a function: "
-                "write `Sequential net{ReLU()};`");
+                "write Sequential net{ReLU()};");
 }
 
 }  // namespace detail
