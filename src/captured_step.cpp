@@ -236,9 +236,12 @@ CapturedStep::Tensors CapturedStep::run_aside(const Tensors& batch) const {
   const auto current = current_stream(device_);
   wait(*side_, current);
   Tensors outputs;
-  {
+  try {
     const c10::StreamGuard guard(*side_);
     outputs = run(batch);
+  } catch (...) {
+    wait(current, *side_);  // the caller frees the batch, which the side stream may still read
+    throw;
   }
   wait(current, *side_);
   for (const auto& output : outputs) {
