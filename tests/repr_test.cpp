@@ -442,6 +442,18 @@ TEST_CASE("integers and pointers have no text") {
   STATIC_CHECK_FALSE(printable("text"));
 }
 
+TEST_CASE("a vector prints as a list and a tuple as a tuple") {
+  using torch::Device;
+  CHECK(repr(std::vector<Device>{}) == "[]");
+  CHECK(repr(std::vector{Device("cuda:1"), Device("cpu")}) ==
+        "[device(type='cuda', index=1), device(type='cpu')]");
+  CHECK(repr(std::vector<std::vector<double>>{{0.5}, {}}) == "[[0.5], []]");
+  CHECK(repr(std::vector<int64_t>{2, 3}) == "torch.Size([2, 3])");
+  CHECK(repr(std::tuple{true}) == "(True,)");
+  CHECK(repr(std::tuple{Device("cpu"), 0.5, std::vector{torch::kFloat}}) ==
+        "(device(type='cpu'), 0.5, [torch.float32])");
+}
+
 TEST_CASE("a module prints itself and its children") {
   CHECK(repr(nn::Sequential(nn::Linear(3, 1), nn::ReLU())) ==
         "Sequential(\n"

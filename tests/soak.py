@@ -80,7 +80,7 @@ def touches(file, test):
         room = file.relative_to("src" if top == "src" else "include/sconce").parent
         return any(source.parent == pathlib.Path(room) for source in sources)
     if file.is_relative_to("apps/lessons"):
-        return test["name"] == f"lesson-{file.stem}" or (file.name == "helpers.py" and is_lesson)
+        return test["name"] == f"lesson-{file.parent.name}-{file.stem}"
     if top == "apps":
         return not is_lesson and any(source.parts[0] == "apps" for source in sources)
     if top == "cmake":

@@ -1,80 +1,219 @@
 #!/usr/bin/env python3
-"""Writes the lessons' pages: README.md, a page for each tutorial, and pages/NN_name.md for each lesson.
+"""Fills the pages of the tutorials, folder/README.md: chunks, commands and outputs go between <!-- ... --> and <!-- end -->.
 
-  page.py --run BIN_DIR   runs the lessons in BIN_DIR without a GPU (as two processes if a lesson says so), some
-                          of them on two simulated GPUs as well if BIN_DIR/../sconce-simgpu exists, and writes
-                          the pages
-  page.py --write         rewrites them with the outputs that they show
-  page.py --check         fails if a page does not match the sources, an id of snippets.txt has no lesson or no
-                          comment there, a cell's statements differ from those of cells.txt, a label of
-                          labels.txt is not printed, too little is compared exactly, or C++ is too long or too
-                          wide; prints the counts
+  page.py            fills in the chunks, and keeps the outputs that are there
+  page.py --write    runs all programs too: without a GPU and on two simulated ones; NAME... runs only these
+  page.py --check    compares the pages with the sources, and says what is missing
 """
 import argparse
-import pathlib
+import hashlib
+import json
+import re
 import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-import checks  # noqa: E402
 import machine  # noqa: E402
-import outputs  # noqa: E402
-import pages  # noqa: E402
-import simulated  # noqa: E402
-import sources  # noqa: E402
+from lessons import HERE, TUTORIALS, differences, lessons  # noqa: E402
+
+BIN = HERE.parents[1] / "build/default/bin/lessons"
+COUNTS = HERE.parents[1] / "tests/lessons/counts.json"
+REGION = re.compile(r"<!-- (cell|run|starter|made)(?: (\S+))?(?: (\S+))? -->\n(.*?)<!-- end -->", re.DOTALL)
+FOLD = r"<summary>{}[^\n]*</summary>\n(?:(?!</details>).)*?```text\n(.*?)```"
+WITHOUT, SIMULATED = "Output without a GPU", "Output on two simulated GPUs"
+REAL = "needs a real GPU"
+# Values that depend on the kernels of a real GPU, on lines that are compared exactly with Python's.
+OF_KERNELS = re.compile(r"^(.*\b(?:allclose|[Cc]lose|[Bb]ackend|cuDNN|cuBLAS|NCCL|[Vv]ersion)\b[^:]*:) .+$")
+WIDEST, MOST_LINES = 90, 60
+# What the pages must say, or must not, because a tutorial has it wrong or an earlier page had.
+CORRECTIONS = [
+    ("gpu_acceleration_notebook", r'for a tensor, but not for a module: `net->to\("cuda"\)`', True),
+    ("gpu_acceleration_notebook", r"Set the flag before the first call", True),
+    ("gpu_acceleration_notebook", r"measures the missing wait", True),
+    ("gpu_acceleration_notebook", r"chooses between cuSOLVER", True),
+    ("*", r"CuDNN's|above what such a GPU can do|assume it is predefined", False),
+]
 
 
-def write(site):
-    if not site.torch or not site.cpu:
-        sys.exit("page.py: the LibTorch and the CPU of these outputs are unknown")
-    (site.folder / "pages").mkdir(exist_ok=True)
-    for file, text in pages.everything(site).items():
-        file.write_text(text)
+def block(language, text):
+    text = text.strip("\n")
+    return f"```{language}\n{text}\n```" if text else ""
 
 
-def run(lesson, bin_folder):
-    environment = machine.environment(machine.python_folder(bin_folder), CUDA_VISIBLE_DEVICES="")
-    return subprocess.run(lesson.command(bin_folder), env=environment, check=True, text=True,
-                          stdout=subprocess.PIPE).stdout
+def folded(summary, *parts):
+    return "\n\n".join([f"<details>\n<summary>{summary}</summary>", *parts, "</details>"])
 
 
-def as_shown(folder):
-    """Returns the pages' content with the outputs that they show."""
-    everyone = sources.lessons(folder)
-    return pages.Site(outputs.made_with(folder), everyone, folder,
-                      {lesson.name: outputs.output(folder, lesson.name) for lesson in everyone},
-                      {name: outputs.simulated(folder, name) for name in simulated.LESSONS})
+def command(lesson, simulated=False):
+    targets = f"sconce-simgpu {lesson.target}" if simulated else lesson.target
+    program = f"build/default/bin/lessons/{lesson.name}"
+    if lesson.processes > 1:
+        program = f"torchrun --standalone --nproc-per-node={lesson.processes} --no-python {program}"
+    before = "build/default/bin/sconce-simgpu --gpus 2 -- " if simulated else ""
+    path = "PATH=$(echo $PWD/build/setup/torch-2.15*/bin):$PATH " if lesson.processes > 1 else ""
+    return f"cmake --build --preset default --target {targets} &&\n  {path}{before}{program}"
 
 
-def as_run(folder, bin_folder):
-    """Returns the pages' content with the outputs of the programs."""
-    site = as_shown(folder)
-    site.torch, site.cpu = machine.torch_version(bin_folder), machine.cpu()
-    site.without_gpu = {lesson.name: run(lesson, bin_folder) for lesson in site.everyone}
-    if simulated.program(bin_folder):
-        site.simulated = {lesson.name: simulated.run(lesson, bin_folder) for lesson in site.everyone
-                          if lesson.name in simulated.LESSONS}
-    return site
+def statements(lesson, name):
+    """Returns a hash of a chunk's code in both languages, without comments and blanks."""
+    code = re.sub(r"//.*", "", lesson.cpp_chunks[name]) + re.sub(r"#.*", "", lesson.python_chunks.get(name, ""))
+    return hashlib.sha256("".join(code.split()).encode()).hexdigest()[:16]
+
+
+def records():
+    """Returns what record.py wrote on machines with a GPU, the latest first."""
+    found = [json.loads(file.read_text()) for file in (HERE / "recorded").glob("*.json")]
+    return sorted((each for each in found if each["gpus"]), key=lambda each: each["date"], reverse=True)
+
+
+def recorded(lesson):
+    """Returns a fold for each record, with the lines of the chunks whose statements have not changed since."""
+    folds = []
+    for record in records():
+        entry, lines, waiting = record["lessons"].get(lesson.name, {}), [], []
+        for name in lesson.cpp_chunks:
+            if name in entry and entry[name]["statements"] == statements(lesson, name):
+                lines.append(entry[name]["output"])
+            elif "print" in lesson.python_chunks.get(name, "") and name != "start":
+                waiting.append("Beyond the tutorial" if name == "beyond" else name)
+        about = f"Recorded on {record['date']} with LibTorch `{record['torch']}`."
+        if any(lines):
+            folds.append(folded(f"Output on {machine.gpu_names(record['gpus'])}", about, block("text", "".join(lines))))
+        if waiting:
+            folds.append(f"Awaiting a new recording on {machine.gpu_names(record['gpus'])}: {', '.join(waiting)}.")
+    return folds
+
+
+def counted(lesson):
+    """Returns a fold with what the program does, from the table that the tests compare it with."""
+    rows = json.loads(COUNTS.read_text()).get(lesson.name)
+    if not rows:
+        return []
+    def cell(entry):
+        sides = zip(entry["C++"], entry["Python"]) if isinstance(entry, dict) else zip(entry, entry)
+        return " | ".join(str(own) if own == other else f"{own} (Python: {other})" for own, other in sides)
+    table = ["| | without a GPU | with one | with two |", "| --- | --- | --- | --- |"]
+    table += [f"| {row} | {cell(entry)} |" for row, entry in rows.items()]
+    reasons = sorted({entry["why"] for entry in rows.values() if isinstance(entry, dict)})
+    return [folded("What the program does, counted (GPUs are simulated)", "\n".join(table), *reasons)]
+
+
+class Page:
+    """The page of a tutorial: what its author wrote, and what goes between its marks."""
+
+    def __init__(self, tutorial, everyone):
+        self.tutorial, self.file = tutorial, HERE / tutorial.folder / "README.md"
+        self.text = self.file.read_text()
+        self.lessons = {lesson.source.stem: lesson for lesson in everyone if lesson.source.parent == self.file.parent}
+        self.outputs = {name: [self.output(name, summary) for summary in (WITHOUT, SIMULATED)] for name in self.lessons}
+
+    def output(self, name, summary):
+        run = next((match[4] for match in REGION.finditer(self.text) if match.groups()[:2] == ("run", name)), "")
+        found = re.search(FOLD.format(summary), run, re.DOTALL)
+        return found[1] if found else ""
+
+    def cell(self, name, chunk):
+        lesson = self.lessons[name]
+        rows = [f"> In {row.language}, `{row.original}` "
+                f"{'is omitted' if row.ours == 'nothing' else f'becomes `{row.ours}`'}. {row.reason[0].upper()}{row.reason[1:]}"
+                for row in differences(self.tutorial) if chunk in row.ids]
+        return [block("python", lesson.python_chunks.get(chunk, "")), block("cpp", lesson.cpp_chunks[chunk]), "\n>\n".join(rows)]
+
+    def run(self, name, _):
+        lesson, (without, simulated) = self.lessons[name], self.outputs[name]
+        return [block("sh", command(lesson)), folded(WITHOUT, block("text", without)),
+                folded(SIMULATED, block("sh", command(lesson, simulated=True)), block("text", simulated)), *recorded(lesson), *counted(lesson)]
+
+    def starter(self, name, _):
+        target = f"{self.file.parent.name}-{name}_start"
+        return [block("cpp", (self.file.parent / f"{name}_start.cpp").read_text()),
+                block("sh", f"cmake --build --preset default --target {target} &&\n  "
+                            f"build/default/bin/lessons/{self.file.parent.name}/{name}_start")]
+
+    def filled(self):
+        def fill(match):
+            parts = [part for part in getattr(self, match[1])(match[2], match[3]) if part]
+            return "\n\n".join([match[0].partition("\n")[0], *parts, "<!-- end -->"])
+        return REGION.sub(fill, self.text)
+
+    def wrong(self):
+        """Checks that the page has each chunk once and in order: its blocks of C++ are the programs."""
+        found = [f"{self.file.parent.name}: {line}" for line in difference(self.text, self.filled())]
+        for name, lesson in self.lessons.items():
+            shown = [match[3] for match in REGION.finditer(self.text) if match.groups()[:2] == ("cell", name)]
+            if shown != list(lesson.cpp_chunks):
+                found.append(f"{lesson.name}: expected the chunks {list(lesson.cpp_chunks)} on the page, got {shown}")
+            found += [f"{lesson.name}: no output on the page"] * (not self.outputs[name][0])
+            long = [line for line in lesson.cpp.splitlines() if len(line) > WIDEST]
+            found += [f"{lesson.name}: expected at most {WIDEST} columns, got {len(line)}: {line}" for line in long]
+            lines = sum(bool(re.match(r"\s*(?!//)\S", line)) for line in lesson.cpp.splitlines())
+            found += [f"{lesson.name}: expected at most {MOST_LINES} lines of code, got {lines}"] * (lines > MOST_LINES)
+        for folder, pattern, wanted in CORRECTIONS:
+            if folder in ("*", self.file.parent.name) and bool(re.search(pattern, self.text)) != wanted:
+                found.append(f"{self.file.parent.name}: {'lacks' if wanted else 'contains'} {pattern}")
+        return found
+
+
+def difference(now, made):
+    if now == made:
+        return []
+    lines = zip(now.splitlines(), made.splitlines())
+    place, (old, new) = next(((i, pair) for i, pair in enumerate(lines, 1) if pair[0] != pair[1]), (0, ("", "the end")))
+    return [f"line {place} differs from the sources: expected {new!r}, got {old!r}: run page.py"]
+
+
+def without_figures(line):
+    if line.startswith("~"):
+        words = re.split(r"\s*[-+]?\b(?:\d|inf\b|nan\b)", line, maxsplit=1)[0].rstrip(" :=(")
+        return f"{words}: {REAL}" if words != "~" else f"~ {REAL}"
+    return OF_KERNELS.sub(rf"\1 {REAL}", line)
+
+
+def outputs(lesson):
+    """Runs a program without a GPU and on two simulated ones. Returns what it prints."""
+    environment = machine.environment(machine.python_folder(BIN))
+    without = subprocess.run(lesson.command(BIN), env=environment | {"CUDA_VISIBLE_DEVICES": ""}, check=True, text=True,
+                             stdout=subprocess.PIPE).stdout
+    simulated = [str(BIN.parent / "sconce-simgpu"), "--gpus", "2", "--beside-a-driver", "--races", "throw", "--",
+                 *lesson.command(BIN)]
+    printed = subprocess.run(simulated, env=environment, check=True, text=True, stdout=subprocess.PIPE).stdout
+    return [without, "".join(f"{without_figures(line)}\n" for line in printed.splitlines())]
+
+
+def shown(lesson):
+    """Returns the output without a GPU that the lesson's page shows, for the tests."""
+    tutorial = next(each for each in TUTORIALS if each.folder == lesson.source.parent.name)
+    return Page(tutorial, [lesson]).output(lesson.source.stem, WITHOUT)
+
+
+def made_with():
+    """Returns the LibTorch and the CPU with which the outputs were made."""
+    made = re.search(r"LibTorch `(.+)`, one thread, and a CPU with `(.+)`\.", (HERE / "README.md").read_text())
+    return made.groups() if made else (None, None)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    choice = parser.add_mutually_exclusive_group(required=True)
-    choice.add_argument("--run", type=pathlib.Path, metavar="BIN_DIR")
-    choice.add_argument("--write", action="store_true")
-    choice.add_argument("--check", action="store_true")
+    parser.add_argument("names", nargs="*", help="lessons to run with --write, such as d2l_gpus/0_gpus (default: all)")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
-    if arguments.run:
-        write(as_run(sources.HERE, arguments.run.resolve()))
-    if arguments.write:
-        write(as_shown(sources.HERE))
-    if arguments.check:
-        site = as_shown(sources.HERE)
-        wrong = checks.everything(site)
-        print(*wrong, sep="\n", file=sys.stderr)
-        print(*checks.counts(site), sep="\n")
-        return 1 if wrong else 0
-    return 0
+    everyone = lessons()
+    pages = [Page(tutorial, everyone) for tutorial in TUTORIALS]
+    for page in pages:
+        for name, lesson in page.lessons.items():
+            if arguments.write and lesson.name in (arguments.names or [lesson.name]):
+                page.outputs[name] = outputs(lesson)
+        if not arguments.check:
+            page.file.write_text(page.filled())
+    if arguments.write and not arguments.names:
+        index = (HERE / "README.md").read_text()
+        made = f"LibTorch `{machine.torch_version(BIN)}`, one thread, and a CPU with `{machine.cpu()}`."
+        (HERE / "README.md").write_text(re.sub(r"LibTorch `.+`, one thread, and a CPU with `.+`\.", made, index))
+    wrong = [line for page in pages for line in page.wrong()] if arguments.check else []
+    print(*wrong, sep="\n", end="\n" if wrong else "")
+    print(f"{len(everyone)} lessons on {len(pages)} pages, {len(wrong)} wrong")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs all lessons and their twins on this machine and writes their outputs into one file.
+"""Runs all lessons and their twins on this machine's GPUs and writes their outputs, chunk by chunk, into one file.
 
-The file, recorded/<device>.json unless --out names another, contains the date, the GPUs, the versions,
-and for each lesson its output and whether the twin's is equal. It is written after each lesson, so
-that an interrupted run keeps its results. The lessons' pages show it: run page.py --write.
+The file is recorded/<device>.json unless --out names another. The twin runs chunk by chunk, which tells how many lines
+each prints; the program must print the same lines. The pages show them after page.py. It is written after each lesson,
+so that an interrupted run keeps its results.
 """
 import argparse
 import datetime
@@ -11,12 +11,14 @@ import json
 import os
 import pathlib
 import re
+import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 import machine  # noqa: E402
-import sources  # noqa: E402
-sys.path.append(str(sources.HERE.parents[1] / "tests/apps"))
+import page  # noqa: E402
+from lessons import HERE, lessons  # noqa: E402
+sys.path.append(str(HERE.parents[1] / "tests/apps"))
 import compare_lessons  # noqa: E402
 
 ASK_TORCH = """
@@ -25,50 +27,67 @@ gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
 print(json.dumps({"gpus": gpus, "torch": torch.__version__, "cuda": torch.version.cuda,
                   "cudnn": torch.backends.cudnn.version()}))
 """
+BY_CHUNK = f"""
+import contextlib, io, json, os, sys
+sys.path.append({str(HERE)!r})
+import lessons
+text, names, counts = open(sys.argv[1]).read(), {{"__name__": "__main__"}}, {{}}
+for name, chunk in lessons.chunks(text).items():
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(chunk, sys.argv[1], "exec"), names)
+    counts[name] = printed.getvalue().count("\\n")
+if os.environ.get("RANK", "0") == "0":
+    print(json.dumps(counts))
+"""
 
 
-def device(arguments):
-    """Returns the record's data about the machine."""
-    command = [str(arguments.python), "-c", ASK_TORCH]
-    told = compare_lessons.output(command, compare_lessons.run(command, dict(os.environ)))
-    return {"date": datetime.date.today().isoformat(), **json.loads(told), "cpu": machine.cpu(),
-            "threads": 1}
+def lines_by_chunk(lesson, arguments):
+    script = [str(arguments.python), "-c", BY_CHUNK, str(lesson.source.with_suffix(".py"))]
+    if lesson.processes > 1:
+        script = ["torchrun", "--standalone", f"--nproc-per-node={lesson.processes}", "--no-python", *script]
+    script = compare_lessons.on_gpus(script, arguments)
+    return json.loads(compare_lessons.output(script, compare_lessons.run(script, compare_lessons.variables(arguments))))
 
 
 def entry(lesson, arguments):
-    """Returns the record's entry for a lesson. A lesson that fails is not equal, and its output is the error."""
-    try:
-        cpp = compare_lessons.run_lesson(lesson, arguments)
-        twin = compare_lessons.run_twin(lesson, arguments)
-    except compare_lessons.Failed as failure:
-        return {"sources": lesson.digest(), "equal": False, "output": f"{failure}\n"}
-    equal = compare_lessons.compare(lesson.name, compare_lessons.normal(twin), compare_lessons.normal(cpp),
-                                    ("Python", "C++"))
-    return {"sources": lesson.digest(), "equal": equal, "output": cpp}
+    """Returns the output of each chunk, or nothing if the program and its twin differ."""
+    cpp, twin = (run(lesson, arguments) for run in (compare_lessons.run_lesson, compare_lessons.run_twin))
+    if not compare_lessons.compare(lesson.name, compare_lessons.normal(twin), compare_lessons.normal(cpp), ("Python", "C++")):
+        return {}
+    found, lines = {}, cpp.splitlines(keepends=True)
+    for name, count in lines_by_chunk(lesson, arguments).items():
+        found[name] = {"statements": page.statements(lesson, name), "output": "".join(lines[:count])}
+        lines = lines[count:]
+    return found
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of the programs")
+    parser.add_argument("--bin", type=pathlib.Path, default=page.BIN, help="folder of the programs")
     parser.add_argument("--python", type=pathlib.Path, required=True, help="Python with the same LibTorch")
-    parser.add_argument("--lessons", type=pathlib.Path, default=sources.HERE, help="folder of the twins")
+    parser.add_argument("--simgpu", type=pathlib.Path, help="sconce-simgpu: try this script without a GPU")
     parser.add_argument("--out", type=pathlib.Path, help="the file to write")
     arguments = parser.parse_args()
     # The options with which the comparison runs them on a GPU.
-    arguments.how, arguments.server, arguments.simgpu = "gpu", None, None
-    lessons = compare_lessons.choose(arguments)
-    record = device(arguments)
+    arguments.how, arguments.server, arguments.gpus = "gpu", None, 1
+    arguments.lessons = HERE
+    told = subprocess.run([str(arguments.python), "-c", ASK_TORCH], env=dict(os.environ), check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
+    record = {"date": datetime.date.today().isoformat(), **json.loads(told), "cpu": machine.cpu(), "threads": 1, "lessons": {}}
     name = re.sub(r"\W+", "-", machine.gpu_names(record["gpus"]) or "cpu").lower()
-    out = arguments.out or arguments.lessons / f"recorded/{name}.json"
+    out = arguments.out or HERE / f"recorded/{name}.json"
     out.parent.mkdir(exist_ok=True)
-    record["lessons"] = {}
-    for lesson in lessons:
-        record["lessons"][lesson.name] = entry(lesson, arguments)
+    failed = 0
+    for lesson in lessons():
+        try:
+            record["lessons"][lesson.name] = entry(lesson, arguments)
+        except compare_lessons.Failed as failure:
+            print(failure, file=sys.stderr)
+        failed += not record["lessons"].get(lesson.name)
         out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-    equal = [each["equal"] for each in record["lessons"].values()]
-    print(f"{out}: {sum(equal)} of {len(equal)} lessons print what Python prints, "
+    print(f"{out}: {len(lessons()) - failed} of {len(lessons())} lessons print what Python prints, "
           f"on {machine.gpu_names(record['gpus']) or 'the CPU'}")
-    return 0 if all(equal) else 1
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

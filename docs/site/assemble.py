@@ -19,9 +19,8 @@ import names  # noqa: E402
 import reference  # noqa: E402
 
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md", "apps/**/*.md"]
-BELOW = {"apps/lessons/README.md": "pages/*", "apps/train/README.md": "*/README",  # shown under a page
+BELOW = {"apps/train/README.md": "*/README",  # shown under a page
          "docs/simulated_gpus.md": "../apps/simgpu/refusals"}
-NOT_SHOWN = ["apps/lessons/texts/*"]  # is part of other pages
 
 
 class Site:
@@ -36,8 +35,7 @@ class Site:
         guides = guides_of_index(self.project)
         for pattern in PAGES:
             for page in sorted(self.project.glob(pattern)):
-                if not any(page.relative_to(self.project).match(other) for other in NOT_SHOWN):
-                    self.copy(page, guides)
+                self.copy(page, guides)
         for page, below in BELOW.items():
             with open(self.source / page, "a") as file:
                 file.write(f"\n```{{toctree}}\n:hidden:\n:glob:\n\n{below}\n```\n")

@@ -5,7 +5,9 @@
 #include <concepts>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <type_traits>
+#include <vector>
 
 #include "sconce/fwd.hpp"
 
@@ -63,6 +65,28 @@ std::string repr(const torch::nn::ModuleHolder<Contained>& holder) {
 template <typename T>
   requires((std::integral<T> && !std::same_as<T, bool>) || std::is_pointer_v<T>)
 std::string repr(T) = delete;
+
+/// Returns the values in brackets: `[device(type='cuda', index=0), device(type='cpu')]`.
+/// A vector of integers is taken as sizes instead. Python: `repr(list)`.
+template <typename T>
+  requires(!std::integral<T>)
+std::string repr(const std::vector<T>& values) {
+  std::string text;
+  for (const auto& value : values) text += (text.empty() ? "" : ", ") + repr(value);
+  return "[" + text + "]";
+}
+
+/// Returns the values in parentheses: `(device(type='cpu'), 0.5)`. Python: `repr(tuple)`.
+template <typename First, typename... Rest>
+std::string repr(const std::tuple<First, Rest...>& values) {
+  return std::apply(
+      [](const First& first, const Rest&... rest) {
+        std::string text = "(" + repr(first);
+        ((text += ", " + repr(rest)), ...);
+        return text + (sizeof...(rest) == 0 ? ",)" : ")");
+      },
+      values);
+}
 
 /// Base class for modules that choose their own text. `repr` asks it first.
 class ReprOverride {

@@ -9,10 +9,8 @@ differ, and shows the differences.
   gpu     with the GPUs. Skipped (77) if there is none; fails instead if SCONCE_REQUIRE_GPU=1.
           With --simgpu, on simulated GPUs, where a race is an error.
 
-With --labels, the output must contain the labels that the cells print on such a machine.
-
 With --counter, the same runs count products, sums, copies, waits and host reads, and each count must be that
-of tests/lessons/counts.json. --counts show prints them after the program; --counts write puts them into the
+of tests/lessons/counts.json, which lists the lessons that are counted. --counts show prints them after the program; --counts write puts them into the
 table, and leaves to you to say why if those of C++ and Python differ. On real GPUs nothing is counted.
 """
 import argparse
@@ -30,13 +28,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(ROOT / "apps/lessons"), str(ROOT / "tests/support"), str(ROOT / "tests/lessons")]
 import counting  # noqa: E402
-import labels  # noqa: E402
+import lessons as sources  # noqa: E402
 import machine  # noqa: E402
-import pages  # noqa: E402
+import page  # noqa: E402
 import python_server  # noqa: E402
-import sources  # noqa: E402
 
-OF_THE_MACHINE = ["01_gpus", "03_devices", "05_copying", "24_to_device"]  # print what the machine has
+OF_THE_MACHINE = ["d2l_gpus_notebook/0_gpus", "d2l_gpus/1_computing_devices", "gpu_acceleration_guide/3_device_management",
+                  "using_gpus/2_working_with_tensors_on_gpus"]  # print what the machine has
 
 
 class Failed(Exception):
@@ -126,7 +124,8 @@ def run_twin(lesson, arguments, counts=None, **more):
 
 def run_both(lesson, arguments, **more):
     """Returns the outputs of the lesson and of its twin, and whether their counts are the table's."""
-    if not arguments.counter:
+    counted = lesson.name in counting.read_table(arguments.table) or (arguments.counts == "write" and arguments.names)
+    if not arguments.counter or not counted:
         return run_lesson(lesson, arguments, **more), run_twin(lesson, arguments, **more), True
     with tempfile.TemporaryDirectory() as folder:
         files = {side: pathlib.Path(folder) / side for side in counting.SIDES}
@@ -155,9 +154,9 @@ def has_counts(lesson, arguments, cpp, counted):
 
 def compare_with_page(lesson, arguments, cpp):
     """Compares the figures only if LibTorch and the CPU are those of the page."""
-    if shutil.which("nvidia-smi") and lesson.name == "01_gpus":
+    if shutil.which("nvidia-smi") and lesson.name.endswith(("/0_gpus", "/0_setup")):
         return True  # its page shows the machine's GPUs, which are hidden from this process
-    torch, cpu = pages.made_with(arguments.lessons)
+    torch, cpu = page.made_with()
     if torch != machine.torch_version(arguments.bin):
         print(f"{lesson.name}: the page is of LibTorch {torch}: not compared")
         return True
@@ -165,20 +164,7 @@ def compare_with_page(lesson, arguments, cpp):
     if cpu != machine.cpu():
         print(f"{lesson.name}: the page is of a CPU with {cpu}: its figures are not compared")
         keep = words
-    return compare(lesson.name, keep(pages.output(arguments.lessons, lesson.name)), keep(cpp), ("page", "C++"))
-
-
-def has_labels(lesson, arguments, cpp, gpus):
-    if not arguments.labels:
-        return True
-    listed = labels.read(arguments.lessons)
-    wanted = labels.applying(listed, lesson.ids, gpus)
-    absent = labels.missing(wanted, cpp)
-    for label in absent:
-        print(f"{lesson.name}: {label.id} prints, missing or out of order: {label.text}")
-    wrong = labels.differences(listed, labels.material(arguments.lessons))
-    print(*wrong, f"{lesson.name}: {len(wanted) - len(absent)} of {len(wanted)} labels", sep="\n")
-    return not absent and not wrong
+    return compare(lesson.name, keep(page.shown(lesson)), keep(cpp), ("page", "C++"))
 
 
 def compare_on_cpu(lesson, arguments):
@@ -187,14 +173,12 @@ def compare_on_cpu(lesson, arguments):
     if lesson.name in OF_THE_MACHINE:
         nonsense = run_lesson(lesson, arguments, CUDA_VISIBLE_DEVICES="nonsense")
         equal &= compare(lesson.name, normal(empty), normal(nonsense), ("empty", "nonsense"))
-    equal &= has_labels(lesson, arguments, empty, gpus=0)
     return equal & (not arguments.page or compare_with_page(lesson, arguments, empty))
 
 
 def compare_on_gpu(lesson, arguments):
     cpp, twin, equal = run_both(lesson, arguments)
-    equal &= compare(lesson.name, normal(twin), normal(cpp), ("Python", "C++"))
-    return equal & has_labels(lesson, arguments, cpp, arguments.gpus)
+    return equal & compare(lesson.name, normal(twin), normal(cpp), ("Python", "C++"))
 
 
 def refuse(text):
@@ -210,13 +194,13 @@ def need(path, what, command):
 
 def choose(arguments, names=()):
     """Returns the lessons with these names, or all. Exits if one does not exist, or what it needs."""
-    sources_of_lessons = sorted(arguments.lessons.glob("[0-9]*.cpp"))
-    unknown = [name for name in names if name not in [source.stem for source in sources_of_lessons]]
+    files = sources.files(arguments.lessons)
+    unknown = [name for name in names if name not in [f"{file.parent.name}/{file.stem}" for file in files]]
     if unknown:
-        refuse(f"no lesson has the name {', '.join(unknown)}; `ls {arguments.lessons}` lists them")
-    for source in sources_of_lessons:
-        twin = source.with_suffix(".py")
-        need(twin, f"the twin of {source.stem}", f"git checkout -- {twin}")
+        refuse(f"no lesson has the name {', '.join(unknown)}; `ls {arguments.lessons}/*` lists them")
+    for file in files:
+        twin = file.with_suffix(".py")
+        need(twin, f"the twin of {file.stem}", f"git checkout -- {twin}")
     chosen = [lesson for lesson in sources.lessons(arguments.lessons) if lesson.name in (names or [lesson.name])]
     need(arguments.python, "Python with LibTorch", "cmake --preset default")
     for lesson in chosen:
@@ -236,7 +220,6 @@ def main():
     parser.add_argument("--python", type=pathlib.Path, required=True, help="Python with the same LibTorch")
     parser.add_argument("--lessons", type=pathlib.Path, default=sources.HERE, help="folder of the twins")
     parser.add_argument("--page", action="store_true", help="also compare with the page")
-    parser.add_argument("--labels", action="store_true", help="also check the cells' labels")
     parser.add_argument("--simgpu", type=pathlib.Path, help="sconce-simgpu, which simulates the GPUs")
     parser.add_argument("--gpus", type=int, help="number of simulated GPUs")
     parser.add_argument("--server", type=pathlib.Path, help="prefix of python_server.py's socket")

@@ -21,12 +21,14 @@ class Comparisons(unittest.TestCase):
 
     def compare(self, script, cpp, twin, exit_code=0, *options):
         """Compares a program that prints `cpp` with a twin that prints `twin`."""
-        (self.folder / "01_fake.cpp").write_text("// Fake: a lesson.\n// Covers: T0.fake\n")
-        (self.folder / "01_fake.py").write_text(f"print({twin!r})\nraise SystemExit({exit_code})\n")
-        program = self.folder / "01_fake"
+        kind = "lessons" if "twins" in script else "examples"
+        folder = self.folder / "using_gpus" if kind == "lessons" else self.folder
+        folder.mkdir(exist_ok=True)
+        (folder / "01_fake.cpp").write_text("// A fake.\n")
+        (folder / "01_fake.py").write_text(f"print({twin!r})\nraise SystemExit({exit_code})\n")
+        program = folder / "01_fake"
         program.write_text(f"#!{sys.executable}\nprint({cpp!r})\n")
         program.chmod(0o755)
-        kind = "lessons" if "twins" in script else "examples"
         return subprocess.run([sys.executable, *script, "--bin", self.folder, f"--{kind}", self.folder, "--python",
                                sys.executable, *options], cwd=ROOT / "tests/apps", capture_output=True, text=True)
 
@@ -56,20 +58,21 @@ class Comparisons(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
             return done.stderr
 
-        self.assertIn("no lesson has the name 99_none, 98_none; `ls ", refused("01_fake", "99_none", "98_none"))
+        self.assertIn("no lesson has the name 99_none, 98_none; `ls ", refused("using_gpus/01_fake", "99_none", "98_none"))
         self.assertIn("cmake --build --preset default --target count-operations", refused("--counter", "/none.so"))
         self.assertIn("there is no /none/python; `cmake --preset default`", refused("--python", "/none/python"))
         self.assertIn("--target sconce-simgpu` makes it", refused("--simgpu", "/none", "--gpus", "1", how="gpu"))
         self.assertIn("counts are known with up to 2 GPUs", refused(
             "--counter", __file__, "--simgpu", __file__, "--gpus", "3", how="gpu"))
-        several = "// Fake: a lesson.\n// Covers: T0.fake\n// Processes: 2\n"
-        (self.folder / "01_fake.cpp").write_text(several)
+        several = "// A fake.\n// Processes: 2\n"
+        folder = self.folder / "using_gpus"
+        (folder / "01_fake.cpp").write_text(several)
         if not (pathlib.Path(sys.executable).parent / "torchrun").exists():
             self.assertIn("01_fake needs torchrun, which is", refused())
-        (self.folder / "01_fake").unlink()
+        (folder / "01_fake").unlink()
         self.assertIn("01_fake: there is no ", refused())
         self.assertIn("`cmake --build --preset default --target lessons` makes it", refused())
-        (self.folder / "01_fake.py").unlink()
+        (folder / "01_fake.py").unlink()
         self.assertIn("01_fake.py; `git checkout -- ", refused())
 
     def test_an_example_that_prints_something_else_fails(self):

@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True
 sys.path.append(str(HERE.parent / "apps"))
 import compare_lessons  # noqa: E402
 import counting  # noqa: E402
-import sources  # noqa: E402
+import lessons as sources  # noqa: E402
 
 
 def options():
@@ -47,28 +47,29 @@ def with_mistake(text, replacements):
     return text
 
 
-def build(lesson, source, program, arguments):
+def build(lesson, source, program, folder):
     """Builds a program from this source with the commands of the lesson."""
-    listed = subprocess.run(["ninja", "-t", "commands", f"bin/lessons/{lesson.name}"], cwd=arguments.build,
+    listed = subprocess.run(["ninja", "-t", "commands", f"bin/lessons/{lesson.name}"], cwd=folder,
                             capture_output=True, text=True, check=True).stdout.splitlines()
     linking = listed[-1]
     made = next(word for word in shlex.split(linking) if word.endswith(".o"))
     compiling = next(line for line in listed if f"-o {made} " in line).rpartition(" -c ")[0]
     for command in [f"{compiling} -c {source}", linking.replace(f"bin/lessons/{lesson.name}", str(program))]:
-        subprocess.run(command.replace(made, f"{program}.o"), shell=True, cwd=arguments.build, check=True,
+        subprocess.run(command.replace(made, f"{program}.o"), shell=True, cwd=folder, check=True,
                        stdout=subprocess.DEVNULL)
 
 
 def seen(lesson, language, replacements, right, arguments, folder):
     """Returns how the comparison sees the mistake, or None."""
-    shutil.copytree(sources.HERE, folder / "lessons", ignore=shutil.ignore_patterns("pages", "recorded"))
+    shutil.copytree(sources.HERE, folder / "lessons", ignore=shutil.ignore_patterns("recorded"))
     ending = ".cpp" if language == "C++" else ".py"
     source = folder / f"lessons/{lesson.name}{ending}"
     source.write_text(with_mistake(source.read_text(), replacements))
     wrong = argparse.Namespace(**vars(arguments) | {"lessons": folder / "lessons", "bin": folder})
     counts = folder / "counts"
     if language == "C++":
-        build(lesson, source, folder / lesson.name, arguments)
+        (folder / lesson.name).parent.mkdir()
+        build(lesson, source, folder / lesson.name, arguments.build)
     run = compare_lessons.run_lesson if language == "C++" else compare_lessons.run_twin
     try:
         output = run(lesson, wrong, counts)

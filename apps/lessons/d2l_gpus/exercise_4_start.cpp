@@ -1,0 +1,19 @@
+// Times two products in sequence on one device. Still to do: both at the same time.
+#include <torch/torch.h>
+#include <sconce/sconce.hpp>
+
+#include <cstdio>
+#include <iostream>
+#include <utility>
+
+int main() {
+  torch::manual_seed(0);
+  auto device = sconce::try_gpu();
+  int n = 1024;
+  auto x = torch::randn({n, n}, device), y = torch::randn({n, n}, device);
+  auto in_sequence = [&] { return std::pair{torch::matmul(x, x), torch::matmul(y, y)}; };
+  double seconds = sconce::median_seconds(in_sequence, device);
+  std::cout << "Both products are on " << device << ".\n";
+  std::printf("~ n = %d: in sequence %.3f ms\n", n, seconds * 1e3);
+  std::cout << "Still to do: both at once, with y on another GPU or in another stream\n";
+}
