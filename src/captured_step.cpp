@@ -65,6 +65,16 @@ void wait(const c10::Stream& waiting, const c10::Stream& for_this) {
   event.block(waiting);
 }
 
+// For the end of a step or a graph, where an error of the step must not be replaced by another one.
+void try_to_wait(const c10::Stream& waiting, const c10::Stream& for_this) {
+  try {
+    wait(waiting, for_this);
+  } catch (const c10::Error& error) {
+    TORCH_WARN(step_name, ": expected a stream to wait for another, got the error: ",
+               error.what_without_backtrace());
+  }
+}
+
 // Kernels choose their code, and with it their rounding, by strides and alignment too.
 bool is_like_fresh(const torch::Tensor& tensor) {
   if (tensor.layout() != c10::kStrided || !tensor.has_storage()) return true;
@@ -72,17 +82,17 @@ bool is_like_fresh(const torch::Tensor& tensor) {
          reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr()) % c10::gAlignment == 0;
 }
 
-// Lets the thread that has it call a captured step.
-class OneThread {
+// Refuses other calls of a captured step until the end of the scope.
+class OnlyCall {
  public:
-  explicit OneThread(std::atomic<bool>& is_taken) : is_taken_(is_taken) {
+  explicit OnlyCall(std::atomic<bool>& is_taken) : is_taken_(is_taken) {
     TORCH_CHECK(!is_taken_.exchange(true), step_name,
                 ": expected one call at a time, got a call during another, which another thread ",
                 "or the step itself makes");
   }
-  ~OneThread() { is_taken_ = false; }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
+  ~OnlyCall() { is_taken_ = false; }
+  OnlyCall(const OnlyCall&) = delete;
+  OnlyCall& operator=(const OnlyCall&) = delete;
 
  private:
   std::atomic<bool>& is_taken_;
@@ -124,16 +134,11 @@ CapturedStep::~CapturedStep() {
 void CapturedStep::drop_graph() {
   if (!graph_) return;
   const auto graph = std::move(graph_);
-  try {
-    wait(*side_, current_stream(device_));
-  } catch (const c10::Error& error) {
-    TORCH_WARN(step_name, ": expected the stream of its warm-up to wait for the replays, got the ",
-               "error: ", error.what_without_backtrace());
-  }
+  try_to_wait(*side_, current_stream(device_));
 }
 
 CapturedStep::Tensors CapturedStep::operator()(const Tensors& batch) {
-  const OneThread one_thread(is_running_);
+  const OnlyCall only_call(is_running_);
   TORCH_CHECK(!detail::is_recording(), step_name, ": expected no captured step within the step of ",
               "another, got one while the other is captured");
   check_batch(batch);
@@ -240,7 +245,8 @@ CapturedStep::Tensors CapturedStep::run_aside(const Tensors& batch) const {
     const c10::StreamGuard guard(*side_);
     outputs = run(batch);
   } catch (...) {
-    wait(current, *side_);  // the caller frees the batch, which the side stream may still read
+    // The caller frees the batch, which the side stream may still read.
+    try_to_wait(current, *side_);
     throw;
   }
   wait(current, *side_);
@@ -268,8 +274,9 @@ void CapturedStep::capture() {
     error = caught.what();
   }
   // LibTorch 2.11 writes a generator's seed where a capture begins, and again in each replay.
-  wait(current, *side_);
-  TORCH_CHECK(graph_, step_name, ": expected a step that can be captured, got the error: ", error);
+  if (graph_) return wait(current, *side_);
+  try_to_wait(current, *side_);
+  TORCH_CHECK(false, step_name, ": expected a step that can be captured, got the error: ", error);
 }
 
 }  // namespace sconce

@@ -8,9 +8,11 @@
 #include <future>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 
 #include "catch.hpp"
+#include "detail/step_graph.hpp"
 #include "sconce/amp/autocast.hpp"
 #include "sconce/amp/grad_scaler.hpp"
 #include "sconce/devices.hpp"
@@ -220,6 +222,31 @@ TEST_CASE("a step that throws is no step of the warm-up", "[gpu]") {
   step({x});
   CHECK_FALSE(step.is_captured());
   step({x});
+  CHECK(step.is_captured());
+}
+
+TEST_CASE("a step's own error is reported even if its stream cannot be waited for", "[gpu]") {
+  sconce::test::require_gpu();
+  std::optional<c10::Stream> stream;
+  std::unique_ptr<sconce::StepGraph> graph;
+  bool fails = true;
+  CapturedStep step(sconce::gpu(), [&](const StepTensors& batch) {
+    if (fails) {
+      stream = c10::impl::VirtualGuardImpl(torch::kCUDA).getStream(sconce::gpu());
+      graph = sconce::StepGraph::begin({});
+      error_of([&] { batch[0].sum().item<float>(); });  // waits for the stream fail after it
+      throw std::runtime_error("thrown by the step");
+    }
+    return StepTensors{batch[0] + 1};
+  });
+  const auto x = torch::ones({4}, sconce::gpu());
+  CHECK_THROWS_WITH(step({x}), StartsWith("thrown by the step"));
+  {
+    const c10::StreamGuard guard(stream.value());
+    graph.reset();
+  }
+  fails = false;
+  for (int i = 0; i < 5; ++i) CHECK(step({x})[0].equal(x + 1));
   CHECK(step.is_captured());
 }
 
