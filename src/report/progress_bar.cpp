@@ -157,8 +157,9 @@ void ProgressBar::on_fit_begin(Fit& fit) {
   begin_epoch(fit);
 }
 
-void ProgressBar::on_fit_end(Fit&) {
+void ProgressBar::on_fit_end(Fit& fit) {
   bar_.clear();
+  lines_.on_fit_end(fit);
 }
 
 void ProgressBar::on_after_step(Fit& fit) {

@@ -4,11 +4,14 @@
 #include <ATen/record_function.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "detail/state_visitor.hpp"
+#include "distributed/meet.hpp"
 #include "training/fit_checks.hpp"
 #include "training/fit_metrics.hpp"
 #include "training/fit_progress.hpp"
@@ -63,7 +66,6 @@ FitLoop::FitLoop(const TrainerOptions& options, amp::MixedPrecision& precision,
       run_(metrics_, &scaler),
       sums_(device, metrics_) {
   check_fit(options, steps, of, data, who);
-  states = states_of(*this, data.callbacks);
 }
 
 FitResult FitLoop::run() {
@@ -98,13 +100,18 @@ EpochMetrics FitLoop::run_epoch(std::shared_ptr<TrainStep>& kept) {
 // - the model goes to its device: states are copied into the tensors that will train;
 // - the step is made: it refuses the optimizer before a file is read;
 // - load: a callback restores the parts, and then the position by `resume`.
+// If a rank throws before `load`, all ranks throw.
 void FitLoop::start() {
-  value_names = names_of_values(metrics_, data_.test.has_value());
-  value_modes = modes_of_values(metrics_);
-  call(&TrainerCallback::setup);
-  steps_.module.to(device);
-  steps_.module.train();
-  step_ = make_train_step(options_, precision_, steps_, optimizer);
+  distributed::meet(process_group, "sconce::Trainer::fit", [&] {
+    states = states_of(*this, data_.callbacks);
+    value_names = names_of_values(metrics_, data_.test.has_value());
+    value_modes = modes_of_values(metrics_);
+    call(&TrainerCallback::setup);
+    steps_.module.to(device);
+    steps_.module.train();
+    step_ = make_train_step(options_, precision_, steps_, optimizer);
+    return std::vector<int64_t>();
+  });
   if (!options_.fast_dev_run) call(&TrainerCallback::load);
 }
 

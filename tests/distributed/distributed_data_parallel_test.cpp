@@ -140,19 +140,23 @@ TEST_CASE("the trainer refuses ranks that differ, another group, and batches fro
       CHECK_THAT(rank->err(), ContainsSubstring(call + " sconce::data::from_torch: expected a "
                                                        "process group of one, got one of 2"));
     }
+    const bool is_first = rank == ranks[0];
+    const std::string of_other =
+        "expected arguments that every rank accepts, but rank 1 rejected its own";
     const std::map<std::string, std::string> refused = {
         {"3", "expected as many epochs on every rank, got 2 on rank 0 and 3 on rank 1"},
         {"4", "expected as many sets of test data on every rank, got 1 on rank 0 and 0 on rank 1"},
         {"5", "expected test data, got no batch"},
-        {"6", rank == ranks[0] ? "expected arguments that every rank accepts, but rank 1 rejected "
-                                 "its own"
-                               : "expected callbacks, got null as number 1 of 1"},
+        {"6", is_first ? of_other : "expected callbacks, got null as number 1 of 1"},
         {"7",
          "expected the process group of the DistributedDataParallel, of 2 ranks, as "
-         "TrainerOptions::process_group, got another, of 1"}};
+         "TrainerOptions::process_group, got another, of 1"},
+        {"9", is_first ? of_other : "expected callbacks with a state to have different names"}};
     for (const auto& [call, why] : refused) {
       CHECK_THAT(rank->err(), ContainsSubstring(call + " sconce::Trainer::fit: " + why));
     }
+    CHECK_THAT(rank->err(), ContainsSubstring(is_first ? "8 sconce::Trainer::fit: " + of_other
+                                                       : "8 sconce::EarlyStopping: expected"));
     CHECK_THAT(rank->err(), !ContainsSubstring("has trained"));
   }
 }

@@ -23,6 +23,7 @@
 #include "sconce/optim/ema.hpp"
 #include "sconce/report/progress_bar.hpp"
 #include "sconce/report/scalar_log.hpp"
+#include "sconce/training/early_stopping.hpp"
 #include "sconce/training/trainer.hpp"
 #include "sconce/training/weight_averaging.hpp"
 #include "support/stop_when.hpp"
@@ -168,7 +169,20 @@ void uneven(const Words& words) {
         if (group.rank() == 1) data.callbacks = {nullptr};
         trainer.fit(model, optimizer, data);
       },
-      [&] { sconce::Trainer({.num_gpus = 0}).fit(model, optimizer, {ones(4)}); }};
+      [&] { sconce::Trainer({.num_gpus = 0}).fit(model, optimizer, {ones(4)}); },
+      [&] {
+        sconce::EarlyStopping stopping("no_such_value");
+        sconce::FitData data = {ones(4)};
+        if (group.rank() == 1) data.callbacks = {&stopping};
+        trainer.fit(model, optimizer, data);
+      },
+      [&] {
+        sconce::EarlyStopping one("loss"), other("loss");
+        sconce::FitData data = {ones(4)};
+        data.callbacks = {&one};
+        if (group.rank() == 1) data.callbacks.push_back(&other);
+        trainer.fit(model, optimizer, data);
+      }};
   const auto before = linear->weight.detach().clone();
   for (size_t i = 0; i < std::size(refused); ++i) {
     try {

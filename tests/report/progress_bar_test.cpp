@@ -252,6 +252,20 @@ TEST_CASE("on a terminal the plain lines stay, and the bar goes") {
   CHECK(shown == plain_lines() + '\n');
 }
 
+TEST_CASE("where a fit stops early, the bar ends with a line that says why") {
+  const Variable term("TERM", "xterm");
+  Terminal terminal(80);
+  ProgressBar bar(terminal.out(), {.bar = {.file_descriptor = terminal.file_descriptor()}});
+  ByHand by;
+  bar.on_fit_begin(by.fit);
+  for (int i = 0; i < 3; ++i) by.step(bar);
+  by.fit.stop("the loss is nan");
+  bar.on_fit_end(by.fit);
+  const std::vector<std::string> expected = {
+      "stopped in epoch 1/3 after batch 3/10: the loss is nan", ""};
+  CHECK(screen(terminal.read()) == expected);
+}
+
 TEST_CASE("the bar goes where the fit throws, and what others write begins at its place") {
   const Variable term("TERM", "xterm");
   Terminal terminal(80);

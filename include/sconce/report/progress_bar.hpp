@@ -80,7 +80,7 @@ class ProgressBar : public TrainerCallback {
   explicit ProgressBar(std::ostream& out, ProgressBarOptions options = {});
   /// Draws the bar of the first epoch.
   void on_fit_begin(Fit& fit) override;
-  /// Clears the bar.
+  /// Clears the bar. If a callback stopped the fit, writes a line that says where and why.
   void on_fit_end(Fit& fit) override;
   /// Draws the bar if a tenth of a second has passed.
   void on_after_step(Fit& fit) override;
