@@ -51,7 +51,11 @@ class Content {
   }
 
   const fs::path& file() const { return file_; }
-  int64_t size() const { return size_; }  // of the file
+
+  // Returns whether the file can hold so many bytes. No byte of a gzip stream unpacks to more.
+  bool can_hold(int64_t bytes) const {
+    return bytes / (gzdirect(stream_.get()) != 0 ? 1 : 1032) <= size_;
+  }
 
   // Reads `count` bytes, or fewer at the end of the content; after that nothing may be read. A gzip
   // stream ends only after its checksum, so reading past the payload verifies the payload.
@@ -215,7 +219,9 @@ void check_not_negative(const fs::path& file, const torch::Tensor& target) {
 
 }  // namespace
 
-torch::Tensor read_idx(const fs::path& file) {
+torch::Tensor read_idx(const fs::path& file, const IdxOptions& options) {
+  TORCH_CHECK(!options.max_bytes || *options.max_bytes >= 0, at_field(file, "max_bytes"),
+              "expected 0 or more, found ", options.max_bytes.value_or(0));
   Content content(file);
   const Header header = read_header(content);
   const auto expect = [&](bool fits, const std::string& found) {
@@ -223,9 +229,12 @@ torch::Tensor read_idx(const fs::path& file) {
                 " bytes for shape ", at::IntArrayRef(header.sizes), " of ", header.type, ", found ",
                 found);
   };
-  // No byte of a gzip stream unpacks to more than this, so a false header allocates no memory.
-  constexpr int64_t kMostOfByte = 1032;
-  expect(header.payload_bytes / kMostOfByte <= content.size(), "a file too small to hold them");
+  // A false header allocates no memory.
+  expect(content.can_hold(header.payload_bytes), "a file too small to hold them");
+  TORCH_CHECK(!options.max_bytes || header.payload_bytes <= *options.max_bytes,
+              at_field(file, "payload"), "expected at most ", *options.max_bytes,
+              " bytes (IdxOptions::max_bytes), found shape ", at::IntArrayRef(header.sizes), " of ",
+              header.type);
 
   torch::Tensor tensor = at::empty(header.sizes, header.type);
   const int64_t found = content.read(tensor.mutable_data_ptr(), header.payload_bytes);
@@ -236,13 +245,13 @@ torch::Tensor read_idx(const fs::path& file) {
   return tensor;
 }
 
-data::Dataset read_idx(const fs::path& images, const fs::path& labels) {
-  const torch::Tensor raw = read_idx(labels);
+data::Dataset read_idx(const fs::path& images, const fs::path& labels, const IdxOptions& options) {
+  const torch::Tensor raw = read_idx(labels, options);
   check_labels(labels, raw);
   torch::Tensor target = raw.to(c10::kLong);
   check_not_negative(labels, target);
 
-  torch::Tensor data = read_idx(images);
+  torch::Tensor data = read_idx(images, options);
   TORCH_CHECK(data.dim() >= 1, at_field(images, "rank"), "expected 1 or more for images, found 0");
   TORCH_CHECK(target.size(0) == data.size(0), at_field(labels, "number of labels"), "expected ",
               data.size(0), " as there are images in ", images.string(), ", found ",

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "support/error_of.hpp"
 #include "support/temp_dir.hpp"
 
 namespace {
@@ -24,6 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
+using sconce::test::error_of;
 using sconce::test::TempDir;
 using sconce::vision::read_idx;
 using namespace std::string_literals;
@@ -124,7 +126,7 @@ void check_refused_without_memory(const fs::path& file) {
   const int64_t resident = peak_resident_bytes();
   const int64_t now = address_space_bytes("VmSize");
   const int64_t peak = address_space_bytes("VmPeak");
-  CHECK_THAT(refusal(file), ContainsSubstring("payload: expected 8589934592 bytes"));
+  CHECK_THAT(refusal(file), ContainsSubstring("found a file too small to hold them"));
   CHECK(peak_resident_bytes() - resident < 64 * kMiB);
   CHECK(address_space_bytes("VmPeak") <= std::max(peak, now + 64 * kMiB));
 }
@@ -353,6 +355,27 @@ TEST_CASE("read_idx takes no memory for a header that claims 8 GiB", "[alone]") 
   const std::string bytes = header(0x08, {kTwoTo31, 4}) + "few";
   check_refused_without_memory(dir.write("plain", bytes));
   check_refused_without_memory(dir.write("packed", gzip(bytes)));
+}
+
+TEST_CASE("read_idx takes no memory for more bytes than a plain file has", "[alone]") {
+  const TempDir dir;
+  const std::string few = header(0x08, {1024, 1 << 20});  // a gzipped file of 1 MiB can hold them
+  check_refused_without_memory(dir.write("plain", few + std::string(2 * kMiB, 'x')));
+}
+
+TEST_CASE("read_idx refuses a tensor above max_bytes, which the error names") {
+  const TempDir dir;
+  const std::string bytes = header(0x0B, {1000}) + std::string(2000, '\0');
+  for (const auto& file : {dir.write("plain", bytes), dir.write("packed", gzip(bytes))}) {
+    CHECK(read_idx(file, {.max_bytes = 2000}).numel() == 1000);
+    const std::string error = error_of([&] { read_idx(file, {.max_bytes = 1999}); });
+    CHECK_THAT(error, ContainsSubstring("payload: expected at most 1999 bytes "
+                                        "(IdxOptions::max_bytes), found shape [1000] of Short"));
+    CHECK_THAT(error_of([&] { read_idx(file, file, {.max_bytes = 1999}); }),
+               ContainsSubstring("IdxOptions::max_bytes"));
+    CHECK_THAT(error_of([&] { read_idx(file, {.max_bytes = -1}); }),
+               ContainsSubstring("max_bytes: expected 0 or more, found -1"));
+  }
 }
 
 TEST_CASE("read_idx takes no memory for the surplus of a gzip bomb", "[alone]") {
