@@ -1,7 +1,6 @@
 #include "sconce/io/whole_file.hpp"
 
 #include <c10/util/Exception.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/xattr.h>
@@ -11,10 +10,10 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <utility>
 
 #include "detail/check_path.hpp"
+#include "detail/folder_names.hpp"
 #include "detail/host_call.hpp"
 #include "io/input_file.hpp"
 
@@ -214,11 +213,10 @@ int sync_folder(const std::filesystem::path& folder) {
 }
 
 void sweep_parts(const std::filesystem::path& folder, const std::string& prefix) {
-  // std::filesystem::directory_iterator ends the process if memory is short.
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), ::closedir);
-  while (const auto* entry = entries ? ::readdir(entries.get()) : nullptr) {
-    if (!is_part(entry->d_name, prefix)) continue;
-    const auto path = folder / entry->d_name;
+  std::error_code ignored;  // the next save tries again
+  for (const auto& name : sconce::detail::folder_names(folder, ignored)) {
+    if (!is_part(name, prefix)) continue;
+    const auto path = folder / name;
     const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) continue;
     if (::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());

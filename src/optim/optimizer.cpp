@@ -290,8 +290,8 @@ void Optimizer::add_param_group(const ParamGroup& param_group) {
   {
     // LibTorch refuses every parameter that has a state, even if no group has it any more.
     decltype(state_) states;
-    std::swap(states, state_);
-    const auto give_back = c10::make_scope_exit([&] { std::swap(states, state_); });
+    states.swap(state_);
+    const auto give_back = c10::make_scope_exit([&] { states.swap(state_); });
     torch::optim::Optimizer::add_param_group(param_group);
   }
   keep_options_of_other_types(param_group, param_groups_.back());
@@ -438,17 +438,19 @@ void Optimizer::step_now(const Amp& amp) {
   for (size_t index = 0; index < param_groups_.size(); ++index) step_group(index, amp);
 }
 
+// The table's own swap is used here and below: std::swap would move the table, which allocates
+// memory without throwing, so that a lack of it would end the process.
 void Optimizer::replace_state(const std::function<void()>& read) {
   check_new_groups();  // with the options that they were added with
   std::vector<std::unique_ptr<Options>> options;
   for (const auto& group : param_groups_) options.push_back(group.options().clone());
   decltype(state_) before;
-  std::swap(before, state_);
+  before.swap(state_);
   try {
     read();
     renew_states();
   } catch (...) {
-    std::swap(before, state_);
+    before.swap(state_);
     for (size_t i = 0; i < options.size(); ++i) {
       param_groups_[i].set_options(std::move(options[i]));
     }
@@ -566,7 +568,7 @@ void Optimizer::load_state_dict(const IValue& state_dict) {
     group_values_->at(i) = std::move(groups[i].values);
   }
   rewrite_lr();
-  std::swap(state_, new_state);
+  state_.swap(new_state);
   state_replaced();
 }
 

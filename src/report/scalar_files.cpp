@@ -7,6 +7,7 @@
 #include <exception>
 #include <utility>
 
+#include "detail/folder_names.hpp"
 #include "detail/format.hpp"
 #include "detail/host_call.hpp"
 #include "io/utf8.hpp"
@@ -47,9 +48,7 @@ std::optional<std::pair<int64_t, int64_t>> csv_place(const std::string& line) {
 // Returns the name of a file of an earlier run, or an empty text if there is none.
 std::string earlier_file(const fs::path& folder) {
   std::error_code error;
-  fs::directory_iterator entry(folder, error), end;
-  for (; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+  for (const auto& name : detail::folder_names(folder, error)) {
     if (name == "scalars.csv" || name.starts_with("events.out.tfevents.")) return name;
   }
   return {};

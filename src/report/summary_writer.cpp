@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "detail/check_path.hpp"
+#include "detail/folder_names.hpp"
 #include "detail/format.hpp"
 #include "detail/host_call.hpp"
 #include "io/utf8.hpp"
@@ -85,9 +86,7 @@ std::string host_name() {
 int64_t seconds_for_name(const std::filesystem::path& folder) {
   auto seconds = static_cast<int64_t>(now());
   std::error_code error;
-  std::filesystem::directory_iterator entry(folder, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+  for (const auto& name : detail::folder_names(folder, error)) {
     int64_t earlier = 0;
     if (!name.starts_with(prefix)) continue;
     std::from_chars(name.data() + prefix.size(), name.data() + name.size(), earlier);

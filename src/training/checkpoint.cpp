@@ -20,6 +20,7 @@
 #include <set>
 
 #include "detail/check_path.hpp"
+#include "detail/folder_names.hpp"
 #include "detail/format.hpp"
 #include "detail/host_call.hpp"
 #include "detail/state_visitor.hpp"
@@ -312,6 +313,7 @@ void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
       state.insert(entry.key(), entry.value());
     }
     io::save_torch(folder_ / name, state);
+    last_ = position;  // even if something fails now, the next save must accept this file
   });
   last_ = position;
   best_ = best;
@@ -404,9 +406,7 @@ std::optional<Checkpoint::Position> Checkpoint::position_of(const std::string& n
 std::vector<std::string> Checkpoint::files() const {
   std::map<Position, std::string> names;
   std::error_code error;
-  fs::directory_iterator entry(folder_, error), end;
-  for (; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+  for (const auto& name : detail::folder_names(folder_, error)) {
     if (const auto position = position_of(name)) names[*position] = name;
   }
   TORCH_CHECK(!error || error == std::errc::no_such_file_or_directory, checkpoint_name,

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "detail/check_path.hpp"
+#include "detail/folder_names.hpp"
 
 namespace sconce::vision {
 
@@ -24,16 +25,12 @@ namespace fs = std::filesystem;
 // Returns the entries of a folder, sorted by name, without names that begin with a dot.
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::error_code error;
-  std::vector<fs::path> entries;
-  fs::directory_iterator it(folder, error);
-  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
-    const fs::path& path = it->path();
-    if (!path.filename().string().starts_with('.')) entries.push_back(path);
-  }
+  auto names = detail::folder_names(folder, error);
   if (error) refuse(folder, "cannot read the folder: " + error.message());
-  const auto name = [](const fs::path& path) { return path.filename().string(); };
-  std::sort(entries.begin(), entries.end(),
-            [&](const fs::path& a, const fs::path& b) { return name(a) < name(b); });
+  std::erase_if(names, [](const std::string& name) { return name.starts_with('.'); });
+  std::sort(names.begin(), names.end());
+  std::vector<fs::path> entries;
+  for (const auto& name : names) entries.push_back(folder / name);
   return entries;
 }
 

@@ -1,14 +1,14 @@
 // Counts the memory of the readers of files, and lets each of their allocations fail.
-#include <malloc.h>
-
-#include <atomic>
 #include <cstdlib>
-#include <new>
+#include <ctime>
+#include <functional>
 
 #include "catch.hpp"
 #include "fuzz/archive.hpp"
+#include "sconce/io/csv.hpp"
 #include "sconce/io/safetensors.hpp"
 #include "sconce/io/torch_file.hpp"
+#include "support/allocations.hpp"
 #include "support/error_of.hpp"
 #include "support/temp_dir.hpp"
 
@@ -17,58 +17,12 @@ using Catch::Matchers::ContainsSubstring;
 using sconce::StateDict;
 using sconce::io::load_safetensors;
 using sconce::io::load_torch;
+using sconce::test::bytes_of;
+using sconce::test::fail_each_allocation;
+using sconce::test::peak_of;
 using sconce::test::TempDir;
 
 namespace {
-
-std::atomic<int64_t> live = 0, peak = 0;
-
-// Allocations of this thread until one fails; none fails if it is negative.
-thread_local int64_t until_failure = -1;
-thread_local int64_t allocations = 0;
-
-// LibTorch's Dict makes its table in a constructor that is noexcept, where a failure would end the
-// process. The reader allocates more than that just before, so an allocation fails there instead.
-bool is_table_of_dict(size_t size) {
-  using Place = ska_ordered::detailv3::sherwood_v3_entry<std::pair<c10::IValue, c10::IValue>>;
-  return size == sizeof(Place) || size == 4 * sizeof(Place);
-}
-
-}  // namespace
-
-void* operator new(size_t size) {
-  if (!is_table_of_dict(size)) {
-    ++allocations;
-    if (until_failure >= 0 && until_failure-- == 0) throw std::bad_alloc();
-  }
-  void* memory = std::malloc(size);
-  if (memory == nullptr) throw std::bad_alloc();
-  const int64_t now = live += static_cast<int64_t>(malloc_usable_size(memory) + sizeof(size_t));
-  for (int64_t most = peak; now > most && !peak.compare_exchange_weak(most, now);) {
-  }
-  return memory;
-}
-
-void operator delete(void* memory) noexcept {
-  if (memory == nullptr) return;
-  live -= static_cast<int64_t>(malloc_usable_size(memory) + sizeof(size_t));
-  std::free(memory);
-}
-
-void operator delete(void* memory, size_t) noexcept {
-  operator delete(memory);
-}
-
-namespace {
-
-// Returns the most memory that the function has at one time, beside what there was before.
-template <class F>
-int64_t peak_of(const F& function) {
-  const int64_t before = live;
-  peak = before;
-  function();
-  return peak - before;
-}
 
 std::string repeated(const std::string& text, size_t size) {
   std::string all;
@@ -106,28 +60,6 @@ std::vector<std::string> files_of_torch(const TempDir& folder) {
   return {file, folder.write("memo.pt", archive).string()};
 }
 
-// Lets each allocation of the function fail, one at a time. It throws then, or does without.
-template <class F>
-void fail_each_allocation(const F& function) {
-  function();  // makes what is made once
-  allocations = 0;
-  function();
-  const int64_t count = allocations;
-  REQUIRE(count > 20);
-  int64_t thrown = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    until_failure = i;
-    try {
-      function();
-    } catch (const std::exception&) {
-      ++thrown;
-    }
-    until_failure = -1;
-  }
-  CHECK(thrown > count / 2);
-  function();
-}
-
 }  // namespace
 
 TEST_CASE(
@@ -149,30 +81,176 @@ TEST_CASE(
   fail_each_allocation([&] { sconce::io::load_torch_state_dict(folder.path() / "state"); });
 }
 
+namespace {
+
+// Values of a few bytes each. Some of them use the memo.
+const std::vector<std::string> values = {"N",
+                                         "]",
+                                         "}",
+                                         ")\x85",
+                                         "(",
+                                         "U\0"s,
+                                         "U\x10" + std::string(16, 'x'),
+                                         "h\5"s,
+                                         "h\5Q"s,
+                                         "h\0h\1R"s,
+                                         "h\3h\4R"s,
+                                         "h\7)R"s,
+                                         "NN\x86",
+                                         "NNN\x87",
+                                         "(t",
+                                         "(NNNNt",
+                                         "ctorch\nint8\n",
+                                         "]Na",
+                                         "](NNNNNe",
+                                         "}K\1Ns",
+                                         "}(K\1NK\2NK\3Nu"};
+
+std::string number(uint32_t i) {
+  return std::string(reinterpret_cast<const char*>(&i), 4);
+}
+
+// Returns a text of so many letters, put into the memo.
+std::string long_text(uint32_t letters) {
+  return "X" + number(letters) + std::string(letters, 'k') + "q\7";
+}
+
+double thread_seconds() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// Doubles a file three times and checks that reading it allocates at most 2.5 times as many bytes
+// each time. With SCONCE_GROWTH_BYTES, for a check by hand, the first file has that size, and the
+// processor's time is printed.
+void check_growth(const std::string& name, const std::function<std::string(size_t)>& make,
+                  const std::function<void(const std::filesystem::path&)>& read) {
+  const TempDir folder;
+  const char* chosen = std::getenv("SCONCE_GROWTH_BYTES");
+  const size_t first = chosen != nullptr ? std::stoul(chosen) : 10'000;
+  int64_t before = 0;
+  for (size_t size = first; size <= 8 * first; size *= 2) {
+    const auto file = folder.write("file", make(size));
+    read(file);  // makes what is made once
+    const double begin = thread_seconds();
+    const auto bytes = bytes_of([&] { read(file); });
+    INFO(name << ": " << size);
+    if (chosen != nullptr) WARN(bytes << " bytes, " << thread_seconds() - begin << " s");
+    if (before > 0) CHECK(static_cast<double>(bytes) <= 2.5 * static_cast<double>(before));
+    before = bytes;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("reading a pickle twice as long allocates at most 2.5 times as many bytes") {
+  const auto check = [](const std::string& name, const auto& pickle) {
+    check_growth(
+        name,
+        [&](size_t size) {
+          return sconce::test::archive_of("\x80\2" + pickle(size) + ".", {std::string(16, 'x')});
+        },
+        [](const auto& file) { load_torch(file, {.max_expansion = 1'000'000}); });
+  };
+  for (const auto& value : {"N", "]", "}", ")\x85", "NN\x86", "}K\1Ns", "]Na"}) {
+    check(value, [&](size_t size) { return "](" + repeated(value, size) + "e"; });
+  }
+  check("tensors", [](size_t size) {  // all of it becomes an attribute, which is dropped
+    return "ccollections\nOrderedDict\n)R}K\1(" + with_memo() + "](" + repeated("h\0h\1R"s, size) +
+           "etsb";
+  });
+  const auto count = [](size_t size, size_t each) { return static_cast<uint32_t>(size / each); };
+  check("keys", [&](size_t size) {
+    std::string keys = "}";
+    for (uint32_t i = 0; i < count(size, 7); ++i) keys += "J" + number(i) + "Ns";
+    return keys;
+  });
+  check("entries of the memo", [&](size_t size) {
+    std::string kept = "N";
+    for (uint32_t i = 0; i < count(size, 5); ++i) kept += "r" + number(i);
+    return kept;
+  });
+  check("a long text from the memo", [&](size_t size) {
+    return "](" + long_text(count(size, 2)) + repeated("h\7", size / 2) + "e";
+  });
+}
+
+// Otherwise a file of n bytes would take time in proportion to n * n.
+TEST_CASE("a long key that the memo repeats counts as often as it is used") {
+  const TempDir folder;
+  for (const std::string& use : {"}h\7Ns"s, "}h\7j\7\0\0\0s"s, "}(h\7Nh\7Nh\7Nu"s}) {
+    const auto read = [&](size_t uses) {
+      const auto pickle =
+          "\x80\2]("s + long_text(100'000) + repeated(use, uses * use.size()) + "e.";
+      const auto file = folder.write("file", sconce::test::archive_of(pickle, {}));
+      return sconce::test::error_of([&] { load_torch(file); });
+    };
+    INFO(use);
+    CHECK(read(100) == "nothing was thrown");
+    CHECK_THAT(read(1'000), ContainsSubstring("max_expansion"));
+  }
+}
+
+TEST_CASE("a long text that the memo repeats is saved once") {
+  const TempDir folder;
+  const auto pickle = "\x80\2]("s + long_text(100'000) + repeated("h\7", 20'000) + "e.";
+  const auto file = folder.write("file", sconce::test::archive_of(pickle, {}));
+  const auto value = load_torch(file);
+  const auto again = folder.path() / "again";
+  CHECK(bytes_of([&] { sconce::io::save_torch(again, value); }) < 16'000'000);
+  CHECK(std::filesystem::file_size(again) < 2 * std::filesystem::file_size(file));
+}
+
+TEST_CASE("reading a table or a header twice as long allocates at most 2.5 times as many bytes") {
+  const auto check_table = [](const std::string& name, const auto& text,
+                              const sconce::io::CsvOptions& options = {}) {
+    check_growth(name, text, [&](const auto& file) {
+      sconce::test::error_of([&] { sconce::io::read_csv(file, options); });
+    });
+  };
+  const auto list = [](const std::string& begin, size_t size, const std::string& end) {
+    std::string all;
+    for (size_t i = 0; all.size() < size; ++i) all += begin + std::to_string(i) + end;
+    return all;
+  };
+  const sconce::io::CsvOptions large = {.max_categories = 1 << 20, .max_bytes = int64_t{1} << 34};
+  check_table("commas", [](size_t size) { return std::string(size, ','); });
+  check_table("rows", [](size_t size) { return "a,b\n" + repeated("1,2\n", size); });
+  check_table(
+      "columns",
+      [&](size_t size) {
+        const std::string names = list("c", size, ",");
+        const auto columns = static_cast<size_t>(std::count(names.begin(), names.end(), ','));
+        return names + "c\n" + repeated("1,", 2 * columns) + "1";
+      },
+      large);
+  check_table("quotes", [](size_t size) { return "a\n\"" + std::string(size, '"') + "\"\n"; });
+  check_table("bad rows", [](size_t size) { return "a,b\n1,2" + repeated("\n3", size); });
+  const auto check_header = [](const std::string& name, const auto& header) {
+    check_growth(
+        name,
+        [&](size_t size) {
+          const std::string text = header(size);
+          const uint64_t length = text.size();
+          return std::string(reinterpret_cast<const char*>(&length), 8) + text;
+        },
+        [](const auto& file) { load_safetensors(file); });
+  };
+  check_header("tensors", [&](size_t size) {
+    const std::string all =
+        list("\"", size, R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},)");
+    return "{" + all.substr(0, all.size() - 1) + "}";
+  });
+  check_header("metadata", [&](size_t size) {
+    const std::string all = list("\"", size, R"(":"x",)");
+    return R"({"__metadata__":{)" + all.substr(0, all.size() - 1) + "}}";
+  });
+}
+
 TEST_CASE("no value of a pickle takes more memory than 14 times its bytes and 48 MiB") {
   const TempDir folder;
   const std::string memo = with_memo();
-  const std::vector<std::string> values = {"N",
-                                           "]",
-                                           "}",
-                                           ")\x85",
-                                           "(",
-                                           "U\0"s,
-                                           "U\x10" + std::string(16, 'x'),
-                                           "h\5"s,
-                                           "h\5Q"s,
-                                           "h\0h\1R"s,
-                                           "h\3h\4R"s,
-                                           "h\7)R"s,
-                                           "NN\x86",
-                                           "NNN\x87",
-                                           "(t",
-                                           "(NNNNt",
-                                           "ctorch\nint8\n",
-                                           "]Na",
-                                           "](NNNNNe",
-                                           "}K\1Ns",
-                                           "}(K\1NK\2NK\3Nu"};
   const auto check = [&](const std::string& pickle) {
     const auto archive = sconce::test::archive_of("\x80\2" + pickle, {std::string(16, 'x')});
     const auto file = folder.write("file", archive);
@@ -187,7 +265,6 @@ TEST_CASE("no value of a pickle takes more memory than 14 times its bytes and 48
     INFO(value);
     for (const size_t size : {100'000, 500'000}) check(memo + repeated(value, size));
   }
-  const auto number = [](uint32_t i) { return std::string(reinterpret_cast<const char*>(&i), 4); };
   std::string numbers = "]", keys = "}", batches = "]", kept = "]N";
   for (uint32_t i = 0; i < 200'000; ++i) {
     numbers += "Na";

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+
+#include "catch.hpp"
+
+// Counts the memory that a program allocates, and lets single allocations fail. allocations.cpp
+// replaces operator new and malloc for it, so only the programs that have that source can use this.
+namespace sconce::test {
+
+struct Allocations {
+  std::atomic<int64_t> live = 0;   ///< bytes of `new` that are in use
+  std::atomic<int64_t> peak = 0;   ///< most of them so far
+  std::atomic<int64_t> bytes = 0;  ///< all bytes of `new` so far, freed ones included
+};
+inline Allocations allocations;
+
+/// The allocations of this thread so far, and the number of them until one fails; none fails if it
+/// is negative.
+inline thread_local int64_t allocation_count = 0;
+inline thread_local int64_t until_failure = -1;
+
+/// Returns the most memory that the function has at one time, besides what there was before.
+template <class F>
+int64_t peak_of(const F& function) {
+  const int64_t before = allocations.live;
+  allocations.peak = before;
+  function();
+  return allocations.peak - before;
+}
+
+/// Returns the bytes that the function allocates in total, even if it frees them again. Unlike a
+/// clock, this number is the same in each run.
+template <class F>
+int64_t bytes_of(const F& function) {
+  const int64_t before = allocations.bytes;
+  function();
+  return allocations.bytes - before;
+}
+
+/// Lets each allocation of the function fail, one at a time. The function throws then, or does
+/// without the memory. `check` is called after each.
+template <class F, class Check>
+void fail_each_allocation(const F& function, const Check& check) {
+  function();  // makes what is made once
+  allocation_count = 0;
+  function();
+  const int64_t count = allocation_count;
+  REQUIRE(count > 5);
+  int64_t thrown = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    until_failure = i;
+    try {
+      function();
+    } catch (const std::exception&) {
+      ++thrown;
+    }
+    until_failure = -1;
+    check();
+  }
+  CHECK(thrown > count / 2);
+  function();
+}
+
+template <class F>
+void fail_each_allocation(const F& function) {
+  fail_each_allocation(function, [] {});
+}
+
+}  // namespace sconce::test
