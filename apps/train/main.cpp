@@ -24,6 +24,7 @@
 #include "gpus_of_cuda.hpp"
 #include "model_file.hpp"
 #include "models.hpp"
+#include "new_folders.hpp"
 #include "optimization.hpp"
 #include "predict.hpp"
 #include "reports.hpp"
@@ -213,6 +214,9 @@ bool train_model(const train::CommandLine& line) {
   const torch::Device device = line.torch_device(group);
   std::ostream out(group.rank() == 0 ? std::cout.rdbuf() : nullptr);
   const bool has_results = !line.out.empty() && group.rank() == 0;
+  using Paths = std::vector<std::filesystem::path>;
+  const train::NewFolders removed_if_empty(
+      group.rank() == 0 ? Paths{line.out, line.checkpoint, line.scalars} : Paths());
   auto weights =
       line.weights.empty() ? train::Pretrained() : train::load_pretrained(line.weights, line.model);
   const train::TrainingData data = train::is_table(line.data)

@@ -599,6 +599,30 @@ TEST_CASE("results that cannot be written are known before the training") {
   }
 }
 
+TEST_CASE("a run that fails before it writes a file leaves none of its new folders") {
+  const TempDir folder;
+  const fs::path file = folder.write("file", ""), made = folder.path() / "new";
+  const std::string flags = "--model linear --device cpu --epochs 1 --scalars " +
+                            (made / "scalars").string() + " --checkpoint " +
+                            (made / "a/saved").string();
+  check_refusal(run_train(flags + " --out " + (file / "below").string()), 1, "--out: ");
+  CHECK_FALSE(fs::exists(made));
+
+  ended(flags);
+  const fs::path saved = made / "a/saved/checkpoint-000001-00000000.pt";
+  const auto state = sconce::io::load_torch(saved).toGenericDict();
+  state.insert_or_assign("optimizer", 7);
+  sconce::io::save_torch(saved, state);
+  for (const std::string out : {"out", "deep/in/out/"}) {
+    fs::create_directory(folder.path() / "deep");
+    const Ran ran = run_train(flags + " --resume --out " + (folder.path() / out).string());
+    CHECK(ran.exit_code == 1);
+    CHECK_THAT(ran.err, ContainsSubstring(saved.string() + ": 'optimizer'"));
+    CHECK(names_in(folder.path()) == std::vector<std::string>{"deep", "file", "new"});
+    CHECK(fs::is_empty(folder.path() / "deep"));
+  }
+}
+
 TEST_CASE("a trace and the peak of memory leave the training as it is", "[alone]") {
   const TempDir folder;
   const auto plain = folder.path() / "plain";
