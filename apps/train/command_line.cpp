@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "arguments.hpp"
 #include "models.hpp"
@@ -71,6 +72,17 @@ CLI::Validator path_of(const std::string& what) {
 
 constexpr uint64_t int_max = std::numeric_limits<int>::max();
 
+void add_limits(CLI::App& app, ReadingLimits& limits) {
+  app.add_option("--max-csv-bytes", limits.csv_bytes,
+                 "Most bytes of memory for reading a table; by default 16 times the size of its "
+                 "file and 64 MiB")
+      ->transform(whole_number(1, std::numeric_limits<int64_t>::max()))
+      ->type_name("N");
+  app.add_option("--max-pixels", limits.image.max_pixels, "Most pixels of a picture")
+      ->transform(whole_number(1, std::numeric_limits<int64_t>::max()))
+      ->type_name("N");
+}
+
 // Adds the flags for the images or the table.
 void add_data_flags(CLI::App& app, CommandLine& line) {
   app.option_defaults()->group("Data");
@@ -106,6 +118,7 @@ void add_data_flags(CLI::App& app, CommandLine& line) {
   app.add_option("--workers", line.workers, "Number of threads that read pictures ahead")
       ->transform(whole_number(0, 1024))
       ->type_name("N");
+  add_limits(app, line.limits);
 }
 
 // Adds the flags for the model and its training.
@@ -251,6 +264,7 @@ CLI::App* add_predict(CLI::App& app, PredictLine& predict) {
       ->required()
       ->check(path_of("a file"))
       ->type_name("FILE");
+  add_limits(*command, predict.limits);
   command->add_option("INPUT", predict.files, "PNG, JPEG or CSV files")->required()->type_name("");
   return command;
 }
@@ -275,10 +289,12 @@ void check_data_flags(const CLI::App& app, const CommandLine& line) {
     }
   };
   const bool is_folder = is_picture_folder(line.data);
-  check(is_folder, {"--image-size", "--grey", "--augment", "--workers"}, "a folder of pictures");
+  check(is_folder, {"--image-size", "--grey", "--augment", "--workers", "--max-pixels"},
+        "a folder of pictures");
   check(is_folder || is_table(line.data), {"--test-fraction", "--skip-bad"},
         "a folder of pictures or a CSV file");
-  check(is_table(line.data), {"--target", "--categories", "--drop"}, "a CSV file");
+  check(is_table(line.data), {"--target", "--categories", "--drop", "--max-csv-bytes"},
+        "a CSV file");
   if (!is_table(line.data)) return;
   check(false, {"--weights"}, "pictures");
   if (line.target.empty()) refuse("--data: " + line.data + " is a table and needs a --target");
@@ -390,6 +406,16 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   check_device_flags(app, line);
   check_file_flags(app, line);
   return line;
+}
+
+std::string with_flags(std::string error) {
+  const std::pair<std::string, std::string> flags[] = {
+      {"(max_bytes)", "(--max-csv-bytes)"}, {"(ImageLimits::max_pixels)", "(--max-pixels)"}};
+  for (const auto& [option, flag] : flags) {
+    const size_t place = error.find(option);
+    if (place != error.npos) error.replace(place, option.size(), flag);
+  }
+  return error;
 }
 
 }  // namespace train

@@ -10,13 +10,21 @@
 #include "fail.hpp"
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/training/trainer.hpp"
+#include "sconce/vision/image.hpp"
 
 namespace train {
+
+/// Limits on what the program reads.
+struct ReadingLimits {
+  std::optional<int64_t> csv_bytes = {};  ///< `sconce::io::CsvOptions::max_bytes`
+  sconce::vision::ImageLimits image = {};
+};
 
 /// The arguments of `sconce-train predict`.
 struct PredictLine {
   std::filesystem::path weights = {};
   std::vector<std::filesystem::path> files = {};  ///< pictures or tables
+  ReadingLimits limits = {};
 };
 
 /// The checked arguments of sconce-train.
@@ -31,6 +39,7 @@ struct CommandLine {
   bool augment = false;                      ///< whether to shift and mirror training pictures
   bool skip_bad = false;                     ///< whether to leave out bad pictures or rows
   int workers = 0;                           ///< number of threads that read pictures ahead
+  ReadingLimits limits = {};
   std::string model = "lenet";
   std::filesystem::path weights = {};  ///< file of the first weights; empty: they are drawn
   bool freeze = false;                 ///< whether only the last layer is trained
@@ -74,5 +83,8 @@ using apps::UsageError;
 /// Reads and checks the command line.
 /// @throw UsageError
 CommandLine parse_command_line(int argc, const char* const* argv);
+
+/// Returns an error of the library with the flags in place of the options that set its limits.
+std::string with_flags(std::string error);
 
 }  // namespace train

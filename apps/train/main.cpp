@@ -290,7 +290,7 @@ int main(int argc, char** argv) {
   } catch (const train::UsageError& error) {
     return apps::fail("sconce-train", error.what(), 2);
   } catch (const std::exception& error) {
-    return apps::fail("sconce-train", error.what());
+    return apps::fail("sconce-train", train::with_flags(error.what()));
   }
   return 0;
 }

@@ -1,12 +1,9 @@
 #include "model_file.hpp"
 
 #include <c10/util/StringUtil.h>
-#include <fcntl.h>
 #include <torch/torch.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <iterator>
@@ -156,15 +153,6 @@ void check_fits(const TrainedModel& model, const sconce::StateDict& weights) {
                               weights);
 }
 
-// Returns whether a file begins like the archive of torch.save.
-bool is_zip(const std::filesystem::path& file) {
-  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a FIFO would block
-  std::array<char, 4> begin = {};
-  const auto size = ::read(fd, begin.data(), begin.size());
-  if (fd >= 0) ::close(fd);
-  return size == std::ssize(begin) && std::string_view(begin.data(), begin.size()) == "PK\3\4";
-}
-
 }  // namespace
 
 sconce::io::Metadata model_metadata(const std::string& name, const Task& task) {
@@ -231,7 +219,7 @@ Pretrained load_pretrained(const std::filesystem::path& file, const std::string&
     weights.task = {.mean = {0.485 * 255, 0.456 * 255, 0.406 * 255},
                     .std = {0.229 * 255, 0.224 * 255, 0.225 * 255}};
   }
-  if (is_zip(file)) {
+  if (sconce::io::is_torch_file(file)) {
     weights.state = sconce::io::load_torch_state_dict(file);
     return weights;
   }

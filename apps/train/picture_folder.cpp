@@ -24,13 +24,15 @@ constexpr int64_t measured_pictures = 10'000;
 // A source of items that say whether a picture can be read.
 struct PictureChecks {
   std::vector<sconce::vision::ImageSample> samples;
+  sconce::vision::ImageLimits limits;
 
   int64_t size() const { return static_cast<int64_t>(samples.size()); }
 
   at::Tensor get(int64_t index) const {
     bool is_good = true;
     try {
-      sconce::vision::read_image(samples[index].path);
+      sconce::vision::read_image(samples[index].path, sconce::vision::ImageReadMode::unchanged,
+                                 limits);
     } catch (const c10::NotImplementedError&) {  // no library to tell by
       throw;
     } catch (const c10::Error&) {
@@ -78,30 +80,34 @@ bool has_picture_folders(const fs::path& folder) {
   return false;
 }
 
-sconce::vision::ImageFolderOptions reading_as(const std::vector<int64_t>& shape) {
+sconce::vision::ImageFolderOptions reading_as(const std::vector<int64_t>& shape,
+                                              const ImageLimits& limits) {
   using sconce::vision::ImageReadMode;
   const sconce::vision::transforms::Resize resize({shape[1], shape[2]});
   return {.transform = [resize](const at::Tensor& picture) { return resize(picture).contiguous(); },
-          .mode = shape[0] == 1 ? ImageReadMode::gray : ImageReadMode::rgb};
+          .mode = shape[0] == 1 ? ImageReadMode::gray : ImageReadMode::rgb,
+          .limits = limits};
 }
 
 std::shared_ptr<const ImageFolder> open_folder(const fs::path& folder,
-                                               const std::vector<int64_t>& shape) {
-  auto opened = std::make_shared<const ImageFolder>(folder, reading_as(shape));
+                                               const std::vector<int64_t>& shape,
+                                               const ImageLimits& limits) {
+  auto opened = std::make_shared<const ImageFolder>(folder, reading_as(shape, limits));
   TORCH_CHECK(opened->classes().size() > 1, folder.string(),
               ": expected two classes or more, found one folder, ", opened->classes()[0]);
   return opened;
 }
 
-std::vector<int64_t> check_headers(const ImageFolder& folder) {
-  for (const auto& sample : folder.samples()) sconce::vision::read_image_size(sample.path);
+std::vector<int64_t> check_headers(const ImageFolder& folder, const ImageLimits& limits) {
+  for (const auto& sample : folder.samples()) sconce::vision::read_image_size(sample.path, limits);
   std::vector<int64_t> all(folder.samples().size());
   std::iota(all.begin(), all.end(), 0);
   return all;
 }
 
-std::vector<int64_t> leave_out_bad(const ImageFolder& folder, int num_workers) {
-  const sconce::data::Loader checks(PictureChecks{folder.samples()},
+std::vector<int64_t> leave_out_bad(const ImageFolder& folder, int num_workers,
+                                   const ImageLimits& limits) {
+  const sconce::data::Loader checks(PictureChecks{folder.samples(), limits},
                                     {.batch_size = 64, .num_workers = num_workers});
   std::vector<int64_t> good;
   std::vector<int64_t> left(folder.classes().size());

@@ -24,7 +24,8 @@ struct PictureItems {
   int64_t size() const { return static_cast<int64_t>(files.size()); }
 
   torch::Tensor get(int64_t index) const {
-    return options.transform(sconce::vision::read_image(files[index], options.mode));
+    return options.transform(
+        sconce::vision::read_image(files[index], options.mode, options.limits));
   }
 };
 
@@ -55,7 +56,7 @@ void predict(const PredictLine& line, std::ostream& out) {
   std::vector<torch::Tensor> outputs;
   if (model.task.is_table()) {
     for (const auto& file : line.files) {
-      const torch::Tensor rows = read_rows(file, model.task);
+      const torch::Tensor rows = read_rows(file, model.task, line.limits);
       for (const auto& batch : rows.split(1000)) outputs.push_back(model.network->forward(batch));
       for (int64_t i = 1; i <= rows.size(0); ++i) {
         names.push_back(file.string() + ", row " + std::to_string(i));
@@ -63,7 +64,7 @@ void predict(const PredictLine& line, std::ostream& out) {
     }
   } else {
     const sconce::vision::transforms::Normalize normalize(model.task.mean, model.task.std);
-    const PictureItems items{line.files, reading_as(model.task.shape)};
+    const PictureItems items{line.files, reading_as(model.task.shape, line.limits.image)};
     for (const auto& batch : sconce::data::Loader(items, {.batch_size = 64})) {
       outputs.push_back(model.network->forward(normalize(batch.to(torch::kFloat))));
     }

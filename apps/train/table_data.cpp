@@ -76,7 +76,8 @@ TrainingData open_table(const CommandLine& line, const sconce::distributed::Proc
   const auto table = sconce::io::read_csv(line.data, {.target = line.target,
                                                       .categories = line.categories,
                                                       .drop = line.drop,
-                                                      .skip_bad = line.skip_bad});
+                                                      .skip_bad = line.skip_bad,
+                                                      .max_bytes = line.limits.csv_bytes});
   Task task = task_of_table(table.columns, line.target);
   check_table(line, table.target, task);
   if (known.is_table()) {
@@ -104,10 +105,12 @@ TrainingData open_table(const CommandLine& line, const sconce::distributed::Proc
   return data;
 }
 
-at::Tensor read_rows(const std::filesystem::path& file, const Task& task) {
+at::Tensor read_rows(const std::filesystem::path& file, const Task& task,
+                     const ReadingLimits& limits) {
   std::vector<CsvColumn> columns = task.columns;
   std::erase_if(columns, [&](const CsvColumn& column) { return column.name == task.target; });
-  const auto table = sconce::io::read_csv(file, {.columns = columns});
+  const auto table =
+      sconce::io::read_csv(file, {.max_bytes = limits.csv_bytes, .columns = columns});
   return standardized(table.data, task);
 }
 

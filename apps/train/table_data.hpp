@@ -20,6 +20,7 @@ TrainingData open_table(const CommandLine& line, const sconce::distributed::Proc
 
 /// Reads rows as inputs of the task's model, (N, features). Other columns of the file are ignored.
 /// @throw c10::Error as `sconce::io::read_csv`.
-at::Tensor read_rows(const std::filesystem::path& file, const Task& task);
+at::Tensor read_rows(const std::filesystem::path& file, const Task& task,
+                     const ReadingLimits& limits = {});
 
 }  // namespace train

@@ -107,8 +107,9 @@ TrainingData open_pictures(const CommandLine& line, const ProcessGroup& group, c
   Task task{.shape = {line.grey ? 1 : 3, line.image_size, line.image_size},
             .mean = known.mean,
             .std = known.std};
-  const auto folder = open_folder(line.data, task.shape);
-  const auto good = line.skip_bad ? leave_out_bad(*folder, line.workers) : check_headers(*folder);
+  const auto folder = open_folder(line.data, task.shape, line.limits.image);
+  const auto good = line.skip_bad ? leave_out_bad(*folder, line.workers, line.limits.image)
+                                  : check_headers(*folder, line.limits.image);
   const auto split = split_examples(folder->targets(), good, line.test_fraction, line.seed);
   task.classes = folder->classes();
   if (task.mean.empty()) {

@@ -205,6 +205,11 @@ StateDict load_torch_state_dict(const std::filesystem::path& path, TorchFileOpti
   return state_dict_of(read_value(file, options), file.name());
 }
 
+bool is_torch_file(const std::filesystem::path& path) {
+  const auto kind = file_kind(InputFile(path, "sconce::io::is_torch_file"));
+  return kind == FileKind::zip_archive || kind == FileKind::pickle;
+}
+
 void save_torch(const std::filesystem::path& path, const c10::IValue& value) {
   const at::NoGradGuard no_grad;
   constexpr auto name = "sconce::io::save_torch";

@@ -88,7 +88,9 @@ TEST_CASE("a folder of one class is refused by name") {
   const TempDir folder;
   write_file(folder.path() / "cat/a.png", "");
   CHECK_THAT(
-      what_of([&] { train::open_folder(folder.path(), {3, 8, 8}); }),
+      what_of([&] {
+        train::open_folder(folder.path(), {3, 8, 8});
+      }),
       StartsWith(folder.path().string() + ": expected two classes or more, found one folder, cat"));
 }
 
@@ -208,6 +210,18 @@ TEST_CASE("pictures are left out where they are none or damaged, and counted") {
   }
   CHECK_THAT(what_of([&] { train::leave_out_bad(*opened, 0); }),
              ContainsSubstring("no picture is left of"));
+}
+
+TEST_CASE("pictures are read within the limits of the command line") {
+  if (!sconce::vision::has_libpng()) SKIP("built without libpng");
+  const TempDir folder;
+  write_colors(folder.path());  // of 120 pixels, and of 180 to 360 in steps of 20
+  const auto opened = train::open_folder(folder.path(), {3, 8, 8}, {.max_pixels = 200});
+  CHECK_THAT(what_of([&] { opened->get(9); }), ContainsSubstring("at most 200 pixels"));
+  CHECK_THAT(what_of([&] { train::check_headers(*opened, {.max_pixels = 200}); }),
+             ContainsSubstring("at most 200 pixels"));
+  CHECK(train::check_headers(*opened, {.max_pixels = 360}).size() == 20);
+  CHECK(train::leave_out_bad(*opened, 0, {.max_pixels = 200}).size() == 12);
 }
 
 TEST_CASE("the channels' mean and deviation are those of all pictures together") {
@@ -337,6 +351,9 @@ TEST_CASE("the contents of --weights decide how they are read, and not the file'
     CHECK(read.size() == state.size());
     CHECK(read["1.weight"].equal(state["1.weight"]));
   }
+  const auto pickle = folder.write("pickle.safetensors", "\x80\2}q\1.");
+  CHECK_THAT(sconce::test::error_of([&] { train::load_pretrained(pickle, "mlp"); }),
+             ContainsSubstring(pickle.string() + ": expected a zip archive, got a bare pickle"));
   const auto fifo = folder.path() / "fifo.pt";
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
   CHECK_THAT(sconce::test::error_of([&] { train::load_pretrained(fifo, "mlp"); }),
@@ -560,8 +577,9 @@ TEST_CASE("a bad picture ends the training by name, one that is none before it b
   const Ran large = run_train(flags);
   CHECK(large.exit_code == 1);
   CHECK(large.out.empty());
-  CHECK_THAT(large.err, StartsWith("sconce-train: sconce::vision::read_image_size: " +
-                                   bad.string() + ": expected at most 89478485 pixels"));
+  CHECK_THAT(large.err,
+             StartsWith("sconce-train: sconce::vision::read_image_size: " + bad.string() +
+                        ": expected at most 89478485 pixels (--max-pixels), got 60000"));
   const Ran skipped = run_train(flags + " --skip-bad");
   CHECK(skipped.exit_code == 0);
   CHECK_THAT(skipped.out, ContainsSubstring("15 training and 4 test images of 32x32, 2 classes; 1 "

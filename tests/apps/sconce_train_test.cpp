@@ -246,6 +246,8 @@ TEST_CASE("sconce-train refuses flags of pictures beside other images, and wrong
   check_usage_error(folder + "--test-fraction 0", "--test-fraction", "above 0 and below 1");
   check_usage_error(folder + "--test-fraction 1", "--test-fraction", "above 0 and below 1");
   check_usage_error(folder + "--workers -1", "--workers", "whole number from 0");
+  check_usage_error(folder + "--max-pixels 0", "--max-pixels", "whole number from 1");
+  check_usage_error(folder + "--max-csv-bytes 1", "--max-csv-bytes", "needs a CSV file as --data");
 }
 
 TEST_CASE("sconce-train refuses a table without a target, and flags that do not fit a table") {
@@ -258,7 +260,8 @@ TEST_CASE("sconce-train refuses a table without a target, and flags that do not 
     check_usage_error(std::string("--data / ") + flag + " a", flag, "needs a CSV file as --data");
   }
   const std::string table = data + "--target price ";
-  for (const char* flag : {"--image-size 8", "--grey", "--augment", "--workers 1"}) {
+  for (const char* flag :
+       {"--image-size 8", "--grey", "--augment", "--workers 1", "--max-pixels 1"}) {
     check_usage_error(table + flag, std::string(flag).substr(0, std::string(flag).find(' ')),
                       "needs a folder of pictures as --data, not " + file);
   }
@@ -307,6 +310,11 @@ TEST_CASE("sconce-train predict takes weights and pictures, and no flag of a tra
   check_usage_error("--epochs 3 predict --weights a b.png", "--epochs",
                     "cannot be used with predict");
   check_usage_error("predict --weights a b.png --epochs 3", "--epochs", "--help lists the flags");
+  const char* words[] = {"sconce-train",    "predict", "--weights", "a", "--max-pixels", "7",
+                         "--max-csv-bytes", "8",       "b"};
+  const auto predict = train::parse_command_line(std::size(words), words).predict;
+  CHECK(predict->limits.image.max_pixels == 7);
+  CHECK(predict->limits.csv_bytes == 8);
 }
 
 TEST_CASE("sconce-train refuses flags of checkpoints without a folder for them") {
@@ -360,14 +368,14 @@ TEST_CASE("sconce-train --help lists every flag with its default") {
   const Ran ran = ended("--help");
   CHECK(ran.err.empty());
   for (const char* flag :
-       {"--data",     "--model",      "--epochs",    "--batch-size",    "--optimizer",
-        "--lr",       "--scheduler",  "--precision", "--clip",          "--accumulate",
-        "--ema",      "--seed",       "--device",    "--fast-dev-run",  "--out",
-        "--help",     "--image-size", "--grey",      "--test-fraction", "--augment",
-        "--skip-bad", "--workers",    "--scalars",   "--summary",       "--live-loss",
-        "--profile",  "--memory",     "--graph",     "--overwrite",     "--version",
-        "--weights",  "--freeze",     "--target",    "--categories",    "--drop",
-        "predict"}) {
+       {"--data",       "--model",         "--epochs",    "--batch-size",    "--optimizer",
+        "--lr",         "--scheduler",     "--precision", "--clip",          "--accumulate",
+        "--ema",        "--seed",          "--device",    "--fast-dev-run",  "--out",
+        "--help",       "--image-size",    "--grey",      "--test-fraction", "--augment",
+        "--skip-bad",   "--workers",       "--scalars",   "--summary",       "--live-loss",
+        "--profile",    "--memory",        "--graph",     "--overwrite",     "--version",
+        "--weights",    "--freeze",        "--target",    "--categories",    "--drop",
+        "--max-pixels", "--max-csv-bytes", "predict"}) {
     CHECK_THAT(ran.out, ContainsSubstring(flag));
   }
   CHECK_THAT(ran.out, ContainsSubstring("(default: cosine)") &&

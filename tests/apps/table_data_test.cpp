@@ -193,6 +193,21 @@ TEST_CASE("bad rows of a table are left out and counted") {
   CHECK(data.train_size + data.test_size == 4);
 }
 
+TEST_CASE("a table that needs more memory is refused with the flag, which allows more") {
+  const std::string error =
+      "expected a table that takes at most 2000 bytes of memory (--max-csv-bytes), got ";
+  const train::CommandLine line{.target = "price", .limits = {.csv_bytes = 2000}};
+  CHECK_THAT(train::with_flags(error_of_text(houses(), line)), ContainsSubstring(error));
+  const TempDir folder;
+  const std::string file = folder.write("houses.csv", houses()).string();
+  const std::string out = (folder.path() / "out").string();
+  const Ran ran = run_train("--device cpu --fast-dev-run --target price --data " + file +
+                            " --max-csv-bytes 200000 --out " + out);
+  REQUIRE(ran.exit_code == 0);
+  const std::string predict = "predict --weights " + out + "/model.safetensors " + file;
+  check_refused_in_one_line(run_train(predict + " --max-csv-bytes 2000"), 1, error);
+}
+
 TEST_CASE("a table that a run continues has its target, its columns and its figures") {
   const train::CommandLine line{.target = "price", .checkpoint = "saved"};
   const auto known = open_text(houses(), line).task;

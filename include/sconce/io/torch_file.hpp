@@ -39,6 +39,13 @@ struct TorchFileOptions {
 /// - a tensor has more than 64 dimensions.
 c10::IValue load_torch(const std::filesystem::path& path, TorchFileOptions options = {});
 
+/// Returns whether a file looks like one of `torch.save`, by its first bytes: a zip archive, or the
+/// bare pickle of torch 1.5 and older, which `load_torch` refuses with what to do. Tells files of
+/// weights from those for `load_safetensors`, because names can be wrong.
+/// Python: `torch.serialization._is_zipfile`.
+/// @throw c10::Error, naming the path, if it cannot be read or is not a regular file.
+bool is_torch_file(const std::filesystem::path& path);
+
 /// Writes a file that Python's `torch.load(path, weights_only=True)` opens, with the types that
 /// `load_torch` reads. Tensors of any device are saved as CPU tensors. Each is saved with the whole
 /// memory that it views, and tensors that share memory share it in the file. The file appears
