@@ -32,8 +32,8 @@ Located read_header(const InputFile& file) {
   const auto kind = file_kind(file);
   TORCH_CHECK(kind == FileKind::safetensors || kind == FileKind::unknown, file.name(),
               "expected a safetensors file, got ", name_of(kind));
-  TORCH_CHECK(file.size() >= length_size, file.name(), "expected at least ", length_size,
-              " bytes, found ", file.size());
+  TORCH_CHECK(file.size() >= length_size, file.name(), "expected a safetensors file of at least ",
+              length_size, " bytes, found ", file.size());
   uint64_t length = 0;
   file.read(0, &length, length_size);
   TORCH_CHECK(length <= max_header_size, file.name(), "expected a header of at most ",

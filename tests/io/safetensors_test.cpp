@@ -238,7 +238,8 @@ TEST_CASE("what breaks the format's rules is refused by name") {
   };
   const std::string four(4, '\0');
   const std::string good = R"("a":)" + entry("F32", "[1]", "[0,4]");
-  CHECK_THAT(refusal(folder, ""), ContainsSubstring("expected at least 8 bytes, found 0"));
+  CHECK_THAT(refusal(folder, ""),
+             ContainsSubstring("expected a safetensors file of at least 8 bytes, found 0"));
   CHECK_THAT(refusal(folder, "1234567"), ContainsSubstring("found 7"));
   CHECK_THAT(refusal(folder, std::string(8, '\xff')), ContainsSubstring("at most 100000000"));
   CHECK_THAT(refusal(folder, with_length("{}").substr(0, 9)), ContainsSubstring("a file of 9"));
