@@ -79,6 +79,7 @@ class Process {
   /// Sends it a signal, such as SIGKILL.
   void send(int signal) const { kill(id_, signal); }
 
+  int id() const { return id_; }
   bool ended() const { return ended_; }
   std::string out() const { return contents(folder_.path() / "out"); }
   std::string err() const { return contents(folder_.path() / "err"); }
