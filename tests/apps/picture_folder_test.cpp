@@ -88,9 +88,7 @@ TEST_CASE("a folder of one class is refused by name") {
   const TempDir folder;
   write_file(folder.path() / "cat/a.png", "");
   CHECK_THAT(
-      what_of([&] {
-        train::open_folder(folder.path(), {3, 8, 8});
-      }),
+      what_of([&] { train::open_folder(folder.path(), {3, 8, 8}); }),
       StartsWith(folder.path().string() + ": expected two classes or more, found one folder, cat"));
 }
 
