@@ -1,7 +1,7 @@
 // Counts what a process asks of LibTorch and writes the table as JSON to the file SCONCE_COUNTS
 // when it ends, with the rank at the end of the name if there is one:
 //   LD_PRELOAD=libcount-operations.so SCONCE_COUNTS=counts.json
-//   build/default/bin/lessons/13_logging
+//   build/default/bin/lessons/d2l_gpus/5_summary
 // Python loads it after torch: see counted.py. Nothing is counted without SCONCE_COUNTS.
 //
 // It counts the operators with the work that a program is about, at any depth, and not what the
