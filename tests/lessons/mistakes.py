@@ -60,8 +60,10 @@ MISTAKES = [
 
     (CUDNN, "C++", WAIT, {"conv_layer(fresh); }, device)": "conv_layer(fresh); })"}),
     (CUDNN, "Python", WAIT, {"    work()\n    synchronize()\n": "    work()\n"}),
-    (CUDNN, "C++", DIMENSIONS, {"{1, 3, 224, 224}": "{3, 1, 224, 224}", "/*in_channels=*/3": "1"}),
-    (CUDNN, "Python", DIMENSIONS, {"(1, 3, 224, 224)": "(3, 1, 224, 224)", "in_channels=3": "in_channels=1"}),
+    (CUDNN, "C++", DIMENSIONS, {"{1, 3, 224, 224}": "{3, 1, 224, 224}", "{1, 3, 224, benchmark": "{3, 1, 224, benchmark",
+                                "/*in_channels=*/3": "1"}),
+    (CUDNN, "Python", DIMENSIONS, {"(1, 3, 224, 224)": "(3, 1, 224, 224)", "(1, 3, 224, 226": "(3, 1, 224, 226",
+                                   "in_channels=3": "in_channels=1"}),
     (CUDNN, "C++", COUNT, {"conv_layer(fresh); }, device)": "conv_layer(fresh); }, device, 8)"}),
     (CUDNN, "Python", COUNT, {"range(9)": "range(8)"}),
 
