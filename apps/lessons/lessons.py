@@ -8,13 +8,13 @@ import pathlib
 import re
 
 HERE = pathlib.Path(__file__).resolve().parent
-Tutorial = collections.namedtuple("Tutorial", "id folder title original")
+Tutorial = collections.namedtuple("Tutorial", "id folder original")  # of the original, how its name begins
 TUTORIALS = [
-    Tutorial("T0", "using_gpus", "Using GPUs for Deep Learning", "000"),
-    Tutorial("T1", "d2l_gpus", "GPUs, a chapter of Dive into Deep Learning", "001"),
-    Tutorial("T2", "d2l_gpus_notebook", "GPUs, a notebook of the chapter", "002"),
-    Tutorial("T3", "gpu_acceleration_notebook", "GPU acceleration in PyTorch, a notebook", "003"),
-    Tutorial("T4", "gpu_acceleration_guide", "GPU Acceleration in PyTorch, a guide", "004"),
+    Tutorial("T0", "using_gpus", "000"),
+    Tutorial("T1", "d2l_gpus", "001"),
+    Tutorial("T2", "d2l_gpus_notebook", "002"),
+    Tutorial("T3", "gpu_acceleration_notebook", "003"),
+    Tutorial("T4", "gpu_acceleration_guide", "004"),
 ]
 BEYOND = "Beyond the tutorial"
 MARK = re.compile(rf"^[ \t]*(?://|#) (T\d\.[\w-]+|{BEYOND})\n", re.MULTILINE)

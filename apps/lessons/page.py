@@ -6,6 +6,7 @@
   page.py --check    compares the pages with the sources, and says what is missing
 """
 import argparse
+import functools
 import hashlib
 import json
 import re
@@ -18,7 +19,7 @@ from lessons import HERE, TUTORIALS, differences, lessons  # noqa: E402
 
 BIN = HERE.parents[1] / "build/default/bin/lessons"
 COUNTS = HERE.parents[1] / "tests/lessons/counts.json"
-REGION = re.compile(r"<!-- (cell|run|starter|made)(?: (\S+))?(?: (\S+))? -->\n(.*?)<!-- end -->", re.DOTALL)
+REGION = re.compile(r"<!-- (cell|run|starter)(?: (\S+))?(?: (\S+))? -->\n(.*?)<!-- end -->", re.DOTALL)
 FOLD = r"<summary>{}[^\n]*</summary>\n(?:(?!</details>).)*?```text\n(.*?)```"
 WITHOUT, SIMULATED = "Output without a GPU", "Output on two simulated GPUs"
 REAL = "needs a real GPU"
@@ -60,6 +61,7 @@ def statements(lesson, name):
     return hashlib.sha256("".join(code.split()).encode()).hexdigest()[:16]
 
 
+@functools.cache
 def records():
     """Returns what record.py wrote on machines with a GPU, the latest first."""
     found = [json.loads(file.read_text()) for file in (HERE / "recorded").glob("*.json")]
@@ -102,8 +104,8 @@ class Page:
     """The page of a tutorial: what its author wrote, and what goes between its marks."""
 
     def __init__(self, tutorial, everyone):
-        self.tutorial, self.file = tutorial, HERE / tutorial.folder / "README.md"
-        self.text = self.file.read_text()
+        self.file = HERE / tutorial.folder / "README.md"
+        self.text, self.rows = self.file.read_text(), differences(tutorial)
         self.lessons = {lesson.source.stem: lesson for lesson in everyone if lesson.source.parent == self.file.parent}
         self.outputs = {name: [self.output(name, summary) for summary in (WITHOUT, SIMULATED)] for name in self.lessons}
 
@@ -116,7 +118,7 @@ class Page:
         lesson = self.lessons[name]
         rows = [f"> In {row.language}, `{row.original}` "
                 f"{'is omitted' if row.ours == 'nothing' else f'becomes `{row.ours}`'}. {row.reason[0].upper()}{row.reason[1:]}"
-                for row in differences(self.tutorial) if chunk in row.ids]
+                for row in self.rows if chunk in row.ids]
         return [block("python", lesson.python_chunks.get(chunk, "")), block("cpp", lesson.cpp_chunks[chunk]), "\n>\n".join(rows)]
 
     def run(self, name, _):

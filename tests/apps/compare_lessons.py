@@ -10,8 +10,9 @@ differ, and shows the differences.
           With --simgpu, on simulated GPUs, where a race is an error.
 
 With --counter, the same runs count products, sums, copies, waits and host reads, and each count must be that
-of tests/lessons/counts.json, which lists the lessons that are counted. --counts show prints them after the program; --counts write puts them into the
-table, and leaves to you to say why if those of C++ and Python differ. On real GPUs nothing is counted.
+of tests/lessons/counts.json, which lists the lessons that are counted. --counts show prints them after the program;
+--counts write puts them into the table, and leaves to you to say why if those of C++ and Python differ. On real GPUs
+nothing is counted.
 """
 import argparse
 import ctypes

@@ -124,8 +124,7 @@ def shown(id, body):
     """Returns the statements as a text. A notebook shows the value of a cell's last expression."""
     last = body[-1]
     if id[:2] in NOTEBOOKS and isinstance(last, ast.Expr) and not ast.unparse(last).startswith(("print(", "shell(")):
-        body = [*body[:-1], ast.parse(f"print({ast.unparse(last)})" if not isinstance(last.value, ast.Tuple)
-                                      else f"print({ast.unparse(last.value)})").body[0]]
+        body = [*body[:-1], ast.parse(f"print({ast.unparse(last)})").body[0]]
     return "\n".join(map(ast.unparse, body))
 
 
