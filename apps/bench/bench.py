@@ -13,7 +13,8 @@ A whole process is measured from its start to its check, and by its peak memory.
 adds torch.compile of the model ("compile_model") and of the whole step ("compile_step"), and JAX with one step
 compiled ("jax_step") and with the whole loop in lax.scan ("jax_scan"), where a workload has these forms. JAX is
 installed into build/bench/jax; torch.compile needs a C++ compiler. The time from the start of a process to the end of
-its first call, in which it compiles, is apart, and no compiled code of an earlier run is used.
+its first call, in which it compiles, is apart. No compiled code of an earlier run is used, unless
+TORCHINDUCTOR_FORCE_DISABLE_CACHES=0 is set.
 
 The limit is another side: loops that do the same work by only multiplying and adding in registers, or only
 reading and writing the same memory, in the same turns. Its smallest time divided by sconce's is the share of
@@ -55,9 +56,9 @@ class Side:
         self.name = name
         self.values = []  # seconds per call, by round
         self.started = time.perf_counter()
-        environment = os.environ | {"OMP_NUM_THREADS": str(Side.threads), "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
-                                    "SCONCE_BENCH_NUMBERS": str(BUILD / "numbers.npz"),
-                                    "SCONCE_BENCH_FILES": str(BUILD / "files")}
+        environment = {"TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"} | os.environ | {
+            "OMP_NUM_THREADS": str(Side.threads), "SCONCE_BENCH_NUMBERS": str(BUILD / "numbers.npz"),
+            "SCONCE_BENCH_FILES": str(BUILD / "files")}
         self.process = subprocess.Popen(command, env=environment, text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.check = json.loads(self.read().replace("nan", "NaN"))
@@ -72,6 +73,11 @@ class Side:
         """Returns the seconds per call, measured over this many calls."""
         print(calls, file=self.process.stdin, flush=True)
         return float(self.read()) / calls
+
+    def gpu_memory(self):
+        """Returns the most bytes that the GPU's allocator has reserved."""
+        print(0, file=self.process.stdin, flush=True)
+        return int(self.read())
 
     def first_call(self):
         """Makes a call and returns the seconds from the start of the process to its end."""
@@ -144,7 +150,7 @@ def start_sides(workload, program, compilers=()):
         return [WholeProcess(*side, workload.measure) for side in made.items()]
     if "jax" in compilers:
         Side("numbers", [sys.executable, str(HERE / "worker.py"), workload.twin, "numbers", str(workload.size)]).close()
-    if workload.needs:
+    if workload.files:
         Side("files", [sys.executable, str(HERE / "worker.py"), workload.twin, "files", str(workload.size)]).close()
     sides = []
     for side in made.items():
@@ -222,7 +228,7 @@ def refuse_different(workload, sides):
 
 def run_workload(workload, program, pairs, compilers=()):
     compilers = [compiler for compiler in compilers if compiler in workload.compilers]
-    values, first = {}, {}
+    values, first, gpu_memory = {}, {}, {}
     starts = min(workload.starts, pairs)
     for start in range(starts):
         sides = start_sides(workload, program, compilers)
@@ -234,6 +240,8 @@ def run_workload(workload, program, pairs, compilers=()):
                     first[side.name] = side.first
             calls = calls_of_a_round(sides) if workload.measure == "calls" else 1
             take_turns(sides, range(start, pairs, starts), calls)
+            if workload.gpu:
+                gpu_memory = {side.name: side.gpu_memory() for side in sides}
         finally:
             for side in sides:
                 side.close()
@@ -241,6 +249,7 @@ def run_workload(workload, program, pairs, compilers=()):
             "unit": "bytes" if workload.measure == "memory" else "seconds",
             "values": values,
             "first": first,
+            "gpu_memory": gpu_memory,
             "ratios": ratios_of(workload, sides)}
 
 
@@ -292,6 +301,16 @@ def firsts(results):
     for _, result in results:
         for name, seconds in result.get("first", {}).items():
             yield [result["title"], name, readable(seconds, "seconds")]
+
+
+GPU_MEMORY_HEADER = ["workload", "side", "most GPU memory reserved"]
+
+
+def gpu_memories(results):
+    """Yields a line for each side of a workload on a GPU."""
+    for _, result in results:
+        for name, size in result.get("gpu_memory", {}).items():
+            yield [result["title"], name, readable(size, "bytes")]
 
 
 GROWTH_HEADER = ["workload", "sizes", "sconce", "ratio to the faster eager Python", "below 1.1 from"]
@@ -431,14 +450,14 @@ def read_back(file):
 
 def tables(lines, results):
     made = [(SLOWER_HEADER, slower(results)), (HEADER, lines), (FIRST_HEADER, list(firsts(results))),
-            (GROWTH_HEADER, list(growth(results)))]
+            (GPU_MEMORY_HEADER, list(gpu_memories(results))), (GROWTH_HEADER, list(growth(results)))]
     return "\n".join(table(header, of_header) for header, of_header in made if of_header)
 
 
 def main():
     arguments = parse()
     Side.threads = arguments.threads
-    results, lines = [], []
+    results, lines, made = [], [], []
     for workload, result in measured(arguments) if arguments.times is None else arguments.times:
         results.append((workload, result))
         for line in rows(workload, result):
@@ -446,10 +465,10 @@ def main():
             print("  ".join(cell for cell in line if cell), flush=True)
         for _, name, first in firsts(results[-1:]):
             print(f"{workload.title}  {name}  {first} to the end of the first call", flush=True)
-    made = [result for _, result in results]
-    if arguments.json:
-        text = json.dumps({"machine": machine(arguments.program), "results": made})
-        arguments.json.write_text(text + "\n")
+        made.append(result)
+        if arguments.json:  # after each workload, so that an interrupted run keeps its times
+            text = json.dumps({"machine": machine(arguments.program), "results": made})
+            arguments.json.write_text(text + "\n")
     if arguments.table:
         arguments.table.write_text(tables(lines, results))
     refuse_below(arguments.least, made)

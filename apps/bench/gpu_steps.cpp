@@ -59,10 +59,19 @@ Workload simple_net(int64_t size) {
       {torch::randn({size, 3}).to(device), torch::arange(size).remainder(2).to(device)});
 }
 
-struct GPT : torch::nn::Module {
-  static constexpr int64_t symbols = 65, features = 384, heads = 6, layers = 6;
+struct GPTOptions {
+  int64_t texts, symbols, features, heads, layers;
+  bool tied = false;  // whether the last layer has the weights of the first
+};
 
-  GPT(int64_t context, torch::Device device) {
+constexpr GPTOptions small_gpt{
+    .texts = 16, .symbols = 65, .features = 384, .heads = 6, .layers = 6};
+constexpr GPTOptions gpt2{
+    .texts = 8, .symbols = 50257, .features = 768, .heads = 12, .layers = 12, .tied = true};
+
+struct GPT : torch::nn::Module {
+  GPT(const GPTOptions& options, int64_t context, torch::Device device) {
+    const auto [texts, symbols, features, heads, layers, tied] = options;
     tokens = register_module("tokens", torch::nn::Embedding(symbols, features));
     places = register_module("places", torch::nn::Embedding(context, features));
     const auto block = sconce::nn::TransformerEncoderLayerOptions(features, heads)
@@ -76,7 +85,12 @@ struct GPT : torch::nn::Module {
           register_module("block" + std::to_string(i), sconce::nn::TransformerEncoderLayer(block)));
     }
     norm = register_module("norm", sconce::nn::LayerNorm(features));
-    head = register_module("head", torch::nn::Linear(features, symbols));
+    if (tied) {
+      const torch::NoGradGuard no_grad;
+      tokens->weight.mul_(0.02);
+    } else {
+      head = register_module("head", torch::nn::Linear(features, symbols));
+    }
     to(device);
     mask =
         torch::full({context, context}, -std::numeric_limits<float>::infinity()).triu(1).to(device);
@@ -85,7 +99,8 @@ struct GPT : torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x) {  // (N, context) to (N * context, symbols)
     auto h = tokens(x) + places->weight;
     for (auto& block : blocks) h = block->forward(h, {.src_mask = mask, .is_causal = true});
-    return head(norm(h).flatten(0, 1));
+    h = norm(h).flatten(0, 1);
+    return head ? head(h) : torch::linear(h, tokens->weight);
   }
 
   torch::nn::Embedding tokens = nullptr, places = nullptr;
@@ -95,33 +110,43 @@ struct GPT : torch::nn::Module {
   torch::Tensor mask = {};
 };
 
-// A GPT of 11 million parameters on 16 texts of `size` tokens.
-template <Precision precision, Run run>
+// A GPT on texts of `size` tokens.
+template <const GPTOptions& options, Precision precision, Run run>
 Workload gpt(int64_t size) {
   torch::manual_seed(0);
   const auto device = sconce::try_gpu();
-  const auto net = std::make_shared<GPT>(size, device);
+  const auto net = std::make_shared<GPT>(options, size, device);
   const auto optimizer = std::make_shared<sconce::optim::AdamW>(
       net->parameters(), torch::optim::AdamWOptions(3e-4),
       sconce::optim::ExtraOptions{.kernels = sconce::optim::Kernels::fused});
-  const auto text = torch::randint(GPT::symbols, {16, size + 1});
+  const auto text = torch::randint(options.symbols, {options.texts, size + 1});
   return steps_of<precision, run>(
       net, optimizer, {text.slice(1, 0, size).to(device), text.slice(1, 1).flatten().to(device)});
 }
 
-// A ResNet-18 on `size` pictures of 96 x 96, channels_last.
-template <Precision precision, Run run>
+// A ResNet on `size` square pictures, channels_last.
+template <auto make, int64_t classes, int64_t edge, Precision precision, Run run>
 Workload resnet_on_gpu(int64_t size) {
   torch::manual_seed(0);
   const auto device = sconce::try_gpu();
-  const auto net = sconce::vision::models::resnet18({.num_classes = 10}).ptr();
-  const auto x = torch::randn({size, 3, 96, 96});
+  const auto net = make({.num_classes = classes}).ptr();
+  const auto x = torch::randn({size, 3, edge, edge});
   net->to(device);
   sconce::nn::to_memory_format(*net, torch::MemoryFormat::ChannelsLast);
   const auto optimizer = std::make_shared<sconce::optim::SGD>(net->parameters(), 0.01);
   return steps_of<precision, run>(net, optimizer,
                                   {x.to(device).contiguous(torch::MemoryFormat::ChannelsLast),
-                                   torch::arange(size).remainder(10).to(device)});
+                                   torch::arange(size).remainder(classes).to(device)});
+}
+
+template <Precision precision, Run run>
+Workload resnet18(int64_t size) {
+  return resnet_on_gpu<sconce::vision::models::resnet18, 10, 96, precision, run>(size);
+}
+
+template <Precision precision, Run run>
+Workload resnet50(int64_t size) {
+  return resnet_on_gpu<sconce::vision::models::resnet50, 1000, 224, precision, run>(size);
 }
 
 }  // namespace
@@ -130,18 +155,22 @@ Workloads gpu_steps() {
   constexpr auto fp32 = Precision::fp32, tf32 = Precision::tf32, bf16 = Precision::bf16;
   return {{"sgd", simple_net<Run::eager>},
           {"sgd_captured", simple_net<Run::captured>},
-          {"gpt_fp32", gpt<fp32, Run::eager>},
-          {"gpt_fp32_captured", gpt<fp32, Run::captured>},
-          {"gpt_tf32", gpt<tf32, Run::eager>},
-          {"gpt_tf32_captured", gpt<tf32, Run::captured>},
-          {"gpt_bf16", gpt<bf16, Run::eager>},
-          {"gpt_bf16_captured", gpt<bf16, Run::captured>},
-          {"resnet_fp32", resnet_on_gpu<fp32, Run::eager>},
-          {"resnet_fp32_captured", resnet_on_gpu<fp32, Run::captured>},
-          {"resnet_tf32", resnet_on_gpu<tf32, Run::eager>},
-          {"resnet_tf32_captured", resnet_on_gpu<tf32, Run::captured>},
-          {"resnet_bf16", resnet_on_gpu<bf16, Run::eager>},
-          {"resnet_bf16_captured", resnet_on_gpu<bf16, Run::captured>}};
+          {"gpt_fp32", gpt<small_gpt, fp32, Run::eager>},
+          {"gpt_fp32_captured", gpt<small_gpt, fp32, Run::captured>},
+          {"gpt_tf32", gpt<small_gpt, tf32, Run::eager>},
+          {"gpt_tf32_captured", gpt<small_gpt, tf32, Run::captured>},
+          {"gpt_bf16", gpt<small_gpt, bf16, Run::eager>},
+          {"gpt_bf16_captured", gpt<small_gpt, bf16, Run::captured>},
+          {"resnet_fp32", resnet18<fp32, Run::eager>},
+          {"resnet_fp32_captured", resnet18<fp32, Run::captured>},
+          {"resnet_tf32", resnet18<tf32, Run::eager>},
+          {"resnet_tf32_captured", resnet18<tf32, Run::captured>},
+          {"resnet_bf16", resnet18<bf16, Run::eager>},
+          {"resnet_bf16_captured", resnet18<bf16, Run::captured>},
+          {"gpt2_bf16", gpt<gpt2, bf16, Run::eager>},
+          {"gpt2_bf16_captured", gpt<gpt2, bf16, Run::captured>},
+          {"resnet50_bf16", resnet50<bf16, Run::eager>},
+          {"resnet50_bf16_captured", resnet50<bf16, Run::captured>}};
 }
 
 }  // namespace bench

@@ -1,7 +1,8 @@
 """Training steps on a GPU in float32, TF32 and bfloat16. Without a GPU the same code runs on the CPU, to show that both
 languages compute the same numbers.
 
-"default" is the eager step, "best" a CUDA graph, "compile" torch.compile of the model.
+"default" is the eager step, "best" a CUDA graph, "compile" torch.compile of the model, and "max_autotune" the same in the
+mode that tries the most kernels and replays CUDA graphs.
 """
 
 import math
@@ -40,7 +41,8 @@ def graphed(step, batch):
 def steps_of(variant, precision, net, optimizer, batch):
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
     torch.backends.cudnn.allow_tf32 = precision == "tf32"
-    forward = torch.compile(net) if variant == "compile" else net
+    forward = {"compile": lambda: torch.compile(net), "max_autotune": lambda: torch.compile(net, mode="max-autotune")}.get(
+        variant, lambda: net)()
 
     def step(x, y):
         optimizer.zero_grad()
@@ -64,17 +66,20 @@ def sgd(variant, size):
 
 
 class GPT(nn.Module):
-    symbols, features, heads, layers = 65, 384, 6, 6
-
-    def __init__(self, context):
+    def __init__(self, context, symbols, features, heads, layers, tied=False):
         super().__init__()
-        self.tokens = nn.Embedding(self.symbols, self.features)
-        self.places = nn.Embedding(context, self.features)
+        self.tokens = nn.Embedding(symbols, features)
+        self.places = nn.Embedding(context, features)
         self.blocks = nn.ModuleList(
-            nn.TransformerEncoderLayer(self.features, self.heads, 4 * self.features, dropout=0, activation=F.gelu,
-                                       batch_first=True, norm_first=True) for _ in range(self.layers))
-        self.norm = nn.LayerNorm(self.features)
-        self.head = nn.Linear(self.features, self.symbols)
+            nn.TransformerEncoderLayer(features, heads, 4 * features, dropout=0, activation=F.gelu,
+                                       batch_first=True, norm_first=True) for _ in range(layers))
+        self.norm = nn.LayerNorm(features)
+        self.tied = tied
+        if tied:
+            with torch.no_grad():
+                self.tokens.weight.mul_(0.02)
+        else:
+            self.head = nn.Linear(features, symbols)
         self.to(DEVICE)
         self.mask = torch.full((context, context), -math.inf).triu(1).to(DEVICE)
 
@@ -82,27 +87,32 @@ class GPT(nn.Module):
         h = self.tokens(x) + self.places.weight
         for block in self.blocks:
             h = block(h, src_mask=self.mask, is_causal=True)
-        return self.head(self.norm(h).flatten(0, 1))
+        h = self.norm(h).flatten(0, 1)
+        return F.linear(h, self.tokens.weight) if self.tied else self.head(h)
 
 
-def gpt(precision, variant, size):
+SMALL_GPT = {"symbols": 65, "features": 384, "heads": 6, "layers": 6}
+GPT2 = {"symbols": 50257, "features": 768, "heads": 12, "layers": 12, "tied": True}
+
+
+def gpt(precision, variant, size, options=SMALL_GPT, texts=16):
     torch.manual_seed(0)
-    net = GPT(size)
+    net = GPT(size, **options)
     fused = variant != "default"
     optimizer = torch.optim.AdamW(net.parameters(), lr=3e-4, fused=fused, capturable=fused and DEVICE.type == "cuda")
-    text = torch.randint(GPT.symbols, (16, size + 1))
+    text = torch.randint(options["symbols"], (texts, size + 1))
     return steps_of(variant, precision, net, optimizer,
                     (text[:, :-1].to(DEVICE), text[:, 1:].flatten().to(DEVICE)))
 
 
-def resnet(precision, variant, size):
+def resnet(precision, variant, size, make=resnet18, classes=10, edge=96):
     torch.manual_seed(0)
-    net = resnet18(10)
-    x = torch.randn(size, 3, 96, 96)
+    net = make(num_classes=classes)
+    x = torch.randn(size, 3, edge, edge)
     net.to(DEVICE, memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01, fused=variant != "default")
     return steps_of(variant, precision, net, optimizer,
-                    (x.to(DEVICE, memory_format=torch.channels_last), (torch.arange(size) % 10).to(DEVICE)))
+                    (x.to(DEVICE, memory_format=torch.channels_last), (torch.arange(size) % classes).to(DEVICE)))
 
 
 def gpt_fp32(variant, size):
@@ -127,3 +137,13 @@ def resnet_tf32(variant, size):
 
 def resnet_bf16(variant, size):
     return resnet("bf16", variant, size)
+
+
+def gpt2_bf16(variant, size):
+    return gpt("bf16", variant, size, GPT2, texts=8)
+
+
+def resnet50_bf16(variant, size):
+    from torchvision.models import resnet50
+
+    return resnet("bf16", variant, size, resnet50, classes=1000, edge=224)

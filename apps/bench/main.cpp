@@ -12,6 +12,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "sconce/cuda/memory.hpp"
+#include "sconce/devices.hpp"
 #include "sconce/stopwatch.hpp"
 #include "sconce/tuned_memory.hpp"
 #include "workload.hpp"
@@ -82,7 +84,11 @@ int main(int argc, char** argv) {
     }
     std::cout << "]" << std::endl;
     for (int64_t calls = 0; std::cin >> calls;) {
-      std::cout << seconds_of(workload, calls) << std::endl;
+      if (calls == 0) {
+        std::cout << sconce::cuda::memory_stats(sconce::try_gpu()).max_reserved << std::endl;
+      } else {
+        std::cout << seconds_of(workload, calls) << std::endl;
+      }
     }
   } catch (const std::exception& error) {
     std::cerr << "sconce-bench: " << error.what() << "\n";

@@ -1,7 +1,7 @@
 """A Python workload for bench.py: worker.py FILE.NAME VARIANT [SIZE].
 
 Prints the workload's check as a JSON list. Then, for each line N on standard input, prints the seconds that
-N calls took. VARIANT is "default", as most programs are written; "best", as fast as PyTorch's eager mode in Python can
+N calls took; for 0, the most bytes that the GPU's allocator has reserved. VARIANT is "default", as most programs are written; "best", as fast as PyTorch's eager mode in Python can
 do the same; "files", which writes the files that both sides read; "compile", "compile_model" or "compile_step", with torch.compile; "jax_step" or "jax_scan", in the file
 jax_steps; or "numbers", which only saves what the JAX form begins with.
 """
@@ -25,6 +25,9 @@ def main(name, variant, size="0"):
     timer = timeit.Timer(call)
     for line in sys.stdin:
         steps = int(line)
+        if steps == 0:
+            print(sys.modules["torch"].cuda.max_memory_reserved(), flush=True)
+            continue
         calls = ceil(steps / of_a_call)
         wait()
         start = time.perf_counter()

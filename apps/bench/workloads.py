@@ -15,7 +15,8 @@ class Workload:
     measure: str = "calls"  # or "start" or "memory" of a whole process up to its check
     starts: int = 1  # number of processes: the location of large memory changes its speed, and is random
     gpu: bool = False  # whether this is a measurement on a GPU
-    needs: str = ""  # a further package of Python; the twin's variant "files" writes the files of both sides
+    needs: str = ""  # a further package of Python
+    files: bool = False  # whether the twin's variant "files" writes the files of both sides
     data: str = ""  # the folder of a dataset that is not part of sconce
     size: int = 0  # number of rows, parameters or the like
     grows: str = ""  # the row of the growth table that contains this size
@@ -32,6 +33,7 @@ class Workload:
 
 EAGER = {"default": None, "best": None}
 GRAPHED = {"default": None, "best": None, "compile": None}  # "best" is Python's CUDA graph
+TUNED = GRAPHED | {"max_autotune": None}
 BOTH = ("compile", "jax")
 STEP, OPTIMIZER = "SimpleNN step, by rows", "AdamW of one parameter, by numbers"
 FEEDING, DDP = "epoch of batches, by pictures", "DDP step, by ranks"
@@ -107,7 +109,7 @@ WORKLOADS = [
     Workload("feeding.floats", "60,000 pictures of floats in batches of 256",
              {"default": None, "best": None}, size=60_000),
     Workload("feeding.pictures", "1,024 JPEG files in batches of 32, by two workers",
-             {"default": 1.0, "best": 1.0}, size=1024, lower_end=1.0, tolerance=1e-3, needs="torchvision"),
+             {"default": 1.0, "best": 1.0}, size=1024, lower_end=1.0, tolerance=1e-3, needs="torchvision", files=True),
     Workload("files.load", "loading a safetensors file of 256 MiB",
              {"default": None}, size=16, tolerance=1e-5, starts=5),
     Workload("files.save", "saving a safetensors file of 256 MiB",
@@ -150,6 +152,10 @@ WORKLOADS = [
       for net, title, size in [("gpt", "step of a GPT, 6 blocks of 384, 16 x 256 tokens", 256),
                                ("resnet", "ResNet-18 step, 128 pictures of 96 x 96", 128)]
       for precision, words, tolerance in [("fp32", "fp32", 1e-4), ("tf32", "TF32", 1e-2), ("bf16", "bf16", 2e-2)]],
+    Workload("gpu_steps.gpt2_bf16_captured", "GPU: step of GPT-2 small, 8 x 1024 tokens, bf16, captured", TUNED, gpu=True,
+             size=1024, tolerance=2e-2),
+    Workload("gpu_steps.resnet50_bf16_captured", "GPU: ResNet-50 step, 128 pictures of 224 x 224, bf16, captured", TUNED,
+             gpu=True, size=128, tolerance=2e-2, needs="torchvision"),
     Workload("gpu.fed_epoch", "GPU: MLP epoch fed from the CPU, against data on the GPU",
              {"libtorch": 0.97, "default": None}, libtorch="gpu.held_epoch", gpu=True,
              size=61_440, tolerance=1e-5),

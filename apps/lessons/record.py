@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs all lessons and their twins on this machine's GPUs and writes their outputs, chunk by chunk, into one file.
 
-The file is recorded/<device>.json unless --out names another. The twin runs chunk by chunk, which tells how many lines
+The file is recorded/<device>.json unless --out names another. The twin runs chunk by chunk, which tells what
 each prints; the program must print the same lines. The pages show them after page.py. It is written after each lesson,
 so that an interrupted run keeps its results.
 """
@@ -31,17 +31,18 @@ BY_CHUNK = f"""
 import contextlib, io, json, os, sys
 sys.path.append({str(HERE)!r})
 import lessons
-text, names, counts = open(sys.argv[1]).read(), {{"__name__": "__main__"}}, {{}}
+text, names, printed = open(sys.argv[1]).read(), {{"__name__": "__main__"}}, {{}}
 for name, chunk in lessons.chunks(text).items():
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
+    with contextlib.redirect_stdout(io.StringIO()) as of_chunk:
         exec(compile(chunk, sys.argv[1], "exec"), names)
-    counts[name] = printed.getvalue().count("\\n")
+    printed[name] = of_chunk.getvalue()
 if os.environ.get("RANK", "0") == "0":
-    print(json.dumps(counts))
+    print(json.dumps(printed))
 """
 
 
-def lines_by_chunk(lesson, arguments):
+def twin_by_chunk(lesson, arguments):
+    """Returns what each chunk of the twin prints."""
     script = [str(arguments.python), "-c", BY_CHUNK, str(lesson.source.with_suffix(".py"))]
     if lesson.processes > 1:
         script = ["torchrun", "--standalone", f"--nproc-per-node={lesson.processes}", "--no-python", *script]
@@ -51,11 +52,13 @@ def lines_by_chunk(lesson, arguments):
 
 def entry(lesson, arguments):
     """Returns the output of each chunk, or nothing if the program and its twin differ."""
-    cpp, twin = (run(lesson, arguments) for run in (compare_lessons.run_lesson, compare_lessons.run_twin))
-    if not compare_lessons.compare(lesson.name, compare_lessons.normal(twin), compare_lessons.normal(cpp), ("Python", "C++")):
+    cpp, twin = compare_lessons.run_lesson(lesson, arguments), twin_by_chunk(lesson, arguments)
+    expected, got = (compare_lessons.normal(text) for text in ("".join(twin.values()), cpp))
+    if not compare_lessons.compare(lesson.name, expected, got, ("Python", "C++")):
         return {}
     found, lines = {}, cpp.splitlines(keepends=True)
-    for name, count in lines_by_chunk(lesson, arguments).items():
+    for name, printed in twin.items():
+        count = printed.count("\n")
         found[name] = {"statements": page.statements(lesson, name), "output": "".join(lines[:count])}
         lines = lines[count:]
     return found

@@ -20,10 +20,10 @@ PROGRAM = sys.argv.pop()
 
 
 def of_program(name, size):
-    done = subprocess.run([PROGRAM, name, size], input="1\n", text=True, capture_output=True,
+    done = subprocess.run([PROGRAM, name, size], input="1\n0\n", text=True, capture_output=True,
                           env=os.environ | {"CUDA_VISIBLE_DEVICES": ""}, check=True)
-    check, seconds = done.stdout.splitlines()
-    assert float(seconds) > 0
+    check, seconds, most_reserved = done.stdout.splitlines()
+    assert float(seconds) > 0 and int(most_reserved) > 0
     return json.loads(check)
 
 

@@ -152,6 +152,11 @@ class Tables(unittest.TestCase):
         self.assertTrue(text.startswith("| workload | against | sconce | ratio | 95 % interval |\n| --- |"))
         self.assertLess(text.index("| step | libtorch |"), text.index("| step | default |"))
 
+    def test_the_memory_of_each_side_on_a_gpu_is_listed(self):
+        made = {"title": "step", "gpu_memory": {"sconce": 2_000_000, "default": 3_000_000}}
+        self.assertEqual(list(bench.gpu_memories([(None, made)])), [["step", "sconce", "2 MB"], ["step", "default", "3 MB"]])
+        self.assertEqual(list(bench.gpu_memories([(None, result(Workload("steps.sgd", "step", {})))])), [])
+
     def test_first_calls_are_apart(self):
         made = result(Workload("steps.sgd", "step", {})) | {"first": {"jax_step": 1.5}}
         self.assertEqual(list(bench.firsts([(None, made)])), [["step", "jax_step", "1.5 s"]])
