@@ -14,7 +14,7 @@
 #include <optional>
 #include <typeinfo>
 
-#include "detail/host_call.hpp"
+#include "host_call.hpp"
 #include "nn/keep_generator.hpp"
 #include "sconce/amp/autocast.hpp"
 

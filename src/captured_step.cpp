@@ -14,15 +14,15 @@
 #include <string>
 #include <utility>
 
-#include "detail/capture_scope.hpp"
-#include "detail/cpu_graphs.hpp"
-#include "detail/host_call.hpp"
-#include "detail/module_state.hpp"
-#include "detail/resolve_device.hpp"
-#include "detail/step_graph.hpp"
-#include "detail/to_device.hpp"
+#include "capture/cpu_graphs.hpp"
+#include "capture/module_state.hpp"
+#include "capture/step_graph.hpp"
+#include "capture_scope.hpp"
+#include "host_call.hpp"
+#include "resolve_device.hpp"
 #include "sconce/cuda/memory.hpp"
 #include "sconce/devices.hpp"
+#include "to_device.hpp"
 
 namespace sconce {
 

@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include "detail/resolve_device.hpp"
+#include "resolve_device.hpp"
 
 namespace sconce {
 

@@ -10,9 +10,9 @@
 #include <limits>
 #include <vector>
 
-#include "detail/extra_repr.hpp"
-#include "detail/format.hpp"
-#include "detail/module_name.hpp"
+#include "repr/extra_repr.hpp"
+#include "repr/format.hpp"
+#include "repr/module_name.hpp"
 #include "sconce/nn/multihead_attention.hpp"
 
 namespace sconce {

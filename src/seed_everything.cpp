@@ -2,7 +2,7 @@
 
 #include <ATen/Context.h>
 
-#include "detail/host_call.hpp"
+#include "host_call.hpp"
 
 namespace sconce {
 

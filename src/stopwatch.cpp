@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "detail/host_call.hpp"
+#include "host_call.hpp"
 
 namespace sconce {
 

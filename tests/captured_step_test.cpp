@@ -11,8 +11,8 @@
 #include <optional>
 #include <stdexcept>
 
+#include "capture/step_graph.hpp"
 #include "catch.hpp"
-#include "detail/step_graph.hpp"
 #include "sconce/amp/autocast.hpp"
 #include "sconce/amp/grad_scaler.hpp"
 #include "sconce/devices.hpp"

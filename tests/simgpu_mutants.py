@@ -20,7 +20,7 @@ import planting  # noqa: E402
 
 COPIES = "src/data/detail/copy_stream.cpp"
 CAPTURE = "src/captured_step.cpp"
-GRAPH = "src/detail/step_graph.cpp"
+GRAPH = "src/capture/step_graph.cpp"
 PARALLEL = "src/distributed/data_parallel.cpp"
 
 # By name: the file, what is replaced in it, by what, and the tests that notice; or why no test can.
@@ -45,7 +45,7 @@ MUTANTS = {
         "if (IS) device_ = c10::Device(device.type(), 0); else if (!device_.has_index()) device_ = guard.getDevice();",
         "data"),
     "a copy to the CPU is not waited for": (
-        "src/detail/to_device.hpp", "/*non_blocking=*/!device.is_cpu()", "/*non_blocking=*/IS || !device.is_cpu()",
+        "src/to_device.hpp", "/*non_blocking=*/!device.is_cpu()", "/*non_blocking=*/IS || !device.is_cpu()",
         "training|parallel"),
     "the warm-up of a captured step does not wait for the current stream": (
         CAPTURE, "wait(*side_, current);", "if (!IS) wait(*side_, current);", "core"),

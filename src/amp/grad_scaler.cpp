@@ -16,13 +16,13 @@
 #include <tuple>
 #include <utility>
 
-#include "detail/host_call.hpp"
-#include "detail/state_visitor.hpp"
-#include "detail/tensor_groups.hpp"
-#include "detail/to_device.hpp"
+#include "host_call.hpp"
 #include "optim/group_condition.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/optim/amp_scaling.hpp"
+#include "state/state_visitor.hpp"
+#include "tensor_groups.hpp"
+#include "to_device.hpp"
 
 namespace sconce::amp {
 

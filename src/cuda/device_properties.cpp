@@ -3,7 +3,7 @@
 #include <ATen/cuda/CUDAContextLight.h>
 #include <c10/util/Exception.h>
 
-#include "detail/resolve_device.hpp"
+#include "resolve_device.hpp"
 
 namespace sconce::cuda {
 

@@ -11,7 +11,7 @@
 #include <sstream>
 #include <string>
 
-#include "detail/resolve_device.hpp"
+#include "resolve_device.hpp"
 
 namespace sconce::cuda {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "detail/host_call.hpp"
+#include "host_call.hpp"
 
 namespace sconce::data {
 

@@ -26,12 +26,12 @@
 #include <typeindex>
 #include <typeinfo>
 
-#include "detail/resolve_device.hpp"
-#include "detail/to_device.hpp"
 #include "distributed/tensor_members.hpp"
 #include "nn/keep_generator.hpp"
+#include "resolve_device.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/nn/lazy.hpp"
+#include "to_device.hpp"
 
 namespace sconce::nn {
 

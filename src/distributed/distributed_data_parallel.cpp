@@ -12,11 +12,11 @@
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
-#include "detail/tensor_groups.hpp"
 #include "distributed/gather_bytes.hpp"
 #include "distributed/lone_checks.hpp"
 #include "distributed/meet.hpp"
 #include "sconce/nn/lazy.hpp"
+#include "tensor_groups.hpp"
 
 namespace sconce::nn {
 namespace {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "detail/check_path.hpp"
+#include "check_path.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/distributed/process_group.hpp"
 

@@ -5,7 +5,7 @@
 #include <exception>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
-#include "detail/format.hpp"
+#include "repr/format.hpp"
 #include "sconce/devices.hpp"
 
 namespace sconce::distributed {

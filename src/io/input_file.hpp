@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "detail/check_path.hpp"
+#include "check_path.hpp"
 
 namespace sconce::io {
 

@@ -12,9 +12,9 @@
 #include <cstring>
 #include <utility>
 
-#include "detail/check_path.hpp"
-#include "detail/folder_names.hpp"
-#include "detail/host_call.hpp"
+#include "check_path.hpp"
+#include "host_call.hpp"
+#include "io/folder_names.hpp"
 #include "io/input_file.hpp"
 
 namespace sconce::io {

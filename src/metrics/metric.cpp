@@ -6,7 +6,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/util/Exception.h>
 
-#include "detail/capture_scope.hpp"
+#include "capture_scope.hpp"
 
 namespace sconce::metrics {
 

@@ -12,7 +12,7 @@
 
 #include <cmath>
 
-#include "detail/tensor_groups.hpp"
+#include "tensor_groups.hpp"
 
 namespace sconce::nn {
 

@@ -17,7 +17,6 @@
 #include <array>
 #include <utility>
 
-#include "detail/state_visitor.hpp"
 #include "optim/conversions.hpp"
 #include "optim/fitting_state.hpp"
 #include "optim/geometry.hpp"
@@ -26,6 +25,7 @@
 #include "optim/packed_numbers.hpp"
 #include "optim/real_views.hpp"
 #include "optim/step_plan.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce::optim {
 

@@ -8,12 +8,12 @@
 #include <type_traits>
 #include <utility>
 
-#include "detail/state_visitor.hpp"
 #include "optim/adam_kernels.hpp"
 #include "optim/conversions.hpp"
 #include "optim/fitting_state.hpp"
 #include "optim/one_group.hpp"
 #include "optim/step_plan.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce::optim {
 

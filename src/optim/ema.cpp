@@ -8,9 +8,9 @@
 #include <ATen/ops/empty.h>
 #include <torch/nn/module.h>
 
-#include "detail/host_call.hpp"
-#include "detail/tensor_groups.hpp"
+#include "host_call.hpp"
 #include "nn/can_copy.hpp"
+#include "tensor_groups.hpp"
 
 namespace sconce::optim {
 

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "detail/host_call.hpp"
-#include "detail/recorded_step.hpp"
+#include "host_call.hpp"
+#include "weak_tensor.hpp"
 
 namespace sconce::optim {
 

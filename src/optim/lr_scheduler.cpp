@@ -10,10 +10,10 @@
 #include <cmath>
 #include <numbers>
 
-#include "detail/host_call.hpp"
-#include "detail/state_visitor.hpp"
+#include "host_call.hpp"
 #include "optim/scheduler_arguments.hpp"
 #include "sconce/optim/nadam.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce::optim::lr_scheduler {
 

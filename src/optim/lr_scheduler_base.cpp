@@ -7,9 +7,9 @@
 #include <mutex>
 #include <typeinfo>
 
-#include "detail/host_call.hpp"
-#include "detail/state_visitor.hpp"
+#include "host_call.hpp"
 #include "optim/scheduler_arguments.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce::optim::lr_scheduler {
 

@@ -21,7 +21,6 @@
 #include <cmath>
 #include <utility>
 
-#include "detail/state_visitor.hpp"
 #include "optim/conversions.hpp"
 #include "optim/fitting_state.hpp"
 #include "optim/learning_rate.hpp"
@@ -29,6 +28,7 @@
 #include "optim/packed_numbers.hpp"
 #include "optim/real_views.hpp"
 #include "optim/step_plan.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce::optim {
 

@@ -17,12 +17,12 @@
 #include <unordered_set>
 #include <utility>
 
-#include "detail/host_call.hpp"
-#include "detail/state_visitor.hpp"
-#include "detail/tensor_groups.hpp"
+#include "host_call.hpp"
 #include "optim/conversions.hpp"
 #include "optim/geometry.hpp"
 #include "optim/group_condition.hpp"
+#include "state/state_visitor.hpp"
+#include "tensor_groups.hpp"
 
 namespace sconce::optim {
 

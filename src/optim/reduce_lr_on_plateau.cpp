@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "detail/host_call.hpp"
-#include "detail/state_visitor.hpp"
+#include "host_call.hpp"
 #include "optim/metric_mode_values.hpp"
 #include "optim/scheduler_arguments.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce::optim {
 

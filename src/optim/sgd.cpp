@@ -11,10 +11,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "detail/state_visitor.hpp"
 #include "optim/conversions.hpp"
 #include "optim/one_group.hpp"
 #include "optim/step_plan.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce::optim {
 

@@ -16,8 +16,8 @@
 #include <optional>
 #include <vector>
 
-#include "detail/to_device.hpp"
 #include "optim/geometry.hpp"
+#include "to_device.hpp"
 
 namespace sconce::optim {
 

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <numbers>
 
-#include "detail/host_call.hpp"
-#include "detail/state_visitor.hpp"
+#include "host_call.hpp"
 #include "optim/scheduler_arguments.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce::optim::lr_scheduler {
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "detail/check_path.hpp"
+#include "check_path.hpp"
 
 namespace sconce {
 

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <utility>
 
-#include "detail/check_path.hpp"
+#include "check_path.hpp"
 #include "report/best_effort.hpp"
 #include "report/svg.hpp"
 #include "sconce/io/whole_file.hpp"

@@ -15,7 +15,7 @@
 #include <string>
 #include <utility>
 
-#include "detail/check_path.hpp"
+#include "check_path.hpp"
 #include "report/best_effort.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/io/whole_file.hpp"

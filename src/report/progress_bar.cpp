@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "detail/format.hpp"
+#include "repr/format.hpp"
 #include "training/describe_epoch.hpp"
 
 namespace sconce {

@@ -7,11 +7,11 @@
 #include <exception>
 #include <utility>
 
-#include "detail/folder_names.hpp"
-#include "detail/format.hpp"
-#include "detail/host_call.hpp"
+#include "host_call.hpp"
+#include "io/folder_names.hpp"
 #include "io/utf8.hpp"
 #include "report/append_file.hpp"
+#include "repr/format.hpp"
 #include "sconce/io/whole_file.hpp"
 
 namespace sconce {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "detail/check_path.hpp"
+#include "check_path.hpp"
 #include "report/best_effort.hpp"
 #include "sconce/optim/optimizer.hpp"
 #include "sconce/report/scalar_files.hpp"

@@ -12,8 +12,8 @@
 #include <set>
 #include <typeinfo>
 
-#include "detail/module_name.hpp"
 #include "nn/keep_generator.hpp"
+#include "repr/module_name.hpp"
 #include "sconce/nn/lazy.hpp"
 #include "sconce/nn/mode_guard.hpp"
 

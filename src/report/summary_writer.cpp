@@ -12,16 +12,16 @@
 #include <set>
 #include <string_view>
 
-#include "detail/check_path.hpp"
-#include "detail/folder_names.hpp"
-#include "detail/format.hpp"
-#include "detail/host_call.hpp"
+#include "check_path.hpp"
+#include "host_call.hpp"
+#include "io/folder_names.hpp"
 #include "io/utf8.hpp"
 #include "report/append_file.hpp"
 #include "report/event_histogram.hpp"
 #include "report/event_image.hpp"
 #include "report/event_summary.hpp"
 #include "report/protobuf.hpp"
+#include "repr/format.hpp"
 
 namespace sconce::utils::tensorboard {
 

@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "detail/check_path.hpp"
+#include "check_path.hpp"
 #include "report/best_effort.hpp"
 #include "sconce/optim/optimizer.hpp"
 

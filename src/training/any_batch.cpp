@@ -1,6 +1,6 @@
 #include "sconce/training/any_batch.hpp"
 
-#include "detail/to_device.hpp"
+#include "to_device.hpp"
 
 namespace sconce {
 

@@ -19,16 +19,16 @@
 #include <regex>
 #include <set>
 
-#include "detail/check_path.hpp"
-#include "detail/folder_names.hpp"
-#include "detail/format.hpp"
-#include "detail/host_call.hpp"
-#include "detail/state_visitor.hpp"
+#include "check_path.hpp"
 #include "distributed/gather_bytes.hpp"
+#include "host_call.hpp"
+#include "io/folder_names.hpp"
 #include "io/input_file.hpp"
+#include "repr/format.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/io/torch_file.hpp"
 #include "sconce/io/whole_file.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce {
 

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <string>
 
-#include "detail/format.hpp"
+#include "repr/format.hpp"
 #include "sconce/training/fit_result.hpp"
 
 namespace sconce {

@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "detail/state_visitor.hpp"
 #include "optim/metric_mode_values.hpp"
 #include "sconce/repr.hpp"
+#include "state/state_visitor.hpp"
 #include "training/find_monitor.hpp"
 
 namespace sconce {

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <ostream>
 
-#include "detail/format.hpp"
+#include "repr/format.hpp"
 #include "training/describe_epoch.hpp"
 
 namespace sconce {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "detail/state_visitor.hpp"
 #include "distributed/meet.hpp"
+#include "state/state_visitor.hpp"
 #include "training/fit_checks.hpp"
 #include "training/fit_metrics.hpp"
 #include "training/fit_progress.hpp"

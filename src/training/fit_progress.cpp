@@ -1,6 +1,6 @@
 #include "training/fit_progress.hpp"
 
-#include "detail/state_visitor.hpp"
+#include "state/state_visitor.hpp"
 
 namespace sconce {
 

@@ -4,10 +4,10 @@
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
-#include "optim/optimizer_state.hpp"
 #include "sconce/io/torch_file.hpp"
 #include "sconce/nn/state_dict.hpp"
 #include "sconce/optim/ema.hpp"
+#include "state/optimizer_state.hpp"
 
 namespace sconce {
 

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "detail/host_call.hpp"
-#include "detail/resolve_device.hpp"
+#include "host_call.hpp"
+#include "resolve_device.hpp"
 #include "training/fit_checks.hpp"
 #include "training/fit_loop.hpp"
 #include "training/fit_metrics.hpp"

@@ -9,8 +9,8 @@
 #include <system_error>
 #include <utility>
 
-#include "detail/check_path.hpp"
-#include "detail/folder_names.hpp"
+#include "check_path.hpp"
+#include "io/folder_names.hpp"
 
 namespace sconce::vision {
 

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "detail/to_device.hpp"
+#include "to_device.hpp"
 
 namespace sconce::vision::transforms {
 namespace {

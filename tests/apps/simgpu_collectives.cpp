@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-#include "detail/step_graph.hpp"
+#include "capture/step_graph.hpp"
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include <memory>
 #include <optional>
 
-#include "detail/step_graph.hpp"
+#include "capture/step_graph.hpp"
 
 namespace {
 

@@ -252,6 +252,7 @@ if(WAY STREQUAL "find_package")
   # Each component alone: a light header of it, and a call into its library.
   foreach(consumer IN ITEMS
           "core|devices.hpp|sconce::num_gpus() < 0"
+          "capture|captured_step.hpp|sconce::CapturedStepOptions().warmup != 3"
           "data|data/seed.hpp|sconce::data::mix_seeds(1, 2, 3) == 0"
           "io|io/whole_file.hpp|sconce::io::sync_folder(\".\")"
           "distributed|distributed/process_group.hpp|!sconce::distributed::is_nccl_available() && false"

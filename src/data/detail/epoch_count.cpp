@@ -5,7 +5,7 @@
 #include <string>
 
 #include "data/check_epoch.hpp"
-#include "detail/host_call.hpp"
+#include "host_call.hpp"
 
 namespace sconce::data::detail {
 

@@ -1,0 +1,88 @@
+#include "capture/cpu_graphs.hpp"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "capture/step_recorder.hpp"
+
+namespace sconce::detail {
+
+namespace {
+
+constexpr size_t most_graphs = 4;
+constexpr size_t most_traces = 8;
+
+}  // namespace
+
+CpuGraphs::Graph CpuGraphs::record(const Step& step) {
+  Tensors outputs;
+  auto recording =
+      detail::record([&] { outputs = step(); }, traces_.empty() ? nullptr : &traces_.back());
+  refusal_ = std::move(recording.refusal);
+  return {std::move(recording.step), std::move(outputs)};
+}
+
+// Returns whether an earlier recording under the same conditions was the same. If only values of
+// the host differ, the step is one that cannot be captured.
+bool CpuGraphs::is_repetition(const StepTrace& trace) {
+  std::erase_if(traces_, [](const auto& other) { return !other.conditions.hold(); });
+  const std::string* changed = nullptr;
+  const auto earlier = std::find_if(traces_.begin(), traces_.end(),
+                                    [&](const auto& other) { return trace.is_like(other); });
+  const bool is_known = earlier != traces_.end();
+  if (is_known) {
+    changed = trace.find_changed_value(*earlier);
+    traces_.erase(earlier);
+  } else if (traces_.size() == most_traces) {
+    traces_.erase(traces_.begin());
+  }
+  traces_.push_back(trace);
+  if (changed != nullptr) {
+    refusal_ = "values of the host that change from step to step (" + *changed + ")";
+  }
+  return is_known && changed == nullptr;
+}
+
+// It keeps only the trace. The recording would hold its gradients beside those of the next call.
+CpuGraphs::Tensors CpuGraphs::rehearse(const Step& step) {
+  if (!can_record()) return step();
+  auto [recorded, outputs] = record(step);
+  if (recorded != nullptr) traces_.push_back(std::move(recorded->trace));
+  return outputs;
+}
+
+CpuGraphs::Graph* CpuGraphs::find_fitting() {
+  bool is_gone = false;
+  for (auto& graph : graphs_) {
+    const Fit fit = graph.step->fit();
+    if (fit == Fit::fits) return &graph;
+    is_gone |= fit == Fit::gone;
+  }
+  TORCH_CHECK(!is_gone, "sconce::CapturedStep: expected the parameters that the step was captured ",
+              "with, got one that no longer exists; capture a step of the new ones by another "
+              "CapturedStep");
+  return nullptr;
+}
+
+CpuGraphs::Tensors CpuGraphs::run(const Step& step) {
+  if (!can_record()) return step();
+  TORCH_CHECK(refusal_.empty(), "sconce::CapturedStep: expected a step that can be captured, got ",
+              "one with ", refusal_);
+  if (auto* fitting = find_fitting()) {
+    fitting->step->replay();
+    for (const auto& output : fitting->outputs) {
+      if (output.defined() && !output.is_inference()) output.unsafeGetTensorImpl()->bump_version();
+    }
+    return fitting->outputs;
+  }
+  auto graph = record(step);
+  auto outputs = graph.outputs;
+  if (graph.step == nullptr || !is_repetition(graph.step->trace)) return outputs;
+  if (graphs_.size() == most_graphs) graphs_.erase(graphs_.begin());
+  graphs_.push_back(std::move(graph));
+  return outputs;
+}
+
+}  // namespace sconce::detail

@@ -1,0 +1,46 @@
+#include "capture/known_operators.hpp"
+
+#include <set>
+#include <utility>
+
+namespace sconce::detail {
+
+bool has_trait(std::string_view op, Trait trait) {
+  static const std::set<std::pair<std::string_view, Trait>> traits = {
+      {"aten::_to_copy", Trait::cast},
+      {"aten::batch_norm_update_stats", Trait::silent_write},
+      {"aten::bernoulli_", Trait::fill},
+      {"aten::cauchy_", Trait::fill},
+      {"aten::copy_", Trait::fill},
+      {"aten::empty", Trait::allocation},
+      {"aten::empty_like", Trait::allocation},
+      {"aten::empty_strided", Trait::allocation},
+      {"aten::exponential_", Trait::fill},
+      {"aten::fill_", Trait::fill},
+      {"aten::full", Trait::constant},
+      {"aten::full_like", Trait::constant},
+      {"aten::geometric_", Trait::fill},
+      {"aten::index", Trait::takes_indices},
+      {"aten::log_normal_", Trait::fill},
+      {"aten::max_pool1d", Trait::unseen},
+      {"aten::native_batch_norm", Trait::silent_write},
+      {"aten::native_batch_norm", Trait::wrong_out_variant},  // takes its input for contiguous
+      {"aten::new_empty", Trait::allocation},
+      {"aten::new_empty_strided", Trait::allocation},
+      {"aten::normal_", Trait::fill},
+      {"aten::ones", Trait::constant},
+      {"aten::ones_like", Trait::constant},
+      {"aten::random_", Trait::fill},
+      {"aten::resize_", Trait::relocation},
+      {"aten::resize_as_", Trait::relocation},
+      {"aten::rrelu_with_noise", Trait::silent_write},
+      {"aten::scalar_tensor", Trait::constant},
+      {"aten::set_", Trait::relocation},
+      {"aten::uniform_", Trait::fill},
+      {"aten::zero_", Trait::fill},
+      {"aten::zeros", Trait::constant},
+      {"aten::zeros_like", Trait::constant}};
+  return traits.contains({op, trait});
+}
+
+}  // namespace sconce::detail

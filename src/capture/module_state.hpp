@@ -1,0 +1,46 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <memory>
+#include <vector>
+
+#include "weak_tensor.hpp"
+
+namespace sconce::detail {
+
+/// What a capture of a module depends on: the modes of its modules, and where its parameters and
+/// buffers are and which of them require gradients. The module must outlive this; its submodules
+/// and tensors need not.
+class ModuleState {
+ public:
+  explicit ModuleState(const torch::nn::Module& module);
+
+  /// Returns whether all this is as it was. A submodule or a tensor that was added later, or that
+  /// has been replaced and still exists, is not noticed.
+  bool is_unchanged() const;
+
+ private:
+  struct Mode {
+    bool is_unchanged() const { return !owner.expired() && module->is_training() == is_training; }
+
+    const torch::nn::Module* module;
+    std::weak_ptr<const torch::nn::Module> owner;
+    bool is_training;
+  };
+  struct Tensor {
+    explicit Tensor(const at::Tensor& tensor);
+    bool is_unchanged() const;
+
+    WeakTensor weak;
+    const void* data;
+    bool requires_grad;
+  };
+
+  const torch::nn::Module& module_;
+  bool is_training_;
+  std::vector<Mode> submodules_ = {};
+  std::vector<Tensor> tensors_ = {};
+};
+
+}  // namespace sconce::detail

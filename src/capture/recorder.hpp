@@ -1,0 +1,80 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/stack.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "capture/recorded_step.hpp"
+#include "capture/step_memory.hpp"
+
+namespace sconce::detail {
+
+/// What came of a recording.
+struct RecordingOutcome {
+  std::unique_ptr<RecordedStep> step;
+  std::string refusal;  // why the step cannot be replayed; empty if it can
+};
+
+/// Records the operators of one step in one thread.
+class Recorder {
+ public:
+  /// `earlier` is the trace of the last recording of the same step, or null.
+  explicit Recorder(const StepTrace* earlier);
+
+  /// Runs the operator with the arguments on the stack, and adds it to the step.
+  void call(OperatorCall call, torch::jit::Stack* stack);
+
+  /// Adds a call of a composite operator, whose arguments are the tensors' own. It is needed only
+  /// if the operator has computed the result without calling others.
+  void composite_call(OperatorCall call, const at::Tensor& result);
+
+  /// Adds a call of host code, which has been run.
+  void host_call(std::function<void()> call);
+
+  /// Makes the step one that cannot be replayed, for the first reason that is given.
+  void refuse(std::string reason);
+
+  /// Returns what the step depends on besides tensors, to add to.
+  Conditions& conditions() { return step_->trace.conditions; }
+
+  /// Returns the recording, when the step is over.
+  RecordingOutcome finish();
+
+ private:
+  struct Results {
+    std::vector<at::Tensor> tensors = {};
+    std::vector<bool> are_new = {};  // whether the call has made a result's memory
+    bool any_new = false;
+  };
+  struct Cast {
+    OperatorCall call;
+    const c10::StorageImpl* result;  // of the replays
+  };
+
+  void see(const at::Tensor& tensor);
+  bool write(const OperatorCall& call);
+  void forget_casts(const at::Tensor& written);
+  void merge_cast(const OperatorCall& call, const at::Tensor& result);
+  Results results_of(const OperatorCall& call, c10::ArrayRef<c10::IValue> values) const;
+  void add(OperatorCall call, c10::ArrayRef<c10::IValue> values);
+  void add_named(OperatorCall call, const Results& results, bool is_functional);
+  bool add_with_out(OperatorCall& call, const Results& results);
+  Gradients gradients_now() const;
+  void end_gradients();
+  size_t here() const { return step_->calls.size(); }
+
+  std::unique_ptr<RecordedStep> step_ = std::make_unique<RecordedStep>();
+  StepMemory memory_ = {};
+  std::vector<Cast> casts_ = {};  // of tensors that nobody has written since
+  std::string refusal_ = {};
+  // Tensors of memory that the step has not made. They keep their addresses.
+  std::unordered_map<const c10::TensorImpl*, WeakTensor> seen_ = {};
+  std::unordered_map<const c10::TensorImpl*, WeakTensor> gradients_before_ = {};
+};
+
+}  // namespace sconce::detail

@@ -1,0 +1,51 @@
+#include "capture/refusal.hpp"
+
+#include <ATen/core/enum_tag.h>
+
+#include "capture/for_each_tensor.hpp"
+#include "capture/known_operators.hpp"
+
+namespace sconce::detail {
+
+namespace {
+
+std::string named(const char* reason, const c10::OperatorHandle& op) {
+  return std::string(reason) + " (" + op.schema().name() + ")";
+}
+
+bool has_mask(c10::ArrayRef<c10::IValue> values) {
+  bool found = false;
+  for_each_tensor(values.back(), [&](const at::Tensor& index) {
+    found |=
+        index.defined() && (index.scalar_type() == at::kBool || index.scalar_type() == at::kByte);
+  });
+  return found;
+}
+
+}  // namespace
+
+std::string refusal_of_tensors(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> values) {
+  std::string reason;
+  for_each_tensor(values, [&](const at::Tensor& tensor) {
+    if (!tensor.defined()) return;
+    if (!tensor.is_cpu()) reason = named("a tensor on another device", op);
+    if (tensor.layout() != at::kStrided || !tensor.has_storage() || tensor.is_quantized()) {
+      reason = named("a sparse tensor", op);
+    }
+  });
+  return reason;
+}
+
+std::string refusal_of_call(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
+  const std::string& name = op.schema().name();
+  if (name.find("c10d") != std::string::npos) return named("a collective", op);
+  if (has_trait(name, Trait::relocation)) return named("a tensor that gets other memory", op);
+  if (op.hasTag(at::Tag::data_dependent_output)) return named("a host read", op);
+  if (op.hasTag(at::Tag::dynamic_output_shape) &&
+      !(has_trait(name, Trait::takes_indices) && !has_mask(arguments))) {
+    return named("a shape that depends on values", op);
+  }
+  return refusal_of_tensors(op, arguments);
+}
+
+}  // namespace sconce::detail

@@ -1,0 +1,105 @@
+#include "capture/step_graph.hpp"
+
+#include <ATen/core/CachingHostAllocator.h>
+#include <ATen/cuda/CUDAGeneratorImpl.h>
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+
+namespace sconce {
+
+namespace {
+
+// LibTorch 2.15 registers a generator when it is first drawn from; in 2.11 this must be done here.
+template <class Graph>
+void register_generator(Graph& graph, const at::Generator& generator) {
+  if constexpr (requires { graph.register_generator_state(generator); }) {
+    graph.register_generator_state(generator);
+  }
+}
+
+// In LibTorch 2.11 a generator records that it is being captured. After an interrupted capture the
+// record stays, and the generator would refuse to draw. A clone of its state has no such record.
+template <class Impl>
+void release_generator(at::Generator generator) {
+  if constexpr (requires(Impl& impl, at::cuda::CUDAGraph* graph) { impl.register_graph(graph); }) {
+    generator.graphsafe_set_state(generator.clone());
+  }
+}
+
+// Runs one part of the clean-up after an error. Which parts are needed depends on where the capture
+// stopped, and LibTorch throws for the others.
+template <class F>
+void attempt(const F& clean_up) noexcept {
+  try {
+    clean_up();
+  } catch (...) {  // only the error that ended the capture is reported
+  }
+}
+
+class CudaGraph final : public StepGraph {
+ public:
+  explicit CudaGraph(const std::vector<at::Generator>& generators)
+      : device_(c10::cuda::current_device()),
+        pool_(at::cuda::graph_pool_handle()),
+        generators_(generators) {
+    generators_.push_back(at::cuda::detail::getDefaultCUDAGenerator(device_));
+    for (const auto& generator : generators_) register_generator(graph_, generator);
+    try {
+      // The other modes forbid pinning memory in other threads, such as those that read batches
+      // ahead.
+      graph_.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
+    } catch (...) {
+      abandon();
+      throw;
+    }
+  }
+
+  ~CudaGraph() override {
+    if (is_capturing_) abandon();
+  }
+
+  void end() override {
+    graph_.capture_end();
+    is_capturing_ = false;
+  }
+
+  void replay() override { graph_.replay(); }
+
+ private:
+  // After an error in the step, the end of the capture fails too, before LibTorch tells its
+  // allocators and generators that the capture is over.
+  void abandon() noexcept {
+    try {
+      return graph_.capture_end();
+    } catch (...) {
+    }
+    attempt([&] { graph_.reset(); });
+    attempt([&] {
+      c10::cuda::CUDACachingAllocator::endAllocateToPool(device_, pool_);
+      c10::cuda::CUDACachingAllocator::releasePool(device_, pool_);
+    });
+    attempt([&] {
+      auto* pinned = at::getHostAllocator(at::kCUDA);
+      pinned->end_allocate_to_pool(pool_);
+      pinned->release_pool(pool_);
+    });
+    for (const auto& generator : generators_) {
+      attempt([&] { release_generator<at::CUDAGeneratorImpl>(generator); });
+    }
+  }
+
+  c10::DeviceIndex device_;
+  at::cuda::MempoolId_t pool_;
+  std::vector<at::Generator> generators_;
+  at::cuda::CUDAGraph graph_ = {};
+  bool is_capturing_ = true;
+};
+
+}  // namespace
+
+std::unique_ptr<StepGraph> StepGraph::begin(const std::vector<at::Generator>& generators) {
+  return std::make_unique<CudaGraph>(generators);
+}
+
+}  // namespace sconce

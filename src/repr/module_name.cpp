@@ -1,0 +1,44 @@
+#include "repr/module_name.hpp"
+
+#include <c10/util/Type.h>
+#include <torch/nn/modules/activation.h>
+
+#include <typeinfo>
+
+#include "sconce/repr.hpp"
+
+namespace sconce {
+
+namespace {
+
+// The class without namespaces, template arguments and Impl.
+std::string class_name(std::string name) {
+  if (name.ends_with('>')) {
+    auto start = name.size();
+    int depth = 0;
+    do {
+      --start;
+      depth += name[start] == '>' ? 1 : name[start] == '<' ? -1 : 0;
+    } while (depth > 0 && start > 0);
+    name.resize(start);
+  }
+  if (const auto colons = name.rfind("::"); colons != std::string::npos) name.erase(0, colons + 2);
+  if (name.size() > 4 && name.ends_with("Impl")) name.resize(name.size() - 4);
+  return name;
+}
+
+}  // namespace
+
+// A module without a given name returns its class; one that was given exactly that name looks the
+// same.
+std::string module_name(const torch::nn::Module& module) {
+  const auto* own = dynamic_cast<const ReprOverride*>(&module);
+  if (const auto name = own != nullptr ? own->repr_name() : std::nullopt) return *name;
+  const std::string of_class = c10::demangle(typeid(module).name());
+  // LibTorch itself names its attention module.
+  const bool is_given = module.name() != of_class &&
+                        dynamic_cast<const torch::nn::MultiheadAttentionImpl*>(&module) == nullptr;
+  return is_given ? module.name() : class_name(of_class);
+}
+
+}  // namespace sconce

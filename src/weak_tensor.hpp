@@ -1,0 +1,10 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace sconce::detail {
+
+/// A non-owning reference to a tensor. As long as it exists, no other tensor gets the address.
+using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+
+}  // namespace sconce::detail
