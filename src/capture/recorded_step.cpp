@@ -32,7 +32,8 @@ void take_memory(c10::StorageImpl& storage, const at::Tensor& result) {
 void take_results(const OperatorCall& call, const torch::jit::Stack& stack) {
   size_t index = 0;
   const auto take = [&](const at::Tensor& result) {
-    if (auto* storage = call.results[index++]) take_memory(*storage, result);
+    const auto& name = call.results[index++];
+    if (name.defined()) take_memory(*name.storage().unsafeGetStorageImpl(), result);
   };
   for (const auto& value : stack) {
     if (value.isTensor()) take(value.toTensor());
@@ -47,7 +48,7 @@ void run(const OperatorCall& call, torch::jit::Stack& stack) {
   call.thread.apply();
   call.op.redispatchBoxed(call.keys, &stack);
   if (!call.results.empty()) take_results(call, stack);
-  for (auto* storage : call.last_used) free_memory(*storage);
+  for (const auto& name : call.last_used) free_memory(*name.storage().unsafeGetStorageImpl());
 }
 
 void run(const HostCall& call) {

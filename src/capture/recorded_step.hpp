@@ -29,15 +29,15 @@ struct ThreadState {
   bool grad_mode;
 };
 
-/// A call of an operator. The tensors among the arguments name the memory of the replays.
+/// A call of an operator. Its tensors name the memory of the replays: each has the storage that
+/// replaces the recorded tensor's one.
 struct OperatorCall {
   c10::OperatorHandle op;
   c10::DispatchKeySet keys;  // of the kernels below autograd and autocast
   ThreadState thread;
   std::vector<c10::IValue> arguments = {};
-  std::vector<c10::StorageImpl*> results =
-      {};  // that take the memory of the results; null for a view
-  std::vector<c10::StorageImpl*> last_used = {};  // whose memory is freed afterwards
+  std::vector<at::Tensor> results = {};    // that take the results' memory; undefined for a view
+  std::vector<at::Tensor> last_used = {};  // whose memory is freed afterwards
 };
 
 /// A call of host code.
@@ -101,6 +101,8 @@ enum class Fit { fits, changed, gone };
 
 /// The operators of one run of a step on the CPU, below autograd, with the memory that they write.
 struct RecordedStep {
+  using Calls = std::vector<std::variant<OperatorCall, HostCall>>;
+
   /// Returns `gone` if a parameter no longer exists, and `changed` if the step would read or write
   /// other memory, or compute other gradients, or a condition no longer holds.
   Fit fit() const;
@@ -111,7 +113,7 @@ struct RecordedStep {
   void drop_gradients() const;
   void forget_dropped_gradients() const;
 
-  std::vector<std::variant<OperatorCall, HostCall>> calls = {};
+  Calls calls = {};
   StepTrace trace = {};
   std::vector<LeafGradient> gradients = {};
   std::vector<c10::VariableVersion> written = {};  // of tensors that the step has not made

@@ -118,7 +118,7 @@ void Recorder::composite_call(OperatorCall call, const at::Tensor& result) {
   for_each_tensor(given, [&](const at::Tensor& tensor) { see(tensor); });
   for (auto& argument : call.arguments) argument = memory_.name(argument, here());
   memory_.add(result, Source::result, here());
-  call.results = {memory_.storage_of(result)};
+  call.results = {memory_.name(result, here())};
   step_->calls.push_back(std::move(call));
 }
 
@@ -148,10 +148,9 @@ bool Recorder::write(const OperatorCall& call) {
 // A cast of the tensor has no earlier one that is equal, nor is a cast equal to one that is
 // written.
 void Recorder::forget_casts(const at::Tensor& written) {
-  const auto* storage = memory_.storage_of(written);
   std::erase_if(casts_, [&](const Cast& cast) {
-    return cast.result == storage ||
-           cast.call.arguments[0].toTensor().storage().unsafeGetStorageImpl() == storage;
+    return cast.result == memory_.id_of(written) ||
+           memory_.is_named_by(written, cast.call.arguments[0].toTensor());
   });
 }
 
@@ -162,7 +161,7 @@ void Recorder::merge_cast(const OperatorCall& call, const at::Tensor& result) {
     return are_equal_casts(earlier.call, call);
   });
   if (equal == casts_.end()) {
-    casts_.push_back({call, memory_.storage_of(result)});
+    casts_.push_back({call, *memory_.id_of(result)});
   } else {
     memory_.merge(result, equal->result);
   }
@@ -190,6 +189,10 @@ void Recorder::add(OperatorCall call, c10::ArrayRef<c10::IValue> values) {
   const Results results = results_of(call, values);
   if (writes_any || results.any_new || values.empty()) {
     step_->trace.host_values.push_back({call.op.schema().name(), hash_of_numbers(call.arguments)});
+    if (has_trait(call.op.schema().name(), Trait::allocation)) {  // it reads no values
+      memory_.add(results.tensors[0], Source::allocation, here());
+      return;
+    }
     for (auto& argument : call.arguments) argument = memory_.name(argument, here());
     add_named(std::move(call), results, !writes_any);
   }
@@ -203,9 +206,6 @@ void Recorder::add(OperatorCall call, c10::ArrayRef<c10::IValue> values) {
 // Adds a call whose arguments are named.
 void Recorder::add_named(OperatorCall call, const Results& results, bool is_functional) {
   const auto& name = call.op.schema().name();
-  if (has_trait(name, Trait::allocation)) {
-    return memory_.add(results.tensors[0], Source::allocation, here());
-  }
   if (is_functional && add_with_out(call, results)) return;
   const bool is_constant = has_trait(name, Trait::constant) &&
                            results.tensors[0].storage().nbytes() <= most_constant_bytes;
@@ -213,7 +213,7 @@ void Recorder::add_named(OperatorCall call, const Results& results, bool is_func
     const auto& result = results.tensors[i];
     const bool takes = results.are_new[i] && !memory_.has(result);  // two may share memory
     if (takes) memory_.add(result, is_constant ? Source::constant : Source::result, here());
-    call.results.push_back(takes ? memory_.storage_of(result) : nullptr);
+    call.results.push_back(takes ? memory_.name(result, here()) : at::Tensor());
   }
   if (is_functional && has_trait(name, Trait::cast)) merge_cast(call, results.tensors[0]);
   step_->calls.push_back(std::move(call));

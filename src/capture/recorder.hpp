@@ -53,7 +53,7 @@ class Recorder {
   };
   struct Cast {
     OperatorCall call;
-    const c10::StorageImpl* result;  // of the replays
+    StepMemory::Id result;
   };
 
   void see(const at::Tensor& tensor);

@@ -21,6 +21,32 @@ void set_data(const c10::Storage& storage, void* data) {
   storage.unsafeGetStorageImpl()->set_data_ptr_noswap({data, c10::kCPU});
 }
 
+void let_name(const std::vector<at::Tensor>& names, const c10::Storage& storage) {
+  for (const auto& name : names) {
+    name.unsafeGetTensorImpl()->set_storage_keep_dtype(storage);
+  }
+}
+
+// Drops the calls with these indices. Returns the new index of each call, or for one that was
+// dropped, of the last operator before it.
+std::vector<size_t> drop_calls(const std::set<size_t>& needless, RecordedStep::Calls& calls) {
+  std::vector<size_t> now_at;
+  RecordedStep::Calls kept;
+  kept.reserve(calls.size());
+  size_t last_operator = 0;
+  for (auto& call : calls) {
+    if (needless.contains(now_at.size())) {
+      now_at.push_back(last_operator);
+      continue;
+    }
+    if (std::holds_alternative<OperatorCall>(call)) last_operator = kept.size();
+    now_at.push_back(kept.size());
+    kept.push_back(std::move(call));
+  }
+  calls = std::move(kept);
+  return now_at;
+}
+
 size_t hash_of(const c10::Storage& storage) {
   if (storage.nbytes() == 0) return 0;
   return std::hash<std::string_view>()(
@@ -29,13 +55,19 @@ size_t hash_of(const c10::Storage& storage) {
 
 }  // namespace
 
-const StepMemory::Memory* StepMemory::find(const at::Tensor& tensor) const {
+std::optional<StepMemory::Id> StepMemory::id_of(const at::Tensor& tensor) const {
   const auto found = at_.find(tensor.storage().unsafeGetStorageImpl());
-  return found == at_.end() ? nullptr : &memory_[found->second];
+  return found == at_.end() ? std::nullopt : std::optional(found->second);
+}
+
+const StepMemory::Memory* StepMemory::find(const at::Tensor& tensor) const {
+  const auto id = id_of(tensor);
+  return id ? &memory_[*id] : nullptr;
 }
 
 StepMemory::Memory* StepMemory::find(const at::Tensor& tensor) {
-  return const_cast<Memory*>(std::as_const(*this).find(tensor));
+  const auto id = id_of(tensor);
+  return id ? &memory_[*id] : nullptr;
 }
 
 bool StepMemory::is_untouched(const at::Tensor& tensor) const {
@@ -97,9 +129,8 @@ void StepMemory::write(const at::Tensor& tensor, bool fills_it, size_t call) {
   auto* memory = find(tensor);
   if (memory == nullptr) return;
   memory->merged_with.reset();
-  const auto index = static_cast<size_t>(memory - memory_.data());
   for (auto& other : memory_) {
-    if (other.merged_with == index) other.merged_with.reset();
+    if (other.merged_with == id_of(tensor)) other.merged_with.reset();
   }
   if (memory->source == Source::constant) {
     memory->source = Source::result;
@@ -112,16 +143,13 @@ void StepMemory::write(const at::Tensor& tensor, bool fills_it, size_t call) {
   }
 }
 
-void StepMemory::merge(const at::Tensor& tensor, const c10::StorageImpl* other) {
-  const auto found = std::find_if(memory_.begin(), memory_.end(), [&](const Memory& memory) {
-    return memory.named.unsafeGetStorageImpl() == other;
-  });
-  find(tensor)->merged_with = static_cast<size_t>(found - memory_.begin());
+void StepMemory::merge(const at::Tensor& tensor, Id other) {
+  find(tensor)->merged_with = other;
 }
 
-c10::StorageImpl* StepMemory::storage_of(const at::Tensor& tensor) const {
+bool StepMemory::is_named_by(const at::Tensor& tensor, const at::Tensor& name) const {
   const auto* memory = find(tensor);
-  return (memory == nullptr ? tensor.storage() : memory->named).unsafeGetStorageImpl();
+  return name.storage().is_alias_of(memory == nullptr ? tensor.storage() : memory->named);
 }
 
 // Returns the calls that are not needed then.
@@ -131,9 +159,7 @@ std::set<size_t> StepMemory::merge_all() {
     if (!memory.merged_with) continue;
     auto& other = memory_[*memory.merged_with];
     if (memory.original.use_count() > 0 || other.original.use_count() > 0) continue;
-    for (auto& tensor : memory.names) {
-      tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(other.named);
-    }
+    let_name(memory.names, other.named);
     other.last = std::max(other.last, memory.last);
     memory.source = Source::merged;
     needless.insert(memory.first);
@@ -141,68 +167,60 @@ std::set<size_t> StepMemory::merge_all() {
   return needless;
 }
 
-// Lets the calls name the memory where the step has put it.
-void StepMemory::stay(Memory& memory, c10::Storage original, RecordedStep& step) {
-  for (auto& tensor : memory.names) {
-    tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(original);
+// Returns the calls that make constants which nobody but this object holds after the step.
+std::set<size_t> StepMemory::keep_constants() const {
+  std::set<size_t> needless;
+  for (const auto& memory : memory_) {
+    const bool is_constant = memory.source == Source::constant && memory.original.use_count() == 1;
+    if (is_constant) needless.insert(memory.first);
   }
-  step.memory.push_back(std::move(original));
+  return needless;
 }
 
-void StepMemory::place_in_pool(const std::vector<Memory*>& planned, RecordedStep& step) {
+// Lets the calls name the memory that somebody holds after the step, this object included, where
+// the step has put it. The other memory is only named from here on.
+void StepMemory::stay_where_held(RecordedStep& step) {
+  for (auto& memory : memory_) {
+    auto original = memory.original.lock();
+    memory.kept = {};
+    if (!original) continue;
+    memory.source = Source::held;
+    step.memory.emplace_back(std::move(original));
+    let_name(memory.names, step.memory.back());
+  }
+}
+
+void StepMemory::place_in_pool(RecordedStep& step) const {
   std::vector<Lifetime> lifetimes;
-  for (const auto* memory : planned) {
-    lifetimes.push_back({memory->named.nbytes(), memory->first, memory->last});
+  for (const auto& memory : memory_) {
+    if (memory.source != Source::written) continue;
+    lifetimes.push_back({memory.named.nbytes(), memory.first, memory.last});
   }
   const auto plan = plan_memory(lifetimes);
   step.pool = c10::GetCPUAllocator()->allocate(plan.bytes);
-  for (size_t i = 0; i < planned.size(); ++i) {
-    set_data(planned[i]->named, static_cast<char*>(step.pool.get()) + plan.offsets[i]);
+  auto offset = plan.offsets.begin();
+  for (const auto& memory : memory_) {
+    if (memory.source != Source::written) continue;
+    set_data(memory.named, static_cast<char*>(step.pool.get()) + *offset++);
+  }
+}
+
+// `now_at` has the index of each recorded call in the step.
+void StepMemory::free_after_last_use(const std::vector<size_t>& now_at, RecordedStep& step) const {
+  for (const auto& memory : memory_) {
+    if (memory.source != Source::result) continue;
+    auto& last = std::get<OperatorCall>(step.calls[now_at[memory.last]]);
+    last.last_used.push_back(memory.names.front());
   }
 }
 
 void StepMemory::place(RecordedStep& step) {
-  std::vector<Memory*> planned;
-  std::unordered_map<const c10::StorageImpl*, c10::StorageImpl*> moved;
   std::set<size_t> needless = merge_all();
-  for (auto& memory : memory_) {
-    const bool is_constant = memory.source == Source::constant && memory.original.use_count() == 1;
-    if (is_constant) needless.insert(memory.first);
-    if (auto original = memory.original.lock()) {
-      moved[memory.named.unsafeGetStorageImpl()] = original.get();
-      memory.kept = {};
-      stay(memory, c10::Storage(std::move(original)), step);
-    } else if (memory.source == Source::result) {
-      auto& last = std::get<OperatorCall>(step.calls[memory.last]);
-      last.last_used.push_back(memory.named.unsafeGetStorageImpl());
-      step.memory.push_back(memory.named);
-    } else if (memory.source == Source::written) {
-      planned.push_back(&memory);
-    }
-  }
-  place_in_pool(planned, step);
-  std::vector<std::variant<OperatorCall, HostCall>> calls;
-  OperatorCall* previous = nullptr;
-  calls.reserve(step.calls.size());
-  for (size_t i = 0; i < step.calls.size(); ++i) {
-    auto* call = std::get_if<OperatorCall>(&step.calls[i]);
-    if (needless.contains(i)) {
-      if (previous != nullptr) {
-        previous->last_used.insert(previous->last_used.end(), call->last_used.begin(),
-                                   call->last_used.end());
-      }
-      continue;
-    }
-    if (call != nullptr) {
-      for (auto*& storage : call->results) {
-        const auto found = moved.find(storage);
-        if (found != moved.end()) storage = found->second;
-      }
-    }
-    calls.push_back(std::move(step.calls[i]));
-    if (call != nullptr) previous = std::get_if<OperatorCall>(&calls.back());
-  }
-  step.calls = std::move(calls);
+  needless.merge(keep_constants());
+  stay_where_held(step);
+  place_in_pool(step);
+  const auto now_at = drop_calls(needless, step.calls);
+  free_after_last_use(now_at, step);
 }
 
 }  // namespace sconce::detail
