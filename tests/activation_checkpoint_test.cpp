@@ -115,16 +115,19 @@ void check_like_plain(torch::Device device) {
 
 }  // namespace
 
-TEST_CASE("checkpoints, nested ones too, change no number and leave the generator as it is") {
+TEST_CASE(
+    "on the CPU checkpointing, nested or not, changes neither results nor the generator's state") {
   check_like_plain(torch::kCPU);
 }
 
-TEST_CASE("a checkpoint on a GPU changes no number", "[gpu]") {
+TEST_CASE(
+    "on a GPU checkpointing, nested or not, changes neither results nor the generator's state",
+    "[gpu]") {
   sconce::test::require_gpu();
   check_like_plain(sconce::gpu());
 }
 
-TEST_CASE("a function runs once, and once more for each backward pass") {
+TEST_CASE("a checkpointed function runs once in the forward pass and once in each backward pass") {
   auto block = some_blocks(1)[0];
   const auto x = torch::randn({4, 8}).requires_grad_();
   const auto y = checkpoint(block, x).sum();
@@ -142,7 +145,7 @@ TEST_CASE("a function runs once, and once more for each backward pass") {
   CHECK(block->runs == 4);
 }
 
-TEST_CASE("the second run ends where nothing more is needed") {
+TEST_CASE("recomputation stops once every needed tensor is recomputed") {
   int ends = 0;
   const auto x = torch::randn({3}).requires_grad_();
   const auto function = [&ends](const Tensor& input) {
@@ -155,7 +158,7 @@ TEST_CASE("the second run ends where nothing more is needed") {
   CHECK(x.grad().equal(x.detach().exp() * 2));
 }
 
-TEST_CASE("a checkpointed function takes several inputs and returns what it likes") {
+TEST_CASE("a checkpointed function accepts several inputs and returns any type") {
   const auto a = torch::randn({3}).requires_grad_();
   const auto b = torch::randn({3});
   const auto [sum, count] = checkpoint(
@@ -168,7 +171,7 @@ TEST_CASE("a checkpointed function takes several inputs and returns what it like
   CHECK(a.grad().allclose(3 * a.detach().square() * b));
 }
 
-TEST_CASE("gradients of gradients go through a checkpoint") {
+TEST_CASE("second-order gradients flow through a checkpoint") {
   const auto x = torch::randn({5}).requires_grad_();
   const auto second = [&x](const Tensor& y) {
     const auto g =
@@ -179,7 +182,7 @@ TEST_CASE("gradients of gradients go through a checkpoint") {
   CHECK(second(checkpoint(function, x)).equal(second(function(x))));
 }
 
-TEST_CASE("a checkpointed function may have a backward pass within itself") {
+TEST_CASE("a checkpointed function may run a backward pass itself") {
   const auto function = [](const Tensor& input) {
     const auto y = input.exp();
     return torch::autograd::grad({y.sum()}, {input}, {}, true, /*create_graph=*/true)[0] * input;
@@ -194,7 +197,7 @@ TEST_CASE("a checkpointed function may have a backward pass within itself") {
         }).equal(gradient([](auto f, const Tensor& x) { return f(x); })));
 }
 
-TEST_CASE("without the generators' states the second run draws anew") {
+TEST_CASE("without preserve_rng_state recomputation draws new random numbers") {
   const auto x = torch::ones({1000}).requires_grad_();
   const auto drop = [](const Tensor& input) { return torch::dropout(input, 0.5, true); };
   const auto y = checkpoint({.preserve_rng_state = false}, drop, x);
@@ -206,7 +209,7 @@ TEST_CASE("without the generators' states the second run draws anew") {
   CHECK(x.grad().equal(same.detach()));
 }
 
-TEST_CASE("a second run that saves something else is named in the backward pass") {
+TEST_CASE("backward reports the tensor that differs if recomputation saves different tensors") {
   int runs = 0;
   const auto x = torch::randn({4, 3}).requires_grad_();
   const auto error_of_second = [&](auto second) {
@@ -230,7 +233,8 @@ TEST_CASE("a second run that saves something else is named in the backward pass"
              ContainsSubstring("nothing was thrown"));
 }
 
-TEST_CASE("an input that is changed after the first run is named") {
+TEST_CASE(
+    "backward reports a checkpoint's input that was modified in place after the forward pass") {
   const auto x = torch::randn({3}).requires_grad_();
   const auto input = x * 1;
   const auto y = checkpoint([](const Tensor& t) { return t.exp(); }, input);
@@ -239,7 +243,7 @@ TEST_CASE("an input that is changed after the first run is named") {
              ContainsSubstring("modified by an inplace operation"));
 }
 
-TEST_CASE("after a function that throws, tensors are saved as usual") {
+TEST_CASE("tensors are saved normally after a checkpointed function throws") {
   const auto x = torch::randn({3}).requires_grad_();
   const auto throwing = [](const Tensor&) -> Tensor { throw std::runtime_error("planted"); };
   CHECK_THROWS_WITH(checkpoint(throwing, x), "planted");
@@ -256,7 +260,7 @@ TEST_CASE("after a function that throws, tensors are saved as usual") {
   CHECK(runs == 2);
 }
 
-TEST_CASE("an autograd engine of another library is named") {
+TEST_CASE("checkpoint rejects an autograd engine from another library") {
   using torch::autograd::Engine;
   static Engine* const before = &Engine::get_default_engine();
   torch::autograd::set_default_engine_stub(&Engine::get_base_engine);
@@ -266,7 +270,7 @@ TEST_CASE("an autograd engine of another library is named") {
   CHECK_THAT(error, ContainsSubstring("expected LibTorch's own autograd engine"));
 }
 
-TEST_CASE("threads have checkpoints of their own") {
+TEST_CASE("checkpoints in different threads do not interfere") {
   std::vector<int> equal(4);
   std::vector<std::thread> threads;
   for (auto& is_equal : equal) {
@@ -284,7 +288,7 @@ TEST_CASE("threads have checkpoints of their own") {
   CHECK(equal == std::vector<int>(4, 1));
 }
 
-TEST_CASE("24 checkpointed blocks take at most a quarter of the memory of a step") {
+TEST_CASE("24 checkpointed blocks use at most a quarter of the memory of a plain step") {
   const auto peak = [](auto forward) {
     auto blocks = some_blocks(24, torch::kCPU, 64);
     const auto x = torch::randn({2, 64, 64});
@@ -301,8 +305,9 @@ TEST_CASE("24 checkpointed blocks take at most a quarter of the memory of a step
   CHECK(4 * of_checkpointed < of_plain);
 }
 
-TEST_CASE("a checkpoint is captured without the generators' states, and refused with them",
-          "[gpu]") {
+TEST_CASE(
+    "a captured step supports a checkpoint without preserve_rng_state and rejects one with it",
+    "[gpu]") {
   sconce::test::require_gpu();
   const auto run = [](auto call, bool is_captured) {
     auto block = some_blocks(1, sconce::gpu())[0];

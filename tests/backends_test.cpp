@@ -11,7 +11,7 @@ using sconce::backends::FlagsGuard;
 using sconce::backends::set_flags;
 using sconce::test::error_of;
 
-TEST_CASE("the flags are LibTorch's, within the guard's scope alone") {
+TEST_CASE("FlagsGuard sets LibTorch's flags and restores them at the end of its scope") {
   auto& now = at::globalContext();
   const bool tf32 = now.allowTF32CuDNN();
   const bool benchmark = now.benchmarkCuDNN();
@@ -36,7 +36,7 @@ TEST_CASE("the flags are LibTorch's, within the guard's scope alone") {
   CHECK_FALSE(now.deterministicAlgorithms());
 }
 
-TEST_CASE("a guard restores the precision of matrix products on each kind of device") {
+TEST_CASE("FlagsGuard restores the matmul precision of every backend") {
   using at::Float32Backend, at::Float32Op, at::Float32Precision;
   auto& now = at::globalContext();
   for (const auto before : {Float32Precision::NONE, Float32Precision::IEEE}) {
@@ -54,7 +54,7 @@ TEST_CASE("a guard restores the precision of matrix products on each kind of dev
   }
 }
 
-TEST_CASE("flags that are not given stay as they are, and those of a guard come back") {
+TEST_CASE("unset flags keep their values, and FlagsGuard restores the flags that it changed") {
   auto& now = at::globalContext();
   now.setDeterministicAlgorithms(true, /*warn_only=*/true);
   {
@@ -69,7 +69,7 @@ TEST_CASE("flags that are not given stay as they are, and those of a guard come 
   CHECK_FALSE(now.deterministicAlgorithms());
 }
 
-TEST_CASE("a precision that LibTorch has no word for is refused before anything is set") {
+TEST_CASE("an unknown float32_matmul_precision is rejected before any flag is set") {
   const bool benchmark = at::globalContext().benchmarkCuDNN();
   const Flags wrong = {.float32_matmul_precision = "tf32", .cudnn_benchmark = !benchmark};
   const auto expected = StartsWith(

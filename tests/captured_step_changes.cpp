@@ -264,17 +264,21 @@ void check_scaler_without_update() {
 
 }  // namespace
 
-TEST_CASE("on the CPU groups, modes, and frozen or moved parameters may change between calls") {
+TEST_CASE(
+    "on the CPU a captured step follows changes to param groups, modes, and parameters between "
+    "calls") {
   check_changes(torch::kCPU);
 }
 
-TEST_CASE("on a GPU groups, modes, and frozen or moved parameters may change between calls",
-          "[gpu]") {
+TEST_CASE(
+    "on a GPU a captured step follows changes to param groups, modes, and parameters between calls",
+    "[gpu]") {
   sconce::test::require_gpu();
   check_changes(sconce::gpu());
 }
 
-TEST_CASE("on the CPU replays step the schedulers and averages of a captured step") {
+TEST_CASE(
+    "on the CPU each replay of a captured step steps its schedulers and updates its averages") {
   std::vector<std::unique_ptr<lr_scheduler::ExponentialLR>> schedules;
   std::vector<std::unique_ptr<sconce::optim::ExponentialMovingAverage>> averages;
   const auto prepare = [&](Training& training) {
@@ -296,21 +300,22 @@ TEST_CASE("on the CPU replays step the schedulers and averages of a captured ste
   for (const auto& average : expected) CHECK(found[average.key()].equal(average.value()));
 }
 
-TEST_CASE("on the CPU replays update the metrics of a captured step") {
+TEST_CASE("on the CPU each replay of a captured step updates its metrics") {
   update_metric_within(torch::kCPU);
 }
 
-TEST_CASE("on a GPU replays update the metrics of a captured step", "[gpu]") {
+TEST_CASE("on a GPU each replay of a captured step updates its metrics", "[gpu]") {
   sconce::test::require_gpu();
   update_metric_within(sconce::gpu());
 }
 
-TEST_CASE("a captured step refuses by name what no replay can repeat") {
+TEST_CASE("on the CPU a captured step rejects calls that a replay cannot repeat and names them") {
   check_refusals(torch::kCPU);
   check_scaler_without_update();
 }
 
-TEST_CASE("a captured step on a GPU refuses by name what changes the host", "[gpu]") {
+TEST_CASE("on a GPU a captured step rejects calls that change the host's state and names them",
+          "[gpu]") {
   sconce::test::require_gpu();
   check_refusals(sconce::gpu());
   Training training(sconce::gpu());
@@ -323,7 +328,7 @@ TEST_CASE("a captured step on a GPU refuses by name what changes the host", "[gp
   CHECK(schedule.last_epoch() == 3);  // the warm-up's
 }
 
-TEST_CASE("a scaler's factors may change between the calls of a captured step") {
+TEST_CASE("changing a scaler's growth factor between calls takes effect in a captured step") {
   const auto device = sconce::try_gpu();
   Training training(device);
   sconce::amp::GradScaler scaler(
@@ -344,7 +349,7 @@ TEST_CASE("a scaler's factors may change between the calls of a captured step") 
   CHECK(scaler.get_scale() == before * 4096);
 }
 
-TEST_CASE("a captured step computes what its function does with a fresh copy of the batch") {
+TEST_CASE("a captured step returns what its function returns for a fresh copy of the batch") {
   const auto device = sconce::try_gpu();
   torch::manual_seed(0);
   const auto rows = torch::randn({40, 7}).to(device);
@@ -370,7 +375,7 @@ TEST_CASE("a captured step computes what its function does with a fresh copy of 
   }
 }
 
-TEST_CASE("a captured step refuses a call during another") {
+TEST_CASE("a captured step rejects concurrent and recursive calls") {
   std::promise<void> is_within, may_end;
   bool waits = false;
   std::function<void()> nested;

@@ -906,12 +906,12 @@ Table compare_steps(uint32_t count, torch::Device device) {
 
 }  // namespace
 
-TEST_CASE("on the CPU random captured steps are the plain loop, bit for bit") {
+TEST_CASE("on the CPU random captured steps match the eager loop bit for bit") {
   const auto table = compare_steps(60, torch::kCPU);
   CHECK(table("all", Table::replayed) >= 50);
 }
 
-TEST_CASE("on the CPU 2000 random captured steps are the plain loop, bit for bit", "[.][slow]") {
+TEST_CASE("on the CPU 2000 random captured steps match the eager loop bit for bit", "[.][slow]") {
   const auto table = compare_steps(2000, torch::kCPU);
   WARN(table.text());
   CHECK(table("finite", Table::replayed) + table("finite", Table::run_eagerly) >= 1800);
@@ -947,13 +947,13 @@ TEST_CASE("on the CPU 2000 random captured steps are the plain loop, bit for bit
   }
 }
 
-TEST_CASE("on a GPU random captured steps are the plain loop, bit for bit", "[gpu]") {
+TEST_CASE("on a GPU random captured steps match the eager loop bit for bit", "[gpu]") {
   sconce::test::require_gpu();
   const auto table = compare_steps(20, sconce::gpu());
   CHECK(table("all", Table::replayed) == 20);
 }
 
-TEST_CASE("on a GPU 300 random captured steps are the plain loop, bit for bit", "[.][gpu][slow]") {
+TEST_CASE("on a GPU 300 random captured steps match the eager loop bit for bit", "[.][gpu][slow]") {
   sconce::test::require_gpu();
   const auto table = compare_steps(300, sconce::gpu());
   WARN(table.text());

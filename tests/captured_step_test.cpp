@@ -110,13 +110,12 @@ void change_nothing(Training&, size_t) {}
 
 }  // namespace
 
-TEST_CASE("on the CPU a captured step is the plain loop") {
+TEST_CASE("on the CPU a captured step matches the eager loop bit for bit") {
   check_like_plain_loop(some_batches(torch::kCPU, 6), torch::kCPU, change_nothing);
 }
 
 TEST_CASE(
-    "on the CPU a captured step takes the memory of the caller, and neither takes nor returns a "
-    "graph") {
+    "on the CPU a captured step uses the caller's memory and detaches its inputs and outputs") {
   const auto x = torch::ones({2}, torch::requires_grad());
   torch::Tensor seen;
   CapturedStep step(torch::kCPU, [&](const StepTensors& batch) {
@@ -131,7 +130,7 @@ TEST_CASE(
   CHECK_FALSE(outputs[1].defined());
 }
 
-TEST_CASE("autocast keeps no casts within a captured step, and what was set comes back") {
+TEST_CASE("a captured step disables the autocast cache and restores the previous setting") {
   for (const bool enabled : {true, false}) {
     at::autocast::set_autocast_cache_enabled(enabled);
     CapturedStep step(torch::kCPU, [](const StepTensors& batch) {
@@ -149,7 +148,7 @@ TEST_CASE("autocast keeps no casts within a captured step, and what was set come
   at::autocast::set_autocast_cache_enabled(true);
 }
 
-TEST_CASE("a batch of another shape runs as it is, or is refused") {
+TEST_CASE("a batch of another shape runs eagerly or is rejected, depending on other_shape") {
   const auto device = sconce::try_gpu();
   const auto sum = [](const StepTensors& batch) { return StepTensors{batch[0].sum()}; };
   CapturedStep either(device, sum);
@@ -172,7 +171,9 @@ TEST_CASE("a batch of another shape runs as it is, or is refused") {
   CHECK(one({torch::ones({4, 2})})[0].item<int>() == 8);
 }
 
-TEST_CASE("a captured step is refused what it cannot have") {
+TEST_CASE(
+    "CapturedStep rejects an empty function, a warmup below 1, a missing device, and an undefined "
+    "tensor") {
   const auto same = [](const StepTensors& batch) { return batch; };
   CHECK_THAT(error_of([] { CapturedStep(torch::kCPU, nullptr); }),
              StartsWith("sconce::CapturedStep: expected a step, got an empty function"));
@@ -184,7 +185,7 @@ TEST_CASE("a captured step is refused what it cannot have") {
              StartsWith("sconce::CapturedStep: expected a batch of tensors, got one that is"));
 }
 
-TEST_CASE("a first batch that is refused, or whose step throws, is not the first") {
+TEST_CASE("a batch that is rejected or whose step throws does not become the first batch") {
   const auto device = sconce::try_gpu();
   const auto sum = [](const StepTensors& batch) {
     TORCH_CHECK(batch[0].dim() == 1, "expected a vector");
@@ -207,7 +208,7 @@ TEST_CASE("a first batch that is refused, or whose step throws, is not the first
   }
 }
 
-TEST_CASE("a step that throws is no step of the warm-up", "[gpu]") {
+TEST_CASE("a step that throws does not count toward the warmup", "[gpu]") {
   sconce::test::require_gpu();
   int calls = 0;
   CapturedStep step(sconce::gpu(),
@@ -225,7 +226,7 @@ TEST_CASE("a step that throws is no step of the warm-up", "[gpu]") {
   CHECK(step.is_captured());
 }
 
-TEST_CASE("a step's own error is reported even if its stream cannot be waited for", "[gpu]") {
+TEST_CASE("a step's own error is reported even if waiting for its stream fails", "[gpu]") {
   sconce::test::require_gpu();
   std::optional<c10::Stream> stream;
   std::unique_ptr<sconce::StepGraph> graph;
@@ -250,7 +251,7 @@ TEST_CASE("a step's own error is reported even if its stream cannot be waited fo
   CHECK(step.is_captured());
 }
 
-TEST_CASE("a schedule and a rate that is set take effect in a captured step") {
+TEST_CASE("a scheduler and a manually set learning rate take effect in a captured step") {
   const auto device = sconce::try_gpu();
   Training training(device);
   CapturedStep step(device, training.function());
@@ -274,12 +275,12 @@ TEST_CASE("a schedule and a rate that is set take effect in a captured step") {
   CHECK_FALSE(training.net->parameters()[0].equal(before));
 }
 
-TEST_CASE("on a GPU a captured step is the plain loop, bit for bit", "[gpu]") {
+TEST_CASE("on a GPU a captured step matches the eager loop bit for bit", "[gpu]") {
   sconce::test::require_gpu();
   check_like_plain_loop(some_batches(sconce::gpu(), 10), sconce::gpu(), change_nothing);
 }
 
-TEST_CASE("on a GPU a captured step takes batches of the CPU, pinned or not", "[gpu]") {
+TEST_CASE("on a GPU a captured step accepts CPU batches, pinned or not", "[gpu]") {
   sconce::test::require_gpu();
   auto batches = some_batches(torch::kCPU, 8);
   for (size_t i = 0; i < batches.size(); i += 2) batches[i][0] = batches[i][0].pin_memory();
@@ -288,7 +289,7 @@ TEST_CASE("on a GPU a captured step takes batches of the CPU, pinned or not", "[
   for (const auto& batch : batches) CHECK(step(batch)[0].cpu().equal(batch[0] * 2));
 }
 
-TEST_CASE("a rate that changes after the capture changes the replays as it does the plain loop",
+TEST_CASE("a learning rate changed after the capture affects replays as it affects the eager loop",
           "[gpu]") {
   sconce::test::require_gpu();
   check_like_plain_loop(some_batches(sconce::gpu(), 10), sconce::gpu(),
@@ -297,7 +298,7 @@ TEST_CASE("a rate that changes after the capture changes the replays as it does 
                         });
 }
 
-TEST_CASE("a replay with an overflow skips the step and backs off, as the plain loop", "[gpu]") {
+TEST_CASE("a replay with an overflow skips the optimizer step and lowers the loss scale", "[gpu]") {
   sconce::test::require_gpu();
   auto batches = some_batches(sconce::gpu(), 10);
   batches[0][0][0][0] = too_large;
@@ -314,7 +315,7 @@ TEST_CASE("a replay with an overflow skips the step and backs off, as the plain 
   }
 }
 
-TEST_CASE("dropout draws other numbers in each replay, and those of the plain loop", "[gpu]") {
+TEST_CASE("dropout draws new numbers in each replay, matching the eager loop", "[gpu]") {
   sconce::test::require_gpu();
   const auto drop = [](const StepTensors& batch) {
     return StepTensors{torch::dropout(batch[0], 0.5, true)};
@@ -329,7 +330,7 @@ TEST_CASE("dropout draws other numbers in each replay, and those of the plain lo
   CHECK_FALSE(expected[5].equal(expected[6]));
 }
 
-TEST_CASE("a generator of one's own is drawn from in a captured step", "[gpu]") {
+TEST_CASE("a captured step draws new numbers from a custom generator in each replay", "[gpu]") {
   sconce::test::require_gpu();
   auto generator = at::globalContext().defaultGenerator(sconce::gpu()).clone();
   CapturedStep step(
@@ -342,7 +343,7 @@ TEST_CASE("a generator of one's own is drawn from in a captured step", "[gpu]") 
   CHECK_FALSE(drawn[3].equal(drawn[4]));
 }
 
-TEST_CASE("another shape between replays trains on as the plain loop", "[gpu]") {
+TEST_CASE("a batch of another shape between replays trains as in the eager loop", "[gpu]") {
   sconce::test::require_gpu();
   auto batches = some_batches(sconce::gpu(), 10);
   batches[1] = some_batches(sconce::gpu(), 1, 5)[0];
@@ -350,7 +351,8 @@ TEST_CASE("another shape between replays trains on as the plain loop", "[gpu]") 
   check_like_plain_loop(batches, sconce::gpu(), change_nothing);
 }
 
-TEST_CASE("a step that reads on the host is not captured, and the device stays usable", "[gpu]") {
+TEST_CASE("a step that reads a value on the host is not captured and leaves the device usable",
+          "[gpu]") {
   sconce::test::require_gpu();
   const auto device = sconce::gpu();
   const auto x = torch::ones({4}, device);
@@ -374,7 +376,8 @@ TEST_CASE("a step that reads on the host is not captured, and the device stays u
   CHECK(step.is_captured());
 }
 
-TEST_CASE("a step that throws in the capture ends it, and the device stays usable", "[gpu]") {
+TEST_CASE("a step that throws during capture ends the capture and leaves the device usable",
+          "[gpu]") {
   sconce::test::require_gpu();
   const auto x = torch::ones({4}, sconce::gpu());
   int calls = 0;
@@ -390,7 +393,7 @@ TEST_CASE("a step that throws in the capture ends it, and the device stays usabl
   CHECK(calls == 5);
 }
 
-TEST_CASE("a replay reads nothing on the host and calls nothing of the step", "[gpu]") {
+TEST_CASE("a replay reads nothing on the host and does not call the step's function", "[gpu]") {
   sconce::test::require_gpu();
   const auto batches = some_batches(sconce::gpu(), 8);
   Training training(sconce::gpu());
@@ -405,7 +408,7 @@ TEST_CASE("a replay reads nothing on the host and calls nothing of the step", "[
   CHECK(calls == 4);  // the warm-up and the capture
 }
 
-TEST_CASE("a captured step does what the caller's stream has queued, and is done for it", "[gpu]") {
+TEST_CASE("a captured step waits for the caller's stream, which then waits for the step", "[gpu]") {
   sconce::test::require_gpu();
   const c10::impl::VirtualGuardImpl guard(torch::kCUDA);
   const c10::StreamGuard stream(guard.getStreamFromGlobalPool(sconce::gpu()));
@@ -420,7 +423,7 @@ TEST_CASE("a captured step does what the caller's stream has queued, and is done
   }
 }
 
-TEST_CASE("in a scope of autocast each replay casts the weights of its time", "[gpu]") {
+TEST_CASE("under autocast each replay casts the current weights", "[gpu]") {
   sconce::test::require_gpu();
   const auto weight = torch::ones({4, 4}, torch::device(sconce::gpu()).requires_grad(true));
   const auto x = torch::ones({4, 4}, sconce::gpu());
@@ -436,7 +439,7 @@ TEST_CASE("in a scope of autocast each replay casts the weights of its time", "[
   }
 }
 
-TEST_CASE("a captured step runs on its GPU, whichever is the current one", "[gpu]") {
+TEST_CASE("a captured step runs on its own GPU even if another GPU is current", "[gpu]") {
   sconce::test::require_gpu();
   const auto last = sconce::gpu(sconce::num_gpus() - 1);
   const c10::impl::VirtualGuardImpl guard(torch::kCUDA);
@@ -454,7 +457,7 @@ TEST_CASE("a captured step runs on its GPU, whichever is the current one", "[gpu
   CHECK(guard.getDevice() == sconce::gpu());
 }
 
-TEST_CASE("while a step is captured, another thread may pin memory", "[gpu]") {
+TEST_CASE("another thread may pin memory while a step is captured", "[gpu]") {
   sconce::test::require_gpu();
   int64_t size = 1 << 20;
   CapturedStep step(sconce::gpu(), [&](const StepTensors& batch) {
@@ -466,7 +469,8 @@ TEST_CASE("while a step is captured, another thread may pin memory", "[gpu]") {
   for (int i = 0; i < 6; ++i) CHECK(step({ones})[0].eq(2).all().item<bool>());
 }
 
-TEST_CASE("memory that a captured step has made is used again only after its replays", "[gpu]") {
+TEST_CASE("memory that a captured step allocates can be reused after the step is destroyed",
+          "[gpu]") {
   sconce::test::require_gpu();
   const auto device = sconce::gpu();
   const c10::impl::VirtualGuardImpl guard(torch::kCUDA);
@@ -490,7 +494,8 @@ TEST_CASE("memory that a captured step has made is used again only after its rep
 }
 
 TEST_CASE(
-    "is_capturable asks for fused kernels and a rate on the GPU, and for nothing on the CPU") {
+    "is_capturable requires fused kernels and a learning rate tensor on the GPU, and nothing on "
+    "the CPU") {
   const std::vector<torch::Tensor> on_cpu = {torch::ones({2}, torch::requires_grad())};
   const auto lr = torch::full({}, 0.1);
   CHECK(sconce::optim::SGD(on_cpu, 0.1).is_capturable());

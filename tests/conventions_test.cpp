@@ -124,7 +124,8 @@ const Layer* layer_of(const std::vector<Layer>& all, std::string name) {
 
 }  // namespace
 
-TEST_CASE("a folder belongs to one layer, and the three trees have the same folders") {
+TEST_CASE(
+    "every folder belongs to one layer, and include, src, and tests contain the same folders") {
   std::multiset<std::string> listed;
   for (const auto& layer : layers()) listed.insert(layer.folders.begin(), layer.folders.end());
   listed.erase("");
@@ -146,7 +147,7 @@ TEST_CASE("a folder belongs to one layer, and the three trees have the same fold
   }
 }
 
-TEST_CASE("a file includes headers of its own layer and of those that it is linked with") {
+TEST_CASE("a file includes only headers from its own layer and from the layers that it links") {
   const auto all = layers();
   REQUIRE(all.size() == 8);
   size_t seen = 0;
@@ -167,7 +168,7 @@ TEST_CASE("a file includes headers of its own layer and of those that it is link
   CHECK(seen > 300);
 }
 
-TEST_CASE("a program includes only public headers, and its own") {
+TEST_CASE("a program includes only public headers and its own headers") {
   size_t seen = 0;
   for (const char* ending : {".hpp", ".cpp"}) {
     for (const auto& name : files_below("apps", ending)) {
@@ -203,7 +204,8 @@ Names all_includes(const fs::path& file, Names found = {}) {
 
 }  // namespace
 
-TEST_CASE("the training loop knows none of the parts that go along with it") {
+TEST_CASE(
+    "the training loop does not include individual callbacks, schedulers, or parallel wrappers") {
   const Names found = all_includes(root / "src/training/fit_loop.cpp");
   REQUIRE(found.contains("sconce/training/trainer_callback.hpp"));
   REQUIRE(found.contains("training/fit_progress.hpp"));
@@ -239,7 +241,8 @@ TEST_CASE("every source and public header is listed in its layer") {
   }
 }
 
-TEST_CASE("every source has a header and a test of the same path, if its header is not private") {
+TEST_CASE(
+    "every source without a private header has a public header and a test with the same path") {
   for (const auto& name : files_below("src", ".cpp")) {
     const std::string path = without(name, ".cpp");
     if (name.starts_with("no_cuda/") || fs::exists(root / "src" / (path + ".hpp"))) continue;
@@ -265,7 +268,7 @@ TEST_CASE("a source includes its public header first") {
   }
 }
 
-TEST_CASE("every test file belongs to a header, but for this one and those of the programs") {
+TEST_CASE("every test file outside apps, except conventions_test.cpp, belongs to a header") {
   for (const auto& name : files_below("tests", "_test.cpp")) {
     if (name == "conventions_test.cpp" || name.starts_with("apps/")) continue;
     INFO("tests/" << name);
@@ -274,7 +277,7 @@ TEST_CASE("every test file belongs to a header, but for this one and those of th
   }
 }
 
-TEST_CASE("each comparison with Python has its test case") {
+TEST_CASE("every comparison listed in comparisons.txt has a test case") {
   // A long name is split into several literals on several lines.
   static const std::regex split("\"\\s*\n\\s*\"");
   std::string sources;
@@ -292,7 +295,8 @@ TEST_CASE("each comparison with Python has its test case") {
   CHECK(comparisons >= 57);
 }
 
-TEST_CASE("src/no_cuda has a counterpart of each source that needs CUDA's headers, and no other") {
+TEST_CASE(
+    "src/no_cuda contains a counterpart for exactly the sources that include CUDA's headers") {
   Names needing;
   for (const auto& name : files_below("src", ".cpp")) {
     const auto found = includes(root / "src" / name,
@@ -303,7 +307,7 @@ TEST_CASE("src/no_cuda has a counterpart of each source that needs CUDA's header
   CHECK(needing == files_below("src/no_cuda", ".cpp"));
 }
 
-TEST_CASE("sconce.hpp includes every public header, and none that is for no direct use") {
+TEST_CASE("sconce.hpp includes every public header and no internal header") {
   Names headers;
   for (const auto& name : files_below("include/sconce", ".hpp")) {
     headers.insert(without(name, ".hpp"));
@@ -313,8 +317,7 @@ TEST_CASE("sconce.hpp includes every public header, and none that is for no dire
   CHECK(includes(root / "include/sconce/sconce.hpp") == headers);
 }
 
-TEST_CASE(
-    "nobody includes Catch2 but the one test header, and this file, which needs no LibTorch") {
+TEST_CASE("only tests/catch.hpp and conventions_test.cpp include Catch2") {
   const Names allowed = {"catch.hpp", "conventions_test.cpp"};
   for (const fs::path folder : {"include", "src", "apps", "tests"}) {
     for (const char* ending : {".hpp", ".cpp"}) {
@@ -330,7 +333,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("the library neither prints, nor exits, nor asks by #if") {
+TEST_CASE("the library never prints, ends the process, or uses #if") {
   const std::regex forbidden(
       "std::c(out|err|log)\\b(?!\\.rdbuf\\(\\))|\\b[fv]*printf\\(|\\bf?puts\\(|\\bperror\\(|"
       "\\b(_|quick_)?exit\\(|\\b(abort|terminate)\\(|#\\s*if");
@@ -346,7 +349,7 @@ TEST_CASE("the library neither prints, nor exits, nor asks by #if") {
   }
 }
 
-TEST_CASE("no pattern of printf writes a fraction, whose point would be the locale's") {
+TEST_CASE("the library never prints fractions with printf, which would depend on the locale") {
   const std::regex fraction("%[-+#0]*[0-9*]*(\\.[0-9*]+)?[aefgAEFG]");
   CHECK(std::regex_search("loss %.3f", fraction));
   for (const auto& file : library_files()) {
@@ -355,7 +358,7 @@ TEST_CASE("no pattern of printf writes a fraction, whose point would be the loca
   }
 }
 
-TEST_CASE("a header stays below 250 lines and begins with #pragma once") {
+TEST_CASE("every public header begins with #pragma once and has at most 250 lines") {
   for (const auto& name : files_below("include/sconce", ".hpp")) {
     const std::string text = read(root / "include/sconce" / name);
     INFO(name);
@@ -364,16 +367,14 @@ TEST_CASE("a header stays below 250 lines and begins with #pragma once") {
   }
 }
 
-TEST_CASE("the page on installation names every workflow preset, and no other") {
+TEST_CASE("the installation page lists exactly the workflow presets that exist") {
   const auto presets = nlohmann::json::parse(read(root / "CMakePresets.json"));
   Names defined;
   for (const auto& preset : presets.at("workflowPresets")) defined.insert(preset.at("name"));
   CHECK(includes(root / "docs/installation.md", "cmake --workflow --preset ([a-z-]+)") == defined);
 }
 
-TEST_CASE(
-    "the preset that the page on installation installs from compiles with -O3, and is built "
-    "first") {
+TEST_CASE("the preset that the installation page installs is built first and compiles with -O3") {
   const auto presets = nlohmann::json::parse(read(root / "CMakePresets.json"));
   const auto page = root / "docs/installation.md";
   const auto built = includes(page, "cmake --workflow --preset ([a-z-]+)\n");
@@ -400,7 +401,7 @@ Names pages() {
 
 }  // namespace
 
-TEST_CASE("every link of a page within the project leads to a file") {
+TEST_CASE("every relative link in a page points to an existing file") {
   for (const auto& page : pages()) {
     for (const auto& link :
          includes(root / page, "\\]\\((?!https?:)([^)#\\s]+)(?:#[^)\\s]*)?\\)")) {
@@ -410,7 +411,7 @@ TEST_CASE("every link of a page within the project leads to a file") {
   }
 }
 
-TEST_CASE("the README names every page") {
+TEST_CASE("the README links to every page") {
   const std::string text = read(root / "README.md");
   for (const auto& page : pages()) {
     INFO(page);

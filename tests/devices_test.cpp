@@ -10,19 +10,19 @@
 
 using Catch::Matchers::ContainsSubstring;
 
-TEST_CASE("cpu names the CPU") {
+TEST_CASE("cpu returns the CPU device") {
   CHECK(sconce::cpu() == torch::Device("cpu"));
   CHECK(sconce::cpu().str() == "cpu");
 }
 
-TEST_CASE("gpu names a GPU that need not be there") {
+TEST_CASE("gpu returns a CUDA device even if that GPU does not exist") {
   CHECK(sconce::gpu() == torch::Device("cuda:0"));
   CHECK(sconce::gpu(1) == torch::Device("cuda:1"));
   CHECK(sconce::gpu(127).index() == 127);
   CHECK(sconce::gpu(127).is_cuda());
 }
 
-TEST_CASE("gpu refuses an index that a device cannot hold, naming it") {
+TEST_CASE("gpu rejects an index that torch::Device cannot hold and names it") {
   // Without the check, Device(kCUDA, 256) would be GPU 0, and 300 would be GPU 44.
   const int index = GENERATE(-1, -129, 128, 256, 300);
   CHECK_THROWS_WITH(sconce::gpu(index),
@@ -31,30 +31,30 @@ TEST_CASE("gpu refuses an index that a device cannot hold, naming it") {
   CHECK_THROWS_AS(sconce::gpu(index), c10::Error);
 }
 
-TEST_CASE("num_gpus equals LibTorch's own count") {
+TEST_CASE("num_gpus equals torch::cuda::device_count") {
   CHECK(sconce::num_gpus() == static_cast<int>(torch::cuda::device_count()));
   STATIC_CHECK(noexcept(sconce::num_gpus()));
 }
 
-TEST_CASE("try_gpu falls back to the CPU for a GPU that is not there") {
+TEST_CASE("try_gpu falls back to the CPU if the GPU does not exist") {
   CHECK(sconce::try_gpu(sconce::num_gpus()) == sconce::cpu());
   CHECK(sconce::try_gpu(127) == sconce::cpu());
   CHECK(sconce::try_gpu(256) == sconce::cpu());
   if (sconce::num_gpus() == 0) CHECK(sconce::try_gpu() == sconce::cpu());
 }
 
-TEST_CASE("try_gpu refuses a negative index, naming it") {
+TEST_CASE("try_gpu rejects a negative index and names it") {
   CHECK_THROWS_WITH(sconce::try_gpu(-1),
                     ContainsSubstring("sconce::try_gpu: expected an index of at least 0, got -1"));
 }
 
-TEST_CASE("try_all_gpus is never empty") {
+TEST_CASE("try_all_gpus returns every GPU, or the CPU if there is no GPU") {
   const auto devices = sconce::try_all_gpus();
   REQUIRE(devices.size() == static_cast<size_t>(std::max(1, sconce::num_gpus())));
   CHECK(devices.front() == sconce::try_gpu());
 }
 
-TEST_CASE("synchronize returns at once for the CPU and refuses devices that are not there") {
+TEST_CASE("synchronize returns immediately for the CPU and rejects devices that do not exist") {
   CHECK_NOTHROW(sconce::synchronize(sconce::cpu()));
   CHECK_THROWS_WITH(sconce::synchronize(sconce::gpu(127)),
                     ContainsSubstring("sconce::synchronize: expected the CPU or one of ") &&
@@ -63,7 +63,7 @@ TEST_CASE("synchronize returns at once for the CPU and refuses devices that are 
                     ContainsSubstring("expected a CPU or CUDA device, got meta"));
 }
 
-TEST_CASE("a profile shows every wait, those for the CPU too") {
+TEST_CASE("a profile records every synchronize call, including calls for the CPU") {
   static int waits;
   waits = 0;
   const auto count = [](const at::RecordFunction& call) {
@@ -77,7 +77,7 @@ TEST_CASE("a profile shows every wait, those for the CPU too") {
   CHECK(waits == 2);
 }
 
-TEST_CASE("every GPU of try_all_gpus takes a tensor and gives it back", "[gpu]") {
+TEST_CASE("tensors can be copied to and from every GPU that try_all_gpus returns", "[gpu]") {
   sconce::test::require_gpu();
   for (const auto& device : sconce::try_all_gpus()) {
     const auto there = torch::arange(6).to(device);

@@ -9,7 +9,7 @@
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-TEST_CASE("the names of 0.2 are those of today") {
+TEST_CASE("the names from 0.2 are aliases of the current names") {
   STATIC_CHECK(std::same_as<sconce::cuda::CapturedStep, sconce::CapturedStep>);
   STATIC_CHECK(std::same_as<sconce::cuda::CapturedStepOptions, sconce::CapturedStepOptions>);
   STATIC_CHECK(std::same_as<sconce::cuda::OtherShape, sconce::OtherShape>);

@@ -383,7 +383,7 @@ TEST_CASE("a tensor prints as in Python") {
   CHECK(repr(torch::ones({1, 1, 2})) == "tensor([[[1., 1.]]])");
 }
 
-TEST_CASE("a tensor's text names what cannot be read off its elements") {
+TEST_CASE("repr of a tensor shows the attributes that its elements do not reveal") {
   CHECK(repr(torch::empty({0})) == "tensor([])");
   CHECK(repr(torch::empty({2, 0})) == "tensor([], size=(2, 0))");
   CHECK(repr(torch::empty({0}, torch::kInt64)) == "tensor([], dtype=torch.int64)");
@@ -394,7 +394,7 @@ TEST_CASE("a tensor's text names what cannot be read off its elements") {
   CHECK(repr(torch::ones({2}, torch::kMeta)) == "tensor(..., device='meta', size=(2,))");
 }
 
-TEST_CASE("the default type is not named, whichever it is") {
+TEST_CASE("repr of a tensor omits the default dtype, even after set_default_dtype") {
   const auto ours = torch::get_default_dtype();
   torch::set_default_dtype(torch::scalarTypeToTypeMeta(torch::kFloat64));
   const auto of_double = repr(torch::ones({1}, torch::kFloat64));
@@ -404,14 +404,14 @@ TEST_CASE("the default type is not named, whichever it is") {
   CHECK(of_float == "tensor([1.], dtype=torch.float32)");
 }
 
-TEST_CASE("a tensor on a GPU names its device", "[gpu]") {
+TEST_CASE("repr of a tensor on a GPU shows its device", "[gpu]") {
   sconce::test::require_gpu();
   CHECK(repr(torch::ones({2}, torch::kCUDA)) == "tensor([1., 1.], device='cuda:0')");
   CHECK(repr(torch::arange(2000, torch::kCUDA)) ==
         "tensor([   0,    1,    2,  ..., 1997, 1998, 1999], device='cuda:0')");
 }
 
-TEST_CASE("a tensor without a text is refused, saying why") {
+TEST_CASE("repr rejects undefined, complex, sparse, quantized, and nested tensors") {
   CHECK_THROWS_WITH(repr(torch::Tensor()),
                     ContainsSubstring("sconce::repr: expected a defined tensor"));
   CHECK_THROWS_WITH(repr(torch::ones({2}, torch::kComplexFloat)),
@@ -423,7 +423,7 @@ TEST_CASE("a tensor without a text is refused, saying why") {
                     ContainsSubstring("got a nested one"));
 }
 
-TEST_CASE("devices, types, sizes, bools and floats print as in Python") {
+TEST_CASE("devices, dtypes, sizes, bools, and floats print as in Python") {
   CHECK(repr(torch::Device("cuda:0")) == "device(type='cuda', index=0)");
   CHECK(repr(torch::Device("cpu")) == "device(type='cpu')");
   CHECK(repr(torch::kFloat32) == "torch.float32");
@@ -433,7 +433,7 @@ TEST_CASE("devices, types, sizes, bools and floats print as in Python") {
   CHECK(repr(0.1F) == "0.10000000149011612");
 }
 
-TEST_CASE("integers and pointers have no text") {
+TEST_CASE("repr does not compile for integers and pointers") {
   const auto printable = [](auto value) { return requires { repr(value); }; };
   STATIC_CHECK(printable(true));
   STATIC_CHECK(printable(1.5F));
@@ -442,7 +442,7 @@ TEST_CASE("integers and pointers have no text") {
   STATIC_CHECK_FALSE(printable("text"));
 }
 
-TEST_CASE("a vector prints as a list and a tuple as a tuple") {
+TEST_CASE("a vector prints as a Python list and a tuple as a Python tuple") {
   using torch::Device;
   CHECK(repr(std::vector<Device>{}) == "[]");
   CHECK(repr(std::vector{Device("cuda:1"), Device("cpu")}) ==
@@ -467,7 +467,7 @@ TEST_CASE("a module prints itself and its children") {
   CHECK_THROWS_WITH(repr(nn::ParameterList()), ContainsSubstring("ParameterListImpl"));
 }
 
-TEST_CASE("a name given to the constructor of Module prints as it is") {
+TEST_CASE("a name passed to the constructor of Module prints unchanged") {
   for (const std::string name :
        {"EncoderImpl", "my::net", "gate->", "pair<a, b>", "::", "Impl", ""}) {
     CHECK(repr(nn::Module(name)) == name + "()");
@@ -476,7 +476,7 @@ TEST_CASE("a name given to the constructor of Module prints as it is") {
   }
 }
 
-TEST_CASE("a module can choose its name and text") {
+TEST_CASE("a module can customize its printed name and extra text") {
   sconce::nn::LazyLinear layer(1);
   CHECK(repr(layer) == "LazyLinear(in_features=0, out_features=1, bias=True)");
   layer->forward(torch::ones({2, 3}));
@@ -484,7 +484,7 @@ TEST_CASE("a module can choose its name and text") {
   CHECK(repr(models::Noted("depth=2")) == "Noted(depth=2)");
 }
 
-TEST_CASE("2400 generated tensors print as Python prints them", "[python]") {
+TEST_CASE("2400 generated tensors print as in Python", "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "repr.py", "tensors");
   const auto dtypes = dtypes_by_name();
@@ -512,7 +512,7 @@ TEST_CASE("2400 generated tensors print as Python prints them", "[python]") {
   CHECK(count == 2400);
 }
 
-TEST_CASE("every other text is Python's too", "[python]") {
+TEST_CASE("every other value in repr.py prints as in Python", "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "repr.py", "texts");
   std::map<std::string, std::string> theirs;

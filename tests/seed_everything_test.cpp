@@ -10,7 +10,7 @@
 
 using sconce::seed_everything;
 
-TEST_CASE("seed_everything makes the same numbers come again") {
+TEST_CASE("seed_everything with the same seed reproduces the same random numbers") {
   CHECK(seed_everything(7) == 7);
   const auto numbers = torch::rand({4});
   const int of_c = std::rand();
@@ -21,7 +21,7 @@ TEST_CASE("seed_everything makes the same numbers come again") {
   CHECK(std::rand() == of_c);
 }
 
-TEST_CASE("seed_everything seeds as LibTorch's manual_seed") {
+TEST_CASE("seed_everything gives the same numbers as torch::manual_seed") {
   torch::manual_seed(3);
   const auto numbers = torch::rand({4});
   seed_everything(3);

@@ -33,7 +33,7 @@ class RecordingGpu : public c10::impl::NoOpDeviceGuardImpl<c10::kCUDA> {
 
 }  // namespace
 
-TEST_CASE("a stopwatch counts seconds and runs on") {
+TEST_CASE("a stopwatch measures seconds and keeps running after it is read") {
   const sconce::Stopwatch stopwatch;
   std::this_thread::sleep_for(milliseconds(20));
   const double first = stopwatch.seconds();
@@ -43,7 +43,7 @@ TEST_CASE("a stopwatch counts seconds and runs on") {
   CHECK(stopwatch.seconds() >= first + 0.005);
 }
 
-TEST_CASE("restart begins anew from zero") {
+TEST_CASE("restart resets a stopwatch to zero") {
   sconce::Stopwatch stopwatch;
   std::this_thread::sleep_for(milliseconds(20));
   const sconce::Stopwatch before;
@@ -52,11 +52,11 @@ TEST_CASE("restart begins anew from zero") {
   CHECK(seconds <= before.seconds());
 }
 
-TEST_CASE("a stopwatch refuses a device that is not there") {
+TEST_CASE("a stopwatch rejects a device that does not exist") {
   CHECK_THROWS_AS(sconce::Stopwatch(sconce::gpu(127)), c10::Error);
 }
 
-TEST_CASE("median_seconds leaves out the first call and slow runs", "[alone]") {
+TEST_CASE("median_seconds ignores the first call and slow outliers", "[alone]") {
   for (const int runs : {1, 2, 5}) {
     int calls = 0;
     const double seconds = sconce::median_seconds(
@@ -76,7 +76,9 @@ TEST_CASE("median_seconds leaves out the first call and slow runs", "[alone]") {
   CHECK_THROWS_AS(sconce::median_seconds([] {}, sconce::gpu(127)), c10::Error);
 }
 
-TEST_CASE("the clocks wait for a GPU before and after each call, but not the first", "[alone]") {
+TEST_CASE(
+    "timers synchronize the GPU before and after each timed call, but not before the first call",
+    "[alone]") {
   std::string events;
   const RecordingGpu gpu(events);
   sconce::Stopwatch stopwatch(sconce::gpu());
@@ -90,7 +92,7 @@ TEST_CASE("the clocks wait for a GPU before and after each call, but not the fir
   CHECK(events == " work wait work wait wait work wait wait work wait");
 }
 
-TEST_CASE("a stopwatch waits for a copy that a GPU has not done yet", "[gpu]") {
+TEST_CASE("a stopwatch waits for an unfinished copy from a GPU", "[gpu]") {
   sconce::test::require_gpu();
   const auto ones = torch::ones({1 << 20}, sconce::gpu());
   auto copied = torch::zeros({1 << 20}).pin_memory();
@@ -101,7 +103,7 @@ TEST_CASE("a stopwatch waits for a copy that a GPU has not done yet", "[gpu]") {
 }
 
 // Simulated GPUs work within the call that asks for it.
-TEST_CASE("a stopwatch counts a GPU's work, not the time to ask for it", "[gpu][real-gpu]") {
+TEST_CASE("a stopwatch measures the GPU's execution time, not the launch time", "[gpu][real-gpu]") {
   sconce::test::require_gpu();
   const auto device = sconce::gpu();
   auto x = torch::rand({4096, 4096}, device);

@@ -79,14 +79,16 @@ std::string variable() {
 
 }  // namespace
 
-TEST_CASE("memory that was freed is used again without asking the system for pages") {
+TEST_CASE("after tune_memory freed memory is reused without requesting pages from the system") {
   const bool keeps_freed = sconce::tune_memory().keeps_freed;
   CHECK((keeps_freed || !is_glibc));
   if (!keeps_freed) SKIP("malloc is a sanitizer's");
   CHECK(pages_for_100_steps() < 1000);  // the blocks have 3,072,000 pages
 }
 
-TEST_CASE("in a new process large tensors get huge pages, if the system has them", "[alone]") {
+TEST_CASE(
+    "tune_memory in a new process enables huge pages for large tensors if the system supports them",
+    "[alone]") {
   ::unsetenv("THP_MEM_ALLOC_ENABLE");
   const bool huge_pages = system_has_huge_pages();
   CHECK(sconce::tune_memory().huge_pages == huge_pages);
@@ -95,7 +97,7 @@ TEST_CASE("in a new process large tensors get huge pages, if the system has them
   CHECK(sconce::tune_memory().huge_pages == huge_pages);  // a second call finds the same
 }
 
-TEST_CASE("after the first tensor it is too late for huge pages", "[alone]") {
+TEST_CASE("tune_memory does not enable huge pages after the first tensor is created", "[alone]") {
   ::unsetenv("THP_MEM_ALLOC_ENABLE");
   CHECK(large().defined());
   const auto tuned = sconce::tune_memory();
@@ -105,27 +107,29 @@ TEST_CASE("after the first tensor it is too late for huge pages", "[alone]") {
   CHECK_FALSE(is_marked(large()));
 }
 
-TEST_CASE("who turns huge pages off keeps them off", "[alone]") {
+TEST_CASE("tune_memory leaves huge pages off if THP_MEM_ALLOC_ENABLE is 0", "[alone]") {
   ::setenv("THP_MEM_ALLOC_ENABLE", "0", 1);
   CHECK_FALSE(sconce::tune_memory().huge_pages);
   CHECK(variable() == "0");
   CHECK_FALSE(is_marked(large()));
 }
 
-TEST_CASE("who turns huge pages on keeps the variable for processes to come", "[alone]") {
+TEST_CASE("tune_memory keeps THP_MEM_ALLOC_ENABLE if it is already 1", "[alone]") {
   ::setenv("THP_MEM_ALLOC_ENABLE", "1", 1);
   CHECK(sconce::tune_memory().huge_pages == system_has_huge_pages());
   CHECK(variable() == "1");
 }
 
-TEST_CASE("where the system gives a process no huge pages, tune_memory says so", "[alone]") {
+TEST_CASE("tune_memory reports no huge pages if the system disables them for the process",
+          "[alone]") {
   ::unsetenv("THP_MEM_ALLOC_ENABLE");
   REQUIRE(::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0);
   CHECK_FALSE(sconce::tune_memory().huge_pages);
   CHECK(variable() == "not set");
 }
 
-TEST_CASE("the name of 0.2 keeps freed memory alone", "[alone]") {
+TEST_CASE("keep_freed_memory from 0.2 keeps freed memory and does not enable huge pages",
+          "[alone]") {
   ::unsetenv("THP_MEM_ALLOC_ENABLE");
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

@@ -148,7 +148,7 @@ int64_t resident_bytes() {
 
 }  // namespace
 
-TEST_CASE("an operation computes in the dtype that Python's autocast gives it", "[python]") {
+TEST_CASE("under autocast an operation computes in the same dtype as in Python", "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "autocast.py", "dtypes");
   std::map<std::string, int> seen;
@@ -170,7 +170,8 @@ TEST_CASE("an operation computes in the dtype that Python's autocast gives it", 
   for (const auto& [source, count] : seen) CHECK(count == 2);
 }
 
-TEST_CASE("after each enter and exit of 200 scripts the state is Python's", "[python]") {
+TEST_CASE("the autocast state matches Python's after every enter and exit in 200 scripts",
+          "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "autocast.py", "scopes");
   const std::string before = autocast_state();
@@ -190,7 +191,7 @@ TEST_CASE("after each enter and exit of 200 scripts the state is Python's", "[py
   CHECK(autocast_state() == before);
 }
 
-TEST_CASE("an autocast scope ends by an exception as by its end") {
+TEST_CASE("an exception ends an autocast scope and restores the previous state") {
   const std::string before = autocast_state();
   const auto weight = torch::ones({3, 3}, torch::requires_grad());
   try {
@@ -204,7 +205,7 @@ TEST_CASE("an autocast scope ends by an exception as by its end") {
   CHECK(torch::mm(weight, weight).scalar_type() == torch::kFloat);
 }
 
-TEST_CASE("a disabled scope in an autocast scope computes as outside") {
+TEST_CASE("a disabled scope inside an autocast scope computes in float32") {
   const auto x = torch::ones({3, 3});
   const AutocastGuard outer(torch::kCPU);
   CHECK(torch::mm(x, x).scalar_type() == torch::kBFloat16);
@@ -215,7 +216,7 @@ TEST_CASE("a disabled scope in an autocast scope computes as outside") {
   CHECK(torch::mm(x, x).scalar_type() == torch::kBFloat16);
 }
 
-TEST_CASE("an autocast scope is its thread's own and cannot be copied") {
+TEST_CASE("an autocast scope affects only its own thread and cannot be copied") {
   STATIC_CHECK_FALSE(std::is_copy_constructible_v<AutocastGuard>);
   STATIC_CHECK_FALSE(std::is_copy_assignable_v<AutocastGuard>);
   const std::string before = autocast_state();
@@ -226,7 +227,7 @@ TEST_CASE("an autocast scope is its thread's own and cannot be copied") {
   CHECK(autocast_state() != before);
 }
 
-TEST_CASE("a parameter's cast is kept within the outermost autocast scope and no longer") {
+TEST_CASE("autocast caches a parameter's cast until the outermost scope ends") {
   const auto weight = torch::ones({2, 2}, torch::requires_grad());
   const auto product_after_change = [&](sconce::amp::AutocastOptions options) {
     const AutocastGuard outer(torch::kCPU, options);
@@ -243,7 +244,7 @@ TEST_CASE("a parameter's cast is kept within the outermost autocast scope and no
   CHECK(product_after_change({}) == 4.0);
 }
 
-TEST_CASE("1,000 autocast scopes leave no memory behind") {
+TEST_CASE("1,000 autocast scopes do not leak memory") {
   const auto x = torch::ones({1, 256});
   const auto step = [&] {
     const auto weight = torch::ones({256, 256}, torch::requires_grad());
@@ -256,7 +257,8 @@ TEST_CASE("1,000 autocast scopes leave no memory behind") {
   CHECK(resident_bytes() - before < 32 << 20);  // cached casts would take 131 MB
 }
 
-TEST_CASE("what autocast cannot do warns and is disabled, or is refused, as in Python") {
+TEST_CASE(
+    "unsupported autocast dtypes and devices warn and disable autocast or throw, as in Python") {
   const Warnings warnings;
   const auto x = torch::ones({3, 3});
   {
@@ -286,7 +288,7 @@ TEST_CASE("what autocast cannot do warns and is disabled, or is refused, as in P
                                       "autocast supports, got meta"));
 }
 
-TEST_CASE("on a GPU autocast computes in the dtype that its lists name", "[gpu]") {
+TEST_CASE("on a GPU autocast runs each operation in the dtype of its operator list", "[gpu]") {
   sconce::test::require_gpu();
   const auto f = torch::ones({8, 8}, torch::kCUDA), c = torch::ones({8, 8, 8, 8}, torch::kCUDA);
   for (const auto low : {torch::kHalf, torch::kBFloat16}) {

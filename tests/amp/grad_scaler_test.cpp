@@ -144,7 +144,7 @@ struct Float16Training {
 
 }  // namespace
 
-TEST_CASE("a GradScaler's defaults are Python's, and without CUDA it warns and is disabled",
+TEST_CASE("GradScaler's defaults match Python's, and without CUDA it warns and is disabled",
           "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "grad_scaler.py", "defaults");
@@ -166,7 +166,7 @@ TEST_CASE("a GradScaler's defaults are Python's, and without CUDA it warns and i
   CHECK(scaler.is_enabled() == (sconce::num_gpus() > 0));
 }
 
-TEST_CASE("300 scripts of calls lead a GradScaler where they lead Python's", "[python]") {
+TEST_CASE("a GradScaler matches Python's in 300 scripts of calls", "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "grad_scaler.py", "scripts");
   sconce::test::Script script;
@@ -217,7 +217,8 @@ TEST_CASE("300 scripts of calls lead a GradScaler where they lead Python's", "[p
   CHECK(kinds.size() == refusals().size());
 }
 
-TEST_CASE("a step in float16 reads nothing on the host but what the optimizer's step reads") {
+TEST_CASE(
+    "on the CPU a scaler adds no host reads with a fused optimizer, and one read with others") {
   torch::manual_seed(0);
   Float16Training training(torch::kCPU);
   const auto params = training.net->parameters();
@@ -240,7 +241,9 @@ TEST_CASE("a step in float16 reads nothing on the host but what the optimizer's 
   CHECK_FALSE(params[0].equal(before));
 }
 
-TEST_CASE("an optimizer that can is given the scale, unless unscaled, and whether to skip") {
+TEST_CASE(
+    "a scaler passes found_inf and, unless unscaled, its scale to an optimizer that supports "
+    "them") {
   const auto p = parameter_of(torch::ones({2}));
   RecordingSGD optimizer({p});
   auto scaler = cpu_scaler({.init_scale = 8});
@@ -266,7 +269,7 @@ TEST_CASE("an optimizer that can is given the scale, unless unscaled, and whethe
   CHECK(p.detach().equal(torch::full({2}, -0.5F)));
 }
 
-TEST_CASE("a GradScaler skips on inf, halves the scale, and doubles it after good steps") {
+TEST_CASE("a GradScaler skips a step on inf, halves the scale, and doubles it after good steps") {
   const auto p = parameter_of(torch::ones({2}));
   torch::optim::SGD optimizer({p}, torch::optim::SGDOptions(0.5));
   auto scaler = cpu_scaler({.init_scale = 8, .growth_interval = 2});
@@ -286,7 +289,7 @@ TEST_CASE("a GradScaler skips on inf, halves the scale, and doubles it after goo
   CHECK(scaler.state_dict().toGenericDict().at("_growth_tracker") == 0);
 }
 
-TEST_CASE("a GradScaler scales lists and keeps types, and disabled passes all through") {
+TEST_CASE("a GradScaler scales lists and keeps dtypes, and a disabled GradScaler changes nothing") {
   const std::vector<torch::Tensor> losses = {torch::ones({2}, torch::kHalf), torch::ones({})};
   auto scaler = cpu_scaler({.init_scale = 8});
   const auto scaled = scaler.scale(losses);
@@ -309,7 +312,7 @@ TEST_CASE("a GradScaler scales lists and keeps types, and disabled passes all th
   CHECK(p.detach().equal(torch::full({2}, 0.5F)));
 }
 
-TEST_CASE("a GradScaler that cannot be, or go on, says what it expected") {
+TEST_CASE("a GradScaler rejects invalid factors, a step before scale, and float16 gradients") {
   CHECK_THROWS_WITH(
       cpu_scaler({.growth_factor = 1}),
       ContainsSubstring("sconce::amp::GradScaler: expected growth_factor > 1, got 1"));
@@ -326,7 +329,7 @@ TEST_CASE("a GradScaler that cannot be, or go on, says what it expected") {
   STATIC_CHECK_FALSE(std::is_copy_constructible_v<GradScaler>);
 }
 
-TEST_CASE("a GradScaler's state that does not fit is refused, and the scaler stays as it was") {
+TEST_CASE("a GradScaler rejects an invalid state dict and keeps its own state") {
   const auto p = parameter_of(torch::ones({2}));
   auto scaler = cpu_scaler({.init_scale = 8, .growth_interval = 2});
   backward(scaler, p, 1);
@@ -357,7 +360,7 @@ TEST_CASE("a GradScaler's state that does not fit is refused, and the scaler sta
   refused(lacking, "a dict with the key 'backoff_factor'");
 }
 
-TEST_CASE("sparse float16 entries of one index that overflow together are found") {
+TEST_CASE("duplicate entries of a sparse float16 gradient that overflow when summed are found") {
   const auto p = parameter_of(torch::ones({3, 1}, torch::kHalf));
   RecordingSGD optimizer({p});
   auto scaler = cpu_scaler({.init_scale = 1});
@@ -369,7 +372,7 @@ TEST_CASE("sparse float16 entries of one index that overflow together are found"
   CHECK(optimizer.found_inf.item<float>() == 1);
 }
 
-TEST_CASE("a gradient that is there twice is divided once") {
+TEST_CASE("a parameter listed twice in an optimizer is unscaled once") {
   const auto p = parameter_of(torch::ones({2}));
   torch::optim::SGD optimizer({p, p}, torch::optim::SGDOptions(0.5));
   auto scaler = cpu_scaler({.init_scale = 8});
@@ -378,7 +381,7 @@ TEST_CASE("a gradient that is there twice is divided once") {
   CHECK(p.grad().equal(torch::full({2}, 3.0F)));
 }
 
-TEST_CASE("SGD with kernels of its choice trains sparse gradients under a scaler") {
+TEST_CASE("SGD with default kernels trains with sparse gradients under a scaler") {
   const auto p = parameter_of(torch::ones({3, 1})), dense = parameter_of(torch::ones({1}));
   sconce::optim::SGD optimizer({dense, p}, torch::optim::SGDOptions(0.5));
   auto scaler = cpu_scaler({.init_scale = 8});
@@ -395,7 +398,7 @@ TEST_CASE("SGD with kernels of its choice trains sparse gradients under a scaler
   }
 }
 
-TEST_CASE("on a GPU bfloat16 gradients are refused before any is divided", "[gpu]") {
+TEST_CASE("on a GPU bfloat16 gradients are rejected before any gradient is unscaled", "[gpu]") {
   sconce::test::require_gpu();
   const auto p = parameter_of(torch::ones({2}, sconce::gpu()));
   const auto q = parameter_of(torch::ones({2}, sconce::gpu()).to(torch::kBFloat16));
@@ -406,7 +409,7 @@ TEST_CASE("on a GPU bfloat16 gradients are refused before any is divided", "[gpu
   CHECK(p.grad().cpu().equal(torch::full({2}, 8.0F)));
 }
 
-TEST_CASE("on a GPU the default scaler is enabled and a float16 step reads nothing on the host",
+TEST_CASE("on a GPU a scaler is enabled by default and adds no host reads with a fused optimizer",
           "[gpu]") {
   sconce::test::require_gpu();
   CHECK(GradScaler().is_enabled());
@@ -422,7 +425,7 @@ TEST_CASE("on a GPU the default scaler is enabled and a float16 step reads nothi
   CHECK_FALSE(params[0].equal(before));
 }
 
-TEST_CASE("infinite gradients on two devices skip one fused step on both", "[gpu]") {
+TEST_CASE("infinite gradients on two devices skip one fused step on both devices", "[gpu]") {
   sconce::test::require_gpu();
   const auto on_cpu = parameter_of(torch::ones({2})),
              on_gpu = parameter_of(torch::ones({2}).cuda());
@@ -444,7 +447,7 @@ TEST_CASE("infinite gradients on two devices skip one fused step on both", "[gpu
   CHECK(scaler.get_scale() == 4);
 }
 
-TEST_CASE("an infinite gradient on one device alone skips the step on both", "[gpu]") {
+TEST_CASE("an infinite gradient on only one device skips the fused step on both devices", "[gpu]") {
   sconce::test::require_gpu();
   const bool is_on_gpu = GENERATE(true, false);
   const auto on_cpu = parameter_of(torch::ones({2})),

@@ -15,7 +15,7 @@
 using Catch::Matchers::ContainsSubstring;
 using sconce::amp::MixedPrecision;
 
-TEST_CASE("a precision sets autocast and the scaler, and nothing outside its scopes") {
+TEST_CASE("MixedPrecision enables autocast only within its scope, and the scaler only for fp16") {
   using sconce::amp::Precision;
   const auto precision = GENERATE(Precision::fp32, Precision::bf16, Precision::fp16);
   MixedPrecision of_loop(precision, torch::kCPU);
@@ -33,7 +33,7 @@ TEST_CASE("a precision sets autocast and the scaler, and nothing outside its sco
   CHECK_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
 }
 
-TEST_CASE("without mixed precision a model's own autocast computes in its device's type") {
+TEST_CASE("with Precision::fp32 a model's own autocast uses the dtype that is set for its device") {
   using sconce::amp::AutocastGuard;
   const auto type_of = [](const torch::Device& device) {
     return at::autocast::get_autocast_dtype(device.type());
@@ -48,7 +48,7 @@ TEST_CASE("without mixed precision a model's own autocast computes in its device
   CHECK(torch::mm(torch::ones({2, 2}), torch::ones({2, 2})).scalar_type() == torch::kHalf);
 }
 
-TEST_CASE("a loop of one's own trains in a precision as with autocast and scaler by hand") {
+TEST_CASE("a custom loop with MixedPrecision matches one with AutocastGuard and GradScaler") {
   using sconce::amp::Precision;
   const auto train = [](const auto& step) {
     torch::manual_seed(1);
@@ -90,7 +90,7 @@ TEST_CASE("a loop of one's own trains in a precision as with autocast and scaler
   CHECK(precision.scaler().get_scale() == scaler.get_scale());
 }
 
-TEST_CASE("the precision of a fit and the metric of that name do not clash") {
+TEST_CASE("amp::Precision and metrics::Precision can be used together") {
   using namespace sconce;
   using namespace sconce::metrics;
   const Precision metric({.num_classes = 2, .average = Average::macro});
@@ -99,13 +99,13 @@ TEST_CASE("the precision of a fit and the metric of that name do not clash") {
   CHECK(metric.sums().eq(0).all().item<bool>());
 }
 
-TEST_CASE("TF32 is refused without a GPU") {
+TEST_CASE("Precision::tf32 is rejected without a GPU") {
   using sconce::amp::Precision;
   CHECK_THROWS_WITH(MixedPrecision(Precision::tf32, torch::kCPU),
                     ContainsSubstring("expected a GPU for Precision::tf32, got cpu"));
 }
 
-TEST_CASE("TF32 is set within the scope of the settings alone", "[gpu]") {
+TEST_CASE("Precision::tf32 enables TF32 only within the scope of its settings", "[gpu]") {
   using sconce::amp::Precision;
   sconce::test::require_gpu();
   at::globalContext().setFloat32MatmulPrecision("highest");

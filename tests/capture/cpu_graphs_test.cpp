@@ -109,11 +109,11 @@ void check_refused(const CapturedStep::Step& step, const std::string& reason) {
 
 }  // namespace
 
-TEST_CASE("after the warm-up and the capture the host code of a step does not run again") {
+TEST_CASE("on the CPU the host code of a captured step runs only in the warmup and the capture") {
   CHECK(check_like_plain_loop([](Fit&, int) {}) == 4);
 }
 
-TEST_CASE("what a schedule changes takes effect in replays on the CPU") {
+TEST_CASE("on the CPU changed optimizer options take effect in replays") {
   const int host_runs = check_like_plain_loop([](Fit& fit, int i) {
     auto& options =
         static_cast<torch::optim::SGDOptions&>(fit.optimizer->param_groups()[0].options());
@@ -125,7 +125,7 @@ TEST_CASE("what a schedule changes takes effect in replays on the CPU") {
   CHECK(host_runs == 4);
 }
 
-TEST_CASE("a state that is loaded after the capture is the state of the replays") {
+TEST_CASE("replays use a state dict that is loaded after the capture") {
   const int host_runs = check_like_plain_loop([](Fit& fit, int i) {
     if (i != 6) return;
     Fit other;
@@ -137,7 +137,7 @@ TEST_CASE("a state that is loaded after the capture is the state of the replays"
   CHECK(host_runs == 4);
 }
 
-TEST_CASE("parameters that are moved, frozen or given other strides are captured anew") {
+TEST_CASE("a step is captured again after parameters are moved, frozen, or given other strides") {
   const auto change = GENERATE(0, 1, 2);
   const int host_runs = check_like_plain_loop([&](Fit& fit, int i) {
     if (i != 6) return;
@@ -150,7 +150,7 @@ TEST_CASE("parameters that are moved, frozen or given other strides are captured
   CHECK(host_runs == (change == 0 ? 5 : 6));  // another recording must have the same operators
 }
 
-TEST_CASE("gradients that are dropped or added up outside of the step are as in the plain loop") {
+TEST_CASE("gradients dropped or accumulated outside the step match the eager loop") {
   Fit plain, captured;
   const auto backward = [](Fit& fit, const StepTensors& batch) {
     ++fit.host_runs;
@@ -179,7 +179,7 @@ TEST_CASE("gradients that are dropped or added up outside of the step are as in 
   CHECK(captured.host_runs == 7);
 }
 
-TEST_CASE("a replay drops the gradients of parameters that it does not use, too") {
+TEST_CASE("a replay also drops the gradients of parameters that it does not use") {
   Fit plain, captured;
   const auto other = torch::ones({2}, torch::requires_grad());
   plain.optimizer->add_param_group({{other.detach().clone().requires_grad_()}});
@@ -198,7 +198,7 @@ TEST_CASE("a replay drops the gradients of parameters that it does not use, too"
   CHECK(captured.host_runs == 4);
 }
 
-TEST_CASE("averages of the parameters are updated in replays, and count them") {
+TEST_CASE("replays update averages of the parameters and their update counts") {
   Fit plain, captured;
   sconce::optim::ExponentialMovingAverage of_plain(*plain.layer), of_captured(*captured.layer);
   CapturedStep step(torch::kCPU, [&](const StepTensors& batch) {
@@ -217,7 +217,7 @@ TEST_CASE("averages of the parameters are updated in replays, and count them") {
   }
 }
 
-TEST_CASE("what a recorded step cannot replay is refused by name before the call runs it") {
+TEST_CASE("a captured step names an operation that it cannot replay before running the call") {
   check_refused(
       [](const StepTensors& batch) { return StepTensors{batch[0] * batch[0].sum().item<float>()}; },
       "a host read (aten::_local_scalar_dense)");
@@ -255,7 +255,7 @@ TEST_CASE("what a recorded step cannot replay is refused by name before the call
       "memory of the host that a tensor was made on within the step (from_blob)");
 }
 
-TEST_CASE("memory of the host that lasts may be under a tensor that lasts") {
+TEST_CASE("replays read the current values of host memory behind a from_blob tensor") {
   std::vector<float> weights = {1, 2, 3, 4};
   const auto of_host = torch::from_blob(weights.data(), {4});
   CapturedStep step(torch::kCPU,
@@ -267,7 +267,7 @@ TEST_CASE("memory of the host that lasts may be under a tensor that lasts") {
   CHECK(step.is_captured());
 }
 
-TEST_CASE("a step may let its batch require a gradient, of which the caller's knows nothing") {
+TEST_CASE("a step may make its batch require a gradient without changing the caller's tensor") {
   const auto weight = torch::ones({3}, torch::requires_grad());
   CapturedStep step(torch::kCPU, [](const StepTensors& batch) {
     const auto x = batch[0].requires_grad_();
@@ -285,7 +285,9 @@ TEST_CASE("a step may let its batch require a gradient, of which the caller's kn
   CHECK(step.is_captured());
 }
 
-TEST_CASE("a list of numbers that the host computes anew is refused, and one that stays is not") {
+TEST_CASE(
+    "a captured step rejects a list of numbers that changes in each step and accepts a constant "
+    "one") {
   for (const bool stays : {true, false}) {
     int steps = 0;
     CapturedStep step(torch::kCPU, [&](const StepTensors& batch) {
@@ -304,7 +306,9 @@ TEST_CASE("a list of numbers that the host computes anew is refused, and one tha
   }
 }
 
-TEST_CASE("numbers that the host computes anew in each step are refused by the operator's name") {
+TEST_CASE(
+    "a captured step rejects numbers that the host recomputes in each step and names the "
+    "operator") {
   // LibTorch's own Adam counts its steps on the host, and makes its states in the first.
   const auto warmup = GENERATE(1, 2, 3);
   INFO("warmup " << warmup);
@@ -336,7 +340,7 @@ TEST_CASE("numbers that the host computes anew in each step are refused by the o
   CHECK_FALSE(step.is_captured());
 }
 
-TEST_CASE("a first step that does more than the later ones is recorded once more") {
+TEST_CASE("a step whose first call does more than later calls is recorded again") {
   Fit plain, fit;
   torch::Tensor made;
   CapturedStep step(torch::kCPU,
@@ -352,7 +356,7 @@ TEST_CASE("a first step that does more than the later ones is recorded once more
   CHECK(fit.host_runs == 3);
 }
 
-TEST_CASE("a step whose parameters get other sizes is captured again") {
+TEST_CASE("a step whose parameters change size is captured again") {
   struct Plain {
     StepTensors step(const StepTensors& batch) {
       ++host_runs;
@@ -390,7 +394,7 @@ TEST_CASE("a step whose parameters get other sizes is captured again") {
   CHECK(captured.host_runs == 4 + 2 + 2);
 }
 
-TEST_CASE("equal casts are those of the plain loop, whatever writes their tensors") {
+TEST_CASE("repeated casts match the eager loop even if their tensors are written in between") {
   torch::nn::BatchNorm1d norm(3);
   const auto weight = torch::ones({3});
   const auto run = [](const torch::Tensor& x, torch::nn::BatchNorm1d layer, torch::Tensor w) {
@@ -417,7 +421,7 @@ TEST_CASE("equal casts are those of the plain loop, whatever writes their tensor
   CHECK(step.is_captured());
 }
 
-TEST_CASE("a replay counts as a write for the graphs of the caller") {
+TEST_CASE("a replay that writes a tensor counts as an in-place operation for the caller's graph") {
   const auto weight = torch::ones({4, 3});
   CapturedStep step(torch::kCPU,
                     [&](const StepTensors& batch) { return StepTensors{weight.add_(batch[0])}; });
@@ -428,7 +432,7 @@ TEST_CASE("a replay counts as a write for the graphs of the caller") {
              ContainsSubstring("modified by an inplace operation"));
 }
 
-TEST_CASE("a running sum outside of the step, and buffers, are written by replays") {
+TEST_CASE("replays update buffers and running sums outside the step") {
   torch::nn::BatchNorm1d norm(3);
   const auto sum = torch::zeros({});
   CapturedStep step(torch::kCPU, [&](const StepTensors& batch) {
@@ -449,7 +453,7 @@ TEST_CASE("a running sum outside of the step, and buffers, are written by replay
   CHECK(norm->num_batches_tracked.item<int>() == 8);
 }
 
-TEST_CASE("constants of the host, and what LibTorch computes unseen, are right in replays") {
+TEST_CASE("replays handle tensors of host constants and kernels that LibTorch calls internally") {
   CapturedStep step(torch::kCPU, [](const StepTensors& batch) {
     const auto scale = torch::tensor({1.0F, 2.0F, 3.0F});
     return StepTensors{torch::max_pool1d(batch[0] * 1 + scale, 2), torch::max_pool1d(batch[0], 2)};
@@ -463,7 +467,8 @@ TEST_CASE("constants of the host, and what LibTorch computes unseen, are right i
   CHECK(step.is_captured());
 }
 
-TEST_CASE("a step may end, or call the host, after it has allocated memory like a freed result") {
+TEST_CASE(
+    "a step may end or call the host right after it allocates memory of a freed result's size") {
   const auto x = torch::randn({1 << 9, 1 << 10});  // so large that replays do not keep the results
   for (const bool calls_host : {false, true}) {
     CAPTURE(calls_host);
@@ -481,7 +486,7 @@ TEST_CASE("a step may end, or call the host, after it has allocated memory like 
   }
 }
 
-TEST_CASE("a step may return its input, a view of it, or nothing") {
+TEST_CASE("a step may return its input, a view of its input, or nothing") {
   int host_runs = 0;
   CapturedStep step(torch::kCPU, [&](const StepTensors& batch) {
     ++host_runs;
@@ -499,7 +504,7 @@ TEST_CASE("a step may return its input, a view of it, or nothing") {
   CHECK(host_runs == 4);
 }
 
-TEST_CASE("a captured step within the step of another is refused, and each is usable afterwards") {
+TEST_CASE("a captured step inside another one is rejected, and the inner step stays usable") {
   CapturedStep inner(torch::kCPU,
                      [](const StepTensors& batch) { return StepTensors{batch[0] * 2}; });
   CapturedStep outer(torch::kCPU, [&](const StepTensors& batch) { return inner(batch); },
@@ -513,7 +518,7 @@ TEST_CASE("a captured step within the step of another is refused, and each is us
   for (int i = 0; i < 6; ++i) CHECK(inner({x})[0].equal(x * 2));
 }
 
-TEST_CASE("replays after the model is gone are refused") {
+TEST_CASE("a replay throws after the model is destroyed") {
   auto fit = std::make_unique<Fit>();
   CapturedStep step(torch::kCPU, [&](const StepTensors& batch) { return fit->step(batch); });
   for (int i = 0; i < 5; ++i) step(some_batch(i));
@@ -525,7 +530,8 @@ TEST_CASE("replays after the model is gone are refused") {
   }
 }
 
-TEST_CASE("a step that throws, while it is recorded or replayed, throws that and goes on") {
+TEST_CASE(
+    "an exception in a recorded or replayed step reaches the caller, and later calls still work") {
   const auto throwing_call = GENERATE(1, 3, 4);
   int calls = 0;
   Fit plain, fit;
@@ -564,7 +570,7 @@ TEST_CASE("two threads may each capture and replay a step") {
   CHECK(other.get().sizes() == weight.sizes());
 }
 
-TEST_CASE("replays have the grad mode of the capture, and leave the thread's as it was") {
+TEST_CASE("replays use the grad mode of the capture and keep the thread's grad mode") {
   torch::nn::LSTM layer(2, 3);  // its kernel saves what the backward pass needs, or does not
   const torch::NoGradGuard no_grad;
   const auto run = [&](const StepTensors& batch) {
@@ -585,7 +591,7 @@ TEST_CASE("replays have the grad mode of the capture, and leave the thread's as 
   }
 }
 
-TEST_CASE("where another library has the dispatch key, a step on the CPU runs as it is",
+TEST_CASE("on the CPU a step runs eagerly if another library uses the Fake dispatch key",
           "[alone]") {
   const auto registration = c10::Dispatcher::singleton().registerFallback(
       c10::DispatchKey::Fake, c10::KernelFunction::makeFallthrough(), "a test");
@@ -599,7 +605,7 @@ TEST_CASE("where another library has the dispatch key, a step on the CPU runs as
   CHECK_FALSE(step.is_captured());
 }
 
-TEST_CASE("replays need little more memory than the plain loop", "[alone]") {
+TEST_CASE("on the CPU replays need at most 1.1 times the memory of the eager loop", "[alone]") {
   // 24 blocks, each of which saves 4 MiB for the backward pass.
   const auto peak_of = [](bool captured) {
     std::vector<torch::Tensor> weights;

@@ -10,7 +10,7 @@
 
 using Catch::Matchers::ContainsSubstring;
 
-TEST_CASE("get_device_properties refuses what is no GPU of this machine") {
+TEST_CASE("get_device_properties rejects the CPU and a GPU that does not exist") {
   CHECK_THROWS_WITH(sconce::cuda::get_device_properties(sconce::cpu()),
                     ContainsSubstring("sconce::cuda::get_device_properties: expected ") &&
                         ContainsSubstring("got cpu"));
@@ -18,7 +18,8 @@ TEST_CASE("get_device_properties refuses what is no GPU of this machine") {
                     ContainsSubstring("got cuda:127"));
 }
 
-TEST_CASE("get_device_properties names a GPU and its memory", "[gpu]") {
+TEST_CASE("get_device_properties reports the name, memory, and compute capability of a GPU",
+          "[gpu]") {
   sconce::test::require_gpu();
   if (!SCONCE_HAS_CUDA_SOURCES) {
     CHECK_THROWS_WITH(sconce::cuda::get_device_properties(sconce::gpu()),
@@ -36,7 +37,7 @@ TEST_CASE("get_device_properties names a GPU and its memory", "[gpu]") {
   CHECK(properties.multi_processor_count > 0);
 }
 
-TEST_CASE("a convolution on the GPU runs in cuDNN and equals the CPU's", "[gpu]") {
+TEST_CASE("a convolution on a GPU runs in cuDNN and matches the CPU", "[gpu]") {
   sconce::test::require_gpu();
   REQUIRE(torch::cuda::cudnn_is_available());
   torch::manual_seed(0);

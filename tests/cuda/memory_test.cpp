@@ -35,7 +35,8 @@ extern "C" FILE* fopen64(const char* name, const char* mode) {
   return next(is_status ? status_file.c_str() : name, mode);
 }
 
-TEST_CASE("the CPU's memory is that of the process, with a peak that can be reset", "[alone]") {
+TEST_CASE("memory_stats of the CPU reports the process's memory, and its peak can be reset",
+          "[alone]") {
   const auto before = memory_stats(sconce::cpu());
   CHECK(before.allocated > 10 * MiB);
   CHECK(before.max_allocated >= before.allocated);
@@ -56,7 +57,8 @@ TEST_CASE("the CPU's memory is that of the process, with a peak that can be rese
   CHECK(reset.max_reserved == reset.max_allocated);
 }
 
-TEST_CASE("where the system tells no peak in /proc, the CPU's is that of getrusage", "[alone]") {
+TEST_CASE("memory_stats of the CPU takes the peak from getrusage if /proc does not report one",
+          "[alone]") {
   const sconce::test::TempDir folder;
   rusage usage = {};
   REQUIRE(::getrusage(RUSAGE_SELF, &usage) == 0);
@@ -73,7 +75,7 @@ TEST_CASE("where the system tells no peak in /proc, the CPU's is that of getrusa
   CHECK_THAT(without, StartsWith("sconce::cuda::memory_stats: expected 'VmRSS'"));
 }
 
-TEST_CASE("a GPU that no tensor has been on has no memory of this process") {
+TEST_CASE("memory_stats of a GPU that has never held a tensor is zero") {
   if (sconce::num_gpus() > 0) SKIP("another case may have used the GPU");
   const auto stats = memory_stats(sconce::gpu());
   CHECK(stats.allocated == 0);
@@ -84,14 +86,14 @@ TEST_CASE("a GPU that no tensor has been on has no memory of this process") {
   sconce::cuda::empty_cache();
 }
 
-TEST_CASE("memory of what is neither CPU nor GPU is refused") {
+TEST_CASE("memory_stats rejects a device that is neither a CPU nor a GPU") {
   CHECK_THAT(error_of([] { memory_stats(torch::kMeta); }),
              StartsWith("sconce::cuda::memory_stats: expected a CPU or CUDA device, got meta"));
   CHECK_THAT(error_of([] { reset_peak_memory_stats(torch::kMeta); }),
              StartsWith("sconce::cuda::reset_peak_memory_stats: expected a CPU or CUDA device"));
 }
 
-TEST_CASE("a GPU's memory counts tensors, the cache and their peaks", "[gpu]") {
+TEST_CASE("memory_stats of a GPU reports allocated and reserved memory and their peaks", "[gpu]") {
   sconce::test::require_gpu();
   const auto device = sconce::gpu();
   sconce::cuda::empty_cache();

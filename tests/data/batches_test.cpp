@@ -93,7 +93,7 @@ std::map<int64_t, std::vector<int64_t>> orders_of_python(int64_t rows, uint64_t 
 
 }  // namespace
 
-TEST_CASE("Batches has the defaults of Python's DataLoader") {
+TEST_CASE("Batches has the same defaults as Python's DataLoader") {
   const BatchesOptions options;
   std::vector<std::string> names;
   for (auto& line : reference("default")) {
@@ -107,7 +107,7 @@ TEST_CASE("Batches has the defaults of Python's DataLoader") {
   CHECK(names == std::vector<std::string>{"batch_size", "shuffle", "drop_last", "seed"});
 }
 
-TEST_CASE("Batches orders rows as Python's DistributedSampler with one replica does") {
+TEST_CASE("Batches orders rows like Python's DistributedSampler with one replica") {
   for (auto& line : reference("order")) {
     int64_t rows = 0;
     int64_t epoch = 0;
@@ -122,14 +122,14 @@ TEST_CASE("Batches orders rows as Python's DistributedSampler with one replica d
   }
 }
 
-TEST_CASE("Batches without shuffle keeps the order of the dataset in every epoch") {
+TEST_CASE("Batches without shuffle keeps the dataset's order in every epoch") {
   Batches batches(counting(5), {.batch_size = 2});
   CHECK(order(batches) == std::vector<int64_t>{0, 1, 2, 3, 4});
   batches.set_epoch(1);
   CHECK(order(batches) == std::vector<int64_t>{0, 1, 2, 3, 4});
 }
 
-TEST_CASE("Batches gives the same order for the same seed and epoch, another for others") {
+TEST_CASE("Batches repeats its order for the same seed and epoch and changes it for others") {
   Batches batches(counting(50), {.batch_size = 8, .shuffle = true, .seed = 3});
   Batches twin(counting(50), {.batch_size = 7, .shuffle = true, .seed = 3});
   const auto first = order(batches);
@@ -143,21 +143,21 @@ TEST_CASE("Batches gives the same order for the same seed and epoch, another for
   CHECK(order(Batches(counting(50), {.shuffle = true, .seed = 4})) != first);
 }
 
-TEST_CASE("Batches gives every row exactly once") {
+TEST_CASE("Batches returns every row exactly once") {
   const auto shuffle = GENERATE(false, true);
   const auto batch_size = GENERATE(1, 2, 7, 20, 21, 100);
   const Batches batches(counting(20), {.batch_size = batch_size, .shuffle = shuffle});
   CHECK(sorted(order(batches)) == order(Batches(counting(20))));
 }
 
-TEST_CASE("Batches ends an epoch with a short batch") {
+TEST_CASE("Batches ends an epoch with a shorter batch if rows remain") {
   CHECK(lengths(Batches(counting(10), {.batch_size = 4})) == std::vector<int64_t>{4, 4, 2});
   CHECK(lengths(Batches(counting(8), {.batch_size = 4})) == std::vector<int64_t>{4, 4});
   CHECK(lengths(Batches(counting(3), {.batch_size = 4, .shuffle = true})) ==
         std::vector<int64_t>{3});
 }
 
-TEST_CASE("Batches leaves the short batch out with drop_last") {
+TEST_CASE("Batches drops the short last batch with drop_last") {
   BatchesOptions options{.batch_size = 4, .drop_last = true};
   CHECK(lengths(Batches(counting(10), options)) == std::vector<int64_t>{4, 4});
   CHECK(lengths(Batches(counting(8), options)) == std::vector<int64_t>{4, 4});
@@ -168,17 +168,17 @@ TEST_CASE("Batches leaves the short batch out with drop_last") {
         std::vector<int64_t>(all.begin(), all.begin() + 8));
 }
 
-TEST_CASE("Batches takes a batch_size far beyond the dataset") {
+TEST_CASE("Batches accepts a batch_size larger than the dataset") {
   const auto most = std::numeric_limits<int64_t>::max();
   CHECK(lengths(Batches(counting(3), {.batch_size = most})) == std::vector<int64_t>{3});
 }
 
-TEST_CASE("Batches of an empty dataset has no batches") {
+TEST_CASE("Batches of an empty dataset contains no batches") {
   CHECK(lengths(Batches(counting(0))).empty());
   CHECK(lengths(Batches(counting(0), {.batch_size = 4, .shuffle = true})).empty());
 }
 
-TEST_CASE("Batches without shuffle copies nothing") {
+TEST_CASE("Batches without shuffle does not copy the dataset") {
   const Dataset dataset = counting(10);
   const Batches batches(dataset, {.batch_size = 4});
   CHECK(batches.dataset().data.is_same(dataset.data));
@@ -189,13 +189,13 @@ TEST_CASE("Batches without shuffle copies nothing") {
   }
 }
 
-TEST_CASE("Batches with shuffle gives batches that may be changed without harm") {
+TEST_CASE("modifying a batch of shuffled Batches does not change the dataset") {
   const Dataset dataset = counting(10);
   for (auto [data, target] : Batches(dataset, {.batch_size = 4, .shuffle = true})) data.zero_();
   CHECK(torch::equal(dataset.data, counting(10).data));
 }
 
-TEST_CASE("Batches leaves the global generator alone") {
+TEST_CASE("Batches neither uses nor changes the global generator") {
   torch::manual_seed(5);
   const torch::Tensor expected = torch::rand({4});
   torch::manual_seed(5);
@@ -207,7 +207,7 @@ TEST_CASE("Batches leaves the global generator alone") {
   CHECK(order(batches) == first);
 }
 
-TEST_CASE("Batches lets a loop that runs keep its order when the epoch changes") {
+TEST_CASE("a running loop over Batches keeps its order after set_epoch") {
   Batches batches(counting(20), {.batch_size = 4, .shuffle = true});
   const auto expected = order(batches);
   batches.set_epoch(0);
@@ -219,7 +219,7 @@ TEST_CASE("Batches lets a loop that runs keep its order when the epoch changes")
   CHECK(rows == expected);
 }
 
-TEST_CASE("Batches keeps the type and the further dimensions of the rows") {
+TEST_CASE("Batches keeps the dtype and the trailing dimensions of the rows") {
   const Dataset dataset{torch::zeros({5, 1, 8, 8}, torch::kByte), torch::zeros({5, 2})};
   for (auto [data, target] : Batches(dataset, {.batch_size = 2, .shuffle = true})) {
     CHECK(data.sizes().slice(1) == std::vector<int64_t>{1, 8, 8});
@@ -237,7 +237,8 @@ TEST_CASE("Batches without shuffle works on any device") {
   }
 }
 
-TEST_CASE("Batches of a dataset on a GPU stay there, in the order of the CPU", "[gpu]") {
+TEST_CASE("on a GPU Batches keeps batches on the device, in the same order as on the CPU",
+          "[gpu]") {
   sconce::test::require_gpu();
   const Dataset host = counting(50);
   const Dataset dataset{host.data.cuda(), host.target.cuda()};
@@ -250,7 +251,7 @@ TEST_CASE("Batches of a dataset on a GPU stay there, in the order of the CPU", "
   }
 }
 
-TEST_CASE("Batches refuses a dataset that does not fit together") {
+TEST_CASE("Batches rejects data and targets that do not match") {
   const Dataset good = counting(4);
   CHECK(refusal({{}, good.target}) ==
         "sconce::data::Batches: data: expected a tensor, got an undefined one");
@@ -266,7 +267,7 @@ TEST_CASE("Batches refuses a dataset that does not fit together") {
         "sconce::data::Batches: target: expected it on cpu as data, got it on meta");
 }
 
-TEST_CASE("Batches refuses a batch_size below 1 and an epoch below 0") {
+TEST_CASE("Batches rejects a batch_size below 1 and an epoch below 0") {
   CHECK(refusal(counting(4), {.batch_size = 0}) ==
         "sconce::data::Batches: expected a batch_size of 1 or more, got 0");
   CHECK_THAT(refusal(counting(4), {.batch_size = -2}), ContainsSubstring("1 or more, got -2"));
@@ -274,7 +275,7 @@ TEST_CASE("Batches refuses a batch_size below 1 and an epoch below 0") {
   CHECK_THROWS_AS(batches.set_epoch(-1), c10::Error);
 }
 
-TEST_CASE("a sampler's batches hold the rows of its rank in its order") {
+TEST_CASE("Batches with a DistributedSampler returns the rows of its rank in the sampler's order") {
   const auto group = sconce::distributed::ProcessGroup::init();
   std::vector<int64_t> dealt;
   for (const int rank : {0, 1}) {
@@ -296,7 +297,7 @@ TEST_CASE("a sampler's batches hold the rows of its rank in its order") {
   CHECK(dealt == std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6});
 }
 
-TEST_CASE("a group of one deals the rows as batches without a sampler do") {
+TEST_CASE("Batches with a DistributedSampler of one rank has the same order as with shuffle") {
   const auto group = sconce::distributed::ProcessGroup::init();
   const sconce::data::DistributedSampler sampler(9, group, {.seed = 4});
   CHECK(order(Batches(counting(9), {.batch_size = 2, .sampler = sampler})) ==
@@ -313,7 +314,7 @@ struct Backwards {
   torch::Tensor indices() const { return (torch::arange(4) + of).remainder(4).flip(0); }
 };
 
-TEST_CASE("batches come in the order of a sampler of one's own, from its epoch on") {
+TEST_CASE("Batches follows a custom sampler's order and starts at the sampler's epoch") {
   Batches batches(counting(4), {.batch_size = 2, .sampler = Backwards{.of = 1}});
   CHECK(order(batches) == std::vector<int64_t>{0, 3, 2, 1});
   CHECK(order(batches) == std::vector<int64_t>{1, 0, 3, 2});
@@ -322,7 +323,7 @@ TEST_CASE("batches come in the order of a sampler of one's own, from its epoch o
   CHECK(order(batches) == std::vector<int64_t>{0, 3, 2, 1});
 }
 
-TEST_CASE("a loop of your own takes the next epoch at each begin, in Python's order") {
+TEST_CASE("each new loop over Batches runs the next epoch in Python's order") {
   Batches batches(counting(10), {.batch_size = 4, .shuffle = true});
   const auto expected = orders_of_python(10, 0);
   for (int64_t epoch = 0; epoch < 3; ++epoch) CHECK(order(batches) == expected.at(epoch));
@@ -331,7 +332,7 @@ TEST_CASE("a loop of your own takes the next epoch at each begin, in Python's or
   CHECK(order(batches) != expected.at(2));
 }
 
-TEST_CASE("copies of batches count their epochs together") {
+TEST_CASE("copies of Batches share one epoch count") {
   const auto expected = orders_of_python(10, 0);
   Batches batches(counting(10), {.batch_size = 4, .shuffle = true});
   const auto through_a_copy = [](Batches copy) { return order(copy); };
@@ -344,7 +345,7 @@ TEST_CASE("copies of batches count their epochs together") {
   CHECK(order(copy) == expected.at(2));
 }
 
-TEST_CASE("a loop within a loop has an epoch of its own, and each keeps its order") {
+TEST_CASE("a nested loop over Batches runs its own epoch, and both loops keep their order") {
   const auto expected = orders_of_python(10, 0);
   const Batches batches(counting(10), {.batch_size = 4, .shuffle = true});
   std::vector<int64_t> outer;
@@ -357,7 +358,7 @@ TEST_CASE("a loop within a loop has an epoch of its own, and each keeps its orde
   CHECK(outer == expected.at(0));
 }
 
-TEST_CASE("an epoch that is named, from any batch on, leaves the next one alone") {
+TEST_CASE("begin with an explicit epoch does not change the epoch of the next loop") {
   const auto expected = orders_of_python(10, 0);
   const Batches batches(counting(10), {.batch_size = 4, .shuffle = true});
   for (const int64_t epoch : {2, 0, 2}) {
@@ -379,7 +380,8 @@ TEST_CASE("an epoch that is named, from any batch on, leaves the next one alone"
   CHECK(batches.begin().epoch() == 2);
 }
 
-TEST_CASE("with a DistributedSampler only set_epoch moves the order, and begin warns once") {
+TEST_CASE(
+    "with a DistributedSampler only set_epoch changes the order, and begin warns once without it") {
   const sconce::test::Warnings warnings;
   const auto group = sconce::distributed::ProcessGroup::init();
   sconce::data::DistributedSampler sampler(9, group, {.seed = 4});
@@ -405,7 +407,7 @@ TEST_CASE("with a DistributedSampler only set_epoch moves the order, and begin w
              StartsWith("sconce::data::Batches::begin: expected a call of"));
 }
 
-TEST_CASE("a DistributedSampler without shuffle has no order to move, and nothing warns") {
+TEST_CASE("Batches with a DistributedSampler without shuffle never warns about set_epoch") {
   const sconce::test::Warnings warnings;
   const auto group = sconce::distributed::ProcessGroup::init();
   const sconce::data::DistributedSampler sampler(5, group, {.shuffle = false});
@@ -414,7 +416,8 @@ TEST_CASE("a DistributedSampler without shuffle has no order to move, and nothin
   CHECK(warnings.messages().empty());
 }
 
-TEST_CASE("a sampler for other rows, or beside shuffle, is refused") {
+TEST_CASE(
+    "Batches rejects a sampler for another number of rows and a sampler combined with shuffle") {
   const sconce::data::RandomSampler sampler(9);
   const std::string who = "sconce::data::Batches: expected ";
   CHECK(refusal(counting(8), {.sampler = sampler}) ==
@@ -423,14 +426,14 @@ TEST_CASE("a sampler for other rows, or beside shuffle, is refused") {
         who + "either shuffle or a sampler, which sets the order, got both");
 }
 
-TEST_CASE("a sampler beside the options is the same as one among them") {
+TEST_CASE("Batches accepts a sampler as an argument or in its options and rejects both") {
   const Batches batches(counting(4), Backwards{.of = 1}, {.batch_size = 2});
   CHECK(order(batches) == std::vector<int64_t>{0, 3, 2, 1});
   CHECK_THROWS_WITH(Batches(counting(4), Backwards(), {.sampler = Backwards()}),
                     ContainsSubstring("Batches: expected one sampler, got two"));
 }
 
-TEST_CASE("a sampler that chooses rows that there are not is refused when the epoch begins") {
+TEST_CASE("Batches rejects a sampler's out-of-range rows when the epoch begins") {
   struct Beyond : Backwards {
     torch::Tensor indices() const { return torch::arange(4) + of; }
   };
@@ -441,7 +444,7 @@ TEST_CASE("a sampler that chooses rows that there are not is refused when the ep
                                                        "got 4"));
 }
 
-TEST_CASE("a loop over batches may outlive them, and its copies share the position") {
+TEST_CASE("an iterator over Batches may outlive them, and its copies share its position") {
   const auto begin = [] {
     return Batches(counting(5), {.batch_size = 2, .shuffle = true, .seed = 1}).begin();
   };

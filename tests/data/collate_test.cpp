@@ -13,7 +13,7 @@ using sconce::data::Dataset;
 using sconce::data::PadSequence;
 using sconce::data::Stack;
 
-TEST_CASE("items are stacked tensor by tensor, whatever holds these") {
+TEST_CASE("Stack stacks tensors inside structs, pairs, and vectors") {
   const auto a = torch::rand({2, 3}), b = torch::rand({2, 3});
   CHECK(torch::equal(Stack()(std::vector{a, b}), torch::stack({a, b})));
   const Dataset batch = Stack()(std::vector<Dataset>{{a, torch::tensor(1)}, {b, torch::tensor(2)}});
@@ -29,7 +29,7 @@ TEST_CASE("items are stacked tensor by tensor, whatever holds these") {
   CHECK_FALSE(Stack()(std::vector<Dataset>{{a, {}}, {b, {}}}).target.defined());
 }
 
-TEST_CASE("padding fills behind the shorter items, and stacks what has no dimension") {
+TEST_CASE("PadSequence pads shorter items at the end and stacks zero-dimensional tensors") {
   const auto one = torch::ones({1, 2}), three = torch::ones({3, 2});
   const auto padded = PadSequence{.padding_value = 7}(std::vector{one, three});
   CHECK(torch::equal(padded, torch::stack({torch::cat({one, torch::full({2, 2}, 7)}), three})));
@@ -40,7 +40,7 @@ TEST_CASE("padding fills behind the shorter items, and stacks what has no dimens
   CHECK(torch::equal(classes, torch::tensor({{0, 1, 0}, {0, 1, 2}})));
 }
 
-TEST_CASE("items that do not fit together are refused, by their place in the batch") {
+TEST_CASE("Stack and PadSequence reject mismatched items and report their positions in the batch") {
   const auto two = torch::ones({2}), three = torch::ones({3});
   const auto refusal = [](const auto& collate, auto items) {
     return sconce::test::error_of([&] { collate(std::move(items)); });

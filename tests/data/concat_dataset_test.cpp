@@ -52,7 +52,7 @@ std::vector<int64_t> numbers_of(const T& loader) {
 
 }  // namespace
 
-TEST_CASE("sources one after the other are one source, for any number of workers") {
+TEST_CASE("ConcatDataset returns the items of all sources in order for any number of workers") {
   const ConcatDataset all(From{0, 2}, Five(), From{20, 0}, sconce::data::Subset(From{0, 9}, {8}));
   CHECK(all.size() == 4);
   CHECK(all.cumulative_sizes() == std::vector<int64_t>{2, 3, 3, 4});  // as in Python
@@ -63,7 +63,7 @@ TEST_CASE("sources one after the other are one source, for any number of workers
   }
 }
 
-TEST_CASE("a vector of sources may have any length but 0") {
+TEST_CASE("ConcatDataset accepts a vector with any number of sources") {
   const std::vector<From> two = {{0, 2}, {10, 3}};
   const ConcatDataset all(two);
   CHECK(numbers_of(Loader(all)) == std::vector<int64_t>{0, 1, 10, 11, 12});
@@ -75,7 +75,7 @@ TEST_CASE("a vector of sources may have any length but 0") {
   CHECK(ConcatDataset(std::move(movable)).size() == 2);
 }
 
-TEST_CASE("beside a source that draws, each item has a generator of its own") {
+TEST_CASE("ConcatDataset gives each item its own generator if a source draws random numbers") {
   const ConcatDataset all(From{0, 1}, Draws());
   const auto got = numbers_of(Loader(all, {.batch_size = 2, .seed = 3}));
   CHECK(got == numbers_of(Loader(all, {.batch_size = 3, .num_workers = 2, .seed = 3})));
@@ -85,7 +85,7 @@ TEST_CASE("beside a source that draws, each item has a generator of its own") {
   CHECK(ConcatDataset(std::vector<Draws>(3)).size() == 6);
 }
 
-TEST_CASE("concatenated sources name an item that throws, and refuse what is no source or item") {
+TEST_CASE("ConcatDataset reports the item that throws and rejects invalid sources and indices") {
   const ConcatDataset all(From{0, 2}, From{10, 4});
   const Loader loader(all);
   CHECK_THAT(error_of([&] { numbers_of(loader); }),

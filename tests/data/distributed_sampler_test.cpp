@@ -21,7 +21,7 @@ std::string text(const torch::Tensor& rows) {
 
 }  // namespace
 
-TEST_CASE("indices equal those of Python's sampler", "[python]") {
+TEST_CASE("DistributedSampler returns the same indices as Python's", "[python]") {
   const auto group = ProcessGroup::init();
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "distributed_sampler.py", "indices");
@@ -46,13 +46,13 @@ TEST_CASE("indices equal those of Python's sampler", "[python]") {
   CHECK(compared == 468);
 }
 
-TEST_CASE("the group tells the sampler rank and size") {
+TEST_CASE("DistributedSampler takes its rank and size from the process group") {
   const auto group = ProcessGroup::init();
   const DistributedSampler sampler(5, group, {.shuffle = false});
   CHECK(text(sampler.indices()) == " 0 1 2 3 4");
 }
 
-TEST_CASE("a sampler touches no generator and shuffles anew in each epoch") {
+TEST_CASE("DistributedSampler uses no global generator and changes its order in each epoch") {
   const auto group = ProcessGroup::init();
   torch::manual_seed(3);
   const auto next = torch::rand({4});
@@ -66,13 +66,13 @@ TEST_CASE("a sampler touches no generator and shuffles anew in each epoch") {
   CHECK(torch::equal(torch::rand({4}), next));
 }
 
-TEST_CASE("a sampler of ranks keeps its epoch, unless there is no order to agree on") {
+TEST_CASE("DistributedSampler keeps its epoch only with shuffle") {
   const auto group = ProcessGroup::init();
   CHECK(DistributedSampler(5, group).keeps_epoch());
   CHECK_FALSE(DistributedSampler(5, group, {.shuffle = false}).keeps_epoch());
 }
 
-TEST_CASE("a sampler refuses sizes, ranks and epochs that cannot be") {
+TEST_CASE("DistributedSampler rejects invalid sizes, ranks, and epochs") {
   const auto group = ProcessGroup::init();
   CHECK_THROWS_WITH(DistributedSampler(-1, group), ContainsSubstring("dataset_size of 0 or more"));
   CHECK_THROWS_WITH(DistributedSampler(4, group, {.num_replicas = 0}),
@@ -83,7 +83,7 @@ TEST_CASE("a sampler refuses sizes, ranks and epochs that cannot be") {
   CHECK_THROWS_WITH(sampler.set_epoch(-1), ContainsSubstring("epoch of 0 or more, got -1"));
 }
 
-TEST_CASE("a sampler's defaults are Python's") {
+TEST_CASE("DistributedSampler has the same defaults as Python's") {
   const DistributedSamplerOptions options;
   CHECK(options.shuffle);
   CHECK(options.seed == 0);

@@ -73,7 +73,7 @@ struct TwoByTwo : torch::nn::Module {
 
 }  // namespace
 
-TEST_CASE("batches from torch come in the order of a plain loop, another in each epoch") {
+TEST_CASE("from_torch returns batches in the order of a plain loop and reshuffles in each epoch") {
   const auto workers = GENERATE(0, 2);
   torch::manual_seed(3);
   const auto plain = torch_loader<Shuffled>(workers);
@@ -87,7 +87,7 @@ TEST_CASE("batches from torch come in the order of a plain loop, another in each
   CHECK(batches.begin().epoch() == 3);
 }
 
-TEST_CASE("a fit of batches from torch is the plain loop over the same loader") {
+TEST_CASE("a fit over from_torch matches a plain loop over the same loader") {
   const auto make = [] {
     torch::manual_seed(5);
     return std::pair(TwoByTwo(), torch_loader<Shuffled>(0));
@@ -111,7 +111,7 @@ TEST_CASE("a fit of batches from torch is the plain loop over the same loader") 
   CHECK(torch::equal(model.linear->bias, expected.linear->bias));
 }
 
-TEST_CASE("a fit of batches from torch resumes after an epoch exactly, and is refused within one") {
+TEST_CASE("a fit over from_torch resumes exactly after an epoch and rejects resuming within one") {
   const sconce::test::TempDir folder;
   const auto train = [](const std::string& to, int epochs, int64_t stop_at = -1) {
     torch::manual_seed(5);
@@ -136,7 +136,7 @@ TEST_CASE("a fit of batches from torch resumes after an epoch exactly, and is re
                         ContainsSubstring("got batch 2"));
 }
 
-TEST_CASE("fewer batches from torch than promised are an error") {
+TEST_CASE("from_torch throws if an epoch contains fewer batches than promised") {
   const auto workers = GENERATE(0, 2);
   const auto batches = from_torch(torch_loader<InOrder>(workers), 5);
   auto place = batches.begin();
@@ -147,7 +147,7 @@ TEST_CASE("fewer batches from torch than promised are an error") {
   CHECK(torch::equal((*batches.begin()).target, torch::tensor({0, 1, 0})));
 }
 
-TEST_CASE("a loop that leaves batches from torch unread is followed by a whole one") {
+TEST_CASE("after a loop over from_torch stops early, the next loop starts from the first batch") {
   const auto workers = GENERATE(0, 2);
   const auto batches = from_torch(torch_loader<InOrder>(workers), 2);
   for (int epoch = 0; epoch < 2; ++epoch) {
@@ -162,7 +162,8 @@ TEST_CASE("a loop that leaves batches from torch unread is followed by a whole o
   CHECK_THROWS_WITH(*left, ContainsSubstring("expected one loop at a time"));
 }
 
-TEST_CASE("a row that cannot be read ends the epoch from torch, and the next one begins") {
+TEST_CASE(
+    "a row that cannot be read ends the epoch of from_torch, and the next epoch starts over") {
 #ifdef __SANITIZE_THREAD__
   // A worker gives LibTorch an exception. ThreadSanitizer does not see how libstdc++ counts its
   // owners.
@@ -180,7 +181,7 @@ TEST_CASE("a row that cannot be read ends the epoch from torch, and the next one
   }
 }
 
-TEST_CASE("batches from torch cannot begin within an epoch, nor be shared by several processes") {
+TEST_CASE("from_torch rejects starting within an epoch and sharing among several processes") {
   const auto batches = from_torch(torch_loader<InOrder>(0), 4);
   CHECK(rows_of(batches) == in_order);
   CHECK(batches.begin(0, 7).epoch() == 7);
@@ -200,7 +201,7 @@ TEST_CASE("batches from torch cannot begin within an epoch, nor be shared by sev
   }
 }
 
-TEST_CASE("from_torch refuses null and an epoch without batches") {
+TEST_CASE("from_torch rejects a null loader and an epoch without batches") {
   CHECK_THROWS_WITH(from_torch(decltype(torch_loader<Shuffled>(0))(), 4),
                     ContainsSubstring("from_torch: expected a loader, got null"));
   CHECK_THROWS_WITH(from_torch(torch_loader<Shuffled>(0), 0),
@@ -229,7 +230,7 @@ struct ShortLoader {
 
 }  // namespace
 
-TEST_CASE("a source whose iterator ends before its size is not read past its end") {
+TEST_CASE("a batch source that ends before its size() throws and is not read past its end") {
   TwoByTwo model;
   torch::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.01));
   sconce::Trainer trainer({.num_gpus = 0});

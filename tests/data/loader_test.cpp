@@ -75,7 +75,7 @@ int64_t threads() {
 
 }  // namespace
 
-TEST_CASE("a loader's batches are those of Batches, for any number of workers") {
+TEST_CASE("Loader returns the same batches as Batches for any number of workers") {
   const auto workers = GENERATE(0, 1, 4);
   const auto shuffle = GENERATE(false, true);
   const auto drop_last = GENERATE(false, true);
@@ -92,7 +92,7 @@ TEST_CASE("a loader's batches are those of Batches, for any number of workers") 
   }
 }
 
-TEST_CASE("each rank loads the rows of its sampler, for any number of workers") {
+TEST_CASE("Loader returns the rows of each rank's sampler for any number of workers") {
   const auto workers = GENERATE(0, 1, 4);
   const auto group = sconce::distributed::ProcessGroup::init();
   for (const int rank : {0, 1}) {
@@ -108,7 +108,8 @@ TEST_CASE("each rank loads the rows of its sampler, for any number of workers") 
   }
 }
 
-TEST_CASE("a loader gives the batches of Python's with the same sampler", "[python]") {
+TEST_CASE("Loader returns the same batches as Python's DataLoader with the same sampler",
+          "[python]") {
   const auto group = sconce::distributed::ProcessGroup::init();
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "loader.py", "batches");
@@ -139,7 +140,7 @@ TEST_CASE("a loader gives the batches of Python's with the same sampler", "[pyth
   CHECK(compared == 64);
 }
 
-TEST_CASE("what a source draws depends on seed, epoch and item alone") {
+TEST_CASE("a source's random numbers depend only on seed, epoch, and item") {
   const auto numbers = [](LoaderOptions options, int64_t epoch) {
     options.batch_size = 3;
     Loader loader(Noise{20}, options);
@@ -158,7 +159,7 @@ TEST_CASE("what a source draws depends on seed, epoch and item alone") {
   CHECK(torch::equal(torch::rand({4}), next));
 }
 
-TEST_CASE("an epoch begun at a later batch goes on from there") {
+TEST_CASE("a Loader's epoch can start at a later batch") {
   const auto workers = GENERATE(0, 2);
   Loader loader(Noise{20}, {.batch_size = 3, .shuffle = true, .num_workers = workers});
   const auto all = tensors(loader);
@@ -174,7 +175,7 @@ TEST_CASE("an epoch begun at a later batch goes on from there") {
   CHECK(loader.begin().epoch() == 1);
 }
 
-TEST_CASE("leaving a loop early ends its threads, and the next loop begins anew") {
+TEST_CASE("leaving a loop over a Loader early ends its threads, and the next loop starts over") {
   const auto workers = GENERATE(0, 1, 4);
   const Loader loader(Rows{table(1000)}, {.batch_size = 2, .num_workers = workers});
   const auto before = threads();
@@ -191,7 +192,7 @@ TEST_CASE("leaving a loop early ends its threads, and the next loop begins anew"
   CHECK(threads() == before + workers);
 }
 
-TEST_CASE("batches that the loop passes over unread are not given later") {
+TEST_CASE("batches that a loop skips are not returned later") {
   const auto workers = GENERATE(0, 2);
   const Loader loader(Rows{table(10)}, {.num_workers = workers});
   auto place = loader.begin();
@@ -239,7 +240,7 @@ std::pair<int, std::exception_ptr> until_error(const L& loader) {
 
 }  // namespace
 
-TEST_CASE("an exception of an item reaches the loop with its type, its text and the item") {
+TEST_CASE("a Loader rethrows an item's exception with its type and message and reports the item") {
   const auto workers = GENERATE(0, 1, 4);
   const LoaderOptions options{.batch_size = 2, .num_workers = workers};
   const Loader torch_error(Broken{"c10"}, options);
@@ -266,7 +267,7 @@ TEST_CASE("an exception of an item reaches the loop with its type, its text and 
   }
 }
 
-TEST_CASE("an item that throws in a batch passed over unread throws there, and once more") {
+TEST_CASE("an exception in a skipped batch is thrown by the skip and again by the next call") {
   const auto workers = GENERATE(0, 2);
   const Loader loader(Broken{"c10"}, {.num_workers = workers});
   auto place = loader.begin();
@@ -303,7 +304,7 @@ std::string text_of_rest(Place& place) {
 
 }  // namespace
 
-TEST_CASE("a loop names the item of the exception that it got, whatever a worker met ahead") {
+TEST_CASE("a loop reports the item of its own exception even if a worker has read ahead") {
   const auto workers = GENERATE(0, 1, 4);
   for (int turn = 0; turn < 100; ++turn) {
     const Loader loader(FailsFrom{turn % 30},
@@ -317,7 +318,7 @@ TEST_CASE("a loop names the item of the exception that it got, whatever a worker
   }
 }
 
-TEST_CASE("loops within one another and in threads name an item each") {
+TEST_CASE("nested and concurrent loops over a Loader each report their own failed item") {
   const auto workers = GENERATE(0, 2);
   const Loader loader(FailsFrom{3}, {.shuffle = true, .num_workers = workers});
   const auto check = [](const auto& of, int64_t epoch) {
@@ -342,7 +343,7 @@ TEST_CASE("loops within one another and in threads name an item each") {
   CHECK(right == 4);
 }
 
-TEST_CASE("an exception of the collate function has no item") {
+TEST_CASE("an exception in the collate function reports no failed item") {
   const auto workers = GENERATE(0, 2);
   const auto collate = [](const std::vector<torch::Tensor>& items) {
     if (items.at(0).item<int64_t>() == 4) throw Strange{.code = 1};
@@ -376,7 +377,7 @@ std::vector<torch::Tensor> epoch_of(const Dataset& all, int64_t batch_size, uint
 }  // namespace
 
 TEST_CASE(
-    "what a source draws is new in each epoch of a loop, with a DistributedSampler by set_epoch") {
+    "a source draws new numbers in each epoch, with a DistributedSampler only after set_epoch") {
   const auto workers = GENERATE(0, 2);
   const sconce::test::Warnings warnings;
   LoaderOptions options{.batch_size = 3, .num_workers = workers};
@@ -400,7 +401,7 @@ TEST_CASE(
   CHECK_THAT(warnings.messages()[0], ContainsSubstring("sconce::data::Loader::begin: expected a"));
 }
 
-TEST_CASE("loops within one another, at once, and of a loader that is gone do not mix") {
+TEST_CASE("nested and concurrent loops over a Loader do not interfere and may outlive it") {
   const auto workers = GENERATE(0, 2);
   const Dataset rows = table(12);
   auto loader = std::make_unique<Loader<Rows>>(
@@ -443,7 +444,7 @@ struct Ahead {
 
 }  // namespace
 
-TEST_CASE("no more batches are made ahead than asked for") {
+TEST_CASE("a Loader prefetches at most num_workers times prefetch_factor batches") {
   const auto workers = GENERATE(1, 3);
   const Ahead source{.most = workers * 2};
   const Loader loader(source, {.batch_size = 2, .num_workers = workers, .prefetch_factor = 2});
@@ -466,7 +467,7 @@ struct WithState {
 
 }  // namespace
 
-TEST_CASE("workers have the state of the loop's thread, and one of LibTorch's threads") {
+TEST_CASE("workers inherit the thread-local state of the loop and use one LibTorch thread each") {
   const auto threads = at::get_num_threads();
   at::set_num_threads(3);
   const auto workers = GENERATE(1, 3);
@@ -481,7 +482,7 @@ TEST_CASE("workers have the state of the loop's thread, and one of LibTorch's th
   at::set_num_threads(threads);
 }
 
-TEST_CASE("a function of one's own makes the batches, of a type of its own") {
+TEST_CASE("a custom collate function builds batches of any type") {
   struct Words {
     int64_t size() const { return 5; }
     std::pair<torch::Tensor, torch::Tensor> get(int64_t i) const {
@@ -519,7 +520,7 @@ struct Endless : TorchRows {
 
 }  // namespace
 
-TEST_CASE("datasets of torch::data are sources, mapped or not") {
+TEST_CASE("Loader accepts datasets of torch::data, mapped or not") {
   const auto workers = GENERATE(0, 3);
   const LoaderOptions options{.batch_size = 4, .num_workers = workers};
   const std::vector<torch::Tensor> expected = {
@@ -571,7 +572,7 @@ struct Wrong {
 
 }  // namespace
 
-TEST_CASE("options that do not fit are refused before anything is read") {
+TEST_CASE("Loader rejects invalid options before reading an item") {
   const auto refusal = [](LoaderOptions options) {
     return sconce::test::error_of([&] { const Loader loader(Broken{"any"}, options); });
   };
@@ -588,7 +589,7 @@ TEST_CASE("options that do not fit are refused before anything is read") {
   CHECK_THROWS_WITH(loader.set_epoch(-1), ContainsSubstring("an epoch of 0 or more, got -1"));
 }
 
-TEST_CASE("a sampler that chooses other items than it says is refused when the epoch begins") {
+TEST_CASE("Loader rejects a sampler's out-of-range or missing items when the epoch begins") {
   const auto refusal = [](const torch::Tensor& rows) {
     return sconce::test::error_of(
         [&] { Loader(Rows{table(4)}, {.sampler = Wrong{.epoch = 0, .rows = rows}}).begin(); });
@@ -615,24 +616,26 @@ struct Racy {
 
 }  // namespace
 
-TEST_CASE("a source that may not be read by several threads is read by them", "[.planted-race]") {
+TEST_CASE(
+    "several workers read a source that is not thread-safe, so that ThreadSanitizer reports it",
+    "[.planted-race]") {
   CHECK(tensors(Loader(Racy(), {.batch_size = 4, .num_workers = 4})).size() == 500);
 }
 
-TEST_CASE("a source without items has no batches") {
+TEST_CASE("a Loader over an empty source returns no batches") {
   const auto workers = GENERATE(0, 2);
   Loader loader(Rows{table(0)}, {.batch_size = 4, .shuffle = true, .num_workers = workers});
   CHECK(loader.size() == 0);
   CHECK(tensors(loader).empty());
 }
 
-TEST_CASE("batches are copied to the device that was asked for") {
+TEST_CASE("Loader copies batches to the requested device") {
   const Loader loader(Rows{table(4)},
                       {.batch_size = 4, .num_workers = 1, .device = torch::Device(torch::kMeta)});
   CHECK((*loader.begin()).data.is_meta());
 }
 
-TEST_CASE("batches reach the GPU by a stream of their own, whole", "[gpu]") {
+TEST_CASE("on a GPU Loader copies complete batches on a separate stream", "[gpu]") {
   sconce::test::require_gpu();
   const auto workers = GENERATE(0, 2);
   const Dataset host{torch::rand({200, 10000}), torch::arange(200)};
@@ -649,8 +652,9 @@ TEST_CASE("batches reach the GPU by a stream of their own, whole", "[gpu]") {
   CHECK(sconce::data::Stack{.pin_memory = true}.tensors({host.data[0]}).is_pinned());
 }
 
-TEST_CASE("all loops over a loader and its copies take one stream, and the first of them takes it",
-          "[gpu]") {
+TEST_CASE(
+    "on a GPU all loops over a Loader and its copies share one stream, taken by the first loop",
+    "[gpu]") {
   sconce::test::require_gpu();
   const c10::impl::VirtualGuardImpl gpus(torch::kCUDA);
   const auto next = [&] { return gpus.getStreamFromGlobalPool(sconce::gpu()); };
@@ -673,7 +677,7 @@ TEST_CASE("all loops over a loader and its copies take one stream, and the first
   CHECK(until_first() == all - 1);
 }
 
-TEST_CASE("without an index batches go to the GPU that is current when the loop begins", "[gpu]") {
+TEST_CASE("on a GPU Loader copies to the current GPU if the device has no index", "[gpu]") {
   sconce::test::require_gpu();
   const auto workers = GENERATE(0, 2);
   const Dataset rows = table(8);
@@ -701,7 +705,7 @@ struct Unlike {
 
 }  // namespace
 
-TEST_CASE("items reach the GPU as they are stacked on the CPU, whatever their types", "[gpu]") {
+TEST_CASE("on a GPU Loader stacks items of mixed types as on the CPU", "[gpu]") {
   sconce::test::require_gpu();
   const auto requires_grad = GENERATE(false, true);
   const auto workers = GENERATE(0, 2);

@@ -52,7 +52,7 @@ std::vector<T> read_list(std::istream& words) {
 
 }  // namespace
 
-TEST_CASE("random_split gives the items of Python's for the same generator", "[python]") {
+TEST_CASE("random_split returns the same items as Python's for the same generator", "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "random_split.py", "parts");
   int compared = 0;
@@ -83,7 +83,7 @@ TEST_CASE("random_split gives the items of Python's for the same generator", "[p
   CHECK(compared == 32);
 }
 
-TEST_CASE("the parts of a split share their source, and have every item once") {
+TEST_CASE("the parts of a random_split share their source and together contain every item once") {
   const auto parts = random_split(UpTo(), {int64_t{7}, 3}, generator_of(1));
   REQUIRE(parts.size() == 2);
   CHECK(&parts[0].source() == &parts[1].source());
@@ -95,7 +95,7 @@ TEST_CASE("the parts of a split share their source, and have every item once") {
   CHECK(std::get<0>(torch::cat(all).sort()).equal(torch::arange(10)));
 }
 
-TEST_CASE("two tensors and datasets of LibTorch are split as any other source") {
+TEST_CASE("random_split splits tensor pairs and LibTorch datasets like any other source") {
   const auto parts = random_split(UpTo(), {0.75f, 0.25f}, generator_of(3));
   const auto rows = torch::arange(10);
   const auto of_tensors = random_split(Dataset{rows, -rows}, {0.75, 0.25}, generator_of(3));
@@ -111,7 +111,7 @@ TEST_CASE("two tensors and datasets of LibTorch are split as any other source") 
   CHECK((*loader.begin()).data[1].item<int64_t>() == parts[1].indices()[1]);
 }
 
-TEST_CASE("a part of two tensors is split and chosen from again, as two tensors") {
+TEST_CASE("a part of a tensor pair can be split again and remains a tensor pair") {
   const auto rows = torch::arange(10);
   const auto parts = random_split(Dataset{rows, -rows}, {8, 2}, generator_of(3));
   const std::vector<Subset<Dataset>> halves = random_split(parts[0], {0.5, 0.5}, generator_of(4));
@@ -124,7 +124,8 @@ TEST_CASE("a part of two tensors is split and chosen from again, as two tensors"
   CHECK(random_split(Subset(parts[0], {0, 1, 2, 3}), {3, 1})[1].size() == 1);
 }
 
-TEST_CASE("splits that do not add up or have an empty part are refused before any draw") {
+TEST_CASE(
+    "random_split rejects lengths that do not add up and empty parts before drawing numbers") {
   const std::string who = "sconce::data::random_split: expected ";
   const auto lengths_of_10 = who + "lengths of 1 to 10, the number of items, got ";
   const auto adding_to_10 = who + "lengths that add up to 10, the number of items, got ";

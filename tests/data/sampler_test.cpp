@@ -6,8 +6,9 @@ using Catch::Matchers::ContainsSubstring;
 using sconce::data::AnySampler;
 using sconce::data::RandomSampler;
 
-// "Batches orders rows as Python's DistributedSampler ..." checks that the rows are Python's.
-TEST_CASE("a random sampler draws another order of all rows in each epoch") {
+// "Batches orders rows like Python's DistributedSampler with one replica" compares them with
+// Python.
+TEST_CASE("RandomSampler draws a new order of all rows in each epoch") {
   RandomSampler sampler(20, 3);
   CHECK(sampler.dataset_size() == 20);
   CHECK(sampler.size() == 20);
@@ -20,7 +21,7 @@ TEST_CASE("a random sampler draws another order of all rows in each epoch") {
   CHECK(RandomSampler(0).indices().numel() == 0);
 }
 
-TEST_CASE("any sampler is a copy of one, or none") {
+TEST_CASE("AnySampler holds a copy of a sampler or is empty") {
   RandomSampler sampler(9, 2);
   sampler.set_epoch(4);
   const AnySampler any = sampler;
@@ -37,7 +38,7 @@ TEST_CASE("any sampler is a copy of one, or none") {
   CHECK_FALSE(AnySampler());
 }
 
-TEST_CASE("a random sampler refuses numbers below 0") {
+TEST_CASE("RandomSampler rejects sizes and epochs below 0") {
   CHECK_THROWS_WITH(RandomSampler(-1), ContainsSubstring("a dataset_size of 0 or more, got -1"));
   CHECK_THROWS_WITH(RandomSampler(3).set_epoch(-2), ContainsSubstring("0 or more, got -2"));
 }

@@ -7,13 +7,13 @@
 
 using sconce::data::mix_seeds;
 
-TEST_CASE("mix_seeds gives the same seeds for ever") {
+TEST_CASE("mix_seeds returns the same seeds in every release") {
   CHECK(mix_seeds(0, 0, 0) == 0x238275bc38fcbe91);
   CHECK(mix_seeds(1, 2, 3) == 0x6ae515c1c0ac7e37);
   CHECK(mix_seeds(UINT64_MAX, UINT64_MAX, UINT64_MAX) == 0x40aa389ba7cc36a4);
 }
 
-TEST_CASE("mix_seeds gives neighbours seeds that differ in their lower 32 bits") {
+TEST_CASE("mix_seeds returns seeds that differ in their lower 32 bits for neighboring inputs") {
   std::set<uint32_t> lower;
   for (uint64_t seed = 0; seed < 8; ++seed) {
     for (uint64_t epoch = 0; epoch < 8; ++epoch) {

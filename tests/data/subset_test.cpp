@@ -60,7 +60,7 @@ std::vector<int64_t> items(const T& loader) {
 
 }  // namespace
 
-TEST_CASE("a subset has the items of its indices in their order, for any number of workers") {
+TEST_CASE("Subset returns the items of its indices in order for any number of workers") {
   const Subset subset(Tens(), some);
   CHECK(subset.size() == 4);
   CHECK(subset.indices() == some);
@@ -73,7 +73,7 @@ TEST_CASE("a subset has the items of its indices in their order, for any number 
   CHECK(items(Loader(Subset(Tens(), {}))).empty());
 }
 
-TEST_CASE("a subset of a subset has the items of both, and copies share the source") {
+TEST_CASE("a Subset of a Subset combines the indices of both, and copies share the source") {
   const Subset subset(Tens(), some);
   const auto copy = subset;
   CHECK(&copy.source() == &subset.source());
@@ -85,13 +85,13 @@ TEST_CASE("a subset of a subset has the items of both, and copies share the sour
   CHECK(&second.source() == shared.get());
 }
 
-TEST_CASE("the items of a source that draws have the generators of their places in the subset") {
+TEST_CASE("Subset seeds a source's random numbers by position in the subset") {
   const Loader whole(OneDraw(), {.batch_size = 3, .seed = 4});
   const Loader part(Subset(OneDraw(), {7, 1, 2}), {.batch_size = 3, .seed = 4});
   CHECK((*part.begin()).equal(*whole.begin() + torch::tensor({700, 0, 0})));
 }
 
-TEST_CASE("a subset of a dataset of LibTorch is read by copies, item by item or by batches") {
+TEST_CASE("Subset reads a LibTorch dataset through copies, item by item or in batches") {
   const Subset subset(TensOfTorch(), some);
   for (const int workers : {0, 2}) {
     const Loader loader(subset, {.batch_size = 3, .num_workers = workers});
@@ -105,7 +105,7 @@ TEST_CASE("a subset of a dataset of LibTorch is read by copies, item by item or 
   CHECK(items(Loader(batches, {.batch_size = 3})) == std::vector<int64_t>{50, 20, 20, 70});
 }
 
-TEST_CASE("a subset of two tensors is a dataset of copied rows") {
+TEST_CASE("a Subset of a tensor pair is a dataset of copied rows") {
   const Dataset table{torch::arange(16).reshape({8, 2}), 10 * torch::arange(8)};
   const Subset subset(table, some);
   CHECK(subset.size() == 4);
@@ -122,7 +122,7 @@ TEST_CASE("a subset of two tensors is a dataset of copied rows") {
   CHECK(Batches(again).size() == 2);
 }
 
-TEST_CASE("an item that throws is named by its place in the subset") {
+TEST_CASE("an item that throws is reported by its position in the Subset") {
   struct Bad : Tens {
     torch::Tensor get(int64_t i) const {
       TORCH_CHECK(i != 7, "no item ", i);
@@ -136,7 +136,7 @@ TEST_CASE("an item that throws is named by its place in the subset") {
   CHECK(loader.source().indices()[3] == 7);
 }
 
-TEST_CASE("a subset refuses a null source, a source without a size, and indices outside of it") {
+TEST_CASE("Subset rejects a null source, a source without a size, and out-of-range indices") {
   const std::string expected = "sconce::data::Subset: expected ";
   const auto indices_of_8 = expected + "indices of at least 0 and below 8, the size of the source";
   CHECK(error_of([] { Subset(Tens(), {0, 8}); }) == indices_of_8 + ", got 8");

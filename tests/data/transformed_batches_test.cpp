@@ -65,7 +65,7 @@ static_assert(std::sentinel_for<std::default_sentinel_t, Doubled::Iterator>);
 
 }  // namespace
 
-TEST_CASE("TransformedBatches gives what the function makes of each batch") {
+TEST_CASE("TransformedBatches applies its function to each batch") {
   const TransformedBatches batches(Batches(numbered(7), {.batch_size = 3}), doubled);
   CHECK(batches.size() == 3);
   int64_t first = 0;
@@ -77,7 +77,7 @@ TEST_CASE("TransformedBatches gives what the function makes of each batch") {
   CHECK(first == 9);
 }
 
-TEST_CASE("a range-for over a temporary keeps it") {
+TEST_CASE("a range-based for loop keeps temporary batches alive") {
   const Dataset rows = numbered(7);
   std::vector<torch::Tensor> got;
   for (const auto& [data, target] : TransformedBatches(
@@ -94,7 +94,7 @@ TEST_CASE("a range-for over a temporary keeps it") {
   CHECK(torch::equal(torch::cat(got), rows.target));
 }
 
-TEST_CASE("TransformedBatches draws the same for one seed, epoch and batch, else others") {
+TEST_CASE("TransformedBatches draws the same numbers only for the same seed, epoch, and batch") {
   const Batches source(numbered(6), {.batch_size = 3});
   TransformedBatches batches(source, noisy);
   const auto first = data_of(batches);
@@ -110,7 +110,7 @@ TEST_CASE("TransformedBatches draws the same for one seed, epoch and batch, else
   CHECK(torch::equal(noisy({torch::arange(3.f, 6.f), {}}, generator).data, first[1]));
 }
 
-TEST_CASE("TransformedBatches passes the epoch on, and a loop that runs keeps its own") {
+TEST_CASE("TransformedBatches passes set_epoch to its source, and a running loop keeps its epoch") {
   const Batches source(numbered(20), {.batch_size = 4, .shuffle = true});
   TransformedBatches batches(source, noisy);
   const auto expected = data_of(batches, 0, 2);
@@ -130,7 +130,7 @@ TEST_CASE("TransformedBatches passes the epoch on, and a loop that runs keeps it
   CHECK(source.begin().epoch() == 9);  // the epoch count of `source` is its own
 }
 
-TEST_CASE("TransformedBatches takes the epochs of its source, with its own generators") {
+TEST_CASE("TransformedBatches follows the epochs of its source and uses its own generators") {
   const Batches source(numbered(20), {.batch_size = 4, .shuffle = true});
   const TransformedBatches inner(source, noisy, {.seed = 1});
   const TransformedBatches outer(inner, noisy, {.seed = 2});
@@ -154,7 +154,8 @@ TEST_CASE("TransformedBatches takes the epochs of its source, with its own gener
   check(3);
 }
 
-TEST_CASE("over a DistributedSampler the generators keep the epoch as the order does") {
+TEST_CASE(
+    "TransformedBatches over a DistributedSampler repeats its random numbers until set_epoch") {
   const sconce::test::Warnings warnings;
   const auto group = sconce::distributed::ProcessGroup::init();
   const sconce::data::DistributedSampler sampler(20, group);
@@ -189,7 +190,7 @@ struct Numbers {
   std::shared_ptr<int64_t> begun_at = std::make_shared<int64_t>(0);
 };
 
-TEST_CASE("TransformedBatches takes a source of any batches and begins it where it is told") {
+TEST_CASE("TransformedBatches accepts any batch source and starts it at the requested batch") {
   const Numbers numbers;
   TransformedBatches texts(numbers, [](auto number) { return std::to_string(number); });
   texts.set_epoch(3);
@@ -203,7 +204,7 @@ TEST_CASE("TransformedBatches takes a source of any batches and begins it where 
   CHECK_THROWS_WITH(texts.set_epoch(-1), ContainsSubstring("epoch of 0 or more, got -1"));
 }
 
-TEST_CASE("over a source without epochs each loop has new generators") {
+TEST_CASE("TransformedBatches over a source without epochs uses new generators in each loop") {
   const Numbers numbers;
   const TransformedBatches drawn(numbers, [](int64_t, const at::Generator& generator) {
     return torch::rand({1}, generator).item<float>();
@@ -224,7 +225,7 @@ struct Shifted {
   std::array<int64_t, 3> numbers = {0, 1, 2};
 };
 
-TEST_CASE("an epoch of a source that can only be set is begun in a copy of the source") {
+TEST_CASE("TransformedBatches starts an epoch in a copy of a source that only supports set_epoch") {
   TransformedBatches doubles(Shifted(), [](int64_t number) { return 2 * number; });
   auto place = doubles.begin(1, 4);
   CHECK(*place == 2 * 41);
@@ -235,7 +236,7 @@ TEST_CASE("an epoch of a source that can only be set is begun in a copy of the s
   CHECK(*place == 2 * 42);
 }
 
-TEST_CASE("the Trainer's loader takes transformed batches, from any batch on") {
+TEST_CASE("AnyBatches accepts TransformedBatches and starts them at any batch") {
   const sconce::vision::transforms::Compose augment(
       sconce::vision::transforms::RandomCrop({2, 2}, 1),
       sconce::vision::transforms::RandomHorizontalFlip());
@@ -266,7 +267,7 @@ struct BadSeventh {
 
 }  // namespace
 
-TEST_CASE("a transformed loop over a loader names the item of its exception, and is over then") {
+TEST_CASE("a loop over a transformed Loader reports the failed item and then ends") {
   const int workers = GENERATE(0, 3);
   const TransformedBatches batches(
       sconce::data::Loader(BadSeventh(), {.batch_size = 2, .num_workers = workers}),
@@ -281,7 +282,7 @@ TEST_CASE("a transformed loop over a loader names the item of its exception, and
   CHECK_THROWS_AS(++place, std::runtime_error);
 }
 
-TEST_CASE("a transformed loop may outlive its batches, and an exception of the function ends it") {
+TEST_CASE("a loop over TransformedBatches may outlive them and ends when the function throws") {
   const auto begin = [] {
     const auto no_fours = [](const Dataset& batch) -> Dataset {
       TORCH_CHECK(batch.target.ne(4).all().item<bool>(), "a four");

@@ -32,7 +32,7 @@ std::string weights_refusal(const torch::Tensor& weights, int64_t num_samples,
 
 }  // namespace
 
-TEST_CASE("the rows drawn by weight equal those of Python's sampler", "[python]") {
+TEST_CASE("WeightedRandomSampler draws the same rows as Python's", "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "weighted_random_sampler.py", "indices");
   int compared = 0;
@@ -53,7 +53,7 @@ TEST_CASE("the rows drawn by weight equal those of Python's sampler", "[python]"
   CHECK(compared == 30);
 }
 
-TEST_CASE("rows are drawn anew in each epoch, and none of weight 0") {
+TEST_CASE("WeightedRandomSampler draws new rows in each epoch and never a row of weight 0") {
   torch::manual_seed(3);
   const auto next = torch::rand({4});
   torch::manual_seed(3);
@@ -73,20 +73,20 @@ TEST_CASE("rows are drawn anew in each epoch, and none of weight 0") {
   CHECK(torch::equal(torch::rand({4}), next));
 }
 
-TEST_CASE("weights may be too small for float32") {
+TEST_CASE("WeightedRandomSampler accepts weights too small for float32") {
   const auto weights = torch::tensor({1., 3., 2.}, torch::kDouble);
   CHECK(torch::equal(WeightedRandomSampler(weights * std::ldexp(1., -200), 20).indices(),
                      WeightedRandomSampler(weights, 20).indices()));
 }
 
-TEST_CASE("without replacement a row comes once") {
+TEST_CASE("WeightedRandomSampler without replacement draws each row at most once") {
   const WeightedRandomSampler sampler(some_weights(50), 45, {.replacement = false, .seed = 4});
   const auto rows = std::get<0>(torch::_unique2(sampler.indices()));
   CHECK(rows.size(0) == 45);
   CHECK(some_weights(50).index_select(0, rows).gt(0).all().item<bool>());
 }
 
-TEST_CASE("a sampler by weight keeps its own copy of the weights") {
+TEST_CASE("WeightedRandomSampler keeps its own copy of the weights") {
   auto weights = torch::ones({4}, torch::kDouble);
   const WeightedRandomSampler sampler(weights, 20);
   const auto rows = sampler.indices();
@@ -94,7 +94,7 @@ TEST_CASE("a sampler by weight keeps its own copy of the weights") {
   CHECK(torch::equal(sampler.indices(), rows));
 }
 
-TEST_CASE("batches of rows drawn by weight") {
+TEST_CASE("Batches with a WeightedRandomSampler returns the drawn rows in order") {
   const WeightedRandomSampler sampler(some_weights(30), 7, {.seed = 2});
   const sconce::data::Dataset dataset{torch::arange(30), torch::arange(30)};
   std::vector<torch::Tensor> rows;
@@ -107,7 +107,7 @@ TEST_CASE("batches of rows drawn by weight") {
   CHECK(torch::equal(torch::cat(rows), sampler.indices()));
 }
 
-TEST_CASE("a sampler by weight refuses what it cannot draw from") {
+TEST_CASE("WeightedRandomSampler rejects weights and sample counts that it cannot draw from") {
   const std::string name = "sconce::data::WeightedRandomSampler: expected ";
   const auto nan = std::numeric_limits<double>::quiet_NaN();
   const auto infinity = std::numeric_limits<double>::infinity();

@@ -106,7 +106,8 @@ int64_t status_of(const std::string& field) {
 
 }  // namespace
 
-TEST_CASE("the output is that of the module on each chunk, bit by bit, and close to the whole") {
+TEST_CASE(
+    "DataParallel matches the module bit for bit on each chunk and closely on the whole batch") {
   const size_t devices = GENERATE(2, 3, 4);
   const int64_t rows = GENERATE(4, 8, 13, 64);
   torch::manual_seed(1);
@@ -122,7 +123,7 @@ TEST_CASE("the output is that of the module on each chunk, bit by bit, and close
   check(cnn(), torch::randn({rows, 3, 5, 5}));
 }
 
-TEST_CASE("the gradients are those of the module on the whole batch") {
+TEST_CASE("DataParallel's gradients match the module's gradients on the whole batch") {
   const size_t devices = GENERATE(2, 3);
   torch::manual_seed(2);
   const auto X = torch::randn({10, 3}).requires_grad_();
@@ -141,7 +142,7 @@ TEST_CASE("the gradients are those of the module on the whole batch") {
   }
 }
 
-TEST_CASE("training goes as with the module alone: every forward sees the last step") {
+TEST_CASE("training with DataParallel matches training the module alone") {
   torch::manual_seed(3);
   auto module = mlp();
   auto twin = copy_of(module);
@@ -162,7 +163,7 @@ TEST_CASE("training goes as with the module alone: every forward sees the last s
   }
 }
 
-TEST_CASE("BatchNorm's statistics are those of chunk 0 alone, as is all that changes a buffer") {
+TEST_CASE("DataParallel keeps only chunk 0's changes to buffers, such as BatchNorm's statistics") {
   torch::manual_seed(4);
   auto module = cnn();
   auto twin = copy_of(module);
@@ -213,7 +214,7 @@ TEST_CASE("replicas run under the caller's autocast") {
   CHECK(flags.forward(torch::zeros({9})).equal(torch::full({9}, cached ? 1.0f : 0.0f)));
 }
 
-TEST_CASE("under autocast a forward sees the parameters as they are, also without gradients") {
+TEST_CASE("under autocast DataParallel uses the current parameters, even without gradients") {
   torch::manual_seed(5);
   auto module = mlp();
   DataParallel net(module, cpus());
@@ -226,7 +227,7 @@ TEST_CASE("under autocast a forward sees the parameters as they are, also withou
   CHECK_FALSE(after[3].equal(before[3]));  // replica 1 computed it
 }
 
-TEST_CASE("an autocast scope within a replica leaves the caller's kept casts alone") {
+TEST_CASE("an autocast scope inside a replica does not clear the caller's cached casts") {
   const auto weight = torch::ones({2, 2}, torch::requires_grad());
   DataParallel net(calling([](auto&, const Tensor& x) {
                      {
@@ -266,7 +267,7 @@ TEST_CASE("replicas use the caller's number of intra-op threads") {
   at::set_num_threads(before);
 }
 
-TEST_CASE("every replica has a thread of its own") {
+TEST_CASE("every replica runs in its own thread") {
   std::mutex mutex;
   std::map<std::thread::id, int> calls;
   std::atomic<int> waiting = 0;
@@ -285,7 +286,7 @@ TEST_CASE("every replica has a thread of its own") {
   CHECK(calls[std::this_thread::get_id()] == 1);
 }
 
-TEST_CASE("200 calls leave neither memory nor a thread behind", "[alone]") {
+TEST_CASE("200 calls of DataParallel leak neither memory nor threads", "[alone]") {
   auto module = nn::Sequential(nn::Linear(256, 256), nn::BatchNorm1d(256), nn::Linear(256, 256));
   DataParallel net(module, cpus(3));
   const auto X = torch::ones({6, 256});
@@ -310,7 +311,8 @@ TEST_CASE("200 calls leave neither memory nor a thread behind", "[alone]") {
   CHECK(status_of("VmRSS") - memory < 16 << 10);  // kB; replicas never freed would take 0.2 GB
 }
 
-TEST_CASE("tensors are cut and joined within vectors, tuples, pairs, maps and optionals") {
+TEST_CASE(
+    "DataParallel scatters and gathers tensors in vectors, tuples, pairs, maps, and optionals") {
   using Map = std::map<std::string, Tensor>;
   DataParallel net(calling([](auto&, const Tensor& a, const std::vector<Tensor>& b,
                               const std::tuple<Tensor, std::pair<Tensor, int>>& c, const Map& d,
@@ -340,7 +342,7 @@ TEST_CASE("tensors are cut and joined within vectors, tuples, pairs, maps and op
   CHECK(std::get<1>(one.forward(std::tuple(ramp, ramp * 2))).equal(ramp * 2));
 }
 
-TEST_CASE("all that is no tensor goes to every replica as it is") {
+TEST_CASE("DataParallel passes arguments that are not tensors to every replica unchanged") {
   struct Unmovable {
     std::atomic<int> calls = 0;
     Unmovable() = default;
@@ -362,7 +364,7 @@ TEST_CASE("all that is no tensor goes to every replica as it is") {
   CHECK(places == std::vector<const void*>{&text, &text});
 }
 
-TEST_CASE("inputs are cut as Python cuts them: fewer chunks run on fewer replicas") {
+TEST_CASE("DataParallel splits inputs as Python does and uses fewer replicas for fewer chunks") {
   DataParallel net(calling([](auto&, const Tensor& x) { return torch::full({1}, x.size(0)); }),
                    cpus(4));
   const auto sizes = [&](int64_t rows) { return net.forward(torch::ones({rows, 2})); };
@@ -374,7 +376,9 @@ TEST_CASE("inputs are cut as Python cuts them: fewer chunks run on fewer replica
   CHECK(sizes(0).equal(torch::tensor({0, 0, 0, 0})));
 }
 
-TEST_CASE("without tensors every replica runs, without arguments one does") {
+TEST_CASE(
+    "DataParallel runs every replica if no argument is a tensor, and one replica without "
+    "arguments") {
   DataParallel net(calling([](auto& self, auto&&... numbers) {
                      return (torch::ones({1}) + ... + numbers) + self.count;
                    }),
@@ -384,7 +388,7 @@ TEST_CASE("without tensors every replica runs, without arguments one does") {
   CHECK(net.forward(Tensor(torch::ones({1, 1}))).equal(torch::full({1, 1}, 2.0f)));
 }
 
-TEST_CASE("a forward that returns nothing, and one that returns undefined tensors") {
+TEST_CASE("a forward in DataParallel may return nothing or undefined tensors") {
   std::atomic<int> calls = 0;
   DataParallel nothing(calling([&](auto&, const Tensor&) { ++calls; }), cpus(3));
   nothing.forward(torch::ones({3}));
@@ -396,14 +400,14 @@ TEST_CASE("a forward that returns nothing, and one that returns undefined tensor
   CHECK_FALSE(output[1].defined());
 }
 
-TEST_CASE("inputs are cut and outputs joined along another dimension") {
+TEST_CASE("DataParallel scatters inputs and gathers outputs along another dimension") {
   auto options = cpus(2);
   options.dim = 1;
   DataParallel net(calling([](auto&, const Tensor& x) { return x.mul(x.size(1)); }), options);
   CHECK(net.forward(torch::ones({2, 3})).equal(torch::tensor({{2., 2., 1.}, {2., 2., 1.}})));
 }
 
-TEST_CASE("numbers from the replicas make a vector, with a warning", "[alone]") {
+TEST_CASE("DataParallel gathers zero-dimensional outputs into a vector and warns", "[alone]") {
   const Warnings warnings;
   DataParallel net(calling([](auto& self, const Tensor& x) { return self.linear(x).sum(); }),
                    cpus(2));
@@ -419,7 +423,7 @@ TEST_CASE("numbers from the replicas make a vector, with a warning", "[alone]") 
                                                        "returned 0-dim tensors"));
 }
 
-TEST_CASE("on one device, and on none, the module itself runs") {
+TEST_CASE("DataParallel with one device or none runs the module itself") {
   const auto thread = std::this_thread::get_id();
   struct Plain : nn::Module {  // cannot be cloned, and its output cannot be joined
     std::pair<std::string, std::thread::id> forward(const Tensor& x) {
@@ -444,7 +448,9 @@ TEST_CASE("on one device, and on none, the module itself runs") {
   CHECK(DataParallel(module, cpus(1)).forward(torch::ones({3})).sizes() == at::IntArrayRef{2});
 }
 
-TEST_CASE("the first error is thrown again after all have ended, with the original nested in it") {
+TEST_CASE(
+    "DataParallel rethrows the first error after all replicas end, with the original nested in "
+    "it") {
   std::atomic<int> ended = 0;
   const auto failing = [&](auto error) {
     return DataParallel(calling([&ended, error](auto&, const Tensor& x) {
@@ -484,7 +490,7 @@ TEST_CASE("the first error is thrown again after all have ended, with the origin
       ContainsSubstring("device cpu: no memory"));
 }
 
-TEST_CASE("an error of the module itself names replica 0, and the next forward is as ever") {
+TEST_CASE("an error in the module itself names replica 0, and the next forward works") {
   auto module = mlp();
   DataParallel net(module, cpus());
   const auto threads = status_of("Threads");
@@ -497,7 +503,7 @@ TEST_CASE("an error of the module itself names replica 0, and the next forward i
   CHECK(net.forward(X).equal(joined_chunks(module, X, 2)));
 }
 
-TEST_CASE("replicas may checkpoint their activations") {
+TEST_CASE("replicas may use activation checkpointing") {
   torch::manual_seed(4);
   const auto module = calling([](auto& self, const Tensor& x, bool is_checkpointed) {
     const auto function = [&self](const Tensor& input) { return self.linear(input).exp(); };
@@ -515,7 +521,7 @@ TEST_CASE("replicas may checkpoint their activations") {
 }
 
 TEST_CASE(
-    "outputs of other lengths or keys are refused, and so are inputs that give fewer chunks") {
+    "DataParallel rejects outputs of different lengths or keys and inputs that give fewer chunks") {
   DataParallel net(calling([](auto&, const Tensor& x, const Tensor& y) {
                      return std::vector<Tensor>(static_cast<size_t>(x[0].item<int64_t>()), y);
                    }),
@@ -530,7 +536,7 @@ TEST_CASE(
              ContainsSubstring("of at least one dimension, got a 0-dim tensor"));
 }
 
-TEST_CASE("a module that cannot be cloned is refused, naming its class") {
+TEST_CASE("DataParallel rejects a module that cannot be cloned and names its class") {
   struct Plain : nn::Module {
     Tensor forward(Tensor x) { return x; }
   };
@@ -563,7 +569,7 @@ TEST_CASE("a module that cannot be cloned is refused, naming its class") {
                     ContainsSubstring("expected a module, got null"));
 }
 
-TEST_CASE("weights that are tied by a layer's member stay tied in the replicas") {
+TEST_CASE("weights that are tied through a layer's member stay tied in the replicas") {
   struct Tied : nn::Cloneable<Tied> {
     explicit Tied(bool turned) : transposed(turned) { reset(); }
     void reset() override {
@@ -600,8 +606,7 @@ TEST_CASE("weights that are tied by a layer's member stay tied in the replicas")
   }
 }
 
-TEST_CASE(
-    "weights that a layer was given as an option are copied to the replicas and stay trainable") {
+TEST_CASE("weights passed to a layer as an option are copied to the replicas and stay trainable") {
   torch::manual_seed(14);
   const auto words = torch::randn({5, 3});
   nn::Sequential module(
@@ -621,7 +626,7 @@ TEST_CASE(
   CHECK(close(grad, weight.grad()));
 }
 
-TEST_CASE("a layer that is in a module twice is as one in the replicas") {
+TEST_CASE("a layer that a module contains twice is shared in the replicas") {
   torch::manual_seed(12);
   nn::Linear layer(3, 3);
   nn::Sequential module(layer, nn::Tanh(), layer);
@@ -653,7 +658,7 @@ TORCH_MODULE(Scale);
 
 }  // namespace
 
-TEST_CASE("a parameter that was exchanged after the construction is seen by the replicas") {
+TEST_CASE("replicas use a parameter that is replaced after construction") {
   torch::manual_seed(13);
   nn::Linear linear(3, 3);
   nn::BatchNorm1d norm(3);
@@ -683,7 +688,7 @@ TEST_CASE("a parameter that was exchanged after the construction is seen by the 
   CHECK_THAT(error_of([&] { net.forward(X); }), ContainsSubstring("torch::nn::LinearImpl"));
 }
 
-TEST_CASE("a member that is another layer's tensor is refused where nobody can set it anew") {
+TEST_CASE("DataParallel rejects a layer that shares another layer's tensor outside its own reset") {
   struct TiesOwn : nn::Cloneable<TiesOwn> {
     TiesOwn() { reset(); }
     void reset() override {
@@ -731,7 +736,7 @@ TEST_CASE("a member that is another layer's tensor is refused where nobody can s
   CHECK(fine.forward(torch::ones({4, 3})).size(0) == 4);
 }
 
-TEST_CASE("a ParameterList or ParameterDict is refused, saying where its parameters may be") {
+TEST_CASE("DataParallel rejects a ParameterList or ParameterDict and suggests register_parameter") {
   struct Around : nn::Cloneable<Around> {
     void reset() override {
       list = register_module("list", nn::ParameterList(torch::ones({3})));
@@ -758,7 +763,7 @@ TEST_CASE("a ParameterList or ParameterDict is refused, saying where its paramet
              ContainsSubstring("got torch::nn::ParameterListImpl"));
 }
 
-TEST_CASE("devices that are not there are refused") {
+TEST_CASE("DataParallel rejects devices that do not exist") {
   const auto refused = [](DataParallelOptions options) {
     return error_of([&] { DataParallel net(nn::Linear(3, 2), options); });
   };
@@ -772,7 +777,7 @@ TEST_CASE("devices that are not there are refused") {
              ContainsSubstring("got meta"));
 }
 
-TEST_CASE("making replicas draws no numbers, also where it fails") {
+TEST_CASE("on the CPU creating replicas draws no random numbers, even if it fails") {
   torch::manual_seed(6);
   const auto expected = torch::rand({4});
   torch::manual_seed(6);
@@ -792,7 +797,7 @@ TEST_CASE("making replicas draws no numbers, also where it fails") {
   CHECK(torch::rand({4}).equal(expected));
 }
 
-TEST_CASE("an uninitialized lazy layer is refused until the module ran once by itself") {
+TEST_CASE("DataParallel rejects an uninitialized lazy layer until the module itself has run") {
   nn::Sequential module(sconce::nn::LazyLinear(4), nn::ReLU(), sconce::nn::LazyBatchNorm1d());
   DataParallel net(module, cpus());
   const auto X = torch::randn({6, 3});
@@ -810,7 +815,7 @@ TEST_CASE("an uninitialized lazy layer is refused until the module ran once by i
   CHECK(one.forward(X).sizes() == at::IntArrayRef{6, 4});  // runs the module itself
 }
 
-TEST_CASE("a backward pass may follow a later forward, with or without gradients") {
+TEST_CASE("a backward pass may follow later forward passes, with or without gradients") {
   torch::manual_seed(7);
   auto module = mlp();
   auto twin = copy_of(module);
@@ -834,7 +839,7 @@ TEST_CASE("a backward pass may follow a later forward, with or without gradients
   }
 }
 
-TEST_CASE("gradients of gradients reach the module") {
+TEST_CASE("second-order gradients reach the module through DataParallel") {
   torch::manual_seed(8);
   auto module = mlp();
   auto twin = copy_of(module);
@@ -854,7 +859,7 @@ TEST_CASE("gradients of gradients reach the module") {
   }
 }
 
-TEST_CASE("frozen parameters get no gradient, and thawed ones do") {
+TEST_CASE("frozen parameters get no gradient from DataParallel, and unfrozen ones do") {
   auto module = mlp();
   DataParallel net(module, cpus());
   const auto X = torch::ones({4, 3});
@@ -883,7 +888,7 @@ TEST_CASE("replicas follow the training mode of every layer") {
   CHECK(statistics.equal(module->named_buffers()["1.running_mean"]));
 }
 
-TEST_CASE("a module that changes its type, its values or a layer is followed") {
+TEST_CASE("replicas follow changes to the module's dtype, values, and layers") {
   torch::manual_seed(10);
   struct Net : nn::Cloneable<Net> {
     Net() { reset(); }
@@ -909,7 +914,7 @@ TEST_CASE("a module that changes its type, its values or a layer is followed") {
   CHECK(net.forward(X).equal(joined_chunks(module, X, 2)));
 }
 
-TEST_CASE("a DataParallel is no module: the trainer trains the one in it") {
+TEST_CASE("DataParallel is not a module, and the Trainer trains the module inside it") {
   auto module = mlp();
   DataParallel net(module, cpus());
   STATIC_CHECK_FALSE(std::is_convertible_v<decltype(net)&, nn::Module&>);
@@ -926,7 +931,7 @@ TEST_CASE("a DataParallel is no module: the trainer trains the one in it") {
   CHECK(net(X).equal(joined_chunks(module, X, 2)));
 }
 
-TEST_CASE("the defaults and the chunks are Python's", "[python]") {
+TEST_CASE("DataParallel has the same defaults and chunks as Python's", "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "data_parallel.py", "all");
   const DataParallelOptions options;
@@ -954,7 +959,7 @@ TEST_CASE("the defaults and the chunks are Python's", "[python]") {
   CHECK(cases >= 20);
 }
 
-TEST_CASE("replicas on a GPU and on the CPU give the module's numbers", "[gpu]") {
+TEST_CASE("on a GPU and the CPU replicas match the module", "[gpu]") {
   sconce::test::require_gpu();
   at::globalContext().setAllowTF32CuBLAS(false);
   const auto gpu = sconce::gpu(), cpu = sconce::cpu();
@@ -984,7 +989,7 @@ TEST_CASE("replicas on a GPU and on the CPU give the module's numbers", "[gpu]")
   }
 }
 
-TEST_CASE("replicas run on the caller's current streams, under its autocast", "[gpu]") {
+TEST_CASE("on a GPU replicas run on the caller's current stream, under its autocast", "[gpu]") {
   sconce::test::require_gpu();
   const c10::impl::VirtualGuardImpl impl(torch::kCUDA);
   const auto stream = impl.getStreamFromGlobalPool(sconce::gpu());
@@ -1005,7 +1010,8 @@ TEST_CASE("replicas run on the caller's current streams, under its autocast", "[
   CHECK(seen == std::vector{stream, stream});
 }
 
-TEST_CASE("each replica runs on its GPU, on the caller's current stream of it", "[gpu]") {
+TEST_CASE("on a GPU each replica runs on its own device, on the caller's current stream there",
+          "[gpu]") {
   sconce::test::require_gpu();
   const auto last = sconce::gpu(sconce::num_gpus() - 1);
   const c10::impl::VirtualGuardImpl impl(torch::kCUDA);
@@ -1026,7 +1032,7 @@ TEST_CASE("each replica runs on its GPU, on the caller's current stream of it", 
   CHECK(std::count(current.begin(), current.end(), last) == (sconce::num_gpus() > 1 ? 1 : 2));
 }
 
-TEST_CASE("making replicas draws no numbers from a GPU", "[gpu]") {
+TEST_CASE("on a GPU creating replicas draws no random numbers", "[gpu]") {
   sconce::test::require_gpu();
   struct Noise : nn::Cloneable<Noise> {
     Noise() { reset(); }
@@ -1042,7 +1048,8 @@ TEST_CASE("making replicas draws no numbers from a GPU", "[gpu]") {
   CHECK(torch::rand({4}, torch::kCUDA).equal(expected));
 }
 
-TEST_CASE("the default devices are all GPUs, and inputs come from anywhere", "[gpu]") {
+TEST_CASE("on a GPU DataParallel uses all GPUs by default and accepts inputs from any device",
+          "[gpu]") {
   sconce::test::require_gpu();
   auto module = mlp();
   module->to(sconce::gpu());
@@ -1053,7 +1060,7 @@ TEST_CASE("the default devices are all GPUs, and inputs come from anywhere", "[g
   CHECK(output.device() == sconce::gpu());
 }
 
-TEST_CASE("a parameter that is not on the first device is refused", "[gpu]") {
+TEST_CASE("on a GPU DataParallel rejects a parameter that is not on the first device", "[gpu]") {
   sconce::test::require_gpu();
   DataParallel net(mlp(), {.device_ids = {sconce::gpu(), sconce::cpu()}});
   CHECK_THAT(error_of([&] { net.forward(torch::ones({2, 3})); }),

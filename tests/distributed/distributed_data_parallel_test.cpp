@@ -105,17 +105,18 @@ std::string refusal(const std::shared_ptr<torch::nn::Module>& module,
 
 }  // namespace
 
-TEST_CASE("trainings of two and three processes equal those of Python bit by bit",
+TEST_CASE("DistributedDataParallel matches Python bit for bit with two and three processes",
           "[distributed][python]") {
   check_against_python("mlp,cnn,unused,no_sync,bf16", "23");
 }
 
-TEST_CASE("further trainings of two processes equal those of Python bit by bit",
-          "[distributed][python]") {
+TEST_CASE(
+    "DistributedDataParallel matches Python bit for bit with further options and two processes",
+    "[distributed][python]") {
   check_against_python("wide,small,outputs,static,sparse,checkpointed,amp,fp16", "2");
 }
 
-TEST_CASE("two processes train as one does on the joined batch", "[distributed]") {
+TEST_CASE("two processes train like one process on the joined batch", "[distributed]") {
   auto two = train("mlp,no_sync", 2);
   auto joined = train("mlp,no_sync", 1, "joined=2");
   auto one = train("mlp,no_sync", 1);
@@ -127,7 +128,7 @@ TEST_CASE("two processes train as one does on the joined batch", "[distributed]"
   }
 }
 
-TEST_CASE("the trainer refuses ranks that differ, another group, and batches from torch",
+TEST_CASE("the Trainer rejects differing ranks, another process group, and from_torch batches",
           "[distributed]") {
   auto ranks = start_ranks(2, {SCONCE_WORKER, "uneven", "victim=1", "timeout=20000"});
   wait_for(ranks, Seconds(60));
@@ -161,7 +162,8 @@ TEST_CASE("the trainer refuses ranks that differ, another group, and batches fro
   }
 }
 
-TEST_CASE("in a group of several the trainer takes a module of its ranks alone", "[distributed]") {
+TEST_CASE("in a group of several ranks the Trainer accepts only a DistributedDataParallel",
+          "[distributed]") {
   auto ranks = start_ranks(2, {SCONCE_WORKER, "unwrapped", "timeout=20000"});
   wait_for(ranks, Seconds(60));
   for (const auto& rank : ranks) {
@@ -171,7 +173,7 @@ TEST_CASE("in a group of several the trainer takes a module of its ranks alone",
   }
 }
 
-TEST_CASE("ranks of which one does not wrap its model all throw at once", "[distributed]") {
+TEST_CASE("all ranks throw at once if one rank does not wrap its model", "[distributed]") {
   auto ranks = start_ranks(2, {SCONCE_WORKER, "one_unwrapped", "timeout=20000"});
   wait_for(ranks, Seconds(60));
   const std::string mixed[] = {
@@ -219,7 +221,8 @@ std::string train_own_step(int ranks, const std::string& stop) {
 
 }  // namespace
 
-TEST_CASE("two processes train a model by its own step as one does", "[distributed]") {
+TEST_CASE("two processes train a model with a custom training step like one process",
+          "[distributed]") {
   std::istringstream two(train_own_step(2, "0")), one(train_own_step(1, "0"));
   std::string line, expected_line;
   std::getline(two, line);
@@ -233,15 +236,14 @@ TEST_CASE("two processes train a model by its own step as one does", "[distribut
   CHECK(count == 3 + 6);
 }
 
-TEST_CASE("ranks stop together at a step at which they save, if one of them is to",
-          "[distributed]") {
+TEST_CASE("all ranks stop together at a saved step if one rank requests a stop", "[distributed]") {
   // An epoch has four steps. Rank states are saved after the second step and at the end.
   CHECK_THAT(train_own_step(2, "1"), ContainsSubstring("epochs: 0\n"));
   CHECK_THAT(train_own_step(2, "3"), ContainsSubstring("epochs: 1\n"));
   CHECK_THAT(train_own_step(2, "5"), ContainsSubstring("epochs: 1\n"));
 }
 
-TEST_CASE("the trainer tests on batches of which a rank may have none", "[distributed]") {
+TEST_CASE("the Trainer tests on data of which a rank may have no batches", "[distributed]") {
   const std::string ema = GENERATE("0", "1");
   auto ranks = start_ranks(2, {SCONCE_WORKER, "evaluate", "ema=" + ema, "timeout=10000"});
   wait_for(ranks, Seconds(60));
@@ -255,7 +257,7 @@ TEST_CASE("the trainer tests on batches of which a rank may have none", "[distri
         accuracy + "by hand: " + accuracy.substr(std::string("accuracy: ").size()));
 }
 
-TEST_CASE("in a group of one it is the module") {
+TEST_CASE("in a group of one DistributedDataParallel runs the module itself") {
   torch::nn::Linear linear(3, 2);
   const auto group = ProcessGroup::init();
   DistributedDataParallel model(linear, group, {.comm_hook = CommHook::bf16_compress});
@@ -268,7 +270,8 @@ TEST_CASE("in a group of one it is the module") {
   CHECK(linear->bias.grad().eq(4).all().item<bool>());
 }
 
-TEST_CASE("an encoder with masks trains under autocast as it does alone") {
+TEST_CASE(
+    "an encoder with masks under autocast trains in DistributedDataParallel as it does alone") {
   using sconce::nn::EncoderArgs;
   torch::manual_seed(0);
   sconce::nn::TransformerEncoderLayer layer(
@@ -289,7 +292,7 @@ TEST_CASE("an encoder with masks trains under autocast as it does alone") {
   for (size_t i = 0; i < expected.size(); ++i) CHECK(parameters[i].grad().equal(expected[i]));
 }
 
-TEST_CASE("a model outlives its group, and the module the model") {
+TEST_CASE("a DistributedDataParallel outlives its group, and the module outlives both") {
   torch::nn::Linear linear(3, 2);
   {
     std::optional<ProcessGroup> group(one_with_gloo());
@@ -302,7 +305,7 @@ TEST_CASE("a model outlives its group, and the module the model") {
   CHECK(linear->bias.grad().eq(8).all().item<bool>());
 }
 
-TEST_CASE("gradients come in buckets, which are made again in their order") {
+TEST_CASE("DistributedDataParallel rebuilds its buckets in gradient order after the first step") {
   const auto group = one_with_gloo();
   const auto model = sconce::test::mlp(30);
   DistributedDataParallel small(model, group,
@@ -315,7 +318,7 @@ TEST_CASE("gradients come in buckets, which are made again in their order") {
   CHECK(small.bucket_sizes() == std::vector<int64_t>{4960, 2520});
 }
 
-TEST_CASE("a guard of no_sync restores what was before it") {
+TEST_CASE("a no_sync guard restores the previous setting") {
   const auto group = one_with_gloo();
   torch::nn::Linear linear(3, 2);
   DistributedDataParallel model(linear, group);
@@ -332,7 +335,7 @@ TEST_CASE("a guard of no_sync restores what was before it") {
   CHECK(linear->bias.grad().eq(3).all().item<bool>());
 }
 
-TEST_CASE("outputs of every kind reach backward with find_unused_parameters") {
+TEST_CASE("find_unused_parameters finds the tensors in outputs of every kind") {
   using torch::Tensor;
   using Several = std::tuple<std::vector<Tensor>, std::map<std::string, Tensor>,
                              std::optional<Tensor>, std::pair<Tensor, int>>;
@@ -355,7 +358,7 @@ TEST_CASE("outputs of every kind reach backward with find_unused_parameters") {
   CHECK_FALSE(module->unused.grad().defined());
 }
 
-TEST_CASE("outputs without tensors are refused with find_unused_parameters") {
+TEST_CASE("find_unused_parameters rejects outputs without tensors") {
   struct Number : torch::nn::Module {
     torch::Tensor weight = register_parameter("weight", torch::ones({5}));
     int forward() { return 1; }
@@ -366,7 +369,7 @@ TEST_CASE("outputs without tensors are refused with find_unused_parameters") {
   CHECK_THROWS_WITH(model.forward(), ContainsSubstring("an output with tensors"));
 }
 
-TEST_CASE("modules that cannot be trained together are refused") {
+TEST_CASE("DistributedDataParallel rejects invalid modules and a bucket_cap_mb of 0") {
   CHECK_THAT(refusal(nullptr), ContainsSubstring("expected a module, got none"));
   CHECK_THAT(refusal(torch::nn::ReLU().ptr()), ContainsSubstring("parameter that requires grad"));
   CHECK_THAT(refusal(torch::nn::Linear(2, 2).ptr(), {.bucket_cap_mb = 0}),
@@ -383,7 +386,7 @@ TEST_CASE("modules that cannot be trained together are refused") {
       ContainsSubstring("expected all parameters on cpu") && ContainsSubstring("there on meta"));
 }
 
-TEST_CASE("defaults are Python's") {
+TEST_CASE("DistributedDataParallel has the same defaults as Python's") {
   const DistributedDataParallelOptions options;
   CHECK(options.broadcast_buffers);
   CHECK_FALSE(options.bucket_cap_mb);

@@ -86,7 +86,8 @@ std::vector<Symbol> own_tables() {
 
 }  // namespace
 
-TEST_CASE("the stand-in for Gloo's store has the library's virtual functions in its order") {
+TEST_CASE(
+    "the stand-in for Gloo's store declares the library's virtual functions in the same order") {
   using Keys = const std::vector<std::string>&;
   const auto table = library_table("_ZTVN4gloo10rendezvous11PrefixStoreE");
   CHECK_THAT(table.file, ContainsSubstring("libtorch_cpu"));
@@ -101,13 +102,13 @@ TEST_CASE("the stand-in for Gloo's store has the library's virtual functions in 
              StartsWith("_ZN4gloo10rendezvous11PrefixStore4waitE") && ContainsSubstring("chrono"));
 }
 
-TEST_CASE("the stand-in for Gloo's buffers begins with the library's destructors") {
+TEST_CASE("the stand-in for Gloo's buffers declares its destructors first, like the library") {
   const auto table = library_table("_ZTVN4gloo9transport3tcp13UnboundBufferE");
   CHECK_THAT(table.names.at(0), StartsWith("_ZN4gloo9transport3tcp13UnboundBufferD"));
   CHECK_THAT(table.names.at(1), StartsWith("_ZN4gloo9transport3tcp13UnboundBufferD"));
 }
 
-TEST_CASE("the process group over Gloo has as many virtual functions as the library's") {
+TEST_CASE("sconce's process group over Gloo has as many virtual functions as LibTorch's") {
   size_t bytes = 0;
   for (const auto& table : own_tables()) {
     if (table.name == "_ZTVN6sconce11distributed4GlooE") bytes = table.bytes;
@@ -115,7 +116,7 @@ TEST_CASE("the process group over Gloo has as many virtual functions as the libr
   CHECK(bytes == library_table(process_group_table).bytes);
 }
 
-TEST_CASE("sconce defines no table of Gloo's own classes or of LibTorch's store over it") {
+TEST_CASE("sconce defines no vtable of Gloo's classes or of LibTorch's store for Gloo") {
   const auto tables = own_tables();
   CHECK(tables.size() > 1);
   for (const auto& [name, bytes] : tables) {

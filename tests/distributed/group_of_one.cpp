@@ -140,7 +140,7 @@ std::string kind(const std::string& error) {
 
 }  // namespace
 
-TEST_CASE("random steps in a group of one end as they do with a Reducer") {
+TEST_CASE("random steps in a group of one match the steps of a Reducer") {
   const auto group = one_with_gloo();
   std::map<std::string, int> ends;
   for (unsigned script = 0; script < 400; ++script) {
@@ -177,7 +177,7 @@ TEST_CASE("random steps in a group of one end as they do with a Reducer") {
   CHECK(ends[twice] > 20);
 }
 
-TEST_CASE("in a group of one gradients are not copied, unless the options need a Reducer") {
+TEST_CASE("in a group of one gradients are copied only if the options need a Reducer") {
   const auto group = one_with_gloo();
   const auto has_buckets = [&](const auto& module, DistributedDataParallelOptions options = {}) {
     return !DistributedDataParallel(module, group, options).bucket_sizes().empty();
@@ -191,7 +191,7 @@ TEST_CASE("in a group of one gradients are not copied, unless the options need a
   CHECK(has_buckets(sconce::test::Words()));  // Gloo sums the rows of sparse gradients
 }
 
-TEST_CASE("in a group of one a gradient of another layout is refused, as with a Reducer") {
+TEST_CASE("in a group of one a gradient with another layout is rejected, as by a Reducer") {
   struct Table : torch::nn::Module {
     Tensor weight = register_parameter("weight", torch::ones({5, 2}));
     Tensor forward(const Tensor& x) { return torch::embedding(weight, x, -1, false, true); }
@@ -208,7 +208,7 @@ TEST_CASE("in a group of one a gradient of another layout is refused, as with a 
   }
 }
 
-TEST_CASE("in a group of one a parameter that is frozen later is named") {
+TEST_CASE("in a group of one the error names a parameter that is frozen after construction") {
   const auto group = one_with_gloo();
   torch::nn::Linear linear(3, 2);
   DistributedDataParallel model(linear, group);
@@ -217,7 +217,7 @@ TEST_CASE("in a group of one a parameter that is frozen later is named") {
   CHECK_THROWS_WITH(model(torch::ones({1, 3})), ContainsSubstring("no gradient for bias"));
 }
 
-TEST_CASE("two wrappers of one module, and a module that outlives them, in a group of one") {
+TEST_CASE("in a group of one two wrappers may share a module, which may outlive them") {
   const auto group = one_with_gloo();
   torch::nn::Linear linear(3, 2);
   const auto x = torch::ones({1, 3});
@@ -233,7 +233,8 @@ TEST_CASE("two wrappers of one module, and a module that outlives them, in a gro
   CHECK(linear->bias.grad().eq(4).all().item<bool>());
 }
 
-TEST_CASE("two forwards before one backward keep the buffers that it needs") {
+TEST_CASE(
+    "two forward passes before one backward pass keep the buffers that the backward pass needs") {
   struct Scaled : torch::nn::Module {
     Tensor forward(const Tensor& x) { return weight * x * scale; }
     Tensor weight = register_parameter("weight", torch::ones({3}));

@@ -10,11 +10,11 @@
 
 using Catch::Matchers::ContainsSubstring;
 
-TEST_CASE("NCCL is there where sconce was built with CUDA's headers") {
+TEST_CASE("NCCL is available if and only if sconce is built with CUDA's headers") {
   CHECK(sconce::distributed::is_nccl_available() == SCONCE_HAS_CUDA_SOURCES);
 }
 
-TEST_CASE("NCCL without a GPU is refused") {
+TEST_CASE("make_nccl throws without a GPU") {
   if (sconce::num_gpus() > 0) SKIP("needs a machine without a GPU");
   const auto store = c10::make_intrusive<c10d::HashStore>();
   CHECK_THROWS_WITH(sconce::distributed::make_nccl(store, 0, 1, std::chrono::seconds(3)),

@@ -141,7 +141,7 @@ void require_success(const Processes& ranks) {
 
 }  // namespace
 
-TEST_CASE("without a launcher there is a group of one whose collectives do nothing") {
+TEST_CASE("without a launcher init returns a group of one whose collectives do nothing") {
   const auto group = GENERATE(ProcessGroup(), ProcessGroup::init());
   CHECK(group.rank() == 0);
   CHECK(group.world_size() == 1);
@@ -165,7 +165,7 @@ TEST_CASE("without a launcher there is a group of one whose collectives do nothi
                     ContainsSubstring("expected 1 tensors"));
 }
 
-TEST_CASE("copies of a process group are the same group, and last as long as the last of them") {
+TEST_CASE("copies of a process group compare equal and keep the group alive") {
   std::optional<ProcessGroup> group(sconce::test::one_with_gloo());
   ProcessGroup copy;
   CHECK_FALSE(copy == *group);
@@ -179,7 +179,7 @@ TEST_CASE("copies of a process group are the same group, and last as long as the
   CHECK(tensor.item<float>() == 1);
 }
 
-TEST_CASE("ranks share the GPUs that they see, and one that each sees alone is its own") {
+TEST_CASE("device_of assigns the visible GPUs to the ranks, and the CPU if there are none") {
   using sconce::distributed::device_of;
   CHECK(device_of(3, 0) == sconce::cpu());
   CHECK(device_of(3, 4) == sconce::gpu(3));
@@ -187,7 +187,7 @@ TEST_CASE("ranks share the GPUs that they see, and one that each sees alone is i
   CHECK(device_of(3, 1) == sconce::gpu(0));
 }
 
-TEST_CASE("a rank's device follows from its number on the machine, or is the CPU for gloo") {
+TEST_CASE("a rank's device follows from its local rank, and with gloo it is the CPU") {
   const Environment third(Variables{{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_RANK", "3"}});
   const int gpus = sconce::num_gpus();
   CHECK(ProcessGroup::init().device() == sconce::distributed::device_of(3, gpus));
@@ -195,11 +195,11 @@ TEST_CASE("a rank's device follows from its number on the machine, or is the CPU
   CHECK(ProcessGroup().device() == sconce::try_gpu());
 }
 
-TEST_CASE("a named backend without a launcher leaves a group of one as it is") {
+TEST_CASE("without a launcher the backend option does not create a c10d group") {
   CHECK_FALSE(ProcessGroup::init({.backend = "gloo"}).c10d());
 }
 
-TEST_CASE("a launcher's group of one gets the backend that options name") {
+TEST_CASE("a launcher's group of one uses the backend in the options") {
   const Environment one(Variables{{"RANK", "0"}, {"WORLD_SIZE", "1"}});
   CHECK_FALSE(ProcessGroup::init().c10d());
   const auto group = ProcessGroup::init({.backend = "gloo"});
@@ -210,12 +210,12 @@ TEST_CASE("a launcher's group of one gets the backend that options name") {
   CHECK(torch::equal(tensor, torch::tensor({1.F, 2.F})));
 }
 
-TEST_CASE("a broken pipe does not end a process that is in a group", "[alone]") {
+TEST_CASE("a broken pipe does not end a process that belongs to a group", "[alone]") {
   const auto group = sconce::test::one_with_gloo();
   CHECK(raise(SIGPIPE) == 0);
 }
 
-TEST_CASE("each launcher's variables tell who a process is and where the group meets") {
+TEST_CASE("the variables of each launcher define the rank, the sizes, and the meeting point") {
   const Variables torchrun = {{"RANK", "5"},
                               {"WORLD_SIZE", "8"},
                               {"LOCAL_RANK", "1"},
@@ -259,7 +259,7 @@ TEST_CASE("each launcher's variables tell who a process is and where the group m
   }
 }
 
-TEST_CASE("the options tell rank, size and meeting point before all variables") {
+TEST_CASE("the options override the environment's rank, size, and meeting point") {
   const Environment environment(slurm);
   const Environment of_machine(Variables{{"LOCAL_WORLD_SIZE", "3"}});
   const auto launch = read_launch({.init_method = "tcp://[::1]:77", .world_size = 3, .rank = 2});
@@ -270,7 +270,7 @@ TEST_CASE("the options tell rank, size and meeting point before all variables") 
   CHECK(launch.port == 77);
 }
 
-TEST_CASE("torchrun's agent has the store where it promises one, however init_method names it") {
+TEST_CASE("torchrun's agent owns its store, however init_method spells the address") {
   const Environment environment(Variables{{"RANK", "0"},
                                           {"WORLD_SIZE", "2"},
                                           {"MASTER_ADDR", "fd00::2"},
@@ -289,7 +289,7 @@ TEST_CASE("torchrun's agent has the store where it promises one, however init_me
   CHECK_FALSE(agent_owns_store("tcp://[fd00::2]:1234"));
 }
 
-TEST_CASE("an environment that does not tell enough is refused by name") {
+TEST_CASE("missing or invalid launch variables are rejected, and the error names them") {
   const std::vector<std::pair<Variables, std::string>> cases = {
       {{{"RANK", "0"}}, "expected WORLD_SIZE in the environment"},
       {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "1"}}, "there is no MASTER_ADDR"},
@@ -304,7 +304,7 @@ TEST_CASE("an environment that does not tell enough is refused by name") {
   }
 }
 
-TEST_CASE("options that cannot be are refused") {
+TEST_CASE("ProcessGroup::init rejects invalid options") {
   CHECK_THAT(refusal({.backend = "mpi"}), ContainsSubstring("got 'mpi'"));
   CHECK_THAT(refusal({.timeout = std::chrono::milliseconds(0)}), ContainsSubstring("got 0 ms"));
   CHECK_THAT(refusal({.timeout = std::chrono::milliseconds::max()}),
@@ -317,7 +317,7 @@ TEST_CASE("options that cannot be are refused") {
              ContainsSubstring("tcp://host:port"));
 }
 
-TEST_CASE("an endpoint finds which of its addresses listens, and tells why none does") {
+TEST_CASE("an endpoint finds which of its addresses listens and reports why none does") {
   using sconce::distributed::Clock;
   using sconce::distributed::Endpoint;
   using sconce::distributed::resolve;
@@ -337,7 +337,7 @@ TEST_CASE("an endpoint finds which of its addresses listens, and tells why none 
                         "rank 0 has not joined"));
 }
 
-TEST_CASE("an endpoint listens on the first address that can be had, unless its port is taken") {
+TEST_CASE("an endpoint listens on the first usable address unless its port is taken") {
   using sconce::distributed::Endpoint;
   using sconce::distributed::resolve;
   const sconce::test::Listener taken;
@@ -354,7 +354,7 @@ TEST_CASE("an endpoint listens on the first address that can be had, unless its 
                     ContainsSubstring("cannot listen on node0 (Address already in use)"));
 }
 
-TEST_CASE("an address that does not lead to rank 0 is refused by those who can tell") {
+TEST_CASE("a rank on another machine rejects a loopback address for rank 0") {
   const std::string name = "/proc/sys/kernel/hostname";
   std::ifstream file(name);
   std::string host;
@@ -377,7 +377,8 @@ TEST_CASE("an address that does not lead to rank 0 is refused by those who can t
              ContainsSubstring("an address that leads to the machine of rank 0, got " + host));
 }
 
-TEST_CASE("a file does not tell the interface between several machines", "[distributed]") {
+TEST_CASE("with several machines a file as init_method requires GLOO_SOCKET_IFNAME",
+          "[distributed]") {
   const sconce::test::TempDir folder;
   auto variables = sconce::test::rank_variables(0, 2, "1");
   variables["LOCAL_WORLD_SIZE"] = "1";
@@ -394,7 +395,7 @@ TEST_CASE("a file does not tell the interface between several machines", "[distr
   }
 }
 
-TEST_CASE("collectives of three processes give what Python's give", "[distributed]") {
+TEST_CASE("collectives of three processes return the same values as in Python", "[distributed]") {
   auto ranks = start_ranks(3, worker({"collectives"}));
   wait_for(ranks, Seconds(60));
   require_success(ranks);
@@ -416,7 +417,7 @@ TEST_CASE("collectives of three processes give what Python's give", "[distribute
   }
 }
 
-TEST_CASE("metrics of two ranks, added, are those of one", "[distributed]") {
+TEST_CASE("metrics that are added over two ranks equal the metrics of one rank", "[distributed]") {
   auto ranks = start_ranks(2, worker({"metrics"}));
   wait_for(ranks, Seconds(60));
   require_success(ranks);
@@ -436,7 +437,7 @@ TEST_CASE("metrics of two ranks, added, are those of one", "[distributed]") {
   }
 }
 
-TEST_CASE("store and Gloo listen on loopback alone", "[distributed]") {
+TEST_CASE("the store and Gloo listen only on loopback", "[distributed]") {
   auto ranks = start_ranks(2, worker({"listeners"}));
   wait_for(ranks, Seconds(60));
   require_success(ranks);
@@ -444,7 +445,7 @@ TEST_CASE("store and Gloo listen on loopback alone", "[distributed]") {
   CHECK(ranks[1]->out() == "127.0.0.1\n");
 }
 
-TEST_CASE("rank 0 that knows its machine as localhost is reached from others", "[distributed]") {
+TEST_CASE("other machines reach rank 0 even if its own MASTER_ADDR is localhost", "[distributed]") {
   const auto address = network_address();
   if (!address) SKIP("this machine has only loopback addresses");
   const bool one_each = GENERATE(false, true);  // whether the launcher tells that there are others
@@ -464,7 +465,8 @@ TEST_CASE("rank 0 that knows its machine as localhost is reached from others", "
   CHECK(ranks[1]->out() == *address + "\n");
 }
 
-TEST_CASE("two processes meet by each launcher's variables and each init_method", "[distributed]") {
+TEST_CASE("two processes connect with each launcher's variables and each init_method",
+          "[distributed]") {
   const sconce::test::TempDir folder;
   const std::string port = free_port();
   const std::string job = job_with_a_free_port();
@@ -515,7 +517,7 @@ TEST_CASE("two processes meet by each launcher's variables and each init_method"
   }
 }
 
-TEST_CASE("the default backend is NCCL too where each rank has a GPU of its own") {
+TEST_CASE("the default backend includes NCCL if each rank has its own GPU") {
   using sconce::distributed::agree_backend;
   CHECK(agree_backend({{}}) == "gloo");
   CHECK(agree_backend({{.gpu = "a"}, {.gpu = "b"}, {.gpu = "c"}}) == "cpu:gloo,cuda:nccl");
@@ -530,7 +532,7 @@ TEST_CASE("the default backend is NCCL too where each rank has a GPU of its own"
                     ContainsSubstring("got none on rank 0 and gloo on rank 1"));
 }
 
-TEST_CASE("ranks that name different backends all say so", "[distributed]") {
+TEST_CASE("all ranks throw if their backend options differ", "[distributed]") {
   const sconce::test::TempDir folder;
   const std::string meet = "init_method=file://" + (folder.path() / "meet").string();
   Processes ranks;
@@ -547,7 +549,7 @@ TEST_CASE("ranks that name different backends all say so", "[distributed]") {
   }
 }
 
-TEST_CASE("ranks with a GPU of their own have NCCL, and the trainer takes it", "[gpu]") {
+TEST_CASE("ranks with their own GPUs use NCCL, and the Trainer uses those GPUs", "[gpu]") {
   sconce::test::require_gpu();
   if (sconce::num_gpus() < 2) SKIP("needs two GPUs");
   const std::string shown = GENERATE("its own", "1", "0,1");
@@ -587,7 +589,7 @@ std::vector<std::tuple<std::string, std::string, int>> losses() {
 
 }  // namespace
 
-TEST_CASE("a peer that is lost or stopped ends the others in time", "[distributed]") {
+TEST_CASE("the other ranks fail in time after a rank is killed or stopped", "[distributed]") {
   const auto [what, where, victim] = GENERATE(from_range(losses()));
   auto ranks = start_ranks(3, faulty(what, where, victim));
   wait_for(ranks, Seconds(40));
@@ -604,7 +606,7 @@ TEST_CASE("a peer that is lost or stopped ends the others in time", "[distribute
   }
 }
 
-TEST_CASE("init returns when every rank has connected, so that one may leave at once",
+TEST_CASE("init returns only after every rank has connected, so that a rank may leave immediately",
           "[distributed]") {
   using namespace sconce::distributed;
   const sconce::test::TempDir folder;
@@ -628,7 +630,7 @@ TEST_CASE("init returns when every rank has connected, so that one may leave at 
   CHECK(rank_0[0]->ended());
 }
 
-TEST_CASE("a peer that fails in forward ends the others in time", "[distributed]") {
+TEST_CASE("the other ranks fail in time after a rank throws in forward", "[distributed]") {
   auto ranks = start_ranks(3, faulty("forward", "step", 1));
   wait_for(ranks, Seconds(40));
   CHECK(ranks[1]->exit_code == 1);
@@ -639,7 +641,8 @@ TEST_CASE("a peer that fails in forward ends the others in time", "[distributed]
   }
 }
 
-TEST_CASE("a peer with another parameter shape ends all with the same words", "[distributed]") {
+TEST_CASE("all ranks report the same error if a rank has another parameter shape",
+          "[distributed]") {
   auto ranks = start_ranks(3, faulty("shape", "", 1));
   wait_for(ranks, Seconds(40));
   for (int rank = 0; rank < 3; ++rank) {
@@ -651,7 +654,7 @@ TEST_CASE("a peer with another parameter shape ends all with the same words", "[
   }
 }
 
-TEST_CASE("a peer that never starts, or stops before it joins, ends the others in time",
+TEST_CASE("the other ranks fail in time if a rank never starts or stops before it joins",
           "[distributed]") {
   const int victim = GENERATE(0, 1);
   const bool stopped = GENERATE(false, true);
@@ -670,7 +673,7 @@ TEST_CASE("a peer that never starts, or stops before it joins, ends the others i
   }
 }
 
-TEST_CASE("a port that is taken ends every rank in time", "[distributed]") {
+TEST_CASE("every rank fails in time if the port is taken", "[distributed]") {
   const sconce::test::Listener taken;  // accepts and never answers, as a stopped store does
   Processes ranks;
   for (int rank = 0; rank < 2; ++rank) {

@@ -10,7 +10,7 @@ using sconce::metrics::Average;
 using sconce::metrics::Recall;
 using sconce::test::error_of;
 
-TEST_CASE("metrics have torchmetrics' values in 2,020 random cases") {
+TEST_CASE("metrics match torchmetrics in 2,020 random cases") {
   const auto expected = sconce::test::metric_values();
   REQUIRE(expected.size() >= 2020);
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -22,7 +22,7 @@ TEST_CASE("metrics have torchmetrics' values in 2,020 random cases") {
   }
 }
 
-TEST_CASE("accuracy of logits (N, C, d1, ...) counts positions, not rows") {
+TEST_CASE("accuracy of (N, C, d1, ...) logits counts positions rather than rows") {
   // 3 of 4 pixels of the first image are correct, and 1 of the second.
   const auto target = torch::tensor({0, 1, 1, 0, 0, 0, 0, 0}).view({2, 2, 2});
   const auto answers = torch::tensor({0, 1, 1, 1, 0, 1, 1, 1}).view({2, 2, 2});
@@ -35,14 +35,14 @@ TEST_CASE("accuracy of logits (N, C, d1, ...) counts positions, not rows") {
   CHECK(accuracy.compute().item<double>() == 7.0 / 12);
 }
 
-TEST_CASE("a target among the k largest logits is right for a top_k of k") {
+TEST_CASE("accuracy with top_k counts a target among the k largest logits as correct") {
   const auto logits = torch::tensor({{0.1, 0.5, 0.4}, {0.6, 0.1, 0.3}, {0.2, 0.3, 0.5}});
   Accuracy accuracy({.top_k = 2});
   accuracy.update(logits, torch::tensor({2, 1, 2}));
   CHECK(accuracy.compute().item<double>() == 2.0 / 3);
 }
 
-TEST_CASE("a metric of classes without a batch, or of empty ones, is 0") {
+TEST_CASE("classification metrics are 0 before the first batch and after an empty one") {
   Accuracy accuracy;
   CHECK(accuracy.compute().item<double>() == 0);
   accuracy.update(torch::zeros({0, 3}), torch::zeros({0}, torch::kLong));
@@ -52,7 +52,7 @@ TEST_CASE("a metric of classes without a batch, or of empty ones, is 0") {
   CHECK(recall.compute().equal(torch::zeros({3}, torch::kDouble)));
 }
 
-TEST_CASE("a label that is no class is a wrong answer") {
+TEST_CASE("a label that is not a class counts as a wrong answer") {
   const auto preds = torch::tensor({0, 1, 5, -3});
   const auto target = torch::tensor({0, 7, 1, 1});
   Accuracy accuracy({.num_classes = 2});
@@ -66,7 +66,7 @@ TEST_CASE("a label that is no class is a wrong answer") {
   CHECK(recall.compute().equal(torch::tensor({1.0, 0.0}, torch::kDouble)));
 }
 
-TEST_CASE("a label that is no class is no right answer where the target is the same") {
+TEST_CASE("a label that is not a class counts as wrong even if preds and target agree") {
   const auto target = torch::tensor({2, -100, 10, 3});
   const auto preds = torch::tensor({1, -100, 10, 3});
   using sconce::metrics::F1Score;
@@ -83,7 +83,7 @@ TEST_CASE("a label that is no class is no right answer where the target is the s
   CHECK(micro(Accuracy({.num_classes = 10, .ignore_index = -100})) == 1.0 / 3);
 }
 
-TEST_CASE("labels may be of any integers, and of bool") {
+TEST_CASE("class labels can be of any integer type or bool") {
   for (const auto type : {torch::kByte, torch::kInt, torch::kBool}) {
     Accuracy accuracy({.num_classes = 2, .average = Average::macro});
     accuracy.update(torch::tensor({0, 1, 1, 0}).to(type), torch::tensor({0, 1, 0, 0}).to(type));
@@ -91,7 +91,7 @@ TEST_CASE("labels may be of any integers, and of bool") {
   }
 }
 
-TEST_CASE("metrics of classes refuse options that make no sense, by name") {
+TEST_CASE("classification metrics reject invalid options with an error that names the metric") {
   CHECK_THAT(error_of([] { Recall recall({.average = Average::macro}); }),
              ContainsSubstring("sconce::metrics::Recall: expected num_classes, which only the "
                                "micro average does without"));
@@ -103,7 +103,7 @@ TEST_CASE("metrics of classes refuse options that make no sense, by name") {
   CHECK_THAT(error_of([] { Accuracy accuracy({.top_k = 0}); }), ContainsSubstring("got 0"));
 }
 
-TEST_CASE("metrics of classes refuse other sizes and types before any work, by name") {
+TEST_CASE("classification metrics reject wrong sizes and types before they change any sum") {
   const auto message = [](const torch::Tensor& preds, const torch::Tensor& target,
                           int64_t top_k = 1) {
     Accuracy accuracy({.num_classes = 3, .top_k = top_k});

@@ -6,7 +6,8 @@
 using Catch::Matchers::ContainsSubstring;
 using sconce::metrics::ConfusionMatrix;
 
-TEST_CASE("a confusion matrix has a row for each target and a column for each answer") {
+TEST_CASE(
+    "a confusion matrix has a row for each target class and a column for each predicted class") {
   ConfusionMatrix matrix({.num_classes = 3, .ignore_index = -1});
   const auto target = torch::tensor({0, 1, 2, 2, -1});
   matrix.update(torch::tensor({0, 2, 2, 1, 0}), target);
@@ -14,14 +15,14 @@ TEST_CASE("a confusion matrix has a row for each target and a column for each an
   CHECK(matrix.compute().equal(torch::tensor({{2, 0, 0}, {0, 0, 2}, {0, 2, 2}})));
 }
 
-TEST_CASE("a position whose answer or target is no class is in no cell") {
+TEST_CASE("a confusion matrix ignores positions whose prediction or target is not a class") {
   ConfusionMatrix matrix({.num_classes = 2});
   // Without the check, (0, 2) would be counted in cell (1, 0), and (2, -1) in cell (1, 1).
   matrix.update(torch::tensor({2, -1, -1, 1, 0}), torch::tensor({0, 1, 2, -1, 2}));
   CHECK(matrix.compute().equal(torch::zeros({2, 2}, torch::kLong)));
 }
 
-TEST_CASE("a confusion matrix refuses what other metrics of classes refuse, by name") {
+TEST_CASE("a confusion matrix rejects the same inputs as the other classification metrics") {
   CHECK_THAT(sconce::test::error_of([] { ConfusionMatrix matrix({.num_classes = 1}); }),
              ContainsSubstring("sconce::metrics::ConfusionMatrix: expected num_classes of 2 or "
                                "more, got 1"));

@@ -17,7 +17,7 @@ using sconce::metrics::MultilabelAveragePrecision;
 using sconce::test::error_of;
 
 // The values of this file are those of torchmetrics 1.9.0.
-TEST_CASE("areas of one label are measured at the thresholds") {
+TEST_CASE("BinaryAUROC and BinaryAveragePrecision compute areas at the given thresholds") {
   const auto preds = torch::tensor({0.0, 0.5, 0.7, 0.8});
   const auto target = torch::tensor({0, 1, 1, 0});
   BinaryAUROC auroc({.thresholds = 5});
@@ -33,7 +33,9 @@ TEST_CASE("areas of one label are measured at the thresholds") {
   CHECK(point.compute().item<double>() == 0);
 }
 
-TEST_CASE("a perfect order has the area 1, the opposite 0, and logits are ordered as they are") {
+TEST_CASE(
+    "BinaryAUROC is 1 for a perfect ranking and 0 for its reverse, with probabilities and with "
+    "logits") {
   const auto target = torch::tensor({0, 0, 1, 1});
   for (const auto& preds :
        {torch::tensor({0.1, 0.3, 0.6, 0.9}), torch::tensor({-2., 0., 1., 3.})}) {
@@ -45,7 +47,7 @@ TEST_CASE("a perfect order has the area 1, the opposite 0, and logits are ordere
   }
 }
 
-TEST_CASE("a partial area goes up to max_fpr, and is scaled") {
+TEST_CASE("BinaryAUROC with max_fpr computes the scaled partial area up to max_fpr") {
   const auto preds = torch::tensor({0.15, 0.25, 0.45, 0.55, 0.75, 0.95});
   const auto target = torch::tensor({0, 1, 0, 0, 1, 1});
   const auto value = [&](std::optional<double> max_fpr) {
@@ -66,7 +68,7 @@ TEST_CASE("a partial area goes up to max_fpr, and is scaled") {
   CHECK(none.compute().item<double>() == 0);
 }
 
-TEST_CASE("areas of classes and labels have an average, or are one each") {
+TEST_CASE("multiclass and multilabel areas are averaged or returned per class") {
   const auto logits = torch::tensor({{2.0, 0.0, 1.0}, {0.0, 3.0, -1.0}, {0.5, 0.25, 4.0}});
   const auto classes = torch::tensor({0, 1, 0});
   const auto value = [&](Average average) {
@@ -86,7 +88,7 @@ TEST_CASE("areas of classes and labels have an average, or are one each") {
   CHECK(micro.compute().equal(flat.compute()));
 }
 
-TEST_CASE("a target that is no label makes an area nan, and an ignored one does not count") {
+TEST_CASE("an invalid target makes an area nan, and an ignored target does not count") {
   BinaryAUROC auroc({.thresholds = 5, .ignore_index = -1});
   auroc.update(torch::tensor({0.2, 0.9, 7.0}), torch::tensor({0, 1, -1}));
   CHECK(auroc.compute().item<double>() == 1);
@@ -99,7 +101,7 @@ TEST_CASE("a target that is no label makes an area nan, and an ignored one does 
   }
 }
 
-TEST_CASE("areas without a batch, or of empty ones, are 0") {
+TEST_CASE("areas under curves are 0 before the first batch and after an empty one") {
   MulticlassAUROC auroc({.num_classes = 2, .thresholds = 3});
   CHECK(auroc.compute().item<double>() == 0);
   auroc.update(torch::zeros({0, 2, 4}), torch::zeros({0, 4}, torch::kLong));
@@ -109,7 +111,7 @@ TEST_CASE("areas without a batch, or of empty ones, are 0") {
   CHECK(precision.compute().item<double>() == 0);
 }
 
-TEST_CASE("targets of floating point are taken too, and no layout of preds warns") {
+TEST_CASE("AUROC metrics accept floating-point targets and any layout of preds without a warning") {
   const c10::WarningUtils::WarnAlways each_time;
   const sconce::test::Warnings warnings;
   const auto preds = torch::rand({3, 6}), target = torch::rand({3, 6}).round();
@@ -122,7 +124,8 @@ TEST_CASE("targets of floating point are taken too, and no layout of preds warns
   CHECK(warnings.messages().empty());
 }
 
-TEST_CASE("areas refuse options that make no sense, by name") {
+TEST_CASE(
+    "AUROC and average precision reject invalid options with an error that names the metric") {
   CHECK_THAT(error_of([] { BinaryAUROC auroc({}); }),
              ContainsSubstring("sconce::metrics::BinaryAUROC: expected thresholds, a number of 2 "
                                "or more or a list, got 0"));
@@ -152,7 +155,9 @@ TEST_CASE("areas refuse options that make no sense, by name") {
       ContainsSubstring("expected the average macro, weighted or none, got micro"));
 }
 
-TEST_CASE("areas refuse other sizes, types and devices before any work, by name") {
+TEST_CASE(
+    "AUROC and average precision reject wrong sizes, types, and devices before they change any "
+    "sum") {
   const auto message = [](const torch::Tensor& preds, const torch::Tensor& target) {
     MulticlassAUROC auroc({.num_classes = 3, .thresholds = 4});
     const auto error = error_of([&] { auroc.update(preds, target); });

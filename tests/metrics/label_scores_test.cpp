@@ -16,7 +16,7 @@ using sconce::metrics::MultilabelF1Score;
 using sconce::metrics::MultilabelRecall;
 using sconce::test::error_of;
 
-TEST_CASE("scores of one label take probabilities, logits and answers") {
+TEST_CASE("binary metrics accept probabilities, logits, and 0/1 predictions") {
   const auto target = torch::tensor({1, 1, 0, 0, 1});
   const auto answers = torch::tensor({1, 0, 1, 0, 0});
   const auto probabilities = torch::tensor({0.9, 0.5, 0.6, 0.1, 0.0});
@@ -38,7 +38,8 @@ TEST_CASE("scores of one label take probabilities, logits and answers") {
   }
 }
 
-TEST_CASE("a threshold is of probabilities, and each batch has logits or probabilities") {
+TEST_CASE(
+    "a threshold applies to probabilities, and each batch can contain logits or probabilities") {
   BinaryAccuracy accuracy({.threshold = 0.75});
   accuracy.update(torch::tensor({0.7, 0.8}), torch::tensor({0, 1}));
   CHECK(accuracy.compute().item<double>() == 1);
@@ -47,7 +48,7 @@ TEST_CASE("a threshold is of probabilities, and each batch has logits or probabi
   CHECK(accuracy.compute().item<double>() == 1);
 }
 
-TEST_CASE("scores of several labels are per label, and averaged as torchmetrics does") {
+TEST_CASE("multilabel metrics are computed per label and averaged like torchmetrics") {
   // The third label has no target 1 and no answer 1.
   const auto target = torch::tensor({{1, 0, 0}, {1, 1, 0}});
   const auto preds = torch::tensor({{0.9, 0.8, 0.1}, {0.1, 0.7, 0.2}});
@@ -62,14 +63,14 @@ TEST_CASE("scores of several labels are per label, and averaged as torchmetrics 
   CHECK(value(Average::micro).item<double>() == Catch::Approx(2.0 / 3));
 }
 
-TEST_CASE("pixels (N, num_labels, ...) count for their label") {
+TEST_CASE("multilabel metrics count each pixel of (N, num_labels, ...) for its label") {
   const auto target = torch::tensor({1, 0, 1, 1, 0, 0, 0, 0}).view({2, 2, 2});
   MultilabelAccuracy accuracy({.num_labels = 2, .average = Average::none});
   accuracy.update(torch::ones({2, 2, 2}), target);
   CHECK(accuracy.compute().equal(torch::tensor({0.25, 0.5}, torch::kDouble)));
 }
 
-TEST_CASE("an ignored target does not count, whatever its pred") {
+TEST_CASE("an ignored target does not count, whatever its prediction") {
   BinaryPrecision precision({.ignore_index = -1});
   precision.update(torch::tensor({0.9, 0.8, 0.7}), torch::tensor({1, -1, 0}));
   CHECK(precision.compute().item<double>() == 0.5);
@@ -78,7 +79,7 @@ TEST_CASE("an ignored target does not count, whatever its pred") {
   CHECK(without_zeros.compute().item<double>() == 0.5);
 }
 
-TEST_CASE("a target or an answer that is neither 0 nor 1 makes the value nan until a reset") {
+TEST_CASE("a target or prediction other than 0 and 1 makes the metric nan until it is reset") {
   const auto labels = torch::tensor({0, 1, 1});
   for (const auto& wrong : {torch::tensor({0, 1, 2}), torch::tensor({-1, 1, 1})}) {
     BinaryAccuracy of_target, of_answers;
@@ -97,7 +98,7 @@ TEST_CASE("a target or an answer that is neither 0 nor 1 makes the value nan unt
   CHECK(std::isnan(half.compute().item<double>()));
 }
 
-TEST_CASE("labels may be of any real type, and a pred of nan is the answer 0") {
+TEST_CASE("binary labels can be of any real type, and a nan prediction counts as 0") {
   const auto numbers = torch::tensor({0, 1, 1, 0});
   for (const auto type : {torch::kByte, torch::kBool, torch::kInt, torch::kFloat, torch::kHalf}) {
     BinaryAccuracy accuracy({.ignore_index = -1});
@@ -109,14 +110,14 @@ TEST_CASE("labels may be of any real type, and a pred of nan is the answer 0") {
   CHECK(accuracy.compute().item<double>() == 1);
 }
 
-TEST_CASE("16-bit logits have the probabilities of float32") {
+TEST_CASE("probabilities of 16-bit logits are computed in float32") {
   // 0.001 has a probability above 0.5, which is 0.5 in bfloat16.
   BinaryRecall recall;
   recall.update(torch::tensor({0.001, -2.0}, torch::kBFloat16), torch::tensor({1, 0}));
   CHECK(recall.compute().item<double>() == 1);
 }
 
-TEST_CASE("scores of labels without a batch, or of empty ones, are 0") {
+TEST_CASE("binary and multilabel metrics are 0 before the first batch and after an empty one") {
   BinaryF1Score f1;
   CHECK(f1.compute().item<double>() == 0);
   f1.update(torch::zeros({0}), torch::zeros({0}));
@@ -126,7 +127,9 @@ TEST_CASE("scores of labels without a batch, or of empty ones, are 0") {
   CHECK(accuracy.compute().equal(torch::zeros({3}, torch::kDouble)));
 }
 
-TEST_CASE("scores of labels refuse options out of range, by name") {
+TEST_CASE(
+    "binary and multilabel metrics reject options out of range with an error that names the "
+    "metric") {
   CHECK_THAT(error_of([] { BinaryAccuracy accuracy({.threshold = 1.5}); }),
              ContainsSubstring("sconce::metrics::BinaryAccuracy: expected a threshold from 0 to 1, "
                                "got 1.5"));
@@ -137,7 +140,9 @@ TEST_CASE("scores of labels refuse options out of range, by name") {
                                "more, got 0"));
 }
 
-TEST_CASE("scores of labels refuse other sizes, types and devices before any work, by name") {
+TEST_CASE(
+    "binary and multilabel metrics reject wrong sizes, types, and devices before they change any "
+    "sum") {
   const auto message = [](const torch::Tensor& preds, const torch::Tensor& target) {
     MultilabelAccuracy accuracy({.num_labels = 3});
     const auto error = error_of([&] { accuracy.update(preds, target); });

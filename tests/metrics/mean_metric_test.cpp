@@ -9,7 +9,7 @@
 using Catch::Matchers::ContainsSubstring;
 using sconce::metrics::MeanMetric;
 
-TEST_CASE("the mean of losses is weighted by the examples of their batches") {
+TEST_CASE("MeanMetric weights each loss by the number of examples in its batch") {
   MeanMetric mean;
   CHECK(std::isnan(mean.compute().item<double>()));
   mean.update(torch::tensor(2.0f), 30);
@@ -19,14 +19,14 @@ TEST_CASE("the mean of losses is weighted by the examples of their batches") {
   CHECK(mean.compute().item<double>() == Catch::Approx(140.0 / 60));
 }
 
-TEST_CASE("a loss of nan makes the mean nan") {
+TEST_CASE("MeanMetric is nan after a nan loss") {
   MeanMetric mean;
   mean.update(torch::tensor(1.0));
   mean.update(torch::tensor(std::numeric_limits<double>::quiet_NaN()));
   CHECK(std::isnan(mean.compute().item<double>()));
 }
 
-TEST_CASE("the mean of values that are not real is refused by name") {
+TEST_CASE("MeanMetric rejects values that are not real numbers") {
   MeanMetric mean;
   CHECK_THAT(sconce::test::error_of([&] { mean.update(torch::zeros({}, torch::kComplexFloat)); }),
              ContainsSubstring("sconce::metrics::MeanMetric: expected a value of real numbers, got "

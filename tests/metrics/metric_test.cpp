@@ -99,7 +99,7 @@ void update_without_reads(torch::Device device) {
 
 }  // namespace
 
-TEST_CASE("a metric of one's own says what a batch adds and what the sums come to") {
+TEST_CASE("a custom metric defines what each batch adds and how its value follows from the sums") {
   MeanLargestError metric;
   metric.update(torch::tensor({1.0, 2.0}), torch::tensor({1.5, 2.0}));
   metric.update(torch::tensor({1.0f}), torch::tensor({3.0f}));
@@ -109,7 +109,9 @@ TEST_CASE("a metric of one's own says what a batch adds and what the sums come t
   CHECK(metric.sums().equal(torch::zeros({2}, torch::kDouble)));
 }
 
-TEST_CASE("the sums of ranks, added, have the value of all their batches") {
+TEST_CASE(
+    "a metric computed from the added sums of several ranks equals the metric over all their "
+    "batches") {
   sconce::metrics::F1Score first({.num_classes = 3, .average = sconce::metrics::Average::macro});
   auto second = first;
   auto all = first;
@@ -123,7 +125,7 @@ TEST_CASE("the sums of ranks, added, have the value of all their batches") {
   CHECK(all.compute().equal(first.compute(first.sums() + second.sums())));
 }
 
-TEST_CASE("a copy of a metric and what sums() returned do not change with it") {
+TEST_CASE("updating a metric changes neither a copy of it nor the tensor that sums() returned") {
   sconce::metrics::Accuracy metric;
   const auto batch = torch::tensor({0, 1, 2, 2});
   metric.update(batch, torch::tensor({0, 1, 0, 0}));
@@ -135,7 +137,7 @@ TEST_CASE("a copy of a metric and what sums() returned do not change with it") {
   CHECK(sums.equal(copy.sums()));
 }
 
-TEST_CASE("a metric goes on from sums that were kept, of another type too") {
+TEST_CASE("a metric continues from saved sums, even in another dtype") {
   sconce::metrics::MeanMetric metric;
   const auto kept = torch::tensor({6.0f, 2.0f});
   metric.set_sums(kept);
@@ -145,7 +147,7 @@ TEST_CASE("a metric goes on from sums that were kept, of another type too") {
   CHECK(metric.compute().item<double>() == 4);
 }
 
-TEST_CASE("sums of another number are refused by name") {
+TEST_CASE("a metric rejects the wrong number of sums") {
   MeanLargestError metric;
   CHECK_THAT(error_of([&] { metric.set_sums(torch::ones({3})); }),
              ContainsSubstring("sconce::metrics::Metric::set_sums: expected 2 sums, got a tensor "
@@ -155,7 +157,7 @@ TEST_CASE("sums of another number are refused by name") {
              ContainsSubstring("sconce::metrics::Metric::add: expected 2 sums"));
 }
 
-TEST_CASE("a metric of each kind goes on from sums that were kept, in whichever mode") {
+TEST_CASE("every kind of metric continues from saved sums, in inference mode and with gradients") {
   torch::manual_seed(0);
   for (const auto& [name, metric, same, preds, target] : sconce::test::every_further_metric(10)) {
     INFO(name);
@@ -172,7 +174,7 @@ TEST_CASE("a metric of each kind goes on from sums that were kept, in whichever 
   }
 }
 
-TEST_CASE("a metric keeps no graph of what it is given") {
+TEST_CASE("a metric does not keep the autograd graph of its inputs") {
   const auto preds = torch::ones({4}).requires_grad_();
   MeanLargestError metric;
   metric.update(preds * 2, torch::ones({4}));
@@ -186,7 +188,7 @@ TEST_CASE("a metric keeps no graph of what it is given") {
   CHECK_FALSE(mean.sums().requires_grad());
 }
 
-TEST_CASE("a metric takes batches in inference mode and after it") {
+TEST_CASE("a metric can be updated both in inference mode and after it") {
   sconce::metrics::Accuracy metric;
   const auto batch = torch::tensor({0, 1});
   {
@@ -197,16 +199,19 @@ TEST_CASE("a metric takes batches in inference mode and after it") {
   CHECK(metric.compute().item<double>() == 1);
 }
 
-TEST_CASE("metrics read nothing on the host before their value is read") {
+TEST_CASE("on the CPU updating and computing metrics reads nothing on the host") {
   update_without_reads(torch::kCPU);
 }
 
-TEST_CASE("on a GPU metrics stay there and read nothing on the host", "[gpu]") {
+TEST_CASE(
+    "on a GPU updating and computing metrics reads nothing on the host and keeps the sums there",
+    "[gpu]") {
   sconce::test::require_gpu();
   update_without_reads(torch::kCUDA);
 }
 
-TEST_CASE("metrics of autocast's bfloat16 have the value of the same numbers in float64") {
+TEST_CASE(
+    "metrics of bfloat16 inputs under autocast equal metrics of the same numbers in float64") {
   torch::manual_seed(0);
   const auto logits = torch::randn({50, 3, 4}).to(torch::kBFloat16);
   const auto classes = torch::randint(-1, 3, {50, 4}, torch::kLong);
@@ -237,7 +242,7 @@ TEST_CASE("metrics of autocast's bfloat16 have the value of the same numbers in 
   }
 }
 
-TEST_CASE("each metric says whether a higher value is better, as torchmetrics does") {
+TEST_CASE("each metric reports whether a higher value is better, like torchmetrics") {
   using namespace sconce::metrics;
   const std::optional<bool> higher = true, lower = false;
   CHECK(Accuracy().higher_is_better() == higher);

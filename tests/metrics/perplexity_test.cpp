@@ -18,7 +18,8 @@ TEST_CASE("the perplexity of equal logits is the size of the vocabulary") {
   CHECK(perplexity.compute().dim() == 0);
 }
 
-TEST_CASE("the perplexity is e to the cross entropy, without the ignored tokens") {
+TEST_CASE(
+    "perplexity is the exponential of the cross entropy over the tokens that are not ignored") {
   const auto logits = torch::randn({4, 6, 9});
   const auto target = torch::randint(9, {4, 6}, torch::kInt);
   target.select(1, 5).fill_(-100);
@@ -31,7 +32,7 @@ TEST_CASE("the perplexity is e to the cross entropy, without the ignored tokens"
   CHECK(perplexity.compute().item<double>() == Catch::Approx(std::exp(loss.item<double>())));
 }
 
-TEST_CASE("a probability below all floats has a logarithm, and 16-bit logits are float32") {
+TEST_CASE("perplexity stays finite when a probability underflows or float16 would overflow") {
   Perplexity perplexity;
   // torchmetrics' value is inf: it takes the logarithm of the probability, which is 0.
   perplexity.update(torch::tensor({0.0f, 200.0f}).view({1, 1, 2}).to(torch::kHalf),
@@ -39,7 +40,7 @@ TEST_CASE("a probability below all floats has a logarithm, and 16-bit logits are
   CHECK(perplexity.compute().item<double>() == Catch::Approx(std::exp(200.0)));
 }
 
-TEST_CASE("a target that is no token makes the perplexity nan until a reset") {
+TEST_CASE("a target outside the vocabulary makes the perplexity nan until it is reset") {
   for (const int64_t wrong : {-100, 5}) {
     Perplexity perplexity;
     const auto target = torch::full({1, 2}, wrong, torch::kLong);
@@ -51,7 +52,7 @@ TEST_CASE("a target that is no token makes the perplexity nan until a reset") {
   }
 }
 
-TEST_CASE("the perplexity refuses other sizes, types and devices, by name") {
+TEST_CASE("Perplexity rejects wrong sizes, types, and devices") {
   const auto message = [](const torch::Tensor& preds, const torch::Tensor& target) {
     Perplexity perplexity;
     const auto error = error_of([&] { perplexity.update(preds, target); });

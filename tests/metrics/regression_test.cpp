@@ -13,7 +13,7 @@ using sconce::metrics::Multioutput;
 using sconce::metrics::R2Score;
 using sconce::test::error_of;
 
-TEST_CASE("mean errors are over all elements, of batches of any size") {
+TEST_CASE("mean errors average over all elements of batches of different sizes") {
   MeanSquaredError squared;
   MeanSquaredError root({.squared = false});
   MeanAbsoluteError absolute;
@@ -28,7 +28,7 @@ TEST_CASE("mean errors are over all elements, of batches of any size") {
   CHECK(absolute.compute().item<double>() == 2);
 }
 
-TEST_CASE("mean errors before any example are nan, and an empty batch adds nothing") {
+TEST_CASE("a mean error is nan before the first example, and an empty batch adds nothing") {
   MeanSquaredError metric;
   CHECK(std::isnan(metric.compute().item<double>()));
   metric.update(torch::ones({2}), torch::zeros({2}));
@@ -36,7 +36,7 @@ TEST_CASE("mean errors before any example are nan, and an empty batch adds nothi
   CHECK(metric.compute().item<double>() == 1);
 }
 
-TEST_CASE("errors of float16 and of integers are those of the numbers") {
+TEST_CASE("mean errors of float16 and integer tensors do not overflow") {
   MeanSquaredError metric;
   // 60,000 squared is inf in float16. torchmetrics computes in the type of the tensors.
   metric.update(torch::full({3}, 60000, torch::kHalf), torch::zeros({3}, torch::kHalf));
@@ -47,7 +47,7 @@ TEST_CASE("errors of float16 and of integers are those of the numbers") {
   CHECK(absolute.compute().item<double>() == 255);
 }
 
-TEST_CASE("mean errors refuse sizes that would be broadcast, by name") {
+TEST_CASE("mean errors reject sizes that would be broadcast") {
   MeanSquaredError metric;
   CHECK_THAT(error_of([&] { metric.update(torch::zeros({4, 1}), torch::zeros({4})); }),
              ContainsSubstring("sconce::metrics::MeanSquaredError: expected preds and target of "
@@ -64,7 +64,7 @@ TEST_CASE("mean errors refuse sizes that would be broadcast, by name") {
 }
 
 // The values are those of torchmetrics 1.9.0 after set_dtype(torch.float64).
-TEST_CASE("the mean absolute percentage error has torchmetrics' values") {
+TEST_CASE("MeanAbsolutePercentageError matches torchmetrics") {
   MeanAbsolutePercentageError metric;
   CHECK(std::isnan(metric.compute().item<double>()));
   metric.update(torch::tensor({0.9, 15.0, 1.2e6}, torch::kDouble),
@@ -78,7 +78,7 @@ TEST_CASE("the mean absolute percentage error has torchmetrics' values") {
                                "target of the same sizes, got [4, 1] and [4]"));
 }
 
-TEST_CASE("percentages of a transposed target are of the same elements") {
+TEST_CASE("MeanAbsolutePercentageError is the same for transposed inputs") {
   const auto preds = torch::tensor({{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}});
   MeanAbsolutePercentageError strided, packed;
   strided.update(preds.t(), preds.t() + 2);
@@ -86,7 +86,7 @@ TEST_CASE("percentages of a transposed target are of the same elements") {
   CHECK(strided.compute().item<double>() == Catch::Approx(packed.compute().item<double>()));
 }
 
-TEST_CASE("the R2 score has torchmetrics' values") {
+TEST_CASE("R2Score matches torchmetrics") {
   R2Score score;
   score.update(torch::tensor({2.5, 0.0}), torch::tensor({3.0, -0.5}));
   score.update(torch::zeros({0}), torch::zeros({0}));
@@ -110,7 +110,7 @@ TEST_CASE("the R2 score has torchmetrics' values") {
   CHECK(value(Multioutput::raw_values, 2).equal(raw));
 }
 
-TEST_CASE("the R2 score is nan below two examples, and as in Python without a variance") {
+TEST_CASE("R2Score is nan for fewer than two examples and matches Python for constant targets") {
   R2Score score;
   CHECK(std::isnan(score.compute().item<double>()));
   score.update(torch::ones({1}), torch::ones({1}));
@@ -128,7 +128,7 @@ TEST_CASE("the R2 score is nan below two examples, and as in Python without a va
   CHECK(far.compute().item<double>() == 0);
 }
 
-TEST_CASE("the R2 score refuses other sizes and options, by name") {
+TEST_CASE("R2Score rejects wrong sizes and invalid options") {
   R2Score score;
   CHECK_THAT(error_of([&] { score.update(torch::zeros({4, 2}), torch::zeros({4, 2})); }),
              ContainsSubstring("sconce::metrics::R2Score: expected sizes (N, 1), got [4, 2]"));

@@ -21,7 +21,8 @@ torch::Tensor parameter(const torch::Tensor& grad) {
 
 }  // namespace
 
-TEST_CASE("clip_grad_norm_ scales gradients that are too long and returns their former norm") {
+TEST_CASE(
+    "clip_grad_norm_ scales gradients above max_norm and returns their norm before clipping") {
   const std::vector<torch::Tensor> parameters = {parameter(torch::tensor({3.0f, 0.0f})),
                                                  parameter(torch::tensor({4.0f}))};
   const auto norm = clip_grad_norm_(parameters, 1.0);
@@ -31,14 +32,14 @@ TEST_CASE("clip_grad_norm_ scales gradients that are too long and returns their 
   CHECK(torch::allclose(parameters[1].grad(), torch::tensor({0.8f})));
 }
 
-TEST_CASE("clip_grad_norm_ leaves shorter gradients as they are") {
+TEST_CASE("clip_grad_norm_ leaves gradients below max_norm unchanged") {
   const auto grad = torch::tensor({0.3f, 0.4f});
   const std::vector<torch::Tensor> parameters = {parameter(grad)};
   clip_grad_norm_(parameters, 1.0);
   CHECK(parameters[0].grad().equal(grad));
 }
 
-TEST_CASE("clip_grad_norm_ gives LibTorch's numbers for every order of norm") {
+TEST_CASE("clip_grad_norm_ matches LibTorch for every norm_type") {
   const double norm_type = GENERATE(1.0, 2.0, 3.0, std::numeric_limits<double>::infinity());
   torch::manual_seed(0);
   std::vector<torch::Tensor> ours;
@@ -65,7 +66,7 @@ TEST_CASE("clip_grad_norm_ and clip_grad_value_ read nothing on the host") {
   CHECK(reads.count() == 1);  // LibTorch's own does read it, so the counter works
 }
 
-TEST_CASE("clip_grad_norm_ takes gradients of several types") {
+TEST_CASE("clip_grad_norm_ accepts gradients of different dtypes") {
   const std::vector<torch::Tensor> parameters = {
       parameter(torch::full({1}, 3.0, torch::kDouble)),
       parameter(torch::full({1}, 4.0, torch::kBFloat16))};
@@ -74,7 +75,7 @@ TEST_CASE("clip_grad_norm_ takes gradients of several types") {
   CHECK(parameters[1].grad().scalar_type() == torch::kBFloat16);
 }
 
-TEST_CASE("parameters without a gradient are passed over") {
+TEST_CASE("clip_grad_norm_ and clip_grad_value_ skip parameters without a gradient") {
   const auto bare = torch::ones({2}).requires_grad_();
   CHECK(clip_grad_norm_({bare}, 1.0).item<double>() == 0);
   CHECK(clip_grad_norm_({}, 1.0).item<double>() == 0);
@@ -82,13 +83,13 @@ TEST_CASE("parameters without a gradient are passed over") {
   CHECK_FALSE(bare.grad().defined());
 }
 
-TEST_CASE("a parameter that is named twice counts once") {
+TEST_CASE("clip_grad_norm_ counts a parameter that is passed twice only once") {
   const auto p = parameter(torch::tensor({3.0f, 4.0f}));
   CHECK(clip_grad_norm_({p, p}, 1.0).item<float>() == 5.0f);
   CHECK(torch::allclose(p.grad(), torch::tensor({0.6f, 0.8f})));
 }
 
-TEST_CASE("clip_grad_norm_ refuses a non-finite norm only where told to") {
+TEST_CASE("clip_grad_norm_ rejects a non-finite norm only with error_if_nonfinite") {
   const auto grad = torch::tensor({1.0f, std::numeric_limits<float>::infinity()});
   const std::vector<torch::Tensor> parameters = {parameter(grad)};
   CHECK_THROWS_WITH(clip_grad_norm_(parameters, 1.0, {.error_if_nonfinite = true}),
@@ -103,7 +104,8 @@ TEST_CASE("clip_grad_value_ clamps every element") {
   CHECK(parameters[0].grad().equal(torch::tensor({-1.0f, 0.5f, 1.0f})));
 }
 
-TEST_CASE("clip_grad_norm_ takes gradients on the CPU and on a GPU", "[gpu]") {
+TEST_CASE("on a GPU clip_grad_norm_ accepts gradients on the CPU and on the GPU together",
+          "[gpu]") {
   sconce::test::require_gpu();
   const std::vector<torch::Tensor> parameters = {parameter(torch::tensor({3.0f}).to(sconce::gpu())),
                                                  parameter(torch::tensor({4.0f}))};

@@ -6,7 +6,7 @@
 using sconce::nn::LayerNorm;
 using sconce::nn::LayerNormOptions;
 
-TEST_CASE("a layer norm computes what LibTorch's does, with and without a bias") {
+TEST_CASE("LayerNorm matches LibTorch's LayerNorm with and without a bias") {
   torch::manual_seed(0);
   const auto x = torch::randn({3, 4, 5});
   for (const bool bias : {true, false}) {
@@ -31,7 +31,9 @@ TEST_CASE("a layer norm computes what LibTorch's does, with and without a bias")
   }
 }
 
-TEST_CASE("a layer norm of one size normalizes the last dimension, and may learn nothing") {
+TEST_CASE(
+    "LayerNorm of a single size normalizes the last dimension, and works without learnable "
+    "parameters") {
   const auto x = torch::randn({3, 4});
   LayerNorm norm(LayerNormOptions(4).elementwise_affine(false));
   CHECK(norm->parameters().empty());

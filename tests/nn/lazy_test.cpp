@@ -151,7 +151,7 @@ void check_reference(M layer, const std::string& name, bool on, int bits, const 
 
 }  // namespace
 
-TEST_CASE("lazy layers hold Python's numbers for the same seed, and draw as many") {
+TEST_CASE("lazy layers draw the same initial values as Python and as many random numbers") {
   const bool on = GENERATE(true, false);
   const int bits = GENERATE(32, 64);
   const auto dtype = bits == 32 ? torch::kFloat : torch::kDouble;
@@ -169,7 +169,7 @@ TEST_CASE("lazy layers hold Python's numbers for the same seed, and draw as many
                   "LazyBatchNorm2d", on, bits, ramp({2, 3, 4, 5}, dtype));
 }
 
-TEST_CASE("the defaults of the lazy layers are Python's") {
+TEST_CASE("lazy layers have Python's defaults") {
   std::map<std::string, std::string> ours;
   const auto text = [](auto value) { return (std::ostringstream() << value).str(); };
   const auto flag = [](bool value) { return value ? "True" : "False"; };
@@ -206,7 +206,9 @@ TEST_CASE("the defaults of the lazy layers are Python's") {
   CHECK(found == ours.size());
 }
 
-TEST_CASE("an uninitialized layer has placeholders, and its first forward makes it the real one") {
+TEST_CASE(
+    "an uninitialized layer contains placeholders until its first forward turns it into the real "
+    "layer") {
   for_each_layer([](auto layer, const Tensor& X, auto twin) {
     INFO(layer->layer_name());
     CHECK_FALSE(layer->is_initialized());
@@ -236,7 +238,7 @@ TEST_CASE("an uninitialized layer has placeholders, and its first forward makes 
   });
 }
 
-TEST_CASE("an uninitialized layer streams what repr gives") {
+TEST_CASE("streaming an uninitialized layer prints the same as repr") {
   for_each_layer([](auto layer, const Tensor&, auto) {
     std::ostringstream printed;
     printed << *layer;
@@ -244,7 +246,7 @@ TEST_CASE("an uninitialized layer streams what repr gives") {
   });
 }
 
-TEST_CASE("the accessors throw until the layer is initialized") {
+TEST_CASE("accessors of a lazy layer throw until the layer is initialized") {
   LazyLinear linear(LazyLinearOptions(1));
   CHECK(error_of([&] { linear->in_features(); }) ==
         "sconce::nn::LazyLinear::in_features: expected an initialized layer, but "
@@ -263,7 +265,9 @@ TEST_CASE("the accessors throw until the layer is initialized") {
   CHECK(norm->num_features() == 5);
 }
 
-TEST_CASE("an optimizer built before the first forward trains as one of the real layers") {
+TEST_CASE(
+    "an optimizer built before a lazy model's first forward trains as if the layers were not "
+    "lazy") {
   const bool adam = GENERATE(true, false);
   const auto losses = [&](auto net, const auto& prepare) {
     std::unique_ptr<torch::optim::Optimizer> optimizer;
@@ -309,7 +313,7 @@ TEST_CASE("an optimizer built before the first forward trains as one of the real
   CHECK(bitwise_equal(*lazy, *real));
 }
 
-TEST_CASE("a step and zero_grad before the first forward change nothing") {
+TEST_CASE("step and zero_grad before a lazy layer's first forward change nothing") {
   LazyLinear layer(2);
   torch::optim::SGD sgd(layer->parameters(), 0.1);
   sgd.zero_grad();
@@ -321,7 +325,8 @@ TEST_CASE("a step and zero_grad before the first forward change nothing") {
   CHECK_FALSE(layer->weight.equal(before));
 }
 
-TEST_CASE("the first forward initializes in any grad mode, and the parameters still train") {
+TEST_CASE(
+    "the first forward initializes a lazy layer in any grad mode, and its parameters still train") {
   const int mode = GENERATE(0, 1, 2);
   LazyLinear layer(2);
   LazyLinear frozen(2);
@@ -347,7 +352,7 @@ TEST_CASE("the first forward initializes in any grad mode, and the parameters st
   CHECK_FALSE(frozen->weight.grad().defined());
 }
 
-TEST_CASE("to before the first forward decides the device and the type") {
+TEST_CASE("calling to before the first forward determines the device and dtype of a lazy layer") {
   for_each_layer([](auto layer, const Tensor& X, auto) {
     layer->to(torch::kDouble);
     CHECK_THROWS(layer(X.to(torch::kInt)));  // wrong type: initializes the layer, then fails
@@ -357,7 +362,7 @@ TEST_CASE("to before the first forward decides the device and the type") {
   });
 }
 
-TEST_CASE("a lazy layer takes its numbers from a GPU's generator after to", "[gpu]") {
+TEST_CASE("a lazy layer moved to a GPU draws its values from the GPU's generator", "[gpu]") {
   sconce::test::require_gpu();
   LazyLinear layer(3);
   layer->to(sconce::gpu());
@@ -370,7 +375,8 @@ TEST_CASE("a lazy layer takes its numbers from a GPU's generator after to", "[gp
   CHECK(bitwise_equal(*layer, *twin));
 }
 
-TEST_CASE("a clone is as uninitialized or initialized as the layer, and independent of it") {
+TEST_CASE(
+    "a clone of a lazy layer has the same initialization state and is independent of the layer") {
   for_each_layer([](auto layer, const Tensor& X, auto) {
     using Impl = std::decay_t<decltype(*layer)>;
     layer->to(torch::kDouble);
@@ -401,7 +407,8 @@ TEST_CASE("a clone is as uninitialized or initialized as the layer, and independ
   });
 }
 
-TEST_CASE("a user's module with lazy layers at two levels clones, before and after") {
+TEST_CASE(
+    "a custom module with nested lazy layers can be cloned before and after its first forward") {
   Net net;
   const auto X = ramp({4, 3}).sin();
   torch::manual_seed(2);
@@ -418,7 +425,7 @@ TEST_CASE("a user's module with lazy layers at two levels clones, before and aft
   CHECK(before->forward(X).equal(Y));
 }
 
-TEST_CASE("a Sequential of lazy layers clones, before and after") {
+TEST_CASE("a Sequential of lazy layers can be cloned before and after its first forward") {
   auto net = lazy_cnn();
   const auto X = ramp({2, 3, 4, 4});
   const torch::nn::Sequential before(
@@ -432,7 +439,7 @@ TEST_CASE("a Sequential of lazy layers clones, before and after") {
   CHECK(before.ptr()->forward(X).equal(Y));
 }
 
-TEST_CASE("an archive of an initialized layer initializes another") {
+TEST_CASE("loading the archive of an initialized layer initializes a lazy layer") {
   for_each_layer([](auto layer, const Tensor& X, auto twin) {
     const auto bytes = saved(twin);  // the real layer's archive has the same names
     torch::manual_seed(6);
@@ -458,7 +465,7 @@ TEST_CASE("an archive of an initialized layer initializes another") {
   CHECK_FALSE(to->head->weight.equal(from->head->weight));
 }
 
-TEST_CASE("an uninitialized layer is not saved, and an archive that does not fit is not loaded") {
+TEST_CASE("saving an uninitialized layer throws, and so does loading a mismatched archive") {
   Net net;
   CHECK_THROWS_WITH(saved(net), ContainsSubstring("LazyLinear::save: expected an initialized") &&
                                     ContainsSubstring("uninitialized"));
@@ -480,7 +487,7 @@ TEST_CASE("an uninitialized layer is not saved, and an archive that does not fit
   CHECK(layer(ramp({2, 4})).size(1) == 3);
 }
 
-TEST_CASE("materialize_from takes from a state what fits") {
+TEST_CASE("materialize_from initializes only the layers whose tensors in the state match") {
   Net from;
   from(ramp({4, 3}));
   NamedTensors state = from->named_parameters();
@@ -504,7 +511,7 @@ TEST_CASE("materialize_from takes from a state what fits") {
   CHECK(partly->block->norm->is_initialized());
 }
 
-TEST_CASE("check_initialized names who asks, the path and the layer") {
+TEST_CASE("check_initialized reports the calling function, the path, and the layer") {
   Net net;
   const auto error = [&] { return error_of([&] { check_initialized(*net, "sconce::io::save"); }); };
   CHECK(
@@ -521,7 +528,7 @@ TEST_CASE("check_initialized names who asks, the path and the layer") {
   CHECK(is_uninitialized(on_the_stack));
 }
 
-TEST_CASE("an input that the real layer refuses leaves the layer uninitialized") {
+TEST_CASE("an input that the real layer rejects leaves a lazy layer uninitialized") {
   for_each_layer([](auto layer, const Tensor& X, auto twin) {
     for (const auto& wrong : {torch::ones({}), torch::ones({1, 1, 1, 1, 1, 4})}) {
       const auto theirs = error_of([&] { twin(wrong); });
@@ -543,7 +550,7 @@ TEST_CASE("an input that the real layer refuses leaves the layer uninitialized")
   CHECK_FALSE(grouped->is_initialized());
 }
 
-TEST_CASE("options out of their range are refused at once") {
+TEST_CASE("a lazy layer rejects options out of range on construction") {
   CHECK_THROWS_WITH(LazyLinear(-1),
                     ContainsSubstring("LazyLinear: expected out_features of at least 0, got -1"));
   CHECK_THROWS_WITH(LazyConv2d(LazyConv2dOptions(3, 1).groups(2)),
@@ -552,7 +559,7 @@ TEST_CASE("options out of their range are refused at once") {
   CHECK_THROWS(LazyConv1d(0, 1));
 }
 
-TEST_CASE("every option of a lazy convolution reaches the real one") {
+TEST_CASE("every option of a lazy convolution reaches the real convolution") {
   const auto options = LazyConv2dOptions(4, {3, 2})
                            .stride(2)
                            .padding({2, 1})
@@ -580,7 +587,7 @@ TEST_CASE("every option of a lazy convolution reaches the real one") {
   CHECK(same(X).sizes() == at::IntArrayRef{2, 4, 8, 9});
 }
 
-TEST_CASE("a BatchNorm without tensors has nothing to initialize") {
+TEST_CASE("a lazy BatchNorm without tensors counts as initialized") {
   LazyBatchNorm1d norm(LazyBatchNorm1dOptions().affine(false).track_running_stats(false));
   CHECK(norm->is_initialized());
   CHECK_FALSE(is_uninitialized(*norm));
@@ -589,7 +596,9 @@ TEST_CASE("a BatchNorm without tensors has nothing to initialize") {
   CHECK(norm->num_features() == 3);
 }
 
-TEST_CASE("a lazy layer is found as the real layer, so that a user's own init reaches it") {
+TEST_CASE(
+    "Module::as finds an initialized lazy layer as the real layer, so custom initialization "
+    "reaches it") {
   auto net = lazy_cnn();
   net->forward(ramp({2, 3, 4, 4}));
   int found = 0;

@@ -24,7 +24,7 @@ torch::nn::Sequential small_cnn() {
 
 }  // namespace
 
-TEST_CASE("channels last changes the strides of four dimensions, and no value and no parameter") {
+TEST_CASE("ChannelsLast changes only the strides of 4-dimensional parameters, not their values") {
   auto net = small_cnn();
   const auto before = net->parameters();
   std::vector<torch::Tensor> values;
@@ -50,7 +50,7 @@ TEST_CASE("channels last changes the strides of four dimensions, and no value an
   CHECK(after[4].strides().vec() == std::vector<int64_t>{36, 9, 3, 1});
 }
 
-TEST_CASE("channels last leaves what a net computes and learns as it was") {
+TEST_CASE("ChannelsLast does not change what a model computes and learns") {
   torch::manual_seed(0);
   auto plain = small_cnn();
   torch::manual_seed(0);
@@ -69,7 +69,7 @@ TEST_CASE("channels last leaves what a net computes and learns as it was") {
   CHECK(torch::allclose(plain->forward(x), last->forward(x), 1e-4, 1e-4));
 }
 
-TEST_CASE("five dimensions are those of channels last in 3d") {
+TEST_CASE("ChannelsLast3d changes 5-dimensional parameters and ChannelsLast leaves them alone") {
   torch::nn::Conv3d net(2, 3, 2);
   to_memory_format(*net, MemoryFormat::ChannelsLast);
   CHECK(net->weight.is_contiguous());
@@ -78,13 +78,13 @@ TEST_CASE("five dimensions are those of channels last in 3d") {
   CHECK_FALSE(net->weight.is_contiguous());
 }
 
-TEST_CASE("a memory format that is none is refused") {
+TEST_CASE("to_memory_format rejects MemoryFormat::Preserve") {
   torch::nn::Linear net(1, 1);
   CHECK_THAT(error_of([&] { to_memory_format(*net, MemoryFormat::Preserve); }),
              StartsWith("sconce::nn::to_memory_format: expected Contiguous, ChannelsLast or"));
 }
 
-TEST_CASE("a lazy layer that has no weights yet takes no memory format") {
+TEST_CASE("to_memory_format rejects a lazy layer that has no weights yet") {
   torch::nn::Sequential net(torch::nn::ReLU(), sconce::nn::LazyConv2d(4, 3));
   CHECK_THAT(error_of([&] { to_memory_format(*net, MemoryFormat::ChannelsLast); }),
              StartsWith("sconce::nn::to_memory_format: ") && ContainsSubstring("uninitialized"));

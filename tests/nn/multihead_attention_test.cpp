@@ -25,7 +25,7 @@ MultiheadAttention batch_first(int64_t embed_dim, int64_t num_heads) {
 
 }  // namespace
 
-TEST_CASE("the defaults of attention are Python's") {
+TEST_CASE("MultiheadAttention has Python's defaults") {
   const MultiheadAttentionOptions options(6, 2);
   CHECK(options.dropout() == 0);
   CHECK(options.bias());
@@ -40,7 +40,8 @@ TEST_CASE("the defaults of attention are Python's") {
   CHECK_FALSE(args.is_causal);
 }
 
-TEST_CASE("a padded batch is attended to as its rows alone are") {
+TEST_CASE(
+    "attention gives the same results for a padded batch as for each row without its padding") {
   const bool need_weights = GENERATE(true, false);
   torch::manual_seed(1);
   auto attention = batch_first(8, 2);
@@ -61,7 +62,7 @@ TEST_CASE("a padded batch is attended to as its rows alone are") {
   }
 }
 
-TEST_CASE("attention trains in 16 bits with masks of both kinds, and near its numbers in 32") {
+TEST_CASE("attention trains in 16 bits with bool and float masks, with results close to float32") {
   const auto dtype = GENERATE(torch::kBFloat16, torch::kHalf);
   const bool need_weights = GENERATE(true, false);
   const bool autocast = GENERATE(true, false);
@@ -93,7 +94,7 @@ TEST_CASE("attention trains in 16 bits with masks of both kinds, and near its nu
   for (const auto& p : attention->parameters()) CHECK(p.grad().isfinite().all().item<bool>());
 }
 
-TEST_CASE("the causal hint and the causal mask give the same output") {
+TEST_CASE("attention gives the same output with the causal hint and with the causal mask") {
   torch::manual_seed(3);
   auto attention = batch_first(8, 2);
   const auto x = torch::randn({3, 5, 8});
@@ -107,7 +108,7 @@ TEST_CASE("the causal hint and the causal mask give the same output") {
   CHECK_FALSE(near(std::get<0>(attention(x, x, x, args)), by_mask));
 }
 
-TEST_CASE("attention refuses arguments that do not fit, before any work") {
+TEST_CASE("attention rejects invalid arguments before doing any work") {
   auto attention = batch_first(8, 2);
   const auto x = torch::randn({3, 5, 8}), memory = torch::randn({3, 4, 8});
   const auto error = [&](const AttentionArgs& args) {
@@ -143,7 +144,7 @@ TEST_CASE("attention refuses arguments that do not fit, before any work") {
   CHECK(shapes(x, Tensor(), x) == who + "expected dense inputs, got an undefined or nested tensor");
 }
 
-TEST_CASE("attention takes an empty batch, and no queries at all") {
+TEST_CASE("attention accepts an empty batch and an empty query") {
   MultiheadAttention attention(MultiheadAttentionOptions(8, 2));
   const auto memory = torch::randn({5, 3, 8});
   const auto [nothing, its_weights] =
@@ -155,7 +156,7 @@ TEST_CASE("attention takes an empty batch, and no queries at all") {
   CHECK(weights.sizes() == c10::IntArrayRef{3, 0, 5});
 }
 
-TEST_CASE("attention refuses heads that do not divide its features") {
+TEST_CASE("attention rejects a num_heads that does not divide embed_dim") {
   const std::string who =
       "sconce::nn::MultiheadAttention: expected num_heads that divide embed_dim";
   CHECK(error_of([] { MultiheadAttention(8, 3); }) == who + ", got 3 and 8");
@@ -163,7 +164,7 @@ TEST_CASE("attention refuses heads that do not divide its features") {
   CHECK(error_of([] { MultiheadAttention(0, 1); }) == who + ", got 1 and 0");
 }
 
-TEST_CASE("attention refuses options out of range, and a mask on another device") {
+TEST_CASE("attention rejects options out of range and a mask on another device") {
   const std::string who =
       "sconce::nn::MultiheadAttention: expected kdim and vdim of at least 1 and a dropout between "
       "0 and 1, got ";
@@ -181,7 +182,7 @@ TEST_CASE("attention refuses options out of range, and a mask on another device"
         "sconce::nn::MultiheadAttention: expected attn_mask on cpu, got meta");
 }
 
-TEST_CASE("a copy of attention computes the same, with weights of its own") {
+TEST_CASE("a copy of MultiheadAttention computes the same with its own weights") {
   torch::manual_seed(4);
   MultiheadAttention attention(
       MultiheadAttentionOptions(8, 2).kdim(6).add_bias_kv(true).add_zero_attn(true));
@@ -209,7 +210,7 @@ TEST_CASE("attention reads nothing on the host") {
   CHECK(reads.count() == 0);
 }
 
-TEST_CASE("replicas of attention take the rows of a padding mask with those of the inputs") {
+TEST_CASE("replicas of attention split the padding mask along with the inputs") {
   torch::manual_seed(5);
   auto attention = batch_first(8, 2);
   DataParallel parallel(attention, {.device_ids = {sconce::cpu(), sconce::cpu()}});

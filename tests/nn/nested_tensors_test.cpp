@@ -59,14 +59,14 @@ template <>
 struct sconce::nn::NestedTensors<WithNumbers>
     : sconce::nn::TensorMembers<&WithNumbers::a, &WithNumbers::b> {};
 
-TEST_CASE("every tensor of a nested value is visited once, in order") {
+TEST_CASE("for_each_tensor visits every tensor of a nested value once, in order") {
   const auto value = everything();
   std::vector<int64_t> seen;
   for_each_tensor(value, [&](const Tensor& tensor) { seen.push_back(tensor.item<int64_t>()); });
   CHECK(seen == std::vector<int64_t>{1, 2, 3, 4, 5, 6});
 }
 
-TEST_CASE("a visited tensor can be replaced") {
+TEST_CASE("for_each_tensor can replace the tensors that it visits") {
   auto value = everything();
   for_each_tensor(value, [](Tensor& tensor) { tensor = tensor * 10; });
   CHECK(std::get<1>(value)[1].first.item<int64_t>() == 30);
@@ -74,7 +74,9 @@ TEST_CASE("a visited tensor can be replaced") {
   CHECK(std::get<3>(value)->item<int64_t>() == 60);
 }
 
-TEST_CASE("a type says whether it can hold tensors, and whether it holds nothing else") {
+TEST_CASE(
+    "NestedTensors reports whether a type can contain tensors and whether it contains nothing "
+    "else") {
   STATIC_CHECK(NestedTensors<Tensor>::only);
   STATIC_CHECK(NestedTensors<std::map<int, std::vector<std::optional<Tensor>>>>::only);
   STATIC_CHECK(NestedTensors<Everything>::any);
@@ -84,14 +86,14 @@ TEST_CASE("a type says whether it can hold tensors, and whether it holds nothing
   STATIC_CHECK(NestedTensors<std::vector<Mine>>::only);
 }
 
-TEST_CASE("a type of a user's own takes part by a specialization") {
+TEST_CASE("a specialization of NestedTensors makes for_each_tensor visit a user's type") {
   std::vector<Mine> value = {{torch::ones({2})}, {torch::ones({3})}};
   int64_t elements = 0;
   for_each_tensor(value, [&](const Tensor& tensor) { elements += tensor.numel(); });
   CHECK(elements == 5);
 }
 
-TEST_CASE("a class takes part by the names of its members") {
+TEST_CASE("NestedTensors visits a class that lists its members") {
   const auto t = torch::ones({1});
   std::vector<OfMembers> value = {{t, {t, t}}, {t, {}}};
   for_each_tensor(value, [](Tensor& tensor) { tensor = tensor * 2; });
@@ -111,7 +113,7 @@ TEST_CASE("a class takes part by the names of its members") {
   CHECK_FALSE(NestedTensors<Value>::alike({{t, {t}}}, {{t, {t, t}}}));
 }
 
-TEST_CASE("values are alike with equal lengths, keys and undefined tensors") {
+TEST_CASE("NestedTensors::alike compares lengths, keys, and which tensors are undefined") {
   using Value = std::tuple<std::vector<Tensor>, std::map<int, Tensor>, std::optional<Tensor>,
                            std::pair<Tensor, Tensor>>;
   const auto t = torch::ones({1});
@@ -130,7 +132,8 @@ TEST_CASE("values are alike with equal lengths, keys and undefined tensors") {
 }
 
 TEST_CASE(
-    "a container of tensors is told from other types, at any depth, to be refused if unknown") {
+    "ContainerOfTensors recognizes containers of tensors at any depth, including unsupported "
+    "ones") {
   STATIC_CHECK(ContainerOfTensors<std::array<Tensor, 2>>);
   STATIC_CHECK(ContainerOfTensors<std::unordered_map<std::string, Tensor>>);
   STATIC_CHECK(ContainerOfTensors<at::TensorList>);

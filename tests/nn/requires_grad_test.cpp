@@ -9,7 +9,7 @@
 
 using sconce::nn::requires_grad_;
 
-TEST_CASE("requires_grad_ freezes all parameters of a module and no others, and back") {
+TEST_CASE("requires_grad_ freezes and unfreezes exactly the parameters of the given module") {
   struct Net : torch::nn::Module {
     torch::nn::Sequential body = register_module(
         "body", torch::nn::Sequential(torch::nn::Linear(2, 3), torch::nn::BatchNorm1d(3)));
@@ -26,7 +26,8 @@ TEST_CASE("requires_grad_ freezes all parameters of a module and no others, and 
   for (const auto& parameter : net.parameters()) CHECK(parameter.requires_grad());
 }
 
-TEST_CASE("what is frozen stays as it is beside what an optimizer trains") {
+TEST_CASE(
+    "frozen parameters stay unchanged when an optimizer steps them together with trained ones") {
   torch::nn::Linear frozen(2, 2), trained(2, 1);
   auto parameters = frozen->parameters();
   for (const auto& parameter : trained->parameters()) parameters.push_back(parameter);
@@ -43,14 +44,14 @@ TEST_CASE("what is frozen stays as it is beside what an optimizer trains") {
   CHECK(frozen->weight.equal(before));
 }
 
-TEST_CASE("a lazy layer that is frozen stays frozen when its first forward makes it the real one") {
+TEST_CASE("a frozen lazy layer stays frozen after its first forward") {
   sconce::nn::LazyLinear layer(3);
   requires_grad_(*layer, false);
   CHECK_FALSE(layer->forward(torch::ones({4, 2})).requires_grad());
   CHECK_FALSE(layer->weight.requires_grad());
 }
 
-TEST_CASE("a parameter that can have no gradient is refused by name before any is changed") {
+TEST_CASE("requires_grad_ reports a parameter of integer type before it changes any parameter") {
   struct Counts : torch::nn::Module {
     torch::nn::Linear linear = register_module("linear", torch::nn::Linear(1, 1));
     torch::Tensor count =

@@ -33,7 +33,7 @@ struct Tied : nn::Module {
 
 }  // namespace
 
-TEST_CASE("a state dict has Python's names in Python's order") {
+TEST_CASE("state_dict returns Python's names in Python's order") {
   const auto model = three_layers();
   CHECK(state_dict(*model).keys() ==
         std::vector<std::string>{"fc1.weight", "fc1.bias", "norm.weight", "norm.bias",
@@ -43,7 +43,7 @@ TEST_CASE("a state dict has Python's names in Python's order") {
   CHECK_FALSE(state_dict(*model)["fc1.weight"].requires_grad());
 }
 
-TEST_CASE("a state dict is loaded in place") {
+TEST_CASE("load_state_dict copies into the existing parameters") {
   auto from = three_layers(), to = three_layers();
   const auto weight = to->parameters()[0];
   const auto report = load_state_dict(*to, state_dict(*from));
@@ -52,7 +52,7 @@ TEST_CASE("a state dict is loaded in place") {
   CHECK(weight.is_same(to->parameters()[0]));
 }
 
-TEST_CASE("a state of an old version of PyTorch is loaded as Python does it") {
+TEST_CASE("load_state_dict loads a state of an old PyTorch version as Python does") {
   auto from = three_layers(), to = three_layers();
   to->register_parameter("scale", torch::zeros({}));
   StateDict state;
@@ -73,7 +73,8 @@ TEST_CASE("a state of an old version of PyTorch is loaded as Python does it") {
   CHECK_THROWS_WITH(load_state_dict(*to, state), ContainsSubstring("mismatched: scale of [1, 1]"));
 }
 
-TEST_CASE("a strict load that does not fit names everything and changes nothing") {
+TEST_CASE(
+    "a strict load_state_dict of a mismatched state lists every mismatch and changes nothing") {
   auto model = three_layers();
   const auto before = state_dict(*three_layers());
   load_state_dict(*model, before);
@@ -105,7 +106,8 @@ TEST_CASE("a strict load that does not fit names everything and changes nothing"
   CHECK(torch::equal(state_dict(*model)["fc1.bias"], before["fc1.bias"]));
 }
 
-TEST_CASE("of many names that do not fit the error has the first ten and a number") {
+TEST_CASE(
+    "the error of load_state_dict lists the first ten names of each kind and counts the rest") {
   nn::Sequential model;
   StateDict state;
   for (int i = 0; i < 12; ++i) {
@@ -123,7 +125,8 @@ TEST_CASE("of many names that do not fit the error has the first ten and a numbe
                     ContainsSubstring("; missing: " + list("a") + "; unexpected: " + list("b")));
 }
 
-TEST_CASE("an entry whose type cannot be converted is refused before anything is changed") {
+TEST_CASE(
+    "load_state_dict rejects a value whose type cannot be converted before changing anything") {
   auto model = three_layers();
   StateDict before, state;
   for (const auto& item : state_dict(*model)) before.insert(item.key(), item.value().clone());
@@ -154,7 +157,7 @@ TEST_CASE("an entry whose type cannot be converted is refused before anything is
   CHECK(torch::equal(state_dict(*model)["fc2.bias"], torch::ones({2})));
 }
 
-TEST_CASE("a shared tensor is there once, and any of its names loads it") {
+TEST_CASE("state_dict lists a shared tensor once, and load_state_dict accepts any of its names") {
   Tied model;
   CHECK(state_dict(model).keys() == std::vector<std::string>{"first.weight", "first.bias"});
   StateDict state;
@@ -164,7 +167,7 @@ TEST_CASE("a shared tensor is there once, and any of its names loads it") {
   CHECK(torch::equal(model.first->weight, torch::ones({3, 3})));
 }
 
-TEST_CASE("names are mapped, and an empty one leaves the entry out") {
+TEST_CASE("load_state_dict renames entries and skips entries whose new name is empty") {
   auto from = three_layers(), to = three_layers();
   StateDict state;
   for (const auto& item : state_dict(*from)) state.insert("module." + item.key(), item.value());
@@ -178,7 +181,9 @@ TEST_CASE("names are mapped, and an empty one leaves the entry out") {
       ContainsSubstring("which another entry has"));
 }
 
-TEST_CASE("uninitialized lazy layers become what the state says, or stay as they are") {
+TEST_CASE(
+    "load_state_dict initializes lazy layers, and leaves them uninitialized if the state does not "
+    "match") {
   nn::Sequential lazy;
   lazy->push_back("fc1", sconce::nn::LazyLinear(4));
   lazy->push_back("norm", sconce::nn::LazyBatchNorm1d());
@@ -197,7 +202,8 @@ TEST_CASE("uninitialized lazy layers become what the state says, or stay as they
   check_equal(*lazy, *from);
 }
 
-TEST_CASE("what does not fit an uninitialized lazy layer is reported without expected sizes") {
+TEST_CASE(
+    "load_state_dict reports a mismatch in an uninitialized lazy layer without an expected size") {
   sconce::nn::LazyLinear lazy(2);
   StateDict wrong;
   wrong.insert("weight", torch::ones({3, 4}));

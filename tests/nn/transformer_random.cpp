@@ -413,27 +413,28 @@ void compare_with_cpu(int64_t count) {
 
 }  // namespace
 
-TEST_CASE("random attention and transformer layers compute what Python's do", "[python]") {
+TEST_CASE("random attention and transformer layers match Python", "[python]") {
   compare_with_python(100);
 }
 
-TEST_CASE("500 random layers of each kind compute what Python's do", "[.][slow]") {
+TEST_CASE("500 random layers of each kind match Python", "[.][slow]") {
   compare_with_python(500);
 }
 
-TEST_CASE("on a GPU random attention and transformer layers compute what they do on the CPU",
-          "[gpu]") {
+TEST_CASE("on a GPU random attention and transformer layers match the CPU", "[gpu]") {
   sconce::test::require_gpu();
   compare_with_cpu(40);
 }
 
-TEST_CASE("on a GPU 500 random layers of each kind compute what they do on the CPU",
-          "[.][gpu][slow]") {
+TEST_CASE("on a GPU 500 random layers of each kind match the CPU", "[.][gpu][slow]") {
   sconce::test::require_gpu();
   compare_with_cpu(500);
 }
 
-TEST_CASE("the weights of attention and transformer layers go to Python and back", "[python]") {
+TEST_CASE(
+    "weights of attention and transformer layers move to Python and back without changing the "
+    "output",
+    "[python]") {
   const TempDir folder;
   const auto cases = draw_cases(folder, 12);
   std::vector<Run> runs;

@@ -35,7 +35,7 @@ TransformerLayerOptions layer_options() {
 
 }  // namespace
 
-TEST_CASE("the defaults of the transformer layers are Python's") {
+TEST_CASE("transformer layers have Python's defaults") {
   const TransformerEncoderLayerOptions options(6, 2);
   CHECK(options.dim_feedforward() == 2048);
   CHECK(options.dropout() == 0.1);
@@ -50,7 +50,9 @@ TEST_CASE("the defaults of the transformer layers are Python's") {
         sconce::repr(TransformerDecoderLayer(options)));
 }
 
-TEST_CASE("an encoder layer computes a padded batch as its rows alone") {
+TEST_CASE(
+    "an encoder layer gives the same results for a padded batch as for each row without its "
+    "padding") {
   const bool norm_first = GENERATE(true, false);
   torch::manual_seed(1);
   TransformerEncoderLayer layer(layer_options().norm_first(norm_first));
@@ -63,7 +65,9 @@ TEST_CASE("an encoder layer computes a padded batch as its rows alone") {
   }
 }
 
-TEST_CASE("a decoder layer computes a padded batch as its rows alone") {
+TEST_CASE(
+    "a decoder layer gives the same results for a padded batch as for each row without its "
+    "padding") {
   torch::manual_seed(2);
   TransformerDecoderLayer layer(layer_options());
   const std::vector<int64_t> lengths = {4, 2, 1}, sources = {3, 6, 2};
@@ -81,7 +85,7 @@ TEST_CASE("a decoder layer computes a padded batch as its rows alone") {
   }
 }
 
-TEST_CASE("transformer layers train in 16 bits with a padding mask, where LibTorch's fail") {
+TEST_CASE("transformer layers train in 16 bits with a padding mask, unlike LibTorch's") {
   const auto dtype = GENERATE(torch::kBFloat16, torch::kHalf);
   const bool autocast = GENERATE(true, false);
   torch::manual_seed(3);
@@ -115,7 +119,7 @@ TEST_CASE("transformer layers train in 16 bits with a padding mask, where LibTor
                     ContainsSubstring("masked_fill"));
 }
 
-TEST_CASE("transformer layers refuse arguments that do not fit, before any work") {
+TEST_CASE("transformer layers reject invalid arguments before doing any work") {
   int calls = 0;
   TransformerDecoderLayer layer(layer_options().norm_first(true).activation(
       [&calls](const Tensor& x) { return ++calls, x; }));
@@ -137,7 +141,7 @@ TEST_CASE("transformer layers refuse arguments that do not fit, before any work"
   CHECK(calls == 0);
 }
 
-TEST_CASE("transformer layers refuse options that do not fit") {
+TEST_CASE("transformer layers reject invalid options") {
   const std::string who =
       "sconce::nn::TransformerLayerOptions: expected a positive dim_feedforward and an "
       "activation, ";
@@ -164,7 +168,7 @@ TEST_CASE("transformer layers read nothing on the host") {
   CHECK(reads.count() == 0);
 }
 
-TEST_CASE("a Sequential takes encoder layers") {
+TEST_CASE("a Sequential can contain encoder layers") {
   torch::manual_seed(4);
   TransformerEncoderLayer first(layer_options()), second(layer_options());
   torch::nn::Sequential both(first, second);
@@ -217,7 +221,7 @@ std::vector<std::vector<Tensor>> masked_batches(torch::Device device, int count)
 
 }  // namespace
 
-TEST_CASE("on a GPU transformer layers train as on the CPU", "[gpu]") {
+TEST_CASE("on a GPU transformer layers train the same as on the CPU", "[gpu]") {
   sconce::test::require_gpu();
   at::globalContext().setAllowTF32CuBLAS(false);
   LayerTraining on_cpu(torch::kCPU), on_gpu(sconce::gpu());
@@ -227,7 +231,7 @@ TEST_CASE("on a GPU transformer layers train as on the CPU", "[gpu]") {
   }
 }
 
-TEST_CASE("on a GPU a captured step of transformer layers is the plain loop", "[gpu]") {
+TEST_CASE("on a GPU a captured step of transformer layers matches the eager loop", "[gpu]") {
   sconce::test::require_gpu();
   LayerTraining plain(sconce::gpu(), 0.2), captured(sconce::gpu(), 0.2);
   const auto batches = masked_batches(sconce::gpu(), 7);
@@ -242,7 +246,8 @@ TEST_CASE("on a GPU a captured step of transformer layers is the plain loop", "[
   }
 }
 
-TEST_CASE("on a GPU transformer layers train in 16 bits, and replicas as the layer", "[gpu]") {
+TEST_CASE("on a GPU replicas of a transformer layer match the layer in float32 and bfloat16",
+          "[gpu]") {
   sconce::test::require_gpu();
   at::globalContext().setAllowTF32CuBLAS(false);
   torch::manual_seed(8);
@@ -283,7 +288,7 @@ std::vector<std::string> names_of(const torch::nn::Module& module) {
 
 }  // namespace
 
-TEST_CASE("a stack has copies of its layer, and making it draws no random numbers") {
+TEST_CASE("a transformer stack copies its layer and draws no random numbers") {
   torch::manual_seed(1);
   TransformerEncoderLayer layer(layer_options());
   const auto next = torch::rand(1);
@@ -300,7 +305,7 @@ TEST_CASE("a stack has copies of its layer, and making it draws no random number
   }
 }
 
-TEST_CASE("a stack of a frozen layer and norm is frozen, as Python's deep copies are") {
+TEST_CASE("a transformer stack of a frozen layer and norm is frozen, like Python's deep copies") {
   TransformerEncoderLayer layer(layer_options());
   for (auto& parameter : layer->linear1->parameters()) parameter.set_requires_grad(false);
   LayerNorm norm(LayerNormOptions(layer->options.d_model()));
@@ -314,7 +319,7 @@ TEST_CASE("a stack of a frozen layer and norm is frozen, as Python's deep copies
   }
 }
 
-TEST_CASE("the parameters of the stacks have Python's names, in Python's order") {
+TEST_CASE("parameters of transformer stacks have Python's names in Python's order") {
   CHECK(names_of(*an_encoder(1)) ==
         std::vector<std::string>{
             "layers.0.self_attn.in_proj_weight", "layers.0.self_attn.in_proj_bias",
@@ -331,7 +336,7 @@ TEST_CASE("the parameters of the stacks have Python's names, in Python's order")
             "layers.0.norm2.weight", "layers.0.norm3.weight"});
 }
 
-TEST_CASE("a copy of a stack computes the same, with weights of its own") {
+TEST_CASE("a copy of a transformer stack computes the same with its own weights") {
   torch::manual_seed(2);
   auto encoder = an_encoder();
   const auto x = torch::randn({3, 5, 8});
@@ -348,7 +353,7 @@ TEST_CASE("a copy of a stack computes the same, with weights of its own") {
   CHECK(copy->forward(x).count_nonzero().item<int64_t>() == 0);
 }
 
-TEST_CASE("replicas of a stack compute what the stack does") {
+TEST_CASE("replicas of a transformer stack compute the same as the stack") {
   torch::manual_seed(3);
   auto encoder = an_encoder();
   DataParallel parallel(encoder, {.device_ids = {sconce::cpu(), sconce::cpu()}});
@@ -387,7 +392,7 @@ class CausalCalls {
 
 }  // namespace
 
-TEST_CASE("a causal mask on the CPU is recognized, whatever its type, without a host read") {
+TEST_CASE("a causal mask of any dtype on the CPU is recognized without a host read") {
   torch::manual_seed(4);
   auto encoder = an_encoder();
   TransformerDecoder decoder(TransformerDecoderLayer(layer_options()), 2);
@@ -412,7 +417,7 @@ TEST_CASE("a causal mask on the CPU is recognized, whatever its type, without a 
   CHECK(calls.count() == 0);
 }
 
-TEST_CASE("stacks refuse what does not fit, before any work") {
+TEST_CASE("transformer stacks reject invalid arguments before doing any work") {
   auto encoder = an_encoder();
   const auto x = torch::randn({3, 5, 8});
   CHECK(error_of([&] { encoder(x, EncoderArgs{.src_mask = causal(4)}); }) ==
@@ -433,7 +438,7 @@ TEST_CASE("stacks refuse what does not fit, before any work") {
         "sconce::nn::TransformerStack: expected a positive num_layers, got 0");
 }
 
-TEST_CASE("a Sequential takes an encoder") {
+TEST_CASE("a Sequential can contain a TransformerEncoder") {
   auto encoder = an_encoder();
   torch::nn::Sequential net(torch::nn::Linear(3, 8), encoder, torch::nn::Linear(8, 2));
   CHECK(net->forward(torch::randn({3, 5, 3})).sizes() == at::IntArrayRef{3, 5, 2});

@@ -95,7 +95,7 @@ All example() {
 using visited::All;
 using visited::example;
 
-TEST_CASE("what a visitor writes of all kinds of members it reads again, in the order visited") {
+TEST_CASE("a state visitor reads back every kind of member that it wrote, in the order visited") {
   const auto state = sconce::as_state(example()).toGenericDict();
   std::vector<std::string> keys;
   for (const auto& entry : state) keys.push_back(entry.key().toStringRef());
@@ -119,7 +119,7 @@ TEST_CASE("what a visitor writes of all kinds of members it reads again, in the 
   }
 }
 
-TEST_CASE("a number may be what Python keeps for one, and a pair of them a list") {
+TEST_CASE("a state visitor accepts a tensor or a bool as a number and a list as a pair") {
   const auto state = sconce::as_state(example()).toGenericDict();
   c10::impl::GenericList pair(c10::AnyType::get());
   pair.push_back(torch::full({1}, 0.5));
@@ -131,7 +131,7 @@ TEST_CASE("a number may be what Python keeps for one, and a pair of them a list"
   CHECK(read.present == 1.0);
 }
 
-TEST_CASE("what an older state lacks has its old meaning, or stays as it is") {
+TEST_CASE("a key missing from an older state has its old meaning or leaves the member unchanged") {
   auto state = sconce::as_state(example()).toGenericDict();
   for (const char* key : {"newer", "present"}) CHECK(state.erase(key) == 1);
   const auto read = sconce::from_state<All>(state, "here", {.newer = true, .present = 9.0});
@@ -139,7 +139,8 @@ TEST_CASE("what an older state lacks has its old meaning, or stays as it is") {
   CHECK(read.present == 9.0);
 }
 
-TEST_CASE("a visitor refuses a value of another type, length or range, and names key and place") {
+TEST_CASE(
+    "a state visitor rejects a wrong type, length, or range and reports the key and its path") {
   const auto two = c10::impl::toList(c10::List<double>({1.0, 2.0}));
   auto negative = sconce::string_dict();
   negative.insert("number", -1.0);

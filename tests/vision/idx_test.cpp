@@ -148,7 +148,7 @@ class AsOrdinaryUser {
 
 }  // namespace
 
-TEST_CASE("read_idx reads the six types of the format, plain and gzipped") {
+TEST_CASE("read_idx reads all six element types, plain and gzipped") {
   SECTION("uint8") {
     const auto tensor = read_both_ways(header(0x08, {2}) + "\x00\xff"s);
     CHECK(torch::equal(tensor, torch::tensor({0, 255}, torch::kByte)));
@@ -175,7 +175,7 @@ TEST_CASE("read_idx reads the six types of the format, plain and gzipped") {
   }
 }
 
-TEST_CASE("read_idx keeps the rank and the order of the dimensions") {
+TEST_CASE("read_idx keeps the rank and the order of dimensions") {
   const std::vector<std::vector<uint32_t>> shapes = {{}, {3}, {2, 3}, {4, 2, 3}, {2, 1, 3, 4}};
   for (const auto& shape : shapes) {
     int64_t count = 1;
@@ -188,32 +188,32 @@ TEST_CASE("read_idx keeps the rank and the order of the dimensions") {
   }
 }
 
-TEST_CASE("read_idx reads the highest rank that a header can name") {
+TEST_CASE("read_idx reads a tensor of rank 255, the highest in the format") {
   const auto tensor = read_both_ways(header(0x08, std::vector<uint32_t>(255, 1)) + "\x07");
   CHECK(tensor.dim() == 255);
   CHECK(tensor.item<int>() == 7);
 }
 
-TEST_CASE("read_idx reads a file of no elements") {
+TEST_CASE("read_idx reads a file without elements") {
   CHECK(read_both_ways(header(0x0D, {0, 28, 28})).sizes() == std::vector<int64_t>{0, 28, 28});
 }
 
-TEST_CASE("read_idx reads a dimension of 2 to the 31 as a positive number") {
+TEST_CASE("read_idx reads a dimension of 2^31 as a positive number") {
   CHECK(read_both_ways(header(0x08, {kTwoTo31, 0})).size(0) == 2147483648);
 }
 
-TEST_CASE("read_idx reads content that is longer than its buffer") {
+TEST_CASE("read_idx reads contents larger than its buffer") {
   std::string payload = counting_bytes(300'000);
   const auto tensor = read_both_ways(header(0x08, {300'000}) + payload);
   CHECK(torch::equal(tensor, torch::arange(300'000).remainder(256).to(torch::kByte)));
 }
 
-TEST_CASE("read_idx reads a gzipped file whose name does not say so") {
+TEST_CASE("read_idx reads a gzipped file without the extension .gz") {
   const TempDir dir;
   CHECK(read_idx(dir.write("images-idx1-ubyte", gzip(header(0x08, {1}) + "\x05"))).numel() == 1);
 }
 
-TEST_CASE("read_idx refuses what is no regular file") {
+TEST_CASE("read_idx rejects a path that is not a regular file") {
   const TempDir dir;
   SECTION("a missing file") {
     CHECK(refusal(dir.path() / "no") == ": cannot open it: No such file or directory");
@@ -231,7 +231,7 @@ TEST_CASE("read_idx refuses what is no regular file") {
   }
 }
 
-TEST_CASE("read_idx refuses a file that it may not read, with the system's reason") {
+TEST_CASE("read_idx rejects a file without read permission and gives the system's reason") {
   const TempDir dir;
   const fs::path file = dir.write("secret", header(0x08, {1}) + "\x05");
   fs::permissions(file, fs::perms::none);
@@ -244,7 +244,7 @@ TEST_CASE("read_idx refuses a file that it may not read, with the system's reaso
   CHECK(message == ": cannot open it: Permission denied");
 }
 
-TEST_CASE("read_idx refuses a file in a folder that it may not enter") {
+TEST_CASE("read_idx rejects a file in a folder without access permission") {
   const TempDir dir;
   const fs::path folder = dir.path() / "closed";
   fs::create_directory(folder);
@@ -260,7 +260,7 @@ TEST_CASE("read_idx refuses a file in a folder that it may not enter") {
   CHECK(message == ": cannot open it: Permission denied");
 }
 
-TEST_CASE("read_idx refuses a header that is cut short or is not IDX, plain and gzipped") {
+TEST_CASE("read_idx rejects a truncated or invalid header, plain and gzipped") {
   const TempDir dir;
   const auto refused = [&](const std::string& bytes) {
     std::string plain = refusal(dir.write("plain", bytes));
@@ -281,7 +281,7 @@ TEST_CASE("read_idx refuses a header that is cut short or is not IDX, plain and 
   CHECK(refused("\0\0\x08\xff"s) == ": dimensions: expected 1020 bytes for rank 255, found 0");
 }
 
-TEST_CASE("read_idx refuses a shape of more bytes than a number can hold") {
+TEST_CASE("read_idx rejects a shape whose size in bytes overflows") {
   const TempDir dir;
   CHECK(refusal(dir.write("large", header(0x0E, {kTwoTo31, kTwoTo31}))) ==
         ": dimensions: expected at most 9223372036854775807 bytes of payload, found shape "
@@ -294,7 +294,7 @@ TEST_CASE("read_idx refuses a shape of more bytes than a number can hold") {
              ContainsSubstring("dimensions"));
 }
 
-TEST_CASE("read_idx refuses a file that is shorter than its header says") {
+TEST_CASE("read_idx rejects a file that is shorter than its header says") {
   const TempDir dir;
   const std::string bytes = header(0x0B, {2, 3}) + std::string(11, 'x');
   const std::string message = ": payload: expected 12 bytes for shape [2, 3] of Short, found 11";
@@ -302,7 +302,7 @@ TEST_CASE("read_idx refuses a file that is shorter than its header says") {
   CHECK(refusal(dir.write("packed", gzip(bytes))) == message);
 }
 
-TEST_CASE("read_idx refuses a file that is longer than its header says") {
+TEST_CASE("read_idx rejects a file that is longer than its header says") {
   const TempDir dir;
   const std::string bytes = header(0x0B, {2, 3}) + std::string(13, 'x');
   const std::string message = ": payload: expected 12 bytes for shape [2, 3] of Short, found more";
@@ -310,7 +310,7 @@ TEST_CASE("read_idx refuses a file that is longer than its header says") {
   CHECK(refusal(dir.write("packed", gzip(bytes))) == message);
 }
 
-TEST_CASE("read_idx refuses a gzip stream that is cut short, wherever it is cut") {
+TEST_CASE("read_idx rejects a gzip stream that is truncated at any byte") {
   const TempDir dir;
   const std::string packed = gzip(header(0x08, {200}) + counting_bytes(200));
   constexpr size_t gzip_header = 10;
@@ -325,7 +325,7 @@ TEST_CASE("read_idx refuses a gzip stream that is cut short, wherever it is cut"
   }
 }
 
-TEST_CASE("read_idx refuses a corrupted gzip stream with zlib's reason") {
+TEST_CASE("read_idx rejects a corrupted gzip stream and gives zlib's reason") {
   const TempDir dir;
   std::string packed = gzip(header(0x08, {200}) + counting_bytes(200));
   SECTION("a wrong checksum") {
@@ -340,7 +340,7 @@ TEST_CASE("read_idx refuses a corrupted gzip stream with zlib's reason") {
   }
 }
 
-TEST_CASE("read_idx refuses a header that claims 2 to the 62 bytes") {
+TEST_CASE("read_idx rejects a header that claims 2^62 bytes") {
   const TempDir dir;
   const std::string bytes = header(0x08, {kTwoTo31, kTwoTo31}) + "few";
   const std::string message =
@@ -350,20 +350,21 @@ TEST_CASE("read_idx refuses a header that claims 2 to the 62 bytes") {
   CHECK(refusal(dir.write("packed", gzip(bytes))) == message);
 }
 
-TEST_CASE("read_idx takes no memory for a header that claims 8 GiB", "[alone]") {
+TEST_CASE("read_idx allocates no memory for a header that claims 8 GiB", "[alone]") {
   const TempDir dir;
   const std::string bytes = header(0x08, {kTwoTo31, 4}) + "few";
   check_refused_without_memory(dir.write("plain", bytes));
   check_refused_without_memory(dir.write("packed", gzip(bytes)));
 }
 
-TEST_CASE("read_idx takes no memory for more bytes than a plain file has", "[alone]") {
+TEST_CASE("read_idx allocates no memory if a plain file is smaller than its header claims",
+          "[alone]") {
   const TempDir dir;
   const std::string few = header(0x08, {1024, 1 << 20});  // a gzipped file of 1 MiB can hold them
   check_refused_without_memory(dir.write("plain", few + std::string(2 * kMiB, 'x')));
 }
 
-TEST_CASE("read_idx refuses a tensor above max_bytes, which the error names") {
+TEST_CASE("read_idx rejects a tensor larger than max_bytes and names the option") {
   const TempDir dir;
   const std::string bytes = header(0x0B, {1000}) + std::string(2000, '\0');
   for (const auto& file : {dir.write("plain", bytes), dir.write("packed", gzip(bytes))}) {
@@ -378,7 +379,7 @@ TEST_CASE("read_idx refuses a tensor above max_bytes, which the error names") {
   }
 }
 
-TEST_CASE("read_idx takes no memory for the surplus of a gzip bomb", "[alone]") {
+TEST_CASE("read_idx allocates no memory for the excess data of a gzip bomb", "[alone]") {
   const TempDir dir;
   const fs::path bomb = dir.path() / "bomb";
   write_gzip_bomb(bomb, header(0x08, {10}), 256 * kMiB);
@@ -389,7 +390,7 @@ TEST_CASE("read_idx takes no memory for the surplus of a gzip bomb", "[alone]") 
   CHECK(address_space_bytes("VmPeak") - space < 64 * kMiB);
 }
 
-TEST_CASE("read_idx stops at the first surplus bytes of a gzip bomb") {
+TEST_CASE("read_idx stops at the first excess bytes of a gzip bomb") {
   const TempDir dir;
   const fs::path bomb = dir.path() / "bomb";
   write_gzip_bomb(bomb, header(0x08, {10}), 4 * kMiB);
@@ -397,7 +398,7 @@ TEST_CASE("read_idx stops at the first surplus bytes of a gzip bomb") {
   CHECK_THAT(refusal(bomb), ContainsSubstring("found more"));
 }
 
-TEST_CASE("read_idx holds the content once, not twice", "[alone]") {
+TEST_CASE("read_idx holds a file's contents in memory only once", "[alone]") {
   const TempDir dir;
   const uint32_t size = 256 * kMiB;
   const fs::path file = dir.write("large", header(0x08, {size}));
@@ -407,7 +408,7 @@ TEST_CASE("read_idx holds the content once, not twice", "[alone]") {
   CHECK(peak_resident_bytes() - before < size + 64 * kMiB);
 }
 
-TEST_CASE("read_idx pairs images with labels, and the labels become int64") {
+TEST_CASE("read_idx pairs images with labels and converts the labels to int64") {
   const TempDir dir;
   const fs::path images = dir.write("images", header(0x08, {3, 1, 2}) + counting_bytes(6));
   for (const auto& [type, payload] :
@@ -422,13 +423,13 @@ TEST_CASE("read_idx pairs images with labels, and the labels become int64") {
   }
 }
 
-TEST_CASE("read_idx keeps labels above 127 positive") {
+TEST_CASE("read_idx reads labels above 127 as positive numbers") {
   const TempDir dir;
   const fs::path file = dir.write("both", header(0x08, {1}) + "\xff");
   CHECK(read_idx(file, file).target.item<int64_t>() == 255);
 }
 
-TEST_CASE("read_idx pairs no images with no labels") {
+TEST_CASE("read_idx pairs an empty image file with an empty label file") {
   const TempDir dir;
   const fs::path images = dir.write("images", header(0x08, {0, 28, 28}));
   const auto [data, target] = read_idx(images, dir.write("labels", header(0x08, {0})));
@@ -436,7 +437,7 @@ TEST_CASE("read_idx pairs no images with no labels") {
   CHECK(target.sizes() == std::vector<int64_t>{0});
 }
 
-TEST_CASE("read_idx refuses images and labels that do not belong together") {
+TEST_CASE("read_idx rejects images and labels that do not match") {
   const TempDir dir;
   const fs::path images = dir.write("images", header(0x08, {3, 1, 2}) + counting_bytes(6));
   const auto refused = [&](const std::string& labels) {
@@ -481,7 +482,7 @@ TEST_CASE("read_idx refuses images and labels that do not belong together") {
   }
 }
 
-TEST_CASE("read_idx reads the digits of the repository") {
+TEST_CASE("read_idx reads the digits in the repository") {
   const fs::path digits = fs::path(SCONCE_TESTS_DIR) / "../apps/train/digits";
   const auto [data, target] =
       read_idx(digits / "train-images-idx3-ubyte", digits / "train-labels-idx1-ubyte");

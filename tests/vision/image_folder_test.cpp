@@ -41,7 +41,7 @@ void check_folder_refused(const fs::path& root, const fs::path& named, const std
 
 }  // namespace
 
-TEST_CASE("what an image file is, its name's end tells") {
+TEST_CASE("is_image_file depends only on the extension") {
   using sconce::vision::is_image_file;
   for (const char* name : {"a.png", "a.jpg", "a.jpeg", "no/such/A.PNG", "a.tar.JpEg", "\xff.jpg"}) {
     CHECK(is_image_file(name));
@@ -51,7 +51,7 @@ TEST_CASE("what an image file is, its name's end tells") {
   }
 }
 
-TEST_CASE("a folder's classes and pictures come sorted by their bytes") {
+TEST_CASE("ImageFolder sorts classes and pictures by the bytes of their names") {
   const TempDir root;
   for (const char* name : {"b/2.png", "b/10.PNG", "b/x.JpEg", "b/notes.txt", "b/.hidden.png",
                            "B/a.jpg", "\xc3\xa4/\xff\xfe.png", ".git/a.png", "README.png"}) {
@@ -69,7 +69,7 @@ TEST_CASE("a folder's classes and pictures come sorted by their bytes") {
   CHECK(folder.targets().equal(torch::tensor({0, 1, 1, 1, 2})));
 }
 
-TEST_CASE("a folder that is not one of pictures is refused by name") {
+TEST_CASE("ImageFolder rejects a folder without classes or pictures and names it") {
   const TempDir temporary;
   const fs::path root = temporary.path() / "data";
   fs::create_directory(root);
@@ -89,7 +89,7 @@ TEST_CASE("a folder that is not one of pictures is refused by name") {
   CHECK(ImageFolder(root).size() == 2);
 }
 
-TEST_CASE("links in a folder of pictures: a class may be one, a circle is refused by name") {
+TEST_CASE("ImageFolder follows a link to a class and rejects cyclic and broken links") {
   const TempDir temporary;
   const fs::path root = temporary.path() / "data";
   const auto refuse = [&](const char* name, const fs::path& target, const std::string& why) {
@@ -109,7 +109,7 @@ TEST_CASE("links in a folder of pictures: a class may be one, a circle is refuse
   refuse("cat/self", "self", "symbolic links");
 }
 
-TEST_CASE("a class's name is UTF-8 without control characters") {
+TEST_CASE("ImageFolder accepts only class names in UTF-8 without control characters") {
   const TempDir temporary;
   const auto list_with = [&](const std::string& name) {
     const fs::path root = temporary.path() / std::to_string(name.size());
@@ -129,7 +129,7 @@ TEST_CASE("a class's name is UTF-8 without control characters") {
   }
 }
 
-TEST_CASE("an item of a folder is a picture, transformed, and its class") {
+TEST_CASE("an item of ImageFolder contains the transformed picture and its class") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir root;
   make_picture(root.path() / "cat/a.png", 7);
@@ -157,7 +157,7 @@ TEST_CASE("an item of a folder is a picture, transformed, and its class") {
   }
 }
 
-TEST_CASE("a folder's random transforms draw by item, whoever reads it") {
+TEST_CASE("random transforms of ImageFolder depend on the item and not on the worker") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir root;
   for (int i = 0; i < 6; ++i) make_picture(root.path() / "a" / (std::to_string(i) + ".png"), i);
@@ -178,7 +178,7 @@ TEST_CASE("a folder's random transforms draw by item, whoever reads it") {
         torch::IntArrayRef{2, 3, 4, 5});
 }
 
-TEST_CASE("a folder names the picture that cannot be read, when it is read") {
+TEST_CASE("ImageFolder names a picture that cannot be read when the picture is read") {
   const TempDir root;
   make_file(root.path() / "a/a.png");
   const ImageFolder folder(root.path());

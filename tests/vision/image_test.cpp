@@ -117,19 +117,20 @@ torch::Tensor sample(int64_t channels) {
 
 }  // namespace
 
-TEST_CASE("pictures have the pixels that Pillow reads") {
+TEST_CASE("read_image returns the same pixels as Pillow") {
   const auto files = pictures_in(pictures);
   for (const auto& file : files) check_pixels(file);
   CHECK(files.size() == (has_libpng() ? 24U : 0U) + (has_libjpeg() ? 10U : 0U));
 }
 
-TEST_CASE("pictures of a folder of one's own have the pixels that Pillow reads", "[.][pictures]") {
+TEST_CASE("read_image returns the same pixels as Pillow for the pictures in SCONCE_PICTURES",
+          "[.][pictures]") {
   const char* folder = std::getenv("SCONCE_PICTURES");
   if (folder == nullptr) SKIP("takes a folder that pictures.py wrote: SCONCE_PICTURES=FOLDER");
   for (const auto& file : pictures_in(folder)) check_pixels(file);
 }
 
-TEST_CASE("a picture is read with the channels of its mode") {
+TEST_CASE("read_image returns the channels of its mode") {
   for (const auto& file : pictures_in(pictures)) {
     INFO(file.string());
     const auto rgb = read_image(file, ImageReadMode::rgb);
@@ -154,7 +155,7 @@ TEST_CASE("a picture is read with the channels of its mode") {
   }
 }
 
-TEST_CASE("colors become gray and keep their transparency as in Pillow") {
+TEST_CASE("read_image converts colors to gray and keeps transparency like Pillow") {
   if (!has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   const fs::path file = folder.path() / "a.png";
@@ -174,7 +175,7 @@ TEST_CASE("colors become gray and keep their transparency as in Pillow") {
   CHECK(alpha("grey-alpha-16.png") == 26468);
 }
 
-TEST_CASE("write_png writes what read_image reads, gray or RGB, with or without alpha") {
+TEST_CASE("read_image reads what write_png writes, gray or RGB, with or without alpha") {
   if (!has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   const fs::path file = folder.path() / "a.png";
@@ -194,7 +195,7 @@ TEST_CASE("write_png writes what read_image reads, gray or RGB, with or without 
   CHECK(sconce::test::names_in(folder.path()) == std::vector<std::string>{"a.png"});
 }
 
-TEST_CASE("write_png refuses what is no picture, by name, and leaves the file alone") {
+TEST_CASE("write_png rejects invalid pictures, names the file, and leaves it unchanged") {
   const TempDir folder;
   const fs::path file = folder.write("a.png", "before");
   const auto refused = [&](const torch::Tensor& picture, const std::string& why, int level = 6) {
@@ -215,7 +216,7 @@ TEST_CASE("write_png refuses what is no picture, by name, and leaves the file al
              StartsWith("sconce::vision::write_png: " + (folder.path() / "no/a.png").string()));
 }
 
-TEST_CASE("decode_image takes the bytes of a file alone") {
+TEST_CASE("decode_image accepts only the bytes of a picture file") {
   const auto refused = [](const torch::Tensor& input, const std::string& why) {
     CHECK_THAT(error_of([&] { decode_image(input); }),
                StartsWith("sconce::vision::decode_image: ") && ContainsSubstring(why));
@@ -232,7 +233,7 @@ TEST_CASE("decode_image takes the bytes of a file alone") {
   refused(bytes.slice(0, 0, bytes.size(0) - 30), "damaged PNG");
 }
 
-TEST_CASE("a picture that ends anywhere before its end is refused by name") {
+TEST_CASE("a picture truncated at any byte is rejected with an error that names it") {
   const TempDir folder;
   for (const auto& whole : pictures_in(pictures)) {
     const fs::path file = folder.path() / whole.filename();
@@ -247,7 +248,7 @@ TEST_CASE("a picture that ends anywhere before its end is refused by name") {
   }
 }
 
-TEST_CASE("a picture with any bit changed is read or refused") {
+TEST_CASE("a picture with a flipped bit is read or rejected") {
   const TempDir folder;
   for (const auto& whole : pictures_in(pictures)) {
     const std::string bytes = contents(whole);
@@ -260,7 +261,7 @@ TEST_CASE("a picture with any bit changed is read or refused") {
   }
 }
 
-TEST_CASE("a PNG with changed pixels is refused for its checksum") {
+TEST_CASE("a PNG with changed pixels is rejected because of its checksum") {
   if (!has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   std::string bytes = contents(pictures / "rgb-8.png");
@@ -271,7 +272,7 @@ TEST_CASE("a PNG with changed pixels is refused for its checksum") {
   CHECK(read_image_size(file) == std::array<int64_t, 2>{11, 19});
 }
 
-TEST_CASE("a file that is no picture is refused by its content, not its name") {
+TEST_CASE("a file that is not a picture is rejected based on its contents, not its name") {
   const TempDir folder;
   check_no_header(folder.write("empty.png", ""), "a PNG or JPEG picture, got an empty file");
   check_no_header(folder.write("a.jpg", "GIF89a, or so"), "a PNG or JPEG picture, got a GIF");
@@ -293,7 +294,7 @@ TEST_CASE("a file that is no picture is refused by its content, not its name") {
   CHECK(picture_refusal(folder.path() / "\xff\xfe.png").empty());
 }
 
-TEST_CASE("of an animated PNG the picture is read that programs without animation show") {
+TEST_CASE("read_image reads the default picture of an animated PNG") {
   if (!has_libpng()) SKIP("built without libpng");
   using sconce::test::big_endian;
   using sconce::test::png_chunk;
@@ -311,7 +312,7 @@ TEST_CASE("of an animated PNG the picture is read that programs without animatio
   CHECK(read_image(folder.write("a.png", animated)).equal(picture));
 }
 
-TEST_CASE("a picture that is too large is refused by its header") {
+TEST_CASE("a picture that is too large is rejected based on its header") {
   const TempDir folder;
   if (has_libpng()) {
     check_no_header(
@@ -332,7 +333,7 @@ TEST_CASE("a picture that is too large is refused by its header") {
   }
 }
 
-TEST_CASE("a picture is refused above the limits of the caller, each of which its error names") {
+TEST_CASE("a picture above the caller's limits is rejected, and the error names the limit") {
   const TempDir folder;
   if (has_libpng()) {
     const auto file = folder.path() / "a.png";
@@ -357,7 +358,7 @@ TEST_CASE("a picture is refused above the limits of the caller, each of which it
   }
 }
 
-TEST_CASE("reading a picture takes at most 9 bytes of tensors per pixel in every mode") {
+TEST_CASE("reading a picture takes at most 9 bytes of tensor memory per pixel in every mode") {
   if (!has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   constexpr int64_t pixels = 500 * 400;
@@ -374,7 +375,7 @@ TEST_CASE("reading a picture takes at most 9 bytes of tensors per pixel in every
   }
 }
 
-TEST_CASE("without a library of pictures an error of its own type names the package to install") {
+TEST_CASE("without libpng or libjpeg a NotImplementedError names the package to install") {
   const TempDir folder;
   const auto error = [](const auto& use) -> std::string {
     try {

@@ -106,7 +106,7 @@ const std::vector<double> channel_std = {0.2, 0.3, 0.7};
 
 }  // namespace
 
-TEST_CASE("Resize gives torchvision's images") {
+TEST_CASE("Resize matches torchvision") {
   for (const auto& [input, options, expected] : cases("resize")) {
     CAPTURE(input.scalar_type(), input.sizes(), options);
     const auto copy = input.clone();
@@ -117,13 +117,13 @@ TEST_CASE("Resize gives torchvision's images") {
   }
 }
 
-TEST_CASE("Resize rounds integers where it computes in floats") {
+TEST_CASE("Resize rounds integers when it computes in floating point") {
   const auto input = sample_images(torch::kShort, {2, 3, 9, 8});
   const Resize resize({5, 11});
   CHECK(torch::equal(resize(input), resize(input.to(torch::kFloat)).round().to(torch::kShort)));
 }
 
-TEST_CASE("Resize keeps images of the size, and takes a batch without images") {
+TEST_CASE("Resize returns images of the target size unchanged and accepts an empty batch") {
   const auto input = sample_images(torch::kByte, {2, 1, 4, 5});
   CHECK(Resize({4, 5})(input).is_same(input));
   for (const auto type : {torch::kByte, torch::kFloat, torch::kHalf}) {
@@ -133,14 +133,14 @@ TEST_CASE("Resize keeps images of the size, and takes a batch without images") {
   }
 }
 
-TEST_CASE("Resize takes images in another memory order") {
+TEST_CASE("Resize accepts images in any memory format") {
   const auto input = sample_images(torch::kByte, {2, 3, 9, 8});
   const Resize resize({4, 5});
   CHECK(torch::equal(resize(input.contiguous(at::MemoryFormat::ChannelsLast)), resize(input)));
   CHECK(torch::equal(resize(input.transpose(2, 3)), resize(input.transpose(2, 3).contiguous())));
 }
 
-TEST_CASE("Resize refuses a size below 1 and images that it cannot scale") {
+TEST_CASE("Resize rejects a size below 1 and images that it cannot scale") {
   CHECK(
       error_of([] { Resize({0, 4}); }) ==
       "sconce::vision::transforms::Resize: expected a height and width of 1 or more, got 0 and 4");
@@ -156,7 +156,7 @@ TEST_CASE("Resize refuses a size below 1 and images that it cannot scale") {
              ContainsSubstring("a floating or an integer type, got Bool"));
 }
 
-TEST_CASE("Normalize gives torchvision's images") {
+TEST_CASE("Normalize matches torchvision") {
   for (const auto& [input, options, expected] : cases("normalize")) {
     CAPTURE(input.scalar_type(), input.sizes());
     const auto copy = input.clone();
@@ -169,7 +169,7 @@ TEST_CASE("Normalize gives torchvision's images") {
   }
 }
 
-TEST_CASE("Normalize refuses what does not fit together") {
+TEST_CASE("Normalize rejects mismatched means, standard deviations, and images") {
   CHECK(error_of([] { Normalize({}, {}); }) ==
         "sconce::vision::transforms::Normalize: expected as many values of mean as of std, and one "
         "or more, got "
@@ -188,7 +188,7 @@ TEST_CASE("Normalize refuses what does not fit together") {
         "got 1");
 }
 
-TEST_CASE("RandomCrop cuts what torchvision's pad and crop cut at those places") {
+TEST_CASE("RandomCrop matches torchvision's pad and crop at the same positions") {
   for (const auto& [input, options, expected] : cases("crop")) {
     CAPTURE(input.sizes(), options);
     const RandomCrop crop(
@@ -201,7 +201,7 @@ TEST_CASE("RandomCrop cuts what torchvision's pad and crop cut at those places")
   }
 }
 
-TEST_CASE("RandomCrop gives each image a place of its own, and reaches every place") {
+TEST_CASE("RandomCrop draws a separate position for each image and reaches every position") {
   // Every pixel's value is its position, so a crop of one pixel shows where it was taken.
   const auto input = torch::arange(12).reshape({1, 1, 3, 4}).expand({1000, 1, 3, 4});
   const auto places = RandomCrop({1, 1})(input, seeded(0)).flatten();
@@ -210,7 +210,7 @@ TEST_CASE("RandomCrop gives each image a place of its own, and reaches every pla
   CHECK(counts.min().item<int64_t>() > 40);  // 83 on average; the seed is fixed
 }
 
-TEST_CASE("RandomCrop takes one number as the padding of all sides, and empty batches") {
+TEST_CASE("RandomCrop accepts one number as the padding of all sides, and empty batches") {
   const auto input = sample_images(torch::kFloat, {6, 2, 4, 4});
   CHECK(torch::equal(RandomCrop({4, 4}, 2)(input, seeded(5)),
                      RandomCrop({4, 4}, {2, 2, 2, 2})(input, seeded(5))));
@@ -220,7 +220,7 @@ TEST_CASE("RandomCrop takes one number as the padding of all sides, and empty ba
   CHECK(no_channel.sizes() == std::vector<int64_t>{6, 0, 3, 2});
 }
 
-TEST_CASE("RandomCrop takes a part of a batch, and images in another memory order") {
+TEST_CASE("RandomCrop accepts a slice of a batch and images in any memory format") {
   const auto input = sample_images(torch::kFloat, {9, 3, 6, 5});
   for (const int64_t padding : {0, 1}) {
     const RandomCrop crop({4, 3}, padding);
@@ -233,14 +233,14 @@ TEST_CASE("RandomCrop takes a part of a batch, and images in another memory orde
   }
 }
 
-TEST_CASE("RandomCrop gives memory of its own, also where there is one place alone") {
+TEST_CASE("RandomCrop returns new memory even if only one position is possible") {
   const auto input = sample_images(torch::kFloat, {3, 1, 4, 4});
   const auto result = RandomCrop({4, 4})(input, seeded(1));
   CHECK(torch::equal(result, input));
   CHECK_FALSE(result.is_alias_of(input));
 }
 
-TEST_CASE("RandomCrop refuses sizes that do not fit and a generator of another device") {
+TEST_CASE("RandomCrop rejects invalid sizes and an undefined generator") {
   CHECK(error_of([] { RandomCrop({4, -1}); }) ==
         "sconce::vision::transforms::RandomCrop: expected a height and width of 1 or more, got 4 "
         "and -1");
@@ -262,7 +262,7 @@ TEST_CASE("RandomCrop refuses sizes that do not fit and a generator of another d
         "sconce::vision::transforms::RandomCrop: expected a CPU generator, got an undefined one");
 }
 
-TEST_CASE("RandomHorizontalFlip gives the images that torchvision gives one after the other") {
+TEST_CASE("RandomHorizontalFlip matches torchvision on one image after the other") {
   for (const auto& [input, options, expected] : cases("flip")) {
     CAPTURE(options);
     const auto copy = input.clone();
@@ -277,7 +277,7 @@ TEST_CASE("RandomHorizontalFlip gives the images that torchvision gives one afte
                      RandomHorizontalFlip(0.5)(input, seeded(3))));  // torchvision's default
 }
 
-TEST_CASE("RandomHorizontalFlip refuses a probability beyond 0 to 1") {
+TEST_CASE("RandomHorizontalFlip rejects a probability outside 0 to 1") {
   for (const double p : {-0.1, 1.1, std::numeric_limits<double>::quiet_NaN()}) {
     CHECK_THAT(error_of([&] { RandomHorizontalFlip{p}; }),
                ContainsSubstring(
@@ -291,7 +291,7 @@ TEST_CASE("RandomHorizontalFlip refuses a probability beyond 0 to 1") {
              ContainsSubstring("expected a CPU generator"));
 }
 
-TEST_CASE("CenterCrop gives torchvision's images") {
+TEST_CASE("CenterCrop matches torchvision") {
   for (const auto& [input, options, expected] : cases("center")) {
     CAPTURE(input.scalar_type(), input.sizes(), options);
     const auto copy = input.clone();
@@ -305,7 +305,7 @@ TEST_CASE("CenterCrop gives torchvision's images") {
              ContainsSubstring("CenterCrop: expected images, got an undefined tensor"));
 }
 
-TEST_CASE("RandomResizedCrop gives the images that torchvision gives one after the other") {
+TEST_CASE("RandomResizedCrop matches torchvision on one image after the other") {
   for (const auto& [input, options, expected] : cases("box")) {
     CAPTURE(input.scalar_type(), input.sizes(), options);
     const RandomResizedCrop crop({integer(options[0]), integer(options[1])},
@@ -319,7 +319,7 @@ TEST_CASE("RandomResizedCrop gives the images that torchvision gives one after t
   check_as_expected(RandomResizedCrop({5, 6})(input, seeded(0)), expected);
 }
 
-TEST_CASE("RandomResizedCrop refuses bounds and images that it cannot crop by") {
+TEST_CASE("RandomResizedCrop rejects invalid bounds and images that it cannot crop") {
   using Bounds = std::array<double, 2>;
   for (const auto& bounds : {Bounds{0, 1}, Bounds{1, 0.5}, Bounds{-1, 1}}) {
     CHECK_THAT(error_of([&] { RandomResizedCrop({4, 4}, bounds); }),
@@ -335,7 +335,7 @@ TEST_CASE("RandomResizedCrop refuses bounds and images that it cannot crop by") 
              ContainsSubstring("expected a CPU generator"));
 }
 
-TEST_CASE("ColorJitter gives the images that torchvision gives one after the other") {
+TEST_CASE("ColorJitter matches torchvision on one image after the other") {
   for (const auto& [input, options, expected] : cases("jitter")) {
     CAPTURE(input.scalar_type(), input.sizes(), options);
     const ColorJitter jitter({.brightness = options[0],
@@ -356,7 +356,7 @@ TEST_CASE("ColorJitter gives the images that torchvision gives one after the oth
   }
 }
 
-TEST_CASE("ColorJitter refuses options beyond their bounds, and images without colors") {
+TEST_CASE("ColorJitter rejects options outside their bounds and images without colors") {
   for (const double wrong : {-0.1, std::numeric_limits<double>::infinity()}) {
     CHECK_THAT(error_of([&] { ColorJitter({.brightness = wrong}); }),
                ContainsSubstring("ColorJitter: expected a brightness of 0 to "));
@@ -376,7 +376,7 @@ TEST_CASE("ColorJitter refuses options beyond their bounds, and images without c
              ContainsSubstring("expected a CPU generator"));
 }
 
-TEST_CASE("a transform of one image is that of a batch of one") {
+TEST_CASE("a transform of one image equals the transform of a batch of one") {
   const auto image = sample_images(torch::kByte, {3, 9, 8, 1}).squeeze(3);
   const Compose random(RandomResizedCrop({7, 7}), RandomCrop({6, 6}, 1), RandomHorizontalFlip(),
                        ColorJitter({.brightness = 0.5, .hue = 0.1}));
@@ -388,14 +388,14 @@ TEST_CASE("a transform of one image is that of a batch of one") {
   CHECK(one.equal(all(image.unsqueeze(0), seeded(6)).squeeze(0)));
 }
 
-TEST_CASE("Compose gives torchvision's images") {
+TEST_CASE("Compose matches torchvision") {
   for (const auto& [input, options, expected] : cases("compose")) {
     check_as_expected(Compose(Resize({5, 4}), Normalize(channel_mean, channel_std))(input),
                       expected);
   }
 }
 
-TEST_CASE("Compose shares the generator among those that take it, in their order") {
+TEST_CASE("Compose passes its generator to the random transforms in order") {
   const auto input = sample_images(torch::kByte, {8, 1, 6, 6});
   const auto to_float = [](const torch::Tensor& given) { return given.to(torch::kFloat) / 255; };
   const auto noise = [](torch::Tensor given, at::Generator draws) {
@@ -417,7 +417,7 @@ TEST_CASE("Compose shares the generator among those that take it, in their order
   CHECK_THAT(error_of([&] { augment(input); }), ContainsSubstring("expected a CPU generator"));
 }
 
-TEST_CASE("Compose of no transforms gives its images, and takes more at run time") {
+TEST_CASE("an empty Compose returns its images and accepts transforms at run time") {
   Compose compose;
   const auto input = sample_images(torch::kByte, {2, 1, 4, 4});
   CHECK(compose(input).is_same(input));
@@ -425,7 +425,7 @@ TEST_CASE("Compose of no transforms gives its images, and takes more at run time
   CHECK(torch::equal(compose(input), Resize({2, 2})(input)));
 }
 
-TEST_CASE("the transforms touch no global generator and read nothing on the host") {
+TEST_CASE("transforms use no global generator and read nothing on the host") {
   const Compose augment(RandomCrop({5, 5}, 1), RandomHorizontalFlip(), Resize({4, 4}),
                         Normalize({0.5}, {0.5}));
   const auto input = sample_images(torch::kFloat, {8, 1, 6, 6});
@@ -439,14 +439,14 @@ TEST_CASE("the transforms touch no global generator and read nothing on the host
   CHECK(torch::equal(torch::rand({4}), next));
 }
 
-TEST_CASE("the transforms that are not random work on any device") {
+TEST_CASE("nonrandom transforms work on any device") {
   const Compose scale(Resize({4, 4}), Normalize({0.5}, {0.5}));
   const auto result = scale(torch::empty({2, 1, 6, 6}, torch::kMeta));
   CHECK(result.is_meta());
   CHECK(result.sizes() == std::vector<int64_t>{2, 1, 4, 4});
 }
 
-TEST_CASE("the transforms make on a GPU the choices that they make on the CPU", "[gpu]") {
+TEST_CASE("on a GPU random transforms make the same choices as on the CPU", "[gpu]") {
   sconce::test::require_gpu();
   const auto bytes = sample_images(torch::kByte, {16, 3, 12, 10});
   const Compose augment(RandomCrop({9, 9}, {1, 2, 0, 1}), RandomHorizontalFlip());

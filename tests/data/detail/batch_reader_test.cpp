@@ -21,7 +21,7 @@ struct Squares {
 
 }  // namespace
 
-TEST_CASE("each item of an epoch has a generator of its own") {
+TEST_CASE("each item of an epoch has its own generator") {
   const EpochItems epoch{.order = {}, .items = 5, .batch_size = 2, .seed = 1, .epoch = 2};
   const auto drawn = [&](int64_t item) {
     return torch::rand({3}, sconce::data::detail::item_generator(epoch, item));
@@ -30,7 +30,7 @@ TEST_CASE("each item of an epoch has a generator of its own") {
   CHECK_FALSE(torch::equal(drawn(3), drawn(4)));
 }
 
-TEST_CASE("a reader tells the item of an exception, which stays as it was") {
+TEST_CASE("a batch reader reports the item that threw and keeps its exception") {
   struct Broken : Squares {
     torch::Tensor get(int64_t i) const {
       if (i == 4) throw std::out_of_range("four");
@@ -49,7 +49,7 @@ TEST_CASE("a reader tells the item of an exception, which stays as it was") {
   }
 }
 
-TEST_CASE("a reader reads no item after it was asked to stop") {
+TEST_CASE("a batch reader reads no further item after a stop request") {
   const Squares source;
   const Stack stack;
   BatchReader reader(source, stack);

@@ -10,7 +10,7 @@
 
 using sconce::data::detail::CopyStream;
 
-TEST_CASE("to a device without streams a copy is there at once") {
+TEST_CASE("a copy to a device without streams completes immediately") {
   torch::Tensor here = torch::arange(3);
   const torch::Tensor same = here;
   CHECK_FALSE(CopyStream(torch::kCPU).copy({&here}));
@@ -19,7 +19,7 @@ TEST_CASE("to a device without streams a copy is there at once") {
   CHECK(here.is_meta());
 }
 
-TEST_CASE("the current stream of a GPU waits for the copies", "[gpu]") {
+TEST_CASE("on a GPU the current stream waits for the copies", "[gpu]") {
   sconce::test::require_gpu();
   const CopyStream copies(sconce::gpu());
   for (int turn = 0; turn < 20; ++turn) {
@@ -35,7 +35,8 @@ TEST_CASE("the current stream of a GPU waits for the copies", "[gpu]") {
   }
 }
 
-TEST_CASE("a copy that is given back is used again only after the work that reads it", "[gpu]") {
+TEST_CASE("on a GPU the memory of a freed copy is reused only after the work that reads it",
+          "[gpu]") {
   sconce::test::require_gpu();
   const CopyStream copies(sconce::gpu());
   auto sum = torch::zeros({}, sconce::gpu());
@@ -47,7 +48,7 @@ TEST_CASE("a copy that is given back is used again only after the work that read
   CHECK(sum.item<float>() == 190 << 20);
 }
 
-TEST_CASE("the current stream waits for what another has made on the GPU", "[gpu]") {
+TEST_CASE("on a GPU the current stream waits for tensors made on another stream", "[gpu]") {
   sconce::test::require_gpu();
   const CopyStream copies(sconce::gpu());
   const auto other =
@@ -61,7 +62,7 @@ TEST_CASE("the current stream waits for what another has made on the GPU", "[gpu
   }
 }
 
-TEST_CASE("without an index the copies go to the current GPU", "[gpu]") {
+TEST_CASE("on a GPU copies to a device without an index go to the current GPU", "[gpu]") {
   sconce::test::require_gpu();
   const auto last = sconce::gpu(sconce::num_gpus() - 1);
   const c10::DeviceGuard guard(last);

@@ -23,7 +23,7 @@ struct Keeping : RandomSampler {
 
 }  // namespace
 
-TEST_CASE("epochs are taken in order, by all copies of a count, and by one that was moved from") {
+TEST_CASE("copies of an epoch count take epochs from one sequence, even after a move") {
   const auto first = std::make_unique<EpochCount>("Who");
   const EpochCount copy = *first;
   CHECK(first->take() == 0);
@@ -37,7 +37,7 @@ TEST_CASE("epochs are taken in order, by all copies of a count, and by one that 
   CHECK(EpochCount("Who").take() == 0);
 }
 
-TEST_CASE("a count begins with the epoch of its sampler") {
+TEST_CASE("an epoch count starts at its sampler's epoch") {
   RandomSampler sampler(3);
   sampler.set_epoch(4);
   const EpochCount count("Who", AnySampler(sampler));
@@ -45,7 +45,7 @@ TEST_CASE("a count begins with the epoch of its sampler") {
   CHECK(count.take() == 5);
 }
 
-TEST_CASE("threads that take epochs from one count get each epoch once") {
+TEST_CASE("threads that share an epoch count take each epoch exactly once") {
   const EpochCount count("Who");
   std::vector<std::vector<int64_t>> taken(4);
   std::vector<std::thread> threads;
@@ -66,7 +66,8 @@ TEST_CASE("threads that take epochs from one count get each epoch once") {
 }
 
 TEST_CASE(
-    "the epoch of a sampler that keeps it moves by set alone, and a forgotten set warns once") {
+    "with a sampler that keeps its epoch an epoch count changes only in set and warns if set is "
+    "missing") {
   const sconce::test::Warnings warnings;
   const EpochCount count("Who", AnySampler(Keeping()));
   const EpochCount copy = count;
@@ -82,7 +83,7 @@ TEST_CASE(
                  ContainsSubstring("that of epoch 1 again"));
 }
 
-TEST_CASE("epochs below 0 are refused in the name of the loader") {
+TEST_CASE("an epoch count rejects epochs below 0 and names the loader") {
   const EpochCount count("Who");
   CHECK(count.named(3) == 3);
   CHECK_THROWS_WITH(count.set(-1),

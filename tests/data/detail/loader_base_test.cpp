@@ -7,7 +7,7 @@
 
 using sconce::data::detail::EpochItems;
 
-TEST_CASE("an epoch's batches are cut from its order, the last one shorter") {
+TEST_CASE("an epoch's order is split into batches, and the last batch may be shorter") {
   EpochItems epoch{.order = {}, .items = 5, .batch_size = 2, .seed = 0, .epoch = 0};
   CHECK(epoch.of(1) == std::vector<int64_t>{2, 3});
   CHECK(epoch.of(2) == std::vector<int64_t>{4});

@@ -31,7 +31,7 @@ struct Loop {
 
 }  // namespace
 
-TEST_CASE("a loop has the batches of its range, each after the one before, and none after") {
+TEST_CASE("a loader loop returns the batches of its range in order and throws past the end") {
   const auto workers = GENERATE(0, 1, 3);
   Loop of(workers, [](int64_t index, const auto&) { return made(index); });
   CHECK(of.loop.epoch() == 9);
@@ -46,7 +46,7 @@ TEST_CASE("a loop has the batches of its range, each after the one before, and n
   CHECK(of.loop.is_over());
 }
 
-TEST_CASE("a loop throws the exception of an item, without what told the item, at each call") {
+TEST_CASE("a loader loop rethrows an item's exception on each call and reports the item") {
   const auto workers = GENERATE(0, 1, 3);
   Loop of(workers, [](int64_t index, const auto&) {
     if (index < 4) return made(index);
@@ -67,7 +67,8 @@ TEST_CASE("a loop throws the exception of an item, without what told the item, a
   }
 }
 
-TEST_CASE("a loop whose batch cannot be waited for throws that at each call, and has no item") {
+TEST_CASE(
+    "a loader loop rethrows an error of waiting for a batch on each call and reports no item") {
   const auto workers = GENERATE(0, 2);
   Loop of(workers, [](int64_t index, const auto&) {
     auto number = std::make_shared<sconce::data::detail::MadeBatch>();

@@ -24,7 +24,7 @@ std::shared_ptr<void> number(int64_t index, const std::stop_token&) {
 
 }  // namespace
 
-TEST_CASE("batches come in their order, and null after the last") {
+TEST_CASE("ReadAhead returns batches in order and null after the last batch") {
   const auto count = GENERATE(1, 2, 5);
   const auto ahead = GENERATE(1, 3, 100);
   // The workers yield now and then, so that they finish in any order.
@@ -43,7 +43,7 @@ TEST_CASE("batches come in their order, and null after the last") {
   CHECK(reader.next() == nullptr);
 }
 
-TEST_CASE("an error comes in the place of its batch, and is the last") {
+TEST_CASE("ReadAhead throws an error in place of its batch and returns null afterward") {
   ReadAhead reader(workers(3,
                            [](int64_t index, const std::stop_token& stop) {
                              if (index >= 4) throw std::runtime_error(std::to_string(index));
@@ -55,7 +55,7 @@ TEST_CASE("an error comes in the place of its batch, and is the last") {
   CHECK(reader.next() == nullptr);
 }
 
-TEST_CASE("who leaves early asks a worker to stop, and waits until it has") {
+TEST_CASE("destroying a ReadAhead asks its worker to stop and waits until it has") {
   std::atomic<bool> is_at_it = false, is_done = false;
   {
     ReadAhead reader(workers(1,
@@ -72,7 +72,7 @@ TEST_CASE("who leaves early asks a worker to stop, and waits until it has") {
   CHECK(is_done);
 }
 
-TEST_CASE("a worker that is asked to stop begins no other batch") {
+TEST_CASE("a ReadAhead worker starts no further batch after a stop request") {
   std::atomic<int> begun = 0;
   {
     const auto wait_for_stop = [&](int64_t index, const std::stop_token& stop) {
@@ -86,7 +86,7 @@ TEST_CASE("a worker that is asked to stop begins no other batch") {
   CHECK(begun == 1);
 }
 
-TEST_CASE("nobody to read, or no batch ahead, is refused") {
+TEST_CASE("ReadAhead rejects an empty list of workers and zero batches ahead") {
   CHECK_THROWS_WITH(ReadAhead({}, 1, 0, 3), ContainsSubstring("1 worker or more, got none"));
   CHECK_THROWS_WITH(ReadAhead(workers(1, number), 0, 0, 3),
                     ContainsSubstring("ahead of 1 or more, got 0"));

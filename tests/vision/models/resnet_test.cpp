@@ -32,13 +32,13 @@ ResNet make(const std::string& network) {
                               .replace_stride_with_dilation = {false, true, true}});
 }
 
-TEST_CASE("a ResNet has torchvision's state from the same seed, its losses and its logits") {
+TEST_CASE("a ResNet matches torchvision's initial state, losses, and logits for the same seed") {
   const std::string network = GENERATE("resnet18", "resnet50", "dilated");
   CAPTURE(network);
   sconce::test::check_like_torchvision(network, make(network), /*size=*/64);
 }
 
-TEST_CASE("a ResNet with other numbers of the same blocks has torchvision's state") {
+TEST_CASE("a ResNet with other block counts matches torchvision's initial state") {
   sconce::test::check_state(*make("resnet34"), sconce::test::lines_of_network("resnet34"));
 }
 
@@ -50,7 +50,7 @@ TEST_CASE("a ResNet prints like torchvision's") {
              ContainsSubstring("(fc): Linear(in_features=512, out_features=5, bias=True)\n)"));
 }
 
-TEST_CASE("the last layer of a ResNet can be replaced, and a clone returns the same") {
+TEST_CASE("the last layer of a ResNet can be replaced, and a clone returns the same outputs") {
   auto net = resnet18();
   net->fc = net->replace_module("fc", torch::nn::Linear(512, 3));
   net->eval();
@@ -64,7 +64,7 @@ TEST_CASE("the last layer of a ResNet can be replaced, and a clone returns the s
   CHECK(clone->forward(x).equal(net(x)));
 }
 
-TEST_CASE("a ResNet refuses what torchvision refuses, by name") {
+TEST_CASE("a ResNet rejects the same options as torchvision and names them") {
   CHECK_THROWS_WITH(resnet18({.num_classes = 0}),
                     ContainsSubstring("expected num_classes of at least 1, got 0"));
   CHECK_THROWS_WITH(resnet50({.groups = 0}),

@@ -30,7 +30,9 @@ VisionTransformerOptions small() {
           .representation_size = 12};
 }
 
-TEST_CASE("a vision transformer has torchvision's state from a seed, its losses and its logits") {
+TEST_CASE(
+    "a VisionTransformer matches torchvision's initial state, losses, and logits for the same "
+    "seed") {
   torch::manual_seed(0);
   SECTION("ViT-B/16") {
     const auto net = vit_b_16({.image_size = 32, .num_classes = 5});
@@ -41,7 +43,7 @@ TEST_CASE("a vision transformer has torchvision's state from a seed, its losses 
   }
 }
 
-TEST_CASE("a vision transformer prints like torchvision's, and a clone returns the same") {
+TEST_CASE("a VisionTransformer prints like torchvision's, and a clone returns the same outputs") {
   VisionTransformer net(small());
   const auto text = sconce::repr(net);
   CHECK(text.starts_with("VisionTransformer(\n  (conv_proj): Conv2d(3, 24, kernel_size=(8, 8), "));
@@ -52,7 +54,7 @@ TEST_CASE("a vision transformer prints like torchvision's, and a clone returns t
   CHECK(clone->forward(x).equal(net(x)));
 }
 
-TEST_CASE("a vision transformer refuses wrong options and pictures by name") {
+TEST_CASE("a VisionTransformer rejects invalid options and pictures and reports the reason") {
   const auto made_with = [](auto change) {
     auto options = small();
     change(options);
