@@ -4,7 +4,7 @@
 `ctest --repeat until-fail:30` does this too. Here a busy loop runs on each core beside the tests, and each
 round runs every chosen test once.
 
-  soak.py                           all tests of build/default except the slow ones, 30 rounds
+  soak.py                           all tests of the preset default, 30 rounds
   soak.py --rounds 5 --minutes 60   at most 5 rounds and one hour
   soak.py --part 2/4                the second of four parts of the tests
   soak.py --name '^lesson-'         the tests whose names match
@@ -83,8 +83,6 @@ def touches(file, test):
         return test["name"] == f"lesson-{file.parent.name}-{file.stem}"
     if top == "apps":
         return not is_lesson and any(source.parts[0] == "apps" for source in sources)
-    if top == "cmake":
-        return test["name"].startswith("build-")
     if top != "tests" or file.name == "CMakeLists.txt":
         return False
     own = pathlib.Path(*rest)
@@ -97,7 +95,7 @@ def touches(file, test):
 
 def choose(arguments):
     tests = [test for test in read_tests()
-             if not test["is_fixture"] and not {"slow", "package"} & set(test["labels"])]
+             if not test["is_fixture"] and not {"slow", "project"} & set(test["labels"])]
     if arguments.since:
         changed = changed_files(arguments.since)
         tests = [test for test in tests if any(touches(file, test) for file in changed)]

@@ -1,5 +1,5 @@
 // Mistakes that a GPU punishes, and the same programs done right:
-//   test-simgpu-faults NAME wrong|right
+//   test-simgpu-faults NAME[,NAME]... wrong|right
 // Prints what it has computed. The tests run it on simulated GPUs.
 #include <ATen/cuda/Sleep.h>
 #include <c10/core/Event.h>
@@ -14,6 +14,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <sstream>
+#include <string>
 
 #include "capture/step_graph.hpp"
 
@@ -383,9 +385,12 @@ const std::map<std::string, std::function<void(bool)>> faults = {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3 || !faults.contains(argv[1])) return 2;
+  if (argc != 3) return 2;
+  std::istringstream names(argv[1]);
   try {
-    faults.at(argv[1])(std::strcmp(argv[2], "right") == 0);
+    for (std::string name; std::getline(names, name, ',');) {
+      faults.at(name)(std::strcmp(argv[2], "right") == 0);
+    }
   } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';
     return 1;
