@@ -155,15 +155,15 @@ def charts(eager, captured):
             "speed_growth": growth_chart("What C++ gains, by the size of the work", eager)}
 
 
-def main(folder=ROOT / "docs", check=False):
-    results = [json.loads((folder / name).read_text())["results"] for name in ("speed.json", "speed_captured.json")]
+def main():
+    results = [json.loads((ROOT / "docs" / name).read_text())["results"] for name in ("speed.json", "speed_captured.json")]
     for name, drawn in charts(*results).items():
-        file = folder / f"{name}.svg"
-        if not check:
+        file = ROOT / f"docs/{name}.svg"
+        if "--check" not in sys.argv[1:]:
             file.write_text(drawn)
         elif not file.exists() or file.read_text() != drawn:
             sys.exit(f"docs/{name}.svg: expected the chart of the measured times; python3 docs/speed_charts.py draws it")
 
 
 if __name__ == "__main__":
-    main(check="--check" in sys.argv[1:])
+    main()

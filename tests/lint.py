@@ -11,7 +11,7 @@
                                         alone, as the preset no-pch does
 
 The tools' versions are pinned, because layout and findings differ between versions. pip installs them in a
-separate folder (--setup). The exit code is 1 if there is a finding.
+separate folder, build/setup/lint. The exit code is 1 if there is a finding.
 """
 import argparse
 import concurrent.futures
@@ -29,9 +29,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGES = ["clang-format==19.1.7", "clang-tidy==19.1.0"]
 
 
-def tool(name, setup):
+def tool(name):
     """Returns the path of a tool in the pinned version. Installs it if needed."""
-    folder = setup / "lint"
+    folder = ROOT / "build/setup/lint"
     complete = folder / "complete"
     if not complete.exists() or complete.read_text() != "\n".join(PACKAGES):
         venv.create(folder, with_pip=True, clear=True)
@@ -53,38 +53,38 @@ def sources(since):
 
 
 def check_layout(args):
-    clang_format, chosen = tool("clang-format", args.setup), sources(args.since)
-    if args.fix:
-        return not chosen or subprocess.run([clang_format, "-i", *chosen]).returncode == 0
-    ran = subprocess.run([clang_format, "--dry-run", "-Werror", *chosen], text=True, capture_output=True)
-    for name in sorted(set(re.findall(r"^(.+?):\d+:\d+: error: ", ran.stderr, re.M))):
-        print(f"{pathlib.Path(name).relative_to(ROOT)}: expected another layout: tests/lint.py format --fix")
-    return ran.returncode == 0
+    clang_format, chosen = tool("clang-format"), sources(args.since)
+    how = ["-i"] if args.fix else ["--dry-run", "-Werror", "--ferror-limit=1"]
+    return not chosen or subprocess.run([clang_format, *how, *chosen]).returncode == 0
 
 
-def check_mistakes(args):
-    """Runs clang-tidy on the sources, one per core at a time."""
-    database = json.loads((args.build / "compile_commands.json").read_text())
-    compiled = {os.path.normpath(entry["file"]) for entry in database}
-    chosen = [path for path in sources(args.since) if str(path) in compiled and ROOT / "tests" not in path.parents]
-    clang_tidy = tool("clang-tidy", args.setup)
-    end = time.monotonic() + 60 * args.minutes
+def run_all(what, commands, minutes=24 * 60.0):
+    """Runs the commands, one per core at a time, and starts none after this time. Prints the output of those that fail.
+    Returns whether none failed."""
+    end = time.monotonic() + 60 * minutes
 
-    def check(path):
+    def run(command):
         if time.monotonic() > end:
             return None
-        # Warning flags of GCC only, which clang does not know.
-        ran = subprocess.run([clang_tidy, "--quiet", "-p", args.build, "--extra-arg=-Wno-unknown-warning-option",
-                              path], text=True, capture_output=True)
+        ran = subprocess.run(command, text=True, capture_output=True)
         if ran.returncode != 0:
             print(ran.stdout, ran.stderr, sep="", flush=True)
         return ran.returncode
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        codes = list(pool.map(check, chosen))
-    print(f"clang-tidy: {sum(code is not None for code in codes)} of {len(chosen)} sources, "
+        codes = list(pool.map(run, commands))
+    print(f"{what}: {sum(code is not None for code in codes)} of {len(codes)} files, "
           f"{sum(bool(code) for code in codes)} with findings")
     return not any(codes)
+
+
+def check_mistakes(args):
+    database = json.loads((args.build / "compile_commands.json").read_text())
+    compiled = {os.path.normpath(entry["file"]) for entry in database}
+    chosen = [path for path in sources(args.since) if str(path) in compiled and ROOT / "tests" not in path.parents]
+    # clang does not know the warning flags that only GCC has.
+    command = [tool("clang-tidy"), "--quiet", "-p", args.build, "--extra-arg=-Wno-unknown-warning-option"]
+    return run_all("clang-tidy", [[*command, path] for path in chosen], args.minutes)
 
 
 def includes(path, known):
@@ -123,7 +123,7 @@ def with_changed_includes(since):
 
 
 def check_alone(args):
-    """Compiles each file without a precompiled header and neighbours, which may hide a missing include. A file that has
+    """Compiles each file without a precompiled header and neighbors, which may hide a missing include. A file that has
     not changed can miss one only if includes have changed in what it includes."""
     changed, known = set(sources(args.since)), {}
     other_includes = with_changed_includes(args.since)
@@ -132,17 +132,8 @@ def check_alone(args):
     chosen = [entry for path, entry in files
               if path and (path in changed or includes(path, known) & other_includes)]
 
-    def check(entry):
-        ran = subprocess.run([*shlex.split(entry["command"]), "-fsyntax-only"], cwd=entry["directory"], text=True,
-                             capture_output=True)
-        if ran.returncode != 0:
-            print(ran.stdout, ran.stderr, sep="", flush=True)
-        return ran.returncode
-
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        codes = list(pool.map(check, chosen))
-    print(f"alone: {len(chosen)} files, {sum(bool(code) for code in codes)} with errors")
-    return not any(codes)
+    return run_all("alone", [["env", "-C", entry["directory"], *shlex.split(entry["command"]), "-fsyntax-only"]
+                             for entry in chosen])
 
 
 def main():
@@ -152,8 +143,6 @@ def main():
     parser.add_argument("--fix", action="store_true", help="write the layout instead of checking it")
     parser.add_argument("--build", type=pathlib.Path, help="a build folder with compile_commands.json")
     parser.add_argument("--minutes", type=float, default=24 * 60.0, help="start no source after this time")
-    parser.add_argument("--setup", type=pathlib.Path, default=ROOT / "build/setup",
-                        help="the folder of the pinned versions")
     args = parser.parse_args()
     if args.check != "format" and args.build is None:
         parser.error(f"{args.check} needs --build")

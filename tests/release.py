@@ -40,18 +40,18 @@ WANTED = [
 ]
 
 
-def lacking(root, tag):
+def lacking(tag):
     """Returns a line for each thing that a release with this tag lacks."""
     found = re.fullmatch(r"v(\d+)\.(\d+)\.(\d+)", tag)
     if not found:
         return [f"--tag: expected v<major>.<minor>.<patch>, got {tag}"]
     numbers, lines = found.groups(), []
     for name, pattern, what in WANTED:
-        file = root / name.format(*numbers)
+        file = ROOT / name.format(*numbers)
         text = file.read_text(encoding="utf-8") if file.exists() else ""
         if not file.exists() or not re.search(pattern.format(*numbers), text, re.M | re.S):
             what = what.replace("VERSION", tag[1:]).replace("MINOR", ".".join(numbers[:2]))
-            lines.append(f"{file.relative_to(root)}: lacks {what}")
+            lines.append(f"{file.relative_to(ROOT)}: lacks {what}")
     return lines
 
 
@@ -81,7 +81,7 @@ def main():
     what.add_argument("--dist", type=pathlib.Path, metavar="FOLDER")
     arguments = parser.parse_args()
     if arguments.tag:
-        lines = lacking(ROOT, arguments.tag)
+        lines = lacking(arguments.tag)
         print("\n".join(lines) or f"{arguments.tag}: nothing is lacking")
         sys.exit(bool(lines))
     for file in make(arguments.dist.resolve()):

@@ -117,36 +117,23 @@ def collected(project):
     return sorted(found.values(), key=lambda message: (message.file, message.text))
 
 
-def layers(project):
-    """Returns the layer of each concept, from the lists in src."""
-    found = {}
-    for lists in sorted((project / "src").rglob("CMakeLists.txt")):
-        layer = re.search(r"sconce_add_layer\((\w+)\n(.*?)\)", lists.read_text(), re.S)
-        found |= {concept: layer[1] for concept in layer[2].split()}
-    return found
-
-
-def layer_of(message, of_concepts):
-    """Returns the layer of the file: that of its concept, else that of its folder."""
-    concept = re.sub(r"^(src|include/sconce)/(no_cuda/)?|\.[ch]pp$", "", message.file)
-    if concept in of_concepts:
-        return of_concepts[concept]
-    folder = concept.partition("/")[0]
-    return next((layer for other, layer in of_concepts.items() if other.partition("/")[0] == folder), "core")
+def folder_of(message):
+    """Returns the folder of the file within src or include/sconce, or core."""
+    path = re.sub(r"^(src|include/sconce)/(no_cuda/)?", "", message.file)
+    return path.partition("/")[0] if "/" in path else "core"
 
 
 def page(project, linked):
     """Returns the page. `linked` returns Markdown with its inline code leading to the reference."""
-    of_concepts, by_layer = layers(project), collections.defaultdict(list)
+    by_folder = collections.defaultdict(list)
     for message in collected(project):
-        by_layer[layer_of(message, of_concepts)].append(message)
+        by_folder[folder_of(message)].append(message)
     lines = ["# Error messages", "",
              "What sconce throws, as `c10::Error` or a class derived from it, and what it warns of. The search finds a page by",
              "words of a message. Here values have their names in `<>`, and `...` is a function or a file.", ""]
-    for layer in dict.fromkeys(of_concepts.values()):
-        if by_layer[layer]:
-            lines += [f"## {layer}", ""]
-        for message in by_layer[layer]:
+    for folder, messages in sorted(by_folder.items()):
+        lines += [f"## {folder}", ""]
+        for message in messages:
             who = re.match(r"(sconce(?:::\w+)+)", message.text)
             ticks = "``" if "`" in message.text else "`"
             lines.append(f"- {ticks}{message.text}{ticks}<br>" + (linked(f"`{who[1]}`") + ", " if who else "") + message.file)
