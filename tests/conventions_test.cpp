@@ -277,34 +277,54 @@ TEST_CASE("every test file outside apps, except conventions_test.cpp, belongs to
   }
 }
 
-TEST_CASE("every comparison listed in comparisons.txt has a test case") {
-  // A long name is split into several literals on several lines.
+namespace {
+
+// The sources of the tests. A long name is split into several literals on several lines.
+std::string test_sources() {
   static const std::regex split("\"\\s*\n\\s*\"");
   std::string sources;
   for (const auto& name : files_below("tests", ".cpp")) {
     sources += std::regex_replace(read(root / "tests" / name), split, "");
   }
-  std::istringstream lines(read(root / "tests/comparisons.txt"));
-  int comparisons = 0;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with('#')) continue;
-    ++comparisons;
-    INFO(line);
-    CHECK(sources.find('"' + line + '"') != std::string::npos);
-  }
-  CHECK(comparisons >= 57);
+  return sources;
 }
 
-TEST_CASE(
-    "src/no_cuda contains a counterpart for exactly the sources that include CUDA's headers") {
-  Names needing;
-  for (const auto& name : files_below("src", ".cpp")) {
-    const auto found = includes(root / "src" / name,
-                                "#include <((?:cuda|nccl|ATen/cuda/|c10/cuda/|torch/csrc/cuda/|"
-                                "torch/csrc/distributed/c10d/ProcessGroupNCCL)[^>]*)>");
-    if (!found.empty() && !name.starts_with("no_cuda/")) needing.insert(name);
+// The lines of a file, without comments.
+std::vector<std::string> lines_of(const fs::path& file) {
+  std::istringstream text(read(file));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) {
+    if (!line.starts_with('#')) lines.push_back(line);
   }
-  CHECK(needing == files_below("src/no_cuda", ".cpp"));
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("every comparison listed in comparisons.txt has a test case") {
+  const std::string sources = test_sources();
+  const auto comparisons = lines_of(root / "tests/comparisons.txt");
+  CHECK(comparisons.size() >= 57);
+  for (const auto& name : comparisons) {
+    INFO(name);
+    CHECK(sources.find('"' + name + '"') != std::string::npos);
+  }
+}
+
+TEST_CASE("renamed_tests.txt maps every test name in gpu_results.xml to a test case") {
+  std::map<std::string, std::string> renamed;
+  for (const auto& line : lines_of(root / "tests/renamed_tests.txt")) {
+    renamed[line.substr(0, line.find('\t'))] = line.substr(line.find('\t') + 1);
+  }
+  const std::string sources = test_sources();
+  const auto recorded = includes(root / "docs/gpu_results.xml", "<testcase name=\"([^\"]+)\"");
+  CHECK(recorded.size() > 70);
+  for (auto name : recorded) {
+    name = std::regex_replace(name, std::regex("&apos;"), "'");
+    if (renamed.contains(name)) name = renamed[name];
+    INFO(name);
+    CHECK(sources.find('"' + name + '"') != std::string::npos);
+  }
 }
 
 TEST_CASE("sconce.hpp includes every public header and no internal header") {

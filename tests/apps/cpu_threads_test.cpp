@@ -67,7 +67,7 @@ std::string hardware_line(const std::string& variables) {
 
 }  // namespace
 
-TEST_CASE("the busy CPUs are counted by their busy time between two readings") {
+TEST_CASE("busy CPUs are counted by their busy time between two readings") {
   CHECK(busy_of({0, 0, 0}, {0, 1, 2}) == 0);
   CHECK(busy_of({5, 0, 0}, {0, 1, 2}) == 1);
   CHECK(busy_of({5, 5, 5}, {0, 1, 2}) == 3);
@@ -79,7 +79,7 @@ TEST_CASE("the busy CPUs are counted by their busy time between two readings") {
   CHECK(apps::busy_cpus(stat_before, stat_before, {0, 1}) == 0);
 }
 
-TEST_CASE("a quota of CPUs is rounded down, and at least one") {
+TEST_CASE("a CPU quota is rounded down to at least one CPU") {
   CHECK(apps::quota_of("200000 100000\n") == 2);
   CHECK(apps::quota_of("150000 100000\n") == 1);
   CHECK(apps::quota_of("50000 100000\n") == 1);
@@ -87,7 +87,7 @@ TEST_CASE("a quota of CPUs is rounded down, and at least one") {
   CHECK_FALSE(apps::quota_of(""));
 }
 
-TEST_CASE("a training takes the CPUs that nobody keeps busy, and says so in its first line") {
+TEST_CASE("training uses the CPUs that are not busy and prints their number in its first line") {
   const TwoCpus cpus;
   if (!cpus.has_two()) SKIP("needs two CPUs");
   {

@@ -58,7 +58,8 @@ torch::Tensor export_and_serve(const TempDir& folder) {
 }  // namespace
 
 TEST_CASE(
-    "a program that Python exported has Python's outputs, and one for something else is refused",
+    "a program exported by Python gives Python's outputs, and mismatched inputs or machines are "
+    "rejected",
     "[python]") {
   const TempDir temporary;
   const fs::path& folder = temporary.path();
@@ -98,7 +99,7 @@ TEST_CASE(
   CHECK_FALSE(fs::exists(folder / "outputs.pt"));
 }
 
-TEST_CASE("the examples that serve exported programs refuse what is no program in a line") {
+TEST_CASE("the examples that serve exported programs reject other files with a one-line error") {
   const TempDir folder;
   folder.write("text.ts", "no archive");
   folder.write("text.pt2", "no archive");
@@ -122,7 +123,7 @@ std::string without_indentation(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("the code on the page about exported programs is that of the examples") {
+TEST_CASE("the code blocks in docs/exported_programs.md appear in the examples") {
   const std::string root = SCONCE_TESTS_DIR "/../";
   std::string examples;
   for (const auto& entry : fs::directory_iterator(root + "apps/examples")) {

@@ -25,9 +25,7 @@ Machine a_machine() {
 
 }  // namespace
 
-TEST_CASE(
-    "the table and the JSON of sconce-info hold the facts, and say of others that they are not "
-    "known") {
+TEST_CASE("sconce-info prints known facts in its table and JSON and marks the others as unknown") {
   Machine machine = a_machine();
   machine.variables = {{"OMP_NUM_THREADS", "4"}, {"LD_PRELOAD", "\xff\"\n"}};
   machine.environment.driver.gpus.push_back({.name = "bad \xc3 byte"});
@@ -45,7 +43,7 @@ TEST_CASE(
   CHECK(json.at("libtorch").at("nccl").is_null());
 }
 
-TEST_CASE("the table of sconce-info ends with the verdict, and its JSON has the verdict's name") {
+TEST_CASE("sconce-info ends its table with the GPU verdict and names the verdict in its JSON") {
   const auto [verdict, name] =
       GENERATE(table<GpuVerdict, std::string>({{GpuVerdict::usable, "usable"},
                                                {GpuVerdict::no_driver, "no_driver"},
@@ -71,7 +69,7 @@ TEST_CASE("the table of sconce-info ends with the verdict, and its JSON has the 
   CHECK(json.at("verdict").at("name") == name);
 }
 
-TEST_CASE("sconce-info knows its own build and machine") {
+TEST_CASE("sconce-info reports its own build and machine") {
   const auto machine = apps::this_machine();
   const auto number = [](int part) { return std::to_string(part); };
   CHECK(machine.sconce == number(SCONCE_VERSION_MAJOR) + "." + number(SCONCE_VERSION_MINOR) + "." +

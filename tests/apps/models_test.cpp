@@ -53,7 +53,7 @@ TEST_CASE("every model of sconce-train runs in replicas") {
   }
 }
 
-TEST_CASE("a seed draws the weights that Python draws", "[python]") {
+TEST_CASE("a seed gives sconce-train's models the same weights as in Python", "[python]") {
   const sconce::test::TempDir folder;
   sconce::test::ask_python(folder, "train_models.py", "weights");
   const auto states = sconce::io::load_torch(folder.path() / "weights").toGenericDict();
@@ -72,7 +72,8 @@ TEST_CASE("a seed draws the weights that Python draws", "[python]") {
   }
 }
 
-TEST_CASE("a network of sconce::vision is sconce-train's with the same names and numbers") {
+TEST_CASE(
+    "a sconce::vision network in sconce-train has the same names and outputs as in the library") {
   torch::manual_seed(1);
   auto ours = train::make_model("resnet18", {3, 40, 48}, 5);
   torch::manual_seed(1);
@@ -91,7 +92,7 @@ TEST_CASE("a network of sconce::vision is sconce-train's with the same names and
              StartsWith("make_model: vit_b_16 takes square images, got 32x48"));
 }
 
-TEST_CASE("of a frozen model only the last layer learns, in replicas too") {
+TEST_CASE("only the last layer of a frozen model learns, even in replicas") {
   const bool in_replicas = GENERATE(false, true);
   const std::string name = GENERATE("lenet", "resnet", "resnet18");
   INFO(name);
@@ -113,7 +114,7 @@ TEST_CASE("of a frozen model only the last layer learns, in replicas too") {
   check_kept(*model, before, model->last_layer());
 }
 
-TEST_CASE("weights are loaded, and a last layer for another number of classes stays") {
+TEST_CASE("loading weights keeps the model's own last layer if the number of classes differs") {
   const sconce::test::TempDir folder;
   const bool is_safetensors = GENERATE(false, true);
   const auto file = folder.path() / (is_safetensors ? "w.safetensors" : "w.pt");
@@ -145,7 +146,7 @@ TEST_CASE("weights are loaded, and a last layer for another number of classes st
   }
 }
 
-TEST_CASE("weights of another model are refused with ten of its names, and nothing is changed") {
+TEST_CASE("weights of another model are rejected with ten of their names and change nothing") {
   const sconce::test::TempDir folder;
   const auto file = folder.path() / "w.pt";
   sconce::io::save_torch(file, sconce::nn::state_dict(*train::make_model("resnet", {3, 8, 8}, 10)));

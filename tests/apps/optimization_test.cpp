@@ -14,7 +14,7 @@ double rate_of(const torch::optim::Optimizer& optimizer) {
 
 }  // namespace
 
-TEST_CASE("a cosine is Python's") {
+TEST_CASE("the cosine schedule of sconce-train equals CosineAnnealingLR") {
   const std::vector<torch::Tensor> params = {torch::ones({1})};
   torch::optim::SGD sgd(params, 0.05), reference(params, 0.05);
   const auto schedule = train::make_schedule("cosine", sgd, 10, 10).scheduler;
@@ -27,7 +27,7 @@ TEST_CASE("a cosine is Python's") {
   CHECK(rate_of(sgd) == 0);
 }
 
-TEST_CASE("each optimizer is made by its name, with Python's learning rate but for sgd's") {
+TEST_CASE("optimizers are created by name with Python's default learning rate, except for sgd") {
   const std::vector<torch::Tensor> params = {torch::ones({1}).requires_grad_()};
   const std::map<std::string, double> defaults = {{"sgd", 0.05},
                                                   {"adam", torch::optim::AdamOptions().lr()},

@@ -84,7 +84,7 @@ std::vector<std::string> epochs_of(const fs::path& csv) {
 
 }  // namespace
 
-TEST_CASE("a folder of one class is refused by name") {
+TEST_CASE("a picture folder with a single class is rejected and named in the error") {
   const TempDir folder;
   write_file(folder.path() / "cat/a.png", "");
   CHECK_THAT(
@@ -92,7 +92,7 @@ TEST_CASE("a folder of one class is refused by name") {
       StartsWith(folder.path().string() + ": expected two classes or more, found one folder, cat"));
 }
 
-TEST_CASE("IDX files beside folders of pictures are refused, beside other folders they are read") {
+TEST_CASE("IDX files are rejected beside picture folders and read beside other folders") {
   const TempDir folder;
   fs::copy(SCONCE_DIGITS_DIR, folder.path());
   const train::CommandLine line{.data = folder.path().string(), .device = "cpu"};
@@ -111,7 +111,7 @@ TEST_CASE("IDX files beside folders of pictures are refused, beside other folder
   CHECK(refusal() == expected);
 }
 
-TEST_CASE("IDX files are found under each of the names that they are distributed with") {
+TEST_CASE("IDX files are found under each name that they are distributed with") {
   const TempDir folder;
   const std::string name = GENERATE("train-images.idx3-ubyte.gz", "train-images.idx3-ubyte",
                                     "train-images-idx3-ubyte.gz", "train-images-idx3-ubyte");
@@ -128,7 +128,7 @@ TEST_CASE("IDX files are found under each of the names that they are distributed
         folder.path() / "t10k-labels-idx1-ubyte");
 }
 
-TEST_CASE("a folder of IDX files with dots in their names is read as one with hyphens") {
+TEST_CASE("IDX files are read with dots as well as with hyphens in their names") {
   const TempDir folder;
   for (const std::string part : {"train", "t10k"}) {
     for (const std::string kind : {"images idx3", "labels idx1"}) {
@@ -146,8 +146,8 @@ TEST_CASE("a folder of IDX files with dots in their names is read as one with hy
 }
 
 TEST_CASE(
-    "the digits are found beside the program or among the sources, otherwise the error says "
-    "what to name") {
+    "the digits are found beside the program or in the source tree, and the error suggests "
+    "--data") {
   const TempDir folder;
   const fs::path installed = folder.path() / "share/sconce/digits";
   const fs::path program = folder.path() / "exe";
@@ -169,7 +169,7 @@ TEST_CASE(
   CHECK(train::find_digits(program, folder.path()) == installed);
 }
 
-TEST_CASE("a split takes its fraction of each class, by the seed") {
+TEST_CASE("a split takes the given fraction of each class, depending on the seed") {
   const auto targets = torch::cat(
       {torch::zeros({100}, torch::kLong), torch::ones({11}, torch::kLong), torch::tensor({2})});
   std::vector<int64_t> all(112);
@@ -188,7 +188,7 @@ TEST_CASE("a split takes its fraction of each class, by the seed") {
   CHECK_THAT(error, ContainsSubstring("--test-fraction"));
 }
 
-TEST_CASE("pictures are left out where they are none or damaged, and counted") {
+TEST_CASE("damaged pictures and files that are not pictures are left out and counted") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   write_colors(folder.path());
@@ -222,7 +222,7 @@ TEST_CASE("pictures are read within the limits of the command line") {
   CHECK(train::leave_out_bad(*opened, 0, {.max_pixels = 200}).size() == 12);
 }
 
-TEST_CASE("the channels' mean and deviation are those of all pictures together") {
+TEST_CASE("the channels' mean and standard deviation are computed over all pictures together") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   write_colors(folder.path());
@@ -241,7 +241,9 @@ TEST_CASE("the channels' mean and deviation are those of all pictures together")
   }
 }
 
-TEST_CASE("the deviation of a constant channel is 1e-6, also where rounding takes it below 0") {
+TEST_CASE(
+    "the standard deviation of a constant channel is 1e-6, even if rounding makes its variance "
+    "negative") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   const auto picture = folder.path() / "white" / "0.png";
@@ -256,7 +258,7 @@ TEST_CASE("the deviation of a constant channel is 1e-6, also where rounding take
   CHECK(images.std == std::vector<double>{1e-6F});
 }
 
-TEST_CASE("a network comes back from its weights' file with what it takes and answers") {
+TEST_CASE("a network loaded from its weights file has the same inputs and classes") {
   const TempDir folder;
   const fs::path file = folder.path() / "model.safetensors";
   const train::Task images{.shape = {3, 8, 12},
@@ -307,7 +309,8 @@ TEST_CASE("a network comes back from its weights' file with what it takes and an
   }
 }
 
-TEST_CASE("a small model file that describes a huge network is refused without its memory") {
+TEST_CASE(
+    "a small model file that describes a huge network is rejected without allocating the network") {
   const TempDir folder;
   const std::string sides = GENERATE("1\n4096\n4096", "3\n64\n64");
   const std::string name = GENERATE("linear", "mlp", "lenet", "vit_b_16", "resnet50");
@@ -325,7 +328,7 @@ TEST_CASE("a small model file that describes a huge network is refused without i
   CHECK(live->peak < 1'000'000);
 }
 
-TEST_CASE("a model file with millions of lines is refused by the key, in a short error") {
+TEST_CASE("a model file with millions of lines is rejected with a short error that names the key") {
   const TempDir folder;
   const fs::path file = folder.path() / "model.safetensors";
   sconce::io::save_safetensors(file, sconce::StateDict(),
@@ -338,7 +341,7 @@ TEST_CASE("a model file with millions of lines is refused by the key, in a short
   CHECK(error.size() < 1000);
 }
 
-TEST_CASE("the contents of --weights decide how they are read, and not the file's name") {
+TEST_CASE("the contents of --weights determine its format, not the file's name") {
   const TempDir folder;
   const auto state = sconce::nn::state_dict(*train::make_model("mlp", {1, 8, 8}, 10));
   const fs::path zip = folder.path() / "zip.safetensors", plain = folder.path() / "plain.pt";
@@ -358,7 +361,8 @@ TEST_CASE("the contents of --weights decide how they are read, and not the file'
              ContainsSubstring(fifo.string() + ": expected a regular file"));
 }
 
-TEST_CASE("the digits as pictures are learnt bit for bit as from IDX files", "[alone]") {
+TEST_CASE("training on the digits as pictures equals training on IDX files bit for bit",
+          "[alone]") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   const fs::path pictures = folder.path() / "pictures";
@@ -409,7 +413,7 @@ TEST_CASE("the digits as pictures are learnt bit for bit as from IDX files", "[a
   CHECK(from_idx != train(pictures, as_digits + " --augment"));
 }
 
-TEST_CASE("sconce-train learns the classes of a folder and predicts them", "[alone]") {
+TEST_CASE("sconce-train learns the classes of a picture folder and predicts them", "[alone]") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   const fs::path data = folder.path() / "colors";
@@ -444,7 +448,7 @@ TEST_CASE("sconce-train learns the classes of a folder and predicts them", "[alo
   CHECK(last_line(refused.err) == refused.err);
 }
 
-TEST_CASE("a run on a folder of pictures is resumed with its classes and pictures alone") {
+TEST_CASE("a run on a picture folder resumes only with the same classes and pictures") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   const fs::path data = folder.path() / "colors";
@@ -475,7 +479,7 @@ TEST_CASE("a run on a folder of pictures is resumed with its classes and picture
   CHECK(run("--epochs 2 --resume").exit_code == 0);
 }
 
-TEST_CASE("sconce-train trains the last layer of a network of torchvision", "[alone]") {
+TEST_CASE("sconce-train fine-tunes the last layer of a torchvision network", "[alone]") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   const fs::path data = folder.path() / "colors";
@@ -529,7 +533,7 @@ TEST_CASE("sconce-train trains the last layer of a network of torchvision", "[al
   CHECK_FALSE(all["bn1.running_mean"].equal(state["bn1.running_mean"]));
 }
 
-TEST_CASE("weights of another network end the training before it begins", "[alone]") {
+TEST_CASE("weights of another network are rejected before training starts", "[alone]") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   const fs::path data = folder.path() / "colors";
@@ -554,7 +558,10 @@ TEST_CASE("weights of another network end the training before it begins", "[alon
   check(": expected the weights of --model: sconce::nn::load_state_dict: ");
 }
 
-TEST_CASE("a bad picture ends the training by name, one that is none before it begins", "[alone]") {
+TEST_CASE(
+    "a damaged picture ends training with its name, and an oversized one is rejected before "
+    "training",
+    "[alone]") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   write_colors(folder.path());
@@ -584,7 +591,8 @@ TEST_CASE("a bad picture ends the training by name, one that is none before it b
                                             "bad pictures left out"));
 }
 
-TEST_CASE("weights that were trained on IDX files predict pictures, made grey", "[alone]") {
+TEST_CASE("weights trained on IDX files predict color pictures by converting them to gray",
+          "[alone]") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   REQUIRE(run_train("--epochs 5 --device cpu --out " + folder.path().string()).exit_code == 0);

@@ -28,7 +28,7 @@ std::string dynamic_section(const std::string& file) {
 
 }  // namespace
 
-TEST_CASE("programs need libtorch, and through it libtorch_cuda where LibTorch has CUDA") {
+TEST_CASE("programs depend on libtorch, which loads libtorch_cuda in a CUDA build") {
   CHECK_THAT(dynamic_section(program), ContainsSubstring("[libtorch.so]"));
   if (!std::filesystem::exists(torch_lib + "/libtorch_cuda.so")) {
     SKIP("this LibTorch is a CPU build");
@@ -36,22 +36,22 @@ TEST_CASE("programs need libtorch, and through it libtorch_cuda where LibTorch h
   CHECK_THAT(dynamic_section(torch_lib + "/libtorch.so"), ContainsSubstring("[libtorch_cuda.so]"));
 }
 
-TEST_CASE("programs do not need the driver's libcuda, nor do the libraries they load first") {
+TEST_CASE("neither programs nor libtorch depend on the driver's libcuda") {
   CHECK_THAT(dynamic_section(program), !ContainsSubstring("[libcuda.so"));
   CHECK_THAT(dynamic_section(torch_lib + "/libtorch.so"), !ContainsSubstring("[libcuda.so"));
 }
 
-TEST_CASE("programs find LibTorch, and sconce if it is shared, by their run path alone") {
+TEST_CASE("programs find LibTorch and a shared sconce only by their run path") {
   CHECK_THAT(dynamic_section(program), ContainsSubstring("[" SCONCE_RUN_PATH "]"));
 }
 
-TEST_CASE("programs take the C++ library's symbols from itself, not from LibTorch") {
+TEST_CASE("programs load libstdc++ before LibTorch, so that its symbols are used") {
   const std::string needs = dynamic_section(program);
   CHECK(needs.find("[libstdc++.so.6]") < needs.find("[libtorch"));
 }
 
 TEST_CASE(
-    "installed programs start from any folder, with LibTorch, and train on digits of their own") {
+    "installed programs start from any folder, find LibTorch, and train on the installed digits") {
   const std::string run_path = SCONCE_INSTALLED_RUN_PATH;
   if (run_path.empty()) SKIP("this build installs no programs that find their libraries alone");
   const TempDir prefix;
@@ -76,7 +76,7 @@ TEST_CASE(
   CHECK_THAT(run_program(train).err, ContainsSubstring(folder + "/share/sconce/digits"));
 }
 
-TEST_CASE("a program whose output is not taken ends with exit code 1 and says so") {
+TEST_CASE("a program that cannot write its output exits with code 1 and an error") {
   const TempDir folder;
   const std::string train =
       program + " --model linear --fast-dev-run --device cpu --out " + folder.path().string();
@@ -102,7 +102,7 @@ nlohmann::json info_json(const std::string& settings) {
 
 }  // namespace
 
-TEST_CASE("sconce-info tells what LibTorch has here, in a table and in JSON") {
+TEST_CASE("sconce-info reports LibTorch's devices and threads in a table and in JSON") {
   const auto json = info_json("OMP_NUM_THREADS=1");
   CHECK(json.at("libtorch").at("num_gpus") == sconce::num_gpus());
   CHECK(json.at("libtorch").at("num_threads") == 1);
@@ -115,7 +115,7 @@ TEST_CASE("sconce-info tells what LibTorch has here, in a table and in JSON") {
              Catch::Matchers::EndsWith(json.at("verdict").at("text").get<std::string>() + "\n"));
 }
 
-TEST_CASE("sconce-info finds the driver's library, and writes JSON whatever its bytes") {
+TEST_CASE("sconce-info finds NVML and writes valid JSON, whatever bytes a variable contains") {
   const std::string stand_in =
       "LD_LIBRARY_PATH='" SCONCE_NVML_DIR "'${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} ";
   const auto old = info_json(stand_in + "CUDA_VISIBLE_DEVICES=-1");
@@ -128,7 +128,8 @@ TEST_CASE("sconce-info finds the driver's library, and writes JSON whatever its 
   CHECK(hidden.at("variables").at("CUDA_VISIBLE_DEVICES") == "\xef\xbf\xbd");
 }
 
-TEST_CASE("sconce-info --require-gpu ends with 1 and one line where no GPU can be used") {
+TEST_CASE(
+    "sconce-info --require-gpu exits with code 1 and a one-line error if no GPU can be used") {
   const auto ran = run_program("CUDA_VISIBLE_DEVICES= " + info + " --require-gpu");
   CHECK(ran.exit_code == 1);
   CHECK_THAT(ran.err, Catch::Matchers::StartsWith("sconce-info: no GPU can be used: "));
@@ -136,7 +137,8 @@ TEST_CASE("sconce-info --require-gpu ends with 1 and one line where no GPU can b
   CHECK(run_program(info + " --require-gpu").exit_code == (sconce::num_gpus() > 0 ? 0 : 1));
 }
 
-TEST_CASE("sconce-info and sconce-tour end with 2 and one line for a wrong argument") {
+TEST_CASE(
+    "sconce-info and sconce-tour exit with code 2 and a one-line error for an invalid argument") {
   const auto [name, argument, error] = GENERATE(table<std::string, std::string, std::string>(
       {{"sconce-info", "--jsn", "--jsn: there is no such flag; did you mean --json? "},
        {"sconce-info", "extra", "'extra': there is no such argument "},
@@ -148,7 +150,7 @@ TEST_CASE("sconce-info and sconce-tour end with 2 and one line for a wrong argum
   CHECK(ran.err == name + ": " + error + "(--help lists the flags)\n");
 }
 
-TEST_CASE("each program has --help and --version, and does nothing else then") {
+TEST_CASE("each program has --help and --version, which do nothing else") {
   const std::string name = GENERATE("sconce-train", "sconce-info", "sconce-tour");
   const auto help = run_program(SCONCE_BIN_DIR "/" + name + " --help");
   CHECK(help.exit_code == 0);

@@ -119,7 +119,7 @@ c10::IValue any_value(std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("each of 500 altered checkpoints is read, or refused by its file and key") {
+TEST_CASE("each of 500 altered checkpoints is either read or rejected with its file and key") {
   const TempDir folder;
   const fs::path whole = folder.path() / "whole", run = folder.path() / "run";
   fit(whole, GENERATE(5, 6));
@@ -155,7 +155,7 @@ TEST_CASE("each of 500 altered checkpoints is read, or refused by its file and k
   CHECK(refused > 125);
 }
 
-TEST_CASE("a checkpoint of a program without a fit is refused by the key that it lacks") {
+TEST_CASE("a checkpoint that was not saved by a fit is rejected with the missing key") {
   const TempDir folder;
   torch::nn::Linear net(3, 2);
   sconce::Checkpoint checkpoint(folder.path());

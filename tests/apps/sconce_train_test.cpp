@@ -180,7 +180,8 @@ void check_run_error(const TempDir& folder, const std::string& file, const std::
 
 }  // namespace
 
-TEST_CASE("sconce-train ends with exit code 2 and one line where it refuses, and writes nothing") {
+TEST_CASE(
+    "sconce-train exits with code 2 and a one-line error for invalid flags and writes nothing") {
   const auto [arguments, error] = GENERATE(table<std::string, std::string>(
       {{"--epochs 0", "--epochs: takes a whole number from 1 to"},
        {"--model alexnet", "--model: takes linear|mlp|lenet|resnet"},
@@ -193,7 +194,7 @@ TEST_CASE("sconce-train ends with exit code 2 and one line where it refuses, and
   CHECK_FALSE(fs::exists(folder.path() / "out"));
 }
 
-TEST_CASE("sconce-train refuses wrong numbers, naming the flag and what it takes") {
+TEST_CASE("sconce-train rejects invalid numbers and names the flag and its valid values") {
   const std::string whole = "takes a whole number from 1 to";
   check_usage_error("--epochs -1", "--epochs", whole);
   check_usage_error("--epochs 0", "--epochs", whole);
@@ -214,7 +215,7 @@ TEST_CASE("sconce-train refuses wrong numbers, naming the flag and what it takes
   check_usage_error("--ema -0.1", "--ema", "takes a number from 0 to below 1");
 }
 
-TEST_CASE("sconce-train refuses flags of several devices that cannot be together") {
+TEST_CASE("sconce-train rejects incompatible flags for several devices") {
   check_usage_error("--parallel many", "--parallel", "takes none|data|distributed, not 'many'");
   check_usage_error("--parallel data --device cpu", "--parallel", "data uses every GPU");
   if (sconce::num_gpus() > 0) {
@@ -227,7 +228,7 @@ TEST_CASE("sconce-train refuses flags of several devices that cannot be together
   }
 }
 
-TEST_CASE("sconce-train refuses flags of pictures beside other images, and wrong ones") {
+TEST_CASE("sconce-train rejects picture flags for other data, and invalid picture flags") {
   for (const char* flag : {"--image-size 8", "--grey", "--test-fraction 0.5", "--augment",
                            "--skip-bad", "--workers 0"}) {
     const std::string name = std::string(flag).substr(0, std::string(flag).find(' '));
@@ -250,7 +251,7 @@ TEST_CASE("sconce-train refuses flags of pictures beside other images, and wrong
   check_usage_error(folder + "--max-csv-bytes 1", "--max-csv-bytes", "needs a CSV file as --data");
 }
 
-TEST_CASE("sconce-train refuses a table without a target, and flags that do not fit a table") {
+TEST_CASE("sconce-train rejects a table without a target, and flags that do not apply to a table") {
   const TempDir folder;
   const std::string file = folder.write("houses.csv", "rooms,price\n").string();
   const std::string data = "--data " + file + " ";
@@ -274,7 +275,7 @@ TEST_CASE("sconce-train refuses a table without a target, and flags that do not 
   check_usage_error("predict --weights a --target b c", "--target", "--help lists the flags");
 }
 
-TEST_CASE("sconce-train takes flags of a table, and an mlp by default") {
+TEST_CASE("sconce-train accepts flags for a table and uses an mlp by default") {
   const TempDir folder;
   const std::string file = folder.write("houses.csv", "").string();
   const char* words[] = {
@@ -288,7 +289,7 @@ TEST_CASE("sconce-train takes flags of a table, and an mlp by default") {
   CHECK(line.skip_bad);
 }
 
-TEST_CASE("sconce-train refuses what the networks of torchvision do not take") {
+TEST_CASE("sconce-train rejects data and sizes that torchvision networks do not accept") {
   check_usage_error("--model resnet18", "--model", "needs a folder of pictures as --data");
   check_usage_error("--data / --model resnet50 --grey", "--grey", "takes pictures in color");
   check_usage_error("--data / --model vit_b_16 --image-size 40", "--image-size",
@@ -303,7 +304,7 @@ TEST_CASE("sconce-train refuses what the networks of torchvision do not take") {
   CHECK(image_size({"--model", "vit_b_16", "--image-size", "64"}) == 64);
 }
 
-TEST_CASE("sconce-train predict takes weights and pictures, and no flag of a training") {
+TEST_CASE("sconce-train predict accepts weights and pictures but no training flags") {
   check_usage_error("predict", "--weights", "is required");
   check_usage_error("predict --weights a", "INPUT", "is required");
   check_usage_error("predict a.png", "--weights", "is required");
@@ -317,7 +318,7 @@ TEST_CASE("sconce-train predict takes weights and pictures, and no flag of a tra
   CHECK(predict->limits.csv_bytes == 8);
 }
 
-TEST_CASE("sconce-train refuses flags of checkpoints without a folder for them") {
+TEST_CASE("sconce-train rejects checkpoint and scalar flags without a folder for them") {
   check_usage_error("--resume", "--resume", "needs a --checkpoint folder");
   check_usage_error("--save-every 5", "--save-every", "needs a --checkpoint folder");
   check_usage_error("--checkpoint x --save-every -1", "--save-every", "takes a whole number");
@@ -327,7 +328,7 @@ TEST_CASE("sconce-train refuses flags of checkpoints without a folder for them")
   check_usage_error("--scalars x --scalars-every -1", "--scalars-every", "takes a whole number");
 }
 
-TEST_CASE("sconce-train refuses an empty path, which an unset variable of a shell gives") {
+TEST_CASE("sconce-train rejects an empty path, such as an unset shell variable") {
   const auto refuse = [](std::vector<const char*> words, const std::string& error) {
     words.insert(words.begin(), "sconce-train");
     CHECK_THROWS_WITH(train::parse_command_line(static_cast<int>(words.size()), words.data()),
@@ -340,11 +341,11 @@ TEST_CASE("sconce-train refuses an empty path, which an unset variable of a shel
   refuse({"predict", "--weights", "", "a.png"}, "--weights: takes a file");
 }
 
-TEST_CASE("sconce-train reads numbers as decimal") {
+TEST_CASE("sconce-train parses numbers with leading zeros as decimal") {
   CHECK(losses("--model linear --epochs 010 --batch-size 0900 --device cpu").size() == 10);
 }
 
-TEST_CASE("sconce-train refuses wrong names, naming the flag and what it takes") {
+TEST_CASE("sconce-train rejects invalid names and lists the valid ones") {
   check_usage_error("--device cuda:99", "--device", "takes auto, cpu or cuda:N");
   check_usage_error("--device cuda:-1", "--device", "takes auto, cpu or cuda:N");
   check_usage_error("--device gpu", "--device", "takes auto, cpu or cuda:N");
@@ -384,7 +385,7 @@ TEST_CASE("sconce-train --help lists every flag with its default") {
   CHECK_THAT(ended("predict --help").out, ContainsSubstring("--weights FILE REQUIRED"));
 }
 
-TEST_CASE("of a misspelt flag sconce-train names the nearest one") {
+TEST_CASE("sconce-train suggests the nearest flag for a misspelled one") {
   const std::string none = ": there is no such flag";
   const auto check = [&](const std::string& arguments, const std::string& flag,
                          const std::string& nearest) {
@@ -403,7 +404,8 @@ TEST_CASE("of a misspelt flag sconce-train names the nearest one") {
   check_usage_error("--model alexnet -- red", "'red'", "there is no such argument");
 }
 
-TEST_CASE("sconce-train reaches 0.95 on the digits and prints each epoch once", "[alone]") {
+TEST_CASE("sconce-train reaches an accuracy of 0.95 on the digits and prints each epoch once",
+          "[alone]") {
   const Ran ran = ended("--epochs 15 --device cpu");
   CHECK_THAT(ran.out, ContainsSubstring("hardware: ") && ContainsSubstring("training on cpu"));
   CHECK(std::regex_search(
@@ -415,12 +417,12 @@ TEST_CASE("sconce-train reaches 0.95 on the digits and prints each epoch once", 
   CHECK(test_acc_of(run_train("--epochs 15 --device cpu --seed 83")) >= 0.95);
 }
 
-TEST_CASE("on the CPU --graph changes nothing", "[alone]") {
+TEST_CASE("on the CPU sconce-train --graph does not change the test accuracy", "[alone]") {
   const std::string flags = "--model mlp --epochs 2 --device cpu --clip 1 ";
   CHECK(test_acc_of(ended(flags + "--graph")) == test_acc_of(ended(flags)));
 }
 
-TEST_CASE("on a GPU --graph learns the digits with each optimizer and precision", "[gpu]") {
+TEST_CASE("on a GPU sconce-train --graph learns the digits in fp32, fp16, and bf16", "[gpu]") {
   sconce::test::require_gpu();
   for (const char* flags : {"--precision fp32", "--precision fp16 --clip 1 --ema 0.9",
                             "--precision bf16 --optimizer adamw --lr 0.003"}) {
@@ -428,7 +430,7 @@ TEST_CASE("on a GPU --graph learns the digits with each optimizer and precision"
   }
 }
 
-TEST_CASE("in 16 bits the digits are learnt as well as in 32", "[alone]") {
+TEST_CASE("training on the digits is as accurate in 16 bits as in fp32", "[alone]") {
   const auto check = [](const std::string& model, const std::string& precision) {
     const double fp32 = mean_test_acc("--device cpu --precision fp32 --model " + model);
     CHECK(fp32 > 0.96);
@@ -439,7 +441,7 @@ TEST_CASE("in 16 bits the digits are learnt as well as in 32", "[alone]") {
   check("mlp", "fp16");  // its convolutions are slow on CPUs
 }
 
-TEST_CASE("on a GPU the digits are learnt as well in each precision", "[gpu]") {
+TEST_CASE("on a GPU training on the digits is as accurate in each precision as in fp32", "[gpu]") {
   sconce::test::require_gpu();
   // The kernels of simulated GPUs are the CPU's, with which another case trains from three seeds.
   const int seeds = sconce::test::on_simulated_gpus() ? 1 : 3;
@@ -452,7 +454,8 @@ TEST_CASE("on a GPU the digits are learnt as well in each precision", "[gpu]") {
   }
 }
 
-TEST_CASE("every optimizer and scheduler learns, with all that goes along", "[alone]") {
+TEST_CASE("sconce-train learns the digits with sgd, adam, and adamw and with each scheduler",
+          "[alone]") {
   const std::string how =
       GENERATE("--optimizer adam --lr 0.003 --scheduler step",
                "--optimizer adamw --scheduler onecycle --lr 0.005",
@@ -460,8 +463,7 @@ TEST_CASE("every optimizer and scheduler learns, with all that goes along", "[al
   CHECK(test_acc_of(ended(how + " --model mlp --epochs 15 --device cpu")) > 0.95);
 }
 
-TEST_CASE("sconce-train --summary prints the model and changes nothing of the training",
-          "[alone]") {
+TEST_CASE("sconce-train --summary prints the model and does not change training", "[alone]") {
   const TempDir folder;
   const auto run = [&](const std::string& name, const std::string& flags) {
     return ended("--model lenet --epochs 2 --device cpu " + flags + " --out " +
@@ -481,7 +483,7 @@ TEST_CASE("sconce-train --summary prints the model and changes nothing of the tr
              ContainsSubstring("[1437, 10]"));
 }
 
-TEST_CASE("sconce-train draws a bar on a terminal, and then its lines alone are left", "[alone]") {
+TEST_CASE("sconce-train draws a progress bar on a terminal and none on a dumb one", "[alone]") {
   // util-linux's script runs it on a pseudo terminal.
   if (std::system("command -v script >/dev/null 2>&1") != 0) SKIP("needs script of util-linux");
   const auto shown = [](const std::string& term) {
@@ -495,7 +497,7 @@ TEST_CASE("sconce-train draws a bar on a terminal, and then its lines alone are 
   CHECK_THAT(shown("dumb"), ContainsSubstring("epoch 1/1: ") && !ContainsSubstring("\x1b[K"));
 }
 
-TEST_CASE("each of the flags that go along changes the training", "[alone]") {
+TEST_CASE("each training flag changes the result", "[alone]") {
   const TempDir folder;
   const auto last_line = [&](const std::string& flags) {
     const std::string command = "--model linear --epochs 3 --device cpu --overwrite --out ";
@@ -514,7 +516,7 @@ TEST_CASE("each of the flags that go along changes the training", "[alone]") {
   }
 }
 
-TEST_CASE("the same seed gives the same losses twice, bit for bit, and another seed others",
+TEST_CASE("the same seed gives the same losses bit for bit, and another seed gives other losses",
           "[alone]") {
   const char* threads = GENERATE("1", "2");
   ::setenv("OMP_NUM_THREADS", threads, 1);
@@ -525,7 +527,8 @@ TEST_CASE("the same seed gives the same losses twice, bit for bit, and another s
   CHECK(first != losses(flags + "2"));
 }
 
-TEST_CASE("every model trains, and a fast run takes one batch of one epoch", "[alone]") {
+TEST_CASE("linear, mlp, lenet, and resnet train, and --fast-dev-run uses one batch of one epoch",
+          "[alone]") {
   const std::string model = GENERATE("linear", "mlp", "lenet", "resnet");
   const TempDir folder;
   ended("--fast-dev-run --epochs 7 --batch-size 8 --model " + model + " --out " +
@@ -535,7 +538,7 @@ TEST_CASE("every model trains, and a fast run takes one batch of one epoch", "[a
                      "1,[0-9.e-]+,[0-9.e-]+,[0-9.e-]+,8,[0-9.e-]+\n"));
 }
 
-TEST_CASE("sconce-train reads a folder of gzipped files as it reads plain ones", "[alone]") {
+TEST_CASE("sconce-train reads a folder of gzipped files like plain ones", "[alone]") {
   const TempDir folder;
   for (const auto& entry : fs::directory_iterator(digits)) {
     if (!entry.path().string().ends_with("-ubyte")) continue;
@@ -550,7 +553,7 @@ TEST_CASE("sconce-train reads a folder of gzipped files as it reads plain ones",
   CHECK(losses(flags + folder.path().string()) == losses(flags + "digits"));
 }
 
-TEST_CASE("Fashion-MNIST is read where it is installed, else the program says how to get it",
+TEST_CASE("Fashion-MNIST is read if it is installed, and otherwise the error says how to get it",
           "[alone]") {
   const Ran ran = run_train("--data fashion-mnist --fast-dev-run --model linear");
   if (fs::is_directory("/usr/share/datasets/fashion-mnist")) {
@@ -577,7 +580,7 @@ TEST_CASE("a damaged dataset ends the run with one line that names the file", "[
   check_run_error(folder, "t10k-", "expected");
 }
 
-TEST_CASE("a failed run leaves the metrics of an earlier one as they were, and nothing beside",
+TEST_CASE("a failed run leaves the metrics of an earlier run unchanged and adds no files",
           "[alone]") {
   const TempDir data;
   const TempDir out;
@@ -589,7 +592,7 @@ TEST_CASE("a failed run leaves the metrics of an earlier one as they were, and n
   CHECK(std::distance(fs::directory_iterator(out.path()), fs::directory_iterator()) == 1);
 }
 
-TEST_CASE("a folder that cannot be made is known before the training", "[alone]") {
+TEST_CASE("an --out folder that cannot be created is reported before training starts", "[alone]") {
   const TempDir folder;
   const fs::path file = folder.write("file", "");
   const Ran ran = run_train("--out " + (file / "below").string());
@@ -597,7 +600,7 @@ TEST_CASE("a folder that cannot be made is known before the training", "[alone]"
   CHECK_THAT(ran.err, ContainsSubstring("--out"));
 }
 
-TEST_CASE("results that cannot be written are known before the training") {
+TEST_CASE("unwritable results are reported before training starts") {
   for (const char* name : {"metrics.csv", "model.safetensors"}) {
     const TempDir folder;
     fs::create_directory(folder.path() / name);
@@ -607,7 +610,7 @@ TEST_CASE("results that cannot be written are known before the training") {
   }
 }
 
-TEST_CASE("a run that fails before it writes a file leaves none of its new folders") {
+TEST_CASE("a run that fails before it writes a file removes the folders that it created") {
   const TempDir folder;
   const fs::path file = folder.write("file", ""), made = folder.path() / "new";
   const std::string flags = "--model linear --device cpu --epochs 1 --scalars " +
@@ -631,7 +634,7 @@ TEST_CASE("a run that fails before it writes a file leaves none of its new folde
   }
 }
 
-TEST_CASE("a trace and the peak of memory leave the training as it is", "[alone]") {
+TEST_CASE("sconce-train --profile and --memory do not change training", "[alone]") {
   const TempDir folder;
   const auto plain = folder.path() / "plain";
   const auto traced = folder.path() / "traced";
@@ -650,7 +653,7 @@ TEST_CASE("a trace and the peak of memory leave the training as it is", "[alone]
   check_usage_error("--profile 3", "--profile", "needs an --out folder");
 }
 
-TEST_CASE("checkpoints that cannot be written are known before the training") {
+TEST_CASE("an unwritable checkpoint folder is reported before training starts") {
   const Ran ran = run_train("--model linear --epochs 1 --checkpoint /proc");
   INFO(ran.err);
   CHECK(ran.exit_code == 1);
@@ -659,7 +662,7 @@ TEST_CASE("checkpoints that cannot be written are known before the training") {
   CHECK_THAT(ran.err, ContainsSubstring("--checkpoint: /proc/"));
 }
 
-TEST_CASE("where the weights find no room the metrics are there") {
+TEST_CASE("metrics are written even if the weights do not fit on the disk") {
   const TempDir folder;
   const std::string command = "--model mlp --epochs 2 --device cpu --out ";
   const Ran ran = sconce::test::run_program("(trap '' XFSZ; ulimit -f 16; exec " +
@@ -671,7 +674,7 @@ TEST_CASE("where the weights find no room the metrics are there") {
   CHECK_FALSE(fs::exists(folder.path() / "model.safetensors"));
 }
 
-TEST_CASE("a run with --out draws its training and its confusion matrix") {
+TEST_CASE("a run with --out draws its training curve and its confusion matrix") {
   const TempDir folder;
   ended("--model linear --epochs 2 --device cpu --out " + folder.path().string());
   CHECK(names_in(folder.path()) == std::vector<std::string>{"confusion.svg", "metrics.csv",
@@ -687,7 +690,7 @@ TEST_CASE("a run with --out draws its training and its confusion matrix") {
   CHECK(examples_in(folder.path() / "confusion.svg") == 360);
 }
 
-TEST_CASE("the title of a chart has the name of the data's folder, and not its path") {
+TEST_CASE("a chart's title contains the name of the data folder rather than its path") {
   const TempDir folder;
   const fs::path data = folder.path() / "a" / "my-digits";
   fs::create_directories(data);
@@ -698,7 +701,7 @@ TEST_CASE("the title of a chart has the name of the data's folder, and not its p
              ContainsSubstring(">linear on my-digits<") && !ContainsSubstring("a/my-digits"));
 }
 
-TEST_CASE("a run into the folder of another one is refused, unless it is to overwrite it") {
+TEST_CASE("a run into another run's folder is rejected without --overwrite") {
   const TempDir folder;
   const std::string out = (folder.path() / "out").string();
   const auto run = [&](const std::string& flags) {
@@ -733,7 +736,7 @@ TEST_CASE("a run into the folder of another one is refused, unless it is to over
   check_usage_error("--overwrite", "--overwrite", "needs an --out folder");
 }
 
-TEST_CASE("a resumed run replaces its own results, and not those of another run") {
+TEST_CASE("a resumed run replaces its own results but not another run's") {
   const TempDir folder;
   const auto run = [&](const std::string& name, const std::string& flags) {
     return run_train("--model linear --scheduler none --device cpu --out " +
@@ -753,7 +756,7 @@ TEST_CASE("a resumed run replaces its own results, and not those of another run"
   CHECK(run("one", "--epochs 4 --resume --overwrite").exit_code == 0);
 }
 
-TEST_CASE("charts that cannot be written cost a run nothing but them") {
+TEST_CASE("charts that cannot be written do not affect the rest of the run") {
   const TempDir folder;
   const std::string arguments = "--model linear --epochs 3 --device cpu --out ";
   const fs::path full = folder.path() / "full", taken = folder.path() / "taken";
@@ -776,7 +779,7 @@ TEST_CASE("charts that cannot be written cost a run nothing but them") {
   CHECK(losses_of(full / "metrics.csv") == losses_of(taken / "metrics.csv"));
 }
 
-TEST_CASE("a run goes on with and without --out, and draws the epochs before", "[alone]") {
+TEST_CASE("a run resumes with or without --out and draws its earlier epochs", "[alone]") {
   const TempDir folder;
   const std::string out = " --out " + (folder.path() / "out").string();
   const auto run = [&](const std::string& flags) {
@@ -797,7 +800,7 @@ TEST_CASE("a run goes on with and without --out, and draws the epochs before", "
   CHECK(std::count(markers.begin(), markers.end(), 'M') == 2);
 }
 
-TEST_CASE("sconce-train --scalars writes a run's scalars, and a resumed run goes on with them") {
+TEST_CASE("sconce-train --scalars writes a run's scalars, and a resumed run continues them") {
   const TempDir folder;
   const std::string checkpoint = " --checkpoint " + (folder.path() / "checkpoint").string();
   const auto run = [&](const std::string& log, const std::string& flags) {
@@ -821,7 +824,7 @@ TEST_CASE("sconce-train --scalars writes a run's scalars, and a resumed run goes
   CHECK(learnt("whole") == whole);
 }
 
-TEST_CASE("--resume without a run to continue leaves the scalars of another run as they are") {
+TEST_CASE("sconce-train --resume without a run to resume leaves another run's scalars unchanged") {
   const TempDir folder;
   const std::string log = (folder.path() / "log").string();
   const auto run = [&](const fs::path& checkpoint) {
@@ -849,7 +852,7 @@ TEST_CASE("--resume without a run to continue leaves the scalars of another run 
   CHECK(learnt_in(log) == learnt);
 }
 
-TEST_CASE("where the scalars find no room the run warns once and comes to its end") {
+TEST_CASE("a run whose scalars do not fit on the disk warns once and completes") {
   const TempDir folder;
   const std::string log = (folder.path() / "log").string();
   const std::string command = train_command("--model linear --epochs 20 --device cpu --scalars ");
@@ -871,7 +874,7 @@ TEST_CASE("where the scalars find no room the run warns once and comes to its en
   CHECK_THAT(none.err, ContainsSubstring("/proc/no/such"));
 }
 
-TEST_CASE("a loss that is no number has no sign in the log and in metrics.csv") {
+TEST_CASE("a nan loss has no sign in the log and in metrics.csv") {
   const TempDir folder;
   const Ran ran =
       ended("--model linear --epochs 1 --device cpu --lr 1e300 --out " + folder.path().string());
@@ -879,7 +882,8 @@ TEST_CASE("a loss that is no number has no sign in the log and in metrics.csv") 
   CHECK(losses_of(folder.path() / "metrics.csv") == std::vector<std::string>{"nan"});
 }
 
-TEST_CASE("a run is resumed by the flags that it was begun with, and another is named", "[alone]") {
+TEST_CASE("a run resumes only with its original flags, and the error names a changed flag",
+          "[alone]") {
   const TempDir folder;
   const auto run = [&](const std::string& name, const std::string& flags) {
     return run_train("--model linear --checkpoint " + (folder.path() / name).string() + " " +
@@ -904,7 +908,7 @@ TEST_CASE("a run is resumed by the flags that it was begun with, and another is 
   CHECK_THAT(more.out, ContainsSubstring("resuming from ") && ContainsSubstring("epoch 2/2"));
 }
 
-TEST_CASE("a run is resumed on its own data, and other data is named") {
+TEST_CASE("a run resumes only on its own data, and the error names other data") {
   const TempDir data, folder;
   copy_digits(data);
   const std::string saved = (folder.path() / "saved").string();
@@ -937,7 +941,7 @@ TEST_CASE("a run is resumed on its own data, and other data is named") {
   CHECK_THAT(contents(fs::path(saved) / "flags.txt"), ContainsSubstring("--data digits\n"));
 }
 
-TEST_CASE("a FIFO in place of a run's flags is refused without waiting for its other end") {
+TEST_CASE("a FIFO in place of a run's flags.txt is rejected without waiting for its other end") {
   const TempDir folder;
   train::CommandLine line;
   line.data = "digits";
@@ -1004,7 +1008,8 @@ int64_t epochs_of_cosine(int epochs, const train::SavedRun& saved) {
 
 }  // namespace
 
-TEST_CASE("a resumed run has the schedule's number of epochs, or begins a new one where told") {
+TEST_CASE(
+    "a resumed run keeps its schedule's number of epochs unless --restart-schedule is given") {
   const std::string scheduler = GENERATE("step", "cosine", "onecycle");
   const RunOfTwo run(scheduler);
   const auto first = run.rates();
@@ -1026,7 +1031,7 @@ TEST_CASE("a resumed run has the schedule's number of epochs, or begins a new on
   CHECK(run.rates() == twice);
 }
 
-TEST_CASE("without a schedule a run is resumed for any number of epochs") {
+TEST_CASE("without a scheduler a run can be resumed for any number of epochs") {
   const RunOfTwo run("none");
   const Ran more = run.train("--epochs 4 --resume");
   INFO(more.err);
@@ -1037,7 +1042,9 @@ TEST_CASE("without a schedule a run is resumed for any number of epochs") {
                     "--restart-schedule: needs a --scheduler other than none");
 }
 
-TEST_CASE("a checkpoint of 0.2, which names no number of epochs, is resumed or begins anew") {
+TEST_CASE(
+    "a checkpoint of version 0.2 without a number of epochs can be resumed or restart its "
+    "schedule") {
   const RunOfTwo run("cosine");
   const auto file = sconce::io::load_torch(run.file()).toGenericDict();
   REQUIRE(file.erase("schedule") == 1);
@@ -1058,7 +1065,7 @@ TEST_CASE("a checkpoint of 0.2, which names no number of epochs, is resumed or b
   CHECK_THAT(again.out, !ContainsSubstring("restarting"));
 }
 
-TEST_CASE("a schedule that was begun anew goes on where its run is resumed") {
+TEST_CASE("a restarted schedule continues when its run is resumed") {
   train::SavedRun saved{
       .epochs = std::vector<sconce::EpochMetrics>(5), .scheduler_steps = 3, .schedule_epochs = 8};
   CHECK(epochs_of_cosine(8, saved) == 6);  // from the third epoch on
@@ -1067,7 +1074,7 @@ TEST_CASE("a schedule that was begun anew goes on where its run is resumed") {
   CHECK(epochs_of_cosine(9, saved) == 7);
 }
 
-TEST_CASE("--restart-schedule needs a run that it continues") {
+TEST_CASE("sconce-train --restart-schedule requires a run to resume") {
   check_usage_error("--restart-schedule", "--restart-schedule", "needs --resume");
   check_usage_error("--checkpoint x --restart-schedule", "--restart-schedule", "needs --resume");
   const TempDir folder;
@@ -1081,14 +1088,15 @@ TEST_CASE("--restart-schedule needs a run that it continues") {
   CHECK_THAT(ran.out, !ContainsSubstring("epoch 1/"));
 }
 
-TEST_CASE("sconce-train --parallel data and a group of one come to what none does", "[alone]") {
+TEST_CASE("sconce-train --parallel data and a group of one give the same losses as --parallel none",
+          "[alone]") {
   const std::string flags = "--model mlp --epochs 2 --device auto --parallel ";
   const auto none = losses(flags + "none");
   if (sconce::num_gpus() < 2) CHECK(losses(flags + "data") == none);
   CHECK(losses(flags + "distributed") == none);
 }
 
-TEST_CASE("two processes train as one with batches twice as large, and only the first writes",
+TEST_CASE("two processes train like one with twice the batch size, and only the first writes",
           "[distributed]") {
   const std::string more = GENERATE("", "--accumulate 2 --clip 1 --scheduler onecycle --ema 0.9");
   const TempDir folder;
@@ -1163,7 +1171,7 @@ std::vector<int> processes_with(const std::string& argument, const std::string& 
 
 }  // namespace
 
-TEST_CASE("SIGTERM saves the run and ends it, and resumed it comes to what it would have",
+TEST_CASE("SIGTERM saves a run before it ends, and resuming gives the same result",
           "[distributed]") {
   const TempDir folder;
   const std::string run = (folder.path() / "run").string();
@@ -1203,7 +1211,7 @@ TEST_CASE("SIGTERM saves the run and ends it, and resumed it comes to what it wo
                     "--resume, or name another folder");
 }
 
-TEST_CASE("a run that a signal ends leaves no results, but the charts of its epochs", "[alone]") {
+TEST_CASE("a run ended by a signal leaves only the charts of its epochs", "[alone]") {
   const TempDir folder;
   sconce::test::Processes runs;
   for (const int signal : {SIGINT, SIGTERM}) {
@@ -1220,7 +1228,7 @@ TEST_CASE("a run that a signal ends leaves no results, but the charts of its epo
   }
 }
 
-TEST_CASE("under torchrun with restarts a killed rank leaves the result as it is",
+TEST_CASE("under torchrun with restarts a killed rank does not change the result",
           "[distributed][python]") {
   const TempDir folder;
   const auto start = [&](const std::string& name) {
@@ -1289,7 +1297,7 @@ TEST_CASE("sconce-train runs under mpirun", "[distributed]") {
   CHECK_THAT(ran.out, ContainsSubstring("in the first of 2 processes"));
 }
 
-TEST_CASE("a process that is killed ends the others with a line and exit code 1", "[distributed]") {
+TEST_CASE("a killed process makes the others exit with code 1 and an error", "[distributed]") {
   const TempDir folder;
   auto ranks = sconce::test::start_ranks(
       2, {train_program, "--model", "mlp", "--epochs", "100000", "--device", "cpu", "--parallel",

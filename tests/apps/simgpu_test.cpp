@@ -75,7 +75,8 @@ int visible_gpus(const std::string& flags, const std::string& visible) {
 
 }  // namespace
 
-TEST_CASE("what cannot run on simulated GPUs is refused before it starts") {
+TEST_CASE(
+    "sconce-simgpu rejects invalid options and programs that cannot run before it starts them") {
   for (const char* gpus : {"0", "65", "x"}) {
     check_refused(simulated(std::string("--gpus ") + gpus, info), "a whole number from 1 to 64");
   }
@@ -91,7 +92,7 @@ TEST_CASE("what cannot run on simulated GPUs is refused before it starts") {
   check_refused(simulated("", info, "SCONCE_SIMGPU_GPUS=2"), "on simulated GPUs already");
 }
 
-TEST_CASE("a program that is linked statically, or with another LibTorch, is refused") {
+TEST_CASE("sconce-simgpu rejects statically linked programs and programs with another LibTorch") {
   const TempDir folder;
   const std::string of_other = (folder.path() / "python").string();
   const auto torch = folder.path() / "torch";
@@ -115,20 +116,20 @@ TEST_CASE("a program that is linked statically, or with another LibTorch, is ref
   check_refused(simulated("", program), "it is linked statically");
 }
 
-TEST_CASE("beside the driver of a real GPU, simulated ones are started only when told so") {
+TEST_CASE("sconce-simgpu starts next to a real GPU's driver only with --beside-a-driver") {
   const std::string with_driver = "LD_LIBRARY_PATH=" SCONCE_DRIVER_DIR " " + simgpu;
   check_refused(run_program(with_driver + " -- " + info), "--beside-a-driver");
   CHECK(run_program(with_driver + " --beside-a-driver -- " + info).exit_code == 0);
 }
 
-TEST_CASE("simulated GPUs say what they are") {
+TEST_CASE("simulated GPUs identify themselves as simulated") {
   const Ran ran = simulated("--gpus 3 --memory 512MiB", info, "env -u CUDA_VISIBLE_DEVICES");
   REQUIRE(ran.exit_code == 0);
   CHECK_THAT(ran.err, StartsWith("simulated GPUs: 3 with 512 MiB each; neither"));
   CHECK_THAT(ran.out, ContainsSubstring("Simulated GPU"));
 }
 
-TEST_CASE("CUDA_VISIBLE_DEVICES chooses among simulated GPUs by CUDA's rules") {
+TEST_CASE("CUDA_VISIBLE_DEVICES selects simulated GPUs by CUDA's rules") {
   CHECK(visible_gpus("--gpus 3", "''") == 0);
   CHECK(visible_gpus("--gpus 3", "-1") == 0);
   CHECK(visible_gpus("--gpus 3", "2,0") == 2);
@@ -136,7 +137,7 @@ TEST_CASE("CUDA_VISIBLE_DEVICES chooses among simulated GPUs by CUDA's rules") {
   CHECK(visible_gpus("--gpus 3", "nonsense") == 0);
 }
 
-TEST_CASE("a training on two simulated GPUs has the CPU's losses") {
+TEST_CASE("training on two simulated GPUs has the same losses as on the CPU") {
   const std::string flags = train + " --model mlp --epochs 2 --device ";
   const auto expected = losses(run_program("OMP_NUM_THREADS=1 " + flags + "cpu"));
   CHECK(losses(simulated("--races throw", flags + "cuda:0")) == expected);
@@ -144,7 +145,8 @@ TEST_CASE("a training on two simulated GPUs has the CPU's losses") {
   CHECK(losses(simulated("--races throw --late-copies off", flags + "cuda:1")) == expected);
 }
 
-TEST_CASE("two processes train on a simulated GPU each by NCCL, and come to what CPUs do") {
+TEST_CASE(
+    "two processes with one simulated GPU each train over NCCL with the same losses as on CPUs") {
   if (!std::filesystem::exists(torchrun())) SKIP("this LibTorch is not from a Python package");
   const std::string flags = torchrun().string() + " --standalone --nproc-per-node=2 --no-python " +
                             train + " --model mlp --epochs 2 --parallel distributed";
@@ -153,7 +155,7 @@ TEST_CASE("two processes train on a simulated GPU each by NCCL, and come to what
   CHECK(losses(ran) == losses(run_program("OMP_NUM_THREADS=1 CUDA_VISIBLE_DEVICES= " + flags)));
 }
 
-TEST_CASE("a step asks a GPU for what it did when its counts were kept, and never waits for it") {
+TEST_CASE("a training step issues exactly the recorded GPU work and never waits for the GPU") {
   const auto [name, flags] = GENERATE(table<std::string, std::string>(
       {{"simple_nn", ""}, {"lenet", ""}, {"ddp", ""}, {"simple_nn", " item"}}));
   if (name == "ddp" && !std::filesystem::exists(torchrun())) SKIP("this LibTorch has no torchrun");
@@ -175,7 +177,7 @@ TEST_CASE("a step asks a GPU for what it did when its counts were kept, and neve
   CHECK(step["work"] == nlohmann::json::parse(kept)[name]);
 }
 
-TEST_CASE("a wait of the host is counted with its place, of which addr2line makes lines") {
+TEST_CASE("a host wait is counted with its address, which addr2line resolves to its source line") {
   const TempDir folder;
   const std::string file = (folder.path() / "counts.json").string();
   REQUIRE(simulated("--counts " + file, SCONCE_SIMGPU_STEPS " simple_nn item").exit_code == 0);
@@ -195,7 +197,7 @@ TEST_CASE("a wait of the host is counted with its place, of which addr2line make
                                 "\n(.*\n)*main .*\n(.*\n)*"));
 }
 
-TEST_CASE("a replay of a graph is counted, and not what it replays") {
+TEST_CASE("graph replays are counted in their range and in the whole run") {
   const TempDir folder;
   const std::string file = (folder.path() / "counts.json").string();
   const Ran ran = simulated("--counts " + file, train + " --model mlp --epochs 1 --graph");
@@ -206,7 +208,7 @@ TEST_CASE("a replay of a graph is counted, and not what it replays") {
   CHECK(counts["run"]["allocated_bytes"].get<int64_t>() >= 1 << 20);
 }
 
-TEST_CASE("mistakes that a GPU punishes are found, and their right versions run clean") {
+TEST_CASE("mistakes that fail on real GPUs are found, and their corrected versions run cleanly") {
   struct Fault {
     std::string name, report, right;
   };
@@ -241,7 +243,7 @@ TEST_CASE("mistakes that a GPU punishes are found, and their right versions run 
   CHECK(std::count(right.err.begin(), right.err.end(), '\n') == 1);  // what the GPUs are
 }
 
-TEST_CASE("indices of the CPU are counted as the copies that LibTorch makes of them") {
+TEST_CASE("CPU indices are counted as the copies that LibTorch makes of them") {
   const TempDir folder;
   const std::string file = (folder.path() / "counts.json").string();
   REQUIRE(fault("copied_indices", "wrong", "--counts " + file).out == "[10]\n");
@@ -257,18 +259,18 @@ TEST_CASE("indices of the CPU are counted as the copies that LibTorch makes of t
   CHECK(not_copied["host_waits"].empty());
 }
 
-TEST_CASE("a replay has the number that was on the CPU at the capture") {
+TEST_CASE("a graph replay uses the CPU number from the time of the capture") {
   CHECK(fault("factor", "wrong", "--races throw").out == "4 float\n");
   CHECK(fault("factor", "right", "--races throw").out == "7 float\n");
 }
 
-TEST_CASE("a capture that waits for another rank keeps no other thread from its GPU") {
+TEST_CASE("a capture that waits for another rank does not block other threads from its GPU") {
   const Ran ran = collectives("late");
   INFO(ran.out << ran.err);
   CHECK(count_of(ran.out, " is done\n") == 4);  // two captures, on each rank
 }
 
-TEST_CASE("collectives that do not match between ranks fail in each, which say what each calls") {
+TEST_CASE("mismatched collectives fail on each rank with an error that shows both calls") {
   const Ran wrong = collectives("wrong");
   INFO(wrong.out << wrong.err);
   const std::string all_reduce = " where rank 0 calls ncclAllReduce of 100 float32, sum";
@@ -291,7 +293,7 @@ TEST_CASE("collectives that do not match between ranks fail in each, which say w
   CHECK(count_of(right.err, "\n") == 2);  // what the GPUs are
 }
 
-TEST_CASE("a rank that throws while NCCL waits for another one ends, and its error is seen") {
+TEST_CASE("a rank that throws while NCCL waits for another rank ends and shows its error") {
   const TempDir folder;
   const std::string path = folder.path().string();
   const std::string rank =
@@ -304,7 +306,7 @@ TEST_CASE("a rank that throws while NCCL waits for another one ends, and its err
   CHECK(count_of(ran.out, "alone is done\n") == 1);
 }
 
-TEST_CASE("a graph that uses memory freed after its capture is named when it is replayed") {
+TEST_CASE("replaying a graph that uses memory freed after its capture reports that memory") {
   if (!std::filesystem::exists(torchrun())) SKIP("this LibTorch is not from a Python package");
   const Ran ran =
       simulated("--races throw", SCONCE_PYTHON " " SCONCE_TESTS_DIR "/apps/simgpu_graphs.py");
@@ -324,7 +326,7 @@ TEST_CASE("a graph that uses memory freed after its capture is named when it is 
   CHECK(count_of(ran.err, line) == 3);
 }
 
-TEST_CASE("a GPU's memory that the host touches by its address ends the program") {
+TEST_CASE("accessing GPU memory by its address from the host terminates the program") {
   const std::string name = GENERATE("host_read", "host_write");
   const Ran wrong = fault(name, "wrong");
   CHECK(wrong.exit_code != 0);
@@ -335,8 +337,7 @@ TEST_CASE("a GPU's memory that the host touches by its address ends the program"
 }
 
 TEST_CASE(
-    "a copy takes what pinned memory holds when it is done, late or at once, and a change is "
-    "named") {
+    "a copy reads pinned memory when it runs, early or late, and a change in between is reported") {
   const auto is_named =
       ContainsSubstring("pinned memory of 4000 bytes changed after a copy from it");
   const Ran right = fault("pinned_write", "right");
@@ -350,14 +351,14 @@ TEST_CASE(
   CHECK_THAT(at_once.err, is_named);
 }
 
-TEST_CASE("a kernel that takes time is work of its stream, and leaves copies before it late") {
+TEST_CASE("a slow kernel occupies its stream and does not complete the copies before it early") {
   const Ran ran = fault("sleep", "right", "--races throw");
   INFO(ran.err);
   CHECK(ran.out == "1 1 1\n");
   CHECK(fault("sleep", "wrong").out == "1 1 2\n");
 }
 
-TEST_CASE("work that is not captured finds what it would find without the capture") {
+TEST_CASE("work that is not captured gives the same results as without a capture") {
   const Ran wrong = fault("capture", "wrong", "--races throw");
   INFO(wrong.err);
   CHECK_THAT(wrong.out, Matches("1 0 -?nan 7\n"));
@@ -367,7 +368,7 @@ TEST_CASE("work that is not captured finds what it would find without the captur
   CHECK(fault("capture", "right", "--late-copies off").out == "1 0 2 7\n");
 }
 
-TEST_CASE("a race is reported and the program goes on, if it is only to be reported") {
+TEST_CASE("a race is reported and the program continues unless --races is throw") {
   const Ran ran = fault("prefetch", "wrong");
   CHECK(ran.exit_code == 0);
   CHECK_THAT(ran.out, ContainsSubstring("nan"));
@@ -375,13 +376,13 @@ TEST_CASE("a race is reported and the program goes on, if it is only to be repor
   CHECK_THAT(fault("prefetch", "wrong", "--races off").out, ContainsSubstring("nan"));
 }
 
-TEST_CASE("of the cases for GPUs one alone needs a real GPU") {
+TEST_CASE("only one GPU test case needs a real GPU") {
   const Ran found = run_program("grep -rhoF 'real-gpu]' '" SCONCE_TESTS_DIR
                                 "' --include='*_test.cpp' --exclude=simgpu_test.cpp");
   CHECK(found.out == "real-gpu]\n");
 }
 
-TEST_CASE("the installed sconce-simgpu keeps its libcuda.so.1 out of the folders of libraries") {
+TEST_CASE("the installed sconce-simgpu keeps its libcuda.so.1 out of the library folders") {
   const TempDir prefix;
   const auto lib = prefix.path() / "lib";
   const Ran installed = run_program(std::string("'" SCONCE_CMAKE "' --install '" SCONCE_BUILD_DIR

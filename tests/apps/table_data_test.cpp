@@ -88,7 +88,8 @@ void check_refused_in_one_line(const Ran& ran, int exit_code, const std::string&
 
 }  // namespace
 
-TEST_CASE("numbers of a table are standardized by the training rows, categories are 0 and 1") {
+TEST_CASE(
+    "numbers in a table are standardized by the training rows, and categories become 0 and 1") {
   const auto data = open_text(houses(), {.target = "price", .batch_size = 7});
   const auto& task = data.task;
   CHECK(task.shape == std::vector<int64_t>{4});
@@ -118,7 +119,8 @@ TEST_CASE("numbers of a table are standardized by the training rows, categories 
   CHECK(torch::allclose(prices, all, 0, 0.5));
 }
 
-TEST_CASE("large numbers near each other keep their differences, and a constant column is 0") {
+TEST_CASE(
+    "large numbers close to each other keep their differences, and a constant column becomes 0") {
   std::string text = "year,same,y\n";
   for (int i = 0; i < 10; ++i)
     text += std::to_string(16000000 + i) + ",0.1," + std::to_string(i) + '\n';
@@ -128,7 +130,7 @@ TEST_CASE("large numbers near each other keep their differences, and a constant 
   CHECK(torch::cat({train.data, test.data}).select(1, 1).equal(torch::zeros(10)));
 }
 
-TEST_CASE("a target of categories is split by class, and its names are the classes") {
+TEST_CASE("a categorical target is split by class, and its values become the class names") {
   std::string text = "x,kind\n";
   for (int i = 0; i < 40; ++i) text += std::to_string(i) + (i % 4 == 0 ? ",b\n" : ",a\n");
   const auto data = open_text(text + "40,c\n", {.target = "kind", .test_fraction = 0.5});
@@ -139,7 +141,7 @@ TEST_CASE("a target of categories is split by class, and its names are the class
   CHECK(all_of(data.test).target.bincount().equal(torch::tensor({15, 5})));
 }
 
-TEST_CASE("columns that are named are categories, and others are left out") {
+TEST_CASE("columns in --categories are categories, and columns in --drop are left out") {
   const train::CommandLine line{.target = "class", .categories = {"class"}, .drop = {"id"}};
   std::string text = "id,x,class\n";
   for (int i = 0; i < 20; ++i)
@@ -149,7 +151,7 @@ TEST_CASE("columns that are named are categories, and others are left out") {
   CHECK(data.task.classes == std::vector<std::string>{"0", "1"});
 }
 
-TEST_CASE("accounts above 2^53 are different classes, and a resumed run has the same ones") {
+TEST_CASE("integer classes above 2^53 stay distinct, and a resumed run has the same classes") {
   std::string text = "x,id\n";
   for (int i = 0; i < 40; ++i)
     text += std::to_string(i) + ",900719925474099" + std::to_string(2 + i % 3) + '\n';
@@ -162,7 +164,7 @@ TEST_CASE("accounts above 2^53 are different classes, and a resumed run has the 
   CHECK_THROWS_AS(open_text(text + "1,9007199254740995\n", line, data.task), train::UsageError);
 }
 
-TEST_CASE("a table from which nothing can be learnt is refused, naming the file and the column") {
+TEST_CASE("a table that cannot be learned is rejected with the file and the column") {
   const auto refused = [](const std::string& text, const std::string& target) {
     return error_of_text(text, {.target = target});
   };
@@ -186,14 +188,14 @@ TEST_CASE("a table from which nothing can be learnt is refused, naming the file 
                     ContainsSubstring("--test-fraction: no example is left to test on"));
 }
 
-TEST_CASE("bad rows of a table are left out and counted") {
+TEST_CASE("bad rows of a table are skipped and counted") {
   const auto data = open_text("a,b\n1,2\n2,3\n3,x\n4,5\n5\n6,7\n",
                               {.target = "a", .test_fraction = 0.5, .skip_bad = true});
   CHECK(data.left_out == 2);
   CHECK(data.train_size + data.test_size == 4);
 }
 
-TEST_CASE("a table that needs more memory is refused with the flag, which allows more") {
+TEST_CASE("a table that needs too much memory is rejected with the flag that raises the limit") {
   const std::string error =
       "expected a table that takes at most 2000 bytes of memory (--max-csv-bytes), got ";
   const train::CommandLine line{.target = "price", .limits = {.csv_bytes = 2000}};
@@ -208,7 +210,7 @@ TEST_CASE("a table that needs more memory is refused with the flag, which allows
   check_refused_in_one_line(run_train(predict + " --max-csv-bytes 2000"), 1, error);
 }
 
-TEST_CASE("a table that a run continues has its target, its columns and its figures") {
+TEST_CASE("a resumed run requires the same target and columns and keeps its statistics") {
   const train::CommandLine line{.target = "price", .checkpoint = "saved"};
   const auto known = open_text(houses(), line).task;
   const auto more = open_text(houses(70), line, known).task;
@@ -244,7 +246,7 @@ TEST_CASE("a table that a run continues has its target, its columns and its figu
       ContainsSubstring("has no further column where ") && ContainsSubstring("has column price"));
 }
 
-TEST_CASE("the model of a table comes back from its weights' file with columns and figures") {
+TEST_CASE("a table model loaded from its weights file has the same columns and statistics") {
   const TempDir folder;
   const fs::path file = folder.path() / "model.safetensors";
   const auto task = open_text(houses(), {.target = GENERATE("price", "roof")}).task;
@@ -285,7 +287,7 @@ TEST_CASE("the model of a table comes back from its weights' file with columns a
   for (const std::string bad : {"0", "-1"}) refuse("std", one_less + "\n" + bad);
 }
 
-TEST_CASE("a regression comes to the least squares of its rows, and predicts by them") {
+TEST_CASE("a regression converges to the least squares solution and predicts with it") {
   const TempDir folder;
   const fs::path out = folder.path() / "out";
   const fs::path file = folder.write("houses.csv", houses());
@@ -337,7 +339,7 @@ TEST_CASE("a regression comes to the least squares of its rows, and predicts by 
   }
 }
 
-TEST_CASE("a regression has the losses and metrics of Python's") {
+TEST_CASE("a regression has the same losses and metrics as in Python") {
   const TempDir folder;
   const Ran ran = run_train("--data " SCONCE_DIGITS_DIR
                             "/../diabetes/diabetes.csv --target progression --model linear "
@@ -395,7 +397,7 @@ TEST_CASE("sconce-train learns the categories of a table and predicts them by na
                                       wanted.string() + ", row 2: iris, wild [01]\\.\\d\\d, .*\n"));
 }
 
-TEST_CASE("a run on a table comes, resumed, to what it would have, and only with its columns") {
+TEST_CASE("resuming a run on a table gives the same result and requires the same columns") {
   const TempDir folder;
   const fs::path file = folder.write("houses.csv", houses());
   const auto path = [&](const char* name) { return (folder.path() / name).string(); };

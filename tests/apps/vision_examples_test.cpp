@@ -74,7 +74,8 @@ std::string expected_lines(const std::vector<fs::path>& files, const fs::path& w
 
 }  // namespace
 
-TEST_CASE("the example that fine-tunes trains the last layer, and its weights are served") {
+TEST_CASE(
+    "the fine-tuning example trains the last layer, and the serving example serves its weights") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const sconce::test::TempDir temporary;
   const fs::path& folder = temporary.path();
@@ -100,7 +101,7 @@ TEST_CASE("the example that fine-tunes trains the last layer, and its weights ar
   CHECK_THAT(served.out, ContainsSubstring(" pictures a second\n"));
 }
 
-TEST_CASE("the examples for pictures refuse what is wrong in a line") {
+TEST_CASE("the picture examples reject invalid arguments with a one-line error") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const sconce::test::TempDir temporary;
   const fs::path& folder = temporary.path();

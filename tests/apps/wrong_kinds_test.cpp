@@ -139,7 +139,7 @@ std::map<std::string, Reader> readers() {
 
 }  // namespace
 
-TEST_CASE("each of 500 files of the wrong kind is refused by its name and kind") {
+TEST_CASE("each of 500 files of the wrong kind is rejected with its name and kind") {
   const auto kinds = files_by_kind();
   const auto all = readers();
   std::mt19937 random(1);
@@ -164,7 +164,7 @@ TEST_CASE("each of 500 files of the wrong kind is refused by its name and kind")
   }
 }
 
-TEST_CASE("programs refuse files of the wrong kind by their names, and write nothing") {
+TEST_CASE("programs name a file of the wrong kind in their error and write nothing") {
   const TempDir folder;
   for (const auto& [kind, bytes] : files_by_kind()) folder.write(kind, bytes);
   const auto names = names_in(folder.path());

@@ -52,7 +52,7 @@ bool same_values(const torch::Tensor& a, const torch::Tensor& b) {
 
 }  // namespace
 
-TEST_CASE("numbers become features, and a column of numbers the target") {
+TEST_CASE("read_csv turns numeric columns into features and the chosen column into the target") {
   const auto table = read_text(
       "rooms,area,price\n"
       "3,71.5,1e5\n"
@@ -70,7 +70,7 @@ TEST_CASE("numbers become features, and a column of numbers the target") {
   CHECK(same_values(all.data, torch::tensor({{1., 2.}}, torch::kFloat)));
 }
 
-TEST_CASE("numbers become float32 by way of float64") {
+TEST_CASE("numbers in a CSV file are parsed as float64 and rounded to float32") {
   const auto table =
       read_text("x\n1.00000017881393432617187499\n3.4028235e38\n1e-400\n1e-50\n-0\n");
   const auto x = table.data.flatten();
@@ -81,7 +81,7 @@ TEST_CASE("numbers become float32 by way of float64") {
   CHECK(std::signbit(x[4].item<float>()));
 }
 
-TEST_CASE("a column of texts becomes a feature of 0 and 1 for each category") {
+TEST_CASE("a text column becomes one feature of 0 and 1 for each category") {
   const auto table = read_text(
       "roof,rooms,zone\n"
       "tile,3,20\n"
@@ -100,7 +100,7 @@ TEST_CASE("a column of texts becomes a feature of 0 and 1 for each category") {
   CHECK(table.columns[1].categories.empty());
 }
 
-TEST_CASE("numbers that are written differently are one category, named as the first") {
+TEST_CASE("different spellings of a number are one category, named after the first spelling") {
   const std::string text = "zone\n01\n2.0\n1\n-0\n+1.\n0\n2\n";
   const auto table = read_text(text, {.categories = {"zone"}, .max_categories = 3});
   CHECK(table.features == Names{"zone_-0", "zone_01", "zone_2.0"});
@@ -141,7 +141,7 @@ TEST_CASE("numbers are one category only if they are exactly equal") {
   CHECK(texts.columns[0].categories == Names{"1", "1.0", "1e9999999999999999999"});
 }
 
-TEST_CASE("accounts above 2^53 are different classes and different known categories") {
+TEST_CASE("integers above 2^53 are different classes and different known categories") {
   const std::string rows = "x,id\n1,9007199254740992\n2,9007199254740993\n3,9007199254740994\n";
   const auto table = read_text(rows, {.target = "id", .categories = {"id"}});
   CHECK(same_values(table.target, torch::tensor({0, 1, 2}, torch::kLong)));
@@ -153,7 +153,7 @@ TEST_CASE("accounts above 2^53 are different classes and different known categor
         "'9007199254740994', got '9007199254740995'");
 }
 
-TEST_CASE("one text makes all categories of a column texts") {
+TEST_CASE("one text value turns all categories of a column into texts") {
   const std::string text = "zone\n1\n1.0\nold\n01\n";
   const auto table = read_text(text, {.categories = {"zone"}});
   CHECK(table.features == Names{"zone_01", "zone_1", "zone_1.0", "zone_old"});
@@ -163,7 +163,7 @@ TEST_CASE("one text makes all categories of a column texts") {
         "line 4, column 'zone': expected at most 2 categories, got another: 'old'");
 }
 
-TEST_CASE("a target of categories is their indices") {
+TEST_CASE("a categorical target becomes category indices") {
   const auto table =
       read_text("length,kind\n1,virginica\n2,setosa\n3,setosa\n", {.target = "kind"});
   CHECK(same_values(table.target, torch::tensor({1, 0, 0}, torch::kLong)));
@@ -171,7 +171,7 @@ TEST_CASE("a target of categories is their indices") {
   CHECK(table.features == Names{"length"});
 }
 
-TEST_CASE("a missing value is NaN, or a category of its own") {
+TEST_CASE("a missing value becomes NaN or a separate category") {
   const std::string text =
       "rooms,roof,price\n"
       "NA,,127500\n"
@@ -192,7 +192,7 @@ TEST_CASE("a missing value is NaN, or a category of its own") {
   CHECK(same_values(unknown.data, torch::tensor({{1.F, nan}, {2.F, nan}})));
 }
 
-TEST_CASE("fields are quoted as RFC 4180 says") {
+TEST_CASE("quoted fields are parsed according to RFC 4180") {
   const auto table = read_text(
       "\xEF\xBB\xBF\"a \"\"b\"\", c\",size\r\n"
       "\"x, y\r\nz\",\"1\"\r\n"
@@ -212,7 +212,7 @@ TEST_CASE("fields are quoted as RFC 4180 says") {
   CHECK(tabs.data[1][0].isnan().item<bool>());
 }
 
-TEST_CASE("a further table has the columns and categories of the first") {
+TEST_CASE("a second table uses the columns and categories of the first") {
   const auto train = read_text("id,roof,rooms,price\n7,tile,3,5\n8,slate,2,4\n",
                                {.target = "price", .drop = {"id"}});
   const auto test = read_text("price,more,rooms,roof\n9,x,1,tile\n",
@@ -232,7 +232,7 @@ TEST_CASE("a further table has the columns and categories of the first") {
         "expected a column 'price', found 'roof', 'rooms'");
 }
 
-TEST_CASE("a bad row is an error that names its line and column, or is left out") {
+TEST_CASE("a bad row throws an error with its line and column or is skipped") {
   const std::string hint =
       " (line 2 made this a column of numbers; list it in .categories to read texts)";
   const auto check = [](const std::string& row, const std::string& problem) {
@@ -269,7 +269,8 @@ TEST_CASE("a bad row is an error that names its line and column, or is left out"
   check(std::string("7,\0,8", 5), "line 6: expected text, got a NUL byte");
 }
 
-TEST_CASE("a number among texts is reported with its line, and skip_bad does not drop the texts") {
+TEST_CASE(
+    "a number in a text column is reported with its line, and skip_bad does not drop the texts") {
   std::string text = "x,code\n";
   for (int i = 0; i < 60; ++i) text += "1,A" + std::to_string(i) + "\n";
   text += "1,1e5\n";
@@ -289,13 +290,13 @@ TEST_CASE("a number among texts is reported with its line, and skip_bad does not
             .data.size(0) == 1);
 }
 
-TEST_CASE("a column of infinite numbers is refused, and one of texts may contain one") {
+TEST_CASE("a column of infinite numbers is rejected, and a text column may contain inf") {
   CHECK(message_of("x,y\n1,inf\n2,-Infinity\n") ==
         "line 2, column 'y': expected a finite number, got 'inf'; this is the first of 2 bad rows");
   CHECK(read_text("y\ninf\nabc\n").features == Names{"y_abc", "y_inf"});
 }
 
-TEST_CASE("a number in na_values stands for all numbers of its value") {
+TEST_CASE("a number in na_values matches every spelling of its value") {
   const auto table = read_text("x,y\n-999,a\n-999.0,b\n1,-9.99e2\n-998.9,c\n",
                                {.na_values = {"-999"}, .keep_missing = true});
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -306,7 +307,7 @@ TEST_CASE("a number in na_values stands for all numbers of its value") {
         "line 4, column 'x': expected a value, got '+9007199254740992.'");
 }
 
-TEST_CASE("the error and the table tell the number of bad rows") {
+TEST_CASE("the error and the table report the number of bad rows") {
   std::string text = "a,b\n1,2\n";
   for (int i = 0; i < 12; ++i) text += "3\n";
   CHECK(message_of(text) == "line 3: expected 2 fields, got 1; this is the first of 12 bad rows");
@@ -317,7 +318,7 @@ TEST_CASE("the error and the table tell the number of bad rows") {
   CHECK(message_of("a,b\n3\n", {.skip_bad = true}) == "line 2: expected 2 fields, got 1");
 }
 
-TEST_CASE("a wrong table is refused by what is wrong") {
+TEST_CASE("read_csv rejects a malformed table and reports the problem") {
   CHECK(message_of("") == "expected a line of names, found an empty file");
   CHECK(message_of("\xEF\xBB\xBF \n\r\n") == "expected a line of names, found an empty file");
   CHECK(message_of("a,b\n\n") == "expected rows, found none");
@@ -345,7 +346,7 @@ TEST_CASE("a wrong table is refused by what is wrong") {
         "expected each column's name once, got '" + std::string(40, 'a') + "...' twice");
 }
 
-TEST_CASE("wrong options are refused") {
+TEST_CASE("read_csv rejects invalid options and files that it cannot read") {
   for (const char delimiter : {'"', '\n', '\r', '\0'}) {
     CHECK_THAT(message_of("a\n1\n", {.delimiter = delimiter}),
                ContainsSubstring("expected a delimiter that is no quote"));
@@ -368,7 +369,7 @@ TEST_CASE("wrong options are refused") {
              EndsWith("none.csv: cannot open it: No such file or directory"));
 }
 
-TEST_CASE("a table beyond max_bytes is refused with the option, and below it is read") {
+TEST_CASE("read_csv rejects a table larger than max_bytes and names the option") {
   const std::string limit =
       "expected a table that takes at most 1000 bytes of memory (max_bytes), got ";
   CHECK(message_of("a,b,c,d\n1,2,3,4\n", {.max_bytes = 1000}) == "line 1: " + limit + "4 columns");
@@ -478,7 +479,7 @@ TEST_CASE("reading a CSV file takes at most 16 times its size plus 64 MiB of mem
   }
 }
 
-TEST_CASE("a table with very many columns is read in time proportional to its size") {
+TEST_CASE("a table with many columns is read in linear time") {
   const size_t count = 200000;
   const std::string text = numbered(count, "c") + repeated("1,", 2 * count - 2) + "1";
   const CsvOptions options = {.target = "c0", .max_bytes = int64_t{1} << 30};
@@ -582,7 +583,7 @@ TEST_CASE("CSV files are read as pandas reads them") {
   CHECK(refused >= 15);
 }
 
-TEST_CASE("a table is of float32 whatever the default type of tensors is") {
+TEST_CASE("read_csv returns float32 regardless of the default dtype") {
   const auto ours = torch::get_default_dtype();
   torch::set_default_dtype(torch::scalarTypeToTypeMeta(torch::kFloat64));
   const auto table = read_text("rooms,roof\n2,slate\n3,tile\n");

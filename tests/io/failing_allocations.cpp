@@ -40,7 +40,7 @@ struct Run {
 
 }  // namespace
 
-TEST_CASE("reading a CSV file throws at each allocation that fails, and never ends the process") {
+TEST_CASE("read_csv throws and never ends the process if any of its allocations fails") {
   const TempDir folder;
   const auto file = folder.write("table.csv",
                                  "a long name of a column,kind,\"quoted, and missing\",target\n"
@@ -55,7 +55,7 @@ TEST_CASE("reading a CSV file throws at each allocation that fails, and never en
   fail_each_allocation([&] { read_csv(bad, {.skip_bad = true}); });
 }
 
-TEST_CASE("reading an IDX file throws at each allocation that fails, and never ends the process") {
+TEST_CASE("read_idx throws and never ends the process if any of its allocations fails") {
   const TempDir folder;
   const std::string images = "\0\0\x8\3\0\0\0\2\0\0\0\2\0\0\0\2"s + "12345678",
                     labels = "\0\0\xb\1\0\0\0\2\0\1\0\2"s;
@@ -68,7 +68,8 @@ TEST_CASE("reading an IDX file throws at each allocation that fails, and never e
   fail_each_allocation([&] { sconce::vision::read_idx(packed); });
 }
 
-TEST_CASE("reading a picture throws at each allocation that fails, and never ends the process") {
+TEST_CASE(
+    "reading and writing a picture throws and never ends the process if any allocation fails") {
   if (!sconce::vision::has_libpng() || !sconce::vision::has_libjpeg()) {
     SKIP("built without libpng or libjpeg-turbo");
   }
@@ -93,8 +94,7 @@ TEST_CASE("reading a picture throws at each allocation that fails, and never end
   fail_each_allocation([&] { sconce::vision::ImageFolder(folder.path()); });
 }
 
-TEST_CASE(
-    "a checkpoint throws at each allocation that fails, and its file is the earlier or later one") {
+TEST_CASE("a checkpoint throws if any allocation fails and leaves the earlier or the later file") {
   const TempDir folder("/dev/shm");  // where a sync costs nothing
   const auto path = folder.path() / "run";
   Run run, other;

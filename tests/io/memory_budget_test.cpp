@@ -62,8 +62,7 @@ std::vector<std::string> files_of_torch(const TempDir& folder) {
 
 }  // namespace
 
-TEST_CASE(
-    "reading and saving weights throws at each allocation that fails, and never ends the process") {
+TEST_CASE("loading and saving weights throws and never ends the process if any allocation fails") {
   const TempDir folder;
   for (const auto& file : files_of_torch(folder)) {
     fail_each_allocation([&] { load_torch(file); });
@@ -177,7 +176,7 @@ TEST_CASE("reading a pickle twice as long allocates at most 2.5 times as many by
 }
 
 // Otherwise a file of n bytes would take time in proportion to n * n.
-TEST_CASE("a long key that the memo repeats counts as often as it is used") {
+TEST_CASE("a long key in the pickle memo counts toward max_expansion each time it is used") {
   const TempDir folder;
   for (const std::string& use : {"}h\7Ns"s, "}h\7j\7\0\0\0s"s, "}(h\7Nh\7Nh\7Nu"s}) {
     const auto read = [&](size_t uses) {
@@ -192,7 +191,7 @@ TEST_CASE("a long key that the memo repeats counts as often as it is used") {
   }
 }
 
-TEST_CASE("a long text that the memo repeats is saved once") {
+TEST_CASE("a long text that the pickle memo repeats is saved once") {
   const TempDir folder;
   const auto pickle = "\x80\2]("s + long_text(100'000) + repeated("h\7", 20'000) + "e.";
   const auto file = folder.write("file", sconce::test::archive_of(pickle, {}));
@@ -248,7 +247,7 @@ TEST_CASE("reading a table or a header twice as long allocates at most 2.5 times
   });
 }
 
-TEST_CASE("no value of a pickle takes more memory than 14 times its bytes and 48 MiB") {
+TEST_CASE("loading any pickle takes at most 14 times its size plus 48 MiB of memory") {
   const TempDir folder;
   const std::string memo = with_memo();
   const auto check = [&](const std::string& pickle) {
@@ -275,7 +274,7 @@ TEST_CASE("no value of a pickle takes more memory than 14 times its bytes and 48
   for (const auto& pickle : {numbers, keys, batches, kept}) check(pickle);
 }
 
-TEST_CASE("no header of a safetensors file takes more memory than 16 times its bytes and 64 MB") {
+TEST_CASE("loading any safetensors header takes at most 16 times its size plus 64 MB of memory") {
   const TempDir folder;
   for (const int count : {1'000, 50'000}) {
     for (const bool is_empty : {true, false}) {

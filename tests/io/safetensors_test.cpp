@@ -83,7 +83,8 @@ std::string entry(const std::string& dtype, const std::string& shape, const std:
 
 }  // namespace
 
-TEST_CASE("what is saved is loaded, bit for bit, mapped and read") {
+TEST_CASE(
+    "save_safetensors and load_safetensors preserve tensors bit for bit, with and without mmap") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   const auto saved = everything();
@@ -113,7 +114,7 @@ extern "C" int madvise(void* start, size_t size, int advice) noexcept {
   return reinterpret_cast<decltype(madvise)*>(dlsym(RTLD_NEXT, "madvise"))(start, size, advice);
 }
 
-TEST_CASE("random_access tells the system that the pages of the file are read in random order") {
+TEST_CASE("random_access announces random reads to the system and requires mmap and the CPU") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   StateDict state;
@@ -137,7 +138,7 @@ TEST_CASE("random_access tells the system that the pages of the file are read in
       ContainsSubstring("expected mmap and the CPU with random_access, got device meta"));
 }
 
-TEST_CASE("a conjugate or negative view is saved with its own values") {
+TEST_CASE("a conjugate or negative view is saved with its resolved values") {
   const TempDir folder;
   const auto x = torch::randn({3, 2}, torch::kComplexFloat);
   StateDict state;
@@ -149,7 +150,7 @@ TEST_CASE("a conjugate or negative view is saved with its own values") {
   CHECK(torch::equal(loaded["neg"], state["neg"].resolve_neg()));
 }
 
-TEST_CASE("a mapped tensor outlives its file's name and keeps its changes to itself") {
+TEST_CASE("a mapped tensor outlives the replacement of its file and keeps its changes private") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   StateDict state;
@@ -163,7 +164,7 @@ TEST_CASE("a mapped tensor outlives its file's name and keeps its changes to its
   CHECK(torch::equal(x, torch::arange(4.) + 1));
 }
 
-TEST_CASE("a file without tensors, and one of an older writer that is not aligned, are read") {
+TEST_CASE("load_safetensors reads a file without tensors and a file with unaligned data") {
   const TempDir folder;
   CHECK(load_safetensors(folder.write("none", with_length("{}"))).is_empty());
   const std::string header =
@@ -176,7 +177,7 @@ TEST_CASE("a file without tensors, and one of an older writer that is not aligne
   CHECK(loaded["a"].item<float>() == 1.5F);
 }
 
-TEST_CASE("metadata of null and unknown fields of an entry are skipped, as in Python") {
+TEST_CASE("load_safetensors skips null metadata and unknown fields, as in Python") {
   const TempDir folder;
   const auto null = folder.write("null", with_length(R"({"__metadata__":null})"));
   CHECK(load_safetensors(null).is_empty());
@@ -194,7 +195,7 @@ TEST_CASE("metadata of null and unknown fields of an entry are skipped, as in Py
   }
 }
 
-TEST_CASE("a file of another kind in place of a safetensors file is reported as that kind") {
+TEST_CASE("load_safetensors reports the actual kind of a file that is not safetensors") {
   const TempDir folder;
   const auto expect = [&](const std::string& bytes, const char* kind) {
     CHECK_THAT(refusal(folder, bytes),
@@ -211,7 +212,7 @@ TEST_CASE("a file of another kind in place of a safetensors file is reported as 
   expect(R"({"error":"Repository not found"})", "a JSON text");
 }
 
-TEST_CASE("names chosen to share a bucket of a hash table are refused before they are inserted") {
+TEST_CASE("names crafted to collide in a hash table are rejected before they are inserted") {
   const TempDir folder;
   const auto names = sconce::test::names_of_one_bucket(500);
   std::string header = "{";
@@ -231,7 +232,7 @@ TEST_CASE("names chosen to share a bucket of a hash table are refused before the
              ContainsSubstring(cause));
 }
 
-TEST_CASE("what breaks the format's rules is refused by name") {
+TEST_CASE("load_safetensors rejects files that break the format's rules and reports the reason") {
   const TempDir folder;
   const auto with = [&](const std::string& header, const std::string& data = "") {
     return refusal(folder, with_length(header, data));
@@ -292,7 +293,7 @@ TEST_CASE("what breaks the format's rules is refused by name") {
   }
 }
 
-TEST_CASE("what is no regular file is refused at once") {
+TEST_CASE("load_safetensors immediately rejects a path that is not a regular file") {
   const TempDir folder;
   const auto fifo = folder.path() / "fifo";
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
@@ -304,7 +305,8 @@ TEST_CASE("what is no regular file is refused at once") {
                     ContainsSubstring("file: expected a path without NUL bytes"));
 }
 
-TEST_CASE("a refused file takes no memory, whatever it says of itself", "[alone]") {
+TEST_CASE("rejecting a safetensors file takes no memory for the sizes that its header claims",
+          "[alone]") {
   const TempDir folder;
   const std::string bytes(1 << 20, ' ');
   load_safetensors(folder.write("good", with_length("{}" + bytes)));
@@ -323,7 +325,8 @@ TEST_CASE("a refused file takes no memory, whatever it says of itself", "[alone]
 }
 
 TEST_CASE(
-    "every shorter file is refused, every flipped bit of the header too or as Python reads it",
+    "truncated safetensors files are rejected, and flipped header bits are rejected or read as in "
+    "Python",
     "[python]") {
   const TempDir folder;
   const auto file = folder.path() / "file";
@@ -355,7 +358,7 @@ TEST_CASE(
   CHECK(line == std::to_string(read) + " equal");
 }
 
-TEST_CASE("what the format cannot hold is not saved, and an earlier file stays") {
+TEST_CASE("save_safetensors rejects what the format cannot store and keeps the earlier file") {
   const TempDir folder;
   const auto file = folder.write("file", "kept");
   const auto refuse = [&](const std::string& name, const torch::Tensor& tensor) -> std::string {
@@ -377,8 +380,9 @@ TEST_CASE("what the format cannot hold is not saved, and an earlier file stays")
   CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
 }
 
-TEST_CASE("500 files of Python's are loaded and saved bit for bit, and views as Python's are",
-          "[python]") {
+TEST_CASE(
+    "500 safetensors files from Python load and save bit for bit, and views save as in Python",
+    "[python]") {
   const TempDir folder;
   ask_python(folder, "safetensors_files.py", "made");
   fs::create_directory(folder.path() / "again");
@@ -414,7 +418,7 @@ torch::nn::Sequential small_model() {
 
 }  // namespace
 
-TEST_CASE("a model that Python trained gives the same outputs here", "[python]") {
+TEST_CASE("a model trained in Python gives the same outputs in C++", "[python]") {
   const TempDir folder;
   ask_python(folder, "safetensors_files.py", "trained");
   const auto state = load_safetensors(folder.path() / "trained");
@@ -427,7 +431,7 @@ TEST_CASE("a model that Python trained gives the same outputs here", "[python]")
   CHECK(torch::equal(net->forward(state["x"]), state["y"]));
 }
 
-TEST_CASE("a model that was trained here gives the same outputs in Python", "[python]") {
+TEST_CASE("a model trained in C++ gives the same outputs in Python", "[python]") {
   const TempDir folder;
   torch::manual_seed(2);
   auto net = small_model();
@@ -449,7 +453,7 @@ TEST_CASE("a model that was trained here gives the same outputs in Python", "[py
   CHECK(line == "1 equal");
 }
 
-TEST_CASE("tensors of a GPU are saved, and loaded onto it", "[gpu]") {
+TEST_CASE("on a GPU tensors are saved to safetensors and loaded back onto the GPU", "[gpu]") {
   sconce::test::require_gpu();
   const TempDir folder;
   const auto file = folder.path() / "file";

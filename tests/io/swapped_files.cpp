@@ -128,15 +128,17 @@ void check_writers(int swaps) {
 
 }  // namespace
 
-TEST_CASE("no reader hangs while its file is swapped for a FIFO, a link or a folder", "[alone]") {
+TEST_CASE("no reader hangs while its file is replaced with a FIFO, a link, or a folder",
+          "[alone]") {
   check_readers(400);
 }
 
-TEST_CASE("no writer hangs while its file is swapped for a FIFO, a link or a folder", "[alone]") {
+TEST_CASE("no writer hangs while its file is replaced with a FIFO, a link, or a folder",
+          "[alone]") {
   check_writers(400);
 }
 
-TEST_CASE("no reader or writer hangs in 100,000 swaps of its file", "[.][slow]") {
+TEST_CASE("no reader or writer hangs while its file is replaced 100,000 times", "[.][slow]") {
   check_readers(100'000);
   check_writers(100'000);
 }

@@ -95,7 +95,7 @@ std::string refusal(const fs::path& file) {
 
 }  // namespace
 
-TEST_CASE("Python's state dicts are loaded, and what is saved of them is the same to Python",
+TEST_CASE("load_torch reads Python's state dicts, and save_torch writes them back unchanged",
           "[python]") {
   const TempDir folder;
   int cases = 0;
@@ -117,7 +117,8 @@ TEST_CASE("Python's state dicts are loaded, and what is saved of them is the sam
   CHECK(differing.str() == "");
 }
 
-TEST_CASE("what is no archive of a state dict is refused by name, and no code is run", "[python]") {
+TEST_CASE("load_torch rejects a file that is not a state dict archive, names it, and runs no code",
+          "[python]") {
   const TempDir folder;
   auto lines = sconce::test::ask_python(folder, "torch_file.py", "refusals");
   int count = 0;
@@ -133,7 +134,7 @@ TEST_CASE("what is no archive of a state dict is refused by name, and no code is
   CHECK_FALSE(fs::exists("ran"));
 }
 
-TEST_CASE("a torch file that is no regular file is refused at once") {
+TEST_CASE("load_torch immediately rejects a path that is not a regular file") {
   const TempDir folder;
   const auto fifo = folder.path() / "fifo";
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
@@ -142,7 +143,7 @@ TEST_CASE("a torch file that is no regular file is refused at once") {
   CHECK_THAT(refusal(folder.path() / "none"), ContainsSubstring("No such file"));
 }
 
-TEST_CASE("values and tensors come back as they were saved, sharing what they shared") {
+TEST_CASE("values and tensors load as they were saved, with the same shared storage") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   save_torch(file, something());
@@ -153,7 +154,7 @@ TEST_CASE("values and tensors come back as they were saved, sharing what they sh
   CHECK(entry(entry(loaded, "state"), "row").toTensor().storage_offset() == 3);
 }
 
-TEST_CASE("a state dict of a module is saved and loaded") {
+TEST_CASE("a module's state dict is saved and loaded, and other values are rejected") {
   const TempDir folder;
   const torch::nn::Linear from(3, 2);
   torch::nn::Linear to(3, 2);
@@ -175,7 +176,7 @@ TEST_CASE("a state dict of a module is saved and loaded") {
   CHECK_THAT(error_of([&] { as_state_dict(numbered); }), ContainsSubstring("keys of str, got 3"));
 }
 
-TEST_CASE("memory that tensors share, or that stands twice, is saved once") {
+TEST_CASE("save_torch stores shared and repeated memory once") {
   const TempDir folder;
   const auto big = torch::zeros({1000, 100});
   List views = list();
@@ -190,7 +191,7 @@ TEST_CASE("memory that tensors share, or that stands twice, is saved once") {
   CHECK(loaded[5].toTensor().is_same(loaded[6].toTensor()));
 }
 
-TEST_CASE("memory is shared by all types that Python saves without a class of storages") {
+TEST_CASE("tensors of dtypes without a storage class in Python keep sharing memory") {
   const TempDir folder;
   const auto bytes = torch::arange(8, torch::kByte);
   List views = list();
@@ -209,7 +210,7 @@ TEST_CASE("memory is shared by all types that Python saves without a class of st
   }
 }
 
-TEST_CASE("tensors without elements are saved with their own types") {
+TEST_CASE("tensors without elements keep their dtypes when they are saved") {
   const TempDir folder;
   const auto empty = torch::ones({0, 3});
   List views = list();
@@ -221,7 +222,7 @@ TEST_CASE("tensors without elements are saved with their own types") {
   CHECK(same_tensors(loaded[1].toTensor(), empty.view(torch::kInt)));
 }
 
-TEST_CASE("containers that stand in many places stay small in the file and in memory") {
+TEST_CASE("containers that are referenced many times stay small in the file and in memory") {
   const TempDir folder;
   c10::IValue value = list();
   for (int i = 0; i < 60; ++i) {  // 2^60 values if each place were a copy
@@ -235,7 +236,7 @@ TEST_CASE("containers that stand in many places stay small in the file and in me
   CHECK(loaded[0].is(loaded[1]));
 }
 
-TEST_CASE("what Python could not load is not saved, and an earlier file stays") {
+TEST_CASE("save_torch rejects values that Python could not load and keeps the earlier file") {
   const TempDir folder;
   const auto file = folder.write("file", "kept");
   const auto refuse = [&](const c10::IValue& value) {
@@ -276,7 +277,7 @@ TEST_CASE("what Python could not load is not saved, and an earlier file stays") 
   CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
 }
 
-TEST_CASE("a save that the disk refuses names path and cause, and the earlier file stays",
+TEST_CASE("save_torch reports the path and the cause of a failed write and keeps the earlier file",
           "[alone]") {
   const TempDir folder;
   const auto file = folder.write("file", "kept");
@@ -302,7 +303,7 @@ TEST_CASE("a save that the disk refuses names path and cause, and the earlier fi
   CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
 }
 
-TEST_CASE("every shorter file throws, and every flipped bit throws or changes nothing", "[alone]") {
+TEST_CASE("truncated torch files throw, and flipped bits throw or change nothing", "[alone]") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   save_torch(file, something());
@@ -336,7 +337,7 @@ TEST_CASE("every shorter file throws, and every flipped bit throws or changes no
   CHECK(same(load_torch(file), expected));
 }
 
-TEST_CASE("2,000 flipped bits in the numbers of a file all throw") {
+TEST_CASE("2,000 flipped bits in a file's tensor data all throw") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   const auto numbers = torch::arange(5000.F);
@@ -357,7 +358,7 @@ TEST_CASE("2,000 flipped bits in the numbers of a file all throw") {
   }
 }
 
-TEST_CASE("an archive with a comment is refused as one") {
+TEST_CASE("load_torch rejects an archive with a comment and says so") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   save_torch(file, something());
@@ -370,7 +371,7 @@ TEST_CASE("an archive with a comment is refused as one") {
   CHECK_THAT(refusal(file), ContainsSubstring("the file is cut short or damaged"));
 }
 
-TEST_CASE("a file of small values is read only with as large a max_expansion as they need") {
+TEST_CASE("load_torch reads a file of small values only if max_expansion is large enough") {
   using namespace std::string_literals;
   const TempDir folder;
   std::string pickle = "\x80\2](";
@@ -383,7 +384,7 @@ TEST_CASE("a file of small values is read only with as large a max_expansion as 
   CHECK(load_torch(file, {.max_expansion = ~uint64_t{0}}).toListRef().size() == 200'000);
 }
 
-TEST_CASE("names of a state dict that share a bucket of a hash table are refused") {
+TEST_CASE("load_torch_state_dict rejects names crafted to collide in a hash table") {
   const TempDir folder;
   Dict state = dict();
   for (const auto& name : sconce::test::names_of_one_bucket(500))
@@ -394,7 +395,7 @@ TEST_CASE("names of a state dict that share a bucket of a hash table are refused
   CHECK(load_torch(folder.path() / "file").toGenericDict().size() == 500);
 }
 
-TEST_CASE("a file without checksums is read, but not where they are required") {
+TEST_CASE("load_torch reads a file without checksums unless checksums are required") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   save_torch(file, something());
@@ -404,7 +405,7 @@ TEST_CASE("a file without checksums is read, but not where they are required") {
              ContainsSubstring(file.string() + ": expected an archive with checksums"));
 }
 
-TEST_CASE("what a pickle holds beside its result is freed, also what holds itself or is very deep",
+TEST_CASE("load_torch frees the unused, self-referential, and deeply nested values of a pickle",
           "[alone]") {
   using namespace std::string_literals;
   const TempDir folder;
@@ -435,7 +436,8 @@ TEST_CASE("what a pickle holds beside its result is freed, also what holds itsel
   CHECK(sconce::test::peak_memory() - before < 64);
 }
 
-TEST_CASE("tensors of a GPU are saved, and loaded to it, sharing what they shared", "[gpu]") {
+TEST_CASE("on a GPU tensors are saved and loaded back onto the GPU with the same shared storage",
+          "[gpu]") {
   sconce::test::require_gpu();
   const TempDir folder;
   const auto weight = torch::arange(6.F, torch::kCUDA).reshape({2, 3});

@@ -151,7 +151,7 @@ std::ptrdiff_t count(const TempDir& folder) {
 
 }  // namespace
 
-TEST_CASE("a file that is not finished leaves the earlier one and nothing beside") {
+TEST_CASE("an unfinished save keeps the earlier file and leaves no temporary file") {
   const TempDir folder;
   const auto file = folder.write("file", "before");
   {
@@ -167,7 +167,7 @@ TEST_CASE("a file that is not finished leaves the earlier one and nothing beside
   CHECK(count(folder) == 1);
 }
 
-TEST_CASE("a file that is replaced keeps its permissions, and a link stays one") {
+TEST_CASE("a save through a link replaces the target and keeps the link and the permissions") {
   const TempDir folder;
   const auto file = folder.write("file", "before");
   fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
@@ -178,7 +178,7 @@ TEST_CASE("a file that is replaced keeps its permissions, and a link stays one")
   CHECK(fs::status(file).permissions() == (fs::perms::owner_read | fs::perms::owner_write));
 }
 
-TEST_CASE("a link to what is not there yet stays one, and the file comes where it leads") {
+TEST_CASE("a save through a dangling link creates the target and keeps the link") {
   const TempDir folder;
   const auto& path = folder.path();
   fs::create_directory(path / "inner");
@@ -195,7 +195,7 @@ TEST_CASE("a link to what is not there yet stays one, and the file comes where i
   CHECK(fs::is_symlink(path / "loop"));
 }
 
-TEST_CASE("a file that its user may not write is refused and stays", "[alone]") {
+TEST_CASE("a save rejects a file that the user may not write and leaves it unchanged", "[alone]") {
   const TempDir folder;
   const auto file = folder.write("file", "before");
   fs::permissions(file, fs::perms::owner_read | fs::perms::others_read);
@@ -209,8 +209,7 @@ TEST_CASE("a file that its user may not write is refused and stays", "[alone]") 
   CHECK(contents(folder.path() / "other") == "new");
 }
 
-TEST_CASE("a file of another user's stays that user's when root replaces it, without setuid",
-          "[alone]") {
+TEST_CASE("a save by root keeps another user as the owner and clears setuid", "[alone]") {
   const TempDir folder;
   const auto file = folder.write("file", "before");
   if (::chown(file.c_str(), AsNobody::nobody, AsNobody::nobody) != 0 ||
@@ -270,7 +269,8 @@ class PrivateFile {
 
 }  // namespace
 
-TEST_CASE("no file of a save is wider than the one that it replaces, at any moment", "[alone]") {
+TEST_CASE("a save never creates a file with wider permissions than the one it replaces",
+          "[alone]") {
   for (const mode_t mode : {0600, 0640, 0604, 0660}) {
     INFO("mode " << std::oct << mode);
     const PrivateFile file(mode);
@@ -287,8 +287,9 @@ TEST_CASE("no file of a save is wider than the one that it replaces, at any mome
   }
 }
 
-TEST_CASE("a writer killed at any moment leaves no file that is wider than the one it replaces",
-          "[alone]") {
+TEST_CASE(
+    "a save killed at any moment leaves no file with wider permissions than the one it replaces",
+    "[alone]") {
   int kills = 0;
   for (bool done = false; !done; ++kills) {
     const PrivateFile file(0600);
@@ -313,7 +314,7 @@ TEST_CASE("a writer killed at any moment leaves no file that is wider than the o
   CHECK(kills > 7);
 }
 
-TEST_CASE("a file keeps the permissions that it has when a save ends") {
+TEST_CASE("a save keeps the permissions that the file has when the save ends") {
   const TempDir folder;
   const auto file = folder.write("file", "before");
   WholeFile narrowed(file, "save");
@@ -327,7 +328,8 @@ TEST_CASE("a file keeps the permissions that it has when a save ends") {
   CHECK((status_of(folder.path() / "new").st_mode & 07777) == 0600);
 }
 
-TEST_CASE("where the group cannot be kept, others get no more than it had", "[alone]") {
+TEST_CASE("a save that cannot keep the group gives others no more permissions than the group had",
+          "[alone]") {
   const TempDir folder;
   fs::permissions(folder.path(), fs::perms::all);
   const auto file = folder.write("file", "before");
@@ -346,7 +348,7 @@ TEST_CASE("where the group cannot be kept, others get no more than it had", "[al
   CHECK(replaced(0604) == 0600);
 }
 
-TEST_CASE("a replaced file keeps its access control list, and gets none from its folder") {
+TEST_CASE("a save keeps the file's access control list and inherits none from the folder") {
   // Version 2; then each entry has a tag, permissions, and a user. Tags: 1 the owner, 2 a user, 4
   // the group, 16 the mask, 32 others.
   const auto entry = [](uint16_t tag, uint16_t permissions, uint32_t user = ~uint32_t{0}) {
@@ -376,7 +378,7 @@ TEST_CASE("a replaced file keeps its access control list, and gets none from its
   CHECK((status_of(plain).st_mode & 07777) == 0640);
 }
 
-TEST_CASE("in a folder of everybody's, another user's link is not followed", "[alone]") {
+TEST_CASE("a save in a world-writable folder does not follow another user's link", "[alone]") {
   const TempDir folder;
   const auto file = folder.write("file", "before");
   const auto shared = folder.path() / "shared";
@@ -395,7 +397,7 @@ TEST_CASE("in a folder of everybody's, another user's link is not followed", "[a
   CHECK(contents(file) == "after");
 }
 
-TEST_CASE("a name may be as long as the file system takes") {
+TEST_CASE("a file name may be as long as the file system allows") {
   const TempDir folder;
   const std::string common(254, 'x');
   folder.write(std::string(100, 'x') + ".4711-0.part", "left by a killed writer");
@@ -410,7 +412,7 @@ TEST_CASE("a name may be as long as the file system takes") {
   CHECK(count(folder) == 2);
 }
 
-TEST_CASE("what a killed writer left is removed by the next, and what another writes is not") {
+TEST_CASE("a save removes the temporary file of a killed writer and keeps other writers' files") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   folder.write("file.4711-0.part", "left");
@@ -499,7 +501,7 @@ bool check_failing_save(const std::string& name, const Way& way, int successes) 
 
 }  // namespace
 
-TEST_CASE("where any system call of a save fails, the file is the earlier or the later one, whole",
+TEST_CASE("if any system call of a save fails, the file is the complete earlier or later one",
           "[alone]") {
   waits_for_disk = false;
   for (const int error : {EIO, ENOSPC, EINTR, EMFILE}) {
@@ -515,7 +517,7 @@ TEST_CASE("where any system call of a save fails, the file is the earlier or the
   waits_for_disk = true;
 }
 
-TEST_CASE("where a file system cannot sync folders, files are saved, and a broken disk is told") {
+TEST_CASE("a save works if the file system cannot sync folders, and reports a disk error") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   const auto save_with = [&](int error, const std::string& text) {
@@ -536,7 +538,7 @@ TEST_CASE("where a file system cannot sync folders, files are saved, and a broke
   }
 }
 
-TEST_CASE("in a folder that may be written but not read files are saved", "[alone]") {
+TEST_CASE("a save works in a folder that is writable but not readable", "[alone]") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   fs::permissions(folder.path(), fs::perms::all & ~fs::perms::others_read);
@@ -545,7 +547,7 @@ TEST_CASE("in a folder that may be written but not read files are saved", "[alon
   CHECK(contents(file) == "new");
 }
 
-TEST_CASE("where there are no links best.pt is a copy of the best checkpoint") {
+TEST_CASE("best.pt is a copy of the best checkpoint if the file system has no links") {
   const TempDir folder;
   const auto best = folder.path() / "best.pt";
   sconce::Checkpoint checkpoint(folder.path());
@@ -571,7 +573,8 @@ TEST_CASE("where there are no links best.pt is a copy of the best checkpoint") {
   CHECK(fs::read_symlink(best) == checkpoint.latest().filename());
 }
 
-TEST_CASE("a limit on the size of files leaves the earlier file and names the cause", "[alone]") {
+TEST_CASE("a save beyond the file size limit keeps the earlier file and reports the cause",
+          "[alone]") {
   const TempDir folder;
   const auto file = folder.write("file", "before");
   struct rlimit limit = {};
@@ -587,7 +590,7 @@ TEST_CASE("a limit on the size of files leaves the earlier file and names the ca
   CHECK(count(folder) == 1);
 }
 
-TEST_CASE("a full disk leaves the earlier file and names the cause", "[alone]") {
+TEST_CASE("a save to a full disk keeps the earlier file and reports the cause", "[alone]") {
   const TempDir folder;
   if (mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=64k") != 0) {
     SKIP("needs permission to mount a file system: " << std::strerror(errno));
@@ -603,14 +606,14 @@ TEST_CASE("a full disk leaves the earlier file and names the cause", "[alone]") 
   CHECK(files == 1);
 }
 
-TEST_CASE("errors name the path and the cause") {
+TEST_CASE("a failed save reports the path and the cause") {
   const TempDir folder;
   CHECK_THROWS_WITH(save(folder.path() / "none" / "file", ""),
                     ContainsSubstring("save: ") && ContainsSubstring("No such file"));
   CHECK_THROWS_WITH(save(folder.path(), ""), ContainsSubstring("expected a regular file"));
 }
 
-TEST_CASE("a path that cannot be a file's is refused before anything is written") {
+TEST_CASE("a path that cannot belong to a file is rejected before anything is written") {
   const TempDir folder;
   const auto begin = [](const fs::path& path) {
     return error_of([&] { WholeFile(path, "save"); });

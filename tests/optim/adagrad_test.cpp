@@ -54,7 +54,7 @@ std::vector<sconce::test::Case> sconce::test::adagrad_cases() {
                        adagrad_case);
 }
 
-TEST_CASE("a step of Adagrad that is skipped leaves parameters, sums and counts as they were") {
+TEST_CASE("a skipped Adagrad step leaves parameters, sums, and step counts unchanged") {
   const auto c = adagrad_case(torch::kFloat, Kernels::fused, 3);
   auto parameters = sconce::test::make_parameters(torch::kFloat);
   const auto scaled = c.make(parameters, c.extra);
@@ -80,7 +80,9 @@ TEST_CASE("a step of Adagrad that is skipped leaves parameters, sums and counts 
   }
 }
 
-TEST_CASE("Adagrad reads a step count a parameter with fused kernels and else nothing") {
+TEST_CASE(
+    "fused Adagrad reads one step count per parameter on the host, and other kernels read "
+    "nothing") {
   auto parameters = sconce::test::make_parameters(torch::kFloat);
   sconce::test::set_gradients(parameters, 0);  // five of six have a gradient
   for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
@@ -93,7 +95,7 @@ TEST_CASE("Adagrad reads a step count a parameter with fused kernels and else no
   }
 }
 
-TEST_CASE("Adagrad takes sparse gradients without a weight decay, but with Kernels::fused") {
+TEST_CASE("Adagrad supports sparse gradients without weight decay, except with Kernels::fused") {
   const auto p = torch::ones({4, 1}).requires_grad_();
   p.mutable_grad() = torch::tensor({0.0F, 2.0F, 0.0F, 4.0F}).reshape({4, 1}).to_sparse(1);
   const auto refuse = [&](Adagrad&& optimizer, const std::string& message) {
@@ -112,7 +114,7 @@ TEST_CASE("Adagrad takes sparse gradients without a weight decay, but with Kerne
   CHECK(p.equal(torch::tensor({1.0F, 0.5F, 1.0F, 0.5F}).reshape({4, 1})));
 }
 
-TEST_CASE("the states of Adagrad are there from the start, but those of a lazy layer") {
+TEST_CASE("Adagrad has state from construction, except for lazy layers") {
   sconce::nn::LazyLinear lazy(3);
   const auto p = torch::ones({2}).requires_grad_();
   auto parameters = lazy->parameters();
@@ -144,7 +146,7 @@ TEST_CASE("the states of Adagrad are there from the start, but those of a lazy l
       sum_of(3).equal(torch::full({2}, 1.25)));  // as in Python it begins at the optimizer's value
 }
 
-TEST_CASE("Adagrad refuses wrong options") {
+TEST_CASE("Adagrad rejects invalid options") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::pair<AdagradOptions, std::string>> wrong = {
       {AdagradOptions(-1), "expected lr >= 0, got -1"},
@@ -157,7 +159,7 @@ TEST_CASE("Adagrad refuses wrong options") {
   sconce::test::check_refused<Adagrad>("sconce::optim::Adagrad", AdagradOptions(), wrong);
 }
 
-TEST_CASE("archives of LibTorch's Adagrad and of this one load in each other") {
+TEST_CASE("archives of Adagrad load into LibTorch's Adagrad and back") {
   auto parameters = sconce::test::make_parameters(torch::kFloat);
   sconce::test::set_gradients(parameters, 0);
   Adagrad ours(parameters, AdagradOptions(0.01).lr_decay(0.5));
@@ -180,7 +182,7 @@ TEST_CASE("archives of LibTorch's Adagrad and of this one load in each other") {
   CHECK(sconce::test::same_bits(before, sconce::test::result_of(again, parameters).tensors));
 }
 
-TEST_CASE("on a GPU a state of Adagrad does not ask Python for fused kernels", "[gpu]") {
+TEST_CASE("on a GPU a state of Adagrad does not request fused kernels from Python", "[gpu]") {
   sconce::test::require_gpu();
   for (const auto& device : {torch::Device(torch::kCPU), torch::Device(torch::kCUDA)}) {
     const Adagrad optimizer({torch::ones(3, device).requires_grad_()}, AdagradOptions(0.1),
@@ -190,7 +192,7 @@ TEST_CASE("on a GPU a state of Adagrad does not ask Python for fused kernels", "
   }
 }
 
-TEST_CASE("on a GPU Adagrad's lr_decay counts the steps with sparse gradients", "[gpu]") {
+TEST_CASE("on a GPU Adagrad's lr_decay also counts steps with sparse gradients", "[gpu]") {
   sconce::test::require_gpu();
   std::vector<torch::Tensor> stepped;
   for (const auto& device : {torch::Device(torch::kCPU), torch::Device(torch::kCUDA)}) {

@@ -74,14 +74,14 @@ std::vector<Case> grid(const std::string& python_class) {
 
 }  // namespace
 
-TEST_CASE("Adam and AdamW train as Python's with the same kernels", "[python]") {
+TEST_CASE("Adam and AdamW match Python's with the same kernels", "[python]") {
   auto cases = grid<Adam, AdamOptions>("Adam");
   const auto more = grid<AdamW, AdamWOptions>("AdamW");
   cases.insert(cases.end(), more.begin(), more.end());
   CHECK(sconce::test::compare_with_python(cases) == 8648);
 }
 
-TEST_CASE("a step of AdamW that is skipped leaves parameters, moments and counts as they were") {
+TEST_CASE("a skipped AdamW step leaves parameters, moments, and step counts unchanged") {
   for (const bool amsgrad : {false, true}) {
     const auto c = make_case<AdamW, AdamWOptions>(
         "AdamW", {torch::kFloat, Kernels::fused, amsgrad, 0.1, false, false});
@@ -116,7 +116,8 @@ TEST_CASE("a step of AdamW that is skipped leaves parameters, moments and counts
   }
 }
 
-TEST_CASE("AdamW reads a step count a parameter with fused kernels and else nothing") {
+TEST_CASE(
+    "fused AdamW reads one step count per parameter on the host, and other kernels read nothing") {
   auto parameters = sconce::test::make_parameters(torch::kFloat);
   sconce::test::set_gradients(parameters, 0);  // five of six have a gradient
   for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
@@ -138,7 +139,7 @@ TEST_CASE("AdamW reads a step count a parameter with fused kernels and else noth
   CHECK(reads.count() - at_construction == 5 + 1);
 }
 
-TEST_CASE("Adam and AdamW refuse wrong options, as defaults and in every group") {
+TEST_CASE("Adam and AdamW reject invalid options, as defaults and in every group") {
   const auto p = [] { return torch::ones({2}).requires_grad_(); };
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const auto check = [&]<class Optimizer, class Options>(const std::string& name) {
@@ -169,7 +170,7 @@ TEST_CASE("Adam and AdamW refuse wrong options, as defaults and in every group")
   check.operator()<AdamW, AdamWOptions>("sconce::optim::AdamW");
 }
 
-TEST_CASE("a dict of an older Python loads, and one of AdamW not in Adam") {
+TEST_CASE("Adam loads a state dict from an older Python version and rejects an AdamW state dict") {
   const auto p = torch::ones({3}).requires_grad_();
   p.mutable_grad() = torch::ones({3});
   Adam source({p});
@@ -191,7 +192,7 @@ TEST_CASE("a dict of an older Python loads, and one of AdamW not in Adam") {
                     ContainsSubstring("expected the state of an Adam, got that of an AdamW"));
 }
 
-TEST_CASE("archives of LibTorch's AdamW and of this one load in each other") {
+TEST_CASE("archives of AdamW load into LibTorch's AdamW and back") {
   auto parameters = sconce::test::make_parameters(torch::kFloat);
   sconce::test::set_gradients(parameters, 0);
   AdamW ours(parameters, AdamWOptions(0.01), {.kernels = Kernels::for_loop});
@@ -214,7 +215,7 @@ TEST_CASE("archives of LibTorch's AdamW and of this one load in each other") {
   CHECK(sconce::test::same_bits(before, sconce::test::result_of(again, parameters).tensors));
 }
 
-TEST_CASE("a training that changes from C++ to Python and back ends with the same numbers",
+TEST_CASE("training that switches from C++ to Python and back ends with the same numbers",
           "[python]") {
   std::vector<Case> cases;
   for (const auto kernels : {Kernels::fused, Kernels::foreach}) {

@@ -83,7 +83,8 @@ struct Averaged {
 
 }  // namespace
 
-TEST_CASE("the averages are bitwise those of Python, also from a state in the middle", "[python]") {
+TEST_CASE("averages match Python's bit for bit, even when they continue from a saved state",
+          "[python]") {
   const TempDir folder;
   sconce::test::ask_python(folder, "ema.py", "averages");
   const auto cases = sconce::io::load_torch(folder.path() / "averages");
@@ -116,7 +117,8 @@ TEST_CASE("the averages are bitwise those of Python, also from a state in the mi
   }
 }
 
-TEST_CASE("a guard puts the averages into the model and its own values back") {
+TEST_CASE(
+    "SwapGuard puts the averages into the model and restores the model's own values at the end") {
   Averaged averaged;
   const State own = copy_of(tensors_of(averaged.net));
   const auto* address = averaged.net.parameters()[0].const_data_ptr();
@@ -137,7 +139,7 @@ TEST_CASE("a guard puts the averages into the model and its own values back") {
   CHECK(averaged.ema.n_averaged() == 2);
 }
 
-TEST_CASE("a guard puts the model's own values back where an exception leaves its scope") {
+TEST_CASE("SwapGuard restores the model's own values when an exception leaves its scope") {
   Averaged averaged;
   const auto evaluate = [&] {
     const ExponentialMovingAverage::SwapGuard guard(averaged.ema);
@@ -148,7 +150,9 @@ TEST_CASE("a guard puts the model's own values back where an exception leaves it
   averaged.check_all(2);
 }
 
-TEST_CASE("in one scope of autocast, layers compute with the averages and then with their own") {
+TEST_CASE(
+    "within one autocast scope, layers use the averages inside a SwapGuard and their own values "
+    "outside") {
   torch::nn::Linear net(2, 2);
   set_all(*net, 1);
   ExponentialMovingAverage ema(*net);
@@ -163,7 +167,7 @@ TEST_CASE("in one scope of autocast, layers compute with the averages and then w
   CHECK(output() == 6);
 }
 
-TEST_CASE("an optimizer steps a model's own values between guards") {
+TEST_CASE("an optimizer steps the model's own values between SwapGuards") {
   Averaged averaged;
   torch::optim::SGD optimizer(averaged.net.parameters(), 1.0);
   for (int i = 0; i < 2; ++i) {
@@ -176,7 +180,7 @@ TEST_CASE("an optimizer steps a model's own values between guards") {
   CHECK((averaged.net.named_parameters()["first.weight"] == -2).all().item<bool>());
 }
 
-TEST_CASE("updates and guards read nothing on the host") {
+TEST_CASE("updating and swapping averages reads nothing on the host") {
   Net net;
   ExponentialMovingAverage ema(net, {.use_buffers = true});
   const sconce::test::HostReads reads;
@@ -189,7 +193,9 @@ TEST_CASE("updates and guards read nothing on the host") {
   CHECK(reads.count() == 1);
 }
 
-TEST_CASE("an average refuses a wrong decay and tensors that have become others") {
+TEST_CASE(
+    "ExponentialMovingAverage rejects a decay out of range and tensors whose shape or dtype "
+    "changed") {
   torch::nn::Sequential model(sconce::nn::LazyLinear(3));
   for (const double decay : {-0.1, 1.1}) {
     CHECK_THROWS_WITH(ExponentialMovingAverage(*model, {.decay = decay}),
@@ -207,7 +213,7 @@ TEST_CASE("an average refuses a wrong decay and tensors that have become others"
   CHECK_THROWS_WITH(ExponentialMovingAverage::SwapGuard(in_time), ContainsSubstring("Double"));
 }
 
-TEST_CASE("an average refuses a state that does not fit and stays as it was") {
+TEST_CASE("ExponentialMovingAverage rejects a mismatched state and keeps its averages") {
   Averaged averaged;
   const State before = copy_of(averaged.ema.state_dict());
   const auto refused = [&](const State& state, const char* text) {
@@ -232,7 +238,10 @@ TEST_CASE("an average refuses a state that does not fit and stays as it was") {
   refused(state, "a state with the key 'module.first.bias'");
 }
 
-TEST_CASE("averages lie with the model, or on another device, and reach it on a GPU", "[gpu]") {
+TEST_CASE(
+    "on a GPU averages can be stored on the model's device or another one and swapped into the "
+    "model",
+    "[gpu]") {
   sconce::test::require_gpu();
   Averaged averaged;
   auto& net = averaged.net;

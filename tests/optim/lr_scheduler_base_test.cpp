@@ -26,7 +26,8 @@ double lr_of(torch::optim::SGD& optimizer) {
 
 }  // namespace
 
-TEST_CASE("the schedulers of an optimizer share its initial learning rate while one lives") {
+TEST_CASE(
+    "schedulers of one optimizer share its initial learning rate as long as one of them exists") {
   auto optimizer = make_sgd(0.8);
   std::optional<LinearLR> first(std::in_place, optimizer, LinearLROptions{.start_factor = 0.5});
   CHECK(lr_of(optimizer) == 0.4);
@@ -38,7 +39,7 @@ TEST_CASE("the schedulers of an optimizer share its initial learning rate while 
   CHECK(lr_of(optimizer) == 0.4);
 }
 
-TEST_CASE("an optimizer at the address of an earlier one has its own initial learning rate") {
+TEST_CASE("an optimizer at the address of a destroyed one has its own initial learning rate") {
   std::optional<torch::optim::SGD> optimizer(make_sgd(0.8));
   {
     const ExponentialLR scheduler(*optimizer, 0.5);
@@ -48,7 +49,7 @@ TEST_CASE("an optimizer at the address of an earlier one has its own initial lea
   CHECK(lr_of(*optimizer) == 0.2);
 }
 
-TEST_CASE("a state brings its options") {
+TEST_CASE("loading a scheduler's state also restores its options") {
   auto optimizer = make_sgd(0.8);
   StepLR scheduler(optimizer, 3, 0.5);
   scheduler.step();
@@ -59,7 +60,9 @@ TEST_CASE("a state brings its options") {
   CHECK(lr_of(optimizer) == 0.4);
 }
 
-TEST_CASE("a scheduler tells its steps so far, and a cycle all of them, also those of a state") {
+TEST_CASE(
+    "a scheduler reports last_epoch, and OneCycleLR total_steps, before and after loading a "
+    "state") {
   auto optimizer = make_sgd(0.8);
   const OneCycleLROptions of_six{.epochs = 2, .steps_per_epoch = 3, .cycle_momentum = false};
   OneCycleLR scheduler(optimizer, 1.0, of_six);
@@ -75,7 +78,7 @@ TEST_CASE("a scheduler tells its steps so far, and a cycle all of them, also tho
   CHECK(fresh.last_epoch() == 2);
 }
 
-TEST_CASE("a state that does not fit is refused, and the scheduler stays as it was") {
+TEST_CASE("a scheduler rejects a mismatched state and stays unchanged") {
   auto optimizer = make_sgd(0.8);
   StepLR scheduler(optimizer, 3, 0.5);
   const auto refused = [&](const char* key, const c10::IValue& value, const std::string& text) {
@@ -102,7 +105,7 @@ TEST_CASE("a state that does not fit is refused, and the scheduler stays as it w
   CHECK_THROWS_WITH(scheduler.load_state_dict(3), ContainsSubstring("expected a dict, got Int"));
 }
 
-TEST_CASE("a state of Python's whose learning rates are tensors is taken") {
+TEST_CASE("a scheduler loads a Python state whose learning rates are tensors") {
   auto optimizer = make_sgd(0.8);
   StepLR scheduler(optimizer, 3, 0.5);
   const auto state = scheduler.state_dict().toGenericDict();
@@ -115,7 +118,7 @@ TEST_CASE("a state of Python's whose learning rates are tensors is taken") {
   CHECK(scheduler.get_last_lr() == std::vector<double>{0.25});
 }
 
-TEST_CASE("a step that throws is not counted") {
+TEST_CASE("a scheduler does not count a step that throws") {
   auto optimizer = make_sgd(0.8);
   const auto lambda = std::make_shared<LambdaLR>(optimizer, [](int64_t) { return 1.0; });
   const auto after = std::make_shared<StepLR>(optimizer, 1, 0.5);
@@ -127,7 +130,7 @@ TEST_CASE("a step that throws is not counted") {
   CHECK(c10::str(sequence.state_dict()) == before);
 }
 
-TEST_CASE("a scheduler that is refused leaves the optimizer as it was") {
+TEST_CASE("a scheduler that rejects its arguments leaves the optimizer unchanged") {
   auto optimizer = make_sgd(0.8);
   CHECK_THROWS_AS(OneCycleLR(optimizer, 0.1, {}), c10::Error);
   CHECK_THROWS_AS(ConstantLR(optimizer, 2), c10::Error);
@@ -139,7 +142,8 @@ TEST_CASE("a scheduler that is refused leaves the optimizer as it was") {
   CHECK(lr_of(optimizer) == 0.2);
 }
 
-TEST_CASE("a restart in a sequence that throws leaves the scheduler's position as it was") {
+TEST_CASE(
+    "a restart in SequentialLR that throws leaves the restarted scheduler's position unchanged") {
   auto optimizer = make_sgd(0.8);
   const auto first = std::make_shared<LambdaLR>(optimizer, [](int64_t) { return 1.0; });
   bool throws = false;
@@ -155,8 +159,7 @@ TEST_CASE("a restart in a sequence that throws leaves the scheduler's position a
   CHECK(c10::str(second->state_dict()) == before);
 }
 
-TEST_CASE(
-    "a group that is added later is scheduled where its initial learning rate is not needed") {
+TEST_CASE("a group added later is scheduled unless the scheduler needs its initial learning rate") {
   auto optimizer = make_sgd(0.8);
   StepLR step(optimizer, 1, 0.5);
   LambdaLR lambda(optimizer, [](int64_t) { return 1.0; });
@@ -168,7 +171,9 @@ TEST_CASE(
                                       "parameter groups that there were at construction"));
 }
 
-TEST_CASE("a run whose optimizer got a group later resumes, whenever the group is added again") {
+TEST_CASE(
+    "a run with a group added later resumes, whether the group is added before or after the "
+    "scheduler") {
   using Make = std::function<std::shared_ptr<LRScheduler>(torch::optim::Optimizer&)>;
   const std::vector<Make> makes = {
       [](auto& o) { return std::make_shared<StepLR>(o, 1, 0.5); },
@@ -212,7 +217,9 @@ TEST_CASE("a run whose optimizer got a group later resumes, whenever the group i
   }
 }
 
-TEST_CASE("a state with a later group's initial learning rate brings no other values of it") {
+TEST_CASE(
+    "LambdaLR and OneCycleLR still reject a group added later after loading a state that includes "
+    "it") {
   const LambdaLR::Function one = [](int64_t) { return 1.0; };
   const OneCycleLROptions of_six{.total_steps = 6, .cycle_momentum = false};
   auto run = make_sgd(0.8);
@@ -233,7 +240,7 @@ TEST_CASE("a state with a later group's initial learning rate brings no other va
                                       "parameter groups that the optimizer has values for"));
 }
 
-TEST_CASE("a sequence is made for groups that were added after its schedulers, or removed") {
+TEST_CASE("SequentialLR can be built after groups were added or removed") {
   sconce::optim::SGD optimizer({torch::zeros(1)}, SGDOptions(0.8));
   const auto first = std::make_shared<StepLR>(optimizer, 1, 0.5);
   const auto second = std::make_shared<StepLR>(optimizer, 1, 0.5);
@@ -249,7 +256,9 @@ TEST_CASE("a sequence is made for groups that were added after its schedulers, o
   CHECK(of_one.get_last_lr() == std::vector<double>{0.1});
 }
 
-TEST_CASE("a scheduler whose optimizer was moved elsewhere says so, and takes no temporary one") {
+TEST_CASE(
+    "a scheduler reports that its optimizer was moved from, and cannot be built from a temporary "
+    "one") {
   STATIC_CHECK_FALSE(std::is_constructible_v<StepLR, torch::optim::SGD, int64_t>);
   STATIC_CHECK_FALSE(std::is_constructible_v<ReduceLROnPlateau, torch::optim::SGD>);
   auto optimizer = make_sgd(0.1);

@@ -645,16 +645,18 @@ void compare_states(const std::vector<Example>& all) {
 
 }  // namespace
 
-TEST_CASE("200 steps of every scheduler set what Python's set, also when resumed", "[python]") {
+TEST_CASE("200 steps of every scheduler set the same values as Python, even after resuming",
+          "[python]") {
   compare_curves(all_cases());
 }
 
-TEST_CASE("a state goes from C++ to Python's schedulers and from Python's to ours", "[python]") {
+TEST_CASE("scheduler states load from C++ into Python and from Python into C++", "[python]") {
   compare_states(all_cases());
 }
 
-TEST_CASE("400 random schedules set what Python's set, also when resumed here and there",
-          "[.][slow]") {
+TEST_CASE(
+    "400 random schedules set the same values as Python, even after resuming in either language",
+    "[.][slow]") {
   std::vector<Example> all;
   for (uint32_t seed = 0; seed < 400; ++seed) all.push_back(draw_example(seed));
   for (const char* name : {"CosineAnnealingWarmRestarts", "ConstantLR", "PolynomialLR",
@@ -668,8 +670,10 @@ TEST_CASE("400 random schedules set what Python's set, also when resumed here an
   compare_states(all);
 }
 
-TEST_CASE("a run under OneCycleLR goes from C++ to Python and back, whatever the new schedule says",
-          "[python]") {
+TEST_CASE(
+    "a run with OneCycleLR moves from C++ to Python and back, whatever options the new scheduler "
+    "has",
+    "[python]") {
   const TempDir folder;
   const auto cases = pairs_of_cycles();
   std::vector<Example> lines;
@@ -714,7 +718,7 @@ TEST_CASE("a run under OneCycleLR goes from C++ to Python and back, whatever the
   }
 }
 
-TEST_CASE("OneCycleLR's values are in the optimizer's state and are taken from there") {
+TEST_CASE("OneCycleLR stores its values in the optimizer's state and restores them from there") {
   for (const auto& [begun, other] : pairs_of_cycles()) {
     INFO(begun.python << " into " << other.python);
     const auto run = make_ours(kind_of(begun));
@@ -736,7 +740,7 @@ TEST_CASE("OneCycleLR's values are in the optimizer's state and are taken from t
   }
 }
 
-TEST_CASE("an optimizer's state without a schedule's values leaves them as they are") {
+TEST_CASE("loading an optimizer state without a schedule's values keeps the current values") {
   const auto optimizer = make_ours("SGD");
   const auto without = optimizer->state_dict();
   OneCycleLR scheduler(*optimizer, 0.1, {.total_steps = 9});
@@ -747,7 +751,9 @@ TEST_CASE("an optimizer's state without a schedule's values leaves them as they 
   CHECK_NOTHROW(scheduler.step());
 }
 
-TEST_CASE("the initial learning rate is the one that an optimizer was loaded with, as in Python") {
+TEST_CASE(
+    "a scheduler starts from the initial learning rate in the loaded optimizer state, as in "
+    "Python") {
   const auto run = make_ours("SGD");
   ExponentialLR schedule(*run, 0.5);
   schedule.step();
@@ -758,7 +764,7 @@ TEST_CASE("the initial learning rate is the one that an optimizer was loaded wit
   CHECK(resumed->param_groups()[0].options().get_lr() == 0.1);
 }
 
-TEST_CASE("schedulers refuse wrong arguments for Python's reasons") {
+TEST_CASE("schedulers reject invalid arguments for the same reasons as Python") {
   const auto optimizer = make_optimizer("SGD");
   auto& o = *optimizer;
   const auto refused = [](const auto& construct, const std::string& text) {
@@ -807,7 +813,7 @@ TEST_CASE("schedulers refuse wrong arguments for Python's reasons") {
   CHECK(o.param_groups()[0].options().get_lr() == 0.1);
 }
 
-TEST_CASE("OneCycleLR without cycle_momentum leaves the momenta of another schedule alone") {
+TEST_CASE("OneCycleLR without cycle_momentum leaves the momentum of another schedule alone") {
   const auto momenta = [](bool with_second) {
     const auto optimizer = make_optimizer("SGD");
     std::vector<std::shared_ptr<GroupLRScheduler>> turns = {std::make_shared<OneCycleLR>(
@@ -830,7 +836,7 @@ TEST_CASE("OneCycleLR without cycle_momentum leaves the momenta of another sched
   CHECK(momenta(true) == momenta(false));
 }
 
-TEST_CASE("SequentialLR begins with the scheduler of epoch 0") {
+TEST_CASE("SequentialLR begins with the second scheduler if the first milestone is 0") {
   const auto optimizer = make_optimizer("SGD");
   const SequentialLR scheduler(*optimizer,
                                {std::make_shared<ExponentialLR>(*optimizer, 0.5),
@@ -839,7 +845,7 @@ TEST_CASE("SequentialLR begins with the scheduler of epoch 0") {
   CHECK(scheduler.get_last_lr() == std::vector<double>{0.1 * 0.25, 0.003 * 0.25});
 }
 
-TEST_CASE("OneCycleLR refuses a state with phases that it does not know") {
+TEST_CASE("OneCycleLR throws at the next step after loading a state with unknown phases") {
   const auto optimizer = make_optimizer("SGD");
   OneCycleLR scheduler(*optimizer, 0.1, {.total_steps = 9});
   const auto state = scheduler.state_dict().toGenericDict();
@@ -848,7 +854,8 @@ TEST_CASE("OneCycleLR refuses a state with phases that it does not know") {
   CHECK_THROWS_WITH(scheduler.step(), ContainsSubstring("OneCycleLR: expected a state whose"));
 }
 
-TEST_CASE("a state with a value that the constructor refuses is refused") {
+TEST_CASE(
+    "ConstantLR and PolynomialLR reject a state with a value that their constructor rejects") {
   const auto optimizer = make_optimizer("SGD");
   ConstantLR constant(*optimizer);
   auto state = constant.state_dict().toGenericDict();

@@ -42,7 +42,7 @@ std::vector<sconce::test::Case> sconce::test::nadam_cases() {
   return cases_of_rows("nadam", {Kernels::foreach, Kernels::for_loop}, nadam_case);
 }
 
-TEST_CASE("NAdam reads nothing on the host, but a rate that is a tensor") {
+TEST_CASE("NAdam reads nothing on the host except a tensor lr") {
   auto parameters = sconce::test::make_parameters(torch::kFloat);
   sconce::test::set_gradients(parameters, 0);
   const auto reads_of_step = [&](Kernels kernels, unsigned row) {
@@ -59,7 +59,7 @@ TEST_CASE("NAdam reads nothing on the host, but a rate that is a tensor") {
   CHECK(reads_of_step(Kernels::for_loop, 4) == 2 + 2 * 5);  // Python's loop makes two of each rate
 }
 
-TEST_CASE("NAdam refuses wrong options, sparse gradients and fused kernels") {
+TEST_CASE("NAdam rejects invalid options, sparse gradients, and fused kernels") {
   const auto p = torch::ones({2, 1}).requires_grad_();
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::pair<NAdamOptions, std::string>> wrong = {
@@ -83,7 +83,8 @@ TEST_CASE("NAdam refuses wrong options, sparse gradients and fused kernels") {
   CHECK(p.equal(torch::ones({2, 1})));
 }
 
-TEST_CASE("a state of NAdam needs all of its numbers, which keep their type") {
+TEST_CASE(
+    "NAdam restores its state without changing dtypes and rejects a state with a missing value") {
   const auto p = torch::ones({3}, torch::kBFloat16).requires_grad_();
   p.mutable_grad() = torch::ones({3}, torch::kBFloat16);
   NAdam optimizer({p});

@@ -190,7 +190,7 @@ void check_captured_in_turns(const Maker& make) {
 
 }  // namespace
 
-TEST_CASE("the kernels are fused where all parameters allow it, then foreach, then the loop") {
+TEST_CASE("kernels are fused if all parameters allow it, otherwise foreach, otherwise for_loop") {
   const auto floats = parameter({2, 3});
   const auto halves = parameter({2}, torch::kBFloat16);
   const auto complex = torch::ones({2}, torch::kComplexFloat).requires_grad_();
@@ -211,7 +211,7 @@ TEST_CASE("the kernels are fused where all parameters allow it, then foreach, th
   CHECK_FALSE(SGD({floats, complex}, SGDOptions(0.1)).step_supports_amp_scaling());
 }
 
-TEST_CASE("Kernels::fused is refused where the kernels would fail or mix up elements") {
+TEST_CASE("Kernels::fused rejects parameters that are complex, non-dense, meta, or float8") {
   const ExtraOptions fused = {.kernels = Kernels::fused};
   for (const auto& p : {torch::ones({2}, torch::kComplexFloat).requires_grad_(),
                         torch::ones({4, 4}).select(1, 0).detach().requires_grad_(),
@@ -229,7 +229,8 @@ TEST_CASE("Kernels::fused is refused where the kernels would fail or mix up elem
       ContainsSubstring("got one of ComplexFloat"));
 }
 
-TEST_CASE("a step with scaling is refused where it cannot be done") {
+TEST_CASE(
+    "step_with_amp_scaling throws without fused kernels and for an invalid scale or found_inf") {
   const auto none = torch::zeros({});
   AdamW loop({parameter({2})}, AdamWOptions(), {.kernels = Kernels::foreach});
   CHECK_THROWS_WITH(loop.step_with_amp_scaling(none, none),
@@ -241,7 +242,7 @@ TEST_CASE("a step with scaling is refused where it cannot be done") {
   CHECK_THROWS_WITH(fused.step_with_amp_scaling(none.to(torch::kDouble), none), expected);
 }
 
-TEST_CASE("gradients with other strides than their parameter's step the right elements") {
+TEST_CASE("gradients whose strides differ from their parameter's update the right elements") {
   for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
     auto p = torch::zeros({2, 3}).requires_grad_();
     p.mutable_grad() = torch::arange(6.0).reshape({3, 2}).t();
@@ -250,7 +251,7 @@ TEST_CASE("gradients with other strides than their parameter's step the right el
   }
 }
 
-TEST_CASE("a step follows whatever changed since the last one") {
+TEST_CASE("fused steps match for_loop steps after gradients, groups, options, or state change") {
   torch::manual_seed(0);
   const std::vector<torch::Tensor> fused = {parameter({5}), parameter({7, 3}), parameter({40000}),
                                             parameter({2, 2})};
@@ -295,7 +296,7 @@ TEST_CASE("a step follows whatever changed since the last one") {
   CHECK(a->param_groups()[1].options().get_lr() == 0.05);
 }
 
-TEST_CASE("a parameter that is named twice is stepped once, and refused in two groups") {
+TEST_CASE("a parameter that is listed twice is stepped once, and rejected in two groups") {
   const auto p = torch::ones({2}).requires_grad_();
   p.mutable_grad() = torch::ones({2});
   for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
@@ -314,7 +315,7 @@ TEST_CASE("a parameter that is named twice is stepped once, and refused in two g
   }
 }
 
-TEST_CASE("a new parameter never steps with the state of one that is gone") {
+TEST_CASE("a new parameter never steps with the state of a destroyed one") {
   for (const auto& make : makers()) {
     for (const bool as_group : {false, true}) {
       const auto kept = ones_with_gradient();
@@ -340,7 +341,7 @@ TEST_CASE("a new parameter never steps with the state of one that is gone") {
   }
 }
 
-TEST_CASE("a loaded state too stays with its parameter") {
+TEST_CASE("a new parameter never steps with the loaded state of a destroyed one") {
   for (const auto& make : makers()) {
     for (const bool by_archive : {false, true}) {
       auto gone = ones_with_gradient();
@@ -367,7 +368,8 @@ TEST_CASE("a loaded state too stays with its parameter") {
   }
 }
 
-TEST_CASE("a parameter that no group has any more is added again with its state, as in Python") {
+TEST_CASE(
+    "a parameter that is removed from its group and added again keeps its state, as in Python") {
   for (const auto& make : makers()) {
     const auto a = ones_with_gradient();
     const auto b = ones_with_gradient();
@@ -419,7 +421,7 @@ class OwnOptimizer : public sconce::optim::Optimizer {
 
 }  // namespace
 
-TEST_CASE("Adagrad, NAdam and RMSprop train as Python's, and all options have its defaults",
+TEST_CASE("Adagrad, NAdam, and RMSprop match Python's, and all options have Python's defaults",
           "[python]") {
   std::vector<sconce::test::Case> cases;
   for (const auto& some : {sconce::test::adagrad_cases(), sconce::test::nadam_cases(),
@@ -450,7 +452,7 @@ TEST_CASE("Adagrad, NAdam and RMSprop train as Python's, and all options have it
         of_adagrad + of_nadam + of_rmsprop + of_defaults);
 }
 
-TEST_CASE("options of groups are merged with Adagrad's and RMSprop's as LibTorch merges them") {
+TEST_CASE("Adagrad and RMSprop merge the options of groups the same way as LibTorch") {
   const auto lr_of_group = []<class Optimizer, class Options>() {
     std::vector<OptimizerParamGroup> groups;
     groups.emplace_back(std::vector<torch::Tensor>{parameter({2})}, std::make_unique<Options>());
@@ -462,7 +464,7 @@ TEST_CASE("options of groups are merged with Adagrad's and RMSprop's as LibTorch
         lr_of_group.operator()<torch::optim::RMSprop, RMSpropOptions>());
 }
 
-TEST_CASE("groups keep options of a type that LibTorch does not know") {
+TEST_CASE("parameter groups keep options of a custom type") {
   const auto group = [](double lr) {
     auto options = std::make_unique<OwnOptions>();
     options->lr(lr);
@@ -475,7 +477,7 @@ TEST_CASE("groups keep options of a type that LibTorch does not know") {
   CHECK(rates == std::vector{0.5, 1.0, 0.25});
 }
 
-TEST_CASE("a group is checked when it is added, and one that is refused leaves no trace") {
+TEST_CASE("add_param_group rejects an invalid group and leaves the optimizer unchanged") {
   const auto p = parameter({3});
   const auto refuse = [&](auto&& optimizer, auto options, const std::string& message) {
     optimizer.step();
@@ -506,7 +508,7 @@ TEST_CASE("a group is checked when it is added, and one that is refused leaves n
   refuse(AdamW({p}), AdamWOptions(0.1).weight_decay(-1), "expected weight_decay >= 0, got -1");
 }
 
-TEST_CASE("a group may be added at the rate that a schedule has reached, though just below 0") {
+TEST_CASE("a group can be added at a scheduled learning rate that is just below 0") {
   using sconce::optim::lr_scheduler::LinearLR;
   int below = 0;
   const auto add = [&](auto&& optimizer, auto options) {
@@ -528,7 +530,7 @@ TEST_CASE("a group may be added at the rate that a schedule has reached, though 
   CHECK(below == 3);
 }
 
-TEST_CASE("a group that takes the place of a removed one is checked too") {
+TEST_CASE("a group that replaces a removed one is checked too") {
   const auto p = parameter({3});
   SGD optimizer(
       {torch::optim::OptimizerParamGroup({p}), torch::optim::OptimizerParamGroup({parameter({2})})},
@@ -540,7 +542,7 @@ TEST_CASE("a group that takes the place of a removed one is checked too") {
   CHECK(optimizer.kernels() == Kernels::foreach);
 }
 
-TEST_CASE("an optimizer comes out of a function, and is neither copied nor moved") {
+TEST_CASE("an optimizer can be returned from a function but not copied or moved") {
   STATIC_CHECK_FALSE(std::is_move_constructible_v<SGD>);
   STATIC_CHECK_FALSE(std::is_move_assignable_v<SGD>);
   STATIC_CHECK_FALSE(std::is_copy_constructible_v<Adam>);
@@ -555,7 +557,7 @@ TEST_CASE("an optimizer comes out of a function, and is neither copied nor moved
   CHECK(p.equal(torch::full({2}, 0.75)));
 }
 
-TEST_CASE("kernels that were chosen automatically are chosen again for a group that is added") {
+TEST_CASE("automatic kernels are chosen again when a group is added") {
   torch::manual_seed(0);
   const std::vector<torch::Tensor> fused = {parameter({5}), parameter({3}, torch::kComplexFloat)};
   const auto looped = copies(fused);
@@ -574,7 +576,7 @@ TEST_CASE("kernels that were chosen automatically are chosen again for a group t
   check_equal(fused, looped);
 }
 
-TEST_CASE("an archive that does not fit leaves state and options as they were") {
+TEST_CASE("loading a mismatched archive leaves the optimizer's state and options unchanged") {
   const auto p = parameter({3});
   Adam optimizer({p}, AdamOptions(0.1));
   optimizer.step();
@@ -588,7 +590,7 @@ TEST_CASE("an archive that does not fit leaves state and options as they were") 
   CHECK(state_text(optimizer) == before);
 }
 
-TEST_CASE("a state that is made on the way changes no later learning rate of a tensor") {
+TEST_CASE("calling state_dict between steps does not change later values of a tensor lr") {
   using sconce::optim::lr_scheduler::ExponentialLR;
   const auto rates = [](bool makes_states) {
     AdamW optimizer({parameter({3})}, AdamWOptions(), {.lr = torch::tensor(0.1F)});
@@ -606,7 +608,7 @@ TEST_CASE("a state that is made on the way changes no later learning rate of a t
   CHECK(rates(true) == rates(false));
 }
 
-TEST_CASE("a learning rate that is a tensor follows schedulers and loaded states") {
+TEST_CASE("a tensor lr follows schedulers and loaded states") {
   using sconce::optim::lr_scheduler::ExponentialLR;
   const auto lr = torch::tensor(0.5F);
   AdamW optimizer({parameter({3})}, AdamWOptions(), {.lr = lr});
@@ -639,7 +641,7 @@ TEST_CASE("a learning rate that is a tensor follows schedulers and loaded states
             .item<float>() == 1);
 }
 
-TEST_CASE("a group that is added takes a learning rate of a tensor as a schedule has left it") {
+TEST_CASE("a group added to an optimizer with a tensor lr starts at the scheduled learning rate") {
   using sconce::optim::lr_scheduler::ExponentialLR;
   for (const bool by_libtorch : {false, true}) {
     const auto lr = torch::tensor(0.5F);
@@ -660,7 +662,7 @@ TEST_CASE("a group that is added takes a learning rate of a tensor as a schedule
   }
 }
 
-TEST_CASE("with a tensor as the learning rate each group steps with its own rate") {
+TEST_CASE("with a tensor lr each group steps with its own learning rate") {
   torch::manual_seed(0);
   const std::vector<torch::Tensor> start = {parameter({3}), parameter({300, 300})};
   for (const auto kernels : {Kernels::automatic, Kernels::for_loop}) {
@@ -680,7 +682,7 @@ TEST_CASE("with a tensor as the learning rate each group steps with its own rate
   }
 }
 
-TEST_CASE("a learning rate that is set on one group does not change the tensor of another") {
+TEST_CASE("setting one group's learning rate does not change the tensor lr of another group") {
   const auto lr = torch::tensor(0.5F);
   const std::vector<torch::Tensor> p = {ones_with_gradient(), ones_with_gradient()};
   SGD optimizer({group_of(p[0]), group_of(p[1])}, SGDOptions(0.1), {.lr = lr});
@@ -694,7 +696,7 @@ TEST_CASE("a learning rate that is set on one group does not change the tensor o
   CHECK(p[1].equal(torch::full({2}, 0.5)));
 }
 
-TEST_CASE("a scheduler reports the rates of the groups' tensors, with which the groups step") {
+TEST_CASE("a scheduler reports the tensor learning rates with which the groups step") {
   using sconce::optim::lr_scheduler::LambdaLR;
   const std::vector<torch::Tensor> p = {ones_with_gradient(), ones_with_gradient()};
   SGD optimizer({group_of(p[0]), group_of(p[1])}, SGDOptions(0.1), {.lr = torch::tensor(0.5F)});
@@ -706,7 +708,7 @@ TEST_CASE("a scheduler reports the rates of the groups' tensors, with which the 
   CHECK(p[1].equal(torch::full({2}, 0.9375)));
 }
 
-TEST_CASE("a scheduler continues from a learning rate that was filled into the tensor") {
+TEST_CASE("a scheduler continues from a value that was filled into the tensor lr") {
   using sconce::optim::lr_scheduler::ExponentialLR;
   const auto lr = torch::tensor(0.5F);
   SGD optimizer({parameter({3})}, SGDOptions(0.1), {.lr = lr});
@@ -721,7 +723,7 @@ TEST_CASE("a scheduler continues from a learning rate that was filled into the t
   CHECK(lr.item<float>() == 2);
 }
 
-TEST_CASE("groups that are removed or added do not change the learning rates of the others") {
+TEST_CASE("removing or adding groups does not change the tensor lr of the other groups") {
   const auto lr = torch::tensor(0.5F);
   const std::vector<torch::Tensor> p = {ones_with_gradient(), ones_with_gradient(),
                                         ones_with_gradient()};
@@ -749,7 +751,7 @@ TEST_CASE("groups that are removed or added do not change the learning rates of 
   CHECK(optimizer.param_groups()[3].options().get_lr() == 0.125);
 }
 
-TEST_CASE("zero_grad drops gradients, or sets them to zero") {
+TEST_CASE("zero_grad drops gradients, or sets them to zero if set_to_none is false") {
   const auto p = torch::ones({2}).requires_grad_();
   SGD optimizer({p}, SGDOptions(0.5));
   optimizer.zero_grad();  // without a gradient
@@ -762,7 +764,7 @@ TEST_CASE("zero_grad drops gradients, or sets them to zero") {
   CHECK(!p.grad().defined());
 }
 
-TEST_CASE("the closure runs with gradients and its loss is returned") {
+TEST_CASE("step runs its closure with gradients enabled and returns its loss") {
   const auto p = torch::ones({2}).requires_grad_();
   SGD optimizer({p}, SGDOptions(0.5));
   const torch::NoGradGuard no_grad;
@@ -775,7 +777,7 @@ TEST_CASE("the closure runs with gradients and its loss is returned") {
   CHECK(p.equal(torch::full({2}, -0.5)));
 }
 
-TEST_CASE("a state dict that does not fit is refused and changes nothing") {
+TEST_CASE("an optimizer rejects a mismatched state dict and stays unchanged") {
   const auto p = parameter({3});
   Adam optimizer({p}, AdamOptions(0.1));
   optimizer.step();
@@ -815,7 +817,7 @@ TEST_CASE("a state dict that does not fit is refused and changes nothing") {
   refuse(half, "expected the state of a parameter to have exp_avg");
 }
 
-TEST_CASE("a run whose rate a schedule took below 0 by a rounding is resumed") {
+TEST_CASE("a run whose schedule rounded the learning rate to just below 0 can be resumed") {
   using sconce::optim::lr_scheduler::LinearLR;
   const auto lr_of = [](Adam& optimizer) { return optimizer.param_groups()[0].options().get_lr(); };
   int below = 0;
@@ -845,7 +847,7 @@ TEST_CASE("a run whose rate a schedule took below 0 by a rounding is resumed") {
   CHECK(below > 0);
 }
 
-TEST_CASE("a group that is added before loading takes what is loaded as it takes it later") {
+TEST_CASE("a group added before loading accepts a loaded learning rate just below 0") {
   const std::vector<torch::Tensor> p = {parameter({3}), parameter({2})};
   Adam run({torch::optim::OptimizerParamGroup({p[0]}), torch::optim::OptimizerParamGroup({p[1]})});
   run.step();
@@ -865,7 +867,8 @@ TEST_CASE("a group that is added before loading takes what is loaded as it takes
   }
 }
 
-TEST_CASE("a loaded state is a copy, of the parameters' type") {
+TEST_CASE(
+    "load_state_dict of an optimizer copies the state and converts it to the parameters' dtype") {
   const auto p = parameter({3});
   Adam source({p}, AdamOptions(0.1));
   source.step();
@@ -889,7 +892,7 @@ TEST_CASE("a loaded state is a copy, of the parameters' type") {
   CHECK(target.param_groups()[0].options().get_lr() == 0.1);
 }
 
-TEST_CASE("an empty list of parameters is refused, and a group without parameters is not") {
+TEST_CASE("an optimizer rejects an empty list of parameters but accepts an empty group") {
   const std::vector<torch::Tensor> none;
   const auto check = [&](const std::string& name, const auto& make) {
     CHECK_THROWS_WITH(make(none),
@@ -908,7 +911,7 @@ TEST_CASE("an empty list of parameters is refused, and a group without parameter
   check("NAdam", [](const auto& p) { return std::make_unique<NAdam>(p); });
 }
 
-TEST_CASE("a step on a GPU gives the CPU's numbers and reads nothing on the host", "[gpu]") {
+TEST_CASE("on a GPU optimizer steps match the CPU and read nothing on the host", "[gpu]") {
   sconce::test::require_gpu();
   torch::manual_seed(0);
   const std::vector<torch::Tensor> on_cpu = {parameter({5}), parameter({300, 300})};
@@ -943,7 +946,7 @@ TEST_CASE("a step on a GPU gives the CPU's numbers and reads nothing on the host
   }
 }
 
-TEST_CASE("steps with a rate on the GPU give the CPU's numbers and read nothing", "[gpu]") {
+TEST_CASE("on a GPU steps with a tensor lr match the CPU and read nothing on the host", "[gpu]") {
   sconce::test::require_gpu();
   torch::manual_seed(0);
   const std::vector<torch::Tensor> on_cpu = {parameter({5}), parameter({30, 30})};
@@ -987,7 +990,8 @@ TEST_CASE("steps with a rate on the GPU give the CPU's numbers and read nothing"
   }
 }
 
-TEST_CASE("parameters on the CPU and on a GPU are skipped and stepped together", "[gpu]") {
+TEST_CASE("on a GPU parameters on the CPU and on the GPU are skipped and stepped together",
+          "[gpu]") {
   sconce::test::require_gpu();
   const auto here = torch::ones({2}).requires_grad_();
   const auto there = torch::ones({2}, sconce::gpu()).requires_grad_();
@@ -1001,7 +1005,7 @@ TEST_CASE("parameters on the CPU and on a GPU are skipped and stepped together",
   CHECK(there.cpu().equal(torch::full({2}, 0.5)));
 }
 
-TEST_CASE("a captured step reads the learning rate of each group", "[gpu]") {
+TEST_CASE("on a GPU a captured step reads the learning rate of each group", "[gpu]") {
   using sconce::optim::lr_scheduler::LambdaLR;
   sconce::test::require_gpu();
   torch::manual_seed(0);
@@ -1032,7 +1036,8 @@ TEST_CASE("a captured step reads the learning rate of each group", "[gpu]") {
   });
 }
 
-TEST_CASE("captured steps with different gradients take turns as in a plain loop", "[gpu]") {
+TEST_CASE("on a GPU captured steps with different gradients take turns and match the eager loop",
+          "[gpu]") {
   sconce::test::require_gpu();
   const auto extra = [] { return ExtraOptions{.lr = torch::full({}, 0.01F, sconce::gpu())}; };
   SECTION("SGD") {

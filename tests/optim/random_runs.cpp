@@ -418,12 +418,13 @@ void compare_random_runs(uint32_t first_seed, uint32_t count) {
 
 }  // namespace
 
-TEST_CASE("a hundred random runs of optimizers and schedules go as in Python, and in turns with it",
-          "[python]") {
+TEST_CASE(
+    "100 random runs of optimizers and schedules match Python, even when they alternate with it",
+    "[python]") {
   compare_random_runs(1500, 100);
 }
 
-TEST_CASE("ten thousand random runs of optimizers and schedules go as in Python", "[.][slow]") {
+TEST_CASE("10,000 random runs of optimizers and schedules match Python", "[.][slow]") {
   for (uint32_t part = 0; part < 20; ++part) {
     DYNAMIC_SECTION("part " << part) {
       compare_random_runs(500 * part, 500);

@@ -7,7 +7,7 @@ using Catch::Matchers::ContainsSubstring;
 using namespace sconce::optim::lr_scheduler;
 using sconce::test::sgd_of_two_groups;
 
-TEST_CASE("ReduceLROnPlateau takes groups that are added later unless min_lr lists the groups") {
+TEST_CASE("ReduceLROnPlateau handles groups added later unless min_lr is a list") {
   auto optimizer = sgd_of_two_groups();
   ReduceLROnPlateau scheduler(optimizer, {.patience = 0});
   ReduceLROnPlateau listed(optimizer, {.patience = 0, .min_lr = {0.0, 0.0}});
@@ -19,7 +19,8 @@ TEST_CASE("ReduceLROnPlateau takes groups that are added later unless min_lr lis
   CHECK_THROWS_WITH(listed.step(1), ContainsSubstring("expected the 2 parameter groups"));
 }
 
-TEST_CASE("ReduceLROnPlateau resumes a run that got a group later, whenever it is added again") {
+TEST_CASE(
+    "ReduceLROnPlateau resumes a run with a group added later, whenever the group is added again") {
   for (const int epochs : {0, 1, 2}) {  // the second one reduces
     auto run = sgd_of_two_groups();
     ReduceLROnPlateau scheduler(run, {.patience = 0});
@@ -47,7 +48,7 @@ TEST_CASE("ReduceLROnPlateau resumes a run that got a group later, whenever it i
   }
 }
 
-TEST_CASE("ReduceLROnPlateau refuses a factor that does not reduce, and another number of min_lr") {
+TEST_CASE("ReduceLROnPlateau rejects a factor of 1 or more and a min_lr of the wrong length") {
   auto optimizer = sgd_of_two_groups();
   const std::string expected = "sconce::optim::lr_scheduler::ReduceLROnPlateau: expected ";
   CHECK_THROWS_WITH(ReduceLROnPlateau(optimizer, {.factor = 1.0}),

@@ -43,7 +43,7 @@ std::vector<sconce::test::Case> sconce::test::rmsprop_cases() {
   return cases_of_rows("rmsprop", {Kernels::foreach, Kernels::for_loop}, rmsprop_case);
 }
 
-TEST_CASE("momentum and the centered form may be turned on after the first step") {
+TEST_CASE("momentum and centered of RMSprop can be turned on after the first step") {
   for (const auto kernels : {Kernels::foreach, Kernels::for_loop}) {
     auto p = sconce::test::make_parameters(torch::kFloat);
     auto expected = sconce::test::make_parameters(torch::kFloat);
@@ -65,7 +65,7 @@ TEST_CASE("momentum and the centered form may be turned on after the first step"
   }
 }
 
-TEST_CASE("RMSprop reads nothing on the host, but a rate that is a tensor") {
+TEST_CASE("RMSprop reads nothing on the host except a tensor lr") {
   auto parameters = sconce::test::make_parameters(torch::kFloat);
   sconce::test::set_gradients(parameters, 0);
   for (const auto kernels : {Kernels::foreach, Kernels::for_loop}) {
@@ -80,7 +80,7 @@ TEST_CASE("RMSprop reads nothing on the host, but a rate that is a tensor") {
   }
 }
 
-TEST_CASE("RMSprop refuses wrong options, sparse gradients and fused kernels") {
+TEST_CASE("RMSprop rejects invalid options, sparse gradients, and fused kernels") {
   const auto p = torch::ones({2, 1}).requires_grad_();
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::pair<RMSpropOptions, std::string>> wrong = {
@@ -103,7 +103,7 @@ TEST_CASE("RMSprop refuses wrong options, sparse gradients and fused kernels") {
   CHECK(p.equal(torch::ones({2, 1})));
 }
 
-TEST_CASE("archives of LibTorch's RMSprop and of this one load in each other") {
+TEST_CASE("archives of RMSprop load into LibTorch's RMSprop and back") {
   auto parameters = sconce::test::make_parameters(torch::kFloat);
   sconce::test::set_gradients(parameters, 0);
   const auto options = RMSpropOptions(0.01).momentum(0.9).centered(true);

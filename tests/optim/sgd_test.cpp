@@ -68,11 +68,11 @@ std::vector<Case> sgd_grid() {
 
 }  // namespace
 
-TEST_CASE("SGD trains as Python's with the same kernels", "[python]") {
+TEST_CASE("SGD matches Python's with the same kernels", "[python]") {
   CHECK(sconce::test::compare_with_python(sgd_grid()) == 4368);
 }
 
-TEST_CASE("a step of SGD that is skipped leaves everything as it was, also the first") {
+TEST_CASE("a skipped SGD step leaves everything unchanged, even if it is the first") {
   const auto found = torch::ones({});
   const auto none = torch::zeros({});
   for (const auto& m : {Momentum{0, 0, false}, Momentum{0.9, 0, false}, Momentum{0.9, 0.5, false},
@@ -116,7 +116,7 @@ TEST_CASE("a step of SGD that is skipped leaves everything as it was, also the f
   }
 }
 
-TEST_CASE("a first step that was skipped is still to come after saving and loading") {
+TEST_CASE("if SGD's first step was skipped, its next step counts as the first even after loading") {
   const auto options = SGDOptions(0.1).momentum(0.9).dampening(0.5);
   for (const std::string midway : {"archive", "dict"}) {
     INFO(midway);
@@ -133,7 +133,7 @@ TEST_CASE("a first step that was skipped is still to come after saving and loadi
   }
 }
 
-TEST_CASE("SGD reads nothing on the host, with any kernels") {
+TEST_CASE("SGD reads nothing on the host, whatever kernels it uses") {
   for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
     const auto c = make_case(SGDOptions(0.1).momentum(0.9).dampening(0.5).weight_decay(0.1),
                              torch::kFloat, kernels, true, false);
@@ -151,7 +151,7 @@ TEST_CASE("SGD reads nothing on the host, with any kernels") {
   }
 }
 
-TEST_CASE("SGD refuses wrong options, as defaults and in every group") {
+TEST_CASE("SGD rejects invalid options, as defaults and in every group") {
   const auto p = [] { return torch::ones({2}).requires_grad_(); };
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::pair<SGDOptions, std::string>> wrong = {
@@ -175,7 +175,7 @@ TEST_CASE("SGD refuses wrong options, as defaults and in every group") {
                     ContainsSubstring("expected a floating-point tensor lr, got one of Long"));
 }
 
-TEST_CASE("SGD takes sparse gradients but with Kernels::fused") {
+TEST_CASE("SGD supports sparse gradients, except with Kernels::fused") {
   const auto dense_grad = torch::tensor({0.0F, 2.0F, 0.0F, 4.0F}).reshape({4, 1});
   const auto parameter = [&] {
     auto p = torch::ones({4, 1}).requires_grad_();
@@ -199,7 +199,7 @@ TEST_CASE("SGD takes sparse gradients but with Kernels::fused") {
   CHECK(p.equal(torch::ones({4, 1})));
 }
 
-TEST_CASE("a sparse momentum buffer is saved and loaded, by dict and archive") {
+TEST_CASE("SGD saves and loads a sparse momentum buffer by state dict and by archive") {
   const auto p = torch::ones({4, 1}).requires_grad_();
   p.mutable_grad() = torch::tensor({0.0F, 2.0F, 0.0F, 4.0F}).reshape({4, 1}).to_sparse(1);
   const auto options = SGDOptions(0.5).momentum(0.9);
@@ -220,7 +220,7 @@ TEST_CASE("a sparse momentum buffer is saved and loaded, by dict and archive") {
   CHECK(torch::allclose(p, expected));
 }
 
-TEST_CASE("a momentum that lies otherwise than its parameter is resumed to the bit") {
+TEST_CASE("a momentum buffer whose strides differ from its parameter's resumes bit for bit") {
   const auto options = SGDOptions(0.1).momentum(0.9).dampening(0.25).weight_decay(0.1);
   for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
     for (const auto dtype : {torch::kHalf, torch::kBFloat16, torch::kFloat}) {
@@ -259,7 +259,7 @@ TEST_CASE("a momentum that lies otherwise than its parameter is resumed to the b
   }
 }
 
-TEST_CASE("of parameters whose first step was skipped each has its own first step") {
+TEST_CASE("if the first step was skipped, each SGD parameter has its own first step") {
   const auto options = SGDOptions(1.0).momentum(0.9).dampening(0.5);
   const std::vector<torch::Tensor> both = {torch::zeros({2}).requires_grad_(),
                                            torch::zeros({2}).requires_grad_()};
@@ -277,7 +277,7 @@ TEST_CASE("of parameters whose first step was skipped each has its own first ste
   CHECK(both[1].equal(torch::full({2}, -1.0F)));
 }
 
-TEST_CASE("a group's options are merged with the optimizer's as LibTorch merges them") {
+TEST_CASE("SGD merges the options of a group the same way as LibTorch") {
   const auto momentum_of = [](auto optimizer) {
     return static_cast<const SGDOptions&>(optimizer.param_groups()[0].options()).momentum();
   };

@@ -80,7 +80,7 @@ torch::Tensor channels_last(const torch::Tensor& tensor) {
 
 }  // namespace
 
-TEST_CASE("a parameter whose size has changed is refused by name before anything is stepped") {
+TEST_CASE("step reports a parameter whose size changed before it steps any parameter") {
   const std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>> changes = {
       {{4, 3}, {2, 3}}, {{4}, {1}}, {{}, {2}}, {{100}, {4}}, {{4}, {100}}};
   for (const auto& kind : kinds()) {
@@ -110,7 +110,7 @@ TEST_CASE("a parameter whose size has changed is refused by name before anything
   }
 }
 
-TEST_CASE("a parameter without a state may change its size") {
+TEST_CASE("a parameter without optimizer state can change its size") {
   auto p = ones_with_gradient({4});
   SGD optimizer({p}, SGDOptions(0.5));
   optimizer.step();
@@ -119,7 +119,9 @@ TEST_CASE("a parameter without a state may change its size") {
   CHECK(p.equal(torch::full({2, 50}, 0.5)));
 }
 
-TEST_CASE("a gradient of another size than its parameter is refused by name, in every step") {
+TEST_CASE(
+    "step reports a gradient whose size differs from its parameter's before it steps any "
+    "parameter") {
   for (const auto& kind : kinds()) {
     for (const int steps_before : {0, 1}) {
       INFO(kind.name << " with kernels " << static_cast<int>(kind.kernels) << " after "
@@ -148,7 +150,7 @@ TEST_CASE("a gradient of another size than its parameter is refused by name, in 
   }
 }
 
-TEST_CASE("a weight that moves to channels-last and back is stepped by its own numbers") {
+TEST_CASE("a weight that switches to channels-last and back steps like one that stays contiguous") {
   for (const auto& kind : kinds()) {
     for (const bool gradient_moves : {false, true}) {
       auto moving = sconce::test::numbers(1, {2, 3, 4, 5}, torch::kFloat).requires_grad_();
@@ -176,7 +178,7 @@ TEST_CASE("a weight that moves to channels-last and back is stepped by its own n
   }
 }
 
-TEST_CASE("a weight that moves to channels-last gets the numbers that one works out by hand") {
+TEST_CASE("a weight that switches to channels-last steps to the values computed by hand") {
   for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
     auto p = torch::zeros({1, 2, 2, 2}).requires_grad_();
     p.mutable_grad() = torch::arange(8.0F).reshape({1, 2, 2, 2});
@@ -188,7 +190,7 @@ TEST_CASE("a weight that moves to channels-last gets the numbers that one works 
   }
 }
 
-TEST_CASE("a state follows its parameter to another type") {
+TEST_CASE("optimizer state follows its parameter to another dtype") {
   for (const auto& kind : kinds()) {
     INFO(kind.name << " with kernels " << static_cast<int>(kind.kernels));
     auto p = ones_with_gradient({4});
@@ -208,7 +210,7 @@ TEST_CASE("a state follows its parameter to another type") {
   }
 }
 
-TEST_CASE("fused kernels refuse a parameter that became one with gaps or overlaps itself") {
+TEST_CASE("fused kernels reject a parameter whose new data has gaps or overlaps itself") {
   for (const auto& data : {torch::ones({4, 4}).select(1, 0), torch::ones({1}).expand({4})}) {
     auto p = ones_with_gradient({4});
     AdamW optimizer({p});

@@ -11,7 +11,7 @@ using Catch::Matchers::ContainsSubstring;
 using namespace sconce::optim::lr_scheduler;
 using sconce::test::sgd_of_two_groups;
 
-TEST_CASE("warm restarts follow fractions of epochs as Python's do", "[python]") {
+TEST_CASE("CosineAnnealingWarmRestarts follows fractions of epochs like Python's", "[python]") {
   const sconce::test::TempDir folder;
   const std::vector<std::pair<int64_t, int64_t>> lengths = {{1, 1}, {5, 1}, {1, 2}, {4, 2}, {3, 3}};
   std::ofstream cases(folder.path() / "cases");
@@ -39,7 +39,7 @@ TEST_CASE("warm restarts follow fractions of epochs as Python's do", "[python]")
   }
 }
 
-TEST_CASE("warm restarts refuse cycles without epochs and epochs before the first") {
+TEST_CASE("CosineAnnealingWarmRestarts rejects empty cycles and epochs out of range") {
   auto optimizer = sgd_of_two_groups();
   const std::string expected =
       "sconce::optim::lr_scheduler::CosineAnnealingWarmRestarts: expected ";
@@ -55,7 +55,7 @@ TEST_CASE("warm restarts refuse cycles without epochs and epochs before the firs
   CHECK(scheduler.get_last_lr() == std::vector<double>{0.1, 0.003});
 }
 
-TEST_CASE("a step of warm restarts that throws leaves the position as it was") {
+TEST_CASE("a step of CosineAnnealingWarmRestarts that throws leaves its position unchanged") {
   auto optimizer = sgd_of_two_groups();
   CosineAnnealingWarmRestarts scheduler(optimizer, 3, 2);
   scheduler.step(1.5);

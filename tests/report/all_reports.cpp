@@ -113,8 +113,7 @@ void check_trace(const Run& run) {
 
 }  // namespace
 
-TEST_CASE("two fits in two threads have each its own reports, as a fit alone",
-          "[fits-in-threads]") {
+TEST_CASE("two fits in two threads write the same reports as a single fit", "[fits-in-threads]") {
   Run alone;
   alone.fit();
   check_trace(alone);
@@ -130,7 +129,7 @@ TEST_CASE("two fits in two threads have each its own reports, as a fit alone",
   CHECK(a.warnings.size() + b.warnings.size() < 2);
 }
 
-TEST_CASE("a fit within a fit has its own reports, and so has the one around it") {
+TEST_CASE("a nested fit and its outer fit write the same reports as a single fit") {
   Run alone;
   alone.fit();
   struct Nested : sconce::TrainerCallback {
@@ -147,7 +146,7 @@ TEST_CASE("a fit within a fit has its own reports, and so has the one around it"
   CHECK(fs::exists(nested.inner.folder.path() / "trace.json"));
 }
 
-TEST_CASE("a log and a curve of a fit under way refuse a fit within it") {
+TEST_CASE("ScalarLog and TrainingCurve reject a nested fit while their own fit is running") {
   Run run;
   struct Nested : sconce::TrainerCallback {
     explicit Nested(sconce::TrainerCallback& shared_with) : shared(shared_with) {}

@@ -38,7 +38,7 @@ class FileSizeLimit {
 
 }  // namespace
 
-TEST_CASE("a file grows by pieces, after what it had") {
+TEST_CASE("AppendFile appends each piece to the existing contents") {
   const sconce::test::TempDir folder;
   const auto path = folder.write("lines", "one\n");
   AppendFile file(path, "test");
@@ -49,7 +49,10 @@ TEST_CASE("a file grows by pieces, after what it had") {
   CHECK(contents(path) == "one\ntwo\nthree\n");
 }
 
-TEST_CASE("of a piece that finds no room nothing stays, and the next may find some", "[alone]") {
+TEST_CASE(
+    "AppendFile removes a piece that does not fit on the disk, and later pieces can still be "
+    "written",
+    "[alone]") {
   const sconce::test::TempDir folder;
   const auto path = folder.path() / "lines";
   AppendFile file(path, "test");
@@ -66,14 +69,14 @@ TEST_CASE("of a piece that finds no room nothing stays, and the next may find so
   CHECK(contents(path) == "one\ntwo\n0123456789\n");
 }
 
-TEST_CASE("a file that cannot be cut back is not written again") {
+TEST_CASE("AppendFile does not write again to a file that it could not truncate") {
   AppendFile file("/dev/full", "test");
   CHECK_THAT(error_of([&] { file.append("x"); }), ContainsSubstring("No space left on device"));
   CHECK_THAT(error_of([&] { file.append("x"); }),
              ContainsSubstring("/dev/full: an earlier write was cut off"));
 }
 
-TEST_CASE("a file that cannot be opened is named") {
+TEST_CASE("AppendFile reports the name of a file that it cannot open") {
   AppendFile file("/proc/no/such", "test");
   CHECK_THAT(error_of([&] { file.append("x"); }),
              ContainsSubstring("test: /proc/no/such: cannot open it: No such file"));

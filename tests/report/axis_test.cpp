@@ -11,7 +11,7 @@
 using sconce::axis_of;
 using Labels = std::vector<std::string>;
 
-TEST_CASE("an axis has round numbers, as many as it is to have") {
+TEST_CASE("an axis has round tick labels and at most most_ticks steps between them") {
   CHECK(axis_of(0, 1, {.most_ticks = 5}).labels == Labels{"0", "0.2", "0.4", "0.6", "0.8", "1.0"});
   CHECK(axis_of(0, 1, {.most_ticks = 4}).labels == Labels{"0", "0.5", "1.0"});
   CHECK(axis_of(1, 1000, {.most_ticks = 5}).labels == Labels{"200", "400", "600", "800", "1000"});
@@ -20,13 +20,13 @@ TEST_CASE("an axis has round numbers, as many as it is to have") {
         Labels{"0.92", "0.94", "0.96", "0.98"});
 }
 
-TEST_CASE("large and small numbers are written by exponents") {
+TEST_CASE("large and small tick labels use exponents") {
   CHECK(axis_of(1e-5, 4e-5, {.most_ticks = 3}).labels == Labels{"1e-5", "2e-5", "3e-5", "4e-5"});
   CHECK(axis_of(0, 2e6, {.most_ticks = 4}).labels == Labels{"0", "5e5", "1.0e6", "1.5e6", "2.0e6"});
   CHECK(axis_of(0, 65536, {.most_ticks = 4}).labels == Labels{"0", "20000", "40000", "60000"});
 }
 
-TEST_CASE("a constant lies in the middle of its axis") {
+TEST_CASE("a constant value lies in the middle of its axis") {
   for (const double value : {1., 0.05, -3., 1e-12, 1e200, 0.}) {
     const auto axis = axis_of(value, value, {});
     CHECK(axis.low < value);
@@ -43,18 +43,18 @@ TEST_CASE("a constant lies in the middle of its axis") {
   CHECK(epoch.labels == Labels{"1"});
 }
 
-TEST_CASE("an axis has room at its ends, but below nothing there is nothing") {
+TEST_CASE("an axis is padded at both ends but does not extend below 0 for positive values") {
   const auto axis = axis_of(0.1, 1.1, {.pad = 0.2});
   CHECK(axis.low == 0);
   CHECK(std::abs(axis.high - 1.3) < 1e-12);
   CHECK(axis_of(-1, 1, {.pad = 0.1}).low < -1);
 }
 
-TEST_CASE("of whole numbers the ticks are whole") {
+TEST_CASE("an axis of whole numbers has whole ticks") {
   CHECK(axis_of(1, 3, {.most_ticks = 10, .whole = true}).labels == Labels{"1", "2", "3"});
 }
 
-TEST_CASE("what cannot be drawn is known") {
+TEST_CASE("is_drawn is false for nan, infinite, and very large values") {
   const double infinity = std::numeric_limits<double>::infinity();
   for (const double value : {std::nan(""), infinity, -infinity, 1e301, -1e301}) {
     CHECK_FALSE(sconce::is_drawn(value));
@@ -62,7 +62,7 @@ TEST_CASE("what cannot be drawn is known") {
   for (const double value : {0., -1e300, 1e300, 5e-324}) CHECK(sconce::is_drawn(value));
 }
 
-TEST_CASE("any two values make an axis with a few ticks on it, each with a label of its own") {
+TEST_CASE("any two values make an axis with a few ticks on it, each with a distinct label") {
   std::mt19937 random(1);
   std::uniform_real_distribution<double> mantissa(-10, 10);
   std::uniform_int_distribution<int> exponent(-320, 299), near(-12, 2);

@@ -10,7 +10,7 @@
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
 
-TEST_CASE("a report that fails is warned of once, and never throws") {
+TEST_CASE("a failing report warns once and never throws") {
   const sconce::test::Warnings warnings;
   sconce::BestEffort effort("sconce::Report");
   CHECK(effort.run([] {}));
@@ -22,7 +22,7 @@ TEST_CASE("a report that fails is warned of once, and never throws") {
   CHECK_THAT(warnings.messages().front(), ContainsSubstring("no room for x.svg"));
 }
 
-TEST_CASE("each report warns for itself") {
+TEST_CASE("each report warns separately") {
   const sconce::test::Warnings warnings;
   sconce::BestEffort first("sconce::First");
   sconce::BestEffort second("sconce::Second");

@@ -53,7 +53,7 @@ void fit_with(const std::filesystem::path& file, bool with_test = true) {
 
 }  // namespace
 
-TEST_CASE("a confusion matrix has its numbers, its names and a scale") {
+TEST_CASE("a confusion matrix chart shows the counts, the class names, and a scale") {
   const auto counts = torch::tensor({{8, 2, 0}, {1, 9, 0}, {0, 0, 0}}, torch::kLong);
   const auto svg = ConfusionMatrixChart{.counts = counts, .class_names = {"a", "b", "c"}}.svg();
   CHECK(xml_problem(svg) == "");
@@ -68,7 +68,8 @@ TEST_CASE("a confusion matrix has its numbers, its names and a scale") {
         Texts{"a", "a", "b", "b", "c", "c", "predicted class", "true class"});
 }
 
-TEST_CASE("without names the classes are numbers, and counts may be of any type") {
+TEST_CASE(
+    "a confusion matrix chart without names numbers the classes, and accepts counts of any dtype") {
   for (const auto type : {torch::kLong, torch::kInt, torch::kFloat, torch::kDouble}) {
     const auto svg = ConfusionMatrixChart{.counts = torch::ones({2, 2}, type)}.svg();
     CHECK_THAT(svg, ContainsSubstring(">0</text>") && ContainsSubstring(">1</text>"));
@@ -78,14 +79,14 @@ TEST_CASE("without names the classes are numbers, and counts may be of any type"
   CHECK(xml_problem(svg) == "");
 }
 
-TEST_CASE("on a GPU a confusion matrix is drawn as on the CPU", "[gpu]") {
+TEST_CASE("on a GPU a confusion matrix is drawn the same as on the CPU", "[gpu]") {
   sconce::test::require_gpu();
   const auto counts = torch::randint(50, {10, 10});
   CHECK(ConfusionMatrixChart{.counts = counts}.svg() ==
         ConfusionMatrixChart{.counts = counts.to(torch::kCUDA)}.svg());
 }
 
-TEST_CASE("every number of classes from 2 to 100 is drawn, in a file of bounded size") {
+TEST_CASE("a confusion matrix of 2 to 100 classes is drawn in a file of bounded size") {
   torch::manual_seed(1);
   for (int64_t classes = 2; classes <= 100; classes += sconce::test::rounds(1, 7)) {
     const auto counts = torch::randint(1000, {classes, classes});
@@ -97,7 +98,7 @@ TEST_CASE("every number of classes from 2 to 100 is drawn, in a file of bounded 
   }
 }
 
-TEST_CASE("numbers stand in the cells only where there is room for all") {
+TEST_CASE("a confusion matrix chart shows numbers in the cells only if all of them fit") {
   const auto texts = [](int64_t classes, int64_t count) {
     return texts_of(ConfusionMatrixChart{.counts = torch::full({classes, classes}, count)}.svg());
   };
@@ -106,7 +107,7 @@ TEST_CASE("numbers stand in the cells only where there is room for all") {
   CHECK(std::ssize(texts(100, 1)) < 50);
 }
 
-TEST_CASE("names may be long, of any bytes, and are escaped") {
+TEST_CASE("class names in a confusion matrix chart are escaped, whatever their length and bytes") {
   const std::string wide(300, 'W');
   const auto svg =
       ConfusionMatrixChart{
@@ -117,7 +118,7 @@ TEST_CASE("names may be long, of any bytes, and are escaped") {
   CHECK_THAT(svg, ContainsSubstring("a&lt;b&gt;&amp;\xEF\xBF\xBD\xEF\xBF\xBD</text>"));
 }
 
-TEST_CASE("what is no confusion matrix is refused") {
+TEST_CASE("ConfusionMatrixChart rejects invalid counts and class names") {
   const auto error = [](const torch::Tensor& counts, std::vector<std::string> names = {}) {
     return error_of([&] { ConfusionMatrixChart{.counts = counts, .class_names = names}.svg(); });
   };
@@ -137,7 +138,8 @@ TEST_CASE("what is no confusion matrix is refused") {
              ContainsSubstring("sconce::ConfusionChart: expected 2 class names, or none, got 3"));
 }
 
-TEST_CASE("after each test its confusion matrix is drawn, and nothing of the training's") {
+TEST_CASE(
+    "ConfusionChart draws the confusion matrix of each test and leaves out the training batches") {
   const sconce::test::TempDir folder;
   const auto file = folder.path() / "confusion.svg";
   fit_with(file);
@@ -151,13 +153,13 @@ TEST_CASE("after each test its confusion matrix is drawn, and nothing of the tra
         40);
 }
 
-TEST_CASE("without a test there is no confusion matrix") {
+TEST_CASE("ConfusionChart draws nothing without a test") {
   const sconce::test::TempDir folder;
   fit_with(folder.path() / "confusion.svg", /*with_test=*/false);
   CHECK(sconce::test::names_in(folder.path()).empty());
 }
 
-TEST_CASE("where the confusion matrix cannot be written there is one warning") {
+TEST_CASE("ConfusionChart warns once if its file cannot be written") {
   const sconce::test::TempDir folder;
   const auto file = folder.write("file", "") / "confusion.svg";  // below a file
   const sconce::test::Warnings warnings;

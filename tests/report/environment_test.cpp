@@ -31,14 +31,14 @@ void check_verdict(const Environment& facts, GpuVerdict verdict, const std::stri
 
 }  // namespace
 
-TEST_CASE("the verdict where a GPU can be used") {
+TEST_CASE("the GPU verdict is usable if LibTorch finds a GPU") {
   check_verdict(made_up_environment(), GpuVerdict::usable, "1 GPU (H) can be used");
   Environment no_nvml = made_up_environment();  // as in a container with CUDA alone
   no_nvml.driver = {.error = "cannot load libnvidia-ml.so.1"};
   check_verdict(no_nvml, GpuVerdict::usable, "1 GPU (cuda:0) can be used");
 }
 
-TEST_CASE("the verdict where there is no driver, whatever LibTorch is") {
+TEST_CASE("the GPU verdict is no_driver without a driver, whatever the LibTorch build") {
   Environment facts = none();
   facts.driver = {.error = "cannot load libnvidia-ml.so.1"};
   check_verdict(facts, GpuVerdict::no_driver, "no working NVIDIA driver");
@@ -46,20 +46,20 @@ TEST_CASE("the verdict where there is no driver, whatever LibTorch is") {
   check_verdict(facts, GpuVerdict::no_driver, "no working NVIDIA driver");
 }
 
-TEST_CASE("the verdict where there is a driver, and LibTorch is a CPU build") {
+TEST_CASE("the GPU verdict is cpu_build with a driver and a CPU build of LibTorch") {
   Environment facts = none();
   facts.torch.built_with_cuda = facts.torch.cuda_loaded = false;
   facts.torch.cuda.clear();
   check_verdict(facts, GpuVerdict::cpu_build, "LibTorch is a CPU build");
 }
 
-TEST_CASE("the verdict where the program does not load libtorch_cuda") {
+TEST_CASE("the GPU verdict is cuda_not_loaded if the program does not load libtorch_cuda") {
   Environment facts = none();
   facts.torch.cuda_loaded = false;
   check_verdict(facts, GpuVerdict::cuda_not_loaded, "libtorch_cuda is not loaded");
 }
 
-TEST_CASE("the verdict where the driver serves but an older CUDA") {
+TEST_CASE("the GPU verdict is driver_too_old if the driver supports only an older CUDA") {
   Environment facts = none();
   facts.driver.cuda = "12.9";
   check_verdict(facts, GpuVerdict::driver_too_old,
@@ -68,7 +68,7 @@ TEST_CASE("the verdict where the driver serves but an older CUDA") {
   check_verdict(facts, GpuVerdict::driver_too_old, "too old");
 }
 
-TEST_CASE("the verdict where CUDA_VISIBLE_DEVICES hides all GPUs") {
+TEST_CASE("the GPU verdict is hidden if CUDA_VISIBLE_DEVICES hides all GPUs") {
   Environment facts = none();
   facts.visible_devices = "-1";
   check_verdict(facts, GpuVerdict::hidden, "CUDA_VISIBLE_DEVICES='-1' hides all 1");
@@ -76,14 +76,14 @@ TEST_CASE("the verdict where CUDA_VISIBLE_DEVICES hides all GPUs") {
   check_verdict(facts, GpuVerdict::hidden, "CUDA_VISIBLE_DEVICES='-1 2' hides all 1");
 }
 
-TEST_CASE("the verdict where none of the known reasons explains that no GPU is found") {
+TEST_CASE("the GPU verdict is unusable if no known reason explains why no GPU is found") {
   check_verdict(none(), GpuVerdict::unusable, "the driver lists 1, and CUDA can start none");
   Environment facts = none();
   facts.driver.gpus.clear();
   check_verdict(facts, GpuVerdict::unusable, "the driver lists 0");
 }
 
-TEST_CASE("the names of GPUs stand in CUDA's order") {
+TEST_CASE("gpu_names lists GPUs in CUDA's order") {
   Environment facts = made_up_environment();
   facts.torch.num_gpus = 3;
   facts.driver.gpus = {{.index = 1, .name = "B"}, {.name = "hidden"}, {.index = 0, .name = "A"}};
@@ -91,7 +91,7 @@ TEST_CASE("the names of GPUs stand in CUDA's order") {
   CHECK(gpu_names(Environment{}) == "0 GPUs");
 }
 
-TEST_CASE("the facts of this process are those of its build and machine") {
+TEST_CASE("environment() reports the build and the machine of this process") {
   const auto facts = sconce::environment();
   CHECK(facts.torch.version == TORCH_VERSION);
   CHECK(facts.torch.num_gpus == sconce::num_gpus());
@@ -99,7 +99,7 @@ TEST_CASE("the facts of this process are those of its build and machine") {
   CHECK((gpu_verdict(facts) == GpuVerdict::usable) == (sconce::num_gpus() > 0));
 }
 
-TEST_CASE("the facts are asked for without a context on any GPU", "[gpu][alone]") {
+TEST_CASE("on a GPU reading the environment creates no CUDA context", "[gpu][alone]") {
   sconce::test::require_gpu();
   const auto facts = sconce::environment();
   CHECK(gpu_verdict(facts) == GpuVerdict::usable);

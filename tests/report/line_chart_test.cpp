@@ -50,7 +50,7 @@ auto count(const std::string& text, char letter) {
 
 }  // namespace
 
-TEST_CASE("a chart has its title, its labels, round numbers and a legend") {
+TEST_CASE("a line chart contains its title, its labels, round numbers, and a legend") {
   const auto svg = chart_of({2.3, 1.1, 0.7}).svg();
   CHECK(xml_problem(svg) == "");
   for (const char* part : {">Training</text>", ">epoch</text>", ">loss</text>", ">train</text>",
@@ -62,28 +62,28 @@ TEST_CASE("a chart has its title, its labels, round numbers and a legend") {
   CHECK(svg.find("http", svg.find("xmlns") + 20) == svg.npos);  // it needs no other file
 }
 
-TEST_CASE("a series that is named as its axis needs no legend") {
+TEST_CASE("a series with the same name as its axis gets no legend") {
   LineChart chart = chart_of({2, 1});
   chart.panels[0].series[0].name = "loss";
   const auto svg = chart.svg();
   CHECK(svg.find(">loss</text>") == svg.rfind(">loss</text>"));
 }
 
-TEST_CASE("a line of few points has a marker at each, one of many has none") {
+TEST_CASE("a line with few points has a marker at each, and a line with many points has none") {
   CHECK(count(path_of(chart_of({3, 2, 1}).svg(), "m0"), 'M') == 3);
   const auto many = chart_of(std::vector<double>(1000, 0.5)).svg();
   CHECK(path_of(many, "m0").empty());
   CHECK_FALSE(path_of(many, "line s0 d0").empty());
 }
 
-TEST_CASE("one epoch is a marker") {
+TEST_CASE("a single epoch is drawn as a marker") {
   const auto svg = chart_of({0.5}).svg();
   CHECK(xml_problem(svg) == "");
   CHECK(path_of(svg, "line s0 d0").empty());
   CHECK(count(path_of(svg, "m0"), 'M') == 1);
 }
 
-TEST_CASE("what is no finite number is a gap in the line, and a point alone is a marker") {
+TEST_CASE("non-finite values leave a gap in the line, and an isolated point is drawn as a marker") {
   const auto svg = chart_of({3, 2, no_number, 2, infinity, -infinity, 1e305, 1, 1}).svg();
   CHECK(xml_problem(svg) == "");
   CHECK(count(path_of(svg, "line s0 d0"), 'M') == 2);
@@ -95,7 +95,7 @@ TEST_CASE("what is no finite number is a gap in the line, and a point alone is a
   CHECK(count(path_of(of_many, "m0"), 'M') == 1);
 }
 
-TEST_CASE("where no value is finite the chart says so") {
+TEST_CASE("a chart without a finite value says so") {
   for (const auto& values : {std::vector<double>(), {no_number}, {no_number, infinity}}) {
     const auto svg = chart_of(values).svg();
     CHECK(xml_problem(svg) == "");
@@ -104,7 +104,7 @@ TEST_CASE("where no value is finite the chart says so") {
   }
 }
 
-TEST_CASE("the file stays small however many points there are") {
+TEST_CASE("a chart file stays small, no matter how many points it has") {
   std::vector<double> noise;
   for (double i = 0; i < 100'000; ++i) noise.push_back(std::sin(i * i));
   CHECK(chart_of({noise.begin(), noise.begin() + 1000}).svg().size() < 12'000);
@@ -113,7 +113,7 @@ TEST_CASE("the file stays small however many points there are") {
   CHECK(chart_of(noise).svg().size() < 30'000);
 }
 
-TEST_CASE("of many points the highest and the lowest are drawn") {
+TEST_CASE("a line with many points still shows the highest and the lowest value") {
   std::vector<double> values(100'000, 1);
   values[50'001] = 3;
   values[70'001] = -1;
@@ -122,7 +122,7 @@ TEST_CASE("of many points the highest and the lowest are drawn") {
   CHECK(line != path_of(chart_of(std::vector<double>(100'000, 1)).svg(), "line s0 d0"));
 }
 
-TEST_CASE("no two of the first twelve series look alike") {
+TEST_CASE("the first twelve series of a chart all look different") {
   ChartPanel panel{.y_label = "loss"};
   for (int i = 0; i < 12; ++i) panel.series.push_back(by_epoch(std::to_string(i), {1.0 * i, 2}));
   const auto svg = LineChart{.panels = {panel}}.svg();
@@ -137,7 +137,7 @@ TEST_CASE("no two of the first twelve series look alike") {
   CHECK(std::unique(kinds.begin(), kinds.end()) - kinds.begin() == 12);
 }
 
-TEST_CASE("every panel has an axis of its own, and the last the epochs") {
+TEST_CASE("every panel has its own y axis, and only the last one shows the epochs") {
   LineChart chart = chart_of({2, 1, 0.5});
   chart.panels.push_back(
       {.y_label = "learning rate", .series = {by_epoch("", {1e-5, 4e-5, 2e-5})}});
@@ -147,7 +147,7 @@ TEST_CASE("every panel has an axis of its own, and the last the epochs") {
   CHECK(svg.find(">3</text>") == svg.rfind(">3</text>"));
 }
 
-TEST_CASE("a chart without panels, and a series with too few y, are refused") {
+TEST_CASE("LineChart rejects a chart without panels and a series with too few y values") {
   CHECK_THAT(error_of([] { LineChart().svg(); }),
              ContainsSubstring("sconce::LineChart: expected at least one panel, got none"));
   LineChart chart = chart_of({1, 2});
@@ -156,7 +156,7 @@ TEST_CASE("a chart without panels, and a series with too few y, are refused") {
              ContainsSubstring("expected as many y as 3 x in the series 'train', got 2"));
 }
 
-TEST_CASE("a chart is saved whole") {
+TEST_CASE("saving a chart writes the whole file and leaves no other file") {
   const sconce::test::TempDir folder;
   const auto chart = chart_of({2, 1});
   chart.save(folder.path() / "x.svg");

@@ -5,7 +5,7 @@
 using Catch::Matchers::ContainsSubstring;
 using sconce::ask_nvml;
 
-TEST_CASE("NVML tells the driver's versions and the facts of each GPU") {
+TEST_CASE("ask_nvml reports the driver's versions and the properties of each GPU") {
   const auto driver = ask_nvml(SCONCE_NVML_WHOLE);
   CHECK(driver.error.empty());
   CHECK(driver.version == "470.1");
@@ -22,7 +22,7 @@ TEST_CASE("NVML tells the driver's versions and the facts of each GPU") {
   CHECK_FALSE(gpu.index);
 }
 
-TEST_CASE("without NVML, or where it does not start, the reason is told") {
+TEST_CASE("ask_nvml reports why NVML is missing or does not start") {
   const auto missing = ask_nvml("libsconce-has-no-such-library.so.1");
   CHECK_THAT(missing.error, ContainsSubstring("libsconce-has-no-such-library.so.1"));
   CHECK(missing.gpus.empty());
@@ -32,7 +32,7 @@ TEST_CASE("without NVML, or where it does not start, the reason is told") {
   CHECK_THAT(ask_nvml("libz.so.1").error, ContainsSubstring("lacks nvmlInit_v2"));
 }
 
-TEST_CASE("a NVML that lacks functions leaves what they tell empty") {
+TEST_CASE("ask_nvml leaves a field empty if NVML lacks its function") {
   const auto driver = ask_nvml(SCONCE_NVML_LACKING);
   CHECK(driver.error.empty());
   CHECK(driver.version.empty());

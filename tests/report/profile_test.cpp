@@ -70,7 +70,7 @@ void fit(StepTrace& trace, int64_t rows, int accumulate = 1) {
 
 }  // namespace
 
-TEST_CASE("a trace has the steps asked for, and in each its ranges") {
+TEST_CASE("a trace contains the requested number of steps, each with its ranges") {
   const TempDir folder;
   const auto file = folder.path() / "trace.json";
   StepTrace trace(file, 5);
@@ -91,7 +91,7 @@ TEST_CASE("a trace has the steps asked for, and in each its ranges") {
   CHECK_FALSE(steps[0].holds(ranges.at("test")[0]));
 }
 
-TEST_CASE("a trace writes nothing to the error stream, also on a machine without a GPU") {
+TEST_CASE("a trace writes nothing to stderr, even on a machine without a GPU") {
   const TempDir folder;
   const auto log = folder.path() / "stderr";
   const int before = ::dup(STDERR_FILENO);
@@ -108,7 +108,7 @@ TEST_CASE("a trace writes nothing to the error stream, also on a machine without
   CHECK(fs::exists(folder.path() / "trace.json"));
 }
 
-TEST_CASE("a trace of more steps than a fit has ends with the fit") {
+TEST_CASE("a trace of more steps than the fit has ends with the fit") {
   const TempDir folder;
   const auto file = folder.path() / "trace.json";
   StepTrace trace(file, 100);
@@ -119,7 +119,7 @@ TEST_CASE("a trace of more steps than a fit has ends with the fit") {
   CHECK(contents(file) == text);
 }
 
-TEST_CASE("a fit of one step leaves no trace, and says so") {
+TEST_CASE("a fit of one step writes no trace and warns") {
   const TempDir folder;
   const Warnings warnings;
   StepTrace trace(folder.path() / "trace.json", 1);
@@ -134,7 +134,7 @@ TEST_CASE("a fit of one step leaves no trace, and says so") {
   CHECK(fs::is_empty(folder.path()));
 }
 
-TEST_CASE("a trace that cannot be written is warned of, and the fit goes on") {
+TEST_CASE("a trace that cannot be written causes a warning, and the fit continues") {
   const TempDir folder;
   const Warnings warnings;
   const auto file = folder.path() / "missing" / "trace.json";
@@ -147,7 +147,7 @@ TEST_CASE("a trace that cannot be written is warned of, and the fit goes on") {
         "sconce::StepTrace: expected at least 1 step, got 0");
 }
 
-TEST_CASE("a profile of a loop of one's own is written once") {
+TEST_CASE("a profile of a custom loop is written only once") {
   const TempDir folder;
   const auto file = folder.path() / "trace.json";
   const auto x = torch::ones({2, 2}, torch::requires_grad());
@@ -166,7 +166,7 @@ TEST_CASE("a profile of a loop of one's own is written once") {
   const Profile next;  // whose records nobody asks for
 }
 
-TEST_CASE("a profile neither needs nor touches the folder of temporary files") {
+TEST_CASE("a profile does not use the folder for temporary files") {
   const TempDir folder;
   const TempDir temporary;
   const auto theirs =
@@ -193,7 +193,7 @@ TEST_CASE("a profile neither needs nor touches the folder of temporary files") {
   CHECK(sconce::test::names_in(folder.path()) == std::vector<std::string>{"trace.json"});
 }
 
-TEST_CASE("a profile for a folder that is missing is refused by name") {
+TEST_CASE("exporting a profile to a missing folder throws an error with the file's name") {
   const TempDir folder;
   const auto file = folder.path() / "none" / "trace.json";
   CHECK_THAT(error_of([&] { Profile().export_chrome_trace(file); }),
@@ -202,7 +202,7 @@ TEST_CASE("a profile for a folder that is missing is refused by name") {
   const Profile next;
 }
 
-TEST_CASE("of profiles in two threads the second is refused, and leaves the first alone") {
+TEST_CASE("a second profile in another thread is rejected and does not affect the first") {
   const TempDir folder;
   const auto file = folder.path() / "trace.json";
   const auto in_another_thread = [](const auto& work) { std::thread(work).join(); };
@@ -225,7 +225,7 @@ TEST_CASE("of profiles in two threads the second is refused, and leaves the firs
   CHECK(named_ranges(file).at("other").size() == 1);
 }
 
-TEST_CASE("of profiles that two threads start at once there is one") {
+TEST_CASE("if two threads start a profile at the same time, only one succeeds") {
   for (int round = 0; round < 5; ++round) {
     const TempDir folder;
     std::barrier both(2);
@@ -250,7 +250,7 @@ TEST_CASE("of profiles that two threads start at once there is one") {
   }
 }
 
-TEST_CASE("beside a profile of LibTorch's own in another thread, ours is refused") {
+TEST_CASE("Profile throws while a LibTorch profiler runs in another thread") {
   namespace libtorch = torch::autograd::profiler;
   std::barrier both(2);
   size_t events = 0;
@@ -274,7 +274,7 @@ TEST_CASE("beside a profile of LibTorch's own in another thread, ours is refused
   const Profile next;  // the refused one has left nothing behind
 }
 
-TEST_CASE("beside another profile a fit goes on without its trace, and says why") {
+TEST_CASE("a fit during another profile continues without its trace and warns why") {
   const TempDir folder;
   const Warnings warnings;
   const auto file = folder.path() / "trace.json";
@@ -291,7 +291,7 @@ TEST_CASE("beside another profile a fit goes on without its trace, and says why"
   CHECK(named_ranges(other).at("step").size() == 8);
 }
 
-TEST_CASE("of two traces in one fit the first is written, and the second is warned of") {
+TEST_CASE("only the first of two traces in one fit is written, and the second warns") {
   const TempDir folder;
   const Warnings warnings;
   const auto file = folder.path() / "trace.json";
@@ -307,7 +307,7 @@ TEST_CASE("of two traces in one fit the first is written, and the second is warn
   CHECK(named_ranges(file).at("step").size() == 2);
 }
 
-TEST_CASE("a trace ends with its fit, and not with one within it") {
+TEST_CASE("a trace ends with its own fit rather than with a nested fit") {
   const TempDir folder;
   const auto file = folder.path() / "trace.json";
   StepTrace trace(file, 100);

@@ -152,7 +152,8 @@ std::string plain_lines() {
 
 }  // namespace
 
-TEST_CASE("the bar shows epoch, batches, rate, time left and the last epoch") {
+TEST_CASE(
+    "the progress bar shows the epoch, batches, rate, time left, and the last epoch's values") {
   const Variable term("TERM", "xterm");
   Terminal terminal(120);
   Clock clock;
@@ -172,7 +173,7 @@ TEST_CASE("the bar shows epoch, batches, rate, time left and the last epoch") {
   CHECK(screen(terminal.read()).back().empty());
 }
 
-TEST_CASE("the bar keeps within the terminal's width, also of one that is resized") {
+TEST_CASE("the progress bar fits the terminal's width, even after the terminal is resized") {
   const Variable term("TERM", "xterm");
   const Variable columns("COLUMNS", "30");
   Terminal terminal(20);
@@ -199,7 +200,7 @@ TEST_CASE("the bar keeps within the terminal's width, also of one that is resize
   }
 }
 
-TEST_CASE("the bar is drawn ten times a second at most") {
+TEST_CASE("the progress bar is drawn at most ten times per second") {
   const Variable term("TERM", "xterm");
   Terminal terminal(80);
   Clock clock;
@@ -213,7 +214,7 @@ TEST_CASE("the bar is drawn ten times a second at most") {
   CHECK(texts == 20);
 }
 
-TEST_CASE("where no bar can be drawn there are the plain lines alone") {
+TEST_CASE("if no progress bar can be drawn, only plain lines are written") {
   Terminal terminal(80);
   const std::string plain = plain_lines();
   const auto lines_with = [&](const char* term, int file_descriptor) {
@@ -242,7 +243,7 @@ TEST_CASE("where no bar can be drawn there are the plain lines alone") {
   CHECK(TerminalBar(std::cerr).is_drawn() == (::isatty(STDERR_FILENO) == 1));
 }
 
-TEST_CASE("on a terminal the plain lines stay, and the bar goes") {
+TEST_CASE("on a terminal the plain lines stay and the progress bar disappears") {
   const Variable term("TERM", "xterm");
   Terminal terminal(80);
   ProgressBar bar(terminal.out(), {.bar = {.file_descriptor = terminal.file_descriptor()}});
@@ -252,7 +253,7 @@ TEST_CASE("on a terminal the plain lines stay, and the bar goes") {
   CHECK(shown == plain_lines() + '\n');
 }
 
-TEST_CASE("where a fit stops early, the bar ends with a line that says why") {
+TEST_CASE("if a fit stops early, the progress bar ends with a line that says why") {
   const Variable term("TERM", "xterm");
   Terminal terminal(80);
   ProgressBar bar(terminal.out(), {.bar = {.file_descriptor = terminal.file_descriptor()}});
@@ -266,7 +267,7 @@ TEST_CASE("where a fit stops early, the bar ends with a line that says why") {
   CHECK(screen(terminal.read()) == expected);
 }
 
-TEST_CASE("the bar goes where the fit throws, and what others write begins at its place") {
+TEST_CASE("the progress bar disappears when the fit throws, and later output starts in its place") {
   const Variable term("TERM", "xterm");
   Terminal terminal(80);
   ProgressBar bar(terminal.out(), {.bar = {.file_descriptor = terminal.file_descriptor()}});
@@ -288,7 +289,7 @@ TEST_CASE("the bar goes where the fit throws, and what others write begins at it
   CHECK_THAT(screen(terminal.read())[0], StartsWith("Warning: it is warm"));
 }
 
-TEST_CASE("the bar reads the loss twice a second at most, and else never") {
+TEST_CASE("the progress bar reads the loss at most twice per second, and only with live_loss") {
   const Variable term("TERM", "xterm");
   const bool live_loss = GENERATE(false, true);
   Terminal terminal(80);
@@ -311,7 +312,8 @@ TEST_CASE("the bar reads the loss twice a second at most, and else never") {
   CHECK((text.find("batch loss 0.250") != std::string::npos) == live_loss);
 }
 
-TEST_CASE("of two ranks the first alone draws, writes and logs", "[distributed]") {
+TEST_CASE("only rank 0 draws the progress bar, writes its lines, and logs scalars",
+          "[distributed]") {
   const Variable term("TERM", "xterm");
   const sconce::test::TempDir folder;
   auto ranks = sconce::test::start_ranks(
@@ -328,7 +330,7 @@ TEST_CASE("of two ranks the first alone draws, writes and logs", "[distributed]"
   CHECK_FALSE(std::filesystem::exists(folder.path() / "1"));
 }
 
-TEST_CASE("a resumed epoch's rate is that of the batches since") {
+TEST_CASE("the rate of a resumed epoch counts only the batches since the resume") {
   const Variable term("TERM", "xterm");
   Terminal terminal(80);
   Clock clock;

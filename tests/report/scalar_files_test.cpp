@@ -39,7 +39,8 @@ std::string error_of_resuming(const TempDir& folder, int64_t step) {
 
 }  // namespace
 
-TEST_CASE("a scalar is a line in scalars.csv, and an event for TensorBoard") {
+TEST_CASE(
+    "ScalarFiles writes each scalar as a line of scalars.csv and as an event for TensorBoard") {
   const TempDir folder;
   const auto run = folder.path() / "new" / "run";
   ScalarFiles files(run);
@@ -65,7 +66,7 @@ TEST_CASE("a scalar is a line in scalars.csv, and an event for TensorBoard") {
   CHECK(names_in(run).size() == 2);
 }
 
-TEST_CASE("a resumed run drops what is beyond its step, wherever its files were cut off") {
+TEST_CASE("a resumed run drops scalars beyond its step, wherever scalars.csv was cut off") {
   const TempDir whole;
   write_run(whole.path(), 1, 4);
   const auto csv = contents(whole.path() / "scalars.csv");
@@ -83,7 +84,8 @@ TEST_CASE("a resumed run drops what is beyond its step, wherever its files were 
   }
 }
 
-TEST_CASE("a run that was killed before its first save begins again, wherever it was cut off") {
+TEST_CASE(
+    "a run killed before its first save restarts its scalars, wherever scalars.csv was cut off") {
   const TempDir whole;
   write_run(whole.path(), 1, 2);
   const auto csv = contents(whole.path() / "scalars.csv");
@@ -96,7 +98,7 @@ TEST_CASE("a run that was killed before its first save begins again, wherever it
   }
 }
 
-TEST_CASE("a new run does not write into the folder of another") {
+TEST_CASE("ScalarFiles rejects a new run in the folder of another run") {
   const TempDir folder;
   folder.write("notes.txt", "mine");
   write_run(folder.path());
@@ -117,7 +119,7 @@ TEST_CASE("a new run does not write into the folder of another") {
   CHECK(contents(folder.path() / "scalars.csv") == before);
 }
 
-TEST_CASE("files of others and damaged ones are named, and stay as they are") {
+TEST_CASE("ScalarFiles reports foreign and damaged files and leaves them unchanged") {
   const auto refuses = [](const std::string& bytes, const std::string& error) {
     const TempDir folder;
     const auto path = folder.write("scalars.csv", bytes);
@@ -136,7 +138,7 @@ TEST_CASE("files of others and damaged ones are named, and stay as they are") {
   CHECK_THAT(error_of_resuming(folder, 2), ContainsSubstring("expected a regular file"));
 }
 
-TEST_CASE("a FIFO in place of the scalars is refused without waiting for its other end") {
+TEST_CASE("a FIFO in place of scalars.csv is rejected without waiting for its other end") {
   const TempDir folder;
   ScalarFiles files(folder.path());
   REQUIRE(::mkfifo((folder.path() / "scalars.csv").c_str(), 0600) == 0);
@@ -145,7 +147,9 @@ TEST_CASE("a FIFO in place of the scalars is refused without waiting for its oth
   CHECK_THAT(error_of([&] { files.flush(); }), ContainsSubstring("scalars.csv: cannot open it"));
 }
 
-TEST_CASE("where one file cannot be written the other is, and it follows when it can") {
+TEST_CASE(
+    "if one of the scalar files cannot be written, the other is written and the first catches up "
+    "later") {
   const TempDir folder;
   ScalarFiles files(folder.path());
   files.add({.tag = "loss", .value = 1, .step = 1, .epoch = 1});

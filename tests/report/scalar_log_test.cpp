@@ -146,7 +146,7 @@ struct ScalarRun {
 
 }  // namespace
 
-TEST_CASE("each epoch's scalars are in both files, at the step that it ended with") {
+TEST_CASE("each epoch's scalars are in both files at the epoch's last step") {
   const TempDir folder;
   ScalarLog log(folder.path());
   ScalarRun run;
@@ -170,7 +170,7 @@ TEST_CASE("each epoch's scalars are in both files, at the step that it ended wit
   check_same_in_both_files(folder.path());
 }
 
-TEST_CASE("the loss of each n-th step is that of its last batch, and no step reads it") {
+TEST_CASE("every_n_steps logs the loss of a step's last batch without a host read per step") {
   struct Losses : sconce::TrainerCallback {
     void on_after_step(sconce::Fit& fit) override { losses.push_back(fit.loss.clone()); }
     std::vector<torch::Tensor> losses;
@@ -198,7 +198,7 @@ TEST_CASE("the loss of each n-th step is that of its last batch, and no step rea
   check_same_in_both_files(folder.path());
 }
 
-TEST_CASE("on a GPU each flush reads all values of its steps at once", "[gpu]") {
+TEST_CASE("on a GPU each flush of the scalar log reads all values of its steps at once", "[gpu]") {
   sconce::test::require_gpu();
   const auto reads_of = [](const sconce::Callbacks& callbacks) {
     ScalarRun run;
@@ -212,7 +212,7 @@ TEST_CASE("on a GPU each flush reads all values of its steps at once", "[gpu]") 
   check_same_in_both_files(folder.path());
 }
 
-TEST_CASE("more values than are gathered at once keep their order") {
+TEST_CASE("more scalars than fit in one read keep their order") {
   const TempDir folder;
   ScalarLog log(folder.path(), {.every_n_steps = 1});
   auto model = net();
@@ -230,7 +230,8 @@ TEST_CASE("more values than are gathered at once keep their order") {
   CHECK(steps == 2100);
 }
 
-TEST_CASE("the learning rates are those that the step was made with, of each parameter group") {
+TEST_CASE(
+    "the logged learning rates are the ones that the step used, one for each parameter group") {
   for (const auto& [log_first, every] : {std::pair(true, 1), {false, 1}, {true, 4}}) {
     const TempDir folder;
     auto model = net();
@@ -259,7 +260,7 @@ TEST_CASE("the learning rates are those that the step was made with, of each par
   }
 }
 
-TEST_CASE("a learning rate that is filled into its tensor is logged, and drawn") {
+TEST_CASE("a value filled into a tensor lr is logged and drawn") {
   struct Fill : sconce::TrainerCallback {
     explicit Fill(torch::Tensor tensor) : lr(std::move(tensor)) {}
     void on_before_step(sconce::Fit& fit) override {
@@ -286,7 +287,7 @@ TEST_CASE("a learning rate that is filled into its tensor is logged, and drawn")
   CHECK(curve.history().learning_rates == std::vector<double>{1.0 / 2, 1.0 / 3});
 }
 
-TEST_CASE("the scale of an enabled scaler is logged, also in a loop of one's own") {
+TEST_CASE("the scale of an enabled GradScaler is logged, even in a custom loop") {
   const TempDir folder;
   StepsByHand steps;
   ScalarLog log(folder.path());
@@ -303,7 +304,7 @@ TEST_CASE("the scale of an enabled scaler is logged, also in a loop of one's own
   log.on_fit_end(steps.fit);
 }
 
-TEST_CASE("a loss of shape (1) is logged together with the scale") {
+TEST_CASE("a loss of shape (1) is logged together with the scale of the GradScaler") {
   const TempDir folder;
   const sconce::test::Warnings warnings;
   StepsByHand steps;
@@ -316,7 +317,7 @@ TEST_CASE("a loss of shape (1) is logged together with the scale") {
   CHECK(warnings.messages().empty());
 }
 
-TEST_CASE("after a failed read of the device the next one writes all values by their names") {
+TEST_CASE("after a failed read from the device, the next read logs all values under their names") {
   const TempDir folder;
   const sconce::test::Warnings warnings;
   StepsByHand steps;
@@ -335,7 +336,7 @@ TEST_CASE("after a failed read of the device the next one writes all values by t
   check_same_in_both_files(folder.path());
 }
 
-TEST_CASE("a fit that is stopped or fails anywhere, and is resumed, logs each step once") {
+TEST_CASE("a fit that is stopped or fails anywhere and is resumed logs each step once") {
   const TempDir whole;
   ScalarLog whole_log(whole.path(), {.every_n_steps = 1});
   ScalarRun().fit({&whole_log});
@@ -370,7 +371,9 @@ TEST_CASE("a fit that is stopped or fails anywhere, and is resumed, logs each st
   }
 }
 
-TEST_CASE("what was logged before a save within an epoch is in the files then, in any order") {
+TEST_CASE(
+    "scalars logged before a save within an epoch are already in the files, in any order of "
+    "callbacks") {
   struct ReadsOnSave : sconce::test::SaveEvery {
     ReadsOnSave(std::filesystem::path of, std::vector<int64_t>& into)
         : SaveEvery(3), folder(std::move(of)), last_steps(into) {}
@@ -393,7 +396,8 @@ TEST_CASE("what was logged before a save within an epoch is in the files then, i
   CHECK(last_steps == std::vector<int64_t>{3, 6, 8});
 }
 
-TEST_CASE("a fit that is not resumed leaves another's files alone, and does not begin") {
+TEST_CASE(
+    "a fit that does not resume leaves another run's scalars alone and throws before it starts") {
   const TempDir folder;
   ScalarLog log(folder.path());
   ScalarRun().fit({&log});
@@ -409,7 +413,7 @@ TEST_CASE("a fit that is not resumed leaves another's files alone, and does not 
                     ContainsSubstring("sconce::ScalarLog: expected every_n_steps of at least 0"));
 }
 
-TEST_CASE("where the log cannot be written the fit warns once, and comes to the same") {
+TEST_CASE("if the scalar log cannot be written, the fit warns once and gives the same result") {
   ScalarRun plain;
   const auto expected = plain.fit({});
   const sconce::test::Warnings warnings;

@@ -78,7 +78,7 @@ std::string text_of(const sconce::Summary& of) {
 
 }  // namespace
 
-TEST_CASE("the summaries of 50 random Sequentials are torchinfo's") {
+TEST_CASE("summaries of 50 random Sequentials match torchinfo") {
   std::ifstream in(SCONCE_TESTS_DIR "/reference/summary.txt");
   int models = 0;
   for (std::string word, type, frozen; in >> word; ++models) {
@@ -117,7 +117,7 @@ TEST_CASE("the summaries of 50 random Sequentials are torchinfo's") {
   CHECK(models == 50);
 }
 
-TEST_CASE("a summary is a table") {
+TEST_CASE("summary prints a table") {
   nn::Sequential model(nn::Linear(4, 300), nn::ReLU(), nn::Linear(300, 2));
   for (auto& parameter : model[0]->parameters()) parameter.requires_grad_(false);
   CHECK(text_of(summary(model, torch::zeros({8, 4}))) ==
@@ -132,7 +132,7 @@ TEST_CASE("a summary is a table") {
         "megabytes: input 0.00, forward and backward 0.02, parameters 0.01, in all 0.03\n");
 }
 
-TEST_CASE("a module of one's own has its output, and those in it none") {
+TEST_CASE("summary shows the output shape of a custom module but not of the modules in it") {
   Block block;
   const auto alone = summary(block, torch::zeros({3, 4}));
   REQUIRE(alone.rows.size() == 2);
@@ -151,14 +151,14 @@ TEST_CASE("a module of one's own has its output, and those in it none") {
   CHECK(within.rows[4].output_shapes == Shapes{{3, 4}});
 }
 
-TEST_CASE("a module is called as its text calls it") {
+TEST_CASE("summary uses the same class names as repr") {
   nn::Sequential model(NamedImpl<nn::Linear>{}, Block());
   const auto of = summary(model, torch::zeros({3, 4}));
   CHECK(of.rows[1].class_name == "Named");
   CHECK(of.rows[2].class_name + "(" == sconce::repr(*model[1]).substr(0, 6));
 }
 
-TEST_CASE("several inputs and outputs are summarized") {
+TEST_CASE("summary handles several inputs and outputs") {
   Pair pair;
   const auto of = summary(pair, torch::zeros({2, 3}), torch::zeros({3}));
   CHECK(of.rows[0].output_shapes == Shapes{{2, 3}, {}});
@@ -168,7 +168,7 @@ TEST_CASE("several inputs and outputs are summarized") {
         Shapes{{7, 2, 5}, {1, 2, 5}, {1, 2, 5}});
 }
 
-TEST_CASE("a module that is there twice is counted once") {
+TEST_CASE("summary counts a module that occurs twice only once") {
   nn::Linear shared(4, 4);
   nn::Sequential model(shared, nn::ReLU(), shared);
   const auto of = summary(model, torch::zeros({2, 4}));
@@ -179,7 +179,7 @@ TEST_CASE("a module that is there twice is counted once") {
   CHECK_THAT(text_of(of), ContainsSubstring("(repeated)"));
 }
 
-TEST_CASE("a summary changes neither modes, nor statistics, nor the random numbers") {
+TEST_CASE("summary changes neither modes nor statistics nor the random number generator") {
   nn::Sequential model(nn::Linear(4, 4), nn::BatchNorm1d(4), nn::Dropout());
   model[1]->eval();
   const auto mean = model->buffers()[0].clone();
@@ -197,14 +197,14 @@ TEST_CASE("a summary changes neither modes, nor statistics, nor the random numbe
   CHECK(model->is_training());
 }
 
-TEST_CASE("lazy layers have their tensors after a summary") {
+TEST_CASE("summary initializes lazy layers") {
   nn::Sequential model(sconce::nn::LazyLinear(3), nn::ReLU());
   const auto of = summary(model, torch::zeros({2, 4}));
   CHECK(of.parameters == 15);
   CHECK(of.rows[1].class_name == "Linear");
 }
 
-TEST_CASE("the weights that lazy layers draw in a summary are drawn once") {
+TEST_CASE("lazy layers that are initialized by summary draw their weights once") {
   torch::manual_seed(1);
   nn::Sequential first(sconce::nn::LazyLinear(3)), second(sconce::nn::LazyLinear(3));
   summary(first, torch::zeros({2, 4}));
@@ -218,7 +218,7 @@ TEST_CASE("the weights that lazy layers draw in a summary are drawn once") {
   CHECK(torch::equal(drawn, torch::rand({3})));
 }
 
-TEST_CASE("inputs on another device and an empty model are refused") {
+TEST_CASE("summary rejects inputs on another device and an empty model") {
   nn::Linear model(2, 2);
   CHECK_THROWS_WITH(
       summary(model, torch::zeros({1, 2}, torch::kMeta)),

@@ -137,7 +137,7 @@ std::pair<std::vector<Event>, std::vector<Event>> both(const std::filesystem::pa
 
 }  // namespace
 
-TEST_CASE("an event file has the bytes of Python's") {
+TEST_CASE("an event file has the same bytes as Python's") {
   const TempDir folder;
   {
     SummaryWriter writer(folder.path(), {.purge_step = 7});
@@ -165,7 +165,7 @@ TEST_CASE("an event file has the bytes of Python's") {
   }
 }
 
-TEST_CASE("scalars are in the file after a flush, and not before") {
+TEST_CASE("scalars are in the event file after a flush and not before") {
   const TempDir folder;
   const auto run = folder.path() / "new" / "run";
   SummaryWriter writer(run);
@@ -183,7 +183,7 @@ TEST_CASE("scalars are in the file after a flush, and not before") {
   CHECK(shown_scalars(run)[1].wall_time > 1.7e9);
 }
 
-TEST_CASE("a writer's file is named after those that are there, whatever the clock says") {
+TEST_CASE("a new event file sorts after the existing ones, whatever the clock says") {
   const TempDir folder;
   folder.write("events.out.tfevents.9000000000.host.1.0", "");
   folder.write("events.out.tfevents.unknown", "");
@@ -202,7 +202,7 @@ TEST_CASE("a writer's file is named after those that are there, whatever the clo
   for (int i = 0; i < 3; ++i) CHECK(shown[i].value == static_cast<float>(i + 1));
 }
 
-TEST_CASE("a folder that cannot be made and a tag of other bytes are named") {
+TEST_CASE("SummaryWriter reports a folder that it cannot create and a tag that is not UTF-8") {
   SummaryWriter writer("/proc/no/such");
   CHECK_THAT(sconce::test::error_of([&] { writer.flush(); }),
              ContainsSubstring("sconce::utils::tensorboard::SummaryWriter: /proc/no/such: cannot"));
@@ -210,7 +210,7 @@ TEST_CASE("a folder that cannot be made and a tag of other bytes are named") {
              ContainsSubstring("SummaryWriter::add_scalar: expected a tag in UTF-8"));
 }
 
-TEST_CASE("images, histograms and texts have the bytes of Python's") {
+TEST_CASE("images, histograms, and texts have the same bytes as Python's") {
   const TempDir folder;
   {
     SummaryWriter writer(folder.path());
@@ -243,7 +243,8 @@ TEST_CASE("images, histograms and texts have the bytes of Python's") {
   CHECK(images == 11);
 }
 
-TEST_CASE("hyperparameters have the bytes of Python's, in a folder within the writer's") {
+TEST_CASE(
+    "hyperparameters have the same bytes as Python's, in a folder inside the writer's folder") {
   const TempDir folder;
   SummaryWriter writer(folder.path() / "run");
   writer.add_hparams(
@@ -266,7 +267,7 @@ TEST_CASE("hyperparameters have the bytes of Python's, in a folder within the wr
   CHECK(values_of(ours[1]).size() == 5);
 }
 
-TEST_CASE("without a name each set of hyperparameters gets a folder of its own") {
+TEST_CASE("without a run_name each set of hyperparameters gets a separate folder") {
   const TempDir folder;
   SummaryWriter writer(folder.path());
   for (int64_t i = 0; i < 3; ++i) writer.add_hparams({{"i", i}}, {});
@@ -278,7 +279,7 @@ TEST_CASE("without a name each set of hyperparameters gets a folder of its own")
   }
 }
 
-TEST_CASE("what is added after close goes to a new file, and closing twice does nothing") {
+TEST_CASE("events added after close go to a new file, and closing twice does nothing") {
   const TempDir folder;
   {
     SummaryWriter writer(folder.path(), {.purge_step = 5});
@@ -300,7 +301,8 @@ TEST_CASE("what is added after close goes to a new file, and closing twice does 
   CHECK(shown_scalars(folder.path()).size() == 2);
 }
 
-TEST_CASE("a tensor on a GPU is copied once, and written as on the CPU", "[gpu]") {
+TEST_CASE("on a GPU SummaryWriter copies a tensor once and writes the same as on the CPU",
+          "[gpu]") {
   sconce::test::require_gpu();
   const TempDir folder;
   {
@@ -338,7 +340,7 @@ void check_refused(const std::string& function, const Call& call, const std::str
 
 }  // namespace
 
-TEST_CASE("what is no image is refused by name, and nothing is written") {
+TEST_CASE("add_image and add_images reject an invalid image and write nothing") {
   const auto refused = [](const torch::Tensor& image, const char* formats, const char* why) {
     check_refused(
         "add_image", [&](auto& writer) { writer.add_image("a", image, 1, {{}, formats}); }, why);
@@ -365,7 +367,7 @@ TEST_CASE("what is no image is refused by name, and nothing is written") {
   refused(torch::ones({3, 4, 4}, torch::kMeta), "CHW", "expected a dense tensor of real numbers");
 }
 
-TEST_CASE("values that make no histogram are refused by name, and nothing is written") {
+TEST_CASE("add_histogram rejects invalid values and writes nothing") {
   const auto refused = [](const torch::Tensor& values, const AddHistogramOptions& options,
                           const char* why) {
     check_refused(
@@ -390,7 +392,7 @@ TEST_CASE("values that make no histogram are refused by name, and nothing is wri
       "expected as many bucket_limits as bucket_counts, got 1 and 0");
 }
 
-TEST_CASE("wrong hyperparameters are refused by name, and nothing is written") {
+TEST_CASE("add_hparams rejects invalid hyperparameters and writes nothing") {
   const auto refused = [](const HParams& hparams, const AddHParamsOptions& options,
                           const char* why) {
     const TempDir folder;
@@ -419,7 +421,7 @@ TEST_CASE("wrong hyperparameters are refused by name, and nothing is written") {
   static_assert(!std::is_constructible_v<sconce::utils::tensorboard::HParam, const int*>);
 }
 
-TEST_CASE("texts of other bytes than UTF-8 are refused by name, and nothing is written") {
+TEST_CASE("SummaryWriter rejects texts and tags that are not UTF-8 and writes nothing") {
   check_refused(
       "add_text", [](auto& writer) { writer.add_text("a", "\xff"); }, "expected a text in UTF-8");
   check_refused(

@@ -20,7 +20,7 @@ std::string document_of(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("the check of XML finds what is wrong") {
+TEST_CASE("xml_problem finds malformed XML") {
   const std::string head = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
   CHECK(xml_problem(head + "<a b=\"1\" c=\"&amp;\"><d/>&lt;</a>\n") == "");
   for (const char* wrong :
@@ -31,7 +31,7 @@ TEST_CASE("the check of XML finds what is wrong") {
   }
 }
 
-TEST_CASE("a text becomes one that XML takes") {
+TEST_CASE("svg::escape turns any text into valid XML") {
   CHECK(svg::escape("a < b & \"c\" > 'd'") == "a &lt; b &amp; &quot;c&quot; &gt; 'd'");
   CHECK(svg::escape("two\nlines\tand\r") == "two lines and ");
   CHECK(svg::escape(std::string("a\0b\x01", 4)) == "a" + no_character + "b" + no_character);
@@ -41,7 +41,7 @@ TEST_CASE("a text becomes one that XML takes") {
   CHECK(svg::escape("\xEF\xBF\xBE\xEF\xBF\xBF") == no_character + no_character);
 }
 
-TEST_CASE("whatever the bytes of a name, the document is well-formed") {
+TEST_CASE("an SVG document is well-formed, whatever bytes a name contains") {
   std::mt19937 random(1);
   std::uniform_int_distribution<int> byte(0, 255), length(0, 60), kind(0, 3);
   for (int i = 0; i < sconce::test::rounds(5'000, 500); ++i) {
@@ -54,7 +54,7 @@ TEST_CASE("whatever the bytes of a name, the document is well-formed") {
   }
 }
 
-TEST_CASE("a text that has no room is cut, and is whole in its tooltip") {
+TEST_CASE("an SVG text that does not fit is cut and appears in full in its tooltip") {
   const std::string name = "a class with a very long name & more";
   const auto cut = svg::text(1, 2, name, {.room = 60});
   CHECK_THAT(cut, ContainsSubstring("<title>a class with a very long name &amp; more</title>a c"));
@@ -63,7 +63,7 @@ TEST_CASE("a text that has no room is cut, and is whole in its tooltip") {
   CHECK(svg::text_width("WWWW") > svg::text_width("iiii"));
 }
 
-TEST_CASE("numbers are short") {
+TEST_CASE("SVG numbers are written with few characters") {
   CHECK(svg::tenths(125) == "12.5");
   CHECK(svg::tenths(-5) == "-.5");
   CHECK(svg::tenths(-40) == "-4");

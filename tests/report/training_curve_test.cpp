@@ -54,7 +54,7 @@ sconce::FitResult fit(sconce::TrainerCallback& curve, int epochs,
 
 }  // namespace
 
-TEST_CASE("the chart of a training has a panel for the loss and one for each metric") {
+TEST_CASE("the chart of a training run has a panel for the loss and one for each metric") {
   const sconce::TrainingHistory history{
       .epochs = {{.epoch = 1, .loss = 2, .metrics = {{"train_acc", 0.5}, {"test_loss", 3}}},
                  {.epoch = 2,
@@ -73,13 +73,14 @@ TEST_CASE("the chart of a training has a panel for the loss and one for each met
   CHECK(xml_problem(chart.svg()) == "");
 }
 
-TEST_CASE("rates and scales that nobody knows have no panel, and no epoch is a chart too") {
+TEST_CASE(
+    "a training chart has no panel for unknown rates and scales, and can be drawn without epochs") {
   const auto chart = sconce::training_chart({.scales = {std::nan(""), std::nan("")}});
   CHECK(labels_of(chart) == std::vector<std::string>{"loss: train"});
   CHECK(xml_problem(chart.svg()) == "");
 }
 
-TEST_CASE("the curve of a fit is drawn after each epoch") {
+TEST_CASE("TrainingCurve draws the fit after each epoch") {
   const TempDir folder;
   const auto file = folder.path() / "training.svg";
   struct Watch : sconce::TrainerCallback {
@@ -105,7 +106,9 @@ TEST_CASE("the curve of a fit is drawn after each epoch") {
   CHECK(sconce::test::names_in(folder.path()) == std::vector<std::string>{"training.svg"});
 }
 
-TEST_CASE("the learning rate of an epoch is that of its steps, wherever the curve stands") {
+TEST_CASE(
+    "the training curve shows the learning rate of the epoch's steps, wherever it is among the "
+    "callbacks") {
   const TempDir folder;
   for (const bool is_first : {false, true}) {
     TrainingCurve curve(folder.path() / "training.svg");
@@ -114,7 +117,7 @@ TEST_CASE("the learning rate of an epoch is that of its steps, wherever the curv
   }
 }
 
-TEST_CASE("the scale of an enabled scaler is drawn too") {
+TEST_CASE("the training curve shows the scale of an enabled GradScaler") {
   const TempDir folder;
   TrainingCurve curve(folder.path() / "training.svg");
   auto model = sconce::test::net();
@@ -129,7 +132,7 @@ TEST_CASE("the scale of an enabled scaler is drawn too") {
   CHECK_THAT(contents(folder.path() / "training.svg"), ContainsSubstring(">scale</text>"));
 }
 
-TEST_CASE("a resumed fit draws the epochs before it, also of a run that had no chart") {
+TEST_CASE("a resumed fit draws earlier epochs, even if the run had no chart before") {
   const TempDir folder;
   const auto saved = folder.path() / "run";
   {
@@ -151,7 +154,7 @@ TEST_CASE("a resumed fit draws the epochs before it, also of a run that had no c
   CHECK(xml_problem(contents(folder.path() / "again.svg")) == "");
 }
 
-TEST_CASE("a second fit begins anew") {
+TEST_CASE("a second fit restarts the training curve") {
   const TempDir folder;
   TrainingCurve curve(folder.path() / "training.svg");
   fit(curve, 3);
@@ -160,7 +163,7 @@ TEST_CASE("a second fit begins anew") {
   CHECK(curve.history().epochs.size() == 2);
 }
 
-TEST_CASE("where the curve cannot be written there is one warning, and the fit goes on") {
+TEST_CASE("if the training curve cannot be written, the fit warns once and continues") {
   const TempDir folder;
   const auto file = folder.write("file", "") / "training.svg";  // below a file
   const sconce::test::Warnings warnings;
@@ -171,7 +174,7 @@ TEST_CASE("where the curve cannot be written there is one warning, and the fit g
              ContainsSubstring("sconce::TrainingCurve: ") && ContainsSubstring(file.string()));
 }
 
-TEST_CASE("a curve adds no host read to a step") {
+TEST_CASE("the training curve adds no host read to a step") {
   const auto reads = [](sconce::Callbacks callbacks) {
     auto model = sconce::test::net();
     torch::optim::SGD optimizer(model->parameters(), 0.1);

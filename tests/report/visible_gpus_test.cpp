@@ -31,7 +31,7 @@ std::vector<int> indexes(Environment facts) {
 
 }  // namespace
 
-TEST_CASE("CUDA_VISIBLE_DEVICES lists numbers or UUIDs up to the first that fits no GPU") {
+TEST_CASE("CUDA_VISIBLE_DEVICES lists numbers or UUIDs up to the first that matches no GPU") {
   CHECK(visible_gpus(three_gpus()) == Places{0, 1, 2});
   CHECK(visible_gpus(with_visible("2,0")) == Places{2, 0});
   CHECK(visible_gpus(with_visible(" 1 , 2")) == Places{1, 2});
@@ -42,26 +42,26 @@ TEST_CASE("CUDA_VISIBLE_DEVICES lists numbers or UUIDs up to the first that fits
   CHECK(visible_gpus(with_visible("1,none,0")) == Places{1});
 }
 
-TEST_CASE("CUDA_VISIBLE_DEVICES may hide all GPUs") {
+TEST_CASE("CUDA_VISIBLE_DEVICES can hide all GPUs") {
   for (const char* list : {"", "-1", "3", "GPU-a", "GPU-x", "no", "0,0", ",0"}) {
     INFO(list);
     CHECK(visible_gpus(with_visible(list)).empty());
   }
 }
 
-TEST_CASE("each GPU gets the number that CUDA gives it") {
+TEST_CASE("each GPU is numbered as CUDA numbers it") {
   CHECK(indexes(three_gpus()) == std::vector<int>{0, 1, 2});
   CHECK(indexes(with_visible("2,0")) == std::vector<int>{1, -1, 0});
   CHECK(indexes(with_visible("-1")) == std::vector<int>{-1, -1, -1});
 }
 
-TEST_CASE("CUDA's bus ids go before the variables") {
+TEST_CASE("GPUs are numbered by CUDA's bus ids if known, whatever the environment variables say") {
   Environment facts = with_visible("0,1,2");
   facts.torch.gpu_buses = {"0001:1b:00.0", "0000:0a:00.0"};
   CHECK(indexes(facts) == std::vector<int>{1, -1, 0});
 }
 
-TEST_CASE("unlike GPUs have no known number where CUDA puts the fastest first") {
+TEST_CASE("GPUs of different models get no number if CUDA lists the fastest first") {
   Environment facts = three_gpus();
   facts.driver.gpus[2].name = "B";
   CHECK(indexes(facts) == std::vector<int>{-1, -1, -1});

@@ -17,7 +17,7 @@ using sconce::AnyBatch;
 using sconce::AnyBatches;
 using torch::Tensor;
 
-TEST_CASE("the last part of a batch is its target, and a single tensor is both") {
+TEST_CASE("the last part of a batch is its target, and a single tensor is both input and target") {
   const auto a = torch::ones({2}), b = torch::zeros({2, 3}), c = torch::ones({2, 4});
   const auto check = [](const AnyBatch& batch, const std::vector<Tensor>& inputs,
                         const Tensor& target) {
@@ -40,7 +40,7 @@ TEST_CASE("the last part of a batch is its target, and a single tensor is both")
   CHECK(named.as<std::map<std::string, Tensor>>().at("x").is_same(a));
 }
 
-TEST_CASE("a batch is what it was given, and no other type") {
+TEST_CASE("AnyBatch returns the type it was made from and rejects any other type") {
   const AnyBatch batch = torch::ones({2});
   CHECK(batch.type() == typeid(Tensor));
   CHECK_THROWS_WITH(batch.as<sconce::data::Dataset>(),
@@ -50,7 +50,9 @@ TEST_CASE("a batch is what it was given, and no other type") {
   CHECK_THROWS_WITH(AnyBatch(std::vector<Tensor>()).size(), ContainsSubstring("a first tensor"));
 }
 
-TEST_CASE("a batch of an Example is a Dataset too, whatever becomes of its tensors") {
+TEST_CASE(
+    "a batch made from an Example is also a Dataset, even after its tensors are replaced or "
+    "moved") {
   const auto x = torch::ones({2, 3}), y = torch::zeros({2});
   AnyBatch batch = torch::data::Example<>(x, y);
   const auto check = [&](const Tensor& data, const Tensor& target) {
@@ -88,7 +90,7 @@ struct FiveRows : torch::data::datasets::Dataset<FiveRows> {
 
 }  // namespace
 
-TEST_CASE("examples of torch go wherever a Dataset does") {
+TEST_CASE("a torch::data::Example is accepted wherever a Dataset is") {
   const auto x = torch::arange(5.f).unsqueeze(1);
   const sconce::data::Batches batches(torch::data::Example<>(x, x), {.batch_size = 2});
   CHECK(batches.dataset().data.is_same(x));
@@ -109,7 +111,7 @@ TEST_CASE("examples of torch go wherever a Dataset does") {
   CHECK(moved.data.is_same(x));
 }
 
-TEST_CASE("a batch is moved to a device, undefined tensors stay") {
+TEST_CASE("moving a batch to a device leaves undefined tensors undefined") {
   AnyBatch batch = std::tuple(torch::ones({2}), Tensor());
   batch.to(torch::kMeta);
   const auto& [x, undefined] = batch.as<std::tuple<Tensor, Tensor>>();
@@ -117,7 +119,7 @@ TEST_CASE("a batch is moved to a device, undefined tensors stay") {
   CHECK_FALSE(undefined.defined());
 }
 
-TEST_CASE("the tensors of a batch can be looked at and replaced, whatever its type") {
+TEST_CASE("the tensors of a batch can be read and replaced, whatever its type") {
   const auto x = torch::ones({2, 3});
   const auto y = torch::zeros({2});
   sconce::AnyBatch batch = std::pair(x, std::vector<Tensor>{y, x});
@@ -132,7 +134,7 @@ TEST_CASE("the tensors of a batch can be looked at and replaced, whatever its ty
                         "sconce::AnyBatch::set_tensors: expected 3 tensors, got 1"));
 }
 
-TEST_CASE("a loader gives the batches of its source from any of them on") {
+TEST_CASE("AnyBatches returns its source's batches starting at any batch") {
   const auto x = torch::arange(10).unsqueeze(1);
   const sconce::data::Batches batches({x, x}, {.batch_size = 3, .shuffle = true, .seed = 4});
   const AnyBatches loader = batches;
@@ -145,7 +147,7 @@ TEST_CASE("a loader gives the batches of its source from any of them on") {
   }
 }
 
-TEST_CASE("a loader begins the next epoch of its source, as a loop over the source does") {
+TEST_CASE("AnyBatches starts the next epoch of its source, as a loop over the source does") {
   const auto x = torch::arange(10);
   const sconce::data::Batches batches({x, x}, {.batch_size = 10, .shuffle = true});
   AnyBatches loader = batches;
@@ -179,7 +181,7 @@ struct OfEpoch {
 
 }  // namespace
 
-TEST_CASE("a source with set_epoch alone keeps its epoch while another is named") {
+TEST_CASE("a source with only set_epoch keeps its epoch while another epoch is requested") {
   OfEpoch source(2);
   AnyBatches loader = source;
   const auto epoch_of = [](const AnyBatches::Next& next) {
@@ -209,7 +211,7 @@ struct FromFour {
 
 }  // namespace
 
-TEST_CASE("a source that can begin at a batch reads none before it") {
+TEST_CASE("a source that can start at a batch reads none of the batches before it") {
   const AnyBatches loader = sconce::data::Loader(FromFour(), {.batch_size = 2});
   const auto next = loader.begin(2, 0);
   CHECK(next().as<Tensor>().equal(torch::tensor({4, 5})));

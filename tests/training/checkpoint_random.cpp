@@ -570,21 +570,23 @@ void check_saves(uint64_t first, uint64_t count) {
 
 }  // namespace
 
-TEST_CASE("100 random fits end, stopped and resumed at random, as those that were not stopped") {
+TEST_CASE("100 random fits that are stopped and resumed at random match uninterrupted fits") {
   check_fits(0, sconce::test::rounds(100, 30));
 }
 
 TEST_CASE(
-    "in 100 random uses of a folder the latest is what was written last, and the best stays") {
+    "in 100 random uses of a folder, latest is the last checkpoint written and the best is kept") {
   check_saves(0, 100);
 }
 
-TEST_CASE("10,000 random fits end, stopped and resumed at random, as those that were not stopped",
+TEST_CASE("10,000 random fits that are stopped and resumed at random match uninterrupted fits",
           "[.][slow]") {
   check_fits(100, 10'000);
 }
 
-TEST_CASE("in 10,000 random uses of a folder the latest is what was written last", "[.][slow]") {
+TEST_CASE(
+    "in 10,000 random uses of a folder, latest is the last checkpoint written and the best is kept",
+    "[.][slow]") {
   check_saves(100, 10'000);
 }
 

@@ -85,7 +85,7 @@ struct Run {
 
 }  // namespace
 
-TEST_CASE("a run goes on from its checkpoint as if nothing had happened") {
+TEST_CASE("a run resumed from its checkpoint continues as if it had not stopped") {
   const TempDir folder;
   Run first(1);
   Checkpoint saved(folder.path());
@@ -110,7 +110,8 @@ TEST_CASE("a run goes on from its checkpoint as if nothing had happened") {
                      second.ema.state_dict()["module.3.weight"]));
 }
 
-TEST_CASE("resuming where nothing is changes nothing, and a folder with checkpoints is not taken") {
+TEST_CASE(
+    "resuming in an empty folder changes nothing, and a folder with checkpoints needs resume") {
   const TempDir folder;
   const auto inner = folder.path() / "a" / "b";
   Run run(1);
@@ -129,7 +130,7 @@ TEST_CASE("resuming where nothing is changes nothing, and a folder with checkpoi
                         ContainsSubstring("checkpoint-000001-00000000.pt"));
 }
 
-TEST_CASE("the last few and the best are kept, and a resumed run knows the best") {
+TEST_CASE("the last few checkpoints and the best are kept, and a resumed run knows the best") {
   const TempDir folder;
   const auto save = [](Checkpoint& to, int64_t epoch, std::optional<double> metric) {
     to.save({}, {.epoch = epoch}, metric);
@@ -165,7 +166,8 @@ TEST_CASE("the last few and the best are kept, and a resumed run knows the best"
 }
 
 TEST_CASE(
-    "a position that no file name can hold is refused before work, with the largest that is") {
+    "Checkpoint rejects an epoch or batch that does not fit in a file name, and accepts the "
+    "largest one") {
   constexpr int64_t largest = 999'999'999'999'999'999;
   constexpr int64_t beyond = largest + 1;
   const TempDir folder;
@@ -199,7 +201,7 @@ TEST_CASE(
         folder.path() / ("checkpoint-000002-00000000-" + std::to_string(largest) + ".pt"));
 }
 
-TEST_CASE("a load under lock ends a save that was killed after its checkpoint was complete") {
+TEST_CASE("loading under the lock completes a save that was killed after it wrote its checkpoint") {
   const TempDir folder;
   const fs::path first = folder.path() / "checkpoint-000001-00000000.pt";
   const fs::path link = folder.path() / "best.pt";
@@ -227,7 +229,8 @@ TEST_CASE("a load under lock ends a save that was killed after its checkpoint wa
   CHECK(fs::read_symlink(link) == "checkpoint-000002-00000000.pt");
 }
 
-TEST_CASE("without keep_best there is no best, and what is there is loaded before more is saved") {
+TEST_CASE(
+    "without keep_best there is no best, and a resumed Checkpoint must load before it saves") {
   const TempDir folder;
   {
     Checkpoint checkpoint(folder.path(), {.keep_best = false});
@@ -241,7 +244,7 @@ TEST_CASE("without keep_best there is no best, and what is there is loaded befor
   CHECK(names_in(folder.path()) == Names{"checkpoint-000002-00000000.pt"});
 }
 
-TEST_CASE("without keep_best a resumed run leaves no link to a best that it does not keep") {
+TEST_CASE("a run resumed without keep_best removes the link to a best that it does not keep") {
   const TempDir folder;
   Checkpoint(folder.path()).save({}, {.epoch = 1}, 0.5);
   Checkpoint resumed(folder.path(), {.resume = true, .keep_best = false});
@@ -250,7 +253,7 @@ TEST_CASE("without keep_best a resumed run leaves no link to a best that it does
   CHECK(names_in(folder.path()) == Names{"checkpoint-000002-00000000.pt"});
 }
 
-TEST_CASE("the latest checkpoint is the one written last, also for the next to open the folder") {
+TEST_CASE("the latest checkpoint is the one written last, even after the folder is reopened") {
   const TempDir folder;
   const auto save = [](Checkpoint& to, int64_t epoch) {
     to.save({}, {.epoch = epoch});
@@ -271,7 +274,9 @@ TEST_CASE("the latest checkpoint is the one written last, also for the next to o
   CHECK(names_in(folder.path()) == Names{"checkpoint-000002-00000000-4.pt"});
 }
 
-TEST_CASE("the best keeps its weights where the same progress is saved again with a worse metric") {
+TEST_CASE(
+    "the best checkpoint keeps its weights when the same progress is saved again with a worse "
+    "metric") {
   const TempDir folder;
   Checkpoint checkpoint(folder.path());
   for (const double metric : {0.9, 0.5}) checkpoint.save({}, {.epoch = 2, .extra = metric}, metric);
@@ -283,7 +288,7 @@ TEST_CASE("the best keeps its weights where the same progress is saved again wit
   CHECK(extra_of(checkpoint.latest()) == 0.5);
 }
 
-TEST_CASE("a folder has one writer, which may follow another, and any number of readers") {
+TEST_CASE("a checkpoint folder has one writer at a time and any number of readers") {
   const TempDir folder;
   std::optional<Checkpoint> first(folder.path());
   Checkpoint begun(folder.path());
@@ -309,7 +314,7 @@ TEST_CASE("a folder has one writer, which may follow another, and any number of 
   CHECK_FALSE(second.load({}) == std::nullopt);
 }
 
-TEST_CASE("what was saved after a load is not taken for what was loaded") {
+TEST_CASE("a checkpoint saved by another writer after a load must be loaded before the next save") {
   const TempDir folder;
   Checkpoint late(folder.path(), {.resume = true});
   CHECK_FALSE(late.load({}));
@@ -320,7 +325,7 @@ TEST_CASE("what was saved after a load is not taken for what was loaded") {
   CHECK(names_in(folder.path()) == Names{"checkpoint-000006-00000000.pt"});
 }
 
-TEST_CASE("the lock on a folder is not handed on to the programs that its process starts") {
+TEST_CASE("the lock on a checkpoint folder is not inherited by programs that the process starts") {
   const TempDir folder;
   Checkpoint checkpoint(folder.path());
   checkpoint.lock();
@@ -334,7 +339,7 @@ TEST_CASE("the lock on a folder is not handed on to the programs that its proces
   CHECK(locks == 1);
 }
 
-TEST_CASE("on a file system without locks checkpoints are saved without one", "[alone]") {
+TEST_CASE("on a file system without locks, checkpoints are saved without a lock", "[alone]") {
   errno_of_flock = GENERATE(ENOSYS, ENOLCK, EOPNOTSUPP, EBADF);
   const TempDir folder;
   Checkpoint first(folder.path()), second(folder.path());
@@ -345,7 +350,7 @@ TEST_CASE("on a file system without locks checkpoints are saved without one", "[
   CHECK_THROWS_WITH(second.save({}, {.epoch = 1}), ContainsSubstring("expected load before save"));
 }
 
-TEST_CASE("what a checkpoint says of the best is no path out of its folder") {
+TEST_CASE("a checkpoint whose best is a path outside its folder is rejected") {
   const TempDir folder;
   Checkpoint checkpoint(folder.path());
   checkpoint.save({}, {.epoch = 1}, 0.5);
@@ -359,7 +364,7 @@ TEST_CASE("what a checkpoint says of the best is no path out of its folder") {
   }
 }
 
-TEST_CASE("a checkpoint that was written without checksums is refused") {
+TEST_CASE("a checkpoint written without checksums is rejected") {
   const TempDir folder;
   Checkpoint checkpoint(folder.path());
   checkpoint.save({}, {.epoch = 1});
@@ -369,7 +374,7 @@ TEST_CASE("a checkpoint that was written without checksums is refused") {
                     ContainsSubstring("expected an archive with checksums"));
 }
 
-TEST_CASE("a checkpoint of other parts is refused before anything is changed") {
+TEST_CASE("loading a checkpoint with different parts throws before anything changes") {
   const TempDir folder;
   Run run(1);
   Checkpoint(folder.path()).save(run.parts(), {});
@@ -387,7 +392,7 @@ TEST_CASE("a checkpoint of other parts is refused before anything is changed") {
   CHECK_THROWS_WITH(checkpoint.load(parts), ContainsSubstring("unexpected: 0.weight"));
 }
 
-TEST_CASE("parts have names of their own, and a checkpoint has the class of each") {
+TEST_CASE("saving a checkpoint rejects part names that are repeated or reserved") {
   const TempDir folder;
   torch::nn::Linear net(2, 1);
   Checkpoint checkpoint(folder.path());
@@ -396,7 +401,7 @@ TEST_CASE("parts have names of their own, and a checkpoint has the class of each
   CHECK(names_in(folder.path()).empty());
 }
 
-TEST_CASE("a part is found by a name that it had in an earlier version, unless another has it") {
+TEST_CASE("a part is found by one of its former names unless another part has that name") {
   const TempDir folder;
   torch::nn::Linear net(2, 1), other(2, 1);
   Checkpoint(folder.path()).save({{"net", *net}}, {});
@@ -412,7 +417,7 @@ TEST_CASE("a part is found by a name that it had in an earlier version, unless a
   CHECK(torch::equal(net->weight, weight));
 }
 
-TEST_CASE("a checkpoint that names a class by its namespaces is that of the class") {
+TEST_CASE("a class that a checkpoint stores with its namespaces matches the class without them") {
   const TempDir folder;
   torch::nn::Linear net(2, 1);
   sconce::optim::SGD sgd(net->parameters(), 0.1);
@@ -430,7 +435,7 @@ TEST_CASE("a checkpoint that names a class by its namespaces is that of the clas
                     ContainsSubstring("the class sconce::optim::OtherSGD"));
 }
 
-TEST_CASE("a checkpoint of another optimizer or scheduler is refused before anything is changed") {
+TEST_CASE("a checkpoint of another optimizer or scheduler is rejected before anything changes") {
   const TempDir folder;
   torch::nn::Linear net(2, 1);
   const auto weight = net->weight.detach().clone();
@@ -455,7 +460,8 @@ TEST_CASE("a checkpoint of another optimizer or scheduler is refused before anyt
   CHECK(torch::equal(net->weight, weight));
 }
 
-TEST_CASE("shorter checkpoints, and 2,000 flipped bits of one's values, are refused", "[alone]") {
+TEST_CASE("truncated checkpoints and 2,000 flipped bits in a checkpoint's values are rejected",
+          "[alone]") {
   const TempDir folder;
   Run run(1);
   const auto extra = torch::rand({1000});
@@ -559,7 +565,7 @@ void check_pythons(const fs::path& file, const torch::Tensor& x) {
 
 }  // namespace
 
-TEST_CASE("Python opens a checkpoint and goes on with the run", "[python]") {
+TEST_CASE("Python opens a checkpoint and continues the run", "[python]") {
   const TempDir folder;
   Run run(1);
   Checkpoint checkpoint(folder.path());
@@ -584,7 +590,7 @@ TEST_CASE("Python opens a checkpoint and goes on with the run", "[python]") {
   check_pythons(folder.path() / "python.pt", x);
 }
 
-TEST_CASE("a run on a GPU goes on from its checkpoint", "[gpu]") {
+TEST_CASE("on a GPU a run continues from its checkpoint", "[gpu]") {
   sconce::test::require_gpu();
   const TempDir folder;
   const torch::Device gpu(torch::kCUDA, 0);
@@ -639,13 +645,15 @@ void check_resumed_fits(int ranks) {
 
 }  // namespace
 
-TEST_CASE("a fit that is stopped after any step and resumed equals one that was not, bit for bit",
-          "[distributed]") {
+TEST_CASE(
+    "a fit that is stopped after any step and resumed matches an uninterrupted one bit for bit",
+    "[distributed]") {
   check_resumed_fits(1);
 }
 
-TEST_CASE("a fit of two processes that is stopped and resumed equals one that was not, bit for bit",
-          "[distributed]") {
+TEST_CASE(
+    "a fit of two processes that is stopped and resumed matches an uninterrupted one bit for bit",
+    "[distributed]") {
   check_resumed_fits(2);
 }
 

@@ -49,7 +49,7 @@ size_t epochs_of(const std::vector<double>& values, const sconce::EarlyStoppingO
 
 }  // namespace
 
-TEST_CASE("a fit stops after `patience` epochs in a row without a better value") {
+TEST_CASE("EarlyStopping stops a fit after `patience` epochs in a row without a better value") {
   CHECK(epochs_of({3, 2, 2, 2, 2, 1}, {}) == 5);
   CHECK(epochs_of({3, 2, 2, 2, 1, 1}, {}) == 6);
   CHECK(epochs_of({3, 4, 2, 3, 1, 5}, {.patience = 1}) == 2);
@@ -59,19 +59,19 @@ TEST_CASE("a fit stops after `patience` epochs in a row without a better value")
   CHECK(epochs_of({2, 1, 0}, {.patience = 0}) == 3);
 }
 
-TEST_CASE("a fit whose metric is not finite stops") {
+TEST_CASE("EarlyStopping stops a fit whose metric is not finite") {
   CHECK(epochs_of({3, std::nan(""), 1, 1}, {}) == 2);
   CHECK(epochs_of({std::numeric_limits<double>::infinity(), 1, 1}, {}) == 1);
 }
 
-TEST_CASE("early stopping refuses options and names that cannot be") {
+TEST_CASE("EarlyStopping rejects invalid options") {
   CHECK_THROWS_WITH(EarlyStopping("loss", {.min_delta = -1}), ContainsSubstring("min_delta"));
   CHECK_THROWS_WITH(EarlyStopping("loss", {.min_delta = std::nan("")}),
                     ContainsSubstring("min_delta"));
   CHECK_THROWS_WITH(EarlyStopping("loss", {.patience = -1}), ContainsSubstring("patience"));
 }
 
-TEST_CASE("early stopping by a name that no value has is refused before any work") {
+TEST_CASE("EarlyStopping rejects an unknown monitor before any work") {
   const sconce::test::TempDir folder;
   sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
   sconce::ModelCheckpoint saving(checkpoint);
@@ -105,7 +105,7 @@ TEST_CASE("early stopping by a name that no value has is refused before any work
                     StartsWith(expected + "[loss, train_acc], got val_loss"));
 }
 
-TEST_CASE("a new fit with an early stopping that has stopped one starts afresh") {
+TEST_CASE("a new fit restarts an EarlyStopping that has already stopped a fit") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   Losses losses({2, 2, 2, 2, 2, 1});
@@ -119,7 +119,7 @@ TEST_CASE("a new fit with an early stopping that has stopped one starts afresh")
   CHECK(trainer.fit(model, optimizer, with).epochs.size() == 6);
 }
 
-TEST_CASE("a state that is loaded counts for the next fit, and for no other") {
+TEST_CASE("a state loaded into EarlyStopping applies only to the next fit") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   Losses losses({3, 3, 3, 3, 3, 3});
@@ -135,7 +135,7 @@ TEST_CASE("a state that is loaded counts for the next fit, and for no other") {
   CHECK(longer.fit(model, optimizer, with).epochs.size() == 5);
 }
 
-TEST_CASE("a state of another metric or mode begins anew") {
+TEST_CASE("EarlyStopping warns and restarts if its state is from another metric or mode") {
   using sconce::optim::MetricMode;
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
@@ -187,7 +187,7 @@ struct Undirected : sconce::metrics::Metric {
 
 }  // namespace
 
-TEST_CASE("early stopping without a mode follows the direction of its metric") {
+TEST_CASE("EarlyStopping without a mode follows the direction of its metric") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   Accuracies rising;
@@ -199,7 +199,8 @@ TEST_CASE("early stopping without a mode follows the direction of its metric") {
   CHECK(result.stop_reason.empty());
 }
 
-TEST_CASE("early stopping on a value of unknown direction needs a mode before the first step") {
+TEST_CASE(
+    "EarlyStopping rejects a value of unknown direction without a mode before the first step") {
   const auto fit = [](const std::string& monitor, std::optional<MetricMode> mode) {
     auto model = net();
     const auto before = model->parameters()[0].detach().clone();
@@ -223,7 +224,7 @@ TEST_CASE("early stopping on a value of unknown direction needs a mode before th
   CHECK_NOTHROW(fit("test_own_loss", {}));  // a loss by its name
 }
 
-TEST_CASE("the result of a fit says why early stopping ended it, also after a resumption") {
+TEST_CASE("the result of a fit says why EarlyStopping ended it, even after resuming") {
   const sconce::test::TempDir folder;
   const auto reason_of = [&](std::vector<double> values, bool saves = false) {
     sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
@@ -243,7 +244,7 @@ TEST_CASE("the result of a fit says why early stopping ended it, also after a re
   CHECK(reason_of({2, std::nan("")}) == "loss is nan, not a finite number");
 }
 
-TEST_CASE("two early stoppings with different names stop a fit, each by its own state") {
+TEST_CASE("two EarlyStopping callbacks with different names keep separate states") {
   const sconce::test::TempDir folder;
   const auto run = [&](int max_epochs) {
     sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
@@ -261,7 +262,8 @@ TEST_CASE("two early stoppings with different names stop a fit, each by its own 
 }
 
 TEST_CASE(
-    "a fit that stopped early stays so when it is resumed, and one that waits goes on waiting") {
+    "a fit that stopped early stays stopped when resumed, and one that was waiting continues to "
+    "wait") {
   const sconce::test::TempDir folder;
   const auto run = [&](int patience, int max_epochs) {
     sconce::Checkpoint checkpoint(folder.path(), {.resume = true});

@@ -17,7 +17,7 @@ using sconce::test::data;
 using sconce::test::net;
 using sconce::test::points;
 
-TEST_CASE("there is one line for each epoch, and at the end the speed") {
+TEST_CASE("EpochLines prints one line per epoch and the speed at the end") {
   std::ostringstream log;
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
@@ -33,7 +33,7 @@ TEST_CASE("there is one line for each epoch, and at the end the speed") {
               "\\d+\\.\\d examples/sec on cpu\n"));
 }
 
-TEST_CASE("a loss that is no number is logged without a sign") {
+TEST_CASE("a nan loss is reported without a sign, even if its sign bit is set") {
   for (const double sign : {1., -1.}) {
     std::ostringstream log;
     auto model = net();
@@ -53,7 +53,7 @@ TEST_CASE("a loss that is no number is logged without a sign") {
   CHECK_FALSE(std::signbit(sconce::FitResult{}.examples_per_second()));
 }
 
-TEST_CASE("without test data there is no test accuracy") {
+TEST_CASE("EpochLines prints no test accuracy without test data") {
   std::ostringstream log;
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
@@ -66,7 +66,7 @@ TEST_CASE("without test data there is no test accuracy") {
   CHECK_THAT(log.str(), !ContainsSubstring("test acc"));
 }
 
-TEST_CASE("the line of a model without metrics has the test's loss") {
+TEST_CASE("EpochLines prints the test loss of a model without metrics") {
   std::ostringstream log;
   EpochLines lines(log);
   torch::nn::Linear model(2, 2);
@@ -77,7 +77,7 @@ TEST_CASE("the line of a model without metrics has the test's loss") {
   CHECK_THAT(log.str(), Matches("epoch 1/1: loss \\d\\.\\d{3}, test loss \\d\\.\\d{3}\n[^]*"));
 }
 
-TEST_CASE("the lines of a fit that a callback stops end with where and why") {
+TEST_CASE("EpochLines ends with where and why a callback stopped the fit") {
   struct Stops : sconce::TrainerCallback {
     void on_after_step(sconce::Fit& fit) override {
       if (fit.batch == batch && std::ssize(fit.epochs) == 1) fit.stop(reason);

@@ -7,7 +7,7 @@
 using Catch::Matchers::ContainsSubstring;
 using sconce::MetricValues;
 
-TEST_CASE("metrics are found by name and stay in their order") {
+TEST_CASE("MetricValues finds metrics by name and keeps their order") {
   MetricValues values = {{"b", 2}};
   values.insert("a", 1);
   CHECK(values.contains("a"));
@@ -21,7 +21,7 @@ TEST_CASE("metrics are found by name and stay in their order") {
   CHECK((epoch.contains("loss") && epoch.contains("b") && !epoch.contains("c")));
 }
 
-TEST_CASE("the speed of a fit is that of all its epochs, and nan without one") {
+TEST_CASE("the speed of a fit covers all its epochs and is nan without any") {
   const sconce::FitResult result = {
       {{.examples = 10, .seconds = 1}, {.examples = 20, .seconds = 4}}};
   CHECK(result.examples_per_second() == 6);

@@ -22,7 +22,7 @@ using sconce::test::data;
 using sconce::test::net;
 namespace lr_scheduler = sconce::optim::lr_scheduler;
 
-TEST_CASE("a scheduler is stepped after each epoch or after each step") {
+TEST_CASE("LRScheduling steps its scheduler after each epoch or after each step") {
   const auto rate_after = [](SchedulerInterval interval, int accumulate) {
     auto model = net();
     torch::optim::SGD optimizer(model->parameters(), 1.0);
@@ -39,7 +39,7 @@ TEST_CASE("a scheduler is stepped after each epoch or after each step") {
   CHECK(rate_after(SchedulerInterval::step, 4) == std::pow(0.5, 4));
 }
 
-TEST_CASE("a OneCycleLR that would end before the fit is refused before the first step") {
+TEST_CASE("a OneCycleLR that would end before the fit is rejected before the first step") {
   const sconce::test::TempDir folder;
   const auto run = [&](int epochs, SchedulerInterval interval, int64_t total_steps) {
     Checkpoint checkpoint(folder.path(), {.resume = true});
@@ -67,7 +67,7 @@ TEST_CASE("a OneCycleLR that would end before the fit is refused before the firs
                                       "checkpoint restores keeps the number of steps"));
 }
 
-TEST_CASE("a ReduceLROnPlateau is stepped with the metric that it is given") {
+TEST_CASE("PlateauScheduling steps ReduceLROnPlateau with the monitored metric") {
   const auto rate_with = [](const std::string& monitor, sconce::optim::MetricMode mode) {
     auto model = net();
     torch::optim::SGD optimizer(model->parameters(), 1.0);
@@ -89,7 +89,7 @@ TEST_CASE("a ReduceLROnPlateau is stepped with the metric that it is given") {
   rate_with("loss", sconce::optim::MetricMode::min);
 }
 
-TEST_CASE("a warm-up and a ReduceLROnPlateau go together, in a checkpoint too") {
+TEST_CASE("a warm-up and a ReduceLROnPlateau work together, even when resumed from a checkpoint") {
   const sconce::test::TempDir folder;
   const auto rate_after = [&](int epochs) {
     auto model = net();
@@ -110,7 +110,7 @@ TEST_CASE("a warm-up and a ReduceLROnPlateau go together, in a checkpoint too") 
   CHECK(rate_after(4) == 0.0625);
 }
 
-TEST_CASE("a ReduceLROnPlateau by a name that no value has is refused before the first step") {
+TEST_CASE("PlateauScheduling rejects an unknown monitor before the first step") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 1.0);
   lr_scheduler::ReduceLROnPlateau scheduler(optimizer);
@@ -161,7 +161,7 @@ TEST_CASE("a ReduceLROnPlateau without a mode follows the direction of its metri
   CHECK(of_highest.mode() == MetricMode::max);
 }
 
-TEST_CASE("a checkpoint's ReduceLROnPlateau of the other mode starts its best anew and warns") {
+TEST_CASE("a ReduceLROnPlateau resumed with the other mode restarts its best value and warns") {
   using sconce::optim::MetricMode;
   const sconce::test::TempDir folder;
   const auto warnings_of = [&](int epochs, std::optional<MetricMode> mode) {

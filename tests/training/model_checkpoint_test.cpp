@@ -82,7 +82,8 @@ void check_parts(torch::Device device, const Make& make, const Wrap& wrap,
 
 }  // namespace
 
-TEST_CASE("a fit that is stopped and resumed often comes to what it would have come to") {
+TEST_CASE(
+    "a fit that is stopped and resumed repeatedly gives the same result as an uninterrupted one") {
   check_parts(torch::kCPU, net, [](auto& model) { return model; });
   check_parts(torch::kCPU, net_without_dropout, [](auto& model) {
     return sconce::nn::DataParallel(model, {.device_ids = {torch::kCPU, torch::kCPU}});
@@ -92,12 +93,13 @@ TEST_CASE("a fit that is stopped and resumed often comes to what it would have c
       [](const auto& parameters) { return torch::optim::AdamW(parameters, 0.01); });
 }
 
-TEST_CASE("a fit on a GPU goes on from its checkpoint", "[gpu]") {
+TEST_CASE("on a GPU a fit continues from its checkpoint", "[gpu]") {
   sconce::test::require_gpu();
   check_parts(sconce::gpu(), net, [](auto& model) { return model; });
 }
 
-TEST_CASE("what goes along with a checkpoint is checked before the training") {
+TEST_CASE(
+    "the optimizer and the data of a fit with a checkpoint are checked before training starts") {
   const sconce::test::TempDir folder;
   auto model = net();
   struct Own : torch::optim::SGD {
@@ -119,7 +121,7 @@ TEST_CASE("what goes along with a checkpoint is checked before the training") {
                     ContainsSubstring("expected 6 training batches"));
 }
 
-TEST_CASE("a checkpoint is saved after all others had their turn, wherever it stands") {
+TEST_CASE("a checkpoint is saved after all other callbacks have run, whatever its position") {
   struct Counting : sconce::TrainerCallback {
     void on_epoch_end(sconce::Fit&) override { ++epochs; }
     std::string name() const override { return "counting"; }
@@ -143,7 +145,7 @@ TEST_CASE("a checkpoint is saved after all others had their turn, wherever it st
   }
 }
 
-TEST_CASE("sums of metrics that an epoch under way has are kept, and those of others refused") {
+TEST_CASE("metric sums of an unfinished epoch are saved, and sums of other metrics are rejected") {
   const sconce::test::TempDir folder;
   const auto fit = [&](const sconce::Metrics& metrics, int64_t stop_after) {
     Checkpoint checkpoint(folder.path(), {.resume = true});
@@ -162,7 +164,7 @@ TEST_CASE("sums of metrics that an epoch under way has are kept, and those of ot
   CHECK(fit(accuracy, 0).epochs[0].examples == 96);
 }
 
-TEST_CASE("the metric that is monitored decides which checkpoint is the best") {
+TEST_CASE("the monitored metric determines which checkpoint is the best") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path());
   const std::string monitor = GENERATE("test_loss", "val_loss", "test_acc", "test_wrong");
@@ -224,7 +226,7 @@ torch::Tensor saved_weight(const std::filesystem::path& file) {
 
 }  // namespace
 
-TEST_CASE("a value that a callback gives the name of an epoch's own is refused by the save") {
+TEST_CASE("a checkpoint cannot be saved if a callback's value has a name reserved by the epoch") {
   struct AddsSeconds : sconce::TrainerCallback {
     void on_epoch_end(sconce::Fit& fit) override { fit.epochs.back().metrics.insert("seconds", 1); }
   };
@@ -237,7 +239,7 @@ TEST_CASE("a value that a callback gives the name of an epoch's own is refused b
   CHECK(checkpoint.latest().empty());
 }
 
-TEST_CASE("save_every cannot be negative") {
+TEST_CASE("ModelCheckpoint rejects a negative save_every") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path());
   CHECK_THROWS_WITH(ModelCheckpoint(checkpoint, {.save_every = -1}),
@@ -245,7 +247,7 @@ TEST_CASE("save_every cannot be negative") {
                                "-1"));
 }
 
-TEST_CASE("a monitor that no value has is refused before the folder is touched") {
+TEST_CASE("ModelCheckpoint rejects an unknown monitor before it touches the folder") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path() / "run", {.resume = true});
   Fitting fitting(checkpoint);
@@ -262,7 +264,9 @@ TEST_CASE("a monitor that no value has is refused before the folder is touched")
   CHECK_THROWS_WITH(fitting.run(), ContainsSubstring("one of [loss, train_acc], got test_acc"));
 }
 
-TEST_CASE("without a monitor the best is that of test_acc, and there is none without a test") {
+TEST_CASE(
+    "without a monitor the best checkpoint is chosen by test_acc, and there is none without test "
+    "data") {
   for (const bool has_test : {true, false}) {
     const sconce::test::TempDir folder;
     Checkpoint checkpoint(folder.path());
@@ -274,7 +278,7 @@ TEST_CASE("without a monitor the best is that of test_acc, and there is none wit
   }
 }
 
-TEST_CASE("a fit that is resumed with another monitor begins to choose the best anew") {
+TEST_CASE("a fit resumed with another monitor restarts the choice of the best checkpoint") {
   const sconce::test::TempDir folder;
   const auto resume = [&](int epochs, sconce::ModelCheckpointOptions options) {
     Checkpoint checkpoint(folder.path(), {.resume = true});
@@ -302,7 +306,8 @@ TEST_CASE("a fit that is resumed with another monitor begins to choose the best 
                                "restarting with the highest test_loss"));
 }
 
-TEST_CASE("a best checkpoint by a value of unknown direction needs a mode before the first step") {
+TEST_CASE(
+    "ModelCheckpoint rejects a value of unknown direction without a mode before the first step") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path() / "run");
   Fitting fitting(checkpoint);
@@ -321,7 +326,7 @@ TEST_CASE("a best checkpoint by a value of unknown direction needs a mode before
                     ContainsSubstring("mode (min or max) for test_acc"));
 }
 
-TEST_CASE("the sums of an epoch are saved and resumed beside callbacks that evaluate") {
+TEST_CASE("metric sums of an epoch are saved and resumed correctly even if callbacks evaluate") {
   struct Evaluating : sconce::TrainerCallback {
     explicit Evaluating(std::function<void()> f) : evaluate(std::move(f)) {}
     void load(sconce::Fit&) override { evaluate(); }
@@ -353,7 +358,7 @@ TEST_CASE("the sums of an epoch are saved and resumed beside callbacks that eval
   CHECK(values(true) == values(false));
 }
 
-TEST_CASE("of a fit that is over the lines of its end are written when it is resumed") {
+TEST_CASE("resuming a finished fit prints its final lines again") {
   const sconce::test::TempDir folder;
   std::vector<std::string> logs;
   for (int i = 0; i < 2; ++i) {
@@ -369,7 +374,7 @@ TEST_CASE("of a fit that is over the lines of its end are written when it is res
   CHECK(logs[0].substr(logs[0].rfind("loss ")) == logs[1]);
 }
 
-TEST_CASE("a second fit with the same checkpoint is saved as the first was") {
+TEST_CASE("a second fit with the same checkpoint is saved like the first") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path());
   Fitting first(checkpoint), second(checkpoint, /*lr=*/0.3);
@@ -379,7 +384,7 @@ TEST_CASE("a second fit with the same checkpoint is saved as the first was") {
   CHECK(saved_weight(checkpoint.latest()).equal(second.parts()[0]));
 }
 
-TEST_CASE("a fit whose checkpoints' folder another one writes is refused before its first step") {
+TEST_CASE("a fit is rejected before its first step if another Checkpoint writes to its folder") {
   const sconce::test::TempDir folder;
   const std::string name = folder.path().string();
   std::optional<Checkpoint> other(folder.path());
@@ -394,7 +399,7 @@ TEST_CASE("a fit whose checkpoints' folder another one writes is refused before 
   CHECK(fitting.parts()[0].equal(net()->parameters()[0]));
 }
 
-TEST_CASE("a fit is resumed with as many batches a step as it was saved with") {
+TEST_CASE("a fit cannot be resumed with another accumulate_grad_batches") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path(), {.resume = true});
   Fitting fitting(checkpoint);
@@ -405,7 +410,7 @@ TEST_CASE("a fit is resumed with as many batches a step as it was saved with") {
                         "got 3"));
 }
 
-TEST_CASE("a checkpoint of before it said how many batches a step has is resumed") {
+TEST_CASE("an old checkpoint without accumulate_grad_batches can be resumed") {
   const sconce::test::TempDir folder, other;
   Checkpoint checkpoint(folder.path(), {.resume = true}), of_whole(other.path());
   Fitting whole(of_whole);
@@ -422,7 +427,7 @@ TEST_CASE("a checkpoint of before it said how many batches a step has is resumed
   CHECK(resumed.parts()[0].equal(whole.parts()[0]));
 }
 
-TEST_CASE("a resumed fit warns of options that its checkpoint replaces, and only then") {
+TEST_CASE("a resumed fit warns only about options that its checkpoint replaces") {
   const sconce::test::TempDir folder;
   const bool is_scheduled = GENERATE(false, true);
   const auto warnings_with = [&](double lr, double gamma, int epochs) {
@@ -453,7 +458,7 @@ TEST_CASE("a resumed fit warns of options that its checkpoint replaces, and only
   }
 }
 
-TEST_CASE("a resumed fit warns of a warm restart's options, and not of its position") {
+TEST_CASE("a resumed fit warns about options of warm restarts but not about their position") {
   const sconce::test::TempDir folder;
   const auto warnings_with = [&](int64_t T_mult, int epochs) {
     Checkpoint checkpoint(folder.path(), {.resume = true});
@@ -473,7 +478,7 @@ TEST_CASE("a resumed fit warns of a warm restart's options, and not of its posit
              Catch::Matchers::EndsWith("of the checkpoint: scheduler.T_mult 2 instead of 3"));
 }
 
-TEST_CASE("a resumed fit warns of a plateau's options, and not of what the plateau has counted") {
+TEST_CASE("a resumed fit warns about options of ReduceLROnPlateau but not about its counters") {
   const sconce::test::TempDir folder;
   const auto warnings_with = [&](double factor, int epochs) {
     Checkpoint checkpoint(folder.path(), {.resume = true});

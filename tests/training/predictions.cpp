@@ -79,7 +79,7 @@ struct RowsOfTorch : torch::data::Dataset<RowsOfTorch> {
 
 }  // namespace
 
-TEST_CASE("predictions are those of a loop by hand, bit for bit, in each precision") {
+TEST_CASE("predict matches a hand-written loop bit for bit in each precision") {
   const auto precision = GENERATE(Precision::fp32, Precision::bf16);
   auto model = net();
   const Batches batches(points(10), {.batch_size = 4});
@@ -92,7 +92,7 @@ TEST_CASE("predictions are those of a loop by hand, bit for bit, in each precisi
   CHECK(equal(outputs, by_hand(model, batches, precision)));
 }
 
-TEST_CASE("predict takes whatever gives batches, and a function for the outputs") {
+TEST_CASE("predict accepts any source of batches and a function for the outputs") {
   auto model = net();
   Trainer trainer({.num_gpus = 0});
   const Batches batches(points(10), {.batch_size = 4});
@@ -113,7 +113,7 @@ TEST_CASE("predict takes whatever gives batches, and a function for the outputs"
   CHECK(Trainer({.num_gpus = 0, .fast_dev_run = true}).predict(model, batches).size() == 1);
 }
 
-TEST_CASE("the function for the outputs runs without autocast") {
+TEST_CASE("predict calls the function for the outputs without autocast") {
   auto model = net();
   const Batches batches(points(4), {.batch_size = 4});
   Trainer({.num_gpus = 0, .precision = Precision::bf16})
@@ -124,7 +124,9 @@ TEST_CASE("the function for the outputs runs without autocast") {
       });
 }
 
-TEST_CASE("a predict_step is what is predicted, or else the forward, by replicas and ranks too") {
+TEST_CASE(
+    "predict uses predict_step if the model has one and forward otherwise, even in replicas and "
+    "ranks") {
   torch::manual_seed(1);
   auto own = std::make_shared<Doubles>();
   const auto x = points(10).data;
@@ -145,7 +147,7 @@ TEST_CASE("a predict_step is what is predicted, or else the forward, by replicas
   CHECK(equal(ranks.predict(of_rank, batches), of_plain));
 }
 
-TEST_CASE("predict runs in evaluation mode, and restores the modes, also after an exception") {
+TEST_CASE("predict runs in evaluation mode and restores the modes, even after an exception") {
   auto model = net();
   model[0]->eval();
   Trainer trainer({.num_gpus = 0});
@@ -166,7 +168,7 @@ TEST_CASE("predict runs in evaluation mode, and restores the modes, also after a
   CHECK(unchanged());
 }
 
-TEST_CASE("predict reads nothing on the host, and a fit goes on as without it") {
+TEST_CASE("predict reads nothing on the host and does not affect the next fit") {
   const auto fit = [](bool predicts) {
     auto model = net();
     sconce::optim::SGD sgd(model->parameters(), torch::optim::SGDOptions(0.5));
@@ -189,7 +191,7 @@ TEST_CASE("predict reads nothing on the host, and a fit goes on as without it") 
   CHECK(equal(fit(true), fit(false)));
 }
 
-TEST_CASE("what cannot be predicted is refused with what was expected and what came") {
+TEST_CASE("predict rejects invalid arguments and reports what it expected and got") {
   Trainer trainer({.num_gpus = 0});
   auto model = net();
   const Batches batches(points(4), {.batch_size = 4});
@@ -217,7 +219,7 @@ TEST_CASE("what cannot be predicted is refused with what was expected and what c
         "sconce::Trainer: expected an output from the model, got an undefined tensor");
 }
 
-TEST_CASE("predictions of a GPU come to the CPU, by one copy each", "[gpu]") {
+TEST_CASE("on a GPU predictions are moved to the CPU with one copy each", "[gpu]") {
   sconce::test::require_gpu();
   auto model = net();
   const Batches batches(points(10), {.batch_size = 4});

@@ -140,7 +140,7 @@ void remove(GenericDict dict, const c10::IValue& key) {
 
 }  // namespace
 
-TEST_CASE("a state is read from an object and loaded into another") {
+TEST_CASE("Stateful reads the state of one object and loads it into another") {
   torch::nn::Linear a(2, 1), b(2, 1);
   Stateful(*b).load_state_dict(Stateful(*a).state_dict());
   CHECK(b->weight.equal(a->weight));
@@ -161,7 +161,7 @@ TEST_CASE("a state is read from an object and loaded into another") {
   CHECK_NOTHROW(nothing.load_state_dict(1));
 }
 
-TEST_CASE("a loop with an optimizer of LibTorch goes on from its checkpoint bit for bit") {
+TEST_CASE("a custom loop with a LibTorch optimizer resumes from its checkpoint bit for bit") {
   using namespace torch::optim;
   check_resumed<SGD>(SGDOptions(0.1));
   check_resumed<SGD>(SGDOptions(0.1).momentum(0.9).nesterov(true).weight_decay(0.01));
@@ -174,7 +174,7 @@ TEST_CASE("a loop with an optimizer of LibTorch goes on from its checkpoint bit 
   check_resumed<LBFGS>(LBFGSOptions(1).history_size(5).line_search_fn("strong_wolfe"));
 }
 
-TEST_CASE("a state that does not fit an optimizer of LibTorch is refused and changes nothing") {
+TEST_CASE("a LibTorch optimizer rejects a mismatched state and stays unchanged") {
   using namespace torch::optim;
   const auto adam = [](const char* error, const std::function<void(GenericDict&)>& damage) {
     check_refused<Adam>(AdamOptions(0.01).amsgrad(true), error, damage);
@@ -224,7 +224,7 @@ TEST_CASE("a state that does not fit an optimizer of LibTorch is refused and cha
   lbfgs("of 0 or more for 'n_iter'", "n_iter", -1);
 }
 
-TEST_CASE("a checkpoint of another optimizer of LibTorch is refused before anything is changed") {
+TEST_CASE("a checkpoint of another LibTorch optimizer is rejected before anything changes") {
   using namespace torch::optim;
   const sconce::test::TempDir folder;
   Loop<Adam, AdamOptions> saved(AdamOptions(0.01));
@@ -242,7 +242,7 @@ TEST_CASE("a checkpoint of another optimizer of LibTorch is refused before anyth
   }
 }
 
-TEST_CASE("a state of an optimizer of LibTorch has the keys and the types of Python's") {
+TEST_CASE("the state of a LibTorch optimizer has Python's keys and types") {
   using namespace torch::optim;
   Loop<Adam, AdamOptions> loop(AdamOptions(0.01));
   loop.steps(2);
@@ -261,7 +261,7 @@ TEST_CASE("a state of an optimizer of LibTorch has the keys and the types of Pyt
   }
 }
 
-TEST_CASE("an optimizer without a state is refused by its class") {
+TEST_CASE("Stateful rejects an optimizer without a state and names its class") {
   struct Own : torch::optim::SGD {
     using SGD::SGD;
   };

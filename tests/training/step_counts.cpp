@@ -129,7 +129,7 @@ TEST_CASE("SGD adds one kernel to a step") {
   CHECK_AT_MOST(extra_of_step(optimizer, model), (Counts{.operators = 2, .allocations = 1}));
 }
 
-TEST_CASE("Adam adds one kernel to a step, which on the CPU reads each step count") {
+TEST_CASE("Adam adds one kernel to a step and on the CPU reads each step count") {
   auto model = simple_nn();
   sconce::optim::Adam optimizer(model->parameters(), 0.001);
   // As SGD, and: one call adds 1 to all step counts; LibTorch's kernel makes two for each count
@@ -138,7 +138,7 @@ TEST_CASE("Adam adds one kernel to a step, which on the CPU reads each step coun
                 (Counts{.operators = 2 + 1 + 2 * 4, .host_reads = 4, .allocations = 1}));
 }
 
-TEST_CASE("an optimizer's step takes few operator calls beside that of torch::optim") {
+TEST_CASE("sconce's SGD and Adam make far fewer operator calls per step than torch::optim") {
   std::vector<torch::Tensor> parameters;
   for (int i = 0; i < 100; ++i) {
     parameters.push_back(torch::ones({4}).requires_grad_());
@@ -154,7 +154,7 @@ TEST_CASE("an optimizer's step takes few operator calls beside that of torch::op
         calls(torch::optim::Adam(parameters, 0.01)));
 }
 
-TEST_CASE("what scaling and clipping add to a step of mixed precision is bounded") {
+TEST_CASE("the overhead of scaling and clipping in a mixed precision step is bounded") {
   auto model = simple_nn();
   const auto parameters = model->parameters();
   const auto batch = pictures(rows, {64});
@@ -179,7 +179,7 @@ TEST_CASE("what scaling and clipping add to a step of mixed precision is bounded
                 (Counts{.operators = 71, .allocations = 21, .copies = 4}));
 }
 
-TEST_CASE("what the Trainer adds to a step by hand does not depend on the model") {
+TEST_CASE("the Trainer's overhead per step does not depend on the model") {
   for (const auto& model : {mlp(), lenet()}) {
     // Two for a batch that is on its device already; two to detach the loss; five to add it, a
     // float, to a sum of doubles.
@@ -194,7 +194,7 @@ TEST_CASE("what the Trainer adds to a step by hand does not depend on the model"
   }
 }
 
-TEST_CASE("a shuffled batch is copied once, and one in order not at all") {
+TEST_CASE("a shuffled batch is copied once, and a batch in order is not copied") {
   const auto dataset = pictures(6 * rows, {64});
   const auto count = [&](bool shuffle) {
     const sconce::data::Batches batches(dataset, {.batch_size = rows, .shuffle = shuffle});
@@ -209,7 +209,7 @@ TEST_CASE("a shuffled batch is copied once, and one in order not at all") {
   CHECK_AT_MOST(count(true), (Counts{.operators = 11, .allocations = 4}));
 }
 
-TEST_CASE("what DistributedDataParallel adds to the module's step is bounded") {
+TEST_CASE("the overhead of DistributedDataParallel in a step is bounded") {
   const auto group = sconce::test::one_with_gloo();
   auto model = simple_nn();
   sconce::nn::DistributedDataParallel parallel(model, group);

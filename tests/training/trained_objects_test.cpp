@@ -88,7 +88,7 @@ std::vector<int> host_runs(const std::function<void(EpochTraining&)>& between, b
 
 }  // namespace
 
-TEST_CASE("with graph on the CPU the epochs of a loop share one capture") {
+TEST_CASE("on the CPU all epochs of a loop with graph share one capture") {
   CHECK(host_runs([](EpochTraining&) {}) == std::vector<int>{4, 0, 0, 0, 0, 0});
   CHECK(host_runs([](EpochTraining&) {}, /*clips=*/true) == std::vector<int>{4, 0, 0, 0, 0, 0});
   const auto rate = [](EpochTraining& training) {
@@ -97,7 +97,7 @@ TEST_CASE("with graph on the CPU the epochs of a loop share one capture") {
   CHECK(host_runs(rate) == std::vector<int>{4, 0, 0, 0, 0, 0});
 }
 
-TEST_CASE("another model, optimizer or group is captured anew, at the same address too") {
+TEST_CASE("another model, optimizer, or group is captured again, even at the same address") {
   const std::vector<int> anew = {4, 0, 0, 4, 0, 0};
   const auto other_model = [](EpochTraining& training) {
     training.model = std::make_shared<CountingModel>(5);
@@ -113,7 +113,7 @@ TEST_CASE("another model, optimizer or group is captured anew, at the same addre
   CHECK(host_runs(other_group) == anew);
 }
 
-TEST_CASE("a model that is destroyed and made again at its address is captured anew") {
+TEST_CASE("a model that is destroyed and rebuilt at the same address is captured again") {
   alignas(CountingModel) std::byte place[sizeof(CountingModel)];
   const auto losses = [&](bool graph) {
     Trainer trainer({.num_gpus = 0, .graph = graph});
@@ -134,7 +134,7 @@ TEST_CASE("a model that is destroyed and made again at its address is captured a
   CHECK(losses(true) == losses(false));
 }
 
-TEST_CASE("a model that no shared pointer owns is captured anew in each call") {
+TEST_CASE("a model that no shared pointer owns is captured again in each call") {
   CountingModel model;
   sconce::optim::SGD optimizer(model.parameters(), 0.1);
   Trainer trainer({.num_gpus = 0, .graph = true});
@@ -142,7 +142,7 @@ TEST_CASE("a model that no shared pointer owns is captured anew in each call") {
   CHECK(model.host_runs == 8);
 }
 
-TEST_CASE("a parameter that gets another size between two epochs is captured again") {
+TEST_CASE("a parameter whose size changes between two epochs is captured again") {
   const auto resize = [](EpochTraining& training) {
     torch::manual_seed(3);
     const torch::NoGradGuard no_grad;
@@ -158,7 +158,8 @@ TEST_CASE("a parameter that gets another size between two epochs is captured aga
   CHECK(host_runs(resize) == std::vector<int>{4, 0, 0, 2, 0, 0});
 }
 
-TEST_CASE("batches of another shape are captured anew, with the capture of the first gone") {
+TEST_CASE(
+    "batches of a new shape are captured again, and the capture of the old shape is dropped") {
   EpochTraining plain(false), captured(true);
   for (const int64_t batch_size : {16, 16, 8, 8, 16}) {
     const auto train = [&](EpochTraining& training) {
@@ -171,7 +172,7 @@ TEST_CASE("batches of another shape are captured anew, with the capture of the f
   CHECK(captured.model->host_runs == 4);
 }
 
-TEST_CASE("a layer that is in another mode in the next epoch is captured anew") {
+TEST_CASE("a layer whose mode changes between two epochs is captured again") {
   struct Frozen : CountingModel {
     void train(bool on = true) override {
       CountingModel::train(on);

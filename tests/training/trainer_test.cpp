@@ -138,13 +138,13 @@ std::shared_ptr<M> made() {
 
 }  // namespace
 
-TEST_CASE("the trainer's defaults are d2l's, but for the device, which is a GPU if there is one") {
+TEST_CASE("the Trainer's defaults match d2l, except that it uses a GPU if there is one") {
   CHECK(sconce::TrainerOptions().gradient_clip_val == 0);
   CHECK(Trainer().device() == sconce::try_gpu());
   CHECK(Trainer({.num_gpus = 0}).device() == sconce::cpu());
 }
 
-TEST_CASE("the trainer refuses options that cannot be, naming them") {
+TEST_CASE("the Trainer rejects invalid options and names them in the error") {
   CHECK_THROWS_WITH(Trainer({.max_epochs = 0, .num_gpus = 0}),
                     ContainsSubstring("expected max_epochs of at least 1, got 0"));
   CHECK_THROWS_WITH(Trainer({.num_gpus = -1}), ContainsSubstring("expected num_gpus 0 or 1"));
@@ -173,7 +173,7 @@ TEST_CASE("the trainer refuses options that cannot be, naming them") {
                     ContainsSubstring("expected num_gpus or device"));
 }
 
-TEST_CASE("a graph is refused beside what takes more than one batch or process a step") {
+TEST_CASE("the Trainer rejects graph together with accumulate_grad_batches") {
   CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .accumulate_grad_batches = 2, .graph = true}),
                     ContainsSubstring("sconce::Trainer: expected accumulate_grad_batches 1 with "
                                       "graph, got 2"));
@@ -211,12 +211,13 @@ std::vector<double> fit_with_graph(bool graph, Precision precision) {
 
 }  // namespace
 
-TEST_CASE("a fit with graph is the fit without, bit for bit, schedule and overflows included") {
+TEST_CASE(
+    "a fit with graph matches a fit without it bit for bit, including schedules and overflows") {
   const auto precision = GENERATE(Precision::fp32, Precision::bf16, Precision::fp16);
   CHECK(fit_with_graph(true, precision) == fit_with_graph(false, precision));
 }
 
-TEST_CASE("a graph in fp16 is refused with an optimizer whose step asks the host of overflows") {
+TEST_CASE("with graph and fp16 an optimizer whose step checks overflows on the host is rejected") {
   auto model = net();
   sconce::optim::RMSprop optimizer(model->parameters(), torch::optim::RMSpropOptions(0.1),
                                    {.lr = torch::full({}, 0.1, sconce::try_gpu())});
@@ -228,7 +229,7 @@ TEST_CASE("a graph in fp16 is refused with an optimizer whose step asks the host
   CHECK(model->parameters()[0].cpu().equal(before));
 }
 
-TEST_CASE("with graph callbacks hear of a step when it is done, and a loss stays theirs") {
+TEST_CASE("with graph callbacks run after the step, and the losses that they keep do not change") {
   struct Losses : sconce::TrainerCallback {
     void on_before_step(sconce::Fit& fit) override { before.push_back(fit.loss); }
     void on_after_step(sconce::Fit& fit) override { after.push_back(fit.loss); }
@@ -248,7 +249,7 @@ TEST_CASE("with graph callbacks hear of a step when it is done, and a loss stays
   CHECK(mean == Catch::Approx(epoch.loss).epsilon(1e-6));
 }
 
-TEST_CASE("on a GPU a graph is refused with an optimizer that cannot be captured", "[gpu]") {
+TEST_CASE("on a GPU with graph an optimizer that cannot be captured is rejected", "[gpu]") {
   sconce::test::require_gpu();
   const auto expected = ContainsSubstring("sconce::Trainer: expected with graph one of sconce's");
   auto model = net();
@@ -260,7 +261,7 @@ TEST_CASE("on a GPU a graph is refused with an optimizer that cannot be captured
   CHECK_THROWS_WITH(trainer.fit(model, number, data()), expected);
 }
 
-TEST_CASE("fit learns, and reports an entry an epoch") {
+TEST_CASE("fit learns and reports one entry per epoch") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.5);
   const auto result = Trainer({.max_epochs = 12, .num_gpus = 0}).fit(model, optimizer, data());
@@ -274,7 +275,7 @@ TEST_CASE("fit learns, and reports an entry an epoch") {
   CHECK(model->is_training());
 }
 
-TEST_CASE("the same seeds give the same losses, bit for bit") {
+TEST_CASE("fits with the same seeds have the same losses bit for bit") {
   const auto losses = [] {
     auto model = net();
     torch::optim::SGD optimizer(model->parameters(), 0.1);
@@ -288,7 +289,7 @@ TEST_CASE("the same seeds give the same losses, bit for bit") {
   CHECK(losses() == losses());
 }
 
-TEST_CASE("batches that workers make of items train as those cut from tensors do") {
+TEST_CASE("batches assembled from items by workers train the same as batches sliced from tensors") {
   struct Points {
     sconce::data::Dataset all = points(96);
     int64_t size() const { return all.data.size(0); }
@@ -310,7 +311,7 @@ TEST_CASE("batches that workers make of items train as those cut from tensors do
   CHECK(losses({loader, data().test}) == losses(data()));
 }
 
-TEST_CASE("an epoch is the loop that a user would write") {
+TEST_CASE("fit_epoch trains the same as a hand-written loop") {
   auto model = net();
   auto twin = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
@@ -377,7 +378,7 @@ const sconce::TrainerOptions of_three_epochs = {
 
 }  // namespace
 
-TEST_CASE("fit_epoch in a loop trains on another order each time, as evaluate reads it") {
+TEST_CASE("each fit_epoch and evaluate call in a loop uses the order of the next epoch") {
   Reading model;
   torch::optim::SGD optimizer(model.parameters(), 0.01);
   Trainer trainer(of_three_epochs);
@@ -393,7 +394,7 @@ TEST_CASE("fit_epoch in a loop trains on another order each time, as evaluate re
   CHECK(batches.begin().epoch() == 5);
 }
 
-TEST_CASE("fit_epoch in a loop draws the items of a loader anew") {
+TEST_CASE("each fit_epoch call in a loop reshuffles the items of a Loader") {
   struct Rows {
     int64_t size() const { return 10; }
     sconce::data::Dataset get(int64_t i) const { return {torch::ones({2}), torch::tensor(i)}; }
@@ -409,7 +410,8 @@ TEST_CASE("fit_epoch in a loop draws the items of a loader anew") {
   CHECK(model.trained == rows_of({0, 1, 7, 8}));
 }
 
-TEST_CASE("a fit has its own epochs, tests in one order, and leaves the count of a loop alone") {
+TEST_CASE(
+    "a fit counts its own epochs, tests in a fixed order, and leaves a loop's epoch count alone") {
   Reading model;
   torch::optim::SGD optimizer(model.parameters(), 0.01);
   Trainer trainer(of_three_epochs);
@@ -423,7 +425,7 @@ TEST_CASE("a fit has its own epochs, tests in one order, and leaves the count of
   CHECK(tests.begin().epoch() == 5);
 }
 
-TEST_CASE("fits within a fit and in two threads over the same batches have an order each") {
+TEST_CASE("nested and concurrent fits over the same batches each have their own order") {
   const sconce::FitData data = {.train = shuffled_rows()};
   struct Within : sconce::TrainerCallback {
     explicit Within(const sconce::FitData& of) : data(of) {}
@@ -454,7 +456,7 @@ TEST_CASE("fits within a fit and in two threads over the same batches have an or
   CHECK(other.trained == rows_of({0, 1, 2}));
 }
 
-TEST_CASE("a fit that is resumed within an epoch, or after one, has the order that it had begun") {
+TEST_CASE("a fit resumed within or after an epoch keeps its order of rows") {
   const int steps = GENERATE(2, 3, 5, 6);  // of three an epoch
   const sconce::test::TempDir folder;
   const Batches batches = shuffled_rows();
@@ -476,7 +478,7 @@ TEST_CASE("a fit that is resumed within an epoch, or after one, has the order th
   CHECK(trained == rows_of({0, 1, 2}));
 }
 
-TEST_CASE("a loop of one's own resumed at a batch of an epoch has the order that it had begun") {
+TEST_CASE("a custom loop resumed within an epoch keeps its order of rows") {
   const Batches batches = shuffled_rows();
   Reading::Order rows;
   const auto read = [&](int64_t from, int64_t to, int64_t epoch) {
@@ -494,7 +496,7 @@ TEST_CASE("a loop of one's own resumed at a batch of an epoch has the order that
   CHECK(rows == rows_of({0, 1, 2}));
 }
 
-TEST_CASE("a fit over a DistributedSampler warns of nothing; fit_epoch without set_epoch does") {
+TEST_CASE("fit over a DistributedSampler does not warn, and fit_epoch without set_epoch does") {
   const sconce::test::Warnings warnings;
   const auto group = sconce::distributed::ProcessGroup::init();
   Batches batches(numbered_rows(), sconce::data::DistributedSampler(10, group, {.seed = 3}),
@@ -513,7 +515,8 @@ TEST_CASE("a fit over a DistributedSampler warns of nothing; fit_epoch without s
   CHECK(model.trained == rows_of({0, 1, 2, 0, 1, 1, 1}));
 }
 
-TEST_CASE("accumulated batches make the step of their mean, the epoch's last ones too") {
+TEST_CASE(
+    "accumulated batches take one step with their mean, including the last batches of an epoch") {
   auto model = net();
   auto twin = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
@@ -529,7 +532,7 @@ TEST_CASE("accumulated batches make the step of their mean, the epoch's last one
   }
 }
 
-TEST_CASE("the precision is what the forward computes in, in training and testing") {
+TEST_CASE("the forward pass runs in the Trainer's precision in training and testing") {
   struct Watching : Plain {
     torch::Tensor forward(const torch::Tensor& x) {
       auto out = Plain::forward(x);
@@ -550,7 +553,7 @@ TEST_CASE("the precision is what the forward computes in, in training and testin
   CHECK_FALSE(at::autocast::is_autocast_enabled(torch::kCPU));
 }
 
-TEST_CASE("a float16 epoch is the loop with a scaler that a user would write") {
+TEST_CASE("a float16 epoch matches a hand-written loop with a GradScaler") {
   auto model = net();
   auto twin = net();
   const auto options = torch::optim::SGDOptions(0.1).momentum(0.9);
@@ -591,7 +594,7 @@ TEST_CASE("a float16 epoch is the loop with a scaler that a user would write") {
   }
 }
 
-TEST_CASE("averages follow every step and are tested in the model's place") {
+TEST_CASE("WeightAveraging updates after every step and tests the averages instead of the model") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.5);
   sconce::optim::ExponentialMovingAverage ema(*model, {.decay = 1});  // the first step's values
@@ -606,7 +609,9 @@ TEST_CASE("averages follow every step and are tested in the model's place") {
   CHECK(result.epochs[2].at("test_acc") < trainer.evaluate(model, *fit.test).at("acc"));
 }
 
-TEST_CASE("with all that goes along an epoch still reads its sums only") {
+TEST_CASE(
+    "with scheduling, averaging, fp16, clipping, and accumulation an epoch still reads only its "
+    "sums") {
   auto model = net();
   sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
   sconce::optim::lr_scheduler::ExponentialLR scheduler(optimizer, 0.9);
@@ -647,7 +652,7 @@ TEST_CASE("gradient_clip_val bounds the step") {
   CHECK(step <= 1.001e-3);
 }
 
-TEST_CASE("gradients are clipped over what the optimizer steps and no others") {
+TEST_CASE("gradient clipping covers exactly the parameters that the optimizer steps") {
   const auto precision = GENERATE(Precision::fp32, Precision::fp16);
   const bool is_frozen = GENERATE(false, true);  // or trained on, without an optimizer
   auto model = net_without_dropout(), twin = net_without_dropout();
@@ -680,7 +685,7 @@ TEST_CASE("gradients are clipped over what the optimizer steps and no others") {
   CHECK_FALSE(model[2]->parameters()[0].equal(net_without_dropout()[2]->parameters()[0]));
 }
 
-TEST_CASE("gradients are clipped over all groups of the optimizer together") {
+TEST_CASE("gradient clipping covers all parameter groups together") {
   auto model = net_without_dropout();
   torch::optim::SGD optimizer({torch::optim::OptimizerParamGroup(model[0]->parameters()),
                                torch::optim::OptimizerParamGroup(model[2]->parameters())},
@@ -694,7 +699,7 @@ TEST_CASE("gradients are clipped over all groups of the optimizer together") {
   CHECK(std::sqrt(squares) == Catch::Approx(1e-3).epsilon(1e-4));
 }
 
-TEST_CASE("modules, holders and shared pointers are models") {
+TEST_CASE("modules, module holders, and shared pointers are accepted as models") {
   Plain module;
   auto pointer = std::make_shared<Plain>();
   auto holder = net();
@@ -713,7 +718,7 @@ struct SignOfEach : torch::nn::Module {
   torch::Tensor scale = register_parameter("scale", torch::ones({1}));
 };
 
-TEST_CASE("of logits for each pixel the accuracy is the share of the pixels") {
+TEST_CASE("with logits for each pixel, accuracy is the share of correct pixels") {
   SignOfEach model;
   torch::manual_seed(1);
   const auto x = torch::randn({10, 4, 5});
@@ -727,7 +732,7 @@ TEST_CASE("of logits for each pixel the accuracy is the share of the pixels") {
   CHECK(metrics.examples == 10);
 }
 
-TEST_CASE("a target that is no class for each of the logits is refused") {
+TEST_CASE("a target that is not a class for each of the logits is rejected") {
   Plain model;
   torch::optim::SGD optimizer(model.parameters(), 0.1);
   const auto x = torch::randn({2, 2});
@@ -739,7 +744,7 @@ TEST_CASE("a target that is no class for each of the logits is refused") {
   CHECK_THROWS_AS(Trainer({.num_gpus = 0}).evaluate(model, column), c10::Error);
 }
 
-TEST_CASE("in a profile each step has its ranges, one in the other") {
+TEST_CASE("a profile contains nested ranges for each step") {
   const Ranges ranges;
   Plain model;
   torch::optim::SGD sgd(model.parameters(), 0.1);
@@ -751,7 +756,7 @@ TEST_CASE("in a profile each step has its ranges, one in the other") {
         "step(data() forward() backward() optimizer()) test(data() data())");
 }
 
-TEST_CASE("a fit has the last batch's loss, on the device and without a gradient") {
+TEST_CASE("callbacks see the last batch's loss on the device and without a gradient") {
   struct Losses : sconce::TrainerCallback {
     void on_fit_begin(sconce::Fit& fit) override { CHECK_FALSE(fit.loss.defined()); }
     void on_after_step(sconce::Fit& fit) override {
@@ -774,7 +779,7 @@ TEST_CASE("a fit has the last batch's loss, on the device and without a gradient
   }
 }
 
-TEST_CASE("callbacks are called in their order, and what opens a scope closes it in reverse") {
+TEST_CASE("callbacks run in order, and callbacks that end a scope run in reverse") {
   std::string log;
   Recorder a("a."), b("b.");
   a.log = b.log = &log;
@@ -792,7 +797,8 @@ TEST_CASE("callbacks are called in their order, and what opens a scope closes it
         "b.end a.end ");
 }
 
-TEST_CASE("callbacks that began end also where another one throws, and the error stays") {
+TEST_CASE(
+    "callbacks that have begun also end when another one throws, and the error is propagated") {
   Recorder first, second;
   second.throws_after = 16;
   auto model = net();
@@ -805,7 +811,7 @@ TEST_CASE("callbacks that began end also where another one throws, and the error
   CHECK(second.verbs == "load begin before after end ");
 }
 
-TEST_CASE("averages are taken out of a model whose test throws") {
+TEST_CASE("averages are removed from a model whose test throws") {
   auto model = net();
   sconce::optim::ExponentialMovingAverage ema(*model, {.decay = 1});
   sconce::WeightAveraging averaging(ema);
@@ -817,7 +823,7 @@ TEST_CASE("averages are taken out of a model whose test throws") {
   CHECK_FALSE(model->parameters()[0].equal(ema.state_dict()["module.0.weight"]));
 }
 
-TEST_CASE("a callback stops a fit without a checkpoint") {
+TEST_CASE("a callback can stop a fit without a checkpoint") {
   Recorder recorder;
   recorder.stops_after = 2;
   auto model = net();
@@ -830,7 +836,7 @@ TEST_CASE("a callback stops a fit without a checkpoint") {
   CHECK(recorder.verbs == "load begin before after before after save end ");
 }
 
-TEST_CASE("no callback can take back that another one stops the fit") {
+TEST_CASE("a callback cannot undo another callback's request to stop") {
   struct Later : sconce::TrainerCallback {
     void on_after_step(sconce::Fit& fit) override { seen.push_back(fit.is_stopping()); }
     std::vector<bool> seen;
@@ -845,7 +851,7 @@ TEST_CASE("no callback can take back that another one stops the fit") {
   CHECK(after.seen == std::vector{false, true});
 }
 
-TEST_CASE("two callbacks whose states have one name are refused") {
+TEST_CASE("callbacks whose states share a name, or use a reserved one, are rejected") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   sconce::EarlyStopping one, two;
@@ -875,7 +881,7 @@ TEST_CASE("two callbacks whose states have one name are refused") {
   CHECK(model->parameters()[0].equal(before));
 }
 
-TEST_CASE("a model's own step is what is trained, in each precision and by replicas too") {
+TEST_CASE("a model's own training_step is used in each precision, in ranks, and in replicas") {
   const auto precision = GENERATE(Precision::fp32, Precision::bf16, Precision::fp16);
   const auto fit = [&](auto model, auto wrap) {
     sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.5));
@@ -904,7 +910,7 @@ TEST_CASE("a model's own step is what is trained, in each precision and by repli
   CHECK(torch::allclose(parallel_weight, expected_weight, 1.3e-6, 1e-5));
 }
 
-TEST_CASE("the losses of replicas count as the examples of each") {
+TEST_CASE("the losses of replicas are weighted by their numbers of examples") {
   auto model = made<OwnStep>();
   auto twin = made<OwnStep>();
   torch::optim::SGD optimizer(model->parameters(), 0.5), twin_optimizer(twin->parameters(), 0.5);
@@ -916,7 +922,7 @@ TEST_CASE("the losses of replicas count as the examples of each") {
   CHECK(torch::allclose(model->linear->weight, twin->linear->weight, 1.3e-6, 1e-5));
 }
 
-TEST_CASE("a validation_step is what is tested, or else a test_step") {
+TEST_CASE("evaluate uses validation_step if the model has one and test_step otherwise") {
   struct Tested : OwnStep {
     torch::Tensor training_step(const torch::Tensor& x) { return forward(x).square().mean(); }
     torch::Tensor test_step(const torch::Tensor&) { return torch::full({}, 5.0); }
@@ -952,7 +958,8 @@ struct Each {
 
 }  // namespace
 
-TEST_CASE("a batch of one tensor is input and target, of several the last one is the target") {
+TEST_CASE(
+    "a single-tensor batch is both input and target, and otherwise the last tensor is the target") {
   struct Sum : torch::nn::Module {
     torch::Tensor forward(const torch::Tensor& a, const torch::Tensor& b) { return (a + b) * w; }
     torch::Tensor w = register_parameter("w", torch::ones({1}));
@@ -975,7 +982,7 @@ TEST_CASE("a batch of one tensor is input and target, of several the last one is
   CHECK_FALSE(result.epochs[0].contains("train_acc"));
 }
 
-TEST_CASE("a model that has a method called module is trained as any other") {
+TEST_CASE("a model with a method called module is trained like any other") {
   struct Wrapper : Plain {
     torch::nn::Linear module() const { return linear; }
   } model;
@@ -985,7 +992,7 @@ TEST_CASE("a model that has a method called module is trained as any other") {
   CHECK_FALSE(model.linear->weight.equal(before));
 }
 
-TEST_CASE("batches that the model cannot take are refused with both types or numbers") {
+TEST_CASE("batches that the model does not accept are rejected with both types or counts") {
   auto model = made<OwnStep>();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   CHECK_THROWS_WITH(
@@ -1005,7 +1012,7 @@ TEST_CASE("batches that the model cannot take are refused with both types or num
       ContainsSubstring("expected a model with training_step"));
 }
 
-TEST_CASE("a step that returns a loss alone needs no metrics, and cannot have any") {
+TEST_CASE("a training_step that returns only a loss needs no metrics and cannot have any") {
   struct LossAlone : OwnStep {
     torch::Tensor training_step(const sconce::data::Dataset& batch) {
       return OwnStep::training_step(batch).loss;
@@ -1026,7 +1033,7 @@ TEST_CASE("a step that returns a loss alone needs no metrics, and cannot have an
             .loss > 0);
 }
 
-TEST_CASE("a test that returns a loss alone cannot have metrics, which is said before any work") {
+TEST_CASE("a validation_step that returns only a loss is rejected with metrics before any work") {
   struct Validated : OwnStep {
     torch::Tensor validation_step(const sconce::data::Dataset& batch) {
       return OwnStep::training_step(batch).loss;
@@ -1046,7 +1053,7 @@ TEST_CASE("a test that returns a loss alone cannot have metrics, which is said b
   CHECK(without_test.epochs[0].contains("train_acc"));
 }
 
-TEST_CASE("metrics of one's own are those of the training and of the test") {
+TEST_CASE("custom metrics are computed for training and test") {
   struct Ones : sconce::metrics::Metric {  // the share of targets that are 1
     Ones() : Metric(2) {}
     void update(const torch::Tensor&, const torch::Tensor& target) override {
@@ -1069,7 +1076,7 @@ TEST_CASE("metrics of one's own are those of the training and of the test") {
   CHECK(ones->compute().item<double>() == epoch.at("test_ones"));
 }
 
-TEST_CASE("evaluate runs in evaluation mode and records no gradient") {
+TEST_CASE("evaluate runs in evaluation mode without recording gradients") {
   struct Watching : Plain {
     torch::Tensor forward(const torch::Tensor& x) {
       CHECK_FALSE(is_training());
@@ -1081,7 +1088,7 @@ TEST_CASE("evaluate runs in evaluation mode and records no gradient") {
   CHECK(model.is_training());
 }
 
-TEST_CASE("evaluate restores the mode of every module, also when the model throws") {
+TEST_CASE("evaluate restores the mode of every module, even if the model throws") {
   auto model = net();
   model[2]->eval();  // a layer frozen by its user
   const Batches batches(points(64), {.batch_size = 10});
@@ -1104,7 +1111,7 @@ TEST_CASE("num_gpus = 1 without a GPU warns and trains on the CPU") {
   CHECK_THAT(recorder.text, ContainsSubstring("1 GPU wanted, none found: using the CPU"));
 }
 
-TEST_CASE("fast_dev_run takes one batch of one epoch, and saves nothing") {
+TEST_CASE("fast_dev_run uses one batch of one epoch and saves nothing") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   Recorder recorder;
@@ -1117,7 +1124,7 @@ TEST_CASE("fast_dev_run takes one batch of one epoch, and saves nothing") {
   CHECK(recorder.verbs == "begin before after test_begin test_end epoch end ");
 }
 
-TEST_CASE("fit refuses data without a batch") {
+TEST_CASE("the Trainer rejects data without a batch") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   const Batches none(points(0), {});
@@ -1189,7 +1196,7 @@ std::vector<double> numbers_of_fit(
 
 }  // namespace
 
-TEST_CASE("what is evaluated or trained within a fit changes no number of the fit") {
+TEST_CASE("evaluating or training inside a fit does not change the results of the fit") {
   const auto expected = numbers_of_fit([](Trainer&, const sconce::Metrics&) {});
   Plain other;
   torch::optim::SGD optimizer(other.parameters(), 0.1);
@@ -1216,7 +1223,7 @@ TEST_CASE("what is evaluated or trained within a fit changes no number of the fi
         }) == expected);
 }
 
-TEST_CASE("an evaluation within one within a fit puts back the sums of each") {
+TEST_CASE("nested evaluations inside a fit restore the metric sums of each fit") {
   const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
   const sconce::TrainerOptions options = {.num_gpus = 0,
                                           .metrics = sconce::Metrics{{"acc", accuracy}}};
@@ -1244,8 +1251,7 @@ TEST_CASE("an evaluation within one within a fit puts back the sums of each") {
   CHECK(epoch.at("test_acc") == expected.at("test_acc"));
 }
 
-TEST_CASE(
-    "outside of a fit an evaluation leaves its sums in the metrics, also after a failed fit") {
+TEST_CASE("outside a fit evaluate leaves its sums in the metrics, even after a failed fit") {
   const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
   const auto own = std::make_shared<sconce::metrics::Accuracy>();
   Trainer trainer({.num_gpus = 0, .metrics = sconce::Metrics{{"acc", accuracy}}});
@@ -1267,7 +1273,7 @@ TEST_CASE(
   CHECK(accuracy->sums().sum().item<double>() > 0);
 }
 
-TEST_CASE("a metric of two names has its sums after a run, and the fit's again after one within") {
+TEST_CASE("a metric with two names keeps its sums after a run, and a nested run restores them") {
   const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
   Trainer trainer({.num_gpus = 0, .metrics = sconce::Metrics{{"a", accuracy}, {"b", accuracy}}});
   auto model = net_without_dropout();
@@ -1287,7 +1293,7 @@ TEST_CASE("a metric of two names has its sums after a run, and the fit's again a
   CHECK(with(true) == with(false));
 }
 
-TEST_CASE("a fit within a fit of the same trainer leaves the scale of the losses") {
+TEST_CASE("a nested fit of the same Trainer leaves the loss scale unchanged") {
   const auto weights = [](bool is_nested) {
     Trainer trainer({.num_gpus = 0, .precision = Precision::fp16});
     Plain other;
@@ -1307,7 +1313,8 @@ TEST_CASE("a fit within a fit of the same trainer leaves the scale of the losses
   CHECK(weights(true).equal(weights(false)));
 }
 
-TEST_CASE("a fit after one that ended between unscaling and the step scales its losses anew") {
+TEST_CASE(
+    "a fit after one that failed between unscaling and the step scales its losses correctly") {
   Trainer trainer({.num_gpus = 0, .precision = Precision::fp16});
   auto model = net_without_dropout();
   sconce::optim::SGD optimizer(model->parameters(), 0.1);
@@ -1328,7 +1335,7 @@ TEST_CASE("a fit after one that ended between unscaling and the step scales its 
   CHECK(model->parameters()[0].equal(twin->parameters()[0]));
 }
 
-TEST_CASE("evaluations within a fit keep modes, gradients and autocast of each") {
+TEST_CASE("evaluating inside a fit restores modes, gradients, and autocast") {
   struct Watching : Plain {
     torch::Tensor forward(const torch::Tensor& x) {
       CHECK(is_training() == torch::GradMode::is_enabled());
@@ -1350,7 +1357,7 @@ TEST_CASE("evaluations within a fit keep modes, gradients and autocast of each")
   CHECK(trainer.fit(model, optimizer, with).epochs.size() == 1);
 }
 
-TEST_CASE("setup is called before all else, and adds the names of a callback's own values") {
+TEST_CASE("setup runs before all other callback functions and can add value names") {
   struct Counting : Recorder {
     void setup(sconce::Fit& fit) override {
       CHECK(fit.epochs.empty());
@@ -1380,7 +1387,7 @@ TEST_CASE("setup is called before all else, and adds the names of a callback's o
                     ContainsSubstring("got epochs_left"));
 }
 
-TEST_CASE("null callbacks and models are refused by name before any work") {
+TEST_CASE("null callbacks and models are rejected before any work") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   Recorder recorder;
@@ -1402,7 +1409,7 @@ TEST_CASE("null callbacks and models are refused by name before any work") {
   CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).evaluate(owner, batches), expected);
 }
 
-TEST_CASE("an undefined loss is refused with its cause, in a fit and in a test") {
+TEST_CASE("an undefined loss is rejected with its cause in a fit and in a test") {
   auto model = net();
   sconce::optim::SGD optimizer(model->parameters(), 0.1);
   const auto none = [](const torch::Tensor&, const torch::Tensor&) { return torch::Tensor(); };
@@ -1444,7 +1451,7 @@ TEST_CASE("an undefined loss is refused with its cause, in a fit and in a test")
   CHECK_THROWS_WITH(trainer.fit(own, of_own, data()), of_step("validation_step"));
 }
 
-TEST_CASE("an undefined tensor in a batch is refused by its place with graph") {
+TEST_CASE("with graph an undefined tensor in a batch is rejected with its position") {
   Plain model;
   sconce::optim::SGD optimizer(model.parameters(), 0.1);
   const auto [x, y] = points(4);
@@ -1454,7 +1461,7 @@ TEST_CASE("an undefined tensor in a batch is refused by its place with graph") {
                                       "number 2 of 2"));
 }
 
-TEST_CASE("an optimizer none of whose parameters has a gradient is refused, in each precision") {
+TEST_CASE("an optimizer whose parameters all lack a gradient is rejected in each precision") {
   const auto precision = GENERATE(Precision::fp32, Precision::bf16, Precision::fp16);
   const auto [graph, accumulate] =
       GENERATE(std::pair(false, 1), std::pair(false, 2), std::pair(true, 1));
@@ -1484,7 +1491,7 @@ TEST_CASE("an optimizer none of whose parameters has a gradient is refused, in e
   CHECK(other->linear->weight.equal(before));
 }
 
-TEST_CASE("a model of which some parameters have no gradient is trained") {
+TEST_CASE("a model with some parameters that get no gradient can be trained") {
   struct PartlyUsed : OwnStep {
     torch::nn::Linear unused = register_module("unused", torch::nn::Linear(2, 2));
   };
@@ -1499,7 +1506,7 @@ TEST_CASE("a model of which some parameters have no gradient is trained") {
   CHECK_FALSE(model->linear->bias.equal(before));
 }
 
-TEST_CASE("a callback may drop the gradients of a step, which then changes nothing") {
+TEST_CASE("a callback can drop the gradients of a step, which then changes nothing") {
   struct Dropping : sconce::TrainerCallback {
     void on_before_step(sconce::Fit& fit) override { fit.optimizer.zero_grad(); }
   } dropping;
@@ -1511,7 +1518,7 @@ TEST_CASE("a callback may drop the gradients of a step, which then changes nothi
   CHECK(model->parameters()[0].equal(net()->parameters()[0]));
 }
 
-TEST_CASE("what a callback keeps by reference cannot be a temporary") {
+TEST_CASE("callbacks cannot be built from temporaries that they keep by reference") {
   namespace schedulers = sconce::optim::lr_scheduler;
   STATIC_CHECK(std::is_constructible_v<sconce::LRScheduling, schedulers::StepLR&>);
   STATIC_CHECK_FALSE(std::is_constructible_v<sconce::LRScheduling, schedulers::StepLR>);
@@ -1523,7 +1530,7 @@ TEST_CASE("what a callback keeps by reference cannot be a temporary") {
   STATIC_CHECK_FALSE(std::is_constructible_v<sconce::EpochLines, std::ostringstream>);
 }
 
-TEST_CASE("fp16 on the CPU warns of its slowness, once for a trainer") {
+TEST_CASE("fp16 on the CPU warns once per Trainer that it is slow") {
   auto model = net();
   sconce::optim::SGD optimizer(model->parameters(), 0.1);
   for (const auto precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
@@ -1537,7 +1544,7 @@ TEST_CASE("fp16 on the CPU warns of its slowness, once for a trainer") {
   }
 }
 
-TEST_CASE("two replicas on the CPU train as the module does") {
+TEST_CASE("two replicas on the CPU train the same as the module") {
   const auto train = [](bool parallel) {
     torch::manual_seed(0);
     torch::nn::Sequential model(torch::nn::Linear(2, 8), torch::nn::ReLU(),
@@ -1552,7 +1559,7 @@ TEST_CASE("two replicas on the CPU train as the module does") {
   CHECK(train(true).at("test_acc") == train(false).at("test_acc"));
 }
 
-TEST_CASE("a group of one trains as the module does, also over several batches a step") {
+TEST_CASE("a process group of one trains the same as the module, even with accumulated batches") {
   const auto train = [](const sconce::distributed::ProcessGroup& group, bool wrapped) {
     auto model = net();
     torch::optim::SGD optimizer(model->parameters(), 0.1);
@@ -1597,7 +1604,7 @@ class Calls {
   at::CallbackHandle handle_;
 };
 
-TEST_CASE("gradients travel once a step, and metrics once an epoch") {
+TEST_CASE("gradients are reduced once per step and metrics once per epoch") {
   const auto group = one_with_gloo();
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
@@ -1610,7 +1617,7 @@ TEST_CASE("gradients travel once a step, and metrics once an epoch") {
   CHECK(sums.count() == 3 + 1);  // of six batches
 }
 
-TEST_CASE("a training step on the GPU gives the CPU's numbers", "[gpu]") {
+TEST_CASE("on a GPU a training step matches the CPU", "[gpu]") {
   sconce::test::require_gpu();
   at::globalContext().setAllowTF32CuBLAS(false);
   const auto train = [](torch::Device device) {
@@ -1629,12 +1636,12 @@ TEST_CASE("a training step on the GPU gives the CPU's numbers", "[gpu]") {
   CHECK(torch::allclose(gpu_weight, cpu_weight, 1e-4, 1e-5));
 }
 
-TEST_CASE("num_gpus chooses the first GPU", "[gpu]") {
+TEST_CASE("on a GPU num_gpus chooses the first GPU", "[gpu]") {
   sconce::test::require_gpu();
   CHECK(Trainer({.num_gpus = 1}).device() == sconce::gpu());
 }
 
-TEST_CASE("an epoch on the GPU reads the sums once, and the test's once", "[gpu]") {
+TEST_CASE("on a GPU an epoch reads its sums once and the test's sums once", "[gpu]") {
   sconce::test::require_gpu();
   const int64_t batch_size = GENERATE(4, 48);
   auto model = net();
@@ -1644,7 +1651,7 @@ TEST_CASE("an epoch on the GPU reads the sums once, and the test's once", "[gpu]
   CHECK(reads.count() == 2);
 }
 
-TEST_CASE("tf32 and fp16 train on the GPU and leave LibTorch's settings as they were", "[gpu]") {
+TEST_CASE("on a GPU tf32, fp16, and bf16 train and leave LibTorch's settings unchanged", "[gpu]") {
   sconce::test::require_gpu();
   at::globalContext().setFloat32MatmulPrecision("highest");
   at::globalContext().setAllowTF32CuDNN(false);
@@ -1660,7 +1667,7 @@ TEST_CASE("tf32 and fp16 train on the GPU and leave LibTorch's settings as they 
   CHECK_FALSE(at::globalContext().allowTF32CuDNN());
 }
 
-TEST_CASE("a batch from a GPU is whole on the CPU when prepare_batch returns", "[gpu]") {
+TEST_CASE("on a GPU a batch moved to the CPU is complete when prepare_batch returns", "[gpu]") {
   sconce::test::require_gpu();
   const auto there = torch::rand({1 << 24}, sconce::gpu()).add_(1);
   const auto here = Trainer({.num_gpus = 0}).prepare_batch({there, there});
@@ -1668,12 +1675,12 @@ TEST_CASE("a batch from a GPU is whole on the CPU when prepare_batch returns", "
   CHECK(here.target.equal(there.cpu()));
 }
 
-TEST_CASE("a GPU named without an index is the current one", "[gpu]") {
+TEST_CASE("on a GPU a device without an index means the current GPU", "[gpu]") {
   sconce::test::require_gpu();
   CHECK(Trainer({.device = torch::Device("cuda")}).device() == sconce::gpu());
 }
 
-TEST_CASE("a fit that cannot compute gradients says what it expected and what it got") {
+TEST_CASE("a fit that cannot compute gradients reports what it expected and got") {
   auto model = net();
   sconce::optim::SGD optimizer(model->parameters(), 0.1);
   Trainer trainer({.num_gpus = 0});
@@ -1704,7 +1711,7 @@ TEST_CASE("a fit that cannot compute gradients says what it expected and what it
                         "the 4 parameters of torch::nn::SequentialImpl, 0 require"));
 }
 
-TEST_CASE("a loss of several numbers is refused in a fit and in a test") {
+TEST_CASE("a loss of several numbers is rejected in a fit and in a test") {
   auto model = net();
   sconce::optim::SGD optimizer(model->parameters(), 0.1);
   Trainer trainer({.num_gpus = 0, .loss = [](const auto& output, const auto& target) {
@@ -1719,7 +1726,7 @@ TEST_CASE("a loss of several numbers is refused in a fit and in a test") {
   CHECK_THROWS_WITH(trainer.evaluate(model, data().train), expected);
 }
 
-TEST_CASE("the trainer refuses an optimizer whose step needs a closure by name") {
+TEST_CASE("the Trainer rejects an optimizer whose step needs a closure and names it") {
   auto model = net();
   torch::optim::LBFGS optimizer(model->parameters());
   CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, data()),
