@@ -9,17 +9,17 @@
 #include "sconce/training/trainer.hpp"
 #include "support/host_reads.hpp"
 #include "support/points.hpp"
+#include "support/svg.hpp"
 #include "support/temp_dir.hpp"
 #include "support/warnings.hpp"
-#include "support/xml.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using sconce::EpochMetrics;
 using sconce::Trainer;
 using sconce::TrainingCurve;
 using sconce::test::contents;
+using sconce::test::svg_problem;
 using sconce::test::TempDir;
-using sconce::test::xml_problem;
 
 namespace {
 
@@ -70,14 +70,14 @@ TEST_CASE("the chart of a training run has a panel for the loss and one for each
   CHECK(chart.panels[1].series[1].x == std::vector<double>{2});  // test_acc came in epoch 2
   CHECK(chart.panels[1].series[1].y == std::vector<double>{0.7});
   CHECK(chart.panels[3].series[0].y == std::vector<double>{0.1, 0.05});
-  CHECK(xml_problem(chart.svg()) == "");
+  CHECK(svg_problem(chart.svg()) == "");
 }
 
 TEST_CASE(
     "a training chart has no panel for unknown rates and scales, and can be drawn without epochs") {
   const auto chart = sconce::training_chart({.scales = {std::nan(""), std::nan("")}});
   CHECK(labels_of(chart) == std::vector<std::string>{"loss: train"});
-  CHECK(xml_problem(chart.svg()) == "");
+  CHECK(svg_problem(chart.svg()) == "");
 }
 
 TEST_CASE("TrainingCurve draws the fit after each epoch") {
@@ -98,7 +98,7 @@ TEST_CASE("TrainingCurve draws the fit after each epoch") {
   REQUIRE(watch.drawn.size() == 2);
   CHECK(watch.drawn[0] != watch.drawn[1]);
   for (const auto& svg : watch.drawn) {
-    CHECK(xml_problem(svg) == "");
+    CHECK(svg_problem(svg) == "");
     CHECK_THAT(svg, ContainsSubstring(">Points</text>") && ContainsSubstring(">acc</text>") &&
                         ContainsSubstring(">learning rate</text>") &&
                         !ContainsSubstring(">scale</text>"));
@@ -151,7 +151,7 @@ TEST_CASE("a resumed fit draws earlier epochs, even if the run had no chart befo
   TrainingCurve again(folder.path() / "again.svg");  // of a fit that is over
   fit(again, 4, saved);
   CHECK(again.history().epochs.size() == 4);
-  CHECK(xml_problem(contents(folder.path() / "again.svg")) == "");
+  CHECK(svg_problem(contents(folder.path() / "again.svg")) == "");
 }
 
 TEST_CASE("a second fit restarts the training curve") {
