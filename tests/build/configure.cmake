@@ -65,3 +65,12 @@ function(make_python file body)
   file(WRITE "${file}" "#!/bin/sh\n${body}\nexec '${python3}' -S \"$@\"\n")
   file(CHMOD "${file}" PERMISSIONS OWNER_READ OWNER_EXECUTE OWNER_WRITE)
 endfunction()
+
+# A stand-in for LibTorch with only a version and a target.
+function(make_torch folder version)
+  file(WRITE "${folder}/share/cmake/Torch/TorchConfigVersion.cmake"
+       "set(PACKAGE_VERSION ${version})\nset(PACKAGE_VERSION_COMPATIBLE TRUE)
+if(PACKAGE_FIND_VERSION STREQUAL PACKAGE_VERSION)\nset(PACKAGE_VERSION_EXACT TRUE)\nendif()\n")
+  file(WRITE "${folder}/share/cmake/Torch/TorchConfig.cmake"
+       "if(NOT TARGET torch_library)\nadd_library(torch_library INTERFACE IMPORTED)\nendif()\nset(Torch_FOUND TRUE)\n")
+endfunction()

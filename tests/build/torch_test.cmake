@@ -5,14 +5,6 @@ cmake_minimum_required(VERSION 3.25)
 
 include("${CMAKE_CURRENT_LIST_DIR}/configure.cmake")
 
-# A stand-in for LibTorch with only a version and a target.
-function(make_torch folder version)
-  file(WRITE "${folder}/share/cmake/Torch/TorchConfigVersion.cmake"
-       "set(PACKAGE_VERSION ${version})\nset(PACKAGE_VERSION_COMPATIBLE TRUE)\n")
-  file(WRITE "${folder}/share/cmake/Torch/TorchConfig.cmake"
-       "add_library(torch_library INTERFACE IMPORTED)\nset(Torch_FOUND TRUE)\n")
-endfunction()
-
 make_torch("${WORK}/torch-old" 2.4.0)
 configure(old -DTorch_DIR=${WORK}/torch-old/share/cmake/Torch)
 expect_stop(old "LibTorch 2.4.0 is too old" "2.11.0 to 2.15.0 are supported"
