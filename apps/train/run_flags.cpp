@@ -1,24 +1,17 @@
 #include "run_flags.hpp"
 
-#include <charconv>
 #include <map>
 #include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "optimization.hpp"
+#include "flags.hpp"
 #include "sconce/io/whole_file.hpp"
 
 namespace train {
 
 namespace {
-
-// Returns the shortest text that reads back as the same number, such as "2" and "0.1".
-std::string shortest_text(double value) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
-}
 
 using Facts = std::vector<std::pair<std::string, std::string>>;  // names and values
 
@@ -29,26 +22,19 @@ std::string kind_of_data(const std::string& data) {
   return is_picture_folder(data) ? "a folder of pictures" : "a folder of IDX files";
 }
 
+// The kind of the data, and the rate that a missing --lr stands for.
+std::string saved_text(const BoundFlag& flag, const CommandLine& line) {
+  if (flag.name == "--data") return kind_of_data(line.data);
+  if (flag.name == "--lr") return shortest_text(line.learning_rate());
+  return flag.text(line);
+}
+
 Facts flags_of(const CommandLine& line) {
-  return {{"--data", kind_of_data(line.data)},
-          {"--target", line.target.empty() ? "no" : line.target},
-          {"--image-size", std::to_string(line.image_size)},
-          {"--grey", line.grey ? "yes" : "no"},
-          {"--test-fraction", shortest_text(line.test_fraction)},
-          {"--augment", line.augment ? "yes" : "no"},
-          {"--skip-bad", line.skip_bad ? "yes" : "no"},
-          {"--model", line.model},
-          {"--weights", line.weights.empty() ? "no" : "yes"},
-          {"--freeze", line.freeze ? "yes" : "no"},
-          {"--batch-size", std::to_string(line.batch_size)},
-          {"--optimizer", line.optimizer},
-          {"--lr", shortest_text(line.lr.value_or(default_lr(line.optimizer)))},
-          {"--scheduler", line.scheduler},
-          {"--precision", line.precision_name},
-          {"--clip", shortest_text(line.clip)},
-          {"--accumulate", std::to_string(line.accumulate)},
-          {"--ema", shortest_text(line.ema)},
-          {"--seed", std::to_string(line.seed)}};
+  Facts facts;
+  for (const auto& flag : flags()) {
+    if (flag.is_saved) facts.emplace_back(flag.name, saved_text(flag, line));
+  }
+  return facts;
 }
 
 // Of other data, or of more, another part would be tested on: one that was trained on before. The

@@ -31,7 +31,7 @@ std::optional<sconce::Stateful> ScheduleKeeper::state() {
 void ScheduleKeeper::on_fit_begin(sconce::Fit& fit) {
   if (!is_loaded_) fit.states.emplace_back(name(), epochs_of_schedule());
   if (!span_.restarts) return;
-  const double lr = line_.lr.value_or(default_lr(line_.optimizer));
+  const double lr = line_.learning_rate();
   for (auto& group : fit.optimizer.param_groups()) group.options().set_lr(lr);
   const auto begun = make_schedule(line_.scheduler, fit.optimizer, span_.epochs, span_.steps);
   schedule_.scheduler->load_state_dict(begun.scheduler->state_dict());

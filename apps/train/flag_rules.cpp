@@ -1,0 +1,182 @@
+#include "flag_rules.hpp"
+
+#include <string>
+#include <vector>
+
+#include "flags.hpp"
+#include "models.hpp"
+#include "training_data.hpp"
+
+namespace train {
+
+namespace {
+
+// What is wrong with these flags if one of them is given, or an empty text. CLI11's needs() and
+// excludes() know only whether a flag is given, not its value.
+struct Rule {
+  std::vector<std::string> flags;
+  std::string (*error)(const CommandLine&);
+};
+
+std::string unless(bool holds, const std::string& error) {
+  return holds ? std::string() : error;
+}
+
+std::vector<std::string> needing(Needs needs) {
+  std::vector<std::string> names;
+  for (const auto& flag : flags()) {
+    if (flag.needs == needs) names.push_back(flag.name);
+  }
+  return names;
+}
+
+using Line = CommandLine;
+using Rules = std::vector<Rule>;
+
+Rules data_rules() {
+  return {
+      {needing(Needs::pictures),
+       [](const Line& line) {
+         return unless(is_picture_folder(line.data),
+                       "needs a folder of pictures as --data, not " + line.data);
+       }},
+      {needing(Needs::pictures_or_table),
+       [](const Line& line) {
+         return unless(is_picture_folder(line.data) || is_table(line.data),
+                       "needs a folder of pictures or a CSV file as --data, not " + line.data);
+       }},
+      {needing(Needs::table),
+       [](const Line& line) {
+         return unless(is_table(line.data), "needs a CSV file as --data, not " + line.data);
+       }},
+      {{"--weights"},
+       [](const Line& line) {
+         return unless(!is_table(line.data), "needs pictures as --data, not " + line.data);
+       }},
+      {{"--data"},
+       [](const Line& line) {
+         return unless(!is_table(line.data) || !line.target.empty(),
+                       line.data + " is a table and needs a --target");
+       }},
+      {{"--model"},
+       [](const Line& line) {
+         const bool takes_rows = line.model == "linear" || line.model == "mlp";
+         return unless(!is_table(line.data) || takes_rows,
+                       line.model + " needs pictures as --data, not " + line.data +
+                           "; a table takes linear or mlp");
+       }},
+  };
+}
+
+Rules model_rules() {
+  return {
+      {{"--freeze"},
+       [](const Line& line) {
+         return unless(!line.freeze || !line.weights.empty(), "needs --weights");
+       }},
+      {{"--image-size"},
+       [](const Line& line) {
+         return unless(line.model != "lenet" || line.image_size >= 4,
+                       "lenet takes 4 or more, not " + std::to_string(line.image_size));
+       }},
+      {{"--model"},
+       [](const Line& line) {
+         return unless(!is_of_vision(line.model) || is_picture_folder(line.data),
+                       line.model + " needs a folder of pictures as --data, not " + line.data);
+       }},
+      {{"--grey"},
+       [](const Line& line) {
+         return unless(!is_of_vision(line.model) || !line.grey,
+                       line.model + " takes pictures in color");
+       }},
+      {{"--image-size"},
+       [](const Line& line) {
+         return unless(line.model != "vit_b_16" || line.image_size % 16 == 0,
+                       "vit_b_16 takes a multiple of 16, not " + std::to_string(line.image_size));
+       }},
+  };
+}
+
+Rules device_rules() {
+  return {
+      {{"--parallel"},
+       [](const Line& line) {
+         return unless(line.parallel != "data" || line.device == "auto",
+                       "data uses every GPU and needs --device auto, not " + line.device);
+       }},
+      {{"--parallel"},
+       [](const Line& line) {
+         return unless(line.parallel != "distributed" || !line.device.starts_with("cuda"),
+                       "distributed chooses the GPU of each process and needs --device auto, not " +
+                           line.device);
+       }},
+      {{"--timeout"},
+       [](const Line& line) {
+         return unless(line.parallel == "distributed",
+                       "needs --parallel distributed, not " + line.parallel);
+       }},
+      {{"--graph"},
+       [](const Line& line) {
+         return unless(!line.graph || line.parallel == "none",
+                       "needs --parallel none, not " + line.parallel);
+       }},
+      {{"--graph"},
+       [](const Line& line) {
+         return unless(!line.graph || line.accumulate == 1,
+                       "needs --accumulate 1, not " + std::to_string(line.accumulate));
+       }},
+      {{"--graph"},
+       [](const Line& line) {
+         return unless(!line.graph || line.scheduler != "onecycle",
+                       "needs a --scheduler that changes only the learning rate, not onecycle, "
+                       "which also changes the momentum");
+       }},
+      {{"--precision"},
+       [](const Line& line) {
+         return unless(line.precision != "tf32" || line.torch_device().is_cuda(),
+                       "tf32 needs a GPU, but the device is cpu");
+       }},
+  };
+}
+
+Rules file_rules() {
+  return {
+      {needing(Needs::checkpoint),
+       [](const Line& line) {
+         return unless(!line.checkpoint.empty(), "needs a --checkpoint folder");
+       }},
+      {{"--restart-schedule"},
+       [](const Line& line) {
+         return unless(!line.restart_schedule || line.resume, "needs --resume");
+       }},
+      {{"--restart-schedule"},
+       [](const Line& line) {
+         return unless(!line.restart_schedule || line.scheduler != "none",
+                       "needs a --scheduler other than none");
+       }},
+      {needing(Needs::out),
+       [](const Line& line) { return unless(!line.out.empty(), "needs an --out folder"); }},
+      {{"--scalars-every"},
+       [](const Line& line) { return unless(!line.scalars.empty(), "needs a --scalars folder"); }},
+      {{"--checkpoint", "--scalars"},
+       [](const Line& line) {
+         return unless(!line.fast_dev_run, "cannot be used with --fast-dev-run");
+       }},
+  };
+}
+
+}  // namespace
+
+void check_flag_rules(const CLI::App& app, const CommandLine& line) {
+  for (const Rules& rules : {data_rules(), model_rules(), device_rules(), file_rules()}) {
+    for (const auto& [names, error] : rules) {
+      for (const auto& name : names) {
+        if (app.count(name) == 0) continue;
+        const std::string wrong = error(line);
+        if (!wrong.empty()) refuse(name + ": " + wrong);
+      }
+    }
+  }
+}
+
+}  // namespace train
