@@ -3,7 +3,9 @@
 #include <ATen/record_function.h>
 #include <torch/nn/modules.h>
 
+#include <algorithm>
 #include <functional>
+#include <memory>
 #include <utility>
 
 namespace sconce::nn {
@@ -32,31 +34,36 @@ std::vector<torch::Tensor*> members_of_one_of(torch::nn::Module& module) {
   return members;
 }
 
-// Calls a function right before this thread's next operation.
-class BeforeOperation {
+std::vector<size_t> reference_counts(const std::vector<torch::Tensor>& tensors) {
+  std::vector<size_t> counts;
+  for (const auto& tensor : tensors) counts.push_back(tensor.use_count());
+  return counts;
+}
+
+// Calls a function once, right before this thread's next operation. LibTorch calls back plain
+// functions only, so a variable of the thread holds this one.
+class BeforeNextOperation {
  public:
-  explicit BeforeOperation(std::function<void()> function)
-      : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(call))) {
-    next_ = std::move(function);
+  explicit BeforeNextOperation(std::function<void()> function)
+      : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(call_once))) {
+    waiting_ = std::move(function);
   }
-  ~BeforeOperation() {
-    next_ = nullptr;
+  ~BeforeNextOperation() {
+    waiting_ = nullptr;
     at::removeCallback(handle_);
   }
-  BeforeOperation(const BeforeOperation&) = delete;
-  BeforeOperation& operator=(const BeforeOperation&) = delete;
+  BeforeNextOperation(const BeforeNextOperation&) = delete;
+  BeforeNextOperation& operator=(const BeforeNextOperation&) = delete;
 
  private:
-  static std::unique_ptr<at::ObserverContext> call(const at::RecordFunction&) {
-    if (const auto function = std::exchange(next_, nullptr)) function();
+  static std::unique_ptr<at::ObserverContext> call_once(const at::RecordFunction&) {
+    if (const auto function = std::exchange(waiting_, nullptr)) function();
     return nullptr;
   }
 
-  static thread_local std::function<void()> next_;
+  static inline thread_local std::function<void()> waiting_ = nullptr;
   at::CallbackHandle handle_;
 };
-
-thread_local std::function<void()> BeforeOperation::next_;
 
 }  // namespace
 
@@ -70,19 +77,20 @@ std::vector<torch::Tensor*> tensor_members(torch::nn::Module& layer) {
                            CrossEntropyLossImpl, BCEWithLogitsLossImpl>(layer);
 }
 
-// LibTorch's clone first copies the members. Then `reset` sets them anew, which begins with making
-// a tensor. So at that operation the copied members hold the tensors too.
+// C++ cannot list the members of a class, and LibTorch knows only the registered tensors. But
+// `Cloneable::clone` copies the layer with all its members, clears the registered tensors of the
+// copy, and calls `reset`, whose first operation makes a tensor. Right before this operation each
+// tensor therefore has one more reference for each member that holds it.
 std::vector<size_t> count_members(const torch::nn::Module& layer,
                                   const std::vector<torch::Tensor>& tensors) {
-  std::vector<size_t> counts(tensors.size());
-  const auto holders = [&](size_t i) { return static_cast<size_t>(tensors[i].use_count()); };
-  std::vector<size_t> before;
-  for (size_t i = 0; i < tensors.size(); ++i) before.push_back(holders(i));
-  const BeforeOperation count([&] {
-    for (size_t i = 0; i < tensors.size(); ++i) counts[i] = holders(i) - before[i];
-  });
-  layer.clone(torch::kCPU);
-  return counts;
+  const auto before = reference_counts(tensors);
+  auto during = before;  // if `reset` makes no tensor
+  {
+    const BeforeNextOperation count([&] { during = reference_counts(tensors); });
+    layer.clone(torch::kCPU);
+  }
+  std::transform(during.begin(), during.end(), before.begin(), during.begin(), std::minus<>());
+  return during;
 }
 
 }  // namespace sconce::nn
