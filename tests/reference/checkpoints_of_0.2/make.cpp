@@ -16,7 +16,9 @@ int main(int argc, char** argv) {
     training.options.save_every = training.options.accumulate_grad_batches == 1 ? 2 : 1;
     sconce::Checkpoint checkpoint(all, {.keep_last = 100});
     sconce::ModelCheckpoint saving(checkpoint, {.monitor = "test_loss"});
-    training.fit({&saving});
+    const auto result = training.fit({&saving});
+    sconce::test::of_0_2::write_numbers(folder / "numbers.txt",
+                                        sconce::test::of_0_2::numbers_of(training, result));
     for (const char* file : {"checkpoint-000001-00000002.pt", "checkpoint-000002-00000000.pt"}) {
       fs::copy_file(all / file, folder / file);
     }

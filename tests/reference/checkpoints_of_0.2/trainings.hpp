@@ -9,6 +9,7 @@
 
 #include <torch/nn/module.h>
 
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -136,6 +137,42 @@ struct Training {
   std::vector<std::shared_ptr<void>> kept = {};
   c10::IValue scaler = {};  // its state after the fit
 };
+
+// The results without the times, and all numbers that a training leaves.
+inline std::vector<double> numbers_of(const Training& training, const FitResult& result) {
+  std::vector<double> numbers;
+  for (const auto& epoch : result.epochs) {
+    numbers.push_back(epoch.loss);
+    for (const auto& [name, value] : epoch.metrics) numbers.push_back(value);
+  }
+  const auto add = [&](const torch::Tensor& tensor) { numbers.push_back(tensor.item<double>()); };
+  for (const auto& parameter : training.model->parameters()) add(parameter);
+  add(training.model->batches);
+  if (training.averages) {
+    for (const auto& average : training.averages->state_dict()) add(average.value());
+  }
+  if (const auto& scaler = training.scaler.toGenericDict(); !scaler.empty()) {
+    numbers.push_back(scaler.at("scale").toDouble());
+  }
+  for (const auto& group : training.optimizer->param_groups()) {
+    numbers.push_back(group.options().get_lr());
+  }
+  return numbers;
+}
+
+// Writes the numbers one a line, without rounding.
+inline void write_numbers(const std::string& file, const std::vector<double>& numbers) {
+  std::ofstream out(file);
+  out << std::hexfloat;
+  for (const double number : numbers) out << number << "\n";
+}
+
+inline std::vector<double> read_numbers(const std::string& file) {
+  std::ifstream in(file);
+  std::vector<double> numbers;
+  for (std::string line; std::getline(in, line);) numbers.push_back(std::stod(line));
+  return numbers;
+}
 
 // What makes a training ready, by the name of its folder.
 inline const std::map<std::string, std::function<void(Training&)>>& trainings() {

@@ -1,0 +1,65 @@
+// Continues runs of optimizers that an older version of the library saved.
+#include <torch/version.h>
+
+#include <filesystem>
+
+#include "catch.hpp"
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#include "reference/checkpoints_of_f48842a/runs.hpp"
+#pragma GCC diagnostic pop
+#include "sconce/io/torch_file.hpp"
+
+namespace {
+
+using namespace sconce::test::of_f48842a;
+
+// Makes the rest of the run's steps, and returns all numbers.
+template <class Load>
+torch::Tensor resume(const Run& run, const c10::List<torch::Tensor>& values, const Load& load) {
+  const auto parameters = make_parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) parameters[i].detach().copy_(values.get(i));
+  const auto optimizer = make_optimizer(run, parameters);
+  load(*optimizer);
+  step(run, *optimizer, parameters, saved_after, all_steps);
+  return all_numbers(*optimizer, parameters);
+}
+
+void check_end(const torch::Tensor& numbers, const torch::Tensor& expected) {
+  if (TORCH_VERSION_MINOR >= 15) {  // the files were written with LibTorch 2.15
+    CHECK(numbers.equal(expected));
+  } else {
+    CHECK(torch::allclose(numbers, expected, 1.3e-6, 1e-5));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a state dict or archive that f48842a saved continues as it did there, bit for bit") {
+  const std::filesystem::path folder = SCONCE_TESTS_DIR "/reference/checkpoints_of_f48842a";
+  for (const auto& [name, of_optimizer] : runs()) {
+    const auto all = sconce::io::load_torch(folder / name / "runs.pt").toGenericDict();
+    CHECK(all.size() == of_optimizer.size());
+    for (const auto& run : of_optimizer) {
+      INFO(name << " " << run.name);
+      const auto saved = all.at(run.name).toGenericDict();
+      c10::List<torch::Tensor> values;
+      for (const c10::IValue& value : saved.at("parameters").toListRef()) {
+        values.push_back(value.toTensor());
+      }
+      const auto expected = saved.at("end").toTensor();
+      check_end(resume(run, values,
+                       [&](auto& optimizer) { optimizer.load_state_dict(saved.at("state")); }),
+                expected);
+      if (!saved.contains("archive")) continue;
+      const auto bytes = saved.at("archive").toTensor();
+      check_end(resume(run, values,
+                       [&](auto& optimizer) {
+                         std::istringstream archive(std::string(
+                             static_cast<const char*>(bytes.data_ptr()), bytes.nbytes()));
+                         torch::load(optimizer, archive);
+                       }),
+                expected);
+    }
+  }
+}
