@@ -15,40 +15,33 @@
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/maximum.h>
 
-#include <array>
 #include <cmath>
 #include <optional>
 #include <vector>
 
+#include "optim/algorithm.hpp"
 #include "optim/learning_rate.hpp"
 #include "optim/packed_numbers.hpp"
 #include "optim/real_views.hpp"
 #include "optim/step_plan.hpp"
-#include "sconce/optim/adam.hpp"
 
 namespace sconce::optim {
 
+/// Options of Adam and AdamW in one type; LibTorch has a type for each.
+struct AdamHyperparameters {
+  double lr;                    ///< learning rate
+  double beta1;                 ///< decay of the mean of the gradients
+  double beta2;                 ///< decay of the mean of their squares
+  double eps;                   ///< number added to the denominator
+  double weight_decay;          ///< factor of the weight decay
+  bool amsgrad;                 ///< whether to use the maximum of the means of the squares
+  bool decoupled_weight_decay;  ///< true for AdamW: the decay is not part of the gradient
+};
+
 /// The tensors of one kernel call.
 struct AdamBucket : Bucket {
-  AdamBucket(const torch::Tensor& parameter, const AdamParamState& state)
-      : Bucket(parameter), amsgrad(state.max_exp_avg_sq.defined()) {}
+  using Bucket::Bucket;
 
-  bool takes(const AdamParamState& state) const {
-    return state.max_exp_avg_sq.defined() == amsgrad;
-  }
-
-  void add(AdamParamState& state) {
-    exp_avgs.push_back(state.exp_avg);
-    exp_avg_sqs.push_back(state.exp_avg_sq);
-    if (amsgrad) max_exp_avg_sqs.push_back(state.max_exp_avg_sq);
-    steps.add(state.step);
-  }
-
-  void seal() { steps.seal(); }
-
-  auto lists() { return std::array{&params, &grads, &exp_avgs, &exp_avg_sqs, &max_exp_avg_sqs}; }
-
-  bool amsgrad;
   std::vector<torch::Tensor> exp_avgs = {};
   std::vector<torch::Tensor> exp_avg_sqs = {};
   std::vector<torch::Tensor> max_exp_avg_sqs = {};
@@ -57,11 +50,10 @@ struct AdamBucket : Bucket {
 
 /// Steps with the fused kernel. The step counts must already be those of this step.
 inline void step_fused(AdamBucket& b, const AdamHyperparameters& h, const ExtraOptions& extra,
-                       const torch::Tensor& grad_scale_anywhere,
-                       const torch::Tensor& found_inf_anywhere) {
+                       const Amp& amp) {
   match_strides(b);
-  const auto grad_scale = to_device(grad_scale_anywhere, b.device);
-  const auto found_inf = to_device(found_inf_anywhere, b.device);
+  const auto grad_scale = to_device(amp.grad_scale, b.device);
+  const auto found_inf = to_device(amp.found_inf, b.device);
   const at::TensorList max_exp_avg_sqs = h.amsgrad ? b.max_exp_avg_sqs : at::TensorList();
   with_lr(h.lr, extra.lr, b.device, [&](const auto& lr) {
     call_fused_kernel(b, [&](const auto& part) {

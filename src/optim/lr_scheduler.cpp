@@ -12,7 +12,7 @@
 
 #include "host_call.hpp"
 #include "optim/scheduler_arguments.hpp"
-#include "sconce/optim/nadam.hpp"
+#include "sconce/optim/table_options.hpp"
 #include "state/state_visitor.hpp"
 
 namespace sconce::optim::lr_scheduler {
@@ -44,11 +44,12 @@ bool set_momentum(OptimizerOptions& options, double value) {
     if (of_class != nullptr) of_class->betas({value, std::get<1>(of_class->betas())});
     return of_class != nullptr;
   };
+  auto* ours = dynamic_cast<MomentumOptions*>(&options);
   return momentum(dynamic_cast<torch::optim::SGDOptions*>(&options)) ||
          momentum(dynamic_cast<torch::optim::RMSpropOptions*>(&options)) ||
          beta1(dynamic_cast<torch::optim::AdamOptions*>(&options)) ||
          beta1(dynamic_cast<torch::optim::AdamWOptions*>(&options)) ||
-         beta1(dynamic_cast<NAdamOptions*>(&options));
+         (ours != nullptr && ours->set_momentum(value));
 }
 
 }  // namespace

@@ -10,25 +10,12 @@
 #include <ATen/ops/_foreach_pow.h>
 #include <ATen/ops/_foreach_sqrt.h>
 #include <ATen/ops/_foreach_sub.h>
-#include <ATen/ops/ones.h>
-#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/tensor.h>
-#include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
-#include <torch/optim/serialize.h>
 
 #include <array>
 #include <cmath>
-#include <utility>
 
-#include "optim/conversions.hpp"
-#include "optim/fitting_state.hpp"
-#include "optim/learning_rate.hpp"
-#include "optim/one_group.hpp"
-#include "optim/packed_numbers.hpp"
-#include "optim/real_views.hpp"
-#include "optim/step_plan.hpp"
-#include "state/state_visitor.hpp"
+#include "optim/algorithm_of.hpp"
 
 namespace sconce::optim {
 
@@ -37,24 +24,7 @@ namespace {
 using Tensors = std::vector<torch::Tensor>;
 
 struct NAdamBucket : Bucket {
-  NAdamBucket(const torch::Tensor& parameter, const NAdamParamState& /*state*/)
-      : Bucket(parameter) {}
-
-  static bool takes(const NAdamParamState& /*state*/) { return true; }
-
-  void add(NAdamParamState& state) {
-    steps.add(state.step);
-    mu_products.add(state.mu_product);
-    exp_avgs.push_back(state.exp_avg);
-    exp_avg_sqs.push_back(state.exp_avg_sq);
-  }
-
-  void seal() {
-    steps.seal();
-    mu_products.seal();
-  }
-
-  auto lists() { return std::array{&params, &grads, &exp_avgs, &exp_avg_sqs}; }
+  using Bucket::Bucket;
 
   Tensors exp_avgs = {};
   Tensors exp_avg_sqs = {};
@@ -195,151 +165,57 @@ void step_for_loop(const NAdamBucket& b, const NAdamOptions& o, const LearningRa
 
 }  // namespace
 
-struct NAdam::Plans {
-  std::vector<StepPlan<NAdamBucket, NAdamParamState>> of_groups = {};
-};
+template <>
+struct Table<NAdam> {
+  using Options = NAdamOptions;
+  using State = NAdamParamState;
+  using Bucket = NAdamBucket;
+  static constexpr const char* name = "sconce::optim::NAdam";
+  static constexpr Kernels fastest = Kernels::foreach;
+  static constexpr bool has_capturable = true;
+  static constexpr std::array fields = {
+      count("step", &State::step, &Bucket::steps),
+      number("mu_product", &State::mu_product, &Bucket::mu_products, /*first=*/1),
+      like_parameter("exp_avg", &State::exp_avg, &Bucket::exp_avgs),
+      like_parameter("exp_avg_sq", &State::exp_avg_sq, &Bucket::exp_avg_sqs)};
 
-NAdam::NAdam(const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
-             NAdamOptions defaults, ExtraOptions extra)
-    : Optimizer("sconce::optim::NAdam", param_groups,
-                std::make_unique<NAdamOptions>(std::move(defaults)), std::move(extra),
-                Kernels::foreach),
-      plans_(std::make_shared<Plans>()) {
-  check_construction();
-}
+  static void visit_options(NAdamOptions& o, auto&& visit) {
+    visit("lr", o.lr());
+    visit("betas", o.betas());
+    visit("eps", o.eps());
+    visit("weight_decay", o.weight_decay());
+    visit("momentum_decay", o.momentum_decay());
+    visit("decoupled_weight_decay", o.decoupled_weight_decay(), false);
+  }
 
-NAdam::NAdam(std::vector<torch::Tensor> params, NAdamOptions defaults, ExtraOptions extra)
-    : NAdam(one_group("sconce::optim::NAdam", std::move(params)), std::move(defaults),
-            std::move(extra)) {}
+  static void check(const NAdamOptions& o, const Expect& expect) {
+    expect.at_least_0("lr", o.lr());
+    expect.at_least_0("eps", o.eps());
+    expect.betas(o.betas());
+    expect.at_least_0("weight_decay", o.weight_decay());
+    expect.at_least_0("momentum_decay", o.momentum_decay());
+  }
 
-void NAdam::check(const Options& options) const {
-  const auto& o = options_as<const NAdamOptions>(options, name());
-  const auto [beta1, beta2] = o.betas();
-  TORCH_CHECK_VALUE(o.lr() >= 0, name(), ": expected lr >= 0, got ", o.lr());
-  TORCH_CHECK_VALUE(o.eps() >= 0, name(), ": expected eps >= 0, got ", o.eps());
-  TORCH_CHECK_VALUE(beta1 >= 0 && beta1 < 1 && beta2 >= 0 && beta2 < 1, name(),
-                    ": expected betas in [0, 1), got ", beta1, " and ", beta2);
-  TORCH_CHECK_VALUE(o.weight_decay() >= 0, name(), ": expected weight_decay >= 0, got ",
-                    o.weight_decay());
-  TORCH_CHECK_VALUE(o.momentum_decay() >= 0, name(), ": expected momentum_decay >= 0, got ",
-                    o.momentum_decay());
-}
-
-bool NAdam::prepare_group(size_t index) {
-  plans_->of_groups.resize(param_groups_.size());
-  const auto make = [this](const torch::Tensor& parameter) {
-    auto fresh = std::make_unique<NAdamParamState>();
-    fresh->step = state_number(parameter, at::zeros({}));
-    fresh->mu_product = state_number(parameter, at::ones({}));
-    fresh->exp_avg = at::zeros_like(parameter);
-    fresh->exp_avg_sq = at::zeros_like(parameter);
-    return fresh;
-  };
-  const auto state_of = [&](size_t i) -> NAdamParamState& {
-    return fitting_state(index, i, &NAdamParamState::exp_avg, make);
-  };
-  return plans_->of_groups[index].update(param_groups_[index].params(), state_, /*variant=*/0,
-                                         state_of);
-}
-
-void NAdam::step_group(size_t index, const Amp& /*amp*/) {
-  const auto& o = options_as<const NAdamOptions>(param_groups_[index].options(), name());
-  const ExtraOptions of_group = extra(index);
-  for (auto& bucket : plans_->of_groups[index].buckets()) {
-    bucket.steps.add_one();
-    if (kernels() == Kernels::for_loop) {
-      step_for_loop(bucket, o, host_lr(o.lr(), of_group), of_group.maximize);
-    } else {
+  static void step(auto& buckets, const Step<NAdamOptions>& s) {
+    for (auto& bucket : buckets) {
+      bucket.steps.add_one();
+      if (s.kernels == Kernels::for_loop) {
+        step_for_loop(bucket, s.options, host_lr(s.options.lr(), s.extra), s.extra.maximize);
+        continue;
+      }
       const auto viewed = viewed_as_real(bucket);
-      const auto& b = viewed ? *viewed : bucket;
-      if (steps_on_device(b.params[0])) {
-        step_on_device(b, o, device_lr(of_group, b.device), of_group.maximize);
+      const NAdamBucket& b = viewed ? *viewed : bucket;
+      if (s.is_on_device(b)) {
+        step_on_device(b, s.options, device_lr(s.extra, b.device), s.extra.maximize);
       } else {
-        step_foreach(b, o, host_lr(o.lr(), of_group), of_group.maximize);
+        step_foreach(b, s.options, host_lr(s.options.lr(), s.extra), s.extra.maximize);
       }
     }
-    bucket.grads.clear();
   }
-}
+};
 
-void NAdam::state_replaced() {
-  plans_->of_groups.clear();
-}
-
-NAdam::Tensors NAdam::state_tensors(const ParamState& state) const {
-  const auto& s = static_cast<const NAdamParamState&>(state);
-  return {{"step", s.step.clone()},
-          {"mu_product", s.mu_product.clone()},
-          {"exp_avg", s.exp_avg},
-          {"exp_avg_sq", s.exp_avg_sq}};
-}
-
-std::unique_ptr<torch::optim::OptimizerParamState> NAdam::make_state(
-    const Tensors& tensors, const torch::Tensor& parameter) const {
-  for (const char* key : {"step", "mu_product", "exp_avg", "exp_avg_sq"}) {
-    TORCH_CHECK(tensors.contains(key), name(), ": expected the state of a parameter to have ", key);
-  }
-  auto state = std::make_unique<NAdamParamState>();
-  state->step = state_number(parameter, tensors.at("step"));
-  state->mu_product = state_number(parameter, tensors.at("mu_product"));
-  state->exp_avg = copy_for(parameter, tensors, "exp_avg");
-  state->exp_avg_sq = copy_for(parameter, tensors, "exp_avg_sq");
-  state->owner = StateOwner(parameter);
-  return state;
-}
-
-void NAdam::visit_options(Options& options, StateVisitor& state) const {
-  auto& o = options_as<NAdamOptions>(options, name());
-  state("lr", o.lr());
-  state("betas", o.betas());
-  state("eps", o.eps());
-  state("weight_decay", o.weight_decay());
-  state("momentum_decay", o.momentum_decay());
-  state("decoupled_weight_decay", o.decoupled_weight_decay(), false);
-  state.write_only("capturable", takes_lr_on_device());
-}
-
-void NAdam::save(torch::serialize::OutputArchive& archive) const {
-  sync_lr();
-  torch::optim::serialize<NAdamParamState, NAdamOptions>(archive, *this);
-}
-
-void NAdam::load(torch::serialize::InputArchive& archive) {
-  replace_state([&] { torch::optim::serialize<NAdamParamState, NAdamOptions>(archive, *this); });
-}
-
-void NAdamOptions::serialize(torch::serialize::OutputArchive& archive) const {
-  _TORCH_OPTIM_SERIALIZE_TORCH_ARG(lr);
-  _TORCH_OPTIM_SERIALIZE_TORCH_ARG(betas);
-  _TORCH_OPTIM_SERIALIZE_TORCH_ARG(eps);
-  _TORCH_OPTIM_SERIALIZE_TORCH_ARG(weight_decay);
-  _TORCH_OPTIM_SERIALIZE_TORCH_ARG(momentum_decay);
-  _TORCH_OPTIM_SERIALIZE_TORCH_ARG(decoupled_weight_decay);
-}
-
-void NAdamOptions::serialize(torch::serialize::InputArchive& archive) {
-  _TORCH_OPTIM_DESERIALIZE_TORCH_ARG(double, lr);
-  _TORCH_OPTIM_DESERIALIZE_TORCH_ARG(Betas, betas);
-  _TORCH_OPTIM_DESERIALIZE_TORCH_ARG(double, eps);
-  _TORCH_OPTIM_DESERIALIZE_TORCH_ARG(double, weight_decay);
-  _TORCH_OPTIM_DESERIALIZE_TORCH_ARG(double, momentum_decay);
-  _TORCH_OPTIM_DESERIALIZE_TORCH_ARG(bool, decoupled_weight_decay);
-}
-
-void NAdamParamState::serialize(torch::serialize::OutputArchive& archive) const {
-  archive.write("step", c10::IValue(step.item<int64_t>()));
-  write(archive, "mu_product", mu_product.clone());
-  write(archive, "exp_avg", exp_avg);
-  write(archive, "exp_avg_sq", exp_avg_sq);
-}
-
-void NAdamParamState::serialize(torch::serialize::InputArchive& archive) {
-  c10::IValue count;
-  archive.read("step", count);
-  step = at::scalar_tensor(count.toInt(), at::kFloat);
-  read(archive, "mu_product", mu_product);
-  read(archive, "exp_avg", exp_avg);
-  read(archive, "exp_avg_sq", exp_avg_sq);
-}
+template struct TableOptions<NAdam, NAdamOptions>;
+template struct TableParamState<NAdam, NAdamParamState>;
+template class OptimizerOf<NAdam, NAdamOptions>;
 
 }  // namespace sconce::optim

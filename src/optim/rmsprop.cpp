@@ -8,22 +8,10 @@
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_foreach_neg.h>
 #include <ATen/ops/_foreach_sqrt.h>
-#include <ATen/ops/scalar_tensor.h>
-#include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
-#include <torch/serialize/archive.h>
 
 #include <array>
-#include <utility>
 
-#include "optim/conversions.hpp"
-#include "optim/fitting_state.hpp"
-#include "optim/learning_rate.hpp"
-#include "optim/one_group.hpp"
-#include "optim/packed_numbers.hpp"
-#include "optim/real_views.hpp"
-#include "optim/step_plan.hpp"
-#include "state/state_visitor.hpp"
+#include "optim/algorithm_of.hpp"
 
 namespace sconce::optim {
 
@@ -32,29 +20,8 @@ namespace {
 using torch::optim::RMSpropOptions;
 
 struct RMSpropBucket : Bucket {
-  RMSpropBucket(const torch::Tensor& parameter, const RMSpropParamState& state)
-      : Bucket(parameter),
-        has_momentum(state.momentum_buffer.defined()),
-        is_centered(state.grad_avg.defined()) {}
+  using Bucket::Bucket;
 
-  bool takes(const RMSpropParamState& state) const {
-    return state.momentum_buffer.defined() == has_momentum &&
-           state.grad_avg.defined() == is_centered;
-  }
-
-  void add(RMSpropParamState& state) {
-    steps.add(state.step);
-    square_avgs.push_back(state.square_avg);
-    if (has_momentum) momentum_buffers.push_back(state.momentum_buffer);
-    if (is_centered) grad_avgs.push_back(state.grad_avg);
-  }
-
-  void seal() { steps.seal(); }
-
-  auto lists() { return std::array{&params, &grads, &square_avgs, &momentum_buffers, &grad_avgs}; }
-
-  bool has_momentum;
-  bool is_centered;
   std::vector<torch::Tensor> square_avgs = {};
   std::vector<torch::Tensor> momentum_buffers = {};
   std::vector<torch::Tensor> grad_avgs = {};
@@ -138,140 +105,62 @@ void step_for_loop(const RMSpropBucket& b, const RMSpropOptions& o, double lr, b
 
 }  // namespace
 
-struct RMSprop::Plans {
-  std::vector<StepPlan<RMSpropBucket, RMSpropParamState>> of_groups = {};
-};
+template <>
+struct Table<RMSprop> {
+  using Options = RMSpropOptions;
+  using State = RMSpropParamState;
+  using Bucket = RMSpropBucket;
+  static constexpr const char* name = "sconce::optim::RMSprop";
+  static constexpr Kernels fastest = Kernels::foreach;
+  static constexpr bool has_capturable = true;
+  static constexpr std::array fields = {
+      count("step", &State::step, &Bucket::steps),
+      like_parameter("square_avg", &State::square_avg, &Bucket::square_avgs),
+      like_parameter("momentum_buffer", &State::momentum_buffer, &Bucket::momentum_buffers,
+                     Needed::by_options),
+      like_parameter("grad_avg", &State::grad_avg, &Bucket::grad_avgs, Needed::by_options)};
 
-RMSprop::RMSprop(const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
-                 RMSpropOptions defaults, ExtraOptions extra)
-    : Optimizer("sconce::optim::RMSprop", param_groups,
-                std::make_unique<RMSpropOptions>(std::move(defaults)), std::move(extra),
-                Kernels::foreach),
-      plans_(std::make_shared<Plans>()) {
-  check_construction();
-}
-
-RMSprop::RMSprop(std::vector<torch::Tensor> params, RMSpropOptions defaults, ExtraOptions extra)
-    : RMSprop(one_group("sconce::optim::RMSprop", std::move(params)), std::move(defaults),
-              std::move(extra)) {}
-
-void RMSprop::check(const Options& options) const {
-  const auto& o = options_as<const RMSpropOptions>(options, name());
-  TORCH_CHECK_VALUE(o.lr() >= 0, name(), ": expected lr >= 0, got ", o.lr());
-  TORCH_CHECK_VALUE(o.eps() >= 0, name(), ": expected eps >= 0, got ", o.eps());
-  TORCH_CHECK_VALUE(o.momentum() >= 0, name(), ": expected momentum >= 0, got ", o.momentum());
-  TORCH_CHECK_VALUE(o.weight_decay() >= 0, name(), ": expected weight_decay >= 0, got ",
-                    o.weight_decay());
-  TORCH_CHECK_VALUE(o.alpha() >= 0, name(), ": expected alpha >= 0, got ", o.alpha());
-}
-
-RMSpropParamState& RMSprop::state_for(size_t group, size_t index) {
-  const auto make = [this](const torch::Tensor& parameter) {
-    auto fresh = std::make_unique<RMSpropParamState>();
-    fresh->step = state_number(parameter, at::zeros({}));
-    fresh->square_avg = at::zeros_like(parameter);
-    return fresh;
-  };
-  auto& state = fitting_state(group, index, &RMSpropParamState::square_avg, make);
-  const auto& o = options_as<const RMSpropOptions>(param_groups_[group].options(), name());
-  const auto& parameter = param_groups_[group].params()[index];
-  if (o.momentum() > 0 && !state.momentum_buffer.defined()) {
-    state.momentum_buffer = at::zeros_like(parameter);
+  static bool uses(const RMSpropOptions& o, const auto& field) {
+    return field.member == &State::grad_avg ? o.centered() : o.momentum() > 0;
   }
-  if (o.centered() && !state.grad_avg.defined()) state.grad_avg = at::zeros_like(parameter);
-  return state;
-}
 
-bool RMSprop::prepare_group(size_t index) {
-  plans_->of_groups.resize(param_groups_.size());
-  const auto& group = param_groups_[index];
-  const auto& o = options_as<const RMSpropOptions>(group.options(), name());
-  const int variant = (o.momentum() > 0 ? 1 : 0) + (o.centered() ? 2 : 0);
-  const auto state_of = [&](size_t i) -> RMSpropParamState& { return state_for(index, i); };
-  return plans_->of_groups[index].update(group.params(), state_, variant, state_of);
-}
+  static void visit_options(RMSpropOptions& o, auto&& visit) {
+    visit("lr", o.lr());
+    visit("momentum", o.momentum(), 0.0);  // states of older PyTorch versions may lack it
+    visit("alpha", o.alpha());
+    visit("eps", o.eps());
+    visit("centered", o.centered(), false);
+    visit("weight_decay", o.weight_decay());
+  }
 
-void RMSprop::step_group(size_t index, const Amp& /*amp*/) {
-  const auto& o = options_as<const RMSpropOptions>(param_groups_[index].options(), name());
-  const ExtraOptions of_group = extra(index);
-  for (auto& bucket : plans_->of_groups[index].buckets()) {
-    bucket.steps.add_one();
-    if (kernels() == Kernels::for_loop) {
-      step_for_loop(bucket, o, host_lr(o.lr(), of_group).number, of_group.maximize);
-    } else {
+  static void check(const RMSpropOptions& o, const Expect& expect) {
+    expect.at_least_0("lr", o.lr());
+    expect.at_least_0("eps", o.eps());
+    expect.at_least_0("momentum", o.momentum());
+    expect.at_least_0("weight_decay", o.weight_decay());
+    expect.at_least_0("alpha", o.alpha());
+  }
+
+  static void step(auto& buckets, const Step<RMSpropOptions>& s) {
+    const auto on_host = [&s] { return host_lr(s.options.lr(), s.extra).number; };
+    for (auto& bucket : buckets) {
+      bucket.steps.add_one();
+      if (s.kernels == Kernels::for_loop) {
+        step_for_loop(bucket, s.options, on_host(), s.extra.maximize);
+        continue;
+      }
       const auto viewed = viewed_as_real(bucket);
-      const auto& b = viewed ? *viewed : bucket;
-      if (steps_on_device(b.params[0])) {
-        step_foreach(b, o, *device_lr(of_group, b.device).tensor, of_group.maximize);
+      const RMSpropBucket& b = viewed ? *viewed : bucket;
+      if (s.is_on_device(b)) {
+        step_foreach(b, s.options, *device_lr(s.extra, b.device).tensor, s.extra.maximize);
       } else {
-        step_foreach(b, o, host_lr(o.lr(), of_group).number, of_group.maximize);
+        step_foreach(b, s.options, on_host(), s.extra.maximize);
       }
     }
-    bucket.grads.clear();
   }
-}
+};
 
-void RMSprop::state_replaced() {
-  plans_->of_groups.clear();
-}
-
-RMSprop::Tensors RMSprop::state_tensors(const ParamState& state) const {
-  const auto& s = static_cast<const RMSpropParamState&>(state);
-  Tensors tensors = {{"step", s.step.clone()}, {"square_avg", s.square_avg}};
-  if (s.momentum_buffer.defined()) tensors["momentum_buffer"] = s.momentum_buffer;
-  if (s.grad_avg.defined()) tensors["grad_avg"] = s.grad_avg;
-  return tensors;
-}
-
-std::unique_ptr<torch::optim::OptimizerParamState> RMSprop::make_state(
-    const Tensors& tensors, const torch::Tensor& parameter) const {
-  for (const char* key : {"step", "square_avg"}) {
-    TORCH_CHECK(tensors.contains(key), name(), ": expected the state of a parameter to have ", key);
-  }
-  auto state = std::make_unique<RMSpropParamState>();
-  state->step = state_number(parameter, tensors.at("step"));
-  state->square_avg = copy_for(parameter, tensors, "square_avg");
-  state->momentum_buffer = copy_for(parameter, tensors, "momentum_buffer");
-  state->grad_avg = copy_for(parameter, tensors, "grad_avg");
-  state->owner = StateOwner(parameter);
-  return state;
-}
-
-void RMSprop::visit_options(Options& options, StateVisitor& state) const {
-  auto& o = options_as<RMSpropOptions>(options, name());
-  state("lr", o.lr());
-  state("momentum", o.momentum(), 0.0);  // states of older PyTorch versions may lack it
-  state("alpha", o.alpha());
-  state("eps", o.eps());
-  state("centered", o.centered(), false);
-  state("weight_decay", o.weight_decay());
-  state.write_only("capturable", takes_lr_on_device());
-}
-
-void RMSprop::save(torch::serialize::OutputArchive& archive) const {
-  sync_lr();
-  torch::optim::serialize<RMSpropParamState, RMSpropOptions>(archive, *this);
-}
-
-void RMSprop::load(torch::serialize::InputArchive& archive) {
-  replace_state(
-      [&] { torch::optim::serialize<RMSpropParamState, RMSpropOptions>(archive, *this); });
-}
-
-void RMSpropParamState::serialize(torch::serialize::OutputArchive& archive) const {
-  archive.write("step", c10::IValue(step.item<int64_t>()));
-  write(archive, "square_avg", square_avg);
-  write(archive, "momentum_buffer", momentum_buffer);
-  write(archive, "grad_avg", grad_avg);
-}
-
-void RMSpropParamState::serialize(torch::serialize::InputArchive& archive) {
-  c10::IValue count;
-  archive.read("step", count);
-  step = at::scalar_tensor(count.toInt(), at::kFloat);
-  read(archive, "square_avg", square_avg);
-  read(archive, "momentum_buffer", momentum_buffer);
-  read(archive, "grad_avg", grad_avg);
-}
+template struct TableParamState<RMSprop, RMSpropParamState>;
+template class OptimizerOf<RMSprop, RMSpropOptions>;
 
 }  // namespace sconce::optim

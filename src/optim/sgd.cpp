@@ -6,15 +6,12 @@
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/zeros_like.h>
-#include <torch/serialize/archive.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
-#include "optim/conversions.hpp"
-#include "optim/one_group.hpp"
-#include "optim/step_plan.hpp"
-#include "state/state_visitor.hpp"
+#include "optim/algorithm_of.hpp"
 
 namespace sconce::optim {
 
@@ -22,52 +19,56 @@ namespace {
 
 using torch::optim::SGDOptions;
 
+// The first step with momentum is another one than the later ones only with dampening. If a scaler
+// skips it, only the device knows, and the next step must still be the first. So
+// `first_step_pending` of the states is no field of the table: it belongs to no key of Python's, it
+// exists only then, and the parameters of a bucket share one tensor, since one kernel steps them
+// all. The states own it; the bucket and the plan ask them.
 struct SgdBucket : Bucket {
-  SgdBucket(const torch::Tensor& parameter, const SGDParamState& state)
-      : Bucket(parameter),
-        has_buffers(state.momentum_buffer.defined()),
-        first_step_pending(state.first_step_pending) {}
+  using Bucket::Bucket;
 
   bool takes(const SGDParamState& state) const {
-    return state.momentum_buffer.defined() == has_buffers &&
-           state.first_step_pending.is_same(first_step_pending);
+    return state.first_step_pending.is_same(first_step_pending());
   }
 
-  void add(SGDParamState& state) {
-    states.push_back(&state);
-    if (has_buffers) buffers.push_back(state.momentum_buffer);
-  }
+  void add(SGDParamState& state) { states.push_back(&state); }
 
-  // Parameters that are no longer stepped together no longer share this tensor. Others keep theirs,
+  // Parameters that are no longer stepped together no longer share the tensor. Others keep theirs,
   // whose address a CUDA graph of an earlier step may have.
-  void seal() {
-    if (!first_step_pending.defined()) return;
-    const bool others_share_it = first_step_pending.use_count() > states.size() + 1;
-    if (others_share_it) set_first_step_pending(first_step_pending.clone());
+  template <class StateMap>
+  void seal(const StateMap& all) {
+    has_buffers = !buffers.empty();
+    const auto pending = first_step_pending();
+    if (!pending.defined()) return;
+    const auto shares_it = [&pending](const auto& entry) {
+      const auto& state = static_cast<const SGDParamState&>(*entry.second);
+      return state.first_step_pending.is_same(pending);
+    };
+    const auto count = std::count_if(all.begin(), all.end(), shares_it);
+    if (static_cast<size_t>(count) > states.size()) set_first_step_pending(pending.clone());
   }
 
-  // Gives every parameter its buffer. The plan must be made again afterwards.
+  // Gives every parameter its buffer.
   void set_buffers(std::vector<torch::Tensor> values) {
     buffers = std::move(values);
     for (size_t i = 0; i < states.size(); ++i) states[i]->momentum_buffer = buffers[i];
+    is_stale = true;
   }
 
+  const torch::Tensor& first_step_pending() const { return states.front()->first_step_pending; }
+
   void set_first_step_pending(const torch::Tensor& value) {
-    first_step_pending = value;
+    is_stale |= value.defined() != first_step_pending().defined();
     for (auto* state : states) state->first_step_pending = value;
   }
 
-  bool has_buffers;
-  torch::Tensor first_step_pending;
+  bool has_buffers = false;  // before this step
   std::vector<SGDParamState*> states = {};
   std::vector<torch::Tensor> buffers = {};
 };
 
 // The options of a step of one group.
-struct Settings {
-  const SGDOptions& options;
-  const ExtraOptions& extra;
-
+struct Settings : Step<SGDOptions> {
   bool momentum() const { return options.momentum() != 0; }
 };
 
@@ -93,7 +94,7 @@ void call_fused(SgdBucket& bucket, const Settings& s, bool is_first_step,
 void call_fused_pending(SgdBucket& bucket, const Settings& s,
                         const std::optional<torch::Tensor>& grad_scale,
                         const std::optional<torch::Tensor>& found_inf) {
-  const auto& pending = bucket.first_step_pending;
+  const auto pending = bucket.first_step_pending();
   const auto not_pending = 1 - pending;
   call_fused(bucket, s, /*is_first_step=*/true, grad_scale,
              found_inf ? at::maximum(not_pending, *found_inf) : not_pending);
@@ -106,12 +107,11 @@ void call_fused_pending(SgdBucket& bucket, const Settings& s,
   }
 }
 
-void step_fused(SgdBucket& bucket, const Settings& s, const torch::Tensor& grad_scale_anywhere,
-                const torch::Tensor& found_inf_anywhere) {
+void step_fused(SgdBucket& bucket, const Settings& s) {
   match_strides(bucket);
-  const auto grad_scale = to_device(grad_scale_anywhere, bucket.device);
-  const auto found_inf = to_device(found_inf_anywhere, bucket.device);
-  if (bucket.first_step_pending.defined() && s.momentum()) {
+  const auto grad_scale = to_device(s.amp.grad_scale, bucket.device);
+  const auto found_inf = to_device(s.amp.found_inf, bucket.device);
+  if (bucket.first_step_pending().defined() && s.momentum()) {
     return call_fused_pending(bucket, s, grad_scale, found_inf);
   }
   const bool is_first_step = s.momentum() && !bucket.has_buffers;
@@ -176,130 +176,60 @@ void step_for_loop(SgdBucket& bucket, const Settings& s) {
 
 }  // namespace
 
-struct SGD::Plans {
-  std::vector<StepPlan<SgdBucket, SGDParamState>> of_groups = {};
+template <>
+struct Table<SGD> {
+  using Options = SGDOptions;
+  using State = SGDParamState;
+  using Bucket = SgdBucket;
+  static constexpr const char* name = "sconce::optim::SGD";
+  static constexpr Kernels fastest = Kernels::fused;
+  static constexpr bool takes_sparse = true;
+  static constexpr std::array fields = {like_parameter("momentum_buffer", &State::momentum_buffer,
+                                                       &Bucket::buffers, Needed::from_first_step)};
+
+  static bool uses(const SGDOptions& o, const auto& /*field*/) { return o.momentum() != 0; }
+
+  // A buffer of zeros would make the next step another one than the first.
+  static bool is_empty(const State& state) {
+    return state.first_step_pending.defined() && state.first_step_pending.item<float>() == 1;
+  }
+
+  static void visit_options(SGDOptions& o, auto&& visit) {
+    visit("lr", o.lr());
+    visit("momentum", o.momentum());
+    visit("dampening", o.dampening());
+    visit("weight_decay", o.weight_decay());
+    visit("nesterov", o.nesterov(), false);
+  }
+
+  static void check(const SGDOptions& o, const Expect& expect) {
+    expect.at_least_0("lr", o.lr());
+    expect.at_least_0("momentum", o.momentum());
+    expect.at_least_0("weight_decay", o.weight_decay());
+    TORCH_CHECK_VALUE(!o.nesterov() || (o.momentum() > 0 && o.dampening() == 0), name,
+                      ": expected nesterov with momentum > 0 and dampening 0, got momentum ",
+                      o.momentum(), " and dampening ", o.dampening());
+  }
+
+  static void step(auto& buckets, const Step<SGDOptions>& step) {
+    const Settings s = {step};
+    for (auto& bucket : buckets) {
+      const bool sparse = bucket.has_sparse_grad;
+      if (s.kernels == Kernels::fused && !sparse) {
+        step_fused(bucket, s);
+      } else if (s.kernels == Kernels::foreach && !sparse) {
+        const auto begins = [&bucket](const auto& other) {
+          return !other.has_buffers && other.device == bucket.device && other.dtype == bucket.dtype;
+        };
+        step_foreach(bucket, s, std::any_of(buckets.begin(), buckets.end(), begins));
+      } else {
+        step_for_loop(bucket, s);
+      }
+    }
+  }
 };
 
-SGD::SGD(const std::vector<torch::optim::OptimizerParamGroup>& param_groups, SGDOptions defaults,
-         ExtraOptions extra)
-    : Optimizer("sconce::optim::SGD", param_groups,
-                std::make_unique<SGDOptions>(std::move(defaults)), std::move(extra)),
-      plans_(std::make_shared<Plans>()) {
-  check_construction();
-}
-
-SGD::SGD(std::vector<torch::Tensor> params, SGDOptions defaults, ExtraOptions extra)
-    : SGD(one_group("sconce::optim::SGD", std::move(params)), std::move(defaults),
-          std::move(extra)) {}
-
-void SGD::check(const Options& options) const {
-  const auto& o = options_as<const SGDOptions>(options, name());
-  TORCH_CHECK_VALUE(o.lr() >= 0, name(), ": expected lr >= 0, got ", o.lr());
-  TORCH_CHECK_VALUE(o.momentum() >= 0, name(), ": expected momentum >= 0, got ", o.momentum());
-  TORCH_CHECK_VALUE(o.weight_decay() >= 0, name(), ": expected weight_decay >= 0, got ",
-                    o.weight_decay());
-  TORCH_CHECK_VALUE(!o.nesterov() || (o.momentum() > 0 && o.dampening() == 0), name(),
-                    ": expected nesterov with momentum > 0 and dampening 0, got momentum ",
-                    o.momentum(), " and dampening ", o.dampening());
-}
-
-SGDParamState& SGD::state_for(size_t group, size_t index) {
-  const auto& parameter = param_groups_[group].params()[index];
-  const auto found = state_.find(parameter.unsafeGetTensorImpl());
-  auto* state = found == state_.end() ? nullptr : static_cast<SGDParamState*>(found->second.get());
-  const bool fits = state_fits(group, index, state ? state->momentum_buffer : torch::Tensor());
-  if (!state) {
-    auto fresh = std::make_unique<SGDParamState>();
-    state = fresh.get();
-    state_[parameter.unsafeGetTensorImpl()] = std::move(fresh);
-  } else if (!fits) {
-    state->momentum_buffer = like_parameter(parameter, state->momentum_buffer);
-    if (state->first_step_pending.defined()) {
-      state->first_step_pending = state->first_step_pending.to(parameter.device());
-    }
-  }
-  state->owner = StateOwner(parameter);  // also for a state that was loaded
-  return *state;
-}
-
-bool SGD::prepare_group(size_t index) {
-  plans_->of_groups.resize(param_groups_.size());
-  const auto& group = param_groups_[index];
-  const bool momentum = options_as<const SGDOptions>(group.options(), name()).momentum() != 0;
-  const auto state_of = [&](size_t i) -> SGDParamState& { return state_for(index, i); };
-  return plans_->of_groups[index].update(group.params(), state_, momentum, state_of);
-}
-
-void SGD::step_group(size_t index, const Amp& amp) {
-  const auto& options = param_groups_[index].options();
-  const ExtraOptions of_group = extra(index);
-  const Settings s = {options_as<const SGDOptions>(options, name()), of_group};
-  auto& plan = plans_->of_groups[index];
-  bool changed = false;
-  for (auto& bucket : plan.buckets()) {
-    const bool sparse = bucket.has_sparse_grad;
-    if (kernels() == Kernels::fused && !sparse) {
-      const bool was_pending = bucket.first_step_pending.defined();
-      step_fused(bucket, s, amp.grad_scale, amp.found_inf);
-      changed |= was_pending != bucket.first_step_pending.defined();
-    } else if (kernels() == Kernels::foreach && !sparse) {
-      const auto begins = [&](const SgdBucket& other) {
-        return !other.has_buffers && other.device == bucket.device && other.dtype == bucket.dtype;
-      };
-      step_foreach(bucket, s, std::any_of(plan.buckets().begin(), plan.buckets().end(), begins));
-    } else {
-      step_for_loop(bucket, s);
-    }
-    changed |= s.momentum() && !bucket.has_buffers;
-    bucket.grads.clear();
-  }
-  if (changed) plan.forget();
-}
-
-void SGD::state_replaced() {
-  plans_->of_groups.clear();
-}
-
-SGD::Tensors SGD::state_tensors(const ParamState& state) const {
-  const auto& s = static_cast<const SGDParamState&>(state);
-  if (!s.momentum_buffer.defined()) return {};
-  const bool pending = s.first_step_pending.defined() && s.first_step_pending.item<float>() == 1;
-  return pending ? Tensors{} : Tensors{{"momentum_buffer", s.momentum_buffer}};
-}
-
-std::unique_ptr<torch::optim::OptimizerParamState> SGD::make_state(
-    const Tensors& tensors, const torch::Tensor& parameter) const {
-  auto state = std::make_unique<SGDParamState>();
-  state->momentum_buffer = copy_for(parameter, tensors, "momentum_buffer");
-  state->owner = StateOwner(parameter);
-  return state;
-}
-
-void SGD::visit_options(Options& options, StateVisitor& state) const {
-  auto& o = options_as<SGDOptions>(options, name());
-  state("lr", o.lr());
-  state("momentum", o.momentum());
-  state("dampening", o.dampening());
-  state("weight_decay", o.weight_decay());
-  state("nesterov", o.nesterov(), false);
-}
-
-void SGD::save(torch::serialize::OutputArchive& archive) const {
-  sync_lr();
-  torch::optim::serialize<SGDParamState, SGDOptions>(archive, *this);
-}
-
-void SGD::load(torch::serialize::InputArchive& archive) {
-  replace_state([&] { torch::optim::serialize<SGDParamState, SGDOptions>(archive, *this); });
-}
-
-void SGDParamState::serialize(torch::serialize::OutputArchive& archive) const {
-  const bool pending = first_step_pending.defined() && first_step_pending.item<float>() == 1;
-  if (!pending) write(archive, "momentum_buffer", momentum_buffer);
-}
-
-void SGDParamState::serialize(torch::serialize::InputArchive& archive) {
-  read(archive, "momentum_buffer", momentum_buffer);
-}
+template struct TableParamState<SGD, SGDParamState>;
+template class OptimizerOf<SGD, SGDOptions>;
 
 }  // namespace sconce::optim

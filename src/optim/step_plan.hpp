@@ -62,14 +62,15 @@ struct Bucket {
   Geometries geometries = {};          // of the parameters
   bool has_sparse_grad = false;
   bool strides_match = false;  // whether all gradients have the strides of their parameters
+  bool is_stale = false;       // whether a step gave the states other tensors
 };
 
 /// The parameters of one group that have a gradient, in buckets that are kept from step to step.
 /// `B` derives from Bucket and has:
-/// - `B(parameter, state)`;
+/// - `B(parameter)`;
 /// - `bool takes(state)`: whether the bucket may hold a parameter with this state;
 /// - `void add(state)`, called after the parameter was added;
-/// - `void seal()`, called after the last parameter was added.
+/// - `void seal(states)`, called after the last parameter was added.
 template <class B, class State>
 class StepPlan {
  public:
@@ -89,7 +90,7 @@ class StepPlan {
               const MakeState& make_state) {
     if (variant != variant_ || !gather(params, states)) {
       forget();  // in case build throws
-      build(params, make_state);
+      build(params, states, make_state);
       variant_ = variant;
     }
     return std::any_of(buckets_.begin(), buckets_.end(),
@@ -130,7 +131,8 @@ class StepPlan {
   }
 
   template <class MakeState>
-  void build(const std::vector<at::Tensor>& params, const MakeState& make_state) {
+  void build(const std::vector<at::Tensor>& params, const StateMap& states,
+             const MakeState& make_state) {
     buckets_.clear();
     entries_.clear();
     for (size_t i = 0; i < params.size(); ++i) {
@@ -142,7 +144,7 @@ class StepPlan {
              !(buckets_[index].holds(param) && buckets_[index].takes(state))) {
         ++index;
       }
-      if (index == buckets_.size()) buckets_.emplace_back(param, state);
+      if (index == buckets_.size()) buckets_.emplace_back(param);
       buckets_[index].params.push_back(param);
       buckets_[index].grads.push_back(param.grad());
       buckets_[index].geometries.add(param);
@@ -151,7 +153,7 @@ class StepPlan {
     }
     for (auto& bucket : buckets_) {
       bucket.overlaps = bucket.small_on_cpu && share_memory(bucket.params);
-      bucket.seal();
+      bucket.seal(states);
       bucket.lies_as_planned();
     }
   }

@@ -20,7 +20,7 @@
 
 #include "optim/conversions.hpp"
 #include "sconce/optim/optimizer.hpp"
-#include "state/state_visitor.hpp"
+#include "state/optimizer_dict.hpp"
 
 namespace sconce::optim {
 
@@ -226,103 +226,65 @@ void visit_choices(StateVisitor& state) {
   for (const char* key : {"capturable", "differentiable"}) state.write_only(key, false);
 }
 
+// Writes and reads the parts of a state dict of LibTorch's `Optimizer`.
 template <class Optimizer, class Form>
-IValue state_dict(const LibTorchOptimizer& optimizer) {
-  const std::string name = c10::demangle(typeid(Optimizer).name());
-  c10::impl::GenericDict states(c10::IntType::get(), c10::AnyType::get());
-  auto groups = StateVisitor::list();
-  int64_t index = 0;
-  for (const auto& group : optimizer.param_groups()) {
-    StateVisitor dict;
-    auto options = options_as<const typename Form::Options>(group.options(), name);
-    Form::visit_options(options, dict);
-    visit_choices(dict);
-    std::vector<int64_t> indices;
-    for (const auto& parameter : group.params()) {
-      const auto found = optimizer.state().find(parameter.unsafeGetTensorImpl());
-      if (found != optimizer.state().end()) {
-        auto values = static_cast<const typename Form::State&>(*found->second);
-        ParamStateVisitor state;
-        Form::visit_state(values, options, state);
-        states.insert(index, state.dict());
-      }
-      indices.push_back(index++);
+class LibTorchForm : public OptimizerDictForm {
+ public:
+  explicit LibTorchForm(std::string where) : where_(std::move(where)) {}
+
+  void visit_group(size_t /*index*/, Options& options, StateVisitor& group) override {
+    Form::visit_options(options_as<typename Form::Options>(options, where_), group);
+    visit_choices(group);
+  }
+
+  // LibTorch checks the options when it constructs an optimizer.
+  void check(const Options& options) const override {
+    auto copy = static_cast<const typename Form::Options&>(options);
+    copy.lr(std::abs(copy.lr()));  // rounding in a schedule may make it slightly negative
+    try {
+      Optimizer(Parameters(), copy);
+    } catch (const c10::Error& error) {
+      TORCH_CHECK_VALUE(false, where_, ": ", error.what_without_backtrace());
     }
-    dict.any_length("params", indices);
-    groups.push_back(dict.dict());
   }
-  auto all = string_dict();
-  all.insert("state", states);
-  all.insert("param_groups", groups);
-  return all;
-}
 
-// LibTorch checks the options when it constructs an optimizer.
-template <class Optimizer, class Options>
-void check_options(Options options, const std::string& where) {
-  options.lr(std::abs(options.lr()));  // rounding in a schedule may make it slightly negative
-  try {
-    Optimizer(std::vector<at::Tensor>(), options);
-  } catch (const c10::Error& error) {
-    TORCH_CHECK_VALUE(false, where, ": ", error.what_without_backtrace());
+  std::optional<c10::impl::GenericDict> write_state(const ParamState& state,
+                                                    const Options& options) const override {
+    auto values = static_cast<const typename Form::State&>(state);
+    ParamStateVisitor dict;
+    Form::visit_state(values, static_cast<const typename Form::Options&>(options), dict);
+    return dict.dict();
   }
-}
 
-// The options and the states that a dict has for a group.
-template <class Form>
-struct GroupState {
-  std::unique_ptr<typename Form::Options> options;
-  std::vector<std::pair<void*, std::unique_ptr<typename Form::State>>> states = {};
+  std::unique_ptr<ParamState> read_state(const IValue& dict, const Parameters& parameters,
+                                         size_t index, const Options& options) const override {
+    auto values = std::make_unique<typename Form::State>();
+    ParamStateVisitor state(dict, where_, Form::like(parameters, index));
+    Form::visit_state(*values, static_cast<const typename Form::Options&>(options), state);
+    return values;
+  }
+
+  bool needs_every_state() const override { return Form::needs_state; }
+
+ private:
+  std::string where_;
 };
 
 template <class Optimizer, class Form>
-GroupState<Form> read_group(const torch::optim::OptimizerParamGroup& group, const IValue& dict,
-                            const c10::impl::GenericDict& states, const std::string& where) {
-  using Options = typename Form::Options;
-  GroupState<Form> read = {
-      std::make_unique<Options>(options_as<const Options>(group.options(), where))};
-  StateVisitor reader(dict, where);
-  Form::visit_options(*read.options, reader);
-  visit_choices(reader);
-  check_options<Optimizer>(*read.options, where);
-  std::vector<int64_t> indices;
-  reader.any_length("params", indices);
-  const auto& parameters = group.params();
-  TORCH_CHECK_VALUE(indices.size() == parameters.size(), where, ": expected a group of ",
-                    parameters.size(), " parameters, got ", indices.size());
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const auto found = states.find(indices[i]);
-    TORCH_CHECK_VALUE(found != states.end() || !Form::needs_state, where,
-                      ": expected a state for each parameter, got none for parameter ", indices[i]);
-    if (found == states.end()) continue;
-    auto values = std::make_unique<typename Form::State>();
-    ParamStateVisitor state(found->value(), where, Form::like(parameters, i));
-    Form::visit_state(*values, *read.options, state);
-    read.states.emplace_back(parameters[i].unsafeGetTensorImpl(), std::move(values));
-  }
-  return read;
+IValue state_dict(const LibTorchOptimizer& optimizer) {
+  LibTorchForm<Optimizer, Form> form(c10::demangle(typeid(Optimizer).name()));
+  return write_optimizer(optimizer, form);
 }
 
 template <class Optimizer, class Form>
 void load_state_dict(LibTorchOptimizer& optimizer, const IValue& state_dict) {
   const std::string where = c10::demangle(typeid(Optimizer).name()) + ": load_state_dict";
-  StateVisitor reader(state_dict, where);
-  auto states = string_dict();
-  std::vector<IValue> dicts;
-  reader("state", states);
-  reader.any_length("param_groups", dicts);
-  auto& groups = optimizer.param_groups();
-  TORCH_CHECK_VALUE(dicts.size() == groups.size(), where, ": expected ", groups.size(),
-                    " parameter groups, got ", dicts.size());
-  std::vector<GroupState<Form>> read;
-  for (size_t i = 0; i < groups.size(); ++i) {
-    read.push_back(read_group<Optimizer, Form>(groups[i], dicts[i], states, where));
+  LibTorchForm<Optimizer, Form> form(where);
+  auto read = read_optimizer(optimizer, state_dict, where, form);
+  for (size_t i = 0; i < read.options.size(); ++i) {
+    optimizer.param_groups()[i].set_options(std::move(read.options[i]));
   }
-  optimizer.state().clear();
-  for (size_t i = 0; i < groups.size(); ++i) {
-    groups[i].set_options(std::move(read[i].options));
-    for (auto& [key, state] : read[i].states) optimizer.state()[key] = std::move(state);
-  }
+  optimizer.state().swap(read.states);
 }
 
 template <class Optimizer, class Form>

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "catch.hpp"
+#include "optim/algorithm.hpp"
 #include "optim/training.hpp"
 #include "sconce/captured_step.hpp"
 #include "sconce/devices.hpp"
@@ -398,25 +399,34 @@ struct OwnOptions : torch::optim::OptimizerCloneableOptions<OwnOptions> {
   void set_lr(const double value) override { lr(value); }
 };
 
-// An optimizer with a type of options that LibTorch does not know.
-class OwnOptimizer : public sconce::optim::Optimizer {
+// The algorithm of an optimizer that does nothing.
+class NoAlgorithm : public sconce::optim::Algorithm {
  public:
-  explicit OwnOptimizer(const std::vector<OptimizerParamGroup>& groups)
-      : Optimizer("OwnOptimizer", groups, std::make_unique<OwnOptions>(), {}) {
-    check_construction();
-  }
-
- protected:
+  NoAlgorithm()
+      : Algorithm({.name = "OwnOptimizer",
+                   .fastest = Kernels::fused,
+                   .takes_sparse = false,
+                   .python_has_fused_on_gpu = true}) {}
   void check(const Options&) const override {}
-  bool takes_sparse_gradients() const override { return false; }
-  bool prepare_group(size_t) override { return false; }
-  void step_group(size_t, const Amp&) override {}
-  void state_replaced() override {}
+  void make_first_states(torch::optim::Optimizer&) const override {}
+  bool prepare_group(torch::optim::Optimizer&, size_t) override { return false; }
+  void step_group(size_t, const Options&, const ExtraOptions&, const sconce::optim::Amp&) override {
+  }
+  void forget_plans() override {}
   Tensors state_tensors(const ParamState&) const override { return {}; }
   std::unique_ptr<ParamState> make_state(const Tensors&, const torch::Tensor&) const override {
     return nullptr;
   }
   void visit_options(Options&, sconce::StateVisitor&) const override {}
+  void write(torch::serialize::OutputArchive&, const torch::optim::Optimizer&) const override {}
+  void read(torch::serialize::InputArchive&, torch::optim::Optimizer&) const override {}
+};
+
+// An optimizer with a type of options that LibTorch does not know.
+class OwnOptimizer : public sconce::optim::Optimizer {
+ public:
+  explicit OwnOptimizer(const std::vector<OptimizerParamGroup>& groups)
+      : Optimizer(std::make_unique<NoAlgorithm>(), groups, std::make_unique<OwnOptions>(), {}) {}
 };
 
 }  // namespace

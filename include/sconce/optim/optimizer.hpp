@@ -2,53 +2,36 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
-#include <c10/core/UndefinedTensorImpl.h>
 #include <torch/optim/optimizer.h>
 
-#include <cstdint>
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "sconce/fwd.hpp"
 #include "sconce/optim/amp_scaling.hpp"
 #include "sconce/optim/extra_options.hpp"
-
-namespace sconce {
-class StateVisitor;  // writes and reads states, in src/
-}  // namespace sconce
+#include "sconce/optim/param_state.hpp"
 
 namespace sconce::optim {
+
+class Algorithm;   // what distinguishes a class, in src/
+class GroupRates;  // learning rates that are tensors, in src/
 
 /// Drops the gradients of all parameters of any optimizer. LibTorch's own `zero_grad` detaches each
 /// gradient first, which takes two operator calls. Python: `optimizer.zero_grad()`.
 void zero_grad(torch::optim::Optimizer& optimizer);
 
-/// The parameter of a state. LibTorch keeps a state under the address of its parameter, and as long
-/// as this object exists, no other tensor gets that address. It does not keep the parameter's
-/// memory. Not for direct use.
-class StateOwner {
- public:
-  StateOwner() = default;
-  explicit StateOwner(const torch::Tensor& parameter) : address_(parameter.getIntrusivePtr()) {}
-
- private:
-  using Impl = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
-  c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> address_{Impl()};
-};
-
-/// Base class of `SGD`, `Adam`, `AdamW`, `Adagrad`, `RMSprop` and `NAdam`: the choice of kernels,
-/// and the state in Python's form. A step skips parameters without a gradient. A parameter that
-/// occurs twice in a group, as a layer that a model contains twice gives it, is stepped once. The
-/// host reads nothing, except step counts on the CPU by the fused kernels of Adam and Adagrad,
-/// those on a GPU for sparse gradients and Adagrad's lr_decay, and a learning rate that is a
-/// tensor, unless the class's fastest kernels take it on a GPU. The options of a group are merged
-/// with the optimizer's as LibTorch does it: with 2.15 an option with the default value of its type
-/// gets the optimizer's value, with 2.11 it does not. `param_groups()[i].options()` sets any value.
+/// Base class of all optimizers of sconce: the choice of kernels, and the state in Python's form. A
+/// step skips parameters without a gradient. A parameter that occurs twice in a group, as a layer
+/// that a model contains twice gives it, is stepped once. The host reads nothing, except step
+/// counts on the CPU by the fused kernels of Adam and Adagrad, those on a GPU for sparse gradients
+/// and Adagrad's lr_decay, and a learning rate that is a tensor, unless the class's fastest kernels
+/// take it on a GPU. The options of a group are merged with the optimizer's as LibTorch does it:
+/// with 2.15 an option with the default value of its type gets the optimizer's value, with 2.11 it
+/// does not. `param_groups()[i].options()` sets any value.
 ///
 /// The optimizer owns its states and holds its parameters as tensors, which share the model's. The
 /// state of a parameter that is no longer in a group stays, as in Python; drop it by
@@ -57,12 +40,13 @@ class StateOwner {
 /// or in a `std::unique_ptr`.
 class Optimizer : public torch::optim::Optimizer, public AmpScaling {
  public:
+  ~Optimizer() override;
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
   /// Returns the kernels in use, never `Kernels::automatic`. Sparse gradients, which only SGD and
   /// Adagrad take, are stepped by the loop if the kernels are foreach or were chosen automatically.
-  Kernels kernels() const { return kernels_; }
+  Kernels kernels() const;
 
   /// Adds a group of parameters. Its learning rate may be any number, because a schedule may have
   /// lowered it below 0. Parameters that a group no longer has may be added again, and keep their
@@ -90,7 +74,7 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
 
   /// Returns whether a CapturedStep can replay the step with a new learning rate. On the CPU it
   /// always can, and all other options may change too. On GPUs this needs a learning rate that is a
-  /// tensor on a GPU and the class's fastest kernels, which are fused or, in RMSprop and NAdam,
+  /// tensor on a GPU and the class's fastest kernels, which are fused or, without fused kernels,
   /// foreach. The graph keeps the values of all other options.
   /// Python: the argument `capturable`.
   bool is_capturable() const;
@@ -124,126 +108,38 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   /// is invalid, or a key is missing; the optimizer has not changed.
   void load_state_dict(const c10::IValue& state_dict);
 
+  /// Writes an archive, which LibTorch's optimizer of this name reads, if there is one;
+  /// `torch::save` calls it.
+  void save(torch::serialize::OutputArchive& archive) const final;
+
+  /// Reads an archive, also of LibTorch's optimizer of this name; `torch::load` calls it. If it
+  /// throws, the optimizer has not changed.
+  void load(torch::serialize::InputArchive& archive) final;
+
  protected:
   using Options = torch::optim::OptimizerOptions;
   using ParamGroup = torch::optim::OptimizerParamGroup;
-  using ParamState = torch::optim::OptimizerParamState;
-  using Tensors = std::map<std::string, torch::Tensor>;  // by Python's keys
 
-  // The tensors of `step_with_amp_scaling`. Both are undefined in a normal step.
-  struct Amp {
-    torch::Tensor grad_scale = {};
-    torch::Tensor found_inf = {};
-  };
-
-  // The kernels after `fastest` are there too. The fastest ones read nothing on the host if the
-  // learning rate is a tensor on a GPU, unless they are the loop.
-  Optimizer(std::string name, const std::vector<ParamGroup>& groups,
-            std::unique_ptr<Options> defaults, ExtraOptions extra,
-            Kernels fastest = Kernels::fused);
-
-  // Checks the options and the groups. The constructors call it: this class cannot read options.
-  void check_construction();
-
-  // Checks the groups that have not been checked yet.
-  void check_new_groups();
-
-  // Runs `read`, which fills `state_` from an archive of LibTorch, and converts the state to the
-  // form of the kernels. If it throws, state and options are restored.
-  void replace_state(const std::function<void()>& read);
-
-  // Makes the groups' options equal to learning rates that are tensors, for a save. The host reads.
-  void sync_lr() const;
-
-  // Returns whether the kernels can step a parameter with `state`, a tensor of its state. If not,
-  // the state must be converted to the parameter's device, type and strides. The parameter has a
-  // gradient; `state` may be undefined. Throws if the gradient or the state has other sizes than
-  // the parameter, or if the kernels do not accept the parameter.
-  bool state_fits(size_t group, size_t index, const torch::Tensor& state) const;
-
-  // Returns the state of a parameter with a gradient. If there is none, `make(parameter)` makes it;
-  // if it no longer fits, `make_state` converts it. Every state has the tensor `like`, which is
-  // like the parameter. For the sources of optim/, which define it.
-  template <class State, class Make>
-  State& fitting_state(size_t group, size_t index, torch::Tensor State::* like, const Make& make);
-
-  // Returns whether the kernels take a learning rate that is a tensor on a GPU, as in Python with
-  // `capturable`.
-  bool takes_lr_on_device() const;
-
-  // Returns whether the parameter is stepped without the host, so that the numbers of its state,
-  // such as the step count, must be on its device.
-  bool steps_on_device(const torch::Tensor& parameter) const;
-
-  // Returns a copy of a number of a state, 0-dim and float32, on the parameter's device if the
-  // parameter is stepped there, otherwise on the CPU.
-  torch::Tensor state_number(const torch::Tensor& parameter, const torch::Tensor& number) const;
-
-  // Returns a copy of a tensor of the parameter's state, with the parameter's device and type and
-  // the strides that the kernels need.
-  torch::Tensor like_parameter(const torch::Tensor& parameter, const torch::Tensor& tensor) const;
-
-  // Returns such a copy of the tensor `key`, or an undefined tensor if there is none. Throws if its
-  // sizes are not the parameter's.
-  torch::Tensor copy_for(const torch::Tensor& parameter, const Tensors& tensors,
-                         const char* key) const;
-
-  const std::string& name() const { return name_; }
-  const ExtraOptions& extra() const { return extra_; }
-  // Returns the options of a step of the group. A learning rate that is a tensor is the group's.
-  ExtraOptions extra(size_t group) const;
-
-  virtual void check(const Options& options) const = 0;
-  virtual bool takes_sparse_gradients() const = 0;
-  virtual bool python_has_fused() const { return true; }  // in all supported versions
-  // Collects the group's gradients and returns whether one of them is sparse. Throws if the group
-  // cannot be stepped.
-  virtual bool prepare_group(size_t index) = 0;
-  virtual void step_group(size_t index, const Amp& amp) = 0;
-  virtual void state_replaced() = 0;
-  virtual Tensors state_tensors(const ParamState& state) const = 0;
-  virtual std::unique_ptr<ParamState> make_state(const Tensors& tensors,
-                                                 const torch::Tensor& parameter) const = 0;
-  // Calls the visitor with each option that belongs to the state, and its key.
-  virtual void visit_options(Options& options, StateVisitor& state) const = 0;
+  Optimizer(std::unique_ptr<Algorithm> algorithm, const std::vector<ParamGroup>& groups,
+            std::unique_ptr<Options> defaults, ExtraOptions extra);
 
  private:
-  // The entries of a state dict for a group.
-  struct GroupState {
-    std::unique_ptr<Options> options;
-    torch::Tensor lr = {};  // undefined if learning rates are numbers
-    GroupValues values = {};
-    std::vector<int64_t> params = {};
-  };
+  class DictForm;
 
-  struct GroupRate {
-    const void* first = nullptr;  // address of the first parameter of the group with this rate
-    StateOwner owner = {};        // keeps that address from other tensors
-    torch::Tensor tensor = {};
-    double written = std::numeric_limits<double>::quiet_NaN();  // equal in tensor and options
-    int64_t version = 0;                                        // of the tensor then
-  };
+  void check_new_groups();
+  void check_reached(const Options& options) const;
   void drop_repeats(ParamGroup& group);
   void choose_again();
   void renew_states();
-  void check_fused(const torch::Tensor& parameter) const;
   bool has_sparse_gradient() const;
-  void step_all(const Amp& amp);
-  void step_now(const Amp& amp);
-  void match_rates();
-  GroupRate new_rate(ParamGroup& group) const;
-  void read_rate(size_t group);
-  void rewrite_lr();
-  GroupState state_of_group(size_t index) const;
-  void check_reached(const Options& options) const;
-  void visit_group(GroupState& group, StateVisitor& state) const;
+  void step_all(const torch::Tensor& grad_scale, const torch::Tensor& found_inf);
+  void step_now(const torch::Tensor& grad_scale, const torch::Tensor& found_inf);
 
-  std::string name_;
-  ExtraOptions extra_;
-  Kernels fastest_;
-  Kernels kernels_;
+  // LibTorch owns the groups, and lets anyone change the list of them. So what belongs to a group
+  // is found again in each step: its rate by its first parameter, its plan by all of them.
+  std::unique_ptr<Algorithm> algorithm_;
+  std::unique_ptr<GroupRates> rates_;  // null if learning rates are numbers
   size_t checked_groups_ = 0;
-  std::vector<GroupRate> rates_ = {};  // if lr is a tensor: of the groups, then of removed ones
   std::shared_ptr<std::vector<GroupValues>> group_values_;  // may be shorter than the groups
 };
 

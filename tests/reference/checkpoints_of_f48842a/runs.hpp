@@ -38,8 +38,10 @@ inline auto rmsprop_options() {
   return torch::optim::RMSpropOptions(0.125).alpha(0.75).momentum(0.5).centered(true).eps(0.25);
 }
 inline auto nadam_options() {
-  return optim::NAdamOptions(0.125).betas({0.5, 0.75}).weight_decay(0.25).decoupled_weight_decay(
-      true);
+  return optim::NAdamOptions(0.125)
+      .betas({0.5, 0.75})
+      .weight_decay(0.25)
+      .decoupled_weight_decay(true);
 }
 
 /// The trainings by the name of their optimizer. Each has one checkpoint, within the second epoch.

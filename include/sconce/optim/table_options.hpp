@@ -1,0 +1,41 @@
+#pragma once
+
+#include <torch/arg.h>
+#include <torch/optim/optimizer.h>
+
+#include <tuple>
+
+namespace sconce::optim {
+
+/// Options whose momentum a schedule may cycle.
+class MomentumOptions {
+ public:
+  virtual ~MomentumOptions() = default;
+
+  /// Sets the momentum, or the first of the betas. Returns false if the options have neither.
+  virtual bool set_momentum(double momentum) = 0;
+};
+
+/// Base class of the options of the optimizer `Class`, for optimizers that LibTorch lacks. The
+/// options of `Derived` and their keys are listed in the table of `Class`, in its source.
+template <class Class, class Derived>
+struct TableOptions : torch::optim::OptimizerCloneableOptions<Derived>, MomentumOptions {
+  double get_lr() const override { return static_cast<const Derived&>(*this).lr(); }
+  void set_lr(const double lr) override { static_cast<Derived&>(*this).lr(lr); }
+
+  bool set_momentum(double momentum) override {
+    auto& options = static_cast<Derived&>(*this);
+    if constexpr (requires { options.betas(); }) {
+      options.betas({momentum, std::get<1>(options.betas())});
+      return true;
+    }
+    return false;
+  }
+
+  /// Reads the options from an archive of the optimizer.
+  void serialize(torch::serialize::InputArchive& archive) override;
+  /// Writes the options into an archive of the optimizer.
+  void serialize(torch::serialize::OutputArchive& archive) const override;
+};
+
+}  // namespace sconce::optim
