@@ -61,7 +61,8 @@ void Algorithm::check_parameter(const at::Tensor& parameter) const {
 }
 
 bool Algorithm::takes_lr_on_device() const {
-  return kernels_ == traits_.fastest && kernels_ != Kernels::for_loop && extra_.lr && extra_.lr->is_cuda();
+  return kernels_ == traits_.fastest && kernels_ != Kernels::for_loop && extra_.lr &&
+         extra_.lr->is_cuda();
 }
 
 bool Algorithm::state_fits(const torch::optim::Optimizer& optimizer, size_t group, size_t index,
@@ -73,8 +74,8 @@ bool Algorithm::state_fits(const torch::optim::Optimizer& optimizer, size_t grou
                     parameter.grad().sizes());
   check_parameter(parameter);
   if (!state.defined()) return true;
-  TORCH_CHECK_VALUE(state.sizes() == parameter.sizes(), name(), "::step: expected parameter ", index,
-                    " of group ", group, " to have the sizes of its state, ", state.sizes(),
+  TORCH_CHECK_VALUE(state.sizes() == parameter.sizes(), name(), "::step: expected parameter ",
+                    index, " of group ", group, " to have the sizes of its state, ", state.sizes(),
                     ", got ", parameter.sizes());
   if (state.device() != parameter.device() || state.scalar_type() != parameter.scalar_type()) {
     return false;

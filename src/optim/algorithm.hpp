@@ -24,11 +24,11 @@ struct Amp {
 
 /// What a class of optimizers is.
 struct Traits {
-  std::string name;             ///< of the class
-  Kernels fastest;              ///< the kernels after it are there too
-  bool takes_sparse;            ///< whether kernels other than a given `Kernels::fused` take sparse
-                                ///< gradients
-  bool python_has_fused_on_gpu; ///< whether Python's class, in all supported versions
+  std::string name;   ///< of the class
+  Kernels fastest;    ///< the kernels after it are there too
+  bool takes_sparse;  ///< whether kernels other than a given `Kernels::fused` take sparse
+                      ///< gradients
+  bool python_has_fused_on_gpu;  ///< whether Python's class, in all supported versions
 };
 
 /// The states of one class of optimizers, and its step. `Optimizer` has one and does what all

@@ -92,7 +92,7 @@ TEST_CASE("a confusion matrix of 2 to 100 classes is drawn in a file of bounded 
   }
 }
 
-TEST_CASE("numbers stand in the cells only where there is room for all") {
+TEST_CASE("a confusion matrix chart shows numbers in the cells only if all of them fit") {
   const auto shown = [](int64_t classes, int64_t number) {
     const auto counts = torch::full({classes, classes}, number);
     return count(texts_of(ConfusionMatrixChart{.counts = counts}.svg()), std::to_string(number));

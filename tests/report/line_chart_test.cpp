@@ -64,7 +64,7 @@ TEST_CASE("a series with the same name as its axis gets no legend") {
   CHECK(svg.find(">loss</text>") == svg.rfind(">loss</text>"));
 }
 
-TEST_CASE("a line of few points has a marker at each, one of many has none") {
+TEST_CASE("a line with few points has a marker at each, and a line with many points has none") {
   CHECK(markers(chart_of({3, 2, 1}).svg()) == 3);
   const auto many = chart_of(std::vector<double>(1000, 0.5)).svg();
   CHECK(markers(many) == 0);

@@ -46,7 +46,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a text becomes one that XML takes") {
+TEST_CASE("svg::escape turns any text into valid XML") {
   CHECK(svg::escape("a < b & \"c\" > 'd'") == "a &lt; b &amp; &quot;c&quot; &gt; 'd'");
   CHECK(svg::escape("two\nlines\tand\r") == "two lines and ");
   CHECK(svg::escape(std::string("a\0b\x01", 4)) == "a" + no_character + "b" + no_character);
