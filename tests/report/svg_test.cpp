@@ -31,8 +31,7 @@ TEST_CASE("xml_problem finds malformed XML") {
   }
 }
 
-TEST_CASE(
-    "the check of charts finds points outside of the picture and numbers that are not finite") {
+TEST_CASE("svg_problem finds points outside the picture and non-finite numbers") {
   const auto problem_of = [](const std::string& data) {
     return sconce::test::svg_problem(
         svg::document({.height = 100, .title = "a", .body = svg::path("line", data)}));
