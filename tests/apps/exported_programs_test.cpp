@@ -8,6 +8,8 @@
 #include "sconce/io/torch_file.hpp"
 #include "sconce/nn/state_dict.hpp"
 #include "support/ask_python.hpp"
+#include "support/check_refused.hpp"
+#include "support/same_bytes.hpp"
 #include "support/temp_dir.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -33,11 +35,6 @@ void save_inputs(const fs::path& file, const torch::Tensor& x) {
 
 torch::Tensor read_tensor(const fs::path& file) {
   return sconce::io::load_torch(file).toTensor();
-}
-
-bool same_bits(const torch::Tensor& a, const torch::Tensor& b) {
-  return a.scalar_type() == torch::kFloat && b.scalar_type() == torch::kFloat &&
-         a.view(torch::kInt).equal(b.view(torch::kInt));
 }
 
 // Has Python export a network and serve 17 rows by it: batches of 8, 8 and 1. Returns its outputs
@@ -73,8 +70,9 @@ TEST_CASE(
     REQUIRE(ran.exit_code == 0);
     CHECK_THAT(ran.out, StartsWith("17 rows\n~ "));
     const auto outputs = read_tensor(folder / "outputs.pt");
-    CHECK(same_bits(outputs, read_tensor(folder / (kind + ".pt"))));
-    CHECK((kind == "ts" ? same_bits(outputs, in_cpp) : outputs.allclose(in_cpp, 1.3e-6, 1e-5)));
+    CHECK(sconce::test::same_bytes(outputs, read_tensor(folder / (kind + ".pt"))));
+    CHECK((kind == "ts" ? sconce::test::same_bytes(outputs, in_cpp)
+                        : outputs.allclose(in_cpp, 1.3e-6, 1e-5)));
 
     fs::remove(folder / "outputs.pt");
     save_inputs(folder / "wide.pt", torch::randn({8, 65}));

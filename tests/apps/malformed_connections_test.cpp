@@ -12,6 +12,7 @@
 #include "apps/run_train.hpp"
 #include "catch.hpp"
 #include "support/processes.hpp"
+#include "support/wait_until.hpp"
 
 using sconce::test::contents;
 using sconce::test::Process;
@@ -116,14 +117,6 @@ void disturb(const std::set<uint16_t>& ports, std::mt19937& random) {
   }
 }
 
-template <class Holds>
-void wait_for_change(const Holds& holds) {
-  for (int i = 0; i < 6000 && !holds(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  REQUIRE(holds());
-}
-
 // What a run prints, without its speed.
 std::string without_speed(const std::string& text) {
   return std::regex_replace(text, std::regex("\n[0-9.]+ examples/sec"), "");
@@ -153,12 +146,12 @@ TwoRanks trained_by_two(bool is_disturbed) {
   Processes ranks;
   ranks.push_back(start(0));
   if (is_disturbed) {
-    wait_for_change([&] { return !ports_of(ranks[0]->id()).empty(); });
+    sconce::test::wait_until([&] { return !ports_of(ranks[0]->id()).empty(); });
     disturb(ports_of(ranks[0]->id()), random);
   }
   ranks.push_back(start(1));
   if (is_disturbed) {
-    wait_for_change([&] { return ranks[0]->out().find("epoch 2/") != std::string::npos; });
+    sconce::test::wait_until([&] { return ranks[0]->out().find("epoch 2/") != std::string::npos; });
     auto ports = ports_of(ranks[0]->id());
     ports.merge(ports_of(ranks[1]->id()));
     CHECK(ports.size() == 3);  // the store's, and Gloo's of each rank

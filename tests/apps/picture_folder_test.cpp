@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <functional>
 #include <numeric>
 
 #include "apps/run_train.hpp"
@@ -17,6 +16,7 @@
 #include "sconce/nn/state_dict.hpp"
 #include "sconce/vision/idx.hpp"
 #include "sconce/vision/models/resnet.hpp"
+#include "support/check_refused.hpp"
 #include "support/error_of.hpp"
 #include "support/live_memory.hpp"
 #include "support/png.hpp"
@@ -28,11 +28,13 @@
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
 using sconce::test::big_endian;
+using sconce::test::check_refused;
 using sconce::test::contents;
 using sconce::test::png_of;
 using sconce::test::Ran;
 using sconce::test::run_train;
 using sconce::test::TempDir;
+using sconce::test::what_of;
 
 namespace {
 
@@ -58,15 +60,6 @@ void write_colors(const fs::path& folder) {
     write_file(folder / "red" / name, png_of(colored(0, i)));
     write_file(folder / "blue" / name, png_of(colored(2, i, 9 + i, 20)));
   }
-}
-
-std::string what_of(const std::function<void()>& function) {
-  try {
-    function();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 std::string last_line(const std::string& text) {
@@ -441,11 +434,9 @@ TEST_CASE("sconce-train learns the classes of a picture folder and predicts them
 
   const fs::path wrong = folder.write("wrong.png", "no picture");
   const Ran refused = run_train(predict + red.string() + " " + wrong.string());
-  CHECK(refused.exit_code == 1);
-  CHECK(refused.out.empty());
-  CHECK_THAT(refused.err, StartsWith("sconce-train: sconce::vision::read_image: " + wrong.string() +
-                                     ": expected a PNG or JPEG"));
-  CHECK(last_line(refused.err) == refused.err);
+  check_refused(
+      refused, 1,
+      "sconce-train: sconce::vision::read_image: " + wrong.string() + ": expected a PNG or JPEG");
 }
 
 TEST_CASE("a run on a picture folder resumes only with the same classes and pictures") {
@@ -543,11 +534,8 @@ TEST_CASE("weights of another network are rejected before training starts", "[al
   const auto check = [&](const std::string& why) {
     const Ran ran = run_train("--model resnet18 --freeze --data " + data.string() + " --weights " +
                               weights.string() + " --out " + out.string());
-    CHECK(ran.exit_code == 1);
-    CHECK(ran.out.empty());
-    CHECK(last_line(ran.err) == ran.err);
-    CHECK_THAT(ran.err, StartsWith("sconce-train: ") && ContainsSubstring(weights.string()) &&
-                            ContainsSubstring(why));
+    check_refused(ran, 1, why);
+    CHECK_THAT(ran.err, StartsWith("sconce-train: ") && ContainsSubstring(weights.string()));
     CHECK_FALSE(fs::exists(out));
   };
   check("No such file or directory");

@@ -13,10 +13,13 @@
 #include "apps/run_train.hpp"
 #include "catch.hpp"
 #include "sconce/io/torch_file.hpp"
+#include "support/check_refused.hpp"
 #include "support/error_of.hpp"
+#include "support/metrics_file.hpp"
 #include "support/processes.hpp"
 #include "support/require_gpu.hpp"
 #include "support/run_program.hpp"
+#include "support/wait_until.hpp"
 #include "support/xml.hpp"
 #include "train/command_line.hpp"
 #include "train/run_flags.hpp"
@@ -24,7 +27,11 @@
 #include "train/training_data.hpp"
 
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::EndsWith;
 using Catch::Matchers::Matches;
+using Catch::Matchers::StartsWith;
+using sconce::test::check_refused;
+using sconce::test::column_of;
 using sconce::test::contents;
 using sconce::test::names_in;
 using sconce::test::Ran;
@@ -32,6 +39,7 @@ using sconce::test::run_program;
 using sconce::test::run_train;
 using sconce::test::TempDir;
 using sconce::test::train_command;
+using sconce::test::wait_until;
 
 namespace {
 
@@ -41,19 +49,6 @@ const fs::path digits = SCONCE_DIGITS_DIR;
 
 int lines_of(const std::string& text) {
   return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
-}
-
-// The losses of a metrics file, as written.
-std::vector<std::string> losses_of(const fs::path& csv) {
-  std::istringstream in(contents(csv));
-  std::vector<std::string> losses;
-  std::string line;
-  std::getline(in, line);
-  while (std::getline(in, line)) {
-    const auto first = line.find(',') + 1;
-    losses.push_back(line.substr(first, line.find(',', first) - first));
-  }
-  return losses;
 }
 
 // The sum of the numbers in the cells of a confusion matrix.
@@ -102,55 +97,56 @@ double mean_test_acc(const std::string& flags, int seeds = 3) {
   return sum / seeds;
 }
 
-// One field of the last line of a metrics file.
-double last_field(const fs::path& csv, int field) {
-  const std::string text = contents(csv);
-  std::istringstream line(text.substr(text.rfind('\n', text.size() - 2) + 1));
-  std::string value;
-  for (int i = 0; i <= field; ++i) std::getline(line, value, ',');
-  return std::stod(value);
-}
-
 // Checks that a training by two processes came to what one came to on their joined batches, but for
 // the row that comes on both since the digits are an odd number.
 void check_as_one(const fs::path& several, const fs::path& one) {
-  CHECK(last_field(several, 0) == last_field(one, 0));
-  CHECK(last_field(several, 1) == Catch::Approx(last_field(one, 1)).epsilon(5e-3));
-  CHECK(last_field(several, 3) == Catch::Approx(last_field(one, 3)).margin(0.005));
+  const auto last = [](const fs::path& csv, const char* name) {
+    return std::stod(column_of(csv, name).back());
+  };
+  CHECK(last(several, "epoch") == last(one, "epoch"));
+  CHECK(last(several, "loss") == Catch::Approx(last(one, "loss")).epsilon(5e-3));
+  CHECK(last(several, "test_acc") == Catch::Approx(last(one, "test_acc")).margin(0.005));
+}
+
+// The losses of a metrics file, as written.
+std::vector<std::string> losses_of(const fs::path& csv) {
+  return column_of(csv, "loss");
 }
 
 constexpr auto train_program = SCONCE_BIN_DIR "/sconce-train";
 
-// The digits' files in a folder of their own, to be damaged.
-void copy_digits(const TempDir& folder) {
-  for (const auto& entry : fs::directory_iterator(digits)) fs::copy(entry, folder.path());
-}
-
-// A refused command line: one line that names the flag. It is read here, since each start of the
-// program takes half a second.
-void check_usage_error(const std::string& arguments, const std::string& flag,
-                       const std::string& takes) {
-  INFO("sconce-train " << arguments);
-  std::istringstream in("sconce-train " + arguments);
-  const std::vector<std::string> words{std::istream_iterator<std::string>(in), {}};
+// Parses the words of a command line, without the program's name.
+train::CommandLine parsed(std::vector<std::string> words) {
+  words.insert(words.begin(), "sconce-train");
   std::vector<const char*> argv;
   for (const auto& word : words) argv.push_back(word.c_str());
-  try {
-    train::parse_command_line(static_cast<int>(argv.size()), argv.data());
-    FAIL_CHECK("expected a usage error");
-  } catch (const train::UsageError& error) {
-    CHECK(lines_of(error.what()) == 0);
-    CHECK_THAT(error.what(), ContainsSubstring(flag) && ContainsSubstring(takes));
+  return train::parse_command_line(static_cast<int>(argv.size()), argv.data());
+}
+
+struct Refusal {
+  std::string arguments;
+  std::string error;  // its beginning: the flag, and what it takes or needs
+};
+
+// Command lines that are refused with one line. They are read here, since each start of the program
+// takes half a second.
+void check_usage_errors(const std::vector<Refusal>& refusals) {
+  for (const auto& [arguments, error] : refusals) {
+    INFO("sconce-train " << arguments);
+    std::istringstream in(arguments);
+    const std::vector<std::string> words{std::istream_iterator<std::string>(in), {}};
+    const std::string found = sconce::test::what_of([&] { parsed(words); });
+    CHECK(lines_of(found) == 0);
+    CHECK_THAT(found, StartsWith(error) && EndsWith(" (--help lists the flags)"));
   }
 }
 
-// A run that was refused before it began: one line, and nothing else.
-void check_refusal(const Ran& ran, int exit_code, const std::string& error) {
-  INFO(ran.err);
-  CHECK(ran.exit_code == exit_code);
-  CHECK(ran.out.empty());
-  CHECK(lines_of(ran.err) == 1);
-  CHECK_THAT(ran.err, ContainsSubstring(error));
+// The same arguments with one of these flags at a time. `error` follows the flag.
+void check_each_usage_error(const std::string& arguments, const std::vector<std::string>& flags,
+                            const std::string& error) {
+  for (const auto& flag : flags) {
+    check_usage_errors({{arguments + flag, flag.substr(0, flag.find(' ')) + error}});
+  }
 }
 
 // A run that came to its end; returns it.
@@ -189,99 +185,104 @@ TEST_CASE(
        {"--colour red", "--help lists the flags"}}));
   const TempDir folder;
   const Ran ran = run_train(arguments + " --out " + (folder.path() / "out").string());
-  check_refusal(ran, 2, error);
+  check_refused(ran, 2, error);
   CHECK(ran.err.starts_with("sconce-train: "));
   CHECK_FALSE(fs::exists(folder.path() / "out"));
 }
 
 TEST_CASE("sconce-train rejects invalid numbers and names the flag and its valid values") {
-  const std::string whole = "takes a whole number from 1 to";
-  check_usage_error("--epochs -1", "--epochs", whole);
-  check_usage_error("--epochs 0", "--epochs", whole);
-  check_usage_error("--epochs 1.5", "--epochs", whole);
-  check_usage_error("--epochs 99999999999999999999", "--epochs", whole);
-  check_usage_error("--epochs 2147483648", "--epochs", whole);
-  check_usage_error("--batch-size 0", "--batch-size", whole);
-  check_usage_error("--seed -1", "--seed", "takes a whole number from 0");
-  check_usage_error("--lr nan", "--lr", "takes a number above 0");
-  check_usage_error("--lr inf", "--lr", "takes a number above 0");
-  check_usage_error("--lr -1", "--lr", "takes a number above 0");
-  check_usage_error("--lr 1e999", "--lr", "takes a number above 0");
-  check_usage_error("--lr fast", "--lr", "takes a number above 0");
-  check_usage_error("--accumulate 0", "--accumulate", whole);
-  check_usage_error("--clip -1", "--clip", "takes a number of at least 0");
-  check_usage_error("--clip nan", "--clip", "takes a number of at least 0");
-  check_usage_error("--ema 1", "--ema", "takes a number from 0 to below 1");
-  check_usage_error("--ema -0.1", "--ema", "takes a number from 0 to below 1");
+  const std::string whole = "takes a whole number from 1 to 2147483647, not ";
+  const std::string positive = "--lr: takes a number above 0, not ";
+  check_usage_errors({{"--epochs -1", "--epochs: " + whole + "'-1'"},
+                      {"--epochs 0", "--epochs: " + whole + "'0'"},
+                      {"--epochs 1.5", "--epochs: " + whole + "'1.5'"},
+                      {"--epochs 99999999999999999999", "--epochs: " + whole},
+                      {"--epochs 2147483648", "--epochs: " + whole},
+                      {"--batch-size 0", "--batch-size: " + whole + "'0'"},
+                      {"--accumulate 0", "--accumulate: " + whole + "'0'"},
+                      {"--seed -1", "--seed: takes a whole number from 0 to "},
+                      {"--lr nan", positive + "'nan'"},
+                      {"--lr inf", positive + "'inf'"},
+                      {"--lr -1", positive + "'-1'"},
+                      {"--lr 1e999", positive + "'1e999'"},
+                      {"--lr fast", positive + "'fast'"},
+                      {"--clip -1", "--clip: takes a number of at least 0, not '-1'"},
+                      {"--clip nan", "--clip: takes a number of at least 0, not 'nan'"},
+                      {"--ema 1", "--ema: takes a number from 0 to below 1, not '1'"},
+                      {"--ema -0.1", "--ema: takes a number from 0 to below 1, not '-0.1'"}});
 }
 
 TEST_CASE("sconce-train rejects incompatible flags for several devices") {
-  check_usage_error("--parallel many", "--parallel", "takes none|data|distributed, not 'many'");
-  check_usage_error("--parallel data --device cpu", "--parallel", "data uses every GPU");
+  check_usage_errors({{"--parallel many", "--parallel: takes none|data|distributed, not 'many'"},
+                      {"--parallel data --device cpu", "--parallel: data uses every GPU"},
+                      {"--timeout 3", "--timeout: needs --parallel distributed, not none"}});
   if (sconce::num_gpus() > 0) {
-    check_usage_error("--parallel distributed --device cuda:0", "--parallel", "--device auto");
+    check_usage_errors(
+        {{"--parallel distributed --device cuda:0",
+          "--parallel: distributed chooses the GPU of each process and needs --device "
+          "auto, not cuda:0"}});
   }
-  check_usage_error("--timeout 3", "--timeout", "needs --parallel distributed, not none");
-  for (const char* value : {"0", "-1", "nan", "2e6"}) {
-    check_usage_error("--parallel distributed --timeout " + std::string(value), "--timeout",
-                      "takes a number from 0.001 to 1000000");
-  }
+  check_each_usage_error("--parallel distributed ",
+                         {"--timeout 0", "--timeout -1", "--timeout nan", "--timeout 2e6"},
+                         ": takes a number from 0.001 to 1000000");
 }
 
 TEST_CASE("sconce-train rejects picture flags for other data, and invalid picture flags") {
-  for (const char* flag : {"--image-size 8", "--grey", "--test-fraction 0.5", "--augment",
-                           "--skip-bad", "--workers 0"}) {
-    const std::string name = std::string(flag).substr(0, std::string(flag).find(' '));
-    for (const std::string data : {"digits", "fashion-mnist", SCONCE_DIGITS_DIR}) {
-      check_usage_error("--data " + data + " " + flag, name, "needs a folder of pictures");
-    }
-    check_usage_error(flag, name, "as --data, not digits");
+  const std::vector<std::string> of_pictures = {"--image-size 8", "--grey", "--augment",
+                                                "--workers 0"};
+  for (const std::string data : {"digits", "fashion-mnist", SCONCE_DIGITS_DIR}) {
+    const std::string not_data = " as --data, not " + data;
+    check_each_usage_error("--data " + data + " ", of_pictures,
+                           ": needs a folder of pictures" + not_data);
+    check_each_usage_error("--data " + data + " ", {"--test-fraction 0.5", "--skip-bad"},
+                           ": needs a folder of pictures or a CSV file" + not_data);
   }
-  const std::string folder = "--data / ";
-  check_usage_error(folder + "--image-size 0", "--image-size", "whole number from 1 to 1024");
-  check_usage_error(folder + "--image-size 1025", "--image-size", "whole number from 1 to 1024");
-  for (const char* size : {"1", "3"}) {
-    check_usage_error(folder + "--image-size " + size, "--image-size",
-                      std::string("lenet takes 4 or more, not ") + size);
-  }
-  check_usage_error(folder + "--test-fraction 0", "--test-fraction", "above 0 and below 1");
-  check_usage_error(folder + "--test-fraction 1", "--test-fraction", "above 0 and below 1");
-  check_usage_error(folder + "--workers -1", "--workers", "whole number from 0");
-  check_usage_error(folder + "--max-pixels 0", "--max-pixels", "whole number from 1");
-  check_usage_error(folder + "--max-csv-bytes 1", "--max-csv-bytes", "needs a CSV file as --data");
+  check_each_usage_error("", of_pictures, ": needs a folder of pictures as --data, not digits");
+  check_each_usage_error("", {"--test-fraction 0.5", "--skip-bad"},
+                         ": needs a folder of pictures or a CSV file as --data, not digits");
+  const std::string size = "--image-size: takes a whole number from 1 to 1024";
+  const std::string fraction = "--test-fraction: takes a number above 0 and below 1";
+  check_usage_errors(
+      {{"--data / --image-size 0", size},
+       {"--data / --image-size 1025", size},
+       {"--data / --image-size 1", "--image-size: lenet takes 4 or more, not 1"},
+       {"--data / --image-size 3", "--image-size: lenet takes 4 or more, not 3"},
+       {"--data / --test-fraction 0", fraction},
+       {"--data / --test-fraction 1", fraction},
+       {"--data / --workers -1", "--workers: takes a whole number from 0 to 1024"},
+       {"--data / --max-pixels 0", "--max-pixels: takes a whole number from 1"},
+       {"--data / --max-csv-bytes 1", "--max-csv-bytes: needs a CSV file as --data"}});
 }
 
 TEST_CASE("sconce-train rejects a table without a target, and flags that do not apply to a table") {
   const TempDir folder;
   const std::string file = folder.write("houses.csv", "rooms,price\n").string();
   const std::string data = "--data " + file + " ";
-  check_usage_error(data, "--data", file + " is a table and needs a --target");
-  for (const char* flag : {"--target", "--categories", "--drop"}) {
-    check_usage_error(std::string(flag) + " a", flag, "needs a CSV file as --data, not digits");
-    check_usage_error(std::string("--data / ") + flag + " a", flag, "needs a CSV file as --data");
-  }
   const std::string table = data + "--target price ";
-  for (const char* flag :
-       {"--image-size 8", "--grey", "--augment", "--workers 1", "--max-pixels 1"}) {
-    check_usage_error(table + flag, std::string(flag).substr(0, std::string(flag).find(' ')),
-                      "needs a folder of pictures as --data, not " + file);
+  check_usage_errors(
+      {{data, "--data: " + file + " is a table and needs a --target"},
+       {table + "--weights a.pt", "--weights: needs pictures as --data, not " + file},
+       {"predict --weights a --target b c", "--target: "}});
+  for (const std::string begin : {"", "--data / "}) {
+    check_each_usage_error(
+        begin, {"--target a", "--categories a", "--drop a"},
+        ": needs a CSV file as --data, not " + std::string(begin.empty() ? "digits" : "/"));
   }
-  check_usage_error(table + "--weights a.pt", "--weights", "needs pictures as --data, not " + file);
-  for (const char* model : {"lenet", "resnet", "resnet18", "vit_b_16"}) {
-    check_usage_error(table + "--model " + model, "--model",
-                      std::string(model) + " needs pictures as --data, not " + file +
-                          "; a table takes linear or mlp");
+  check_each_usage_error(table,
+                         {"--image-size 8", "--grey", "--augment", "--workers 1", "--max-pixels 1"},
+                         ": needs a folder of pictures as --data, not " + file);
+  for (const std::string model : {"lenet", "resnet", "resnet18", "vit_b_16"}) {
+    check_usage_errors(
+        {{table + "--model " + model, "--model: " + model + " needs pictures as --data, not " +
+                                          file + "; a table takes linear or mlp"}});
   }
-  check_usage_error("predict --weights a --target b c", "--target", "--help lists the flags");
 }
 
 TEST_CASE("sconce-train accepts flags for a table and uses an mlp by default") {
   const TempDir folder;
   const std::string file = folder.write("houses.csv", "").string();
-  const char* words[] = {
-      "sconce-train", "--data", file.c_str(),   "--target", "a b",       "--drop", "c",
-      "--drop",       "d",      "--categories", "e",        "--skip-bad"};
-  const auto line = train::parse_command_line(std::size(words), words);
+  const auto line = parsed({"--data", file, "--target", "a b", "--drop", "c", "--drop", "d",
+                            "--categories", "e", "--skip-bad"});
   CHECK(line.model == "mlp");
   CHECK(line.target == "a b");
   CHECK(line.drop == std::vector<std::string>{"c", "d"});
@@ -290,55 +291,67 @@ TEST_CASE("sconce-train accepts flags for a table and uses an mlp by default") {
 }
 
 TEST_CASE("sconce-train rejects data and sizes that torchvision networks do not accept") {
-  check_usage_error("--model resnet18", "--model", "needs a folder of pictures as --data");
-  check_usage_error("--data / --model resnet50 --grey", "--grey", "takes pictures in color");
-  check_usage_error("--data / --model vit_b_16 --image-size 40", "--image-size",
-                    "takes a multiple of 16, not 40");
-  check_usage_error("--freeze", "--freeze", "needs --weights");
-  const auto image_size = [](std::vector<const char*> words) {
-    words.insert(words.begin(), {"sconce-train", "--data", "/"});
-    return train::parse_command_line(static_cast<int>(words.size()), words.data()).image_size;
-  };
-  CHECK(image_size({}) == 32);
-  CHECK(image_size({"--model", "resnet34"}) == 224);
-  CHECK(image_size({"--model", "vit_b_16", "--image-size", "64"}) == 64);
+  check_usage_errors(
+      {{"--model resnet18", "--model: resnet18 needs a folder of pictures as --data"},
+       {"--data / --model resnet50 --grey", "--grey: resnet50 takes pictures in color"},
+       {"--data / --model vit_b_16 --image-size 40",
+        "--image-size: vit_b_16 takes a multiple of 16, not 40"},
+       {"--freeze", "--freeze: needs --weights"}});
+  CHECK(parsed({"--data", "/"}).image_size == 32);
+  CHECK(parsed({"--data", "/", "--model", "resnet34"}).image_size == 224);
+  CHECK(parsed({"--data", "/", "--model", "vit_b_16", "--image-size", "64"}).image_size == 64);
 }
 
 TEST_CASE("sconce-train predict accepts weights and pictures but no training flags") {
-  check_usage_error("predict", "--weights", "is required");
-  check_usage_error("predict --weights a", "INPUT", "is required");
-  check_usage_error("predict a.png", "--weights", "is required");
-  check_usage_error("--epochs 3 predict --weights a b.png", "--epochs",
-                    "cannot be used with predict");
-  check_usage_error("predict --weights a b.png --epochs 3", "--epochs", "--help lists the flags");
-  const char* words[] = {"sconce-train",    "predict", "--weights", "a", "--max-pixels", "7",
-                         "--max-csv-bytes", "8",       "b"};
-  const auto predict = train::parse_command_line(std::size(words), words).predict;
+  check_usage_errors(
+      {{"predict", "--weights is required"},
+       {"predict --weights a", "INPUT is required"},
+       {"predict a.png", "--weights is required"},
+       {"--epochs 3 predict --weights a b.png", "--epochs: cannot be used with predict"},
+       {"predict --weights a b.png --epochs 3", "--epochs: there is no such flag"}});
+  const auto predict =
+      parsed({"predict", "--weights", "a", "--max-pixels", "7", "--max-csv-bytes", "8", "b"})
+          .predict;
   CHECK(predict->limits.image.max_pixels == 7);
   CHECK(predict->limits.csv_bytes == 8);
 }
 
 TEST_CASE("sconce-train rejects checkpoint and scalar flags without a folder for them") {
-  check_usage_error("--resume", "--resume", "needs a --checkpoint folder");
-  check_usage_error("--save-every 5", "--save-every", "needs a --checkpoint folder");
-  check_usage_error("--checkpoint x --save-every -1", "--save-every", "takes a whole number");
-  check_usage_error("--checkpoint x --fast-dev-run", "--checkpoint", "used with --fast-dev-run");
-  check_usage_error("--scalars x --fast-dev-run", "--scalars", "used with --fast-dev-run");
-  check_usage_error("--scalars-every 5", "--scalars-every", "needs a --scalars folder");
-  check_usage_error("--scalars x --scalars-every -1", "--scalars-every", "takes a whole number");
+  check_usage_errors(
+      {{"--resume", "--resume: needs a --checkpoint folder"},
+       {"--save-every 5", "--save-every: needs a --checkpoint folder"},
+       {"--checkpoint x --save-every -1", "--save-every: takes a whole number from 0"},
+       {"--checkpoint x --fast-dev-run", "--checkpoint: cannot be used with --fast-dev-run"},
+       {"--scalars x --fast-dev-run", "--scalars: cannot be used with --fast-dev-run"},
+       {"--scalars-every 5", "--scalars-every: needs a --scalars folder"},
+       {"--scalars x --scalars-every -1", "--scalars-every: takes a whole number from 0"}});
 }
 
 TEST_CASE("sconce-train rejects an empty path, such as an unset shell variable") {
-  const auto refuse = [](std::vector<const char*> words, const std::string& error) {
-    words.insert(words.begin(), "sconce-train");
-    CHECK_THROWS_WITH(train::parse_command_line(static_cast<int>(words.size()), words.data()),
-                      Catch::Matchers::StartsWith(error + ", not ''"));
-  };
-  refuse({"--checkpoint", "", "--resume"}, "--checkpoint: takes a folder");
-  refuse({"--out", ""}, "--out: takes a folder");
-  refuse({"--scalars", ""}, "--scalars: takes a folder");
-  refuse({"--weights", ""}, "--weights: takes a file");
-  refuse({"predict", "--weights", "", "a.png"}, "--weights: takes a file");
+  const auto [words, error] = GENERATE(table<std::vector<std::string>, std::string>(
+      {{{"--checkpoint", "", "--resume"}, "--checkpoint: takes a folder"},
+       {{"--out", ""}, "--out: takes a folder"},
+       {{"--scalars", ""}, "--scalars: takes a folder"},
+       {{"--weights", ""}, "--weights: takes a file"},
+       {{"predict", "--weights", "", "a.png"}, "--weights: takes a file"}}));
+  CHECK_THROWS_WITH(parsed(words), StartsWith(error + ", not ''"));
+}
+
+TEST_CASE(
+    "of several errors in a command line, sconce-train reports the first one of a fixed order") {
+  check_usage_errors(
+      {{"--epochs 0 --max-pixels 0", "--max-pixels: takes"},  // values, as --help lists them
+       {"--resume --epochs 0", "--epochs: takes"},
+       {"--target a --grey", "--grey: needs"},
+       {"--skip-bad --workers 0", "--workers: needs"},
+       {"--max-csv-bytes 3 --skip-bad", "--skip-bad: needs"},
+       {"--freeze --model resnet18", "--freeze: needs"},
+       {"--freeze --timeout 5", "--freeze: needs"},
+       {"--data / --model vit_b_16 --image-size 40 --grey", "--grey: vit_b_16 takes"},
+       {"--graph --accumulate 2 --timeout 3", "--timeout: needs"},
+       {"--resume --save-every 5", "--save-every: needs"},
+       {"--profile 3 --overwrite --scalars-every 5", "--overwrite: needs"},
+       {"--scalars-every 5 --fast-dev-run --checkpoint x", "--scalars-every: needs"}});
 }
 
 TEST_CASE("sconce-train parses numbers with leading zeros as decimal") {
@@ -346,23 +359,21 @@ TEST_CASE("sconce-train parses numbers with leading zeros as decimal") {
 }
 
 TEST_CASE("sconce-train rejects invalid names and lists the valid ones") {
-  check_usage_error("--device cuda:99", "--device", "takes auto, cpu or cuda:N");
-  check_usage_error("--device cuda:-1", "--device", "takes auto, cpu or cuda:N");
-  check_usage_error("--device gpu", "--device", "takes auto, cpu or cuda:N");
-  check_usage_error("--model alexnet", "--model", "takes linear|mlp|lenet|resnet");
-  check_usage_error("--optimizer lion", "--optimizer",
-                    "takes sgd|adam|adamw|adagrad|rmsprop|nadam");
-  check_usage_error("--scheduler plateau", "--scheduler", "takes none|step|cosine|onecycle");
-  check_usage_error("--precision fp8", "--precision", "takes fp32|tf32|bf16|fp16");
-  check_usage_error("--precision tf32 --device cpu", "--precision", "tf32 needs a GPU");
-  check_usage_error("--data nowhere", "--data",
-                    "takes digits, fashion-mnist or a folder of IDX files");
-  check_usage_error("--graph --parallel data", "--graph", "needs --parallel none, not data");
-  check_usage_error("--graph --accumulate 2", "--graph", "needs --accumulate 1, not 2");
-  check_usage_error("--graph --scheduler onecycle", "--graph",
-                    "only the learning rate, not onecycle");
-  check_usage_error("--colour red", "--colour", "--help lists the flags");
-  check_usage_error("--epochs", "--epochs", "--help lists the flags");
+  check_each_usage_error("", {"--device cuda:99", "--device cuda:-1", "--device gpu"},
+                         ": takes auto, cpu or cuda:N");
+  check_usage_errors(
+      {{"--model alexnet", "--model: takes linear|mlp|lenet|resnet"},
+       {"--optimizer lion", "--optimizer: takes sgd|adam|adamw|adagrad|rmsprop|nadam"},
+       {"--scheduler plateau", "--scheduler: takes none|step|cosine|onecycle"},
+       {"--precision fp8", "--precision: takes fp32|tf32|bf16|fp16"},
+       {"--precision tf32 --device cpu", "--precision: tf32 needs a GPU"},
+       {"--data nowhere", "--data: takes digits, fashion-mnist or a folder of IDX files"},
+       {"--graph --parallel data", "--graph: needs --parallel none, not data"},
+       {"--graph --accumulate 2", "--graph: needs --accumulate 1, not 2"},
+       {"--graph --scheduler onecycle",
+        "--graph: needs a --scheduler that changes only the learning rate, not onecycle"},
+       {"--colour red", "--colour: "},
+       {"--epochs", "--epochs: "}});
 }
 
 TEST_CASE("sconce-train --help lists every flag with its default") {
@@ -386,22 +397,19 @@ TEST_CASE("sconce-train --help lists every flag with its default") {
 }
 
 TEST_CASE("sconce-train suggests the nearest flag for a misspelled one") {
-  const std::string none = ": there is no such flag";
-  const auto check = [&](const std::string& arguments, const std::string& flag,
-                         const std::string& nearest) {
-    check_usage_error(arguments, flag + none, none + "; did you mean " + nearest + "?");
-  };
-  check("--epcohs 3", "--epcohs", "--epochs");
-  check("--epcohs=3", "--epcohs", "--epochs");
-  check("--epohs 3 --model lenet", "--epohs", "--epochs");
-  check("--l 0.1", "--l", "--lr");
-  check("--batchsize 8 --epcohs 3", "--batchsize", "--batch-size");
-  check("--epcohs 3 --model alexnet", "--epcohs", "--epochs");
-  check("predict --wieghts model.safetensors a.png", "--wieghts", "--weights");
-  check_usage_error("--colour red", "--colour", none + " (--help lists the flags)");
-  check_usage_error("-e 3", "-e", none + " (--help lists the flags)");
-  check_usage_error("red", "'red'", "there is no such argument (--help lists the flags)");
-  check_usage_error("--model alexnet -- red", "'red'", "there is no such argument");
+  const std::string none = ": there is no such flag", mean = none + "; did you mean ";
+  check_usage_errors(
+      {{"--epcohs 3", "--epcohs" + mean + "--epochs?"},
+       {"--epcohs=3", "--epcohs" + mean + "--epochs?"},
+       {"--epohs 3 --model lenet", "--epohs" + mean + "--epochs?"},
+       {"--l 0.1", "--l" + mean + "--lr?"},
+       {"--batchsize 8 --epcohs 3", "--batchsize" + mean + "--batch-size?"},
+       {"--epcohs 3 --model alexnet", "--epcohs" + mean + "--epochs?"},
+       {"predict --wieghts model.safetensors a.png", "--wieghts" + mean + "--weights?"},
+       {"--colour red", "--colour" + none + " (--help"},
+       {"-e 3", "-e" + none + " (--help"},
+       {"red", "'red': there is no such argument (--help"},
+       {"--model alexnet -- red", "'red': there is no such argument (--help"}});
 }
 
 TEST_CASE("sconce-train reaches an accuracy of 0.95 on the digits and prints each epoch once",
@@ -569,7 +577,7 @@ TEST_CASE("Fashion-MNIST is read if it is installed, and otherwise the error say
 
 TEST_CASE("a damaged dataset ends the run with one line that names the file", "[alone]") {
   const TempDir folder;
-  copy_digits(folder);
+  fs::copy(digits, folder.path());
   const fs::path images = folder.path() / "t10k-images-idx3-ubyte";
   fs::remove(folder.path() / "train-images-idx3-ubyte");
   check_run_error(folder, "train-", "cannot open it: No such file");
@@ -596,7 +604,7 @@ TEST_CASE("an --out folder that cannot be created is reported before training st
   const TempDir folder;
   const fs::path file = folder.write("file", "");
   const Ran ran = run_train("--out " + (file / "below").string());
-  check_refusal(ran, 1, (file / "below").string());
+  check_refused(ran, 1, (file / "below").string());
   CHECK_THAT(ran.err, ContainsSubstring("--out"));
 }
 
@@ -604,7 +612,7 @@ TEST_CASE("unwritable results are reported before training starts") {
   for (const char* name : {"metrics.csv", "model.safetensors"}) {
     const TempDir folder;
     fs::create_directory(folder.path() / name);
-    check_refusal(run_train("--fast-dev-run --model linear --out " + folder.path().string()), 1,
+    check_refused(run_train("--fast-dev-run --model linear --out " + folder.path().string()), 1,
                   "--out: " + (folder.path() / name).string());
     CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
   }
@@ -616,7 +624,7 @@ TEST_CASE("a run that fails before it writes a file removes the folders that it 
   const std::string flags = "--model linear --device cpu --epochs 1 --scalars " +
                             (made / "scalars").string() + " --checkpoint " +
                             (made / "a/saved").string();
-  check_refusal(run_train(flags + " --out " + (file / "below").string()), 1, "--out: ");
+  check_refused(run_train(flags + " --out " + (file / "below").string()), 1, "--out: ");
   CHECK_FALSE(fs::exists(made));
 
   ended(flags);
@@ -650,7 +658,7 @@ TEST_CASE("sconce-train --profile and --memory do not change training", "[alone]
           return event.value("cat", "") == "user_annotation" && event.at("name") == "step";
         }) == 3);
 
-  check_usage_error("--profile 3", "--profile", "needs an --out folder");
+  check_usage_errors({{"--profile 3", "--profile: needs an --out folder"}});
 }
 
 TEST_CASE("an unwritable checkpoint folder is reported before training starts") {
@@ -694,7 +702,7 @@ TEST_CASE("a chart's title contains the name of the data folder rather than its 
   const TempDir folder;
   const fs::path data = folder.path() / "a" / "my-digits";
   fs::create_directories(data);
-  for (const auto& entry : fs::directory_iterator(digits)) fs::copy(entry, data);
+  fs::copy(digits, data);
   ended("--model linear --epochs 1 --device cpu --data " + data.string() + "/ --out " +
         folder.path().string());
   CHECK_THAT(contents(folder.path() / "training.svg"),
@@ -719,7 +727,7 @@ TEST_CASE("a run into another run's folder is rejected without --overwrite") {
   for (const std::string& flags :
        {std::string("--seed 1"), std::string("--fast-dev-run"), "--resume --checkpoint " + saved}) {
     INFO(flags);
-    check_refusal(run(flags), 2,
+    check_refused(run(flags), 2,
                   "sconce-train: --out: " + out + " holds the metrics.csv of another run; name " +
                       "another folder, or replace its files by --overwrite");
     CHECK(files() == kept);
@@ -733,7 +741,7 @@ TEST_CASE("a run into another run's folder is rejected without --overwrite") {
   CHECK(files() != kept);
   fs::remove(fs::path(out) / "metrics.csv");
   CHECK_THAT(run("").err, ContainsSubstring("holds the model.safetensors of another run"));
-  check_usage_error("--overwrite", "--overwrite", "needs an --out folder");
+  check_usage_errors({{"--overwrite", "--overwrite: needs an --out folder"}});
 }
 
 TEST_CASE("a resumed run replaces its own results but not another run's") {
@@ -811,15 +819,14 @@ TEST_CASE("sconce-train --scalars writes a run's scalars, and a resumed run cont
   REQUIRE(run("whole", " --epochs 3").exit_code == 0);
   REQUIRE(run("parts", " --epochs 3 --resume" + checkpoint).exit_code == 0);
   const std::string whole = learnt("whole");
-  CHECK_THAT(whole, Catch::Matchers::StartsWith("step,epoch,tag,value\n10,1,loss_step,"));
+  CHECK_THAT(whole, StartsWith("step,epoch,tag,value\n10,1,loss_step,"));
   CHECK_THAT(whole, ContainsSubstring("test_acc"));
   CHECK(learnt("parts") == whole);
   REQUIRE(run("parts", " --epochs 4 --resume" + checkpoint).exit_code == 0);
-  CHECK_THAT(learnt("parts"),
-             Catch::Matchers::StartsWith(whole) && ContainsSubstring(",4,test_acc,"));
+  CHECK_THAT(learnt("parts"), StartsWith(whole) && ContainsSubstring(",4,test_acc,"));
 
   const Ran again = run("whole", " --epochs 3");
-  check_refusal(again, 2, "--scalars: " + (folder.path() / "whole").string() + " holds the ");
+  check_refused(again, 2, "--scalars: " + (folder.path() / "whole").string() + " holds the ");
   CHECK_THAT(again.err, ContainsSubstring("continue that run by --resume"));
   CHECK(learnt("whole") == whole);
 }
@@ -838,7 +845,7 @@ TEST_CASE("sconce-train --resume without a run to resume leaves another run's sc
   fs::create_directory(empty);
   for (const auto& checkpoint : {empty, folder.path() / "mistyped"}) {
     const Ran ran = run(checkpoint);
-    check_refusal(ran, 2, "sconce-train: --scalars: " + log + " holds the ");
+    check_refused(ran, 2, "sconce-train: --scalars: " + log + " holds the ");
     CHECK_THAT(ran.err, ContainsSubstring(checkpoint.string() + " has no run to continue; name "));
     CHECK(names_in(log) == names);
     CHECK(contents(fs::path(log) / "scalars.csv") == csv);
@@ -892,7 +899,7 @@ TEST_CASE("a run resumes only with its original flags, and the error names a cha
   REQUIRE(run("one", "--scheduler onecycle --epochs 1").exit_code == 0);
   const auto refuse = [&](const std::string& flags, const std::string& error) {
     INFO(flags);
-    check_refusal(run("one", "--resume --scheduler onecycle " + flags), 2,
+    check_refused(run("one", "--resume --scheduler onecycle " + flags), 2,
                   "sconce-train: " + error);
   };
   const std::string has = ": the run in " + (folder.path() / "one").string() + " has ";
@@ -910,7 +917,7 @@ TEST_CASE("a run resumes only with its original flags, and the error names a cha
 
 TEST_CASE("a run resumes only on its own data, and the error names other data") {
   const TempDir data, folder;
-  copy_digits(data);
+  fs::copy(digits, data.path());
   const std::string saved = (folder.path() / "saved").string();
   const auto run = [&](const std::string& flags) {
     return run_train("--model linear --scheduler none --device cpu --checkpoint " + saved + flags);
@@ -919,7 +926,7 @@ TEST_CASE("a run resumes only on its own data, and the error names other data") 
   REQUIRE(run(of_folder + " --epochs 1").exit_code == 0);
   const auto names = names_in(saved);
   const std::string facts = contents(fs::path(saved) / "flags.txt");
-  check_refusal(
+  check_refused(
       run(" --epochs 2 --resume"), 2,
       "sconce-train: --data: the run in " + saved + " has a folder of IDX files, not digits\n");
   for (const std::string file : {"-images-idx3-ubyte", "-labels-idx1-ubyte"}) {
@@ -927,7 +934,7 @@ TEST_CASE("a run resumes only on its own data, and the error names other data") 
     fs::rename(data.path() / ("t10k" + file), data.path() / ("train" + file));
     fs::rename(data.path() / "swapped", data.path() / ("t10k" + file));
   }
-  check_refusal(
+  check_refused(
       run(of_folder + " --epochs 2 --resume"), 2,
       "has 1437 training and 360 test examples, not 360 training and 1437 test examples\n");
   CHECK(names_in(saved) == names);
@@ -987,7 +994,8 @@ class RunOfTwo {
     const std::string run_flags = contents(saved() / "flags.txt");
     const fs::path out = folder_.path() / "out";
     INFO(scheduler_ << " " << flags);
-    check_refusal(train(flags + " --out " + out.string()), 2, "sconce-train: " + error);
+    sconce::test::check_refused(train(flags + " --out " + out.string()), 2,
+                                "sconce-train: " + error);
     CHECK_FALSE(fs::exists(out));
     CHECK(names_in(saved()) == names);
     CHECK(contents(saved() / "flags.txt") == run_flags);
@@ -1075,8 +1083,8 @@ TEST_CASE("a restarted schedule continues when its run is resumed") {
 }
 
 TEST_CASE("sconce-train --restart-schedule requires a run to resume") {
-  check_usage_error("--restart-schedule", "--restart-schedule", "needs --resume");
-  check_usage_error("--checkpoint x --restart-schedule", "--restart-schedule", "needs --resume");
+  check_each_usage_error("", {"--restart-schedule", "--restart-schedule --checkpoint x"},
+                         ": needs --resume");
   const TempDir folder;
   const fs::path empty = folder.path() / "empty";
   const Ran ran =
@@ -1148,13 +1156,6 @@ bool holds_checkpoint(const fs::path& folder) {
   return false;
 }
 
-void wait_until(const std::function<bool()>& holds) {
-  for (int i = 0; i < 6000 && !holds(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  REQUIRE(holds());
-}
-
 // The ids of the processes that have the text in their command line and in their environment.
 std::vector<int> processes_with(const std::string& argument, const std::string& variable) {
   std::vector<int> found;
@@ -1190,8 +1191,7 @@ TEST_CASE("SIGTERM saves a run before it ends, and resuming gives the same resul
   wait_for(stopped, sconce::test::Seconds(30));
   CHECK(stopped[0]->exit_code == 143);
   CHECK_THAT(stopped[0]->err(),  // after a warning of fp16 on a CPU
-             Catch::Matchers::EndsWith("sconce-train: stopped by SIGTERM; --resume goes on from " +
-                                       run + "\n"));
+             EndsWith("sconce-train: stopped by SIGTERM; --resume goes on from " + run + "\n"));
   CHECK_FALSE(fs::exists(fs::path(run) / "model.safetensors"));
 
   const std::string whole = (folder.path() / "whole").string();
@@ -1206,7 +1206,7 @@ TEST_CASE("SIGTERM saves a run before it ends, and resuming gives the same resul
         contents(fs::path(whole) / "model.safetensors"));
   CHECK(losses_of(fs::path(run) / "metrics.csv") == losses_of(fs::path(whole) / "metrics.csv"));
 
-  check_refusal(run_train("--model lenet --device cpu --checkpoint " + run), 2,
+  check_refused(run_train("--model lenet --device cpu --checkpoint " + run), 2,
                 "--checkpoint: " + run + " holds the checkpoints of a run; continue it by " +
                     "--resume, or name another folder");
 }
@@ -1303,10 +1303,7 @@ TEST_CASE("a killed process makes the others exit with code 1 and an error", "[d
       2, {train_program, "--model", "mlp", "--epochs", "100000", "--device", "cpu", "--parallel",
           "distributed", "--timeout", "3", "--out", folder.path().string()});
   const auto has_begun = [&] { return ranks[0]->out().find("epoch 2/") != std::string::npos; };
-  for (int i = 0; i < 600 && !has_begun(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
-  REQUIRE(has_begun());
+  wait_until(has_begun);
   ranks[1]->send(SIGKILL);
   sconce::test::wait_for(ranks, sconce::test::Seconds(40));
   CHECK(ranks[1]->killed_by == SIGKILL);

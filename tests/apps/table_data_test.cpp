@@ -10,11 +10,14 @@
 #include "catch.hpp"
 #include "sconce/io/safetensors.hpp"
 #include "sconce/nn/state_dict.hpp"
+#include "support/check_refused.hpp"
 #include "support/error_of.hpp"
+#include "support/metrics_file.hpp"
 #include "train/model_file.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
+using sconce::test::check_refused;
 using sconce::test::contents;
 using sconce::test::error_of;
 using sconce::test::Ran;
@@ -61,29 +64,11 @@ sconce::data::Dataset all_of(const sconce::AnyBatches& batches) {
   return {torch::cat(data), torch::cat(target)};
 }
 
-// A column of a metrics file.
+// The numbers of a column of a metrics file.
 std::vector<double> values_of(const fs::path& csv, const std::string& name) {
-  std::istringstream in(contents(csv));
   std::vector<double> values;
-  std::string row, field;
-  std::getline(in, row);
-  const auto before = row.substr(0, row.find("," + name + ",") + 1);
-  const auto place = std::count(before.begin(), before.end(), ',');
-  while (std::getline(in, row)) {
-    std::istringstream fields(row);
-    for (int64_t i = 0; i <= place; ++i) std::getline(fields, field, ',');
-    values.push_back(std::stod(field));
-  }
+  for (const auto& text : sconce::test::column_of(csv, name)) values.push_back(std::stod(text));
   return values;
-}
-
-// A run that was refused in one line and wrote nothing.
-void check_refused_in_one_line(const Ran& ran, int exit_code, const std::string& error) {
-  INFO(ran.err);
-  CHECK(ran.exit_code == exit_code);
-  CHECK(ran.out.empty());
-  CHECK(std::count(ran.err.begin(), ran.err.end(), '\n') == 1);
-  CHECK_THAT(ran.err, StartsWith("sconce-train: ") && ContainsSubstring(error));
 }
 
 }  // namespace
@@ -207,7 +192,7 @@ TEST_CASE("a table that needs too much memory is rejected with the flag that rai
                             " --max-csv-bytes 200000 --out " + out);
   REQUIRE(ran.exit_code == 0);
   const std::string predict = "predict --weights " + out + "/model.safetensors " + file;
-  check_refused_in_one_line(run_train(predict + " --max-csv-bytes 2000"), 1, error);
+  check_refused(run_train(predict + " --max-csv-bytes 2000"), 1, error);
 }
 
 TEST_CASE("a resumed run requires the same target and columns and keeps its statistics") {
@@ -321,7 +306,7 @@ TEST_CASE("a regression converges to the least squares solution and predicts wit
   const std::string predict = "predict --weights " + (out / "model.safetensors").string() + " ";
   const fs::path wanted =
       folder.write("new.csv", "roof,garden,area,rooms\nslate,?,70,3\ntile,,,2\n");
-  check_refused_in_one_line(run_train(predict + wanted.string()), 1, "line 3, column 'area'");
+  check_refused(run_train(predict + wanted.string()), 1, "line 3, column 'area'");
   folder.write("new.csv", "roof,garden,area,rooms\nslate,?,70,3\ntile,,80,2\n");
   const Ran predicted = run_train(predict + wanted.string());
   CHECK(predicted.exit_code == 0);
@@ -375,10 +360,10 @@ TEST_CASE("sconce-train learns the categories of a table and predicts them by na
   const fs::path file = folder.write("flowers.csv", text + "x,1,setosa\n1,2\n");
   const std::string data = "--data " + file.string() + " --target species --device cpu --out ";
   const Ran bad = run_train(data + out.string());
-  check_refused_in_one_line(bad, 1,
-                            "line 62, column 'width': expected a number, got 'x' (line 2 made "
-                            "this a column of numbers; list it in .categories to read texts); this "
-                            "is the first of 2 bad rows");
+  check_refused(bad, 1,
+                "line 62, column 'width': expected a number, got 'x' (line 2 made "
+                "this a column of numbers; list it in .categories to read texts); this "
+                "is the first of 2 bad rows");
   CHECK_FALSE(fs::exists(out));
   const Ran ran = run_train(data + out.string() + " --skip-bad");
   INFO(ran.err);
@@ -411,17 +396,17 @@ TEST_CASE("resuming a run on a table gives the same result and requires the same
   CHECK(fs::exists(folder.path() / "saved/best.pt"));
 
   const auto kept = contents(folder.path() / "saved/flags.txt");
-  check_refused_in_one_line(run("--data " + file.string() + " --target area --epochs 3 " + saved),
-                            2, "--target: the run in " + path("saved") + " has price, not area");
-  check_refused_in_one_line(run(data + "--drop roof --epochs 3 " + saved), 2,
-                            "--data: the run in " + path("saved") + " has column roof where " +
-                                file.string() + " has column area");
-  check_refused_in_one_line(run("--model mlp --epochs 3 " + saved), 2,
-                            "--data: the run in " + path("saved") + " has a table, not digits");
+  check_refused(run("--data " + file.string() + " --target area --epochs 3 " + saved), 2,
+                "--target: the run in " + path("saved") + " has price, not area");
+  check_refused(run(data + "--drop roof --epochs 3 " + saved), 2,
+                "--data: the run in " + path("saved") + " has column roof where " + file.string() +
+                    " has column area");
+  check_refused(run("--model mlp --epochs 3 " + saved), 2,
+                "--data: the run in " + path("saved") + " has a table, not digits");
   folder.write("houses.csv", houses(70));
-  check_refused_in_one_line(run(data + "--epochs 3 " + saved), 2,
-                            "--data: the run in " + path("saved") +
-                                " has 48 training and 12 test examples, not 56 training and 14");
+  check_refused(run(data + "--epochs 3 " + saved), 2,
+                "--data: the run in " + path("saved") +
+                    " has 48 training and 12 test examples, not 56 training and 14");
   folder.write("houses.csv", houses());
   CHECK(contents(folder.path() / "saved/flags.txt") == kept);
 

@@ -8,6 +8,7 @@
 #include "sconce/vision/image.hpp"
 #include "sconce/vision/models/resnet.hpp"
 #include "sconce/vision/transforms.hpp"
+#include "support/check_refused.hpp"
 #include "support/temp_dir.hpp"
 #include "vision/png.hpp"
 
@@ -106,12 +107,17 @@ TEST_CASE("the picture examples reject invalid arguments with a one-line error")
   const sconce::test::TempDir temporary;
   const fs::path& folder = temporary.path();
   write_task(folder);
-  check_refused(run_example(folder, "fine_tuning train"), 2, "usage: fine_tuning TRAIN TEST");
-  check_refused(run_example(folder, "fine_tuning train nowhere weights.pt tuned.pt"), 1, "nowhere");
-  check_refused(run_example(folder, "fine_tuning train test nowhere.pt tuned.pt"), 1, "nowhere.pt");
-  check_refused(run_example(folder, "serving weights.pt new"), 2, "usage: serving WEIGHTS.pt");
-  check_refused(run_example(folder, "serving weights.pt nowhere blue red"), 1, "nowhere");
-  check_refused(run_example(folder, "serving weights.pt new blue red"), 1, "fc.weight");
+  const std::tuple<const char*, int, const char*> refused[] = {
+      {"fine_tuning train", 2, "usage: fine_tuning TRAIN TEST"},
+      {"fine_tuning train nowhere weights.pt tuned.pt", 1, "nowhere"},
+      {"fine_tuning train test nowhere.pt tuned.pt", 1, "nowhere.pt"},
+      {"serving weights.pt new", 2, "usage: serving WEIGHTS.pt"},
+      {"serving weights.pt nowhere blue red", 1, "nowhere"},
+      {"serving weights.pt new blue red", 1, "fc.weight"}};
+  for (const auto& [command, exit_code, why] : refused) {
+    INFO(command);
+    check_refused(run_example(folder, command), exit_code, why);
+  }
   fs::resize_file(folder / "test/red/2.png", 40);
   const auto damaged = run_example(folder, "fine_tuning train test weights.pt tuned.pt");
   CHECK(damaged.exit_code == 1);

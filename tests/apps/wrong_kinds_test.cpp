@@ -20,6 +20,7 @@
 #include "sconce/training/checkpoint.hpp"
 #include "sconce/vision/idx.hpp"
 #include "sconce/vision/image.hpp"
+#include "support/check_refused.hpp"
 #include "support/error_of.hpp"
 #include "support/temp_dir.hpp"
 #include "train/model_file.hpp"

@@ -5,15 +5,16 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
-#include <ctime>
 #include <fstream>
 #include <limits>
 #include <sstream>
 
 #include "catch.hpp"
 #include "support/error_of.hpp"
+#include "support/repeated.hpp"
 #include "support/sanitized.hpp"
 #include "support/temp_dir.hpp"
+#include "support/thread_seconds.hpp"
 
 namespace {
 
@@ -24,7 +25,9 @@ using sconce::io::CsvOptions;
 using sconce::io::CsvTable;
 using sconce::io::read_csv;
 using sconce::test::error_of;
+using sconce::test::repeated;
 using sconce::test::TempDir;
+using sconce::test::thread_seconds;
 using Names = std::vector<std::string>;
 
 CsvOptions options_of_x() {
@@ -384,12 +387,6 @@ TEST_CASE("read_csv rejects a table larger than max_bytes and names the option")
 
 namespace {
 
-std::string repeated(const std::string& text, size_t size) {
-  std::string all;
-  while (all.size() < size) all += text;
-  return all;
-}
-
 // Returns a record of different texts.
 std::string numbered(size_t count, const std::string& before) {
   std::ostringstream all;
@@ -441,12 +438,6 @@ std::vector<WorstCase> worst_cases(size_t size) {
       {"quotes", "a\n\"" + std::string(size / 2 * 2, '"') + "\"\n"},
       {"blank lines", "a\n1\n" + std::string(size, '\n')},
   };
-}
-
-double thread_seconds() {
-  timespec time = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 // Returns the value of a line of /proc/self/status in bytes.

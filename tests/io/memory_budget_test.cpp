@@ -1,6 +1,5 @@
 // Counts the memory of the readers of files, and lets each of their allocations fail.
 #include <cstdlib>
-#include <ctime>
 #include <functional>
 
 #include "catch.hpp"
@@ -10,7 +9,9 @@
 #include "sconce/io/torch_file.hpp"
 #include "support/allocations.hpp"
 #include "support/error_of.hpp"
+#include "support/repeated.hpp"
 #include "support/temp_dir.hpp"
+#include "support/thread_seconds.hpp"
 
 using namespace std::string_literals;
 using Catch::Matchers::ContainsSubstring;
@@ -20,15 +21,11 @@ using sconce::io::load_torch;
 using sconce::test::bytes_of;
 using sconce::test::fail_each_allocation;
 using sconce::test::peak_of;
+using sconce::test::repeated;
 using sconce::test::TempDir;
+using sconce::test::thread_seconds;
 
 namespace {
-
-std::string repeated(const std::string& text, size_t size) {
-  std::string all;
-  while (all.size() < size) all += text;
-  return all;
-}
 
 // A pickle whose memo has a function, its arguments, a tensor, and arguments of a parameter.
 std::string with_memo() {
@@ -112,12 +109,6 @@ std::string number(uint32_t i) {
 // Returns a text of so many letters, put into the memo.
 std::string long_text(uint32_t letters) {
   return "X" + number(letters) + std::string(letters, 'k') + "q\7";
-}
-
-double thread_seconds() {
-  timespec time = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 // Doubles a file three times and checks that reading it allocates at most 2.5 times as many bytes

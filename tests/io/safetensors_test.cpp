@@ -19,6 +19,7 @@
 #include "support/error_of.hpp"
 #include "support/peak_memory.hpp"
 #include "support/require_gpu.hpp"
+#include "support/same_bytes.hpp"
 #include "support/temp_dir.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -29,6 +30,7 @@ using sconce::io::save_safetensors;
 using sconce::test::ask_python;
 using sconce::test::contents;
 using sconce::test::error_of;
+using sconce::test::same_bytes;
 using sconce::test::TempDir;
 
 namespace {
@@ -38,12 +40,6 @@ namespace fs = std::filesystem;
 std::string with_length(const std::string& header, const std::string& data = "") {
   const uint64_t length = header.size();
   return std::string(reinterpret_cast<const char*>(&length), 8) + header + data;
-}
-
-bool same_bytes(const torch::Tensor& a, const torch::Tensor& b) {
-  const auto x = a.contiguous(), y = b.contiguous();
-  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
-         (x.nbytes() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0);
 }
 
 // Every type of the format that LibTorch supports, including 0-dimensional, empty and strided

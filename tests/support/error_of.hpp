@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <exception>
 #include <string>
 
 namespace sconce::test {
@@ -13,6 +14,17 @@ std::string error_of(const F& function) {
     function();
   } catch (const c10::Error& error) {
     return error.what_without_backtrace();
+  }
+  return "nothing was thrown";
+}
+
+/// Calls the function and returns the text of the exception that it throws, of any class.
+template <class F>
+std::string what_of(const F& function) {
+  try {
+    function();
+  } catch (const std::exception& error) {
+    return error.what();
   }
   return "nothing was thrown";
 }

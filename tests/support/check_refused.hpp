@@ -1,0 +1,21 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+
+#include "catch.hpp"
+#include "support/run_program.hpp"
+
+namespace sconce::test {
+
+/// Checks that a program ended with this exit code, and printed only one line, an error that
+/// contains `why`.
+inline void check_refused(const Ran& ran, int exit_code, const std::string& why) {
+  INFO(ran.err);
+  CHECK(ran.exit_code == exit_code);
+  CHECK(ran.out.empty());
+  CHECK_THAT(ran.err, Catch::Matchers::ContainsSubstring(why));
+  CHECK(std::count(ran.err.begin(), ran.err.end(), '\n') == 1);
+}
+
+}  // namespace sconce::test

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+namespace sconce::test {
+
+/// Returns a text of at least `size` bytes that repeats another one.
+inline std::string repeated(const std::string& text, size_t size) {
+  std::string all;
+  while (all.size() < size) all += text;
+  return all;
+}
+
+}  // namespace sconce::test
