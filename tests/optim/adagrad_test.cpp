@@ -1,9 +1,9 @@
 #include "sconce/optim/adagrad.hpp"
 
 #include "catch.hpp"
+#include "optim/kinds.hpp"
 #include "optim/training.hpp"
 #include "sconce/nn/lazy.hpp"
-#include "support/host_reads.hpp"
 #include "support/require_gpu.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -47,6 +47,24 @@ float steps_of(const Adagrad& optimizer, int64_t parameter) {
   return states.at(parameter).toGenericDict().at("step").toTensor().item<float>();
 }
 
+const sconce::test::AddKind adagrad_row(sconce::test::with_choices<Adagrad>(
+    {.name = "Adagrad",
+     .takes_sparse = true,
+     .reads = {.fused = 1, .for_loop_tensor_lr = 1},
+     .python_arguments =
+         [](const auto& o) {
+           return sconce::test::text("lr_decay=", o.first, ", initial_accumulator_value=", o.second,
+                                     ", eps=1e-3");
+         },
+     .make_random =
+         [](const auto& groups, const auto& o, const ExtraOptions& extra) {
+           auto options = AdagradOptions(o.lr).weight_decay(o.weight_decay).eps(1e-3);
+           options.lr_decay(o.first).initial_accumulator_value(o.second);
+           return std::make_unique<Adagrad>(groups, options, extra);
+         }},
+    std::vector{AdagradOptions().lr_decay(0.5),
+                AdagradOptions().weight_decay(0.1).initial_accumulator_value(0.5)}));
+
 }  // namespace
 
 std::vector<sconce::test::Case> sconce::test::adagrad_cases() {
@@ -54,48 +72,7 @@ std::vector<sconce::test::Case> sconce::test::adagrad_cases() {
                        adagrad_case);
 }
 
-TEST_CASE("a skipped Adagrad step leaves parameters, sums, and step counts unchanged") {
-  const auto c = adagrad_case(torch::kFloat, Kernels::fused, 3);
-  auto parameters = sconce::test::make_parameters(torch::kFloat);
-  const auto scaled = c.make(parameters, c.extra);
-  auto expected = sconce::test::make_parameters(torch::kFloat);
-  const auto plain = c.make(expected, c.extra);  // it never sees the steps that are skipped
-  for (const int step : {0, 1, 2, 3, 4, 5}) {
-    INFO("step " << step);
-    sconce::test::set_gradients(parameters, step);
-    for (auto& p : parameters) {
-      if (p.grad().defined()) p.mutable_grad().mul_(8);
-    }
-    const auto before = sconce::test::copies(sconce::test::result_of(*scaled, parameters));
-    const bool skipped = step % 2 == 0;
-    scaled->step_with_amp_scaling(torch::full({1}, 8.0), torch::full({1}, skipped ? 1.0 : 0.0));
-    const auto after = sconce::test::result_of(*scaled, parameters).tensors;
-    if (skipped) {
-      CHECK(sconce::test::same_bits(before, after));
-    } else {
-      sconce::test::set_gradients(expected, step);
-      plain->step();
-      CHECK(sconce::test::same_bits(sconce::test::result_of(*plain, expected).tensors, after));
-    }
-  }
-}
-
-TEST_CASE(
-    "fused Adagrad reads one step count per parameter on the host, and other kernels read "
-    "nothing") {
-  auto parameters = sconce::test::make_parameters(torch::kFloat);
-  sconce::test::set_gradients(parameters, 0);  // five of six have a gradient
-  for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
-    const auto c = adagrad_case(torch::kFloat, kernels, 1);
-    const auto optimizer = c.make(parameters, c.extra);
-    optimizer->step();
-    const sconce::test::HostReads reads;
-    optimizer->step();
-    CHECK(reads.count() == (kernels == Kernels::fused ? 5 : 0));
-  }
-}
-
-TEST_CASE("Adagrad supports sparse gradients without weight decay, except with Kernels::fused") {
+TEST_CASE("Adagrad takes sparse gradients without a weight decay, but with Kernels::fused") {
   const auto p = torch::ones({4, 1}).requires_grad_();
   p.mutable_grad() = torch::tensor({0.0F, 2.0F, 0.0F, 4.0F}).reshape({4, 1}).to_sparse(1);
   const auto refuse = [&](Adagrad&& optimizer, const std::string& message) {
@@ -159,30 +136,7 @@ TEST_CASE("Adagrad rejects invalid options") {
   sconce::test::check_refused<Adagrad>("sconce::optim::Adagrad", AdagradOptions(), wrong);
 }
 
-TEST_CASE("archives of Adagrad load into LibTorch's Adagrad and back") {
-  auto parameters = sconce::test::make_parameters(torch::kFloat);
-  sconce::test::set_gradients(parameters, 0);
-  Adagrad ours(parameters, AdagradOptions(0.01).lr_decay(0.5));
-  torch::optim::Adagrad theirs(parameters, AdagradOptions(0.5));
-  ours.step();
-  ours.step();
-  std::stringstream to_theirs;
-  torch::save(ours, to_theirs);
-  torch::load(theirs, to_theirs);
-  const auto* state = static_cast<const torch::optim::AdagradParamState*>(
-      theirs.state().at(parameters[0].unsafeGetTensorImpl()).get());
-  CHECK(state->step() == 2);
-  CHECK(theirs.param_groups()[0].options().get_lr() == 0.01);
-
-  const auto before = sconce::test::copies(sconce::test::result_of(ours, parameters));
-  std::stringstream to_ours;
-  torch::save(theirs, to_ours);
-  Adagrad again(parameters);
-  torch::load(again, to_ours);
-  CHECK(sconce::test::same_bits(before, sconce::test::result_of(again, parameters).tensors));
-}
-
-TEST_CASE("on a GPU a state of Adagrad does not request fused kernels from Python", "[gpu]") {
+TEST_CASE("on a GPU a state of Adagrad does not ask Python for fused kernels", "[gpu]") {
   sconce::test::require_gpu();
   for (const auto& device : {torch::Device(torch::kCPU), torch::Device(torch::kCUDA)}) {
     const Adagrad optimizer({torch::ones(3, device).requires_grad_()}, AdagradOptions(0.1),

@@ -1,10 +1,9 @@
 #include "sconce/optim/nadam.hpp"
 
 #include "catch.hpp"
+#include "optim/kinds.hpp"
 #include "optim/training.hpp"
-#include "support/host_reads.hpp"
 
-using Catch::Matchers::ContainsSubstring;
 using sconce::optim::ExtraOptions;
 using sconce::optim::Kernels;
 using sconce::optim::NAdam;
@@ -36,31 +35,30 @@ sconce::test::Case nadam_case(torch::ScalarType dtype, Kernels kernels, unsigned
   return c;
 }
 
+const sconce::test::AddKind nadam_row(sconce::test::with_choices<NAdam>(
+    {.name = "NAdam",
+     .has_fused = false,
+     .reads = {.for_loop_tensor_lr = 2},
+     .python_arguments =
+         [](const auto& o) {
+           return sconce::test::text("betas=(", o.first, ", ", o.second,
+                                     "), eps=1e-6, decoupled_weight_decay=", o.python_flag());
+         },
+     .make_random =
+         [](const auto& groups, const auto& o, const ExtraOptions& extra) {
+           auto options = NAdamOptions(o.lr).weight_decay(o.weight_decay);
+           options.betas({o.first, o.second}).eps(1e-6).decoupled_weight_decay(o.flag);
+           return std::make_unique<NAdam>(groups, options, extra);
+         }},
+    std::vector{NAdamOptions(), NAdamOptions().weight_decay(0.1).decoupled_weight_decay(true)}));
+
 }  // namespace
 
 std::vector<sconce::test::Case> sconce::test::nadam_cases() {
   return cases_of_rows("nadam", {Kernels::foreach, Kernels::for_loop}, nadam_case);
 }
 
-TEST_CASE("NAdam reads nothing on the host except a tensor lr") {
-  auto parameters = sconce::test::make_parameters(torch::kFloat);
-  sconce::test::set_gradients(parameters, 0);
-  const auto reads_of_step = [&](Kernels kernels, unsigned row) {
-    const auto c = nadam_case(torch::kFloat, kernels, row);
-    const auto optimizer = c.make(parameters, c.extra);
-    optimizer->step();
-    const sconce::test::HostReads reads;
-    optimizer->step();
-    return reads.count();
-  };
-  CHECK(reads_of_step(Kernels::foreach, 0) == 0);
-  CHECK(reads_of_step(Kernels::for_loop, 0) == 0);
-  CHECK(reads_of_step(Kernels::foreach, 4) == 2);           // one in each group
-  CHECK(reads_of_step(Kernels::for_loop, 4) == 2 + 2 * 5);  // Python's loop makes two of each rate
-}
-
-TEST_CASE("NAdam rejects invalid options, sparse gradients, and fused kernels") {
-  const auto p = torch::ones({2, 1}).requires_grad_();
+TEST_CASE("NAdam refuses wrong options, sparse gradients and fused kernels") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::pair<NAdamOptions, std::string>> wrong = {
       {NAdamOptions(-1), "expected lr >= 0, got -1"},
@@ -71,38 +69,4 @@ TEST_CASE("NAdam rejects invalid options, sparse gradients, and fused kernels") 
       {NAdamOptions().weight_decay(-2), "expected weight_decay >= 0, got -2"},
       {NAdamOptions().momentum_decay(nan), "expected momentum_decay >= 0, got nan"}};
   sconce::test::check_refused<NAdam>("sconce::optim::NAdam", NAdamOptions(), wrong);
-  CHECK_THROWS_WITH(NAdam({p}, {}, {.kernels = Kernels::fused}),
-                    ContainsSubstring("sconce::optim::NAdam: expected Kernels::foreach or "
-                                      "Kernels::for_loop, because LibTorch has no others for it, "
-                                      "got Kernels::fused"));
-  NAdam optimizer({p});
-  CHECK(optimizer.kernels() == Kernels::foreach);
-  CHECK_FALSE(optimizer.step_supports_amp_scaling());
-  p.mutable_grad() = torch::ones({2, 1}).to_sparse(1);
-  CHECK_THROWS_WITH(optimizer.step(), ContainsSubstring("expected dense gradients, got a sparse"));
-  CHECK(p.equal(torch::ones({2, 1})));
-}
-
-TEST_CASE(
-    "NAdam restores its state without changing dtypes and rejects a state with a missing value") {
-  const auto p = torch::ones({3}, torch::kBFloat16).requires_grad_();
-  p.mutable_grad() = torch::ones({3}, torch::kBFloat16);
-  NAdam optimizer({p});
-  optimizer.step();
-  const auto state = [](const c10::IValue& dict) {
-    return dict.toGenericDict().at("state").toGenericDict().at(0).toGenericDict();
-  };
-  const auto product = state(optimizer.state_dict()).at("mu_product").toTensor();
-  NAdam other({p});
-  other.load_state_dict(optimizer.state_dict());
-  CHECK(sconce::test::same_bits(state(other.state_dict()).at("mu_product").toTensor(), product));
-  CHECK(product.scalar_type() == torch::kFloat);
-
-  for (const char* key : {"step", "mu_product", "exp_avg", "exp_avg_sq"}) {
-    const auto wrong = optimizer.state_dict();
-    CHECK(state(wrong).erase(key) == 1);
-    CHECK_THROWS_WITH(
-        other.load_state_dict(wrong),
-        ContainsSubstring(c10::str("expected the state of a parameter to have ", key)));
-  }
 }

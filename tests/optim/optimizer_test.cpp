@@ -8,6 +8,7 @@
 
 #include "catch.hpp"
 #include "optim/algorithm.hpp"
+#include "optim/kinds.hpp"
 #include "optim/training.hpp"
 #include "sconce/captured_step.hpp"
 #include "sconce/devices.hpp"
@@ -95,45 +96,21 @@ torch::Tensor lr_of(const sconce::optim::Optimizer& optimizer, size_t group) {
 }
 
 // Returns two groups of one parameter with different learning rates, which no class has as default.
-template <class Options>
-std::vector<OptimizerParamGroup> two_rates(const std::vector<torch::Tensor>& parameters) {
-  std::vector<OptimizerParamGroup> groups;
-  groups.emplace_back(std::vector{parameters[0]}, std::make_unique<Options>(3e-4));
-  groups.emplace_back(std::vector{parameters[1]}, std::make_unique<Options>(0.04));
+sconce::test::Groups two_rates(const sconce::test::Kind& kind,
+                               const std::vector<torch::Tensor>& parameters) {
+  sconce::test::Groups groups;
+  groups.emplace_back(std::vector{parameters[0]}, kind.options(3e-4));
+  groups.emplace_back(std::vector{parameters[1]}, kind.options(0.04));
   return groups;
-}
-
-// Calls `check` with each class of optimizers and its options.
-template <class Check>
-void for_each_class(const Check& check) {
-  check.template operator()<SGD, SGDOptions>();
-  check.template operator()<Adam, AdamOptions>();
-  check.template operator()<AdamW, AdamWOptions>();
-  check.template operator()<Adagrad, AdagradOptions>();
-  check.template operator()<RMSprop, RMSpropOptions>();
-  check.template operator()<NAdam, NAdamOptions>();
 }
 
 // Makes each optimizer with each kind of kernels.
 std::vector<Maker> makers() {
   std::vector<Maker> all;
-  for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
-    const ExtraOptions extra = {.kernels = kernels};
-    all.emplace_back([=](const auto& p) {
-      return std::make_unique<SGD>(p, SGDOptions(0.1).momentum(0.9), extra);
-    });
+  sconce::test::for_each_kind([&](const auto& kind, Kernels kernels) {
     all.emplace_back(
-        [=](const auto& p) { return std::make_unique<Adam>(p, AdamOptions(0.1), extra); });
-    all.emplace_back(
-        [=](const auto& p) { return std::make_unique<AdamW>(p, AdamWOptions(0.1), extra); });
-    all.emplace_back(
-        [=](const auto& p) { return std::make_unique<Adagrad>(p, AdagradOptions(0.1), extra); });
-    if (kernels == Kernels::fused) continue;
-    all.emplace_back(
-        [=](const auto& p) { return std::make_unique<RMSprop>(p, RMSpropOptions(0.1), extra); });
-    all.emplace_back(
-        [=](const auto& p) { return std::make_unique<NAdam>(p, NAdamOptions(0.1), extra); });
-  }
+        [&kind, kernels](const auto& p) { return kind.make({{p}}, 0.1, {.kernels = kernels}); });
+  });
   return all;
 }
 
@@ -462,19 +439,7 @@ TEST_CASE("Adagrad, NAdam, and RMSprop match Python's, and all options have Pyth
         of_adagrad + of_nadam + of_rmsprop + of_defaults);
 }
 
-TEST_CASE("Adagrad and RMSprop merge the options of groups the same way as LibTorch") {
-  const auto lr_of_group = []<class Optimizer, class Options>() {
-    std::vector<OptimizerParamGroup> groups;
-    groups.emplace_back(std::vector<torch::Tensor>{parameter({2})}, std::make_unique<Options>());
-    return Optimizer(groups, Options(0.5)).param_groups()[0].options().get_lr();
-  };
-  CHECK(lr_of_group.operator()<Adagrad, AdagradOptions>() ==
-        lr_of_group.operator()<torch::optim::Adagrad, AdagradOptions>());
-  CHECK(lr_of_group.operator()<RMSprop, RMSpropOptions>() ==
-        lr_of_group.operator()<torch::optim::RMSprop, RMSpropOptions>());
-}
-
-TEST_CASE("parameter groups keep options of a custom type") {
+TEST_CASE("groups keep options of a type that LibTorch does not know") {
   const auto group = [](double lr) {
     auto options = std::make_unique<OwnOptions>();
     options->lr(lr);
@@ -676,19 +641,20 @@ TEST_CASE("with a tensor lr each group steps with its own learning rate") {
   torch::manual_seed(0);
   const std::vector<torch::Tensor> start = {parameter({3}), parameter({300, 300})};
   for (const auto kernels : {Kernels::automatic, Kernels::for_loop}) {
-    for_each_class([&]<class Class, class Options>() {
+    for (const auto& kind : sconce::test::kinds()) {
+      INFO(kind.name);
       const auto with_numbers = copies(start), with_tensors = copies(start);
-      Class expected(two_rates<Options>(with_numbers), Options(0.2), {.kernels = kernels});
-      Class optimizer(two_rates<Options>(with_tensors), Options(0.2),
-                      {.kernels = kernels, .lr = torch::tensor(0.2F)});
+      const auto expected = kind.make(two_rates(kind, with_numbers), 0.2, {.kernels = kernels});
+      const auto optimizer = kind.make(two_rates(kind, with_tensors), 0.2,
+                                       {.kernels = kernels, .lr = torch::tensor(0.2F)});
       for (int i = 0; i < 3; ++i) {
-        expected.step();
-        optimizer.step();
+        expected->step();
+        optimizer->step();
       }
       check_equal(with_numbers, with_tensors);
-      CHECK(lr_of(optimizer, 0).equal(torch::tensor(3e-4F)));
-      CHECK(lr_of(optimizer, 1).equal(torch::tensor(0.04F)));
-    });
+      CHECK(lr_of(*optimizer, 0).equal(torch::tensor(3e-4F)));
+      CHECK(lr_of(*optimizer, 1).equal(torch::tensor(0.04F)));
+    }
   }
 }
 
@@ -902,26 +868,7 @@ TEST_CASE(
   CHECK(target.param_groups()[0].options().get_lr() == 0.1);
 }
 
-TEST_CASE("an optimizer rejects an empty list of parameters but accepts an empty group") {
-  const std::vector<torch::Tensor> none;
-  const auto check = [&](const std::string& name, const auto& make) {
-    CHECK_THROWS_WITH(make(none),
-                      ContainsSubstring("sconce::optim::" + name +
-                                        ": expected parameters, got an empty list; layers must be "
-                                        "registered in their module"));
-    CHECK_THROWS_AS(make(none), c10::ValueError);
-    const auto optimizer = make(std::vector<OptimizerParamGroup>{OptimizerParamGroup(none)});
-    CHECK_NOTHROW(optimizer->step());
-  };
-  check("SGD", [](const auto& p) { return std::make_unique<SGD>(p, SGDOptions(0.1)); });
-  check("Adam", [](const auto& p) { return std::make_unique<Adam>(p); });
-  check("AdamW", [](const auto& p) { return std::make_unique<AdamW>(p); });
-  check("Adagrad", [](const auto& p) { return std::make_unique<Adagrad>(p); });
-  check("RMSprop", [](const auto& p) { return std::make_unique<RMSprop>(p); });
-  check("NAdam", [](const auto& p) { return std::make_unique<NAdam>(p); });
-}
-
-TEST_CASE("on a GPU optimizer steps match the CPU and read nothing on the host", "[gpu]") {
+TEST_CASE("a step on a GPU gives the CPU's numbers and reads nothing on the host", "[gpu]") {
   sconce::test::require_gpu();
   torch::manual_seed(0);
   const std::vector<torch::Tensor> on_cpu = {parameter({5}), parameter({300, 300})};
@@ -984,19 +931,13 @@ TEST_CASE("on a GPU steps with a tensor lr match the CPU and read nothing on the
     again->load_state_dict(ours->state_dict());
     CHECK(state_text(*again) == state_text(*ours));
   };
-  for (const bool momentum : {false, true}) {
-    check([=](const auto& p, const torch::Tensor& lr) {
-      const auto options = RMSpropOptions().momentum(momentum ? 0.9 : 0).centered(momentum);
-      return std::make_unique<RMSprop>(p, options, ExtraOptions{.lr = lr});
-    });
-    check([=](const auto& p, const torch::Tensor& lr) {
-      const auto options = NAdamOptions().weight_decay(0.1).decoupled_weight_decay(momentum);
-      return std::make_unique<NAdam>(p, options, ExtraOptions{.lr = lr});
-    });
-    check([=](const auto& p, const torch::Tensor& lr) {
-      const auto options = AdagradOptions().lr_decay(momentum ? 0.5 : 0);
-      return std::make_unique<Adagrad>(p, options, ExtraOptions{.lr = lr});
-    });
+  for (const auto& kind : sconce::test::kinds()) {
+    for (size_t choice = 0; choice < kind.choices; ++choice) {
+      INFO(kind.name << " choice " << choice);
+      check([&](const auto& p, const torch::Tensor& lr) {
+        return kind.make_choice({{p}}, 0.01, {.lr = lr}, choice);
+      });
+    }
   }
 }
 
@@ -1020,18 +961,19 @@ TEST_CASE("on a GPU a captured step reads the learning rate of each group", "[gp
   sconce::test::require_gpu();
   torch::manual_seed(0);
   const auto start = torch::tensor({0.5F, -1.0F, 2.0F}, sconce::gpu());
-  for_each_class([&]<class Class, class Options>() {
+  for (const auto& kind : sconce::test::kinds()) {
+    INFO(kind.name);
     const auto train = [&](bool captures) {
       const auto p = copies({start, start});
       ExtraOptions extra;
       if (captures) extra.lr = torch::full({}, 0.2F, sconce::gpu());
-      Class optimizer(two_rates<Options>(p), Options(0.2), extra);
-      LambdaLR scheduler(optimizer, {[](int64_t i) { return std::pow(0.5, i); },
-                                     [](int64_t i) { return std::pow(0.25, i); }});
+      const auto optimizer = kind.make(two_rates(kind, p), 0.2, extra);
+      LambdaLR scheduler(*optimizer, {[](int64_t i) { return std::pow(0.5, i); },
+                                      [](int64_t i) { return std::pow(0.25, i); }});
       const auto step = [&](const std::vector<torch::Tensor>& batch) {
-        optimizer.zero_grad();
+        optimizer->zero_grad();
         ((p[0] + p[1]) * batch[0]).square().sum().backward();
-        optimizer.step();
+        optimizer->step();
         return std::vector<torch::Tensor>{};
       };
       sconce::CapturedStep captured(sconce::gpu(), step, {.warmup = 1});
@@ -1043,37 +985,17 @@ TEST_CASE("on a GPU a captured step reads the learning rate of each group", "[gp
       return p;
     };
     check_equal(train(false), train(true));
-  });
+  }
 }
 
 TEST_CASE("on a GPU captured steps with different gradients take turns and match the eager loop",
           "[gpu]") {
   sconce::test::require_gpu();
-  const auto extra = [] { return ExtraOptions{.lr = torch::full({}, 0.01F, sconce::gpu())}; };
-  SECTION("SGD") {
-    const auto options = SGDOptions(0.01).momentum(0.9).dampening(0.5);
-    check_captured_in_turns(
-        [&](const auto& p) { return std::make_unique<SGD>(p, options, extra()); });
-  }
-  SECTION("Adam") {
-    check_captured_in_turns(
-        [&](const auto& p) { return std::make_unique<Adam>(p, AdamOptions(), extra()); });
-  }
-  SECTION("AdamW") {
-    check_captured_in_turns(
-        [&](const auto& p) { return std::make_unique<AdamW>(p, AdamWOptions(), extra()); });
-  }
-  SECTION("Adagrad") {
-    const auto options = AdagradOptions().lr_decay(0.5);
-    check_captured_in_turns(
-        [&](const auto& p) { return std::make_unique<Adagrad>(p, options, extra()); });
-  }
-  SECTION("RMSprop") {
-    check_captured_in_turns(
-        [&](const auto& p) { return std::make_unique<RMSprop>(p, RMSpropOptions(), extra()); });
-  }
-  SECTION("NAdam") {
-    check_captured_in_turns(
-        [&](const auto& p) { return std::make_unique<NAdam>(p, NAdamOptions(), extra()); });
+  for (const auto& kind : sconce::test::kinds()) {
+    DYNAMIC_SECTION(kind.name) {
+      check_captured_in_turns([&](const auto& p) {
+        return kind.make({{p}}, 0.01, {.lr = torch::full({}, 0.01F, sconce::gpu())});
+      });
+    }
   }
 }

@@ -1,13 +1,10 @@
+#include <algorithm>
 #include <random>
 
 #include "catch.hpp"
+#include "optim/kinds.hpp"
 #include "optim/training.hpp"
-#include "sconce/optim/adagrad.hpp"
-#include "sconce/optim/adam.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
-#include "sconce/optim/nadam.hpp"
-#include "sconce/optim/rmsprop.hpp"
-#include "sconce/optim/sgd.hpp"
 #include "support/ask_python.hpp"
 
 using sconce::optim::Kernels;
@@ -29,10 +26,7 @@ struct Plan {
   std::string dtype_name = {};
   Kernels kernels = Kernels::fused;
   bool maximize = false;
-  bool flag = false;  // nesterov, amsgrad, centered or decoupled_weight_decay
-  // The last two are the momentum and the dampening or alpha, the betas, or Adagrad's lr_decay and
-  // initial_accumulator_value.
-  double lr = 0.1, weight_decay = 0, first = 0.9, second = 0;
+  sconce::test::RandomOptions options = {};
   int schedule = 0;
   std::vector<std::string> events = {};
 };
@@ -109,16 +103,16 @@ std::vector<std::string> draw_events(Dice& dice, bool has_schedule) {
   return events;
 }
 
-Plan draw(uint32_t seed) {
+using Names = std::vector<std::string>;
+
+Plan draw(uint32_t seed, const Names& names) {
   Dice dice(seed);
   Plan plan;
   plan.name = "run" + std::to_string(seed);
-  // With 2.11 Python's Adagrad makes no state of parameters that are added or lose theirs.
-  const std::array kinds = {"SGD", "Adam", "AdamW", "RMSprop", "NAdam", "Adagrad"};
-  plan.kind = kinds[static_cast<size_t>(dice.below(TORCH_VERSION_MINOR < 15 ? 5 : 6))];
+  plan.kind = names[static_cast<size_t>(dice.below(static_cast<int>(names.size())))];
   plan.kernels =
       std::array{Kernels::foreach, Kernels::for_loop, Kernels::fused}[static_cast<size_t>(
-          dice.below(plan.kind == "RMSprop" || plan.kind == "NAdam" ? 2 : 3))];
+          dice.below(sconce::test::kind_named(plan.kind).has_fused ? 3 : 2))];
   const std::vector<std::pair<torch::ScalarType, std::string>> types = {
       {torch::kFloat, "float32"},
       {torch::kDouble, "float64"},
@@ -129,15 +123,17 @@ Plan draw(uint32_t seed) {
   const int count = TORCH_VERSION_MINOR < 15 ? 2 : plan.kernels == Kernels::fused ? 4 : 5;
   std::tie(plan.dtype, plan.dtype_name) = types[static_cast<size_t>(dice.below(count))];
   plan.maximize = dice.one_of(3);
-  plan.flag = dice.one_of(3);
-  plan.weight_decay = dice.one_of(2) ? 0.125 : 0;
-  plan.lr = dice.one_of(2) ? 0.1 : 0.03;
+  auto& o = plan.options;
+  o.flag = dice.one_of(3);
+  o.weight_decay = dice.one_of(2) ? 0.125 : 0;
+  o.lr = dice.one_of(2) ? 0.1 : 0.03;
   const bool is_sgd = plan.kind == "SGD", is_adagrad = plan.kind == "Adagrad";
-  const bool may_lack_momentum = is_sgd ? !plan.flag : is_adagrad || plan.kind == "RMSprop";
-  plan.first = may_lack_momentum && dice.one_of(3) ? 0 : 0.75;
-  plan.second = !is_sgd && !is_adagrad ? 0.95 : !plan.flag && dice.one_of(2) ? 0.25 : 0;
+  const bool may_lack_momentum = is_sgd ? !o.flag : is_adagrad || plan.kind == "RMSprop";
+  o.first = may_lack_momentum && dice.one_of(3) ? 0 : 0.75;
+  o.second = !is_sgd && !is_adagrad ? 0.95 : !o.flag && dice.one_of(2) ? 0.25 : 0;
   plan.schedule = dice.below(static_cast<int>(random_schedules.size()));
-  if (is_adagrad && plan.schedule == cycle) plan.schedule = 0;  // it has no momentum to cycle
+  const bool has_momentum = !is_adagrad && plan.kind != "Adadelta";
+  if (!has_momentum && plan.schedule == cycle) plan.schedule = 0;  // it has none to cycle
   plan.events = draw_events(dice, plan.schedule != 0);
   return plan;
 }
@@ -147,22 +143,10 @@ std::string line_of(const Plan& plan) {
                                                        {Kernels::foreach, "foreach=True"},
                                                        {Kernels::for_loop, "foreach=False"}};
   std::ostringstream line;
-  line << plan.name << "|" << plan.kind << "|" << plan.dtype_name << "|lr=" << plan.lr
-       << ", weight_decay=" << plan.weight_decay
-       << ", maximize=" << (plan.maximize ? "True" : "False") << ", " << modes.at(plan.kernels);
-  const char* flag = plan.flag ? "True" : "False";
-  if (plan.kind == "SGD") {
-    line << ", momentum=" << plan.first << ", dampening=" << plan.second << ", nesterov=" << flag;
-  } else if (plan.kind == "Adagrad") {
-    line << ", lr_decay=" << plan.first << ", initial_accumulator_value=" << plan.second
-         << ", eps=1e-3";
-  } else if (plan.kind == "RMSprop") {
-    line << ", momentum=" << plan.first << ", alpha=" << plan.second
-         << ", eps=1e-3, centered=" << flag;
-  } else {
-    line << ", betas=(" << plan.first << ", " << plan.second << "), eps=1e-6, "
-         << (plan.kind == "NAdam" ? "decoupled_weight_decay=" : "amsgrad=") << flag;
-  }
+  line << plan.name << "|" << plan.kind << "|" << plan.dtype_name << "|lr=" << plan.options.lr
+       << ", weight_decay=" << plan.options.weight_decay
+       << ", maximize=" << (plan.maximize ? "True" : "False") << ", " << modes.at(plan.kernels)
+       << ", " << sconce::test::kind_named(plan.kind).python_arguments(plan.options);
   line << "|" << random_schedules[static_cast<size_t>(plan.schedule)] << "|";
   for (const auto& event : plan.events) line << event << ";";
   return line.str();
@@ -194,50 +178,13 @@ class RandomRun {
   }
 
   void make() {
-    using namespace torch::optim;
-    std::vector<OptimizerParamGroup> groups;
+    sconce::test::Groups groups;
     for (const auto& group : groups_) groups.emplace_back(group);
-    const sconce::optim::ExtraOptions extra = {.kernels = plan_.kernels,
-                                               .maximize = plan_.maximize};
-    const auto with_betas = [&](auto options) {
-      return options.betas({plan_.first, plan_.second})
-          .eps(1e-6)
-          .weight_decay(plan_.weight_decay)
-          .amsgrad(plan_.flag);
-    };
     schedule_.reset();
-    if (plan_.kind == "SGD") {
-      auto options = SGDOptions(plan_.lr).momentum(plan_.first).dampening(plan_.second);
-      options.weight_decay(plan_.weight_decay).nesterov(plan_.flag);
-      optimizer_ = std::make_unique<sconce::optim::SGD>(groups, options, extra);
-    } else if (plan_.kind == "Adam") {
-      optimizer_ =
-          std::make_unique<sconce::optim::Adam>(groups, with_betas(AdamOptions(plan_.lr)), extra);
-    } else if (plan_.kind == "AdamW") {
-      optimizer_ =
-          std::make_unique<sconce::optim::AdamW>(groups, with_betas(AdamWOptions(plan_.lr)), extra);
-    } else {
-      make_newer(groups, extra);
-    }
+    optimizer_ = sconce::test::kind_named(plan_.kind)
+                     .make_random(groups, plan_.options,
+                                  {.kernels = plan_.kernels, .maximize = plan_.maximize});
     make_schedule();
-  }
-
-  void make_newer(const std::vector<torch::optim::OptimizerParamGroup>& groups,
-                  const sconce::optim::ExtraOptions& extra) {
-    using namespace torch::optim;
-    if (plan_.kind == "Adagrad") {
-      auto options = AdagradOptions(plan_.lr).weight_decay(plan_.weight_decay).eps(1e-3);
-      options.lr_decay(plan_.first).initial_accumulator_value(plan_.second);
-      optimizer_ = std::make_unique<sconce::optim::Adagrad>(groups, options, extra);
-    } else if (plan_.kind == "RMSprop") {
-      auto options = RMSpropOptions(plan_.lr).weight_decay(plan_.weight_decay).eps(1e-3);
-      options.momentum(plan_.first).alpha(plan_.second).centered(plan_.flag);
-      optimizer_ = std::make_unique<sconce::optim::RMSprop>(groups, options, extra);
-    } else {
-      auto options = sconce::optim::NAdamOptions(plan_.lr).weight_decay(plan_.weight_decay);
-      options.betas({plan_.first, plan_.second}).eps(1e-6).decoupled_weight_decay(plan_.flag);
-      optimizer_ = std::make_unique<sconce::optim::NAdam>(groups, options, extra);
-    }
   }
 
   void make_schedule() {
@@ -377,13 +324,13 @@ void check_line(Result& ours, const std::string& key, const std::string& rest) {
   ours.tensors.erase(key);
 }
 
-void compare_random_runs(uint32_t first_seed, uint32_t count) {
+void compare_random_runs(uint32_t first_seed, uint32_t count, const Names& names) {
   const TempDir folder;
   std::map<std::string, Plan> plans;
   std::map<std::string, Result> ours;
   std::ofstream lines(folder.path() / "cases");
   for (uint32_t seed = first_seed; seed < first_seed + count; ++seed) {
-    const Plan plan = draw(seed);
+    const Plan plan = draw(seed, names);
     plans[plan.name] = plan;
     INFO(line_of(plan));
     lines << line_of(plan) << "\n";
@@ -416,18 +363,46 @@ void compare_random_runs(uint32_t first_seed, uint32_t count) {
   }
 }
 
+// With 2.11 Python's Adagrad makes no state of parameters that are added or lose theirs.
+const Names first_six = TORCH_VERSION_MINOR < 15
+                            ? Names{"SGD", "Adam", "AdamW", "RMSprop", "NAdam"}
+                            : Names{"SGD", "Adam", "AdamW", "RMSprop", "NAdam", "Adagrad"};
+
+// All classes that a test file has added.
+Names all_names() {
+  Names names;
+  for (const auto& kind : sconce::test::kinds()) {
+    if (TORCH_VERSION_MINOR >= 15 || kind.name != "Adagrad") names.push_back(kind.name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
 }  // namespace
 
-TEST_CASE(
-    "100 random runs of optimizers and schedules match Python, even when they alternate with it",
-    "[python]") {
-  compare_random_runs(1500, 100);
+TEST_CASE("a hundred random runs of optimizers and schedules go as in Python, and in turns with it",
+          "[python]") {
+  compare_random_runs(1500, 100, first_six);
 }
 
 TEST_CASE("10,000 random runs of optimizers and schedules match Python", "[.][slow]") {
   for (uint32_t part = 0; part < 20; ++part) {
     DYNAMIC_SECTION("part " << part) {
-      compare_random_runs(500 * part, 500);
+      compare_random_runs(500 * part, 500, first_six);
+    }
+  }
+}
+
+TEST_CASE("random runs of every optimizer go as in Python", "[python]") {
+  compare_random_runs(1500, 120, all_names());
+}
+
+TEST_CASE("a thousand random runs of each optimizer go as in Python", "[.][slow]") {
+  for (const auto& name : all_names()) {
+    for (uint32_t part = 0; part < 2; ++part) {
+      DYNAMIC_SECTION(name << " part " << part) {
+        compare_random_runs(500 * part, 500, {name});
+      }
     }
   }
 }

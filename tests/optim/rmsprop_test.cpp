@@ -1,10 +1,9 @@
 #include "sconce/optim/rmsprop.hpp"
 
 #include "catch.hpp"
+#include "optim/kinds.hpp"
 #include "optim/training.hpp"
-#include "support/host_reads.hpp"
 
-using Catch::Matchers::ContainsSubstring;
 using sconce::optim::ExtraOptions;
 using sconce::optim::Kernels;
 using sconce::optim::RMSprop;
@@ -37,6 +36,23 @@ sconce::test::Case rmsprop_case(torch::ScalarType dtype, Kernels kernels, unsign
   return c;
 }
 
+const sconce::test::AddKind rmsprop_row(sconce::test::with_choices<RMSprop>(
+    {.name = "RMSprop",
+     .has_fused = false,
+     .optional_keys = {"momentum_buffer", "grad_avg"},
+     .python_arguments =
+         [](const auto& o) {
+           return sconce::test::text("momentum=", o.first, ", alpha=", o.second,
+                                     ", eps=1e-3, centered=", o.python_flag());
+         },
+     .make_random =
+         [](const auto& groups, const auto& o, const ExtraOptions& extra) {
+           auto options = RMSpropOptions(o.lr).weight_decay(o.weight_decay).eps(1e-3);
+           options.momentum(o.first).alpha(o.second).centered(o.flag);
+           return std::make_unique<RMSprop>(groups, options, extra);
+         }},
+    std::vector{RMSpropOptions().momentum(0.9).centered(true), RMSpropOptions()}));
+
 }  // namespace
 
 std::vector<sconce::test::Case> sconce::test::rmsprop_cases() {
@@ -65,23 +81,7 @@ TEST_CASE("momentum and centered of RMSprop can be turned on after the first ste
   }
 }
 
-TEST_CASE("RMSprop reads nothing on the host except a tensor lr") {
-  auto parameters = sconce::test::make_parameters(torch::kFloat);
-  sconce::test::set_gradients(parameters, 0);
-  for (const auto kernels : {Kernels::foreach, Kernels::for_loop}) {
-    for (const bool tensor_lr : {false, true}) {
-      const auto c = rmsprop_case(torch::kFloat, kernels, tensor_lr ? 6 : 2);
-      const auto optimizer = c.make(parameters, c.extra);
-      optimizer->step();
-      const sconce::test::HostReads reads;
-      optimizer->step();
-      CHECK(reads.count() == (tensor_lr ? 2 : 0));  // one in each group
-    }
-  }
-}
-
-TEST_CASE("RMSprop rejects invalid options, sparse gradients, and fused kernels") {
-  const auto p = torch::ones({2, 1}).requires_grad_();
+TEST_CASE("RMSprop refuses wrong options, sparse gradients and fused kernels") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::pair<RMSpropOptions, std::string>> wrong = {
       {RMSpropOptions(-1), "expected lr >= 0, got -1"},
@@ -91,38 +91,4 @@ TEST_CASE("RMSprop rejects invalid options, sparse gradients, and fused kernels"
       {RMSpropOptions().momentum(-2), "expected momentum >= 0, got -2"},
       {RMSpropOptions().weight_decay(nan), "expected weight_decay >= 0, got nan"}};
   sconce::test::check_refused<RMSprop>("sconce::optim::RMSprop", RMSpropOptions(), wrong);
-  CHECK_THROWS_WITH(RMSprop({p}, {}, {.kernels = Kernels::fused}),
-                    ContainsSubstring("sconce::optim::RMSprop: expected Kernels::foreach or "
-                                      "Kernels::for_loop, because LibTorch has no others for it, "
-                                      "got Kernels::fused"));
-  RMSprop optimizer({p});
-  CHECK(optimizer.kernels() == Kernels::foreach);
-  CHECK_FALSE(optimizer.step_supports_amp_scaling());
-  p.mutable_grad() = torch::ones({2, 1}).to_sparse(1);
-  CHECK_THROWS_WITH(optimizer.step(), ContainsSubstring("expected dense gradients, got a sparse"));
-  CHECK(p.equal(torch::ones({2, 1})));
-}
-
-TEST_CASE("archives of RMSprop load into LibTorch's RMSprop and back") {
-  auto parameters = sconce::test::make_parameters(torch::kFloat);
-  sconce::test::set_gradients(parameters, 0);
-  const auto options = RMSpropOptions(0.01).momentum(0.9).centered(true);
-  RMSprop ours(parameters, options);
-  torch::optim::RMSprop theirs(parameters, RMSpropOptions(0.5));
-  ours.step();
-  ours.step();
-  std::stringstream to_theirs;
-  torch::save(ours, to_theirs);
-  torch::load(theirs, to_theirs);
-  const auto* state = static_cast<const torch::optim::RMSpropParamState*>(
-      theirs.state().at(parameters[0].unsafeGetTensorImpl()).get());
-  CHECK(state->step() == 2);
-  CHECK(theirs.param_groups()[0].options().get_lr() == 0.01);
-
-  const auto before = sconce::test::copies(sconce::test::result_of(ours, parameters));
-  std::stringstream to_ours;
-  torch::save(theirs, to_ours);
-  RMSprop again(parameters);
-  torch::load(again, to_ours);
-  CHECK(sconce::test::same_bits(before, sconce::test::result_of(again, parameters).tensors));
 }

@@ -1,9 +1,9 @@
 #include "sconce/optim/sgd.hpp"
 
 #include "catch.hpp"
+#include "optim/kinds.hpp"
 #include "optim/training.hpp"
 #include "sconce/io/torch_file.hpp"
-#include "support/host_reads.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using sconce::optim::ExtraOptions;
@@ -11,7 +11,6 @@ using sconce::optim::Kernels;
 using sconce::optim::SGD;
 using sconce::test::Case;
 using sconce::test::dtypes;
-using torch::optim::OptimizerParamGroup;
 using torch::optim::SGDOptions;
 
 namespace {
@@ -66,57 +65,32 @@ std::vector<Case> sgd_grid() {
   return cases;
 }
 
+const sconce::test::AddKind sgd_row(sconce::test::with_choices<SGD>(
+    {.name = "SGD",
+     .takes_sparse = true,
+     .optional_keys = {"momentum_buffer"},
+     .python_arguments =
+         [](const auto& o) {
+           return sconce::test::text("momentum=", o.first, ", dampening=", o.second,
+                                     ", nesterov=", o.python_flag());
+         },
+     .make_random =
+         [](const auto& groups, const auto& o, const ExtraOptions& extra) {
+           auto options = SGDOptions(o.lr).momentum(o.first).dampening(o.second);
+           options.weight_decay(o.weight_decay).nesterov(o.flag);
+           return std::make_unique<SGD>(groups, options, extra);
+         }},
+    std::vector{SGDOptions(0).momentum(0.9).dampening(0.5).weight_decay(0.1),
+                SGDOptions(0).weight_decay(0.1), SGDOptions(0).momentum(0.9).weight_decay(0.1),
+                SGDOptions(0).momentum(0.9).nesterov(true).weight_decay(0.1)}));
+
 }  // namespace
 
 TEST_CASE("SGD matches Python's with the same kernels", "[python]") {
   CHECK(sconce::test::compare_with_python(sgd_grid()) == 4368);
 }
 
-TEST_CASE("a skipped SGD step leaves everything unchanged, even if it is the first") {
-  const auto found = torch::ones({});
-  const auto none = torch::zeros({});
-  for (const auto& m : {Momentum{0, 0, false}, Momentum{0.9, 0, false}, Momentum{0.9, 0.5, false},
-                        Momentum{0.9, 0, true}}) {
-    INFO("momentum " << m.momentum << " dampening " << m.dampening << " nesterov " << m.nesterov);
-    auto options = SGDOptions(0.1).momentum(m.momentum).dampening(m.dampening);
-    options.nesterov(m.nesterov).weight_decay(0.1);
-    const auto c = make_case(options, torch::kFloat, Kernels::fused, false, false);
-    auto parameters = sconce::test::make_parameters(torch::kFloat);
-    const auto scaled = c.make(parameters, c.extra);
-    auto expected = sconce::test::make_parameters(torch::kFloat);
-    const auto plain = c.make(expected, c.extra);  // it never sees the steps that are skipped
-
-    for (const int step : {0, 1, 2, 3, 4, 5}) {
-      const bool skipped = step == 0 || step == 1 || step == 4;
-      sconce::test::set_gradients(parameters, step);
-      for (auto& p : parameters) {
-        if (p.grad().defined()) p.mutable_grad().mul_(8);
-      }
-      const auto before = sconce::test::copies(sconce::test::result_of(*scaled, parameters));
-      scaled->step_with_amp_scaling(torch::full({}, 8.0), skipped ? found : none);
-      const auto after = sconce::test::result_of(*scaled, parameters).tensors;
-      INFO("step " << step);
-      if (skipped && step > 1) {
-        CHECK(sconce::test::same_bits(before, after));
-      } else if (skipped) {  // the buffers are there now, and zero
-        CHECK(after.at("parameter.0").equal(before.at("parameter.0")));
-        for (const auto& [key, tensor] : after) {
-          if (key.starts_with("state.")) CHECK(tensor.eq(0).all().item<bool>());
-        }
-      } else {
-        sconce::test::set_gradients(expected, step);
-        plain->step();
-        for (const auto& [key, tensor] : sconce::test::result_of(*plain, expected).tensors) {
-          INFO(key);
-          REQUIRE(after.contains(key));
-          CHECK(after.at(key).equal(tensor));
-        }
-      }
-    }
-  }
-}
-
-TEST_CASE("if SGD's first step was skipped, its next step counts as the first even after loading") {
+TEST_CASE("a first step that was skipped is still to come after saving and loading") {
   const auto options = SGDOptions(0.1).momentum(0.9).dampening(0.5);
   for (const std::string midway : {"archive", "dict"}) {
     INFO(midway);
@@ -133,25 +107,7 @@ TEST_CASE("if SGD's first step was skipped, its next step counts as the first ev
   }
 }
 
-TEST_CASE("SGD reads nothing on the host, whatever kernels it uses") {
-  for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
-    const auto c = make_case(SGDOptions(0.1).momentum(0.9).dampening(0.5).weight_decay(0.1),
-                             torch::kFloat, kernels, true, false);
-    auto parameters = sconce::test::make_parameters(torch::kFloat);
-    const auto optimizer = c.make(parameters, c.extra);
-    sconce::test::set_gradients(parameters, 0);
-    const auto none = torch::zeros({});
-    const sconce::test::HostReads reads;
-    optimizer->step();
-    optimizer->step();
-    if (kernels == Kernels::fused) optimizer->step_with_amp_scaling(torch::ones({}), none);
-    CHECK(reads.count() == 0);
-    none.item<float>();
-    CHECK(reads.count() == 1);  // so the counter counts
-  }
-}
-
-TEST_CASE("SGD rejects invalid options, as defaults and in every group") {
+TEST_CASE("SGD refuses wrong options, as defaults and in every group") {
   const auto p = [] { return torch::ones({2}).requires_grad_(); };
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::pair<SGDOptions, std::string>> wrong = {
@@ -275,18 +231,4 @@ TEST_CASE("if the first step was skipped, each SGD parameter has its own first s
   step(true, 0);  // the second of one, the first of the other
   CHECK(torch::allclose(both[0], torch::full({2}, -1.0F - 0.9F - 0.5F)));
   CHECK(both[1].equal(torch::full({2}, -1.0F)));
-}
-
-TEST_CASE("SGD merges the options of a group the same way as LibTorch") {
-  const auto momentum_of = [](auto optimizer) {
-    return static_cast<const SGDOptions&>(optimizer.param_groups()[0].options()).momentum();
-  };
-  const auto groups = [] {
-    std::vector<OptimizerParamGroup> made;
-    made.emplace_back(std::vector<torch::Tensor>{torch::ones({2}).requires_grad_()},
-                      std::make_unique<SGDOptions>(SGDOptions(0.1).momentum(0)));
-    return made;
-  };
-  const auto options = SGDOptions(0.5).momentum(0.9);
-  CHECK(momentum_of(SGD(groups(), options)) == momentum_of(torch::optim::SGD(groups(), options)));
 }

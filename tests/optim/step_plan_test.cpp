@@ -1,25 +1,13 @@
 #include "catch.hpp"
+#include "optim/kinds.hpp"
 #include "optim/training.hpp"
-#include "sconce/optim/adagrad.hpp"
 #include "sconce/optim/adam.hpp"
-#include "sconce/optim/nadam.hpp"
-#include "sconce/optim/rmsprop.hpp"
 #include "sconce/optim/sgd.hpp"
 
 using Catch::Matchers::ContainsSubstring;
-using sconce::optim::Adagrad;
-using sconce::optim::Adam;
 using sconce::optim::AdamW;
-using sconce::optim::ExtraOptions;
 using sconce::optim::Kernels;
-using sconce::optim::NAdam;
-using sconce::optim::NAdamOptions;
-using sconce::optim::RMSprop;
 using sconce::optim::SGD;
-using torch::optim::AdagradOptions;
-using torch::optim::AdamOptions;
-using torch::optim::AdamWOptions;
-using torch::optim::RMSpropOptions;
 using torch::optim::SGDOptions;
 
 namespace {
@@ -27,37 +15,24 @@ namespace {
 using Parameters = std::vector<torch::Tensor>;
 
 // Each optimizer in each mode, over a group for each parameter.
-struct Kind {
+struct KindAndKernels {
   std::string name;
   Kernels kernels;
 
   std::unique_ptr<sconce::optim::Optimizer> make(const Parameters& parameters) const {
-    const ExtraOptions extra = {.kernels = kernels};
-    std::vector<torch::optim::OptimizerParamGroup> groups;
+    sconce::test::Groups groups;
     for (const auto& p : parameters) groups.emplace_back(Parameters{p});
-    if (name == "SGD") {
-      return std::make_unique<SGD>(groups, SGDOptions(0.1).momentum(0.9).weight_decay(0.1), extra);
-    }
-    if (name == "Adam") {
-      return std::make_unique<Adam>(groups, AdamOptions(0.1).amsgrad(true), extra);
-    }
-    if (name == "Adagrad") return std::make_unique<Adagrad>(groups, AdagradOptions(0.1), extra);
-    if (name == "NAdam") return std::make_unique<NAdam>(groups, NAdamOptions(0.1), extra);
-    if (name == "RMSprop") {
-      const auto options = RMSpropOptions(0.01).momentum(0.9).centered(true);
-      return std::make_unique<RMSprop>(groups, options, extra);
-    }
-    return std::make_unique<AdamW>(groups, AdamWOptions(0.1), extra);
+    const double lr = name == "RMSprop" ? 0.01 : 0.1;
+    return sconce::test::kind_named(name).make(groups, lr, {.kernels = kernels});
   }
 };
 
-std::vector<Kind> kinds() {
-  std::vector<Kind> all;
-  for (const std::string name : {"SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "NAdam"}) {
+std::vector<KindAndKernels> kinds_and_kernels() {
+  std::vector<KindAndKernels> all;
+  for (const auto& kind : sconce::test::kinds()) {
     for (const auto kernels :
          {Kernels::automatic, Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
-      const bool has_fused = name != "RMSprop" && name != "NAdam";
-      if (has_fused || kernels != Kernels::fused) all.push_back({name, kernels});
+      if (kind.has(kernels)) all.push_back({kind.name, kernels});
     }
   }
   return all;
@@ -83,7 +58,7 @@ torch::Tensor channels_last(const torch::Tensor& tensor) {
 TEST_CASE("step reports a parameter whose size changed before it steps any parameter") {
   const std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>> changes = {
       {{4, 3}, {2, 3}}, {{4}, {1}}, {{}, {2}}, {{100}, {4}}, {{4}, {100}}};
-  for (const auto& kind : kinds()) {
+  for (const auto& kind : kinds_and_kernels()) {
     for (const auto& [before, after] : changes) {
       INFO(kind.name << " with kernels " << static_cast<int>(kind.kernels) << " from " << before
                      << " to " << after);
@@ -119,10 +94,8 @@ TEST_CASE("a parameter without optimizer state can change its size") {
   CHECK(p.equal(torch::full({2, 50}, 0.5)));
 }
 
-TEST_CASE(
-    "step reports a gradient whose size differs from its parameter's before it steps any "
-    "parameter") {
-  for (const auto& kind : kinds()) {
+TEST_CASE("a gradient of another size than its parameter is refused by name, in every step") {
+  for (const auto& kind : kinds_and_kernels()) {
     for (const int steps_before : {0, 1}) {
       INFO(kind.name << " with kernels " << static_cast<int>(kind.kernels) << " after "
                      << steps_before);
@@ -150,8 +123,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a weight that switches to channels-last and back steps like one that stays contiguous") {
-  for (const auto& kind : kinds()) {
+TEST_CASE("a weight that moves to channels-last and back is stepped by its own numbers") {
+  for (const auto& kind : kinds_and_kernels()) {
     for (const bool gradient_moves : {false, true}) {
       auto moving = sconce::test::numbers(1, {2, 3, 4, 5}, torch::kFloat).requires_grad_();
       auto staying = moving.detach().clone().requires_grad_();
@@ -190,8 +163,8 @@ TEST_CASE("a weight that switches to channels-last steps to the values computed 
   }
 }
 
-TEST_CASE("optimizer state follows its parameter to another dtype") {
-  for (const auto& kind : kinds()) {
+TEST_CASE("a state follows its parameter to another type") {
+  for (const auto& kind : kinds_and_kernels()) {
     INFO(kind.name << " with kernels " << static_cast<int>(kind.kernels));
     auto p = ones_with_gradient({4});
     auto expected = ones_with_gradient({4});

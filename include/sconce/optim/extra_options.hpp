@@ -9,7 +9,7 @@ namespace sconce::optim {
 /// The kernels of an optimizer's step. Python: the arguments `fused` and `foreach`.
 enum class Kernels {
   automatic,  ///< fused if there are any and all parameters allow it, or foreach, or the loop
-  fused,      ///< one kernel does the whole step: `fused=True`; RMSprop and NAdam have none
+  fused,      ///< one kernel does the whole step: `fused=True`; not all classes have one
   foreach,    ///< each operation runs over a list of tensors: `foreach=True`, Python's on GPUs
   for_loop    ///< each operation runs on each tensor: `foreach=False`, Python's on the CPU
 };

@@ -177,7 +177,7 @@ struct OneCycleLROptions {
 
 /// Raises the learning rate to max_lr and then lowers it far below the initial one, in one cycle.
 /// The momentum changes the other way: it is the momentum of SGD and RMSprop, and the first beta of
-/// Adam, AdamW and NAdam. Step it after each batch. Python: `OneCycleLR`.
+/// optimizers that have betas. Step it after each batch. Python: `OneCycleLR`.
 class OneCycleLR final : public GroupLRScheduler {
  public:
   /// @throw c10::Error if:

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sconce/optim/optimizer.hpp"
+
+// What the suite of all optimizers knows about each class. Each class's test file adds its row.
+namespace sconce::test {
+
+using Groups = std::vector<torch::optim::OptimizerParamGroup>;
+
+/// The options of a random run. `first` and `second` are the momentum and the dampening or alpha,
+/// the betas, rho, or Adagrad's lr_decay and initial_accumulator_value. `flag` is nesterov,
+/// amsgrad, centered or decoupled_weight_decay.
+struct RandomOptions {
+  double lr = 0.1, weight_decay = 0, first = 0.9, second = 0;
+  bool flag = false;
+
+  const char* python_flag() const { return flag ? "True" : "False"; }
+};
+
+/// How often a step reads on the host, besides once in each group for a tensor as the rate.
+struct ReadsPerParameter {
+  int fused = 0;               ///< of the fused kernels
+  int for_loop_tensor_lr = 0;  ///< of the loop, if the rate is a tensor
+};
+
+/// A class of optimizers.
+struct Kind {
+  std::string name = {};  ///< Python's
+  bool has_fused = true;
+  bool takes_sparse = false;
+  bool foreach_takes_tensor_lr = true;
+  ReadsPerParameter reads = {};
+  std::vector<std::string> optional_keys = {};  ///< of a state
+
+  /// The arguments of a random run in Python, besides those of all classes.
+  std::function<std::string(const RandomOptions&)> python_arguments = {};
+  std::function<std::unique_ptr<optim::Optimizer>(const Groups&, const RandomOptions&,
+                                                  const optim::ExtraOptions&)>
+      make_random = {};
+
+  /// Makes an optimizer whose states have all tensors. `choice` is one of the choices of options.
+  std::function<std::unique_ptr<optim::Optimizer>(const Groups&, double lr,
+                                                  const optim::ExtraOptions&, size_t choice)>
+      make_choice = {};
+  size_t choices = 1;
+  /// Makes an optimizer with one group, or throws if the list is empty.
+  std::function<std::unique_ptr<optim::Optimizer>(const std::vector<torch::Tensor>&)> make_list =
+      {};
+  /// Returns options with this learning rate, and otherwise the class's own.
+  std::function<std::unique_ptr<torch::optim::OptimizerOptions>(double lr)> options = {};
+
+  std::unique_ptr<optim::Optimizer> make(const Groups& groups, double lr,
+                                         const optim::ExtraOptions& extra = {}) const {
+    return make_choice(groups, lr, extra, 0);
+  }
+  bool has(optim::Kernels kernels) const { return has_fused || kernels != optim::Kernels::fused; }
+};
+
+/// Returns the row of a class, with these choices of options, which get a learning rate.
+template <class Optimizer, class Options>
+Kind with_choices(Kind kind, const std::vector<Options>& choices) {
+  const auto with_lr = [choices](double lr, size_t choice) {
+    auto options = choices[choice];
+    options.lr(lr);
+    return options;
+  };
+  kind.choices = choices.size();
+  kind.make_choice = [with_lr](const Groups& groups, double lr, const optim::ExtraOptions& extra,
+                               size_t choice) {
+    return std::make_unique<Optimizer>(groups, with_lr(lr, choice), extra);
+  };
+  kind.make_list = [with_lr](const std::vector<torch::Tensor>& parameters) {
+    return std::make_unique<Optimizer>(parameters, with_lr(0.1, 0));
+  };
+  kind.options = [with_lr](double lr) { return std::make_unique<Options>(with_lr(lr, 0)); };
+  return kind;
+}
+
+/// All rows.
+inline std::vector<Kind>& kinds() {
+  static std::vector<Kind> all;
+  return all;
+}
+
+inline const Kind& kind_named(const std::string& name) {
+  for (const auto& kind : kinds()) {
+    if (kind.name == name) return kind;
+  }
+  throw std::logic_error("no test file has added " + name);
+}
+
+/// Adds a row before the tests run.
+struct AddKind {
+  explicit AddKind(Kind kind) { kinds().push_back(std::move(kind)); }
+};
+
+/// Calls `check(kind, kernels)` with each class and each of its kernels.
+template <class Check>
+void for_each_kind(const Check& check) {
+  for (const auto& kind : kinds()) {
+    for (const auto kernels :
+         {optim::Kernels::fused, optim::Kernels::foreach, optim::Kernels::for_loop}) {
+      if (!kind.has(kernels)) continue;
+      INFO(kind.name << " with kernels " << static_cast<int>(kernels));
+      check(kind, kernels);
+    }
+  }
+}
+
+/// Returns what `<<` writes of all values.
+template <class... Values>
+std::string text(const Values&... values) {
+  std::ostringstream out;
+  (out << ... << values);
+  return out.str();
+}
+
+}  // namespace sconce::test
