@@ -8,8 +8,8 @@
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/stopwatch.hpp"
 #include "sconce/training/fit_result.hpp"
+#include "sconce/training/metrics.hpp"
 #include "sconce/training/step_output.hpp"
-#include "sconce/training/trainer.hpp"
 
 namespace sconce {
 

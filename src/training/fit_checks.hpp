@@ -5,7 +5,8 @@
 #include <cstdint>
 
 #include "sconce/training/detail/model_steps.hpp"
-#include "sconce/training/trainer.hpp"
+#include "sconce/training/fit_data.hpp"
+#include "sconce/training/trainer_options.hpp"
 
 namespace sconce {
 

@@ -6,7 +6,8 @@
 
 #include "sconce/optim/metric_mode.hpp"
 #include "sconce/training/detail/model_steps.hpp"
-#include "sconce/training/trainer.hpp"
+#include "sconce/training/metrics.hpp"
+#include "sconce/training/trainer_options.hpp"
 
 namespace sconce {
 

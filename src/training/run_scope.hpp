@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sconce/amp/grad_scaler.hpp"
-#include "sconce/training/trainer.hpp"
+#include "sconce/training/metrics.hpp"
 
 namespace sconce {
 

@@ -13,7 +13,8 @@
 #include "sconce/training/any_batches.hpp"
 #include "sconce/training/detail/model_steps.hpp"
 #include "sconce/training/fit_result.hpp"
-#include "sconce/training/trainer.hpp"
+#include "sconce/training/metrics.hpp"
+#include "sconce/training/trainer_options.hpp"
 
 namespace sconce {
 

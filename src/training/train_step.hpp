@@ -9,7 +9,7 @@
 #include "sconce/training/any_batches.hpp"
 #include "sconce/training/detail/model_steps.hpp"
 #include "sconce/training/step_output.hpp"
-#include "sconce/training/trainer.hpp"
+#include "sconce/training/trainer_options.hpp"
 
 namespace sconce {
 

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sconce/metrics/metric.hpp"
+
+namespace sconce {
+
+/// Metrics with their names, such as "acc" for the values "train_acc" and "test_acc".
+using Metrics = std::vector<std::pair<std::string, std::shared_ptr<metrics::Metric>>>;
+
+}  // namespace sconce

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <optional>
+
+#include "sconce/amp/mixed_precision.hpp"
+#include "sconce/distributed/process_group.hpp"
+#include "sconce/fwd.hpp"
+#include "sconce/training/metrics.hpp"
+#include "sconce/training/step_output.hpp"
+
+namespace sconce {
+
+/// Options of `Trainer`. The first three have the names of d2l's `Trainer`.
+struct TrainerOptions {
+  int max_epochs = 1;  ///< number of epochs, at least 1
+  /// 0 for the CPU or 1 for a GPU, in a process group `gpu(local_rank() % num_gpus())`; 1 on a
+  /// machine without a GPU warns and uses the CPU. With neither `num_gpus` nor `device` it is the
+  /// device of the process group, which is `try_gpu()` for a group of one.
+  std::optional<int> num_gpus = {};
+  double gradient_clip_val = 0;  ///< maximum norm of all of the optimizer's gradients together; 0
+                                 ///< clips nothing
+  /// Precision of forward and loss; fp16 on a CPU warns.
+  amp::Precision precision = amp::Precision::fp32;
+  int accumulate_grad_batches = 1;  ///< number of batches for each step, at least 1; the step uses
+                                    ///< the mean of their gradients
+  std::optional<torch::Device> device = {};  ///< the device, instead of `num_gpus`
+  /// Makes each step of a fit a replay, on a GPU of a CUDA graph; see `CapturedStep`. The
+  /// optimizer must be sconce's, and its `is_capturable()` true. Batches of another shape than the
+  /// first, such as a smaller last one, run uncaptured. Callbacks get `on_before_step` after the
+  /// step. What callbacks change takes effect: the mode of a layer, frozen or thawed parameters,
+  /// parameter groups, and the learning rate; the step is then captured again, unless only the rate
+  /// has changed. On a GPU, schedules of the momentum do not take effect.
+  bool graph = false;
+  /// Runs one batch of training and of testing, to find errors. Checkpoints are neither loaded nor
+  /// saved.
+  bool fast_dev_run = false;
+
+  /// Loss of models without a `training_step`. If it is empty, the loss is the cross entropy of
+  /// int64 targets, without the targets of -100.
+  Loss loss = {};
+  /// Metrics besides the loss. Without a value there is the accuracy, as "acc", if `loss` is empty
+  /// and the model has no step that returns a loss alone.
+  std::optional<Metrics> metrics = {};
+
+  /// The processes that train together. Metrics are computed over all of them.
+  distributed::ProcessGroup process_group = {};
+};
+
+}  // namespace sconce
