@@ -14,7 +14,7 @@
 
 #include "distributed/gather_bytes.hpp"
 #include "distributed/lone_checks.hpp"
-#include "distributed/meet.hpp"
+#include "distributed/together.hpp"
 #include "sconce/nn/lazy.hpp"
 #include "tensor_groups.hpp"
 
@@ -111,7 +111,7 @@ Parameters check_everywhere(const torch::nn::Module* module, const distributed::
                             const DistributedDataParallelOptions& options) {
   Parameters parameters;
   std::string own;
-  const auto hashes = distributed::meet(group, name, [&] {
+  const auto hashes = distributed::together(group, name, [&] {
     TORCH_CHECK(module != nullptr, name, ": expected a module, got none");
     TORCH_CHECK(options.bucket_cap_mb.value_or(1) > 0, name,
                 ": expected a bucket_cap_mb above 0, got ", *options.bucket_cap_mb);

@@ -14,13 +14,13 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <exception>
 #include <map>
 #include <regex>
 #include <set>
 
 #include "check_path.hpp"
 #include "distributed/gather_bytes.hpp"
+#include "distributed/together.hpp"
 #include "host_call.hpp"
 #include "io/folder_names.hpp"
 #include "io/input_file.hpp"
@@ -51,22 +51,10 @@ bool writes(const CheckpointOptions& options) {
 // waits for another in vain.
 template <class F>
 void together(const distributed::ProcessGroup& group, const F& work) {
-  std::exception_ptr error;
-  try {
+  distributed::together(group, "sconce::Checkpoint", [&] {
     work();
-  } catch (...) {
-    error = std::current_exception();
-  }
-  const auto options = at::TensorOptions(at::kInt).device(distributed::device_for(group));
-  const auto failed = at::zeros({1}, options).fill_(error ? 1 : 0);
-  try {
-    group.all_reduce(failed, distributed::ReduceOp::max);
-  } catch (...) {
-    if (!error) throw;
-  }
-  if (error) std::rethrow_exception(error);
-  TORCH_CHECK(failed.item<int>() == 0, checkpoint_name,
-              "another rank failed; its error names the cause");
+    return distributed::RankValues();
+  });
 }
 
 std::vector<at::Generator> generators() {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "distributed/meet.hpp"
+#include "distributed/together.hpp"
 
 namespace sconce {
 
@@ -81,7 +81,7 @@ void check_fit(const TrainerOptions& options, const detail::ModelSteps& model,
   const auto& group = options.process_group;
   const bool is_alone = group.world_size() == 1;
   const auto names = alike(options, data);
-  const auto of_ranks = distributed::meet(group, who, [&] {
+  const auto of_ranks = distributed::together(group, who, [&] {
     check_callbacks(data.callbacks, who);
     TORCH_CHECK(is_alone || model.group, who, ": expected, in a process group of several, a ",
                 "sconce::nn::DistributedDataParallel, got another model");
@@ -93,7 +93,7 @@ void check_fit(const TrainerOptions& options, const detail::ModelSteps& model,
     data.train.check_world_size(group.world_size());
     if (data.test) data.test->check_world_size(group.world_size());
     check_batches(data.train.size(), who, "training data");
-    std::vector<int64_t> values = {data.test ? data.test->size() : 0};
+    distributed::RankValues values = {data.test ? data.test->size() : 0};
     for (const auto& [name, value] : names) values.push_back(value);
     return values;
   });
@@ -112,11 +112,11 @@ void check_fit(const TrainerOptions& options, const detail::ModelSteps& model,
 void check_evaluation(const TrainerOptions& options, const detail::ModelSteps& model,
                       const AnyBatches& batches, const char* without_output, const char* who) {
   const auto& group = options.process_group;
-  const auto of_ranks = distributed::meet(group, who, [&] {
+  const auto of_ranks = distributed::together(group, who, [&] {
     batches.check_world_size(group.world_size());
     check_wrapper(options, model, who);
     check_output(options, without_output, who);
-    return std::vector<int64_t>{model.broadcast_buffers ? 1 : 0};
+    return distributed::RankValues{model.broadcast_buffers ? 1 : 0};
   });
   for (size_t rank = 1; rank < of_ranks.size(); ++rank) {
     TORCH_CHECK(of_ranks[rank][0] == of_ranks[0][0], who, ": expected broadcast_buffers alike on ",

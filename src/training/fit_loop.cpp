@@ -1,6 +1,5 @@
 #include "training/fit_loop.hpp"
 
-#include <ATen/ops/full.h>
 #include <ATen/record_function.h>
 
 #include <algorithm>
@@ -10,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "distributed/meet.hpp"
+#include "distributed/together.hpp"
 #include "state/state_visitor.hpp"
 #include "training/fit_checks.hpp"
 #include "training/fit_metrics.hpp"
@@ -20,6 +19,8 @@
 namespace sconce {
 
 namespace {
+
+constexpr auto fit_call = "sconce::Trainer::fit";
 
 // Without a checkpoint the optimizer may be one that has no state.
 Stateful state_of(torch::optim::Optimizer& optimizer) {
@@ -102,7 +103,7 @@ EpochMetrics FitLoop::run_epoch(std::shared_ptr<TrainStep>& kept) {
 // - load: a callback restores the parts, and then the position by `resume`.
 // If a rank throws before `load`, all ranks throw.
 void FitLoop::start() {
-  distributed::meet(process_group, "sconce::Trainer::fit", [&] {
+  distributed::together(process_group, fit_call, [&] {
     states = states_of(*this, data_.callbacks);
     value_names = names_of_values(metrics_, data_.test.has_value());
     value_modes = modes_of_values(metrics_);
@@ -110,7 +111,7 @@ void FitLoop::start() {
     steps_.module.to(device);
     steps_.module.train();
     step_ = make_train_step(options_, precision_, steps_, optimizer);
-    return std::vector<int64_t>();
+    return distributed::RankValues();
   });
   if (!options_.fast_dev_run) call(&TrainerCallback::load);
 }
@@ -184,12 +185,11 @@ void FitLoop::save(const Callbacks& saving) {
 
 // Returns whether any rank wants to stop, so that all stop at the same step.
 bool FitLoop::agree_to_stop() {
-  if (process_group.world_size() > 1) {
-    const int own = is_stopping() ? process_group.rank() + 1 : 0;
-    const auto flag = at::full({1}, own, at::TensorOptions(at::kInt).device(device));
-    process_group.all_reduce(flag, distributed::ReduceOp::max);
-    const int stopping = flag.item<int>();
-    if (stopping > 0) stop(c10::str("rank ", stopping - 1, " stopped the fit"));
+  if (process_group.world_size() == 1) return is_stopping();
+  const auto stopping = distributed::together(
+      process_group, fit_call, [&] { return distributed::RankValues{is_stopping() ? 1 : 0}; });
+  for (size_t rank = stopping.size(); rank-- > 0;) {
+    if (stopping[rank][0] != 0) stop(c10::str("rank ", rank, " stopped the fit"));
   }
   return is_stopping();
 }
