@@ -147,8 +147,9 @@ void FitLoop::train_step(const AnyBatches::Next& next) {
     const bool sync = i == of_step || !steps_.no_sync;
     const std::shared_ptr<void> no_sync = sync ? nullptr : steps_.no_sync();
     AnyBatch given = next_batch(next, device);
-    const StepOutput output = step_->backward(given, of_step);
-    sums_.add(output, given.size());
+    const int64_t examples = given.size();
+    const StepOutput output = step_->backward(std::move(given), of_step);
+    sums_.add(output, examples);
     loss = output.loss;
   }
   check_gradients(model, optimizer);

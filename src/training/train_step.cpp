@@ -3,6 +3,7 @@
 #include <ATen/record_function.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <set>
 #include <typeindex>
@@ -62,7 +63,11 @@ class EagerStep final : public TrainStep {
 
   void zero_grad() override { optim::zero_grad(optimizer_); }
 
-  StepOutput backward(AnyBatch& batch, int64_t of_step) override {
+  StepOutput backward(AnyBatch batch, int64_t of_step) override {
+    return forward_and_backward(batch, of_step);
+  }
+
+  StepOutput forward_and_backward(const AnyBatch& batch, int64_t of_step) {
     StepOutput output;
     {
       RECORD_USER_SCOPE("forward");
@@ -87,15 +92,15 @@ class EagerStep final : public TrainStep {
   }
 
   // The parts of a step of one batch.
-  StepOutput whole(AnyBatch& batch) {
+  StepOutput whole(const AnyBatch& batch) {
     zero_grad();
-    StepOutput output = backward(batch, /*of_step=*/1);
+    StepOutput output = forward_and_backward(batch, /*of_step=*/1);
     check_gradients(model_.module, optimizer_);
     update();
     return output;
   }
 
-  // Returns the model, without a share in it.
+  // Returns a non-owning pointer to the model.
   std::shared_ptr<torch::nn::Module> module() const {
     return {std::shared_ptr<void>(), &model_.module};
   }
@@ -115,14 +120,28 @@ class EagerStep final : public TrainStep {
 struct BatchKind {
   explicit BatchKind(const AnyBatch& batch) : type(batch.type()) {
     for (const auto& tensor : batch.tensors()) {
+      is_whole = is_whole && tensor.defined();
       if (tensor.defined()) tensors.emplace_back(tensor.sizes().vec(), tensor.scalar_type());
     }
   }
   bool operator==(const BatchKind&) const = default;
 
   std::type_index type;
+  bool is_whole = true;  // whether all tensors are defined
   std::vector<std::pair<std::vector<int64_t>, torch::ScalarType>> tensors = {};
 };
+
+// The function of a capture: the tensors of a batch go in, those of the step's output come out. It
+// puts the tensors into a batch of its own, the first one, which has the parts that are no tensors.
+CapturedStep::Step captured_function(const std::function<StepOutput(const AnyBatch&)>& step,
+                                     AnyBatch first) {
+  const auto batch = std::make_shared<AnyBatch>(std::move(first));
+  return [step, batch](const CapturedStep::Tensors& tensors) {
+    batch->set_tensors(tensors);
+    const StepOutput output = step(*batch);
+    return CapturedStep::Tensors{output.loss, output.output, output.target};
+  };
+}
 
 class GraphStep final : public TrainStep {
  public:
@@ -136,11 +155,15 @@ class GraphStep final : public TrainStep {
 
   void zero_grad() override {}
 
-  // The next replay overwrites the outputs. The loss may be read after it.
-  StepOutput backward(AnyBatch& batch, int64_t /*of_step*/) override {
-    batch_ = &batch;
-    if (is_first_) begin(BatchKind(batch), step_->objects());
-    const auto outputs = (*captured_)(batch.tensors());
+  StepOutput backward(AnyBatch batch, int64_t /*of_step*/) override {
+    const BatchKind kind(batch);
+    // The capture itself refuses an undefined tensor, by its place.
+    const bool is_other = !is_first_ && kind.is_whole && kind != kind_;
+    if (is_other) return step_->whole(batch);
+    const auto tensors = batch.tensors();
+    if (is_first_) begin(kind, std::move(batch));
+    const auto outputs = (*captured_)(tensors);
+    // The next replay overwrites the outputs. The loss may be read after it.
     return {outputs[0].clone(), outputs[1], outputs[2]};
   }
 
@@ -148,23 +171,20 @@ class GraphStep final : public TrainStep {
 
  private:
   // The first batch of a loop tells the shape that is captured. The modules have their mode then.
-  void begin(BatchKind kind, TrainedObjects objects) {
+  void begin(const BatchKind& kind, AnyBatch first) {
     is_first_ = false;
+    TrainedObjects objects = step_->objects();
     if (captured_ && kind == kind_ && objects.are(*objects_)) return;
-    kind_ = std::move(kind);
+    kind_ = kind;
     objects_ = std::move(objects);
-    const auto step = [this](const std::vector<torch::Tensor>& tensors) {
-      batch_->set_tensors(tensors);
-      const StepOutput output = step_->whole(*batch_);
-      return std::vector<torch::Tensor>{output.loss, output.output, output.target};
-    };
-    captured_.emplace(device_, step, CapturedStepOptions{.modules = {step_->module()}});
+    const auto step = [this](const AnyBatch& batch) { return step_->whole(batch); };
+    captured_.emplace(device_, captured_function(step, std::move(first)),
+                      CapturedStepOptions{.modules = {step_->module()}});
   }
 
   std::optional<EagerStep> step_;
   torch::Device device_;
-  bool is_first_ = true;       // whether the loop has had no batch
-  AnyBatch* batch_ = nullptr;  // of the current step
+  bool is_first_ = true;  // whether the loop has had no batch
   std::optional<BatchKind> kind_ = {};
   std::optional<TrainedObjects> objects_ = {};
   std::optional<CapturedStep> captured_ = {};

@@ -21,7 +21,7 @@ class TrainStep {
   virtual void zero_grad() = 0;
   /// Adds the gradients of one of the step's `of_step` batches, which is on the device. Returns the
   /// output of the batch with a detached loss.
-  virtual StepOutput backward(AnyBatch& batch, int64_t of_step) = 0;
+  virtual StepOutput backward(AnyBatch batch, int64_t of_step) = 0;
   /// Clips the gradients and steps the optimizer.
   virtual void update() = 0;
 };
