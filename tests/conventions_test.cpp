@@ -327,6 +327,18 @@ TEST_CASE("renamed_tests.txt maps every test name in gpu_results.xml to a test c
   }
 }
 
+TEST_CASE(
+    "src/no_cuda contains a counterpart for exactly the sources that include CUDA's headers") {
+  Names needing;
+  for (const auto& name : files_below("src", ".cpp")) {
+    const auto found = includes(root / "src" / name,
+                                "#include <((?:cuda|nccl|ATen/cuda/|c10/cuda/|torch/csrc/cuda/|"
+                                "torch/csrc/distributed/c10d/ProcessGroupNCCL)[^>]*)>");
+    if (!found.empty() && !name.starts_with("no_cuda/")) needing.insert(name);
+  }
+  CHECK(needing == files_below("src/no_cuda", ".cpp"));
+}
+
 TEST_CASE("sconce.hpp includes every public header and no internal header") {
   Names headers;
   for (const auto& name : files_below("include/sconce", ".hpp")) {

@@ -56,8 +56,8 @@ TEST_CASE("Adadelta trains as Python's with the same kernels, and has its defaul
   with_defaults.extra.kernels = Kernels::for_loop;
   with_defaults.of_second = "lr=0.25";
   with_defaults.make = [](const std::vector<torch::Tensor>& p, const ExtraOptions& extra) {
-    return std::make_unique<Adadelta>(sconce::test::two_groups(p, AdadeltaOptions(0.25)), AdadeltaOptions(),
-                                extra);
+    return std::make_unique<Adadelta>(sconce::test::two_groups(p, AdadeltaOptions(0.25)),
+                                      AdadeltaOptions(), extra);
   };
   cases.push_back(with_defaults);
   CHECK(sconce::test::compare_with_python(cases) == 33 * (6 + 5 * 3));

@@ -72,7 +72,7 @@ std::vector<sconce::test::Case> sconce::test::adagrad_cases() {
                        adagrad_case);
 }
 
-TEST_CASE("Adagrad takes sparse gradients without a weight decay, but with Kernels::fused") {
+TEST_CASE("Adagrad supports sparse gradients without weight decay, except with Kernels::fused") {
   const auto p = torch::ones({4, 1}).requires_grad_();
   p.mutable_grad() = torch::tensor({0.0F, 2.0F, 0.0F, 4.0F}).reshape({4, 1}).to_sparse(1);
   const auto refuse = [&](Adagrad&& optimizer, const std::string& message) {
@@ -136,7 +136,7 @@ TEST_CASE("Adagrad rejects invalid options") {
   sconce::test::check_refused<Adagrad>("sconce::optim::Adagrad", AdagradOptions(), wrong);
 }
 
-TEST_CASE("on a GPU a state of Adagrad does not ask Python for fused kernels", "[gpu]") {
+TEST_CASE("on a GPU a state of Adagrad does not request fused kernels from Python", "[gpu]") {
   sconce::test::require_gpu();
   for (const auto& device : {torch::Device(torch::kCPU), torch::Device(torch::kCUDA)}) {
     const Adagrad optimizer({torch::ones(3, device).requires_grad_()}, AdagradOptions(0.1),

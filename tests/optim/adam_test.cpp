@@ -105,7 +105,7 @@ TEST_CASE("Adam and AdamW match Python's with the same kernels", "[python]") {
   CHECK(sconce::test::compare_with_python(cases) == 8648);
 }
 
-TEST_CASE("Adam and AdamW refuse wrong options, as defaults and in every group") {
+TEST_CASE("Adam and AdamW reject invalid options, as defaults and in every group") {
   const auto p = [] { return torch::ones({2}).requires_grad_(); };
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const auto check = [&]<class Optimizer, class Options>(const std::string& name) {
@@ -148,7 +148,7 @@ TEST_CASE("Adam loads a state dict from an older Python version and rejects an A
                     ContainsSubstring("expected the state of an Adam, got that of an AdamW"));
 }
 
-TEST_CASE("a training that changes from C++ to Python and back ends with the same numbers",
+TEST_CASE("training that switches from C++ to Python and back ends with the same numbers",
           "[python]") {
   std::vector<Case> cases;
   for (const auto kernels : {Kernels::fused, Kernels::foreach}) {

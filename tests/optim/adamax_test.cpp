@@ -20,7 +20,8 @@ sconce::test::Case adamax_case(torch::ScalarType dtype, Kernels kernels, unsigne
   c.dtype = dtype;
   c.extra = {.kernels = kernels, .maximize = maximize};
   if (tensor_lr) c.extra.lr = sconce::test::lr_tensor(0.02, dtype);
-  c.arguments = sconce::test::text("lr=0.02, betas=(0.8, 0.95), eps=1e-6, weight_decay=", weight_decay);
+  c.arguments =
+      sconce::test::text("lr=0.02, betas=(0.8, 0.95), eps=1e-6, weight_decay=", weight_decay);
   c.of_second = "lr=0.007, betas=(0.5, 0.75)";
   c.make = [=](const std::vector<torch::Tensor>& p, const ExtraOptions& extra) {
     const auto options =
@@ -60,8 +61,8 @@ TEST_CASE("Adamax trains as Python's with the same kernels, and has its defaults
   with_defaults.extra.kernels = Kernels::for_loop;
   with_defaults.of_second = "lr=0.25";
   with_defaults.make = [](const std::vector<torch::Tensor>& p, const ExtraOptions& extra) {
-    return std::make_unique<Adamax>(sconce::test::two_groups(p, AdamaxOptions(0.25)), AdamaxOptions(),
-                                extra);
+    return std::make_unique<Adamax>(sconce::test::two_groups(p, AdamaxOptions(0.25)),
+                                    AdamaxOptions(), extra);
   };
   cases.push_back(with_defaults);
   CHECK(sconce::test::compare_with_python(cases) == 33 * (6 + 5 * 3));

@@ -58,7 +58,7 @@ std::vector<sconce::test::Case> sconce::test::nadam_cases() {
   return cases_of_rows("nadam", {Kernels::foreach, Kernels::for_loop}, nadam_case);
 }
 
-TEST_CASE("NAdam refuses wrong options, sparse gradients and fused kernels") {
+TEST_CASE("NAdam rejects invalid options, sparse gradients, and fused kernels") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::pair<NAdamOptions, std::string>> wrong = {
       {NAdamOptions(-1), "expected lr >= 0, got -1"},

@@ -439,7 +439,7 @@ TEST_CASE("Adagrad, NAdam, and RMSprop match Python's, and all options have Pyth
         of_adagrad + of_nadam + of_rmsprop + of_defaults);
 }
 
-TEST_CASE("groups keep options of a type that LibTorch does not know") {
+TEST_CASE("parameter groups keep options of a custom type") {
   const auto group = [](double lr) {
     auto options = std::make_unique<OwnOptions>();
     options->lr(lr);
@@ -868,7 +868,7 @@ TEST_CASE(
   CHECK(target.param_groups()[0].options().get_lr() == 0.1);
 }
 
-TEST_CASE("a step on a GPU gives the CPU's numbers and reads nothing on the host", "[gpu]") {
+TEST_CASE("on a GPU optimizer steps match the CPU and read nothing on the host", "[gpu]") {
   sconce::test::require_gpu();
   torch::manual_seed(0);
   const std::vector<torch::Tensor> on_cpu = {parameter({5}), parameter({300, 300})};

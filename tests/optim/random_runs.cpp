@@ -380,8 +380,9 @@ Names all_names() {
 
 }  // namespace
 
-TEST_CASE("a hundred random runs of optimizers and schedules go as in Python, and in turns with it",
-          "[python]") {
+TEST_CASE(
+    "100 random runs of optimizers and schedules match Python, even when they alternate with it",
+    "[python]") {
   compare_random_runs(1500, 100, first_six);
 }
 

@@ -81,7 +81,7 @@ TEST_CASE("momentum and centered of RMSprop can be turned on after the first ste
   }
 }
 
-TEST_CASE("RMSprop refuses wrong options, sparse gradients and fused kernels") {
+TEST_CASE("RMSprop rejects invalid options, sparse gradients, and fused kernels") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::pair<RMSpropOptions, std::string>> wrong = {
       {RMSpropOptions(-1), "expected lr >= 0, got -1"},

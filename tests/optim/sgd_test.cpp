@@ -90,7 +90,7 @@ TEST_CASE("SGD matches Python's with the same kernels", "[python]") {
   CHECK(sconce::test::compare_with_python(sgd_grid()) == 4368);
 }
 
-TEST_CASE("a first step that was skipped is still to come after saving and loading") {
+TEST_CASE("if SGD's first step was skipped, its next step counts as the first even after loading") {
   const auto options = SGDOptions(0.1).momentum(0.9).dampening(0.5);
   for (const std::string midway : {"archive", "dict"}) {
     INFO(midway);
@@ -107,7 +107,7 @@ TEST_CASE("a first step that was skipped is still to come after saving and loadi
   }
 }
 
-TEST_CASE("SGD refuses wrong options, as defaults and in every group") {
+TEST_CASE("SGD rejects invalid options, as defaults and in every group") {
   const auto p = [] { return torch::ones({2}).requires_grad_(); };
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::pair<SGDOptions, std::string>> wrong = {

@@ -94,7 +94,9 @@ TEST_CASE("a parameter without optimizer state can change its size") {
   CHECK(p.equal(torch::full({2, 50}, 0.5)));
 }
 
-TEST_CASE("a gradient of another size than its parameter is refused by name, in every step") {
+TEST_CASE(
+    "step reports a gradient whose size differs from its parameter's before it steps any "
+    "parameter") {
   for (const auto& kind : kinds_and_kernels()) {
     for (const int steps_before : {0, 1}) {
       INFO(kind.name << " with kernels " << static_cast<int>(kind.kernels) << " after "
@@ -123,7 +125,7 @@ TEST_CASE("a gradient of another size than its parameter is refused by name, in 
   }
 }
 
-TEST_CASE("a weight that moves to channels-last and back is stepped by its own numbers") {
+TEST_CASE("a weight that switches to channels-last and back steps like one that stays contiguous") {
   for (const auto& kind : kinds_and_kernels()) {
     for (const bool gradient_moves : {false, true}) {
       auto moving = sconce::test::numbers(1, {2, 3, 4, 5}, torch::kFloat).requires_grad_();
@@ -163,7 +165,7 @@ TEST_CASE("a weight that switches to channels-last steps to the values computed 
   }
 }
 
-TEST_CASE("a state follows its parameter to another type") {
+TEST_CASE("optimizer state follows its parameter to another dtype") {
   for (const auto& kind : kinds_and_kernels()) {
     INFO(kind.name << " with kernels " << static_cast<int>(kind.kernels));
     auto p = ones_with_gradient({4});

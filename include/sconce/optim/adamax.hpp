@@ -25,8 +25,8 @@ struct AdamaxOptions : TableOptions<Adamax, AdamaxOptions> {
 
 /// State of one parameter in Adamax.
 struct AdamaxParamState : TableParamState<Adamax, AdamaxParamState> {
-  torch::Tensor step = {};  ///< 0-dim float32, on the CPU, or on the parameter's GPU if the
-                            ///< learning rate is a tensor on a GPU and the kernels are foreach
+  torch::Tensor step = {};     ///< 0-dim float32, on the CPU, or on the parameter's GPU if the
+                               ///< learning rate is a tensor on a GPU and the kernels are foreach
   torch::Tensor exp_avg = {};  ///< mean of the gradients, like the parameter
   torch::Tensor exp_inf = {};  ///< largest absolute value, which decays, like the parameter
 };
