@@ -98,6 +98,13 @@ struct TableBucket : Table<Class>::Bucket {
   }
 };
 
+template <class Table>
+concept TakesSparse = requires { Table::takes_sparse; };
+
+template <class Table>
+concept HasFusedOnCpuOnly = requires { Table::python_has_fused_on_cpu_only; };
+
+/// The algorithm of a class, made from its table.
 template <class Class>
 class AlgorithmOf : public Algorithm {
   using Table = optim::Table<Class>;
@@ -108,171 +115,166 @@ class AlgorithmOf : public Algorithm {
   AlgorithmOf()
       : Algorithm({.name = Table::name,
                    .fastest = Table::fastest,
-                   .takes_sparse = requires { Table::takes_sparse;
-}, .python_has_fused_on_gpu = !requires { Table::python_has_fused_on_cpu_only; }
-}  // namespace sconce::optim
-) {
+                   .takes_sparse = TakesSparse<Table>,
+                   .python_has_fused_on_gpu = !HasFusedOnCpuOnly<Table>}) {}
+
+  void check(const Options& options) const override {
+    Table::check(typed(options), Expect{name(), extra()});
   }
 
-void check(const Options& options) const override {
-  Table::check(typed(options), Expect{name(), extra()});
-}
-
-void make_first_states(torch::optim::Optimizer& optimizer) const override {
-  if constexpr (requires { Table::starts_with_states; }) {
-    for (const auto& group : optimizer.param_groups()) {
-      for (const auto& parameter : group.params()) {
-        if (parameter.numel() == 0) continue;
-        optimizer.state()[parameter.unsafeGetTensorImpl()] =
-            new_state(parameter, optimizer.defaults());
+  void make_first_states(torch::optim::Optimizer& optimizer) const override {
+    if constexpr (requires { Table::starts_with_states; }) {
+      for (const auto& group : optimizer.param_groups()) {
+        for (const auto& parameter : group.params()) {
+          if (parameter.numel() == 0) continue;
+          optimizer.state()[parameter.unsafeGetTensorImpl()] =
+              new_state(parameter, optimizer.defaults());
+        }
       }
     }
   }
-}
 
-bool prepare_group(torch::optim::Optimizer& optimizer, size_t index) override {
-  plans_.resize(optimizer.param_groups().size());
-  const auto& group = std::as_const(optimizer).param_groups()[index];
-  const auto& options = typed(group.options());
-  const auto state_of = [&](size_t i) -> State& { return fitting_state(optimizer, index, i); };
-  const bool is_sparse =
-      plans_[index].update(group.params(), optimizer.state(), optional_fields(options), state_of);
-  if constexpr (requires { Table::check_sparse(options, name()); }) {
-    if (is_sparse) Table::check_sparse(options, name());
+  bool prepare_group(torch::optim::Optimizer& optimizer, size_t index) override {
+    plans_.resize(optimizer.param_groups().size());
+    const auto& group = std::as_const(optimizer).param_groups()[index];
+    const auto& options = typed(group.options());
+    const auto state_of = [&](size_t i) -> State& { return fitting_state(optimizer, index, i); };
+    const bool is_sparse =
+        plans_[index].update(group.params(), optimizer.state(), optional_fields(options), state_of);
+    if constexpr (requires { Table::check_sparse(options, name()); }) {
+      if (is_sparse) Table::check_sparse(options, name());
+    }
+    return is_sparse;
   }
-  return is_sparse;
-}
 
-void step_group(size_t index, const Options& options, const ExtraOptions& extra,
-                const Amp& amp) override {
-  auto& plan = plans_[index];
-  const Step<TypedOptions> step = {typed(options), extra, amp, kernels(), takes_lr_on_device()};
-  Table::step(plan.buckets(), step);
-  bool is_stale = false;
-  for (auto& bucket : plan.buckets()) {
-    bucket.grads.clear();
-    is_stale |= bucket.is_stale;
+  void step_group(size_t index, const Options& options, const ExtraOptions& extra,
+                  const Amp& amp) override {
+    auto& plan = plans_[index];
+    const Step<TypedOptions> step = {typed(options), extra, amp, kernels(), takes_lr_on_device()};
+    Table::step(plan.buckets(), step);
+    bool is_stale = false;
+    for (auto& bucket : plan.buckets()) {
+      bucket.grads.clear();
+      is_stale |= bucket.is_stale;
+    }
+    if (is_stale) plan.forget();
   }
-  if (is_stale) plan.forget();
-}
 
-void forget_plans() override {
-  plans_.clear();
-}
+  void forget_plans() override { plans_.clear(); }
 
-Tensors state_tensors(const ParamState& state) const override {
-  const auto& s = static_cast<const State&>(state);
-  Tensors tensors;
-  for (const auto& field : Table::fields) {
-    const auto& tensor = s.*field.member;
-    if (tensor.defined()) tensors[field.key] = field.numbers ? tensor.clone() : tensor;
-  }
-  if constexpr (requires { Table::is_empty(s); }) {
-    if (Table::is_empty(s)) tensors.clear();
-  }
-  return tensors;
-}
-
-std::unique_ptr<ParamState> make_state(const Tensors& tensors,
-                                       const at::Tensor& parameter) const override {
-  for (const auto& field : Table::fields) {
-    TORCH_CHECK(field.needed != Needed::always || tensors.contains(field.key), name(),
-                ": expected the state of a parameter to have ", field.key);
-  }
-  auto state = std::make_unique<State>();
-  for (const auto& field : Table::fields) {
-    (*state).*field.member = field.numbers ? number_for(parameter, tensors.at(field.key))
-                                           : copy_for(parameter, tensors, field.key);
-  }
-  state->owner = StateOwner(parameter);
-  return state;
-}
-
-void visit_options(Options& options, StateVisitor& state) const override {
-  Table::visit_options(options_as<TypedOptions>(options, name()), state);
-  if constexpr (requires { Table::has_capturable; }) {
-    state.write_only("capturable", takes_lr_on_device());
-  }
-}
-
-void write(torch::serialize::OutputArchive& archive,
-           const torch::optim::Optimizer& optimizer) const override {
-  torch::optim::serialize<State, TypedOptions>(archive, optimizer);
-}
-
-void read(torch::serialize::InputArchive& archive,
-          torch::optim::Optimizer& optimizer) const override {
-  torch::optim::serialize<State, TypedOptions>(archive, optimizer);
-}
-
-private:
-const TypedOptions& typed(const Options& options) const {
-  return options_as<const TypedOptions>(options, name());
-}
-
-// Returns which of the optional fields the options use, as bits.
-static int optional_fields(const TypedOptions& options) {
-  int bits = 0;
-  if constexpr (requires { Table::uses(options, Table::fields[0]); }) {
+  Tensors state_tensors(const ParamState& state) const override {
+    const auto& s = static_cast<const State&>(state);
+    Tensors tensors;
     for (const auto& field : Table::fields) {
-      bits = 2 * bits + (field.needed != Needed::always && Table::uses(options, field) ? 1 : 0);
+      const auto& tensor = s.*field.member;
+      if (tensor.defined()) tensors[field.key] = field.numbers ? tensor.clone() : tensor;
+    }
+    if constexpr (requires { Table::is_empty(s); }) {
+      if (Table::is_empty(s)) tensors.clear();
+    }
+    return tensors;
+  }
+
+  std::unique_ptr<ParamState> make_state(const Tensors& tensors,
+                                         const at::Tensor& parameter) const override {
+    for (const auto& field : Table::fields) {
+      TORCH_CHECK(field.needed != Needed::always || tensors.contains(field.key), name(),
+                  ": expected the state of a parameter to have ", field.key);
+    }
+    auto state = std::make_unique<State>();
+    for (const auto& field : Table::fields) {
+      (*state).*field.member = field.numbers ? number_for(parameter, tensors.at(field.key))
+                                             : copy_for(parameter, tensors, field.key);
+    }
+    state->owner = StateOwner(parameter);
+    return state;
+  }
+
+  void visit_options(Options& options, StateVisitor& state) const override {
+    Table::visit_options(options_as<TypedOptions>(options, name()), state);
+    if constexpr (requires { Table::has_capturable; }) {
+      state.write_only("capturable", takes_lr_on_device());
     }
   }
-  return bits;
-}
 
-std::unique_ptr<State> new_state(const at::Tensor& parameter, const Options& defaults) const {
-  auto state = std::make_unique<State>();
-  for (const auto& field : Table::fields) {
-    if (field.needed != Needed::always) continue;
-    (*state).*field.member = field.numbers
-                                 ? number_for(parameter, at::scalar_tensor(field.first, at::kFloat))
-                                 : at::zeros_like(parameter);
+  void write(torch::serialize::OutputArchive& archive,
+             const torch::optim::Optimizer& optimizer) const override {
+    torch::optim::serialize<State, TypedOptions>(archive, optimizer);
   }
-  if constexpr (requires { Table::fill(*state, typed(defaults)); }) {
-    Table::fill(*state, typed(defaults));
-  }
-  state->owner = StateOwner(parameter);
-  return state;
-}
 
-// Returns the state of a parameter with a gradient. Makes it, or converts it if it no longer fits.
-State& fitting_state(torch::optim::Optimizer& optimizer, size_t group, size_t index) const {
-  static constexpr auto like = std::find_if(Table::fields.begin(), Table::fields.end(),
-                                            [](const auto& f) { return f.list != nullptr; });
-  const auto& group_now = std::as_const(optimizer).param_groups()[group];
-  const auto& parameter = group_now.params()[index];
-  auto& states = optimizer.state();
-  auto* const key = parameter.unsafeGetTensorImpl();
-  const auto found = states.find(key);
-  const auto* old =
-      found == states.end() ? nullptr : static_cast<const State*>(found->second.get());
-  const bool fits = state_fits(optimizer, group, index, old ? old->*like->member : at::Tensor());
-  if (!old) {
-    states[key] = new_state(parameter, optimizer.defaults());
-  } else if (!fits) {
-    found->second = make_state(state_tensors(*old), parameter);
+  void read(torch::serialize::InputArchive& archive,
+            torch::optim::Optimizer& optimizer) const override {
+    torch::optim::serialize<State, TypedOptions>(archive, optimizer);
   }
-  auto& state = static_cast<State&>(*states[key]);
-  state.owner = StateOwner(parameter);  // also for a state that was loaded
-  add_optional(state, typed(group_now.options()), parameter);
-  return state;
-}
 
-// Adds the tensors that the options use.
-static void add_optional(State& state, const TypedOptions& options, const at::Tensor& parameter) {
-  if constexpr (requires { Table::uses(options, Table::fields[0]); }) {
+ private:
+  const TypedOptions& typed(const Options& options) const {
+    return options_as<const TypedOptions>(options, name());
+  }
+
+  // Returns which of the optional fields the options use, as bits.
+  static int optional_fields(const TypedOptions& options) {
+    int bits = 0;
+    if constexpr (requires { Table::uses(options, Table::fields[0]); }) {
+      for (const auto& field : Table::fields) {
+        bits = 2 * bits + (field.needed != Needed::always && Table::uses(options, field) ? 1 : 0);
+      }
+    }
+    return bits;
+  }
+
+  std::unique_ptr<State> new_state(const at::Tensor& parameter, const Options& defaults) const {
+    auto state = std::make_unique<State>();
     for (const auto& field : Table::fields) {
-      auto& tensor = state.*field.member;
-      if (field.needed != Needed::by_options || tensor.defined()) continue;
-      if (Table::uses(options, field)) tensor = at::zeros_like(parameter);
+      if (field.needed != Needed::always) continue;
+      (*state).*field.member =
+          field.numbers ? number_for(parameter, at::scalar_tensor(field.first, at::kFloat))
+                        : at::zeros_like(parameter);
+    }
+    if constexpr (requires { Table::fill(*state, typed(defaults)); }) {
+      Table::fill(*state, typed(defaults));
+    }
+    state->owner = StateOwner(parameter);
+    return state;
+  }
+
+  // Returns the state of a parameter with a gradient. Makes it, or converts it if it no longer
+  // fits.
+  State& fitting_state(torch::optim::Optimizer& optimizer, size_t group, size_t index) const {
+    static constexpr auto like = std::find_if(Table::fields.begin(), Table::fields.end(),
+                                              [](const auto& f) { return f.list != nullptr; });
+    const auto& group_now = std::as_const(optimizer).param_groups()[group];
+    const auto& parameter = group_now.params()[index];
+    auto& states = optimizer.state();
+    auto* const key = parameter.unsafeGetTensorImpl();
+    const auto found = states.find(key);
+    const auto* old =
+        found == states.end() ? nullptr : static_cast<const State*>(found->second.get());
+    const bool fits = state_fits(optimizer, group, index, old ? old->*like->member : at::Tensor());
+    if (!old) {
+      states[key] = new_state(parameter, optimizer.defaults());
+    } else if (!fits) {
+      found->second = make_state(state_tensors(*old), parameter);
+    }
+    auto& state = static_cast<State&>(*states[key]);
+    state.owner = StateOwner(parameter);  // also for a state that was loaded
+    add_optional(state, typed(group_now.options()), parameter);
+    return state;
+  }
+
+  // Adds the tensors that the options use.
+  static void add_optional(State& state, const TypedOptions& options, const at::Tensor& parameter) {
+    if constexpr (requires { Table::uses(options, Table::fields[0]); }) {
+      for (const auto& field : Table::fields) {
+        auto& tensor = state.*field.member;
+        if (field.needed != Needed::by_options || tensor.defined()) continue;
+        if (Table::uses(options, field)) tensor = at::zeros_like(parameter);
+      }
     }
   }
-}
 
-std::vector<StepPlan<TableBucket<Class>, State>> plans_ = {};  // of the groups
-}
-;
+  std::vector<StepPlan<TableBucket<Class>, State>> plans_ = {};  // of the groups
+};
 
 /// Writes each option into an archive, as `Table::visit_options` calls it.
 struct OptionsWriter {

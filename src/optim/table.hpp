@@ -17,9 +17,8 @@ namespace sconce::optim {
 /// - `visit_options(options, visit)`, which calls `visit(key, option)` for each option, in Python's
 ///   order, or `visit(key, option, otherwise)` if older states lack it;
 /// - `check(options, expect)`, which refuses what Python refuses;
-/// - `step(buckets, step)`, which steps all parameters of a group by Python's operations in
-/// Python's
-///   order.
+/// - `step(buckets, step)`, which steps all parameters of a group by Python's operations, in the
+///   order in which Python calls them.
 ///
 /// It may also define:
 /// - `uses(options, field)`: whether the options need an optional field;
@@ -29,8 +28,7 @@ namespace sconce::optim {
 /// - `python_has_fused_on_cpu_only`;
 /// - `starts_with_states`: whether a new optimizer has states before its first step;
 /// - `is_empty(state)`: whether the state is saved as if it had no tensors;
-/// - `fill(state, defaults)`, which sets the values of a new state that are not those of the
-/// fields.
+/// - `fill(state, defaults)`, which sets the values of a new state that the fields do not give.
 ///
 /// A Bucket may also define `takes(state)`, `add(state)` and `seal(states)`, which do what the
 /// fields do not say.
