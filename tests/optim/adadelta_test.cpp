@@ -33,7 +33,7 @@ sconce::test::Case adadelta_case(torch::ScalarType dtype, Kernels kernels, unsig
 
 const sconce::test::AddKind adadelta_row(sconce::test::with_choices<Adadelta>(
     {.name = "Adadelta",
-     .has_fused = false,
+     .fastest = Kernels::foreach,
      .python_arguments =
          [](const auto& o) { return sconce::test::text("rho=", o.first, ", eps=1e-3"); },
      .make_random =

@@ -35,7 +35,7 @@ sconce::test::Case adamax_case(torch::ScalarType dtype, Kernels kernels, unsigne
 
 const sconce::test::AddKind adamax_row(sconce::test::with_choices<Adamax>(
     {.name = "Adamax",
-     .has_fused = false,
+     .fastest = Kernels::foreach,
      .reads = {.for_loop_tensor_lr = 1},
      .python_arguments =
          [](const auto& o) {

@@ -33,8 +33,8 @@ struct ReadsPerParameter {
 
 /// A class of optimizers.
 struct Kind {
-  std::string name = {};  ///< Python's
-  bool has_fused = true;
+  std::string name = {};                           ///< Python's
+  optim::Kernels fastest = optim::Kernels::fused;  ///< those after it are there too
   bool takes_sparse = false;
   bool foreach_takes_tensor_lr = true;
   ReadsPerParameter reads = {};
@@ -61,7 +61,12 @@ struct Kind {
                                          const optim::ExtraOptions& extra = {}) const {
     return make_choice(groups, lr, extra, 0);
   }
-  bool has(optim::Kernels kernels) const { return has_fused || kernels != optim::Kernels::fused; }
+  bool has(optim::Kernels kernels) const {
+    return kernels == optim::Kernels::automatic || kernels >= fastest;
+  }
+  bool has_fused() const { return fastest == optim::Kernels::fused; }
+  /// Whether a step with a learning rate on a GPU reads nothing on the host.
+  bool is_capturable() const { return fastest != optim::Kernels::for_loop; }
 };
 
 /// Returns the row of a class, with these choices of options, which get a learning rate.

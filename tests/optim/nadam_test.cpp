@@ -37,7 +37,7 @@ sconce::test::Case nadam_case(torch::ScalarType dtype, Kernels kernels, unsigned
 
 const sconce::test::AddKind nadam_row(sconce::test::with_choices<NAdam>(
     {.name = "NAdam",
-     .has_fused = false,
+     .fastest = Kernels::foreach,
      .reads = {.for_loop_tensor_lr = 2},
      .python_arguments =
          [](const auto& o) {

@@ -105,14 +105,20 @@ std::vector<std::string> draw_events(Dice& dice, bool has_schedule) {
 
 using Names = std::vector<std::string>;
 
+Kernels draw_kernels(Dice& dice, const sconce::test::Kind& kind) {
+  std::vector<Kernels> all;
+  for (const auto kernels : {Kernels::foreach, Kernels::for_loop, Kernels::fused}) {
+    if (kind.has(kernels)) all.push_back(kernels);
+  }
+  return all[static_cast<size_t>(dice.below(static_cast<int>(all.size())))];
+}
+
 Plan draw(uint32_t seed, const Names& names) {
   Dice dice(seed);
   Plan plan;
   plan.name = "run" + std::to_string(seed);
   plan.kind = names[static_cast<size_t>(dice.below(static_cast<int>(names.size())))];
-  plan.kernels =
-      std::array{Kernels::foreach, Kernels::for_loop, Kernels::fused}[static_cast<size_t>(
-          dice.below(sconce::test::kind_named(plan.kind).has_fused ? 3 : 2))];
+  plan.kernels = draw_kernels(dice, sconce::test::kind_named(plan.kind));
   const std::vector<std::pair<torch::ScalarType, std::string>> types = {
       {torch::kFloat, "float32"},
       {torch::kDouble, "float64"},

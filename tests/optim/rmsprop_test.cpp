@@ -38,7 +38,7 @@ sconce::test::Case rmsprop_case(torch::ScalarType dtype, Kernels kernels, unsign
 
 const sconce::test::AddKind rmsprop_row(sconce::test::with_choices<RMSprop>(
     {.name = "RMSprop",
-     .has_fused = false,
+     .fastest = Kernels::foreach,
      .optional_keys = {"momentum_buffer", "grad_avg"},
      .python_arguments =
          [](const auto& o) {
