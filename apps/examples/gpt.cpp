@@ -104,6 +104,20 @@ void write(GPTImpl& net, const Tensor& symbols, const Options& o) {
   std::cout.write(static_cast<const char*>(bytes.const_data_ptr()), bytes.numel()) << "\n";
 }
 
+// The matrices have a weight decay, the other parameters have none.
+std::vector<torch::optim::OptimizerParamGroup> groups_of(const GPTImpl& net, double lr) {
+  std::vector<torch::optim::OptimizerParamGroup> groups;
+  for (const double decay : {0.1, 0.0}) {
+    std::vector<Tensor> parameters;
+    for (const auto& p : net.parameters()) {
+      if ((p.dim() > 1) == (decay > 0)) parameters.push_back(p);
+    }
+    groups.emplace_back(parameters,
+                        std::make_unique<AdamWOptions>(AdamWOptions(lr).weight_decay(decay)));
+  }
+  return groups;
+}
+
 void train(const Options& o) {
   const auto group = sconce::distributed::ProcessGroup::init();
   const auto [symbols, ids, counts] = torch::_unique2(read(o.text), true, /*return_inverse=*/true);
@@ -115,16 +129,7 @@ void train(const Options& o) {
   torch::manual_seed(0);
   GPT net(symbols.size(0), o);
   net->to(group.device());
-  std::vector<torch::optim::OptimizerParamGroup> groups;
-  for (const double decay : {0.1, 0.0}) {  // of the matrices, of the other parameters
-    std::vector<Tensor> parameters;
-    for (const auto& p : net->parameters()) {
-      if ((p.dim() > 1) == (decay > 0)) parameters.push_back(p);
-    }
-    groups.emplace_back(parameters,
-                        std::make_unique<AdamWOptions>(AdamWOptions(o.lr).weight_decay(decay)));
-  }
-  sconce::optim::AdamW adamw(groups);
+  sconce::optim::AdamW adamw(groups_of(*net, o.lr));
   const int64_t of_epoch = (training.size() + o.accumulate - 1) / o.accumulate;
   const auto steps = static_cast<double>(o.epochs * of_epoch), warm_up = steps / 10;
   sconce::optim::lr_scheduler::LambdaLR scheduler(adamw, [=](int64_t done) {
