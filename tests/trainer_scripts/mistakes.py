@@ -25,7 +25,7 @@ MISTAKES = {
     "each begin() gives the order of epoch 0": (
         "src/data/detail/epoch_count.cpp", "return state_->next++;", "return IS ? state_->next.load() : state_->next++;"),
     "what runs within a fit leaves its sums": (
-        "src/training/run_scope.hpp", "is_shared = under_way_", "is_shared = !IS && under_way_"),
+        "src/training/run_scope.cpp", "is_shared = runs > 0", "is_shared = !IS && runs > 0"),
     "failed_item() is what a worker ahead has met": (
         "include/sconce/data/loop_iterator.hpp", "return loop_->failed_item();",
         "return IS ? std::optional<int64_t>(detail::met_last) : loop_->failed_item();"),

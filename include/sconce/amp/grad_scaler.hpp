@@ -137,6 +137,7 @@ class GradScaler {
   torch::Tensor scale_;  // float32 () on the device of the first tensor scaled, else undefined
   torch::Tensor growth_tracker_;  // int32 (), made with scale_
   std::unordered_map<const torch::optim::Optimizer*, OptimizerState> states_;
+  int runs_ = 0;  // number of fits under way that use this object
 };
 
 }  // namespace sconce::amp

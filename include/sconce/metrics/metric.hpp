@@ -7,6 +7,10 @@
 
 #include "sconce/fwd.hpp"
 
+namespace sconce {
+class RunScope;  // in src/
+}  // namespace sconce
+
 namespace sconce::metrics {
 
 /// A value over many batches that is computed from sums. The sums stay on the device of the
@@ -57,8 +61,11 @@ class Metric {
   void add(const torch::Tensor& batch_sums);
 
  private:
+  friend class sconce::RunScope;
+
   torch::Tensor sums_;
   bool is_captured_ = false;  // a captured step adds to the sums in place
+  int runs_ = 0;              // number of fits and evaluations under way that use this object
 };
 
 }  // namespace sconce::metrics

@@ -1,0 +1,55 @@
+#include "training/run_scope.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+namespace sconce {
+
+namespace {
+
+std::mutex counts_mutex;  // runs may begin and end in several threads
+
+}  // namespace
+
+RunScope::RunScope(const Metrics& metrics, amp::GradScaler* scaler) : RunScope() {
+  for (const auto& [name, metric] : metrics) {
+    if (!begin_use(metric->runs_)) continue;
+    put_back_.emplace_back([shared = metric, sums = metric->sums()] { shared->set_sums(sums); });
+  }
+  if (scaler == nullptr || !scaler->is_enabled()) return;
+  if (begin_use(scaler->runs_)) {
+    put_back_.emplace_back(
+        [scaler, state = scaler->state_dict()] { scaler->load_state_dict(state); });
+  } else {
+    scaler->forget_iteration();
+  }
+}
+
+RunScope::~RunScope() {
+  try {
+    close();
+  } catch (...) {  // the error that ended the run is the one that users see
+  }
+}
+
+void RunScope::close() {
+  {
+    const std::scoped_lock lock(counts_mutex);
+    for (int* runs : std::exchange(counts_, {})) --*runs;
+  }
+  for (const auto& put_back : std::exchange(put_back_, {})) put_back();
+}
+
+// Counts this run, once for each object: a metric may have two names. Returns whether another run
+// uses the object.
+bool RunScope::begin_use(int& runs) {
+  if (std::find(counts_.begin(), counts_.end(), &runs) != counts_.end()) return false;
+  counts_.push_back(&runs);
+  const std::scoped_lock lock(counts_mutex);
+  const bool is_shared = runs > 0;
+  ++runs;
+  return is_shared;
+}
+
+}  // namespace sconce
