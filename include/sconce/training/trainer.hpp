@@ -12,7 +12,7 @@
 #include "sconce/data/batches.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/training/any_batches.hpp"
-#include "sconce/training/detail/model_steps.hpp"
+#include "sconce/training/detail/steps_of.hpp"
 #include "sconce/training/fit_data.hpp"
 #include "sconce/training/fit_result.hpp"
 #include "sconce/training/step_output.hpp"
