@@ -75,8 +75,8 @@ double LambdaLR::restart_lr(size_t group) const {
   return get_lr(group, 0, false);
 }
 
-void LambdaLR::visit(StateVisitor& state) {
-  GroupLRScheduler::visit(state);
+void LambdaLR::visit_options(StateVisitor& state) {
+  GroupLRScheduler::visit_options(state);
   auto none = StateVisitor::list();
   none.resize(lr_lambdas_.size());
   state.write_only("lr_lambdas", none);
@@ -92,11 +92,11 @@ double StepLR::get_lr(size_t, double lr, bool) const {
   return last_epoch_ == 0 || last_epoch_ % step_size_ != 0 ? lr : lr * gamma_;
 }
 
-void StepLR::visit(StateVisitor& state) {
+void StepLR::visit_options(StateVisitor& state) {
   state("step_size", step_size_);
   state.check(step_size_ >= 1, "of at least 1");
   state("gamma", gamma_);
-  GroupLRScheduler::visit(state);
+  GroupLRScheduler::visit_options(state);
 }
 
 MultiStepLR::MultiStepLR(torch::optim::Optimizer& optimizer, std::vector<int64_t> milestones,
@@ -116,9 +116,9 @@ double MultiStepLR::restart_lr(size_t group) const {
   return base_lr(group) * std::pow(gamma_, passed);
 }
 
-void MultiStepLR::visit(StateVisitor& state) {
+void MultiStepLR::visit_options(StateVisitor& state) {
   state("gamma", gamma_);
-  GroupLRScheduler::visit(state);
+  GroupLRScheduler::visit_options(state);
 }
 
 ExponentialLR::ExponentialLR(torch::optim::Optimizer& optimizer, double gamma)
@@ -130,9 +130,9 @@ double ExponentialLR::get_lr(size_t, double lr, bool is_initial) const {
   return is_initial ? lr : lr * gamma_;
 }
 
-void ExponentialLR::visit(StateVisitor& state) {
+void ExponentialLR::visit_options(StateVisitor& state) {
   state("gamma", gamma_);
-  GroupLRScheduler::visit(state);
+  GroupLRScheduler::visit_options(state);
 }
 
 CosineAnnealingLR::CosineAnnealingLR(torch::optim::Optimizer& optimizer, int64_t T_max,
@@ -159,11 +159,11 @@ double CosineAnnealingLR::restart_lr(size_t group) const {
   return eta_min_ + (base_lr(group) - eta_min_);
 }
 
-void CosineAnnealingLR::visit(StateVisitor& state) {
+void CosineAnnealingLR::visit_options(StateVisitor& state) {
   state("T_max", T_max_);
   state.check(T_max_ >= 1 && T_max_ <= most_steps, "from 1 to 2^53");
   state("eta_min", eta_min_);
-  GroupLRScheduler::visit(state);
+  GroupLRScheduler::visit_options(state);
 }
 
 ConstantLR::ConstantLR(torch::optim::Optimizer& optimizer, double factor, int64_t total_iters)
@@ -182,11 +182,11 @@ double ConstantLR::restart_lr(size_t group) const {
   return base_lr(group) * (total_iters_ <= 0 ? 1.0 : factor_);
 }
 
-void ConstantLR::visit(StateVisitor& state) {
+void ConstantLR::visit_options(StateVisitor& state) {
   state("factor", factor_);
   state.check(factor_ > 0 && factor_ <= 1, "above 0 and at most 1");
   state("total_iters", total_iters_);
-  GroupLRScheduler::visit(state);
+  GroupLRScheduler::visit_options(state);
 }
 
 PolynomialLR::PolynomialLR(torch::optim::Optimizer& optimizer, int64_t total_iters, double power)
@@ -202,11 +202,11 @@ double PolynomialLR::get_lr(size_t, double lr, bool is_initial) const {
   return lr * std::pow((1.0 - epoch / total_iters) / (1.0 - (epoch - 1) / total_iters), power_);
 }
 
-void PolynomialLR::visit(StateVisitor& state) {
+void PolynomialLR::visit_options(StateVisitor& state) {
   state("total_iters", total_iters_);
   state("power", power_);
   state.check(power_ >= 0, "of at least 0");
-  GroupLRScheduler::visit(state);
+  GroupLRScheduler::visit_options(state);
 }
 
 LinearLR::LinearLR(torch::optim::Optimizer& optimizer, LinearLROptions options)
@@ -231,11 +231,11 @@ double LinearLR::restart_lr(size_t group) const {
   return base_lr(group) * options_.start_factor;
 }
 
-void LinearLR::visit(StateVisitor& state) {
+void LinearLR::visit_options(StateVisitor& state) {
   state("start_factor", options_.start_factor);
   state("end_factor", options_.end_factor);
   state("total_iters", options_.total_iters);
-  GroupLRScheduler::visit(state);
+  GroupLRScheduler::visit_options(state);
 }
 
 namespace {
@@ -344,12 +344,12 @@ double OneCycleLR::restart_lr(size_t group) const {
   return get_lr(group, 0, false);
 }
 
-void OneCycleLR::visit(StateVisitor& state) {
+void OneCycleLR::visit_options(StateVisitor& state) {
   state("total_steps", total_steps_);
   state("_schedule_phases", phases_);
   state("_anneal_func_type", anneal_strategy_);
   state("cycle_momentum", cycle_momentum_);
-  GroupLRScheduler::visit(state);
+  GroupLRScheduler::visit_options(state);
 }
 
 SequentialLR::SequentialLR(torch::optim::Optimizer& optimizer,
@@ -402,9 +402,20 @@ void SequentialLR::step() {
   });
 }
 
-void SequentialLR::visit(StateVisitor& state) {
+c10::IValue SequentialLR::options() const {
+  auto of_each = StateVisitor::list();
+  for (const auto& scheduler : schedulers_) of_each.push_back(scheduler->options());
+  auto all = Scheduler::options().toGenericDict();
+  all.insert("_schedulers", of_each);
+  return all;
+}
+
+void SequentialLR::visit_options(StateVisitor& state) {
   state("_milestones", milestones_);
-  Scheduler::visit(state);
+}
+
+void SequentialLR::visit_progress(StateVisitor& state) {
+  Scheduler::visit_progress(state);
   state("_schedulers", schedulers_);
 }
 

@@ -55,7 +55,18 @@ void Scheduler::load_state_dict(const c10::IValue& state) {
   }
 }
 
+c10::IValue Scheduler::options() const {
+  StateVisitor state;
+  const_cast<Scheduler*>(this)->visit_options(state);
+  return state.dict();
+}
+
 void Scheduler::visit(StateVisitor& state) {
+  visit_options(state);
+  visit_progress(state);
+}
+
+void Scheduler::visit_progress(StateVisitor& state) {
   state("last_epoch", last_epoch_);
   state.check(last_epoch_ >= -1 && last_epoch_ <= most_steps, "from -1 to 2^53");
   visit_per_group("_last_lr", last_lr_, state);
@@ -142,9 +153,12 @@ double GroupLRScheduler::base_lr(size_t group) const {
   return base_lrs_[group];
 }
 
-void GroupLRScheduler::visit(StateVisitor& state) {
+void GroupLRScheduler::visit_options(StateVisitor& state) {
   visit_per_group("base_lrs", base_lrs_, state);
-  LRScheduler::visit(state);
+}
+
+void GroupLRScheduler::visit_progress(StateVisitor& state) {
+  LRScheduler::visit_progress(state);
   state("_step_count", step_count_);
   state.check(step_count_ >= 0 && step_count_ <= most_steps, "from 0 to 2^53");
 }

@@ -356,6 +356,12 @@ IValue Optimizer::state_dict() const {
   return write_optimizer(*this, form);
 }
 
+IValue Optimizer::options() const {
+  if (rates_) rates_->read_all();
+  DictForm form(*this, algorithm_->name());
+  return write_groups(*this, form);
+}
+
 void Optimizer::load_state_dict(const IValue& state_dict) {
   check_new_groups();  // with the options that they were added with
   const std::string where = algorithm_->name() + "::load_state_dict";

@@ -85,18 +85,22 @@ void ReduceLROnPlateau::reduce() {
   write_lrs();
 }
 
-void ReduceLROnPlateau::visit(StateVisitor& state) {
+void ReduceLROnPlateau::visit_options(StateVisitor& state) {
   state("factor", options_.factor);
   state("default_min_lr", default_min_lr_);
   visit_per_group("min_lrs", min_lrs_, state);
   state("patience", options_.patience);
   state("cooldown", options_.cooldown);
   state("eps", options_.eps);
-  Scheduler::visit(state);
-  state.write_only("mode_worse", worst(mode_));
-  state("mode", mode_);
   state("threshold", options_.threshold);
   state("threshold_mode", options_.threshold_mode);
+}
+
+// The mode is here, because a fit sets it after a load (`set_mode`).
+void ReduceLROnPlateau::visit_progress(StateVisitor& state) {
+  Scheduler::visit_progress(state);
+  state.write_only("mode_worse", worst(mode_));
+  state("mode", mode_);
   state("best", best_);
   state("cooldown_counter", cooldown_counter_);
   state("num_bad_epochs", num_bad_epochs_);

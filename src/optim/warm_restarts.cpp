@@ -74,16 +74,20 @@ void CosineAnnealingWarmRestarts::restart() {
   undo.release();
 }
 
-void CosineAnnealingWarmRestarts::visit(StateVisitor& state) {
+void CosineAnnealingWarmRestarts::visit_options(StateVisitor& state) {
   state("T_0", T_0_);
   state.check(T_0_ >= 1 && T_0_ <= most_steps, "from 1 to 2^53");
-  state("T_i", T_i_);
-  state.check(T_i_ >= 1, "of at least 1");
   state("T_mult", T_mult_);
   state.check(T_mult_ >= 1, "of at least 1");
   state("eta_min", eta_min_);
+  GroupLRScheduler::visit_options(state);
+}
+
+void CosineAnnealingWarmRestarts::visit_progress(StateVisitor& state) {
+  state("T_i", T_i_);
+  state.check(T_i_ >= 1, "of at least 1");
   state("T_cur", T_cur_);
-  GroupLRScheduler::visit(state);
+  GroupLRScheduler::visit_progress(state);
 }
 
 }  // namespace sconce::optim::lr_scheduler

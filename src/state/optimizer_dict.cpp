@@ -1,5 +1,6 @@
 #include "state/optimizer_dict.hpp"
 
+#include <numeric>
 #include <utility>
 
 namespace sconce::optim {
@@ -29,31 +30,40 @@ void read_states(const std::vector<at::Tensor>& parameters, const std::vector<in
 
 }  // namespace
 
-IValue write_optimizer(const torch::optim::Optimizer& optimizer, OptimizerDictForm& form) {
-  GenericDict states(c10::IntType::get(), c10::AnyType::get());
+IValue write_groups(const torch::optim::Optimizer& optimizer, OptimizerDictForm& form) {
   auto groups = StateVisitor::list();
-  int64_t index = 0;
+  int64_t first = 0;
   for (size_t i = 0; i < optimizer.param_groups().size(); ++i) {
     const auto& group = optimizer.param_groups()[i];
     const auto options = group.options().clone();
     StateVisitor dict;
     form.visit_group(i, *options, dict);
-    std::vector<int64_t> indices;
-    for (const auto& parameter : group.params()) {
-      const auto found = optimizer.state().find(parameter.unsafeGetTensorImpl());
-      if (found != optimizer.state().end()) {
-        if (const auto state = form.write_state(*found->second, *options)) {
-          states.insert(index, *state);
-        }
-      }
-      indices.push_back(index++);
-    }
+    std::vector<int64_t> indices(group.params().size());
+    std::iota(indices.begin(), indices.end(), first);
+    first += std::ssize(indices);
     dict.any_length("params", indices);
     groups.push_back(dict.dict());
   }
+  return groups;
+}
+
+IValue write_optimizer(const torch::optim::Optimizer& optimizer, OptimizerDictForm& form) {
+  GenericDict states(c10::IntType::get(), c10::AnyType::get());
+  int64_t index = 0;
+  for (const auto& group : optimizer.param_groups()) {
+    for (const auto& parameter : group.params()) {
+      const auto found = optimizer.state().find(parameter.unsafeGetTensorImpl());
+      if (found != optimizer.state().end()) {
+        if (const auto state = form.write_state(*found->second, group.options())) {
+          states.insert(index, *state);
+        }
+      }
+      ++index;
+    }
+  }
   auto all = string_dict();
   all.insert("state", states);
-  all.insert("param_groups", groups);
+  all.insert("param_groups", write_groups(optimizer, form));
   return all;
 }
 

@@ -44,6 +44,9 @@ class OptimizerDictForm {
   virtual bool needs_every_state() const { return false; }
 };
 
+/// Returns [{..., "params": [index]}], the options of each group.
+c10::IValue write_groups(const torch::optim::Optimizer& optimizer, OptimizerDictForm& form);
+
 /// Returns {"state": {index: state}, "param_groups": [{..., "params": [index]}]}.
 c10::IValue write_optimizer(const torch::optim::Optimizer& optimizer, OptimizerDictForm& form);
 

@@ -277,6 +277,12 @@ IValue state_dict(const LibTorchOptimizer& optimizer) {
 }
 
 template <class Optimizer, class Form>
+IValue options(const LibTorchOptimizer& optimizer) {
+  LibTorchForm<Optimizer, Form> form(c10::demangle(typeid(Optimizer).name()));
+  return write_groups(optimizer, form);
+}
+
+template <class Optimizer, class Form>
 void load_state_dict(LibTorchOptimizer& optimizer, const IValue& state_dict) {
   const std::string where = c10::demangle(typeid(Optimizer).name()) + ": load_state_dict";
   LibTorchForm<Optimizer, Form> form(where);
@@ -289,12 +295,15 @@ void load_state_dict(LibTorchOptimizer& optimizer, const IValue& state_dict) {
 
 template <class Optimizer, class Form>
 OptimizerState functions() {
-  return {state_dict<Optimizer, Form>, load_state_dict<Optimizer, Form>};
+  return {state_dict<Optimizer, Form>, options<Optimizer, Form>, load_state_dict<Optimizer, Form>};
 }
 
 OptimizerState functions_of_ours() {
   return {[](const LibTorchOptimizer& optimizer) {
             return dynamic_cast<const Optimizer&>(optimizer).state_dict();
+          },
+          [](const LibTorchOptimizer& optimizer) {
+            return dynamic_cast<const Optimizer&>(optimizer).options();
           },
           [](LibTorchOptimizer& optimizer, const IValue& state) {
             dynamic_cast<Optimizer&>(optimizer).load_state_dict(state);

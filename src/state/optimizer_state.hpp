@@ -9,6 +9,8 @@ namespace sconce::optim {
 /// The functions that write and read the state of an optimizer.
 struct OptimizerState {
   c10::IValue (*state_dict)(const torch::optim::Optimizer&);
+  /// Returns the "param_groups" of the state dict.
+  c10::IValue (*options)(const torch::optim::Optimizer&);
   /// Throws c10::Error if the state does not fit; the optimizer has not changed then.
   void (*load_state_dict)(torch::optim::Optimizer&, const c10::IValue&);
 };

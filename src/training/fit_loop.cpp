@@ -26,7 +26,7 @@ constexpr auto fit_call = "sconce::Trainer::fit";
 Stateful state_of(torch::optim::Optimizer& optimizer) {
   return {[&] { return Stateful(optimizer).state_dict(); },
           [&](const c10::IValue& state) { Stateful(optimizer).load_state_dict(state); },
-          detail::class_name(typeid(optimizer))};
+          detail::class_name(typeid(optimizer)), [&] { return Stateful(optimizer).options(); }};
 }
 
 NamedStates states_of(const FitSetup& setup, const Callbacks& callbacks) {

@@ -26,34 +26,20 @@ void add_settings(const std::string& name, const c10::IValue& value,
   }
 }
 
-// A scheduler's state has the rates that it set last.
-bool is_scheduler(const c10::IValue& state) {
-  return state.isGenericDict() && state.toGenericDict().contains("_last_lr");
-}
-
-bool is_plateau(const c10::IValue& state) {
-  return state.toGenericDict().contains("mode_worse");
-}
-
 }  // namespace
 
 Settings settings_of(const NamedStates& states) {
   Settings settings;
-  const std::set<std::string> counters = {
-      "last_epoch",       "_last_lr",       "_step_count", "best",
-      "cooldown_counter", "num_bad_epochs", "T_cur",       "T_i"};
-  // A PlateauScheduling does not take the mode from a file.
-  auto counters_and_mode = counters;
-  counters_and_mode.insert({"mode", "mode_worse"});
-  c10::IValue groups;
   bool is_scheduled = false;
+  c10::IValue groups;
   for (const auto& [name, part] : states) {
-    if (name == "model") continue;
-    const auto state = part.state_dict();
-    if (name == "optimizer") groups = state.toGenericDict().at("param_groups");
-    if (!is_scheduler(state)) continue;
-    add_settings(name, state, is_plateau(state) ? counters_and_mode : counters, settings);
-    is_scheduled = true;
+    const auto options = part.options();
+    if (name == "optimizer") {
+      groups = options;
+    } else if (!options.isNone()) {
+      add_settings(name, options, {}, settings);
+      is_scheduled = true;
+    }
   }
   const std::set<std::string> scheduled = {"lr", "momentum", "betas"};
   add_settings("param_groups", groups, is_scheduled ? scheduled : std::set<std::string>(),

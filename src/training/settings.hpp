@@ -10,8 +10,8 @@ namespace sconce {
 /// Values as text, by their names in state dicts.
 using Settings = std::map<std::string, std::string>;
 
-/// Returns the options in the state dicts of the part "optimizer" and of the schedulers. Values
-/// that change with each step are left out.
+/// Returns the options of the parts. If there is a scheduler, the values of the optimizer that it
+/// may set are left out.
 Settings settings_of(const NamedStates& states);
 
 /// Returns a text with each value that differs in `now`, and both values. Empty if none differs.

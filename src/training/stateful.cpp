@@ -25,10 +25,11 @@ Stateful::Stateful(torch::nn::Module& module)
 
 Stateful::Stateful(torch::optim::Optimizer& optimizer)
     : type_(detail::class_name(typeid(optimizer))) {
-  const auto [state_dict, load_state_dict] = optim::optimizer_state(optimizer);
-  state_dict_ = [&optimizer, write = state_dict] { return write(optimizer); };
-  load_state_dict_ = [&optimizer, read = load_state_dict](const c10::IValue& state) {
-    read(optimizer, state);
+  const auto functions = optim::optimizer_state(optimizer);
+  state_dict_ = [&optimizer, functions] { return functions.state_dict(optimizer); };
+  options_ = [&optimizer, functions] { return functions.options(optimizer); };
+  load_state_dict_ = [&optimizer, functions](const c10::IValue& state) {
+    functions.load_state_dict(optimizer, state);
   };
 }
 

@@ -6,8 +6,12 @@
 #include <functional>
 
 #include "catch.hpp"
+#include "sconce/optim/adam.hpp"
 #include "sconce/optim/ema.hpp"
+#include "sconce/optim/lr_scheduler.hpp"
+#include "sconce/optim/reduce_lr_on_plateau.hpp"
 #include "sconce/optim/sgd.hpp"
+#include "sconce/optim/warm_restarts.hpp"
 #include "sconce/training/checkpoint.hpp"
 #include "support/error_of.hpp"
 #include "support/temp_dir.hpp"
@@ -273,4 +277,37 @@ TEST_CASE("Stateful rejects an optimizer without a state and names its class") {
   const Stateful state(static_cast<torch::optim::Optimizer&>(ours));
   CHECK(state.type() == "SGD");
   CHECK(state.state_dict().toGenericDict().contains("param_groups"));
+}
+
+TEST_CASE("the options of an optimizer or scheduler are the part of its state that steps keep") {
+  namespace lr_scheduler = sconce::optim::lr_scheduler;
+  const auto text = [](const c10::IValue& value) { return c10::str(value); };
+  torch::nn::Linear net(2, 2);
+  sconce::optim::AdamW ours(net->parameters(), torch::optim::AdamWOptions(0.1));
+  torch::optim::AdamW libtorchs(net->parameters(), torch::optim::AdamWOptions(0.1));
+  for (const Stateful& part : {Stateful(ours), Stateful(libtorchs)}) {
+    const auto groups = part.state_dict().toGenericDict().at("param_groups");
+    CHECK(text(part.options()) == text(groups));
+  }
+
+  using Group = lr_scheduler::GroupLRScheduler;
+  auto first = std::make_shared<lr_scheduler::ConstantLR>(ours, 0.5, 2);
+  auto second = std::make_shared<lr_scheduler::CosineAnnealingWarmRestarts>(ours, 2);
+  lr_scheduler::SequentialLR sequence(ours, std::vector<std::shared_ptr<Group>>{first, second},
+                                      {3});
+  lr_scheduler::ReduceLROnPlateau plateau(ours, {.patience = 1});
+  const Stateful of_sequence(sequence), of_plateau(plateau);
+  const auto texts = [&] {
+    return std::pair(text(of_sequence.options()), text(of_plateau.options()));
+  };
+  const auto before = texts();
+  for (int i = 0; i < 7; ++i) {
+    sequence.step();
+    plateau.step(1);
+  }
+  CHECK(texts() == before);
+  CHECK_THAT(before.first, ContainsSubstring("T_mult") && ContainsSubstring("_milestones") &&
+                               !ContainsSubstring("last_epoch"));
+  CHECK_THAT(before.second, ContainsSubstring("patience") && !ContainsSubstring("best"));
+  CHECK(Stateful(*net).options().isNone());
 }

@@ -34,7 +34,7 @@ class LambdaLR final : public GroupLRScheduler {
   LambdaLR(torch::optim::Optimizer& optimizer, const PerGroup<Function>& lr_lambda);
 
  private:
-  void visit(StateVisitor& state) override;
+  void visit_options(StateVisitor& state) override;
   double get_lr(size_t group, double lr, bool is_initial) const override;
   double restart_lr(size_t group) const override;
 
@@ -48,7 +48,7 @@ class StepLR final : public GroupLRScheduler {
   StepLR(torch::optim::Optimizer& optimizer, int64_t step_size, double gamma = 0.1);
 
  private:
-  void visit(StateVisitor& state) override;
+  void visit_options(StateVisitor& state) override;
   double get_lr(size_t group, double lr, bool is_initial) const override;
 
   int64_t step_size_;
@@ -64,7 +64,7 @@ class MultiStepLR final : public GroupLRScheduler {
               double gamma = 0.1);
 
  private:
-  void visit(StateVisitor& state) override;
+  void visit_options(StateVisitor& state) override;
   double get_lr(size_t group, double lr, bool is_initial) const override;
   double restart_lr(size_t group) const override;
 
@@ -79,7 +79,7 @@ class ExponentialLR final : public GroupLRScheduler {
   ExponentialLR(torch::optim::Optimizer& optimizer, double gamma);
 
  private:
-  void visit(StateVisitor& state) override;
+  void visit_options(StateVisitor& state) override;
   double get_lr(size_t group, double lr, bool is_initial) const override;
 
   double gamma_;
@@ -93,7 +93,7 @@ class CosineAnnealingLR final : public GroupLRScheduler {
   CosineAnnealingLR(torch::optim::Optimizer& optimizer, int64_t T_max, double eta_min = 0.0);
 
  private:
-  void visit(StateVisitor& state) override;
+  void visit_options(StateVisitor& state) override;
   double get_lr(size_t group, double lr, bool is_initial) const override;
   double restart_lr(size_t group) const override;
 
@@ -110,7 +110,7 @@ class ConstantLR final : public GroupLRScheduler {
                       int64_t total_iters = 5);
 
  private:
-  void visit(StateVisitor& state) override;
+  void visit_options(StateVisitor& state) override;
   double get_lr(size_t group, double lr, bool is_initial) const override;
   double restart_lr(size_t group) const override;
 
@@ -127,7 +127,7 @@ class PolynomialLR final : public GroupLRScheduler {
                         double power = 1.0);
 
  private:
-  void visit(StateVisitor& state) override;
+  void visit_options(StateVisitor& state) override;
   double get_lr(size_t group, double lr, bool is_initial) const override;
 
   int64_t total_iters_;
@@ -149,7 +149,7 @@ class LinearLR final : public GroupLRScheduler {
   explicit LinearLR(torch::optim::Optimizer& optimizer, LinearLROptions options = {});
 
  private:
-  void visit(StateVisitor& state) override;
+  void visit_options(StateVisitor& state) override;
   double get_lr(size_t group, double lr, bool is_initial) const override;
   double restart_lr(size_t group) const override;
 
@@ -198,7 +198,7 @@ class OneCycleLR final : public GroupLRScheduler {
   };
 
  private:
-  void visit(StateVisitor& state) override;
+  void visit_options(StateVisitor& state) override;
   double get_lr(size_t group, double lr, bool is_initial) const override;
   double restart_lr(size_t group) const override;
   void begin_momenta(const OneCycleLROptions& options);
@@ -222,9 +222,11 @@ class SequentialLR final : public LRScheduler {
                std::vector<std::shared_ptr<GroupLRScheduler>> schedulers,
                std::vector<int64_t> milestones);
   void step() override;
+  [[nodiscard]] c10::IValue options() const override;
 
  private:
-  void visit(StateVisitor& state) override;
+  void visit_options(StateVisitor& state) override;
+  void visit_progress(StateVisitor& state) override;
   size_t active() const;
 
   std::vector<std::shared_ptr<GroupLRScheduler>> schedulers_;

@@ -68,10 +68,16 @@ class Scheduler {
   /// changed.
   void load_state_dict(const c10::IValue& state);
 
+  /// Returns the part of `state_dict` that no step changes, such as "gamma". A resumed fit compares
+  /// it with the file's.
+  [[nodiscard]] virtual c10::IValue options() const;
+
  protected:
   explicit Scheduler(torch::optim::Optimizer& optimizer) : optimizer_(optimizer) {}
-  /// Calls the visitor with each member that belongs to the state, and its key.
-  virtual void visit(StateVisitor& state);
+  /// Calls the visitor with each member that no step changes, and its key.
+  virtual void visit_options(StateVisitor&) {}
+  /// Calls the visitor with each member that steps change, and its key.
+  virtual void visit_progress(StateVisitor& state);
   /// Calls the visitor with a list of numbers of the groups. It may lack those of groups that were
   /// added later.
   void visit_per_group(const char* key, std::vector<double>& values, StateVisitor& state) const;
@@ -86,6 +92,9 @@ class Scheduler {
   torch::optim::Optimizer& optimizer_;
   int64_t last_epoch_ = 0;
   std::vector<double> last_lr_ = {};
+
+ private:
+  void visit(StateVisitor& state);
 };
 
 /// A scheduler whose `step` takes no arguments. Python: `LRScheduler`.
@@ -112,7 +121,8 @@ class GroupLRScheduler : public LRScheduler {
   using GroupValues = Optimizer::GroupValues;
 
   explicit GroupLRScheduler(torch::optim::Optimizer& optimizer);
-  void visit(StateVisitor& state) override;
+  void visit_options(StateVisitor& state) override;
+  void visit_progress(StateVisitor& state) override;
   /// Sets the learning rates of epoch 0; every constructor ends with it. Python: `_initial_step`.
   void start();
   /// Returns the learning rate in epoch `last_epoch_` of a group that now has `lr`. Python:

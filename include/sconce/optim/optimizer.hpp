@@ -100,6 +100,9 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   /// in Python, except the step counts, which are copies.
   [[nodiscard]] c10::IValue state_dict() const;
 
+  /// Returns the "param_groups" of `state_dict`, which a resumed fit compares with the file's.
+  [[nodiscard]] c10::IValue options() const;
+
   /// Loads the state and the options of a dict from `state_dict()`, or from Python. Tensors are
   /// copied to the parameters' types and devices. The kernels do not change, nor do values of
   /// schedulers that the dict does not have. A learning rate may be any number, since a schedule

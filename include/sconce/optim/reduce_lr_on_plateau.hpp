@@ -52,7 +52,8 @@ class ReduceLROnPlateau final : public Scheduler {
   bool set_mode(MetricMode mode);
 
  private:
-  void visit(StateVisitor& state) override;
+  void visit_options(StateVisitor& state) override;
+  void visit_progress(StateVisitor& state) override;
   bool is_better(double metric) const;
   void reduce();
 

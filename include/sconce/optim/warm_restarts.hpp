@@ -24,7 +24,8 @@ class CosineAnnealingWarmRestarts final : public GroupLRScheduler {
 
  private:
   void restart() override;
-  void visit(StateVisitor& state) override;
+  void visit_options(StateVisitor& state) override;
+  void visit_progress(StateVisitor& state) override;
   double get_lr(size_t group, double lr, bool is_initial) const override;
   double restart_lr(size_t group) const override;
 

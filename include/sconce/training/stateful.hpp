@@ -31,7 +31,8 @@ class Stateful {
   Stateful() : Stateful([] { return c10::IValue(); }, [](const c10::IValue&) {}) {}
 
   /// The state of an optimizer or scheduler of sconce, a scaler, or a class of your own is the
-  /// result of its `state_dict`.
+  /// result of its `state_dict`. Its options are the result of `options()`, if it has a function of
+  /// that name that returns a `c10::IValue`.
   template <class T>
     requires(!std::same_as<T, Stateful>) && requires(T& object, const c10::IValue& state) {
       { std::as_const(object).state_dict() } -> std::convertible_to<c10::IValue>;
@@ -40,7 +41,13 @@ class Stateful {
   Stateful(T& object)
       : state_dict_([&object] { return c10::IValue(std::as_const(object).state_dict()); }),
         load_state_dict_([&object](const c10::IValue& state) { object.load_state_dict(state); }),
-        type_(detail::class_name(typeid(object))) {}
+        type_(detail::class_name(typeid(object))) {
+    if constexpr (requires {
+                    { std::as_const(object).options() } -> std::same_as<c10::IValue>;
+                  }) {
+      options_ = [&object] { return std::as_const(object).options(); };
+    }
+  }
 
   /// The state of a module is a dict of its tensors with Python's names.
   Stateful(torch::nn::Module& module);
@@ -52,18 +59,24 @@ class Stateful {
   /// The state of averages is a dict of tensors with the keys of their `state_dict`.
   Stateful(optim::ExponentialMovingAverage& averages);
 
-  /// Makes a part from two functions. `type` is empty, or a name that must be the same when the
-  /// state is loaded.
+  /// Makes a part from functions. `type` is empty, or a name that must be the same when the state
+  /// is loaded.
   Stateful(std::function<c10::IValue()> state_dict,
-           std::function<void(const c10::IValue&)> load_state_dict, std::string type = {})
+           std::function<void(const c10::IValue&)> load_state_dict, std::string type = {},
+           std::function<c10::IValue()> options = {})
       : state_dict_(std::move(state_dict)),
         load_state_dict_(std::move(load_state_dict)),
+        options_(std::move(options)),
         type_(std::move(type)) {}
 
   /// Returns the state of the object.
   c10::IValue state_dict() const { return state_dict_(); }
   /// Restores the state of the object. Passes on its exceptions.
   void load_state_dict(const c10::IValue& state) const { load_state_dict_(state); }
+
+  /// Returns the options of the object, which a resumed fit compares with the file's. None if it
+  /// has none.
+  c10::IValue options() const { return options_ ? options_() : c10::IValue(); }
 
   /// Returns the class of the object without its namespaces, because several optimizers and
   /// schedulers accept the same state. Empty for a module.
@@ -78,6 +91,7 @@ class Stateful {
  private:
   std::function<c10::IValue()> state_dict_;
   std::function<void(const c10::IValue&)> load_state_dict_;
+  std::function<c10::IValue()> options_ = {};
   std::string type_ = {};
   std::vector<std::string> former_names_ = {};
 };
