@@ -97,6 +97,7 @@
 #include "sconce/training/lr_scheduling.hpp"
 #include "sconce/training/metrics.hpp"
 #include "sconce/training/model_checkpoint.hpp"
+#include "sconce/training/monitored_value.hpp"
 #include "sconce/training/run_progress.hpp"
 #include "sconce/training/stateful.hpp"
 #include "sconce/training/step_output.hpp"

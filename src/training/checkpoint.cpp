@@ -29,6 +29,7 @@
 #include "sconce/io/torch_file.hpp"
 #include "sconce/io/whole_file.hpp"
 #include "state/state_visitor.hpp"
+#include "training/describe_best.hpp"
 
 namespace sconce {
 
@@ -200,6 +201,21 @@ void copy_whole(const fs::path& from, const fs::path& to) {
   out.finish();
 }
 
+// Returns a number of which the highest is the best.
+double score_of(const MonitoredValue& of) {
+  return of.mode == optim::MetricMode::max ? of.value : -of.value;
+}
+
+// Returns the value of a score and of a text of `describe_best`, which is empty without a name.
+MonitoredValue monitored_value(double score, const std::string& described) {
+  for (const auto mode : {optim::MetricMode::min, optim::MetricMode::max}) {
+    const std::string prefix = describe_best(mode, "");
+    if (!described.starts_with(prefix)) continue;
+    return {described.substr(prefix.size()), mode == optim::MetricMode::max ? score : -score, mode};
+  }
+  return {described, score, optim::MetricMode::max};
+}
+
 // The lock ends with the last pointer to it, or with the process.
 std::shared_ptr<const int> lock_folder(const fs::path& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -226,12 +242,17 @@ struct Checkpoint::RunState {
   std::optional<Best> best = {};
 };
 
+// In a file the highest "metric" is the best, and "monitor" is a text such as "lowest test_loss".
 void visit_state(Checkpoint::Best& best, StateVisitor& state) {
-  state("metric", best.metric);
-  state.check(!std::isnan(best.metric), "other than nan");
+  const auto& [name, value, mode] = best.of;
+  double score = score_of(best.of);
+  auto monitor = name.empty() ? std::nullopt : std::optional(describe_best(mode, name));
+  state("metric", score);
+  state.check(!std::isnan(score), "other than nan");
   state("file", best.file);
   state.check(Checkpoint::position_of(best.file).has_value(), "that is the name of a checkpoint");
-  state.where_there("monitor", best.monitor);
+  state.where_there("monitor", monitor);
+  best.of = monitored_value(score, monitor.value_or(""));
 }
 
 void visit_state(Checkpoint::RunState& run, StateVisitor& state) {
@@ -273,7 +294,7 @@ void Checkpoint::check_own(const char* expected) const {
 }
 
 void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
-                      std::optional<double> metric, const std::string& monitor) {
+                      const std::optional<MonitoredValue>& monitored) {
   const auto fits = [](int64_t number) { return number >= 0 && number <= largest_in_name; };
   TORCH_CHECK(fits(progress.epoch) && fits(progress.batch), checkpoint_name,
               "expected an epoch and a batch of 0 to ", largest_in_name, ", got epoch ",
@@ -285,12 +306,13 @@ void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
   const std::string name = file_name(position);
   const auto random = random_states(options_.process_group);
   auto best = best_;
-  if (metric && is_better(*metric, monitor)) {
-    if (is_of_other(monitor) && writes(options_)) {
+  if (monitored && is_better(*monitored)) {
+    if (is_of_other(*monitored) && writes(options_)) {
       TORCH_WARN(checkpoint_name, folder_.string(), ": the best checkpoint is the one with the ",
-                 *best_->monitor, "; restarting with the ", monitor);
+                 describe_best(best_->of.mode, best_->of.name), "; restarting with the ",
+                 describe_best(monitored->mode, monitored->name));
     }
-    best = {*metric, name, monitor.empty() ? std::nullopt : std::optional(monitor)};
+    best = {*monitored, name};
   }
   together(options_.process_group, [&] {
     if (!writes(options_)) return;
@@ -308,13 +330,14 @@ void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
   end_save(best);
 }
 
-bool Checkpoint::is_better(double metric, const std::string& monitor) const {
-  if (!options_.keep_best || std::isnan(metric)) return false;
-  return !best_ || is_of_other(monitor) || metric > best_->metric;
+bool Checkpoint::is_better(const MonitoredValue& given) const {
+  if (!options_.keep_best || std::isnan(given.value)) return false;
+  return !best_ || is_of_other(given) || score_of(given) > score_of(best_->of);
 }
 
-bool Checkpoint::is_of_other(const std::string& monitor) const {
-  return best_ && best_->monitor && !monitor.empty() && *best_->monitor != monitor;
+bool Checkpoint::is_of_other(const MonitoredValue& given) const {
+  if (!best_ || best_->of.name.empty() || given.name.empty()) return false;
+  return best_->of.name != given.name || best_->of.mode != given.mode;
 }
 
 // A writer may be killed before it does this, so a load does it again.

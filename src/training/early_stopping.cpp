@@ -5,13 +5,15 @@
 #include "optim/metric_mode_values.hpp"
 #include "sconce/repr.hpp"
 #include "state/state_visitor.hpp"
+#include "training/describe_best.hpp"
 #include "training/find_monitor.hpp"
 
 namespace sconce {
 
 EarlyStopping::EarlyStopping(std::string monitor, EarlyStoppingOptions options)
-    : monitor_(std::move(monitor)),
-      options_(std::move(options)),
+    : options_(std::move(options)),
+      given_monitor_(std::move(monitor)),
+      monitor_(given_monitor_),
       mode_(options_.mode.value_or(optim::MetricMode::min)),
       state_(initial_state()) {
   TORCH_CHECK_VALUE(options_.min_delta >= 0, "sconce::EarlyStopping: expected min_delta >= 0, got ",
@@ -25,7 +27,7 @@ EarlyStopping::State EarlyStopping::initial_state() const {
 }
 
 void EarlyStopping::setup(Fit& fit) {
-  monitor_ = find_monitor(fit, monitor_, "sconce::EarlyStopping");
+  monitor_ = find_monitor(fit, given_monitor_, "sconce::EarlyStopping");
   mode_ = find_mode(fit, monitor_, options_.mode, "sconce::EarlyStopping");
   if (!is_restored_) state_ = initial_state();
 }

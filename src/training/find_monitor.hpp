@@ -38,9 +38,4 @@ inline optim::MetricMode find_mode(const Fit& fit, const std::string& monitor,
   return optim::MetricMode::min;
 }
 
-// Returns what is best, such as "lowest test_loss".
-inline std::string describe_best(optim::MetricMode mode, const std::string& monitor) {
-  return (mode == optim::MetricMode::max ? "highest " : "lowest ") + monitor;
-}
-
 }  // namespace sconce

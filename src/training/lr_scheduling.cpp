@@ -1,5 +1,6 @@
 #include "sconce/training/lr_scheduling.hpp"
 
+#include "training/describe_best.hpp"
 #include "training/find_monitor.hpp"
 
 namespace sconce {
@@ -34,7 +35,7 @@ void LRScheduling::on_epoch_end(Fit&) {
 }
 
 void PlateauScheduling::setup(Fit& fit) {
-  monitor_ = find_monitor(fit, monitor_, plateau_scheduling);
+  monitor_ = find_monitor(fit, given_monitor_, plateau_scheduling);
   mode_ = find_mode(fit, monitor_, scheduler_.given_mode(), plateau_scheduling);
 }
 

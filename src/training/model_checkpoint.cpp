@@ -65,10 +65,9 @@ void ModelCheckpoint::save(Fit& fit) {
   if (!monitored_ || !is_after_epoch || !fit.epochs.back().contains(monitored_->first)) {
     return checkpoint_.save(fit.states, fit.progress());
   }
-  const auto& [monitor, mode] = *monitored_;
-  const double value = fit.epochs.back().at(monitor);
-  checkpoint_.save(fit.states, fit.progress(), mode == optim::MetricMode::max ? value : -value,
-                   describe_best(mode, monitor));
+  const auto& [name, mode] = *monitored_;
+  checkpoint_.save(fit.states, fit.progress(),
+                   MonitoredValue(name, fit.epochs.back().at(name), mode));
 }
 
 }  // namespace sconce

@@ -6,11 +6,13 @@
 #include <torch/nn/modules/container/sequential.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <csignal>
 #include <limits>
 #include <random>
+#include <tuple>
 #include <type_traits>
 
 #include "catch.hpp"
@@ -35,6 +37,7 @@ using Catch::Matchers::ContainsSubstring;
 using sconce::Checkpoint;
 using sconce::CheckpointOptions;
 using sconce::RunProgress;
+using sconce::optim::MetricMode;
 using sconce::test::contents;
 using sconce::test::errno_of_flock;
 using sconce::test::error_of;
@@ -251,6 +254,38 @@ TEST_CASE("a run resumed without keep_best removes the link to a best that it do
   resumed.load({});
   resumed.save({}, {.epoch = 2}, 0.25);
   CHECK(names_in(folder.path()) == Names{"checkpoint-000002-00000000.pt"});
+}
+
+TEST_CASE(
+    "the best checkpoint has the lowest or the highest value, by the mode, in old files too") {
+  const auto [mode, values, best] =
+      GENERATE(std::tuple(MetricMode::min, std::array{0.5, -0.25, 0.75}, 2),
+               std::tuple(MetricMode::max, std::array{0.5, -0.25, 0.75}, 3));
+  const TempDir folder;
+  const auto best_in_file = [](const Checkpoint& checkpoint) {
+    return sconce::io::load_torch(checkpoint.best()).toGenericDict().at("best").toGenericDict();
+  };
+  const std::string name = c10::str("checkpoint-00000", best, "-00000000.pt");
+  const bool is_min = mode == MetricMode::min;
+  {
+    Checkpoint checkpoint(folder.path());
+    for (int epoch = 1; epoch <= 3; ++epoch) {
+      const double value = values.at(static_cast<size_t>(epoch - 1));
+      checkpoint.save({}, {.epoch = epoch}, sconce::MonitoredValue("score", value, mode));
+    }
+    CHECK(checkpoint.best().filename() == name);
+    // As earlier versions wrote it: the highest metric is the best.
+    CHECK(best_in_file(checkpoint).at("metric") == (is_min ? 0.25 : 0.75));
+    CHECK(best_in_file(checkpoint).at("monitor") == (is_min ? "lowest score" : "highest score"));
+  }
+
+  Checkpoint resumed(folder.path(), {.resume = true});
+  resumed.load({});
+  resumed.save({}, {.epoch = 4}, sconce::MonitoredValue("score", 0.5, mode));
+  CHECK(resumed.best().filename() == name);
+  resumed.save({}, {.epoch = 5}, sconce::MonitoredValue("score", is_min ? -0.5 : 1.0, mode));
+  CHECK(resumed.best() == resumed.latest());
+  CHECK(best_in_file(resumed).at("metric") == (is_min ? 0.5 : 1.0));
 }
 
 TEST_CASE("the latest checkpoint is the one written last, even after the folder is reopened") {

@@ -10,6 +10,7 @@
 
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/fwd.hpp"
+#include "sconce/training/monitored_value.hpp"
 #include "sconce/training/run_progress.hpp"
 #include "sconce/training/stateful.hpp"
 
@@ -21,7 +22,7 @@ class StateVisitor;  // writes and reads states, in src/
 struct CheckpointOptions {
   bool resume = false;    ///< continues from the folder's checkpoints; otherwise it must have none
   int keep_last = 1;      ///< number of latest checkpoints to keep, at least 1
-  bool keep_best = true;  ///< keeps the checkpoint with the highest metric too
+  bool keep_best = true;  ///< keeps the checkpoint with the best value too
 
   /// The processes that train together. Every rank constructs, saves and loads. Rank 0 writes;
   /// every rank reads, and gets its own random state. If one rank throws, all ranks throw.
@@ -58,11 +59,11 @@ class Checkpoint {
   /// Writes `checkpoint-<epoch>-<batch>.pt`. Then removes the checkpoints that need not be kept,
   /// and files that killed writers left behind. A run that does not continue from the progress that
   /// was saved before, such as a second fit, writes `checkpoint-<epoch>-<batch>-2.pt`, the next one
-  /// `-3`, so that no file is overwritten. If there was a metric, the link `best.pt` leads to the
-  /// file with the best one; on a file system without links it is a copy. `monitor` names the
-  /// metric, such as "highest test_acc": one of another name than the best's is not compared with
-  /// it, and becomes the best, with a warning. The parts do not change. Their values are read from
-  /// their devices. Every rank returns after the file is complete.
+  /// `-3`, so that no file is overwritten. If there was a monitored value, the link `best.pt` leads
+  /// to the file with the best one; on a file system without links it is a copy. A value of another
+  /// name or mode than the best's is not compared with it, and becomes the best, with a warning.
+  /// The parts do not change. Their values are read from their devices. Every rank returns after
+  /// the file is complete.
   /// @throw c10::Error if:
   /// - the file cannot be written, with its name and the cause; earlier files stay;
   /// - two parts have the same name, or a part has one of the names above;
@@ -70,7 +71,7 @@ class Checkpoint {
   /// - the folder holds a later checkpoint than this object wrote or loaded;
   /// - `lock` throws.
   void save(const NamedStates& parts, const RunProgress& progress,
-            std::optional<double> metric = {}, const std::string& monitor = {});
+            const std::optional<MonitoredValue>& monitored = {});
 
   /// Restores the parts and the random generators from the latest checkpoint, and returns its
   /// position. Changes nothing and returns nothing if there is no checkpoint, or without `resume`.
@@ -93,9 +94,8 @@ class Checkpoint {
 
  private:
   struct Best {
-    double metric = 0;
+    MonitoredValue of = {};  // earlier versions saved no name
     std::string file = {};
-    std::optional<std::string> monitor = {};  // earlier versions saved none
   };
   struct RunState;
 
@@ -110,8 +110,8 @@ class Checkpoint {
   std::vector<std::string> files() const;
   void check_own(const char* expected) const;
   void take_folder();
-  bool is_better(double metric, const std::string& monitor) const;
-  bool is_of_other(const std::string& monitor) const;  // whether the best is of another metric
+  bool is_better(const MonitoredValue& given) const;
+  bool is_of_other(const MonitoredValue& given) const;  // whether the best is of another value
   std::string agreed_latest() const;
   void end_save(const std::optional<Best>& best) const;
   void link_best(const std::optional<Best>& best) const;

@@ -70,8 +70,9 @@ class EarlyStopping : public TrainerCallback {
   State initial_state() const;
   std::string reason(const Fit& fit) const;
 
-  std::string monitor_;
   EarlyStoppingOptions options_;
+  std::string given_monitor_;
+  std::string monitor_;     // the given one, or what it stands for in the last fit
   optim::MetricMode mode_;  // of the options, or of the last fit
   State state_;
   bool is_restored_ = false;  // whether the state was loaded since the last fit began

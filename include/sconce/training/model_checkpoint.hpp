@@ -17,7 +17,7 @@ struct ModelCheckpointOptions {
   /// name it is "test_acc" if the fit has it, and there is no best checkpoint otherwise.
   std::optional<std::string> monitor = {};
   /// Whether the lowest or the highest value is the best. None: the value's own direction, which
-  /// the losses and most metrics have (`Fit::value_modes`). With `min` the checkpoint holds the
+  /// the losses and most metrics have (`Fit::value_modes`). With `min` the file's "best" has the
   /// negative of the value.
   std::optional<optim::MetricMode> mode = {};
   int64_t save_every = 0;  ///< number of steps between saves within an epoch; 0 saves after each

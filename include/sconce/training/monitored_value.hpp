@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "sconce/optim/metric_mode.hpp"
+
+namespace sconce {
+
+/// A value of a run, by which a `Checkpoint` finds the best one.
+struct MonitoredValue {
+  /// Makes a value without a name, of which the highest is the best.
+  MonitoredValue(double of = 0) : value(of) {}
+  /// Makes a value with a name.
+  MonitoredValue(std::string of_name, double of, optim::MetricMode of_mode)
+      : name(std::move(of_name)), value(of), mode(of_mode) {}
+
+  std::string name = {};                            ///< such as "test_loss"
+  double value;                                     ///< the value itself
+  optim::MetricMode mode = optim::MetricMode::max;  ///< whether the lowest or the highest is best
+};
+
+}  // namespace sconce
