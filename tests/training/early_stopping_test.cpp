@@ -7,8 +7,10 @@
 #include "sconce/metrics/classification.hpp"
 #include "sconce/metrics/confusion_matrix.hpp"
 #include "sconce/optim/sgd.hpp"
+#include "sconce/training/lr_scheduling.hpp"
 #include "sconce/training/model_checkpoint.hpp"
 #include "sconce/training/trainer.hpp"
+#include "support/fitting.hpp"
 #include "support/points.hpp"
 #include "support/temp_dir.hpp"
 #include "support/warnings.hpp"
@@ -19,6 +21,7 @@ using sconce::EarlyStopping;
 using sconce::Trainer;
 using sconce::optim::MetricMode;
 using sconce::test::data;
+using sconce::test::Fitting;
 using sconce::test::net;
 
 namespace {
@@ -36,13 +39,8 @@ struct Losses : sconce::TrainerCallback {
 size_t epochs_of(const std::vector<double>& values, const sconce::EarlyStoppingOptions& options) {
   Losses losses(values);
   EarlyStopping stopping("loss", options);
-  auto model = net();
-  torch::optim::SGD optimizer(model->parameters(), 0.1);
-  auto with = data(16, 16);
-  with.test.reset();
-  with.callbacks = {&losses, &stopping};
-  const auto result = Trainer({.max_epochs = static_cast<int>(values.size()), .num_gpus = 0})
-                          .fit(model, optimizer, with);
+  const auto result = Fitting<>({&losses, &stopping}, {.train = data(16, 16).train})
+                          .fit({.max_epochs = static_cast<int>(values.size())});
   CHECK(result.stopped == (result.epochs.size() < values.size()));
   return result.epochs.size();
 }
@@ -105,34 +103,40 @@ TEST_CASE("EarlyStopping rejects an unknown monitor before any work") {
                     StartsWith(expected + "[loss, train_acc], got val_loss"));
 }
 
+TEST_CASE("EarlyStopping and PlateauScheduling look up the given monitor again in each fit") {
+  Fitting<sconce::optim::SGD> f;
+  sconce::optim::lr_scheduler::ReduceLROnPlateau scheduler(f.optimizer);
+  EarlyStopping stopping("val_loss");
+  sconce::PlateauScheduling scheduling(scheduler, "val_loss");
+  const sconce::Callbacks all[] = {{&stopping}, {&scheduling}};
+  for (const auto& callbacks : all) {
+    f.with = data(16, 16);
+    f.with.callbacks = callbacks;
+    f.fit();
+    f.with.test.reset();
+    CHECK_THROWS_WITH(f.fit(), ContainsSubstring("got val_loss"));
+  }
+}
+
 TEST_CASE("a new fit restarts an EarlyStopping that has already stopped a fit") {
-  auto model = net();
-  torch::optim::SGD optimizer(model->parameters(), 0.1);
   Losses losses({2, 2, 2, 2, 2, 1});
   EarlyStopping stopping("loss", {.patience = 2});
-  auto with = data(16, 16);
-  with.callbacks = {&losses, &stopping};
-  Trainer trainer({.max_epochs = 6, .num_gpus = 0});
-  CHECK(trainer.fit(model, optimizer, with).epochs.size() == 3);
-  CHECK(trainer.fit(model, optimizer, with).epochs.size() == 3);
+  Fitting<> f({&losses, &stopping}, data(16, 16));
+  CHECK(f.fit({.max_epochs = 6}).epochs.size() == 3);
+  CHECK(f.fit({.max_epochs = 6}).epochs.size() == 3);
   losses.values = {9, 8, 7, 6, 5, 4};  // worse than the first fit's best, and getting better
-  CHECK(trainer.fit(model, optimizer, with).epochs.size() == 6);
+  CHECK(f.fit({.max_epochs = 6}).epochs.size() == 6);
 }
 
 TEST_CASE("a state loaded into EarlyStopping applies only to the next fit") {
-  auto model = net();
-  torch::optim::SGD optimizer(model->parameters(), 0.1);
   Losses losses({3, 3, 3, 3, 3, 3});
   EarlyStopping first("loss", {.patience = 4}), stopping("loss", {.patience = 4});
-  auto with = data(16, 16);
-  with.callbacks = {&losses, &first};
-  Trainer trainer({.max_epochs = 3, .num_gpus = 0});
-  trainer.fit(model, optimizer, with);  // waits for two epochs
+  Fitting<> f({&losses, &first}, data(16, 16));
+  f.fit({.max_epochs = 3});  // waits for two epochs
   stopping.load_state_dict(first.state_dict());
-  with.callbacks = {&losses, &stopping};
-  Trainer longer({.max_epochs = 6, .num_gpus = 0});
-  CHECK(longer.fit(model, optimizer, with).epochs.size() == 2);
-  CHECK(longer.fit(model, optimizer, with).epochs.size() == 5);
+  f.with.callbacks = {&losses, &stopping};
+  CHECK(f.fit({.max_epochs = 6}).epochs.size() == 2);
+  CHECK(f.fit({.max_epochs = 6}).epochs.size() == 5);
 }
 
 TEST_CASE("EarlyStopping warns and restarts if its state is from another metric or mode") {
@@ -188,13 +192,9 @@ struct Undirected : sconce::metrics::Metric {
 }  // namespace
 
 TEST_CASE("EarlyStopping without a mode follows the direction of its metric") {
-  auto model = net();
-  torch::optim::SGD optimizer(model->parameters(), 0.1);
   Accuracies rising;
   EarlyStopping stopping("test_acc", {.patience = 1});
-  auto with = data(16, 16);
-  with.callbacks = {&rising, &stopping};
-  const auto result = Trainer({.max_epochs = 4, .num_gpus = 0}).fit(model, optimizer, with);
+  const auto result = Fitting<>({&rising, &stopping}, data(16, 16)).fit({.max_epochs = 4});
   CHECK_FALSE(result.stopped);
   CHECK(result.stop_reason.empty());
 }
@@ -231,12 +231,9 @@ TEST_CASE("the result of a fit says why EarlyStopping ended it, even after resum
     sconce::ModelCheckpoint saving(checkpoint);
     Losses losses(std::move(values));
     EarlyStopping stopping("loss", {.patience = 2});
-    auto model = net();
-    sconce::optim::SGD optimizer(model->parameters(), 0.1);
-    auto with = data(16, 16);
-    with.callbacks = {&losses, &stopping};
-    if (saves) with.callbacks.push_back(&saving);
-    return Trainer({.max_epochs = 9, .num_gpus = 0}).fit(model, optimizer, with).stop_reason;
+    Fitting<sconce::optim::SGD> f({&losses, &stopping}, data(16, 16));
+    if (saves) f.with.callbacks.push_back(&saving);
+    return f.fit({.max_epochs = 9}).stop_reason;
   };
   const std::string expected = "loss has not improved for 2 epochs; the lowest was 1.5";
   CHECK(reason_of({2, 1.5, 3, 3}, true) == expected);
@@ -251,11 +248,8 @@ TEST_CASE("two EarlyStopping callbacks with different names keep separate states
     sconce::ModelCheckpoint saving(checkpoint);
     Losses losses({2, 2, 2, 2, 2, 2});
     EarlyStopping patient("loss", {.patience = 9}), other("loss", {.patience = 3, .name = "other"});
-    auto model = net();
-    sconce::optim::SGD optimizer(model->parameters(), 0.1);
-    auto with = data(16, 16);
-    with.callbacks = {&losses, &patient, &other, &saving};
-    return Trainer({.max_epochs = max_epochs, .num_gpus = 0}).fit(model, optimizer, with);
+    const sconce::Callbacks callbacks = {&losses, &patient, &other, &saving};
+    return Fitting<sconce::optim::SGD>(callbacks, data(16, 16)).fit({.max_epochs = max_epochs});
   };
   CHECK_FALSE(run(2).stopped);
   CHECK(run(6).epochs.size() == 4);

@@ -6,6 +6,7 @@
 
 #include "catch.hpp"
 #include "sconce/training/trainer.hpp"
+#include "support/fitting.hpp"
 #include "support/points.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -14,17 +15,13 @@ using sconce::EpochLines;
 using sconce::Trainer;
 using sconce::data::Batches;
 using sconce::test::data;
-using sconce::test::net;
+using sconce::test::Fitting;
 using sconce::test::points;
 
 TEST_CASE("EpochLines prints one line per epoch and the speed at the end") {
   std::ostringstream log;
-  auto model = net();
-  torch::optim::SGD optimizer(model->parameters(), 0.1);
   EpochLines lines(log);
-  auto with = data();
-  with.callbacks = {&lines};
-  Trainer({.max_epochs = 2, .num_gpus = 0}).fit(model, optimizer, with);
+  Fitting<>({&lines}).fit({.max_epochs = 2});
   using Catch::Matchers::Matches;
   CHECK_THAT(
       log.str(),
@@ -36,15 +33,10 @@ TEST_CASE("EpochLines prints one line per epoch and the speed at the end") {
 TEST_CASE("a nan loss is reported without a sign, even if its sign bit is set") {
   for (const double sign : {1., -1.}) {
     std::ostringstream log;
-    auto model = net();
-    torch::optim::SGD optimizer(model->parameters(), 0.1);
     auto nans = points(8);
     nans.data.fill_(std::copysign(std::numeric_limits<double>::quiet_NaN(), sign));
     EpochLines lines(log);
-    const auto result =
-        Trainer({.num_gpus = 0})
-            .fit(model, optimizer,
-                 {.train = Batches(nans, {.batch_size = 4}), .callbacks = {&lines}});
+    const auto result = Fitting<>({&lines}, {.train = Batches(nans, {.batch_size = 4})}).fit();
     CHECK(std::isnan(result.epochs[0].loss));
     CHECK_FALSE(std::signbit(result.epochs[0].loss));
     CHECK_THAT(log.str(), ContainsSubstring("loss nan") && !ContainsSubstring("-nan"));
@@ -55,13 +47,8 @@ TEST_CASE("a nan loss is reported without a sign, even if its sign bit is set") 
 
 TEST_CASE("EpochLines prints no test accuracy without test data") {
   std::ostringstream log;
-  auto model = net();
-  torch::optim::SGD optimizer(model->parameters(), 0.1);
   EpochLines lines(log);
-  const auto result =
-      Trainer({.num_gpus = 0})
-          .fit(model, optimizer,
-               {.train = Batches(points(8), {.batch_size = 4}), .callbacks = {&lines}});
+  const auto result = Fitting<>({&lines}, {.train = Batches(points(8), {.batch_size = 4})}).fit();
   CHECK_FALSE(result.epochs[0].contains("test_acc"));
   CHECK_THAT(log.str(), !ContainsSubstring("test acc"));
 }
@@ -87,12 +74,8 @@ TEST_CASE("EpochLines ends with where and why a callback stopped the fit") {
   } stops;
   const auto last_line = [&] {
     std::ostringstream log;
-    auto model = net();
-    torch::optim::SGD optimizer(model->parameters(), 0.1);
     EpochLines lines(log);
-    auto with = data();
-    with.callbacks = {&lines, &stops};
-    const auto result = Trainer({.max_epochs = 3, .num_gpus = 0}).fit(model, optimizer, with);
+    const auto result = Fitting<>({&lines, &stops}).fit({.max_epochs = 3});
     CHECK(result.stop_reason == stops.reason);
     const std::string text = log.str();
     return text.substr(text.rfind('\n', text.size() - 2) + 1);

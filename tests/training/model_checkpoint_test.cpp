@@ -15,6 +15,7 @@
 #include "sconce/training/epoch_lines.hpp"
 #include "sconce/training/lr_scheduling.hpp"
 #include "sconce/training/trainer.hpp"
+#include "support/fitting.hpp"
 #include "support/points.hpp"
 #include "support/require_gpu.hpp"
 #include "support/stop_when.hpp"
@@ -201,22 +202,15 @@ TEST_CASE("the monitored metric determines which checkpoint is the best") {
 
 namespace {
 
-// A model of its own, an optimizer, and what else a fit with a checkpoint takes.
-struct Fitting {
-  explicit Fitting(Checkpoint& checkpoint, double lr = 0.1)
-      : optimizer(parts(), lr), saving(checkpoint) {
+// A fit that is saved.
+struct SavedFitting : sconce::test::Fitting<sconce::optim::SGD> {
+  explicit SavedFitting(Checkpoint& checkpoint, double lr = 0.1)
+      : Fitting({}, data(), lr), saving(checkpoint) {
     with.callbacks = {&saving};
   }
   std::vector<torch::Tensor> parts() { return model->parameters(); }
-  sconce::FitResult run(sconce::TrainerOptions options = {}) {
-    options.num_gpus = 0;
-    return Trainer(options).fit(model, optimizer, with);
-  }
 
-  torch::nn::Sequential model = net();
-  sconce::optim::SGD optimizer;
   ModelCheckpoint saving;
-  sconce::FitData with = data();
 };
 
 torch::Tensor saved_weight(const std::filesystem::path& file) {
@@ -232,10 +226,10 @@ TEST_CASE("a checkpoint cannot be saved if a callback's value has a name reserve
   };
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path());
-  Fitting fitting(checkpoint);
+  SavedFitting fitting(checkpoint);
   AddsSeconds adding;
   fitting.with.callbacks.insert(fitting.with.callbacks.begin(), &adding);
-  CHECK_THROWS_WITH(fitting.run(), ContainsSubstring("with the name 'seconds'"));
+  CHECK_THROWS_WITH(fitting.fit(), ContainsSubstring("with the name 'seconds'"));
   CHECK(checkpoint.latest().empty());
 }
 
@@ -250,10 +244,10 @@ TEST_CASE("ModelCheckpoint rejects a negative save_every") {
 TEST_CASE("ModelCheckpoint rejects an unknown monitor before it touches the folder") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path() / "run", {.resume = true});
-  Fitting fitting(checkpoint);
+  SavedFitting fitting(checkpoint);
   ModelCheckpoint saving(checkpoint, {.monitor = "test_nothing"});
   fitting.with.callbacks = {&saving};
-  CHECK_THROWS_WITH(fitting.run(),
+  CHECK_THROWS_WITH(fitting.fit(),
                     StartsWith("sconce::ModelCheckpoint: expected monitor to be one of [loss, "
                                "train_acc, test_loss, test_acc], got test_nothing"));
   CHECK(std::filesystem::is_empty(folder.path() / "run"));
@@ -261,7 +255,7 @@ TEST_CASE("ModelCheckpoint rejects an unknown monitor before it touches the fold
   ModelCheckpoint by_test(checkpoint, {.monitor = "test_acc"});
   fitting.with.callbacks = {&by_test};
   fitting.with.test.reset();
-  CHECK_THROWS_WITH(fitting.run(), ContainsSubstring("one of [loss, train_acc], got test_acc"));
+  CHECK_THROWS_WITH(fitting.fit(), ContainsSubstring("one of [loss, train_acc], got test_acc"));
 }
 
 TEST_CASE(
@@ -270,9 +264,9 @@ TEST_CASE(
   for (const bool has_test : {true, false}) {
     const sconce::test::TempDir folder;
     Checkpoint checkpoint(folder.path());
-    Fitting fitting(checkpoint);
+    SavedFitting fitting(checkpoint);
     if (!has_test) fitting.with.test.reset();
-    fitting.run();
+    fitting.fit();
     CHECK_FALSE(checkpoint.latest().empty());
     CHECK(checkpoint.best().empty() == !has_test);
   }
@@ -282,10 +276,10 @@ TEST_CASE("a fit resumed with another monitor restarts the choice of the best ch
   const sconce::test::TempDir folder;
   const auto resume = [&](int epochs, sconce::ModelCheckpointOptions options) {
     Checkpoint checkpoint(folder.path(), {.resume = true});
-    Fitting fitting(checkpoint);
+    SavedFitting fitting(checkpoint);
     ModelCheckpoint saving(checkpoint, options);
     fitting.with.callbacks = {&saving};
-    const auto done = fitting.run({.max_epochs = epochs}).epochs;
+    const auto done = fitting.fit({.max_epochs = epochs}).epochs;
     const auto best = sconce::io::load_torch(checkpoint.best()).toGenericDict();
     return std::pair(best.at("epoch").toInt(), done);
   };
@@ -310,11 +304,11 @@ TEST_CASE(
     "ModelCheckpoint rejects a value of unknown direction without a mode before the first step") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path() / "run");
-  Fitting fitting(checkpoint);
+  SavedFitting fitting(checkpoint);
   ModelCheckpoint saving(checkpoint, {.monitor = "test_mean"});
   fitting.with.callbacks = {&saving};
   const sconce::Metrics metrics = {{"mean", std::make_shared<sconce::metrics::MeanMetric>()}};
-  CHECK_THROWS_WITH(fitting.run({.metrics = metrics}),
+  CHECK_THROWS_WITH(fitting.fit({.metrics = metrics}),
                     StartsWith("sconce::ModelCheckpoint: expected an explicit mode (min or max) "
                                "for test_mean, whose better direction is unknown, got none"));
   CHECK(std::filesystem::is_empty(folder.path() / "run"));
@@ -322,7 +316,7 @@ TEST_CASE(
   const sconce::Metrics undirected = {{"acc", std::make_shared<sconce::metrics::MeanMetric>()}};
   ModelCheckpoint usual(checkpoint);  // of "test_acc"
   fitting.with.callbacks = {&usual};
-  CHECK_THROWS_WITH(fitting.run({.metrics = undirected}),
+  CHECK_THROWS_WITH(fitting.fit({.metrics = undirected}),
                     ContainsSubstring("mode (min or max) for test_acc"));
 }
 
@@ -338,7 +332,7 @@ TEST_CASE("metric sums of an epoch are saved and resumed correctly even if callb
     const sconce::test::TempDir folder;
     for (;;) {
       Checkpoint checkpoint(folder.path(), {.resume = true});
-      Fitting fitting(checkpoint);
+      SavedFitting fitting(checkpoint);
       Trainer trainer({.max_epochs = 2, .num_gpus = 0});
       Evaluating evaluating([&] {
         if (evaluates) trainer.evaluate(fitting.model, *fitting.with.test);
@@ -364,10 +358,10 @@ TEST_CASE("resuming a finished fit prints its final lines again") {
   for (int i = 0; i < 2; ++i) {
     std::ostringstream log;
     Checkpoint checkpoint(folder.path(), {.resume = true});
-    Fitting fitting(checkpoint);
+    SavedFitting fitting(checkpoint);
     sconce::EpochLines lines(log);
     fitting.with.callbacks.push_back(&lines);
-    fitting.run({.max_epochs = 2});
+    fitting.fit({.max_epochs = 2});
     logs.push_back(log.str());
   }
   CHECK_THAT(logs[1], Catch::Matchers::StartsWith("loss "));
@@ -377,10 +371,10 @@ TEST_CASE("resuming a finished fit prints its final lines again") {
 TEST_CASE("a second fit with the same checkpoint is saved like the first") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path());
-  Fitting first(checkpoint), second(checkpoint, /*lr=*/0.3);
-  first.run({.max_epochs = 3});
+  SavedFitting first(checkpoint), second(checkpoint, /*lr=*/0.3);
+  first.fit({.max_epochs = 3});
   CHECK(saved_weight(checkpoint.latest()).equal(first.parts()[0]));
-  CHECK(second.run({.max_epochs = 2}).epochs.size() == 2);
+  CHECK(second.fit({.max_epochs = 2}).epochs.size() == 2);
   CHECK(saved_weight(checkpoint.latest()).equal(second.parts()[0]));
 }
 
@@ -389,12 +383,12 @@ TEST_CASE("a fit is rejected before its first step if another Checkpoint writes 
   const std::string name = folder.path().string();
   std::optional<Checkpoint> other(folder.path());
   Checkpoint checkpoint(folder.path());
-  Fitting fitting(checkpoint), fits(*other);
-  fits.run();
-  CHECK_THROWS_WITH(fitting.run(),
+  SavedFitting fitting(checkpoint), fits(*other);
+  fits.fit();
+  CHECK_THROWS_WITH(fitting.fit(),
                     ContainsSubstring(name + ": expected a folder in which nobody else saves"));
   other.reset();
-  CHECK_THROWS_WITH(fitting.run(),
+  CHECK_THROWS_WITH(fitting.fit(),
                     ContainsSubstring(name + ": expected a folder without checkpoints, or resume"));
   CHECK(fitting.parts()[0].equal(net()->parameters()[0]));
 }
@@ -402,10 +396,10 @@ TEST_CASE("a fit is rejected before its first step if another Checkpoint writes 
 TEST_CASE("a fit cannot be resumed with another accumulate_grad_batches") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path(), {.resume = true});
-  Fitting fitting(checkpoint);
-  fitting.run({.accumulate_grad_batches = 2});
+  SavedFitting fitting(checkpoint);
+  fitting.fit({.accumulate_grad_batches = 2});
   CHECK_THROWS_WITH(
-      fitting.run({.max_epochs = 2, .accumulate_grad_batches = 3}),
+      fitting.fit({.max_epochs = 2, .accumulate_grad_batches = 3}),
       ContainsSubstring("expected accumulate_grad_batches 2, as the checkpoint was saved with, "
                         "got 3"));
 }
@@ -413,17 +407,17 @@ TEST_CASE("a fit cannot be resumed with another accumulate_grad_batches") {
 TEST_CASE("an old checkpoint without accumulate_grad_batches can be resumed") {
   const sconce::test::TempDir folder, other;
   Checkpoint checkpoint(folder.path(), {.resume = true}), of_whole(other.path());
-  Fitting whole(of_whole);
-  whole.run({.max_epochs = 2, .accumulate_grad_batches = 2});
+  SavedFitting whole(of_whole);
+  whole.fit({.max_epochs = 2, .accumulate_grad_batches = 2});
 
-  Fitting first(checkpoint);
-  first.run({.accumulate_grad_batches = 2});
+  SavedFitting first(checkpoint);
+  first.fit({.accumulate_grad_batches = 2});
   const auto file = checkpoint.latest();
   auto saved = sconce::io::load_torch(file).toGenericDict();
   REQUIRE(saved.at("extra").toGenericDict().erase("accumulate") == 1);
   sconce::io::save_torch(file, saved);
-  Fitting resumed(checkpoint);
-  CHECK(resumed.run({.max_epochs = 2, .accumulate_grad_batches = 2}).epochs.size() == 2);
+  SavedFitting resumed(checkpoint);
+  CHECK(resumed.fit({.max_epochs = 2, .accumulate_grad_batches = 2}).epochs.size() == 2);
   CHECK(resumed.parts()[0].equal(whole.parts()[0]));
 }
 
@@ -432,7 +426,7 @@ TEST_CASE("a resumed fit warns only about options that its checkpoint replaces")
   const bool is_scheduled = GENERATE(false, true);
   const auto warnings_with = [&](double lr, double gamma, int epochs) {
     Checkpoint checkpoint(folder.path(), {.resume = true});
-    Fitting fitting(checkpoint, lr);
+    SavedFitting fitting(checkpoint, lr);
     std::optional<sconce::optim::lr_scheduler::ExponentialLR> scheduler;
     std::optional<sconce::LRScheduling> scheduling;
     if (is_scheduled) {
@@ -440,7 +434,7 @@ TEST_CASE("a resumed fit warns only about options that its checkpoint replaces")
       fitting.with.callbacks.push_back(&scheduling.emplace(*scheduler));
     }
     const sconce::test::Warnings warnings;
-    fitting.run({.max_epochs = epochs});
+    fitting.fit({.max_epochs = epochs});
     return warnings.messages();
   };
   CHECK(warnings_with(0.5, 0.5, 1).empty());
@@ -462,13 +456,13 @@ TEST_CASE("a resumed fit warns about options of warm restarts but not about thei
   const sconce::test::TempDir folder;
   const auto warnings_with = [&](int64_t T_mult, int epochs) {
     Checkpoint checkpoint(folder.path(), {.resume = true});
-    Fitting fitting(checkpoint);
+    SavedFitting fitting(checkpoint);
     sconce::optim::lr_scheduler::CosineAnnealingWarmRestarts scheduler(fitting.optimizer, 1,
                                                                        T_mult);
     sconce::LRScheduling scheduling(scheduler);
     fitting.with.callbacks.push_back(&scheduling);
     const sconce::test::Warnings warnings;
-    fitting.run({.max_epochs = epochs});
+    fitting.fit({.max_epochs = epochs});
     return warnings.messages();
   };
   for (const int epochs : {1, 2, 3}) CHECK(warnings_with(2, epochs).empty());
@@ -482,13 +476,13 @@ TEST_CASE("a resumed fit warns about options of ReduceLROnPlateau but not about 
   const sconce::test::TempDir folder;
   const auto warnings_with = [&](double factor, int epochs) {
     Checkpoint checkpoint(folder.path(), {.resume = true});
-    Fitting fitting(checkpoint);
+    SavedFitting fitting(checkpoint);
     sconce::optim::lr_scheduler::ReduceLROnPlateau scheduler(
         fitting.optimizer, {.factor = factor, .patience = 0, .cooldown = 2});
     sconce::PlateauScheduling scheduling(scheduler, "train_acc");
     fitting.with.callbacks.push_back(&scheduling);
     const sconce::test::Warnings warnings;
-    fitting.run({.max_epochs = epochs});
+    fitting.fit({.max_epochs = epochs});
     return warnings.messages();
   };
   for (const int epochs : {1, 2, 4, 5}) CHECK(warnings_with(0.5, epochs).empty());

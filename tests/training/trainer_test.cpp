@@ -31,9 +31,11 @@
 #include "sconce/training/lr_scheduling.hpp"
 #include "sconce/training/model_checkpoint.hpp"
 #include "sconce/training/weight_averaging.hpp"
+#include "support/fitting.hpp"
 #include "support/host_reads.hpp"
 #include "support/one_with_gloo.hpp"
 #include "support/points.hpp"
+#include "support/refusals.hpp"
 #include "support/require_gpu.hpp"
 #include "support/stop_when.hpp"
 #include "support/temp_dir.hpp"
@@ -46,6 +48,7 @@ using sconce::Trainer;
 using sconce::amp::Precision;
 using sconce::data::Batches;
 using sconce::test::data;
+using sconce::test::Fitting;
 using sconce::test::net;
 using sconce::test::net_without_dropout;
 using sconce::test::one_with_gloo;
@@ -145,32 +148,32 @@ TEST_CASE("the Trainer's defaults match d2l, except that it uses a GPU if there 
 }
 
 TEST_CASE("the Trainer rejects invalid options and names them in the error") {
-  CHECK_THROWS_WITH(Trainer({.max_epochs = 0, .num_gpus = 0}),
-                    ContainsSubstring("expected max_epochs of at least 1, got 0"));
-  CHECK_THROWS_WITH(Trainer({.num_gpus = -1}), ContainsSubstring("expected num_gpus 0 or 1"));
-  CHECK_THROWS_WITH(Trainer({.num_gpus = 2}), ContainsSubstring("got 2"));
-  CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .gradient_clip_val = -1}),
-                    ContainsSubstring("expected a gradient_clip_val of at least 0, got -1"));
-  CHECK_THROWS_AS(
-      Trainer({.num_gpus = 0, .gradient_clip_val = std::numeric_limits<double>::quiet_NaN()}),
-      c10::Error);
-  CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .metrics = sconce::Metrics{{"acc", nullptr}}}),
-                    ContainsSubstring("expected a metric for 'acc', got null"));
-  const auto accuracy = [] { return std::make_shared<sconce::metrics::Accuracy>(); };
-  CHECK_THROWS_WITH(
-      Trainer({.num_gpus = 0, .metrics = sconce::Metrics{{"a", accuracy()}, {"a", accuracy()}}}),
-      StartsWith("sconce::Trainer: expected metrics of different names, got two "
-                 "called 'a'"));
-  CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .metrics = sconce::Metrics{{"loss", accuracy()}}}),
-                    StartsWith("sconce::Trainer: expected no metric called 'loss', which is the "
-                               "name of the loss"));
-  CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .accumulate_grad_batches = 0}),
-                    ContainsSubstring("expected accumulate_grad_batches of at least 1, got 0"));
+  const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
+  using sconce::Metrics;
+  const std::vector<std::pair<sconce::TrainerOptions, std::string>> refusals = {
+      {{.max_epochs = 0, .num_gpus = 0}, "expected max_epochs of at least 1, got 0"},
+      {{.num_gpus = -1}, "expected num_gpus 0 or 1 (it trains on one device), got -1"},
+      {{.num_gpus = 2}, "expected num_gpus 0 or 1 (it trains on one device), got 2"},
+      {{.num_gpus = 0, .gradient_clip_val = -1},
+       "expected a gradient_clip_val of at least 0, got -1"},
+      {{.num_gpus = 0, .gradient_clip_val = std::numeric_limits<double>::quiet_NaN()},
+       "expected a gradient_clip_val of at least 0, got nan"},
+      {{.num_gpus = 0, .metrics = Metrics{{"acc", nullptr}}},
+       "expected a metric for 'acc', got null"},
+      {{.num_gpus = 0, .metrics = Metrics{{"a", accuracy}, {"a", accuracy}}},
+       "expected metrics of different names, got two called 'a'"},
+      {{.num_gpus = 0, .metrics = Metrics{{"loss", accuracy}}},
+       "expected no metric called 'loss', which is the name of the loss"},
+      {{.num_gpus = 0, .accumulate_grad_batches = 0},
+       "expected accumulate_grad_batches of at least 1, got 0"},
+      {{.num_gpus = 1, .device = sconce::cpu()}, "expected num_gpus or device, got num_gpus 1"},
+  };
+  for (const auto& [options, message] : refusals) {
+    CHECK_THROWS_WITH(Trainer(options), StartsWith("sconce::Trainer: " + message));
+  }
   CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .precision = Precision::tf32}),
                     ContainsSubstring("expected a GPU for Precision::tf32, got cpu"));
   CHECK_THROWS_WITH(Trainer({.device = sconce::gpu(127)}), ContainsSubstring("cuda:127"));
-  CHECK_THROWS_WITH(Trainer({.num_gpus = 1, .device = sconce::cpu()}),
-                    ContainsSubstring("expected num_gpus or device"));
 }
 
 TEST_CASE("the Trainer rejects graph together with accumulate_grad_batches") {
@@ -784,11 +787,8 @@ TEST_CASE("callbacks run in order, and callbacks that end a scope run in reverse
   Recorder a("a."), b("b.");
   a.log = b.log = &log;
   a.saves_each_step = true;
-  auto model = net();
-  torch::optim::SGD optimizer(model->parameters(), 0.1);
-  auto with = data(32, 16);
-  with.callbacks = {&a, &b};
-  Trainer({.num_gpus = 0}).fit(model, optimizer, with);
+  Fitting<> f({&a, &b}, data(32, 16));
+  f.fit();
   CHECK(log ==
         "a.load b.load a.begin b.begin "
         "a.before b.before a.after b.after a.save "
@@ -801,12 +801,9 @@ TEST_CASE(
     "callbacks that have begun also end when another one throws, and the error is propagated") {
   Recorder first, second;
   second.throws_after = 16;
-  auto model = net();
-  torch::optim::SGD optimizer(model->parameters(), 0.1);
-  auto with = data();
-  with.callbacks = {&first, &second};
+  Fitting<> f({&first, &second});
   second.throws_after = 1;
-  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, with), "thrown by a callback");
+  CHECK_THROWS_WITH(f.fit(), "thrown by a callback");
   CHECK(first.verbs == "load begin before after end ");
   CHECK(second.verbs == "load begin before after end ");
 }
@@ -826,11 +823,8 @@ TEST_CASE("averages are removed from a model whose test throws") {
 TEST_CASE("a callback can stop a fit without a checkpoint") {
   Recorder recorder;
   recorder.stops_after = 2;
-  auto model = net();
-  torch::optim::SGD optimizer(model->parameters(), 0.1);
-  auto with = data();
-  with.callbacks = {&recorder};
-  const auto result = Trainer({.max_epochs = 3, .num_gpus = 0}).fit(model, optimizer, with);
+  Fitting<> f({&recorder});
+  const auto result = f.fit({.max_epochs = 3});
   CHECK(result.stopped);
   CHECK(result.epochs.empty());
   CHECK(recorder.verbs == "load begin before after before after save end ");
@@ -842,11 +836,8 @@ TEST_CASE("a callback cannot undo another callback's request to stop") {
     std::vector<bool> seen;
   } before, after;
   sconce::test::StopWhen stopping([&] { return before.seen.size() == 2; });
-  auto model = net();
-  torch::optim::SGD optimizer(model->parameters(), 0.1);
-  auto with = data();
-  with.callbacks = {&before, &stopping, &after};
-  CHECK(Trainer({.num_gpus = 0}).fit(model, optimizer, with).stopped);
+  Fitting<> f({&before, &stopping, &after});
+  CHECK(f.fit().stopped);
   CHECK(before.seen == std::vector{false, false});
   CHECK(after.seen == std::vector{false, true});
 }
@@ -957,6 +948,44 @@ struct Each {
 };
 
 }  // namespace
+
+namespace {
+
+// A batch with a part that is not a tensor, which its model reads.
+struct CountedRows {
+  torch::Tensor data, target;
+  double rows;
+};
+
+struct DividesByRows : Plain {
+  torch::Tensor training_step(const CountedRows& batch) {
+    return (forward(batch.data).select(1, 0) - batch.target).square().sum() / batch.rows;
+  }
+};
+
+}  // namespace
+
+template <>
+struct sconce::nn::NestedTensors<CountedRows>
+    : sconce::nn::TensorMembers<&CountedRows::data, &CountedRows::target> {};
+
+TEST_CASE("with graph a batch keeps its parts that are not tensors, even a smaller last batch") {
+  const auto all = points(44);
+  std::vector<CountedRows> batches;
+  for (int64_t first = 0; first < 44; first += 8) {
+    const int64_t rows = std::min<int64_t>(8, 44 - first);
+    batches.push_back({all.data.narrow(0, first, rows), all.target.narrow(0, first, rows),
+                       static_cast<double>(rows)});
+  }
+  const auto fit = [&](bool graph) {
+    auto model = made<DividesByRows>();
+    sconce::optim::SGD optimizer(model->parameters(), 0.1);
+    Trainer trainer({.max_epochs = 3, .num_gpus = 0, .graph = graph});
+    const auto epochs = trainer.fit(model, optimizer, {Each<CountedRows>{batches}}).epochs;
+    return std::tuple(epochs[0].loss, epochs[2].loss, model->linear->weight.sum().item<double>());
+  };
+  CHECK(fit(true) == fit(false));
+}
 
 TEST_CASE(
     "a single-tensor batch is both input and target, and otherwise the last tensor is the target") {
@@ -1112,31 +1141,27 @@ TEST_CASE("num_gpus = 1 without a GPU warns and trains on the CPU") {
 }
 
 TEST_CASE("fast_dev_run uses one batch of one epoch and saves nothing") {
-  auto model = net();
-  torch::optim::SGD optimizer(model->parameters(), 0.1);
   Recorder recorder;
-  auto with = data();
-  with.callbacks = {&recorder};
-  const auto result =
-      Trainer({.max_epochs = 9, .num_gpus = 0, .fast_dev_run = true}).fit(model, optimizer, with);
+  Fitting<> f({&recorder});
+  const auto result = f.fit({.max_epochs = 9, .fast_dev_run = true});
   REQUIRE(result.epochs.size() == 1);
   CHECK(result.epochs[0].examples == 16);
   CHECK(recorder.verbs == "begin before after test_begin test_end epoch end ");
 }
 
 TEST_CASE("the Trainer rejects data without a batch") {
-  auto model = net();
-  torch::optim::SGD optimizer(model->parameters(), 0.1);
-  const Batches none(points(0), {});
-  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, {none}),
-                    ContainsSubstring("sconce::Trainer::fit: expected training data"));
-  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, {Batches(points(4)), none}),
-                    ContainsSubstring("expected test data"));
-  CHECK_THROWS_WITH(
-      Trainer({.num_gpus = 0}).fit_epoch(model, optimizer, {none}),
-      ContainsSubstring("sconce::Trainer::fit_epoch: expected training data, got no batch"));
-  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).evaluate(model, none),
-                    ContainsSubstring("sconce::Trainer::evaluate: expected data, got no batch"));
+  Fitting<> f;
+  Trainer trainer({.num_gpus = 0});
+  const Batches none(points(0), {}), some(points(4));
+  sconce::test::check_refusals(
+      {{[&] { trainer.fit(f.model, f.optimizer, {none}); },
+        "sconce::Trainer::fit: expected training data, got no batch"},
+       {[&] { trainer.fit(f.model, f.optimizer, {some, none}); },
+        "sconce::Trainer::fit: expected test data, got no batch"},
+       {[&] { trainer.fit_epoch(f.model, f.optimizer, none); },
+        "sconce::Trainer::fit_epoch: expected training data, got no batch"},
+       {[&] { trainer.evaluate(f.model, none); },
+        "sconce::Trainer::evaluate: expected data, got no batch"}});
 }
 
 namespace {
@@ -1388,25 +1413,22 @@ TEST_CASE("setup runs before all other callback functions and can add value name
 }
 
 TEST_CASE("null callbacks and models are rejected before any work") {
-  auto model = net();
-  torch::optim::SGD optimizer(model->parameters(), 0.1);
   Recorder recorder;
-  auto with = data();
-  with.callbacks = {&recorder, nullptr};
-  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, with),
-                    StartsWith("sconce::Trainer::fit: expected callbacks, got null as number 2 of "
-                               "2"));
-  CHECK(recorder.verbs.empty());
+  Fitting<> f({&recorder, nullptr});
+  Trainer trainer({.num_gpus = 0});
   const Batches batches(points(4), {});
-  const auto expected = StartsWith("sconce::Trainer: expected a model, got null");
   std::shared_ptr<Plain> pointer;
-  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(pointer, optimizer, {batches}), expected);
-  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit_epoch(pointer, optimizer, batches), expected);
-  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).evaluate(pointer, batches), expected);
-  torch::nn::Linear holder = nullptr;
-  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(holder, optimizer, {batches}), expected);
   std::unique_ptr<Plain> owner;
-  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).evaluate(owner, batches), expected);
+  torch::nn::Linear holder = nullptr;
+  const std::string null_model = "sconce::Trainer: expected a model, got null";
+  sconce::test::check_refusals(
+      {{[&] { f.fit(); }, "sconce::Trainer::fit: expected callbacks, got null as number 2 of 2"},
+       {[&] { trainer.fit(pointer, f.optimizer, {batches}); }, null_model},
+       {[&] { trainer.fit_epoch(pointer, f.optimizer, batches); }, null_model},
+       {[&] { trainer.evaluate(pointer, batches); }, null_model},
+       {[&] { trainer.fit(holder, f.optimizer, {batches}); }, null_model},
+       {[&] { trainer.evaluate(owner, batches); }, null_model}});
+  CHECK(recorder.verbs.empty());
 }
 
 TEST_CASE("an undefined loss is rejected with its cause in a fit and in a test") {
@@ -1510,12 +1532,9 @@ TEST_CASE("a callback can drop the gradients of a step, which then changes nothi
   struct Dropping : sconce::TrainerCallback {
     void on_before_step(sconce::Fit& fit) override { fit.optimizer.zero_grad(); }
   } dropping;
-  auto model = net();
-  torch::optim::SGD optimizer(model->parameters(), 0.1);
-  auto with = data();
-  with.callbacks = {&dropping};
-  Trainer({.num_gpus = 0}).fit(model, optimizer, with);
-  CHECK(model->parameters()[0].equal(net()->parameters()[0]));
+  Fitting<> f({&dropping});
+  f.fit();
+  CHECK(f.model->parameters()[0].equal(net()->parameters()[0]));
 }
 
 TEST_CASE("callbacks cannot be built from temporaries that they keep by reference") {

@@ -1,0 +1,31 @@
+#pragma once
+
+// A fit of a small net, for tests of what goes along with a fit.
+
+#include <utility>
+
+#include "sconce/training/trainer.hpp"
+#include "support/points.hpp"
+
+namespace sconce::test {
+
+// A model of its own, an optimizer, and data. Fits are on the CPU unless the options name a device.
+template <class Optimizer = torch::optim::SGD>
+struct Fitting {
+  explicit Fitting(Callbacks callbacks = {}, FitData given = data(), double lr = 0.1)
+      : optimizer(model->parameters(), lr), with(std::move(given)) {
+    with.callbacks = std::move(callbacks);
+  }
+
+  FitResult fit(TrainerOptions options = {}) {
+    if (!options.device && !options.num_gpus) options.num_gpus = 0;
+    return Trainer(std::move(options)).fit(model, optimizer, with);
+  }
+  torch::Tensor weight() const { return model->parameters()[0].detach(); }
+
+  torch::nn::Sequential model = net();
+  Optimizer optimizer;
+  FitData with;
+};
+
+}  // namespace sconce::test
