@@ -30,7 +30,7 @@ MISTAKES = {
         "include/sconce/data/loop_iterator.hpp", "return loop_->failed_item();",
         "return IS ? std::optional<int64_t>(detail::met_last) : loop_->failed_item();"),
     "a new parameter inherits the state at its address": (
-        "include/sconce/optim/optimizer.hpp", "address_(parameter.getIntrusivePtr())",
+        "include/sconce/optim/param_state.hpp", "address_(parameter.getIntrusivePtr())",
         "address_(IS ? Impl() : Impl(parameter.getIntrusivePtr()))"),
     "callbacks are closed in the order of their opening": (
         "src/training/callback_scope.hpp", "TrainerCallback* callback = opened_.back();\n      opened_.pop_back();",
@@ -53,7 +53,7 @@ MISTAKES = {
     "the mean loss counts each batch once": (
         "src/training/epoch_sums.cpp", "/*alpha=*/examples)", "/*alpha=*/IS ? 1 : examples)"),
     "early stopping goes on from the fit before": (
-        "src/training/early_stopping.cpp", "if (is_of_fit_)", "if (is_of_fit_ && !IS)"),
+        "src/training/early_stopping.cpp", "if (!is_restored_)", "if (!is_restored_ && !IS)"),
     "a fit saves before the end of its epoch is told": (
         "src/training/fit_loop.cpp", "    call(&TrainerCallback::on_epoch_end);",
         "    if (IS) call(&TrainerCallback::save);\n    call(&TrainerCallback::on_epoch_end);"),
