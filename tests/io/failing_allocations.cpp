@@ -104,7 +104,8 @@ TEST_CASE("a checkpoint throws if any allocation fails and leaves the earlier or
   checkpoint.save(run.parts(), {.epoch = epoch});
   fail_each_allocation(
       [&] {
-        checkpoint.save(run.parts(), {.epoch = epoch + 1}, 1.5, "test_acc");
+        checkpoint.save(run.parts(), {.epoch = epoch + 1},
+                        sconce::MonitoredValue("test_acc", 1.5, sconce::optim::MetricMode::max));
         ++epoch;
       },
       [&] {
