@@ -249,24 +249,24 @@ TEST_CASE("fused steps match for_loop steps after gradients, groups, options, or
     }
     check_equal(fused, looped);
   };
-  using Parameters = std::vector<torch::Tensor>;
-  change_both([](AdamW&, const Parameters&) {});
-  change_both([](AdamW&, const Parameters& p) { p[1].mutable_grad() = torch::Tensor(); });
-  change_both([](AdamW&, const Parameters& p) { p[1].mutable_grad() = torch::ones({7, 3}); });
-  change_both([](AdamW& o, const Parameters& p) { o.add_param_group({{p[3]}}); });
-  change_both([](AdamW& o, const Parameters&) {
+  using Params = std::vector<torch::Tensor>;
+  change_both([](AdamW&, const Params&) {});
+  change_both([](AdamW&, const Params& p) { p[1].mutable_grad() = torch::Tensor(); });
+  change_both([](AdamW&, const Params& p) { p[1].mutable_grad() = torch::ones({7, 3}); });
+  change_both([](AdamW& o, const Params& p) { o.add_param_group({{p[3]}}); });
+  change_both([](AdamW& o, const Params&) {
     static_cast<AdamWOptions&>(o.param_groups()[0].options()).amsgrad(true).lr(0.01);
   });
-  change_both([](AdamW& o, const Parameters&) { o.state().clear(); });
+  change_both([](AdamW& o, const Params&) { o.state().clear(); });
   for (const auto* o : {a.get(), b.get()}) {  // begun anew, so two steps since
     const auto states = o->state_dict().toGenericDict().at("state").toGenericDict();
     CHECK(states.at(0).toGenericDict().at("step").toTensor().item<float>() == 2);
   }
-  change_both([](AdamW& o, const Parameters&) {
+  change_both([](AdamW& o, const Params&) {
     auto& params = o.param_groups()[0].params();
     std::swap(params[0], params[2]);
   });
-  change_both([](AdamW& o, const Parameters&) {
+  change_both([](AdamW& o, const Params&) {
     torch::optim::StepLR scheduler(o, 1, 0.5);  // LibTorch's schedulers set the groups' options
     scheduler.step();
     scheduler.step();
