@@ -4,7 +4,6 @@
 #include <ATen/ops/_foreach_addcmul.h>
 #include <ATen/ops/_foreach_div.h>
 #include <ATen/ops/_foreach_mul.h>
-#include <ATen/ops/_foreach_neg.h>
 #include <ATen/ops/_foreach_sqrt.h>
 #include <ATen/ops/view_as_complex.h>
 
@@ -28,8 +27,7 @@ struct AdadeltaBucket : Bucket {
 
 // Updates the means and returns the steps, before the learning rate.
 Tensors deltas_of(const AdadeltaBucket& b, const AdadeltaOptions& o, bool maximize) {
-  Tensors grads = maximize ? at::_foreach_neg(b.grads) : b.grads;
-  if (o.weight_decay() != 0) grads = at::_foreach_add(grads, b.params, o.weight_decay());
+  const Tensors grads = decayed_grads(b, o.weight_decay(), maximize);
   at::_foreach_mul_(b.square_avgs, o.rho());
   at::_foreach_addcmul_(b.square_avgs, grads, grads, 1 - o.rho());
   const Tensors roots = at::_foreach_add(b.square_avgs, o.eps());
@@ -43,20 +41,30 @@ Tensors deltas_of(const AdadeltaBucket& b, const AdadeltaOptions& o, bool maximi
   return deltas;
 }
 
-// Steps one tensor after another. As in Python, the weight decay and the last addition use complex
-// arithmetic, which may round differently from arithmetic on real views.
-void step_for_loop(const AdadeltaBucket& b, const AdadeltaOptions& o, double lr, bool maximize) {
+void step_foreach(const AdadeltaBucket& b, const AdadeltaOptions& o, const LearningRate& lr,
+                  bool maximize) {
+  at::_foreach_add_(b.params, deltas_of(b, o, maximize), -lr.number);
+}
+
+void step_on_device(const AdadeltaBucket& b, const AdadeltaOptions& o, const LearningRate& lr,
+                    bool maximize) {
+  const Tensors deltas = deltas_of(b, o, maximize);
+  at::_foreach_mul_(deltas, -*lr.tensor);
+  at::_foreach_add_(b.params, deltas);
+}
+
+// Steps one tensor after another. As in Python, the last addition uses complex arithmetic too.
+void step_for_loop(const AdadeltaBucket& b, const AdadeltaOptions& o, const LearningRate& lr,
+                   bool maximize) {
   for (size_t i = 0; i < b.params.size(); ++i) {
-    torch::Tensor grad = maximize ? -b.grads[i] : b.grads[i];
-    if (o.weight_decay() != 0) grad = grad.add(b.params[i], o.weight_decay());
-    grad = as_real(grad);
+    const auto grad = as_real(decayed_grad(b, i, o.weight_decay(), maximize));
     const auto square_avg = as_real(b.square_avgs[i]);
     const auto acc_delta = as_real(b.acc_deltas[i]);
     scale(square_avg, o.rho()).addcmul_(grad, grad, 1 - o.rho());
     const auto root = square_avg.add(o.eps()).sqrt_();
     const auto delta = acc_delta.add(o.eps()).sqrt_().div_(root).mul_(grad);
     scale(acc_delta, o.rho()).addcmul_(delta, delta, 1 - o.rho());
-    b.params[i].add_(b.params[i].is_complex() ? at::view_as_complex(delta) : delta, -lr);
+    b.params[i].add_(b.params[i].is_complex() ? at::view_as_complex(delta) : delta, -lr.number);
   }
 }
 
@@ -90,25 +98,7 @@ struct Table<Adadelta> {
     expect.at_least_0("weight_decay", o.weight_decay());
   }
 
-  static void step(auto& buckets, const Step<AdadeltaOptions>& s) {
-    const auto on_host = [&s] { return host_lr(s.options.lr(), s.extra).number; };
-    for (auto& bucket : buckets) {
-      bucket.steps.add_one();
-      if (s.kernels == Kernels::for_loop) {
-        step_for_loop(bucket, s.options, on_host(), s.extra.maximize);
-        continue;
-      }
-      const auto viewed = viewed_as_real(bucket);
-      const AdadeltaBucket& b = viewed ? *viewed : bucket;
-      const Tensors deltas = deltas_of(b, s.options, s.extra.maximize);
-      if (s.is_on_device(b)) {  // as Python does with `capturable`
-        at::_foreach_mul_(deltas, -*device_lr(s.extra, b.device).tensor);
-        at::_foreach_add_(b.params, deltas);
-      } else {
-        at::_foreach_add_(b.params, deltas, -on_host());
-      }
-    }
-  }
+  static void step(auto& buckets, const Step<AdadeltaOptions>& s) { step_unfused(buckets, s); }
 };
 
 template struct TableOptions<Adadelta, AdadeltaOptions>;

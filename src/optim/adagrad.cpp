@@ -4,7 +4,6 @@
 #include <ATen/ops/_foreach_addcdiv.h>
 #include <ATen/ops/_foreach_addcmul.h>
 #include <ATen/ops/_foreach_mul.h>
-#include <ATen/ops/_foreach_neg.h>
 #include <ATen/ops/_foreach_sqrt.h>
 #include <ATen/ops/_fused_adagrad.h>
 #include <ATen/ops/stack.h>
@@ -58,8 +57,7 @@ std::vector<double> divisors(const AdagradBucket& b, const AdagradOptions& o) {
 // Steps with operations on lists of all tensors.
 void step_foreach(const AdagradBucket& b, const AdagradOptions& o, const LearningRate& lr,
                   bool maximize) {
-  std::vector<torch::Tensor> grads = maximize ? at::_foreach_neg(b.grads) : b.grads;
-  if (o.weight_decay() != 0) grads = at::_foreach_add(grads, b.params, o.weight_decay());
+  std::vector<torch::Tensor> grads = decayed_grads(b, o.weight_decay(), maximize);
   at::_foreach_addcmul_(b.sums, grads, grads, 1);
   const auto roots = at::_foreach_sqrt(b.sums);
   at::_foreach_add_(roots, o.eps());
@@ -98,18 +96,16 @@ void step_sparse(const torch::Tensor& param, const torch::Tensor& uncoalesced,
   param.add_(with_values(grad._values() / roots), -lr);
 }
 
-// Steps one tensor after another. As in Python, the weight decay uses complex arithmetic, which
-// may round differently from arithmetic on real views.
+// Steps one tensor after another.
 void step_for_loop(const AdagradBucket& b, const AdagradOptions& o, const LearningRate& lr,
                    bool maximize) {
   const auto of_lr = divisors(b, o);
   for (size_t i = 0; i < b.params.size(); ++i) {
-    torch::Tensor grad = maximize ? -b.grads[i] : b.grads[i];
+    torch::Tensor grad = decayed_grad(b, i, o.weight_decay(), maximize);
     if (grad.is_sparse()) {
       step_sparse(b.params[i], grad, b.sums[i], o.eps(), lr.over(of_lr[i]));
       continue;
     }
-    if (o.weight_decay() != 0) grad = grad.add(b.params[i], o.weight_decay());
     grad = as_real(grad);
     const auto sum = as_real(b.sums[i]);
     sum.addcmul_(grad, grad, 1);

@@ -7,7 +7,6 @@
 #include <ATen/ops/_foreach_lerp.h>
 #include <ATen/ops/_foreach_maximum.h>
 #include <ATen/ops/_foreach_mul.h>
-#include <ATen/ops/_foreach_neg.h>
 #include <ATen/ops/_foreach_pow.h>
 #include <ATen/ops/_foreach_sub.h>
 #include <ATen/ops/maximum.h>
@@ -34,8 +33,7 @@ struct AdamaxBucket : Bucket {
 // Updates the means and the largest absolute values.
 void update(const AdamaxBucket& b, const AdamaxOptions& o, bool maximize) {
   const auto [beta1, beta2] = o.betas();
-  Tensors grads = maximize ? at::_foreach_neg(b.grads) : b.grads;
-  if (o.weight_decay() != 0) grads = at::_foreach_add(grads, b.params, o.weight_decay());
+  Tensors grads = decayed_grads(b, o.weight_decay(), maximize);
   at::_foreach_lerp_(b.exp_avgs, grads, 1 - beta1);
   at::_foreach_mul_(b.exp_infs, beta2);
   grads = at::_foreach_abs(grads);
@@ -43,38 +41,34 @@ void update(const AdamaxBucket& b, const AdamaxOptions& o, bool maximize) {
   at::_foreach_maximum_(b.exp_infs, grads);
 }
 
-// Steps with operations on lists of all tensors.
-void step_foreach(const AdamaxBucket& b, const AdamaxOptions& o, double lr, bool maximize) {
+void step_foreach(const AdamaxBucket& b, const AdamaxOptions& o, const LearningRate& lr,
+                  bool maximize) {
   update(b, o, maximize);
   const double beta1 = std::get<0>(o.betas());
   const float* steps = b.steps.on_host();
   std::vector<at::Scalar> step_sizes;
   for (size_t i = 0; i < b.params.size(); ++i) {
-    step_sizes.emplace_back(-(lr / (1 - std::pow(beta1, steps[i]))));
+    step_sizes.emplace_back(-(lr.number / (1 - std::pow(beta1, steps[i]))));
   }
   at::_foreach_addcdiv_(b.params, b.exp_avgs, b.exp_infs, step_sizes);
 }
 
-// Does the same on a GPU, and nothing on the host, as Python does with `capturable`.
-void step_on_device(const AdamaxBucket& b, const AdamaxOptions& o, const torch::Tensor& lr,
+void step_on_device(const AdamaxBucket& b, const AdamaxOptions& o, const LearningRate& lr,
                     bool maximize) {
   update(b, o, maximize);
   const Tensors corrections = at::_foreach_pow(std::get<0>(o.betas()), b.steps.views());
   at::_foreach_sub_(corrections, 1);
-  at::_foreach_div_(corrections, lr);
+  at::_foreach_div_(corrections, *lr.tensor);
   at::_foreach_addcdiv_(b.params, b.exp_avgs, at::_foreach_mul(b.exp_infs, corrections));
 }
 
-// Steps one tensor after another. As in Python, the weight decay uses complex arithmetic, which
-// may round differently from arithmetic on real views.
+// Steps one tensor after another.
 void step_for_loop(const AdamaxBucket& b, const AdamaxOptions& o, const LearningRate& lr,
                    bool maximize) {
   const auto [beta1, beta2] = o.betas();
   const float* steps = b.steps.on_host();
   for (size_t i = 0; i < b.params.size(); ++i) {
-    torch::Tensor grad = maximize ? -b.grads[i] : b.grads[i];
-    if (o.weight_decay() != 0) grad = grad.add(b.params[i], o.weight_decay());
-    grad = as_real(grad);
+    const auto grad = as_real(decayed_grad(b, i, o.weight_decay(), maximize));
     const auto exp_avg = as_real(b.exp_avgs[i]);
     auto exp_inf = as_real(b.exp_infs[i]);
     exp_avg.lerp_(grad, 1 - beta1);
@@ -112,23 +106,7 @@ struct Table<Adamax> {
     expect.at_least_0("weight_decay", o.weight_decay());
   }
 
-  static void step(auto& buckets, const Step<AdamaxOptions>& s) {
-    const auto on_host = [&s] { return host_lr(s.options.lr(), s.extra); };
-    for (auto& bucket : buckets) {
-      bucket.steps.add_one();
-      if (s.kernels == Kernels::for_loop) {
-        step_for_loop(bucket, s.options, on_host(), s.extra.maximize);
-        continue;
-      }
-      const auto viewed = viewed_as_real(bucket);
-      const AdamaxBucket& b = viewed ? *viewed : bucket;
-      if (s.is_on_device(b)) {
-        step_on_device(b, s.options, *device_lr(s.extra, b.device).tensor, s.extra.maximize);
-      } else {
-        step_foreach(b, s.options, on_host().number, s.extra.maximize);
-      }
-    }
-  }
+  static void step(auto& buckets, const Step<AdamaxOptions>& s) { step_unfused(buckets, s); }
 };
 
 template struct TableOptions<Adamax, AdamaxOptions>;

@@ -15,6 +15,7 @@
 
 #include "optim/algorithm.hpp"
 #include "optim/conversions.hpp"
+#include "optim/gradients.hpp"
 #include "optim/learning_rate.hpp"
 #include "optim/one_group.hpp"
 #include "optim/real_views.hpp"
@@ -39,6 +40,31 @@ struct Step {
     return kernels == Kernels::fused || (takes_lr_on_device && bucket.device.is_cuda());
   }
 };
+
+/// Steps all parameters of a group, for a class without fused kernels. Overload resolution finds
+/// the class's functions by its bucket. Each gets a bucket, the options, the learning rate and
+/// `maximize`:
+/// - `step_for_loop` steps one tensor after another;
+/// - `step_foreach` uses operations on lists of all tensors, and gets real views of complex ones;
+/// - `step_on_device` does the same on a GPU and nothing on the host, as Python with `capturable`.
+template <class Buckets, class Options>
+void step_unfused(Buckets& buckets, const Step<Options>& s) {
+  const auto on_host = [&s] { return host_lr(s.options.lr(), s.extra); };
+  for (auto& bucket : buckets) {
+    bucket.steps.add_one();
+    if (s.kernels == Kernels::for_loop) {
+      step_for_loop(bucket, s.options, on_host(), s.extra.maximize);
+      continue;
+    }
+    const auto viewed = viewed_as_real(bucket);
+    const auto& b = viewed ? *viewed : bucket;
+    if (s.is_on_device(b)) {
+      step_on_device(b, s.options, device_lr(s.extra, b.device), s.extra.maximize);
+    } else {
+      step_foreach(b, s.options, on_host(), s.extra.maximize);
+    }
+  }
+}
 
 /// Checks of options, as `Table::check` gets them.
 struct Expect {

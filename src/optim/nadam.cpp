@@ -80,7 +80,6 @@ Tensors update_means(const NAdamBucket& b, const NAdamOptions& o, const Learning
   return grads;
 }
 
-// Steps with operations on lists of all tensors.
 void step_foreach(const NAdamBucket& b, const NAdamOptions& o, const LearningRate& lr,
                   bool maximize) {
   const Tensors grads = update_means(b, o, lr, maximize);
@@ -106,7 +105,6 @@ Tensors momenta_on_device(at::TensorList exponents, double beta1) {
   return momenta;
 }
 
-// Does the same on a GPU, and nothing on the host, as Python does with `capturable`.
 void step_on_device(const NAdamBucket& b, const NAdamOptions& o, const LearningRate& lr,
                     bool maximize) {
   const auto [beta1, beta2] = o.betas();
@@ -196,22 +194,7 @@ struct Table<NAdam> {
     expect.at_least_0("momentum_decay", o.momentum_decay());
   }
 
-  static void step(auto& buckets, const Step<NAdamOptions>& s) {
-    for (auto& bucket : buckets) {
-      bucket.steps.add_one();
-      if (s.kernels == Kernels::for_loop) {
-        step_for_loop(bucket, s.options, host_lr(s.options.lr(), s.extra), s.extra.maximize);
-        continue;
-      }
-      const auto viewed = viewed_as_real(bucket);
-      const NAdamBucket& b = viewed ? *viewed : bucket;
-      if (s.is_on_device(b)) {
-        step_on_device(b, s.options, device_lr(s.extra, b.device), s.extra.maximize);
-      } else {
-        step_foreach(b, s.options, host_lr(s.options.lr(), s.extra), s.extra.maximize);
-      }
-    }
-  }
+  static void step(auto& buckets, const Step<NAdamOptions>& s) { step_unfused(buckets, s); }
 };
 
 template struct TableOptions<NAdam, NAdamOptions>;

@@ -6,7 +6,6 @@
 #include <ATen/ops/_foreach_div.h>
 #include <ATen/ops/_foreach_lerp.h>
 #include <ATen/ops/_foreach_mul.h>
-#include <ATen/ops/_foreach_neg.h>
 #include <ATen/ops/_foreach_sqrt.h>
 
 #include <array>
@@ -49,12 +48,10 @@ void subtract(const RMSpropBucket& b, at::TensorList grads, at::TensorList avera
   }
 }
 
-// Steps with operations on lists of all tensors. The learning rate is a number, or a tensor on the
-// parameters' GPU.
+// The learning rate is a number, or a tensor on the parameters' GPU.
 template <class Lr>
-void step_foreach(const RMSpropBucket& b, const RMSpropOptions& o, const Lr& lr, bool maximize) {
-  std::vector<torch::Tensor> grads = maximize ? at::_foreach_neg(b.grads) : b.grads;
-  if (o.weight_decay() != 0) grads = at::_foreach_add(grads, b.params, o.weight_decay());
+void step_lists(const RMSpropBucket& b, const RMSpropOptions& o, const Lr& lr, bool maximize) {
+  const auto grads = decayed_grads(b, o.weight_decay(), maximize);
   at::_foreach_mul_(b.square_avgs, o.alpha());
   at::_foreach_addcmul_(b.square_avgs, grads, grads, 1 - o.alpha());
   std::vector<torch::Tensor> averages;
@@ -74,13 +71,21 @@ void step_foreach(const RMSpropBucket& b, const RMSpropOptions& o, const Lr& lr,
   subtract(b, grads, averages, momentum, lr);
 }
 
-// Steps one tensor after another. As in Python, the weight decay uses complex arithmetic, which
-// may round differently from arithmetic on real views.
-void step_for_loop(const RMSpropBucket& b, const RMSpropOptions& o, double lr, bool maximize) {
+void step_foreach(const RMSpropBucket& b, const RMSpropOptions& o, const LearningRate& lr,
+                  bool maximize) {
+  step_lists(b, o, lr.number, maximize);
+}
+
+void step_on_device(const RMSpropBucket& b, const RMSpropOptions& o, const LearningRate& lr,
+                    bool maximize) {
+  step_lists(b, o, *lr.tensor, maximize);
+}
+
+// Steps one tensor after another.
+void step_for_loop(const RMSpropBucket& b, const RMSpropOptions& o, const LearningRate& lr,
+                   bool maximize) {
   for (size_t i = 0; i < b.params.size(); ++i) {
-    torch::Tensor grad = maximize ? -b.grads[i] : b.grads[i];
-    if (o.weight_decay() != 0) grad = grad.add(b.params[i], o.weight_decay());
-    grad = as_real(grad);
+    const auto grad = as_real(decayed_grad(b, i, o.weight_decay(), maximize));
     const auto param = as_real(b.params[i]);
     const auto square_avg = as_real(b.square_avgs[i]);
     scale(square_avg, o.alpha()).addcmul_(grad, grad, 1 - o.alpha());
@@ -96,9 +101,9 @@ void step_for_loop(const RMSpropBucket& b, const RMSpropOptions& o, double lr, b
     if (o.momentum() > 0) {
       const auto buffer = as_real(b.momentum_buffers[i]);
       scale(buffer, o.momentum()).addcdiv_(grad, average);
-      param.add_(buffer, -lr);
+      param.add_(buffer, -lr.number);
     } else {
-      param.addcdiv_(grad, average, -lr);
+      param.addcdiv_(grad, average, -lr.number);
     }
   }
 }
@@ -141,23 +146,7 @@ struct Table<RMSprop> {
     expect.at_least_0("alpha", o.alpha());
   }
 
-  static void step(auto& buckets, const Step<RMSpropOptions>& s) {
-    const auto on_host = [&s] { return host_lr(s.options.lr(), s.extra).number; };
-    for (auto& bucket : buckets) {
-      bucket.steps.add_one();
-      if (s.kernels == Kernels::for_loop) {
-        step_for_loop(bucket, s.options, on_host(), s.extra.maximize);
-        continue;
-      }
-      const auto viewed = viewed_as_real(bucket);
-      const RMSpropBucket& b = viewed ? *viewed : bucket;
-      if (s.is_on_device(b)) {
-        step_foreach(b, s.options, *device_lr(s.extra, b.device).tensor, s.extra.maximize);
-      } else {
-        step_foreach(b, s.options, on_host(), s.extra.maximize);
-      }
-    }
-  }
+  static void step(auto& buckets, const Step<RMSpropOptions>& s) { step_unfused(buckets, s); }
 };
 
 template struct TableParamState<RMSprop, RMSpropParamState>;

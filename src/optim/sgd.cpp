@@ -2,7 +2,6 @@
 
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_foreach_mul.h>
-#include <ATen/ops/_foreach_neg.h>
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/zeros_like.h>
@@ -130,11 +129,8 @@ void step_fused(SgdBucket& bucket, const Settings& s) {
 // If a parameter has no momentum yet, Python updates the momenta one by one, which rounds 16-bit
 // types differently: `one_by_one`.
 void step_foreach(SgdBucket& bucket, const Settings& s, bool one_by_one) {
-  std::vector<torch::Tensor> updates = bucket.grads;
-  if (s.extra.maximize) updates = at::_foreach_neg(updates);
-  if (s.options.weight_decay() != 0) {
-    updates = at::_foreach_add(updates, bucket.params, s.options.weight_decay());
-  }
+  std::vector<torch::Tensor> updates =
+      decayed_grads(bucket, s.options.weight_decay(), s.extra.maximize);
   if (s.momentum()) {
     if (bucket.has_buffers && one_by_one) {
       for (size_t i = 0; i < updates.size(); ++i) {
@@ -159,8 +155,7 @@ void step_for_loop(SgdBucket& bucket, const Settings& s) {
   std::vector<torch::Tensor> buffers = bucket.buffers;
   for (size_t i = 0; i < bucket.params.size(); ++i) {
     const auto& param = bucket.params[i];
-    torch::Tensor update = s.extra.maximize ? -bucket.grads[i] : bucket.grads[i];
-    if (s.options.weight_decay() != 0) update = update.add(param, s.options.weight_decay());
+    torch::Tensor update = decayed_grad(bucket, i, s.options.weight_decay(), s.extra.maximize);
     if (s.momentum()) {
       if (bucket.has_buffers) {
         scale(buffers[i], s.options.momentum()).add_(update, 1 - s.options.dampening());
