@@ -14,7 +14,7 @@ include(GNUInstallDirs)
 function(sconce_install)
   set(folder "${CMAKE_INSTALL_LIBDIR}/cmake/sconce")
   install(TARGETS sconce sconce_core sconce_capture sconce_data sconce_distributed sconce_io sconce_old_names
-          sconce_report sconce_training sconce_vision
+          sconce_program sconce_report sconce_training sconce_vision
     EXPORT sconce-targets
     ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
     LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"

@@ -73,6 +73,8 @@
 #include "sconce/optim/sgd.hpp"
 #include "sconce/optim/table_options.hpp"
 #include "sconce/optim/warm_restarts.hpp"
+#include "sconce/program/program.hpp"
+#include "sconce/program/record.hpp"
 #include "sconce/report/confusion_chart.hpp"
 #include "sconce/report/environment.hpp"
 #include "sconce/report/line_chart.hpp"

@@ -7,6 +7,8 @@ namespace sconce::detail {
 
 bool has_trait(std::string_view op, Trait trait) {
   static const std::set<std::pair<std::string_view, Trait>> traits = {
+      {"aten::_pack_padded_sequence", Trait::reads_lengths},
+      {"aten::_pad_packed_sequence", Trait::reads_lengths},
       {"aten::_to_copy", Trait::cast},
       {"aten::batch_norm_update_stats", Trait::silent_write},
       {"aten::bernoulli_", Trait::fill},
@@ -21,6 +23,7 @@ bool has_trait(std::string_view op, Trait trait) {
       {"aten::full_like", Trait::constant},
       {"aten::geometric_", Trait::fill},
       {"aten::index", Trait::takes_indices},
+      {"aten::is_nonzero", Trait::host_read},
       {"aten::log_normal_", Trait::fill},
       {"aten::max_pool1d", Trait::unseen},
       {"aten::native_batch_norm", Trait::silent_write},
@@ -30,6 +33,7 @@ bool has_trait(std::string_view op, Trait trait) {
       {"aten::normal_", Trait::fill},
       {"aten::ones", Trait::constant},
       {"aten::ones_like", Trait::constant},
+      {"aten::one_hot", Trait::takes_count},
       {"aten::random_", Trait::fill},
       {"aten::resize_", Trait::relocation},
       {"aten::resize_as_", Trait::relocation},

@@ -24,11 +24,10 @@ bool has_mask(c10::ArrayRef<c10::IValue> values) {
 
 }  // namespace
 
-std::string refusal_of_tensors(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> values) {
+std::string refusal_of_layout(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> values) {
   std::string reason;
   for_each_tensor(values, [&](const at::Tensor& tensor) {
     if (!tensor.defined()) return;
-    if (!tensor.is_cpu()) reason = named("a tensor on another device", op);
     if (tensor.layout() != at::kStrided || !tensor.has_storage() || tensor.is_quantized()) {
       reason = named("a sparse tensor", op);
     }
@@ -36,16 +35,34 @@ std::string refusal_of_tensors(const c10::OperatorHandle& op, c10::ArrayRef<c10:
   return reason;
 }
 
-std::string refusal_of_call(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
+std::string refusal_of_tensors(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> values) {
+  std::string reason = refusal_of_layout(op, values);
+  if (!reason.empty()) return reason;
+  for_each_tensor(values, [&](const at::Tensor& tensor) {
+    if (tensor.defined() && !tensor.is_cpu()) reason = named("a tensor on another device", op);
+  });
+  return reason;
+}
+
+std::string refusal_of_operator(const c10::OperatorHandle& op,
+                                c10::ArrayRef<c10::IValue> arguments) {
   const std::string& name = op.schema().name();
   if (name.find("c10d") != std::string::npos) return named("a collective", op);
   if (has_trait(name, Trait::relocation)) return named("a tensor that gets other memory", op);
-  if (op.hasTag(at::Tag::data_dependent_output)) return named("a host read", op);
-  if (op.hasTag(at::Tag::dynamic_output_shape) &&
-      !(has_trait(name, Trait::takes_indices) && !has_mask(arguments))) {
-    return named("a shape that depends on values", op);
+  if (op.hasTag(at::Tag::data_dependent_output) || has_trait(name, Trait::host_read)) {
+    return named("a host read", op);
   }
-  return refusal_of_tensors(op, arguments);
+  const bool depends_on_values =
+      op.hasTag(at::Tag::dynamic_output_shape) || has_trait(name, Trait::reads_lengths);
+  const bool is_known = (has_trait(name, Trait::takes_indices) && !has_mask(arguments)) ||
+                        (has_trait(name, Trait::takes_count) && arguments[1].toInt() >= 0);
+  if (depends_on_values && !is_known) return named("a shape that depends on values", op);
+  return {};
+}
+
+std::string refusal_of_call(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
+  const std::string reason = refusal_of_operator(op, arguments);
+  return reason.empty() ? refusal_of_tensors(op, arguments) : reason;
 }
 
 }  // namespace sconce::detail

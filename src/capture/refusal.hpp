@@ -11,6 +11,13 @@ namespace sconce::detail {
 /// empty text.
 std::string refusal_of_call(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
 
+/// Returns the part of the above that does not depend on the device or the layout of tensors.
+std::string refusal_of_operator(const c10::OperatorHandle& op,
+                                c10::ArrayRef<c10::IValue> arguments);
+
+/// Returns which of an operator's tensors has no strided memory, or an empty text.
+std::string refusal_of_layout(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> values);
+
 /// Returns which of an operator's tensors a recorded step cannot replay, or an empty text.
 std::string refusal_of_tensors(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> values);
 

@@ -1,0 +1,141 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/Exception.h>
+#include <torch/nn/module.h>
+#include <torch/ordered_dict.h>
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "sconce/fwd.hpp"
+#include "sconce/nn/model.hpp"
+#include "sconce/nn/nested_tensors.hpp"
+#include "sconce/program/program.hpp"
+
+namespace sconce::program {
+
+/// A dimension of an input whose size may differ from call to call. Dimensions with the same `size`
+/// always have equal sizes.
+/// Python: an entry of `torch.export.export`'s `dynamic_shapes`.
+struct DynamicDim {
+  std::string input = {};        ///< the input's name
+  int64_t dim = 0;               ///< index of the dimension, from 0
+  std::string size = "batch";  ///< name of the size
+};
+
+/// Options of `record`.
+struct RecordOptions {
+  /// Dimensions whose sizes may differ from the example's. At most three sizes.
+  std::vector<DynamicDim> dynamic = {};
+
+  /// Names of the outputs. By default "output", or "output_0", "output_1" and so on.
+  std::vector<std::string> outputs = {};
+
+  /// Whether the file contains the example and its outputs, for checks of what is made from it.
+  bool save_example = false;
+
+  /// For a function: the module whose parameters and buffers keep their names in the file.
+  std::shared_ptr<torch::nn::Module> module = {};
+
+  /// Further texts to write to the file, such as the names of the classes.
+  std::map<std::string, std::string> metadata = {};
+};
+
+/// A function of tensors.
+using Function = std::function<Tensors(const Tensors& inputs)>;
+
+/// Runs a function on the example, and writes a program that computes the same.
+///
+/// The file contains LibTorch's operators in the order in which the function calls them, the weights
+/// under their names, the inputs and the outputs. Python's module `sconce_cpp` makes a
+/// `torch.export.ExportedProgram`, ONNX or a package of it; `Program` runs it in C++.
+///
+/// With dynamic sizes the function also runs on inputs of other sizes, made of the example's rows,
+/// and each integer that differs becomes an expression of the sizes. Before the file is written, the
+/// program runs once and its outputs are compared with the function's.
+///
+/// The function runs in the mode that the network is in, without gradients: call `eval()` before.
+/// Python: `torch.export.export(module, args, dynamic_shapes=...)` and `torch.export.save`.
+/// @throw c10::Error, naming the operator and what to do instead, if the function:
+/// - reads a value on the host, or makes a tensor whose shape depends on values;
+/// - draws random numbers, such as by Dropout in training mode;
+/// - changes an input, a weight or a buffer, as BatchNorm does in training mode;
+/// - calls an operator that is not LibTorch's own, a collective, or operators in other threads;
+/// - uses sparse or quantized tensors, or GPUs other than the example's;
+/// - calls other operators for other sizes, or passes a number that is not a sum of products of the
+///   sizes and integers.
+/// It also throws if the example is empty, an input's or output's name is not an identifier or
+/// occurs twice, a dimension does not exist, or the file cannot be written.
+void record(const std::filesystem::path& path, const Function& function, const StateDict& example,
+            RecordOptions options = {});
+
+namespace detail {
+
+/// Records the function, whose weights are the module's. A null module has none.
+void record(const std::filesystem::path& path, const Function& function,
+            const torch::nn::Module* module, const StateDict& example, RecordOptions options);
+
+template <class M, class... Inputs>
+Tensors call_forward(M& module, const Inputs&... inputs) {
+  auto result = module.forward(inputs...);
+  using Result = decltype(result);
+  static_assert(nn::NestedTensors<Result>::any,
+                "sconce::program::record: expected a forward that returns tensors");
+  Tensors tensors;
+  nn::NestedTensors<Result>::for_each(result, [&](const at::Tensor& t) { tensors.push_back(t); });
+  return tensors;
+}
+
+template <class M, class... Inputs>
+concept HasForward = requires(M& module, const Inputs&... inputs) { module.forward(inputs...); };
+
+template <class M>
+Tensors call_forward_with(M& module, const Tensors& in) {
+  using T = at::Tensor;
+  if constexpr (HasForward<M, T>) {
+    if (in.size() == 1) return call_forward(module, in[0]);
+  }
+  if constexpr (HasForward<M, T, T>) {
+    if (in.size() == 2) return call_forward(module, in[0], in[1]);
+  }
+  if constexpr (HasForward<M, T, T, T>) {
+    if (in.size() == 3) return call_forward(module, in[0], in[1], in[2]);
+  }
+  if constexpr (HasForward<M, T, T, T, T>) {
+    if (in.size() == 4) return call_forward(module, in[0], in[1], in[2], in[3]);
+  }
+  TORCH_CHECK(false, "sconce::program::record: expected a model whose forward takes ", in.size(),
+              " tensors, as many as the example has; or record a function that calls it");
+}
+
+}  // namespace detail
+
+/// Records the `forward` of a model with one to four inputs, which returns a tensor, or a vector,
+/// tuple, pair or map of tensors. Its weights keep the names of `named_parameters` and
+/// `named_buffers`. Otherwise as above.
+///
+///     net->eval();
+///     sconce::program::record("net.safetensors", net, {{"x", x}}, {.dynamic = {{"x", 0}}});
+///
+template <class Model>
+void record(const std::filesystem::path& path, Model& model, const StateDict& example,
+            RecordOptions options = {})
+  requires nn::Model<Model>
+{
+  if constexpr (std::is_base_of_v<torch::nn::Module, Model>) {
+    detail::record(
+        path, [&](const Tensors& inputs) { return detail::call_forward_with(model, inputs); },
+        &model, example, std::move(options));
+  } else {
+    record(path, *model, example, std::move(options));
+  }
+}
+
+}  // namespace sconce::program

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <ATen/core/ivalue.h>
+#include <ATen/core/jit_type_base.h>
+#include <c10/core/Device.h>
+#include <c10/core/Layout.h>
+#include <c10/core/MemoryFormat.h>
+#include <c10/core/ScalarType.h>
+#include <c10/util/complex.h>
+
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "program/size.hpp"
+
+namespace sconce::program::detail {
+
+/// A tensor of a program, by its number.
+struct ValueId {
+  bool operator==(const ValueId&) const = default;
+
+  size_t id;
+};
+
+/// A number that autograd and LibTorch's operators on numbers pass in a tensor's place.
+struct WrappedNumber {
+  bool operator==(const WrappedNumber&) const = default;
+
+  std::variant<Size, bool, double, c10::complex<double>> number;
+};
+
+/// An argument of a call, or a result: the numbers of the tensors, nested as the operator returns
+/// them. No value is None, or a result that is not kept.
+struct Argument {
+  using List = std::vector<Argument>;
+  using Any = std::variant<std::monostate, bool, Size, double, c10::complex<double>, std::string,
+                           ValueId, WrappedNumber, c10::ScalarType, c10::Layout, c10::MemoryFormat,
+                           c10::DeviceType, List>;
+
+  bool operator==(const Argument&) const = default;
+
+  Any value = {};
+};
+
+/// Calls `f` with each tensor's number in the argument.
+void for_each_value(const Argument& argument, const std::function<void(size_t)>& f);
+
+/// Returns whether the argument is the same whatever the tensors, the sizes and the device are.
+bool is_fixed(const Argument& argument);
+
+/// Returns the argument for an operator's parameter of this type. `name` numbers the tensors, and
+/// returns null for an undefined one.
+/// @throw c10::Error for a value that programs do not have, such as a generator.
+Argument argument_of(const c10::IValue& value, const c10::Type& type,
+                     const std::function<Argument(const at::Tensor&)>& name);
+
+/// What arguments depend on in a run.
+struct Environment {
+  const std::vector<at::Tensor>& values;
+  c10::IntArrayRef sizes;
+  c10::DeviceType recorded_on;  // is replaced by `device`
+  c10::Device device;
+};
+
+/// Returns the argument for an operator's parameter of this type.
+/// @throw c10::Error with what was expected and what it is, if the types differ.
+c10::IValue value_of(const Argument& argument, const c10::Type& type, const Environment& in);
+
+}  // namespace sconce::program::detail

@@ -1,0 +1,88 @@
+#include "program/dynamic_sizes.hpp"
+
+#include <ATen/ops/arange.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "program/refusals.hpp"
+
+namespace sconce::program::detail {
+
+namespace {
+
+constexpr size_t most_sizes = 3;  // the function runs at each combination of two values of each
+
+}  // namespace
+
+void check_name(const std::string& name, const char* what) {
+  const auto is_letter = [](char c) {
+    return c == '_' || std::isalnum(static_cast<unsigned char>(c));
+  };
+  const bool fits = !name.empty() && std::all_of(name.begin(), name.end(), is_letter) &&
+                    !std::isdigit(static_cast<unsigned char>(name.front()));
+  TORCH_CHECK(fits, of_record, "expected identifiers as names of ", what, ", got '", name, "'");
+}
+
+DynamicSizes::DynamicSizes(const StateDict& example, const std::vector<DynamicDim>& dims) {
+  for (const auto& dim : dims) add(example, dim);
+  TORCH_CHECK(names_.size() <= most_sizes, of_record, "dynamic: expected at most ", most_sizes,
+              " sizes, got ", names_.size());
+}
+
+std::vector<int64_t> DynamicSizes::smaller() const {
+  auto sizes = of_example_;
+  for (auto& size : sizes) size = std::max<int64_t>(size, 2);
+  return sizes;
+}
+
+Tensors DynamicSizes::inputs(const StateDict& example, const std::vector<int64_t>& sizes) const {
+  Tensors inputs;
+  for (size_t i = 0; i < example.size(); ++i) {
+    auto input = example[i].value().detach();
+    const auto dims = dims_.find(i);
+    if (dims != dims_.end()) {
+      for (const auto& [dim, size] : dims->second) {
+        const auto rows = at::arange(sizes[size] - 1, -1, -1, at::kLong);
+        input = input.index_select(dim, rows.remainder(input.size(dim)).to(input.device()));
+      }
+    }
+    inputs.push_back(input.clone());
+  }
+  return inputs;
+}
+
+std::vector<Size> DynamicSizes::shape(size_t index, const at::Tensor& input) const {
+  std::vector<Size> shape;
+  for (const int64_t size : input.sizes()) shape.emplace_back(size);
+  const auto dims = dims_.find(index);
+  if (dims == dims_.end()) return shape;
+  for (const auto& [dim, size] : dims->second) shape[static_cast<size_t>(dim)].terms = {{1, {size}}};
+  return shape;
+}
+
+void DynamicSizes::add(const StateDict& example, const DynamicDim& given) {
+  size_t input = 0;
+  while (input < example.size() && example[input].key() != given.input) ++input;
+  TORCH_CHECK(input < example.size(), of_record, "dynamic: expected the name of an input, got '",
+              given.input, "'");
+  const auto& tensor = example[input].value();
+  TORCH_CHECK(given.dim >= 0 && given.dim < tensor.dim(), of_record, "dynamic: expected a dimension of '",
+              given.input, "' from 0 to ", tensor.dim() - 1, ", got ", given.dim);
+  TORCH_CHECK(tensor.size(given.dim) > 0, of_record, "dynamic: expected an example with rows in dimension ",
+              given.dim, " of '", given.input, "', got none");
+  check_name(given.size, "dynamic sizes");
+  const auto found = std::find(names_.begin(), names_.end(), given.size);
+  const auto size = static_cast<size_t>(found - names_.begin());
+  if (found == names_.end()) {
+    names_.push_back(given.size);
+    of_example_.push_back(tensor.size(given.dim));
+  }
+  TORCH_CHECK(of_example_[size] == tensor.size(given.dim), of_record, "dynamic: expected ", given.size,
+              " = ", of_example_[size], " in '", given.input, "' as before, got ",
+              tensor.size(given.dim), "; give sizes that differ different names");
+  dims_[input].emplace(given.dim, size);
+}
+
+}  // namespace sconce::program::detail

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "program/graph.hpp"
+#include "program/tracer.hpp"
+
+namespace sconce::program::detail {
+
+/// A run of the function at certain values of the dynamic sizes.
+struct TraceAt {
+  std::vector<int64_t> sizes;
+  Trace trace;
+};
+
+/// Returns the calls that have the traces' arguments at their sizes. `corners` are the traces at
+/// the corners of `smaller` (see `size_at_corner`), in their order.
+/// @throw c10::Error, naming the call, if they differ in anything but integers.
+std::vector<Call> merge_traces(const std::vector<TraceAt>& corners,
+                               const std::vector<int64_t>& smaller,
+                               const std::vector<std::string>& names);
+
+/// Returns why the calls are not those of the trace, or an empty text.
+std::string difference(const std::vector<Call>& calls, const TraceAt& other,
+                       const std::vector<std::string>& names);
+
+/// Returns why the constants of two traces differ, or an empty text.
+std::string difference(const std::vector<Weight>& constants, const std::vector<Weight>& other);
+
+}  // namespace sconce::program::detail

@@ -1,0 +1,179 @@
+#include "program/operator_observer.hpp"
+
+#include <ATen/Context.h>
+#include <ATen/core/enum_tag.h>
+#include <ATen/record_function.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/ScopeExit.h>
+
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "capture/known_operators.hpp"
+#include "program/refusals.hpp"
+
+namespace sconce::program::detail {
+
+namespace {
+
+// The recording of a thread.
+struct ObservedRun {
+  Tracer& tracer;
+  int depth = 0;                    // number of recorded operators that are running
+  std::exception_ptr error = {};  // the first one; LibTorch swallows exceptions of observers
+};
+thread_local ObservedRun* recording = nullptr;
+
+// Operators in threads that record nothing, which a recorded function has started.
+std::atomic<int64_t> calls_of_other_threads = 0;
+
+// An operator that is running.
+struct Running final : at::ObserverContext {
+  enum class Kind { nested, recorded, composite };
+
+  explicit Running(Kind what) : kind(what) {}
+
+  Kind kind;
+  std::vector<c10::IValue> given = {};          // of a composite one
+  std::optional<Tracer::Running> call = {};     // of a recorded one
+  std::optional<at::Tensor> random_state = {};  // of a recorded one that may draw random numbers
+};
+
+c10::OperatorHandle operator_of(const at::RecordFunction& function) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(
+      function.operator_name()->name.c_str(), function.operator_name()->overload_name.c_str());
+}
+
+// With autocast, an operator may cast its arguments, or call operators that do.
+bool is_composite(const c10::OperatorHandle& op) {
+  using c10::DispatchKey;
+  if (sconce::detail::has_trait(op.schema().name(), sconce::detail::Trait::unseen)) return false;
+  for (const auto key : {DispatchKey::AutocastCPU, DispatchKey::AutocastCUDA}) {
+    if (c10::impl::tls_is_dispatch_key_excluded(key)) continue;
+    if (op.hasKernelForDispatchKey(key)) return true;
+    if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd)) return true;
+  }
+  return false;
+}
+
+at::Tensor random_state_of(c10::Device device) {
+  auto generator = at::globalContext().defaultGenerator(device);
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  return generator.get_state();
+}
+
+void check_random_state(const at::Tensor& before, c10::Device device, const std::string& place) {
+  const auto now = random_state_of(device);
+  if (std::memcmp(before.const_data_ptr(), now.const_data_ptr(), before.nbytes()) != 0) {
+    refuse_random(place);
+  }
+}
+
+// Runs what an observer does. After an error the rest of the function is not recorded.
+template <class F>
+void unless_failed(const F& f) {
+  if (recording->error) return;
+  try {
+    f();
+  } catch (...) {
+    recording->error = std::current_exception();
+  }
+}
+
+void begin_recorded(Running& running, const c10::OperatorHandle& op,
+                    c10::ArrayRef<c10::IValue> arguments) {
+  running.call = recording->tracer.begin(op, arguments);
+  if (op.hasTag(at::Tag::nondeterministic_seeded)) {
+    running.random_state = random_state_of(recording->tracer.device());
+  }
+}
+
+void end_recorded(Running& running, c10::ArrayRef<c10::IValue> results) {
+  auto& tracer = recording->tracer;
+  if (running.random_state) {
+    check_random_state(*running.random_state, tracer.device(), tracer.here(running.call->call.op));
+  }
+  tracer.end(*std::move(running.call), results);
+}
+
+std::unique_ptr<at::ObserverContext> begin_operator(const at::RecordFunction& function) {
+  if (!function.operator_name()) return nullptr;  // a scope that is not an operator
+  if (recording == nullptr) {
+    ++calls_of_other_threads;
+    return nullptr;
+  }
+  if (recording->depth > 0) {
+    ++recording->depth;
+    return std::make_unique<Running>(Running::Kind::nested);
+  }
+  const auto op = operator_of(function);
+  const c10::ArrayRef<c10::IValue> arguments(function.inputs().data(), function.inputs().size());
+  if (is_composite(op)) {
+    auto running = std::make_unique<Running>(Running::Kind::composite);
+    running->given = arguments.vec();
+    return running;
+  }
+  ++recording->depth;
+  auto running = std::make_unique<Running>(Running::Kind::recorded);
+  unless_failed([&] { begin_recorded(*running, op, arguments); });
+  return running;
+}
+
+void end_operator(const at::RecordFunction& function, at::ObserverContext* context) {
+  if (context == nullptr || recording == nullptr) return;
+  auto& running = static_cast<Running&>(*context);
+  if (running.kind != Running::Kind::composite) --recording->depth;
+  const auto op = operator_of(function);
+  const bool has_thrown = function.outputs().size() != op.schema().returns().size();
+  if (has_thrown || running.kind == Running::Kind::nested) return;
+  const c10::ArrayRef<c10::IValue> results(function.outputs().data(), function.outputs().size());
+  unless_failed([&] {
+    if (running.kind == Running::Kind::recorded) return end_recorded(running, results);
+    // It has computed the result itself, or returned an argument.
+    if (recording->tracer.knows(results)) return;
+    recording->tracer.end(recording->tracer.begin(op, running.given), results);
+  });
+}
+
+// Watches the operators of this thread, and of threads that take over its state.
+class Observer {
+ public:
+  Observer() = default;
+  ~Observer() { at::removeCallback(handle_); }
+  Observer(const Observer&) = delete;
+  Observer& operator=(const Observer&) = delete;
+
+ private:
+  at::RecordFunctionGuard enabled_{true};
+  at::CallbackHandle handle_ =
+      at::addThreadLocalCallback(at::RecordFunctionCallback(begin_operator, end_operator)
+                                     .needsInputs(true)
+                                     .needsOutputs(true)
+                                     .scopes({at::RecordScope::FUNCTION}));
+};
+
+}  // namespace
+
+void observe_operators(Tracer& tracer, const std::function<void()>& function) {
+  TORCH_CHECK(recording == nullptr, of_record, "expected no recording in this thread,",
+              " got a call within one");
+  ObservedRun of_thread{tracer};
+  recording = &of_thread;
+  const auto restore = c10::make_scope_exit([] { recording = nullptr; });
+  const int64_t before = calls_of_other_threads;
+  {
+    const Observer observer;
+    function();
+  }
+  if (of_thread.error) std::rethrow_exception(of_thread.error);
+  TORCH_CHECK(calls_of_other_threads == before, of_record, "expected operators in ",
+              "the thread that calls record, got some in another thread; record the network ",
+              "without DataParallel");
+}
+
+}  // namespace sconce::program::detail

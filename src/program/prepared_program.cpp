@@ -1,0 +1,209 @@
+#include "program/prepared_program.hpp"
+
+#include <ATen/core/grad_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "sconce/repr.hpp"
+#include "to_device.hpp"
+
+namespace sconce::program::detail {
+
+namespace {
+
+// Nothing is recorded for gradients, and nothing is cast: the calls say all that is done.
+constexpr auto not_in_runs =
+    c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset;
+
+TensorSpec spec_of(const Port& port) {
+  TensorSpec spec{port.name, port.dtype, {}};
+  for (const auto& size : port.shape) spec.shape.push_back(size.constant().value_or(-1));
+  return spec;
+}
+
+std::string shape_text(const Port& port, const std::vector<DynamicSize>& sizes) {
+  std::string text = "(";
+  for (const auto& size : port.shape) {
+    if (text.size() > 1) text += ", ";
+    const auto constant = size.constant();
+    text += constant ? std::to_string(*constant) : sizes[size.terms[0].sizes[0]].name;
+  }
+  return text + ")";
+}
+
+void set_result(const Argument& result, const c10::IValue& value, std::vector<at::Tensor>& values) {
+  if (const auto* id = std::get_if<ValueId>(&result.value)) {
+    values[id->id] = value.toTensor();
+  } else if (const auto* list = std::get_if<Argument::List>(&result.value)) {
+    const auto tensors = value.toTensorList();
+    TORCH_CHECK(tensors.size() == list->size(), "expected ", list->size(), " tensors, got ",
+                tensors.size());
+    for (size_t i = 0; i < list->size(); ++i) {
+      const at::Tensor tensor = tensors[i];
+      if (const auto* of_list = std::get_if<ValueId>(&(*list)[i].value)) values[of_list->id] = tensor;
+    }
+  }
+}
+
+}  // namespace
+
+std::string place_of(size_t index, const c10::OperatorHandle& op) {
+  return "calls[" + std::to_string(index) + "] " + op.schema().name();
+}
+
+PreparedProgram::PreparedProgram(Graph graph, c10::Device device, const std::string& who)
+    : graph_(std::move(graph)), device_(device) {
+  check_values(who);
+  for (auto& weight : graph_.weights) {
+    weight.tensor = to_device(weight.tensor,
+                              weight.device == graph_.device ? device_ : c10::Device(weight.device));
+  }
+  for (const auto& port : graph_.inputs) inputs_.push_back(spec_of(port));
+  for (const auto& port : graph_.outputs) outputs_.push_back(spec_of(port));
+  for (size_t i = 0; i < graph_.calls.size(); ++i) calls_.push_back(prepare(i, who));
+  find_last_uses();
+}
+
+void PreparedProgram::check_values(const std::string& who) const {
+  std::vector<bool> defined(graph_.values);
+  for (const auto& input : graph_.inputs) defined[input.value] = true;
+  for (const auto& weight : graph_.weights) defined[weight.value] = true;
+  for (size_t i = 0; i < graph_.calls.size(); ++i) {
+    const auto& call = graph_.calls[i];
+    const auto place = place_of(i, call.op);
+    const auto check_used = [&](size_t id) {
+      TORCH_CHECK(defined[id], who, place, ": expected values that are defined before, got ", id);
+    };
+    for (const auto& argument : call.arguments) for_each_value(argument, check_used);
+    for (const auto& result : call.results) {
+      for_each_value(result, [&](size_t id) {
+        TORCH_CHECK(!defined[id], who, place, ": expected a new value, got ", id, " again");
+        defined[id] = true;
+      });
+    }
+  }
+  for (const auto& output : graph_.outputs) {
+    TORCH_CHECK(defined[output.value], who, "outputs '", output.name,
+                "': expected a value that is defined, got ", output.value);
+  }
+}
+
+PreparedProgram::PreparedCall PreparedProgram::prepare(size_t index, const std::string& who) const {
+  const auto& call = graph_.calls[index];
+  const auto& parameters = call.op.schema().arguments();
+  // Values of the right kinds, so that wrong arguments are found before anything runs.
+  const std::vector<at::Tensor> values(graph_.values);
+  const std::vector<int64_t> sizes(graph_.sizes.size(), 2);
+  const Environment in{values, sizes, graph_.device, device_};
+  PreparedCall prepared{&call};
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const auto& argument = call.arguments[i];
+    c10::IValue value;
+    try {
+      value = value_of(argument, *parameters[i].real_type(), in);
+    } catch (const c10::Error& error) {
+      TORCH_CHECK(false, who, place_of(index, call.op), ": argument '", parameters[i].name(), "': ",
+                  error.what_without_backtrace());
+    }
+    if (const auto* id = std::get_if<ValueId>(&argument.value)) {
+      prepared.arguments.emplace_back(id->id);
+    } else if (is_fixed(argument)) {
+      prepared.arguments.emplace_back(std::move(value));
+    } else {
+      prepared.arguments.emplace_back(&argument);
+    }
+  }
+  return prepared;
+}
+
+// A tensor is released after the last call that uses it, except the weights and what is returned.
+void PreparedProgram::find_last_uses() {
+  std::set<size_t> used;
+  for (const auto& weight : graph_.weights) used.insert(weight.value);
+  for (const auto& output : graph_.outputs) used.insert(output.value);
+  for (auto call = calls_.rbegin(); call != calls_.rend(); ++call) {
+    const auto release = [&](size_t id) {
+      if (used.insert(id).second) call->last_used.push_back(id);
+    };
+    for (const auto& argument : call->call->arguments) for_each_value(argument, release);
+    for (const auto& result : call->call->results) for_each_value(result, release);
+  }
+}
+
+// Returns the values of the dynamic sizes. Each is a whole dimension of an input.
+std::vector<int64_t> PreparedProgram::sizes_of(const Tensors& inputs) const {
+  constexpr const char* who = "sconce::program::Program::run: ";
+  TORCH_CHECK(inputs.size() == inputs_.size(), who, "expected ", inputs_.size(), " inputs, got ",
+              inputs.size());
+  std::vector<int64_t> sizes(graph_.sizes.size(), -1);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto& port = graph_.inputs[i];
+    const auto& input = inputs[i];
+    TORCH_CHECK(input.defined(), who, "input '", port.name, "': expected a tensor, got an undefined ",
+                "one");
+    TORCH_CHECK(input.scalar_type() == port.dtype, who, "input '", port.name, "': expected ",
+                repr(port.dtype), ", got ", repr(input.scalar_type()));
+    TORCH_CHECK(input.device() == device_, who, "input '", port.name, "': expected a tensor on ",
+                device_, ", got one on ", input.device());
+    bool fits = input.layout() == c10::kStrided && input.dim() == static_cast<int64_t>(port.shape.size());
+    for (size_t dim = 0; fits && dim < port.shape.size(); ++dim) {
+      const int64_t size = input.sizes()[dim];
+      const auto constant = port.shape[dim].constant();
+      if (constant) {
+        fits = size == *constant;
+        continue;
+      }
+      const size_t index = port.shape[dim].terms[0].sizes[0];
+      if (sizes[index] == -1) sizes[index] = size;
+      TORCH_CHECK(size >= graph_.sizes[index].min, who, "input '", port.name, "': expected ",
+                  graph_.sizes[index].name, " of at least ", graph_.sizes[index].min, ", got ", size);
+      TORCH_CHECK(size == sizes[index], who, "input '", port.name, "': expected ",
+                  graph_.sizes[index].name, " = ", sizes[index], " as before, got ", size);
+    }
+    TORCH_CHECK(fits, who, "input '", port.name, "': expected the shape ",
+                shape_text(port, graph_.sizes), ", got ", repr(input.sizes()));
+  }
+  return sizes;
+}
+
+void PreparedProgram::run(const PreparedCall& prepared, std::vector<at::Tensor>& values,
+                          c10::IntArrayRef sizes) const {
+  const auto& call = *prepared.call;
+  const auto& parameters = call.op.schema().arguments();
+  const Environment in{values, sizes, graph_.device, device_};
+  torch::jit::Stack stack;
+  stack.reserve(prepared.arguments.size());
+  for (size_t i = 0; i < prepared.arguments.size(); ++i) {
+    const auto& argument = prepared.arguments[i];
+    if (const auto* id = std::get_if<size_t>(&argument)) {
+      stack.emplace_back(values[*id]);
+    } else if (const auto* value = std::get_if<c10::IValue>(&argument)) {
+      stack.push_back(*value);
+    } else {
+      stack.push_back(
+          value_of(*std::get<const Argument*>(argument), *parameters[i].real_type(), in));
+    }
+  }
+  call.op.callBoxed(&stack);
+  for (size_t i = 0; i < call.results.size(); ++i) set_result(call.results[i], stack[i], values);
+  for (const size_t id : prepared.last_used) values[id].reset();
+}
+
+Tensors PreparedProgram::run(const Tensors& inputs) const {
+  const auto sizes = sizes_of(inputs);
+  const at::NoGradGuard no_grad;
+  const c10::impl::ExcludeDispatchKeyGuard guard(not_in_runs);
+  std::vector<at::Tensor> values(graph_.values);
+  for (size_t i = 0; i < inputs.size(); ++i) values[graph_.inputs[i].value] = inputs[i];
+  for (const auto& weight : graph_.weights) values[weight.value] = weight.tensor;
+  for (const auto& call : calls_) run(call, values, sizes);
+  Tensors outputs;
+  for (const auto& output : graph_.outputs) outputs.push_back(values[output.value]);
+  return outputs;
+}
+
+}  // namespace sconce::program::detail

@@ -1,0 +1,124 @@
+#include "program/program_file.hpp"
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/Exception.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <utility>
+
+#include "program/graph_json.hpp"
+#include "sconce/io/safetensors.hpp"
+
+namespace sconce::program::detail {
+
+namespace {
+
+constexpr const char* program_key = "sconce.program";
+constexpr const char* checksum_key = "sconce.program.crc32";
+const std::string metadata_prefix = "metadata.";
+
+std::string crc32_of(const void* data, size_t size) {
+  const uLong checksum = crc32_z(crc32_z(0, nullptr, 0), static_cast<const Bytef*>(data), size);
+  std::array<char, 9> digits = {};
+  std::snprintf(digits.data(), digits.size(), "%08lx", checksum);
+  return digits.data();
+}
+
+std::string crc32_of(const at::Tensor& tensor) {
+  const auto bytes = tensor.detach().cpu().contiguous();
+  return crc32_of(bytes.const_data_ptr(), bytes.nbytes());
+}
+
+std::string example_name(const char* kind, const Port& port) {
+  return std::string("example.") + kind + "." + port.name;
+}
+
+// The tensors of a file, and the names of the weights in it by their numbers.
+struct FileTensors {
+  StateDict all;
+  std::map<size_t, std::string> names = {};
+  Checksums checksums = {};
+
+  void add(const std::string& name, const at::Tensor& tensor, const std::string& who) {
+    TORCH_CHECK(!all.contains(name), who, "expected no weight named '", name,
+                "', which the file needs itself");
+    all.insert(name, tensor);
+    checksums.emplace(name, crc32_of(tensor));
+  }
+};
+
+FileTensors tensors_of(const Graph& graph, const std::string& who) {
+  FileTensors tensors;
+  for (const auto& weight : graph.weights) {
+    if (tensors.names.emplace(weight.value, weight.name).second) {
+      tensors.add(weight.name, weight.tensor, who);
+    }
+  }
+  for (size_t i = 0; i < graph.example_inputs.size(); ++i) {
+    tensors.add(example_name("inputs", graph.inputs[i]), graph.example_inputs[i], who);
+  }
+  for (size_t i = 0; i < graph.example_outputs.size(); ++i) {
+    tensors.add(example_name("outputs", graph.outputs[i]), graph.example_outputs[i], who);
+  }
+  return tensors;
+}
+
+const std::string& text_of(const io::Metadata& texts, const char* key, const std::string& who) {
+  const auto found = texts.find(key);
+  TORCH_CHECK(found != texts.end(), who, "expected a program that sconce::program::record wrote, ",
+              "got a safetensors file without the text '", key, "'");
+  return found->second;
+}
+
+}  // namespace
+
+void write_program(const std::filesystem::path& path, const Graph& graph, const std::string& who) {
+  const auto tensors = tensors_of(graph, who);
+  const auto text = json_of(graph, tensors.names, tensors.checksums);
+  io::Metadata texts = {{"format", "pt"},
+                        {program_key, text},
+                        {checksum_key, crc32_of(text.data(), text.size())}};
+  for (const auto& [key, value] : graph.metadata) texts.emplace(metadata_prefix + key, value);
+  io::save_safetensors(path, tensors.all, texts);
+}
+
+Graph read_program(const std::filesystem::path& path, const std::string& who) {
+  const auto texts = io::load_safetensors_metadata(path);
+  const auto& text = text_of(texts, program_key, who);
+  const auto& expected = text_of(texts, checksum_key, who);
+  const auto found = crc32_of(text.data(), text.size());
+  TORCH_CHECK(found == expected, who, "expected a program with the CRC-32 ", expected, ", got ",
+              found, "; the file is damaged");
+  auto parsed = parse_program(text, who);
+  const auto tensors = io::load_safetensors(path);
+  for (const auto& item : tensors) {
+    const auto checksum = parsed.checksums.find(item.key());
+    TORCH_CHECK(checksum != parsed.checksums.end() && checksum->second == crc32_of(item.value()),
+                who, "tensor '", item.key(), "': expected the bytes that were recorded, got others",
+                "; the file is damaged");
+  }
+  auto& graph = parsed.graph;
+  std::map<size_t, std::string> names;
+  for (size_t i = 0; i < graph.weights.size(); ++i) {
+    auto& weight = graph.weights[i];
+    const auto& name = parsed.tensor_names[i];
+    const auto* const tensor = tensors.find(name);
+    TORCH_CHECK(tensor != nullptr, who, "weights[", i, "] '", weight.name, "': expected a tensor '",
+                name, "' in the file, got none");
+    const auto& first = names.emplace(weight.value, name).first->second;
+    TORCH_CHECK(first == name, who, "weights[", i, "] '", weight.name,
+                "': expected one tensor for each value, got '", first, "' and '", name, "'");
+    weight.tensor = *tensor;
+  }
+  for (const auto& [key, value] : texts) {
+    if (key.starts_with(metadata_prefix)) {
+      graph.metadata.emplace(key.substr(metadata_prefix.size()), value);
+    }
+  }
+  return std::move(parsed.graph);
+}
+
+}  // namespace sconce::program::detail

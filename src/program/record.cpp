@@ -1,0 +1,26 @@
+#include "sconce/program/record.hpp"
+
+#include <utility>
+
+#include "check_path.hpp"
+#include "program/program_file.hpp"
+#include "program/recording.hpp"
+
+namespace sconce::program {
+
+void detail::record(const std::filesystem::path& path, const Function& function,
+                    const torch::nn::Module* module, const StateDict& example,
+                    RecordOptions options) {
+  constexpr const char* who = "sconce::program::record";
+  check_path(path, who);
+  write_program(path, Recording(function, module, example, options).record(),
+                std::string(who) + ": ");
+}
+
+void record(const std::filesystem::path& path, const Function& function, const StateDict& example,
+            RecordOptions options) {
+  const auto module = options.module;
+  detail::record(path, function, module.get(), example, std::move(options));
+}
+
+}  // namespace sconce::program

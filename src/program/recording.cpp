@@ -1,0 +1,265 @@
+#include "program/recording.hpp"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <c10/util/Exception.h>
+#include <c10/util/ScopeExit.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "program/operator_observer.hpp"
+#include "program/prepared_program.hpp"
+#include "program/refusals.hpp"
+#include "program/tracer.hpp"
+#include "sconce/repr.hpp"
+
+namespace sconce::program::detail {
+
+namespace {
+
+void check_example(const StateDict& example) {
+  TORCH_CHECK(example.size() > 0, of_record, "expected an example with at least one input, got none");
+  const auto device = example[0].value().defined() ? example[0].value().device() : c10::kCPU;
+  TORCH_CHECK(device.is_cpu() || device.is_cuda(), of_record, "expected an example on the CPU or a GPU, ",
+              "got one on ", device);
+  for (const auto& item : example) {
+    check_name(item.key(), "inputs");
+    TORCH_CHECK(item.value().defined(), of_record, "example '", item.key(),
+                "': expected a tensor, got an undefined one");
+    TORCH_CHECK(item.value().layout() == at::kStrided && !item.value().is_quantized(), of_record,
+                "example '", item.key(), "': expected a dense tensor, got a sparse or quantized one");
+    TORCH_CHECK(item.value().device() == device, of_record, "example '", item.key(),
+                "': expected a tensor on ", device, " as the first, got one on ",
+                item.value().device());
+  }
+}
+
+std::vector<Weight> weights_of(const torch::nn::Module* module, size_t first_value) {
+  std::vector<Weight> weights;
+  if (module == nullptr) return weights;
+  std::map<const c10::TensorImpl*, size_t> values;
+  const auto add = [&](const std::string& name, const at::Tensor& tensor, WeightKind kind) {
+    if (!tensor.defined()) return;
+    const size_t next = first_value + values.size();
+    const size_t value = values.try_emplace(tensor.unsafeGetTensorImpl(), next).first->second;
+    weights.push_back({name, kind, value, tensor, tensor.device().type()});
+  };
+  for (const auto& item : module->named_parameters()) {
+    add(item.key(), item.value(), WeightKind::parameter);
+  }
+  for (const auto& item : module->named_buffers()) add(item.key(), item.value(), WeightKind::buffer);
+  return weights;
+}
+
+bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
+  return at::equal(a.reshape({-1}).view(at::kByte), b.reshape({-1}).view(at::kByte));
+}
+
+// The buffers of a module before a run. Kernels change some without telling the dispatcher.
+class Buffers {
+ public:
+  explicit Buffers(const std::vector<Weight>& weights) {
+    for (const auto& weight : weights) {
+      if (weight.kind == WeightKind::buffer) all_.push_back({weight, weight.tensor.clone()});
+    }
+  }
+
+  // Restores the buffers. Throws if one has changed.
+  void check() const {
+    std::string changed;
+    for (const auto& [weight, before] : all_) {
+      if (same_bytes(before, weight.tensor)) continue;
+      changed = weight.name;
+      weight.tensor.copy_(before);
+    }
+    if (!changed.empty()) refuse_write("the function", "the buffer '" + changed + "'");
+  }
+
+ private:
+  std::vector<std::pair<Weight, at::Tensor>> all_ = {};
+};
+
+// Runs the function without the cache of autocast's casts, since each cast must be a call.
+Tensors without_cast_cache(const Function& function, const Tensors& inputs) {
+  const bool before = at::autocast::is_autocast_cache_enabled();
+  at::autocast::set_autocast_cache_enabled(false);
+  const auto restore =
+      c10::make_scope_exit([&] { at::autocast::set_autocast_cache_enabled(before); });
+  return function(inputs);
+}
+
+// How far an output of a program may be from the function's. Kernels round differently for other
+// memory; a wrong program is much farther off.
+bool are_close(const at::Tensor& a, const at::Tensor& b) {
+  if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
+  if (!a.is_floating_point() || a.numel() == 0) return at::equal(a, b);
+  const auto x = a.to(at::kDouble);
+  const auto y = b.to(at::kDouble);
+  const bool is_short = c10::elementSize(a.scalar_type()) <= 2;
+  const double largest = y.nan_to_num(0, 0, 0).abs().max().item<double>();
+  const double rtol = is_short ? 3e-2 : 1e-3;
+  return at::allclose(x, y, rtol, rtol * largest, /*equal_nan=*/true);
+}
+
+}  // namespace
+
+Recording::Recording(const Function& function, const torch::nn::Module* module,
+                     const StateDict& example, const RecordOptions& options)
+    : function_(function),
+      example_((check_example(example), example)),
+      options_(options),
+      sizes_(example, options.dynamic),
+      weights_(weights_of(module, example.size())) {
+  TORCH_CHECK(function_ != nullptr, of_record, "expected a function, got an empty one");
+}
+
+Graph Recording::record() const {
+  const at::NoGradGuard no_grad;
+  const auto corners = trace_corners();
+  Graph graph = merge(corners);
+  check(graph, trace(farther_sizes()));
+  for (size_t i = 0; i < sizes_.names().size(); ++i) {
+    graph.sizes.push_back({sizes_.names()[i], smallest(graph, i)});
+  }
+  set_ports(graph, corners);
+  compare_outputs(graph);
+  graph.metadata = options_.metadata;
+  if (options_.save_example) add_example(graph);
+  return graph;
+}
+
+Tensors Recording::run(const Tensors& inputs) const {
+  auto outputs = without_cast_cache(function_, inputs);
+  TORCH_CHECK(!outputs.empty(), of_record, "expected a function that returns tensors, got none");
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    TORCH_CHECK(outputs[i].defined(), of_record, "output ", i, ": expected a tensor, got an undefined one");
+  }
+  return outputs;
+}
+
+TraceAt Recording::trace(const std::vector<int64_t>& sizes) const {
+  const auto inputs = sizes_.inputs(example_, sizes);
+  std::vector<Tracer::Input> named;
+  for (size_t i = 0; i < inputs.size(); ++i) named.push_back({example_[i].key(), inputs[i]});
+  Tracer tracer(named, weights_);
+  const Buffers buffers(weights_);
+  Tensors outputs;
+  observe_operators(tracer, [&] { outputs = run(inputs); });
+  buffers.check();
+  return {sizes, tracer.finish(outputs)};
+}
+
+std::vector<TraceAt> Recording::trace_corners() const {
+  const auto smaller = sizes_.smaller();
+  std::vector<TraceAt> corners;
+  for (size_t corner = 0; corner < size_t{1} << smaller.size(); ++corner) {
+    auto sizes = smaller;
+    for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = size_at_corner(smaller[i], i, corner);
+    corners.push_back(trace(sizes));
+  }
+  return corners;
+}
+
+// Returns sizes at which an integer that is not a sum of products differs from one through the
+// corners.
+std::vector<int64_t> Recording::farther_sizes() const {
+  auto sizes = sizes_.smaller();
+  for (auto& size : sizes) size = 2 * size + 3;
+  return sizes;
+}
+
+Graph Recording::merge(const std::vector<TraceAt>& corners) const {
+  Graph graph;
+  graph.device = example_[0].value().device().type();
+  graph.calls = merge_traces(corners, sizes_.smaller(), sizes_.names());
+  graph.weights = weights_;
+  graph.values = corners.front().trace.values;
+  for (const auto& constant : corners.front().trace.constants) {
+    const auto number = graph.weights.size() - weights_.size();
+    auto& named = graph.weights.emplace_back(constant);
+    named.name = "constants." + std::to_string(number);
+  }
+  for (const auto& corner : corners) check(graph, corner);
+  return graph;
+}
+
+void Recording::check(const Graph& graph, const TraceAt& other) const {
+  const auto calls = difference(graph.calls, other, sizes_.names());
+  TORCH_CHECK(calls.empty(), of_record, calls);
+  const std::vector<Weight> constants(
+      graph.weights.begin() + static_cast<std::ptrdiff_t>(weights_.size()), graph.weights.end());
+  const auto reason = difference(constants, other.trace.constants);
+  TORCH_CHECK(reason.empty(), of_record, reason);
+}
+
+// Returns the smallest value of a dynamic size for which the function does what was recorded.
+int64_t Recording::smallest(const Graph& graph, size_t size) const {
+  auto sizes = sizes_.smaller();
+  sizes[size] = 1;
+  try {
+    check(graph, trace(sizes));
+    return 1;
+  } catch (const c10::Error&) {
+    return 2;
+  }
+}
+
+void Recording::set_ports(Graph& graph, const std::vector<TraceAt>& corners) const {
+  std::set<std::string> names;
+  for (size_t i = 0; i < example_.size(); ++i) {
+    const auto& input = example_[i].value();
+    graph.inputs.push_back({example_[i].key(), i, input.scalar_type(), sizes_.shape(i, input)});
+    names.insert(example_[i].key());
+  }
+  const auto& outputs = corners.front().trace.outputs;
+  TORCH_CHECK(options_.outputs.empty() || options_.outputs.size() == outputs.size(), of_record,
+              "outputs: expected ", outputs.size(), " names, got ", options_.outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto standard = outputs.size() == 1 ? "output" : "output_" + std::to_string(i);
+    const auto& name = options_.outputs.empty() ? standard : options_.outputs[i];
+    check_name(name, "outputs");
+    TORCH_CHECK(names.insert(name).second, of_record, "outputs: expected names that differ, got '", name,
+                "' twice; inputs count too");
+    auto& port = graph.outputs.emplace_back(Port{name, outputs[i].value, outputs[i].dtype, {}});
+    for (size_t dim = 0; dim < outputs[i].shape.size(); ++dim) {
+      std::vector<int64_t> at_corners;
+      for (const auto& corner : corners) {
+        at_corners.push_back(corner.trace.outputs[i].shape.at(dim));
+      }
+      port.shape.push_back(size_through(std::move(at_corners), sizes_.smaller()));
+    }
+  }
+}
+
+// Compares the program with the function for inputs that were not recorded, so that values which
+// the function has read behind the dispatcher are noticed too.
+void Recording::compare_outputs(const Graph& graph) const {
+  const auto device = example_[0].value().device();
+  const PreparedProgram program(graph, device, of_record);
+  auto inputs = sizes_.inputs(example_, farther_sizes());
+  for (auto& input : inputs) {
+    if (input.is_floating_point()) input = input * 0.75;
+  }
+  const auto outputs = program.run(inputs);
+  const auto expected = run(inputs);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    TORCH_CHECK(are_close(outputs[i], expected[i]), of_record, "output '", graph.outputs[i].name,
+                "': expected a program that computes what the function computes for other inputs ",
+                "too, got other values; the function depends on values that operators do not see, ",
+                "such as tensors' memory that the host reads, or state that it keeps");
+  }
+}
+
+void Recording::add_example(Graph& graph) const {
+  Tensors inputs;
+  for (const auto& item : example_) inputs.push_back(item.value().detach().clone());
+  graph.example_outputs = run(inputs);
+  for (const auto& item : example_) graph.example_inputs.push_back(item.value().detach());
+}
+
+}  // namespace sconce::program::detail

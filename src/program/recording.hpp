@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "program/dynamic_sizes.hpp"
+#include "program/graph.hpp"
+#include "program/merge_traces.hpp"
+#include "sconce/program/record.hpp"
+
+namespace sconce::program::detail {
+
+/// Records a function at several sizes and merges what it did.
+class Recording {
+ public:
+  /// @throw c10::Error if the example or the options are wrong.
+  Recording(const Function& function, const torch::nn::Module* module, const StateDict& example,
+            const RecordOptions& options);
+
+  /// Returns the program, which has been compared with the function.
+  /// @throw c10::Error for what a program cannot contain.
+  Graph record() const;
+
+ private:
+  Tensors run(const Tensors& inputs) const;
+  TraceAt trace(const std::vector<int64_t>& sizes) const;
+  std::vector<TraceAt> trace_corners() const;
+  std::vector<int64_t> farther_sizes() const;
+  Graph merge(const std::vector<TraceAt>& corners) const;
+  void check(const Graph& graph, const TraceAt& other) const;
+  int64_t smallest(const Graph& graph, size_t size) const;
+  void set_ports(Graph& graph, const std::vector<TraceAt>& corners) const;
+  void add_example(Graph& graph) const;
+  void compare_outputs(const Graph& graph) const;
+
+  const Function& function_;
+  const StateDict& example_;
+  const RecordOptions& options_;
+  DynamicSizes sizes_;
+  std::vector<Weight> weights_;
+};
+
+}  // namespace sconce::program::detail
