@@ -27,7 +27,6 @@ foreach(component IN LISTS sconce_FIND_COMPONENTS)
   elseif(sconce_FIND_REQUIRED_${component})
     set(sconce_FOUND OFF)
     set(sconce_NOT_FOUND_MESSAGE
-        "no component '${component}': there are core, capture, data, distributed, io, program, report, training and "
-        "vision")
+        "no component '${component}': there are core, capture, data, distributed, io, program, report, training, and vision")
   endif()
 endforeach()

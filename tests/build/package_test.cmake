@@ -264,6 +264,7 @@ if(WAY STREQUAL "find_package") # which alone has all of the pages' programs: on
   check_component(capture captured_step "sconce::CapturedStepOptions().warmup != 3")
   check_component(data data/seed "sconce::data::mix_seeds(1, 2, 3) == 0")
   check_component(io io/whole_file "sconce::io::sync_folder(\".\")")
+  check_component(program program/program "sconce::program::TensorSpec().name != std::string()")
   check_component(distributed distributed/process_group "!sconce::distributed::is_nccl_available() && false")
   check_component(vision vision/idx
                   "sconce::vision::read_idx(\"${SOURCE}/apps/train/digits/t10k-labels-idx1-ubyte\").dim() != 1")
