@@ -132,7 +132,8 @@ struct ValueMaker {
   }
   Result operator()(bool value) const { return when(is(TypeKind::BoolType) || is_number(), value); }
   Result operator()(const Size& size) const {
-    return when(is(TypeKind::IntType) || is(TypeKind::SymIntType) || is_number(), size.at(in.sizes));
+    return when(is(TypeKind::IntType) || is(TypeKind::SymIntType) || is_number(),
+                size.at(in.sizes));
   }
   Result operator()(double value) const {
     return when(is(TypeKind::FloatType) || is_number(), value);
@@ -181,11 +182,10 @@ struct ValueMaker {
 };
 
 const char* kind_of(const Argument& argument) {
-  static constexpr const char* names[] = {"None",      "a truth value", "an integer",
-                                          "a float",   "a complex number", "a text",
-                                          "a tensor",  "a number",      "a dtype",
-                                          "a layout",  "a memory format", "a device",
-                                          "a list"};
+  static constexpr const char* names[] = {
+      "None",     "a truth value", "an integer", "a float",  "a complex number", "a text",
+      "a tensor", "a number",      "a dtype",    "a layout", "a memory format",  "a device",
+      "a list"};
   static_assert(std::size(names) == std::variant_size_v<Argument::Any>);
   return names[argument.value.index()];
 }

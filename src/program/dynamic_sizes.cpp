@@ -58,7 +58,8 @@ std::vector<Size> DynamicSizes::shape(size_t index, const at::Tensor& input) con
   for (const int64_t size : input.sizes()) shape.emplace_back(size);
   const auto dims = dims_.find(index);
   if (dims == dims_.end()) return shape;
-  for (const auto& [dim, size] : dims->second) shape[static_cast<size_t>(dim)].terms = {{1, {size}}};
+  for (const auto& [dim, size] : dims->second)
+    shape[static_cast<size_t>(dim)].terms = {{1, {size}}};
   return shape;
 }
 
@@ -68,10 +69,12 @@ void DynamicSizes::add(const StateDict& example, const DynamicDim& given) {
   TORCH_CHECK(input < example.size(), of_record, "dynamic: expected the name of an input, got '",
               given.input, "'");
   const auto& tensor = example[input].value();
-  TORCH_CHECK(given.dim >= 0 && given.dim < tensor.dim(), of_record, "dynamic: expected a dimension of '",
-              given.input, "' from 0 to ", tensor.dim() - 1, ", got ", given.dim);
-  TORCH_CHECK(tensor.size(given.dim) > 0, of_record, "dynamic: expected an example with rows in dimension ",
-              given.dim, " of '", given.input, "', got none");
+  TORCH_CHECK(given.dim >= 0 && given.dim < tensor.dim(), of_record,
+              "dynamic: expected a dimension of '", given.input, "' from 0 to ", tensor.dim() - 1,
+              ", got ", given.dim);
+  TORCH_CHECK(tensor.size(given.dim) > 0, of_record,
+              "dynamic: expected an example with rows in dimension ", given.dim, " of '",
+              given.input, "', got none");
   check_name(given.size, "dynamic sizes");
   const auto found = std::find(names_.begin(), names_.end(), given.size);
   const auto size = static_cast<size_t>(found - names_.begin());
@@ -79,8 +82,8 @@ void DynamicSizes::add(const StateDict& example, const DynamicDim& given) {
     names_.push_back(given.size);
     of_example_.push_back(tensor.size(given.dim));
   }
-  TORCH_CHECK(of_example_[size] == tensor.size(given.dim), of_record, "dynamic: expected ", given.size,
-              " = ", of_example_[size], " in '", given.input, "' as before, got ",
+  TORCH_CHECK(of_example_[size] == tensor.size(given.dim), of_record, "dynamic: expected ",
+              given.size, " = ", of_example_[size], " in '", given.input, "' as before, got ",
               tensor.size(given.dim), "; give sizes that differ different names");
   dims_[input].emplace(given.dim, size);
 }

@@ -40,7 +40,8 @@ class DynamicSizes {
   std::map<size_t, std::map<int64_t, size_t>> dims_ = {};  // of the inputs, with the sizes' indices
 };
 
-/// @throw c10::Error unless the name is an identifier of Python and C++, as names of `what` must be.
+/// @throw c10::Error unless the name is an identifier of Python and C++, as names of `what` must
+/// be.
 void check_name(const std::string& name, const char* what);
 
 }  // namespace sconce::program::detail

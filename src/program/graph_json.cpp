@@ -172,9 +172,9 @@ class Node {
   }
 
   int64_t integer() const {
-    const bool fits = json_.is_number_integer() &&
-                      (!json_.is_number_unsigned() ||
-                       json_.get<uint64_t>() <= std::numeric_limits<int64_t>::max());
+    const bool fits =
+        json_.is_number_integer() && (!json_.is_number_unsigned() ||
+                                      json_.get<uint64_t>() <= std::numeric_limits<int64_t>::max());
     if (!fits) refuse("an integer of 64 bits");
     return json_.get<int64_t>();
   }
@@ -283,8 +283,8 @@ class Reader {
   }
 
   Port port(const Node& node) const {
-    Port port{node["name"].text(), node["value"].index(parsed_.graph.values), node["dtype"].dtype(),
-              {}};
+    Port port{
+        node["name"].text(), node["value"].index(parsed_.graph.values), node["dtype"].dtype(), {}};
     for (const auto& dim : node["shape"].elements()) port.shape.push_back(size(dim));
     return port;
   }
@@ -365,9 +365,8 @@ class Reader {
         call.arguments.push_back(
             argument(Node(*found, node.place() + ": argument '" + parameter.name() + "'")));
       } else {
-        call.arguments.push_back(
-            argument_of(parameter.default_value().value_or(c10::IValue()), *parameter.real_type(),
-                        no_tensor));
+        call.arguments.push_back(argument_of(parameter.default_value().value_or(c10::IValue()),
+                                             *parameter.real_type(), no_tensor));
       }
     }
   }

@@ -41,10 +41,13 @@ class Merger {
 
   std::optional<Argument> merge(const std::vector<const Argument*>& all) const {
     const auto& first = *all.front();
-    const auto has_kind = [&](const Argument* a) { return a->value.index() == first.value.index(); };
+    const auto has_kind = [&](const Argument* a) {
+      return a->value.index() == first.value.index();
+    };
     if (!std::all_of(all.begin(), all.end(), has_kind)) return {};
     if (std::holds_alternative<Size>(first.value)) {
-      return Argument{merge_sizes(all, [](const Argument& a) { return std::get_if<Size>(&a.value); })};
+      return Argument{
+          merge_sizes(all, [](const Argument& a) { return std::get_if<Size>(&a.value); })};
     }
     if (const auto* wrapped = std::get_if<WrappedNumber>(&first.value);
         wrapped != nullptr && std::holds_alternative<Size>(wrapped->number)) {
@@ -137,7 +140,8 @@ std::string difference(const std::vector<Call>& calls, const TraceAt& other,
   if (!operators.empty()) return operators + " at " + at_text(other.sizes, names);
   for (size_t i = 0; i < calls.size(); ++i) {
     for (size_t j = 0; j < calls[i].arguments.size(); ++j) {
-      if (at_sizes(calls[i].arguments[j], other.sizes) == other.trace.calls[i].arguments[j]) continue;
+      if (at_sizes(calls[i].arguments[j], other.sizes) == other.trace.calls[i].arguments[j])
+        continue;
       return place_of(i, calls[i].op) + ": argument '" +
              calls[i].op.schema().arguments()[j].name() + "' at " + at_text(other.sizes, names) +
              ": expected a sum of products of the dynamic sizes and integers, got another number";
@@ -158,8 +162,9 @@ std::string difference(const std::vector<Weight>& constants, const std::vector<W
     same = constants[i].value == other[i].value && a.scalar_type() == b.scalar_type() &&
            a.sizes() == b.sizes() && at::equal(a, b);
   }
-  return same ? "" : "expected tensors that the host makes in the function to be the same for all "
-                     "inputs, got other ones; make them with operators, or pass them as inputs";
+  return same ? ""
+              : "expected tensors that the host makes in the function to be the same for all "
+                "inputs, got other ones; make them with operators, or pass them as inputs";
 }
 
 }  // namespace sconce::program::detail

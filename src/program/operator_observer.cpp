@@ -24,7 +24,7 @@ namespace {
 // The recording of a thread.
 struct ObservedRun {
   Tracer& tracer;
-  int depth = 0;                    // number of recorded operators that are running
+  int depth = 0;                  // number of recorded operators that are running
   std::exception_ptr error = {};  // the first one; LibTorch swallows exceptions of observers
 };
 thread_local ObservedRun* recording = nullptr;

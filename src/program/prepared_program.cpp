@@ -44,7 +44,8 @@ void set_result(const Argument& result, const c10::IValue& value, std::vector<at
                 tensors.size());
     for (size_t i = 0; i < list->size(); ++i) {
       const at::Tensor tensor = tensors[i];
-      if (const auto* of_list = std::get_if<ValueId>(&(*list)[i].value)) values[of_list->id] = tensor;
+      if (const auto* of_list = std::get_if<ValueId>(&(*list)[i].value))
+        values[of_list->id] = tensor;
     }
   }
 }
@@ -59,8 +60,8 @@ PreparedProgram::PreparedProgram(Graph graph, c10::Device device, const std::str
     : graph_(std::move(graph)), device_(device) {
   check_values(who);
   for (auto& weight : graph_.weights) {
-    weight.tensor = to_device(weight.tensor,
-                              weight.device == graph_.device ? device_ : c10::Device(weight.device));
+    weight.tensor = to_device(
+        weight.tensor, weight.device == graph_.device ? device_ : c10::Device(weight.device));
   }
   for (const auto& port : graph_.inputs) inputs_.push_back(spec_of(port));
   for (const auto& port : graph_.outputs) outputs_.push_back(spec_of(port));
@@ -106,8 +107,8 @@ PreparedProgram::PreparedCall PreparedProgram::prepare(size_t index, const std::
     try {
       value = value_of(argument, *parameters[i].real_type(), in);
     } catch (const c10::Error& error) {
-      TORCH_CHECK(false, who, place_of(index, call.op), ": argument '", parameters[i].name(), "': ",
-                  error.what_without_backtrace());
+      TORCH_CHECK(false, who, place_of(index, call.op), ": argument '", parameters[i].name(),
+                  "': ", error.what_without_backtrace());
     }
     if (const auto* id = std::get_if<ValueId>(&argument.value)) {
       prepared.arguments.emplace_back(id->id);
@@ -143,13 +144,14 @@ std::vector<int64_t> PreparedProgram::sizes_of(const Tensors& inputs) const {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto& port = graph_.inputs[i];
     const auto& input = inputs[i];
-    TORCH_CHECK(input.defined(), who, "input '", port.name, "': expected a tensor, got an undefined ",
-                "one");
+    TORCH_CHECK(input.defined(), who, "input '", port.name,
+                "': expected a tensor, got an undefined ", "one");
     TORCH_CHECK(input.scalar_type() == port.dtype, who, "input '", port.name, "': expected ",
                 repr(port.dtype), ", got ", repr(input.scalar_type()));
     TORCH_CHECK(input.device() == device_, who, "input '", port.name, "': expected a tensor on ",
                 device_, ", got one on ", input.device());
-    bool fits = input.layout() == c10::kStrided && input.dim() == static_cast<int64_t>(port.shape.size());
+    bool fits =
+        input.layout() == c10::kStrided && input.dim() == static_cast<int64_t>(port.shape.size());
     for (size_t dim = 0; fits && dim < port.shape.size(); ++dim) {
       const int64_t size = input.sizes()[dim];
       const auto constant = port.shape[dim].constant();
@@ -160,7 +162,8 @@ std::vector<int64_t> PreparedProgram::sizes_of(const Tensors& inputs) const {
       const size_t index = port.shape[dim].terms[0].sizes[0];
       if (sizes[index] == -1) sizes[index] = size;
       TORCH_CHECK(size >= graph_.sizes[index].min, who, "input '", port.name, "': expected ",
-                  graph_.sizes[index].name, " of at least ", graph_.sizes[index].min, ", got ", size);
+                  graph_.sizes[index].name, " of at least ", graph_.sizes[index].min, ", got ",
+                  size);
       TORCH_CHECK(size == sizes[index], who, "input '", port.name, "': expected ",
                   graph_.sizes[index].name, " = ", sizes[index], " as before, got ", size);
     }

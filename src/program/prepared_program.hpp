@@ -17,8 +17,8 @@ namespace sconce::program::detail {
 class PreparedProgram {
  public:
   /// `who` begins the errors.
-  /// @throw c10::Error, naming the place, if a call's arguments do not fit its operator, or a tensor
-  /// is used before a call returns it.
+  /// @throw c10::Error, naming the place, if a call's arguments do not fit its operator, or a
+  /// tensor is used before a call returns it.
   PreparedProgram(Graph graph, c10::Device device, const std::string& who);
   PreparedProgram(const PreparedProgram&) = delete;
   PreparedProgram& operator=(const PreparedProgram&) = delete;

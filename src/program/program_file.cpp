@@ -78,9 +78,8 @@ const std::string& text_of(const io::Metadata& texts, const char* key, const std
 void write_program(const std::filesystem::path& path, const Graph& graph, const std::string& who) {
   const auto tensors = tensors_of(graph, who);
   const auto text = json_of(graph, tensors.names, tensors.checksums);
-  io::Metadata texts = {{"format", "pt"},
-                        {program_key, text},
-                        {checksum_key, crc32_of(text.data(), text.size())}};
+  io::Metadata texts = {
+      {"format", "pt"}, {program_key, text}, {checksum_key, crc32_of(text.data(), text.size())}};
   for (const auto& [key, value] : graph.metadata) texts.emplace(metadata_prefix + key, value);
   io::save_safetensors(path, tensors.all, texts);
 }

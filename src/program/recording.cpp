@@ -23,16 +23,18 @@ namespace sconce::program::detail {
 namespace {
 
 void check_example(const StateDict& example) {
-  TORCH_CHECK(example.size() > 0, of_record, "expected an example with at least one input, got none");
+  TORCH_CHECK(example.size() > 0, of_record,
+              "expected an example with at least one input, got none");
   const auto device = example[0].value().defined() ? example[0].value().device() : c10::kCPU;
-  TORCH_CHECK(device.is_cpu() || device.is_cuda(), of_record, "expected an example on the CPU or a GPU, ",
-              "got one on ", device);
+  TORCH_CHECK(device.is_cpu() || device.is_cuda(), of_record,
+              "expected an example on the CPU or a GPU, ", "got one on ", device);
   for (const auto& item : example) {
     check_name(item.key(), "inputs");
     TORCH_CHECK(item.value().defined(), of_record, "example '", item.key(),
                 "': expected a tensor, got an undefined one");
     TORCH_CHECK(item.value().layout() == at::kStrided && !item.value().is_quantized(), of_record,
-                "example '", item.key(), "': expected a dense tensor, got a sparse or quantized one");
+                "example '", item.key(),
+                "': expected a dense tensor, got a sparse or quantized one");
     TORCH_CHECK(item.value().device() == device, of_record, "example '", item.key(),
                 "': expected a tensor on ", device, " as the first, got one on ",
                 item.value().device());
@@ -52,7 +54,8 @@ std::vector<Weight> weights_of(const torch::nn::Module* module, size_t first_val
   for (const auto& item : module->named_parameters()) {
     add(item.key(), item.value(), WeightKind::parameter);
   }
-  for (const auto& item : module->named_buffers()) add(item.key(), item.value(), WeightKind::buffer);
+  for (const auto& item : module->named_buffers())
+    add(item.key(), item.value(), WeightKind::buffer);
   return weights;
 }
 
@@ -137,7 +140,8 @@ Tensors Recording::run(const Tensors& inputs) const {
   auto outputs = without_cast_cache(function_, inputs);
   TORCH_CHECK(!outputs.empty(), of_record, "expected a function that returns tensors, got none");
   for (size_t i = 0; i < outputs.size(); ++i) {
-    TORCH_CHECK(outputs[i].defined(), of_record, "output ", i, ": expected a tensor, got an undefined one");
+    TORCH_CHECK(outputs[i].defined(), of_record, "output ", i,
+                ": expected a tensor, got an undefined one");
   }
   return outputs;
 }
@@ -223,8 +227,8 @@ void Recording::set_ports(Graph& graph, const std::vector<TraceAt>& corners) con
     const auto standard = outputs.size() == 1 ? "output" : "output_" + std::to_string(i);
     const auto& name = options_.outputs.empty() ? standard : options_.outputs[i];
     check_name(name, "outputs");
-    TORCH_CHECK(names.insert(name).second, of_record, "outputs: expected names that differ, got '", name,
-                "' twice; inputs count too");
+    TORCH_CHECK(names.insert(name).second, of_record, "outputs: expected names that differ, got '",
+                name, "' twice; inputs count too");
     auto& port = graph.outputs.emplace_back(Port{name, outputs[i].value, outputs[i].dtype, {}});
     for (size_t dim = 0; dim < outputs[i].shape.size(); ++dim) {
       std::vector<int64_t> at_corners;

@@ -47,18 +47,20 @@ std::string refusal_of_file(const c10::OperatorName& op) {
   using sconce::detail::Trait;
   if (!op.name.starts_with("aten::")) return "an operator that is not LibTorch's own";
   if (op.name == "aten::from_file") return "an operator that opens files";
-  if (sconce::detail::has_trait(op.name, Trait::relocation)) return "a tensor that gets other memory";
+  if (sconce::detail::has_trait(op.name, Trait::relocation))
+    return "a tensor that gets other memory";
   return {};
 }
 
 void check_call(const RecordedCall& call, c10::ArrayRef<c10::IValue> arguments) {
   const auto reason = sconce::detail::refusal_of_operator(call.op, arguments);
-  TORCH_CHECK(reason.empty(), of_record, call.place, ": expected operators from tensors to tensors, got ",
-              reason, "; ", advice_for(reason));
+  TORCH_CHECK(reason.empty(), of_record, call.place,
+              ": expected operators from tensors to tensors, got ", reason, "; ",
+              advice_for(reason));
   const auto not_in_files = refusal_of_file(call.op.operator_name());
-  TORCH_CHECK(not_in_files.empty(), of_record, call.place, ": expected operators of the namespace aten, ",
-              "which Python has too, got ", not_in_files,
-              "; write it with LibTorch's operators, or pass its result as an input");
+  TORCH_CHECK(not_in_files.empty(), of_record, call.place,
+              ": expected operators of the namespace aten, ", "which Python has too, got ",
+              not_in_files, "; write it with LibTorch's operators, or pass its result as an input");
   for (const auto& argument : arguments) {
     if (argument.isGenerator()) refuse_random(call.place);
   }
@@ -70,12 +72,14 @@ void check_results(const RecordedCall& call, c10::ArrayRef<c10::IValue> results)
 }
 
 void refuse_write(const std::string& place, const std::string& what) {
-  TORCH_CHECK(false, of_record, place, ": expected a function that changes only its own tensors, got a ",
-              "change of ", what, "; call eval() on the network, or clone() before the change");
+  TORCH_CHECK(false, of_record, place,
+              ": expected a function that changes only its own tensors, got a ", "change of ", what,
+              "; call eval() on the network, or clone() before the change");
 }
 
 void refuse_random(const std::string& place) {
-  TORCH_CHECK(false, of_record, place, ": expected no random numbers, got some; call eval() on the ",
+  TORCH_CHECK(false, of_record, place,
+              ": expected no random numbers, got some; call eval() on the ",
               "network, or pass the numbers as an input");
 }
 

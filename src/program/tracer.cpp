@@ -36,7 +36,8 @@ bool lie_alike(const at::Tensor& a, const at::Tensor& b) {
 }
 
 // Returns the numbers of the tensors in an operator's result, which `number` gives.
-Argument result_of(const c10::IValue& value, const std::function<size_t(const at::Tensor&)>& number) {
+Argument result_of(const c10::IValue& value,
+                   const std::function<size_t(const at::Tensor&)>& number) {
   if (value.isTensor() && value.toTensor().defined()) return {ValueId{number(value.toTensor())}};
   if (!value.isTensorList()) return {};
   Argument::List list;
@@ -114,9 +115,8 @@ size_t Tracer::number_of(const at::Tensor& tensor) {
   if (memory == nullptr) return add_constant(tensor);
   // Another tensor for the same elements, which no operator made, such as by `data()`.
   const auto& values = memory->values;
-  const auto same = std::find_if(values.rbegin(), values.rend(), [&](size_t id) {
-    return lie_alike(values_[id], tensor);
-  });
+  const auto same = std::find_if(values.rbegin(), values.rend(),
+                                 [&](size_t id) { return lie_alike(values_[id], tensor); });
   TORCH_CHECK(same != values.rend(), "expected views that operators make, got one of shape ",
               tensor.sizes(), " that the host made");
   values_.push_back(tensor);
@@ -136,8 +136,7 @@ void Tracer::check_write(const at::Tensor& tensor, const c10::OperatorHandle& op
                                                   : "a tensor that the host made");
 }
 
-Tracer::Running Tracer::begin(const c10::OperatorHandle& op,
-                              c10::ArrayRef<c10::IValue> arguments) {
+Tracer::Running Tracer::begin(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
   check_call({here(op), op, device_}, arguments);
   const auto& schema = op.schema();
   Running running{{op}, arguments.vec()};

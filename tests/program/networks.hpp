@@ -123,9 +123,7 @@ inline Network lstm() {
             const auto [out, state] = net->forward(in[0]);
             return Tensors{out, std::get<0>(state)};
           },
-          [](int64_t rows) {
-            return StateDict{{"x", torch::randn({rows, 5, 8})}};
-          }};
+          [](int64_t rows) { return StateDict{{"x", torch::randn({rows, 5, 8})}}; }};
 }
 
 inline Network batch_norm() {
@@ -151,18 +149,14 @@ inline Network two_outputs() {
             const auto halves = net->forward(in[0]).chunk(2, 1);
             return Tensors{halves[0].sigmoid(), halves[1].softmax(1)};
           },
-          [](int64_t rows) {
-            return StateDict{{"x", torch::randn({rows, 6})}};
-          }};
+          [](int64_t rows) { return StateDict{{"x", torch::randn({rows, 6})}}; }};
 }
 
 inline Network mlp() {
   return one_input("mlp",
                    torch::nn::Sequential(torch::nn::Linear(16, 32), torch::nn::ReLU(),
                                          torch::nn::Linear(32, 10), torch::nn::LogSoftmax(1)),
-                   [](int64_t rows) {
-                     return StateDict{{"x", torch::randn({rows, 16})}};
-                   });
+                   [](int64_t rows) { return StateDict{{"x", torch::randn({rows, 16})}}; });
 }
 
 inline Network resnet18() {
@@ -172,22 +166,28 @@ inline Network resnet18() {
 
 inline Network vit() {
   return one_input("vit",
-                   vision::models::VisionTransformer(vision::models::VisionTransformerOptions{
-                       .image_size = 32,
-                       .patch_size = 8,
-                       .num_layers = 2,
-                       .num_heads = 4,
-                       .hidden_dim = 32,
-                       .mlp_dim = 64,
-                       .num_classes = 10}),
+                   vision::models::VisionTransformer(
+                       vision::models::VisionTransformerOptions{.image_size = 32,
+                                                                .patch_size = 8,
+                                                                .num_layers = 2,
+                                                                .num_heads = 4,
+                                                                .hidden_dim = 32,
+                                                                .mlp_dim = 64,
+                                                                .num_classes = 10}),
                    [](int64_t rows) { return pictures(rows, 32); });
 }
 
 /// Returns the networks in evaluation mode, with weights that depend on the seed only.
 inline std::vector<Network> networks() {
   torch::manual_seed(0);
-  std::vector<Network> all = {mlp(),        resnet18(),   vit(),        one_input("gpt", Gpt(), tokens),
-                              text_classifier(), lstm(), batch_norm(), two_inputs(),
+  std::vector<Network> all = {mlp(),
+                              resnet18(),
+                              vit(),
+                              one_input("gpt", Gpt(), tokens),
+                              text_classifier(),
+                              lstm(),
+                              batch_norm(),
+                              two_inputs(),
                               two_outputs()};
   for (const auto& network : all) network.module->eval();
   return all;

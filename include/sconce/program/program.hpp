@@ -24,9 +24,9 @@ using Tensors = std::vector<torch::Tensor>;
 
 /// A tensor that a program accepts or returns.
 struct TensorSpec {
-  std::string name = {};                       ///< such as "x"
-  torch::ScalarType dtype = c10::kFloat;       ///< its type
-  std::vector<int64_t> shape = {};             ///< -1 for a dynamic size
+  std::string name = {};                  ///< such as "x"
+  torch::ScalarType dtype = c10::kFloat;  ///< its type
+  std::vector<int64_t> shape = {};        ///< -1 for a dynamic size
 };
 
 /// Options of `Program::load`.
@@ -56,8 +56,8 @@ class Program {
 
   /// Runs the program. Inputs are in the order of `inputs()`, and on its device. Autocast and
   /// gradients do not apply. Any number of threads may call it at once.
-  /// @throw c10::Error, naming the input, if their number, a type, a device, or a shape differs from
-  /// what the program accepts, or if an operator throws.
+  /// @throw c10::Error, naming the input, if their number, a type, a device, or a shape differs
+  /// from what the program accepts, or if an operator throws.
   Tensors run(const Tensors& inputs) const;
 
   /// Returns what the program accepts, in the order of `run`'s argument.

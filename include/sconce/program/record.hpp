@@ -25,8 +25,8 @@ namespace sconce::program {
 /// always have equal sizes.
 /// Python: an entry of `torch.export.export`'s `dynamic_shapes`.
 struct DynamicDim {
-  std::string input = {};        ///< the input's name
-  int64_t dim = 0;               ///< index of the dimension, from 0
+  std::string input = {};      ///< the input's name
+  int64_t dim = 0;             ///< index of the dimension, from 0
   std::string size = "batch";  ///< name of the size
 };
 
@@ -53,13 +53,13 @@ using Function = std::function<Tensors(const Tensors& inputs)>;
 
 /// Runs a function on the example, and writes a program that computes the same.
 ///
-/// The file contains LibTorch's operators in the order in which the function calls them, the weights
-/// under their names, the inputs and the outputs. Python's module `sconce_cpp` makes a
+/// The file contains LibTorch's operators in the order in which the function calls them, the
+/// weights under their names, the inputs and the outputs. Python's module `sconce_cpp` makes a
 /// `torch.export.ExportedProgram`, ONNX or a package of it; `Program` runs it in C++.
 ///
 /// With dynamic sizes the function also runs on inputs of other sizes, made of the example's rows,
-/// and each integer that differs becomes an expression of the sizes. Before the file is written, the
-/// program runs once and its outputs are compared with the function's.
+/// and each integer that differs becomes an expression of the sizes. Before the file is written,
+/// the program runs once and its outputs are compared with the function's.
 ///
 /// The function runs in the mode that the network is in, without gradients: call `eval()` before.
 /// Python: `torch.export.export(module, args, dynamic_shapes=...)` and `torch.export.save`.
