@@ -105,6 +105,22 @@ std::string other_operators(const std::vector<Call>& a, const std::vector<Call>&
   return {};
 }
 
+// Returns how two traces return other tensors, or an empty text.
+std::string other_outputs(const Trace& a, const Trace& b) {
+  const auto is_like = [](const TracedOutput& x, const TracedOutput& y) {
+    return x.value == y.value && x.dtype == y.dtype && x.shape.size() == y.shape.size();
+  };
+  const bool same =
+      std::equal(a.outputs.begin(), a.outputs.end(), b.outputs.begin(), b.outputs.end(), is_like);
+  return same ? "" : "the function returns other tensors";
+}
+
+// Returns how two traces differ apart from arguments, or an empty text.
+std::string other_trace(const Trace& a, const Trace& b) {
+  const auto operators = other_operators(a.calls, b.calls);
+  return operators.empty() ? other_outputs(a, b) : operators;
+}
+
 }  // namespace
 
 std::vector<Call> merge_traces(const std::vector<TraceAt>& corners,
@@ -112,7 +128,7 @@ std::vector<Call> merge_traces(const std::vector<TraceAt>& corners,
                                const std::vector<std::string>& names) {
   const auto& first = corners.front();
   for (const auto& corner : corners) {
-    const auto other = other_operators(first.trace.calls, corner.trace.calls);
+    const auto other = other_trace(first.trace, corner.trace);
     TORCH_CHECK(other.empty(), of_record, "expected the same operators for all sizes, but ", other,
                 " at ", at_text(first.sizes, names), " and ", at_text(corner.sizes, names),
                 "; a loop or a branch depends on the size");

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -109,6 +110,14 @@ bool are_close(const at::Tensor& a, const at::Tensor& b) {
   return at::allclose(x, y, rtol, rtol * largest, /*equal_nan=*/true);
 }
 
+// Returns the first output that differs, or nothing.
+std::optional<size_t> first_difference(const Tensors& a, const Tensors& b) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (i >= b.size() || !are_close(a[i], b[i])) return i;
+  }
+  return {};
+}
+
 }  // namespace
 
 Recording::Recording(const Function& function, const torch::nn::Module* module,
@@ -126,11 +135,11 @@ Graph Recording::record() const {
   const auto corners = trace_corners();
   Graph graph = merge(corners);
   check(graph, trace(farther_sizes()));
-  for (size_t i = 0; i < sizes_.names().size(); ++i) {
-    graph.sizes.push_back({sizes_.names()[i], smallest(graph, i)});
-  }
+  for (const auto& name : sizes_.names()) graph.sizes.push_back({name, 1});
   set_ports(graph, corners);
-  compare_outputs(graph);
+  const PreparedProgram program(graph, example_[0].value().device(), of_record);
+  compare_outputs(program);
+  for (size_t i = 0; i < graph.sizes.size(); ++i) graph.sizes[i].min = smallest(program, i);
   graph.metadata = options_.metadata;
   if (options_.save_example) add_example(graph);
   return graph;
@@ -201,13 +210,13 @@ void Recording::check(const Graph& graph, const TraceAt& other) const {
   TORCH_CHECK(reason.empty(), of_record, reason);
 }
 
-// Returns the smallest value of a dynamic size for which the function does what was recorded.
-int64_t Recording::smallest(const Graph& graph, size_t size) const {
+// Returns the smallest value of a dynamic size for which the program does what the function does.
+int64_t Recording::smallest(const PreparedProgram& program, size_t size) const {
   auto sizes = sizes_.smaller();
   sizes[size] = 1;
+  const auto inputs = sizes_.inputs(example_, sizes);
   try {
-    check(graph, trace(sizes));
-    return 1;
+    return first_difference(program.run(inputs), run(inputs)).has_value() ? 2 : 1;
   } catch (const c10::Error&) {
     return 2;
   }
@@ -242,21 +251,17 @@ void Recording::set_ports(Graph& graph, const std::vector<TraceAt>& corners) con
 
 // Compares the program with the function for inputs that were not recorded, so that values which
 // the function has read behind the dispatcher are noticed too.
-void Recording::compare_outputs(const Graph& graph) const {
-  const auto device = example_[0].value().device();
-  const PreparedProgram program(graph, device, of_record);
+void Recording::compare_outputs(const PreparedProgram& program) const {
   auto inputs = sizes_.inputs(example_, farther_sizes());
   for (auto& input : inputs) {
     if (input.is_floating_point()) input = input * 0.75;
   }
-  const auto outputs = program.run(inputs);
-  const auto expected = run(inputs);
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    TORCH_CHECK(are_close(outputs[i], expected[i]), of_record, "output '", graph.outputs[i].name,
-                "': expected a program that computes what the function computes for other inputs ",
-                "too, got other values; the function depends on values that operators do not see, ",
-                "such as tensors' memory that the host reads, or state that it keeps");
-  }
+  const auto differs = first_difference(program.run(inputs), run(inputs));
+  TORCH_CHECK(
+      !differs, of_record, "output '", program.outputs()[differs.value_or(0)].name,
+      "': expected a program that computes what the function computes for other inputs too, ",
+      "got other values; the function depends on values that operators do not see, such as ",
+      "elements that the host reads, or state that it keeps");
 }
 
 void Recording::add_example(Graph& graph) const {

@@ -6,6 +6,7 @@
 #include "program/dynamic_sizes.hpp"
 #include "program/graph.hpp"
 #include "program/merge_traces.hpp"
+#include "program/prepared_program.hpp"
 #include "sconce/program/record.hpp"
 
 namespace sconce::program::detail {
@@ -28,10 +29,10 @@ class Recording {
   std::vector<int64_t> farther_sizes() const;
   Graph merge(const std::vector<TraceAt>& corners) const;
   void check(const Graph& graph, const TraceAt& other) const;
-  int64_t smallest(const Graph& graph, size_t size) const;
+  int64_t smallest(const PreparedProgram& program, size_t size) const;
   void set_ports(Graph& graph, const std::vector<TraceAt>& corners) const;
   void add_example(Graph& graph) const;
-  void compare_outputs(const Graph& graph) const;
+  void compare_outputs(const PreparedProgram& program) const;
 
   const Function& function_;
   const StateDict& example_;

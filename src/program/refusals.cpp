@@ -80,7 +80,7 @@ void refuse_write(const std::string& place, const std::string& what) {
 void refuse_random(const std::string& place) {
   TORCH_CHECK(false, of_record, place,
               ": expected no random numbers, got some; call eval() on the ",
-              "network, or pass the numbers as an input");
+              "network, run lazy layers once before, or pass the numbers as an input");
 }
 
 }  // namespace sconce::program::detail

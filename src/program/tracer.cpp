@@ -148,6 +148,8 @@ Tracer::Running Tracer::begin(const c10::OperatorHandle& op, c10::ArrayRef<c10::
       number_of(tensor);
       if (writes(parameter)) check_write(tensor, op);
       auto* const memory = memory_of(tensor);
+      TORCH_CHECK(memory != nullptr, of_record, here(op), ": expected tensors that keep their ",
+                  "memory, got one that has other memory since; run lazy layers once before");
       if (!memory->allocation || has_trait(schema.name(), Trait::allocation)) return;
       if (fills(op, i)) {
         memory->allocation.reset();

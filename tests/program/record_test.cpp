@@ -2,7 +2,9 @@
 
 #include "catch.hpp"
 #include "program/networks.hpp"
+#include "sconce/nn/lazy.hpp"
 #include "sconce/program/program.hpp"
+#include "support/error_of.hpp"
 #include "support/temp_dir.hpp"
 
 using sconce::StateDict;
@@ -31,4 +33,30 @@ TEST_CASE("a recorded network computes what the network computes for other batch
       }
     }
   }
+}
+
+TEST_CASE("a lazy layer must be initialized before it is recorded") {
+  const TempDir folder;
+  torch::nn::Sequential net(sconce::nn::LazyLinear(4), torch::nn::ReLU());
+  const auto file = folder.path() / "net.safetensors";
+  const StateDict example = {{"x", torch::randn({2, 3})}};
+  CHECK_THAT(sconce::test::error_of([&] { record(file, net, example); }),
+             Catch::Matchers::ContainsSubstring("run lazy layers once before"));
+  record(file, net, example);
+  CHECK(torch::equal(Program::load(file).run({example["x"]})[0], net->forward(example["x"])));
+}
+
+TEST_CASE("a program accepts one row unless the function does something else for one") {
+  const TempDir folder;
+  const auto file = folder.path() / "program.safetensors";
+  const StateDict example = {{"x", torch::randn({3, 4})}};
+  const auto squeeze = [](const Tensors& in) { return Tensors{in[0].squeeze()}; };
+  record(file, squeeze, example, {.dynamic = {{"x", 0}}});
+  CHECK(Program::load(file).run({torch::randn({1, 4})})[0].sizes() == torch::IntArrayRef{4});
+  const auto branch = [](const Tensors& in) {
+    return Tensors{in[0].size(0) == 1 ? in[0] * 2 : in[0] * 3};
+  };
+  record(file, branch, example, {.dynamic = {{"x", 0}}});
+  CHECK_THAT(sconce::test::error_of([&] { Program::load(file).run({torch::randn({1, 4})}); }),
+             Catch::Matchers::ContainsSubstring("expected batch of at least 2, got 1"));
 }
