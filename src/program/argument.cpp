@@ -168,7 +168,7 @@ struct ValueMaker {
     return list_of(elements, element_of(type));
   }
 
-  static at::Scalar scalar_of(const auto& number) { return number; }
+  at::Scalar scalar_of(const auto& number) const { return number; }
   at::Scalar scalar_of(const Size& size) const { return size.at(in.sizes); }
   bool is(TypeKind kind) const { return type.kind() == kind; }
   bool is_number() const { return is(TypeKind::NumberType); }
