@@ -24,7 +24,9 @@ namespace {
 // The recording of a thread.
 struct ObservedRun {
   Tracer& tracer;
-  int depth = 0;                  // number of recorded operators that are running
+  OperatorNames& opened;
+  int depth = 0;                                    // number of recorded operators that are running
+  std::optional<c10::OperatorName> outermost = {};  // one of these
   std::exception_ptr error = {};  // the first one; LibTorch swallows exceptions of observers
 };
 thread_local ObservedRun* recording = nullptr;
@@ -49,16 +51,19 @@ c10::OperatorHandle operator_of(const at::RecordFunction& function) {
       function.operator_name()->name.c_str(), function.operator_name()->overload_name.c_str());
 }
 
-// With autocast, an operator may cast its arguments, or call operators that do.
-bool is_composite(const c10::OperatorHandle& op) {
+// Returns whether autocast may cast the operator's arguments.
+bool is_cast(const c10::OperatorHandle& op) {
   using c10::DispatchKey;
-  if (sconce::detail::has_trait(op.schema().name(), sconce::detail::Trait::unseen)) return false;
   for (const auto key : {DispatchKey::AutocastCPU, DispatchKey::AutocastCUDA}) {
-    if (c10::impl::tls_is_dispatch_key_excluded(key)) continue;
-    if (op.hasKernelForDispatchKey(key)) return true;
-    if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd)) return true;
+    if (!c10::impl::tls_is_dispatch_key_excluded(key) && op.hasKernelForDispatchKey(key))
+      return true;
   }
   return false;
+}
+
+bool is_composite(const c10::OperatorHandle& op) {
+  if (sconce::detail::has_trait(op.schema().name(), sconce::detail::Trait::unseen)) return false;
+  return is_cast(op) || recording->opened.contains(op.operator_name());
 }
 
 at::Tensor random_state_of(c10::Device device) {
@@ -107,11 +112,12 @@ std::unique_ptr<at::ObserverContext> begin_operator(const at::RecordFunction& fu
     ++calls_of_other_threads;
     return nullptr;
   }
+  const auto op = operator_of(function);
   if (recording->depth > 0) {
+    if (is_cast(op)) recording->opened.insert(*recording->outermost);
     ++recording->depth;
     return std::make_unique<Running>(Running::Kind::nested);
   }
-  const auto op = operator_of(function);
   const c10::ArrayRef<c10::IValue> arguments(function.inputs().data(), function.inputs().size());
   if (is_composite(op)) {
     auto running = std::make_unique<Running>(Running::Kind::composite);
@@ -119,6 +125,7 @@ std::unique_ptr<at::ObserverContext> begin_operator(const at::RecordFunction& fu
     return running;
   }
   ++recording->depth;
+  recording->outermost = op.operator_name();
   auto running = std::make_unique<Running>(Running::Kind::recorded);
   unless_failed([&] { begin_recorded(*running, op, arguments); });
   return running;
@@ -159,10 +166,12 @@ class Observer {
 
 }  // namespace
 
-void observe_operators(Tracer& tracer, const std::function<void()>& function) {
+bool observe_operators(Tracer& tracer, OperatorNames& opened,
+                       const std::function<void()>& function) {
   TORCH_CHECK(recording == nullptr, of_record, "expected no recording in this thread,",
               " got a call within one");
-  ObservedRun of_thread{tracer};
+  ObservedRun of_thread{tracer, opened};
+  const size_t opened_before = opened.size();
   recording = &of_thread;
   const auto restore = c10::make_scope_exit([] { recording = nullptr; });
   const int64_t before = calls_of_other_threads;
@@ -170,10 +179,12 @@ void observe_operators(Tracer& tracer, const std::function<void()>& function) {
     const Observer observer;
     function();
   }
+  if (opened.size() != opened_before) return false;
   if (of_thread.error) std::rethrow_exception(of_thread.error);
   TORCH_CHECK(calls_of_other_threads == before, of_record, "expected operators in ",
               "the thread that calls record, got some in another thread; record the network ",
               "without DataParallel");
+  return true;
 }
 
 }  // namespace sconce::program::detail

@@ -130,7 +130,7 @@ Recording::Recording(const Function& function, const torch::nn::Module* module,
   TORCH_CHECK(function_ != nullptr, of_record, "expected a function, got an empty one");
 }
 
-Graph Recording::record() const {
+Graph Recording::record() {
   const at::NoGradGuard no_grad;
   const auto corners = trace_corners();
   Graph graph = merge(corners);
@@ -155,19 +155,21 @@ Tensors Recording::run(const Tensors& inputs) const {
   return outputs;
 }
 
-TraceAt Recording::trace(const std::vector<int64_t>& sizes) const {
-  const auto inputs = sizes_.inputs(example_, sizes);
-  std::vector<Tracer::Input> named;
-  for (size_t i = 0; i < inputs.size(); ++i) named.push_back({example_[i].key(), inputs[i]});
-  Tracer tracer(named, weights_);
-  const Buffers buffers(weights_);
-  Tensors outputs;
-  observe_operators(tracer, [&] { outputs = run(inputs); });
-  buffers.check();
-  return {sizes, tracer.finish(outputs)};
+TraceAt Recording::trace(const std::vector<int64_t>& sizes) {
+  while (true) {
+    const auto inputs = sizes_.inputs(example_, sizes);
+    std::vector<Tracer::Input> named;
+    for (size_t i = 0; i < inputs.size(); ++i) named.push_back({example_[i].key(), inputs[i]});
+    Tracer tracer(named, weights_);
+    const Buffers buffers(weights_);
+    Tensors outputs;
+    const bool is_complete = observe_operators(tracer, opened_, [&] { outputs = run(inputs); });
+    buffers.check();
+    if (is_complete) return {sizes, tracer.finish(outputs)};
+  }
 }
 
-std::vector<TraceAt> Recording::trace_corners() const {
+std::vector<TraceAt> Recording::trace_corners() {
   const auto smaller = sizes_.smaller();
   std::vector<TraceAt> corners;
   for (size_t corner = 0; corner < size_t{1} << smaller.size(); ++corner) {

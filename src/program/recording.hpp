@@ -6,6 +6,7 @@
 #include "program/dynamic_sizes.hpp"
 #include "program/graph.hpp"
 #include "program/merge_traces.hpp"
+#include "program/operator_observer.hpp"
 #include "program/prepared_program.hpp"
 #include "sconce/program/record.hpp"
 
@@ -20,12 +21,12 @@ class Recording {
 
   /// Returns the program, which has been compared with the function.
   /// @throw c10::Error for what a program cannot contain.
-  Graph record() const;
+  Graph record();
 
  private:
   Tensors run(const Tensors& inputs) const;
-  TraceAt trace(const std::vector<int64_t>& sizes) const;
-  std::vector<TraceAt> trace_corners() const;
+  TraceAt trace(const std::vector<int64_t>& sizes);
+  std::vector<TraceAt> trace_corners();
   std::vector<int64_t> farther_sizes() const;
   Graph merge(const std::vector<TraceAt>& corners) const;
   void check(const Graph& graph, const TraceAt& other) const;
@@ -39,6 +40,7 @@ class Recording {
   const RecordOptions& options_;
   DynamicSizes sizes_;
   std::vector<Weight> weights_;
+  OperatorNames opened_ = {};
 };
 
 }  // namespace sconce::program::detail

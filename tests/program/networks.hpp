@@ -177,6 +177,14 @@ inline Network vit() {
                    [](int64_t rows) { return pictures(rows, 32); });
 }
 
+// A network whose last layer begins with zeros returns zeros, which says nothing.
+inline void fill_zeros(torch::nn::Module& module) {
+  const torch::NoGradGuard no_grad;
+  for (auto& parameter : module.parameters()) {
+    if (parameter.count_nonzero().item<int64_t>() == 0) parameter.normal_(0, 0.1);
+  }
+}
+
 /// Returns the networks in evaluation mode, with weights that depend on the seed only.
 inline std::vector<Network> networks() {
   torch::manual_seed(0);
@@ -189,7 +197,10 @@ inline std::vector<Network> networks() {
                               batch_norm(),
                               two_inputs(),
                               two_outputs()};
-  for (const auto& network : all) network.module->eval();
+  for (const auto& network : all) {
+    network.module->eval();
+    fill_zeros(*network.module);
+  }
   return all;
 }
 
