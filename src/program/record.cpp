@@ -17,10 +17,4 @@ void detail::record(const std::filesystem::path& path, const Function& function,
                 std::string(who) + ": ");
 }
 
-void record(const std::filesystem::path& path, const Function& function, const StateDict& example,
-            RecordOptions options) {
-  const auto module = options.module;
-  detail::record(path, function, module.get(), example, std::move(options));
-}
-
 }  // namespace sconce::program

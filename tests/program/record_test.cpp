@@ -3,6 +3,7 @@
 #include "catch.hpp"
 #include "program/networks.hpp"
 #include "sconce/nn/lazy.hpp"
+#include "sconce/io/safetensors.hpp"
 #include "sconce/program/program.hpp"
 #include "support/error_of.hpp"
 #include "support/temp_dir.hpp"
@@ -59,4 +60,28 @@ TEST_CASE("a program accepts one row unless the function does something else for
   record(file, branch, example, {.dynamic = {{"x", 0}}});
   CHECK_THAT(sconce::test::error_of([&] { Program::load(file).run({torch::randn({1, 4})}); }),
              Catch::Matchers::ContainsSubstring("expected batch of at least 2, got 1"));
+}
+
+TEST_CASE(
+    "a holder, a module, and pointers to them are recorded as the function that runs them is") {
+  const TempDir folder;
+  const auto file = folder.path() / "net.safetensors";
+  torch::nn::Linear net(3, 2);
+  const auto x = torch::randn({4, 3});
+  const torch::NoGradGuard no_grad;
+  const auto check = [&] {
+    CHECK(torch::equal(Program::load(file).run({x})[0], net->forward(x)));
+    CHECK(sconce::io::load_safetensors(file).contains("weight"));
+    std::filesystem::remove(file);
+  };
+  record(file, net, {{"x", x}});
+  check();
+  record(file, *net, {{"x", x}});
+  check();
+  const auto pointer = net.ptr();
+  record(file, pointer, {{"x", x}});
+  check();
+  record(file, [&](const Tensors& in) { return Tensors{net->forward(in[0])}; }, {{"x", x}},
+         {.module = pointer});
+  check();
 }

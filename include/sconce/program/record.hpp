@@ -5,6 +5,7 @@
 #include <torch/nn/module.h>
 #include <torch/ordered_dict.h>
 
+#include <concepts>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -51,36 +52,15 @@ struct RecordOptions {
 /// A function of tensors.
 using Function = std::function<Tensors(const Tensors& inputs)>;
 
-/// Runs a function on the example, and writes a program that computes the same.
-///
-/// The file contains LibTorch's operators in the order in which the function calls them, the
-/// weights under their names, the inputs and the outputs. Python's module `sconce_cpp` makes a
-/// `torch.export.ExportedProgram`, ONNX or a package of it; `Program` runs it in C++.
-///
-/// With dynamic sizes the function also runs on inputs of other sizes, made of the example's rows,
-/// and each integer that differs becomes an expression of the sizes. Before the file is written,
-/// the program runs once and its outputs are compared with the function's.
-///
-/// The function runs in the mode that the network is in, without gradients: call `eval()` before.
-/// Python: `torch.export.export(module, args, dynamic_shapes=...)` and `torch.export.save`.
-/// @throw c10::Error, naming the operator and what to do instead, if the function:
-/// - reads a value on the host, or makes a tensor whose shape depends on values;
-/// - draws random numbers, such as by Dropout in training mode;
-/// - changes an input, a weight or a buffer, as BatchNorm does in training mode;
-/// - calls an operator that is not LibTorch's own, a collective, or operators in other threads;
-/// - uses sparse or quantized tensors, or GPUs other than the example's;
-/// - calls other operators for other sizes, or passes a number that is not a sum of products of the
-///   sizes and integers.
-/// It also throws if the example is empty, an input's or output's name is not an identifier or
-/// occurs twice, a dimension does not exist, or the file cannot be written.
-void record(const std::filesystem::path& path, const Function& function, const StateDict& example,
-            RecordOptions options = {});
-
 namespace detail {
 
 /// Records the function, whose weights are the module's. A null module has none.
 void record(const std::filesystem::path& path, const Function& function,
             const torch::nn::Module* module, const StateDict& example, RecordOptions options);
+
+// Excludes models before it looks at their operator(), which ends the compilation for a holder.
+template <class F>
+concept IsFunction = !nn::Model<F> && std::convertible_to<const F&, Function>;
 
 template <class M, class... Inputs>
 Tensors call_forward(M& module, const Inputs&... inputs) {
@@ -116,6 +96,35 @@ Tensors call_forward_with(M& module, const Tensors& in) {
 }
 
 }  // namespace detail
+
+/// Runs a function on the example, and writes a program that computes the same.
+///
+/// The file contains LibTorch's operators in the order in which the function calls them, the
+/// weights under their names, the inputs and the outputs. Python's module `sconce_cpp` makes a
+/// `torch.export.ExportedProgram`, ONNX or a package of it; `Program` runs it in C++.
+///
+/// With dynamic sizes the function also runs on inputs of other sizes, made of the example's rows,
+/// and each integer that differs becomes an expression of the sizes. Before the file is written,
+/// the program runs once and its outputs are compared with the function's.
+///
+/// The function runs in the mode that the network is in, without gradients: call `eval()` before.
+/// Python: `torch.export.export(module, args, dynamic_shapes=...)` and `torch.export.save`.
+/// @throw c10::Error, naming the operator and what to do instead, if the function:
+/// - reads a value on the host, or makes a tensor whose shape depends on values;
+/// - draws random numbers, such as by Dropout in training mode;
+/// - changes an input, a weight or a buffer, as BatchNorm does in training mode;
+/// - calls an operator that is not LibTorch's own, a collective, or operators in other threads;
+/// - uses sparse or quantized tensors, or GPUs other than the example's;
+/// - calls other operators for other sizes, or passes a number that is not a sum of products of the
+///   sizes and integers.
+/// It also throws if the example is empty, an input's or output's name is not an identifier or
+/// occurs twice, a dimension does not exist, or the file cannot be written.
+template <detail::IsFunction F>
+void record(const std::filesystem::path& path, const F& function, const StateDict& example,
+            RecordOptions options = {}) {
+  const auto module = options.module;
+  detail::record(path, Function(function), module.get(), example, std::move(options));
+}
 
 /// Records the `forward` of a model with one to four inputs, which returns a tensor, or a vector,
 /// tuple, pair or map of tensors. Its weights keep the names of `named_parameters` and
