@@ -69,6 +69,8 @@ TEST_CASE(
     CHECK_THAT(ran.out, ContainsSubstring(name));
     CHECK_THAT(dynamic_section(folder + "/bin/" + name), ContainsSubstring("[" + run_path + "]"));
   }
+  CHECK_THAT(run_program("(" + start + "sconce-export --help)").out,
+             ContainsSubstring("usage: sconce-export"));
   const std::string train =
       "(" + start + "sconce-train --model linear --fast-dev-run --device cpu)";
   CHECK(run_program(train).exit_code == 0);

@@ -28,6 +28,21 @@ run("asking for the folder" "${env}" -m sconce --cmake-dir)
 expect("^${WORK}/env/lib/python[0-9.]+/site-packages/sconce/cmake\n$")
 string(STRIP "${output}" folder)
 
+# The wheel needs no PyTorch. Its command sconce-export does.
+run("asking sconce-export for help" "${WORK}/env/bin/sconce-export" --help)
+expect("^usage: sconce-export ")
+expect_failure("^sconce-export: PyTorch is missing. To install: ${env} -m pip install torch\n$"
+               "${WORK}/env/bin/sconce-export" net.safetensors --check)
+run("writing a program" "${PYTHON}" -c "import pathlib, sys
+sys.dont_write_bytecode = True
+sys.path.insert(0, '${SOURCE}/tests/program')
+import programs
+programs.mlp_with_example()[0].save(pathlib.Path('${WORK}/net.safetensors'))")
+cmake_path(SET site NORMALIZE "${folder}/../..")
+run("checking it with the wheel's module" "${CMAKE_COMMAND}" -E env "PYTHONPATH=${site}"
+    "${PYTHON}" -m sconce_cpp "${WORK}/net.safetensors" --check)
+expect("^${WORK}/net.safetensors: largest difference 0, at most 1e-05 expected\n$")
+
 # GCC's warnings at -O0 differ from those at -O3, the template's own build type.
 set(configure "${CMAKE_COMMAND}" -S "${project}" -B "${project}/build" -G Ninja "-Dsconce_DIR=${folder}")
 run("configuring" ${configure} -DCMAKE_BUILD_TYPE=None -DSCONCE_CUDA=OFF)

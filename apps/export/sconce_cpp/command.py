@@ -1,0 +1,135 @@
+"""The command sconce-export, which writes a program recorded in C++ as ONNX, as a .pt2 file, or as a compiled package."""
+import argparse
+import contextlib
+import os
+import pathlib
+import sys
+import tempfile
+
+from . import ProgramError
+
+NAME = "sconce-export"
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports a wrong command line in one line."""
+
+    def error(self, message):
+        print(f"{NAME}: {message} (--help lists the flags)", file=sys.stderr)
+        sys.exit(2)
+
+
+def parse(arguments):
+    parser = Parser(prog=NAME, description="Writes a program that sconce::program::record recorded in C++ for other "
+                                           "runtimes.", allow_abbrev=False)
+    parser.add_argument("program", metavar="PROGRAM", help="the recorded program")
+    parser.add_argument("--onnx", metavar="FILE", help="write ONNX (needs the packages onnx and onnxscript)")
+    parser.add_argument("--pt2", metavar="FILE.pt2", help="write a file for torch.export.load")
+    parser.add_argument("--package", metavar="FILE.pt2",
+                        help="compile a package for AOTIModelPackageLoader (needs a C++ compiler)")
+    parser.add_argument("--check", action="store_true",
+                        help="run PROGRAM and each written file on the program's example, print the largest difference "
+                             "from C++'s outputs, and fail if it is above 1e-5 (bfloat16: 2e-2, float16: 2e-3), "
+                             "relative to outputs above 1")
+    options = parser.parse_args(arguments)
+    files = [file for file in (options.onnx, options.pt2, options.package) if file is not None]
+    if not files and not options.check:
+        parser.error("expected --onnx, --pt2, --package or --check")
+    if len({os.path.realpath(file) for file in (options.program, *files)}) <= len(files):
+        parser.error("expected different files")
+    for option in ("pt2", "package"):
+        file = getattr(options, option)
+        if file is not None and not file.endswith(".pt2"):
+            parser.error(f"--{option}: expected a name that ends with .pt2, got '{file}'")
+    return options
+
+
+@contextlib.contextmanager
+def quiet():
+    """Discards what PyTorch's exporters and compilers print. They write to the file descriptors too."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = os.dup(1), os.dup(2)
+    with tempfile.TemporaryFile() as discarded:
+        os.dup2(discarded.fileno(), 1)
+        os.dup2(discarded.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            for descriptor, number in zip(saved, (1, 2)):
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+
+
+def say(text):
+    try:
+        print(text, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python would try again at its end
+        raise ProgramError("cannot write to standard output") from None
+
+
+def check_folders(files):
+    """Checks what can be known about the files before the work."""
+    for file in files:
+        path = pathlib.Path(os.path.realpath(file))
+        if not path.parent.is_dir():
+            raise ProgramError(f"{file}: expected an existing folder, got '{path.parent}'")
+        if path.is_dir():
+            raise ProgramError(f"{file}: expected a file, got a folder")
+
+
+def run(options):
+    """Returns the exit code."""
+    try:
+        import torch  # noqa: F401
+    except ModuleNotFoundError:
+        raise ProgramError(f"PyTorch is missing. To install: {sys.executable} -m pip install torch") from None
+    from . import written_files
+    from .program_file import read_program
+
+    if options.onnx is not None:
+        written_files.require("--onnx", "onnx", "onnxscript", *(["onnxruntime"] if options.check else []))
+    if options.package is not None:
+        written_files.require_compiler("--package")
+    jobs = [(file, write, execute) for file, write, execute in (
+        (options.onnx, written_files.write_onnx, written_files.run_onnx),
+        (options.pt2, written_files.write_pt2, written_files.run_pt2),
+        (options.package, written_files.write_package, written_files.run_package)) if file is not None]
+    check_folders(file for file, _, _ in jobs)
+    program = read_program(options.program)
+    if options.check and not program.has_example:
+        raise ProgramError(f"{options.program}: --check needs an example: record the program with .save_example = true")
+    for file, write, _ in jobs:
+        with quiet():
+            write(program, file)
+        say(f"wrote {file}")
+    passed = True
+    if options.check:
+        for file, _, execute in [(options.program, None, written_files.run_program), *jobs]:
+            with quiet():
+                difference, tolerance = written_files.check(program, file, execute)
+            say(f"{file}: largest difference {difference:.2g}, at most {tolerance:g} expected")
+            passed = passed and difference <= tolerance
+    return 0 if passed else 1
+
+
+def describe(error):
+    """Returns an error in one line."""
+    text = str(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        text = f"{error.filename}: {error.strerror}"
+    elif not isinstance(error, (ProgramError, OSError)):
+        text = f"{type(error).__name__}: {text}"
+    return next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+
+
+def main(arguments=None):
+    options = parse(arguments)
+    try:
+        return run(options)
+    except Exception as error:  # whatever an exporter or compiler throws
+        print(f"{NAME}: {describe(error)}", file=sys.stderr)
+        return 1

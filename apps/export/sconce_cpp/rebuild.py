@@ -1,0 +1,194 @@
+"""Rebuilds a recorded program as a torch.export.ExportedProgram."""
+import inspect
+import keyword
+import re
+import warnings
+
+import torch
+
+from . import ProgramError
+from .operators import DeviceType, Number, SizeSum, Value
+
+# Dynamic sizes are traced with these. An operator may need a large one, as a kernel does, or a small one, as a table of
+# positions does, so that another row is tried after a failure. They are prime, because a size that equals a constant
+# of the program, or is a multiple of it, could be taken for it.
+TRACED_SIZES = ((13, 17, 19, 23, 29, 31), (3, 5, 7, 11, 2, 13), (127, 131, 137, 139, 149, 151))
+
+
+class RecordedModule(torch.nn.Module):
+    """A module that runs the calls of a program, with the parameters and buffers in submodules under their names."""
+
+    def __init__(self, program, device):
+        super().__init__()
+        self._program = program
+        self._device = device
+        self._names = {}  # of the values that weights are
+        tensors = {}
+        for weight in program.weights:
+            if weight.value not in tensors:
+                tensor = program.tensors[weight.tensor].to(device_of(weight.device, program, device))
+                tensors[weight.value] = as_parameter(tensor) if weight.kind == "parameter" else tensor
+            self._names.setdefault(weight.value, weight.name)
+            add_weight(self, weight, tensors[weight.value], program.path)
+        # The names of forward's parameters become those of the exported program's inputs.
+        parameters = [inspect.Parameter(name_in_python(spec.name), inspect.Parameter.POSITIONAL_OR_KEYWORD)
+                      for spec in program.inputs]
+        self.forward = lambda *inputs: self._run(inputs)
+        self.forward.__signature__ = inspect.Signature(parameters)
+
+    def _run(self, inputs):
+        values = {value: get_weight(self, name) for value, name in self._names.items()}
+        sizes = {}
+        for spec, tensor in zip(self._program.inputs, inputs):
+            values[spec.value] = tensor
+            for dim, entry in enumerate(spec.shape):
+                if isinstance(entry, SizeSum):
+                    sizes.setdefault(entry.name, tensor.size(dim))
+        for call in self._program.calls:
+            try:
+                self._run_call(call, values, sizes)
+            except Exception as error:
+                error.place = call.place
+                raise
+        outputs = tuple(values[spec.value] for spec in self._program.outputs)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def _run_call(self, call, values, sizes):
+        def convert(argument):
+            if isinstance(argument, list):
+                return [convert(element) for element in argument]
+            if isinstance(argument, Value):
+                return values[argument.number]
+            if isinstance(argument, SizeSum):
+                return argument.at(sizes)
+            if isinstance(argument, Number):
+                return convert(argument.value)
+            if isinstance(argument, DeviceType):
+                return device_of(argument.name, self._program, self._device)
+            return argument
+
+        positional, keywords = [], {}
+        for schema, argument in zip(call.operator._schema.arguments, call.arguments):
+            if schema.kwarg_only:
+                keywords[schema.name] = convert(argument)
+            else:
+                positional.append(convert(argument))
+        # An overload does not accept a number in place of a tensor. The operator's packet does.
+        has_number = any(isinstance(argument, Number) for argument in call.arguments)
+        operator = call.operator.overloadpacket if has_number else call.operator
+        results = operator(*positional, **keywords)
+        store(results if len(call.results) > 1 else [results], call.results, values)
+
+
+def name_in_python(name):
+    """Returns the name of an input in the code that PyTorch generates, which uses some names itself."""
+    used = {"self", "torch", "device", "inf", "nan", "fx_pytree", "pytree"}
+    return f"{name}_" if name in used or keyword.iskeyword(name) else name
+
+
+def store(results, numbers, values):
+    """Stores results under the values' numbers."""
+    for result, number in zip(results, numbers):
+        if isinstance(number, list):
+            store(result, number, values)
+        elif number is not None:
+            values[number] = result
+
+
+def device_of(name, program, device):
+    """Returns where something is that was on the device of this type: the program's device may be replaced."""
+    return device if name == program.device else torch.device(name)
+
+
+def as_parameter(tensor):
+    return torch.nn.Parameter(tensor, requires_grad=tensor.is_floating_point() or tensor.is_complex())
+
+
+def add_weight(module, weight, tensor, path_of_program):
+    """Registers a weight in the submodule that its name says, which is made unless it exists."""
+    *path, last = weight.name.split(".")
+    try:
+        for part in path:
+            if part not in module._modules:
+                module.add_module(part, torch.nn.Module())
+            module = module._modules[part]
+        if isinstance(tensor, torch.nn.Parameter):
+            module.register_parameter(last, tensor)
+        else:
+            module.register_buffer(last, tensor)
+    except KeyError:  # Module has an attribute of this name
+        raise ProgramError(f"{path_of_program}: weight '{weight.name}': expected names that torch.nn.Module does not use "
+                           "itself") from None
+
+
+def get_weight(module, name):
+    *path, last = name.split(".")
+    return getattr(module.get_submodule(".".join(path)), last)
+
+
+def default_device(program, device):
+    """Returns the device to rebuild the program on."""
+    chosen = torch.device(program.device if device is None else device)
+    if chosen.type == "cuda" and not torch.cuda.is_available():
+        raise ProgramError(f"{program.path}: expected a GPU, because the program was recorded on one, but PyTorch finds "
+                           "none: name another device, such as \"cpu\"")
+    return chosen
+
+
+def traced_inputs(program, sizes, device):
+    """Returns inputs of the right shapes and types. Tracing does not read their values."""
+    return tuple(torch.zeros([entry if isinstance(entry, int) else entry.at(sizes) for entry in spec.shape],
+                             dtype=spec.dtype, device=device) for spec in program.inputs)
+
+
+def traced_sizes(program, row):
+    """Returns dynamic sizes to trace the program with, in the program's range."""
+    return {size.name: row[index % len(row)] + size.min - 1 for index, size in enumerate(program.sizes)}
+
+
+def dynamic_shapes(program, bounds=None):
+    """Returns the dynamic shapes for torch.export and torch.onnx, a dict for each input. `bounds` has the smallest and
+    the largest size by name, where they differ from the program's."""
+    dims = {}
+    for size in program.sizes:
+        smallest, largest = (bounds or {}).get(size.name, (None, None))
+        dims[size.name] = torch.export.Dim(size.name, min=max(size.min, smallest or 0), max=largest)
+    return tuple({dim: dims[entry.name] for dim, entry in enumerate(spec.shape) if isinstance(entry, SizeSum)}
+                 for spec in program.inputs)
+
+
+def export_program(program, device=None):
+    """Returns the program as a torch.export.ExportedProgram, on `device` if that is given."""
+    chosen = default_device(program, device)
+    module = RecordedModule(program, chosen).eval()
+    first_error = None
+    for row in TRACED_SIZES if program.sizes else TRACED_SIZES[:1]:
+        inputs = traced_inputs(program, traced_sizes(program, row), chosen)
+        try:
+            with warnings.catch_warnings(), torch.no_grad():
+                warnings.simplefilter("ignore")
+                return export_module(module, program, inputs)
+        except Exception as error:  # whatever an operator or torch.export throws
+            first_error = first_error or error
+    place = next((f"{error.place}: " for error in causes(first_error) if hasattr(error, "place")), "")
+    raise ProgramError(f"{program.path}: {place}{first_error}") from first_error
+
+
+def causes(error):
+    """Yields an exception and what it was raised from."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def export_module(module, program, inputs):
+    """Exports the module. If operators accept fewer sizes than the program, so does the exported program."""
+    try:
+        return torch.export.export(module, inputs, dynamic_shapes=dynamic_shapes(program), strict=False)
+    except torch._dynamo.exc.UserError as error:
+        # For example "  length = Dim('length', min=7, max=64)". A size that must be constant has no Dim.
+        fixes = re.findall(r"^ *(\w+) = (?:Dim\('\w+'(?:, min=(\d+))?(?:, max=(\d+))?\)|.*)$", str(error), re.MULTILINE)
+        if not fixes or not all(smallest or largest for _, smallest, largest in fixes):
+            raise
+        bounds = {name: tuple(int(bound) if bound else None for bound in found) for name, *found in fixes}
+        return torch.export.export(module, inputs, dynamic_shapes=dynamic_shapes(program, bounds), strict=False)
