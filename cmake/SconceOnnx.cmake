@@ -7,9 +7,9 @@ set(SCONCE_ONNX_PACKAGES
   flatbuffers==25.12.19 ml_dtypes==0.6.0 onnx==1.23.2 onnx-ir==1.1.0 onnxruntime==1.32.0 onnxscript==0.7.2
   packaging==26.4 protobuf==7.36.2)
 
-# Sets <out> to the folder with the packages for <python>: deps/onnx-<version of Python> in SCONCE_SETUP_DIR, or
-# onnx-<version of Python> in SCONCE_DEPS_DIR, a copy of the former's deps. Fills the first unless one is complete. If that
-# fails, the tests fail, and name the log.
+# Sets <out> to the folder with the packages for <python>: onnx-<version of Python> in SCONCE_DEPS_DIR, or in the folder
+# deps of SCONCE_SETUP_DIR, which it fills unless one of them is complete. If that fails, so do the tests that need the
+# packages.
 function(sconce_find_onnx out python)
   execute_process(COMMAND "${python}" -c "import sys; print('%d.%d' % sys.version_info[:2])"
                   OUTPUT_VARIABLE version OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
@@ -26,7 +26,8 @@ function(sconce_find_onnx out python)
     endif()
   endforeach()
   set(${out} "${folder}" PARENT_SCOPE)
-  message(STATUS "sconce: installing ONNX and ONNX Runtime into ${folder} (about 45 MB to download; progress: ${folder}.log)")
+  message(STATUS "sconce: installing ONNX and ONNX Runtime into ${folder} (about 40 MB to download, 125 MB on disk;"
+                 " progress: ${folder}.log)")
   file(REMOVE_RECURSE "${folder}")
   file(MAKE_DIRECTORY "${SCONCE_SETUP_DIR}/deps")
   execute_process(

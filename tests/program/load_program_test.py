@@ -127,7 +127,11 @@ class Programs(TestCase):
         writer.save(self.path)
         x = torch.randn(3, 2, 5, 5)
         self.check_outputs(load_program(self.path, device="cpu").module()(x), expected(x))
-        if not torch.cuda.is_available():
+        if torch.cuda.is_available():
+            on_gpu = load_program(self.path).module()(x.cuda())
+            self.assertEqual(on_gpu.device.type, "cuda")
+            self.check_outputs(on_gpu.cpu(), expected(x))
+        else:
             with self.assertRaisesRegex(ProgramError, "expected a GPU, because the program was recorded on one"):
                 load_program(self.path)
 
@@ -220,9 +224,10 @@ class Refusals(TestCase):
                         "aten::rand", "generator", size=[2], generator=1)
 
     def test_unknown_arguments_and_wrong_results_are_named(self):
-        self.check_call("calls[0] aten::relu: argument 'other': expected one of self, got an unknown name", self={"value": 0},
-                        other=1)
-        self.check_call("calls[0] aten::relu: expected 1 results, got [1, 2]", "aten::relu", "", (1, 2), self={"value": 0})
+        self.check_call("calls[0] aten::relu: argument 'other': expected one of self, got an unknown name",
+                        self={"value": 0}, other=1)
+        self.check_call("calls[0] aten::relu: expected 1 results, got [1, 2]", "aten::relu", "", (1, 2),
+                        self={"value": 0})
         self.check_call("calls[0] aten::relu: result 0: expected a value or null, got [1]", "aten::relu", "", ([1],),
                         self={"value": 0})
 

@@ -136,7 +136,8 @@ def constants():
     x = writer.input("x", [2, 3])
     mean, variance = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([4.0, 1.0, 2.0])
     shift = writer.weight("constants.0", torch.tensor([0.5]), "constant")
-    y = writer.call("batch_norm", input=x, weight=None, bias=None, running_mean=writer.weight("bn.mean", mean, "buffer"),
+    y = writer.call("batch_norm", input=x, weight=None, bias=None,
+                    running_mean=writer.weight("bn.mean", mean, "buffer"),
                     running_var=writer.weight("bn.var", variance, "buffer"), training=False, momentum={"float": 0.1},
                     eps={"float": 1e-5}, cudnn_enabled=True)
     writer.output("output", writer.call("add", "Tensor", self=y, other=shift), [2, 3])

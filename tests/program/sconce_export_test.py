@@ -3,8 +3,8 @@
 
     sconce_export_test.py [--command FILE] [unittest's arguments]
 
-Run with a Python that has PyTorch and, on PYTHONPATH, ONNX and ONNX Runtime. FILE is the built command; without it, only
-the Python package is tested.
+Run with a Python that has PyTorch and, on PYTHONPATH, ONNX and ONNX Runtime. FILE is the built command, which some of
+the tests need.
 """
 import contextlib
 import importlib.util
@@ -122,8 +122,9 @@ class Onnx(TestCase):
         q, _ = writer.call("linalg_qr", "", 2, A=x)
         writer.output("output", q, [4, 4])
         writer.save(self.program)
-        self.check_fails(1, "net.onnx: ONNX has no operator for aten::linalg_qr: write a package with --package, or run "
-                            "the program in C\\+\\+ with sconce::program::Program", "net.safetensors", "--onnx", "net.onnx")
+        self.check_fails(1, "net.onnx: ONNX has no operator for aten::linalg_qr: write a package with --package, or "
+                            r"run the program in C\+\+ with sconce::program::Program",
+                         "net.safetensors", "--onnx", "net.onnx")
 
     def test_without_onnxscript_the_error_has_the_command_that_installs_it(self):
         programs.mlp_with_example()[0].save(self.program)
@@ -205,8 +206,8 @@ class Package(TestCase):
     def test_without_a_compiler_the_error_has_the_command_that_installs_one(self):
         programs.mlp()[0].save(self.program)
         with unittest.mock.patch.dict(os.environ, {"CXX": "no-compiler"}):
-            self.check_fails(1, r"--package needs a C\+\+ compiler, and there is no 'no-compiler'. To install: apt install "
-                                r"g\+\+", "net.safetensors", "--package", "net.pt2")
+            self.check_fails(1, r"--package needs a C\+\+ compiler, and there is no 'no-compiler'. To install: apt "
+                                r"install g\+\+", "net.safetensors", "--package", "net.pt2")
 
 
 class EachPackage(TestCase):
@@ -221,9 +222,9 @@ class EachPackage(TestCase):
             package = torch._inductor.aoti_load_package(str(self.folder / "net.pt2"))
             for rows in (1, 3, 17):
                 inputs = programs.random_inputs(writer, batch=rows, length=rows + 1)
-                outputs, right = package(*inputs), expected(*inputs)
-                right = (right,) if torch.is_tensor(right) else right
-                for output, tensor in zip(outputs if isinstance(outputs, (list, tuple)) else [outputs], right, strict=True):
+                outputs, right = ([value] if torch.is_tensor(value) else value
+                                  for value in (package(*inputs), expected(*inputs)))
+                for output, tensor in zip(outputs, right, strict=True):
                     with self.subTest(make.__name__, rows=rows):
                         torch.testing.assert_close(output, tensor, rtol=0, atol=1e-5)
 

@@ -1,4 +1,4 @@
-"""The command sconce-export, which writes a program recorded in C++ as ONNX, as a .pt2 file, or as a compiled package."""
+"""The command sconce-export: writes a program recorded in C++ as ONNX, as a .pt2 file, or as a compiled package."""
 import argparse
 import contextlib
 import os

@@ -81,7 +81,8 @@ def parse_arguments(reader, operator, given, values, sizes, place):
     expected = operator._schema.arguments
     names = [argument.name for argument in expected]
     for name in given:
-        reader.check(name in names, f"{place}: argument '{name}': expected one of {', '.join(names)}, got an unknown name")
+        reader.check(name in names,
+                     f"{place}: argument '{name}': expected one of {', '.join(names)}, got an unknown name")
     arguments = []
     for argument in expected:
         where = f"{place}: argument '{argument.name}'"

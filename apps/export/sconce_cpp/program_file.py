@@ -1,5 +1,5 @@
-"""Reads a program file: a safetensors file with the program as JSON in its metadata. Checks everything that can be checked
-without running an operator."""
+"""Reads a program file: a safetensors file with the program as JSON in its metadata. Checks all that can be checked without
+running an operator."""
 import collections
 import dataclasses
 import json
@@ -130,7 +130,8 @@ def parse_json(text):
 def read_program(path):
     """Reads and checks a program file.
 
-    Raises `ProgramError` if the file is not a program of this version or is damaged, and `OSError` if it cannot be read.
+    Raises `ProgramError` if the file is not a program of this version or is damaged, and `OSError` if the system cannot
+    read it.
     """
     reader = Reader(os.fspath(path))
     with open(path, "rb") as file:
@@ -306,7 +307,7 @@ def check_weight_values(reader, weights, values):
             values.define(weight.value, place)
         tensor = tensor_of.setdefault(weight.value, weight.tensor)
         reader.check(tensor == weight.tensor,
-                     f"{place}: expected the tensor '{tensor}' of the weight with the same value, got '{weight.tensor}'")
+                     f"{place}: expected the tensor '{tensor}', as the weight with the same value, got '{weight.tensor}'")
 
 
 def check_call(reader, entry, place, values, sizes):

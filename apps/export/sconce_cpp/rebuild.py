@@ -117,8 +117,8 @@ def add_weight(module, weight, tensor, path_of_program):
         else:
             module.register_buffer(last, tensor)
     except KeyError:  # Module has an attribute of this name
-        raise ProgramError(f"{path_of_program}: weight '{weight.name}': expected names that torch.nn.Module does not use "
-                           "itself") from None
+        raise ProgramError(f"{path_of_program}: weight '{weight.name}': expected names that torch.nn.Module does not "
+                           "use itself") from None
 
 
 def get_weight(module, name):
@@ -130,8 +130,8 @@ def default_device(program, device):
     """Returns the device to rebuild the program on."""
     chosen = torch.device(program.device if device is None else device)
     if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise ProgramError(f"{program.path}: expected a GPU, because the program was recorded on one, but PyTorch finds "
-                           "none: name another device, such as \"cpu\"")
+        raise ProgramError(f"{program.path}: expected a GPU, because the program was recorded on one, but PyTorch "
+                           "finds none: name another device, such as \"cpu\"")
     return chosen
 
 
@@ -187,7 +187,8 @@ def export_module(module, program, inputs):
         return torch.export.export(module, inputs, dynamic_shapes=dynamic_shapes(program), strict=False)
     except torch._dynamo.exc.UserError as error:
         # For example "  length = Dim('length', min=7, max=64)". A size that must be constant has no Dim.
-        fixes = re.findall(r"^ *(\w+) = (?:Dim\('\w+'(?:, min=(\d+))?(?:, max=(\d+))?\)|.*)$", str(error), re.MULTILINE)
+        dim = r"Dim\('\w+'(?:, min=(\d+))?(?:, max=(\d+))?\)"
+        fixes = re.findall(rf"^ *(\w+) = (?:{dim}|.*)$", str(error), re.MULTILINE)
         if not fixes or not all(smallest or largest for _, smallest, largest in fixes):
             raise
         bounds = {name: tuple(int(bound) if bound else None for bound in found) for name, *found in fixes}
