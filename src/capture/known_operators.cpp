@@ -36,6 +36,8 @@ bool has_trait(std::string_view op, Trait trait) {
       {"aten::ones_like", Trait::constant},
       {"aten::one_hot", Trait::takes_count},
       {"aten::random_", Trait::fill},
+      {"aten::repeat_interleave", Trait::reads_lengths},
+      {"aten::repeat_interleave", Trait::takes_count},
       {"aten::resize_", Trait::relocation},
       {"aten::resize_as_", Trait::relocation},
       {"aten::resize_as_sparse_", Trait::relocation},

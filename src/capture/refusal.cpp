@@ -22,6 +22,11 @@ bool has_mask(c10::ArrayRef<c10::IValue> values) {
   return found;
 }
 
+// one_hot takes -1 for a count that depends on the values, and repeat_interleave takes a tensor.
+bool has_count(c10::ArrayRef<c10::IValue> arguments) {
+  return arguments.size() > 1 && arguments[1].isInt() && arguments[1].toInt() >= 0;
+}
+
 }  // namespace
 
 std::string refusal_of_layout(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> values) {
@@ -55,7 +60,7 @@ std::string refusal_of_operator(const c10::OperatorHandle& op,
   const bool depends_on_values =
       op.hasTag(at::Tag::dynamic_output_shape) || has_trait(name, Trait::reads_lengths);
   const bool is_known = (has_trait(name, Trait::takes_indices) && !has_mask(arguments)) ||
-                        (has_trait(name, Trait::takes_count) && arguments[1].toInt() >= 0);
+                        (has_trait(name, Trait::takes_count) && has_count(arguments));
   if (depends_on_values && !is_known) return named("a shape that depends on values", op);
   return {};
 }

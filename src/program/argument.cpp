@@ -126,9 +126,7 @@ struct ValueMaker {
   using Result = std::optional<c10::IValue>;
 
   Result operator()(std::monostate) const {
-    if (declared.kind() == TypeKind::TensorType) return at::Tensor();
-    if (declared.kind() == TypeKind::OptionalType) return c10::IValue();
-    return {};
+    return when(declared.kind() == TypeKind::OptionalType, c10::IValue());
   }
   Result operator()(bool value) const { return when(is(TypeKind::BoolType) || is_number(), value); }
   Result operator()(const Size& size) const {

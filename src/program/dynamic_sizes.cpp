@@ -69,6 +69,8 @@ void DynamicSizes::add(const StateDict& example, const DynamicDim& given) {
   TORCH_CHECK(input < example.size(), of_record, "dynamic: expected the name of an input, got '",
               given.input, "'");
   const auto& tensor = example[input].value();
+  TORCH_CHECK(tensor.dim() > 0, of_record, "dynamic: expected a dimension of '", given.input,
+              "', which has none, got ", given.dim);
   TORCH_CHECK(given.dim >= 0 && given.dim < tensor.dim(), of_record,
               "dynamic: expected a dimension of '", given.input, "' from 0 to ", tensor.dim() - 1,
               ", got ", given.dim);
@@ -85,7 +87,9 @@ void DynamicSizes::add(const StateDict& example, const DynamicDim& given) {
   TORCH_CHECK(of_example_[size] == tensor.size(given.dim), of_record, "dynamic: expected ",
               given.size, " = ", of_example_[size], " in '", given.input, "' as before, got ",
               tensor.size(given.dim), "; give sizes that differ different names");
-  dims_[input].emplace(given.dim, size);
+  const auto first = dims_[input].emplace(given.dim, size).first->second;
+  TORCH_CHECK(first == size, of_record, "dynamic: expected one size for dimension ", given.dim,
+              " of '", given.input, "', got '", names_[first], "' and '", given.size, "'");
 }
 
 }  // namespace sconce::program::detail

@@ -1,5 +1,6 @@
 #include "program/graph_json.hpp"
 
+#include <ATen/core/jit_type.h>
 #include <c10/util/Exception.h>
 #include <torch/version.h>
 
@@ -7,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "program/refusals.hpp"
@@ -19,7 +21,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t version = 1;
-constexpr int64_t most_values = 1 << 24;  // more than any network has, and few enough to count
 
 constexpr std::array<std::pair<const char*, c10::Layout>, 1> layouts = {
     {{"strided", c10::Layout::Strided}}};
@@ -148,7 +149,7 @@ class Node {
 
   template <class... Got>
   [[noreturn]] void refuse(const std::string& expected, const Got&... got) const {
-    TORCH_CHECK(false, place_, ": expected ", expected, ", got ", got...);
+    TORCH_CHECK(false, place_, is_root() ? "" : ": ", "expected ", expected, ", got ", got...);
   }
   [[noreturn]] void refuse(const std::string& expected) const {
     std::string text = json_.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -163,7 +164,7 @@ class Node {
     if (!json_.is_object()) refuse("an object");
     const auto found = json_.find(key);
     if (found == json_.end()) refuse(std::string("the key '") + key + "'", "none");
-    return {*found, place_ + (place_.ends_with(": ") ? "" : " ") + key};
+    return {*found, place_ + (is_root() ? "" : " ") + key};
   }
 
   std::string text() const {
@@ -222,6 +223,8 @@ class Node {
   }
 
  private:
+  bool is_root() const { return place_.ends_with(": "); }
+
   const Json& json_;
   std::string place_;
 };
@@ -229,18 +232,19 @@ class Node {
 // Reads a program.
 class Reader {
  public:
-  explicit Reader(const Json& json, const std::string& who) : root_(json, who) {}
+  // Each value is defined in the text, which has more bytes than values therefore.
+  Reader(const Json& json, const std::string& who, size_t bytes)
+      : root_(json, who), most_values_(bytes) {}
 
   ParsedProgram read() {
     const int64_t found = root_["version"].integer();
     if (found != version) root_["version"].refuse("version " + std::to_string(version));
     auto& graph = parsed_.graph;
     graph.device = root_["device"].one_of(devices);
-    const auto values = root_["values"];
-    graph.values = values.index(most_values);
+    graph.values = root_["values"].index(most_values_);
     for (const auto& size : root_["sizes"].elements()) read_size_name(size);
-    for (const auto& port : root_["inputs"].elements()) graph.inputs.push_back(this->port(port));
-    for (const auto& port : root_["outputs"].elements()) graph.outputs.push_back(this->port(port));
+    read_ports(root_["inputs"], graph.inputs);
+    read_ports(root_["outputs"], graph.outputs);
     for (const auto& weight : root_["weights"].elements()) read_weight(weight);
     for (const auto& call : root_["calls"].elements()) graph.calls.push_back(this->call(call));
     read_checksums(root_["crc32"]);
@@ -289,6 +293,22 @@ class Reader {
     return port;
   }
 
+  void read_ports(const Node& node, std::vector<Port>& ports) const {
+    std::set<std::string> names;
+    for (const auto& element : node.elements()) {
+      ports.push_back(port(element));
+      if (!names.insert(ports.back().name).second) element["name"].refuse("names that differ");
+    }
+  }
+
+  // Weights and operators are on the program's device or on the CPU.
+  c10::DeviceType device(const Node& node) const {
+    const auto device = node.one_of(devices);
+    if (device != c10::kCPU && device != parsed_.graph.device)
+      node.refuse("the program's device, cpu");
+    return device;
+  }
+
   // A run finds each dynamic size in a dimension of an input.
   void check_inputs() const {
     std::vector<bool> found(parsed_.graph.sizes.size());
@@ -317,7 +337,7 @@ class Reader {
                                      .kind = node["kind"].one_of(kinds),
                                      .value = node["value"].index(parsed_.graph.values),
                                      .tensor = {},
-                                     .device = node["device"].one_of(devices)});
+                                     .device = device(node["device"])});
     parsed_.tensor_names.push_back(node["tensor"].text());
   }
 
@@ -336,16 +356,20 @@ class Reader {
     }
     const auto op = c10::Dispatcher::singleton().findSchema(name);
     if (!op) {
-      node.refuse("an operator of LibTorch " TORCH_VERSION, name.name, ".", name.overload_name);
+      node.refuse("an operator of LibTorch " TORCH_VERSION, toString(name));
     }
     const Node named(node.json(), node.place() + " " + name.name);
     Call call{*op};
     read_arguments(named, call);
     const auto results = named["results"].elements();
-    if (results.size() != op->schema().returns().size()) {
-      named["results"].refuse(std::to_string(op->schema().returns().size()) + " results");
+    const auto& returns = op->schema().returns();
+    if (results.size() != returns.size()) {
+      named["results"].refuse(std::to_string(returns.size()) + " results",
+                              std::to_string(results.size()));
     }
-    for (const auto& of_call : results) call.results.push_back(result(of_call));
+    for (size_t i = 0; i < results.size(); ++i) {
+      call.results.push_back(result(results[i], *returns[i].real_type()));
+    }
     return call;
   }
 
@@ -415,19 +439,24 @@ class Reader {
     if (json.contains("dtype")) return {node["dtype"].dtype()};
     if (json.contains("layout")) return {node["layout"].one_of(layouts)};
     if (json.contains("memory_format")) return {node["memory_format"].one_of(memory_formats)};
-    if (json.contains("device")) return {node["device"].one_of(devices)};
+    if (json.contains("device")) return {device(node["device"])};
     node.refuse("an argument of a kind that programs have");
   }
 
-  Argument result(const Node& node) const {
+  Argument result(const Node& node, const c10::Type& type) const {
     if (node.json().is_null()) return {};
-    if (!node.json().is_array()) return {ValueId{node.index(parsed_.graph.values)}};
+    if (type.kind() == c10::TypeKind::TensorType)
+      return {ValueId{node.index(parsed_.graph.values)}};
+    if (!type.isSubtypeOf(*c10::ListType::ofTensors()))
+      node.refuse("null for a result of type " + type.str());
     Argument::List list;
-    for (const auto& element : node.elements()) list.push_back(result(element));
+    for (const auto& element : node.elements())
+      list.push_back(result(element, *c10::TensorType::get()));
     return {std::move(list)};
   }
 
   Node root_;
+  size_t most_values_;
   ParsedProgram parsed_ = {};
 };
 
@@ -485,7 +514,7 @@ std::string json_of(const Graph& graph, const std::map<size_t, std::string>& ten
 ParsedProgram parse_program(const std::string& text, const std::string& who) {
   check_depth(text, who);
   try {
-    return Reader(Json::parse(text), who).read();
+    return Reader(Json::parse(text), who, text.size()).read();
   } catch (const nlohmann::json::exception& error) {
     TORCH_CHECK(false, who, "expected the JSON of a program: ", error.what());
   }

@@ -129,9 +129,11 @@ std::vector<Call> merge_traces(const std::vector<TraceAt>& corners,
   const auto& first = corners.front();
   for (const auto& corner : corners) {
     const auto other = other_trace(first.trace, corner.trace);
-    TORCH_CHECK(other.empty(), of_record, "expected the same operators for all sizes, but ", other,
-                " at ", at_text(first.sizes, names), " and ", at_text(corner.sizes, names),
-                "; a loop or a branch depends on the size");
+    TORCH_CHECK(
+        other.empty(), of_record, "expected the same operators for all sizes, but ", other, " at ",
+        at_text(first.sizes, names), " and ", at_text(corner.sizes, names),
+        "; replace the loop or the branch that depends on the size by operators on the whole ",
+        "tensor");
   }
   const Merger merger(smaller);
   std::vector<Call> calls;
@@ -141,9 +143,11 @@ std::vector<Call> merge_traces(const std::vector<TraceAt>& corners,
       std::vector<const Argument*> all;
       for (const auto& corner : corners) all.push_back(&corner.trace.calls[i].arguments[j]);
       auto merged = merger.merge(all);
-      TORCH_CHECK(merged.has_value(), of_record, place_of(i, call.op), ": argument '",
-                  call.op.schema().arguments()[j].name(), "': expected only integers that depend ",
-                  "on the dynamic sizes, got a list of another length or another value");
+      TORCH_CHECK(
+          merged.has_value(), of_record, place_of(i, call.op), ": argument '",
+          call.op.schema().arguments()[j].name(), "': expected the same value for all ",
+          "sizes, or an integer that depends on them, got a list of another length or another ",
+          "value; compute it with operators, or pass it as an input");
       call.arguments[j] = *std::move(merged);
     }
   }
@@ -160,7 +164,9 @@ std::string difference(const std::vector<Call>& calls, const TraceAt& other,
         continue;
       return place_of(i, calls[i].op) + ": argument '" +
              calls[i].op.schema().arguments()[j].name() + "' at " + at_text(other.sizes, names) +
-             ": expected a sum of products of the dynamic sizes and integers, got another number";
+             ": expected a sum of products of the dynamic sizes and integers, got another "
+             "number; " +
+             "compute it with operators, or pass a tensor with it as an input";
     }
     if (calls[i].results != other.trace.calls[i].results) {
       return place_of(i, calls[i].op) + ": expected as many results at " +

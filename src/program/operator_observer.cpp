@@ -182,8 +182,8 @@ bool observe_operators(Tracer& tracer, OperatorNames& opened,
   if (opened.size() != opened_before) return false;
   if (of_thread.error) std::rethrow_exception(of_thread.error);
   TORCH_CHECK(calls_of_other_threads == before, of_record, "expected operators in ",
-              "the thread that calls record, got some in another thread; record the network ",
-              "without DataParallel");
+              "the thread that calls record, got some in another thread; compute in one thread, ",
+              "and record the network without DataParallel");
   return true;
 }
 

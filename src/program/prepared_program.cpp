@@ -19,6 +19,8 @@ namespace {
 constexpr auto not_in_runs =
     c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset;
 
+const std::string of_run = "sconce::program::Program::run: ";
+
 TensorSpec spec_of(const Port& port) {
   TensorSpec spec{port.name, port.dtype, {}};
   for (const auto& size : port.shape) spec.shape.push_back(size.constant().value_or(-1));
@@ -35,9 +37,9 @@ std::string shape_text(const Port& port, const std::vector<DynamicSize>& sizes) 
   return text + ")";
 }
 
-void set_result(const Argument& result, const c10::IValue& value, std::vector<at::Tensor>& values) {
+void set_result(const Argument& result, c10::IValue value, std::vector<at::Tensor>& values) {
   if (const auto* id = std::get_if<ValueId>(&result.value)) {
-    values[id->id] = value.toTensor();
+    values[id->id] = std::move(value).toTensor();
   } else if (const auto* list = std::get_if<Argument::List>(&result.value)) {
     const auto tensors = value.toTensorList();
     TORCH_CHECK(tensors.size() == list->size(), "expected ", list->size(), " tensors, got ",
@@ -65,19 +67,29 @@ PreparedProgram::PreparedProgram(Graph graph, c10::Device device, const std::str
   }
   for (const auto& port : graph_.inputs) inputs_.push_back(spec_of(port));
   for (const auto& port : graph_.outputs) outputs_.push_back(spec_of(port));
-  for (size_t i = 0; i < graph_.calls.size(); ++i) calls_.push_back(prepare(i, who));
+  // Stand-ins of the right kinds, so that wrong arguments are found before anything runs.
+  const std::vector<at::Tensor> values(graph_.values);
+  const std::vector<int64_t> sizes(graph_.sizes.size(), 2);
+  const Environment in{values, sizes, graph_.device, device_};
+  for (size_t i = 0; i < graph_.calls.size(); ++i) calls_.push_back(prepare(i, in, who));
   find_last_uses();
 }
 
 void PreparedProgram::check_values(const std::string& who) const {
   std::vector<bool> defined(graph_.values);
   for (const auto& input : graph_.inputs) defined[input.value] = true;
-  for (const auto& weight : graph_.weights) defined[weight.value] = true;
+  std::vector<bool> is_input = defined;
+  for (const auto& weight : graph_.weights) {
+    TORCH_CHECK(!is_input[weight.value], who, "weights '", weight.name,
+                "': expected a new value, got ", weight.value, " again, which is an input");
+    defined[weight.value] = true;
+  }
   for (size_t i = 0; i < graph_.calls.size(); ++i) {
     const auto& call = graph_.calls[i];
     const auto place = place_of(i, call.op);
     const auto check_used = [&](size_t id) {
-      TORCH_CHECK(defined[id], who, place, ": expected values that are defined before, got ", id);
+      TORCH_CHECK(defined[id], who, place,
+                  ": expected values that are defined before the call, got ", id);
     };
     for (const auto& argument : call.arguments) for_each_value(argument, check_used);
     for (const auto& result : call.results) {
@@ -93,13 +105,10 @@ void PreparedProgram::check_values(const std::string& who) const {
   }
 }
 
-PreparedProgram::PreparedCall PreparedProgram::prepare(size_t index, const std::string& who) const {
+PreparedProgram::PreparedCall PreparedProgram::prepare(size_t index, const Environment& in,
+                                                       const std::string& who) const {
   const auto& call = graph_.calls[index];
   const auto& parameters = call.op.schema().arguments();
-  // Values of the right kinds, so that wrong arguments are found before anything runs.
-  const std::vector<at::Tensor> values(graph_.values);
-  const std::vector<int64_t> sizes(graph_.sizes.size(), 2);
-  const Environment in{values, sizes, graph_.device, device_};
   PreparedCall prepared{&call};
   for (size_t i = 0; i < parameters.size(); ++i) {
     const auto& argument = call.arguments[i];
@@ -137,7 +146,7 @@ void PreparedProgram::find_last_uses() {
 
 // Returns the values of the dynamic sizes. Each is a whole dimension of an input.
 std::vector<int64_t> PreparedProgram::sizes_of(const Tensors& inputs) const {
-  constexpr const char* who = "sconce::program::Program::run: ";
+  const auto& who = of_run;
   TORCH_CHECK(inputs.size() == inputs_.size(), who, "expected ", inputs_.size(), " inputs, got ",
               inputs.size());
   std::vector<int64_t> sizes(graph_.sizes.size(), -1);
@@ -150,8 +159,10 @@ std::vector<int64_t> PreparedProgram::sizes_of(const Tensors& inputs) const {
                 repr(port.dtype), ", got ", repr(input.scalar_type()));
     TORCH_CHECK(input.device() == device_, who, "input '", port.name, "': expected a tensor on ",
                 device_, ", got one on ", input.device());
-    bool fits =
-        input.layout() == c10::kStrided && input.dim() == static_cast<int64_t>(port.shape.size());
+    TORCH_CHECK(input.layout() == c10::kStrided && !input.is_nested(), who, "input '", port.name,
+                "': expected a dense tensor, got a ", input.is_nested() ? "nested" : "sparse",
+                " one");
+    bool fits = input.dim() == static_cast<int64_t>(port.shape.size());
     for (size_t dim = 0; fits && dim < port.shape.size(); ++dim) {
       const int64_t size = input.sizes()[dim];
       const auto constant = port.shape[dim].constant();
@@ -174,12 +185,10 @@ std::vector<int64_t> PreparedProgram::sizes_of(const Tensors& inputs) const {
 }
 
 void PreparedProgram::run(const PreparedCall& prepared, std::vector<at::Tensor>& values,
-                          c10::IntArrayRef sizes) const {
+                          const Environment& in, torch::jit::Stack& stack) const {
   const auto& call = *prepared.call;
   const auto& parameters = call.op.schema().arguments();
-  const Environment in{values, sizes, graph_.device, device_};
-  torch::jit::Stack stack;
-  stack.reserve(prepared.arguments.size());
+  stack.clear();
   for (size_t i = 0; i < prepared.arguments.size(); ++i) {
     const auto& argument = prepared.arguments[i];
     if (const auto* id = std::get_if<size_t>(&argument)) {
@@ -192,7 +201,9 @@ void PreparedProgram::run(const PreparedCall& prepared, std::vector<at::Tensor>&
     }
   }
   call.op.callBoxed(&stack);
-  for (size_t i = 0; i < call.results.size(); ++i) set_result(call.results[i], stack[i], values);
+  for (size_t i = 0; i < call.results.size(); ++i) {
+    set_result(call.results[i], std::move(stack[i]), values);
+  }
   for (const size_t id : prepared.last_used) values[id].reset();
 }
 
@@ -203,8 +214,18 @@ Tensors PreparedProgram::run(const Tensors& inputs) const {
   std::vector<at::Tensor> values(graph_.values);
   for (size_t i = 0; i < inputs.size(); ++i) values[graph_.inputs[i].value] = inputs[i];
   for (const auto& weight : graph_.weights) values[weight.value] = weight.tensor;
-  for (const auto& call : calls_) run(call, values, sizes);
+  const Environment in{values, sizes, graph_.device, device_};
+  torch::jit::Stack stack;
+  for (size_t i = 0; i < calls_.size(); ++i) {
+    try {
+      run(calls_[i], values, in, stack);
+    } catch (c10::Error& error) {
+      error.add_context(of_run + place_of(i, calls_[i].call->op));
+      throw;
+    }
+  }
   Tensors outputs;
+  outputs.reserve(graph_.outputs.size());
   for (const auto& output : graph_.outputs) outputs.push_back(values[output.value]);
   return outputs;
 }

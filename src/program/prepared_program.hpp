@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
 
 #include <optional>
 #include <string>
@@ -41,11 +42,11 @@ class PreparedProgram {
   };
 
   void check_values(const std::string& who) const;
-  PreparedCall prepare(size_t index, const std::string& who) const;
+  PreparedCall prepare(size_t index, const Environment& in, const std::string& who) const;
   void find_last_uses();
   std::vector<int64_t> sizes_of(const Tensors& inputs) const;
-  void run(const PreparedCall& prepared, std::vector<at::Tensor>& values,
-           c10::IntArrayRef sizes) const;
+  void run(const PreparedCall& prepared, std::vector<at::Tensor>& values, const Environment& in,
+           torch::jit::Stack& stack) const;
 
   Graph graph_;
   c10::Device device_;

@@ -73,6 +73,18 @@ const std::string& text_of(const io::Metadata& texts, const char* key, const std
   return found->second;
 }
 
+void check_example(const Graph& graph, const StateDict& tensors, const std::string& who) {
+  const auto check = [&](const char* kind, const std::vector<Port>& ports) {
+    for (const auto& port : ports) {
+      const auto name = example_name(kind, port);
+      TORCH_CHECK(tensors.contains(name), who, "example: expected a tensor '", name,
+                  "' in the file, got none");
+    }
+  };
+  check("inputs", graph.inputs);
+  check("outputs", graph.outputs);
+}
+
 }  // namespace
 
 void write_program(const std::filesystem::path& path, const Graph& graph, const std::string& who) {
@@ -92,14 +104,19 @@ Graph read_program(const std::filesystem::path& path, const std::string& who) {
   TORCH_CHECK(found == expected, who, "expected a program with the CRC-32 ", expected, ", got ",
               found, "; the file is damaged");
   auto parsed = parse_program(text, who);
-  const auto tensors = io::load_safetensors(path);
+  // Not mapped, so that nobody changes the weights after their checksums have been compared.
+  const auto tensors = io::load_safetensors(path, {.mmap = false});
   for (const auto& item : tensors) {
     const auto checksum = parsed.checksums.find(item.key());
-    TORCH_CHECK(checksum != parsed.checksums.end() && checksum->second == crc32_of(item.value()),
-                who, "tensor '", item.key(), "': expected the bytes that were recorded, got others",
+    TORCH_CHECK(checksum != parsed.checksums.end(), who, "crc32: expected the key '", item.key(),
+                "', which is a tensor of the file, got none");
+    const auto of_tensor = crc32_of(item.value());
+    TORCH_CHECK(checksum->second == of_tensor, who, "tensor '", item.key(),
+                "': expected bytes with the CRC-32 ", checksum->second, ", got ", of_tensor,
                 "; the file is damaged");
   }
   auto& graph = parsed.graph;
+  if (parsed.has_example) check_example(graph, tensors, who);
   std::map<size_t, std::string> names;
   for (size_t i = 0; i < graph.weights.size(); ++i) {
     auto& weight = graph.weights[i];

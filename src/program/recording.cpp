@@ -8,6 +8,7 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <optional>
 #include <set>
@@ -36,6 +37,8 @@ void check_example(const StateDict& example) {
     TORCH_CHECK(item.value().layout() == at::kStrided && !item.value().is_quantized(), of_record,
                 "example '", item.key(),
                 "': expected a dense tensor, got a sparse or quantized one");
+    TORCH_CHECK(!item.value().is_nested(), of_record, "example '", item.key(),
+                "': expected a dense tensor, got a nested one");
     TORCH_CHECK(item.value().device() == device, of_record, "example '", item.key(),
                 "': expected a tensor on ", device, " as the first, got one on ",
                 item.value().device());
@@ -64,7 +67,8 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
   return at::equal(a.reshape({-1}).view(at::kByte), b.reshape({-1}).view(at::kByte));
 }
 
-// The buffers of a module before a run. Kernels change some without telling the dispatcher.
+// The buffers of a module before a run, which restores them at its end. Kernels change some without
+// telling the dispatcher.
 class Buffers {
  public:
   explicit Buffers(const std::vector<Weight>& weights) {
@@ -73,15 +77,21 @@ class Buffers {
     }
   }
 
-  // Restores the buffers. Throws if one has changed.
-  void check() const {
-    std::string changed;
+  ~Buffers() {
     for (const auto& [weight, before] : all_) {
-      if (same_bytes(before, weight.tensor)) continue;
-      changed = weight.name;
-      weight.tensor.copy_(before);
+      if (!same_bytes(before, weight.tensor)) weight.tensor.copy_(before);
     }
-    if (!changed.empty()) refuse_write("the function", "the buffer '" + changed + "'");
+  }
+  Buffers(const Buffers&) = delete;
+  Buffers& operator=(const Buffers&) = delete;
+
+  // Throws if a buffer has changed.
+  void check() const {
+    for (const auto& [weight, before] : all_) {
+      if (!same_bytes(before, weight.tensor)) {
+        refuse_write("the function", "the buffer '" + weight.name + "'");
+      }
+    }
   }
 
  private:
@@ -219,7 +229,7 @@ int64_t Recording::smallest(const PreparedProgram& program, size_t size) const {
   const auto inputs = sizes_.inputs(example_, sizes);
   try {
     return first_difference(program.run(inputs), run(inputs)).has_value() ? 2 : 1;
-  } catch (const c10::Error&) {
+  } catch (const std::exception&) {
     return 2;
   }
 }

@@ -2,8 +2,8 @@
 
 #include "catch.hpp"
 #include "program/networks.hpp"
-#include "sconce/nn/lazy.hpp"
 #include "sconce/io/safetensors.hpp"
+#include "sconce/nn/lazy.hpp"
 #include "sconce/program/program.hpp"
 #include "support/error_of.hpp"
 #include "support/temp_dir.hpp"
