@@ -42,6 +42,7 @@ bench::Workloads all_workloads() {
                                                          {"ops", bench::ops()},
                                                          {"optimizers", bench::optimizers()},
                                                          {"race", bench::race()},
+                                                         {"serving", bench::serving()},
                                                          {"steps", bench::steps()}};
   bench::Workloads all;
   for (const auto& [file, workloads] : files) {

@@ -1,0 +1,74 @@
+// One row through a network in evaluation mode, without gradients: by the network itself, and by its
+// recorded program.
+
+#include <torch/torch.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "sconce/program/program.hpp"
+#include "sconce/program/record.hpp"
+#include "sconce/vision/models/resnet.hpp"
+#include "workload.hpp"
+
+namespace bench {
+
+namespace {
+
+using sconce::program::Program;
+
+torch::nn::Sequential served_mlp() {
+  return torch::nn::Sequential(torch::nn::Linear(16, 32), torch::nn::ReLU(),
+                               torch::nn::Linear(32, 10), torch::nn::LogSoftmax(1));
+}
+
+sconce::vision::models::ResNet served_resnet18() {
+  return sconce::vision::models::resnet18();
+}
+
+template <class Model>
+Program recorded(Model& net, const torch::Tensor& x) {
+  const auto file = std::filesystem::temp_directory_path() /
+                    ("sconce-bench-" + std::to_string(getpid()) + ".safetensors");
+  sconce::program::record(file, net, {{"x", x}}, {.dynamic = {{"x", 0}}});
+  const auto program = Program::load(file);
+  std::filesystem::remove(file);
+  return program;
+}
+
+// A network whose weights depend on the seed alone, and its program.
+template <auto make>
+Workload by_network(const std::vector<int64_t>& shape) {
+  torch::manual_seed(0);
+  auto net = make();
+  net->eval();
+  const auto x = torch::randn(shape);
+  auto call = [net, x]() mutable {
+    const torch::NoGradGuard no_grad;
+    return net->forward(x);
+  };
+  return {[call]() mutable { call(); }, {call().sum().template item<double>()}};
+}
+
+template <auto make>
+Workload by_program(const std::vector<int64_t>& shape) {
+  torch::manual_seed(0);
+  auto net = make();
+  net->eval();
+  const auto x = torch::randn(shape);
+  const auto program = recorded(net, x);
+  return {[program, x] { program.run({x}); }, {program.run({x})[0].sum().template item<double>()}};
+}
+
+}  // namespace
+
+Workloads serving() {
+  const std::vector<int64_t> row = {1, 16}, picture = {1, 3, 96, 96};
+  return {{"mlp", [=](int64_t) { return by_program<served_mlp>(row); }},
+          {"mlp_network", [=](int64_t) { return by_network<served_mlp>(row); }},
+          {"resnet18", [=](int64_t) { return by_program<served_resnet18>(picture); }},
+          {"resnet18_network", [=](int64_t) { return by_network<served_resnet18>(picture); }}};
+}
+
+}  // namespace bench
