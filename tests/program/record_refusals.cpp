@@ -9,6 +9,7 @@
 #include "catch.hpp"
 #include "program/networks.hpp"
 #include "program/refusals.hpp"
+#include "sconce/distributed/data_parallel.hpp"
 #include "support/error_of.hpp"
 #include "support/temp_dir.hpp"
 
@@ -311,6 +312,15 @@ TEST_CASE("record rejects operators in other threads") {
       }),
       ContainsSubstring(
           "expected tensors that the host makes in the function to be the same for all inputs"));
+}
+
+TEST_CASE("record rejects DataParallel and leaves its replicas usable") {
+  torch::nn::Linear net(3, 2);
+  sconce::nn::DataParallel replicas(net, {.device_ids = {torch::kCPU, torch::kCPU}});
+  const auto x = torch::randn({4, 3});
+  CHECK_THAT(refusal_of([&](const auto& in) { return replicas.forward(in); }, x),
+             ContainsSubstring("record the network without DataParallel"));
+  CHECK(torch::allclose(replicas.forward(x), net->forward(x)));
 }
 
 TEST_CASE("record rejects wrong examples") {
