@@ -1,5 +1,5 @@
-// One row through a network in evaluation mode, without gradients: by the network itself, and by its
-// recorded program.
+// One row through a network in evaluation mode, without gradients: by the network itself, and by
+// its recorded program.
 
 #include <torch/torch.h>
 #include <unistd.h>

@@ -25,6 +25,10 @@ TEST_CASE("every input in the read_idx corpus is read or rejected without a cras
   replay("fuzz/corpus/idx", sconce::test::fuzz_idx);
 }
 
+TEST_CASE("every input in the Program::load corpus is loaded or rejected without a crash") {
+  replay("fuzz/corpus/program", sconce::test::fuzz_program);
+}
+
 TEST_CASE("every test picture is decoded or rejected without a crash") {
   if (!sconce::vision::has_libpng() || !sconce::vision::has_libjpeg()) {
     SKIP("built without libpng or libjpeg-turbo");

@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build/fuzz"
 # LibTorch alone, with the sanitizers, takes 490 to 510 MB of resident memory.
 LIBTORCH_MB, MEMORY_MB = 512, 256
-NAMES = ["checkpoint", "command_line", "csv", "idx", "model_file", "picture", "safetensors", "torch_file"]
+NAMES = ["checkpoint", "command_line", "csv", "idx", "model_file", "picture", "program", "safetensors", "torch_file"]
 
 
 def begin_with(name):

@@ -30,6 +30,7 @@ int fuzz_csv(const uint8_t* data, size_t size);
 int fuzz_idx(const uint8_t* data, size_t size);
 int fuzz_model_file(const uint8_t* data, size_t size);
 int fuzz_picture(const uint8_t* data, size_t size);
+int fuzz_program(const uint8_t* data, size_t size);
 
 /// Ends the run with another type of exception than LibTorch's, which the targets catch.
 inline void expect(bool holds, const char* what) {
