@@ -104,7 +104,8 @@ Graph read_program(const std::filesystem::path& path, const std::string& who) {
   TORCH_CHECK(found == expected, who, "expected a program with the CRC-32 ", expected, ", got ",
               found, "; the file is damaged");
   auto parsed = parse_program(text, who);
-  // Not mapped, so that nobody changes the weights after their checksums have been compared.
+  // Not mapped: kernels round differently, and can be slower, for memory that is not aligned as
+  // LibTorch's own. Nobody can change the weights after their checksums have been compared either.
   const auto tensors = io::load_safetensors(path, {.mmap = false});
   for (const auto& item : tensors) {
     const auto checksum = parsed.checksums.find(item.key());
