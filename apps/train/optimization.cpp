@@ -4,8 +4,10 @@
 #include <cmath>
 #include <numbers>
 
+#include "sconce/optim/adadelta.hpp"
 #include "sconce/optim/adagrad.hpp"
 #include "sconce/optim/adam.hpp"
+#include "sconce/optim/adamax.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/optim/nadam.hpp"
 #include "sconce/optim/rmsprop.hpp"
@@ -15,33 +17,82 @@ namespace train {
 
 namespace lr_scheduler = sconce::optim::lr_scheduler;
 
+namespace {
+
+using sconce::optim::ExtraOptions;
+using Made = std::unique_ptr<torch::optim::Optimizer>;
+
+struct NamedOptimizer {
+  std::string name;
+  double lr;  // by default
+  Made (*make)(const std::vector<torch::Tensor>& params, double lr, const ExtraOptions& extra);
+};
+
+Made make_sgd(const std::vector<torch::Tensor>& params, double lr, const ExtraOptions& extra) {
+  return std::make_unique<sconce::optim::SGD>(params, torch::optim::SGDOptions(lr).momentum(0.9),
+                                              extra);
+}
+
+// An optimizer with Python's defaults.
+template <class Optimizer, class Options>
+NamedOptimizer as_in_python(const char* name) {
+  const auto make = [](const std::vector<torch::Tensor>& params, double lr,
+                       const ExtraOptions& extra) -> Made {
+    return std::make_unique<Optimizer>(params, Options(lr), extra);
+  };
+  return {name, Options().lr(), make};
+}
+
+const std::vector<NamedOptimizer>& optimizers() {
+  using namespace torch::optim;
+  namespace optim = sconce::optim;
+  static const std::vector<NamedOptimizer> all = {
+      {"sgd", 0.05, make_sgd},
+      as_in_python<optim::Adam, AdamOptions>("adam"),
+      as_in_python<optim::AdamW, AdamWOptions>("adamw"),
+      as_in_python<optim::Adagrad, AdagradOptions>("adagrad"),
+      as_in_python<optim::RMSprop, RMSpropOptions>("rmsprop"),
+      as_in_python<optim::NAdam, optim::NAdamOptions>("nadam"),
+      as_in_python<optim::Adadelta, optim::AdadeltaOptions>("adadelta"),
+      as_in_python<optim::Adamax, optim::AdamaxOptions>("adamax"),
+  };
+  return all;
+}
+
+const NamedOptimizer& optimizer_named(const std::string& name) {
+  const auto& all = optimizers();
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const NamedOptimizer& row) { return row.name == name; });
+  TORCH_CHECK(found != all.end(), "make_optimizer: unknown optimizer ", name);
+  return *found;
+}
+
+// Whether `OneCycleLR` can change a momentum or the first beta.
+bool has_momentum(const torch::optim::OptimizerOptions& options) {
+  return dynamic_cast<const torch::optim::AdagradOptions*>(&options) == nullptr &&
+         dynamic_cast<const sconce::optim::AdadeltaOptions*>(&options) == nullptr;
+}
+
+}  // namespace
+
 const std::vector<std::string>& optimizer_names() {
-  static const std::vector<std::string> names = {"sgd",     "adam",    "adamw",
-                                                 "adagrad", "rmsprop", "nadam"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> listed;
+    for (const auto& row : optimizers()) listed.push_back(row.name);
+    return listed;
+  }();
   return names;
 }
 
 double default_lr(const std::string& optimizer) {
-  if (optimizer == "sgd") return 0.05;
-  if (optimizer == "adagrad" || optimizer == "rmsprop") return 0.01;
-  return optimizer == "nadam" ? 0.002 : 0.001;
+  return optimizer_named(optimizer).lr;
 }
 
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
                                                         const std::vector<torch::Tensor>& params,
                                                         double lr,
                                                         const sconce::optim::ExtraOptions& extra) {
-  using namespace torch::optim;
-  namespace optim = sconce::optim;
-  if (name == "adam") return std::make_unique<optim::Adam>(params, AdamOptions(lr), extra);
-  if (name == "adamw") return std::make_unique<optim::AdamW>(params, AdamWOptions(lr), extra);
-  if (name == "adagrad") return std::make_unique<optim::Adagrad>(params, AdagradOptions(lr), extra);
-  if (name == "rmsprop") return std::make_unique<optim::RMSprop>(params, RMSpropOptions(lr), extra);
-  if (name == "nadam") {
-    return std::make_unique<optim::NAdam>(params, optim::NAdamOptions(lr), extra);
-  }
-  TORCH_CHECK(name == "sgd", "make_optimizer: unknown optimizer ", name);
-  return std::make_unique<optim::SGD>(params, SGDOptions(lr).momentum(0.9), extra);
+  return optimizer_named(name).make(params, lr, extra);
 }
 
 const std::vector<std::string>& scheduler_names() {
@@ -64,10 +115,8 @@ Schedule make_schedule(const std::string& name, torch::optim::Optimizer& optimiz
   }
   if (name == "onecycle") {
     const auto& of_optimizer = optimizer.param_groups().front().options();
-    const bool has_momentum =
-        dynamic_cast<const torch::optim::AdagradOptions*>(&of_optimizer) == nullptr;
     const lr_scheduler::OneCycleLROptions options = {.total_steps = steps,
-                                                     .cycle_momentum = has_momentum};
+                                                     .cycle_momentum = has_momentum(of_optimizer)};
     return {std::make_unique<lr_scheduler::OneCycleLR>(optimizer, of_optimizer.get_lr(), options),
             sconce::SchedulerInterval::step};
   }

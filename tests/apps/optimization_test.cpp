@@ -34,7 +34,9 @@ TEST_CASE("optimizers are created by name with Python's default learning rate, e
                                                   {"adamw", torch::optim::AdamWOptions().lr()},
                                                   {"adagrad", torch::optim::AdagradOptions().lr()},
                                                   {"rmsprop", torch::optim::RMSpropOptions().lr()},
-                                                  {"nadam", sconce::optim::NAdamOptions().lr()}};
+                                                  {"nadam", sconce::optim::NAdamOptions().lr()},
+                                                  {"adadelta", 1.0},
+                                                  {"adamax", 0.002}};
   CHECK(train::optimizer_names().size() == defaults.size());
   for (const auto& name : train::optimizer_names()) {
     INFO(name);
@@ -48,4 +50,23 @@ TEST_CASE("optimizers are created by name with Python's default learning rate, e
     }
   }
   CHECK(params[0].item<float>() < 1);
+}
+
+TEST_CASE("every optimizer of sconce-train learns with its default learning rate") {
+  for (const auto& name : train::optimizer_names()) {
+    INFO(name);
+    torch::manual_seed(0);
+    torch::nn::Sequential net(torch::nn::Linear(2, 32), torch::nn::ReLU(),
+                              torch::nn::Linear(32, 2));
+    const auto x = torch::randn({256, 2});
+    const auto inside = (x.square().sum(1) < 1).to(torch::kLong);  // no line separates the classes
+    const auto optimizer = train::make_optimizer(name, net->parameters(), train::default_lr(name));
+    for (int step = 0; step < 600; ++step) {
+      optimizer->zero_grad();
+      torch::cross_entropy_loss(net->forward(x), inside).backward();
+      optimizer->step();
+    }
+    const auto right = net->forward(x).argmax(1).eq(inside).to(torch::kFloat).mean();
+    CHECK(right.item<double>() > 0.95);
+  }
 }
