@@ -41,8 +41,11 @@ void add_flags(CLI::App& app, CommandLine& line) {
 
 CLI::App* add_predict(CLI::App& app, CommandLine& line, PredictLine& predict) {
   CLI::App* command = app.add_subcommand(
-      "predict", "Print the classes of pictures, or the targets of rows, by a training's weights");
-  command->add_option("--weights", predict.weights, "File model.safetensors of an --out folder")
+      "predict",
+      "Print the classes of pictures, or the targets of rows, by a training's weights or program");
+  command
+      ->add_option("--weights", predict.weights,
+                   "File model.safetensors of an --out folder, or a file of --export")
       ->required()
       ->check(path_of("a file"))
       ->type_name("FILE");

@@ -2,6 +2,7 @@
 
 #include <system_error>
 
+#include "model_file.hpp"
 #include "results.hpp"
 #include "run_flags.hpp"
 #include "saved_run.hpp"
@@ -69,6 +70,13 @@ void check_results(const CommandLine& line) {
   }
 }
 
+// Keeps a mistyped path from replacing the data, or weights.
+void check_export(const CommandLine& line) {
+  if (!fs::is_regular_file(line.export_file) || is_program(line.export_file)) return;
+  throw UsageError("--export: " + line.export_file.string() +
+                   " exists and is not a program; name another file");
+}
+
 }  // namespace
 
 fs::path latest_checkpoint(const CommandLine& line) {
@@ -80,6 +88,7 @@ void check_earlier_runs(const CommandLine& line) {
   check_results(line);
   check_checkpoints(line);
   check_scalars(line);
+  check_export(line);
 }
 
 }  // namespace train

@@ -1,10 +1,14 @@
 #include "flag_rules.hpp"
 
+#include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "flags.hpp"
 #include "models.hpp"
+#include "reports.hpp"
+#include "results.hpp"
 #include "training_data.hpp"
 
 namespace train {
@@ -139,6 +143,17 @@ Rules device_rules() {
   };
 }
 
+bool is_result_of(const Line& line, const std::filesystem::path& file) {
+  const auto plain = [](const std::filesystem::path& path) {
+    return std::filesystem::absolute(path).lexically_normal();
+  };
+  const std::vector<std::string> names = {metrics_name, weights_name, curve_name, confusion_name,
+                                          trace_name};
+  return !line.out.empty() && std::any_of(names.begin(), names.end(), [&](const auto& name) {
+    return plain(line.out / name) == plain(file);
+  });
+}
+
 Rules file_rules() {
   return {
       {needing(Needs::checkpoint),
@@ -156,6 +171,11 @@ Rules file_rules() {
        }},
       {needing(Needs::out),
        [](const Line& line) { return unless(!line.out.empty(), "needs an --out folder"); }},
+      {{"--export"},
+       [](const Line& line) {
+         return unless(!is_result_of(line, line.export_file),
+                       line.export_file.string() + " is a file of --out; name another file");
+       }},
       {{"--scalars-every"},
        [](const Line& line) { return unless(!line.scalars.empty(), "needs a --scalars folder"); }},
       {{"--checkpoint", "--scalars"},

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "meta_device.hpp"
 #include "sconce/io/torch_file.hpp"
@@ -25,6 +26,7 @@ constexpr auto std_key = "sconce.std";
 constexpr auto classes_key = "sconce.classes";
 constexpr auto columns_key = "sconce.columns";
 constexpr auto target_key = "sconce.target";
+constexpr auto program_key = "sconce.program";  // of a file that sconce::program::record wrote
 // Words of the lines of columns.
 constexpr std::string_view column_word = "column ";
 constexpr std::string_view category_word = "category ";
@@ -59,14 +61,16 @@ std::vector<std::string> split(const std::string& text) {
 class Texts {
  public:
   explicit Texts(const std::filesystem::path& file)
-      : file_(file.string()), texts_(sconce::io::load_safetensors_metadata(file)) {}
+      : Texts(file, sconce::io::load_safetensors_metadata(file)) {}
+  Texts(const std::filesystem::path& file, sconce::io::Metadata texts)
+      : file_(file.string()), texts_(std::move(texts)) {}
 
   bool contains(const std::string& key) const { return texts_.contains(key); }
 
   const std::string& text(const std::string& key) const {
     const auto found = texts_.find(key);
     TORCH_CHECK(found != texts_.end(), file_,
-                ": expected weights that sconce-train wrote, found no ", key, " in the metadata");
+                ": expected a file that sconce-train wrote, found no ", key, " in the metadata");
     return found->second;
   }
 
@@ -155,6 +159,14 @@ void check_fits(const TrainedModel& model, const sconce::StateDict& weights) {
 
 }  // namespace
 
+bool is_program(const std::filesystem::path& file) {
+  try {
+    return sconce::io::load_safetensors_metadata(file).contains(program_key);
+  } catch (const c10::Error&) {
+    return false;
+  }
+}
+
 sconce::io::Metadata model_metadata(const std::string& name, const Task& task) {
   sconce::io::Metadata texts = {{"format", "pt"},
                                 {model_key, name},
@@ -190,6 +202,10 @@ std::vector<std::string> column_lines(const std::vector<sconce::io::CsvColumn>& 
   return lines;
 }
 
+Task task_of(const sconce::io::Metadata& texts, const std::filesystem::path& file) {
+  return read_task(Texts(file, texts));
+}
+
 Task load_task(const std::filesystem::path& file) {
   return read_task(Texts(file));
 }
@@ -223,6 +239,8 @@ Pretrained load_pretrained(const std::filesystem::path& file, const std::string&
     weights.state = sconce::io::load_torch_state_dict(file);
     return weights;
   }
+  TORCH_CHECK(!is_program(file), file.string(),
+              ": expected weights, found a program, which can only predict");
   weights.state = sconce::io::load_safetensors(file);
   const Texts texts(file);
   if (texts.contains(model_key)) weights.task = read_task(texts);

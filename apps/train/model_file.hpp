@@ -11,6 +11,10 @@
 
 namespace train {
 
+/// Returns whether a file contains a recorded program, whoever wrote it. A file that cannot be read
+/// contains none.
+bool is_program(const std::filesystem::path& file);
+
 /// A trained network, with its task.
 struct TrainedModel {
   std::string name = {};  ///< a name for `make_model`
@@ -27,6 +31,10 @@ Task task_of_table(const std::vector<sconce::io::CsvColumn>& columns, const std:
 /// Returns a line for each column, such as "column roof", and below it one for each of its
 /// categories, such as "category slate".
 std::vector<std::string> column_lines(const std::vector<sconce::io::CsvColumn>& columns);
+
+/// Reads the task from texts that `model_metadata` returned. Errors name the file.
+/// @throw c10::Error if the texts are not those of a training, or damaged.
+Task task_of(const sconce::io::Metadata& texts, const std::filesystem::path& file);
 
 /// Reads the task from a file with the metadata of weights. Throws as `load_model`.
 Task load_task(const std::filesystem::path& file);
@@ -48,7 +56,8 @@ struct Pretrained {
 /// Reads the file of `--weights`: a state dict that Python's `torch.save` wrote if it begins like a
 /// zip archive, whatever its name, otherwise a safetensors file. The images' mean and deviation are
 /// those that a training wrote with the weights, else ImageNet's for a network of `sconce::vision`.
-/// @throw c10::Error naming the file if it cannot be read or has the weights of a table.
+/// @throw c10::Error naming the file if it cannot be read, has the weights of a table, or is a
+/// program.
 Pretrained load_pretrained(const std::filesystem::path& file, const std::string& model_name);
 
 /// Copies the weights into a network. A last layer of another number of classes stays as it was

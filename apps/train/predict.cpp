@@ -4,8 +4,8 @@
 
 #include <iomanip>
 
-#include "model_file.hpp"
 #include "picture_folder.hpp"
+#include "program_file.hpp"
 #include "sconce/data/loader.hpp"
 #include "sconce/vision/transforms.hpp"
 #include "table_data.hpp"
@@ -51,28 +51,28 @@ void print_answer(std::ostream& out, const std::string& example, const torch::Te
 
 void predict(const PredictLine& line, std::ostream& out) {
   const torch::NoGradGuard no_grad;
-  TrainedModel model = load_model(line.weights);
+  const auto [task, forward] = load_predictor(line.weights);
   std::vector<std::string> names;
   std::vector<torch::Tensor> outputs;
-  if (model.task.is_table()) {
+  if (task.is_table()) {
     for (const auto& file : line.files) {
-      const torch::Tensor rows = read_rows(file, model.task, line.limits);
-      for (const auto& batch : rows.split(1000)) outputs.push_back(model.network->forward(batch));
+      const torch::Tensor rows = read_rows(file, task, line.limits);
+      for (const auto& batch : rows.split(1000)) outputs.push_back(forward(batch));
       for (int64_t i = 1; i <= rows.size(0); ++i) {
         names.push_back(file.string() + ", row " + std::to_string(i));
       }
     }
   } else {
-    const sconce::vision::transforms::Normalize normalize(model.task.mean, model.task.std);
-    const PictureItems items{line.files, reading_as(model.task.shape, line.limits.image)};
+    const sconce::vision::transforms::Normalize normalize(task.mean, task.std);
+    const PictureItems items{line.files, reading_as(task.shape, line.limits.image)};
     for (const auto& batch : sconce::data::Loader(items, {.batch_size = 64})) {
-      outputs.push_back(model.network->forward(normalize(batch.to(torch::kFloat))));
+      outputs.push_back(forward(normalize(batch.to(torch::kFloat))));
     }
     for (const auto& file : line.files) names.push_back(file.string());
   }
   const torch::Tensor all = torch::cat(outputs);
   for (size_t i = 0; i < names.size(); ++i) {
-    print_answer(out, names[i], all[static_cast<int64_t>(i)], model.task);
+    print_answer(out, names[i], all[static_cast<int64_t>(i)], task);
   }
 }
 

@@ -43,8 +43,8 @@ Reports::Reports(const CommandLine& line, const Task& task, std::ostream& out)
 }
 
 void Reports::add_charts(const CommandLine& line, const Task& task) {
-  curve_.emplace(line.out / "training.svg", line.model + " on " + name_of_data(line.data));
-  if (matrix_) confusion_.emplace(line.out / "confusion.svg", matrix_, task.classes);
+  curve_.emplace(line.out / curve_name, line.model + " on " + name_of_data(line.data));
+  if (matrix_) confusion_.emplace(line.out / confusion_name, matrix_, task.classes);
 }
 
 sconce::Metrics Reports::metrics() const {

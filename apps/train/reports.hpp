@@ -15,7 +15,10 @@
 
 namespace train {
 
-constexpr auto trace_name = "trace.json";  ///< in the folder of `--out`
+// In the folder of `--out`.
+constexpr auto curve_name = "training.svg";
+constexpr auto confusion_name = "confusion.svg";
+constexpr auto trace_name = "trace.json";
 
 /// The metrics and the reports of a run: the progress bar, the charts in the `--out` folder
 /// (training.svg, and confusion.svg for 2 to 100 classes), the scalars and the trace. A run without

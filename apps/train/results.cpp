@@ -7,6 +7,7 @@
 #include <optional>
 #include <sstream>
 
+#include "program_file.hpp"
 #include "reports.hpp"
 #include "sconce/io/safetensors.hpp"
 #include "sconce/io/whole_file.hpp"
@@ -16,13 +17,15 @@ namespace train {
 
 void check_writable(const std::filesystem::path& file, const std::string& flag) {
   std::error_code error;
-  std::filesystem::create_directories(file.parent_path(), error);
+  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
   TORCH_CHECK(!error, flag, ": ", file.parent_path().string(),
               ": cannot make the folder: ", error.message());
   const sconce::io::WholeFile removed_at_once(file, flag);
 }
 
 void check_results_writable(const CommandLine& line) {
+  if (!line.export_file.empty()) check_writable(line.export_file, "--export");
+  if (line.out.empty()) return;
   for (const auto* name : {metrics_name, weights_name}) {
     check_writable(line.out / name, "--out");
   }
@@ -47,17 +50,27 @@ std::string metrics_text(const std::vector<sconce::EpochMetrics>& epochs) {
 
 void write_results(const CommandLine& line, const TrainedModel& model,
                    sconce::optim::ExponentialMovingAverage* ema, const sconce::FitResult& result) {
-  std::exception_ptr error;
-  try {
-    sconce::io::write_whole(line.out / metrics_name, metrics_text(result.epochs), "--out");
-  } catch (...) {
-    error = std::current_exception();
-  }
   std::optional<sconce::optim::ExponentialMovingAverage::SwapGuard> averages;
   if (ema != nullptr) averages.emplace(*ema);
-  sconce::io::save_safetensors(line.out / weights_name, sconce::nn::state_dict(*model.network),
-                               model_metadata(model.name, model.task));
-  if (error) std::rethrow_exception(error);
+  std::exception_ptr first_error;
+  const auto attempt = [&](const auto& write) {
+    try {
+      write();
+    } catch (...) {
+      if (!first_error) first_error = std::current_exception();
+    }
+  };
+  if (!line.out.empty()) {
+    attempt([&] {
+      sconce::io::write_whole(line.out / metrics_name, metrics_text(result.epochs), "--out");
+    });
+    attempt([&] {
+      sconce::io::save_safetensors(line.out / weights_name, sconce::nn::state_dict(*model.network),
+                                   model_metadata(model.name, model.task));
+    });
+  }
+  if (!line.export_file.empty()) attempt([&] { export_program(line.export_file, model); });
+  if (first_error) std::rethrow_exception(first_error);
 }
 
 }  // namespace train

@@ -19,17 +19,18 @@ constexpr auto weights_name = "model.safetensors";  ///< in the folder of `--out
 /// @throw c10::Error that begins with the flag and names the file and the cause.
 void check_writable(const std::filesystem::path& file, const std::string& flag);
 
-/// Calls `check_writable` for the files that `write_results` writes, and for the trace.
+/// Calls `check_writable` for the files that `write_results` writes, and for the trace of `--out`.
 /// @throw c10::Error that begins with the flag and names the file and the cause.
 void check_results_writable(const CommandLine& line);
 
 /// Returns the metrics of a run as CSV, with a line for each epoch.
 std::string metrics_text(const std::vector<sconce::EpochMetrics>& epochs);
 
-/// Writes the results of the run: the metrics, and the weights that were tested. If one of the two
-/// files cannot be written, the other still is. A file is whole or not there, and replaces that of
-/// an earlier run only when it is whole.
-/// @throw c10::Error naming the file and the cause.
+/// Writes the results that the flags ask for: with `--out` the metrics and the weights that were
+/// tested, with `--export` these weights in a program. If a file cannot be written, the others
+/// still are. A file is whole or not there, and replaces that of an earlier run only when it is
+/// whole.
+/// @throw c10::Error of the first file that could not be written, naming it and the cause.
 void write_results(const CommandLine& line, const TrainedModel& model,
                    sconce::optim::ExponentialMovingAverage* ema, const sconce::FitResult& result);
 

@@ -101,7 +101,8 @@ void TrainingRun::join_processes() {
 
 void TrainingRun::note_new_folders() {
   using Paths = std::vector<std::filesystem::path>;
-  removed_if_empty_.emplace(is_first() ? Paths{line_.out, line_.checkpoint, line_.scalars}
+  removed_if_empty_.emplace(is_first() ? Paths{line_.out, line_.checkpoint, line_.scalars,
+                                               line_.export_file.parent_path()}
                                        : Paths());
 }
 
@@ -130,7 +131,7 @@ void TrainingRun::open_saved_run() {
 }
 
 void TrainingRun::check_results() {
-  if (has_results()) check_results_writable(line_);
+  if (is_first()) check_results_writable(line_);
 }
 
 void TrainingRun::print_beginning() {
@@ -197,7 +198,7 @@ void TrainingRun::fit() {
 }
 
 void TrainingRun::write_results() {
-  if (has_results()) {
+  if (is_first()) {
     train::write_results(line_, {line_.model, data_->task, network_.model}, ema_ ? &*ema_ : nullptr,
                          result_);
   }

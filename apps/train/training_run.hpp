@@ -49,7 +49,6 @@ class TrainingRun {
   void write_results();
 
   bool is_first() const { return group_.rank() == 0; }
-  bool has_results() const { return !line_.out.empty() && is_first(); }
   template <class Callback, class... Args>
   void add(Args&&... args);
 

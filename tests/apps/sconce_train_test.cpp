@@ -307,6 +307,7 @@ TEST_CASE("sconce-train predict accepts weights and pictures but no training fla
       {{"predict", "--weights is required"},
        {"predict --weights a", "INPUT is required"},
        {"predict a.png", "--weights is required"},
+       {"predict --weights a b.png --export c", "--export: there is no such flag"},
        {"--epochs 3 predict --weights a b.png", "--epochs: cannot be used with predict"},
        {"predict --weights a b.png --epochs 3", "--epochs: there is no such flag"}});
   const auto predict =
@@ -327,11 +328,21 @@ TEST_CASE("sconce-train rejects checkpoint and scalar flags without a folder for
        {"--scalars x --scalars-every -1", "--scalars-every: takes a whole number from 0"}});
 }
 
+TEST_CASE("sconce-train rejects a file of --out as the file of --export") {
+  for (const std::string name :
+       {"metrics.csv", "model.safetensors", "training.svg", "confusion.svg", "trace.json"}) {
+    check_usage_errors({{"--out a/b --export a/./b/" + name,
+                         "--export: a/./b/" + name + " is a file of --out; name another file"}});
+  }
+  CHECK(parsed({"--out", "a", "--export", "a/program"}).export_file == "a/program");
+}
+
 TEST_CASE("sconce-train rejects an empty path, such as an unset shell variable") {
   const auto [words, error] = GENERATE(table<std::vector<std::string>, std::string>(
       {{{"--checkpoint", "", "--resume"}, "--checkpoint: takes a folder"},
        {{"--out", ""}, "--out: takes a folder"},
        {{"--scalars", ""}, "--scalars: takes a folder"},
+       {{"--export", ""}, "--export: takes a file"},
        {{"--weights", ""}, "--weights: takes a file"},
        {{"predict", "--weights", "", "a.png"}, "--weights: takes a file"}}));
   CHECK_THROWS_WITH(parsed(words), StartsWith(error + ", not ''"));
@@ -347,6 +358,7 @@ TEST_CASE(
        {"--max-csv-bytes 3 --skip-bad", "--skip-bad: needs"},
        {"--freeze --model resnet18", "--freeze: needs"},
        {"--freeze --timeout 5", "--freeze: needs"},
+       {"--scalars-every 5 --out x --export x/metrics.csv", "--export: x/metrics.csv is"},
        {"--data / --model vit_b_16 --image-size 40 --grey", "--grey: vit_b_16 takes"},
        {"--graph --accumulate 2 --timeout 3", "--timeout: needs"},
        {"--resume --save-every 5", "--save-every: needs"},
@@ -363,7 +375,8 @@ TEST_CASE("sconce-train rejects invalid names and lists the valid ones") {
                          ": takes auto, cpu or cuda:N");
   check_usage_errors(
       {{"--model alexnet", "--model: takes linear|mlp|lenet|resnet"},
-       {"--optimizer lion", "--optimizer: takes sgd|adam|adamw|adagrad|rmsprop|nadam"},
+       {"--optimizer lion",
+        "--optimizer: takes sgd|adam|adamw|adagrad|rmsprop|nadam|adadelta|adamax"},
        {"--scheduler plateau", "--scheduler: takes none|step|cosine|onecycle"},
        {"--precision fp8", "--precision: takes fp32|tf32|bf16|fp16"},
        {"--precision tf32 --device cpu", "--precision: tf32 needs a GPU"},
@@ -387,7 +400,7 @@ TEST_CASE("sconce-train --help lists every flag with its default") {
         "--skip-bad",   "--workers",       "--scalars",   "--summary",       "--live-loss",
         "--profile",    "--memory",        "--graph",     "--overwrite",     "--version",
         "--weights",    "--freeze",        "--target",    "--categories",    "--drop",
-        "--max-pixels", "--max-csv-bytes", "predict"}) {
+        "--max-pixels", "--max-csv-bytes", "--export",    "predict"}) {
     CHECK_THAT(ran.out, ContainsSubstring(flag));
   }
   CHECK_THAT(ran.out, ContainsSubstring("(default: cosine)") &&

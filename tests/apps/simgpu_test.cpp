@@ -150,6 +150,27 @@ TEST_CASE("training on two simulated GPUs has the same losses as on the CPU") {
   CHECK(losses(simulated("--races throw --late-copies off", flags + "cuda:1")) == expected);
 }
 
+TEST_CASE("a network trained on simulated GPUs is exported as a program that predicts on the CPU") {
+  const TempDir folder;
+  const auto table = folder.write("table.csv", "x,y\n1,2\n2,4\n3,5\n4,9\n5,9\n6,13\n7,13\n");
+  const std::string out = (folder.path() / "out").string();
+  const std::string flags = GENERATE("--device cuda:0 --graph", "--parallel data");
+  const Ran ran = simulated(
+      "--gpus 2", train + " --data " + table.string() + " --target y --epochs 2 --ema 0.5 " +
+                      flags + " --out " + out + " --export " + out + "/program.safetensors");
+  INFO(ran.err);
+  REQUIRE(ran.exit_code == 0);
+  const auto predicted = [&](const std::string& name) {
+    return run_program("OMP_NUM_THREADS=1 CUDA_VISIBLE_DEVICES= " + train + " predict --weights " +
+                       out + "/" + name + " " + table.string());
+  };
+  const Ran by_program = predicted("program.safetensors");
+  INFO(by_program.err);
+  CHECK(by_program.exit_code == 0);
+  CHECK_THAT(by_program.out, ContainsSubstring("row 7: "));
+  CHECK(by_program.out == predicted("model.safetensors").out);
+}
+
 TEST_CASE(
     "two processes with one simulated GPU each train over NCCL with the same losses as on CPUs") {
   if (!std::filesystem::exists(torchrun())) SKIP("this LibTorch is not from a Python package");

@@ -1,12 +1,16 @@
 #include "fuzz/target.hpp"
-#include "train/model_file.hpp"
+#include "train/program_file.hpp"
 
 using sconce::test::expect;
 
-// Fuzzes the reader of sconce-train's weights, with their metadata.
+// Fuzzes the readers of sconce-train's weights and programs, with their metadata.
 SCONCE_FUZZ_TARGET(model_file)(const uint8_t* data, size_t size) {
   const auto file = sconce::test::folder().write("in", sconce::test::text(data, size));
   try {
+    if (train::is_program(file)) {
+      train::load_predictor(file);
+      return 0;
+    }
     const auto model = train::load_model(file);
     int64_t bytes = 0;
     for (const auto& tensor : model.network->parameters()) bytes += tensor.nbytes();
