@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests what the pages quote: programs of the examples, the outputs of the recipes, and the lines of the demo."""
+"""Tests what the pages quote: programs of the examples, the outputs of the recipes, the lines of the demo, and a table."""
 import pathlib
 import re
 import sys
@@ -22,6 +22,22 @@ class Pages(unittest.TestCase):
         for block in blocks:
             lines = re.sub(r"^ +", "", block, flags=re.M)
             self.assertTrue(any(lines in source for source in sources), f"neither program has\n{block}")
+
+    def test_both_pages_on_exported_programs_have_the_same_table_of_files(self):
+        tables = [re.findall(r"^\| written in .*?\n\n", (ROOT / f"docs/{page}.md").read_text(), re.M | re.S)
+                  for page in ("export", "exported_programs")]
+        self.assertEqual(len(tables[0]), 1)
+        self.assertEqual(*tables)
+
+    def test_the_page_on_export_quotes_the_errors_of_record(self):
+        sources = "".join(file.read_text() for file in sorted((ROOT / "src/program").glob("*.cpp")))
+        messages = re.sub(r'"\s*,?\s*"', "", sources)  # they consist of several literals
+        page = (ROOT / "docs/export.md").read_text()
+        table = re.search(r"^\| the function .*?\n\n", page, re.M | re.S)[0].strip().splitlines()[2:]
+        self.assertEqual(len(table), 15)
+        for row in table:
+            words = row.split("|")[2].strip(" `")
+            self.assertIn(words, messages)
 
     def test_each_recipe_shows_what_it_prints(self):
         found = recipes.recipes(recipes.PAGE.read_text())
