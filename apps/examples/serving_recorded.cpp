@@ -11,8 +11,8 @@ int main(int argc, char** argv) try {
   }
   const auto program = sconce::program::Program::load(argv[1]);
   for (const auto& input : program.inputs()) {
-    std::cout << input.name << ": " << sconce::repr(input.dtype) << ' '
-              << sconce::repr(input.shape) << '\n';  // -1 is a dynamic size
+    std::cout << input.name << ": " << sconce::repr(input.dtype) << ' ' << sconce::repr(input.shape)
+              << '\n';  // -1 is a dynamic size
   }
 
   const auto x = sconce::io::load_torch_state_dict(argv[2])["x"];  // (N, 64)

@@ -24,6 +24,8 @@ ROOMS = {
                     ["distributed/process_group", "distributed/distributed_data_parallel", "distributed/"]),
     "vision": ("Vision", "Pictures, files of images, models for pictures.", ["vision/"]),
     "io": ("Files", "Files that Python reads and writes.", ["io/"]),
+    "program": ("Recorded programs", "Files that contain what a network computes, and run without its class.",
+                ["program/record", "program/"]),
     "cuda": ("CUDA", "Memory and properties of GPUs.", ["cuda/"]),
     "training": ("Training", "The trainer, its callbacks and checkpoints.", ["training/trainer", "training/early_stopping",
                  "training/model_checkpoint", "training/checkpoint", "training/lr_scheduling", "training/"]),

@@ -91,6 +91,17 @@ void io() {
   sconce::nn::load_state_dict(*net, sconce::io::load_torch_state_dict("net.pt"));
 }
 
+void program() {
+  torch::nn::Sequential net(torch::nn::Linear(20, 8), torch::nn::Dropout(),
+                            torch::nn::Linear(8, 2));
+  net->eval();
+  const auto x = torch::randn({4, 20});  // an example, whose first dimension may have any size
+  sconce::program::record("program.safetensors", net, {{"x", x}}, {.dynamic = {{"x", 0}}});
+  const auto recorded = sconce::program::Program::load("program.safetensors");
+  const auto output = recorded.run({torch::randn({100, 20})})[0];  // without the network
+  std::cout << recorded.outputs()[0].name << ' ' << output.sizes() << '\n';
+}
+
 void cuda() {
   const auto device = sconce::try_gpu();
   sconce::cuda::reset_peak_memory_stats(device);

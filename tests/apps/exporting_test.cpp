@@ -83,8 +83,9 @@ TEST_CASE("a recorded function, as on the page, has named outputs and the names 
     const auto logits = net->forward(inputs[0].to(torch::kFloat) / 16);
     return Tensors{logits.softmax(1), logits.argmax(1)};
   };
-  record(file, classify, {{"pixels", pixels}},
-         {.dynamic = {{"pixels", 0}}, .outputs = {"probabilities", "classes"}, .module = net.ptr()});
+  record(
+      file, classify, {{"pixels", pixels}},
+      {.dynamic = {{"pixels", 0}}, .outputs = {"probabilities", "classes"}, .module = net.ptr()});
   const torch::NoGradGuard no_grad;
   const auto program = Program::load(file);
   const auto outputs = program.run({pixels}), expected = classify({pixels});
@@ -116,10 +117,9 @@ TEST_CASE("docs/recorded_programs.md shows what record writes") {
   torch::nn::Linear net(8, 2);
   torch::nn::init::ones_(net->weight);
   torch::nn::init::zeros_(net->bias);
-  record(
-      folder.path() / "net.safetensors",
-      [&](const Tensors& in) { return Tensors{torch::linear(in[0], net->weight, net->bias)}; },
-      {{"x", torch::randn({4, 8})}}, {.dynamic = {{"x", 0}}, .module = net.ptr()});
+  record(folder.path() / "net.safetensors",
+         [&](const Tensors& in) { return Tensors{torch::linear(in[0], net->weight, net->bias)}; },
+         {{"x", torch::randn({4, 8})}}, {.dynamic = {{"x", 0}}, .module = net.ptr()});
   const auto texts = sconce::io::load_safetensors_metadata(folder.path() / "net.safetensors");
   auto written = nlohmann::json::parse(texts.at("sconce.program"));
   CHECK(written["torch"] == TORCH_VERSION);

@@ -22,8 +22,8 @@ namespace sconce::test {
 
 /// A recorded function, with the network that it must agree with.
 struct ExportedNetwork {
-  Network network;                    // is recorded
-  program::Function reference = {};   // the network in float32, if it is recorded in bfloat16
+  Network network;                   // is recorded
+  program::Function reference = {};  // the network in float32, if it is recorded in bfloat16
 };
 
 /// The batch sizes at which exported networks are compared. They are recorded at 2 and more.
@@ -105,9 +105,9 @@ struct Refusal {
 /// Exports the programs of a folder by compare_exported.py with these options. The test fails if
 /// one of them returns something else than the network. Returns which were refused.
 inline std::vector<Refusal> compare_in_python(const TempDir& folder, const std::string& options) {
-  const auto ran = run_program(python_command() +
-                               "'" SCONCE_TESTS_DIR "/program/compare_exported.py' '" +
-                               folder.path().string() + "' " + options);
+  const auto ran =
+      run_program(python_command() + "'" SCONCE_TESTS_DIR "/program/compare_exported.py' '" +
+                  folder.path().string() + "' " + options);
   UNSCOPED_INFO(ran.out << ran.err);
   REQUIRE(ran.exit_code == 0);
   std::vector<Refusal> refusals;
