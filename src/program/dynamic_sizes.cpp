@@ -12,6 +12,10 @@ namespace sconce::program::detail {
 
 namespace {
 
+// From this size on, a function is recorded at smaller sizes than the example's, because a table of
+// positions may end there. Below, it is recorded at larger ones.
+constexpr int64_t large = 6;
+
 constexpr size_t most_sizes = 3;  // the function runs at each combination of two values of each
 
 }  // namespace
@@ -33,7 +37,13 @@ DynamicSizes::DynamicSizes(const StateDict& example, const std::vector<DynamicDi
 
 std::vector<int64_t> DynamicSizes::smaller() const {
   auto sizes = of_example_;
-  for (auto& size : sizes) size = std::max<int64_t>(size, 2);
+  for (auto& size : sizes) size = size >= large ? size - 1 : std::max<int64_t>(size, 2);
+  return sizes;
+}
+
+std::vector<int64_t> DynamicSizes::farther() const {
+  auto sizes = of_example_;
+  for (auto& size : sizes) size = size >= large ? size / 2 : 2 * std::max<int64_t>(size, 2) + 3;
   return sizes;
 }
 

@@ -25,6 +25,10 @@ class DynamicSizes {
   /// Returns the smaller value of each size that is recorded. Operators treat 1 differently.
   std::vector<int64_t> smaller() const;
 
+  /// Returns sizes at which an integer that is not a sum of products differs from one through
+  /// `smaller` and one more than that.
+  std::vector<int64_t> farther() const;
+
   /// Returns inputs with these sizes, made of the example's rows. The last row comes first, so that
   /// the values differ from the example's.
   Tensors inputs(const StateDict& example, const std::vector<int64_t>& sizes) const;

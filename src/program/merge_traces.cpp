@@ -12,14 +12,6 @@ namespace sconce::program::detail {
 
 namespace {
 
-std::string at_text(const std::vector<int64_t>& sizes, const std::vector<std::string>& names) {
-  std::string text;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + names[i] + " = " + std::to_string(sizes[i]);
-  }
-  return text;
-}
-
 // Returns the argument with each integer at these sizes.
 Argument at_sizes(const Argument& argument, c10::IntArrayRef sizes) {
   if (const auto* size = std::get_if<Size>(&argument.value)) return {Size(size->at(sizes))};
@@ -122,6 +114,14 @@ std::string other_trace(const Trace& a, const Trace& b) {
 }
 
 }  // namespace
+
+std::string at_text(const std::vector<int64_t>& sizes, const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + names[i] + " = " + std::to_string(sizes[i]);
+  }
+  return text;
+}
 
 std::vector<Call> merge_traces(const std::vector<TraceAt>& corners,
                                const std::vector<int64_t>& smaller,

@@ -14,6 +14,9 @@ struct TraceAt {
   Trace trace;
 };
 
+/// Returns the sizes with their names, such as "batch = 3, length = 7".
+std::string at_text(const std::vector<int64_t>& sizes, const std::vector<std::string>& names);
+
 /// Returns the calls that have the traces' arguments at their sizes. `corners` are the traces at
 /// the corners of `smaller` (see `size_at_corner`), in their order.
 /// @throw c10::Error, naming the call, if they differ in anything but integers.

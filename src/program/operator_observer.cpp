@@ -25,8 +25,8 @@ namespace {
 struct ObservedRun {
   Tracer& tracer;
   OperatorNames& opened;
-  int depth = 0;                                    // number of recorded operators that are running
-  std::optional<c10::OperatorName> outermost = {};  // one of these
+  int depth = 0;                           // number of recorded operators that are running
+  c10::OperatorName outermost = {"", ""};  // the first of these
   std::exception_ptr error = {};  // the first one; LibTorch swallows exceptions of observers
 };
 thread_local ObservedRun* recording = nullptr;
@@ -59,6 +59,13 @@ bool is_cast(const c10::OperatorHandle& op) {
       return true;
   }
   return false;
+}
+
+// LibTorch's attention asks whether its inputs are equal. For one tensor that is no matter of
+// values.
+bool compares_with_itself(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
+  return op.schema().name() == "aten::equal" &&
+         arguments[0].toTensor().is_same(arguments[1].toTensor());
 }
 
 bool is_composite(const c10::OperatorHandle& op) {
@@ -113,19 +120,19 @@ std::unique_ptr<at::ObserverContext> begin_operator(const at::RecordFunction& fu
     return nullptr;
   }
   const auto op = operator_of(function);
-  if (recording->depth > 0) {
-    if (is_cast(op)) recording->opened.insert(*recording->outermost);
+  const c10::ArrayRef<c10::IValue> arguments(function.inputs().data(), function.inputs().size());
+  if (recording->depth == 0) recording->outermost = op.operator_name();
+  if (recording->depth > 0 || compares_with_itself(op, arguments)) {
+    if (is_cast(op)) recording->opened.insert(recording->outermost);
     ++recording->depth;
     return std::make_unique<Running>(Running::Kind::nested);
   }
-  const c10::ArrayRef<c10::IValue> arguments(function.inputs().data(), function.inputs().size());
   if (is_composite(op)) {
     auto running = std::make_unique<Running>(Running::Kind::composite);
     running->given = arguments.vec();
     return running;
   }
   ++recording->depth;
-  recording->outermost = op.operator_name();
   auto running = std::make_unique<Running>(Running::Kind::recorded);
   unless_failed([&] { begin_recorded(*running, op, arguments); });
   return running;

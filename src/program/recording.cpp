@@ -144,7 +144,7 @@ Graph Recording::record() {
   const at::NoGradGuard no_grad;
   const auto corners = trace_corners();
   Graph graph = merge(corners);
-  check(graph, trace(farther_sizes()));
+  check(graph, trace(sizes_.farther()));
   for (const auto& name : sizes_.names()) graph.sizes.push_back({name, 1});
   set_ports(graph, corners);
   const PreparedProgram program(graph, example_[0].value().device(), of_record);
@@ -165,6 +165,16 @@ Tensors Recording::run(const Tensors& inputs) const {
   return outputs;
 }
 
+Tensors Recording::run_at(const std::vector<int64_t>& sizes, const Tensors& inputs) const {
+  try {
+    return run(inputs);
+  } catch (const c10::Error& error) {
+    TORCH_CHECK(!sizes.empty(), error.what_without_backtrace());
+    TORCH_CHECK(false, of_record, "expected a function of any dynamic sizes, but at ",
+                at_text(sizes, sizes_.names()), " it throws: ", error.what_without_backtrace());
+  }
+}
+
 TraceAt Recording::trace(const std::vector<int64_t>& sizes) {
   while (true) {
     const auto inputs = sizes_.inputs(example_, sizes);
@@ -173,7 +183,8 @@ TraceAt Recording::trace(const std::vector<int64_t>& sizes) {
     Tracer tracer(named, weights_);
     const Buffers buffers(weights_);
     Tensors outputs;
-    const bool is_complete = observe_operators(tracer, opened_, [&] { outputs = run(inputs); });
+    const bool is_complete =
+        observe_operators(tracer, opened_, [&] { outputs = run_at(sizes, inputs); });
     buffers.check();
     if (is_complete) return {sizes, tracer.finish(outputs)};
   }
@@ -188,14 +199,6 @@ std::vector<TraceAt> Recording::trace_corners() {
     corners.push_back(trace(sizes));
   }
   return corners;
-}
-
-// Returns sizes at which an integer that is not a sum of products differs from one through the
-// corners.
-std::vector<int64_t> Recording::farther_sizes() const {
-  auto sizes = sizes_.smaller();
-  for (auto& size : sizes) size = 2 * size + 3;
-  return sizes;
 }
 
 Graph Recording::merge(const std::vector<TraceAt>& corners) const {
@@ -264,7 +267,7 @@ void Recording::set_ports(Graph& graph, const std::vector<TraceAt>& corners) con
 // Compares the program with the function for inputs that were not recorded, so that values which
 // the function has read behind the dispatcher are noticed too.
 void Recording::compare_outputs(const PreparedProgram& program) const {
-  auto inputs = sizes_.inputs(example_, farther_sizes());
+  auto inputs = sizes_.inputs(example_, sizes_.farther());
   for (auto& input : inputs) {
     if (input.is_floating_point()) input = input * 0.75;
   }

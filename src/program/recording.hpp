@@ -25,9 +25,9 @@ class Recording {
 
  private:
   Tensors run(const Tensors& inputs) const;
+  Tensors run_at(const std::vector<int64_t>& sizes, const Tensors& inputs) const;
   TraceAt trace(const std::vector<int64_t>& sizes);
   std::vector<TraceAt> trace_corners();
-  std::vector<int64_t> farther_sizes() const;
   Graph merge(const std::vector<TraceAt>& corners) const;
   void check(const Graph& graph, const TraceAt& other) const;
   int64_t smallest(const PreparedProgram& program, size_t size) const;

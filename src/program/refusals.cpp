@@ -20,7 +20,10 @@ struct Refusal {
   const char* text;
 };
 
-constexpr std::array<Refusal, 4> refusals = {{
+constexpr std::array<Refusal, 5> refusals = {{
+    {"a host read (aten::equal)",
+     "expected operators that return tensors, got one that returns a value to the host; compare "
+     "elements with torch::eq, and use sconce::nn's attention instead of LibTorch's"},
     {"a host read",
      "expected operators that return tensors, got one that returns a value to the host; keep the "
      "value in a tensor, for example with torch::where instead of a branch"},
