@@ -96,7 +96,7 @@ inline std::vector<ExpectedOutputs> record_and_check(const ExportedNetwork& expo
 }
 
 /// What Python could not export.
-struct Refusal {
+struct RefusedExport {
   std::string network;
   std::string kind;  // exported, onnx or package
   std::string reason;
@@ -104,17 +104,18 @@ struct Refusal {
 
 /// Exports the programs of a folder by compare_exported.py with these options. The test fails if
 /// one of them returns something else than the network. Returns which were refused.
-inline std::vector<Refusal> compare_in_python(const TempDir& folder, const std::string& options) {
+inline std::vector<RefusedExport> compare_in_python(const TempDir& folder,
+                                                    const std::string& options) {
   const auto ran =
       run_program(python_command() + "'" SCONCE_TESTS_DIR "/program/compare_exported.py' '" +
                   folder.path().string() + "' " + options);
   UNSCOPED_INFO(ran.out << ran.err);
   REQUIRE(ran.exit_code == 0);
-  std::vector<Refusal> refusals;
+  std::vector<RefusedExport> refusals;
   std::ifstream file(folder.path() / "refused");
-  for (Refusal refusal; std::getline(file, refusal.network, '\t') &&
-                        std::getline(file, refusal.kind, '\t') &&
-                        std::getline(file, refusal.reason);) {
+  for (RefusedExport refusal; std::getline(file, refusal.network, '\t') &&
+                              std::getline(file, refusal.kind, '\t') &&
+                              std::getline(file, refusal.reason);) {
     refusals.push_back(refusal);
   }
   return refusals;

@@ -12,8 +12,8 @@ using sconce::test::compare_in_python;
 using sconce::test::ExpectedOutputs;
 using sconce::test::ExportedNetwork;
 using sconce::test::record_and_check;
-using sconce::test::Tensors;
 using sconce::test::TempDir;
+using sconce::test::Tensors;
 
 namespace {
 
@@ -83,7 +83,8 @@ TEST_CASE("a network recorded in bfloat16 or under autocast is as exact as it is
   record_all(in_bfloat16(), folder);
 }
 
-TEST_CASE("Python's ExportedProgram of a recorded network computes what the network computes", "[python]") {
+TEST_CASE("Python's ExportedProgram of a recorded network computes what the network computes",
+          "[python]") {
   const TempDir folder;
   const auto outputs = record_all(in_float32(), folder);
   CHECK(compare_in_python(folder, "--onnx mlp,lstm --package mlp").empty());
@@ -97,8 +98,9 @@ TEST_CASE("each recorded network runs in ONNX Runtime and as a package", "[.][sl
   check_packages(outputs, folder);
 }
 
-TEST_CASE("each network recorded in bfloat16 runs in Python and as a package, unlike in ONNX Runtime",
-          "[.][slow]") {
+TEST_CASE(
+    "each network recorded in bfloat16 runs in Python and as a package, unlike in ONNX Runtime",
+    "[.][slow]") {
   const TempDir folder;
   const auto outputs = record_all(in_bfloat16(), folder);
   const auto refusals = compare_in_python(folder, "--onnx all --package all");

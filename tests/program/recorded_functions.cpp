@@ -23,8 +23,8 @@ using torch::indexing::Slice;
 namespace {
 
 // Records the function at two rows of an input with this shape, and checks the program at others.
-void check_recorded(const Function& function, std::vector<int64_t> shape, RecordOptions options = {},
-                    const std::vector<int64_t>& rows = {1, 3, 17}) {
+void check_recorded(const Function& function, std::vector<int64_t> shape,
+                    RecordOptions options = {}, const std::vector<int64_t>& rows = {1, 3, 17}) {
   const TempDir folder;
   const auto file = folder.path() / "program.safetensors";
   const auto input = [&](int64_t count) {
@@ -65,7 +65,8 @@ TEST_CASE("parameters that two layers share are in the file once, under both nam
   CHECK(sconce::io::load_safetensors(file).keys() ==
         std::vector<std::string>{"0.bias", "0.weight"});
   const auto texts = sconce::io::load_safetensors_metadata(file);
-  CHECK_THAT(texts.at("sconce.program"), Catch::Matchers::ContainsSubstring(R"("name":"2.weight")"));
+  CHECK_THAT(texts.at("sconce.program"),
+             Catch::Matchers::ContainsSubstring(R"("name":"2.weight")"));
 }
 
 TEST_CASE("parameters that share memory are recorded") {
@@ -79,52 +80,61 @@ TEST_CASE("a network in channels_last format returns outputs of the same strides
                             torch::nn::ReLU(), torch::nn::MaxPool2d(2));
   net->eval();
   for (auto& parameter : net->parameters()) {
-    if (parameter.dim() == 4) parameter.set_data(parameter.contiguous(at::MemoryFormat::ChannelsLast));
+    if (parameter.dim() == 4)
+      parameter.set_data(parameter.contiguous(at::MemoryFormat::ChannelsLast));
   }
-  check_recorded([&](const Tensor& x) {
-    return net->forward(x.contiguous(at::MemoryFormat::ChannelsLast));
-  }, {2, 3, 8, 8}, {.module = net.ptr()});
+  check_recorded(
+      [&](const Tensor& x) { return net->forward(x.contiguous(at::MemoryFormat::ChannelsLast)); },
+      {2, 3, 8, 8}, {.module = net.ptr()});
 }
 
 TEST_CASE("tensors of a function without a module become constants") {
   const auto weight = torch::randn({3, 4}), shift = torch::randn({3});
-  check_recorded([&](const Tensor& x) {
-    const auto scale = torch::tensor({1.F, 2.F, 3.F});
-    return torch::linear(x, weight, shift) * scale + torch::arange(3);
-  }, {2, 4});
+  check_recorded(
+      [&](const Tensor& x) {
+        const auto scale = torch::tensor({1.F, 2.F, 3.F});
+        return torch::linear(x, weight, shift) * scale + torch::arange(3);
+      },
+      {2, 4});
 }
 
 TEST_CASE("in-place operators of a function are recorded, with the views that they write to") {
-  check_recorded([](const Tensor& x) {
-    auto y = x.clone();
-    y.select(1, 0).mul_(2);
-    y.slice(1, 2).copy_(x.slice(1, 0, 2)).add_(1);
-    at::add_out(y, y, x);
-    y.t().relu_();
-    return y.index_put_({Slice(), torch::tensor({1})}, x.sum(1, true));
-  }, {2, 4});
+  check_recorded(
+      [](const Tensor& x) {
+        auto y = x.clone();
+        y.select(1, 0).mul_(2);
+        y.slice(1, 2).copy_(x.slice(1, 0, 2)).add_(1);
+        at::add_out(y, y, x);
+        y.t().relu_();
+        return y.index_put_({Slice(), torch::tensor({1})}, x.sum(1, true));
+      },
+      {2, 4});
 }
 
 TEST_CASE("memory that is allocated and then filled in parts is recorded") {
-  check_recorded([](const Tensor& x) {
-    auto y = torch::empty({x.size(0), 2 * x.size(1)}, x.options());
-    y.slice(1, 0, x.size(1)).copy_(x);
-    y.slice(1, x.size(1)).copy_(x.cos());
-    auto z = torch::empty_like(y);
-    z.zero_().index_put_({Slice(), torch::tensor({0, 2})}, y.slice(1, 0, 2));
-    auto buffer = x.new_empty({x.size(0), 1});
-    buffer.fill_(2);
-    return torch::cat({y, z, buffer}, 1);
-  }, {2, 4});
+  check_recorded(
+      [](const Tensor& x) {
+        auto y = torch::empty({x.size(0), 2 * x.size(1)}, x.options());
+        y.slice(1, 0, x.size(1)).copy_(x);
+        y.slice(1, x.size(1)).copy_(x.cos());
+        auto z = torch::empty_like(y);
+        z.zero_().index_put_({Slice(), torch::tensor({0, 2})}, y.slice(1, 0, 2));
+        auto buffer = x.new_empty({x.size(0), 1});
+        buffer.fill_(2);
+        return torch::cat({y, z, buffer}, 1);
+      },
+      {2, 4});
 }
 
 TEST_CASE("numbers that depend on the batch size are recorded as sums of products") {
-  check_recorded([](const Tensor& x) {
-    const auto rows = x.size(0);
-    const auto positions = torch::arange(1, 3 * rows + 1).view({rows, 3}).to(torch::kFloat);
-    return positions * x / (3 * rows + 1) + torch::full({rows, 1}, rows) +
-           torch::linspace(0, 1, rows).unsqueeze(1);
-  }, {2, 3});
+  check_recorded(
+      [](const Tensor& x) {
+        const auto rows = x.size(0);
+        const auto positions = torch::arange(1, 3 * rows + 1).view({rows, 3}).to(torch::kFloat);
+        return positions * x / (3 * rows + 1) + torch::full({rows, 1}, rows) +
+               torch::linspace(0, 1, rows).unsqueeze(1);
+      },
+      {2, 3});
   const auto square = [](const Tensor& x) { return torch::arange(x.size(0) * x.size(0)); };
   CHECK_THAT(error_of([&] { check_recorded(square, {2, 3}); }),
              Catch::Matchers::ContainsSubstring(
@@ -133,32 +143,38 @@ TEST_CASE("numbers that depend on the batch size are recorded as sums of product
 
 TEST_CASE("outputs can be an input, a weight, a view, and one tensor twice") {
   torch::nn::Linear net(4, 4);
-  check_recorded([&](const Tensors& in) {
-    const auto y = net->forward(in[0]);
-    return Tensors{in[0], net->weight.detach(), y.data(), y.t(), y, in[0].narrow(0, 0, 1)};
-  }, {2, 4}, {.module = net.ptr()});
+  check_recorded(
+      [&](const Tensors& in) {
+        const auto y = net->forward(in[0]);
+        return Tensors{in[0], net->weight.detach(), y.data(), y.t(), y, in[0].narrow(0, 0, 1)};
+      },
+      {2, 4}, {.module = net.ptr()});
 }
 
 TEST_CASE("tensors of other types are recorded") {
-  check_recorded([](const Tensors& in) {
-    const auto& x = in[0];
-    const auto half = x.to(torch::kHalf) * 2.5;
-    const auto complex = torch::complex(x, x.neg()).conj() * c10::complex<double>(0, 2);
-    const auto whole = x.to(torch::kLong).bitwise_and(3).remainder(2);
-    return Tensors{half.to(torch::kFloat), torch::view_as_real(complex.resolve_conj()),
-                   whole.eq(1).to(torch::kInt).cumsum(1).to(torch::kDouble),
-                   torch::where(x > 0, x, -INFINITY)};
-  }, {2, 4});
+  check_recorded(
+      [](const Tensors& in) {
+        const auto& x = in[0];
+        const auto half = x.to(torch::kHalf) * 2.5;
+        const auto complex = torch::complex(x, x.neg()).conj() * c10::complex<double>(0, 2);
+        const auto whole = x.to(torch::kLong).bitwise_and(3).remainder(2);
+        return Tensors{half.to(torch::kFloat), torch::view_as_real(complex.resolve_conj()),
+                       whole.eq(1).to(torch::kInt).cumsum(1).to(torch::kDouble),
+                       torch::where(x > 0, x, -INFINITY)};
+      },
+      {2, 4});
 }
 
 TEST_CASE("LibTorch's attention is recorded if its inputs are one tensor, and refused otherwise") {
   torch::nn::MultiheadAttention net(4, 2);
   net->eval();
   const RecordOptions options{.module = net.ptr()};
-  check_recorded([&](const Tensor& x) {
-    const auto turned = x.transpose(0, 1);
-    return std::get<0>(net->forward(turned, turned, turned));
-  }, {2, 3, 4}, options);
+  check_recorded(
+      [&](const Tensor& x) {
+        const auto turned = x.transpose(0, 1);
+        return std::get<0>(net->forward(turned, turned, turned));
+      },
+      {2, 3, 4}, options);
   const auto error = error_of([&] {
     check_recorded([&](const Tensor& x) { return std::get<0>(net->forward(x, x, x.relu())); },
                    {2, 3, 4}, options);
@@ -187,15 +203,16 @@ TEST_CASE("a GPT is recorded for any number of rows and any length") {
 
 TEST_CASE("casts of autocast within an operator are recorded") {
   torch::nn::Bilinear net(4, 4, 3);
-  check_recorded([&](const Tensor& x) {
-    const sconce::amp::AutocastGuard autocast(torch::kCPU);
-    return net->forward(x, x.tanh());
-  }, {2, 4}, {.module = net.ptr()});
+  check_recorded(
+      [&](const Tensor& x) {
+        const sconce::amp::AutocastGuard autocast(torch::kCPU);
+        return net->forward(x, x.tanh());
+      },
+      {2, 4}, {.module = net.ptr()});
 }
 
 TEST_CASE("a function that other sizes do not fit is refused with the sizes") {
-  const auto error = error_of([] {
-    check_recorded([](const Tensor& x) { return x + torch::ones({2, 4}); }, {2, 4});
-  });
+  const auto error = error_of(
+      [] { check_recorded([](const Tensor& x) { return x + torch::ones({2, 4}); }, {2, 4}); });
   CHECK_THAT(error, Catch::Matchers::ContainsSubstring("but at batch = 3 it throws: The size of "));
 }
