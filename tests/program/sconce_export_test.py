@@ -34,11 +34,12 @@ def setUpModule():
         if importlib.util.find_spec(package) is None:
             raise RuntimeError(f"no {package} in PYTHONPATH: see what the configure step printed about ONNX")
     # What makes the compiler quicker: no precompiled header for a single network, no programs that try the CPU's
-    # instructions, and no optimization and no line numbers of the code around the kernels.
-    torch._inductor.config.cpp.vec_isa_ok = True
-    torch._inductor.config.aot_inductor.precompile_headers = False
-    torch._inductor.config.aot_inductor.compile_wrapper_opt_level = "O0"
-    torch._inductor.config.aot_inductor.enable_line_tables = False
+    # instructions, and no optimization and no line numbers of the code around the kernels. LibTorch 2.11 lacks some.
+    package = torch._inductor.config.aot_inductor
+    for config, name, value in ((torch._inductor.config.cpp, "vec_isa_ok", True), (package, "precompile_headers", False),
+                                (package, "compile_wrapper_opt_level", "O0"), (package, "enable_line_tables", False)):
+        if hasattr(config, name):
+            setattr(config, name, value)
     cache = tempfile.TemporaryDirectory()
     unittest.addModuleCleanup(cache.cleanup)
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache.name  # nothing of an earlier test, and nothing is left
