@@ -115,12 +115,34 @@ class Programs(TestCase):
         self.check_outputs(load_program(writer.save(self.path)).module()(), torch.ones(2))
 
     def test_loading_prints_nothing(self):
-        programs.mlp()[0].save(self.path)
-        script = ("import sys; sys.path.insert(0, sys.argv[1]); import sconce_cpp; "
-                  "sconce_cpp.load_program(sys.argv[2], 'cpu')")
-        ran = subprocess.run([sys.executable, "-c", script, str(ROOT / "apps/export"), str(self.path)],
+        """Also if an operator refuses the first sizes that are tried, and if it refuses all."""
+        writer = ProgramWriter()
+        rows = writer.size("rows")
+        x = writer.input("x", [rows, 3])
+        writer.output("output", writer.call("mm", self=x, mat2=x), [rows, 3])
+        writer.save(self.folder / "refused")
+        for make in (programs.mlp, programs.positions):
+            make()[0].save(self.folder / make.__name__)
+        script = """if True:
+            import sys
+            sys.path.insert(0, sys.argv[1])
+            import sconce_cpp
+            for name in ("mlp", "positions", "refused"):
+                try:
+                    sconce_cpp.load_program(name)
+                except sconce_cpp.ProgramError:
+                    assert name == "refused"
+        """
+        ran = subprocess.run([sys.executable, "-c", script, str(ROOT / "apps/export")], cwd=self.folder,
                              capture_output=True, text=True)
         self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (0, "", ""))
+
+    def test_an_input_that_memory_cannot_hold_is_an_error_of_the_program(self):
+        writer = ProgramWriter()
+        writer.output("output", writer.input("x", [2**40, 2**20]), [2**40, 2**20])
+        writer.save(self.path)
+        with self.assertRaisesRegex(ProgramError, "net.safetensors: .*allocate memory|overflow"):
+            load_program(self.path)
 
     def test_a_program_of_a_gpu_runs_on_the_device_that_the_caller_names(self):
         writer, expected = programs.types("cuda")

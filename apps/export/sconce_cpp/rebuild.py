@@ -1,6 +1,8 @@
 """Rebuilds a recorded program as a torch.export.ExportedProgram."""
+import contextlib
 import inspect
 import keyword
+import logging
 import re
 import warnings
 
@@ -157,16 +159,28 @@ def dynamic_shapes(program, bounds=None):
                  for spec in program.inputs)
 
 
+@contextlib.contextmanager
+def without_messages():
+    """Turns off PyTorch's warnings and log. It logs errors of operators, of which another row of sizes may be free."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
 def export_program(program, device=None):
     """Returns the program as a torch.export.ExportedProgram, on `device` if that is given."""
     chosen = default_device(program, device)
     module = RecordedModule(program, chosen).eval()
     first_error = None
     for row in TRACED_SIZES if program.sizes else TRACED_SIZES[:1]:
-        inputs = traced_inputs(program, traced_sizes(program, row), chosen)
         try:
-            with warnings.catch_warnings(), torch.no_grad():
-                warnings.simplefilter("ignore")
+            with without_messages(), torch.no_grad():
+                inputs = traced_inputs(program, traced_sizes(program, row), chosen)
                 return export_module(module, program, inputs)
         except Exception as error:  # whatever an operator or torch.export throws
             first_error = first_error or error
