@@ -220,9 +220,10 @@ class Refusals(TestCase):
         self.check_call("calls[0]: expected an operator of the namespace aten, got 'prims::add'", "prims::add")
         self.check_call("calls[0]: expected an operator of the namespace aten, got 'relu'", "relu")
 
-    def test_operators_that_touch_files_or_replace_memory_are_refused(self):
-        for name in ("from_file", "set_", "resize_", "record_stream"):
-            self.check_call(f"calls[0]: aten::{name} is refused, because it reads files or replaces memory",
+    def test_operators_that_open_files_print_or_replace_memory_are_refused(self):
+        for name in ("from_file", "set_", "set_data", "resize_", "sparse_resize_and_clear_", "shallow_copy_data_", "_print",
+                     "_sparse_csr_tensor_unsafe"):
+            self.check_call(f"calls[0]: aten::{name} is refused, because it opens files, prints, or replaces memory",
                             f"aten::{name}")
 
     def test_functions_of_torchscript_are_no_operators(self):
@@ -244,6 +245,14 @@ class Refusals(TestCase):
                             "dim_IntList", **{"self": x, "dim": [1], name: value})
         self.check_call("calls[0] aten::rand: argument 'generator': arguments of type Generator are refused",
                         "aten::rand", "generator", size=[2], generator=1)
+
+    def test_a_device_is_the_program_s_or_the_cpu(self):
+        self.check_call("calls[0] aten::ones: argument 'device': expected the program's Device or \"cpu\", got "
+                        "{'device': 'cuda'}", "aten::ones", size=[1], device={"device": "cuda"})
+        writer = ProgramWriter()
+        writer.weight("weight", torch.ones(1), device="cuda")
+        writer.save(self.path)
+        self.check_error('weights[0].device: expected the program\'s device or "cpu", got "cuda"')
 
     def test_unknown_arguments_and_wrong_results_are_named(self):
         self.check_call("calls[0] aten::relu: argument 'other': expected one of self, got an unknown name",

@@ -2,14 +2,13 @@
 import dataclasses
 import functools
 import math
+import re
 
 import torch
 
-# Operators of aten that read files, replace or resize a tensor's memory, or work on it from another stream.
-REFUSED = frozenset({
-    "_resize_output_", "from_file", "record_stream", "resize_", "resize_as_", "resize_as_sparse_", "set_", "set_data",
-    "sparse_resize_", "sparse_resize_and_clear_",
-})
+# Operators of aten that open files, print, or give a tensor memory or sizes that nothing checks. Those that C++ refuses.
+REFUSED = re.compile("from_file|_print|_resize_output_|resize_|resize_as_|resize_as_sparse_|set_|set_data|"
+                     "shallow_copy_data_|sparse_resize_|sparse_resize_and_clear_|_sparse_.*_tensor_unsafe")
 DTYPES = {
     "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "I16": torch.int16, "U16": torch.uint16,
     "I32": torch.int32, "U32": torch.uint32, "I64": torch.int64, "U64": torch.uint64, "F16": torch.float16,
@@ -69,7 +68,8 @@ def find_operator(reader, name, overload, place):
     namespace, separator, short = name.partition("::")
     reader.check(separator and namespace == "aten",
                  f"{place}: expected an operator of the namespace aten, got '{name}'")
-    reader.check(short not in REFUSED, f"{place}: {name} is refused, because it reads files or replaces memory")
+    reader.check(not REFUSED.fullmatch(short),
+                 f"{place}: {name} is refused, because it opens files, prints, or replaces memory")
     full = f"{name}.{overload}" if overload else name
     reader.check(full in dispatched_operators(),
                  f"{place}: expected an operator of PyTorch {torch.__version__}, got '{full}'")
@@ -187,5 +187,5 @@ class ArgumentParser:
 
     def device(self, entry, kind):
         name = self.only(entry, "device")
-        self.check(name in ("cpu", "cuda"), kind, entry)
+        self.check(name in ("cpu", self.reader.device), f"the program's {kind} or \"cpu\"", entry)
         return DeviceType(name)

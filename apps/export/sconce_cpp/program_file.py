@@ -76,10 +76,11 @@ class Program:
 
 
 class Reader:
-    """What the checks of one file share: the path, and typed access to entries of JSON."""
+    """What the checks of one file share: the path, the program's device, and typed access to entries of JSON."""
 
     def __init__(self, path):
         self.path = path
+        self.device = "cpu"  # the program's
 
     def fail(self, message):
         raise ProgramError(f"{self.path}: {message}")
@@ -216,6 +217,7 @@ def check_program(reader, text, tensors):
     """Returns the Program of the JSON."""
     device = reader.field(text, "device", str, "")
     reader.check(device in ("cpu", "cuda"), f"device: expected \"cpu\" or \"cuda\", got {describe(device)}")
+    reader.device = device
     sizes = [check_size(reader, entry, f"sizes[{index}]")
              for index, entry in enumerate(reader.field(text, "sizes", list, ""))]
     names = {size.name for size in sizes}
@@ -293,7 +295,8 @@ def check_weight(reader, entry, place, tensors):
     reader.check(kind in ("parameter", "buffer", "constant"),
                  f"{place}.kind: expected \"parameter\", \"buffer\" or \"constant\", got {describe(kind)}")
     device = reader.field(entry, "device", str, place)
-    reader.check(device in ("cpu", "cuda"), f"{place}.device: expected \"cpu\" or \"cuda\", got {describe(device)}")
+    reader.check(device in ("cpu", reader.device),
+                 f"{place}.device: expected the program's device or \"cpu\", got {describe(device)}")
     return Weight(name, reader.field(entry, "value", int, place), kind, tensor, device)
 
 
