@@ -25,6 +25,7 @@
 #include "sconce/optim/nadam.hpp"
 #include "sconce/optim/rmsprop.hpp"
 #include "sconce/optim/sgd.hpp"
+#include "support/draw.hpp"
 #include "support/error_of.hpp"
 #include "support/require_gpu.hpp"
 
@@ -37,6 +38,7 @@ using sconce::amp::AutocastGuard;
 using sconce::amp::GradScaler;
 using sconce::optim::ExponentialMovingAverage;
 using sconce::optim::Kernels;
+using sconce::test::Draw;
 using sconce::test::error_of;
 using torch::Tensor;
 using Tensors = std::vector<Tensor>;
@@ -46,26 +48,6 @@ namespace optim = sconce::optim;
 namespace {
 
 constexpr int calls_of_a_step = 20;
-
-class Draw {
- public:
-  explicit Draw(uint32_t seed) : dice_(seed) {}
-  int64_t below(int64_t limit) { return static_cast<int64_t>(dice_()) % limit; }
-  bool one_in(int64_t n) { return below(n) == 0; }
-
-  template <class T>
-  T of(std::initializer_list<T> choices) {
-    return choices.begin()[below(static_cast<int64_t>(choices.size()))];
-  }
-
-  template <class List>
-  auto& from(List& list) {
-    return list[static_cast<size_t>(below(static_cast<int64_t>(list.size())))];
-  }
-
- private:
-  std::mt19937 dice_;
-};
 
 // Layers of tensors of sizes (rows, length, width).
 

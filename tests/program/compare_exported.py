@@ -25,11 +25,11 @@ def tensors(expected, rows, kind):
     return [expected[f"{rows}.{kind}.{index}"] for index in range(count)]
 
 
-def largest_share(expected, run):
+def largest_share(expected, run, device):
     """Returns the largest difference at any batch size, as a share of its tolerance."""
     shares = [0]
     for rows in sorted({int(name.split(".")[0]) for name in expected}):
-        outputs = run(*[tensor.clone() for tensor in tensors(expected, rows, "inputs")])
+        outputs = run(*[tensor.clone().to(device) for tensor in tensors(expected, rows, "inputs")])
         outputs = outputs if isinstance(outputs, (list, tuple)) else [outputs]
         tolerances = expected[f"{rows}.tolerances"].tolist()
         for output, right, tolerance in zip(outputs, tensors(expected, rows, "outputs"), tolerances, strict=True):
@@ -40,7 +40,7 @@ def largest_share(expected, run):
 def share_of(output, right, tolerance):
     if output.shape != right.shape:
         return float("inf")
-    difference = (output.double() - right.double()).abs().nan_to_num(float("inf"))
+    difference = (output.cpu().double() - right.double()).abs().nan_to_num(float("inf"))
     largest = difference.max().item() if difference.numel() else 0
     return largest / tolerance if largest else 0
 
@@ -64,9 +64,10 @@ def compare(file, make):
     """Prints the result. Returns whether it is right, and the reason of a refusal or None."""
     start = time.process_time()
     try:
-        run = make(read_program(file), file)
+        program = read_program(file)
+        run = make(program, file)
         with torch.no_grad():
-            share = largest_share(torch.load(file.with_suffix(".expected")), run) if run else 0
+            share = largest_share(torch.load(file.with_suffix(".expected")), run, program.device) if run else 0
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         print(f"{file.stem} {make.__name__}: {reason}")

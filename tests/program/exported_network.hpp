@@ -62,10 +62,10 @@ struct ExpectedOutputs {
   void add_to(StateDict& all) const {
     const auto rows = std::to_string(inputs[0].size(0));
     for (size_t i = 0; i < inputs.size(); ++i) {
-      all.insert(rows + ".inputs." + std::to_string(i), inputs[i]);
+      all.insert(rows + ".inputs." + std::to_string(i), inputs[i].cpu());
     }
     for (size_t i = 0; i < outputs.size(); ++i) {
-      all.insert(rows + ".outputs." + std::to_string(i), outputs[i]);
+      all.insert(rows + ".outputs." + std::to_string(i), outputs[i].cpu());
     }
     all.insert(rows + ".tolerances", torch::tensor(tolerances, torch::kDouble));
   }
@@ -82,7 +82,8 @@ inline std::vector<ExpectedOutputs> record_and_check(const ExportedNetwork& expo
   INFO(network.name);
   const auto file = folder / (network.name + ".program");
   program::record(file, network.forward, network.example(2), network.options());
-  const auto program = program::Program::load(file);
+  const auto device = network.example(1)[0].value().device();
+  const auto program = program::Program::load(file, {.device = device});
   std::vector<ExpectedOutputs> all;
   StateDict tensors;
   for (const int64_t rows : compared_rows) {

@@ -6,11 +6,15 @@
 #include "catch.hpp"
 #include "program/exported_network.hpp"
 #include "sconce/amp/autocast.hpp"
+#include "sconce/devices.hpp"
+#include "support/require_gpu.hpp"
 #include "support/temp_dir.hpp"
 
+using sconce::program::Program;
 using sconce::test::compare_in_python;
 using sconce::test::ExpectedOutputs;
 using sconce::test::ExportedNetwork;
+using sconce::test::Network;
 using sconce::test::record_and_check;
 using sconce::test::TempDir;
 using sconce::test::Tensors;
@@ -51,6 +55,53 @@ std::vector<ExportedNetwork> in_bfloat16() {
       return reference(in);
     };
   }
+  return all;
+}
+
+// Networks whose sequences have any length. `rows` also chooses the length: 4 to 10.
+Network over_lengths(Network network, const std::string& input) {
+  network.name += "_over_lengths";
+  network.dynamic.push_back({.input = input, .dim = 1, .size = "length"});
+  network.example = [example = network.example, input](int64_t rows) {
+    auto inputs = example(rows);
+    inputs[input] = inputs[input].slice(1, 0, 3 + rows % 10);
+    return inputs;
+  };
+  return network;
+}
+
+template <class Module>
+Network recurrent(const std::string& name, Module net) {
+  net->eval();
+  return {name, net.ptr(),
+          [net](const Tensors& in) mutable {
+            const auto result = net->forward(in[0]);
+            return Tensors{std::get<0>(result)};
+          },
+          [](int64_t rows) { return sconce::StateDict{{"x", torch::randn({rows, 12, 8})}}; }};
+}
+
+// Recurrent layers with fixed and with any lengths, and the GPT with any length.
+std::vector<ExportedNetwork> sequence_networks() {
+  torch::manual_seed(0);
+  const auto with = [](auto options) { return options.batch_first(true); };
+  using namespace torch::nn;
+  std::vector<Network> networks = {
+      recurrent("lstm", LSTM(with(LSTMOptions(8, 16)).num_layers(2))),
+      recurrent("lstm_both_ways", LSTM(with(LSTMOptions(8, 16)).bidirectional(true))),
+      recurrent("lstm_projected", LSTM(with(LSTMOptions(8, 16)).proj_size(4))),
+      recurrent("gru", GRU(with(GRUOptions(8, 16)).num_layers(2))),
+      recurrent("gru_both_ways", GRU(with(GRUOptions(8, 16)).bidirectional(true))),
+      recurrent("rnn", RNN(with(RNNOptions(8, 16)).num_layers(2))),
+      recurrent("rnn_relu", RNN(with(RNNOptions(8, 16)).nonlinearity(torch::kReLU)))};
+  for (size_t i = 0, count = networks.size(); i < count; ++i) {
+    networks.push_back(over_lengths(networks[i], "x"));
+  }
+  auto gpt = sconce::test::one_input("gpt", sconce::test::Gpt(), sconce::test::tokens);
+  gpt.module->eval();
+  networks.push_back(over_lengths(gpt, "tokens"));
+  std::vector<ExportedNetwork> all;
+  for (auto& network : networks) all.push_back({std::move(network)});
   return all;
 }
 
@@ -110,4 +161,58 @@ TEST_CASE(
     CHECK(refusal.kind == "onnx");
   }
   check_packages(outputs, folder);
+}
+
+TEST_CASE("recurrent networks and a GPT run at any batch size and length", "[.][slow]") {
+  const TempDir folder;
+  const auto outputs = record_all(sequence_networks(), folder);
+  const auto refusals = compare_in_python(folder, "--onnx all --package all");
+  for (const auto& refusal : refusals) {
+    CHECK(refusal.network + " " + refusal.kind + ": " + refusal.reason == "");
+  }
+  check_packages(outputs, folder);
+}
+
+namespace {
+
+// The network on a GPU, with inputs that are there.
+Network on_device(Network network, torch::Device device) {
+  network.module->to(device);
+  network.example = [example = network.example, device](int64_t rows) {
+    auto inputs = example(rows);
+    for (auto& item : inputs) item.value() = item.value().to(device);
+    return inputs;
+  };
+  return network;
+}
+
+Tensors to_device(Tensors tensors, torch::Device device) {
+  for (auto& tensor : tensors) tensor = tensor.to(device);
+  return tensors;
+}
+
+}  // namespace
+
+TEST_CASE("a program recorded on a GPU runs on any GPU, on the CPU, and in Python", "[gpu]") {
+  sconce::test::require_gpu();
+  const TempDir folder;
+  const torch::Device first(torch::kCUDA, 0);
+  const torch::Device last(torch::kCUDA, static_cast<c10::DeviceIndex>(sconce::num_gpus() - 1));
+  for (const auto& network : sconce::test::networks()) {
+    if (network.name != "mlp" && network.name != "gpt" && network.name != "lstm") continue;
+    const ExportedNetwork exported{on_device(network, last)};
+    const auto outputs = record_and_check(exported, folder.path());
+    const auto file = folder.path() / (network.name + ".program");
+    CHECK(Program::load(file).device() == first);
+    for (const auto device : {first, last, torch::Device(torch::kCPU)}) {
+      INFO(network.name << " on " << device);
+      const auto program = Program::load(file, {.device = device});
+      for (const auto& expected : outputs) {
+        const auto computed = program.run(to_device(expected.inputs, device));
+        CHECK(computed[0].device() == device);
+        expected.check(to_device(computed, last));
+      }
+    }
+  }
+  CHECK(compare_in_python(folder, "").empty());
 }

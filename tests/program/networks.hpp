@@ -28,10 +28,11 @@ struct Network {
   std::shared_ptr<torch::nn::Module> module;
   program::Function forward;
   std::function<StateDict(int64_t rows)> example;
+  std::vector<program::DynamicDim> dynamic = {};  // besides the first dimensions
 
-  /// Returns options that make the first dimension of each input dynamic.
+  /// Returns options that make the first dimension of each input dynamic, and `dynamic`.
   program::RecordOptions options() const {
-    program::RecordOptions options{.module = module};
+    program::RecordOptions options{.dynamic = dynamic, .module = module};
     for (const auto& item : example(2)) options.dynamic.push_back({.input = item.key()});
     return options;
   }
