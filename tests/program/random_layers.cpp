@@ -53,8 +53,7 @@ Layer convolution(LayerMaker& make) {
   const auto out = make.draw.of<int64_t>({2, 4, 6});
   const auto kernel = 1 + make.draw.below(3);
   return by_dimensions(
-      make,
-      [&] { return convolution_of<nn::Conv1d>(make, nn::Conv1dOptions(in, out, kernel)); },
+      make, [&] { return convolution_of<nn::Conv1d>(make, nn::Conv1dOptions(in, out, kernel)); },
       [&] { return convolution_of<nn::Conv2d>(make, nn::Conv2dOptions(in, out, kernel)); },
       [&] { return convolution_of<nn::Conv3d>(make, nn::Conv3dOptions(in, out, kernel)); });
 }
@@ -174,7 +173,9 @@ Layer instance_norm(LayerMaker& make) {
     module->forward(torch::randn_like(make.x) * 2 + 1);
     return plain(module);
   };
-  const auto with = [&](auto options) { return options.affine(affine).track_running_stats(tracks); };
+  const auto with = [&](auto options) {
+    return options.affine(affine).track_running_stats(tracks);
+  };
   return by_dimensions(
       make, [&] { return norm(nn::InstanceNorm1d(with(nn::InstanceNorm1dOptions(channels)))); },
       [&] { return norm(nn::InstanceNorm2d(with(nn::InstanceNorm2dOptions(channels)))); },
@@ -207,15 +208,31 @@ Layer normalization(LayerMaker& make) {
 
 Layer activation(LayerMaker& make) {
   static const std::vector<Layer> kinds = {
-      plain(nn::ELU()), plain(nn::ELU(nn::ELUOptions().alpha(0.5).inplace(true))),
-      plain(nn::SELU()), plain(nn::Hardshrink(0.3)), plain(nn::Hardtanh()),
-      plain(nn::LeakyReLU(nn::LeakyReLUOptions().negative_slope(0.2))), plain(nn::LogSigmoid()),
-      plain(nn::ReLU()), plain(nn::ReLU6()), plain(nn::CELU()),
-      plain(nn::GELU()), plain(nn::GELU(nn::GELUOptions().approximate("tanh"))), plain(nn::SiLU()),
-      plain(nn::Mish()), plain(nn::Sigmoid()), plain(nn::Softplus()), plain(nn::Softshrink(0.2)),
-      plain(nn::Softsign()), plain(nn::Tanh()), plain(nn::Tanhshrink()),
-      plain(nn::Threshold(0.1, 20)), plain(nn::Softmax(1)), plain(nn::Softmin(1)),
-      plain(nn::LogSoftmax(1)), [](const Tensor& x) { return torch::hardswish(x); },
+      plain(nn::ELU()),
+      plain(nn::ELU(nn::ELUOptions().alpha(0.5).inplace(true))),
+      plain(nn::SELU()),
+      plain(nn::Hardshrink(0.3)),
+      plain(nn::Hardtanh()),
+      plain(nn::LeakyReLU(nn::LeakyReLUOptions().negative_slope(0.2))),
+      plain(nn::LogSigmoid()),
+      plain(nn::ReLU()),
+      plain(nn::ReLU6()),
+      plain(nn::CELU()),
+      plain(nn::GELU()),
+      plain(nn::GELU(nn::GELUOptions().approximate("tanh"))),
+      plain(nn::SiLU()),
+      plain(nn::Mish()),
+      plain(nn::Sigmoid()),
+      plain(nn::Softplus()),
+      plain(nn::Softshrink(0.2)),
+      plain(nn::Softsign()),
+      plain(nn::Tanh()),
+      plain(nn::Tanhshrink()),
+      plain(nn::Threshold(0.1, 20)),
+      plain(nn::Softmax(1)),
+      plain(nn::Softmin(1)),
+      plain(nn::LogSoftmax(1)),
+      [](const Tensor& x) { return torch::hardswish(x); },
       [](const Tensor& x) { return torch::hardsigmoid(x); },
       [](const Tensor& x) { return x.clamp(-0.5, 1.5); },
       [](const Tensor& x) { return torch::square(x).add(1).log(); },
@@ -391,7 +408,8 @@ Layer dot_product_attention(LayerMaker& make) {
   const bool is_causal = make.draw.one_in(2);
   return over_length(make, [layer, is_causal, heads = heads_for(width)](const Tensor& x) mutable {
     const auto parts = layer->forward(x).unflatten(2, {heads, -1}).transpose(1, 2).chunk(3, -1);
-    const auto mask = is_causal ? Tensor() : torch::ones({x.size(1), x.size(1)}).tril().to(at::kBool);
+    const auto mask =
+        is_causal ? Tensor() : torch::ones({x.size(1), x.size(1)}).tril().to(at::kBool);
     return torch::scaled_dot_product_attention(parts[0], parts[1], parts[2], mask, 0, is_causal)
         .transpose(1, 2)
         .flatten(2);
@@ -420,9 +438,8 @@ Layer transformer_layer(LayerMaker& make) {
     auto options = sconce::nn::TransformerDecoderLayerOptions(width, heads_for(width));
     auto layer = make.keep(
         sconce::nn::TransformerDecoderLayer(options.dim_feedforward(8).batch_first(true)));
-    return over_length(make, [layer](const Tensor& x) mutable {
-      return layer->forward(x, x.relu());
-    });
+    return over_length(make,
+                       [layer](const Tensor& x) mutable { return layer->forward(x, x.relu()); });
   }
   auto options = sconce::nn::TransformerEncoderLayerOptions(width, heads_for(width));
   options.dim_feedforward(8).batch_first(true).norm_first(make.draw.one_in(2));
@@ -436,9 +453,8 @@ Layer recurrent(LayerMaker& make) {
   options.batch_first(true).num_layers(1 + make.draw.below(2));
   options.bidirectional(make.draw.one_in(3)).bias(!make.draw.one_in(4));
   auto layer = make.keep(Module(options));
-  return over_length(make, [layer](const Tensor& x) mutable {
-    return std::get<0>(layer->forward(x));
-  });
+  return over_length(make,
+                     [layer](const Tensor& x) mutable { return std::get<0>(layer->forward(x)); });
 }
 
 Layer lstm(LayerMaker& make) {
@@ -508,7 +524,8 @@ Layer masks(LayerMaker&) {
   return [](const Tensor& x) {
     const auto mask = x > x.mean(1, true);
     const auto filled = x.masked_fill(mask, -1).where(x < 0.5, x * 2);
-    return torch::where(mask.logical_not(), filled, torch::zeros_like(x)) + mask.to(x.scalar_type());
+    return torch::where(mask.logical_not(), filled, torch::zeros_like(x)) +
+           mask.to(x.scalar_type());
   };
 }
 
@@ -546,7 +563,8 @@ Layer repeating(LayerMaker& make) {
   return [](const Tensor& x) {
     std::vector<int64_t> repeats(static_cast<size_t>(x.dim()), 1);
     repeats[1] = 2;
-    return x.repeat(repeats) + x.repeat_interleave(2, 1) + x.narrow(1, 0, 1).expand_as(x).tile(repeats);
+    return x.repeat(repeats) + x.repeat_interleave(2, 1) +
+           x.narrow(1, 0, 1).expand_as(x).tile(repeats);
   };
 }
 
@@ -556,7 +574,8 @@ Layer splitting(LayerMaker& make) {
     auto parts = x.split(1, 1);
     std::swap(parts[0], parts[1]);
     const auto halves = x.chunk(2, 1);
-    return torch::cat(parts, 1) * torch::cat({halves[1], halves[0]}, 1) + torch::stack(x.unbind(1), 1);
+    return torch::cat(parts, 1) * torch::cat({halves[1], halves[0]}, 1) +
+           torch::stack(x.unbind(1), 1);
   };
 }
 
@@ -573,8 +592,12 @@ Layer reductions(LayerMaker& make) {
       [](const Tensor& x) { return x - x.amax({1}, true) + x.amin({1}, true); },
       [](const Tensor& x) { return x / (1 + x.norm(2, {1}, true)); },
       [](const Tensor& x) { return x * x.argmax(1, true).to(at::kFloat) + x.prod(1, true); },
-      [](const Tensor& x) { return x + std::get<0>(x.max(1, true)) + std::get<0>(x.median(1, true)); },
-      [](const Tensor& x) { return x * (x > 0).any(1, true) + (x > 0).sum(1, true) + x.std(1, false, true); }};
+      [](const Tensor& x) {
+        return x + std::get<0>(x.max(1, true)) + std::get<0>(x.median(1, true));
+      },
+      [](const Tensor& x) {
+        return x * (x > 0).any(1, true) + (x > 0).sum(1, true) + x.std(1, false, true);
+      }};
   return make.draw.from(kinds);
 }
 
@@ -657,64 +680,63 @@ Layer dropout(LayerMaker& make) {
 }  // namespace
 
 const std::vector<LayerKind>& layer_kinds() {
-  static const std::vector<LayerKind> kinds = {
-      {"convolution", convolution},
-      {"transposed convolution", transposed_convolution},
-      {"maximum pooling", maximum_pooling},
-      {"average pooling", average_pooling},
-      {"adaptive pooling", adaptive_pooling},
-      {"power pooling", power_pooling},
-      {"pooling and back", pooling_and_back},
-      {"batch norm", batch_norm},
-      {"instance norm", instance_norm},
-      {"group norm", group_norm},
-      {"layer norm", layer_norm},
-      {"response norm", response_norm},
-      {"normalization", normalization},
-      {"activation", activation},
-      {"activation", activation},
-      {"activation", activation},
-      {"learned activation", learned_activation},
-      {"gated activation", gated_activation},
-      {"softmax of planes", softmax_of_planes},
-      {"constant padding", constant_padding},
-      {"reflecting padding", reflecting_padding},
-      {"repeating padding", repeating_padding},
-      {"upsampling", upsampling},
-      {"interpolation", interpolation},
-      {"sampling", sampling},
-      {"shuffling", shuffling},
-      {"folding", folding},
-      {"sliding windows", sliding_windows},
-      {"linear", linear},
-      {"bilinear", bilinear},
-      {"attention", attention},
-      {"dot product attention", dot_product_attention},
-      {"transformer layer", transformer_layer},
-      {"lstm", lstm},
-      {"gru", gru},
-      {"rnn", rnn},
-      {"recurrent cell", recurrent_cell},
-      {"slices", slices},
-      {"gathering", gathering},
-      {"largest", largest},
-      {"masks", masks},
-      {"flattening", flattening},
-      {"unflattening", unflattening},
-      {"rearranging", rearranging},
-      {"over rows", over_rows},
-      {"repeating", repeating},
-      {"splitting", splitting},
-      {"residual", residual},
-      {"reductions", reductions},
-      {"distances", distances},
-      {"products", products},
-      {"constants", constants},
-      {"in place", in_place},
-      {"filled parts", filled_parts},
-      {"casts", casts},
-      {"positions", positions},
-      {"dropout", dropout}};
+  static const std::vector<LayerKind> kinds = {{"convolution", convolution},
+                                               {"transposed convolution", transposed_convolution},
+                                               {"maximum pooling", maximum_pooling},
+                                               {"average pooling", average_pooling},
+                                               {"adaptive pooling", adaptive_pooling},
+                                               {"power pooling", power_pooling},
+                                               {"pooling and back", pooling_and_back},
+                                               {"batch norm", batch_norm},
+                                               {"instance norm", instance_norm},
+                                               {"group norm", group_norm},
+                                               {"layer norm", layer_norm},
+                                               {"response norm", response_norm},
+                                               {"normalization", normalization},
+                                               {"activation", activation},
+                                               {"activation", activation},
+                                               {"activation", activation},
+                                               {"learned activation", learned_activation},
+                                               {"gated activation", gated_activation},
+                                               {"softmax of planes", softmax_of_planes},
+                                               {"constant padding", constant_padding},
+                                               {"reflecting padding", reflecting_padding},
+                                               {"repeating padding", repeating_padding},
+                                               {"upsampling", upsampling},
+                                               {"interpolation", interpolation},
+                                               {"sampling", sampling},
+                                               {"shuffling", shuffling},
+                                               {"folding", folding},
+                                               {"sliding windows", sliding_windows},
+                                               {"linear", linear},
+                                               {"bilinear", bilinear},
+                                               {"attention", attention},
+                                               {"dot product attention", dot_product_attention},
+                                               {"transformer layer", transformer_layer},
+                                               {"lstm", lstm},
+                                               {"gru", gru},
+                                               {"rnn", rnn},
+                                               {"recurrent cell", recurrent_cell},
+                                               {"slices", slices},
+                                               {"gathering", gathering},
+                                               {"largest", largest},
+                                               {"masks", masks},
+                                               {"flattening", flattening},
+                                               {"unflattening", unflattening},
+                                               {"rearranging", rearranging},
+                                               {"over rows", over_rows},
+                                               {"repeating", repeating},
+                                               {"splitting", splitting},
+                                               {"residual", residual},
+                                               {"reductions", reductions},
+                                               {"distances", distances},
+                                               {"products", products},
+                                               {"constants", constants},
+                                               {"in place", in_place},
+                                               {"filled parts", filled_parts},
+                                               {"casts", casts},
+                                               {"positions", positions},
+                                               {"dropout", dropout}};
   return kinds;
 }
 

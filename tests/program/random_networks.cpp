@@ -37,8 +37,8 @@ MakeInput random_tokens(Draw& draw) {
 // A layer for tokens.
 Layer embedding(sconce::test::LayerMaker& make) {
   if (make.draw.one_in(3)) {
-    auto layer = make.keep(torch::nn::EmbeddingBag(
-        torch::nn::EmbeddingBagOptions(11, 6).mode(torch::kMean)));
+    auto layer = make.keep(
+        torch::nn::EmbeddingBag(torch::nn::EmbeddingBagOptions(11, 6).mode(torch::kMean)));
     return [layer](const Tensor& x) mutable { return layer->forward(x); };
   }
   auto layer = make.keep(torch::nn::Embedding(torch::nn::EmbeddingOptions(11, 4).padding_idx(0)));
@@ -94,9 +94,7 @@ RandomNetwork::RandomNetwork(uint32_t seed) {
                for (const auto& layer : layers) x = layer(x);
                return Tensors{x};
              },
-             [input](int64_t rows) {
-               return StateDict{{"x", input(rows)}};
-             }};
+             [input](int64_t rows) { return StateDict{{"x", input(rows)}}; }};
 }
 
 }  // namespace sconce::test
