@@ -148,13 +148,13 @@ TEST_CASE("each of 500 files of the wrong kind is rejected with its name and kin
     return *std::next(items.begin(), static_cast<int64_t>(random() % items.size()));
   };
   for (int i = 0; i < 500; ++i) {
-    const auto [name, reader] = *std::next(all.begin(), i % std::ssize(all));
+    const auto& [name, reader] = *std::next(all.begin(), i % std::ssize(all));
     auto [kind, bytes] = any_of(kinds);
     const bool is_right = reader.kinds.contains(kind);
     if (is_right || random() % 2 == 0) bytes.resize(random() % (bytes.size() + (is_right ? 0 : 1)));
     const TempDir folder;
     const fs::path file = folder.write(file_name, bytes);
-    const std::string error = error_of([&] { reader.read(file); });
+    const std::string error = error_of([&, read = reader.read] { read(file); });
     INFO(name << " given " << bytes.size() << " bytes of " << kind << ": " << error);
     CHECK_THAT(error, ContainsSubstring(file.string()));
     CHECK(std::regex_search(std::regex_replace(error, std::regex("checkpoint-\\S*"), ""),
