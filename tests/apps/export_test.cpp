@@ -203,6 +203,17 @@ TEST_CASE("a program computes what the weights compute, whatever a run was train
   run.check_outputs();
 }
 
+TEST_CASE("Python rebuilds an exported program and computes its example", "[python]") {
+  if (!fs::exists(SCONCE_PYTHON)) SKIP("this LibTorch is not from a Python package");
+  const TempDir folder;
+  const std::string file = (folder.path() / "program").string();
+  train::export_program(file, made_model("resnet", picture_task(8)));
+  const Ran ran = sconce::test::run_program(SCONCE_BIN_DIR "/sconce-export " + file + " --check");
+  INFO(ran.err);
+  CHECK(ran.exit_code == 0);
+  CHECK_THAT(ran.out, StartsWith(file + ": largest difference "));
+}
+
 TEST_CASE("a finished run can be exported by resuming it, and a program replaces another one") {
   const TempDir folder;
   const auto path = [&](const char* name) { return (folder.path() / name).string(); };
@@ -261,10 +272,10 @@ TEST_CASE("predict rejects a program that sconce-train did not write") {
   torch::nn::Linear net(4, 2);
   const auto record = [&](const train::Task& task) {
     auto metadata = train::model_metadata("linear", task);
-    sconce::program::record(file, *net, {{"x", torch::randn({2, 4})}},
+    sconce::program::record(file, net, {{"x", torch::randn({2, 4})}},
                             {.dynamic = {{"x"}}, .metadata = metadata});
   };
-  sconce::program::record(file, *net, {{"x", torch::randn({2, 4})}});
+  sconce::program::record(file, net, {{"x", torch::randn({2, 4})}});
   CHECK(error_of([&] { train::load_predictor(file); }) ==
         file.string() +
             ": expected a file that sconce-train wrote, found no sconce.shape in the metadata");
