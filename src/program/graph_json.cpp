@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -19,6 +20,7 @@ namespace sconce::program::detail {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using ReadJson = nlohmann::json;  // finds a key faster, for objects with as many as a file can have
 
 constexpr int64_t version = 1;
 
@@ -142,22 +144,24 @@ class Writer {
   const Graph& graph_;
 };
 
+class Elements;
+
 // A value of the JSON with its place, such as "calls[3] args 'weight'".
 class Node {
  public:
-  Node(const Json& json, std::string place) : json_(json), place_(std::move(place)) {}
+  Node(const ReadJson& json, std::string place) : json_(json), place_(std::move(place)) {}
 
   template <class... Got>
   [[noreturn]] void refuse(const std::string& expected, const Got&... got) const {
     TORCH_CHECK(false, place_, is_root() ? "" : ": ", "expected ", expected, ", got ", got...);
   }
   [[noreturn]] void refuse(const std::string& expected) const {
-    std::string text = json_.dump(-1, ' ', false, Json::error_handler_t::replace);
+    std::string text = json_.dump(-1, ' ', false, ReadJson::error_handler_t::replace);
     if (text.size() > 60) text = text.substr(0, 60) + "...";
     refuse(expected, text);
   }
 
-  const Json& json() const { return json_; }
+  const ReadJson& json() const { return json_; }
   const std::string& place() const { return place_; }
 
   Node operator[](const char* key) const {
@@ -193,14 +197,7 @@ class Node {
     return json_.get<bool>();
   }
 
-  std::vector<Node> elements() const {
-    if (!json_.is_array()) refuse("a list");
-    std::vector<Node> all;
-    for (size_t i = 0; i < json_.size(); ++i) {
-      all.emplace_back(json_[i], place_ + "[" + std::to_string(i) + "]");
-    }
-    return all;
-  }
+  Elements elements() const;
 
   template <class Names>
   auto one_of(const Names& names) const {
@@ -225,15 +222,52 @@ class Node {
  private:
   bool is_root() const { return place_.ends_with(": "); }
 
-  const Json& json_;
+  const ReadJson& json_;
   std::string place_;
 };
+
+// The elements of a list. Each is made when it is needed, because a list can be as long as the
+// file.
+class Elements {
+ public:
+  class Iterator {
+   public:
+    Iterator(const Elements& list, size_t index) : list_(list), index_(index) {}
+
+    Node operator*() const { return list_[index_]; }
+    Iterator& operator++() {
+      ++index_;
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return index_ != other.index_; }
+
+   private:
+    const Elements& list_;
+    size_t index_;
+  };
+
+  Elements(const ReadJson& json, std::string place) : json_(json), place_(std::move(place)) {}
+
+  size_t size() const { return json_.size(); }
+  Node operator[](size_t i) const { return {json_[i], place_ + "[" + std::to_string(i) + "]"}; }
+  Iterator begin() const { return {*this, 0}; }
+  Iterator end() const { return {*this, size()}; }
+
+ private:
+  const ReadJson& json_;
+  std::string place_;
+};
+
+Elements Node::elements() const {
+  if (!json_.is_array()) refuse("a list");
+  return {json_, place_};
+}
 
 // Reads a program.
 class Reader {
  public:
   // Each value is defined in the text, which has more bytes than values therefore.
-  Reader(const Json& json, const std::string& who, size_t bytes)
+  Reader(const ReadJson& json, const std::string& who, size_t bytes)
       : root_(json, who), most_values_(bytes) {}
 
   ParsedProgram read() {
@@ -258,19 +292,16 @@ class Reader {
     const auto name = node["name"].text();
     const int64_t min = node["min"].integer();
     if (min < 0) node["min"].refuse("at least 0");
-    for (const auto& other : parsed_.graph.sizes) {
-      if (other.name == name) node.refuse("another name for each size");
-    }
-    parsed_.graph.sizes.push_back({name, min});
+    auto& sizes = parsed_.graph.sizes;
+    if (!size_indices_.emplace(name, sizes.size()).second)
+      node.refuse("another name for each size");
+    sizes.push_back({name, min});
   }
 
   size_t size_index(const Node& node) const {
-    const auto name = node.text();
-    const auto& sizes = parsed_.graph.sizes;
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      if (sizes[i].name == name) return i;
-    }
-    node.refuse("the name of a size");
+    const auto found = size_indices_.find(node.text());
+    if (found == size_indices_.end()) node.refuse("the name of a size");
+    return found->second;
   }
 
   Size size(const Node& node) const {
@@ -278,7 +309,7 @@ class Reader {
     Size size;
     for (const auto& term : node["sum"].elements()) {
       const auto factors = term.elements();
-      if (factors.empty()) term.refuse("a coefficient and names of sizes");
+      if (factors.size() == 0) term.refuse("a coefficient and names of sizes");
       Size::Term read{factors[0].integer(), {}};
       for (size_t i = 1; i < factors.size(); ++i) read.sizes.push_back(size_index(factors[i]));
       if (read.coefficient != 0) size.terms.push_back(std::move(read));
@@ -427,6 +458,7 @@ class Reader {
     if (json.is_string()) return {node.text()};
     if (json.is_array()) {
       Argument::List list;
+      list.reserve(json.size());
       for (const auto& element : node.elements()) list.push_back(argument(element));
       return {std::move(list)};
     }
@@ -457,7 +489,29 @@ class Reader {
 
   Node root_;
   size_t most_values_;
+  std::map<std::string, size_t> size_indices_ = {};
   ParsedProgram parsed_ = {};
+};
+
+// JSON that is released without memory. The destructor of nlohmann's class copies nested values to
+// a list first, and ends the process if there is no memory for it.
+class ParsedJson {
+ public:
+  explicit ParsedJson(const std::string& text) : json_(ReadJson::parse(text)) {}
+  ~ParsedJson() { release(json_); }
+  ParsedJson(const ParsedJson&) = delete;
+  ParsedJson& operator=(const ParsedJson&) = delete;
+
+  const ReadJson& json() const { return json_; }
+
+ private:
+  static void release(ReadJson& json) {
+    if (!json.is_structured()) return;
+    for (auto& element : json) release(element);
+    json.clear();
+  }
+
+  ReadJson json_;
 };
 
 // Refuses text that nests deeper than programs do, since reading it is recursive.
@@ -514,7 +568,8 @@ std::string json_of(const Graph& graph, const std::map<size_t, std::string>& ten
 ParsedProgram parse_program(const std::string& text, const std::string& who) {
   check_depth(text, who);
   try {
-    return Reader(Json::parse(text), who, text.size()).read();
+    const ParsedJson parsed(text);
+    return Reader(parsed.json(), who, text.size()).read();
   } catch (const nlohmann::json::exception& error) {
     TORCH_CHECK(false, who, "expected the JSON of a program: ", error.what());
   }

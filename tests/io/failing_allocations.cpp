@@ -6,6 +6,7 @@
 #include "sconce/io/csv.hpp"
 #include "sconce/io/torch_file.hpp"
 #include "sconce/optim/sgd.hpp"
+#include "sconce/program/record.hpp"
 #include "sconce/training/checkpoint.hpp"
 #include "sconce/vision/idx.hpp"
 #include "sconce/vision/image.hpp"
@@ -92,6 +93,14 @@ TEST_CASE(
   fail_each_allocation([&] { sconce::vision::write_png(picture, file); },
                        [&] { CHECK(sconce::vision::read_image(file).equal(picture)); });
   fail_each_allocation([&] { sconce::vision::ImageFolder(folder.path()); });
+}
+
+TEST_CASE("loading a program throws and never ends the process if any of its allocations fails") {
+  const TempDir folder;
+  const auto file = folder.path() / "net";
+  torch::nn::Linear net(2, 1);
+  sconce::program::record(file, net, {{"x", torch::ones({3, 2})}}, {.dynamic = {{"x", 0}}});
+  fail_each_allocation([&] { sconce::program::Program::load(file); });
 }
 
 TEST_CASE("a checkpoint throws if any allocation fails and leaves the earlier or the later file") {

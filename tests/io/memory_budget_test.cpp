@@ -1,5 +1,9 @@
 // Counts the memory of the readers of files, and lets each of their allocations fail.
+#include <zlib.h>
+
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 
 #include "catch.hpp"
@@ -7,6 +11,7 @@
 #include "sconce/io/csv.hpp"
 #include "sconce/io/safetensors.hpp"
 #include "sconce/io/torch_file.hpp"
+#include "sconce/program/program.hpp"
 #include "support/allocations.hpp"
 #include "support/error_of.hpp"
 #include "support/repeated.hpp"
@@ -288,4 +293,41 @@ TEST_CASE("loading any safetensors header takes at most 16 times its size plus 6
       }
     }
   }
+}
+
+TEST_CASE("loading a program takes at most 64 times the size of its file, and 64 MB") {
+  const TempDir folder;
+  const auto file = folder.path() / "net";
+  const auto check = [&](const std::string& json) {
+    const auto* bytes = reinterpret_cast<const Bytef*>(json.data());
+    char checksum[9];
+    std::snprintf(checksum, sizeof(checksum), "%08lx", crc32_z(0, bytes, json.size()));
+    sconce::io::save_safetensors(file, {},
+                                 {{"sconce.program", json}, {"sconce.program.crc32", checksum}});
+    const auto size = static_cast<int64_t>(std::filesystem::file_size(file));
+    const auto peak =
+        peak_of([&] { sconce::test::error_of([&] { sconce::program::Program::load(file); }); });
+    INFO(json.substr(0, 400) << "..., " << size << " bytes, "
+                             << static_cast<double>(peak) / static_cast<double>(size));
+    CHECK(peak <= 64 * size + 64'000'000);
+  };
+  const auto list = [](const std::string& element) {
+    return "[" + element + repeated("," + element, 1'000'000) + "]";
+  };
+  const auto program = [](const std::string& calls, const std::string& values = "2") {
+    return R"({"version": 1, "device": "cpu", "sizes": [], "weights": [], "crc32": {}, "example": false,
+               "inputs": [{"name": "x", "value": 0, "dtype": "float32", "shape": [2]}],
+               "outputs": [{"name": "y", "value": 1, "dtype": "float32", "shape": [2]}],
+               "values": )" +
+           values + R"(, "calls": [)" + calls + "]}";
+  };
+  const auto call = [](const std::string& op, const std::string& args) {
+    return R"({"op": "aten::)" + op + R"(", "overload": "", "args": {"self": {"value": 0}, )" +
+           args + R"(}, "results": [1]})";
+  };
+  for (const char* element : {"0", "[]", "{}", "null", "\"\"", "{\"value\":0}", "{\"sum\":[]}"}) {
+    check(program(call("reshape", "\"shape\": " + list(element))));
+  }
+  check(program(call("tanh", "\"other\": 0"), "1" + repeated(" ", 1'000'000)));
+  check("{\"sizes\":" + list("{}") + "}");
 }
