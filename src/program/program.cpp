@@ -9,9 +9,10 @@
 namespace sconce::program {
 
 Program Program::load(const std::filesystem::path& path, LoadOptions options) {
-  const std::string who = "sconce::program::Program::load: " + path.string() + ": ";
+  const std::string file = "sconce::program::Program::load: " + path.string();
+  const std::string who = file + ": ";
   auto graph = detail::read_program(path, who);
-  const auto device = resolve_device(options.device.value_or(graph.device), who.c_str());
+  const auto device = resolve_device(options.device.value_or(graph.device), file.c_str());
   return Program(std::make_shared<detail::PreparedProgram>(std::move(graph), device, who));
 }
 

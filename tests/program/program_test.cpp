@@ -8,6 +8,7 @@
 #include "catch.hpp"
 #include "program/networks.hpp"
 #include "program/program_file.hpp"
+#include "sconce/amp/autocast.hpp"
 #include "sconce/io/torch_file.hpp"
 #include "support/error_of.hpp"
 #include "support/same_bytes.hpp"
@@ -466,6 +467,31 @@ TEST_CASE("a program has results that its operators return, of whatever kind") {
   CHECK_THAT(
       error_of([&] { program.run({torch::zeros({2, 2})}); }),
       ContainsSubstring("expected 1 tensors, got 2") && ContainsSubstring("calls[1] aten::chunk"));
+}
+
+TEST_CASE("a program runs without gradients and autocast, whatever the caller's modes are") {
+  const TempDir folder;
+  const auto program = Program::load(write_linear(folder));
+  const auto x = torch::ones({3, 2});
+  const auto expected = program.run({x})[0];
+  const auto with_gradient = program.run({x.clone().requires_grad_()})[0];
+  CHECK_FALSE(with_gradient.requires_grad());
+  CHECK(same_bytes(with_gradient, expected));
+  {
+    const sconce::amp::AutocastGuard autocast(torch::kCPU);
+    CHECK(same_bytes(program.run({x})[0], expected));
+  }
+  const c10::InferenceMode inference;
+  CHECK(same_bytes(program.run({x * 1})[0], expected));
+}
+
+TEST_CASE("a program of a GPU is rejected without one") {
+  if (torch::cuda::is_available()) SKIP("there is a GPU");
+  const TempDir folder;
+  const auto file = with_json(write_linear(folder), [](Json& json) { json["device"] = "cuda"; });
+  CHECK_THAT(load_error(file),
+             StartsWith("sconce::program::Program::load: " + file.string() + ": expected"));
+  CHECK(Program::load(file, {.device = torch::kCPU}).run({torch::ones({1, 2})})[0].is_cpu());
 }
 
 TEST_CASE("a program is loaded on a device by its option") {
