@@ -9,7 +9,8 @@
 
 namespace sconce::program::detail {
 
-/// Operators within which autocast casts. What they call is recorded in their place.
+/// Operators in whose place the operators that they call are recorded, such as those within which
+/// autocast casts.
 using OperatorNames = std::unordered_set<c10::OperatorName>;
 
 /// Runs the function and adds each operator that it calls to the tracer, at the level at which the

@@ -144,9 +144,11 @@ Graph Recording::record() {
   const at::NoGradGuard no_grad;
   const auto corners = trace_corners();
   Graph graph = merge(corners);
-  check(graph, trace(sizes_.farther()));
+  const auto far = trace(sizes_.farther());
+  check(graph, far);
   for (const auto& name : sizes_.names()) graph.sizes.push_back({name, 1});
   set_ports(graph, corners);
+  check_shapes(graph, far);
   const PreparedProgram program(graph, example_[0].value().device(), of_record);
   compare_outputs(program);
   for (size_t i = 0; i < graph.sizes.size(); ++i) graph.sizes[i].min = smallest(program, i);
@@ -261,6 +263,19 @@ void Recording::set_ports(Graph& graph, const std::vector<TraceAt>& corners) con
       }
       port.shape.push_back(size_through(std::move(at_corners), sizes_.smaller()));
     }
+  }
+}
+
+void Recording::check_shapes(const Graph& graph, const TraceAt& other) const {
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    std::vector<int64_t> shape;
+    for (const auto& size : graph.outputs[i].shape) shape.push_back(size.at(other.sizes));
+    const auto& found = other.trace.outputs[i].shape;
+    TORCH_CHECK(shape == found, of_record, "output '", graph.outputs[i].name,
+                "': expected sizes that are sums of products of the dynamic sizes and integers, ",
+                "so the shape ", repr(c10::IntArrayRef(shape)), " at ",
+                at_text(other.sizes, sizes_.names()), ", got ", repr(c10::IntArrayRef(found)),
+                "; make the dimension static, or pool it to a fixed size");
   }
 }
 

@@ -32,6 +32,7 @@ class Recording {
   void check(const Graph& graph, const TraceAt& other) const;
   int64_t smallest(const PreparedProgram& program, size_t size) const;
   void set_ports(Graph& graph, const std::vector<TraceAt>& corners) const;
+  void check_shapes(const Graph& graph, const TraceAt& other) const;
   void add_example(Graph& graph) const;
   void compare_outputs(const PreparedProgram& program) const;
 
@@ -40,7 +41,8 @@ class Recording {
   const RecordOptions& options_;
   DynamicSizes sizes_;
   std::vector<Weight> weights_;
-  OperatorNames opened_ = {};
+  // torch.export takes the sizes within take_along_dim for constants.
+  OperatorNames opened_ = {{"aten::take_along_dim", ""}};
 };
 
 }  // namespace sconce::program::detail

@@ -141,6 +141,18 @@ TEST_CASE("numbers that depend on the batch size are recorded as sums of product
                  "calls[0] aten::arange: argument 'end' at batch = 7: expected a sum of products"));
 }
 
+TEST_CASE("take_along_dim is recorded as gather, since torch.export makes its sizes constant") {
+  const TempDir folder;
+  const auto file = folder.path() / "program.safetensors";
+  const auto take = [](const Tensors& in) {
+    return Tensors{torch::take_along_dim(in[0], in[0].argsort(1, false).slice(1, 0, 1), 1)};
+  };
+  check_recorded(take, {2, 4});
+  record(file, take, {{"x", torch::randn({2, 4})}}, {.dynamic = {{"x", 0}}});
+  const auto text = sconce::io::load_safetensors_metadata(file).at("sconce.program");
+  CHECK_THAT(text, !Catch::Matchers::ContainsSubstring("take_along_dim"));
+}
+
 TEST_CASE("outputs can be an input, a weight, a view, and one tensor twice") {
   torch::nn::Linear net(4, 4);
   check_recorded(
@@ -215,4 +227,11 @@ TEST_CASE("a function that other sizes do not fit is refused with the sizes") {
   const auto error = error_of(
       [] { check_recorded([](const Tensor& x) { return x + torch::ones({2, 4}); }, {2, 4}); });
   CHECK_THAT(error, Catch::Matchers::ContainsSubstring("but at batch = 3 it throws: The size of "));
+}
+
+TEST_CASE("an output whose size is not a sum of products of the dynamic sizes is refused") {
+  const auto error = error_of(
+      [] { check_recorded([](const Tensor& x) { return torch::max_pool1d(x.t(), 2); }, {2, 4}); });
+  CHECK_THAT(error, Catch::Matchers::ContainsSubstring(
+                        "output 'output': expected sizes that are sums of products"));
 }
