@@ -44,6 +44,9 @@ struct DynamicSize {
   int64_t min;  // 1, or 2 if the function behaves differently at 1
 };
 
+/// CRC-32s of tensors, as eight hexadecimal digits, by the tensors' names in the file.
+using Checksums = std::map<std::string, std::string>;
+
 /// A recorded program.
 struct Graph {
   c10::DeviceType device = c10::kCPU;

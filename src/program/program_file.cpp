@@ -9,7 +9,8 @@
 #include <cstdio>
 #include <utility>
 
-#include "program/graph_json.hpp"
+#include "program/graph_reader.hpp"
+#include "program/graph_writer.hpp"
 #include "sconce/io/safetensors.hpp"
 
 namespace sconce::program::detail {

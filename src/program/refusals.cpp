@@ -41,7 +41,7 @@ constexpr std::array<Refusal, 5> refusals = {{
 // Returns whether the operator gives a tensor memory or sizes that nothing checks. C++ code does
 // not call these, but a file could.
 bool is_unchecked(std::string_view op) {
-  return op == "aten::shallow_copy_data_" ||
+  return op == "aten::shallow_copy_data_" || op == "aten::_reshape_alias" ||
          (op.starts_with("aten::_sparse_") && op.ends_with("_tensor_unsafe"));
 }
 

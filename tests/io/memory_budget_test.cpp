@@ -302,7 +302,7 @@ TEST_CASE("loading a program takes at most 64 times the size of its file, and 64
     const auto* bytes = reinterpret_cast<const Bytef*>(json.data());
     char checksum[9];
     std::snprintf(checksum, sizeof(checksum), "%08lx", crc32_z(0, bytes, json.size()));
-    sconce::io::save_safetensors(file, {},
+    sconce::io::save_safetensors(file, sconce::StateDict(),
                                  {{"sconce.program", json}, {"sconce.program.crc32", checksum}});
     const auto size = static_cast<int64_t>(std::filesystem::file_size(file));
     const auto peak =

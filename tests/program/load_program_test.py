@@ -221,8 +221,8 @@ class Refusals(TestCase):
         self.check_call("calls[0]: expected an operator of the namespace aten, got 'relu'", "relu")
 
     def test_operators_that_open_files_print_or_replace_memory_are_refused(self):
-        for name in ("from_file", "set_", "set_data", "resize_", "sparse_resize_and_clear_", "shallow_copy_data_", "_print",
-                     "_sparse_csr_tensor_unsafe"):
+        for name in ("from_file", "set_", "set_data", "resize_", "sparse_resize_and_clear_", "shallow_copy_data_",
+                     "_reshape_alias", "_print", "_sparse_csr_tensor_unsafe"):
             self.check_call(f"calls[0]: aten::{name} is refused, because it opens files, prints, or replaces memory",
                             f"aten::{name}")
 

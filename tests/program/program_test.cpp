@@ -247,6 +247,7 @@ TEST_CASE("a program with an operator that programs must not contain is rejected
       rejected("aten::resize_", relocates),
       rejected("aten::_resize_output_", relocates),
       rejected("aten::_sparse_csr_tensor_unsafe", relocates),
+      rejected("aten::_reshape_alias", relocates),
       other_call(R"({"op": "aten::no_such", "args": {}})",
                  ": expected an operator of LibTorch " TORCH_VERSION ", got aten::no_such"),
       other_call(R"({"op": "aten::elu", "overload": "other", "args": {}})",

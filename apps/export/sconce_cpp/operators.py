@@ -7,7 +7,7 @@ import re
 import torch
 
 # Operators of aten that open files, print, or give a tensor memory or sizes that nothing checks. Those that C++ refuses.
-REFUSED = re.compile("from_file|_print|_resize_output_|resize_|resize_as_|resize_as_sparse_|set_|set_data|"
+REFUSED = re.compile("from_file|_print|_reshape_alias|_resize_output_|resize_|resize_as_|resize_as_sparse_|set_|set_data|"
                      "shallow_copy_data_|sparse_resize_|sparse_resize_and_clear_|_sparse_.*_tensor_unsafe")
 DTYPES = {
     "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "I16": torch.int16, "U16": torch.uint16,
