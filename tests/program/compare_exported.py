@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Exports the programs of a folder, and compares what they return with what the networks in C++ return.
 
-  compare_exported.py FOLDER [--onnx NAME,...|all] [--package NAME,...|all]
+  compare_exported.py FOLDER [--onnx NAME,...|all] [--package NAME,...|all] [--path PACKAGES]
 
 NAME.program is a program. NAME.expected contains the inputs, outputs and tolerances at several batch sizes. Packages
 are written to NAME.pt2, for C++ to run. The file `refused` gets a line for each export that was refused: NAME, the kind
@@ -81,7 +81,9 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     for kind in ("onnx", "package"):
         parser.add_argument(f"--{kind}", default="", type=lambda names: names.split(","))
+    parser.add_argument("--path", default="", help="a folder with the packages onnx, onnxscript and onnxruntime")
     options = parser.parse_args()
+    sys.path.append(options.path)
     wrong, refused = [], []
     for file in sorted(options.folder.glob("*.program")):
         makes = [exported] + [make for make in (onnx, package)

@@ -107,9 +107,10 @@ struct RefusedExport {
 /// one of them returns something else than the network. Returns which were refused.
 inline std::vector<RefusedExport> compare_in_python(const TempDir& folder,
                                                     const std::string& options) {
+  if (!std::filesystem::exists(SCONCE_PYTHON)) SKIP("needs LibTorch's Python");
   const auto ran =
       run_program(python_command() + "'" SCONCE_TESTS_DIR "/program/compare_exported.py' '" +
-                  folder.path().string() + "' " + options);
+                  folder.path().string() + "' --path '" SCONCE_ONNX "' " + options);
   UNSCOPED_INFO(ran.out << ran.err);
   REQUIRE(ran.exit_code == 0);
   std::vector<RefusedExport> refusals;
