@@ -143,8 +143,8 @@ class Check(TestCase):
     def test_each_file_is_run_on_the_program_s_example(self):
         programs.mlp_with_example()[0].save(self.program)
         lines = self.check_written("--onnx", "net.onnx", "--pt2", "net.pt2", "--check").splitlines()
-        self.assertEqual(lines[:2], ["wrote net.onnx", "wrote net.pt2"])
-        for line, name in zip(lines[2:], ["net.safetensors", "net.onnx", "net.pt2"], strict=True):
+        self.assertEqual(lines[:2], ["wrote net.pt2", "wrote net.onnx"])
+        for line, name in zip(lines[2:], ["net.safetensors", "net.pt2", "net.onnx"], strict=True):
             self.assertRegex(line, rf"^{name}: largest difference (0|\d(\.\d)?e-0[78]), at most 1e-05 expected$")
         self.assertEqual(sorted(os.listdir(self.folder)), ["net.onnx", "net.pt2", "net.safetensors"])
 

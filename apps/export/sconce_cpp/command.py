@@ -94,10 +94,11 @@ def run(options):
         written_files.require("--onnx", "onnx", "onnxscript", *(["onnxruntime"] if options.check else []))
     if options.package is not None:
         written_files.require_compiler("--package")
+    # ONNX comes last, because its exporter replaces the decompositions of LSTM and GRU in this process.
     jobs = [(file, write, execute) for file, write, execute in (
-        (options.onnx, written_files.write_onnx, written_files.run_onnx),
+        (options.package, written_files.write_package, written_files.run_package),
         (options.pt2, written_files.write_pt2, written_files.run_pt2),
-        (options.package, written_files.write_package, written_files.run_package)) if file is not None]
+        (options.onnx, written_files.write_onnx, written_files.run_onnx)) if file is not None]
     check_folders(file for file, _, _ in jobs)
     program = read_program(options.program)
     if options.check and not program.has_example:
