@@ -258,10 +258,15 @@ class ParsedJson {
   const ReadJson& json() const { return json_; }
 
  private:
+  // Works on the containers themselves, because the functions of nlohmann's class may throw.
   static void release(ReadJson& json) {
-    if (!json.is_structured()) return;
-    for (auto& element : json) release(element);
-    json.clear();
+    if (auto* const list = json.get_ptr<ReadJson::array_t*>()) {
+      for (auto& element : *list) release(element);
+      list->clear();
+    } else if (auto* const object = json.get_ptr<ReadJson::object_t*>()) {
+      for (auto& [key, element] : *object) release(element);
+      object->clear();
+    }
   }
 
   ReadJson json_;

@@ -45,9 +45,9 @@ void set_result(const Argument& result, c10::IValue value, std::vector<at::Tenso
     TORCH_CHECK(tensors.size() == list->size(), "expected ", list->size(), " tensors, got ",
                 tensors.size());
     for (size_t i = 0; i < list->size(); ++i) {
-      const at::Tensor tensor = tensors[i];
-      if (const auto* of_list = std::get_if<ValueId>(&(*list)[i].value))
-        values[of_list->id] = tensor;
+      if (const auto* of_list = std::get_if<ValueId>(&(*list)[i].value)) {
+        values[of_list->id] = tensors.get(i);
+      }
     }
   }
 }

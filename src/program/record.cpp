@@ -1,7 +1,5 @@
 #include "sconce/program/record.hpp"
 
-#include <utility>
-
 #include "check_path.hpp"
 #include "program/program_file.hpp"
 #include "program/recording.hpp"
@@ -10,7 +8,7 @@ namespace sconce::program {
 
 void detail::record(const std::filesystem::path& path, const Function& function,
                     const torch::nn::Module* module, const StateDict& example,
-                    RecordOptions options) {
+                    const RecordOptions& options) {
   constexpr const char* who = "sconce::program::record";
   check_path(path, who);
   write_program(path, Recording(function, module, example, options).record(),

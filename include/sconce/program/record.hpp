@@ -12,7 +12,6 @@
 #include <memory>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "sconce/fwd.hpp"
@@ -56,7 +55,8 @@ namespace detail {
 
 /// Records the function, whose weights are the module's. A null module has none.
 void record(const std::filesystem::path& path, const Function& function,
-            const torch::nn::Module* module, const StateDict& example, RecordOptions options);
+            const torch::nn::Module* module, const StateDict& example,
+            const RecordOptions& options);
 
 // Excludes models before it looks at their operator(), which ends the compilation for a holder.
 template <class F>
@@ -121,9 +121,9 @@ Tensors call_forward_with(M& module, const Tensors& in) {
 /// occurs twice, a dimension does not exist, or the file cannot be written.
 template <detail::IsFunction F>
 void record(const std::filesystem::path& path, const F& function, const StateDict& example,
-            RecordOptions options = {}) {
+            const RecordOptions& options = {}) {
   const auto module = options.module;
-  detail::record(path, Function(function), module.get(), example, std::move(options));
+  detail::record(path, Function(function), module.get(), example, options);
 }
 
 /// Records the `forward` of a model with one to four inputs, which returns a tensor, or a vector,
@@ -135,15 +135,15 @@ void record(const std::filesystem::path& path, const F& function, const StateDic
 ///
 template <class Model>
 void record(const std::filesystem::path& path, Model& model, const StateDict& example,
-            RecordOptions options = {})
+            const RecordOptions& options = {})
   requires nn::Model<Model>
 {
   if constexpr (std::is_base_of_v<torch::nn::Module, Model>) {
     detail::record(
         path, [&](const Tensors& inputs) { return detail::call_forward_with(model, inputs); },
-        &model, example, std::move(options));
+        &model, example, options);
   } else {
-    record(path, *model, example, std::move(options));
+    record(path, *model, example, options);
   }
 }
 
