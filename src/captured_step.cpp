@@ -1,6 +1,5 @@
 #include "sconce/captured_step.hpp"
 
-#include <ATen/autocast_mode.h>
 #include <ATen/ops/empty_like.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
@@ -14,6 +13,7 @@
 #include <string>
 #include <utility>
 
+#include "amp/no_cast_cache.hpp"
 #include "capture/cpu_graphs.hpp"
 #include "capture/module_state.hpp"
 #include "capture/step_graph.hpp"
@@ -35,17 +35,6 @@ void depend_on_state(const torch::nn::Module& module) {
   detail::depend_on(&module,
                     [state = detail::ModuleState(module)] { return state.is_unchanged(); });
 }
-
-class NoAutocastCache {
- public:
-  NoAutocastCache() { at::autocast::set_autocast_cache_enabled(false); }
-  ~NoAutocastCache() { at::autocast::set_autocast_cache_enabled(before_); }
-  NoAutocastCache(const NoAutocastCache&) = delete;
-  NoAutocastCache& operator=(const NoAutocastCache&) = delete;
-
- private:
-  bool before_ = at::autocast::is_autocast_cache_enabled();
-};
 
 void check_batch(const CapturedStep::Tensors& batch) {
   for (size_t i = 0; i < batch.size(); ++i) {
@@ -216,7 +205,7 @@ bool CapturedStep::is_like_first(const Tensors& batch) const {
 // caller's tensor nor the memory of the replays. So are the outputs: an autograd graph would keep
 // the nodes that accumulate gradients, which stay on the stream that they were made on.
 CapturedStep::Tensors CapturedStep::run(const Tensors& batch, detail::Conditions* of_graph) const {
-  const NoAutocastCache no_cache;
+  const amp::NoCastCache no_cache;
   const detail::CaptureScope scope(of_graph);
   for (const auto& module : options_.modules) depend_on_state(*module);
   Tensors inputs;

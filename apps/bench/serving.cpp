@@ -6,6 +6,8 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sconce/program/program.hpp"
 #include "sconce/program/record.hpp"
@@ -37,28 +39,29 @@ Program recorded(Model& net, const torch::Tensor& x) {
   return program;
 }
 
-// A network whose weights depend on the seed alone, and its program.
+// Returns a network in evaluation mode and an input, which depend on the seed alone.
 template <auto make>
-Workload by_network(const std::vector<int64_t>& shape) {
+auto served(const std::vector<int64_t>& shape) {
   torch::manual_seed(0);
   auto net = make();
   net->eval();
-  const auto x = torch::randn(shape);
-  auto call = [net, x]() mutable {
+  return std::pair(net, torch::randn(shape));
+}
+
+template <auto make>
+Workload by_network(const std::vector<int64_t>& shape) {
+  auto call = [served = served<make>(shape)]() mutable {
     const torch::NoGradGuard no_grad;
-    return net->forward(x);
+    return served.first->forward(served.second);
   };
   return {[call]() mutable { call(); }, {call().sum().template item<double>()}};
 }
 
 template <auto make>
 Workload by_program(const std::vector<int64_t>& shape) {
-  torch::manual_seed(0);
-  auto net = make();
-  net->eval();
-  const auto x = torch::randn(shape);
-  const auto program = recorded(net, x);
-  return {[program, x] { program.run({x}); }, {program.run({x})[0].sum().template item<double>()}};
+  auto [net, input] = served<make>(shape);
+  const auto call = [program = recorded(net, input), x = input] { return program.run({x})[0]; };
+  return {[call] { call(); }, {call().sum().template item<double>()}};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "capture/aliases.hpp"
 #include "capture/for_each_tensor.hpp"
 #include "capture/known_operators.hpp"
 #include "capture/out_variant.hpp"
@@ -22,10 +23,6 @@ constexpr size_t most_constant_bytes = 1 << 16;
 // Larger memory comes from the allocator in each replay and goes back, as in the plain loop. A pool
 // beside it would have a peak of its own, and the time to allocate does not count there.
 constexpr size_t most_pooled_bytes = 1 << 20;
-
-bool writes(const c10::Argument& argument) {
-  return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
-}
 
 template <class T>
 void combine(size_t& hash, const T& value) {
@@ -61,9 +58,7 @@ bool are_equal_casts(const OperatorCall& a, const OperatorCall& b) {
   const auto& x = a.arguments[0].toTensor();
   const auto& y = b.arguments[0].toTensor();
   return a.op == b.op && a.keys == b.keys && x.storage().is_alias_of(y.storage()) &&
-         x.storage_offset() == y.storage_offset() && x.sizes() == y.sizes() &&
-         x.strides() == y.strides() && x.scalar_type() == y.scalar_type() &&
-         x.is_conj() == y.is_conj() && x.is_neg() == y.is_neg() &&
+         lie_alike(x, y) &&
          std::equal(a.arguments.begin() + 1, a.arguments.end(), b.arguments.begin() + 1,
                     b.arguments.end());
 }

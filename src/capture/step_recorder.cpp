@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "capture/known_operators.hpp"
+#include "capture/operator_observer.hpp"
 #include "host_call.hpp"
 
 namespace sconce::detail {
@@ -89,22 +90,6 @@ void end_operator(const at::RecordFunction& function, at::ObserverContext* conte
       function.outputs()[0].toTensor());
 }
 
-// Watches the operators that compose others in this thread.
-class Observer {
- public:
-  Observer() = default;
-  ~Observer() { at::removeCallback(handle_); }
-  Observer(const Observer&) = delete;
-  Observer& operator=(const Observer&) = delete;
-
- private:
-  at::CallbackHandle handle_ =
-      at::addThreadLocalCallback(at::RecordFunctionCallback(begin_operator, end_operator)
-                                     .needsInputs(true)
-                                     .needsOutputs(true)
-                                     .scopes({at::RecordScope::FUNCTION}));
-};
-
 // Registers the recorder once, and returns whether nobody else had the key.
 bool registers_recorder() {
   auto& dispatcher = c10::Dispatcher::singleton();
@@ -131,7 +116,7 @@ RecordingOutcome record(const std::function<void()>& step, const StepTrace* earl
   {
     StepRecording::exchange(&recording);
     const auto end = c10::make_scope_exit([] { StepRecording::exchange(nullptr); });
-    const Observer observer;
+    const OperatorObserver composites(begin_operator, end_operator);
     const c10::impl::IncludeDispatchKeyGuard included(key);
     step();
   }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "capture/known_operators.hpp"
+#include "capture/operator_observer.hpp"
 #include "program/refusals.hpp"
 
 namespace sconce::program::detail {
@@ -154,23 +155,6 @@ void end_operator(const at::RecordFunction& function, at::ObserverContext* conte
   });
 }
 
-// Watches the operators of this thread, and of threads that take over its state.
-class Observer {
- public:
-  Observer() = default;
-  ~Observer() { at::removeCallback(handle_); }
-  Observer(const Observer&) = delete;
-  Observer& operator=(const Observer&) = delete;
-
- private:
-  at::RecordFunctionGuard enabled_{true};
-  at::CallbackHandle handle_ =
-      at::addThreadLocalCallback(at::RecordFunctionCallback(begin_operator, end_operator)
-                                     .needsInputs(true)
-                                     .needsOutputs(true)
-                                     .scopes({at::RecordScope::FUNCTION}));
-};
-
 }  // namespace
 
 bool observe_operators(Tracer& tracer, OperatorNames& opened,
@@ -183,7 +167,8 @@ bool observe_operators(Tracer& tracer, OperatorNames& opened,
   const auto restore = c10::make_scope_exit([] { recording = nullptr; });
   const int64_t before = calls_of_other_threads;
   {
-    const Observer observer;
+    const at::RecordFunctionGuard enabled(true);
+    const sconce::detail::OperatorObserver observer(begin_operator, end_operator);
     function();
   }
   if (opened.size() != opened_before) return false;

@@ -1,10 +1,8 @@
 #include "program/recording.hpp"
 
-#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
 #include <c10/util/Exception.h>
-#include <c10/util/ScopeExit.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "amp/no_cast_cache.hpp"
 #include "program/operator_observer.hpp"
 #include "program/prepared_program.hpp"
 #include "program/refusals.hpp"
@@ -98,15 +97,6 @@ class Buffers {
   std::vector<std::pair<Weight, at::Tensor>> all_ = {};
 };
 
-// Runs the function without the cache of autocast's casts, since each cast must be a call.
-Tensors without_cast_cache(const Function& function, const Tensors& inputs) {
-  const bool before = at::autocast::is_autocast_cache_enabled();
-  at::autocast::set_autocast_cache_enabled(false);
-  const auto restore =
-      c10::make_scope_exit([&] { at::autocast::set_autocast_cache_enabled(before); });
-  return function(inputs);
-}
-
 // How far an output of a program may be from the function's. Kernels round differently for other
 // memory; a wrong program is much farther off.
 bool are_close(const at::Tensor& a, const at::Tensor& b) {
@@ -158,7 +148,8 @@ Graph Recording::record() {
 }
 
 Tensors Recording::run(const Tensors& inputs) const {
-  auto outputs = without_cast_cache(function_, inputs);
+  const amp::NoCastCache no_cache;  // since each cast must be a call
+  auto outputs = function_(inputs);
   TORCH_CHECK(!outputs.empty(), of_record, "expected a function that returns tensors, got none");
   for (size_t i = 0; i < outputs.size(); ++i) {
     TORCH_CHECK(outputs[i].defined(), of_record, "output ", i,
@@ -171,7 +162,7 @@ Tensors Recording::run_at(const std::vector<int64_t>& sizes, const Tensors& inpu
   try {
     return run(inputs);
   } catch (const c10::Error& error) {
-    TORCH_CHECK(!sizes.empty(), error.what_without_backtrace());
+    if (sizes.empty()) throw;
     TORCH_CHECK(false, of_record, "expected a function of any dynamic sizes, but at ",
                 at_text(sizes, sizes_.names()), " it throws: ", error.what_without_backtrace());
   }

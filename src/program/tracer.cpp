@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "capture/aliases.hpp"
 #include "capture/for_each_tensor.hpp"
 #include "capture/known_operators.hpp"
 #include "program/refusals.hpp"
@@ -16,23 +17,15 @@ namespace {
 
 using sconce::detail::for_each_tensor;
 using sconce::detail::has_trait;
+using sconce::detail::lie_alike;
 using sconce::detail::Trait;
-
-bool writes(const c10::Argument& argument) {
-  return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
-}
+using sconce::detail::writes;
 
 // Returns whether the operator writes each element of the argument and reads none.
 bool fills(const c10::OperatorHandle& op, size_t index) {
   const auto& argument = op.schema().arguments()[index];
   return writes(argument) &&
          (argument.is_out() || (index == 0 && has_trait(op.schema().name(), Trait::fill)));
-}
-
-bool lie_alike(const at::Tensor& a, const at::Tensor& b) {
-  return a.sizes() == b.sizes() && a.strides() == b.strides() &&
-         a.storage_offset() == b.storage_offset() && a.scalar_type() == b.scalar_type() &&
-         a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
 }
 
 // Returns the numbers of the tensors in an operator's result, which `number` gives.
@@ -123,17 +116,12 @@ size_t Tracer::number_of(const at::Tensor& tensor) {
   return ids_[tensor.unsafeGetTensorImpl()] = *same;
 }
 
-Argument Tracer::name(const at::Tensor& tensor) {
-  return {ValueId{number_of(tensor)}};
-}
-
-void Tracer::check_write(const at::Tensor& tensor, const c10::OperatorHandle& op) const {
-  const auto found = memory_.find(tensor.storage().unsafeGetStorageImpl());
-  if (found == memory_.end() || found->second.owner == Owner::step) return;
-  const auto& [owner, name, values, allocation] = found->second;
-  refuse_write(here(op), owner == Owner::input    ? "the input '" + name + "'"
-                         : owner == Owner::weight ? "the weight '" + name + "'"
-                                                  : "a tensor that the host made");
+// A program may only write memory that its calls make.
+void Tracer::check_write(const Memory& memory, const c10::OperatorHandle& op) const {
+  if (memory.owner == Owner::step) return;
+  refuse_write(here(op), memory.owner == Owner::input    ? "the input '" + memory.name + "'"
+                         : memory.owner == Owner::weight ? "the weight '" + memory.name + "'"
+                                                         : "a tensor that the host made");
 }
 
 Tracer::Running Tracer::begin(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
@@ -146,20 +134,21 @@ Tracer::Running Tracer::begin(const c10::OperatorHandle& op, c10::ArrayRef<c10::
     for_each_tensor(arguments[i], [&](const at::Tensor& tensor) {
       if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) return;
       number_of(tensor);
-      if (writes(parameter)) check_write(tensor, op);
       auto* const memory = memory_of(tensor);
       TORCH_CHECK(memory != nullptr, of_record, here(op), ": expected tensors that keep their ",
                   "memory, got one that has other memory since; run lazy layers once before");
-      if (!memory->allocation || has_trait(schema.name(), Trait::allocation)) return;
-      if (fills(op, i)) {
-        memory->allocation.reset();
-      } else if (!may_be_view) {
-        keep_what_the_host_wrote(*memory);
+      if (memory->allocation && !has_trait(schema.name(), Trait::allocation)) {
+        if (fills(op, i)) {
+          memory->allocation.reset();
+        } else if (!may_be_view) {
+          keep_what_the_host_wrote(*memory);
+        }
       }
-      if (writes(parameter)) check_write(tensor, op);
+      if (writes(parameter)) check_write(*memory, op);
     });
-    running.call.arguments.push_back(argument_of(arguments[i], *parameter.real_type(),
-                                                 [&](const at::Tensor& t) { return name(t); }));
+    running.call.arguments.push_back(argument_of(
+        arguments[i], *parameter.real_type(),
+        [&](const at::Tensor& tensor) { return Argument{ValueId{number_of(tensor)}}; }));
   }
   return running;
 }

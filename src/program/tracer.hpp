@@ -78,11 +78,10 @@ class Tracer {
 
   void add(const at::Tensor& tensor, size_t id, Owner owner, const std::string& name);
   size_t number_of(const at::Tensor& tensor);
-  Argument name(const at::Tensor& tensor);
   size_t add_constant(const at::Tensor& tensor);
   void keep_constant(size_t id);
   void keep_what_the_host_wrote(Memory& memory);
-  void check_write(const at::Tensor& tensor, const c10::OperatorHandle& op) const;
+  void check_write(const Memory& memory, const c10::OperatorHandle& op) const;
   Memory* memory_of(const at::Tensor& tensor);
 
   c10::Device device_;

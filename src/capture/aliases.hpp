@@ -1,0 +1,20 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/function_schema.h>
+
+namespace sconce::detail {
+
+/// Returns whether an operator's schema says that it writes the argument.
+inline bool writes(const c10::Argument& argument) {
+  return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+}
+
+/// Returns whether two tensors that share memory have the same elements of it.
+inline bool lie_alike(const at::Tensor& a, const at::Tensor& b) {
+  return a.sizes() == b.sizes() && a.strides() == b.strides() &&
+         a.storage_offset() == b.storage_offset() && a.scalar_type() == b.scalar_type() &&
+         a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
+}
+
+}  // namespace sconce::detail
