@@ -12,6 +12,7 @@
 namespace {
 
 namespace fs = std::filesystem;
+using namespace nlohmann::literals;
 using Names = std::set<std::string>;
 
 const fs::path root = fs::path(SCONCE_TESTS_DIR).parent_path();
@@ -404,6 +405,40 @@ TEST_CASE("the installation page lists exactly the workflow presets that exist")
   Names defined;
   for (const auto& preset : presets.at("workflowPresets")) defined.insert(preset.at("name"));
   CHECK(includes(root / "docs/installation.md", "cmake --workflow --preset ([a-z-]+)") == defined);
+}
+
+namespace {
+
+// The preset of one kind with this name.
+nlohmann::json preset_of(const char* kind, const std::string& name) {
+  const auto presets = nlohmann::json::parse(read(root / "CMakePresets.json"));
+  for (const auto& preset : presets.at(kind)) {
+    if (preset.at("name") == name) return preset;
+  }
+  FAIL(kind << " has no preset " << name);
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("the presets that list test programs build each one that they do not exclude") {
+  // The part of the file before the programs that need the apps, which these presets do not build.
+  std::string added = read(root / "tests/CMakeLists.txt");
+  added.resize(added.find("if(SCONCE_BUILD_APPS)"));
+  const std::regex call("sconce_add_test_program\\((test-[a-z-]+)");
+  for (const char* name : {"oldest", "asan"}) {
+    const Names built = preset_of("buildPresets", name).at("targets");
+    const auto filter =
+        preset_of("testPresets", name).value("/filter/exclude/name"_json_pointer, "^$");
+    for (std::sregex_iterator it(added.begin(), added.end(), call), end; it != end; ++it) {
+      const std::string program = (*it)[1];
+      // One has the label "project", which every preset excludes; the other is not made for
+      // sanitizers.
+      if (program == "test-conventions" || program == "test-io-memory") continue;
+      INFO(name << ": " << program);
+      CHECK((built.contains(program) || std::regex_search(program, std::regex(filter))));
+    }
+  }
 }
 
 TEST_CASE("the preset that the installation page installs is built first and compiles with -O3") {
