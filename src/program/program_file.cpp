@@ -2,13 +2,11 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
-#include <zlib.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <utility>
 
+#include "program/checksum.hpp"
 #include "program/graph_reader.hpp"
 #include "program/graph_writer.hpp"
 #include "sconce/io/safetensors.hpp"
@@ -21,14 +19,7 @@ constexpr const char* program_key = "sconce.program";
 constexpr const char* checksum_key = "sconce.program.crc32";
 const std::string metadata_prefix = "metadata.";
 
-std::string crc32_of(const void* data, size_t size) {
-  const uLong checksum = crc32_z(crc32_z(0, nullptr, 0), static_cast<const Bytef*>(data), size);
-  std::array<char, 9> digits = {};
-  std::snprintf(digits.data(), digits.size(), "%08lx", checksum);
-  return digits.data();
-}
-
-std::string crc32_of(const at::Tensor& tensor) {
+std::string crc32_of_tensor(const at::Tensor& tensor) {
   const auto bytes = tensor.detach().cpu().contiguous();
   return crc32_of(bytes.const_data_ptr(), bytes.nbytes());
 }
@@ -47,7 +38,7 @@ struct FileTensors {
     TORCH_CHECK(!all.contains(name), who, "expected no weight named '", name,
                 "', which the file needs itself");
     all.insert(name, tensor);
-    checksums.emplace(name, crc32_of(tensor));
+    checksums.emplace(name, crc32_of_tensor(tensor));
   }
 };
 
@@ -112,7 +103,7 @@ Graph read_program(const std::filesystem::path& path, const std::string& who) {
     const auto checksum = parsed.checksums.find(item.key());
     TORCH_CHECK(checksum != parsed.checksums.end(), who, "crc32: expected the key '", item.key(),
                 "', which is a tensor of the file, got none");
-    const auto of_tensor = crc32_of(item.value());
+    const auto of_tensor = crc32_of_tensor(item.value());
     TORCH_CHECK(checksum->second == of_tensor, who, "tensor '", item.key(),
                 "': expected bytes with the CRC-32 ", checksum->second, ", got ", of_tensor,
                 "; the file is damaged");
