@@ -18,7 +18,7 @@ class Sconce(ConanFile):
     settings = "os", "arch", "compiler", "build_type"
     options = {"shared": [True, False], "torch_dir": [None, "ANY"]}
     default_options = {"shared": False, "torch_dir": None}
-    exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "include/*", "src/*"
+    exports_sources = "CMakeLists.txt", "LICENSE", "apps/export/sconce_cpp/*", "cmake/*", "include/*", "src/*"
     test_package_folder = "apps/conan"
 
     def set_version(self):
