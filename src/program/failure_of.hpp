@@ -1,0 +1,26 @@
+#pragma once
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <exception>
+#include <string>
+
+namespace sconce::program::detail {
+
+/// Calls the function and returns the error that it throws, in one line, or an empty text.
+template <class F>
+std::string failure_of(const F& function) {
+  std::string text;
+  try {
+    function();
+  } catch (const c10::Error& error) {
+    text = error.what_without_backtrace();
+  } catch (const std::exception& error) {
+    text = error.what();
+  }
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+}  // namespace sconce::program::detail

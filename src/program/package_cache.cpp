@@ -1,0 +1,140 @@
+#include "program/package_cache.hpp"
+
+#include <c10/util/Exception.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "check_path.hpp"
+#include "io/input_file.hpp"
+#include "program/checksum.hpp"
+#include "program/failure_of.hpp"
+#include "program/private_folder.hpp"
+#include "sconce/io/whole_file.hpp"
+
+namespace sconce::program::detail {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* of_cache = "sconce::program::PackageCache: ";
+constexpr const char* package_name = "package.pt2";
+constexpr const char* about_name = "about.json";
+constexpr const char* choice_name = "choice";
+
+// By the rules of XDG, a relative path does not count.
+fs::path default_cache() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && fs::path(cache).is_absolute()) return fs::path(cache) / "sconce/steps";
+  const char* home = std::getenv("HOME");
+  TORCH_CHECK(home != nullptr && fs::path(home).is_absolute(), of_cache,
+              "expected an absolute path in XDG_CACHE_HOME or HOME, found none; to set one: ",
+              "export XDG_CACHE_HOME=/path");
+  return fs::path(home) / ".cache/sconce/steps";
+}
+
+// Throws unless this is a file or folder of this kind that only this user can change.
+void check_private_kind(const fs::path& path, mode_t kind) {
+  struct stat status = {};
+  TORCH_CHECK(::lstat(path.c_str(), &status) == 0, path.string(),
+              ": cannot look at it: ", std::strerror(errno));
+  TORCH_CHECK((status.st_mode & S_IFMT) == kind, path.string(), ": expected ", io::kind_of(kind),
+              ", found ", io::kind_of(status.st_mode));
+  check_private(path, status, "");
+}
+
+nlohmann::json about(const PackageTarget& target, const io::InputFile& package) {
+  return {{"torch", target.torch},     {"cpu", target.cpu},      {"device", target.device},
+          {"threads", target.threads}, {"size", package.size()}, {"crc32", crc32_of(package)}};
+}
+
+PackageTarget target_in(const nlohmann::json& json) {
+  return {.torch = json.at("torch").get<std::string>(),
+          .cpu = json.at("cpu").get<std::string>(),
+          .device = json.at("device").get<std::string>(),
+          .threads = json.at("threads").get<int>()};
+}
+
+// Throws unless the folder's package is whole and for the target.
+void check_package(const fs::path& folder, const PackageTarget& target) {
+  const auto path = folder / package_name;
+  check_private_kind(folder, S_IFDIR);
+  check_private_kind(path, S_IFREG);
+  const auto text = io::read_whole(folder / about_name, "sconce::program");
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  TORCH_CHECK(json.is_object(), (folder / about_name).string(), ": expected a JSON object");
+  const auto differs = difference(target_in(json), target);
+  TORCH_CHECK(differs.empty(), path.string(), ": ", differs);
+  const io::InputFile package(path, "sconce::program");
+  const auto size = json.at("size").get<uint64_t>();
+  TORCH_CHECK(package.size() == size, path.string(), ": expected ", size, " bytes, found ",
+              package.size(), "; the file is damaged");
+  const auto expected = json.at("crc32").get<std::string>();
+  const auto found = crc32_of(package);
+  TORCH_CHECK(found == expected, path.string(), ": expected bytes with the CRC-32 ", expected,
+              ", found ", found, "; the file is damaged");
+}
+
+}  // namespace
+
+PackageCache::PackageCache(const fs::path& folder) {
+  check_path(folder, "sconce::program::PackageCache");
+  const auto path = folder.empty() ? default_cache() : fs::absolute(folder);
+  make_private_folder(path, of_cache);
+  struct stat status = {};
+  TORCH_CHECK(::stat(path.c_str(), &status) == 0, of_cache, path.string(),
+              ": cannot look at it: ", std::strerror(errno));
+  TORCH_CHECK(S_ISDIR(status.st_mode), of_cache, path.string(), ": expected a folder, found ",
+              io::kind_of(status.st_mode), "; to remove it: rm '", path.string(), "'");
+  check_private(path, status, of_cache);
+  folder_ = fs::canonical(path);  // a link that changes later is not followed
+}
+
+PackageCache::Found PackageCache::find(const std::string& key, const PackageTarget& target) const {
+  const auto folder = folder_ / key;
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(folder / package_name, error))) return {};
+  auto ignored = failure_of([&] { check_package(folder, target); });
+  if (!ignored.empty()) return {.ignored = std::move(ignored)};
+  return {.package = folder / package_name};
+}
+
+std::string PackageCache::choice(const std::string& key) const {
+  std::string text;
+  failure_of([&] { text = io::read_whole(folder_ / key / choice_name, "sconce::program"); });
+  return text;
+}
+
+std::string PackageCache::store_choice(const std::string& key, const std::string& text) const {
+  return failure_of([&] {
+    make_private_folder(folder_ / key, of_cache);
+    io::write_whole(folder_ / key / choice_name, text, "sconce::program");
+  });
+}
+
+std::unique_ptr<Compilation> PackageCache::compile(const std::string& key,
+                                                   const PackageTarget& target,
+                                                   const Graph& program,
+                                                   const fs::path& python) const {
+  return std::make_unique<Compilation>(
+      *this, CompileTask{.key = key, .target = target, .python = python}, program);
+}
+
+void PackageCache::add(const std::string& key, const PackageTarget& target,
+                       const fs::path& package) const {
+  const auto folder = folder_ / key;
+  make_private_folder(folder, of_cache);
+  check_private_kind(folder, S_IFDIR);
+  fs::permissions(package, fs::perms::owner_read | fs::perms::owner_write);
+  const auto text = about(target, io::InputFile(package, "sconce::program")).dump(2);
+  fs::remove(folder / choice_name);  // it was about the package that is replaced
+  fs::rename(package, folder / package_name);
+  io::write_whole(folder / about_name, text, "sconce::program");
+}
+
+}  // namespace sconce::program::detail

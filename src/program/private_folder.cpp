@@ -1,0 +1,45 @@
+#include "program/private_folder.hpp"
+
+#include <c10/util/Exception.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <iomanip>
+#include <sstream>
+
+namespace sconce::program::detail {
+
+namespace {
+
+std::string octal(mode_t mode) {
+  std::ostringstream text;
+  text << std::oct << std::setw(4) << std::setfill('0') << (mode & 07777);
+  return text.str();
+}
+
+}  // namespace
+
+void make_private_folder(const std::filesystem::path& folder, const std::string& who) {
+  if (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return;
+  const auto parent = folder.parent_path();
+  if (errno == ENOENT && parent != folder && !parent.empty()) {
+    make_private_folder(parent, who);
+    if (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return;
+  }
+  TORCH_CHECK(false, who, folder.string(), ": cannot make the folder: ", std::strerror(errno));
+}
+
+void check_private(const std::filesystem::path& path, const struct stat& status,
+                   const std::string& who) {
+  const auto user = ::geteuid();
+  TORCH_CHECK(status.st_uid == user, who, path.string(), ": expected the owner to be user ", user,
+              ", because packages are machine code, found user ", status.st_uid,
+              "; to change it: sudo chown -R ", user, " '", path.string(), "'");
+  TORCH_CHECK((status.st_mode & (S_IWGRP | S_IWOTH)) == 0, who, path.string(),
+              ": expected that only its owner can write to it, because packages are machine code, ",
+              "found the mode ", octal(status.st_mode), "; to change it: chmod go-w '",
+              path.string(), "'");
+}
+
+}  // namespace sconce::program::detail
