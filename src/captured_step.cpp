@@ -107,8 +107,11 @@ CapturedStep::CapturedStep(torch::Device device, Step step, CapturedStepOptions 
   for (const auto& module : options_.modules) {
     TORCH_CHECK(module != nullptr, step_name, ": expected modules, got null");
   }
+  TORCH_CHECK(options_.compiler == nullptr || device_.is_cpu(), step_name,
+              ": expected the CPU for a step with a compiler, got ", device_,
+              "; a step on a GPU is captured without one");
   if (device_.is_cpu()) {
-    cpu_graphs_ = std::make_unique<detail::CpuGraphs>();
+    cpu_graphs_ = std::make_unique<detail::CpuGraphs>(options_.compiler.get());
     return;
   }
   side_ = c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_);
@@ -147,6 +150,15 @@ CapturedStep::Tensors CapturedStep::operator()(const Tensors& batch) {
 
 bool CapturedStep::is_captured() const {
   return graph_ != nullptr || (cpu_graphs_ != nullptr && !cpu_graphs_->empty());
+}
+
+StepMode CapturedStep::mode() const {
+  if (device_.is_cpu()) return cpu_graphs_->mode();
+  return graph_ ? StepMode::replay : StepMode::eager;
+}
+
+std::string CapturedStep::mode_reason() const {
+  return device_.is_cpu() ? cpu_graphs_->mode_reason() : "steps on a GPU are not compiled";
 }
 
 CapturedStep::Tensors CapturedStep::step(const Tensors& batch) {

@@ -9,9 +9,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sconce/fwd.hpp"
+#include "sconce/step_compiler.hpp"
 
 namespace sconce {
 
@@ -37,6 +39,8 @@ struct CapturedStepOptions {
   /// submodules', the step is captured again. So it is after their parameters or buffers were
   /// moved, frozen or thawed, which on the CPU is noticed without this option too.
   std::vector<std::shared_ptr<torch::nn::Module>> modules = {};
+  /// Compiles the step; null replays it. On the CPU only. See `sconce::program::inductor`.
+  std::shared_ptr<StepCompiler> compiler = {};
 };
 
 /// Runs a training step, or any other function of tensors, by replaying what its first calls have
@@ -99,8 +103,8 @@ class CapturedStep {
   using Step = std::function<Tensors(const Tensors& batch)>;  ///< the function to capture
 
   /// Everything that `step` captures by reference must outlive this object.
-  /// @throw c10::Error if `device` is not available, `step` is empty, `warmup` is below 1, or one
-  /// of the modules is null.
+  /// @throw c10::Error if `device` is not available, `step` is empty, `warmup` is below 1, one of
+  /// the modules is null, or there is a compiler for another device than the CPU.
   CapturedStep(torch::Device device, Step step, CapturedStepOptions options = {});
   ~CapturedStep();
   CapturedStep(const CapturedStep&) = delete;
@@ -120,6 +124,12 @@ class CapturedStep {
 
   /// Returns whether the step has been captured.
   bool is_captured() const;
+
+  /// Returns how the last call ran the step. Calls that compare or time forms count as replays.
+  StepMode mode() const;
+
+  /// Returns why the step is compiled or is not, such as the times of both forms.
+  std::string mode_reason() const;
 
  private:
   struct Graph;  // in src/

@@ -48,9 +48,9 @@ bool CpuGraphs::is_repetition(const StepTrace& trace) {
 // It keeps only the trace. The recording would hold its gradients beside those of the next call.
 CpuGraphs::Tensors CpuGraphs::rehearse(const Step& step) {
   if (!can_record()) return step();
-  auto [recorded, outputs] = record(step);
-  if (recorded != nullptr) traces_.push_back(std::move(recorded->trace));
-  return outputs;
+  auto graph = record(step);
+  if (graph.step != nullptr) traces_.push_back(std::move(graph.step->trace));
+  return graph.outputs;
 }
 
 CpuGraphs::Graph* CpuGraphs::find_fitting() {
@@ -66,21 +66,33 @@ CpuGraphs::Graph* CpuGraphs::find_fitting() {
   return nullptr;
 }
 
+StepMode CpuGraphs::mode() const {
+  if (last_ == nullptr) return StepMode::eager;
+  return last_->is_compiled() ? StepMode::compiled : StepMode::replay;
+}
+
+std::string CpuGraphs::mode_reason() const {
+  return last_ == nullptr ? "the step is not captured" : last_->reason();
+}
+
 CpuGraphs::Tensors CpuGraphs::run(const Step& step) {
   if (!can_record()) return step();
   TORCH_CHECK(refusal_.empty(), "sconce::CapturedStep: expected a step that can be captured, got ",
               "one with ", refusal_);
   if (auto* fitting = find_fitting()) {
-    fitting->step->replay();
+    last_ = fitting->runner.get();
+    fitting->runner->run();
     for (const auto& output : fitting->outputs) {
       if (output.defined() && !output.is_inference()) output.unsafeGetTensorImpl()->bump_version();
     }
     return fitting->outputs;
   }
+  last_ = nullptr;
   auto graph = record(step);
   auto outputs = graph.outputs;
   if (graph.step == nullptr || !is_repetition(graph.step->trace)) return outputs;
   if (graphs_.size() == most_graphs) graphs_.erase(graphs_.begin());
+  graph.runner = std::make_unique<CompiledStep>(*graph.step, compiler_);
   graphs_.push_back(std::move(graph));
   return outputs;
 }

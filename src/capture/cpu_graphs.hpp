@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "capture/compiled_step.hpp"
 #include "capture/recorded_step.hpp"
+#include "sconce/captured_step.hpp"
 
 namespace sconce::detail {
 
@@ -17,6 +19,9 @@ class CpuGraphs {
  public:
   using Tensors = std::vector<at::Tensor>;
   using Step = std::function<Tensors()>;
+
+  /// `compiler` may be null.
+  explicit CpuGraphs(StepCompiler* compiler) : compiler_(compiler) {}
 
   /// Runs the step, and finds out whether it can be captured. The first call.
   Tensors rehearse(const Step& step);
@@ -32,16 +37,23 @@ class CpuGraphs {
   /// Returns whether there is a capture.
   bool empty() const { return graphs_.empty(); }
 
+  /// Returns how the last call ran the step, and why.
+  StepMode mode() const;
+  std::string mode_reason() const;
+
  private:
   struct Graph {
     std::unique_ptr<RecordedStep> step;
     Tensors outputs;
+    std::unique_ptr<CompiledStep> runner = {};
   };
 
   Graph* find_fitting();
   Graph record(const Step& step);
   bool is_repetition(const StepTrace& trace);
 
+  StepCompiler* compiler_;
+  const CompiledStep* last_ = nullptr;  // that ran; null if the last call ran the function
   std::vector<StepTrace> traces_ = {};  // of recordings that differ, the last one at the end
   std::vector<Graph> graphs_ = {};
   std::string refusal_ = {};

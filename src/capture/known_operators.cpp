@@ -27,6 +27,7 @@ bool has_trait(std::string_view op, Trait trait) {
       {"aten::is_nonzero", Trait::host_read},
       {"aten::log_normal_", Trait::fill},
       {"aten::max_pool1d", Trait::unseen},
+      {"aten::mkldnn_rnn_layer", Trait::reads_grad_mode},
       {"aten::native_batch_norm", Trait::silent_write},
       {"aten::native_batch_norm", Trait::wrong_out_variant},  // takes its input for contiguous
       {"aten::new_empty", Trait::allocation},

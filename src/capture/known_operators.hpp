@@ -6,11 +6,12 @@ namespace sconce::detail {
 
 /// What a recording must know of an operator and its schema does not tell.
 enum class Trait {
-  allocation,     ///< it makes memory without values
-  cast,           ///< it copies a tensor to another type
-  constant,       ///< it makes the same values each time
-  fill,           ///< it writes every element of its tensor and reads none
-  host_read,      ///< it returns a value to the host, and no tag says so
+  allocation,       ///< it makes memory without values
+  cast,             ///< it copies a tensor to another type
+  constant,         ///< it makes the same values each time
+  fill,             ///< it writes every element of its tensor and reads none
+  host_read,        ///< it returns a value to the host, and no tag says so
+  reads_grad_mode,  ///< it computes something else where gradients are not enabled
   reads_lengths,  ///< its result has a shape that depends on a tensor's values, and no tag says so
   relocation,     ///< it gives a tensor other memory
   silent_write,   ///< it may write tensors that its schema does not name as written

@@ -1,10 +1,14 @@
 #include "capture/recorded_step.hpp"
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/stack.h>
+#include <ATen/ops/empty.h>
 #include <c10/util/ScopeExit.h>
 
 #include <algorithm>
+
+#include "capture/known_operators.hpp"
 
 namespace sconce::detail {
 
@@ -51,12 +55,44 @@ void run(const OperatorCall& call, torch::jit::Stack& stack) {
   for (const auto& name : call.last_used) free_memory(*name.storage().unsafeGetStorageImpl());
 }
 
+// Returns the result, or a copy that lies as the name does, in as much memory.
+at::Tensor placed_as(const at::Tensor& name, const at::Tensor& result) {
+  const size_t bytes = name.storage().nbytes();
+  if (result.strides() == name.strides() && result.storage_offset() == name.storage_offset() &&
+      result.storage().nbytes() >= bytes) {
+    return result;
+  }
+  const auto elements = static_cast<int64_t>(bytes / name.element_size());
+  return at::empty({elements}, name.options())
+      .as_strided(name.sizes(), name.strides(), name.storage_offset())
+      .copy_(result);
+}
+
+void run(const CompiledCall& call) {
+  const auto results = run_code(call);
+  for (size_t i = 0; i < results.size(); ++i) {
+    take_memory(*call.results[i].storage().unsafeGetStorageImpl(),
+                placed_as(call.results[i], results[i]));
+  }
+  for (const auto& name : call.last_used) free_memory(*name.storage().unsafeGetStorageImpl());
+}
+
 void run(const HostCall& call) {
   for (const auto& [parameter, gradient] : call.gradients) set_gradient(parameter, gradient);
   call.call();
 }
 
 }  // namespace
+
+bool can_compile(const RecordedStep::Calls::value_type& call) {
+  const auto* const op = std::get_if<OperatorCall>(&call);
+  return op != nullptr && !has_trait(op->op.schema().name(), Trait::reads_grad_mode);
+}
+
+std::vector<at::Tensor> run_code(const CompiledCall& call) {
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  return call.code->run(call.inputs);
+}
 
 ThreadState ThreadState::now() {
   return {c10::impl::tls_local_dispatch_key_set(), at::GradMode::is_enabled()};
@@ -139,17 +175,28 @@ void RecordedStep::forget_dropped_gradients() const {
   }
 }
 
-void RecordedStep::replay() {
+void RecordedStep::replay_part(size_t begin, size_t end) const {
+  const auto before = ThreadState::now();
+  const auto restore = c10::make_scope_exit([&] { before.apply(); });
+  torch::jit::Stack stack;
+  for (size_t i = begin; i < end; ++i) run(std::get<OperatorCall>(calls[i]), stack);
+}
+
+void RecordedStep::replay(const Calls& by) {
   const auto before = ThreadState::now();
   const auto restore = c10::make_scope_exit([&] { before.apply(); });
   drop_gradients();
   auto undo = c10::make_scope_exit([this] { forget_dropped_gradients(); });
   torch::jit::Stack stack;
-  for (const auto& call : calls) {
+  for (const auto& call : by) {
     if (const auto* op = std::get_if<OperatorCall>(&call)) {
       run(*op, stack);
+      continue;
+    }
+    before.apply();
+    if (const auto* compiled = std::get_if<CompiledCall>(&call)) {
+      run(*compiled);
     } else {
-      before.apply();
       run(std::get<HostCall>(call));
     }
   }

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -35,6 +36,8 @@ struct OperatorCall {
   c10::OperatorHandle op;
   c10::DispatchKeySet keys;  // of the kernels below autograd and autocast
   ThreadState thread;
+  // The operator that returns its results, if `op` writes them into memory among its arguments.
+  std::optional<c10::OperatorHandle> returning = {};
   std::vector<c10::IValue> arguments = {};
   std::vector<at::Tensor> results = {};    // that take the results' memory; undefined for a view
   std::vector<at::Tensor> last_used = {};  // whose memory is freed afterwards
@@ -44,6 +47,27 @@ struct OperatorCall {
 struct HostCall {
   std::function<void()> call;
   Gradients gradients;  // that the call reads
+};
+
+/// Compiled code that does what a part of a step does.
+class CompiledCode {
+ public:
+  virtual ~CompiledCode() = default;
+
+  /// Runs the code, which may write into the inputs, and returns tensors of new memory.
+  virtual std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs) = 0;
+};
+
+/// A call of compiled code in place of the operators of a part of a step.
+struct CompiledCall {
+  size_t begin;  // the first of the step's calls in its place
+  size_t end;    // the call after the last one
+  std::shared_ptr<CompiledCode> code;
+  std::vector<at::Tensor> inputs;     // name all memory that the code reads or writes
+  std::vector<at::Tensor> written;    // those of the inputs that it writes
+  std::vector<at::Tensor> results;    // name the memory that takes the results
+  std::vector<at::Tensor> last_used;  // whose memory is freed afterwards
+  int bits;                           // of the least precise type that it computes in
 };
 
 /// A tensor that the step has not made, as it was when the step was recorded.
@@ -101,24 +125,36 @@ enum class Fit { fits, changed, gone };
 
 /// The operators of one run of a step on the CPU, below autograd, with the memory that they write.
 struct RecordedStep {
-  using Calls = std::vector<std::variant<OperatorCall, HostCall>>;
+  using Calls = std::vector<std::variant<OperatorCall, HostCall, CompiledCall>>;
 
   /// Returns `gone` if a parameter no longer exists, and `changed` if the step would read or write
   /// other memory, or compute other gradients, or a condition no longer holds.
   Fit fit() const;
 
-  /// Runs the operators and the host calls again. The thread's state is restored.
-  void replay();
+  /// Runs the step again by these calls: its own, or some of them compiled. The thread's state is
+  /// restored.
+  void replay(const Calls& by);
+  void replay() { replay(calls); }
+
+  /// Runs the operators from call `begin` to before call `end` again.
+  void replay_part(size_t begin, size_t end) const;
 
   void drop_gradients() const;
   void forget_dropped_gradients() const;
 
   Calls calls = {};
+  std::vector<at::Tensor> constants = {};  // that no call makes anew; of equal elements each
   StepTrace trace = {};
   std::vector<LeafGradient> gradients = {};
   std::vector<c10::VariableVersion> written = {};  // of tensors that the step has not made
   std::vector<c10::Storage> memory = {};           // that the calls name
   at::DataPtr pool = {};
 };
+
+/// Returns whether the call can be a part of compiled code, which runs without gradients enabled.
+bool can_compile(const RecordedStep::Calls::value_type& call);
+
+/// Runs the code below autograd and returns its results, without giving them to the step.
+std::vector<at::Tensor> run_code(const CompiledCall& call);
 
 }  // namespace sconce::detail

@@ -226,6 +226,7 @@ bool Recorder::add_with_out(OperatorCall& call, const Results& results) {
   }
   const auto out = out_variant(call.op);
   if (!out) return false;
+  call.returning = call.op;
   call.op = *out;
   for (const auto& result : tensors) {
     memory_.add(result, Source::written, here());

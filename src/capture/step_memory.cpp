@@ -47,6 +47,37 @@ std::vector<size_t> drop_calls(const std::set<size_t>& needless, RecordedStep::C
   return now_at;
 }
 
+// The parts of a step that can be compiled. Each other call is a part of its own.
+class PartsOfStep {
+ public:
+  explicit PartsOfStep(const RecordedStep::Calls& calls) : parts_(calls.size()) {
+    for (size_t i = 0; i < calls.size(); ++i) {
+      const bool goes_on = i > 0 && can_compile(calls[i - 1]) && can_compile(calls[i]);
+      parts_[i] = {goes_on ? parts_[i - 1].first : i, i};
+    }
+    for (size_t i = calls.size(); i-- > 1;) {
+      if (parts_[i - 1].first == parts_[i].first) parts_[i - 1].last = parts_[i].last;
+    }
+  }
+
+  // Returns the lifetime of memory. It is that of its first and its last part if these differ,
+  // because compiled parts read and write in another order.
+  Lifetime extended(Lifetime lifetime) const {
+    const auto& first = parts_[lifetime.first];
+    const auto& last = parts_[lifetime.last];
+    if (first.first != last.first) lifetime = {lifetime.bytes, first.first, last.last};
+    return lifetime;
+  }
+
+ private:
+  struct Part {
+    size_t first;
+    size_t last;
+  };
+
+  std::vector<Part> parts_;  // of each call
+};
+
 size_t hash_of(const c10::Storage& storage) {
   if (storage.nbytes() == 0) return 0;
   return std::hash<std::string_view>()(
@@ -181,6 +212,9 @@ std::set<size_t> StepMemory::keep_constants() const {
 // the step has put it. The other memory is only named from here on.
 void StepMemory::stay_where_held(RecordedStep& step) {
   for (auto& memory : memory_) {
+    const bool is_kept_constant =
+        memory.source == Source::constant && memory.original.use_count() == 1;
+    if (is_kept_constant && !memory.names.empty()) step.constants.push_back(memory.names.front());
     auto original = memory.original.lock();
     memory.kept = {};
     if (!original) continue;
@@ -191,10 +225,11 @@ void StepMemory::stay_where_held(RecordedStep& step) {
 }
 
 void StepMemory::place_in_pool(RecordedStep& step) const {
+  const PartsOfStep parts(step.calls);
   std::vector<Lifetime> lifetimes;
   for (const auto& memory : memory_) {
     if (memory.source != Source::written) continue;
-    lifetimes.push_back({memory.named.nbytes(), memory.first, memory.last});
+    lifetimes.push_back(parts.extended({memory.named.nbytes(), memory.first, memory.last}));
   }
   const auto plan = plan_memory(lifetimes);
   step.pool = c10::GetCPUAllocator()->allocate(plan.bytes);

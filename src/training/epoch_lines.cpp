@@ -41,6 +41,7 @@ void EpochLines::write_speed(const Fit& fit) {
   const double per_second = FitResult{fit.epochs}.examples_per_second();
   out_ << format(per_second, std::chars_format::fixed, 1) << " examples/sec on " << fit.device
        << std::endl;
+  if (!fit.step_mode.empty()) out_ << "the step is " << fit.step_mode << std::endl;
 }
 
 }  // namespace sconce

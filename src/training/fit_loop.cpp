@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -44,6 +45,11 @@ NamedStates states_of(const FitSetup& setup, const Callbacks& callbacks) {
     states.emplace_back(callback->name(), std::move(*state));
   }
   return states;
+}
+
+std::optional<c10::IValue> compiler_state(const TrainerOptions& options) {
+  if (options.compile == nullptr) return {};
+  return options.compile->state_dict();
 }
 
 }  // namespace
@@ -126,6 +132,7 @@ bool FitLoop::train_epoch(const AnyBatches::Next& next) {
     call(&TrainerCallback::on_after_step);
     if (batch < batches && pause()) return false;
   }
+  step_mode = step_->mode();
   const double seconds = sums_.seconds();
   auto [mean_loss, metrics] = sums_.values(process_group, "train_");
   epochs.push_back({.epoch = static_cast<int>(epochs.size()) + 1,
@@ -206,7 +213,8 @@ RunProgress FitLoop::progress() const {
                                .accumulate = accumulate,
                                .epochs = epochs,
                                .sums = sums_.all_sums(process_group, has_begun),
-                               .seconds = has_begun ? sums_.seconds() : 0})};
+                               .seconds = has_begun ? sums_.seconds() : 0,
+                               .compiler = compiler_state(options_)})};
 }
 
 void FitLoop::resume(const RunProgress& progress) {
@@ -223,6 +231,7 @@ void FitLoop::resume(const RunProgress& progress) {
   const bool is_known = saved.accumulate != 0;
   TORCH_CHECK(!is_known || saved.accumulate == accumulate, who, "accumulate_grad_batches ",
               saved.accumulate, ", as the checkpoint was saved with, got ", accumulate);
+  if (options_.compile && saved.compiler) options_.compile->load_state_dict(*saved.compiler);
   epochs = std::move(saved.epochs);
   batch = progress.batch;
   if (batch > 0) sums_.load(saved.sums, process_group.rank(), saved.seconds);

@@ -33,6 +33,7 @@ void visit_state(FitProgress& progress, StateVisitor& state) {
   state.any_length("epochs", progress.epochs);
   state("sums", progress.sums);
   state("seconds", progress.seconds);
+  state.where_there("compiler", progress.compiler);
 }
 
 }  // namespace sconce

@@ -145,7 +145,8 @@ CapturedStep::Step captured_function(const std::function<StepOutput(const AnyBat
 
 class GraphStep final : public TrainStep {
  public:
-  GraphStep(const EagerStep& step, torch::Device device) : step_(step), device_(device) {}
+  GraphStep(const EagerStep& step, const TrainerOptions& options)
+      : step_(step), device_(options.device.value()), compiler_(options.compile) {}
 
   // Makes this the step of another loop. What the earlier one referred to may be gone.
   void use_for(const EagerStep& step) {
@@ -169,6 +170,13 @@ class GraphStep final : public TrainStep {
 
   void update() override {}
 
+  std::string mode() const override {
+    if (compiler_ == nullptr || !captured_) return {};
+    const bool is_compiled = captured_->mode() == StepMode::compiled;
+    return (is_compiled ? "compiled, because " : "not compiled, because ") +
+           captured_->mode_reason();
+  }
+
  private:
   // The first batch of a loop tells the shape that is captured. The modules have their mode then.
   void begin(const BatchKind& kind, AnyBatch first) {
@@ -179,11 +187,12 @@ class GraphStep final : public TrainStep {
     objects_ = std::move(objects);
     const auto step = [this](const AnyBatch& batch) { return step_->whole(batch); };
     captured_.emplace(device_, captured_function(step, std::move(first)),
-                      CapturedStepOptions{.modules = {step_->module()}});
+                      CapturedStepOptions{.modules = {step_->module()}, .compiler = compiler_});
   }
 
   std::optional<EagerStep> step_;
   torch::Device device_;
+  std::shared_ptr<StepCompiler> compiler_;
   bool is_first_ = true;  // whether the loop has had no batch
   std::optional<BatchKind> kind_ = {};
   std::optional<TrainedObjects> objects_ = {};
@@ -213,7 +222,7 @@ std::shared_ptr<TrainStep> make_train_step(const TrainerOptions& options,
       "sconce::Trainer: expected with graph and fp16 an optimizer with fused kernels, whose ",
       "step skips overflows without the host, got another");
   auto* graph = dynamic_cast<GraphStep*>(earlier.get());
-  if (graph == nullptr) return std::make_shared<GraphStep>(step, device);
+  if (graph == nullptr) return std::make_shared<GraphStep>(step, options);
   graph->use_for(step);
   return earlier;
 }

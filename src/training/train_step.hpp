@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "sconce/amp/mixed_precision.hpp"
 #include "sconce/training/any_batches.hpp"
@@ -24,6 +25,8 @@ class TrainStep {
   virtual StepOutput backward(AnyBatch batch, int64_t of_step) = 0;
   /// Clips the gradients and steps the optimizer.
   virtual void update() = 0;
+  /// Returns whether the step is compiled and why, or an empty text if there is no compiler.
+  virtual std::string mode() const { return {}; }
 };
 
 /// Returns the step of a fit. With `graph` it is a captured step: `backward`

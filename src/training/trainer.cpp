@@ -38,6 +38,7 @@ TrainerOptions with_device(TrainerOptions options) {
   const auto device = choose_device(options);
   options.num_gpus.reset();
   options.device = device;
+  options.graph |= options.compile != nullptr;
   return options;
 }
 
@@ -60,6 +61,8 @@ void check_options(const TrainerOptions& options) {
   TORCH_CHECK(!options.graph || options.process_group.world_size() == 1,
               "sconce::Trainer: expected a process group of one with graph, got one of ",
               options.process_group.world_size());
+  TORCH_CHECK(options.compile == nullptr || options.device->is_cpu(),
+              "sconce::Trainer: expected the CPU with compile, got ", *options.device);
   if (options.metrics) check_metrics(*options.metrics);
   if (options.precision == amp::Precision::fp16 && options.device->is_cpu() &&
       options.process_group.rank() == 0) {

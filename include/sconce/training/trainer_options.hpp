@@ -2,11 +2,13 @@
 
 #include <c10/core/Device.h>
 
+#include <memory>
 #include <optional>
 
 #include "sconce/amp/mixed_precision.hpp"
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/fwd.hpp"
+#include "sconce/step_compiler.hpp"
 #include "sconce/training/metrics.hpp"
 #include "sconce/training/step_output.hpp"
 
@@ -33,6 +35,10 @@ struct TrainerOptions {
   /// parameter groups, and the learning rate; the step is then captured again, unless only the rate
   /// has changed. On a GPU, schedules of the momentum do not take effect.
   bool graph = false;
+  /// Compiles each step of a fit, on the CPU, and keeps the faster of the compiled step and the
+  /// replay; see `sconce::program::inductor`. Implies `graph`. A checkpoint keeps which one that
+  /// was, so that a resumed fit runs the same one.
+  std::shared_ptr<StepCompiler> compile = {};
   /// Runs one batch of training and of testing, to find errors. Checkpoints are neither loaded nor
   /// saved.
   bool fast_dev_run = false;

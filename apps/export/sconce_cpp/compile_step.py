@@ -1,0 +1,50 @@
+"""Compiles a part of a captured step for AOTInductor's runtime in C++:
+    python -m sconce_cpp.compile_step PROGRAM PACKAGE --threads N
+"""
+import argparse
+import ctypes
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1
+
+
+def end_with_parent():
+    """Lets the system end this process with the one that started it, whose step it compiles."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def compile_step(path, package, threads):
+    """Compiles the program. It may write into its inputs, unlike a program that is exported."""
+    import torch  # not above: it takes seconds, in which the parent may end
+
+    from .program_file import read_program
+    from .rebuild import RecordedModule, default_device, traced_inputs, without_messages
+
+    program = read_program(path)
+    device = default_device(program, None)
+    torch.set_num_threads(threads)
+    # Random numbers come from LibTorch's generators, as in C++.
+    config = {"fallback_random": True}
+    with without_messages(), torch.no_grad():
+        exported = torch.export.export(RecordedModule(program, device).eval(), traced_inputs(program, {}, device),
+                                       strict=False)
+        torch._inductor.aoti_compile_and_package(exported, package_path=package, inductor_configs=config)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m sconce_cpp.compile_step")
+    parser.add_argument("program")
+    parser.add_argument("package")
+    parser.add_argument("--threads", type=int, required=True)
+    options = parser.parse_args()
+    end_with_parent()
+    try:
+        compile_step(options.program, options.package, options.threads)
+    except Exception as error:  # whatever PyTorch raises; the last line that is printed is the warning of C++
+        lines = str(error).strip().splitlines() or ["no message"]
+        sys.exit(f"{type(error).__name__}: {lines[0]}")
+
+
+if __name__ == "__main__":
+    main()

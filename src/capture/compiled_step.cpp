@@ -1,0 +1,258 @@
+#include "capture/compiled_step.hpp"
+
+#include <ATen/Context.h>
+#include <ATen/core/Generator.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "sconce/stopwatch.hpp"
+
+namespace sconce::detail {
+
+namespace {
+
+constexpr auto step_name = "sconce::CapturedStep";
+constexpr size_t timed_calls = 10;  // of each form
+constexpr int most_comparisons = 5;
+
+// By how much compiled code may differ, relative to the values' norm, if it computes in types of
+// this many bits or more. It adds in another order, and rounds to 16 bits elsewhere.
+double tolerance_at(int bits) {
+  return bits >= 64 ? 1e-6 : bits >= 32 ? 1e-3 : 5e-2;
+}
+
+double norm_of(const at::Tensor& tensor) {
+  return at::linalg_vector_norm(tensor.to(at::kDouble)).item<double>();
+}
+
+// What two forms of a part have computed.
+struct Pair {
+  at::Tensor compiled;
+  at::Tensor replayed;
+};
+
+double root_mean_square(const at::Tensor& tensor) {
+  const double norm = norm_of(tensor);
+  return std::isfinite(norm) ? norm / std::sqrt(static_cast<double>(tensor.numel())) : 0;
+}
+
+bool is_compared_by_norm(const at::Tensor& tensor) {
+  return tensor.is_floating_point() && tensor.numel() > 0;
+}
+
+// Returns how far the compiled values are from the replayed ones, relative to these, or to a
+// thousandth of the largest values of the part: what should be 0 is not 0 after rounding. Both may
+// be infinite or nan at the same places.
+double difference(const Pair& pair, double largest) {
+  if (!is_compared_by_norm(pair.replayed)) {
+    return at::equal(pair.compiled, pair.replayed) ? 0 : HUGE_VAL;
+  }
+  const auto replayed = pair.replayed.to(at::kDouble);
+  const auto compiled = pair.compiled.to(at::kDouble);
+  const auto is_same =
+      compiled.eq(replayed).logical_or(compiled.isnan().logical_and(replayed.isnan()));
+  const double norm = norm_of((compiled - replayed).masked_fill(is_same, 0));
+  const auto finite = replayed.masked_fill(replayed.isfinite().logical_not(), 0);
+  const double smallest = largest * std::sqrt(static_cast<double>(replayed.numel())) / 1000;
+  return norm == 0 ? 0 : norm / std::max(norm_of(finite), smallest);
+}
+
+bool are_finite(const std::vector<Pair>& pairs) {
+  return std::all_of(pairs.begin(), pairs.end(), [](const Pair& pair) {
+    return !pair.replayed.is_floating_point() || pair.replayed.isfinite().all().item<bool>();
+  });
+}
+
+// Returns whether a replay has left memory that the step makes as it was. Then it has no values,
+// such as the means that batch normalization does not compute in evaluation.
+bool has_no_values(const StepTrace& trace, const at::Tensor& memory, const at::Tensor& before) {
+  const auto* const storage = memory.storage().unsafeGetStorageImpl();
+  const bool is_input =
+      std::any_of(trace.inputs.begin(), trace.inputs.end(),
+                  [storage](const Input& input) { return input.storage == storage; });
+  return !is_input && at::equal(memory.view(at::kByte), before.view(at::kByte));
+}
+
+void check_difference(const std::vector<Pair>& pairs, double tolerance) {
+  double largest = 0;
+  for (const auto& pair : pairs) {
+    if (is_compared_by_norm(pair.replayed)) {
+      largest = std::max(largest, root_mean_square(pair.replayed));
+    }
+  }
+  for (const auto& pair : pairs) {
+    const double found = difference(pair, largest);
+    TORCH_CHECK(found <= tolerance, step_name,
+                ": expected compiled code that computes what the replay computes, ", "within ",
+                tolerance, " relative to the norm of the values, got ", found, " for ",
+                pair.replayed.sizes(), " of ", pair.replayed.scalar_type());
+  }
+}
+
+std::vector<at::Tensor> copies_of(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> copies;
+  for (const auto& tensor : tensors) copies.push_back(tensor.clone());
+  return copies;
+}
+
+// Puts calls in place of those that they replace.
+RecordedStep::Calls replaced(const RecordedStep::Calls& calls, std::vector<CompiledCall> by) {
+  RecordedStep::Calls all;
+  size_t next = 0;
+  for (auto& call : by) {
+    all.insert(all.end(), calls.begin() + static_cast<std::ptrdiff_t>(next),
+               calls.begin() + static_cast<std::ptrdiff_t>(call.begin));
+    next = call.end;
+    all.emplace_back(std::move(call));
+  }
+  all.insert(all.end(), calls.begin() + static_cast<std::ptrdiff_t>(next), calls.end());
+  return all;
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::string microseconds(double seconds) {
+  return std::to_string(static_cast<int64_t>(std::llround(seconds * 1e6))) + " us";
+}
+
+}  // namespace
+
+CompiledStep::CompiledStep(RecordedStep& step, StepCompiler* compiler)
+    : step_(step), compiler_(compiler) {
+  if (compiler_ == nullptr) return;
+  try {
+    compilation_ = compiler_->compile(step_);
+    state_ = State::compiling;
+    reason_ = "the compiler is not done";
+    if (compiler_->options().wait) compilation_->wait();
+  } catch (const c10::Error& error) {
+    fall_back(error.what_without_backtrace());
+  }
+}
+
+void CompiledStep::fall_back(const std::string& reason) {
+  TORCH_WARN(step_name, ": the step is replayed and not compiled: ", reason);
+  state_ = State::replay;
+  reason_ = reason;
+  compiled_.clear();
+  compilation_.reset();
+}
+
+void CompiledStep::keep(StepMode mode, std::string reason) {
+  state_ = mode == StepMode::compiled ? State::compiled : State::replay;
+  reason_ = std::move(reason);
+  compiler_->keep(compilation_->key(), mode);
+  if (state_ == State::replay) compiled_.clear();
+  compilation_.reset();
+}
+
+void CompiledStep::run() {
+  if (state_ == State::compiling && compilation_->is_over()) return take();
+  if (state_ == State::comparing) return compare();
+  if (state_ == State::timing) return time();
+  step_.replay(state_ == State::compiled ? compiled_ : step_.calls);
+}
+
+// Takes what the compiler has made, and runs the step by it and by the replay.
+void CompiledStep::take() {
+  try {
+    compiled_ = replaced(step_.calls, compilation_->take());
+  } catch (const c10::Error& error) {
+    fall_back(error.what_without_backtrace());
+    return step_.replay();
+  }
+  state_ = State::comparing;
+  reason_ = "the compiled code is compared with the replay";
+  compare();
+}
+
+// Steps that overflow tell little, so that another one is compared then.
+void CompiledStep::compare() {
+  Finding finding;
+  step_.replay(compared(finding));
+  if (!finding.reason.empty()) return fall_back(finding.reason);
+  if (finding.is_finite || ++comparisons_ == most_comparisons) choose();
+}
+
+void CompiledStep::choose() {
+  const auto kept = compiler_->kept(compilation_->key());
+  if (compiler_->options().keep == KeptStep::compiled) {
+    keep(StepMode::compiled, "compiled steps are kept");
+  } else if (kept) {
+    keep(*kept, "an earlier run has kept this form");
+  } else {
+    state_ = State::timing;
+    reason_ = "both forms are being timed";
+  }
+}
+
+// Returns calls that run the step by the replay, and compare each part with the compiled one.
+RecordedStep::Calls CompiledStep::compared(Finding& finding) const {
+  RecordedStep::Calls calls = compiled_;
+  for (auto& call : calls) {
+    auto* const compiled = std::get_if<CompiledCall>(&call);
+    if (compiled == nullptr) continue;
+    call = HostCall{[this, &finding, part = *compiled] { compare(part, finding); }, {}};
+  }
+  return calls;
+}
+
+void CompiledStep::compare(const CompiledCall& part, Finding& finding) const {
+  auto& reason = finding.reason;
+  const auto before = copies_of(part.written);
+  auto generator = at::globalContext().defaultGenerator(c10::kCPU);
+  const auto random = generator.get_state();
+  std::vector<at::Tensor> results;
+  try {
+    if (reason.empty()) results = run_code(part);
+  } catch (const std::exception& error) {
+    const auto* const known = dynamic_cast<const c10::Error*>(&error);
+    reason = std::string("the compiled code throws: ") +
+             (known != nullptr ? known->what_without_backtrace() : error.what());
+  }
+  const auto written = copies_of(part.written);
+  for (size_t i = 0; i < before.size(); ++i) part.written[i].copy_(before[i]);
+  generator.set_state(random);
+  step_.replay_part(part.begin, part.end);
+  if (!reason.empty()) return;
+  std::vector<Pair> pairs;
+  for (size_t i = 0; i < results.size(); ++i) pairs.push_back({results[i], part.results[i]});
+  for (size_t i = 0; i < written.size(); ++i) {
+    const auto& memory = part.written[i];
+    if (memory.storage().data() == nullptr || has_no_values(step_.trace, memory, before[i]))
+      continue;
+    pairs.push_back({written[i], memory});
+  }
+  finding.is_finite &= are_finite(pairs);
+  try {
+    check_difference(pairs, tolerance_at(part.bits));
+  } catch (const c10::Error& error) {
+    reason = error.what_without_backtrace();
+  }
+}
+
+// Alternates, because a machine's speed drifts.
+void CompiledStep::time() {
+  const bool compiled = compiled_seconds_.size() < replayed_seconds_.size();
+  const Stopwatch stopwatch;
+  step_.replay(compiled ? compiled_ : step_.calls);
+  (compiled ? compiled_seconds_ : replayed_seconds_).push_back(stopwatch.seconds());
+  if (compiled_seconds_.size() < timed_calls) return;
+  const double of_compiled = median(compiled_seconds_);
+  const double of_replay = median(replayed_seconds_);
+  keep(of_compiled < of_replay ? StepMode::compiled : StepMode::replay,
+       "a compiled step takes " + microseconds(of_compiled) + ", a replay " +
+           microseconds(of_replay));
+}
+
+}  // namespace sconce::detail

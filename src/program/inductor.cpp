@@ -1,0 +1,152 @@
+#include "sconce/program/inductor.hpp"
+
+#include <c10/util/Exception.h>
+#include <c10/util/hash.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capture/compiled_step.hpp"
+#include "program/graph_writer.hpp"
+#include "program/package_cache.hpp"
+#include "program/package_target.hpp"
+#include "program/python_package.hpp"
+#include "program/step_package.hpp"
+#include "program/step_parts.hpp"
+
+namespace sconce::program {
+
+namespace {
+
+using detail::PackageCache;
+using detail::PackageTarget;
+using detail::StepPart;
+
+constexpr const char* who = "sconce::program::inductor: ";
+
+// A call of compiled code takes as long as a few operators.
+constexpr size_t least_operators = 4;
+
+std::string text_of(const PackageTarget& target) {
+  return c10::str(target.torch, target.cpu, target.device, target.threads);
+}
+
+// A part of a step and its package.
+struct PartPackage {
+  StepPart part;
+  std::string key = {};
+  std::unique_ptr<detail::Compilation> compilation = {};  // null if the package was in the cache
+};
+
+class Compilation final : public sconce::detail::StepCompilation {
+ public:
+  Compilation(const sconce::detail::RecordedStep& step, std::shared_ptr<const PackageCache> cache,
+              const std::filesystem::path& python)
+      : cache_(std::move(cache)) {
+    for (auto& part : detail::parts_of(step)) {
+      if (part.end - part.begin >= least_operators) add(std::move(part), python);
+    }
+    TORCH_CHECK(!parts_.empty(), who, "expected ", least_operators,
+                " operators or more between two calls of the host, got fewer");
+  }
+
+  bool is_over() override {
+    return std::all_of(parts_.begin(), parts_.end(), [](auto& part) {
+      return part.compilation == nullptr || part.compilation->is_over();
+    });
+  }
+
+  void wait() override {
+    for (auto& part : parts_) {
+      if (part.compilation != nullptr) part.compilation->wait();
+    }
+  }
+
+  std::vector<sconce::detail::CompiledCall> take() override {
+    std::vector<sconce::detail::CompiledCall> calls;
+    for (auto& [part, key, compilation] : parts_) {
+      if (compilation != nullptr) {
+        TORCH_CHECK(compilation->error().empty(), who, compilation->error());
+      }
+      const auto found = cache_->find(key, target_);
+      TORCH_CHECK(found.package, who, "expected a package in the cache, got ",
+                  found.ignored.empty() ? "none" : found.ignored);
+      calls.push_back({.begin = part.begin,
+                       .end = part.end,
+                       .code = detail::load_package(*found.package),
+                       .inputs = std::move(part.inputs),
+                       .written = std::move(part.written),
+                       .results = std::move(part.results),
+                       .last_used = std::move(part.last_used),
+                       .bits = part.bits});
+    }
+    return calls;
+  }
+
+  const std::string& key() const override { return key_; }
+
+ private:
+  void add(StepPart part, const std::filesystem::path& python) {
+    // With the threads, which runs of one machine change. The cache compares the rest of the
+    // target.
+    auto key = c10::sha1(c10::str(detail::json_of(part.program, {}, {}), target_.threads)).str();
+    key_ = c10::sha1(key_ + key).str();
+    const auto found = cache_->find(key, target_);
+    if (!found.ignored.empty()) {
+      TORCH_WARN(who, "a package in the cache is compiled again: ", found.ignored);
+    }
+    auto& added = parts_.emplace_back(PartPackage{std::move(part), std::move(key)});
+    if (found.package) return;
+    added.compilation = cache_->compile(added.key, target_, added.part.program, python);
+  }
+
+  std::shared_ptr<const PackageCache> cache_;
+  PackageTarget target_ = detail::package_target(c10::kCPU);
+  std::vector<PartPackage> parts_ = {};
+  std::string key_ = text_of(target_);  // becomes that of the step
+};
+
+class Inductor final : public StepCompiler {
+ public:
+  explicit Inductor(InductorOptions options)
+      : StepCompiler({.keep = options.keep, .wait = options.wait}),
+        cache_(std::make_shared<const PackageCache>(options.cache)),
+        python_(options.python.empty() ? detail::default_python() : std::move(options.python)) {}
+
+  std::unique_ptr<sconce::detail::StepCompilation> compile(
+      const sconce::detail::RecordedStep& step) override {
+    return std::make_unique<Compilation>(step, cache_, python_);
+  }
+
+  std::optional<StepMode> kept(const std::string& key) const override {
+    if (const auto mode = StepCompiler::kept(key)) return mode;
+    const auto stored = cache_->choice(key);
+    if (stored.empty()) return {};
+    return stored == "compiled" ? StepMode::compiled : StepMode::replay;
+  }
+
+  // A form that was asked for, and not measured, is no choice for runs that ask for the faster one.
+  void keep(const std::string& key, StepMode mode) override {
+    if (options().keep == KeptStep::compiled) return;
+    StepCompiler::keep(key, mode);
+    const auto error =
+        cache_->store_choice(key, mode == StepMode::compiled ? "compiled" : "replay");
+    if (!error.empty()) TORCH_WARN(who, "the form that was kept is not stored: ", error);
+  }
+
+ private:
+  std::shared_ptr<const PackageCache> cache_;
+  std::filesystem::path python_;
+};
+
+}  // namespace
+
+std::shared_ptr<StepCompiler> inductor(InductorOptions options) {
+  TORCH_CHECK(detail::can_load_packages(), who, "expected a LibTorch with the runtime of ",
+              "AOTInductor, got one without it");
+  return std::make_shared<Inductor>(std::move(options));
+}
+
+}  // namespace sconce::program

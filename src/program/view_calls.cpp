@@ -1,0 +1,212 @@
+#include "program/view_calls.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+namespace sconce::program::detail {
+
+namespace {
+
+Argument integer(int64_t value) {
+  return {Size(value)};
+}
+
+Argument integers(const std::vector<int64_t>& values) {
+  Argument::List list;
+  for (const int64_t value : values) list.push_back(integer(value));
+  return {std::move(list)};
+}
+
+size_t add_of(Graph& graph, const char* op, size_t tensor, std::vector<Argument> further) {
+  further.insert(further.begin(), Argument{ValueId{tensor}});
+  return add_call(graph, op, "", std::move(further));
+}
+
+size_t add_slice(Graph& graph, size_t tensor, size_t dim, int64_t start, int64_t size) {
+  return add_call(graph, "aten::slice", "Tensor",
+                  {{ValueId{tensor}},
+                   integer(static_cast<int64_t>(dim)),
+                   integer(start),
+                   integer(start + size),
+                   integer(1)});
+}
+
+// A vector as a block of more dimensions, of which a view takes a range each. One dimension more
+// than the view has is the step between its elements, of which it takes one.
+struct Block {
+  int64_t offset = 0;  // of its first element in the vector
+  std::vector<int64_t> sizes = {};
+  std::vector<int64_t> starts = {};
+};
+
+// Returns the block in which the view, by descending strides, is a range of each dimension, or
+// nothing if there is none.
+std::optional<Block> block_of(int64_t numel, const Placement& view) {
+  Block block;
+  int64_t rest = view.offset;
+  int64_t outer = numel;
+  for (size_t i = 0; i < view.sizes.size(); ++i) {
+    const int64_t stride = view.strides[i];
+    if (stride <= 0 || (i > 0 && outer % stride != 0)) return {};
+    block.sizes.push_back(outer / stride);
+    block.starts.push_back(rest / stride);
+    rest %= stride;
+    outer = stride;
+    if (block.starts.back() + view.sizes[i] > block.sizes.back()) return {};
+  }
+  if (outer > 1) {
+    block.sizes.push_back(outer);
+    block.starts.push_back(rest);
+  }
+  return block;
+}
+
+// Returns such a block of the vector, or of a part of it that begins where the view does.
+std::optional<Block> find_block(int64_t numel, const Placement& view) {
+  auto block = block_of(numel, view);
+  if (block || view.sizes.empty()) return block;
+  const int64_t part = view.sizes[0] * view.strides[0];
+  if (view.offset + part > numel) return {};
+  block = block_of(part, {view.sizes, view.strides, 0});
+  if (block) block->offset = view.offset;
+  return block;
+}
+
+// Adds the range of a vector that the view, by descending strides, takes of it.
+size_t add_range(Graph& graph, size_t flat, int64_t numel, const Block& block,
+                 const Placement& view) {
+  const int64_t used =
+      std::accumulate(block.sizes.begin(), block.sizes.end(), int64_t{1}, std::multiplies<>());
+  size_t value = used == numel ? flat : add_slice(graph, flat, 0, block.offset, used);
+  value = add_of(graph, "aten::reshape", value, {integers(block.sizes)});
+  for (size_t i = 0; i < view.sizes.size(); ++i) {
+    if (view.sizes[i] == block.sizes[i]) continue;
+    value = add_slice(graph, value, i, block.starts[i], view.sizes[i]);
+  }
+  if (block.sizes.size() == view.sizes.size()) return value;
+  return add_call(graph, "aten::select", "int",
+                  {{ValueId{value}},
+                   integer(static_cast<int64_t>(view.sizes.size())),
+                   integer(block.starts.back())});
+}
+
+std::vector<int64_t> inverse(const std::vector<int64_t>& order) {
+  std::vector<int64_t> inverse(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  }
+  return inverse;
+}
+
+size_t add_permutation(Graph& graph, size_t value, const std::vector<int64_t>& order) {
+  if (std::is_sorted(order.begin(), order.end())) return value;
+  return add_of(graph, "aten::permute", value, {integers(order)});
+}
+
+// Returns the view without the dimensions of one element and those that repeat one.
+Placement without_repeats(const Placement& view) {
+  Placement core = {{}, {}, view.offset};
+  for (size_t i = 0; i < view.sizes.size(); ++i) {
+    if (view.sizes[i] == 1 || view.strides[i] == 0) continue;
+    core.sizes.push_back(view.sizes[i]);
+    core.strides.push_back(view.strides[i]);
+  }
+  return core;
+}
+
+// Adds the dimensions that `without_repeats` has dropped.
+size_t add_repeats(Graph& graph, size_t value, const Placement& view) {
+  bool repeats = false;
+  for (size_t i = 0; i < view.sizes.size(); ++i) {
+    if (view.sizes[i] != 1 && view.strides[i] != 0) continue;
+    value = add_of(graph, "aten::unsqueeze", value, {integer(static_cast<int64_t>(i))});
+    repeats |= view.sizes[i] != 1;
+  }
+  if (!repeats) return value;
+  return add_of(graph, "aten::expand", value, {integers(view.sizes), {false}});
+}
+
+}  // namespace
+
+Placement Placement::of(const at::Tensor& tensor) {
+  return {tensor.sizes().vec(), tensor.strides().vec(), tensor.storage_offset()};
+}
+
+Placement Placement::flat(int64_t numel) {
+  return {{numel}, {1}, 0};
+}
+
+int64_t Placement::numel() const {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+}
+
+Placement Placement::by_stride(std::vector<int64_t>& order) const {
+  order.resize(sizes.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::stable_sort(order.begin(), order.end(), [this](int64_t a, int64_t b) {
+    const auto x = static_cast<size_t>(a), y = static_cast<size_t>(b);
+    return std::pair(strides[x], sizes[x]) > std::pair(strides[y], sizes[y]);
+  });
+  Placement sorted = {{}, {}, offset};
+  for (const int64_t dim : order) {
+    sorted.sizes.push_back(sizes[static_cast<size_t>(dim)]);
+    sorted.strides.push_back(strides[static_cast<size_t>(dim)]);
+  }
+  return sorted;
+}
+
+bool Placement::is_contiguous() const {
+  int64_t stride = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    if (sizes[i] != 1 && strides[i] != stride) return false;
+    stride *= sizes[i];
+  }
+  return true;
+}
+
+size_t add_call(Graph& graph, const char* op, const char* overload,
+                std::vector<Argument> arguments) {
+  auto& call =
+      graph.calls.emplace_back(Call{c10::Dispatcher::singleton().findSchemaOrThrow(op, overload)});
+  call.arguments = std::move(arguments);
+  call.arguments.resize(call.op.schema().arguments().size());
+  call.results = {{ValueId{graph.values}}};
+  return graph.values++;
+}
+
+size_t add_flat(Graph& graph, size_t base, const Placement& of_base) {
+  if (of_base == Placement::flat(of_base.numel())) return base;
+  std::vector<int64_t> order;
+  TORCH_CHECK(of_base.offset == 0 && of_base.by_stride(order).is_contiguous(),
+              "expected a tensor that is dense from the start of its memory, got sizes ",
+              of_base.sizes, ", strides ", of_base.strides, " and offset ", of_base.offset);
+  base = add_permutation(graph, base, order);
+  return add_of(graph, "aten::reshape", base, {integers({of_base.numel()})});
+}
+
+size_t add_view(Graph& graph, size_t base, const Placement& of_base, const Placement& of_view) {
+  if (of_base == of_view) return base;
+  if (of_view.offset == 0 && of_base.offset == 0 && of_base.numel() == of_view.numel() &&
+      of_base.is_contiguous() && of_view.is_contiguous()) {
+    return add_of(graph, "aten::reshape", base, {integers(of_view.sizes)});
+  }
+  std::vector<int64_t> order;
+  const auto core = without_repeats(of_view).by_stride(order);
+  size_t value = add_flat(graph, base, of_base);
+  const auto block = find_block(of_base.numel(), core);
+  if (!block || of_view.numel() == 0) {
+    return add_call(graph, "aten::as_strided", "",
+                    {{ValueId{value}},
+                     integers(of_view.sizes),
+                     integers(of_view.strides),
+                     integer(of_view.offset)});
+  }
+  value = add_range(graph, value, of_base.numel(), *block, core);
+  value = add_permutation(graph, value, inverse(order));
+  return add_repeats(graph, value, of_view);
+}
+
+}  // namespace sconce::program::detail

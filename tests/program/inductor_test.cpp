@@ -1,0 +1,98 @@
+#include "sconce/program/inductor.hpp"
+
+#include <c10/util/Logging.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "sconce/captured_step.hpp"
+#include "sconce/devices.hpp"
+#include "sconce/optim/adam.hpp"
+#include "sconce/seed_everything.hpp"
+#include "support/error_of.hpp"
+#include "support/temp_dir.hpp"
+#include "support/warnings.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using sconce::CapturedStep;
+using sconce::KeptStep;
+using sconce::StepMode;
+using sconce::program::inductor;
+using sconce::program::InductorOptions;
+using sconce::test::error_of;
+using sconce::test::TempDir;
+using Tensors = std::vector<torch::Tensor>;
+namespace nn = torch::nn;
+
+namespace {
+
+// A network with dropout and running statistics, its optimizer, and a batch.
+struct Training {
+  Training() {
+    sconce::seed_everything(0);
+    net = nn::Sequential(nn::Linear(8, 16), nn::BatchNorm1d(16), nn::GELU(), nn::Dropout(0.25),
+                         nn::Linear(16, 4));
+    optimizer = std::make_unique<sconce::optim::Adam>(net->parameters());
+    batch = {torch::randn({12, 8}), torch::arange(12).remainder(4)};
+  }
+
+  Tensors step(const Tensors& of) {
+    optimizer->zero_grad();
+    auto loss = nn::functional::cross_entropy(net->forward(of[0]), of[1]);
+    loss.backward();
+    optimizer->step();
+    return {loss};
+  }
+
+  nn::Sequential net = nullptr;
+  std::unique_ptr<sconce::optim::Adam> optimizer = {};
+  Tensors batch = {};
+};
+
+// Makes calls of a step, and compares the losses with those of the plain loop.
+struct CapturedTraining {
+  explicit CapturedTraining(InductorOptions options)
+      : captured(torch::kCPU, [this](const Tensors& batch) { return training.step(batch); },
+                 {.modules = {training.net.ptr()}, .compiler = inductor(std::move(options))}) {}
+
+  void run(int calls) {
+    std::vector<double> expected, found;
+    sconce::seed_everything(1);
+    for (int i = 0; i < calls; ++i) {
+      found.push_back(captured(training.batch)[0].item<double>());
+    }
+    sconce::seed_everything(1);
+    for (int i = 0; i < calls; ++i) expected.push_back(plain.step(plain.batch)[0].item<double>());
+    for (int i = 0; i < calls; ++i) {
+      INFO("call " << i);
+      CHECK(found[static_cast<size_t>(i)] ==
+            Catch::Approx(expected[static_cast<size_t>(i)]).epsilon(1e-5));
+    }
+  }
+
+  Training plain = {};
+  Training training = {};
+  CapturedStep captured;
+};
+
+}  // namespace
+
+TEST_CASE("a compiled step trains like the plain loop, and later runs take it from the cache",
+          "[python]") {
+  const TempDir folder;
+  {
+    CapturedTraining first({.wait = true, .cache = folder.path() / "steps"});
+    first.run(40);
+    CHECK_THAT(first.captured.mode_reason(), ContainsSubstring("a compiled step takes"));
+  }
+  CapturedTraining second({.wait = true, .cache = folder.path() / "steps", .python = "/no/python"});
+  second.run(10);
+  CHECK(second.captured.mode_reason() == "an earlier run has kept this form");
+  CapturedTraining third(
+      {.keep = KeptStep::compiled, .cache = folder.path() / "steps", .python = "/no/python"});
+  third.run(10);
+  CHECK(third.captured.mode() == StepMode::compiled);
+  CHECK(third.captured.mode_reason() == "compiled steps are kept");
+}

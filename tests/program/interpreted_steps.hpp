@@ -1,0 +1,61 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capture/compiled_step.hpp"
+#include "program/prepared_program.hpp"
+#include "program/step_parts.hpp"
+#include "sconce/step_compiler.hpp"
+
+// A compiler that compiles nothing: it runs the programs of a step's parts operator by operator,
+// with the kernels of the replay. So the bits are the same, and no Python is needed.
+namespace sconce::test {
+
+class InterpretedCode final : public detail::CompiledCode {
+ public:
+  explicit InterpretedCode(program::detail::Graph program)
+      : program_(std::move(program), at::kCPU, "interpreted step: ") {}
+
+  std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs) override {
+    return program_.run(inputs);
+  }
+
+ private:
+  program::detail::PreparedProgram program_;
+};
+
+class InterpretedSteps final : public StepCompiler {
+ public:
+  using StepCompiler::StepCompiler;
+
+  std::unique_ptr<detail::StepCompilation> compile(const detail::RecordedStep& step) override {
+    auto made = std::make_unique<Compilation>();
+    for (auto& part : program::detail::parts_of(step)) {
+      made->calls.push_back({.begin = part.begin,
+                             .end = part.end,
+                             .code = std::make_unique<InterpretedCode>(std::move(part.program)),
+                             .inputs = std::move(part.inputs),
+                             .written = std::move(part.written),
+                             .results = std::move(part.results),
+                             .last_used = std::move(part.last_used),
+                             .bits = part.bits});
+    }
+    return made;
+  }
+
+ private:
+  struct Compilation final : detail::StepCompilation {
+    bool is_over() override { return true; }
+    void wait() override {}
+    std::vector<detail::CompiledCall> take() override { return std::move(calls); }
+    const std::string& key() const override { return of_step; }
+
+    std::string of_step = "step";
+    std::vector<detail::CompiledCall> calls = {};
+  };
+};
+
+}  // namespace sconce::test

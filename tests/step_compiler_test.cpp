@@ -1,0 +1,160 @@
+#include "sconce/step_compiler.hpp"
+
+#include "capture/compiled_step.hpp"
+#include "catch.hpp"
+#include "program/interpreted_steps.hpp"
+#include "sconce/captured_step.hpp"
+#include "sconce/devices.hpp"
+#include "support/refusals.hpp"
+#include "support/require_gpu.hpp"
+#include "support/warnings.hpp"
+
+using sconce::CapturedStep;
+using sconce::KeptStep;
+using sconce::StepMode;
+using sconce::test::InterpretedSteps;
+using Tensors = std::vector<torch::Tensor>;
+
+namespace {
+
+Tensors square(const Tensors& batch) {
+  return {(batch[0] * 2 + 1).relu().square().sum()};
+}
+
+CapturedStep captured(const std::shared_ptr<InterpretedSteps>& compiler) {
+  return CapturedStep(torch::kCPU, square, {.warmup = 1, .compiler = compiler});
+}
+
+}  // namespace
+
+TEST_CASE("a step is replayed and compiled in turns before the faster form is kept") {
+  const auto compiler = std::make_shared<InterpretedSteps>(sconce::StepCompilerOptions{});
+  auto step = captured(compiler);
+  const auto x = torch::rand({16});
+  const auto expected = square({x})[0];
+  for (int call = 0; call < 24; ++call) {
+    CHECK(step({x})[0].equal(expected));
+    if (call == 0) CHECK(step.mode() == StepMode::eager);
+    if (call == 2) CHECK(step.mode_reason() == "both forms are being timed");
+  }
+  CHECK(step.mode_reason().starts_with("a compiled step takes "));
+  CHECK(compiler->state_dict().toGenericDict().size() == 1);
+}
+
+TEST_CASE("a compiler that loads the state of another keeps its forms without timing any") {
+  for (const auto* form : {"compiled", "replay"}) {
+    const auto compiler = std::make_shared<InterpretedSteps>(sconce::StepCompilerOptions{});
+    c10::impl::GenericDict state(c10::StringType::get(), c10::AnyType::get());
+    state.insert("step", form);
+    compiler->load_state_dict(state);
+    auto step = captured(compiler);
+    for (int call = 0; call < 4; ++call) step({torch::rand({16})});
+    CHECK(step.mode() == (form == std::string("compiled") ? StepMode::compiled : StepMode::replay));
+    CHECK(step.mode_reason() == "an earlier run has kept this form");
+    CHECK(compiler->state_dict().toGenericDict().at("step").toStringRef() == form);
+  }
+}
+
+namespace {
+
+// Compiles steps wrongly in one of several ways.
+class WrongCompiler final : public sconce::StepCompiler {
+ public:
+  enum class Fault { compile, take, run, values };
+
+  explicit WrongCompiler(Fault fault) : StepCompiler({.wait = true}), fault_(fault) {}
+
+  std::unique_ptr<sconce::detail::StepCompilation> compile(
+      const sconce::detail::RecordedStep& step) override {
+    if (fault_ == Fault::compile) TORCH_CHECK(false, "no compiler");
+    return std::make_unique<Compilation>(interpreter_.compile(step), fault_);
+  }
+
+ private:
+  struct Code final : sconce::detail::CompiledCode {
+    std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs) override {
+      TORCH_CHECK(!throws, "it throws");
+      auto results = right->run(inputs);
+      for (const auto& memory : written) memory.mul_(1.01);
+      for (const auto& result : results) result.mul_(1.01);
+      return results;
+    }
+
+    std::shared_ptr<sconce::detail::CompiledCode> right = {};
+    std::vector<at::Tensor> written = {};
+    bool throws = false;
+  };
+
+  struct Compilation final : sconce::detail::StepCompilation {
+    Compilation(std::unique_ptr<sconce::detail::StepCompilation> of, Fault with)
+        : right(std::move(of)), fault(with) {}
+
+    bool is_over() override { return right->is_over(); }
+    void wait() override { right->wait(); }
+    const std::string& key() const override { return right->key(); }
+    std::vector<sconce::detail::CompiledCall> take() override {
+      TORCH_CHECK(fault != Fault::take, "no package");
+      auto calls = right->take();
+      for (auto& call : calls) {
+        auto code = std::make_shared<Code>();
+        code->right = call.code;
+        code->written = call.written;
+        code->throws = fault == Fault::run;
+        call.code = code;
+      }
+      return calls;
+    }
+
+    std::unique_ptr<sconce::detail::StepCompilation> right;
+    Fault fault;
+  };
+
+  Fault fault_;
+  InterpretedSteps interpreter_{sconce::StepCompilerOptions{}};
+};
+
+}  // namespace
+
+TEST_CASE("a step whose compiler fails or compiles it wrongly is replayed, with a warning") {
+  using Fault = WrongCompiler::Fault;
+  const std::vector<std::pair<Fault, std::string>> faults = {
+      {Fault::compile, "no compiler"},
+      {Fault::take, "no package"},
+      {Fault::run, "the compiled code throws: it throws"},
+      {Fault::values,
+       "expected compiled code that computes what the replay computes, within 0.001"}};
+  for (const auto& [fault, reason] : faults) {
+    const sconce::test::Warnings warnings;
+    CapturedStep step(torch::kCPU, square,
+                      {.warmup = 1, .compiler = std::make_shared<WrongCompiler>(fault)});
+    for (int call = 0; call < 6; ++call) {
+      const auto x = torch::rand({16});
+      CHECK(step({x})[0].equal(square({x})[0]));
+    }
+    CHECK(step.mode() == StepMode::replay);
+    CHECK_THAT(step.mode_reason(), Catch::Matchers::ContainsSubstring(reason));
+    REQUIRE(warnings.messages().size() == 1);
+    CHECK_THAT(warnings.messages()[0],
+               Catch::Matchers::StartsWith("sconce::CapturedStep: the step is replayed and not "
+                                           "compiled: ") &&
+                   Catch::Matchers::ContainsSubstring(reason));
+  }
+}
+
+TEST_CASE("a compiler rejects a state that is not a dict of forms") {
+  InterpretedSteps compiler(sconce::StepCompilerOptions{});
+  c10::impl::GenericDict wrong(c10::StringType::get(), c10::AnyType::get());
+  wrong.insert("step", "fast");
+  sconce::test::check_refusals({{[&] { compiler.load_state_dict(1); },
+                                 "sconce::StepCompiler::load_state_dict: expected a dict"},
+                                {[&] { compiler.load_state_dict(wrong); },
+                                 "expected a value \"compiled\" or \"replay\" for 'step'"}});
+}
+
+TEST_CASE("a step on a GPU rejects a compiler", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto compiler = std::make_shared<InterpretedSteps>(sconce::StepCompilerOptions{});
+  CHECK_THROWS_WITH(CapturedStep(sconce::gpu(), square, {.compiler = compiler}),
+                    Catch::Matchers::StartsWith("sconce::CapturedStep: expected the CPU for a step "
+                                                "with a compiler, got cuda:0"));
+}
