@@ -21,7 +21,6 @@
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
-using sconce::program::detail::Compilation;
 using sconce::program::detail::CompileFolder;
 using sconce::program::detail::Graph;
 using sconce::program::detail::package_target;
@@ -361,10 +360,12 @@ TEST_CASE("of two compilations of one key, one starts Python and the other waits
 
 TEST_CASE("a waiting compilation starts Python when the first one fails") {
   const TempDir folder;
-  const auto go = folder.path() / "go";
-  const auto fails = fake_python(folder, waits_for(go) + "exit 3");
+  const auto started = folder.path() / "started", go = folder.path() / "go";
+  const auto fails =
+      fake_python(folder, "touch '" + started.string() + "'\n" + waits_for(go) + "exit 3");
   const PackageCache cache(folder.path() / "cache");
   const auto first = cache.compile(cache_key, some_target, {}, fails);
+  wait_until([&] { return fs::exists(started); });
   const TempDir of_second;
   const auto second =
       cache.compile(cache_key, some_target, {}, fake_python(of_second, writes_package));
