@@ -3,6 +3,7 @@
 #include <ATen/Version.h>
 #include <fcntl.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
 using sconce::program::detail::CompileFolder;
+using sconce::program::detail::CompileLock;
 using sconce::program::detail::Graph;
 using sconce::program::detail::package_target;
 using sconce::program::detail::PackageCache;
@@ -379,31 +381,28 @@ TEST_CASE("a waiting compilation starts Python when the first one fails") {
 
 TEST_CASE("when the process that compiles is killed, a waiting one compiles and cleans up") {
   const TempDir folder;
-  const auto starts = folder.path() / "starts", go = folder.path() / "go";
-  const auto python = fake_python(
-      folder, "echo start >> '" + starts.string() + "'\n" + waits_for(go) + writes_package);
   const PackageCache cache(folder.path() / "cache");
   const pid_t holder = ::fork();
   REQUIRE(holder >= 0);
   if (holder == 0) {
-    const auto compilation = cache.compile(cache_key, some_target, {}, python);
-    while (!compilation->is_over()) ::usleep(1000);
-    ::_exit(0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const CompileLock lock(cache.folder() / (cache_key + ".lock"));
+    const CompileFolder in_use(cache.folder(), cache_key);
+    folder.write("holder", in_use.path().string() + "\n");
+    while (true) ::pause();
   }
-  wait_until([&] { return lines_in(starts) == 1; });
-  const auto abandoned = names_in(cache.folder()).front();
-  REQUIRE_THAT(abandoned, StartsWith(".compiling." + cache_key));
-  const auto waiting = cache.compile(cache_key, some_target, {}, python);
+  wait_until([&] { return lines_in(folder.path() / "holder") == 1; });
+  const fs::path abandoned = first_line(folder.path() / "holder");
+  const auto waiting =
+      cache.compile(cache_key, some_target, {}, fake_python(folder, writes_package));
+  CHECK(fs::exists(abandoned));
+  CHECK(!waiting->is_over());
   ::kill(holder, SIGKILL);
   ::waitpid(holder, nullptr, 0);
-  CHECK(!cache.find(cache_key, some_target).package);
-  wait_until([&] { return lines_in(starts) == 2; });
-  CHECK(!waiting->is_over());
-  CHECK(!fs::exists(cache.folder() / abandoned));
-  folder.write("go", "");
   waiting->wait();
   CHECK(waiting->error().empty());
   CHECK(cache.find(cache_key, some_target).package);
+  CHECK(!fs::exists(abandoned));
 }
 
 TEST_CASE("a killed Python leaves no package and no files") {
