@@ -99,6 +99,7 @@ void Compilation::compile(const std::stop_token& stop) const {
   CompileFolder::remove_abandoned(cache);
   const auto inductor = cache / "inductor";
   make_private_folder(inductor, of_compilation);
+  check_private(inductor, S_IFDIR);  // Python runs what is in it
   const auto child = start_python(task_, folder_->path(), inductor);
   if (!poll_until(stop, 20ms, [&] { return child->has_ended(); })) return;
   check(*child);

@@ -25,9 +25,9 @@ struct CompileTask {
 };
 
 /// The compilation of one package by a child process, or by another process that compiles the same
-/// key. If that one ends without a package, this one starts a child. A thread of this process
-/// watches the child and adds the package to the cache, because whoever waits for the package may
-/// be what this process waits for.
+/// key. If that one ends without a package, this one starts a child. A thread watches the child
+/// and adds the package to the cache, so that another process gets it even while this one waits for
+/// that process.
 class Compilation {
  public:
   /// Writes the program and starts the thread. Does not throw.
@@ -38,7 +38,7 @@ class Compilation {
   Compilation(const Compilation&) = delete;
   Compilation& operator=(const Compilation&) = delete;
 
-  /// Returns whether the package is in the cache or cannot be made. Takes a few nanoseconds.
+  /// Returns whether the package is in the cache or cannot be made. Never waits.
   bool is_over() const { return is_over_; }
 
   /// Waits until it is over.

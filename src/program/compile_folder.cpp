@@ -50,7 +50,7 @@ CompileLock::~CompileLock() {
   ::close(fd_);
 }
 
-// Between the first two calls, another process may take the folder for an abandoned one.
+// Before the folder is locked, another process may remove it as abandoned.
 CompileFolder::CompileFolder(const fs::path& cache, const std::string& key) {
   const std::string pattern = cache / (compile_folder_prefix + key + ".XXXXXX");
   while (fd_ < 0) {

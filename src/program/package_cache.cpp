@@ -38,16 +38,6 @@ fs::path default_cache() {
   return fs::path(home) / ".cache/sconce/steps";
 }
 
-// Throws unless this is a file or folder of this kind that only this user can change.
-void check_private_kind(const fs::path& path, mode_t kind) {
-  struct stat status = {};
-  TORCH_CHECK(::lstat(path.c_str(), &status) == 0, path.string(),
-              ": cannot look at it: ", std::strerror(errno));
-  TORCH_CHECK((status.st_mode & S_IFMT) == kind, path.string(), ": expected ", io::kind_of(kind),
-              ", found ", io::kind_of(status.st_mode));
-  check_private(path, status, "");
-}
-
 nlohmann::json about(const PackageTarget& target, const io::InputFile& package) {
   return {{"torch", target.torch},     {"cpu", target.cpu},      {"device", target.device},
           {"threads", target.threads}, {"size", package.size()}, {"crc32", crc32_of(package)}};
@@ -63,8 +53,8 @@ PackageTarget target_in(const nlohmann::json& json) {
 // Throws unless the folder's package is whole and for the target.
 void check_package(const fs::path& folder, const PackageTarget& target) {
   const auto path = folder / package_name;
-  check_private_kind(folder, S_IFDIR);
-  check_private_kind(path, S_IFREG);
+  check_private(folder, S_IFDIR);
+  check_private(path, S_IFREG);
   const auto text = io::read_whole(folder / about_name, "sconce::program");
   const auto json = nlohmann::json::parse(text, nullptr, false);
   TORCH_CHECK(json.is_object(), (folder / about_name).string(), ": expected a JSON object");
@@ -129,7 +119,7 @@ void PackageCache::add(const std::string& key, const PackageTarget& target,
                        const fs::path& package) const {
   const auto folder = folder_ / key;
   make_private_folder(folder, of_cache);
-  check_private_kind(folder, S_IFDIR);
+  check_private(folder, S_IFDIR);
   fs::permissions(package, fs::perms::owner_read | fs::perms::owner_write);
   const auto text = about(target, io::InputFile(package, "sconce::program")).dump(2);
   fs::remove(folder / choice_name);  // it was about the package that is replaced

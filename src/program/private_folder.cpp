@@ -8,6 +8,8 @@
 #include <iomanip>
 #include <sstream>
 
+#include "io/input_file.hpp"
+
 namespace sconce::program::detail {
 
 namespace {
@@ -30,12 +32,21 @@ void make_private_folder(const std::filesystem::path& folder, const std::string&
   TORCH_CHECK(false, who, folder.string(), ": cannot make the folder: ", std::strerror(errno));
 }
 
+void check_private(const std::filesystem::path& path, mode_t kind) {
+  struct stat status = {};
+  TORCH_CHECK(::lstat(path.c_str(), &status) == 0, path.string(),
+              ": cannot look at it: ", std::strerror(errno));
+  TORCH_CHECK((status.st_mode & S_IFMT) == kind, path.string(), ": expected ", io::kind_of(kind),
+              ", found ", io::kind_of(status.st_mode));
+  check_private(path, status, "");
+}
+
 void check_private(const std::filesystem::path& path, const struct stat& status,
                    const std::string& who) {
   const auto user = ::geteuid();
   TORCH_CHECK(status.st_uid == user, who, path.string(), ": expected the owner to be user ", user,
               ", because packages are machine code, found user ", status.st_uid,
-              "; to change it: sudo chown -R ", user, " '", path.string(), "'");
+              "; to change it: sudo chown ", user, " '", path.string(), "'");
   TORCH_CHECK((status.st_mode & (S_IWGRP | S_IWOTH)) == 0, who, path.string(),
               ": expected that only its owner can write to it, because packages are machine code, ",
               "found the mode ", octal(status.st_mode), "; to change it: chmod go-w '",

@@ -12,6 +12,10 @@ namespace sconce::program::detail {
 /// @throw c10::Error, beginning with `who`, if that fails.
 void make_private_folder(const std::filesystem::path& folder, const std::string& who);
 
+/// Checks a file or folder without following links. `kind` is S_IFREG or S_IFDIR.
+/// @throw c10::Error if it is of another kind, or as below.
+void check_private(const std::filesystem::path& path, mode_t kind);
+
 /// Checks the file or folder that `stat` described.
 /// @throw c10::Error, beginning with `who` and with a command that helps, if it belongs to another
 /// user, or its group or others can write to it.

@@ -267,6 +267,21 @@ TEST_CASE("a package of another user, or in a folder that others can change, is 
                             ContainsSubstring("found user 65534"));
 }
 
+TEST_CASE("a cache of Inductor that others can write to, or that is a link, is an error") {
+  const TempDir folder;
+  const PackageCache cache(folder.path() / "cache");
+  const auto inductor = cache.folder() / "inductor", started = folder.path() / "started";
+  const auto python = fake_python(folder, "touch '" + started.string() + "'\n" + writes_package);
+  fs::create_directory(inductor);
+  REQUIRE(::chmod(inductor.c_str(), 0770) == 0);
+  CHECK_THAT(compile_error(cache, python),
+             StartsWith(inductor.string() + ": expected that only its owner can write to it"));
+  fs::remove(inductor);
+  fs::create_directory_symlink(folder.path(), inductor);
+  CHECK(compile_error(cache, python) == inductor.string() + ": expected a folder, found a link");
+  CHECK(!fs::exists(started));
+}
+
 TEST_CASE("a cache makes its folder and the missing parents for this user alone") {
   const TempDir folder;
   const auto umask_before = ::umask(0);
@@ -323,7 +338,7 @@ TEST_CASE("a folder of another user is refused", "[alone]") {
   }
   CHECK_THAT(cache_error(folder.path()),
              ContainsSubstring("expected the owner to be user 0") &&
-                 ContainsSubstring("found user 65534; to change it: sudo chown -R 0 '" +
+                 ContainsSubstring("found user 65534; to change it: sudo chown 0 '" +
                                    folder.path().string() + "'"));
 }
 
