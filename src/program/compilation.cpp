@@ -50,10 +50,12 @@ bool poll_until(const std::stop_token& stop, std::chrono::milliseconds interval,
   return false;
 }
 
-// The current folder and PYTHONPATH have the package sconce_cpp.
+// The current folder and PYTHONPATH have the package sconce_cpp. A relative path counts from this
+// process's current folder, and a name without a folder is looked up in PATH.
 std::unique_ptr<ChildProcess> start_python(const CompileTask& task, const fs::path& folder,
                                            const fs::path& inductor) {
-  const std::string python = task.python.string();
+  const bool is_path = task.python.has_parent_path();
+  const auto python = (is_path ? fs::absolute(task.python) : task.python).string();
   try {
     return std::make_unique<ChildProcess>(
         std::vector<std::string>{python, "-m", "sconce_cpp.compile_step", program_name,

@@ -504,6 +504,12 @@ TEST_CASE("a missing Python, or one that cannot be run, is reported with its pat
   CHECK(names_in(cache.folder()) == std::vector<std::string>{cache_key + ".lock", "inductor"});
 }
 
+TEST_CASE("a relative path of Python counts from the current folder of this process") {
+  const TempDir folder;
+  const auto python = fs::relative(fake_python(folder, writes_package));
+  CHECK(compile_error(PackageCache(folder.path() / "cache"), python).empty());
+}
+
 TEST_CASE("a lock that cannot be taken, and a file in place of an entry, are errors") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
