@@ -42,7 +42,7 @@ TABLE = {
     "TransformedBatches": REFUSED, "CumulativeSizes": HOST, "Subset": HOST, "Parts": HOST, "ImageFolder": HOST,
     "Compose": HOST,
     "WholeFile": REFUSED, "Checkpoint": {"load": REFUSED, "save": REFUSED, "lock": HOST}, "ScalarFiles": REFUSED, "SummaryWriter": REFUSED,
-    "Stopwatch": REFUSED, "TerminalBar": HOST, "Profile": HOST,
+    "Stopwatch": REFUSED, "TerminalBar": HOST, "Profile": HOST, "StepCompiler": HOST,
     "Trainer": REFUSED, "Fit": CALLBACK, "Stateful": CALLBACK, "MetricValues": HOST,
     "TrainerCallback": CALLBACK, "EarlyStopping": CALLBACK, "EpochLines": CALLBACK, "LRScheduling": CALLBACK,
     "PlateauScheduling": CALLBACK, "ModelCheckpoint": CALLBACK, "WeightAveraging": CALLBACK, "ConfusionChart": CALLBACK,

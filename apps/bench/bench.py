@@ -14,7 +14,8 @@ adds torch.compile of the model ("compile_model") and of the whole step ("compil
 compiled ("jax_step") and with the whole loop in lax.scan ("jax_scan"), where a workload has these forms. JAX is
 installed into build/bench/jax; torch.compile needs a C++ compiler. The time from the start of a process to the end of
 its first call, in which it compiles, is apart. No compiled code of an earlier run is used, unless
-TORCHINDUCTOR_FORCE_DISABLE_CACHES=0 is set.
+TORCHINDUCTOR_FORCE_DISABLE_CACHES=0 is set. A workload NAME_compiled is a CapturedStep that sconce compiles; it is
+compared with the replay ("captured") too. Its packages are in build/bench/cache.
 
 The limit is another side: loops that do the same work by only multiplying and adding in registers, or only
 reading and writing the same memory, in the same turns. Its smallest time divided by sconce's is the share of
@@ -58,6 +59,7 @@ class Side:
         self.started = time.perf_counter()
         environment = {"TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"} | os.environ | {
             "OMP_NUM_THREADS": str(Side.threads), "SCONCE_BENCH_NUMBERS": str(BUILD / "numbers.npz"),
+            "XDG_CACHE_HOME": str(BUILD / "cache"),
             "SCONCE_BENCH_FILES": str(BUILD / "files")}
         self.process = subprocess.Popen(command, env=environment, text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -128,8 +130,10 @@ def commands(workload, program, compilers=()):
     name, worker = workload.name.partition(":")[0], str(HERE / "worker.py")
     size = [str(workload.size)] if workload.size else []
     made = {"sconce": [program, name, *size]}
-    if name.endswith("_captured"):
+    if name != workload.twin:
         made["eager"] = [program, workload.twin, *size]
+    if name.endswith("_compiled"):
+        made["captured"] = [program, f"{workload.twin}_captured", *size]
     for side in ("libtorch", "limit"):
         if getattr(workload, side):
             made[side] = [program, getattr(workload, side), *size]
@@ -146,6 +150,8 @@ def commands(workload, program, compilers=()):
 
 def start_sides(workload, program, compilers=()):
     made = commands(workload, program, compilers)
+    if os.environ.get("TORCHINDUCTOR_FORCE_DISABLE_CACHES") != "0":
+        shutil.rmtree(BUILD / "cache", ignore_errors=True)
     if workload.measure != "calls":
         return [WholeProcess(*side, workload.measure) for side in made.items()]
     if "jax" in compilers:

@@ -76,7 +76,8 @@ Workloads conv() {
           {"cnn_nhwc", cnn<MemoryFormat::ChannelsLast, Run::eager>},
           {"cnn_nhwc_captured", cnn<MemoryFormat::ChannelsLast, Run::captured>},
           {"resnet", resnet<Run::eager>},
-          {"resnet_captured", resnet<Run::captured>}};
+          {"resnet_captured", resnet<Run::captured>},
+          {"resnet_compiled", resnet<Run::compiled>}};
 }
 
 }  // namespace bench

@@ -56,8 +56,8 @@ Workload epoch(torch::nn::Sequential net, int64_t pictures) {
       sconce::data::Dataset{data, target},
       sconce::data::BatchesOptions{.batch_size = 256, .shuffle = true});
   const std::vector<double> check = {loss.item<double>()};
-  auto trainer = std::make_shared<sconce::Trainer>(
-      sconce::TrainerOptions{.num_gpus = 0, .graph = run == Run::captured});
+  auto trainer = std::make_shared<sconce::Trainer>(sconce::TrainerOptions{
+      .num_gpus = 0, .graph = run == Run::captured, .compile = compiler<run>()});
   return {[=]() mutable { trainer->fit_epoch(net, *optimizer, *batches); }, check};
 }
 
@@ -78,8 +78,10 @@ Workload lenet_epoch(int64_t pictures) {
 Workloads epochs() {
   return {{"mlp", mlp_epoch<Run::eager>},
           {"mlp_captured", mlp_epoch<Run::captured>},
+          {"mlp_compiled", mlp_epoch<Run::compiled>},
           {"lenet", lenet_epoch<Run::eager>},
-          {"lenet_captured", lenet_epoch<Run::captured>}};
+          {"lenet_captured", lenet_epoch<Run::captured>},
+          {"lenet_compiled", lenet_epoch<Run::compiled>}};
 }
 
 }  // namespace bench

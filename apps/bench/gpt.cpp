@@ -36,7 +36,9 @@ Workload block(int64_t size) {
 }  // namespace
 
 Workloads gpt() {
-  return {{"block", block<Run::eager>}, {"block_captured", block<Run::captured>}};
+  return {{"block", block<Run::eager>},
+          {"block_captured", block<Run::captured>},
+          {"block_compiled", block<Run::compiled>}};
 }
 
 }  // namespace bench

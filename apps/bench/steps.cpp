@@ -101,14 +101,18 @@ Workload layers(int64_t size) {
 Workloads steps() {
   return {{"sgd", sgd<Run::eager>},
           {"sgd_captured", sgd<Run::captured>},
+          {"sgd_compiled", sgd<Run::compiled>},
           {"sgd_libtorch", sgd_libtorch},
           {"adam", adam<Run::eager>},
           {"adam_captured", adam<Run::captured>},
+          {"adam_compiled", adam<Run::compiled>},
           {"adam_libtorch", adam_libtorch},
           {"amp", amp<Run::eager>},
           {"amp_captured", amp<Run::captured>},
+          {"amp_compiled", amp<Run::compiled>},
           {"layers", layers<Run::eager>},
-          {"layers_captured", layers<Run::captured>}};
+          {"layers_captured", layers<Run::captured>},
+          {"layers_compiled", layers<Run::compiled>}};
 }
 
 }  // namespace bench

@@ -7,17 +7,27 @@
 
 #include "sconce/captured_step.hpp"
 #include "sconce/devices.hpp"
+#include "sconce/program/inductor.hpp"
 #include "workload.hpp"
 
 namespace bench {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// How a workload runs its step. The captured form of a workload is named NAME_captured.
-enum class Run { eager, captured };
+/// How a workload runs its step. The other forms of a workload are named NAME_captured and
+/// NAME_compiled.
+enum class Run { eager, captured, compiled };
+
+/// Returns what compiles the steps of this run, or null. It keeps the compiled form even if the
+/// replay is faster, so that both can be compared.
+template <Run run>
+std::shared_ptr<sconce::StepCompiler> compiler() {
+  if constexpr (run != Run::compiled) return nullptr;
+  return sconce::program::inductor({.keep = sconce::KeptStep::compiled, .wait = true});
+}
 
 /// Calls of `step`, which makes a training step on a batch and returns its loss. The check is the
-/// loss after 3 steps; a captured step has been replayed by then.
+/// loss after 3 steps; a captured step has been replayed by then, and a compiled one compared.
 template <Run run = Run::eager, class Step>
 Workload calls_of(const Step& step, const Tensors& batch) {
   const auto workload = [](const auto& call) {
@@ -29,7 +39,7 @@ Workload calls_of(const Step& step, const Tensors& batch) {
   } else {
     const auto captured = std::make_shared<sconce::CapturedStep>(
         batch.front().device(), [step](const Tensors& tensors) { return Tensors{step(tensors)}; },
-        sconce::CapturedStepOptions{.warmup = 1});
+        sconce::CapturedStepOptions{.warmup = 1, .compiler = compiler<run>()});
     return workload([=] { return (*captured)(batch)[0]; });
   }
 }

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 @dataclass
 class Workload:
-    # FILE.NAME; for a whole process, followed by a colon and its measure. NAME_captured runs as a CapturedStep.
+    # FILE.NAME; for a whole process, followed by a colon and its measure. NAME_captured runs as a CapturedStep,
+    # NAME_compiled as one that is compiled.
     name: str
     title: str
     floors: dict  # the required ratio, or None, by side: Python's "default" and "best", and "libtorch"
@@ -28,7 +29,7 @@ class Workload:
     @property
     def twin(self):
         """The name of the Python function."""
-        return self.name.partition(":")[0].removesuffix("_captured")
+        return self.name.partition(":")[0].removesuffix("_captured").removesuffix("_compiled")
 
 
 EAGER = {"default": None, "best": None}
@@ -64,24 +65,33 @@ WORKLOADS = [
     Workload("steps.sgd", "SimpleNN step, SGD", {"libtorch": 0.98, "default": 2.3, "best": 2.0},
              libtorch="steps.sgd_libtorch", size=4, grows=STEP, compilers=BOTH),
     Workload("steps.sgd_captured", "SimpleNN step, SGD, captured", EAGER, size=4, compilers=BOTH),
+    Workload("steps.sgd_compiled", "SimpleNN step, SGD, compiled", EAGER, size=4, compilers=BOTH),
     Workload("steps.sgd", "SimpleNN step, SGD, 4,096 rows", EAGER, size=4096, grows=STEP, compilers=BOTH),
     Workload("steps.sgd_captured", "SimpleNN step, SGD, 4,096 rows, captured", EAGER, size=4096, compilers=BOTH),
+    Workload("steps.sgd_compiled", "SimpleNN step, SGD, 4,096 rows, compiled", EAGER, size=4096, compilers=BOTH),
     Workload("steps.sgd", "SimpleNN step, SGD, 262,144 rows", {"default": None, "best": None},
              size=262_144, grows=STEP),
     Workload("steps.adam", "SimpleNN step, Adam", {"libtorch": 0.98, "default": 3.0, "best": 2.2},
              libtorch="steps.adam_libtorch", size=4, compilers=BOTH),
     Workload("steps.adam_captured", "SimpleNN step, Adam, captured", EAGER, size=4, compilers=BOTH),
+    Workload("steps.adam_compiled", "SimpleNN step, Adam, compiled", EAGER, size=4, compilers=BOTH),
     Workload("steps.adam", "SimpleNN step, Adam, 4,096 rows", EAGER, size=4096, compilers=BOTH),
     Workload("steps.adam_captured", "SimpleNN step, Adam, 4,096 rows, captured", EAGER, size=4096, compilers=BOTH),
+    Workload("steps.adam_compiled", "SimpleNN step, Adam, 4,096 rows, compiled", EAGER, size=4096, compilers=BOTH),
     Workload("steps.amp", "bf16 step, scaler and clipping, 64 units",
              {"default": 1.8, "best": 2.0}, size=64, tolerance=1e-5, compilers=BOTH, compiled_tolerance=1e-2),
     Workload("steps.amp_captured", "bf16 step, scaler and clipping, 64 units, captured", EAGER, size=64,
              tolerance=1e-5, compilers=BOTH, compiled_tolerance=1e-2),
+    Workload("steps.amp_compiled", "bf16 step, scaler and clipping, 64 units, compiled", EAGER, size=64,
+             tolerance=1e-5, compilers=BOTH, compiled_tolerance=1e-2),
     Workload("steps.amp", "bf16 step, scaler and clipping, 1024 units", EAGER, size=1024, tolerance=1e-5),
     Workload("steps.layers", "step of 50 linear layers of 64", EAGER, size=50, compilers=BOTH),
     Workload("steps.layers_captured", "step of 50 linear layers of 64, captured", EAGER, size=50, compilers=BOTH),
+    Workload("steps.layers_compiled", "step of 50 linear layers of 64, compiled", EAGER, size=50, compilers=BOTH),
     Workload("gpt.block", "step of a GPT block, d = 256, 8 x 128 tokens", EAGER, size=8, compilers=BOTH),
     Workload("gpt.block_captured", "step of a GPT block, d = 256, 8 x 128 tokens, captured", EAGER, size=8,
+             compilers=BOTH),
+    Workload("gpt.block_compiled", "step of a GPT block, d = 256, 8 x 128 tokens, compiled", EAGER, size=8,
              compilers=BOTH),
     Workload("optimizers.adamw_small", "AdamW, 1,000 parameters of 64",
              {"libtorch": 30, "default": None, "best": 8}, size=1000,
@@ -97,9 +107,11 @@ WORKLOADS = [
              {"default": None, "best": 1.2}, size=1000),
     Workload("epochs.mlp", "MLP epoch, 6,144 pictures", {"default": 1.45, "best": 1.08}, size=6144, compilers=BOTH),
     Workload("epochs.mlp_captured", "MLP epoch, 6,144 pictures, captured", EAGER, size=6144, compilers=BOTH),
+    Workload("epochs.mlp_compiled", "MLP epoch, 6,144 pictures, compiled", EAGER, size=6144, compilers=BOTH),
     Workload("epochs.lenet", "LeNet epoch, 6,144 pictures", {"default": 1.0, "best": 1.0},
              size=6144, lower_end=0.97, compilers=BOTH),
     Workload("epochs.lenet_captured", "LeNet epoch, 6,144 pictures, captured", EAGER, size=6144, compilers=BOTH),
+    Workload("epochs.lenet_compiled", "LeNet epoch, 6,144 pictures, compiled", EAGER, size=6144, compilers=BOTH),
     Workload("feeding.batches", "60,000 pictures in batches of 256",
              {"default": None, "best": None}, size=60_000, grows=FEEDING),
     Workload("feeding.batches", "600 pictures in batches of 256",
@@ -125,6 +137,7 @@ WORKLOADS = [
     Workload("conv.resnet", "ResNet-18 step, 8 pictures of 96 x 96", {"default": None, "best": None}, size=8,
              tolerance=1e-5),
     Workload("conv.resnet_captured", "ResNet-18 step, 8 pictures of 96 x 96, captured", EAGER, size=8, tolerance=1e-5),
+    Workload("conv.resnet_compiled", "ResNet-18 step, 8 pictures of 96 x 96, compiled", EAGER, size=8, tolerance=1e-5),
     Workload("ddp.step", "DDP step, two ranks", {"default": 1.1, "best": 1.1}, size=2, grows=DDP),
     Workload("ddp.step", "DDP step, a group of one", {"libtorch": None, "default": 1.1, "best": 1.1},
              libtorch="ddp.bare", size=1, grows=DDP),

@@ -1,7 +1,6 @@
 #include "sconce/program/inductor.hpp"
 
-#include <c10/util/Logging.h>
-
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -79,8 +78,10 @@ struct CapturedTraining {
 
 }  // namespace
 
-TEST_CASE("a compiled step trains like the plain loop, and later runs take it from the cache",
-          "[python]") {
+TEST_CASE(
+    "a compiled step trains like the plain loop, and later runs take it from the cache if it is "
+    "whole",
+    "[python]") {
   const TempDir folder;
   {
     CapturedTraining first({.wait = true, .cache = folder.path() / "steps"});
@@ -95,4 +96,48 @@ TEST_CASE("a compiled step trains like the plain loop, and later runs take it fr
   third.run(10);
   CHECK(third.captured.mode() == StepMode::compiled);
   CHECK(third.captured.mode_reason() == "compiled steps are kept");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path() / "steps")) {
+    if (entry.path().filename() != "package.pt2") continue;
+    std::filesystem::resize_file(entry.path(), entry.file_size() / 2);
+  }
+  const sconce::test::Warnings warnings;
+  CapturedTraining fourth({.wait = true, .cache = folder.path() / "steps", .python = "/no/python"});
+  fourth.run(6);
+  REQUIRE(warnings.messages().size() == 2);
+  CHECK_THAT(warnings.messages()[0],
+             ContainsSubstring("a package in the cache is compiled again: ") &&
+                 ContainsSubstring("the file is damaged"));
+}
+
+TEST_CASE("a step is replayed, with a warning, where Python is missing or fails") {
+  const TempDir folder;
+  const std::vector<std::pair<std::filesystem::path, std::string>> pythons = {
+      {"/no/python", "sconce::program::inductor: expected Python at /no/python, found none"},
+      {"/bin/false", "sconce::program::inductor: exit code 1"}};
+  for (const auto& [python, reason] : pythons) {
+    const sconce::test::Warnings warnings;
+    CapturedTraining training({.wait = true, .cache = folder.path() / "steps", .python = python});
+    training.run(8);
+    CHECK(training.captured.mode() == StepMode::replay);
+    CHECK(training.captured.mode_reason() == reason);
+    REQUIRE(warnings.messages().size() == 1);
+    CHECK_THAT(warnings.messages()[0], ContainsSubstring(reason));
+  }
+}
+
+TEST_CASE("a step is replayed while the compiler runs") {
+  const TempDir folder;
+  const auto python = folder.write("python", "#!/bin/sh\nexec sleep 1000\n");
+  std::filesystem::permissions(python, std::filesystem::perms::owner_all);
+  CapturedTraining training({.cache = folder.path() / "steps", .python = python});
+  training.run(30);
+  CHECK(training.captured.mode() == StepMode::replay);
+  CHECK(training.captured.mode_reason() == "the compiler is not done");
+}
+
+TEST_CASE("a compiler rejects a cache that others can write to") {
+  const TempDir folder;
+  std::filesystem::permissions(folder.path(), std::filesystem::perms::all);
+  CHECK_THROWS_WITH(inductor({.cache = folder.path()}),
+                    ContainsSubstring(folder.path().string()) && ContainsSubstring("chmod"));
 }
