@@ -119,11 +119,13 @@ std::string without_indentation(const std::string& text) {
   return std::regex_replace(text, std::regex("\n +"), "\n");
 }
 
-// The examples, and the tests of what docs/export.md shows besides them.
+// The examples, and the tests of what the pages show besides them.
 std::string quoted_sources() {
-  std::string sources =
-      "\n" +
-      without_indentation(sconce::test::contents(SCONCE_TESTS_DIR "/apps/exporting_test.cpp"));
+  std::string sources;
+  for (const std::string name : {"compiled_step", "exporting"}) {
+    const std::string test = SCONCE_TESTS_DIR "/apps/" + name + "_test.cpp";
+    sources += "\n" + without_indentation(sconce::test::contents(test));
+  }
   for (const auto& entry : fs::directory_iterator(SCONCE_TESTS_DIR "/../apps/examples")) {
     sources += "\n" + without_indentation(sconce::test::contents(entry.path()));
   }
@@ -132,10 +134,11 @@ std::string quoted_sources() {
 
 }  // namespace
 
-TEST_CASE("the code blocks in the pages on exported programs appear in examples or tests") {
+TEST_CASE("the code blocks in the pages on export and compilation appear in examples or tests") {
   const std::string sources = quoted_sources();
   const std::regex block("(<!-- by hand -->\n)?```(?:cpp|python)\n([^`]*)```");
-  for (const auto& [name, count] : {std::pair("export", 8), std::pair("exported_programs", 6)}) {
+  for (const auto& [name, count] : {std::pair("compile_a_step", 2), std::pair("export", 8),
+                                    std::pair("exported_programs", 6)}) {
     const std::string page =
         sconce::test::contents(std::string(SCONCE_TESTS_DIR "/../docs/") + name + ".md");
     int blocks = 0;
