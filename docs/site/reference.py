@@ -11,8 +11,8 @@ from names import anchor, header_of, plain
 # Page: its title, its subject, and its headers or folders of headers, in the order in which it shows them.
 ROOMS = {
     "devices": ("Devices and settings", "Devices, times, text, captured steps and the settings of the process.",
-                ["devices", "backends", "captured_step", "activation_checkpoint", "seed_everything", "stopwatch", "repr",
-                 "tuned_memory", "fwd"]),
+                ["devices", "backends", "captured_step", "step_compiler", "activation_checkpoint", "seed_everything",
+                 "stopwatch", "repr", "tuned_memory", "fwd"]),
     "amp": ("Mixed precision", "Autocast and the gradient scaler.", ["amp/"]),
     "optim": ("Optimizers and schedulers", "Fused optimizers, learning-rate schedulers and averages of weights.",
               ["optim/sgd", "optim/adam", "optim/lr_scheduler", "optim/reduce_lr_on_plateau", "optim/warm_restarts",
@@ -24,7 +24,7 @@ ROOMS = {
                     ["distributed/process_group", "distributed/distributed_data_parallel", "distributed/"]),
     "vision": ("Vision", "Pictures, files of images, models for pictures.", ["vision/"]),
     "io": ("Files", "Files that Python reads and writes.", ["io/"]),
-    "program": ("Recorded programs", "Files that contain what a network computes, and run without its class.",
+    "program": ("Recorded programs", "Files that contain what a network computes, and run without its class; compiled steps.",
                 ["program/record", "program/"]),
     "cuda": ("CUDA", "Memory and properties of GPUs.", ["cuda/"]),
     "training": ("Training", "The trainer, its callbacks and checkpoints.", ["training/trainer", "training/early_stopping",
