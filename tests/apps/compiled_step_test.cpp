@@ -38,7 +38,7 @@ double last_loss(const std::string& out) {
 
 }  // namespace
 
-TEST_CASE("the example that compiles its step times both forms once, and a later run keeps its choice",
+TEST_CASE("the example that compiles its step times both forms once, and later runs keep the form",
           "[python]") {
   const TempDir folder;
   const auto first = run_example(folder.path(), "compiled_step steps");
