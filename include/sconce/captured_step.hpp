@@ -125,7 +125,8 @@ class CapturedStep {
   /// Returns whether the step has been captured.
   bool is_captured() const;
 
-  /// Returns how the last call ran the step. Calls that compare or time forms count as replays.
+  /// Returns how the last call with a batch like the first ran the step. Calls that compare or time
+  /// forms count as replays.
   StepMode mode() const;
 
   /// Returns why the step is compiled or is not, such as the times of both forms.

@@ -62,7 +62,7 @@ at::Tensor placed_as(const at::Tensor& name, const at::Tensor& result) {
       result.storage().nbytes() >= bytes) {
     return result;
   }
-  const auto elements = static_cast<int64_t>(bytes / name.element_size());
+  const auto elements = static_cast<int64_t>(bytes) / name.element_size();
   return at::empty({elements}, name.options())
       .as_strided(name.sizes(), name.strides(), name.storage_offset())
       .copy_(result);

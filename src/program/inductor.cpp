@@ -24,7 +24,7 @@ using detail::PackageCache;
 using detail::PackageTarget;
 using detail::StepPart;
 
-constexpr const char* who = "sconce::program::inductor: ";
+constexpr const char* of_inductor = "sconce::program::inductor: ";
 
 // A call of compiled code takes as long as a few operators.
 constexpr size_t least_operators = 4;
@@ -48,7 +48,7 @@ class Compilation final : public sconce::detail::StepCompilation {
     for (auto& part : detail::parts_of(step)) {
       if (part.end - part.begin >= least_operators) add(std::move(part), python);
     }
-    TORCH_CHECK(!parts_.empty(), who, "expected ", least_operators,
+    TORCH_CHECK(!parts_.empty(), of_inductor, "expected ", least_operators,
                 " operators or more between two calls of the host, got fewer");
   }
 
@@ -68,10 +68,10 @@ class Compilation final : public sconce::detail::StepCompilation {
     std::vector<sconce::detail::CompiledCall> calls;
     for (auto& [part, key, compilation] : parts_) {
       if (compilation != nullptr) {
-        TORCH_CHECK(compilation->error().empty(), who, compilation->error());
+        TORCH_CHECK(compilation->error().empty(), of_inductor, compilation->error());
       }
       const auto found = cache_->find(key, target_);
-      TORCH_CHECK(found.package, who, "expected a package in the cache, got ",
+      TORCH_CHECK(found.package, of_inductor, "expected a package in the cache, got ",
                   found.ignored.empty() ? "none" : found.ignored);
       calls.push_back({.begin = part.begin,
                        .end = part.end,
@@ -95,7 +95,7 @@ class Compilation final : public sconce::detail::StepCompilation {
     key_ = c10::sha1(key_ + key).str();
     const auto found = cache_->find(key, target_);
     if (!found.ignored.empty()) {
-      TORCH_WARN(who, "a package in the cache is compiled again: ", found.ignored);
+      TORCH_WARN(of_inductor, "a package in the cache is compiled again: ", found.ignored);
     }
     auto& added = parts_.emplace_back(PartPackage{std::move(part), std::move(key)});
     if (found.package) return;
@@ -133,7 +133,7 @@ class Inductor final : public StepCompiler {
     StepCompiler::keep(key, mode);
     const auto error =
         cache_->store_choice(key, mode == StepMode::compiled ? "compiled" : "replay");
-    if (!error.empty()) TORCH_WARN(who, "the form that was kept is not stored: ", error);
+    if (!error.empty()) TORCH_WARN(of_inductor, "the form that was kept is not stored: ", error);
   }
 
  private:
@@ -144,7 +144,7 @@ class Inductor final : public StepCompiler {
 }  // namespace
 
 std::shared_ptr<StepCompiler> inductor(InductorOptions options) {
-  TORCH_CHECK(detail::can_load_packages(), who, "expected a LibTorch with the runtime of ",
+  TORCH_CHECK(detail::can_load_packages(), of_inductor, "expected a LibTorch with the runtime of ",
               "AOTInductor, got one without it");
   return std::make_shared<Inductor>(std::move(options));
 }

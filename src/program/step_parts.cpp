@@ -38,7 +38,7 @@ bool is_memory(const at::Tensor& tensor) {
 }
 
 int64_t elements_of(const at::Tensor& tensor) {
-  return static_cast<int64_t>(tensor.storage().nbytes() / tensor.element_size());
+  return static_cast<int64_t>(tensor.storage().nbytes()) / tensor.element_size();
 }
 
 // Returns a name of all of the tensor's memory.

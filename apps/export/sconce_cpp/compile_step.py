@@ -18,10 +18,14 @@ def compile_step(path, package, threads):
     """Compiles the program. It may write into its inputs, unlike a program that is exported."""
     import torch  # not above: it takes seconds, in which the parent may end
 
+    from . import ProgramError
     from .program_file import read_program
     from .rebuild import RecordedModule, default_device, traced_inputs, without_messages
 
     program = read_program(path)
+    found = torch.__version__.split("+")[0]
+    if found != program.torch:
+        raise ProgramError(f"expected PyTorch {program.torch}, the version of the program's LibTorch, found {found}")
     device = default_device(program, None)
     torch.set_num_threads(threads)
     # Random numbers come from LibTorch's generators, as in C++.
