@@ -37,6 +37,10 @@ std::vector<std::string> needing(Needs needs) {
 using Line = CommandLine;
 using Rules = std::vector<Rule>;
 
+bool captures(const Line& line) {
+  return line.graph || line.compile;
+}
+
 Rules data_rules() {
   return {
       {needing(Needs::pictures),
@@ -119,21 +123,28 @@ Rules device_rules() {
          return unless(line.parallel == "distributed",
                        "needs --parallel distributed, not " + line.parallel);
        }},
-      {{"--graph"},
+      {{"--graph", "--compile"},
        [](const Line& line) {
-         return unless(!line.graph || line.parallel == "none",
+         return unless(!captures(line) || line.parallel == "none",
                        "needs --parallel none, not " + line.parallel);
        }},
-      {{"--graph"},
+      {{"--graph", "--compile"},
        [](const Line& line) {
-         return unless(!line.graph || line.accumulate == 1,
+         return unless(!captures(line) || line.accumulate == 1,
                        "needs --accumulate 1, not " + std::to_string(line.accumulate));
        }},
-      {{"--graph"},
+      {{"--graph", "--compile"},
        [](const Line& line) {
-         return unless(!line.graph || line.scheduler != "onecycle",
+         return unless(!captures(line) || line.scheduler != "onecycle",
                        "needs a --scheduler that changes only the learning rate, not onecycle, "
                        "which also changes the momentum");
+       }},
+      {{"--compile"},
+       [](const Line& line) {
+         const auto device = line.torch_device();
+         return unless(!line.compile || device.is_cpu(),
+                       "needs the CPU, but the device is " + device.str() +
+                           "; add --device cpu, or use --graph on the GPU");
        }},
       {{"--precision"},
        [](const Line& line) {

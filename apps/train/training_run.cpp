@@ -58,6 +58,7 @@ sconce::TrainerOptions trainer_options(const CommandLine& line, const Task& task
           .accumulate_grad_batches = line.accumulate,
           .device = device,
           .graph = line.graph,
+          .compile = line.compile ? sconce::program::inductor() : nullptr,
           .fast_dev_run = line.fast_dev_run,
           .loss = std::move(loss),
           .metrics = std::move(metrics),

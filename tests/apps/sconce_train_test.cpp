@@ -381,12 +381,29 @@ TEST_CASE("sconce-train rejects invalid names and lists the valid ones") {
        {"--precision fp8", "--precision: takes fp32|tf32|bf16|fp16"},
        {"--precision tf32 --device cpu", "--precision: tf32 needs a GPU"},
        {"--data nowhere", "--data: takes digits, fashion-mnist or a folder of IDX files"},
-       {"--graph --parallel data", "--graph: needs --parallel none, not data"},
-       {"--graph --accumulate 2", "--graph: needs --accumulate 1, not 2"},
-       {"--graph --scheduler onecycle",
-        "--graph: needs a --scheduler that changes only the learning rate, not onecycle"},
        {"--colour red", "--colour: "},
        {"--epochs", "--epochs: "}});
+}
+
+TEST_CASE("sconce-train rejects flags that --graph and --compile cannot be used with") {
+  for (const std::string flag : {"--graph", "--compile"}) {
+    check_usage_errors(
+        {{flag + " --parallel data", flag + ": needs --parallel none, not data"},
+         {flag + " --parallel distributed", flag + ": needs --parallel none, not distributed"},
+         {flag + " --accumulate 2", flag + ": needs --accumulate 1, not 2"},
+         {flag + " --scheduler onecycle",
+          flag + ": needs a --scheduler that changes only the learning rate, not onecycle"}});
+  }
+  CHECK(parsed({"--compile", "--device", "cpu"}).compile);
+}
+
+TEST_CASE("sconce-train rejects --compile on a GPU and names the device", "[gpu]") {
+  sconce::test::require_gpu();
+  const std::string error =
+      "--compile: needs the CPU, but the device is cuda:0; add --device cpu, or use --graph";
+  check_usage_errors({{"--compile", error}, {"--compile --device cuda:0", error}});
+  check_refused(run_train("--compile"), 2, error);
+  CHECK(parsed({"--compile", "--device", "cpu"}).compile);
 }
 
 TEST_CASE("sconce-train --help lists every flag with its default") {
@@ -400,7 +417,7 @@ TEST_CASE("sconce-train --help lists every flag with its default") {
         "--skip-bad",   "--workers",       "--scalars",   "--summary",       "--live-loss",
         "--profile",    "--memory",        "--graph",     "--overwrite",     "--version",
         "--weights",    "--freeze",        "--target",    "--categories",    "--drop",
-        "--max-pixels", "--max-csv-bytes", "--export",    "predict"}) {
+        "--max-pixels", "--max-csv-bytes", "--export",    "predict",         "--compile"}) {
     CHECK_THAT(ran.out, ContainsSubstring(flag));
   }
   CHECK_THAT(ran.out, ContainsSubstring("(default: cosine)") &&
