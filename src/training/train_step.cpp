@@ -209,22 +209,26 @@ std::shared_ptr<TrainStep> make_train_step(const TrainerOptions& options,
   const EagerStep step(options.gradient_clip_val, precision, model, optimizer);
   if (!options.graph) return std::make_shared<EagerStep>(step);
   const auto device = options.device.value();
+  const char* const option = capturing_option(options);
   const auto* ours = dynamic_cast<optim::Optimizer*>(&optimizer);
-  TORCH_CHECK(ours != nullptr,
-              "sconce::Trainer: expected with graph one of sconce's optimizers, whose ",
-              "step can be replayed, got another");
-  TORCH_CHECK(ours->is_capturable(),
-              "sconce::Trainer: expected with graph one of sconce's optimizers with its fastest ",
+  TORCH_CHECK(ours != nullptr, "sconce::Trainer: expected with ", option,
+              " one of sconce's optimizers, whose ", "step can be replayed, got another");
+  TORCH_CHECK(ours->is_capturable(), "sconce::Trainer: expected with ", option,
+              " one of sconce's optimizers with its fastest ",
               "kernels and a learning rate that is a tensor on ", device,
               " (ExtraOptions::lr), got another");
-  TORCH_CHECK(
-      !precision.scaler().is_enabled() || ours->step_supports_amp_scaling(),
-      "sconce::Trainer: expected with graph and fp16 an optimizer with fused kernels, whose ",
-      "step skips overflows without the host, got another");
+  TORCH_CHECK(!precision.scaler().is_enabled() || ours->step_supports_amp_scaling(),
+              "sconce::Trainer: expected with ", option,
+              " and fp16 an optimizer with fused kernels, whose ",
+              "step skips overflows without the host, got another");
   auto* graph = dynamic_cast<GraphStep*>(earlier.get());
   if (graph == nullptr) return std::make_shared<GraphStep>(step, options);
   graph->use_for(step);
   return earlier;
+}
+
+const char* capturing_option(const TrainerOptions& options) {
+  return options.compile != nullptr ? "compile" : "graph";
 }
 
 void check_gradients(const torch::nn::Module& model, const torch::optim::Optimizer& optimizer) {

@@ -40,6 +40,9 @@ std::shared_ptr<TrainStep> make_train_step(const TrainerOptions& options,
                                            torch::optim::Optimizer& optimizer,
                                            const std::shared_ptr<TrainStep>& earlier = nullptr);
 
+/// Returns the option that captures the steps, for messages: `compile` implies `graph`.
+const char* capturing_option(const TrainerOptions& options);
+
 /// Checks that a parameter of the optimizer has a gradient, which is not so if it is another
 /// model's. Reads nothing from the device, and ends at the first gradient.
 /// @throw c10::Error with the number of parameters that optimizer and model have in common.

@@ -12,6 +12,7 @@
 #include "training/fit_metrics.hpp"
 #include "training/run_scope.hpp"
 #include "training/test_model.hpp"
+#include "training/train_step.hpp"
 
 namespace sconce {
 
@@ -56,11 +57,11 @@ void check_options(const TrainerOptions& options) {
               "sconce::Trainer: expected accumulate_grad_batches of at least 1, got ",
               options.accumulate_grad_batches);
   TORCH_CHECK(!options.graph || options.accumulate_grad_batches == 1,
-              "sconce::Trainer: expected accumulate_grad_batches 1 with graph, got ",
-              options.accumulate_grad_batches);
+              "sconce::Trainer: expected accumulate_grad_batches 1 with ",
+              capturing_option(options), ", got ", options.accumulate_grad_batches);
   TORCH_CHECK(!options.graph || options.process_group.world_size() == 1,
-              "sconce::Trainer: expected a process group of one with graph, got one of ",
-              options.process_group.world_size());
+              "sconce::Trainer: expected a process group of one with ", capturing_option(options),
+              ", got one of ", options.process_group.world_size());
   TORCH_CHECK(options.compile == nullptr || options.device->is_cpu(),
               "sconce::Trainer: expected the CPU with compile, got ", *options.device);
   if (options.metrics) check_metrics(*options.metrics);

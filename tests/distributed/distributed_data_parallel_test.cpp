@@ -141,6 +141,10 @@ TEST_CASE("the Trainer rejects differing ranks, another process group, and from_
       CHECK_THAT(rank->err(), ContainsSubstring(call + " sconce::data::from_torch: expected a "
                                                        "process group of one, got one of 2"));
     }
+    CHECK_THAT(rank->err(), ContainsSubstring("10 sconce::Trainer: expected a process group of one "
+                                              "with graph, got one of 2"));
+    CHECK_THAT(rank->err(), ContainsSubstring("11 sconce::Trainer: expected a process group of one "
+                                              "with compile, got one of 2"));
     const bool is_first = rank == ranks[0];
     const std::string of_other =
         "expected arguments that every rank accepts, but rank 1 rejected its own";

@@ -12,7 +12,9 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 
 #include "distributed/training.hpp"
@@ -23,6 +25,7 @@
 #include "sconce/optim/ema.hpp"
 #include "sconce/report/progress_bar.hpp"
 #include "sconce/report/scalar_log.hpp"
+#include "sconce/step_compiler.hpp"
 #include "sconce/training/early_stopping.hpp"
 #include "sconce/training/trainer.hpp"
 #include "sconce/training/weight_averaging.hpp"
@@ -137,6 +140,14 @@ sconce::AnyBatches of_torch() {
   return sconce::data::from_torch(torch::data::make_data_loader(std::move(rows)), 1);
 }
 
+struct NoCompiler : sconce::StepCompiler {
+  NoCompiler() : StepCompiler({}) {}
+  std::unique_ptr<sconce::detail::StepCompilation> compile(
+      const sconce::detail::RecordedStep& /*step*/) override {
+    throw std::logic_error("expected that no step is compiled");
+  }
+};
+
 // Fits a model. Rank `victim` has one batch more than the others. Before that, prints why other
 // fits are refused: loaders of torch::data, ranks that differ, and another group. They leave the
 // parameters as they were.
@@ -182,6 +193,11 @@ void uneven(const Words& words) {
         data.callbacks = {&one};
         if (group.rank() == 1) data.callbacks.push_back(&other);
         trainer.fit(model, optimizer, data);
+      },
+      [&] { sconce::Trainer({.num_gpus = 0, .graph = true, .process_group = group}); },
+      [&] {
+        sconce::Trainer(
+            {.num_gpus = 0, .compile = std::make_shared<NoCompiler>(), .process_group = group});
       }};
   const auto before = linear->weight.detach().clone();
   for (size_t i = 0; i < std::size(refused); ++i) {

@@ -56,7 +56,9 @@ class Trainer {
   /// - num_gpus and device are both given, or this machine does not have the device;
   /// - a metric is null, two have the same name, or one is called "loss";
   /// - the precision is tf32 and the device is not a GPU;
-  /// - `graph` is set and accumulate_grad_batches is above 1, or the process group has several.
+  /// - `graph` or `compile` is set and accumulate_grad_batches is above 1, or the process group has
+  ///   several;
+  /// - `compile` is set and the device is not the CPU.
   explicit Trainer(TrainerOptions options = {});
 
   /// The device that models and batches are moved to.
@@ -92,9 +94,8 @@ class Trainer {
   /// `accumulate_grad_batches`,
   ///   or in having test data, or one of them refuses its arguments: all ranks throw;
   /// - there are metrics, and a step of the model returns a loss alone;
-  /// - `graph` is set, and the optimizer is not capturable, has no fused kernels in fp16, or the
-  /// step
-  ///   cannot be captured;
+  /// - `graph` or `compile` is set, and the optimizer is not capturable, has no fused kernels in
+  ///   fp16, or the step cannot be captured;
   /// - the optimizer is a `torch::optim::LBFGS`, gradients are turned off, or a parameter was made
   ///   within `c10::InferenceMode`;
   /// - a loss is undefined, has more than one element or requires no gradient, or after the

@@ -1,0 +1,286 @@
+// Fits with `compile`, by a compiler that runs the replay's kernels, so that no Python is needed.
+
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "program/interpreted_steps.hpp"
+#include "sconce/optim/lr_scheduler.hpp"
+#include "sconce/optim/sgd.hpp"
+#include "sconce/training/checkpoint.hpp"
+#include "sconce/training/epoch_lines.hpp"
+#include "sconce/training/lr_scheduling.hpp"
+#include "sconce/training/model_checkpoint.hpp"
+#include "sconce/training/trainer.hpp"
+#include "support/points.hpp"
+#include "support/require_gpu.hpp"
+#include "support/stop_when.hpp"
+#include "support/temp_dir.hpp"
+#include "support/warnings.hpp"
+
+namespace compiled_fits {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::EndsWith;
+using Catch::Matchers::Matches;
+using Catch::Matchers::StartsWith;
+using sconce::KeptStep;
+using sconce::Trainer;
+using sconce::TrainerOptions;
+using sconce::amp::Precision;
+using sconce::data::Batches;
+using sconce::test::points;
+using sconce::test::TempDir;
+
+namespace {
+
+class CountingSteps final : public sconce::StepCompiler {
+ public:
+  explicit CountingSteps(KeptStep keep = KeptStep::faster)
+      : StepCompiler({.keep = keep}), steps_({.keep = keep}) {}
+
+  std::unique_ptr<sconce::detail::StepCompilation> compile(
+      const sconce::detail::RecordedStep& step) override {
+    ++compiled;
+    return steps_.compile(step);
+  }
+
+  int compiled = 0;
+
+ private:
+  sconce::test::InterpretedSteps steps_;
+};
+
+using Compiler = std::shared_ptr<CountingSteps>;
+
+Compiler compiler(KeptStep keep = KeptStep::faster) {
+  return std::make_shared<CountingSteps>(keep);
+}
+
+// A compiler that continues with this form of the step, "compiled" or "replay".
+Compiler compiler_that_kept(const std::string& form) {
+  auto made = compiler();
+  c10::impl::GenericDict state(c10::StringType::get(), c10::AnyType::get());
+  state.insert("step", form);
+  made->load_state_dict(state);
+  return made;
+}
+
+struct CountingNet : torch::nn::Module {
+  CountingNet() { register_module("layers", layers); }
+  torch::Tensor forward(const torch::Tensor& x) {
+    ++host_runs;
+    return layers->forward(x);
+  }
+  torch::nn::Sequential layers = sconce::test::net();
+  int host_runs = 0;
+};
+
+// Freezes the first layer after this many epochs.
+struct Freezing : sconce::TrainerCallback {
+  explicit Freezing(size_t of) : epochs(of) {}
+  void on_epoch_end(sconce::Fit& fit) override {
+    if (fit.epochs.size() != epochs) return;
+    for (auto& parameter : fit.model.parameters()) {
+      if (parameter.size(0) == 8) parameter.requires_grad_(false);
+    }
+  }
+  size_t epochs;
+};
+
+// A net, what trains it, and what its fits write.
+struct Training {
+  sconce::FitResult fit(TrainerOptions options, int64_t examples = 96,
+                        sconce::Callbacks callbacks = {}) {
+    options.num_gpus = 0;
+    sconce::EpochLines lines(log);
+    callbacks.push_back(&lines);
+    return Trainer(std::move(options)).fit(net, optimizer, {batches(examples), {}, callbacks});
+  }
+
+  static Batches batches(int64_t examples = 96) {
+    return Batches(points(examples), {.batch_size = 16, .shuffle = true, .seed = 7});
+  }
+
+  std::shared_ptr<CountingNet> net = std::make_shared<CountingNet>();
+  sconce::optim::SGD optimizer{net->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9)};
+  std::ostringstream log = {};
+};
+
+void check_equal(const sconce::FitResult& found, const sconce::FitResult& expected) {
+  REQUIRE(found.epochs.size() == expected.epochs.size());
+  for (size_t i = 0; i < expected.epochs.size(); ++i) {
+    INFO("epoch " << i + 1);
+    CHECK(found.epochs[i].loss == Catch::Approx(expected.epochs[i].loss).epsilon(1e-5));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a fit with compile has the losses of a fit without, even with a smaller last batch") {
+  const auto precision = GENERATE(Precision::fp32, Precision::bf16, Precision::fp16);
+  const sconce::test::Warnings of_fp16_on_a_cpu;
+  const auto counting = compiler(KeptStep::compiled);
+  Training plain, compiled;
+  const auto fit = [&](Training& training, std::shared_ptr<sconce::StepCompiler> by) {
+    sconce::optim::lr_scheduler::StepLR schedule(training.optimizer, 2, 0.5);
+    sconce::LRScheduling scheduling(schedule);
+    torch::manual_seed(5);  // dropout
+    return training.fit({.max_epochs = 5,
+                         .gradient_clip_val = 0.5,
+                         .precision = precision,
+                         .compile = std::move(by)},
+                        /*examples=*/98, {&scheduling});
+  };
+  check_equal(fit(compiled, counting), fit(plain, nullptr));
+  CHECK(counting->compiled == 1);
+  const int small_batches = 5, before_capture = 4;
+  CHECK(compiled.net->host_runs == small_batches + before_capture);
+  CHECK_THAT(compiled.log.str(),
+             EndsWith("the step is compiled, because compiled steps are kept\n"));
+  const auto expected = plain.net->parameters(), found = compiled.net->parameters();
+  for (size_t i = 0; i < expected.size(); ++i) CHECK(found[i].allclose(expected[i], 1e-5, 1e-6));
+}
+
+TEST_CASE("the log of a fit with compile ends with the form of the step and the reason") {
+  const auto log_of = [](int epochs, std::shared_ptr<sconce::StepCompiler> by) {
+    Training training;
+    training.fit({.max_epochs = epochs, .compile = std::move(by)});
+    return training.log.str();
+  };
+  CHECK_THAT(log_of(6, compiler()),
+             Matches("[^]*examples/sec on cpu\nthe step is (not )?compiled, because a compiled "
+                     "step takes \\d+ us, a replay \\d+ us\n"));
+  CHECK_THAT(log_of(2, compiler()),
+             EndsWith("the step is not compiled, because both forms are being timed\n"));
+  CHECK_THAT(log_of(1, nullptr), EndsWith("examples/sec on cpu\n"));
+
+  struct Failing : sconce::StepCompiler {
+    Failing() : StepCompiler({}) {}
+    std::unique_ptr<sconce::detail::StepCompilation> compile(
+        const sconce::detail::RecordedStep& /*step*/) override {
+      TORCH_CHECK(false, "there is no compiler here");
+    }
+  };
+  const sconce::test::Warnings warnings;
+  CHECK_THAT(log_of(2, std::make_shared<Failing>()),
+             EndsWith("the step is not compiled, because there is no compiler here\n"));
+  CHECK(warnings.messages().size() == 1);
+}
+
+TEST_CASE("a fit that ends before its step is captured says that it is not") {
+  Training training;
+  training.fit({.compile = compiler()}, /*examples=*/16);
+  CHECK_THAT(training.log.str(),
+             EndsWith("the step is not compiled, because the step is not captured\n"));
+}
+
+namespace {
+
+// Fits three epochs in as many parts as there are compilers, which may be null. All parts but the
+// last one stop after eight steps. Returns the result of the last one and what it has logged.
+std::pair<sconce::FitResult, std::string> fit_in_parts(const std::vector<Compiler>& compilers) {
+  const TempDir folder;
+  for (size_t part = 0;; ++part) {
+    torch::manual_seed(5 + part);  // a resumed part takes the generator's state from the file
+    Training training;
+    sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
+    sconce::ModelCheckpoint saving(checkpoint);
+    int steps = 0;
+    const bool is_last = part + 1 == compilers.size();
+    sconce::test::StopWhen stopping([&] { return !is_last && ++steps == 8; });
+    auto result =
+        training.fit({.max_epochs = 3, .compile = compilers[part]}, 96, {&saving, &stopping});
+    if (is_last) return {std::move(result), training.log.str()};
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a resumed fit keeps the form of the step that the earlier fit kept, without timing") {
+  const auto plain = fit_in_parts({nullptr});
+  for (const std::string form : {"compiled", "replay"}) {
+    const auto fresh = compiler();
+    const auto [result, log] = fit_in_parts({compiler_that_kept(form), fresh});
+    check_equal(result, plain.first);
+    CHECK_THAT(log, EndsWith(std::string("the step is ") + (form == "replay" ? "not " : "") +
+                             "compiled, because an earlier run has kept this form\n"));
+    CHECK(fresh->state_dict().toGenericDict().at("step").toStringRef() == form);
+  }
+}
+
+TEST_CASE("a form that was timed is the form of the resumed fit") {
+  const TempDir folder;
+  const auto fit = [&](const Compiler& by, int epochs) {
+    Training training;
+    sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
+    sconce::ModelCheckpoint saving(checkpoint);
+    training.fit({.max_epochs = epochs, .compile = by}, 96, {&saving});
+    return by->state_dict().toGenericDict();
+  };
+  const auto first = fit(compiler(), 6), resumed = fit(compiler(), 7);
+  REQUIRE(first.size() == 1);
+  REQUIRE(resumed.size() == 1);
+  CHECK(resumed.at("step").toStringRef() == first.at("step").toStringRef());
+}
+
+TEST_CASE("a checkpoint resumes with compile or without, however it was saved") {
+  const auto plain = fit_in_parts({nullptr});
+  const auto compiling = [] { return compiler(KeptStep::compiled); };
+  check_equal(fit_in_parts({nullptr, compiling()}).first, plain.first);
+  check_equal(fit_in_parts({compiling(), nullptr}).first, plain.first);
+  const auto last = compiling();
+  check_equal(fit_in_parts({compiling(), nullptr, last}).first, plain.first);
+}
+
+TEST_CASE("freezing a layer between two epochs compiles the step again") {
+  const auto counting = compiler(KeptStep::compiled);
+  const auto fit = [](Training& training, std::shared_ptr<sconce::StepCompiler> by) {
+    Freezing freezing(2);
+    torch::manual_seed(5);
+    return training.fit({.max_epochs = 5, .compile = std::move(by)}, 96, {&freezing});
+  };
+  Training plain, compiled;
+  check_equal(fit(compiled, counting), fit(plain, nullptr));
+  CHECK(counting->compiled == 2);
+  CHECK(compiled.net->host_runs < plain.net->host_runs);
+  CHECK_THAT(compiled.log.str(), ContainsSubstring("the step is compiled, because "));
+}
+
+TEST_CASE("all epochs of a loop with compile share one compiled step") {
+  const auto counting = compiler(KeptStep::compiled);
+  Training plain, compiled;
+  Trainer plain_trainer({.num_gpus = 0}), trainer({.num_gpus = 0, .compile = counting});
+  for (int epoch = 0; epoch < 4; ++epoch) {
+    const auto loss_of = [&](Training& training, Trainer& by) {
+      torch::manual_seed(epoch);
+      return by.fit_epoch(training.net, training.optimizer, Training::batches()).loss;
+    };
+    CHECK(loss_of(compiled, trainer) ==
+          Catch::Approx(loss_of(plain, plain_trainer)).epsilon(1e-5));
+  }
+  CHECK(counting->compiled == 1);
+  CHECK(compiled.net->host_runs == 4);
+}
+
+TEST_CASE("the Trainer rejects compile together with accumulated batches or an optimizer of LibTorch") {
+  CHECK_THROWS_WITH(
+      Trainer({.num_gpus = 0, .accumulate_grad_batches = 2, .compile = compiler()}),
+      StartsWith("sconce::Trainer: expected accumulate_grad_batches 1 with compile, got 2"));
+  Training training;
+  torch::optim::SGD of_libtorch(training.net->parameters(), 0.1);
+  CHECK_THROWS_WITH(
+      Trainer({.num_gpus = 0, .compile = compiler()})
+          .fit(training.net, of_libtorch, {Training::batches()}),
+      StartsWith("sconce::Trainer: expected with compile one of sconce's optimizers"));
+}
+
+TEST_CASE("the Trainer rejects compile on a GPU", "[gpu]") {
+  sconce::test::require_gpu();
+  CHECK_THROWS_WITH(Trainer({.device = sconce::gpu(), .compile = compiler()}),
+                    StartsWith("sconce::Trainer: expected the CPU with compile, got cuda:0"));
+}
+
+}  // namespace compiled_fits
