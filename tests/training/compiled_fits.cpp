@@ -258,14 +258,14 @@ TEST_CASE("all epochs of a loop with compile share one compiled step") {
       torch::manual_seed(epoch);
       return by.fit_epoch(training.net, training.optimizer, Training::batches()).loss;
     };
-    CHECK(loss_of(compiled, trainer) ==
-          Catch::Approx(loss_of(plain, plain_trainer)).epsilon(1e-5));
+    CHECK(loss_of(compiled, trainer) == Catch::Approx(loss_of(plain, plain_trainer)).epsilon(1e-5));
   }
   CHECK(counting->compiled == 1);
   CHECK(compiled.net->host_runs == 4);
 }
 
-TEST_CASE("the Trainer rejects compile together with accumulated batches or an optimizer of LibTorch") {
+TEST_CASE(
+    "the Trainer rejects compile together with accumulated batches or an optimizer of LibTorch") {
   CHECK_THROWS_WITH(
       Trainer({.num_gpus = 0, .accumulate_grad_batches = 2, .compile = compiler()}),
       StartsWith("sconce::Trainer: expected accumulate_grad_batches 1 with compile, got 2"));

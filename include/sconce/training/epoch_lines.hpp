@@ -7,11 +7,12 @@
 namespace sconce {
 
 /// Writes a line for each epoch to a stream, such as `epoch 1/3: loss 0.693, train acc 0.500, test
-/// acc 0.750`, and after the last one the examples per second, as d2l does. The loss of the test is
-/// in a line only if there is no metric. A fit that a callback stops early ends with a line such as
-/// `stopped after epoch 2/3: test_loss has not improved for 1 epoch, ...`. A resumed fit that had
-/// ended before writes d2l's two lines: the results of the last epoch, and the examples per second.
-/// In a process group only rank 0 writes. Python: d2l's `train_ch6`.
+/// acc 0.750`, and after the last one the examples per second, as d2l does. With
+/// `TrainerOptions::compile` the next line reports whether the step is compiled, and why. The loss
+/// of the test is in a line only if there is no metric. A fit that a callback stops early ends with
+/// a line such as `stopped after epoch 2/3: test_loss has not improved for 1 epoch, ...`. A resumed
+/// fit that had ended before writes d2l's two lines: the results of the last epoch, and the
+/// examples per second. In a process group only rank 0 writes. Python: d2l's `train_ch6`.
 class EpochLines : public TrainerCallback {
  public:
   /// The stream must outlive this object.
