@@ -57,7 +57,7 @@ double difference(const Pair& pair, double largest) {
   const auto compiled = pair.compiled.to(at::kDouble);
   const auto is_same =
       compiled.eq(replayed).logical_or(compiled.isnan().logical_and(replayed.isnan()));
-  const double norm = norm_of((compiled - replayed).masked_fill(is_same, 0));
+  const double norm = norm_of(compiled.sub(replayed).masked_fill(is_same, 0));
   const auto finite = replayed.masked_fill(replayed.isfinite().logical_not(), 0);
   const double smallest = largest * std::sqrt(static_cast<double>(replayed.numel())) / 1000;
   return norm == 0 ? 0 : norm / std::max(norm_of(finite), smallest);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 namespace sconce::program::detail {
@@ -146,10 +147,11 @@ int64_t Placement::numel() const {
 Placement Placement::by_stride(std::vector<int64_t>& order) const {
   order.resize(sizes.size());
   std::iota(order.begin(), order.end(), int64_t{0});
-  std::stable_sort(order.begin(), order.end(), [this](int64_t a, int64_t b) {
-    const auto x = static_cast<size_t>(a), y = static_cast<size_t>(b);
-    return std::pair(strides[x], sizes[x]) > std::pair(strides[y], sizes[y]);
-  });
+  const auto key = [this](int64_t dim) {
+    const auto index = static_cast<size_t>(dim);
+    return std::tuple(strides[index], sizes[index], -dim);
+  };
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return key(a) > key(b); });
   Placement sorted = {{}, {}, offset};
   for (const int64_t dim : order) {
     sorted.sizes.push_back(sizes[static_cast<size_t>(dim)]);
