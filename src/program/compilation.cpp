@@ -67,8 +67,10 @@ std::unique_ptr<ChildProcess> start_python(const CompileTask& task, const fs::pa
                                     {"TORCHINDUCTOR_CACHE_DIR", inductor.string()}}});
   } catch (const std::system_error& error) {
     const bool is_missing = error.code() == std::errc::no_such_file_or_directory;
-    TORCH_CHECK(!is_missing, "expected Python at ", python, ", found none");
-    TORCH_CHECK(false, "cannot start Python at ", python, ": ", error.code().message());
+    const auto reason =
+        is_missing ? c10::str("expected Python at ", python, ", found none")
+                   : c10::str("cannot start Python at ", python, ": ", error.code().message());
+    C10_THROW_ERROR(Error, reason);
   }
 }
 

@@ -32,8 +32,9 @@ std::unique_ptr<sconce::detail::CompiledCode> load_package(const std::filesystem
     return std::make_unique<Package>(path);
   } catch (const std::exception& error) {
     const auto* const known = dynamic_cast<const c10::Error*>(&error);
-    TORCH_CHECK(false, path.string(), ": LibTorch does not load the package: ",
-                known != nullptr ? known->what_without_backtrace() : error.what());
+    const auto reason = known != nullptr ? known->what_without_backtrace() : error.what();
+    C10_THROW_ERROR(Error,
+                    c10::str(path.string(), ": LibTorch does not load the package: ", reason));
   }
 }
 

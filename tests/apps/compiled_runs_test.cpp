@@ -79,7 +79,7 @@ int stopped_epoch(const std::string& out) {
 }  // namespace
 
 TEST_CASE("sconce-train --compile compiles a step, and its checkpoint keeps the faster form",
-          "[python]") {
+          "[.][slow]") {
   const TempDir folder;
   const auto cache = folder.path() / "cache";
   const std::string saved = (folder.path() / "saved").string();
