@@ -3,11 +3,22 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/function_schema.h>
 
+#include <cstddef>
+
+#include "capture/known_operators.hpp"
+
 namespace sconce::detail {
 
 /// Returns whether an operator's schema says that it writes the argument.
 inline bool writes(const c10::Argument& argument) {
   return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+}
+
+/// Returns whether the operator writes each element of its argument with this index and reads none.
+inline bool fills(const c10::FunctionSchema& schema, size_t index) {
+  const auto& argument = schema.arguments()[index];
+  return writes(argument) &&
+         (argument.is_out() || (index == 0 && has_trait(schema.name(), Trait::fill)));
 }
 
 /// Returns whether two tensors that share memory have the same elements of it.

@@ -62,12 +62,12 @@ class CompiledCode {
 struct CompiledCall {
   size_t begin;  // the first of the step's calls in its place
   size_t end;    // the call after the last one
-  std::shared_ptr<CompiledCode> code;
-  std::vector<at::Tensor> inputs;     // name all memory that the code reads or writes
-  std::vector<at::Tensor> written;    // those of the inputs that it writes
-  std::vector<at::Tensor> results;    // name the memory that takes the results
-  std::vector<at::Tensor> last_used;  // whose memory is freed afterwards
-  int bits;                           // of the least precise type that it computes in
+  std::shared_ptr<CompiledCode> code = {};
+  std::vector<at::Tensor> inputs = {};     // name all memory that the code reads or writes
+  std::vector<at::Tensor> written = {};    // those of the inputs that it writes
+  std::vector<at::Tensor> results = {};    // name the memory that takes the results
+  std::vector<at::Tensor> last_used = {};  // whose memory is freed afterwards
+  int bits = 64;                           // of the least precise type that it computes in
 };
 
 /// A tensor that the step has not made, as it was when the step was recorded.

@@ -121,7 +121,6 @@ void Recorder::composite_call(OperatorCall call, const at::Tensor& result) {
 bool Recorder::write(const OperatorCall& call) {
   const auto& schema = call.op.schema();
   const bool may_write_all = has_trait(schema.name(), Trait::silent_write);
-  const bool fills = has_trait(schema.name(), Trait::fill);
   bool writes_any = may_write_all;
   for (size_t i = 0; i < call.arguments.size(); ++i) {
     const auto& argument = schema.arguments()[i];
@@ -130,7 +129,7 @@ bool Recorder::write(const OperatorCall& call) {
     writes_any = true;
     for_each_tensor(call.arguments[i], [&](const at::Tensor& tensor) {
       if (!tensor.defined()) return;
-      memory_.write(tensor, is_named && (argument.is_out() || fills), here());
+      memory_.write(tensor, fills(schema, i), here());
       forget_casts(tensor);
       if (is_named && !memory_.has(tensor) && !tensor.is_inference()) {
         step_->written.push_back(tensor.unsafeGetTensorImpl()->version_counter());

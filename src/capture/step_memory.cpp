@@ -198,12 +198,15 @@ std::set<size_t> StepMemory::merge_all() {
   return needless;
 }
 
-// Returns the calls that make constants which nobody but this object holds after the step.
-std::set<size_t> StepMemory::keep_constants() const {
+// Keeps the constants that nobody but this object holds after the step. Returns the calls that make
+// them.
+std::set<size_t> StepMemory::keep_constants(RecordedStep& step) const {
   std::set<size_t> needless;
   for (const auto& memory : memory_) {
     const bool is_constant = memory.source == Source::constant && memory.original.use_count() == 1;
-    if (is_constant) needless.insert(memory.first);
+    if (!is_constant) continue;
+    needless.insert(memory.first);
+    step.constants.push_back(memory.names.front());
   }
   return needless;
 }
@@ -212,9 +215,6 @@ std::set<size_t> StepMemory::keep_constants() const {
 // the step has put it. The other memory is only named from here on.
 void StepMemory::stay_where_held(RecordedStep& step) {
   for (auto& memory : memory_) {
-    const bool is_kept_constant =
-        memory.source == Source::constant && memory.original.use_count() == 1;
-    if (is_kept_constant && !memory.names.empty()) step.constants.push_back(memory.names.front());
     auto original = memory.original.lock();
     memory.kept = {};
     if (!original) continue;
@@ -251,7 +251,7 @@ void StepMemory::free_after_last_use(const std::vector<size_t>& now_at, Recorded
 
 void StepMemory::place(RecordedStep& step) {
   std::set<size_t> needless = merge_all();
-  needless.merge(keep_constants());
+  needless.merge(keep_constants(step));
   stay_where_held(step);
   place_in_pool(step);
   const auto now_at = drop_calls(needless, step.calls);

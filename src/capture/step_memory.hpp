@@ -88,7 +88,7 @@ class StepMemory {
   const Memory* find(const at::Tensor& tensor) const;
   Memory* find(const at::Tensor& tensor);
   std::set<size_t> merge_all();
-  std::set<size_t> keep_constants() const;
+  std::set<size_t> keep_constants(RecordedStep& step) const;
   void stay_where_held(RecordedStep& step);
   void place_in_pool(RecordedStep& step) const;
   void free_after_last_use(const std::vector<size_t>& now_at, RecordedStep& step) const;

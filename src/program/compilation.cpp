@@ -8,8 +8,8 @@
 #include <system_error>
 #include <utility>
 
+#include "failure_of.hpp"
 #include "program/child_process.hpp"
-#include "program/failure_of.hpp"
 #include "program/package_cache.hpp"
 #include "program/private_folder.hpp"
 #include "program/program_file.hpp"
@@ -21,6 +21,7 @@ namespace sconce::program::detail {
 namespace {
 
 namespace fs = std::filesystem;
+using sconce::detail::failure_of;
 using namespace std::chrono_literals;
 
 constexpr const char* program_name = "program.safetensors";

@@ -4,6 +4,9 @@
 #include <c10/util/hash.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +40,7 @@ std::string text_of(const PackageTarget& target) {
 struct PartPackage {
   StepPart part;
   std::string key = {};
+  std::optional<std::filesystem::path> package = {};
   std::unique_ptr<detail::Compilation> compilation = {};  // null if the package was in the cache
 };
 
@@ -46,7 +50,7 @@ class Compilation final : public sconce::detail::StepCompilation {
               const std::filesystem::path& python)
       : cache_(std::move(cache)) {
     for (auto& part : detail::parts_of(step)) {
-      if (part.end - part.begin >= least_operators) add(std::move(part), python);
+      if (part.call.end - part.call.begin >= least_operators) add(std::move(part), python);
     }
     TORCH_CHECK(!parts_.empty(), of_inductor, "expected ", least_operators,
                 " operators or more between two calls of the host, got fewer");
@@ -66,21 +70,10 @@ class Compilation final : public sconce::detail::StepCompilation {
 
   std::vector<sconce::detail::CompiledCall> take() override {
     std::vector<sconce::detail::CompiledCall> calls;
-    for (auto& [part, key, compilation] : parts_) {
-      if (compilation != nullptr) {
-        TORCH_CHECK(compilation->error().empty(), of_inductor, compilation->error());
-      }
-      const auto found = cache_->find(key, target_);
-      TORCH_CHECK(found.package, of_inductor, "expected a package in the cache, got ",
-                  found.ignored.empty() ? "none" : found.ignored);
-      calls.push_back({.begin = part.begin,
-                       .end = part.end,
-                       .code = detail::load_package(*found.package),
-                       .inputs = std::move(part.inputs),
-                       .written = std::move(part.written),
-                       .results = std::move(part.results),
-                       .last_used = std::move(part.last_used),
-                       .bits = part.bits});
+    for (auto& part : parts_) {
+      if (part.compilation != nullptr) find_compiled(part);
+      part.part.call.code = detail::load_package(*part.package);
+      calls.push_back(std::move(part.part.call));
     }
     return calls;
   }
@@ -98,8 +91,17 @@ class Compilation final : public sconce::detail::StepCompilation {
       TORCH_WARN(of_inductor, "a package in the cache is compiled again: ", found.ignored);
     }
     auto& added = parts_.emplace_back(PartPackage{std::move(part), std::move(key)});
+    added.package = found.package;
     if (found.package) return;
     added.compilation = cache_->compile(added.key, target_, added.part.program, python);
+  }
+
+  void find_compiled(PartPackage& part) const {
+    TORCH_CHECK(part.compilation->error().empty(), of_inductor, part.compilation->error());
+    const auto found = cache_->find(part.key, target_);
+    TORCH_CHECK(found.package, of_inductor, "expected a package in the cache, got ",
+                found.ignored.empty() ? "none" : found.ignored);
+    part.package = found.package;
   }
 
   std::shared_ptr<const PackageCache> cache_;

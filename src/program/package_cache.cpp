@@ -10,9 +10,9 @@
 #include <system_error>
 
 #include "check_path.hpp"
+#include "failure_of.hpp"
 #include "io/input_file.hpp"
 #include "program/checksum.hpp"
-#include "program/failure_of.hpp"
 #include "program/private_folder.hpp"
 #include "sconce/io/whole_file.hpp"
 
@@ -21,6 +21,7 @@ namespace sconce::program::detail {
 namespace {
 
 namespace fs = std::filesystem;
+using sconce::detail::failure_of;
 
 constexpr const char* of_cache = "sconce::program::PackageCache: ";
 constexpr const char* package_name = "package.pt2";

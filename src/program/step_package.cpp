@@ -3,6 +3,8 @@
 #include <c10/util/Exception.h>
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 
+#include "failure_of.hpp"
+
 namespace sconce::program::detail {
 
 namespace {
@@ -28,14 +30,11 @@ bool can_load_packages() {
 }
 
 std::unique_ptr<sconce::detail::CompiledCode> load_package(const std::filesystem::path& path) {
-  try {
-    return std::make_unique<Package>(path);
-  } catch (const std::exception& error) {
-    const auto* const known = dynamic_cast<const c10::Error*>(&error);
-    const auto reason = known != nullptr ? known->what_without_backtrace() : error.what();
-    C10_THROW_ERROR(Error,
-                    c10::str(path.string(), ": LibTorch does not load the package: ", reason));
-  }
+  std::unique_ptr<Package> package;
+  const auto failure =
+      sconce::detail::failure_of([&] { package = std::make_unique<Package>(path); });
+  TORCH_CHECK(failure.empty(), path.string(), ": LibTorch does not load the package: ", failure);
+  return package;
 }
 
 }  // namespace sconce::program::detail

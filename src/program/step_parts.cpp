@@ -20,6 +20,7 @@ namespace sconce::program::detail {
 
 namespace {
 
+using sconce::detail::fills;
 using sconce::detail::for_each_tensor;
 using sconce::detail::has_trait;
 using sconce::detail::OperatorCall;
@@ -89,7 +90,7 @@ struct StepUse {
 
   std::set<Address> held;  // after the step, or that it has not made
   std::unordered_map<Address, size_t> last_use = {};
-  std::set<Address> rewritten;  // that calls change after one has made it
+  std::unordered_map<Address, int> writes = {};  // by calls that change what is there
   std::unordered_map<Address, at::Tensor> constants = {};
 };
 
@@ -107,7 +108,7 @@ StepUse::StepUse(const RecordedStep& step) {
     for (const auto& result : call->results) use(result);
     if (call->returning) continue;
     for_each_written(call->op, call->arguments,
-                     [this](const at::Tensor& tensor) { rewritten.insert(address_of(tensor)); });
+                     [this](const at::Tensor& tensor) { ++writes[address_of(tensor)]; });
   }
 }
 
@@ -138,13 +139,12 @@ class PartWriter {
   Memory& memory_of(const at::Tensor& tensor);
   Memory& add_input(const at::Tensor& tensor);
   Memory& add_constant(const at::Tensor& tensor);
-  Memory& add_filled(const at::Tensor& tensor, size_t value);
-  void allocate(const at::Tensor& tensor);
   size_t number_of(const at::Tensor& tensor);
-  void allocate_what_is_filled(const OperatorCall& call);
+  at::Tensor allocate_what_is_filled(const OperatorCall& call);
   std::vector<Argument> results_of(const OperatorCall& call, const std::vector<at::Tensor>& made);
   void add_outputs();
-  void take(const at::Tensor& tensor, size_t value, bool is_result);
+  Memory& take(const at::Tensor& tensor, size_t value, bool is_result);
+  void make_vector(Memory& memory);
 
   const StepUse& use_;
   std::set<Address>& made_;  // by the step so far
@@ -156,16 +156,16 @@ class PartWriter {
 PartWriter::Memory& PartWriter::add_input(const at::Tensor& tensor) {
   const size_t value = graph().values++;
   const int64_t elements = elements_of(tensor);
-  graph().inputs.push_back({.name = "memory_" + std::to_string(part_.inputs.size()),
+  graph().inputs.push_back({.name = "memory_" + std::to_string(part_.call.inputs.size()),
                             .value = value,
                             .dtype = tensor.scalar_type(),
                             .shape = {Size(elements)}});
-  part_.inputs.push_back(flat_name(tensor));
+  part_.call.inputs.push_back(flat_name(tensor));
   return memory_
       .insert_or_assign(address_of(tensor), Memory{.value = value,
                                                    .placement = Placement::flat(elements),
                                                    .name = tensor,
-                                                   .input = part_.inputs.size() - 1})
+                                                   .input = part_.call.inputs.size() - 1})
       .first->second;
 }
 
@@ -182,20 +182,17 @@ PartWriter::Memory& PartWriter::add_constant(const at::Tensor& tensor) {
   const Argument::Any value = number.isBoolean()         ? Argument::Any(number.toBool())
                               : number.isIntegral(false) ? Argument::Any(Size(number.toLong()))
                                                          : Argument::Any(number.toDouble());
-  return add_filled(tensor, add_call(graph(), "aten::full", "",
-                                     {{Argument::List{{Size(elements_of(tensor))}}},
-                                      {value},
-                                      {tensor.scalar_type()},
-                                      {c10::Layout::Strided},
-                                      {c10::DeviceType::CPU}}));
-}
-
-// Adds memory that a call has allocated as a vector.
-PartWriter::Memory& PartWriter::add_filled(const at::Tensor& tensor, size_t value) {
+  const int64_t elements = elements_of(tensor);
+  const size_t vector = add_call(graph(), "aten::full", "",
+                                 {{Argument::List{{Size(elements)}}},
+                                  {value},
+                                  {tensor.scalar_type()},
+                                  {c10::Layout::Strided},
+                                  {c10::DeviceType::CPU}});
   return memory_
       .insert_or_assign(
           address_of(tensor),
-          Memory{.value = value, .placement = Placement::flat(elements_of(tensor)), .name = tensor})
+          Memory{.value = vector, .placement = Placement::flat(elements), .name = tensor})
       .first->second;
 }
 
@@ -215,46 +212,42 @@ size_t PartWriter::number_of(const at::Tensor& tensor) {
   return value;
 }
 
-// Takes a result as memory. Calls that change it later write a vector, whose elements lie in
-// Python as they do here.
-void PartWriter::take(const at::Tensor& tensor, size_t value, bool is_result) {
-  auto placement = Placement::of(tensor);
+// Takes a tensor that a call has made as memory.
+PartWriter::Memory& PartWriter::take(const at::Tensor& tensor, size_t value, bool is_result) {
   if (tensor.is_floating_point()) {
-    part_.bits = std::min(part_.bits, static_cast<int>(8 * tensor.element_size()));
+    part_.call.bits = std::min(part_.call.bits, static_cast<int>(8 * tensor.element_size()));
   }
-  if (use_.rewritten.contains(address_of(tensor))) {
-    value = add_flat(graph(), value, placement);
-    value =
-        add_call(graph(), "aten::clone", "", {{ValueId{value}}, {c10::MemoryFormat::Contiguous}});
-    placement = Placement::flat(placement.numel());
-  }
-  memory_.insert_or_assign(
-      address_of(tensor),
-      Memory{.value = value, .placement = placement, .name = tensor, .is_result = is_result});
   order_.push_back(address_of(tensor));
   made_.insert(address_of(tensor));
+  return memory_
+      .insert_or_assign(address_of(tensor), Memory{.value = value,
+                                                   .placement = Placement::of(tensor),
+                                                   .name = tensor,
+                                                   .is_result = is_result})
+      .first->second;
 }
 
-void PartWriter::allocate(const at::Tensor& tensor) {
-  add_filled(tensor, add_call(graph(), "aten::empty", "memory_format",
-                              {{Argument::List{{Size(elements_of(tensor))}}},
-                               {tensor.scalar_type()},
-                               {c10::Layout::Strided},
-                               {c10::DeviceType::CPU}}));
-  order_.push_back(address_of(tensor));
-  made_.insert(address_of(tensor));
+// Lets calls that change the memory write a vector, whose elements lie in Python as they do here.
+void PartWriter::make_vector(Memory& memory) {
+  memory.value = add_call(graph(), "aten::clone", "",
+                          {{ValueId{add_flat(graph(), memory.value, memory.placement)}},
+                           {c10::MemoryFormat::Contiguous}});
+  memory.placement = Placement::flat(memory.placement.numel());
+  memory.views.clear();
 }
 
-// An operator may be the first to write memory that the step has allocated.
-void PartWriter::allocate_what_is_filled(const OperatorCall& call) {
-  const auto& schema = call.op.schema();
-  if (call.returning || call.arguments.empty() || !call.arguments[0].isTensor()) return;
+// An operator may be the first to write memory that the step has allocated. Returns what it fills
+// then. It lies as the tensor does, because Inductor may not write a view that lies otherwise.
+at::Tensor PartWriter::allocate_what_is_filled(const OperatorCall& call) {
+  if (call.returning || call.arguments.empty() || !call.arguments[0].isTensor()) return {};
   const auto& tensor = call.arguments[0].toTensor();
-  if (!is_memory(tensor) || !has_trait(schema.name(), Trait::fill)) return;
-  if (!writes(schema.arguments()[0]) || tensor.numel() != elements_of(tensor)) return;
+  if (!is_memory(tensor) || !fills(call.op.schema(), 0)) return {};
+  if (tensor.numel() != elements_of(tensor)) return {};
   const auto memory = address_of(tensor);
-  if (made_.contains(memory) || memory_.contains(memory) || use_.held.contains(memory)) return;
-  allocate(tensor);
+  if (made_.contains(memory) || memory_.contains(memory) || use_.held.contains(memory)) return {};
+  take(tensor, add_empty(graph(), Placement::of(tensor), tensor.scalar_type()),
+       /*is_result=*/false);
+  return tensor;
 }
 
 // Returns the results of the call, whose numbers begin with the next one.
@@ -279,7 +272,7 @@ std::vector<Argument> PartWriter::results_of(const OperatorCall& call,
 }
 
 void PartWriter::add(const OperatorCall& call) {
-  allocate_what_is_filled(call);
+  const auto filled = allocate_what_is_filled(call);
   const auto& op = call.returning.value_or(call.op);
   const auto given = given_to(call);
   Call added{op};
@@ -296,7 +289,17 @@ void PartWriter::add(const OperatorCall& call) {
   added.results = results_of(call, made);
   graph().calls.push_back(std::move(added));
   for (const auto& tensor : made) {
-    if (tensor.defined()) take(tensor, next++, !call.returning);
+    if (!tensor.defined()) continue;
+    auto& memory = take(tensor, next++, !call.returning);
+    if (use_.writes.contains(address_of(tensor))) make_vector(memory);
+  }
+  if (filled.defined() && use_.writes.at(address_of(filled)) > 1) {
+    make_vector(memory_.at(address_of(filled)));
+  }
+  for (const auto& name : call.last_used) {
+    const auto memory = memory_.find(address_of(name));
+    const bool is_input = memory != memory_.end() && memory->second.input;
+    if (is_input) part_.call.last_used.push_back(name);
   }
 }
 
@@ -304,15 +307,15 @@ void PartWriter::add(const OperatorCall& call) {
 void PartWriter::add_outputs() {
   for (const auto address : order_) {
     const auto memory = memory_.at(address);
-    if (!use_.is_needed_after(address, part_.end)) continue;
+    if (!use_.is_needed_after(address, part_.call.end)) continue;
     if (memory.is_result) {
       const auto placement = Placement::of(memory.name);
       graph().outputs.push_back(
-          {.name = "result_" + std::to_string(part_.results.size()),
+          {.name = "result_" + std::to_string(part_.call.results.size()),
            .value = add_view(graph(), memory.value, memory.placement, placement),
            .dtype = memory.name.scalar_type()});
       for (const int64_t size : placement.sizes) graph().outputs.back().shape.push_back(Size(size));
-      part_.results.push_back(memory.name);
+      part_.call.results.push_back(memory.name);
       continue;
     }
     auto& into = add_input(memory.name);
@@ -328,7 +331,7 @@ void PartWriter::finish() {
   for (const auto& [address, memory] : memory_) {
     if (memory.input && memory.is_written) written.insert(*memory.input);
   }
-  for (const size_t index : written) part_.written.push_back(part_.inputs[index]);
+  for (const size_t index : written) part_.call.written.push_back(part_.call.inputs[index]);
 }
 
 }  // namespace
@@ -341,20 +344,10 @@ std::vector<StepPart> parts_of(const RecordedStep& step) {
     size_t end = begin;
     while (end < step.calls.size() && sconce::detail::can_compile(step.calls[end])) ++end;
     if (end == begin) continue;
-    auto& part = parts.emplace_back(StepPart{begin, end});
+    auto& part = parts.emplace_back(StepPart{.call = {.begin = begin, .end = end}});
     PartWriter writer(use, made, part);
     for (size_t i = begin; i < end; ++i) writer.add(std::get<OperatorCall>(step.calls[i]));
     writer.finish();
-    for (size_t i = begin; i < end; ++i) {
-      for (const auto& name : std::get<OperatorCall>(step.calls[i]).last_used) {
-        const auto is_input = [&](const auto& input) {
-          return input.storage().is_alias_of(name.storage());
-        };
-        if (std::any_of(part.inputs.begin(), part.inputs.end(), is_input)) {
-          part.last_used.push_back(name);
-        }
-      }
-    }
     begin = end;
   }
   return parts;

@@ -15,18 +15,12 @@ namespace sconce::program::detail {
 
 namespace {
 
+using sconce::detail::fills;
 using sconce::detail::for_each_tensor;
 using sconce::detail::has_trait;
 using sconce::detail::lie_alike;
 using sconce::detail::Trait;
 using sconce::detail::writes;
-
-// Returns whether the operator writes each element of the argument and reads none.
-bool fills(const c10::OperatorHandle& op, size_t index) {
-  const auto& argument = op.schema().arguments()[index];
-  return writes(argument) &&
-         (argument.is_out() || (index == 0 && has_trait(op.schema().name(), Trait::fill)));
-}
 
 // Returns the numbers of the tensors in an operator's result, which `number` gives.
 Argument result_of(const c10::IValue& value,
@@ -138,7 +132,7 @@ Tracer::Running Tracer::begin(const c10::OperatorHandle& op, c10::ArrayRef<c10::
       TORCH_CHECK(memory != nullptr, of_record, here(op), ": expected tensors that keep their ",
                   "memory, got one that has other memory since; run lazy layers once before");
       if (memory->allocation && !has_trait(schema.name(), Trait::allocation)) {
-        if (fills(op, i)) {
+        if (fills(schema, i)) {
           memory->allocation.reset();
         } else if (!may_be_view) {
           keep_what_the_host_wrote(*memory);

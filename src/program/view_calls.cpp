@@ -179,6 +179,15 @@ size_t add_call(Graph& graph, const char* op, const char* overload,
   return graph.values++;
 }
 
+size_t add_empty(Graph& graph, const Placement& placement, c10::ScalarType dtype) {
+  return add_call(graph, "aten::empty_strided", "",
+                  {integers(placement.sizes),
+                   integers(placement.strides),
+                   {dtype},
+                   {c10::Layout::Strided},
+                   {c10::DeviceType::CPU}});
+}
+
 size_t add_flat(Graph& graph, size_t base, const Placement& of_base) {
   if (of_base == Placement::flat(of_base.numel())) return base;
   std::vector<int64_t> order;

@@ -32,6 +32,9 @@ struct Placement {
 size_t add_call(Graph& graph, const char* op, const char* overload,
                 std::vector<Argument> arguments);
 
+/// Adds memory without values that lies on the CPU as here, and returns its number.
+size_t add_empty(Graph& graph, const Placement& placement, c10::ScalarType dtype);
+
 /// Adds calls that make a vector of the elements of `base` in the order of their memory, and
 /// returns its number. Its elements are those of `base` if that lies in memory as here.
 /// @throw c10::Error if `base` does not fill its memory.

@@ -34,14 +34,8 @@ class InterpretedSteps final : public StepCompiler {
   std::unique_ptr<detail::StepCompilation> compile(const detail::RecordedStep& step) override {
     auto made = std::make_unique<Compilation>();
     for (auto& part : program::detail::parts_of(step)) {
-      made->calls.push_back({.begin = part.begin,
-                             .end = part.end,
-                             .code = std::make_unique<InterpretedCode>(std::move(part.program)),
-                             .inputs = std::move(part.inputs),
-                             .written = std::move(part.written),
-                             .results = std::move(part.results),
-                             .last_used = std::move(part.last_used),
-                             .bits = part.bits});
+      part.call.code = std::make_unique<InterpretedCode>(std::move(part.program));
+      made->calls.push_back(std::move(part.call));
     }
     return made;
   }

@@ -14,22 +14,6 @@ def end_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def copying_module(module_class):
-    """Returns a class of modules that copy a result before they change its shape. Inductor may lay a result out otherwise
-    than the operator does, after torch.export has taken a view for possible."""
-    import torch
-
-    class CopyingModule(module_class):
-        def _run_call(self, call, values, sizes):
-            if call.operator is torch.ops.aten.reshape.default:
-                number = call.arguments[0].number
-                if values[number].dim() != 1:  # memory is a vector, which calls write into
-                    values[number] = values[number].clone(memory_format=torch.contiguous_format)
-            super()._run_call(call, values, sizes)
-
-    return CopyingModule
-
-
 def compile_step(path, package, threads):
     """Compiles the program. It may write into its inputs, unlike a program that is exported."""
     import torch  # not above: it takes seconds, in which the parent may end
@@ -46,17 +30,10 @@ def compile_step(path, package, threads):
     torch.set_num_threads(threads)
     # Random numbers come from LibTorch's generators, as in C++.
     config = {"fallback_random": True}
-
-    def compile_as(module_class):
-        with without_messages(), torch.no_grad():
-            exported = torch.export.export(module_class(program, device).eval(), traced_inputs(program, {}, device),
-                                           strict=False)
-            torch._inductor.aoti_compile_and_package(exported, package_path=package, inductor_configs=config)
-
-    try:
-        compile_as(RecordedModule)
-    except Exception:  # of a class that PyTorch chooses
-        compile_as(copying_module(RecordedModule))
+    with without_messages(), torch.no_grad():
+        exported = torch.export.export(RecordedModule(program, device).eval(), traced_inputs(program, {}, device),
+                                       strict=False)
+        torch._inductor.aoti_compile_and_package(exported, package_path=package, inductor_configs=config)
 
 
 def main():

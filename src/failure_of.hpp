@@ -6,7 +6,7 @@
 #include <exception>
 #include <string>
 
-namespace sconce::program::detail {
+namespace sconce::detail {
 
 /// Calls the function and returns the error that it throws, in one line, or an empty text.
 template <class F>
@@ -23,4 +23,4 @@ std::string failure_of(const F& function) {
   return text;
 }
 
-}  // namespace sconce::program::detail
+}  // namespace sconce::detail
