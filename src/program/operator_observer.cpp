@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/core/enum_tag.h>
 #include <ATen/record_function.h>
+#include <c10/core/AutogradState.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/ScopeExit.h>
 
@@ -139,6 +140,17 @@ std::unique_ptr<at::ObserverContext> begin_operator(const at::RecordFunction& fu
   return running;
 }
 
+// Lets a backward pass on a GPU run in the thread that starts it, and not in one of the GPU's.
+struct BackwardInThisThread {
+  BackwardInThisThread() { state.set_multithreading_enabled(false); }
+  ~BackwardInThisThread() { state.set_multithreading_enabled(before); }
+  BackwardInThisThread(const BackwardInThisThread&) = delete;
+  BackwardInThisThread& operator=(const BackwardInThisThread&) = delete;
+
+  c10::AutogradState& state = c10::AutogradState::get_tls_state();
+  bool before = state.get_multithreading_enabled();
+};
+
 void end_operator(const at::RecordFunction& function, at::ObserverContext* context) {
   if (context == nullptr || recording == nullptr) return;
   auto& running = static_cast<Running&>(*context);
@@ -169,6 +181,7 @@ bool observe_operators(Tracer& tracer, OperatorNames& opened,
   {
     const at::RecordFunctionGuard enabled(true);
     const sconce::detail::OperatorObserver observer(begin_operator, end_operator);
+    const BackwardInThisThread backward;
     function();
   }
   if (opened.size() != opened_before) return false;

@@ -40,15 +40,17 @@ fs::path default_cache() {
 }
 
 nlohmann::json about(const PackageTarget& target, const io::InputFile& package) {
-  return {{"torch", target.torch},     {"cpu", target.cpu},      {"device", target.device},
-          {"threads", target.threads}, {"size", package.size()}, {"crc32", crc32_of(package)}};
+  return {{"torch", target.torch},     {"cpu", target.cpu},           {"device", target.device},
+          {"threads", target.threads}, {"compiler", target.compiler}, {"size", package.size()},
+          {"crc32", crc32_of(package)}};
 }
 
 PackageTarget target_in(const nlohmann::json& json) {
   return {.torch = json.at("torch").get<std::string>(),
           .cpu = json.at("cpu").get<std::string>(),
           .device = json.at("device").get<std::string>(),
-          .threads = json.at("threads").get<int>()};
+          .threads = json.at("threads").get<int>(),
+          .compiler = json.at("compiler").get<std::string>()};
 }
 
 // Throws unless the folder's package is whole and for the target.

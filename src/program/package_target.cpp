@@ -8,6 +8,7 @@
 #include <fstream>
 #include <utility>
 
+#include "program/python_package.hpp"
 #include "sconce/cuda/device_properties.hpp"
 
 namespace sconce::program::detail {
@@ -42,6 +43,13 @@ std::string cpu_of_machine() {
   return model + ", instructions " + short_hash(instructions) + ", " + at::get_cpu_capability();
 }
 
+// Another version of these files may compile the same program in another way.
+std::string hash_of_compiler() {
+  std::string all;
+  for (const auto& file : python_package()) all += file.text;
+  return short_hash(all);
+}
+
 std::string for_threads(int threads) {
   return std::to_string(threads) + (threads == 1 ? " thread" : " threads");
 }
@@ -52,7 +60,8 @@ PackageTarget package_target(c10::Device device) {
   return {.torch = std::string(TORCH_VERSION) + ", build " + torch_build(),
           .cpu = cpu_of_machine(),
           .device = device.is_cuda() ? cuda::get_device_properties(device).name : device.str(),
-          .threads = at::get_num_threads()};
+          .threads = at::get_num_threads(),
+          .compiler = hash_of_compiler()};
 }
 
 std::string difference(const PackageTarget& found, const PackageTarget& expected) {
@@ -64,8 +73,12 @@ std::string difference(const PackageTarget& found, const PackageTarget& expected
   if (found.device != expected.device) {
     return differ("the device " + expected.device, found.device);
   }
-  if (found.threads == expected.threads) return "";
-  return differ(for_threads(expected.threads), std::to_string(found.threads));
+  if (found.threads != expected.threads) {
+    return differ(for_threads(expected.threads), std::to_string(found.threads));
+  }
+  if (found.compiler == expected.compiler) return "";
+  return "expected a package of the compiler " + expected.compiler + ", found one of " +
+         found.compiler;
 }
 
 }  // namespace sconce::program::detail

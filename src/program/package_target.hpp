@@ -12,6 +12,7 @@ struct PackageTarget {
   std::string cpu;     // the model, its instructions, and those that LibTorch uses
   std::string device;  // "cpu", or the GPU's name
   int threads = 1;
+  std::string compiler = {};  // a hash of the Python files that compile
 
   bool operator==(const PackageTarget&) const = default;
 };

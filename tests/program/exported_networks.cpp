@@ -196,6 +196,19 @@ Network on_device(Network network, torch::Device device) {
   return network;
 }
 
+// Forward and backward of the network: returns a loss and the gradients of the parameters.
+Network with_gradients(Network network) {
+  network.name += "_gradients";
+  network.forward = [module = network.module, forward = network.forward](const Tensors& in) {
+    const torch::AutoGradMode enabled(true);
+    const auto loss = forward(in)[0].square().sum();
+    auto results = torch::autograd::grad({loss}, module->parameters());
+    results.insert(results.begin(), loss.detach());
+    return results;
+  };
+  return network;
+}
+
 Tensors to_device(Tensors tensors, torch::Device device) {
   for (auto& tensor : tensors) tensor = tensor.to(device);
   return tensors;
@@ -208,8 +221,13 @@ TEST_CASE("a program recorded on a GPU runs on any GPU, on the CPU, and in Pytho
   const TempDir folder;
   const torch::Device first(torch::kCUDA, 0);
   const torch::Device last(torch::kCUDA, static_cast<c10::DeviceIndex>(sconce::num_gpus() - 1));
+  std::vector<Network> networks;
   for (const auto& network : sconce::test::networks()) {
     if (network.name != "mlp" && network.name != "gpt" && network.name != "lstm") continue;
+    networks.push_back(network);
+    if (network.name == "mlp") networks.push_back(with_gradients(network));
+  }
+  for (const auto& network : networks) {
     const ExportedNetwork exported{on_device(network, last)};
     const auto outputs = record_and_check(exported, folder.path());
     const auto file = folder.path() / (network.name + ".program");

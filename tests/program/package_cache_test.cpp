@@ -40,7 +40,7 @@ namespace fs = std::filesystem;
 
 const std::string cache_key = "0123abcd";
 const PackageTarget some_target = {
-    .torch = "2.15.0", .cpu = "EPYC, AVX2", .device = "cpu", .threads = 3};
+    .torch = "2.15.0", .cpu = "EPYC, AVX2", .device = "cpu", .threads = 3, .compiler = "89ab"};
 
 // A script in place of Python. Its arguments are "-m sconce_cpp.compile_step <program> <package>
 // --threads <n>".
@@ -190,7 +190,7 @@ TEST_CASE("the library contains the Python package as it is in apps/export") {
   }
 }
 
-TEST_CASE("a package for another LibTorch, CPU, device, or thread count is ignored and rebuilt") {
+TEST_CASE("a package for another machine or of another compiler is ignored and rebuilt") {
   FilledCache filled;
   const auto with = [](const std::function<void(PackageTarget&)>& change) {
     auto target = some_target;
@@ -205,7 +205,9 @@ TEST_CASE("a package for another LibTorch, CPU, device, or thread count is ignor
       {with([](auto& target) { target.device = "H100"; }),
        "expected a package for the device H100, found one for cpu"},
       {with([](auto& target) { target.threads = 1; }),
-       "expected a package for 1 thread, found one for 3"}};
+       "expected a package for 1 thread, found one for 3"},
+      {with([](auto& target) { target.compiler = "cdef"; }),
+       "expected a package of the compiler cdef, found one of 89ab"}};
   for (const auto& [target, reason] : others) {
     const auto found = filled.cache.find(cache_key, target);
     CHECK(!found.package);
@@ -621,13 +623,14 @@ TEST_CASE("a full disk is the error of a choice that cannot be stored", "[alone]
   CHECK(cache.choice(cache_key) == "package");
 }
 
-TEST_CASE("the target of a package describes LibTorch, the CPU, and the threads of this process") {
+TEST_CASE("the target of a package describes what this process needs") {
   const auto target = package_target(torch::kCPU);
   CHECK_THAT(target.torch, StartsWith(std::string(TORCH_VERSION) + ", build "));
   CHECK_THAT(target.cpu, ContainsSubstring(", instructions ") &&
                              ContainsSubstring(", " + at::get_cpu_capability()));
   CHECK(target.device == "cpu");
   CHECK(target.threads == at::get_num_threads());
+  CHECK(target.compiler.size() == 8);
   CHECK(target == package_target(torch::kCPU));
   at::set_num_threads(target.threads + 1);
   const auto with_more = package_target(torch::kCPU);

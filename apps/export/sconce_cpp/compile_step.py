@@ -14,6 +14,25 @@ def end_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def decompose_calls_of_lists():
+    """Lets Inductor fuse the norms of gradient clipping and the work of a gradient scaler, which it would otherwise
+    leave to LibTorch's kernels."""
+    import torch
+    from torch._inductor.decomposition import register_decomposition
+
+    aten = torch.ops.aten
+
+    @register_decomposition([aten._foreach_norm.Scalar])
+    def norms(tensors, ord=2, dtype=None):
+        return [torch.linalg.vector_norm(tensor, ord, dtype=dtype) for tensor in tensors]
+
+    @register_decomposition([aten._amp_foreach_non_finite_check_and_unscale.default])
+    def check_and_unscale(tensors, found_inf, inv_scale):
+        for tensor in tensors:
+            found_inf = torch.where(torch.isfinite(tensor).all(), found_inf, 1.0)
+        return [tensor * inv_scale for tensor in tensors], found_inf
+
+
 def compile_step(path, package, threads):
     """Compiles the program. It may write into its inputs, unlike a program that is exported."""
     import torch  # not above: it takes seconds, in which the parent may end
@@ -28,6 +47,7 @@ def compile_step(path, package, threads):
         raise ProgramError(f"expected PyTorch {program.torch}, the version of the program's LibTorch, found {found}")
     device = default_device(program, None)
     torch.set_num_threads(threads)
+    decompose_calls_of_lists()
     # Random numbers come from LibTorch's generators, as in C++.
     config = {"fallback_random": True}
     with without_messages(), torch.no_grad():
