@@ -42,7 +42,8 @@ class Loader : public detail::LoaderBase {
   static_assert(ItemSource<Source> || TorchDataset<Source>,
                 "sconce::data::Loader: expected a source with `size() const`, and `get(index) "
                 "const` or `get(index, at::Generator) const` that returns tensors, or a dataset of "
-                "torch::data whose get_batch takes indices");
+                "torch::data whose get_batch takes indices; for a stream, which has next(), use a "
+                "sconce::data::StreamLoader");
   static_assert(!StatefulTorchDataset<Source>,
                 "sconce::data::Loader: expected a dataset that gives any item at any time, got a "
                 "stateful one");
@@ -115,11 +116,7 @@ auto Loader<Source, Collate>::begin(int64_t batch, int64_t of_epoch) const -> It
     make = [parts = parts_, epoch, reader, copies](int64_t index, const std::stop_token& stop) {
       Batch made = reader->read(*epoch, index, stop);
       if (!copies) return detail::made(std::move(made));
-      std::vector<torch::Tensor*> tensors;
-      nn::for_each_tensor(made, [&](torch::Tensor& tensor) {
-        if (tensor.defined()) tensors.push_back(&tensor);
-      });
-      auto wait = copies->copy(tensors);
+      auto wait = copies->copy_batch(made);
       return detail::made(std::move(made), std::move(wait));
     };
   }

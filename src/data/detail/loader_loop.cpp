@@ -12,7 +12,7 @@ LoaderLoop::LoaderLoop(std::vector<Make> makers, Options options)
     : options_(std::move(options)), index_(options_.first) {
   if (options_.ahead == 0) {
     make_ = std::move(makers.front());
-  } else if (!is_over()) {
+  } else if (index_ < options_.last) {
     ahead_ = std::make_unique<ReadAhead>(std::move(makers), options_.ahead, options_.first,
                                          options_.last);
   }
@@ -20,31 +20,42 @@ LoaderLoop::LoaderLoop(std::vector<Make> makers, Options options)
 
 LoaderLoop::~LoaderLoop() = default;
 
+bool LoaderLoop::is_over() {
+  if (options_.last == unknown_end && !current_ && !error_) take();
+  return index_ == options_.last;
+}
+
 const MadeBatch& LoaderLoop::batch() {
   if (current_) return *current_;
   if (error_) rethrow();
   TORCH_CHECK(!is_over(), "sconce::data::LoopIterator: expected a batch index below ",
               options_.last, ", got ", index_, ", where the epoch is over");
+  if (!current_ && !error_) take();
+  if (error_) rethrow();
+  return *current_;
+}
+
+// Takes the batch at this place, or what making it throws. Without a batch the epoch is over.
+void LoaderLoop::take() {
   try {
     current_ = next();
-    return *current_;
+    if (!current_) options_.last = index_;
   } catch (const ItemError& of_item) {
     error_ = of_item.error;
     failed_item_ = of_item.item;
   } catch (...) {
     error_ = std::current_exception();
   }
-  options_.last = index_;
-  rethrow();
 }
 
 std::shared_ptr<MadeBatch> LoaderLoop::next() {
   auto made = std::static_pointer_cast<MadeBatch>(ahead_ ? ahead_->next() : make_(index_, {}));
-  if (made->wait) made->wait();
+  if (made && made->wait) made->wait();
   return made;
 }
 
-void LoaderLoop::rethrow() const {
+void LoaderLoop::rethrow() {
+  options_.last = index_;
   if (options_.failed_item) *options_.failed_item = failed_item_.value_or(-1);
   std::rethrow_exception(error_);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sconce/fwd.hpp"
+#include "sconce/nn/nested_tensors.hpp"
 
 namespace sconce::data::detail {
 
@@ -31,6 +32,16 @@ class CopyStream {
   /// `tensor.pin_memory().to(device, non_blocking=True)` under `torch.cuda.stream`, then
   /// `wait_stream` and `record_stream`.
   Wait copy(const std::vector<torch::Tensor*>& tensors) const;
+
+  /// The same for all tensors in a batch of any type.
+  template <class Batch>
+  Wait copy_batch(Batch& batch) const {
+    std::vector<torch::Tensor*> tensors;
+    nn::for_each_tensor(batch, [&](torch::Tensor& tensor) {
+      if (tensor.defined()) tensors.push_back(&tensor);
+    });
+    return copy(tensors);
+  }
 
  private:
   torch::Device device_;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -38,6 +39,9 @@ struct ItemError {
   std::exception_ptr error;
 };
 
+// The end of a loop that ends where its function returns null.
+inline constexpr int64_t unknown_end = std::numeric_limits<int64_t>::max();
+
 // One loop over a loader, in one thread.
 class LoaderLoop {
  public:
@@ -46,7 +50,7 @@ class LoaderLoop {
 
   struct Options {
     int64_t first;  // index of the first batch
-    int64_t last;   // index after that of the last batch
+    int64_t last;   // index after that of the last batch, or `unknown_end`
     int64_t epoch;
     int64_t ahead = 0;  // number of batches that threads make ahead; 0: without threads
     std::shared_ptr<std::atomic<int64_t>> failed_item = {};  // of all loops of a loader; -1: none
@@ -64,13 +68,16 @@ class LoaderLoop {
   // Goes to the next batch and releases this one. Throws as `batch()`.
   void advance();
 
-  bool is_over() const { return index_ == options_.last; }
+  // Whether there is no batch at this place. If the end is unknown, waits for the batch.
+  bool is_over();
+
   int64_t epoch() const { return options_.epoch; }
   std::optional<int64_t> failed_item() const { return failed_item_; }
 
  private:
   std::shared_ptr<MadeBatch> next();
-  [[noreturn]] void rethrow() const;
+  void take();
+  [[noreturn]] void rethrow();
 
   Options options_;
   int64_t index_;

@@ -1,0 +1,142 @@
+#pragma once
+
+#include <ATen/core/ivalue.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "sconce/data/item_stream.hpp"
+#include "sconce/data/loader_options.hpp"
+
+/// The part of a `StreamLoader` that reads the items of a stream in order. Not for direct use.
+namespace sconce::data::detail {
+
+/// The place of a loop in a stream.
+struct StreamPlace {
+  int64_t pass = 0;   // of the stream; each begins with a new copy
+  int64_t chunk = 0;  // of the pass: items that are shuffled together, or one item
+  int64_t taken = 0;  // items of the chunk
+  std::optional<c10::IValue> stream = {};  // its state where the chunk begins, if it has states
+};
+
+// Throws unless the options are valid.
+void check_stream_options(const StreamOptions& options);
+
+// Returns the order of a chunk with this many items.
+std::vector<int64_t> chunk_order(const StreamOptions& options, const StreamPlace& place,
+                                 int64_t items);
+
+// Reads the items of one rank, in their order, from a place on.
+template <class Stream>
+class StreamReader {
+ public:
+  using Item = StreamItem<Stream>;
+
+  // The stream must outlive the reader. Throws if it ends before the place.
+  StreamReader(const Stream& stream, const StreamOptions& options, StreamPlace place)
+      : of_pass_(stream), options_(options), place_(std::move(place)), stream_(stream) {
+    begin_pass();
+    if (!load_state()) {
+      for (int64_t i = 0; i < place_.chunk * chunk_size() && read_own(); ++i) {
+      }
+    }
+    take_again();
+  }
+
+  // Returns the next item of the pass, or none at its end.
+  std::optional<Item> next() {
+    if (items_.empty()) read_chunk();
+    if (items_.empty()) return {};
+    const auto index = static_cast<size_t>(order_[static_cast<size_t>(place_.taken)]);
+    std::optional<Item> item = std::move(items_[index]);
+    if (++place_.taken == std::ssize(items_)) {
+      items_.clear();
+      place_ = {.pass = place_.pass, .chunk = place_.chunk + 1};
+    }
+    return item;
+  }
+
+  void next_pass() {
+    items_.clear();
+    place_ = {.pass = place_.pass + 1};
+    begin_pass();
+  }
+
+  // Returns the place of the next item.
+  StreamPlace place() {
+    note_state();
+    return place_;
+  }
+
+ private:
+  int64_t chunk_size() const { return std::max<int64_t>(options_.shuffle_buffer, 1); }
+
+  void begin_pass() {
+    stream_.emplace(of_pass_);
+    is_over_ = false;
+    if constexpr (requires { stream_->set_epoch(place_.pass); }) stream_->set_epoch(place_.pass);
+  }
+
+  // Returns whether the stream has a state to continue from.
+  bool load_state() {
+    if constexpr (ResumableStream<Stream>) {
+      if (place_.stream) stream_->load_state(*place_.stream);
+      return place_.stream.has_value();
+    }
+    return false;
+  }
+
+  // The state is asked only where a place is, because it may be costly.
+  void note_state() {
+    if constexpr (ResumableStream<Stream>) {
+      if (items_.empty()) place_.stream = c10::IValue(std::as_const(*stream_).state());
+    }
+  }
+
+  // Reads the items of the chunk in which the place is.
+  void take_again() {
+    if (place_.taken == 0) return;
+    const int64_t taken = std::exchange(place_.taken, 0);
+    read_chunk();
+    TORCH_CHECK(taken < std::ssize(items_), "sconce::data::StreamLoader: expected a stream that ",
+                "gives as many items as before, got one that ends in pass ", place_.pass,
+                " before the loop's place, item ", place_.chunk * chunk_size() + taken);
+    place_.taken = taken;
+  }
+
+  void read_chunk() {
+    if (chunk_size() > 1) note_state();
+    while (std::ssize(items_) < chunk_size()) {
+      auto item = read_own();
+      if (!item) break;
+      items_.push_back(*std::move(item));
+    }
+    order_ = chunk_order(options_, place_, std::ssize(items_));
+  }
+
+  // Returns this rank's item of the next items, one for each rank, or none if fewer are left.
+  std::optional<Item> read_own() {
+    std::optional<Item> own;
+    for (int rank = 0; rank < options_.num_replicas; ++rank) {
+      auto item = is_over_ ? std::optional<Item>() : stream_->next();
+      is_over_ = !item;
+      if (is_over_) return {};
+      if (rank == options_.rank) own = std::move(item);
+    }
+    return own;
+  }
+
+  const Stream& of_pass_;
+  StreamOptions options_;
+  StreamPlace place_;
+  std::optional<Stream> stream_;
+  bool is_over_ = false;
+  std::vector<Item> items_ = {};  // of the chunk, until all are taken
+  std::vector<int64_t> order_ = {};
+};
+
+}  // namespace sconce::data::detail

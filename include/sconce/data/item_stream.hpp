@@ -1,0 +1,79 @@
+#pragma once
+
+#include <ATen/core/ivalue.h>
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <ranges>
+#include <type_traits>
+#include <utility>
+
+#include "sconce/nn/nested_tensors.hpp"
+
+namespace sconce::data {
+
+namespace detail {
+
+template <class S>
+using StreamItem = std::remove_cvref_t<decltype(*std::declval<S&>().next())>;
+
+}  // namespace detail
+
+/// A source of items that does not know how many it has, such as a simulator, a socket, or a file
+/// too large to count: `next()` returns a `std::optional` of the next item, without a value at the
+/// end. An item has any type in which `nn::NestedTensors` finds tensors.
+///
+/// A loader copies the stream, and each pass over it begins with a new copy. If the stream has
+/// `set_epoch(pass)`, the copy gets the number of the pass, from 0. Python:
+/// `torch.utils.data.IterableDataset`.
+template <class S>
+concept ItemStream = std::copy_constructible<S> && requires(S& stream) {
+  typename detail::StreamItem<S>;
+  { stream.next() } -> std::same_as<std::optional<detail::StreamItem<S>>>;
+} && nn::NestedTensors<detail::StreamItem<S>>::any;
+
+/// A stream that can continue where another copy of it was: `state()` describes the place, and
+/// `load_state(state)` goes there. A loader of any other stream resumes by reading the items before
+/// the place again. Python: `state_dict` and `load_state_dict` of a dataset of torchdata.
+template <class S>
+concept ResumableStream =
+    ItemStream<S> && requires(S& stream, const S& read, const c10::IValue& state) {
+      { read.state() } -> std::convertible_to<c10::IValue>;
+      stream.load_state(state);
+    };
+
+/// A stream of the elements of a C++20 range, which is copied for each pass.
+template <std::ranges::input_range Range>
+  requires std::copy_constructible<Range>
+class RangeStream {
+ public:
+  explicit RangeStream(Range range) : range_(std::move(range)) {}
+  /// The copy begins anew.
+  RangeStream(const RangeStream& other) : range_(other.range_) {}
+  RangeStream& operator=(const RangeStream&) = delete;
+  ~RangeStream() = default;
+
+  std::optional<std::ranges::range_value_t<Range>> next() {
+    if (!place_) {
+      place_.emplace(std::ranges::begin(range_));
+    } else if (*place_ != std::ranges::end(range_)) {
+      ++*place_;
+    }
+    if (*place_ == std::ranges::end(range_)) return {};
+    return **place_;
+  }
+
+ private:
+  Range range_;
+  std::optional<std::ranges::iterator_t<Range>> place_ = {};
+};
+
+/// Returns a stream of the elements of a C++20 range, such as a view that transforms numbers into
+/// tensors.
+template <std::ranges::input_range Range>
+RangeStream<std::remove_cvref_t<Range>> stream_of(Range&& range) {
+  return RangeStream<std::remove_cvref_t<Range>>(std::forward<Range>(range));
+}
+
+}  // namespace sconce::data

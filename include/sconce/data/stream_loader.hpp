@@ -1,0 +1,219 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+#include "sconce/data/collate.hpp"
+#include "sconce/data/detail/copy_stream.hpp"
+#include "sconce/data/detail/epoch_count.hpp"
+#include "sconce/data/detail/loader_loop.hpp"
+#include "sconce/data/detail/stream_places.hpp"
+#include "sconce/data/detail/stream_reader.hpp"
+#include "sconce/data/item_stream.hpp"
+#include "sconce/data/loader_options.hpp"
+#include "sconce/data/loop_iterator.hpp"
+#include "sconce/nn/nested_tensors.hpp"
+
+namespace sconce::data {
+
+/// Makes batches of the items of a stream, for a range-for or, with `steps_per_epoch`, a Trainer.
+/// The batches and their order are the same for any number of workers: one thread at a time reads
+/// items, in order, and the workers make batches of them at once. So costly work belongs into the
+/// collate function, and not into `next()`. Python: `torch.utils.data.DataLoader` over an
+/// `IterableDataset`, whose workers each read all items unless the dataset prevents it.
+///
+/// With `shuffle_buffer`, each that many items in a row are read together, and come in the order
+/// `torch.randperm(n)` of a generator that is seeded by `mix_seeds(seed, pass, chunk)`.
+///
+/// A fit that resumes from a checkpoint continues at the same item.
+template <class Stream, class Collate = Stack>
+class StreamLoader {
+  static_assert(ItemStream<Stream>,
+                "sconce::data::StreamLoader: expected a stream that can be copied, with a next() "
+                "that returns a std::optional of an item with tensors; for a C++20 range give "
+                "sconce::data::stream_of(range)");
+  using Item = detail::StreamItem<Stream>;
+
+ public:
+  /// Type of a batch: the return type of `collate`.
+  using Batch = std::remove_cvref_t<std::invoke_result_t<const Collate&, std::vector<Item>>>;
+  using Iterator = LoopIterator<Batch>;  ///< position of one loop
+
+  /// Takes the stream and a function that makes a batch of a `std::vector` of items, by default by
+  /// stacking. All workers call this function at once.
+  /// @throw c10::Error if:
+  /// - `batch_size`, `prefetch_factor` or `num_replicas` is below 1, or another number is negative;
+  /// - `rank` is not in 0 to `num_replicas` - 1;
+  /// - there is `drop_last` with `steps_per_epoch`.
+  explicit StreamLoader(Stream stream, StreamOptions options = {}, Collate collate = {})
+      : options_((detail::check_stream_options(options), options)),
+        parts_(std::make_shared<Parts>(std::move(stream), std::move(collate))) {
+    if constexpr (std::is_same_v<Collate, Stack>) {
+      parts_->collate.pin_memory = options_.device && options_.device->is_cuda();
+    }
+  }
+
+  /// Returns `steps_per_epoch`.
+  /// @throw c10::Error if it is 0.
+  int64_t size() const {
+    TORCH_CHECK(options_.steps_per_epoch > 0, "sconce::data::StreamLoader: expected ",
+                "steps_per_epoch, because a stream has no size, got none");
+    return options_.steps_per_epoch;
+  }
+
+  /// Starts the next epoch.
+  Iterator begin() const { return begin(0, epochs_.take()); }
+
+  /// Starts this epoch at the batch with this index, and leaves the epoch of the next `begin()`
+  /// alone. If the last loop, or the one of `load_state_dict`, is not at this place, reads all
+  /// items before it again.
+  /// @throw c10::Error if `batch` or `epoch` is negative.
+  Iterator begin(int64_t batch, int64_t epoch) const;
+
+  /// Sets the epoch of the next `begin()`, also in the copies of this loader.
+  /// @throw c10::Error if `epoch` is negative.
+  void set_epoch(int64_t epoch) { epochs_.set(epoch); }
+
+  /// Returns the sentinel that an iterator equals at the end of its epoch.
+  std::default_sentinel_t end() const { return {}; }
+
+  /// Returns the place of the loop that has taken a batch last, as a dict. A loop that begins there
+  /// after `load_state_dict` continues with the next item. Of a `ResumableStream` it reads only
+  /// the items that are shuffled together with that one. Python: `StatefulDataLoader.state_dict`.
+  c10::IValue state_dict() const { return parts_->places.state_dict(); }
+
+  /// Takes the place of an earlier loop.
+  /// @throw c10::Error if it is not a dict of `state_dict`.
+  void load_state_dict(const c10::IValue& state) { parts_->places.load_state_dict(state); }
+
+ private:
+  // Shared with the loops, because they may outlive the loader.
+  struct Parts {
+    Parts(Stream s, Collate c) : stream(std::move(s)), collate(std::move(c)) {}
+    const Stream stream;
+    Collate collate;
+    detail::StreamPlaces places = {};
+    detail::CopyStreams streams = {};
+  };
+
+  // What the workers of a loop share.
+  struct Loop {
+    std::mutex mutex = {};
+    std::condition_variable_any turn = {};
+    int64_t next = 0;  // the batch whose items are read next
+    bool has_failed = false;
+    std::optional<detail::StreamReader<Stream>> reader = {};
+  };
+
+  // The items of a batch, and the place after them.
+  struct BatchItems {
+    std::vector<Item> items = {};
+    detail::StreamPlace place = {};
+  };
+
+  // Reads up to `count` items. With steps_per_epoch the stream begins anew where it ends.
+  std::vector<Item> read(detail::StreamReader<Stream>& reader, int64_t count) const {
+    std::vector<Item> items;
+    bool is_empty = false;  // the pass, so far
+    while (std::ssize(items) < count) {
+      if (auto item = reader.next()) {
+        items.push_back(*std::move(item));
+        is_empty = false;
+      } else if (options_.steps_per_epoch == 0) {
+        break;
+      } else {
+        TORCH_CHECK(!is_empty, "sconce::data::StreamLoader: expected a stream of at least ",
+                    options_.num_replicas, " items, got one that ends before them");
+        reader.next_pass();
+        is_empty = true;
+      }
+    }
+    return items;
+  }
+
+  // Reads the items of this batch when it is its turn. Returns none after a stop request or the
+  // error of an earlier batch, and where the epoch is over.
+  BatchItems read_in_turn(Loop& loop, int64_t index, const std::stop_token& stop) const {
+    std::unique_lock lock(loop.mutex);
+    const auto is_turn = [&] { return loop.next == index || loop.has_failed; };
+    if (!loop.turn.wait(lock, stop, is_turn) || loop.has_failed) return {};
+    BatchItems batch;
+    try {
+      batch.items = read(*loop.reader, options_.batch_size);
+      batch.place = loop.reader->place();
+    } catch (...) {
+      loop.has_failed = true;
+      loop.turn.notify_all();
+      throw;
+    }
+    if (options_.drop_last && std::ssize(batch.items) < options_.batch_size) batch.items.clear();
+    ++loop.next;
+    loop.turn.notify_all();
+    return batch;
+  }
+
+  // Places of epochs that continue each other are counted through.
+  detail::LoopPosition position(int64_t batch, int64_t epoch) const {
+    if (options_.steps_per_epoch == 0) return {epoch, batch};
+    return {0, epoch * options_.steps_per_epoch + batch};
+  }
+
+  detail::StreamReader<Stream> reader_at(detail::LoopPosition at) const {
+    if (auto place = parts_->places.find(at)) {
+      return {parts_->stream, options_, *std::move(place)};
+    }
+    detail::StreamReader<Stream> reader(parts_->stream, options_, {.pass = at.epoch});
+    for (int64_t i = 0; i < at.batch; ++i) read(reader, options_.batch_size);
+    return reader;
+  }
+
+  StreamOptions options_;
+  std::shared_ptr<Parts> parts_;
+  detail::EpochCount epochs_ = detail::EpochCount("sconce::data::StreamLoader");
+};
+
+template <class Stream, class Collate>
+auto StreamLoader<Stream, Collate>::begin(int64_t batch, int64_t of_epoch) const -> Iterator {
+  const int64_t epoch = epochs_.named(of_epoch);
+  const int64_t last = options_.steps_per_epoch == 0 ? detail::unknown_end : size();
+  TORCH_CHECK(batch >= 0 && batch <= last, "sconce::data::StreamLoader::begin: expected a batch ",
+              "index of 0 or more, and at most steps_per_epoch, got ", batch);
+  const auto loop = std::make_shared<Loop>();
+  loop->next = batch;
+  loop->reader.emplace(reader_at(position(batch, epoch)));
+  const detail::CopyStream* copies = nullptr;  // `parts` keeps it
+  if (options_.device) copies = &parts_->streams.to(*options_.device);
+  const auto make = [self = *this, loop, copies, epoch](
+                        int64_t index, const std::stop_token& stop) -> std::shared_ptr<void> {
+    auto read = self.read_in_turn(*loop, index, stop);
+    if (read.items.empty()) return nullptr;
+    Batch made = self.parts_->collate(std::move(read.items));
+    auto wait = copies ? copies->copy_batch(made) : detail::CopyStream::Wait();
+    const auto taken = [parts = self.parts_, position = self.position(index + 1, epoch),
+                        place = std::move(read.place), wait = std::move(wait)] {
+      if (wait) wait();
+      parts->places.note(position, place);
+    };
+    return detail::made(std::move(made), taken);
+  };
+  const int workers = options_.num_workers;
+  return Iterator(
+      std::vector<detail::LoaderLoop::Make>(static_cast<size_t>(std::max(workers, 1)), make),
+      {.first = batch,
+       .last = last,
+       .epoch = epoch,
+       .ahead = int64_t(workers) * options_.prefetch_factor});
+}
+
+}  // namespace sconce::data

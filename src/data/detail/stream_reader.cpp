@@ -1,0 +1,44 @@
+#include "sconce/data/detail/stream_reader.hpp"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/randperm.h>
+
+#include <numeric>
+
+#include "sconce/data/seed.hpp"
+
+namespace sconce::data::detail {
+
+void check_stream_options(const StreamOptions& options) {
+  constexpr auto who = "sconce::data::StreamLoader: expected ";
+  TORCH_CHECK(options.batch_size >= 1, who, "a batch_size of 1 or more, got ", options.batch_size);
+  TORCH_CHECK(options.steps_per_epoch >= 0, who, "steps_per_epoch of 0 or more, got ",
+              options.steps_per_epoch);
+  TORCH_CHECK(options.shuffle_buffer >= 0, who, "a shuffle_buffer of 0 or more, got ",
+              options.shuffle_buffer);
+  TORCH_CHECK(options.num_workers >= 0, who, "num_workers of 0 or more, got ", options.num_workers);
+  TORCH_CHECK(options.prefetch_factor >= 1, who, "a prefetch_factor of 1 or more, got ",
+              options.prefetch_factor);
+  TORCH_CHECK(options.num_replicas >= 1, who, "num_replicas of 1 or more, got ",
+              options.num_replicas);
+  TORCH_CHECK(options.rank >= 0 && options.rank < options.num_replicas, who, "a rank from 0 to ",
+              options.num_replicas - 1, ", got ", options.rank);
+  TORCH_CHECK(!options.drop_last || options.steps_per_epoch == 0, who, "drop_last without ",
+              "steps_per_epoch, with which every batch is whole, got both");
+}
+
+std::vector<int64_t> chunk_order(const StreamOptions& options, const StreamPlace& place,
+                                 int64_t items) {
+  std::vector<int64_t> order(static_cast<size_t>(items));
+  if (options.shuffle_buffer == 0) {
+    std::iota(order.begin(), order.end(), 0);
+    return order;
+  }
+  const uint64_t seed = mix_seeds(options.seed, static_cast<uint64_t>(place.pass),
+                                  static_cast<uint64_t>(place.chunk));
+  const auto drawn = at::randperm(items, at::make_generator<at::CPUGeneratorImpl>(seed));
+  std::copy_n(drawn.const_data_ptr<int64_t>(), items, order.begin());
+  return order;
+}
+
+}  // namespace sconce::data::detail
