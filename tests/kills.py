@@ -3,7 +3,7 @@
 
 Each training runs sconce-train as two processes, with threads that read pictures ahead, loss scaling for fp16,
 averaged weights, event files and checkpoints. It is killed up to three times: both processes or one of them by
-SIGKILL, or both by SIGTERM. The last start runs to the end. Then these must hold:
+SIGKILL, or both by SIGTERM, SIGINT or SIGUSR1, which save them. The last start runs to the end. Then these must hold:
 
 - model.safetensors has the bytes of the undisturbed training, and metrics.csv and the scalars have its numbers;
 - every event file is a sequence of complete records;
@@ -151,11 +151,11 @@ def disturb(training, chance, seconds):
     training.start()
     moment = chance.uniform(chance.choice([0, 0.8]) * seconds, seconds)  # most files are written at the end
     way = chance.choice(["both by SIGKILL", "both by SIGKILL", "rank 0 by SIGKILL", "rank 1 by SIGKILL",
-                         "both by SIGTERM"])
+                         "both by SIGTERM", "both by SIGINT", "both by SIGUSR1"])
     time.sleep(moment)
     for number, rank in enumerate(training.ranks):
         if way.startswith("both") or way.startswith(f"rank {number}"):
-            rank.send_signal(signal.SIGTERM if way.endswith("SIGTERM") else signal.SIGKILL)
+            rank.send_signal(signal.Signals[way.split()[-1]])
     training.wait()
     return f"{way} after {moment:.3f} s"
 

@@ -20,6 +20,11 @@ void quiet_profiler() {
   ::setenv("KINETO_LOG_LEVEL", "7", /*overwrite=*/0);
 }
 
+const char* name_of(int signal) {
+  if (signal == SIGINT) return "SIGINT";
+  return signal == SIGUSR1 ? "SIGUSR1" : "SIGTERM";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -31,10 +36,10 @@ int main(int argc, char** argv) {
     } else if (line.predict) {
       apps::choose_threads();
       train::predict(*line.predict, std::cout);
-    } else if (quiet_profiler(); !train::TrainingRun(line).run()) {
-      std::cerr << "sconce-train: stopped by SIGTERM; --resume goes on from "
+    } else if (quiet_profiler(); const int signal = train::TrainingRun(line).run()) {
+      std::cerr << "sconce-train: stopped by " << name_of(signal) << "; --resume goes on from "
                 << line.checkpoint.string() << '\n';
-      return 128 + SIGTERM;  // as a shell reports the signal: the run is not finished
+      return 128 + signal;  // as a shell reports the signal: the run is not finished
     }
     apps::check_standard_output();
   } catch (const train::UsageError& error) {

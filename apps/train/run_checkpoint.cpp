@@ -1,7 +1,5 @@
 #include "run_checkpoint.hpp"
 
-#include <csignal>
-
 #include "earlier_runs.hpp"
 #include "model_file.hpp"
 #include "results.hpp"
@@ -10,9 +8,6 @@
 namespace train {
 
 namespace {
-
-// Whether SIGTERM has arrived. Launchers and queues send it some time before they kill a process.
-volatile std::sig_atomic_t terminated = 0;
 
 std::filesystem::path table_file(const CommandLine& line) {
   return line.checkpoint / "table.safetensors";
@@ -33,10 +28,6 @@ void RunSaving::on_fit_begin(sconce::Fit& fit) {
                                model_metadata(line_.model, data_.task));
 }
 
-void RunSaving::on_after_step(sconce::Fit& fit) {
-  if (terminated != 0) fit.stop();
-}
-
 std::optional<sconce::Checkpoint> open_checkpoint(const CommandLine& line, const TrainingData& data,
                                                   const sconce::distributed::ProcessGroup& group) {
   if (line.checkpoint.empty()) return {};
@@ -45,10 +36,6 @@ std::optional<sconce::Checkpoint> open_checkpoint(const CommandLine& line, const
                      sconce::CheckpointOptions{.resume = line.resume, .process_group = group});
   if (group.rank() == 0) check_writable(run_flags_file(line), "--checkpoint");
   if (!checkpoint->latest().empty()) check_run_flags(line, data);
-  std::signal(SIGTERM, [](int signal) {
-    terminated = 1;
-    std::signal(signal, SIG_DFL);  // a second SIGTERM ends a process that waits for a lost one
-  });
   return checkpoint;
 }
 

@@ -10,8 +10,7 @@
 
 namespace train {
 
-/// Opens the checkpoints of the run, if `--checkpoint` is given. SIGTERM then stops the run after
-/// its current step.
+/// Opens the checkpoints of the run, if `--checkpoint` is given.
 /// @throw UsageError if a saved run has other flags or other data.
 /// @throw c10::Error if the folder cannot be written.
 std::optional<sconce::Checkpoint> open_checkpoint(const CommandLine& line, const TrainingData& data,
@@ -26,13 +25,12 @@ std::optional<SavedRun> saved_run(const std::optional<sconce::Checkpoint>& check
 Task resumed_table(const CommandLine& line);
 
 /// Writes the flags of a run, and the task of a table, into its checkpoint folder when the run
-/// begins, and stops the run after SIGTERM.
+/// begins.
 class RunSaving : public sconce::TrainerCallback {
  public:
   /// Both must outlive this object.
   RunSaving(const CommandLine& line, const TrainingData& data) : line_(line), data_(data) {}
   void on_fit_begin(sconce::Fit& fit) override;
-  void on_after_step(sconce::Fit& fit) override;
 
  private:
   const CommandLine& line_;

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <iostream>
 #include <utility>
@@ -67,7 +68,7 @@ sconce::TrainerOptions trainer_options(const CommandLine& line, const Task& task
 
 }  // namespace
 
-bool TrainingRun::run() {
+int TrainingRun::run() {
   choose_threads();
   check_earlier_runs(line_);  // before the processes join: each reports the error
   join_processes();
@@ -85,9 +86,9 @@ bool TrainingRun::run() {
   make_average();
   make_callbacks();
   fit();
-  if (result_.stopped) return false;
+  if (result_.stopped) return stopping_.signal() != 0 ? stopping_.signal() : SIGTERM;
   write_results();
-  return true;
+  return 0;
 }
 
 void TrainingRun::choose_threads() {
@@ -185,6 +186,7 @@ void TrainingRun::make_callbacks() {
   }
   if (ema_) add<sconce::WeightAveraging>(*ema_);
   if (!checkpoint_) return;
+  callbacks_.push_back(&stopping_);
   sconce::ModelCheckpointOptions options{.save_every = line_.save_every};
   if (data_->task.is_regression()) options.monitor = "test_loss";
   add<sconce::ModelCheckpoint>(*checkpoint_, options);  // last, after what it saves

@@ -15,6 +15,7 @@
 #include "run_output.hpp"
 #include "schedule_span.hpp"
 #include "sconce/optim/ema.hpp"
+#include "sconce/training/stop_on_signal.hpp"
 #include "sconce/training/trainer.hpp"
 
 namespace train {
@@ -26,8 +27,9 @@ class TrainingRun {
   /// The command line must outlive this object.
   explicit TrainingRun(const CommandLine& line) : line_(line) {}
 
-  /// Returns false if SIGTERM stopped the training.
-  bool run();
+  /// Returns 0, or the signal that stopped the training: in a process group SIGTERM if another
+  /// process got it.
+  int run();
 
  private:
   void choose_threads();
@@ -69,6 +71,7 @@ class TrainingRun {
   std::unique_ptr<torch::optim::Optimizer> optimizer_ = {};
   Schedule schedule_ = {};
   std::optional<sconce::optim::ExponentialMovingAverage> ema_ = {};
+  sconce::StopOnSignal stopping_;
   std::vector<std::unique_ptr<sconce::TrainerCallback>> owned_ = {};  // of the callbacks
   sconce::Callbacks callbacks_ = {};
   sconce::FitResult result_ = {};

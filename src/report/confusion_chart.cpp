@@ -221,7 +221,11 @@ ConfusionChart::ConfusionChart(std::filesystem::path file,
 
 void ConfusionChart::on_epoch_end(Fit& fit) {
   const auto& epoch = fit.epochs.back();
-  if (fit.process_group.rank() > 0 || !epoch.contains("test_loss")) return;
+  const auto& values = epoch.metrics;
+  const bool has_test = std::any_of(values.begin(), values.end(), [](const auto& value) {
+    return value.first.ends_with("_loss") && !value.first.starts_with("train_");
+  });
+  if (fit.process_group.rank() > 0 || !has_test) return;
   effort_->run([&] {
     ConfusionMatrixChart({.title = c10::str("Confusion matrix, epoch ", epoch.epoch),
                           .counts = matrix_->compute(),

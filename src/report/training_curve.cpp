@@ -17,10 +17,14 @@ namespace {
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
-// Returns the names of a metric's panel and series: "acc" and "test" for "test_acc".
-std::pair<std::string, std::string> place_of(const std::string& name) {
-  for (const std::string part : {"train", "test"}) {
-    if (name.starts_with(part + "_")) return {name.substr(part.size() + 1), part};
+// Returns the names of a metric's panel and series: "acc" and "val" for "val_acc". Each test set
+// has a loss, by which its name is known.
+std::pair<std::string, std::string> place_of(const std::string& name, const MetricValues& metrics) {
+  for (size_t i = name.find('_'); i != name.npos; i = name.find('_', i + 1)) {
+    const std::string part = name.substr(0, i);
+    if (part == "train" || part == "test" || metrics.contains(part + "_loss")) {
+      return {name.substr(i + 1), part};
+    }
   }
   return {name, name};
 }
@@ -67,7 +71,7 @@ LineChart training_chart(const TrainingHistory& history, std::string title) {
   for (const auto& epoch : history.epochs) {
     add(epoch, "loss", "train", epoch.loss);
     for (const auto& [metric, value] : epoch.metrics) {
-      const auto [label, name] = place_of(metric);
+      const auto [label, name] = place_of(metric, epoch.metrics);
       add(epoch, label, name, value);
     }
   }

@@ -48,6 +48,7 @@ void EarlyStopping::on_fit_begin(Fit& fit) {
 }
 
 void EarlyStopping::on_epoch_end(Fit& fit) {
+  check_monitor(fit, monitor_, "sconce::EarlyStopping");
   const double score = fit.epochs.back().at(monitor_);
   const double sign = mode_ == optim::MetricMode::min ? -1 : 1;
   const bool is_better = sign * score > sign * state_.best_score + options_.min_delta;

@@ -1,18 +1,53 @@
 #include "training/epoch_sums.hpp"
 
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/util/StringUtil.h>
 
+#include <algorithm>
 #include <cmath>
-#include <vector>
+#include <cstring>
+#include <utility>
+
+#include "distributed/gather_bytes.hpp"
 
 namespace sconce {
 
-EpochSums::EpochSums(torch::Device device, const Metrics& metrics)
+namespace {
+
+// A nan may have a sign, which would be printed.
+double without_sign_of_nan(double value) {
+  return std::isnan(value) ? std::abs(value) : value;
+}
+
+// Returns bytes that no other list of names has.
+torch::Tensor bytes_of(const std::optional<std::vector<std::string>>& names) {
+  std::string text;
+  for (const auto& name : names.value_or(std::vector<std::string>())) text += name + '\0';
+  if (names) text += '\0';
+  const auto bytes = at::empty({std::ssize(text)}, at::kByte);
+  std::memcpy(bytes.data_ptr(), text.data(), text.size());
+  return bytes;
+}
+
+std::vector<std::string> names_of(const torch::Tensor& bytes) {
+  std::vector<std::string> names;
+  const auto* begin = static_cast<const char*>(bytes.const_data_ptr());
+  const auto* end = begin + bytes.numel() - 1;
+  while (begin != end) begin += names.emplace_back(begin).size() + 1;
+  return names;
+}
+
+}  // namespace
+
+EpochSums::EpochSums(torch::Device device, const Metrics& metrics, bool may_have_values)
     : loss_(at::zeros({1}, at::TensorOptions(at::kDouble).device(device))),
       metrics_(metrics),
+      are_names_agreed_(!may_have_values),
       stopwatch_(device) {}
 
 void EpochSums::begin(int64_t batch) {
@@ -22,31 +57,93 @@ void EpochSums::begin(int64_t batch) {
   examples_ = 0;
   seconds_before_ = 0;
   for (const auto& [name, metric] : metrics_) metric->reset();
+  for (auto& value : values_) value.zero_();
 }
 
 void EpochSums::add(const StepOutput& step, int64_t examples) {
   loss_.add_(step.loss, /*alpha=*/examples);
   examples_ += examples;
+  add_values(step, examples);
   if (metrics_.empty()) return;
   TORCH_CHECK(step.output.defined(), "sconce::Trainer: expected a step that returns a ",
-              "StepOutput with what the metrics are to get, or no metrics");
+              "StepOutput with what the metrics are to get, or no metrics ",
+              "(TrainerOptions::metrics = sconce::Metrics())");
   const auto output = step.output.detach();
   for (const auto& [name, metric] : metrics_) metric->update(output, step.target);
 }
 
+void EpochSums::add_values(const StepOutput& step, int64_t examples) {
+  const auto is_named = [](const auto& value, const std::string& name) {
+    return value.first == name;
+  };
+  const bool are_same = names_ && std::equal(step.values.begin(), step.values.end(),
+                                             names_->begin(), names_->end(), is_named);
+  if (!are_same) {
+    std::vector<std::string> names;
+    for (const auto& value : step.values) names.push_back(value.first);
+    TORCH_CHECK(!names_, "sconce::Trainer: expected the values [", c10::Join(", ", *names_),
+                "] from each step, as from the first one, got [", c10::Join(", ", names), "]");
+    set_names(std::move(names));
+  }
+  for (size_t i = 0; i < values_.size(); ++i) {
+    values_[i].add_(step.values[i].second, /*alpha=*/examples);
+  }
+}
+
+void EpochSums::set_names(std::vector<std::string> names) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto is_same = [&](const auto& metric) { return metric.first == names[i]; };
+    const bool is_metric = std::any_of(metrics_.begin(), metrics_.end(), is_same);
+    const auto before = names.begin() + static_cast<std::ptrdiff_t>(i);
+    TORCH_CHECK(
+        !names[i].empty() && names[i].find('\0') == std::string::npos,
+        "sconce::Trainer: expected values with names, got an empty name or one with a null ",
+        "character");
+    TORCH_CHECK(!is_metric && names[i] != "loss", "sconce::Trainer: expected a value with a name ",
+                "of its own, got '", names[i], "', which is ",
+                is_metric ? "the name of a metric" : "the name of the loss");
+    TORCH_CHECK(std::find(names.begin(), before, names[i]) == before, "sconce::Trainer: expected ",
+                "values of different names, got two called '", names[i], "'");
+  }
+  values_.clear();
+  for (size_t i = 0; i < names.size(); ++i) values_.push_back(at::zeros_like(loss_));
+  names_ = std::move(names);
+}
+
+void EpochSums::agree_on_names(const distributed::ProcessGroup& group) {
+  if (std::exchange(are_names_agreed_, true) || group.world_size() == 1) return;
+  const auto device = distributed::device_for(group);
+  std::optional<size_t> first;  // rank with a step
+  const auto all = distributed::gather_bytes(group, bytes_of(names_), device);
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].numel() == 0) continue;
+    if (!first) first = rank;
+    TORCH_CHECK(all[rank].equal(all[*first]), "sconce::Trainer: expected steps that return the ",
+                "same values on every rank, got [", c10::Join(", ", names_of(all[*first])),
+                "] on rank ", *first, " and [", c10::Join(", ", names_of(all[rank])), "] on rank ",
+                rank);
+  }
+  if (first && !names_) set_names(names_of(all[*first]));
+}
+
 EpochSums::Values EpochSums::values(const distributed::ProcessGroup& group,
                                     const std::string& prefix) {
+  agree_on_names(group);
   torch::Tensor all = sums();
   group.all_reduce(all);
   all = all.cpu();
   set_examples_and_metrics(all);
-  const double loss = all.const_data_ptr<double>()[0] / static_cast<double>(examples_);
-  // A nan may have a sign, which would be printed.
-  Values values = {std::isnan(loss) ? std::abs(loss) : loss, {}};
+  const auto* sum = all.const_data_ptr<double>();
+  const auto mean = [&](double of) {
+    return without_sign_of_nan(of / static_cast<double>(examples_));
+  };
+  Values values = {mean(*sum), {}};
   for (const auto& [name, metric] : metrics_) {
     const auto value = metric->compute().to(at::kCPU, at::kDouble);
     if (value.numel() == 1) values.metrics.insert(prefix + name, *value.const_data_ptr<double>());
   }
+  const auto* of_value = sum + all.numel() - std::ssize(values_);
+  for (const auto& name : value_names()) values.metrics.insert(prefix + name, mean(*of_value++));
   return values;
 }
 
@@ -54,7 +151,9 @@ at::Tensor EpochSums::all_sums(const distributed::ProcessGroup& group, bool has_
   return at::stack(group.all_gather(has_begun ? sums() : loss_.new_empty({0})));
 }
 
-void EpochSums::load(const at::Tensor& all_sums, int rank, double seconds) {
+void EpochSums::load(const at::Tensor& all_sums, std::vector<std::string> names, int rank,
+                     double seconds) {
+  if (!names.empty()) set_names(std::move(names));
   const int64_t size = sums().numel();
   TORCH_CHECK(
       all_sums.dim() == 2 && all_sums.size(0) > rank && all_sums.size(1) == size,
@@ -64,12 +163,15 @@ void EpochSums::load(const at::Tensor& all_sums, int rank, double seconds) {
   const auto own = all_sums[rank].to(at::kCPU, at::kDouble).contiguous();
   loss_.copy_(own.narrow(0, 0, 1));
   set_examples_and_metrics(own);
+  int64_t next = size - std::ssize(values_);
+  for (auto& value : values_) value.copy_(own.narrow(0, next++, 1));
   seconds_before_ = seconds;
 }
 
 torch::Tensor EpochSums::sums() const {
   std::vector<torch::Tensor> all = {loss_, at::full({1}, examples_, loss_.options())};
   for (const auto& [name, metric] : metrics_) all.push_back(metric->sums().to(loss_.device()));
+  all.insert(all.end(), values_.begin(), values_.end());
   return at::cat(all);
 }
 

@@ -12,18 +12,39 @@
 
 namespace sconce {
 
-// Returns the name of a value of the fit's epochs: `monitor`, or "test_acc" for "val_acc" where no
-// value has that name. Throws an error that begins with `who` if there is none.
-inline std::string find_monitor(const Fit& fit, const std::string& monitor, const char* who) {
+inline bool has_value(const Fit& fit, const std::string& name) {
   const auto& names = fit.value_names;
-  const auto has = [&](const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Throws an error that begins with `who` unless the fit has a value of that name. The names of the
+// values of steps are known from the end of the first epoch on, so call this then.
+inline void check_monitor(const Fit& fit, const std::string& monitor, const char* who) {
+  TORCH_CHECK(has_value(fit, monitor), who, ": expected monitor to be one of [",
+              c10::Join(", ", fit.value_names), "], got ", monitor);
+}
+
+// Returns whether a step could have a value of that name in training or in a test.
+inline bool may_be_of_step(const Fit& fit, const std::string& name) {
+  const auto is_prefix = [&](const std::string& value) {
+    return value.ends_with("_loss") && name.starts_with(value.substr(0, value.size() - 4));
   };
-  if (has(monitor)) return monitor;
-  const std::string of_test = monitor.starts_with("val_") ? "test_" + monitor.substr(4) : monitor;
-  TORCH_CHECK(has(of_test), who, ": expected monitor to be one of [", c10::Join(", ", names),
-              "], got ", monitor);
-  return of_test;
+  return fit.awaits_values &&
+         (name.starts_with("train_") ||
+          std::any_of(fit.value_names.begin(), fit.value_names.end(), is_prefix));
+}
+
+// Returns the name of a value of the fit's epochs: `monitor`, or "test_acc" for "val_acc" unless
+// there is a test set called "val". Throws an error that begins with `who` if there is none.
+inline std::string find_monitor(const Fit& fit, const std::string& monitor, const char* who) {
+  const bool is_alias =
+      monitor.starts_with("val_") && !has_value(fit, monitor) && !has_value(fit, "val_loss");
+  std::string name = is_alias ? "test_" + monitor.substr(4) : monitor;
+  if (!may_be_of_step(fit, name)) {
+    TORCH_CHECK(has_value(fit, name), who, ": expected monitor to be one of [",
+                c10::Join(", ", fit.value_names), "], got ", monitor);
+  }
+  return name;
 }
 
 // Returns whether the lowest or the highest value is the best: the given mode, or the value's own.

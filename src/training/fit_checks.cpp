@@ -4,6 +4,9 @@
 #include <c10/core/InferenceMode.h>
 #include <torch/optim/lbfgs.h>
 
+#include <functional>
+#include <set>
+#include <string>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -40,7 +43,36 @@ std::vector<std::pair<const char*, int64_t>> alike(const TrainerOptions& options
   return {{"training batches", data.train.size()},
           {"epochs", options.max_epochs},
           {"batches a step", options.accumulate_grad_batches},
-          {"sets of test data", data.test ? 1 : 0}};
+          {"sets of test data", static_cast<int64_t>(data.test.size())}};
+}
+
+void check_test_sets(const TestSets& test, int world_size, const char* who) {
+  TORCH_CHECK(test.size() <= 63, who, ": expected at most 63 test sets, got ", test.size());
+  std::set<std::string> names;
+  for (const auto& [name, batches] : test) {
+    TORCH_CHECK(!name.empty() && name != "train", who, ": expected test sets with names such as ",
+                "'val', got '", name, "'");
+    TORCH_CHECK(names.insert(name).second, who, ": expected test sets of different names, got two ",
+                "called '", name, "'");
+    batches.check_world_size(world_size);
+  }
+}
+
+// Returns a bit for each test set that has batches on this rank.
+int64_t sets_with_batches(const TestSets& test) {
+  int64_t bits = 0;
+  int64_t bit = 1;
+  for (const auto& set : test) {
+    if (set.batches.size() > 0) bits |= bit;
+    bit *= 2;
+  }
+  return bits;
+}
+
+int64_t hash_of_names(const TestSets& test) {
+  std::string names;
+  for (const auto& set : test) names += set.name + '\0';
+  return static_cast<int64_t>(std::hash<std::string>()(names));
 }
 
 }  // namespace
@@ -91,22 +123,27 @@ void check_fit(const TrainerOptions& options, const detail::ModelSteps& model,
     check_output(options, model.train_without_output, who);
     if (data.test) check_output(options, model.test_without_output, who);
     data.train.check_world_size(group.world_size());
-    if (data.test) data.test->check_world_size(group.world_size());
+    check_test_sets(data.test, group.world_size(), who);
     check_batches(data.train.size(), who, "training data");
-    distributed::RankValues values = {data.test ? data.test->size() : 0};
+    distributed::RankValues values = {sets_with_batches(data.test), hash_of_names(data.test)};
     for (const auto& [name, value] : names) values.push_back(value);
     return values;
   });
-  int64_t test_batches = 0;
+  int64_t tested = 0;
   for (size_t rank = 0; rank < of_ranks.size(); ++rank) {
-    test_batches += of_ranks[rank][0];
+    tested |= of_ranks[rank][0];
     for (size_t i = 0; i < names.size(); ++i) {
-      TORCH_CHECK(of_ranks[rank][i + 1] == of_ranks[0][i + 1], who, ": expected as many ",
-                  names[i].first, " on every rank, got ", of_ranks[0][i + 1], " on rank 0 and ",
-                  of_ranks[rank][i + 1], " on rank ", rank);
+      TORCH_CHECK(of_ranks[rank][i + 2] == of_ranks[0][i + 2], who, ": expected as many ",
+                  names[i].first, " on every rank, got ", of_ranks[0][i + 2], " on rank 0 and ",
+                  of_ranks[rank][i + 2], " on rank ", rank);
     }
+    TORCH_CHECK(of_ranks[rank][1] == of_ranks[0][1], who, ": expected test sets of the same names ",
+                "on every rank, got others on rank ", rank, " than on rank 0");
   }
-  if (data.test) check_batches(test_batches, who, "test data");
+  for (const auto& set : data.test) {
+    check_batches(tested % 2, who, (set.name + " data").c_str());
+    tested /= 2;
+  }
 }
 
 void check_evaluation(const TrainerOptions& options, const detail::ModelSteps& model,

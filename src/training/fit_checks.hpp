@@ -37,14 +37,17 @@ void check_evaluation(const TrainerOptions& options, const detail::ModelSteps& m
 /// Checks what a fit is given. In a process group of several either all ranks throw or none.
 /// @throw c10::Error if:
 /// - a callback is null;
-/// - there are no batches to train on, or test data without batches;
+/// - there are no batches to train on, or a test set without batches;
+/// - a test set has no name, the name "train", or the name of another set, or there are more than
+///   63 sets;
 /// - the model is not a DistributedDataParallel of the options' process group, if that has several;
 /// - a DistributedDataParallel is not on the device of the options, or is of another group;
 /// - a step returns a loss alone, and there are metrics;
 /// - the optimizer is an LBFGS;
 /// - gradients are turned off, or a parameter was made where they cannot be turned on;
 /// - in a process group of several, data are those of one process alone, or ranks differ: in the
-///   number of training batches or epochs, in the batches of a step, or in having test data.
+///   number of training batches or epochs, in the batches of a step, or in the number or the names
+///   of test sets.
 void check_fit(const TrainerOptions& options, const detail::ModelSteps& model,
                const torch::optim::Optimizer& optimizer, const FitData& data, const char* who);
 

@@ -3,6 +3,7 @@
 #include <ATen/record_function.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "distributed/together.hpp"
+#include "sconce/repr.hpp"
 #include "state/state_visitor.hpp"
 #include "training/fit_checks.hpp"
 #include "training/fit_metrics.hpp"
@@ -71,21 +73,25 @@ FitLoop::FitLoop(const TrainerOptions& options, amp::MixedPrecision& precision,
       data_(data),
       metrics_(metrics_of(options, steps)),
       run_(metrics_, &scaler),
-      sums_(device, metrics_) {
+      sums_(device, metrics_, steps.may_have_values) {
   check_fit(options, steps, of, data, who);
 }
 
 FitResult FitLoop::run() {
+  if (options_.max_time) begin_ = std::chrono::steady_clock::now();
   start();
   CallbackScope scope(data_.callbacks, *this, &TrainerCallback::on_fit_begin,
                       &TrainerCallback::on_fit_end);
-  const auto stops_early = [&] { return agree_to_stop() && std::ssize(epochs) < max_epochs; };
+  const auto stops_early = [&] {
+    check_time();
+    return agree_to_stop() && std::ssize(epochs) < max_epochs;
+  };
   bool stopped = stops_early();
   while (!stopped && std::ssize(epochs) < max_epochs) {
     stopped = !train_epoch(data_.train.begin(batch, std::ssize(epochs)));
     if (stopped) break;
     if (data_.test) test_epoch();
-    call(&TrainerCallback::on_epoch_end);
+    end_epoch();
     stopped = stops_early();
     if (!options_.fast_dev_run) save(data_.callbacks);
   }
@@ -111,8 +117,9 @@ EpochMetrics FitLoop::run_epoch(std::shared_ptr<TrainStep>& kept) {
 void FitLoop::start() {
   distributed::together(process_group, fit_call, [&] {
     states = states_of(*this, data_.callbacks);
-    value_names = names_of_values(metrics_, data_.test.has_value());
-    value_modes = modes_of_values(metrics_);
+    value_names = names_of_values(metrics_, data_.test);
+    value_modes = modes_of_values(metrics_, data_.test);
+    awaits_values = steps_.may_have_values;
     call(&TrainerCallback::setup);
     steps_.module.to(device);
     steps_.module.train();
@@ -129,7 +136,9 @@ bool FitLoop::train_epoch(const AnyBatches::Next& next) {
   const auto settings = precision_.settings();
   while (batch < batches) {
     train_step(next);
+    sums_.agree_on_names(process_group);
     call(&TrainerCallback::on_after_step);
+    check_time();
     if (batch < batches && pause()) return false;
   }
   step_mode = step_->mode();
@@ -168,10 +177,44 @@ void FitLoop::train_step(const AnyBatches::Next& next) {
 void FitLoop::test_epoch() {
   CallbackScope scope(data_.callbacks, *this, &TrainerCallback::on_test_begin,
                       &TrainerCallback::on_test_end);
-  const auto values =
-      test_model(options_, precision_, metrics_, steps_, *data_.test, /*of_epoch=*/0);
-  for (const auto& [name, value] : values) epochs.back().metrics.insert("test_" + name, value);
+  for (const auto& set : data_.test) {
+    const auto values =
+        test_model(options_, precision_, metrics_, steps_, set.batches, /*of_epoch=*/0);
+    for (const auto& [name, value] : values) {
+      epochs.back().metrics.insert(set.name + '_' + name, value);
+    }
+  }
   scope.close();
+}
+
+void FitLoop::end_epoch() {
+  if (std::exchange(awaits_values, false)) {
+    for (const auto& [name, value] : epochs.back().metrics) {
+      if (std::find(value_names.begin(), value_names.end(), name) == value_names.end()) {
+        value_names.push_back(name);
+      }
+    }
+  }
+  call(&TrainerCallback::on_epoch_end);
+  warn_of_loss();
+}
+
+// A callback that stops the fit has noticed the loss.
+void FitLoop::warn_of_loss() {
+  const double of_epoch = epochs.back().loss;
+  if (std::isfinite(of_epoch) || is_stopping() || process_group.rank() > 0) return;
+  if (std::exchange(has_warned_, true)) return;
+  TORCH_WARN(fit_call, ": the loss of epoch ", epochs.back().epoch, " is ", repr(of_epoch),
+             ", and training continues; the callback sconce::TerminateOnNaN stops such a fit");
+}
+
+// Reads the clock of the host alone, so that nothing waits for the device.
+void FitLoop::check_time() {
+  if (!begin_) return;
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - *begin_;
+  if (passed >= *options_.max_time) {
+    stop("max_time of " + repr(options_.max_time->count()) + " s has passed");
+  }
 }
 
 // Saves the fit within an epoch if callbacks want it, and returns whether it stops. Ranks agree on
@@ -208,13 +251,15 @@ void FitLoop::call(CallbackVerb verb) {
 
 RunProgress FitLoop::progress() const {
   const bool has_begun = batch > 0;
-  return {std::ssize(epochs), batch,
-          as_state(FitProgress{.batches = batches,
-                               .accumulate = accumulate,
-                               .epochs = epochs,
-                               .sums = sums_.all_sums(process_group, has_begun),
-                               .seconds = has_begun ? sums_.seconds() : 0,
-                               .compiler = compiler_state(options_)})};
+  return {
+      std::ssize(epochs), batch,
+      as_state(FitProgress{.batches = batches,
+                           .accumulate = accumulate,
+                           .epochs = epochs,
+                           .sums = sums_.all_sums(process_group, has_begun),
+                           .values = has_begun ? sums_.value_names() : std::vector<std::string>(),
+                           .seconds = has_begun ? sums_.seconds() : 0,
+                           .compiler = compiler_state(options_)})};
 }
 
 void FitLoop::resume(const RunProgress& progress) {
@@ -234,7 +279,9 @@ void FitLoop::resume(const RunProgress& progress) {
   if (options_.compile && saved.compiler) options_.compile->load_state_dict(*saved.compiler);
   epochs = std::move(saved.epochs);
   batch = progress.batch;
-  if (batch > 0) sums_.load(saved.sums, process_group.rank(), saved.seconds);
+  if (batch > 0) {
+    sums_.load(saved.sums, std::move(saved.values), process_group.rank(), saved.seconds);
+  }
 }
 
 }  // namespace sconce

@@ -2,7 +2,9 @@
 
 #include <torch/optim/optimizer.h>
 
+#include <chrono>
 #include <memory>
+#include <optional>
 
 #include "sconce/amp/mixed_precision.hpp"
 #include "sconce/training/detail/model_steps.hpp"
@@ -40,6 +42,9 @@ class FitLoop final : public Fit {
   bool train_epoch(const AnyBatches::Next& next);
   void train_step(const AnyBatches::Next& next);
   void test_epoch();
+  void end_epoch();
+  void warn_of_loss();
+  void check_time();
   bool pause();
   void save(const Callbacks& saving);
   bool agree_to_stop();
@@ -53,6 +58,8 @@ class FitLoop final : public Fit {
   RunScope run_;
   EpochSums sums_;
   std::shared_ptr<TrainStep> step_ = {};
+  std::optional<std::chrono::steady_clock::time_point> begin_ = {};  // of a fit with a max_time
+  bool has_warned_ = false;
 };
 
 }  // namespace sconce

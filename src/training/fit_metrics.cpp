@@ -27,28 +27,32 @@ Metrics metrics_of(const TrainerOptions& options, const detail::ModelSteps& mode
   return {{"acc", std::make_shared<metrics::Accuracy>()}};
 }
 
-std::vector<std::string> names_of_values(const Metrics& metrics, bool has_test) {
-  std::vector<std::string> of_training = {"loss"};
-  std::vector<std::string> of_test = {"test_loss"};
-  for (const auto& [name, metric] : metrics) {
-    if (!is_one_number(*metric)) continue;
-    of_training.push_back("train_" + name);
-    of_test.push_back("test_" + name);
+std::vector<std::string> names_of_values(const Metrics& metrics, const TestSets& test) {
+  std::vector<std::string> names = {"loss"};
+  const auto add_metrics = [&](const std::string& prefix) {
+    for (const auto& [name, metric] : metrics) {
+      if (is_one_number(*metric)) names.push_back(prefix + name);
+    }
+  };
+  add_metrics("train_");
+  for (const auto& set : test) {
+    names.push_back(set.name + "_loss");
+    add_metrics(set.name + "_");
   }
-  if (has_test) of_training.insert(of_training.end(), of_test.begin(), of_test.end());
-  return of_training;
+  return names;
 }
 
-std::map<std::string, optim::MetricMode> modes_of_values(const Metrics& metrics) {
+std::map<std::string, optim::MetricMode> modes_of_values(const Metrics& metrics,
+                                                         const TestSets& test) {
   using optim::MetricMode;
-  std::map<std::string, MetricMode> modes = {{"loss", MetricMode::min},
-                                             {"test_loss", MetricMode::min}};
+  std::map<std::string, MetricMode> modes = {{"loss", MetricMode::min}};
+  for (const auto& set : test) modes[set.name + "_loss"] = MetricMode::min;
   for (const auto& [name, metric] : metrics) {
     const auto higher_is_better = metric->higher_is_better();
     if (!higher_is_better) continue;
     const auto mode = *higher_is_better ? MetricMode::max : MetricMode::min;
     modes["train_" + name] = mode;
-    modes["test_" + name] = mode;
+    for (const auto& set : test) modes[set.name + "_" + name] = mode;
   }
   return modes;
 }

@@ -7,6 +7,7 @@
 #include "sconce/optim/metric_mode.hpp"
 #include "sconce/training/detail/model_steps.hpp"
 #include "sconce/training/metrics.hpp"
+#include "sconce/training/test_sets.hpp"
 #include "sconce/training/trainer_options.hpp"
 
 namespace sconce {
@@ -15,11 +16,13 @@ namespace sconce {
 /// have no loss and the model's steps return more than a loss.
 Metrics metrics_of(const TrainerOptions& options, const detail::ModelSteps& model);
 
-/// Returns the names of an epoch's values: what a fit inserts into an EpochMetrics.
-std::vector<std::string> names_of_values(const Metrics& metrics, bool has_test);
+/// Returns the names of an epoch's values: what a fit inserts into an EpochMetrics, except for
+/// values of steps.
+std::vector<std::string> names_of_values(const Metrics& metrics, const TestSets& test);
 
 /// Returns the modes of these values, except for metrics without a direction.
-std::map<std::string, optim::MetricMode> modes_of_values(const Metrics& metrics);
+std::map<std::string, optim::MetricMode> modes_of_values(const Metrics& metrics,
+                                                         const TestSets& test);
 
 /// @throw c10::Error if a metric is null, two have the same name, or one is called "loss".
 void check_metrics(const Metrics& metrics);

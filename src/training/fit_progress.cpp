@@ -32,6 +32,10 @@ void visit_state(FitProgress& progress, StateVisitor& state) {
   state("accumulate", progress.accumulate, int64_t{0});
   state.any_length("epochs", progress.epochs);
   state("sums", progress.sums);
+  // Only an epoch whose steps have values has this key.
+  if (!progress.values.empty() || state.dict().contains("values")) {
+    state.any_length("values", progress.values);
+  }
   state("seconds", progress.seconds);
   state.where_there("compiler", progress.compiler);
 }

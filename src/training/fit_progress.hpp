@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sconce/training/fit_result.hpp"
@@ -19,6 +20,7 @@ struct FitProgress {
   int64_t accumulate = 1;                    ///< batches of a step; 0: an earlier sconce wrote none
   std::vector<EpochMetrics> epochs = {};     ///< results of the finished epochs
   at::Tensor sums = {};                      ///< (ranks, n), sums of the current epoch on each rank
+  std::vector<std::string> values = {};      ///< names of the steps' values in `sums`
   double seconds = 0;                        ///< time of the current epoch
   std::optional<c10::IValue> compiler = {};  ///< state of the compiler, if there is one
 };

@@ -47,4 +47,9 @@ void PlateauScheduling::on_fit_begin(Fit& fit) {
              describe_best(mode_, monitor_));
 }
 
+void PlateauScheduling::on_epoch_end(Fit& fit) {
+  check_monitor(fit, monitor_, plateau_scheduling);
+  scheduler_.step(fit.epochs.back().at(monitor_));
+}
+
 }  // namespace sconce

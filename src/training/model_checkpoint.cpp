@@ -1,7 +1,5 @@
 #include "sconce/training/model_checkpoint.hpp"
 
-#include <algorithm>
-
 #include "training/find_monitor.hpp"
 #include "training/settings.hpp"
 
@@ -10,7 +8,7 @@ namespace sconce {
 namespace {
 
 constexpr auto model_checkpoint = "sconce::ModelCheckpoint";
-constexpr auto usual_monitor = "test_acc";
+constexpr auto usual_monitor = "val_acc";  // or "test_acc", unless a test set is called "val"
 
 // The fit's own errors do not name the file.
 void resume(Fit& fit, const RunProgress& saved, const std::filesystem::path& file) {
@@ -30,8 +28,7 @@ ModelCheckpoint::ModelCheckpoint(Checkpoint& checkpoint, ModelCheckpointOptions 
 }
 
 void ModelCheckpoint::setup(Fit& fit) {
-  const auto& names = fit.value_names;
-  const bool has_usual = std::find(names.begin(), names.end(), usual_monitor) != names.end();
+  const bool has_usual = has_value(fit, usual_monitor) || has_value(fit, "test_acc");
   monitored_.reset();
   if (options_.monitor || has_usual) {
     const auto monitor =
@@ -62,6 +59,7 @@ bool ModelCheckpoint::wants_save(const Fit& fit) const {
 
 void ModelCheckpoint::save(Fit& fit) {
   const bool is_after_epoch = fit.batch == 0 && !fit.epochs.empty();
+  if (monitored_ && is_after_epoch) check_monitor(fit, monitored_->first, model_checkpoint);
   if (!monitored_ || !is_after_epoch || !fit.epochs.back().contains(monitored_->first)) {
     return checkpoint_.save(fit.states, fit.progress());
   }

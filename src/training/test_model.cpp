@@ -47,7 +47,7 @@ MetricValues test_model(const TrainerOptions& options, const amp::MixedPrecision
   RECORD_USER_SCOPE("test");
   constexpr auto who = "sconce::Trainer::evaluate";
   const EvaluationScope scope(options, precision, model, batches, who);
-  EpochSums sums(*options.device, metrics);
+  EpochSums sums(*options.device, metrics, model.may_have_values);
   sums.begin();
   scope.for_each_batch(of_epoch,
                        [&](const AnyBatch& batch) { sums.add(model.test(batch), batch.size()); });

@@ -132,14 +132,19 @@ struct BatchKind {
 };
 
 // The function of a capture: the tensors of a batch go in, those of the step's output come out. It
-// puts the tensors into a batch of its own, the first one, which has the parts that are no tensors.
+// puts the tensors into a batch of its own, the first one, which has the parts that are no tensors,
+// and the step's output into `names`, which keeps the names of the values.
 CapturedStep::Step captured_function(const std::function<StepOutput(const AnyBatch&)>& step,
-                                     AnyBatch first) {
+                                     AnyBatch first, StepOutput& names) {
   const auto batch = std::make_shared<AnyBatch>(std::move(first));
-  return [step, batch](const CapturedStep::Tensors& tensors) {
+  return [step, batch, &names](const CapturedStep::Tensors& tensors) {
     batch->set_tensors(tensors);
-    const StepOutput output = step(*batch);
-    return CapturedStep::Tensors{output.loss, output.output, output.target};
+    names = step(*batch);
+    CapturedStep::Tensors outputs;
+    nn::for_each_tensor(names, [&](torch::Tensor& tensor) {
+      outputs.push_back(std::exchange(tensor, torch::Tensor()));
+    });
+    return outputs;
   };
 }
 
@@ -164,8 +169,12 @@ class GraphStep final : public TrainStep {
     const auto tensors = batch.tensors();
     if (is_first_) begin(kind, std::move(batch));
     const auto outputs = (*captured_)(tensors);
+    StepOutput output = names_;
+    auto next = outputs.begin();
+    nn::for_each_tensor(output, [&](torch::Tensor& tensor) { tensor = *next++; });
     // The next replay overwrites the outputs. The loss may be read after it.
-    return {outputs[0].clone(), outputs[1], outputs[2]};
+    output.loss = output.loss.clone();
+    return output;
   }
 
   void update() override {}
@@ -186,7 +195,7 @@ class GraphStep final : public TrainStep {
     kind_ = kind;
     objects_ = std::move(objects);
     const auto step = [this](const AnyBatch& batch) { return step_->whole(batch); };
-    captured_.emplace(device_, captured_function(step, std::move(first)),
+    captured_.emplace(device_, captured_function(step, std::move(first), names_),
                       CapturedStepOptions{.modules = {step_->module()}, .compiler = compiler_});
   }
 
@@ -196,6 +205,7 @@ class GraphStep final : public TrainStep {
   bool is_first_ = true;  // whether the loop has had no batch
   std::optional<BatchKind> kind_ = {};
   std::optional<TrainedObjects> objects_ = {};
+  StepOutput names_ = {};  // an output without tensors, whose values have the names of the capture
   std::optional<CapturedStep> captured_ = {};
 };
 

@@ -50,6 +50,9 @@ torch::Tensor cross_entropy(const torch::Tensor& output, const torch::Tensor& ta
 void check_options(const TrainerOptions& options) {
   TORCH_CHECK(options.max_epochs >= 1, "sconce::Trainer: expected max_epochs of at least 1, got ",
               options.max_epochs);
+  TORCH_CHECK(!options.max_time || options.max_time->count() > 0,
+              "sconce::Trainer: expected a max_time above 0 s, got ",
+              options.max_time ? options.max_time->count() : 0, " s");
   TORCH_CHECK(std::isfinite(options.gradient_clip_val) && options.gradient_clip_val >= 0,
               "sconce::Trainer: expected a gradient_clip_val of at least 0, got ",
               options.gradient_clip_val);

@@ -1,6 +1,8 @@
 #include "sconce/distributed/distributed_data_parallel.hpp"
 
+#include <csignal>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
@@ -9,6 +11,7 @@
 #include "sconce/amp/autocast.hpp"
 #include "sconce/nn/lazy.hpp"
 #include "sconce/nn/transformer.hpp"
+#include "sconce/training/checkpoint.hpp"
 #include "support/ask_python.hpp"
 #include "support/error_of.hpp"
 #include "support/one_with_gloo.hpp"
@@ -245,6 +248,76 @@ TEST_CASE("all ranks stop together at a saved step if one rank requests a stop",
   CHECK_THAT(train_own_step(2, "1"), ContainsSubstring("epochs: 0\n"));
   CHECK_THAT(train_own_step(2, "3"), ContainsSubstring("epochs: 1\n"));
   CHECK_THAT(train_own_step(2, "5"), ContainsSubstring("epochs: 1\n"));
+}
+
+TEST_CASE("a signal on one rank stops all ranks at the same saved step", "[distributed]") {
+  const TempDir folder;
+  auto ranks = start_ranks(
+      2, {SCONCE_WORKER, "signal_in_fit", "out=" + folder.path().string(), "timeout=20000"});
+  wait_for(ranks, Seconds(60));
+  for (const auto& rank : ranks) {
+    INFO(rank->err());
+    REQUIRE(rank->exit_code == 0);
+  }
+  const std::string file = "checkpoint-000002-00000002.pt\n";
+  CHECK(ranks[0]->out() == "2 epochs, rank 1 stopped the fit, signal 0, " + file);
+  CHECK(ranks[1]->out() == "2 epochs, SIGUSR1 arrived, signal 10, " + file);
+}
+
+TEST_CASE("a second signal in the save of StopOnSignal ends the process, with complete files",
+          "[distributed]") {
+  const TempDir folder;
+  const std::string out = "out=" + folder.path().string();
+  auto ranks = start_ranks(1, {SCONCE_WORKER, "signal_in_fit", out, "again=1"});
+  wait_for(ranks, Seconds(60));
+  CHECK(ranks[0]->killed_by == SIGUSR1);
+  sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
+  CHECK(checkpoint.latest().filename() == "checkpoint-000002-00000000.pt");
+  torch::nn::Linear linear(2, 2);
+  CHECK(checkpoint.load({{"model", *linear}})->epoch == 2);
+}
+
+namespace {
+
+// The values of each epoch in this many ranks, checked to be equal on all.
+std::vector<std::string> values_in_ranks(int ranks) {
+  auto all = start_ranks(ranks, {SCONCE_WORKER, "values", "timeout=20000"});
+  wait_for(all, Seconds(60));
+  for (const auto& rank : all) {
+    INFO(rank->err());
+    REQUIRE(rank->exit_code == 0);
+    CHECK(rank->out() == all[0]->out());
+  }
+  std::istringstream words(all[0]->out());
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
+}  // namespace
+
+TEST_CASE("values of steps and test sets in two processes equal those of one", "[distributed]") {
+  const auto two = values_in_ranks(2), one = values_in_ranks(1);
+  REQUIRE(two.size() == one.size());
+  std::vector<std::string> names;
+  for (size_t i = 0; i < one.size(); i += 2) {
+    CHECK(two[i] == one[i]);
+    CAPTURE(one[i]);
+    CHECK(std::stod(two[i + 1]) == Catch::Approx(std::stod(one[i + 1])).epsilon(1e-4));
+    names.push_back(one[i]);
+  }
+  names.resize(names.size() / 2);
+  CHECK(names == std::vector<std::string>{"loss", "train_square", "train_bias", "val_loss",
+                                          "val_largest", "hard_loss", "hard_largest"});
+}
+
+TEST_CASE("values of different names on two ranks are refused on both", "[distributed]") {
+  auto ranks = start_ranks(2, {SCONCE_WORKER, "values", "other=1", "timeout=20000"});
+  wait_for(ranks, Seconds(60));
+  for (const auto& rank : ranks) {
+    CHECK(rank->exit_code == 1);
+    CHECK_THAT(rank->err(), ContainsSubstring("expected steps that return the same values on every "
+                                              "rank, got [square, bias] on rank 0 and [cube, bias] "
+                                              "on rank 1"));
+  }
 }
 
 TEST_CASE("the Trainer tests on data of which a rank may have no batches", "[distributed]") {

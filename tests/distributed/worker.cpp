@@ -23,10 +23,13 @@
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/nn/requires_grad.hpp"
 #include "sconce/optim/ema.hpp"
+#include "sconce/optim/sgd.hpp"
 #include "sconce/report/progress_bar.hpp"
 #include "sconce/report/scalar_log.hpp"
 #include "sconce/step_compiler.hpp"
 #include "sconce/training/early_stopping.hpp"
+#include "sconce/training/model_checkpoint.hpp"
+#include "sconce/training/stop_on_signal.hpp"
 #include "sconce/training/trainer.hpp"
 #include "sconce/training/weight_averaging.hpp"
 #include "support/stop_when.hpp"
@@ -374,6 +377,94 @@ void own_step(const Words& words) {
   }
 }
 
+struct OnStepAndSave : sconce::TrainerCallback {
+  void on_before_step(sconce::Fit& fit) override { on_step(fit); }
+  std::string name() const override { return "raising"; }
+  std::optional<sconce::Stateful> state() override {
+    return sconce::Stateful(on_save, [](const c10::IValue&) {});
+  }
+  std::function<void(const sconce::Fit&)> on_step = [](const sconce::Fit&) {};
+  std::function<c10::IValue()> on_save = [] { return c10::IValue(); };
+};
+
+// Saves a fit after every second step, and raises SIGUSR1 on the last rank in the first step of the
+// third epoch. If `again` is 1, the save that follows raises it once more. Prints what stopped it.
+void signal_in_fit(const Words& words) {
+  const auto group = join(words);
+  torch::manual_seed(1);
+  torch::nn::Linear linear(2, 2);
+  sconce::nn::DistributedDataParallel model(linear, group);
+  sconce::optim::SGD optimizer(linear->parameters(), torch::optim::SGDOptions(0.1));
+  const sconce::data::Batches batches(
+      sconce::data::Dataset{torch::ones({9, 2}), torch::ones({9}, torch::kLong)},
+      {.batch_size = 3});
+  OnStepAndSave raising;
+  bool has_raised = false;
+  raising.on_step = [&](const sconce::Fit& fit) {
+    if (fit.epochs.size() != 2 || fit.batch != 0 || group.rank() + 1 < group.world_size()) return;
+    has_raised = true;
+    std::raise(SIGUSR1);
+  };
+  raising.on_save = [&] {
+    if (has_raised && word(words, "again") == "1") std::raise(SIGUSR1);
+    return c10::IValue();
+  };
+  sconce::StopOnSignal stopping;
+  sconce::Checkpoint checkpoint(words.at("out"), {.process_group = group});
+  sconce::ModelCheckpoint saving(checkpoint, {.save_every = 2});
+  sconce::Trainer trainer({.max_epochs = 5, .num_gpus = 0, .process_group = group});
+  const auto result = trainer.fit(model, optimizer,
+                                  {.train = batches, .callbacks = {&raising, &stopping, &saving}});
+  std::cout << result.epochs.size() << " epochs, " << result.stop_reason << ", signal "
+            << stopping.signal() << ", " << checkpoint.latest().filename().string() << '\n';
+}
+
+// A step with two values.
+struct StepWithValues : torch::nn::Module {
+  sconce::StepOutput training_step(const sconce::data::Dataset& batch) {
+    const auto error = linear->forward(batch.data) - batch.target.unsqueeze(1);
+    const auto loss = error.square().mean();
+    return {.loss = loss, .values = {{name, loss}, {"bias", error.mean()}}};
+  }
+  sconce::StepOutput validation_step(const sconce::data::Dataset& batch) {
+    return {.loss = training_step(batch).loss, .values = {{"largest", batch.data.mean()}}};
+  }
+  std::string name = "square";
+  torch::nn::Linear linear = register_module("linear", torch::nn::Linear(2, 1));
+};
+
+// Trains and tests with values of steps, on batches of different sizes, and with two test sets, of
+// which the second has no batch on the last rank. Prints the values.
+void values(const Words& words) {
+  const auto group = join(words);
+  torch::manual_seed(1);
+  const auto model = std::make_shared<StepWithValues>();
+  if (word(words, "other") == "1" && group.rank() == 1) model->name = "cube";
+  const auto x = torch::randn({20, 2});
+  const auto own = [&](const torch::Tensor& all) {
+    return all.slice(0, group.rank(), all.size(0), group.world_size()).contiguous();
+  };
+  const auto of = [&](const torch::Tensor& rows) {
+    return sconce::data::Batches({rows, rows.select(1, 0).clone()},
+                                 {.batch_size = 8 / group.world_size()});
+  };
+  const bool is_last = group.rank() + 1 == group.world_size() && group.rank() > 0;
+  sconce::nn::DistributedDataParallel of_rank(model, group);
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  sconce::test::SaveEvery pausing(1);
+  sconce::Trainer trainer(
+      {.max_epochs = 2, .num_gpus = 0, .metrics = sconce::Metrics(), .process_group = group});
+  const auto result =
+      trainer.fit(of_rank, optimizer,
+                  {.train = of(own(x)),
+                   .test = {{"val", of(own(x))}, {"hard", of(is_last ? x.slice(0, 0, 0) : x)}},
+                   .callbacks = {&pausing}});
+  for (const auto& epoch : result.epochs) {
+    std::cout << "loss " << epoch.loss << ' ';
+    for (const auto& [name, value] : epoch.metrics) std::cout << name << ' ' << value << ' ';
+  }
+}
+
 // Trains until rank `victim` fails at `where`: start, joined or step.
 void fault(const Words& words) {
   const std::string what = words.at("what");
@@ -425,6 +516,8 @@ int main(int argc, char** argv) {
       {"evaluate", evaluate},
       {"fault", fault},
       {"own_step", own_step},
+      {"signal_in_fit", signal_in_fit},
+      {"values", values},
       {"report", report},
       {"metrics", metrics}};
   try {

@@ -30,13 +30,15 @@ auto count(const std::vector<std::string>& texts, const std::string& text) {
 }
 
 // A fit of two epochs with a matrix among its metrics.
-void fit_with(const std::filesystem::path& file, bool with_test = true) {
+void fit_with(const std::filesystem::path& file, bool with_test = true,
+              const std::string& name = "test") {
   const auto matrix =
       std::make_shared<ConfusionMatrix>(sconce::metrics::ConfusionMatrixOptions{.num_classes = 2});
   ConfusionChart chart(file, matrix, {"left", "right"});
   auto model = sconce::test::net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   auto data = sconce::test::data();
+  data.test = {{name, data.test.value()}};
   if (!with_test) data.test.reset();
   data.callbacks = {&chart};
   const auto result =
@@ -137,7 +139,7 @@ TEST_CASE(
     "ConfusionChart draws the confusion matrix of each test and leaves out the training batches") {
   const sconce::test::TempDir folder;
   const auto file = folder.path() / "confusion.svg";
-  fit_with(file);
+  fit_with(file, /*with_test=*/true, GENERATE("test", "val"));
   const auto svg = contents(file);
   CHECK(svg_problem(svg) == "");
   int rows = 0;

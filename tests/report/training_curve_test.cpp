@@ -73,6 +73,20 @@ TEST_CASE("the chart of a training run has a panel for the loss and one for each
   CHECK(svg_problem(chart.svg()) == "");
 }
 
+TEST_CASE("the chart of a training run has a series for each named test set") {
+  const auto chart = sconce::training_chart({.epochs = {{.epoch = 1,
+                                                         .loss = 2,
+                                                         .metrics = {{"train_acc", 0.5},
+                                                                     {"train_kl", 1},
+                                                                     {"val_loss", 3},
+                                                                     {"val_acc", 0},
+                                                                     {"val_kl", 0},
+                                                                     {"very_hard_loss", 3},
+                                                                     {"very_hard_acc", 0}}}}});
+  CHECK(labels_of(chart) == std::vector<std::string>{"loss: train val very_hard",
+                                                     "acc: train val very_hard", "kl: train val"});
+}
+
 TEST_CASE(
     "a training chart has no panel for unknown rates and scales, and can be drawn without epochs") {
   const auto chart = sconce::training_chart({.scales = {std::nan(""), std::nan("")}});

@@ -39,8 +39,11 @@ struct FitSetup {
 class Fit : public FitSetup {
  public:
   /// The names that `EpochMetrics::at` will find in the results of each epoch. A callback that adds
-  /// values to the results adds their names in `setup`.
+  /// values to the results adds their names in `setup`. The values of steps (`StepOutput::values`)
+  /// are added at the end of the first epoch.
   std::vector<std::string> value_names = {};
+  /// Whether the model's steps may have values, whose names are not in `value_names` yet.
+  bool awaits_values = false;
   /// Whether a lower or a higher value is better, by name: of the losses, and of metrics whose
   /// `higher_is_better` returns a direction. A callback that adds values may add their modes in
   /// `setup`. A value without one is a loss if its name ends in "loss"; callbacks that look for the

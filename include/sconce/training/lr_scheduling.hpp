@@ -61,7 +61,7 @@ class PlateauScheduling : public TrainerCallback {
   /// old best.
   void on_fit_begin(Fit& fit) override;
   /// Steps the scheduler with the value of the epoch.
-  void on_epoch_end(Fit& fit) override { scheduler_.step(fit.epochs.back().at(monitor_)); }
+  void on_epoch_end(Fit& fit) override;
   /// Returns the name of the constructor. By default a fit may also have a `LRScheduling`.
   std::string name() const override { return name_; }
   /// Returns "scheduler", the default name in 0.2, unless the constructor got another name.

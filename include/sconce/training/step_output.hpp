@@ -2,7 +2,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <functional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "sconce/fwd.hpp"
 #include "sconce/nn/nested_tensors.hpp"
@@ -14,14 +18,36 @@ struct StepOutput {
   torch::Tensor loss = {};    ///< 0-dim, the mean over the batch's examples
   torch::Tensor output = {};  ///< for the metrics, with `target`; undefined: metrics get nothing
   torch::Tensor target = {};  ///< for the metrics, with `output`
+  /// Values to average over the epoch, weighted by the examples of each batch as the loss is:
+  /// `{{"kl", kl}}` becomes "train_kl" and "test_kl". Each is a tensor of one element on the loss's
+  /// device, which is read at the end of the epoch. All steps of a loop return the same names.
+  /// Python: Lightning's `self.log(name, value, on_epoch=True)`.
+  std::vector<std::pair<std::string, torch::Tensor>> values = {};
 };
 
 }  // namespace sconce
 
+/// Finds the tensors of all members. The names of the values must be alike.
 template <>
-struct sconce::nn::NestedTensors<sconce::StepOutput>
-    : sconce::nn::TensorMembers<&sconce::StepOutput::loss, &sconce::StepOutput::output,
-                                &sconce::StepOutput::target> {};
+struct sconce::nn::NestedTensors<sconce::StepOutput> {
+  static constexpr bool any = true;   ///< it holds tensors
+  static constexpr bool only = true;  ///< it holds nothing else but names
+  /// Calls `f` with the loss, the output, the target and each of the values.
+  template <class Value, class F>
+  static void for_each(Value& step, const F& f) {
+    f(step.loss);
+    f(step.output);
+    f(step.target);
+    for (auto& value : step.values) f(value.second);
+  }
+  /// Returns whether two outputs have the same undefined tensors and names.
+  static bool alike(const StepOutput& a, const StepOutput& b) {
+    return a.loss.defined() == b.loss.defined() && a.output.defined() == b.output.defined() &&
+           a.target.defined() == b.target.defined() &&
+           std::equal(a.values.begin(), a.values.end(), b.values.begin(), b.values.end(),
+                      [](const auto& x, const auto& y) { return x.first == y.first; });
+  }
+};
 
 namespace sconce {
 

@@ -52,6 +52,7 @@ class Trainer {
  public:
   /// @throw c10::Error if:
   /// - max_epochs or accumulate_grad_batches is below 1, or num_gpus is not 0 or 1;
+  /// - max_time is not above 0;
   /// - gradient_clip_val is negative or not finite;
   /// - num_gpus and device are both given, or this machine does not have the device;
   /// - a metric is null, two have the same name, or one is called "loss";
@@ -85,19 +86,23 @@ class Trainer {
   /// batches. The last step of an epoch may have fewer batches. The test takes the buffers of rank
   /// 0, as `evaluate` does. Leaves the model on the device, in training mode.
   /// @throw c10::Error if:
-  /// - `data.train` or `data.test` has no batches;
+  /// - `data.train` or a set of `data.test` has no batches;
+  /// - a test set has no name, the name "train" or the name of another set;
   /// - the model or a callback is null, or two callbacks have the same name;
   /// - the model is a DistributedDataParallel on another device or of another process group than
   /// the
   ///   trainer's, or is none in a process group of several;
   /// - ranks make different calls, or differ in the number of training batches, in `max_epochs` or
   /// `accumulate_grad_batches`,
-  ///   or in having test data, or one of them refuses its arguments: all ranks throw;
+  ///   or in the test sets, or one of them refuses its arguments: all ranks throw;
   /// - there are metrics, and a step of the model returns a loss alone;
   /// - `graph` or `compile` is set, and the optimizer is not capturable, has no fused kernels in
   ///   fp16, or the step cannot be captured;
   /// - the optimizer is a `torch::optim::LBFGS`, gradients are turned off, or a parameter was made
   ///   within `c10::InferenceMode`;
+  /// - a value of a step is undefined, has more than one element, is on another device than the
+  ///   loss, or has the name of the loss, of a metric or of another value, or steps or ranks return
+  ///   values of different names;
   /// - a loss is undefined, has more than one element or requires no gradient, or after the
   /// backward
   ///   passes of a step none of the optimizer's parameters has a gradient, as in an optimizer of

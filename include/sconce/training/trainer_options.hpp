@@ -2,6 +2,7 @@
 
 #include <c10/core/Device.h>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -27,6 +28,11 @@ struct TrainerOptions {
   amp::Precision precision = amp::Precision::fp32;
   int accumulate_grad_batches = 1;  ///< number of batches for each step, at least 1; the step uses
                                     ///< the mean of their gradients
+  /// Stops a fit when this time has passed since its beginning, after the step that is running,
+  /// such as `std::chrono::hours(12)`. It counts the time of this call alone, so a resumed fit has
+  /// the whole time again. In a process group the fit stops at the next save or end of an epoch
+  /// after any rank's time has passed.
+  std::optional<std::chrono::duration<double>> max_time = {};
   std::optional<torch::Device> device = {};  ///< the device, instead of `num_gpus`
   /// Makes each step of a fit a replay, on a GPU of a CUDA graph; see `CapturedStep`. The
   /// optimizer must be sconce's, and its `is_capturable()` true. Batches of another shape than the

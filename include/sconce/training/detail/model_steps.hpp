@@ -33,6 +33,7 @@ struct ModelSteps {
   /// else null.
   const char* train_without_output = nullptr;
   const char* test_without_output = nullptr;
+  bool may_have_values = false;  ///< whether a step returns a StepOutput, which may have values
 };
 
 }  // namespace sconce::detail

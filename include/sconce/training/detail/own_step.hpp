@@ -77,6 +77,21 @@ inline void check_loss(const torch::Tensor& loss, const char* from) {
               loss.toString(), " of sizes ", loss.sizes());
 }
 
+// Detaches the values, so that no wrapper looks for gradients in them.
+inline void check_values(StepOutput& step, const char* from) {
+  for (auto& [name, value] : step.values) {
+    TORCH_CHECK(value.defined(), "sconce::Trainer: expected a value '", name, "' from ", from,
+                ", got an undefined tensor");
+    TORCH_CHECK(value.numel() == 1 && !value.is_complex(), "sconce::Trainer: expected a value '",
+                name, "' of one real number from ", from, ", such as the mean over the examples, ",
+                "got ", value.toString(), " of sizes ", value.sizes());
+    TORCH_CHECK(value.device() == step.loss.device(), "sconce::Trainer: expected the value '", name,
+                "' from ", from, " on the device of the loss, ", step.loss.device(), ", got it on ",
+                value.device());
+    value = value.detach().reshape({});
+  }
+}
+
 inline StepOutput as_step_output(StepOutput output) {
   return output;
 }
@@ -107,6 +122,7 @@ struct OwnStep {
   static StepOutput call(M& module, const BatchType& batch) {
     StepOutput output = as_step_output((module.*method)(batch));
     check_loss(output.loss, named_method().second);
+    check_values(output, named_method().second);
     return output;
   }
   static auto of(M& module) {

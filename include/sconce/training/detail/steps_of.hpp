@@ -65,13 +65,15 @@ ModelSteps steps_of_module(M& module, const Loss& loss) {
     steps.test = OwnStep<M, true>::of(module);
     steps.train_without_output = OwnStep<M, false>::without_output;
     steps.test_without_output = OwnStep<M, true>::without_output;
+    steps.may_have_values = !steps.train_without_output || !steps.test_without_output;
   } else {
     steps.train = steps.test = forward_step<M>(module, loss);
   }
   return steps;
 }
 
-/// The step of each replica on its part of a batch. The mean loss counts each part's examples.
+/// The step of each replica on its part of a batch. The means of the loss and of the values count
+/// each part's examples.
 template <class M, bool Test, Replicas R>
 ModelSteps::Step step_in_replicas(R& replicas) {
   using Own = OwnStep<M, Test>;
@@ -80,10 +82,15 @@ ModelSteps::Step step_in_replicas(R& replicas) {
       StepOutput step = Own::call(module, rows);
       const auto count = torch::full({1}, AnyBatch(rows).size(), step.loss.detach().options());
       step.loss = step.loss.reshape({1});
+      for (auto& value : step.values) value.second = value.second.reshape({1});
       return std::pair(std::move(step), count);
     };
     auto [step, counts] = replicas.call(part, batch.as<typename Own::BatchType>());
-    step.loss = (step.loss * counts).sum() / counts.sum();
+    const auto mean = [&of = counts](const torch::Tensor& parts) {
+      return (parts * of).sum() / of.sum();
+    };
+    step.loss = mean(step.loss);
+    for (auto& value : step.values) value.second = mean(value.second);
     return step;
   };
 }

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <csignal>
+#include <vector>
+
+#include "sconce/training/trainer_callback.hpp"
+
+namespace sconce {
+
+/// Ends a fit when a signal arrives, as queues, launchers and Ctrl-C send one before they kill a
+/// process. The fit finishes its step, saves, and returns; `FitResult::stop_reason` names the
+/// signal. In a process group the fit ends on all ranks, at the next save or end of an epoch.
+///
+///     StopOnSignal stopping;
+///     ModelCheckpoint saving(checkpoint);
+///     trainer.fit(model, optimizer, {.train = batches, .callbacks = {&stopping, &saving}});
+///     if (stopping.signal() != 0) return 128 + stopping.signal();
+///
+/// The signals are handled during the fit only. When one arrives, it gets its previous action
+/// back, so the same signal a second time ends the process, unless the program handles it itself.
+/// A file that is being saved then is not replaced. A signal that the process ignores stays
+/// ignored. The handler counts for the process: a signal ends all fits that are running with this
+/// callback.
+class StopOnSignal : public TrainerCallback {
+ public:
+  /// The signals that end a fit.
+  /// @throw c10::Error if there is none, or one that a process cannot handle.
+  explicit StopOnSignal(std::vector<int> signals = {SIGTERM, SIGINT, SIGUSR1});
+  /// Stops handling the signals.
+  ~StopOnSignal() override;
+  StopOnSignal(const StopOnSignal&) = delete;
+  StopOnSignal& operator=(const StopOnSignal&) = delete;
+
+  /// Starts handling the signals.
+  void on_fit_begin(Fit& fit) override;
+  /// Stops the fit if a signal has arrived.
+  void on_after_step(Fit& fit) override;
+  /// Stops the fit if a signal has arrived during the test.
+  void on_epoch_end(Fit& fit) override;
+  /// Restores the actions that the signals had before the fit.
+  void on_fit_end(Fit& fit) override;
+
+  /// Returns the signal that arrived during the last fit in this process, or 0.
+  int signal() const { return signal_; }
+
+ private:
+  void check(Fit& fit);
+  void release();
+
+  std::vector<int> signals_;
+  bool is_handling_ = false;
+  int signal_ = 0;
+};
+
+}  // namespace sconce

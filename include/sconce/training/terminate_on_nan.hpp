@@ -1,0 +1,17 @@
+#pragma once
+
+#include "sconce/training/trainer_callback.hpp"
+
+namespace sconce {
+
+/// Stops a fit after an epoch whose loss is not finite. `FitResult::stop_reason` names the first
+/// parameter of the model that is not finite. Parameters are read only then, so a fit costs nothing
+/// more. Without this callback such a fit continues, with one warning. Python: `TerminateOnNaN` of
+/// Keras, which reads the loss after each batch, and `detect_anomaly` of Lightning's Trainer.
+class TerminateOnNaN : public TrainerCallback {
+ public:
+  /// Stops the fit if the loss of the epoch is not finite.
+  void on_epoch_end(Fit& fit) override;
+};
+
+}  // namespace sconce

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sconce/training/any_batches.hpp"
+
+namespace sconce {
+
+/// Batches to evaluate, with the name that begins the names of their values.
+struct NamedBatches {
+  std::string name;    ///< such as "val", for "val_loss" and "val_acc"
+  AnyBatches batches;  ///< the batches
+};
+
+/// The test sets of a fit: none, one without a name, or several with names, such as
+/// `{{"val", a}, {"hard", b}}`. One without a name is called "test". Python: a list of loaders as
+/// Lightning's `val_dataloaders`.
+class TestSets {
+ public:
+  /// Makes no test set.
+  TestSets() = default;
+  /// Makes no test set.
+  TestSets(std::nullopt_t) {}
+  /// Makes one test set, called "test", of anything that `AnyBatches` accepts.
+  template <class Source>
+    requires(!std::same_as<Source, TestSets>)
+  TestSets(Source batches) {
+    sets_.push_back({"test", AnyBatches(std::move(batches))});
+  }
+  /// Makes one test set, called "test", or none.
+  TestSets(std::optional<AnyBatches> batches) {
+    if (batches) sets_.push_back({"test", *std::move(batches)});
+  }
+  /// Makes test sets with names.
+  TestSets(std::initializer_list<NamedBatches> sets) : sets_(sets) {}
+  /// Does not compile: several test sets need names.
+  template <class A, class B, class... More>
+    requires BatchSource<A> && BatchSource<B>
+  TestSets(const A&, const B&, const More&...) {
+    static_assert(
+        sizeof(A) == 0,
+        "sconce::FitData: expected names for several test sets, such as .test = {{\"val\", "
+        "a}, {\"hard\", b}}");
+  }
+
+  /// Returns whether there is a test set.
+  explicit operator bool() const { return !sets_.empty(); }
+  /// Returns whether there is a test set.
+  bool has_value() const { return !sets_.empty(); }
+  /// Returns the number of test sets.
+  size_t size() const { return sets_.size(); }
+  /// Returns an iterator to the first test set.
+  auto begin() const { return sets_.begin(); }
+  /// Returns the iterator after the last test set.
+  auto end() const { return sets_.end(); }
+  /// Returns the batches of the first test set.
+  /// @throw std::out_of_range if there is none.
+  const AnyBatches& value() const { return sets_.at(0).batches; }
+  /// Returns the batches of the first test set, which must exist.
+  const AnyBatches& operator*() const { return sets_.front().batches; }
+  /// Removes all test sets.
+  void reset() { sets_.clear(); }
+
+ private:
+  std::vector<NamedBatches> sets_ = {};
+};
+
+}  // namespace sconce

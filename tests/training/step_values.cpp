@@ -1,0 +1,321 @@
+// Values of steps and named test sets: how they are averaged, where they appear, what is refused.
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "sconce/distributed/data_parallel.hpp"
+#include "sconce/metrics/classification.hpp"
+#include "sconce/optim/adam.hpp"
+#include "sconce/optim/reduce_lr_on_plateau.hpp"
+#include "sconce/optim/sgd.hpp"
+#include "sconce/training/early_stopping.hpp"
+#include "sconce/training/epoch_lines.hpp"
+#include "sconce/training/lr_scheduling.hpp"
+#include "sconce/training/model_checkpoint.hpp"
+#include "sconce/training/trainer.hpp"
+#include "support/points.hpp"
+#include "support/require_gpu.hpp"
+#include "support/step_counts.hpp"
+#include "support/stop_when.hpp"
+#include "support/temp_dir.hpp"
+#include "support/warnings.hpp"
+
+using Catch::Approx;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::Matches;
+using sconce::EarlyStopping;
+using sconce::StepOutput;
+using sconce::Trainer;
+using sconce::data::Batches;
+using sconce::data::Dataset;
+using sconce::test::points;
+using sconce::test::TempDir;
+
+namespace {
+
+using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
+
+// Its step returns the values that a function makes of the mean of the batch.
+struct ValuesModel : torch::nn::Cloneable<ValuesModel> {
+  explicit ValuesModel(std::function<NamedTensors(const torch::Tensor&)> f) : values(std::move(f)) {
+    reset();
+  }
+  void reset() override { linear = register_module("linear", torch::nn::Linear(2, 2)); }
+  StepOutput training_step(const Dataset& batch) {
+    const auto output = linear->forward(batch.data);
+    return {.loss = torch::nn::functional::cross_entropy(output, batch.target),
+            .output = output,
+            .target = batch.target,
+            .values = values(batch.data.mean())};
+  }
+  std::function<NamedTensors(const torch::Tensor&)> values;
+  torch::nn::Linear linear = nullptr;
+};
+
+NamedTensors mean_and_square(const torch::Tensor& mean) {
+  return {{"mean", mean}, {"square", mean.square().reshape({1})}};
+}
+
+struct ValuesFitting {
+  explicit ValuesFitting(std::function<NamedTensors(const torch::Tensor&)> f = mean_and_square)
+      : model((torch::manual_seed(0), std::make_shared<ValuesModel>(std::move(f)))),
+        optimizer(model->parameters(), torch::optim::SGDOptions(0.1)) {}
+
+  sconce::FitResult fit(sconce::TrainerOptions options = {}) {
+    if (!options.device) options.num_gpus = 0;
+    return Trainer(std::move(options)).fit(model, optimizer, with);
+  }
+
+  std::shared_ptr<ValuesModel> model;
+  sconce::optim::SGD optimizer;
+  sconce::FitData with = {.train = Batches(points(20), {.batch_size = 8}),
+                          .test = Batches(points(6, /*seed=*/2), {.batch_size = 4})};
+};
+
+// The mean of a value over the batches of `size` rows, weighted by their examples.
+double weighted_mean(const torch::Tensor& all, int64_t size,
+                     const std::function<torch::Tensor(const torch::Tensor&)>& value) {
+  double sum = 0;
+  for (const auto& batch : all.split(size)) {
+    sum += value(batch.mean()).item<double>() * static_cast<double>(batch.size(0));
+  }
+  return sum / static_cast<double>(all.size(0));
+}
+
+void check_values(const sconce::EpochMetrics& epoch) {
+  const auto same = [](const torch::Tensor& mean) { return mean; };
+  const auto square = [](const torch::Tensor& mean) { return mean.square(); };
+  const auto train = points(20).data, test = points(6, 2).data;
+  CHECK(epoch.at("train_mean") == Approx(weighted_mean(train, 8, same)));
+  CHECK(epoch.at("train_square") == Approx(weighted_mean(train, 8, square)));
+  CHECK(epoch.at("test_mean") == Approx(weighted_mean(test, 4, same)));
+  CHECK(epoch.at("test_square") == Approx(weighted_mean(test, 4, square)));
+}
+
+std::string refusal_of(std::function<NamedTensors(const torch::Tensor&)> values) {
+  try {
+    ValuesFitting(std::move(values)).fit();
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("values of steps are averaged over the examples of an epoch, in training and in tests") {
+  ValuesFitting fitting;
+  std::ostringstream log;
+  sconce::EpochLines lines(log);
+  fitting.with.callbacks = {&lines};
+  const auto result = fitting.fit({.max_epochs = 2});
+  for (const auto& epoch : result.epochs) check_values(epoch);
+  CHECK_THAT(log.str(), Matches("epoch 1/2: loss [\\d.]+, train acc [\\d.]+, train mean [-\\d.]+, "
+                                "train square [\\d.]+, test acc [\\d.]+, test mean [-\\d.]+, "
+                                "test square [\\d.]+\n[^]*"));
+  const auto values = Trainer({.num_gpus = 0}).evaluate(fitting.model, *fitting.with.test);
+  CHECK(values.at("mean") == result.epochs[1].at("test_mean"));
+}
+
+TEST_CASE("values of steps are averaged with accumulation, replicas, and a captured step") {
+  ValuesFitting accumulating;
+  check_values(accumulating.fit({.accumulate_grad_batches = 2}).epochs[0]);
+
+  ValuesFitting captured;
+  captured.with.train = Batches(points(20), {.batch_size = 4});
+  ValuesFitting eager;
+  eager.with.train = captured.with.train;
+  const auto graph = captured.fit({.max_epochs = 3, .graph = true});
+  const auto plain = eager.fit({.max_epochs = 3});
+  for (size_t i = 0; i < 3; ++i) {
+    for (const auto* name : {"train_mean", "train_square", "test_mean"}) {
+      CHECK(graph.epochs[i].at(name) == plain.epochs[i].at(name));
+    }
+  }
+  // The last batch has another size, so it runs uncaptured.
+  ValuesFitting smaller;
+  smaller.with.train = Batches(points(22), {.batch_size = 4});
+  CHECK(smaller.fit({.max_epochs = 3, .graph = true}).epochs[2].at("train_mean") ==
+        Approx(points(22).data.mean().item<double>()));
+}
+
+TEST_CASE("values of replicas on simulated or real GPUs equal those of one device", "[gpu]") {
+  sconce::test::require_gpu();
+  ValuesFitting fitting;
+  sconce::nn::DataParallel replicas(fitting.model);
+  Trainer trainer({.num_gpus = 1});
+  const auto result = trainer.fit(replicas, fitting.optimizer, fitting.with);
+  CHECK(result.epochs[0].at("train_mean") ==
+        Approx(points(20).data.mean().item<double>()).margin(1e-6));
+  ValuesFitting of_cpu(
+      [](const torch::Tensor& mean) { return NamedTensors{{"mean", mean.detach().cpu()}}; });
+  CHECK_THROWS_WITH(trainer.fit(of_cpu.model, of_cpu.optimizer, of_cpu.with),
+                    ContainsSubstring("expected the value 'mean' from the model's training_step on "
+                                      "the device of the loss, cuda:0, got it on cpu"));
+}
+
+TEST_CASE("values of steps are read only at the end of an epoch") {
+  const auto reads = [](std::function<NamedTensors(const torch::Tensor&)> values) {
+    ValuesFitting fitting(std::move(values));
+    const sconce::test::Counting counting;
+    fitting.fit({.max_epochs = 2});
+    return counting.counts().host_reads;
+  };
+  CHECK(reads(mean_and_square) == reads([](const torch::Tensor&) { return NamedTensors(); }));
+}
+
+TEST_CASE("the Trainer refuses values that are not one number or whose names are taken") {
+  const std::string who = "sconce::Trainer: expected ";
+  const auto named = [](const std::string& name) {
+    return [name](const torch::Tensor& mean) { return NamedTensors{{name, mean}}; };
+  };
+  CHECK(refusal_of([](const torch::Tensor&) { return NamedTensors{{"kl", torch::ones({2})}}; }) ==
+        who + "a value 'kl' of one real number from the model's training_step, such as the mean " +
+            "over the examples, got CPUFloatType of sizes [2]");
+  CHECK(refusal_of([](const torch::Tensor&) { return NamedTensors{{"kl", {}}}; }) ==
+        who + "a value 'kl' from the model's training_step, got an undefined tensor");
+  CHECK(refusal_of([](const torch::Tensor& mean) {
+          return NamedTensors{{"kl", mean.to(torch::kMeta)}};
+        }) == who +
+                  "the value 'kl' from the model's training_step on the device of the loss, cpu, "
+                  "got it on meta");
+  CHECK(refusal_of([](const torch::Tensor& mean) {
+          return NamedTensors{{"kl", mean}, {"kl", mean}};
+        }) == who + "values of different names, got two called 'kl'");
+  CHECK(refusal_of(named("acc")) ==
+        who + "a value with a name of its own, got 'acc', which is the name of a metric");
+  CHECK(refusal_of(named("loss")) ==
+        who + "a value with a name of its own, got 'loss', which is the name of the loss");
+  CHECK_THAT(refusal_of(named("")), ContainsSubstring("values with names"));
+  int step = 0;
+  CHECK(refusal_of([&](const torch::Tensor& mean) {
+          return step++ == 0 ? NamedTensors{{"kl", mean}} : NamedTensors{};
+        }) == who + "the values [kl] from each step, as from the first one, got []");
+  step = 0;
+  CHECK(refusal_of([&](const torch::Tensor& mean) {
+          return step++ == 0 ? NamedTensors{} : NamedTensors{{"kl", mean}};
+        }) == who + "the values [] from each step, as from the first one, got [kl]");
+}
+
+TEST_CASE("callbacks monitor values of steps, and name those that do not exist after an epoch") {
+  using sconce::optim::MetricMode;
+  const auto fit = [](const std::string& monitor, bool has_test) {
+    ValuesFitting fitting;
+    if (!has_test) fitting.with.test.reset();
+    EarlyStopping stopping(monitor, {.patience = 1, .mode = MetricMode::min});
+    fitting.with.callbacks = {&stopping};
+    return fitting.fit({.max_epochs = 5});
+  };
+  for (const auto* monitor : {"train_mean", "test_square", "val_mean"}) {
+    CAPTURE(monitor);
+    CHECK(fit(monitor, true).epochs.size() == 2);  // the batches are the same in each epoch
+  }
+  const std::string expected =
+      "sconce::EarlyStopping: expected monitor to be one of [loss, "
+      "train_acc, test_loss, test_acc, train_mean, train_square, "
+      "test_mean, test_square], got ";
+  CHECK_THROWS_WITH(fit("test_meen", true), ContainsSubstring(expected + "test_meen"));
+  CHECK_THROWS_WITH(fit("tset_mean", true),
+                    ContainsSubstring("one of [loss, train_acc, test_loss, test_acc], got tset_"));
+  CHECK_THROWS_WITH(fit("test_mean", false), ContainsSubstring("[loss, train_acc], got test_mean"));
+
+  ValuesFitting fitting;
+  const TempDir folder;
+  sconce::Checkpoint checkpoint(folder.path());
+  sconce::ModelCheckpoint best(checkpoint, {.monitor = "test_mean", .mode = MetricMode::max});
+  sconce::optim::lr_scheduler::ReduceLROnPlateau plateau(fitting.optimizer,
+                                                         {.mode = MetricMode::min});
+  sconce::PlateauScheduling scheduling(plateau, "train_meen");
+  fitting.with.callbacks = {&best};
+  fitting.fit();
+  CHECK_FALSE(checkpoint.best().empty());
+  fitting.with.callbacks = {&scheduling};
+  CHECK_THROWS_WITH(fitting.fit(),
+                    ContainsSubstring("sconce::PlateauScheduling: expected monitor"));
+  const TempDir other;
+  sconce::Checkpoint of_wrong(other.path());
+  sconce::ModelCheckpoint wrong(of_wrong, {.monitor = "test_meen", .mode = MetricMode::max});
+  fitting.with.callbacks = {&wrong};
+  CHECK_THROWS_WITH(fitting.fit(), ContainsSubstring("sconce::ModelCheckpoint: expected monitor"));
+}
+
+TEST_CASE("a fit that stops within an epoch resumes the sums of its values") {
+  const TempDir folder;
+  const auto fit = [&](int64_t stop_after) {
+    ValuesFitting fitting;
+    int64_t steps = 0;
+    sconce::test::StopWhen stopping([&] { return ++steps == stop_after; });
+    sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
+    sconce::ModelCheckpoint saving(checkpoint);
+    fitting.with.callbacks = {&stopping, &saving};
+    return fitting.fit({.max_epochs = 2});
+  };
+  CHECK(fit(2).epochs.empty());
+  const auto result = fit(-1);
+  ValuesFitting undisturbed;
+  const auto expected = undisturbed.fit({.max_epochs = 2});
+  for (size_t i = 0; i < 2; ++i) {
+    check_values(result.epochs[i]);
+    CHECK(result.epochs[i].at("train_mean") == expected.epochs[i].at("train_mean"));
+    CHECK(result.epochs[i].at("train_square") == expected.epochs[i].at("train_square"));
+  }
+}
+
+TEST_CASE("several test sets give values with their names, of which val_ is no alias") {
+  ValuesFitting fitting;
+  const Batches a(points(6, /*seed=*/2), {.batch_size = 4});
+  const Batches b(points(10, /*seed=*/3), {.batch_size = 4});
+  fitting.with = {.train = fitting.with.train, .test = {{"val", a}, {"hard", b}}};
+  EarlyStopping stopping("val_loss"), on_hard("hard_acc", {.name = "on_hard"});
+  const TempDir folder;
+  sconce::Checkpoint checkpoint(folder.path());
+  sconce::ModelCheckpoint best(checkpoint);
+  fitting.with.callbacks = {&stopping, &on_hard, &best};
+  const auto epoch = fitting.fit().epochs[0];
+  Trainer trainer({.num_gpus = 0});
+  const auto of_a = trainer.evaluate(fitting.model, a), of_b = trainer.evaluate(fitting.model, b);
+  for (const auto* name : {"loss", "acc", "mean", "square"}) {
+    CHECK(epoch.at(std::string("val_") + name) == of_a.at(name));
+    CHECK(epoch.at(std::string("hard_") + name) == of_b.at(name));
+  }
+  CHECK_FALSE(epoch.contains("test_loss"));
+  CHECK_FALSE(checkpoint.best().empty());  // by val_acc
+
+  EarlyStopping wrong("val_los", {.mode = sconce::optim::MetricMode::min});
+  fitting.with.test = {{"val", a}, {"test", b}};
+  fitting.with.callbacks = {&wrong};
+  CHECK_THROWS_WITH(fitting.fit(), ContainsSubstring("got val_los"));
+  fitting.with.test = {{"hard", b}};
+  EarlyStopping of_val("val_loss");
+  fitting.with.callbacks = {&of_val};
+  CHECK_THROWS_WITH(fitting.fit(), ContainsSubstring("one of [loss, train_acc, hard_loss, "
+                                                     "hard_acc], got val_loss"));
+}
+
+TEST_CASE("the Trainer refuses test sets without a name of their own or without batches") {
+  ValuesFitting fitting;
+  const Batches a(points(6), {.batch_size = 4});
+  const auto refusal = [&](sconce::TestSets test) {
+    fitting.with.test = std::move(test);
+    try {
+      fitting.fit();
+    } catch (const c10::Error& error) {
+      return std::string(error.what_without_backtrace());
+    }
+    return std::string("no error");
+  };
+  const std::string who = "sconce::Trainer::fit: expected ";
+  CHECK(refusal({{"val", a}, {"val", a}}) ==
+        who + "test sets of different names, got two called 'val'");
+  CHECK(refusal({{"", a}}) == who + "test sets with names such as 'val', got ''");
+  CHECK(refusal({{"train", a}}) == who + "test sets with names such as 'val', got 'train'");
+  CHECK(refusal({{"val", a}, {"hard", Batches(points(0), {})}}) == who + "hard data, got no batch");
+  CHECK(refusal({}) == "no error");
+  CHECK(refusal(std::nullopt) == "no error");
+  CHECK(refusal(std::optional<sconce::AnyBatches>(a)) == "no error");
+}

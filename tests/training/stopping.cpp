@@ -1,0 +1,289 @@
+// What ends a fit: signals, losses that are not finite, and a time.
+
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "catch.hpp"
+#include "sconce/optim/adam.hpp"
+#include "sconce/training/early_stopping.hpp"
+#include "sconce/training/epoch_lines.hpp"
+#include "sconce/training/model_checkpoint.hpp"
+#include "sconce/training/stop_on_signal.hpp"
+#include "sconce/training/terminate_on_nan.hpp"
+#include "support/fitting.hpp"
+#include "support/temp_dir.hpp"
+#include "support/warnings.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::EndsWith;
+using sconce::Fit;
+using sconce::StopOnSignal;
+using sconce::TerminateOnNaN;
+using sconce::test::data;
+using sconce::test::Fitting;
+using sconce::test::TempDir;
+using sconce::test::Warnings;
+
+namespace {
+
+int passed_on = 0;  // signals that reached the action from before the fit
+void count_signal(int) {
+  ++passed_on;
+}
+
+// Gives a signal an action for its lifetime. It starts with no signal passed on.
+class SignalAction {
+ public:
+  SignalAction(int signal, void (*action)(int))
+      : signal_(signal), before_(std::signal(signal, action)) {
+    passed_on = 0;
+  }
+  ~SignalAction() { std::signal(signal_, before_); }
+  SignalAction(const SignalAction&) = delete;
+  SignalAction& operator=(const SignalAction&) = delete;
+
+ private:
+  int signal_;
+  void (*before_)(int);
+};
+
+// Calls a function at each place of a fit, with the number of the place.
+struct AtPlaces : sconce::TrainerCallback {
+  explicit AtPlaces(std::function<void(int)> f) : call(std::move(f)) {}
+  void on_before_step(Fit&) override { call(place++); }
+  void on_after_step(Fit&) override { call(place++); }
+  void on_test_begin(Fit&) override { call(place++); }
+  void on_test_end(Fit&) override { call(place++); }
+  void on_epoch_end(Fit&) override { call(place++); }
+  void on_before_save(Fit&) override { call(place++); }
+  void save(Fit&) override { call(place++); }
+  std::string name() const override { return "places"; }
+  // Called while a checkpoint is being saved.
+  std::optional<sconce::Stateful> state() override {
+    return sconce::Stateful(
+        [this] {
+          call(place++);
+          return c10::IValue(place);
+        },
+        [](const c10::IValue&) {});
+  }
+  std::function<void(int)> call;
+  int place = 0;
+};
+
+struct InterruptedRun {
+  sconce::FitResult result;
+  std::vector<torch::Tensor> parameters;
+  int places;
+};
+
+// Starts a training run or resumes it, and raises the signal at a place.
+InterruptedRun interrupted_run(const TempDir& folder, int signal, int at) {
+  torch::manual_seed(3);
+  StopOnSignal stopping;
+  AtPlaces places([&](int place) {
+    if (place == at) std::raise(signal);
+  });
+  sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
+  sconce::ModelCheckpoint saving(checkpoint, {.save_every = 2});
+  Fitting<sconce::optim::Adam> fitting({&stopping, &places, &saving}, data(40, 8), 0.01);
+  auto result = fitting.fit({.max_epochs = 3});
+  return {std::move(result), fitting.model->parameters(), places.place};
+}
+
+// Stops a run by signals at random places until it ends, and compares it with an undisturbed one.
+void check_interrupted_runs(int count) {
+  const SignalAction terminate(SIGTERM, count_signal), interrupt(SIGINT, count_signal),
+      user(SIGUSR1, count_signal);
+  const TempDir undisturbed;
+  const InterruptedRun expected = interrupted_run(undisturbed, SIGTERM, -1);
+  std::mt19937 chance(7);
+  for (int number = 0; number < count; ++number) {
+    const TempDir folder;
+    int stops = 0;
+    InterruptedRun last = {};
+    do {
+      const int signals[] = {SIGTERM, SIGINT, SIGUSR1};
+      const int at = static_cast<int>(chance() % static_cast<unsigned>(expected.places / 2));
+      CAPTURE(number, stops, at);
+      last = interrupted_run(folder, signals[chance() % 3], stops < 3 ? at : -1);
+      stops += last.result.stopped;
+      if (stops < 4 && last.result.stopped) {
+        CHECK_THAT(last.result.stop_reason, ContainsSubstring("arrived"));
+      }
+    } while (last.result.stopped);
+    CHECK(last.result.epochs.size() == 3);
+    for (size_t i = 0; i < expected.parameters.size(); ++i) {
+      CHECK(last.parameters[i].equal(expected.parameters[i]));
+    }
+    for (size_t i = 0; i < 3; ++i) {
+      CHECK(last.result.epochs[i].loss == expected.result.epochs[i].loss);
+      CHECK(last.result.epochs[i].at("test_acc") == expected.result.epochs[i].at("test_acc"));
+    }
+  }
+  CHECK(passed_on == 0);
+}
+
+}  // namespace
+
+TEST_CASE("runs that StopOnSignal stops at random places resume bit for bit") {
+  check_interrupted_runs(3);
+}
+
+TEST_CASE("100 runs that StopOnSignal stops at random places resume bit for bit", "[.][slow]") {
+  check_interrupted_runs(100);
+}
+
+TEST_CASE("a signal from another thread ends a fit after its step, with a reason") {
+  const SignalAction user(SIGUSR1, count_signal);
+  StopOnSignal stopping;
+  std::ostringstream log;
+  sconce::EpochLines lines(log);
+  AtPlaces places([](int place) {
+    if (place == 4) std::thread([] { std::raise(SIGUSR1); }).join();
+  });
+  const auto result = Fitting<>({&stopping, &places, &lines}).fit({.max_epochs = 2});
+  CHECK(result.stopped);
+  CHECK(result.stop_reason == "SIGUSR1 arrived");
+  CHECK(stopping.signal() == SIGUSR1);
+  CHECK(log.str() == "stopped in epoch 1/2 after batch 3/6: SIGUSR1 arrived\n");
+  CHECK(passed_on == 0);
+}
+
+TEST_CASE("StopOnSignal restores the actions of signals after a fit and after a signal") {
+  const SignalAction user(SIGUSR1, count_signal), interrupt(SIGINT, SIG_IGN);
+  StopOnSignal stopping;
+  int raised = 0;
+  AtPlaces places([&](int place) {
+    if (place == 1) std::raise(SIGINT);  // ignored before, so it stays ignored
+    if (place < 3 || raised == 2) return;
+    std::raise(SIGUSR1);
+    ++raised;
+  });
+  Fitting<> fitting({&stopping, &places});
+  fitting.fit();
+  CHECK(raised == 2);
+  CHECK(passed_on == 1);  // the second one
+  std::raise(SIGUSR1);
+  CHECK(passed_on == 2);
+
+  fitting.with.callbacks = {&stopping};
+  CHECK_FALSE(fitting.fit().stopped);
+  CHECK(stopping.signal() == 0);
+}
+
+TEST_CASE("StopOnSignal restores the actions after an error, and keeps those set during a fit") {
+  const SignalAction user(SIGUSR1, count_signal);
+  StopOnSignal stopping;
+  AtPlaces failing([](int) { throw std::runtime_error("failed"); });
+  Fitting<> fitting({&stopping, &failing});
+  CHECK_THROWS_WITH(fitting.fit(), "failed");
+  std::raise(SIGUSR1);
+  CHECK(passed_on == 1);
+
+  AtPlaces setting([](int) { std::signal(SIGUSR1, SIG_IGN); });
+  fitting.with.callbacks = {&stopping, &setting};
+  fitting.fit();
+  CHECK(std::signal(SIGUSR1, count_signal) == SIG_IGN);
+}
+
+TEST_CASE("a signal ends a fit within a fit, and the outer one") {
+  const SignalAction user(SIGUSR1, count_signal);
+  StopOnSignal outer_stopping, stopping;
+  sconce::FitResult inner;
+  AtPlaces raising([](int place) {
+    if (place == 1) std::raise(SIGUSR1);
+  });
+  AtPlaces fitting_inside([&](int place) {
+    if (place == 1) inner = Fitting<>({&stopping, &raising}).fit();
+  });
+  const auto result = Fitting<>({&outer_stopping, &fitting_inside}).fit();
+  CHECK(inner.stop_reason == "SIGUSR1 arrived");
+  CHECK(result.stop_reason == "SIGUSR1 arrived");
+  AtPlaces again([&](int place) {
+    if (place == 1) Fitting<>({&outer_stopping}).fit();
+  });
+  CHECK_THROWS_WITH(Fitting<>({&outer_stopping, &again}).fit(),
+                    ContainsSubstring("sconce::StopOnSignal: expected one fit at a time"));
+}
+
+TEST_CASE("StopOnSignal rejects signals that a process cannot handle") {
+  CHECK_THROWS_WITH(StopOnSignal(std::vector<int>()),
+                    ContainsSubstring("expected signals, got none"));
+  CHECK_THROWS_WITH(StopOnSignal({SIGTERM, SIGKILL}), ContainsSubstring("got signal 9"));
+  CHECK_THROWS_WITH(StopOnSignal({0}), ContainsSubstring("got signal 0"));
+  CHECK_THROWS_WITH(StopOnSignal({100000}), ContainsSubstring("got signal 100000"));
+}
+
+TEST_CASE("TerminateOnNaN stops a fit and names the first parameter that is not finite") {
+  const Warnings warnings;
+  TerminateOnNaN terminating;
+  Fitting<> fitting({&terminating});
+  CHECK_FALSE(fitting.fit({.max_epochs = 2}).stopped);
+
+  // Its gradient reaches every parameter, but of the loss only the value is not finite.
+  const sconce::Loss loss = [](const torch::Tensor& output, const torch::Tensor& target) {
+    return torch::nn::functional::cross_entropy(output, target) + INFINITY;
+  };
+  auto result = fitting.fit({.max_epochs = 3, .loss = loss});
+  CHECK(result.epochs.size() == 1);
+  CHECK(result.stop_reason == "loss is inf, and all parameters are finite");
+
+  auto parameters = fitting.model->parameters();
+  for (size_t i = 0; i < 3; ++i) parameters[i].set_requires_grad(false);
+  parameters[3].detach().fill_(std::nan(""));
+  result = fitting.fit({.max_epochs = 3});
+  CHECK(result.epochs.size() == 1);
+  CHECK(result.stop_reason == "loss is nan, and the first parameter that is not finite is 3.bias");
+  CHECK(warnings.messages().empty());
+}
+
+TEST_CASE("a fit warns once of losses that are not finite, unless a callback stops it") {
+  Fitting<> fitting;
+  {
+    const torch::NoGradGuard no_grad;
+    fitting.model->parameters()[0].fill_(std::nan(""));
+  }
+  const Warnings warnings;
+  CHECK(fitting.fit({.max_epochs = 3}).epochs.size() == 3);
+  REQUIRE(warnings.messages().size() == 1);
+  CHECK(warnings.messages()[0] ==
+        "sconce::Trainer::fit: the loss of epoch 1 is nan, and training continues; the callback "
+        "sconce::TerminateOnNaN stops such a fit");
+  sconce::EarlyStopping stopping("loss");
+  fitting.with.callbacks = {&stopping};
+  fitting.fit({.max_epochs = 3});
+  CHECK(warnings.messages().size() == 1);
+}
+
+TEST_CASE("a fit stops and saves after max_time, in the middle of an epoch too") {
+  const TempDir folder;
+  sconce::Checkpoint checkpoint(folder.path());
+  sconce::ModelCheckpoint saving(checkpoint);
+  AtPlaces sleeping([](int place) {
+    if (place == 3) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  });
+  Fitting<> fitting({&sleeping, &saving});
+  const auto result = fitting.fit({.max_epochs = 2, .max_time = std::chrono::milliseconds(200)});
+  CHECK(result.stopped);
+  CHECK(result.epochs.empty());
+  CHECK(result.stop_reason == "max_time of 0.2 s has passed");
+  CHECK_FALSE(checkpoint.latest().empty());
+}
+
+TEST_CASE("a fit that ends before max_time is not stopped") {
+  Fitting<> fitting;
+  CHECK_FALSE(fitting.fit({.max_time = std::chrono::hours(1000)}).stopped);
+  using Seconds = std::chrono::duration<double>;
+  CHECK_THROWS_WITH(fitting.fit({.max_time = Seconds(0)}),
+                    ContainsSubstring("expected a max_time above 0 s, got 0 s"));
+  CHECK_THROWS_WITH(fitting.fit({.max_time = Seconds(NAN)}), ContainsSubstring("max_time"));
+}
