@@ -87,9 +87,10 @@ TEST_CASE("sconce-train --compile compiles a step, and its checkpoint keeps the 
   runs.push_back(started({"--epochs", "1000000", "--checkpoint", saved}, cache));
   const auto choice = wait_for_choice(*runs[0], cache);
   const std::string form = contents(choice);
-  runs[0]->send(SIGTERM);
+  runs[0]->send(SIGUSR1);
   wait_for(runs, Seconds(60));
-  REQUIRE(runs[0]->exit_code == 143);
+  REQUIRE(runs[0]->exit_code == 128 + SIGUSR1);
+  CHECK_THAT(runs[0]->err(), ContainsSubstring("sconce-train: stopped by SIGUSR1; --resume"));
 
   fs::remove(choice);  // so that only the checkpoint tells
   const std::string epochs = std::to_string(stopped_epoch(runs[0]->out()) + 1);

@@ -9,6 +9,7 @@
 #include "catch.hpp"
 #include "distributed/training.hpp"
 #include "sconce/amp/autocast.hpp"
+#include "sconce/io/torch_file.hpp"
 #include "sconce/nn/lazy.hpp"
 #include "sconce/nn/transformer.hpp"
 #include "sconce/training/checkpoint.hpp"
@@ -273,8 +274,8 @@ TEST_CASE("a second signal in the save of StopOnSignal ends the process, with co
   CHECK(ranks[0]->killed_by == SIGUSR1);
   sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
   CHECK(checkpoint.latest().filename() == "checkpoint-000002-00000000.pt");
-  torch::nn::Linear linear(2, 2);
-  CHECK(checkpoint.load({{"model", *linear}})->epoch == 2);
+  const auto saved = sconce::io::load_torch(checkpoint.latest()).toGenericDict();
+  CHECK(saved.at("epoch").toInt() == 2);
 }
 
 namespace {
