@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <future>
 #include <limits>
@@ -1751,4 +1752,30 @@ TEST_CASE("the Trainer rejects an optimizer whose step needs a closure and names
   CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, data()),
                     StartsWith("sconce::Trainer::fit: expected an optimizer whose step needs no "
                                "closure, such as sconce::optim::AdamW, got torch::optim::LBFGS"));
+}
+
+TEST_CASE("a fit stops and saves after max_time, in the middle of an epoch too") {
+  const sconce::test::TempDir folder;
+  sconce::Checkpoint checkpoint(folder.path());
+  sconce::ModelCheckpoint saving(checkpoint);
+  int steps = 0;
+  sconce::test::StopWhen sleeping([&] {
+    if (++steps == 2) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    return false;
+  });
+  Fitting<> fitting({&sleeping, &saving});
+  const auto result = fitting.fit({.max_epochs = 2, .max_time = std::chrono::milliseconds(200)});
+  CHECK(result.stopped);
+  CHECK(result.epochs.empty());
+  CHECK(result.stop_reason == "max_time of 0.2 s has passed");
+  CHECK_FALSE(checkpoint.latest().empty());
+}
+
+TEST_CASE("a fit that ends before max_time is not stopped") {
+  Fitting<> fitting;
+  CHECK_FALSE(fitting.fit({.max_time = std::chrono::hours(1000)}).stopped);
+  using Seconds = std::chrono::duration<double>;
+  CHECK_THROWS_WITH(fitting.fit({.max_time = Seconds(0)}),
+                    ContainsSubstring("expected a max_time above 0 s, got 0 s"));
+  CHECK_THROWS_WITH(fitting.fit({.max_time = Seconds(NAN)}), ContainsSubstring("max_time"));
 }

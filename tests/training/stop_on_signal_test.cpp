@@ -1,36 +1,28 @@
-// What ends a fit: signals, losses that are not finite, and a time.
+#include "sconce/training/stop_on_signal.hpp"
 
-#include <chrono>
-#include <cmath>
 #include <csignal>
-#include <cstdint>
 #include <functional>
+#include <optional>
 #include <random>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "catch.hpp"
 #include "sconce/optim/adam.hpp"
-#include "sconce/training/early_stopping.hpp"
 #include "sconce/training/epoch_lines.hpp"
 #include "sconce/training/model_checkpoint.hpp"
-#include "sconce/training/stop_on_signal.hpp"
-#include "sconce/training/terminate_on_nan.hpp"
 #include "support/fitting.hpp"
 #include "support/temp_dir.hpp"
-#include "support/warnings.hpp"
 
 using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::EndsWith;
 using sconce::Fit;
 using sconce::StopOnSignal;
-using sconce::TerminateOnNaN;
 using sconce::test::data;
 using sconce::test::Fitting;
 using sconce::test::TempDir;
-using sconce::test::Warnings;
 
 namespace {
 
@@ -221,69 +213,4 @@ TEST_CASE("StopOnSignal rejects signals that a process cannot handle") {
   CHECK_THROWS_WITH(StopOnSignal({SIGTERM, SIGKILL}), ContainsSubstring("got signal 9"));
   CHECK_THROWS_WITH(StopOnSignal({0}), ContainsSubstring("got signal 0"));
   CHECK_THROWS_WITH(StopOnSignal({100000}), ContainsSubstring("got signal 100000"));
-}
-
-TEST_CASE("TerminateOnNaN stops a fit and names the first parameter that is not finite") {
-  const Warnings warnings;
-  TerminateOnNaN terminating;
-  Fitting<> fitting({&terminating});
-  CHECK_FALSE(fitting.fit({.max_epochs = 2}).stopped);
-
-  // Its gradient reaches every parameter, but of the loss only the value is not finite.
-  const sconce::Loss loss = [](const torch::Tensor& output, const torch::Tensor& target) {
-    return torch::nn::functional::cross_entropy(output, target) + INFINITY;
-  };
-  auto result = fitting.fit({.max_epochs = 3, .loss = loss});
-  CHECK(result.epochs.size() == 1);
-  CHECK(result.stop_reason == "loss is inf, and all parameters are finite");
-
-  auto parameters = fitting.model->parameters();
-  for (size_t i = 0; i < 3; ++i) parameters[i].set_requires_grad(false);
-  parameters[3].detach().fill_(std::nan(""));
-  result = fitting.fit({.max_epochs = 3});
-  CHECK(result.epochs.size() == 1);
-  CHECK(result.stop_reason == "loss is nan, and the first parameter that is not finite is 3.bias");
-  CHECK(warnings.messages().empty());
-}
-
-TEST_CASE("a fit warns once of losses that are not finite, unless a callback stops it") {
-  Fitting<> fitting;
-  {
-    const torch::NoGradGuard no_grad;
-    fitting.model->parameters()[0].fill_(std::nan(""));
-  }
-  const Warnings warnings;
-  CHECK(fitting.fit({.max_epochs = 3}).epochs.size() == 3);
-  REQUIRE(warnings.messages().size() == 1);
-  CHECK(warnings.messages()[0] ==
-        "sconce::Trainer::fit: the loss of epoch 1 is nan, and training continues; the callback "
-        "sconce::TerminateOnNaN stops such a fit");
-  sconce::EarlyStopping stopping("loss");
-  fitting.with.callbacks = {&stopping};
-  fitting.fit({.max_epochs = 3});
-  CHECK(warnings.messages().size() == 1);
-}
-
-TEST_CASE("a fit stops and saves after max_time, in the middle of an epoch too") {
-  const TempDir folder;
-  sconce::Checkpoint checkpoint(folder.path());
-  sconce::ModelCheckpoint saving(checkpoint);
-  AtPlaces sleeping([](int place) {
-    if (place == 3) std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  });
-  Fitting<> fitting({&sleeping, &saving});
-  const auto result = fitting.fit({.max_epochs = 2, .max_time = std::chrono::milliseconds(200)});
-  CHECK(result.stopped);
-  CHECK(result.epochs.empty());
-  CHECK(result.stop_reason == "max_time of 0.2 s has passed");
-  CHECK_FALSE(checkpoint.latest().empty());
-}
-
-TEST_CASE("a fit that ends before max_time is not stopped") {
-  Fitting<> fitting;
-  CHECK_FALSE(fitting.fit({.max_time = std::chrono::hours(1000)}).stopped);
-  using Seconds = std::chrono::duration<double>;
-  CHECK_THROWS_WITH(fitting.fit({.max_time = Seconds(0)}),
-                    ContainsSubstring("expected a max_time above 0 s, got 0 s"));
-  CHECK_THROWS_WITH(fitting.fit({.max_time = Seconds(NAN)}), ContainsSubstring("max_time"));
 }
