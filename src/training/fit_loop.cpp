@@ -14,6 +14,7 @@
 #include "distributed/together.hpp"
 #include "sconce/repr.hpp"
 #include "state/state_visitor.hpp"
+#include "training/batch_states.hpp"
 #include "training/fit_checks.hpp"
 #include "training/fit_metrics.hpp"
 #include "training/fit_progress.hpp"
@@ -259,7 +260,8 @@ RunProgress FitLoop::progress() const {
                            .sums = sums_.all_sums(process_group, has_begun),
                            .values = has_begun ? sums_.value_names() : std::vector<std::string>(),
                            .seconds = has_begun ? sums_.seconds() : 0,
-                           .compiler = compiler_state(options_)})};
+                           .compiler = compiler_state(options_),
+                           .train = states_of_ranks(data_.train, process_group)})};
 }
 
 void FitLoop::resume(const RunProgress& progress) {
@@ -277,6 +279,7 @@ void FitLoop::resume(const RunProgress& progress) {
   TORCH_CHECK(!is_known || saved.accumulate == accumulate, who, "accumulate_grad_batches ",
               saved.accumulate, ", as the checkpoint was saved with, got ", accumulate);
   if (options_.compile && saved.compiler) options_.compile->load_state_dict(*saved.compiler);
+  if (saved.train) load_state_of_rank(data_.train, *saved.train, process_group);
   epochs = std::move(saved.epochs);
   batch = progress.batch;
   if (batch > 0) {

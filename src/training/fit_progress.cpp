@@ -38,6 +38,7 @@ void visit_state(FitProgress& progress, StateVisitor& state) {
   }
   state("seconds", progress.seconds);
   state.where_there("compiler", progress.compiler);
+  state.where_there("train", progress.train);
 }
 
 }  // namespace sconce

@@ -23,6 +23,7 @@ struct FitProgress {
   std::vector<std::string> values = {};      ///< names of the steps' values in `sums`
   double seconds = 0;                        ///< time of the current epoch
   std::optional<c10::IValue> compiler = {};  ///< state of the compiler, if there is one
+  std::optional<c10::IValue> train = {};     ///< that of the training batches, if they have one
 };
 
 void visit_state(EpochMetrics& epoch, StateVisitor& state);

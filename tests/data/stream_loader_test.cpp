@@ -161,6 +161,16 @@ TEST_CASE("a StreamLoader continues from a state without reading the items befor
   CHECK(torch::equal(*resumed, *place));
 }
 
+TEST_CASE("a StreamLoader reads each item of an endless stream once in all epochs") {
+  const auto workers = GENERATE(0, 2);
+  const Counted numbers{.items = -1};
+  const StreamLoader loader(numbers,
+                            {.batch_size = 2, .steps_per_epoch = 3, .num_workers = workers});
+  CHECK(epoch_of(loader) == " 0 1 | 2 3 | 4 5 |");
+  CHECK(epoch_of(loader) == " 6 7 | 8 9 | 10 11 |");
+  CHECK(*numbers.read == 12);
+}
+
 TEST_CASE("a StreamLoader of a C++20 range makes batches of its elements") {
   const auto tensors = std::views::iota(0, 5) | std::views::transform([](int i) {
                          return torch::full({2}, i, torch::kLong);

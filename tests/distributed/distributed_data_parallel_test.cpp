@@ -278,6 +278,24 @@ TEST_CASE("a second signal in the save of StopOnSignal ends the process, with co
   CHECK(saved.at("epoch").toInt() == 2);
 }
 
+TEST_CASE("each rank's stream continues where a stopped fit left it", "[distributed]") {
+  const auto fit = [](const TempDir& folder, const std::string& stop) {
+    auto ranks = start_ranks(2, {SCONCE_WORKER, "stream", "out=" + folder.path().string(),
+                                 "stop=" + stop, "timeout=20000"});
+    wait_for(ranks, Seconds(60));
+    for (const auto& rank : ranks) {
+      INFO(rank->err());
+      REQUIRE(rank->exit_code == 0);
+    }
+    CHECK(ranks[0]->out() == ranks[1]->out());
+    return ranks[0]->out();
+  };
+  const TempDir undisturbed, stopped;
+  const auto expected = fit(undisturbed, "0");
+  CHECK(fit(stopped, "8") != expected);
+  CHECK(fit(stopped, "0") == expected);
+}
+
 namespace {
 
 // The values of each epoch in this many ranks, checked to be equal on all.

@@ -20,6 +20,7 @@
 #include "distributed/training.hpp"
 #include "metrics/every_metric.hpp"
 #include "sconce/data/from_torch.hpp"
+#include "sconce/data/stream_loader.hpp"
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/nn/requires_grad.hpp"
 #include "sconce/optim/ema.hpp"
@@ -419,6 +420,39 @@ void signal_in_fit(const Words& words) {
             << stopping.signal() << ", " << checkpoint.latest().filename().string() << '\n';
 }
 
+// Points of a rank: fewer for rank 0, so that its stream begins anew earlier.
+struct RankPoints {
+  std::optional<sconce::data::Dataset> next() {
+    if (place == count) return {};
+    const auto x = torch::full({2}, static_cast<float>(place++ - 5));
+    return sconce::data::Dataset{x, x[0].gt(0).to(torch::kLong)};
+  }
+  c10::IValue state() const { return place; }
+  void load_state(const c10::IValue& state) { place = state.toInt(); }
+
+  int64_t count;
+  int64_t place = 0;
+};
+
+// Trains on a stream, or resumes, and stops all ranks after `stop` steps. Prints the weights.
+void stream(const Words& words) {
+  const auto group = join(words);
+  torch::manual_seed(1);
+  torch::nn::Linear linear(2, 2);
+  sconce::nn::DistributedDataParallel model(linear, group);
+  sconce::optim::SGD optimizer(linear->parameters(), torch::optim::SGDOptions(0.1));
+  const sconce::data::StreamLoader train(
+      RankPoints{10 + group.rank()},
+      {.batch_size = 3, .steps_per_epoch = 5, .shuffle_buffer = 4, .num_workers = 1});
+  int steps = 0;
+  sconce::test::StopWhen stopping([&] { return ++steps == std::stoi(word(words, "stop", "0")); });
+  sconce::Checkpoint checkpoint(words.at("out"), {.resume = true, .process_group = group});
+  sconce::ModelCheckpoint saving(checkpoint, {.save_every = 1});
+  sconce::Trainer({.max_epochs = 3, .num_gpus = 0, .process_group = group})
+      .fit(model, optimizer, {.train = train, .callbacks = {&stopping, &saving}});
+  std::cout << linear->weight << linear->bias;
+}
+
 // A step with two values.
 struct StepWithValues : torch::nn::Module {
   sconce::StepOutput training_step(const sconce::data::Dataset& batch) {
@@ -517,6 +551,7 @@ int main(int argc, char** argv) {
       {"fault", fault},
       {"own_step", own_step},
       {"signal_in_fit", signal_in_fit},
+      {"stream", stream},
       {"values", values},
       {"report", report},
       {"metrics", metrics}};

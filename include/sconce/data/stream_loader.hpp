@@ -98,15 +98,6 @@ class StreamLoader {
   void load_state_dict(const c10::IValue& state) { parts_->places.load_state_dict(state); }
 
  private:
-  // Shared with the loops, because they may outlive the loader.
-  struct Parts {
-    Parts(Stream s, Collate c) : stream(std::move(s)), collate(std::move(c)) {}
-    const Stream stream;
-    Collate collate;
-    detail::StreamPlaces places = {};
-    detail::CopyStreams streams = {};
-  };
-
   // What the workers of a loop share.
   struct Loop {
     std::mutex mutex = {};
@@ -114,6 +105,19 @@ class StreamLoader {
     int64_t next = 0;  // the batch whose items are read next
     bool has_failed = false;
     std::optional<detail::StreamReader<Stream>> reader = {};
+  };
+
+  // Shared with the loops, because they may outlive the loader.
+  struct Parts {
+    Parts(Stream s, Collate c) : stream(std::move(s)), collate(std::move(c)) {}
+    const Stream stream;
+    Collate collate;
+    detail::StreamPlaces places = {};
+    detail::CopyStreams streams = {};
+    std::mutex mutex = {};
+    // A loop whose batches have all been taken, for the epoch that continues it.
+    std::shared_ptr<Loop> finished = {};
+    detail::LoopPosition finished_at = {};
   };
 
   // The items of a batch, and the place after them.
@@ -169,6 +173,26 @@ class StreamLoader {
     return {0, epoch * options_.steps_per_epoch + batch};
   }
 
+  void keep(const std::shared_ptr<Loop>& finished, detail::LoopPosition at) const {
+    const std::lock_guard lock(parts_->mutex);
+    parts_->finished = finished;
+    parts_->finished_at = at;
+  }
+
+  std::shared_ptr<Loop> loop_at(detail::LoopPosition at, int64_t batch) const {
+    std::shared_ptr<Loop> loop;
+    {
+      const std::lock_guard lock(parts_->mutex);
+      if (parts_->finished_at == at) loop = std::exchange(parts_->finished, nullptr);
+    }
+    if (!loop) {
+      loop = std::make_shared<Loop>();
+      loop->reader.emplace(reader_at(at));
+    }
+    loop->next = batch;
+    return loop;
+  }
+
   detail::StreamReader<Stream> reader_at(detail::LoopPosition at) const {
     if (auto place = parts_->places.find(at)) {
       return {parts_->stream, options_, *std::move(place)};
@@ -189,21 +213,20 @@ auto StreamLoader<Stream, Collate>::begin(int64_t batch, int64_t of_epoch) const
   const int64_t last = options_.steps_per_epoch == 0 ? detail::unknown_end : size();
   TORCH_CHECK(batch >= 0 && batch <= last, "sconce::data::StreamLoader::begin: expected a batch ",
               "index of 0 or more, and at most steps_per_epoch, got ", batch);
-  const auto loop = std::make_shared<Loop>();
-  loop->next = batch;
-  loop->reader.emplace(reader_at(position(batch, epoch)));
+  const auto loop = loop_at(position(batch, epoch), batch);
   const detail::CopyStream* copies = nullptr;  // `parts` keeps it
   if (options_.device) copies = &parts_->streams.to(*options_.device);
-  const auto make = [self = *this, loop, copies, epoch](
+  const auto make = [self = *this, loop, copies, epoch, last](
                         int64_t index, const std::stop_token& stop) -> std::shared_ptr<void> {
     auto read = self.read_in_turn(*loop, index, stop);
     if (read.items.empty()) return nullptr;
     Batch made = self.parts_->collate(std::move(read.items));
     auto wait = copies ? copies->copy_batch(made) : detail::CopyStream::Wait();
-    const auto taken = [parts = self.parts_, position = self.position(index + 1, epoch),
+    const auto taken = [self, loop, last, after = index + 1, at = self.position(index + 1, epoch),
                         place = std::move(read.place), wait = std::move(wait)] {
       if (wait) wait();
-      parts->places.note(position, place);
+      self.parts_->places.note(at, place);
+      if (after == last) self.keep(loop, at);
     };
     return detail::made(std::move(made), taken);
   };

@@ -2,6 +2,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Generator.h>
+#include <ATen/core/ivalue.h>
 
 #include <concepts>
 #include <cstdint>
@@ -109,6 +110,22 @@ class TransformedBatches {
     requires requires(const Source& source) { source.check_world_size(world_size); }
   {
     parts_->source.check_world_size(world_size);
+  }
+
+  /// Returns the place of the loop over the source, if the source has places, as `StreamLoader`
+  /// has.
+  c10::IValue state_dict() const
+    requires requires(const Source& source) { source.state_dict(); }
+  {
+    return parts_->source.state_dict();
+  }
+
+  /// Takes the place of an earlier loop.
+  /// @throw what the source throws.
+  void load_state_dict(const c10::IValue& state)
+    requires requires(Source& source) { source.load_state_dict(state); }
+  {
+    parts_->source.load_state_dict(state);
   }
 
   /// Returns the sentinel that an iterator equals at the end of its epoch.

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <ATen/core/ivalue.h>
+
 #include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "sconce/data/detail/begin_at.hpp"
@@ -14,7 +17,8 @@ namespace sconce {
 /// A type with a number of batches, `size()`, and a loop over them, such as `data::Batches`. If it
 /// has epochs, it also has `begin(batch, epoch)`, which starts at a batch of an epoch, or
 /// `set_epoch(epoch)`. It may have `check_world_size(world_size)`, which throws if it cannot be
-/// used in a process group of this size.
+/// used in a process group of this size. If it must be told where a resumed loop begins, it has
+/// `state_dict()` and `load_state_dict(state)`, as `data::StreamLoader` has.
 template <class T>
 concept BatchSource = requires(const T& source) {
   { source.size() } -> std::convertible_to<int64_t>;
@@ -60,6 +64,13 @@ class AnyBatches {
   /// Calls `set_epoch` of the source, if it has one.
   void set_epoch(int64_t epoch) { set_epoch_(epoch); }
 
+  /// Returns the `state_dict` of the source, or nothing if it has none.
+  std::optional<c10::IValue> state_dict() const { return state_dict_(); }
+
+  /// Calls `load_state_dict` of the source, if it has one.
+  /// @throw what the source throws.
+  void load_state_dict(const c10::IValue& state) const { load_state_dict_(state); }
+
   /// Begins an epoch by `begin()` of the source: with `data::Batches` and `data::Loader` the next
   /// one. The function that it returns must be called once for each batch. It throws if the source
   /// has an `end()` and has reached it.
@@ -80,6 +91,15 @@ class AnyBatches {
         }),
         set_epoch_([source](int64_t epoch) {
           if constexpr (requires { source->set_epoch(epoch); }) source->set_epoch(epoch);
+        }),
+        state_dict_([source]() -> std::optional<c10::IValue> {
+          if constexpr (requires { source->state_dict(); }) return source->state_dict();
+          return {};
+        }),
+        load_state_dict_([source](const c10::IValue& state) {
+          if constexpr (requires { source->load_state_dict(state); }) {
+            source->load_state_dict(state);
+          }
         }),
         begin_([source] {
           const Source& read = *source;
@@ -103,6 +123,8 @@ class AnyBatches {
   std::function<int64_t()> size_;
   std::function<void(int)> check_world_size_;
   std::function<void(int64_t)> set_epoch_;
+  std::function<std::optional<c10::IValue>()> state_dict_;
+  std::function<void(const c10::IValue&)> load_state_dict_;
   std::function<Next()> begin_;
   std::function<Next(int64_t, int64_t)> begin_at_;
 };
