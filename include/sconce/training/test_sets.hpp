@@ -41,7 +41,6 @@ class TestSets {
   TestSets(std::initializer_list<NamedBatches> sets) : sets_(sets) {}
   /// Does not compile: several test sets need names.
   template <class A, class B, class... More>
-    requires BatchSource<A> && BatchSource<B>
   TestSets(const A&, const B&, const More&...) {
     static_assert(
         sizeof(A) == 0,
