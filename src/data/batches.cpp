@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <stop_token>
 
+#include "sconce/data/batches_of.hpp"
+
 namespace sconce::data {
 namespace {
 
@@ -20,6 +22,8 @@ void check_tensor(const torch::Tensor& tensor, const char* name) {
 int64_t checked_rows(const Dataset& dataset) {
   const auto& [data, target] = dataset;
   check_tensor(data, "data");
+  TORCH_CHECK(target.defined(), batches_name, ": target: expected a tensor, got an undefined one; ",
+              "sconce::data::BatchesOf splits a single tensor");
   check_tensor(target, "target");
   TORCH_CHECK(data.size(0) == target.size(0), batches_name, ": target: expected ", data.size(0),
               " rows as in data, got ", target.size(0));
@@ -31,13 +35,7 @@ int64_t checked_rows(const Dataset& dataset) {
 }  // namespace
 
 Batches::Batches(Dataset dataset, BatchesOptions options)
-    : LoaderBase(batches_name,
-                 {.batch_size = options.batch_size,
-                  .shuffle = options.shuffle,
-                  .sampler = std::move(options.sampler),
-                  .drop_last = options.drop_last,
-                  .seed = options.seed},
-                 checked_rows(dataset)),
+    : LoaderBase(batches_name, detail::loader_options(std::move(options)), checked_rows(dataset)),
       dataset_(std::move(dataset)) {}
 
 BatchesOptions Batches::with_sampler(BatchesOptions options, AnySampler sampler) {
@@ -53,11 +51,8 @@ Batches::Iterator Batches::begin(int64_t batch, int64_t epoch) const {
                      all = items.items](int64_t index, const std::stop_token&) {
     const int64_t start = index * size;
     const int64_t length = std::min(size, all - start);
-    if (!order.defined()) {
-      return detail::made(Dataset{data.narrow(0, start, length), target.narrow(0, start, length)});
-    }
-    const auto rows = order.narrow(0, start, length);
-    return detail::made(Dataset{data.index_select(0, rows), target.index_select(0, rows)});
+    return detail::made(Dataset{detail::rows_between(data, order, start, length),
+                                detail::rows_between(target, order, start, length)});
   };
   return Iterator({make}, {.first = batch, .last = size(), .epoch = epoch});
 }

@@ -381,4 +381,16 @@ OptimizerOf<Class, ClassOptions>::OptimizerOf(std::vector<torch::Tensor> params,
     : OptimizerOf(one_group(Table<Class>::name, std::move(params)), std::move(defaults),
                   std::move(extra)) {}
 
+// LibTorch would replace a group's option that has the default value of its type by that of
+// `defaults`, so the weight decay is set afterwards.
+template <class Class, class ClassOptions>
+OptimizerOf<Class, ClassOptions>::OptimizerOf(const DecayGroups& groups, ClassOptions defaults,
+                                              ExtraOptions extra)
+    : OptimizerOf(param_groups_of(groups), std::move(defaults), std::move(extra)) {
+  for (size_t i = 0; i < groups.groups.size(); ++i) {
+    auto& options = static_cast<ClassOptions&>(this->param_groups_[i].options());
+    options.weight_decay(groups.groups[i].weight_decay);
+  }
+}
+
 }  // namespace sconce::optim

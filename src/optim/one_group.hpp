@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "sconce/optim/decay_groups.hpp"
+
 namespace sconce::optim {
 
 /// Returns the parameters in one group, without options.
@@ -17,6 +19,13 @@ inline std::vector<torch::optim::OptimizerParamGroup> one_group(const std::strin
   TORCH_CHECK_VALUE(!params.empty(), name, ": expected parameters, got an empty list; layers must ",
                     "be registered in their module");
   return {torch::optim::OptimizerParamGroup(std::move(params))};
+}
+
+/// Returns the groups without options.
+inline std::vector<torch::optim::OptimizerParamGroup> param_groups_of(const DecayGroups& groups) {
+  std::vector<torch::optim::OptimizerParamGroup> all;
+  for (const auto& group : groups.groups) all.emplace_back(group.params);
+  return all;
 }
 
 }  // namespace sconce::optim

@@ -23,8 +23,8 @@ namespace sconce::data {
 /// batches.
 ///
 /// Each `begin()` is a loop of its own, so loops may be nested or run in several threads, and are
-/// not affected if this object is copied, moved or destroyed. Python: `torch.utils.data.DataLoader`
-/// over a `DistributedSampler` of one replica.
+/// not affected if this object is copied, moved or destroyed. `BatchesOf` splits one tensor, or
+/// more than two. Python: `torch.utils.data.DataLoader` over a `DistributedSampler` of one replica.
 class Batches : public detail::LoaderBase {
  public:
   using Iterator = LoopIterator<Dataset>;  ///< position of one loop
@@ -41,6 +41,14 @@ class Batches : public detail::LoaderBase {
   template <detail::TorchExample Example>
   explicit Batches(Example dataset, BatchesOptions options = {})
       : Batches(Dataset{std::move(dataset.data), std::move(dataset.target)}, std::move(options)) {}
+
+  /// Does not compile: `BatchesOf` splits one tensor.
+  template <std::same_as<torch::Tensor> T>
+  explicit Batches(const T&, const BatchesOptions& = {}) {
+    static_assert(!std::same_as<T, T>,
+                  "sconce::data::Batches: expected two tensors, {x, y}, got one: write "
+                  "sconce::data::BatchesOf(x, {.batch_size = 32})");
+  }
 
   /// The same for sampler and options apart, as in sconce 0.2.
   template <Sampler S>

@@ -34,6 +34,10 @@ class LoopIterator {
   }
   /// Returns a copy of the batch, since a temporary iterator does not keep it.
   Batch operator*() const&& { return **this; }
+  /// Returns a pointer to the batch, for `batches.begin()->data`. The pointer is valid until `++`,
+  /// or until the last copy of the iterator is gone.
+  /// @throw as `*`.
+  const Batch* operator->() const { return &**this; }
 
   /// Goes to the next batch and releases this one, which is made first if it has not been read.
   /// @throw as `*`.

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "sconce/optim/decay_groups.hpp"
 #include "sconce/optim/optimizer.hpp"
 
 namespace sconce::optim {
@@ -21,6 +22,12 @@ class OptimizerOf : public Optimizer {
   /// Makes an optimizer with one group of parameters.
   /// @throw c10::Error as above, and if `params` is empty.
   explicit OptimizerOf(std::vector<torch::Tensor> params, ClassOptions defaults = {},
+                       ExtraOptions extra = {});
+
+  /// Makes an optimizer with a group for each weight decay. Otherwise the groups have the options
+  /// of `defaults`, whose own weight decay is not used.
+  /// @throw c10::Error as above.
+  explicit OptimizerOf(const DecayGroups& groups, ClassOptions defaults = {},
                        ExtraOptions extra = {});
 };
 

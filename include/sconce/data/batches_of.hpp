@@ -1,0 +1,111 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <stop_token>
+#include <utility>
+
+#include "sconce/data/detail/loader_base.hpp"
+#include "sconce/data/loader_options.hpp"
+#include "sconce/data/loop_iterator.hpp"
+#include "sconce/fwd.hpp"
+#include "sconce/nn/nested_tensors.hpp"
+
+namespace sconce::data {
+
+namespace detail {
+
+// Returns the options of a `LoaderBase`.
+LoaderOptions loader_options(BatchesOptions options);
+
+// Checks tensor `number` of several that have a row for each item. `first` is the first of them.
+void check_rows(const char* who, const torch::Tensor& tensor, const torch::Tensor& first,
+                int64_t number);
+
+// Returns rows `start` to `start + length` of a tensor: a view, or a copy of those that `order` names.
+torch::Tensor rows_between(const torch::Tensor& tensor, const torch::Tensor& order, int64_t start,
+                      int64_t length);
+
+}  // namespace detail
+
+/// Splits one tensor, or any number of tensors, into batches as `Batches` splits two:
+///
+///     for (const auto& x : BatchesOf(images, {.batch_size = 32}))
+///     for (const auto& [ids, mask, label] : BatchesOf(std::tuple(ids, mask, labels)))
+///
+/// A batch has the type of what it is split from: a tensor, or a tuple, a vector or another type in
+/// which `nn::NestedTensors` finds tensors. Row i of every tensor belongs to example i. Views,
+/// orders, epochs and samplers are those of `Batches`. Python: `DataLoader` of a `TensorDataset`.
+template <class Batch>
+class BatchesOf : public detail::LoaderBase {
+  static_assert(nn::NestedTensors<Batch>::any,
+                "sconce::data::BatchesOf: expected a tensor, a std::tuple or std::vector of tensors, "
+                "or a type in which sconce::nn::NestedTensors finds tensors");
+
+ public:
+  using Iterator = LoopIterator<Batch>;  ///< position of one loop
+
+  /// Keeps the tensors without copying them. Tensors without rows give no batches.
+  /// @throw c10::Error if:
+  /// - there is no tensor, or one is undefined or has no first dimension;
+  /// - two differ in their first dimension or device;
+  /// - `batch_size` is below 1;
+  /// - the sampler is for a different number of rows, or is used with `shuffle`.
+  explicit BatchesOf(Batch tensors, BatchesOptions options = {})
+      : LoaderBase(who, detail::loader_options(std::move(options)), checked_rows(tensors)),
+        tensors_(std::move(tensors)) {}
+
+  /// Returns what the batches come from. Python: `loader.dataset`.
+  const Batch& dataset() const { return tensors_; }
+
+  /// Starts the next epoch, as `Batches::begin()`.
+  /// @throw c10::Error if the sampler chooses a row outside the tensors.
+  Iterator begin() const { return begin(0, take_epoch()); }
+
+  /// Starts this epoch at the batch with this index, as `Batches::begin(batch, epoch)`.
+  /// @throw c10::Error as above, if `batch` is not in 0 to size(), or if `epoch` is negative.
+  Iterator begin(int64_t batch, int64_t epoch) const {
+    const detail::EpochItems items = epoch_items(batch, epoch);
+    const auto order =
+        items.order.defined() ? items.order.to(first_of(tensors_).device()) : items.order;
+    const auto make = [tensors = tensors_, order, size = items.batch_size, all = items.items](
+                          int64_t index, const std::stop_token&) {
+      const int64_t start = index * size;
+      const int64_t length = std::min(size, all - start);
+      Batch rows = tensors;
+      nn::for_each_tensor(rows, [&](torch::Tensor& tensor) {
+        tensor = detail::rows_between(tensor, order, start, length);
+      });
+      return detail::made(std::move(rows));
+    };
+    return Iterator({make}, {.first = batch, .last = size(), .epoch = epoch});
+  }
+
+ private:
+  static constexpr auto who = "sconce::data::BatchesOf";
+
+  static torch::Tensor first_of(const Batch& tensors) {
+    torch::Tensor first;
+    nn::for_each_tensor(tensors, [&](const torch::Tensor& tensor) {
+      if (!first.defined()) first = tensor;
+    });
+    return first;
+  }
+
+  static int64_t checked_rows(const Batch& tensors) {
+    const torch::Tensor first = first_of(tensors);
+    TORCH_CHECK(first.defined(), who, ": expected a tensor, got none");
+    int64_t number = 0;
+    nn::for_each_tensor(tensors, [&](const torch::Tensor& tensor) {
+      detail::check_rows(who, tensor, first, number++);
+    });
+    return first.size(0);
+  }
+
+  Batch tensors_;
+};
+
+}  // namespace sconce::data

@@ -1,0 +1,75 @@
+#include "sconce/optim/decay_groups.hpp"
+
+#include <c10/util/Exception.h>
+#include <c10/util/Type.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <typeinfo>
+#include <unordered_map>
+#include <utility>
+
+namespace sconce::optim {
+
+namespace {
+
+// The parameters of a model, each once, and whether each decays.
+struct SplitParameters {
+  std::vector<std::pair<torch::Tensor, bool>> all = {};
+  std::unordered_map<const void*, size_t> place_of = {};
+
+  void add(const torch::Tensor& parameter, bool decays) {
+    const auto [found, is_new] = place_of.try_emplace(parameter.unsafeGetTensorImpl(), all.size());
+    if (is_new) all.emplace_back(parameter, true);
+    all[found->second].second &= decays;
+  }
+};
+
+bool contains(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Returns the name without namespaces and template arguments.
+std::string class_name(const torch::nn::Module& module) {
+  std::string name = c10::demangle(typeid(module).name());
+  name.resize(std::min(name.find('<'), name.size()));
+  const auto end_of_namespaces = name.rfind("::");
+  return end_of_namespaces == std::string::npos ? name : name.substr(end_of_namespaces + 2);
+}
+
+void add_parameters(const torch::nn::Module& module, SplitParameters& parameters) {
+  const std::string type = class_name(module);
+  const bool is_norm_or_embedding = contains(type, "Norm") || contains(type, "Embedding");
+  for (const auto& parameter : module.named_parameters(/*recurse=*/false)) {
+    const bool decays = !is_norm_or_embedding && !contains(parameter.key(), "bias") &&
+                        !contains(parameter.key(), "embedding");
+    parameters.add(parameter.value(), decays);
+  }
+  for (const auto& child : module.children()) add_parameters(*child, parameters);
+}
+
+}  // namespace
+
+DecayGroups decay_groups(const torch::nn::Module& model, double weight_decay) {
+  constexpr auto who = "sconce::optim::decay_groups";
+  TORCH_CHECK(std::isfinite(weight_decay) && weight_decay >= 0, who,
+              ": expected a weight_decay of at least 0, got ", weight_decay);
+  SplitParameters parameters;
+  add_parameters(model, parameters);
+  TORCH_CHECK(!parameters.all.empty(), who, ": expected a model with parameters, got ",
+              c10::demangle(typeid(model).name()),
+              " without any; layers must be registered in their module");
+  std::vector<DecayGroups::Group> groups;
+  for (const bool decays : {true, false}) {
+    DecayGroups::Group group = {.params = {}, .weight_decay = decays ? weight_decay : 0};
+    for (const auto& [parameter, its] : parameters.all) {
+      if (its == decays) group.params.push_back(parameter);
+    }
+    if (!group.params.empty()) groups.push_back(std::move(group));
+  }
+  return DecayGroups(std::move(groups));
+}
+
+}  // namespace sconce::optim
