@@ -47,7 +47,7 @@ TABLE = {
     "Trainer": REFUSED, "TestSets": HOST, "Fit": CALLBACK, "Stateful": CALLBACK, "MetricValues": HOST,
     "TrainerCallback": CALLBACK, "EarlyStopping": CALLBACK, "EpochLines": CALLBACK, "LRScheduling": CALLBACK,
     "PlateauScheduling": CALLBACK, "ModelCheckpoint": CALLBACK, "WeightAveraging": CALLBACK, "ConfusionChart": CALLBACK,
-    "StepTrace": CALLBACK, "StopOnSignal": CALLBACK, "TerminateOnNaN": CALLBACK, "ProgressBar": CALLBACK, "ScalarLog": CALLBACK, "TrainingCurve": CALLBACK,
+    "LRSweep": CALLBACK, "StepTrace": CALLBACK, "StopOnSignal": CALLBACK, "TerminateOnNaN": CALLBACK, "ProgressBar": CALLBACK, "ScalarLog": CALLBACK, "TrainingCurve": CALLBACK,
     "DataParallel": THREADS, "DistributedDataParallel": THREADS, "DistributedCore": THREADS,
     "LayerNormImpl": MODULE, "LazyModule": MODULE, "LazyLayer": MODULE, "MultiheadAttentionImpl": MODULE,
     "TransformerStack": MODULE, "TransformerDecoderImpl": MODULE, "TransformerDecoderLayerImpl": MODULE,

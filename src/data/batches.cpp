@@ -3,7 +3,6 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
 
-#include <algorithm>
 #include <stop_token>
 
 #include "sconce/data/batches_of.hpp"
@@ -45,14 +44,11 @@ BatchesOptions Batches::with_sampler(BatchesOptions options, AnySampler sampler)
 }
 
 Batches::Iterator Batches::begin(int64_t batch, int64_t epoch) const {
-  const detail::EpochItems items = epoch_items(batch, epoch);
-  const auto order = items.order.defined() ? items.order.to(dataset_.data.device()) : items.order;
-  const auto make = [data = dataset_.data, target = dataset_.target, order, size = items.batch_size,
-                     all = items.items](int64_t index, const std::stop_token&) {
-    const int64_t start = index * size;
-    const int64_t length = std::min(size, all - start);
-    return detail::made(Dataset{detail::rows_between(data, order, start, length),
-                                detail::rows_between(target, order, start, length)});
+  detail::EpochItems items = epoch_items(batch, epoch);
+  if (items.order.defined()) items.order = items.order.to(dataset_.data.device());
+  const auto make = [dataset = dataset_, items](int64_t index, const std::stop_token&) {
+    const detail::BatchRows rows(items, index);
+    return detail::made(Dataset{rows.of(dataset.data), rows.of(dataset.target)});
   };
   return Iterator({make}, {.first = batch, .last = size(), .epoch = epoch});
 }

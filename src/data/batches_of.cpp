@@ -1,5 +1,7 @@
 #include "sconce/data/batches_of.hpp"
 
+#include <algorithm>
+
 namespace sconce::data::detail {
 
 LoaderOptions loader_options(BatchesOptions options) {
@@ -12,19 +14,22 @@ LoaderOptions loader_options(BatchesOptions options) {
 
 void check_rows(const char* who, const torch::Tensor& tensor, const torch::Tensor& first,
                 int64_t number) {
-  TORCH_CHECK(tensor.defined(), who, ": tensor ", number, ": expected a tensor, got an undefined one");
-  TORCH_CHECK(tensor.dim() >= 1, who, ": tensor ", number,
-              ": expected rank 1 or more, got rank 0");
+  TORCH_CHECK(tensor.defined(), who, ": tensor ", number,
+              ": expected a tensor, got an undefined one");
+  TORCH_CHECK(tensor.dim() >= 1, who, ": tensor ", number, ": expected rank 1 or more, got rank 0");
   TORCH_CHECK(tensor.size(0) == first.size(0), who, ": tensor ", number, ": expected ",
               first.size(0), " rows as in the first, got ", tensor.size(0));
   TORCH_CHECK(tensor.device() == first.device(), who, ": tensor ", number, ": expected it on ",
               first.device(), " as the first, got it on ", tensor.device());
 }
 
-torch::Tensor rows_between(const torch::Tensor& tensor, const torch::Tensor& order, int64_t start,
-                      int64_t length) {
-  if (!order.defined()) return tensor.narrow(0, start, length);
-  return tensor.index_select(0, order.narrow(0, start, length));
+BatchRows::BatchRows(const EpochItems& items, int64_t index)
+    : start_(index * items.batch_size), length_(std::min(items.batch_size, items.items - start_)) {
+  if (items.order.defined()) rows_ = items.order.narrow(0, start_, length_);
+}
+
+torch::Tensor BatchRows::of(const torch::Tensor& tensor) const {
+  return rows_.defined() ? tensor.index_select(0, rows_) : tensor.narrow(0, start_, length_);
 }
 
 }  // namespace sconce::data::detail

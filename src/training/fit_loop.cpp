@@ -163,7 +163,7 @@ void FitLoop::train_step(const AnyBatches::Next& next) {
   for (int64_t i = 1; i <= of_step; ++i) {
     const bool sync = i == of_step || !steps_.no_sync;
     const std::shared_ptr<void> no_sync = sync ? nullptr : steps_.no_sync();
-    AnyBatch given = next_batch(next, device);
+    AnyBatch given = next_batch(next, device, batch + i - 1);
     const int64_t examples = given.size();
     const StepOutput output = step_->backward(std::move(given), of_step);
     sums_.add(output, examples);

@@ -9,10 +9,11 @@
 
 namespace sconce {
 
-AnyBatch next_batch(const AnyBatches::Next& next, torch::Device device) {
+AnyBatch next_batch(const AnyBatches::Next& next, torch::Device device, int64_t index) {
   RECORD_USER_SCOPE("data");
   AnyBatch batch = next();
   batch.to(device);
+  batch.set_index(index);
   return batch;
 }
 
@@ -38,7 +39,7 @@ void EvaluationScope::for_each_batch(std::optional<int64_t> of_epoch,
   const int64_t size = batches_.size();
   const int64_t count = options_.fast_dev_run ? std::min<int64_t>(size, 1) : size;
   const auto next = of_epoch ? batches_.begin(0, *of_epoch) : batches_.begin();
-  for (int64_t i = 0; i < count; ++i) step(next_batch(next, *options_.device));
+  for (int64_t i = 0; i < count; ++i) step(next_batch(next, *options_.device, i));
 }
 
 MetricValues test_model(const TrainerOptions& options, const amp::MixedPrecision& precision,

@@ -18,8 +18,8 @@
 
 namespace sconce {
 
-/// Returns the next batch on the device.
-AnyBatch next_batch(const AnyBatches::Next& next, torch::Device device);
+/// Returns the next batch on the device. `index` is its number in the epoch.
+AnyBatch next_batch(const AnyBatches::Next& next, torch::Device device, int64_t index);
 
 /// The scope of an evaluation or a prediction: the precision, no gradients, and the model in
 /// evaluation mode with the buffers of rank 0.

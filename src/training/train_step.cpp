@@ -223,6 +223,8 @@ std::shared_ptr<TrainStep> make_train_step(const TrainerOptions& options,
   const auto* ours = dynamic_cast<optim::Optimizer*>(&optimizer);
   TORCH_CHECK(ours != nullptr, "sconce::Trainer: expected with ", option,
               " one of sconce's optimizers, whose ", "step can be replayed, got another");
+  TORCH_CHECK(!model.train_takes_index, "sconce::Trainer: expected with ", option,
+              " a training_step(batch), got one with batch_idx, which a replay would not change");
   TORCH_CHECK(ours->is_capturable(), "sconce::Trainer: expected with ", option,
               " one of sconce's optimizers with its fastest ",
               "kernels and a learning rate that is a tensor on ", device,

@@ -3,10 +3,14 @@
 
 mistakes.py BUILD  builds two targets of that folder. mistakes-wrong must fail with the words of each message;
                    mistakes-right must build, and print or throw what the page says
+mistakes.py BUILD --alone COMPILER...
+                   compiles each block of docs/compile_errors.md by itself with these compilers, and shows the line of
+                   each message, which must be among the first 12
 """
 import collections
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
@@ -21,7 +25,13 @@ struct PointsDataset : torch::data::datasets::Dataset<PointsDataset> {
 const torch::Tensor x = torch::ones({40, 2}), y = torch::ones({40});
 const sconce::data::Batches batches({x, y}, {.batch_size = 10});
 torch::optim::SGD optimizer(std::vector<torch::Tensor>{x}, 0.1);
+torch::nn::Linear net(2, 1);
+sconce::optim::SGD of_net(net->parameters(), 0.1);
+sconce::optim::lr_scheduler::StepLR scheduler(of_net, 1);
+sconce::EarlyStopping stopping;
+sconce::Trainer trainer;
 """
+FIRST_LINES = 12  # among which the first line with the cure must be
 RUN = """
 void run(const char* name, void (*part)()) {
   std::cout << "== " << name << '\\n';
@@ -55,7 +65,10 @@ def parts_of_mistakes():
 
 
 def parts_of_trainer():
-    """Returns the wrong parts of docs/compile_errors.md. Their only error is an assertion of sconce's."""
+    """Returns the wrong parts of docs/compile_errors.md.
+
+    Their only errors are assertions of sconce's, unless the message begins with "error:", as those of g++ do.
+    """
     page = (ROOT / "docs/compile_errors.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```cpp\n(.*?)^```\n\n```\n(.*?)\n```$", page, re.M | re.S)
     return [Part(f"trainer_{number}", "says", message, code, "")
@@ -100,16 +113,67 @@ def messages_of(output):
     return messages
 
 
+def line_of_cure(lines, part):
+    """Returns which of the lines, from 1, is the first with the words of the part's message, or None."""
+    return next((number for number, line in enumerate(lines, 1) if part.words in line), None)
+
+
+def blocks_of(output):
+    """Splits what g++ printed: a block begins with the chain of includes or the function of a message."""
+    block = []
+    for line in output.splitlines():
+        begins = re.match(r"In file included from|\S+: (?:In|At) ", line)
+        if begins and block and not re.match(r"In file included from| +from", block[-1]):
+            yield block
+            block = []
+        block.append(line)
+    yield block
+
+
+def compile_flags(build):
+    """Returns the include folders, definitions and the standard with which mistakes-wrong is compiled."""
+    commands = subprocess.run(["ninja", "-C", build, "-t", "commands", "mistakes-wrong"], text=True, check=True,
+                              stdout=subprocess.PIPE).stdout.splitlines()
+    words = shlex.split(next(line for line in commands if line.endswith("mistakes-wrong.cpp")))
+    return [word for before, word in zip(words, words[1:])
+            if word.startswith(("-I", "-D", "-std=", "-isystem")) or before == "-isystem"]
+
+
+def check_alone(build, compilers, parts):
+    flags = compile_flags(build)
+    path = build / "tests/mistake.cpp"
+    late = []
+    for part in parts:
+        path.write_text(HEADERS + TRAINER_SETUP + function_of(part), encoding="utf-8")
+        for compiler in compilers:
+            process = subprocess.run(["env", "LC_ALL=C", compiler, *flags, "-fsyntax-only", path], text=True,
+                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            lines = process.stdout.splitlines()
+            number = line_of_cure(lines, part)
+            print(f"{compiler}: line {number} of {len(lines)}: {part.words}", flush=True)
+            of_gcc = part.words.startswith("error:")
+            if not of_gcc and (number is None or number > FIRST_LINES):
+                late.append("\n".join([part.code, *lines[:2 * FIRST_LINES]]))
+    if late:
+        sys.exit("\n\n".join(late))
+
+
 def check_wrong(build, parts):
     returncode, output = built(build, "mistakes-wrong", HEADERS + TRAINER_SETUP + "".join(map(function_of, parts)))
     messages = messages_of(output)
+    blocks = list(blocks_of(output))
     failures = []
     for part in parts:
         got = messages[part.name]
         others = [line for line in got if line.startswith("error: ") and not line.startswith("error: static")]
         found = any(part.words in line for line in got + messages[""])
+        if part.words.startswith("error:"):
+            others = []
         if not found or (part.name.startswith("trainer") and others):
             failures.append("\n  ".join([f"{part.code}expected: {part.words}", *got]))
+        first = min((line_of_cure(block, part) or sys.maxsize for block in blocks), default=None)
+        if part.name.startswith("trainer") and first > FIRST_LINES:
+            failures.append(f"{part.code}expected among the first {FIRST_LINES} lines: {part.words}")
     if returncode == 0 or failures:
         sys.exit("\n".join([*failures, output]))
 
@@ -133,6 +197,8 @@ def check_run(build, parts):
 
 def main():
     build = pathlib.Path(sys.argv[1])
+    if sys.argv[2:]:
+        return check_alone(build, sys.argv[3:], parts_of_trainer())
     parts = parts_of_mistakes()
     for part in parts:
         if part.kind and len(part.words.split()) < 3:

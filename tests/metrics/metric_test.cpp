@@ -2,6 +2,8 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
@@ -9,6 +11,7 @@
 #include "sconce/amp/autocast.hpp"
 #include "sconce/metrics/classification.hpp"
 #include "sconce/metrics/confusion_matrix.hpp"
+#include "sconce/metrics/factories.hpp"
 #include "sconce/metrics/mean_metric.hpp"
 #include "sconce/metrics/regression.hpp"
 #include "support/error_of.hpp"
@@ -256,4 +259,49 @@ TEST_CASE("each metric reports whether a higher value is better, like torchmetri
   CHECK(Perplexity().higher_is_better() == lower);
   CHECK_FALSE(MeanMetric().higher_is_better());
   CHECK_FALSE(ConfusionMatrix({.num_classes = 2}).higher_is_better());
+}
+
+TEST_CASE("a factory of each metric returns a metric with the given options") {
+  namespace metrics = sconce::metrics;
+  const std::shared_ptr<metrics::ConfusionMatrix> cells =
+      metrics::confusion_matrix({.num_classes = 3});
+  const auto preds = torch::tensor({0, 1, 2, 2}), target = torch::tensor({0, 1, 1, 2});
+  cells->update(preds, target);
+  CHECK(cells->compute().sum().item<int64_t>() == 4);
+  const auto recalls = metrics::recall({.num_classes = 3, .average = metrics::Average::none});
+  recalls->update(preds, target);
+  CHECK(recalls->compute().equal(torch::tensor({1., 0.5, 1.}, torch::kDouble)));
+  const std::vector<std::pair<std::string, std::shared_ptr<metrics::Metric>>> all = {
+      {"accuracy", metrics::accuracy()},
+      {"precision", metrics::precision()},
+      {"f1_score", metrics::f1_score()},
+      {"binary_auroc", metrics::binary_auroc({.thresholds = 9})},
+      {"multiclass_auroc", metrics::multiclass_auroc({.num_classes = 3, .thresholds = 9})},
+      {"multilabel_auroc", metrics::multilabel_auroc({.num_labels = 3, .thresholds = 9})},
+      {"binary_average_precision", metrics::binary_average_precision({.thresholds = 9})},
+      {"multiclass_average_precision",
+       metrics::multiclass_average_precision({.num_classes = 3, .thresholds = 9})},
+      {"multilabel_average_precision",
+       metrics::multilabel_average_precision({.num_labels = 3, .thresholds = 9})},
+      {"binary_accuracy", metrics::binary_accuracy()},
+      {"binary_precision", metrics::binary_precision()},
+      {"binary_recall", metrics::binary_recall()},
+      {"binary_f1_score", metrics::binary_f1_score()},
+      {"multilabel_accuracy", metrics::multilabel_accuracy({.num_labels = 3})},
+      {"multilabel_precision", metrics::multilabel_precision({.num_labels = 3})},
+      {"multilabel_recall", metrics::multilabel_recall({.num_labels = 3})},
+      {"multilabel_f1_score", metrics::multilabel_f1_score({.num_labels = 3})},
+      {"mean_metric", metrics::mean_metric()},
+      {"mean_squared_error", metrics::mean_squared_error({.num_outputs = 2})},
+      {"mean_absolute_error", metrics::mean_absolute_error()},
+      {"mean_absolute_percentage_error", metrics::mean_absolute_percentage_error()},
+      {"r2_score", metrics::r2_score()},
+      {"perplexity", metrics::perplexity()},
+  };
+  for (const auto& [name, metric] : all) {
+    CAPTURE(name);
+    CHECK(metric->sums().eq(0).all().item<bool>());
+  }
+  CHECK(error_of([&] { metrics::confusion_matrix({.num_classes = 1}); }) ==
+        error_of([&] { metrics::ConfusionMatrix({.num_classes = 1}); }));
 }

@@ -1779,3 +1779,125 @@ TEST_CASE("a fit that ends before max_time is not stopped") {
                     ContainsSubstring("expected a max_time above 0 s, got 0 s"));
   CHECK_THROWS_WITH(fitting.fit({.max_time = Seconds(NAN)}), ContainsSubstring("max_time"));
 }
+
+TEST_CASE("fit accepts the batches as arguments, as it does in FitData") {
+  const auto with = data();
+  const auto fit = [&](auto... given) {
+    auto model = net();
+    torch::optim::SGD optimizer(model->parameters(), 0.1);
+    return Trainer({.max_epochs = 2, .num_gpus = 0}).fit(model, optimizer, given...).epochs[1];
+  };
+  const auto expected = fit(with);
+  const Batches train(points(96), {.batch_size = 16, .shuffle = true, .seed = 7});
+  const Batches test(points(40, /*seed=*/2), {.batch_size = 40});
+  CHECK(fit(train, test).at("test_loss") == expected.at("test_loss"));
+  CHECK(fit(train).loss == expected.loss);
+  CHECK(fit(with.train).loss == expected.loss);
+  CHECK_FALSE(fit(train).metrics.contains("test_loss"));
+}
+
+TEST_CASE("a loss may be a function of LibTorch with further arguments, which have its defaults") {
+  const auto output = torch::randn({6, 3}), target = torch::randn({6, 3});
+  const auto shares = torch::rand({6, 3}), classes = torch::randint(0, 3, {6}, torch::kLong);
+  const auto check = [](const sconce::Loss& loss, const torch::Tensor& x, const torch::Tensor& y,
+                        const torch::Tensor& expected) { CHECK(loss(x, y).equal(expected)); };
+  check(torch::mse_loss, output, target, torch::mse_loss(output, target));
+  check(&torch::l1_loss, output, target, torch::l1_loss(output, target));
+  check(torch::soft_margin_loss, output, target, torch::soft_margin_loss(output, target));
+  check(torch::smooth_l1_loss, output, target, torch::smooth_l1_loss(output, target));
+  check(torch::huber_loss, output, target, torch::huber_loss(output, target));
+  check(torch::binary_cross_entropy, shares, shares, torch::binary_cross_entropy(shares, shares));
+  check(torch::binary_cross_entropy_with_logits, output, shares,
+        torch::binary_cross_entropy_with_logits(output, shares));
+  check(torch::cross_entropy_loss, output, classes, torch::cross_entropy_loss(output, classes));
+  check(torch::nn::functional::mse_loss, output, target, torch::mse_loss(output, target));
+  check(torch::nn::functional::cross_entropy, output, classes,
+        torch::cross_entropy_loss(output, classes));
+  check(torch::nn::MSELoss(), output, target, torch::mse_loss(output, target));
+  CHECK_FALSE(static_cast<bool>(sconce::Loss(sconce::Loss::Function())));
+}
+
+namespace {
+
+torch::Tensor sum_loss(const torch::Tensor& output, const torch::Tensor& target,
+                       int64_t power /* = 2 by default */) {
+  return (output - target).pow(power).sum();
+}
+
+}  // namespace
+
+TEST_CASE("a loss with further arguments whose defaults are unknown is rejected") {
+  CHECK_THROWS_WITH(Trainer({.loss = sum_loss}),
+                    StartsWith("sconce::TrainerOptions: loss: expected a function of two tensors "
+                               "or a loss of LibTorch, got another function"));
+}
+
+namespace {
+
+// Writes down the numbers of its batches.
+struct NumbersBatches : Plain {
+  torch::Tensor training_step(const sconce::data::Dataset& batch, int64_t batch_idx) {
+    trained.push_back(batch_idx);
+    return torch::nn::functional::cross_entropy(forward(batch.data), batch.target);
+  }
+  torch::Tensor validation_step(const sconce::data::Dataset& batch, int batch_idx) const {
+    tested.push_back(batch_idx);
+    return batch.data.sum() * 0;
+  }
+  torch::Tensor predict_step(sconce::data::Dataset batch, size_t batch_idx) {
+    return batch.data * 0 + static_cast<double>(batch_idx);
+  }
+  std::vector<int64_t> trained = {};
+  mutable std::vector<int64_t> tested = {};
+};
+
+}  // namespace
+
+TEST_CASE("a step with batch_idx gets the number of the batch in its epoch") {
+  using Numbers = std::vector<int64_t>;
+  NumbersBatches model;
+  torch::optim::SGD optimizer(model.parameters(), 0.1);
+  const Batches train(points(10), {.batch_size = 2}), test(points(4), {.batch_size = 2});
+  Trainer trainer({.max_epochs = 2, .num_gpus = 0, .accumulate_grad_batches = 2});
+  trainer.fit(model, optimizer, train, test);
+  CHECK(model.trained == Numbers{0, 1, 2, 3, 4, 0, 1, 2, 3, 4});
+  CHECK(model.tested == Numbers{0, 1, 0, 1});
+  CHECK(trainer.predict(model, test)[1].eq(1).all().item<bool>());
+}
+
+TEST_CASE("replicas get the number of their whole batch") {
+  struct Numbered : OwnStep {
+    torch::Tensor training_step(const sconce::data::Dataset& batch, int64_t batch_idx) {
+      return forward(batch.data).sum() * 0 + static_cast<double>(batch_idx);
+    }
+  };
+  struct Copied : torch::nn::Cloneable<Copied> {
+    Copied() { reset(); }
+    void reset() override { linear = register_module("linear", torch::nn::Linear(2, 2)); }
+    torch::Tensor forward(const torch::Tensor& x) { return linear->forward(x); }
+    torch::Tensor training_step(const sconce::data::Dataset& batch, int64_t batch_idx) {
+      return linear->forward(batch.data).sum() * 0 + static_cast<double>(batch_idx);
+    }
+    torch::nn::Linear linear = nullptr;
+  };
+  const Batches batches(points(12), {.batch_size = 4});
+  const auto mean_number = [&](auto& model, const auto& parameters) {
+    torch::optim::SGD optimizer(parameters, 0.1);
+    return Trainer({.num_gpus = 0}).fit(model, optimizer, batches).epochs[0].loss;
+  };
+  auto module = std::make_shared<Copied>();
+  sconce::nn::DataParallel replicas(module, {.device_ids = {torch::kCPU, torch::kCPU}});
+  CHECK(mean_number(replicas, module->parameters()) == 1);
+  auto ranked = std::make_shared<Numbered>();
+  sconce::nn::DistributedDataParallel rank(ranked, one_with_gloo());
+  CHECK(mean_number(rank, ranked->parameters()) == 1);
+}
+
+TEST_CASE("with graph a training_step with batch_idx is rejected, since a replay keeps its value") {
+  NumbersBatches model;
+  sconce::optim::SGD optimizer(model.parameters(), 0.1);
+  const Batches batches(points(4), {.batch_size = 2});
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .graph = true}).fit(model, optimizer, batches),
+                    StartsWith("sconce::Trainer: expected with graph a training_step(batch), got "
+                               "one with batch_idx"));
+}

@@ -44,7 +44,7 @@ class Batches : public detail::LoaderBase {
 
   /// Does not compile: `BatchesOf` splits one tensor.
   template <std::same_as<torch::Tensor> T>
-  explicit Batches(const T&, const BatchesOptions& = {}) {
+  explicit Batches(const T&, const BatchesOptions& = {}) : Batches(Dataset()) {
     static_assert(!std::same_as<T, T>,
                   "sconce::data::Batches: expected two tensors, {x, y}, got one: write "
                   "sconce::data::BatchesOf(x, {.batch_size = 32})");

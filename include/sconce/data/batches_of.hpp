@@ -3,7 +3,6 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <stop_token>
 #include <utility>
@@ -25,9 +24,19 @@ LoaderOptions loader_options(BatchesOptions options);
 void check_rows(const char* who, const torch::Tensor& tensor, const torch::Tensor& first,
                 int64_t number);
 
-// Returns rows `start` to `start + length` of a tensor: a view, or a copy of those that `order` names.
-torch::Tensor rows_between(const torch::Tensor& tensor, const torch::Tensor& order, int64_t start,
-                      int64_t length);
+// The rows of one batch, for each of its tensors.
+class BatchRows {
+ public:
+  // Batch `index` of the items, whose order is on the device of the tensors.
+  BatchRows(const EpochItems& items, int64_t index);
+
+  // Returns the rows of a tensor: a view, or a copy of those that the order names.
+  torch::Tensor of(const torch::Tensor& tensor) const;
+
+ private:
+  int64_t start_, length_;
+  torch::Tensor rows_ = {};
+};
 
 }  // namespace detail
 
@@ -41,9 +50,10 @@ torch::Tensor rows_between(const torch::Tensor& tensor, const torch::Tensor& ord
 /// orders, epochs and samplers are those of `Batches`. Python: `DataLoader` of a `TensorDataset`.
 template <class Batch>
 class BatchesOf : public detail::LoaderBase {
-  static_assert(nn::NestedTensors<Batch>::any,
-                "sconce::data::BatchesOf: expected a tensor, a std::tuple or std::vector of tensors, "
-                "or a type in which sconce::nn::NestedTensors finds tensors");
+  static_assert(
+      nn::NestedTensors<Batch>::any,
+      "sconce::data::BatchesOf: expected a tensor, a std::tuple or std::vector of tensors, "
+      "or a type in which sconce::nn::NestedTensors finds tensors");
 
  public:
   using Iterator = LoopIterator<Batch>;  ///< position of one loop
@@ -68,18 +78,13 @@ class BatchesOf : public detail::LoaderBase {
   /// Starts this epoch at the batch with this index, as `Batches::begin(batch, epoch)`.
   /// @throw c10::Error as above, if `batch` is not in 0 to size(), or if `epoch` is negative.
   Iterator begin(int64_t batch, int64_t epoch) const {
-    const detail::EpochItems items = epoch_items(batch, epoch);
-    const auto order =
-        items.order.defined() ? items.order.to(first_of(tensors_).device()) : items.order;
-    const auto make = [tensors = tensors_, order, size = items.batch_size, all = items.items](
-                          int64_t index, const std::stop_token&) {
-      const int64_t start = index * size;
-      const int64_t length = std::min(size, all - start);
-      Batch rows = tensors;
-      nn::for_each_tensor(rows, [&](torch::Tensor& tensor) {
-        tensor = detail::rows_between(tensor, order, start, length);
-      });
-      return detail::made(std::move(rows));
+    detail::EpochItems items = epoch_items(batch, epoch);
+    if (items.order.defined()) items.order = items.order.to(first_of(tensors_).device());
+    const auto make = [tensors = tensors_, items](int64_t index, const std::stop_token&) {
+      const detail::BatchRows rows(items, index);
+      Batch batch_of_rows = tensors;
+      nn::for_each_tensor(batch_of_rows, [&](torch::Tensor& tensor) { tensor = rows.of(tensor); });
+      return detail::made(std::move(batch_of_rows));
     };
     return Iterator({make}, {.first = batch, .last = size(), .epoch = epoch});
   }

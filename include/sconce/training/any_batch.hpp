@@ -107,6 +107,12 @@ class AnyBatch {
   /// Returns the type of the batch.
   const std::type_info& type() const { return held_->type(); }
 
+  /// Returns the number of the batch in its epoch, from 0, which the Trainer sets: Lightning's
+  /// `batch_idx`.
+  int64_t index() const { return index_; }
+  /// Sets the number of the batch in its epoch.
+  void set_index(int64_t index) { index_ = index; }
+
  private:
   struct HolderBase {
     virtual ~HolderBase() = default;
@@ -137,6 +143,7 @@ class AnyBatch {
   };
 
   std::unique_ptr<HolderBase> held_;
+  int64_t index_ = 0;
 };
 
 using Batch [[deprecated("its name is sconce::AnyBatch")]] = AnyBatch;

@@ -3,7 +3,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,10 +47,3 @@ struct sconce::nn::NestedTensors<sconce::StepOutput> {
                       [](const auto& x, const auto& y) { return x.first == y.first; });
   }
 };
-
-namespace sconce {
-
-/// A function that returns the loss of outputs and targets, 0-dim, the mean over the examples.
-using Loss = std::function<torch::Tensor(const torch::Tensor& output, const torch::Tensor& target)>;
-
-}  // namespace sconce

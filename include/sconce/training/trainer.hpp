@@ -3,8 +3,10 @@
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
+#include <concepts>
 #include <functional>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -12,9 +14,11 @@
 #include "sconce/data/batches.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/training/any_batches.hpp"
+#include "sconce/training/detail/mistakes.hpp"
 #include "sconce/training/detail/steps_of.hpp"
 #include "sconce/training/fit_data.hpp"
 #include "sconce/training/fit_result.hpp"
+#include "sconce/training/loss.hpp"
 #include "sconce/training/step_output.hpp"
 #include "sconce/training/trainer_options.hpp"
 
@@ -27,7 +31,8 @@ class TrainStep;  // in src/
 /// A model is a module, a module holder or a `std::shared_ptr` of a module.
 /// - If it has a `training_step(batch)`, this is its step. It returns the loss (0-dim, the mean
 ///   over the examples) or a `StepOutput`. A test calls `validation_step(batch)` if the model has
-///   it, else `test_step(batch)`, else `training_step`.
+///   it, else `test_step(batch)`, else `training_step`. Each of them, and `predict_step`, may have
+///   Lightning's second argument `batch_idx`, an integer: the number of the batch in its epoch.
 /// - For any other model a step is `loss(forward(inputs...), target)`, with up to four inputs.
 ///   `inputs_and_target` cuts the batch into these.
 /// - It may be wrapped in `nn::DataParallel`, whose first device must be the trainer's. In a
@@ -61,6 +66,12 @@ class Trainer {
   ///   several;
   /// - `compile` is set and the device is not the CPU.
   explicit Trainer(TrainerOptions options = {});
+  /// Does not compile: the braces contain something that `TrainerOptions` lacks.
+  template <std::same_as<detail::MistakenTrainerOptions> Options = detail::MistakenTrainerOptions>
+  explicit Trainer(const Options&) : Trainer() {
+    static_assert(!std::same_as<Options, Options>,
+                  "sconce::Trainer: expected the members of sconce::TrainerOptions in their order");
+  }
 
   /// The device that models and batches are moved to.
   torch::Device device() const { return *options_.device; }
@@ -97,7 +108,7 @@ class Trainer {
   ///   or in the test sets, or one of them refuses its arguments: all ranks throw;
   /// - there are metrics, and a step of the model returns a loss alone;
   /// - `graph` or `compile` is set, and the optimizer is not capturable, has no fused kernels in
-  ///   fp16, or the step cannot be captured;
+  ///   fp16, or the step cannot be captured or has an argument `batch_idx`;
   /// - the optimizer is a `torch::optim::LBFGS`, gradients are turned off, or a parameter was made
   ///   within `c10::InferenceMode`;
   /// - a value of a step is undefined, has more than one element, is on another device than the
@@ -111,6 +122,48 @@ class Trainer {
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
     return fit_model(detail::steps_of(model, loss_), optimizer, data);
+  }
+
+  /// Trains the model over the batches, without a test and callbacks, as above. A list in braces
+  /// that `FitData` does not accept does not compile.
+  /// @throw as above.
+  template <class M, class Train = detail::MistakenFitData>
+    requires(!std::same_as<std::remove_cvref_t<Train>, FitData>)
+  FitResult fit(M& model, torch::optim::Optimizer& optimizer, Train&& train) {
+    if constexpr (std::same_as<std::remove_cvref_t<Train>, detail::MistakenFitData>) {
+      static_assert(!std::same_as<Train, Train>,
+                    "sconce::Trainer::fit: expected the members of sconce::FitData in their order: "
+                    "{.train = batches, .test = batches, .callbacks = {&callback}}");
+      return {};
+    } else {
+      return fit(model, optimizer, FitData{.train = std::forward<Train>(train)});
+    }
+  }
+
+  /// Trains the model over the batches, and tests it after each epoch, as above.
+  /// @throw as above.
+  template <class M>
+  FitResult fit(M& model, torch::optim::Optimizer& optimizer, AnyBatches train, AnyBatches test) {
+    return fit(model, optimizer, FitData{.train = std::move(train), .test = std::move(test)});
+  }
+
+  /// Does not compile: the second argument is not an optimizer.
+  template <class M, class Other, class Data = detail::MistakenFitData>
+    requires(!std::derived_from<std::remove_cvref_t<Other>, torch::optim::Optimizer>)
+  FitResult fit(M&, Other&&, Data&&) {
+    static_assert(!std::same_as<Other, Other>,
+                  "sconce::Trainer::fit: expected an optimizer as the second argument, got another "
+                  "type; write *optimizer for a pointer");
+    return {};
+  }
+  /// Does not compile: there is no optimizer.
+  template <class M, class Data = detail::MistakenFitData>
+    requires(!std::derived_from<std::remove_cvref_t<Data>, torch::optim::Optimizer>)
+  FitResult fit(M&, Data&&) {
+    static_assert(!std::same_as<Data, Data>,
+                  "sconce::Trainer::fit: expected an optimizer as the second argument: "
+                  "trainer.fit(model, optimizer, batches)");
+    return {};
   }
 
   /// Trains the model, which must be on the device, over the next epoch of the batches (their

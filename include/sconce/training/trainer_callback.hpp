@@ -71,6 +71,24 @@ class CallbackPointer {
         "sconce::FitData: expected pointers to callbacks, got a callback: write &callback");
   }
 
+  /// Does not compile: the object is not a callback.
+  template <class T>
+    requires(!std::convertible_to<const T&, TrainerCallback*> &&
+             !std::derived_from<T, TrainerCallback>)
+  CallbackPointer(const T&) {
+    constexpr bool is_smart_pointer = requires(const T& pointer) {
+      { *pointer } -> std::convertible_to<const TrainerCallback&>;
+    };
+    static_assert(
+        !is_smart_pointer,
+        "sconce::FitData: expected plain pointers to callbacks, got a smart pointer: write "
+        "callback.get()");
+    static_assert(is_smart_pointer,
+                  "sconce::FitData: expected pointers to callbacks, got another type; for a "
+                  "scheduler write sconce::LRScheduling scheduling(scheduler), or "
+                  "PlateauScheduling for a ReduceLROnPlateau, and &scheduling among the callbacks");
+  }
+
   /// Returns the pointer.
   operator TrainerCallback*() const { return callback_; }
   /// Calls a function of the callback.

@@ -10,8 +10,8 @@
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/fwd.hpp"
 #include "sconce/step_compiler.hpp"
+#include "sconce/training/loss.hpp"
 #include "sconce/training/metrics.hpp"
-#include "sconce/training/step_output.hpp"
 
 namespace sconce {
 
@@ -49,10 +49,11 @@ struct TrainerOptions {
   /// saved.
   bool fast_dev_run = false;
 
-  /// Loss of models without a `training_step`. If it is empty, the loss is the cross entropy of
-  /// int64 targets, without the targets of -100.
+  /// Loss of models without a `training_step`, such as `torch::mse_loss`. If it is empty, the loss
+  /// is the cross entropy of int64 targets, without the targets of -100.
   Loss loss = {};
-  /// Metrics besides the loss. Without a value there is the accuracy, as "acc", if `loss` is empty
+  /// Metrics besides the loss, such as `sconce::Metrics{{"acc", metrics::accuracy()}}`. Without a
+  /// value there is the accuracy, as "acc", if `loss` is empty
   /// and the model has no step that returns a loss alone.
   std::optional<Metrics> metrics = {};
 

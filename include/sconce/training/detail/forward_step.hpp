@@ -10,6 +10,7 @@
 #include "sconce/training/any_batch.hpp"
 #include "sconce/training/detail/model_steps.hpp"
 #include "sconce/training/detail/own_step.hpp"
+#include "sconce/training/loss.hpp"
 #include "sconce/training/step_output.hpp"
 
 namespace sconce::detail {

@@ -34,6 +34,7 @@ struct ModelSteps {
   const char* train_without_output = nullptr;
   const char* test_without_output = nullptr;
   bool may_have_values = false;  ///< whether a step returns a StepOutput, which may have values
+  bool train_takes_index = false;  ///< whether the training step gets the number of the batch
 };
 
 }  // namespace sconce::detail

@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 
 #include <concepts>
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -13,15 +14,45 @@
 
 namespace sconce::detail {
 
-// What a method `R step(A)` takes.
+// A step of a model: the type of its batches and of its result, and how it is called. This is that
+// of a method with other arguments, which `check_own_steps` refuses.
 template <class Method>
-struct ArgumentOf;
-template <class R, class C, class A>
-struct ArgumentOf<R (C::*)(A)> {
-  using type = std::remove_cvref_t<A>;
+struct StepMethod {
+  static constexpr bool is_step = false;
+  static constexpr bool takes_index = false;
+  using BatchType = data::Dataset;
+  using Result = torch::Tensor;
+  static Result call(auto&&...) { return {}; }
 };
+
+// `R step(A batch)`
 template <class R, class C, class A>
-struct ArgumentOf<R (C::*)(A) const> : ArgumentOf<R (C::*)(A)> {};
+  requires std::convertible_to<const std::remove_cvref_t<A>&, A>
+struct StepMethod<R (C::*)(A)> {
+  static constexpr bool is_step = true;
+  static constexpr bool takes_index = false;
+  using BatchType = std::remove_cvref_t<A>;
+  using Result = R;
+  static R call(auto method, auto& module, const BatchType& batch, int64_t /*index*/) {
+    return (module.*method)(batch);
+  }
+};
+
+// `R step(A batch, int64_t batch_idx)`, Lightning's
+template <class R, class C, class A, std::integral Index>
+  requires std::convertible_to<const std::remove_cvref_t<A>&, A>
+struct StepMethod<R (C::*)(A, Index)> {
+  static constexpr bool is_step = true;
+  static constexpr bool takes_index = true;
+  using BatchType = std::remove_cvref_t<A>;
+  using Result = R;
+  static R call(auto method, auto& module, const BatchType& batch, int64_t index) {
+    return (module.*method)(batch, static_cast<Index>(index));
+  }
+};
+
+template <class R, class C, class... A>
+struct StepMethod<R (C::*)(A...) const> : StepMethod<R (C::*)(A...)> {};
 
 template <class M>
 concept HasTrainingStep = requires { &M::training_step; };
@@ -40,20 +71,37 @@ constexpr bool takes_batch(const Call&) {
          std::is_invocable_v<Call, M&, const torch::Tensor&>;
 }
 
+// Returns whether a method can be a step.
+template <class Method>
+constexpr bool is_step(Method) {
+  return StepMethod<Method>::is_step;
+}
+
+// Returns whether a method returns what a step of a fit or a test returns.
+template <class Method>
+constexpr bool returns_loss(Method) {
+  using Result = typename StepMethod<Method>::Result;
+  return std::convertible_to<Result, torch::Tensor> || std::convertible_to<Result, StepOutput>;
+}
+
 // A step that is a template or has overloads would be passed over without a word.
 template <class M>
-constexpr void check_own_steps() {
+constexpr void check_that_steps_name_their_batches() {
   const auto train = [](auto& m, const auto& b)
-    requires requires { m.training_step(b); }
+    requires(
+        requires { m.training_step(b); } || requires { m.training_step(b, 0); })
   {};
   const auto validation = [](auto& m, const auto& b)
-    requires requires { m.validation_step(b); }
+    requires(
+        requires { m.validation_step(b); } || requires { m.validation_step(b, 0); })
   {};
   const auto test = [](auto& m, const auto& b)
-    requires requires { m.test_step(b); }
+    requires(
+        requires { m.test_step(b); } || requires { m.test_step(b, 0); })
   {};
   const auto predict = [](auto& m, const auto& b)
-    requires requires { m.predict_step(b); }
+    requires(
+        requires { m.predict_step(b); } || requires { m.predict_step(b, 0); })
   {};
   static_assert(HasTrainingStep<M> || !takes_batch<M>(train),
                 "sconce::Trainer: expected one training_step that names the type of its batches, "
@@ -67,6 +115,36 @@ constexpr void check_own_steps() {
   static_assert(HasPredictStep<M> || !takes_batch<M>(predict),
                 "sconce::Trainer: expected one predict_step that names the type of its batches, "
                 "not a template or several");
+}
+
+template <class M>
+constexpr void check_own_steps() {
+  check_that_steps_name_their_batches<M>();
+  if constexpr (HasTrainingStep<M>) {
+    static_assert(is_step(&M::training_step),
+                  "sconce::Trainer: expected training_step(const Batch& batch) or "
+                  "training_step(const Batch& batch, int64_t batch_idx), got other arguments");
+    static_assert(returns_loss(&M::training_step),
+                  "sconce::Trainer: expected a training_step that returns the loss, a "
+                  "torch::Tensor, or a sconce::StepOutput, got another type");
+  }
+  if constexpr (HasValidationStep<M>) {
+    static_assert(is_step(&M::validation_step) && returns_loss(&M::validation_step),
+                  "sconce::Trainer: expected validation_step(const Batch& batch) or "
+                  "validation_step(const Batch& batch, int64_t batch_idx) that returns the loss or "
+                  "a sconce::StepOutput, got another one");
+  }
+  if constexpr (HasTestStep<M>) {
+    static_assert(is_step(&M::test_step) && returns_loss(&M::test_step),
+                  "sconce::Trainer: expected test_step(const Batch& batch) or test_step(const "
+                  "Batch& batch, int64_t batch_idx) that returns the loss or a sconce::StepOutput, "
+                  "got another one");
+  }
+  if constexpr (HasPredictStep<M>) {
+    static_assert(is_step(&M::predict_step),
+                  "sconce::Trainer: expected predict_step(const Batch& batch) or "
+                  "predict_step(const Batch& batch, int64_t batch_idx), got other arguments");
+  }
 }
 
 inline void check_loss(const torch::Tensor& loss, const char* from) {
@@ -113,20 +191,27 @@ struct OwnStep {
     }
   }
   static constexpr auto method = named_method().first;
-  using BatchType = typename ArgumentOf<std::remove_const_t<decltype(method)>>::type;
-  using Result = decltype((std::declval<M&>().*method)(std::declval<const BatchType&>()));
+  using Method = StepMethod<std::remove_const_t<decltype(method)>>;
+  using BatchType = typename Method::BatchType;
+  using Result = std::remove_cvref_t<typename Method::Result>;
   // The method's name if it returns a loss alone; else null.
   static constexpr const char* without_output =
       std::same_as<Result, StepOutput> ? nullptr : named_method().second;
 
-  static StepOutput call(M& module, const BatchType& batch) {
-    StepOutput output = as_step_output((module.*method)(batch));
+  // `index` is the number of the batch in its epoch.
+  static StepOutput call(M& module, const BatchType& batch, int64_t index) {
+    StepOutput output;
+    if constexpr (returns_loss(method)) {
+      output = as_step_output(Method::call(method, module, batch, index));
+    }
     check_loss(output.loss, named_method().second);
     check_values(output, named_method().second);
     return output;
   }
   static auto of(M& module) {
-    return [&module](const AnyBatch& batch) { return call(module, batch.as<BatchType>()); };
+    return [&module](const AnyBatch& batch) {
+      return call(module, batch.as<BatchType>(), batch.index());
+    };
   }
 };
 

@@ -13,6 +13,7 @@
 #include "sconce/training/detail/forward_step.hpp"
 #include "sconce/training/detail/model_steps.hpp"
 #include "sconce/training/detail/own_step.hpp"
+#include "sconce/training/loss.hpp"
 #include "sconce/training/step_output.hpp"
 
 namespace sconce::nn {
@@ -39,8 +40,11 @@ ModelSteps::Predict predict_step(Callee& callee) {
   return [&callee](const AnyBatch& batch) {
     torch::Tensor output;
     if constexpr (HasPredictStep<M>) {
-      using BatchType = typename ArgumentOf<decltype(&M::predict_step)>::type;
-      const auto step = [](M& module, const BatchType& rows) { return module.predict_step(rows); };
+      using Method = StepMethod<decltype(&M::predict_step)>;
+      using BatchType = typename Method::BatchType;
+      const auto step = [index = batch.index()](M& module, const BatchType& rows) {
+        return Method::call(&M::predict_step, module, rows, index);
+      };
       if constexpr (Replicas<Callee>) {
         output = callee.call(step, batch.as<BatchType>());
       } else {
@@ -66,6 +70,7 @@ ModelSteps steps_of_module(M& module, const Loss& loss) {
     steps.train_without_output = OwnStep<M, false>::without_output;
     steps.test_without_output = OwnStep<M, true>::without_output;
     steps.may_have_values = !steps.train_without_output || !steps.test_without_output;
+    steps.train_takes_index = OwnStep<M, false>::Method::takes_index;
   } else {
     steps.train = steps.test = forward_step<M>(module, loss);
   }
@@ -78,8 +83,8 @@ template <class M, bool Test, Replicas R>
 ModelSteps::Step step_in_replicas(R& replicas) {
   using Own = OwnStep<M, Test>;
   return [&replicas](const AnyBatch& batch) {
-    const auto part = [](M& module, const typename Own::BatchType& rows) {
-      StepOutput step = Own::call(module, rows);
+    const auto part = [index = batch.index()](M& module, const typename Own::BatchType& rows) {
+      StepOutput step = Own::call(module, rows, index);
       const auto count = torch::full({1}, AnyBatch(rows).size(), step.loss.detach().options());
       step.loss = step.loss.reshape({1});
       for (auto& value : step.values) value.second = value.second.reshape({1});
@@ -119,7 +124,7 @@ ModelSteps steps_of_rank(D& model, const Loss& loss) {
     using Own = OwnStep<M, false>;
     steps.train = [&model](const AnyBatch& batch) {
       const auto& rows = batch.as<typename Own::BatchType>();
-      return model.call([&](M& module) { return Own::call(module, rows); });
+      return model.call([&](M& module) { return Own::call(module, rows, batch.index()); });
     };
   } else {
     steps.train = forward_step<M>(model, loss);

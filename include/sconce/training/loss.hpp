@@ -1,0 +1,121 @@
+#pragma once
+
+#include <ATen/core/Reduction.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/binary_cross_entropy.h>
+#include <ATen/ops/binary_cross_entropy_with_logits.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/huber_loss.h>
+#include <ATen/ops/l1_loss.h>
+#include <ATen/ops/mse_loss.h>
+#include <ATen/ops/multilabel_margin_loss.h>
+#include <ATen/ops/smooth_l1_loss.h>
+#include <ATen/ops/soft_margin_loss.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "sconce/fwd.hpp"
+
+namespace sconce {
+
+/// A function that returns the loss of outputs and targets: 0-dim, the mean over the examples.
+///
+/// It may be a function of LibTorch with further arguments, which then have LibTorch's defaults:
+/// `torch::mse_loss`, `l1_loss`, `smooth_l1_loss`, `huber_loss`, `soft_margin_loss`,
+/// `multilabel_margin_loss`, `binary_cross_entropy`, `binary_cross_entropy_with_logits` and
+/// `cross_entropy_loss`, and the functions of `torch::nn::functional` whose third argument is an
+/// options class. The defaults of any other function are unknown, so write a lambda around it.
+class Loss {
+ public:
+  /// What it holds.
+  using Function =
+      std::function<torch::Tensor(const torch::Tensor& output, const torch::Tensor& target)>;
+
+  /// Holds no function.
+  Loss() = default;
+
+  /// Takes a function, a lambda or a module such as `torch::nn::MSELoss()`. Does not compile for
+  /// anything that cannot be called with two tensors.
+  /// @throw c10::Error if it is a function with further arguments that is not listed above.
+  template <class F>
+    requires(!std::same_as<std::remove_cvref_t<F>, Loss>)
+  Loss(F&& f) {
+    using Called = std::decay_t<F>;
+    if constexpr (std::is_invocable_r_v<torch::Tensor, Called&, const torch::Tensor&,
+                                        const torch::Tensor&>) {
+      function_ = std::forward<F>(f);
+    } else if constexpr (std::constructible_from<WithDefaults, Called>) {
+      function_ = WithDefaults(f).function;
+    } else {
+      static_assert(!std::same_as<F, F>,
+                    "sconce::TrainerOptions: expected as .loss a function of two tensors, output and "
+                    "target, that returns a tensor: write [](const torch::Tensor& output, const "
+                    "torch::Tensor& target) { return torch::mse_loss(output, target); }");
+    }
+  }
+
+  /// Returns whether it holds a function.
+  explicit operator bool() const { return static_cast<bool>(function_); }
+  /// Calls the function.
+  torch::Tensor operator()(const torch::Tensor& output, const torch::Tensor& target) const {
+    return function_(output, target);
+  }
+
+ private:
+  using Tensor = torch::Tensor;
+  using Weight = std::optional<torch::Tensor>;
+
+  // A function of LibTorch and its defaults, found by its type. It must be in a list, because
+  // another function of the same type may have other defaults.
+  struct WithDefaults {
+    using OfReduction = Tensor(const Tensor&, const Tensor&, int64_t);
+    using OfScale = Tensor(const Tensor&, const Tensor&, int64_t, double);
+    using OfWeight = Tensor(const Tensor&, const Tensor&, const Weight&, int64_t);
+    using OfWeights = Tensor(const Tensor&, const Tensor&, const Weight&, const Weight&, int64_t);
+    using OfClasses = Tensor(const Tensor&, const Tensor&, const Weight&, int64_t, int64_t, double);
+    static constexpr int64_t mean = at::Reduction::Mean;
+
+    explicit WithDefaults(OfReduction* f)
+        : function(bound(f, {at::mse_loss, at::l1_loss, at::soft_margin_loss,
+                             at::multilabel_margin_loss}, mean)) {}
+    explicit WithDefaults(OfScale* f)
+        : function(bound(f, {at::smooth_l1_loss, at::huber_loss}, mean, 1.)) {}
+    explicit WithDefaults(OfWeight* f)
+        : function(bound(f, {at::binary_cross_entropy}, Weight(), mean)) {}
+    explicit WithDefaults(OfWeights* f)
+        : function(bound(f, {at::binary_cross_entropy_with_logits}, Weight(), Weight(), mean)) {}
+    explicit WithDefaults(OfClasses* f)
+        : function(bound(f, {at::cross_entropy_loss}, Weight(), mean, int64_t{-100}, 0.)) {}
+    // The functions of torch::nn::functional.
+    template <class Options>
+      requires requires { typename Options::reduction_t; }
+    explicit WithDefaults(Tensor (*f)(const Tensor&, const Tensor&, const Options&))
+        : function(bound(f, {f}, Options())) {}
+
+    template <class F, class... Defaults>
+    static Function bound(F f, std::initializer_list<std::type_identity_t<F>> known,
+                          Defaults... defaults) {
+      TORCH_CHECK(std::find(known.begin(), known.end(), f) != known.end(),
+                  "sconce::TrainerOptions: loss: expected a function of two tensors or a loss of ",
+                  "LibTorch, got another function with further arguments, whose defaults are ",
+                  "unknown: write a lambda that calls it with two tensors");
+      return [f, defaults...](const Tensor& output, const Tensor& target) {
+        return f(output, target, defaults...);
+      };
+    }
+
+    Function function;
+  };
+
+  Function function_ = {};
+};
+
+}  // namespace sconce
