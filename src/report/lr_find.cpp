@@ -22,9 +22,9 @@ namespace sconce {
 namespace {
 
 constexpr auto lr_find_name = "sconce::lr_find";
-constexpr double lr_find_decay = 0.98;       // of the average
-constexpr double lr_find_divergence = 4;     // above the lowest loss
-constexpr int64_t left_out_end = 5;  // losses that may be rising already
+constexpr double lr_find_decay = 0.98;    // of the average
+constexpr double lr_find_divergence = 4;  // above the lowest loss
+constexpr int64_t left_out_end = 5;       // losses that may be rising already
 
 int64_t left_out_begin(const LRFindOptions& options) {
   return options.num_it / 10;  // the average is not yet smooth
@@ -100,8 +100,8 @@ struct LRSweep::Saved {
     optimizer.load_state_dict(state);
   }
 
-  nn::ModeGuard modes;                        // whose destructor restores them
-  std::deque<nn::KeepGenerator> generators;   // the same
+  nn::ModeGuard modes;                       // whose destructor restores them
+  std::deque<nn::KeepGenerator> generators;  // the same
   std::vector<std::pair<torch::Tensor, torch::Tensor>> tensors, gradients;
   Stateful optimizer;
   c10::IValue state;
@@ -174,11 +174,12 @@ bool LRSweep::wants_save(const Fit& fit) const {
 LRFindResult LRSweep::result() const {
   const int64_t first = left_out_begin(options_);
   const int64_t last = std::ssize(found_.lrs) - left_out_end;
-  TORCH_CHECK(!diverged_ || last > first, lr_find_name, ": expected a loss that stays finite and below ",
-              lr_find_divergence, " times its lowest value for more than ", first + left_out_end,
-              " steps, got one that diverged after ", found_.lrs.size(), " steps, at a learning rate of ",
-              found_.lrs.empty() ? options_.start_lr : found_.lrs.back(),
-              "; choose a smaller start_lr, or check the data and the loss");
+  TORCH_CHECK(
+      !diverged_ || last > first, lr_find_name, ": expected a loss that stays finite and below ",
+      lr_find_divergence, " times its lowest value for more than ", first + left_out_end,
+      " steps, got one that diverged after ", found_.lrs.size(), " steps, at a learning rate of ",
+      found_.lrs.empty() ? options_.start_lr : found_.lrs.back(),
+      "; choose a smaller start_lr, or check the data and the loss");
   LRFindResult result = found_;
   const std::vector<double> curve(found_.losses.begin() + first, found_.losses.begin() + last);
   if (const auto middle = middle_of_descent(curve)) {

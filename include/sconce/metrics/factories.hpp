@@ -49,15 +49,18 @@ inline std::shared_ptr<MultilabelAUROC> multilabel_auroc(const MultilabelCurveOp
   return std::make_shared<MultilabelAUROC>(options);
 }
 /// Returns a new `BinaryAveragePrecision`.
-inline std::shared_ptr<BinaryAveragePrecision> binary_average_precision(const BinaryAveragePrecisionOptions& options) {
+inline std::shared_ptr<BinaryAveragePrecision> binary_average_precision(
+    const BinaryAveragePrecisionOptions& options) {
   return std::make_shared<BinaryAveragePrecision>(options);
 }
 /// Returns a new `MulticlassAveragePrecision`.
-inline std::shared_ptr<MulticlassAveragePrecision> multiclass_average_precision(const MulticlassCurveOptions& options) {
+inline std::shared_ptr<MulticlassAveragePrecision> multiclass_average_precision(
+    const MulticlassCurveOptions& options) {
   return std::make_shared<MulticlassAveragePrecision>(options);
 }
 /// Returns a new `MultilabelAveragePrecision`.
-inline std::shared_ptr<MultilabelAveragePrecision> multilabel_average_precision(const MultilabelCurveOptions& options) {
+inline std::shared_ptr<MultilabelAveragePrecision> multilabel_average_precision(
+    const MultilabelCurveOptions& options) {
   return std::make_shared<MultilabelAveragePrecision>(options);
 }
 /// Returns a new `BinaryAccuracy`.
@@ -101,7 +104,8 @@ inline std::shared_ptr<MeanSquaredError> mean_squared_error(MeanSquaredErrorOpti
   return std::make_shared<MeanSquaredError>(options);
 }
 /// Returns a new `MeanAbsoluteError`.
-inline std::shared_ptr<MeanAbsoluteError> mean_absolute_error(MeanAbsoluteErrorOptions options = {}) {
+inline std::shared_ptr<MeanAbsoluteError> mean_absolute_error(
+    MeanAbsoluteErrorOptions options = {}) {
   return std::make_shared<MeanAbsoluteError>(options);
 }
 /// Returns a new `MeanAbsolutePercentageError`.

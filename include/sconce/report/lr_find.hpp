@@ -66,7 +66,7 @@ class LRSweep : public TrainerCallback {
 
   LRFindOptions options_;
   LRFindResult found_ = {};
-  double mean_ = 0;                    // of the losses, decaying
+  double mean_ = 0;  // of the losses, decaying
   bool diverged_ = false;
   std::shared_ptr<Saved> saved_ = {};  // of the model and the optimizer, during the fit
 };
@@ -76,8 +76,8 @@ class LRSweep : public TrainerCallback {
 /// Trains the model for some steps while the learning rate of all parameter groups grows
 /// exponentially, and returns the smoothed loss at each rate. Then it restores bit for bit the
 /// parameters, buffers, gradients and modes of the model, the state and options of the optimizer,
-/// and the random generators of the CPU and of the trainer's device. As after a fit, the model stays
-/// on the trainer's device. The batches keep their epoch.
+/// and the random generators of the CPU and of the trainer's device. As after a fit, the model
+/// stays on the trainer's device. The batches keep their epoch.
 ///
 /// The loss of a step is that of its last batch, averaged over the ranks of a process group. It is
 /// smoothed as an average that decays by 0.98. If it becomes nan or infinite, the sweep ends there.

@@ -55,10 +55,11 @@ class Loss {
     } else if constexpr (std::constructible_from<WithDefaults, Called>) {
       function_ = WithDefaults(f).function;
     } else {
-      static_assert(!std::same_as<F, F>,
-                    "sconce::TrainerOptions: expected as .loss a function of two tensors, output and "
-                    "target, that returns a tensor: write [](const torch::Tensor& output, const "
-                    "torch::Tensor& target) { return torch::mse_loss(output, target); }");
+      static_assert(
+          !std::same_as<F, F>,
+          "sconce::TrainerOptions: expected as .loss a function of two tensors, output and "
+          "target, that returns a tensor: write [](const torch::Tensor& output, const "
+          "torch::Tensor& target) { return torch::mse_loss(output, target); }");
     }
   }
 
@@ -84,8 +85,9 @@ class Loss {
     static constexpr int64_t mean = at::Reduction::Mean;
 
     explicit WithDefaults(OfReduction* f)
-        : function(bound(f, {at::mse_loss, at::l1_loss, at::soft_margin_loss,
-                             at::multilabel_margin_loss}, mean)) {}
+        : function(bound(
+              f, {at::mse_loss, at::l1_loss, at::soft_margin_loss, at::multilabel_margin_loss},
+              mean)) {}
     explicit WithDefaults(OfScale* f)
         : function(bound(f, {at::smooth_l1_loss, at::huber_loss}, mean, 1.)) {}
     explicit WithDefaults(OfWeight* f)

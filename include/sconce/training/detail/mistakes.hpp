@@ -11,11 +11,12 @@
 
 // What people write in braces instead of a FitData or TrainerOptions. A list of designated
 // initializers that fits neither struct fits the one here with more members, so that the compiler
-// names the mistake instead of "no matching function". The members stand where they are likely to be
-// written. A new member of FitData or TrainerOptions needs one here.
+// names the mistake instead of "no matching function". The members stand where they are likely to
+// be written. A new member of FitData or TrainerOptions needs one here.
 namespace sconce::detail {
 
 enum class Mistake {
+  none,
   epochs,
   train_loader,
   train_in_braces,
@@ -35,9 +36,10 @@ enum class Mistake {
   max_epochs_of_fit
 };
 
-// Ends the compilation with the cure.
+// Ends the compilation with the cure. It is the type of a default argument, which compilers need at
+// once: the bodies of functions come later, in different orders.
 template <Mistake m>
-constexpr void explain() {
+struct Explained {
   static_assert(m != Mistake::epochs,
                 "sconce::TrainerOptions: expected the number of epochs as .max_epochs");
   static_assert(m != Mistake::train_loader,
@@ -81,7 +83,7 @@ constexpr void explain() {
   static_assert(m != Mistake::max_epochs_of_fit,
                 "sconce::FitData: expected the number of epochs in the options of the trainer: "
                 "sconce::Trainer({.max_epochs = 3})");
-}
+};
 
 // Any value, also in braces.
 struct AnyValue {
@@ -96,32 +98,33 @@ template <Mistake m>
 struct NoMember {
   NoMember() = default;
   template <class T>
-  NoMember(const T&) {
-    explain<m>();
-  }
-  NoMember(std::initializer_list<AnyValue>) { explain<m>(); }
+  NoMember(const T&, Explained<m> = {}) {}
+  NoMember(std::initializer_list<AnyValue>, Explained<m> = {}) {}
 };
 
 // A member that must be a `T`, without braces.
 template <class T, Mistake m, Mistake in_braces = m>
 struct Expected {
+  template <class Given>
+  static constexpr Mistake mistake =
+      std::convertible_to<const Given&, std::optional<T>> ? Mistake::none : m;
+
   Expected() = default;
   template <class Given>
-  Expected(const Given&) {
-    if constexpr (!std::convertible_to<const Given&, std::optional<T>>) explain<m>();
-  }
-  Expected(std::initializer_list<AnyValue>) { explain<in_braces>(); }
+  Expected(const Given&, Explained<mistake<Given>> = {}) {}
+  Expected(std::initializer_list<AnyValue>, Explained<in_braces> = {}) {}
 };
 
 // The callbacks of a fit, which must be in braces.
 struct ExpectedCallbacks {
+  template <class Given>
+  static constexpr Mistake mistake =
+      std::convertible_to<const Given&, Callbacks> ? Mistake::none
+                                                   : Mistake::callbacks_without_braces;
+
   ExpectedCallbacks() = default;
   template <class Given>
-  ExpectedCallbacks(const Given&) {
-    if constexpr (!std::convertible_to<const Given&, Callbacks>) {
-      explain<Mistake::callbacks_without_braces>();
-    }
-  }
+  ExpectedCallbacks(const Given&, Explained<mistake<Given>> = {}) {}
   ExpectedCallbacks(std::initializer_list<CallbackPointer>) {}
 };
 
