@@ -27,8 +27,8 @@ bool Conditions::hold() const {
   return std::all_of(all_.begin(), all_.end(), [](const auto& one) { return one.second(); });
 }
 
-CaptureScope::CaptureScope(Conditions* of_graph)
-    : outer_(std::exchange(innermost, this)), of_graph_(of_graph) {}
+CaptureScope::CaptureScope(Conditions* of_graph, std::shared_ptr<StepBallot> ballot)
+    : outer_(std::exchange(innermost, this)), of_graph_(of_graph), ballot_(std::move(ballot)) {}
 
 CaptureScope::~CaptureScope() {
   innermost = outer_;
@@ -49,6 +49,10 @@ bool CaptureScope::is_active() {
 
 Conditions* CaptureScope::graph_conditions() {
   return innermost == nullptr ? nullptr : innermost->of_graph_;
+}
+
+std::shared_ptr<StepBallot> CaptureScope::ballot() {
+  return innermost == nullptr ? nullptr : innermost->ballot_;
 }
 
 void refuse_in_graph(std::string_view function) {

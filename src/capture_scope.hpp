@@ -1,9 +1,12 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "step_vote.hpp"
 
 namespace sconce::detail {
 
@@ -26,8 +29,9 @@ class Conditions {
 /// records it, or while a GPU captures it.
 class CaptureScope {
  public:
-  /// `of_graph` gets the conditions of a capture on a GPU; null in other runs.
-  explicit CaptureScope(Conditions* of_graph);
+  /// `of_graph` gets the conditions of a capture on a GPU; null in other runs. `ballot` carries the
+  /// votes about a step with a compiler; null without one.
+  explicit CaptureScope(Conditions* of_graph, std::shared_ptr<StepBallot> ballot = {});
   ~CaptureScope();
   CaptureScope(const CaptureScope&) = delete;
   CaptureScope& operator=(const CaptureScope&) = delete;
@@ -46,9 +50,13 @@ class CaptureScope {
   /// Returns the conditions of the capture on a GPU that this thread makes, or null.
   static Conditions* graph_conditions();
 
+  /// Returns the ballot of the captured step whose function this thread runs, or null.
+  static std::shared_ptr<StepBallot> ballot();
+
  private:
   CaptureScope* outer_;
   Conditions* of_graph_;
+  std::shared_ptr<StepBallot> ballot_;
   std::vector<std::pair<const void*, std::function<void()>>> checks_ = {};
 };
 

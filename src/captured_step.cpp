@@ -218,7 +218,7 @@ bool CapturedStep::is_like_first(const Tensors& batch) const {
 // the nodes that accumulate gradients, which stay on the stream that they were made on.
 CapturedStep::Tensors CapturedStep::run(const Tensors& batch, detail::Conditions* of_graph) const {
   const amp::NoCastCache no_cache;
-  const detail::CaptureScope scope(of_graph);
+  const detail::CaptureScope scope(of_graph, cpu_graphs_ ? cpu_graphs_->ballot() : nullptr);
   for (const auto& module : options_.modules) depend_on_state(*module);
   Tensors inputs;
   for (const auto& tensor : batch) inputs.push_back(tensor.detach());

@@ -20,7 +20,8 @@ NUMBERS = "it sets numbers; a capture depends on them and is made again"
 CALLBACK = "the Trainer calls it, outside of a capture"
 READ = "it reads a tensor on the host, which a capture refuses"
 HOST = "it reads or writes memory of the host, which is no part of a step"
-THREADS = "its replicas or collectives are refused on the CPU by what they run"
+THREADS = "its replicas are refused on the CPU by what they run"
+RANKS = "a replay on the CPU has its collectives, and refuses by name what the Reducer reads on the host"
 MODULE = "it builds or runs layers: operators, which a replay runs again"
 
 TABLE = {
@@ -48,7 +49,7 @@ TABLE = {
     "TrainerCallback": CALLBACK, "EarlyStopping": CALLBACK, "EpochLines": CALLBACK, "LRScheduling": CALLBACK,
     "PlateauScheduling": CALLBACK, "ModelCheckpoint": CALLBACK, "WeightAveraging": CALLBACK, "ConfusionChart": CALLBACK,
     "LRSweep": CALLBACK, "StepTrace": CALLBACK, "StopOnSignal": CALLBACK, "TerminateOnNaN": CALLBACK, "ProgressBar": CALLBACK, "ScalarLog": CALLBACK, "TrainingCurve": CALLBACK,
-    "DataParallel": THREADS, "DistributedDataParallel": THREADS, "DistributedCore": THREADS,
+    "DataParallel": THREADS, "DistributedDataParallel": RANKS, "DistributedCore": RANKS,
     "LayerNormImpl": MODULE, "LazyModule": MODULE, "LazyLayer": MODULE, "MultiheadAttentionImpl": MODULE,
     "TransformerStack": MODULE, "TransformerDecoderImpl": MODULE, "TransformerDecoderLayerImpl": MODULE,
     "TransformerEncoderImpl": MODULE, "TransformerEncoderLayerImpl": MODULE, "ResNetImpl": MODULE,

@@ -1,6 +1,9 @@
 #include "sconce/step_compiler.hpp"
 
+#include <functional>
+
 #include "capture/compiled_step.hpp"
+#include "capture_scope.hpp"
 #include "catch.hpp"
 #include "program/interpreted_steps.hpp"
 #include "sconce/captured_step.hpp"
@@ -12,6 +15,7 @@
 using sconce::CapturedStep;
 using sconce::KeptStep;
 using sconce::StepMode;
+using sconce::detail::StepVote;
 using sconce::test::InterpretedSteps;
 using Tensors = std::vector<torch::Tensor>;
 
@@ -53,6 +57,61 @@ TEST_CASE("a compiler that loads the state of another keeps its forms without ti
     CHECK(step.mode_reason() == "an earlier run has kept this form");
     CHECK(compiler->state_dict().toGenericDict().at("step").toStringRef() == form);
   }
+}
+
+namespace {
+
+struct ModeAndReason {
+  bool operator==(const ModeAndReason&) const = default;
+  StepMode mode;
+  std::string reason;
+};
+
+// Runs 40 steps of a process, to whose votes another one answers, and returns how the last one ran.
+ModeAndReason run_beside(const std::function<StepVote(const StepVote&)>& other) {
+  std::shared_ptr<sconce::detail::StepBallot> ballot;
+  const auto voting = [&](const Tensors& batch) {
+    ballot = sconce::detail::CaptureScope::ballot();
+    ballot->is_shared = true;
+    return square(batch);
+  };
+  const auto compiler = std::make_shared<InterpretedSteps>(sconce::StepCompilerOptions{});
+  CapturedStep step(torch::kCPU, voting, {.warmup = 1, .compiler = compiler});
+  for (int call = 0; call < 40; ++call) {
+    step({torch::rand({16})});
+    ballot->of_all = {ballot->own, other(ballot->own)};
+  }
+  return {step.mode(), step.mode_reason()};
+}
+
+}  // namespace
+
+TEST_CASE("the times of all processes decide which form each of them keeps") {
+  constexpr int64_t ten_minutes = 600'000'000'000;
+  for (const bool is_slow : {false, true}) {
+    const auto [mode, reason] = run_beside([&](StepVote vote) {
+      if (vote.stage == StepVote::timed) {
+        (is_slow ? vote.compiled_ns : vote.replay_ns) = ten_minutes;
+      }
+      return vote;
+    });
+    CHECK(mode == (is_slow ? StepMode::replay : StepMode::compiled));
+    CHECK_THAT(reason, Catch::Matchers::StartsWith("a compiled step takes ") &&
+                           Catch::Matchers::ContainsSubstring("300"));
+  }
+}
+
+TEST_CASE("a process replays its step as long as another has not compared its own") {
+  const std::string undecided = "the processes of the group have not agreed on a form";
+  CHECK(run_beside([](const StepVote&) { return StepVote(); }) ==
+        ModeAndReason{StepMode::replay, undecided});
+}
+
+TEST_CASE("a process keeps the form that another keeps already") {
+  const std::string reason = "another process of the group keeps this form";
+  CHECK(run_beside([](const StepVote&) {
+          return StepVote{.stage = StepVote::settled, .form = StepVote::compiled};
+        }) == ModeAndReason{StepMode::compiled, reason});
 }
 
 namespace {

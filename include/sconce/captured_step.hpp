@@ -87,10 +87,15 @@ struct CapturedStepOptions {
 /// which is the first call after the warm-up or a later one: a call that changes something that a
 /// replay would not change, such as `ReduceLROnPlateau::step`, a host read, a shape that
 /// depends on values, a sparse tensor, an operator in another thread (such as DataParallel's), a
-/// collective, a checkpoint that sets a generator back, numbers that the host has computed anew in
-/// each step, such as those of LibTorch's own Adam, and a tensor that the step makes on memory of
-/// the host by `torch::from_blob`. Where another library has the dispatch key
-/// that records operators, the step runs as it is.
+/// collective other than `all_reduce` and `broadcast`, a checkpoint that sets a generator back,
+/// numbers that the host has computed anew in each step, such as those of LibTorch's own Adam, and
+/// a tensor that the step makes on memory of the host by `torch::from_blob`. Where another library
+/// has the dispatch key that records operators, the step runs as it is.
+///
+/// In a process group on the CPU, the step may run a DistributedDataParallel. A replay has the
+/// collectives of a plain step, so ranks that replay may train with others that do not. Processes
+/// with compilers agree on the form of the step and on the call at which it begins. All of them
+/// must have a compiler, or none.
 ///
 /// During a call autocast does not cache casts, because a replay would reuse the weights of the
 /// capture. On the CPU a replay computes equal casts once.

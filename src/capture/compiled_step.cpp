@@ -118,14 +118,29 @@ RecordedStep::Calls replaced(const RecordedStep::Calls& calls, std::vector<Compi
   return all;
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+int64_t median_ns(std::vector<double> seconds) {
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return std::llround(*middle * 1e9);
 }
 
-std::string microseconds(double seconds) {
-  return std::to_string(static_cast<int64_t>(std::llround(seconds * 1e6))) + " us";
+// Returns the mean over all processes.
+double mean_of(const StepVotes& votes, int64_t StepVote::* time) {
+  double sum = 0;
+  for (const auto& vote : votes) sum += static_cast<double>(vote.*time);
+  return sum / static_cast<double>(votes.size());
+}
+
+std::string microseconds(double ns) {
+  return std::to_string(std::llround(ns / 1000)) + " us";
+}
+
+StepVote::Form form_of(StepMode mode) {
+  return mode == StepMode::compiled ? StepVote::compiled : StepVote::replay;
+}
+
+StepMode mode_of(int64_t form) {
+  return form == StepVote::compiled ? StepMode::compiled : StepMode::replay;
 }
 
 }  // namespace
@@ -151,12 +166,16 @@ void CompiledStep::fall_back(const std::string& reason) {
   compilation_.reset();
 }
 
-void CompiledStep::keep(StepMode mode, std::string reason) {
+void CompiledStep::settle(StepMode mode, std::string reason) {
   state_ = mode == StepMode::compiled ? State::compiled : State::replay;
   reason_ = std::move(reason);
-  compiler_->keep(compilation_->key(), mode);
   if (state_ == State::replay) compiled_.clear();
   compilation_.reset();
+}
+
+void CompiledStep::keep(StepMode mode, std::string reason) {
+  compiler_->keep(compilation_->key(), mode);
+  settle(mode, std::move(reason));
 }
 
 void CompiledStep::run() {
@@ -185,18 +204,62 @@ void CompiledStep::compare() {
   Finding finding;
   step_.replay(compared(finding));
   if (!finding.reason.empty()) return fall_back(finding.reason);
-  if (finding.is_finite || ++comparisons_ == most_comparisons) choose();
+  if (finding.is_finite || ++comparisons_ == most_comparisons) end_comparison();
 }
 
-void CompiledStep::choose() {
-  const auto kept = compiler_->kept(compilation_->key());
-  if (compiler_->options().keep == KeptStep::compiled) {
-    keep(StepMode::compiled, "compiled steps are kept");
-  } else if (kept) {
-    keep(*kept, "an earlier run has kept this form");
-  } else {
+void CompiledStep::end_comparison() {
+  state_ = State::compared;
+  reason_ = "the processes of the group have not agreed on a form";
+  preferred_ = compiler_->options().keep == KeptStep::compiled
+                   ? StepMode::compiled
+                   : compiler_->kept(compilation_->key());
+}
+
+StepVote CompiledStep::vote() const {
+  switch (state_) {
+    case State::compiling:
+    case State::comparing:
+      return {};
+    case State::compared:
+      return {.stage = StepVote::compared,
+              .form = preferred_ ? form_of(*preferred_) : StepVote::none};
+    case State::timing:
+      return {.stage = StepVote::timing};
+    case State::timed:
+      return {.stage = StepVote::timed,
+              .compiled_ns = median_ns(compiled_seconds_),
+              .replay_ns = median_ns(replayed_seconds_)};
+    case State::replay:
+      return {.stage = StepVote::settled, .form = StepVote::replay};
+    case State::compiled:
+      return {.stage = StepVote::settled, .form = StepVote::compiled};
+  }
+  return {};
+}
+
+void CompiledStep::choose(const StepVotes& votes) {
+  const auto [first, last] = std::minmax_element(
+      votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.stage < b.stage; });
+  const bool is_undecided = vote().stage == StepVote::undecided;
+  if (is_settled() || is_undecided || first->stage == StepVote::undecided) return;
+  if (last->stage == StepVote::settled) {
+    return settle(mode_of(last->form), "another process of the group keeps this form");
+  }
+  const bool is_alike = std::all_of(votes.begin(), votes.end(), [&](const auto& vote) {
+    return vote.form != StepVote::none && vote.form == votes[0].form;
+  });
+  if (is_alike) {
+    const bool is_option = compiler_->options().keep == KeptStep::compiled;
+    keep(mode_of(votes[0].form),
+         is_option ? "compiled steps are kept" : "an earlier run has kept this form");
+  } else if (state_ == State::compared) {
     state_ = State::timing;
     reason_ = "both forms are being timed";
+  } else if (first->stage == StepVote::timed) {
+    const double compiled = mean_of(votes, &StepVote::compiled_ns);
+    const double replay = mean_of(votes, &StepVote::replay_ns);
+    keep(compiled < replay ? StepMode::compiled : StepMode::replay,
+         "a compiled step takes " + microseconds(compiled) + ", a replay " + microseconds(replay));
   }
 }
 
@@ -245,12 +308,7 @@ void CompiledStep::time() {
   const Stopwatch stopwatch;
   step_.replay(compiled ? compiled_ : step_.calls);
   (compiled ? compiled_seconds_ : replayed_seconds_).push_back(stopwatch.seconds());
-  if (compiled_seconds_.size() < timed_calls) return;
-  const double of_compiled = median(compiled_seconds_);
-  const double of_replay = median(replayed_seconds_);
-  keep(of_compiled < of_replay ? StepMode::compiled : StepMode::replay,
-       "a compiled step takes " + microseconds(of_compiled) + ", a replay " +
-           microseconds(of_replay));
+  if (compiled_seconds_.size() == timed_calls) state_ = State::timed;
 }
 
 }  // namespace sconce::detail

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "capture/recorded_step.hpp"
 #include "sconce/step_compiler.hpp"
+#include "step_vote.hpp"
 
 namespace sconce::detail {
 
@@ -39,11 +41,21 @@ class CompiledStep {
 
   bool is_compiled() const { return state_ == State::compiled; }
 
+  /// Returns whether the step keeps its form.
+  bool is_settled() const { return state_ == State::compiled || state_ == State::replay; }
+
+  /// Returns what this process tells the others about the form.
+  StepVote vote() const;
+
+  /// Takes the next step to a form, which depends on the votes of all processes alone. Those of a
+  /// single process include only its own. Does nothing as long as one of them is undecided.
+  void choose(const StepVotes& votes);
+
   /// Returns why the step runs as it does.
   const std::string& reason() const { return reason_; }
 
  private:
-  enum class State { compiling, comparing, timing, replay, compiled };
+  enum class State { compiling, comparing, compared, timing, timed, replay, compiled };
 
   // What a comparison of both forms has found.
   struct Finding {
@@ -55,9 +67,10 @@ class CompiledStep {
   void compare();
   RecordedStep::Calls compared(Finding& finding) const;
   void compare(const CompiledCall& part, Finding& finding) const;
-  void choose();
+  void end_comparison();
   void time();
   void keep(StepMode mode, std::string reason);
+  void settle(StepMode mode, std::string reason);
   void fall_back(const std::string& reason);
 
   RecordedStep& step_;
@@ -67,6 +80,7 @@ class CompiledStep {
   std::unique_ptr<StepCompilation> compilation_ = {};
   RecordedStep::Calls compiled_ = {};
   int comparisons_ = 0;
+  std::optional<StepMode> preferred_ = {};  // that needs no timing
   std::vector<double> replayed_seconds_ = {};
   std::vector<double> compiled_seconds_ = {};
 };

@@ -75,10 +75,40 @@ std::string CpuGraphs::mode_reason() const {
   return last_ == nullptr ? "the step is not captured" : last_->reason();
 }
 
+// Returns the step that this process votes about: the first one without a form, or else the one
+// that ran. So processes with the same captures vote about the same one.
+CompiledStep* CpuGraphs::voting() const {
+  for (const auto& graph : graphs_) {
+    if (!graph.runner->is_settled()) return graph.runner.get();
+  }
+  return last_;
+}
+
+// Votes come while a step runs, which may not change its form then, so they wait for the next call.
+void CpuGraphs::take_votes() {
+  if (ballot_ == nullptr || ballot_->of_all.empty()) return;
+  const auto votes = std::exchange(ballot_->of_all, {});
+  if (auto* step = voting()) step->choose(votes);
+}
+
+void CpuGraphs::vote() {
+  if (ballot_ == nullptr) return;
+  if (!ballot_->is_shared && last_ != nullptr) last_->choose({last_->vote()});
+  const auto* step = voting();
+  ballot_->own = step == nullptr ? StepVote() : step->vote();
+}
+
 CpuGraphs::Tensors CpuGraphs::run(const Step& step) {
   if (!can_record()) return step();
   TORCH_CHECK(refusal_.empty(), "sconce::CapturedStep: expected a step that can be captured, got ",
               "one with ", refusal_);
+  take_votes();
+  auto outputs = replay_or_record(step);
+  vote();
+  return outputs;
+}
+
+CpuGraphs::Tensors CpuGraphs::replay_or_record(const Step& step) {
   if (auto* fitting = find_fitting()) {
     last_ = fitting->runner.get();
     fitting->runner->run();

@@ -10,6 +10,7 @@
 #include "capture/compiled_step.hpp"
 #include "capture/recorded_step.hpp"
 #include "sconce/captured_step.hpp"
+#include "step_vote.hpp"
 
 namespace sconce::detail {
 
@@ -21,7 +22,8 @@ class CpuGraphs {
   using Step = std::function<Tensors()>;
 
   /// `compiler` may be null.
-  explicit CpuGraphs(StepCompiler* compiler) : compiler_(compiler) {}
+  explicit CpuGraphs(StepCompiler* compiler)
+      : compiler_(compiler), ballot_(compiler == nullptr ? nullptr : std::make_shared<StepBallot>()) {}
 
   /// Runs the step, and finds out whether it can be captured. The first call.
   Tensors rehearse(const Step& step);
@@ -41,6 +43,9 @@ class CpuGraphs {
   StepMode mode() const;
   std::string mode_reason() const;
 
+  /// Returns what carries the votes about the forms of the captures, or null without a compiler.
+  const std::shared_ptr<StepBallot>& ballot() const { return ballot_; }
+
  private:
   struct Graph {
     std::unique_ptr<RecordedStep> step;
@@ -48,12 +53,17 @@ class CpuGraphs {
     std::unique_ptr<CompiledStep> runner = {};
   };
 
+  Tensors replay_or_record(const Step& step);
+  CompiledStep* voting() const;
+  void take_votes();
+  void vote();
   Graph* find_fitting();
   Graph record(const Step& step);
   bool is_repetition(const StepTrace& trace);
 
   StepCompiler* compiler_;
-  const CompiledStep* last_ = nullptr;  // that ran; null if the last call ran the function
+  std::shared_ptr<StepBallot> ballot_;
+  CompiledStep* last_ = nullptr;        // that ran; null if the last call ran the function
   std::vector<StepTrace> traces_ = {};  // of recordings that differ, the last one at the end
   std::vector<Graph> graphs_ = {};
   std::string refusal_ = {};

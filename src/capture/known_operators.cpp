@@ -51,7 +51,9 @@ bool has_trait(std::string_view op, Trait trait) {
       {"aten::uniform_", Trait::fill},
       {"aten::zero_", Trait::fill},
       {"aten::zeros", Trait::constant},
-      {"aten::zeros_like", Trait::constant}};
+      {"aten::zeros_like", Trait::constant},
+      {"c10d::allreduce_", Trait::collective},
+      {"c10d::broadcast_", Trait::collective}};
   return traits.contains({op, trait});
 }
 

@@ -8,6 +8,7 @@ namespace sconce::detail {
 enum class Trait {
   allocation,       ///< it makes memory without values
   cast,             ///< it copies a tensor to another type
+  collective,       ///< it writes its tensors in place, together with other processes
   constant,         ///< it makes the same values each time
   fill,             ///< it writes every element of its tensor and reads none
   host_read,        ///< it returns a value to the host, and no tag says so

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "capture/aliases.hpp"
+#include "capture/collective.hpp"
 #include "capture/for_each_tensor.hpp"
 #include "capture/known_operators.hpp"
 #include "capture/out_variant.hpp"
@@ -102,6 +103,7 @@ void Recorder::call(OperatorCall call, torch::jit::Stack* stack) {
   for_each_tensor(arguments, [&](const at::Tensor& tensor) { see(tensor); });
   call.arguments = arguments.vec();
   call.op.redispatchBoxed(call.keys, stack);
+  if (has_trait(schema.name(), Trait::collective)) return add_collective(call);
   const auto results = last(schema.returns().size());
   refusal_ = refusal_of_tensors(call.op, results);
   if (refusal_.empty() && !call.op.hasTag(at::Tag::inplace_view)) add(std::move(call), results);
@@ -115,6 +117,19 @@ void Recorder::composite_call(OperatorCall call, const at::Tensor& result) {
   memory_.add(result, Source::result, here());
   call.results = {memory_.name(result, here())};
   step_->calls.push_back(std::move(call));
+}
+
+// Adds a collective as a call of the host. It holds its tensors, so their memory stays in place.
+void Recorder::add_collective(const OperatorCall& call) {
+  const std::string& name = call.op.schema().name();
+  const c10::ArrayRef<c10::IValue> arguments = call.arguments;
+  for_each_tensor(arguments, [&](const at::Tensor& tensor) {
+    if (!tensor.defined()) return;
+    if (memory_.is_untouched(tensor)) refuse("a collective of values of the host (" + name + ")");
+    memory_.write(tensor, /*fills_it=*/false, here());
+  });
+  step_->trace.host_values.push_back({name, 0});
+  host_call([op = call.op, given = call.arguments] { run_collective(op, given); });
 }
 
 // Takes note of what the call writes, and returns whether that is anything.

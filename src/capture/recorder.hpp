@@ -57,6 +57,7 @@ class Recorder {
   };
 
   void see(const at::Tensor& tensor);
+  void add_collective(const OperatorCall& call);
   bool write(const OperatorCall& call);
   void forget_casts(const at::Tensor& written);
   void merge_cast(const OperatorCall& call, const at::Tensor& result);

@@ -12,9 +12,12 @@
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
+#include "capture_scope.hpp"
 #include "distributed/gather_bytes.hpp"
 #include "distributed/lone_checks.hpp"
+#include "distributed/step_voting.hpp"
 #include "distributed/together.hpp"
+#include "host_call.hpp"
 #include "sconce/nn/lazy.hpp"
 #include "tensor_groups.hpp"
 
@@ -152,6 +155,7 @@ class Compress : public c10d::CppCommHookInterface<Group> {
 
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
     const auto& buffer = bucket.getBuffer();
+    if (sconce::detail::is_recording()) return run_and_wait(buffer);
     std::vector<torch::Tensor> small = {buffer.to(type_).div_(state_->getSize())};
     const auto decompress = [buffer, small](c10::ivalue::Future& sum) -> c10::IValue {
       sum.value();  // throws if the sum failed
@@ -161,6 +165,18 @@ class Compress : public c10d::CppCommHookInterface<Group> {
   }
 
  private:
+  // A recording does not see what the other thread computes, so it is one call of the host.
+  c10::intrusive_ptr<c10::ivalue::Future> run_and_wait(const torch::Tensor& buffer) const {
+    sconce::detail::record_host_call([group = state_, type = type_, buffer] {
+      std::vector<torch::Tensor> small = {buffer.to(type).div_(group->getSize())};
+      group->allreduce(small)->wait();
+      torch::Tensor(buffer).copy_(small[0]);
+    });
+    auto done = c10::make_intrusive<c10::ivalue::Future>(c10::TensorType::get());
+    done->markCompleted(buffer);
+    return done;
+  }
+
   torch::ScalarType type_;
 };
 
@@ -211,6 +227,18 @@ bool needs_reducer(const Parameters& parameters, const DistributedDataParallelOp
          options.static_graph || std::find(sparse.begin(), sparse.end(), true) != sparse.end();
 }
 
+// Returns which of the options a captured step on the CPU cannot replay, or null. With these the
+// Reducer reads values on the host in each backward.
+const char* not_replayed(const Parameters& parameters,
+                         const DistributedDataParallelOptions& options) {
+  if (!parameters.tensors.front().is_cpu()) return nullptr;
+  if (options.find_unused_parameters) return "find_unused_parameters";
+  if (options.static_graph) return "static_graph";
+  const auto& sparse = parameters.sparse;
+  const bool any_sparse = std::find(sparse.begin(), sparse.end(), true) != sparse.end();
+  return any_sparse ? "sparse gradients" : nullptr;
+}
+
 std::shared_ptr<c10d::Reducer> make_reducer(const Parameters& parameters, const Group& group,
                                             const DistributedDataParallelOptions& options) {
   constexpr double mebibyte = 1024 * 1024;
@@ -236,9 +264,12 @@ struct DistributedCore::Engine {
   Group group = {};
   DistributedDataParallelOptions options = {};
   bool has_buffers = false;
+  const char* not_replayed = nullptr;  // what a captured step on the CPU cannot replay
   std::shared_ptr<c10d::Reducer> reducer = {};
   std::shared_ptr<c10d::Logger> logger = {};  // the Reducer uses it but holds it weakly
   bool sync_buffers = true;
+  bool sync_outside = true;  // whether gradients are averaged where no step is being recorded
+  distributed::StepVoting voting = {};
   std::shared_ptr<bool> graph_is_known = std::make_shared<bool>(false);  // for a static graph
   std::unique_ptr<LoneChecks> alone = {};  // in the place of the Reducer in a group of one
 
@@ -265,6 +296,17 @@ struct DistributedCore::Engine {
     const bool fp16 = options.comm_hook == CommHook::fp16_compress;
     reducer->register_comm_hook(
         std::make_unique<Compress>(group, fp16 ? torch::kHalf : torch::kBFloat16));
+  }
+
+  // Does what all ranks do together before a forward. A captured step on the CPU does it in each
+  // replay, so its collectives are those of a rank that runs its step eagerly.
+  void begin_forward(const distributed::ProcessGroup& of_ranks, bool grad, bool sync) {
+    if (sync) voting.exchange(of_ranks);
+    if (grad) reducer->rebuild_buckets();
+    const bool is_due = std::exchange(sync_buffers, sync);
+    if (!is_due || !options.broadcast_buffers || !has_buffers) return;
+    const torch::NoGradGuard no_grad;
+    c10d::broadcast_coalesced(group, uncounted(module->buffers()), broadcast_bytes);
   }
 
   void prepare_for_backward(const std::vector<torch::Tensor*>& outputs) const {
@@ -315,16 +357,17 @@ DistributedCore::DistributedCore(std::shared_ptr<torch::nn::Module> module,
   const auto parameters = check_everywhere(module.get(), group, options);
   if (!group.c10d()) return;
   if (group.world_size() == 1 && !needs_reducer(parameters, options)) {
-    engine_ = std::make_unique<Engine>();
+    engine_ = std::make_shared<Engine>();
     engine_->alone = std::make_unique<LoneChecks>(name, parameters.tensors, parameters.names);
     return;
   }
   const torch::NoGradGuard no_grad;
   const bool has_buffers = !module->buffers().empty();
-  engine_ = std::make_unique<Engine>(Engine{.module = std::move(module),
+  engine_ = std::make_shared<Engine>(Engine{.module = std::move(module),
                                             .group = group.c10d(),
                                             .options = options,
-                                            .has_buffers = has_buffers});
+                                            .has_buffers = has_buffers,
+                                            .not_replayed = not_replayed(parameters, options)});
   engine_->synchronize_values();
   engine_->make(parameters);
 }
@@ -338,14 +381,30 @@ void DistributedCore::before_forward() {
     if (torch::GradMode::is_enabled()) engine.alone->check_finished();
     return;
   }
-  if (torch::GradMode::is_enabled()) {
-    if (sync_) engine.reducer->prepare_for_forward();
-    engine.reducer->rebuild_buckets();
-  }
-  if (engine.sync_buffers && engine.options.broadcast_buffers && engine.has_buffers) {
-    const torch::NoGradGuard no_grad;
-    c10d::broadcast_coalesced(engine.group, uncounted(engine.module->buffers()), broadcast_bytes);
-  }
+  using sconce::detail::CaptureScope;
+  const bool grad = torch::GradMode::is_enabled();
+  const bool sync = grad && sync_;
+  TORCH_CHECK(!sync || engine.not_replayed == nullptr || !CaptureScope::is_active(), name,
+              ": expected none of find_unused_parameters, static_graph and sparse gradients in a ",
+              "captured step on the CPU, got ", engine.not_replayed);
+  if (sync) engine.reducer->prepare_for_forward();
+  const std::weak_ptr<Engine> weak = engine_;
+  sconce::detail::depend_on(&engine, [weak, sync_outside = engine.sync_outside] {
+    const auto now = weak.lock();
+    return now != nullptr && now->sync_outside == sync_outside;
+  });
+  sconce::detail::run_and_record(
+      [weak, group = group_, ballot = CaptureScope::ballot(), grad, sync] {
+        const auto now = weak.lock();
+        if (ballot && group.world_size() > 1) now->voting.use(ballot);
+        now->begin_forward(group, grad, sync);
+      });
+}
+
+// A guard within a step that is being recorded is part of the step.
+bool DistributedCore::exchange_sync(bool sync) {
+  if (engine_ && !sconce::detail::is_recording()) engine_->sync_outside = sync;
+  return std::exchange(sync_, sync);
 }
 
 void DistributedCore::after_forward(const std::vector<torch::Tensor*>& outputs) {
@@ -355,7 +414,6 @@ void DistributedCore::after_forward(const std::vector<torch::Tensor*>& outputs) 
     if (sync) engine_->alone->expect_gradients();
     return;
   }
-  engine_->sync_buffers = sync;
   if (sync) engine_->prepare_for_backward(outputs);
   if (engine_->needs_sink()) engine_->pass_through_sink(outputs);
 }

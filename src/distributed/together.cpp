@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 6> calls = {
 constexpr size_t call_index = 0;
 constexpr size_t failure_index = 1;
 constexpr size_t first_value = 2;
-constexpr size_t message_size = 8;
+constexpr size_t message_size = 10;
 
 std::vector<std::vector<int64_t>> gather(const ProcessGroup& group, std::vector<int64_t> own) {
   own.resize(message_size);

@@ -9,7 +9,7 @@
 
 namespace sconce::distributed {
 
-/// The integers that one rank shares with the others, at most 6.
+/// The integers that one rank shares with the others, at most 8.
 using RankValues = std::vector<int64_t>;
 
 /// Runs `work` on every rank, and returns what it returned on each rank, in rank order. All ranks

@@ -46,8 +46,8 @@ void check_evaluation(const TrainerOptions& options, const detail::ModelSteps& m
 /// - the optimizer is an LBFGS;
 /// - gradients are turned off, or a parameter was made where they cannot be turned on;
 /// - in a process group of several, data are those of one process alone, or ranks differ: in the
-///   number of training batches or epochs, in the batches of a step, or in the number or the names
-///   of test sets.
+///   number of training batches or epochs, in the batches of a step, in the number or the names of
+///   test sets, or in having a compiler.
 void check_fit(const TrainerOptions& options, const detail::ModelSteps& model,
                const torch::optim::Optimizer& optimizer, const FitData& data, const char* who);
 

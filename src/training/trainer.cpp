@@ -62,11 +62,11 @@ void check_options(const TrainerOptions& options) {
   TORCH_CHECK(!options.graph || options.accumulate_grad_batches == 1,
               "sconce::Trainer: expected accumulate_grad_batches 1 with ",
               capturing_option(options), ", got ", options.accumulate_grad_batches);
-  TORCH_CHECK(!options.graph || options.process_group.world_size() == 1,
-              "sconce::Trainer: expected a process group of one with ", capturing_option(options),
-              ", got one of ", options.process_group.world_size());
   TORCH_CHECK(options.compile == nullptr || options.device->is_cpu(),
               "sconce::Trainer: expected the CPU with compile, got ", *options.device);
+  TORCH_CHECK(!options.graph || options.device->is_cpu() || options.process_group.world_size() == 1,
+              "sconce::Trainer: expected a process group of one with graph on a GPU, got one of ",
+              options.process_group.world_size());
   if (options.metrics) check_metrics(*options.metrics);
   if (options.precision == amp::Precision::fp16 && options.device->is_cpu() &&
       options.process_group.rank() == 0) {

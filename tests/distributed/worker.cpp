@@ -17,6 +17,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "distributed/captured_steps.hpp"
 #include "distributed/training.hpp"
 #include "metrics/every_metric.hpp"
 #include "sconce/data/from_torch.hpp"
@@ -27,7 +28,6 @@
 #include "sconce/optim/sgd.hpp"
 #include "sconce/report/progress_bar.hpp"
 #include "sconce/report/scalar_log.hpp"
-#include "sconce/step_compiler.hpp"
 #include "sconce/training/early_stopping.hpp"
 #include "sconce/training/model_checkpoint.hpp"
 #include "sconce/training/stop_on_signal.hpp"
@@ -144,14 +144,6 @@ sconce::AnyBatches of_torch() {
   return sconce::data::from_torch(torch::data::make_data_loader(std::move(rows)), 1);
 }
 
-struct NoCompiler : sconce::StepCompiler {
-  NoCompiler() : StepCompiler({}) {}
-  std::unique_ptr<sconce::detail::StepCompilation> compile(
-      const sconce::detail::RecordedStep& /*step*/) override {
-    throw std::logic_error("expected that no step is compiled");
-  }
-};
-
 // Fits a model. Rank `victim` has one batch more than the others. Before that, prints why other
 // fits are refused: loaders of torch::data, ranks that differ, and another group. They leave the
 // parameters as they were.
@@ -198,10 +190,14 @@ void uneven(const Words& words) {
         if (group.rank() == 1) data.callbacks.push_back(&other);
         trainer.fit(model, optimizer, data);
       },
-      [&] { sconce::Trainer({.num_gpus = 0, .graph = true, .process_group = group}); },
       [&] {
-        sconce::Trainer(
-            {.num_gpus = 0, .compile = std::make_shared<NoCompiler>(), .process_group = group});
+        std::shared_ptr<sconce::StepCompiler> compiler;
+        if (group.rank() == 0) {
+          compiler =
+              std::make_shared<sconce::test::RankCompiler>(sconce::test::RankCompiler::Options());
+        }
+        sconce::Trainer({.num_gpus = 0, .compile = compiler, .process_group = group})
+            .fit(model, optimizer, {ones(4)});
       }};
   const auto before = linear->weight.detach().clone();
   for (size_t i = 0; i < std::size(refused); ++i) {
@@ -521,6 +517,20 @@ void fault(const Words& words) {
   }
 }
 
+// Prints how captured steps of this group differ from plain ones, and fits of them.
+void captured(const Words& words) {
+  const auto group = join(words);
+  sconce::test::compare_captured_steps(group);
+  sconce::test::compare_collectives(group);
+  sconce::test::compare_captured_fits(group);
+  sconce::test::refuse_captured_steps(group);
+}
+
+// Prints how each of the ranks runs each step.
+void compiled(const Words& words) {
+  sconce::test::run_compiled_steps(join(words));
+}
+
 // A short fit with a progress bar that writes to a terminal, and with a log folder for each rank.
 void report(const Words& words) {
   const auto group = join(words);
@@ -543,6 +553,8 @@ int main(int argc, char** argv) {
       {"launch", launch},
       {"listeners", listeners},
       {"collectives", collectives},
+      {"captured", captured},
+      {"compiled", compiled},
       {"train", train},
       {"uneven", uneven},
       {"unwrapped", unwrapped},

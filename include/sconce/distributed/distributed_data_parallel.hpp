@@ -54,13 +54,13 @@ class DistributedCore {
   std::vector<int64_t> bucket_sizes() const;
   bool broadcast_buffers() const { return broadcast_buffers_; }
   const distributed::ProcessGroup& process_group() const { return group_; }
-  bool exchange_sync(bool sync) { return std::exchange(sync_, sync); }
+  bool exchange_sync(bool sync);
 
  private:
   struct Engine;
   distributed::ProcessGroup group_;
   bool broadcast_buffers_;
-  std::unique_ptr<Engine> engine_;  // null in a group without a backend
+  std::shared_ptr<Engine> engine_;  // null in a group without a backend
   bool sync_ = true;
 };
 
@@ -99,9 +99,10 @@ class [[nodiscard]] NoSyncGuard {
 /// the same device. Give the module's own parameters to optimizers, save and load through the
 /// module, and do not add or remove parameters while this object lives. All ranks call the
 /// constructor, forward and backward in the same order. Buffers are broadcast as
-/// `broadcast_buffers` says. An error of a peer reaches the other ranks in forward or in
-/// `loss.backward()`, as described in `distributed::ProcessGroup`. Python:
-/// `torch.nn.parallel.DistributedDataParallel`.
+/// `broadcast_buffers` says. A CapturedStep on the CPU replays the same collectives, and its first
+/// call refuses find_unused_parameters, static_graph and sparse gradients. An error of a peer
+/// reaches the other ranks in forward or in `loss.backward()`, as described in
+/// `distributed::ProcessGroup`. Python: `torch.nn.parallel.DistributedDataParallel`.
 template <class M>
 class DistributedDataParallel {
   static_assert(std::is_base_of_v<torch::nn::Module, M>,

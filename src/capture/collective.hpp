@@ -1,0 +1,12 @@
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+namespace sconce::detail {
+
+/// Runs a collective operator of LibTorch with these arguments, and waits for its end.
+/// @throw c10::Error if another process fails or is late.
+void run_collective(const c10::OperatorHandle& op, torch::jit::Stack arguments);
+
+}  // namespace sconce::detail

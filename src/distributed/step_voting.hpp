@@ -1,0 +1,61 @@
+#pragma once
+
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+#include "distributed/gather_bytes.hpp"
+#include "sconce/distributed/process_group.hpp"
+#include "step_vote.hpp"
+
+namespace sconce::distributed {
+
+/// Lets the ranks of a DistributedDataParallel exchange votes about the form of their captured
+/// steps. All ranks count the same forwards, so they exchange in the same ones: in each one after
+/// votes that differ from the last ones, and otherwise after intervals that double.
+class StepVoting {
+ public:
+  /// Exchanges the votes of this ballot from now on, without keeping it alive.
+  void use(const std::shared_ptr<sconce::detail::StepBallot>& ballot) {
+    ballot->is_shared = true;
+    ballot_ = ballot;
+    is_used_ = true;
+  }
+
+  /// Counts a forward whose gradients are averaged. Without a ballot it does nothing.
+  void exchange(const ProcessGroup& group) {
+    if (!is_used_ || --left_ > 0) return;
+    const auto ballot = ballot_.lock();
+    auto votes = gather(group, ballot ? ballot->own : sconce::detail::StepVote());
+    interval_ = votes == last_ ? std::min(2 * interval_, longest_interval) : 1;
+    left_ = interval_;
+    if (ballot) ballot->of_all = votes;
+    last_ = std::move(votes);
+  }
+
+ private:
+  static constexpr int longest_interval = 128;
+
+  static sconce::detail::StepVotes gather(const ProcessGroup& group,
+                                          const sconce::detail::StepVote& own) {
+    const auto tensor =
+        at::tensor({own.stage, own.form, own.compiled_ns, own.replay_ns}, at::kLong);
+    sconce::detail::StepVotes votes;
+    for (const auto& each : group.all_gather(tensor.to(device_for(group)))) {
+      const auto on_cpu = each.cpu();
+      const auto* values = on_cpu.const_data_ptr<int64_t>();
+      votes.push_back({values[0], values[1], values[2], values[3]});
+    }
+    return votes;
+  }
+
+  std::weak_ptr<sconce::detail::StepBallot> ballot_ = {};
+  bool is_used_ = false;
+  int interval_ = 1;
+  int left_ = 1;  // forwards until the next exchange
+  sconce::detail::StepVotes last_ = {};
+};
+
+}  // namespace sconce::distributed
