@@ -23,7 +23,8 @@ class CpuGraphs {
 
   /// `compiler` may be null.
   explicit CpuGraphs(StepCompiler* compiler)
-      : compiler_(compiler), ballot_(compiler == nullptr ? nullptr : std::make_shared<StepBallot>()) {}
+      : compiler_(compiler),
+        ballot_(compiler == nullptr ? nullptr : std::make_shared<StepBallot>()) {}
 
   /// Runs the step, and finds out whether it can be captured. The first call.
   Tensors rehearse(const Step& step);

@@ -356,7 +356,7 @@ inline void run_compiled_steps(const distributed::ProcessGroup& group) {
   run_compiled(group, "slow on one rank", {.sleep = is_last ? 1ms : 0ms});
   run_compiled(group, "kept by both", {.kept = "compiled"});
   run_compiled(group, "kept by one", {.kept = is_last ? "replay" : "compiled"});
-  run_compiled(group, "fails on one rank", {.fails = is_last});
+  run_compiled(group, "fails on one rank", {.keep = compiled, .fails = is_last});
   run_compiled(group, "another mode later", {.keep = compiled}, /*change_at=*/30);
   run_compiled_fit(group);
 }
