@@ -30,6 +30,7 @@ TABLE = {
                   "read_lr": READ,
                   "add_param_group": REFUSED, "load_state_dict": REFUSED},
     "AmpScaling": STEPPED,
+    "AveragedModelBase": REFUSED, "AveragedModel": MODULE,
     "ExponentialMovingAverage": {"update": REPLAYED, "load_state_dict": REFUSED},
     "Scheduler": REFUSED, "LRScheduler": REPLAYED, "GroupLRScheduler": REPLAYED, "SequentialLR": REPLAYED,
     "CosineAnnealingWarmRestarts": REPLAYED, "ReduceLROnPlateau": REFUSED,
@@ -51,7 +52,8 @@ TABLE = {
     "LRSweep": CALLBACK, "StepTrace": CALLBACK, "StopOnSignal": CALLBACK, "TerminateOnNaN": CALLBACK, "ProgressBar": CALLBACK, "ScalarLog": CALLBACK, "TrainingCurve": CALLBACK,
     "DataParallel": THREADS, "DistributedDataParallel": RANKS, "DistributedCore": RANKS,
     "LayerNormImpl": MODULE, "LazyModule": MODULE, "LazyLayer": MODULE, "MultiheadAttentionImpl": MODULE,
-    "TransformerStack": MODULE, "TransformerDecoderImpl": MODULE, "TransformerDecoderLayerImpl": MODULE,
+    "LazyConvTranspose1dImpl": MODULE, "LazyConvTranspose2dImpl": MODULE, "LazyConvTranspose3dImpl": MODULE,
+    "TransformerImpl": MODULE, "TransformerStack": MODULE, "TransformerDecoderImpl": MODULE, "TransformerDecoderLayerImpl": MODULE,
     "TransformerEncoderImpl": MODULE, "TransformerEncoderLayerImpl": MODULE, "ResNetImpl": MODULE,
     "VisionTransformerImpl": MODULE,
 }

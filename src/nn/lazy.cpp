@@ -6,8 +6,10 @@
 
 #include <cmath>
 #include <typeinfo>
+#include <variant>
 
 #include "nn/keep_generator.hpp"
+#include "sconce/nn/lazy_conv_transpose.hpp"
 
 namespace sconce::nn {
 
@@ -40,18 +42,39 @@ LinearOptions blank(const LinearOptions& options, const KeepGenerator& = {}) {
   return LinearOptions(1, 0).bias(false);
 }
 
+// The options of a convolution, for either kind.
 template <size_t D>
-torch::nn::ConvOptions<D> blank(const ConvOptions<D>& options, const KeepGenerator& = {}) {
+struct BlankConv {
+  template <class Options>
+  Options as() const {
+    return Options(1, 1, options.kernel_size())
+        .stride(options.stride())
+        .dilation(options.dilation())
+        .bias(false);
+  }
+  operator torch::nn::ConvOptions<D>() const {
+    return as<torch::nn::ConvOptions<D>>().padding(options.padding());
+  }
+  operator torch::nn::ConvTransposeOptions<D>() const {
+    return as<torch::nn::ConvTransposeOptions<D>>();
+  }
+
+  const ConvOptions<D>& options;
+};
+
+template <size_t D>
+BlankConv<D> blank(const ConvOptions<D>& options, const KeepGenerator& = {}) {
+  const char* name =
+      options.transposed() ? "sconce::nn::LazyConvTranspose" : "sconce::nn::LazyConv";
   TORCH_CHECK(options.out_channels() > 0 && options.groups() > 0 &&
                   options.out_channels() % options.groups() == 0,
-              "sconce::nn::LazyConv", D,
+              name, D,
               "d: expected positive out_channels that positive groups divide, got out_channels ",
               options.out_channels(), " and groups ", options.groups());
-  return torch::nn::ConvOptions<D>(1, 1, options.kernel_size())
-      .stride(options.stride())
-      .padding(options.padding())
-      .dilation(options.dilation())
-      .bias(false);
+  TORCH_CHECK(!options.transposed() ||
+                  std::holds_alternative<torch::enumtype::kZeros>(options.padding_mode()),
+              name, D, "d: expected the padding_mode kZeros, got another");
+  return {options};
 }
 
 BatchNormOptions blank(const BatchNormOptions& options, const KeepGenerator& = {}) {
@@ -70,7 +93,8 @@ template <size_t D>
 int64_t features_of(const ConvOptions<D>& options, const torch::Tensor& input) {
   constexpr auto dim = static_cast<int64_t>(D);
   TORCH_CHECK(input.dim() == dim + 1 || input.dim() == dim + 2, "Expected ", dim + 1,
-              "D (unbatched) or ", dim + 2, "D (batched) input to conv", dim,
+              "D (unbatched) or ", dim + 2, "D (batched) input to conv",
+              options.transposed() ? "_transpose" : "", dim,
               "d, but got input of size: ", input.sizes());
   const int64_t channels = input.size(-dim - 1);
   TORCH_CHECK(channels % options.groups() == 0, "in_channels must be divisible by groups, but ",
@@ -88,7 +112,9 @@ Shape weight_shape(const LinearOptions& options) {
 
 template <size_t D>
 Shape weight_shape(const ConvOptions<D>& options) {
-  Shape shape = {options.out_channels(), options.in_channels() / options.groups()};
+  const int64_t in = options.in_channels(), out = options.out_channels();
+  Shape shape =
+      options.transposed() ? Shape{in, out / options.groups()} : Shape{out, in / options.groups()};
   shape.insert(shape.end(), options.kernel_size()->begin(), options.kernel_size()->end());
   return shape;
 }
@@ -101,7 +127,9 @@ template <class Options>
 Shape shape_of(const std::string& name, Options options, int64_t features) {
   features_in(options) = features;
   const Shape shape = weight_shape(options);
-  return name == "weight" ? shape : Shape{shape.front()};  // all others have one entry per output
+  if (name == "weight") return shape;
+  if constexpr (requires { options.out_channels(); }) return {options.out_channels()};
+  return {shape.front()};  // one entry per output
 }
 
 // Returns the number of features of a layer that has this tensor; 0 if the tensor does not fit the
@@ -110,7 +138,10 @@ template <class Options>
 int64_t features_of(const torch::Tensor& tensor, const Options& options) {
   const auto dim = static_cast<int64_t>(weight_shape(options).size());
   if (!tensor.defined() || tensor.dim() != dim) return 0;
-  if constexpr (requires { options.groups(); }) return tensor.size(1) * options.groups();
+  if constexpr (requires { options.groups(); }) {
+    if (!options.transposed()) return tensor.size(1) * options.groups();
+    return tensor.size(0) % options.groups() == 0 ? tensor.size(0) : 0;
+  }
   return tensor.size(dim - 1);  // the last of (out, in), or the only one
 }
 
@@ -173,6 +204,19 @@ LazyConvOptions<D>::operator ConvOptions<D>() const {
       .padding_mode(padding_mode_);
 }
 
+template <size_t D>
+LazyConvTransposeOptions<D>::operator ConvOptions<D>() const {
+  return ConvOptions<D>(0, out_channels_, kernel_size_)
+      .stride(stride_)
+      .padding(padding_)
+      .dilation(dilation_)
+      .transposed(true)
+      .output_padding(output_padding_)
+      .groups(groups_)
+      .bias(bias_)
+      .padding_mode(padding_mode_);
+}
+
 LazyBatchNormOptions::operator BatchNormOptions() const {
   return BatchNormOptions(0).eps(eps_).momentum(momentum_).affine(affine_).track_running_stats(
       track_running_stats_);
@@ -193,11 +237,15 @@ LazyModule<Derived, Base, LazyOptions>::LazyModule(const Options& real_options)
 
 template <class Derived, class Base, class LazyOptions>
 torch::Tensor LazyModule<Derived, Base, LazyOptions>::forward(const torch::Tensor& input) {
-  if (features_in(this->options) == 0) {
-    if constexpr (requires { this->_check_input_dim(input); }) this->_check_input_dim(input);
-    materialize(features_of(this->options, input), nullptr);
-  }
+  initialize_for(input);
   return Base::forward(input);
+}
+
+template <class Derived, class Base, class LazyOptions>
+void LazyModule<Derived, Base, LazyOptions>::initialize_for(const torch::Tensor& input) {
+  if (features_in(this->options) != 0) return;
+  if constexpr (requires { this->_check_input_dim(input); }) this->_check_input_dim(input);
+  materialize(features_of(this->options, input), nullptr);
 }
 
 template <class Derived, class Base, class LazyOptions>
@@ -309,6 +357,16 @@ template class LazyModule<LazyConv2dImpl, torch::nn::Conv2dImpl, LazyConv2dOptio
 template class LazyModule<LazyConv3dImpl, torch::nn::Conv3dImpl, LazyConv3dOptions>;
 template class LazyModule<LazyBatchNorm1dImpl, torch::nn::BatchNorm1dImpl, LazyBatchNorm1dOptions>;
 template class LazyModule<LazyBatchNorm2dImpl, torch::nn::BatchNorm2dImpl, LazyBatchNorm2dOptions>;
+template class LazyModule<LazyBatchNorm3dImpl, torch::nn::BatchNorm3dImpl, LazyBatchNorm3dOptions>;
+template class LazyModule<LazyConvTranspose1dImpl, torch::nn::ConvTranspose1dImpl,
+                          LazyConvTranspose1dOptions>;
+template class LazyModule<LazyConvTranspose2dImpl, torch::nn::ConvTranspose2dImpl,
+                          LazyConvTranspose2dOptions>;
+template class LazyModule<LazyConvTranspose3dImpl, torch::nn::ConvTranspose3dImpl,
+                          LazyConvTranspose3dOptions>;
+template struct LazyConvTransposeOptions<1>;
+template struct LazyConvTransposeOptions<2>;
+template struct LazyConvTransposeOptions<3>;
 template struct LazyConvOptions<1>;
 template struct LazyConvOptions<2>;
 template struct LazyConvOptions<3>;

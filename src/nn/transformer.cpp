@@ -1,5 +1,6 @@
 #include "sconce/nn/transformer.hpp"
 
+#include "nn/copy_module.hpp"
 #include "nn/keep_generator.hpp"
 
 namespace sconce::nn {
@@ -34,13 +35,6 @@ void add_parts(torch::nn::Module& layer, TransformerParts& parts, MultiheadAtten
   int norm = 0, dropout = 0;
   for (auto* m : norms) *m = layer.register_module(c10::str("norm", ++norm), LayerNorm(of_norm));
   for (auto* m : dropouts) *m = layer.register_module(c10::str("dropout", ++dropout), Dropout(p));
-}
-
-// LibTorch's `clone` lets each parameter require a gradient, Python's `deepcopy` does not.
-void copy_requires_grad(const torch::nn::Module& from, torch::nn::Module& to) {
-  const auto given = from.parameters();
-  const auto copies = to.parameters();
-  for (size_t i = 0; i < given.size(); ++i) copies[i].set_requires_grad(given[i].requires_grad());
 }
 
 AttentionArgs without_weights(const Tensor& padding, const Tensor& mask, bool is_causal) {

@@ -1,58 +1,14 @@
 #include "sconce/optim/lr_scheduler.hpp"
 
-#include <torch/optim/adam.h>
-#include <torch/optim/adamw.h>
-#include <torch/optim/rmsprop.h>
-#include <torch/optim/sgd.h>
-
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numbers>
 
 #include "host_call.hpp"
 #include "optim/scheduler_arguments.hpp"
-#include "sconce/optim/table_options.hpp"
 #include "state/state_visitor.hpp"
 
 namespace sconce::optim::lr_scheduler {
-
-using torch::optim::OptimizerOptions;
-
-// What StateVisitor looks up: an unnamed namespace would hide it.
-static constexpr std::array<const char*, 2> names(AnnealStrategy) {
-  return {"cos", "linear"};
-}
-
-static void visit_state(OneCycleLR::Phase& phase, StateVisitor& state) {
-  state("end_step", phase.end_step);
-  state("start_lr", phase.start_lr);
-  state("end_lr", phase.end_lr);
-  state("start_momentum", phase.start_momentum);
-  state("end_momentum", phase.end_momentum);
-}
-
-namespace {
-
-// Sets the momentum or the first beta. Returns false if the options have neither.
-bool set_momentum(OptimizerOptions& options, double value) {
-  const auto momentum = [value](auto* of_class) {
-    if (of_class != nullptr) of_class->momentum(value);
-    return of_class != nullptr;
-  };
-  const auto beta1 = [value](auto* of_class) {
-    if (of_class != nullptr) of_class->betas({value, std::get<1>(of_class->betas())});
-    return of_class != nullptr;
-  };
-  auto* ours = dynamic_cast<MomentumOptions*>(&options);
-  return momentum(dynamic_cast<torch::optim::SGDOptions*>(&options)) ||
-         momentum(dynamic_cast<torch::optim::RMSpropOptions*>(&options)) ||
-         beta1(dynamic_cast<torch::optim::AdamOptions*>(&options)) ||
-         beta1(dynamic_cast<torch::optim::AdamWOptions*>(&options)) ||
-         (ours != nullptr && ours->set_momentum(value));
-}
-
-}  // namespace
 
 LambdaLR::LambdaLR(torch::optim::Optimizer& optimizer, const PerGroup<Function>& lr_lambda)
     : GroupLRScheduler(optimizer),
@@ -76,6 +32,38 @@ double LambdaLR::restart_lr(size_t group) const {
 }
 
 void LambdaLR::visit_options(StateVisitor& state) {
+  GroupLRScheduler::visit_options(state);
+  auto none = StateVisitor::list();
+  none.resize(lr_lambdas_.size());
+  state.write_only("lr_lambdas", none);
+}
+
+MultiplicativeLR::MultiplicativeLR(torch::optim::Optimizer& optimizer,
+                                   const PerGroup<Function>& lr_lambda)
+    : GroupLRScheduler(optimizer),
+      lr_lambdas_(expand(lr_lambda, optimizer, "MultiplicativeLR", "lr_lambdas")) {
+  for (const auto& function : lr_lambdas_) {
+    expect(function != nullptr, "MultiplicativeLR", "functions, got an empty std::function");
+  }
+  start();
+}
+
+double MultiplicativeLR::get_lr(size_t group, double lr, bool is_initial) const {
+  if (is_initial) return lr;
+  expect(group < lr_lambdas_.size(), "MultiplicativeLR", "the ", lr_lambdas_.size(),
+         " parameter groups that there were at construction, got more");
+  return lr * lr_lambdas_[group](last_epoch_);
+}
+
+// Python has no formula for a restart here: it multiplies the current rate by that of epoch 0.
+void MultiplicativeLR::restart() {
+  auto undo = restore_unless_released(last_epoch_);
+  last_epoch_ = 0;
+  set_lrs([this](size_t group, double lr) { return get_lr(group, lr, false); });
+  undo.release();
+}
+
+void MultiplicativeLR::visit_options(StateVisitor& state) {
   GroupLRScheduler::visit_options(state);
   auto none = StateVisitor::list();
   none.resize(lr_lambdas_.size());
@@ -235,120 +223,6 @@ void LinearLR::visit_options(StateVisitor& state) {
   state("start_factor", options_.start_factor);
   state("end_factor", options_.end_factor);
   state("total_iters", options_.total_iters);
-  GroupLRScheduler::visit_options(state);
-}
-
-namespace {
-
-int64_t steps_of(const OneCycleLROptions& options) {
-  const auto positive = [](const std::optional<int64_t>& number, const char* name) {
-    expect(*number > 0, "OneCycleLR", "positive ", name, ", got ", *number);
-    return *number;
-  };
-  if (options.total_steps) return positive(options.total_steps, "total_steps");
-  expect(options.epochs && options.steps_per_epoch, "OneCycleLR",
-         "either total_steps or both epochs and steps_per_epoch, got neither");
-  const int64_t epochs = positive(options.epochs, "epochs");
-  const int64_t each = positive(options.steps_per_epoch, "steps_per_epoch");
-  expect(epochs <= most_steps / each, "OneCycleLR", "at most 2^53 steps, got ", epochs,
-         " epochs of ", each);
-  return epochs * each;
-}
-
-std::vector<OneCycleLR::Phase> phases_of(const OneCycleLROptions& options) {
-  const auto steps = static_cast<double>(steps_of(options));
-  const double pct_start = options.pct_start;
-  expect(pct_start >= 0 && pct_start <= 1, "OneCycleLR", "pct_start between 0 and 1, got ",
-         pct_start);
-  const OneCycleLR::Phase up = {pct_start * steps - 1, "initial_lr", "max_lr", "max_momentum",
-                                "base_momentum"};
-  if (!options.three_phase) {
-    return {up, {steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum"}};
-  }
-  return {up,
-          {2 * pct_start * steps - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum"},
-          {steps - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum"}};
-}
-
-}  // namespace
-
-OneCycleLR::OneCycleLR(torch::optim::Optimizer& optimizer, const PerGroup<double>& max_lr,
-                       const OneCycleLROptions& options)
-    : GroupLRScheduler(optimizer),
-      total_steps_(steps_of(options)),
-      phases_(phases_of(options)),
-      anneal_strategy_(options.anneal_strategy),
-      cycle_momentum_(options.cycle_momentum) {
-  const auto max_lrs = expand(max_lr, optimizer, "OneCycleLR", "max_lr");
-  if (cycle_momentum_) begin_momenta(options);
-  for (size_t i = 0; i < max_lrs.size(); ++i) {
-    base_lrs_[i] = max_lrs[i] / options.div_factor;
-    auto& group = groups_->at(i);
-    group["initial_lr"] = base_lrs_[i];
-    group["max_lr"] = max_lrs[i];
-    group["min_lr"] = base_lrs_[i] / options.final_div_factor;
-  }
-  start();
-}
-
-void OneCycleLR::begin_momenta(const OneCycleLROptions& options) {
-  const auto base_momenta =
-      expand(options.base_momentum, optimizer_, "OneCycleLR", "base_momentum");
-  const auto max_momenta = expand(options.max_momentum, optimizer_, "OneCycleLR", "max_momentum");
-  for (size_t i = 0; i < max_momenta.size(); ++i) {
-    expect(set_momentum(optimizer_.param_groups()[i].options(), max_momenta[i]), "OneCycleLR",
-           "an optimizer with momentum or betas, for cycle_momentum is set");
-    groups_->at(i)["max_momentum"] = max_momenta[i];
-    groups_->at(i)["base_momentum"] = base_momenta[i];
-  }
-}
-
-double OneCycleLR::anneal(double start, double end, double pct) const {
-  if (anneal_strategy_ == AnnealStrategy::linear) return (end - start) * pct + start;
-  return end + (start - end) / 2.0 * (std::cos(std::numbers::pi * pct) + 1);
-}
-
-double OneCycleLR::get_lr(size_t group, double, bool) const {
-  expect(last_epoch_ <= total_steps_, "OneCycleLR", total_steps_, " steps in all, got step ",
-         last_epoch_);
-  base_lr(group);  // throws if the group was added later
-  // A state may have brought its initial learning rate, but only the optimizer has other values.
-  expect(group < groups_->size(), "OneCycleLR", "the ", groups_->size(),
-         " parameter groups that the optimizer has values for, got more");
-  const auto value = [&](const std::string& name) {
-    const auto found = groups_->at(group).find(name);
-    TORCH_CHECK(found != groups_->at(group).end(),
-                "sconce::optim::lr_scheduler::OneCycleLR: expected a state whose phases name "
-                "values of a group, got '",
-                name, "'");
-    return found->second;
-  };
-  const auto step = static_cast<double>(last_epoch_);
-  double start_step = 0;
-  auto phase = phases_.begin();
-  for (; phase != phases_.end() - 1 && step > phase->end_step; ++phase) {
-    start_step = phase->end_step;
-  }
-  expect(phase->end_step != start_step, "OneCycleLR",
-         "phases of at least one step, but total_steps and pct_start give an empty one at step ",
-         last_epoch_);
-  const double pct = (step - start_step) / (phase->end_step - start_step);
-  if (cycle_momentum_) {
-    set_momentum(optimizer_.param_groups()[group].options(),
-                 anneal(value(phase->start_momentum), value(phase->end_momentum), pct));
-  }
-  return anneal(value(phase->start_lr), value(phase->end_lr), pct);
-}
-
-double OneCycleLR::restart_lr(size_t group) const {
-  return get_lr(group, 0, false);
-}
-
-void OneCycleLR::visit_options(StateVisitor& state) {
-  state("total_steps", total_steps_);
-  state("_schedule_phases", phases_);
-  state("_anneal_func_type", anneal_strategy_);
-  state("cycle_momentum", cycle_momentum_);
   GroupLRScheduler::visit_options(state);
 }
 

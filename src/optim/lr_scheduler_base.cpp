@@ -124,11 +124,11 @@ void GroupLRScheduler::start() {
 
 void GroupLRScheduler::step() {
   detail::run_on_host(typeid(*this), "step", [this] {
-    auto undo = restore_unless_released(last_epoch_);
-    ++last_epoch_;  // get_lr reads it
+    auto undo = restore_unless_released(last_epoch_, step_count_);
+    ++last_epoch_;  // get_lr reads both
+    ++step_count_;
     set_lrs([this](size_t group, double lr) { return get_lr(group, lr, false); });
     undo.release();
-    ++step_count_;
   });
 }
 

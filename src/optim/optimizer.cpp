@@ -307,7 +307,8 @@ class Optimizer::DictForm : public OptimizerDictForm {
     const bool fused_in_python = is_fused && (algorithm.traits().python_has_fused_on_gpu ||
                                               all_are_on(c10::kCPU, optimizer_.param_groups_));
     group.write_only("fused", fused_in_python ? IValue(true) : IValue());
-    for (const char* key : {"base_momentum", "initial_lr", "max_lr", "max_momentum", "min_lr"}) {
+    for (const char* key :
+         {"base_momentum", "initial_lr", "max_lr", "max_momentum", "min_lr", "swa_lr"}) {
       std::optional<double> value;
       if (const auto found = values[index].find(key); found != values[index].end()) {
         value = found->second;

@@ -150,7 +150,11 @@ class StateVisitor {
       const auto found = from.isString()
                              ? std::find(words.begin(), words.end(), from.toStringView())
                              : words.end();
-      expect(found != words.end(), c10::str("'", words[0], "' or '", words[1], "'"), from);
+      std::string choices = c10::str("'", words.back(), "'");
+      for (size_t i = words.size() - 1; i-- > 0;) {
+        choices = c10::str("'", words[i], i + 2 == words.size() ? "' or " : "', ", choices);
+      }
+      expect(found != words.end(), choices, from);
       value = static_cast<T>(found - words.begin());
     } else if constexpr (requires { value->state_dict(); }) {
       value->load_state_dict(from);

@@ -2,10 +2,15 @@
 
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <sstream>
 
 #include "catch.hpp"
 #include "sconce/devices.hpp"
+#include "sconce/io/torch_file.hpp"
+#include "sconce/nn/lazy_conv_transpose.hpp"
+#include "sconce/nn/state_dict.hpp"
+#include "support/ask_python.hpp"
 #include "support/error_of.hpp"
 #include "support/require_gpu.hpp"
 
@@ -63,6 +68,13 @@ void for_each_layer(const F& test) {
   test(LazyBatchNorm1d(), ramp({4, 3}), nn::BatchNorm1d(3));
   test(LazyBatchNorm2d(LazyBatchNorm2dOptions().momentum(std::nullopt)), ramp({2, 3, 4, 5}),
        nn::BatchNorm2d(nn::BatchNorm2dOptions(3).momentum(std::nullopt)));
+  test(LazyBatchNorm3d(), ramp({2, 3, 2, 2, 3}), nn::BatchNorm3d(3));
+  test(LazyConvTranspose1d(LazyConvTranspose1dOptions(4, 3).groups(2)), ramp({2, 6, 5}),
+       nn::ConvTranspose1d(nn::ConvTranspose1dOptions(6, 4, 3).groups(2)));
+  test(LazyConvTranspose2d(LazyConvTranspose2dOptions(2, {3, 2}).stride(2).output_padding(1)),
+       ramp({2, 3, 4, 5}),
+       nn::ConvTranspose2d(nn::ConvTranspose2dOptions(3, 2, {3, 2}).stride(2).output_padding(1)));
+  test(LazyConvTranspose3d(2, 2), ramp({1, 2, 2, 3, 2}), nn::ConvTranspose3d(2, 2, 2));
 }
 
 // A user's module with submodules. One of them is lazy at two levels.
@@ -149,6 +161,121 @@ void check_reference(M layer, const std::string& name, bool on, int bits, const 
   CHECK(lines >= 3);
 }
 
+// A random layer for both languages: in Python's words, and one that is run.
+struct Drawn {
+  std::string python = {};  // the layer and the shape of its input
+  std::shared_ptr<torch::nn::Module> module = {};
+  std::function<Tensor(const Tensor&)> forward = {};
+  std::vector<int64_t> shape = {};
+};
+
+template <class Layer>
+Drawn drawn(const std::string& python, Layer layer, const std::vector<int64_t>& shape) {
+  return {c10::str(python, "|(", c10::Join(", ", shape), ")"), layer.ptr(),
+          [layer](const Tensor& x) mutable { return layer->forward(x); }, shape};
+}
+
+// Draws the shape of a batch with this number of channels, and D more dimensions.
+std::vector<int64_t> draw_shape(std::mt19937& dice, int64_t channels, int64_t D) {
+  std::vector<int64_t> shape = {1 + dice() % 3, channels};
+  for (int64_t i = 0; i < D; ++i) shape.push_back(2 + static_cast<int64_t>(dice() % 4));
+  return shape;
+}
+
+template <class Layer, size_t D>
+Drawn draw_transposed(std::mt19937& dice) {
+  const auto below = [&dice](int64_t limit) { return static_cast<int64_t>(dice() % limit); };
+  const auto draw = [&](int64_t least, int64_t limit) {
+    std::vector<int64_t> all;
+    for (size_t i = 0; i < D; ++i) all.push_back(least + below(limit));
+    return all;
+  };
+  const int64_t groups = 1 + below(2), out = groups * (1 + below(3)), in = groups * (1 + below(3));
+  const bool bias = below(3) != 0;
+  const auto kernel = draw(1, 3), stride = draw(2, 2), padding = draw(0, 2), dilation = draw(1, 2);
+  const auto output_padding = draw(0, 2);  // must be smaller than the stride
+  const auto options = LazyConvTransposeOptions<D>(out, kernel)
+                           .stride(stride)
+                           .padding(padding)
+                           .output_padding(output_padding)
+                           .groups(groups)
+                           .bias(bias)
+                           .dilation(dilation);
+  const auto list = [](const auto& all) { return c10::str("(", c10::Join(", ", all), ",)"); };
+  const auto python = c10::str("nn.LazyConvTranspose", D, "d(", out, ", ", list(kernel), ", ",
+                               list(stride), ", ", list(padding), ", ", list(output_padding), ", ",
+                               groups, ", ", bias ? "True" : "False", ", ", list(dilation), ")");
+  auto shape = draw_shape(dice, in, D);
+  for (size_t i = 2; i < shape.size(); ++i) shape[i] += 3;  // so that padding leaves something
+  return drawn(python, Layer(options), shape);
+}
+
+Drawn draw_norm(std::mt19937& dice) {
+  const bool affine = dice() % 2 == 0, tracks = dice() % 2 == 0, is_mean = dice() % 3 == 0;
+  const double eps = dice() % 2 == 0 ? 1e-5 : 1e-3;
+  auto options = LazyBatchNorm3dOptions().eps(eps).affine(affine).track_running_stats(tracks);
+  if (is_mean) options.momentum(std::nullopt);
+  const auto flag = [](bool value) { return value ? "True" : "False"; };
+  const auto python = c10::str("nn.LazyBatchNorm3d(", eps, ", ", is_mean ? "None" : "0.1", ", ",
+                               flag(affine), ", ", flag(tracks), ")");
+  return drawn(python, LazyBatchNorm3d(options),
+               draw_shape(dice, 1 + static_cast<int64_t>(dice() % 5), 3));
+}
+
+Drawn draw_layer(size_t number) {
+  std::mt19937 dice(static_cast<uint32_t>(number));
+  switch (number % 4) {
+    case 0:
+      return draw_transposed<LazyConvTranspose1d, 1>(dice);
+    case 1:
+      return draw_transposed<LazyConvTranspose2d, 2>(dice);
+    case 2:
+      return draw_transposed<LazyConvTranspose3d, 3>(dice);
+    default:
+      return draw_norm(dice);
+  }
+}
+
+void compare_lazy_layers(size_t count) {
+  const sconce::test::TempDir folder;
+  {
+    std::ofstream cases(folder.path() / "cases");
+    for (size_t i = 0; i < count; ++i) cases << draw_layer(i).python << '\n';
+  }
+  sconce::test::ask_python(folder, "lazy.py", "random");
+  const auto all = sconce::io::load_torch(folder.path() / "random");
+  REQUIRE(all.toListRef().size() == count);
+  const auto near = [](const Tensor& a, const Tensor& b) {
+    return a.sizes() == b.sizes() && torch::allclose(a, b, 1.3e-6, 1e-5);
+  };
+  for (size_t i = 0; i < count; ++i) {
+    torch::manual_seed(i);
+    const auto layer = draw_layer(i);
+    INFO(i << ": " << layer.python);
+    const auto X = torch::randn(layer.shape, torch::requires_grad());
+    const auto Y = layer.forward(X);
+    Y.square().sum().backward();
+    const auto python = all.toListRef()[i].toGenericDict();
+    CHECK(torch::rand(1).equal(python.at("next").toTensor()));
+    CHECK(near(Y, python.at("output").toTensor()));
+    const auto state = state_dict(*layer.module);
+    const auto theirs = python.at("state").toGenericDict();
+    REQUIRE(state.size() == theirs.size());
+    for (const auto& item : state) {
+      const auto expected = theirs.at(item.key()).toTensor();
+      const bool is_computed = item.key().starts_with("running_");
+      CHECK((is_computed ? near(item.value(), expected) : item.value().equal(expected)));
+    }
+    auto gradients = std::vector{X.grad()};
+    for (const auto& parameter : layer.module->parameters()) gradients.push_back(parameter.grad());
+    const auto expected = python.at("gradients").toListRef();
+    REQUIRE(gradients.size() == expected.size());
+    for (size_t j = 0; j < gradients.size(); ++j) {
+      CHECK(torch::allclose(gradients[j], expected[j].toTensor(), 1e-4, 1e-4));
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("lazy layers draw the same initial values as Python and as many random numbers") {
@@ -167,6 +294,37 @@ TEST_CASE("lazy layers draw the same initial values as Python and as many random
                   ramp({4, 3}, dtype));
   check_reference(LazyBatchNorm2d(LazyBatchNorm2dOptions().momentum(std::nullopt).affine(on)),
                   "LazyBatchNorm2d", on, bits, ramp({2, 3, 4, 5}, dtype));
+  check_reference(LazyBatchNorm3d(LazyBatchNorm3dOptions().affine(on)), "LazyBatchNorm3d", on, bits,
+                  ramp({2, 3, 2, 2, 3}, dtype));
+  check_reference(LazyConvTranspose1d(LazyConvTranspose1dOptions(4, 3).groups(2).bias(on)),
+                  "LazyConvTranspose1d", on, bits, ramp({2, 4, 5}, dtype));
+  const auto two = LazyConvTranspose2dOptions(2, {3, 2}).stride(2).padding(1).output_padding(1);
+  check_reference(LazyConvTranspose2d(LazyConvTranspose2dOptions(two).bias(on)),
+                  "LazyConvTranspose2d", on, bits, ramp({2, 3, 4, 5}, dtype));
+  check_reference(LazyConvTranspose3d(LazyConvTranspose3dOptions(2, 2).stride(2).bias(on)),
+                  "LazyConvTranspose3d", on, bits, ramp({1, 2, 2, 3, 2}, dtype));
+}
+
+TEST_CASE(
+    "random LazyConvTranspose1d to 3d and LazyBatchNorm3d have the same values and gradients as in "
+    "Python",
+    "[python]") {
+  compare_lazy_layers(24);
+}
+
+TEST_CASE("200 random lazy layers of each kind have the same values and gradients as in Python",
+          "[.][slow]") {
+  compare_lazy_layers(800);
+}
+
+TEST_CASE(
+    "a lazy transposed convolution chooses its padding for an output_size, even in Sequential") {
+  LazyConvTranspose2d layer(LazyConvTranspose2dOptions(2, 3).stride(2));
+  const auto X = ramp({1, 3, 4, 4});
+  CHECK(layer(X, at::IntArrayRef{10, 9}).sizes() == at::IntArrayRef{1, 2, 10, 9});
+  CHECK(layer(X).sizes() == at::IntArrayRef{1, 2, 9, 9});
+  torch::nn::Sequential net(LazyConvTranspose2d(2, 3));
+  CHECK(net->forward(X).sizes() == at::IntArrayRef{1, 2, 6, 6});
 }
 
 TEST_CASE("lazy layers have Python's defaults") {
@@ -188,7 +346,24 @@ TEST_CASE("lazy layers have Python's defaults") {
   conv("LazyConv1d", LazyConv1dOptions(1, 1));
   conv("LazyConv2d", LazyConv2dOptions(1, 1));
   conv("LazyConv3d", LazyConv3dOptions(1, 1));
-  for (const std::string name : {"LazyBatchNorm1d", "LazyBatchNorm2d"}) {
+  const auto transposed = [&](const std::string& name, const auto& o) {
+    using Array = std::decay_t<decltype(o.stride())>;
+    const auto number = [](const auto& array, int64_t value) {
+      return *array == *Array(value) ? std::to_string(value) : "?";
+    };
+    ours[name + " stride"] = number(o.stride(), 1);
+    ours[name + " padding"] = number(o.padding(), 0);
+    ours[name + " output_padding"] = number(o.output_padding(), 0);
+    ours[name + " dilation"] = number(o.dilation(), 1);
+    ours[name + " groups"] = text(o.groups());
+    ours[name + " bias"] = flag(o.bias());
+    ours[name + " padding_mode"] =
+        std::holds_alternative<torch::enumtype::kZeros>(o.padding_mode()) ? "zeros" : "?";
+  };
+  transposed("LazyConvTranspose1d", LazyConvTranspose1dOptions(1, 1));
+  transposed("LazyConvTranspose2d", LazyConvTranspose2dOptions(1, 1));
+  transposed("LazyConvTranspose3d", LazyConvTranspose3dOptions(1, 1));
+  for (const std::string name : {"LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d"}) {
     const LazyBatchNormOptions o;
     ours[name + " eps"] = text(o.eps());
     ours[name + " momentum"] = text(o.momentum().value());
@@ -548,6 +723,14 @@ TEST_CASE("an input that the real layer rejects leaves a lazy layer uninitialize
   CHECK_THROWS_WITH(grouped(ramp({1, 3, 5})),
                     ContainsSubstring("in_channels must be divisible by groups"));
   CHECK_FALSE(grouped->is_initialized());
+  LazyConvTranspose1d transposed(LazyConvTranspose1dOptions(4, 1).groups(2));
+  CHECK_THROWS_WITH(transposed(ramp({1, 3, 5})),
+                    ContainsSubstring("in_channels must be divisible by groups"));
+  NamedTensors state;
+  state.insert("weight", torch::ones({3, 2, 1}));
+  state.insert("bias", torch::ones({4}));
+  materialize_from(*transposed, state);  // 3 channels in 2 groups
+  CHECK_FALSE(transposed->is_initialized());
 }
 
 TEST_CASE("a lazy layer rejects options out of range on construction") {
@@ -557,6 +740,11 @@ TEST_CASE("a lazy layer rejects options out of range on construction") {
                     ContainsSubstring("LazyConv2d: expected positive out_channels that positive "
                                       "groups divide, got out_channels 3 and groups 2"));
   CHECK_THROWS(LazyConv1d(0, 1));
+  CHECK_THROWS_WITH(LazyConvTranspose1d(LazyConvTranspose1dOptions(3, 1).groups(2)),
+                    ContainsSubstring("LazyConvTranspose1d: expected positive out_channels that"));
+  CHECK_THROWS_WITH(
+      LazyConvTranspose1d(LazyConvTranspose1dOptions(3, 1).padding_mode(torch::kReflect)),
+      ContainsSubstring("LazyConvTranspose1d: expected the padding_mode kZeros"));
 }
 
 TEST_CASE("every option of a lazy convolution reaches the real convolution") {

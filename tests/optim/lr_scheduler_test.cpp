@@ -13,11 +13,14 @@
 #include "sconce/optim/adam.hpp"
 #include "sconce/optim/nadam.hpp"
 #include "sconce/optim/sgd.hpp"
+#include "sconce/optim/swa_utils.hpp"
 #include "support/ask_python.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using namespace sconce::optim::lr_scheduler;
 using sconce::optim::MetricMode;
+using sconce::optim::swa_utils::SWALR;
+using sconce::optim::swa_utils::SWALROptions;
 using sconce::test::TempDir;
 using sconce::test::two_groups;
 using torch::optim::Optimizer;
@@ -481,15 +484,6 @@ std::vector<std::pair<Example, Example>> pairs_of_cycles() {
   return all;
 }
 
-std::vector<Example> all_cases() {
-  std::vector<Example> all;
-  for (const auto& some : {step_cases(), smooth_cases(), restarting_and_short_cases(),
-                           one_cycle_cases(), plateau_cases(), combined_cases()}) {
-    all.insert(all.end(), some.begin(), some.end());
-  }
-  return all;
-}
-
 // A schedule with random arguments, for Python and for us.
 template <class Base>
 struct Piece {
@@ -504,6 +498,116 @@ Piece<GroupLRScheduler> piece(const std::string& python, Args... args) {
 
 int64_t number_below(std::mt19937& dice, uint32_t limit) {
   return dice() % limit;
+}
+
+Piece<GroupLRScheduler> draw_multiplicative(std::mt19937& dice) {
+  const auto of_group = [&dice] { return 1 - static_cast<double>(number_below(dice, 40)) / 512; };
+  const double a = of_group(), b = of_group();
+  const int64_t pause = 1 + number_below(dice, 9);
+  const auto factor = [pause](double other) {
+    return [=](int64_t e) { return e % pause == 0 ? 1.0 : other; };
+  };
+  const auto python = [&](double other) {
+    return c10::str("lambda e: 1.0 if e % ", pause, " == 0 else ", text(other));
+  };
+  if (number_below(dice, 2) == 0) {
+    return piece<MultiplicativeLR>("MultiplicativeLR(o, " + python(a) + ")", factor(a));
+  }
+  return piece<MultiplicativeLR>("MultiplicativeLR(o, [" + python(a) + ", " + python(b) + "])",
+                                 PerGroup<MultiplicativeLR::Function>{factor(a), factor(b)});
+}
+
+Piece<GroupLRScheduler> draw_cyclic(std::mt19937& dice) {
+  const auto share = [&dice] { return static_cast<double>(1 + number_below(dice, 63)) / 64; };
+  static const std::array modes = {"triangular", "triangular2", "exp_range"};
+  const auto flag = [](bool value) { return value ? "True" : "False"; };
+  const double base = share() / 8, first = share(), second = share(), gamma = 1 - share() / 32;
+  const double low = share() / 2, high = share();
+  CyclicLROptions options = {.step_size_up = 1 + number_below(dice, 30),
+                             .mode = static_cast<CyclicMode>(number_below(dice, 3)),
+                             .gamma = gamma,
+                             .scale_mode = static_cast<ScaleMode>(number_below(dice, 2)),
+                             .cycle_momentum = number_below(dice, 2) == 0,
+                             .base_momentum = {low, high},
+                             .max_momentum = high};
+  if (number_below(dice, 2) == 0) options.step_size_down = number_below(dice, 30);
+  const bool is_custom = number_below(dice, 3) == 0;
+  if (is_custom)
+    options.scale_fn = [gamma](int64_t x) { return 1 / (gamma * static_cast<double>(x) + 1); };
+  const auto python = c10::str(
+      "CyclicLR(o, ", text(base), ", [", text(first), ", ", text(second), "], ",
+      options.step_size_up, ", ",
+      options.step_size_down ? std::to_string(*options.step_size_down) : "None", ", '",
+      modes[static_cast<size_t>(options.mode)], "', ", text(gamma), ", ",
+      is_custom ? "lambda x: 1 / (" + text(gamma) + " * x + 1)" : "None", ", '",
+      options.scale_mode == ScaleMode::cycle ? "cycle" : "iterations", "', ",
+      flag(options.cycle_momentum), ", [", text(low), ", ", text(high), "], ", text(high), ")");
+  return {python, [=](Optimizer& o) {
+            return std::make_shared<CyclicLR>(o, base, PerGroup<double>{first, second}, options);
+          }};
+}
+
+Piece<GroupLRScheduler> draw_swa(std::mt19937& dice) {
+  const double lr = static_cast<double>(1 + number_below(dice, 63)) / 256, other = lr / 4;
+  const bool is_linear = number_below(dice, 2) == 0, is_list = number_below(dice, 2) == 0;
+  const SWALROptions options = {
+      .anneal_epochs = number_below(dice, 40),
+      .anneal_strategy = is_linear ? AnnealStrategy::linear : AnnealStrategy::cos};
+  const auto lrs = is_list ? PerGroup<double>{lr, other} : PerGroup<double>(lr);
+  return piece<SWALR>(
+      c10::str("SWALR(o, ", is_list ? "[" + text(lr) + ", " + text(other) + "]" : text(lr), ", ",
+               options.anneal_epochs, ", '", is_linear ? "linear" : "cos", "')"),
+      lrs, options);
+}
+
+// Schedules of one of the three kinds: alone, or the first or the second of two by turns.
+std::vector<Example> draw_alone_and_by_turns(Piece<GroupLRScheduler> (*draw)(std::mt19937&),
+                                             uint32_t count) {
+  static const std::array kinds = {"SGD", "RMSprop", "Adam", "AdamW", "NAdam"};
+  std::vector<Example> all;
+  for (uint32_t seed = 0; seed < count; ++seed) {
+    std::mt19937 dice(seed);
+    const std::string kind = kinds[seed % kinds.size()];
+    const auto one = draw(dice);
+    const auto other = piece<ExponentialLR>("ExponentialLR(o, 0.96875)", 0.96875);
+    const int64_t milestone = number_below(dice, 90);
+    if (seed % 3 == 0) {
+      all.push_back(
+          {kind + "|" + one.python, [=](Optimizer& o) { return Schedulers{one.make(o)}; }});
+      continue;
+    }
+    const auto& begin = seed % 3 == 1 ? one : other;
+    const auto& end = seed % 3 == 1 ? other : one;
+    all.push_back({c10::str(kind, "|SequentialLR(o, [", begin.python, ", ", end.python, "], [",
+                            milestone, "])"),
+                   [=](Optimizer& o) {
+                     const auto first = begin.make(o);
+                     return Schedulers{std::make_shared<SequentialLR>(
+                         o, std::vector{first, end.make(o)}, std::vector{milestone})};
+                   }});
+  }
+  return all;
+}
+
+std::vector<Example> cyclic_multiplicative_and_swa_cases(uint32_t count) {
+  std::vector<Example> all = {
+      {"SGD|CyclicLR(o, 0.01, 0.1)",
+       [](Optimizer& o) { return Schedulers{make<CyclicLR>(o, 0.01, 0.1)}; }},
+      {"Adagrad|CyclicLR(o, 0.01, 0.1, 7, cycle_momentum=False)",
+       [](Optimizer& o) {
+         return Schedulers{make<CyclicLR>(
+             o, 0.01, 0.1, CyclicLROptions{.step_size_up = 7, .cycle_momentum = false})};
+       }},
+      {"SGD|SWALR(o, 0.05)", [](Optimizer& o) { return Schedulers{make<SWALR>(o, 0.05)}; }},
+      {"SGD|LinearLR(o)|SWALR(o, 0.05, 30)", [](Optimizer& o) {
+         return Schedulers{make<LinearLR>(o),
+                           make<SWALR>(o, 0.05, SWALROptions{.anneal_epochs = 30})};
+       }}};
+  for (const auto draw : {draw_multiplicative, draw_cyclic, draw_swa}) {
+    const auto some = draw_alone_and_by_turns(draw, count);
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
 }
 
 Piece<GroupLRScheduler> draw_piece(std::mt19937& dice) {
@@ -581,6 +685,16 @@ Example draw_example(uint32_t seed) {
             for (const auto& each : pieces) schedulers.push_back(each.make(o));
             return schedulers;
           }};
+}
+
+std::vector<Example> all_cases() {
+  std::vector<Example> all;
+  for (const auto& some :
+       {step_cases(), smooth_cases(), restarting_and_short_cases(), one_cycle_cases(),
+        plateau_cases(), combined_cases(), cyclic_multiplicative_and_swa_cases(6)}) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
 }
 
 void write_cases(const TempDir& folder, const std::vector<Example>& cases) {
@@ -666,6 +780,16 @@ TEST_CASE(
             return example.python.find(name) != std::string::npos;
           }) > 60);
   }
+  compare_curves(all);
+  compare_states(all);
+}
+
+TEST_CASE(
+    "200 random CyclicLR, MultiplicativeLR, and SWALR each set the same values as Python, even "
+    "after "
+    "resuming in either language",
+    "[.][slow]") {
+  const auto all = cyclic_multiplicative_and_swa_cases(200);
   compare_curves(all);
   compare_states(all);
 }
@@ -799,6 +923,24 @@ TEST_CASE("schedulers reject invalid arguments for the same reasons as Python") 
           cycle + "base_momentum to be one or 2");
   refused([&] { OneCycleLR(*make_optimizer("Adagrad"), 0.1, {.total_steps = 9}); },
           cycle + "an optimizer with momentum or betas");
+  refused([&] { MultiplicativeLR(o, {one, one, one}); },
+          "MultiplicativeLR: expected lr_lambdas to be one or 2");
+  refused([&] { MultiplicativeLR(o, MultiplicativeLR::Function()); },
+          "MultiplicativeLR: expected functions");
+  const std::string cyclic = "CyclicLR: expected ";
+  refused([&] { CyclicLR(o, 0.1, 0.2, {.step_size_up = 0}); },
+          cyclic + "step_size_up of at least 1");
+  refused([&] { CyclicLR(o, 0.1, 0.2, {.step_size_down = -1}); }, cyclic + "step_size_down of at");
+  refused([&] { CyclicLR(o, {0.1}, 0.2); }, cyclic + "base_lr to be one or 2");
+  refused([&] { CyclicLR(o, 0.1, {0.2}); }, cyclic + "max_lr to be one or 2");
+  refused([&] { CyclicLR(o, 0.1, 0.2, {.base_momentum = {0.1}}); },
+          cyclic + "base_momentum to be one or 2");
+  refused([&] { CyclicLR(*make_optimizer("Adagrad"), 0.1, 0.2); },
+          cyclic + "an optimizer with momentum or betas");
+  CHECK_THROWS_WITH(SWALR(o, {0.1}),
+                    ContainsSubstring("swa_utils::SWALR: expected swa_lr to be one"));
+  CHECK_THROWS_WITH(SWALR(o, 0.1, {.anneal_epochs = -1}),
+                    ContainsSubstring("swa_utils::SWALR: expected anneal_epochs of at least 0"));
   const std::string sequence = "SequentialLR: expected ";
   const auto step_lr = std::make_shared<StepLR>(o, 3);
   const auto other = make_optimizer("SGD");
@@ -811,6 +953,42 @@ TEST_CASE("schedulers reject invalid arguments for the same reasons as Python") 
       [&] { SequentialLR(o, {step_lr, std::make_shared<StepLR>(*other, 3)}, {5}); },
       sequence + "all schedulers to belong to the same optimizer, got one of another at index 1");
   CHECK(o.param_groups()[0].options().get_lr() == 0.1);
+}
+
+TEST_CASE("an optimizer's state keeps the swa_lr of a SWALR, which another SWALR then uses") {
+  const auto run = make_ours("SGD");
+  SWALR schedule(*run, {0.5, 0.25});
+  schedule.step();
+  const auto resumed = make_ours("SGD");
+  SWALR fresh(*resumed, 9.0);
+  resumed->load_state_dict(run->state_dict());
+  fresh.load_state_dict(schedule.state_dict());
+  for (int i = 0; i < 12; ++i) {
+    schedule.step();
+    fresh.step();
+    CHECK(fresh.get_last_lr() == schedule.get_last_lr());
+  }
+  CHECK(fresh.get_last_lr() == std::vector<double>{0.5, 0.25});
+}
+
+TEST_CASE("schedulers reject a state with a value that their constructor rejects") {
+  const auto optimizer = make_optimizer("SGD");
+  const auto refused = [](auto& scheduler, const char* key, const c10::IValue& value,
+                          const char* message) {
+    auto state = scheduler.state_dict().toGenericDict();
+    const auto before = scheduler.state_dict();
+    state.insert_or_assign(key, value);
+    CHECK_THROWS_WITH(scheduler.load_state_dict(state), ContainsSubstring(message));
+    CHECK(scheduler.state_dict().toGenericDict().at(key) == before.toGenericDict().at(key));
+  };
+  CyclicLR cyclic(*optimizer, 0.1, 0.2);
+  refused(cyclic, "mode", "circle",
+          "expected 'triangular', 'triangular2' or 'exp_range' for 'mode'");
+  refused(cyclic, "total_size", 0.0, "of at least 1");
+  refused(cyclic, "step_ratio", 0.0, "above 0 and at most 1");
+  SWALR swa(*optimizer, 0.1);
+  refused(swa, "anneal_epochs", -1, "of 0 or more");
+  refused(swa, "_anneal_strategy", "sine", "expected 'cos' or 'linear'");
 }
 
 TEST_CASE("OneCycleLR without cycle_momentum leaves the momentum of another schedule alone") {

@@ -3,10 +3,15 @@ defaults.
 
 A line per tensor: layer, bias or affine, type, name, shape, values as hexadecimal floats.
 Run with a Python that has torch: python3 tests/reference/lazy.py
+
+With the arguments `random OUT` it runs the layers in the file `cases` beside OUT instead. A line of it is a layer
+and the shape of its input. OUT becomes a list with the layer's state after the first forward, its output, the
+gradients of the input and the parameters, and the next random number.
 """
 
 import inspect
 import pathlib
+import sys
 
 import torch
 from torch import nn
@@ -18,7 +23,30 @@ LAYERS = {
     "LazyConv3d": (lambda on: nn.LazyConv3d(2, 2, stride=2, bias=on), (1, 2, 3, 4, 5)),
     "LazyBatchNorm1d": (lambda on: nn.LazyBatchNorm1d(affine=on), (4, 3)),
     "LazyBatchNorm2d": (lambda on: nn.LazyBatchNorm2d(momentum=None, affine=on), (2, 3, 4, 5)),
+    "LazyBatchNorm3d": (lambda on: nn.LazyBatchNorm3d(affine=on), (2, 3, 2, 2, 3)),
+    "LazyConvTranspose1d": (lambda on: nn.LazyConvTranspose1d(4, 3, groups=2, bias=on), (2, 4, 5)),
+    "LazyConvTranspose2d": (
+        lambda on: nn.LazyConvTranspose2d(2, (3, 2), stride=2, padding=1, output_padding=1, bias=on), (2, 3, 4, 5)),
+    "LazyConvTranspose3d": (lambda on: nn.LazyConvTranspose3d(2, 2, stride=2, bias=on), (1, 2, 2, 3, 2)),
 }
+
+
+def first_forward(number, line):
+    expression, shape = line.split("|")
+    torch.manual_seed(number)
+    layer = eval(expression)
+    X = torch.randn(eval(shape), requires_grad=True)
+    Y = layer(X)
+    Y.square().sum().backward()
+    gradients = [X.grad, *(p.grad for p in layer.parameters())]
+    return {"state": dict(layer.state_dict()), "output": Y.detach(), "gradients": gradients, "next": torch.rand(1)}
+
+
+if sys.argv[1:2] == ["random"]:
+    out = pathlib.Path(sys.argv[2])
+    cases = (out.parent / "cases").read_text().splitlines()
+    torch.save([first_forward(*case) for case in enumerate(cases)], out)
+    sys.exit()
 
 lines = []
 for name in LAYERS:

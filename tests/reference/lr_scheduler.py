@@ -21,6 +21,7 @@ import warnings
 
 import torch
 from torch.optim.lr_scheduler import *  # used by the cases
+from torch.optim.swa_utils import SWALR
 
 STEPS = 200
 MIDDLE = 100

@@ -16,7 +16,7 @@ from torch import nn
 
 warnings.simplefilter("ignore")  # masks of two types, and stacks that use no nested tensors
 DTYPES = [torch.float32, torch.bfloat16, torch.float16]
-MHA, ENCODER_LAYER, ENCODER, DECODER_LAYER, DECODER = range(5)
+MHA, ENCODER_LAYER, ENCODER, DECODER_LAYER, DECODER, FULL = range(6)
 
 
 def make(c):
@@ -28,6 +28,8 @@ def make(c):
         dim_feedforward=c["feedforward"], dropout=c["dropout"] / 100, batch_first=bool(c["batch_first"]),
         activation=[nn.functional.relu, nn.functional.gelu, torch.tanh][c["activation"]],
         norm_first=bool(c["norm_first"]), bias=bool(c["bias"]), layer_norm_eps=1e-5 if c["bias"] else 1e-3)
+    if c["kind"] == FULL:
+        return nn.Transformer(c["features"], c["heads"], c["encoder_layers"], c["layers"], **of_layer)
     kind = nn.TransformerEncoderLayer if c["kind"] in (ENCODER_LAYER, ENCODER) else nn.TransformerDecoderLayer
     layer = kind(c["features"], c["heads"], **of_layer)
     norm = nn.LayerNorm(c["features"], bias=bool(c["bias"])) if c["norm"] else None
@@ -44,9 +46,9 @@ def sizes(c, length, features):
     return (c["batch"], length, features) if c["batch_first"] else (length, c["batch"], features)
 
 
-def attn_mask(c, which, source):
+def attn_mask(c, which, length, source):
     """None, or a mask of bool or floats, in two or three dimensions, random or causal."""
-    kind, length = c[which], c["length"]
+    kind = c[which]
     if kind == 0:
         return None
     if kind in (3, 4):  # causal
@@ -79,7 +81,7 @@ def inputs_of(c):
     query = torch.randn(sizes(c, c["length"], c["features"]))
     if c["kind"] in (ENCODER_LAYER, ENCODER):
         return [query]
-    if c["kind"] in (DECODER_LAYER, DECODER):
+    if c["kind"] in (DECODER_LAYER, DECODER, FULL):
         return [query, torch.randn(sizes(c, c["source"], c["features"]))]
     if c["same"] == 2:
         return [query] * 3
@@ -88,8 +90,12 @@ def inputs_of(c):
 
 
 def forward(c, model, inputs, masks):
-    mask, padding, memory_mask, memory_padding = masks
+    mask, padding, memory_mask, memory_padding, *src_masks = masks
     hint = True if c["hint"] else None
+    if c["kind"] == FULL:
+        tgt, src = inputs
+        return model(src, tgt, src_masks[0], mask, memory_mask, src_masks[1], padding, memory_padding,
+                     True if c["src_hint"] else None, hint), None
     if c["kind"] == MHA:
         return model(*inputs, key_padding_mask=padding, attn_mask=mask, need_weights=bool(c["need_weights"]),
                      average_attn_weights=bool(c["average"]), is_causal=bool(c["hint"]))
@@ -113,8 +119,10 @@ class Run:
         inputs = inputs_of(c)
         source = inputs[-1].shape[1 if c["batch"] and c["batch_first"] else 0]
         own = source if c["kind"] == MHA else c["length"]
-        masks = [attn_mask(c, "mask", own), padding_mask(c, "padding", own)]
-        masks += [attn_mask(c, "memory_mask", source), padding_mask(c, "memory_padding", source)]
+        masks = [attn_mask(c, "mask", c["length"], own), padding_mask(c, "padding", own)]
+        masks += [attn_mask(c, "memory_mask", c["length"], source), padding_mask(c, "memory_padding", source)]
+        if c["kind"] == FULL:
+            masks += [attn_mask(c, "src_mask", source, source), padding_mask(c, "src_padding", source)]
         self.masks = [m.to(self.dtype) if m is not None and m.is_floating_point() else m for m in masks]
         self.begin = [p.detach().clone() for p in self.model.parameters()]
         self.model.to(self.dtype).train(c["mode"] == 0)

@@ -106,6 +106,7 @@ struct LazyBatchNormOptions {
 };
 using LazyBatchNorm1dOptions = LazyBatchNormOptions;  ///< options of `LazyBatchNorm1d`
 using LazyBatchNorm2dOptions = LazyBatchNormOptions;  ///< options of `LazyBatchNorm2d`
+using LazyBatchNorm3dOptions = LazyBatchNormOptions;  ///< options of `LazyBatchNorm3d`
 
 /// Lazy form of the layer `Base`. It derives from `Base`, so `as<torch::nn::Linear>()` finds it,
 /// and it has the members `weight`, `bias` and `options` of `Base`. The number of input features in
@@ -157,6 +158,8 @@ class LazyModule : public Base, public LazyLayer {
  protected:
   /// Returns the number of input features, for the accessor of that name.
   int64_t features(const char* accessor) const;
+  /// Initializes the layer, if it is uninitialized, for an input like this one.
+  void initialize_for(const torch::Tensor& input);
 
  private:
   using Options = decltype(Base::options);
@@ -226,5 +229,16 @@ class LazyBatchNorm2dImpl
 };
 /// Module holder of `LazyBatchNorm2dImpl`. Python: `torch.nn.LazyBatchNorm2d`.
 TORCH_MODULE(LazyBatchNorm2d);
+
+/// Takes `(N, C, D, H, W)` and reads num_features from C. Python: `torch.nn.LazyBatchNorm3d`.
+class LazyBatchNorm3dImpl
+    : public LazyModule<LazyBatchNorm3dImpl, torch::nn::BatchNorm3dImpl, LazyBatchNorm3dOptions> {
+ public:
+  using LazyModule::LazyModule;
+  /// @throw c10::Error with "uninitialized" in the text if the layer is uninitialized.
+  int64_t num_features() const { return features("num_features"); }
+};
+/// Module holder of `LazyBatchNorm3dImpl`. Python: `torch.nn.LazyBatchNorm3d`.
+TORCH_MODULE(LazyBatchNorm3d);
 
 }  // namespace sconce::nn

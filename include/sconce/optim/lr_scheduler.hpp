@@ -3,10 +3,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <string>
 #include <vector>
 
+#include "sconce/optim/cyclic_lr.hpp"
 #include "sconce/optim/lr_scheduler_base.hpp"
 #include "sconce/optim/reduce_lr_on_plateau.hpp"
 #include "sconce/optim/warm_restarts.hpp"
@@ -37,6 +36,24 @@ class LambdaLR final : public GroupLRScheduler {
   void visit_options(StateVisitor& state) override;
   double get_lr(size_t group, double lr, bool is_initial) const override;
   double restart_lr(size_t group) const override;
+
+  std::vector<Function> lr_lambdas_;
+};
+
+/// Multiplies the learning rate by a function of the epoch, at every epoch except the first.
+/// Python: `MultiplicativeLR`.
+class MultiplicativeLR final : public GroupLRScheduler {
+ public:
+  /// A function of the number of steps so far.
+  using Function = std::function<double(int64_t epoch)>;
+
+  /// @throw c10::Error if the length of a list of functions is not the number of groups.
+  MultiplicativeLR(torch::optim::Optimizer& optimizer, const PerGroup<Function>& lr_lambda);
+
+ private:
+  void visit_options(StateVisitor& state) override;
+  double get_lr(size_t group, double lr, bool is_initial) const override;
+  void restart() override;
 
   std::vector<Function> lr_lambdas_;
 };
@@ -154,60 +171,6 @@ class LinearLR final : public GroupLRScheduler {
   double restart_lr(size_t group) const override;
 
   LinearLROptions options_;
-};
-
-/// The curve by which `OneCycleLR` goes from one value to the next.
-enum class AnnealStrategy { cos, linear };
-
-/// Options of `OneCycleLR`, with Python's names and defaults. Either total_steps or both of epochs
-/// and steps_per_epoch must be given.
-struct OneCycleLROptions {
-  std::optional<int64_t> total_steps = {};      ///< number of steps of the cycle
-  std::optional<int64_t> epochs = {};           ///< used without total_steps
-  std::optional<int64_t> steps_per_epoch = {};  ///< used without total_steps
-  double pct_start = 0.3;                       ///< share of the steps in which the rate rises
-  AnnealStrategy anneal_strategy = AnnealStrategy::cos;  ///< the curve
-  bool cycle_momentum = true;  ///< whether the momentum changes, opposite to the learning rate
-  PerGroup<double> base_momentum = 0.85;  ///< momentum or beta1 at max_lr
-  PerGroup<double> max_momentum = 0.95;   ///< momentum or beta1 at the start and the end
-  double div_factor = 25.0;               ///< max_lr divided by the initial learning rate
-  double final_div_factor = 1e4;          ///< initial learning rate divided by the last one
-  bool three_phase = false;  ///< returns to the initial rate first, and then goes to the last one
-};
-
-/// Raises the learning rate to max_lr and then lowers it far below the initial one, in one cycle.
-/// The momentum changes the other way: it is the momentum of SGD and RMSprop, and the first beta of
-/// optimizers that have betas. Step it after each batch. Python: `OneCycleLR`.
-class OneCycleLR final : public GroupLRScheduler {
- public:
-  /// @throw c10::Error if:
-  /// - the number of steps is missing or not positive;
-  /// - pct_start is not in [0, 1];
-  /// - the length of a list is not the number of groups;
-  /// - cycle_momentum is set and the optimizer has no momentum.
-  OneCycleLR(torch::optim::Optimizer& optimizer, const PerGroup<double>& max_lr,
-             const OneCycleLROptions& options);
-
-  /// Returns the number of steps of the cycle, also if it came from a state. Python: `total_steps`.
-  int64_t total_steps() const { return total_steps_; }
-
-  /// A part of the cycle. The texts name the values at its ends, as in Python's state.
-  struct Phase {
-    double end_step = 0;  ///< the last step
-    std::string start_lr = {}, end_lr = {}, start_momentum = {}, end_momentum = {};
-  };
-
- private:
-  void visit_options(StateVisitor& state) override;
-  double get_lr(size_t group, double lr, bool is_initial) const override;
-  double restart_lr(size_t group) const override;
-  void begin_momenta(const OneCycleLROptions& options);
-  double anneal(double start, double end, double pct) const;
-
-  int64_t total_steps_;
-  std::vector<Phase> phases_;
-  AnnealStrategy anneal_strategy_;
-  bool cycle_momentum_;
 };
 
 /// Steps one scheduler after the other; each starts at its milestone. Python: `SequentialLR`.

@@ -140,12 +140,11 @@ class GroupLRScheduler : public LRScheduler {
   double base_lr(size_t group) const;
 
   std::vector<double> base_lrs_ = {};
+  int64_t step_count_ = 0;
   std::shared_ptr<std::vector<GroupValues>> groups_;  ///< shared by the optimizer's schedulers
 
  private:
   friend class SequentialLR;
-
-  int64_t step_count_ = 0;
 };
 
 }  // namespace sconce::optim::lr_scheduler
