@@ -125,8 +125,9 @@ Rules device_rules() {
        }},
       {{"--graph", "--compile"},
        [](const Line& line) {
-         return unless(!captures(line) || line.parallel == "none",
-                       "needs --parallel none, not " + line.parallel);
+         const bool is_on_cpus = line.parallel == "distributed" && line.torch_device().is_cpu();
+         return unless(!captures(line) || line.parallel == "none" || is_on_cpus,
+                       "needs --parallel none, or distributed on CPUs, not " + line.parallel);
        }},
       {{"--graph", "--compile"},
        [](const Line& line) {

@@ -388,12 +388,13 @@ TEST_CASE("sconce-train rejects invalid names and lists the valid ones") {
 TEST_CASE("sconce-train rejects flags that --graph and --compile cannot be used with") {
   for (const std::string flag : {"--graph", "--compile"}) {
     check_usage_errors(
-        {{flag + " --parallel data", flag + ": needs --parallel none, not data"},
-         {flag + " --parallel distributed", flag + ": needs --parallel none, not distributed"},
+        {{flag + " --parallel data",
+          flag + ": needs --parallel none, or distributed on CPUs, not data"},
          {flag + " --accumulate 2", flag + ": needs --accumulate 1, not 2"},
          {flag + " --scheduler onecycle",
           flag + ": needs a --scheduler that changes only the learning rate, not onecycle"}});
   }
+  CHECK(parsed({"--graph", "--device", "cpu", "--parallel", "distributed"}).graph);
   CHECK(parsed({"--compile", "--device", "cpu"}).compile);
 }
 
@@ -1137,7 +1138,8 @@ TEST_CASE("sconce-train --parallel data and a group of one give the same losses 
 
 TEST_CASE("two processes train like one with twice the batch size, and only the first writes",
           "[distributed]") {
-  const std::string more = GENERATE("", "--accumulate 2 --clip 1 --scheduler onecycle --ema 0.9");
+  const std::string more =
+      GENERATE("", "--graph", "--accumulate 2 --clip 1 --scheduler onecycle --ema 0.9");
   const TempDir folder;
   const std::string out = (folder.path() / "two").string();
   std::vector<std::string> command = {"sh", "-c",
