@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -20,9 +21,12 @@ namespace sconce::distributed {
 
 struct ProcessGroup::Core {
   Launch launch = {};
+  Milliseconds timeout = InitOptions().timeout;
   std::string backend = {};
   bool on_cpu = false;                                // whether gloo was asked for
   c10::intrusive_ptr<c10d::ProcessGroup> group = {};  // null without a backend
+  std::shared_ptr<const Core> parent = {};            // whose store a subgroup uses
+  mutable int subgroups = 0;
 };
 
 namespace {
@@ -104,7 +108,61 @@ std::pair<Group, std::string> join(const Launch& launch, const std::string& name
   return within(timeout + std::chrono::seconds(1), who + "joining the group", work);
 }
 
-c10d::ReduceOp reduce_op(ReduceOp op) {
+void check_timeout(const char* function, Milliseconds timeout) {
+  constexpr auto longest = std::chrono::hours(24 * 365);  // sums with times do not overflow
+  TORCH_CHECK(timeout.count() > 0 && timeout <= longest, function,
+              "expected a timeout above 0 and of at most a year, got ", timeout.count(), " ms");
+}
+
+constexpr auto new_group_name = "sconce::distributed::ProcessGroup::new_group: ";
+
+std::vector<int> checked_ranks(std::vector<int> ranks, int world_size) {
+  TORCH_CHECK(!ranks.empty(), new_group_name, "expected at least one rank, got none");
+  std::sort(ranks.begin(), ranks.end());
+  TORCH_CHECK(std::adjacent_find(ranks.begin(), ranks.end()) == ranks.end(), new_group_name,
+              "expected each rank once, got ", ranks);
+  TORCH_CHECK(ranks.front() >= 0 && ranks.back() < world_size, new_group_name,
+              "expected ranks of 0 to ", world_size - 1, ", got ", ranks);
+  return ranks;
+}
+
+// Waits until all ranks of the larger group have called, and checks that they named the same ranks.
+void agree_ranks(c10d::Store& store, const Launch& launch, const std::vector<int>& ranks,
+                 Clock::time_point deadline) {
+  announce(store, launch.rank, "joined", c10::str(ranks));
+  const auto all = ranks_from(0, launch);
+  wait_for_ranks(store, all, "joined", deadline);
+  for (const auto& named : store.multiGet(keys_of(all, "joined"))) {
+    const std::string text(named.begin(), named.end());
+    TORCH_CHECK(text == c10::str(ranks), "expected the same ranks on every rank, got ", ranks,
+                " and ", text);
+  }
+}
+
+// Returns the place of this process in a group of some ranks. It keeps the address where the ranks
+// of the larger group met, by which Gloo finds an interface.
+Launch launch_of(const Launch& larger, const std::vector<int>& ranks, int rank) {
+  Launch launch = larger;
+  launch.rank = rank;
+  launch.world_size = static_cast<int>(ranks.size());
+  launch.local_world_size = larger.is_on_one_machine() ? launch.world_size : 0;
+  return launch;
+}
+
+// Gloo cannot compute a mean.
+bool has_mean(const std::string& backend, const torch::Tensor& tensor) {
+  return tensor.is_cuda() && backend != "gloo";
+}
+
+void divide(const torch::Tensor& sum, int ranks) {
+  if (c10::isIntegralType(sum.scalar_type(), /*includeBool=*/false)) {
+    sum.div_(ranks, "trunc");
+  } else {
+    sum.div_(ranks);
+  }
+}
+
+c10d::ReduceOp reduce_op(ReduceOp op, bool with_mean) {
   switch (op) {
     case ReduceOp::sum:
       return c10d::ReduceOp::SUM;
@@ -114,8 +172,10 @@ c10d::ReduceOp reduce_op(ReduceOp op) {
       return c10d::ReduceOp::MIN;
     case ReduceOp::max:
       return c10d::ReduceOp::MAX;
+    case ReduceOp::avg:
+      return with_mean ? c10d::ReduceOp::AVG : c10d::ReduceOp::SUM;
   }
-  TORCH_CHECK(false, "sconce::distributed::ReduceOp: expected sum, product, min or max");
+  TORCH_CHECK(false, "sconce::distributed::ReduceOp: expected sum, product, min, max or avg");
 }
 
 // Runs a collective that changes a tensor in place. The tensor may be strided and may require grad.
@@ -134,17 +194,43 @@ ProcessGroup::ProcessGroup(std::shared_ptr<const Core> core) : core_(std::move(c
 ProcessGroup::ProcessGroup() : core_(std::make_shared<Core>()) {}
 
 ProcessGroup ProcessGroup::init(const InitOptions& options) {
-  constexpr auto longest = std::chrono::hours(24 * 365);  // sums with times do not overflow
-  TORCH_CHECK(options.timeout.count() > 0 && options.timeout <= longest, detail::init_name,
-              "expected a timeout above 0 and of at most a year, got ", options.timeout.count(),
-              " ms");
+  check_timeout(detail::init_name, options.timeout);
   const Launch launch = read_launch(options);
   check_backend(options.backend);
   const bool alone = launch.world_size == 1;
-  Core core{.launch = launch, .on_cpu = options.backend == "gloo"};
+  Core core{.launch = launch, .timeout = options.timeout, .on_cpu = options.backend == "gloo"};
   if (!alone || (!launch.launcher.empty() && !options.backend.empty())) {
     std::tie(core.group, core.backend) = join(launch, options.backend, options.timeout);
   }
+  return ProcessGroup(std::make_shared<Core>(std::move(core)));
+}
+
+std::optional<ProcessGroup> ProcessGroup::new_group(std::vector<int> ranks,
+                                                    std::optional<Milliseconds> timeout) const {
+  ranks = checked_ranks(std::move(ranks), world_size());
+  const Milliseconds limit = timeout.value_or(core_->timeout);
+  check_timeout(new_group_name, limit);
+  if (!core_->group) return ProcessGroup();
+  const auto found = std::find(ranks.begin(), ranks.end(), rank());
+  const bool is_member = found != ranks.end();
+  const Launch launch = launch_of(core_->launch, ranks, static_cast<int>(found - ranks.begin()));
+  const std::string who = c10::str(new_group_name, "rank ", rank(), " of ", world_size(), ": ");
+  const auto deadline = Clock::now() + limit;
+  const auto work = [=, core = core_, number = core_->subgroups++] {
+    return naming(who, [&] {
+      const Store store = c10::make_intrusive<c10d::PrefixStore>(c10::str("group/", number),
+                                                                 core->group->getStore());
+      if (is_member) announce(*store, launch.rank, "address", address_toward_rank_0(launch));
+      agree_ranks(*store, core->launch, ranks, deadline);
+      const Group group = is_member ? make_group(store, launch, core->backend, limit) : Group();
+      connect_all(*store, core->launch, deadline);
+      return group;
+    });
+  };
+  Core core{.launch = launch, .timeout = limit, .backend = core_->backend, .on_cpu = core_->on_cpu};
+  core.group = within(limit + std::chrono::seconds(1), who + "making a group", work);
+  core.parent = core_;
+  if (!is_member) return std::nullopt;
   return ProcessGroup(std::make_shared<Core>(std::move(core)));
 }
 
@@ -174,11 +260,13 @@ c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroup::c10d() const {
 
 void ProcessGroup::all_reduce(const torch::Tensor& tensor, ReduceOp op) const {
   if (!core_->group) return;
+  const bool with_mean = has_mean(backend(), tensor);
   in_place(tensor, [&](auto& tensors) {
     c10d::AllreduceOptions options;
-    options.reduceOp = reduce_op(op);
+    options.reduceOp = reduce_op(op, with_mean);
     return core_->group->allreduce(tensors, options);
   });
+  if (op == ReduceOp::avg && !with_mean) divide(tensor.detach(), world_size());
 }
 
 void ProcessGroup::broadcast(const torch::Tensor& tensor, int src) const {
@@ -213,9 +301,11 @@ torch::Tensor ProcessGroup::reduce_scatter(const std::vector<torch::Tensor>& ten
   for (const auto& tensor : tensors) inputs[0].push_back(tensor.detach().contiguous());
   if (!core_->group) return inputs[0][0].clone();
   std::vector<torch::Tensor> outputs = {at::empty_like(inputs[0][static_cast<size_t>(rank())])};
+  const bool with_mean = has_mean(backend(), outputs[0]);
   c10d::ReduceScatterOptions options;
-  options.reduceOp = reduce_op(op);
+  options.reduceOp = reduce_op(op, with_mean);
   core_->group->reduce_scatter(outputs, inputs, options)->wait();
+  if (op == ReduceOp::avg && !with_mean) divide(outputs[0], world_size());
   return outputs[0];
 }
 

@@ -3,13 +3,17 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <csignal>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <numeric>
 #include <optional>
+#include <random>
 #include <regex>
 #include <sstream>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -19,6 +23,7 @@
 #include "distributed/gloo.hpp"
 #include "distributed/launch.hpp"
 #include "distributed/rendezvous.hpp"
+#include "support/ask_python.hpp"
 #include "support/error_of.hpp"
 #include "support/one_with_gloo.hpp"
 #include "support/processes.hpp"
@@ -117,7 +122,7 @@ void check_survivor(const Process& process, int rank, int size, const std::strin
   CHECK(process.exit_code == 1);
   CHECK(seconds <= timeout + 2);
   const std::string who = "rank " + std::to_string(rank) + " of " + std::to_string(size) + ": ";
-  CHECK(std::regex_search(err, std::regex("sconce::[a-zA-Z:]+: " + who + "(" + operations + ")")));
+  CHECK(std::regex_search(err, std::regex("sconce::[a-zA-Z_:]+: " + who + "(" + operations + ")")));
 }
 
 // When the process's main "began" or "ended", by the clock that all processes share. It excludes
@@ -136,6 +141,34 @@ void require_success(const Processes& ranks) {
   for (const auto& rank : ranks) {
     INFO(rank->err());
     REQUIRE(rank->exit_code == 0);
+  }
+}
+
+// Reduces in random subgroups, with each operation, here and in Python.
+void compare_subgroups(int size, uint32_t count) {
+  const sconce::test::TempDir folder;
+  {
+    std::mt19937 dice(count);
+    static const std::array ops = {"avg", "sum", "min", "max", "product"};
+    std::ofstream cases(folder.path() / "cases");
+    for (uint32_t i = 0; i < count; ++i) {
+      std::vector<int> ranks(static_cast<size_t>(size));
+      std::iota(ranks.begin(), ranks.end(), 0);
+      std::shuffle(ranks.begin(), ranks.end(), dice);
+      ranks.resize(1 + dice() % ranks.size());
+      cases << ops[i % ops.size()] << ' ' << c10::Join(",", ranks) << '\n';
+    }
+  }
+  sconce::test::ask_python(folder, "subgroups.py", std::to_string(size));
+  const auto file = folder.path() / "cases";
+  auto ranks = start_ranks(size, worker({"subgroups", "cases=" + file.string()}));
+  wait_for(ranks, Seconds(300));
+  require_success(ranks);
+  for (int rank = 0; rank < size; ++rank) {
+    std::ifstream theirs(folder.path() / c10::str(size, ".", rank));
+    const std::string expected((std::istreambuf_iterator<char>(theirs)), {});
+    CHECK(ranks[rank]->out() == expected);
+    CHECK(std::count(expected.begin(), expected.end(), '\n') > 0);
   }
 }
 
@@ -415,6 +448,65 @@ TEST_CASE("collectives of three processes return the same values as in Python", 
               std::vector<std::string>{"6 27\n", "306 327\n", "606 627\n"}[rank]);
     CHECK(ranks[rank]->err() == "");
   }
+}
+
+TEST_CASE("subgroups of three processes reduce as in Python", "[distributed][python]") {
+  compare_subgroups(3, 12);
+}
+
+TEST_CASE("200 random subgroups of four processes reduce as in Python", "[.][slow]") {
+  compare_subgroups(4, 200);
+}
+
+TEST_CASE("new_group throws on all ranks if one of them names other ranks", "[distributed]") {
+  const sconce::test::TempDir folder;  // a store in a file does not end with rank 0
+  const std::string meet = "init_method=file://" + (folder.path() / "meet").string();
+  Processes ranks;
+  for (const std::string rank : {"0", "1", "2"}) {
+    const auto words =
+        worker({"other_subgroups", meet, "world_size=3", "rank=" + rank, "what=other", "victim=1"});
+    ranks.push_back(std::make_unique<Process>(words, Variables{}));
+  }
+  wait_for(ranks, Seconds(60));
+  for (int rank = 0; rank < 3; ++rank) {
+    CHECK(ranks[rank]->exit_code == 1);
+    CHECK_THAT(ranks[rank]->err(),
+               ContainsSubstring(c10::str("ProcessGroup::new_group: rank ", rank,
+                                          " of 3: expected ", "the same ranks on every rank")));
+  }
+}
+
+TEST_CASE("new_group fails in time if a rank does not call it", "[distributed]") {
+  auto ranks =
+      start_ranks(3, worker({"other_subgroups", "what=absent", "victim=1", "timeout=3000"}));
+  wait_for(ranks, Seconds(40));
+  for (const int rank : {0, 2}) {
+    check_survivor(
+        *ranks[rank], rank, 3,
+        "these ranks have not joined: 1|the store where the ranks meet was closed before",
+        own_seconds(*ranks[rank]));
+  }
+}
+
+TEST_CASE(
+    "new_group rejects ranks that do not exist or occur twice, and a group of one is its own") {
+  const ProcessGroup group;
+  const auto refusal_of = [&](const std::vector<int>& ranks) {
+    return sconce::test::error_of([&] { (void)group.new_group(ranks); });
+  };
+  const std::string who = "sconce::distributed::ProcessGroup::new_group: expected ";
+  CHECK_THAT(refusal_of({}), StartsWith(who + "at least one rank, got none"));
+  CHECK_THAT(refusal_of({0, 0}), StartsWith(who + "each rank once, got "));
+  CHECK_THAT(refusal_of({1}), StartsWith(who + "ranks of 0 to 0, got "));
+  CHECK_THAT(refusal_of({-1}), StartsWith(who + "ranks of 0 to 0, got "));
+  CHECK_THROWS_WITH(group.new_group({0}, std::chrono::milliseconds(0)),
+                    ContainsSubstring("expected a timeout above 0"));
+  const auto same = group.new_group({0});
+  REQUIRE(same);
+  CHECK(same->world_size() == 1);
+  const auto tensor = torch::full({2}, 3.0);
+  same->all_reduce(tensor, sconce::distributed::ReduceOp::avg);
+  CHECK(tensor.equal(torch::full({2}, 3.0)));
 }
 
 TEST_CASE("metrics that are added over two ranks equal the metrics of one rank", "[distributed]") {

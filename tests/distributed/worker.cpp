@@ -9,6 +9,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -120,6 +121,43 @@ void collectives(const Words& words) {
   for (int part = 0; part < group.world_size(); ++part) parts.push_back(mine + 100 * part);
   print("scattered", group.reduce_scatter(parts));
   group.barrier();
+}
+
+// Runs the reductions that the file `cases` lists, as reference/subgroups.py does: in each line the
+// ranks of a subgroup, and the name of an operation. Prints the results of all reductions.
+void subgroups(const Words& words) {
+  const auto group = join(words);
+  const std::map<std::string, ReduceOp> ops = {{"sum", ReduceOp::sum},
+                                               {"product", ReduceOp::product},
+                                               {"min", ReduceOp::min},
+                                               {"max", ReduceOp::max},
+                                               {"avg", ReduceOp::avg}};
+  std::cout.precision(17);
+  std::ifstream cases(words.at("cases"));
+  int number = 0;
+  for (std::string op, list; cases >> op >> list; ++number) {
+    std::vector<int> ranks;
+    std::istringstream all(list);
+    for (std::string rank; std::getline(all, rank, ',');) ranks.push_back(std::stoi(rank));
+    const auto some = group.new_group(ranks);
+    if (!some) continue;
+    const auto dtype = number % 2 == 0 ? torch::kDouble : torch::kLong;
+    auto tensor = torch::arange(1, 5, dtype) * (group.rank() + 2) + number;
+    std::vector<torch::Tensor> parts;
+    for (int part = 0; part < some->world_size(); ++part) parts.push_back(tensor + part);
+    const auto scattered = some->reduce_scatter(parts, ops.at(op));
+    some->all_reduce(tensor, ops.at(op));
+    print(c10::str(some->rank(), " of ", some->world_size()), torch::stack({tensor, scattered}));
+  }
+  group.barrier();
+}
+
+// Calls new_group, on rank `victim` with other ranks or not at all.
+void other_subgroups(const Words& words) {
+  const auto group = join(words);
+  const bool is_victim = group.rank() == std::stoi(words.at("victim"));
+  if (is_victim && words.at("what") == "absent") return;
+  (void)group.new_group({0, is_victim ? 2 : 1});
 }
 
 // Trains the cases one after another in one group.
@@ -555,6 +593,8 @@ int main(int argc, char** argv) {
       {"collectives", collectives},
       {"captured", captured},
       {"compiled", compiled},
+      {"subgroups", subgroups},
+      {"other_subgroups", other_subgroups},
       {"train", train},
       {"uneven", uneven},
       {"unwrapped", unwrapped},

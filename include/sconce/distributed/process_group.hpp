@@ -20,7 +20,13 @@ namespace sconce::distributed {
 bool is_nccl_available() noexcept;
 
 /// How a reduction combines the values of all ranks. Python: `torch.distributed.ReduceOp`.
-enum class ReduceOp { sum, product, min, max };
+enum class ReduceOp {
+  sum,      ///< the sum
+  product,  ///< the product
+  min,      ///< the smallest
+  max,      ///< the largest
+  avg       ///< the mean, rounded towards 0 for integers; with Gloo too, unlike in Python
+};
 
 /// The arguments of `torch.distributed.init_process_group`, with Python's names and order.
 struct InitOptions {
@@ -104,6 +110,17 @@ class ProcessGroup {
   /// backend.
   /// Python: `get_backend_config()`.
   const std::string& backend() const;
+
+  /// Makes a group of some of this group's ranks, with the same backend. Every rank of this group
+  /// must call it, with the same ranks, and all return when the new group is connected. The ranks
+  /// in the new group follow the order in this one. Returns nothing on a rank that is not in the
+  /// list. The new group keeps this one alive. `timeout` is this group's unless it is given.
+  /// Python: `torch.distributed.new_group(ranks, timeout)`.
+  /// @throw c10::Error if the list is empty, names a rank twice or one that does not exist, or
+  /// differs from another rank's, or if a rank does not call it within the timeout.
+  [[nodiscard]] std::optional<ProcessGroup> new_group(
+      std::vector<int> ranks,
+      std::optional<std::chrono::milliseconds> timeout = std::nullopt) const;
 
   /// Reduces the tensor over all ranks, in place. Shape and type must be the same on every rank.
   /// Python: `all_reduce(tensor, op)`.
