@@ -21,6 +21,7 @@
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/optim/reduce_lr_on_plateau.hpp"
 #include "sconce/optim/sgd.hpp"
+#include "sconce/optim/swa_utils.hpp"
 #include "sconce/optim/warm_restarts.hpp"
 #include "sconce/report/summary_writer.hpp"
 #include "sconce/seed_everything.hpp"
@@ -235,6 +236,10 @@ void check_refusals(torch::Device device) {
   check_refused(device, [&] { batches.begin(); }, "sconce::data::Batches::begin");
   check_refused(device, [] { sconce::seed_everything(0); }, "sconce::seed_everything");
   check_refused(device, [&] { stopwatch.restart(); }, "sconce::Stopwatch::restart");
+  sconce::optim::swa_utils::AveragedModel averaged(torch::nn::Linear(1, 1));
+  check_refused(
+      device, [&] { averaged.update_parameters(averaged.module()); },
+      "sconce::optim::swa_utils::AveragedModel::update_parameters");
   const auto state = training.optimizer->state_dict();
   check_refused(
       device, [&] { training.optimizer->load_state_dict(state); },
@@ -298,6 +303,17 @@ TEST_CASE(
   CHECK(averages[1]->n_averaged() == 30);
   const auto expected = averages[0]->state_dict(), found = averages[1]->state_dict();
   for (const auto& average : expected) CHECK(found[average.key()].equal(average.value()));
+}
+
+TEST_CASE("on the CPU each replay of a captured step uses the momentum that a CyclicLR sets") {
+  std::vector<std::unique_ptr<lr_scheduler::CyclicLR>> schedules;
+  const auto prepare = [&](Training& training) {
+    auto& schedule = *schedules.emplace_back(std::make_unique<lr_scheduler::CyclicLR>(
+        *training.optimizer, 0.01, 0.2, lr_scheduler::CyclicLROptions{.step_size_up = 4}));
+    training.within = [&] { schedule.step(); };
+  };
+  CHECK(compare(torch::kCPU, nothing, prepare) >= 20);
+  CHECK(schedules[1]->get_last_lr() == schedules[0]->get_last_lr());
 }
 
 TEST_CASE("on the CPU each replay of a captured step updates its metrics") {

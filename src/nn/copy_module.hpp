@@ -8,8 +8,8 @@
 
 namespace sconce::nn {
 
-/// Copies which parameters require a gradient. LibTorch's `clone` lets each one require it, Python's
-/// `deepcopy` does not.
+/// Copies which parameters require a gradient. LibTorch's `clone` lets each one require it,
+/// Python's `deepcopy` does not.
 inline void copy_requires_grad(const torch::nn::Module& from, torch::nn::Module& to) {
   const auto given = from.parameters();
   const auto copies = to.parameters();

@@ -65,10 +65,10 @@ torch::Tensor TransformerImpl::forward(const torch::Tensor& src, const torch::Te
                   tgt.size(-1) == options.d_model(),
               who, "a src and a tgt with ", options.d_model(), " features, got ", src.sizes(),
               " and ", tgt.sizes());
-  const auto memory = encoder.forward(src, EncoderArgs{.src_mask = args.src_mask,
-                                                       .src_key_padding_mask =
-                                                           args.src_key_padding_mask,
-                                                       .is_causal = args.src_is_causal});
+  const auto memory =
+      encoder.forward(src, EncoderArgs{.src_mask = args.src_mask,
+                                       .src_key_padding_mask = args.src_key_padding_mask,
+                                       .is_causal = args.src_is_causal});
   return decoder.forward(tgt, memory,
                          DecoderArgs{.tgt_mask = args.tgt_mask,
                                      .memory_mask = args.memory_mask,

@@ -86,7 +86,8 @@ double SWALR::get_lr(size_t group, double lr, bool) const {
   TORCH_CHECK_VALUE(has_value, "sconce::optim::swa_utils::SWALR: expected the parameter groups ",
                     "that there were at construction, got more");
   const double swa_lr = groups_->at(group).at("swa_lr");
-  const int64_t step = anneal_epochs_ == 0 ? std::max<int64_t>(1, step_count_ - 1) : step_count_ - 1;
+  const int64_t step =
+      anneal_epochs_ == 0 ? std::max<int64_t>(1, step_count_ - 1) : step_count_ - 1;
   const double before = anneal(step - 1), now = anneal(step);
   const double begin = before == 1 ? swa_lr : (lr - before * swa_lr) / (1 - before);
   return swa_lr * now + begin * (1 - now);
@@ -150,7 +151,8 @@ AveragedModelBase::AveragedModelBase(const torch::nn::Module& model, AveragedMod
                     ": expected only one of avg_fn and multi_avg_fn, got both");
   nn::check_initialized(model, who);
   const auto device = options_.device.value_or(torch::kCPU);
-  n_averaged = register_buffer("n_averaged", at::zeros({}, at::TensorOptions(at::kLong).device(device)));
+  n_averaged =
+      register_buffer("n_averaged", at::zeros({}, at::TensorOptions(at::kLong).device(device)));
   const auto copy = register_module("module", nn::copy_module(model, who));
   if (options_.device) copy->to(*options_.device);
 }
@@ -164,8 +166,7 @@ AveragedModelBase::Pairs AveragedModelBase::pairs_of(const torch::nn::Module& mo
     for (size_t i = 0; i < own.size(); ++i) {
       const Tensor &average = own[i].value(), &value = others[i].value();
       if (!average.defined() || !seen.insert(average.unsafeGetTensorImpl()).second) continue;
-      TORCH_CHECK(value.sizes() == average.sizes() &&
-                      value.scalar_type() == average.scalar_type(),
+      TORCH_CHECK(value.sizes() == average.sizes() && value.scalar_type() == average.scalar_type(),
                   who, "::update_parameters: expected '", own[i].key(), "' of shape ",
                   average.sizes(), " and type ", average.scalar_type(), ", got ", value.sizes(),
                   " and ", value.scalar_type());
@@ -192,8 +193,7 @@ void AveragedModelBase::update_parameters(const torch::nn::Module& model) {
   } else if (options_.avg_fn) {
     for (size_t i = 0; i < averaged.own.size(); ++i) {
       const Tensor& average = averaged.own[i];
-      average.copy_(
-          options_.avg_fn(average, averaged.current[i], n_averaged.to(average.device())));
+      average.copy_(options_.avg_fn(average, averaged.current[i], n_averaged.to(average.device())));
     }
   } else {
     TensorGroups own, current;

@@ -224,12 +224,13 @@ TEST_CASE("AveragedModel rejects what it cannot copy or average, and its functio
   CHECK_THROWS_WITH(AveragedModel(Plain()),
                     ContainsSubstring(who + "AveragedModel: expected a module that can be cloned"));
   const torch::nn::Linear linear(3, 2);
-  CHECK_THROWS_WITH(AveragedModel(linear, {.avg_fn = get_swa_avg_fn(),
-                                           .multi_avg_fn = get_swa_multi_avg_fn()}),
-                    ContainsSubstring("expected only one of avg_fn and multi_avg_fn, got both"));
+  CHECK_THROWS_WITH(
+      AveragedModel(linear, {.avg_fn = get_swa_avg_fn(), .multi_avg_fn = get_swa_multi_avg_fn()}),
+      ContainsSubstring("expected only one of avg_fn and multi_avg_fn, got both"));
   CHECK_THROWS_WITH(AveragedModel(sconce::nn::LazyLinear(3)), ContainsSubstring("uninitialized"));
   for (const double decay : {-0.1, 1.1}) {
-    CHECK_THROWS_WITH(get_ema_avg_fn(decay), ContainsSubstring(who + "get_ema_avg_fn: expected dec"));
+    CHECK_THROWS_WITH(get_ema_avg_fn(decay),
+                      ContainsSubstring(who + "get_ema_avg_fn: expected dec"));
     CHECK_THROWS_WITH(get_ema_multi_avg_fn(decay), ContainsSubstring("expected decay between 0"));
   }
   AveragedModel averaged(linear);

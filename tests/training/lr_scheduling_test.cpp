@@ -6,6 +6,7 @@
 #include "catch.hpp"
 #include "sconce/metrics/mean_metric.hpp"
 #include "sconce/optim/sgd.hpp"
+#include "sconce/optim/swa_utils.hpp"
 #include "sconce/training/model_checkpoint.hpp"
 #include "sconce/training/trainer.hpp"
 #include "support/points.hpp"
@@ -37,6 +38,32 @@ TEST_CASE("LRScheduling steps its scheduler after each epoch or after each step"
   CHECK(rate_after(SchedulerInterval::epoch, 1) == std::pow(0.5, 2));
   CHECK(rate_after(SchedulerInterval::step, 1) == std::pow(0.5, 12));
   CHECK(rate_after(SchedulerInterval::step, 4) == std::pow(0.5, 4));
+}
+
+TEST_CASE("a fit with graph and CyclicLR, MultiplicativeLR, or SWALR equals one without graph") {
+  const int kind = GENERATE(0, 1, 2);
+  const auto fitted = [kind](bool graph) {
+    auto model = net();
+    sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+    std::unique_ptr<lr_scheduler::LRScheduler> scheduler;
+    if (kind == 0) {
+      scheduler = std::make_unique<lr_scheduler::CyclicLR>(
+          optimizer, 0.01, 0.2, lr_scheduler::CyclicLROptions{.step_size_up = 4});
+    } else if (kind == 1) {
+      scheduler = std::make_unique<lr_scheduler::MultiplicativeLR>(
+          optimizer, [](int64_t step) { return 1 - 0.01 * static_cast<double>(step); });
+    } else {
+      scheduler = std::make_unique<sconce::optim::swa_utils::SWALR>(optimizer, 0.01);
+    }
+    LRScheduling scheduling(*scheduler, SchedulerInterval::step);
+    auto fit = data(96, 16);
+    fit.callbacks = {&scheduling};
+    Trainer({.max_epochs = 2, .num_gpus = 0, .graph = graph}).fit(model, optimizer, fit);
+    CHECK(scheduler->last_epoch() == 12);
+    return model->parameters();
+  };
+  const auto plain = fitted(false), captured = fitted(true);
+  for (size_t i = 0; i < plain.size(); ++i) CHECK(captured[i].equal(plain[i]));
 }
 
 TEST_CASE("a OneCycleLR that would end before the fit is rejected before the first step") {

@@ -15,22 +15,28 @@ struct LazyConvTransposeOptions {
       : out_channels_(out_channels), kernel_size_(kernel_size) {}
   operator torch::nn::detail::ConvNdOptions<D>() const;  ///< with in_channels 0
 
-  TORCH_ARG(int64_t, out_channels);                  ///< number of output channels
-  TORCH_ARG(torch::ExpandingArray<D>, kernel_size);  ///< one number, or one per dimension
-  TORCH_ARG(torch::ExpandingArray<D>, stride) = 1;   ///< stride of the kernel
-  TORCH_ARG(torch::ExpandingArray<D>, padding) = 0;  ///< cut from both ends of the output
+  TORCH_ARG(int64_t, out_channels);                         ///< number of output channels
+  TORCH_ARG(torch::ExpandingArray<D>, kernel_size);         ///< one number, or one per dimension
+  TORCH_ARG(torch::ExpandingArray<D>, stride) = 1;          ///< stride of the kernel
+  TORCH_ARG(torch::ExpandingArray<D>, padding) = 0;         ///< cut from both ends of the output
   TORCH_ARG(torch::ExpandingArray<D>, output_padding) = 0;  ///< added to one end of the output
   TORCH_ARG(int64_t, groups) = 1;                           ///< must divide both channel numbers
   TORCH_ARG(bool, bias) = true;                             ///< whether to add a learned bias
   TORCH_ARG(torch::ExpandingArray<D>, dilation) = 1;        ///< spacing of the kernel elements
   TORCH_ARG(padding_mode_t, padding_mode) = torch::kZeros;  ///< values of the padding
 };
-using LazyConvTranspose1dOptions = LazyConvTransposeOptions<1>;  ///< options of `LazyConvTranspose1d`
-using LazyConvTranspose2dOptions = LazyConvTransposeOptions<2>;  ///< options of `LazyConvTranspose2d`
-using LazyConvTranspose3dOptions = LazyConvTransposeOptions<3>;  ///< options of `LazyConvTranspose3d`
+using LazyConvTranspose1dOptions =
+    LazyConvTransposeOptions<1>;  ///< options of `LazyConvTranspose1d`
+using LazyConvTranspose2dOptions =
+    LazyConvTransposeOptions<2>;  ///< options of `LazyConvTranspose2d`
+using LazyConvTranspose3dOptions =
+    LazyConvTransposeOptions<3>;  ///< options of `LazyConvTranspose3d`
 
-/// Takes `(N, C, L)` or `(C, L)` and reads in_channels from C. Python: `torch.nn.LazyConvTranspose1d`.
-class LazyConvTranspose1dImpl : public LazyModule<LazyConvTranspose1dImpl, torch::nn::ConvTranspose1dImpl, LazyConvTranspose1dOptions> {
+/// Takes `(N, C, L)` or `(C, L)` and reads in_channels from C. Python:
+/// `torch.nn.LazyConvTranspose1d`.
+class LazyConvTranspose1dImpl
+    : public LazyModule<LazyConvTranspose1dImpl, torch::nn::ConvTranspose1dImpl,
+                        LazyConvTranspose1dOptions> {
  public:
   using LazyModule::LazyModule;
   /// Runs the forward of the real layer, which chooses its output_padding so that the output has
@@ -50,8 +56,11 @@ class LazyConvTranspose1dImpl : public LazyModule<LazyConvTranspose1dImpl, torch
 /// Module holder of `LazyConvTranspose1dImpl`. Python: `torch.nn.LazyConvTranspose1d`.
 TORCH_MODULE(LazyConvTranspose1d);
 
-/// Takes `(N, C, H, W)` or `(C, H, W)` and reads in_channels from C. Python: `torch.nn.LazyConvTranspose2d`.
-class LazyConvTranspose2dImpl : public LazyModule<LazyConvTranspose2dImpl, torch::nn::ConvTranspose2dImpl, LazyConvTranspose2dOptions> {
+/// Takes `(N, C, H, W)` or `(C, H, W)` and reads in_channels from C. Python:
+/// `torch.nn.LazyConvTranspose2d`.
+class LazyConvTranspose2dImpl
+    : public LazyModule<LazyConvTranspose2dImpl, torch::nn::ConvTranspose2dImpl,
+                        LazyConvTranspose2dOptions> {
  public:
   using LazyModule::LazyModule;
   /// Runs the forward of the real layer, which chooses its output_padding so that the output has
@@ -71,8 +80,11 @@ class LazyConvTranspose2dImpl : public LazyModule<LazyConvTranspose2dImpl, torch
 /// Module holder of `LazyConvTranspose2dImpl`. Python: `torch.nn.LazyConvTranspose2d`.
 TORCH_MODULE(LazyConvTranspose2d);
 
-/// Takes `(N, C, D, H, W)` or `(C, D, H, W)` and reads in_channels from C. Python: `torch.nn.LazyConvTranspose3d`.
-class LazyConvTranspose3dImpl : public LazyModule<LazyConvTranspose3dImpl, torch::nn::ConvTranspose3dImpl, LazyConvTranspose3dOptions> {
+/// Takes `(N, C, D, H, W)` or `(C, D, H, W)` and reads in_channels from C. Python:
+/// `torch.nn.LazyConvTranspose3d`.
+class LazyConvTranspose3dImpl
+    : public LazyModule<LazyConvTranspose3dImpl, torch::nn::ConvTranspose3dImpl,
+                        LazyConvTranspose3dOptions> {
  public:
   using LazyModule::LazyModule;
   /// Runs the forward of the real layer, which chooses its output_padding so that the output has

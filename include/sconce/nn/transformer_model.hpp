@@ -55,9 +55,9 @@ struct NestedTensors<TransformerArgs>
                     &TransformerArgs::tgt_key_padding_mask,
                     &TransformerArgs::memory_key_padding_mask> {};
 
-/// An encoder of a source, and a decoder of a target that attends to the encoder's output. Each ends
-/// with a norm. Unlike LibTorch's, it trains in bfloat16 and float16, with masks and under autocast.
-/// Python: `torch.nn.Transformer`.
+/// An encoder of a source, and a decoder of a target that attends to the encoder's output. Each
+/// ends with a norm. Unlike LibTorch's, it trains in bfloat16 and float16, with masks and under
+/// autocast. Python: `torch.nn.Transformer`.
 class TransformerImpl : public torch::nn::Cloneable<TransformerImpl> {
  public:
   /// Makes a model with these options, and draws the numbers that Python draws. As in Python, a

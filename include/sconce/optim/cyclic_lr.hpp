@@ -79,12 +79,12 @@ enum class ScaleMode {
 
 /// Options of `CyclicLR`, with Python's names and defaults.
 struct CyclicLROptions {
-  int64_t step_size_up = 2000;                  ///< number of steps in which the rate rises
-  std::optional<int64_t> step_size_down = {};   ///< number of steps in which it falls; none: as many
-  CyclicMode mode = CyclicMode::triangular;     ///< how the height changes, without a scale_fn
-  double gamma = 1.0;                           ///< factor of exp_range
-  std::function<double(int64_t)> scale_fn = {}; ///< factor of the height, instead of a mode
-  ScaleMode scale_mode = ScaleMode::cycle;      ///< argument of scale_fn
+  int64_t step_size_up = 2000;                 ///< number of steps in which the rate rises
+  std::optional<int64_t> step_size_down = {};  ///< number of steps in which it falls; none: as many
+  CyclicMode mode = CyclicMode::triangular;    ///< how the height changes, without a scale_fn
+  double gamma = 1.0;                          ///< factor of exp_range
+  std::function<double(int64_t)> scale_fn = {};  ///< factor of the height, instead of a mode
+  ScaleMode scale_mode = ScaleMode::cycle;       ///< argument of scale_fn
   bool cycle_momentum = true;  ///< whether the momentum changes, opposite to the learning rate
   PerGroup<double> base_momentum = 0.8;  ///< momentum or beta1 at max_lr
   PerGroup<double> max_momentum = 0.9;   ///< momentum or beta1 at base_lr
@@ -92,9 +92,9 @@ struct CyclicLROptions {
 
 /// Raises the learning rate from base_lr to max_lr and lowers it again, in cycles of equal length.
 /// The momentum changes the other way: it is the momentum of SGD and RMSprop, and the first beta of
-/// optimizers that have betas. Step it after each batch. As in Python, the first rate is the group's
-/// initial learning rate if another scheduler has set one, and base_lr otherwise; a state has None
-/// for scale_fn. Python: `CyclicLR`.
+/// optimizers that have betas. Step it after each batch. As in Python, the first rate is the
+/// group's initial learning rate if another scheduler has set one, and base_lr otherwise; a state
+/// has None for scale_fn. Python: `CyclicLR`.
 class CyclicLR final : public GroupLRScheduler {
  public:
   /// @throw c10::Error if:

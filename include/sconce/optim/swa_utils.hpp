@@ -50,18 +50,20 @@ class SWALR final : public lr_scheduler::GroupLRScheduler {
 
 /// Returns the new average of an average and a value. The number of values that the average
 /// contains is a 0-dim int64 tensor.
-using AvgFn = std::function<torch::Tensor(
-    const torch::Tensor& averaged, const torch::Tensor& current, const torch::Tensor& num_averaged)>;
+using AvgFn =
+    std::function<torch::Tensor(const torch::Tensor& averaged, const torch::Tensor& current,
+                                const torch::Tensor& num_averaged)>;
 
 /// Updates averages in place, with the values at the same index. All tensors of a call have one
 /// type and are on one device.
-using MultiAvgFn =
-    std::function<void(const std::vector<torch::Tensor>& averaged,
-                       const std::vector<torch::Tensor>& current, const torch::Tensor& num_averaged)>;
+using MultiAvgFn = std::function<void(const std::vector<torch::Tensor>& averaged,
+                                      const std::vector<torch::Tensor>& current,
+                                      const torch::Tensor& num_averaged)>;
 
 /// Returns a function that computes the mean of all values. Python: `get_swa_avg_fn`.
 AvgFn get_swa_avg_fn();
-/// Returns a function that computes decay * average + (1 - decay) * value. Python: `get_ema_avg_fn`.
+/// Returns a function that computes decay * average + (1 - decay) * value. Python:
+/// `get_ema_avg_fn`.
 /// @throw c10::Error if decay is not in [0, 1].
 AvgFn get_ema_avg_fn(double decay = 0.999);
 /// Returns a function that computes the mean of all values. Unlike Python's, it accepts integers,
@@ -75,9 +77,9 @@ MultiAvgFn get_ema_multi_avg_fn(double decay = 0.999);
 /// Options of `AveragedModel`, with Python's names and defaults.
 struct AveragedModelOptions {
   std::optional<torch::Device> device = {};  ///< device of the averages; the model's by default
-  AvgFn avg_fn = {};              ///< computes one average; the mean of all values by default
-  MultiAvgFn multi_avg_fn = {};   ///< the same for many tensors; not together with avg_fn
-  bool use_buffers = false;       ///< averages the buffers too instead of copying them
+  AvgFn avg_fn = {};             ///< computes one average; the mean of all values by default
+  MultiAvgFn multi_avg_fn = {};  ///< the same for many tensors; not together with avg_fn
+  bool use_buffers = false;      ///< averages the buffers too instead of copying them
 };
 
 /// The part of `AveragedModel` that does not depend on the type of the model. Not for direct use.
@@ -187,9 +189,10 @@ torch::Tensor input_of(const Batch& batch) {
 }  // namespace detail
 
 /// Computes the running statistics of all BatchNorm layers again, as means over the batches of the
-/// loader. Does nothing without such layers. Each batch is a tensor, or a tuple, pair, vector, `data::Dataset` or
-/// `torch::data::Example` that begins with the input. Afterwards each layer has its momentum and its
-/// mode again, even after an exception. Python: `update_bn`, which gives all layers the model's mode.
+/// loader. Does nothing without such layers. Each batch is a tensor, or a tuple, pair, vector,
+/// `data::Dataset` or `torch::data::Example` that begins with the input. Afterwards each layer has
+/// its momentum and its mode again, even after an exception. Python: `update_bn`, which gives all
+/// layers the model's mode.
 template <class Loader, nn::Model M>
 void update_bn(Loader&& loader, M&& model, std::optional<torch::Device> device = {}) {
   if constexpr (!std::derived_from<std::remove_cvref_t<M>, torch::nn::Module>) {
