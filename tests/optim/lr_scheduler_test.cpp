@@ -971,26 +971,6 @@ TEST_CASE("an optimizer's state keeps the swa_lr of a SWALR, which another SWALR
   CHECK(fresh.get_last_lr() == std::vector<double>{0.5, 0.25});
 }
 
-TEST_CASE("schedulers reject a state with a value that their constructor rejects") {
-  const auto optimizer = make_optimizer("SGD");
-  const auto refused = [](auto& scheduler, const char* key, const c10::IValue& value,
-                          const char* message) {
-    auto state = scheduler.state_dict().toGenericDict();
-    const auto before = scheduler.state_dict();
-    state.insert_or_assign(key, value);
-    CHECK_THROWS_WITH(scheduler.load_state_dict(state), ContainsSubstring(message));
-    CHECK(scheduler.state_dict().toGenericDict().at(key) == before.toGenericDict().at(key));
-  };
-  CyclicLR cyclic(*optimizer, 0.1, 0.2);
-  refused(cyclic, "mode", "circle",
-          "expected 'triangular', 'triangular2' or 'exp_range' for 'mode'");
-  refused(cyclic, "total_size", 0.0, "of at least 1");
-  refused(cyclic, "step_ratio", 0.0, "above 0 and at most 1");
-  SWALR swa(*optimizer, 0.1);
-  refused(swa, "anneal_epochs", -1, "of 0 or more");
-  refused(swa, "_anneal_strategy", "sine", "expected 'cos' or 'linear'");
-}
-
 TEST_CASE("OneCycleLR without cycle_momentum leaves the momentum of another schedule alone") {
   const auto momenta = [](bool with_second) {
     const auto optimizer = make_optimizer("SGD");
