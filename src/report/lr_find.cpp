@@ -123,6 +123,7 @@ TrainerOptions LRSweep::trainer_options(const AnyBatches& train) const {
   const int64_t of_step = std::max(1, trainer.accumulate_grad_batches);
   trainer.max_epochs =
       static_cast<int>(at::ceil_div(options_.num_it, at::ceil_div(batches, of_step)));
+  trainer.max_time.reset();
   trainer.graph = false;
   trainer.compile = nullptr;
   trainer.fast_dev_run = false;

@@ -21,7 +21,6 @@ enum class Mistake {
   train_loader,
   train_in_braces,
   val,
-  tests_without_names,
   callback,
   callbacks_without_braces,
   metrics_of_fit,
@@ -48,9 +47,6 @@ struct Explained {
                 "sconce::FitData: expected a source of batches as .train, such as "
                 "sconce::data::Batches({x, y}, {.batch_size = 32}), got braces");
   static_assert(m != Mistake::val, "sconce::FitData: expected the validation data as .test");
-  static_assert(m != Mistake::tests_without_names,
-                "sconce::FitData: expected names for several test sets, such as .test = {{\"val\", "
-                "a}, {\"hard\", b}}");
   static_assert(m != Mistake::callback, "sconce::FitData: expected .callbacks = {&callback}");
   static_assert(m != Mistake::callbacks_without_braces,
                 "sconce::FitData: expected pointers to callbacks in braces: write .callbacks = "
@@ -143,7 +139,7 @@ struct MistakenFitData {
   NoMember<Mistake::val> val_loader = {};
   NoMember<Mistake::val> val_dataloaders = {};
   NoMember<Mistake::val> eval = {};
-  Expected<AnyBatches, Mistake::val, Mistake::tests_without_names> test = {};
+  AnyValue test = {};
   NoMember<Mistake::metrics_of_fit> metrics = {};
   NoMember<Mistake::callback> callback = {};
   ExpectedCallbacks callbacks = {};

@@ -33,7 +33,7 @@ struct ModelSteps {
   /// else null.
   const char* train_without_output = nullptr;
   const char* test_without_output = nullptr;
-  bool may_have_values = false;  ///< whether a step returns a StepOutput, which may have values
+  bool may_have_values = false;    ///< whether a step returns a StepOutput, which may have values
   bool train_takes_index = false;  ///< whether the training step gets the number of the batch
 };
 
