@@ -115,7 +115,8 @@ def messages_of(output):
 
 def line_of_cure(lines, part):
     """Returns which of the lines, from 1, is the first with the words of the part's message, or None."""
-    return next((number for number, line in enumerate(lines, 1) if part.words in line), None)
+    unescaped = (line.replace('\\"', '"') for line in lines)  # clang 14 shows quotes as in the source
+    return next((number for number, line in enumerate(unescaped, 1) if part.words in line), None)
 
 
 def blocks_of(output):

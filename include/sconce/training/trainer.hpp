@@ -15,6 +15,7 @@
 #include "sconce/devices.hpp"
 #include "sconce/training/any_batches.hpp"
 #include "sconce/training/detail/mistakes.hpp"
+#include "sconce/training/detail/own_step.hpp"  // here, since compilers show how it was included
 #include "sconce/training/detail/steps_of.hpp"
 #include "sconce/training/fit_data.hpp"
 #include "sconce/training/fit_result.hpp"
@@ -138,7 +139,8 @@ class Trainer {
                     "{.train = batches, .test = batches, .callbacks = {&callback}}");
       return {};
     } else {
-      return fit(model, optimizer, FitData{.train = std::forward<Train>(train)});
+      return fit_model(detail::steps_of(model, loss_), optimizer,
+                       FitData{.train = std::forward<Train>(train)});
     }
   }
 
