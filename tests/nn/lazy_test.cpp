@@ -177,7 +177,7 @@ Drawn drawn(const std::string& python, Layer layer, const std::vector<int64_t>& 
 
 // Draws the shape of a batch with this number of channels, and D more dimensions.
 std::vector<int64_t> draw_shape(std::mt19937& dice, int64_t channels, int64_t D) {
-  std::vector<int64_t> shape = {1 + dice() % 3, channels};
+  std::vector<int64_t> shape = {1 + static_cast<int64_t>(dice() % 3), channels};
   for (int64_t i = 0; i < D; ++i) shape.push_back(2 + static_cast<int64_t>(dice() % 4));
   return shape;
 }
