@@ -19,6 +19,9 @@ namespace sconce {
 
 namespace {
 
+// The count is the first of the values, so that ranks agree on it and checkpoints store it.
+constexpr auto count_name = "StepOutput::count";
+
 // A nan may have a sign, which would be printed.
 double without_sign_of_nan(double value) {
   return std::isnan(value) ? std::abs(value) : value;
@@ -61,7 +64,7 @@ void EpochSums::begin(int64_t batch) {
 }
 
 void EpochSums::add(const StepOutput& step, int64_t examples) {
-  loss_.add_(step.loss, /*alpha=*/examples);
+  loss_.add_(step.loss, /*alpha=*/step.count.defined() ? 1 : examples);
   examples_ += examples;
   add_values(step, examples);
   if (metrics_.empty()) return;
@@ -76,18 +79,28 @@ void EpochSums::add_values(const StepOutput& step, int64_t examples) {
   const auto is_named = [](const auto& value, const std::string& name) {
     return value.first == name;
   };
-  const bool are_same = names_ && std::equal(step.values.begin(), step.values.end(),
-                                             names_->begin(), names_->end(), is_named);
+  const std::ptrdiff_t first = step.count.defined() ? 1 : 0;
+  const bool are_same = names_ && is_counted() == step.count.defined() &&
+                        std::equal(step.values.begin(), step.values.end(), names_->begin() + first,
+                                   names_->end(), is_named);
   if (!are_same) {
-    std::vector<std::string> names;
-    for (const auto& value : step.values) names.push_back(value.first);
+    std::vector<std::string> names(static_cast<size_t>(first), count_name);
+    for (const auto& value : step.values) {
+      TORCH_CHECK(value.first != count_name, "sconce::Trainer: expected a value with a name of ",
+                  "its own, got '", count_name, "', which is the name of the count");
+      names.push_back(value.first);
+    }
     TORCH_CHECK(!names_, "sconce::Trainer: expected the values [", c10::Join(", ", *names_),
                 "] from each step, as from the first one, got [", c10::Join(", ", names), "]");
     set_names(std::move(names));
   }
-  for (size_t i = 0; i < values_.size(); ++i) {
-    values_[i].add_(step.values[i].second, /*alpha=*/examples);
-  }
+  auto sum = values_.begin();
+  if (step.count.defined()) (sum++)->add_(step.count);
+  for (const auto& [name, value] : step.values) (sum++)->add_(value, /*alpha=*/examples);
+}
+
+bool EpochSums::is_counted() const {
+  return names_ && !names_->empty() && names_->front() == count_name;
 }
 
 void EpochSums::set_names(std::vector<std::string> names) {
@@ -134,16 +147,18 @@ EpochSums::Values EpochSums::values(const distributed::ProcessGroup& group,
   all = all.cpu();
   set_examples_and_metrics(all);
   const auto* sum = all.const_data_ptr<double>();
-  const auto mean = [&](double of) {
-    return without_sign_of_nan(of / static_cast<double>(examples_));
-  };
-  Values values = {mean(*sum), {}};
+  const auto* of_value = sum + all.numel() - std::ssize(values_);
+  const auto examples = static_cast<double>(examples_);
+  Values values = {without_sign_of_nan(*sum / (is_counted() ? *of_value : examples)), {}};
   for (const auto& [name, metric] : metrics_) {
     const auto value = metric->compute().to(at::kCPU, at::kDouble);
     if (value.numel() == 1) values.metrics.insert(prefix + name, *value.const_data_ptr<double>());
   }
-  const auto* of_value = sum + all.numel() - std::ssize(values_);
-  for (const auto& name : value_names()) values.metrics.insert(prefix + name, mean(*of_value++));
+  for (const auto& name : value_names()) {
+    const double of_name = *of_value++;
+    if (name == count_name) continue;
+    values.metrics.insert(prefix + name, without_sign_of_nan(of_name / examples));
+  }
   return values;
 }
 

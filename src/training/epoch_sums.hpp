@@ -53,12 +53,14 @@ class EpochSums {
   /// the epoch until then.
   void load(const at::Tensor& all_sums, std::vector<std::string> names, int rank, double seconds);
 
-  /// Returns the names of the values; none before the first step.
+  /// Returns the names of the values, the first of which stands for the count if there is one; none
+  /// before the first step.
   std::vector<std::string> value_names() const {
     return names_.value_or(std::vector<std::string>());
   }
 
  private:
+  bool is_counted() const;
   void set_names(std::vector<std::string> names);
   void add_values(const StepOutput& step, int64_t examples);
   // Returns the sums of this process on the device: loss, examples, then those of the metrics and
@@ -67,13 +69,14 @@ class EpochSums {
   // Takes sums on the CPU, in the order of `sums()`.
   void set_examples_and_metrics(const torch::Tensor& sums);
 
-  torch::Tensor loss_;  // (1,), the sum of loss times examples
+  torch::Tensor loss_;  // (1,), the sum of loss times examples, or of the losses with a count
   int64_t examples_ = 0;
   const Metrics& metrics_;
   bool are_names_agreed_;
   std::optional<std::vector<std::string>> names_ = {};  // of the values; none before the first step
-  std::vector<torch::Tensor> values_ = {};              // (1,), the sums of value times examples
-  double seconds_before_ = 0;                           // time of the epoch in earlier processes
+  // (1,), the sums of value times examples, and of the count.
+  std::vector<torch::Tensor> values_ = {};
+  double seconds_before_ = 0;  // time of the epoch in earlier processes
   Stopwatch stopwatch_;
 };
 

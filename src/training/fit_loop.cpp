@@ -167,7 +167,7 @@ void FitLoop::train_step(const AnyBatches::Next& next) {
     const int64_t examples = given.size();
     const StepOutput output = step_->backward(std::move(given), of_step);
     sums_.add(output, examples);
-    loss = output.loss;
+    loss = mean_loss(output);
   }
   check_gradients(model, optimizer);
   call(&TrainerCallback::on_before_step);

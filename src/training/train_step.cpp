@@ -1,5 +1,8 @@
 #include "training/train_step.hpp"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_mul.h>
 #include <ATen/record_function.h>
 
 #include <algorithm>
@@ -13,6 +16,8 @@
 #include "sconce/captured_step.hpp"
 #include "sconce/nn/clip_grad.hpp"
 #include "sconce/optim/optimizer.hpp"
+#include "tensor_groups.hpp"
+#include "to_device.hpp"
 #include "training/trained_objects.hpp"
 
 namespace sconce {
@@ -27,6 +32,61 @@ std::vector<torch::Tensor> parameters_of(const torch::optim::Optimizer& optimize
   }
   return all;
 }
+
+// Returns the count as a divisor. A sum over nothing is 0, and stays so.
+torch::Tensor as_divisor(const torch::Tensor& count) {
+  return count + (count == 0);
+}
+
+void multiply_gradients(const torch::optim::Optimizer& optimizer, const torch::Tensor& factor) {
+  const at::NoGradGuard no_grad;
+  TensorGroups groups;
+  SeenTensors seen;
+  for (const auto& parameter : parameters_of(optimizer)) {
+    const auto& grad = parameter.grad();
+    if (!grad.defined() || !seen.insert(grad.unsafeGetTensorImpl()).second) continue;
+    add_to_group(groups, grad.is_sparse() ? grad._values() : grad);
+  }
+  for (const auto& group : groups) {
+    at::_foreach_mul_(group, to_device(factor.to(at::kFloat), group.front().device()));
+  }
+}
+
+// Weights the batches of a step by their counts. The total is known only after the last forward.
+// The losses of several batches are divided by the total that the first count suggests, which keeps
+// gradients in the range of float16, and the gradients are corrected afterwards.
+class CountedBatches {
+ public:
+  explicit CountedBatches(const std::optional<distributed::ProcessGroup>& group) : group_(group) {}
+
+  void begin() { unit_ = total_ = torch::Tensor(); }
+
+  // Returns the loss of a batch for its backward pass.
+  torch::Tensor weighted(const StepOutput& output, int64_t of_step) {
+    if (of_step == 1) return output.loss / divisor(output.count);
+    total_ = total_.defined() ? total_ + output.count : output.count;
+    if (!unit_.defined()) unit_ = divisor(output.count) * of_step;
+    return output.loss / unit_;
+  }
+
+  // Corrects the gradients of all batches.
+  void end(const torch::optim::Optimizer& optimizer) const {
+    if (total_.defined()) multiply_gradients(optimizer, unit_ / divisor(total_));
+  }
+
+ private:
+  // Returns the mean of the count over all ranks, as a DistributedDataParallel averages gradients.
+  torch::Tensor divisor(const torch::Tensor& count) const {
+    if (!group_ || group_->world_size() == 1) return as_divisor(count);
+    const auto mean = count.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
+    group_->all_reduce(mean);
+    return as_divisor(mean / group_->world_size());
+  }
+
+  std::optional<distributed::ProcessGroup> group_;
+  torch::Tensor unit_ = {};   // the divisor of each of several batches
+  torch::Tensor total_ = {};  // of this rank; undefined without counts
+};
 
 [[noreturn]] void refuse_optimizer(const torch::nn::Module& model,
                                    const torch::optim::Optimizer& optimizer) {
@@ -59,12 +119,22 @@ class EagerStep final : public TrainStep {
  public:
   EagerStep(double clip, amp::MixedPrecision& precision, const detail::ModelSteps& model,
             torch::optim::Optimizer& optimizer)
-      : clip_(clip), precision_(precision), model_(model), optimizer_(optimizer) {}
+      : clip_(clip),
+        precision_(precision),
+        model_(model),
+        optimizer_(optimizer),
+        counted_(model.group) {}
 
-  void zero_grad() override { optim::zero_grad(optimizer_); }
+  void zero_grad() override {
+    optim::zero_grad(optimizer_);
+    counted_.begin();
+    batches_ = 0;
+  }
 
   StepOutput backward(AnyBatch batch, int64_t of_step) override {
-    return forward_and_backward(batch, of_step);
+    StepOutput output = forward_and_backward(batch, of_step);
+    if (++batches_ == of_step) counted_.end(optimizer_);
+    return output;
   }
 
   StepOutput forward_and_backward(const AnyBatch& batch, int64_t of_step) {
@@ -76,7 +146,7 @@ class EagerStep final : public TrainStep {
     }
     check_requires_grad(output.loss, model_.module);
     RECORD_USER_SCOPE("backward");
-    precision_.scale(of_step == 1 ? output.loss : output.loss / of_step).backward();
+    precision_.scale(part_of_step(output, of_step)).backward();
     output.loss = output.loss.detach();
     return output;
   }
@@ -110,10 +180,17 @@ class EagerStep final : public TrainStep {
   }
 
  private:
+  torch::Tensor part_of_step(const StepOutput& output, int64_t of_step) {
+    if (output.count.defined()) return counted_.weighted(output, of_step);
+    return of_step == 1 ? output.loss : output.loss / of_step;
+  }
+
   double clip_;
   amp::MixedPrecision& precision_;
   const detail::ModelSteps& model_;
   torch::optim::Optimizer& optimizer_;
+  CountedBatches counted_;
+  int64_t batches_ = 0;  // of the step so far
 };
 
 // What the batches of one capture have in common.
@@ -237,6 +314,10 @@ std::shared_ptr<TrainStep> make_train_step(const TrainerOptions& options,
   if (graph == nullptr) return std::make_shared<GraphStep>(step, options);
   graph->use_for(step);
   return earlier;
+}
+
+torch::Tensor mean_loss(const StepOutput& step) {
+  return step.count.defined() ? step.loss / as_divisor(step.count) : step.loss;
 }
 
 const char* capturing_option(const TrainerOptions& options) {

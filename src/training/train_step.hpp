@@ -40,6 +40,9 @@ std::shared_ptr<TrainStep> make_train_step(const TrainerOptions& options,
                                            torch::optim::Optimizer& optimizer,
                                            const std::shared_ptr<TrainStep>& earlier = nullptr);
 
+/// Returns the loss over what the step counts, which is the loss itself without a count.
+torch::Tensor mean_loss(const StepOutput& step);
+
 /// Returns the option that captures the steps, for messages: `compile` implies `graph`.
 const char* capturing_option(const TrainerOptions& options);
 

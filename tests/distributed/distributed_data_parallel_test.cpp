@@ -297,9 +297,10 @@ TEST_CASE("each rank's stream continues where a stopped fit left it", "[distribu
 
 namespace {
 
-// The values of each epoch in this many ranks, checked to be equal on all.
-std::vector<std::string> values_in_ranks(int ranks) {
-  auto all = start_ranks(ranks, {SCONCE_WORKER, "values", "timeout=20000"});
+// The words that this many ranks print, checked to be equal on all.
+std::vector<std::string> words_of_ranks(int ranks, const std::string& mode,
+                                        const std::string& option = "") {
+  auto all = start_ranks(ranks, {SCONCE_WORKER, mode, option, "timeout=20000"});
   wait_for(all, Seconds(60));
   for (const auto& rank : all) {
     INFO(rank->err());
@@ -313,7 +314,7 @@ std::vector<std::string> values_in_ranks(int ranks) {
 }  // namespace
 
 TEST_CASE("values of steps and test sets in two processes equal those of one", "[distributed]") {
-  const auto two = values_in_ranks(2), one = values_in_ranks(1);
+  const auto two = words_of_ranks(2, "values"), one = words_of_ranks(1, "values");
   REQUIRE(two.size() == one.size());
   std::vector<std::string> names;
   for (size_t i = 0; i < one.size(); i += 2) {
@@ -325,6 +326,18 @@ TEST_CASE("values of steps and test sets in two processes equal those of one", "
   names.resize(names.size() / 2);
   CHECK(names == std::vector<std::string>{"loss", "train_square", "train_bias", "val_loss",
                                           "val_largest", "hard_loss", "hard_largest"});
+}
+
+TEST_CASE("a loss over counted targets in two processes equals one process's", "[distributed]") {
+  const std::string option = GENERATE("graph=0", "graph=1");
+  const auto two = words_of_ranks(2, "counts", option), one = words_of_ranks(1, "counts", option);
+  REQUIRE(two.size() == one.size());
+  REQUIRE(one.size() == 2 * 2 + 2 + 4 + 2);  // losses; two names, a weight, and a bias
+  for (size_t i = 0; i < one.size(); ++i) {
+    CAPTURE(i);
+    if (one[i] == "parameter:") continue;
+    CHECK(std::stod(two[i]) == Catch::Approx(std::stod(one[i])).epsilon(1e-5).margin(1e-6));
+  }
 }
 
 TEST_CASE("values of different names on two ranks are refused on both", "[distributed]") {

@@ -533,6 +533,44 @@ void values(const Words& words) {
   }
 }
 
+// Trains with a loss over counted targets, of which rank 1 has none in its first batches, and tests
+// on data of which the last rank has no batch. Prints losses and parameters.
+void counts(const Words& words) {
+  const auto group = join(words);
+  torch::manual_seed(1);
+  const auto x = torch::randn({32, 2});
+  const auto y = x.select(1, 0).gt(0).to(torch::kLong);
+  y.slice(0, 1, 20, 2).fill_(-100);
+  const auto own = [&](const torch::Tensor& all) {
+    return all.slice(0, group.rank(), all.size(0), group.world_size()).contiguous();
+  };
+  const auto over_targets = [](const torch::Tensor& output, const torch::Tensor& target) {
+    const auto sum = torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kSum);
+    return sconce::LossSum{.sum = torch::nn::functional::cross_entropy(output, target, sum),
+                           .count = (target != -100).sum()};
+  };
+  const bool graph = word(words, "graph") == "1";
+  const bool is_last = group.rank() + 1 == group.world_size() && group.rank() > 0;
+  const auto of_test = [&](const torch::Tensor& all) { return all.slice(0, 0, is_last ? 0 : 32); };
+  torch::nn::Linear model(2, 2);
+  sconce::nn::DistributedDataParallel of_rank(model, group);
+  sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.5));
+  sconce::Trainer trainer({.max_epochs = 2,
+                           .num_gpus = 0,
+                           .gradient_clip_val = 0.2,
+                           .accumulate_grad_batches = graph ? 1 : 3,
+                           .graph = graph,
+                           .loss = over_targets,
+                           .process_group = group});
+  const sconce::data::Batches train({own(x), own(y)}, {.batch_size = 8 / group.world_size()});
+  const sconce::data::Batches test({of_test(x), of_test(y)}, {.batch_size = 8});
+  const auto result = trainer.fit(of_rank, optimizer, train, test);
+  for (const auto& epoch : result.epochs) {
+    std::cout << epoch.loss << ' ' << epoch.at("test_loss") << ' ';
+  }
+  for (const auto& parameter : model->parameters()) print("parameter", parameter);
+}
+
 // Trains until rank `victim` fails at `where`: start, joined or step.
 void fault(const Words& words) {
   const std::string what = words.at("what");
@@ -605,6 +643,7 @@ int main(int argc, char** argv) {
       {"signal_in_fit", signal_in_fit},
       {"stream", stream},
       {"values", values},
+      {"counts", counts},
       {"report", report},
       {"metrics", metrics}};
   try {

@@ -1,5 +1,7 @@
-// Values of steps and named test sets: how they are averaged, where they appear, what is refused.
+// Values and counts of steps, and named test sets: how they are averaged, where they appear, what
+// is refused.
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -95,6 +97,85 @@ void check_values(const sconce::EpochMetrics& epoch) {
   CHECK(epoch.at("train_square") == Approx(weighted_mean(train, 8, square)));
   CHECK(epoch.at("test_mean") == Approx(weighted_mean(test, 4, same)));
   CHECK(epoch.at("test_square") == Approx(weighted_mean(test, 4, square)));
+}
+
+sconce::LossSum over_targets(const torch::Tensor& output, const torch::Tensor& target) {
+  const auto sum = torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kSum);
+  return {.sum = torch::nn::functional::cross_entropy(output, target, sum),
+          .count = (target != -100).sum()};
+}
+
+// Points of which batches of four rows have 4, 0, 1, 3, and 2 targets.
+Dataset with_ignored_targets() {
+  auto rows = points(20);
+  const std::array<int64_t, 5> targets = {4, 0, 1, 3, 2};
+  for (int64_t i = 0; i < 5; ++i) {
+    rows.target.slice(0, 4 * i + targets[static_cast<size_t>(i)], 4 * i + 4).fill_(-100);
+  }
+  return rows;
+}
+
+// Returns the step's loss with a count that a function makes of the batch.
+struct CountingModel : torch::nn::Cloneable<CountingModel> {
+  explicit CountingModel(std::function<torch::Tensor(const Dataset&)> f) : count(std::move(f)) {
+    reset();
+  }
+  void reset() override { linear = register_module("linear", torch::nn::Linear(2, 2)); }
+  torch::Tensor forward(const torch::Tensor& x) { return linear->forward(x); }
+  StepOutput training_step(const Dataset& batch) {
+    const auto output = linear->forward(batch.data);
+    return {.loss = over_targets(output, batch.target).sum,
+            .values = {{"mean", batch.data.mean()}},
+            .count = count(batch)};
+  }
+  std::function<torch::Tensor(const Dataset&)> count;
+  torch::nn::Linear linear = nullptr;
+};
+
+torch::Tensor targets_of(const Dataset& batch) {
+  return (batch.target != -100).sum();
+}
+
+struct CountedFit {
+  sconce::FitResult result = {};
+  torch::Tensor parameters = {};
+};
+
+torch::nn::Linear linear_with_seed() {
+  torch::manual_seed(0);
+  return torch::nn::Linear(2, 2);
+}
+
+torch::Tensor flat_parameters(const torch::nn::Module& model) {
+  std::vector<torch::Tensor> all;
+  for (const auto& parameter : model.parameters()) all.push_back(parameter.detach().flatten());
+  return torch::cat(all);
+}
+
+// Fits with a loss over the targets, unless the options have another.
+CountedFit fit_counted(const Dataset& rows, int64_t batch_size, sconce::TrainerOptions options,
+                       sconce::Callbacks callbacks = {}) {
+  auto model = linear_with_seed();
+  sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.5));
+  if (!options.loss) options.loss = over_targets;
+  options.num_gpus = 0;
+  auto result = Trainer(std::move(options))
+                    .fit(model, optimizer,
+                         {.train = Batches(rows, {.batch_size = batch_size}),
+                          .callbacks = std::move(callbacks)});
+  return {std::move(result), flat_parameters(*model)};
+}
+
+std::string refusal_of_count(std::function<torch::Tensor(const Dataset&)> count) {
+  CountingModel model(std::move(count));
+  sconce::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.5));
+  try {
+    Trainer({.num_gpus = 0, .metrics = sconce::Metrics()})
+        .fit(model, optimizer, Batches(with_ignored_targets(), {.batch_size = 4}));
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "no error";
 }
 
 std::string refusal_of(std::function<NamedTensors(const torch::Tensor&)> values) {
@@ -264,6 +345,140 @@ TEST_CASE("a fit that stops within an epoch resumes the sums of its values") {
     CHECK(result.epochs[i].at("train_mean") == expected.epochs[i].at("train_mean"));
     CHECK(result.epochs[i].at("train_square") == expected.epochs[i].at("train_square"));
   }
+}
+
+TEST_CASE("accumulation over uneven counts of targets equals one large batch") {
+  using sconce::amp::Precision;
+  const auto precision = GENERATE(Precision::fp32, Precision::fp16);
+  const auto clip = GENERATE(0.0, 0.1);
+  const sconce::test::Warnings of_fp16_on_a_cpu;
+  const auto rows = with_ignored_targets();
+  const auto fit = [&](int64_t batch_size, int accumulate, sconce::Loss loss = {}) {
+    return fit_counted(rows, batch_size,
+                       {.max_epochs = 3,
+                        .gradient_clip_val = clip,
+                        .precision = precision,
+                        .accumulate_grad_batches = accumulate,
+                        .loss = std::move(loss)});
+  };
+  const auto accumulated = fit(4, 5), large = fit(20, 1);
+  const auto mean = fit(20, 1, torch::nn::functional::cross_entropy);
+  // Rounding alone differs: float32 has a unit of 6e-8, and float16 of 5e-4.
+  const double tolerance = precision == Precision::fp16 ? 5e-3 : 1e-6;
+  CHECK(torch::allclose(accumulated.parameters, large.parameters, tolerance, tolerance));
+  CHECK(torch::allclose(large.parameters, mean.parameters, tolerance, tolerance));
+  for (size_t i = 0; i < 3; ++i) {
+    CHECK(accumulated.result.epochs[i].loss ==
+          Approx(large.result.epochs[i].loss).epsilon(tolerance));
+    CHECK(accumulated.result.epochs[i].examples == 20);
+  }
+}
+
+TEST_CASE("the losses of an epoch and of a test are means over the counted targets") {
+  const auto rows = with_ignored_targets();
+  auto model = linear_with_seed();
+  const auto expected =
+      torch::nn::functional::cross_entropy(model->forward(rows.data), rows.target).item<double>();
+  sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0));
+  Trainer trainer({.num_gpus = 0, .loss = over_targets});
+  const Batches batches(rows, {.batch_size = 4});
+  const auto epoch = trainer.fit(model, optimizer, batches, batches).epochs[0];
+  CHECK(epoch.loss == Approx(expected));
+  CHECK(epoch.at("test_loss") == Approx(expected));
+  CHECK(trainer.evaluate(model, batches).at("loss") == Approx(expected));
+}
+
+TEST_CASE("a step without a counted target leaves the parameters unchanged") {
+  const auto accumulate = GENERATE(1, 2);
+  auto rows = points(8);
+  rows.target.fill_(-100);
+  const sconce::test::Warnings of_the_mean_over_nothing;
+  const auto fit = fit_counted(rows, 4, {.accumulate_grad_batches = accumulate});
+  CHECK(fit.parameters.equal(flat_parameters(*linear_with_seed())));
+}
+
+TEST_CASE("a captured step with a count equals an eager one, and a count costs no host read") {
+  const auto rows = with_ignored_targets();
+  const auto eager = fit_counted(rows, 4, {.max_epochs = 3});
+  const auto graph = fit_counted(rows, 4, {.max_epochs = 3, .graph = true});
+  CHECK(graph.parameters.equal(eager.parameters));
+  for (size_t i = 0; i < 3; ++i) {
+    CHECK(graph.result.epochs[i].loss == eager.result.epochs[i].loss);
+  }
+  const auto reads = [&](sconce::Loss loss) {
+    const sconce::test::Counting counting;
+    fit_counted(points(20), 4, {.accumulate_grad_batches = 2, .loss = std::move(loss)});
+    return counting.counts().host_reads;
+  };
+  CHECK(reads(over_targets) == reads(torch::nn::functional::cross_entropy));
+}
+
+TEST_CASE("a fit that stops within an epoch resumes the sum of the counts") {
+  const TempDir folder;
+  const auto rows = with_ignored_targets();
+  const auto fit = [&](int64_t stop_after) {
+    int64_t steps = 0;
+    sconce::test::StopWhen stopping([&] { return ++steps == stop_after; });
+    sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
+    sconce::ModelCheckpoint saving(checkpoint);
+    return fit_counted(rows, 4, {.max_epochs = 2, .accumulate_grad_batches = 2},
+                       {&stopping, &saving});
+  };
+  CHECK(fit(2).result.epochs.empty());
+  const auto resumed = fit(-1);
+  const auto expected = fit_counted(rows, 4, {.max_epochs = 2, .accumulate_grad_batches = 2});
+  CHECK(resumed.parameters.equal(expected.parameters));
+  for (size_t i = 0; i < 2; ++i) {
+    CHECK(resumed.result.epochs[i].loss == expected.result.epochs[i].loss);
+  }
+}
+
+TEST_CASE("replicas add up the losses and counts of their parts") {
+  const auto fit = [](bool replicated) {
+    torch::manual_seed(0);
+    const auto model = std::make_shared<CountingModel>(targets_of);
+    sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.5));
+    const Batches batches(with_ignored_targets(), {.batch_size = 4});
+    Trainer trainer({.num_gpus = 0, .metrics = sconce::Metrics()});
+    sconce::nn::DataParallel replicas(model, {.device_ids = {torch::kCPU, torch::kCPU}});
+    const auto result = replicated ? trainer.fit(replicas, optimizer, batches)
+                                   : trainer.fit(model, optimizer, batches);
+    return std::pair(result.epochs[0], flat_parameters(*model));
+  };
+  const auto one = fit(false), two = fit(true);
+  CHECK(torch::allclose(two.second, one.second, 1e-6, 1e-6));
+  CHECK(two.first.loss == Approx(one.first.loss));
+  CHECK(two.first.at("train_mean") == Approx(one.first.at("train_mean")));
+}
+
+TEST_CASE("the Trainer refuses counts that are not one number or that only some steps return") {
+  const std::string who = "sconce::Trainer: expected ";
+  CHECK(refusal_of_count(targets_of) == "no error");
+  CHECK(refusal_of_count([](const Dataset& batch) { return batch.target != -100; }) ==
+        who +
+            "a count of one real number from the model's training_step, such as (target != "
+            "-100).sum(), got CPUBoolType of sizes [4]");
+  CHECK(refusal_of_count([](const Dataset& batch) { return targets_of(batch).to(torch::kMeta); }) ==
+        who +
+            "the count from the model's training_step on the device of the loss, cpu, "
+            "got it on meta");
+  int step = 0;
+  CHECK(refusal_of_count([&](const Dataset& batch) {
+          return step++ == 0 ? targets_of(batch) : torch::Tensor();
+        }) == who +
+                  "the values [StepOutput::count, mean] from each step, as from the first one, "
+                  "got [mean]");
+  const auto without_count = [](const torch::Tensor& output, const torch::Tensor& target) {
+    return sconce::LossSum{.sum = over_targets(output, target).sum};
+  };
+  CHECK_THROWS_WITH(fit_counted(points(8), 4, {.loss = without_count}),
+                    ContainsSubstring("expected a count from TrainerOptions::loss, got an "
+                                      "undefined tensor"));
+  CHECK(refusal_of([](const torch::Tensor& mean) {
+          return NamedTensors{{"StepOutput::count", mean}};
+        }) == who +
+                  "a value with a name of its own, got 'StepOutput::count', which is the name "
+                  "of the count");
 }
 
 TEST_CASE("several test sets give values with their names, of which val_ is no alias") {

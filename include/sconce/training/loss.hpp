@@ -23,10 +23,12 @@
 #include <utility>
 
 #include "sconce/fwd.hpp"
+#include "sconce/training/step_output.hpp"
 
 namespace sconce {
 
-/// A function that returns the loss of outputs and targets: 0-dim, the mean over the examples.
+/// A function that returns the loss of outputs and targets: a 0-dim tensor, the mean over the
+/// examples, or a `LossSum`.
 ///
 /// It may be a function of LibTorch with further arguments, which then have LibTorch's defaults:
 /// `torch::mse_loss`, `l1_loss`, `smooth_l1_loss`, `huber_loss`, `soft_margin_loss`,
@@ -37,7 +39,7 @@ class Loss {
  public:
   /// What it holds.
   using Function =
-      std::function<torch::Tensor(const torch::Tensor& output, const torch::Tensor& target)>;
+      std::function<StepOutput(const torch::Tensor& output, const torch::Tensor& target)>;
 
   /// Holds no function.
   Loss() = default;
@@ -51,9 +53,13 @@ class Loss {
     using Called = std::decay_t<F>;
     if constexpr (std::is_invocable_r_v<torch::Tensor, Called&, const torch::Tensor&,
                                         const torch::Tensor&>) {
-      function_ = std::forward<F>(f);
+      function_ = of_mean(std::forward<F>(f));
+    } else if constexpr (std::is_invocable_r_v<LossSum, Called&, const torch::Tensor&,
+                                               const torch::Tensor&>) {
+      function_ = of_sum(std::forward<F>(f));
+      counts_ = true;
     } else if constexpr (std::constructible_from<WithDefaults, Called>) {
-      function_ = WithDefaults(f).function;
+      function_ = of_mean(WithDefaults(f).function);
     } else {
       static_assert(
           !std::same_as<F, F>,
@@ -65,14 +71,33 @@ class Loss {
 
   /// Returns whether it holds a function.
   explicit operator bool() const { return static_cast<bool>(function_); }
-  /// Calls the function.
-  torch::Tensor operator()(const torch::Tensor& output, const torch::Tensor& target) const {
+  /// Returns whether the function returns a `LossSum`.
+  bool counts() const { return counts_; }
+  /// Calls the function. The result has the loss, and the count of a `LossSum`.
+  StepOutput operator()(const torch::Tensor& output, const torch::Tensor& target) const {
     return function_(output, target);
   }
 
  private:
   using Tensor = torch::Tensor;
   using Weight = std::optional<torch::Tensor>;
+  using OfTensors = std::function<Tensor(const Tensor&, const Tensor&)>;
+
+  template <class F>
+  static Function of_mean(F&& f) {
+    return [f = std::decay_t<F>(std::forward<F>(f))](const Tensor& output,
+                                                     const Tensor& target) mutable -> StepOutput {
+      return {.loss = f(output, target)};
+    };
+  }
+  template <class F>
+  static Function of_sum(F&& f) {
+    return [f = std::decay_t<F>(std::forward<F>(f))](const Tensor& output,
+                                                     const Tensor& target) mutable -> StepOutput {
+      LossSum loss = f(output, target);
+      return {.loss = std::move(loss.sum), .count = std::move(loss.count)};
+    };
+  }
 
   // A function of LibTorch and its defaults, found by its type. It must be in a list, because
   // another function of the same type may have other defaults.
@@ -103,8 +128,8 @@ class Loss {
         : function(bound(f, {f}, Options())) {}
 
     template <class F, class... Defaults>
-    static Function bound(F f, std::initializer_list<std::type_identity_t<F>> known,
-                          Defaults... defaults) {
+    static OfTensors bound(F f, std::initializer_list<std::type_identity_t<F>> known,
+                           Defaults... defaults) {
       TORCH_CHECK(std::find(known.begin(), known.end(), f) != known.end(),
                   "sconce::TrainerOptions: loss: expected a function of two tensors or a loss of ",
                   "LibTorch, got another function with further arguments, whose defaults are ",
@@ -114,10 +139,11 @@ class Loss {
       };
     }
 
-    Function function;
+    OfTensors function;
   };
 
   Function function_ = {};
+  bool counts_ = false;
 };
 
 }  // namespace sconce

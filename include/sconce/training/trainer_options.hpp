@@ -27,7 +27,8 @@ struct TrainerOptions {
   /// Precision of forward and loss; fp16 on a CPU warns.
   amp::Precision precision = amp::Precision::fp32;
   int accumulate_grad_batches = 1;  ///< number of batches for each step, at least 1; the step uses
-                                    ///< the mean of their gradients
+                                    ///< the mean of their gradients, or weights them by
+                                    ///< `StepOutput::count`
   /// Stops a fit when this time has passed since its beginning, after the step that is running,
   /// such as `std::chrono::hours(12)`. It counts the time of this call alone, so a resumed fit has
   /// the whole time again. In a process group the fit stops at the next save or end of an epoch
@@ -51,7 +52,8 @@ struct TrainerOptions {
   bool fast_dev_run = false;
 
   /// Loss of models without a `training_step`, such as `torch::mse_loss`. If it is empty, the loss
-  /// is the cross entropy of int64 targets, without the targets of -100.
+  /// is the cross entropy of int64 targets, without the targets of -100. A function that returns a
+  /// `LossSum` weights batches by their tokens.
   Loss loss = {};
   /// Metrics besides the loss, such as `sconce::Metrics{{"acc", metrics::accuracy()}}`. Without a
   /// value there is the accuracy, as "acc", if `loss` is empty

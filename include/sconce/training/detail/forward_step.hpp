@@ -50,9 +50,13 @@ ModelSteps::Step forward_step(Callee& callee, const Loss& loss) {
   return [&callee, loss](const AnyBatch& batch) -> StepOutput {
     auto [inputs, target] = batch.inputs_and_target();
     auto output = call_forward<M>(callee, inputs, "training_step");
-    auto value = loss(output, target);
-    check_loss(value, "TrainerOptions::loss");
-    return {std::move(value), std::move(output), std::move(target)};
+    StepOutput step = loss(output, target);
+    check_loss(step, "TrainerOptions::loss");
+    TORCH_CHECK(step.count.defined() == loss.counts(), "sconce::Trainer: expected a count from ",
+                "TrainerOptions::loss, got an undefined tensor");
+    step.output = std::move(output);
+    step.target = std::move(target);
+    return step;
   };
 }
 

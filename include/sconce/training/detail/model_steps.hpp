@@ -33,7 +33,8 @@ struct ModelSteps {
   /// else null.
   const char* train_without_output = nullptr;
   const char* test_without_output = nullptr;
-  bool may_have_values = false;    ///< whether a step returns a StepOutput, which may have values
+  /// Whether a step returns a StepOutput, which may have values or a count, or the loss counts.
+  bool may_have_values = false;
   bool train_takes_index = false;  ///< whether the training step gets the number of the batch
 };
 

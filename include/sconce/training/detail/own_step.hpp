@@ -147,12 +147,24 @@ constexpr void check_own_steps() {
   }
 }
 
-inline void check_loss(const torch::Tensor& loss, const char* from) {
+// Detaches the count too, so that no wrapper looks for gradients in it.
+inline void check_loss(StepOutput& step, const char* from) {
+  const auto& loss = step.loss;
   TORCH_CHECK(loss.defined(), "sconce::Trainer: expected a loss from ", from,
               ", got an undefined tensor");
   TORCH_CHECK(loss.numel() == 1 && !loss.is_complex(), "sconce::Trainer: expected a loss of one ",
               "real number from ", from, ", such as the mean over the examples, got ",
               loss.toString(), " of sizes ", loss.sizes());
+  if (!step.count.defined()) return;
+  const bool is_number = !step.count.is_complex() && step.count.scalar_type() != torch::kBool;
+  TORCH_CHECK(step.count.numel() == 1 && is_number,
+              "sconce::Trainer: expected a count of one real number from ", from,
+              ", such as (target != -100).sum(), got ", step.count.toString(), " of sizes ",
+              step.count.sizes());
+  TORCH_CHECK(step.count.device() == loss.device(), "sconce::Trainer: expected the count from ",
+              from, " on the device of the loss, ", loss.device(), ", got it on ",
+              step.count.device());
+  step.count = step.count.detach().reshape({});
 }
 
 // Detaches the values, so that no wrapper looks for gradients in them.
@@ -204,7 +216,7 @@ struct OwnStep {
     if constexpr (returns_loss(method)) {
       output = as_step_output(Method::call(method, module, batch, index));
     }
-    check_loss(output.loss, named_method().second);
+    check_loss(output, named_method().second);
     check_values(output, named_method().second);
     return output;
   }

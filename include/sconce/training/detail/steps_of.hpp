@@ -73,28 +73,31 @@ ModelSteps steps_of_module(M& module, const Loss& loss) {
     steps.train_takes_index = OwnStep<M, false>::Method::takes_index;
   } else {
     steps.train = steps.test = forward_step<M>(module, loss);
+    steps.may_have_values = loss.counts();
   }
   return steps;
 }
 
 /// The step of each replica on its part of a batch. The means of the loss and of the values count
-/// each part's examples.
+/// each part's examples. A loss with a count is a sum.
 template <class M, bool Test, Replicas R>
 ModelSteps::Step step_in_replicas(R& replicas) {
   using Own = OwnStep<M, Test>;
   return [&replicas](const AnyBatch& batch) {
     const auto part = [index = batch.index()](M& module, const typename Own::BatchType& rows) {
       StepOutput step = Own::call(module, rows, index);
-      const auto count = torch::full({1}, AnyBatch(rows).size(), step.loss.detach().options());
+      const auto examples = torch::full({1}, AnyBatch(rows).size(), step.loss.detach().options());
       step.loss = step.loss.reshape({1});
+      if (step.count.defined()) step.count = step.count.reshape({1});
       for (auto& value : step.values) value.second = value.second.reshape({1});
-      return std::pair(std::move(step), count);
+      return std::pair(std::move(step), examples);
     };
-    auto [step, counts] = replicas.call(part, batch.as<typename Own::BatchType>());
-    const auto mean = [&of = counts](const torch::Tensor& parts) {
+    auto [step, examples] = replicas.call(part, batch.as<typename Own::BatchType>());
+    const auto mean = [&of = examples](const torch::Tensor& parts) {
       return (parts * of).sum() / of.sum();
     };
-    step.loss = mean(step.loss);
+    step.loss = step.count.defined() ? step.loss.sum() : mean(step.loss);
+    if (step.count.defined()) step.count = step.count.sum();
     for (auto& value : step.values) value.second = mean(value.second);
     return step;
   };
