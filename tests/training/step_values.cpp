@@ -158,7 +158,7 @@ CountedFit fit_counted(const Dataset& rows, int64_t batch_size, sconce::TrainerO
   auto model = linear_with_seed();
   sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.5));
   if (!options.loss) options.loss = over_targets;
-  options.num_gpus = 0;
+  if (!options.num_gpus) options.num_gpus = 0;
   auto result = Trainer(std::move(options))
                     .fit(model, optimizer,
                          {.train = Batches(rows, {.batch_size = batch_size}),
@@ -479,6 +479,16 @@ TEST_CASE("the Trainer refuses counts that are not one number or that only some 
         }) == who +
                   "a value with a name of its own, got 'StepOutput::count', which is the name "
                   "of the count");
+}
+
+TEST_CASE("a loss over counted targets on simulated or real GPUs equals one on the CPU", "[gpu]") {
+  sconce::test::require_gpu();
+  const auto rows = with_ignored_targets();
+  const auto on_gpu =
+      fit_counted(rows, 4, {.num_gpus = 1, .gradient_clip_val = 0.1, .accumulate_grad_batches = 5});
+  const auto on_cpu = fit_counted(rows, 20, {.gradient_clip_val = 0.1});
+  CHECK(torch::allclose(on_gpu.parameters.cpu(), on_cpu.parameters, 1e-5, 1e-5));
+  CHECK(on_gpu.result.epochs[0].loss == Approx(on_cpu.result.epochs[0].loss));
 }
 
 TEST_CASE("several test sets give values with their names, of which val_ is no alias") {

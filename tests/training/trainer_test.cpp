@@ -1800,7 +1800,7 @@ TEST_CASE("a loss may be a function of LibTorch with further arguments, which ha
   const auto output = torch::randn({6, 3}), target = torch::randn({6, 3});
   const auto shares = torch::rand({6, 3}), classes = torch::randint(0, 3, {6}, torch::kLong);
   const auto check = [](const sconce::Loss& loss, const torch::Tensor& x, const torch::Tensor& y,
-                        const torch::Tensor& expected) { CHECK(loss(x, y).equal(expected)); };
+                        const torch::Tensor& expected) { CHECK(loss(x, y).loss.equal(expected)); };
   check(torch::mse_loss, output, target, torch::mse_loss(output, target));
   check(&torch::l1_loss, output, target, torch::l1_loss(output, target));
   check(torch::soft_margin_loss, output, target, torch::soft_margin_loss(output, target));
@@ -1815,6 +1815,7 @@ TEST_CASE("a loss may be a function of LibTorch with further arguments, which ha
         torch::cross_entropy_loss(output, classes));
   check(torch::nn::MSELoss(), output, target, torch::mse_loss(output, target));
   CHECK_FALSE(static_cast<bool>(sconce::Loss(sconce::Loss::Function())));
+  CHECK_FALSE(static_cast<bool>(sconce::Loss(sconce::Loss::SumFunction())));
 }
 
 namespace {

@@ -37,9 +37,12 @@ namespace sconce {
 /// options class. The defaults of any other function are unknown, so write a lambda around it.
 class Loss {
  public:
-  /// What it holds.
+  /// A function that returns a mean.
   using Function =
-      std::function<StepOutput(const torch::Tensor& output, const torch::Tensor& target)>;
+      std::function<torch::Tensor(const torch::Tensor& output, const torch::Tensor& target)>;
+  /// A function that returns a sum and a count.
+  using SumFunction =
+      std::function<LossSum(const torch::Tensor& output, const torch::Tensor& target)>;
 
   /// Holds no function.
   Loss() = default;
@@ -53,13 +56,12 @@ class Loss {
     using Called = std::decay_t<F>;
     if constexpr (std::is_invocable_r_v<torch::Tensor, Called&, const torch::Tensor&,
                                         const torch::Tensor&>) {
-      function_ = of_mean(std::forward<F>(f));
+      function_ = std::forward<F>(f);
     } else if constexpr (std::is_invocable_r_v<LossSum, Called&, const torch::Tensor&,
                                                const torch::Tensor&>) {
-      function_ = of_sum(std::forward<F>(f));
-      counts_ = true;
+      sum_function_ = std::forward<F>(f);
     } else if constexpr (std::constructible_from<WithDefaults, Called>) {
-      function_ = of_mean(WithDefaults(f).function);
+      function_ = WithDefaults(f).function;
     } else {
       static_assert(
           !std::same_as<F, F>,
@@ -70,34 +72,19 @@ class Loss {
   }
 
   /// Returns whether it holds a function.
-  explicit operator bool() const { return static_cast<bool>(function_); }
-  /// Returns whether the function returns a `LossSum`.
-  bool counts() const { return counts_; }
-  /// Calls the function. The result has the loss, and the count of a `LossSum`.
+  explicit operator bool() const { return function_ || sum_function_; }
+  /// Returns whether it holds a function that returns a `LossSum`.
+  bool counts() const { return static_cast<bool>(sum_function_); }
+  /// Calls the function. Returns the loss, and the count of a `LossSum`.
   StepOutput operator()(const torch::Tensor& output, const torch::Tensor& target) const {
-    return function_(output, target);
+    if (!counts()) return {.loss = function_(output, target)};
+    LossSum loss = sum_function_(output, target);
+    return {.loss = std::move(loss.sum), .count = std::move(loss.count)};
   }
 
  private:
   using Tensor = torch::Tensor;
   using Weight = std::optional<torch::Tensor>;
-  using OfTensors = std::function<Tensor(const Tensor&, const Tensor&)>;
-
-  template <class F>
-  static Function of_mean(F&& f) {
-    return [f = std::decay_t<F>(std::forward<F>(f))](const Tensor& output,
-                                                     const Tensor& target) mutable -> StepOutput {
-      return {.loss = f(output, target)};
-    };
-  }
-  template <class F>
-  static Function of_sum(F&& f) {
-    return [f = std::decay_t<F>(std::forward<F>(f))](const Tensor& output,
-                                                     const Tensor& target) mutable -> StepOutput {
-      LossSum loss = f(output, target);
-      return {.loss = std::move(loss.sum), .count = std::move(loss.count)};
-    };
-  }
 
   // A function of LibTorch and its defaults, found by its type. It must be in a list, because
   // another function of the same type may have other defaults.
@@ -128,8 +115,8 @@ class Loss {
         : function(bound(f, {f}, Options())) {}
 
     template <class F, class... Defaults>
-    static OfTensors bound(F f, std::initializer_list<std::type_identity_t<F>> known,
-                           Defaults... defaults) {
+    static Function bound(F f, std::initializer_list<std::type_identity_t<F>> known,
+                          Defaults... defaults) {
       TORCH_CHECK(std::find(known.begin(), known.end(), f) != known.end(),
                   "sconce::TrainerOptions: loss: expected a function of two tensors or a loss of ",
                   "LibTorch, got another function with further arguments, whose defaults are ",
@@ -139,11 +126,11 @@ class Loss {
       };
     }
 
-    OfTensors function;
+    Function function;
   };
 
   Function function_ = {};
-  bool counts_ = false;
+  SumFunction sum_function_ = {};
 };
 
 }  // namespace sconce
