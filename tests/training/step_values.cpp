@@ -116,8 +116,8 @@ Dataset with_ignored_targets() {
 }
 
 // Returns the step's loss with a count that a function makes of the batch.
-struct CountingModel : torch::nn::Cloneable<CountingModel> {
-  explicit CountingModel(std::function<torch::Tensor(const Dataset&)> f) : count(std::move(f)) {
+struct TargetsModel : torch::nn::Cloneable<TargetsModel> {
+  explicit TargetsModel(std::function<torch::Tensor(const Dataset&)> f) : count(std::move(f)) {
     reset();
   }
   void reset() override { linear = register_module("linear", torch::nn::Linear(2, 2)); }
@@ -159,15 +159,14 @@ CountedFit fit_counted(const Dataset& rows, int64_t batch_size, sconce::TrainerO
   sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.5));
   if (!options.loss) options.loss = over_targets;
   if (!options.num_gpus) options.num_gpus = 0;
-  auto result = Trainer(std::move(options))
-                    .fit(model, optimizer,
-                         {.train = Batches(rows, {.batch_size = batch_size}),
-                          .callbacks = std::move(callbacks)});
+  const sconce::FitData with = {.train = Batches(rows, {.batch_size = batch_size}),
+                                .callbacks = std::move(callbacks)};
+  auto result = Trainer(std::move(options)).fit(model, optimizer, with);
   return {std::move(result), flat_parameters(*model)};
 }
 
 std::string refusal_of_count(std::function<torch::Tensor(const Dataset&)> count) {
-  CountingModel model(std::move(count));
+  TargetsModel model(std::move(count));
   sconce::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.5));
   try {
     Trainer({.num_gpus = 0, .metrics = sconce::Metrics()})
@@ -436,7 +435,7 @@ TEST_CASE("a fit that stops within an epoch resumes the sum of the counts") {
 TEST_CASE("replicas add up the losses and counts of their parts") {
   const auto fit = [](bool replicated) {
     torch::manual_seed(0);
-    const auto model = std::make_shared<CountingModel>(targets_of);
+    const auto model = std::make_shared<TargetsModel>(targets_of);
     sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.5));
     const Batches batches(with_ignored_targets(), {.batch_size = 4});
     Trainer trainer({.num_gpus = 0, .metrics = sconce::Metrics()});

@@ -51,8 +51,8 @@ class Fit : public FitSetup {
   std::map<std::string, optim::MetricMode> value_modes = {};
   std::vector<EpochMetrics> epochs = {};  ///< results of the finished epochs
   int64_t batch = 0;                      ///< number of finished batches of the current epoch
-  torch::Tensor loss = {};  ///< loss of the last batch, 0-dim, on the device, so that reading it
-                            ///< waits; undefined before the first batch
+  torch::Tensor loss = {};  ///< loss of the last batch, over its count if it has one; 0-dim, on the
+                            ///< device, so that reading it waits; undefined before the first batch
   /// Whether the steps of the last epoch ended compiled, and why, such as "compiled, because a
   /// compiled step takes 12 us, a replay 15 us". Empty if the trainer does not compile.
   std::string step_mode = {};

@@ -156,7 +156,7 @@ inline void check_loss(StepOutput& step, const char* from) {
               "real number from ", from, ", such as the mean over the examples, got ",
               loss.toString(), " of sizes ", loss.sizes());
   if (!step.count.defined()) return;
-  const bool is_number = !step.count.is_complex() && step.count.scalar_type() != torch::kBool;
+  const bool is_number = !step.count.is_complex() && step.count.scalar_type() != c10::kBool;
   TORCH_CHECK(step.count.numel() == 1 && is_number,
               "sconce::Trainer: expected a count of one real number from ", from,
               ", such as (target != -100).sum(), got ", step.count.toString(), " of sizes ",
