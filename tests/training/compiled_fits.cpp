@@ -144,6 +144,23 @@ TEST_CASE("a fit with compile has the losses of a fit without, even with a small
   for (size_t i = 0; i < expected.size(); ++i) CHECK(found[i].allclose(expected[i], 1e-5, 1e-6));
 }
 
+TEST_CASE("a fit with compile has the losses of a fit without, with a loss over counted targets") {
+  const auto counting = compiler(KeptStep::compiled);
+  const auto over_positive = [](const torch::Tensor& output, const torch::Tensor& target) {
+    const auto losses = torch::nn::functional::cross_entropy(
+        output, target, torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kNone));
+    return sconce::LossSum{.sum = (losses * target).sum(), .count = target.sum()};
+  };
+  Training plain, compiled;
+  const auto fit = [&](Training& training, std::shared_ptr<sconce::StepCompiler> by) {
+    torch::manual_seed(5);  // dropout
+    return training.fit({.max_epochs = 5, .compile = std::move(by), .loss = over_positive});
+  };
+  check_equal(fit(compiled, counting), fit(plain, nullptr));
+  CHECK(counting->compiled == 1);
+  CHECK_THAT(compiled.log.str(), ContainsSubstring("the step is compiled, because"));
+}
+
 TEST_CASE("the log of a fit with compile ends with the form of the step and the reason") {
   const auto log_of = [](int epochs, std::shared_ptr<sconce::StepCompiler> by) {
     Training training;
