@@ -13,6 +13,7 @@
 #include <typeinfo>
 
 #include "nn/keep_generator.hpp"
+#include "report/layer_outputs.hpp"
 #include "repr/module_name.hpp"
 #include "sconce/nn/lazy.hpp"
 #include "sconce/nn/mode_guard.hpp"
@@ -87,8 +88,8 @@ void check_devices(const torch::nn::Module& model, const Tensors& inputs) {
 // Adds a row for a module and for all its descendants.
 class Rows {
  public:
-  Rows(Summary& summary, const std::vector<Output>& outputs)
-      : summary_(summary), outputs_(outputs) {}
+  Rows(Summary& summary, const std::vector<Output>& outputs, const detail::LayerOutputs& inner)
+      : summary_(summary), outputs_(outputs), inner_(inner) {}
 
   void add(const torch::nn::Module& module, const std::string& name, int depth) {
     const auto children = module.named_children();
@@ -96,16 +97,24 @@ class Rows {
     row.has_children = !children.is_empty();
     row.is_repeated = !seen_.insert(&module).second;
     for (const auto& tensor : module.parameters(/*recurse=*/false)) count(tensor, row);
-    if (depth <= 1 && next_ < outputs_.size() && !(depth == 1 && outputs_.size() == 1)) {
-      const auto& output = outputs_[next_++];
-      row.output_shapes = output.shapes;
-      if (!module.parameters().empty()) summary_.forward_backward_bytes += 2 * output.bytes;
-    }
+    auto output = output_of(module, row);
+    row.output_shapes = std::move(output.shapes);
+    if (row.parameters > 0 && !row.has_children)
+      summary_.forward_backward_bytes += 2 * output.bytes;
     summary_.rows.push_back(std::move(row));
     for (const auto& child : children) add(*child.value(), child.key(), depth + 1);
   }
 
  private:
+  Output output_of(const torch::nn::Module& module, const SummaryRow& row) {
+    const bool is_run = row.depth == 0 || (row.depth == 1 && outputs_.size() > 1);
+    if (is_run) return outputs_[next_++];
+    const auto found = inner_.find(&module);
+    if (found == inner_.end()) return {};
+    // The size is of all runs of the module.
+    return {.shapes = found->second.shapes, .bytes = row.is_repeated ? 0 : found->second.bytes};
+  }
+
   void count(const torch::Tensor& tensor, SummaryRow& row) {
     if (!tensor.defined()) return;
     row.parameters += tensor.numel();
@@ -117,7 +126,8 @@ class Rows {
   }
 
   Summary& summary_;
-  const std::vector<Output>& outputs_;
+  const std::vector<Output>& outputs_;  // of the modules that were run one by one
+  const detail::LayerOutputs& inner_;   // of the other modules
   size_t next_ = 0;
   std::set<const torch::nn::Module*> seen_ = {};
   std::set<const c10::TensorImpl*> counted_ = {};
@@ -179,8 +189,9 @@ Summary summarize(torch::nn::Module& model, const SummaryCalls& calls) {
   const at::NoGradGuard no_grad;
   const nn::ModeGuard modes(model);
   model.eval();
-  const auto outputs = run(model, calls);
-  Rows(summary, outputs).add(model, "", 0);
+  std::vector<Output> outputs;
+  const auto inner = detail::observe_layers(model, [&] { outputs = run(model, calls); });
+  Rows(summary, outputs, inner).add(model, "", 0);
   return summary;
 }
 

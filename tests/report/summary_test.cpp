@@ -3,10 +3,15 @@
 #include <torch/torch.h>
 
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <sstream>
+#include <utility>
 
 #include "catch.hpp"
 #include "sconce/nn/lazy.hpp"
+#include "sconce/nn/lazy_conv_transpose.hpp"
+#include "sconce/nn/transformer_model.hpp"
 #include "sconce/repr.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -70,6 +75,30 @@ struct NamedImpl : nn::Module {
   torch::Tensor forward(const torch::Tensor& x) { return x; }
 };
 
+// A module whose forward is a function that runs the modules in it.
+struct CustomImpl : nn::Module {
+  torch::Tensor forward(const torch::Tensor& x) { return run(x); }
+  std::function<torch::Tensor(const torch::Tensor&)> run;
+};
+TORCH_MODULE(Custom);
+
+Custom custom(const std::vector<std::pair<std::string, std::shared_ptr<nn::Module>>>& children,
+              std::function<torch::Tensor(const torch::Tensor&)> run) {
+  Custom model;
+  for (const auto& child : children) model->register_module(child.first, child.second);
+  model->run = std::move(run);
+  return model;
+}
+
+// Returns the shapes in the first row of this name.
+Shapes shape_of(const sconce::Summary& of, const std::string& name) {
+  for (const auto& row : of.rows) {
+    if (row.name == name) return row.output_shapes;
+  }
+  FAIL("no row " << name);
+  return {};
+}
+
 std::string text_of(const sconce::Summary& of) {
   std::ostringstream out;
   out << of;
@@ -132,7 +161,7 @@ TEST_CASE("summary prints a table") {
         "megabytes: input 0.00, forward and backward 0.02, parameters 0.01, in all 0.03\n");
 }
 
-TEST_CASE("summary shows the output shape of a custom module but not of the modules in it") {
+TEST_CASE("summary shows the output shapes of custom modules and of the layers in them") {
   Block block;
   const auto alone = summary(block, torch::zeros({3, 4}));
   REQUIRE(alone.rows.size() == 2);
@@ -140,15 +169,238 @@ TEST_CASE("summary shows the output shape of a custom module but not of the modu
   CHECK(alone.rows[0].output_shapes == Shapes{{3, 4}});
   CHECK(alone.rows[0].parameters == 4);
   CHECK(alone.rows[1].name == "inner");
-  CHECK(alone.rows[1].output_shapes.empty());
+  CHECK(alone.rows[1].output_shapes == Shapes{{3, 4}});
   CHECK(alone.parameters == 24);
+  CHECK(alone.forward_backward_bytes == 2 * 48);
 
   nn::Sequential model(nn::Linear(2, 4), Block(), nn::ReLU());
   const auto within = summary(model, torch::zeros({3, 2}));
   REQUIRE(within.rows.size() == 5);
   CHECK(within.rows[3].depth == 2);
-  CHECK(within.rows[3].output_shapes.empty());
+  CHECK(within.rows[3].output_shapes == Shapes{{3, 4}});
   CHECK(within.rows[4].output_shapes == Shapes{{3, 4}});
+  CHECK(within.forward_backward_bytes == 4 * 48);
+}
+
+TEST_CASE("within a custom module each layer with tensors has the shape that it returns") {
+  const auto x = torch::zeros({2, 4}), flat = torch::zeros({4});
+  const auto text = torch::zeros({3, 2, 4}), words = torch::zeros({2, 5}, torch::kLong);
+  const auto sound = torch::zeros({2, 4, 9}), one_sound = torch::zeros({4, 9});
+  const auto picture = torch::zeros({2, 4, 9, 7}), volume = torch::zeros({2, 4, 9, 7, 5});
+  const auto has_affine = nn::InstanceNormOptions(4).affine(true);
+  const std::vector<std::pair<nn::AnyModule, torch::Tensor>> cases = {
+      {nn::AnyModule(nn::Linear(4, 6)), x},
+      {nn::AnyModule(nn::Linear(4, 4)), text},
+      {nn::AnyModule(nn::Linear(4, 6)), flat},
+      {nn::AnyModule(nn::Linear(nn::LinearOptions(4, 6).bias(false))), x},
+      {nn::AnyModule(sconce::nn::LazyLinear(6)), text},
+      {nn::AnyModule(nn::Embedding(9, 6)), words},
+      {nn::AnyModule(nn::Embedding(nn::EmbeddingOptions(9, 6).max_norm(1))), words},
+      {nn::AnyModule(nn::EmbeddingBag(9, 6)), words},
+      {nn::AnyModule(nn::Conv1d(4, 6, 2)), sound},
+      {nn::AnyModule(nn::Conv1d(4, 6, 2)), one_sound},
+      {nn::AnyModule(nn::Conv2d(nn::Conv2dOptions(4, 6, 3).padding(torch::kSame))), picture},
+      {nn::AnyModule(
+           nn::Conv2d(nn::Conv2dOptions(4, 6, 3).padding(1).padding_mode(torch::kReflect))),
+       picture},
+      {nn::AnyModule(sconce::nn::LazyConv2d(6, 3)), picture},
+      {nn::AnyModule(nn::Conv3d(4, 6, 2)), volume},
+      {nn::AnyModule(nn::ConvTranspose1d(4, 6, 2)), sound},
+      {nn::AnyModule(nn::ConvTranspose2d(4, 6, 2)), picture},
+      {nn::AnyModule(nn::ConvTranspose3d(4, 6, 2)), volume},
+      {nn::AnyModule(sconce::nn::LazyConvTranspose2d(6, 2)), picture},
+      {nn::AnyModule(nn::BatchNorm1d(4)), x},
+      {nn::AnyModule(nn::BatchNorm1d(nn::BatchNormOptions(4).affine(false))), sound},
+      {nn::AnyModule(nn::BatchNorm2d(4)), picture},
+      {nn::AnyModule(nn::BatchNorm3d(4)), volume},
+      {nn::AnyModule(sconce::nn::LazyBatchNorm2d()), picture},
+      {nn::AnyModule(nn::InstanceNorm1d(has_affine)), sound},
+      {nn::AnyModule(nn::InstanceNorm2d(has_affine)), picture},
+      {nn::AnyModule(nn::InstanceNorm3d(has_affine)), volume},
+      {nn::AnyModule(nn::LayerNorm(nn::LayerNormOptions({4}))), text},
+      {nn::AnyModule(sconce::nn::LayerNorm(sconce::nn::LayerNormOptions(4))), text},
+      {nn::AnyModule(nn::GroupNorm(2, 4)), picture},
+      {nn::AnyModule(nn::PReLU()), picture},
+      {nn::AnyModule(nn::RNN(4, 6)), text},
+      {nn::AnyModule(nn::GRU(nn::GRUOptions(4, 6).batch_first(true).bidirectional(true))), text},
+      {nn::AnyModule(nn::LSTM(nn::LSTMOptions(4, 6).num_layers(2))), text},
+      {nn::AnyModule(nn::RNNCell(4, 6)), x},
+      {nn::AnyModule(nn::GRUCell(4, 6)), x},
+      {nn::AnyModule(nn::LSTMCell(4, 6)), x},
+      {nn::AnyModule(nn::TransformerEncoderLayer(4, 2)), text},
+      {nn::AnyModule(sconce::nn::TransformerEncoderLayer(4, 2)), text},
+      {nn::AnyModule(nn::TransformerEncoder(nn::TransformerEncoderLayer(4, 2), 2)), text},
+      {nn::AnyModule(sconce::nn::TransformerEncoder(
+           sconce::nn::TransformerEncoderLayer(
+               sconce::nn::TransformerLayerOptions(4, 2).batch_first(true).norm_first(true)),
+           2)),
+       text},
+  };
+  for (const auto& each : cases) {
+    auto layer = each.first;
+    nn::Sequential alone;
+    alone->push_back(layer);
+    const auto expected = summary(alone, each.second).rows[1].output_shapes;
+    auto model = custom({{"layer", layer.ptr()}}, [&layer](const torch::Tensor& in) {
+      layer.any_forward(in);
+      return in;
+    });
+    INFO(sconce::repr(*model) << " gets " << each.second.sizes());
+    REQUIRE_FALSE(expected.empty());
+    CHECK(shape_of(summary(model, each.second), "layer") == expected);
+  }
+}
+
+TEST_CASE("within a custom module layers of several inputs have the shapes that they return") {
+  const auto x = torch::zeros({5, 2, 4}), memory = torch::zeros({3, 2, 4});
+  const auto shapes_of = [&](auto layer, const auto& run) {
+    auto model = custom({{"layer", layer.ptr()}}, [&](const torch::Tensor& in) {
+      run(layer, in);
+      return in;
+    });
+    return shape_of(summary(model, x), "layer");
+  };
+  const auto with_memory = [&](auto& layer, const torch::Tensor& in) { layer(in, memory); };
+  const auto to_memory = [&](auto& layer, const torch::Tensor& in) { layer(in, memory, memory); };
+  CHECK(shapes_of(nn::Bilinear(4, 4, 6), [](auto& layer, const torch::Tensor& in) {
+          layer(in, in);
+        }) == Shapes{{5, 2, 6}});
+  CHECK(shapes_of(nn::MultiheadAttention(4, 2), to_memory) == Shapes{{5, 2, 4}});
+  CHECK(shapes_of(sconce::nn::MultiheadAttention(4, 2), to_memory) == Shapes{{5, 2, 4}});
+  CHECK(shapes_of(nn::TransformerDecoderLayer(4, 2), with_memory) == Shapes{{5, 2, 4}});
+  CHECK(shapes_of(sconce::nn::TransformerDecoderLayer(4, 2), with_memory) == Shapes{{5, 2, 4}});
+  CHECK(shapes_of(nn::TransformerDecoder(nn::TransformerDecoderLayer(4, 2), 1), with_memory) ==
+        Shapes{{5, 2, 4}});
+  const auto to_target = [&](auto& layer, const torch::Tensor& in) { layer(memory, in); };
+  CHECK(shapes_of(
+            sconce::nn::Transformer(
+                sconce::nn::TransformerOptions(4, 2).num_encoder_layers(1).num_decoder_layers(1)),
+            to_target) == Shapes{{5, 2, 4}});
+}
+
+TEST_CASE("summary leaves the shapes of layers out that no operator shows") {
+  nn::Linear linear(4, 4), idle(4, 4);
+  nn::ReLU relu;
+  nn::InstanceNorm1d norm(nn::InstanceNormOptions(4).affine(true));
+  sconce::nn::MultiheadAttention attention(4, 2);
+  Block block;
+  auto model = custom({{"linear", linear.ptr()},
+                       {"idle", idle.ptr()},
+                       {"relu", relu.ptr()},
+                       {"norm", norm.ptr()},
+                       {"attention", attention.ptr()},
+                       {"block", block.ptr()}},
+                      [=](const torch::Tensor& x) mutable {
+                        const auto y = relu(linear(x));
+                        norm(y);  // without a batch
+                        attention(y, y, y);
+                        // Other uses of a layer's tensors are not its runs.
+                        return torch::matmul(block(y), idle->weight) + idle->bias.sum();
+                      });
+  const auto of = summary(model, torch::zeros({4, 4}));
+  CHECK(shape_of(of, "linear") == Shapes{{4, 4}});
+  for (const auto* const name : {"idle", "relu", "norm", "attention", "block"}) {
+    INFO(name);
+    CHECK(shape_of(of, name).empty());
+  }
+  CHECK(shape_of(of, "inner") == Shapes{{4, 4}});
+}
+
+TEST_CASE("a class derived from a layer has no shape, since it may return something else") {
+  struct PooledImpl : nn::LinearImpl {
+    using nn::LinearImpl::LinearImpl;
+    torch::Tensor forward(const torch::Tensor& x) { return nn::LinearImpl::forward(x).mean(1); }
+  };
+  const auto pooled = std::make_shared<PooledImpl>(4, 6);
+  auto model =
+      custom({{"pooled", pooled}}, [&](const torch::Tensor& x) { return pooled->forward(x); });
+  CHECK(shape_of(summary(model, torch::zeros({2, 3, 4})), "pooled").empty());
+}
+
+TEST_CASE("a layer that ran twice has the last shape, and the size of both outputs counts") {
+  nn::Linear linear(4, 6);
+  auto model =
+      custom({{"linear", linear.ptr()}, {"again", linear.ptr()}}, [&](const torch::Tensor& x) {
+        linear(x);
+        return linear(x.slice(0, 0, 2));
+      });
+  const auto of = summary(model, torch::zeros({5, 4}));
+  CHECK(shape_of(of, "linear") == Shapes{{2, 6}});
+  CHECK(shape_of(of, "again") == Shapes{{2, 6}});
+  CHECK(of.forward_backward_bytes == 2 * 4 * 6 * (5 + 2));
+}
+
+TEST_CASE("layers that share a weight are told apart by their classes") {
+  nn::Embedding words(9, 4);
+  nn::Linear scores(nn::LinearOptions(4, 9).bias(false));
+  scores->weight.set_data(words->weight);
+  auto model = custom({{"words", words.ptr()}, {"scores", scores.ptr()}},
+                      [&](const torch::Tensor& x) { return scores(words(x)); });
+  const auto of = summary(model, torch::zeros({2, 3}, torch::kLong));
+  CHECK(shape_of(of, "words") == Shapes{{2, 3, 4}});
+  CHECK(shape_of(of, "scores") == Shapes{{2, 3, 9}});
+}
+
+TEST_CASE("the first of two layers of one class that share a weight has the shape") {
+  nn::Linear first(4, 4), second(4, 4);
+  second->weight.set_data(first->weight);
+  auto model = custom({{"first", first.ptr()}, {"second", second.ptr()}},
+                      [&](const torch::Tensor& x) { return second(x); });
+  const auto of = summary(model, torch::zeros({2, 4}));
+  CHECK(shape_of(of, "first") == Shapes{{2, 4}});
+  CHECK(shape_of(of, "second").empty());
+}
+
+TEST_CASE("a layer that gets a packed sequence has no shape") {
+  nn::GRU gru(4, 6);
+  auto model = custom({{"gru", gru.ptr()}}, [&](const torch::Tensor& x) {
+    const auto lengths = torch::tensor({3, 2});
+    gru->forward_with_packed_input(nn::utils::rnn::pack_padded_sequence(x, lengths));
+    return x;
+  });
+  CHECK(shape_of(summary(model, torch::zeros({3, 2, 4})), "gru").empty());
+}
+
+TEST_CASE("within a custom module the layers of a Sequential have shapes even without tensors") {
+  nn::Sequential net(nn::Conv2d(3, 4, 3), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(),
+                     nn::Dropout(), nn::Linear(36, 5), nn::Softmax(1));
+  nn::Sequential head(nn::Tanh(), nn::Flatten(), nn::Linear(5, 4), Block());
+  auto model = custom({{"net", net.ptr()}, {"head", head.ptr()}},
+                      [&](const torch::Tensor& x) { return head->forward(net->forward(x)).sum(); });
+  const std::vector<Shapes> expected = {{{}},
+                                        {{2, 5}},
+                                        {{2, 4, 6, 6}},
+                                        {{2, 4, 6, 6}},
+                                        {{2, 4, 3, 3}},
+                                        {{2, 36}},
+                                        {{2, 36}},
+                                        {{2, 5}},
+                                        {{2, 5}},
+                                        {},
+                                        {},
+                                        {{2, 5}},
+                                        {{2, 4}},
+                                        {},
+                                        {{2, 4}}};
+  const auto of = summary(model, torch::zeros({2, 3, 8, 8}));
+  REQUIRE(of.rows.size() == expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    INFO("row " << i << ": " << of.rows[i].class_name);
+    CHECK(of.rows[i].output_shapes == expected[i]);
+  }
+}
+
+TEST_CASE("layers of a Sequential whose next layer got another shape have none") {
+  nn::Sequential net(nn::Linear(4, 6), nn::ReLU(), nn::Linear(6, 5), Block());
+  auto model = custom({{"net", net.ptr()}}, [&](const torch::Tensor& x) {
+    const auto y = net[0]->as<nn::Linear>()->forward(x);
+    return net[2]->as<nn::Linear>()->forward(y.unsqueeze(0));
+  });
+  const auto of = summary(model, torch::zeros({2, 4}));
+  CHECK(shape_of(of, "0") == Shapes{{2, 6}});
+  CHECK(shape_of(of, "1").empty());
+  CHECK(shape_of(of, "2") == Shapes{{1, 2, 5}});
+  CHECK(shape_of(of, "net").empty());
 }
 
 TEST_CASE("summary uses the same class names as repr") {

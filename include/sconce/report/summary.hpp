@@ -21,7 +21,7 @@ struct SummaryRow {
   std::string name = {};        ///< Its name in its parent, such as "0"; empty for the model
   std::string class_name = {};  ///< Such as "Linear"
   int depth = 0;                ///< 0 for the model, 1 for its children, and so on
-  std::vector<std::vector<int64_t>> output_shapes = {};  ///< Empty if not known
+  std::vector<std::vector<int64_t>> output_shapes = {};  ///< Of the last run; empty if not known
   int64_t parameters = 0;     ///< Number of parameters, without those of its children
   bool is_trainable = false;  ///< Whether one of them requires grad
   bool has_children = false;  ///< Whether it contains modules
@@ -35,7 +35,7 @@ struct Summary {
   int64_t trainable_parameters = 0;    ///< Number of those that require grad
   int64_t parameter_bytes = 0;         ///< Size of the parameters
   int64_t input_bytes = 0;             ///< Size of the inputs
-  int64_t forward_backward_bytes = 0;  ///< Outputs of modules with parameters, and their gradients
+  int64_t forward_backward_bytes = 0;  ///< Known outputs of layers with parameters, and gradients
 };
 
 /// Prints the summary as a table, and the totals below it.
@@ -77,9 +77,12 @@ Summary summarize(torch::nn::Module& model, const SummaryCalls& calls);
 /// are restored. Lazy layers are initialized; if the model has one, the generators are not
 /// restored, since its weights have used their numbers.
 ///
-/// LibTorch's modules have no hooks. Therefore output shapes are known only for the model and, if
-/// it is a `torch::nn::Sequential`, for the modules directly in it.
-/// Python: `torchinfo.summary(model, input_data=inputs)`.
+/// LibTorch's modules have no hooks. The output shapes are those of the model, of the modules in a
+/// model that is a `torch::nn::Sequential`, and otherwise of the layers of LibTorch and sconce
+/// whose operators show that they ran: layers with tensors, the layers of a `Sequential`, and the
+/// parts of transformers. A layer that ran several times has the shape of its last run. Other
+/// modules, such as a custom module in a custom module, have no shape. Python:
+/// `torchinfo.summary(model, input_data=inputs)`.
 /// @throw c10::Error if an input is on a device where the model has no tensor. Exceptions of
 /// `forward` are passed on.
 template <class Model, class... Inputs>

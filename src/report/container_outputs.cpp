@@ -1,0 +1,149 @@
+#include "report/container_outputs.hpp"
+
+#include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
+#include <c10/util/Type.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/functional.h>
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/transformer.h>
+#include <torch/nn/modules/transformercoder.h>
+#include <torch/nn/modules/transformerlayer.h>
+
+#include <optional>
+#include <string>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+#include "sconce/nn/transformer_model.hpp"
+
+namespace sconce::detail {
+
+namespace {
+
+template <class... Classes>
+bool is_any(const torch::nn::Module& module) {
+  return ((typeid(module) == typeid(Classes)) || ...);
+}
+
+// Returns whether the module is a layer of LibTorch without tensors and without code of the user.
+bool is_plain_layer(const torch::nn::Module& module) {
+  return c10::demangle(typeid(module).name()).starts_with("torch::nn::") &&
+         !is_any<torch::nn::FunctionalImpl>(module) && module.children().empty() &&
+         module.parameters().empty() && module.buffers().empty();
+}
+
+// Runs a layer without tensors on zeros. Not on a meta tensor, for which relu has no kernel in C++.
+std::optional<LayerOutput> output_for(torch::nn::AnyModule& layer, const LayerOutput& input) {
+  if (input.shapes.size() != 1) return {};
+  try {
+    const auto output = layer.forward(at::zeros(input.shapes[0], input.dtype));
+    return LayerOutput{.shapes = {output.sizes().vec()}, .dtype = output.scalar_type()};
+  } catch (const c10::Error&) {
+    return {};  // it expects or returns something else than a tensor
+  }
+}
+
+class Containers {
+ public:
+  explicit Containers(LayerOutputs& outputs) : outputs_(outputs) {}
+
+  // Parents follow their children.
+  void add(const torch::nn::Module& module) {
+    for (const auto& child : module.children()) add(*child);
+    if (is_any<torch::nn::TransformerEncoderLayerImpl, nn::TransformerEncoderLayerImpl,
+               torch::nn::TransformerDecoderLayerImpl, nn::TransformerDecoderLayerImpl>(module)) {
+      add_layer(module);
+    } else if (is_any<torch::nn::TransformerEncoderImpl, nn::TransformerEncoderImpl,
+                      torch::nn::TransformerDecoderImpl, nn::TransformerDecoderImpl>(module)) {
+      add_stack(module);
+    } else if (is_any<torch::nn::TransformerImpl, nn::TransformerImpl>(module)) {
+      copy(child(module, "decoder"), module);
+    } else if (is_any<torch::nn::MultiheadAttentionImpl>(module)) {
+      copy(child(module, "out_proj"), module);
+    } else if (is_any<torch::nn::SequentialImpl>(module)) {
+      add_sequential(module);
+    }
+  }
+
+ private:
+  static const torch::nn::Module* child(const torch::nn::Module& module, const std::string& name) {
+    const auto children = module.named_children();
+    const auto* const found = children.find(name);
+    return found == nullptr ? nullptr : found->get();
+  }
+
+  void copy(const torch::nn::Module* from, const torch::nn::Module& to) {
+    const auto found = outputs_.find(from);
+    if (found == outputs_.end()) return;
+    outputs_[&to] = {.shapes = found->second.shapes, .dtype = found->second.dtype};
+  }
+
+  // Its parts keep the shape of the first input, and so does the first norm.
+  void add_layer(const torch::nn::Module& layer) {
+    const auto* const norm = child(layer, "norm1");
+    copy(norm, layer);
+    for (const auto* const name : {"self_attn", "multihead_attn"}) {
+      if (const auto* const attention = child(layer, name)) copy(norm, *attention);
+    }
+  }
+
+  void add_stack(const torch::nn::Module& stack) {
+    if (const auto* const norm = child(stack, "norm")) return copy(norm, stack);
+    const auto* const layers = child(stack, "layers");
+    if (layers == nullptr || layers->children().empty()) return;
+    copy(layers->children().back().get(), stack);
+  }
+
+  // Each module of a Sequential gets the output of the module before it.
+  void add_sequential(const torch::nn::Module& module) {
+    // LibTorch has no constant access to the modules. They stay as they are.
+    auto& sequential = const_cast<torch::nn::SequentialImpl&>(  // NOLINT(*-const-cast)
+        static_cast<const torch::nn::SequentialImpl&>(module));
+    std::vector<const torch::nn::Module*> derived;  // since the last layer whose operator was seen
+    const LayerOutput* last = nullptr;
+    const torch::nn::Module* before = nullptr;
+    for (auto& each : sequential) {
+      const auto* const layer = each.ptr().get();
+      const auto found = outputs_.find(layer);
+      if (is_plain_layer(*layer)) {
+        last = last == nullptr ? nullptr : derive(each, *last);
+        derived.push_back(layer);
+      } else {
+        const auto* const next = found == outputs_.end() ? nullptr : &found->second;
+        if (next != nullptr && next->input) compare(derived, last, before, *next->input);
+        last = next;
+        derived.clear();
+      }
+      before = layer;
+    }
+    if (!sequential.is_empty()) copy((sequential.end() - 1)->ptr().get(), module);
+  }
+
+  // Returns the output of a layer without tensors after it is added, or null.
+  const LayerOutput* derive(torch::nn::AnyModule& layer, const LayerOutput& input) {
+    auto output = output_for(layer, input);
+    if (!output) return nullptr;
+    return &outputs_.insert_or_assign(layer.ptr().get(), *std::move(output)).first->second;
+  }
+
+  // The output before a layer is its input. If another was derived, the caller ran other modules.
+  void compare(const std::vector<const torch::nn::Module*>& derived, const LayerOutput* last,
+               const torch::nn::Module* before, const std::vector<int64_t>& input) {
+    if (last == nullptr && before != nullptr) outputs_[before] = {.shapes = {input}};
+    if (last == nullptr || last->shapes.front() == input) return;
+    for (const auto* const module : derived) outputs_.erase(module);
+  }
+
+  LayerOutputs& outputs_;
+};
+
+}  // namespace
+
+void add_container_outputs(const torch::nn::Module& model, LayerOutputs& outputs) {
+  Containers(outputs).add(model);
+}
+
+}  // namespace sconce::detail
