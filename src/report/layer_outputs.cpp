@@ -50,18 +50,22 @@ void add(Rules& rules, const Rule& rule) {
 Rules make_rules() {
   Rules rules;
   add<torch::nn::LinearImpl, nn::LazyLinearImpl>(rules,
-                                            {{"aten::linear", "aten::addmm", "aten::matmul"}});
+                                                 {{"aten::linear", "aten::addmm", "aten::matmul"}});
   add<torch::nn::BilinearImpl>(rules, {{"aten::bilinear"}});
   add<torch::nn::EmbeddingImpl>(rules, {{"aten::embedding"}});
   add<torch::nn::EmbeddingBagImpl>(rules, {{"aten::embedding_bag"}});
   add<torch::nn::Conv1dImpl, nn::LazyConv1dImpl>(rules, {{"aten::conv1d"}});
   add<torch::nn::Conv2dImpl, nn::LazyConv2dImpl>(rules, {{"aten::conv2d"}});
   add<torch::nn::Conv3dImpl, nn::LazyConv3dImpl>(rules, {{"aten::conv3d"}});
-  add<torch::nn::ConvTranspose1dImpl, nn::LazyConvTranspose1dImpl>(rules, {{"aten::conv_transpose1d"}});
-  add<torch::nn::ConvTranspose2dImpl, nn::LazyConvTranspose2dImpl>(rules, {{"aten::conv_transpose2d"}});
-  add<torch::nn::ConvTranspose3dImpl, nn::LazyConvTranspose3dImpl>(rules, {{"aten::conv_transpose3d"}});
-  add<torch::nn::BatchNorm1dImpl, torch::nn::BatchNorm2dImpl, torch::nn::BatchNorm3dImpl, nn::LazyBatchNorm1dImpl,
-      nn::LazyBatchNorm2dImpl, nn::LazyBatchNorm3dImpl>(rules, {{"aten::batch_norm"}});
+  add<torch::nn::ConvTranspose1dImpl, nn::LazyConvTranspose1dImpl>(rules,
+                                                                   {{"aten::conv_transpose1d"}});
+  add<torch::nn::ConvTranspose2dImpl, nn::LazyConvTranspose2dImpl>(rules,
+                                                                   {{"aten::conv_transpose2d"}});
+  add<torch::nn::ConvTranspose3dImpl, nn::LazyConvTranspose3dImpl>(rules,
+                                                                   {{"aten::conv_transpose3d"}});
+  add<torch::nn::BatchNorm1dImpl, torch::nn::BatchNorm2dImpl, torch::nn::BatchNorm3dImpl,
+      nn::LazyBatchNorm1dImpl, nn::LazyBatchNorm2dImpl, nn::LazyBatchNorm3dImpl>(
+      rules, {{"aten::batch_norm"}});
   add<torch::nn::InstanceNorm1dImpl, torch::nn::InstanceNorm2dImpl, torch::nn::InstanceNorm3dImpl>(
       rules, {{"aten::instance_norm"}});
   add<torch::nn::LayerNormImpl, nn::LayerNormImpl>(rules, {{"aten::layer_norm"}});

@@ -14,8 +14,8 @@ namespace sconce::detail {
 /// What a layer returned in its last run, as far as its operators show it.
 struct LayerOutput {
   std::vector<std::vector<int64_t>> shapes = {};
-  int64_t bytes = 0;                                     ///< Size of the outputs of all runs
-  at::ScalarType dtype = at::kFloat;                     ///< Type of the first output
+  int64_t bytes = 0;                               ///< Size of the outputs of all runs
+  at::ScalarType dtype = at::kFloat;               ///< Type of the first output
   std::optional<std::vector<int64_t>> input = {};  ///< Shape of the input, if it is known
 };
 using LayerOutputs = std::map<const torch::nn::Module*, LayerOutput>;

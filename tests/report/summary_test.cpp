@@ -105,9 +105,26 @@ std::string text_of(const sconce::Summary& of) {
   return out.str();
 }
 
+// Checks the same Sequential in a custom module. Before its first layer with tensors only the input
+// of that layer is known.
+void check_within_custom(nn::Sequential& model, const torch::Tensor& input,
+                         const std::vector<std::vector<int64_t>>& shapes, int64_t output_bytes) {
+  auto outer =
+      custom({{"net", model.ptr()}}, [&](const torch::Tensor& x) { return model->forward(x); });
+  const auto of = summary(outer, input);
+  bool begins = true;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    begins = begins && model[i]->parameters().empty();
+    const bool is_next_plain = i + 1 == shapes.size() || model[i + 1]->parameters().empty();
+    const bool is_known = !begins || !is_next_plain;
+    CHECK(of.rows[i + 2].output_shapes == (is_known ? Shapes{shapes[i]} : Shapes{}));
+  }
+  CHECK(of.forward_backward_bytes == output_bytes);
+}
+
 }  // namespace
 
-TEST_CASE("summaries of 50 random Sequentials match torchinfo") {
+TEST_CASE("summaries of 50 random Sequentials, alone and in a custom module, match torchinfo") {
   std::ifstream in(SCONCE_TESTS_DIR "/reference/summary.txt");
   int models = 0;
   for (std::string word, type, frozen; in >> word; ++models) {
@@ -142,6 +159,7 @@ TEST_CASE("summaries of 50 random Sequentials match torchinfo") {
     CHECK(of.parameter_bytes == bytes);
     CHECK(of.input_bytes == input_bytes);
     CHECK(of.forward_backward_bytes == output_bytes);
+    check_within_custom(model, input, shapes, output_bytes);
   }
   CHECK(models == 50);
 }
