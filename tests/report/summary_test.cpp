@@ -105,6 +105,27 @@ std::string text_of(const sconce::Summary& of) {
   return out.str();
 }
 
+// Layers, each with an input.
+using LayerCases = std::vector<std::pair<nn::AnyModule, torch::Tensor>>;
+
+// Checks that each layer has the shape in a custom module that it has in a Sequential, which shows
+// what its modules return.
+void check_each_within_custom(const LayerCases& cases) {
+  for (const auto& each : cases) {
+    auto layer = each.first;
+    nn::Sequential alone;
+    alone->push_back(layer);
+    const auto expected = summary(alone, each.second).rows[1].output_shapes;
+    auto model = custom({{"layer", layer.ptr()}}, [&layer](const torch::Tensor& in) {
+      layer.any_forward(in);
+      return in;
+    });
+    INFO(sconce::repr(*model) << " gets " << each.second.sizes());
+    CHECK_FALSE(expected.empty());
+    CHECK(shape_of(summary(model, each.second), "layer") == expected);
+  }
+}
+
 // Checks the same Sequential in a custom module. Before its first layer with tensors only the input
 // of that layer is known.
 void check_within_custom(nn::Sequential& model, const torch::Tensor& input,
@@ -200,45 +221,57 @@ TEST_CASE("summary shows the output shapes of custom modules and of the layers i
   CHECK(within.forward_backward_bytes == 4 * 48);
 }
 
-TEST_CASE("within a custom module each layer with tensors has the shape that it returns") {
-  const auto x = torch::zeros({2, 4}), flat = torch::zeros({4});
-  const auto text = torch::zeros({3, 2, 4}), words = torch::zeros({2, 5}, torch::kLong);
+TEST_CASE("within a custom module each layer for pictures and sounds has the shape it returns") {
   const auto sound = torch::zeros({2, 4, 9}), one_sound = torch::zeros({4, 9});
   const auto picture = torch::zeros({2, 4, 9, 7}), volume = torch::zeros({2, 4, 9, 7, 5});
   const auto has_affine = nn::InstanceNormOptions(4).affine(true);
-  const std::vector<std::pair<nn::AnyModule, torch::Tensor>> cases = {
-      {nn::AnyModule(nn::Linear(4, 6)), x},
-      {nn::AnyModule(nn::Linear(4, 4)), text},
-      {nn::AnyModule(nn::Linear(4, 6)), flat},
-      {nn::AnyModule(nn::Linear(nn::LinearOptions(4, 6).bias(false))), x},
-      {nn::AnyModule(sconce::nn::LazyLinear(6)), text},
-      {nn::AnyModule(nn::Embedding(9, 6)), words},
-      {nn::AnyModule(nn::Embedding(nn::EmbeddingOptions(9, 6).max_norm(1))), words},
-      {nn::AnyModule(nn::EmbeddingBag(9, 6)), words},
+  check_each_within_custom({
       {nn::AnyModule(nn::Conv1d(4, 6, 2)), sound},
       {nn::AnyModule(nn::Conv1d(4, 6, 2)), one_sound},
       {nn::AnyModule(nn::Conv2d(nn::Conv2dOptions(4, 6, 3).padding(torch::kSame))), picture},
       {nn::AnyModule(
            nn::Conv2d(nn::Conv2dOptions(4, 6, 3).padding(1).padding_mode(torch::kReflect))),
        picture},
+      {nn::AnyModule(sconce::nn::LazyConv1d(6, 3)), sound},
+      {nn::AnyModule(sconce::nn::LazyBatchNorm1d()), sound},
       {nn::AnyModule(sconce::nn::LazyConv2d(6, 3)), picture},
+      {nn::AnyModule(sconce::nn::LazyConv3d(6, 3)), volume},
       {nn::AnyModule(nn::Conv3d(4, 6, 2)), volume},
       {nn::AnyModule(nn::ConvTranspose1d(4, 6, 2)), sound},
       {nn::AnyModule(nn::ConvTranspose2d(4, 6, 2)), picture},
       {nn::AnyModule(nn::ConvTranspose3d(4, 6, 2)), volume},
+      {nn::AnyModule(sconce::nn::LazyConvTranspose1d(6, 2)), sound},
       {nn::AnyModule(sconce::nn::LazyConvTranspose2d(6, 2)), picture},
-      {nn::AnyModule(nn::BatchNorm1d(4)), x},
-      {nn::AnyModule(nn::BatchNorm1d(nn::BatchNormOptions(4).affine(false))), sound},
+      {nn::AnyModule(sconce::nn::LazyConvTranspose3d(6, 2)), volume},
       {nn::AnyModule(nn::BatchNorm2d(4)), picture},
       {nn::AnyModule(nn::BatchNorm3d(4)), volume},
       {nn::AnyModule(sconce::nn::LazyBatchNorm2d()), picture},
+      {nn::AnyModule(sconce::nn::LazyBatchNorm3d()), volume},
       {nn::AnyModule(nn::InstanceNorm1d(has_affine)), sound},
       {nn::AnyModule(nn::InstanceNorm2d(has_affine)), picture},
       {nn::AnyModule(nn::InstanceNorm3d(has_affine)), volume},
-      {nn::AnyModule(nn::LayerNorm(nn::LayerNormOptions({4}))), text},
-      {nn::AnyModule(sconce::nn::LayerNorm(sconce::nn::LayerNormOptions(4))), text},
       {nn::AnyModule(nn::GroupNorm(2, 4)), picture},
       {nn::AnyModule(nn::PReLU()), picture},
+  });
+}
+
+TEST_CASE("within a custom module each layer for rows and texts has the shape it returns") {
+  namespace sn = sconce::nn;
+  const auto x = torch::zeros({2, 4}), flat = torch::zeros({4}), sound = torch::zeros({2, 4, 9});
+  const auto text = torch::zeros({3, 2, 4}), words = torch::zeros({2, 5}, torch::kLong);
+  check_each_within_custom({
+      {nn::AnyModule(nn::Linear(4, 6)), x},
+      {nn::AnyModule(nn::Linear(4, 4)), text},
+      {nn::AnyModule(nn::Linear(4, 6)), flat},
+      {nn::AnyModule(nn::Linear(nn::LinearOptions(4, 6).bias(false))), x},
+      {nn::AnyModule(sn::LazyLinear(6)), text},
+      {nn::AnyModule(nn::Embedding(9, 6)), words},
+      {nn::AnyModule(nn::Embedding(nn::EmbeddingOptions(9, 6).max_norm(1))), words},
+      {nn::AnyModule(nn::EmbeddingBag(9, 6)), words},
+      {nn::AnyModule(nn::BatchNorm1d(4)), x},
+      {nn::AnyModule(nn::BatchNorm1d(nn::BatchNormOptions(4).affine(false))), sound},
+      {nn::AnyModule(nn::LayerNorm(nn::LayerNormOptions({4}))), text},
+      {nn::AnyModule(sn::LayerNorm(sn::LayerNormOptions(4))), text},
       {nn::AnyModule(nn::RNN(4, 6)), text},
       {nn::AnyModule(nn::GRU(nn::GRUOptions(4, 6).batch_first(true).bidirectional(true))), text},
       {nn::AnyModule(nn::LSTM(nn::LSTMOptions(4, 6).num_layers(2))), text},
@@ -246,27 +279,14 @@ TEST_CASE("within a custom module each layer with tensors has the shape that it 
       {nn::AnyModule(nn::GRUCell(4, 6)), x},
       {nn::AnyModule(nn::LSTMCell(4, 6)), x},
       {nn::AnyModule(nn::TransformerEncoderLayer(4, 2)), text},
-      {nn::AnyModule(sconce::nn::TransformerEncoderLayer(4, 2)), text},
+      {nn::AnyModule(sn::TransformerEncoderLayer(4, 2)), text},
       {nn::AnyModule(nn::TransformerEncoder(nn::TransformerEncoderLayer(4, 2), 2)), text},
-      {nn::AnyModule(sconce::nn::TransformerEncoder(
-           sconce::nn::TransformerEncoderLayer(
-               sconce::nn::TransformerLayerOptions(4, 2).batch_first(true).norm_first(true)),
+      {nn::AnyModule(sn::TransformerEncoder(
+           sn::TransformerEncoderLayer(
+               sn::TransformerLayerOptions(4, 2).batch_first(true).norm_first(true)),
            2)),
        text},
-  };
-  for (const auto& each : cases) {
-    auto layer = each.first;
-    nn::Sequential alone;
-    alone->push_back(layer);
-    const auto expected = summary(alone, each.second).rows[1].output_shapes;
-    auto model = custom({{"layer", layer.ptr()}}, [&layer](const torch::Tensor& in) {
-      layer.any_forward(in);
-      return in;
-    });
-    INFO(sconce::repr(*model) << " gets " << each.second.sizes());
-    REQUIRE_FALSE(expected.empty());
-    CHECK(shape_of(summary(model, each.second), "layer") == expected);
-  }
+  });
 }
 
 TEST_CASE("within a custom module layers of several inputs have the shapes that they return") {
