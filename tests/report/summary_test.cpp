@@ -126,8 +126,8 @@ void check_each_within_custom(const LayerCases& cases) {
   }
 }
 
-// Checks the same Sequential in a custom module. Before its first layer with tensors only the input
-// of that layer is known.
+// Checks the same Sequential in a custom module too. Before its first layer with tensors only the
+// input of that layer is known.
 void check_within_custom(nn::Sequential& model, const torch::Tensor& input,
                          const std::vector<std::vector<int64_t>>& shapes, int64_t output_bytes) {
   auto outer =
@@ -145,7 +145,7 @@ void check_within_custom(nn::Sequential& model, const torch::Tensor& input,
 
 }  // namespace
 
-TEST_CASE("summaries of 50 random Sequentials, alone and in a custom module, match torchinfo") {
+TEST_CASE("summaries of 50 random Sequentials match torchinfo") {
   std::ifstream in(SCONCE_TESTS_DIR "/reference/summary.txt");
   int models = 0;
   for (std::string word, type, frozen; in >> word; ++models) {
@@ -342,6 +342,21 @@ TEST_CASE("summary leaves the shapes of layers out that no operator shows") {
     CHECK(shape_of(of, name).empty());
   }
   CHECK(shape_of(of, "inner") == Shapes{{4, 4}});
+}
+
+TEST_CASE("the layers of a residual block, even uninitialized ones, have the shapes they return") {
+  sconce::nn::LazyLinear wide(8);
+  nn::Linear narrow(8, 4);
+  nn::LayerNorm norm(nn::LayerNormOptions({4}));
+  auto model = custom({{"wide", wide.ptr()}, {"narrow", narrow.ptr()}, {"norm", norm.ptr()}},
+                      [&](const torch::Tensor& x) {
+                        return norm(x + narrow(torch::relu(wide->forward(x)))).mean(1);
+                      });
+  const auto of = summary(model, torch::zeros({3, 2, 4}));
+  CHECK(of.rows[0].output_shapes == Shapes{{3, 4}});
+  CHECK(shape_of(of, "wide") == Shapes{{3, 2, 8}});
+  CHECK(shape_of(of, "narrow") == Shapes{{3, 2, 4}});
+  CHECK(shape_of(of, "norm") == Shapes{{3, 2, 4}});
 }
 
 TEST_CASE("a class derived from a layer has no shape, since it may return something else") {
