@@ -75,7 +75,9 @@ def reasons(speed, gpu, ours, plain):
         f"{lines_of(plain)} without.",
         f"**Faster than LibTorch alone.** AdamW steps 1,000 small parameters in "
         f"{speed.time('optimizers.adamw_small', 1000)}, `torch::optim::AdamW` in "
-        f"{speed.ratio('optimizers.adamw_small', 1000, 'libtorch')} times that."]
+        f"{speed.ratio('optimizers.adamw_small', 1000, 'libtorch')} times that.",
+        "**Agents inside a C++ simulator.** An agent that [learns to balance a pole](apps/examples/README.md#the-cart-pole) makes "
+        "1.9 times as many steps per second as the same program in Python. The machine, an AMD EPYC, was busy."]
     source = (f"Without a GPU: LibTorch {speed.machine['torch']}, one thread, {cpu}. [Speed](docs/speed.md) has every figure, the losses "
               "first.")
     return "\n".join([*(wrapped(f"- {bullet}", "  ") for bullet in bullets), "", wrapped(source)])
