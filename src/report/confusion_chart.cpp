@@ -227,8 +227,12 @@ void ConfusionChart::on_epoch_end(Fit& fit) {
   });
   if (fit.process_group.rank() > 0 || !has_test) return;
   effort_->run([&] {
+    const auto counts = matrix_->compute().cpu();
+    TORCH_CHECK(counts.sum().item<int64_t>() > 0,
+                "expected a matrix that is also in TrainerOptions::metrics, got one without counts "
+                "after the test");
     ConfusionMatrixChart({.title = c10::str("Confusion matrix, epoch ", epoch.epoch),
-                          .counts = matrix_->compute(),
+                          .counts = counts,
                           .class_names = class_names_})
         .save(file_);
   });

@@ -31,7 +31,7 @@ auto count(const std::vector<std::string>& texts, const std::string& text) {
 
 // A fit of two epochs with a matrix among its metrics.
 void fit_with(const std::filesystem::path& file, bool with_test = true,
-              const std::string& name = "test") {
+              const std::string& name = "test", bool in_metrics = true) {
   const auto matrix =
       std::make_shared<ConfusionMatrix>(sconce::metrics::ConfusionMatrixOptions{.num_classes = 2});
   ConfusionChart chart(file, matrix, {"left", "right"});
@@ -41,10 +41,10 @@ void fit_with(const std::filesystem::path& file, bool with_test = true,
   data.test = {{name, data.test.value()}};
   if (!with_test) data.test.reset();
   data.callbacks = {&chart};
-  const auto result =
-      sconce::Trainer(
-          {.max_epochs = 2, .num_gpus = 0, .metrics = sconce::Metrics{{"confusion", matrix}}})
-          .fit(model, optimizer, data);
+  sconce::Metrics metrics;
+  if (in_metrics) metrics.emplace_back("confusion", matrix);
+  const auto result = sconce::Trainer({.max_epochs = 2, .num_gpus = 0, .metrics = metrics})
+                          .fit(model, optimizer, data);
   CHECK(result.epochs.size() == 2);
 }
 
@@ -164,4 +164,14 @@ TEST_CASE("ConfusionChart warns once if its file cannot be written") {
   REQUIRE(warnings.messages().size() == 1);
   CHECK_THAT(warnings.messages().front(),
              ContainsSubstring("sconce::ConfusionChart: ") && ContainsSubstring(file.string()));
+}
+
+TEST_CASE("ConfusionChart warns once if its matrix is not among the metrics of the fit") {
+  const sconce::test::TempDir folder;
+  const sconce::test::Warnings warnings;
+  fit_with(folder.path() / "confusion.svg", /*with_test=*/true, "test", /*in_metrics=*/false);
+  REQUIRE(warnings.messages().size() == 1);
+  CHECK_THAT(warnings.messages().front(),
+             ContainsSubstring("also in TrainerOptions::metrics, got one without counts"));
+  CHECK(sconce::test::names_in(folder.path()).empty());
 }

@@ -35,8 +35,9 @@ struct ConfusionMatrixChart {
   void save(const std::filesystem::path& file) const;
 };
 
-/// Draws a confusion matrix after each test, on rank 0. If the file cannot be written, this warns
-/// once and the training goes on.
+/// Draws a confusion matrix after each test, on rank 0. If the file cannot be written, or the
+/// matrix has no counts because it is not in `TrainerOptions::metrics`, this warns once and
+/// training continues.
 class ConfusionChart : public TrainerCallback {
  public:
   /// `matrix` must also be in `TrainerOptions::metrics`: it then holds the sums of all ranks after
