@@ -127,6 +127,12 @@ class Trainer {
     return fit_model(detail::steps_of(model, loss_), optimizer, data);
   }
 
+  /// As above, for a list in braces, which clang 14 would otherwise take for a mistake.
+  template <class M>
+  FitResult fit(M& model, torch::optim::Optimizer& optimizer, FitData&& data) {
+    return fit(model, optimizer, std::as_const(data));
+  }
+
   /// Trains the model over the batches, without a test and callbacks, as above. A list in braces
   /// that `FitData` does not accept does not compile.
   /// @throw as above.
