@@ -107,12 +107,12 @@ sconce::LossSum over_targets(const torch::Tensor& output, const torch::Tensor& t
 
 // Points of which batches of four rows have 4, 0, 1, 3, and 2 targets.
 Dataset with_ignored_targets() {
-  auto rows = points(20);
+  auto dataset = points(20);
   const std::array<int64_t, 5> targets = {4, 0, 1, 3, 2};
   for (int64_t i = 0; i < 5; ++i) {
-    rows.target.slice(0, 4 * i + targets[static_cast<size_t>(i)], 4 * i + 4).fill_(-100);
+    dataset.target.slice(0, 4 * i + targets[static_cast<size_t>(i)], 4 * i + 4).fill_(-100);
   }
-  return rows;
+  return dataset;
 }
 
 // Returns the step's loss with a count that a function makes of the batch.
@@ -153,13 +153,13 @@ torch::Tensor flat_parameters(const torch::nn::Module& model) {
 }
 
 // Fits with a loss over the targets, unless the options have another.
-CountedFit fit_counted(const Dataset& rows, int64_t batch_size, sconce::TrainerOptions options,
+CountedFit fit_counted(const Dataset& dataset, int64_t batch_size, sconce::TrainerOptions options,
                        sconce::Callbacks callbacks = {}) {
   auto model = linear_with_seed();
   sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.5));
   if (!options.loss) options.loss = over_targets;
   if (!options.num_gpus) options.num_gpus = 0;
-  const sconce::FitData with = {.train = Batches(rows, {.batch_size = batch_size}),
+  const sconce::FitData with = {.train = Batches(dataset, {.batch_size = batch_size}),
                                 .callbacks = std::move(callbacks)};
   auto result = Trainer(std::move(options)).fit(model, optimizer, with);
   return {std::move(result), flat_parameters(*model)};
@@ -351,9 +351,9 @@ TEST_CASE("accumulation over uneven counts of targets equals one large batch") {
   const auto precision = GENERATE(Precision::fp32, Precision::fp16);
   const auto clip = GENERATE(0.0, 0.1);
   const sconce::test::Warnings of_fp16_on_a_cpu;
-  const auto rows = with_ignored_targets();
+  const auto dataset = with_ignored_targets();
   const auto fit = [&](int64_t batch_size, int accumulate, sconce::Loss loss = {}) {
-    return fit_counted(rows, batch_size,
+    return fit_counted(dataset, batch_size,
                        {.max_epochs = 3,
                         .gradient_clip_val = clip,
                         .precision = precision,
@@ -374,13 +374,14 @@ TEST_CASE("accumulation over uneven counts of targets equals one large batch") {
 }
 
 TEST_CASE("the losses of an epoch and of a test are means over the counted targets") {
-  const auto rows = with_ignored_targets();
+  const auto dataset = with_ignored_targets();
   auto model = linear_with_seed();
   const auto expected =
-      torch::nn::functional::cross_entropy(model->forward(rows.data), rows.target).item<double>();
+      torch::nn::functional::cross_entropy(model->forward(dataset.data), dataset.target)
+          .item<double>();
   sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0));
   Trainer trainer({.num_gpus = 0, .loss = over_targets});
-  const Batches batches(rows, {.batch_size = 4});
+  const Batches batches(dataset, {.batch_size = 4});
   const auto epoch = trainer.fit(model, optimizer, batches, batches).epochs[0];
   CHECK(epoch.loss == Approx(expected));
   CHECK(epoch.at("test_loss") == Approx(expected));
@@ -389,17 +390,17 @@ TEST_CASE("the losses of an epoch and of a test are means over the counted targe
 
 TEST_CASE("a step without a counted target leaves the parameters unchanged") {
   const auto accumulate = GENERATE(1, 2);
-  auto rows = points(8);
-  rows.target.fill_(-100);
+  auto dataset = points(8);
+  dataset.target.fill_(-100);
   const sconce::test::Warnings of_the_mean_over_nothing;
-  const auto fit = fit_counted(rows, 4, {.accumulate_grad_batches = accumulate});
+  const auto fit = fit_counted(dataset, 4, {.accumulate_grad_batches = accumulate});
   CHECK(fit.parameters.equal(flat_parameters(*linear_with_seed())));
 }
 
 TEST_CASE("a captured step with a count equals an eager one, and a count costs no host read") {
-  const auto rows = with_ignored_targets();
-  const auto eager = fit_counted(rows, 4, {.max_epochs = 3});
-  const auto graph = fit_counted(rows, 4, {.max_epochs = 3, .graph = true});
+  const auto dataset = with_ignored_targets();
+  const auto eager = fit_counted(dataset, 4, {.max_epochs = 3});
+  const auto graph = fit_counted(dataset, 4, {.max_epochs = 3, .graph = true});
   CHECK(graph.parameters.equal(eager.parameters));
   for (size_t i = 0; i < 3; ++i) {
     CHECK(graph.result.epochs[i].loss == eager.result.epochs[i].loss);
@@ -414,18 +415,18 @@ TEST_CASE("a captured step with a count equals an eager one, and a count costs n
 
 TEST_CASE("a fit that stops within an epoch resumes the sum of the counts") {
   const TempDir folder;
-  const auto rows = with_ignored_targets();
+  const auto dataset = with_ignored_targets();
   const auto fit = [&](int64_t stop_after) {
     int64_t steps = 0;
     sconce::test::StopWhen stopping([&] { return ++steps == stop_after; });
     sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
     sconce::ModelCheckpoint saving(checkpoint);
-    return fit_counted(rows, 4, {.max_epochs = 2, .accumulate_grad_batches = 2},
+    return fit_counted(dataset, 4, {.max_epochs = 2, .accumulate_grad_batches = 2},
                        {&stopping, &saving});
   };
   CHECK(fit(2).result.epochs.empty());
   const auto resumed = fit(-1);
-  const auto expected = fit_counted(rows, 4, {.max_epochs = 2, .accumulate_grad_batches = 2});
+  const auto expected = fit_counted(dataset, 4, {.max_epochs = 2, .accumulate_grad_batches = 2});
   CHECK(resumed.parameters.equal(expected.parameters));
   for (size_t i = 0; i < 2; ++i) {
     CHECK(resumed.result.epochs[i].loss == expected.result.epochs[i].loss);
@@ -482,10 +483,10 @@ TEST_CASE("the Trainer refuses counts that are not one number or that only some 
 
 TEST_CASE("a loss over counted targets on simulated or real GPUs equals one on the CPU", "[gpu]") {
   sconce::test::require_gpu();
-  const auto rows = with_ignored_targets();
-  const auto on_gpu =
-      fit_counted(rows, 4, {.num_gpus = 1, .gradient_clip_val = 0.1, .accumulate_grad_batches = 5});
-  const auto on_cpu = fit_counted(rows, 20, {.gradient_clip_val = 0.1});
+  const auto dataset = with_ignored_targets();
+  const auto on_gpu = fit_counted(
+      dataset, 4, {.num_gpus = 1, .gradient_clip_val = 0.1, .accumulate_grad_batches = 5});
+  const auto on_cpu = fit_counted(dataset, 20, {.gradient_clip_val = 0.1});
   CHECK(torch::allclose(on_gpu.parameters.cpu(), on_cpu.parameters, 1e-5, 1e-5));
   CHECK(on_gpu.result.epochs[0].loss == Approx(on_cpu.result.epochs[0].loss));
 }
