@@ -168,13 +168,14 @@ void OneCycleLR::visit_options(StateVisitor& state) {
 
 namespace {
 
-constexpr const char* who = "CyclicLR";
+constexpr const char* of_cyclic = "CyclicLR";
 
 // Python computes with floats, so a very long cycle does not overflow.
 double total_size_of(const CyclicLROptions& options) {
   const int64_t down = options.step_size_down.value_or(options.step_size_up);
-  expect(options.step_size_up >= 1, who, "step_size_up of at least 1, got ", options.step_size_up);
-  expect(down >= 0, who, "step_size_down of at least 0, got ", down);
+  expect(options.step_size_up >= 1, of_cyclic, "step_size_up of at least 1, got ",
+         options.step_size_up);
+  expect(down >= 0, of_cyclic, "step_size_down of at least 0, got ", down);
   return static_cast<double>(options.step_size_up) + static_cast<double>(down);
 }
 
@@ -183,7 +184,7 @@ double total_size_of(const CyclicLROptions& options) {
 CyclicLR::CyclicLR(torch::optim::Optimizer& optimizer, const PerGroup<double>& base_lr,
                    const PerGroup<double>& max_lr, const CyclicLROptions& options)
     : GroupLRScheduler(optimizer),
-      max_lrs_(expand(max_lr, optimizer, who, "max_lr")),
+      max_lrs_(expand(max_lr, optimizer, of_cyclic, "max_lr")),
       total_size_(total_size_of(options)),
       step_ratio_(static_cast<double>(options.step_size_up) / total_size_),
       mode_(options.mode),
@@ -191,7 +192,7 @@ CyclicLR::CyclicLR(torch::optim::Optimizer& optimizer, const PerGroup<double>& b
       scale_fn_(options.scale_fn),
       scale_mode_(options.scale_mode),
       cycle_momentum_(options.cycle_momentum) {
-  const auto base_lrs = expand(base_lr, optimizer, who, "base_lr");
+  const auto base_lrs = expand(base_lr, optimizer, of_cyclic, "base_lr");
   choose_scale_mode();
   if (cycle_momentum_) begin_momenta(options);
   for (size_t i = 0; i < base_lrs.size(); ++i) {
@@ -202,10 +203,10 @@ CyclicLR::CyclicLR(torch::optim::Optimizer& optimizer, const PerGroup<double>& b
 }
 
 void CyclicLR::begin_momenta(const CyclicLROptions& options) {
-  base_momentums_ = expand(options.base_momentum, optimizer_, who, "base_momentum");
-  max_momentums_ = expand(options.max_momentum, optimizer_, who, "max_momentum");
+  base_momentums_ = expand(options.base_momentum, optimizer_, of_cyclic, "base_momentum");
+  max_momentums_ = expand(options.max_momentum, optimizer_, of_cyclic, "max_momentum");
   for (size_t i = 0; i < max_momentums_.size(); ++i) {
-    expect(set_momentum(optimizer_.param_groups()[i].options(), max_momentums_[i]), who,
+    expect(set_momentum(optimizer_.param_groups()[i].options(), max_momentums_[i]), of_cyclic,
            "an optimizer with momentum or betas, for cycle_momentum is set");
     groups_->at(i)["max_momentum"] = max_momentums_[i];
     groups_->at(i)["base_momentum"] = base_momentums_[i];
@@ -229,7 +230,7 @@ double CyclicLR::scale(double cycle) const {
 double CyclicLR::get_lr(size_t group, double, bool) const {
   const double base = base_lr(group);  // throws if the group was added later
   // A state may have brought its initial learning rate, but only lists of this length.
-  expect(group < max_lrs_.size() && (!cycle_momentum_ || group < max_momentums_.size()), who,
+  expect(group < max_lrs_.size() && (!cycle_momentum_ || group < max_momentums_.size()), of_cyclic,
          "one max_lr and one momentum for each parameter group, got more groups");
   const auto epoch = static_cast<double>(last_epoch_);
   const double cycle = std::floor(1 + epoch / total_size_);

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <ranges>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -172,9 +172,8 @@ TEST_CASE("a StreamLoader reads each item of an endless stream once in all epoch
 }
 
 TEST_CASE("a StreamLoader of a C++20 range makes batches of its elements") {
-  const auto tensors = std::views::iota(0, 5) | std::views::transform([](int i) {
-                         return torch::full({2}, i, torch::kLong);
-                       });
+  std::list<torch::Tensor> tensors;
+  for (int64_t i = 0; i < 5; ++i) tensors.push_back(torch::full({2}, i, torch::kLong));
   const StreamLoader loader(stream_of(tensors), {.batch_size = 2});
   std::vector<torch::Tensor> batches;
   for (const auto& batch : loader) batches.push_back(batch);
