@@ -52,12 +52,12 @@ TEST_CASE("decay_groups puts biases, norms, and embeddings into a group without 
   REQUIRE(groups.size() == 2);
   CHECK(groups[0].weight_decay == 0.25);
   CHECK(groups[1].weight_decay == 0);
-  using Names = std::set<std::string>;
+  using Set = std::set<std::string>;
   CHECK(names_in(model, groups[0].params) ==
-        Names{"lstm.weight_ih_l0", "lstm.weight_hh_l0", "head.weight"});
+        Set{"lstm.weight_ih_l0", "lstm.weight_hh_l0", "head.weight"});
   CHECK(names_in(model, groups[1].params) ==
-        Names{"position_embedding", "tokens.weight", "norm.weight", "lstm.bias_ih_l0",
-              "lstm.bias_hh_l0", "batch_norm.weight", "batch_norm.bias", "head.bias"});
+        Set{"position_embedding", "tokens.weight", "norm.weight", "lstm.bias_ih_l0",
+            "lstm.bias_hh_l0", "batch_norm.weight", "batch_norm.bias", "head.bias"});
   model.tie();
   CHECK(names_in(model, sconce::optim::decay_groups(model, 0.25).groups[1].params)
             .contains("head.tied"));

@@ -45,7 +45,7 @@ struct PlainRows {
   Rows rows = {};
 };
 
-constexpr StreamOptions options{.batch_size = 4, .steps_per_epoch = 7, .shuffle_buffer = 6};
+const StreamOptions options{.batch_size = 4, .steps_per_epoch = 7, .shuffle_buffer = 6};
 
 // Fits or resumes, and stops after a step.
 torch::Tensor fit(const TempDir& folder, sconce::AnyBatches train, int64_t stop) {
