@@ -70,7 +70,7 @@ def parts_of_trainer():
     Their only errors are assertions of sconce's, unless the message begins with "error:", as those of g++ do.
     """
     page = (ROOT / "docs/compile_errors.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```cpp\n(.*?)^```\n\n```\n(.*?)\n```$", page, re.M | re.S)
+    blocks = re.findall(r"^```cpp\n(.*?)^```\n\n```text\n(.*?)\n```$", page, re.M | re.S)
     return [Part(f"trainer_{number}", "says", message, code, "")
             for number, (code, message) in enumerate(blocks)]
 
