@@ -116,7 +116,7 @@ class Loss {
 
     template <class F, class... Defaults>
     static Function bound(F f, std::initializer_list<std::type_identity_t<F>> known,
-                          Defaults... defaults) {
+                          const Defaults&... defaults) {
       TORCH_CHECK(std::find(known.begin(), known.end(), f) != known.end(),
                   "sconce::TrainerOptions: loss: expected a function of two tensors or a loss of ",
                   "LibTorch, got another function with further arguments, whose defaults are ",
