@@ -102,25 +102,22 @@ class Trainer {
   /// - a test set has no name, the name "train" or the name of another set;
   /// - the model or a callback is null, or two callbacks have the same name;
   /// - the model is a DistributedDataParallel on another device or of another process group than
-  /// the
-  ///   trainer's, or is none in a process group of several;
+  ///   the trainer's, or is none in a process group of several;
   /// - ranks make different calls, or differ in the number of training batches, in `max_epochs` or
   ///   `accumulate_grad_batches`, in the test sets or in `compile`, or one of them refuses its
   ///   arguments: all ranks throw;
   /// - there are metrics, and a step of the model returns a loss alone;
   /// - `graph` or `compile` is set, and the optimizer is not capturable, has no fused kernels in
   ///   fp16, or the step cannot be captured, as with an argument `batch_idx` or with a
-  ///   DistributedDataParallel that has `find_unused_parameters`, `static_graph` or sparse
-  ///   gradients;
+  ///   DistributedDataParallel with `find_unused_parameters`, `static_graph` or sparse gradients;
   /// - the optimizer is a `torch::optim::LBFGS`, gradients are turned off, or a parameter was made
   ///   within `c10::InferenceMode`;
   /// - a value of a step is undefined, has more than one element, is on another device than the
   ///   loss, or has the name of the loss, of a metric or of another value, or steps or ranks return
   ///   values of different names;
   /// - a loss is undefined, has more than one element or requires no gradient, or after the
-  /// backward
-  ///   passes of a step none of the optimizer's parameters has a gradient, as in an optimizer of
-  ///   another model.
+  ///   backward passes of a step none of the optimizer's parameters has a gradient, as in an
+  ///   optimizer of another model.
   /// @throw what the model, the loss, the metrics and the callbacks throw.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
