@@ -126,7 +126,7 @@ Shape weight_shape(const BatchNormOptions& options) {
 template <class Options>
 Shape shape_of(const std::string& name, Options options, int64_t features) {
   features_in(options) = features;
-  const Shape shape = weight_shape(options);
+  Shape shape = weight_shape(options);
   if (name == "weight") return shape;
   if constexpr (requires { options.out_channels(); }) return {options.out_channels()};
   return {shape.front()};  // one entry per output
