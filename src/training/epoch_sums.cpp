@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "distributed/gather_bytes.hpp"
@@ -33,7 +32,7 @@ torch::Tensor bytes_of(const std::optional<std::vector<std::string>>& names) {
   for (const auto& name : names.value_or(std::vector<std::string>())) text += name + '\0';
   if (names) text += '\0';
   const auto bytes = at::empty({std::ssize(text)}, at::kByte);
-  std::memcpy(bytes.data_ptr(), text.data(), text.size());
+  std::copy(text.begin(), text.end(), static_cast<char*>(bytes.data_ptr()));
   return bytes;
 }
 
