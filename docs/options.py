@@ -11,7 +11,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "docs/site"))
 sys.dont_write_bytecode = True
-from reference import ROOMS, in_order  # noqa: E402
+from reference import ROOMS, code, in_order  # noqa: E402
 
 HEAD = """# Options
 
@@ -35,8 +35,8 @@ def members(body):
     """Yields name, type, default and comment of each member of a struct."""
     above, declared, beside = [], "", []
     for line in [*body.splitlines(), ""]:
-        code, _, comment = line.partition("///")
-        if beside and not (comment.startswith("<") and not code.strip()):
+        declaration, _, comment = line.partition("///")
+        if beside and not (comment.startswith("<") and not declaration.strip()):
             yield from member(declared, above, beside)
             above, declared, beside = [], "", []
         if comment and not comment.startswith("<"):
@@ -44,7 +44,8 @@ def members(body):
             continue
         if comment:
             beside.append(comment[1:])
-        declared = f"{declared} {code.split('//')[0]}".strip()
+        without_comment = re.split("(?<!:)//", declaration, maxsplit=1)[0]  # "env://" is none
+        declared = f"{declared} {without_comment}".strip()
         if declared.endswith("}"):  # of a constructor
             above, declared, beside = [], "", []
         elif declared.endswith(";") and not beside:
@@ -57,10 +58,6 @@ def member(declared, above, beside):
     found = SETTER.fullmatch(declared) or MEMBER.fullmatch(declared)
     if found and not declared.startswith(("using", "friend", "static", "operator", "auto")):
         yield found["name"], found["type"], found["default"] or "", first_sentence(" ".join(above + beside))
-
-
-def code(text):
-    return "`" + text.replace("|", "\\|") + "`" if text else ""
 
 
 def table(comment, name, body):
