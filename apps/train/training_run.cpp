@@ -50,9 +50,7 @@ sconce::TrainerOptions trainer_options(const CommandLine& line, const Task& task
                                        const sconce::distributed::ProcessGroup& group,
                                        sconce::Metrics metrics) {
   sconce::Loss loss;  // empty for the cross entropy
-  if (task.is_regression()) {
-    loss = [](const auto& output, const auto& target) { return torch::mse_loss(output, target); };
-  }
+  if (task.is_regression()) loss = torch::mse_loss;
   return {.max_epochs = line.epochs,
           .gradient_clip_val = line.clip,
           .precision = line.amp_precision(),

@@ -160,10 +160,7 @@ CompiledStep::CompiledStep(RecordedStep& step, StepCompiler* compiler)
 
 void CompiledStep::fall_back(const std::string& reason) {
   TORCH_WARN(step_name, ": the step is replayed and not compiled: ", reason);
-  state_ = State::replay;
-  reason_ = reason;
-  compiled_.clear();
-  compilation_.reset();
+  settle(StepMode::replay, reason);
 }
 
 void CompiledStep::settle(StepMode mode, std::string reason) {

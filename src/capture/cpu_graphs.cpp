@@ -93,7 +93,8 @@ void CpuGraphs::take_votes() {
 
 void CpuGraphs::vote() {
   if (ballot_ == nullptr) return;
-  if (!ballot_->is_shared && last_ != nullptr) last_->choose({last_->vote()});
+  const bool is_alone = !ballot_->is_shared && last_ != nullptr;
+  if (is_alone && !last_->is_settled()) last_->choose({last_->vote()});
   const auto* step = voting();
   ballot_->own = step == nullptr ? StepVote() : step->vote();
 }

@@ -128,7 +128,7 @@ void Recorder::add_collective(const OperatorCall& call) {
     if (memory_.is_untouched(tensor)) refuse("a collective of values of the host (" + name + ")");
     memory_.write(tensor, /*fills_it=*/false, here());
   });
-  step_->trace.host_values.push_back({name, 0});
+  step_->trace.host_values.push_back({name, hash_of_numbers(arguments)});
   host_call([op = call.op, given = call.arguments] { run_collective(op, given); });
 }
 
@@ -142,9 +142,10 @@ bool Recorder::write(const OperatorCall& call) {
     const bool is_named = writes(argument);
     if (!is_named && !may_write_all) continue;
     writes_any = true;
+    const bool fills_it = fills(schema, i);
     for_each_tensor(call.arguments[i], [&](const at::Tensor& tensor) {
       if (!tensor.defined()) return;
-      memory_.write(tensor, fills(schema, i), here());
+      memory_.write(tensor, fills_it, here());
       forget_casts(tensor);
       if (is_named && !memory_.has(tensor) && !tensor.is_inference()) {
         step_->written.push_back(tensor.unsafeGetTensorImpl()->version_counter());

@@ -12,22 +12,12 @@ namespace {
 
 constexpr auto batches_name = "sconce::data::Batches";
 
-void check_tensor(const torch::Tensor& tensor, const char* name) {
-  TORCH_CHECK(tensor.defined(), batches_name, ": ", name,
-              ": expected a tensor, got an undefined one");
-  TORCH_CHECK(tensor.dim() >= 1, batches_name, ": ", name, ": expected rank 1 or more, got rank 0");
-}
-
 int64_t checked_rows(const Dataset& dataset) {
   const auto& [data, target] = dataset;
-  check_tensor(data, "data");
+  detail::check_rows(batches_name, "data", data, data, "data");
   TORCH_CHECK(target.defined(), batches_name, ": target: expected a tensor, got an undefined one; ",
               "sconce::data::BatchesOf splits a single tensor");
-  check_tensor(target, "target");
-  TORCH_CHECK(data.size(0) == target.size(0), batches_name, ": target: expected ", data.size(0),
-              " rows as in data, got ", target.size(0));
-  TORCH_CHECK(data.device() == target.device(), batches_name, ": target: expected it on ",
-              data.device(), " as data, got it on ", target.device());
+  detail::check_rows(batches_name, "target", target, data, "data");
   return data.size(0);
 }
 

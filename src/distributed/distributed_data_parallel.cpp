@@ -34,6 +34,8 @@ struct Parameters {
   std::vector<torch::Tensor> tensors;
   std::vector<bool> sparse;  // whether the gradient is sparse
   std::unordered_map<size_t, std::string> names;
+
+  bool any_sparse() const { return std::find(sparse.begin(), sparse.end(), true) != sparse.end(); }
 };
 
 bool has_sparse_gradients(const torch::nn::Module& module) {
@@ -98,17 +100,6 @@ std::string first_difference(const std::string& ours, const std::string& theirs)
   return first + ", rank 0 has " + second;
 }
 
-std::vector<std::string> all_gather(const distributed::ProcessGroup& group, std::string text,
-                                    torch::Device device) {
-  const auto bytes = torch::from_blob(text.data(), static_cast<int64_t>(text.size()), torch::kByte);
-  std::vector<std::string> texts;
-  for (const auto& each : distributed::gather_bytes(group, bytes, device)) {
-    const auto* begin = each.const_data_ptr<uint8_t>();
-    texts.emplace_back(begin, begin + each.numel());
-  }
-  return texts;
-}
-
 // Checks the module and returns its parameters. Either all ranks throw or none.
 Parameters check_everywhere(const torch::nn::Module* module, const distributed::ProcessGroup& group,
                             const DistributedDataParallelOptions& options) {
@@ -125,7 +116,7 @@ Parameters check_everywhere(const torch::nn::Module* module, const distributed::
   });
   const auto is_same = [&](const auto& hash) { return hash == hashes[0]; };
   if (std::all_of(hashes.begin(), hashes.end(), is_same)) return parameters;
-  const auto texts = all_gather(group, own, distributed::device_for(group));
+  const auto texts = distributed::gather_texts(group, own);
   for (size_t rank = 1; rank < texts.size(); ++rank) {
     TORCH_CHECK(texts[rank] == texts[0], name, ": rank ", group.rank(), " of ", group.world_size(),
                 ": comparing the modules failed: expected the same on every rank, but rank ", rank,
@@ -222,9 +213,8 @@ std::vector<size_t> bucket_limits(const DistributedDataParallelOptions& options,
 // Whether a Reducer does more for a group of one than checks: it rounds gradients that are sent in
 // a smaller type, sums the rows of sparse ones, looks for unused parameters, and learns the graph.
 bool needs_reducer(const Parameters& parameters, const DistributedDataParallelOptions& options) {
-  const auto& sparse = parameters.sparse;
   return options.comm_hook != CommHook::none || options.find_unused_parameters ||
-         options.static_graph || std::find(sparse.begin(), sparse.end(), true) != sparse.end();
+         options.static_graph || parameters.any_sparse();
 }
 
 // Returns which of the options a captured step on the CPU cannot replay, or null. With these the
@@ -234,9 +224,7 @@ const char* not_replayed(const Parameters& parameters,
   if (!parameters.tensors.front().is_cpu()) return nullptr;
   if (options.find_unused_parameters) return "find_unused_parameters";
   if (options.static_graph) return "static_graph";
-  const auto& sparse = parameters.sparse;
-  const bool any_sparse = std::find(sparse.begin(), sparse.end(), true) != sparse.end();
-  return any_sparse ? "sparse gradients" : nullptr;
+  return parameters.any_sparse() ? "sparse gradients" : nullptr;
 }
 
 std::shared_ptr<c10d::Reducer> make_reducer(const Parameters& parameters, const Group& group,
@@ -396,7 +384,7 @@ void DistributedCore::before_forward() {
   sconce::detail::run_and_record(
       [weak, group = group_, ballot = CaptureScope::ballot(), grad, sync] {
         const auto now = weak.lock();
-        if (ballot && group.world_size() > 1) now->voting.use(ballot);
+        if (ballot && grad && group.world_size() > 1) now->voting.use(ballot);
         now->begin_forward(group, grad, sync);
       });
 }

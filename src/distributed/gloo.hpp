@@ -109,10 +109,9 @@ inline std::string address_toward_rank_0(const Launch& launch) {
 // 0. On the machine of rank 0 that can be loopback, though some ranks are elsewhere: then the one
 // that leads to these, which have announced theirs.
 inline std::string gloo_address(c10d::Store& store, const Launch& launch) {
-  const std::string own = address_toward_rank_0(launch);
+  std::string own = address_toward_rank_0(launch);
   if (own != loopback || launch.address.empty() || launch.is_on_one_machine()) return own;
-  for (const auto& told : store.multiGet(keys_of(ranks_from(0, launch), "address"))) {
-    const std::string other(told.begin(), told.end());
+  for (const auto& other : told_by(store, ranks_from(0, launch), "address")) {
     if (other != loopback) return Endpoint(other, launch.port).own_side();
   }
   return own;

@@ -129,13 +129,12 @@ std::vector<int> checked_ranks(std::vector<int> ranks, int world_size) {
 // Waits until all ranks of the larger group have called, and checks that they named the same ranks.
 void agree_ranks(c10d::Store& store, const Launch& launch, const std::vector<int>& ranks,
                  Clock::time_point deadline) {
-  announce(store, launch.rank, "joined", c10::str(ranks));
+  const std::string own = c10::str(ranks);
+  announce(store, launch.rank, "joined", own);
   const auto all = ranks_from(0, launch);
   wait_for_ranks(store, all, "joined", deadline);
-  for (const auto& named : store.multiGet(keys_of(all, "joined"))) {
-    const std::string text(named.begin(), named.end());
-    TORCH_CHECK(text == c10::str(ranks), "expected the same ranks on every rank, got ", ranks,
-                " and ", text);
+  for (const auto& text : told_by(store, all, "joined")) {
+    TORCH_CHECK(text == own, "expected the same ranks on every rank, got ", ranks, " and ", text);
   }
 }
 
@@ -210,7 +209,7 @@ std::optional<ProcessGroup> ProcessGroup::new_group(std::vector<int> ranks,
   ranks = checked_ranks(std::move(ranks), world_size());
   const Milliseconds limit = timeout.value_or(core_->timeout);
   check_timeout(new_group_name, limit);
-  if (!core_->group) return ProcessGroup();
+  if (!core_->group) return *this;  // of one rank
   const auto found = std::find(ranks.begin(), ranks.end(), rank());
   const bool is_member = found != ranks.end();
   const Launch launch = launch_of(core_->launch, ranks, static_cast<int>(found - ranks.begin()));

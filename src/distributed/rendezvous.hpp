@@ -277,6 +277,16 @@ inline std::vector<std::string> keys_of(const std::vector<int>& ranks, const std
   return keys;
 }
 
+// Returns the values that these ranks have announced with a state.
+inline std::vector<std::string> told_by(c10d::Store& store, const std::vector<int>& ranks,
+                                        const std::string& state) {
+  std::vector<std::string> values;
+  for (const auto& told : store.multiGet(keys_of(ranks, state))) {
+    values.emplace_back(told.begin(), told.end());
+  }
+  return values;
+}
+
 // Waits until these ranks are in a state, such as "joined", and names those that are not.
 inline void wait_for_ranks(c10d::Store& store, const std::vector<int>& ranks,
                            const std::string& state, Clock::time_point deadline) {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <ATen/ops/tensor.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -40,13 +38,10 @@ class StepVoting {
 
   static sconce::detail::StepVotes gather(const ProcessGroup& group,
                                           const sconce::detail::StepVote& own) {
-    const auto tensor =
-        at::tensor({own.stage, own.form, own.compiled_ns, own.replay_ns}, at::kLong);
     sconce::detail::StepVotes votes;
-    for (const auto& each : group.all_gather(tensor.to(device_for(group)))) {
-      const auto on_cpu = each.cpu();
-      const auto* values = on_cpu.const_data_ptr<int64_t>();
-      votes.push_back({values[0], values[1], values[2], values[3]});
+    for (const auto& of_rank :
+         gather_integers(group, {own.stage, own.form, own.compiled_ns, own.replay_ns})) {
+      votes.push_back({of_rank[0], of_rank[1], of_rank[2], of_rank[3]});
     }
     return votes;
   }

@@ -26,18 +26,6 @@ constexpr size_t failure_index = 1;
 constexpr size_t first_value = 2;
 constexpr size_t message_size = 10;
 
-std::vector<std::vector<int64_t>> gather(const ProcessGroup& group, std::vector<int64_t> own) {
-  own.resize(message_size);
-  const auto tensor = at::tensor(at::IntArrayRef(own)).to(device_for(group));
-  const auto all = at::cat(group.all_gather(tensor)).cpu();
-  std::vector<std::vector<int64_t>> messages;
-  const auto* begin = all.const_data_ptr<int64_t>();
-  for (const auto* end = begin + all.numel(); begin != end; begin += message_size) {
-    messages.emplace_back(begin, begin + message_size);
-  }
-  return messages;
-}
-
 void check_message(const std::vector<int64_t>& message, size_t rank, std::string_view call) {
   const auto called = calls.at(static_cast<size_t>(message[call_index]));
   TORCH_CHECK(called == call, call, ": expected the same call on every rank, got ", called,
@@ -66,7 +54,8 @@ std::vector<RankValues> together(const ProcessGroup& group, std::string_view cal
   }
   std::vector<std::vector<int64_t>> messages;
   try {
-    messages = gather(group, own);
+    own.resize(message_size);
+    messages = gather_integers(group, own);
   } catch (...) {
     if (!failure) throw;
   }

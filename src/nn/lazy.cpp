@@ -187,6 +187,18 @@ bool is_uninitialized_layer(const torch::nn::Module& module) {
               " is uninitialized; its first forward or a load of a full state initializes it");
 }
 
+// What the options of both kinds of lazy convolutions have in common.
+template <size_t D, class Options>
+ConvOptions<D> conv_options(const Options& options) {
+  return ConvOptions<D>(0, options.out_channels(), options.kernel_size())
+      .stride(options.stride())
+      .padding(options.padding())
+      .dilation(options.dilation())
+      .groups(options.groups())
+      .bias(options.bias())
+      .padding_mode(options.padding_mode());
+}
+
 }  // namespace
 
 LazyLinearOptions::operator LinearOptions() const {
@@ -195,26 +207,12 @@ LazyLinearOptions::operator LinearOptions() const {
 
 template <size_t D>
 LazyConvOptions<D>::operator ConvOptions<D>() const {
-  return ConvOptions<D>(0, out_channels_, kernel_size_)
-      .stride(stride_)
-      .padding(padding_)
-      .dilation(dilation_)
-      .groups(groups_)
-      .bias(bias_)
-      .padding_mode(padding_mode_);
+  return conv_options<D>(*this);
 }
 
 template <size_t D>
 LazyConvTransposeOptions<D>::operator ConvOptions<D>() const {
-  return ConvOptions<D>(0, out_channels_, kernel_size_)
-      .stride(stride_)
-      .padding(padding_)
-      .dilation(dilation_)
-      .transposed(true)
-      .output_padding(output_padding_)
-      .groups(groups_)
-      .bias(bias_)
-      .padding_mode(padding_mode_);
+  return conv_options<D>(*this).transposed(true).output_padding(output_padding_);
 }
 
 LazyBatchNormOptions::operator BatchNormOptions() const {

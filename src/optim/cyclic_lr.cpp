@@ -84,6 +84,26 @@ std::vector<OneCycleLR::Phase> phases_of(const OneCycleLROptions& options) {
           {steps - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum"}};
 }
 
+struct Momenta {
+  std::vector<double> base;
+  std::vector<double> max;
+};
+
+// Gives the optimizer the largest momenta, notes both bounds in the groups, and returns them.
+template <class Options, class Groups>
+Momenta begin_momenta(const char* who, const Options& options, torch::optim::Optimizer& optimizer,
+                      Groups& groups) {
+  Momenta momenta = {expand(options.base_momentum, optimizer, who, "base_momentum"),
+                     expand(options.max_momentum, optimizer, who, "max_momentum")};
+  for (size_t i = 0; i < momenta.max.size(); ++i) {
+    expect(set_momentum(optimizer.param_groups()[i].options(), momenta.max[i]), who,
+           "an optimizer with momentum or betas, for cycle_momentum is set");
+    groups.at(i)["max_momentum"] = momenta.max[i];
+    groups.at(i)["base_momentum"] = momenta.base[i];
+  }
+  return momenta;
+}
+
 }  // namespace
 
 OneCycleLR::OneCycleLR(torch::optim::Optimizer& optimizer, const PerGroup<double>& max_lr,
@@ -94,7 +114,7 @@ OneCycleLR::OneCycleLR(torch::optim::Optimizer& optimizer, const PerGroup<double
       anneal_strategy_(options.anneal_strategy),
       cycle_momentum_(options.cycle_momentum) {
   const auto max_lrs = expand(max_lr, optimizer, "OneCycleLR", "max_lr");
-  if (cycle_momentum_) begin_momenta(options);
+  if (cycle_momentum_) begin_momenta("OneCycleLR", options, optimizer_, *groups_);
   for (size_t i = 0; i < max_lrs.size(); ++i) {
     base_lrs_[i] = max_lrs[i] / options.div_factor;
     auto& group = groups_->at(i);
@@ -103,18 +123,6 @@ OneCycleLR::OneCycleLR(torch::optim::Optimizer& optimizer, const PerGroup<double
     group["min_lr"] = base_lrs_[i] / options.final_div_factor;
   }
   start();
-}
-
-void OneCycleLR::begin_momenta(const OneCycleLROptions& options) {
-  const auto base_momenta =
-      expand(options.base_momentum, optimizer_, "OneCycleLR", "base_momentum");
-  const auto max_momenta = expand(options.max_momentum, optimizer_, "OneCycleLR", "max_momentum");
-  for (size_t i = 0; i < max_momenta.size(); ++i) {
-    expect(set_momentum(optimizer_.param_groups()[i].options(), max_momenta[i]), "OneCycleLR",
-           "an optimizer with momentum or betas, for cycle_momentum is set");
-    groups_->at(i)["max_momentum"] = max_momenta[i];
-    groups_->at(i)["base_momentum"] = base_momenta[i];
-  }
 }
 
 double OneCycleLR::anneal(double start, double end, double pct) const {
@@ -194,23 +202,16 @@ CyclicLR::CyclicLR(torch::optim::Optimizer& optimizer, const PerGroup<double>& b
       cycle_momentum_(options.cycle_momentum) {
   const auto base_lrs = expand(base_lr, optimizer, of_cyclic, "base_lr");
   choose_scale_mode();
-  if (cycle_momentum_) begin_momenta(options);
+  if (cycle_momentum_) {
+    auto momenta = begin_momenta(of_cyclic, options, optimizer_, *groups_);
+    base_momentums_ = std::move(momenta.base);
+    max_momentums_ = std::move(momenta.max);
+  }
   for (size_t i = 0; i < base_lrs.size(); ++i) {
     if (!groups_->at(i).contains("initial_lr")) base_lrs_[i] = base_lrs[i];
   }
   start();  // from the initial learning rates
   base_lrs_ = base_lrs;
-}
-
-void CyclicLR::begin_momenta(const CyclicLROptions& options) {
-  base_momentums_ = expand(options.base_momentum, optimizer_, of_cyclic, "base_momentum");
-  max_momentums_ = expand(options.max_momentum, optimizer_, of_cyclic, "max_momentum");
-  for (size_t i = 0; i < max_momentums_.size(); ++i) {
-    expect(set_momentum(optimizer_.param_groups()[i].options(), max_momentums_[i]), of_cyclic,
-           "an optimizer with momentum or betas, for cycle_momentum is set");
-    groups_->at(i)["max_momentum"] = max_momentums_[i];
-    groups_->at(i)["base_momentum"] = base_momentums_[i];
-  }
 }
 
 // A mode decides what its factor depends on.

@@ -1,15 +1,14 @@
 #include "sconce/optim/decay_groups.hpp"
 
 #include <c10/util/Exception.h>
-#include <c10/util/Type.h>
 #include <torch/nn/module.h>
 
-#include <algorithm>
 #include <cmath>
 #include <string>
-#include <typeinfo>
 #include <unordered_map>
 #include <utility>
+
+#include "repr/module_name.hpp"
 
 namespace sconce::optim {
 
@@ -29,14 +28,6 @@ struct SplitParameters {
 
 bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
-}
-
-// Returns the name without namespaces and template arguments.
-std::string class_name(const torch::nn::Module& module) {
-  std::string name = c10::demangle(typeid(module).name());
-  name.resize(std::min(name.find('<'), name.size()));
-  const auto end_of_namespaces = name.rfind("::");
-  return end_of_namespaces == std::string::npos ? name : name.substr(end_of_namespaces + 2);
 }
 
 void add_parameters(const torch::nn::Module& module, SplitParameters& parameters) {

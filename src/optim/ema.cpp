@@ -4,12 +4,12 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_copy.h>
-#include <ATen/ops/_foreach_lerp.h>
 #include <ATen/ops/empty.h>
 #include <torch/nn/module.h>
 
 #include "host_call.hpp"
 #include "nn/can_copy.hpp"
+#include "optim/move_towards.hpp"
 #include "tensor_groups.hpp"
 
 namespace sconce::optim {
@@ -21,17 +21,6 @@ struct Groups {
   TensorGroups averages = {};
   TensorGroups values = {};
 };
-
-void move_towards(const std::vector<torch::Tensor>& averages,
-                  const std::vector<torch::Tensor>& values, double decay) {
-  if (averages.front().is_floating_point() || averages.front().is_complex()) {
-    at::_foreach_lerp_(averages, values, 1 - decay);
-  } else {
-    for (size_t i = 0; i < averages.size(); ++i) {
-      averages[i].copy_(averages[i] * decay + values[i] * (1 - decay));
-    }
-  }
-}
 
 // Autocast keeps its casts by parameter, not by value.
 void forget_casts() {

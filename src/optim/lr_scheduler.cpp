@@ -10,21 +10,43 @@
 
 namespace sconce::optim::lr_scheduler {
 
-LambdaLR::LambdaLR(torch::optim::Optimizer& optimizer, const PerGroup<Function>& lr_lambda)
-    : GroupLRScheduler(optimizer),
-      lr_lambdas_(expand(lr_lambda, optimizer, "LambdaLR", "lr_lambdas")) {
-  for (const auto& function : lr_lambdas_) {
-    expect(function != nullptr, "LambdaLR", "functions, got an empty std::function");
+namespace {
+
+using Functions = std::vector<LambdaLR::Function>;
+
+Functions functions_of(const PerGroup<LambdaLR::Function>& given,
+                       torch::optim::Optimizer& optimizer, const char* who) {
+  auto functions = expand(given, optimizer, who, "lr_lambdas");
+  for (const auto& function : functions) {
+    expect(function != nullptr, who, "functions, got an empty std::function");
   }
+  return functions;
+}
+
+// A state may have brought the initial learning rate of a group that was added later.
+double factor(const Functions& functions, size_t group, int64_t epoch, const char* who) {
+  expect(group < functions.size(), who, "the ", functions.size(),
+         " parameter groups that there were at construction, got more");
+  return functions[group](epoch);
+}
+
+// Functions have no state. Python writes None for each.
+void write_lambdas(size_t functions, StateVisitor& state) {
+  auto none = StateVisitor::list();
+  none.resize(functions);
+  state.write_only("lr_lambdas", none);
+}
+
+}  // namespace
+
+LambdaLR::LambdaLR(torch::optim::Optimizer& optimizer, const PerGroup<Function>& lr_lambda)
+    : GroupLRScheduler(optimizer), lr_lambdas_(functions_of(lr_lambda, optimizer, "LambdaLR")) {
   start();
 }
 
 double LambdaLR::get_lr(size_t group, double, bool) const {
   const double base = base_lr(group);
-  // A state may have brought the initial learning rate of a group that was added later.
-  expect(group < lr_lambdas_.size(), "LambdaLR", "the ", lr_lambdas_.size(),
-         " parameter groups that there were at construction, got more");
-  return base * lr_lambdas_[group](last_epoch_);
+  return base * factor(lr_lambdas_, group, last_epoch_, "LambdaLR");
 }
 
 double LambdaLR::restart_lr(size_t group) const {
@@ -33,26 +55,19 @@ double LambdaLR::restart_lr(size_t group) const {
 
 void LambdaLR::visit_options(StateVisitor& state) {
   GroupLRScheduler::visit_options(state);
-  auto none = StateVisitor::list();
-  none.resize(lr_lambdas_.size());
-  state.write_only("lr_lambdas", none);
+  write_lambdas(lr_lambdas_.size(), state);
 }
 
 MultiplicativeLR::MultiplicativeLR(torch::optim::Optimizer& optimizer,
                                    const PerGroup<Function>& lr_lambda)
     : GroupLRScheduler(optimizer),
-      lr_lambdas_(expand(lr_lambda, optimizer, "MultiplicativeLR", "lr_lambdas")) {
-  for (const auto& function : lr_lambdas_) {
-    expect(function != nullptr, "MultiplicativeLR", "functions, got an empty std::function");
-  }
+      lr_lambdas_(functions_of(lr_lambda, optimizer, "MultiplicativeLR")) {
   start();
 }
 
 double MultiplicativeLR::get_lr(size_t group, double lr, bool is_initial) const {
   if (is_initial) return lr;
-  expect(group < lr_lambdas_.size(), "MultiplicativeLR", "the ", lr_lambdas_.size(),
-         " parameter groups that there were at construction, got more");
-  return lr * lr_lambdas_[group](last_epoch_);
+  return lr * factor(lr_lambdas_, group, last_epoch_, "MultiplicativeLR");
 }
 
 // Python has no formula for a restart here: it multiplies the current rate by that of epoch 0.
@@ -65,9 +80,7 @@ void MultiplicativeLR::restart() {
 
 void MultiplicativeLR::visit_options(StateVisitor& state) {
   GroupLRScheduler::visit_options(state);
-  auto none = StateVisitor::list();
-  none.resize(lr_lambdas_.size());
-  state.write_only("lr_lambdas", none);
+  write_lambdas(lr_lambdas_.size(), state);
 }
 
 StepLR::StepLR(torch::optim::Optimizer& optimizer, int64_t step_size, double gamma)

@@ -12,6 +12,7 @@
 #include "host_call.hpp"
 #include "nn/copy_module.hpp"
 #include "optim/anneal_strategy.hpp"
+#include "optim/move_towards.hpp"
 #include "optim/scheduler_arguments.hpp"
 #include "sconce/nn/lazy.hpp"
 #include "state/state_visitor.hpp"
@@ -30,11 +31,6 @@ constexpr const char* who = "sconce::optim::swa_utils::AveragedModel";
 void check_decay(const char* function, double decay) {
   TORCH_CHECK_VALUE(decay >= 0 && decay <= 1, "sconce::optim::swa_utils::", function,
                     ": expected decay between 0 and 1, got ", decay);
-}
-
-// lerp has no kernels for integers.
-bool can_lerp(const Tensors& tensors) {
-  return tensors.front().is_floating_point() || tensors.front().is_complex();
 }
 
 Tensor mean(const Tensor& averaged, const Tensor& current, const Tensor& num_averaged) {
@@ -95,8 +91,10 @@ double SWALR::get_lr(size_t group, double lr, bool) const {
 
 // Python counts the steps of the schedule by calls, so a restart begins where it is.
 void SWALR::restart() {
+  auto undo = lr_scheduler::restore_unless_released(last_epoch_);
   last_epoch_ = 0;
   set_lrs([this](size_t group, double lr) { return get_lr(group, lr, false); });
+  undo.release();
 }
 
 void SWALR::visit_options(StateVisitor& state) {
@@ -128,10 +126,7 @@ MultiAvgFn get_ema_multi_avg_fn(double decay) {
   check_decay("get_ema_multi_avg_fn", decay);
   return [decay](const Tensors& averaged, const Tensors& current, const Tensor&) {
     const at::NoGradGuard no_grad;
-    if (can_lerp(averaged)) return at::_foreach_lerp_(averaged, current, 1 - decay);
-    for (size_t i = 0; i < averaged.size(); ++i) {
-      averaged[i].copy_(averaged[i] * decay + current[i] * (1 - decay));
-    }
+    move_towards(averaged, current, decay);
   };
 }
 
@@ -236,7 +231,10 @@ BatchNormMeans::BatchNormMeans(torch::nn::Module& model) {
 }
 
 BatchNormMeans::~BatchNormMeans() {
-  for (const auto& [momentum, before] : momenta_) *momentum = before;
+  // Backwards, because a layer that the model has twice was noted twice.
+  for (auto noted = momenta_.rbegin(); noted != momenta_.rend(); ++noted) {
+    *noted->first = noted->second;
+  }
 }
 
 }  // namespace detail

@@ -33,7 +33,7 @@ constexpr const char* of_inductor = "sconce::program::inductor: ";
 constexpr size_t least_operators = 4;
 
 std::string text_of(const PackageTarget& target) {
-  return c10::str(target.torch, target.cpu, target.device, target.threads);
+  return c10::str(target.torch, target.cpu, target.device, target.threads, target.compiler);
 }
 
 // A part of a step and its package.

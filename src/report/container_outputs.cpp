@@ -107,11 +107,11 @@ class Containers {
     const torch::nn::Module* before = nullptr;
     for (auto& each : sequential) {
       const auto* const layer = each.ptr().get();
-      const auto found = outputs_.find(layer);
       if (is_plain_layer(*layer)) {
         last = last == nullptr ? nullptr : derive(each, *last);
         derived.push_back(layer);
       } else {
+        const auto found = outputs_.find(layer);
         const auto* const next = found == outputs_.end() ? nullptr : &found->second;
         if (next != nullptr && next->input) compare(derived, last, before, *next->input);
         last = next;

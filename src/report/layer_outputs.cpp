@@ -210,14 +210,13 @@ class Observation {
     const auto found = std::any_of(arguments.begin(), arguments.end(), [&](const Tensor& argument) {
       return have_same_memory(argument, key) && (!transposes || is_transpose(argument, key));
     });
-    return found && !(may_unsqueeze(*layer.module) && is_unsqueezed(arguments.front()));
+    return found && !(may_unsqueeze(layer) && is_unsqueezed(arguments.front()));
   }
 
   // These add a dimension to inputs without a batch and remove it later. The caller may do so too.
-  static bool may_unsqueeze(const torch::nn::Module& layer) {
-    const std::type_index type = typeid(layer);
-    return type == typeid(nn::MultiheadAttentionImpl) ||
-           rules().at(type).operators.front() == "aten::instance_norm";
+  static bool may_unsqueeze(const Layer& layer) {
+    return typeid(*layer.module) == typeid(nn::MultiheadAttentionImpl) ||
+           layer.rule->operators.front() == "aten::instance_norm";
   }
 
   bool is_unsqueezed(const Tensor& tensor) const {

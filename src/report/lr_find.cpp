@@ -36,13 +36,11 @@ void set_lrs(torch::optim::Optimizer& optimizer, double lr) {
 }
 
 double loss_of(const Fit& fit) {
-  torch::Tensor loss = fit.loss.to(at::kDouble);
-  if (fit.process_group.world_size() > 1) {
-    loss = fit.loss.to(at::kFloat).clone();
-    fit.process_group.all_reduce(loss);
-    loss = loss / fit.process_group.world_size();
-  }
-  return loss.item<double>();
+  const int ranks = fit.process_group.world_size();
+  if (ranks == 1) return fit.loss.item<double>();
+  const auto loss = fit.loss.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+  fit.process_group.all_reduce(loss);
+  return (loss / ranks).item<double>();
 }
 
 // Returns the place in the middle of the longest strictly decreasing subsequence.

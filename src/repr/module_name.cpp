@@ -9,10 +9,8 @@
 
 namespace sconce {
 
-namespace {
-
-// The class without namespaces, template arguments and Impl.
-std::string class_name(std::string name) {
+std::string class_name(const torch::nn::Module& module) {
+  std::string name = c10::demangle(typeid(module).name());
   if (name.ends_with('>')) {
     auto start = name.size();
     int depth = 0;
@@ -27,8 +25,6 @@ std::string class_name(std::string name) {
   return name;
 }
 
-}  // namespace
-
 // A module without a given name returns its class; one that was given exactly that name looks the
 // same.
 std::string module_name(const torch::nn::Module& module) {
@@ -38,7 +34,7 @@ std::string module_name(const torch::nn::Module& module) {
   // LibTorch itself names its attention module.
   const bool is_given = module.name() != of_class &&
                         dynamic_cast<const torch::nn::MultiheadAttentionImpl*>(&module) == nullptr;
-  return is_given ? module.name() : class_name(of_class);
+  return is_given ? module.name() : class_name(module);
 }
 
 }  // namespace sconce

@@ -2,7 +2,6 @@
 
 #include <ATen/core/List.h>
 #include <ATen/core/jit_type.h>
-#include <ATen/ops/from_blob.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/jit/serialization/pickle.h>
 
@@ -16,12 +15,10 @@ namespace {
 
 std::vector<c10::IValue> gather(const c10::IValue& state, const distributed::ProcessGroup& group) {
   if (group.world_size() == 1) return {state};
-  auto pickle = torch::jit::pickle_save(state);
-  const auto bytes = at::from_blob(pickle.data(), {static_cast<int64_t>(pickle.size())}, at::kByte);
+  const auto pickle = torch::jit::pickle_save(state);
   std::vector<c10::IValue> all;
-  for (const auto& each : distributed::gather_bytes(group, bytes, distributed::device_for(group))) {
-    const auto* const begin = reinterpret_cast<const char*>(each.const_data_ptr<uint8_t>());
-    all.push_back(torch::jit::pickle_load({begin, begin + each.numel()}));
+  for (const auto& each : distributed::gather_texts(group, {pickle.begin(), pickle.end()})) {
+    all.push_back(torch::jit::pickle_load({each.begin(), each.end()}));
   }
   return all;
 }

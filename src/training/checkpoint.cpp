@@ -102,8 +102,7 @@ void set_random_state(const torch::Tensor& state) {
 // Returns the state of each rank, in rank order. Machines may have different numbers of GPUs.
 std::vector<torch::Tensor> random_states(const distributed::ProcessGroup& group) {
   std::vector<torch::Tensor> states;
-  for (const auto& state :
-       distributed::gather_bytes(group, random_state(), distributed::device_for(group))) {
+  for (const auto& state : distributed::gather_bytes(group, random_state())) {
     states.push_back(state.clone());  // a file would store the whole memory that a view is in
   }
   return states;

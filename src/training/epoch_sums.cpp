@@ -1,7 +1,6 @@
 #include "training/epoch_sums.hpp"
 
 #include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
@@ -26,20 +25,18 @@ double without_sign_of_nan(double value) {
   return std::isnan(value) ? std::abs(value) : value;
 }
 
-// Returns bytes that no other list of names has.
-torch::Tensor bytes_of(const std::optional<std::vector<std::string>>& names) {
+// Returns a text that no other list of names has. No list has an empty one.
+std::string text_of(const std::optional<std::vector<std::string>>& names) {
+  if (!names) return {};
   std::string text;
-  for (const auto& name : names.value_or(std::vector<std::string>())) text += name + '\0';
-  if (names) text += '\0';
-  const auto bytes = at::empty({std::ssize(text)}, at::kByte);
-  std::copy(text.begin(), text.end(), static_cast<char*>(bytes.data_ptr()));
-  return bytes;
+  for (const auto& name : *names) text += name + '\0';
+  return text + '\0';
 }
 
-std::vector<std::string> names_of(const torch::Tensor& bytes) {
+std::vector<std::string> names_of(const std::string& text) {
   std::vector<std::string> names;
-  const auto* begin = static_cast<const char*>(bytes.const_data_ptr());
-  const auto* end = begin + bytes.numel() - 1;
+  const char* begin = text.c_str();
+  const char* const end = begin + text.size() - 1;
   while (begin != end) begin += names.emplace_back(begin).size() + 1;
   return names;
 }
@@ -124,13 +121,12 @@ void EpochSums::set_names(std::vector<std::string> names) {
 
 void EpochSums::agree_on_names(const distributed::ProcessGroup& group) {
   if (std::exchange(are_names_agreed_, true) || group.world_size() == 1) return;
-  const auto device = distributed::device_for(group);
   std::optional<size_t> first;  // rank with a step
-  const auto all = distributed::gather_bytes(group, bytes_of(names_), device);
+  const auto all = distributed::gather_texts(group, text_of(names_));
   for (size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].numel() == 0) continue;
+    if (all[rank].empty()) continue;
     if (!first) first = rank;
-    TORCH_CHECK(all[rank].equal(all[*first]), "sconce::Trainer: expected steps that return the ",
+    TORCH_CHECK(all[rank] == all[*first], "sconce::Trainer: expected steps that return the ",
                 "same values on every rank, got [", c10::Join(", ", names_of(all[*first])),
                 "] on rank ", *first, " and [", c10::Join(", ", names_of(all[rank])), "] on rank ",
                 rank);

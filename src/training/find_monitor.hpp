@@ -40,10 +40,9 @@ inline std::string find_monitor(const Fit& fit, const std::string& monitor, cons
   const bool is_alias =
       monitor.starts_with("val_") && !has_value(fit, monitor) && !has_value(fit, "val_loss");
   std::string name = is_alias ? "test_" + monitor.substr(4) : monitor;
-  if (!may_be_of_step(fit, name)) {
-    TORCH_CHECK(has_value(fit, name), who, ": expected monitor to be one of [",
-                c10::Join(", ", fit.value_names), "], got ", monitor);
-  }
+  TORCH_CHECK(may_be_of_step(fit, name) || has_value(fit, name), who,
+              ": expected monitor to be one of [", c10::Join(", ", fit.value_names), "], got ",
+              monitor);
   return name;
 }
 

@@ -62,11 +62,8 @@ void check_test_sets(const TestSets& test, int world_size, const char* who) {
 // Returns a bit for each test set that has batches on this rank.
 int64_t sets_with_batches(const TestSets& test) {
   int64_t bits = 0;
-  int64_t bit = 1;
-  for (const auto& set : test) {
-    if (set.batches.size() > 0) bits |= bit;
-    bit *= 2;
-  }
+  int64_t number = 0;
+  for (const auto& set : test) bits |= int64_t{set.batches.size() > 0} << number++;
   return bits;
 }
 

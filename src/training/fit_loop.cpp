@@ -15,6 +15,7 @@
 #include "sconce/repr.hpp"
 #include "state/state_visitor.hpp"
 #include "training/batch_states.hpp"
+#include "training/find_monitor.hpp"
 #include "training/fit_checks.hpp"
 #include "training/fit_metrics.hpp"
 #include "training/fit_progress.hpp"
@@ -191,9 +192,7 @@ void FitLoop::test_epoch() {
 void FitLoop::end_epoch() {
   if (std::exchange(awaits_values, false)) {
     for (const auto& [name, value] : epochs.back().metrics) {
-      if (std::find(value_names.begin(), value_names.end(), name) == value_names.end()) {
-        value_names.push_back(name);
-      }
+      if (!has_value(*this, name)) value_names.push_back(name);
     }
   }
   call(&TrainerCallback::on_epoch_end);

@@ -28,11 +28,13 @@ Metrics metrics_of(const TrainerOptions& options, const detail::ModelSteps& mode
 }
 
 std::vector<std::string> names_of_values(const Metrics& metrics, const TestSets& test) {
+  std::vector<std::string> numbers;
+  for (const auto& [name, metric] : metrics) {
+    if (is_one_number(*metric)) numbers.push_back(name);
+  }
   std::vector<std::string> names = {"loss"};
   const auto add_metrics = [&](const std::string& prefix) {
-    for (const auto& [name, metric] : metrics) {
-      if (is_one_number(*metric)) names.push_back(prefix + name);
-    }
+    for (const auto& name : numbers) names.push_back(prefix + name);
   };
   add_metrics("train_");
   for (const auto& set : test) {

@@ -43,10 +43,6 @@ TrainerOptions with_device(TrainerOptions options) {
   return options;
 }
 
-torch::Tensor cross_entropy(const torch::Tensor& output, const torch::Tensor& target) {
-  return torch::nn::functional::cross_entropy(output, target);
-}
-
 void check_options(const TrainerOptions& options) {
   TORCH_CHECK(options.max_epochs >= 1, "sconce::Trainer: expected max_epochs of at least 1, got ",
               options.max_epochs);
@@ -80,7 +76,7 @@ void check_options(const TrainerOptions& options) {
 Trainer::Trainer(TrainerOptions options)
     : options_(with_device(std::move(options))),
       precision_(options_.precision, *options_.device),
-      loss_(options_.loss ? options_.loss : Loss(cross_entropy)) {
+      loss_(options_.loss ? options_.loss : Loss(torch::nn::functional::cross_entropy)) {
   check_options(options_);
 }
 

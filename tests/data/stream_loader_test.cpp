@@ -171,6 +171,18 @@ TEST_CASE("a StreamLoader reads each item of an endless stream once in all epoch
   CHECK(*numbers.read == 12);
 }
 
+TEST_CASE("a StreamLoader prefers a state that it loads to the place where its own loop ended") {
+  const StreamOptions options{.batch_size = 2, .steps_per_epoch = 2};
+  StreamLoader loader(CountedWithStates{{.items = -1}}, options);
+  CHECK(epoch_of(loader) == " 0 1 | 2 3 |");
+  CountedWithStates further{{.items = -1}};
+  further.place = 50;
+  StreamLoader other(further, options);
+  CHECK(epoch_of(other) == " 50 51 | 52 53 |");
+  loader.load_state_dict(other.state_dict());
+  CHECK(epoch_of(loader) == " 54 55 | 56 57 |");
+}
+
 TEST_CASE("a StreamLoader of a C++20 range makes batches of its elements") {
   std::list<torch::Tensor> tensors;
   for (int64_t i = 0; i < 5; ++i) tensors.push_back(torch::full({2}, i, torch::kLong));
@@ -186,16 +198,18 @@ TEST_CASE("the workers of a StreamLoader collate batches at once") {
   std::mutex mutex;
   std::condition_variable both;
   int inside = 0;
+  bool have_met = true;
   const auto meet = [&](std::vector<torch::Tensor> items) {
     std::unique_lock lock(mutex);
     ++inside;
     both.notify_all();
-    both.wait_for(lock, std::chrono::minutes(1), [&] { return inside >= 2; });
+    have_met &= both.wait_for(lock, std::chrono::minutes(1), [&] { return inside >= 2; });
     return torch::stack(items);
   };
   const StreamLoader loader(Counted{.items = 4}, {.batch_size = 2, .num_workers = 2}, meet);
   CHECK(epoch_of(loader) == " 0 1 | 2 3 |");
   CHECK(inside == 2);
+  CHECK(have_met);
 }
 
 TEST_CASE("the error of a stream reaches the loop at its batch, and ends the epoch") {

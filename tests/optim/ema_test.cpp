@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "catch.hpp"
+#include "optim/named_states.hpp"
 #include "sconce/amp/autocast.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/io/torch_file.hpp"
@@ -13,11 +14,16 @@
 
 using Catch::Matchers::ContainsSubstring;
 using sconce::optim::ExponentialMovingAverage;
+using sconce::test::check_equal;
+using sconce::test::copy_of;
+using sconce::test::fill_all;
+using sconce::test::set_all;
+using sconce::test::State;
+using sconce::test::state_from;
 using sconce::test::TempDir;
+using sconce::test::tensors_of;
 
 namespace {
-
-using State = torch::OrderedDict<std::string, torch::Tensor>;
 
 // The model of reference/ema.py: without a bias, with integers, and with a layer that it has twice.
 struct Net : torch::nn::Module {
@@ -30,47 +36,12 @@ struct Net : torch::nn::Module {
   }
 };
 
-State tensors_of(const torch::nn::Module& module) {
-  State all = module.named_parameters();
-  for (const auto& item : module.named_buffers()) all.insert(item.key(), item.value());
-  return all;
-}
-
-State copy_of(const State& state) {
-  State copy;
-  for (const auto& item : state) copy.insert(item.key(), item.value().detach().clone());
-  return copy;
-}
-
-State state_from(const c10::IValue& dict) {
-  State state;
-  for (const auto& item : dict.toGenericDict()) {
-    state.insert(item.key().toStringRef(), item.value().toTensor());
-  }
-  return state;
-}
-
-void check_equal(const State& ours, const State& theirs) {
-  REQUIRE(ours.size() == theirs.size());
-  for (const auto& item : theirs) {
-    INFO(item.key());
-    REQUIRE(ours.contains(item.key()));
-    CHECK(ours[item.key()].dtype() == item.value().dtype());
-    CHECK(ours[item.key()].equal(item.value()));
-  }
-}
-
-void set_all(const torch::nn::Module& model, double value) {
-  const torch::NoGradGuard no_grad;
-  for (const auto& item : tensors_of(model)) item.value().fill_(value);
-}
-
 // A model whose values are all 2 while its averages are 1.
 struct Averaged {
   Averaged() {
-    set_all(net, 1);
+    fill_all(net, 1);
     ema.update();
-    set_all(net, 2);
+    fill_all(net, 2);
   }
 
   void check_all(double value) const {
@@ -98,16 +69,12 @@ TEST_CASE("averages match Python's bit for bit, even when they continue from a s
     const auto averages = example.at("averaged").toListRef();
 
     Net net;
-    const State tensors = tensors_of(net);
-    const auto set_model = [&](const c10::IValue& to) {
-      for (const auto& item : state_from(to)) tensors[item.key()].set_data(item.value().clone());
-    };
-    set_model(models[0]);
+    set_all(net, models[0]);
     ExponentialMovingAverage ema(net, {.decay = decay, .use_buffers = use_buffers});
     ExponentialMovingAverage late(net, {.decay = decay, .use_buffers = use_buffers});
     check_equal(ema.state_dict(), state_from(averages[0]));
     for (size_t i = 1; i < models.size(); ++i) {
-      set_model(models[i]);
+      set_all(net, models[i]);
       ema.update();
       check_equal(ema.state_dict(), state_from(averages[i]));
       if (i > 3) late.update();
@@ -154,9 +121,9 @@ TEST_CASE(
     "within one autocast scope, layers use the averages inside a SwapGuard and their own values "
     "outside") {
   torch::nn::Linear net(2, 2);
-  set_all(*net, 1);
+  fill_all(*net, 1);
   ExponentialMovingAverage ema(*net);
-  set_all(*net, 2);
+  fill_all(*net, 2);
   const sconce::amp::AutocastGuard autocast(torch::kCPU);
   const auto output = [&] { return net->forward(torch::ones({1, 2}))[0][0].item<float>(); };
   CHECK(output() == 6);
@@ -248,20 +215,20 @@ TEST_CASE(
   net.to(sconce::gpu());
   ExponentialMovingAverage with_model(net, {.decay = 0.5, .use_buffers = true});
   ExponentialMovingAverage on_cpu(net, {.decay = 0.5, .use_buffers = true, .device = torch::kCPU});
-  set_all(net, 4);
+  fill_all(net, 4);
   {
     const sconce::test::HostReads reads;
     for (int i = 0; i < 2; ++i) with_model.update();
-    set_all(net, 2);
+    fill_all(net, 2);
     with_model.update();
     {
       const ExponentialMovingAverage::SwapGuard guard(with_model);
     }
     CHECK(reads.count() == 0);
   }
-  set_all(net, 4);
+  fill_all(net, 4);
   on_cpu.update();
-  set_all(net, 2);
+  fill_all(net, 2);
   on_cpu.update();
   for (auto* ema : {&with_model, &on_cpu, &averaged.ema}) {
     if (ema == &averaged.ema) ema->update();  // built before the model moved

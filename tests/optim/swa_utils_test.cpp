@@ -2,9 +2,9 @@
 
 #include <array>
 #include <fstream>
-#include <stdexcept>
 
 #include "catch.hpp"
+#include "optim/named_states.hpp"
 #include "sconce/data/batches.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/io/torch_file.hpp"
@@ -22,7 +22,6 @@ using torch::Tensor;
 namespace {
 
 constexpr int updates = 6;
-using State = torch::OrderedDict<std::string, Tensor>;
 
 // The model of reference/swa_utils.py.
 struct NetImpl : torch::nn::Cloneable<NetImpl> {
@@ -55,44 +54,10 @@ AveragedModelOptions options_of(int64_t number) {
   return options;
 }
 
-State state_from(const c10::IValue& dict) {
-  State state;
-  for (const auto& item : dict.toGenericDict()) {
-    state.insert(item.key().toStringRef(), item.value().toTensor());
-  }
-  return state;
-}
-
 c10::impl::GenericDict dict_of(const State& state) {
   c10::impl::GenericDict dict(c10::StringType::get(), c10::AnyType::get());
   for (const auto& item : state) dict.insert(item.key(), item.value().clone());
   return dict;
-}
-
-State tensors_of(const torch::nn::Module& module) {
-  State all = module.named_parameters();
-  for (const auto& item : module.named_buffers()) all.insert(item.key(), item.value());
-  return all;
-}
-
-// Gives the model's tensors new memory, as another type needs it.
-void set_all(const torch::nn::Module& module, const c10::IValue& values) {
-  const auto tensors = tensors_of(module);
-  for (const auto& item : state_from(values)) tensors[item.key()].set_data(item.value().clone());
-}
-
-void check_equal(const State& ours, const State& theirs) {
-  REQUIRE(ours.size() == theirs.size());
-  for (const auto& item : theirs) {
-    INFO(item.key());
-    REQUIRE(ours.contains(item.key()));
-    CHECK(ours[item.key()].dtype() == item.value().dtype());
-    CHECK(ours[item.key()].equal(item.value()));
-  }
-}
-
-State state_of(const torch::nn::Module& module) {
-  return tensors_of(module);
 }
 
 // Averages as Python did, and once more from Python's state after half of the updates. Returns our
@@ -103,19 +68,19 @@ State check_case(int64_t number, const c10::impl::GenericDict& python) {
   set_all(*net, models[0]);
   AveragedModel averaged(net, options_of(number));
   AveragedModel resumed(*net, options_of(number));
-  check_equal(state_of(averaged), state_from(averages[0]));
+  check_equal(tensors_of(averaged), state_from(averages[0]));
   State middle;
   for (size_t i = 1; i < models.size(); ++i) {
     set_all(*net, models[i]);
     averaged.update_parameters(net);
-    check_equal(state_of(averaged), state_from(averages[i]));
+    check_equal(tensors_of(averaged), state_from(averages[i]));
     if (i > updates / 2) resumed.update_parameters(*net);
     if (i == updates / 2) {
       sconce::nn::load_state_dict(resumed, state_from(averages[i]));
-      for (const auto& item : state_of(averaged)) middle.insert(item.key(), item.value().clone());
+      middle = copy_of(tensors_of(averaged));
     }
   }
-  check_equal(state_of(resumed), state_from(averages[updates]));
+  check_equal(tensors_of(resumed), state_from(averages[updates]));
 
   std::vector<std::pair<Tensor, Tensor>> batches;
   for (const auto& batch : python.at("batches").toListRef()) {
@@ -124,7 +89,7 @@ State check_case(int64_t number, const c10::impl::GenericDict& python) {
   averaged.train(number % 2 != 0);
   update_bn(batches, averaged);
   CHECK(averaged.is_training() == (number % 2 != 0));
-  check_equal(state_of(averaged), state_from(python.at("means")));
+  check_equal(tensors_of(averaged), state_from(python.at("means")));
   return middle;
 }
 
@@ -145,11 +110,6 @@ void compare_with_python(int64_t count) {
   int64_t equal = 0;
   for (std::string line; std::getline(answer, line); ++equal) CHECK(line == "equal");
   CHECK(equal == count);
-}
-
-void fill(const torch::nn::Module& module, double value) {
-  const torch::NoGradGuard no_grad;
-  for (const auto& item : tensors_of(module)) item.value().fill_(value);
 }
 
 }  // namespace
@@ -214,6 +174,11 @@ TEST_CASE("update_bn uses each kind of batch and restores momenta and modes, eve
   CHECK_FALSE(net->is_training());
   CHECK(net->last->options.momentum() == 0.3);
 
+  const torch::nn::BatchNorm1d shared(7);
+  torch::nn::Sequential twice(shared, shared);
+  update_bn(std::vector{x}, twice);
+  CHECK(shared->options.momentum() == 0.1);
+
   torch::nn::Linear without(3, 2);
   CHECK_NOTHROW(update_bn(std::vector{torch::ones({2, 7})}, without));  // runs nothing
 }
@@ -249,7 +214,7 @@ TEST_CASE("on a GPU an AveragedModel averages there or on the CPU", "[gpu]") {
   net->to(sconce::gpu());
   AveragedModel with_model(net, {.use_buffers = true}), on_cpu(net, {.device = torch::kCPU});
   for (const double value : {1, 2, 6}) {
-    fill(*net, value);
+    fill_all(*net, value);
     with_model.update_parameters(net);
     on_cpu.update_parameters(net);
   }

@@ -2,9 +2,11 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
+#include <c10/util/StringUtil.h>
 
 #include <cstdint>
 #include <stop_token>
+#include <string>
 #include <utility>
 
 #include "sconce/data/detail/loader_base.hpp"
@@ -20,9 +22,9 @@ namespace detail {
 // Returns the options of a `LoaderBase`.
 LoaderOptions loader_options(BatchesOptions options);
 
-// Checks tensor `number` of several that have a row for each item. `first` is the first of them.
-void check_rows(const char* who, const torch::Tensor& tensor, const torch::Tensor& first,
-                int64_t number);
+// Checks one of several tensors that have a row for each item. `first` is the first of them.
+void check_rows(const char* who, const std::string& name, const torch::Tensor& tensor,
+                const torch::Tensor& first, const char* first_name);
 
 // The rows of one batch, for each of its tensors.
 class BatchRows {
@@ -105,7 +107,7 @@ class BatchesOf : public detail::LoaderBase {
     TORCH_CHECK(first.defined(), who, ": expected a tensor, got none");
     int64_t number = 0;
     nn::for_each_tensor(tensors, [&](const torch::Tensor& tensor) {
-      detail::check_rows(who, tensor, first, number++);
+      detail::check_rows(who, c10::str("tensor ", number++), tensor, first, "the first");
     });
     return first.size(0);
   }

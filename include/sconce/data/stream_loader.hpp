@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <stop_token>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -95,7 +96,10 @@ class StreamLoader {
 
   /// Takes the place of an earlier loop.
   /// @throw c10::Error if it is not a dict of `state_dict`.
-  void load_state_dict(const c10::IValue& state) { parts_->places.load_state_dict(state); }
+  void load_state_dict(const c10::IValue& state) {
+    parts_->places.load_state_dict(state);
+    keep(nullptr, {});
+  }
 
  private:
   // What the workers of a loop share.

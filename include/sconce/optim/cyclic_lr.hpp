@@ -55,7 +55,6 @@ class OneCycleLR final : public GroupLRScheduler {
   void visit_options(StateVisitor& state) override;
   double get_lr(size_t group, double lr, bool is_initial) const override;
   double restart_lr(size_t group) const override;
-  void begin_momenta(const OneCycleLROptions& options);
   double anneal(double start, double end, double pct) const;
 
   int64_t total_steps_;
@@ -108,7 +107,6 @@ class CyclicLR final : public GroupLRScheduler {
   void visit_options(StateVisitor& state) override;
   double get_lr(size_t group, double lr, bool is_initial) const override;
   double restart_lr(size_t group) const override;
-  void begin_momenta(const CyclicLROptions& options);
   void choose_scale_mode();
   double scale(double cycle) const;
 

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "data/check_loading.hpp"
+
 namespace sconce::data::detail {
 
 std::vector<int64_t> EpochItems::of(int64_t batch) const {
@@ -24,12 +26,7 @@ LoaderBase::LoaderBase(const char* who, LoaderOptions options, std::optional<int
   TORCH_CHECK(items, who, ": expected a dataset that has a size, got one without");
   items_ = *items;
   TORCH_CHECK(items_ >= 0, who, ": expected a source of 0 items or more, got ", items_);
-  TORCH_CHECK(options_.batch_size >= 1, who, ": expected a batch_size of 1 or more, got ",
-              options_.batch_size);
-  TORCH_CHECK(options_.num_workers >= 0, who, ": expected num_workers of 0 or more, got ",
-              options_.num_workers);
-  TORCH_CHECK(options_.prefetch_factor >= 1, who, ": expected a prefetch_factor of 1 or more, got ",
-              options_.prefetch_factor);
+  check_loading(who, options_);
   TORCH_CHECK(!options_.shuffle || !options_.sampler, who,
               ": expected either shuffle or a sampler, which sets the order, got both");
   TORCH_CHECK(!options_.sampler || options_.sampler.dataset_size() == items_, who,

@@ -27,11 +27,10 @@ bool LoaderLoop::is_over() {
 
 const MadeBatch& LoaderLoop::batch() {
   if (current_) return *current_;
+  if (!error_ && index_ != options_.last) take();
   if (error_) rethrow();
-  TORCH_CHECK(!is_over(), "sconce::data::LoopIterator: expected a batch index below ",
-              options_.last, ", got ", index_, ", where the epoch is over");
-  if (!current_ && !error_) take();
-  if (error_) rethrow();
+  TORCH_CHECK(current_, "sconce::data::LoopIterator: expected a batch index below ", options_.last,
+              ", got ", index_, ", where the epoch is over");
   return *current_;
 }
 

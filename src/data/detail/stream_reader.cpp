@@ -5,20 +5,18 @@
 
 #include <numeric>
 
+#include "data/check_loading.hpp"
 #include "sconce/data/seed.hpp"
 
 namespace sconce::data::detail {
 
 void check_stream_options(const StreamOptions& options) {
+  check_loading("sconce::data::StreamLoader", options);
   constexpr auto who = "sconce::data::StreamLoader: expected ";
-  TORCH_CHECK(options.batch_size >= 1, who, "a batch_size of 1 or more, got ", options.batch_size);
   TORCH_CHECK(options.steps_per_epoch >= 0, who, "steps_per_epoch of 0 or more, got ",
               options.steps_per_epoch);
   TORCH_CHECK(options.shuffle_buffer >= 0, who, "a shuffle_buffer of 0 or more, got ",
               options.shuffle_buffer);
-  TORCH_CHECK(options.num_workers >= 0, who, "num_workers of 0 or more, got ", options.num_workers);
-  TORCH_CHECK(options.prefetch_factor >= 1, who, "a prefetch_factor of 1 or more, got ",
-              options.prefetch_factor);
   TORCH_CHECK(options.num_replicas >= 1, who, "num_replicas of 1 or more, got ",
               options.num_replicas);
   TORCH_CHECK(options.rank >= 0 && options.rank < options.num_replicas, who, "a rank from 0 to ",

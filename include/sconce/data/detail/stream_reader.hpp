@@ -36,7 +36,7 @@ class StreamReader {
  public:
   using Item = StreamItem<Stream>;
 
-  // The stream must outlive the reader. Throws if it ends before the place.
+  // The stream must outlive the reader. Throws if it ends before items of the place's chunk.
   StreamReader(const Stream& stream, const StreamOptions& options, StreamPlace place)
       : of_pass_(stream), options_(options), place_(std::move(place)), stream_(stream) {
     begin_pass();

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <c10/util/Exception.h>
+
+namespace sconce::data {
+
+// Throws unless these options of a loader, which `who` has, are valid.
+template <class Options>
+void check_loading(const char* who, const Options& options) {
+  TORCH_CHECK(options.batch_size >= 1, who, ": expected a batch_size of 1 or more, got ",
+              options.batch_size);
+  TORCH_CHECK(options.num_workers >= 0, who, ": expected num_workers of 0 or more, got ",
+              options.num_workers);
+  TORCH_CHECK(options.prefetch_factor >= 1, who, ": expected a prefetch_factor of 1 or more, got ",
+              options.prefetch_factor);
+}
+
+}  // namespace sconce::data
