@@ -1,6 +1,7 @@
 #include "sconce/data/k_fold.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ TEST_CASE("k_fold with shuffle draws the folds from a generator with its seed") 
     const auto rows = torch::arange(11);
     const sconce::data::Subset<sconce::data::Dataset> subset({rows, rows}, train);
     CHECK(subset.target.equal(torch::tensor(train)));
+    std::vector<int64_t> both;
+    std::merge(train.begin(), train.end(), test.begin(), test.end(), std::back_inserter(both));
+    CHECK(torch::tensor(both).equal(rows));
     first += std::ssize(test);
   }
   CHECK(first == 11);

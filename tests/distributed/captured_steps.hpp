@@ -20,6 +20,7 @@
 #include "sconce/optim/adam.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "sconce/training/trainer.hpp"
+#include "support/error_of.hpp"
 
 // Captured and compiled steps of several processes, and the plain loops that they must equal.
 namespace sconce::test {
@@ -222,12 +223,7 @@ inline void refuse_captured_steps(const distributed::ProcessGroup& group) {
   for (const auto& [name, options] : refused) {
     RankTraining training(group, options, sgd);
     CapturedStep step(torch::kCPU, [&](const Tensors& batch) { return training.step(batch); });
-    std::string error;
-    try {
-      step(rank_batch(0, group.rank()));
-    } catch (const c10::Error& caught) {
-      error = caught.what_without_backtrace();
-    }
+    const auto error = error_of([&] { step(rank_batch(0, group.rank())); });
     if (error.find("in a captured step on the CPU, got " + name) == std::string::npos) {
       std::cerr << name << " is not refused: " << error << '\n';
     }

@@ -214,9 +214,11 @@ TEST_CASE("all ranks throw at once if one rank does not wrap its model", "[distr
 
 namespace {
 
-// The output of a training by the model's own step in this many ranks, checked to be equal on all.
-std::string train_own_step(int ranks, const std::string& stop) {
-  auto all = start_ranks(ranks, {SCONCE_WORKER, "own_step", "stop=" + stop, "timeout=20000"});
+// The output of the worker in this many ranks, checked to be equal on all.
+std::string output_of_ranks(int ranks, std::vector<std::string> words) {
+  words.insert(words.begin(), SCONCE_WORKER);
+  words.push_back("timeout=20000");
+  auto all = start_ranks(ranks, words);
   wait_for(all, Seconds(60));
   for (const auto& rank : all) {
     INFO(rank->err());
@@ -224,6 +226,11 @@ std::string train_own_step(int ranks, const std::string& stop) {
     CHECK(rank->out() == all[0]->out());
   }
   return all[0]->out();
+}
+
+// The output of a training by the model's own step.
+std::string train_own_step(int ranks, const std::string& stop) {
+  return output_of_ranks(ranks, {"own_step", "stop=" + stop});
 }
 
 }  // namespace
@@ -279,15 +286,7 @@ TEST_CASE("a second signal in the save of StopOnSignal ends the process, with co
 
 TEST_CASE("each rank's stream continues where a stopped fit left it", "[distributed]") {
   const auto fit = [](const TempDir& folder, const std::string& stop) {
-    auto ranks = start_ranks(2, {SCONCE_WORKER, "stream", "out=" + folder.path().string(),
-                                 "stop=" + stop, "timeout=20000"});
-    wait_for(ranks, Seconds(60));
-    for (const auto& rank : ranks) {
-      INFO(rank->err());
-      REQUIRE(rank->exit_code == 0);
-    }
-    CHECK(ranks[0]->out() == ranks[1]->out());
-    return ranks[0]->out();
+    return output_of_ranks(2, {"stream", "out=" + folder.path().string(), "stop=" + stop});
   };
   const TempDir undisturbed, stopped;
   const auto expected = fit(undisturbed, "0");
@@ -300,14 +299,7 @@ namespace {
 // The words that this many ranks print, checked to be equal on all.
 std::vector<std::string> words_of_ranks(int ranks, const std::string& mode,
                                         const std::string& option = "") {
-  auto all = start_ranks(ranks, {SCONCE_WORKER, mode, option, "timeout=20000"});
-  wait_for(all, Seconds(60));
-  for (const auto& rank : all) {
-    INFO(rank->err());
-    REQUIRE(rank->exit_code == 0);
-    CHECK(rank->out() == all[0]->out());
-  }
-  std::istringstream words(all[0]->out());
+  std::istringstream words(output_of_ranks(ranks, {mode, option}));
   return {std::istream_iterator<std::string>(words), {}};
 }
 
@@ -383,25 +375,18 @@ TEST_CASE(
 }
 
 TEST_CASE("two processes choose the same form of a step at the same call", "[distributed]") {
-  auto ranks = start_ranks(2, {SCONCE_WORKER, "compiled", "timeout=20000"});
-  wait_for(ranks, Seconds(60));
-  for (const auto& rank : ranks) {
-    INFO(rank->err());
-    REQUIRE(rank->exit_code == 0);
-    CHECK(rank->out() == ranks[0]->out());
-  }
-  const auto lines = ranks[0]->out();
+  const auto lines = output_of_ranks(2, {"compiled"});
   INFO(lines);
   for (const std::string line :
        {"slow to compile: e+r+c+ compiled steps are kept, losses alike",
         "slow on one rank: e+r+.* a compiled step takes \\d+ us, a replay \\d+ us, losses alike",
         "kept by both: e+r+c+ an earlier run has kept this form, losses alike",
         "kept by one: e+r+.* a compiled step takes \\d+ us, a replay \\d+ us, losses alike",
+        "fails on one rank: e+r+ losses alike",
         "another mode later: e+r+c+e+r+c+ compiled steps are kept, losses alike",
         "fit: compiled, because compiled steps are kept, losses alike"}) {
     CHECK_THAT(lines, Matches("[^]*" + line + "\n[^]*"));
   }
-  CHECK_THAT(lines, Matches("[^]*fails on one rank: e+r+ losses alike\n[^]*"));
 }
 
 TEST_CASE("in a group of one DistributedDataParallel runs the module itself") {

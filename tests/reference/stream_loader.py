@@ -9,20 +9,14 @@ and batch where the loop is interrupted, whether it resumes from a state, and th
 Number i of pass p is 1000 p + i.
 """
 import itertools
+import pathlib
 import random
 import sys
 
 import torch
 
-
-def mix_seeds(*parts):
-    mask, x = 2**64 - 1, 0
-    for part in parts:
-        x = (x + part + 0x9E3779B97F4A7C15) & mask
-        x = ((x ^ x >> 30) * 0xBF58476D1CE4E5B9) & mask
-        x = ((x ^ x >> 27) * 0x94D049BB133111EB) & mask
-        x ^= x >> 31
-    return x
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "trainer_scripts"))
+from parts import mix_seeds  # noqa: E402
 
 
 class Script:

@@ -9,6 +9,7 @@ in Python, so "avg" is the sum divided by the number of ranks.
 """
 
 import multiprocessing
+import os
 import pathlib
 import sys
 import tempfile
@@ -46,6 +47,7 @@ def run(rank, size, meeting, out):
 
 
 if __name__ == "__main__":
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"  # whatever the host's name leads to
     size, out = int(sys.argv[1]), pathlib.Path(sys.argv[2])
     fork = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as folder:
