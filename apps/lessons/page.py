@@ -69,21 +69,21 @@ def records():
 
 
 def recorded(lesson):
-    """Returns a fold for each record, with the lines of the chunks whose statements have not changed since."""
-    folds = []
+    """Returns a fold for each record, with the lines of the chunks whose statements have not changed since, and the names of
+    the chunks that no record has."""
+    folds, shown = [], set()
     for record in records():
-        entry, lines, waiting = record["lessons"].get(lesson.name, {}), [], []
+        entry, lines = record["lessons"].get(lesson.name, {}), []
         for name in lesson.cpp_chunks:
             if name in entry and entry[name]["statements"] == statements(lesson, name):
                 lines.append(entry[name]["output"])
-            elif "print" in lesson.python_chunks.get(name, "") and name != "start":
-                waiting.append("Beyond the tutorial" if name == "beyond" else name)
+                shown.add(name)
         about = f"Recorded on {record['date']} with LibTorch `{record['torch']}`."
         if any(lines):
             folds.append(folded(f"Output on {machine.gpu_names(record['gpus'])}", about, block("text", "".join(lines))))
-        if waiting:
-            folds.append(f"Awaiting a new recording on {machine.gpu_names(record['gpus'])}: {', '.join(waiting)}.")
-    return folds
+    waiting = ["Beyond the tutorial" if name == "beyond" else name for name in lesson.cpp_chunks
+               if name not in shown and name != "start" and "print" in lesson.python_chunks.get(name, "")]
+    return folds + [f"Awaiting a recording on a GPU: {', '.join(waiting)}."] * bool(waiting and records())
 
 
 def counted(lesson):

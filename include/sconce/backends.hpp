@@ -13,7 +13,8 @@ struct Flags {
   /// the factors to a smaller type.
   /// Python: `torch.set_float32_matmul_precision`.
   std::optional<std::string> float32_matmul_precision = {};
-  /// Whether convolutions may use TF32. Python: `torch.backends.cudnn.allow_tf32`.
+  /// Whether cuDNN's convolutions and recurrent layers may use TF32, as they do by default.
+  /// Python: `torch.backends.cudnn.allow_tf32`.
   std::optional<bool> cudnn_allow_tf32 = {};
   /// Whether to try all algorithms of a convolution at each new shape and keep the fastest.
   /// Python: `torch.backends.cudnn.benchmark`.

@@ -6,6 +6,7 @@
 #include "catch.hpp"
 #include "program/exported_network.hpp"
 #include "sconce/amp/autocast.hpp"
+#include "sconce/backends.hpp"
 #include "sconce/devices.hpp"
 #include "support/require_gpu.hpp"
 #include "support/temp_dir.hpp"
@@ -218,6 +219,8 @@ Tensors to_device(Tensors tensors, torch::Device device) {
 
 TEST_CASE("a program recorded on a GPU runs on any GPU, on the CPU, and in Python", "[gpu]") {
   sconce::test::require_gpu();
+  // The CPU has no TF32, in which cuDNN computes an LSTM by default.
+  const sconce::backends::FlagsGuard without_tf32({.cudnn_allow_tf32 = false});
   const TempDir folder;
   const torch::Device first(torch::kCUDA, 0);
   const torch::Device last(torch::kCUDA, static_cast<c10::DeviceIndex>(sconce::num_gpus() - 1));
