@@ -78,7 +78,7 @@ std::vector<TableColumn> choose_columns(CsvFile& file, const CsvOptions& options
     if (roles.is_dropped[i]) continue;
     const auto field = fields.find(names[i]);
     TORCH_CHECK(field, file.who, "expected a column ", shown(names[i]), ", found ",
-                shown(file.names));
+                shown(file.names), "; to read a file without it, drop it");
     TableColumn& added = columns.emplace_back();
     added.column = known.empty() ? CsvColumn{.name = names[i]} : options.columns[i];
     added.field = *field;

@@ -131,7 +131,8 @@ class RowReader {
     count_category(file_.memory, column, text);
     TORCH_CHECK(column.categories->size() <= options_.max_categories && code < most_categories,
                 file_.who, place_of(row, column), "expected at most ", options_.max_categories,
-                " categories, got another: ", shown(field));
+                " categories, got another: ", shown(field),
+                "; drop the column, or raise max_categories");
     TORCH_CHECK(file_.memory.fits(), file_.who, place_of(row, column), file_.memory.limit(),
                 "another category: ", shown(field));
     return code;

@@ -64,6 +64,7 @@ std::unique_ptr<ChildProcess> start_python(const CompileTask& task, const fs::pa
         ChildSettings{.folder = folder,
                       .log = folder / "log",
                       .variables = {{"PYTHONPATH", folder.string()},
+                                    {"TMPDIR", folder.string()},
                                     {"PYTHONDONTWRITEBYTECODE", "1"},
                                     {"TORCHINDUCTOR_CACHE_DIR", inductor.string()}}});
   } catch (const std::system_error& error) {

@@ -67,7 +67,7 @@ std::string EarlyStopping::reason(const Fit& fit) const {
   return c10::str(monitor_, " has not improved for ", state_.wait_count,
                   state_.wait_count == 1 ? " epoch" : " epochs", "; the ",
                   mode_ == optim::MetricMode::min ? "lowest" : "highest", " was ",
-                  repr(state_.best_score));
+                  state_.best_score);
 }
 
 void visit_state(EarlyStopping::State& state, StateVisitor& visitor) {

@@ -11,8 +11,8 @@ namespace sconce {
 
 void EpochLines::on_fit_begin(Fit& fit) {
   if (fit.process_group.rank() > 0 || std::ssize(fit.epochs) < fit.max_epochs) return;
-  out_ << describe(fit.epochs.back()) << '\n';
-  write_speed(fit);
+  out_ << "all " << fit.max_epochs << " epochs were trained before: " << describe(fit.epochs.back())
+       << std::endl;
 }
 
 void EpochLines::on_epoch_end(Fit& fit) {

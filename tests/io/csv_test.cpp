@@ -110,7 +110,8 @@ TEST_CASE("different spellings of a number are one category, named after the fir
   CHECK(same_values(table.data.argmax(1), torch::tensor({1, 2, 1, 0, 1, 0, 2}, torch::kLong)));
   CHECK(same_values(table.data.sum(1), torch::ones({7})));
   CHECK(message_of(text, {.categories = {"zone"}, .max_categories = 2}) ==
-        "line 5, column 'zone': expected at most 2 categories, got another: '-0'");
+        "line 5, column 'zone': expected at most 2 categories, got another: '-0'; drop the column, "
+        "or raise max_categories");
   const auto further = read_text("zone\n2\n1.0\n0.0\n", {.columns = table.columns});
   CHECK(further.features == table.features);
   CHECK(same_values(further.data.argmax(1), torch::tensor({2, 1, 0}, torch::kLong)));
@@ -163,7 +164,8 @@ TEST_CASE("one text value turns all categories of a column into texts") {
   CHECK(message_of("zone\n1.00\n", {.columns = table.columns}) ==
         "line 2, column 'zone': expected one of '01', '1', '1.0', 'old', got '1.00'");
   CHECK(message_of(text, {.categories = {"zone"}, .max_categories = 2}) ==
-        "line 4, column 'zone': expected at most 2 categories, got another: 'old'");
+        "line 4, column 'zone': expected at most 2 categories, got another: 'old'; drop the "
+        "column, or raise max_categories");
 }
 
 TEST_CASE("a categorical target becomes category indices") {
@@ -232,7 +234,7 @@ TEST_CASE("a second table uses the columns and categories of the first") {
                    {.drop = {"price"}, .keep_missing = true, .columns = train.columns}) ==
         "line 2, column 'roof': expected one of 'slate', 'tile', got ''");
   CHECK(message_of("roof,rooms\ntile,1\n", {.columns = train.columns}) ==
-        "expected a column 'price', found 'roof', 'rooms'");
+        "expected a column 'price', found 'roof', 'rooms'; to read a file without it, drop it");
 }
 
 TEST_CASE("a bad row throws an error with its line and column or is skipped") {
@@ -344,7 +346,8 @@ TEST_CASE("read_csv rejects a malformed table and reports the problem") {
   CHECK(message_of("a\n1\n", {.drop = {"a"}}) == "expected a column of features, found none");
   CHECK(message_of("1,2\n", {.names = {"a"}}) == "line 1: expected 1 fields, got 2");
   CHECK(message_of("a\nx\ny\nz\n", {.max_categories = 2}) ==
-        "line 4, column 'a': expected at most 2 categories, got another: 'z'");
+        "line 4, column 'a': expected at most 2 categories, got another: 'z'; drop the column, or "
+        "raise max_categories");
   CHECK(message_of(std::string(100, 'a') + "," + std::string(100, 'a') + "\n") ==
         "expected each column's name once, got '" + std::string(40, 'a') + "...' twice");
 }

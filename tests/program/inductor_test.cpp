@@ -1,5 +1,6 @@
 #include "sconce/program/inductor.hpp"
 
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -83,11 +84,15 @@ TEST_CASE(
     "whole",
     "[python]") {
   const TempDir folder;
+  const auto temporary_files = folder.path() / "temporary";
+  std::filesystem::create_directory(temporary_files);
+  ::setenv("TMPDIR", temporary_files.c_str(), 1);  // the case has a process of its own
   {
     CapturedTraining first({.wait = true, .cache = folder.path() / "steps"});
     first.run(40);
     CHECK_THAT(first.captured.mode_reason(), ContainsSubstring("a compiled step takes"));
   }
+  CHECK(std::filesystem::is_empty(temporary_files));  // others could write there
   CapturedTraining second({.wait = true, .cache = folder.path() / "steps", .python = "/no/python"});
   second.run(10);
   CHECK(second.captured.mode_reason() == "an earlier run has kept this form");

@@ -5,9 +5,12 @@
 #include <sstream>
 
 #include "catch.hpp"
+#include "sconce/training/checkpoint.hpp"
+#include "sconce/training/model_checkpoint.hpp"
 #include "sconce/training/trainer.hpp"
 #include "support/fitting.hpp"
 #include "support/points.hpp"
+#include "support/temp_dir.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::Matches;
@@ -28,6 +31,24 @@ TEST_CASE("EpochLines prints one line per epoch and the speed at the end") {
       Matches("epoch 1/2: loss \\d\\.\\d{3}, train acc [01]\\.\\d{3}, test acc [01]\\.\\d{3}\n"
               "epoch 2/2: loss \\d\\.\\d{3}, train acc [01]\\.\\d{3}, test acc [01]\\.\\d{3}\n"
               "\\d+\\.\\d examples/sec on cpu\n"));
+}
+
+TEST_CASE("EpochLines says that a resumed fit has nothing left to train") {
+  const sconce::test::TempDir folder;
+  std::string last;
+  for (const bool again : {false, true}) {
+    std::ostringstream log;
+    EpochLines lines(log);
+    sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
+    sconce::ModelCheckpoint saving(checkpoint);
+    Fitting<>({&lines, &saving}).fit({.max_epochs = 2});
+    if (!again) {
+      last = log.str().substr(log.str().find("epoch 2/2: ") + 11);
+      last = last.substr(0, last.find('\n') + 1);
+    } else {
+      CHECK(log.str() == "all 2 epochs were trained before: " + last);
+    }
+  }
 }
 
 TEST_CASE("a nan loss is reported without a sign, even if its sign bit is set") {

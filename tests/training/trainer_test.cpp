@@ -32,6 +32,7 @@
 #include "sconce/training/lr_scheduling.hpp"
 #include "sconce/training/model_checkpoint.hpp"
 #include "sconce/training/weight_averaging.hpp"
+#include "support/error_of.hpp"
 #include "support/fitting.hpp"
 #include "support/host_reads.hpp"
 #include "support/one_with_gloo.hpp"
@@ -1814,6 +1815,15 @@ TEST_CASE("a loss may be a function of LibTorch with further arguments, which ha
   check(torch::nn::functional::cross_entropy, output, classes,
         torch::cross_entropy_loss(output, classes));
   check(torch::nn::MSELoss(), output, target, torch::mse_loss(output, target));
+  const auto column = torch::randn({6, 1}), row = torch::randn({6});
+  for (const auto& loss :
+       {sconce::Loss(torch::mse_loss), sconce::Loss(torch::l1_loss),
+        sconce::Loss(torch::soft_margin_loss), sconce::Loss(torch::smooth_l1_loss),
+        sconce::Loss(torch::huber_loss)}) {
+    CHECK(sconce::test::error_of([&] { loss(column, row); }) ==
+          "sconce::TrainerOptions: loss: expected an output and a target of the same sizes, got "
+          "[6, 1] and [6]");
+  }
   CHECK_FALSE(static_cast<bool>(sconce::Loss(sconce::Loss::Function())));
   CHECK_FALSE(static_cast<bool>(sconce::Loss(sconce::Loss::SumFunction())));
 }

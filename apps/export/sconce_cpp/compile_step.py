@@ -48,8 +48,9 @@ def compile_step(path, package, threads):
     device = default_device(program, None)
     torch.set_num_threads(threads)
     decompose_calls_of_lists()
-    # Random numbers come from LibTorch's generators, as in C++.
-    config = {"fallback_random": True}
+    # Random numbers come from LibTorch's generators, as in C++. Inductor would keep precompiled headers in a folder of
+    # /tmp, whose name others can foresee and take first.
+    config = {"fallback_random": True, "aot_inductor.precompile_headers": False}
     with without_messages(), torch.no_grad():
         exported = torch.export.export(RecordedModule(program, device).eval(), traced_inputs(program, {}, device),
                                        strict=False)

@@ -43,7 +43,8 @@ class AnyBatches {
   AnyBatches(const T&) {
     static_assert(sizeof(T) == 0,
                   "sconce::AnyBatches: expected a source of batches, which has size() and begin(), "
-                  "such as sconce::data::Batches(dataset, {.batch_size = 32})");
+                  "such as sconce::data::Batches(dataset, {.batch_size = 32}), or "
+                  "sconce::data::BatchesOf(x, {.batch_size = 32}) without targets");
   }
   /// Does not compile: a loader of `torch::data` is given by `data::from_torch`.
   template <class TorchLoader>

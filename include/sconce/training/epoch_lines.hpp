@@ -11,8 +11,8 @@ namespace sconce {
 /// `TrainerOptions::compile` the next line reports whether the step is compiled, and why. The loss
 /// of the test is in a line only if there is no metric. A fit that a callback stops early ends with
 /// a line such as `stopped after epoch 2/3: test_loss has not improved for 1 epoch, ...`. A resumed
-/// fit that had ended before writes d2l's two lines: the results of the last epoch, and the
-/// examples per second. In a process group only rank 0 writes. Python: d2l's `train_ch6`.
+/// fit that had ended before, and has nothing left to train, writes one line with the results of
+/// the last epoch. In a process group only rank 0 writes. Python: d2l's `train_ch6`.
 class EpochLines : public TrainerCallback {
  public:
   /// The stream must outlive this object.

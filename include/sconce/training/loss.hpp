@@ -35,6 +35,8 @@ namespace sconce {
 /// `multilabel_margin_loss`, `binary_cross_entropy`, `binary_cross_entropy_with_logits` and
 /// `cross_entropy_loss`, and the functions of `torch::nn::functional` whose third argument is an
 /// options class. The defaults of any other function are unknown, so write a lambda around it.
+/// The first six throw c10::Error if output and target have different sizes, which Python only
+/// warns about.
 class Loss {
  public:
   /// A function that returns a mean.
@@ -97,11 +99,11 @@ class Loss {
     static constexpr int64_t mean = at::Reduction::Mean;
 
     explicit WithDefaults(OfReduction* f)
-        : function(bound(
+        : function(of_equal_sizes(bound(
               f, {at::mse_loss, at::l1_loss, at::soft_margin_loss, at::multilabel_margin_loss},
-              mean)) {}
+              mean))) {}
     explicit WithDefaults(OfScale* f)
-        : function(bound(f, {at::smooth_l1_loss, at::huber_loss}, mean, 1.)) {}
+        : function(of_equal_sizes(bound(f, {at::smooth_l1_loss, at::huber_loss}, mean, 1.))) {}
     explicit WithDefaults(OfWeight* f)
         : function(bound(f, {at::binary_cross_entropy}, Weight(), mean)) {}
     explicit WithDefaults(OfWeights* f)
@@ -123,6 +125,17 @@ class Loss {
                   "unknown: write a lambda that calls it with two tensors");
       return [f, defaults...](const Tensor& output, const Tensor& target) {
         return f(output, target, defaults...);
+      };
+    }
+
+    // LibTorch expands an output (N, 1) and a target (N) to (N, N), whose mean is no loss of
+    // either. Python warns about it.
+    static Function of_equal_sizes(Function f) {
+      return [f = std::move(f)](const Tensor& output, const Tensor& target) {
+        TORCH_CHECK(output.sizes() == target.sizes(), "sconce::TrainerOptions: loss: expected an ",
+                    "output and a target of the same sizes, got ", output.sizes(), " and ",
+                    target.sizes());
+        return f(output, target);
       };
     }
 
