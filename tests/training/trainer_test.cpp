@@ -1816,10 +1816,9 @@ TEST_CASE("a loss may be a function of LibTorch with further arguments, which ha
         torch::cross_entropy_loss(output, classes));
   check(torch::nn::MSELoss(), output, target, torch::mse_loss(output, target));
   const auto column = torch::randn({6, 1}), row = torch::randn({6});
-  for (const auto& loss :
-       {sconce::Loss(torch::mse_loss), sconce::Loss(torch::l1_loss),
-        sconce::Loss(torch::soft_margin_loss), sconce::Loss(torch::smooth_l1_loss),
-        sconce::Loss(torch::huber_loss)}) {
+  for (const auto& loss : {sconce::Loss(torch::mse_loss), sconce::Loss(torch::l1_loss),
+                           sconce::Loss(torch::soft_margin_loss),
+                           sconce::Loss(torch::smooth_l1_loss), sconce::Loss(torch::huber_loss)}) {
     CHECK(sconce::test::error_of([&] { loss(column, row); }) ==
           "sconce::TrainerOptions: loss: expected an output and a target of the same sizes, got "
           "[6, 1] and [6]");
