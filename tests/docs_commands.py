@@ -59,6 +59,7 @@ BLOCKS = {
     ],
     "docs/own_model.md": [
         ("training_step", "program"),
+        ("class GradientNorm", "program"),
         ("class MeanBias", "program"),
     ],
 }
