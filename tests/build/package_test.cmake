@@ -32,15 +32,23 @@ program(frozen "FrozenNorm" PRINTS "mean of the frozen layer: 0\n")
 program(torch_data "from_torch" PRINTS "epoch 5/5: loss [0-9.]+\n.*epoch 5/5: loss [0-9.]+\n")
 program(metrics "public sconce::metrics::Metric" PRINTS
         "accuracy 0[.][0-9]+, F1 0[.][0-9]+, AUROC 0[.][0-9]+, recall 0[.][0-9]+, bias -0[.][0-9]+\n")
-program(own_step "training_step" PRINTS "epoch 20/20: loss [0-9.]+\n")
+program(own_step "struct Autoencoder" PRINTS "epoch 20/20: loss [0-9.]+\n")
+program(own_callback "class GradientNorm"
+        PRINTS "epoch 3/3: loss [0-9.]+, train acc [0-9.]+, gradient norm [0-9.]+\n")
+program(own_loop "TerminalBar" PRINTS "epoch 3: loss [0-9.]+\n" WRITES runs/third/scalars.csv)
+program(stopped_loop "std::signal" PRINTS "^finished epochs: 3\n$" AGAIN "^finished epochs: 3\n$")
+program(standardized "struct Standardized" PRINTS "epoch 5/5: loss [0-9.]+, train mae [0-9.]+, test mae [0-9.]+\n")
+program(serving "std::thread first" PRINTS "^equal answers: true\n$")
 program(seeing "sconce::ScalarLog" PRINTS "epoch 5/5: loss [0-9.]+, train acc [0-9.]+\n.*peak memory: [0-9]+ MiB"
         WRITES training.svg runs/first/scalars.csv trace.json)
 program(tabs "add_histogram" PRINTS "^" WRITES runs/second/events.* runs/second/*/events.*) # and of hyperparameters
 program(checkpoints "Checkpoint" PRINTS "epoch 3/3: loss [0-9.]+"
-        AGAIN "^loss [0-9.]+, train acc [0-9.]+\n") # the metrics of a run that is over
+        AGAIN "^all 3 epochs were trained before: loss [0-9.]+, train acc [0-9.]+\n$")
 program(pictures "ImageFolder" NEEDS PNG
         PRINTS "^.4, 3, 32, 32., the first is a (cat|dog)\n.4, 3, 32, 32., the first is a (cat|dog)\n$")
 program(own_checkpoints "checkpoint.save(parts" PRINTS "3: loss [0-9.e-]+\n$" AGAIN "^$")
+program(test_of_ranks "x.slice(0, 1000 + rank" PRINTS "epoch 3/3: loss [0-9.]+, train acc [0-9.]+, test acc [0-9.]+\n"
+        RANKS)
 program(several_processes "ProcessGroup" PRINTS "epoch 3/3: loss [0-9.]+, train acc [0-9.]+\n" RANKS)
 
 # Sets <out> to the first code block of that language that holds <text>, of a page of docs/.
