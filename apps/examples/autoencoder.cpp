@@ -11,6 +11,7 @@ struct Autoencoder : torch::nn::Module {
 };
 
 int main() {
+  sconce::tune_threads();
   const auto images = sconce::vision::read_idx(SCONCE_DIGITS_DIR "/train-images-idx3-ubyte");
   const auto batches = (images.flatten(1) / 16.0).split(64);
   torch::manual_seed(0);

@@ -41,6 +41,7 @@ torch::Tensor returns_of(int64_t steps) {
 
 int main() {
   sconce::tune_memory();
+  sconce::tune_threads();
   torch::manual_seed(0);
   torch::nn::Linear hidden(4, 32), output(32, 1);  // the order of arguments is not defined
   torch::nn::Sequential policy(hidden, torch::nn::ReLU(), output);

@@ -9,6 +9,7 @@ int main(int argc, char** argv) try {
     std::fputs("usage: fine_tuning TRAIN TEST WEIGHTS.pt OUT.pt\n", stderr);
     return 2;
   }
+  sconce::tune_threads();
   namespace transforms = sconce::vision::transforms;
   const transforms::Compose to_input(
       transforms::Resize({256, 256}), transforms::CenterCrop({224, 224}),

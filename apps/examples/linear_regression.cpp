@@ -11,6 +11,7 @@ struct LinearRegression : torch::nn::Module {
 };
 
 int main() {
+  sconce::tune_threads();
   const auto patients = sconce::io::read_csv(SCONCE_DIABETES_CSV, {.target = "progression"});
   auto table = torch::cat({patients.data, patients.target}, 1);
   table = (table - table.mean({0})) / table.std({0}, /*unbiased=*/true);

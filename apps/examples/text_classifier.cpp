@@ -44,6 +44,7 @@ Text sentences(int64_t count) {
 }
 
 int main() {
+  sconce::tune_threads();
   using enum sconce::amp::Precision;
   for (const auto& [name, precision] : {std::pair("fp32", fp32), {"bf16", bf16}}) {
     torch::manual_seed(0);

@@ -12,6 +12,7 @@ struct Factors : torch::nn::Module {
 };
 
 int main() {
+  sconce::tune_threads();
   torch::manual_seed(0);
   const auto ratings = torch::outer(torch::arange(-25, 25) / 10., torch::arange(-20, 20) / 10.);
   std::vector<std::vector<torch::Tensor>> train, test;

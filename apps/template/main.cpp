@@ -4,6 +4,7 @@
 #include <iostream>
 
 int main() {
+  sconce::tune_threads();
   sconce::seed_everything(0);
   const auto device = sconce::try_gpu();
 

@@ -17,7 +17,7 @@
 namespace {
 
 void show_machine() {
-  const std::string threads = apps::choose_threads();
+  const std::string threads = apps::describe(sconce::tune_threads());
   const auto facts = sconce::environment();
   std::cout << "This machine (sconce-info shows more)\n"
             << "  LibTorch " << facts.torch.version << ", " << threads << ", "

@@ -6,10 +6,10 @@
 #include <iostream>
 
 #include "command_line.hpp"
-#include "cpu_threads.hpp"
 #include "fail.hpp"
 #include "predict.hpp"
 #include "sconce/tuned_memory.hpp"
+#include "sconce/tuned_threads.hpp"
 #include "standard_output.hpp"
 #include "training_run.hpp"
 
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
     if (!line.help.empty()) {
       std::cout << line.help;
     } else if (line.predict) {
-      apps::choose_threads();
+      sconce::tune_threads();
       train::predict(*line.predict, std::cout);
     } else if (quiet_profiler(); const int signal = train::TrainingRun(line).run()) {
       std::cerr << "sconce-train: stopped by " << name_of(signal) << "; --resume goes on from "

@@ -90,7 +90,7 @@ int TrainingRun::run() {
 }
 
 void TrainingRun::choose_threads() {
-  threads_ = apps::choose_threads();
+  threads_ = apps::describe(sconce::tune_threads());
 }
 
 void TrainingRun::join_processes() {

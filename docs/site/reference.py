@@ -12,7 +12,7 @@ from names import anchor, header_of, plain
 ROOMS = {
     "devices": ("Devices and settings", "Devices, times, text, captured steps and the settings of the process.",
                 ["devices", "backends", "captured_step", "step_compiler", "activation_checkpoint", "seed_everything",
-                 "stopwatch", "repr", "tuned_memory", "fwd"]),
+                 "stopwatch", "repr", "tuned_memory", "tuned_threads", "fwd"]),
     "amp": ("Mixed precision", "Autocast and the gradient scaler.", ["amp/"]),
     "optim": ("Optimizers and schedulers", "Fused optimizers, learning-rate schedulers and averages of weights.",
               ["optim/sgd", "optim/adam", "optim/lr_scheduler", "optim/cyclic_lr", "optim/reduce_lr_on_plateau",

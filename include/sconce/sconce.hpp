@@ -125,6 +125,7 @@
 #include "sconce/training/trainer_options.hpp"
 #include "sconce/training/weight_averaging.hpp"
 #include "sconce/tuned_memory.hpp"
+#include "sconce/tuned_threads.hpp"
 #include "sconce/version.hpp"
 #include "sconce/vision/idx.hpp"
 #include "sconce/vision/image.hpp"
