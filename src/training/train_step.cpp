@@ -257,8 +257,12 @@ class GraphStep final : public TrainStep {
   void update() override {}
 
   std::string mode() const override {
-    if (compiler_ == nullptr || !captured_) return {};
-    const bool is_compiled = captured_->mode() == StepMode::compiled;
+    if (!captured_) return {};
+    const StepMode form = captured_->mode();
+    if (compiler_ == nullptr) {
+      return form == StepMode::replay ? "replayed" : "not replayed, because it is not captured yet";
+    }
+    const bool is_compiled = form == StepMode::compiled;
     return (is_compiled ? "compiled, because " : "not compiled, because ") +
            captured_->mode_reason();
   }

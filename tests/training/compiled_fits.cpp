@@ -187,6 +187,16 @@ TEST_CASE("the log of a fit with compile ends with the form of the step and the 
   CHECK(warnings.messages().size() == 1);
 }
 
+TEST_CASE("the log of a fit with graph ends with whether the step is replayed") {
+  const auto log_of = [](int64_t examples) {
+    Training training;
+    training.fit({.max_epochs = 1, .graph = true}, examples);
+    return training.log.str();
+  };
+  CHECK_THAT(log_of(96), EndsWith("examples/sec on cpu\nthe step is replayed\n"));
+  CHECK_THAT(log_of(16), EndsWith("the step is not replayed, because it is not captured yet\n"));
+}
+
 TEST_CASE("a fit that ends before its step is captured says that it is not") {
   Training training;
   training.fit({.compile = compiler()}, /*examples=*/16);

@@ -53,8 +53,9 @@ class Fit : public FitSetup {
   int64_t batch = 0;                      ///< number of finished batches of the current epoch
   torch::Tensor loss = {};  ///< loss of the last batch, over its count if it has one; 0-dim, on the
                             ///< device, so that reading it waits; undefined before the first batch
-  /// Whether the steps of the last epoch ended compiled, and why, such as "compiled, because a
-  /// compiled step takes 12 us, a replay 15 us". Empty if the trainer does not compile.
+  /// Whether the steps of the last epoch ended replayed or compiled, and why, such as "replayed",
+  /// or "compiled, because a compiled step takes 12 us, a replay 15 us". Empty if the trainer
+  /// captures no steps.
   std::string step_mode = {};
   /// The parts of a checkpoint besides the random generators: the model, the optimizer, the scaler
   /// and the callbacks' states. The optimizer's part throws if `Stateful` refuses the optimizer.
