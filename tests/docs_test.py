@@ -39,6 +39,15 @@ class Pages(unittest.TestCase):
             words = row.split("|")[2].strip(" `")
             self.assertIn(words, messages)
 
+    def test_the_page_on_other_programs_quotes_the_example(self):
+        sources = "".join((ROOT / "apps/examples" / f"c_interface{name}").read_text() for name in (".h", "_main.c", ".py"))
+        lines_of_sources = re.sub(r"^ +", "", sources, flags=re.M)
+        page = (ROOT / "docs/inside_another_program.md").read_text()
+        blocks = re.findall(r"^```(?:c|python)\n(.*?)^```$", page, re.M | re.S)
+        self.assertEqual(len(blocks), 6)
+        for block in blocks:
+            self.assertIn(re.sub(r"^ +", "", block, flags=re.M), lines_of_sources)
+
     def test_each_recipe_shows_what_it_prints(self):
         found = recipes.recipes(recipes.PAGE.read_text())
         self.assertEqual(len(found), 19)
