@@ -18,7 +18,6 @@ struct Classifier : torch::nn::Module {
 };
 
 int main() {
-  sconce::tune_threads();
   torch::manual_seed(0);
   std::vector<Text> batches;
   for (const auto& tokens : torch::randint(1, 30, {20, 12, 12}).tril().unbind()) {

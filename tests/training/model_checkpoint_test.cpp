@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
-#include <sstream>
 
 #include "catch.hpp"
 #include "sconce/distributed/data_parallel.hpp"
@@ -12,7 +11,6 @@
 #include "sconce/metrics/mean_metric.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/optim/sgd.hpp"
-#include "sconce/training/epoch_lines.hpp"
 #include "sconce/training/lr_scheduling.hpp"
 #include "sconce/training/trainer.hpp"
 #include "support/fitting.hpp"
@@ -350,22 +348,6 @@ TEST_CASE("metric sums of an epoch are saved and resumed correctly even if callb
     }
   };
   CHECK(values(true) == values(false));
-}
-
-TEST_CASE("resuming a finished fit prints its final lines again") {
-  const sconce::test::TempDir folder;
-  std::vector<std::string> logs;
-  for (int i = 0; i < 2; ++i) {
-    std::ostringstream log;
-    Checkpoint checkpoint(folder.path(), {.resume = true});
-    SavedFitting fitting(checkpoint);
-    sconce::EpochLines lines(log);
-    fitting.with.callbacks.push_back(&lines);
-    fitting.fit({.max_epochs = 2});
-    logs.push_back(log.str());
-  }
-  CHECK_THAT(logs[1], Catch::Matchers::StartsWith("loss "));
-  CHECK(logs[0].substr(logs[0].rfind("loss ")) == logs[1]);
 }
 
 TEST_CASE("a second fit with the same checkpoint is saved like the first") {
