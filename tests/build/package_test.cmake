@@ -55,7 +55,7 @@ program(several_processes "ProcessGroup" PRINTS "epoch 3/3: loss [0-9.]+, train 
 function(page_block out language text)
   file(GLOB pages "${SOURCE}/docs/*.md")
   # whose blocks are no programs, or tested elsewhere
-  list(FILTER pages EXCLUDE REGEX "/(compile_errors|from_libtorch|python_to_cpp|recipes).md$")
+  list(FILTER pages EXCLUDE REGEX "/(compile_errors|from_libtorch|inside_another_program|python_to_cpp|recipes).md$")
   foreach(page IN LISTS pages)
     file(READ "${page}" rest)
     string(FIND "${rest}" "```${language}\n" start)
