@@ -964,7 +964,9 @@ TEST_CASE("60 random captured steps compile and have the losses of the eager loo
   const sconce::test::TempDir folder;
   const auto table = compare_steps(60, torch::kCPU, {.compiler = compiler(folder)});
   WARN(table.text());
-  CHECK(table("compiled", Table::replayed) >= 57);
+  CHECK(table("compiled", Table::replayed) >= 45);
+  // Steps whose package is refused. Those whose events prevent any replay do not count.
+  CHECK(table("all", Table::replayed) - table("compiled", Table::replayed) <= 3);
 }
 
 TEST_CASE("2000 random captured steps that run as programs have the losses of the eager loop",

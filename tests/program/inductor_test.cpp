@@ -40,7 +40,9 @@ struct Training {
 
   Tensors step(const Tensors& of) {
     optimizer->zero_grad();
-    auto loss = nn::functional::cross_entropy(net->forward(of[0]), of[1]);
+    // Dropout of a tensor that is not contiguous draws its random numbers in the order of memory.
+    const auto logits = torch::dropout(net->forward(of[0]).t(), 0.25, net->is_training()).t();
+    auto loss = nn::functional::cross_entropy(logits, of[1]);
     loss.backward();
     optimizer->step();
     return {loss};

@@ -78,8 +78,25 @@ class RecordedModule(torch.nn.Module):
         # An overload does not accept a number in place of a tensor. The operator's packet does.
         has_number = any(isinstance(argument, Number) for argument in call.arguments)
         operator = call.operator.overloadpacket if has_number else call.operator
-        results = operator(*positional, **keywords)
+        if fills_with_random_numbers(call.operator, positional):
+            operator(in_order_of_memory(positional[0]), *positional[1:], **keywords)
+            results = positional[0]
+        else:
+            results = operator(*positional, **keywords)
         store(results if len(call.results) > 1 else [results], call.results, values)
+
+
+def fills_with_random_numbers(operator, arguments):
+    """Whether the operator writes random numbers into its first argument, the only tensor."""
+    written = operator._schema.arguments[0].alias_info if arguments else None
+    return (torch.Tag.nondeterministic_seeded in operator.tags and written is not None and written.is_write
+            and [isinstance(argument, torch.Tensor) for argument in arguments].count(True) == 1)
+
+
+def in_order_of_memory(tensor):
+    """Returns a view of a dense tensor with the dimensions in the order of their strides. Kernels place random numbers in
+    this order, but PyTorch's functionalization in the order of the dimensions."""
+    return tensor.permute(sorted(range(tensor.dim()), key=tensor.stride, reverse=True))
 
 
 def name_in_python(name):
