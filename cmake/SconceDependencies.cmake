@@ -10,15 +10,18 @@ set(SCONCE_DEPS_DIR "" CACHE PATH "A folder that holds sconce's dependencies: a 
 set(SCONCE_DEPENDENCIES
   "Catch2 | 3.7 | Catch2::Catch2WithMain | libcatch2-dev | v3.7.1 | https://github.com/catchorg/Catch2.git"
   "CLI11 | 2.1 | CLI11::CLI11 | libcli11-dev | v2.4.2 | https://github.com/CLIUtils/CLI11.git"
+  "httplib | 0.11 | httplib::httplib | libcpp-httplib-dev | v0.41.0 | https://github.com/yhirose/cpp-httplib.git"
   "nlohmann_json | 3.10 | nlohmann_json::nlohmann_json | nlohmann-json3-dev | v3.11.3 | https://github.com/nlohmann/json.git"
   "ZLIB | 1.2.11 | ZLIB::ZLIB | zlib1g-dev | v1.3.1 | https://github.com/madler/zlib.git")
 
 # Makes the dependency's target visible in every directory and prints one line with its version and its origin. If none
-# is found, stops with a message that suggests fixes. Catch2's modules are added to the caller's CMAKE_MODULE_PATH.
+# is found, stops with a message that suggests fixes. With OPTIONAL <what>, it prints the message and goes on without
+# <what>. Catch2's modules are added to the caller's CMAKE_MODULE_PATH.
 # The functions below read name, minimum, target, package, tag, repository, content and upper from this scope. A step
 # that succeeds returns version, origin and place (the folder it was found in). One that fails adds its reason to
 # why_not.
 function(sconce_find_dependency name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OPTIONAL" "")
   set(row ${SCONCE_DEPENDENCIES})
   list(FILTER row INCLUDE REGEX "^${name} ")
   string(REPLACE " | " ";" row "${row}")
@@ -46,7 +49,12 @@ function(sconce_find_dependency name)
     endforeach()
     if(NOT origin)
       list(JOIN why_not "; " why_not)
-      message(FATAL_ERROR  # CMake does not wrap lines that begin with a blank
+      set(mode FATAL_ERROR)
+      if(arg_OPTIONAL)
+        set(mode STATUS)
+        string(APPEND why_not ". Without it, ${arg_OPTIONAL} is left out")
+      endif()
+      message(${mode}  # CMake does not wrap lines that begin with a blank
         "  sconce: no ${name} ${minimum} or newer: ${why_not}.\n"
         "  To fix this: apt install ${package}, or -DSCONCE_DEPS_DIR=<a folder that holds it>,\n"
         "  or -DFETCHCONTENT_SOURCE_DIR_${upper}=<a folder with its sources>")
@@ -124,7 +132,9 @@ function(sconce_find_source)
   endif()
 
   foreach(switch IN ITEMS BUILD_TESTING BUILD_SHARED_LIBS CMAKE_COMPILE_WARNING_AS_ERROR CLI11_BUILD_TESTS
-                          CLI11_BUILD_EXAMPLES JSON_BuildTests JSON_Install ZLIB_BUILD_EXAMPLES)
+                          CLI11_BUILD_EXAMPLES HTTPLIB_INSTALL HTTPLIB_USE_BROTLI_IF_AVAILABLE
+                          HTTPLIB_USE_OPENSSL_IF_AVAILABLE HTTPLIB_USE_ZLIB_IF_AVAILABLE HTTPLIB_USE_ZSTD_IF_AVAILABLE
+                          JSON_BuildTests JSON_Install ZLIB_BUILD_EXAMPLES)
     set(${switch} OFF)
   endforeach()
   set(SKIP_INSTALL_ALL ON)  # for zlib
@@ -170,12 +180,13 @@ function(sconce_find_package keep)
   get_cmake_property(before CACHE_VARIABLES)
   set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)  # a project that adds sconce as a subdirectory must see the targets too
   set(CMAKE_FIND_USE_PACKAGE_ROOT_PATH ON)
+  list(PREPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_FUNCTION_LIST_DIR}")  # Findhttplib
   find_package(${name} ${minimum} QUIET)
   if(TARGET ${target})
     if(${name}_CONFIG)
       cmake_path(GET ${name}_CONFIG PARENT_PATH place)
       set(version "${${name}_VERSION}")
-    else()  # set by FindZLIB
+    else()  # set by FindZLIB and Findhttplib
       set(place "${${name}_INCLUDE_DIRS}")
       set(version "${${name}_VERSION_STRING}")
     endif()
@@ -213,27 +224,25 @@ function(sconce_unpack prefix)
   set(config -c "${SCONCE_SETUP_DIR}/apt/apt.conf")
   set(quiet OUTPUT_QUIET ERROR_QUIET)
 
-  execute_process(COMMAND apt-cache ${config} madison ${package} OUTPUT_VARIABLE offers ERROR_QUIET)
-  string(REGEX MATCH "\\| *([^ |]+) \\|" ignored "${offers}")  # the newest is listed first
-  set(offer "${CMAKE_MATCH_1}")
-  string(REGEX REPLACE "^([0-9]+:)?([0-9]+(\\.[0-9]+)*).*" "\\2" offered "${offer}")
-  if(offered STREQUAL "")
-    set(failure "no ${package} from apt-get, or no network")
-    return(PROPAGATE failure)
-  elseif(offered VERSION_LESS minimum)
-    set(failure "apt-get's newest ${package} is ${offered}")
-    return(PROPAGATE failure)
-  endif()
-  # A -dev package needs the library of the same source in exactly its own version, so that is downloaded too.
-  set(wanted "${package}=${offer}")
-  execute_process(COMMAND apt-cache ${config} show ${wanted} OUTPUT_VARIABLE entry ERROR_QUIET)
-  string(REGEX MATCH "\nDepends: ([^\n]*)" ignored "${entry}")
-  string(REGEX REPLACE ", *" ";" needs "${CMAKE_MATCH_1}")
-  foreach(need IN LISTS needs)
-    if(need MATCHES "^([^ ]+) \\(= (.*)\\)$" AND CMAKE_MATCH_2 STREQUAL offer)
-      list(APPEND wanted "${CMAKE_MATCH_1}=${offer}")
+  set(asked "")
+  set(wanted "")
+  set(missing ${package})
+  while(missing)
+    list(POP_FRONT missing next)
+    sconce_find_offer(${next} "${config}")
+    if(next STREQUAL package AND offered STREQUAL "")
+      set(failure "no ${package} from apt-get, or no network")
+      return(PROPAGATE failure)
+    elseif(next STREQUAL package AND offered VERSION_LESS minimum)
+      set(failure "apt-get's newest ${package} is ${offered}")
+      return(PROPAGATE failure)
     endif()
-  endforeach()
+    list(APPEND wanted ${offers})
+    list(APPEND asked ${next})
+    list(APPEND missing ${headers})
+    list(REMOVE_DUPLICATES missing)
+    list(REMOVE_ITEM missing ${asked})
+  endwhile()
 
   file(REMOVE_RECURSE "${prefix}" "${prefix}.new")
   file(MAKE_DIRECTORY "${prefix}.new")
@@ -253,6 +262,30 @@ function(sconce_unpack prefix)
   file(REMOVE ${archives})
   file(WRITE "${prefix}.new/unpacked.txt" "${package} ${minimum}")
   file(RENAME "${prefix}.new" "${prefix}")
+endfunction()
+
+# Asks apt for the newest version of a package. Sets offered to the version, without epoch and revision, offers to the
+# packages to download and headers to those whose headers its own include. A -dev package needs the library of the same
+# source in exactly its own version, and the -dev packages of other libraries. One that has an alternative, such as libc's,
+# comes with the compiler.
+function(sconce_find_offer dev config)
+  execute_process(COMMAND apt-cache ${config} madison ${dev} OUTPUT_VARIABLE answer ERROR_QUIET)
+  string(REGEX MATCH "\\| *([^ |]+) \\|" ignored "${answer}")  # the newest is listed first
+  set(offer "${CMAKE_MATCH_1}")
+  string(REGEX REPLACE "^([0-9]+:)?([0-9]+(\\.[0-9]+)*).*" "\\2" offered "${offer}")
+  set(offers "${dev}=${offer}")
+  set(headers "")
+  execute_process(COMMAND apt-cache ${config} show ${offers} OUTPUT_VARIABLE entry ERROR_QUIET)
+  string(REGEX MATCH "\nDepends: ([^\n]*)" ignored "${entry}")
+  string(REGEX REPLACE ", *" ";" needs "${CMAKE_MATCH_1}")
+  foreach(need IN LISTS needs)
+    if(need MATCHES "^([^ ]+) \\(= (.*)\\)$" AND CMAKE_MATCH_2 STREQUAL offer)
+      list(APPEND offers "${CMAKE_MATCH_1}=${offer}")
+    elseif(need MATCHES "^([^ ]+-dev)( \\([^)|]*\\))?$")
+      list(APPEND headers ${CMAKE_MATCH_1})
+    endif()
+  endforeach()
+  return(PROPAGATE offered offers headers)
 endfunction()
 
 # Fetches the package indexes into a state folder of our own, with a sources list of our own, once per configure. After
