@@ -1,6 +1,6 @@
-# Finds cpp-httplib: by its own CMake package, or as Debian installs it, with a compiled library and a pkg-config file but
-# no CMake package. The macros in that file change the header's classes and must be those of the library. Makes the target
-# httplib::httplib and sets httplib_INCLUDE_DIRS and httplib_VERSION_STRING, as FindZLIB does.
+# Finds cpp-httplib: by its own CMake package, or as Debian installs it, with a compiled library and a pkg-config file,
+# but without a CMake package. The macros in that file change the header's classes and must be those of the library.
+# Makes the target httplib::httplib and sets httplib_INCLUDE_DIRS and httplib_VERSION_STRING, as FindZLIB does.
 find_package(httplib ${httplib_FIND_VERSION} CONFIG QUIET)
 if(TARGET httplib::httplib)
   return()

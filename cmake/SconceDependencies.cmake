@@ -264,10 +264,10 @@ function(sconce_unpack prefix)
   file(RENAME "${prefix}.new" "${prefix}")
 endfunction()
 
-# Asks apt for the newest version of a package. Sets offered to the version, without epoch and revision, offers to the
-# packages to download and headers to those whose headers its own include. A -dev package needs the library of the same
-# source in exactly its own version, and the -dev packages of other libraries. One that has an alternative, such as libc's,
-# comes with the compiler.
+# Asks apt for the newest version of a package. Sets offered to the version without epoch and revision, offers to the
+# packages to download, and headers to the packages whose headers its own include. A -dev package needs the library of
+# the same source in exactly its own version, and the -dev packages of other libraries. A need with an alternative, such
+# as libc6-dev, comes with the compiler.
 function(sconce_find_offer dev config)
   execute_process(COMMAND apt-cache ${config} madison ${dev} OUTPUT_VARIABLE answer ERROR_QUIET)
   string(REGEX MATCH "\\| *([^ |]+) \\|" ignored "${answer}")  # the newest is listed first

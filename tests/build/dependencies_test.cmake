@@ -9,7 +9,7 @@ if(NOT PARTS)
 endif()
 get_filename_component(SOURCE "${SOURCE}" ABSOLUTE)
 get_filename_component(WORK "${WORK}" ABSOLUTE)
-set(names Catch2 CLI11 nlohmann_json ZLIB)
+set(names Catch2 CLI11 httplib nlohmann_json ZLIB)
 set(room "${WORK}/a b ä")  # all paths contain blanks and a letter that is not ASCII
 file(REMOVE_RECURSE "${room}" "${WORK}/path-with-apt")
 file(MAKE_DIRECTORY "${room}")
@@ -99,6 +99,8 @@ function(write_headers name folder)
   elseif(name STREQUAL "CLI11")
     file(WRITE "${folder}/CLI/CLI.hpp" "#include <string>\nnamespace CLI { struct App { std::string text;\n"
          "explicit App(std::string t) : text(t) {}\nstd::string get_description() { return text; } }; }\n")
+  elseif(name STREQUAL "httplib")
+    file(WRITE "${folder}/httplib.h" "namespace httplib { struct Server { bool is_valid() const { return true; } }; }\n")
   elseif(name STREQUAL "nlohmann_json")
     file(WRITE "${folder}/nlohmann/json.hpp"
          "namespace nlohmann { struct json { static bool accept(const char*) { return true; } }; }\n")
@@ -110,6 +112,7 @@ endfunction()
 
 set(target_of_Catch2 Catch2::Catch2WithMain)
 set(target_of_CLI11 CLI11::CLI11)
+set(target_of_httplib httplib::httplib)
 set(target_of_nlohmann_json nlohmann_json::nlohmann_json)
 set(target_of_ZLIB ZLIB::ZLIB)
 set(stub_of_catch_module
@@ -138,7 +141,7 @@ function(write_sources name folder)
   write_headers(${name} "${folder}")
   set(text "cmake_minimum_required(VERSION 3.10)\nproject(${name} VERSION 9.9 LANGUAGES NONE)\n"
            "message(STATUS \"the stub talks\")\n")
-  foreach(switch IN ITEMS BUILD_TESTING CLI11_BUILD_TESTS JSON_BuildTests)
+  foreach(switch IN ITEMS BUILD_TESTING CLI11_BUILD_TESTS HTTPLIB_INSTALL JSON_BuildTests)
     string(APPEND text "option(${switch} \"\" ON)\n" "if(${switch})\n  message(FATAL_ERROR \"${switch} is on\")\nendif()\n")
   endforeach()
   if(name STREQUAL "ZLIB")
@@ -221,7 +224,8 @@ function(prove_git)
   endif()
 endfunction()
 
-# If every step fails, the message has at most eight lines and suggests fixes.
+# If every step fails, the message has at most eight lines and suggests fixes. Without an optional dependency, the
+# configure goes on.
 function(prove_failure)
   make_path("${WORK}/path-of-a-compiler")
   configure("${WORK}/path-of-a-compiler" "${room}/build-failure" -DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF
@@ -248,6 +252,12 @@ function(prove_failure)
   write_prefix("${room}/prefix-later")
   configure("$ENV{PATH}" "${room}/build-failure" "-DSCONCE_DEPS_DIR=${room}/prefix-later")
   expect_found("after a failure" "(found in ${room}/prefix-later/")
+  configure("${WORK}/path-of-a-compiler" "${room}/build-optional" -DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF -DOPTIONAL_ONLY=ON
+            "-DSCONCE_SETUP_DIR=${room}/setup-failure")
+  expect_success("without an optional dependency")
+  if(NOT output MATCHES "no httplib 0.11 or newer: [^\n]*Without it, the check is left out")
+    message(FATAL_ERROR "without an optional dependency: expected a message, got:\n${output}")
+  endif()
 endfunction()
 
 # The checksums of apt's system folders, of the files that this user may read.
@@ -303,8 +313,8 @@ function(prove_packages)
     message(FATAL_ERROR "the system's apt folders have changed")
   endif()
   expect_works("unpacked" "${room}/one")
-  execute_process(COMMAND ldd "${room}/one/check" OUTPUT_VARIABLE libraries)
-  if(libraries MATCHES "libz\\.")
+  execute_process(COMMAND readelf -d "${room}/one/check" OUTPUT_VARIABLE libraries COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT libraries MATCHES "NEEDED[^\n]*libcpp-httplib\\." OR libraries MATCHES "NEEDED[^\n]*libz\\.")
     message(FATAL_ERROR "the unpacked zlib is not the static one:\n${libraries}")
   endif()
 

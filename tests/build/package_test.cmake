@@ -39,6 +39,8 @@ program(own_loop "TerminalBar" PRINTS "epoch 3: loss [0-9.]+\n" WRITES runs/thir
 program(stopped_loop "std::signal" PRINTS "^finished epochs: 3\n$" AGAIN "^finished epochs: 3\n$")
 program(standardized "struct Standardized" PRINTS "epoch 5/5: loss [0-9.]+, train mae [0-9.]+, test mae [0-9.]+\n")
 program(serving "std::thread first" PRINTS "^equal answers: true\n$")
+program(latency "InferenceMode inference" PRINTS "^(forward|Program|CapturedStep)[^\n]*: p50 [0-9.]+ us, p99 [0-9.]+ us\n"
+        WRITES latency.safetensors)
 program(seeing "sconce::ScalarLog" PRINTS "epoch 5/5: loss [0-9.]+, train acc [0-9.]+\n.*peak memory: [0-9]+ MiB"
         WRITES training.svg runs/first/scalars.csv trace.json)
 program(tabs "add_histogram" PRINTS "^" WRITES runs/second/events.* runs/second/*/events.*) # and of hyperparameters
