@@ -137,8 +137,9 @@ std::string quoted_sources() {
 TEST_CASE("the code blocks in the pages on export and compilation appear in examples or tests") {
   const std::string sources = quoted_sources();
   const std::regex block("(<!-- by hand -->\n)?```(?:cpp|python)\n([^`]*)```");
-  for (const auto& [name, count] : {std::pair("compile_a_step", 2), std::pair("export", 8),
-                                    std::pair("exported_programs", 6), std::pair("serve_a_model", 4)}) {
+  for (const auto& [name, count] :
+       {std::pair("compile_a_step", 2), std::pair("export", 8), std::pair("exported_programs", 6),
+        std::pair("serve_a_model", 4)}) {
     const std::string page =
         sconce::test::contents(std::string(SCONCE_TESTS_DIR "/../docs/") + name + ".md");
     int blocks = 0;
