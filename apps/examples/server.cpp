@@ -1,9 +1,9 @@
 // Serves a network over HTTP. Requests that arrive together are answered in one batch, and the file
 // of the network may be replaced while the server runs.
 //
-//   POST /predict {"x": [[64 numbers], ...]}  replies {"outputs": [[10 numbers], ...], "version":
-//   1} POST /reload                              loads the file again and replies {"version": 2}
-//   GET /health                               replies {"version": 2, "requests": 9, "p50_ms": ...}
+//   POST /predict {"x": [[64 numbers], ...]} replies {"outputs": [...], "version": 1}.
+//   POST /reload loads the file again and replies {"version": 2}.
+//   GET /health replies {"version": 2, "requests": 9, "p50_ms": ..., "p99_ms": ...}.
 //
 // An error is {"error": "expected ..., got ..."}, with status 400 for a wrong request.
 #include <httplib.h>
