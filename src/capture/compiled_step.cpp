@@ -1,7 +1,5 @@
 #include "capture/compiled_step.hpp"
 
-#include <ATen/Context.h>
-#include <ATen/core/Generator.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/linalg_vector_norm.h>
@@ -12,6 +10,7 @@
 #include <utility>
 
 #include "failure_of.hpp"
+#include "nn/keep_generator.hpp"
 #include "sconce/stopwatch.hpp"
 
 namespace sconce::detail {
@@ -274,16 +273,14 @@ RecordedStep::Calls CompiledStep::compared(Finding& finding) const {
 void CompiledStep::compare(const CompiledCall& part, Finding& finding) const {
   auto& reason = finding.reason;
   const auto before = copies_of(part.written);
-  auto generator = at::globalContext().defaultGenerator(c10::kCPU);
-  const auto random = generator.get_state();
   std::vector<at::Tensor> results;
   if (reason.empty()) {
+    const nn::KeepGenerator kept;  // the replay draws the same numbers
     const auto failure = failure_of([&] { results = run_code(part); });
     if (!failure.empty()) reason = "the compiled code throws: " + failure;
   }
   const auto written = copies_of(part.written);
   for (size_t i = 0; i < before.size(); ++i) part.written[i].copy_(before[i]);
-  generator.set_state(random);
   step_.replay_part(part.begin, part.end);
   if (!reason.empty()) return;
   std::vector<Pair> pairs;
