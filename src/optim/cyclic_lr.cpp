@@ -214,10 +214,12 @@ CyclicLR::CyclicLR(torch::optim::Optimizer& optimizer, const PerGroup<double>& b
   base_lrs_ = base_lrs;
 }
 
-// A mode decides what its factor depends on.
+// A mode decides what its factor depends on. `state_dict` calls this too, in several threads at
+// once, so it writes nothing unless a state brought another mode.
 void CyclicLR::choose_scale_mode() {
   if (scale_fn_) return;
-  scale_mode_ = mode_ == CyclicMode::exp_range ? ScaleMode::iterations : ScaleMode::cycle;
+  const auto chosen = mode_ == CyclicMode::exp_range ? ScaleMode::iterations : ScaleMode::cycle;
+  if (scale_mode_ != chosen) scale_mode_ = chosen;
 }
 
 double CyclicLR::scale(double cycle) const {

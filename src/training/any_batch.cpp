@@ -14,6 +14,7 @@ void AnyBatch::to(torch::Device device) {
   held_->for_each([&](torch::Tensor& tensor) {
     if (tensor.defined()) tensor = to_device(tensor, device);
   });
+  held_->update_dataset();
 }
 
 std::vector<torch::Tensor> AnyBatch::tensors() const {
@@ -27,6 +28,7 @@ void AnyBatch::set_tensors(const std::vector<torch::Tensor>& tensors) {
               this->tensors().size(), " tensors, got ", tensors.size());
   size_t next = 0;
   held_->for_each([&](torch::Tensor& tensor) { tensor = tensors[next++]; });
+  held_->update_dataset();
 }
 
 int64_t AnyBatch::size() const {

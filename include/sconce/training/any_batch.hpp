@@ -119,25 +119,24 @@ class AnyBatch {
     virtual const std::type_info& type() const = 0;
     virtual InputsAndTarget inputs_and_target() const = 0;
     virtual void for_each(const std::function<void(torch::Tensor&)>& f) = 0;
-    virtual const data::Dataset* as_dataset() = 0;  // null unless it holds an Example
+    virtual const data::Dataset* as_dataset() const = 0;  // null unless it holds an Example
+    virtual void update_dataset() = 0;                    // after a change of the tensors
     data::Dataset dataset = {};
   };
 
   template <class T>
   struct Holder final : HolderBase {
-    explicit Holder(T given) : value(std::move(given)) {}
+    explicit Holder(T given) : value(std::move(given)) { update_dataset(); }
     const std::type_info& type() const override { return typeid(T); }
     InputsAndTarget inputs_and_target() const override { return sconce::inputs_and_target(value); }
     void for_each(const std::function<void(torch::Tensor&)>& f) override {
       nn::for_each_tensor(value, f);
     }
-    const data::Dataset* as_dataset() override {
-      if constexpr (data::detail::TorchExample<T>) {
-        dataset = {value.data, value.target};
-        return &dataset;
-      } else {
-        return nullptr;
-      }
+    const data::Dataset* as_dataset() const override {
+      return data::detail::TorchExample<T> ? &dataset : nullptr;
+    }
+    void update_dataset() override {
+      if constexpr (data::detail::TorchExample<T>) dataset = {value.data, value.target};
     }
     T value;
   };

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <future>
+#include <latch>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+
+namespace sconce::test {
+
+/// A use of objects that threads share. `is_right` returns whether the result is the expected one.
+struct Use {
+  std::string what;
+  std::function<bool()> is_right;
+};
+
+/// Makes each use twice in each of four threads at once, and checks every result. In a build with
+/// ThreadSanitizer it also finds data races.
+inline void check_at_once(const std::vector<Use>& uses) {
+  constexpr int threads = 4;
+  for (const auto& [what, is_right] : uses) {
+    INFO(what);
+    std::latch start(threads);
+    const auto work = [&start, &is_right = is_right] {
+      start.arrive_and_wait();
+      const bool first = is_right();
+      return is_right() && first;
+    };
+    std::vector<std::future<bool>> results;
+    for (int i = 0; i < threads; ++i) results.push_back(std::async(std::launch::async, work));
+    for (auto& result : results) CHECK(result.get());
+  }
+}
+
+}  // namespace sconce::test
