@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests what the pages quote: programs of the examples, the outputs of the recipes, the lines of the demo, and a table."""
+"""Tests what the pages quote: the examples, the outputs of the recipes, the lines of the demo, and tables."""
+import json
 import pathlib
 import re
 import sys
@@ -11,6 +12,35 @@ sys.path[:0] = [str(ROOT / folder) for folder in ("docs", "tests/build")]
 sys.dont_write_bytecode = True
 import recipes  # noqa: E402
 import terminal  # noqa: E402
+
+
+def public_classes():
+    """Returns the classes of the public headers without structs of options. A module is named as its holder."""
+    names = set()
+    for header in (ROOT / "include/sconce").rglob("*.hpp"):
+        if header.parent.name == "detail":
+            continue
+        private = r"^namespace detail \{.*?^\}  // namespace detail$"
+        text = re.sub(private, "", header.read_text(), flags=re.M | re.S)
+        holders = set(re.findall(r"^TORCH_MODULE\((\w+)\);", text, re.M))
+        for name in re.findall(r"^(?:class|struct) (?:\[\[\w+\]\] )?(\w+)(?: final)?(?:\s+: [^{;]*)? \{", text, re.M):
+            names.add(name.removesuffix("Impl") if name.removesuffix("Impl") in holders else name)
+    return {name for name in names if not name.endswith("Options")}
+
+
+def thread_tests():
+    """Returns the names of all tests, and of those in the programs that the preset tsan runs."""
+    presets = json.loads((ROOT / "CMakePresets.json").read_text())["testPresets"]
+    chosen = next(preset["filter"]["include"]["name"] for preset in presets if preset["name"] == "tsan")
+    lists = (ROOT / "tests/CMakeLists.txt").read_text()
+    every, checked = set(), set()
+    for program, sources in re.findall(r"^sconce_add_test_program\((test-\S+)\s(.*?)\)", lists, re.M | re.S):
+        for source in re.findall(r"\S+\.cpp", sources):
+            text = re.sub(r'"\s*\n\s*"', "", (ROOT / "tests" / source).read_text())
+            found = re.findall(r'TEST_CASE\(\s*"([^"]*)"(.*)', text)
+            every.update(name for name, _ in found)
+            checked.update(name for name, tags in found if re.search(chosen, program) or "[fits-in-threads]" in tags)
+    return every, checked
 
 
 class Pages(unittest.TestCase):
@@ -47,6 +77,22 @@ class Pages(unittest.TestCase):
         self.assertEqual(len(blocks), 6)
         for block in blocks:
             self.assertIn(re.sub(r"^ +", "", block, flags=re.M), lines_of_sources)
+
+    def test_the_page_on_threads_has_every_public_class_and_a_test_for_each_yes(self):
+        page = (ROOT / "docs/thread_safety.md").read_text()
+        rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in re.findall(r"^\| .*`.*\|$", page, re.M)]
+        rows = [row for row in rows if row[1] == "no" or re.match(r"—|yes|refused", row[1])]
+        classes = [name for row in rows if len(row) == 4 for name in re.findall(r"`(\w+)`", row[0])]
+        self.assertEqual(sorted(classes), sorted(public_classes()))
+        tests = dict(re.findall(r"^(\d+)\. `(.*)`$", page, re.M))
+        every, checked = thread_tests()
+        self.assertEqual(sorted(set(tests.values()) - every), [])
+        for row in rows:
+            for cell in row[1:-1]:
+                found = re.fullmatch(r"no|—|(yes|refused) \((\d+(?:, \d+)*)\)", cell)
+                self.assertTrue(found, f"{row[0]}: expected no, —, yes (numbers), or refused (numbers), got {cell}")
+                for number in (found[2] or "").split(", ") if found[1] else ():
+                    self.assertIn(tests.get(number), checked if found[1] == "yes" else every, row[0])
 
     def test_each_recipe_shows_what_it_prints(self):
         found = recipes.recipes(recipes.PAGE.read_text())
