@@ -20,6 +20,9 @@ struct Use {
 /// ThreadSanitizer it also finds data races.
 inline void check_at_once(const std::vector<Use>& uses) {
   constexpr int threads = 4;
+  // LibTorch makes its generator at the first use. If a thread did it, ThreadSanitizer would not
+  // see that the others wait for it.
+  torch::manual_seed(0);
   for (const auto& [what, is_right] : uses) {
     INFO(what);
     std::latch start(threads);
