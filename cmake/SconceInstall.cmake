@@ -19,6 +19,9 @@ function(sconce_install)
     ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
     LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
     FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+  if(TARGET sconce_without_cuda)
+    install(TARGETS sconce_without_cuda EXPORT sconce-targets OBJECTS DESTINATION "${CMAKE_INSTALL_LIBDIR}/sconce")
+  endif()
   target_include_directories(sconce_old_names INTERFACE
     "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/sconce_old_names>")
   install(DIRECTORY "${SCONCE_OLD_NAMES_DIR}/sconce"
@@ -34,7 +37,7 @@ function(sconce_install)
   endif()
   set(is_build OFF)
   set(this_sconce "the installed sconce")
-  set(torch_module "\${CMAKE_CURRENT_LIST_DIR}/SconceTorch.cmake")
+  set(modules "\${CMAKE_CURRENT_LIST_DIR}")
   configure_package_config_file(cmake/sconce-config.cmake.in
     "${CMAKE_CURRENT_BINARY_DIR}/installed/sconce-config.cmake" INSTALL_DESTINATION "${folder}")
   set(torch_of_build "${SCONCE_TORCH_ROOT}")
@@ -44,7 +47,7 @@ function(sconce_install)
   if(PROJECT_BINARY_DIR STREQUAL "${PROJECT_SOURCE_DIR}/build/default")
     set(how_to_build "cd ${PROJECT_SOURCE_DIR} && cmake --workflow --preset demo")
   endif()
-  set(torch_module "${PROJECT_SOURCE_DIR}/cmake/SconceTorch.cmake")
+  set(modules "${PROJECT_SOURCE_DIR}/cmake")
   sconce_zlib_of_build(zlib_of_build zlib_headers)
   configure_package_config_file(cmake/sconce-config.cmake.in
     "${CMAKE_CURRENT_BINARY_DIR}/sconce-config.cmake"
@@ -55,7 +58,10 @@ function(sconce_install)
   install(FILES
     "${CMAKE_CURRENT_BINARY_DIR}/installed/sconce-config.cmake"
     "${CMAKE_CURRENT_BINARY_DIR}/sconce-config-version.cmake"
+    cmake/SconceBundle.cmake
+    cmake/SconceBundleFiles.cmake
     cmake/SconceTorch.cmake
+    LICENSE # for the bundles
     DESTINATION "${folder}")
 endfunction()
 

@@ -366,8 +366,14 @@ function(sconce_make_torch_target found_first from)
     target_link_libraries(sconce::torch INTERFACE
       "-Wl,--push-state,--no-as-needed,-lstdc++,--pop-state")
   endif()
-  # torch_library, not torch: the wrapper keeps libtorch_cuda linked even if no symbol of it is used.
-  target_link_libraries(sconce::torch INTERFACE torch_library)
+  # torch_library, not torch: the wrapper keeps libtorch_cuda linked even if no symbol of it is used. A program with the
+  # property SCONCE_CPU, which sconce_bundle sets, is compiled alike and linked without it.
+  target_link_libraries(sconce::torch INTERFACE
+    "$<IF:$<BOOL:$<TARGET_PROPERTY:SCONCE_CPU>>,$<LINK_ONLY:torch_cpu_library>,torch_library>")
+  foreach(property IN ITEMS COMPILE_DEFINITIONS COMPILE_OPTIONS INCLUDE_DIRECTORIES SYSTEM_INCLUDE_DIRECTORIES)
+    set_property(TARGET sconce::torch PROPERTY
+      INTERFACE_${property} "$<TARGET_PROPERTY:torch_library,INTERFACE_${property}>")
+  endforeach()
   target_compile_features(sconce::torch INTERFACE cxx_std_20)
   # Upstream adds folders like /lib/intel64 here if MKL is part of its libraries. They would become run paths of every
   # program.
