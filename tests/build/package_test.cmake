@@ -42,6 +42,8 @@ program(serving "std::thread first" PRINTS "^equal answers: true\n$")
 program(latency "InferenceMode inference" PRINTS "^(forward|Program|CapturedStep)[^\n]*: p50 [0-9.]+ us, p99 [0-9.]+ us\n"
         WRITES latency.safetensors)
 program(threads "std::jthread" PRINTS "^equal answers: true\n$")
+program(shipped "sconce::data::Dataset history" PRINTS "^ 0:00 4[.][0-9]+\n.*23:00 [0-9.]+\n$" WRITES forecast.safetensors
+        AGAIN "^ 0:00 4[.][0-9]+\n")
 program(seeing "sconce::ScalarLog" PRINTS "epoch 5/5: loss [0-9.]+, train acc [0-9.]+\n.*peak memory: [0-9]+ MiB"
         WRITES training.svg runs/first/scalars.csv trace.json)
 program(tabs "add_histogram" PRINTS "^" WRITES runs/second/events.* runs/second/*/events.*) # and of hyperparameters
