@@ -5,7 +5,6 @@
 #include <c10/util/ArrayRef.h>
 #include <c10/util/Exception.h>
 #include <c10/util/StringUtil.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -13,7 +12,6 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kBufferBytes = int64_t{64} * 1024;
+constexpr size_t kBufferBytes = size_t{64} * 1024;
 constexpr int64_t kMaxRank = 255;
 constexpr int64_t kMagicBytes = 4;
 constexpr int64_t kDimensionBytes = 4;
@@ -36,70 +34,108 @@ std::string at_field(const fs::path& file, std::string_view field) {
   return c10::str("sconce::vision::read_idx: ", file.string(), ": ", field, ": ");
 }
 
-// The content of a file, unpacked if it is gzipped; zlib reads a plain file unchanged.
+// The content of a file, unpacked if it is gzipped. It calls inflate, because versions of zlib
+// differ in what gzread reports about damaged files: 1.3.2 reads one whose first block is invalid
+// as empty.
 class Content {
  public:
-  explicit Content(const fs::path& file) : file_(file) {
-    const io::InputFile input(file, "sconce::vision::read_idx");
-    size_ = static_cast<int64_t>(input.size());
-    const int fd = input.duplicate();
-    stream_.reset(gzdopen(fd, "rb"));
-    if (!stream_) ::close(fd);
-    TORCH_CHECK(stream_ != nullptr, at_field(file_, "file"),
-                "expected memory to read it, got none");
-    gzbuffer(stream_.get(), static_cast<unsigned>(kBufferBytes));
+  explicit Content(const fs::path& file) : file_(file), input_(file, "sconce::vision::read_idx") {
+    stream_.next_in = buffer_.data();
+    fill();
+    gzipped_ = has_magic();
+    if (!gzipped_) return;
+    constexpr int kGzipFormat = MAX_WBITS + 16;
+    check_memory(inflateInit2(&stream_, kGzipFormat));
+    in_member_ = true;
   }
+  ~Content() {
+    if (gzipped_) inflateEnd(&stream_);
+  }
+  Content(const Content&) = delete;
+  Content& operator=(const Content&) = delete;
 
   const fs::path& file() const { return file_; }
 
   // Returns whether the file can hold so many bytes. No byte of a gzip stream unpacks to more.
   bool can_hold(int64_t bytes) const {
-    return bytes / (gzdirect(stream_.get()) != 0 ? 1 : 1032) <= size_;
+    return bytes / (gzipped_ ? 1032 : 1) <= static_cast<int64_t>(input_.size());
   }
 
-  // Reads `count` bytes, or fewer at the end of the content; after that nothing may be read. A gzip
-  // stream ends only after its checksum, so reading past the payload verifies the payload.
+  // Reads `count` bytes, or fewer at the end of the content. A gzip stream ends only after its
+  // checksum, so reading past the payload verifies the payload.
   int64_t read(void* to, int64_t count) {
-    constexpr int64_t kMostAtOnce = int64_t{1} << 30;  // gzread counts in int
+    auto* bytes = static_cast<Bytef*>(to);
+    if (gzipped_) return unpack(bytes, count);
+    const auto left = static_cast<int64_t>(input_.size()) - plain_offset_;
+    const int64_t size = std::min(count, left);
+    input_.read(static_cast<uint64_t>(plain_offset_), bytes, static_cast<uint64_t>(size));
+    plain_offset_ += size;
+    return size;
+  }
+
+ private:
+  int64_t unpack(Bytef* to, int64_t count) {
+    constexpr int64_t kMostAtOnce = int64_t{1} << 30;  // zlib counts in 32 bits
     int64_t done = 0;
-    while (done < count) {
-      const auto wanted = static_cast<unsigned>(std::min(count - done, kMostAtOnce));
-      const int got = gzread(stream_.get(), static_cast<char*>(to) + done, wanted);
-      if (got < static_cast<int>(wanted)) refuse_stream_error();
-      // Some versions of zlib return the data before an error first and report the error at the
-      // next read. Some report only on closing that a gzip stream was cut short.
-      if (got <= 0) {
-        check_not_cut_short(gzclose_r(stream_.release()));
-        break;
-      }
-      done += got;
+    while (done < count && (in_member_ || start_next_member())) {
+      if (stream_.avail_in == 0) fill();
+      const auto room = static_cast<uInt>(std::min(count - done, kMostAtOnce));
+      stream_.next_out = to + done;
+      stream_.avail_out = room;
+      const int code = inflate(&stream_, Z_NO_FLUSH);
+      check(code);
+      done += room - stream_.avail_out;
+      in_member_ = code != Z_STREAM_END;
     }
     return done;
   }
 
- private:
-  struct Close {
-    void operator()(gzFile stream) const { gzclose_r(stream); }
-  };
+  // A gzipped file may consist of several streams. Like gzip, this ignores other bytes after them.
+  bool start_next_member() {
+    if (stream_.avail_in < kMagic.size()) fill();
+    in_member_ = has_magic();
+    if (in_member_) check_memory(inflateReset(&stream_));
+    return in_member_;
+  }
 
-  void check_not_cut_short(int code) const {
+  bool has_magic() const {
+    return stream_.avail_in >= kMagic.size() &&
+           std::equal(kMagic.begin(), kMagic.end(), stream_.next_in);
+  }
+
+  // Moves the unread bytes to the front of the buffer, and reads the file's next bytes behind them.
+  void fill() {
+    std::copy_n(stream_.next_in, stream_.avail_in, buffer_.begin());
+    const uint64_t room = buffer_.size() - stream_.avail_in;
+    const uint64_t size = std::min<uint64_t>(room, input_.size() - packed_offset_);
+    input_.read(packed_offset_, buffer_.data() + stream_.avail_in, size);
+    packed_offset_ += size;
+    stream_.next_in = buffer_.data();
+    stream_.avail_in += static_cast<uInt>(size);
+  }
+
+  void check_memory(int code) const {
+    TORCH_CHECK(code == Z_OK, at_field(file_, "file"), "expected memory to read it, found none");
+  }
+
+  void check(int code) const {
+    if (code == Z_MEM_ERROR) check_memory(code);
     TORCH_CHECK(code != Z_BUF_ERROR, at_field(file_, "gzip stream"),
                 "expected more data, found it cut short");
+    TORCH_CHECK(code == Z_OK || code == Z_STREAM_END, at_field(file_, "gzip stream"),
+                "expected valid data, found ", stream_.msg == nullptr ? "an error" : stream_.msg);
   }
 
-  void refuse_stream_error() const {
-    int code = Z_OK;
-    std::string_view text = gzerror(stream_.get(), &code);
-    const size_t prefix = text.find(">: ");  // zlib's texts begin with the descriptor, "<fd:3>: "
-    if (text.starts_with("<fd:") && prefix != text.npos) text.remove_prefix(prefix + 3);
-    check_not_cut_short(code);
-    TORCH_CHECK(code >= 0, at_field(file_, code == Z_ERRNO ? "file" : "gzip stream"),
-                "expected valid data, found ", text);
-  }
+  static constexpr std::array<Bytef, 2> kMagic = {0x1f, 0x8b};
 
   fs::path file_;
-  int64_t size_ = 0;
-  std::unique_ptr<gzFile_s, Close> stream_;
+  io::InputFile input_;
+  bool gzipped_ = false;
+  bool in_member_ = false;
+  int64_t plain_offset_ = 0;
+  uint64_t packed_offset_ = 0;
+  std::vector<Bytef> buffer_ = std::vector<Bytef>(kBufferBytes);
+  z_stream stream_ = {};
 };
 
 struct Header {
