@@ -253,7 +253,8 @@ at::Tensor PartWriter::allocate_what_is_filled(const OperatorCall& call) {
 // Returns the results of the call, whose numbers begin with the next one.
 std::vector<Argument> PartWriter::results_of(const OperatorCall& call,
                                              const std::vector<at::Tensor>& made) {
-  const auto& returns = call.returning.value_or(call.op).schema().returns();
+  const c10::OperatorHandle op = call.returning.value_or(call.op);
+  const auto& returns = op.schema().returns();
   std::vector<Argument> results(returns.size());
   if (made.empty()) return results;
   const auto result = [&](const at::Tensor& tensor) -> Argument {
