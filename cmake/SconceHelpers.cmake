@@ -12,6 +12,25 @@ macro(sconce_lock_setup)
   endif()
 endmacro()
 
+# Sets <out> to the Python whose torch is this build's LibTorch, or to nothing. That is the Python of the wheel's
+# environment or, if a distribution installed LibTorch, one whose torch links to the distribution's libraries.
+function(sconce_python_of_torch out)
+  cmake_path(SET python NORMALIZE "${SCONCE_TORCH_ROOT}/../../../../bin/python")
+  if(NOT SCONCE_TORCH_ROOT MATCHES "/site-packages/torch$")
+    find_package(Python3 COMPONENTS Interpreter QUIET)
+    set(python "${Python3_EXECUTABLE}")
+    execute_process(
+      COMMAND "${python}" -c "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
+      OUTPUT_VARIABLE torch OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    file(REAL_PATH "${torch}/lib/libtorch_cpu.so" of_python)
+    file(REAL_PATH "${SCONCE_TORCH_LIBRARIES_DIR}/libtorch_cpu.so" of_build)
+    if(NOT of_python STREQUAL of_build)
+      set(python "")
+    endif()
+  endif()
+  set(${out} "${python}" PARENT_SCOPE)
+endfunction()
+
 # The warnings are private to this build. They are errors only if a preset says so. Further arguments are further flags.
 function(sconce_set_warnings target)
   target_compile_options(${target} PRIVATE
@@ -69,7 +88,7 @@ function(sconce_add_layer layer)
     # The installed layers lie side by side. LibTorch is named, because the run paths of the build are left out.
     set(run_path "$ORIGIN")
     if(SCONCE_INSTALL_TORCH_DIR)
-      list(APPEND run_path "${SCONCE_TORCH_ROOT}/lib")
+      list(APPEND run_path "${SCONCE_TORCH_LIBRARIES_DIR}")
     endif()
     set_property(TARGET ${target} APPEND PROPERTY INSTALL_RPATH ${run_path})
   endif()
@@ -126,7 +145,7 @@ function(sconce_install_program name)
     list(APPEND run_path "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
   endif()
   if(SCONCE_INSTALL_TORCH_DIR)
-    list(APPEND run_path "${SCONCE_TORCH_ROOT}/lib")
+    list(APPEND run_path "${SCONCE_TORCH_LIBRARIES_DIR}")
   endif()
   set_target_properties(${name} PROPERTIES INSTALL_RPATH "${run_path}"
     INSTALL_RPATH_USE_LINK_PATH ${SCONCE_INSTALL_TORCH_DIR}) # for libpng and the like

@@ -1,8 +1,8 @@
 # Finds LibTorch and provides it as one target, sconce::torch. Used by this build and, unchanged, by the installed
 # package. Neither nvcc nor a CUDA toolkit is needed.
 #
-#   sconce_find_torch()   makes sconce::torch; sets SCONCE_TORCH_ROOT, SCONCE_TORCH_IS_CUDA
-#                         and SCONCE_TORCH_BUILT_VERSION
+#   sconce_find_torch()   makes sconce::torch; sets SCONCE_TORCH_ROOT, SCONCE_TORCH_LIBRARIES_DIR,
+#                         SCONCE_TORCH_IS_CUDA and SCONCE_TORCH_BUILT_VERSION
 #                         (global properties of these names keep them for further calls)
 #
 # SCONCE_TORCH_VERSION, if set, requires exactly that version. SCONCE_TORCH_VARIANT, cpu or cuda, restricts the
@@ -63,26 +63,42 @@ function(sconce_torch_of_python out python)
   endif()
 endfunction()
 
-# The folder of the LibTorch whose package was loaded.
+# The folder of the LibTorch whose package was loaded. A distribution installs the package in lib/<architecture>.
 function(sconce_root_of_torch out)
-  cmake_path(GET Torch_DIR PARENT_PATH root)
-  cmake_path(GET root PARENT_PATH root)
-  cmake_path(GET root PARENT_PATH root)
+  string(REGEX REPLACE "/(share|lib[^/]*|lib/[^/]+)/cmake/Torch$" "" root "${Torch_DIR}")
   set(${out} "${root}" PARENT_SCOPE)
+endfunction()
+
+# Sets <package> to the folder of a LibTorch's CMake package, and <libraries> to the folder of its libraries. Wheels and
+# archives have share/cmake/Torch and lib. Distributions, whose <root> is /usr, have both in lib/<architecture>.
+function(sconce_folders_of_torch package libraries root)
+  cmake_path(SET shared NORMALIZE "${root}/lib/${CMAKE_LIBRARY_ARCHITECTURE}/")
+  cmake_path(GET shared PARENT_PATH shared)
+  if(EXISTS "${shared}/cmake/Torch/TorchConfig.cmake")
+    set(${package} "${shared}/cmake/Torch" PARENT_SCOPE)
+    set(${libraries} "${shared}" PARENT_SCOPE)
+  else()
+    set(${package} "${root}/share/cmake/Torch" PARENT_SCOPE)
+    set(${libraries} "${root}/lib" PARENT_SCOPE)
+  endif()
 endfunction()
 
 # The version that a LibTorch folder declares, read without loading its package.
 function(sconce_version_of_torch out folder)
   set(PACKAGE_VERSION "")
-  include("${folder}/share/cmake/Torch/TorchConfigVersion.cmake" OPTIONAL)
+  sconce_folders_of_torch(package libraries "${folder}")
+  include("${package}/TorchConfigVersion.cmake" OPTIONAL)
   set(${out} "${PACKAGE_VERSION}" PARENT_SCOPE)
 endfunction()
 
-# The variant of a LibTorch folder, cpu or cuda, according to its Python package.
+# The variant of a LibTorch folder, cpu or cuda, according to its Python package or, without one, to its libraries.
 function(sconce_variant_of_torch out folder)
   set(cuda "")
+  sconce_folders_of_torch(package libraries "${folder}")
   if(EXISTS "${folder}/version.py")
     file(STRINGS "${folder}/version.py" cuda REGEX "^cuda.*= *'")
+  elseif(EXISTS "${libraries}/libtorch_cuda.so")
+    set(cuda ON)
   endif()
   set(${out} cpu PARENT_SCOPE)
   if(cuda)
@@ -133,10 +149,11 @@ macro(sconce_load_torch folder)
 endmacro()
 
 # Makes sconce::torch. Uses the first LibTorch in this order: the one that the enclosing project found; the one that the
-# user names by Torch_DIR or CMAKE_PREFIX_PATH; the active Python's torch; if sconce is the top project, the pinned
-# wheel in a virtual environment, else the system's; and last, the one that the installed sconce was built with.
+# user names by Torch_DIR or CMAKE_PREFIX_PATH; the active Python's torch; if sconce is the top project, the
+# distribution's (only for the variant cpu) and the pinned wheel in a virtual environment, else the system's; and last,
+# the one that the installed sconce was built with.
 function(sconce_find_torch)
-  set(results SCONCE_TORCH_ROOT SCONCE_TORCH_IS_CUDA SCONCE_TORCH_BUILT_VERSION)
+  set(results SCONCE_TORCH_ROOT SCONCE_TORCH_LIBRARIES_DIR SCONCE_TORCH_IS_CUDA SCONCE_TORCH_BUILT_VERSION)
   set_property(GLOBAL PROPERTY SCONCE_TORCH_MISSING "")
   if(TARGET sconce::torch) # another folder of the project has called this
     foreach(result IN LISTS results)
@@ -203,7 +220,8 @@ endfunction()
 # another CMAKE_PREFIX_PATH, or if another version or variant is wanted.
 function(sconce_recall_torch folder from)
   set(${folder} "" PARENT_SCOPE)
-  if(NOT SCONCE_TORCH_CHOSEN OR NOT "${Torch_DIR}" STREQUAL "${SCONCE_TORCH_CHOSEN}/share/cmake/Torch")
+  sconce_folders_of_torch(package libraries "${SCONCE_TORCH_CHOSEN}")
+  if(NOT SCONCE_TORCH_CHOSEN OR NOT "${Torch_DIR}" STREQUAL "${package}")
     return()
   endif()
   sconce_version_of_torch(version "${SCONCE_TORCH_CHOSEN}")
@@ -227,12 +245,13 @@ function(sconce_torch_of_build out state)
   if(NOT root)
     return()
   endif()
+  sconce_folders_of_torch(package libraries "${root}")
   set(variant cpu)
-  if(EXISTS "${root}/lib/libtorch_cuda.so")
+  if(EXISTS "${libraries}/libtorch_cuda.so")
     set(variant cuda)
   endif()
   sconce_version_of_torch(version "${root}")
-  if(NOT EXISTS "${root}/share/cmake/Torch/TorchConfig.cmake")
+  if(NOT EXISTS "${package}/TorchConfig.cmake")
     set(${state} "is gone: ${root}" PARENT_SCOPE)
   elseif(NOT version VERSION_EQUAL SCONCE_TORCH_VERSION)
     set(${state} "is LibTorch ${version} now: ${root}" PARENT_SCOPE)
@@ -285,6 +304,15 @@ function(sconce_choose_torch folder from)
     endif()
   endif()
   if(sconce_IS_TOP_LEVEL)
+    if("${SCONCE_TORCH_VARIANT}" STREQUAL "cpu")
+      include(SconceTorchOfDistribution)
+      sconce_torch_of_distribution(root)
+      if(root)
+        set(${folder} "${root}" PARENT_SCOPE)
+        set(${from} "the distribution's" PARENT_SCOPE)
+        return()
+      endif()
+    endif()
     include(SconceVenv)
     sconce_torch_of_venv(root)
     set(${folder} "${root}" PARENT_SCOPE)
@@ -338,11 +366,11 @@ endfunction()
 
 # Warns of CUDA libraries that LibTorch needs and the machine lacks. The linker would report them in hundreds of lines.
 # The driver's libraries are excluded, because a machine without a GPU lacks them.
-function(sconce_check_cuda_libraries root)
+function(sconce_check_cuda_libraries root libraries_dir)
   if(CMAKE_CROSSCOMPILING)
     return()
   endif()
-  execute_process(COMMAND ldd "${root}/lib/libtorch_cuda.so" OUTPUT_VARIABLE libraries ERROR_QUIET)
+  execute_process(COMMAND ldd "${libraries_dir}/libtorch_cuda.so" OUTPUT_VARIABLE libraries ERROR_QUIET)
   string(REGEX MATCHALL "[^ \t\n]+ => not found" missing "${libraries}")
   list(TRANSFORM missing REPLACE " => not found" "")
   list(FILTER missing EXCLUDE REGEX "^lib(cuda|nvidia-ml)\\.so")
@@ -356,9 +384,23 @@ function(sconce_check_cuda_libraries root)
   endif()
 endfunction()
 
+# Sets <out> to the library Gloo that a distribution's LibTorch loads, because sconce::distributed calls it too, or to
+# nothing for other LibTorchs, in which Gloo is a part of libtorch_cpu.
+function(sconce_gloo_of_torch out root libraries_dir)
+  set(${out} "" PARENT_SCOPE)
+  if(CMAKE_CROSSCOMPILING OR libraries_dir STREQUAL "${root}/lib")
+    return()
+  endif()
+  execute_process(COMMAND ldd "${libraries_dir}/libtorch_cpu.so" OUTPUT_VARIABLE loaded ERROR_QUIET)
+  if(loaded MATCHES "libgloo[^ ]* => (/[^ ]+)")
+    set(${out} "${CMAKE_MATCH_1}" PARENT_SCOPE)
+  endif()
+endfunction()
+
 # Makes the target and prints one line about the LibTorch found.
 function(sconce_make_torch_target found_first from)
   sconce_root_of_torch(root)
+  sconce_folders_of_torch(package libraries "${root}")
   add_library(sconce::torch INTERFACE IMPORTED GLOBAL)
   # The C++ library comes first. LibTorch's libraries export parts of it (all of std::filesystem, in 2.11.0 with calls
   # that lead nowhere), and a program uses the symbol of the first library that has it.
@@ -370,6 +412,8 @@ function(sconce_make_torch_target found_first from)
   # property SCONCE_CPU, which sconce_bundle sets, is compiled alike and linked without it.
   target_link_libraries(sconce::torch INTERFACE
     "$<IF:$<BOOL:$<TARGET_PROPERTY:SCONCE_CPU>>,$<LINK_ONLY:torch_cpu_library>,torch_library>")
+  sconce_gloo_of_torch(gloo "${root}" "${libraries}")
+  target_link_libraries(sconce::torch INTERFACE ${gloo})
   foreach(property IN ITEMS COMPILE_DEFINITIONS COMPILE_OPTIONS INCLUDE_DIRECTORIES SYSTEM_INCLUDE_DIRECTORIES)
     set_property(TARGET sconce::torch PROPERTY
       INTERFACE_${property} "$<TARGET_PROPERTY:torch_library,INTERFACE_${property}>")
@@ -385,9 +429,10 @@ function(sconce_make_torch_target found_first from)
   if(TARGET torch_cuda)
     set(is_cuda ON)
     set(kind "CUDA")
-    sconce_check_cuda_libraries("${root}")
+    sconce_check_cuda_libraries("${root}" "${libraries}")
   endif()
   message(STATUS "sconce: LibTorch ${Torch_VERSION}, ${kind} (${from}: ${root})")
   set(SCONCE_TORCH_ROOT "${root}" PARENT_SCOPE)
+  set(SCONCE_TORCH_LIBRARIES_DIR "${libraries}" PARENT_SCOPE)
   set(SCONCE_TORCH_IS_CUDA "${is_cuda}" PARENT_SCOPE)
 endfunction()

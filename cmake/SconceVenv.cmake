@@ -15,23 +15,28 @@ function(sconce_set_up log what)
   list(GET lines 0 first)
   string(SUBSTRING "${first}" 0 160 first)
   set(looked "")
+  set(venv_help "  apt install python3-venv      if the virtual environment could not be made")
   if("pip" IN_LIST ARGN)
+    set(venv_help "") # there is one
     # pip prints its indexes, with passwords hidden, unless it uses only the default one.
     file(STRINGS "${log}" looked LIMIT_COUNT 1 REGEX "^(Looking in|Ignoring) indexes: ")
     if(NOT looked)
       set(looked "Looking in indexes: pip's own, if its settings allow one")
     endif()
   endif()
-  set(helps "pip install torch==${version}      with network, in the active Python environment")
+  set(places "Torch_DIR, CMAKE_PREFIX_PATH, the active Python")
+  set(helps "  pip install torch==${version}      with network, in the active Python environment")
   if(SCONCE_TORCH_VARIANT STREQUAL "cpu")
-    set(helps "cmake -DSCONCE_TORCH_INDEX_URL=<index> ...      with an index that has CPU wheels")
+    string(APPEND places ", the distribution")
+    set(helps "  apt install libtorch-dev      if the distribution has LibTorch ${SCONCE_TORCH_OLDEST} or newer"
+              "  cmake -DSCONCE_TORCH_INDEX_URL=<index> ...      with an index that has CPU wheels")
   endif()
   sconce_stop("${what} failed (${log}):"
               "  ${first}"
               ${looked}
-              "Looked before in: Torch_DIR, CMAKE_PREFIX_PATH, the active Python. To fix this, use one of:"
-              "  apt install python3-venv      if the virtual environment could not be made"
-              "  ${helps}"
+              "Looked before in: ${places}. To fix this, use one of:"
+              ${venv_help}
+              ${helps}
               "  cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...      with an existing LibTorch")
 endfunction()
 

@@ -39,13 +39,15 @@ BLOCKS = {
     "README.md": [
         ("trainer.fit", "not-run it is a part of mnist.cpp, which the test example-mnist runs"),
         ("sgd.zero_grad", "not-run it is a part of mnist_plain.cpp, which the test example-mnist_plain runs"),
+        ("--preset demo-cpu", "not-run tests/build/cpu_root.py runs it"),
         ("--preset demo", "run sconce"),
     ],
     "docs/installation.md": [
+        ("libtorch-dev", "not-run tests/build/cpu_root.py runs it"),
+        ("--build --preset demo-cpu", "not-run it needs an index of CPU wheels"),
         ("--preset demo", "run sconce"),
         ("epoch 15/15", "shown"),
         ("--preset test", "run sconce"),
-        ("-DSCONCE_TORCH_VARIANT=cpu", "not-run it needs the index of CPU wheels"),
         ("apps/template first", "run ."),
         ("--preset release", "run sconce"),
         ("find_package(sconce 0.2 REQUIRED)", "file CMakeLists.txt"),

@@ -18,7 +18,7 @@ namespace {
 
 const std::string program = SCONCE_BIN_DIR "/sconce-train";
 const std::string info = SCONCE_BIN_DIR "/sconce-info";
-const std::string torch_lib = SCONCE_TORCH_ROOT "/lib";
+const std::string torch_lib = SCONCE_TORCH_LIBRARIES_DIR;
 
 std::string dynamic_section(const std::string& file) {
   const auto ran = run_program("readelf -d '" + file + "'");

@@ -99,7 +99,9 @@ expect_stop(index-without-variant "SCONCE_TORCH_VARIANT is not cpu" "-DSCONCE_TO
 
 configure(main ${main} -DSCONCE_TORCH_VARIANT=cpu -DSCONCE_TORCH_INDEX_URL=)
 expect_stop(not-in-pips-index "installing torch 2.15.0+cpu with pip failed" "torch==2.15.0+cpu"
-            "Looking in indexes: file://${WORK}/pip-index" "-DSCONCE_TORCH_INDEX_URL=<index>")
+            "Looking in indexes: file://${WORK}/pip-index" "the active Python, the distribution."
+            "apt install libtorch-dev      if the distribution has LibTorch 2.11.0 or newer"
+            "-DSCONCE_TORCH_INDEX_URL=<index>")
 
 configure(main ${main} -DSCONCE_TORCH_VARIANT=cpu
           "-DSCONCE_TORCH_INDEX_URL=file://${WORK}/other-index")
@@ -151,6 +153,41 @@ configure(other ${other} -DPython3_EXECUTABLE=${WORK}/python-with-cpu -DSCONCE_T
 expect_configured(pythons "LibTorch 2.15.0, CPU (Python's torch: ${WORK}/content/cpu/torch)")
 configure(other ${other} -DTorch_DIR=${WORK}/content/cuda/torch/share/cmake/Torch)
 expect_configured(named "CUDA (named by Torch_DIR or CMAKE_PREFIX_PATH: ${WORK}/content/cuda/torch)")
+
+# A distribution's LibTorch comes after Python's torch and before the wheel, and only for the variant cpu. A project's
+# first include adds the folder of stand-ins to those of the system.
+set(system "${WORK}/system/usr")
+file(WRITE "${WORK}/add_system.cmake" "list(PREPEND CMAKE_SYSTEM_PREFIX_PATH \"${WORK}/empty\" \"${system}\")\n")
+set(distribution ${main} -DCMAKE_PROJECT_sconce_INCLUDE=${WORK}/add_system.cmake)
+set(cpu ${index} -DSCONCE_TORCH_VARIANT=cpu)
+execute_process(COMMAND c++ -print-multiarch OUTPUT_VARIABLE architecture OUTPUT_STRIP_TRAILING_WHITESPACE)
+foreach(version IN ITEMS 1.13.0 2.14.1)
+  make_torch("${WORK}/torch-${version}" ${version})
+endforeach()
+function(install_torch version) # as Debian's libtorch-dev does
+  file(REMOVE_RECURSE "${system}")
+  file(COPY "${WORK}/torch-${version}/share/cmake" DESTINATION "${system}/lib/${architecture}")
+endfunction()
+install_torch(1.13.0)
+configure(distribution ${distribution} ${cpu})
+expect_configured(too-old "the distribution's LibTorch 1.13.0 for cpu is skipped, because 2.11.0 or newer"
+                  "${system}/lib/${architecture}/cmake/Torch" "${cpu_line}")
+expect_silence(too-old "CUDA" "installing")
+install_torch(2.14.1)
+set(distribution_line "-- sconce: LibTorch 2.14.1, CPU (the distribution's: ${system})")
+configure(distribution ${distribution} ${cpu} -UTorch_DIR)
+expect_configured(distributions "${distribution_line}")
+configure(distribution ${distribution})
+expect_configured(distributions-repeated "${distribution_line}")
+configure(distribution ${distribution} -DSCONCE_TORCH_VARIANT= -USCONCE_TORCH_INDEX_URL)
+expect_configured(distributions-for-cpu-only "${cuda_line}")
+configure(distribution ${distribution} ${cpu} -DPython3_EXECUTABLE=${WORK}/python-with-cpu)
+expect_configured(pythons-before-distributions "CPU (Python's torch: ${WORK}/content/cpu/torch)")
+configure(distribution ${distribution} -DCMAKE_PREFIX_PATH=${system})
+expect_configured(distributions-named "LibTorch 2.14.1, CPU (named by Torch_DIR or CMAKE_PREFIX_PATH: ${system})")
+file(WRITE "${system}/lib/${architecture}/libtorch_cuda.so" "")
+configure(distribution ${distribution} -UCMAKE_PREFIX_PATH -UTorch_DIR)
+expect_configured(distributions-with-cuda "LibTorch 2.14.1 for cuda is skipped" "${cpu_line}")
 
 file(GLOB_RECURSE after "${setup}/*")
 if(NOT before STREQUAL after)

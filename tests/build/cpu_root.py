@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Builds sconce with Debian's CPU LibTorch in a bare Debian unstable and runs the tests, by hand and as root.
+
+    cpu_root.py ROOT [--jobs N] [--mirror URL] [--demo-only]
+
+Makes ROOT by debootstrap, unless it is there, and clones the last commit into it. Then does what a user without a GPU
+would do: installs the build tools and libtorch-dev, and runs the preset demo-cpu. Last, installs what else the tests need,
+and runs the preset test-cpu. Prints what apt downloads, how long each step takes, and the size of the build folder. Needs
+network, 8 GB of disk, and an hour or so on two cores.
+"""
+import argparse
+import pathlib
+import shlex
+import shutil
+import subprocess
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+APT = "apt-get -y --no-install-recommends"
+# Each step in the root. Without libfmt-dev LibTorch's headers do not compile. With Python's torch, which uses the same
+# LibTorch, the tests compare with Python.
+STEPS = {
+    "the build tools": f"{APT} install g++ cmake ninja-build python3 python3-venv",
+    "LibTorch": f"{APT} install libtorch-dev libfmt-dev",
+    "demo-cpu": "cd /work/sconce && cmake --workflow --preset demo-cpu && du -sm build/cpu build/setup",
+    "the tests' packages": f"{APT} install git python3-torch python3-safetensors python3-pip libpng-dev libjpeg-dev"
+                           " binutils procps",
+    "test-cpu": "cd /work/sconce && cmake --workflow --preset test-cpu && du -sm build/cpu build/setup",
+}
+
+
+def run(*command):
+    print("==", shlex.join(map(str, command))[:200], flush=True)
+    subprocess.run(command, check=True)
+
+
+def run_inside(root, command, jobs):
+    """Runs a shell command in the root, with the network of this machine."""
+    quoted = shlex.quote(str(root))
+    variables = ("PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 HOME=/root DEBIAN_FRONTEND=noninteractive"
+                 f" CMAKE_BUILD_PARALLEL_LEVEL={jobs} CTEST_PARALLEL_LEVEL={jobs}")
+    run("unshare", "--mount", "bash", "-c",
+        f"mount -t proc proc {quoted}/proc && mount --bind /dev {quoted}/dev"
+        f" && exec env -i {variables} chroot {quoted} bash -c {shlex.quote(command)}")
+
+
+def make_root(root, mirror):
+    run("debootstrap", "--variant=minbase", "sid", root, mirror)
+    # A mirror may be a snapshot, whose release file has expired. apt still checks its signature.
+    (root / "etc/apt/apt.conf.d/snapshot").write_text('Acquire::Check-Valid-Until "false";\n')
+    (root / "etc/hosts").write_text("127.0.0.1 localhost\n")
+    (root / "etc/ssl/certs").mkdir(parents=True, exist_ok=True)
+    shutil.copy("/etc/ssl/certs/ca-certificates.crt", root / "etc/ssl/certs")  # pip checks the index with them
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("root", type=pathlib.Path)
+    parser.add_argument("--jobs", type=int, default=2, help="compilations and tests at a time")
+    parser.add_argument("--mirror", default="http://deb.debian.org/debian")
+    parser.add_argument("--demo-only", action="store_true", help="skip the tests")
+    arguments = parser.parse_args()
+    root = arguments.root.resolve()
+    if not (root / "etc/hosts").exists():
+        make_root(root, arguments.mirror)
+    shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
+    work = root / "work"
+    shutil.rmtree(work, ignore_errors=True)
+    run("git", "clone", "-q", ROOT, work / "sconce")
+    run_inside(root, "apt-get update", arguments.jobs)
+    for name in list(STEPS)[:3 if arguments.demo_only else None]:
+        start = time.monotonic()
+        run_inside(root, STEPS[name], arguments.jobs)
+        print(f"== {name} took {time.monotonic() - start:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
