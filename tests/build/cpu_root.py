@@ -41,7 +41,7 @@ def run_inside(root, command, jobs):
     variables = ("PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 HOME=/root DEBIAN_FRONTEND=noninteractive"
                  f" CMAKE_BUILD_PARALLEL_LEVEL={jobs} CTEST_PARALLEL_LEVEL={jobs}")
     run("unshare", "--mount", "bash", "-c",
-        f"mount -t proc proc {quoted}/proc && mount --bind /dev {quoted}/dev"
+        f"mount -t proc proc {quoted}/proc && mount --rbind /dev {quoted}/dev"
         f" && exec env -i {variables} chroot {quoted} bash -c {shlex.quote(command)}")
 
 

@@ -5,6 +5,12 @@ cmake_minimum_required(VERSION 3.25)
 
 include("${CMAKE_CURRENT_LIST_DIR}/configure.cmake")
 
+execute_process(COMMAND c++ -print-multiarch OUTPUT_VARIABLE architecture OUTPUT_STRIP_TRAILING_WHITESPACE)
+if(EXISTS "/usr/lib/${architecture}/cmake/Torch/TorchConfig.cmake")
+  message("skipped: this machine's /usr has a LibTorch, which would be used before the stand-ins for wheels")
+  return()
+endif()
+
 # Fails if the last configure run printed one of the given texts.
 macro(expect_silence name)
   foreach(part ${ARGN})
@@ -160,7 +166,6 @@ set(system "${WORK}/system/usr")
 file(WRITE "${WORK}/add_system.cmake" "list(PREPEND CMAKE_SYSTEM_PREFIX_PATH \"${WORK}/empty\" \"${system}\")\n")
 set(distribution ${main} -DCMAKE_PROJECT_sconce_INCLUDE=${WORK}/add_system.cmake)
 set(cpu ${index} -DSCONCE_TORCH_VARIANT=cpu)
-execute_process(COMMAND c++ -print-multiarch OUTPUT_VARIABLE architecture OUTPUT_STRIP_TRAILING_WHITESPACE)
 foreach(version IN ITEMS 1.13.0 2.14.1)
   make_torch("${WORK}/torch-${version}" ${version})
 endforeach()
