@@ -15,6 +15,7 @@
 #include <future>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
@@ -248,6 +249,18 @@ inline std::string wait_for_listener(const Endpoint& endpoint, Clock::time_point
 
 using Store = c10::intrusive_ptr<c10d::Store>;
 
+// Some builds of LibTorch, such as Debian's, have no libuv and refuse the default, which uses it.
+inline Store make_tcp_store(const std::string& host, c10d::TCPStoreOptions options) {
+  try {
+    return c10::make_intrusive<c10d::TCPStore>(host, options);
+  } catch (const c10::Error& error) {
+    const std::string_view message = error.what_without_backtrace();
+    if (message.find("built without libuv") == message.npos) throw;
+  }
+  options.useLibUV = false;
+  return c10::make_intrusive<c10d::TCPStore>(host, options);
+}
+
 inline Store open_tcp_store(const Launch& launch, Clock::time_point deadline) {
   const Endpoint endpoint(launch.address, launch.port);
   check_leads_to_rank_0(launch, endpoint);
@@ -262,7 +275,7 @@ inline Store open_tcp_store(const Launch& launch, Clock::time_point deadline) {
     host = wait_for_listener(endpoint, deadline);
   }
   options.timeout = left_until(deadline);
-  return c10::make_intrusive<c10d::TCPStore>(host, options);
+  return make_tcp_store(host, options);
 }
 
 inline Store open_store(const Launch& launch, Clock::time_point deadline) {

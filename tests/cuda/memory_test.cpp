@@ -26,13 +26,22 @@ constexpr int64_t MiB = 1 << 20;
 // The file that is opened instead of /proc/self/status, if not empty.
 std::string status_file;
 
+FILE* open_with(const char* function, const char* name, const char* mode) {
+  const bool is_status = !status_file.empty() && std::string_view(name) == "/proc/self/status";
+  const auto next = reinterpret_cast<decltype(&::fopen)>(::dlsym(RTLD_NEXT, function));
+  return next(is_status ? status_file.c_str() : name, mode);
+}
+
 }  // namespace
 
-// The linker uses this instead of the C library's function, also for std::ifstream.
+// The linker uses these instead of the C library's functions, also for std::ifstream, which calls
+// fopen64 or, from g++ 16, fopen.
 extern "C" FILE* fopen64(const char* name, const char* mode) {
-  const bool is_status = !status_file.empty() && std::string_view(name) == "/proc/self/status";
-  const auto next = reinterpret_cast<decltype(&fopen64)>(::dlsym(RTLD_NEXT, "fopen64"));
-  return next(is_status ? status_file.c_str() : name, mode);
+  return open_with("fopen64", name, mode);
+}
+
+extern "C" FILE* fopen(const char* name, const char* mode) {
+  return open_with("fopen", name, mode);
 }
 
 TEST_CASE("memory_stats of the CPU reports the process's memory, and its peak can be reset",
