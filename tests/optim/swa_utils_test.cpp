@@ -102,7 +102,7 @@ void compare_with_python(int64_t count) {
   auto states = c10::impl::GenericList(c10::AnyType::get());
   for (int64_t number = 0; number < count; ++number) {
     INFO("case " << number);
-    const auto& python = cases.toListRef()[static_cast<size_t>(number)];
+    const c10::IValue python = cases.toListRef()[static_cast<size_t>(number)];
     states.push_back(dict_of(check_case(number, python.toGenericDict())));
   }
   sconce::io::save_torch(folder.path() / "ours", states);

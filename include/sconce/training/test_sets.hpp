@@ -29,12 +29,15 @@ class TestSets {
   TestSets(std::nullopt_t) {}
   /// Makes one test set, called "test", of anything that `AnyBatches` accepts.
   template <class Source>
-    requires(!std::same_as<Source, TestSets>)
+    requires(!std::same_as<Source, TestSets> && !std::same_as<Source, std::optional<AnyBatches>>)
   TestSets(Source batches) {
     sets_.push_back({"test", AnyBatches(std::move(batches))});
   }
+  // A template accepts no conversions. Otherwise g++ 16 asks whether a copy's source converts,
+  // without end.
   /// Makes one test set, called "test", or none.
-  TestSets(std::optional<AnyBatches> batches) {
+  template <std::same_as<std::optional<AnyBatches>> Optional>
+  TestSets(Optional batches) {
     if (batches) sets_.push_back({"test", *std::move(batches)});
   }
   /// Makes test sets with names.
