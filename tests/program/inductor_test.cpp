@@ -1,5 +1,7 @@
 #include "sconce/program/inductor.hpp"
 
+#include <torch/version.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -40,8 +42,12 @@ struct Training {
 
   Tensors step(const Tensors& of) {
     optimizer->zero_grad();
+    auto logits = net->forward(of[0]);
     // Dropout of a tensor that is not contiguous draws its random numbers in the order of memory.
-    const auto logits = torch::dropout(net->forward(of[0]).t(), 0.25, net->is_training()).t();
+    // The Inductor of LibTorch 2.11 places them otherwise, so that such a step is replayed.
+    if (TORCH_VERSION_MINOR >= 15) {
+      logits = torch::dropout(logits.t(), 0.25, net->is_training()).t();
+    }
     auto loss = nn::functional::cross_entropy(logits, of[1]);
     loss.backward();
     optimizer->step();
