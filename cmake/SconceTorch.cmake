@@ -412,12 +412,12 @@ function(sconce_make_torch_target found_first from)
   # property SCONCE_CPU, which sconce_bundle sets, is compiled alike and linked without it.
   target_link_libraries(sconce::torch INTERFACE
     "$<IF:$<BOOL:$<TARGET_PROPERTY:SCONCE_CPU>>,$<LINK_ONLY:torch_cpu_library>,torch_library>")
-  sconce_gloo_of_torch(gloo "${root}" "${libraries}")
-  target_link_libraries(sconce::torch INTERFACE ${gloo})
   foreach(property IN ITEMS COMPILE_DEFINITIONS COMPILE_OPTIONS INCLUDE_DIRECTORIES SYSTEM_INCLUDE_DIRECTORIES)
     set_property(TARGET sconce::torch PROPERTY
       INTERFACE_${property} "$<TARGET_PROPERTY:torch_library,INTERFACE_${property}>")
   endforeach()
+  sconce_gloo_of_torch(gloo "${root}" "${libraries}")
+  target_link_libraries(sconce::torch INTERFACE ${gloo})
   target_compile_features(sconce::torch INTERFACE cxx_std_20)
   # Upstream adds folders like /lib/intel64 here if MKL is part of its libraries. They would become run paths of every
   # program.

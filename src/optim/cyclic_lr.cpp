@@ -201,7 +201,6 @@ CyclicLR::CyclicLR(torch::optim::Optimizer& optimizer, const PerGroup<double>& b
       scale_mode_(options.scale_mode),
       cycle_momentum_(options.cycle_momentum) {
   const auto base_lrs = expand(base_lr, optimizer, of_cyclic, "base_lr");
-  choose_scale_mode();
   if (cycle_momentum_) {
     auto momenta = begin_momenta(of_cyclic, options, optimizer_, *groups_);
     base_momentums_ = std::move(momenta.base);
@@ -212,14 +211,6 @@ CyclicLR::CyclicLR(torch::optim::Optimizer& optimizer, const PerGroup<double>& b
   }
   start();  // from the initial learning rates
   base_lrs_ = base_lrs;
-}
-
-// A mode decides what its factor depends on. `state_dict` calls this too, in several threads at
-// once, so it writes nothing unless a state brought another mode.
-void CyclicLR::choose_scale_mode() {
-  if (scale_fn_) return;
-  const auto chosen = mode_ == CyclicMode::exp_range ? ScaleMode::iterations : ScaleMode::cycle;
-  if (scale_mode_ != chosen) scale_mode_ = chosen;
 }
 
 double CyclicLR::scale(double cycle) const {
@@ -260,8 +251,9 @@ void CyclicLR::visit_options(StateVisitor& state) {
   state.check(step_ratio_ > 0 && step_ratio_ <= 1, "above 0 and at most 1");
   state("mode", mode_);
   state("gamma", gamma_);
-  state("scale_mode", scale_mode_);
-  choose_scale_mode();
+  // Without a function, the mode decides what its factor depends on.
+  auto of_mode = mode_ == CyclicMode::exp_range ? ScaleMode::iterations : ScaleMode::cycle;
+  state("scale_mode", scale_fn_ ? scale_mode_ : of_mode);
   state.write_only("_scale_fn_custom", c10::IValue());
   state("cycle_momentum", cycle_momentum_);
   if (cycle_momentum_) {

@@ -23,10 +23,10 @@ APT = "apt-get -y --no-install-recommends"
 STEPS = {
     "the build tools": f"{APT} install g++ cmake ninja-build python3 python3-venv",
     "LibTorch": f"{APT} install libtorch-dev libfmt-dev",
-    "demo-cpu": "cd /work/sconce && cmake --workflow --preset demo-cpu && du -sm build/cpu build/setup",
+    "demo-cpu": "cd /src/sconce && cmake --workflow --preset demo-cpu && du -sm build/cpu build/setup",
     "the tests' packages": f"{APT} install git python3-torch python3-safetensors python3-pip libpng-dev libjpeg-dev"
                            " binutils procps",
-    "test-cpu": "cd /work/sconce && cmake --workflow --preset test-cpu && du -sm build/cpu build/setup",
+    "test-cpu": "cd /src/sconce && cmake --workflow --preset test-cpu && du -sm build/cpu build/setup",
 }
 
 
@@ -46,7 +46,7 @@ def run_inside(root, command, jobs):
 
 
 def make_root(root, mirror):
-    run("debootstrap", "--variant=minbase", "sid", root, mirror)
+    run("debootstrap", "--variant=minbase", "sid", root, *([mirror] if mirror else []))
     # A mirror may be a snapshot, whose release file has expired. apt still checks its signature.
     (root / "etc/apt/apt.conf.d/snapshot").write_text('Acquire::Check-Valid-Until "false";\n')
     (root / "etc/hosts").write_text("127.0.0.1 localhost\n")
@@ -58,16 +58,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("root", type=pathlib.Path)
     parser.add_argument("--jobs", type=int, default=2, help="compilations and tests at a time")
-    parser.add_argument("--mirror", default="http://deb.debian.org/debian")
+    parser.add_argument("--mirror", help="of Debian (default: debootstrap's)")
     parser.add_argument("--demo-only", action="store_true", help="skip the tests")
     arguments = parser.parse_args()
     root = arguments.root.resolve()
     if not (root / "etc/hosts").exists():
         make_root(root, arguments.mirror)
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
-    work = root / "work"
-    shutil.rmtree(work, ignore_errors=True)
-    run("git", "clone", "-q", ROOT, work / "sconce")
+    clone = root / "src/sconce"
+    shutil.rmtree(clone, ignore_errors=True)
+    run("git", "clone", "-q", ROOT, clone)
     run_inside(root, "apt-get update", arguments.jobs)
     for name in list(STEPS)[:3 if arguments.demo_only else None]:
         start = time.monotonic()

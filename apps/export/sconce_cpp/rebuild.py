@@ -90,7 +90,7 @@ def fills_with_random_numbers(operator, arguments):
     """Whether the operator writes random numbers into its first argument, the only tensor."""
     written = operator._schema.arguments[0].alias_info if arguments else None
     return (torch.Tag.nondeterministic_seeded in operator.tags and written is not None and written.is_write
-            and [isinstance(argument, torch.Tensor) for argument in arguments].count(True) == 1)
+            and sum(isinstance(argument, torch.Tensor) for argument in arguments) == 1)
 
 
 def in_order_of_memory(tensor):

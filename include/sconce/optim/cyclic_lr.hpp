@@ -107,7 +107,6 @@ class CyclicLR final : public GroupLRScheduler {
   void visit_options(StateVisitor& state) override;
   double get_lr(size_t group, double lr, bool is_initial) const override;
   double restart_lr(size_t group) const override;
-  void choose_scale_mode();
   double scale(double cycle) const;
 
   std::vector<double> max_lrs_;
