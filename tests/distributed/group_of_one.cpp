@@ -14,6 +14,7 @@
 #include "distributed/training.hpp"
 #include "sconce/distributed/distributed_data_parallel.hpp"
 #include "support/error_of.hpp"
+#include "support/of_distribution.hpp"
 #include "support/one_with_gloo.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -141,6 +142,7 @@ std::string kind(const std::string& error) {
 }  // namespace
 
 TEST_CASE("random steps in a group of one match the steps of a Reducer") {
+  sconce::test::require_gloo_of_16_bits();
   const auto group = one_with_gloo();
   std::map<std::string, int> ends;
   for (unsigned script = 0; script < 400; ++script) {

@@ -650,7 +650,7 @@ TEST_CASE("the target of a package for a GPU contains the GPU's name", "[gpu]") 
 TEST_CASE("the default Python is the one that has the LibTorch in use") {
   const fs::path python = SCONCE_PYTHON;
   const auto found = sconce::program::detail::default_python();
-  if (!fs::exists(python)) {
+  if (!fs::exists(python) || python.parent_path() == "/usr/bin") {  // none, or a distribution's
     CHECK(found == "python3");
   } else {
     CHECK(found.filename() == "python3");

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <csignal>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -24,6 +25,17 @@ namespace sconce::test {
 
 using Variables = std::map<std::string, std::string>;
 using Seconds = std::chrono::duration<double>;
+
+/// Returns the text without the lines in which Debian's Gloo reports its connections.
+inline std::string without_gloo_reports(const std::string& text) {
+  std::string rest;
+  for (size_t begin = 0, end = 0; begin < text.size(); begin = end) {
+    end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+    const std::string line = text.substr(begin, end - begin);
+    if (!line.starts_with("[./gloo/") || line.find("] INFO ") == line.npos) rest += line;
+  }
+  return rest;
+}
 
 /// A program started as a child process. It is killed, if necessary, at the end of its scope or
 /// when this program ends.
@@ -82,7 +94,8 @@ class Process {
   int id() const { return id_; }
   bool ended() const { return ended_; }
   std::string out() const { return contents(folder_.path() / "out"); }
-  std::string err() const { return contents(folder_.path() / "err"); }
+  /// Returns the error stream without the lines in which Debian's Gloo reports each connection.
+  std::string err() const { return without_gloo_reports(contents(folder_.path() / "err")); }
 
   int exit_code = -1;  ///< -1 while it runs, and if it was killed
   int killed_by = 0;

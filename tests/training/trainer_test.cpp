@@ -35,6 +35,7 @@
 #include "support/error_of.hpp"
 #include "support/fitting.hpp"
 #include "support/host_reads.hpp"
+#include "support/of_distribution.hpp"
 #include "support/one_with_gloo.hpp"
 #include "support/points.hpp"
 #include "support/refusals.hpp"
@@ -1626,6 +1627,7 @@ class Calls {
 };
 
 TEST_CASE("gradients are reduced once per step and metrics once per epoch") {
+  sconce::test::require_gloo_of_16_bits();
   const auto group = one_with_gloo();
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
