@@ -127,6 +127,7 @@ std::string quoted_sources() {
     sources += "\n" + without_indentation(sconce::test::contents(test));
   }
   for (const auto& entry : fs::directory_iterator(SCONCE_TESTS_DIR "/../apps/examples")) {
+    if (!entry.is_regular_file()) continue;  // Python's cache
     sources += "\n" + without_indentation(sconce::test::contents(entry.path()));
   }
   return sources;

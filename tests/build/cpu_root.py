@@ -18,15 +18,17 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 APT = "apt-get -y --no-install-recommends"
-# Each step in the root. Without libfmt-dev LibTorch's headers do not compile. With Python's torch, which uses the same
-# LibTorch, the tests compare with Python.
+# Each step in the root. Without libfmt-dev LibTorch's headers do not compile, and without OpenBLAS it multiplies matrices
+# slowly. With Python's torch, which uses the same LibTorch, the tests compare with Python. The code that Inductor compiles
+# includes Sleef's header. Python's processes use libuv unless told otherwise, and this LibTorch was built without it.
 STEPS = {
     "the build tools": f"{APT} install g++ cmake ninja-build python3 python3-venv",
-    "LibTorch": f"{APT} install libtorch-dev libfmt-dev",
+    "LibTorch": f"{APT} install libtorch-dev libfmt-dev libopenblas0-pthread",
     "demo-cpu": "cd /src/sconce && cmake --workflow --preset demo-cpu && du -sm build/cpu build/setup",
     "the tests' packages": f"{APT} install git python3-torch python3-safetensors python3-pip libpng-dev libjpeg-dev"
-                           " binutils procps",
-    "test-cpu": "cd /src/sconce && cmake --workflow --preset test-cpu && du -sm build/cpu build/setup",
+                           " libsleef-dev procps",
+    "test-cpu": "cd /src/sconce && export USE_LIBUV=0 && cmake --workflow --preset test-cpu"
+                " && du -sm build/cpu build/setup",
 }
 
 
