@@ -53,8 +53,11 @@ CommandLine parse_command_line(int argc, char** argv) {
       ->transform(memory_size())
       ->type_name("SIZE")
       ->default_str("8GiB");
-  app.add_option("--races", line.races, "What happens at a race: report it, throw an error, or off")
-      ->check(apps::one_of({"report", "throw", "off"}))
+  app.add_option(
+         "--races", line.races,
+         "What happens at a race: off, report it, fail at the end, throw an error, or strict: "
+         "throw also if memory is freed too early and nothing uses it again")
+      ->check(apps::one_of({"off", "report", "fail", "throw", "strict"}))
       ->type_name("MODE")
       ->capture_default_str();
   app.add_option("--late-copies", late,
@@ -65,6 +68,15 @@ CommandLine parse_command_line(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--counts", line.counts,
                  "Write to this file, as JSON, how often the program asks a GPU for something")
+      ->type_name("FILE");
+  app.add_flag("--places", line.places,
+               "Say in reports where both works were requested. Small steps take a third longer");
+  app.add_option("--ignore", line.ignore,
+                 "Ignore the reports that match a line of this file, with * for any text. Before "
+                 "each line is a comment with the reason: # ...")
+      ->type_name("FILE");
+  app.add_option("--report", line.report,
+                 "Write the reports to this file, as JUnit if it ends in .xml, otherwise as JSON")
       ->type_name("FILE");
   app.add_flag("--beside-a-driver", line.beside_a_driver,
                "Start although the machine has a GPU, which the program then does not see");

@@ -15,10 +15,13 @@ struct CommandLine {
   std::string text = {};  ///< what --help or --version print; empty for a run
   int gpus = 2;
   uint64_t memory = uint64_t{8} << 30;  ///< of each GPU, in bytes
-  std::string races = "report";         ///< report, throw or off
+  std::string races = "report";         ///< off, report, fail, throw or strict
   bool late_copies = true;
+  bool places = false;  ///< whether reports say where work was requested
   bool beside_a_driver = false;
   std::string counts = {};                ///< file for the counts; empty: none
+  std::string ignore = {};                ///< file of known reports; empty: none
+  std::string report = {};                ///< file for the reports; empty: none
   std::vector<std::string> program = {};  ///< its name and its arguments
 };
 

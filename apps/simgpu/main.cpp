@@ -14,6 +14,8 @@
 
 #include "command_line.hpp"
 #include "program_file.hpp"
+#include "simgpu/runtime/known_reports.hpp"
+#include "simgpu/runtime/report_file.hpp"
 #include "simgpu/runtime/visible_gpus.hpp"
 #include "standard_output.hpp"
 #include "torch_of_program.hpp"
@@ -53,6 +55,23 @@ void check_counts(const std::filesystem::path& file) {
   }
 }
 
+void check_reports(const CommandLine& line) {
+  try {
+    if (!line.ignore.empty()) simgpu::read_known_reports(line.ignore);
+  } catch (const std::runtime_error& error) {
+    throw UsageError(std::string("--ignore: ") + error.what());
+  }
+  try {
+    if (!line.report.empty()) simgpu::start_report_file(line.report);
+  } catch (const std::runtime_error& error) {
+    throw UsageError(std::string("--report: ") + error.what());
+  }
+}
+
+std::string absolute(const std::string& file) {
+  return file.empty() ? "" : std::filesystem::absolute(file).string();
+}
+
 // The libraries lie where the build and the installation put them, beside the program's folder.
 std::filesystem::path runtime_library() {
   const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() /
@@ -84,7 +103,12 @@ void say_what_the_gpus_are(const CommandLine& line) {
   set("SCONCE_SIMGPU_MEMORY", std::to_string(line.memory));
   set("SCONCE_SIMGPU_RACES", line.races);
   set("SCONCE_SIMGPU_LATE_COPIES", line.late_copies ? "1" : "0");
-  set("SCONCE_SIMGPU_COUNTS", line.counts.empty() ? "" : std::filesystem::absolute(line.counts));
+  set("SCONCE_SIMGPU_COUNTS", absolute(line.counts));
+  set("SCONCE_SIMGPU_IGNORE", absolute(line.ignore));
+  set("SCONCE_SIMGPU_REPORT", absolute(line.report));
+  set("SCONCE_SIMGPU_PLACES", line.places ? "1" : "0");
+  // LibTorch waits this long, in seconds, for threads that python_exit.cpp may have stopped.
+  ::setenv("TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT", "0.2", /*overwrite=*/0);
   say_what_the_gpus_are(line);
   std::vector<char*> arguments;
   auto words = line.program;
@@ -108,6 +132,7 @@ int main(int argc, char** argv) {
     if (!line.counts.empty()) check_counts(line.counts);
     const auto program = simgpu::find_program(line.program.front());
     simgpu::check_torch(program, simgpu::executable_of(program));
+    check_reports(line);
     run(line, program);
   } catch (const UsageError& error) {
     return apps::fail("sconce-simgpu", error.what(), 2);

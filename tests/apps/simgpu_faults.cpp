@@ -182,6 +182,30 @@ void record_stream(bool is_right) {
   std::cout << read_and_free(is_right).to(torch::kCUDA).mean().item<float>() << '\n';
 }
 
+// Frees a tensor while another stream reads it. The stream that gets the memory again waits before
+// it writes there, or does not.
+void reuse(bool is_right) {
+  const auto compute = current_stream();
+  const auto gather = another_stream();
+  const auto result = torch::zeros({rows}).pin_memory();
+  {
+    Tensor gathered;
+    {
+      const StreamGuard guard(gather);
+      gathered = torch::ones({rows}, torch::kCUDA);
+    }
+    wait(compute, gather);
+    result.copy_(gathered, /*non_blocking=*/true);
+  }
+  if (is_right) wait(gather, compute);
+  {
+    const StreamGuard guard(gather);
+    torch::zeros({rows}, torch::kCUDA);
+  }
+  compute.synchronize();
+  std::cout << result.mean().item<float>() << '\n';
+}
+
 // Does so with its last work for a GPU.
 void freed_last(bool is_right) {
   std::cout << read_and_free(is_right).mean().item<float>() << '\n';
@@ -375,6 +399,7 @@ const std::map<std::string, std::function<void(bool)>> faults = {
     {"sleep", sleep},
     {"caught", caught},
     {"freed_last", freed_last},
+    {"reuse", reuse},
     {"factor", factor},
     {"cpu_index", cpu_index},
     {"cpu_value", cpu_value},

@@ -82,8 +82,12 @@ TEST_CASE(
       {"--gpus 65", info, "", gpus},
       {"--gpus x", info, "", gpus},
       {"--memory 31MiB", info, "", "from 32MiB to 1024GiB"},
-      {"--races no", info, "", "takes report|throw|off"},
+      {"--races no", info, "", "takes off|report|fail|throw|strict"},
       {"--counts /no/such/folder/file", info, "", "--counts: cannot write"},
+      {"--report /no/such/folder/file", info, "", "--report: cannot write"},
+      {"--ignore /no/such/file", info, "", "--ignore: cannot read /no/such/file"},
+      {"--ignore " SCONCE_TESTS_DIR "/apps/simgpu_steps.json", info, "",
+       "line 1: expected a comment with the reason before the pattern"},
       {"", "", "", "expected a program after --"},
       {"", "no-such-program", "", "there is no such program"},
       {"", "bash -c 'echo started'", "", python},
@@ -236,12 +240,13 @@ TEST_CASE("graph replays are counted in their range and in the whole run") {
 
 TEST_CASE("mistakes that fail on real GPUs are found, and their corrected versions run cleanly") {
   struct Fault {
-    std::string name, report, right;
+    std::string name, report, right, mode = "throw";
   };
   const std::vector<Fault> faults = {{"prefetch", "nothing orders", "28000"},
-                                     {"record_stream", "record_stream is missing", "1"},
+                                     {"record_stream", "record_stream is missing", "1", "strict"},
+                                     {"reuse", "record_stream is missing", "1"},
                                      {"caught", "nothing orders", "28000"},
-                                     {"freed_last", "record_stream is missing", "1"},
+                                     {"freed_last", "record_stream is missing", "1", "strict"},
                                      {"cpu_index", "captur", "10"},
                                      {"cpu_value", "captur", "990"},
                                      {"mask", "stream is capturing", "990"},
@@ -254,9 +259,9 @@ TEST_CASE("mistakes that fail on real GPUs are found, and their corrected versio
                                      {"event_of_another_gpu", "Event device index", "recorded"},
                                      {"out_of_memory", "out of memory", "1"}};
   std::string names, printed;
-  for (const auto& [name, report, right] : faults) {
+  for (const auto& [name, report, right, mode] : faults) {
     INFO(name);
-    const Ran wrong = fault(name, "wrong", "--races throw");
+    const Ran wrong = fault(name, "wrong", "--races " + mode);
     CHECK(wrong.exit_code == 1);
     CHECK_THAT(wrong.err, ContainsSubstring(report));
     names += (names.empty() ? "" : ",") + name;
@@ -394,12 +399,84 @@ TEST_CASE("work that is not captured gives the same results as without a capture
   CHECK(fault("capture", "right", "--late-copies off").out == "1 0 2 7\n");
 }
 
-TEST_CASE("a race is reported and the program continues unless --races is throw") {
+TEST_CASE("a race is reported and the program continues unless --races is throw or strict") {
+  const Ran failed = fault("prefetch", "wrong", "--races fail");
+  CHECK(failed.exit_code == 1);
+  CHECK_THAT(failed.out, ContainsSubstring("nan"));
   const Ran ran = fault("prefetch", "wrong");
   CHECK(ran.exit_code == 0);
   CHECK_THAT(ran.out, ContainsSubstring("nan"));
   CHECK_THAT(ran.err, ContainsSubstring("simulated GPUs: ") && ContainsSubstring("nothing orders"));
   CHECK_THAT(fault("prefetch", "wrong", "--races off").out, ContainsSubstring("nan"));
+}
+
+TEST_CASE("reports are written to a file as JSON or as JUnit's XML, and known ones are ignored") {
+  const TempDir folder;
+  const auto known =
+      folder.write("known", "# Tried and found to be harmless.\n*a copy from a GPU*\n");
+  const std::string json = (folder.path() / "report.json").string();
+  const Ran failed = fault("prefetch,reuse", "wrong", "--races fail --report " + json);
+  CHECK(failed.exit_code == 1);
+  const auto reports = nlohmann::json::parse(sconce::test::contents(json))["reports"];
+  REQUIRE(reports.size() == 2);
+  CHECK_THAT(failed.err, ContainsSubstring(reports[0]["text"].get<std::string>()));
+  CHECK(reports[0]["count"] == 8);
+  CHECK(reports[0]["ignored"].is_null());
+
+  const std::string ignore = " --ignore " + known.string() + " --report ";
+  REQUIRE(fault("reuse", "wrong", "--races throw" + ignore + json).exit_code == 0);
+  const auto ignored = nlohmann::json::parse(sconce::test::contents(json))["reports"];
+  REQUIRE(ignored.size() == 1);
+  CHECK(ignored[0]["ignored"] == "Tried and found to be harmless.");
+
+  const std::string xml = (folder.path() / "report.xml").string();
+  const Ran both = fault("prefetch,reuse", "wrong", "--races fail" + ignore + xml);
+  CHECK(both.exit_code == 1);
+  CHECK_THAT(both.err,
+             ContainsSubstring("reports ignored by " + known.string() + ": 1 by line 2") &&
+                 !ContainsSubstring("a copy from a GPU"));
+  CHECK_THAT(sconce::test::contents(xml),
+             ContainsSubstring(R"(tests="2" failures="1" skipped="1")") &&
+                 ContainsSubstring(R"(<failure message="8 times"/>)") &&
+                 ContainsSubstring(R"(<skipped message="Tried and found to be harmless."/>)"));
+}
+
+TEST_CASE("the reports of several processes are written to the same file") {
+  const TempDir folder;
+  const std::string file = (folder.path() / "report.json").string();
+  const std::string program = SCONCE_SIMGPU_FAULTS " prefetch wrong";
+  const std::string two =
+      SCONCE_PYTHON
+      " -c \"import subprocess, sys\nfor run in [subprocess.Popen(sys.argv[1:]) for _ in '12']: "
+      "run.wait()\" " +
+      program;
+  if (!std::filesystem::exists(torchrun())) SKIP("this LibTorch is not from a Python package");
+  REQUIRE(simulated("--report " + file, two).exit_code == 0);
+  const auto reports = nlohmann::json::parse(sconce::test::contents(file))["reports"];
+  REQUIRE(reports.size() == 2);
+  CHECK(reports[0]["process"] != reports[1]["process"]);
+  CHECK(reports[0]["text"] == reports[1]["text"]);
+}
+
+TEST_CASE("with --places a report shows both lines of Python or addresses in the C++ program") {
+  const Ran cpp = fault("prefetch", "wrong", "--places");
+  CHECK_THAT(cpp.err,
+             Matches("(.|\n)* of cuda:0 at test-simgpu-faults 0x(.|\n)*on stream 1 of cuda:0 "
+                     "at test-simgpu-faults 0x(.|\n)*"));
+  if (!std::filesystem::exists(torchrun())) SKIP("this LibTorch is not from a Python package");
+  const std::string script = SCONCE_TESTS_DIR "/apps/simgpu_places.py";
+  const Ran ran = simulated("--places", SCONCE_PYTHON " " + script);
+  INFO(ran.err);
+  CHECK(ran.exit_code == 0);  // although a thread of autograd may still run
+  const auto line_of = [&](const std::string& comment) {
+    const auto source = sconce::test::contents(script);
+    const auto end = source.begin() + static_cast<std::ptrdiff_t>(source.find(comment));
+    return script + ":" + std::to_string(1 + std::count(source.begin(), end, '\n'));
+  };
+  CHECK_THAT(ran.err,
+             ContainsSubstring("of cuda:0 at " + line_of("# the reader") +
+                               ", which aten::fill_.Scalar writes on stream 1 of cuda:0 at " +
+                               line_of("# the writer") + ", and nothing orders the two"));
 }
 
 TEST_CASE("only one GPU test case needs a real GPU") {

@@ -164,7 +164,7 @@ void begin_captured_work(Stream& stream, const Work& work) {
   for (const auto& access : work.accesses) {
     if (access.writes) keep_memory(capture, access);
   }
-  check_accesses(capture.history, {&stream, branch.tick, work.label}, branch.seen,
+  check_accesses(capture.history, {&stream, branch.tick, work.label, requested_at()}, branch.seen,
                  work.accesses.data(), work.accesses.size());
 }
 

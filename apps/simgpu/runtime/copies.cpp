@@ -114,7 +114,7 @@ cudaError_t copy_async(Stream& stream, void* to, const void* from, size_t size,
   if (stream.capture) return capture_copy(stream, std::move(work), from_kind, to_kind);
   count_copy(work.label, size);
   advance(stream);
-  check_accesses(access_history(), {&stream, stream.tick, work.label}, stream.seen,
+  check_accesses(access_history(), {&stream, stream.tick, work.label, requested_at()}, stream.seen,
                  work.accesses.data(), work.accesses.size());
   hide_captured(work.accesses);
   if (from_kind == Kind::pinned_memory && to_kind == Kind::gpu && !is_awaited({from, size})) {

@@ -9,6 +9,7 @@
 #include "simgpu/runtime/fault_handler.hpp"
 #include "simgpu/runtime/freed_memory.hpp"
 #include "simgpu/runtime/memory.hpp"
+#include "simgpu/runtime/place.hpp"
 #include "simgpu/runtime/process.hpp"
 #include "simgpu/runtime/races.hpp"
 #include "simgpu/runtime/settings.hpp"
@@ -156,15 +157,18 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size, cudaMemcpyKind kind,
                             cudaStream_t stream) {
+  simgpu::note_place();
   return simgpu::copy_on(stream, to, from, size, kind);
 }
 
 cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t size,
                                 cudaStream_t stream) {
+  simgpu::note_place();
   return simgpu::copy_on(stream, to, from, size, cudaMemcpyDeviceToDevice);
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, size_t size, cudaMemcpyKind kind) {
+  simgpu::note_place();
   simgpu::wait_for_threads(nullptr);
   const Lock lock;
   if (simgpu::is_refused_by_captures()) return fail(cudaErrorStreamCaptureUnsupported);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "simgpu/runtime/memory.hpp"
+#include "simgpu/runtime/place.hpp"
 #include "simgpu/runtime/races.hpp"
 #include "simgpu/runtime/settings.hpp"
 
@@ -17,6 +18,7 @@ struct Source {
   Access access = {};
   const Stream* stream = nullptr;
   uint64_t tick = 0;
+  const Place* place = nullptr;
   uint64_t hash = 0;
 };
 
@@ -54,8 +56,8 @@ void check(const Source& source) {
       "simulated GPUs: " +
       std::string(block != nullptr && block->is_registered ? "registered" : "pinned") +
       " memory of " + std::to_string(source.access.size) +
-      " bytes changed after a copy from it on " + describe(*source.stream) +
-      " was asked for, and before the host waited for the copy");
+      " bytes changed after a copy from it on " + describe(*source.stream) + " was asked for" +
+      at(source.place) + ", and before the host waited for the copy");
 }
 
 template <class Predicate>
@@ -81,7 +83,7 @@ void watch_source(const Stream& stream, const Access& source) {
     return former.stream == &stream && contains(source, former.access);
   });
   if (sources().size() == most_sources) sources().pop_front();
-  sources().push_back({source, &stream, stream.tick, hash_of(source)});
+  sources().push_back({source, &stream, stream.tick, requested_at(), hash_of(source)});
 }
 
 void check_sources(const Clock& done) {

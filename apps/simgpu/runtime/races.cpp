@@ -11,7 +11,7 @@
 
 #include "simgpu/runtime/memory.hpp"
 #include "simgpu/runtime/pinned_sources.hpp"
-#include "simgpu/runtime/process.hpp"
+#include "simgpu/runtime/reports.hpp"
 #include "simgpu/runtime/settings.hpp"
 
 namespace simgpu {
@@ -23,34 +23,35 @@ std::string& kept_race() {
   return text;
 }
 
-// Whether a mistake was found that is to be thrown. Whoever catches it does not undo it.
+// Whether a mistake was found that is to fail. Whoever catches it does not undo it.
 std::atomic<bool> must_fail = false;
 
-void end_with_failure(int status, void*) {
+void end_process(int status, void*) {
+  finish_reports();
   if (status != 0 || !must_fail) return;
   std::fflush(nullptr);
   _exit(1);
 }
 
 // Registered while the library is loaded, so it runs after all that the program does at its end.
-[[maybe_unused]] const int exit_handler = ::on_exit(end_with_failure, nullptr);
+[[maybe_unused]] const int exit_handler = ::on_exit(end_process, nullptr);
 
-// Writes the text if races are looked for. Returns whether it is to be thrown, too.
+// Reports the text if races are looked for. Returns whether it is to be thrown, too.
 bool write_race(const std::string& text) {
-  if (settings().races == RaceMode::off) return false;
-  write_once(text);
-  if (settings().races != RaceMode::raise) return false;
-  must_fail = true;
-  return true;
+  if (settings().races == RaceMode::off || !add_report(text)) return false;
+  if (settings().races >= RaceMode::fail) must_fail = true;
+  return settings().races >= RaceMode::raise;
 }
 
 std::string describe_race(const Conflict& former, const User& user, const Access& access) {
   const auto rows = access.rows == 1 ? "" : std::to_string(access.rows) + " rows of ";
   return std::string("simulated GPUs: a race: ") + user.label +
          (access.writes ? " writes " : " reads ") + rows + std::to_string(access.size) +
-         " bytes on " + describe(*user.stream) + ", which " + former.user.label +
+         " bytes on " + describe(*user.stream) + at(user.place) + ", which " + former.user.label +
          (former.writes ? " writes on " : " reads on ") + describe(*former.user.stream) +
-         ", and nothing orders the two";
+         at(former.user.place) + ", and nothing orders the two" +
+         (former.user.has_lost ? ". The memory was freed in between: record_stream is missing"
+                               : "");
 }
 
 }  // namespace
@@ -116,6 +117,17 @@ std::vector<Conflict> AccessHistory::find_unordered(const Access& access, const 
     }
   }
   return found;
+}
+
+void AccessHistory::mark_freed(const void* data, size_t size) {
+  const auto begin = reinterpret_cast<uintptr_t>(data);
+  auto range = split(begin);
+  split(begin + size);
+  for (; range != ranges_.end() && range->first < begin + size; ++range) {
+    auto& used = range->second;
+    used.writer.has_lost = !used.writer.is_replay;
+    for (auto& reader : used.readers) reader.has_lost = !reader.is_replay;
+  }
 }
 
 void AccessHistory::forget(const void* data, size_t size) {

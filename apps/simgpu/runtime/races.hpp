@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "simgpu/runtime/clock.hpp"
+#include "simgpu/runtime/place.hpp"
 #include "simgpu/runtime/stream.hpp"
 #include "simgpu/runtime/work.hpp"
 
@@ -14,7 +15,9 @@ struct User {
   const Stream* stream = nullptr;
   uint64_t tick = 0;
   const char* label = "";
-  bool is_replay = false;  ///< of a graph
+  const Place* place = nullptr;  ///< where it was requested
+  bool is_replay = false;        ///< of a graph
+  bool has_lost = false;         ///< the memory was freed after the work was requested
 
   /// Whether it comes before all that knows the clock.
   bool is_in(const Clock& seen) const { return stream == nullptr || seen.at(stream->id) >= tick; }
@@ -34,6 +37,10 @@ class AccessHistory {
 
   /// Returns the former users of the memory that the clock does not know.
   std::vector<Conflict> find_unordered(const Access& access, const Clock& seen) const;
+
+  /// Keeps that the memory is freed after all accesses so far, except those of replays: a graph's
+  /// memory has to outlive its launches, and there is no record_stream for them.
+  void mark_freed(const void* data, size_t size);
 
   /// Forgets all accesses to the memory.
   void forget(const void* data, size_t size);

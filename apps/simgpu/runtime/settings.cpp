@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 namespace simgpu {
 
@@ -12,6 +13,16 @@ std::string_view variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
+RaceMode race_mode(std::string_view name) {
+  for (const auto& [known, mode] : {std::pair("off", RaceMode::off),
+                                    {"fail", RaceMode::fail},
+                                    {"throw", RaceMode::raise},
+                                    {"strict", RaceMode::strict}}) {
+    if (name == known) return mode;
+  }
+  return RaceMode::report;
+}
+
 Settings read_settings() {
   Settings read;
   if (const auto gpus = variable("SCONCE_SIMGPU_GPUS"); !gpus.empty()) {
@@ -20,10 +31,11 @@ Settings read_settings() {
   if (const auto memory = variable("SCONCE_SIMGPU_MEMORY"); !memory.empty()) {
     read.memory = std::strtoull(memory.data(), nullptr, 10);
   }
-  const auto races = variable("SCONCE_SIMGPU_RACES");
-  if (races == "throw") read.races = RaceMode::raise;
-  if (races == "off") read.races = RaceMode::off;
+  read.races = race_mode(variable("SCONCE_SIMGPU_RACES"));
   read.counts = variable("SCONCE_SIMGPU_COUNTS");
+  read.places = variable("SCONCE_SIMGPU_PLACES") == "1";
+  read.ignore = variable("SCONCE_SIMGPU_IGNORE");
+  read.report = variable("SCONCE_SIMGPU_REPORT");
   read.late_copies = variable("SCONCE_SIMGPU_LATE_COPIES") != "0";
   return read;
 }
@@ -31,7 +43,7 @@ Settings read_settings() {
 }  // namespace
 
 const Settings& settings() {
-  static const Settings read = read_settings();
+  static const auto& read = *new Settings(read_settings());  // the end of the process reads it
   return read;
 }
 

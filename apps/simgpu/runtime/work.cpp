@@ -24,6 +24,7 @@ void check_process() {
 void begin(cudaStream_t handle, const Work& work, bool is_replay) {
   keep_fault_handler();
   wait_for_threads(handle);
+  note_place();
   const Lock lock;
   check_process();
   auto& stream = find_stream(handle);
@@ -31,8 +32,8 @@ void begin(cudaStream_t handle, const Work& work, bool is_replay) {
   if (!is_replay && !work.is_continued) count_work(stream, work.label);
   advance(stream);
   drain(stream);
-  check_accesses(access_history(), {&stream, stream.tick, work.label, is_replay}, stream.seen,
-                 work.accesses.data(), work.accesses.size());
+  check_accesses(access_history(), {&stream, stream.tick, work.label, requested_at(), is_replay},
+                 stream.seen, work.accesses.data(), work.accesses.size());
   hide_captured(work.accesses);
 }
 

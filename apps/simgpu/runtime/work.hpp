@@ -81,10 +81,11 @@ void begin_range(const char* name);
 /// Ends the latest range of this name.
 void end_range(const char* name);
 
-/// Tells that LibTorch's allocator has taken back memory that it had given to a stream. Names the
-/// work of other streams that may still use it, and fills it with 0xFF. Throws nothing, since
-/// destructors free memory: if races are to be thrown, the next `begin_work` of any thread throws.
-/// A graph may go on using memory of a pool of the program's own, since nobody else gets it.
+/// Tells that LibTorch's allocator has taken back memory that it had given to a stream. Work that
+/// gets the memory later must come after all that uses it now. The strict mode does not wait for
+/// that: it names the work of other streams that may still use the memory, and fills it with 0xFF.
+/// Throws nothing, since destructors free memory: the next `begin_work` of any thread throws. A
+/// graph may go on using memory of a pool of the program's own, since nobody else gets it.
 void on_freed(const void* data, size_t size, cudaStream_t stream, bool is_of_pool);
 
 }  // namespace simgpu
