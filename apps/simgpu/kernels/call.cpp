@@ -119,6 +119,7 @@ Call::Call(const OperatorPlan& plan, const torch::jit::Stack& stack) : plan_(pla
 
 void Call::see(const at::Tensor& tensor, size_t index) {
   if (!tensor.defined() || tensor.device() == device_) return;
+  if (tensor.is_cpu() && plan_.cpu_tensors == CpuTensors::any) return;
   if (tensor.is_cpu() && !plan_.writes[index]) {
     if (plan_.cpu_tensors == CpuTensors::indices && index == indices_position) return;
     if (fills_mask_ && index == values_position) return;
@@ -189,8 +190,12 @@ void Call::replace_arguments(torch::jit::Stack& stack, bool is_captured) {
     } else if (value.isTensor() || value.isTensorList() || value.isOptionalTensorList()) {
       const bool writes = plan_.writes[i];
       value = map_tensors(value, [&](const at::Tensor& tensor) {
-        if (tensor.defined() && tensor.is_cuda()) return on_cpu(tensor, writes);
-        return tensor.defined() && is_captured ? copy_of_number(tensor) : at::Tensor(tensor);
+        if (!tensor.defined()) return at::Tensor(tensor);
+        if (tensor.is_cuda()) return on_cpu(tensor, writes);
+        auto cpu = is_captured ? copy_of_number(tensor) : at::Tensor(tensor);
+        // Such an operator may return its CPU tensor, which stays on the CPU.
+        if (plan_.cpu_tensors == CpuTensors::any) arguments_.push_back({tensor, cpu, false});
+        return cpu;
       });
     }
   }

@@ -119,4 +119,11 @@ OperatorPlan make_plan(const c10::OperatorHandle& op, c10::DispatchKey cpu_key) 
   return plan;
 }
 
+bool returns_view(const c10::FunctionSchema& schema) {
+  for (const auto& result : schema.returns()) {
+    if (result.alias_info() != nullptr && !result.alias_info()->isWrite()) return true;
+  }
+  return false;
+}
+
 }  // namespace simgpu

@@ -10,9 +10,9 @@
 
 namespace simgpu {
 
-/// Which tensors of the CPU an operator takes beside those of a GPU: none, numbers, or numbers and
-/// indices.
-enum class CpuTensors { none, numbers, indices };
+/// Which CPU tensors an operator accepts together with tensors of a GPU: none, numbers, numbers and
+/// indices, or any, since nothing describes what another library's CUDA kernel accepts.
+enum class CpuTensors { none, numbers, indices, any };
 
 /// When an operator makes the host wait for its stream.
 enum class HostWait { never, always, with_mask, with_sorter, without_output_size };
@@ -38,5 +38,8 @@ struct OperatorPlan {
 
 /// Returns the plan of an operator whose CPU kernel has the given key.
 OperatorPlan make_plan(const c10::OperatorHandle& op, c10::DispatchKey cpu_key);
+
+/// Whether the operator returns a view of an argument.
+bool returns_view(const c10::FunctionSchema& schema);
 
 }  // namespace simgpu

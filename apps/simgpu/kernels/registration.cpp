@@ -17,6 +17,7 @@
 
 #include "simgpu/kernels/boxed_kernel.hpp"
 #include "simgpu/kernels/choosers.hpp"
+#include "simgpu/kernels/custom_operators.hpp"
 #include "simgpu/kernels/kept_operators.hpp"
 #include "simgpu/kernels/mixed_device_kernels.hpp"
 #include "simgpu/kernels/own_kernels.hpp"
@@ -55,13 +56,6 @@ DispatchKey key_of_cpu(DispatchKey key) {
   }
 }
 
-bool is_view(const c10::FunctionSchema& schema) {
-  for (const auto& result : schema.returns()) {
-    if (result.alias_info() != nullptr && !result.alias_info()->isWrite()) return true;
-  }
-  return false;
-}
-
 template <class Kernel, class... Arguments>
 KernelFunction boxed(Arguments&&... arguments) {
   return KernelFunction::makeFromBoxedFunctor(
@@ -82,10 +76,11 @@ bool goes_through_lists(const c10::OperatorHandle& op) {
 }
 
 void replace(const c10::OperatorName& name, DispatchKey key) {
+  if (!is_of_libtorch(name.name)) return;
   const auto op = c10::Dispatcher::singleton().findSchema(name);
   if (!op || keeps_kernel(c10::toString(name), key)) return;
   if (runs_on_cpu(*op, key)) {
-    if (is_view(op->schema())) return;
+    if (returns_view(op->schema())) return;
     const auto plan = make_plan(*op, key_of_cpu(key));
     register_kernel(
         name, key, goes_through_lists(*op) ? boxed<ForeachKernel>(plan) : boxed<BoxedKernel>(plan));
@@ -166,6 +161,7 @@ extern "C" __attribute__((visibility("default"))) void simgpu_register_kernels()
   replace_composites();
   register_own_kernels();
   register_kernels_of_gpu_tensors();
+  follow_custom_operators();
   follow_ranges();
   // Attention goes by the products and the softmax that it is made of.
   at::globalContext().setSDPUseFlash(false);
