@@ -174,14 +174,14 @@ def taken_beside_the_tables():
 def refused_beside_the_tables():
     """Calls that are refused, and how their errors begin. The CPU has no kernel for the last one."""
     gpu, whole, heads = ones(2, 2).cuda(), zeros(2, 2).cuda(), ones(2, 2, 8, 16).cuda()
-    attention = "_scaled_dot_product_efficient_attention"
+    attention = "_cudnn_attention_forward"
     type_error = "\"addmm_cuda\" not implemented for 'Long'"
     return {
         "addmm_": (lambda: whole.addmm_(whole, whole), type_error),
         "mm with out": (lambda: torch.mm(whole, whole, out=whole.clone()), type_error),
         "mm with out on the CPU": (lambda: torch.mm(gpu, gpu, out=ones(2, 2)),
                                    "Expected all tensors to be on the same device, but got out is on cpu"),
-        attention: (lambda: getattr(torch.ops.aten, attention)(heads, heads, heads, None, False),
+        attention: (lambda: getattr(torch.ops.aten, attention)(heads, heads, heads, None, None, None, 8, 8, False),
                     f"simulated GPUs: aten::{attention} is not supported"),
     }
 

@@ -23,7 +23,8 @@ using c10::OperatorHandle;
 using torch::jit::Stack;
 
 // An operator's entry is private, and the public way to register a kernel waits for a lock that the
-// dispatcher holds while it calls a listener. Only an explicit instantiation may use a private name.
+// dispatcher holds while it calls a listener. Only an explicit instantiation may use a private
+// name.
 template <auto Definition>
 struct EntryAccess {
   friend c10::impl::OperatorEntry& entry_of(const OperatorHandle& op) {
@@ -81,23 +82,37 @@ class Listener : public c10::OpRegistrationListener {
 }  // namespace
 
 bool is_of_libtorch(const std::string& name) {
-  static const std::set<std::string_view> namespaces{
-      "_c10d_functional", "_c10d_functional_autograd",
-      "_dtensor",         "_native",
-      "_native_aot",      "_quantized",
-      "_test",            "aten",
-      "c10d",             "c10d_functional",
-      "coor",             "debug_mode_ops",
-      "debugprims",       "export",
-      "flex_gemm",        "fsdp",
-      "inductor",         "inductor_prims",
-      "mkl",              "mkldnn",
-      "mkldnn_prepacked", "onednn",
-      "prim",             "prims",
-      "profiler",         "quantization",
-      "quantized",        "rngprims",
-      "sparse",           "static_runtime",
-      "symm_mem"};
+  static const std::set<std::string_view> namespaces{"_c10d_functional",
+                                                     "_c10d_functional_autograd",
+                                                     "_dtensor",
+                                                     "_native",
+                                                     "_native_aot",
+                                                     "_quantized",
+                                                     "_test",
+                                                     "aten",
+                                                     "c10d",
+                                                     "c10d_functional",
+                                                     "coor",
+                                                     "debug_mode_ops",
+                                                     "debugprims",
+                                                     "export",
+                                                     "flex_gemm",
+                                                     "fsdp",
+                                                     "inductor",
+                                                     "inductor_prims",
+                                                     "mkl",
+                                                     "mkldnn",
+                                                     "mkldnn_prepacked",
+                                                     "onednn",
+                                                     "prim",
+                                                     "prims",
+                                                     "profiler",
+                                                     "quantization",
+                                                     "quantized",
+                                                     "rngprims",
+                                                     "sparse",
+                                                     "static_runtime",
+                                                     "symm_mem"};
   return namespaces.contains(std::string_view(name).substr(0, name.find("::")));
 }
 

@@ -13,24 +13,30 @@ namespace simgpu {
 struct OwnKernel {
   c10::OperatorName name;
   c10::KernelFunction function;
+  /// Number of arguments, which differs between versions of LibTorch.
+  size_t arguments;
 };
 
 using OwnKernels = std::vector<OwnKernel>;
 
 void add_convolutions(OwnKernels& kernels);
 void add_dropouts(OwnKernels& kernels);
+void add_fused_attentions(OwnKernels& kernels);
 void add_grid_samplers(OwnKernels& kernels);
 void add_products(OwnKernels& kernels);
 void add_batch_norms(OwnKernels& kernels);
 void add_rms_norms(OwnKernels& kernels);
 void add_recurrent_cells(OwnKernels& kernels);
+void add_sequence_attentions(OwnKernels& kernels);
 void add_softmaxes(OwnKernels& kernels);
 
 /// Adds the function as the kernel of aten::<name>.<overload>.
-template <class Function>
-void add_own(OwnKernels& kernels, const char* name, const char* overload, Function* function) {
+template <class Return, class... Arguments>
+void add_own(OwnKernels& kernels, const char* name, const char* overload,
+             Return (*function)(Arguments...)) {
   kernels.push_back({{std::string("aten::") + name, overload},
-                     c10::KernelFunction::makeFromUnboxedRuntimeFunction(function)});
+                     c10::KernelFunction::makeFromUnboxedRuntimeFunction(function),
+                     sizeof...(Arguments)});
 }
 
 }  // namespace simgpu

@@ -2,7 +2,6 @@
 
 #include "simgpu/kernels/registration.hpp"
 
-#include <ATen/Context.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/util/Exception.h>
 #include <caffe2/core/common.h>
@@ -107,27 +106,35 @@ void replace_composites() {
   }
 }
 
-// Not every version of LibTorch has every operator of the lists.
+// Not every version of LibTorch has every operator of the lists, with these arguments.
+std::optional<c10::OperatorHandle> find_operator(const OwnKernel& kernel) {
+  const auto op = c10::Dispatcher::singleton().findSchema(kernel.name);
+  const bool fits = op && op->schema().arguments().size() == kernel.arguments;
+  return fits ? op : std::nullopt;
+}
+
 void register_own_kernels() {
   OwnKernels kernels;
-  for (const auto add : {&add_batch_norms, &add_convolutions, &add_dropouts, &add_grid_samplers,
-                         &add_products, &add_recurrent_cells, &add_rms_norms, &add_softmaxes}) {
+  for (const auto add : {&add_batch_norms, &add_convolutions, &add_dropouts, &add_fused_attentions,
+                         &add_grid_samplers, &add_products, &add_recurrent_cells, &add_rms_norms,
+                         &add_sequence_attentions, &add_softmaxes}) {
     add(kernels);
   }
-  for (auto& [name, function] : kernels) {
-    const auto op = c10::Dispatcher::singleton().findSchema(name);
+  for (auto& kernel : kernels) {
+    const auto op = find_operator(kernel);
     if (!op) continue;
-    register_kernel(name, DispatchKey::CUDA,
-                    boxed<BoxedKernel>(make_plan(*op, DispatchKey::CPU), std::move(function)));
+    register_kernel(
+        kernel.name, DispatchKey::CUDA,
+        boxed<BoxedKernel>(make_plan(*op, DispatchKey::CPU), std::move(kernel.function)));
   }
 }
 
 void register_kernels_of_gpu_tensors() {
   OwnKernels kernels;
   add_choosers(kernels);
-  for (auto& [name, function] : kernels) {
-    if (!c10::Dispatcher::singleton().findSchema(name)) continue;
-    register_kernel(name, DispatchKey::CUDA, std::move(function));
+  for (auto& kernel : kernels) {
+    if (!find_operator(kernel)) continue;
+    register_kernel(kernel.name, DispatchKey::CUDA, std::move(kernel.function));
   }
   auto& dispatcher = c10::Dispatcher::singleton();
   const auto copy = dispatcher.findSchemaOrThrow("aten::copy_", "");
@@ -163,10 +170,6 @@ extern "C" __attribute__((visibility("default"))) void simgpu_register_kernels()
   register_kernels_of_gpu_tensors();
   follow_custom_operators();
   follow_ranges();
-  // Attention goes by the products and the softmax that it is made of.
-  at::globalContext().setSDPUseFlash(false);
-  at::globalContext().setSDPUseMemEfficient(false);
-  at::globalContext().setSDPUseCuDNN(false);
 }
 
 }  // namespace simgpu
