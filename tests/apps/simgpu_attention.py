@@ -150,6 +150,13 @@ class Attention(unittest.TestCase):
             replays.append(drawn.clone())
         self.assertFalse(torch.equal(*replays))
 
+    def test_attention_without_dropout_draws_no_random_numbers(self):
+        for backend in OPERATORS:
+            with self.subTest(backend=backend), sdpa_kernel(backend):
+                before = torch.cuda.get_rng_state()
+                attend(on_gpu(inputs(dtype=torch.float16)))
+                self.assertTrue(torch.equal(torch.cuda.get_rng_state(), before))
+
     def test_the_usual_choice_and_the_switches_select_the_operator(self):
         def operator(dtype, *backends, **options):
             tensors = on_gpu(inputs(dtype=dtype))

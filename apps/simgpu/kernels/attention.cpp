@@ -109,8 +109,8 @@ AttentionGradients backward_in_steps(const Attention& attention, const Tensor& g
   gradients.key = sum_of_groups(gradients.key, group);
   gradients.value = sum_of_groups(gradients.value, group);
   if (needs_bias) {
-    gradients.bias = at::sum_to(of_scores, attention.bias->sizes())
-                         .to(attention.bias->scalar_type());
+    gradients.bias =
+        at::sum_to(of_scores, attention.bias->sizes()).to(attention.bias->scalar_type());
   }
   return gradients;
 }

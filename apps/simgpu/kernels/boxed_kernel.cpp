@@ -25,8 +25,11 @@ using torch::jit::Stack;
 std::optional<Seed> seed_of(const OperatorPlan& plan, const Stack& stack, c10::Device device) {
   if (!plan.is_random) return std::nullopt;
   const auto count = plan.writes.size();
+  const auto* arguments = stack.data() + (stack.size() - count);
+  const auto* rate = plan.dropout < count ? &arguments[plan.dropout] : nullptr;
+  if (rate != nullptr && rate->isDouble() && rate->toDouble() == 0) return std::nullopt;
   if (plan.generator == count) return Seed(std::nullopt, device);
-  const auto& value = stack[stack.size() - count + plan.generator];
+  const auto& value = arguments[plan.generator];
   return Seed(value.isNone() ? std::nullopt : std::optional(value.toGenerator()), device);
 }
 

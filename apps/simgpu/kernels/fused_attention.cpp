@@ -21,7 +21,8 @@ using Scale = std::optional<double>;
 
 // What flash and cuDNN attention return: output, logsumexp, offsets of sequences of the query and
 // of the key, their greatest lengths, two tensors of a random state, and a mask for debugging.
-using Returned = std::tuple<Tensor, Tensor, Tensor, Tensor, int64_t, int64_t, Tensor, Tensor, Tensor>;
+using Returned =
+    std::tuple<Tensor, Tensor, Tensor, Tensor, int64_t, int64_t, Tensor, Tensor, Tensor>;
 
 OptionalTensor given(const OptionalTensor& tensor) {
   return tensor && tensor->defined() ? tensor : std::nullopt;
@@ -75,8 +76,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> efficient(const Tensor& query, const 
                                                      bool compute_logsumexp, double dropout_p,
                                                      bool is_causal, Scale scale) {
   const auto seed = attention_seed(dropout_p);
-  const auto [output, logsumexp] = attend({query, key, value, given(bias), is_causal, dropout_p,
-                                           seed, scale});
+  const auto [output, logsumexp] =
+      attend({query, key, value, given(bias), is_causal, dropout_p, seed, scale});
   const auto rows = compute_logsumexp ? padded_rows(query.size(2)) : 0;
   auto padded = at::empty({query.size(0), query.size(1), rows}, logsumexp.options());
   if (compute_logsumexp) padded.narrow(2, 0, query.size(2)).copy_(logsumexp);
@@ -98,20 +99,29 @@ Returned cudnn(const Tensor& query, const Tensor& key, const Tensor& value,
                const OptionalTensor& bias, bool, double dropout_p, bool is_causal, bool debug,
                Scale scale) {
   const auto seed = attention_seed(dropout_p);
-  const auto [output, logsumexp] = attend({query, key, value, given(bias), is_causal, dropout_p,
-                                           seed, scale});
-  return {output, logsumexp.unsqueeze(3), Tensor(), Tensor(), query.size(2), key.size(2), seed,
-          at::empty({}, at::kLong), no_debug_mask(query, debug)};
+  const auto [output, logsumexp] =
+      attend({query, key, value, given(bias), is_causal, dropout_p, seed, scale});
+  return {output,
+          logsumexp.unsqueeze(3),
+          Tensor(),
+          Tensor(),
+          query.size(2),
+          key.size(2),
+          seed,
+          at::empty({}, at::kLong),
+          no_debug_mask(query, debug)};
 }
 
-std::tuple<Tensor, Tensor, Tensor> cudnn_backward(
-    const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
-    const Tensor& output, const Tensor& logsumexp, const Tensor& seed, const Tensor&,
-    const Tensor& bias, const Tensor&, const Tensor&, int64_t, int64_t, double dropout_p,
-    bool is_causal, Scale scale) {
-  const auto grads = attend_backward(
-      {query, key, value, given(bias), is_causal, dropout_p, seed, scale},
-      {output, logsumexp.squeeze(3)}, grad, false);
+std::tuple<Tensor, Tensor, Tensor> cudnn_backward(const Tensor& grad, const Tensor& query,
+                                                  const Tensor& key, const Tensor& value,
+                                                  const Tensor& output, const Tensor& logsumexp,
+                                                  const Tensor& seed, const Tensor&,
+                                                  const Tensor& bias, const Tensor&, const Tensor&,
+                                                  int64_t, int64_t, double dropout_p,
+                                                  bool is_causal, Scale scale) {
+  const auto grads =
+      attend_backward({query, key, value, given(bias), is_causal, dropout_p, seed, scale},
+                      {output, logsumexp.squeeze(3)}, grad, false);
   return {grads.query, grads.key, grads.value};
 }
 

@@ -15,6 +15,11 @@ namespace {
 // Operators that read nothing on the host although their tags say so.
 constexpr std::array never_waits{std::string_view{"aten::_ctc_loss"}};
 
+// Operators that draw no random numbers although their tags say so.
+constexpr std::array never_draws{
+    std::string_view{"aten::_scaled_dot_product_cudnn_attention_backward"},
+    std::string_view{"aten::_scaled_dot_product_efficient_attention_backward"}};
+
 constexpr std::array takes_indices_of_the_cpu{std::string_view{"aten::index.Tensor"},
                                               std::string_view{"aten::index.Tensor_out"},
                                               std::string_view{"aten::_index_put_impl_"}};
@@ -104,15 +109,16 @@ OperatorPlan make_plan(const c10::OperatorHandle& op, c10::DispatchKey cpu_key) 
   const auto& schema = op.schema();
   OperatorPlan plan{
       .label = lasting_name(op), .cpu_key = cpu_key, .returns = schema.returns().size()};
-  plan.generator = schema.arguments().size();
+  plan.generator = plan.dropout = schema.arguments().size();
   for (size_t i = 0; i < schema.arguments().size(); ++i) {
     const auto* alias = schema.arguments()[i].alias_info();
     plan.argument_names.push_back(schema.arguments()[i].name());
     plan.writes.push_back(alias != nullptr && alias->isWrite());
     if (is_generator(schema.arguments()[i])) plan.generator = i;
+    if (schema.arguments()[i].name() == "dropout_p") plan.dropout = i;
   }
-  plan.is_random =
-      plan.generator < schema.arguments().size() || op.hasTag(at::Tag::nondeterministic_seeded);
+  plan.is_random = plan.generator < schema.arguments().size() ||
+                   (op.hasTag(at::Tag::nondeterministic_seeded) && !holds(never_draws, plan.label));
   plan.cpu_tensors = cpu_tensors_of(op, plan.label);
   plan.refusals = refusals_of(plan.label);
   plan.host_wait = host_wait_of(op, plan.label);

@@ -30,6 +30,9 @@ struct OperatorPlan {
   /// Position of the generator among the arguments; the number of arguments if there is none.
   size_t generator = 0;
   bool is_random = false;
+  /// Position of the rate of dropout, without which a fused attention draws no random numbers; the
+  /// number of arguments if there is none.
+  size_t dropout = 0;
   CpuTensors cpu_tensors = CpuTensors::none;
   HostWait host_wait = HostWait::never;
   /// Arguments that CUDA's kernel refuses.

@@ -73,8 +73,8 @@ std::vector<Sequence> sequences_of(const Tensor& query, const Tensor& key,
   const auto queries = numbers_of(*query_starts), keys = numbers_of(*key_starts);
   std::vector<Sequence> sequences;
   for (size_t i = 0; i + 1 < queries.size(); ++i) {
-    sequences.push_back({{queries[i], queries[i + 1] - queries[i]},
-                         {keys[i], keys[i + 1] - keys[i]}});
+    sequences.push_back(
+        {{queries[i], queries[i + 1] - queries[i]}, {keys[i], keys[i + 1] - keys[i]}});
   }
   return sequences;
 }
@@ -85,8 +85,8 @@ Tensor bias_of(const Window& window, int64_t queries, int64_t keys, at::ScalarTy
   auto sees = at::ones({queries, keys}, at::kBool);
   if (window.left >= 0) sees = sees.logical_and(distance >= -window.left);
   if (window.right >= 0) sees = sees.logical_and(distance <= window.right);
-  return at::zeros_like(sees, type).masked_fill(sees.logical_not(),
-                                                -std::numeric_limits<double>::infinity());
+  return at::zeros_like(sees, type)
+      .masked_fill(sees.logical_not(), -std::numeric_limits<double>::infinity());
 }
 
 Tensor rows_of(const Tensor& tensor, const Positions& range) {
@@ -131,8 +131,8 @@ Tensor efficient_rows(const Tensor& logsumexp, const SequenceCall& call, size_t 
 
 Tensor attend_each(const SequenceCall& call, const Tensor& logsumexp, RowsOf logsumexp_rows) {
   const auto& query = call.query;
-  auto output = at::zeros({query.size(0), query.size(1), query.size(2), call.value.size(3)},
-                          query.options());
+  auto output =
+      at::zeros({query.size(0), query.size(1), query.size(2), call.value.size(3)}, query.options());
   for (size_t i = 0; i < call.sequences.size(); ++i) {
     const auto& sequence = call.sequences[i];
     if (is_empty(sequence)) continue;
@@ -143,8 +143,9 @@ Tensor attend_each(const SequenceCall& call, const Tensor& logsumexp, RowsOf log
   return output;
 }
 
-AttentionGradients attend_each_backward(const SequenceCall& call, const Tensor& grad, const Tensor& output,
-                            const Tensor& logsumexp, RowsOf logsumexp_rows, bool needs_bias) {
+AttentionGradients attend_each_backward(const SequenceCall& call, const Tensor& grad,
+                                        const Tensor& output, const Tensor& logsumexp,
+                                        RowsOf logsumexp_rows, bool needs_bias) {
   AttentionGradients grads{.query = at::zeros_like(call.query),
                            .key = at::zeros_like(call.key),
                            .value = at::zeros_like(call.value)};
@@ -167,22 +168,16 @@ Window flash_window(bool is_causal, OptionalInt left, OptionalInt right) {
 }
 
 SequenceCall flash_call(const Tensor& query, const Tensor& key, const Tensor& value,
-                const OptionalTensor& query_starts, const OptionalTensor& key_starts,
-                const Window& window, double dropout_p, const Tensor& seed, Scale scale) {
+                        const OptionalTensor& query_starts, const OptionalTensor& key_starts,
+                        const Window& window, double dropout_p, const Tensor& seed, Scale scale) {
   const bool is_packed = is_given(query_starts);
   const auto with_batch = [&](const Tensor& tensor) {
     return is_packed ? tensor.unsqueeze(0) : tensor;
   };
   const auto q = with_batch(query), k = with_batch(key);
-  return {q,
-          k,
-          with_batch(value),
-          {},
-          is_packed,
-          sequences_of(q, k, query_starts, key_starts),
-          window,
-          dropout_p,
-          seed,
+  return {q,      k,         with_batch(value),
+          {},     is_packed, sequences_of(q, k, query_starts, key_starts),
+          window, dropout_p, seed,
           scale};
 }
 
@@ -199,9 +194,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> flash_sequences(
   const auto call = flash_call(query, key, value, query_starts, key_starts,
                                flash_window(is_causal, left, right), dropout_p, seed, scale);
   const auto floats = query.options().dtype(at::kFloat);
-  const auto logsumexp =
-      call.is_packed ? at::zeros({query.size(1), query.size(0)}, floats)
-                     : at::zeros({query.size(0), query.size(2), query.size(1)}, floats);
+  const auto logsumexp = call.is_packed
+                             ? at::zeros({query.size(1), query.size(0)}, floats)
+                             : at::zeros({query.size(0), query.size(2), query.size(1)}, floats);
   const auto output = attend_each(call, logsumexp, &flash_rows);
   return {call.is_packed ? output.squeeze(0) : output, logsumexp,
           at::stack({seed, seed}).view(at::kUInt64), at::empty({}, at::kUInt64),
@@ -213,9 +208,9 @@ std::tuple<Tensor, Tensor, Tensor> flash_sequences_backward(
     const Tensor& output, const Tensor& logsumexp, const Tensor& query_starts,
     const Tensor& key_starts, int64_t, int64_t, double dropout_p, bool is_causal,
     const Tensor& random_state, const Tensor&, Scale scale, OptionalInt left, OptionalInt right) {
-  const auto call = flash_call(query, key, value, query_starts, key_starts,
-                               flash_window(is_causal, left, right), dropout_p,
-                               random_state.view(at::kLong).select(0, 0), scale);
+  const auto call =
+      flash_call(query, key, value, query_starts, key_starts, flash_window(is_causal, left, right),
+                 dropout_p, random_state.view(at::kLong).select(0, 0), scale);
   const auto rows = [&](const Tensor& tensor) {
     return call.is_packed ? tensor.unsqueeze(0) : tensor;
   };
@@ -231,9 +226,9 @@ Window efficient_window(int64_t mask_type) {
 }
 
 SequenceCall efficient_call(const Tensor& query, const Tensor& key, const Tensor& value,
-                    const OptionalTensor& bias, const OptionalTensor& query_starts,
-                    const OptionalTensor& key_starts, int64_t mask_type, OptionalInt window,
-                    double dropout_p, const Tensor& seed, Scale scale) {
+                            const OptionalTensor& bias, const OptionalTensor& query_starts,
+                            const OptionalTensor& key_starts, int64_t mask_type, OptionalInt window,
+                            double dropout_p, const Tensor& seed, Scale scale) {
   const bool is_packed = is_given(query_starts);
   TORCH_CHECK_NOT_IMPLEMENTED(
       !window.value_or(0) && !(is_packed && is_given(bias)),
@@ -256,20 +251,18 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, int64_t, int64_t> efficient_sequences
     const OptionalTensor& query_starts, const OptionalTensor& key_starts, OptionalInt max_queries,
     OptionalInt max_keys, double dropout_p, int64_t mask_type, bool compute_logsumexp, Scale scale,
     const OptionalTensor& key_lengths, OptionalInt window) {
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      !is_given(key_lengths),
-      "simulated GPUs: efficient attention with seqlen_k is not supported");
+  TORCH_CHECK_NOT_IMPLEMENTED(!is_given(key_lengths),
+                              "simulated GPUs: efficient attention with seqlen_k is not supported");
   const auto seed = attention_seed(dropout_p);
   const auto call = efficient_call(query, key, value, bias, query_starts, key_starts, mask_type,
                                    window, dropout_p, seed, scale);
   const auto queries = max_queries.value_or(query.size(1));
   const auto batch = call.is_packed ? static_cast<int64_t>(call.sequences.size()) : query.size(0);
   const auto rows = compute_logsumexp ? padded_rows(queries) : 0;
-  const auto logsumexp =
-      at::zeros({batch, query.size(2), rows}, query.options().dtype(at::kFloat));
+  const auto logsumexp = at::zeros({batch, query.size(2), rows}, query.options().dtype(at::kFloat));
   const auto output = attend_each(call, logsumexp, &efficient_rows);
-  return {output,  logsumexp, seed, at::empty({}, at::kLong),
-          queries, max_keys.value_or(key.size(1))};
+  return {
+      output, logsumexp, seed, at::empty({}, at::kLong), queries, max_keys.value_or(key.size(1))};
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_sequences_backward(
@@ -281,7 +274,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_sequences_backward(
   if (!grad.defined()) return {};
   const auto call = efficient_call(query, key, value, bias, query_starts, key_starts, mask_type,
                                    window, dropout_p, seed, scale);
-  const auto grads = attend_each_backward(call, grad, output, logsumexp, &efficient_rows, needs_bias);
+  const auto grads =
+      attend_each_backward(call, grad, output, logsumexp, &efficient_rows, needs_bias);
   return {grads.query, grads.key, grads.value, grads.bias};
 }
 
