@@ -274,6 +274,38 @@ TEST_CASE("mistakes that fail on real GPUs are found, and their corrected versio
   CHECK(std::count(right.err.begin(), right.err.end(), '\n') == 1);  // what the GPUs are
 }
 
+TEST_CASE(
+    "a program's own kernel and operator run CPU code in stream order, and their races are named") {
+  const auto run = [](const std::string& name, const std::string& how) {
+    return simulated("--races throw", SCONCE_SIMGPU_KERNELS " " + name + " " + how);
+  };
+  const auto [name, report, right] = GENERATE(table<std::string, std::string, std::string>(
+      {{"kernel", "scale(float*, float, int) writes 4000 bytes on stream ", "6000\n"},
+       {"operator", "simgpu_kernels::twice reads 4000 bytes on stream ", "4000\n"}}));
+  const Ran wrong = run(name, "wrong");
+  CHECK(wrong.exit_code == 1);
+  CHECK_THAT(wrong.err, ContainsSubstring("simulated GPUs: a race: " + report));
+  CHECK(run(name, "right").out == right);
+}
+
+TEST_CASE("a CUDA graph replays a program's own kernel with the arguments of the capture") {
+  const Ran ran = simulated("--races throw", SCONCE_SIMGPU_KERNELS " graph right");
+  INFO(ran.err);
+  CHECK(ran.out == "4 36\n");
+}
+
+TEST_CASE("a CUDA kernel without a function for the CPU is refused by name") {
+  const Ran ran = simulated("", SCONCE_SIMGPU_KERNELS " refused right");
+  CHECK_THAT(ran.err, ContainsSubstring("simulated GPUs: the CUDA kernel unknown() cannot run\n"));
+  CHECK(ran.out == "801\n");  // cudaErrorNotSupported
+}
+
+TEST_CASE("the page shows the tested function for the CPU") {
+  CHECK_THAT(
+      sconce::test::contents(SCONCE_TESTS_DIR "/../docs/simulated_gpus.md"),
+      ContainsSubstring(sconce::test::contents(SCONCE_TESTS_DIR "/apps/simgpu_scale_on_cpu.cpp")));
+}
+
 TEST_CASE("CPU indices are counted as the copies that LibTorch makes of them") {
   const TempDir folder;
   const std::string file = (folder.path() / "counts.json").string();

@@ -1,31 +1,29 @@
 #include <cuda_runtime_api.h>
 
 #include <cxxabi.h>
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "simgpu/runtime/process.hpp"
+#include "simgpu/runtime/user_kernels.hpp"
 #include "simgpu/runtime/work.hpp"
 
-// CUDA's kernels, which are registered while LibTorch is loaded and cannot run. That of
-// torch.cuda._sleep has nothing to do.
+// CUDA's kernels, which libraries register while they are loaded. They cannot run, except those
+// that the program has a function of the CPU for, and that of torch.cuda._sleep, which has nothing
+// to do.
 
 namespace simgpu {
 
 namespace {
 
-struct RegisteredKernel {
-  const void* function = nullptr;
-  const char* name = nullptr;
-};
-
-std::vector<RegisteredKernel>& registered_kernels() {
-  static auto& kernels = *new std::vector<RegisteredKernel>;
+// Their names, by the addresses that launches use.
+std::map<const void*, const char*>& registered_kernels() {
+  static auto& kernels = *new std::map<const void*, const char*>;
   return kernels;
 }
 
@@ -38,10 +36,9 @@ std::string demangle(const char* name) {
 }
 
 std::string kernel_name(const void* function) {
-  const auto& kernels = registered_kernels();
-  const auto found = std::find_if(kernels.begin(), kernels.end(),
-                                  [&](const auto& kernel) { return kernel.function == function; });
-  return found == kernels.end() ? "of a library" : demangle(found->name);
+  const Lock lock;
+  const auto found = registered_kernels().find(function);
+  return found == registered_kernels().end() ? "of a library" : demangle(found->second);
 }
 
 cudaError_t refuse_kernel(const void* function) {
@@ -54,13 +51,12 @@ cudaError_t refuse_kernel(const void* function) {
   return fail(cudaErrorNotSupported);
 }
 
-bool takes_time_alone(const void* function) {
-  const Lock lock;
-  return kernel_name(function) == "at::cuda::(anonymous namespace)::spin_kernel(long)";
-}
-
-cudaError_t launch_kernel(const void* function, cudaStream_t stream) {
-  if (!takes_time_alone(function)) return refuse_kernel(function);
+cudaError_t launch_kernel(const void* function, dim3 grid, dim3 block, void** arguments,
+                          size_t shared_bytes, cudaStream_t stream) {
+  const auto name = kernel_name(function);
+  const simgpu_launch launch{{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared_bytes};
+  if (launch_user_kernel(name, launch, arguments, stream)) return cudaSuccess;
+  if (name != "at::cuda::(anonymous namespace)::spin_kernel(long)") return refuse_kernel(function);
   take_time(stream, "at::cuda::sleep");
   return cudaSuccess;
 }
@@ -101,7 +97,7 @@ void __cudaRegisterVar(void**, char*, char*, const char*, int, size_t, int, int)
 void __cudaRegisterFunction(void**, const char* function, char*, const char* name, int, uint3*,
                             uint3*, dim3*, dim3*, int*) {
   const simgpu::Lock lock;
-  simgpu::registered_kernels().push_back({.function = function, .name = name});
+  simgpu::registered_kernels().insert_or_assign(function, name);
 }
 
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
@@ -109,30 +105,36 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
   return cudaSuccess;
 }
 
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3, dim3, void**, size_t,
-                               cudaStream_t stream) {
-  return simgpu::launch_kernel(kernel, stream);
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
+                               size_t shared_bytes, cudaStream_t stream) {
+  return simgpu::launch_kernel(kernel, grid, block, arguments, shared_bytes, stream);
 }
 
-cudaError_t cudaLaunchKernel(const void* function, dim3, dim3, void**, size_t,
-                             cudaStream_t stream) {
-  return simgpu::launch_kernel(function, stream);
+cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments,
+                             size_t shared_bytes, cudaStream_t stream) {
+  return simgpu::launch_kernel(function, grid, block, arguments, shared_bytes, stream);
 }
 
-cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t*, const void* function, void**) {
-  return simgpu::refuse_kernel(function);
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* launch, const void* function,
+                                void** arguments) {
+  if (launch == nullptr) return simgpu::fail(cudaErrorInvalidValue);
+  return simgpu::launch_kernel(function, launch->gridDim, launch->blockDim, arguments,
+                               launch->dynamicSmemBytes, launch->stream);
 }
 
-cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3, dim3, void**, size_t,
-                                        cudaStream_t) {
-  return simgpu::refuse_kernel(function);
+cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block,
+                                        void** arguments, size_t shared_bytes,
+                                        cudaStream_t stream) {
+  return simgpu::launch_kernel(function, grid, block, arguments, shared_bytes, stream);
 }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, const void*) {
   return simgpu::refuse_kernel_query();
 }
 
-cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) {
+// Asks for more shared memory, which a function of the CPU does not need.
+cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute, int) {
+  if (simgpu::has_user_kernel(simgpu::kernel_name(function))) return cudaSuccess;
   return simgpu::refuse_kernel_query();
 }
 
