@@ -97,6 +97,13 @@ void say_what_the_gpus_are(const CommandLine& line) {
   std::cerr << "; neither times nor the rounding of kernels are a real GPU's" << std::endl;
 }
 
+// The default backend of torch.compile makes kernels that cannot run. A program that sets the
+// variable, even to nothing, keeps its backends.
+void set_compiler_backend() {
+  const char* name = "TORCH_COMPILE_OVERRIDE_BACKENDS";
+  if (std::getenv(name) == nullptr) set(name, ">=0:aot_eager");
+}
+
 [[noreturn]] void run(const CommandLine& line, const std::filesystem::path& program) {
   set("LD_PRELOAD", runtime_library().string());
   set("SCONCE_SIMGPU_GPUS", std::to_string(line.gpus));
@@ -109,6 +116,7 @@ void say_what_the_gpus_are(const CommandLine& line) {
   set("SCONCE_SIMGPU_PLACES", line.places ? "1" : "0");
   // LibTorch waits this long, in seconds, for threads that python_exit.cpp may have stopped.
   ::setenv("TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT", "0.2", /*overwrite=*/0);
+  set_compiler_backend();
   say_what_the_gpus_are(line);
   std::vector<char*> arguments;
   auto words = line.program;

@@ -40,8 +40,8 @@ void unknown() {}
 
 [[maybe_unused]] const bool is_registered = [] {
   using Begin = void** (*)(void*);
-  using Register = void (*)(void**, const char*, char*, const char*, int, void*, void*, void*,
-                            void*, int*);
+  using Register =
+      void (*)(void**, const char*, char*, const char*, int, void*, void*, void*, void*, int*);
   const auto add = find<Register>("__cudaRegisterFunction");
   void** binary = find<Begin>("__cudaRegisterFatBinary")(nullptr);
   const std::pair<const char*, const char*> kernels[] = {

@@ -1,6 +1,7 @@
 #include <cupti.h>
 
 #include "simgpu/runtime/define_function.hpp"
+#include "simgpu/runtime/process.hpp"
 
 // CUPTI without a GPU: LibTorch's profiler then records the host's work alone. The real library
 // would crash in a process whose driver is this library.
@@ -25,8 +26,12 @@ SIMGPU_NO_PROFILER(cuptiEnableCallback)
 SIMGPU_NO_PROFILER(cuptiEnableDomain)
 SIMGPU_NO_PROFILER(cuptiFinalize)
 SIMGPU_NO_PROFILER(cuptiGetCallbackName)
-SIMGPU_NO_PROFILER(cuptiGetVersion)
 SIMGPU_NO_PROFILER(cuptiSubscribe)
 SIMGPU_NO_PROFILER(cuptiUnsubscribe)
+
+// What LibTorch's profiler calls first if a GPU's work is requested.
+SIMGPU_DEFINE(simgpu_cuptiGetVersion, "cuptiGetVersion",
+              (simgpu::write_once("simulated GPUs: a profile has the host's work and times alone"),
+               CUPTI_ERROR_NOT_INITIALIZED))
 
 #undef SIMGPU_NO_PROFILER

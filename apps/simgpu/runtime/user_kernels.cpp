@@ -103,10 +103,11 @@ bool launch_user_kernel(const std::string& name, const simgpu_launch& launch, vo
   Running now{stream, label};
   run(kernel.function, launch, arguments, &now);
   if (!again) return true;
-  record(stream, {label, std::move(now.accesses), [function = kernel.function, launch, again = *again] {
-                    Arguments copies(again);
-                    run(function, launch, copies.pointers(), nullptr);
-                  }});
+  record(stream,
+         {label, std::move(now.accesses), [function = kernel.function, launch, again = *again] {
+            Arguments copies(again);
+            run(function, launch, copies.pointers(), nullptr);
+          }});
   return true;
 }
 

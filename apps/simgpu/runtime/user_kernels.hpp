@@ -5,7 +5,8 @@
 #include <cstddef>
 #include <string>
 
-// What a program that runs on simulated GPUs finds with dlsym(). docs/simulated_gpus.md shows its use.
+// What a program that runs on simulated GPUs finds with dlsym(). docs/simulated_gpus.md shows its
+// use.
 #pragma GCC visibility push(default)
 
 extern "C" {
