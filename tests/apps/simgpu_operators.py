@@ -42,7 +42,7 @@ REFUSED = {
 
 # GPUs choose fused attention by other rules than the CPU, which also fuses it in these calls. Its steps are the same.
 IN_STEPS = {"nn.functional.scaled_dot_product_attention", "nn.Transformer", "nn.TransformerDecoderLayer",
-            "nn.TransformerEncoderLayer"}
+            "nn.TransformerEncoder", "nn.TransformerEncoderLayer"}
 
 
 class CpuRefuses(Exception):
