@@ -2,6 +2,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <initializer_list>
+
 // When Python ends, its versions before 3.14 end each other thread that asks for Python's lock, by
 // pthread_exit. Threads of LibTorch's autograd do that last of all in a backward pass, within a
 // destructor, where pthread_exit ends the process: "terminate called without an active exception".
