@@ -1,7 +1,7 @@
 // Collectives of NCCL that do not match between two ranks, and the same ones that match; captures
-// that wait for one to which a rank comes late; or one that rank 1 calls alone, and throws. Each
-// rank runs
-//   test-simgpu-collectives FOLDER wrong|right|late|alone
+// that wait for one to which a rank comes late; or one that rank 1 calls alone, and throws; or
+// calls in which the ranks wait for each other. Each rank runs
+//   test-simgpu-collectives FOLDER wrong|right|late|alone|stuck
 // with RANK, LOCAL_RANK and WORLD_SIZE set; the ranks meet in the empty folder. Prints how each
 // case ends.
 #include <c10/core/Event.h>
@@ -72,6 +72,10 @@ ProcessGroup join(const std::string& folder, const std::string& name) {
                              .timeout = std::chrono::seconds(60)});
 }
 
+void wait_for_file(const std::string& path) {
+  while (!std::filesystem::exists(path)) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
 c10::Stream another_stream(torch::Device device) {
   return c10::impl::VirtualGuardImpl(torch::kCUDA).getStreamFromGlobalPool(device);
 }
@@ -109,9 +113,7 @@ void come_late(const ProcessGroup& group, const std::string& sign, const Capture
   const auto stream = another_stream(group.device());
   const c10::StreamGuard guard(stream);
   const auto values = ones(group, 100);
-  while (group.rank() == 1 && !std::filesystem::exists(sign)) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  if (group.rank() == 1) wait_for_file(sign);
   group.all_reduce(values);
   if (group.rank() == 1) return;
   std::promise<void> begun;
@@ -149,9 +151,63 @@ void call_alone(const ProcessGroup& group, std::vector<Tensor>& tensors,
     throw std::runtime_error("rank 1 is wrong");
   }
   // Rank 0 stays until the test has seen rank 1's end: a rank that is lost ends the others' waits.
-  while (!std::filesystem::exists(folder + "/rank_1_has_ended")) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  wait_for_file(folder + "/rank_1_has_ended");
+}
+
+using Work = c10::intrusive_ptr<c10d::Work>;
+
+// Returns when both ranks are here. The group's own barrier may be behind what is stuck.
+void meet(const ProcessGroup& group, const std::string& place) {
+  std::ofstream(place + std::to_string(group.rank())).flush();
+  wait_for_file(place + std::to_string(1 - group.rank()));
+}
+
+// Waits for calls of both ranks as a program whose group has this timeout.
+void wait_for_both(const ProcessGroup& group, const std::string& place,
+                   const std::vector<Work>& calls) {
+  meet(group, place);
+  for (const auto& call : calls) call->wait(std::chrono::seconds(2));
+}
+
+// 4 MiB, which no buffer of NCCL holds.
+constexpr int64_t large = 1 << 20;
+
+void send_first(const ProcessGroup& group, const std::string& folder) {
+  const int other = 1 - group.rank();
+  std::vector<Tensor> sent{ones(group, large)};
+  std::vector<Tensor> received{ones(group, large)};
+  const auto send = group.c10d()->send(sent, other, 0);
+  const auto receive = group.c10d()->recv(received, other, 0);
+  wait_for_both(group, folder + "/send_first_", {send, receive});
+}
+
+void call_in_opposite_order(const ProcessGroup& group, const std::string& folder) {
+  const auto second = join(folder, "second");
+  for (const auto* each : {&group, &second}) each->all_reduce(ones(group, 100));
+  std::vector<Tensor> tensors{ones(group, 100)};
+  std::vector<Tensor> tensors_of_second{ones(group, 200)};
+  std::vector<Work> calls;
+  for (const bool is_first : {group.rank() == 0, group.rank() == 1}) {
+    calls.push_back(is_first ? group.c10d()->allreduce(tensors)
+                             : second.c10d()->allreduce(tensors_of_second));
+    calls.back()->synchronize();  // on the stream
   }
+  wait_for_both(group, folder + "/order_", calls);
+}
+
+// Rank 1 comes once the wait of rank 0 has been reported.
+void come_busy(const ProcessGroup& group) {
+  group.all_reduce(ones(group, 100));
+  if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(7));
+  group.all_reduce(ones(group, 100));
+}
+
+void receive_more_than_is_sent(const ProcessGroup& group, const std::string& folder) {
+  const bool sends = group.rank() == 0;
+  std::vector<Tensor> tensors{ones(group, sends ? large : large + 5)};
+  const auto c10d = group.c10d();
+  const auto call = sends ? c10d->send(tensors, 1, 0) : c10d->recv(tensors, 0, 0);
+  wait_for_both(group, folder + "/sizes_", {call});
 }
 
 // Makes a group for one case, since a group cannot be used once a collective has failed.
@@ -183,6 +239,13 @@ int main(int argc, char** argv) {
   if (std::strcmp(argv[2], "alone") == 0) {
     std::vector<Tensor> tensors;
     run(folder, "alone", [&](const auto& group) { call_alone(group, tensors, folder); });
+    return 0;
+  }
+  if (std::strcmp(argv[2], "stuck") == 0) {
+    run(folder, "sends", [&](const auto& group) { send_first(group, folder); });
+    run(folder, "order", [&](const auto& group) { call_in_opposite_order(group, folder); });
+    run(folder, "sizes", [&](const auto& group) { receive_more_than_is_sent(group, folder); });
+    run(folder, "busy", [&](const auto& group) { come_busy(group); });
     return 0;
   }
   const bool is_right = std::strcmp(argv[2], "right") == 0;

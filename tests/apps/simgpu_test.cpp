@@ -356,6 +356,33 @@ TEST_CASE("mismatched collectives fail on each rank with an error that shows bot
   CHECK(count_of(right.err, "\n") == 2);  // what the GPUs are
 }
 
+TEST_CASE("NCCL calls that wait for each other or for a busy host end, and report who waits") {
+  const Ran ran = collectives("stuck");
+  INFO(ran.out << ran.err);
+  const std::string send = "ncclSend of 1048576 float32 to rank ";
+  const std::string reduce_100 = "ncclAllReduce of 100 float32, sum";
+  const std::string reduce_200 = "ncclAllReduce of 200 float32, sum";
+  CHECK(count_of(ran.out, "sends fails") == 2);
+  CHECK_THAT(ran.err, ContainsSubstring(" s for rank 1 in " + send + "1; rank 1 has waited "));
+  CHECK_THAT(ran.err, ContainsSubstring(" s for rank 0 in " + send + "0; rank 0 has waited "));
+  // The rank that ends its call first may let the other one's finish.
+  CHECK(count_of(ran.out, "order fails") >= 1);
+  const std::string queued = " s for earlier work of its stream before ";
+  CHECK(count_of(ran.err, " s for rank 1 in " + reduce_100 + "; rank 1 has waited ") +
+            count_of(ran.err, " s for rank 0 in " + reduce_200 + "; rank 0 has waited ") >=
+        1);
+  CHECK(count_of(ran.err, queued + reduce_100 + "\n") +
+            count_of(ran.err, queued + reduce_200 + "\n") >=
+        1);
+  CHECK(count_of(ran.out, "sizes fails") == 2);
+  CHECK(count_of(ran.out,
+                 "rank 1 calls ncclRecv of 1048581 float32 from rank 0, where rank 0 calls "
+                 "ncclSend of 1048576 float32 to rank 1\n") == 2);
+  CHECK(count_of(ran.out, "busy is done") == 2);
+  CHECK_THAT(ran.err, ContainsSubstring(" s for rank 1 in " + reduce_100 +
+                                        "; rank 1 has not used this communicator for "));
+}
+
 TEST_CASE("a rank that throws while NCCL waits for another rank ends and shows its error") {
   const TempDir folder;
   const std::string path = folder.path().string();

@@ -174,7 +174,7 @@ void order_after(Stream& later, Stream& earlier, uint64_t tick, const Clock& see
   use(later);
   later.seen.join(seen);
   if (&later == &earlier || !is_pending(earlier, tick)) return;
-  later.pending.push_back({.tick = later.tick, .awaited = &earlier, .awaited_tick = tick});
+  later.pending.push_back({.tick = ++later.tick, .awaited = &earlier, .awaited_tick = tick});
 }
 
 void wait_on_host(Stream& stream) {

@@ -39,7 +39,7 @@ struct Stream {
   int priority = 0;
   size_t id = 0;      ///< in clocks; 0 until the first work
   int number = 0;     ///< in reports: counts the device's streams by their first work
-  uint64_t tick = 0;  ///< number of pieces of work so far
+  uint64_t tick = 0;  ///< of the latest piece of work, or the wait for another stream after it
   Clock seen = {};    ///< what comes before the next piece of work
   std::deque<Pending> pending = {};
   std::shared_ptr<Capture> capture = {};

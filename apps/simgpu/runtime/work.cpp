@@ -9,6 +9,7 @@
 #include "simgpu/runtime/process.hpp"
 #include "simgpu/runtime/races.hpp"
 #include "simgpu/runtime/stream.hpp"
+#include "simgpu/runtime/thread_work.hpp"
 
 namespace simgpu {
 
@@ -21,6 +22,16 @@ void check_process() {
   throw_kept_race();
 }
 
+// Does the copies that come before, unless another thread will.
+void begin_uncaptured(Stream& stream, const Work& work, bool is_replay, bool is_of_thread) {
+  if (!is_replay && !work.is_continued) count_work(stream, work.label);
+  advance(stream);
+  if (!is_of_thread) drain(stream);
+  check_accesses(access_history(), {&stream, stream.tick, work.label, requested_at(), is_replay},
+                 stream.seen, work.accesses.data(), work.accesses.size());
+  hide_captured(work.accesses);
+}
+
 void begin(cudaStream_t handle, const Work& work, bool is_replay) {
   keep_fault_handler();
   wait_for_threads(handle);
@@ -29,12 +40,7 @@ void begin(cudaStream_t handle, const Work& work, bool is_replay) {
   check_process();
   auto& stream = find_stream(handle);
   if (stream.capture) return begin_captured_work(stream, work);
-  if (!is_replay && !work.is_continued) count_work(stream, work.label);
-  advance(stream);
-  drain(stream);
-  check_accesses(access_history(), {&stream, stream.tick, work.label, requested_at(), is_replay},
-                 stream.seen, work.accesses.data(), work.accesses.size());
-  hide_captured(work.accesses);
+  begin_uncaptured(stream, work, is_replay, false);
 }
 
 }  // namespace
@@ -50,6 +56,20 @@ void begin_work(cudaStream_t stream, const Work& work) {
 
 void begin_replayed_work(cudaStream_t stream, const Work& work) {
   begin(stream, work, true);
+}
+
+WorkBefore begin_work_of_thread(cudaStream_t handle, const Work& work) {
+  if (is_capturing(handle)) {
+    begin_work(handle, work);
+    return {};
+  }
+  keep_fault_handler();
+  note_place();
+  const Lock lock;
+  check_process();
+  auto& stream = find_stream(handle);
+  begin_uncaptured(stream, work, false, true);
+  return {&stream, stream.tick - 1};
 }
 
 void record(cudaStream_t handle, Work work) {

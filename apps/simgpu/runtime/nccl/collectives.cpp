@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "simgpu/runtime/nccl/exchange.hpp"
 
@@ -64,12 +65,14 @@ void run_collective(Peers& peers, const Operation& operation) {
   const size_t chunks = sends_to_each(operation.kind) ? static_cast<size_t>(peers.ranks()) : 1;
   constexpr size_t alignment = 64;
   const size_t stride = Slot::piece_size / chunks / alignment * alignment;
+  const std::string call = describe(operation);
+  peers.begin(Activity::exchanging, call);
   for (size_t offset = 0; offset < size; offset += stride) {
     const Piece piece{operation, offset, std::min(stride, size - offset), stride,
                       peers.num_barriers()};
     put(peers, piece);
     if (offset == 0) {
-      peers.barrier_of(describe(operation));
+      peers.barrier_of(call);
     } else {
       peers.barrier();
     }

@@ -113,9 +113,12 @@ std::optional<Communicator::Job> Communicator::next_job() {
 
 void Communicator::run(Job& job) {
   try {
+    peers_.check_aborted();
     job.run(peers_);
+    peers_.begin(Activity::none, "");
   } catch (const Aborted&) {
   } catch (const Failure& failure) {
+    peers_.end_wait();
     std::unique_lock lock(mutex_);
     std::string text = failure.what();
     if (failure.result == ncclRemoteError) text += std::string(" in ") + job.label;

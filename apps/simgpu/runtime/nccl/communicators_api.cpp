@@ -110,7 +110,10 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made
   return guarded([&] { split(*find_handle(comm), color, key, made); });
 }
 
+// NCCL lets a null communicator end: LibTorch aborts communicators that it has aborted before.
+
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  if (comm == nullptr) return ncclSuccess;
   return guarded([&] {
     const auto communicator = find_handle(comm);
     communicator->finish(communicator->submit("ncclCommFinalize", [](Peers&) {}));
@@ -118,10 +121,12 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  if (comm == nullptr) return ncclSuccess;
   return guarded([&] { take_handle(comm); });
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  if (comm == nullptr) return ncclSuccess;
   return guarded([&] { take_handle(comm)->abort(); });
 }
 

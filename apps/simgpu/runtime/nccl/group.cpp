@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "simgpu/runtime/nccl/exchange.hpp"
+#include "simgpu/runtime/thread_work.hpp"
 
 namespace simgpu::nccl {
 
@@ -45,15 +46,18 @@ struct Batch {
   std::shared_ptr<Communicator> communicator;
   std::vector<Operation> operations = {};
   std::set<cudaStream_t> streams = {};
+  std::vector<WorkBefore> before = {};
   std::shared_future<void> done = {};
 
   std::shared_future<void> submit() const {
     std::vector<Operation> on_the_host;
     std::transform(operations.begin(), operations.end(), std::back_inserter(on_the_host), on_host);
-    return communicator->submit(operations.front().label,
-                                [on_the_host = std::move(on_the_host)](Peers& peers) {
-                                  run_operations(peers, on_the_host);
-                                });
+    return communicator->submit(operations.front().label, [on_the_host = std::move(on_the_host),
+                                                           first = before](Peers& peers) {
+      peers.begin(Activity::queued, describe(on_the_host.front()));
+      for (const auto& work : first) finish(work, [&] { peers.check_aborted(); });
+      run_operations(peers, on_the_host);
+    });
   }
 
   std::vector<Access> accesses() const {
@@ -66,24 +70,27 @@ struct Batch {
   }
 };
 
-std::vector<Batch> batches_of(const std::vector<Call>& calls) {
+WorkBefore begin_on_stream(const Call& call) {
+  const auto& communicator = *call.communicator;
+  communicator.check();
+  const OnDevice device(communicator);
+  return begin_work_of_thread(
+      call.stream, {call.operation.label,
+                    accesses_of(call.operation, communicator.rank(), communicator.ranks())});
+}
+
+std::vector<Batch> begin_batches(const std::vector<Call>& calls) {
   std::vector<Batch> batches;
   for (const auto& call : calls) {
+    const auto before = begin_on_stream(call);
     auto batch = std::find_if(batches.begin(), batches.end(),
                               [&](const Batch& b) { return b.communicator == call.communicator; });
     if (batch == batches.end()) batch = batches.insert(batch, Batch{call.communicator});
     batch->operations.push_back(call.operation);
     batch->streams.insert(call.stream);
+    batch->before.push_back(before);
   }
   return batches;
-}
-
-void begin_on_stream(const Call& call) {
-  const auto& communicator = *call.communicator;
-  communicator.check();
-  const OnDevice device(communicator);
-  begin_work(call.stream, {call.operation.label,
-                           accesses_of(call.operation, communicator.rank(), communicator.ranks())});
 }
 
 // A replay exchanges again, so all ranks have to capture the operations and to replay them.
@@ -105,8 +112,7 @@ void settle(const Batch& batch, std::chrono::steady_clock::time_point deadline) 
 }
 
 void launch(const std::vector<Call>& calls) {
-  for (const auto& call : calls) begin_on_stream(call);
-  auto batches = batches_of(calls);
+  auto batches = begin_batches(calls);
   for (auto& batch : batches) batch.done = batch.submit();
   const auto deadline = std::chrono::steady_clock::now() + patience;
   for (const auto& batch : batches) settle(batch, deadline);

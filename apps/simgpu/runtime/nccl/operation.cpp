@@ -36,11 +36,17 @@ std::string describe(const Operation& operation) {
   std::string text = std::string(operation.label) + " of " + std::to_string(operation.count) + " " +
                      name_of(operation.type);
   if (reduces(operation.kind)) text += std::string(", ") + name_of(operation.reduction);
-  if (operation.kind == Kind::broadcast) text += " from rank " + std::to_string(operation.peer);
-  if (operation.kind == Kind::reduce || operation.kind == Kind::gather) {
-    text += " to rank " + std::to_string(operation.peer);
+  switch (operation.kind) {
+    case Kind::broadcast:
+    case Kind::receive:
+      return text + " from rank " + std::to_string(operation.peer);
+    case Kind::reduce:
+    case Kind::gather:
+    case Kind::send:
+      return text + " to rank " + std::to_string(operation.peer);
+    default:
+      return text;
   }
-  return text;
 }
 
 std::vector<Access> accesses_of(const Operation& operation, int rank, int ranks) {

@@ -55,7 +55,8 @@ int chunks_sent(const Operation& operation, int rank, int ranks);
 /// Number of chunks that the rank receives.
 int chunks_received(const Operation& operation, int rank, int ranks);
 
-/// "ncclAllReduce of 100 float32, sum": what has to be the same in all ranks of a collective.
+/// "ncclAllReduce of 100 float32, sum" or "ncclSend of 100 float32 to rank 1". It has to be the
+/// same in all ranks of a collective.
 std::string describe(const Operation& operation);
 
 /// The memory that the operation uses in the rank.

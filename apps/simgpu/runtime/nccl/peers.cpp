@@ -27,6 +27,12 @@ constexpr auto between_checks = std::chrono::milliseconds(200);
 // The default timeout of c10d's NCCL backend, which does not watch the start of a communicator.
 constexpr auto longest_start = std::chrono::minutes(10);
 
+// How long a wait lasts until it is reported. Each report doubles it, so that a program whose ranks
+// often wait for each other does not get a report for each wait.
+std::atomic<int64_t> long_wait_s = 5;
+// A wait that an abort ends is reported if it was longer.
+constexpr auto aborted_wait = std::chrono::seconds(1);
+
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
 void futex_sleep(std::atomic<uint32_t>& word, uint32_t expected) {
@@ -76,6 +82,7 @@ Peers::Peers(const ncclUniqueId& id, int ranks, int rank)
 
 void Peers::connect() {
   const auto start = PeerClock::now();
+  begin(Activity::exchanging, "ncclCommInitRank");
   wait([&] {
     Ranks missing = 0;
     for (int rank = 0; rank < ranks_; ++rank) {
@@ -88,8 +95,26 @@ void Peers::connect() {
     }
     return missing;
   });
+  begin(Activity::none, "");
   SharedMemory::release(id_);
   check_gpus();
+}
+
+void Peers::begin(Activity activity, const std::string& call) {
+  memory_.member(rank_).activity.begin(activity, call);
+  is_reported_.store(false);
+}
+
+void Peers::restart_clock() {
+  memory_.member(rank_).activity.restart_clock();
+}
+
+void Peers::end_wait() {
+  memory_.member(rank_).activity.set_waits_for(0);
+}
+
+void Peers::check_aborted() const {
+  if (is_aborted_.load()) throw Aborted{};
 }
 
 void Peers::barrier() {
@@ -123,11 +148,15 @@ void Peers::barrier_of(const std::string& call) {
 
 void Peers::wait(const std::function<Ranks()>& missing) {
   auto& bell = memory_.member(rank_).bell;
+  auto& activity = memory_.member(rank_).activity;
+  activity.restart_clock();
   auto next_check = PeerClock::now() + between_checks;
   for (int turn = 0;; ++turn) {
     const auto seen = bell.load();
-    if (is_aborted_.load()) throw Aborted{};
-    if (missing() == 0) return;
+    check_aborted();
+    const Ranks awaited = missing();
+    activity.set_waits_for(awaited);
+    if (awaited == 0) return;
     if (turn < yields_before_sleep) {
       sched_yield();
     } else {
@@ -135,6 +164,7 @@ void Peers::wait(const std::function<Ranks()>& missing) {
     }
     if (PeerClock::now() < next_check) continue;
     check_running(missing);
+    if (report_wait(std::chrono::seconds(long_wait_s.load()))) long_wait_s.store(2 * long_wait_s);
     next_check = PeerClock::now() + between_checks;
   }
 }
@@ -147,7 +177,24 @@ void Peers::notify(int rank) {
 
 void Peers::abort() {
   is_aborted_.store(true);
+  report_wait(aborted_wait);
   notify(rank_);
+}
+
+// Reports the present wait once, together with what the ranks do that it waits for.
+bool Peers::report_wait(std::chrono::seconds shortest) {
+  const auto mine = memory_.member(rank_).activity.read();
+  if (mine.waits_for == 0 || mine.lasts < shortest || is_reported_.exchange(true)) return false;
+  std::string text = "simulated GPUs: " + describe(rank_, mine);
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if ((mine.waits_for & bit_of(rank)) == 0) continue;
+    const auto& member = memory_.member(rank);
+    text += "; " + (member.has_joined.load() != 0
+                        ? describe(rank, member.activity.read())
+                        : "rank " + std::to_string(rank) + " has not joined the communicator");
+  }
+  std::fprintf(stderr, "%s\n", text.c_str());
+  return true;
 }
 
 // A rank may do its part and end right after, so `missing` is asked again for each that has ended.

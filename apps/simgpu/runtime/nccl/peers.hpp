@@ -3,6 +3,7 @@
 #include <nccl.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -13,9 +14,6 @@ namespace simgpu::nccl {
 
 /// Thrown in a wait that Peers::abort has ended.
 struct Aborted {};
-
-/// Set of ranks: bit i is rank i.
-using Ranks = uint64_t;
 
 /// The ranks of a communicator, as one of them sees the others.
 class Peers {
@@ -32,6 +30,18 @@ class Peers {
   int ranks() const { return ranks_; }
   const SharedMemory& memory() const { return memory_; }
 
+  /// Begins what `wait` reports and the other ranks see, in the thread that exchanges.
+  void begin(Activity activity, const std::string& call);
+
+  /// Lets `wait` report only what it waits for from now on, since something has come.
+  void restart_clock();
+
+  /// Tells that the rank waits for nobody, since its exchange has failed.
+  void end_wait();
+
+  /// @throw Aborted if `abort` has been called.
+  void check_aborted() const;
+
   /// Number of barriers so far, which is the same in all ranks.
   uint32_t num_barriers() const { return barriers_; }
 
@@ -44,19 +54,20 @@ class Peers {
   void barrier_of(const std::string& call);
 
   /// Calls `missing` again and again, until it returns no rank. In between the thread sleeps until
-  /// a rank calls `notify` for this one.
+  /// a rank calls `notify` for this one. A wait of some seconds is reported on standard error.
   /// @throw Failure if one of the ranks that it returns is lost. @throw Aborted
   void wait(const std::function<Ranks()>& missing);
 
   /// Wakes the rank if it waits.
   void notify(int rank);
 
-  /// Ends the present wait and all later ones, from another thread.
+  /// Ends the present wait and all later ones, from another thread. Reports the present one.
   void abort();
 
  private:
   void check_running(const std::function<Ranks()>& missing) const;
   void check_gpus() const;
+  bool report_wait(std::chrono::seconds shortest);
 
   SharedMemory memory_;
   ncclUniqueId id_;
@@ -64,6 +75,7 @@ class Peers {
   int rank_;
   uint32_t barriers_ = 0;
   std::atomic<bool> is_aborted_ = false;
+  std::atomic<bool> is_reported_ = false;
 };
 
 }  // namespace simgpu::nccl

@@ -7,15 +7,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "simgpu/runtime/nccl/activity.hpp"
 #include "simgpu/runtime/nccl/peer_process.hpp"
 
 namespace simgpu::nccl {
 
 /// Most ranks of a communicator.
 constexpr int max_ranks = 64;
-
-/// What a rank does in a collective, in words. While others still read one, it writes the next.
-using CallText = std::array<char, 128>;
 
 /// What a rank tells the others.
 struct alignas(64) Member {
@@ -27,16 +25,23 @@ struct alignas(64) Member {
   Process process;
   /// PCI bus id of its GPU.
   std::array<char, 16> gpu;
+  /// What it does in a collective. While others still read one, it writes the next.
   std::array<CallText, 2> calls;
+  ActivityRecord activity;
 };
 
-/// What one rank sends to another, in pieces: a ring of two.
+/// What one rank sends to another, in pieces: a ring of two. With each piece goes what it is a part
+/// of, for the receiver to compare. If that is not what it receives, it says so to the sender.
 struct Channel {
   static constexpr size_t num_pieces = 2;
   static constexpr size_t piece_size = size_t{128} << 10;
 
   alignas(64) std::atomic<uint32_t> pieces_written;
   alignas(64) std::atomic<uint32_t> pieces_read;
+  std::atomic<bool> is_refused;
+  CallText received;
+  std::array<CallText, num_pieces> sent;
+  std::array<size_t, num_pieces> sizes;
   std::array<std::array<char, piece_size>, num_pieces> pieces;
 };
 
