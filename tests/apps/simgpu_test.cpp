@@ -441,6 +441,15 @@ TEST_CASE(
   CHECK_THAT(at_once.err, is_named);
 }
 
+TEST_CASE("functions of CUDA and NCCL refuse wrong handles and null pointers without a crash") {
+  const std::string library = SCONCE_SIMGPU_LIBRARY;
+  const Ran ran = run_program("SCONCE_SIMGPU_GPUS=2 LD_PRELOAD=" + library + " " +
+                              SCONCE_SIMGPU_CALLS + " " + library + " 20 1");
+  INFO(ran.out << ran.err);
+  CHECK(ran.exit_code == 0);
+  CHECK_THAT(ran.out, ContainsSubstring(" functions, 0 failures\n"));
+}
+
 TEST_CASE("a slow kernel occupies its stream and does not complete the copies before it early") {
   const Ran ran = fault("sleep", "right", "--races throw");
   INFO(ran.err);

@@ -89,6 +89,7 @@ using simgpu::fail;
 extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
+  if (count == nullptr) return fail(cudaErrorInvalidValue);
   if (simgpu::is_unusable_fork()) return fail(cudaErrorInitializationError);
   simgpu::load_kernels();
   *count = simgpu::num_gpus();
@@ -96,6 +97,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 
 cudaError_t cudaGetDevice(int* device) {
+  if (device == nullptr) return fail(cudaErrorInvalidValue);
   *device = simgpu::current_device();
   return cudaSuccess;
 }
@@ -110,11 +112,13 @@ cudaError_t cudaSetDevice(int device) {
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
+  if (version == nullptr) return fail(cudaErrorInvalidValue);
   *version = CUDART_VERSION;
   return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (properties == nullptr) return fail(cudaErrorInvalidValue);
   if (!simgpu::is_device(device)) return fail(cudaErrorInvalidDevice);
   simgpu::load_kernels();
   *properties = {};
@@ -124,12 +128,14 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  if (value == nullptr) return fail(cudaErrorInvalidValue);
   if (!simgpu::is_device(device)) return fail(cudaErrorInvalidDevice);
   *value = simgpu::attribute_of(attribute);
   return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char* id, int size, int device) {
+  if (id == nullptr || size <= 0) return fail(cudaErrorInvalidValue);
   if (!simgpu::is_device(device)) return fail(cudaErrorInvalidDevice);
   std::snprintf(id, static_cast<size_t>(size), "0000:%02x:00.0", simgpu::bus_of(device));
   return cudaSuccess;
@@ -137,6 +143,7 @@ cudaError_t cudaDeviceGetPCIBusId(char* id, int size, int device) {
 
 // With access LibTorch would launch a kernel for copies between GPUs.
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  if (can == nullptr) return fail(cudaErrorInvalidValue);
   if (!simgpu::is_device(device) || !simgpu::is_device(peer)) return fail(cudaErrorInvalidDevice);
   *can = 0;
   return cudaSuccess;

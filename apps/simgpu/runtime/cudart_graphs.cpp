@@ -5,6 +5,7 @@
 
 #include "simgpu/runtime/capture.hpp"
 #include "simgpu/runtime/counts.hpp"
+#include "simgpu/runtime/handle_set.hpp"
 #include "simgpu/runtime/process.hpp"
 #include "simgpu/runtime/stream.hpp"
 
@@ -27,12 +28,31 @@ struct UserObject {
   unsigned references = 0;
 };
 
-Graph* graph_of(cudaGraph_t handle) {
-  return reinterpret_cast<Graph*>(handle);
+template <class T>
+HandleSet<T>& handles_of() {
+  static auto& all = *new HandleSet<T>;
+  return all;
 }
 
-ExecutableGraph* graph_of(cudaGraphExec_t handle) {
-  return reinterpret_cast<ExecutableGraph*>(handle);
+// Returns nullptr if there is no such graph, not even one that is being captured.
+Graph* find_graph(cudaGraph_t handle) {
+  for (const auto* stream : used_streams()) {
+    if (stream == nullptr || !stream->capture) continue;
+    auto* const graph = stream->capture->graph.get();
+    if (graph != nullptr && reinterpret_cast<cudaGraph_t>(graph) == handle) return graph;
+  }
+  return handles_of<Graph>().find(handle);
+}
+
+// Without the lock, since what a graph keeps alive may call the program when it is freed.
+template <class T>
+cudaError_t destroy(const void* handle) {
+  std::unique_ptr<T> object;
+  {
+    const Lock lock;
+    object = handles_of<T>().take(handle);
+  }
+  return object ? cudaSuccess : fail(cudaErrorInvalidValue);
 }
 
 cudaStreamCaptureStatus status_of(const Stream& stream) {
@@ -41,14 +61,17 @@ cudaStreamCaptureStatus status_of(const Stream& stream) {
                                   : cudaStreamCaptureStatusInvalidated;
 }
 
-void release(UserObject* object, unsigned count) {
+cudaError_t release(const void* handle, unsigned count) {
+  std::unique_ptr<UserObject> last;
   {
     const Lock lock;
+    auto* const object = handles_of<UserObject>().find(handle);
+    if (object == nullptr || count > object->references) return fail(cudaErrorInvalidValue);
     object->references -= count;
-    if (object->references > 0) return;
+    if (object->references == 0) last = handles_of<UserObject>().take(handle);
   }
-  object->destroy(object->data);
-  delete object;
+  if (last) last->destroy(last->data);
+  return cudaSuccess;
 }
 
 // A capturing stream takes the works into its own graph.
@@ -81,7 +104,7 @@ cudaError_t launch(ExecutableGraph& graph, cudaStream_t handle) {
 
 using simgpu::fail;
 using simgpu::find_stream;
-using simgpu::graph_of;
+using simgpu::handles_of;
 using simgpu::Lock;
 
 #pragma GCC visibility push(default)
@@ -89,12 +112,15 @@ using simgpu::Lock;
 extern "C" {
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  if (mode == nullptr) return fail(cudaErrorInvalidValue);
   std::swap(*mode, simgpu::capture_mode());
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  if (status == nullptr) return fail(cudaErrorInvalidValue);
   const Lock lock;
+  if (!simgpu::is_stream(stream)) return fail(cudaErrorInvalidResourceHandle);
   *status = simgpu::status_of(find_stream(stream));
   return cudaSuccess;
 }
@@ -103,7 +129,9 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatu
                                      unsigned long long* id, cudaGraph_t* graph,
                                      const cudaGraphNode_t** dependencies,
                                      const cudaGraphEdgeData** edges, size_t* num_dependencies) {
+  if (status == nullptr) return fail(cudaErrorInvalidValue);
   const Lock lock;
+  if (!simgpu::is_stream(handle)) return fail(cudaErrorInvalidResourceHandle);
   const auto& stream = find_stream(handle);
   *status = simgpu::status_of(stream);
   if (dependencies != nullptr) *dependencies = nullptr;
@@ -116,31 +144,43 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatu
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  if (!simgpu::is_stream(stream)) return fail(cudaErrorInvalidResourceHandle);
   simgpu::wait_for_threads(stream);
   const Lock lock;
   return simgpu::begin_capture(find_stream(stream), mode);
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  if (graph == nullptr) return fail(cudaErrorInvalidValue);
   std::unique_ptr<simgpu::Graph> made;
   const Lock lock;
+  if (!simgpu::is_stream(stream)) return fail(cudaErrorInvalidResourceHandle);
   const auto error = simgpu::end_capture(find_stream(stream), made);
-  *graph = error == cudaSuccess ? reinterpret_cast<cudaGraph_t>(made.release()) : nullptr;
-  return error;
+  *graph = nullptr;
+  if (error != cudaSuccess) return error;
+  *graph = reinterpret_cast<cudaGraph_t>(handles_of<simgpu::Graph>().add(std::move(made)));
+  return cudaSuccess;
 }
 
 // Only the number of nodes is known; nodes themselves have no handles.
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
   if (nodes != nullptr) return simgpu::refuse("cudaGraphGetNodes");
-  *count = graph_of(graph)->works->size();
+  const Lock lock;
+  const auto* const found = simgpu::find_graph(graph);
+  if (found == nullptr || count == nullptr) return fail(cudaErrorInvalidValue);
+  *count = found->works->size();
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long) {
-  if (graph == nullptr) return fail(cudaErrorInvalidValue);
-  auto* made = new simgpu::ExecutableGraph{.graph = *graph_of(graph)};
-  *executable = reinterpret_cast<cudaGraphExec_t>(made);
+  const Lock lock;
+  const auto* const found = handles_of<simgpu::Graph>().find(graph);
+  if (found == nullptr || executable == nullptr) return fail(cudaErrorInvalidValue);
+  auto made = std::make_unique<simgpu::ExecutableGraph>();
+  made->graph = *found;
+  *executable =
+      reinterpret_cast<cudaGraphExec_t>(handles_of<simgpu::ExecutableGraph>().add(std::move(made)));
   return cudaSuccess;
 }
 
@@ -150,40 +190,50 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-  return simgpu::launch(*graph_of(executable), stream);
+  simgpu::ExecutableGraph* found = nullptr;
+  {
+    const Lock lock;
+    found = handles_of<simgpu::ExecutableGraph>().find(executable);
+  }
+  if (found == nullptr) return fail(cudaErrorInvalidValue);
+  if (!simgpu::is_stream(stream)) return fail(cudaErrorInvalidResourceHandle);
+  return simgpu::launch(*found, stream);
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  delete graph_of(graph);
-  return cudaSuccess;
+  return simgpu::destroy<simgpu::Graph>(graph);
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
-  delete graph_of(executable);
-  return cudaSuccess;
+  return simgpu::destroy<simgpu::ExecutableGraph>(executable);
 }
 
 cudaError_t cudaUserObjectCreate(cudaUserObject_t* object, void* data, cudaHostFn_t destroy,
                                  unsigned references, unsigned) {
-  *object = reinterpret_cast<cudaUserObject_t>(
-      new simgpu::UserObject{.data = data, .destroy = destroy, .references = references});
+  if (object == nullptr || destroy == nullptr || references == 0) {
+    return fail(cudaErrorInvalidValue);
+  }
+  auto made = std::make_unique<simgpu::UserObject>();
+  *made = {.data = data, .destroy = destroy, .references = references};
+  const Lock lock;
+  *object =
+      reinterpret_cast<cudaUserObject_t>(handles_of<simgpu::UserObject>().add(std::move(made)));
   return cudaSuccess;
 }
 
 cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned count) {
-  simgpu::release(reinterpret_cast<simgpu::UserObject*>(object), count);
-  return cudaSuccess;
+  return simgpu::release(object, count);
 }
 
 cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t handle, unsigned count,
                                       unsigned flags) {
-  auto* object = reinterpret_cast<simgpu::UserObject*>(handle);
   const Lock lock;
+  auto* const found = simgpu::find_graph(graph);
+  auto* const object = handles_of<simgpu::UserObject>().find(handle);
+  if (found == nullptr || object == nullptr) return fail(cudaErrorInvalidValue);
   if ((flags & cudaGraphUserObjectMove) == 0) object->references += count;
-  const auto release = [count](void* kept) {
-    simgpu::release(static_cast<simgpu::UserObject*>(kept), count);
-  };
-  graph_of(graph)->user_objects.push_back(std::shared_ptr<void>(object, release));
+  const auto release = [count](void* kept) { simgpu::release(kept, count); };
+  found->user_objects.push_back(std::shared_ptr<void>(object, release));
   return cudaSuccess;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "simgpu/runtime/process.hpp"
+#include "simgpu/runtime/stream.hpp"
 #include "simgpu/runtime/user_kernels.hpp"
 #include "simgpu/runtime/work.hpp"
 
@@ -53,6 +54,7 @@ cudaError_t refuse_kernel(const void* function) {
 
 cudaError_t launch_kernel(const void* function, dim3 grid, dim3 block, void** arguments,
                           size_t shared_bytes, cudaStream_t stream) {
+  if (!is_stream(stream)) return fail(cudaErrorInvalidResourceHandle);
   const auto name = kernel_name(function);
   const simgpu_launch launch{{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared_bytes};
   if (launch_user_kernel(name, launch, arguments, stream)) return cudaSuccess;
@@ -96,11 +98,13 @@ void __cudaRegisterVar(void**, char*, char*, const char*, int, size_t, int, int)
 
 void __cudaRegisterFunction(void**, const char* function, char*, const char* name, int, uint3*,
                             uint3*, dim3*, dim3*, int*) {
+  if (name == nullptr) return;
   const simgpu::Lock lock;
   simgpu::registered_kernels().insert_or_assign(function, name);
 }
 
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
+  if (kernel == nullptr) return simgpu::fail(cudaErrorInvalidValue);
   *kernel = static_cast<cudaKernel_t>(const_cast<void*>(function));
   return cudaSuccess;
 }

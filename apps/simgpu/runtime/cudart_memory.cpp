@@ -45,6 +45,7 @@ void free_after_all_work(Block* block) {
 }
 
 cudaError_t allocate_pinned(void** data, size_t size) {
+  if (data == nullptr) return fail(cudaErrorInvalidValue);
   const Lock lock;
   const auto error = check_memory_call();
   return error == cudaSuccess ? allocate_pinned_memory(data, size) : error;
@@ -66,6 +67,7 @@ cudaError_t free_memory(void* data, bool is_pinned) {
 
 cudaError_t copy_on(cudaStream_t handle, void* to, const void* from, size_t size,
                     cudaMemcpyKind kind) {
+  if (!is_stream(handle)) return fail(cudaErrorInvalidResourceHandle);
   keep_fault_handler();
   wait_for_threads(handle);
   const Lock lock;
@@ -88,6 +90,7 @@ using simgpu::Lock;
 extern "C" {
 
 cudaError_t cudaMalloc(void** data, size_t size) {
+  if (data == nullptr) return fail(cudaErrorInvalidValue);
   const Lock lock;
   if (const auto error = simgpu::check_memory_call(); error != cudaSuccess) return error;
   simgpu::count_allocation(size);
@@ -129,6 +132,7 @@ cudaError_t cudaHostUnregister(void* data) {
 }
 
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  if (free == nullptr || total == nullptr) return fail(cudaErrorInvalidValue);
   const Lock lock;
   *total = simgpu::settings().memory;
   *free = *total - simgpu::used_memory(simgpu::current_device());
@@ -136,6 +140,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 }
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* data) {
+  if (attributes == nullptr) return fail(cudaErrorInvalidValue);
   const Lock lock;
   *attributes = {};
   attributes->device = simgpu::current_device();
@@ -180,9 +185,12 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t size, cudaMemcpyKind k
 }
 
 cudaError_t cudaMemsetAsync(void* to, int value, size_t size, cudaStream_t stream) {
+  if (!simgpu::is_stream(stream)) return fail(cudaErrorInvalidResourceHandle);
+  if (size == 0) return cudaSuccess;
   {
     const Lock lock;
-    if (!simgpu::is_accessible(to, size)) return fail(cudaErrorInvalidValue);
+    const bool is_known = simgpu::find_block(to) != nullptr;
+    if (!is_known || !simgpu::is_accessible(to, size)) return fail(cudaErrorInvalidValue);
   }
   simgpu::Work work{.label = "a memset", .accesses = {{to, size, true}}};
   work.run = [target = simgpu::host_address(to), value, size] { std::memset(target, value, size); };

@@ -2,12 +2,14 @@
 
 #include <functional>
 #include <future>
+#include <memory>
 #include <utility>
 
 #include "simgpu/runtime/capture.hpp"
 #include "simgpu/runtime/counts.hpp"
 #include "simgpu/runtime/devices.hpp"
 #include "simgpu/runtime/fault_handler.hpp"
+#include "simgpu/runtime/handle_set.hpp"
 #include "simgpu/runtime/host_clock.hpp"
 #include "simgpu/runtime/pinned_sources.hpp"
 #include "simgpu/runtime/process.hpp"
@@ -24,11 +26,35 @@ namespace {
 // done. LibTorch asks by itself after a collective, for example, which is no wait of the program.
 constexpr int queries_until_done = 50;
 
-Event& event_of(cudaEvent_t handle) {
-  return *reinterpret_cast<Event*>(handle);
+HandleSet<Event>& events() {
+  static auto& all = *new HandleSet<Event>;
+  return all;
+}
+
+// Returns nullptr if there is no such event.
+Event* event_of(cudaEvent_t handle) {
+  const Lock lock;
+  return events().find(handle);
+}
+
+// Calls the function with the stream, with the lock held.
+template <class Function>
+cudaError_t with_stream(cudaStream_t handle, const Function& function) {
+  const Lock lock;
+  if (!is_stream(handle)) return fail(cudaErrorInvalidResourceHandle);
+  return function(find_stream(handle));
+}
+
+// Calls the function with the event, with the lock held.
+template <class Function>
+cudaError_t with_event(cudaEvent_t handle, const Function& function) {
+  const Lock lock;
+  auto* const event = events().find(handle);
+  return event != nullptr ? function(*event) : fail(cudaErrorInvalidResourceHandle);
 }
 
 cudaError_t make_stream(cudaStream_t* handle, unsigned flags, int priority) {
+  if (handle == nullptr) return fail(cudaErrorInvalidValue);
   const Lock lock;
   if (is_unusable_fork()) return fail(cudaErrorInitializationError);
   if (num_gpus() == 0) return fail(cudaErrorNoDevice);
@@ -55,11 +81,13 @@ cudaError_t query_stream(Stream& stream) {
 }
 
 cudaError_t make_event(cudaEvent_t* handle, unsigned flags) {
+  if (handle == nullptr) return fail(cudaErrorInvalidValue);
   if (is_unusable_fork()) return fail(cudaErrorInitializationError);
-  auto* event = new Event;
+  auto event = std::make_unique<Event>();
   event->device = current_device();
   event->has_timing = (flags & cudaEventDisableTiming) == 0;
-  *handle = reinterpret_cast<cudaEvent_t>(event);
+  const Lock lock;
+  *handle = reinterpret_cast<cudaEvent_t>(events().add(std::move(event)));
   return cudaSuccess;
 }
 
@@ -136,10 +164,14 @@ cudaError_t elapsed_time(float* milliseconds, const Event& from, const Event& to
 
 }  // namespace simgpu
 
+using simgpu::Event;
 using simgpu::event_of;
 using simgpu::fail;
 using simgpu::find_stream;
 using simgpu::Lock;
+using simgpu::Stream;
+using simgpu::with_event;
+using simgpu::with_stream;
 
 #pragma GCC visibility push(default)
 
@@ -158,17 +190,20 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) {
 }
 
 // The stream's work goes on, and races may still name it.
-cudaError_t cudaStreamDestroy(cudaStream_t) {
-  return cudaSuccess;
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  return with_stream(stream, [](const Stream&) { return cudaSuccess; });
 }
 
 cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
-  const Lock lock;
-  *priority = find_stream(stream).priority;
-  return cudaSuccess;
+  if (priority == nullptr) return fail(cudaErrorInvalidValue);
+  return with_stream(stream, [&](const Stream& found) {
+    *priority = found.priority;
+    return cudaSuccess;
+  });
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (!simgpu::is_stream(stream)) return fail(cudaErrorInvalidResourceHandle);
   simgpu::keep_fault_handler();
   simgpu::wait_for_threads(stream);
   const Lock lock;
@@ -176,30 +211,33 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  const Lock lock;
-  return simgpu::query_stream(find_stream(stream));
+  return with_stream(stream, simgpu::query_stream);
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
   if ((flags & cudaEventWaitExternal) != 0) return simgpu::refuse("cudaEventWaitExternal");
-  simgpu::wait_for_threads_to_join(stream, event_of(event));
+  const auto* const found = event_of(event);
+  if (found == nullptr || !simgpu::is_stream(stream)) return fail(cudaErrorInvalidResourceHandle);
+  simgpu::wait_for_threads_to_join(stream, *found);
   const Lock lock;
-  return simgpu::wait(find_stream(stream), event_of(event));
+  return simgpu::wait(find_stream(stream), *found);
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  if (function == nullptr) return fail(cudaErrorInvalidValue);
+  if (!simgpu::is_stream(stream)) return fail(cudaErrorInvalidResourceHandle);
   simgpu::call_on_host(stream, "a host function", [function, data] { function(data); });
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data,
                                   unsigned) {
-  {
-    const Lock lock;
-    if (simgpu::invalidate_capture(find_stream(stream))) {
-      return fail(cudaErrorStreamCaptureUnsupported);
-    }
-  }
+  if (callback == nullptr) return fail(cudaErrorInvalidValue);
+  const auto error = with_stream(stream, [](Stream& found) {
+    return simgpu::invalidate_capture(found) ? fail(cudaErrorStreamCaptureUnsupported)
+                                             : cudaSuccess;
+  });
+  if (error != cudaSuccess) return error;
   simgpu::call_on_host(stream, "a callback", [=] { callback(stream, cudaSuccess, data); });
   return cudaSuccess;
 }
@@ -215,13 +253,13 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   const Lock lock;
-  delete reinterpret_cast<simgpu::Event*>(event);
-  return cudaSuccess;
+  return simgpu::events().take(event) ? cudaSuccess : fail(cudaErrorInvalidResourceHandle);
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  const Lock lock;
-  return simgpu::record_on_stream(event_of(event), find_stream(stream));
+  return with_event(event, [&](Event& found) {
+    return with_stream(stream, [&](Stream& on) { return simgpu::record_on_stream(found, on); });
+  });
 }
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
@@ -230,24 +268,27 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
+  const auto* const event = event_of(handle);
+  if (event == nullptr) return fail(cudaErrorInvalidResourceHandle);
   simgpu::keep_fault_handler();
-  const auto& event = event_of(handle);
-  simgpu::wait_for_threads(event);
+  simgpu::wait_for_threads(*event);
   const Lock lock;
-  if (event.capture) return simgpu::refuse_captured(event);
+  if (event->capture) return simgpu::refuse_captured(*event);
   simgpu::count_host_wait("cudaEventSynchronize");
-  simgpu::wait_on_host(event);
+  simgpu::wait_on_host(*event);
   return cudaSuccess;
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  const Lock lock;
-  return simgpu::query_event(event_of(event));
+  return with_event(event, simgpu::query_event);
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
-  const Lock lock;
-  return simgpu::elapsed_time(milliseconds, event_of(from), event_of(to));
+  if (milliseconds == nullptr) return fail(cudaErrorInvalidValue);
+  return with_event(from, [&](const Event& begin) {
+    return with_event(
+        to, [&](const Event& end) { return simgpu::elapsed_time(milliseconds, begin, end); });
+  });
 }
 
 }  // extern "C"

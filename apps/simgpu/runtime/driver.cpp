@@ -5,6 +5,7 @@
 #include <string>
 
 #include "simgpu/runtime/devices.hpp"
+#include "simgpu/runtime/process.hpp"
 
 // What LibTorch calls of the driver. Its library for kernels made at run time is linked with the
 // functions; its allocator asks for others by name.
@@ -52,43 +53,54 @@ CUresult cuInit(unsigned) {
 }
 
 CUresult cuDriverGetVersion(int* version) {
+  if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *version = CUDA_VERSION;
   return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!simgpu::is_device(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
   *device = ordinal;
   return CUDA_SUCCESS;
 }
 
 // No multicast, no memory fabric: what LibTorch asks for.
-CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute, CUdevice) {
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute, CUdevice device) {
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!simgpu::is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   *value = 0;
   return CUDA_SUCCESS;
 }
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* is_active) {
+  if (flags == nullptr || is_active == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!simgpu::is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   *flags = 0;
   *is_active = simgpu::has_context(device) ? 1 : 0;
   return CUDA_SUCCESS;
 }
 
-CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!simgpu::is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   *context = simgpu::some_context();
   return CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetCurrent(CUcontext* context) {
+  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *context = simgpu::some_context();
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxSetCurrent(CUcontext) {
-  return CUDA_SUCCESS;
+CUresult cuCtxSetCurrent(CUcontext context) {
+  const bool is_known = context == nullptr || context == simgpu::some_context();
+  return is_known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult cuGetErrorString(CUresult, const char** text) {
+  if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *text = "not supported by simulated GPUs";
   return CUDA_SUCCESS;
 }
@@ -96,6 +108,7 @@ CUresult cuGetErrorString(CUresult, const char** text) {
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned,
                                              unsigned long long,
                                              cudaDriverEntryPointQueryResult* result) {
+  if (name == nullptr || function == nullptr) return simgpu::fail(cudaErrorInvalidValue);
   *function = simgpu::function_of_driver(name);
   if (result != nullptr) {
     *result =

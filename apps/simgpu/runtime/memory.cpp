@@ -86,8 +86,10 @@ Block* find_block(const void* data) {
 
 bool is_accessible(const void* data, size_t size) {
   const auto* block = find_block(data);
-  if (block == nullptr) return !is_gpu_address(data) || size == 0;
-  const auto offset = reinterpret_cast<uintptr_t>(data) - block->begin;
+  const auto begin = reinterpret_cast<uintptr_t>(data);
+  if (size > UINTPTR_MAX - begin) return false;
+  if (block == nullptr) return size == 0 || (data != nullptr && !is_gpu_address(data));
+  const auto offset = begin - block->begin;
   return block->device == pinned || size <= block->size - offset;
 }
 
@@ -117,7 +119,8 @@ cudaError_t allocate_pinned_memory(void** data, size_t size) {
 }
 
 cudaError_t register_memory(void* data, size_t size) {
-  if (data == nullptr || size == 0 || is_gpu_address(data)) return fail(cudaErrorInvalidValue);
+  const bool is_memory = data != nullptr && size > 0 && is_accessible(data, size);
+  if (!is_memory || is_gpu_address(data)) return fail(cudaErrorInvalidValue);
   if (find_block(data) != nullptr) return fail(cudaErrorHostMemoryAlreadyRegistered);
   const auto begin = reinterpret_cast<uintptr_t>(data);
   memory().blocks[begin] = {.begin = begin, .size = size, .is_registered = true};

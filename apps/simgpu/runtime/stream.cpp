@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <map>
+#include <unordered_set>
 #include <utility>
 
 #include "simgpu/runtime/capture.hpp"
@@ -18,6 +19,7 @@ namespace {
 struct Streams {
   std::map<int, Stream> defaults = {};
   std::deque<Stream> others = {};
+  std::unordered_set<const void*> handles = {};  ///< of the others
   std::vector<Stream*> used = {nullptr};
   std::map<int, int> numbers = {};
   std::atomic<bool> wait_for_threads = false;
@@ -35,6 +37,10 @@ Stream& default_stream(int device) {
     found->second.is_default = true;
   }
   return found->second;
+}
+
+bool names_default_stream(cudaStream_t handle) {
+  return handle == nullptr || handle == cudaStreamLegacy || handle == cudaStreamPerThread;
 }
 
 void order_after_end(Stream& later, Stream& earlier) {
@@ -55,9 +61,7 @@ void order_by_default_stream(Stream& stream) {
 }  // namespace
 
 Stream& find_stream(cudaStream_t handle, int device) {
-  if (handle == nullptr || handle == cudaStreamLegacy || handle == cudaStreamPerThread) {
-    return default_stream(device);
-  }
+  if (names_default_stream(handle)) return default_stream(device);
   return *reinterpret_cast<Stream*>(handle);
 }
 
@@ -65,11 +69,17 @@ Stream& find_stream(cudaStream_t handle) {
   return find_stream(handle, current_device());
 }
 
+bool is_stream(cudaStream_t handle) {
+  const Lock lock;
+  return names_default_stream(handle) || streams().handles.contains(handle);
+}
+
 cudaStream_t create_stream(unsigned flags, int priority) {
   auto& stream = streams().others.emplace_back();
   stream.device = current_device();
   stream.is_blocking = (flags & cudaStreamNonBlocking) == 0;
   stream.priority = priority;
+  streams().handles.insert(&stream);
   make_context(stream.device);
   return reinterpret_cast<cudaStream_t>(&stream);
 }

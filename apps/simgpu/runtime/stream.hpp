@@ -53,6 +53,9 @@ Stream& find_stream(cudaStream_t handle, int device);
 /// Does so for the calling thread's device.
 Stream& find_stream(cudaStream_t handle);
 
+/// Whether the handle is null, one of CUDA's special handles, or a stream's. Takes the lock.
+bool is_stream(cudaStream_t handle);
+
 /// Makes a stream of the current device.
 cudaStream_t create_stream(unsigned flags, int priority);
 

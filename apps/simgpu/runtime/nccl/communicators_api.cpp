@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -19,12 +20,17 @@ namespace simgpu::nccl {
 namespace {
 
 void create_communicator(ncclComm_t* handle, const ncclUniqueId& id, int ranks, int rank) {
+  check_pointer(handle);
   const auto communicator = std::make_shared<Communicator>(id, ranks, rank);
   connect(communicator);
   *handle = add_handle(communicator);
 }
 
 void create_on_each_gpu(ncclComm_t* handles, int count, const int* devices) {
+  check_pointer(handles);
+  if (count < 1 || count > max_ranks) {
+    throw Failure(ncclInvalidArgument, "expected 1 to 64 GPUs, got " + std::to_string(count));
+  }
   int current = 0;
   cudaGetDevice(&current);
   const auto id = SharedMemory::create();
@@ -56,6 +62,7 @@ std::vector<SplitRequest> gather_requests(Communicator& communicator, const Spli
 }
 
 void split(Communicator& communicator, int color, int key, ncclComm_t* handle) {
+  check_pointer(handle);
   const SplitRequest mine{color, key, communicator.rank(), SharedMemory::create()};
   auto members = gather_requests(communicator, mine);
   std::erase_if(members, [&](const SplitRequest& other) { return other.color != color; });
@@ -80,12 +87,11 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 ncclResult_t ncclGetVersion(int* version) {
-  *version = NCCL_VERSION_CODE;
-  return ncclSuccess;
+  return guarded([&] { *check_pointer(version) = NCCL_VERSION_CODE; });
 }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
-  return guarded([&] { *id = SharedMemory::create(); });
+  return guarded([&] { *check_pointer(id) = SharedMemory::create(); });
 }
 
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) {
@@ -99,7 +105,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
 
 ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int ranks, int rank, int, ncclUniqueId* ids,
                                       ncclConfig_t*) {
-  return ncclCommInitRank(comm, ranks, ids[0], rank);
+  return guarded([&] { create_communicator(comm, *check_pointer(ids), ranks, rank); });
 }
 
 ncclResult_t ncclCommInitAll(ncclComm_t* comms, int count, const int* devices) {
@@ -131,15 +137,15 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
-  return guarded([&] { *error = find_handle(comm)->error(); });
+  return guarded([&] { *check_pointer(error) = find_handle(comm)->error(); });
 }
 
 ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
-  return guarded([&] { *count = find_handle(comm)->ranks(); });
+  return guarded([&] { *check_pointer(count) = find_handle(comm)->ranks(); });
 }
 
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
-  return guarded([&] { *rank = find_handle(comm)->rank(); });
+  return guarded([&] { *check_pointer(rank) = find_handle(comm)->rank(); });
 }
 
 #pragma GCC visibility pop

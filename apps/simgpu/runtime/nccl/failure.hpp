@@ -14,6 +14,13 @@ struct Failure : std::runtime_error {
   ncclResult_t result;
 };
 
+/// Returns the pointer. @throw Failure if it is null.
+template <class T>
+T* check_pointer(T* pointer) {
+  if (pointer == nullptr) throw Failure(ncclInvalidArgument, "expected a pointer, got null");
+  return pointer;
+}
+
 /// Writes the text to standard error, once, since LibTorch does not always show it, and keeps it
 /// for ncclGetLastError. Returns the code.
 ncclResult_t fail(const Failure& failure);

@@ -6,6 +6,7 @@
 #include "simgpu/runtime/nccl/failure.hpp"
 #include "simgpu/runtime/nccl/group.hpp"
 #include "simgpu/runtime/nccl/handles.hpp"
+#include "simgpu/runtime/stream.hpp"
 
 // NCCL's functions that exchange data.
 
@@ -17,6 +18,7 @@ ncclResult_t start_operation(const Operation& operation, ncclComm_t comm, cudaSt
   return guarded([&] {
     const auto communicator = find_handle(comm);
     size_of(operation.type);
+    if (!is_stream(stream)) throw Failure(ncclInvalidArgument, "no such stream");
     if (operation.peer < 0 || operation.peer >= communicator->ranks()) {
       throw Failure(ncclInvalidArgument, std::string(operation.label) + " names rank " +
                                              std::to_string(operation.peer) + " of " +
@@ -109,8 +111,10 @@ ncclResult_t ncclGroupEnd() {
 
 ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t type,
                                       ncclScalarResidence_t residence, ncclComm_t comm) {
-  return guarded(
-      [&] { *op = find_handle(comm)->create_premultiplied_sum(scalar, type, residence); });
+  return guarded([&] {
+    check_pointer(scalar);
+    *check_pointer(op) = find_handle(comm)->create_premultiplied_sum(scalar, type, residence);
+  });
 }
 
 ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {

@@ -2,6 +2,11 @@
 #include <nccl.h>
 
 #include "simgpu/runtime/nccl/failure.hpp"
+#include "simgpu/runtime/nccl/handles.hpp"
+
+using simgpu::nccl::check_pointer;
+using simgpu::nccl::find_handle;
+using simgpu::nccl::guarded;
 
 // NCCL's functions for errors, and those for memory, which need nothing of a communicator here.
 
@@ -44,13 +49,15 @@ ncclResult_t ncclMemFree(void* data) {
 }
 
 // Registration only makes transfers faster.
-ncclResult_t ncclCommRegister(const ncclComm_t, void*, size_t, void** handle) {
-  *handle = nullptr;
-  return ncclSuccess;
+ncclResult_t ncclCommRegister(const ncclComm_t comm, void*, size_t, void** handle) {
+  return guarded([&] {
+    find_handle(comm);
+    *check_pointer(handle) = nullptr;
+  });
 }
 
-ncclResult_t ncclCommDeregister(const ncclComm_t, void*) {
-  return ncclSuccess;
+ncclResult_t ncclCommDeregister(const ncclComm_t comm, void*) {
+  return guarded([&] { find_handle(comm); });
 }
 
 #pragma GCC visibility pop
