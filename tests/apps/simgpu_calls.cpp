@@ -1,7 +1,8 @@
 // Calls each function of CUDA, CUPTI and NCCL that simulated GPUs export with null pointers, wrong
 // handles and other arguments drawn at random, in a process for each function:
 //   LD_PRELOAD=LIBRARY test-simgpu-calls LIBRARY CALLS SEED
-// Prints a line for each function that ends by a signal, does not return, or accepts a wrong handle.
+// Prints a line for each function that ends by a signal, does not return, or accepts a wrong
+// handle.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -40,9 +41,9 @@ struct IsComplete<T, std::void_t<decltype(sizeof(T))>> : std::true_type {};
 
 // A pointer to a type without a definition is a handle.
 template <class T>
-constexpr bool is_handle = std::is_pointer_v<T> && !std::is_void_v<std::remove_pointer_t<T>> &&
-                           !std::is_function_v<std::remove_pointer_t<T>> &&
-                           !IsComplete<std::remove_pointer_t<T>>::value;
+constexpr bool is_handle =
+    std::is_pointer_v<T> && !std::is_void_v<std::remove_pointer_t<T>> &&
+    !std::is_function_v<std::remove_pointer_t<T>> && !IsComplete<std::remove_pointer_t<T>>::value;
 
 void do_nothing() {}
 
@@ -54,8 +55,8 @@ class Arguments {
   void begin() {
     has_wrong_handle = false;
     text.clear();
-    for (auto& byte : memory_) byte = is_drawn(2) ? 0 : static_cast<char>(random_());
-    memory_.back() = 0;
+    std::fill(memory_.begin(), memory_.end(), 0);
+    if (is_drawn(2)) std::generate_n(memory_.begin(), 256, [&] { return random_(); });
   }
 
   template <class T>
@@ -135,8 +136,8 @@ const std::map<std::string, Call>& typed_calls() {
 bool call_without_type(const std::string& name, void* function) {
   std::snprintf(present_call().data(), present_call().size(), "(nulls)");
   using Function = int (*)(void*, void*, void*, void*, void*, void*, void*, void*, void*, void*);
-  const int result = reinterpret_cast<Function>(function)(nullptr, nullptr, nullptr, nullptr, nullptr,
-                                                          nullptr, nullptr, nullptr, nullptr, nullptr);
+  const int result = reinterpret_cast<Function>(function)(
+      nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
   return result == 0 && !name.starts_with("__cuda");
 }
 

@@ -13,6 +13,7 @@ import sys
 
 import torch
 from torch import ones
+from torch.distributed import _symmetric_memory
 from torch.utils import _pytree
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "apps/simgpu/refusals.md"
@@ -177,6 +178,8 @@ def refused_beside_the_tables():
     attention = "_cudnn_attention_forward"
     type_error = "\"addmm_cuda\" not implemented for 'Long'"
     return {
+        "symmetric memory": (lambda: _symmetric_memory.empty(4, device="cuda"),
+                             "CUDA driver error: not supported by simulated GPUs"),
         "addmm_": (lambda: whole.addmm_(whole, whole), type_error),
         "mm with out": (lambda: torch.mm(whole, whole, out=whole.clone()), type_error),
         "mm with out on the CPU": (lambda: torch.mm(gpu, gpu, out=ones(2, 2)),

@@ -444,7 +444,7 @@ TEST_CASE(
 TEST_CASE("functions of CUDA and NCCL refuse wrong handles and null pointers without a crash") {
   const std::string library = SCONCE_SIMGPU_LIBRARY;
   const Ran ran = run_program("SCONCE_SIMGPU_GPUS=2 LD_PRELOAD=" + library + " " +
-                              SCONCE_SIMGPU_CALLS + " " + library + " 20 1");
+                              SCONCE_SIMGPU_CALLS + " " + library + " 100 1");
   INFO(ran.out << ran.err);
   CHECK(ran.exit_code == 0);
   CHECK_THAT(ran.out, ContainsSubstring(" functions, 0 failures\n"));

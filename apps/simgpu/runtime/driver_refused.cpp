@@ -1,12 +1,28 @@
 #include <cuda.h>
 
+#include <string>
+
 #include "simgpu/runtime/define_function.hpp"
 #include "simgpu/runtime/process.hpp"
 
 // Functions of the driver that simulated GPUs do not have.
 
+namespace simgpu {
+
+namespace {
+
+// The driver's errors are not the runtime's, so cudaGetLastError does not return them.
+int refuse_of_driver(const char* function) {
+  write_once("simulated GPUs: " + std::string(function) + " is not supported");
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+}  // namespace
+
+}  // namespace simgpu
+
 #define SIMGPU_REFUSE(function) \
-  SIMGPU_DEFINE(simgpu_##function, #function, (simgpu::refuse(#function), CUDA_ERROR_NOT_SUPPORTED))
+  SIMGPU_DEFINE(simgpu_##function, #function, simgpu::refuse_of_driver(#function))
 
 // Memory that grows: expandable segments of LibTorch's allocator.
 SIMGPU_REFUSE(cuMemAddressFree)
