@@ -100,7 +100,8 @@ long count_with(const Lines& lines, const std::string& part) {
 }
 
 std::string xml_of(const Lines& lines) {
-  std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"simulated GPUs\"";
+  std::string text =
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"simulated GPUs\"";
   text += " tests=\"" + std::to_string(lines.size()) + "\" failures=\"" +
           std::to_string(count_with(lines, "><failure ")) + "\" skipped=\"" +
           std::to_string(count_with(lines, "><skipped ")) + "\">\n";

@@ -51,8 +51,8 @@ void write_file() {
 void write_ignored() {
   std::string counts;
   for (const auto& [line, count] : reports().ignored) {
-    counts += (counts.empty() ? "" : ", ") + std::to_string(count) + " by line " +
-              std::to_string(line);
+    counts +=
+        (counts.empty() ? "" : ", ") + std::to_string(count) + " by line " + std::to_string(line);
   }
   if (counts.empty()) return;
   write_once("simulated GPUs: reports ignored by " + settings().ignore + ": " + counts);
