@@ -251,6 +251,17 @@ void capture(bool is_right) {
   std::cout << seen.mean().item<float>() << ' ' << sum.mean().item<float>() << '\n';
 }
 
+// Reads what a GPU is asked to copy to pinned memory, after a wait or without. Part of the memory
+// is not copied to.
+void early_read(bool is_right) {
+  const auto results = torch::zeros({rows}).pin_memory();
+  results.narrow(0, 10, 10).copy_(torch::ones({10}, torch::kCUDA), /*non_blocking=*/true);
+  const auto beside = results[0].item<float>();
+  results.narrow(0, 10, 10).copy_(torch::ones({10}, torch::kCUDA), /*non_blocking=*/true);
+  if (is_right) current_stream().synchronize();
+  std::cout << beside << ' ' << results[10].item<float>() << '\n';
+}
+
 // Writes pinned memory while its copy waits for a kernel that takes time, in a graph and without.
 void sleep(bool is_right) {
   auto source = torch::ones({rows}).pin_memory();
@@ -400,6 +411,7 @@ const std::map<std::string, std::function<void(bool)>> faults = {
     {"caught", caught},
     {"freed_last", freed_last},
     {"reuse", reuse},
+    {"early_read", early_read},
     {"factor", factor},
     {"cpu_index", cpu_index},
     {"cpu_value", cpu_value},

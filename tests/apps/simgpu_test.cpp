@@ -245,6 +245,7 @@ TEST_CASE("mistakes that fail on real GPUs are found, and their corrected versio
   const std::vector<Fault> faults = {{"prefetch", "nothing orders", "28000"},
                                      {"record_stream", "record_stream is missing", "1", "strict"},
                                      {"reuse", "record_stream is missing", "1"},
+                                     {"early_read", "before the copy to it", "0 1", "fail"},
                                      {"caught", "nothing orders", "28000"},
                                      {"freed_last", "record_stream is missing", "1", "strict"},
                                      {"cpu_index", "captur", "10"},
@@ -322,8 +323,13 @@ TEST_CASE("CPU indices are counted as the copies that LibTorch makes of them") {
   CHECK(not_copied["host_waits"].empty());
 }
 
-TEST_CASE("a graph replay uses the CPU number from the time of the capture") {
-  CHECK(fault("factor", "wrong", "--races throw").out == "4 float\n");
+TEST_CASE("a graph replay uses the CPU number of its capture and reports that it has changed") {
+  const Ran wrong = fault("factor", "wrong");
+  CHECK(wrong.out == "4 float\n");
+  CHECK_THAT(wrong.err,
+             ContainsSubstring("a replay of a graph: aten::add_.Tensor uses the number 2 "
+                               "of the capture, which is 5 on the CPU now"));
+  CHECK(fault("factor", "wrong", "--races throw").exit_code == 1);
   CHECK(fault("factor", "right", "--races throw").out == "7 float\n");
 }
 

@@ -95,8 +95,10 @@ void copy_results(const Stack& stack, size_t returns, const std::vector<Target>&
 }
 
 // A replay runs the kernel again and copies each new result to where the caller has seen it.
-Work replayed(const Run& run, Stack arguments, Work work, const std::vector<Result>& results) {
-  work.run = [run, again = std::move(arguments), targets = targets_of(results)] {
+Work replayed(const Run& run, Stack arguments, const CapturedNumbers& numbers, Work work,
+              const std::vector<Result>& results) {
+  work.run = [run, numbers, again = std::move(arguments), targets = targets_of(results)] {
+    for (const auto& number : numbers) number.check(run.plan->label);
     Stack stack = again;
     run(stack);
     copy_results(stack, run.plan->returns, targets);
@@ -143,7 +145,7 @@ void BoxedKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet,
   if (!captures) return;
   auto& accesses = made.accesses;
   accesses.insert(accesses.end(), call.work().accesses.begin(), call.work().accesses.end());
-  record(stream, replayed(run, std::move(again), std::move(made), results));
+  record(stream, replayed(run, std::move(again), call.numbers(), std::move(made), results));
 }
 
 }  // namespace simgpu

@@ -87,6 +87,12 @@ OptionalTensors moved_indices(const at::Tensor& self, const OptionalTensors& ind
   return moved;
 }
 
+// Whether the program has the number as a tensor of the CPU.
+bool can_change(const at::Tensor& number) {
+  return number.is_cpu() && number.layout() == at::kStrided && number.numel() == 1 &&
+         !number.unsafeGetTensorImpl()->is_wrapped_number();
+}
+
 at::Tensor copy_of_number(const at::Tensor& number) {
   const BelowAutograd below;
   auto copy = number.clone();
@@ -193,6 +199,7 @@ void Call::replace_arguments(torch::jit::Stack& stack, bool is_captured) {
         if (!tensor.defined()) return at::Tensor(tensor);
         if (tensor.is_cuda()) return on_cpu(tensor, writes);
         auto cpu = is_captured ? copy_of_number(tensor) : at::Tensor(tensor);
+        if (is_captured && can_change(tensor)) numbers_.emplace_back(tensor, cpu);
         // Such an operator may return its CPU tensor, which stays on the CPU.
         if (plan_.cpu_tensors == CpuTensors::any) arguments_.push_back({tensor, cpu, false});
         return cpu;

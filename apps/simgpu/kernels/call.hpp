@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "simgpu/kernels/captured_numbers.hpp"
 #include "simgpu/kernels/operator_plan.hpp"
 #include "simgpu/runtime/work.hpp"
 
@@ -42,6 +43,9 @@ class Call {
   /// call gets copies of the numbers of the CPU, which replays do not read anew.
   void replace_arguments(torch::jit::Stack& stack, bool is_captured);
 
+  /// The numbers of the CPU among the arguments of a captured call.
+  const CapturedNumbers& numbers() const { return numbers_; }
+
   /// What the kernel reads and writes of its arguments.
   const Work& work() const { return work_; }
 
@@ -70,6 +74,7 @@ class Call {
   bool fills_mask_ = false;
   std::vector<Argument> arguments_;
   Work work_;
+  CapturedNumbers numbers_;
   std::vector<Result> results_;
   int64_t position_ = -1;
 };

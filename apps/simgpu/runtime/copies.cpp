@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "simgpu/runtime/awaited_memory.hpp"
 #include "simgpu/runtime/capture.hpp"
 #include "simgpu/runtime/counts.hpp"
 #include "simgpu/runtime/memory.hpp"
@@ -72,16 +73,24 @@ void copy_late(Stream& stream, void* to, const void* from, size_t size, Kind fro
   Pending late{.tick = stream.tick, .accesses = {{{from, size, false}, {to, size, true}}}};
   auto* target = host_address(to);
   const auto* source = static_cast<const char*>(host_address(from));
+  const bool is_guarded = !is_gpu_address(to);
   if (from_kind == Kind::pageable_memory) {  // CUDA has read it before the call returns
     late.copy = [target, staged = std::vector<char>(source, source + size)] {
+      release_awaited(target, staged.size());
       std::memcpy(target, staged.data(), staged.size());
     };
   } else {
-    late.copy = [target, source, size] { std::memmove(target, source, size); };
+    late.copy = [target, source, size] {
+      release_awaited(target, size);
+      release_awaited(source, size);
+      std::memmove(target, source, size);
+    };
   }
   drain_users(stream, late.accesses[1]);
   stream.pending.push_back(std::move(late));
+  release_awaited(target, size);
   std::memset(target, 0xFF, size);
+  if (is_guarded) guard_awaited(target, size);
 }
 
 cudaError_t capture_copy(Stream& stream, Work work, Kind from, Kind to) {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "simgpu/runtime/awaited_memory.hpp"
 #include "simgpu/runtime/memory.hpp"
 #include "simgpu/runtime/process.hpp"
 
@@ -90,12 +91,16 @@ void name_block(uintptr_t address, const void* context) {
 // The instruction faults again when this returns, and the earlier action is taken.
 void on_fault(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
+  const bool is_fault = info->si_code > 0;
+  if (is_fault && take_awaited_fault(info->si_addr, verb(context) == "writes")) {
+    errno = saved_errno;
+    return;
+  }
   struct sigaction next = earlier_actions[earlier_action % earlier_actions.size()];
   if (is_passed_on.exchange(true)) {
     std::memset(&next, 0, sizeof next);
     next.sa_handler = SIG_DFL;
   }
-  const bool is_fault = info->si_code > 0;
   if (is_fault && is_gpu_address(info->si_addr)) {
     name_block(reinterpret_cast<uintptr_t>(info->si_addr), context);
   }

@@ -73,6 +73,9 @@ void check_accesses(AccessHistory& history, const User& user, const Clock& seen,
 /// @throw std::runtime_error if races are to be thrown.
 void report_race(const std::string& text);
 
+/// Does so where nothing can be thrown.
+void report_race_unthrown(const std::string& text);
+
 /// Reports where LibTorch cannot bear an exception: does as `report_race`, but the next piece of
 /// work throws the text.
 void report_race_later(const std::string& text);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <future>
+#include <string>
 #include <vector>
 
 // For the kernels, which are a library of their own.
@@ -71,6 +72,10 @@ void stream_wait(cudaStream_t stream, std::shared_future<void> done);
 /// Waits for the stream, because the host is about to read its results. Returns false, and
 /// invalidates the capture, if the stream is part of one.
 bool wait_for_host(cudaStream_t stream);
+
+/// Reports a mistake of the program like a race.
+/// @throw std::runtime_error if races are to be thrown.
+void report_mistake(const std::string& text);
 
 /// Whether the process counts what it asks of GPUs.
 bool is_counting();

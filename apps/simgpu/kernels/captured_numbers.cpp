@@ -1,0 +1,27 @@
+#include "simgpu/kernels/captured_numbers.hpp"
+
+#include <c10/util/StringUtil.h>
+
+#include <cstring>
+
+#include "simgpu/kernels/below_autograd.hpp"
+#include "simgpu/runtime/work.hpp"
+
+namespace simgpu {
+
+CapturedNumber::CapturedNumber(const at::Tensor& number, const at::Tensor& copy)
+    : number_(number.getIntrusivePtr()), copy_(copy) {}
+
+void CapturedNumber::check(const char* operator_name) const {
+  const BelowAutograd below;
+  auto locked = number_.lock();
+  if (!locked) return;
+  const at::Tensor number(std::move(locked));
+  // By their bytes: nan equals no number.
+  if (std::memcmp(number.const_data_ptr(), copy_.const_data_ptr(), copy_.nbytes()) == 0) return;
+  report_mistake(c10::str("simulated GPUs: a replay of a graph: ", operator_name, " uses the number ",
+                          copy_.item(), " of the capture, which is ", number.item(),
+                          " on the CPU now"));
+}
+
+}  // namespace simgpu
