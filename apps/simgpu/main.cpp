@@ -114,8 +114,6 @@ void set_compiler_backend() {
   set("SCONCE_SIMGPU_IGNORE", absolute(line.ignore));
   set("SCONCE_SIMGPU_REPORT", absolute(line.report));
   set("SCONCE_SIMGPU_PLACES", line.places ? "1" : "0");
-  // LibTorch waits this long, in seconds, for threads that python_exit.cpp may have stopped.
-  ::setenv("TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT", "0.2", /*overwrite=*/0);
   set_compiler_backend();
   say_what_the_gpus_are(line);
   std::vector<char*> arguments;

@@ -2,9 +2,9 @@
 """Runs public programs, unchanged, on simulated GPUs, and prints the rows of public.md.
 
   public.py --simgpu build/default/bin/sconce-simgpu --python PYTHON --snapshots FOLDER
-  public.py ... --only FSDP2             those with this text in their names
+  public.py ... --only "FSDP2|DDP"       those with this regular expression in their names
 
-PYTHON has the torch that sconce-simgpu was built with, torchvision, lightning, and accelerate. FOLDER has a git repository
+PYTHON has the torch that sconce-simgpu was built with, torchvision, lightning, jsonargparse[signatures], and scikit-learn. FOLDER has a git repository
 OWNER+NAME/repo for each of REPOSITORIES. Data sets of torchvision are replaced by random ones (stand_ins). By hand.
 """
 import argparse
@@ -43,11 +43,19 @@ class Program:
 
 
 # Text for nanoGPT's and minGPT's networks of characters, whose own is a download.
-TEXT = "{python} -c \"open('input.txt', 'w').write('To be, or not to be, that is the question.\\n' * 3000)\""
+TEXT = "{python} -c \"open('input.txt', 'w').write('O God, O God! To be, or not to be, that is the question.\\n' * 3000)\""
 NANOGPT_DATA = f"cd data/shakespeare_char && {TEXT} && {{python}} prepare.py"
 IMAGES = ("{python} -c \"import os\nfrom PIL import Image\nfor part in ('train', 'val'):\n  for label in 'ab':\n"
           "    os.makedirs(f'images/{{part}}/{{label}}')\n    for i in range(8):\n"
           "      Image.new('RGB', (256, 256), (i * 30, 99, 7)).save(f'images/{{part}}/{{label}}/{{i}}.png')\"")
+
+# Of the data of the repository, whose larger files a snapshot may lack.
+WORDS = ("cd data/wikitext-2 && head -c 60000 test.txt >words && cp words train.txt && cp words valid.txt"
+         " && mv words test.txt")
+FABRIC = "{python} -m lightning.fabric.cli --accelerator=cuda --devices=2 --strategy=ddp "
+LIGHTNING = ("EXAMPLES=60000 {{python}} {script} --trainer.max_epochs 1 --trainer.accelerator gpu"
+             " --trainer.devices {devices} --trainer.limit_train_batches 8 --trainer.limit_val_batches 4"
+             " --trainer.limit_test_batches 4 --trainer.limit_predict_batches 4")
 
 PROGRAMS = {
     "MNIST": Program("examples", "mnist", "{python} main.py --epochs 1"),
@@ -102,30 +110,36 @@ PROGRAMS = {
         "minGPT", "projects/chargpt", "PYTHONPATH=../..:$PYTHONPATH {python} chargpt.py --trainer.max_iters=10"
         " --model.model_type=gpt-nano --trainer.num_workers=0 --trainer.batch_size=4", before=TEXT),
     "Fabric, MNIST": Program(
-        "lightning", "examples/fabric/image_classifier", "{python} train_fabric.py --epochs 1 --dry-run"),
+        "lightning", "examples/fabric/image_classifier",
+        "CUDA_VISIBLE_DEVICES=0 {python} train_fabric.py --epochs 1 --dry-run"),
     "plain PyTorch, MNIST": Program(
         "lightning", "examples/fabric/image_classifier", "{python} train_torch.py --epochs 1 --dry-run"),
-    "Fabric, MNIST, DDP": Program(
-        "lightning", "examples/fabric/image_classifier",
-        "{python} -m lightning.fabric.cli run --accelerator=cuda --devices=2 --strategy=ddp train_fabric.py --epochs 1"
-        " --dry-run"),
+    "Fabric, MNIST, DDP": Program("lightning", "examples/fabric/image_classifier",
+                                  FABRIC + "train_fabric.py --epochs 1 --dry-run"),
     "Fabric, k-fold": Program(
-        "lightning", "examples/fabric/kfold_cv", "{python} train_fabric.py --epochs 1 --dry-run"),
-    "Lightning, bug report": Program(
-        "lightning", "examples/pytorch/bug_report", "{python} bug_report_model.py"),
-    "Lightning, autoencoder": Program(
-        "lightning", "examples/pytorch/basics",
-        "{python} autoencoder.py --trainer.max_epochs 1 --trainer.accelerator gpu --trainer.devices 1"),
+        "lightning", "examples/fabric/kfold_cv",
+        "CUDA_VISIBLE_DEVICES=0 {python} train_fabric.py --epochs 1 --dry-run"),
+    "Lightning, bug report": Program("lightning", "examples/pytorch/bug_report", "{python} bug_report_model.py"),
+    "Lightning, autoencoder": Program("lightning", "examples/pytorch/basics",
+                                      LIGHTNING.format(script="autoencoder.py", devices=1)),
     "Lightning, autoencoder, DDP": Program(
         "lightning", "examples/pytorch/basics",
-        "{python} autoencoder.py --trainer.max_epochs 1 --trainer.accelerator gpu --trainer.devices 2"
-        " --trainer.strategy ddp"),
+        LIGHTNING.format(script="autoencoder.py", devices=2) + " --trainer.strategy ddp"),
     "Lightning, autoencoder, FSDP": Program(
         "lightning", "examples/pytorch/basics",
-        "{python} autoencoder.py --trainer.max_epochs 1 --trainer.accelerator gpu --trainer.devices 2"
-        " --trainer.strategy fsdp"),
-    "Lightning, GAN": Program(
-        "lightning", "examples/pytorch/domain_templates", "{python} generative_adversarial_net.py"),
+        LIGHTNING.format(script="autoencoder.py", devices=2) + " --trainer.strategy fsdp"),
+    "Lightning, classifier": Program("lightning", "examples/pytorch/basics",
+                                     LIGHTNING.format(script="backbone_image_classifier.py", devices=1)),
+    "Lightning, classifier, DDP": Program(
+        "lightning", "examples/pytorch/basics",
+        LIGHTNING.format(script="backbone_image_classifier.py", devices=2) + " --trainer.strategy ddp"),
+    "words, LSTM": Program(
+        "examples", "word_language_model", "{python} main.py --accel --dry-run --epochs 1 --emsize 32 --nhid 32",
+        before=WORDS),
+    "words, transformer": Program(
+        "examples", "word_language_model",
+        "{python} main.py --accel --dry-run --epochs 1 --model Transformer --emsize 32 --nhid 32", before=WORDS),
+    "Hogwild": Program("examples", "mnist_hogwild", "{python} main.py --cuda --epochs 1 --dry-run"),
 }
 
 
@@ -177,14 +191,14 @@ def main():
     parser.add_argument("--simgpu", required=True, type=os.path.abspath)
     parser.add_argument("--python", required=True)
     parser.add_argument("--snapshots", required=True, type=pathlib.Path)
-    parser.add_argument("--only", default="", help="text of the names of programs")
+    parser.add_argument("--only", default="", help="regular expression in the names of programs")
     parser.add_argument("--logs", type=pathlib.Path, help="folder that keeps what the programs print")
     arguments = parser.parse_args()
     if arguments.logs:
         arguments.logs.mkdir(parents=True, exist_ok=True)
     failures = 0
     for name, program in PROGRAMS.items():
-        if arguments.only not in name:
+        if not re.search(arguments.only, name):
             continue
         repository, revision = REPOSITORIES[program.repository]
         with tempfile.TemporaryDirectory() as scratch:

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "simgpu/runtime/counts.hpp"
+#include "simgpu/runtime/python_exit.hpp"
 #include "simgpu/runtime/work.hpp"
 
 namespace simgpu {
@@ -50,7 +51,8 @@ void load_once() {
 void load_kernels() {
   static std::atomic<bool> is_loaded = false;
   thread_local bool is_loading = false;  // the kernels ask for devices themselves
-  if (is_loaded || is_loading) return;
+  if (is_loaded) return wait_for_autograd_at_exit();
+  if (is_loading) return;
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   if (is_loaded || num_gpus() == 0 || !has_libtorch()) return;

@@ -1,22 +1,36 @@
+#include "simgpu/runtime/python_exit.hpp"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <initializer_list>
+#include <string>
+#include <system_error>
+#include <thread>
 
-// When Python ends, its versions before 3.14 end each other thread that asks for Python's lock, by
-// pthread_exit. Threads of LibTorch's autograd do that last of all in a backward pass, within a
-// destructor, where pthread_exit ends the process: "terminate called without an active exception".
-// They wait for the end of the process instead, as Python 3.14 lets them.
+// A thread of LibTorch's autograd is the last to leave a backward pass: after the caller has gone
+// on, it destroys the graph, for which it needs Python's lock. If Python ends meanwhile, its
+// versions before 3.14 end the thread by pthread_exit, within a destructor, which ends the process:
+// "terminate called without an active exception". With kernels as slow as the CPU's that is often.
 
 namespace simgpu {
 
 namespace {
 
+template <class Function>
+Function find(const char* name) {
+  return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+}
+
 bool is_python_ending() {
   for (const char* name : {"Py_IsFinalizing", "_Py_IsFinalizing"}) {
-    const auto function = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, name));
-    if (function != nullptr) return function() != 0;
+    const auto is_ending = find<int (*)()>(name);
+    if (is_ending != nullptr) return is_ending() != 0;
   }
   return false;
 }
@@ -25,14 +39,68 @@ bool is_main_thread() {
   return gettid() == getpid();
 }
 
+std::string first_line(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  std::string line;
+  std::getline(stream, line);
+  return line;
+}
+
+// "123 (pt_autograd_0) S 1 ...": S if it sleeps.
+bool is_busy_autograd(const std::filesystem::path& thread) {
+  const auto line = first_line(thread / "stat");
+  const auto name_end = line.rfind(") ");
+  return line.find("(pt_autograd_") != std::string::npos && name_end != std::string::npos &&
+         line.substr(name_end + 2, 1) != "S";
+}
+
+bool is_any_autograd_busy() {
+  std::error_code error;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", error)) {
+    if (is_busy_autograd(thread.path())) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+void wait_for_autograd_at_exit() {
+  static std::atomic<bool> is_registered = false;
+  static const auto has_lock = find<int (*)()>("PyGILState_Check");
+  static const auto run = find<int (*)(const char*, void*)>("PyRun_SimpleStringFlags");
+  if (is_registered || has_lock == nullptr || run == nullptr || has_lock() == 0) return;
+  if (is_registered.exchange(true)) return;
+  run("__import__('atexit').register(__import__('ctypes').CDLL(None).simgpu_wait_for_autograd)",
+      nullptr);  // in the program's own namespace, so without a name
+}
 
 }  // namespace simgpu
 
-extern "C" __attribute__((visibility("default"))) void pthread_exit(void* value) {
+#pragma GCC visibility push(default)
+
+extern "C" {
+
+// Called by Python without its lock. A thread that waits for the lock sleeps, too, but only until
+// it gets it, so it is seen once more.
+void simgpu_wait_for_autograd() {
+  using namespace std::chrono_literals;
+  const auto deadline = std::chrono::steady_clock::now() + 2s;
+  for (int idle = 0; idle < 3 && std::chrono::steady_clock::now() < deadline;) {
+    idle = simgpu::is_any_autograd_busy() ? 0 : idle + 1;
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+// Threads that end with Python in spite of that wait for the end of the process, as Python 3.14
+// lets them.
+void pthread_exit(void* value) {
   if (!simgpu::is_main_thread() && simgpu::is_python_ending()) {
     while (true) pause();
   }
   reinterpret_cast<void (*)(void*)>(dlsym(RTLD_NEXT, "pthread_exit"))(value);
   __builtin_unreachable();
 }
+
+}  // extern "C"
+
+#pragma GCC visibility pop
