@@ -116,6 +116,8 @@ PROGRAMS = {
         "lightning", "examples/fabric/image_classifier", "{python} train_torch.py --epochs 1 --dry-run"),
     "Fabric, MNIST, DDP": Program("lightning", "examples/fabric/image_classifier",
                                   FABRIC + "train_fabric.py --epochs 1 --dry-run"),
+    "Fabric, MNIST, FSDP": Program("lightning", "examples/fabric/image_classifier",
+                                   FABRIC.replace("ddp", "fsdp") + "train_fabric.py --epochs 1 --dry-run"),
     "Fabric, k-fold": Program(
         "lightning", "examples/fabric/kfold_cv",
         "CUDA_VISIBLE_DEVICES=0 {python} train_fabric.py --epochs 1 --dry-run"),
@@ -125,9 +127,6 @@ PROGRAMS = {
     "Lightning, autoencoder, DDP": Program(
         "lightning", "examples/pytorch/basics",
         LIGHTNING.format(script="autoencoder.py", devices=2) + " --trainer.strategy ddp"),
-    "Lightning, autoencoder, FSDP": Program(
-        "lightning", "examples/pytorch/basics",
-        LIGHTNING.format(script="autoencoder.py", devices=2) + " --trainer.strategy fsdp"),
     "Lightning, classifier": Program("lightning", "examples/pytorch/basics",
                                      LIGHTNING.format(script="backbone_image_classifier.py", devices=1)),
     "Lightning, classifier, DDP": Program(
