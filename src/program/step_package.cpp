@@ -3,11 +3,35 @@
 #include <c10/util/Exception.h>
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 
+#include <algorithm>
+#include <set>
+
 #include "failure_of.hpp"
 
 namespace sconce::program::detail {
 
 namespace {
+
+// Whether two of the tensors lie in the same memory.
+bool share_memory(const std::vector<at::Tensor>& tensors) {
+  std::vector<const void*> memory;
+  memory.reserve(tensors.size());
+  for (const auto& tensor : tensors) {
+    if (tensor.numel() > 0) memory.push_back(tensor.storage().data());
+  }
+  std::sort(memory.begin(), memory.end());
+  return std::adjacent_find(memory.begin(), memory.end()) != memory.end();
+}
+
+// Inductor computes equal results once, and returns the same memory for each of them. What comes
+// next may write into one, as an optimizer does into the gradients of an LSTM's biases.
+void separate(std::vector<at::Tensor>& results) {
+  if (!share_memory(results)) return;
+  std::set<const void*> taken;
+  for (auto& result : results) {
+    if (!taken.insert(result.storage().data()).second) result = result.clone();
+  }
+}
 
 class Package final : public sconce::detail::CompiledCode {
  public:
@@ -16,7 +40,9 @@ class Package final : public sconce::detail::CompiledCode {
       : loader_(path.string(), "model", /*run_single_threaded=*/true) {}
 
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs) override {
-    return loader_.run(inputs);
+    auto results = loader_.run(inputs);
+    separate(results);
+    return results;
   }
 
  private:

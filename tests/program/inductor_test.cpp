@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "sconce/amp/grad_scaler.hpp"
 #include "sconce/captured_step.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/optim/adam.hpp"
@@ -30,31 +31,40 @@ namespace nn = torch::nn;
 
 namespace {
 
-// A network with dropout and running statistics, its optimizer, and a batch.
+// A network with dropout, running statistics, and an LSTM, whose biases have equal gradients, its
+// optimizer, which divides each of them by the scale, and a batch.
 struct Training {
   Training() {
     sconce::seed_everything(0);
     net = nn::Sequential(nn::Linear(8, 16), nn::BatchNorm1d(16), nn::GELU(), nn::Dropout(0.25),
                          nn::Linear(16, 4));
-    optimizer = std::make_unique<sconce::optim::Adam>(net->parameters());
+    lstm = nn::LSTM(8, 8);
+    auto parameters = net->parameters();
+    const auto of_lstm = lstm->parameters();
+    parameters.insert(parameters.end(), of_lstm.begin(), of_lstm.end());
+    optimizer = std::make_unique<sconce::optim::Adam>(parameters);
     batch = {torch::randn({12, 8}), torch::arange(12).remainder(4)};
   }
 
   Tensors step(const Tensors& of) {
     optimizer->zero_grad();
-    auto logits = net->forward(of[0]);
+    const auto hidden = std::get<0>(lstm->forward(of[0].unsqueeze(0)));
+    auto logits = net->forward(hidden.squeeze(0));
     // Dropout of a tensor that is not contiguous draws its random numbers in the order of memory.
     // The Inductor of LibTorch 2.11 places them otherwise, so that such a step is replayed.
     if (TORCH_VERSION_MINOR >= 15) {
       logits = torch::dropout(logits.t(), 0.25, net->is_training()).t();
     }
     auto loss = nn::functional::cross_entropy(logits, of[1]);
-    loss.backward();
-    optimizer->step();
+    scaler.scale(loss).backward();
+    scaler.step(*optimizer);
+    scaler.update();
     return {loss};
   }
 
   nn::Sequential net = nullptr;
+  nn::LSTM lstm = nullptr;
+  sconce::amp::GradScaler scaler{{.device = torch::kCPU}};
   std::unique_ptr<sconce::optim::Adam> optimizer = {};
   Tensors batch = {};
 };
