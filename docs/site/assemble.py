@@ -20,7 +20,7 @@ import reference  # noqa: E402
 
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md", "apps/**/*.md"]
 BELOW = {"apps/train/README.md": "*/README",  # shown under a page
-         "docs/simulated_gpus.md": "../apps/simgpu/refusals\n../tests/simgpu/public"}
+         "docs/simulated_gpus.md": "gpu_tests_in_ci\n../apps/simgpu/refusals\n../tests/simgpu/public"}
 
 
 class Site:
