@@ -48,10 +48,14 @@ struct Training {
 
   Tensors step(const Tensors& of) {
     optimizer->zero_grad();
-    const auto hidden = std::get<0>(lstm->forward(of[0].unsqueeze(0)));
-    auto logits = net->forward(hidden.squeeze(0));
+    auto hidden = of[0];
+    // The Inductor of LibTorch 2.11 compiles no LSTM, so that such a step is replayed.
+    if (TORCH_VERSION_MINOR >= 15) {
+      hidden = std::get<0>(lstm->forward(hidden.unsqueeze(0))).squeeze(0);
+    }
+    auto logits = net->forward(hidden);
     // Dropout of a tensor that is not contiguous draws its random numbers in the order of memory.
-    // The Inductor of LibTorch 2.11 places them otherwise, so that such a step is replayed.
+    // The Inductor of LibTorch 2.11 places them otherwise: replayed as well.
     if (TORCH_VERSION_MINOR >= 15) {
       logits = torch::dropout(logits.t(), 0.25, net->is_training()).t();
     }
