@@ -77,7 +77,7 @@ def reasons(speed, gpu, ours, plain):
         f"{speed.time('optimizers.adamw_small', 1000)}, `torch::optim::AdamW` in "
         f"{speed.ratio('optimizers.adamw_small', 1000, 'libtorch')} times that.",
         "**Agents inside a C++ simulator.** An agent that [learns to balance a pole](apps/examples/README.md#the-cart-pole) makes "
-        "1.9 times as many steps per second as the same program in Python. The machine, an AMD EPYC, was busy."]
+        "2.1 times as many steps per second as the same program in Python, with one thread on an AMD EPYC."]
     source = (f"Without a GPU: LibTorch {speed.machine['torch']}, one thread, {cpu}. [Speed](docs/speed.md) has every figure, the losses "
               "first.")
     return "\n".join([*(wrapped(f"- {bullet}", "  ") for bullet in bullets), "", wrapped(source)])
