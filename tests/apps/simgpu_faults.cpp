@@ -262,6 +262,23 @@ void early_read(bool is_right) {
   std::cout << beside << ' ' << results[10].item<float>() << '\n';
 }
 
+// Lets two streams copy to the same pages of pinned memory, the second after the first or not.
+void two_copies(bool is_right) {
+  const auto results = torch::zeros({8 * rows}).pin_memory();
+  const auto ones = torch::ones({8 * rows}, torch::kCUDA);
+  const auto second = another_stream();
+  wait(second, current_stream());
+  results.copy_(ones, /*non_blocking=*/true);
+  if (is_right) wait(second, current_stream());
+  {
+    const StreamGuard guard(second);
+    results.narrow(0, 0, 10).copy_(ones.narrow(0, 0, 10), /*non_blocking=*/true);
+  }
+  second.synchronize();
+  current_stream().synchronize();
+  std::cout << results.mean().item<float>() << '\n';
+}
+
 // Writes pinned memory while its copy waits for a kernel that takes time, in a graph and without.
 void sleep(bool is_right) {
   auto source = torch::ones({rows}).pin_memory();
@@ -412,6 +429,7 @@ const std::map<std::string, std::function<void(bool)>> faults = {
     {"freed_last", freed_last},
     {"reuse", reuse},
     {"early_read", early_read},
+    {"two_copies", two_copies},
     {"factor", factor},
     {"cpu_index", cpu_index},
     {"cpu_value", cpu_value},

@@ -246,6 +246,7 @@ TEST_CASE("mistakes that fail on real GPUs are found, and their corrected versio
                                      {"record_stream", "record_stream is missing", "1", "strict"},
                                      {"reuse", "record_stream is missing", "1"},
                                      {"early_read", "before the copy to it", "0 1", "fail"},
+                                     {"two_copies", "nothing orders", "1", "fail"},
                                      {"caught", "nothing orders", "28000"},
                                      {"freed_last", "record_stream is missing", "1", "strict"},
                                      {"cpu_index", "captur", "10"},

@@ -63,10 +63,12 @@ void guard_awaited(const void* data, size_t size) {
 }
 
 void release_awaited(const void* data, size_t size) {
-  const auto removed = std::erase_if(
-      guarded(), [&](const Guarded& each) { return overlap(each.memory, {data, size}); });
+  std::erase_if(guarded(), [&](const Guarded& each) {
+    if (!overlap(each.memory, {data, size})) return false;
+    set_rights(each.memory, PROT_READ | PROT_WRITE);  // of all of it: nobody guards the rest
+    return true;
+  });
   is_any_guarded = !guarded().empty();
-  if (removed > 0) set_rights({data, size}, PROT_READ | PROT_WRITE);
 }
 
 bool take_awaited_fault(const void* address, bool is_write) {
@@ -85,7 +87,6 @@ bool take_awaited_fault(const void* address, bool is_write) {
   if (used != guarded().end()) report(*used, is_write);
   const Access pages = pages_of(any->memory);
   release_awaited(pages.data, pages.size);
-  set_rights(touched, PROT_READ | PROT_WRITE);
   return true;
 }
 

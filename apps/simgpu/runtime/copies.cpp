@@ -73,7 +73,6 @@ void copy_late(Stream& stream, void* to, const void* from, size_t size, Kind fro
   Pending late{.tick = stream.tick, .accesses = {{{from, size, false}, {to, size, true}}}};
   auto* target = host_address(to);
   const auto* source = static_cast<const char*>(host_address(from));
-  const bool is_guarded = !is_gpu_address(to);
   if (from_kind == Kind::pageable_memory) {  // CUDA has read it before the call returns
     late.copy = [target, staged = std::vector<char>(source, source + size)] {
       release_awaited(target, staged.size());
@@ -90,7 +89,7 @@ void copy_late(Stream& stream, void* to, const void* from, size_t size, Kind fro
   stream.pending.push_back(std::move(late));
   release_awaited(target, size);
   std::memset(target, 0xFF, size);
-  if (is_guarded) guard_awaited(target, size);
+  if (!is_gpu_address(to)) guard_awaited(target, size);
 }
 
 cudaError_t capture_copy(Stream& stream, Work work, Kind from, Kind to) {
