@@ -12,7 +12,7 @@ namespace sconce::program::detail {
 
 namespace {
 
-// Whether two of the tensors lie in the same memory.
+// Whether two of the tensors lie in the same memory. Most often none do, and each call looks.
 bool share_memory(const std::vector<at::Tensor>& tensors) {
   std::vector<const void*> memory;
   memory.reserve(tensors.size());

@@ -38,6 +38,11 @@ struct AttentionGradients {
   at::Tensor bias = {};
 };
 
+/// Returns the tensor, or nothing if LibTorch passes an undefined one.
+inline std::optional<at::Tensor> given(const std::optional<at::Tensor>& tensor) {
+  return tensor && tensor->defined() ? tensor : std::nullopt;
+}
+
 /// Returns a seed of the random operator that is being called; 0 if nothing is dropped.
 at::Tensor attention_seed(double dropout_p);
 

@@ -19,9 +19,9 @@ void CapturedNumber::check(const char* operator_name) const {
   const at::Tensor number(std::move(locked));
   // By their bytes: nan equals no number.
   if (std::memcmp(number.const_data_ptr(), copy_.const_data_ptr(), copy_.nbytes()) == 0) return;
-  report_mistake(c10::str("simulated GPUs: a replay of a graph: ", operator_name,
-                          " uses the number ", copy_.item(), " of the capture, which is ",
-                          number.item(), " on the CPU now"));
+  report_race(c10::str("simulated GPUs: a replay of a graph: ", operator_name, " uses the number ",
+                       copy_.item(), " of the capture, which is ", number.item(),
+                       " on the CPU now"));
 }
 
 }  // namespace simgpu

@@ -24,10 +24,6 @@ using Scale = std::optional<double>;
 using Returned =
     std::tuple<Tensor, Tensor, Tensor, Tensor, int64_t, int64_t, Tensor, Tensor, Tensor>;
 
-OptionalTensor given(const OptionalTensor& tensor) {
-  return tensor && tensor->defined() ? tensor : std::nullopt;
-}
-
 Tensor no_debug_mask(const Tensor& query, bool is_requested) {
   TORCH_CHECK_NOT_IMPLEMENTED(!is_requested,
                               "simulated GPUs: the debug mask of attention is not supported");

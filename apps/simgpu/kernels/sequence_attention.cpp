@@ -56,10 +56,6 @@ struct SequenceCall {
   Scale scale;
 };
 
-bool is_given(const OptionalTensor& tensor) {
-  return tensor && tensor->defined();
-}
-
 std::vector<int64_t> numbers_of(const Tensor& tensor) {
   const auto numbers = tensor.to(at::kLong).contiguous();
   const auto* data = numbers.const_data_ptr<int64_t>();
@@ -69,7 +65,7 @@ std::vector<int64_t> numbers_of(const Tensor& tensor) {
 std::vector<Sequence> sequences_of(const Tensor& query, const Tensor& key,
                                    const OptionalTensor& query_starts,
                                    const OptionalTensor& key_starts) {
-  if (!is_given(query_starts)) return {{{0, query.size(1)}, {0, key.size(1)}}};
+  if (!given(query_starts)) return {{{0, query.size(1)}, {0, key.size(1)}}};
   const auto queries = numbers_of(*query_starts), keys = numbers_of(*key_starts);
   std::vector<Sequence> sequences;
   for (size_t i = 0; i + 1 < queries.size(); ++i) {
@@ -170,7 +166,7 @@ Window flash_window(bool is_causal, OptionalInt left, OptionalInt right) {
 SequenceCall flash_call(const Tensor& query, const Tensor& key, const Tensor& value,
                         const OptionalTensor& query_starts, const OptionalTensor& key_starts,
                         const Window& window, double dropout_p, const Tensor& seed, Scale scale) {
-  const bool is_packed = is_given(query_starts);
+  const bool is_packed = given(query_starts).has_value();
   const auto with_batch = [&](const Tensor& tensor) {
     return is_packed ? tensor.unsqueeze(0) : tensor;
   };
@@ -187,7 +183,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> flash_sequences(
     bool debug, Scale scale, OptionalInt left, OptionalInt right, const OptionalTensor& used_keys,
     const OptionalTensor& alibi_slopes, const OptionalTensor& block_table, OptionalInt) {
   TORCH_CHECK_NOT_IMPLEMENTED(
-      !debug && !is_given(used_keys) && !is_given(alibi_slopes) && !is_given(block_table),
+      !debug && !given(used_keys) && !given(alibi_slopes) && !given(block_table),
       "simulated GPUs: flash attention with a debug mask, seqused_k, alibi_slopes or a block_table "
       "is not supported");
   const auto seed = attention_seed(dropout_p);
@@ -229,15 +225,15 @@ SequenceCall efficient_call(const Tensor& query, const Tensor& key, const Tensor
                             const OptionalTensor& bias, const OptionalTensor& query_starts,
                             const OptionalTensor& key_starts, int64_t mask_type, OptionalInt window,
                             double dropout_p, const Tensor& seed, Scale scale) {
-  const bool is_packed = is_given(query_starts);
+  const bool is_packed = given(query_starts).has_value();
   TORCH_CHECK_NOT_IMPLEMENTED(
-      !window.value_or(0) && !(is_packed && is_given(bias)),
+      !window.value_or(0) && !(is_packed && given(bias)),
       "simulated GPUs: efficient attention with a window, or with a bias of packed sequences, is "
       "not supported");
   return {query,
           key,
           value,
-          is_given(bias) ? bias : std::nullopt,
+          given(bias),
           is_packed,
           sequences_of(query, key, query_starts, key_starts),
           efficient_window(mask_type),
@@ -251,7 +247,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, int64_t, int64_t> efficient_sequences
     const OptionalTensor& query_starts, const OptionalTensor& key_starts, OptionalInt max_queries,
     OptionalInt max_keys, double dropout_p, int64_t mask_type, bool compute_logsumexp, Scale scale,
     const OptionalTensor& key_lengths, OptionalInt window) {
-  TORCH_CHECK_NOT_IMPLEMENTED(!is_given(key_lengths),
+  TORCH_CHECK_NOT_IMPLEMENTED(!given(key_lengths),
                               "simulated GPUs: efficient attention with seqlen_k is not supported");
   const auto seed = attention_seed(dropout_p);
   const auto call = efficient_call(query, key, value, bias, query_starts, key_starts, mask_type,

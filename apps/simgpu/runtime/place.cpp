@@ -1,6 +1,7 @@
 #include "simgpu/runtime/place.hpp"
 
-#include <map>
+#include <compare>
+#include <set>
 #include <utility>
 
 #include "simgpu/runtime/call_stack.hpp"
@@ -14,18 +15,18 @@ namespace simgpu {
 struct Place {
   std::string line = {};
   CallStack stack = {};
+
+  auto operator<=>(const Place&) const = default;
 };
 
 namespace {
 
 thread_local const Place* noted = nullptr;
 
-const Place* lasting(std::pair<std::string, CallStack> place) {
-  static auto& all = *new std::map<std::pair<std::string, CallStack>, Place>;
+const Place* lasting(Place place) {
+  static auto& all = *new std::set<Place>;
   const Lock lock;
-  const auto [found, is_new] = all.try_emplace(std::move(place));
-  if (is_new) found->second = {found->first.first, found->first.second};
-  return &found->second;
+  return &*all.insert(std::move(place)).first;
 }
 
 }  // namespace

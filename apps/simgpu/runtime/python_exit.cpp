@@ -13,6 +13,8 @@
 #include <system_error>
 #include <thread>
 
+#include "simgpu/runtime/find_function.hpp"
+
 // A thread of LibTorch's autograd is the last to leave a backward pass: after the caller has gone
 // on, it destroys the graph, for which it needs Python's lock. If Python ends meanwhile, its
 // versions before 3.14 end the thread by pthread_exit, within a destructor, which ends the process:
@@ -22,14 +24,9 @@ namespace simgpu {
 
 namespace {
 
-template <class Function>
-Function find(const char* name) {
-  return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
-}
-
 bool is_python_ending() {
   for (const char* name : {"Py_IsFinalizing", "_Py_IsFinalizing"}) {
-    const auto is_ending = find<int (*)()>(name);
+    const auto is_ending = find_function<int (*)()>(name);
     if (is_ending != nullptr) return is_ending() != 0;
   }
   return false;
@@ -66,8 +63,8 @@ bool is_any_autograd_busy() {
 
 void wait_for_autograd_at_exit() {
   static std::atomic<bool> is_registered = false;
-  static const auto has_lock = find<int (*)()>("PyGILState_Check");
-  static const auto run = find<int (*)(const char*, void*)>("PyRun_SimpleStringFlags");
+  static const auto has_lock = find_function<int (*)()>("PyGILState_Check");
+  static const auto run = find_function<int (*)(const char*, void*)>("PyRun_SimpleStringFlags");
   if (is_registered || has_lock == nullptr || run == nullptr || has_lock() == 0) return;
   if (is_registered.exchange(true)) return;
   run("__import__('atexit').register(__import__('ctypes').CDLL(None).simgpu_wait_for_autograd)",

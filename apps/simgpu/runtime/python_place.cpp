@@ -1,6 +1,6 @@
 #include "simgpu/runtime/python_place.hpp"
 
-#include <dlfcn.h>
+#include "simgpu/runtime/find_function.hpp"
 
 namespace simgpu {
 
@@ -8,36 +8,19 @@ namespace {
 
 // Python's functions, which the process has or has not.
 struct Python {
-  template <class Function>
-  static void find(Function& function, const char* name) {
-    function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
-  }
-
-  Python() {
-    find(this_thread, "PyGILState_GetThisThreadState");
-    find(ensure, "PyGILState_Ensure");
-    find(release, "PyGILState_Release");
-    find(frame_of, "PyThreadState_GetFrame");
-    find(back, "PyFrame_GetBack");
-    find(code_of, "PyFrame_GetCode");
-    find(line_of, "PyFrame_GetLineNumber");
-    find(attribute, "PyObject_GetAttrString");
-    find(text_of, "PyUnicode_AsUTF8");
-    find(give_back, "Py_DecRef");
-  }
+  void* (*this_thread)() = find_function<decltype(this_thread)>("PyGILState_GetThisThreadState");
+  int (*ensure)() = find_function<decltype(ensure)>("PyGILState_Ensure");
+  void (*release)(int) = find_function<decltype(release)>("PyGILState_Release");
+  void* (*frame_of)(void*) = find_function<decltype(frame_of)>("PyThreadState_GetFrame");
+  void* (*back)(void*) = find_function<decltype(back)>("PyFrame_GetBack");
+  void* (*code_of)(void*) = find_function<decltype(code_of)>("PyFrame_GetCode");
+  int (*line_of)(void*) = find_function<decltype(line_of)>("PyFrame_GetLineNumber");
+  void* (*attribute)(void*,
+                     const char*) = find_function<decltype(attribute)>("PyObject_GetAttrString");
+  const char* (*text_of)(void*) = find_function<decltype(text_of)>("PyUnicode_AsUTF8");
+  void (*give_back)(void*) = find_function<decltype(give_back)>("Py_DecRef");
 
   bool is_there() const { return frame_of != nullptr && back != nullptr; }
-
-  void* (*this_thread)() = nullptr;
-  int (*ensure)() = nullptr;
-  void (*release)(int) = nullptr;
-  void* (*frame_of)(void*) = nullptr;
-  void* (*back)(void*) = nullptr;
-  void* (*code_of)(void*) = nullptr;
-  int (*line_of)(void*) = nullptr;
-  void* (*attribute)(void*, const char*) = nullptr;
-  const char* (*text_of)(void*) = nullptr;
-  void (*give_back)(void*) = nullptr;
 };
 
 const Python& python() {

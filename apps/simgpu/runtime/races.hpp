@@ -68,12 +68,7 @@ AccessHistory& access_history();
 void check_accesses(AccessHistory& history, const User& user, const Clock& seen,
                     const Access* accesses, size_t count);
 
-/// Reports a race or the like: writes the text to standard error, once. If races are to be thrown,
-/// throws it too, and the process ends with 1 where it would end with 0.
-/// @throw std::runtime_error if races are to be thrown.
-void report_race(const std::string& text);
-
-/// Does so where nothing can be thrown.
+/// Does as `report_race`, and throws nothing.
 void report_race_unthrown(const std::string& text);
 
 /// Reports where LibTorch cannot bear an exception: does as `report_race`, but the next piece of

@@ -20,7 +20,6 @@ namespace {
 struct Reports {
   std::vector<KnownReport> known = {};
   std::vector<Report> found = {};
-  std::map<int, uint64_t> ignored = {};  // by the line of the pattern
 };
 
 Reports read_known() {
@@ -49,8 +48,13 @@ void write_file() {
 }
 
 void write_ignored() {
+  std::map<int, uint64_t> ignored;  // by the line of the pattern
+  for (const auto& report : reports().found) {
+    const auto* match = find_known(reports().known, report.text);
+    if (match != nullptr) ignored[match->line] += report.count;
+  }
   std::string counts;
-  for (const auto& [line, count] : reports().ignored) {
+  for (const auto& [line, count] : ignored) {
     counts +=
         (counts.empty() ? "" : ", ") + std::to_string(count) + " by line " + std::to_string(line);
   }
@@ -62,15 +66,14 @@ void write_ignored() {
 
 bool add_report(const std::string& text) {
   const Lock lock;
-  auto& [known, found, ignored] = reports();
-  const auto* match = find_known(known, text);
-  if (match != nullptr) ++ignored[match->line];
+  auto& [known, found] = reports();
   const auto former = std::find_if(found.begin(), found.end(),
                                    [&](const Report& report) { return report.text == text; });
   if (former != found.end()) {
     ++former->count;
-    return match == nullptr;
+    return former->reason.empty();
   }
+  const auto* match = find_known(known, text);
   found.push_back({.text = text, .reason = match == nullptr ? "" : match->reason});
   if (match == nullptr) write_once(text);
   write_file();

@@ -91,10 +91,6 @@ void take_time(cudaStream_t handle, const char* label) {
   advance(stream);
 }
 
-void report_mistake(const std::string& text) {
-  report_race(text);
-}
-
 bool wait_for_host(cudaStream_t handle) {
   return cudaStreamSynchronize(handle) == cudaSuccess;
 }

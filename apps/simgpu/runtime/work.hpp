@@ -73,9 +73,10 @@ void stream_wait(cudaStream_t stream, std::shared_future<void> done);
 /// invalidates the capture, if the stream is part of one.
 bool wait_for_host(cudaStream_t stream);
 
-/// Reports a mistake of the program like a race.
+/// Reports a race or the like: writes the text to standard error, once. If races are to be thrown,
+/// throws it too, and the process ends with 1 where it would end with 0.
 /// @throw std::runtime_error if races are to be thrown.
-void report_mistake(const std::string& text);
+void report_race(const std::string& text);
 
 /// Whether the process counts what it asks of GPUs.
 bool is_counting();
