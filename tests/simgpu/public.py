@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs public programs, unchanged, on simulated GPUs, and prints the rows of public.md.
+"""Runs public programs, unchanged, on simulated GPUs, and prints how each ends and what it reports, for public.md.
 
   public.py --simgpu build/default/bin/sconce-simgpu --python PYTHON --snapshots FOLDER
   public.py ... --only "FSDP2|DDP"       those with this regular expression in their names
@@ -8,12 +8,15 @@ PYTHON has the torch that sconce-simgpu was built with, torchvision, lightning, 
 OWNER+NAME/repo for each of REPOSITORIES. Data sets of torchvision are replaced by random ones (stand_ins). By hand.
 """
 import argparse
+import atexit
 import dataclasses
+import functools
 import json
 import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -142,8 +145,11 @@ PROGRAMS = {
 }
 
 
-def unpack(snapshots, repository, revision, to):
-    """Writes the files that the snapshot has; its largest may be absent."""
+@functools.cache
+def unpacked(snapshots, repository, revision):
+    """Returns a folder with the files that the snapshot has; its largest may be absent."""
+    to = pathlib.Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, to)
     git = ["git", "-C", str(snapshots / repository.replace("/", "+") / "repo")]
     names = subprocess.run([*git, "ls-tree", "-r", "--format=%(objectmode) %(objectname) %(path)", revision],
                            check=True, capture_output=True, text=True).stdout
@@ -155,6 +161,7 @@ def unpack(snapshots, repository, revision, to):
         if found.returncode == 0:
             (to / name).parent.mkdir(parents=True, exist_ok=True)
             (to / name).write_bytes(found.stdout)
+    return to
 
 
 def text_of(line):
@@ -202,7 +209,7 @@ def main():
         repository, revision = REPOSITORIES[program.repository]
         with tempfile.TemporaryDirectory() as scratch:
             folder = pathlib.Path(scratch)
-            unpack(arguments.snapshots, repository, revision, folder)
+            shutil.copytree(unpacked(arguments.snapshots, repository, revision), folder, dirs_exist_ok=True)
             code, output, seconds = run(program, folder, arguments, folder / "reports.json")
             found = []
             if (folder / "reports.json").exists():
