@@ -13,7 +13,7 @@ int main() {
   const auto y = (X.square().sum(1) > 1.4).to(torch::kLong);
   sconce::data::Batches train({X.to(device), y.to(device)}, {.batch_size = 50, .shuffle = true});
 
-  torch::nn::Sequential net(torch::nn::Linear(2, 32), torch::nn::ReLU(), torch::nn::Linear(32, 2));
+  torch::nn::Sequential net{torch::nn::Linear(2, 32), torch::nn::ReLU(), torch::nn::Linear(32, 2)};
   net->to(device);
   sconce::optim::AdamW optimizer(net->parameters(), torch::optim::AdamWOptions(0.01));
   sconce::EpochLines lines(std::cout);
