@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests what the pages quote: the examples, the outputs of the recipes, the lines of the demo, and tables."""
+"""Tests what the pages quote: the examples, the outputs of the recipes, the lines of the demo, and tables; and their links."""
 import json
 import pathlib
 import re
@@ -11,7 +11,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / folder) for folder in ("docs", "tests/build")]
 sys.dont_write_bytecode = True
 import recipes  # noqa: E402
+import release_notes  # noqa: E402
 import terminal  # noqa: E402
+
+PAGES = ["*.md", ".github/*.md", "docs/*.md", "apps/**/*.md", "tests/**/*.md"]
+SECTIONS = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]  # of Keep a Changelog, in its order
 
 
 def public_classes():
@@ -43,7 +47,51 @@ def thread_tests():
     return every, checked
 
 
+def without_code(text):
+    return re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+
+
+def anchors(text):
+    """Returns the anchors of a page's headings, as GitHub and the site make them."""
+    text = without_code(text)
+    headings = (re.sub(r"\[(.*?)\]\(.*?\)", r"\1", heading) for heading in re.findall(r"^#+ (.*)$", text, re.M))
+    found = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+    return {name if found.index(name) == i else f"{name}-{found[:i].count(name)}" for i, name in enumerate(found)}
+
+
+def broken_links(page, text):
+    """Yields the links of a page that lead to no file, or to no heading of a page."""
+    links = re.findall(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)", without_code(text))
+    for target, anchor in links:
+        file = (page.parent / target).resolve() if target else page
+        if not file.exists() or anchor and file.suffix == ".md" and anchor not in anchors(file.read_text()):
+            yield f"{page.relative_to(ROOT)}: {target}#{anchor}"
+
+
 class Pages(unittest.TestCase):
+    def test_each_link_between_pages_leads_to_a_file_and_a_heading(self):
+        pages = {page for pattern in PAGES for page in ROOT.glob(pattern)}
+        self.assertGreater(len(pages), 50)
+        self.assertEqual([link for page in sorted(pages) for link in broken_links(page, page.read_text())], [])
+        planted = "[a](docs/limits.md#platforms) [b](docs/limits.md#no-such) [c](nothing.md)"
+        self.assertEqual(list(broken_links(ROOT / "README.md", planted)),
+                         ["README.md: docs/limits.md#no-such", "README.md: nothing.md#"])
+
+    def test_the_first_section_of_the_changelog_has_one_line_per_change_in_the_order_of_keep_a_changelog(self):
+        section = re.search(r"^## .*?\n(.*?)(?=^## )", (ROOT / "CHANGELOG.md").read_text(), re.M | re.S)[1]
+        titles = re.findall(r"^### (.*)$", section, re.M)
+        self.assertEqual(titles, [title for title in SECTIONS if title in titles])
+        others = [line for line in section.splitlines() if line and not line.startswith(("- ", "### "))]
+        self.assertEqual(others, [])
+
+    def test_the_release_notes_are_the_first_section_of_the_changelog(self):
+        self.assertEqual(release_notes.notes((ROOT / "CHANGELOG.md").read_text()), release_notes.PAGE.read_text())
+        section = "## 0.3.0 (2027-01-02)\n\n### Added\n\n- [A](docs/a.md#b), [c](apps/c.md)\n"
+        made = release_notes.notes(f"# C\n\n{section}\n## 0.2.0\n\n- no\n")
+        self.assertIn("Released on 2027-01-02.", made)
+        self.assertIn("\n## Added\n\n- [A](a.md#b), [c](../apps/c.md)\n", made)
+        self.assertNotIn("no", made.split("- [A]")[1])
+
     def test_from_libtorch_quotes_the_programs_of_the_examples(self):
         sources = [textwrap.dedent(re.sub(r"^ +", "", (ROOT / f"apps/examples/{name}.cpp").read_text(), flags=re.M))
                    for name in ("mnist", "mnist_plain")]
